@@ -11,11 +11,12 @@ build:
 # Longer than the tests of any package take on a busy machine: only a hang reaches it.
 TIMEOUT := -timeout 40m
 
-# Every test, nothing skipped. PostgreSQL's server, Python and curl are installed when they are missing.
+# Every test, nothing skipped. PostgreSQL's server, Python, curl and Chromium are installed when they are missing.
 test:
 	./scripts/postgres
 	./scripts/python
 	./scripts/curl
+	./scripts/chromium
 	$(GO) test $(TIMEOUT) ./...
 
 # The same under the race detector (needs a C compiler).
@@ -23,6 +24,7 @@ race:
 	./scripts/postgres
 	./scripts/python
 	./scripts/curl
+	./scripts/chromium
 	$(GO) test $(TIMEOUT) -race ./...
 
 lint:

@@ -21,6 +21,22 @@ type Approval struct {
 	ExpiresAt    id.Instant     `json:"expires_at"`
 	Quorum       int            `json:"quorum"`
 	Approvals    int            `json:"approvals"` // how many said yes
+	// Comment and ReasonCode are what people said in the vote that decided, or when they revoked the
+	// approval; "" for none. The comment is free text: it may have many lines.
+	Comment    string `json:"comment"`
+	ReasonCode string `json:"reason_code"`
+}
+
+// Denial returns the error for an approval that was not given: status, reason code and comment.
+func (a Approval) Denial(d Decision) *DeniedError {
+	reason := "the approval is " + string(a.Status)
+	if a.ReasonCode != "" {
+		reason += " [" + a.ReasonCode + "]"
+	}
+	if a.Comment != "" {
+		reason += ": " + a.Comment
+	}
+	return &DeniedError{Reason: sanitizeLine(reason), Decision: d, Approval: a}
 }
 
 // ApprovalStatus is the state of an approval.

@@ -60,3 +60,21 @@ func TestCrowdedPolls(t *testing.T) {
 		t.Errorf("got %s, %v, rests of %v, want %v", a.Status, err, rests, want)
 	}
 }
+
+// The error of an approval that was not given says what people said, in one line without control characters.
+func TestDenial(t *testing.T) {
+	for name, tt := range map[string]struct {
+		a    Approval
+		want string
+	}{
+		"nothing said": {Approval{Status: ApprovalExpired}, "the action is not allowed: the approval is expired"},
+		"a code":       {Approval{Status: ApprovalDenied, ReasonCode: "over_budget"}, "the action is not allowed: the approval is denied [over_budget]"},
+		"both":         {Approval{Status: ApprovalDenied, ReasonCode: "over_budget", Comment: "ask\nAnn\x1b[2J"}, "the action is not allowed: the approval is denied [over_budget]: ask?Ann?[2J"},
+		"a comment":    {Approval{Status: ApprovalRevoked, Comment: "no more"}, "the action is not allowed: the approval is revoked: no more"},
+	} {
+		denied := tt.a.Denial(Decision{RuleID: "r"})
+		if denied.Error() != tt.want || denied.Approval != tt.a || denied.Decision.RuleID != "r" {
+			t.Errorf("%s: got %v %+v, want %s", name, denied, denied.Approval, tt.want)
+		}
+	}
+}

@@ -10,8 +10,21 @@ import (
 	"github.com/agentledger/agentledger/internal/tenant/account"
 )
 
-// admitPerson returns the session of a request if its role has a right.
-func (s *Server) admitPerson(r *http.Request, right string) (*account.Session, error) {
+// admitCaller returns for whom a request is made, and the request that goes on, if the role has a
+// permission. A request with a console token needs no look at the site that it comes from, because
+// no browser adds a token by itself.
+func (s *Server) admitCaller(
+	r *http.Request, right account.Permission,
+) (*account.Session, *http.Request, error) {
+	if token := bearerToken(r); token != "" {
+		return s.admitToken(r, token, right)
+	}
+	who, err := s.admitPerson(r, right)
+	return who, r, err
+}
+
+// admitPerson returns the session of a request if its role has a permission.
+func (s *Server) admitPerson(r *http.Request, right account.Permission) (*account.Session, error) {
 	if err := s.crossOrigin.Check(r); err != nil {
 		return nil, fault.Wrap(fault.Forbidden, "Requests from other sites are not accepted", err)
 	}
@@ -19,8 +32,14 @@ func (s *Server) admitPerson(r *http.Request, right string) (*account.Session, e
 	if err != nil {
 		return nil, err
 	}
-	if who.Tenant == id.Service || !who.Role.Valid() || !roleHasRight(right, who.Role) {
+	if who.Tenant == id.Service || !who.Role.May(right) {
 		return nil, fault.New(fault.Forbidden, "Your role does not allow this")
+	}
+	if err := s.checkSignedIn(r, who); err != nil {
+		return nil, err
+	}
+	if right.NeedsFactor() {
+		return who, who.CheckFactor()
 	}
 	return who, nil
 }
@@ -35,7 +54,7 @@ func (s *Server) classOf(route *edge.Route[call]) *admission.Class {
 type exchange struct {
 	request
 	server *Server
-	right  string
+	right  account.Permission
 	handle call
 	w      http.ResponseWriter
 	answer answer
@@ -43,9 +62,11 @@ type exchange struct {
 
 // Identify implements admission.Call.
 func (e *exchange) Identify() (t admission.Tenant, err error) {
-	if e.who, err = e.server.admitPerson(e.Request, e.right); err != nil {
+	who, r, err := e.server.admitCaller(e.Request, e.right)
+	if err != nil {
 		return t, err
 	}
+	e.who, e.byToken, e.Request = who, bearerToken(r) != "", r
 	return admission.TenantOf(e.who.Tenant), nil
 }
 

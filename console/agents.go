@@ -15,11 +15,12 @@ type agentView struct {
 	CreatedAt   id.Instant `json:"created_at"`
 	CreatedBy   string     `json:"created_by"`
 	Bridge      bool       `json:"bridge"`
+	Active      bool       `json:"active"`
 }
 
 func describeAgent(a agent.Agent) agentView {
 	return agentView{AgentID: a.ID, DisplayName: a.DisplayName, CreatedAt: a.CreatedAt, CreatedBy: a.CreatedBy,
-		Bridge: a.Bridge}
+		Bridge: a.Bridge, Active: !a.Inactive}
 }
 
 type keyView struct {
@@ -78,9 +79,14 @@ func (s *Server) createAgent(r *request) (answer, error) {
 	var wanted struct {
 		AgentID     id.Agent `json:"agent_id"`
 		DisplayName string   `json:"display_name"`
+		keyBody     `json:",inline"`
 	}
 	if err := r.decodeBody(&wanted); err != nil {
 		return answer{}, err
+	}
+	if wanted.keyBody != (keyBody{}) {
+		return s.createAgentWithKey(r, agent.Wanted{ID: wanted.AgentID, DisplayName: wanted.DisplayName},
+			wanted.keyBody)
 	}
 	made, credentials, err := s.Agents.CreateAgent(r.Context(), r.who.Tenant, string(r.who.Account),
 		agent.Wanted{ID: wanted.AgentID, DisplayName: wanted.DisplayName})
@@ -93,16 +99,41 @@ func (s *Server) createAgent(r *request) (answer, error) {
 	}{describeAgent(made), credentials}}, nil
 }
 
+// keyBody is a public key that a client brings.
+type keyBody struct {
+	PublicKeyB64 string `json:"public_key_b64"`
+	ProofB64     string `json:"proof_b64"`
+	KeyID        id.Key `json:"key_id"`
+}
+
+func (b keyBody) toRegistration() agent.Registration {
+	return agent.Registration{KeyID: b.KeyID, PublicKey: b.PublicKeyB64, Proof: b.ProofB64}
+}
+
+// createAgentWithKey makes an agent whose private key the service never has.
+func (s *Server) createAgentWithKey(r *request, wanted agent.Wanted, body keyBody) (answer, error) {
+	made, key, err := s.Agents.CreateAgentWithKey(r.Context(), r.who.Tenant, string(r.who.Account), wanted,
+		body.toRegistration())
+	if err != nil {
+		return answer{}, err
+	}
+	return answer{http.StatusCreated, struct {
+		Agent agentView `json:"agent"`
+		Key   keyView   `json:"key"`
+	}{describeAgent(made), describeAgentKey(key)}}, nil
+}
+
 func (s *Server) patchAgent(r *request) (answer, error) {
 	var patch struct {
 		DisplayName *string `json:"display_name"`
 		Bridge      *bool   `json:"bridge"`
+		Active      *bool   `json:"active"`
 	}
 	if err := r.decodeBody(&patch); err != nil {
 		return answer{}, err
 	}
 	changed, err := s.Agents.Change(r.Context(), r.who.Tenant, string(r.who.Account), agentOfPath(r),
-		agent.Patch{DisplayName: patch.DisplayName, Bridge: patch.Bridge})
+		agent.Patch{DisplayName: patch.DisplayName, Bridge: patch.Bridge, Active: patch.Active})
 	return answer{http.StatusOK, describeAgent(changed)}, err
 }
 
@@ -124,16 +155,12 @@ func (s *Server) listAgentKeys(r *request) (answer, error) {
 }
 
 func (s *Server) registerKey(r *request) (answer, error) {
-	var body struct {
-		PublicKeyB64 string `json:"public_key_b64"`
-		ProofB64     string `json:"proof_b64"`
-		KeyID        id.Key `json:"key_id"`
-	}
+	var body keyBody
 	if err := r.decodeBody(&body); err != nil {
 		return answer{}, err
 	}
-	wanted := agent.Registration{KeyID: body.KeyID, PublicKey: body.PublicKeyB64, Proof: body.ProofB64}
-	k, err := s.Agents.RegisterKey(r.Context(), r.who.Tenant, string(r.who.Account), agentOfPath(r), wanted)
+	k, err := s.Agents.RegisterKey(r.Context(), r.who.Tenant, string(r.who.Account), agentOfPath(r),
+		body.toRegistration())
 	return answer{http.StatusCreated, describeAgentKey(k)}, err
 }
 

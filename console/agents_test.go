@@ -32,7 +32,7 @@ func TestAgents(t *testing.T) {
 	if !ok || credentials["agent_id"] != "billing-bot" {
 		t.Fatalf("got %v", made)
 	}
-	agentJSON := `{"agent_id":"billing-bot","display_name":"Billing","created_at":"2026-11-20T12:00:00.000Z","created_by":"acc_red-owner","bridge":false}`
+	agentJSON := `{"agent_id":"billing-bot","display_name":"Billing","created_at":"2026-11-20T12:00:00.000Z","created_by":"acc_red-owner","bridge":false,"active":true}`
 	equal(t, "created", made, fmt.Sprintf(`{"agent":%s,"credentials":{"agent_id":"billing-bot","key_id":"%s","private_key_b64":"%s","public_key_b64":"%s"}}`,
 		agentJSON, credentials["key_id"], credentials["private_key_b64"], credentials["public_key_b64"]))
 	seed, err := base64.StdEncoding.DecodeString(credentials["private_key_b64"].(string))
@@ -66,7 +66,7 @@ func TestBridgeOfAnAgent(t *testing.T) {
 	w := newWorld(t)
 	path := "/agents/" + string(w.first[red].Agent)
 	view := func(name, bridge string) string {
-		return fmt.Sprintf(`{"agent_id":"%s","display_name":"%s","created_at":"2026-11-20T12:00:00.000Z","created_by":"operator","bridge":%s}`, w.first[red].Agent, name, bridge)
+		return fmt.Sprintf(`{"agent_id":"%s","display_name":"%s","created_at":"2026-11-20T12:00:00.000Z","created_by":"operator","bridge":%s,"active":true}`, w.first[red].Agent, name, bridge)
 	}
 	equal(t, "nothing", w.call(200, "PATCH", path, `{}`), view("", "false"))
 	equal(t, "enabled", w.call(200, "PATCH", path, `{"bridge":true}`), view("", "true"))
@@ -175,4 +175,37 @@ func TestPages(t *testing.T) {
 			w.refuses(path+" limit "+limit, w.request("GET", path+"?limit="+limit, ""), 422, "limit must be from 1 to 1000")
 		}
 	}
+}
+
+func TestAgentSwitchedOff(t *testing.T) {
+	w := newWorld(t)
+	path := "/agents/" + string(w.first[red].Agent)
+	if got := w.call(200, "PATCH", path, `{"active":false}`); got["active"] != false {
+		t.Errorf("got %v", got)
+	}
+	if got := w.call(200, "GET", path, "", as("red-member")); got["active"] != false {
+		t.Errorf("got %v", got)
+	}
+	w.refuses("blue", w.request("PATCH", path, `{"active":true}`, as("blue-owner")), 404, "Not found")
+	w.refuses("a word", w.request("PATCH", path, `{"active":"on"}`), 422, `Member "active" has another type or form`)
+	if got := w.call(200, "PATCH", path, `{"active":true}`); got["active"] != true {
+		t.Errorf("got %v", got)
+	}
+}
+
+// An agent that brings its own key gets no private key.
+func TestAgentWithItsOwnKey(t *testing.T) {
+	w := newWorld(t)
+	private := edkey.NewPrivate()
+	named := func(tenant id.Tenant, name string) string {
+		return strings.Replace(registration(tenant, id.Agent(name), "host", private), "{", `{"agent_id":"`+name+`",`, 1)
+	}
+	made := w.call(201, "POST", "/agents", named(red, "own-bot"))
+	if made["credentials"] != nil || made["key"].(map[string]any)["custody"] != "agent" {
+		t.Errorf("got %v", made)
+	}
+	w.refuses("again", w.request("POST", "/agents", named(red, "own-bot")), 409, "agent_id is taken")
+	w.refuses("for red", w.request("POST", "/agents", named(red, "blue-bot"), as("blue-owner")), 422, "proof_b64 does not prove possession of the key")
+	w.refuses("key id alone", w.request("POST", "/agents", `{"key_id":"k"}`), 422, "public_key_b64 must be the base64 of 32 bytes")
+	w.call(201, "POST", "/agents", named(blue, "blue-bot"), as("blue-owner"))
 }

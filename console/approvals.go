@@ -8,15 +8,17 @@ import (
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/flow/approval"
+	"github.com/agentledger/agentledger/internal/tenant/account"
 )
 
-// approvalView is an approval with all that people decide on.
+// approvalView is an approval with all that people decide on. Payload is absent for roles that
+// may not read it.
 type approvalView struct {
 	ApprovalID     approval.ID        `json:"approval_id"`
 	Status         approval.Status    `json:"status"`
 	AgentID        id.Agent           `json:"agent_id"`
 	ToolName       id.Tool            `json:"tool_name"`
-	Payload        jsontext.Value     `json:"payload"`
+	Payload        jsontext.Value     `json:"payload,omitzero"`
 	ActionDigest   id.Hash            `json:"action_digest"`
 	TraceID        *id.Trace          `json:"trace_id"`
 	ActorPrincipal *string            `json:"actor_principal"`
@@ -27,6 +29,10 @@ type approvalView struct {
 	CreatedAt      id.Instant         `json:"created_at"`
 	ExpiresAt      id.Instant         `json:"expires_at"`
 	EndedAt        *id.Instant        `json:"ended_at"`
+	Comment        *string            `json:"comment"` // as the agent gets it
+	ReasonCode     *string            `json:"reason_code"`
+	MayVote        bool               `json:"may_vote"` // the caller, now
+	WhyNot         *approval.Obstacle `json:"why_not"`
 }
 
 type approvalPolicyView struct {
@@ -37,7 +43,49 @@ type approvalPolicyView struct {
 	Reason        string  `json:"reason"`
 }
 
-func describeApproval(a approval.Approval) approvalView {
+// obstacleInactive keeps all members of an organization from voting while the operator has made it
+// inactive.
+const obstacleInactive approval.Obstacle = "organization_inactive"
+
+// obstacleToken keeps programs from voting for a person.
+const obstacleToken approval.Obstacle = "token"
+
+// describeApprovals tells about approvals, and whether the caller may vote on them.
+func (s *Server) describeApprovals(r *request, list ...approval.Approval) ([]approvalView, error) {
+	active, err := s.Orgs.Active(r.Context(), r.who.Tenant)
+	if err != nil {
+		return nil, err
+	}
+	obstacles, err := s.Approvals.Obstacles(r.Context(), r.who.Tenant, r.who.Account, r.who.Email, list)
+	if err != nil {
+		return nil, err
+	}
+	views := make([]approvalView, len(list))
+	for i := range list {
+		if obstacles[i] == "" && !active {
+			obstacles[i] = obstacleInactive
+		}
+		if obstacles[i] == "" && r.byToken {
+			obstacles[i] = obstacleToken
+		}
+		views[i] = describeApproval(list[i], r.who.Role)
+		views[i].MayVote, views[i].WhyNot = obstacles[i] == "", orNull(obstacles[i])
+	}
+	return views, nil
+}
+
+func (s *Server) answerWithApproval(r *request, a approval.Approval) (answer, error) {
+	views, err := s.describeApprovals(r, a)
+	if err != nil {
+		return answer{}, err
+	}
+	return answer{http.StatusOK, views[0]}, nil
+}
+
+func describeApproval(a approval.Approval, role account.Role) approvalView {
+	if !role.May(account.ReadApprovalPayloads) {
+		a.Payload = nil
+	}
 	return approvalView{
 		ApprovalID: a.ID, Status: a.Status, AgentID: a.Agent, ToolName: a.Tool, Payload: a.Payload,
 		ActionDigest: a.ActionDigest,
@@ -45,7 +93,14 @@ func describeApproval(a approval.Approval) approvalView {
 		Policy: approvalPolicyView{a.PolicyID, a.PolicyVersion, a.PolicyDigest, a.RuleID, a.Reason},
 		Quorum: a.Quorum, Votes: append([]approval.Vote{}, a.Votes...),
 		CreatedAt: a.CreatedAt, ExpiresAt: a.ExpiresAt, EndedAt: orNull(a.EndedAt),
+		Comment: orNull(a.Remark.Comment), ReasonCode: orNull(a.Remark.Code),
 	}
+}
+
+// countView is how many items match on all pages of a list; more may, if it is not complete.
+type countView struct {
+	Matching int  `json:"matching"`
+	Complete bool `json:"complete"`
 }
 
 func (s *Server) listApprovals(r *request) (answer, error) {
@@ -57,18 +112,22 @@ func (s *Server) listApprovals(r *request) (answer, error) {
 	if status != "" && !status.Valid() {
 		return answer{}, fault.New(fault.Invalid, "status must be one of an approval's")
 	}
-	found, next, err := s.Approvals.List(r.Context(), r.who.Tenant, status, approval.ID(p.after), p.limit)
+	query := r.URL.Query()
+	wanted := approval.Filter{Status: status, Agent: id.Agent(query.Get("agent_id")), Tool: query.Get("tool")}
+	found, err := s.Approvals.List(r.Context(), r.who.Tenant, wanted, approval.ID(p.after), p.limit)
 	if err != nil {
 		return answer{}, err
 	}
 	body := struct {
 		Approvals []approvalView `json:"approvals"`
 		Next      *approval.ID   `json:"next"`
-	}{make([]approvalView, len(found)), orNull(next)}
-	for i := range found {
-		body.Approvals[i] = describeApproval(found[i])
+		Count     *countView     `json:"count"` // null but on the first page
+	}{Next: orNull(found.Next)}
+	if p.after == "" {
+		body.Count = &countView{found.Count, found.Complete}
 	}
-	return answer{http.StatusOK, body}, nil
+	body.Approvals, err = s.describeApprovals(r, found.Approvals...)
+	return answer{http.StatusOK, body}, err
 }
 
 func (s *Server) answerApproval(r *request) (answer, error) {
@@ -76,37 +135,40 @@ func (s *Server) answerApproval(r *request) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	return answer{http.StatusOK, describeApproval(found)}, nil
+	return s.answerWithApproval(r, found)
 }
 
 func (s *Server) voteOnApproval(r *request) (answer, error) {
 	var ballot struct {
 		Vote         string  `json:"vote"`
 		Comment      string  `json:"comment"`
+		ReasonCode   string  `json:"reason_code"`
 		ActionDigest id.Hash `json:"action_digest"`
 	}
 	if err := r.decodeBody(&ballot); err != nil {
 		return answer{}, err
 	}
 	after, err := s.Approvals.Vote(r.Context(), r.who.Tenant, approval.ID(r.pathParameter("approval")), approval.Ballot{
-		Account: r.who.Account, Email: r.who.Email, Vote: ballot.Vote, Comment: ballot.Comment,
-		Action: ballot.ActionDigest,
+		Account: r.who.Account, Email: r.who.Email, Vote: ballot.Vote, Action: ballot.ActionDigest,
+		Remark: approval.Remark{Comment: ballot.Comment, Code: ballot.ReasonCode},
 	})
 	if err != nil {
 		return answer{}, err
 	}
-	return answer{http.StatusOK, describeApproval(after)}, nil
+	return s.answerWithApproval(r, after)
 }
 
 func (s *Server) revokeApproval(r *request) (answer, error) {
 	var why struct {
-		Reason string `json:"reason"`
+		Reason     string `json:"reason"`
+		ReasonCode string `json:"reason_code"`
 	}
 	if err := r.decodeOptionalBody(&why); err != nil {
 		return answer{}, err
 	}
 	name := approval.ID(r.pathParameter("approval"))
-	if err := s.Approvals.Revoke(r.Context(), r.who.Tenant, string(r.who.Account), name, why.Reason); err != nil {
+	said := approval.Remark{Comment: why.Reason, Code: why.ReasonCode}
+	if err := s.Approvals.Revoke(r.Context(), r.who.Tenant, string(r.who.Account), name, said); err != nil {
 		return answer{}, err
 	}
 	return s.answerApproval(r)

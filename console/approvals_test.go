@@ -1,6 +1,7 @@
 package console_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -14,10 +15,10 @@ func (w *world) ask(tenant id.Tenant) approval.Approval {
 	w.t.Helper()
 	document := `{"policy_id":"p","name":"Refunds","rules":[{"rule_id":"r","tool":"acme.refund","decision":"allow_with_obligation",
 		"reason":"money leaves","obligations":[{"type":"human_approval","approvals":2}]}]}`
-	if _, err := w.rules.Create(w.t.Context(), tenant, "acc_x", []byte(document)); err != nil {
+	if _, err := w.policies.Create(w.t.Context(), tenant, "acc_x", []byte(document)); err != nil {
 		w.t.Fatal(err)
 	}
-	if _, err := w.rules.Activate(w.t.Context(), tenant, "acc_x", "p"); err != nil {
+	if _, err := w.policies.Activate(w.t.Context(), tenant, "acc_x", "p"); err != nil {
 		w.t.Fatal(err)
 	}
 	asked, _, err := w.approvals.Ask(w.t.Context(), tenant, approval.Question{
@@ -41,37 +42,84 @@ func TestApprovals(t *testing.T) {
 	w := newWorld(t)
 	a := w.ask(red)
 	path := "/approvals/" + string(a.ID)
-	ballot := `{"vote":"approve","comment":"fine","action_digest":"` + a.ActionDigest.String() + `"}`
+	ballot := `{"vote":"approve","comment":"fine","reason_code":"in_budget","action_digest":"` + a.ActionDigest.String() + `"}`
 	listed := w.call(200, "GET", "/approvals?status=pending", "", as("red-member"))
 	if all := listed["approvals"].([]any); len(all) != 1 || listed["next"] != nil {
 		t.Errorf("pending: got %v", listed)
 	}
 	now := id.InstantOf(w.Clock())
-	equal(t, "pending", w.call(200, "GET", path, "", as("red-member")), `{
+	equal(t, "pending", w.call(200, "GET", path, "", as("red-auditor")), `{
 		"approval_id":"`+string(a.ID)+`","status":"pending","agent_id":"`+string(a.Agent)+`","tool_name":"acme.refund","payload":{"amount":7},
 		"action_digest":"`+a.ActionDigest.String()+`","trace_id":"trc-1","actor_principal":null,"ingest_key_id":"`+a.IngestKeyID+`",
 		"policy":{"policy_id":"p","policy_version":1,"policy_digest":"`+a.PolicyDigest.String()+`","rule_id":"r","reason":"money leaves"},
-		"quorum":2,"votes":[],"created_at":"`+now.String()+`","expires_at":"`+(now+3_600_000).String()+`","ended_at":null}`)
+		"quorum":2,"votes":[],"created_at":"`+now.String()+`","expires_at":"`+(now+3_600_000).String()+`","ended_at":null,"comment":null,"reason_code":null,
+		"may_vote":false,"why_not":"role"}`)
+	stands := func(when, who string, want any) {
+		t.Helper()
+		for _, got := range []map[string]any{
+			w.call(200, "GET", path, "", as(who)),
+			w.call(200, "GET", "/approvals", "", as(who))["approvals"].([]any)[0].(map[string]any),
+		} {
+			if got["may_vote"] != (want == nil) || got["why_not"] != want {
+				t.Errorf("%s: %s: got %v, %v, want %v", when, who, got["may_vote"], got["why_not"], want)
+			}
+		}
+	}
+	stands("pending", "red-owner", "own_request")
+	stands("pending", "red-admin", nil)
+	stands("pending", "red-member", "role")
+	w.setActive(false)
+	stands("in an inactive organization", "red-admin", "organization_inactive")
+	w.setActive(true)
 
 	w.refuses("who made the ingest key", w.request("POST", path+"/votes", ballot), 403, "Somebody else has to decide on what you asked for yourself")
 	w.refuses("another vote", w.request("POST", path+"/votes", strings.Replace(ballot, "approve", "maybe", 1), as("red-admin")), 422, "vote must be approve or deny")
+	w.refuses("a long comment", w.request("POST", path+"/votes", `{"vote":"deny","comment":"`+strings.Repeat("x", 1025)+`"}`, as("red-admin")), 422, "comment must have at most 1024 characters")
+	w.refuses("a code of words", w.request("POST", path+"/votes", `{"vote":"deny","reason_code":"no no"}`, as("red-admin")), 422, "reason_code must match [a-z][a-z0-9_]{0,63}")
 	w.refuses("no digest", w.request("POST", path+"/votes", `{"vote":"approve"}`, as("red-admin")), 409, "action_digest is not that of the approval")
 	w.refuses("another organization's", w.request("POST", path+"/votes", ballot, as("blue-admin")), 404, "Not found")
 	w.refuses("another organization's", w.request("GET", path, "", as("blue-admin")), 404, "Not found")
 	w.refuses("another organization's", w.request("POST", path+"/revoke", "", as("blue-admin")), 404, "Not found")
 
 	w.call(200, "POST", path+"/votes", ballot, as("red-admin"))
+	stands("after a vote", "red-admin", "already_voted")
+	stands("after a vote", "red-approver", nil)
 	w.refuses("twice", w.request("POST", path+"/votes", ballot, as("red-admin")), 409, "You have voted on this")
 	after := w.call(200, "POST", path+"/votes", ballot, as("red-approver"))
 	if after["status"] != "approved" || len(after["votes"].([]any)) != 2 {
 		t.Errorf("approved: got %v", after)
 	}
-	revoked := w.call(200, "POST", path+"/revoke", `{"reason":"second thoughts"}`, as("red-approver"))
-	if revoked["status"] != "revoked" || revoked["ended_at"] == nil {
+	stands("decided", "red-admin", "decided")
+	if after["may_vote"] != false || after["why_not"] != "decided" {
+		t.Errorf("after the last vote: got %v, %v", after["may_vote"], after["why_not"])
+	}
+	if after["comment"] != "fine" || after["reason_code"] != "in_budget" {
+		t.Errorf("remark of the vote: got %v", after)
+	}
+	w.refuses("a code of words", w.request("POST", path+"/revoke", `{"reason_code":"no no"}`), 422, "reason_code must match [a-z][a-z0-9_]{0,63}")
+	revoked := w.call(200, "POST", path+"/revoke", `{"reason":"second thoughts","reason_code":"mistake"}`, as("red-approver"))
+	if revoked["status"] != "revoked" || revoked["ended_at"] == nil || revoked["comment"] != "second thoughts" || revoked["reason_code"] != "mistake" {
 		t.Errorf("revoked: got %v", revoked)
 	}
 	w.refuses("a vote afterwards", w.request("POST", path+"/votes", ballot, as("red-owner")), 403, "Somebody else has to decide on what you asked for yourself")
 	w.refuses("a long reason", w.request("POST", path+"/revoke", `{"reason":"`+strings.Repeat("x", 1025)+`"}`), 422, "reason must have at most 1024 characters")
+	for query, want := range map[string]string{
+		"": "1 of 1 true", "?tool=acme.*": "1 of 1 true", "?tool=acme.pay": "0 of 0 true", "?agent_id=" + string(a.Agent): "1 of 1 true", "?agent_id=agt_x": "0 of 0 true",
+		"?status=revoked&tool=**": "1 of 1 true", "?status=denied": "0 of 0 true",
+	} {
+		page := w.call(200, "GET", "/approvals"+query, "")
+		count := page["count"].(map[string]any)
+		if got := fmt.Sprint(len(page["approvals"].([]any)), " of ", count["matching"], " ", count["complete"]); got != want {
+			t.Errorf("list %s: got %s, want %s", query, got, want)
+		}
+	}
+	if later := w.call(200, "GET", "/approvals?after="+string(a.ID), ""); len(later["approvals"].([]any)) != 0 || later["count"] != nil {
+		t.Errorf("the following page: got %v", later)
+	}
+	if other := w.call(200, "GET", "/approvals", "", as("blue-owner")); len(other["approvals"].([]any)) != 0 {
+		t.Errorf("the other organization: got %v", other)
+	}
+	w.refuses("a glob", w.request("GET", "/approvals?tool=a..b", ""), 422, "tool must be segments of [A-Za-z0-9_:/-]+ or * with dots between them, and may end in **")
 	w.refuses("an unknown status", w.request("GET", "/approvals?status=open", ""), 422, "status must be one of an approval's")
 	w.refuses("a bad limit", w.request("GET", "/approvals?limit=0", ""), 422, "limit must be from 1 to 1000")
 

@@ -68,6 +68,7 @@ func TestPaceOfAPlan(t *testing.T) {
 		"change of agent":  {"PATCH", "/agents/desk", `{"display_name":"d"}`},
 		"key":              {"POST", "/agents/desk/keys", registration(red, "desk", "third", edkey.NewPrivate())},
 		"ingest key":       {"POST", "/ingest-keys", `{"name":"k"}`},
+		"change of key":    {"PATCH", "/ingest-keys/" + key, `{"name":"m"}`},
 		"policy":           {"POST", "/policies", `{"name":"n"}`},
 		"change of policy": {"PATCH", "/policies/p", `{"name":"m"}`},
 		"activation":       {"POST", "/policies/p/activate", ``},
@@ -81,6 +82,14 @@ func TestPaceOfAPlan(t *testing.T) {
 	w.call(200, "POST", "/agents/desk/keys/second/retire", "")
 	w.call(204, "DELETE", "/policies/p", "")
 	w.call(201, "POST", "/agents", `{}`, as("blue-owner"))
+}
+
+func TestPaceOfDeactivation(t *testing.T) {
+	w := newWorld(t)
+	w.own(red, map[org.Limit]uint64{org.StatementsPerMinute: 2})
+	w.call(201, "POST", "/policies", `{"policy_id":"p","name":"n"}`)
+	w.call(200, "POST", "/policies/p/activate", ``)
+	w.bounded("deactivation", w.request("POST", "/policies/p/deactivate", ""), 429, "rate_limited", "Too many changes: at most 2 in a minute")
 }
 
 // Witnesses that were chosen stay when the change back comes too fast.

@@ -1,15 +1,20 @@
 // Package console is the HTTP surface by which people run their organization:
-// ingest keys, agents and their keys, policies, approvals, runs, settings.
+// ingest keys, agents and their keys, policies, approvals, runs, events, settings.
 //
 // Invariants:
 //
 //   - Each call acts on the organization of the caller's session and on no other;
 //     objects of another organization are 404, like objects that do not exist.
-//   - Every role reads; owner, admin and approver decide on approvals; owner and
-//     admin write. The session is checked before the body is read.
+//   - A route names a permission of package account, and the role of the caller must have
+//     it. The session is checked before the body is read.
+//   - A vote asks for a factor that the person proved within the last 15 minutes.
+//   - Payloads are in the answers to roles that may read them, and the member is absent in
+//     the answers to others.
 //   - Of an inactive organization everything can be read and nothing changed, but
 //     that keys can be revoked.
 //   - A request that a browser makes for another site changes nothing.
+//   - A console token acts for its maker, with a role that the maker's covers. It votes on nothing and
+//     changes no members, no tokens and nothing that is the owner's. Events name it and its maker.
 //   - In the load control, its requests and those of the organization's senders are one
 //     tenant. A request beyond the limit is refused before its body is read.
 //   - Lists have pages. A secret is in the answer to the call that made it, and in
@@ -31,16 +36,16 @@ import (
 	"github.com/agentledger/agentledger/internal/http/admission"
 	"github.com/agentledger/agentledger/internal/http/edge"
 	"github.com/agentledger/agentledger/internal/operate/simulate"
+	"github.com/agentledger/agentledger/internal/read/eventlist"
+	"github.com/agentledger/agentledger/internal/streamexport"
 	"github.com/agentledger/agentledger/internal/tenant/account"
 	"github.com/agentledger/agentledger/internal/tenant/agent"
+	"github.com/agentledger/agentledger/internal/tenant/consoletoken"
 	"github.com/agentledger/agentledger/internal/tenant/org"
 	"github.com/agentledger/agentledger/internal/tenant/policystore"
 	"github.com/agentledger/agentledger/internal/webhook"
 	"github.com/agentledger/agentledger/policy"
 )
-
-// CookieName is the cookie that holds a session's token.
-const CookieName = "agentledger_session"
 
 // Sessions finds the session of a token; fault.Unauthorized when there is none, or when it
 // has ended. The session is at most one second old.
@@ -50,30 +55,37 @@ type Sessions interface {
 
 // Options configure New. All but the last three are required.
 type Options struct {
-	Edge       *edge.Edge
-	Sessions   Sessions
-	Orgs       *org.Orgs
-	Agents     *agent.Agents
-	Rulebook   *policystore.Policies
-	Approvals  *approval.Approvals
-	Workflows  *workflow.Workflows
-	Outbox     *webhook.Sender
-	Rehearsals *simulate.Simulator
-	Witnesses  Witnesses
-	PublicURL  string // pages of its origin may call, also through a proxy that changes Host
+	Edge          *edge.Edge
+	Sessions      Sessions
+	Orgs          *org.Orgs
+	Agents        *agent.Agents
+	Policies      *policystore.Policies
+	Approvals     *approval.Approvals
+	Workflows     *workflow.Workflows
+	Webhooks      *webhook.Sender
+	StreamExports *streamexport.Exporter
+	Simulator     *simulate.Simulator
+	Witnesses     Witnesses
+	Tokens        *consoletoken.Tokens
+	Events        *eventlist.Reader
+	PublicURL     string // pages of its origin may call, also through a proxy that changes Host
 
 	// Control is the load control shared with other surfaces; default: one of its own for
 	// runtime.GOMAXPROCS(0) processors.
 	Control *admission.Control
 	// Calls under way in all and of one organization. Defaults: 1,024 and 256.
 	MaxInFlight, MaxInFlightOrganization int
+	// Long polls that wait in all and of one organization. Defaults: 1,024 and 64.
+	MaxPolls, MaxPollsOrganization int
 }
 
 // Server serves the surface. It keeps nothing of a call.
 type Server struct {
 	Options
 	crossOrigin *http.CrossOriginProtection
+	cookie      string // name of the one with the session's token
 	limit       *admission.Limit
+	polls       *admission.Limit // of requests that wait
 }
 
 // New returns a server.
@@ -82,8 +94,10 @@ func New(o Options) (*Server, error) {
 		o.Control = admission.New(runtime.GOMAXPROCS(0))
 	}
 	s := &Server{
-		Options: o, crossOrigin: http.NewCrossOriginProtection(),
+		Options: o, crossOrigin: http.NewCrossOriginProtection(), cookie: account.CookieName(o.PublicURL),
 		limit: admission.NewLimit(cmp.Or(o.MaxInFlight, 1024), cmp.Or(o.MaxInFlightOrganization, 256)),
+		polls: admission.NewSharedLimit(cmp.Or(o.MaxPolls, 1024), cmp.Or(o.MaxPollsOrganization, 64),
+			"Too many polls wait; ask again later, or without wait", pollRetry),
 	}
 	u, err := url.Parse(o.PublicURL)
 	if err == nil {
@@ -95,46 +109,73 @@ func New(o Options) (*Server, error) {
 	return s, nil
 }
 
+// permit returns what a call of a member needs: a session, or a token where tokens may have the right.
+func permit(p account.Permission) edge.Permission {
+	needed := edge.Permission{Credential: edge.Session, Right: string(p)}
+	if p.ForTokens() {
+		needed.Or = edge.ConsoleToken
+	}
+	return needed
+}
+
 // Routes adds the routes of the surface to r.
 func (s *Server) Routes(r *edge.Router) {
-	permit := func(right string) edge.Permission { return edge.Permission{Credential: edge.Session, Right: right} }
-	reads, writes, revokes, votes := permit(rightRead), permit(rightWrite), permit(rightRevoke), permit(rightVote)
+	reads, manages, revokes := permit(account.Read), permit(account.Manage), permit(account.RevokeKeys)
+	tries, edits, votes := permit(account.TryPolicies), permit(account.EditPolicies), permit(account.Vote)
+	tokens := permit(account.UseTokens)
 	none, some := edge.Body{}, edge.JSONBody(maxBody)
 	document := edge.JSONBody(policy.MaxBytes)
 	var table edge.Table[call]
 	table.Add("GET", "/v1/console/ingest-keys", reads, none, s.listIngestKeys)
-	table.Add("POST", "/v1/console/ingest-keys", writes, some, s.createIngestKey)
+	table.Add("POST", "/v1/console/ingest-keys", manages, some, s.createIngestKey)
 	table.Add("GET", "/v1/console/ingest-keys/{key}", reads, none, s.answerIngestKey)
+	table.Add("PATCH", "/v1/console/ingest-keys/{key}", manages, some, s.patchIngestKey)
 	table.Add("DELETE", "/v1/console/ingest-keys/{key}", revokes, none, s.revokeIngestKey)
 	table.Add("GET", "/v1/console/agents", reads, none, s.listAgents)
-	table.Add("POST", "/v1/console/agents", writes, some, s.createAgent)
+	table.Add("POST", "/v1/console/agents", manages, some, s.createAgent)
 	table.Add("GET", "/v1/console/agents/{agent}", reads, none, s.answerAgent)
-	table.Add("PATCH", "/v1/console/agents/{agent}", writes, some, s.patchAgent)
+	table.Add("PATCH", "/v1/console/agents/{agent}", manages, some, s.patchAgent)
 	table.Add("GET", "/v1/console/agents/{agent}/keys", reads, none, s.listAgentKeys)
-	table.Add("POST", "/v1/console/agents/{agent}/keys", writes, some, s.registerKey)
-	table.Add("POST", "/v1/console/agents/{agent}/keys/{key}/retire", writes, some, s.retireAgentKey)
+	table.Add("POST", "/v1/console/agents/{agent}/keys", manages, some, s.registerKey)
+	table.Add("POST", "/v1/console/agents/{agent}/keys/{key}/retire", manages, some, s.retireAgentKey)
 	table.Add("POST", "/v1/console/agents/{agent}/keys/{key}/revoke", revokes, some, s.revokeAgentKey)
 	table.Add("GET", "/v1/console/policies", reads, none, s.listPolicies)
-	table.Add("POST", "/v1/console/policies", writes, document, s.createPolicy)
+	table.Add("POST", "/v1/console/policies", edits, document, s.createPolicy)
 	table.Add("GET", "/v1/console/policies/{policy}", reads, none, s.answerPolicy)
-	table.Add("PATCH", "/v1/console/policies/{policy}", writes, document, s.draftPolicy)
-	table.Add("DELETE", "/v1/console/policies/{policy}", writes, none, s.deletePolicy)
-	table.Add("POST", "/v1/console/policies/{policy}/activate", writes, some, s.activatePolicy)
-	table.Add("POST", "/v1/console/policies/{policy}/simulate", reads, edge.JSONBody(maxSimulation), s.simulatePolicy)
+	table.Add("PATCH", "/v1/console/policies/{policy}", edits, document, s.draftPolicy)
+	table.Add("DELETE", "/v1/console/policies/{policy}", edits, none, s.deletePolicy)
+	table.Add("POST", "/v1/console/policies/{policy}/activate", edits, some, s.activatePolicy)
+	table.Add("POST", "/v1/console/policies/{policy}/deactivate", edits, some, s.deactivatePolicy)
+	table.Add("POST", "/v1/console/policies/check", tries, document, s.checkPolicy)
+	table.Add("POST", "/v1/console/policies/{policy}/simulate", tries, edge.JSONBody(maxSimulation), s.simulatePolicy)
 	table.Add("GET", "/v1/console/approvals", reads, none, s.listApprovals)
 	table.Add("GET", "/v1/console/approvals/{approval}", reads, none, s.answerApproval)
 	table.Add("POST", "/v1/console/approvals/{approval}/votes", votes, some, s.voteOnApproval)
 	table.Add("POST", "/v1/console/approvals/{approval}/revoke", votes, some, s.revokeApproval)
 	table.Add("GET", "/v1/console/runs", reads, none, s.listWorkflowRuns)
 	table.Add("GET", "/v1/console/runs/{run}", reads, none, s.answerRun)
+	s.addEventRoutes(&table, reads)
 	table.Add("GET", "/v1/console/webhooks", reads, none, s.listWebhooks)
-	table.Add("POST", "/v1/console/webhooks/{webhook}/replay", writes, some, s.replayWebhook)
+	table.Add("POST", "/v1/console/webhooks", manages, some, s.createEndpoint)
+	table.Add("GET", "/v1/console/webhooks/{webhook}", reads, none, s.answerEndpoint)
+	table.Add("PATCH", "/v1/console/webhooks/{webhook}", manages, some, s.patchEndpoint)
+	table.Add("DELETE", "/v1/console/webhooks/{webhook}", manages, none, s.deleteEndpoint)
+	table.Add("POST", "/v1/console/webhooks/{webhook}/test", manages, some, s.testEndpoint)
+	table.Add("GET", "/v1/console/webhooks/{webhook}/deliveries", reads, none, s.listAttempts)
+	table.Add("POST", "/v1/console/webhooks/{webhook}/replay", manages, some, s.replayWebhook)
+	table.Add("GET", "/v1/console/stream-export", reads, none, s.answerStreamExport)
+	table.Add("PUT", "/v1/console/stream-export", manages, some, s.putStreamExport)
+	table.Add("DELETE", "/v1/console/stream-export", manages, none, s.deleteStreamExport)
+	table.Add("POST", "/v1/console/stream-export/test", manages, some, s.testStreamExport)
 	table.Add("GET", "/v1/console/witnesses", reads, none, s.answerWitnesses)
-	table.Add("PUT", "/v1/console/witnesses", writes, some, s.putWitnesses)
-	table.Add("DELETE", "/v1/console/witnesses", writes, none, s.deleteWitnesses)
-	table.Add("POST", "/v1/console/witnesses/ask", writes, none, s.askWitnesses)
+	table.Add("PUT", "/v1/console/witnesses", manages, some, s.putWitnesses)
+	table.Add("DELETE", "/v1/console/witnesses", manages, none, s.deleteWitnesses)
+	table.Add("POST", "/v1/console/witnesses/ask", manages, none, s.askWitnesses)
+	table.Add("GET", "/v1/console/tokens", tokens, none, s.listTokens)
+	table.Add("POST", "/v1/console/tokens", tokens, some, s.whileActive(s.createToken))
+	table.Add("DELETE", "/v1/console/tokens/{token}", tokens, none, s.deleteToken)
 	table.Add("GET", "/v1/console/organization/plan-usage", reads, none, s.answerPlanUsage)
 	table.Add("GET", "/v1/console/organization", reads, none, s.getOrganization)
-	table.Add("PATCH", "/v1/console/organization", writes, some, s.patchOrganization)
-	edge.Mount(r, edge.Surface[call]{Edge: s.Edge, Serve: s.serveRoute}, table)
+	table.Add("PATCH", "/v1/console/organization", manages, some, s.patchOrganization)
+	edge.Mount(r, edge.Surface[call]{Edge: s.Edge, Serve: s.serveRoute, Wait: edge.LongestWait}, table)
 }

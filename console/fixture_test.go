@@ -23,9 +23,13 @@ import (
 	"github.com/agentledger/agentledger/internal/http/egress"
 	"github.com/agentledger/agentledger/internal/operate/simulate"
 	"github.com/agentledger/agentledger/internal/operate/witness"
+	"github.com/agentledger/agentledger/internal/read/eventlist"
+	"github.com/agentledger/agentledger/internal/read/index"
+	"github.com/agentledger/agentledger/internal/streamexport"
 	"github.com/agentledger/agentledger/internal/sysevent"
 	"github.com/agentledger/agentledger/internal/tenant/account"
 	"github.com/agentledger/agentledger/internal/tenant/agent"
+	"github.com/agentledger/agentledger/internal/tenant/consoletoken"
 	"github.com/agentledger/agentledger/internal/tenant/org"
 	"github.com/agentledger/agentledger/internal/tenant/policystore"
 	"github.com/agentledger/agentledger/internal/tenant/quota"
@@ -33,6 +37,7 @@ import (
 	"github.com/agentledger/agentledger/internal/test/openapitest"
 	"github.com/agentledger/agentledger/internal/test/witnesstest"
 	"github.com/agentledger/agentledger/internal/webhook"
+	"github.com/agentledger/agentledger/publicapi"
 	"github.com/agentledger/agentledger/trust"
 )
 
@@ -55,11 +60,15 @@ type world struct {
 	agents  *agent.Agents
 	first   map[id.Tenant]agent.Credentials
 	handler http.Handler
+	routed  []edge.Listed // the routes of the surface
 
-	rules     *policystore.Policies
+	policies  *policystore.Policies
 	approvals *approval.Approvals
 	workflows *workflow.Workflows
-	outbox    *webhook.Sender
+	webhooks  *webhook.Sender
+	exporter  *streamexport.Exporter
+	tokens    *consoletoken.Tokens
+	roles     roles
 	house     *witnesstest.Witness // the service's
 	witnesses *witness.Witnesses
 }
@@ -75,28 +84,35 @@ func newWorld(t testing.TB, change ...func(*console.Options)) *world {
 		t.Fatal(err)
 	}
 	bounds := &quota.Quota{Records: w.Store, Clock: w.Clock}
-	w.agents = agent.New(agent.Options{Records: w.Store, Events: w.Notary, Quota: bounds, Keyring: w.Keyring(), Clock: w.Clock})
-	if w.orgs, err = org.New(org.Options{Records: w.Store, Events: w.Notary, Ledgers: w.Ledgers, Quota: bounds, Agents: w.agents, Clock: w.Clock, Witnesses: rules}); err != nil {
+	w.agents = agent.New(agent.Options{Records: w.Store, Events: w.SystemEvents, Quota: bounds, Keyring: w.Keyring(), Clock: w.Clock})
+	if w.orgs, err = org.New(org.Options{Records: w.Store, Events: w.SystemEvents, Ledgers: w.Ledgers, Quota: bounds, Agents: w.agents, Clock: w.Clock, Witnesses: rules,
+		Providers: []string{"company"}}); err != nil {
 		t.Fatal(err)
 	}
 	w.witnesses = witness.New(witness.Options{Store: w.Store, Ledgers: w.Ledgers, Organizations: w.orgs, Client: client, Service: rules.Service, Interval: time.Millisecond})
-	w.Notary.Disclosures = w.orgs
+	w.SystemEvents.Disclosures = w.orgs
 	edge := &edge.Edge{Logger: slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelError}))}
 	router := edge.Router()
-	w.rules = policystore.New(policystore.Options{Records: w.Store, Events: w.Notary, Quota: bounds, Clock: w.Clock})
-	w.outbox = webhook.New(webhook.Options{Records: w.Store, Keyring: w.Keyring(), Caller: egress.New(egress.Options{}), Clock: w.Clock})
+	w.policies = policystore.New(policystore.Options{Records: w.Store, Events: w.SystemEvents, Quota: bounds, Clock: w.Clock, Settings: w.orgs})
+	w.webhooks = webhook.New(webhook.Options{Records: w.Store, Keyring: w.Keyring(), Caller: client, Events: w.SystemEvents, Pace: bounds, PublicURL: "https://ledger.example", Clock: w.Clock})
+	w.exporter = streamexport.New(streamexport.Options{Records: w.Store, Ledgers: w.Ledgers, Keyring: w.Keyring(), Caller: client, Events: w.SystemEvents, Pace: bounds, Clock: w.Clock})
 	w.approvals = approval.New(approval.Options{
-		Records: w.Store, Events: w.Notary, Ledgers: w.Ledgers, Rulebook: w.rules, Agents: w.agents,
+		Records: w.Store, Events: w.SystemEvents, Ledgers: w.Ledgers, Policies: w.policies, Agents: w.agents,
 		Organizations: w.orgs, Members: members{}, Keyring: w.Keyring(), Clock: w.Clock,
-		Outbox: w.outbox,
+		Webhooks: w.webhooks,
 	})
 	w.workflows = workflow.New(workflow.Options{
-		Records: w.Store, Events: w.Notary, Ledgers: w.Ledgers, Rulebook: w.rules, Agents: w.agents, Organizations: w.orgs, Clock: w.Clock,
+		Records: w.Store, Events: w.SystemEvents, Ledgers: w.Ledgers, Policies: w.policies, Agents: w.agents, Organizations: w.orgs, Clock: w.Clock,
 	})
+	w.roles = roles{}
+	w.tokens = consoletoken.New(consoletoken.Options{Records: w.Store, Events: w.SystemEvents, Members: w.roles, Pace: bounds, Clock: w.Clock})
+	events := index.New(index.Options{Ledgers: w.Ledgers, Store: w.Store, Clock: w.Clock})
 	options := console.Options{
+		Events: &eventlist.Reader{Index: events, Ledgers: w.Ledgers, Organizations: w.orgs, Bundles: publicapi.New(publicapi.Options{
+			Edge: edge, Ledgers: w.Ledgers, Organizations: w.orgs, Agents: w.agents, PublicURL: "https://ledger.example", Clock: w.Clock})},
 		Edge: edge, Sessions: sessions{}, Orgs: w.orgs, Agents: w.agents, PublicURL: "https://ledger.example",
-		Rulebook: w.rules, Approvals: w.approvals, Workflows: w.workflows, Outbox: w.outbox, Witnesses: w.witnesses,
-		Rehearsals: simulate.New(simulate.Options{Ledgers: w.Ledgers, Clock: w.Clock}),
+		Policies: w.policies, Approvals: w.approvals, Workflows: w.workflows, Webhooks: w.webhooks, Witnesses: w.witnesses, Tokens: w.tokens, StreamExports: w.exporter,
+		Simulator: simulate.New(simulate.Options{Ledgers: w.Ledgers, Clock: w.Clock}),
 	}
 	for _, f := range change {
 		f(&options)
@@ -106,6 +122,7 @@ func newWorld(t testing.TB, change ...func(*console.Options)) *world {
 		t.Fatal(err)
 	}
 	surface.Routes(router)
+	w.routed = router.List()
 	w.handler = traffic.Watch(t, router)
 	w.found(red, "red")
 	w.found(blue, "blue")
@@ -139,12 +156,15 @@ func (sessions) Session(_ context.Context, token string) (*account.Session, erro
 	case "no-organization":
 		return &account.Session{Account: "acc_0", Role: account.Owner}, nil
 	}
+	token, late := strings.CutSuffix(token, "-late") // of a person who was not asked for a factor lately
+	token, way, _ := strings.Cut(token, "+")         // of the sign-in
 	slug, role, _ := strings.Cut(token, "-")
 	tenant, ok := map[string]id.Tenant{"red": red, "blue": blue}[slug]
 	if !ok {
 		return nil, fault.New(fault.Unauthorized, "whatever")
 	}
-	return &account.Session{Account: account.ID("acc_" + token), Tenant: tenant, Role: account.Role(role)}, nil
+	return &account.Session{Account: account.ID("acc_" + token), Tenant: tenant, Role: account.Role(role), StepUpDue: late,
+		SignIn: account.Method(way)}, nil
 }
 
 // members have the role that their session's token names.
@@ -170,7 +190,7 @@ func as(token string) func(*http.Request) {
 	return func(r *http.Request) {
 		r.Header.Del("Cookie")
 		if token != "" {
-			r.AddCookie(&http.Cookie{Name: console.CookieName, Value: token})
+			r.AddCookie(&http.Cookie{Name: account.CookieName("https://ledger.example"), Value: token})
 		}
 	}
 }

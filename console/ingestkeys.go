@@ -20,6 +20,9 @@ type ingestKeyView struct {
 	CreatedBy string      `json:"created_by"`
 	ExpiresAt *id.Instant `json:"expires_at"`
 	RevokedAt *id.Instant `json:"revoked_at"`
+
+	Asks       bool        `json:"asks"`
+	LastUsedAt *id.Instant `json:"last_used_at"`
 }
 
 func describeIngestKey(k org.IngestKey) ingestKeyView {
@@ -27,6 +30,7 @@ func describeIngestKey(k org.IngestKey) ingestKeyView {
 		KeyID: k.ID, Name: k.Name, KeyPrefix: k.Prefix, Scopes: k.Scopes.Names(),
 		Agents:    slices.Concat([]id.Agent{}, k.Agents),
 		CreatedAt: k.CreatedAt, CreatedBy: k.CreatedBy, ExpiresAt: orNull(k.ExpiresAt), RevokedAt: orNull(k.RevokedAt),
+		Asks: k.Asks, LastUsedAt: orNull(k.LastUsedAt),
 	}
 }
 
@@ -53,7 +57,7 @@ func (s *Server) listIngestKeys(r *request) (answer, error) {
 }
 
 func (s *Server) answerIngestKey(r *request) (answer, error) {
-	key, err := s.Orgs.IngestKey(r.Context(), r.who.Tenant, r.pathParameter("key"))
+	key, err := s.Orgs.ShowIngestKey(r.Context(), r.who.Tenant, r.pathParameter("key"))
 	return answer{http.StatusOK, describeIngestKey(key)}, err
 }
 
@@ -63,11 +67,12 @@ func (s *Server) createIngestKey(r *request) (answer, error) {
 		Scopes    []string   `json:"scopes"`
 		ExpiresAt *time.Time `json:"expires_at"`
 		Agents    []id.Agent `json:"agents"`
+		Asks      bool       `json:"asks"`
 	}
 	if err := r.decodeBody(&body); err != nil {
 		return answer{}, err
 	}
-	wanted := org.WantedKey{Name: body.Name, Agents: body.Agents}
+	wanted := org.WantedKey{Name: body.Name, Agents: body.Agents, Asks: body.Asks}
 	var err error
 	if wanted.Scopes, err = org.ParseScopes(body.Scopes); err != nil {
 		return answer{}, err
@@ -83,6 +88,19 @@ func (s *Server) createIngestKey(r *request) (answer, error) {
 		Key    ingestKeyView `json:"key"`
 		Secret string        `json:"secret"`
 	}{describeIngestKey(key), token.Reveal()}}, nil
+}
+
+func (s *Server) patchIngestKey(r *request) (answer, error) {
+	var body struct {
+		Name *string `json:"name"`
+		Asks *bool   `json:"asks"`
+	}
+	if err := r.decodeBody(&body); err != nil {
+		return answer{}, err
+	}
+	key, err := s.Orgs.ChangeIngestKey(r.Context(), r.who.Tenant, string(r.who.Account), r.pathParameter("key"),
+		org.KeyPatch{Name: body.Name, Asks: body.Asks})
+	return answer{http.StatusOK, describeIngestKey(key)}, err
 }
 
 func (s *Server) revokeIngestKey(r *request) (answer, error) {

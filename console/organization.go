@@ -3,7 +3,9 @@ package console
 import (
 	"net/http"
 
+	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/tenant/account"
 	"github.com/agentledger/agentledger/internal/tenant/org"
 	"github.com/agentledger/agentledger/log"
 )
@@ -17,6 +19,9 @@ type organizationView struct {
 	Active         bool            `json:"active"`
 	Disclosure     id.Disclosure   `json:"disclosure"`
 	SelfReview     bool            `json:"self_review"`
+	TwoPerson      bool            `json:"two_person_policy"`
+	Published      bool            `json:"publish_policies"`
+	SignIn         signInView      `json:"sign_in"`
 	CreatedAt      id.Instant      `json:"created_at"`
 	Fault          log.Level       `json:"fault,omitzero"` // of the ledger; with a fault the lists may be wrong
 }
@@ -32,8 +37,21 @@ func (s *Server) answerOrganization(r *request, settings *org.Settings) (answer,
 func describeOrganization(s *org.Settings) organizationView {
 	return organizationView{
 		OrganizationID: s.ID, Slug: s.Slug, Name: s.Name, Origin: s.Origin, Plan: s.Plan, Active: s.Active,
-		Disclosure: s.Disclosure, SelfReview: s.SelfReview, CreatedAt: s.CreatedAt,
+		Disclosure: s.Disclosure, SelfReview: s.SelfReview, TwoPerson: s.TwoPerson, Published: s.Published,
+		SignIn: describeSignIn(s.SignIn), CreatedAt: s.CreatedAt,
 	}
+}
+
+// signInView is the way to sign in that the organization requires; null: none.
+type signInView struct {
+	Require *string `json:"require"`
+}
+
+func describeSignIn(required string) signInView {
+	if required == "" {
+		return signInView{}
+	}
+	return signInView{&required}
 }
 
 func (s *Server) getOrganization(r *request) (answer, error) {
@@ -51,15 +69,51 @@ func (s *Server) patchOrganization(r *request) (answer, error) {
 		Disclosure *id.Disclosure `json:"disclosure"`
 		Name       *string        `json:"name"`
 		SelfReview *bool          `json:"self_review"`
+		TwoPerson  *bool          `json:"two_person_policy"`
+		Published  *bool          `json:"publish_policies"`
+		SignIn     *signInView    `json:"sign_in"`
 	}
 	if err := r.decodeBody(&body); err != nil {
 		return answer{}, err
 	}
+	if body.TwoPerson != nil && !r.who.Role.May(account.Own) {
+		return answer{}, fault.New(fault.Forbidden, "Your role does not allow this")
+	}
+	required, err := s.checkSignIn(r, body.SignIn)
+	if err != nil {
+		return answer{}, err
+	}
 	patch := org.Patch{Disclosure: body.Disclosure, Name: body.Name, SelfReview: body.SelfReview,
-		NoneOpen: s.Approvals.NoneOpen}
+		TwoPerson: body.TwoPerson, Published: body.Published, SignIn: required, NoneOpen: s.Approvals.NoneOpen}
 	settings, err := s.Orgs.Change(r.Context(), r.who.Tenant, string(r.who.Account), patch)
 	if err != nil {
 		return answer{}, err
 	}
 	return s.answerOrganization(r, settings)
+}
+
+// checkSignIn returns the way to sign in that an owner wants to require, nil for no change. It refuses
+// one by which the owner is not signed in, because the owner could take it away no more.
+func (s *Server) checkSignIn(r *request, wished *signInView) (*string, error) {
+	if wished == nil {
+		return nil, nil
+	}
+	if !r.who.Role.May(account.Own) {
+		return nil, fault.New(fault.Forbidden, "Your role does not allow this")
+	}
+	if err := r.who.CheckFactor(); err != nil {
+		return nil, err
+	}
+	required := ""
+	if wished.Require != nil {
+		required = *wished.Require
+	}
+	if err := s.Orgs.CheckSignIn(required); err != nil {
+		return nil, err
+	}
+	if account.Method(required).Allow(r.who.SignIn) != nil {
+		return nil, &fault.Error{Kind: fault.Conflict, Code: "sign_in_required",
+			Message: "Sign in that way first: your own session could not act any more"}
+	}
+	return &required, nil
 }

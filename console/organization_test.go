@@ -15,7 +15,7 @@ func TestIngestKeys(t *testing.T) {
 	secret, _ := made["secret"].(string)
 	key := made["key"].(map[string]any)
 	keyJSON := fmt.Sprintf(`{"key_id":"%s","name":"ci","key_prefix":"%s","scopes":["events","evaluate"],"agents":["%s"],
-		"created_at":"2026-11-20T12:00:00.000Z","created_by":"acc_red-owner","expires_at":"2026-11-21T00:00:00.000Z","revoked_at":null}`,
+		"created_at":"2026-11-20T12:00:00.000Z","created_by":"acc_red-owner","expires_at":"2026-11-21T00:00:00.000Z","revoked_at":null,"asks":false,"last_used_at":null}`,
 		key["key_id"], key["key_prefix"], bot)
 	equal(t, "created", made, fmt.Sprintf(`{"key":%s,"secret":"%s"}`, keyJSON, secret))
 	if prefix, _ := key["key_prefix"].(string); prefix == "" || !strings.HasPrefix(secret, prefix) {
@@ -24,6 +24,7 @@ func TestIngestKeys(t *testing.T) {
 	if caller, err := w.orgs.Authenticate(t.Context(), secret); err != nil || caller.Tenant != red {
 		t.Errorf("got %+v, %v", caller, err)
 	}
+	keyJSON = strings.Replace(keyJSON, `"last_used_at":null`, `"last_used_at":"2026-11-20T12:00:00.000Z"`, 1)
 	equal(t, "listed", w.call(200, "GET", "/ingest-keys", "", as("red-member")), `{"keys":[`+keyJSON+`],"next":null}`)
 	equal(t, "blue", w.call(200, "GET", "/ingest-keys", "", as("blue-owner")), `{"keys":[],"next":null}`)
 
@@ -31,8 +32,13 @@ func TestIngestKeys(t *testing.T) {
 	equal(t, "alone", w.call(200, "GET", path, "", as("red-member")), keyJSON)
 	w.refuses("blue reads", w.request("GET", path, "", as("blue-owner")), 404, "Not found")
 	w.refuses("unknown one", w.request("GET", "/ingest-keys/nothing", ""), 404, "Not found")
+	equal(t, "renamed", w.call(200, "PATCH", path, `{"name":"pipeline"}`), strings.Replace(keyJSON, `"ci"`, `"pipeline"`, 1))
+	w.refuses("blue renames", w.request("PATCH", path, `{"name":"x"}`, as("blue-owner")), 404, "Not found")
+	w.refuses("asks", w.request("PATCH", path, `{"asks":true}`), 422, "asks needs the scopes evaluate and approvals")
+	w.refuses("empty name", w.request("PATCH", path, `{"name":""}`), 422, "name must have 1 to 200 characters")
 	w.refuses("blue revokes", w.request("DELETE", path, "", as("blue-owner")), 404, "Not found")
 	w.call(204, "DELETE", path, "")
+	w.refuses("renamed when it is over", w.request("PATCH", path, `{"name":"x"}`), 409, "The ingest key is revoked")
 	if got := w.call(200, "GET", path, "")["revoked_at"]; got != "2026-11-20T12:00:00.000Z" {
 		t.Errorf("got revoked_at %v", got)
 	}
@@ -40,7 +46,7 @@ func TestIngestKeys(t *testing.T) {
 		t.Error("the revoked key is still good")
 	}
 	w.refuses("unknown", w.request("DELETE", "/ingest-keys/nothing", ""), 404, "Not found")
-	want := []string{"ledger_ingest_key_created by acc_red-owner", "ledger_ingest_key_revoked by acc_red-owner"}
+	want := []string{"ledger_ingest_key_created by acc_red-owner", "ledger_ingest_key_changed by acc_red-owner", "ledger_ingest_key_revoked by acc_red-owner"}
 	if got := w.kinds(red); !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
@@ -78,7 +84,7 @@ func TestOrganization(t *testing.T) {
 	view := func(slug, number, name, disclosure string, selfReview bool) string {
 		organization := "00000000-0000-0000-0000-00000000000" + number
 		return fmt.Sprintf(`{"organization_id":"%s","slug":"%s","name":"%s","origin":"log.example/o/%s","plan":"free","active":true,
-			"disclosure":"%s","self_review":%v,"created_at":"2026-11-20T12:00:00.000Z"}`, organization, slug, name, organization, disclosure, selfReview)
+			"disclosure":"%s","self_review":%v,"two_person_policy":false,"publish_policies":false,"sign_in":{"require":null},"created_at":"2026-11-20T12:00:00.000Z"}`, organization, slug, name, organization, disclosure, selfReview)
 	}
 	equal(t, "changed", w.call(200, "PATCH", "/organization", `{"disclosure":"full","name":"Red Inc.","self_review":true}`, as("red-admin")),
 		view("red", "b", "Red Inc.", "full", true))

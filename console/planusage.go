@@ -49,7 +49,7 @@ func (s *Server) answerPlanUsage(r *request) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	policies, err := s.Rulebook.Count(r.Context(), r.who.Tenant)
+	policies, err := s.Policies.Count(r.Context(), r.who.Tenant)
 	return answer{http.StatusOK, describePlanUsage(u, agents, policies)}, err
 }
 

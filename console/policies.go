@@ -65,7 +65,7 @@ func (s *Server) listPolicies(r *request) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	found, err := s.Rulebook.List(r.Context(), r.who.Tenant, p.after, p.limit+1)
+	found, err := s.Policies.List(r.Context(), r.who.Tenant, p.after, p.limit+1)
 	if err != nil {
 		return answer{}, err
 	}
@@ -87,7 +87,7 @@ func (s *Server) answerPolicy(r *request) (answer, error) {
 			return answer{}, fault.New(fault.Invalid, "version must be a whole number from 1")
 		}
 	}
-	v, err := s.Rulebook.Get(r.Context(), r.who.Tenant, r.pathParameter("policy"), version)
+	v, err := s.Policies.Get(r.Context(), r.who.Tenant, r.pathParameter("policy"), version)
 	return policyAnswer(http.StatusOK, v, err)
 }
 
@@ -96,8 +96,41 @@ func (s *Server) createPolicy(r *request) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	v, err := s.Rulebook.Create(r.Context(), r.who.Tenant, string(r.who.Account), document)
+	v, err := s.Policies.Create(r.Context(), r.who.Tenant, string(r.who.Account), document)
 	return policyAnswer(http.StatusCreated, v, err)
+}
+
+// checkedView says whether a document could be activated.
+type checkedView struct {
+	PolicyID *string       `json:"policy_id"`
+	Rules    int           `json:"rules"`
+	Tests    int           `json:"tests"`
+	Failures []failureView `json:"failures"`
+	Quorum   *string       `json:"quorum_unreachable"`
+}
+
+type failureView struct {
+	Place int    `json:"test"` // its place in tests, from 0
+	Name  string `json:"name"`
+	Why   string `json:"why"`
+}
+
+// checkPolicy tries a document and writes nothing, so it goes on in an inactive organization.
+func (s *Server) checkPolicy(r *request) (answer, error) {
+	document, err := r.readBody()
+	if err != nil {
+		return answer{}, err
+	}
+	c, err := s.Policies.Check(r.Context(), r.who.Tenant, document)
+	if err != nil {
+		return answer{}, err
+	}
+	view := checkedView{Rules: len(c.Policy.Rules), Tests: len(c.Policy.Tests), Failures: []failureView{},
+		PolicyID: orNull(c.Policy.ID), Quorum: orNull(c.Quorum)}
+	for _, f := range c.Failures {
+		view.Failures = append(view.Failures, failureView(f))
+	}
+	return answer{http.StatusOK, view}, nil
 }
 
 func (s *Server) draftPolicy(r *request) (answer, error) {
@@ -105,19 +138,39 @@ func (s *Server) draftPolicy(r *request) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	v, err := s.Rulebook.Draft(r.Context(), r.who.Tenant, string(r.who.Account), r.pathParameter("policy"), patch)
+	v, err := s.Policies.Draft(r.Context(), r.who.Tenant, string(r.who.Account), r.pathParameter("policy"), patch)
 	return policyAnswer(http.StatusOK, v, err)
 }
 
+// activatePolicy activates the draft, or the version that the body names.
 func (s *Server) activatePolicy(r *request) (answer, error) {
+	var body struct {
+		Version *uint64 `json:"version"`
+		Digest  id.Hash `json:"policy_digest"`
+	}
+	if err := r.decodeOptionalBody(&body); err != nil {
+		return answer{}, err
+	}
+	wanted := policystore.Activation{PolicyID: r.pathParameter("policy"), Digest: body.Digest}
+	if body.Version != nil {
+		if wanted.Version = *body.Version; wanted.Version == 0 {
+			return answer{}, fault.New(fault.Invalid, "version must be a whole number from 1")
+		}
+	}
+	v, err := s.Policies.ActivateVersion(r.Context(), r.who.Tenant, string(r.who.Account), wanted)
+	s.Approvals.PolicyChanged(r.who.Tenant) // also on an error: it may have been done
+	return policyAnswer(http.StatusOK, v, err)
+}
+
+func (s *Server) deactivatePolicy(r *request) (answer, error) {
 	if err := r.decodeOptionalBody(&struct{}{}); err != nil {
 		return answer{}, err
 	}
-	v, err := s.Rulebook.Activate(r.Context(), r.who.Tenant, string(r.who.Account), r.pathParameter("policy"))
+	v, err := s.Policies.Deactivate(r.Context(), r.who.Tenant, string(r.who.Account), r.pathParameter("policy"))
 	s.Approvals.PolicyChanged(r.who.Tenant) // also on an error: it may have been done
 	return policyAnswer(http.StatusOK, v, err)
 }
 
 func (s *Server) deletePolicy(r *request) (answer, error) {
-	return answer{status: http.StatusNoContent}, s.Rulebook.Delete(r.Context(), r.who.Tenant, r.pathParameter("policy"))
+	return answer{status: http.StatusNoContent}, s.Policies.Delete(r.Context(), r.who.Tenant, r.pathParameter("policy"))
 }

@@ -76,7 +76,14 @@ func TestPoliciesRefuse(t *testing.T) {
 		w.refuses("version "+version, w.request("GET", "/policies/payments?version="+version, ""), 422, "version must be a whole number from 1")
 	}
 	w.refuses("version 2", w.request("GET", "/policies/payments?version=2", ""), 404, "Not found")
-	w.refuses("version given", w.request("PATCH", "/policies/payments", `{"version":2}`), 422, "version is given by the service: leave it out")
+	w.refuses("another version", w.request("PATCH", "/policies/payments", `{"version":2}`), 409,
+		"The policy was changed meanwhile: read it again, or leave version and policy_digest out")
+	w.refuses("policy_id", w.request("PATCH", "/policies/payments", `{"policy_id":"other"}`), 422, "policy_id can't be changed")
+	w.refuses("version given", w.request("POST", "/policies", `{"name":"n","version":1}`), 422, "version is given by the service: leave it out")
+	w.refuses("version 0", w.request("POST", "/policies/payments/activate", `{"version":0}`), 422, "version must be a whole number from 1")
+	w.refuses("activate version 2", w.request("POST", "/policies/payments/activate", `{"version":2}`), 404, "Not found")
+	w.refuses("not active", w.request("POST", "/policies/payments/deactivate", ""), 409, "The policy is not active")
+	w.refuses("deactivate blue's", w.request("POST", "/policies/blue-only/deactivate", ""), 404, "Not found")
 	w.refuses("no JSON", w.request("POST", "/policies", `{`), 422, "The policy is not valid JSON")
 	limited := w.call(201, "POST", "/policies", `{"name":"n","rules":[{"rule_id":"r","tool":"a","decision":"deny","limit":{"limit_id":"l","sum":"amount","currency":"USD","by":"agent","window_seconds":60,"max":1.5}}]}`)
 	equal(t, "limit", limited["rules"].([]any)[0].(map[string]any)["limit"].(map[string]any),
@@ -85,4 +92,57 @@ func TestPoliciesRefuse(t *testing.T) {
 	if v := w.call(201, "POST", "/policies", `{"name":"n","rules":[]}`)["policy_id"].(string); !strings.HasPrefix(v, "pol_") {
 		t.Errorf("got policy id %s", v)
 	}
+}
+
+// What GET answers is what PATCH takes, and an older version becomes active again.
+func TestPolicyRoundTrip(t *testing.T) {
+	w := newWorld(t)
+	w.call(201, "POST", "/policies", `{"policy_id":"payments","name":"Payments","rules":[`+paymentRule+`],
+		"tests":[{"name":"t","input":{"tool_name":"acme.pay.x"},"expect":{"decision":"deny"}}]}`)
+	w.call(200, "POST", "/policies/payments/activate", `{}`)
+	shown := w.do(w.request("GET", "/policies/payments", ""))
+	changed := strings.Replace(shown.text, `"name":"Payments"`, `"name":"Second"`, 1)
+	if got := w.call(200, "PATCH", "/policies/payments", changed); got["name"] != "Second" || fmt.Sprint(got["version"]) != "2" {
+		t.Errorf("got %v", got)
+	}
+	w.refuses("changed meanwhile", w.request("PATCH", "/policies/payments", changed), 409,
+		"The policy was changed meanwhile: read it again, or leave version and policy_digest out")
+	w.call(200, "POST", "/policies/payments/activate", `{"version":2}`)
+	old := w.call(200, "GET", "/policies/payments?version=1", "")
+	body := fmt.Sprintf(`{"version":1,"policy_digest":"%s"}`, old["policy_digest"])
+	if got := w.call(200, "POST", "/policies/payments/activate", body); got["state"] != "active" || got["archived_at"] != nil {
+		t.Errorf("got %v", got)
+	}
+	w.refuses("digest", w.request("POST", "/policies/payments/activate", strings.Replace(body, ":1,", ":2,", 1)), 409,
+		"policy_digest is not that of the version: look at it again")
+	if got := w.call(200, "POST", "/policies/payments/deactivate", ""); got["state"] != "archived" {
+		t.Errorf("got %v", got)
+	}
+	if got, want := w.kinds(red), 6; len(got) != want {
+		t.Errorf("got %v, want %d statements", got, want)
+	}
+}
+
+func TestTwoPersonPolicy(t *testing.T) {
+	w := newWorld(t)
+	const forbidden = "Your role does not allow this"
+	w.refuses("admin", w.request("PATCH", "/organization", `{"two_person_policy":true}`, as("red-admin")), 403, forbidden)
+	if got := w.call(200, "PATCH", "/organization", `{"two_person_policy":true}`); got["two_person_policy"] != true {
+		t.Errorf("got %v", got)
+	}
+	w.call(200, "PATCH", "/organization", `{"name":"Red"}`, as("red-admin"))
+	w.refuses("admin", w.request("PATCH", "/organization", `{"two_person_policy":false}`, as("red-admin")), 403, forbidden)
+	for _, owner := range []string{"red-owner", "blue-owner"} {
+		w.call(201, "POST", "/policies", `{"policy_id":"payments","name":"n"}`, as(owner))
+	}
+	got := w.do(w.request("POST", "/policies/payments/activate", ""))
+	want := `{"error":"You changed this version last: another person has to activate it","code":"second_person"}`
+	if got.status != 409 || strings.TrimSpace(got.text) != want {
+		t.Errorf("got %d %s, want %s", got.status, got.text, want)
+	}
+	w.call(200, "POST", "/policies/payments/activate", "", as("red-admin"))
+	w.refuses("no policy", w.request("POST", "/policies/payments/deactivate", ""), 409,
+		"Two people decide on policies here: activate a version that another person has changed")
+	w.call(200, "POST", "/policies/payments/activate", "", as("blue-owner"))
+	w.call(200, "POST", "/policies/payments/deactivate", "", as("blue-owner"))
 }

@@ -3,11 +3,9 @@ package console
 import (
 	"net/http"
 	"net/url"
-	"strconv"
 
 	"github.com/go-chi/chi/v5"
 
-	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/internal/http/edge"
 	"github.com/agentledger/agentledger/internal/tenant/account"
 )
@@ -20,6 +18,8 @@ type request struct {
 	*http.Request
 	who  *account.Session
 	body edge.Body // bounds of the body
+
+	byToken bool // a program asks, with a console token
 }
 
 func (r *request) readBody() ([]byte, error) { return edge.ReadBody(r.Request, r.body) }
@@ -55,12 +55,6 @@ func (r *request) pathParameter(name string) string {
 	return decoded
 }
 
-// Bounds of a page.
-const (
-	defaultLimit = 100
-	maxLimit     = 1000
-)
-
 // page is the part of a list that is wanted.
 type page struct {
 	after string // the last item of the page before, "" for the first page
@@ -69,29 +63,12 @@ type page struct {
 
 // parsePage reads ?after= and ?limit=.
 func (r *request) parsePage() (page, error) {
-	query := r.URL.Query()
-	p := page{after: query.Get("after"), limit: defaultLimit}
-	if !query.Has("limit") {
-		return p, nil
-	}
-	var err error
-	if p.limit, err = strconv.Atoi(query.Get("limit")); err != nil || p.limit < 1 || p.limit > maxLimit {
-		return page{}, fault.New(fault.Invalid, "limit must be from 1 to 1000")
-	}
-	return p, nil
+	p, err := edge.ParsePage(r.Request)
+	return page{p.After, p.Limit}, err
 }
 
 // cutPage shows one page of items that were found with one more than the page holds,
 // and returns the `after` of the next page, nil for the last one.
 func cutPage[T, S any](p page, found []T, name func(T) string, show func(T) S) (shown []S, next *string) {
-	if len(found) > p.limit {
-		found = found[:p.limit]
-		last := name(found[p.limit-1])
-		next = &last
-	}
-	shown = make([]S, len(found))
-	for i := range found {
-		shown[i] = show(found[i])
-	}
-	return shown, next
+	return edge.CutPage(edge.Page{After: p.after, Limit: p.limit}, found, name, show)
 }

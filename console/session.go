@@ -4,7 +4,7 @@ import (
 	"net/http"
 
 	"github.com/agentledger/agentledger/fault"
-	"github.com/agentledger/agentledger/internal/flow/approval"
+	"github.com/agentledger/agentledger/internal/http/admission"
 	"github.com/agentledger/agentledger/internal/http/edge"
 	"github.com/agentledger/agentledger/internal/tenant/account"
 )
@@ -15,32 +15,8 @@ type answer struct {
 	body   any
 }
 
-// call answers the request of a person with the right to it.
+// call answers the request of a person with the permission for it.
 type call func(r *request) (answer, error)
-
-// The rights that calls need. mayUse says which roles have them.
-const (
-	rightRead   = "read"
-	rightWrite  = "write"  // change something of an active organization
-	rightRevoke = "revoke" // take a key away, also in an inactive organization, because a leaked key has to end
-	rightVote   = "vote"   // decide on approvals of an active organization
-)
-
-func roleHasRight(right string, role account.Role) bool {
-	switch right {
-	case rightRead:
-		return true
-	case rightVote:
-		return approval.MayVote(role)
-	}
-	return roleMayWrite(role)
-}
-
-// roleMaySeeURLs reports whether a role sees the addresses of the organization's receivers
-// and witnesses. It must have the right to change them, because an address may hold a secret.
-func roleMaySeeURLs(role account.Role) bool { return roleMayWrite(role) }
-
-func roleMayWrite(role account.Role) bool { return role == account.Owner || role == account.Admin }
 
 // whileActive refuses a call, before its body is looked at, in an organization that
 // the operator has made inactive.
@@ -60,11 +36,17 @@ func (s *Server) whileActive(c call) call {
 
 // serveRoute takes the requests of a route through the load control.
 func (s *Server) serveRoute(route *edge.Route[call]) edge.Handler {
-	right, handle, class := route.Permission.Right, route.Handler, s.classOf(route)
-	if right == rightWrite || right == rightVote {
+	right, handle, usual := account.Permission(route.Permission.Right), route.Handler, s.classOf(route)
+	polls := &admission.Class{Control: s.Control, Limit: s.polls, Waits: true}
+	if right.NeedsActive() {
 		handle = s.whileActive(handle)
 	}
 	return func(w http.ResponseWriter, r *http.Request) error {
+		class := usual
+		if wait := edge.LongestWait(r); wait > 0 && route.Mode == edge.LongPoll {
+			class = polls
+			edge.ExtendDeadlines(w, wait)
+		}
 		return class.Serve(r, &exchange{request: request{Request: r, body: route.Body}, server: s, right: right,
 			handle: handle, w: w})
 	}
@@ -80,7 +62,7 @@ func (a answer) writeAnswer(w http.ResponseWriter) error {
 
 // findSession returns the session of a request. Every wrong cookie has the same answer.
 func (s *Server) findSession(r *http.Request) (*account.Session, error) {
-	cookie, err := r.Cookie(CookieName)
+	cookie, err := r.Cookie(s.cookie)
 	if err != nil {
 		return nil, errNoSession(err)
 	}
@@ -89,6 +71,16 @@ func (s *Server) findSession(r *http.Request) (*account.Session, error) {
 		return nil, errNoSession(err)
 	}
 	return who, err
+}
+
+// checkSignedIn returns fault.Forbidden for a session that was not signed in as its organization
+// requires.
+func (s *Server) checkSignedIn(r *http.Request, who *account.Session) error {
+	required, err := s.Orgs.SignIn(r.Context(), who.Tenant)
+	if err != nil {
+		return err
+	}
+	return account.Method(required).Allow(who.SignIn)
 }
 
 func errNoSession(cause error) error {

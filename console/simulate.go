@@ -31,7 +31,7 @@ type simulation struct {
 }
 
 // simulatePolicy tries a version of a policy, by default the newest. It changes
-// nothing, so every role may.
+// nothing, so it goes on in an inactive organization.
 func (s *Server) simulatePolicy(r *request) (answer, error) {
 	body, err := r.readBody()
 	if err != nil {
@@ -48,7 +48,7 @@ func (s *Server) simulatePolicy(r *request) (answer, error) {
 	if q.Version != nil {
 		version = *q.Version
 	}
-	v, err := s.Rulebook.Get(r.Context(), r.who.Tenant, r.pathParameter("policy"), version)
+	v, err := s.Policies.Get(r.Context(), r.who.Tenant, r.pathParameter("policy"), version)
 	if err != nil {
 		return answer{}, err
 	}
@@ -94,7 +94,7 @@ func (s *Server) explainInput(ctx context.Context, who *account.Session, v polic
 	if err != nil {
 		return answer{}, err
 	}
-	x, err := s.Rehearsals.EvaluateTrial(ctx, who.Tenant, p, &trial)
+	x, err := s.Simulator.EvaluateTrial(ctx, who.Tenant, p, &trial)
 	if err != nil {
 		return answer{}, err
 	}
@@ -104,7 +104,7 @@ func (s *Server) explainInput(ctx context.Context, who *account.Session, v polic
 // simulateEvents decides the newest events again by the policy.
 func (s *Server) simulateEvents(ctx context.Context, who *account.Session, v policystore.Version, p policy.Policy,
 	last int) (answer, error) {
-	report, err := s.Rehearsals.SimulateEvents(ctx, who.Tenant, p, last)
+	report, err := s.Simulator.SimulateEvents(ctx, who.Tenant, p, last)
 	if err != nil {
 		return answer{}, err
 	}

@@ -35,7 +35,7 @@ func TestSimulateInput(t *testing.T) {
 		{`{"amount":1}`, answer("allow", "default", "No rule matches; the policy's default is allow.", `"result":"unmatched","why":null`, `{"expression":"payload.amount","value":"1"},{"expression":"payload.amount > 100","value":"false"}`)},
 		{`{}`, answer("deny", "cap", "Rule cap could not be evaluated and so says deny: payload.amount is missing.", `"result":"failed","why":"payload.amount is missing"`, ``)},
 	} {
-		got := w.call(200, "POST", "/policies/spending/simulate", `{"input":{"tool_name":"acme.pay.refund","payload":`+tc.payload+`}}`, as("red-member"))
+		got := w.call(200, "POST", "/policies/spending/simulate", `{"input":{"tool_name":"acme.pay.refund","payload":`+tc.payload+`}}`, as("red-policy_editor"))
 		if len(got["input_digest"].(string)) != 64 {
 			t.Errorf("got input digest %v", got["input_digest"])
 		}

@@ -13,6 +13,7 @@ import (
 type deadLetterView struct {
 	ID        webhook.ID `json:"webhook_id"`
 	URL       *string    `json:"url"` // null for roles that may not change it, because it may hold a secret
+	Endpoint  *string    `json:"endpoint_id"`
 	Type      string     `json:"type"`
 	CreatedAt id.Instant `json:"created_at"`
 	GivenUpAt id.Instant `json:"given_up_at"`
@@ -22,33 +23,39 @@ type deadLetterView struct {
 
 func describeDeadLetter(d webhook.DeadLetter, role account.Role) deadLetterView {
 	v := deadLetterView{ID: d.ID, Type: d.Type, CreatedAt: d.CreatedAt, GivenUpAt: d.GivenUpAt, Tries: d.Tries,
-		Trouble: d.Trouble}
-	if roleMaySeeURLs(role) {
-		v.URL = &d.URL
+		Trouble: d.Trouble, Endpoint: orNull(string(d.Endpoint))}
+	if role.May(account.Manage) {
+		v.URL = orNull(d.URL)
 	}
 	return v
 }
 
-// listWebhooks shows the key with which receivers check deliveries, and the dead letters.
+// listWebhooks shows the endpoints, the key with which receivers of callbacks check deliveries, and
+// the dead letters.
 func (s *Server) listWebhooks(r *request) (answer, error) {
 	p, err := r.parsePage()
 	if err != nil {
 		return answer{}, err
 	}
-	key, err := s.Outbox.PublicKey(r.Context(), r.who.Tenant)
+	key, err := s.Webhooks.PublicKey(r.Context(), r.who.Tenant)
 	if err != nil {
 		return answer{}, err
 	}
-	found, err := s.Outbox.DeadLetters(r.Context(), r.who.Tenant, webhook.ID(p.after), p.limit+1)
+	found, err := s.Webhooks.DeadLetters(r.Context(), r.who.Tenant, webhook.ID(p.after), p.limit+1)
+	if err != nil {
+		return answer{}, err
+	}
+	endpoints, err := s.endpointViews(r)
 	if err != nil {
 		return answer{}, err
 	}
 	var body struct {
 		PublicKey   *string          `json:"public_key"`
+		Endpoints   []endpointView   `json:"endpoints"`
 		DeadLetters []deadLetterView `json:"dead_letters"`
 		Next        *string          `json:"next"`
 	}
-	body.PublicKey = orNull(key)
+	body.PublicKey, body.Endpoints = orNull(key), endpoints
 	body.DeadLetters, body.Next = cutPage(p, found, func(d webhook.DeadLetter) string { return string(d.ID) },
 		func(d webhook.DeadLetter) deadLetterView {
 			return describeDeadLetter(d, r.who.Role)
@@ -61,5 +68,5 @@ func (s *Server) replayWebhook(r *request) (answer, error) {
 		return answer{}, err
 	}
 	return answer{status: http.StatusNoContent},
-		s.Outbox.Replay(r.Context(), r.who.Tenant, webhook.ID(r.pathParameter("webhook")))
+		s.Webhooks.Replay(r.Context(), r.who.Tenant, webhook.ID(r.pathParameter("webhook")))
 }

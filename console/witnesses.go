@@ -94,7 +94,7 @@ func shownPolicy(policy string, role account.Role) (*string, error) {
 	if policy == "" {
 		return nil, nil
 	}
-	if !roleMaySeeURLs(role) {
+	if !role.May(account.Manage) {
 		parsed, err := trust.Parse([]byte(policy))
 		if err != nil {
 			return nil, fmt.Errorf("show witnesses: %w", err)

@@ -32,8 +32,11 @@ type signedIn struct {
 }
 
 type shownAccount struct {
-	AccountID account.ID `json:"account_id"`
-	Email     string     `json:"email"`
+	AccountID   account.ID `json:"account_id"`
+	Email       string     `json:"email"`
+	DisplayName string     `json:"display_name"`
+
+	ApprovalMail bool `json:"approval_mail"`
 }
 
 type shownUser struct {
@@ -55,36 +58,68 @@ func (s *Server) signIn(w http.ResponseWriter, r *request) error {
 		return err
 	}
 	ctx := r.Context()
-	who, err := s.People.Authenticate(ctx, body.Email, body.Password, s.Address(r.Request))
+	who, err := s.People.AuthenticateIn(ctx, s.findBrowser(r.Request), body.Email, body.Password, s.Address(r.Request))
 	s.logins.countAttempt(err)
 	if err != nil {
 		return err
 	}
-	tenant, err := s.chooseOrganization(ctx, who.ID, body.OrganizationID)
+	factors, err := s.Factors.Summary(ctx, who.ID)
 	if err != nil {
 		return err
 	}
-	token, session, err := s.Sessions.Open(ctx, who, tenant)
-	if err != nil {
-		return err
+	if second := factors.Second(); len(second) > 0 {
+		return s.askSecond(w, who, body.OrganizationID, second)
 	}
-	answer, err := s.describeSession(ctx, session)
+	return s.enterBy(w, r, who, body.OrganizationID, account.ByPassword)
+}
+
+// openSession begins a session and returns the answer to it, beside its cookie.
+func (s *Server) openSession(
+	w http.ResponseWriter, r *request, who account.Account, t id.Tenant, by account.Method,
+) (*signedIn, error) {
+	visit := s.describeVisit(r)
+	visit.SignIn = by
+	return s.openSessionFrom(w, r, who, t, visit)
+}
+
+func (s *Server) openSessionFrom(
+	w http.ResponseWriter, r *request, who account.Account, t id.Tenant, v account.Visit,
+) (*signedIn, error) {
+	token, session, err := s.Sessions.OpenFrom(r.Context(), who, t, v)
 	if err != nil {
-		return err
+		return nil, err
+	}
+	return s.welcomePerson(w, r, token, session)
+}
+
+// describeVisit says where a request comes from.
+func (s *Server) describeVisit(r *request) account.Visit {
+	return account.Visit{Address: s.Address(r.Request).String(), Program: r.UserAgent(),
+		Browser: s.findBrowser(r.Request)}
+}
+
+// welcomePerson sets the cookies of a session that begins and of its browser, and returns the answer.
+func (s *Server) welcomePerson(w http.ResponseWriter, r *request, token string,
+	session *account.Session) (*signedIn, error) {
+	answer, err := s.describeSession(r.Context(), session)
+	if err != nil {
+		return nil, err
 	}
 	http.SetCookie(w, s.sessionCookie(token, int(s.Sessions.SessionLifetime().Seconds())))
-	return edge.WriteJSON(w, http.StatusOK, answer)
+	return answer, s.rememberBrowser(w, r, session.Email)
 }
 
 // chooseOrganization returns the organization that a session is to be in: the one that is wished,
-// else the one that the account has been in longest. An offer is accepted by wishing for
-// that organization, or when the account is in none.
-func (s *Server) chooseOrganization(ctx context.Context, who account.ID, wished id.Organization) (id.Tenant, error) {
-	places, err := s.Members.Places(ctx, who)
+// else the one that the account has been in longest and that lets sessions of the method act. An
+// offer is accepted by wishing for that organization, or when the account is in none.
+func (s *Server) chooseOrganization(
+	ctx context.Context, who account.ID, wished id.Organization, by account.Method,
+) (id.Tenant, error) {
+	places, err := s.openPlaces(ctx, who)
 	if err != nil {
 		return 0, err
 	}
-	chosen, err := s.chooseMembership(ctx, places, wished)
+	chosen, err := s.chooseMembership(ctx, places, wished, by)
 	if err != nil {
 		return 0, err
 	}
@@ -96,28 +131,66 @@ func (s *Server) chooseOrganization(ctx context.Context, who account.ID, wished 
 
 // chooseMembership returns the one of places that is wished, or by default; 403 when there is none.
 func (s *Server) chooseMembership(ctx context.Context, places []account.Membership,
-	wished id.Organization) (account.Membership, error) {
-	at := min(0, len(places)-1) // members first
-	if wished != (id.Organization{}) {
-		t, err := s.Organizations.ByID(ctx, wished)
-		if err != nil && !fault.Is(err, fault.NotFound) {
+	wished id.Organization, by account.Method) (account.Membership, error) {
+	if wished == (id.Organization{}) {
+		return s.chooseFirst(ctx, places, by)
+	}
+	t, err := s.Organizations.ByID(ctx, wished)
+	if err != nil && !fault.Is(err, fault.NotFound) {
+		return account.Membership{}, err
+	}
+	at := slices.IndexFunc(places, func(m account.Membership) bool { return err == nil && m.Tenant == t })
+	if at < 0 {
+		return account.Membership{}, errNoMember()
+	}
+	return places[at], s.checkMethod(ctx, t, by)
+}
+
+// chooseFirst returns the first of places, members first, and rather one that lets sessions of the
+// method act.
+func (s *Server) chooseFirst(
+	ctx context.Context, places []account.Membership, by account.Method,
+) (account.Membership, error) {
+	for _, m := range places {
+		err := s.checkMethod(ctx, m.Tenant, by)
+		if err == nil && !m.Offered {
+			return m, nil
+		}
+		if err != nil && !fault.Is(err, fault.Forbidden) {
 			return account.Membership{}, err
 		}
-		at = slices.IndexFunc(places, func(m account.Membership) bool { return err == nil && m.Tenant == t })
 	}
-	if at < 0 {
-		return account.Membership{}, fault.New(fault.Forbidden, "Not a member of the organization")
+	if len(places) == 0 {
+		return account.Membership{}, errNoMember()
 	}
-	return places[at], nil
+	return places[0], nil
+}
+
+func errNoMember() error { return fault.New(fault.Forbidden, "Not a member of the organization") }
+
+// checkMethod returns fault.Forbidden when sessions of a method can't act in an organization.
+func (s *Server) checkMethod(ctx context.Context, t id.Tenant, by account.Method) error {
+	required, err := s.Organizations.SignIn(ctx, t)
+	if err != nil {
+		return err
+	}
+	return account.Method(required).Allow(by)
+}
+
+// openPlaces returns the places of an account that it may enter: none that is suspended.
+func (s *Server) openPlaces(ctx context.Context, who account.ID) ([]account.Membership, error) {
+	places, err := s.Members.Places(ctx, who)
+	return slices.DeleteFunc(places, func(m account.Membership) bool { return m.Suspended }), err
 }
 
 func (s *Server) describeSession(ctx context.Context, session *account.Session) (*signedIn, error) {
-	places, err := s.Members.Places(ctx, session.Account)
+	places, err := s.openPlaces(ctx, session.Account)
 	if err != nil {
 		return nil, err
 	}
 	a := &signedIn{
-		Account:       shownAccount{AccountID: session.Account, Email: session.Email},
+		Account: shownAccount{AccountID: session.Account, Email: session.Email, DisplayName: session.DisplayName,
+			ApprovalMail: session.ApprovalMail},
 		User:          shownUser{MembershipID: session.MembershipID, Role: session.Role},
 		Organizations: make([]shownOrganization, len(places)),
 	}
@@ -138,13 +211,13 @@ func (s *Server) describeSession(ctx context.Context, session *account.Session) 
 // sessionCookie holds a token for some seconds; fewer than one take it away.
 func (s *Server) sessionCookie(token string, seconds int) *http.Cookie {
 	return &http.Cookie{
-		Name: CookieName, Value: token, Path: "/", MaxAge: seconds,
+		Name: s.cookie, Value: token, Path: "/", MaxAge: seconds,
 		HttpOnly: true, Secure: s.secure, SameSite: http.SameSiteLaxMode,
 	}
 }
 
 func (s *Server) signOut(w http.ResponseWriter, r *request) error {
-	if err := s.Sessions.Close(r.Context(), sessionToken(r.Request)); err != nil {
+	if err := s.Sessions.Close(r.Context(), s.sessionToken(r.Request)); err != nil {
 		return err
 	}
 	http.SetCookie(w, s.sessionCookie("", -1))
@@ -153,7 +226,7 @@ func (s *Server) signOut(w http.ResponseWriter, r *request) error {
 }
 
 func (s *Server) answerSession(w http.ResponseWriter, r *request) error {
-	session, err := s.Sessions.Session(r.Context(), sessionToken(r.Request))
+	session, err := s.Sessions.Session(r.Context(), s.sessionToken(r.Request))
 	if err != nil {
 		return err
 	}
@@ -165,8 +238,8 @@ func (s *Server) answerSession(w http.ResponseWriter, r *request) error {
 }
 
 // sessionToken returns the session token of a request, "" when it has none.
-func sessionToken(r *http.Request) string {
-	c, err := r.Cookie(CookieName)
+func (s *Server) sessionToken(r *http.Request) string {
+	c, err := r.Cookie(s.cookie)
 	if err != nil {
 		return ""
 	}

@@ -27,8 +27,11 @@ type place struct {
 
 type signedIn struct {
 	Account struct {
-		AccountID string `json:"account_id"`
-		Email     string `json:"email"`
+		AccountID   string `json:"account_id"`
+		Email       string `json:"email"`
+		DisplayName string `json:"display_name"`
+
+		ApprovalMail bool `json:"approval_mail"`
 	} `json:"account"`
 	User struct {
 		MembershipID string `json:"membership_id"`
@@ -53,7 +56,10 @@ func (w *world) signedIn(email, password string) signedIn {
 func (w *world) cookie(answer *httptest.ResponseRecorder) string {
 	w.t.Helper()
 	cookies := answer.Result().Cookies()
-	if len(cookies) != 1 || cookies[0].Name != "agentledger_session" {
+	if len(cookies) == 2 && cookies[1].Name == cookies[0].Name+"_browser" {
+		cookies = cookies[:1]
+	}
+	if len(cookies) != 1 || cookies[0].Name != "__Host-agentledger" && cookies[0].Name != "agentledger_session" {
 		w.t.Fatalf("got cookies %v and %d %s", cookies, answer.Code, answer.Body)
 	}
 	return cookies[0].Name + "=" + cookies[0].Value
@@ -73,8 +79,8 @@ func TestLogin(t *testing.T) {
 		t.Errorf("got %+v", got)
 	}
 	header := answer.Header().Get("Set-Cookie")
-	token := strings.TrimPrefix(w.cookie(answer), "agentledger_session=")
-	if want := "agentledger_session=" + token + "; Path=/; Max-Age=43200; HttpOnly; Secure; SameSite=Lax"; header != want || len(token) != 43 {
+	token := strings.TrimPrefix(w.cookie(answer), "__Host-agentledger=")
+	if want := "__Host-agentledger=" + token + "; Path=/; Max-Age=604800; HttpOnly; Secure; SameSite=Lax"; header != want || len(token) != 43 {
 		t.Errorf("got %q, want %q", header, want)
 	}
 	var again signedIn
@@ -111,7 +117,7 @@ func TestLoginIntoAnOrganization(t *testing.T) {
 			t.Errorf("got %+v, want %s", got, m.Slug)
 		}
 		// The session is of that organization and of no other.
-		session, err := w.accounts.Session(t.Context(), strings.TrimPrefix(w.cookie(answer), "agentledger_session="))
+		session, err := w.accounts.Session(t.Context(), strings.TrimPrefix(w.cookie(answer), "__Host-agentledger="))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -205,7 +211,7 @@ func TestLogout(t *testing.T) {
 	}
 	answer := w.call("POST", logout, "", "Cookie", first)
 	answers(t, "logout", answer, 204, "")
-	if got, want := answer.Header().Get("Set-Cookie"), "agentledger_session=; Path=/; Max-Age=0; HttpOnly; Secure; SameSite=Lax"; got != want {
+	if got, want := answer.Header().Get("Set-Cookie"), "__Host-agentledger=; Path=/; Max-Age=0; HttpOnly; Secure; SameSite=Lax"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	answers(t, "closed", w.call("GET", me, "", "Cookie", first), 401, refusal("Not signed in"))
@@ -222,10 +228,11 @@ func TestMeRefuses(t *testing.T) {
 	cookie := w.cookie(w.signIn(email, password))
 	for name, header := range map[string][]string{
 		"none":       {},
-		"empty":      {"Cookie", "agentledger_session="},
-		"unknown":    {"Cookie", "agentledger_session=" + strings.Repeat("a", 43)},
-		"other name": {"Cookie", strings.Replace(cookie, "agentledger_session", "session", 1)},
-		"bearer":     {"Authorization", "Bearer " + strings.TrimPrefix(cookie, "agentledger_session=")},
+		"empty":      {"Cookie", "__Host-agentledger="},
+		"unknown":    {"Cookie", "__Host-agentledger=" + strings.Repeat("a", 43)},
+		"other name": {"Cookie", strings.Replace(cookie, "__Host-agentledger", "session", 1)},
+		"old name":   {"Cookie", strings.Replace(cookie, "__Host-agentledger", "agentledger_session", 1)},
+		"bearer":     {"Authorization", "Bearer " + strings.TrimPrefix(cookie, "__Host-agentledger=")},
 	} {
 		answers(t, name, w.call("GET", me, "", header...), 401, refusal("Not signed in"))
 	}
@@ -276,7 +283,7 @@ func TestLogHoldsNoSecret(t *testing.T) {
 	m := w.organization("red")
 	answer := w.signIn(email, password)
 	cookie := w.cookie(answer)
-	token := strings.TrimPrefix(cookie, "agentledger_session=")
+	token := strings.TrimPrefix(cookie, "__Host-agentledger=")
 	w.call("GET", me+"?token="+token, "")
 	w.signIn(email, password+"x")
 	w.call("POST", login, `{"password":["`+password+`"]}`)

@@ -26,7 +26,7 @@ func TestClock(t *testing.T) {
 	const path, day = "/v1/id/platform/clock", 24 * time.Hour
 	m := clocktest.New()
 	noon := id.InstantOf(m.TrueTime())
-	w := newWorld(t, func(o *identity.Options) { o.Clock = clock.New(m, clock.Start{}) })
+	w := newWorld(t, func(o *identity.Options) { o.Operator.Clock = clock.New(m, clock.Start{}) })
 	ask := func(method, body string) (c shownClock) {
 		w.decode(w.platform(method, path, body), 200, &c)
 		return c

@@ -12,13 +12,20 @@ import (
 	"testing"
 
 	"github.com/agentledger/agentledger/identity"
+	"github.com/agentledger/agentledger/identity/platform"
 	"github.com/agentledger/agentledger/internal/clock"
 	"github.com/agentledger/agentledger/internal/clock/clocktest"
 	"github.com/agentledger/agentledger/internal/http/edge"
+	"github.com/agentledger/agentledger/internal/letter"
+	"github.com/agentledger/agentledger/internal/mail"
 	"github.com/agentledger/agentledger/internal/operate/provision"
+	"github.com/agentledger/agentledger/internal/operate/setup"
 	"github.com/agentledger/agentledger/internal/tenant/account"
 	"github.com/agentledger/agentledger/internal/tenant/agent"
+	"github.com/agentledger/agentledger/internal/tenant/factor"
+	"github.com/agentledger/agentledger/internal/tenant/member"
 	"github.com/agentledger/agentledger/internal/tenant/org"
+	"github.com/agentledger/agentledger/internal/tenant/quota"
 	"github.com/agentledger/agentledger/internal/test/ledgertest"
 	"github.com/agentledger/agentledger/internal/test/openapitest"
 )
@@ -40,7 +47,15 @@ type world struct {
 	t        testing.TB
 	orgs     *org.Orgs
 	accounts *account.Accounts
+	factors  *factor.Factors
+	options  identity.Options
+	members  *member.Members
+	quota    *quota.Quota // the pace of changes of members
+	setup    *setup.Setup
+	mail     *mail.Outbox
+	sent     postbox
 	handler  http.Handler
+	routed   []edge.Listed // the routes of the surface
 	log      lockedBuffer
 }
 
@@ -59,38 +74,67 @@ func (b *lockedBuffer) Write(p []byte) (int, error) {
 func newWorld(t testing.TB, change ...func(*identity.Options)) *world {
 	t.Helper()
 	s := ledgertest.New(t)
-	orgs, err := org.New(org.Options{Records: s.Store, Events: s.Notary, Ledgers: s.Ledgers, Clock: s.Clock})
+	orgs, err := org.New(org.Options{Records: s.Store, Events: s.SystemEvents, Ledgers: s.Ledgers, Clock: s.Clock,
+		Providers: []string{"company"}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.Notary.Disclosures = orgs
-	w := &world{Service: s, t: t, orgs: orgs, accounts: account.New(account.Options{
-		Records: s.Store, Clock: s.Clock, Hashing: account.Hashing{MemoryKiB: 64, Passes: 1},
-	})}
+	s.SystemEvents.Disclosures = orgs
+	w := &world{Service: s, t: t, orgs: orgs}
+	w.mail = mail.New(mail.Options{Records: s.Store, Keyring: s.SystemEvents.Keyring, Transport: &w.sent, Clock: s.Clock})
+	letters := letter.AccountMail{Outbox: w.mail, PublicURL: publicURL}
+	w.accounts = account.New(account.Options{
+		Records: s.Store, Clock: s.Clock, Hashing: account.Hashing{MemoryKiB: 64, Passes: 1}, Mail: letters,
+	})
+	w.quota = &quota.Quota{Records: s.Store, Clock: s.Clock}
+	w.members = member.New(member.Options{
+		Records: s.Store, Events: s.SystemEvents, Accounts: w.accounts, Clock: s.Clock,
+		Quota: w.quota,
+	})
 	host, err := provision.ParseHost(strings.ToLower(publicURL))
 	if err != nil {
 		t.Fatal(err)
 	}
+	founder := &provision.Provisioner{
+		Ledgers: s.Ledgers, Organizations: orgs, Accounts: w.accounts, Keyring: s.SystemEvents.Keyring, Host: host,
+		Agents: agent.New(agent.Options{Records: s.Store, Events: s.SystemEvents, Clock: s.Clock}),
+	}
+	w.setup = &setup.Setup{Store: s.Store, Provisioner: founder, Clock: s.Clock}
 	o := identity.Options{
-		Edge: &edge.Edge{Logger: slog.New(slog.NewJSONHandler(&w.log, &slog.HandlerOptions{Level: slog.LevelDebug}))},
-		Provisioner: &provision.Provisioner{
-			Ledgers: s.Ledgers, Organizations: orgs, Accounts: w.accounts, Keyring: s.Notary.Keyring, Host: host,
-			Agents: agent.New(agent.Options{Records: s.Store, Events: s.Notary, Clock: s.Clock}),
-		},
-		Organizations: orgs, LogKeys: orgs, Clock: clock.New(clocktest.New(), clock.Start{}), People: w.accounts, Members: w.accounts, Sessions: w.accounts,
+		Edge:        &edge.Edge{Logger: slog.New(slog.NewJSONHandler(&w.log, &slog.HandlerOptions{Level: slog.LevelDebug}))},
+		Provisioner: founder, Setup: w.setup,
+		Organizations: orgs, Operator: &platform.Calls{Provisioner: founder, Organizations: orgs, LogKeys: orgs,
+			Clock: clock.New(clocktest.New(), clock.Start{}), Accounts: w.accounts}, People: w.accounts, Members: w.accounts, Sessions: w.accounts, Credentials: w.accounts, Visits: w.accounts, Resets: w.accounts, EmailChanges: w.accounts, Mail: letters,
+		Subjects: w.accounts, Browsers: s.SystemEvents.Keyring,
+		Roster: w.members, Invitations: w.members, Invited: w.members, Joining: w.accounts,
 		PlatformSecret: platformSecret, PublicURL: publicURL,
 	}
 	for _, f := range change {
 		f(&o)
 	}
-	server, err := identity.New(o)
+	w.factors, err = factor.New(factor.Options{Records: s.Store, Accounts: w.accounts, Sealer: s.SystemEvents.Keyring,
+		PublicURL: o.PublicURL, Clock: s.Clock})
 	if err != nil {
 		t.Fatal(err)
 	}
-	router := o.Edge.Router()
-	server.Routes(router)
-	w.handler = traffic.Watch(t, router)
+	o.Factors, o.Operator.Factors = w.factors, w.factors
+	w.options = o
+	w.serveWith(func(*identity.Options) {})
 	return w
+}
+
+// serveWith serves with changed options.
+func (w *world) serveWith(change func(*identity.Options)) {
+	w.t.Helper()
+	change(&w.options)
+	server, err := identity.New(w.options)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	router := w.options.Edge.Router()
+	server.Routes(router)
+	w.routed = router.List()
+	w.handler = traffic.Watch(w.t, router)
 }
 
 // call is one request; header is name, value, name, value.

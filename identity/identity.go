@@ -1,12 +1,19 @@
 // Package identity is the HTTP surface of the operator and of signing in: it
-// makes and changes organizations for the holder of the platform secret, and opens
-// and closes the sessions of accounts.
+// makes and changes organizations for the holder of the platform secret, makes the first
+// one for the holder of the setup token, and opens and closes the sessions of accounts.
 //
 // Invariants:
 //
 //   - A platform call without the secret is answered before its body is read. Wrong
 //     secrets are slowed down by network, so that they never keep other networks out.
-//   - A refused sign-in has one answer for every reason.
+//   - A refused sign-in has one answer for every reason, and a forgotten password one answer for
+//     every address.
+//   - Members and invitations of an organization are those of the session's organization. A route
+//     names a permission of package account, and each other organization is unknown.
+//   - The password of an account with a passkey or recovery codes is not enough to sign in. The cookie of
+//     a sign-in that lacks its second factor is no session on any route.
+//   - Where an organization requires a way to sign in, a session by another one can't act there, and
+//     none enters by its wish.
 //   - An offer alone makes no account a member: a membership that was offered
 //     to a known account begins when that account signs in to the organization.
 //   - Secrets are in the answer that shows them once and in no log line.
@@ -25,6 +32,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -32,51 +40,38 @@ import (
 
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/clock"
+	"github.com/agentledger/agentledger/identity/platform"
 	"github.com/agentledger/agentledger/internal/http/edge"
+	"github.com/agentledger/agentledger/internal/keylock"
 	"github.com/agentledger/agentledger/internal/operate/provision"
 	"github.com/agentledger/agentledger/internal/ratelimit"
 	"github.com/agentledger/agentledger/internal/telemetry"
 	"github.com/agentledger/agentledger/internal/tenant/account"
+	"github.com/agentledger/agentledger/internal/tenant/factor"
 	"github.com/agentledger/agentledger/internal/tenant/org"
-	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/storage"
 )
-
-// CookieName is the name of the session cookie.
-const CookieName = "agentledger_session"
 
 // maxBody is how many bytes a request may have.
 const maxBody = 64 << 10
+
+// Organizations finds organizations (package org).
+type Organizations interface {
+	ByID(ctx context.Context, organization id.Organization) (id.Tenant, error)
+	Summary(ctx context.Context, t id.Tenant) (org.Summary, error)
+	Active(ctx context.Context, t id.Tenant) (bool, error)
+	SignIn(ctx context.Context, t id.Tenant) (required string, err error)
+}
 
 // Provisioner makes organizations (package provision).
 type Provisioner interface {
 	CreateOrganization(ctx context.Context, r provision.Request) (*provision.Result, error)
 }
 
-// Organizations finds and changes organizations (package org).
-type Organizations interface {
-	ByID(ctx context.Context, organization id.Organization) (id.Tenant, error)
-	Summary(ctx context.Context, t id.Tenant) (org.Summary, error)
-	Change(ctx context.Context, t id.Tenant, principal string, p org.Patch) (*org.Settings, error)
-}
-
-// LogKeys changes the keys and the clock of organizations' logs (package org).
-type LogKeys interface {
-	BySlug(ctx context.Context, slug id.Slug) (id.Tenant, error)
-	RotateLogKey(ctx context.Context, t id.Tenant, principal string) (log.LogKey, error)
-	RetireLogKey(ctx context.Context, t id.Tenant, principal string) (log.LogKey, error)
-	CorrectClock(ctx context.Context, t id.Tenant, principal, reason string) (org.Corrected, error)
-}
-
-// Clock is the clock of the service (package clock).
-type Clock interface {
-	Status() clock.Status
-	Accept() clock.Status
-}
-
 // People checks passwords (package account).
 type People interface {
-	Authenticate(ctx context.Context, email, password string, from netip.Addr) (account.Account, error)
+	AuthenticateIn(ctx context.Context, b account.Browser, email, password string, from netip.Addr) (
+		account.Account, error)
 	Find(ctx context.Context, email string) (account.Account, error)
 	SetPassword(ctx context.Context, email, password string, names ...string) error
 }
@@ -90,25 +85,70 @@ type Members interface {
 
 // Sessions opens and closes sessions (package account).
 type Sessions interface {
-	Open(ctx context.Context, who account.Account, t id.Tenant) (string, *account.Session, error)
+	OpenFrom(ctx context.Context, who account.Account, t id.Tenant, v account.Visit) (string, *account.Session, error)
 	Session(ctx context.Context, token string) (*account.Session, error)
 	Close(ctx context.Context, token string) error
 	SessionLifetime() time.Duration
 }
 
-// Options configure New. All but Address, Metrics and Now are required.
+// Credentials proves and changes the way into an account (package account).
+type Credentials interface {
+	StepUp(ctx context.Context, token, password string, from netip.Addr, v account.Visit) (
+		string, *account.Session, error)
+	StepUpBy(ctx context.Context, token string, v account.Visit) (string, *account.Session, error)
+	ChangePassword(ctx context.Context, s *account.Session, current, password string, from netip.Addr, v account.Visit,
+		names ...string) (account.Account, error)
+	SetWishes(ctx context.Context, who account.ID, w account.Wishes) error
+}
+
+// Visits tells and ends the sessions of an account (package account).
+type Visits interface {
+	Sessions(ctx context.Context, who account.ID) ([]account.ListedSession, error)
+	EndSessions(ctx context.Context, who account.ID, v account.Visit, end func(account.ListedSession) bool) (int, error)
+	LoginEvents(ctx context.Context, who account.ID) ([]account.LoginEvent, error)
+}
+
+// Resets gives a new password to a person who reads the mail of an address (package account).
+type Resets interface {
+	BeginReset(ctx context.Context, email string, from netip.Addr,
+		tell func(context.Context, account.Reset) ([]storage.Change, error)) error
+	FindReset(ctx context.Context, token string, from netip.Addr) (email string, err error)
+	ResetPassword(ctx context.Context, token, password string, from netip.Addr, v account.Visit, names ...string) error
+}
+
+// EmailChanges gives an account another address, which its person confirms (package account).
+type EmailChanges interface {
+	BeginEmailChange(ctx context.Context, s *account.Session, email string, from netip.Addr) error
+	FinishEmailChange(ctx context.Context, s *account.Session, token string, from netip.Addr, v account.Visit) (
+		account.Account, error)
+}
+
+// Options configure New. All but OpenID, Address, Metrics and Now are required.
 type Options struct {
 	Edge           *edge.Edge
 	Provisioner    Provisioner
+	Setup          Setup
 	Organizations  Organizations
-	LogKeys        LogKeys
-	Clock          Clock
-	Witnesses      Witnesses
+	Operator       *platform.Calls // its calls for the holder of the platform secret
 	People         People
 	Members        Members
+	Roster         Roster
+	Invitations    Invitations
+	Invited        Invited
+	Joining        Joining
 	Sessions       Sessions
-	PlatformSecret string // not empty
-	PublicURL      string // with https the cookie is Secure
+	Credentials    Credentials
+	Factors        *factor.Factors
+	Visits         Visits
+	Resets         Resets
+	EmailChanges   EmailChanges
+	Mail           Mail
+	OpenID         OpenID   // nil: no provider
+	Subjects       Subjects // required with OpenID
+	Browsers       Sealer   // seals the cookies of known browsers; nil: no browser is known
+	Signup         bool     // people with an account may make organizations
+	PlatformSecret string   // not empty
+	PublicURL      string   // with https the cookie is Secure
 
 	// Address returns the address for which attempts to sign in and wrong platform
 	// secrets are counted. Default: the peer of the connection. Behind a proxy: the
@@ -125,13 +165,17 @@ type Options struct {
 // wrong platform secrets.
 type Server struct {
 	Options
-	secret [sha256.Size]byte // hash of the platform secret
-	secure bool
-	origin *http.CrossOriginProtection
-	logins loginCounters
+	secret   [sha256.Size]byte // hash of the platform secret
+	secure   bool
+	cookie   string // name of the one with the session's token
+	origin   *http.CrossOriginProtection
+	founding keylock.Locks[account.ID] // one new organization of a person at a time
+	logins   loginCounters
 
 	secretAttempts *secretAttempts
-	attemptLog     *slog.Logger // without repetitions
+	flowAttempts   *flowAttempts
+	tokenAttempts  *flowAttempts // of invitations
+	attemptLog     *slog.Logger  // without repetitions
 }
 
 // New returns a server.
@@ -144,7 +188,7 @@ func New(o Options) (*Server, error) {
 		return nil, fmt.Errorf("identity: public URL: %w", err)
 	}
 	s := &Server{Options: o, secret: sha256.Sum256([]byte(o.PlatformSecret)), secure: u.Scheme == "https",
-		origin: http.NewCrossOriginProtection()}
+		cookie: account.CookieName(o.PublicURL), origin: http.NewCrossOriginProtection()}
 	if err := s.origin.AddTrustedOrigin(u.Scheme + "://" + strings.ToLower(u.Host)); err != nil {
 		return nil, fmt.Errorf("identity: public URL: %w", err)
 	}
@@ -158,6 +202,7 @@ func New(o Options) (*Server, error) {
 	if s.Now == nil {
 		s.Now = time.Now
 	}
+	s.flowAttempts, s.tokenAttempts = newFlowAttempts(), newFlowAttempts()
 	s.secretAttempts, s.attemptLog = newSecretAttempts(s.Now, s.Metrics), telemetry.WithoutRepeats(s.Edge.Logger)
 	return s, nil
 }
@@ -173,34 +218,68 @@ type handler func(w http.ResponseWriter, r *request) error
 type request struct {
 	*http.Request
 	body edge.Body
+	who  *account.Session // of a route that names a permission of roles, else nil
 }
 
 // Routes adds the routes of the surface to r.
-func (s *Server) Routes(r *edge.Router) {
-	const organization = "/v1/id/platform/organizations/{organization}"
-	platform := edge.Permission{Credential: edge.PlatformSecret}
-	page, session := edge.Permission{Right: sameOrigin}, edge.Permission{Credential: edge.Session}
-	none, some := edge.Body{}, edge.JSONBody(maxBody)
-	var table edge.Table[handler]
-	table.Add("POST", "/v1/id/platform/organizations", platform, some, s.createOrganization)
-	table.Add("PATCH", organization, platform, some, s.changeOrganization)
-	table.Add("POST", organization+"/log-keys", platform, none, s.rotateLogKey)
-	table.Add("POST", organization+"/log-keys/retire", platform, none, s.retireLogKey)
-	table.Add("POST", organization+"/witnesses/ask", platform, none, s.askWitnesses)
-	table.Add("POST", organization+"/clock", platform, some, s.correctClock)
-	table.Add("GET", "/v1/id/platform/clock", platform, none, s.answerClock)
-	table.Add("POST", "/v1/id/platform/clock", platform, some, s.acceptClock)
-	table.Add("POST", "/v1/id/platform/accounts/password", platform, some, s.setPassword)
+func (s *Server) Routes(r *edge.Router) { s.mountTable(r, s.listRoutes()) }
 
-	table.Add("POST", "/v1/id/auth/login", page, some, s.signIn)
-	table.Add("POST", "/v1/id/auth/logout", page, none, s.signOut)
-	table.Add("GET", "/v1/id/auth/me", session, none, s.answerSession)
+// PeopleRoutes adds the routes of the surface to r but those of the platform: a browser calls
+// them on the listener that the public URL leads to.
+func (s *Server) PeopleRoutes(r *edge.Router) {
+	s.mountTable(r, slices.DeleteFunc(s.listRoutes(), func(route edge.Route[handler]) bool {
+		return route.Permission.Credential == edge.PlatformSecret
+	}))
+}
 
+func (s *Server) mountTable(r *edge.Router, table edge.Table[handler]) {
 	edge.Mount(r, edge.Surface[handler]{Edge: s.Edge, Serve: s.serveRoute}, table)
 }
 
+func (s *Server) listRoutes() edge.Table[handler] {
+	secret := edge.Permission{Credential: edge.PlatformSecret}
+	page, session := edge.Permission{Right: sameOrigin}, edge.Permission{Credential: edge.Session}
+	person := edge.Permission{Credential: edge.Session, Right: sameOrigin}
+	none, some := edge.Body{}, edge.JSONBody(maxBody)
+	var table edge.Table[handler]
+	for _, call := range s.Operator.List() {
+		body := none
+		if call.HasBody {
+			body = some
+		}
+		handle := func(w http.ResponseWriter, r *request) error { return call.Handle(w, r.Request, r.body) }
+		table.Add(call.Method, "/v1/id/platform"+call.Path, secret, body, handle)
+	}
+	table.Add("POST", "/v1/id/platform/accounts/password", secret, some, s.setPassword)
+
+	table.Add("POST", "/v1/id/setup", page, some, s.setUp)
+	table.Add("POST", "/v1/id/orgs", person, some, s.foundOwn)
+	table.Add("POST", "/v1/id/auth/login", page, some, s.signIn)
+	table.Add("POST", "/v1/id/auth/logout", page, none, s.signOut)
+	table.Add("GET", "/v1/id/auth/me", session, none, s.answerSession)
+	table.Add("POST", "/v1/id/auth/forgot-password", page, some, s.forgotPassword)
+	table.Add("POST", "/v1/id/auth/reset-password", page, some, s.resetPassword)
+	table.Add("POST", "/v1/id/auth/step-up", person, some, s.stepUp)
+
+	table.Add("PATCH", "/v1/id/account", person, some, s.patchAccount)
+	table.Add("POST", "/v1/id/account/password", person, some, s.changePassword)
+	table.Add("POST", "/v1/id/account/email", person, some, s.askEmail)
+	table.Add("POST", "/v1/id/account/email/confirm", person, some, s.confirmEmail)
+	table.Add("GET", "/v1/id/account/sessions", session, none, s.listSessions)
+	table.Add("DELETE", "/v1/id/account/sessions", person, none, s.endOtherSessions)
+	table.Add("DELETE", "/v1/id/account/sessions/{session}", person, none, s.endSession)
+	table.Add("GET", "/v1/id/account/login-events", session, none, s.listLoginEvents)
+	open := edge.Permission{}
+	table.Add("GET", openIDPath, open, none, s.listProviders)
+	table.Add("GET", openIDPath+"/{provider}/start", open, none, s.startOpenID)
+	table.Add("GET", openIDPath+"/{provider}/callback", open, none, s.finishOpenID)
+	s.addMemberRoutes(&table)
+	s.addPasskeyRoutes(&table)
+	return table
+}
+
 // serveRoute checks the permission of a route before its handler sees a request. The handler
-// of a route for sessions finds the session itself.
+// of a route for all sessions finds the session itself.
 func (s *Server) serveRoute(route *edge.Route[handler]) edge.Handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		if route.Permission.Credential == edge.PlatformSecret {
@@ -213,7 +292,14 @@ func (s *Server) serveRoute(route *edge.Route[handler]) edge.Handler {
 				return fault.Wrap(fault.Forbidden, "Request of another origin", err)
 			}
 		}
-		return route.Handler(w, &request{r, route.Body})
+		asked := &request{Request: r, body: route.Body}
+		if p := route.Permission; p.Credential == edge.Session && p.Right != "" && p.Right != sameOrigin {
+			var err error
+			if asked.who, err = s.admitMember(r, account.Permission(p.Right)); err != nil {
+				return err
+			}
+		}
+		return route.Handler(w, asked)
 	}
 }
 

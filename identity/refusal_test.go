@@ -21,7 +21,8 @@ const setPassword = "/v1/id/platform/accounts/password"
 func TestBodies(t *testing.T) {
 	w := newWorld(t)
 	change := organizations + "/" + w.organization("red").OrganizationID
-	for _, route := range [][2]string{{"POST", organizations}, {"PATCH", change}, {"POST", setPassword}, {"POST", "/v1/id/platform/clock"}, {"POST", change + "/clock"}, {"POST", login}} {
+	cookie := w.cookie(w.signIn(email, password))
+	for _, route := range [][2]string{{"POST", organizations}, {"PATCH", change}, {"POST", setPassword}, {"POST", "/v1/id/platform/clock"}, {"POST", change + "/clock"}, {"POST", login}, {"POST", setupPath}, {"POST", forgotPath}, {"POST", resetPath}, {"POST", stepUp}, {"PATCH", accountPath}, {"POST", accountPassword}, {"POST", emailPath}, {"POST", confirmPath}} {
 		for _, c := range []struct {
 			body, name, value string // of a header
 			status            int
@@ -32,11 +33,12 @@ func TestBodies(t *testing.T) {
 			{`{}`, "Content-Encoding", "gzip", 415, "Content-Encoding must be identity"},
 			{`{"colour":"red"}`, "Content-Type", "application/json", 422, `Member \"colour\" is not known`},
 		} {
-			answer := w.call(route[0], route[1], c.body, c.name, c.value, "X-Platform-Secret", platformSecret)
+			answer := w.call(route[0], route[1], c.body, c.name, c.value, "X-Platform-Secret", platformSecret, "Cookie", cookie)
 			answers(t, route[1], answer, c.status, refusal(c.message))
 		}
 		late := httptest.NewRequest(route[0], route[1], iotest.ErrReader(os.ErrDeadlineExceeded))
 		late.Header.Set("X-Platform-Secret", platformSecret)
+		late.Header.Set("Cookie", cookie)
 		answer := httptest.NewRecorder()
 		w.handler.ServeHTTP(answer, late)
 		answers(t, route[1], answer, 408, refusal("The body took too long to arrive"))
@@ -57,7 +59,7 @@ func (u unlucky) Memberships(context.Context, account.ID) ([]account.Membership,
 	return nil, nil
 }
 
-func (u unlucky) Authenticate(context.Context, string, string, netip.Addr) (account.Account, error) {
+func (u unlucky) AuthenticateIn(context.Context, account.Browser, string, string, netip.Addr) (account.Account, error) {
 	return account.Account{}, u.err
 }
 

@@ -13,7 +13,7 @@ func TestAskWitnesses(t *testing.T) {
 	var asked []id.Tenant
 	names := []string{"w1", "w2"}
 	w := newWorld(t, func(o *identity.Options) {
-		o.Witnesses = func(_ context.Context, tenant id.Tenant) ([]string, error) {
+		o.Operator.Witnesses = func(_ context.Context, tenant id.Tenant) ([]string, error) {
 			asked = append(asked, tenant)
 			return names, nil
 		}

@@ -16,7 +16,7 @@ func (s *Server) serveRoute(route *edge.Route[handler]) edge.Handler {
 	polls.Limit = s.polls
 	return func(w http.ResponseWriter, r *http.Request) error {
 		class := class
-		if class.Waits && longestWait(r) > 0 {
+		if class.Waits && edge.LongestWait(r) > 0 {
 			class = &polls
 		}
 		return class.Serve(r, &call{server: s, route: route, scope: scope, w: w, r: r})

@@ -113,6 +113,7 @@ func appendObligations(b []byte, obligations []policy.Obligation) []byte {
 
 // appendAskedApproval adds an approval to the answer of an evaluation.
 func appendAskedApproval(a answer, asked approval.Approval) answer {
-	b := append(a.body[:len(a.body)-1], `,"approval":`...)
+	b := append(a.body[:len(a.body)-1], `,"approval_id":"`...)
+	b = append(append(b, asked.ID...), `","approval":`...)
 	return answer{a.status, append(appendApproval(b, asked), '}')}
 }

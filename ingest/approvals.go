@@ -53,15 +53,19 @@ func (s *Server) postApproval(w http.ResponseWriter, r *http.Request, c caller, 
 
 // approvalQuestion returns the approval that an evaluation asks for, nil for none.
 func (q *question) approvalQuestion(c caller, in policy.Input) (*approval.Question, error) {
+	asks := c.Asks
 	switch string(q.requestApproval) {
 	case "", "false":
-		return nil, nil
 	case "true":
+		asks = true
 	default:
 		return nil, fault.New(fault.Invalid, "request_approval must be true or false")
 	}
+	if !asks {
+		return nil, nil
+	}
 	if !c.Scopes.Has(org.ScopeApprovals) {
-		return nil, fault.New(fault.Forbidden, "The ingest key does not have the scope "+org.ScopeApprovals.String())
+		return nil, errScope(org.ScopeApprovals)
 	}
 	ask, err := q.parseApprovalQuestion(c, in)
 	return &ask, err
@@ -145,7 +149,7 @@ func appendApproval(b []byte, a approval.Approval) []byte {
 	b = jcs.AppendString(append(b, `,"expires_at":`...), a.ExpiresAt.String())
 	b = strconv.AppendInt(append(b, `,"quorum":`...), int64(a.Quorum), 10)
 	b = strconv.AppendInt(append(b, `,"approvals":`...), int64(countApprovals(a)), 10)
-	return append(b, '}')
+	return append(a.Remark.AppendMembers(b), '}')
 }
 
 func countApprovals(a approval.Approval) (n int) {

@@ -51,7 +51,7 @@ func (w *world) agree(m *member, path, digest string, voters ...account.ID) {
 	}
 	for _, who := range voters {
 		_, err := w.approvals.Vote(context.Background(), m.tenant, approval.ID(strings.TrimPrefix(path, approvalsPath+"/")),
-			approval.Ballot{Account: who, Vote: approval.Approve, Action: action})
+			approval.Ballot{Account: who, Vote: approval.Approve, Action: action, Remark: approval.Remark{Comment: "yes from " + string(who), Code: "fine"}})
 		if err != nil {
 			w.Fatal(err)
 		}
@@ -72,7 +72,7 @@ func TestApproval(t *testing.T) {
 	w.expect(asked, http.StatusCreated, "")
 	name, digest := asked.fields["approval_id"].(string), asked.fields["action_digest"].(string)
 	want := `{"approval_id":"` + name + `","status":"pending","action_digest":"` + digest + `","expires_at":"` +
-		id.InstantOf(w.Clock().Add(time.Hour)).String() + `","quorum":2,"approvals":0}`
+		id.InstantOf(w.Clock().Add(time.Hour)).String() + `","quorum":2,"approvals":0,"comment":null,"reason_code":null}`
 	if asked.Body.String() != want || asked.Header().Get("Service-Version") != ingest.Version {
 		t.Errorf("asked: got %s, want %s", asked.Body, want)
 	}
@@ -87,7 +87,7 @@ func TestApproval(t *testing.T) {
 	}
 	w.expect(w.post(path+"/consume", w.red.token, claim(&w.red, path, digest)), http.StatusConflict, "The approval is not given yet")
 	w.agree(&w.red, path, digest, "acc_2")
-	if a := w.do("GET", path+"?wait=30", w.red.token, ""); a.Code != 200 || a.fields["status"] != "approved" {
+	if a := w.do("GET", path+"?wait=30", w.red.token, ""); a.Code != 200 || a.fields["status"] != "approved" || a.fields["comment"] != "yes from acc_2" || a.fields["reason_code"] != "fine" {
 		t.Errorf("after two: got %d %s", a.Code, a.Body)
 	}
 	consumed := w.post(path+"/consume", w.red.token, claim(&w.red, path, digest))
@@ -237,6 +237,34 @@ func TestEvaluateRequestsApproval(t *testing.T) {
 	}
 }
 
+// A key with the option asks by itself, also for a tool that does not know of approvals.
+func TestIngestKeyThatAsks(t *testing.T) {
+	w := newWorld(t)
+	w.activate(&w.red, "pol-1", rules)
+	w.activate(&w.blue, "pol-1", rules)
+	asks := w.ingestKey(&w.red, org.WantedKey{Name: "zapier", Asks: true})
+	question := w.question(&w.red, fields{"tool_name": "acme.ask", "payload": fields{"amount": 7}})
+	a := w.post(evaluatePath, asks, question)
+	w.expect(a, http.StatusOK, "")
+	asked, _ := a.fields["approval"].(map[string]any)
+	if a.fields["decision"] != "allow_with_obligation" || asked["status"] != "pending" || asked["approval_id"] != a.fields["approval_id"] {
+		t.Fatalf("got %s", a.Body)
+	}
+	if again := w.post(evaluatePath, asks, question); again.fields["approval_id"] != a.fields["approval_id"] {
+		t.Errorf("got %s, want the same approval", again.Body)
+	}
+	for name, change := range map[string]fields{"allowed": {"tool_name": "acme.allow"}, "denied": {"tool_name": "acme.deny"}} {
+		if a := w.post(evaluatePath, asks, w.question(&w.red, change)); a.Code != 200 || a.fields["approval_id"] != nil {
+			t.Errorf("%s: got %d %s", name, a.Code, a.Body)
+		}
+	}
+	if a := w.post(evaluatePath, w.red.token, question); a.Code != 200 || a.fields["approval_id"] != nil {
+		t.Errorf("a key without the option: got %d %s", a.Code, a.Body)
+	}
+	w.expect(w.post(evaluatePath, asks, w.question(&w.red, fields{"tool_name": "acme.ask", "agent_id": "agt_nobody"})), 422, "Unknown agent")
+	w.expect(w.post(evaluatePath, asks, w.question(&w.blue, fields{"tool_name": "acme.ask"})), 403, "Organization mismatch for API key")
+}
+
 // full has no room for another approval, and has lost the one there was.
 type full struct{ ingest.Approvals }
 
@@ -308,7 +336,7 @@ func TestEventsThatClaimToBeApprovals(t *testing.T) {
 	if a := w.do("GET", path, w.red.token, ""); a.fields["status"] != "pending" || a.fields["approvals"] != 0.0 {
 		t.Errorf("got %s", a.Body)
 	}
-	if err := w.approvals.Revoke(t.Context(), w.red.tenant, "acc_1", approval.ID(name), ""); err != nil {
+	if err := w.approvals.Revoke(t.Context(), w.red.tenant, "acc_1", approval.ID(name), approval.Remark{}); err != nil {
 		t.Errorf("revoked: %v", err)
 	}
 }

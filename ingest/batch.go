@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"strconv"
 
+	"github.com/go-json-experiment/json"
+
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/internal/http/edge"
 	"github.com/agentledger/agentledger/internal/jcs"
@@ -106,6 +108,10 @@ func appendError(b []byte, err error, requestID string) []byte {
 	b = jcs.AppendString(append(b, `"error":`...), body.Error)
 	if body.Code != "" {
 		b = jcs.AppendString(append(b, `,"code":`...), body.Code)
+	}
+	if body.Details != (edge.Details{}) {
+		details, _ := json.Marshal(body.Details) // of texts alone, so it always marshals
+		b = append(append(b, ','), details[1:len(details)-1]...)
 	}
 	if edge.StatusOf(err) >= http.StatusInternalServerError {
 		b = jcs.AppendString(append(b, `,"request_id":`...), requestID)

@@ -17,7 +17,7 @@ import (
 	"github.com/agentledger/agentledger/policy"
 )
 
-// older is a rulebook in which one organization has a policy that was saved before there were
+// older is a source of policies in which one organization has a policy that was saved before there were
 // bounds.
 type older struct {
 	policystore.ActiveSource
@@ -69,7 +69,7 @@ func TestDearPolicyBesideNeighbour(t *testing.T) {
 
 func besideNeighbour(t *testing.T, compiled *policy.Compiled, n, times int, want string) {
 	w := newWorld(t, func(o *ingest.Options) {
-		o.Rulebook = &older{ActiveSource: o.Rulebook, tenant: ledgertest.Red, compiled: compiled}
+		o.Policies = &older{ActiveSource: o.Policies, tenant: ledgertest.Red, compiled: compiled}
 	})
 	w.activate(&w.blue, "pol-1", rules)
 	body := w.question(&w.red, fields{"payload": fields{"s": strings.Repeat("a", n)}})
@@ -94,7 +94,7 @@ func besideNeighbour(t *testing.T, compiled *policy.Compiled, n, times int, want
 // An evaluation whose request has ended is no decision.
 func TestEvaluationEndsWithItsRequest(t *testing.T) {
 	w := newWorld(t, func(o *ingest.Options) {
-		o.Rulebook = &older{ActiveSource: o.Rulebook, tenant: ledgertest.Red, compiled: dear(t, 9, "(a+)+(b+)+$")}
+		o.Policies = &older{ActiveSource: o.Policies, tenant: ledgertest.Red, compiled: dear(t, 9, "(a+)+(b+)+$")}
 	})
 	body := w.question(&w.red, fields{"payload": fields{"s": strings.Repeat("a", 20_000)}})
 	w.post(evaluatePath, w.red.token, body) // the key is known from now on

@@ -11,6 +11,7 @@ import (
 	"github.com/agentledger/agentledger/internal/flow/approval"
 	"github.com/agentledger/agentledger/internal/jcs"
 	"github.com/agentledger/agentledger/internal/tenant/policystore"
+	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/policy"
 )
 
@@ -63,8 +64,11 @@ func (s *Server) decideQuestion(ctx context.Context, c caller, body []byte) (a a
 	if err := s.ledgers.Timely(c.state); err != nil { // conditions and limits would be decided by a wrong time
 		return answer{}, nil, err
 	}
+	if err := s.checkAgentActive(ctx, c.state, in.Agent); err != nil {
+		return answer{}, nil, err
+	}
 	in.Now = id.InstantOf(s.clock())
-	evaluation, err := policystore.Evaluate(ctx, s.rulebook, c.state, in)
+	evaluation, err := policystore.Evaluate(ctx, s.policies, c.state, in)
 	if err != nil {
 		return answer{}, nil, err
 	}
@@ -78,6 +82,14 @@ func (s *Server) decideQuestion(ctx context.Context, c caller, body []byte) (a a
 		ask = nil
 	}
 	return renderDecision(out, policy.InputDigest(in)), ask, nil
+}
+
+// checkAgentActive refuses an agent that is switched off, where that is known for certain.
+func (s *Server) checkAgentActive(ctx context.Context, state *log.State, a id.Agent) error {
+	if err := state.Trusted(); err != nil {
+		return err
+	}
+	return s.agents.CheckActive(ctx, state, a)
 }
 
 // question is the body of an evaluation: canonical JSON values, nil where absent.

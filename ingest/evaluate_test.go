@@ -26,7 +26,7 @@ func (w *world) question(m *member, change fields) string {
 func TestEvaluate(t *testing.T) {
 	w := newWorld(t)
 	w.activate(&w.red, "pol-1", rules)
-	compiled, err := w.rulebook.Active(t.Context(), w.State(t, w.red.tenant))
+	compiled, err := w.policies.Active(t.Context(), w.State(t, w.red.tenant))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,7 +140,7 @@ func TestEvaluateRefused(t *testing.T) {
 
 func TestEvaluateFailsClosed(t *testing.T) {
 	rules := &brittle{}
-	w := newWorld(t, func(o *ingest.Options) { rules.ActiveSource, o.Rulebook = o.Rulebook, rules })
+	w := newWorld(t, func(o *ingest.Options) { rules.ActiveSource, o.Policies = o.Policies, rules })
 	rules.broken.Store(true)
 	w.expect(w.post(evaluatePath, w.red.token, w.question(&w.red, nil)), 503, "The policy can't be read")
 }

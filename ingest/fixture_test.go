@@ -59,9 +59,9 @@ type world struct {
 	*ledgertest.Service
 	orgs       *org.Orgs
 	agents     *agent.Agents
-	rulebook   *policystore.Policies
+	policies   *policystore.Policies
 	approvals  *approval.Approvals
-	outbox     *webhook.Sender
+	webhooks   *webhook.Sender
 	workflows  *workflow.Workflows
 	handler    http.Handler // watched
 	fast, slow http.Handler // the router with its fast path and without it
@@ -93,24 +93,24 @@ func (w *world) open(change ...func(*ingest.Options)) {
 	w.Helper()
 	t := w.TB
 	var err error
-	if w.orgs, err = org.New(org.Options{Records: w.Store, Events: w.Notary, Ledgers: w.Ledgers, Agents: anyAgent{}, Clock: w.Clock}); err != nil {
+	if w.orgs, err = org.New(org.Options{Records: w.Store, Events: w.SystemEvents, Ledgers: w.Ledgers, Agents: anyAgent{}, Clock: w.Clock}); err != nil {
 		t.Fatal(err)
 	}
-	w.Notary.Disclosures = w.orgs
-	w.agents = agent.New(agent.Options{Records: w.Store, Events: w.Notary, Keyring: w.Keyring(), Clock: w.Clock})
-	w.rulebook = policystore.New(policystore.Options{Records: w.Store, Events: w.Notary, Clock: w.Clock})
-	w.outbox = webhook.New(webhook.Options{Records: w.Store, Keyring: w.Keyring(), Caller: egress.New(egress.Options{}), Clock: w.Clock})
+	w.SystemEvents.Disclosures = w.orgs
+	w.agents = agent.New(agent.Options{Records: w.Store, Events: w.SystemEvents, Keyring: w.Keyring(), Clock: w.Clock})
+	w.policies = policystore.New(policystore.Options{Records: w.Store, Events: w.SystemEvents, Clock: w.Clock})
+	w.webhooks = webhook.New(webhook.Options{Records: w.Store, Keyring: w.Keyring(), Caller: egress.New(egress.Options{}), Clock: w.Clock})
 	w.approvals = approval.New(approval.Options{
-		Records: w.Store, Events: w.Notary, Ledgers: w.Ledgers, Rulebook: w.rulebook, Agents: w.agents,
+		Records: w.Store, Events: w.SystemEvents, Ledgers: w.Ledgers, Policies: w.policies, Agents: w.agents,
 		Organizations: w.orgs, Members: voters{}, Keyring: w.Keyring(), Clock: w.Clock,
-		Outbox: w.outbox,
+		Webhooks: w.webhooks,
 	})
 	w.workflows = workflow.New(workflow.Options{
-		Records: w.Store, Events: w.Notary, Ledgers: w.Ledgers, Rulebook: w.rulebook, Agents: w.agents, Organizations: w.orgs, Clock: w.Clock,
+		Records: w.Store, Events: w.SystemEvents, Ledgers: w.Ledgers, Policies: w.policies, Agents: w.agents, Organizations: w.orgs, Approvals: w.approvals, Clock: w.Clock,
 	})
 	o := ingest.Options{
 		Edge:    &edge.Edge{Logger: slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelError}))},
-		Ledgers: w.Ledgers, Organizations: w.orgs, Agents: w.agents, Rulebook: w.rulebook, Approvals: w.approvals, Workflows: w.workflows, Clock: w.Clock,
+		Ledgers: w.Ledgers, Organizations: w.orgs, Agents: w.agents, Policies: w.policies, Approvals: w.approvals, Workflows: w.workflows, Clock: w.Clock,
 	}
 	for _, f := range change {
 		f(&o)
@@ -163,10 +163,10 @@ func (w *world) ingestKey(m *member, wanted org.WantedKey) string {
 func (w *world) activate(m *member, policyID, rules string) {
 	w.Helper()
 	document := `{"policy_id":"` + policyID + `","name":"test","rules":` + rules + `}`
-	if _, err := w.rulebook.Create(context.Background(), m.tenant, "acc", []byte(document)); err != nil {
+	if _, err := w.policies.Create(context.Background(), m.tenant, "acc", []byte(document)); err != nil {
 		w.Fatal(err)
 	}
-	if _, err := w.rulebook.Activate(context.Background(), m.tenant, "acc", policyID); err != nil {
+	if _, err := w.policies.Activate(context.Background(), m.tenant, "acc", policyID); err != nil {
 		w.Fatal(err)
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/internal/http/edge"
+	"github.com/agentledger/agentledger/internal/jcs"
 	"github.com/agentledger/agentledger/internal/tenant/policystore"
 	"github.com/agentledger/agentledger/log"
 )
@@ -68,13 +69,13 @@ func (in *incomingEvent) parseAndVerify(ctx context.Context, body []byte) error 
 	}
 	in.envelope = e
 	in.result = policystore.ResultOf(e)
-	in.form, err = in.verifySignature(ctx)
+	in.form, err = in.verifySignature(ctx, body)
 	return err
 }
 
 // verifySignature finds the key that the envelope names, in every state, and
-// checks the signature.
-func (in *incomingEvent) verifySignature(ctx context.Context) (event.Form, error) {
+// checks the signature of the event in body.
+func (in *incomingEvent) verifySignature(ctx context.Context, body []byte) (event.Form, error) {
 	key, err := in.server.agents.SigningKey(ctx, in.caller.state, in.envelope.AgentID, in.envelope.KeyID)
 	if fault.Is(err, fault.NotFound) {
 		if err := in.caller.state.Trusted(); err != nil { // the registration of the key may be among the lost events
@@ -89,9 +90,17 @@ func (in *incomingEvent) verifySignature(ctx context.Context) (event.Form, error
 	form, ok := in.envelope.Verify(key.Public)
 	in.server.metrics.observeVerification(began)
 	if !ok {
-		return 0, fault.New(fault.Invalid, "Invalid signature")
+		return 0, in.errInvalidSignature(body)
 	}
 	return form, nil
+}
+
+// errInvalidSignature names the digest that the signature has to be of and, of a body that is not in
+// canonical form, the first difference: many a client signs the text that its own library writes.
+func (in *incomingEvent) errInvalidSignature(body []byte) error {
+	details := &edge.Details{EventDigest: in.envelope.Digest}
+	details.Difference, _ = jcs.FindDifference(body, in.envelope.Canonical)
+	return fault.Wrap(fault.Invalid, "Invalid signature", details)
 }
 
 // findReplays looks which of the open events of c, or their idempotency keys, are known.

@@ -60,8 +60,9 @@ type Organizations interface {
 }
 
 // Agents finds the key of an agent in any state; fault.NotFound when it was never
-// registered for that agent.
+// registered for that agent. CheckActive refuses an agent that is switched off.
 type Agents interface {
+	CheckActive(ctx context.Context, s *log.State, a id.Agent) error
 	SigningKey(ctx context.Context, s *log.State, a id.Agent, k id.Key) (agent.Key, error)
 }
 
@@ -92,7 +93,7 @@ type Options struct {
 	Ledgers       Ledgers
 	Organizations Organizations
 	Agents        Agents
-	Rulebook      policystore.ActiveSource
+	Policies      policystore.ActiveSource
 	Approvals     Approvals
 	Workflows     Workflows
 
@@ -158,7 +159,7 @@ type Server struct {
 	ledgers  Ledgers
 	orgs     Organizations
 	agents   Agents
-	rulebook policystore.ActiveSource
+	policies policystore.ActiveSource
 	intents  *policystore.Intents
 
 	approvals Approvals
@@ -190,7 +191,7 @@ const refusalDelay = time.Second
 func New(o Options) *Server {
 	o = o.withDefaults()
 	s := &Server{
-		edge: *o.Edge, ledgers: o.Ledgers, orgs: o.Organizations, agents: o.Agents, rulebook: o.Rulebook,
+		edge: *o.Edge, ledgers: o.Ledgers, orgs: o.Organizations, agents: o.Agents, policies: o.Policies,
 		intents: policystore.NewIntents(o.Ledgers), approvals: o.Approvals, workflows: o.Workflows,
 		clock: o.Clock, maxBytes: o.MaxBytes, maxAhead: o.MaxAhead, maxAge: o.MaxAge,
 		control:     o.Control,
@@ -231,7 +232,7 @@ func (s *Server) Routes(r *edge.Router) {
 		table.Add("POST", prefix+"/runs/{run}/steps", workflows, edge.JSONBody(maxBatchBytes), s.postSteps)
 		table.Add("POST", prefix+"/runs/{run}/complete", workflows, run, s.completeRun)
 	}
-	edge.Mount(r, edge.Surface[handler]{Edge: &s.edge, Serve: s.serveRoute, Wait: longestWait}, table)
+	edge.Mount(r, edge.Surface[handler]{Edge: &s.edge, Serve: s.serveRoute, Wait: edge.LongestWait}, table)
 }
 
 // permitScope returns the permission of routes of a scope.

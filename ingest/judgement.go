@@ -35,7 +35,7 @@ func (in *incomingEvent) prepareAppend(ctx context.Context, state *log.State) (l
 	if err != nil {
 		return log.Submission{}, err
 	}
-	if err := checkActive(key.Status); err != nil {
+	if err := checkActive(&key); err != nil {
 		return log.Submission{}, err
 	}
 	judged, err := in.applyPolicy(ctx, state, id.InstantOf(now))
@@ -71,14 +71,16 @@ func (s *Server) checkClock(now, emitted time.Time) error {
 	return nil
 }
 
-func checkActive(status agent.Status) error {
-	switch status {
-	case agent.Active:
-		return nil
-	case agent.Retired:
+func checkActive(k *agent.Key) error {
+	switch {
+	case k.Status == agent.Retired:
 		return fault.New(fault.Invalid, "Signing key retired")
+	case k.Status != agent.Active:
+		return fault.New(fault.Invalid, "Signing key revoked")
+	case k.AgentInactive:
+		return agent.ErrInactive()
 	}
-	return fault.New(fault.Invalid, "Signing key revoked")
+	return nil
 }
 
 // applyPolicy applies the active policy to an event that names a tool. A result takes the
@@ -89,7 +91,7 @@ func (in *incomingEvent) applyPolicy(ctx context.Context, state *log.State, now 
 	if in.intent != nil {
 		return in.intent.Judgement(*in.result, e.Decision), nil
 	}
-	judged, err := policystore.Judge(ctx, s.rulebook, state, policy.Input{
+	judged, err := policystore.Judge(ctx, s.policies, state, policy.Input{
 		Tool: e.Tool, Agent: e.AgentID, ActorType: e.ActorType, ActionKind: e.ActionKind,
 		Payload: e.Payload, Now: now,
 	}, e.Decision)

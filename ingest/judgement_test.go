@@ -84,7 +84,7 @@ func TestInputDigest(t *testing.T) {
 
 func TestWithoutToolNoPolicyIsAsked(t *testing.T) {
 	rules := &brittle{}
-	w := newWorld(t, func(o *ingest.Options) { rules.ActiveSource, o.Rulebook = o.Rulebook, rules })
+	w := newWorld(t, func(o *ingest.Options) { rules.ActiveSource, o.Policies = o.Policies, rules })
 	rules.broken.Store(true)
 	w.mustCreate(&w.red, "evt", nil)
 	if p := w.record(&w.red).Policy; p.Evaluated || p.Effective != id.Allow {

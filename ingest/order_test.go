@@ -18,7 +18,7 @@ import (
 	"github.com/agentledger/agentledger/policy"
 )
 
-// brittle is a rulebook that can be told to be unreadable.
+// brittle is a source of policies that can be told to be unreadable.
 type brittle struct {
 	policystore.ActiveSource
 	broken atomic.Bool
@@ -51,7 +51,7 @@ type defect struct {
 // the checks.
 func TestOrderOfChecks(t *testing.T) {
 	rules := &brittle{}
-	w := newWorld(t, func(o *ingest.Options) { rules.ActiveSource, o.Rulebook = o.Rulebook, rules })
+	w := newWorld(t, func(o *ingest.Options) { rules.ActiveSource, o.Policies = o.Policies, rules })
 	m := &w.red
 	other, err := w.registered(m)
 	if err != nil {

@@ -53,7 +53,7 @@ func TestReplayed(t *testing.T) {
 func TestReplayComesBeforeWhatChanges(t *testing.T) {
 	rules := &brittle{}
 	w := newWorld(t, func(o *ingest.Options) {
-		rules.ActiveSource, o.Rulebook = o.Rulebook, rules
+		rules.ActiveSource, o.Policies = o.Policies, rules
 		o.MaxAge = time.Hour
 	})
 	m := &w.red

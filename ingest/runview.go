@@ -45,12 +45,23 @@ func appendRecorded(b []byte, all []workflow.Recorded, list bool) []byte {
 		b = appendOrNull(append(b, `,"rule_id":`...), p.RuleID)
 		b = jcs.AppendString(append(b, `,"reason":`...), all[i].Reason)
 		b = appendPlaced(append(b, `,"event":{`...), &all[i].Placed)
-		b = append(b, `}}`...)
+		b = appendConsumed(append(b, '}'), all[i].Consumed)
+		b = append(b, '}')
 	}
 	if list {
 		b = append(b, ']')
 	}
 	return b
+}
+
+// appendConsumed appends the approval that a step consumed, if it did.
+func appendConsumed(b []byte, c *workflow.Consumed) []byte {
+	if c == nil {
+		return b
+	}
+	b = jcs.AppendString(append(b, `,"approval":{"approval_id":`...), string(c.Approval))
+	b = appendOrNull(append(b, `,"status":"consumed","grant":`...), c.Grant)
+	return append(b, '}')
 }
 
 // appendEnded appends the answer to a run's end.

@@ -10,8 +10,10 @@ import (
 
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/flow/approval"
 	"github.com/agentledger/agentledger/internal/flow/workflow"
 	"github.com/agentledger/agentledger/internal/http/edge"
+	"github.com/agentledger/agentledger/internal/tenant/org"
 )
 
 // maxRun is the largest body, in bytes, of a run's start and end.
@@ -62,6 +64,9 @@ func (s *Server) postSteps(w http.ResponseWriter, r *http.Request, c caller, bod
 	if err != nil {
 		return err
 	}
+	if err := c.checkApprovals(steps); err != nil {
+		return err
+	}
 	recorded, err := s.workflows.Record(r.Context(), c.Tenant, c.KeyID, runOfPath(r), steps)
 	if err != nil {
 		return err
@@ -76,6 +81,20 @@ func (s *Server) postSteps(w http.ResponseWriter, r *http.Request, c caller, bod
 	return nil
 }
 
+// checkApprovals refuses steps that consume approvals to keys that may not.
+func (c *caller) checkApprovals(steps []workflow.Step) error {
+	for i := range steps {
+		if steps[i].Approval != "" && !c.Scopes.Has(org.ScopeApprovals) {
+			return errScope(org.ScopeApprovals)
+		}
+	}
+	return nil
+}
+
+func errScope(needed org.Scope) error {
+	return fault.New(fault.Forbidden, "The ingest key does not have the scope "+needed.String())
+}
+
 // stepBody is a step on the wire.
 type stepBody struct {
 	Key       string         `json:"step_key"`
@@ -86,12 +105,13 @@ type stepBody struct {
 	Status    string         `json:"status"`
 	StartedAt string         `json:"started_at"`
 	EndedAt   string         `json:"ended_at"`
+	Approval  approval.ID    `json:"approval_id"`
 }
 
 func (b *stepBody) workflowStep() workflow.Step {
 	step := workflow.Step{
 		Key: b.Key, Attempt: 1, Kind: b.Kind, Tool: b.Tool, Payload: b.Payload, Status: b.Status,
-		StartedAt: b.StartedAt, EndedAt: b.EndedAt,
+		StartedAt: b.StartedAt, EndedAt: b.EndedAt, Approval: b.Approval,
 	}
 	if b.Attempt != nil {
 		step.Attempt = *b.Attempt

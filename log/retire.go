@@ -12,9 +12,8 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// Retire marks a ledger as moved, for good: it takes no more events in this store. Retire
-// fails when head is not the head of the ledger. A server that has the ledger in memory is
-// fenced by the epoch of the head: its next append meets a conflict, and then the mark.
+// Retire marks a ledger as moved for good: it takes no more events here. It fails when head is not the stored head.
+// A server that has the ledger in memory is fenced by the epoch: its next append meets a conflict, then the mark.
 func Retire(ctx context.Context, store Store, t id.Tenant, head storage.Head) error {
 	l := &Ledgers{store: store, clock: time.Now}
 	known, err := l.readFault(ctx, t)
@@ -44,6 +43,7 @@ func fenceHead(h storage.Head) storage.Head {
 	return h
 }
 
-// Local reports whether records of a kind are about a store's copy of a ledger
-// and not about the ledger: they are not copied.
-func Local(kind storage.Kind) bool { return kind == kindFault || kind == KindReverified }
+// Local reports whether records of a kind are about a store's copy of a ledger: they are not copied.
+func Local(kind storage.Kind) bool {
+	return kind == kindFault || kind == KindReverified || kind.Derived()
+}

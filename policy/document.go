@@ -3,6 +3,7 @@ package policy
 import (
 	"maps"
 	"slices"
+	"strconv"
 
 	"github.com/agentledger/agentledger/internal/jcs"
 )
@@ -23,6 +24,9 @@ func (p Policy) Document() []byte {
 
 func (t *Test) appendCanonical(b []byte) []byte {
 	b = jcs.AppendString(append(b, `{"expect":{"decision":`...), t.Expect.Decision.String())
+	if t.Expect.Error != nil {
+		b = strconv.AppendBool(append(b, `,"error":`...), *t.Expect.Error)
+	}
 	if t.Expect.RuleID != "" {
 		b = jcs.AppendString(append(b, `,"rule_id":`...), t.Expect.RuleID)
 	}

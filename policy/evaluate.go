@@ -20,6 +20,7 @@ type Outcome struct {
 	Engine        string
 	Obligations   []Obligation // those of the rule that decided
 	Shadow        []string     // ids of the shadow rules that match, in stored order
+	RuleError     string       // why the rule that decided could not be evaluated, "" when it could
 }
 
 // Effective returns the decision that a declared decision becomes under this outcome. A declared

@@ -1,37 +1,15 @@
 package policy
 
-import "strings"
+import (
+	"strings"
 
-const (
-	one  = "*"  // exactly one segment
-	many = "**" // one or more segments, at the end only
+	"github.com/agentledger/agentledger/internal/toolglob"
 )
-
-// isValidGlob reports whether s is a well-formed glob.
-func isValidGlob(s string) bool {
-	if len(s) > MaxTool {
-		return false
-	}
-	for more := true; more; {
-		var segment string
-		segment, s, more = strings.Cut(s, ".")
-		switch {
-		case segment == many && more:
-			return false
-		case segment != one && segment != many && !isValidSegment(segment):
-			return false
-		}
-	}
-	return true
-}
-
-// isValidSegment is the grammar of one segment of a tool name.
-func isValidSegment(s string) bool { return consistsOf(s, 1, MaxTool, "_:/-") }
 
 // isValidToolName is the grammar of tool names.
 func isValidToolName(s string) bool {
 	for _, segment := range strings.Split(s, ".") {
-		if !isValidSegment(segment) {
+		if !toolglob.ValidSegment(segment) {
 			return false
 		}
 	}

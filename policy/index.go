@@ -1,6 +1,10 @@
 package policy
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/agentledger/agentledger/internal/toolglob"
+)
 
 // index finds the rules whose glob matches a tool name without trying the others. It is a tree over
 // segments. A node stands for the segments of a glob up to it.
@@ -17,7 +21,7 @@ func (x *index) insertGlob(glob string, rule int32) {
 	for more := true; more; {
 		var segment string
 		segment, glob, more = strings.Cut(glob, ".")
-		if segment == many {
+		if segment == toolglob.Many {
 			x.beyond = append(x.beyond, rule)
 			return
 		}
@@ -27,7 +31,7 @@ func (x *index) insertGlob(glob string, rule int32) {
 }
 
 func (x *index) childSegment(segment string) *index {
-	if segment == one {
+	if segment == toolglob.One {
 		if x.star == nil {
 			x.star = new(index)
 		}

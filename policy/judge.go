@@ -65,7 +65,7 @@ func (t *target) verdictOnError() verdict {
 func (t *target) outcomeFor(v verdict, why string) Outcome {
 	o := t.outcome
 	if v == failed {
-		o.Reason = t.failed + why + "."
+		o.Reason, o.RuleError = t.failed+why+".", why
 	}
 	return o
 }

@@ -19,6 +19,8 @@
 //   - Shadow rules never change an answer.
 //   - The cost of one evaluation is bounded for every policy and payload.
 //   - Equal digests mean equal policies, with every default written out.
+//
+// The package is stable in the sense of README, section Stability.
 package policy
 
 import (

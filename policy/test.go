@@ -25,6 +25,7 @@ type Expectation struct {
 	Decision id.Decision
 	RuleID   string   // "" for any
 	Shadow   []string // nil for any
+	Error    *bool    // whether the rule that decides can't be evaluated; nil for any
 }
 
 type testDocument struct {
@@ -34,6 +35,7 @@ type testDocument struct {
 		Decision id.Decision `json:"decision"`
 		RuleID   string      `json:"rule_id"`
 		Shadow   []string    `json:"shadow"`
+		Error    *bool       `json:"error"`
 	} `json:"expect"`
 }
 
@@ -75,6 +77,19 @@ func (t *Test) checkMembers(i int, limits map[string]bool) error {
 		}
 	}
 	return t.Trial.checkMembers(testMemberPath(i, ""), limits)
+}
+
+// RunTestsStrictly is RunTests, but a test that says nothing about errors does not pass when the rule
+// that decides can't be evaluated. A misspelt member of the payload is such an error, and may give the
+// wanted decision.
+func (c *Compiled) RunTestsStrictly(ctx context.Context, tests []Test) ([]Failure, error) {
+	strict := slices.Clone(tests)
+	for i := range strict {
+		if strict[i].Expect.Error == nil {
+			strict[i].Expect.Error = new(bool)
+		}
+	}
+	return c.RunTests(ctx, strict)
 }
 
 // Failure is a test that did not pass.
@@ -134,11 +149,21 @@ func (want *Expectation) differenceFrom(o Outcome) string {
 		return fmt.Sprintf("got %s by %s, want %s. %s", o.Decision, o.RuleID, want.Decision, o.Reason)
 	case want.RuleID != "" && o.RuleID != want.RuleID:
 		return fmt.Sprintf("got rule %s, want %s. %s", o.RuleID, want.RuleID, o.Reason)
+	case want.Error != nil && *want.Error != (o.RuleError != ""):
+		return want.describeError(o)
 	case want.Shadow != nil && !slices.Equal(o.Shadow, want.Shadow):
 		return fmt.Sprintf("got shadow rules [%s], want [%s]", strings.Join(o.Shadow, " "),
 			strings.Join(want.Shadow, " "))
 	}
 	return ""
+}
+
+func (want *Expectation) describeError(o Outcome) string {
+	if *want.Error {
+		return fmt.Sprintf("got %s by %s without a rule error. %s", o.Decision, o.RuleID, o.Reason)
+	}
+	return fmt.Sprintf(`got %s by %s because of a rule error, and the test does not expect one by "error": true. %s`,
+		o.Decision, o.RuleID, o.Reason)
 }
 
 func (c *Compiled) looksAtTime() bool {

@@ -138,6 +138,27 @@ func (s *Server) makeBundle(ctx context.Context, slug id.Slug, state *log.State,
 		return nil, err
 	}
 	parts.Slug = slug
+	return s.makeBundleOf(ctx, state, parts)
+}
+
+// MakeBundle returns the bundle of an event with as much as disclosure says, whatever the organization
+// shows to strangers, and with its report. Callers MUST have checked what their caller may read.
+func (s *Server) MakeBundle(ctx context.Context, slug id.Slug, state *log.State, at id.Index,
+	disclosure id.Disclosure) (*verify.Bundle, error) {
+	parts, err := s.readBundleParts(ctx, state, at)
+	if err != nil {
+		return nil, err
+	}
+	parts.Slug, parts.Disclosure = slug, disclosure
+	b, err := s.makeBundleOf(ctx, state, parts)
+	if err != nil {
+		return nil, err
+	}
+	return b, s.verifyBundle(ctx, state, b)
+}
+
+// makeBundleOf makes a bundle of its parts, with the statement of the operator.
+func (s *Server) makeBundleOf(ctx context.Context, state *log.State, parts verify.Parts) (*verify.Bundle, error) {
 	b, err := verify.NewBundle(parts)
 	if err != nil {
 		return nil, err

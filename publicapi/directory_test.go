@@ -20,7 +20,7 @@ func listed(t *testing.T) (w *world, d *directory.Directory, own *owner) {
 	w = newWorld(t)
 	own = &owner{tenant: 13, id: id.Organization{15: 3}, slug: "directory"}
 	w.found(own)
-	d = directory.New(directory.Options{Ledgers: w.ledgers, Store: w.store, Events: w.notary, Tenant: own.tenant})
+	d = directory.New(directory.Options{Ledgers: w.ledgers, Store: w.store, Events: w.events, Tenant: own.tenant})
 	w.directory = &publicapi.Directory{Slug: own.slug, Tenant: own.tenant, Listings: d}
 	w.serve(w.agents)
 	return w, d, own

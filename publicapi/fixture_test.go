@@ -25,6 +25,7 @@ import (
 	"github.com/agentledger/agentledger/internal/seal"
 	"github.com/agentledger/agentledger/internal/sysevent"
 	"github.com/agentledger/agentledger/internal/tenant/org"
+	"github.com/agentledger/agentledger/internal/tenant/policystore"
 	"github.com/agentledger/agentledger/internal/test/openapitest"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/publicapi"
@@ -50,6 +51,7 @@ func (o *owner) origin() id.Origin { return id.Origin("ledger.example:8443/o/" +
 
 // world is the surface on real ledgers and agents in memory.
 type world struct {
+	policies *policystore.Policies
 	testing.TB
 	red, blue owner
 
@@ -57,7 +59,7 @@ type world struct {
 	anchors    string
 	keyring    *seal.Keyring
 	ledgers    *log.Ledgers
-	notary     *sysevent.Appender
+	events     *sysevent.Appender
 	orgs       *org.Orgs
 	agents     *agent.Agents
 	handler    http.Handler // watched
@@ -105,12 +107,13 @@ func (w *world) open(anchorDir string) {
 	}
 	w.Cleanup(func() { ledgers.Close() })
 	w.ledgers = ledgers
-	w.notary = &sysevent.Appender{Ledgers: ledgers, Records: w.store, Keyring: w.keyring, Clock: w.clock}
-	if w.orgs, err = org.New(org.Options{Records: w.store, Events: w.notary, Ledgers: ledgers, Clock: w.clock}); err != nil {
+	w.events = &sysevent.Appender{Ledgers: ledgers, Records: w.store, Keyring: w.keyring, Clock: w.clock}
+	if w.orgs, err = org.New(org.Options{Records: w.store, Events: w.events, Ledgers: ledgers, Clock: w.clock}); err != nil {
 		w.Fatal(err)
 	}
-	w.notary.Disclosures = w.orgs
-	w.agents = agent.New(agent.Options{Records: w.store, Events: w.notary, Clock: w.clock})
+	w.events.Disclosures = w.orgs
+	w.policies = policystore.New(policystore.Options{Records: w.store, Events: w.events, Settings: w.orgs, Clock: w.clock})
+	w.agents = agent.New(agent.Options{Records: w.store, Events: w.events, Clock: w.clock})
 	w.serve(w.agents)
 }
 
@@ -122,7 +125,7 @@ func (w *world) serve(agents publicapi.Agents) {
 		Edge: edge, Ledgers: w.ledgers, Organizations: w.orgs, Agents: agents, GrantKeys: grantKeys{}, PublicURL: publicURL, Clock: w.clock,
 		Directory: w.directory,
 		Witnesses: w.witnesses, LogList: w.lists,
-		DIDBytes: w.documentBytes,
+		DIDBytes: w.documentBytes, Policies: w.policies,
 	})
 	surface.Routes(router)
 	w.fast, w.slow = router, router.WithoutFastPath()

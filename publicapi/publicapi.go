@@ -7,7 +7,8 @@
 // Invariants:
 //
 //   - It only reads. It knows organizations by tenant handles and agents by their
-//     public keys, and can't reach policies, people or ingest keys.
+//     public keys, and can't reach people or ingest keys. Of policies it
+//     knows those that their organization publishes.
 //   - An answer comes from one published state of one ledger, so its parts fit
 //     together: size, root, proofs, checkpoint. A frozen ledger that does not hold
 //     the tree of its checkpoint shows that checkpoint, and no entry or proof.
@@ -83,6 +84,7 @@ type Options struct {
 	Clock     func() time.Time // default: time.Now
 	Directory *Directory       // default: none
 	LogList   LogList          // default: none
+	Policies  Policies         // default: none is published
 
 	MaxInFlight int                   // reads under way at a time, and as many of heads and checkpoints; default 512
 	GzipBytes   int64                 // room for compressed entry bundles; default 32 MiB
@@ -102,6 +104,7 @@ type Server struct {
 	grantKeys GrantKeys
 	directory *Directory // nil: there is none
 	lists     LogList    // nil: there is none
+	policies  Policies   // nil: none is published
 	witnesses Witnesses
 	publicURL string
 	host      string // of did:web identifiers
@@ -140,7 +143,7 @@ func New(o Options) *Server {
 	_, host, _ := strings.Cut(o.PublicURL, "://")
 	s := &Server{
 		edge: *o.Edge, ledgers: o.Ledgers, orgs: o.Organizations, agents: o.Agents, grantKeys: o.GrantKeys,
-		witnesses: o.Witnesses, directory: o.Directory, lists: o.LogList,
+		witnesses: o.Witnesses, directory: o.Directory, lists: o.LogList, policies: o.Policies,
 		publicURL: o.PublicURL, host: strings.ToLower(host), clock: o.Clock,
 		control: o.Control, limit: admission.NewLimit(o.MaxInFlight, o.MaxInFlight),
 		newest:    admission.NewLimit(o.MaxInFlight, o.MaxInFlight),
@@ -166,6 +169,7 @@ func (s *Server) Routes(r *edge.Router) {
 	list(slug+"/transparency/keys", s.answerKeys)
 	list(slug+"/transparency/policy", s.answerPolicy)
 	list(slug+"/verify/{event}", s.answerBundle)
+	list(slug+"/policies/{digest}", s.answerPolicyDocument)
 	list("/v1/public/witness-network/logs/v0", s.answerLogList)
 	list("/v1/public/directory", s.answerDirectory)
 	list("/v1/public/directory/events", s.answerDirectoryEvents)

@@ -24,20 +24,20 @@ const fewParameters = 4
 type parameter struct{ name, value string }
 
 // parseQuery returns the parameters of a request.
-func parseQuery(r *http.Request) (query, error) {
+func parseQuery(r *http.Request) (*query, error) {
 	if q, plain := plainQuery(r.URL.RawQuery); plain {
-		return q, q.checkRepeated()
+		return &q, q.checkRepeated()
 	}
 	values, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
-		return query{}, fault.New(fault.Invalid, "The query is malformed")
+		return nil, fault.New(fault.Invalid, "The query is malformed")
 	}
 	for _, v := range values {
 		if len(v) > 1 {
-			return query{}, errTwice()
+			return nil, errTwice()
 		}
 	}
-	return query{many: values}, nil
+	return &query{many: values}, nil
 }
 
 func errTwice() error { return fault.New(fault.Invalid, "A query parameter is given twice") }
@@ -76,8 +76,11 @@ func (q *query) checkRepeated() error {
 	return nil
 }
 
-// parameter returns a parameter and whether it is there.
+// parameter returns a parameter and whether it is there. A nil query has none.
 func (q *query) parameter(name string) (string, bool) {
+	if q == nil {
+		return "", false
+	}
 	for i := range q.count {
 		if q.few[i].name == name {
 			return q.few[i].value, true

@@ -10,7 +10,7 @@ import (
 )
 
 // ask reads a query, with the names of the parameters that url.ParseQuery finds.
-func ask(text string) (q query, names []string, err error) {
+func ask(text string) (q *query, names []string, err error) {
 	values, _ := url.ParseQuery(text)
 	for name := range values {
 		names = append(names, name)

@@ -31,7 +31,7 @@ type request struct {
 	slug   id.Slug   // "" when none is named by it
 	tenant id.Tenant // id.Service when none is named
 
-	query      query // once parsed
+	query      *query // once parsed; nil also for a request without a query
 	queryError error
 	parsed     bool
 }
@@ -39,10 +39,12 @@ type request struct {
 // parameters returns the parameters of the query.
 func (r *request) parameters() (*query, error) {
 	if !r.parsed {
-		r.query, r.queryError = parseQuery(r.Request)
+		if r.URL.RawQuery != "" {
+			r.query, r.queryError = parseQuery(r.Request)
+		}
 		r.parsed = true
 	}
-	return &r.query, r.queryError
+	return r.query, r.queryError
 }
 
 // slugOfPath returns the slug that the path of a request names, "" for none.

@@ -114,7 +114,8 @@ type RecordStore interface {
 }
 
 // Copier copies whole organizations between stores. An engine may do without it: then
-// its organizations can't be exported, imported or succeeded.
+// its organizations can't be exported, imported or succeeded. storagetest needs it,
+// because the suite compares whole partitions.
 type Copier interface {
 	// IdempotencyKeys yields the idempotency keys of the events [begin, end), in any order. It may
 	// read through all keys of the tenant.

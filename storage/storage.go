@@ -30,6 +30,7 @@ package storage
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/agentledger/agentledger/fault"
@@ -161,6 +162,10 @@ type Counter struct {
 // Kind is a family of records, not empty and without a zero byte. Each is owned
 // by one package, which alone knows the form of its keys and values.
 type Kind string
+
+// Derived reports whether records of a kind can be made anew from the ledger at any time. They are not
+// copied with an organization.
+func (k Kind) Derived() bool { return strings.HasPrefix(string(k), "derived/") }
 
 // Record is a small versioned value, ordered by Key bytewise inside its Kind.
 type Record struct {

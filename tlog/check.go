@@ -19,7 +19,7 @@ func CheckInclusion(index, size id.Index, leaf id.Hash, hashes []id.Hash, root i
 	if len(hashes) > maxHashes {
 		return fmt.Errorf("check inclusion: number of hashes: %w", ErrProof)
 	}
-	h := newProofHasher(leaf, root, len(hashes))
+	h := newProofHasher(leaf, root)
 	var room [maxHashes][]byte
 	err := proof.VerifyInclusion(h, uint64(index), uint64(size), h.from[:], appendHashSlices(room[:0], hashes), h.to[:])
 	if err != nil {
@@ -42,7 +42,7 @@ func CheckConsistency(from, to id.Index, fromRoot, toRoot id.Hash, hashes []id.H
 	if len(hashes) > maxHashes+1 {
 		return fmt.Errorf("check consistency: number of hashes: %w", ErrProof)
 	}
-	h := newProofHasher(fromRoot, toRoot, 2*len(hashes))
+	h := newProofHasher(fromRoot, toRoot)
 	var room [maxHashes + 1][]byte
 	err := proof.VerifyConsistency(h, uint64(from), uint64(to), appendHashSlices(room[:0], hashes), h.from[:], h.to[:])
 	if err != nil {
@@ -66,16 +66,18 @@ func appendHashSlices(slices [][]byte, hashes []id.Hash) [][]byte {
 	return slices
 }
 
-// proofHasher is the merkle.LogHasher of one check. It keeps all hashes of the check in
-// one slice, because rfc6962.DefaultHasher allocates three times for each hash.
+// proofHasher is the merkle.LogHasher of one check, because rfc6962.DefaultHasher
+// allocates three times for each hash. A hash stays until the next but one is made: the
+// library uses each hash for the next one, or for the comparison with a root, only.
 type proofHasher struct {
 	from, to id.Hash // the leaf or the older root, and the root
 	node     [1 + 2*hashSize]byte
-	sums     []id.Hash
+	sums     [2]id.Hash
+	made     uint // number of hashes
 }
 
-func newProofHasher(from, to id.Hash, sums int) *proofHasher {
-	h := &proofHasher{from: from, to: to, sums: make([]id.Hash, 0, sums)}
+func newProofHasher(from, to id.Hash) *proofHasher {
+	h := &proofHasher{from: from, to: to}
 	h.node[0] = nodePrefix
 	return h
 }
@@ -83,8 +85,10 @@ func newProofHasher(from, to id.Hash, sums int) *proofHasher {
 func (h *proofHasher) HashChildren(left, right []byte) []byte {
 	copy(h.node[1:1+hashSize], left)
 	copy(h.node[1+hashSize:], right)
-	h.sums = append(h.sums, sha256.Sum256(h.node[:]))
-	return h.sums[len(h.sums)-1][:]
+	sum := &h.sums[h.made%2]
+	h.made++
+	*sum = sha256.Sum256(h.node[:])
+	return sum[:]
 }
 
 func (h *proofHasher) EmptyRoot() []byte { sum := EmptyRoot(); return sum[:] }

@@ -45,6 +45,12 @@ func OpenCheckpoint(note []byte, key VerifierKey) (Checkpoint, error) {
 	if err != nil {
 		return Checkpoint{}, fmt.Errorf("open checkpoint: %w", err)
 	}
+	return n.OpenCheckpoint(key)
+}
+
+// OpenCheckpoint reads the note as the function OpenCheckpoint does, for a caller that
+// has parsed it.
+func (n Note) OpenCheckpoint(key VerifierKey) (Checkpoint, error) {
 	if err := n.Verify(key); err != nil {
 		return Checkpoint{}, fmt.Errorf("open checkpoint: %w", err)
 	}
@@ -65,6 +71,12 @@ func ReadCheckpoint(note []byte) (Checkpoint, error) {
 	if err != nil {
 		return Checkpoint{}, fmt.Errorf("read checkpoint: %w", err)
 	}
+	return n.ReadCheckpoint()
+}
+
+// ReadCheckpoint reads the note as the function ReadCheckpoint does, for a caller that
+// has parsed it.
+func (n Note) ReadCheckpoint() (Checkpoint, error) {
 	c, err := parseCheckpoint(n.Text)
 	if err != nil {
 		return Checkpoint{}, fmt.Errorf("read checkpoint: %w", err)

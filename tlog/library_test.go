@@ -34,7 +34,7 @@ func FuzzHashesAgreeWithTransparencyDevMerkle(f *testing.F) {
 		if got := NodeHash(leaf, right); !bytes.Equal(got[:], want) {
 			t.Errorf("node hash: got %v, want %x", got, want)
 		}
-		h := newProofHasher(leaf, right, 0)
+		h := newProofHasher(leaf, right)
 		sums := [][]byte{h.HashChildren(leaf[:], right[:]), h.HashChildren(right[:], leaf[:])}
 		if !bytes.Equal(sums[0], want) || !bytes.Equal(sums[1], rfc6962.DefaultHasher.HashChildren(right[:], leaf[:])) {
 			t.Errorf("hashes of a check: got %x, want %x first", sums, want)

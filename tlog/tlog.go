@@ -16,6 +16,8 @@
 //   - The package does no I/O, reads no clock, keeps no state and starts no goroutine.
 //     It reads hashes through a TileReader.
 //   - Errors name no value of the input.
+//
+// The package is stable in the sense of README, section Stability.
 package tlog
 
 import (

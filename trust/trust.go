@@ -13,6 +13,8 @@
 //     the policy. All other lines of a note are ignored.
 //   - The package does no I/O, reads no clock and keeps no state. Input is bounded.
 //     Errors name the line and no value of the input.
+//
+// The package is stable in the sense of README, section Stability.
 package trust
 
 import (
@@ -92,7 +94,7 @@ func (p *Policy) Open(note []byte) (Opened, error) {
 	if err != nil {
 		return Opened{}, err
 	}
-	o, err := p.openByLogKeys(note)
+	o, err := p.openByLogKeys(n)
 	if err != nil {
 		return Opened{}, err
 	}
@@ -104,9 +106,9 @@ func (p *Policy) Open(note []byte) (Opened, error) {
 }
 
 // openByLogKeys opens the checkpoint with the keys of the logs.
-func (p *Policy) openByLogKeys(note []byte) (Opened, error) {
+func (p *Policy) openByLogKeys(n tlog.Note) (Opened, error) {
 	for _, l := range p.Logs {
-		c, err := tlog.OpenCheckpoint(note, l.Key)
+		c, err := n.OpenCheckpoint(l.Key)
 		if err == nil {
 			return Opened{Checkpoint: c, Log: l.Key}, nil
 		}

@@ -51,7 +51,8 @@ type checker struct {
 	entryErr      error
 	checkpoint    tlog.Checkpoint // the content of the note; checkCheckpoint checks its signature
 	checkpointErr error
-	note          tlog.Note         // with all its lines; zero when it can't be read
+	note          tlog.Note // with all its lines; zero when it can't be read
+	noteErr       error
 	vouched       []tlog.WitnessKey // whose cosignatures verify
 	key           tlog.VerifierKey  // that counts; zero until one is found
 	record        event.Record
@@ -67,8 +68,11 @@ func (c *checker) parseParts() {
 	if c.entry, c.entryErr = event.ParseEntry([]byte(b.Entry)); c.entryErr != nil {
 		c.entryErr = fmt.Errorf("entry: %w", ErrMalformed)
 	}
-	c.checkpoint, c.checkpointErr = tlog.ReadCheckpoint([]byte(b.Checkpoint))
-	c.note, _ = tlog.ParseNote([]byte(b.Checkpoint)) // checkpointErr says why not
+	if c.note, c.noteErr = tlog.ParseNote([]byte(b.Checkpoint)); c.noteErr != nil {
+		c.checkpointErr = fmt.Errorf("read checkpoint: %w", c.noteErr)
+	} else {
+		c.checkpoint, c.checkpointErr = c.note.ReadCheckpoint()
+	}
 	c.recordErr, c.envelopeErr = errUndisclosed, errUndisclosed
 	if b.Record != nil {
 		if c.record, c.recordErr = event.ParseRecord([]byte(*b.Record)); c.recordErr != nil {

@@ -85,7 +85,9 @@ func checkLatest(h Head, c tlog.Checkpoint) error {
 // by the key of that name.
 func openCheckpoint(note string, origin id.Origin, key tlog.VerifierKey) (tlog.Checkpoint, error) {
 	if key.Name() != string(origin) {
-		return tlog.Checkpoint{}, fmt.Errorf("origin and name of the log key: %w", ErrMismatch)
+		return tlog.Checkpoint{}, errKeyName()
 	}
 	return tlog.OpenCheckpoint([]byte(note), key) // checks the origin against the key's name
 }
+
+func errKeyName() error { return fmt.Errorf("origin and name of the log key: %w", ErrMismatch) }

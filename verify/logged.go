@@ -30,10 +30,23 @@ func (c *checker) checkCheckpoint() error {
 	if c.key, err = c.selectLogKey(); err != nil {
 		return err
 	}
-	if _, err = openCheckpoint(c.bundle.Checkpoint, c.bundle.Origin, c.key); err != nil {
+	if err = c.checkSignedBy(c.key); err != nil {
 		return err
 	}
 	return c.checkSigners()
+}
+
+// checkSignedBy checks the checkpoint as openCheckpoint does, on the note that is already
+// parsed.
+func (c *checker) checkSignedBy(key tlog.VerifierKey) error {
+	if key.Name() != string(c.bundle.Origin) {
+		return errKeyName()
+	}
+	if c.noteErr != nil {
+		return fmt.Errorf("open checkpoint: %w", c.noteErr)
+	}
+	_, err := c.note.OpenCheckpoint(key)
+	return err
 }
 
 // selectLogKey returns the key that counts: the bundle's, or, if any are given, one of those

@@ -32,7 +32,7 @@ func (c *checker) checkSigners() error {
 	for _, text := range b.LogKeys {
 		key, err := tlog.ParseVerifierKey(text)
 		if err == nil {
-			_, err = openCheckpoint(b.Checkpoint, b.Origin, key)
+			err = c.checkSignedBy(key)
 		}
 		if err != nil {
 			return fmt.Errorf("log_keys: %w", err)

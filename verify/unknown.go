@@ -47,11 +47,11 @@ func (o *Options) unknownKey(b *Bundle) (tlog.VerifierKey, bool) {
 // an unknown key, as name and key id. The result is nil when a known key has a line, and
 // for a note that is no checkpoint. The lines are unverified.
 func UnknownSigners(note []byte, known []tlog.VerifierKey) (signers []string) {
-	c, err := tlog.ReadCheckpoint(note)
+	n, err := tlog.ParseNote(note)
 	if err != nil {
 		return nil
 	}
-	n, err := tlog.ParseNote(note)
+	c, err := n.ReadCheckpoint()
 	if err != nil {
 		return nil
 	}

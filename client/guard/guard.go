@@ -14,6 +14,8 @@
 // A Guard, a Journal and a Transport may be used by several goroutines.
 //
 // The package is stable in the sense of README, section Stability.
+//
+// The package is stable in the sense of README, section Stability.
 package guard
 
 import (

@@ -106,7 +106,8 @@ func (o *office) became(name string) string {
 }
 
 func (o *office) approval(name, status string) map[string]any {
-	return map[string]any{"approval_id": name, "status": status, "action_digest": id.Hash{1}, "expires_at": "2026-11-21T12:00:00.000Z", "quorum": 1}
+	return map[string]any{"approval_id": name, "status": status, "action_digest": id.Hash{1}, "expires_at": "2026-11-21T12:00:00.000Z", "quorum": 1,
+		"comment": "too much", "reason_code": "over_budget"}
 }
 
 func (o *office) take(body []byte) (any, int) {
@@ -252,6 +253,9 @@ func TestGuardDenies(t *testing.T) {
 			var denied *client.DeniedError
 			if _, err := g.Run(t.Context(), refundAction("k"), d.do); !errors.As(err, &denied) || d.done != 0 {
 				t.Errorf("got %v, done %d times", err, d.done)
+			}
+			if name == "by people" && !strings.HasSuffix(denied.Reason, "the approval is denied [over_budget]: too much") {
+				t.Errorf("reason: got %s", denied.Reason)
 			}
 			if told := o.told(); len(told) != 1 {
 				t.Errorf("ledger: got %q", told)

@@ -83,8 +83,7 @@ func (g *Guard) obtainGrant(ctx context.Context, r *preparedAction, a *action, d
 			return err
 		}
 		if p.Status != client.ApprovalApproved && p.Status != client.ApprovalConsumed {
-			return g.denyAction(r, a, &client.DeniedError{Reason: "the approval is " + string(p.Status),
-				Decision: d, Approval: p})
+			return g.denyAction(r, a, p.Denial(d))
 		}
 		a.Permit.Grant, err = g.Client.ConsumeApproval(ctx, g.Signer, *a.Approval)
 		if err == nil {

@@ -7,7 +7,6 @@ import (
 	"sync"
 
 	"github.com/agentledger/agentledger/client"
-	"github.com/agentledger/agentledger/id"
 )
 
 // Do reports a step under its key, and the step's end under the key with resultSuffix.
@@ -69,7 +68,8 @@ func (r *Run) loadProgress(ctx context.Context) error {
 // A step that has succeeded is not done again, also after a restart; done is true for it
 // too. A step that failed, was denied or was interrupted is done again as its next
 // attempt. A function can therefore run again after it was killed. Use package guard where
-// that must not happen.
+// that must not happen. Step.Approval is consumed by one attempt: another attempt needs another
+// approval.
 //
 // Errors are a *client.DeniedError, the error of do unchanged, and those of Report. Two
 // calls for one key MUST NOT overlap.
@@ -85,7 +85,7 @@ func (r *Run) Do(ctx context.Context, s Step, do func(context.Context) error) (d
 	}
 	result := Step{Key: s.Key + resultSuffix, Attempt: attempt, Kind: resultKind, Status: stepSucceeded}
 	var failed error
-	if d := reported[0]; d.Decision != id.Allow {
+	if d := reported[0]; !d.MayGoOn() {
 		decision := client.Decision{Decision: d.Decision, PolicyID: d.PolicyID, RuleID: d.RuleID, Reason: d.Reason}
 		failed = &client.DeniedError{Reason: d.Reason, Decision: decision}
 		result.Status = stepSkipped

@@ -15,6 +15,8 @@
 // Errors are those of client.Client.Call; Run.Do also returns a *client.DeniedError.
 //
 // The package is stable in the sense of README, section Stability.
+//
+// The package is stable in the sense of README, section Stability.
 package runs
 
 import (

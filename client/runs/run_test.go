@@ -323,3 +323,54 @@ func TestEncodeSteps(t *testing.T) {
 		}
 	}
 }
+
+// Only a step that consumed an approval may go on under an obligation.
+func TestMayGoOn(t *testing.T) {
+	consumed := &StepApproval{ID: "apr_1", Status: client.ApprovalConsumed}
+	for name, tt := range map[string]struct {
+		result StepResult
+		want   bool
+	}{
+		"no decision":            {StepResult{}, false},
+		"allowed":                {StepResult{Decision: id.Allow}, true},
+		"obliged":                {StepResult{Decision: id.AllowWithObligation}, false},
+		"obliged and consumed":   {StepResult{Decision: id.AllowWithObligation, Approval: consumed}, true},
+		"obliged and not usable": {StepResult{Decision: id.AllowWithObligation, Approval: &StepApproval{ID: "apr_1", Status: client.ApprovalApproved}}, false},
+		"denied and consumed":    {StepResult{Decision: id.Deny, Approval: consumed}, false},
+	} {
+		if got := tt.result.MayGoOn(); got != tt.want {
+			t.Errorf("%s: got %v, want %v", name, got, tt.want)
+		}
+	}
+}
+
+// Do does a step with an approval when the step has consumed it, and sends the approval once.
+func TestDoWithApproval(t *testing.T) {
+	var sent []string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == runsPath {
+			io.WriteString(w, `{"run_id":"run_1","trace_id":"run_1","status":"running","agent_id":"a","event":{"event_id":"e","status":"created"}}`)
+			return
+		}
+		body, _ := io.ReadAll(r.Body)
+		sent = append(sent, string(body))
+		io.WriteString(w, `[{"decision":"allow_with_obligation","approval":{"approval_id":"apr_1","status":"consumed","grant":"g"},"event":{"event_id":"e","status":"created"}}]`)
+	}))
+	defer server.Close()
+	c, err := client.New(client.Config{BaseURL: server.URL, Token: "t"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := Start(t.Context(), c, Options{Workflow: Workflow{Name: "w"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	did := 0
+	done, err := r.Do(t.Context(), Step{Key: "pay", Tool: "acme.pay", Approval: "apr_1"}, func(context.Context) error { did++; return nil })
+	if !done || err != nil || did != 1 {
+		t.Errorf("got %v, %v, did it %d times", done, err, did)
+	}
+	if len(sent) != 2 || !strings.Contains(sent[0], `"approval_id":"apr_1"`) || strings.Contains(sent[1], "approval_id") {
+		t.Errorf("sent %q", sent)
+	}
+}

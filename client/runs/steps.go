@@ -26,6 +26,7 @@ type Step struct {
 	Status    string     `json:"status"`              // a word such as started, succeeded, failed, skipped
 	StartedAt id.Instant `json:"started_at,omitzero"` // by the tool's clock
 	EndedAt   id.Instant `json:"ended_at,omitzero"`
+	Approval  string     `json:"approval_id,omitzero"` // of this tool and payload: the step consumes it
 }
 
 // StepResult is the service's answer to a step that is in the ledger. A denied step is in
@@ -36,6 +37,24 @@ type StepResult struct {
 	RuleID   string        `json:"rule_id"`
 	Reason   string        `json:"reason"`
 	Event    client.Result `json:"event"`
+
+	// Approval is the approval that the step consumed, nil for none. The tool may go on with the
+	// decision allow_with_obligation only when there is one.
+	Approval *StepApproval `json:"approval"`
+}
+
+// StepApproval is an approval that a step consumed. Grant is a signed note, and "" when it is over.
+type StepApproval struct {
+	ID     string                `json:"approval_id"`
+	Status client.ApprovalStatus `json:"status"`
+	Grant  string                `json:"grant"`
+}
+
+// MayGoOn reports whether the tool may do the step: the policy allows it, or people have and the
+// step consumed their approval.
+func (r StepResult) MayGoOn() bool {
+	return r.Decision == id.Allow ||
+		r.Decision == id.AllowWithObligation && r.Approval != nil && r.Approval.Status == client.ApprovalConsumed
 }
 
 // Limits of the service for one request.

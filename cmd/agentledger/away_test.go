@@ -59,12 +59,14 @@ func newAwayWorld(t *testing.T) *awayWorld {
 	}
 	t.Cleanup(func() { s.Close() })
 	edge := watch.newEdge()
-	if w.main, err = s.mainHandler(c, edge); err != nil {
+	signIn, err := s.identitySurface(c, testSecret, edge)
+	if err != nil {
 		t.Fatal(err)
 	}
-	if w.identity, err = s.identityHandler(c, testSecret, edge); err != nil {
+	if w.main, err = s.mainHandler(c, signIn, edge); err != nil {
 		t.Fatal(err)
 	}
+	w.identity = s.identityHandler(signIn, edge)
 	w.red, w.blue = w.found("red"), w.found("blue")
 	w.login()
 	w.must(http.StatusCreated, "POST", "/v1/console/policies", `{"policy_id":"p","name":"n","rules":[{"rule_id":"r","tool":"acme.ask","decision":"allow_with_obligation"}]}`)
@@ -266,7 +268,7 @@ func awayRequests() map[string]request {
 		"revoke approval": func(w *awayWorld) (string, string, string) {
 			return "POST", console + "/approvals/" + approval(w) + "/revoke", ""
 		},
-		"runs": fixed("GET", console+"/runs", ""), "webhooks": fixed("GET", console+"/webhooks", ""),
+		"runs": fixed("GET", console+"/runs", ""), "webhooks": fixed("GET", console+"/webhooks", ""), "stream export": fixed("GET", console+"/stream-export", ""),
 		"replay":    fixed("POST", console+"/webhooks/msg_x/replay", ""),
 		"witnesses": fixed("GET", console+"/witnesses", ""), "no witnesses": fixed("DELETE", console+"/witnesses", ""),
 		"usage": fixed("GET", console+"/organization/plan-usage", ""), "organization": fixed("GET", console+"/organization", ""),

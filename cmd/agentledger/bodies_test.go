@@ -41,7 +41,7 @@ func operations(t *testing.T) (all []operation) {
 			default:
 				continue
 			}
-			both := path == "/livez" || path == "/readyz"
+			both := path == "/livez" || path == "/readyz" || path == "/health"
 			if identity := strings.HasPrefix(path, "/v1/id/"); identity || both {
 				all = append(all, operation{method, path, true})
 				if identity {

@@ -36,8 +36,9 @@ func (c demoCommand) Run(ctx context.Context, out terminal) (err error) {
 	s := &stage{out: out.stdout, began: time.Now(), dir: dir}
 	err = playStory(ctx, s, running)
 	if err == nil && !c.Once {
-		s.printInvitation(running)
-		<-ctx.Done()
+		if err = s.printInvitation(running); err == nil {
+			<-ctx.Done()
+		}
 	}
 	if stopErr := running.stopServer(context.WithoutCancel(ctx)); err == nil {
 		err = stopErr
@@ -67,6 +68,7 @@ type stage struct {
 	out    io.Writer
 	began  time.Time
 	dir    string
+	acme   foundedOrganization
 	scenes int
 	passed int
 	failed int

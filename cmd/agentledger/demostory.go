@@ -8,6 +8,9 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
+// The owner of the demo's organization.
+const demoEmail, demoPassword = "ops@acme.example", "correct horse battery staple"
+
 // policyOfTheDay is the policy of the demo's organization.
 var policyOfTheDay = map[string]any{
 	"policy_id": "support-desk", "name": "Support desk", "default": "allow",
@@ -51,18 +54,17 @@ func playSetUp(ctx context.Context, s *stage, running *server) (acme, other foun
 	if err != nil {
 		return acme, other, err
 	}
-	const email, password = "ops@acme.example", "correct horse battery staple"
 	if acme, err = o.foundOrganization(ctx, running.platformSecret, map[string]any{
 		"name": "Acme", "slug": "acme", "disclosure": "full",
-		"admin_email": email, "admin_password": password}); err != nil {
+		"admin_email": demoEmail, "admin_password": demoPassword}); err != nil {
 		return acme, other, err
 	}
 	if other, err = o.foundOrganization(ctx, running.platformSecret, map[string]any{
 		"name": "Globex", "slug": "globex",
-		"admin_email": "ops@globex.example", "admin_password": password}); err != nil {
+		"admin_email": "ops@globex.example", "admin_password": demoPassword}); err != nil {
 		return acme, other, err
 	}
-	if err = o.signIn(ctx, email, password); err != nil {
+	if err = o.signIn(ctx, demoEmail, demoPassword); err != nil {
 		return acme, other, err
 	}
 	if err = o.callConsole(ctx, "POST", "/policies", policyOfTheDay, nil); err != nil {
@@ -71,6 +73,7 @@ func playSetUp(ctx context.Context, s *stage, running *server) (acme, other foun
 	if err = o.callConsole(ctx, "POST", "/policies/support-desk/activate", map[string]any{}, nil); err != nil {
 		return acme, other, err
 	}
+	s.acme = acme
 	s.printNote("log origin  %s", acme.Origin)
 	s.printNote("log key     %s", acme.LogKey)
 	s.printNote("agent       %s", acme.Agent.AgentID)

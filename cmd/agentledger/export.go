@@ -115,7 +115,7 @@ func (c importCommand) Run(ctx context.Context, out terminal) error {
 	if err := rekey.BeginRekeying(ctx, s.engine, s.keyring); err != nil {
 		return errors.Join(err, s.Close())
 	}
-	i := transfer.Importer{Place: s.transferPlace(logger), Dir: c.From, Sealed: sealedRecords(), Reopen: c.Reopen,
+	i := transfer.Importer{Place: s.transferPlace(logger), Dir: c.From, Sealed: rekey.SealedRecords(), Reopen: c.Reopen,
 		Report: progress.printProgress}
 	done, err := i.Run(ctx, c.Organization)
 	if err = errors.Join(err, s.engine.Close()); err != nil {

@@ -90,14 +90,15 @@ func newDiskServer(t *testing.T, disk *hangingDisk) *hangServer {
 	}
 	shared := watch.newEdge()
 	shared.Bound = edge.NewBound(hangTimeout)
-	main, err := service.mainHandler(c, shared)
+	signIn, err := service.identitySurface(c, testSecret, shared)
 	if err != nil {
 		t.Fatal(err)
 	}
-	identity, err := service.identityHandler(c, testSecret, shared)
+	main, err := service.mainHandler(c, signIn, shared)
 	if err != nil {
 		t.Fatal(err)
 	}
+	identity := service.identityHandler(signIn, shared)
 	s := &hangServer{process: &process{t: t, main: listen(t, main), identity: listen(t, identity)}, t: t}
 	t.Cleanup(func() { // before the listeners end
 		if err := service.Close(); err != nil {

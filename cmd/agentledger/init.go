@@ -10,7 +10,9 @@ import (
 
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/config"
+	"github.com/agentledger/agentledger/internal/operate/handover"
 	"github.com/agentledger/agentledger/internal/operate/provision"
+	"github.com/agentledger/agentledger/internal/tenant/agent"
 )
 
 // initCommand makes an organization in a stopped server's store, or in a new one.
@@ -26,6 +28,7 @@ type initCommand struct {
 	AdminEmail    string `help:"E-mail of its owner." required:""`
 	AdminPassword string `help:"Password of an owner who has no account yet (better by the environment). A known owner has one, and accepts by signing in." env:"AGENTLEDGER_ADMIN_PASSWORD"`
 	Plan          string `help:"Its plan." default:"enterprise"`
+	KeyFile       string `help:"New file of the agent's key. Default: SLUG-agent.key." placeholder:"FILE"`
 	Disclosure    string `help:"What public bundles show: commitment, record or full." enum:"commitment,record,full" default:"record"`
 	JSON          bool   `name:"json" help:"Machine-readable output."`
 }
@@ -40,6 +43,9 @@ type madeOrganization struct {
 	Account        string          `json:"account"` // created or known
 	Agent          any             `json:"agent"`
 	IngestKey      madeKey         `json:"ingest_key"`
+	KeyFile        string          `json:"key_file,omitzero"`
+
+	agent agent.Credentials
 }
 
 type madeKey struct {
@@ -54,9 +60,22 @@ func (c initCommand) Run(ctx context.Context, out terminal) error {
 	if err := settings.Validate(); err != nil {
 		return err
 	}
+	if c.KeyFile == "" && !c.JSON {
+		c.KeyFile = c.Slug + "-agent.key"
+	}
+	first := handover.Agent{URL: c.PublicURL, KeyFile: c.KeyFile}
+	if err := first.CheckKeyFile(); err != nil {
+		return err
+	}
 	m, err := c.makeOrganization(ctx, settings, out)
 	if err != nil {
 		return err
+	}
+	if m.KeyFile = c.KeyFile; c.KeyFile != "" {
+		if err := first.WriteKeyFile(m.agent.Private); err != nil { // the key is not lost: it is printed
+			m.KeyFile, c.JSON = "", true
+			fmt.Fprintln(out.stderr, err)
+		}
 	}
 	if c.JSON {
 		text, err := json.Marshal(m, jsontext.WithIndent("  "))
@@ -65,14 +84,12 @@ func (c initCommand) Run(ctx context.Context, out terminal) error {
 		}
 		return err
 	}
-	credentials, err := json.Marshal(m.Agent, jsontext.WithIndent("  "))
-	if err != nil {
-		return err
-	}
+	first.Organization, first.Agent, first.Key = m.OrganizationID, m.agent.Agent, m.agent.Key
+	first.IngestKey = m.IngestKey.Secret
 	_, err = fmt.Fprintf(out.stdout,
-		"organization %s (%s)\norigin       %s\nlog key      %s\ningest key   %s\nagent        %s\n"+
-			"\nThe ingest key and the private key are shown this once.\n",
-		m.OrganizationID, m.Slug, m.Origin, m.LogKey, m.IngestKey.Secret, credentials)
+		"organization %s (%s)\norigin       %s\nlog key      %s\nagent        %s\nprivate key  in %s\n\n%s"+
+			"\nThe ingest key (APS_TOKEN) is shown this once.\n",
+		m.OrganizationID, m.Slug, m.Origin, m.LogKey, m.agent.Agent, m.KeyFile, first.Exports())
 	return err
 }
 
@@ -99,7 +116,7 @@ func (c initCommand) makeOrganization(ctx context.Context, settings config.Serve
 	return madeOrganization{
 		OrganizationID: identity.Organization, Slug: r.Slug, Origin: identity.Origin,
 		LogKey:       r.State.VerifierKey().String(),
-		MembershipID: r.Membership.ID, Account: r.Account(), Agent: r.Agent,
+		MembershipID: r.Membership.ID, Account: r.Account(), Agent: r.Agent, agent: r.Agent,
 		IngestKey: madeKey{KeyID: r.IngestKey.ID, Secret: r.Token.Reveal()},
 	}, nil
 }

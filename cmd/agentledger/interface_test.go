@@ -79,7 +79,7 @@ func TestInterface(t *testing.T) {
 		{shows: "a wrong key", token: "<red.token>x", request: events, body: three, status: 401, want: noKey},
 		{shows: "another organization", token: "<blue.token>", request: events, body: three, status: 403, want: mismatch},
 		{shows: "changed after signing", token: "<red.token>", request: events, body: strings.Replace(three, `"allow"`, `"deny"`, 1), status: 422,
-			want: `{"error":"Invalid signature"}`},
+			want: `{"error":"Invalid signature","event_digest":"<changed>"}`},
 		{shows: "signed by no key of the agent", token: "<red.token>", request: events, body: strings.Replace(three, string(red.Agent.KeyID), "key_other", 1), status: 422,
 			want: `{"error":"Unknown signing key"}`},
 		{shows: "not an envelope", token: "<red.token>", request: events, body: `{"organization_id":"<red.id>"}`, status: 422,

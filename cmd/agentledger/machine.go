@@ -70,6 +70,7 @@ func (m machine) runServer(ctx context.Context, s *server, reason error, out ter
 	if s.madeSecretFile != "" {
 		fmt.Fprintf(out.stdout, "platform secret made in %s\n", s.madeSecretFile)
 	}
+	s.service.setup.PrintURL(ctx, out.stdout, logger, s.settings.PublicURL)
 	fmt.Fprintln(out.stdout, s.describeListeners())
 	fmt.Fprintln(out.stdout, s.servingLine())
 	looking, end := context.WithCancel(ctx)

@@ -9,6 +9,7 @@
 //	         give a log another key under the same origin
 //	ask-witnesses
 //	         have a server ask the witnesses of a log at once
+//	reindex  have a server make the index of a log's events anew
 //	clock    show the clock of a server, and accept it
 //	correct-clock
 //	         let a log go on that took events while a clock was ahead
@@ -57,6 +58,7 @@ type commands struct {
 	Adopt        adoptCommand        `cmd:"" help:"Make a checkpoint the anchor of its ledger, so that it takes events again. The server must be stopped."`
 	RotateLogKey rotateLogKeyCommand `cmd:"" help:"Give a log another key under the same origin: through the server that runs (--server), or in the store of a stopped one."`
 	AskWitnesses askWitnessesCommand `cmd:"" help:"Have the server that runs ask the witnesses of a log at once, also those that refused it."`
+	Reindex      reindexCommand      `cmd:"" help:"Make the index of a log's events anew, in the server that runs."`
 	Clock        clockCommand        `cmd:"" help:"Show the clock of the server that runs, or accept it (--accept)."`
 	CorrectClock correctClockCommand `cmd:"" help:"Let a log go on that took events while a clock was ahead: through the server that runs (--server), or in the store of a stopped one."`
 	Succeed      succeedCommand      `cmd:"" help:"Let an organization whose log is frozen go on with another log. The server must be stopped."`

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/binary"
 	"flag"
 	"fmt"
@@ -22,6 +23,8 @@ var neighbourFile = flag.String("neighbour", "", "be the load beside a benchmark
 // neighbourConnections is how many requests a neighbour has under way.
 const neighbourConnections = 128
 
+var neighbourUnderway = flag.Int("neighbour-underway", neighbourConnections, "with -neighbour: requests under way")
+
 // What a neighbour is told, a line each.
 const (
 	sayBegin = "begin"
@@ -40,7 +43,7 @@ type neighbour struct {
 
 // moveIn starts a neighbour, which rests at first. Of what the processors have it
 // gets what server and quiet organization leave: it would be on another machine.
-func moveIn(b *testing.B, url string, requests [][]byte) *neighbour {
+func moveIn(b *testing.B, url string, kind neighbourKind, requests [][]byte) *neighbour {
 	b.Helper()
 	file := filepath.Join(b.TempDir(), "requests")
 	if err := writeRequests(file, requests); err != nil {
@@ -50,7 +53,8 @@ func moveIn(b *testing.B, url string, requests [][]byte) *neighbour {
 	if err != nil {
 		b.Fatal(err)
 	}
-	n := &neighbour{b: b, cmd: exec.Command("nice", "-n", "10", self, "-neighbour", file, strings.TrimPrefix(url, "http://"))}
+	n := &neighbour{b: b, cmd: exec.Command("nice", "-n", "10", self, "-neighbour", file,
+		"-neighbour-underway", fmt.Sprint(cmp.Or(kind.underway, neighbourConnections)), strings.TrimPrefix(url, "http://"))}
 	n.cmd.Stderr = os.Stderr
 	n.in, err = n.cmd.StdinPipe()
 	if err != nil {
@@ -113,7 +117,7 @@ func beNeighbour(file, address string) int {
 	l := load{address: address, requests: requests}
 	var group sync.WaitGroup
 	l.resting.Lock()
-	for range neighbourConnections {
+	for range *neighbourUnderway {
 		group.Go(func() {
 			for !l.over.Load() {
 				l.hammer()

@@ -22,6 +22,7 @@ type resident struct {
 type neighbourKind struct {
 	name     string
 	requests func(b *testing.B, loud *resident) [][]byte
+	underway int // requests; 0: neighbourConnections
 }
 
 func neighbours() []neighbourKind {
@@ -29,34 +30,34 @@ func neighbours() []neighbourKind {
 		return func(_ *testing.B, loud *resident) [][]byte { return [][]byte{request(loud)} }
 	}
 	return []neighbourKind{
-		{"valid", func(b *testing.B, loud *resident) [][]byte { return loud.requests(b, 60_000, 450) }},
-		{"valid-large", func(b *testing.B, loud *resident) [][]byte { return loud.requests(b, 1_600, 150<<10) }},
-		{"batches", func(b *testing.B, loud *resident) [][]byte { return loud.batches(b, 100, 1_000) }},
-		{"replays-large", func(b *testing.B, loud *resident) [][]byte { return loud.requests(b, 100, 150<<10) }},
-		{"forged", func(b *testing.B, loud *resident) [][]byte { return loud.forged(b, 450) }},
-		{"forged-large", func(b *testing.B, loud *resident) [][]byte { return loud.forged(b, 250<<10) }},
-		{"garbage", once(func(loud *resident) []byte {
+		{name: "valid", requests: func(b *testing.B, loud *resident) [][]byte { return loud.requests(b, 60_000, 450) }},
+		{name: "valid-large", requests: func(b *testing.B, loud *resident) [][]byte { return loud.requests(b, 1_600, 150<<10) }},
+		{name: "batches", requests: func(b *testing.B, loud *resident) [][]byte { return loud.batches(b, 100, 1_000) }},
+		{name: "replays-large", requests: func(b *testing.B, loud *resident) [][]byte { return loud.requests(b, 100, 150<<10) }},
+		{name: "forged", requests: func(b *testing.B, loud *resident) [][]byte { return loud.forged(b, 450) }},
+		{name: "forged-large", requests: func(b *testing.B, loud *resident) [][]byte { return loud.forged(b, 250<<10) }},
+		{name: "garbage", requests: once(func(loud *resident) []byte {
 			return loud.post(eventsPath, loud.org.IngestKey.Secret, []byte(strings.Repeat(`[{"a":`, 170)))
 		})},
-		{"too-large", once(func(loud *resident) []byte {
+		{name: "too-large", requests: once(func(loud *resident) []byte {
 			return loud.post(eventsPath, loud.org.IngestKey.Secret, make([]byte, 300<<10))
 		})},
-		{"unauthenticated", once(func(loud *resident) []byte {
+		{name: "unauthenticated", requests: once(func(loud *resident) []byte {
 			return loud.post(eventsPath, "ik_"+strings.Repeat("x", 40), []byte(`{}`))
 		})},
-		{"reconfiguring", func(b *testing.B, loud *resident) [][]byte { return loud.reconfiguring(b) }},
-		{"drafting", func(b *testing.B, loud *resident) [][]byte { return [][]byte{loud.drafting(b)} }},
-		{"dear-patterns", func(b *testing.B, loud *resident) [][]byte {
+		{name: "reconfiguring", requests: func(b *testing.B, loud *resident) [][]byte { return loud.reconfiguring(b) }},
+		{name: "drafting", requests: func(b *testing.B, loud *resident) [][]byte { return [][]byte{loud.drafting(b)} }},
+		{name: "dear-patterns", requests: func(b *testing.B, loud *resident) [][]byte {
 			return [][]byte{loud.dear(b, "payload.s.matches('a{0,9}z%d')", strings.Repeat("a", 16_000))}
 		}},
-		{"dear-conversions", func(b *testing.B, loud *resident) [][]byte {
+		{name: "dear-conversions", requests: func(b *testing.B, loud *resident) [][]byte {
 			return [][]byte{loud.dear(b, "double(payload.s) == %d.0", "0."+strings.Repeat("1", 240_000))}
 		}},
-		{"listing", func(b *testing.B, loud *resident) [][]byte {
+		{name: "listing", requests: func(b *testing.B, loud *resident) [][]byte {
 			return [][]byte{loud.people(b).call("GET", "/approvals?limit=1000", "")}
 		}},
-		{"heads", once(func(loud *resident) []byte { return loud.get("/v1/public/orgs/loud/transparency/head") })},
-		{"proofs-and-tiles", func(b *testing.B, loud *resident) [][]byte { return loud.reads(b) }},
+		{name: "heads", requests: once(func(loud *resident) []byte { return loud.get("/v1/public/orgs/loud/transparency/head") })},
+		{name: "proofs-and-tiles", requests: func(b *testing.B, loud *resident) [][]byte { return loud.reads(b) }},
 	}
 }
 

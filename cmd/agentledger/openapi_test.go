@@ -58,6 +58,13 @@ func TestDocumentAndHealth(t *testing.T) {
 			t.Errorf("%s with %q: got %d, %d bytes, ETag %s", c.method, c.etag, answer.StatusCode, len(body), answer.Header.Get("ETag"))
 		}
 	}
+	for _, url := range []string{p.main + "/health", p.identity + "/health"} {
+		for method, want := range map[string]string{"GET": `{"status":"ok"}`, "HEAD": ""} {
+			if answer, body := ask(t, method, url, ""); answer.StatusCode != http.StatusOK || strings.TrimSpace(body) != want {
+				t.Errorf("%s %s: got %d %q", method, url, answer.StatusCode, body)
+			}
+		}
+	}
 	for _, url := range []string{p.main + "/livez", p.main + "/readyz", p.identity + "/livez", p.identity + "/readyz"} {
 		for method, want := range map[string]string{"GET": "ok\n", "HEAD": ""} {
 			if answer, body := ask(t, method, url, ""); answer.StatusCode != http.StatusOK || body != want {
@@ -88,21 +95,22 @@ func TestRoutesAreThoseOfTheDocument(t *testing.T) {
 	s, c := openSmall(t)
 	defer s.Close()
 	shared := &edge.Edge{Logger: slog.New(slog.DiscardHandler)}
-	public, err := s.mainHandler(c, shared)
+	signIn, err := s.identitySurface(c, "a platform secret of a test", shared)
 	if err != nil {
 		t.Fatal(err)
 	}
-	private, err := s.identityHandler(c, "a platform secret of a test", shared)
+	public, err := s.mainHandler(c, signIn, shared)
 	if err != nil {
 		t.Fatal(err)
 	}
+	private := s.identityHandler(signIn, shared)
 	document := openapitest.Of("ingest", "public", "console", "identity", "service")
-	document.CheckRoutes(t, append(public.(*edge.Router).List(), onlyIdentity(private.(*edge.Router).List())...))
+	document.CheckRoutes(t, append(public.(*edge.Router).List(), onlyPlatform(private.(*edge.Router).List())...))
 }
 
-// onlyIdentity leaves out the routes that both listeners have.
-func onlyIdentity(routes []edge.Listed) []edge.Listed {
-	return slices.DeleteFunc(routes, func(r edge.Listed) bool { return !strings.HasPrefix(r.Pattern, "/v1/id/") })
+// onlyPlatform leaves out the routes that both listeners have.
+func onlyPlatform(routes []edge.Listed) []edge.Listed {
+	return slices.DeleteFunc(routes, func(r edge.Listed) bool { return !strings.HasPrefix(r.Pattern, "/v1/id/platform/") })
 }
 
 // A process whose store can't be read lives and is not ready.

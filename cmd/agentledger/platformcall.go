@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"net/url"
 	"time"
 
 	"github.com/agentledger/agentledger/id"
@@ -57,6 +58,18 @@ func (p platformCall) callServer(ctx context.Context, answer any) error {
 	defer cancel()
 	return o.callJSON(ctx, p.method, o.identity+"/v1/id/platform"+p.path, http.Header{"X-Platform-Secret": {secret}},
 		p.body, answer)
+}
+
+// reindexCommand has the server that runs make the index of a log's events anew.
+type reindexCommand struct {
+	Slug string `help:"The organization's slug or id." required:""`
+	runningServer
+}
+
+// Run returns when the server has begun.
+func (c reindexCommand) Run(ctx context.Context) error {
+	path := "/organizations/" + url.PathEscape(c.Slug) + "/reindex"
+	return c.platformCall(http.MethodPost, path, nil).callServer(ctx, nil)
 }
 
 // changeOrganization opens the store of a stopped server and makes a change of one

@@ -88,7 +88,7 @@ func (c policyTestCommand) Run(out terminal) error {
 		if err != nil {
 			return "", false, err
 		}
-		failures, err := compiled.RunTests(context.Background(), p.Tests)
+		failures, err := compiled.RunTestsStrictly(context.Background(), p.Tests)
 		if err != nil {
 			return "", false, err
 		}

@@ -66,6 +66,7 @@ type process struct {
 	cmd    *exec.Cmd
 	exited chan error
 	logs   *lockedBuffer
+	setup  string // the line of the setup URL, if there was one before it served
 
 	main, identity, metrics string // base URLs
 	host, identityHost      string // host:port of both listeners, without what may be before main and identity
@@ -155,6 +156,9 @@ func launch(cmd *exec.Cmd) (*process, error) {
 	serving := make(chan string, 1)
 	go func() {
 		for lines := bufio.NewScanner(out); lines.Scan(); {
+			if strings.HasPrefix(lines.Text(), "set up ") {
+				p.setup = lines.Text()
+			}
 			if strings.HasPrefix(lines.Text(), "serving ") {
 				serving <- lines.Text()
 			}

@@ -6,13 +6,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/agentledger/agentledger/internal/flow/approval"
 	"github.com/agentledger/agentledger/internal/operate/rekey"
-	"github.com/agentledger/agentledger/internal/seal"
-	"github.com/agentledger/agentledger/internal/sysevent"
-	"github.com/agentledger/agentledger/internal/tenant/agent"
-	"github.com/agentledger/agentledger/internal/webhook"
-	"github.com/agentledger/agentledger/log"
 )
 
 // resealKeys moves all keys of the store to the newest master key, beside the serving,
@@ -22,7 +16,8 @@ func (s *service) resealKeys(ctx context.Context) {
 		Name: "agentledger_reseal_done", Help: "1 when no key is sealed under an older master key any more.",
 	})
 	s.watch.registry.MustRegister(done)
-	r := rekey.Rekeyer{Store: s.store.engine, Ledgers: s.ledgers, Keyring: s.store.keyring, Sealed: sealedRecords()}
+	r := rekey.Rekeyer{Store: s.store.engine, Ledgers: s.ledgers, Keyring: s.store.keyring,
+		Sealed: rekey.SealedRecords(), Texts: rekey.SealedTexts()}
 	s.retryUntilDone(ctx, "keys are not resealed", func() error {
 		written, err := r.Run(ctx)
 		if err != nil {
@@ -33,10 +28,4 @@ func (s *service) resealKeys(ctx context.Context) {
 			"records", written)
 		return nil
 	})
-}
-
-// sealedRecords is every kind of record that holds private keys.
-func sealedRecords() []seal.Record {
-	return []seal.Record{log.SealedLogKeys(), sysevent.SealedSystemKey(), agent.SealedBridgeKey(),
-		approval.SealedGrantKey(), webhook.SealedKey()}
 }

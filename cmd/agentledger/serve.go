@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/agentledger/agentledger/identity"
 	"github.com/agentledger/agentledger/internal/config"
 	"github.com/agentledger/agentledger/internal/http/edge"
 	"github.com/agentledger/agentledger/internal/http/listener"
@@ -105,8 +106,15 @@ func (s *server) startWriters(background context.Context) {
 	s.background.Go(func() { service.witnesses.Run(background) })
 	sweeps := telemetry.WithoutRepeats(watch.logger) // each second, also while the store is gone
 	s.background.Go(func() { service.approvals.Run(background, sweeps) })
-	s.background.Go(func() { service.outbox.Run(background, sweeps) })
+	s.background.Go(func() { service.webhooks.Run(background, sweeps) })
+	if service.mail.Enabled() {
+		s.background.Go(func() { service.voterMail.Run(background, sweeps) })
+	}
+	s.background.Go(func() { service.exporter.Run(background, sweeps) })
+	s.background.Go(func() { service.mail.Run(background, sweeps) })
 	s.background.Go(func() { service.workflows.Run(background, sweeps) })
+	s.background.Go(func() { service.orgs.RunLastUses(background, sweeps) })
+	s.background.Go(func() { service.index.Run(background, sweeps) })
 }
 
 // openListeners opens the listeners. bounds are the connections that each may have open.
@@ -118,23 +126,24 @@ func (s *server) openListeners(watch *observation, bounds listener.Shares) error
 		shared.Bound = edge.NewBound(c.RequestTimeout)
 		watch.registerRequestMetrics(shared.Bound)
 	}
-	id, err := s.service.identityHandler(c, s.platformSecret, shared)
+	signIn, err := s.service.identitySurface(c, s.platformSecret, shared)
 	if err != nil {
 		return err
 	}
 	c.MaxPolls, c.MaxPollsOrganization = c.Polls(bounds.Main)
-	main, err := s.service.mainHandler(c, shared)
+	main, err := s.service.mainHandler(c, signIn, shared)
 	if err != nil {
 		return err
 	}
-	proxies := newProxyNotice(c, watch.logger)
+	id := s.service.identityHandler(signIn, shared)
+	proxies := identity.NewProxyNotice(c.ClientAddressHeader, c.PublicURL, watch.logger)
 	surfaces := []struct {
 		name, address string
 		handler       http.Handler
 		connections   int
 	}{
-		{mainListener, c.Listen.Listen, proxies.watchHeaders(main), bounds.Main},
-		{identityListener, c.IDListen, proxies.watchHeaders(id), bounds.Identity},
+		{mainListener, c.Listen.Listen, proxies.WatchHeaders(main), bounds.Main},
+		{identityListener, c.IDListen, proxies.WatchHeaders(id), bounds.Identity},
 		{metricsListener, c.MetricsListen, privateHandler(watch.registry, shared), bounds.Metrics},
 	}
 	for i, surface := range surfaces {
@@ -168,7 +177,7 @@ func (s *server) serveListener(l *listener.Listener, h http.Handler, logger *slo
 	hs := &http.Server{
 		Handler: h, ReadHeaderTimeout: c.HeaderTimeout, ReadTimeout: c.BodyTimeout, WriteTimeout: c.AnswerTimeout,
 		IdleTimeout: c.IdleTimeout, MaxHeaderBytes: maxHeader, ConnState: l.ConnState,
-		ErrorLog: slog.NewLogLogger(newConnectionLog(logger.Handler()), slog.LevelDebug),
+		ErrorLog: slog.NewLogLogger(telemetry.NewConnectionHandler(logger.Handler()), slog.LevelDebug),
 	}
 	s.servers = append(s.servers, hs)
 	s.background.Go(func() {

@@ -9,25 +9,38 @@ import (
 
 	"github.com/agentledger/agentledger/console"
 	"github.com/agentledger/agentledger/identity"
+	"github.com/agentledger/agentledger/identity/platform"
 	"github.com/agentledger/agentledger/ingest"
 	"github.com/agentledger/agentledger/internal/clock"
 	"github.com/agentledger/agentledger/internal/config"
 	"github.com/agentledger/agentledger/internal/flow/approval"
+	"github.com/agentledger/agentledger/internal/flow/votermail"
 	"github.com/agentledger/agentledger/internal/flow/workflow"
 	"github.com/agentledger/agentledger/internal/http/admission"
 	"github.com/agentledger/agentledger/internal/http/edge"
 	"github.com/agentledger/agentledger/internal/http/egress"
 	"github.com/agentledger/agentledger/internal/http/openapi"
+	"github.com/agentledger/agentledger/internal/letter"
+	"github.com/agentledger/agentledger/internal/mail"
+	"github.com/agentledger/agentledger/internal/oidc"
 	"github.com/agentledger/agentledger/internal/operate/directory"
 	"github.com/agentledger/agentledger/internal/operate/loglist"
 	"github.com/agentledger/agentledger/internal/operate/provision"
 	"github.com/agentledger/agentledger/internal/operate/rekey"
+	"github.com/agentledger/agentledger/internal/operate/setup"
 	"github.com/agentledger/agentledger/internal/operate/simulate"
+	"github.com/agentledger/agentledger/internal/operate/storeprobe"
 	"github.com/agentledger/agentledger/internal/operate/witness"
+	"github.com/agentledger/agentledger/internal/read/eventlist"
+	"github.com/agentledger/agentledger/internal/read/index"
 	"github.com/agentledger/agentledger/internal/seal"
+	"github.com/agentledger/agentledger/internal/streamexport"
 	"github.com/agentledger/agentledger/internal/sysevent"
 	"github.com/agentledger/agentledger/internal/tenant/account"
 	"github.com/agentledger/agentledger/internal/tenant/agent"
+	"github.com/agentledger/agentledger/internal/tenant/consoletoken"
+	"github.com/agentledger/agentledger/internal/tenant/factor"
+	"github.com/agentledger/agentledger/internal/tenant/member"
 	"github.com/agentledger/agentledger/internal/tenant/org"
 	"github.com/agentledger/agentledger/internal/tenant/policystore"
 	"github.com/agentledger/agentledger/internal/tenant/quota"
@@ -51,22 +64,30 @@ type service struct {
 	auditor  *audit.Auditor
 	orgs     *org.Orgs
 	agents   *agent.Agents
-	rules    *policystore.Policies
+	policies *policystore.Policies
 	accounts *account.Accounts
+	members  *member.Members
+	tokens   *consoletoken.Tokens
 
 	approvals *approval.Approvals
-	outbox    *webhook.Sender
+	voterMail *votermail.Mailer
+	webhooks  *webhook.Sender
+	exporter  *streamexport.Exporter
+	mail      *mail.Outbox
+	letters   letter.AccountMail
 	workflows *workflow.Workflows
 	witnesses *witness.Witnesses
 	founder   *provision.Provisioner
+	setup     *setup.Setup
 
 	directory     *directory.Directory // nil without one
 	directoryName *publicapi.Directory // the same, as the public surface sees it
 
 	logList *loglist.List // nil without one
 
-	checks []readiness // of /readyz, in their order
-	probe  storeProbe  // of the store, for one of them
+	index  *index.Index     // of events
+	checks []readiness      // of /readyz, in their order
+	probe  storeprobe.Probe // of the store, for one of them
 }
 
 // openService opens the store and builds the service on it. fatal is called
@@ -98,16 +119,22 @@ func newService(ctx context.Context, c config.Serve, st *store, watch *observati
 		Tracer: watch.tracer, Fatal: fatal,
 		Clock: s.clock.Now, Held: s.clock.Check, ReadOnly: st.readOnly, Anchored: c.AnchoredOnly,
 		Shared: s.control.Contended, AnchorFirst: anchorFirst(c.Tuning, st.engine), Witness: s,
-		LeafCacheBytes: leafCacheBytes(c.LeafCacheMiB),
+		LeafCacheBytes: max(1, int64(c.LeafCacheMiB)<<20), // 0 would be the default
 	})
 	if err != nil {
 		return nil, errors.Join(err, st.Close())
 	}
+	s.index = index.New(index.Options{Ledgers: s.ledgers, Store: st.engine, Clock: s.clock.Now,
+		Metrics: watch.registry})
 	s.auditor = audit.New(audit.Options{Ledgers: s.ledgers, Store: st.engine, Logger: watch.logger,
 		Metrics: watch.registry, Clock: s.clock.Now})
 	err = s.checkMasterKey(ctx)
 	if err == nil && !st.readOnly {
 		err = rekey.BeginRekeying(ctx, st.engine, st.keyring)
+	}
+	if err == nil {
+		s.mail, err = mail.Open(mail.Options{Records: st.engine, Keyring: st.keyring, Clock: s.clock.Now,
+			Metrics: watch.registry}, c.SMTP)
 	}
 	if err == nil {
 		err = s.buildComponents(ctx, c)
@@ -128,9 +155,6 @@ func anchorFirst(c config.Tuning, e engine) func() bool {
 	}
 	return func() bool { return c.AnchorsFirst(synchronous()) }
 }
-
-// leafCacheBytes is at least one, as 0 would be the default.
-func leafCacheBytes(mib int) int64 { return max(1, int64(mib)<<20) }
 
 // checkMasterKey refuses a master key that opens no ledger's keys, because new keys
 // would be sealed under another master key than the present ones. A ledger with
@@ -170,88 +194,119 @@ func (s *service) buildComponents(ctx context.Context, c config.Serve) error {
 		Clock: s.clock.Now})
 	s.orgs, err = org.New(org.Options{
 		Records: records, Events: n, Ledgers: s.ledgers, Quota: bounds, Agents: s.agents, Plans: offered,
-		Environment: c.Environment, Witnesses: rules, Clock: s.clock.Now,
-		Metrics: s.watch.registry,
+		Environment: c.Environment, Witnesses: rules, Clock: s.clock.Now, Metrics: s.watch.registry,
+		Providers: c.ProviderNames(),
 	})
 	if err != nil {
 		return err
 	}
 	n.Disclosures = s.orgs // each needs the other: settings are stated, statements have a disclosure
-	s.rules = policystore.New(policystore.Options{Records: records, Events: n, Quota: bounds,
-		Processors: s.control.Processors, Clock: s.clock.Now})
-	s.accounts = account.New(account.Options{Records: records, Clock: s.clock.Now})
-	s.outbox = webhook.New(webhook.Options{
+	letters := s.buildPeople(c, n, bounds)
+	s.policies = policystore.New(policystore.Options{Records: records, Events: n, Quota: bounds,
+		Processors: s.control.Processors, Clock: s.clock.Now, Settings: s.orgs, Voters: s.accounts})
+	s.webhooks = webhook.New(webhook.Options{
 		Records: records, Keyring: s.store.keyring, Caller: egress.New(egress.Options{Allow: c.CalloutAllow}),
-		Clock: s.clock.Now, Metrics: s.watch.registry,
-	})
+		Events: n, Pace: bounds, PublicURL: c.PublicURL, Mail: letters, Ledgers: s.ledgers, Plans: s.orgs,
+		Clock: s.clock.Now, Metrics: s.watch.registry})
+	s.exporter = streamexport.New(streamexport.Options{Records: records, Ledgers: s.ledgers, Events: n, Pace: bounds,
+		Keyring: s.store.keyring, Caller: egress.New(egress.Options{Allow: c.CalloutAllow}), Clock: s.clock.Now,
+		Metrics: s.watch.registry})
 	s.approvals = approval.New(approval.Options{
-		Records: records, Events: n, Ledgers: s.ledgers, Rulebook: s.rules, Agents: s.agents,
-		Organizations: s.orgs, Members: s.accounts, Outbox: s.outbox, Keyring: s.store.keyring, Clock: s.clock.Now,
-		Held: s.clock.Check,
+		Records: records, Events: n, Ledgers: s.ledgers, Policies: s.policies, Agents: s.agents,
+		Organizations: s.orgs, Members: s.accounts, Keyring: s.store.keyring, Clock: s.clock.Now, Held: s.clock.Check,
+		Webhooks: &votermail.Counter{Deliveries: s.webhooks, Records: records, Clock: s.clock.Now,
+			Enabled: s.mail.Enabled()},
 	})
+	s.voterMail = votermail.New(votermail.Options{Records: records, Approvals: s.approvals, Accounts: s.accounts,
+		Organizations: s.orgs, Outbox: s.mail, PublicURL: c.PublicURL, Clock: s.clock.Now, Held: s.clock.Check})
 	s.workflows = workflow.New(workflow.Options{
-		Records: records, Events: n, Ledgers: s.ledgers, Rulebook: s.rules, Agents: s.agents, Organizations: s.orgs,
+		Records: records, Events: n, Ledgers: s.ledgers, Policies: s.policies, Agents: s.agents, Organizations: s.orgs,
 		Processors: s.control.Processors, Silence: c.WorkflowSilence, MaxBytes: c.MaxEventKiB << 10, Clock: s.clock.Now,
-		Held: s.clock.Check, Metrics: s.watch.registry,
+		Held: s.clock.Check, Webhooks: s.webhooks, Metrics: s.watch.registry, Approvals: s.approvals,
 	})
 	s.buildWitnesses(c, rules, client)
-	s.founder = &provision.Provisioner{
-		Ledgers: s.ledgers, Organizations: s.orgs, Agents: s.agents, Accounts: s.accounts, Keyring: s.store.keyring,
-		Host: host,
-	}
+	s.founder = &provision.Provisioner{Ledgers: s.ledgers, Organizations: s.orgs, Agents: s.agents,
+		Accounts: s.accounts, Keyring: s.store.keyring, Host: host}
+	s.setup = &setup.Setup{Store: records, Provisioner: s.founder, Clock: s.clock.Now, ReadOnly: s.store.readOnly}
 	s.buildLogList(c)
 	return s.buildDirectory(ctx, c, n)
 }
 
+// buildPeople builds accounts, members and their tokens, and returns the mails of organizations.
+func (s *service) buildPeople(c config.Serve, n *sysevent.Appender, bounds *quota.Quota) letter.OrganizationMail {
+	records := s.store.engine
+	s.letters = letter.AccountMail{Outbox: s.mail, PublicURL: c.PublicURL}
+	s.accounts = account.New(account.Options{Records: records, Clock: s.clock.Now, Mail: s.letters})
+	letters := letter.OrganizationMail{Outbox: s.mail, Organizations: s.orgs, Accounts: s.accounts,
+		PublicURL: c.PublicURL}
+	s.members = member.New(member.Options{Records: records, Events: n, Accounts: s.accounts, Quota: bounds,
+		Clock: s.clock.Now, Mail: letters})
+	s.tokens = consoletoken.New(consoletoken.Options{Records: records, Events: n, Members: s.accounts, Pace: bounds,
+		Clock: s.clock.Now})
+	return letters
+}
+
 // mainHandler returns the handler of the main listener.
-func (s *service) mainHandler(c config.Serve, shared *edge.Edge) (http.Handler, error) {
+func (s *service) mainHandler(c config.Serve, signIn *identity.Server, shared *edge.Edge) (http.Handler, error) {
 	r := shared.Router()
 	events := ingest.New(ingest.Options{
-		Edge: shared, Ledgers: s.ledgers, Organizations: s.orgs, Agents: s.agents, Rulebook: s.rules,
-		Approvals: s.approvals, Workflows: s.workflows,
-		MaxBytes: c.MaxEventKiB << 10, MaxAhead: c.ClockAhead, MaxAge: c.ClockBehind,
-		MaxInFlight: c.MaxInFlight, MaxInFlightOrganization: c.MaxInFlightOrganization, MaxRefusals: c.MaxRefusals,
-		MaxPolls: c.MaxPolls, MaxPollsOrganization: c.MaxPollsOrganization,
+		Edge: shared, Ledgers: s.ledgers, Organizations: s.orgs, Agents: s.agents, Policies: s.policies,
+		Approvals: s.approvals, Workflows: s.workflows, MaxBytes: c.MaxEventKiB << 10, MaxAhead: c.ClockAhead,
+		MaxAge: c.ClockBehind, MaxInFlight: c.MaxInFlight, MaxInFlightOrganization: c.MaxInFlightOrganization,
+		MaxRefusals: c.MaxRefusals, MaxPolls: c.MaxPolls, MaxPollsOrganization: c.MaxPollsOrganization,
 		Clock: s.clock.Now, Control: s.control, Metrics: s.watch.registry,
 	})
 	events.Routes(r)
 	public := publicapi.New(publicapi.Options{
 		Edge: shared, Ledgers: s.ledgers, Organizations: s.orgs, Agents: s.agents, GrantKeys: s.approvals,
-		Witnesses: s.witnesses,
+		Witnesses: s.witnesses, Policies: s.policies,
 		PublicURL: c.PublicURL, Directory: s.directoryName, LogList: s.publicLogList(),
 		Clock: s.clock.Now, MaxInFlight: c.MaxPublicReads, Control: s.control, Metrics: s.watch.registry,
 	})
 	public.Routes(r)
 	people, err := console.New(console.Options{
-		Edge: shared, Sessions: s.accounts, Orgs: s.orgs, Agents: s.agents, Rulebook: s.rules, Approvals: s.approvals,
-		Workflows: s.workflows, Outbox: s.outbox, Witnesses: s.witnesses, PublicURL: c.PublicURL,
-		Rehearsals: simulate.New(simulate.Options{Ledgers: s.ledgers, Processors: s.control.Processors,
-			Clock: s.clock.Now}), Control: s.control,
+		Edge: shared, Sessions: s.accounts, Orgs: s.orgs, Agents: s.agents, Policies: s.policies,
+		Approvals: s.approvals, Workflows: s.workflows, Webhooks: s.webhooks, Witnesses: s.witnesses,
+		Events:        &eventlist.Reader{Index: s.index, Ledgers: s.ledgers, Bundles: public, Organizations: s.orgs},
+		StreamExports: s.exporter, Tokens: s.tokens, PublicURL: c.PublicURL, Control: s.control,
+		Simulator: simulate.New(simulate.Options{
+			Ledgers: s.ledgers, Processors: s.control.Processors, Clock: s.clock.Now}),
 	})
 	if err != nil {
 		return nil, err
 	}
 	people.Routes(r)
+	signIn.PeopleRoutes(r)
 	openapi.Routes(r, shared)
 	s.addHealthRoutes(r, shared)
 	return r, nil
 }
 
-// identityHandler returns the handler of the identity listener.
-func (s *service) identityHandler(c config.Serve, platformSecret string, shared *edge.Edge) (http.Handler, error) {
-	surface, err := identity.New(identity.Options{
-		Edge: shared, Provisioner: s.founder, Organizations: s.orgs, LogKeys: s.orgs, Clock: s.clock,
-		Witnesses: s.askWitnesses, People: s.accounts, Members: s.accounts, Sessions: s.accounts,
-		PlatformSecret: platformSecret, PublicURL: c.PublicURL,
-		Address: identity.AddressOf(c.ClientAddressHeader), Metrics: s.watch.registry,
-	})
-	if err != nil {
+// identitySurface returns the surface of the operator's calls and of signing in.
+func (s *service) identitySurface(c config.Serve, secret string, shared *edge.Edge) (*identity.Server, error) {
+	openID, err := oidc.New(oidc.Options{Providers: c.OpenID, Sealer: s.store.keyring, Clock: s.clock.Now,
+		Callback: identity.CallbackOf(c.PublicURL)})
+	factors, unfit := factor.New(factor.Options{Records: s.store.engine, Accounts: s.accounts, Sealer: s.store.keyring,
+		PublicURL: c.PublicURL, Clock: s.clock.Now})
+	if err = errors.Join(err, unfit); err != nil {
 		return nil, err
 	}
+	calls := &platform.Calls{Provisioner: s.founder, Organizations: s.orgs, LogKeys: s.orgs, Clock: s.clock,
+		Witnesses: s.askWitnesses, Reindex: s.index.Rebuild, Accounts: s.accounts, Factors: factors}
+	return identity.New(identity.Options{OpenID: openID, Subjects: s.accounts, Edge: shared, Operator: calls,
+		Provisioner: s.founder, Setup: s.setup, Organizations: s.orgs, People: s.accounts, Members: s.accounts,
+		Sessions: s.accounts, Credentials: s.accounts, Factors: factors, Visits: s.accounts, Resets: s.accounts,
+		EmailChanges: s.accounts, Mail: s.letters, Roster: s.members, Invitations: s.members, Invited: s.members,
+		Browsers: s.store.keyring, Joining: s.accounts, PlatformSecret: secret, PublicURL: c.PublicURL,
+		Signup: c.Signup == "members", Address: identity.AddressOf(c.ClientAddressHeader), Metrics: s.watch.registry})
+}
+
+// identityHandler returns the handler of the identity listener.
+func (s *service) identityHandler(surface *identity.Server, shared *edge.Edge) http.Handler {
 	r := shared.Router()
 	surface.Routes(r)
 	s.addHealthRoutes(r, shared)
-	return r, nil
+	return r
 }
 
 // Close waits until accepted events are durable and closes the store.

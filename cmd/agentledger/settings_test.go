@@ -10,7 +10,7 @@ import (
 )
 
 // maxServeFlags bounds the flags of serve.
-const maxServeFlags = 23
+const maxServeFlags = 25
 
 // The table of settings names each flag of serve with its variable, and no other.
 func TestSettingsAreDocumented(t *testing.T) {

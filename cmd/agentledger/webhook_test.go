@@ -78,3 +78,85 @@ func TestCallbacksThroughKills(t *testing.T) {
 		t.Fatalf("no call\n%s", p.logs)
 	}
 }
+
+// An endpoint of the organization is told of a question by the key that only it has, also when the
+// server is killed after the question has landed and before the receiver has answered.
+func TestEndpointsThroughKills(t *testing.T) {
+	type told struct {
+		header http.Header
+		body   string
+	}
+	calls, dead := make(chan told, 64), make(chan struct{})
+	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		calls <- told{r.Header, string(body)}
+		select {
+		case <-dead:
+		case <-r.Context().Done():
+		}
+	}))
+	defer receiver.Close()
+	dir := t.TempDir()
+	p := startProcess(t, dir, "--callout-allow", "127.0.0.0/8")
+	red := p.found(t.Context(), "red", nil)
+	r := newRefunder(t, p, red)
+	r.obliged(t)
+	var endpoint struct {
+		ID        string `json:"endpoint_id"`
+		PublicKey string `json:"public_key"`
+	}
+	body := map[string]any{"url": receiver.URL + "/secret", "events": []string{"approval.pending"}}
+	if err := r.person.callConsole(t.Context(), "POST", "/webhooks", body, &endpoint); err != nil {
+		t.Fatal(err)
+	}
+	a, err := r.client.AskApproval(t.Context(), r.question())
+	if err != nil {
+		t.Fatal(err)
+	}
+	wait := func() told {
+		t.Helper()
+		select {
+		case c := <-calls:
+			return c
+		case <-time.After(2 * time.Minute):
+			t.Fatalf("no call\n%s", p.logs)
+			return told{}
+		}
+	}
+	first := wait() // the receiver has it and has not answered
+	p.kill()
+	close(dead)
+	p = startProcess(t, dir, "--callout-allow", "127.0.0.0/8")
+	r = newRefunder(t, p, red)
+	second := wait()
+	names := map[string]bool{}
+	for _, c := range []told{first, second} {
+		name, err := client.CheckWebhook(endpoint.PublicKey, c.header, []byte(c.body), time.Now())
+		if err != nil {
+			t.Error(err)
+		}
+		names[name] = true
+		if !strings.Contains(c.body, `"type":"approval.pending"`) || !strings.Contains(c.body, a.ID) {
+			t.Errorf("got %s", c.body)
+		}
+	}
+	if len(names) != 1 {
+		t.Errorf("got the ids %v, want one", names)
+	}
+	var list struct {
+		Deliveries []struct {
+			Status int `json:"status"`
+		} `json:"deliveries"`
+	}
+	for end := time.Now().Add(time.Minute); len(list.Deliveries) == 0 && time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+		if err := r.person.callConsole(t.Context(), "GET", "/webhooks/"+endpoint.ID+"/deliveries", nil, &list); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(list.Deliveries) != 1 || list.Deliveries[0].Status != 200 {
+		t.Errorf("log: got %+v", list)
+	}
+	if strings.Contains(p.logs.String(), "/secret") {
+		t.Error("the address is in the log")
+	}
+}

@@ -9,13 +9,13 @@ import (
 
 	"github.com/agentledger/agentledger/client"
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/textcheck"
 )
 
 type evaluateCommand struct {
-	Tool    string          `required:"" placeholder:"NAME" help:"Dotted name of the tool."`
-	Agent   string          `env:"APS_AGENT" placeholder:"ID" help:"Agent id."`
-	Org     id.Organization `env:"APS_ORG" placeholder:"UUID" help:"Organization id."`
-	Payload string          `placeholder:"JSON" help:"The call's payload, a JSON object."`
+	Tool    string `required:"" placeholder:"NAME" help:"Dotted name of the tool."`
+	Payload string `placeholder:"JSON" help:"The call's payload, a JSON object."`
+	nameFlags
 	serviceFlags
 }
 
@@ -29,23 +29,21 @@ func (c *evaluateCommand) Run(ctx context.Context, s *streams) error {
 		return err
 	}
 	decision, err := service.Evaluate(ctx, question)
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
-	case s.json:
-		return s.printJSON(decision)
 	}
-	return printDecision(s, decision)
+	if err := printDecision(s, decision); err != nil {
+		return err
+	}
+	return map[id.Decision]error{id.Deny: decided(3), id.AllowWithObligation: decided(4)}[decision.Decision]
 }
 
 func (c *evaluateCommand) buildQuestion() (client.Question, error) {
-	switch {
-	case c.Org == id.Organization{}:
-		return client.Question{}, errors.New("no organization: set --org or APS_ORG")
-	case c.Agent == "":
-		return client.Question{}, errors.New("no agent: set --agent or APS_AGENT")
+	who, err := c.agentIdentity()
+	if err != nil {
+		return client.Question{}, err
 	}
-	q := client.Question{Organization: c.Org, Agent: id.Agent(c.Agent), Tool: id.Tool(c.Tool)}
+	q := client.Question{Organization: who.Organization, Agent: who.Agent, Tool: id.Tool(c.Tool)}
 	if c.Payload != "" {
 		value := jsontext.Value(c.Payload)
 		if value.Kind() != '{' || !value.IsValid() {
@@ -57,16 +55,19 @@ func (c *evaluateCommand) buildQuestion() (client.Question, error) {
 }
 
 func printDecision(s *streams, d client.Decision) error {
-	policy := printableText(d.PolicyID)
+	if s.json {
+		return s.printJSON(d)
+	}
+	policy := textcheck.Printable(d.PolicyID)
 	if d.PolicyVersion > 0 {
 		policy = fmt.Sprintf("%s version %d", policy, d.PolicyVersion)
 	}
-	if err := s.printLine("%s\npolicy      %s, rule %s\nreason      %s", d.Decision, policy, printableText(d.RuleID),
-		printableText(d.Reason)); err != nil {
+	if err := s.printLine("%s\npolicy      %s, rule %s\nreason      %s", d.Decision, policy, textcheck.Printable(d.RuleID),
+		textcheck.Printable(d.Reason)); err != nil {
 		return err
 	}
 	for _, o := range d.Obligations {
-		if err := s.printLine("obligation  %s: approvals %d, within %d s", printableText(o.Type), o.Approvals,
+		if err := s.printLine("obligation  %s: approvals %d, within %d s", textcheck.Printable(o.Type), o.Approvals,
 			o.TTLSeconds); err != nil {
 			return err
 		}

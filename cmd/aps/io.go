@@ -8,8 +8,6 @@ import (
 	"io"
 	"iter"
 	"os"
-	"strings"
-	"unicode"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -109,14 +107,4 @@ func (s *streams) printJSON(v any) error {
 		return err
 	}
 	return s.printLine("%s", text)
-}
-
-// printableText makes a text from elsewhere fit for a terminal.
-func printableText(s string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsPrint(r) {
-			return r
-		}
-		return '?'
-	}, s)
 }

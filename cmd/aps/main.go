@@ -4,7 +4,8 @@
 // Invariants:
 //   - The exit status is 0 when what was asked for is so, 1 when the service
 //     refused something or a proof is wrong, 2 when that can't be told: bad
-//     usage, a file that can't be read, a service that can't be reached.
+//     usage, a file that can't be read, a service that can't be reached. evaluate
+//     ends with 3 for deny and with 4 for an obligation.
 //   - Secrets are read from files and the environment and are never printed. The
 //     exception is keygen, whose result is one.
 //   - Results go to standard output, everything else to standard error.

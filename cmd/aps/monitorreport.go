@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/agentledger/agentledger/internal/textcheck"
 	"github.com/agentledger/agentledger/monitor"
 )
 
@@ -43,12 +44,12 @@ func printMonitored(s *streams, r monitor.Report, err error) error {
 
 // monitoredLines returns a report for people. The error of the check is printed apart.
 func monitoredLines(r monitor.Report, err error) (lines []string) {
-	name := printableText(string(r.Origin))
+	name := textcheck.Printable(string(r.Origin))
 	switch next := r.Successor; {
 	case err != nil:
 	case next != nil && next.Unread != "":
 		lines = append(lines, fmt.Sprintf("kept: %s, %d entries; nothing more can be checked: %s", name, r.KeptSize,
-			printableText(next.Unread)))
+			textcheck.Printable(next.Unread)))
 	default:
 		lines = append(lines, fmt.Sprintf("consistent: %s, %d entries (%d new), root %s", name, r.TreeSize,
 			r.NewEntries, r.RootHash))
@@ -59,7 +60,7 @@ func monitoredLines(r monitor.Report, err error) (lines []string) {
 	if len(r.OtherSigners) > 0 && err == nil {
 		lines = append(lines, fmt.Sprintf("also signed by: %s; the log is getting another key: "+
 			"take it from a source that you trust, and give it as a further --key",
-			printableText(strings.Join(r.OtherSigners, " and "))))
+			textcheck.Printable(strings.Join(r.OtherSigners, " and "))))
 	}
 	if r.HiddenEntries != nil && *r.HiddenEntries > 0 && err == nil {
 		lines = append(lines, fmt.Sprintf("not shown: what %d entries of %s list, if they list anything",
@@ -70,7 +71,7 @@ func monitoredLines(r monitor.Report, err error) (lines []string) {
 	}
 	if next := r.Successor; next != nil {
 		lines = append(lines, fmt.Sprintf("ended: %s; in its place goes on %s, whose key is said to be %s", name,
-			printableText(string(next.Origin)), printableText(next.LogKey)))
+			textcheck.Printable(string(next.Origin)), textcheck.Printable(next.LogKey)))
 	}
 	return lines
 }
@@ -95,5 +96,5 @@ func describeSuccession(p *monitor.SuccessionReport) string {
 			10) + " of them"
 	}
 	return fmt.Sprintf("succeeds: %s, last known with %d entries, %s; the reason given: %s",
-		printableText(string(p.Predecessor)), p.LastSize, compared, printableText(p.Reason))
+		textcheck.Printable(string(p.Predecessor)), p.LastSize, compared, textcheck.Printable(p.Reason))
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/textcheck"
 	"github.com/agentledger/agentledger/tlog"
 	"github.com/agentledger/agentledger/verify"
 )
@@ -50,7 +51,7 @@ func (c *verifyCommand) checkProof(s *streams, text []byte, trusted auditorTrust
 	case len(r.UnknownKeys) > 0:
 		return unknownKeysError(r.UnknownKeys, "")
 	case !r.OK:
-		return &negative{fmt.Errorf("not proved: %s", printableText(r.Errors[0]))}
+		return &negative{fmt.Errorf("not proved: %s", textcheck.Printable(r.Errors[0]))}
 	case r.QuorumOK != nil && !*r.QuorumOK:
 		return errQuorum
 	}

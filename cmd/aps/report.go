@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/agentledger/agentledger/event"
+	"github.com/agentledger/agentledger/internal/textcheck"
 	"github.com/agentledger/agentledger/verify"
 )
 
@@ -21,8 +22,8 @@ type bundleReport struct {
 // printReport prints each check in words, the members that no check covers, and the result.
 func printReport(s *streams, b *verify.Bundle, r bundleReport) error {
 	lines := []string{
-		"event       " + printableText(string(b.EventID)),
-		"log         " + printableText(string(b.Origin)),
+		"event       " + textcheck.Printable(string(b.EventID)),
+		"log         " + textcheck.Printable(string(b.Origin)),
 		verdictLine(&r.InclusionOK, "inclusion", "the entry is in the tree that the checkpoint signs, at its index"),
 		verdictLine(&r.CheckpointOK, "checkpoint", checkpointWords(r.LogKeySource)),
 		verdictLine(&r.ChainOK, "chain", "the entry names the one before it, which is in the same tree"),
@@ -43,11 +44,11 @@ func printReport(s *streams, b *verify.Bundle, r bundleReport) error {
 		lines = append(lines, "not covered: "+strings.Join(r.Unchecked, ", "))
 	}
 	for _, e := range r.Errors {
-		lines = append(lines, "wrong: "+printableText(e))
+		lines = append(lines, "wrong: "+textcheck.Printable(e))
 	}
 	lines = softenFailures(lines, r.UnknownKeys)
 	if o := b.OperatorStatement; o != nil && o.KeyClaim != "" {
-		lines = append(lines, "the operator claims of the key that signed: "+printableText(o.KeyClaim))
+		lines = append(lines, "the operator claims of the key that signed: "+textcheck.Printable(o.KeyClaim))
 	}
 	switch {
 	case r.OK && (isFalse(r.QuorumOK) || isFalse(r.DirectoryQuorumOK)):
@@ -62,8 +63,8 @@ func printReport(s *streams, b *verify.Bundle, r bundleReport) error {
 // successionLine describes the predecessor that the first event of a log names.
 func successionLine(s verify.Succession) string {
 	last, _ := s.Last() // it was parsed
-	return fmt.Sprintf("succeeds    %s, last known with %d entries: %s", printableText(string(s.Predecessor)),
-		last.Size, printableText(s.Reason))
+	return fmt.Sprintf("succeeds    %s, last known with %d entries: %s", textcheck.Printable(string(s.Predecessor)),
+		last.Size, textcheck.Printable(s.Reason))
 }
 
 func isFalse(verdict *bool) bool { return verdict != nil && !*verdict }
@@ -81,7 +82,7 @@ func quorumLines(quorum *bool, by []verify.Cosignature, of string) (lines []stri
 			"--    quorum      "+of+"not reached: too few witnesses of the policy have cosigned the checkpoint")
 	}
 	for _, c := range by {
-		lines = append(lines, fmt.Sprintf("cosigned    %s%s, by %s", of, c.Time, printableText(c.Name)))
+		lines = append(lines, fmt.Sprintf("cosigned    %s%s, by %s", of, c.Time, textcheck.Printable(c.Name)))
 	}
 	return lines
 }
@@ -93,7 +94,7 @@ func printProof(s *streams, r proofReport) error {
 	}
 	var lines []string
 	if r.CheckpointOK {
-		lines = append(lines, "log         "+printableText(string(r.Origin)))
+		lines = append(lines, "log         "+textcheck.Printable(string(r.Origin)))
 	}
 	lines = append(lines, verdictLine(&r.CheckpointOK, "checkpoint", checkpointWords(verify.KeyFromArgument)))
 	if r.CheckpointOK {

@@ -5,23 +5,25 @@ import (
 	"io"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/agentledger/agentledger/cmd/aps/people"
 )
 
 // program is the command line.
 type program struct {
 	JSON bool `name:"json" help:"Print results as JSON, one value a line."`
 
-	Keygen    keygenCommand    `cmd:"" help:"Make an Ed25519 key, or the proof with which it is registered."`
-	Sign      signCommand      `cmd:"" help:"Complete and sign events, and print the envelopes."`
-	Send      sendCommand      `cmd:"" help:"Send events; unsigned ones are completed and signed first."`
-	Evaluate  evaluateCommand  `cmd:"" help:"Ask what the policy says of a tool call, without making it."`
-	Replay    replayCommand    `cmd:"" help:"Send a file of recorded events. Running it again sends nothing twice."`
-	Verify    verifyCommand    `cmd:"" help:"Verify a bundle or a tlog-proof offline."`
-	Monitor   monitorCommand   `cmd:"" help:"Follow a public log and find out when it shows two histories."`
-	Approvals approvalsCommand `cmd:"" help:"Decide on what agents ask for, in a terminal."`
-	Grant     grantCommand     `cmd:"" help:"Permissions of people, for tools that check them."`
-	Did       didCommand       `cmd:"" help:"Print DID documents."`
-	Version   versionCommand   `cmd:"" help:"Print the version of this program."`
+	Keygen   keygenCommand   `cmd:"" help:"Make an Ed25519 key, or the proof with which it is registered."`
+	Sign     signCommand     `cmd:"" help:"Complete and sign events, and print the envelopes."`
+	Send     sendCommand     `cmd:"" help:"Send events; unsigned ones are completed and signed first."`
+	Evaluate evaluateCommand `cmd:"" help:"Ask what the policy says of a tool call, without making it."`
+	Replay   replayCommand   `cmd:"" help:"Send a file of recorded events. Running it again sends nothing twice."`
+	Verify   verifyCommand   `cmd:"" help:"Verify a bundle or a tlog-proof offline."`
+	Monitor  monitorCommand  `cmd:"" help:"Follow a public log and find out when it shows two histories."`
+	people.Commands
+	Grant   grantCommand   `cmd:"" help:"Permissions of people, for tools that check them."`
+	Did     didCommand     `cmd:"" help:"Print DID documents."`
+	Version versionCommand `cmd:"" help:"Print the version of this program."`
 }
 
 // streams are the input and the outputs of a command.
@@ -55,5 +57,6 @@ func runProgram(ctx context.Context, args []string, stdin io.Reader, stdout, std
 		return err
 	}
 	command.BindTo(ctx, (*context.Context)(nil))
+	command.Bind(&people.Terminal{In: stdin, Out: stdout, JSON: p.JSON})
 	return command.Run(&streams{in: stdin, out: stdout, err: stderr, json: p.JSON})
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/textcheck"
 )
 
 type sendCommand struct {
@@ -133,7 +134,7 @@ func (d *delivery) printResult(r client.Result) error {
 		return d.printLine("%-8s  %s", r.Status, r.EventID)
 	case r.Tightened():
 		return d.printLine("%-8s  %s  #%d  %s  tightened to %s by %s, rule %s", r.Status, r.EventID, r.Sequence,
-			r.EventHash, r.Decision, printableText(r.PolicyID), printableText(r.RuleID))
+			r.EventHash, r.Decision, textcheck.Printable(r.PolicyID), textcheck.Printable(r.RuleID))
 	}
 	return d.printLine("%-8s  %s  #%d  %s", r.Status, r.EventID, r.Sequence, r.EventHash)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/agentledger/agentledger/client"
+	"github.com/agentledger/agentledger/cmd/aps/people"
 	"github.com/agentledger/agentledger/monitor"
 )
 
@@ -19,6 +20,12 @@ const (
 	statusNo     = 1 // refused by the service, or proven wrong
 	statusUnable = 2 // can't be told
 )
+
+// decided is the decision of evaluate, which is printed already. The exit status is 3 for deny and 4
+// for allow_with_obligation.
+type decided int
+
+func (decided) Error() string { return "the action is not allowed as it is" }
 
 // negative is an answer that is no: the program ends with statusNo.
 type negative struct{ err error }
@@ -38,6 +45,9 @@ func printError(w io.Writer, err error) int {
 	if err == nil {
 		return statusOK
 	}
+	if status := decided(0); errors.As(err, &status) {
+		return int(status)
+	}
 	_, _ = fmt.Fprintln(w, "aps:", err)
 	if h := errorHint(err); h != "" {
 		_, _ = fmt.Fprintln(w, "hint:", h)
@@ -50,10 +60,12 @@ func printError(w io.Writer, err error) int {
 	return statusUnable
 }
 
-// isRefusal reports whether the service has answered and refused.
+// isRefusal reports whether the service has answered and refused, or documents differ or are unfit.
 func isRefusal(err error) bool {
 	var answer *client.Error
-	return errors.As(err, &answer) && answer.Status/100 == 4
+	var refused *people.Refusal
+	return errors.As(err, &answer) && answer.Status/100 == 4 ||
+		errors.As(err, &refused) && refused.Status/100 == 4 || errors.Is(err, people.ErrFound)
 }
 
 // errorHint returns a hint for the user about an error, "" for none.

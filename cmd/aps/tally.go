@@ -12,6 +12,7 @@ import (
 
 	"github.com/agentledger/agentledger/client"
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/textcheck"
 	"github.com/agentledger/agentledger/tlog"
 )
 
@@ -174,12 +175,12 @@ func (s summary) printSummary(out *streams) error {
 	}
 	for _, r := range s.Reasons {
 		if err := out.printLine("refused    %d, first in line %d: %s", r.Lines, r.FirstLine,
-			printableText(r.Reason)); err != nil {
+			textcheck.Printable(r.Reason)); err != nil {
 			return err
 		}
 	}
 	for _, r := range s.Retries {
-		if err := out.printLine("sent again %d times: %s", r.Requests, printableText(r.Reason)); err != nil {
+		if err := out.printLine("sent again %d times: %s", r.Requests, textcheck.Printable(r.Reason)); err != nil {
 			return err
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/textcheck"
 	"github.com/agentledger/agentledger/verify"
 )
 
@@ -142,7 +143,7 @@ func (c *verifyCommand) checkBundle(s *streams, text []byte, trusted, directory 
 	case len(r.UnknownKeys) > 0:
 		return unknownKeysError(r.UnknownKeys, bundle.OrganizationSlug)
 	case !r.OK:
-		return &negative{fmt.Errorf("not proved: %s", printableText(r.Errors[0]))}
+		return &negative{fmt.Errorf("not proved: %s", textcheck.Printable(r.Errors[0]))}
 	case len(trusted.keys) == 0:
 		return errors.New("can't tell whose log this is: neither --key nor --policy names it")
 	case r.QuorumOK != nil && !*r.QuorumOK:
@@ -173,7 +174,7 @@ func unknownKeysError(signers []string, slug id.Slug) error {
 		"If it is a key that the log had before or has got since, it is in the log's "+
 		"/v1/public/orgs/%s/transparency/keys: save that, at a time or from a source that you trust, "+
 		"and give it as --keys (--directory-keys for the directory's)",
-		printableText(strings.Join(signers, " and ")), printableText(string(slug)))
+		textcheck.Printable(strings.Join(signers, " and ")), textcheck.Printable(string(slug)))
 }
 
 // checkDisclosure returns an error if a verified bundle discloses less than is required.

@@ -20,6 +20,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/agentledger/agentledger/internal/oidc"
 )
 
 // Store says where the data of one service lie.
@@ -55,12 +57,14 @@ type Limits struct {
 	PlanLimits map[string]uint64 `help:"Other numbers of plans, by plan and limit, 0 for no bound: free.agents=50;gold.statements_per_minute=600. Limits: agents, ingest_keys, policies, policy_versions, statements_per_minute. A limit that is not named is as shipped, and as enterprise for a plan that is not shipped." env:"AGENTLEDGER_PLAN_LIMITS"`
 }
 
-// Listen is the addresses of the listeners and the header of the proxy before them.
+// Listen is the addresses of the listeners, the header of the proxy before them, and the signup.
 type Listen struct {
 	Listen              string `help:"Address of the main listener: ingest, public, console. Other machines reach it only if you name another address than a loopback one: :8080 is all of them." default:"127.0.0.1:8080" env:"AGENTLEDGER_LISTEN"`
 	IDListen            string `name:"id-listen" help:"Address of the identity listener." default:"127.0.0.1:8091" env:"AGENTLEDGER_ID_LISTEN"`
 	MetricsListen       string `help:"Private address of metrics and profiles; empty for none." default:"127.0.0.1:9464" env:"AGENTLEDGER_METRICS_LISTEN"`
 	ClientAddressHeader string `help:"Header whose last address is the client's, as a proxy in front of the service sets it (X-Forwarded-For). Without it, and wherever it holds no address, the client is the other end of the connection." env:"AGENTLEDGER_CLIENT_ADDRESS_HEADER"`
+
+	Signup string `help:"Who makes organizations." enum:"off,members" default:"off" env:"AGENTLEDGER_SIGNUP"`
 }
 
 // Outside says which outsiders the service calls and which lists it shows to them.
@@ -70,6 +74,11 @@ type Outside struct {
 	Directory         string         `help:"Slug of the organization whose log is the directory: it lists the newest tree of every other log, for all to see. Make it first. Default: no directory." placeholder:"SLUG" env:"AGENTLEDGER_DIRECTORY"`
 	LogListContact    string         `help:"How witnesses' operators reach you: an address or a page. With it the service lists the origins and keys of all its logs at /v1/public/witness-network/logs/v0, for all to see. Default: no list." placeholder:"TEXT" env:"AGENTLEDGER_LOG_LIST_CONTACT"`
 	TraceEndpoint     string         `help:"Base URL of an OTLP/HTTP receiver, such as http://127.0.0.1:4318. Default: no traces." placeholder:"URL" env:"AGENTLEDGER_TRACE_ENDPOINT"`
+}
+
+// Mail is the server that takes the mail of the service.
+type Mail struct {
+	SMTP string `help:"Mail server, smtps://HOST?from=ADDRESS." placeholder:"URL" env:"AGENTLEDGER_SMTP"`
 }
 
 // Logging is the level and the format of the lines on standard error.
@@ -85,11 +94,14 @@ type Serve struct {
 	Limits
 	Listen
 	Outside
+	Mail
 	Logging
 	ReadOnly     bool `help:"Show everything and write nothing: each change is answered 503. A service whose volume takes no writes starts so by itself." env:"AGENTLEDGER_READ_ONLY"`
 	AcceptClock  bool `help:"Trust the machine's clock at this start, whatever time was trusted before. For one start: take it away afterwards." env:"AGENTLEDGER_ACCEPT_CLOCK"`
 	AnchoredOnly bool `kong:"-"` // with ReadOnly: nothing beyond the anchors is shown. The program decides it
 	Tuning       `kong:"-"`
+
+	OpenID []oidc.Provider `kong:"-"` // providers at which people sign in
 }
 
 // PlatformSecretPath returns the platform secret's file.

@@ -11,13 +11,17 @@ import (
 
 	"github.com/alecthomas/kong"
 	"github.com/go-json-experiment/json"
+
+	"github.com/agentledger/agentledger/internal/oidc"
 )
 
 // File is the JSON file of settings, or none. Its members are named like flags, with
-// dashes or with underscores. The member "tuning" has the settings without a flag.
+// dashes or with underscores. The members "tuning" and "openid" have the settings without a
+// flag.
 type File struct {
 	flags  map[string]any // by name, with dashes
 	tuning Tuning
+	openID []oidc.Provider
 }
 
 // tuningSection is the file's member of the settings without a flag.
@@ -44,6 +48,12 @@ func (f *File) loadFile(r io.Reader) (kong.Resolver, error) {
 	if section, ok := f.flags[tuningSection]; ok {
 		delete(f.flags, tuningSection)
 		if err := f.tuning.decodeSection(section); err != nil {
+			return nil, fmt.Errorf("settings file: %w", err)
+		}
+	}
+	if section, ok := f.flags[openIDSection]; ok {
+		delete(f.flags, openIDSection)
+		if f.openID, err = decodeProviders(section); err != nil {
 			return nil, fmt.Errorf("settings file: %w", err)
 		}
 	}

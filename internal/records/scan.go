@@ -3,6 +3,7 @@ package records
 import (
 	"context"
 	"iter"
+	"strings"
 
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/storage"
@@ -84,4 +85,19 @@ func (s Store[T]) List(ctx context.Context, t id.Tenant, r Range, limit int) ([]
 		}
 	}
 	return list, nil
+}
+
+// digits are those of an id that rises with the time, in their order (package id).
+const digits = "0123456789abcdefghijklmnopqrstuv"
+
+// ReverseKey turns ids that rise with the time into keys that fall, so that a list has the newest one
+// first. It is its own inverse.
+func ReverseKey(name string) string {
+	prefix, rest, _ := strings.Cut(name, "_")
+	return prefix + "_" + strings.Map(func(d rune) rune {
+		if at := strings.IndexRune(digits, d); at >= 0 {
+			return rune(digits[len(digits)-1-at])
+		}
+		return d
+	}, rest)
 }

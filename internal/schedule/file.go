@@ -68,7 +68,8 @@ type filing struct {
 	filed   map[id.Tenant]int
 	left    bool // some were left, because their organization had enough places
 	changes []storage.Change
-	failed  error // by entries that can't be read; they stay
+	failed  error  // by entries that can't be read; they stay
+	first   string // the first entry that stays
 }
 
 // fileEntries files the waiting entries that are due at now, at most so many of each
@@ -76,12 +77,13 @@ type filing struct {
 // whether some are left.
 func (x *Index) fileEntries(ctx context.Context, now id.Instant, most int) (left bool, err error) {
 	f := &filing{x: x, most: most, filed: make(map[id.Tenant]int)}
-	end := Entry{At: now + 1}.Key()
-	for waiting, err := range records.Scan(ctx, x.Records, id.Service, x.Kind, records.Range{End: end}, filedAtOnce) {
+	waiting := records.Range{Begin: x.gaps.filed, End: Entry{At: now + 1}.Key()}
+	f.first = waiting.End
+	for entry, err := range records.Scan(ctx, x.Records, id.Service, x.Kind, waiting, filedAtOnce) {
 		if err != nil {
 			return false, wrapReadError(err)
 		}
-		f.addEntry(ctx, waiting.Key)
+		f.addEntry(ctx, entry.Key)
 		if len(f.changes) < 2*filedAtOnce { // two of each entry
 			continue
 		}
@@ -92,6 +94,7 @@ func (x *Index) fileEntries(ctx context.Context, now id.Instant, most int) (left
 	if err := f.writeEntries(ctx); err != nil {
 		return false, err
 	}
+	x.gaps.noteFiled(f.first, now)
 	return f.left, f.failed
 }
 
@@ -99,12 +102,12 @@ func (x *Index) fileEntries(ctx context.Context, now id.Instant, most int) (left
 func (f *filing) addEntry(ctx context.Context, key string) {
 	e, err := ParseEntry(key)
 	if err != nil {
-		f.failed = err
+		f.failed, f.first = err, min(f.first, key)
 		return
 	}
 	n, known := f.filed[e.Tenant]
 	if n >= f.most {
-		f.left = true
+		f.left, f.first = true, min(f.first, key)
 		return
 	}
 	if known || len(f.filed) < maxFilers {
@@ -122,6 +125,7 @@ func (f *filing) writeEntries(ctx context.Context) error {
 		return nil
 	}
 	err := f.x.Records.Write(ctx, id.Service, f.changes)
+	f.x.gaps.notePlaced(f.changes) // also after an error, whose outcome may be unknown
 	f.changes = f.changes[:0]
 	if err != nil {
 		return fmt.Errorf("file what is due: %w", err)

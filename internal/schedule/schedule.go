@@ -13,9 +13,10 @@
 //     of one organization at most 16 are finished before the first entry of another one is
 //     examined.
 //   - Inside an organization a full lane keeps no other lane waiting.
-//   - Memory is bounded: a page of entries, a position for each organization whose turn ended
-//     early (at most 1,024), and a number for each organization with new due entries (at most
-//     65,536).
+//   - The work of a sweep does not grow with the entries that were finished before.
+//   - Memory is bounded: 256 ranges without entries, a page of entries, a position for each
+//     organization whose turn ended early (at most 1,024), and a number for each organization with
+//     new due entries (at most 65,536).
 //
 // The index lies in the service's own partition, one kind of records for each family of objects. An
 // entry has one of two places there. Waiting entries lie in the order of time; Note writes there.
@@ -27,12 +28,14 @@ package schedule
 import (
 	"context"
 	"fmt"
+	"iter"
 	"strconv"
 	"strings"
 	"sync"
 	"unicode"
 
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/records"
 	"github.com/agentledger/agentledger/storage"
 )
 
@@ -50,6 +53,7 @@ type Index struct {
 	mu    sync.Mutex
 	first string               // the place that the next pass begins at, "" for the first
 	lanes map[id.Tenant]string // the same for the next turn of an organization
+	gaps  gaps
 }
 
 // Entry is one due entry.
@@ -163,4 +167,24 @@ func putChange(kind storage.Kind, key string) storage.Change {
 
 func removeChange(kind storage.Kind, key string) storage.Change {
 	return storage.Change{Kind: kind, Key: key, If: storage.AnyVersion}
+}
+
+// Entries yields all entries, due or not. The sequence stops at the first error; entries that can't
+// be read are left out.
+func (x *Index) Entries(ctx context.Context) iter.Seq2[Entry, error] {
+	return func(yield func(Entry, error) bool) {
+		for r, err := range records.Scan(ctx, x.Records, id.Service, x.Kind, records.Range{}, 0) {
+			if err != nil {
+				yield(Entry{}, wrapReadError(err))
+				return
+			}
+			e, malformed := parsePlaceKey(r.Key)
+			if malformed != nil {
+				e, malformed = ParseEntry(r.Key)
+			}
+			if malformed == nil && !yield(e, nil) {
+				return
+			}
+		}
+	}
 }

@@ -33,6 +33,7 @@ func (x *Index) Sweep(ctx context.Context, now func() id.Instant, look Look) err
 	s := sweep{x: x, look: look}
 	for most, more := filedFirst, true; more && ctx.Err() == nil; most = min(2*most, filedMost) {
 		s.now = now()
+		x.gaps.forgetOld(s.now)
 		left, err := x.fileEntries(ctx, s.now, most)
 		s.reportEntry(err)
 		turns, err := s.sweepOnce(ctx)
@@ -76,9 +77,13 @@ func (s *sweep) sweepOnce(ctx context.Context) (more bool, err error) {
 // organizations gives a turn to each organization with a place in [begin, end).
 func (s *sweep) organizations(ctx context.Context, begin, end string) (more bool, err error) {
 	for begin < end && !s.full && ctx.Err() == nil {
-		found, err := s.x.Records.Scan(ctx, id.Service, s.x.Kind, begin, end, 1)
-		if err != nil || len(found) == 0 {
-			return more, wrapReadError(err)
+		found, next, err := s.x.scanPlaces(ctx, begin, end, 1)
+		if err != nil {
+			return more, err
+		}
+		if len(found) == 0 {
+			begin = next
+			continue
 		}
 		e, err := parsePlaceKey(found[0].Key)
 		if err != nil { // it stays, and nothing of its organization is lost

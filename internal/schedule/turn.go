@@ -36,9 +36,9 @@ func (s *sweep) takeTurn(ctx context.Context, t id.Tenant) (again bool, err erro
 // readLanes shows look the entries with places in [begin, end), page by page.
 func (o *turn) readLanes(ctx context.Context, begin, end string) error {
 	for begin < end && !o.ended && ctx.Err() == nil {
-		found, err := o.x.Records.Scan(ctx, id.Service, o.x.Kind, begin, end, page)
+		found, next, err := o.x.scanPlaces(ctx, begin, end, page)
 		if err != nil {
-			return wrapReadError(err)
+			return err
 		}
 		skip := "" // places before it are of a lane that is full
 		for i := range found {
@@ -54,10 +54,7 @@ func (o *turn) readLanes(ctx context.Context, begin, end string) error {
 				_, skip = lanePlacesOf(o.tenant, e.Lane)
 			}
 		}
-		if len(found) < page {
-			return nil
-		}
-		begin = max(found[len(found)-1].Key+"\x00", skip)
+		begin = max(next, skip)
 	}
 	return nil
 }

@@ -25,6 +25,14 @@ type Record struct {
 	Reseal func(keyring *Keyring, owner Owner, value []byte) (resealed []byte, changed bool, err error)
 }
 
+// Texts is a kind of record that holds sealed texts: any number in the partition of each organization
+// and in the service's own.
+type Texts struct {
+	Kind storage.Kind
+	// Reseal is Record.Reseal for the record of a key.
+	Reseal func(keyring *Keyring, key string, value []byte) (resealed []byte, changed bool, err error)
+}
+
 // RecordOf returns the Record of a kind whose values are JSON of R. The name names the
 // keys in errors, context returns the context that they are sealed with, and keys returns
 // the sealed keys of a value.

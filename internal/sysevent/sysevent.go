@@ -22,6 +22,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -32,6 +33,7 @@ import (
 	"github.com/agentledger/agentledger/edkey"
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/cache"
 	"github.com/agentledger/agentledger/internal/http/admission"
 	"github.com/agentledger/agentledger/internal/jcs"
 	"github.com/agentledger/agentledger/internal/keylock"
@@ -55,13 +57,30 @@ const (
 	PolicyArchived   Kind = "ledger_policy_archived"
 	SettingsChanged  Kind = "ledger_settings_changed"
 	IngestKeyCreated Kind = "ledger_ingest_key_created"
+	IngestKeyChanged Kind = "ledger_ingest_key_changed"
 	IngestKeyRevoked Kind = "ledger_ingest_key_revoked"
 	Approval         Kind = "ledger_approval"
 	LogKey           Kind = "ledger_log_key"
 	Clock            Kind = log.ClockKind
 	Run              Kind = "ledger_run"
+	WebhookCreated   Kind = "ledger_webhook_created"
+	WebhookChanged   Kind = "ledger_webhook_changed"
+	WebhookDeleted   Kind = "ledger_webhook_deleted"
+	WebhookDisabled  Kind = "ledger_webhook_disabled"
+	TokenCreated     Kind = "ledger_token_created"
+	TokenDeleted     Kind = "ledger_token_deleted"
 	Successor        Kind = verify.SuccessorKind
 	Directory        Kind = verify.DirectoryKind
+	MemberAdded      Kind = "ledger_member_added"
+	MemberChanged    Kind = "ledger_member_changed"
+	MemberRemoved    Kind = "ledger_member_removed"
+
+	StreamExportChanged Kind = "ledger_stream_export_changed"
+	StreamExportDeleted Kind = "ledger_stream_export_deleted"
+
+	InvitationCreated Kind = "ledger_invitation_created"
+	InvitationRenewed Kind = "ledger_invitation_renewed"
+	InvitationRevoked Kind = "ledger_invitation_revoked"
 )
 
 // Operator is the principal of acts with the platform secret.
@@ -113,7 +132,19 @@ type Appender struct {
 	Processors  *admission.FairQueue // in which acts are prepared, shared with the other work of the server; nil: none
 
 	acting keylock.Locks[id.Tenant] // one act of an organization at a time
+
+	keepKeys sync.Once // makes keys
+	keys     *cache.Map[id.Organization, systemKey]
 }
+
+// systemKey is an opened system key. It never changes while its organization exists.
+type systemKey struct {
+	id      id.Key
+	private edkey.Private
+}
+
+// maxKeys is the number of opened system keys that are kept, about 200 bytes each.
+const maxKeys = 4096
 
 // kindSystemKey is the record of an organization's system key, under key "".
 const kindSystemKey storage.Kind = "system_key"
@@ -157,6 +188,8 @@ func NewSystemKey(keyring *seal.Keyring, organization id.Organization) (storage.
 // principal is the account, the ingest key or Operator, for the statements that
 // name no other one.
 //
+// A call with a credential (WithCredential) has the principal "<principal>/<credential>".
+//
 // Errors are those of prepare and of log.Ledgers.Append; a record that has
 // another version than the act expects makes prepare run again.
 func (n *Appender) Append(
@@ -177,7 +210,7 @@ func (n *Appender) Append(
 		if err != nil || len(act.Statements) == 0 {
 			return log.Submission{}, err
 		}
-		drafts, err := n.makeDrafts(ctx, s, principal, act.Statements)
+		drafts, err := n.Draft(ctx, s, principalOf(ctx, principal), act.Statements)
 		return log.Submission{
 			Drafts:       drafts,
 			Changes:      act.Changes,
@@ -205,10 +238,12 @@ func (n *Appender) takeTurn(ctx context.Context, t id.Tenant) (give func(), err 
 	return func() { n.Processors.Release(tenant, 1) }, nil
 }
 
-func (n *Appender) makeDrafts(
+// Draft signs statements for an append of another package, which also writes the records that they
+// stand for. principal is that of Append.
+func (n *Appender) Draft(
 	ctx context.Context, s *log.State, principal string, statements []Statement,
 ) ([]log.Draft, error) {
-	keyID, key, err := n.readSystemKey(ctx, s.Identity())
+	keyID, key, err := n.openSystemKey(ctx, s.Identity())
 	if err != nil {
 		return nil, err
 	}
@@ -232,6 +267,21 @@ func (n *Appender) makeDrafts(
 		})
 	}
 	return drafts, nil
+}
+
+// openSystemKey returns the system key of an organization. It reads and unseals a key once.
+func (n *Appender) openSystemKey(ctx context.Context, identity *log.Identity) (id.Key, edkey.Private, error) {
+	n.keepKeys.Do(func() {
+		n.keys = cache.NewMap(cache.MapOptions[id.Organization, systemKey]{Limit: maxKeys})
+	})
+	if k, ok := n.keys.Get(identity.Organization); ok {
+		return k.id, k.private, nil
+	}
+	name, private, err := n.readSystemKey(ctx, identity)
+	if err == nil {
+		n.keys.Put(identity.Organization, systemKey{name, private})
+	}
+	return name, private, err
 }
 
 func (n *Appender) readSystemKey(ctx context.Context, identity *log.Identity) (id.Key, edkey.Private, error) {
@@ -289,7 +339,7 @@ func (n *Appender) signStatement(
 // EventID names a statement that is made under the state s by its content and
 // by the config version of s.
 func (n *Appender) EventID(ctx context.Context, s *log.State, statement Statement) (id.Event, error) {
-	_, key, err := n.readSystemKey(ctx, s.Identity())
+	_, key, err := n.openSystemKey(ctx, s.Identity())
 	if err != nil {
 		return "", err
 	}

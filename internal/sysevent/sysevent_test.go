@@ -46,7 +46,7 @@ func act(kind sysevent.Kind, n int, expect uint64) func(context.Context, *log.St
 
 func TestStatementAndChangeLandTogether(t *testing.T) {
 	s := newService(t)
-	if _, err := s.Notary.Append(t.Context(), red, "acc_1", act(sysevent.AgentCreated, 1, 0)); err != nil {
+	if _, err := s.SystemEvents.Append(t.Context(), red, "acc_1", act(sysevent.AgentCreated, 1, 0)); err != nil {
 		t.Fatal(err)
 	}
 	want := []ledgertest.Said{{Kind: "ledger_agent_created", Principal: "acc_1", Payload: `{"n":1}`}}
@@ -74,7 +74,7 @@ func TestNothingLandsAlone(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newService(t)
 			s.Store.Fail(func(storage.Batch) storagetest.Failure { return failure })
-			if _, err := s.Notary.Append(t.Context(), red, "acc_1", act(sysevent.AgentCreated, 1, 0)); err == nil {
+			if _, err := s.SystemEvents.Append(t.Context(), red, "acc_1", act(sysevent.AgentCreated, 1, 0)); err == nil {
 				t.Error("a failed append was reported as done")
 			}
 			s.Store.Fail(nil)
@@ -84,7 +84,7 @@ func TestNothingLandsAlone(t *testing.T) {
 			if got := s.State(t, red).Size(); got != 0 {
 				t.Errorf("size: got %d, want 0", got)
 			}
-			if _, err := s.Notary.Append(t.Context(), red, "acc_1", act(sysevent.AgentCreated, 1, 0)); err != nil {
+			if _, err := s.SystemEvents.Append(t.Context(), red, "acc_1", act(sysevent.AgentCreated, 1, 0)); err != nil {
 				t.Errorf("again: %v", err)
 			}
 		})
@@ -102,7 +102,7 @@ func TestLostAnswer(t *testing.T) {
 		}
 		return storagetest.NoFailure
 	})
-	if _, err := s.Notary.Append(t.Context(), red, "acc_1", act(sysevent.AgentCreated, 1, 0)); err != nil {
+	if _, err := s.SystemEvents.Append(t.Context(), red, "acc_1", act(sysevent.AgentCreated, 1, 0)); err != nil {
 		t.Fatal(err)
 	}
 	if got := s.Audit(t, red); len(got) != 1 {
@@ -121,7 +121,7 @@ func TestUnknownOutcomeSpeaksOfAChange(t *testing.T) {
 			time.Sleep(time.Millisecond)
 		}
 	}()
-	_, err := s.Notary.Append(ctx, red, "acc_1", act(sysevent.AgentCreated, 1, 0))
+	_, err := s.SystemEvents.Append(ctx, red, "acc_1", act(sysevent.AgentCreated, 1, 0))
 	if f := fault.Of(err); f.Kind != fault.OutcomeUnknown || !strings.HasPrefix(f.Message, "The change may have been made") {
 		t.Errorf("got %v", err)
 	}
@@ -134,7 +134,7 @@ func TestConcurrentActs(t *testing.T) {
 	var group sync.WaitGroup
 	for range acts {
 		group.Go(func() {
-			_, err := s.Notary.Append(t.Context(), red, sysevent.Operator, func(ctx context.Context, state *log.State) (sysevent.Change, error) {
+			_, err := s.SystemEvents.Append(t.Context(), red, sysevent.Operator, func(ctx context.Context, state *log.State) (sysevent.Change, error) {
 				r, err := s.Store.Get(ctx, red, "thing", "k")
 				if err != nil && !errors.Is(err, storage.ErrNotFound) {
 					return sysevent.Change{}, err
@@ -161,7 +161,7 @@ func TestSystemEnvelope(t *testing.T) {
 	keys := map[string]bool{}
 	for _, tenant := range []id.Tenant{red, blue} {
 		for n := range uint64(2) { // the same thing said twice, at different times of the configuration
-			if _, err := s.Notary.Append(t.Context(), tenant, sysevent.Operator, act(sysevent.KeyRetired, 7, n)); err != nil {
+			if _, err := s.SystemEvents.Append(t.Context(), tenant, sysevent.Operator, act(sysevent.KeyRetired, 7, n)); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -207,7 +207,7 @@ func TestSystemEnvelope(t *testing.T) {
 func TestActsTakeProcessors(t *testing.T) {
 	s := newService(t)
 	control := admission.New(2)
-	s.Notary.Processors = control.Processors
+	s.SystemEvents.Processors = control.Processors
 	own, other := admission.TenantOf(red), admission.TenantOf(blue)
 	come := func(tenant admission.Tenant) { // makes contention
 		if err := control.Slots.Acquire(t.Context(), tenant, 1); err != nil {
@@ -222,10 +222,10 @@ func TestActsTakeProcessors(t *testing.T) {
 	}
 	stated := make(chan error, 1)
 	go func() {
-		_, err := s.Notary.Append(context.WithoutCancel(t.Context()), red, "acc_1", act(sysevent.AgentCreated, 1, 0))
+		_, err := s.SystemEvents.Append(context.WithoutCancel(t.Context()), red, "acc_1", act(sysevent.AgentCreated, 1, 0))
 		stated <- err
 	}()
-	if _, err := s.Notary.Append(t.Context(), blue, "acc_1", act(sysevent.AgentCreated, 1, 0)); err != nil {
+	if _, err := s.SystemEvents.Append(t.Context(), blue, "acc_1", act(sysevent.AgentCreated, 1, 0)); err != nil {
 		t.Error(err)
 	}
 	select {
@@ -239,7 +239,7 @@ func TestActsTakeProcessors(t *testing.T) {
 	}
 	release := s.Store.Hold()
 	defer release()
-	go s.Notary.Append(context.WithoutCancel(t.Context()), red, "acc_1", act(sysevent.AgentCreated, 2, 1))
+	go s.SystemEvents.Append(context.WithoutCancel(t.Context()), red, "acc_1", act(sysevent.AgentCreated, 2, 1))
 	for head, err := s.Store.Head(t.Context(), red); err == nil && head.Size < 2; head, err = s.Store.Head(t.Context(), red) {
 		time.Sleep(time.Millisecond)
 	}
@@ -258,7 +258,7 @@ func TestNamesCannotBeForetold(t *testing.T) {
 	names := map[id.Event]bool{}
 	for _, tenant := range []id.Tenant{red, blue} { // both at the same config version
 		for range 2 {
-			name, err := s.Notary.EventID(t.Context(), s.State(t, tenant), said)
+			name, err := s.SystemEvents.EventID(t.Context(), s.State(t, tenant), said)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -273,7 +273,7 @@ func TestNamesCannotBeForetold(t *testing.T) {
 func TestPreparingFails(t *testing.T) {
 	s := newService(t)
 	want := errors.New("no")
-	_, err := s.Notary.Append(t.Context(), red, "acc_1", func(context.Context, *log.State) (sysevent.Change, error) { return sysevent.Change{}, want })
+	_, err := s.SystemEvents.Append(t.Context(), red, "acc_1", func(context.Context, *log.State) (sysevent.Change, error) { return sysevent.Change{}, want })
 	if !errors.Is(err, want) || s.State(t, red).Size() != 0 {
 		t.Errorf("got %v, size %d", err, s.State(t, red).Size())
 	}

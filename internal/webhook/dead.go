@@ -15,7 +15,8 @@ const MaxDead = 1000
 // DeadLetter is a delivery that was given up.
 type DeadLetter struct {
 	ID        ID
-	URL       string
+	URL       string     // "" for a delivery to an endpoint
+	Endpoint  EndpointID // "" for a callback
 	Type      string
 	CreatedAt id.Instant
 	GivenUpAt id.Instant
@@ -35,6 +36,7 @@ func (o *Sender) DeadLetters(ctx context.Context, t id.Tenant, after ID, limit i
 		letters[i] = DeadLetter{
 			ID:        ID(found[i].Key),
 			URL:       d.URL,
+			Endpoint:  d.Endpoint,
 			Type:      d.Type,
 			CreatedAt: d.CreatedAt,
 			GivenUpAt: d.NextAt,

@@ -34,6 +34,9 @@ func (o *Sender) Run(ctx context.Context, logger *slog.Logger) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	defer o.flown.Wait()
+	if o.follower != nil {
+		o.flown.Go(func() { o.follower.Run(ctx, logger) })
+	}
 	for {
 		if err := o.Sweep(ctx, logger); err != nil && ctx.Err() == nil {
 			logger.Warn("outbox: deliveries can't be read", "err", err)
@@ -45,6 +48,14 @@ func (o *Sender) Run(ctx context.Context, logger *slog.Logger) {
 			return
 		}
 	}
+}
+
+// SweepEvents begins to make the notices of events, as far as there is room.
+func (o *Sender) SweepEvents(ctx context.Context, logger *slog.Logger) error {
+	if o.follower == nil {
+		return nil
+	}
+	return o.follower.Sweep(ctx, logger)
 }
 
 // Sweep begins the deliveries that are due, as far as there is room.
@@ -93,27 +104,79 @@ func (o *Sender) attemptDelivery(ctx context.Context, e schedule.Entry, name ID)
 	if d.NextAt > e.At { // it has another due entry
 		return o.due.Settle(ctx, e, schedule.Done())
 	}
-	now := o.clock()
-	header, err := o.signatureHeader(ctx, t, name, d, now)
+	to, trouble, err := o.findTarget(ctx, t, d)
+	switch {
+	case err != nil:
+		return err
+	case trouble == endpointDeleted:
+		return o.endDelivery(ctx, e, storage.Change{Kind: kindDelivery, Key: string(name), If: stored.Version})
+	case trouble != "":
+		d.Trouble = trouble
+		return o.moveToDeadLetters(ctx, e, stored)
+	}
+	return o.sendDelivery(ctx, e, stored, to)
+}
+
+// sendDelivery makes one try and writes its result.
+func (o *Sender) sendDelivery(
+	ctx context.Context, e schedule.Entry, stored records.Versioned[delivery], to target,
+) error {
+	name, d, began := ID(stored.Key), &stored.Value, o.clock()
+	header, err := o.signatureHeader(to, name, d, began)
 	if err != nil {
 		return err
 	}
-	answer, err := o.caller.Post(ctx, d.URL, header, d.Body)
+	answer, err := o.caller.Post(ctx, to.url, header, d.Body)
 	if ctx.Err() != nil {
 		return ctx.Err() // the process stops: it counts as no try
 	}
 	d.Tries++
 	trouble, final := judgeAnswer(answer, err)
-	if trouble == "" {
-		o.results.WithLabelValues("delivered").Inc()
-		return o.endDelivery(ctx, e, storage.Change{Kind: kindDelivery, Key: string(name), If: stored.Version})
-	}
 	d.Trouble = trouble
+	tried := Attempt{Delivery: name, Type: d.Type, At: id.InstantOf(began), Try: d.Tries, Trouble: trouble}
+	if trouble != noAnswer {
+		tried.Status, tried.DurationMS = answer.Status, o.clock().Sub(began).Milliseconds()
+	}
+	logged, failed, err := o.logAttempt(ctx, e.Tenant, d.Endpoint, tried)
+	if err != nil {
+		return err
+	}
+	if d.Endpoint != "" && (final || failed) { // first, because the delivery comes again after a crash
+		if err := o.disableEndpoint(ctx, e.Tenant, d.Endpoint, reasonOfEnd(final)); err != nil {
+			return fmt.Errorf("disable endpoint: %w", err)
+		}
+	}
+	return o.moveDelivery(ctx, e, stored, answer, final, logged)
+}
+
+// reasonOfEnd says why an endpoint is disabled. A final answer is the receiver's own word.
+func reasonOfEnd(final bool) Reason {
+	if final {
+		return ByReceiver
+	}
+	return ByFailures
+}
+
+// moveDelivery ends a delivery, plans another try or gives it up.
+func (o *Sender) moveDelivery(
+	ctx context.Context, e schedule.Entry, stored records.Versioned[delivery], answer egress.Answer, final bool,
+	logged []storage.Change,
+) error {
+	d := &stored.Value
+	removal := storage.Change{Kind: kindDelivery, Key: stored.Key, If: stored.Version}
+	if d.Trouble == "" {
+		o.results.WithLabelValues("delivered").Inc()
+		return o.endDelivery(ctx, e, append(logged, removal)...)
+	}
+	if d.Type == testType {
+		o.results.WithLabelValues("dead").Inc()
+		return o.endDelivery(ctx, e, append(logged, removal)...)
+	}
 	if plan := retryPauses(); !final && d.Tries <= len(plan) {
 		told := min(retryafter.ParseHeader(answer.Header, o.clock()), longestTold)
-		return o.retryLater(ctx, e, stored, max(plan[d.Tries-1], told))
+		return o.retryLater(ctx, e, stored, max(plan[d.Tries-1], told), logged...)
 	}
-	return o.moveToDeadLetters(ctx, e, stored)
+	return o.moveToDeadLetters(ctx, e, stored, logged...)
 }
 
 // noAnswer is the message for every receiver that gave no answer. A name in a network that
@@ -156,6 +219,7 @@ func (o *Sender) endDelivery(ctx context.Context, e schedule.Entry, changes ...s
 // retryLater plans another try, so much later and up to a fifth of that.
 func (o *Sender) retryLater(
 	ctx context.Context, e schedule.Entry, d records.Versioned[delivery], pause time.Duration,
+	logged ...storage.Change,
 ) error {
 	o.results.WithLabelValues("failed").Inc()
 	pause += time.Duration(rand.Int64N(int64(pause)/5 + 1))
@@ -167,18 +231,20 @@ func (o *Sender) retryLater(
 	if err != nil {
 		return err
 	}
-	return o.endDelivery(ctx, e, change)
+	return o.endDelivery(ctx, e, append(logged, change)...)
 }
 
 // moveToDeadLetters makes a dead letter of a delivery.
-func (o *Sender) moveToDeadLetters(ctx context.Context, e schedule.Entry, d records.Versioned[delivery]) error {
+func (o *Sender) moveToDeadLetters(
+	ctx context.Context, e schedule.Entry, d records.Versioned[delivery], logged ...storage.Change,
+) error {
 	o.results.WithLabelValues("dead").Inc()
 	d.Value.NextAt = o.currentTime()
 	dead, err := o.dead.Put(records.Versioned[delivery]{Key: d.Key, Value: d.Value, Version: storage.AnyVersion})
 	if err != nil {
 		return err
 	}
-	changes := []storage.Change{{Kind: kindDelivery, Key: d.Key, If: d.Version}, dead}
+	changes := append(logged, storage.Change{Kind: kindDelivery, Key: d.Key, If: d.Version}, dead)
 	all, err := o.records.Scan(ctx, e.Tenant, kindDead, "", "", MaxDead) // the values are not needed
 	if err != nil {
 		return err

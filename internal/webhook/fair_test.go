@@ -24,7 +24,7 @@ import (
 func TestMain(m *testing.M) { os.Exit(enginetest.Main(m)) }
 
 // writeMany writes n deliveries of one organization to one address.
-func writeMany(t *testing.T, o *webhook.Sender, store storage.RecordStore, tenant id.Tenant, address string, n int) {
+func writeMany(t testing.TB, o *webhook.Sender, store storage.RecordStore, tenant id.Tenant, address string, n int) {
 	t.Helper()
 	for n > 0 {
 		some := make([]webhook.Message, min(n, 1000))
@@ -64,7 +64,7 @@ func newHanging(t *testing.T) *hanging {
 
 func (w *hanging) sweep() {
 	w.t.Helper()
-	if err := w.outbox.Sweep(w.t.Context(), slog.New(slog.DiscardHandler)); err != nil {
+	if err := w.sender.Sweep(w.t.Context(), slog.New(slog.DiscardHandler)); err != nil {
 		w.t.Fatal(err)
 	}
 }
@@ -88,7 +88,7 @@ func (w *hanging) requests(n int) map[string]int {
 // more hanging deliveries than any sweep looks at.
 func TestBehindABacklog(t *testing.T) {
 	w := newHanging(t)
-	writeMany(t, w.outbox, w.store, red, "https://slow.example/", 5000)
+	writeMany(t, w.sender, w.store, red, "https://slow.example/", 5000)
 	w.pass(time.Second)
 	w.write(red, "https://quick.example/red")
 	w.write(blue, "https://quick.example/blue")
@@ -126,7 +126,7 @@ func TestShares(t *testing.T) {
 						address = fmt.Sprintf("https://slow.example/%d", o)
 					}
 					owner[address] = o
-					writeMany(t, w.outbox, w.store, red+id.Tenant(o), address, 20)
+					writeMany(t, w.sender, w.store, red+id.Tenant(o), address, 20)
 				}
 			}
 			w.sweep()
@@ -153,7 +153,7 @@ func TestShares(t *testing.T) {
 // A delivery that can't be read, and one whose cause never landed, take nobody's place.
 func TestUnreadableDeliveries(t *testing.T) {
 	w := newHanging(t)
-	writeMany(t, w.outbox, w.store, red, "https://quick.example/", 100)
+	writeMany(t, w.sender, w.store, red, "https://quick.example/", 100)
 	all, err := w.store.Scan(t.Context(), red, "outbox", "", "", 100)
 	if err != nil {
 		t.Fatal(err)
@@ -174,7 +174,7 @@ func TestUnreadableDeliveries(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() {
-		w.outbox.Run(ctx, slog.New(slog.DiscardHandler))
+		w.sender.Run(ctx, slog.New(slog.DiscardHandler))
 		close(ended)
 	}()
 	if got := w.requests(1); got["https://quick.example/good"] != 1 {

@@ -75,18 +75,21 @@ func (o *Sender) loadOrMakeKey(
 	return []storage.Change{change}, err
 }
 
-// signatureHeader signs one try of a delivery.
-func (o *Sender) signatureHeader(
-	ctx context.Context, t id.Tenant, name ID, d *delivery, now time.Time,
-) (http.Header, error) {
+// callbackTarget returns where a callback goes.
+func (o *Sender) callbackTarget(ctx context.Context, t id.Tenant, d *delivery) (target, error) {
 	r, err := o.readKey(ctx, t)
 	if err != nil {
-		return nil, err
+		return target{}, err
 	}
 	if r == nil {
-		return nil, errUnreadable("read webhook key", storage.ErrNotFound)
+		return target{}, errUnreadable("read webhook key", storage.ErrNotFound)
 	}
-	seed, err := o.keyring.Open(sealContext(d.Organization), r.Sealed)
+	return target{url: d.URL, sealed: r.Sealed, context: sealContext(d.Organization)}, nil
+}
+
+// signatureHeader signs one try of a delivery.
+func (o *Sender) signatureHeader(to target, name ID, d *delivery, now time.Time) (http.Header, error) {
+	seed, err := o.keyring.Open(to.context, to.sealed)
 	if err != nil {
 		return nil, fmt.Errorf("open webhook key: %w", err)
 	}
@@ -96,11 +99,15 @@ func (o *Sender) signatureHeader(
 	}
 	timestamp := strconv.FormatInt(now.Unix(), 10)
 	signature := private.Sign(fmt.Appendf(nil, "%s.%s.%s", name, timestamp, d.Body))
-	return http.Header{
+	header := http.Header{
 		"Content-Type":      {"application/json"},
 		"User-Agent":        {"agentledger"},
 		"Webhook-Id":        {string(name)},
 		"Webhook-Timestamp": {timestamp},
 		"Webhook-Signature": {"v1a," + base64.StdEncoding.EncodeToString(signature[:])},
-	}, nil
+	}
+	if to.keyID != "" {
+		header["Webhook-Key-Id"] = []string{to.keyID}
+	}
+	return header, nil
 }

@@ -29,7 +29,7 @@ func TestReceiversWithoutAnAnswerLookAlike(t *testing.T) {
 			Allow:    []netip.Prefix{netip.MustParsePrefix("127.0.0.9/32")}, // as if it were a public one, and nobody listens
 			Resolver: egresstest.Resolver(t, func(int) string { return resolved }),
 		})
-		w.outbox = webhook.New(webhook.Options{Records: w.store, Keyring: w.keyring, Caller: caller, Clock: w.clock})
+		w.sender = webhook.New(webhook.Options{Records: w.store, Keyring: w.keyring, Caller: caller, Clock: w.clock})
 		w.write(red, "https://"+name+":9/")
 		for range 12 {
 			w.deliver()

@@ -31,14 +31,39 @@ type delivery struct {
 	NextAt       id.Instant      `json:"next_at"` // when it is to be tried, or when it was given up
 	Tries        int             `json:"tries"`
 	Trouble      string          `json:"trouble,omitzero"` // of the last try, in our words
+
+	Endpoint EndpointID `json:"endpoint_id,omitzero"` // "" for a callback
+	Lane     string     `json:"lane,omitzero"`        // of a delivery to an endpoint, which has no URL of its own
 }
 
-// newStores returns the stores of the three kinds of records that the package keeps.
-func newStores(r storage.RecordStore) (deliveries, dead records.Store[delivery], keys records.Store[keyRecord]) {
-	deliveries = records.New[delivery](r, kindDelivery, unreadableMessage)
-	dead = records.New[delivery](r, kindDead, unreadableMessage)
-	keys = records.New[keyRecord](r, kindKey, unreadableMessage)
-	return deliveries, dead, keys
+// laneName is the receiver that a delivery goes to.
+func (d *delivery) laneName() string {
+	if d.Endpoint != "" {
+		return d.Lane
+	}
+	return receiverAddress(d.URL)
+}
+
+// stores are the records of each kind.
+type stores struct {
+	deliveries, dead records.Store[delivery]
+	keys             records.Store[keyRecord]
+	endpoints        records.Store[endpointsRecord]
+	attempts         records.Store[Attempt]
+	health           records.Store[healthRecord]
+	told             records.Store[toldRecord]
+}
+
+func newStores(r storage.RecordStore) stores {
+	return stores{
+		deliveries: records.New[delivery](r, kindDelivery, unreadableMessage),
+		dead:       records.New[delivery](r, kindDead, unreadableMessage),
+		keys:       records.New[keyRecord](r, kindKey, unreadableMessage),
+		endpoints:  records.New[endpointsRecord](r, kindEndpoints, unreadableMessage),
+		attempts:   records.New[Attempt](r, kindAttempt, unreadableMessage),
+		health:     records.New[healthRecord](r, kindHealth, unreadableMessage),
+		told:       records.New[toldRecord](r, kindTold, unreadableMessage),
+	}
 }
 
 // dueEntry returns the entry of when a delivery is due.

@@ -44,7 +44,7 @@ func receiverAddress(address string) string {
 
 // formatEntryName is the name of a delivery's due entry: it holds the lane, so that none has
 // to be read to be put in its lane.
-func formatEntryName(name ID, d *delivery) string { return string(name) + "/" + receiverAddress(d.URL) }
+func formatEntryName(name ID, d *delivery) string { return string(name) + "/" + d.laneName() }
 
 // deliveryName returns the delivery that an entry is of.
 func deliveryName(e schedule.Entry) ID {
@@ -62,7 +62,7 @@ func (o *Sender) laneOfReceiver(ctx context.Context, e schedule.Entry) string {
 	if err != nil || !d.Exists() {
 		return ""
 	}
-	return receiverAddress(d.Value.URL)
+	return d.Value.laneName()
 }
 
 // reserveSlot takes a place for a delivery, or returns who has no room: schedule.Keep for a

@@ -2,6 +2,7 @@ package webhook
 
 import (
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/follow"
 	"github.com/agentledger/agentledger/internal/records"
 	"github.com/agentledger/agentledger/internal/schedule"
 	"github.com/agentledger/agentledger/storage"
@@ -9,10 +10,10 @@ import (
 
 // ServiceRecords returns the records of the service's own partition that stand
 // there for one of an organization's records, for code that copies an organization: when
-// a delivery is due. One that is not there is no damage.
+// a delivery or a position is due. One that is not there is no damage.
 func ServiceRecords(t id.Tenant, r storage.Record) ([]storage.Record, error) {
 	if r.Kind != kindDelivery {
-		return nil, nil
+		return follow.ServiceRecords(t, r, kindPosition, kindPositionDue)
 	}
 	v, err := records.Decode[delivery](r)
 	if err != nil {

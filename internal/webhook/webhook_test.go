@@ -37,7 +37,7 @@ func organization(t id.Tenant) id.Organization { return id.Organization{15: byte
 type world struct {
 	t       testing.TB
 	store   *storagetest.Model
-	outbox  *webhook.Sender
+	sender  *webhook.Sender
 	keyring *seal.Keyring
 
 	mu     sync.Mutex
@@ -65,7 +65,7 @@ func newWorld(t testing.TB) *world {
 
 // open begins anew on what is stored.
 func (w *world) open() {
-	w.outbox = webhook.New(webhook.Options{Records: w.store, Keyring: w.keyring, Caller: w, Clock: w.clock})
+	w.sender = webhook.New(webhook.Options{Records: w.store, Keyring: w.keyring, Caller: w, Clock: w.clock})
 }
 
 func (w *world) clock() time.Time {
@@ -98,7 +98,7 @@ func (w *world) Post(_ context.Context, address string, header http.Header, body
 // write writes a delivery as its cause would.
 func (w *world) write(t id.Tenant, address string) {
 	w.t.Helper()
-	changes, err := w.outbox.WriteDelivery(w.t.Context(), t, organization(t), webhook.Message{URL: address, Type: "thing.happened", Data: []byte(`{"n":1}`)})
+	changes, err := w.sender.WriteDelivery(w.t.Context(), t, organization(t), webhook.Message{URL: address, Type: "thing.happened", Data: []byte(`{"n":1}`)})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -111,12 +111,12 @@ func (w *world) write(t id.Tenant, address string) {
 func (w *world) deliver() {
 	w.t.Helper()
 	logger := slog.New(slog.NewTextHandler(w.t.Output(), nil))
-	if err := w.outbox.Sweep(w.t.Context(), logger); err != nil {
+	if err := w.sender.Sweep(w.t.Context(), logger); err != nil {
 		w.t.Fatal(err)
 	}
 	ended, cancel := context.WithCancel(w.t.Context())
 	cancel()
-	w.outbox.Run(ended, logger)
+	w.sender.Run(ended, logger)
 }
 
 func (w *world) count() int {
@@ -127,7 +127,7 @@ func (w *world) count() int {
 
 func (w *world) dead(t id.Tenant) []webhook.DeadLetter {
 	w.t.Helper()
-	letters, err := w.outbox.DeadLetters(w.t.Context(), t, "", 10)
+	letters, err := w.sender.DeadLetters(w.t.Context(), t, "", 10)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -146,7 +146,7 @@ func (w *world) rest(t id.Tenant, kind storage.Kind) int {
 
 func TestDelivery(t *testing.T) {
 	w := newWorld(t)
-	if key, err := w.outbox.PublicKey(t.Context(), red); err != nil || key != "" {
+	if key, err := w.sender.PublicKey(t.Context(), red); err != nil || key != "" {
 		t.Errorf("before the first: got %q, %v", key, err)
 	}
 	w.write(red, "https://a.example/hook")
@@ -166,14 +166,14 @@ func TestDelivery(t *testing.T) {
 	if n := w.rest(red, "outbox") + w.rest(id.Service, "outbox_due"); n != 0 {
 		t.Errorf("%d records are left", n)
 	}
-	if key, err := w.outbox.PublicKey(t.Context(), blue); err != nil || key != "" {
+	if key, err := w.sender.PublicKey(t.Context(), blue); err != nil || key != "" {
 		t.Errorf("the other organization's key: got %q, %v", key, err)
 	}
 }
 
 func checkSignature(w *world, c delivered) {
 	w.t.Helper()
-	key, err := w.outbox.PublicKey(w.t.Context(), red)
+	key, err := w.sender.PublicKey(w.t.Context(), red)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -233,11 +233,11 @@ func TestTriesAndDeadLetter(t *testing.T) {
 	if n := w.rest(red, "outbox") + w.rest(id.Service, "outbox_due"); n != 0 {
 		t.Errorf("%d records are left", n)
 	}
-	if err := w.outbox.Replay(t.Context(), blue, dead[0].ID); !fault.Is(err, fault.NotFound) {
+	if err := w.sender.Replay(t.Context(), blue, dead[0].ID); !fault.Is(err, fault.NotFound) {
 		t.Errorf("the other organization: got %v", err)
 	}
 	w.answer = func(string) (egress.Answer, error) { return egress.Answer{Status: 204}, nil }
-	if err := w.outbox.Replay(t.Context(), red, dead[0].ID); err != nil {
+	if err := w.sender.Replay(t.Context(), red, dead[0].ID); err != nil {
 		t.Fatal(err)
 	}
 	w.deliver()
@@ -321,7 +321,7 @@ func TestWhatCountsAsDelivered(t *testing.T) {
 // A delivery whose cause never landed is never made.
 func TestCauseThatNeverLanded(t *testing.T) {
 	w := newWorld(t)
-	if _, err := w.outbox.WriteDelivery(t.Context(), red, organization(red), webhook.Message{URL: "https://a.example/", Type: "t", Data: []byte(`{}`)}); err != nil {
+	if _, err := w.sender.WriteDelivery(t.Context(), red, organization(red), webhook.Message{URL: "https://a.example/", Type: "t", Data: []byte(`{}`)}); err != nil {
 		t.Fatal(err)
 	}
 	w.deliver()
@@ -351,7 +351,7 @@ func TestHangingReceiver(t *testing.T) {
 		w.write(red, "https://slow.example/")
 	}
 	w.write(blue, "https://quick.example/")
-	if err := w.outbox.Sweep(t.Context(), slog.New(slog.DiscardHandler)); err != nil {
+	if err := w.sender.Sweep(t.Context(), slog.New(slog.DiscardHandler)); err != nil {
 		t.Fatal(err)
 	}
 	<-delivered
@@ -383,7 +383,7 @@ func TestManyAtOnce(t *testing.T) {
 	began := time.Now()
 	ended := make(chan struct{})
 	go func() {
-		w.outbox.Run(ctx, slog.New(slog.DiscardHandler))
+		w.sender.Run(ctx, slog.New(slog.DiscardHandler))
 		close(ended)
 	}()
 	<-done
@@ -402,7 +402,7 @@ func TestCheck(t *testing.T) {
 	for address, want := range map[string]bool{
 		"https://a.example/": true, "http://a.example/": false, "https://a.example/" + strings.Repeat("x", 2048): false,
 	} {
-		if err := w.outbox.CheckAddress(address); (err == nil) != want || err != nil && !fault.Is(err, fault.Invalid) {
+		if err := w.sender.CheckAddress(address); (err == nil) != want || err != nil && !fault.Is(err, fault.Invalid) {
 			t.Errorf("%.30s: got %v", address, err)
 		}
 	}
@@ -412,11 +412,11 @@ func TestCheck(t *testing.T) {
 func TestOneKey(t *testing.T) {
 	w := newWorld(t)
 	message := webhook.Message{URL: "https://a.example/", Type: "t", Data: []byte(`{}`)}
-	first, err := w.outbox.WriteDelivery(t.Context(), red, organization(red), message, message)
+	first, err := w.sender.WriteDelivery(t.Context(), red, organization(red), message, message)
 	if err != nil {
 		t.Fatal(err)
 	}
-	second, err := w.outbox.WriteDelivery(t.Context(), red, organization(red), message)
+	second, err := w.sender.WriteDelivery(t.Context(), red, organization(red), message)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -460,9 +460,9 @@ func TestRebinding(t *testing.T) {
 			return "127.0.0.1"
 		}),
 	})
-	w.outbox = webhook.New(webhook.Options{Records: w.store, Keyring: w.keyring, Caller: caller, Clock: w.clock})
+	w.sender = webhook.New(webhook.Options{Records: w.store, Keyring: w.keyring, Caller: caller, Clock: w.clock})
 	address := "http://hook.example:" + port + "/"
-	if err := w.outbox.CheckAddress(address); err != nil {
+	if err := w.sender.CheckAddress(address); err != nil {
 		t.Fatal(err)
 	}
 	w.write(red, address)

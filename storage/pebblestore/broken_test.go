@@ -131,7 +131,7 @@ func TestReadersLeaveAHeldSync(t *testing.T) {
 }
 
 // TestUnsynced holds back a sync. Ledger reads show the append; record reads and
-// refusals wait for it. Without pipelined commits Append itself would.
+// refusals wait for it. Commits overlap, so Append itself does not.
 func TestUnsynced(t *testing.T) {
 	d := newDisk()
 	e := open(t, pebblestore.Options{Dir: "data", FS: d})

@@ -1,6 +1,7 @@
 package pgstore_test
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"runtime"
@@ -23,7 +24,7 @@ func TestMain(m *testing.M) {
 		os.Exit(1)
 	}
 	code := m.Run()
-	if err := shared.Stop(); err != nil {
+	if err := errors.Join(shared.CheckRunning(), shared.Stop()); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		code = 1
 	}

@@ -4,16 +4,21 @@
 //	pending -> approved -> consumed
 //	pending -> denied
 //	pending, approved -> expired, cancelled (by the asking key), revoked (by people),
-//	                     invalidated (another policy is active)
+//	                     invalidated (the active policy does not ask for it any more)
 //
 // Invariants:
 //
 //   - Every arrow is a ledger_approval event, in one append with the change.
-//   - Time never approves: an approval is over when its time is, and invalid when another policy
-//     is active, also before the event that says so is written.
-//   - An approval is bound to one action (action_digest), one ingest key and one policy digest. It
-//     is consumed once, by the key that asked, with the proof of an active key of the agent. The
-//     grant is signed and lives five minutes.
+//   - Time never approves: an approval is over when its time is, also before the event that says so
+//     is written.
+//   - An approval holds under another policy while that policy, asked again with the same input,
+//     asks for the same approval or a weaker one by the same rule id. Else it is invalid at once,
+//     also before the event that says so is written. Its own quorum and time stay.
+//   - An approval is bound to one action (action_digest), one ingest key and the policy digest that
+//     it was asked under. It
+//     is consumed once, by the key that asked, with the proof of an active key of the agent, or by
+//     a step of a keyless tool in the append of that step. The grant is signed and lives five
+//     minutes.
 //   - A vote counts while its voter may vote. A person votes once, and not on an own request
 //     unless the organization allows self-review.
 //   - Roles, keys and policy are those of the ledger state that guards the append, or are read in
@@ -31,6 +36,7 @@ import (
 
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/cache"
 	"github.com/agentledger/agentledger/internal/records"
 	"github.com/agentledger/agentledger/internal/schedule"
 	"github.com/agentledger/agentledger/internal/seal"
@@ -95,7 +101,14 @@ type Vote struct {
 	Email   string     `json:"email"`
 	Vote    string     `json:"vote"` // approve or deny
 	Comment string     `json:"comment"`
+	Code    string     `json:"reason_code,omitzero"`
 	At      id.Instant `json:"at"`
+}
+
+// Remark is a person's comment on a decision. The agent gets it with the decision, without a name.
+type Remark struct {
+	Comment string `json:"comment,omitzero"`     // at most 1,024 characters, "" for none
+	Code    string `json:"reason_code,omitzero"` // for programs, [a-z][a-z0-9_]{0,63}; "" for none
 }
 
 // Approval is one request for permission. A value that was handed out never changes.
@@ -117,9 +130,12 @@ type Approval struct {
 	Reason        string // of the rule
 	Quorum        int
 	Votes         []Vote
+	Remark        Remark // of the vote that decided, or of the revocation; empty for all others
 	CreatedAt     id.Instant
 	ExpiresAt     id.Instant
 	EndedAt       id.Instant // 0 while it is open
+
+	keyMaker, agentMaker string // principals that made the ingest key and the agent
 }
 
 // Ledgers tells the published state of a ledger (package log).
@@ -146,8 +162,8 @@ type Members interface {
 	Membership(ctx context.Context, t id.Tenant, who account.ID) (account.Membership, error)
 }
 
-// Outbox tells others by webhook (package outbox).
-type Outbox interface {
+// Deliveries writes the deliveries of webhooks (package webhook).
+type Deliveries interface {
 	// CheckAddress reports whether an address could be told something: fault.Invalid.
 	CheckAddress(address string) error
 	// WriteDelivery returns the records that make deliveries happen.
@@ -161,11 +177,11 @@ type Options struct {
 	Records       storage.RecordStore
 	Events        *sysevent.Appender
 	Ledgers       Ledgers
-	Rulebook      policystore.ActiveSource
+	Policies      policystore.ActiveSource
 	Agents        Agents
 	Organizations Organizations
 	Members       Members
-	Outbox        Outbox
+	Webhooks      Deliveries
 	Keyring       *seal.Keyring    // seals grant keys
 	Clock         func() time.Time // default: time.Now
 	Held          func() error     // why Run does not sweep now, nil when it does; default: always nil
@@ -174,21 +190,22 @@ type Options struct {
 // Approvals is the approvals of all organizations. Its methods may be called
 // concurrently.
 type Approvals struct {
-	stores  stores
-	events  *sysevent.Appender
-	ledgers Ledgers
-	rules   policystore.ActiveSource
-	agents  Agents
-	orgs    Organizations
-	members Members
-	outbox  Outbox
-	keyring *seal.Keyring
-	clock   func() time.Time
-	held    func() error
+	stores   stores
+	events   *sysevent.Appender
+	ledgers  Ledgers
+	policies policystore.ActiveSource
+	agents   Agents
+	orgs     Organizations
+	members  Members
+	webhooks Deliveries
+	keyring  *seal.Keyring
+	clock    func() time.Time
+	held     func() error
 
-	due    schedule.Index
-	hub    waiters
-	doubts doubts
+	due      schedule.Index
+	hub      waiters
+	doubts   doubts
+	verdicts *cache.Map[verdictKey, bool]
 }
 
 // New returns the approvals of a store.
@@ -200,10 +217,12 @@ func New(o Options) *Approvals {
 		o.Held = func() error { return nil }
 	}
 	return &Approvals{
-		stores: storesOf(o.Records), events: o.Events, ledgers: o.Ledgers, rules: o.Rulebook, agents: o.Agents,
-		orgs: o.Organizations, members: o.Members, outbox: o.Outbox, keyring: o.Keyring, clock: o.Clock, held: o.Held,
-		due:    schedule.Index{Records: o.Records, Kind: kindDue},
-		doubts: newDoubts(),
+		stores: storesOf(o.Records), events: o.Events, ledgers: o.Ledgers, policies: o.Policies, agents: o.Agents,
+		orgs: o.Organizations, members: o.Members, webhooks: o.Webhooks, keyring: o.Keyring, clock: o.Clock,
+		held:     o.Held,
+		due:      schedule.Index{Records: o.Records, Kind: kindDue},
+		doubts:   newDoubts(),
+		verdicts: newVerdicts(),
 	}
 }
 

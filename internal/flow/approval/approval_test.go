@@ -307,7 +307,7 @@ func TestAnotherPolicyInvalidates(t *testing.T) {
 	w := newWorld(t)
 	a, other := w.ask(red, w.question(red)), w.ask(blue, w.question(blue))
 	w.approve(red, a, bob)
-	w.activate(red, "newer", 1)
+	w.activate(red, "newer", 2)
 	if got := w.status(red, a); got != approval.Invalidated {
 		t.Errorf("at once: got %s", got)
 	}
@@ -328,7 +328,7 @@ func TestAnotherPolicyInvalidates(t *testing.T) {
 func TestSweepStatesInvalidation(t *testing.T) {
 	w := newWorld(t)
 	a := w.ask(red, w.question(red))
-	w.activate(red, "newer", 1)
+	w.activate(red, "newer", 2)
 	w.approvals.PolicyChanged(red)
 	if err := w.approvals.Sweep(t.Context()); err != nil {
 		t.Fatal(err)
@@ -347,10 +347,10 @@ func TestCancelAndRevoke(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	wantKind(t, "revoked when cancelled", w.approvals.Revoke(t.Context(), red, "acc_bob", a.ID, ""), fault.Conflict)
+	wantKind(t, "revoked when cancelled", w.approvals.Revoke(t.Context(), red, "acc_bob", a.ID, approval.Remark{}), fault.Conflict)
 	b := w.ask(red, w.question(red))
 	w.approve(red, b, bob)
-	if err := w.approvals.Revoke(t.Context(), red, "acc_eve", b.ID, "second thoughts"); err != nil {
+	if err := w.approvals.Revoke(t.Context(), red, "acc_eve", b.ID, approval.Remark{Comment: "second thoughts"}); err != nil {
 		t.Fatal(err)
 	}
 	wantKind(t, "consumed when revoked", consumeErr(w, red, b), fault.Conflict)
@@ -359,7 +359,7 @@ func TestCancelAndRevoke(t *testing.T) {
 	if err := consumeErr(w, red, c); err != nil {
 		t.Fatal(err)
 	}
-	wantKind(t, "revoked when consumed", w.approvals.Revoke(t.Context(), red, "acc_eve", c.ID, ""), fault.Conflict)
+	wantKind(t, "revoked when consumed", w.approvals.Revoke(t.Context(), red, "acc_eve", c.ID, approval.Remark{}), fault.Conflict)
 	for name, tt := range map[string]struct {
 		a    approval.Approval
 		want []string
@@ -387,17 +387,18 @@ func TestList(t *testing.T) {
 	}
 	names := func(status approval.Status, limit int) (all []approval.ID) {
 		for after := approval.ID(""); ; {
-			page, next, err := w.approvals.List(t.Context(), red, status, after, limit)
-			if err != nil || len(page) > limit {
-				t.Fatalf("got %d, %v", len(page), err)
+			page, err := w.approvals.List(t.Context(), red, approval.Filter{Status: status}, after, limit)
+			if err != nil || len(page.Approvals) > limit {
+				t.Fatalf("got %d, %v", len(page.Approvals), err)
 			}
-			for _, a := range page {
+			for _, a := range page.Approvals {
 				all = append(all, a.ID)
 			}
-			if next == "" {
+			if page.Next == "" {
+				slices.Reverse(all) // the newest came first
 				return all
 			}
-			after = next
+			after = page.Next
 		}
 	}
 	for _, limit := range []int{1, 2, 100} {
@@ -411,7 +412,7 @@ func TestList(t *testing.T) {
 			t.Errorf("cancelled by %d: got %v, want %v", limit, got, want)
 		}
 	}
-	if other, _, err := w.approvals.List(t.Context(), blue, "", "", 10); err != nil || len(other) != 0 {
+	if other, err := w.approvals.List(t.Context(), blue, approval.Filter{}, "", 10); err != nil || len(other.Approvals) != 0 || other.Count != 0 || !other.Complete {
 		t.Errorf("the other organization: got %v, %v", other, err)
 	}
 }
@@ -429,17 +430,17 @@ func TestListOfLargePayloads(t *testing.T) {
 	for _, status := range []approval.Status{"", approval.Pending} {
 		seen, pages := map[approval.ID]bool{}, 0
 		for after := approval.ID(""); ; {
-			page, next, err := w.approvals.List(t.Context(), red, status, after, 1000)
-			if err != nil || len(page) > 6 {
-				t.Fatalf("got a page of %d, %v", len(page), err)
+			page, err := w.approvals.List(t.Context(), red, approval.Filter{Status: status}, after, 1000)
+			if err != nil || len(page.Approvals) > 6 {
+				t.Fatalf("got a page of %d, %v", len(page.Approvals), err)
 			}
-			for _, a := range page {
+			for _, a := range page.Approvals {
 				seen[a.ID] = true
 			}
-			if pages++; next == "" {
+			if pages++; page.Next == "" {
 				break
 			}
-			after = next
+			after = page.Next
 		}
 		if len(seen) != many || pages < 2 {
 			t.Errorf("%q: got %d approvals on %d pages", status, len(seen), pages)
@@ -467,7 +468,7 @@ func TestCallback(t *testing.T) {
 	now := id.InstantOf(w.Clock()).String()
 	for i, status := range []string{"approved", "consumed"} {
 		want := `{"type":"approval.` + status + `","timestamp":"` + now + `","data":{"approval_id":"` + string(a.ID) + `","status":"` + status +
-			`","action_digest":"` + a.ActionDigest.String() + `","agent_id":"` + string(a.Agent) + `","trace_id":"trc_1"}}`
+			`","action_digest":"` + a.ActionDigest.String() + `","agent_id":"` + string(a.Agent) + `","trace_id":"trc_1","comment":"so be it","reason_code":null}}`
 		if len(w.calls.bodies) != 2 || w.calls.bodies[i] != want {
 			t.Errorf("calls: got %q, want %q", w.calls.bodies, want)
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/agentledger/agentledger/internal/records"
 	"github.com/agentledger/agentledger/internal/schedule"
 	"github.com/agentledger/agentledger/internal/sysevent"
+	"github.com/agentledger/agentledger/internal/tenant/agent"
 	"github.com/agentledger/agentledger/internal/tenant/policystore"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/policy"
@@ -42,7 +43,7 @@ func (a *Approvals) Ask(ctx context.Context, t id.Tenant, q Question) (asked App
 		q.Payload = []byte("{}")
 	}
 	if q.CallbackURL != "" {
-		if err := a.outbox.CheckAddress(q.CallbackURL); err != nil {
+		if err := a.webhooks.CheckAddress(q.CallbackURL); err != nil {
 			return Approval{}, false, err
 		}
 	}
@@ -53,7 +54,7 @@ func (a *Approvals) Ask(ctx context.Context, t id.Tenant, q Question) (asked App
 		if err != nil {
 			return sysevent.Change{}, err
 		}
-		open, known, err := a.supersedeQuestion(ctx, c, r)
+		open, known, err := a.supersedeQuestion(ctx, s, c, r)
 		if asked = open; err != nil || known {
 			return sysevent.Change{}, err
 		}
@@ -77,13 +78,11 @@ func (a *Approvals) Ask(ctx context.Context, t id.Tenant, q Question) (asked App
 // buildQuestion makes the record of a new approval, under the policy that is active.
 func (a *Approvals) buildQuestion(ctx context.Context, s *log.State, q Question) (*record, error) {
 	now := a.currentTime()
-	compiled, err := a.rules.Active(ctx, s)
+	compiled, err := a.policies.Active(ctx, s)
 	if err != nil {
 		return nil, err
 	}
-	evaluation, err := policystore.Apply(ctx, compiled, policy.Input{
-		Tool: q.Tool, Agent: q.Agent, ActorType: "agent", ActionKind: "tool_call", Payload: q.Payload, Now: now,
-	})
+	evaluation, err := policystore.Apply(ctx, compiled, policyInput(q.Agent, q.Tool, q.Payload, now))
 	if err != nil {
 		return nil, err
 	}
@@ -102,6 +101,9 @@ func (a *Approvals) buildQuestion(ctx context.Context, s *log.State, q Question)
 	}
 	if err != nil {
 		return nil, err
+	}
+	if made.Inactive {
+		return nil, agent.ErrInactive()
 	}
 	key, err := a.orgs.IngestKey(ctx, identity.Tenant, q.IngestKeyID)
 	if err != nil {
@@ -137,7 +139,7 @@ func strictestDemands(obligations []policy.Obligation) (quorum int, life time.Du
 // supersedeQuestion looks for the open approval of the same question: it is returned (known is
 // true then), or ended when it is over.
 func (a *Approvals) supersedeQuestion(
-	ctx context.Context, c *transaction, r *record,
+	ctx context.Context, s *log.State, c *transaction, r *record,
 ) (asked Approval, known bool, err error) {
 	open, err := a.stores.open.Get(ctx, c.tenant, r.openName())
 	if err != nil || open.Version == 0 {
@@ -148,7 +150,14 @@ func (a *Approvals) supersedeQuestion(
 	if err != nil {
 		return Approval{}, false, errUnreadable("read open approval", err)
 	}
-	status := before.Value.statusAt(r.CreatedAt, r.PolicyDigest)
+	j, err := a.newJudge(ctx, s)
+	if err != nil {
+		return Approval{}, false, err
+	}
+	status, err := j.findStatus(ctx, name, &before.Value)
+	if err != nil {
+		return Approval{}, false, err
+	}
 	if status.Open() {
 		return before.Value.toApproval(name, status), true, nil
 	}
@@ -187,7 +196,10 @@ func (a *Approvals) beginApproval(
 	if err := c.putRecord(a.stores.open.Put(open)); err != nil {
 		return sysevent.Change{}, err
 	}
-	if err := c.putRecord(a.stores.approvals.Put(records.Versioned[record]{Key: string(name), Value: *r})); err != nil {
+	if c.tally.Version == 0 { // the first of all
+		c.Changes = append(c.Changes, listedChange())
+	}
+	if err := c.putApproval(records.Versioned[record]{Key: string(name), Value: *r}); err != nil {
 		return sysevent.Change{}, err
 	}
 	return c.buildChange(ctx, s)

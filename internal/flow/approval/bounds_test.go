@@ -32,9 +32,10 @@ func TestTooManyOpen(t *testing.T) {
 	q.IngestKeyID, q.Trace = "ik_third", "one_more"
 	wantTooMany(t, "one more", w, red, q, "1000 approvals are open: decide or cancel some of them")
 	w.ask(blue, w.question(blue))
-	first, _, err := w.approvals.List(t.Context(), red, approval.Pending, "", 1)
-	if err != nil || len(first) != 1 {
-		t.Fatalf("got %v, %v", first, err)
+	page, err := w.approvals.List(t.Context(), red, approval.Filter{Status: approval.Pending}, "", 1)
+	first := page.Approvals
+	if err != nil || len(first) != 1 || page.Count != 1000 {
+		t.Fatalf("got %v, %v", page, err)
 	}
 	if err := w.approvals.Cancel(t.Context(), red, first[0].IngestKeyID, first[0].ID); err != nil {
 		t.Fatal(err)

@@ -16,7 +16,7 @@ import (
 func (a *Approvals) Cancel(ctx context.Context, t id.Tenant, ingestKey string, name ID) error {
 	err := a.changeApproval(ctx, t, ingestKey, name, onlyAsker(ingestKey),
 		func(ctx context.Context, _ *log.State, c *transaction, r *records.Versioned[record], status Status) error {
-			return a.closeApproval(ctx, c, name, r, status, Cancelled, "")
+			return a.closeApproval(ctx, c, name, r, status, Cancelled, Remark{})
 		})
 	if err != nil {
 		return fmt.Errorf("cancel approval: %w", err)
@@ -25,15 +25,15 @@ func (a *Approvals) Cancel(ctx context.Context, t id.Tenant, ingestKey string, n
 }
 
 // Revoke ends an open approval in the name of an account, also one that was
-// given and not used. fault.Invalid for a reason of more than 1,024 characters;
+// given and not used. fault.Invalid for a malformed remark;
 // fault.Conflict when it is over in another way.
-func (a *Approvals) Revoke(ctx context.Context, t id.Tenant, principal string, name ID, reason string) error {
-	if err := checkComment("reason", reason); err != nil {
+func (a *Approvals) Revoke(ctx context.Context, t id.Tenant, principal string, name ID, why Remark) error {
+	if err := checkRemark("reason", why); err != nil {
 		return err
 	}
 	err := a.changeApproval(ctx, t, principal, name, allowAnyone,
 		func(ctx context.Context, _ *log.State, c *transaction, r *records.Versioned[record], status Status) error {
-			return a.closeApproval(ctx, c, name, r, status, Revoked, reason)
+			return a.closeApproval(ctx, c, name, r, status, Revoked, why)
 		})
 	if err != nil {
 		return fmt.Errorf("revoke approval: %w", err)
@@ -42,7 +42,7 @@ func (a *Approvals) Revoke(ctx context.Context, t id.Tenant, principal string, n
 }
 
 func (a *Approvals) closeApproval(
-	ctx context.Context, c *transaction, name ID, r *records.Versioned[record], status, to Status, reason string,
+	ctx context.Context, c *transaction, name ID, r *records.Versioned[record], status, to Status, why Remark,
 ) error {
 	switch {
 	case status == to:
@@ -50,7 +50,8 @@ func (a *Approvals) closeApproval(
 	case !status.Open():
 		return refusal{errConflict("The approval is " + string(status))}
 	}
-	return c.endApproval(ctx, name, r, to, transition{reason: reason})
+	r.Value.Revocation = why
+	return c.endApproval(ctx, name, r, to, transition{remark: why})
 }
 
 // settleApproval states that an approval is over, when it is by the clock or by the

@@ -56,7 +56,7 @@ func (a *Approvals) Consume(ctx context.Context, t id.Tenant, name ID, claim Cla
 			if err := a.recheckQuorum(ctx, s, c, name, r); err != nil {
 				return err
 			}
-			note, err = a.consumeApproval(ctx, s, c, name, r)
+			note, err = a.consumeApproval(ctx, s, c, name, r, "")
 			return err
 		})
 	if err != nil {
@@ -74,7 +74,7 @@ func checkUsable(status Status) error {
 	case Consumed:
 		return fault.New(fault.Gone, "The approval was consumed and its grant is over")
 	case Invalidated:
-		return errConflict("Another policy is active than the one that the approval was asked under")
+		return errConflict("The active policy does not ask for this approval any more")
 	case Pending:
 		return errConflict("The approval is not given yet")
 	}
@@ -86,8 +86,15 @@ const keyPage = 64
 
 // checkProof looks for an active key of the agent that made the proof.
 func (a *Approvals) checkProof(ctx context.Context, t id.Tenant, name ID, who id.Agent, claim Claim) error {
+	owner, err := a.agents.Agent(ctx, t, who)
+	if err != nil {
+		return err
+	}
+	if owner.Inactive {
+		return agent.ErrInactive()
+	}
 	message, found := ConsumeMessage(name, claim.Action), false
-	err := a.forEachKey(ctx, t, who, func(k *agent.Key) bool {
+	err = a.forEachKey(ctx, t, who, func(k *agent.Key) bool {
 		found = k.Status == agent.Active && k.Public.Verify(message, claim.Proof)
 		return !found
 	})
@@ -97,13 +104,17 @@ func (a *Approvals) checkProof(ctx context.Context, t id.Tenant, name ID, who id
 	return err
 }
 
-// consumeApproval signs the grant and ends the approval.
+// consumeApproval signs the grant and ends the approval. step is the event that consumes it, "" for
+// none.
 func (a *Approvals) consumeApproval(
-	ctx context.Context, s *log.State, c *transaction, name ID, r *records.Versioned[record],
+	ctx context.Context, s *log.State, c *transaction, name ID, r *records.Versioned[record], step id.Event,
 ) (string, error) {
-	signer, err := a.grantSigner(ctx, s, c)
-	if err != nil {
-		return "", err
+	if c.signer == nil {
+		signer, err := a.grantSigner(ctx, s, c)
+		if err != nil {
+			return "", err
+		}
+		c.signer = &signer
 	}
 	now := a.currentTime()
 	g := grant.Grant{
@@ -116,10 +127,10 @@ func (a *Approvals) consumeApproval(
 		NotAfter:     now + grant.Life,
 	}
 	rand.Read(g.Nonce[:])
-	note, err := grant.Sign(g, signer)
+	note, err := grant.Sign(g, *c.signer)
 	if err != nil {
 		return "", err
 	}
 	r.Value.Grant, r.Value.GrantEnds = string(note), g.NotAfter
-	return string(note), c.endApproval(ctx, name, r, Consumed, transition{})
+	return string(note), c.endApproval(ctx, name, r, Consumed, transition{step: step})
 }

@@ -17,7 +17,7 @@ func TestSweepTakesTurns(t *testing.T) {
 	const many = 50
 	for name, end := range map[string]func(w *world){
 		"time":   func(w *world) { w.Pass(601 * time.Second) },
-		"policy": func(w *world) { w.activate(red, "newer", 1); w.activate(blue, "newer", 1); w.notePolicies() },
+		"policy": func(w *world) { w.activate(red, "newer", 2); w.activate(blue, "newer", 2); w.notePolicies() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)

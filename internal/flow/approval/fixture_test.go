@@ -39,7 +39,7 @@ type world struct {
 	agents    *agent.Agents
 	book      *policystore.Policies
 	approvals *approval.Approvals
-	outbox    *webhook.Sender
+	webhooks  *webhook.Sender
 	people    *people
 	calls     *callee
 	keys      map[id.Tenant]agent.Credentials // of the agent that each begins with
@@ -68,13 +68,13 @@ func newWorldOn(t testing.TB, s *ledgertest.Service) *world {
 
 // open begins anew on what is stored.
 func (w *world) open() {
-	w.agents = agent.New(agent.Options{Records: w.Engine, Events: w.Notary, Clock: w.Clock})
-	w.book = policystore.New(policystore.Options{Records: w.Engine, Events: w.Notary, Clock: w.Clock})
-	w.outbox = webhook.New(webhook.Options{Records: w.Engine, Keyring: w.Keyring(), Caller: w.calls, Clock: w.Clock})
+	w.agents = agent.New(agent.Options{Records: w.Engine, Events: w.SystemEvents, Clock: w.Clock})
+	w.book = policystore.New(policystore.Options{Records: w.Engine, Events: w.SystemEvents, Clock: w.Clock})
+	w.webhooks = webhook.New(webhook.Options{Records: w.Engine, Keyring: w.Keyring(), Caller: w.calls, Clock: w.Clock})
 	w.approvals = approval.New(approval.Options{
-		Records: w.Engine, Events: w.Notary, Ledgers: w.Ledgers, Rulebook: w.book, Agents: w.agents,
+		Records: w.Engine, Events: w.SystemEvents, Ledgers: w.Ledgers, Policies: w.book, Agents: w.agents,
 		Organizations: w.people, Members: w.people, Keyring: w.Keyring(), Clock: w.Clock,
-		Outbox: w.outbox,
+		Webhooks: w.webhooks,
 	})
 }
 
@@ -110,7 +110,7 @@ func (w *world) ask(tenant id.Tenant, q approval.Question) approval.Approval {
 
 func (w *world) vote(tenant id.Tenant, a approval.Approval, who account.ID, vote string) (approval.Approval, error) {
 	return w.approvals.Vote(w.t.Context(), tenant, a.ID, approval.Ballot{
-		Account: who, Email: string(who) + "@example.com", Vote: vote, Comment: "so be it", Action: a.ActionDigest,
+		Account: who, Email: string(who) + "@example.com", Vote: vote, Remark: approval.Remark{Comment: "so be it"}, Action: a.ActionDigest,
 	})
 }
 
@@ -134,9 +134,9 @@ func (w *world) deliver() {
 	logger := slog.New(slog.DiscardHandler)
 	ctx, stop := context.WithCancel(w.t.Context())
 	defer stop()
-	err := w.outbox.Sweep(w.t.Context(), logger) // what it starts does not end with ctx
+	err := w.webhooks.Sweep(w.t.Context(), logger) // what it starts does not end with ctx
 	stop()
-	w.outbox.Run(ctx, logger) // returns when nothing is under way
+	w.webhooks.Run(ctx, logger) // returns when nothing is under way
 	if err != nil {
 		w.t.Logf("deliver: %v", err)
 	}

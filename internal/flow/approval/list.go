@@ -6,10 +6,11 @@ import (
 
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/records"
+	"github.com/agentledger/agentledger/policy"
 )
 
 // Find returns an approval of an organization; fault.NotFound when it has none
-// of that id. People see what is stored, also where log.State.Trusted is an error.
+// of that id. People see the stored approval, also where log.State.Trusted is an error.
 func (a *Approvals) Find(ctx context.Context, t id.Tenant, name ID) (Approval, error) {
 	s, err := a.ledgers.State(ctx, t)
 	if err != nil {
@@ -18,77 +19,139 @@ func (a *Approvals) Find(ctx context.Context, t id.Tenant, name ID) (Approval, e
 	return a.findIn(ctx, s, name, allowAnyone)
 }
 
-// listLook is how many records a page of a list looks at, at the most.
-const listLook = 10_000
-
-// scanPage is how many records are read at once, and maxPage how many bytes of
-// payloads a page of a list may hold but for its last approval: payloads are as large
-// as events may be, and many people look at lists.
+// Bounds of a page of a list.
 const (
-	scanPage = 16
-	maxPage  = 1 << 20
+	listLook        = 10_000  // entries that it looks at
+	listEvaluations = 100     // questions that it puts to the policy again; Sweep puts the others
+	maxPage         = 1 << 20 // bytes of payloads but for its last approval, because many people look at lists
+
+	listPage = 1000 // entries that are read at once
+	scanPage = 16   // approvals that are read at once, because payloads are as large as events may be
 )
 
-// List returns at most limit approvals after the given id, oldest first; with a
-// status those that are worth that now. next is where the following page begins,
-// "" at the end: a page may hold less than limit, also none, and not be the last.
-func (a *Approvals) List(
-	ctx context.Context, t id.Tenant, status Status, after ID, limit int,
-) (found []Approval, next ID, err error) {
-	s, err := a.ledgers.State(ctx, t)
-	if err != nil {
-		return nil, "", err
-	}
-	active, err := a.activePolicyDigest(ctx, s)
-	if err != nil {
-		return nil, "", err
-	}
-	if status.Open() {
-		return a.listOpen(ctx, t, active, status, after, limit)
-	}
-	size, looked := 0, 0
-	for r, err := range a.stores.approvals.Scan(ctx, t, records.After(string(after)), scanPage) {
-		if err != nil {
-			return nil, "", err
-		}
-		shown := r.Value.toApproval(ID(r.Key), r.Value.statusAt(a.currentTime(), active))
-		if status == "" || shown.Status == status {
-			found = append(found, shown)
-			size += len(shown.Payload)
-		}
-		if looked++; len(found) == limit || size > maxPage || looked == listLook {
-			return found, ID(r.Key), nil
-		}
-	}
-	return found, "", nil
+// Filter says which approvals are wanted.
+type Filter struct {
+	Status Status   // that holds now; "" for all
+	Agent  id.Agent // "" for all
+	Tool   string   // a glob as in rules of policies, "" for all
 }
 
-// listOpen reads the records of open approvals, which are few.
-func (a *Approvals) listOpen(
-	ctx context.Context, t id.Tenant, active id.Hash, status Status, after ID, limit int,
-) (found []Approval, next ID, err error) {
-	names, err := a.openNames(ctx, t)
+// Page is a part of a list. It may hold less approvals than asked for, also none, and not be the last.
+type Page struct {
+	Approvals []Approval
+	Next      ID // where the following page begins, "" at the end
+
+	// Count is how many approvals match on all pages. It is counted for the first page, -1 for all
+	// others. Complete says that no approval was left out, because there are too many.
+	Count    int
+	Complete bool
+}
+
+// listing is a page that is being filled.
+type listing struct {
+	Page
+	judge  *judge
+	filter Filter
+	tools  *policy.Compiled // nil for all
+	limit  int
+	bytes  int // of payloads
+	last   ID  // that the page has looked at
+	looked int
+}
+
+// List returns at most limit approvals of an organization that were asked for before the given one,
+// "" for none, the newest first. New approvals don't move those of later pages. fault.Invalid for a
+// malformed glob.
+func (a *Approvals) List(ctx context.Context, t id.Tenant, f Filter, before ID, limit int) (Page, error) {
+	s, err := a.ledgers.State(ctx, t)
 	if err != nil {
-		return nil, "", err
+		return Page{}, err
 	}
-	size := 0
-	for _, name := range names {
-		if name <= after {
-			continue
-		}
-		r, err := a.readApproval(ctx, t, name)
+	l := listing{filter: f, limit: limit}
+	if l.tools, err = newToolFilter(f.Tool); err != nil {
+		return Page{}, err
+	}
+	if l.judge, err = a.newJudge(ctx, s); err != nil {
+		return Page{}, err
+	}
+	if err := a.ensureListed(ctx, t); err != nil {
+		return Page{}, err
+	}
+	rest := records.Range{End: "apr~"} // behind all ids, and before listedKey
+	if before != "" {
+		rest.Begin = min(records.After(records.ReverseKey(string(before))).Begin, rest.End)
+	}
+	err = l.fill(ctx, rest, before == "")
+	if before != "" {
+		l.Count = -1
+	}
+	return l.Page, err
+}
+
+// fill reads entries until the page is full; to count, it goes on.
+func (l *listing) fill(ctx context.Context, rest records.Range, count bool) error {
+	for entry, err := range l.judge.owner.stores.newest.Scan(ctx, l.judge.tenant, rest, listPage) {
 		if err != nil {
-			return nil, "", err
+			return err
 		}
-		if r.Value.statusAt(a.currentTime(), active) == status {
-			found = append(found, r.Value.toApproval(name, status))
-			size += len(r.Value.Payload)
+		full := len(l.Approvals) == l.limit || l.bytes > maxPage
+		if full {
+			l.Next = l.last
 		}
-		if len(found) == limit || size > maxPage {
-			return found, name, nil
+		if full && !count {
+			return nil
+		}
+		if l.looked == listLook || l.judge.evaluated >= listEvaluations {
+			l.Next = l.last
+			return nil
+		}
+		l.looked++
+		if err := l.visitEntry(ctx, ID(records.ReverseKey(entry.Key)), &entry.Value, full); err != nil {
+			return err
 		}
 	}
-	return found, "", nil
+	l.Complete = true
+	return nil
+}
+
+// visitEntry counts an approval that matches, and adds it unless the page is full.
+func (l *listing) visitEntry(ctx context.Context, name ID, entry *listRecord, full bool) error {
+	if !full {
+		l.last = name
+	}
+	matches, err := l.matchesFilter(ctx, name, entry)
+	if err != nil || !matches {
+		return err
+	}
+	l.Count++
+	if full {
+		return nil
+	}
+	r, err := l.judge.owner.readApproval(ctx, l.judge.tenant, name)
+	if err != nil {
+		return err
+	}
+	status, err := l.judge.findStatus(ctx, name, &r.Value)
+	l.Approvals = append(l.Approvals, r.Value.toApproval(name, status))
+	l.bytes += len(r.Value.Payload)
+	return err
+}
+
+func (l *listing) matchesFilter(ctx context.Context, name ID, entry *listRecord) (bool, error) {
+	if l.filter.Agent != "" && l.filter.Agent != entry.Agent {
+		return false, nil
+	}
+	if l.tools != nil {
+		e := l.tools.Evaluate(policy.Input{Tool: entry.Tool, Agent: entry.Agent})
+		if e.Settle(nil).RuleID != toolFilterRule {
+			return false, nil
+		}
+	}
+	if l.filter.Status == "" {
+		return true, nil
+	}
+	status, err := l.judge.findListed(ctx, name, entry)
+	return status == l.filter.Status, err
 }
 
 // openNames returns the ids of the approvals that are stored as open, in ascending order.

@@ -17,23 +17,8 @@ import (
 // the agent, and the principal that the agent names. The list is empty where the organization allows
 // self-review.
 func (a *Approvals) askersOf(ctx context.Context, s *log.State, r *record) (func(account.ID, string) bool, error) {
-	settings, err := a.orgs.Settings(ctx, s)
-	if err != nil {
-		return nil, err
-	}
-	if settings.SelfReview {
-		return func(account.ID, string) bool { return false }, nil
-	}
-	makers := map[string]bool{r.KeyMaker: true, r.AgentMaker: true}
-	err = a.forEachKey(ctx, s.Identity().Tenant, r.Agent, func(k *agent.Key) bool {
-		if k.Status == agent.Active && k.RegisteredBy != "" {
-			makers[k.RegisteredBy] = true
-		}
-		return true
-	})
-	return func(who account.ID, email string) bool {
-		return makers[string(who)] || mentionsPerson(r.Principal, string(who)) || mentionsPerson(r.Principal, email)
-	}, err
+	asked := r.toApproval("", r.Status)
+	return (&makersOf{owner: a, known: make(map[id.Agent]map[string]bool)}).findAskers(ctx, s, &asked)
 }
 
 // validVotes returns the votes that count now: of people who may vote, and did not ask. Those
@@ -78,11 +63,15 @@ func (a *Approvals) recheckQuorum(
 	}
 	r.Value.Status, r.Value.Votes = Pending, counted
 	c.appendStatement(name, &r.Value, transition{name: string(Pending), own: true})
-	if err := c.putRecord(a.stores.approvals.Put(*r)); err != nil {
+	if err := c.putApproval(*r); err != nil {
 		return err
 	}
-	return refusal{&fault.Error{Kind: fault.Conflict, Code: "quorum_lost",
-		Message: "Somebody who agreed may not decide on this any more: the approval is pending again"}}
+	return refusal{errQuorumLost()}
+}
+
+func errQuorumLost() error {
+	return &fault.Error{Kind: fault.Conflict, Code: "quorum_lost",
+		Message: "Somebody who agreed may not decide on this any more: the approval is pending again"}
 }
 
 // NoneOpen returns fault.Conflict with code approvals_open while approvals of an organization are

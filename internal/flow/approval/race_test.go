@@ -161,7 +161,9 @@ func (r *race) contenders() []func() {
 	return []func(){
 		consume,
 		func() { r.answer("cancelled by ik_operator", r.approvals.Cancel(ctx, red, "ik_operator", r.a.ID)) },
-		func() { r.answer("revoked by acc_eve", r.approvals.Revoke(ctx, red, string(eve), r.a.ID, "")) },
+		func() {
+			r.answer("revoked by acc_eve", r.approvals.Revoke(ctx, red, string(eve), r.a.ID, approval.Remark{}))
+		},
 		func() {
 			_, err := r.vote(red, r.a, eve, approval.Approve)
 			r.answer("approved by acc_eve", err)
@@ -172,7 +174,7 @@ func (r *race) contenders() []func() {
 			r.answer("denied by acc_ann", err)
 		},
 		func() {
-			r.activate(red, r.name+"-next", 2)
+			r.activate(red, r.name+"-next", 3)
 			r.approvals.PolicyChanged(red)
 		},
 		func() {

@@ -13,7 +13,6 @@ import (
 	"github.com/agentledger/agentledger/internal/ratelimit"
 	"github.com/agentledger/agentledger/internal/records"
 	"github.com/agentledger/agentledger/internal/tenant/account"
-	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/storage"
 )
 
@@ -28,7 +27,15 @@ const (
 	kindTally storage.Kind = "approval_tally"
 )
 
-// kindDue has an entry (package due) for each approval, of when its time is over.
+// kindNewest has one record for each approval, by records.ReverseKey of its id: the newest comes
+// first. Under listedKey it has one that says that the list is complete: stores of older programs
+// have no list yet.
+const (
+	kindNewest storage.Kind = "approval_newest"
+	listedKey  string       = "complete"
+)
+
+// kindDue has an entry (package schedule) for each approval, of when its time is over.
 const kindDue storage.Kind = "approval_due"
 
 type record struct {
@@ -50,6 +57,7 @@ type record struct {
 	Reason        string         `json:"reason"`
 	Quorum        int            `json:"quorum"`
 	Votes         []Vote         `json:"votes,omitempty"`
+	Revocation    Remark         `json:"revocation,omitzero"`
 	Steps         int            `json:"steps"` // transitions stated so far
 	CreatedAt     id.Instant     `json:"created_at"`
 	ExpiresAt     id.Instant     `json:"expires_at"`
@@ -59,17 +67,12 @@ type record struct {
 	Shared        bool           `json:"shared,omitzero"` // counted for its ingest key; false in older records
 }
 
-// statusAt returns the status that holds now: time or policy may have ended the approval before the
-// event that says so is written. An approval from a time in the future is over, because a clock was
-// wrong and it would stay open until long after its life.
-func (r *record) statusAt(now id.Instant, active id.Hash) Status {
-	switch {
-	case !r.Status.Open():
-		return r.Status
-	case now >= r.ExpiresAt, r.CreatedAt > now+id.Instant(clock.Bound.Milliseconds()):
+// statusByTime returns the status that holds now but for the policy: judge.findStatus has both. An
+// approval from a time in the future is over, because a clock was wrong and it would stay open until
+// long after its life.
+func (r *record) statusByTime(now id.Instant) Status {
+	if r.Status.Open() && (now >= r.ExpiresAt || r.CreatedAt > now+id.Instant(clock.Bound.Milliseconds())) {
 		return Expired
-	case active != r.PolicyDigest:
-		return Invalidated
 	}
 	return r.Status
 }
@@ -80,13 +83,29 @@ func (r *record) toApproval(name ID, status Status) Approval {
 		Trace: r.Trace, Principal: r.Principal, IngestKeyID: r.IngestKeyID, CallbackURL: r.CallbackURL,
 		PolicyID: r.PolicyID, PolicyVersion: r.PolicyVersion,
 		PolicyDigest: r.PolicyDigest, RuleID: r.RuleID, Reason: r.Reason,
-		Quorum: r.Quorum, Votes: r.Votes, CreatedAt: r.CreatedAt, ExpiresAt: r.ExpiresAt, EndedAt: r.EndedAt,
+		Quorum: r.Quorum, Votes: r.Votes, Remark: r.remarkAt(status),
+		CreatedAt: r.CreatedAt, ExpiresAt: r.ExpiresAt, EndedAt: r.EndedAt,
+		keyMaker: r.KeyMaker, agentMaker: r.AgentMaker,
 	}
 }
 
+// remarkAt returns the remark of the decision that led to a status. No vote follows the one
+// that decides, so that is the last one.
+func (r *record) remarkAt(status Status) Remark {
+	switch status {
+	case Revoked:
+		return r.Revocation
+	case Approved, Denied, Consumed:
+		if last := len(r.Votes) - 1; last >= 0 {
+			return Remark{r.Votes[last].Comment, r.Votes[last].Code}
+		}
+	}
+	return Remark{}
+}
+
 // voteOf returns the vote of an account, "" for none.
-func (r *record) voteOf(who account.ID) string {
-	for _, v := range r.Votes {
+func (a *Approval) voteOf(who account.ID) string {
+	for _, v := range a.Votes {
 		if v.Account == who {
 			return v.Vote
 		}
@@ -123,6 +142,7 @@ type stores struct {
 	tallies   records.Store[tallyRecord]
 	shares    records.Store[shareRecord]
 	grantKeys records.Store[grantKeyRecord]
+	newest    records.Store[listRecord]
 }
 
 func storesOf(r storage.RecordStore) stores {
@@ -131,6 +151,7 @@ func storesOf(r storage.RecordStore) stores {
 		open:      records.New[openRecord](r, kindOpen, unreadableMessage),
 		tallies:   records.New[tallyRecord](r, kindTally, unreadableMessage),
 		shares:    records.New[shareRecord](r, kindTally, unreadableMessage),
+		newest:    records.New[listRecord](r, kindNewest, unreadableMessage),
 		grantKeys: records.New[grantKeyRecord](r, kindGrantKey, unreadableMessage),
 	}
 }
@@ -142,13 +163,4 @@ func (a *Approvals) readApproval(ctx context.Context, t id.Tenant, name ID) (rec
 		err = errNotFound()
 	}
 	return r, err
-}
-
-// activePolicyDigest returns the digest of the active policy, zero when none is.
-func (a *Approvals) activePolicyDigest(ctx context.Context, s *log.State) (id.Hash, error) {
-	compiled, err := a.rules.Active(ctx, s)
-	if err != nil || compiled == nil {
-		return id.Hash{}, err
-	}
-	return compiled.Digest(), nil
 }

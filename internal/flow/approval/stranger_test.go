@@ -24,7 +24,7 @@ func TestStrangersWriteNothing(t *testing.T) {
 		},
 		"expired, not stated":              func(w *world, _ approval.Approval) { w.Pass(time.Hour) },
 		"approved and expired, not stated": func(w *world, a approval.Approval) { w.approve(red, a, bob); w.Pass(time.Hour) },
-		"invalidated, not stated":          func(w *world, _ approval.Approval) { w.activate(red, "newer", 1) },
+		"invalidated, not stated":          func(w *world, _ approval.Approval) { w.activate(red, "newer", 2) },
 		"rests on a lost vote":             func(w *world, a approval.Approval) { w.approve(red, a, bob); w.people.set(bob, account.Member) },
 		"cancelled":                        func(w *world, a approval.Approval) { _ = w.approvals.Cancel(w.t.Context(), red, a.IngestKeyID, a.ID) },
 	}
@@ -65,7 +65,7 @@ func TestStrangersWriteNothing(t *testing.T) {
 			return err
 		}},
 		"revoke in the neighbour": {fault.NotFound, func(w *world, a approval.Approval) error {
-			return w.approvals.Revoke(w.t.Context(), blue, string(eve), a.ID, "")
+			return w.approvals.Revoke(w.t.Context(), blue, string(eve), a.ID, approval.Remark{})
 		}},
 		"vote without the role": {fault.Forbidden, func(w *world, a approval.Approval) error {
 			_, err := w.vote(red, a, "acc_member", approval.Approve)
@@ -101,12 +101,14 @@ func TestStrangersWriteNothing(t *testing.T) {
 func TestWhoseDoingAStatementIs(t *testing.T) {
 	cancel := func(w *world, a approval.Approval) { _ = w.approvals.Cancel(w.t.Context(), red, a.IngestKeyID, a.ID) }
 	consume := func(w *world, a approval.Approval) { _ = consumeErr(w, red, a) }
-	revoke := func(w *world, a approval.Approval) { _ = w.approvals.Revoke(w.t.Context(), red, string(eve), a.ID, "") }
+	revoke := func(w *world, a approval.Approval) {
+		_ = w.approvals.Revoke(w.t.Context(), red, string(eve), a.ID, approval.Remark{})
+	}
 	vote := func(w *world, a approval.Approval) { _, _ = w.vote(red, a, eve, approval.Approve) }
 	sweep := func(w *world, a approval.Approval) { _ = w.approvals.Sweep(w.t.Context()) }
 	ask := func(w *world, _ approval.Approval) { _, _, _ = w.approvals.Ask(w.t.Context(), red, w.question(red)) }
 	expire := func(w *world, _ approval.Approval) { w.Pass(time.Hour) }
-	invalidate := func(w *world, _ approval.Approval) { w.activate(red, "newer", 1); w.approvals.PolicyChanged(red) }
+	invalidate := func(w *world, _ approval.Approval) { w.activate(red, "newer", 2); w.approvals.PolicyChanged(red) }
 	approve := func(w *world, a approval.Approval) { w.approve(red, a, bob) }
 	lose := func(w *world, a approval.Approval) { w.people.set(bob, account.Member) }
 	type steps []func(*world, approval.Approval)

@@ -56,8 +56,8 @@ func (d *doubts) takeDoubts() (tenants []id.Tenant, names []doubt) {
 	return tenants, names
 }
 
-// PolicyChanged tells that another policy may be active. Approvals under the one before are invalid
-// already, and Sweep records that.
+// PolicyChanged tells that another policy may be active. Approvals that it does not ask for are
+// invalid already, and Sweep records that.
 func (a *Approvals) PolicyChanged(t id.Tenant) {
 	a.doubts.mu.Lock()
 	defer a.doubts.mu.Unlock()

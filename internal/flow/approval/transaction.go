@@ -12,14 +12,16 @@ import (
 	"github.com/agentledger/agentledger/internal/webhook"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/storage"
+	"github.com/agentledger/agentledger/tlog"
 )
 
 // transition is one arrow, as it is stated.
 type transition struct {
-	name   string // a Status, or requested or voted
-	vote   string // approve or deny, "" when it is no vote
-	reason string // reasons that people gave, may be empty
-	own    bool   // the service found the reason by itself; no person or key asked
+	name   string   // a Status, or requested or voted
+	vote   string   // approve or deny, "" when it is no vote
+	remark Remark   // of a person, may be empty
+	step   id.Event // that consumed the approval, "" for none
+	own    bool     // the service found the reason by itself; no person or key asked
 }
 
 // transaction gathers one change of an organization's approvals.
@@ -33,6 +35,7 @@ type transaction struct {
 	sysevent.Change
 	touched []ID
 	calls   []webhook.Message // to be told
+	signer  *tlog.SignerKey   // of grants, nil before the first one
 }
 
 func (a *Approvals) beginChange(t id.Tenant) *transaction {
@@ -48,8 +51,14 @@ func (c *transaction) appendStatement(name ID, r *record, t transition) {
 	if t.vote != "" {
 		payload["vote"] = t.vote
 	}
-	if t.reason != "" {
-		payload["reason"] = t.reason
+	if t.remark.Comment != "" {
+		payload["reason"] = t.remark.Comment
+	}
+	if t.remark.Code != "" {
+		payload["reason_code"] = t.remark.Code
+	}
+	if t.step != "" {
+		payload["step_event_id"] = t.step
 	}
 	said := sysevent.Statement{Kind: sysevent.Approval, Payload: payload}
 	if t.own {
@@ -57,6 +66,9 @@ func (c *transaction) appendStatement(name ID, r *record, t transition) {
 	}
 	c.Statements = append(c.Statements, said)
 	c.touched = append(c.touched, name)
+	if notice, told := noticeOf(name, r, t.name); told {
+		c.calls = append(c.calls, notice)
+	}
 	if to := Status(t.name); r.CallbackURL != "" && to.Valid() {
 		c.calls = append(c.calls, webhook.Message{
 			URL:  r.CallbackURL,
@@ -74,7 +86,20 @@ func callbackBody(name ID, r *record, status Status) jsontext.Value {
 	b = jcs.AppendString(append(b, `,"action_digest":`...), r.ActionDigest.String())
 	b = jcs.AppendString(append(b, `,"agent_id":`...), string(r.Agent))
 	b = jcs.AppendString(append(b, `,"trace_id":`...), string(r.Trace))
-	return append(b, '}')
+	return append(r.remarkAt(status).AppendMembers(b), '}')
+}
+
+// AppendMembers appends the members comment and reason_code, each after a comma; null for none.
+func (r Remark) AppendMembers(b []byte) []byte {
+	b = appendOrNull(append(b, `,"comment":`...), r.Comment)
+	return appendOrNull(append(b, `,"reason_code":`...), r.Code)
+}
+
+func appendOrNull(b []byte, text string) []byte {
+	if text == "" {
+		return append(b, "null"...)
+	}
+	return jcs.AppendString(b, text)
 }
 
 // putRecord adds a record, as the return values of records.Store.Put.
@@ -83,6 +108,14 @@ func (c *transaction) putRecord(r storage.Change, err error) error {
 		c.Changes = append(c.Changes, r)
 	}
 	return err
+}
+
+// putApproval adds an approval and its entry in the list.
+func (c *transaction) putApproval(r records.Versioned[record]) error {
+	if err := c.putRecord(c.owner.stores.approvals.Put(r)); err != nil {
+		return err
+	}
+	return c.putRecord(c.owner.stores.newest.Put(r.Value.toListed(r.Key, storage.AnyVersion)))
 }
 
 // countOpen moves the number of open approvals.
@@ -121,12 +154,12 @@ func (c *transaction) endApproval(
 			return err
 		}
 	}
-	return c.putRecord(c.owner.stores.approvals.Put(*r))
+	return c.putApproval(*r)
 }
 
 // buildChange returns the whole act.
 func (c *transaction) buildChange(ctx context.Context, s *log.State) (sysevent.Change, error) {
-	deliveries, err := c.owner.outbox.WriteDelivery(ctx, c.tenant, s.Identity().Organization, c.calls...)
+	deliveries, err := c.owner.webhooks.WriteDelivery(ctx, c.tenant, s.Identity().Organization, c.calls...)
 	if err != nil {
 		return sysevent.Change{}, err
 	}
@@ -187,12 +220,15 @@ func (a *Approvals) changeApproval(
 		if err := may(ctx, s, &r.Value); err != nil {
 			return sysevent.Change{}, err
 		}
-		active, err := a.activePolicyDigest(ctx, s)
+		j, err := a.newJudge(ctx, s)
 		if err != nil {
 			return sysevent.Change{}, err
 		}
 		c := a.beginChange(t)
-		status := r.Value.statusAt(a.currentTime(), active)
+		status, err := j.findStatus(ctx, name, &r.Value)
+		if err != nil {
+			return sysevent.Change{}, err
+		}
 		if status != r.Value.Status {
 			if err := c.endApproval(ctx, name, &r, status, transition{own: true}); err != nil {
 				return sysevent.Change{}, err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/records"
@@ -21,9 +22,13 @@ const (
 // maxComment is the length of a comment in code points.
 const maxComment = 1024
 
-func checkComment(member, s string) error {
-	if !textcheck.Within(s, 0, maxComment) {
+// checkRemark checks a remark whose comment is in the member of that name.
+func checkRemark(member string, r Remark) error {
+	if !textcheck.Within(r.Comment, 0, maxComment) {
 		return fault.New(fault.Invalid, member+" must have at most 1024 characters")
+	}
+	if r.Code != "" && !event.ValidKind(r.Code) {
+		return fault.New(fault.Invalid, "reason_code must match [a-z][a-z0-9_]{0,63}")
 	}
 	return nil
 }
@@ -33,14 +38,12 @@ type Ballot struct {
 	Account account.ID
 	Email   string
 	Vote    string // Approve or Deny
-	Comment string // at most 1,024 characters
+	Remark  Remark
 	Action  id.Hash
 }
 
 // MayVote reports whether a role votes.
-func MayVote(r account.Role) bool {
-	return r == account.Owner || r == account.Admin || r == account.Approver
-}
+func MayVote(r account.Role) bool { return r.May(account.Vote) }
 
 // Vote counts a ballot. One denial is final. The approval is given when as many people as its quorum
 // have agreed who may vote at that moment.
@@ -52,7 +55,7 @@ func (a *Approvals) Vote(ctx context.Context, t id.Tenant, name ID, b Ballot) (A
 	if b.Vote != Approve && b.Vote != Deny {
 		return Approval{}, fault.New(fault.Invalid, "vote must be approve or deny")
 	}
-	if err := checkComment("comment", b.Comment); err != nil {
+	if err := checkRemark("comment", b.Remark); err != nil {
 		return Approval{}, err
 	}
 	var after Approval
@@ -65,7 +68,7 @@ func (a *Approvals) Vote(ctx context.Context, t id.Tenant, name ID, b Ballot) (A
 			if r.Value.ActionDigest != b.Action {
 				return refusal{errConflict("action_digest is not that of the approval")}
 			}
-			if r.Value.voteOf(b.Account) != "" {
+			if before := r.Value.toApproval(name, status); before.voteOf(b.Account) != "" {
 				return refusal{errConflict("You have voted on this")}
 			}
 			if err := a.castVote(ctx, s, c, name, r, b); err != nil {
@@ -115,10 +118,11 @@ func (a *Approvals) castVote(
 		Account: b.Account,
 		Email:   b.Email,
 		Vote:    b.Vote,
-		Comment: b.Comment,
+		Comment: b.Remark.Comment,
+		Code:    b.Remark.Code,
 		At:      a.currentTime(),
 	})
-	said := transition{name: "voted", vote: b.Vote, reason: b.Comment}
+	said := transition{name: "voted", vote: b.Vote, remark: b.Remark}
 	if b.Vote == Deny {
 		return c.endApproval(ctx, name, r, Denied, said)
 	}
@@ -130,5 +134,5 @@ func (a *Approvals) castVote(
 		r.Value.Status, said.name = Approved, string(Approved)
 	}
 	c.appendStatement(name, &r.Value, said)
-	return c.putRecord(a.stores.approvals.Put(*r))
+	return c.putApproval(*r)
 }

@@ -134,7 +134,7 @@ func (a *Approvals) findTrusted(ctx context.Context, t id.Tenant, name ID, may w
 // stated so is left to Sweep.
 func (a *Approvals) findIn(ctx context.Context, s *log.State, name ID, may whose) (Approval, error) {
 	t := s.Identity().Tenant
-	active, err := a.activePolicyDigest(ctx, s)
+	j, err := a.newJudge(ctx, s)
 	if err != nil {
 		return Approval{}, err
 	}
@@ -145,7 +145,10 @@ func (a *Approvals) findIn(ctx context.Context, s *log.State, name ID, may whose
 	if err != nil {
 		return Approval{}, err
 	}
-	status := r.Value.statusAt(a.currentTime(), active)
+	status, err := j.findStatus(ctx, name, &r.Value)
+	if err != nil {
+		return Approval{}, err
+	}
 	if status != r.Value.Status {
 		a.doubts.addDoubt(t, name)
 	}

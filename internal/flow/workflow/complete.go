@@ -148,6 +148,11 @@ func (w *Workflows) prepareEnding(
 		Changes:           []storage.Change{tally, change, newest},
 		KeepConfigVersion: true,
 	}
+	told, err := w.noticeChanges(ctx, s, name, r)
+	if err != nil {
+		return act, err
+	}
+	act.Changes = append(act.Changes, told...)
 	if r.Shared {
 		share, err := w.changeKeyShare(ctx, s.Identity().Tenant, r.IngestKeyID, -1)
 		act.Changes = append(act.Changes, share)

@@ -64,15 +64,15 @@ func newWorldOn(t testing.TB, s *ledgertest.Service) *world {
 // open begins anew on what is stored.
 func (w *world) open() {
 	w.records = &countingStore{RecordStore: w.Engine}
-	w.agents = agent.New(agent.Options{Records: w.Engine, Events: w.Notary, Keyring: w.Keyring(), Clock: w.Clock})
-	w.book = policystore.New(policystore.Options{Records: w.Engine, Events: w.Notary, Clock: w.Clock})
+	w.agents = agent.New(agent.Options{Records: w.Engine, Events: w.SystemEvents, Keyring: w.Keyring(), Clock: w.Clock})
+	w.book = policystore.New(policystore.Options{Records: w.Engine, Events: w.SystemEvents, Clock: w.Clock})
 	w.workflows = w.node()
 }
 
 // node returns another process on the same store, as far as runs are concerned.
 func (w *world) node() *workflow.Workflows {
 	return workflow.New(workflow.Options{
-		Records: w.records, Events: w.Notary, Ledgers: w.Ledgers, Rulebook: w.book, Agents: w.agents,
+		Records: w.records, Events: w.SystemEvents, Ledgers: w.Ledgers, Policies: w.book, Agents: w.agents,
 		Organizations: w.orgs, Silence: time.Hour, MaxBytes: 4096, Clock: w.Clock,
 	})
 }

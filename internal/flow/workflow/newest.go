@@ -2,7 +2,6 @@ package workflow
 
 import (
 	"context"
-	"strings"
 
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/records"
@@ -25,20 +24,8 @@ func (w *Workflows) newestChange(name ID, r *record) (storage.Change, error) {
 	})
 }
 
-// digits are those of an id, in their order.
-const digits = "0123456789abcdefghijklmnopqrstuv"
-
-// newestName is the key of a run in the list: names of runs that rise make keys that
-// fall. It is its own inverse.
-func newestName(name ID) string {
-	prefix, rest, _ := strings.Cut(string(name), "_")
-	return prefix + "_" + strings.Map(func(d rune) rune {
-		if at := strings.IndexRune(digits, d); at >= 0 {
-			return rune(digits[len(digits)-1-at])
-		}
-		return d
-	}, rest)
-}
+// newestName is the key of a run in the list. It is its own inverse.
+func newestName(name ID) string { return records.ReverseKey(string(name)) }
 
 // Filter says which runs are wanted.
 type Filter struct {

@@ -57,7 +57,7 @@ func (r *recording) recallSteps(ctx context.Context, s *log.State) (fresh []int,
 		if len(r.steps) > 1 {
 			where = fmt.Sprintf("[%d].", i)
 		}
-		if r.results[i], err = r.workflows.describeRecalled(ctx, r.place, &r.steps[i], shown[0], where); err != nil {
+		if r.results[i], err = r.workflows.describeRecalled(ctx, s, r.place, &r.steps[i], shown[0], where); err != nil {
 			return nil, err
 		}
 		shown = shown[1:]
@@ -67,7 +67,7 @@ func (r *recording) recallSteps(ctx context.Context, s *log.State) (fresh []int,
 
 // describeRecalled tells of a step that is in the ledger.
 func (w *Workflows) describeRecalled(
-	ctx context.Context, p place, step *Step, shown Event, where string,
+	ctx context.Context, s *log.State, p place, step *Step, shown Event, where string,
 ) (Recorded, error) {
 	known, err := w.stores.steps.Get(ctx, p.tenant, stepName(p.name, shown.Event))
 	if err == nil && !known.Exists() {
@@ -83,11 +83,13 @@ func (w *Workflows) describeRecalled(
 	if known.Value.Digest != digest {
 		return Recorded{}, errInvalid(where + "step_key and attempt were used with another step")
 	}
+	consumed, err := w.recallConsumed(ctx, s, known.Value.Approval)
 	return Recorded{
-		Policy: shown.policy,
-		Reason: reasonOfError(shown.policy, known.Value.Reasons),
-		Placed: shown.Placed,
-	}, nil
+		Policy:   shown.policy,
+		Reason:   reasonOfError(shown.policy, known.Value.Reasons),
+		Placed:   shown.Placed,
+		Consumed: consumed,
+	}, err
 }
 
 func reasonOfError(p event.Policy, reasons map[string]string) string {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/flow/approval"
 	"github.com/agentledger/agentledger/internal/ratelimit"
 	"github.com/agentledger/agentledger/internal/records"
 	"github.com/agentledger/agentledger/storage"
@@ -34,7 +35,7 @@ const (
 	kindTally storage.Kind = "run_tally"
 )
 
-// kindDue has an entry (package due) for each run that has not ended: when it may
+// kindDue has an entry (package schedule) for each run that has not ended: when it may
 // have been silent for too long.
 const kindDue storage.Kind = "run_due"
 
@@ -105,6 +106,8 @@ func (r *record) stepEvent(key string, attempt int) id.Event {
 type stepRecord struct {
 	Digest  id.Hash           `json:"digest"`            // of the whole step, as it was sent
 	Reasons map[string]string `json:"reasons,omitempty"` // of each rule that might decide, by rule_id
+
+	Approval approval.ID `json:"approval_id,omitzero"` // that the step consumed
 }
 
 // stepName is the key of a step's record.

@@ -128,7 +128,11 @@ func (b *start) prepareStart(ctx context.Context, s *log.State) (sysevent.Change
 	if b.record.Value.Started, err = w.events.EventID(ctx, s, act.Statements[len(act.Statements)-1]); err != nil {
 		return sysevent.Change{}, err
 	}
-	act.Changes, err = b.startChanges(ctx, act.Changes, external)
+	if act.Changes, err = b.startChanges(ctx, act.Changes, external); err != nil {
+		return act, err
+	}
+	told, err := w.noticeChanges(ctx, s, b.name, &b.record.Value)
+	act.Changes = append(act.Changes, told...)
 	return act, err
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/flow/approval"
 	"github.com/agentledger/agentledger/internal/jcs"
 	"github.com/agentledger/agentledger/internal/tenant/agent"
 	"github.com/agentledger/agentledger/internal/textcheck"
@@ -29,6 +30,7 @@ type Step struct {
 	Status    string         `json:"status"`
 	StartedAt string         `json:"started_at,omitzero"`
 	EndedAt   string         `json:"ended_at,omitzero"`
+	Approval  approval.ID    `json:"approval_id,omitzero"` // that the step consumes
 }
 
 // actorType is that of all steps.
@@ -94,7 +96,7 @@ func checkSteps(steps []Step) error {
 		key string
 		n   int
 	}
-	seen := make(map[attempt]bool, len(steps))
+	seen, named := make(map[attempt]bool, len(steps)), make(map[approval.ID]bool)
 	for i := range steps {
 		s, where := &steps[i], ""
 		if len(steps) > 1 {
@@ -102,6 +104,9 @@ func checkSteps(steps []Step) error {
 		}
 		s.fillDefaults()
 		if err := s.checkMembers(where); err != nil {
+			return err
+		}
+		if err := checkApproval(s, where, named); err != nil {
 			return err
 		}
 		if seen[attempt{s.Key, s.Attempt}] {
@@ -143,7 +148,9 @@ type unsignedStep struct {
 	Status    string `json:"step_status"`
 	StartedAt string `json:"started_at,omitzero"`
 	EndedAt   string `json:"ended_at,omitzero"`
-	Salt      string `json:"salt"` // random, so that the digest does not reveal the payload
+
+	Approval approval.ID `json:"approval_id,omitzero"` // as the tool names it
+	Salt     string      `json:"salt"`                 // random, so that the digest does not reveal the payload
 }
 
 // signStep makes the envelope of a step of the run r.
@@ -158,7 +165,8 @@ func (s *Step) signStep(
 		ActorType: actorType, ActorPrincipal: r.Workflow.Name, ActionKind: s.Kind,
 		PolicyDecision: id.Allow, ToolName: s.Tool, Payload: s.Payload,
 		RunID: name, StepKey: s.Key, Attempt: s.Attempt, Status: s.Status, StartedAt: s.StartedAt, EndedAt: s.EndedAt,
-		Salt: base64.RawURLEncoding.EncodeToString(salt[:]),
+		Approval: s.Approval,
+		Salt:     base64.RawURLEncoding.EncodeToString(salt[:]),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("envelope of a step: %w", err)

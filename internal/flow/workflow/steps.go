@@ -12,6 +12,7 @@ import (
 
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/flow/approval"
 	"github.com/agentledger/agentledger/internal/http/admission"
 	"github.com/agentledger/agentledger/internal/records"
 	"github.com/agentledger/agentledger/internal/tenant/org"
@@ -26,6 +27,7 @@ type Recorded struct {
 	Policy event.Policy // as the record has it
 	Reason string       // of the rule that decided, for humans
 	Placed
+	Consumed *Consumed // nil: the step consumed no approval
 }
 
 // noTool is the reason where no policy is asked.
@@ -36,11 +38,13 @@ const recordTries = 4
 
 // Record puts steps of a run into the ledger, in their order and all or none, and returns the
 // policy's decision on each. Steps that are there already are returned again, also when the run has
-// ended meanwhile; steps is completed. Record may be repeated after any error.
+// ended meanwhile; steps is completed. Record may be repeated after any error. A step with an approval
+// consumes it, unless the policy denies the step.
 //
 // Errors in this order: fault.Invalid for malformed steps; fault.NotFound for another ingest key;
 // fault.Invalid when one of the steps was recorded otherwise; fault.Conflict when the run has ended,
-// and beyond MaxSteps; fault.Invalid when the run's agent is not enabled for the bridge any more;
+// and beyond MaxSteps; fault.Invalid when the run's agent is not enabled for the bridge any more; those of
+// approval.Uses.Consume;
 // fault.TooLarge; fault.PlanLimit; then the errors of log.Ledgers.Append.
 func (w *Workflows) Record(
 	ctx context.Context, t id.Tenant, ingestKey string, name ID, steps []Step,
@@ -60,6 +64,7 @@ func (w *Workflows) Record(
 		case errors.Is(err, log.ErrDuplicate): // the other one has just recorded it
 		case err != nil:
 			w.known.Delete(r.place)
+			r.settleRefused(ctx)
 			return nil, translateError(err)
 		case len(receipts) > 0:
 			return r.describeLanded(receipts), nil
@@ -100,7 +105,9 @@ type recording struct {
 	run      records.Versioned[record]
 	results  []Recorded // of all steps
 	made     []*making
-	unsigned bool // no bridge key signs, and nothing was submitted
+	unsigned bool           // no bridge key signs, and nothing was submitted
+	uses     *approval.Uses // of approvals, nil for none
+	refused  approval.ID    // that a step can't consume, "" for none
 }
 
 // making is a step that is new.
@@ -124,7 +131,7 @@ func (r *recording) prepareSteps(ctx context.Context, s *log.State) (log.Submiss
 	if err := r.readRun(ctx); err != nil {
 		return log.Submission{}, err
 	}
-	r.results, r.made, r.unsigned = make([]Recorded, len(r.steps)), nil, false
+	r.results, r.made, r.unsigned, r.uses, r.refused = make([]Recorded, len(r.steps)), nil, false, nil, ""
 	fresh, err := r.recallSteps(ctx, s)
 	if err != nil {
 		return log.Submission{}, err
@@ -196,9 +203,12 @@ func (r *recording) buildSubmission(
 		return sub, err
 	}
 	change, err := w.stores.runs.Put(next)
+	if err != nil {
+		return sub, err
+	}
 	sub.Changes = append(sub.Changes, listed, change)
 	r.run = next
-	return sub, err
+	return sub, r.consumeApprovals(ctx, s, fresh, &sub)
 }
 
 // draftRecord is the event of a new step. It is judged as an agent's is.
@@ -213,10 +223,13 @@ func (r *recording) draftRecord(
 	}
 	if m.envelope = e; m.intent != nil {
 		m.judged = m.intent.Judgement(m.says, e.Decision)
-	} else if m.judged, err = policystore.Judge(ctx, w.rules, s, policy.Input{
+	} else if m.judged, err = policystore.Judge(ctx, w.policies, s, policy.Input{
 		Tool: e.Tool, Agent: e.AgentID, ActorType: e.ActorType, ActionKind: e.ActionKind, Payload: e.Payload, Now: now,
 	}, e.Decision); err != nil {
 		return log.Draft{}, err
+	}
+	if m.consumes(step) {
+		m.judged.Policy.ApprovalID = string(step.Approval)
 	}
 	m.result.Policy, m.result.Event = m.judged.Policy, e.EventID
 	a := log.Attestation{
@@ -233,6 +246,9 @@ func (r *recording) stepChange(m *making, step *Step, name id.Event) (storage.Ch
 		return storage.Change{}, err
 	}
 	stored := stepRecord{Digest: digest, Reasons: m.judged.Reasons()}
+	if m.consumes(step) {
+		stored.Approval = step.Approval
+	}
 	return r.workflows.stores.steps.Put(records.Versioned[stepRecord]{Key: stepName(r.place.name, name), Value: stored})
 }
 
@@ -247,6 +263,9 @@ func (r *recording) describeLanded(receipts []log.Receipt) []Recorded {
 		m.result.Index, m.result.Hash, m.result.ChainValid = receipt.Index, receipt.EventHash, receipt.ChainValid
 		m.result.Reason = reasonOfError(m.result.Policy, m.judged.Reasons())
 		r.workflows.metrics.steps[m.result.Policy.Effective].Inc()
+	}
+	if r.uses != nil {
+		r.uses.Landed()
 	}
 	r.run.Version++
 	r.workflows.known.Put(r.place, r.run)

@@ -97,7 +97,7 @@ func TestRunAhead(t *testing.T) {
 	run := w.start(red, beginning(""))
 	w.Pass(-ahead)
 	other := w.start(blue, beginning(""))
-	_, err := w.Notary.Append(t.Context(), red, sysevent.Operator, func(ctx context.Context, s *log.State) (sysevent.Change, error) {
+	_, err := w.SystemEvents.Append(t.Context(), red, sysevent.Operator, func(ctx context.Context, s *log.State) (sysevent.Change, error) {
 		c, err := w.Ledgers.CorrectClock(ctx, s)
 		if err != nil {
 			return sysevent.Change{}, err

@@ -15,6 +15,8 @@
 //   - A run has one start for each external_run_id of its ingest key, and one event for each
 //     step_key and attempt. A repeated request changes nothing and gets the same answer, also when
 //     the run has ended meanwhile.
+//   - A step that names an approval consumes it, once, in its own append. The approval is bound to the
+//     step's agent, tool and payload.
 //   - A run that is silent for too long is abandoned, also before the event that says so is
 //     written.
 //   - run_root is the RFC 6962 root over the event hashes of start and steps, in their order.
@@ -157,14 +159,16 @@ type Organizations interface {
 	EventsPerMonth(*org.Settings) uint64
 }
 
-// Options configure New. The first six are required.
+// Options configure New. The first six are required, and Approvals for steps that consume some.
 type Options struct {
 	Records       storage.RecordStore
 	Events        *sysevent.Appender
 	Ledgers       Ledgers
-	Rulebook      policystore.ActiveSource
+	Policies      policystore.ActiveSource
 	Agents        Agents
 	Organizations Organizations
+	Webhooks      Deliveries // of notices; default: none
+	Approvals     Approvals
 
 	Processors *admission.FairQueue  // of signatures; default: no bound
 	Silence    time.Duration         // of runs that begin from now on; default DefaultSilence
@@ -176,14 +180,16 @@ type Options struct {
 
 // Workflows is the runs of all organizations. Its methods may be called concurrently.
 type Workflows struct {
-	stores  stores
-	events  *sysevent.Appender
-	ledgers Ledgers
-	rules   policystore.ActiveSource
-	intents *policystore.Intents
-	agents  Agents
-	orgs    Organizations
+	stores   stores
+	events   *sysevent.Appender
+	ledgers  Ledgers
+	policies policystore.ActiveSource
+	intents  *policystore.Intents
+	agents   Agents
+	orgs     Organizations
+	webhooks Deliveries
 
+	approvals  Approvals
 	processors *admission.FairQueue
 	silence    time.Duration
 	maxBytes   int
@@ -220,11 +226,13 @@ func New(o Options) *Workflows {
 		o.Metrics = prometheus.NewRegistry()
 	}
 	return &Workflows{
-		stores: storesOf(o.Records), events: o.Events, ledgers: o.Ledgers, rules: o.Rulebook,
+		stores: storesOf(o.Records), events: o.Events, ledgers: o.Ledgers, policies: o.Policies,
 		intents: policystore.NewIntents(o.Ledgers), known: newKnownRuns(), agents: o.Agents, orgs: o.Organizations,
+		approvals:  o.Approvals,
 		processors: o.Processors, silence: o.Silence, maxBytes: o.MaxBytes, clock: o.Clock, held: o.Held,
-		due:     schedule.Index{Records: o.Records, Kind: kindDue},
-		metrics: newMetrics(o.Metrics),
+		webhooks: o.Webhooks,
+		due:      schedule.Index{Records: o.Records, Kind: kindDue},
+		metrics:  newMetrics(o.Metrics),
 	}
 }
 

@@ -45,13 +45,15 @@ const (
 	IngestKey      Credential = "ingestKey"
 	Session        Credential = "session"
 	PlatformSecret Credential = "platformSecret"
+	ConsoleToken   Credential = "consoleToken"
 )
 
 // Permission is what a caller must have: a credential, and a right that the holder of
 // the credential has. The zero value admits every caller.
 type Permission struct {
 	Credential Credential
-	Right      string // such as the scope of an ingest key; "" when the credential is enough
+	Or         Credential // a second kind that is enough; NoCredential is none
+	Right      string     // such as the scope of an ingest key; "" when the credential is enough
 }
 
 // Body bounds the body of a request. The zero value is for routes that read none.

@@ -1,6 +1,7 @@
 package edge
 
 import (
+	"errors"
 	"net/http"
 	"strconv"
 	"time"
@@ -8,6 +9,8 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/jcs"
 )
 
 // retryAfter is the Retry-After of an answer whose fault names no time.
@@ -51,12 +54,27 @@ type ErrorBody struct {
 	Error     string `json:"error"`
 	Code      string `json:"code,omitzero"`
 	RequestID string `json:"request_id,omitzero"` // of 5xx answers
+	Details   `json:",inline"`
 }
+
+// Details are further members of an error answer, for the person who writes the client. As the cause
+// of a fault they become part of its answer.
+type Details struct {
+	EventDigest id.Hash        `json:"event_digest,omitzero"` // that the signature has to be of
+	Difference  jcs.Difference `json:"difference,omitzero"`   // of the body to its canonical form
+}
+
+// Error is for logs, which hold nothing that a client sent.
+func (*Details) Error() string { return "details were answered" }
 
 // DescribeError returns the public part of an error.
 func DescribeError(err error) ErrorBody {
 	f := fault.Of(err)
-	return ErrorBody{Error: f.Message, Code: codeOfFault(f)}
+	body := ErrorBody{Error: f.Message, Code: codeOfFault(f)}
+	if details := (*Details)(nil); errors.As(f, &details) {
+		body.Details = *details
+	}
+	return body
 }
 
 // codeOfFault returns the fault's code, or the one that its kind always has.

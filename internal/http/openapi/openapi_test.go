@@ -82,7 +82,10 @@ func (d *document) reach(used map[string]bool, from any) {
 // nothing may be one that was forgotten.
 func TestSecurity(t *testing.T) {
 	d := newDocument(t)
-	open := map[string]bool{"/v1/id/auth/login": true, "/livez": true, "/readyz": true, "/openapi.json": true}
+	open := map[string]bool{"/v1/id/auth/login": true, "/v1/id/setup": true, "/v1/id/auth/forgot-password": true, "/v1/id/auth/reset-password": true, "/v1/id/auth/oidc": true, "/v1/id/invitations/preview": true,
+		"/v1/id/auth/passkey/begin": true, "/v1/id/auth/passkey/finish": true, "/v1/id/auth/passkey/create": true, "/v1/id/auth/recovery-code": true,
+		"/v1/id/auth/oidc/{provider}/start": true, "/v1/id/auth/oidc/{provider}/callback": true,
+		"/livez": true, "/readyz": true, "/health": true, "/openapi.json": true}
 	for path := range d.object("/paths") {
 		public := open[path] || strings.HasPrefix(path, "/v1/public/") || strings.HasPrefix(path, "/o/")
 		for method, o := range d.object("/paths/" + escape(path)) {
@@ -162,4 +165,22 @@ func inTemplate(path string) (names []string) {
 	}
 	slices.Sort(names)
 	return names
+}
+
+// Generators of types take an object without members for an empty one, and a member with a default
+// for one that has to be sent.
+func TestGeneratedTypesCanSend(t *testing.T) {
+	d := newDocument(t)
+	walk("", d.object("/components/schemas"), func(pointer string, value any) {
+		schema, ok := value.(map[string]any)
+		if !ok || strings.Contains(pointer, "/examples/") {
+			return
+		}
+		if kind, _ := schema["type"].(string); kind == "object" && schema["properties"] == nil && schema["additionalProperties"] == nil {
+			t.Errorf("%s: an object without properties and additionalProperties", pointer)
+		}
+		if _, given := schema["default"]; given && !strings.HasSuffix(pointer, "/properties") {
+			t.Errorf("%s has a default: say it in the description", pointer)
+		}
+	})
 }

@@ -44,7 +44,7 @@ func newWorld(t testing.TB) *world {
 // another returns a directory of the same service, as another process has it.
 func (w *world) another() *directory.Directory {
 	return directory.New(directory.Options{
-		Ledgers: w.Ledgers, Store: w.Store, Events: w.Notary, Tenant: tenant, Interval: time.Millisecond,
+		Ledgers: w.Ledgers, Store: w.Store, Events: w.SystemEvents, Tenant: tenant, Interval: time.Millisecond,
 		Logger: slog.New(slog.NewTextHandler(w.Output(), nil)),
 	})
 }
@@ -54,7 +54,7 @@ func (w *world) say(t id.Tenant, n int) {
 	w.Helper()
 	for range n {
 		w.said++
-		_, err := w.Notary.Append(w.Context(), t, sysevent.Operator, func(context.Context, *log.State) (sysevent.Change, error) {
+		_, err := w.SystemEvents.Append(w.Context(), t, sysevent.Operator, func(context.Context, *log.State) (sysevent.Change, error) {
 			return sysevent.Change{KeepConfigVersion: true, Statements: []sysevent.Statement{{Kind: sysevent.SettingsChanged, Payload: map[string]any{"n": w.said}}}}, nil
 		})
 		if err != nil {

@@ -88,6 +88,9 @@ type Request struct {
 	// it is given one (account.SetPassword).
 	AdminEmail    string
 	AdminPassword string
+
+	// Owner is the account that makes the organization for itself, in place of AdminEmail.
+	Owner account.ID
 }
 
 // Result is a new organization. Agent and Token hold secrets that are shown to the caller once and
@@ -163,6 +166,9 @@ func (p *Provisioner) checkRequest(r Request, f org.Founding) error {
 	if err := p.Organizations.CheckFounding(f); err != nil {
 		return err
 	}
+	if r.Owner != "" {
+		return nil
+	}
 	if _, err := account.ParseEmail(r.AdminEmail); err != nil {
 		return err
 	}
@@ -177,17 +183,19 @@ func (p *Provisioner) checkRequest(r Request, f org.Founding) error {
 type step func(ctx context.Context, r Request, result *Result) ([]storage.Change, error)
 
 func (p *Provisioner) addOwner(ctx context.Context, r Request, result *Result) ([]storage.Change, error) {
-	who, known, err := p.Accounts.Owner(ctx, r.AdminEmail, r.AdminPassword, r.Name)
-	if err != nil {
-		return nil, err
+	owner, add := r.Owner, p.Accounts.NewMembership
+	if owner == "" {
+		who, known, err := p.Accounts.Owner(ctx, r.AdminEmail, r.AdminPassword, r.Name)
+		if err != nil {
+			return nil, err
+		}
+		owner, result.Known = who.ID, known
 	}
-	result.Known = known
-	add := p.Accounts.NewMembership
-	if known {
+	if result.Known {
 		add = p.Accounts.NewOffer
 	}
-	var membership storage.Change
-	membership, result.Membership, err = add(ctx, result.Tenant, who.ID, account.Owner)
+	membership, made, err := add(ctx, result.Tenant, owner, account.Owner)
+	result.Membership = made
 	return []storage.Change{membership}, err
 }
 

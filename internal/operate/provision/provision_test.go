@@ -33,18 +33,18 @@ type world struct {
 func newWorld(t testing.TB) *world {
 	t.Helper()
 	s := ledgertest.New(t)
-	orgs, err := org.New(org.Options{Records: s.Store, Events: s.Notary, Ledgers: s.Ledgers, Clock: s.Clock})
+	orgs, err := org.New(org.Options{Records: s.Store, Events: s.SystemEvents, Ledgers: s.Ledgers, Clock: s.Clock})
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.Notary.Disclosures = orgs
+	s.SystemEvents.Disclosures = orgs
 	w := &world{
 		Service: s, t: t, orgs: orgs,
-		agents:   agent.New(agent.Options{Records: s.Store, Events: s.Notary, Clock: s.Clock}),
+		agents:   agent.New(agent.Options{Records: s.Store, Events: s.SystemEvents, Clock: s.Clock}),
 		accounts: account.New(account.Options{Records: s.Store, Clock: s.Clock, Hashing: account.Hashing{MemoryKiB: 64, Passes: 1}}),
 	}
 	w.Provisioner = &provision.Provisioner{
-		Ledgers: s.Ledgers, Organizations: orgs, Agents: w.agents, Accounts: w.accounts, Keyring: s.Notary.Keyring, Host: "log.example",
+		Ledgers: s.Ledgers, Organizations: orgs, Agents: w.agents, Accounts: w.accounts, Keyring: s.SystemEvents.Keyring, Host: "log.example",
 	}
 	return w
 }
@@ -266,7 +266,7 @@ func TestSlugOfALostOrganization(t *testing.T) {
 	backup := w.Store.Reopen()
 	w.make(another("blue"))
 	w.Service = w.Again(t, backup)
-	orgs, err := org.New(org.Options{Records: backup, Events: w.Notary, Ledgers: w.Service.Ledgers, Clock: w.Clock})
+	orgs, err := org.New(org.Options{Records: backup, Events: w.SystemEvents, Ledgers: w.Service.Ledgers, Clock: w.Clock})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,6 +19,7 @@ import (
 	"iter"
 
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/records"
 	"github.com/agentledger/agentledger/internal/seal"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/storage"
@@ -41,6 +42,7 @@ type Rekeyer struct {
 	Ledgers Ledgers
 	Keyring *seal.Keyring // active: the newest master key
 	Sealed  []seal.Record // every kind of record that holds keys
+	Texts   []seal.Texts  // every kind of record that holds other sealed texts
 }
 
 // tries bounds how often one record is looked at that others change meanwhile.
@@ -83,28 +85,71 @@ func (r *Rekeyer) rekeyPartition(ctx context.Context) (written int, err error) {
 				written++
 			}
 		}
+		more, err := r.rekeyTexts(ctx, t)
+		if err != nil {
+			failed = append(failed, fmt.Errorf("reseal: %s: %w", state.Identity().Origin, err))
+		}
+		written += more
+	}
+	more, err := r.rekeyTexts(ctx, id.Service)
+	if err != nil {
+		failed = append(failed, fmt.Errorf("reseal: the service's own partition: %w", err))
+	}
+	return written + more, errors.Join(failed...)
+}
+
+// rekeyTexts seals the texts of a partition anew.
+func (r *Rekeyer) rekeyTexts(ctx context.Context, t id.Tenant) (written int, err error) {
+	var failed []error
+	for _, s := range r.Texts {
+		for record, err := range records.Scan(ctx, r.Store, t, s.Kind, records.Range{}, 0) {
+			if err != nil {
+				return written, errors.Join(append(failed, err)...)
+			}
+			changed, err := r.rekeyText(ctx, t, s, record.Key)
+			if err != nil {
+				failed = append(failed, fmt.Errorf("%s %q: %w", s.Kind, record.Key, err))
+			}
+			if changed {
+				written++
+			}
+		}
 	}
 	return written, errors.Join(failed...)
 }
 
+func (r *Rekeyer) rekeyText(ctx context.Context, t id.Tenant, s seal.Texts, key string) (changed bool, err error) {
+	return r.replaceRecord(ctx, t, s.Kind, key, func(value []byte) ([]byte, bool, error) {
+		return s.Reseal(r.Keyring, key, value)
+	})
+}
+
 // rekeyRecord moves the keys of one record.
 func (r *Rekeyer) rekeyRecord(ctx context.Context, identity *log.Identity, s seal.Record) (changed bool, err error) {
+	return r.replaceRecord(ctx, identity.Tenant, s.Kind, "", func(value []byte) ([]byte, bool, error) {
+		return s.Reseal(r.Keyring, identity.KeyOwner(), value)
+	})
+}
+
+// replaceRecord writes a record as reseal has it, unless there is none or reseal changes nothing.
+func (r *Rekeyer) replaceRecord(ctx context.Context, t id.Tenant, kind storage.Kind, key string,
+	reseal func([]byte) ([]byte, bool, error)) (changed bool, err error) {
 	for range tries {
-		record, err := r.Store.Get(ctx, identity.Tenant, s.Kind, "")
+		record, err := r.Store.Get(ctx, t, kind, key)
 		if errors.Is(err, storage.ErrNotFound) {
 			return false, nil
 		}
 		if err != nil {
 			return false, err
 		}
-		value, changed, err := s.Reseal(r.Keyring, identity.KeyOwner(), record.Value)
+		value, changed, err := reseal(record.Value)
 		if err != nil || !changed {
 			return false, err
 		}
-		err = r.Store.Write(ctx, identity.Tenant, []storage.Change{{Kind: s.Kind, Value: value, If: record.Version}})
+		err = r.Store.Write(ctx, t, []storage.Change{{Kind: kind, Key: key, Value: value, If: record.Version}})
 		if !errors.Is(err, storage.ErrStale) {
 			return err == nil, err
 		}
 	}
-	return false, fmt.Errorf("%s: changes too often", s.Kind)
+	return false, fmt.Errorf("%s: changes too often", kind)
 }

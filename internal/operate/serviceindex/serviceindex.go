@@ -16,9 +16,13 @@ import (
 
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/flow/approval"
+	"github.com/agentledger/agentledger/internal/flow/votermail"
 	"github.com/agentledger/agentledger/internal/flow/workflow"
+	"github.com/agentledger/agentledger/internal/mail"
+	"github.com/agentledger/agentledger/internal/streamexport"
 	"github.com/agentledger/agentledger/internal/tenant/account"
 	"github.com/agentledger/agentledger/internal/tenant/agent"
+	"github.com/agentledger/agentledger/internal/tenant/consoletoken"
 	"github.com/agentledger/agentledger/internal/tenant/org"
 	"github.com/agentledger/agentledger/internal/webhook"
 	"github.com/agentledger/agentledger/log"
@@ -51,7 +55,10 @@ func EntriesOf(t id.Tenant, r storage.Record) (all []Entry, err error) {
 		Presence
 	}{
 		{org.ServiceRecords, Required}, {agent.ServiceRecords, Required}, {account.ServiceRecords, Required},
+		{consoletoken.ServiceRecords, Required},
 		{approval.ServiceRecords, Supplied}, {webhook.ServiceRecords, Supplied}, {workflow.ServiceRecords, Derived},
+		{mail.ServiceRecords, Supplied}, {votermail.ServiceRecords, Supplied},
+		{streamexport.ServiceRecords, Supplied},
 	}
 	for _, o := range owners {
 		records, err := o.records(t, r)

@@ -6,7 +6,7 @@ import (
 	"github.com/agentledger/agentledger/policy"
 )
 
-// counters are the counters of limits during a rehearsal: all that was added in a
+// counters are the counters of limits during a simulation: all that was added in a
 // window that ends with the event at hand.
 type counters struct {
 	added map[id.Hash][]addition

@@ -10,7 +10,7 @@ import (
 	"github.com/agentledger/agentledger/policy"
 )
 
-// A rehearsal and a trial end with their requests, and give their place to whoever comes.
+// A simulation and a trial end with their requests, and free their slot for the next one.
 func TestRehearsalEndsWithItsRequest(t *testing.T) {
 	w := newWorld(t)
 	_, dear := compile(t, `[{"rule_id":"r","tool":"**","decision":"deny","when":"payload.s.matches('(a+)+(b+)+$')"}]`)
@@ -18,7 +18,7 @@ func TestRehearsalEndsWithItsRequest(t *testing.T) {
 	for _, tenant := range []id.Tenant{red, blue} {
 		w.send(tenant, nil, "acme.pay.refund", long, id.Allow)
 	}
-	r := w.rehearsals()
+	r := w.newSimulator()
 	ctx, cancel := context.WithCancel(t.Context())
 	w.during = cancel
 	if report, err := r.SimulateEvents(ctx, red, *dear, 10); !errors.Is(err, context.Canceled) {

@@ -157,6 +157,6 @@ func (w *world) append(tenant id.Tenant, e *event.Envelope, said event.Policy) (
 	return &record, e
 }
 
-func (w *world) rehearsals() *simulate.Simulator {
+func (w *world) newSimulator() *simulate.Simulator {
 	return simulate.New(simulate.Options{Ledgers: w, Clock: w.Clock})
 }

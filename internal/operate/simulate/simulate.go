@@ -26,14 +26,14 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// Bounds of a rehearsal.
+// Bounds of a simulation.
 const (
 	MaxEvents  = 10_000
 	maxTime    = 5 * time.Second
 	maxChanges = 100                   // that are told one by one
 	perTurn    = 32                    // events
 	turnTime   = 20 * time.Millisecond // after which no further event is decided in a turn
-	atATime    = 2                     // rehearsals of all organizations; one of each
+	atATime    = 2                     // simulations of all organizations; one of each
 )
 
 // Ledgers is the part of package log that simulations need.
@@ -49,7 +49,7 @@ type Options struct {
 	Clock      func() time.Time     // default: time.Now
 }
 
-// Simulator runs rehearsals. Its methods may be called concurrently.
+// Simulator runs simulations. Its methods may be called concurrently.
 type Simulator struct {
 	ledgers    Ledgers
 	processors *admission.FairQueue
@@ -57,7 +57,7 @@ type Simulator struct {
 	limit      *admission.Limit
 }
 
-// New returns rehearsals of a service.
+// New returns the simulator of a service.
 func New(o Options) *Simulator {
 	if o.Processors == nil {
 		o.Processors = admission.New(1).Processors
@@ -184,7 +184,7 @@ func (r *Simulator) simulateTurn(ctx context.Context, t id.Tenant, state *log.St
 	return nil
 }
 
-// run is one rehearsal.
+// run is one simulation.
 type run struct {
 	policy   *policy.Compiled
 	counters *counters

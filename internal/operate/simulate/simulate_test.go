@@ -24,7 +24,7 @@ func TestEvents(t *testing.T) {
 	w.send(red, strict, "acme.pay.refund", `{"amount":500}`, id.Deny)
 	w.send(blue, strict, "acme.pay.refund", `{"amount":500}`, id.Allow)
 	w.erased[3], w.erased[70] = true, true // the second has no tool either
-	got, err := w.rehearsals().SimulateEvents(t.Context(), red, *loose, 1000)
+	got, err := w.newSimulator().SimulateEvents(t.Context(), red, *loose, 1000)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,13 +37,13 @@ func TestEvents(t *testing.T) {
 	if c := changes[0]; c.Sequence != 22 || c.Recorded != id.Deny || c.RecordedRule != "cap" || c.RecordedPolicy != "spending" || c.Simulated != id.Allow || c.Rule != "default" {
 		t.Errorf("got %+v", c)
 	}
-	if got, err = w.rehearsals().SimulateEvents(t.Context(), red, *strictPolicy, 1000); err != nil || got.Changed != 0 {
+	if got, err = w.newSimulator().SimulateEvents(t.Context(), red, *strictPolicy, 1000); err != nil || got.Changed != 0 {
 		t.Errorf("the same policy: got %+v, %v", got, err)
 	}
-	if got, err = w.rehearsals().SimulateEvents(t.Context(), red, *loose, 5); err != nil || got.Begin != 67 || got.Evaluated != 4 || got.Changed != 3 {
+	if got, err = w.newSimulator().SimulateEvents(t.Context(), red, *loose, 5); err != nil || got.Begin != 67 || got.Evaluated != 4 || got.Changed != 3 {
 		t.Errorf("the last five: got %+v, %v", got, err)
 	}
-	if got, err = w.rehearsals().SimulateEvents(t.Context(), blue, *loose, 5); err != nil || got.Evaluated != 1 || got.Changed != 1 {
+	if got, err = w.newSimulator().SimulateEvents(t.Context(), blue, *loose, 5); err != nil || got.Evaluated != 1 || got.Changed != 1 {
 		t.Errorf("blue: got %+v, %v", got, err)
 	}
 }
@@ -56,20 +56,20 @@ func TestEventsWithLimits(t *testing.T) {
 		w.send(red, nil, "acme.pay.refund", `{"amount":40}`, id.Allow)
 		w.Pass(25 * time.Minute)
 	}
-	got, err := w.rehearsals().SimulateEvents(t.Context(), red, *limited, 10)
+	got, err := w.newSimulator().SimulateEvents(t.Context(), red, *limited, 10)
 	if err != nil || got.Changed != 1 || got.Changes[0].Sequence != 3 || got.Tightened != 1 {
 		t.Errorf("got %+v, %v", got, err)
 	}
 }
 
-// One organization rehearses once at a time, and time is bounded.
+// One organization simulates once at a time, and time is bounded.
 func TestBounds(t *testing.T) {
 	w := newWorld(t)
 	_, loose := compile(t, `[]`)
 	for range 40 {
 		w.send(red, nil, "acme.pay.refund", `{}`, id.Allow)
 	}
-	r := w.rehearsals()
+	r := w.newSimulator()
 	w.during = func() {
 		w.during = nil
 		if _, err := r.SimulateEvents(t.Context(), red, *loose, 1); !fault.Is(err, fault.Overloaded) {
@@ -98,13 +98,13 @@ func TestEventsWithResults(t *testing.T) {
 		intent, _ := w.send(red, nil, "acme.pay.refund", `{"phase":"intent"}`, id.Allow)
 		w.result(red, intent)
 	}
-	got, err := w.rehearsals().SimulateEvents(t.Context(), red, *limited, 10)
+	got, err := w.newSimulator().SimulateEvents(t.Context(), red, *limited, 10)
 	if err != nil || got.Evaluated != 2 || got.Results != 2 || got.Changed != 0 {
 		t.Errorf("got %+v, %v", got, err)
 	}
 	w.kind = "made_up"
 	w.send(red, nil, "acme.pay.refund", `{}`, id.Allow)
-	if got, err = w.rehearsals().SimulateEvents(t.Context(), red, *limited, 10); err != nil || got.Changed != 1 || got.Tightened != 1 {
+	if got, err = w.newSimulator().SimulateEvents(t.Context(), red, *limited, 10); err != nil || got.Changed != 1 || got.Tightened != 1 {
 		t.Errorf("another kind: got %+v, %v", got, err)
 	}
 }

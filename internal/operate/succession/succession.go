@@ -200,8 +200,8 @@ func (s *transition) readFirstEvent(ctx context.Context) error {
 // belongsToOrganization reports whether records of a kind are the organization's, and not about
 // one of its logs.
 func belongsToOrganization(kind storage.Kind) bool {
-	return !log.OfLedger(kind) && !witness.OfLog(kind) && !approval.OfLog(kind) && !workflow.OfLog(kind) &&
-		!directory.OfLog(kind)
+	return !kind.Derived() && !log.OfLedger(kind) && !witness.OfLog(kind) && !approval.OfLog(kind) &&
+		!workflow.OfLog(kind) && !directory.OfLog(kind)
 }
 
 // copyRecords copies the records of the old partition to the new one, except the record that makes

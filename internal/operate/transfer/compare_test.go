@@ -89,11 +89,11 @@ func same(t testing.TB, got, want storagetest.Engine, tenant id.Tenant) {
 	}
 }
 
-// serviceRecords is the service's own partition but for sessions.
+// serviceRecords is the service's own partition but for sessions and login events, which stay with the service.
 func serviceRecords(t testing.TB, e storagetest.Engine) []storage.Record {
 	t.Helper()
 	return slices.DeleteFunc(collect(t, e.Partition(t.Context(), id.Service)), func(r storage.Record) bool {
-		return strings.HasPrefix(string(r.Kind), "session")
+		return strings.HasPrefix(string(r.Kind), "session") || r.Kind == "login_event"
 	})
 }
 

@@ -69,3 +69,56 @@ func TestDueDeliveriesMove(t *testing.T) {
 	cancel()
 	moved.Run(ended, slog.New(slog.DiscardHandler))
 }
+
+// Endpoints move with their address, their key, their log and what waits for them.
+func TestEndpointsMove(t *testing.T) {
+	here := newHouse(t, pebble(t), newKeyring(t))
+	here.start()
+	red := here.found("red", "ann@example.com", 1)
+	called := make(receiver, 10)
+	open := func(h *house) *webhook.Sender {
+		return webhook.New(webhook.Options{Records: h.engine, Keyring: h.keyring, Caller: called, Events: h.systemEvents, Clock: h.clock})
+	}
+	const address = "https://hook.example/secret"
+	wanted, events := address, []string{"approval.*"}
+	made, err := open(here).CreateEndpoint(t.Context(), red.Tenant, "acc_ann", webhook.EndpointPatch{URL: &wanted, Events: &events})
+	if err != nil {
+		t.Fatal(err)
+	}
+	organization := here.state(red.Tenant).Identity().Organization
+	changes, err := open(here).WriteDelivery(t.Context(), red.Tenant, organization, webhook.Message{Type: "approval.pending", Data: []byte(`{}`)})
+	if err == nil {
+		err = here.engine.Write(t.Context(), red.Tenant, changes)
+	}
+	if err != nil || len(changes) != 1 {
+		t.Fatal(changes, err)
+	}
+	here.stop()
+	there := newHouse(t, model(t), here.keyring)
+	export := filepath.Join(t.TempDir(), "export")
+	here.export(export, "")
+	there.imports(export, "")
+	there.now = here.now
+	there.start()
+	defer there.stop()
+	moved := open(there)
+	var tenant id.Tenant
+	for tenant, err = range there.engine.Tenants(t.Context()) { // it is the only one
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	arrived, err := moved.Endpoints(t.Context(), tenant, organization)
+	if err != nil || len(arrived) != 1 || arrived[0].ID != made.ID || arrived[0].URL != address || arrived[0].PublicKey != made.PublicKey {
+		t.Errorf("got %+v, %v; want %+v", arrived, err, made)
+	}
+	if err := moved.Sweep(t.Context(), slog.New(slog.DiscardHandler)); err != nil {
+		t.Fatal(err)
+	}
+	if got := <-called; got != address {
+		t.Errorf("got %s, want %s", got, address)
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	moved.Run(ended, slog.New(slog.DiscardHandler))
+}

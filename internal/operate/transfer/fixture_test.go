@@ -14,6 +14,7 @@ import (
 	"github.com/agentledger/agentledger/internal/flow/approval"
 	"github.com/agentledger/agentledger/internal/flow/workflow"
 	"github.com/agentledger/agentledger/internal/operate/provision"
+	"github.com/agentledger/agentledger/internal/operate/rekey"
 	"github.com/agentledger/agentledger/internal/operate/transfer"
 	"github.com/agentledger/agentledger/internal/seal"
 	"github.com/agentledger/agentledger/internal/sysevent"
@@ -100,15 +101,15 @@ type house struct {
 	anchors string
 	now     time.Time
 
-	ledgers   *log.Ledgers
-	notary    *sysevent.Appender
-	orgs      *org.Orgs
-	agents    *agent.Agents
-	rules     *policystore.Policies
-	accounts  *account.Accounts
-	approvals *approval.Approvals
-	workflows *workflow.Workflows
-	founder   *provision.Provisioner
+	ledgers      *log.Ledgers
+	systemEvents *sysevent.Appender
+	orgs         *org.Orgs
+	agents       *agent.Agents
+	policies     *policystore.Policies
+	accounts     *account.Accounts
+	approvals    *approval.Approvals
+	workflows    *workflow.Workflows
+	founder      *provision.Provisioner
 }
 
 func newKeyring(t testing.TB) *seal.Keyring {
@@ -146,22 +147,22 @@ func (h *house) start() {
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	h.notary = &sysevent.Appender{Ledgers: h.ledgers, Records: h.engine, Keyring: h.keyring, Clock: h.clock}
-	h.orgs, err = org.New(org.Options{Records: h.engine, Events: h.notary, Ledgers: h.ledgers, Clock: h.clock})
+	h.systemEvents = &sysevent.Appender{Ledgers: h.ledgers, Records: h.engine, Keyring: h.keyring, Clock: h.clock}
+	h.orgs, err = org.New(org.Options{Records: h.engine, Events: h.systemEvents, Ledgers: h.ledgers, Clock: h.clock})
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	h.notary.Disclosures = h.orgs
-	h.agents = agent.New(agent.Options{Records: h.engine, Events: h.notary, Keyring: h.keyring, Clock: h.clock})
-	h.rules = policystore.New(policystore.Options{Records: h.engine, Events: h.notary, Clock: h.clock})
+	h.systemEvents.Disclosures = h.orgs
+	h.agents = agent.New(agent.Options{Records: h.engine, Events: h.systemEvents, Keyring: h.keyring, Clock: h.clock})
+	h.policies = policystore.New(policystore.Options{Records: h.engine, Events: h.systemEvents, Clock: h.clock})
 	h.accounts = account.New(account.Options{Records: h.engine, Clock: h.clock, Hashing: account.Hashing{MemoryKiB: 64, Passes: 1}})
 	h.approvals = approval.New(approval.Options{
-		Records: h.engine, Events: h.notary, Ledgers: h.ledgers, Rulebook: h.rules, Agents: h.agents,
+		Records: h.engine, Events: h.systemEvents, Ledgers: h.ledgers, Policies: h.policies, Agents: h.agents,
 		Organizations: h.orgs, Members: h.accounts, Keyring: h.keyring, Clock: h.clock,
-		Outbox: webhook.New(webhook.Options{Records: h.engine, Keyring: h.keyring, Clock: h.clock}),
+		Webhooks: webhook.New(webhook.Options{Records: h.engine, Keyring: h.keyring, Clock: h.clock}),
 	})
 	h.workflows = workflow.New(workflow.Options{
-		Records: h.engine, Events: h.notary, Ledgers: h.ledgers, Rulebook: h.rules, Agents: h.agents, Organizations: h.orgs,
+		Records: h.engine, Events: h.systemEvents, Ledgers: h.ledgers, Policies: h.policies, Agents: h.agents, Organizations: h.orgs,
 		Silence: time.Hour, Clock: h.clock,
 	})
 	h.founder = &provision.Provisioner{
@@ -213,9 +214,7 @@ func (h *house) retire(dir string) error {
 
 func (h *house) tryImport(dir, only string) ([]transfer.Arrived, error) {
 	h.t.Helper()
-	i := &transfer.Importer{Place: h.place(h.openAnchors()), Dir: dir, Sealed: []seal.Record{
-		log.SealedLogKeys(), sysevent.SealedSystemKey(), agent.SealedBridgeKey(), approval.SealedGrantKey(), webhook.SealedKey(),
-	}}
+	i := &transfer.Importer{Place: h.place(h.openAnchors()), Dir: dir, Sealed: rekey.SealedRecords()}
 	return i.Run(h.t.Context(), only)
 }
 

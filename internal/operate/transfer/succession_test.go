@@ -155,11 +155,11 @@ func (r *resident) token() string {
 // open lists the approvals that wait.
 func (r *resident) open() (all []approval.ID) {
 	r.t.Helper()
-	found, _, err := r.approvals.List(r.t.Context(), r.Tenant, approval.Pending, "", 100)
+	found, err := r.approvals.List(r.t.Context(), r.Tenant, approval.Filter{Status: approval.Pending}, "", 100)
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	for _, a := range found {
+	for _, a := range found.Approvals {
 		all = append(all, a.ID)
 	}
 	return all

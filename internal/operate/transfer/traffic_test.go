@@ -82,7 +82,7 @@ func (r *resident) live(acts int) {
 		case n < 15:
 			err = r.activate()
 		case n == 15:
-			_, err = r.rules.Create(r.t.Context(), r.Tenant, "acc_x", policyOf(r.name("draft"), "acme.drop"))
+			_, err = r.policies.Create(r.t.Context(), r.Tenant, "acc_x", policyOf(r.name("draft"), "acme.drop"))
 		case n == 16:
 			disclosure := id.Disclosure(1 + r.random.IntN(3))
 			name := r.name("name")
@@ -111,10 +111,10 @@ func policyOf(name, tool string) []byte {
 
 func (r *resident) activate() error {
 	name := r.name("policy")
-	if _, err := r.rules.Create(r.t.Context(), r.Tenant, "acc_x", policyOf(name, "acme.drop")); err != nil {
+	if _, err := r.policies.Create(r.t.Context(), r.Tenant, "acc_x", policyOf(name, "acme.drop")); err != nil {
 		return err
 	}
-	_, err := r.rules.Activate(r.t.Context(), r.Tenant, "acc_x", name)
+	_, err := r.policies.Activate(r.t.Context(), r.Tenant, "acc_x", name)
 	return err
 }
 

@@ -69,13 +69,13 @@ func (w *world) found(tenant id.Tenant, slug id.Slug, policy string) {
 func (w *world) organizations(policy string) *org.Orgs {
 	w.t.Helper()
 	orgs, err := org.New(org.Options{
-		Records: w.Store, Events: w.Notary, Ledgers: w.Ledgers, Clock: w.Clock,
+		Records: w.Store, Events: w.SystemEvents, Ledgers: w.Ledgers, Clock: w.Clock,
 		Witnesses: Rules{Service: parsed(w.t, policy), Address: w.client.CheckURL},
 	})
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	w.Notary.Disclosures = orgs
+	w.SystemEvents.Disclosures = orgs
 	w.orgs = orgs
 	return orgs
 }

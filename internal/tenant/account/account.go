@@ -9,15 +9,28 @@
 //   - A password that is chosen has 10 characters or more and is none of the 100,000
 //     commonest, nor the person's address or organization.
 //   - A wrong password, an unknown address and an account without a password
-//     have the same answer after the same work, and attempts are bounded by
-//     account and by network address.
-//   - An account that has no password can't sign in. Only SetPassword gives or
-//     changes one: making a member of a known account never touches it.
+//     have the same answer after the same work. Attempts are bounded by account and network address
+//     together, by account, and by network address. A browser that signed in before has a budget of
+//     its own, so no stranger locks a person out of it.
+//   - An account that has no password can't sign in. Only SetPassword, ChangePassword and
+//     ResetPassword give or change one: making a member of a known account never touches it.
+//   - A token to reset a password lives an hour and works once, until another one or another
+//     password takes its place. An address without an account causes the same work and answer.
+//   - An account gets another address by a token that was mailed there, within an hour, in a session
+//     of its own: neither a stolen session nor a reader of the new mailbox can do it alone. All its
+//     other sessions end. Each change of password or address is mailed in the write of the change.
 //   - An address belongs to the first caller that named it. A known account is offered a membership,
 //     which is of no effect until the account itself accepts it.
 //   - A session is of one account in one organization. It lives as long as its
-//     time, the account's password and the membership do. A changed password ends it
-//     at once; other knowledge about it is at most a second old.
+//     time, the account's password and the membership do. A changed password and a membership
+//     that is suspended or removed end it at once, and the role is the one of now; other knowledge
+//     about it is at most a second old.
+//   - A session ends after 12 hours without a request and after 7 days in any case. Its token is
+//     new after each sign-in and each proof of a factor (StepUp), and the token before it is over.
+//   - A change of the passkeys or the recovery codes of an account ends its sessions as a new password does.
+//     Packages that keep them write it by ChangeFactors.
+//   - A session knows the method of its sign-in until its end.
+//   - An account has at most 100 sessions and 100 login events; the oldest give way.
 //   - The record of a membership lies with its organization. The list of an
 //     account's organizations may name some that never came to be: they are not
 //     shown.
@@ -34,8 +47,12 @@ import (
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/cache"
 	"github.com/agentledger/agentledger/internal/records"
+	"github.com/agentledger/agentledger/internal/tenant/passwordhash"
 	"github.com/agentledger/agentledger/storage"
 )
+
+// Hashing is the cost of the hashes of passwords.
+type Hashing = passwordhash.Cost
 
 // ID names an account; it is the principal of the account's acts.
 type ID string
@@ -46,27 +63,48 @@ type Account struct {
 	Email       string // lower case
 	HasPassword bool
 	CreatedAt   id.Instant
-	generation  uint64 // of its password
+	DisplayName string // "": none
+
+	ApprovalMailOff bool   // the person wants no mail about approvals
+	generation      uint64 // of its password and other factors
 }
 
 // Options configure New. Records is required.
 type Options struct {
 	Records storage.RecordStore
 
-	SessionLife time.Duration    // default: 12 hours
-	Hashing     Hashing          // default: see Hashing
+	SessionLife time.Duration    // of a session without a request; default: 12 hours
+	LongestLife time.Duration    // of a session that is used all the time; default: 7 days
+	Hashing     Hashing          // of passwords; default: see passwordhash.Cost
 	Limits      Limits           // default: see Limits
+	Resets      Limits           // of resets of passwords; default: 3 and one in 10 minutes, 30 and one in 30 s
 	Clock       func() time.Time // default: time.Now
 	Cached      int              // sessions kept in memory; default 16,384
+	Mail        Mail             // default: none
+}
+
+// Mail writes to the people of accounts. Its methods return the changes that send a message once
+// they are written to the service's own partition: none while the service has no mail.
+type Mail interface {
+	// PasswordMail tells that an account has another password.
+	PasswordMail(ctx context.Context, who ID, email string) ([]storage.Change, error)
+	// ConfirmMail sends the token that confirms a new address.
+	ConfirmMail(ctx context.Context, c EmailChange) ([]storage.Change, error)
+	// AddressMail tells the address that an account had before that it has another one.
+	AddressMail(ctx context.Context, who ID, before string) ([]storage.Change, error)
 }
 
 // Accounts is all accounts of a store. Its methods may be called concurrently.
 type Accounts struct {
 	records  storage.RecordStore
 	life     time.Duration
+	longest  time.Duration
+	mail     Mail // may be nil
 	clock    func() time.Time
-	hasher   *hasher
+	hasher   *passwordhash.Hasher
 	attempts *attempts
+	resets   *attempts                      // to ask for one, and wrong tokens
+	codes    *attempts                      // recovery codes
 	sessions *cache.Loading[id.Hash, *held] // by hash of the token
 }
 
@@ -78,16 +116,25 @@ func New(o Options) *Accounts {
 	if o.SessionLife == 0 {
 		o.SessionLife = 12 * time.Hour
 	}
+	if o.LongestLife == 0 {
+		o.LongestLife = 7 * 24 * time.Hour
+	}
 	if o.Clock == nil {
 		o.Clock = time.Now
+	}
+	if o.Resets == (Limits{}) {
+		o.Resets = Limits{AccountBurst: 3, AccountEvery: 10 * time.Minute, EverywhereBurst: 3,
+			EverywhereEvery: 10 * time.Minute, AddressBurst: 30, AddressEvery: 30 * time.Second}
 	}
 	if o.Cached == 0 {
 		o.Cached = 1 << 14
 	}
 	return &Accounts{
-		records: o.Records, life: o.SessionLife, clock: o.Clock,
-		hasher:   newHasher(o.Hashing),
-		attempts: newAttempts(o.Limits, o.Clock),
+		records: o.Records, life: o.SessionLife, longest: o.LongestLife, mail: o.Mail, clock: o.Clock,
+		hasher:   passwordhash.New(o.Hashing),
+		attempts: newAttempts(o.Limits, o.Clock, "Too many sign-in attempts, try again later"),
+		resets:   newAttempts(o.Resets, o.Clock, "Too many resets of passwords, try again later"),
+		codes:    newAttempts(o.Limits, o.Clock, "Too many recovery codes, try again later"),
 		sessions: cache.NewLoading(cache.LoadingOptions[id.Hash, *held]{
 			MaxAge: sessionAge,
 			Limit:  int64(o.Cached),
@@ -95,6 +142,8 @@ func New(o Options) *Accounts {
 		}),
 	}
 }
+
+func (a *Accounts) currentTime() id.Instant { return id.InstantOf(a.clock()) }
 
 // readRecord decodes a record and returns its version; fault.NotFound when there is none.
 func (a *Accounts) readRecord(

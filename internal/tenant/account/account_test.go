@@ -45,7 +45,7 @@ func (w *world) open() *account.Accounts {
 	return account.New(account.Options{
 		Records: w.store, Clock: w.clock,
 		Hashing: account.Hashing{MemoryKiB: 64, Passes: 1},
-		Limits:  account.Limits{AccountBurst: 3, AddressBurst: 6, Tracked: 64},
+		Limits:  account.Limits{AccountBurst: 3, EverywhereBurst: 5, AddressBurst: 6, Tracked: 64},
 	})
 }
 
@@ -241,4 +241,20 @@ func TestAccountsFailClosed(t *testing.T) {
 	refused(t, "sign in", err, fault.Unavailable, "Accounts can't be read")
 	_, err = w.accounts.Session(t.Context(), strings.Repeat("a", 43))
 	refused(t, "session", err, fault.Unavailable, "Accounts can't be read")
+}
+
+// An account whose stored hash is damaged can't be read, which is no wrong password.
+func TestDamagedHash(t *testing.T) {
+	w := newWorld(t)
+	ann := w.ensure(email, password)
+	r, err := w.store.Get(t.Context(), id.Service, "account", string(ann.ID))
+	if err != nil {
+		t.Fatal(err)
+	}
+	damaged := strings.Replace(string(r.Value), "$argon2id$", "$argon$", 1)
+	if err := w.store.Write(t.Context(), id.Service, []storage.Change{{Kind: r.Kind, Key: r.Key, Value: []byte(damaged), If: r.Version}}); err != nil {
+		t.Fatal(err)
+	}
+	_, err = w.accounts.Authenticate(t.Context(), email, password, netip.MustParseAddr("192.0.2.1"))
+	refused(t, "damaged", err, fault.Unavailable, "Accounts can't be read")
 }

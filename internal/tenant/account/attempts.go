@@ -1,11 +1,15 @@
 package account
 
 import (
+	"cmp"
+	"crypto/sha256"
 	"net/netip"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/ratelimit"
 )
 
@@ -13,73 +17,110 @@ import (
 // Every; an attempt that succeeds does not count. The zero value means the
 // defaults.
 type Limits struct {
-	AccountBurst int           // attempts on one e-mail address; default 10
-	AccountEvery time.Duration // default 30 seconds
-	AddressBurst int           // attempts from one network address (IPv6: /64); default 100
-	AddressEvery time.Duration // default 3 seconds
-	Tracked      int           // e-mail addresses remembered, and as many network addresses; default 32,768
+	AccountBurst    int           // on one e-mail address from one network, or by one known browser; default 10
+	AccountEvery    time.Duration // default 30 seconds
+	EverywhereBurst int           // on one e-mail address by unknown browsers of all networks; default 100
+	EverywhereEvery time.Duration // default 30 seconds
+	AddressBurst    int           // from one network address (IPv6: /64); default 100
+	AddressEvery    time.Duration // default 3 seconds
+	Tracked         int           // subjects of each kind that are remembered; default 32,768
 }
 
 func (l Limits) withDefaults() Limits {
-	if l.AccountBurst == 0 {
-		l.AccountBurst = 10
+	return Limits{
+		AccountBurst:    cmp.Or(l.AccountBurst, 10),
+		AccountEvery:    cmp.Or(l.AccountEvery, 30*time.Second),
+		EverywhereBurst: cmp.Or(l.EverywhereBurst, 100),
+		EverywhereEvery: cmp.Or(l.EverywhereEvery, 30*time.Second),
+		AddressBurst:    cmp.Or(l.AddressBurst, 100),
+		AddressEvery:    cmp.Or(l.AddressEvery, 3*time.Second),
+		Tracked:         cmp.Or(l.Tracked, 1<<15),
 	}
-	if l.AccountEvery == 0 {
-		l.AccountEvery = 30 * time.Second
-	}
-	if l.AddressBurst == 0 {
-		l.AddressBurst = 100
-	}
-	if l.AddressEvery == 0 {
-		l.AddressEvery = 3 * time.Second
-	}
-	if l.Tracked == 0 {
-		l.Tracked = 1 << 15
-	}
-	return l
 }
 
-// attempts counts those on e-mail addresses and those from network addresses apart, so
-// that many of one kind never push out one of the other.
+// Browser is a browser in which a person signed in before. Its attempts have a budget of their own, so
+// strangers can't use up those of the person.
+type Browser struct {
+	Name    string  // "" for a browser that is not known
+	Address id.Hash // HashAddress of the address that signed in
+}
+
+// HashAddress returns the hash by which a browser knows an address.
+func HashAddress(email string) id.Hash { return sha256.Sum256([]byte(strings.ToLower(email))) }
+
+// knows reports whether a person with an address signed in by the browser before.
+func (b Browser) knows(email string) bool { return b.Name != "" && b.Address == HashAddress(email) }
+
+// attempts counts those of different kinds apart, so that many of one kind never push out one of
+// another.
 type attempts struct {
-	clock func() time.Time
+	clock   func() time.Time
+	message string // when there were too many
 
-	mu        sync.Mutex
-	accounts  *ratelimit.Attempts
-	addresses *ratelimit.Attempts
+	mu         sync.Mutex
+	pairs      *ratelimit.Attempts // of account and network
+	browsers   *ratelimit.Attempts // of account and known browser
+	everywhere *ratelimit.Attempts // of accounts
+	addresses  *ratelimit.Attempts // of networks
 }
 
-func newAttempts(l Limits, clock func() time.Time) *attempts {
+func newAttempts(l Limits, clock func() time.Time, message string) *attempts {
 	l = l.withDefaults()
-	return &attempts{
-		clock:     clock,
-		accounts:  ratelimit.New(ratelimit.Limit{Burst: l.AccountBurst, Every: l.AccountEvery, Tracked: l.Tracked}),
-		addresses: ratelimit.New(ratelimit.Limit{Burst: l.AddressBurst, Every: l.AddressEvery, Tracked: l.Tracked}),
+	limit := func(burst int, every time.Duration) *ratelimit.Attempts {
+		return ratelimit.New(ratelimit.Limit{Burst: burst, Every: every, Tracked: l.Tracked})
 	}
+	return &attempts{
+		clock:      clock,
+		message:    message,
+		pairs:      limit(l.AccountBurst, l.AccountEvery),
+		browsers:   limit(l.AccountBurst, l.AccountEvery),
+		everywhere: limit(l.EverywhereBurst, l.EverywhereEvery),
+		addresses:  limit(l.AddressBurst, l.AddressEvery),
+	}
+}
+
+// budget is one bound that an attempt counts against.
+type budget struct {
+	of      *ratelimit.Attempts
+	subject string
+}
+
+func (a *attempts) budgetsOf(email string, from netip.Addr, b Browser) []budget {
+	if b.knows(email) {
+		return []budget{{a.browsers, b.Name + " " + email}}
+	}
+	network := ratelimit.NetworkOf(from)
+	return []budget{{a.pairs, network + " " + email}, {a.everywhere, email}, {a.addresses, network}}
 }
 
 // countAttempt counts one attempt, before it is known how it ends. The attempt that
 // succeeds is taken back by undo. fault.RateLimited when there were too many.
-func (a *attempts) countAttempt(email string, from netip.Addr) (undo func(), err error) {
-	network := ratelimit.NetworkOf(from)
+func (a *attempts) countAttempt(email string, from netip.Addr, b Browser) (undo func(), err error) {
+	budgets := a.budgetsOf(email, from, b)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	now := a.clock()
-	if wait := max(a.accounts.Wait(email, now), a.addresses.Wait(network, now)); wait > 0 {
+	var wait time.Duration
+	for _, b := range budgets {
+		wait = max(wait, b.of.Wait(b.subject, now))
+	}
+	if wait > 0 {
 		return nil, &fault.Error{
 			Kind:       fault.RateLimited,
 			Code:       "rate_limited",
-			Message:    "Too many sign-in attempts, try again later",
+			Message:    a.message,
 			RetryAfter: wait,
 		}
 	}
-	a.accounts.Add(email, now)
-	a.addresses.Add(network, now)
+	for _, b := range budgets {
+		b.of.Add(b.subject, now)
+	}
 	return func() {
 		a.mu.Lock()
 		defer a.mu.Unlock()
 		now := a.clock()
-		a.accounts.Remove(email, now)
-		a.addresses.Remove(network, now)
+		for _, b := range budgets {
+			b.of.Remove(b.subject, now)
+		}
 	}, nil
 }

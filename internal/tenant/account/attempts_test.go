@@ -6,27 +6,47 @@ import (
 	"time"
 
 	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/internal/tenant/account"
 )
 
-// The fixture allows 3 attempts on an account, 6 from a network.
+// The fixture allows 3 attempts on an account from a network, 5 from all networks, and 6 from a
+// network on all accounts.
 func TestAttempts(t *testing.T) {
 	const limited = -1
 	type step struct {
 		email, from string
+		known       string // name of a browser in which ann signed in before
 		wait        time.Duration
 		good        bool
 		want        time.Duration // Retry-After; 0: judged; limited: refused, whatever it says
 	}
 	e := func(i int) string { return fmt.Sprintf("e%d@example.com", i) }
 	for name, steps := range map[string][]step{
-		"account": {
-			{email: email, from: "192.0.2.1"}, {email: email, from: "192.0.2.2"}, {email: email, from: "192.0.2.3"},
+		"account and network": {
+			{email: email, from: "192.0.2.4"}, {email: email, from: "192.0.2.4"}, {email: email, from: "192.0.2.4"},
 			{email: email, from: "192.0.2.4", want: 30 * time.Second},
 			{email: email, from: "192.0.2.4", good: true, want: 30 * time.Second},
 			{email: "ANN@example.com", from: "192.0.2.4", want: 30 * time.Second},
+			{email: email, from: "192.0.2.5", good: true},
 			{email: e(1), from: "192.0.2.4"},
 			{email: email, from: "192.0.2.4", wait: 29 * time.Second, want: time.Second},
 			{email: email, from: "192.0.2.4", wait: time.Second, good: true},
+		},
+		"account from all networks": {
+			{email: email, from: "192.0.2.1"}, {email: email, from: "192.0.2.2"}, {email: email, from: "192.0.2.3"},
+			{email: email, from: "192.0.2.4"}, {email: email, from: "192.0.2.5"},
+			{email: email, from: "192.0.2.6", want: 30 * time.Second},
+			{email: email, from: "192.0.2.6", good: true, want: 30 * time.Second},
+			{email: email, from: "192.0.2.4", good: true, known: "a"},
+			{email: email, from: "192.0.2.4", known: "a"}, {email: email, from: "192.0.2.5", known: "a"}, {email: email, from: "192.0.2.6", known: "a"},
+			{email: email, from: "192.0.2.7", known: "a", good: true, want: 30 * time.Second},
+			{email: email, from: "192.0.2.7", known: "b", good: true},
+			{email: e(1), from: "192.0.2.6"},
+			{email: email, from: "192.0.2.6", wait: 30 * time.Second, good: true},
+		},
+		"browser of another person": {
+			{email: e(1), from: "192.0.2.1", known: "a"}, {email: e(1), from: "192.0.2.1", known: "a"}, {email: e(1), from: "192.0.2.1", known: "a"},
+			{email: e(1), from: "192.0.2.1", known: "a", want: 30 * time.Second},
 		},
 		"address": {
 			{email: e(1), from: "192.0.2.1"}, {email: e(2), from: "192.0.2.1"}, {email: e(3), from: "192.0.2.1"},
@@ -57,7 +77,7 @@ func TestAttempts(t *testing.T) {
 				if s.good {
 					given = password
 				}
-				_, err := w.accounts.Authenticate(t.Context(), s.email, given, address(s.from))
+				_, err := w.accounts.AuthenticateIn(t.Context(), account.Browser{Name: s.known, Address: account.HashAddress(email)}, s.email, given, address(s.from))
 				switch f := fault.Of(err); {
 				case s.want != 0:
 					if f.Kind != fault.RateLimited || f.Code != "rate_limited" || s.want > 0 && f.RetryAfter != s.want {

@@ -2,18 +2,27 @@ package account
 
 import (
 	"context"
+	"errors"
 	"net/netip"
 	"strings"
 
 	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/internal/tenant/passwordhash"
 )
 
 // Authenticate checks a password. Every failure is
 // fault.Unauthorized with one text after the same work; fault.RateLimited after
-// too many attempts on the address or from the network.
+// too many attempts on the address from the network, from all networks or on all addresses.
 func (a *Accounts) Authenticate(ctx context.Context, email, password string, from netip.Addr) (Account, error) {
+	return a.AuthenticateIn(ctx, Browser{}, email, password, from)
+}
+
+// AuthenticateIn is Authenticate in a browser that may be known, with a budget of its own then.
+func (a *Accounts) AuthenticateIn(
+	ctx context.Context, b Browser, email, password string, from netip.Addr,
+) (Account, error) {
 	email = strings.ToLower(email)
-	undo, err := a.attempts.countAttempt(email, from)
+	undo, err := a.attempts.countAttempt(email, from, b)
 	if err != nil {
 		return Account{}, err
 	}
@@ -21,7 +30,7 @@ func (a *Accounts) Authenticate(ctx context.Context, email, password string, fro
 	if err != nil {
 		return Account{}, err
 	}
-	ok, err := a.hasher.matchesHash(ctx, r.PasswordHash, password)
+	ok, err := a.matchesHash(ctx, r.PasswordHash, password)
 	if err != nil {
 		return Account{}, err
 	}
@@ -32,15 +41,30 @@ func (a *Accounts) Authenticate(ctx context.Context, email, password string, fro
 	return r.toAccount(who), nil
 }
 
-// findCandidate returns the account of an address as it was typed, or an empty one.
+// findCandidate returns the account of an address as it was typed, or an empty one after as many
+// reads.
 func (a *Accounts) findCandidate(ctx context.Context, typed string) (ID, *accountRecord, error) {
 	email, err := ParseEmail(typed)
 	if err != nil {
 		return "", new(accountRecord), nil
 	}
 	who, r, _, err := a.findByEmail(ctx, email)
-	if fault.Is(err, fault.NotFound) {
-		return "", new(accountRecord), nil
+	if !fault.Is(err, fault.NotFound) {
+		return who, r, err
 	}
-	return who, r, err
+	_, _, err = a.findByID(ctx, decoyOf(email))
+	if fault.Is(err, fault.NotFound) {
+		err = nil
+	}
+	return "", new(accountRecord), err
+}
+
+// matchesHash reports whether stored is the hash of password. With no stored hash the answer is no,
+// after the same work. An account whose hash is damaged can't be read.
+func (a *Accounts) matchesHash(ctx context.Context, stored, password string) (bool, error) {
+	ok, err := a.hasher.MatchesHash(ctx, stored, password)
+	if errors.Is(err, passwordhash.ErrMalformed) {
+		err = errUnreadable("check password", err)
+	}
+	return ok, err
 }

@@ -7,12 +7,13 @@ import (
 
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/internal/tenant/commonpassword"
+	"github.com/agentledger/agentledger/internal/tenant/passwordhash"
 )
 
 // Bounds of passwords: code points at least, bytes at most.
 const (
 	minPassword = commonpassword.MinLength
-	maxPassword = 1024
+	maxPassword = passwordhash.MaxLength
 )
 
 // CheckPassword returns fault.Invalid for a password that can't be chosen: one of

@@ -18,19 +18,6 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// Role says which calls a member may make.
-type Role string
-
-const (
-	Owner    Role = "owner"
-	Admin    Role = "admin"
-	Approver Role = "approver"
-	Member   Role = "member"
-)
-
-// Valid reports whether r is one of the roles.
-func (r Role) Valid() bool { return slices.Contains([]Role{Owner, Admin, Approver, Member}, r) }
-
 // Membership is an account's place in an organization.
 type Membership struct {
 	ID      string
@@ -38,8 +25,20 @@ type Membership struct {
 	Tenant  id.Tenant
 	Role    Role
 	Since   id.Instant
-	Offered bool // and not accepted: it is of no effect yet
+
+	// Offered and Suspended memberships have no effect: no session, no vote and no role.
+	Offered   bool // and not accepted
+	Suspended bool
 }
+
+// StoredMembership is a membership with the version of its record; 0: it is new.
+type StoredMembership struct {
+	Membership
+	version uint64
+}
+
+// IsEffective reports whether the membership gives its account the role.
+func (m Membership) IsEffective() bool { return !m.Offered && !m.Suspended }
 
 const (
 	// kindMembership has one record for each member, by account id, in the
@@ -55,6 +54,17 @@ type membershipRecord struct {
 	Role         Role       `json:"role"`
 	Since        id.Instant `json:"since"`
 	Offered      bool       `json:"offered,omitzero"` // until the account accepts
+	Suspended    bool       `json:"suspended,omitzero"`
+}
+
+func (r *membershipRecord) toMembership(t id.Tenant, who ID, version uint64) (StoredMembership, error) {
+	if !r.Role.Valid() {
+		return StoredMembership{}, errUnreadable("read membership", errors.New("role is not known"))
+	}
+	return StoredMembership{Membership{
+		ID: r.MembershipID, Account: who, Tenant: t, Role: r.Role, Since: r.Since,
+		Offered: r.Offered, Suspended: r.Suspended,
+	}, version}, nil
 }
 
 func membershipKey(who ID, t id.Tenant) string {
@@ -86,55 +96,87 @@ func (a *Accounts) newMembership(
 		Since:   id.InstantOf(a.clock()),
 		Offered: offered,
 	}
-	value, err := json.Marshal(membershipRecord{MembershipID: m.ID, Role: m.Role, Since: m.Since, Offered: m.Offered})
+	change, err := StoredMembership{Membership: m}.Put()
 	if err != nil {
-		return storage.Change{}, Membership{}, fmt.Errorf("make membership: %w", err)
+		return storage.Change{}, Membership{}, err
 	}
 	place := storage.Change{Kind: kindPlace, Key: membershipKey(who, t), Value: []byte("{}"), If: storage.AnyVersion}
 	if err := a.records.Write(ctx, id.Service, []storage.Change{place}); err != nil {
 		return storage.Change{}, Membership{}, errUnreadable("make membership", err)
 	}
-	return storage.Change{Kind: kindMembership, Key: string(who), Value: value}, m, nil
+	return change, m, nil
+}
+
+// Put returns the change that writes the membership, on the condition that its record is as it
+// was read.
+func (m StoredMembership) Put() (storage.Change, error) {
+	value, err := json.Marshal(membershipRecord{
+		MembershipID: m.ID, Role: m.Role, Since: m.Since, Offered: m.Offered, Suspended: m.Suspended,
+	})
+	if err != nil {
+		return storage.Change{}, fmt.Errorf("write membership: %w", err)
+	}
+	return storage.Change{Kind: kindMembership, Key: string(m.Account), Value: value, If: m.version}, nil
+}
+
+// Remove returns the change that takes the membership away, on the same condition.
+func (m StoredMembership) Remove() storage.Change {
+	return storage.Change{Kind: kindMembership, Key: string(m.Account), If: m.version}
 }
 
 // Membership returns the place of an account in an organization; fault.NotFound
-// when it has none, or one that was offered and is not accepted.
+// when it has none, or one that is suspended or that was offered and is not accepted.
 func (a *Accounts) Membership(ctx context.Context, t id.Tenant, who ID) (Membership, error) {
-	m, _, err := a.readMembership(ctx, t, who)
-	if err == nil && m.Offered {
+	m, err := a.readMembership(ctx, t, who)
+	if err == nil && !m.IsEffective() {
 		return Membership{}, fault.New(fault.NotFound, "Not found")
 	}
-	return m, err
+	return m.Membership, err
 }
 
-// readMembership returns also an offer, and the version of the record.
-func (a *Accounts) readMembership(ctx context.Context, t id.Tenant, who ID) (Membership, uint64, error) {
+// readMembership returns also a membership without effect.
+func (a *Accounts) readMembership(ctx context.Context, t id.Tenant, who ID) (StoredMembership, error) {
 	var r membershipRecord
 	version, err := a.readRecord(ctx, t, kindMembership, string(who), &r)
 	if err != nil {
-		return Membership{}, 0, err
+		return StoredMembership{}, err
 	}
-	if !r.Role.Valid() {
-		return Membership{}, 0, errUnreadable("read membership", errors.New("role is not known"))
-	}
-	return Membership{
-		ID:      r.MembershipID,
-		Account: who,
-		Tenant:  t,
-		Role:    r.Role,
-		Since:   r.Since,
-		Offered: r.Offered,
-	}, version, nil
+	return r.toMembership(t, who, version)
 }
 
-// Memberships returns all places of an account, oldest first.
+// Members returns all memberships of an organization, those without effect included, oldest first.
+func (a *Accounts) Members(ctx context.Context, t id.Tenant) ([]StoredMembership, error) {
+	var found []StoredMembership
+	for r, err := range records.Scan(ctx, a.records, t, kindMembership, records.Range{}, 0) {
+		if err != nil {
+			return nil, errUnreadable("list members", err)
+		}
+		v, err := records.Decode[membershipRecord](r)
+		if err != nil {
+			return nil, errUnreadable("list members", err)
+		}
+		m, err := v.Value.toMembership(t, ID(r.Key), r.Version)
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, m)
+	}
+	slices.SortFunc(found, func(a, b StoredMembership) int { return compareAge(a.Membership, b.Membership) })
+	return found, nil
+}
+
+func compareAge(a, b Membership) int {
+	return cmp.Or(cmp.Compare(a.Since, b.Since), cmp.Compare(a.ID, b.ID))
+}
+
+// Memberships returns all effective places of an account, oldest first.
 func (a *Accounts) Memberships(ctx context.Context, who ID) ([]Membership, error) {
 	all, err := a.Places(ctx, who)
-	return slices.DeleteFunc(all, func(m Membership) bool { return m.Offered }), err
+	return slices.DeleteFunc(all, func(m Membership) bool { return !m.IsEffective() }), err
 }
 
-// Places returns all places of an account, oldest first, and behind them those that were
-// offered to it and are not accepted.
+// Places returns all places of an account, oldest first, behind them those that were
+// offered to it and are not accepted, and last those that are suspended.
 func (a *Accounts) Places(ctx context.Context, who ID) ([]Membership, error) {
 	var found []Membership
 	keys := records.Range{Begin: membershipKey(who, 0), End: string(who) + "0"} // "0" follows "/"
@@ -151,16 +193,19 @@ func (a *Accounts) Places(ctx context.Context, who ID) ([]Membership, error) {
 		}
 		found = append(found, m)
 	}
-	slices.SortFunc(found, func(a, b Membership) int {
-		switch {
-		case a.Offered && !b.Offered:
-			return 1
-		case !a.Offered && b.Offered:
-			return -1
-		}
-		return cmp.Or(cmp.Compare(a.Since, b.Since), cmp.Compare(a.ID, b.ID))
-	})
+	slices.SortFunc(found, func(a, b Membership) int { return cmp.Or(a.rank()-b.rank(), compareAge(a, b)) })
 	return found, nil
+}
+
+// rank orders memberships by their effect: 0 for effective ones.
+func (m Membership) rank() int {
+	switch {
+	case m.Suspended:
+		return 2
+	case m.Offered:
+		return 1
+	}
+	return 0
 }
 
 // findMembership reads the membership that the name of a place stands for.
@@ -169,6 +214,6 @@ func (a *Accounts) findMembership(ctx context.Context, who ID, name string) (Mem
 	if err != nil {
 		return Membership{}, errUnreadable("list memberships", err)
 	}
-	m, _, err := a.readMembership(ctx, id.Tenant(t), who)
-	return m, err
+	m, err := a.readMembership(ctx, id.Tenant(t), who)
+	return m.Membership, err
 }

@@ -3,9 +3,6 @@ package account
 import (
 	"context"
 	"errors"
-	"fmt"
-
-	"github.com/go-json-experiment/json"
 
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
@@ -52,27 +49,30 @@ func (a *Accounts) checkUnused(ctx context.Context, who Account, password string
 	if err != nil {
 		return false, err
 	}
-	return a.hasher.matchesHash(ctx, r.PasswordHash, password)
+	return a.matchesHash(ctx, r.PasswordHash, password)
 }
 
 // Accept makes an account a member where that was offered to it; a member stays one.
-// fault.NotFound when nothing was offered.
+// fault.NotFound when nothing was offered, or when the membership is suspended.
 func (a *Accounts) Accept(ctx context.Context, t id.Tenant, who ID) (Membership, error) {
-	m, version, err := a.readMembership(ctx, t, who)
+	m, err := a.readMembership(ctx, t, who)
 	if err != nil || !m.Offered {
-		return m, err
+		return a.Membership(ctx, t, who)
+	}
+	if m.Suspended {
+		return Membership{}, fault.New(fault.NotFound, "Not found")
 	}
 	m.Offered, m.Since = false, id.InstantOf(a.clock())
-	value, err := json.Marshal(membershipRecord{MembershipID: m.ID, Role: m.Role, Since: m.Since})
+	change, err := m.Put()
 	if err != nil {
-		return Membership{}, fmt.Errorf("accept membership: %w", err)
+		return Membership{}, err
 	}
-	err = a.records.Write(ctx, t, []storage.Change{{Kind: kindMembership, Key: string(who), Value: value, If: version}})
+	err = a.records.Write(ctx, t, []storage.Change{change})
 	if errors.Is(err, storage.ErrStale) { // another sign-in was quicker
 		return a.Membership(ctx, t, who)
 	}
 	if err != nil {
 		return Membership{}, errUnreadable("accept membership", err)
 	}
-	return m, nil
+	return a.Membership(ctx, t, who)
 }

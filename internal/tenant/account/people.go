@@ -2,10 +2,7 @@ package account
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
-	"fmt"
-	"strings"
 
 	"github.com/go-json-experiment/json"
 
@@ -23,8 +20,11 @@ const (
 type accountRecord struct {
 	Email        string     `json:"email"`
 	PasswordHash string     `json:"password_hash,omitzero"` // PHC string, "" for none
-	Generation   uint64     `json:"generation"`             // raised with the password: ends sessions
+	Generation   uint64     `json:"generation"`             // raised with each change of a factor: ends sessions
 	CreatedAt    id.Instant `json:"created_at"`
+	DisplayName  string     `json:"display_name,omitzero"`
+
+	ApprovalMailOff bool `json:"approval_mail_off,omitzero"`
 }
 
 type emailRecord struct {
@@ -37,7 +37,11 @@ func (r *accountRecord) toAccount(a ID) Account {
 		Email:       r.Email,
 		HasPassword: r.PasswordHash != "",
 		CreatedAt:   r.CreatedAt,
-		generation:  r.Generation,
+		DisplayName: r.DisplayName,
+
+		ApprovalMailOff: r.ApprovalMailOff,
+
+		generation: r.Generation,
 	}
 }
 
@@ -49,6 +53,15 @@ func (a *Accounts) Find(ctx context.Context, email string) (Account, error) {
 		return Account{}, err
 	}
 	who, r, _, err := a.findByEmail(ctx, email)
+	if err != nil {
+		return Account{}, err
+	}
+	return r.toAccount(who), nil
+}
+
+// ByID returns an account; fault.NotFound when there is none.
+func (a *Accounts) ByID(ctx context.Context, who ID) (Account, error) {
+	r, _, err := a.findByID(ctx, who)
 	if err != nil {
 		return Account{}, err
 	}
@@ -92,11 +105,11 @@ func (a *Accounts) Ensure(
 		if err := CheckPassword(password, email, names...); err != nil {
 			return Account{}, false, err
 		}
-		if r.PasswordHash, err = a.hasher.hashPassword(ctx, password); err != nil {
+		if r.PasswordHash, err = a.hasher.HashPassword(ctx, password); err != nil {
 			return Account{}, false, err
 		}
 	}
-	name := ID("acc_" + strings.ToLower(rand.Text()))
+	name := newID()
 	err = a.createAccount(ctx, name, r)
 	if errors.Is(err, storage.ErrStale) { // another call made it meanwhile
 		known, err = a.Find(ctx, email)
@@ -108,7 +121,7 @@ func (a *Accounts) Ensure(
 	return r.toAccount(name), true, nil
 }
 
-func (a *Accounts) createAccount(ctx context.Context, who ID, r accountRecord) error {
+func (a *Accounts) createAccount(ctx context.Context, who ID, r accountRecord, more ...storage.Change) error {
 	account, err := json.Marshal(r)
 	if err != nil {
 		return err
@@ -117,10 +130,10 @@ func (a *Accounts) createAccount(ctx context.Context, who ID, r accountRecord) e
 	if err != nil {
 		return err
 	}
-	return a.records.Write(ctx, id.Service, []storage.Change{
+	return a.records.Write(ctx, id.Service, append([]storage.Change{
 		{Kind: kindEmail, Key: r.Email, Value: email},
 		{Kind: kindAccount, Key: string(who), Value: account},
-	})
+	}, more...))
 }
 
 // SetPassword gives an account a password, in place of any, and ends all its
@@ -137,28 +150,5 @@ func (a *Accounts) SetPassword(ctx context.Context, email, password string, name
 	if err != nil {
 		return err
 	}
-	if err := CheckPassword(password, email, names...); err != nil {
-		return err
-	}
-	if r.PasswordHash, err = a.hasher.hashPassword(ctx, password); err != nil {
-		return err
-	}
-	r.Generation++
-	value, err := json.Marshal(r)
-	if err != nil {
-		return fmt.Errorf("set password: %w", err)
-	}
-	err = a.records.Write(ctx, id.Service, []storage.Change{{
-		Kind:  kindAccount,
-		Key:   string(who),
-		Value: value,
-		If:    version,
-	}})
-	if errors.Is(err, storage.ErrStale) {
-		return fault.Wrap(fault.Conflict, "The account was changed meanwhile", err)
-	}
-	if err != nil {
-		return errUnreadable("set password", err)
-	}
-	return nil
+	return a.replacePassword(ctx, who, r, version, password, names)
 }

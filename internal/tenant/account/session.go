@@ -1,15 +1,15 @@
 package account
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
-
-	"github.com/go-json-experiment/json"
 
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
@@ -21,10 +21,17 @@ import (
 type Session struct {
 	Account      ID
 	Email        string
+	DisplayName  string
+	ApprovalMail bool // whether the person gets mails about approvals
 	Tenant       id.Tenant
 	MembershipID string
 	Role         Role
-	ExpiresAt    id.Instant
+	ExpiresAt    id.Instant // unless it is used before
+
+	ID        string     // "" for a session of an older program
+	FactorAt  id.Instant // when the person proved last to be there
+	StepUpDue bool       // FactorAt is too long ago for CheckFactor
+	SignIn    Method
 }
 
 // Records of the service's own partition.
@@ -33,13 +40,29 @@ const (
 	// kindSessionEnd has one record for each session, by the hex of its end in
 	// milliseconds, "/" and the session's key, so all ended sessions are one range.
 	kindSessionEnd storage.Kind = "session_end"
+	// kindSessionOf has one for each session, by account, "/" and the session's name.
+	kindSessionOf storage.Kind = "session_of"
 )
 
 type sessionRecord struct {
 	Account    ID         `json:"account"`
 	Tenant     id.Tenant  `json:"tenant"`
 	Generation uint64     `json:"generation"` // of the account when it signed in
-	ExpiresAt  id.Instant `json:"expires_at"`
+	ExpiresAt  id.Instant `json:"expires_at"` // moved by touchSession
+
+	// Sessions of older programs have none of these.
+	ID       string     `json:"id,omitzero"`
+	OpenedAt id.Instant `json:"opened_at,omitzero"`
+	SeenAt   id.Instant `json:"seen_at,omitzero"`
+	EndsAt   id.Instant `json:"ends_at,omitzero"` // however much it is used
+	FactorAt id.Instant `json:"factor_at,omitzero"`
+
+	// Membership is the one that the session is of: a person who is removed and invited again
+	// signs in again. Sessions of older programs have none.
+	Membership string `json:"membership,omitzero"`
+	SignIn     Method `json:"sign_in,omitzero"`
+
+	Visit
 }
 
 func (r *sessionRecord) endKey(hash id.Hash) string {
@@ -54,72 +77,112 @@ const tokenSize = 32
 
 func hashToken(token string) id.Hash { return sha256.Sum256([]byte(token)) }
 
+func newToken() string {
+	var secret [tokenSize]byte
+	rand.Read(secret[:]) // never fails since Go 1.24
+	return base64.RawURLEncoding.EncodeToString(secret[:])
+}
+
 // Open begins a session of an account, as Authenticate returned it, in one of
 // its organizations and returns its token, which is not kept. fault.NotFound
 // when the account is not a member. A password that was changed since ends the
 // session before it begins.
 func (a *Accounts) Open(ctx context.Context, who Account, t id.Tenant) (token string, _ *Session, _ error) {
+	return a.OpenFrom(ctx, who, t, Visit{})
+}
+
+// OpenFrom is Open for a person whose browser is known. The account's login events have it.
+func (a *Accounts) OpenFrom(
+	ctx context.Context, who Account, t id.Tenant, v Visit,
+) (token string, _ *Session, _ error) {
 	m, err := a.Membership(ctx, t, who.ID)
 	if err != nil {
 		return "", nil, err
 	}
-	var secret [tokenSize]byte
-	rand.Read(secret[:]) // never fails since Go 1.24
-	token = base64.RawURLEncoding.EncodeToString(secret[:])
+	now := a.currentTime()
 	stored := sessionRecord{
-		Account:    who.ID,
-		Tenant:     t,
-		Generation: who.generation,
-		ExpiresAt:  id.InstantOf(a.clock().Add(a.life)),
+		Account: who.ID, Tenant: t, Generation: who.generation, Membership: m.ID, SignIn: v.SignIn,
+		ID: id.Rising("ses_", now), OpenedAt: now, SeenAt: now, FactorAt: min(now, cmp.Or(v.FactorAt, now)),
+		EndsAt: id.InstantOf(a.clock().Add(a.longest)), Visit: v.bounded(),
 	}
-	if err := a.storeSession(ctx, hashToken(token), stored); err != nil {
+	event, err := a.loginEvent(ctx, who.ID, SignedIn, v)
+	if err != nil {
 		return "", nil, err
 	}
-	return token, toSession(&stored, who.Email, m), nil
+	token = newToken()
+	if err := a.storeSession(ctx, hashToken(token), stored.seenUntil(now, a.life), event...); err != nil {
+		return "", nil, err
+	}
+	return token, a.toSession(&stored, who, m), nil
 }
 
-// held is the cached part of a session. The facts that end it at once are not cached.
+// held is the cached part of a session. The facts that end it at once are not cached: those of the
+// account and of the membership.
 type held struct {
 	sessionRecord
-	membership Membership
+	version uint64
 }
 
-func toSession(s *sessionRecord, email string, m Membership) *Session {
+func (a *Accounts) toSession(s *sessionRecord, who Account, m Membership) *Session {
 	return &Session{
+		ID:           s.ID,
+		FactorAt:     s.FactorAt,
+		StepUpDue:    a.currentTime() >= s.FactorAt+factorLife,
 		Account:      s.Account,
-		Email:        email,
+		Email:        who.Email,
+		DisplayName:  who.DisplayName,
+		ApprovalMail: !who.ApprovalMailOff,
 		Tenant:       s.Tenant,
 		MembershipID: m.ID,
 		Role:         m.Role,
 		ExpiresAt:    s.ExpiresAt,
+		SignIn:       s.SignIn,
 	}
 }
 
 // sweep is how many sessions that are over each new one takes away.
 const sweep = 16
 
-// storeSession writes a new session and takes away some that are over.
-func (a *Accounts) storeSession(ctx context.Context, hash id.Hash, r sessionRecord) error {
-	value, err := json.Marshal(r)
+// storeSession writes a new session with other changes, and takes away some that are over.
+func (a *Accounts) storeSession(ctx context.Context, hash id.Hash, r *sessionRecord, more ...storage.Change) error {
+	changes, err := r.putChanges(hash, 0)
 	if err != nil {
-		return fmt.Errorf("open session: %w", err)
+		return err
 	}
-	changes := []storage.Change{
-		{Kind: kindSession, Key: hash.String(), Value: value},
-		{Kind: kindSessionEnd, Key: r.endKey(hash), Value: []byte("{}")},
+	list, err := a.listChange(ctx, r, hash)
+	if err != nil {
+		return err
 	}
-	over, err := a.records.Scan(ctx, id.Service, kindSessionEnd, "", endKeyPrefix(id.InstantOf(a.clock())), sweep)
+	over, err := a.records.Scan(ctx, id.Service, kindSessionEnd, "", endKeyPrefix(a.currentTime()), sweep)
 	if err != nil {
 		return errUnreadable("sweep sessions", err)
 	}
 	for i := range over {
 		_, hash, _ := strings.Cut(over[i].Key, "/")
 		changes = append(changes, removeChange(kindSessionEnd, over[i].Key), removeChange(kindSession, hash))
+		changes = append(changes, removeFromList(over[i].Value)...)
 	}
+	changes = withoutRepeats(slices.Concat(more, changes, list))
 	if err := a.records.Write(ctx, id.Service, changes); err != nil {
 		return errUnreadable("open session", err)
 	}
 	return nil
+}
+
+// withoutRepeats leaves out later changes of a record that an earlier one changes, such as an
+// ended session that is the oldest of its account too.
+func withoutRepeats(changes []storage.Change) []storage.Change {
+	type name struct {
+		kind storage.Kind
+		key  string
+	}
+	changed := make(map[name]bool, len(changes))
+	return slices.DeleteFunc(changes, func(c storage.Change) bool {
+		n := name{c.Kind, c.Key}
+		repeated := changed[n]
+		changed[n] = true
+		return repeated
+	})
 }
 
 func removeChange(kind storage.Kind, key string) storage.Change {
@@ -137,8 +200,7 @@ func (a *Accounts) Close(ctx context.Context, token string) error {
 	if err != nil {
 		return err
 	}
-	err = a.records.Write(ctx, id.Service,
-		[]storage.Change{removeChange(kindSession, hash.String()), removeChange(kindSessionEnd, r.endKey(hash))})
+	err = a.records.Write(ctx, id.Service, r.removeChanges(hash))
 	a.sessions.Drop(hash)
 	if err != nil {
 		return errUnreadable("close session", err)
@@ -147,9 +209,10 @@ func (a *Accounts) Close(ctx context.Context, token string) error {
 }
 
 // Session returns the session of a token; fault.Unauthorized when there is none
-// (any more). The knowledge about it, with the role, is at most a second old. A session
-// that was closed through these Accounts is over at once. So is one whose account
-// was given another password, by any node, because the account is read each time.
+// (any more). The knowledge about it is at most a second old. A session that was closed through
+// these Accounts is over at once. So is one whose account was given another password, or whose
+// membership was suspended or removed, by any node, and a role counts at once: account and
+// membership are read each time.
 func (a *Accounts) Session(ctx context.Context, token string) (*Session, error) {
 	if len(token) != base64.RawURLEncoding.EncodedLen(tokenSize) {
 		return nil, errNoSession()
@@ -162,14 +225,18 @@ func (a *Accounts) Session(ctx context.Context, token string) (*Session, error) 
 	if err != nil {
 		return nil, err
 	}
-	if id.InstantOf(a.clock()) >= h.ExpiresAt {
+	if a.currentTime() >= h.ExpiresAt {
 		return nil, errNoSession()
 	}
-	return a.checkAccount(ctx, h)
+	found, err := a.checkAccount(ctx, h)
+	if err == nil {
+		a.touchSession(ctx, hash, h)
+	}
+	return found, err
 }
 
 // checkAccount returns the session when its account has the password that it had at
-// the sign-in.
+// the sign-in, and the same membership.
 func (a *Accounts) checkAccount(ctx context.Context, h *held) (*Session, error) {
 	r, _, err := a.findByID(ctx, h.Account)
 	if fault.Is(err, fault.NotFound) {
@@ -181,25 +248,28 @@ func (a *Accounts) checkAccount(ctx context.Context, h *held) (*Session, error) 
 	if r.Generation != h.Generation {
 		return nil, errNoSession()
 	}
-	return toSession(&h.sessionRecord, r.Email, h.membership), nil
+	m, err := a.Membership(ctx, h.Tenant, h.Account)
+	if fault.Is(err, fault.NotFound) || err == nil && h.Membership != "" && h.Membership != m.ID {
+		return nil, errNoSession()
+	}
+	if err != nil {
+		return nil, err
+	}
+	return a.toSession(&h.sessionRecord, r.toAccount(h.Account), m), nil
 }
 
 func errNoSession() error { return fault.New(fault.Unauthorized, "Not signed in") }
 
-// readSession returns fault.NotFound for a session whose account is no member any
-// more.
+// readSession returns fault.NotFound for an unknown session.
 func (a *Accounts) readSession(ctx context.Context, hash id.Hash) (*held, error) {
 	var h held
-	if _, err := a.readRecord(ctx, id.Service, kindSession, hash.String(), &h.sessionRecord); err != nil {
-		return nil, err
-	}
-	m, err := a.Membership(ctx, h.Tenant, h.Account)
+	var err error
+	h.version, err = a.readRecord(ctx, id.Service, kindSession, hash.String(), &h.sessionRecord)
 	if err != nil {
 		return nil, err
 	}
-	h.membership = m
 	return &h, nil
 }
 
-// SessionLifetime is how long a session lasts.
-func (a *Accounts) SessionLifetime() time.Duration { return a.life }
+// SessionLifetime is how long a session lasts at most.
+func (a *Accounts) SessionLifetime() time.Duration { return a.longest }

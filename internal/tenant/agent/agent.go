@@ -14,6 +14,7 @@
 //     partition first. A claim alone is never shown as the thing it is for.
 //   - The keys of an organization's bridge agent are made here and signed with here;
 //     none can be registered. They lie sealed in the organization's partition.
+//   - An agent that is switched off signs nothing new. Its keys stay as they are.
 //   - The agents of an organization and the keys of an agent have bounds, which hold
 //     for concurrent calls too. Older ones beyond a bound stay.
 //   - Nothing of one organization is visible under another's handle.
@@ -103,6 +104,7 @@ type Agent struct {
 	CreatedAt   id.Instant
 	CreatedBy   string // account, or sysevent.Operator
 	Bridge      bool   // the workflow bridge may act for it
+	Inactive    bool   // switched off: its events, questions and runs are refused, and its keys stay
 }
 
 // Status is the state of a key.
@@ -130,6 +132,12 @@ type Key struct {
 	EndedAt         id.Instant // when it stopped being active; 0 for an active one
 	CompromisedFrom *id.Index  // first index not to be trusted, of a revoked one; nil: none
 	Reason          string     // of the revocation, may be empty
+	AgentInactive   bool       // Agent.Inactive; only SigningKey tells it
+}
+
+// ErrInactive refuses work of an agent that is switched off.
+func ErrInactive() error {
+	return &fault.Error{Kind: fault.Invalid, Code: "agent_inactive", Message: "The agent is switched off"}
 }
 
 // errNotFound answers for every thing that does not exist for this caller.

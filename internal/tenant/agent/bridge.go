@@ -66,6 +66,7 @@ type bridgeName struct {
 type bridgeEntry struct {
 	bridge  *Bridge // nil: no active key
 	bridged bool
+	off     bool // Agent.Inactive
 }
 
 // Bridge returns the key that signs for tools, as of the config version of s or later: nil
@@ -81,17 +82,34 @@ func (a *Agents) Bridge(ctx context.Context, s *log.State) (*Bridge, error) {
 
 // MayUseBridge reports whether an agent is one that the bridge may act for, as of the
 // config version of s or later; false too for one that the organization does not
-// have.
+// have. ErrInactive for one that is switched off.
 func (a *Agents) MayUseBridge(ctx context.Context, s *log.State, agent id.Agent) (bool, error) {
+	e, err := a.readBridgeEntry(ctx, s, agent)
+	if err == nil && e.off {
+		err = ErrInactive()
+	}
+	return e.bridged, err
+}
+
+// CheckActive returns ErrInactive for an agent that is switched off, as of the config version of s
+// or later. An agent that the organization does not have is not switched off.
+func (a *Agents) CheckActive(ctx context.Context, s *log.State, agent id.Agent) error {
+	e, err := a.readBridgeEntry(ctx, s, agent)
+	if err == nil && e.off {
+		err = ErrInactive()
+	}
+	return err
+}
+
+func (a *Agents) readBridgeEntry(ctx context.Context, s *log.State, agent id.Agent) (bridgeEntry, error) {
 	name := bridgeName{tenant: s.Identity().Tenant, version: s.ConfigVersion(), agent: agent}
-	e, err := a.bridges.Get(ctx, name, func(ctx context.Context) (bridgeEntry, error) {
+	return a.bridges.Get(ctx, name, func(ctx context.Context) (bridgeEntry, error) {
 		found, err := a.Agent(ctx, name.tenant, agent)
 		if fault.Is(err, fault.NotFound) {
 			return bridgeEntry{}, nil
 		}
-		return bridgeEntry{bridged: found.Bridge}, err
+		return bridgeEntry{bridged: found.Bridge, off: found.Inactive}, err
 	})
-	return e.bridged, err
 }
 
 // MakeBridgeKey makes a bridge key, and with an organization's first one its bridge

@@ -24,7 +24,7 @@ import (
 func (w *world) bridge(tenant id.Tenant) *agent.Bridge {
 	w.t.Helper()
 	var made *agent.Bridge
-	_, err := w.Notary.Append(w.t.Context(), tenant, "ik_1", func(ctx context.Context, s *log.State) (act sysevent.Change, err error) {
+	_, err := w.SystemEvents.Append(w.t.Context(), tenant, "ik_1", func(ctx context.Context, s *log.State) (act sysevent.Change, err error) {
 		made, act, err = w.agents.MakeBridgeKey(ctx, s, "ik_1")
 		return act, err
 	})

@@ -7,12 +7,14 @@ import (
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/sysevent"
 	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/storage"
 )
 
 // Patch is a change of an agent; nil members stay as they are.
 type Patch struct {
 	DisplayName *string
 	Bridge      *bool // whether the workflow bridge may act for the agent
+	Active      *bool // whether the agent may sign, ask and run
 }
 
 // applyTo changes a and returns the payload of the statement about it.
@@ -24,8 +26,15 @@ func (p Patch) applyTo(a *Agent) map[string]any {
 	if p.Bridge != nil && *p.Bridge != a.Bridge {
 		a.Bridge, said["bridge"] = *p.Bridge, *p.Bridge
 	}
+	if p.Active != nil && *p.Active == a.Inactive {
+		a.Inactive, said["active"] = !*p.Active, *p.Active
+	}
 	return said
 }
+
+// onlySwitchesOff reports whether a statement is that an agent is switched off, and no more. Like
+// each change that takes rights away it has no pace.
+func onlySwitchesOff(said map[string]any) bool { return len(said) == 2 && said["active"] == false }
 
 // Change changes an agent and states it (ledger_agent_changed). A member that is as wished
 // already is not stated again. fault.Invalid; fault.NotFound for an agent that the
@@ -47,9 +56,11 @@ func (a *Agents) Change(ctx context.Context, t id.Tenant, principal string, agen
 			if len(said) == 1 {
 				return act, nil
 			}
-			paced, err := a.quota.CountStatement(ctx, t)
-			if err != nil {
-				return act, err
+			var paced []storage.Change
+			if !onlySwitchesOff(said) {
+				if paced, err = a.quota.CountStatement(ctx, t); err != nil {
+					return act, err
+				}
 			}
 			change, err := encodeAgent(changed, version)
 			return sysevent.Change{

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/agentledger/agentledger/did"
 	"github.com/agentledger/agentledger/edkey"
 	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/id"
@@ -38,6 +39,49 @@ func (a *Agents) CreateAgent(ctx context.Context, t id.Tenant, principal string,
 		return Agent{}, Credentials{}, err
 	}
 	n := a.prepareAgent(w, principal)
+	if err := a.appendAgent(ctx, t, principal, n, nil); err != nil {
+		return Agent{}, Credentials{}, err
+	}
+	return n.agent, n.showCredentials(), nil
+}
+
+// CreateAgentWithKey makes an agent whose first key is a public key that the client brings, and
+// states both. The proof is that of ProofMessage, with an empty agent_id line where the service
+// makes the agent id. Errors are those of CreateAgent and RegisterKey.
+func (a *Agents) CreateAgentWithKey(
+	ctx context.Context, t id.Tenant, principal string, w Wanted, r Registration,
+) (Agent, Key, error) {
+	if err := w.checkMembers(); err != nil {
+		return Agent{}, Key{}, err
+	}
+	public, proof, err := r.parseMembers()
+	if err != nil {
+		return Agent{}, Key{}, err
+	}
+	n := a.prepareAgent(w, principal)
+	n.private = edkey.Private{}
+	n.key.Public, n.key.Multikey, n.key.Custody = public, did.Multikey(public.Bytes()), event.CustodyAgent
+	if r.KeyID != "" {
+		n.key.ID = r.KeyID
+	}
+	err = a.appendAgent(ctx, t, principal, n, func(ctx context.Context, s *log.State) error {
+		if !public.Verify(ProofMessage(s.Identity().Organization, w.ID, r.KeyID, public), proof) {
+			return errNoPossession()
+		}
+		return a.checkUnused(ctx, t, &n.key.Key)
+	})
+	if err != nil {
+		return Agent{}, Key{}, err
+	}
+	return n.agent, n.key.Key, nil
+}
+
+// appendAgent writes and states a new agent with its key. check may refuse the key; nil: it was
+// made here.
+func (a *Agents) appendAgent(
+	ctx context.Context, t id.Tenant, principal string, n *newcomer,
+	check func(ctx context.Context, s *log.State) error,
+) error {
 	_, err := a.events.Append(ctx, t, principal, func(ctx context.Context, s *log.State) (sysevent.Change, error) {
 		known, err := a.recordExists(ctx, t, kindAgent, string(n.agent.ID))
 		if err != nil {
@@ -45,6 +89,11 @@ func (a *Agents) CreateAgent(ctx context.Context, t id.Tenant, principal string,
 		}
 		if known {
 			return sysevent.Change{}, errAgentTaken()
+		}
+		if check != nil {
+			if err := check(ctx, s); err != nil {
+				return sysevent.Change{}, err
+			}
 		}
 		counted, err := a.quota.Make(ctx, t, agentResource())
 		if err != nil {
@@ -59,9 +108,9 @@ func (a *Agents) CreateAgent(ctx context.Context, t id.Tenant, principal string,
 		return sysevent.Change{Statements: n.makeStatements(), Changes: append(append(changes, counted), paced...)}, err
 	})
 	if err != nil {
-		return Agent{}, Credentials{}, fmt.Errorf("create agent: %w", err)
+		return fmt.Errorf("create agent: %w", err)
 	}
-	return n.agent, n.showCredentials(), nil
+	return nil
 }
 
 // NewAgent makes the agent that a new organization begins with: it claims the

@@ -35,7 +35,7 @@ func newWorld(t testing.TB) *world {
 	t.Helper()
 	s := ledgertest.New(t)
 	w := &world{Service: s, t: t, store: &blindStore{RecordStore: s.Store}, first: map[id.Tenant]agent.Credentials{}}
-	w.agents = agent.New(agent.Options{Records: w.store, Events: s.Notary, Keyring: s.Keyring(), Clock: s.Clock})
+	w.agents = agent.New(agent.Options{Records: w.store, Events: s.SystemEvents, Keyring: s.Keyring(), Clock: s.Clock})
 	for _, tenant := range []id.Tenant{red, blue} {
 		records, credentials, err := w.agents.NewAgent(t.Context(), tenant, sysevent.Operator, agent.Wanted{DisplayName: "first"})
 		if err != nil {

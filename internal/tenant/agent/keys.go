@@ -68,7 +68,7 @@ func (a *Agents) RegisterKey(
 			return sysevent.Change{}, fault.New(fault.Invalid, "The keys of a bridge agent are made by the service")
 		}
 		if !public.Verify(ProofMessage(s.Identity().Organization, agent, r.KeyID, public), proof) {
-			return sysevent.Change{}, fault.New(fault.Invalid, "proof_b64 does not prove possession of the key")
+			return sysevent.Change{}, errNoPossession()
 		}
 		if err := a.checkUnused(ctx, t, &k.Key); err != nil {
 			return sysevent.Change{}, err
@@ -91,6 +91,10 @@ func (a *Agents) RegisterKey(
 		return Key{}, fmt.Errorf("register key: %w", err)
 	}
 	return k.Key, nil
+}
+
+func errNoPossession() error {
+	return fault.New(fault.Invalid, "proof_b64 does not prove possession of the key")
 }
 
 func (r *Registration) parseMembers() (public edkey.Public, proof []byte, err error) {

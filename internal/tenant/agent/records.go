@@ -36,6 +36,7 @@ type agentRecord struct {
 	CreatedAt   id.Instant `json:"created_at"`
 	CreatedBy   string     `json:"created_by"`
 	Bridge      bool       `json:"bridge,omitzero"`
+	Inactive    bool       `json:"inactive,omitzero"`
 }
 
 type keyRecord struct {
@@ -98,6 +99,7 @@ func encodeAgent(a Agent, version uint64) (storage.Change, error) {
 		CreatedAt:   a.CreatedAt,
 		CreatedBy:   a.CreatedBy,
 		Bridge:      a.Bridge,
+		Inactive:    a.Inactive,
 	})
 	if err != nil {
 		return storage.Change{}, fmt.Errorf("encode agent: %w", err)
@@ -116,6 +118,7 @@ func decodeAgentRecord(r storage.Record) (Agent, error) {
 		CreatedAt:   stored.CreatedAt,
 		CreatedBy:   stored.CreatedBy,
 		Bridge:      stored.Bridge,
+		Inactive:    stored.Inactive,
 	}, nil
 }
 

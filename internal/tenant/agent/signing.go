@@ -56,6 +56,11 @@ func (a *Agents) loadSigningKey(ctx context.Context, n signingKeyName, version u
 	n.agent, n.key = id.Agent(strings.Clone(string(n.agent))), id.Key(strings.Clone(string(n.key)))
 	k, err := a.keys.GetAt(ctx, n, version, func(ctx context.Context) (Key, error) {
 		k, err := a.readKey(ctx, n.tenant, n.agent, n.key)
+		if err != nil {
+			return k.Key, err
+		}
+		owner, _, err := a.readAgent(ctx, n.tenant, n.agent)
+		k.AgentInactive = owner.Inactive
 		return k.Key, err
 	})
 	if fault.Is(err, fault.Internal) { // ctx ended

@@ -43,10 +43,10 @@ func TestSigningKeyIsCached(t *testing.T) {
 			t.Errorf("got %d reads, want %d", got, want)
 		}
 	}
-	reads(1)
+	reads(2) // the key, and the agent
 	old := w.State(t, red)
 	w.create(red, "other-bot")
-	reads(1)
+	reads(2)
 	if got, err := w.agents.SigningKey(t.Context(), old, c.Agent, c.Key); err != nil || got.Status != agent.Active {
 		t.Errorf("under the state before: got %+v, %v", got, err)
 	}
@@ -60,7 +60,7 @@ func TestSigningKeyIsCached(t *testing.T) {
 // More keys than the cache holds are still all found.
 func TestSigningKeyBeyondTheCache(t *testing.T) {
 	w := newWorld(t)
-	w.agents = agent.New(agent.Options{Records: w.store, Events: w.Notary, Clock: w.Clock, Cached: 1})
+	w.agents = agent.New(agent.Options{Records: w.store, Events: w.SystemEvents, Clock: w.Clock, Cached: 1})
 	bot := w.first[red].Agent
 	for i := range 40 {
 		w.register(red, bot, id.Key(fmt.Sprintf("k%d", i)), edkey.NewPrivate())

@@ -3,6 +3,7 @@ package org
 import (
 	"context"
 	"crypto/subtle"
+	"sync/atomic"
 
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
@@ -16,12 +17,14 @@ type Caller struct {
 	KeyID        string
 	Scopes       Scopes
 	Agents       []id.Agent // that it may speak for; empty: all
+	Asks         bool       // IngestKey.Asks
 }
 
 // ingestKeyCaller is a caller and when that is over.
 type ingestKeyCaller struct {
 	Caller
-	expiresAt id.Instant // 0: never
+	expiresAt id.Instant   // 0: never
+	used      atomic.Int64 // the minute of the last use that was noted
 }
 
 // Authenticate returns the holder of an ingest key. Every bad key is
@@ -44,6 +47,7 @@ func (o *Orgs) Authenticate(ctx context.Context, token string) (*Caller, error) 
 	if c.expiresAt != 0 && o.currentTime() >= c.expiresAt {
 		return nil, errUnauthorized()
 	}
+	o.noteCaller(c)
 	return &c.Caller, nil
 }
 
@@ -78,5 +82,6 @@ func (o *Orgs) readCaller(ctx context.Context, keyID string, hash id.Hash) (*ing
 		KeyID:        keyID,
 		Scopes:       key.Scopes,
 		Agents:       key.Agents,
+		Asks:         key.Asks,
 	}}, nil
 }

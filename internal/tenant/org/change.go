@@ -21,6 +21,9 @@ type Patch struct {
 	Limits         map[Limit]*uint64 // likewise; names of LimitNames
 	Disclosure     *id.Disclosure
 	SelfReview     *bool
+	TwoPerson      *bool
+	Published      *bool
+	SignIn         *string // "" takes the requirement away
 
 	// NoneOpen is asked before self-review is switched on, and required for that: it
 	// returns an error while approvals are open, and else changes by which the append
@@ -52,6 +55,11 @@ func (o *Orgs) checkPatch(p Patch) error {
 			return err
 		}
 	}
+	if p.SignIn != nil {
+		if err := o.CheckSignIn(*p.SignIn); err != nil {
+			return err
+		}
+	}
 	if p.Witnessing != nil {
 		return o.checkWitnessing(*p.Witnessing)
 	}
@@ -71,7 +79,10 @@ func (p Patch) applyTo(s settingsRecord) (after settingsRecord, names []string) 
 	names = append(names, limits...)
 	setIfGiven(&names, "name", &after.Name, p.Name)
 	setIfGiven(&names, "plan", &after.Plan, p.Plan)
+	setIfGiven(&names, "publish_policies", &after.Published, p.Published)
 	setIfGiven(&names, "self_review", &after.SelfReview, p.SelfReview)
+	setIfGiven(&names, "sign_in", &after.SignIn, p.SignIn)
+	setIfGiven(&names, "two_person_policy", &after.TwoPerson, p.TwoPerson)
 	setIfGiven(&names, "witnesses", &after.Witnessing, p.Witnessing)
 	return after, names
 }

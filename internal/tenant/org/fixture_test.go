@@ -31,7 +31,7 @@ func newWorld(t testing.TB) *world {
 	t.Helper()
 	w := &world{Service: ledgertest.New(t), t: t, token: map[id.Tenant]org.Token{}, keyID: map[id.Tenant]string{}}
 	w.orgs = w.open()
-	w.Notary.Disclosures = w.orgs
+	w.SystemEvents.Disclosures = w.orgs
 	w.found(red, "red")
 	w.found(blue, "blue")
 	return w
@@ -41,7 +41,7 @@ func newWorld(t testing.TB) *world {
 // what these remember.
 func (w *world) open(plans ...org.Plan) *org.Orgs {
 	w.t.Helper()
-	orgs, err := org.New(org.Options{Records: w.Store, Events: w.Notary, Ledgers: w.Ledgers, Agents: someAgents{{red, "robot"}, {blue, "other-robot"}}, Plans: plans, Clock: w.Clock})
+	orgs, err := org.New(org.Options{Records: w.Store, Events: w.SystemEvents, Ledgers: w.Ledgers, Agents: someAgents{{red, "robot"}, {blue, "other-robot"}}, Plans: plans, Clock: w.Clock})
 	if err != nil {
 		w.t.Fatal(err)
 	}

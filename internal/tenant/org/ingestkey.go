@@ -32,10 +32,15 @@ type IngestKey struct {
 	Prefix    string // of the token: apl_<env>_<id>
 	Scopes    Scopes
 	Agents    []id.Agent // that it may speak for; empty: all
+	Asks      bool       // an evaluation that answers an obligation asks for the approval by itself
 	CreatedAt id.Instant
 	CreatedBy string     // account, or sysevent.Operator
 	ExpiresAt id.Instant // 0: never
 	RevokedAt id.Instant // 0: not revoked
+
+	// LastUsedAt is the minute of the last request with the key; 0: none is known. Only
+	// ListIngestKeys and ShowIngestKey tell it.
+	LastUsedAt id.Instant
 }
 
 // WantedKey describes a new ingest key.
@@ -44,6 +49,7 @@ type WantedKey struct {
 	Scopes    Scopes     // 0: AllScopes
 	Agents    []id.Agent // empty: all
 	ExpiresAt id.Instant // 0: never
+	Asks      bool       // IngestKey.Asks; needs ScopeEvaluate and ScopeApprovals
 }
 
 type ingestKeyRecord struct {
@@ -56,13 +62,14 @@ type ingestKeyRecord struct {
 	CreatedBy string     `json:"created_by"`
 	ExpiresAt id.Instant `json:"expires_at,omitzero"`
 	RevokedAt id.Instant `json:"revoked_at,omitzero"`
+	Asks      bool       `json:"asks,omitzero"`
 }
 
 func (r *ingestKeyRecord) toIngestKey(key string) (IngestKey, error) {
 	scopes, err := ParseScopes(r.Scopes)
 	return IngestKey{
 		ID: key, Name: r.Name, Prefix: r.Prefix, Scopes: scopes, Agents: r.Agents,
-		CreatedAt: r.CreatedAt, CreatedBy: r.CreatedBy, ExpiresAt: r.ExpiresAt, RevokedAt: r.RevokedAt,
+		CreatedAt: r.CreatedAt, CreatedBy: r.CreatedBy, ExpiresAt: r.ExpiresAt, RevokedAt: r.RevokedAt, Asks: r.Asks,
 	}, err
 }
 
@@ -75,6 +82,9 @@ func (o *Orgs) checkWantedKey(w WantedKey) error {
 	}
 	if w.Scopes&^AllScopes != 0 {
 		return errMalformedScopes()
+	}
+	if err := checkAsks(w.Asks, cmp.Or(w.Scopes, AllScopes)); err != nil {
+		return err
 	}
 	return checkAgents(w.Agents)
 }
@@ -97,6 +107,7 @@ func (o *Orgs) NewIngestKey(
 	r := ingestKeyRecord{
 		Name: w.Name, Prefix: token.shownPrefix(), Hash: token.hashToken(), Scopes: w.Scopes.Names(), Agents: w.Agents,
 		CreatedAt: o.currentTime(), CreatedBy: principal, ExpiresAt: w.ExpiresAt,
+		Asks: w.Asks,
 	}
 	shown, err := r.toIngestKey(key)
 	if err != nil {
@@ -146,7 +157,11 @@ func (o *Orgs) CreateIngestKey(
 	}
 	_, err = o.events.Append(ctx, t, principal, func(ctx context.Context, _ *log.State) (sysevent.Change, error) {
 		counted, err := o.countIngestKey(ctx, t)
-		return keyChange(sysevent.IngestKeyCreated, key, append(counted, change)...), err
+		act := keyChange(sysevent.IngestKeyCreated, key, append(counted, change)...)
+		if key.Asks {
+			act.Statements[0].Payload["asks"] = true
+		}
+		return act, err
 	})
 	if err != nil {
 		return IngestKey{}, Token{}, err
@@ -167,6 +182,10 @@ func keyChange(kind sysevent.Kind, key IngestKey, changes ...storage.Change) sys
 // are revoked or over, oldest first.
 func (o *Orgs) ListIngestKeys(ctx context.Context, t id.Tenant) ([]IngestKey, error) {
 	keys := []IngestKey{}
+	used, err := o.readLastUses(ctx, t)
+	if err != nil {
+		return nil, err
+	}
 	for r, err := range records.Scan(ctx, o.records, t, kindIngestKey, records.Range{}, 0) {
 		if err != nil {
 			return nil, errUnreadable("list ingest keys", err)
@@ -175,6 +194,7 @@ func (o *Orgs) ListIngestKeys(ctx context.Context, t id.Tenant) ([]IngestKey, er
 		if err != nil {
 			return nil, err
 		}
+		key.LastUsedAt = used[key.ID]
 		keys = append(keys, key)
 	}
 	slices.SortFunc(keys, func(a, b IngestKey) int {

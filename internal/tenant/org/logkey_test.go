@@ -31,7 +31,7 @@ func newRotating(t *testing.T, s *ledgertest.Service) *rotating {
 	t.Helper()
 	r := &rotating{Service: s, t: t}
 	var err error
-	if r.orgs, err = org.New(org.Options{Records: s.Engine, Events: s.Notary, Ledgers: s.Ledgers, Clock: s.Clock}); err != nil {
+	if r.orgs, err = org.New(org.Options{Records: s.Engine, Events: s.SystemEvents, Ledgers: s.Ledgers, Clock: s.Clock}); err != nil {
 		t.Fatal(err)
 	}
 	return r

@@ -56,6 +56,7 @@ type Options struct {
 	Ledgers Ledgers
 
 	Witnesses WitnessRules // which witnesses may be named; default: none
+	Providers []string     // names of the OpenID providers that may be required to sign in
 
 	Quota       *quota.Quota     // counts ingest keys and paces changes; default: one of its own
 	Agents      Agents           // that ingest keys may be for; default: none
@@ -84,14 +85,18 @@ type Orgs struct {
 	quota   *quota.Quota
 	agents  Agents // nil: there are none
 	rules   WitnessRules
-	plans   map[string]Plan
-	env     string
-	clock   func() time.Time
+
+	providers []string
+
+	plans map[string]Plan
+	env   string
+	clock func() time.Time
 
 	settings *cache.Loading[id.Tenant, *Settings]      // of a config version
 	callers  *cache.Loading[id.Hash, *ingestKeyCaller] // by hash of the token
 	slugs    *cache.Loading[id.Slug, id.Tenant]
 	ids      *cache.Loading[id.Organization, id.Tenant]
+	uses     keyUses
 }
 
 // New returns the organizations of a store. They tell Options.Quota its bounds from then on.
@@ -120,7 +125,7 @@ func New(o Options) (*Orgs, error) {
 	}
 	all := &Orgs{
 		records: o.Records, events: o.Events, ledgers: o.Ledgers, quota: o.Quota,
-		agents: o.Agents, rules: o.Witnesses, plans: plans, env: o.Environment, clock: o.Clock,
+		agents: o.Agents, rules: o.Witnesses, providers: o.Providers, plans: plans, env: o.Environment, clock: o.Clock,
 		settings: cache.NewLoading(cache.LoadingOptions[id.Tenant, *Settings]{
 			MaxAge: cache.Forever,
 			Limit:  int64(o.Cached),

@@ -132,3 +132,9 @@ func (o *Orgs) PlanUsage(ctx context.Context, t id.Tenant) (Usage, error) {
 	u.Paced, err = o.quota.CountedStatements(ctx, t)
 	return u, err
 }
+
+// MonthlyEvents returns the counted events of the present month, YYYY-MM, and their limit; 0: none.
+func (o *Orgs) MonthlyEvents(ctx context.Context, t id.Tenant) (used, limit uint64, month string, err error) {
+	u, err := o.PlanUsage(ctx, t)
+	return u.EventsThisMonth, u.EventsPerMonth, u.Month, err
+}

@@ -27,7 +27,10 @@ type Settings struct {
 	EventsPerMonth *uint64          // the organization's own limit; nil: its plan's
 	Own            map[Limit]uint64 // its other own limits, in place of its plan's
 	Disclosure     id.Disclosure
-	SelfReview     bool // the maker of the ingest key or agent may vote on its approvals
+	SelfReview     bool   // the maker of the ingest key or agent may vote on its approvals
+	TwoPerson      bool   // a version of a policy is activated by another person than the one that changed it last
+	Published      bool   // policies that are or were active are public, by digest
+	SignIn         string // the required way to sign in: passkey or oidc:NAME; "": any
 	Witnessing     Witnessing
 	CreatedAt      id.Instant
 }
@@ -51,6 +54,9 @@ type settingsRecord struct {
 	EventsPerMonth *uint64       `json:"events_per_month"`
 	Disclosure     id.Disclosure `json:"disclosure"`
 	SelfReview     bool          `json:"self_review"`
+	TwoPerson      bool          `json:"two_person_policy,omitzero"`
+	Published      bool          `json:"publish_policies,omitzero"`
+	SignIn         string        `json:"sign_in,omitzero"`
 	Witnessing     Witnessing    `json:"witnesses,omitzero"`
 
 	Limits map[Limit]uint64 `json:"limits,omitempty"` // its own, but for that of events
@@ -135,7 +141,7 @@ func makeSettings(identity *log.Identity, r orgRecord) *Settings {
 		Tenant: identity.Tenant, ID: identity.Organization, Origin: identity.Origin, CreatedAt: identity.CreatedAt,
 		Slug: r.Slug, Name: r.Name, Plan: r.Plan, Active: r.Active,
 		EventsPerMonth: r.EventsPerMonth, Own: r.Limits, Disclosure: r.Disclosure, SelfReview: r.SelfReview,
-		Witnessing: r.Witnessing,
+		TwoPerson: r.TwoPerson, Published: r.Published, SignIn: r.SignIn, Witnessing: r.Witnessing,
 	}
 }
 
@@ -143,15 +149,39 @@ func makeSettings(identity *log.Identity, r orgRecord) *Settings {
 // an organization whose plan left the catalogue can be moved to another one,
 // which is stated.
 func (o *Orgs) Disclosure(ctx context.Context, s *log.State) (id.Disclosure, error) {
+	known, err := o.settingsWithoutPlan(ctx, s)
+	if err != nil {
+		return 0, err
+	}
+	return known.Disclosure, nil
+}
+
+// TwoPersonPolicy returns whether two people decide on the policies of the organization of s.
+// Like Disclosure it does not ask for the plan.
+func (o *Orgs) TwoPersonPolicy(ctx context.Context, s *log.State) (bool, error) {
+	known, err := o.settingsWithoutPlan(ctx, s)
+	return err == nil && known.TwoPerson, err
+}
+
+// settingsWithoutPlan returns the settings under a ledger state, also when the catalogue does not
+// have their plan.
+func (o *Orgs) settingsWithoutPlan(ctx context.Context, s *log.State) (*Settings, error) {
 	t := s.Identity().Tenant
 	if known, found := o.settings.Lookup(t, s.ConfigVersion()); found {
-		return known.Disclosure, nil
+		return known, nil
 	}
 	stored, _, err := o.readRecord(ctx, t)
 	if err != nil {
-		return 0, errUnreadable("read settings", err)
+		return nil, errUnreadable("read settings", err)
 	}
-	return stored.Disclosure, nil
+	return makeSettings(s.Identity(), stored), nil
+}
+
+// PublishesPolicies returns whether the policies of the organization of s are public. Like
+// Disclosure it does not ask for the plan.
+func (o *Orgs) PublishesPolicies(ctx context.Context, s *log.State) (bool, error) {
+	known, err := o.settingsWithoutPlan(ctx, s)
+	return err == nil && known.Published, err
 }
 
 // Active returns whether the organization may change anything. Like Disclosure it does
@@ -161,12 +191,6 @@ func (o *Orgs) Active(ctx context.Context, t id.Tenant) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	if known, found := o.settings.Lookup(t, s.ConfigVersion()); found {
-		return known.Active, nil
-	}
-	stored, _, err := o.readRecord(ctx, t)
-	if err != nil {
-		return false, errUnreadable("read settings", err)
-	}
-	return stored.Active, nil
+	known, err := o.settingsWithoutPlan(ctx, s)
+	return err == nil && known.Active, err
 }

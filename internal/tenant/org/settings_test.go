@@ -224,7 +224,7 @@ func TestNewRefuses(t *testing.T) {
 		"environment":       {Environment: "prod_1"},
 		"environment, long": {Environment: "aaaaaaaaaaaaaaaaa"},
 	} {
-		o.Records, o.Events, o.Ledgers = w.Store, w.Notary, w.Ledgers
+		o.Records, o.Events, o.Ledgers = w.Store, w.SystemEvents, w.Ledgers
 		if _, err := org.New(o); err == nil {
 			t.Errorf("%s: accepted", name)
 		}

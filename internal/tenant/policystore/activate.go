@@ -14,17 +14,32 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// Activate makes the newest version of a policy, which must be a draft, the organization's active
-// one, and archives the earlier one. Events above the statement are judged by it, and none below.
-//
-// Errors: fault.NotFound; fault.Conflict when the newest version is not a draft, or its own tests do
-// not pass; fault.Invalid when it is beyond the costs of a policy that is saved now;
-// fault.RateLimited for changes that come too fast.
+// Activation names the version of a policy that is to be the active one.
+type Activation struct {
+	PolicyID string
+	Version  uint64  // 0: the newest one, which must be a draft; an archived one becomes active again
+	Digest   id.Hash // what the caller looked at; zero: any
+}
+
+// Activate activates the draft of a policy, as ActivateVersion does.
 func (b *Policies) Activate(ctx context.Context, t id.Tenant, principal, policyID string) (Version, error) {
-	var activated Version
-	_, err := b.events.Append(ctx, t, principal, func(ctx context.Context, _ *log.State) (sysevent.Change, error) {
+	return b.ActivateVersion(ctx, t, principal, Activation{PolicyID: policyID})
+}
+
+// ActivateVersion makes a version of a policy the organization's active one, and archives the
+// earlier one. Events above the statement are judged by it, and none below.
+//
+// Errors: fault.NotFound; fault.Conflict when the version is active already, is not the one that
+// the caller looked at, its own tests do not pass, another person has to activate it, or it asks
+// for more approvals than members may give;
+// fault.Invalid when it is beyond the costs of a policy that is saved now; fault.RateLimited for
+// changes that come too fast.
+func (b *Policies) ActivateVersion(
+	ctx context.Context, t id.Tenant, principal string, a Activation,
+) (activated Version, err error) {
+	_, err = b.events.Append(ctx, t, principal, func(ctx context.Context, s *log.State) (sysevent.Change, error) {
 		return retryStale(func() (sysevent.Change, error) {
-			act, v, err := b.prepareActivation(ctx, t, policyID)
+			act, v, err := b.prepareActivation(ctx, s, principal, a)
 			activated = v
 			return act, err
 		})
@@ -37,16 +52,15 @@ func (b *Policies) Activate(ctx context.Context, t id.Tenant, principal, policyI
 
 // prepareActivation returns the act of an activation and the version as it will be.
 func (b *Policies) prepareActivation(
-	ctx context.Context, t id.Tenant, policyID string,
+	ctx context.Context, s *log.State, principal string, a Activation,
 ) (act sysevent.Change, v Version, err error) {
-	p, err := b.readPolicy(ctx, t, policyID)
+	t := s.Identity().Tenant
+	p, err := b.readPolicy(ctx, t, a.PolicyID)
+	if err == nil {
+		a.Version, err = p.Value.choosePromotable(a.Version)
+	}
 	if err != nil {
 		return act, v, err
-	}
-	if !p.Value.Draft {
-		return act, v, fault.New(fault.Conflict,
-			"The newest version of the policy is "+string(p.Value.newestState(p.Value.Newest))+
-				" already: change it first")
 	}
 	active, err := b.stores.active.Get(ctx, t, "")
 	if err != nil {
@@ -54,15 +68,42 @@ func (b *Policies) prepareActivation(
 	}
 	c := changes{now: b.currentTime()}
 	if active.Version != 0 {
-		if err := b.archiveActive(ctx, t, &c, &active.Value, policyID); err != nil {
+		if err := b.archiveActive(ctx, t, &c, &active.Value, a.PolicyID); err != nil {
 			return act, v, err
 		}
 	}
 	if c.records, err = b.countStatement(ctx, t, c.records); err != nil { // before the work
 		return act, v, err
 	}
-	v, err = b.promoteDraft(ctx, t, &c, &p, &active, policyID)
+	next, err := b.readVersion(ctx, t, a.PolicyID, a.Version)
+	if err == nil {
+		err = b.checkSecondPerson(ctx, s, principal, next.Value.WrittenBy)
+	}
+	if err == nil {
+		err = b.checkQuorum(ctx, t, &next.Value)
+	}
+	if err != nil {
+		return act, v, err
+	}
+	v, err = b.promoteVersion(ctx, t, &c, &p, &active, &next, a)
 	return sysevent.Change{Statements: c.statements, Changes: c.records}, v, err
+}
+
+// choosePromotable returns the number of the version that is wanted, 0 for the draft, unless it
+// is active already.
+func (p *policyRecord) choosePromotable(wanted uint64) (uint64, error) {
+	switch {
+	case wanted == 0 && !p.Draft:
+		return 0, fault.New(fault.Conflict,
+			"The newest version of the policy is "+string(p.newestState(p.Newest))+" already: change it first")
+	case wanted == 0:
+		return p.Newest, nil
+	case wanted > p.Newest:
+		return 0, errNotFound()
+	case wanted == p.Active:
+		return 0, fault.New(fault.Conflict, "The version is active already")
+	}
+	return wanted, nil
 }
 
 // changes gathers one act.
@@ -111,28 +152,30 @@ func (b *Policies) archiveActive(
 	return c.addChange(b.stores.policies.Put(other))
 }
 
-// promoteDraft makes the draft of p the active version.
-func (b *Policies) promoteDraft(
+// promoteVersion makes v, a version of p, the active one.
+func (b *Policies) promoteVersion(
 	ctx context.Context, t id.Tenant, c *changes, p *records.Versioned[policyRecord],
-	active *records.Versioned[activeRecord], policyID string,
+	active *records.Versioned[activeRecord], v *records.Versioned[versionRecord], a Activation,
 ) (Version, error) {
-	number := p.Value.Newest
-	v, err := b.readVersion(ctx, t, policyID, number)
-	if err != nil {
-		return Version{}, err
-	}
 	if err := runPolicyTests(ctx, &v.Value); err != nil { // in the turn of the act
 		return Version{}, err
 	}
-	p.Value.Draft, p.Value.Active, p.Value.UpdatedAt = false, number, c.now
-	v.Value.ActivatedAt = c.now
-	activated, err := isWholeNumber(policyID, number, &p.Value, &v.Value)
+	p.Value.Draft = p.Value.Draft && a.Version != p.Value.Newest
+	p.Value.Active, p.Value.UpdatedAt = a.Version, c.now
+	v.Value.ActivatedAt, v.Value.ArchivedAt = c.now, 0
+	activated, err := isWholeNumber(a.PolicyID, a.Version, &p.Value, &v.Value)
 	if err != nil {
 		return Version{}, err
 	}
-	active.Value = activeRecord{PolicyID: policyID, Version: number, Digest: activated.Digest}
+	if a.Digest != (id.Hash{}) && a.Digest != activated.Digest {
+		return Version{}, fault.New(fault.Conflict, "policy_digest is not that of the version: look at it again")
+	}
+	active.Value = activeRecord{PolicyID: a.PolicyID, Version: a.Version, Digest: activated.Digest}
 	c.addStatement(sysevent.PolicyActivated, &active.Value)
-	if err := c.addChange(b.stores.versions.Put(v)); err != nil {
+	if err := b.recordDigest(ctx, t, c, &active.Value); err != nil {
+		return Version{}, err
+	}
+	if err := c.addChange(b.stores.versions.Put(*v)); err != nil {
 		return Version{}, err
 	}
 	if err := c.addChange(b.stores.policies.Put(*p)); err != nil {

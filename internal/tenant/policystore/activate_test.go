@@ -277,7 +277,7 @@ func TestActiveIsCached(t *testing.T) {
 // A cache too small for two policies still gives the right one.
 func TestActiveBeyondTheCache(t *testing.T) {
 	w := newWorld(t)
-	w.book = policystore.New(policystore.Options{Records: w.store, Events: w.Notary, Clock: w.Clock, CacheBytes: 1})
+	w.book = policystore.New(policystore.Options{Records: w.store, Events: w.SystemEvents, Clock: w.Clock, CacheBytes: 1})
 	w.create(red, "payments", "acme.pay")
 	w.activate(red, "payments")
 	for range 3 {

@@ -1,6 +1,7 @@
 package policystore
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -56,12 +57,15 @@ func (b *Policies) Create(ctx context.Context, t id.Tenant, principal string, do
 
 // Draft changes the draft of a policy, or begins one with the next version on
 // the newest one. patch is a JSON object: each of its members takes the place of
-// the document's member of that name, null that of its default.
+// the document's member of that name, null that of its default. It may be a version as it was
+// shown: then version and policy_digest have to be those of the newest one, and the members that
+// no document has are left out. A patch that changes nothing returns the newest version as it is,
+// unless that is archived: then it begins a draft of the same document.
 //
-// Errors are those of policy.Parse, fault.NotFound, fault.Conflict for a policy that has as
-// many versions as the plan allows, and fault.RateLimited.
+// Errors are those of policy.Parse, fault.NotFound, fault.Conflict for a policy that was changed
+// meanwhile or has as many versions as the plan allows, and fault.RateLimited.
 func (b *Policies) Draft(ctx context.Context, t id.Tenant, principal, policyID string, patch []byte) (Version, error) {
-	members, err := parsePatchBody(policyID, patch)
+	body, err := parsePatchBody(policyID, patch)
 	if err != nil {
 		return Version{}, err
 	}
@@ -79,19 +83,43 @@ func (b *Policies) Draft(ctx context.Context, t id.Tenant, principal, policyID s
 		if err != nil {
 			return Version{}, err
 		}
-		changed, err := overlayMembers(v.Value.Document, members)
+		document, err := b.applyPatch(ctx, t, policyID, &p.Value, &v.Value, &body)
 		if err != nil {
 			return Version{}, err
 		}
-		document, err := b.parseDocument(ctx, t, changed)
-		if err != nil {
-			return Version{}, err
+		newest, err := isWholeNumber(policyID, p.Value.Newest, &p.Value, &v.Value)
+		if err != nil || newest.State != Archived && saysTheSame(document, &newest) {
+			return newest, err
 		}
 		if !p.Value.Draft {
 			v = records.Versioned[versionRecord]{} // the next one
 		}
 		return b.writeDraft(ctx, t, principal, p, v, document)
 	})
+}
+
+// saysTheSame reports whether a document is that of a version.
+func saysTheSame(document policy.Policy, v *Version) bool {
+	document.Version = v.Version
+	return bytes.Equal(document.Document(), v.Document)
+}
+
+// applyPatch returns the newest version of a policy with the members of a patch.
+func (b *Policies) applyPatch(
+	ctx context.Context, t id.Tenant, policyID string, p *policyRecord, v *versionRecord, body *patchBody,
+) (policy.Policy, error) {
+	newest, err := isWholeNumber(policyID, p.Newest, p, v)
+	if err == nil {
+		err = body.base.checkNewest(&newest)
+	}
+	if err != nil {
+		return policy.Policy{}, err
+	}
+	changed, err := overlayMembers(v.Document, body.members)
+	if err != nil {
+		return policy.Policy{}, err
+	}
+	return b.parseDocument(ctx, t, changed)
 }
 
 // writeDraft writes document as the draft of p: over the draft v, or as the next

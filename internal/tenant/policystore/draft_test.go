@@ -144,7 +144,7 @@ func TestDraftRefuses(t *testing.T) {
 	}{
 		"unknown":        {"nothing", `{}`, fault.NotFound, "Not found"},
 		"blue's":         {"blue-only", `{}`, fault.NotFound, "Not found"},
-		"version":        {"payments", `{"version":7}`, fault.Invalid, "version is given by the service: leave it out"},
+		"version":        {"payments", `{"version":7}`, fault.Conflict, "The policy was changed meanwhile: read it again, or leave version and policy_digest out"},
 		"other id":       {"payments", `{"policy_id":"other"}`, fault.Invalid, "policy_id can't be changed"},
 		"null id":        {"payments", `{"policy_id":null}`, fault.Invalid, "policy_id can't be changed"},
 		"null name":      {"payments", `{"name":null}`, fault.Invalid, "name must have 1 to 256 characters, none of them a control character"},
@@ -262,5 +262,36 @@ func TestDraftDeletedMeanwhile(t *testing.T) {
 			}
 		}
 		refused(t, name, tc.do(w), tc.kind, tc.message)
+	}
+}
+
+// A patch that changes nothing makes no version, whoever sends it and however it is spelled.
+func TestPatchThatChangesNothing(t *testing.T) {
+	w := newWorld(t)
+	w.create(red, "p", "acme.pay")
+	w.create(blue, "p", "acme.pay")
+	patch := func(text string) policystore.Version {
+		t.Helper()
+		v, err := w.book.Draft(t.Context(), red, "acc_bob", "p", []byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+	draft, err := w.book.Get(t.Context(), red, "p", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := patch(`{}`); got.State != policystore.Draft || got.Digest != draft.Digest || got.WrittenBy != draft.WrittenBy {
+		t.Errorf("a draft: got %+v, want %+v", got, draft)
+	}
+	w.activate(red, "p")
+	for _, text := range []string{`{}`, `{"tests":[]}`, string(draft.Document)} {
+		if got := patch(text); got.State != policystore.Active || got.Version != 1 || got.WrittenBy != draft.WrittenBy {
+			t.Errorf("active, %.40s: got %+v", text, got)
+		}
+	}
+	if got := patch(`{"name":"another"}`); got.State != policystore.Draft || got.Version != 2 || got.WrittenBy != "acc_bob" {
+		t.Errorf("a change: got %+v", got)
 	}
 }

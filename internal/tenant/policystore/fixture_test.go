@@ -33,7 +33,7 @@ func newWorld(t testing.TB) *world {
 	t.Helper()
 	s := ledgertest.New(t)
 	w := &world{Service: s, t: t, store: &spyStore{RecordStore: s.Store}}
-	w.book = policystore.New(policystore.Options{Records: w.store, Events: s.Notary, Clock: s.Clock})
+	w.book = policystore.New(policystore.Options{Records: w.store, Events: s.SystemEvents, Clock: s.Clock})
 	s.Found(t, red)
 	s.Found(t, blue)
 	return w

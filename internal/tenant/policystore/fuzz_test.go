@@ -12,7 +12,7 @@ import (
 func FuzzPatch(f *testing.F) {
 	for _, seed := range []string{
 		`{}`, `{"name":"m"}`, `{"default":null}`, `{"rules":[{"rule_id":"r","tool":"a.**","decision":"allow"}]}`,
-		`{"policy_id":"p"}`, `{"policy_id":"\u0070"}`, `{"version":2}`, `{"versio\u006e":2}`, `null`, `[]`, `{"tests":[]}`, `{"name":"\ud800"}`, "",
+		`{"policy_id":"p"}`, `{"policy_id":"\u0070"}`, `{"version":2}`, `{"version":1.5,"state":7}`, `{"policy_digest":"x"}`, `{"versio\u006e":2}`, `null`, `[]`, `{"tests":[]}`, `{"name":"\ud800"}`, "",
 	} {
 		f.Add([]byte(seed))
 	}
@@ -22,10 +22,10 @@ func FuzzPatch(f *testing.F) {
 	}
 	document := base.Canonical()
 	f.Fuzz(func(t *testing.T, patch []byte) {
-		members, err := parsePatchBody("p", patch)
+		body, err := parsePatchBody("p", patch)
 		if err == nil {
 			var text []byte
-			if text, err = overlayMembers(document, members); err != nil {
+			if text, err = overlayMembers(document, body.members); err != nil {
 				t.Fatalf("%q: overlay: %v", patch, err)
 			}
 			var changed policy.Policy

@@ -9,13 +9,71 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/jcs"
 	"github.com/agentledger/agentledger/policy"
 	"github.com/agentledger/agentledger/storage"
 )
 
-// parsePatchBody reads the members of a patch.
-func parsePatchBody(policyID string, patch []byte) (map[string]jsontext.Value, error) {
+// patchBody is a patch of a policy. It may have the members that a version is shown with.
+type patchBody struct {
+	members map[string]jsontext.Value // of the document
+	base    shownVersion
+}
+
+// shownVersion is the members by which a patch names the version that it was made from.
+type shownVersion struct {
+	Version *uint64  `json:"version"`
+	Digest  *id.Hash `json:"policy_digest"`
+}
+
+// readOnlyMembers are the members of a shown version that are no part of a document.
+var readOnlyMembers = []string{
+	"version", "policy_digest", "state", "written_at", "written_by", "activated_at", "archived_at",
+}
+
+// parsePatchBody reads a patch.
+func parsePatchBody(policyID string, patch []byte) (body patchBody, err error) {
+	members, err := parseMembers(patch)
+	if err != nil {
+		return body, err
+	}
+	same := append(append([]byte{'"'}, policyID...), '"')
+	if other, given := members["policy_id"]; given && !bytes.Equal(other, same) {
+		return body, fault.New(fault.Invalid, "policy_id can't be changed")
+	}
+	if err := body.base.readFrom(members); err != nil {
+		return body, err
+	}
+	for _, name := range readOnlyMembers {
+		delete(members, name)
+	}
+	body.members = members
+	return body, nil
+}
+
+// readFrom reads the members that name a version, null for none.
+func (b *shownVersion) readFrom(members map[string]jsontext.Value) error {
+	if version := members["version"]; version != nil && json.Unmarshal(version, &b.Version) != nil {
+		return fault.New(fault.Invalid, "version must be a whole number from 1")
+	}
+	if digest := members["policy_digest"]; digest != nil && json.Unmarshal(digest, &b.Digest) != nil {
+		return fault.New(fault.Invalid, "policy_digest must be 64 hex digits")
+	}
+	return nil
+}
+
+// checkNewest refuses a patch that was made from another version than the newest, or from an
+// older state of its draft.
+func (b *shownVersion) checkNewest(newest *Version) error {
+	if b.Version != nil && *b.Version != newest.Version || b.Digest != nil && *b.Digest != newest.Digest {
+		return fault.New(fault.Conflict,
+			"The policy was changed meanwhile: read it again, or leave version and policy_digest out")
+	}
+	return nil
+}
+
+func parseMembers(patch []byte) (map[string]jsontext.Value, error) {
 	if len(patch) > policy.MaxBytes {
 		return nil, fault.New(fault.TooLarge, "The policy is larger than 1 MiB")
 	}
@@ -26,13 +84,6 @@ func parsePatchBody(policyID string, patch []byte) (map[string]jsontext.Value, e
 	var members map[string]jsontext.Value
 	if err := json.Unmarshal(patch, &members); err != nil || members == nil {
 		return nil, fault.New(fault.Invalid, "The policy must be a JSON object")
-	}
-	if _, given := members["version"]; given {
-		return nil, errVersionGiven()
-	}
-	same := append(append([]byte{'"'}, policyID...), '"')
-	if other, given := members["policy_id"]; given && !bytes.Equal(other, same) {
-		return nil, fault.New(fault.Invalid, "policy_id can't be changed")
 	}
 	return members, nil
 }

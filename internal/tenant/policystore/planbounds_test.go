@@ -21,7 +21,7 @@ func (p plan) Limits(_ context.Context, t id.Tenant) (quota.Limits, error) { ret
 // bounded gives the world's policies bounds.
 func (w *world) bounded(p plan) {
 	w.book = policystore.New(policystore.Options{
-		Records: w.store, Events: w.Notary, Clock: w.Clock, Quota: &quota.Quota{Records: w.store, Clock: w.Clock, Plans: p},
+		Records: w.store, Events: w.SystemEvents, Clock: w.Clock, Quota: &quota.Quota{Records: w.store, Clock: w.Clock, Plans: p},
 	})
 }
 
@@ -77,11 +77,11 @@ func TestPoliciesOfAPlan(t *testing.T) {
 func TestVersionsOfAPolicy(t *testing.T) {
 	w := newWorld(t)
 	w.bounded(plan{red: {PolicyVersions: 2}})
-	for range 2 {
+	for i := range 2 {
 		if err := w.tryCreate(red, "p"); err != nil && !fault.Is(err, fault.Conflict) {
 			t.Fatal(err)
 		}
-		w.draft(red, "p", `{"name":"again"}`)
+		w.draft(red, "p", fmt.Sprintf(`{"name":"again %d"}`, i))
 		w.activate(red, "p")
 	}
 	_, err := w.book.Draft(t.Context(), red, ann, "p", []byte(`{"name":"third"}`))

@@ -3,11 +3,13 @@
 //
 // Invariants:
 //
-//   - A version is a draft, then maybe active, then archived; no way leads back.
-//     Only drafts change or go away; a version that was ever active stays as it was.
+//   - A version is a draft, then active and archived in turns; no way leads back to a draft.
+//     Only drafts change or go away; the document of a version that was ever active stays.
 //   - Versions of one policy rise. At most its newest version is a draft.
 //   - At most one version of all an organization's policies is active. The change
-//     to another one is a single append with the statements that it is.
+//     to another one, or to none, is a single append with the statements that it is.
+//   - Where the organization wants two people, a version is activated by another account than
+//     the one that changed it last, and none is deactivated.
 //   - The active policy has passed its own tests, and is compiled once for each
 //     digest, however often the configuration changes around it.
 //   - Active answers "none" only when the store positively says so. A policy that
@@ -37,10 +39,12 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// Options configure New. Records and Notary are required.
+// Options configure New. Records and Events are required.
 type Options struct {
 	Records    storage.RecordStore
 	Events     *sysevent.Appender
+	Settings   Settings             // default: one person may do all
+	Voters     Voters               // default: any quorum can be reached
 	Clock      func() time.Time     // default: time.Now
 	Processors *admission.FairQueue // shared with the other work of the server; default: its own
 	Quota      *quota.Quota         // counts policies and paces changes; default: one without bounds
@@ -53,6 +57,8 @@ type Policies struct {
 	records    storage.RecordStore
 	stores     stores
 	events     *sysevent.Appender
+	settings   Settings // nil: one person may do all
+	voters     Voters   // nil: any quorum can be reached
 	clock      func() time.Time
 	quota      *quota.Quota
 	processors *admission.FairQueue                        // of compiling documents
@@ -78,6 +84,8 @@ func New(o Options) *Policies {
 		records:    o.Records,
 		stores:     newStores(o.Records),
 		events:     o.Events,
+		settings:   o.Settings,
+		voters:     o.Voters,
 		clock:      o.Clock,
 		quota:      o.Quota,
 		processors: o.Processors,

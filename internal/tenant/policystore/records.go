@@ -22,6 +22,8 @@ const (
 	kindVersion storage.Kind = "policy_version"
 	// kindActive has one, under key "", while a policy is active.
 	kindActive storage.Kind = "policy_active"
+	// kindDigest has one for each version that was ever active, by its digest in hex.
+	kindDigest storage.Kind = "policy_digest"
 )
 
 // policyRecord tells the states of all versions: the newest is a draft if Draft,
@@ -67,6 +69,7 @@ type stores struct {
 	policies records.Store[policyRecord]
 	versions records.Store[versionRecord]
 	active   records.Store[activeRecord]
+	digests  records.Store[digestRecord]
 }
 
 func newStores(r storage.RecordStore) stores {
@@ -74,6 +77,7 @@ func newStores(r storage.RecordStore) stores {
 		policies: records.New[policyRecord](r, kindPolicy, unreadableMessage),
 		versions: records.New[versionRecord](r, kindVersion, unreadableMessage),
 		active:   records.New[activeRecord](r, kindActive, unreadableMessage),
+		digests:  records.New[digestRecord](r, kindDigest, unreadableMessage),
 	}
 }
 

@@ -57,7 +57,7 @@ func TestCompiledOnce(t *testing.T) {
 	}
 	w.activate(red, "spending")
 	compiled := w.active(t.Context(), red)
-	_, err := w.Notary.Append(t.Context(), red, ann, func(context.Context, *log.State) (sysevent.Change, error) {
+	_, err := w.SystemEvents.Append(t.Context(), red, ann, func(context.Context, *log.State) (sysevent.Change, error) {
 		return sysevent.Change{Statements: []sysevent.Statement{{Kind: sysevent.SettingsChanged, Payload: map[string]any{"names": []string{}}}}}, nil
 	})
 	if err != nil {

@@ -4,6 +4,6 @@ package policystore
 
 import "time"
 
-// threadTime stands for a processor time that only Linux tells: the units bound the
-// evaluation, and its request's end.
-func threadTime() time.Duration { return 0 }
+// threadCPUTime returns 0, because only Linux tells the processor time of a thread. The
+// units and the end of the request bound the evaluation here.
+func threadCPUTime() time.Duration { return 0 }

@@ -12,12 +12,19 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/agentledger/agentledger/internal/test/houserules"
 )
 
 var update = flag.Bool("update", false, "write the golden texts of the exported API")
 
 func loadPublic(t *testing.T) map[string]*types.Package {
 	t.Helper()
+	// The compiler reads the sources in another process. Read here, they make go test
+	// run this test again after a change, because it keeps the results of tests.
+	if _, err := houserules.ReadTree("../../.."); err != nil {
+		t.Fatal(err)
+	}
 	packages, err := Load(Public())
 	if err != nil {
 		t.Fatal(err)
@@ -139,6 +146,26 @@ func exportedErrors(t *testing.T, dir string) (names []string) {
 		})
 	}
 	return names
+}
+
+// A reader of a package's comment alone learns where its stability is promised.
+func TestPublicPackagesNameTheirStability(t *testing.T) {
+	const sentence = "The package is stable in the sense of README, section Stability."
+	tree, err := houserules.ReadTree("../../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := map[string]bool{}
+	for _, f := range tree.Files {
+		if comment := strings.Join(strings.Fields(f.Syntax.Doc.Text()), " "); strings.Contains(comment, sentence) {
+			named[f.Package()] = true
+		}
+	}
+	for _, name := range Public() {
+		if !named[name] {
+			t.Errorf("%s: no such sentence in the package's comment", name)
+		}
+	}
 }
 
 // A change of the public API shows as a change of these files. To write them:

@@ -32,13 +32,13 @@ func Origin(t id.Tenant) id.Origin {
 	return id.Origin("log.example/o/" + Organization(t).String())
 }
 
-// Service is ledgers, and the notary that writes to them.
+// Service is ledgers and the appender of system events that writes to them.
 type Service struct {
-	Store   *storagetest.Model // nil on another engine
-	Engine  storage.Engine     // on which all is
-	Ledgers *log.Ledgers
-	Notary  *sysevent.Appender
-	Witness log.Witness // asked before first events; nil: none
+	Store        *storagetest.Model // nil on another engine
+	Engine       storage.Engine     // on which all is
+	Ledgers      *log.Ledgers
+	SystemEvents *sysevent.Appender
+	Witness      log.Witness // asked before first events; nil: none
 	*Time
 	keyring *seal.Keyring
 	anchors string
@@ -116,7 +116,7 @@ func (s *Service) open(t testing.TB, engine storage.Engine, anchors string) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { s.Ledgers.Close() })
-	s.Notary = &sysevent.Appender{Ledgers: s.Ledgers, Records: engine, Keyring: s.keyring,
+	s.SystemEvents = &sysevent.Appender{Ledgers: s.Ledgers, Records: engine, Keyring: s.keyring,
 		Disclosures: always(id.DiscloseRecord), Clock: s.Clock}
 }
 

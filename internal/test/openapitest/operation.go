@@ -97,8 +97,11 @@ func hasCredential(r *http.Request, scheme node) bool {
 	name := scheme.member("name").text()
 	switch scheme.member("in").text() {
 	case "cookie":
-		_, err := r.Cookie(name)
-		return err == nil
+		names := []string{name, scheme.member("x-name-without-https").text()}
+		return slices.ContainsFunc(names, func(name string) bool {
+			_, err := r.Cookie(name)
+			return err == nil
+		})
 	case "header":
 		return r.Header.Get(name) != ""
 	}

@@ -83,6 +83,16 @@ func (p *path) matchPattern(pattern string) (literals int, ok bool) {
 	return literals, len(parts) == len(p.segments)
 }
 
+// wantedCredentials returns the kinds of credentials of which a route takes one, nil for none.
+func wantedCredentials(p edge.Permission) (names []string) {
+	for _, c := range []edge.Credential{p.Credential, p.Or} {
+		if c != edge.NoCredential {
+			names = append(names, string(c))
+		}
+	}
+	return names
+}
+
 // checkRoute returns where an operation and its route differ.
 func (o *operation) checkRoute(route edge.Listed) (problems []string) {
 	optional := true // no credential is a way too
@@ -93,9 +103,9 @@ func (o *operation) checkRoute(route edge.Listed) (problems []string) {
 			credentials = append(credentials, name)
 		}
 	}
-	want := string(route.Permission.Credential)
-	if want == "" && !optional || want != "" && !slices.Equal(credentials, []string{want}) {
-		problems = append(problems, fmt.Sprintf("%s: security is %v, the route wants %q", o.id, credentials, want))
+	want := wantedCredentials(route.Permission)
+	if want == nil && !optional || want != nil && !slices.Equal(credentials, want) {
+		problems = append(problems, fmt.Sprintf("%s: security is %v, the route wants %v", o.id, credentials, want))
 	}
 	var media []string
 	for name := range o.node.member("requestBody").member("content").members() {

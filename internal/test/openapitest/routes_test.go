@@ -19,11 +19,11 @@ func TestCheckRoutes(t *testing.T) {
 		"all are there":  {"other", good, nil},
 		"none is":        {"other", nil, []string{"getDeep is documented and has no route", "getDeeper is documented and has no route", "getThing is documented and has no route"}},
 		"one is unknown": {"other", append(slices.Clone(good), get("/things")), []string{"GET /things is not documented"}},
-		"a credential":   {"other", append(good[1:3:3], edge.Listed{Method: "GET", Pattern: "/things/{x}", Permission: edge.Permission{Credential: "key"}}), []string{`getThing: security is [], the route wants "key"`}},
+		"a credential":   {"other", append(good[1:3:3], edge.Listed{Method: "GET", Pattern: "/things/{x}", Permission: edge.Permission{Credential: "key"}}), []string{`getThing: security is [], the route wants [key]`}},
 		"none, and bodies": {"things", []edge.Listed{{Method: "PUT", Pattern: "/things/{x}"}, {Method: "POST", Pattern: "/lines", Body: edge.JSONBody(9)}}, []string{
 			`postLines: 413 is documented: false, the route takes 9 bytes`,
 			`postLines: the body is one of [application/x-ndjson], the route takes "application/json"`,
-			`putThing: security is [key], the route wants ""`,
+			`putThing: security is [key], the route wants []`,
 			`putThing: the body is one of [application/json], the route takes ""`,
 		}},
 	} {

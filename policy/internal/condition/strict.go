@@ -52,7 +52,7 @@ func chooseBranch(args ...ref.Val) ref.Val {
 	return args[2]
 }
 
-// comparable reports whether one of l and r could be equal to the other: they are
+// haveEqualTypes reports whether one of l and r could be equal to the other: they are
 // of one type, both are numbers, or one is null.
 func haveEqualTypes(l, r ref.Val) bool {
 	return l == types.NullValue || r == types.NullValue || isNumber(l) && isNumber(r) || l.Type() == r.Type()

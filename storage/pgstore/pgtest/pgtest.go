@@ -215,6 +215,16 @@ func (s *Server) Halt() error {
 	return nil
 }
 
+// CheckRunning returns an error with the server's log when it ended by itself.
+func (s *Server) CheckRunning() error {
+	select {
+	case <-s.ended:
+		return s.failure("ended by itself")
+	default:
+		return nil
+	}
+}
+
 // Stop ends a server and removes its directory.
 func (s *Server) Stop() error {
 	return errors.Join(s.Halt(), os.RemoveAll(s.dir))

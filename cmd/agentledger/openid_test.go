@@ -1,0 +1,57 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/cookiejar"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/agentledger/agentledger/internal/test/openidtest"
+)
+
+// A person signs in at the provider of the configuration file, in the real program.
+func TestOpenIDSignIn(t *testing.T) {
+	provider := openidtest.New(t)
+	provider.Claims = func(c map[string]any) { c["email"] = "ops@red.example" }
+	dir := t.TempDir()
+	secret, file := filepath.Join(dir, "secret"), filepath.Join(dir, "config.json")
+	for path, text := range map[string]string{secret: openidtest.ClientSecret + "\n",
+		file: fmt.Sprintf(`{"openid":[{"name":"company","issuer":%q,"client_id":%q,"client_secret_file":%q}]}`,
+			provider.URL, openidtest.ClientID, secret)} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p := startProcess(t, filepath.Join(dir, "data"), "--config", file)
+	p.found(t.Context(), "red", nil)
+	p.found(t.Context(), "blue", nil)
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	browser := &http.Client{Jar: jar,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	get := func(path string, status int) *http.Response {
+		t.Helper()
+		answer, err := browser.Get(p.main + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer.Body.Close()
+		if answer.StatusCode != status {
+			t.Fatalf("%s: got %d, want %d", path, answer.StatusCode, status)
+		}
+		return answer
+	}
+	get("/v1/id/auth/me", 401)
+	started := get("/v1/id/auth/oidc/company/start?return=/welcome", 303)
+	answer := provider.Authorize(started.Header.Get("Location"))
+	ended := get("/v1/id/auth/oidc/company/callback?"+answer.Encode(), 303)
+	if got := ended.Header.Get("Location"); got != "/welcome" {
+		t.Errorf("got %s", got)
+	}
+	get("/v1/id/auth/me", 200)
+	get("/v1/id/auth/oidc/company/callback?"+answer.Encode(), 401) // the flow is over
+}

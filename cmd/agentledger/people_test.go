@@ -1,0 +1,88 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// A person signs in once with aps and brings policies from a folder into the organization.
+func TestPoliciesFromAFolder(t *testing.T) {
+	p := startProcess(t, t.TempDir())
+	p.found(t.Context(), "red", nil)
+	p.found(t.Context(), "blue", nil)
+	home := t.TempDir()
+	kept := filepath.Join(home, "agentledger", "sessions.json")
+	aps := func(email string, args ...string) (string, int) {
+		return commandWith(t, []string{"APS_URL=" + p.main, "APS_EMAIL=" + email, "APS_PASSWORD=" + testPassword, "XDG_CONFIG_HOME=" + home}, "aps", args...)
+	}
+	write := func(name, text string) string {
+		path := filepath.Join(home, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	const rule = `{"rule_id":"r","tool":"acme.refund","decision":"deny","when":"payload.amount > 5"}`
+	refunds := write("refunds.json", `{"policy_id":"refunds","name":"Refunds","rules":[`+rule+`],"tests":[{"name":"large","input":{"tool_name":"acme.refund","payload":{"amount":7}},"expect":{"decision":"deny"}}]}`)
+	changed := write("changed.json", `{"policy_id":"refunds","name":"Refunds","rules":[`+strings.Replace(rule, "5", "9", 1)+`,{"rule_id":"s","tool":"acme.pay","decision":"deny"}]}`)
+	wrong := write("wrong.json", `{"policy_id":"refunds","name":"Refunds","rules":[{"rule_id":"r","tool":"acme.refund","decision":"perhaps"}]}`)
+	misspelt := write("misspelt.json", `{"policy_id":"refunds","name":"Refunds","rules":[`+strings.Replace(rule, "payload.amount", "payload.amuont", 1)+`],"tests":[{"name":"large","input":{"tool_name":"acme.refund","payload":{"amount":7}},"expect":{"decision":"deny"}}]}`)
+	quorum := write("quorum.json", `{"policy_id":"refunds","name":"Refunds","rules":[{"rule_id":"r","tool":"acme.refund","decision":"allow_with_obligation","obligations":[{"type":"human_approval","approvals":2}]}]}`)
+	nameless := write("nameless.json", `{"name":"Refunds"}`)
+	for _, step := range []struct {
+		email string
+		args  string
+		exit  int
+		want  string
+	}{
+		{"", "policy push " + refunds, 2, "not signed in: run aps login"},
+		{"ops@red.example", "login", 0, "signed in; the session is kept in " + kept},
+		{"", "policy check " + refunds, 0, "refunds.json: ok, 1 rules, 1 tests"},
+		{"", "policy check " + refunds + " " + wrong, 1, "wrong.json: rules[0].decision"},
+		{"", "policy test " + refunds + " " + misspelt, 1, "refunds.json: 1 of 1 tests pass\n" + misspelt + ": 0 of 1 tests pass\n    tests[0] \"large\": "},
+		{"", "policy check " + misspelt, 1, "1 of 1 tests do not pass"},
+		{"", "policy check " + quorum, 1, "asks for 2 approvals, and the number of members who may vote is 1"},
+		{"", "policy diff " + refunds, 1, "refunds  policy  added"},
+		{"", "policy push " + refunds, 0, "refunds  version 1  draft"},
+		{"", "policy diff " + refunds, 0, ""},
+		{"", "policy push --activate " + refunds, 0, "refunds  version 1  active"},
+		{"", "policy push --activate " + refunds, 0, "refunds  version 1  active"},
+		{"", "policy diff " + changed, 1, "refunds  rule r  changed\nrefunds  rule s  added\nrefunds  tests  changed\n"},
+		{"", "policy push " + wrong, 1, "wrong.json: 422 rules[0].decision"},
+		{"", "policy push " + nameless, 2, "nameless.json: policy_id is missing"},
+		{"", "policy push " + changed, 0, "refunds  version 2  draft"},
+		{"", "policy activate refunds", 0, "refunds  version 2  active"},
+		{"", "policy rollback refunds", 0, "refunds  version 1  active"},
+		{"", "policy rollback nothing", 1, "404 no such policy"},
+		{"", "policy show refunds --version 2", 0, `"state":"archived"`},
+		{"ops@blue.example", "policy show refunds", 1, "404 no such policy or version"},
+		{"", "logout", 0, "signed out"},
+		{"", "policy show refunds", 2, "not signed in"},
+		{"", "logout", 0, "not signed in"},
+	} {
+		out, exit := aps(step.email, strings.Fields(step.args)...)
+		if exit != step.exit || !strings.Contains(out, step.want) || step.want == "" && out != "" || strings.Contains(out, testPassword) {
+			t.Errorf("%s: status %d, want %d: %s", step.args, exit, step.exit, out)
+		}
+		if found, err := os.Stat(kept); err == nil && found.Mode().Perm() != 0o600 {
+			t.Errorf("mode of the kept session: %v", found.Mode())
+		}
+	}
+	// A session is sent to no other service, and a file that others may read is refused.
+	if out, exit := aps("ops@red.example", "login"); exit != 0 {
+		t.Fatal(out)
+	}
+	other := startProcess(t, t.TempDir())
+	out, exit := commandWith(t, []string{"APS_URL=" + other.main, "XDG_CONFIG_HOME=" + home}, "aps", "policy", "show", "refunds")
+	if exit != 2 || !strings.Contains(out, "not signed in") {
+		t.Errorf("another service: status %d, %s", exit, out)
+	}
+	if err := os.Chmod(kept, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if out, exit := aps("", "policy", "show", "refunds"); exit != 2 || !strings.Contains(out, "others may read it") {
+		t.Errorf("an open file: status %d, %s", exit, out)
+	}
+}

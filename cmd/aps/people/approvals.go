@@ -1,0 +1,162 @@
+package people
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/textcheck"
+)
+
+// ApprovalsCommand is aps approvals.
+type ApprovalsCommand struct {
+	List    approvalsListCommand `cmd:"" help:"Print what waits for a decision."`
+	Show    approvalsShowCommand `cmd:"" help:"Print one approval with all that is decided on."`
+	Approve approveCommand       `cmd:"" help:"Agree to an action, after its tool and payload were shown."`
+	Deny    denyCommand          `cmd:"" help:"Refuse an action; one refusal is final."`
+}
+
+// consoleApproval is an approval as the console shows it.
+type consoleApproval struct {
+	ID           string         `json:"approval_id"`
+	Status       string         `json:"status"`
+	Agent        id.Agent       `json:"agent_id"`
+	Tool         id.Tool        `json:"tool_name"`
+	Payload      jsontext.Value `json:"payload"`
+	ActionDigest id.Hash        `json:"action_digest"`
+	Quorum       int            `json:"quorum"`
+	ExpiresAt    id.Instant     `json:"expires_at"`
+	Policy       struct {
+		Reason string `json:"reason"`
+	} `json:"policy"`
+	Votes []struct {
+		Email   string `json:"email"`
+		Vote    string `json:"vote"`
+		Comment string `json:"comment"`
+	} `json:"votes"`
+}
+
+type approvalsListCommand struct {
+	personFlags
+	Status string `default:"pending" help:"For example pending, approved, consumed or denied."`
+}
+
+// Run implements the command.
+func (c *approvalsListCommand) Run(ctx context.Context, t *Terminal) error {
+	p, err := c.openSession(ctx, t)
+	if err != nil {
+		return err
+	}
+	for after := ""; ; {
+		var page struct {
+			Approvals []consoleApproval `json:"approvals"`
+			Next      *string           `json:"next"`
+		}
+		path := "/approvals?status=" + url.QueryEscape(c.Status) + "&after=" + url.QueryEscape(after)
+		if err := p.callConsole(ctx, http.MethodGet, path, nil, &page); err != nil {
+			return err
+		}
+		for i := range page.Approvals {
+			if err := page.Approvals[i].printSummary(t); err != nil {
+				return err
+			}
+		}
+		if page.Next == nil {
+			return nil
+		}
+		after = *page.Next
+	}
+}
+
+func (a *consoleApproval) printSummary(t *Terminal) error {
+	if t.JSON {
+		return t.PrintJSON(a)
+	}
+	return t.PrintLine("%s  %-10s %s  %s  until %s", textcheck.Printable(a.ID), textcheck.Printable(a.Status),
+		textcheck.Printable(string(a.Agent)), textcheck.Printable(string(a.Tool)), a.ExpiresAt)
+}
+
+type approvalsShowCommand struct {
+	personFlags
+	ID string `arg:"" help:"Approval id."`
+}
+
+// Run implements the command.
+func (c *approvalsShowCommand) Run(ctx context.Context, t *Terminal) error {
+	p, err := c.openSession(ctx, t)
+	if err != nil {
+		return err
+	}
+	var a consoleApproval
+	if err := p.callConsole(ctx, http.MethodGet, "/approvals/"+url.PathEscape(c.ID), nil, &a); err != nil {
+		return err
+	}
+	return a.printDetails(t)
+}
+
+func (a *consoleApproval) printDetails(t *Terminal) error {
+	if t.JSON {
+		return t.PrintJSON(a)
+	}
+	agreed := 0
+	for _, v := range a.Votes {
+		if v.Vote == "approve" {
+			agreed++
+		}
+	}
+	err := t.PrintLine("approval  %s\nstatus    %s, %d of %d agreed\nagent     %s\ntool      %s\n"+
+		"payload   %s\nreason    %s\nuntil     %s\naction    %s",
+		textcheck.Printable(a.ID), textcheck.Printable(a.Status), agreed, a.Quorum,
+		textcheck.Printable(string(a.Agent)),
+		textcheck.Printable(string(a.Tool)), textcheck.Printable(string(a.Payload)),
+		textcheck.Printable(a.Policy.Reason),
+		a.ExpiresAt, a.ActionDigest)
+	for _, v := range a.Votes {
+		err = errors.Join(err, t.PrintLine("vote      %s by %s %s", textcheck.Printable(v.Vote),
+			textcheck.Printable(v.Email),
+			textcheck.Printable(v.Comment)))
+	}
+	return err
+}
+
+type voteFlags struct {
+	personFlags
+	ID      string `arg:"" help:"Approval id."`
+	Action  string `required:"" placeholder:"HEX" help:"Digest of the action, as show prints it."`
+	Comment string `help:"Why."`
+}
+
+type approveCommand struct{ voteFlags }
+
+// Run implements the command.
+func (c *approveCommand) Run(ctx context.Context, t *Terminal) error {
+	return c.castVote(ctx, t, "approve")
+}
+
+type denyCommand struct{ voteFlags }
+
+// Run implements the command.
+func (c *denyCommand) Run(ctx context.Context, t *Terminal) error { return c.castVote(ctx, t, "deny") }
+
+func (c *voteFlags) castVote(ctx context.Context, t *Terminal, vote string) error {
+	action, err := id.ParseHash(c.Action)
+	if err != nil {
+		return fmt.Errorf("--action: %w", err)
+	}
+	p, err := c.openSession(ctx, t)
+	if err != nil {
+		return err
+	}
+	ballot := map[string]any{"vote": vote, "comment": c.Comment, "action_digest": action}
+	var after consoleApproval
+	if err := p.callConsole(ctx, http.MethodPost, "/approvals/"+url.PathEscape(c.ID)+"/votes", ballot,
+		&after); err != nil {
+		return err
+	}
+	return after.printDetails(t)
+}

@@ -1,0 +1,122 @@
+package people
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/agentledger/agentledger/internal/textcheck"
+)
+
+// Refusal is an answer of the service that is no success.
+type Refusal struct {
+	Status  int
+	Message string // printable
+	Code    string
+}
+
+// Error implements error.
+func (r *Refusal) Error() string { return fmt.Sprintf("%d %s", r.Status, r.Message) }
+
+// session makes calls for one person, or with one token.
+type session struct {
+	base   string // URL of the service
+	cookie *http.Cookie
+	token  string
+	http   *http.Client
+}
+
+const (
+	callTime         = 30 * time.Second
+	maxConsoleAnswer = 64 << 20 // bytes of the largest answer that is read
+)
+
+// newSession follows no redirect, because a cookie belongs to one service.
+func newSession(base string) *session {
+	return &session{base: strings.TrimRight(base, "/"), http: &http.Client{Timeout: callTime,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
+}
+
+func (s *session) callConsole(ctx context.Context, method, path string, body, answer any) error {
+	_, err := s.call(ctx, method, s.base+"/v1/console"+path, body, answer)
+	return err
+}
+
+// call sends body as JSON, reads the answer into answer, and returns the cookies that came.
+func (s *session) call(ctx context.Context, method, address string, body, answer any) ([]*http.Cookie, error) {
+	sent, err := encodeBody(body)
+	if err != nil {
+		return nil, err
+	}
+	r, err := http.NewRequestWithContext(ctx, method, address, bytes.NewReader(sent))
+	if err != nil {
+		return nil, err
+	}
+	r.Header.Set("Content-Type", "application/json")
+	if s.token != "" {
+		r.Header.Set("Authorization", "Bearer "+s.token)
+	}
+	if s.cookie != nil {
+		r.AddCookie(s.cookie)
+	}
+	response, err := s.http.Do(r)
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(response.Body, maxConsoleAnswer))
+	if err != nil {
+		return nil, err
+	}
+	if response.StatusCode/100 != 2 {
+		return nil, readRefusal(response.StatusCode, text)
+	}
+	if answer != nil {
+		err = json.Unmarshal(text, answer)
+	}
+	return response.Cookies(), err
+}
+
+// encodeBody leaves a text in JSON as it is.
+func encodeBody(body any) ([]byte, error) {
+	switch b := body.(type) {
+	case nil:
+		return nil, nil
+	case []byte:
+		return b, nil
+	}
+	return json.Marshal(body)
+}
+
+// readRefusal returns the refusal of an answer. A proxy's page has nothing that can be shown.
+func readRefusal(status int, text []byte) error {
+	var told struct {
+		Error string `json:"error"`
+		Code  string `json:"code"`
+	}
+	_ = json.Unmarshal(text, &told)
+	return &Refusal{Status: status, Message: textcheck.Printable(told.Error), Code: told.Code}
+}
+
+// isRefusal reports whether err is a refusal with a status.
+func isRefusal(err error, status int) bool {
+	refused, ok := errors.AsType[*Refusal](err)
+	return ok && refused.Status == status
+}
+
+// hostOf returns the part of a URL that a kept session belongs to.
+func hostOf(base string) (string, error) {
+	u, err := url.Parse(base)
+	if err != nil || u.Host == "" {
+		return "", errors.New("--url: the base URL of a service is needed")
+	}
+	return strings.ToLower(u.Scheme + "://" + u.Host + strings.TrimRight(u.Path, "/")), nil
+}

@@ -1,0 +1,247 @@
+package people
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/textcheck"
+)
+
+// EventsCommand is aps events.
+type EventsCommand struct {
+	List eventsListCommand `cmd:"" help:"Print events of the log, the newest first."`
+	Show eventsShowCommand `cmd:"" help:"Print one event with its documents and its proof, as JSON."`
+	Tail eventsTailCommand `cmd:"" help:"Print new events as they come in, until it is interrupted."`
+}
+
+// eventFilter says which events are wanted.
+type eventFilter struct {
+	Agent     string `help:"Only those of this agent."`
+	Tool      string `help:"Only those of this tool, or of tools that fit this pattern, such as acme.**."`
+	Kind      string `help:"Only those of this action_kind."`
+	Decision  string `help:"Only those with this effective decision."`
+	Declared  string `help:"Only those with this declared decision."`
+	Trace     string `help:"Only those of this trace."`
+	Principal string `help:"Only those of this actor_principal."`
+	Signer    string `help:"Only those that were signed by such a key: agent, bridge or system."`
+}
+
+// values returns the parameters of a filter.
+func (f *eventFilter) values() url.Values {
+	values := make(url.Values)
+	for name, value := range map[string]string{
+		"agent_id": f.Agent, "tool": f.Tool, "action_kind": f.Kind, "decision": f.Decision, "declared": f.Declared,
+		"trace_id": f.Trace, "principal": f.Principal, "signer": f.Signer,
+	} {
+		if value != "" {
+			values.Set(name, value)
+		}
+	}
+	return values
+}
+
+// rangeFlags bound a list, and its length.
+type rangeFlags struct {
+	From  string `help:"The first event: a UTC time such as 2026-01-31T12:00:00Z, or a log index."`
+	To    string `help:"The event behind the last one: a UTC time, or a log index."`
+	Limit int    `help:"How many to print at most; 0 prints all." default:"100"`
+}
+
+func (f *rangeFlags) addTo(values url.Values) {
+	for name, value := range map[string]string{"from": f.From, "to": f.To} {
+		if value != "" {
+			values.Set(name, value)
+		}
+	}
+}
+
+// listedEvent is an event as the console lists it.
+type listedEvent struct {
+	Index     id.Index    `json:"log_index"`
+	Event     id.Event    `json:"event_id"`
+	Received  id.Instant  `json:"received_at"`
+	Agent     id.Agent    `json:"agent_id"`
+	Tool      *id.Tool    `json:"tool_name"`
+	Kind      string      `json:"action_kind"`
+	Effective id.Decision `json:"effective"`
+}
+
+// eventPage is a page of a list. The items are kept as they came, for JSON.
+type eventPage struct {
+	Events []jsontext.Value `json:"events"`
+	Next   *string          `json:"next"`
+}
+
+// printEvent prints an event of a list.
+func printEvent(t *Terminal, text jsontext.Value) (listedEvent, error) {
+	var e listedEvent
+	if err := json.Unmarshal(text, &e); err != nil {
+		return e, err
+	}
+	if t.JSON {
+		return e, t.PrintJSON(text)
+	}
+	tool := "-"
+	if e.Tool != nil {
+		tool = string(*e.Tool)
+	}
+	return e, t.PrintLine("%8d  %s  %-21s  %s  %s  %s  %s", e.Index, e.Received, e.Effective,
+		textcheck.Printable(string(e.Agent)), textcheck.Printable(e.Kind), textcheck.Printable(tool),
+		textcheck.Printable(string(e.Event)))
+}
+
+// maxPage is the most that one call asks for.
+const maxPage = 1000
+
+type eventsListCommand struct {
+	personFlags
+	eventFilter
+	rangeFlags
+	Search string `short:"q" help:"Only those with this text in their stored texts."`
+	Oldest bool   `help:"The oldest first."`
+}
+
+// Run implements the command.
+func (c *eventsListCommand) Run(ctx context.Context, t *Terminal) error {
+	p, err := c.openSession(ctx, t)
+	if err != nil {
+		return err
+	}
+	values := c.values()
+	c.addTo(values)
+	if c.Search != "" {
+		values.Set("q", c.Search)
+	}
+	if c.Oldest {
+		values.Set("order", "oldest")
+	}
+	return p.readPages(ctx, "/events", values, c.Limit, func(text jsontext.Value) error {
+		_, err := printEvent(t, text)
+		return err
+	})
+}
+
+// readPages calls visit with the items of a list, with limit items at most, or with all for 0.
+func (s *session) readPages(ctx context.Context, path string, values url.Values, limit int,
+	visit func(jsontext.Value) error) error {
+	for left := limit; limit == 0 || left > 0; {
+		values.Set("limit", strconv.Itoa(maxPage))
+		if limit > 0 {
+			values.Set("limit", strconv.Itoa(min(left, maxPage)))
+		}
+		var page struct {
+			eventPage
+			Traces []jsontext.Value `json:"traces"`
+		}
+		if err := s.callConsole(ctx, http.MethodGet, path+"?"+values.Encode(), nil, &page); err != nil {
+			return err
+		}
+		items := append(page.Events, page.Traces...)
+		for _, text := range items {
+			if err := visit(text); err != nil {
+				return err
+			}
+		}
+		if left -= len(items); page.Next == nil {
+			return nil
+		}
+		values.Set("after", *page.Next)
+	}
+	return nil
+}
+
+type eventsShowCommand struct {
+	personFlags
+	Event string `arg:"" help:"Event id, log index or event hash."`
+}
+
+// Run implements the command.
+func (c *eventsShowCommand) Run(ctx context.Context, t *Terminal) error {
+	p, err := c.openSession(ctx, t)
+	if err != nil {
+		return err
+	}
+	var found jsontext.Value
+	if err := p.callConsole(ctx, http.MethodGet, "/events/"+url.PathEscape(c.Event), nil, &found); err != nil {
+		return err
+	}
+	return printDocument(t, found)
+}
+
+// printDocument prints JSON, for people with a line for each member.
+func printDocument(t *Terminal, text jsontext.Value) error {
+	if !t.JSON {
+		if err := text.Indent(jsontext.WithIndent("  ")); err != nil {
+			return err
+		}
+	}
+	return t.PrintLine("%s", text)
+}
+
+// tailWait is how long one call waits for new events, in seconds. It is shorter than callTime.
+const tailWait = "20"
+
+type eventsTailCommand struct {
+	personFlags
+	eventFilter
+	After string `help:"Log index of the last event that is known. Default: the newest one."`
+	Count int    `help:"End after so many events; 0 goes on." default:"0"`
+}
+
+// Run implements the command.
+func (c *eventsTailCommand) Run(ctx context.Context, t *Terminal) error {
+	p, err := c.openSession(ctx, t)
+	if err != nil {
+		return err
+	}
+	values := c.values()
+	values.Set("order", "oldest")
+	values.Set("wait", tailWait)
+	if values.Set("after", c.After); c.After == "" {
+		if err := p.beginTail(ctx, values); err != nil {
+			return err
+		}
+	}
+	for printed := 0; c.Count == 0 || printed < c.Count; {
+		var page eventPage
+		if err := p.callConsole(ctx, http.MethodGet, "/events?"+values.Encode(), nil, &page); err != nil {
+			return err
+		}
+		if page.Next != nil {
+			values.Set("after", *page.Next)
+		}
+		for _, text := range page.Events {
+			e, err := printEvent(t, text)
+			if err != nil {
+				return err
+			}
+			if page.Next == nil {
+				values.Set("after", strconv.FormatUint(uint64(e.Index), 10))
+			}
+			if printed++; printed == c.Count {
+				return nil
+			}
+		}
+	}
+	return nil
+}
+
+// beginTail sets the place behind the newest event.
+func (s *session) beginTail(ctx context.Context, values url.Values) error {
+	var newest struct {
+		To id.Index `json:"indexed_to"`
+	}
+	if err := s.callConsole(ctx, http.MethodGet, "/events?limit=1", nil, &newest); err != nil {
+		return err
+	}
+	if values.Del("after"); newest.To > 0 {
+		values.Set("after", strconv.FormatUint(uint64(newest.To-1), 10))
+	}
+	return nil
+}

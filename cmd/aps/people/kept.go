@@ -1,0 +1,104 @@
+package people
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"os"
+	"path/filepath"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/agentledger/agentledger/internal/durable"
+)
+
+// keptSession is the session of one service in the file.
+type keptSession struct {
+	Name  string `json:"name"` // of the cookie
+	Value string `json:"value"`
+}
+
+// keptPath returns the file of the kept sessions, in the folder of the user's settings.
+func keptPath() (string, error) {
+	dir, err := os.UserConfigDir()
+	if err != nil {
+		return "", fmt.Errorf("folder of the user: %w", err)
+	}
+	return filepath.Join(dir, "agentledger", "sessions.json"), nil
+}
+
+// readAllKept returns the kept sessions by service. A file that others may read is refused.
+func readAllKept() (path string, kept map[string]keptSession, err error) {
+	if path, err = keptPath(); err != nil {
+		return "", nil, err
+	}
+	kept = map[string]keptSession{}
+	found, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return path, kept, nil
+	}
+	if err != nil {
+		return "", nil, err
+	}
+	if found.Mode().Perm()&0o077 != 0 {
+		return "", nil, fmt.Errorf("%s: others may read it: set its mode to 0600, or remove it and sign in", path)
+	}
+	text, err := os.ReadFile(path)
+	if err == nil {
+		err = json.Unmarshal(text, &kept)
+	}
+	if err != nil {
+		return "", nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return path, kept, nil
+}
+
+// readKept returns the cookie of the kept session of a service, nil for none.
+func readKept(base string) (*http.Cookie, error) {
+	host, err := hostOf(base)
+	if err != nil {
+		return nil, err
+	}
+	_, kept, err := readAllKept()
+	if err != nil {
+		return nil, err
+	}
+	k, ok := kept[host]
+	if !ok {
+		return nil, nil
+	}
+	return &http.Cookie{Name: k.Name, Value: k.Value}, nil
+}
+
+// keepSession puts the session of a service in the place of the one before.
+func keepSession(base string, cookie *http.Cookie) (path string, err error) {
+	return changeKept(base, func(kept map[string]keptSession, host string) {
+		kept[host] = keptSession{cookie.Name, cookie.Value}
+	})
+}
+
+func dropSession(base string) error {
+	_, err := changeKept(base, func(kept map[string]keptSession, host string) { delete(kept, host) })
+	return err
+}
+
+func changeKept(base string, change func(kept map[string]keptSession, host string)) (string, error) {
+	host, err := hostOf(base)
+	if err != nil {
+		return "", err
+	}
+	path, kept, err := readAllKept()
+	if err != nil {
+		return "", err
+	}
+	change(kept, host)
+	text, err := json.Marshal(kept, json.Deterministic(true))
+	if err != nil {
+		return "", err
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return "", err
+	}
+	return path, durable.ReplaceFile(path, text)
+}

@@ -1,0 +1,150 @@
+package people
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+
+	"github.com/agentledger/agentledger/id"
+)
+
+// serviceFlags name the service.
+type serviceFlags struct {
+	URL   string `name:"url" env:"APS_URL" required:"" placeholder:"URL" help:"Base URL of the service."`
+	IDURL string `name:"id-url" env:"APS_ID_URL" placeholder:"URL" help:"Base URL of /v1/id; default: --url."`
+}
+
+func (f *serviceFlags) identityURL() string { return strings.TrimRight(cmp.Or(f.IDURL, f.URL), "/") }
+
+// personFlags name the person. Passwords and tokens are never flags, because flags show in
+// the list of processes: APS_PASSWORD holds the password, else standard input has it, and
+// APS_RECOVERY_CODE a recovery code of an account with a second factor. Without
+// an address the token in APS_CONSOLE_TOKEN counts, or the session of aps login.
+type personFlags struct {
+	serviceFlags
+	Email string          `env:"APS_EMAIL" help:"Your e-mail address, to sign in for this command alone."`
+	Org   id.Organization `name:"org" env:"APS_ORG" placeholder:"UUID" help:"Organization id, for members of several."`
+}
+
+// openSession returns the session of a command: of the token, of the address, or the kept one.
+func (f *personFlags) openSession(ctx context.Context, t *Terminal) (*session, error) {
+	s := newSession(f.URL)
+	if s.token = os.Getenv("APS_CONSOLE_TOKEN"); s.token != "" {
+		return s, nil
+	}
+	if f.Email != "" {
+		return s, f.signIn(ctx, t, s)
+	}
+	var err error
+	if s.cookie, err = readKept(f.URL); err != nil {
+		return nil, err
+	}
+	if s.cookie == nil {
+		return nil, errors.New("not signed in: run aps login, or set APS_EMAIL or APS_CONSOLE_TOKEN")
+	}
+	return s, nil
+}
+
+// signIn opens a session with the password.
+func (f *personFlags) signIn(ctx context.Context, t *Terminal, s *session) error {
+	password, err := readPassword(t.In)
+	if err != nil {
+		return err
+	}
+	body := map[string]any{"email": f.Email, "password": password}
+	if f.Org != (id.Organization{}) {
+		body["organization_id"] = f.Org
+	}
+	var answer struct {
+		SecondFactor []string `json:"second_factor"`
+	}
+	cookies, err := s.call(ctx, http.MethodPost, f.identityURL()+"/v1/id/auth/login", body, &answer)
+	if err == nil && len(answer.SecondFactor) > 0 {
+		cookies, err = f.bringCode(ctx, s, cookies)
+	}
+	if err != nil {
+		return fmt.Errorf("sign in: %w", err)
+	}
+	for _, c := range cookies {
+		if isSession := c.Name == "__Host-agentledger" || c.Name == "agentledger_session"; isSession && c.Value != "" {
+			s.cookie = c
+		}
+	}
+	if s.cookie == nil {
+		return errors.New("sign in: the service sent no session")
+	}
+	return nil
+}
+
+// bringCode ends a sign-in that lacks its second factor by a recovery code.
+func (f *personFlags) bringCode(ctx context.Context, s *session, begun []*http.Cookie) ([]*http.Cookie, error) {
+	code := os.Getenv("APS_RECOVERY_CODE")
+	if code == "" || len(begun) == 0 {
+		return nil, errors.New("the account has a second factor: put a recovery code into APS_RECOVERY_CODE")
+	}
+	pending := *s
+	pending.cookie = begun[0]
+	return pending.call(ctx, http.MethodPost, f.identityURL()+"/v1/id/auth/recovery-code",
+		map[string]any{"code": code}, nil)
+}
+
+func readPassword(in io.Reader) (string, error) {
+	if password := os.Getenv("APS_PASSWORD"); password != "" {
+		return password, nil
+	}
+	line, err := bufio.NewReader(io.LimitReader(in, 4<<10)).ReadString('\n')
+	if password := strings.TrimRight(line, "\r\n"); password != "" {
+		return password, nil
+	}
+	return "", errors.Join(errors.New("no password: set APS_PASSWORD or write it to standard input"), err)
+}
+
+// LoginCommand is aps login.
+type LoginCommand struct{ personFlags }
+
+// Run implements the command.
+func (c *LoginCommand) Run(ctx context.Context, t *Terminal) error {
+	if c.Email == "" {
+		return errors.New("--email: whose session?")
+	}
+	s := newSession(c.URL)
+	if err := c.signIn(ctx, t, s); err != nil {
+		return err
+	}
+	path, err := keepSession(c.URL, s.cookie)
+	if err != nil {
+		return fmt.Errorf("keep the session: %w", err)
+	}
+	return t.PrintLine("signed in; the session is kept in %s", path)
+}
+
+// LogoutCommand is aps logout.
+type LogoutCommand struct{ serviceFlags }
+
+// Run ends the kept session at the service and takes it out of the file. A session that the
+// service does not know any more is over.
+func (c *LogoutCommand) Run(ctx context.Context, t *Terminal) error {
+	cookie, err := readKept(c.URL)
+	if err != nil {
+		return err
+	}
+	if cookie == nil {
+		return t.PrintLine("not signed in")
+	}
+	s := newSession(c.URL)
+	s.cookie = cookie
+	_, err = s.call(ctx, http.MethodPost, c.identityURL()+"/v1/id/auth/logout", nil, nil)
+	if err != nil && !isRefusal(err, http.StatusUnauthorized) {
+		return fmt.Errorf("sign out: %w", err)
+	}
+	if err := dropSession(c.URL); err != nil {
+		return fmt.Errorf("sign out: %w", err)
+	}
+	return t.PrintLine("signed out")
+}

@@ -1,0 +1,270 @@
+package people
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"strconv"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/textcheck"
+)
+
+// PolicyCommand is aps policy. The service checks and tests documents, because it is the one that
+// enforces them; agentledger policy does the same without a service.
+type PolicyCommand struct {
+	Check    policyCheckCommand    `cmd:"" help:"Check documents as the service does when they are activated."`
+	Test     policyTestCommand     `cmd:"" help:"Run the tests that documents hold."`
+	Show     policyShowCommand     `cmd:"" help:"Print a version of a policy as the service enforces it."`
+	Diff     policyDiffCommand     `cmd:"" help:"Print how documents differ from the newest versions."`
+	Push     policyPushCommand     `cmd:"" help:"Bring documents into the organization as drafts."`
+	Activate policyActivateCommand `cmd:"" help:"Make the draft of a policy, or an older version, count."`
+	Rollback policyRollbackCommand `cmd:"" help:"Make the version count that was active before the active one."`
+}
+
+// policyVersion is a version of a policy as the console shows it.
+type policyVersion struct {
+	PolicyID string         `json:"policy_id"`
+	Name     string         `json:"name"`
+	Version  uint64         `json:"version"`
+	State    string         `json:"state"`
+	Digest   id.Hash        `json:"policy_digest"`
+	Default  string         `json:"default"`
+	Rules    jsontext.Value `json:"rules"`
+	Tests    jsontext.Value `json:"tests"`
+}
+
+// readVersion returns a version of a policy, 0 for the newest; nil when there is no such
+// policy.
+func (s *session) readVersion(ctx context.Context, policy string, version uint64) (*policyVersion, error) {
+	path := "/policies/" + url.PathEscape(policy)
+	if version > 0 {
+		path += "?version=" + strconv.FormatUint(version, 10)
+	}
+	var v policyVersion
+	err := s.callConsole(ctx, http.MethodGet, path, nil, &v)
+	if isRefusal(err, http.StatusNotFound) {
+		return nil, nil
+	}
+	return &v, err
+}
+
+func (v *policyVersion) printState(t *Terminal) error {
+	if t.JSON {
+		return t.PrintJSON(v)
+	}
+	return t.PrintLine("%s  version %d  %s  %s", textcheck.Printable(v.PolicyID), v.Version,
+		textcheck.Printable(v.State), v.Digest)
+}
+
+type policyShowCommand struct {
+	personFlags
+	Policy  string `arg:"" help:"Policy id."`
+	Version uint64 `help:"Version; default: the newest."`
+}
+
+// Run implements the command.
+func (c *policyShowCommand) Run(ctx context.Context, t *Terminal) error {
+	s, err := c.openSession(ctx, t)
+	if err != nil {
+		return err
+	}
+	v, err := s.readVersion(ctx, c.Policy, c.Version)
+	if err != nil {
+		return err
+	}
+	if v == nil {
+		return &Refusal{Status: http.StatusNotFound, Message: "no such policy or version"}
+	}
+	return t.PrintJSON(v)
+}
+
+// policyFiles are documents of a folder. Each names its policy_id.
+type policyFiles struct {
+	personFlags
+	Files []string `arg:"" name:"file" help:"Policy documents (JSON) with a policy_id."`
+}
+
+// document is a policy document of a file.
+type document struct {
+	file   string
+	policy string
+	text   []byte
+}
+
+// maxDocument is the size in bytes of the largest document. The service has a bound of its
+// own.
+const maxDocument = 4 << 20
+
+func readDocument(file string) (d document, err error) {
+	found, err := os.Stat(file)
+	if err != nil {
+		return d, err
+	}
+	if found.Size() > maxDocument {
+		return d, fmt.Errorf("%s: larger than %d bytes", file, maxDocument)
+	}
+	d.file = file
+	if d.text, err = os.ReadFile(file); err != nil {
+		return d, err
+	}
+	var named struct {
+		Policy string `json:"policy_id"`
+	}
+	if err := json.Unmarshal(d.text, &named); err != nil {
+		return d, fmt.Errorf("%s: %w", file, err)
+	}
+	if d.policy = named.Policy; d.policy == "" {
+		return d, fmt.Errorf("%s: policy_id is missing: a document of a folder names its policy", file)
+	}
+	return d, nil
+}
+
+// forEachDocument opens a session and calls handle with each document. A document that can't
+// be read ends the command before the first call.
+func (f *policyFiles) forEachDocument(
+	ctx context.Context, t *Terminal, handle func(*session, document) error,
+) error {
+	documents := make([]document, len(f.Files))
+	for i, file := range f.Files {
+		var err error
+		if documents[i], err = readDocument(file); err != nil {
+			return err
+		}
+	}
+	s, err := f.openSession(ctx, t)
+	if err != nil {
+		return err
+	}
+	for _, d := range documents {
+		if err := handle(s, d); err != nil {
+			return fmt.Errorf("%s: %w", d.file, err)
+		}
+	}
+	return nil
+}
+
+type policyPushCommand struct {
+	policyFiles
+	Activate bool `help:"Also make each document count."`
+}
+
+// Run implements the command.
+func (c *policyPushCommand) Run(ctx context.Context, t *Terminal) error {
+	return c.forEachDocument(ctx, t, func(s *session, d document) error {
+		v, err := s.pushDocument(ctx, d)
+		if err == nil && c.Activate && v.State != "active" {
+			v, err = s.activateVersion(ctx, v.PolicyID, v.Version, v.Digest)
+		}
+		if err != nil {
+			return err
+		}
+		return v.printState(t)
+	})
+}
+
+// pushDocument makes a document the newest version of its policy. The service leaves the
+// newest version as it is when nothing changes.
+func (s *session) pushDocument(ctx context.Context, d document) (*policyVersion, error) {
+	newest, err := s.readVersion(ctx, d.policy, 0)
+	if err != nil {
+		return nil, err
+	}
+	var pushed policyVersion
+	if newest == nil {
+		return &pushed, s.callConsole(ctx, http.MethodPost, "/policies", d.text, &pushed)
+	}
+	patch, err := patchOf(d)
+	if err != nil {
+		return nil, err
+	}
+	return &pushed, s.callConsole(ctx, http.MethodPatch, "/policies/"+url.PathEscape(d.policy), patch, &pushed)
+}
+
+func (s *session) activateVersion(
+	ctx context.Context, policy string, version uint64, digest id.Hash,
+) (*policyVersion, error) {
+	body := map[string]any{"version": version}
+	if digest != (id.Hash{}) {
+		body["policy_digest"] = digest
+	}
+	var v policyVersion
+	return &v, s.callConsole(ctx, http.MethodPost, "/policies/"+url.PathEscape(policy)+"/activate", body, &v)
+}
+
+type policyActivateCommand struct {
+	personFlags
+	Policy  string `arg:"" help:"Policy id."`
+	Version uint64 `help:"Version; default: the newest."`
+}
+
+// Run implements the command.
+func (c *policyActivateCommand) Run(ctx context.Context, t *Terminal) error {
+	s, err := c.openSession(ctx, t)
+	if err != nil {
+		return err
+	}
+	v, err := s.readVersion(ctx, c.Policy, c.Version)
+	if err == nil && v == nil {
+		err = &Refusal{Status: http.StatusNotFound, Message: "no such policy or version"}
+	}
+	if err == nil {
+		v, err = s.activateVersion(ctx, c.Policy, v.Version, v.Digest)
+	}
+	if err != nil {
+		return err
+	}
+	return v.printState(t)
+}
+
+type policyRollbackCommand struct {
+	personFlags
+	Policy string `arg:"" help:"Policy id."`
+}
+
+var errNoOlder = errors.New("no version was active before the active one")
+
+// Run implements the command. Versions are looked at from the active one back: the newest
+// that is archived was active before.
+func (c *policyRollbackCommand) Run(ctx context.Context, t *Terminal) error {
+	s, err := c.openSession(ctx, t)
+	if err != nil {
+		return err
+	}
+	v, err := s.findFormerlyActive(ctx, c.Policy)
+	if err == nil {
+		v, err = s.activateVersion(ctx, c.Policy, v.Version, v.Digest)
+	}
+	if err != nil {
+		return err
+	}
+	return v.printState(t)
+}
+
+func (s *session) findFormerlyActive(ctx context.Context, policy string) (*policyVersion, error) {
+	v, err := s.readVersion(ctx, policy, 0)
+	if err == nil && v == nil {
+		err = &Refusal{Status: http.StatusNotFound, Message: "no such policy"}
+	}
+	active := false
+	for err == nil && v != nil {
+		if active && v.State == "archived" {
+			return v, nil
+		}
+		active = active || v.State == "active"
+		if v.Version == 1 {
+			return nil, errNoOlder
+		}
+		v, err = s.readVersion(ctx, policy, v.Version-1)
+	}
+	if err == nil {
+		err = errNoOlder
+	}
+	return nil, err
+}

@@ -1,0 +1,97 @@
+package people
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/agentledger/agentledger/internal/textcheck"
+)
+
+// checkedDocument is the service's answer about a document.
+type checkedDocument struct {
+	File     string        `json:"file"`
+	Problem  string        `json:"problem,omitzero"` // why it is no policy; "": it is one
+	PolicyID *string       `json:"policy_id"`
+	Rules    int           `json:"rules"`
+	Tests    int           `json:"tests"`
+	Failures []testFailure `json:"failures"`
+	Quorum   *string       `json:"quorum_unreachable"`
+}
+
+type testFailure struct {
+	Place int    `json:"test"`
+	Name  string `json:"name"`
+	Why   string `json:"why"`
+}
+
+// checkDocument asks the service about a document, which it does not keep.
+func (s *session) checkDocument(ctx context.Context, d document) (checkedDocument, error) {
+	c := checkedDocument{File: d.file}
+	text, err := withoutVersion(d)
+	if err == nil {
+		err = s.callConsole(ctx, http.MethodPost, "/policies/check", text, &c)
+	}
+	if refused, ok := errors.AsType[*Refusal](err); ok &&
+		(refused.Status == http.StatusUnprocessableEntity || refused.Status == http.StatusRequestEntityTooLarge) {
+		c.Problem, err = refused.Message, nil
+	}
+	return c, err
+}
+
+type policyCheckCommand struct{ policyFiles }
+
+// Run implements the command.
+func (c *policyCheckCommand) Run(ctx context.Context, t *Terminal) error {
+	return c.judgeEach(ctx, t, func(d checkedDocument) (said string, fine bool) {
+		switch {
+		case d.Problem != "":
+			return d.Problem, false
+		case d.Quorum != nil:
+			return *d.Quorum, false
+		case len(d.Failures) > 0:
+			return fmt.Sprintf("%d of %d tests do not pass: aps policy test", len(d.Failures), d.Tests), false
+		}
+		return fmt.Sprintf("ok, %d rules, %d tests", d.Rules, d.Tests), true
+	})
+}
+
+type policyTestCommand struct{ policyFiles }
+
+// Run implements the command.
+func (c *policyTestCommand) Run(ctx context.Context, t *Terminal) error {
+	return c.judgeEach(ctx, t, func(d checkedDocument) (said string, fine bool) {
+		if d.Problem != "" {
+			return d.Problem, false
+		}
+		said = fmt.Sprintf("%d of %d tests pass", d.Tests-len(d.Failures), d.Tests)
+		for _, f := range d.Failures {
+			said += fmt.Sprintf("\n    tests[%d] %q: %s", f.Place, f.Name, textcheck.Printable(f.Why))
+		}
+		return said, len(d.Failures) == 0
+	})
+}
+
+// judgeEach asks about all documents and prints the verdict on each.
+func (f *policyFiles) judgeEach(
+	ctx context.Context, t *Terminal, judge func(checkedDocument) (said string, fine bool),
+) error {
+	unfit := false
+	err := f.forEachDocument(ctx, t, func(s *session, d document) error {
+		c, err := s.checkDocument(ctx, d)
+		if err != nil {
+			return err
+		}
+		said, fine := judge(c)
+		unfit = unfit || !fine
+		if t.JSON {
+			return t.PrintJSON(c)
+		}
+		return t.PrintLine("%s: %s", d.file, said)
+	})
+	if err == nil && unfit {
+		err = ErrFound
+	}
+	return err
+}

@@ -1,0 +1,197 @@
+package console
+
+import (
+	"net/http"
+	"slices"
+	"strconv"
+
+	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/tenant/account"
+	"github.com/agentledger/agentledger/internal/webhook"
+)
+
+// endpointView is an endpoint of the organization.
+type endpointView struct {
+	ID           webhook.EndpointID `json:"endpoint_id"`
+	Name         string             `json:"name"`
+	URL          *string            `json:"url"` // null for roles that may not change it, because it may hold a secret
+	Events       []string           `json:"events"`
+	Tools        []string           `json:"tools"`  // empty: all
+	Agents       []id.Agent         `json:"agents"` // empty: all
+	Format       webhook.Format     `json:"format"`
+	State        string             `json:"state"` // active or disabled
+	Disabled     *webhook.Reason    `json:"disabled_reason"`
+	FailingSince *id.Instant        `json:"failing_since"`
+	KeyID        string             `json:"signing_key_id"`
+	PublicKey    string             `json:"public_key"`
+	CreatedAt    id.Instant         `json:"created_at"`
+	CreatedBy    string             `json:"created_by"`
+}
+
+func describeEndpoint(e webhook.Endpoint, role account.Role) endpointView {
+	v := endpointView{
+		ID: e.ID, Name: e.Name, Events: e.Events, Tools: slices.Concat([]string{}, e.Tools),
+		Agents: slices.Concat([]id.Agent{}, e.Agents), Format: e.Format, State: "active", Disabled: orNull(e.Disabled),
+		FailingSince: orNull(e.FailingSince), KeyID: e.KeyID, PublicKey: e.PublicKey,
+		CreatedAt: e.CreatedAt, CreatedBy: e.CreatedBy,
+	}
+	if e.Disabled != "" {
+		v.State = "disabled"
+	}
+	if role.May(account.Manage) {
+		v.URL = &e.URL
+	}
+	return v
+}
+
+// organizationOf returns the id of the caller's organization.
+func (s *Server) organizationOf(r *request) (id.Organization, error) {
+	settings, err := s.Orgs.CurrentSettings(r.Context(), r.who.Tenant)
+	if err != nil {
+		return id.Organization{}, err
+	}
+	return settings.ID, nil
+}
+
+func (s *Server) endpointViews(r *request) ([]endpointView, error) {
+	organization, err := s.organizationOf(r)
+	if err != nil {
+		return nil, err
+	}
+	all, err := s.Webhooks.Endpoints(r.Context(), r.who.Tenant, organization)
+	views := make([]endpointView, len(all))
+	for i := range all {
+		views[i] = describeEndpoint(all[i], r.who.Role)
+	}
+	return views, err
+}
+
+func (s *Server) answerEndpoint(r *request) (answer, error) {
+	organization, err := s.organizationOf(r)
+	if err != nil {
+		return answer{}, err
+	}
+	e, err := s.Webhooks.Endpoint(r.Context(), r.who.Tenant, organization, r.endpointID())
+	if err != nil {
+		return answer{}, err
+	}
+	return answer{http.StatusOK, describeEndpoint(e, r.who.Role)}, nil
+}
+
+func (r *request) endpointID() webhook.EndpointID {
+	return webhook.EndpointID(r.pathParameter("webhook"))
+}
+
+// endpointBody is the body of a new endpoint. A change has active too.
+type endpointBody struct {
+	Name   *string         `json:"name"`
+	URL    *string         `json:"url"`
+	Events *[]string       `json:"events"`
+	Tools  *[]string       `json:"tools"`
+	Agents *[]id.Agent     `json:"agents"`
+	Format *webhook.Format `json:"format"`
+}
+
+func (b endpointBody) toPatch(active *bool) webhook.EndpointPatch {
+	return webhook.EndpointPatch{Name: b.Name, URL: b.URL, Events: b.Events, Tools: b.Tools, Agents: b.Agents,
+		Format: b.Format, Active: active}
+}
+
+func (s *Server) createEndpoint(r *request) (answer, error) {
+	var body endpointBody
+	if err := r.decodeBody(&body); err != nil {
+		return answer{}, err
+	}
+	made, err := s.Webhooks.CreateEndpoint(r.Context(), r.who.Tenant, string(r.who.Account), body.toPatch(nil))
+	if err != nil {
+		return answer{}, err
+	}
+	return answer{http.StatusCreated, describeEndpoint(made, r.who.Role)}, nil
+}
+
+func (s *Server) patchEndpoint(r *request) (answer, error) {
+	var body struct {
+		endpointBody
+		Active *bool `json:"active"`
+	}
+	if err := r.decodeBody(&body); err != nil {
+		return answer{}, err
+	}
+	changed, err := s.Webhooks.ChangeEndpoint(r.Context(), r.who.Tenant, string(r.who.Account), r.endpointID(),
+		body.toPatch(body.Active))
+	if err != nil {
+		return answer{}, err
+	}
+	return answer{http.StatusOK, describeEndpoint(changed, r.who.Role)}, nil
+}
+
+func (s *Server) deleteEndpoint(r *request) (answer, error) {
+	return answer{status: http.StatusNoContent},
+		s.Webhooks.DeleteEndpoint(r.Context(), r.who.Tenant, string(r.who.Account), r.endpointID())
+}
+
+// testEndpoint makes a test delivery, which is tried once. Its result is in the list of deliveries.
+func (s *Server) testEndpoint(r *request) (answer, error) {
+	if err := r.decodeOptionalBody(&struct{}{}); err != nil {
+		return answer{}, err
+	}
+	organization, err := s.organizationOf(r)
+	if err != nil {
+		return answer{}, err
+	}
+	name, err := s.Webhooks.TestEndpoint(r.Context(), r.who.Tenant, organization, r.endpointID())
+	if err != nil {
+		return answer{}, err
+	}
+	return answer{http.StatusAccepted, struct {
+		Delivery webhook.ID `json:"delivery_id"`
+	}{name}}, nil
+}
+
+// attemptView is one try to deliver to an endpoint.
+type attemptView struct {
+	Delivery   webhook.ID `json:"delivery_id"`
+	Type       string     `json:"type"`
+	At         id.Instant `json:"at"`
+	Try        int        `json:"try"`
+	Status     *int       `json:"status"` // null: no answer
+	DurationMS *int64     `json:"duration_ms"`
+	Trouble    *string    `json:"trouble"` // null: delivered
+}
+
+func describeAttempt(a webhook.Attempt) attemptView {
+	v := attemptView{Delivery: a.Delivery, Type: a.Type, At: a.At, Try: a.Try, Status: orNull(a.Status),
+		Trouble: orNull(a.Trouble)}
+	if a.Status != 0 {
+		v.DurationMS = &a.DurationMS
+	}
+	return v
+}
+
+func attemptCursor(a webhook.Attempt) string { return strconv.FormatUint(a.Number, 10) }
+
+// listAttempts lists the newest tries of an endpoint, newest first.
+func (s *Server) listAttempts(r *request) (answer, error) {
+	p, err := r.parsePage()
+	if err != nil {
+		return answer{}, err
+	}
+	if _, err := s.answerEndpoint(r); err != nil {
+		return answer{}, err
+	}
+	all, err := s.Webhooks.Attempts(r.Context(), r.who.Tenant, r.endpointID())
+	if err != nil {
+		return answer{}, err
+	}
+	begin := 1 + slices.IndexFunc(all, func(a webhook.Attempt) bool { return attemptCursor(a) == p.after })
+	if begin == 0 && p.after != "" {
+		return answer{}, fault.New(fault.Invalid, "after is not a delivery in the list")
+	}
+	var body struct {
+		Deliveries []attemptView `json:"deliveries"`
+		Next       *string       `json:"next"`
+	}
+	body.Deliveries, body.Next = cutPage(p, all[begin:], attemptCursor, describeAttempt)
+	return answer{http.StatusOK, body}, nil
+}

@@ -1,0 +1,254 @@
+package identity
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/http/edge"
+	"github.com/agentledger/agentledger/internal/tenant/account"
+	"github.com/agentledger/agentledger/internal/tenant/member"
+)
+
+// Roster lists and changes the members of organizations (package member).
+type Roster interface {
+	List(ctx context.Context, t id.Tenant, after string, limit int) ([]member.Listed, error)
+	Change(
+		ctx context.Context, t id.Tenant, by *account.Session, membership string, c member.Change,
+	) (member.Listed, error)
+	Remove(ctx context.Context, t id.Tenant, by *account.Session, membership string) error
+}
+
+// Invitations sends and revokes invitations (package member).
+type Invitations interface {
+	ListInvitations(ctx context.Context, t id.Tenant, after string, limit int) ([]member.Invitation, error)
+	Invite(ctx context.Context, t id.Tenant, by *account.Session, email string, role account.Role) (member.Sent, error)
+	Resend(ctx context.Context, t id.Tenant, by *account.Session, invitation string) (member.Sent, error)
+	Revoke(ctx context.Context, t id.Tenant, by *account.Session, invitation string) error
+}
+
+// Invited reads and accepts invitations for their holders (package member).
+type Invited interface {
+	FindInvitation(ctx context.Context, t id.Tenant, token member.Token) (member.Invitation, bool, error)
+	Accept(ctx context.Context, t id.Tenant, who account.Account, token member.Token) error
+}
+
+// Joining makes accounts of invited people and moves sessions (package account).
+type Joining interface {
+	SwitchSession(ctx context.Context, token string, t id.Tenant) (string, *account.Session, error)
+	Ensure(ctx context.Context, email, password string, names ...string) (account.Account, bool, error)
+}
+
+// tokenHeader has the token of an invitation in a preview, because a query would be in logs.
+const tokenHeader = "X-Invitation-Token"
+
+// findInvitation returns the invitation of a token and its organization. Wrong tokens are counted by
+// network.
+func (s *Server) findInvitation(r *request, text string) (invitedTo, error) {
+	undo, err := s.tokenAttempts.countAttempt(s.Address(r.Request), s.Now())
+	if err != nil {
+		return invitedTo{}, err
+	}
+	found, err := s.readInvitation(r.Context(), text)
+	if !fault.Is(err, fault.NotFound) {
+		undo()
+	}
+	return found, err
+}
+
+func (s *Server) readInvitation(ctx context.Context, text string) (found invitedTo, err error) {
+	if found.token, err = member.ParseToken(text); err != nil {
+		return found, err
+	}
+	tenant, err := s.Organizations.ByID(ctx, found.token.Organization)
+	if fault.Is(err, fault.NotFound) {
+		err = member.ErrNoInvitation()
+	}
+	if err != nil {
+		return found, err
+	}
+	found.Invitation, found.known, err = s.Invited.FindInvitation(ctx, tenant, found.token)
+	return found, err
+}
+
+// invitedTo is an invitation as its holder found it.
+type invitedTo struct {
+	member.Invitation
+	token member.Token
+	known bool // there is an account of the address
+}
+
+// previewInvitation shows an invitation to the holder of its token.
+func (s *Server) previewInvitation(w http.ResponseWriter, r *request) error {
+	found, err := s.findInvitation(r, r.Header.Get(tokenHeader))
+	if err != nil {
+		return err
+	}
+	summary, err := s.Organizations.Summary(r.Context(), found.Tenant)
+	if err != nil {
+		return err
+	}
+	return edge.WriteJSON(w, http.StatusOK, struct {
+		OrganizationID id.Organization `json:"organization_id"`
+		Slug           id.Slug         `json:"slug"`
+		Name           string          `json:"name"`
+		Role           account.Role    `json:"role"`
+		Email          string          `json:"email"`
+		AccountExists  bool            `json:"account_exists"`
+		ExpiresAt      id.Instant      `json:"expires_at"`
+	}{summary.ID, summary.Slug, summary.Name, found.Role, found.Email, found.known, found.ExpiresAt})
+}
+
+type acceptance struct {
+	Token       string `json:"token"`
+	DisplayName string `json:"display_name"`
+	Password    string `json:"password"`
+
+	// Passkey is that of the account, or of the account that is made.
+	Passkey *newPasskey `json:"passkey"`
+}
+
+// acceptInvitation makes the holder of a token a member and signs the person in to the organization.
+func (s *Server) acceptInvitation(w http.ResponseWriter, r *request) error {
+	var body acceptance
+	if err := r.decodeBody(&body); err != nil {
+		return err
+	}
+	found, err := s.findInvitation(r, body.Token)
+	if err != nil {
+		return err
+	}
+	if err := s.checkActive(r.Request, found.Tenant); err != nil {
+		return err
+	}
+	if body.Password != "" && body.Passkey != nil {
+		return errTwoWays()
+	}
+	if body.Password == "" && body.Passkey == nil {
+		return s.acceptSignedIn(w, r, &found)
+	}
+	who, by, err := s.ensureInvited(r, &found, body)
+	if err != nil {
+		return err
+	}
+	if err := s.Invited.Accept(r.Context(), found.Tenant, who, found.token); err != nil {
+		return err
+	}
+	answer, err := s.openSession(w, r, who, found.Tenant, by)
+	if err != nil {
+		return err
+	}
+	return edge.WriteJSON(w, http.StatusOK, answer)
+}
+
+// acceptSignedIn accepts for the account of the session, which goes on in the organization.
+func (s *Server) acceptSignedIn(w http.ResponseWriter, r *request, found *invitedTo) error {
+	session, err := s.currentSession(r)
+	if err != nil {
+		return err
+	}
+	who := account.Account{ID: session.Account, Email: session.Email}
+	if err := s.Invited.Accept(r.Context(), found.Tenant, who, found.token); err != nil {
+		return err
+	}
+	return s.enterOrganization(w, r, found.Tenant)
+}
+
+// ensureInvited returns the account of the invited address, whose password or passkey it has to be,
+// and makes it when there is none.
+func (s *Server) ensureInvited(
+	r *request, found *invitedTo, body acceptance,
+) (who account.Account, by account.Method, err error) {
+	if err := account.CheckDisplayName(body.DisplayName); err != nil {
+		return account.Account{}, "", err
+	}
+	if body.Passkey != nil {
+		who, err = s.ensureByPasskey(r, found, body)
+		return who, account.ByPasskey, err
+	}
+	who, err = s.ensureByPassword(r, found, body)
+	return who, account.ByPassword, err
+}
+
+// ensureByPasskey makes the account of a new passkey when the address has none.
+func (s *Server) ensureByPasskey(r *request, found *invitedTo, body acceptance) (account.Account, error) {
+	if found.known {
+		return s.usePasskey(r, body.Passkey.Credential)
+	}
+	made, err := s.checkNewPasskey(r, body.Passkey)
+	if err != nil {
+		return account.Account{}, err
+	}
+	return s.Factors.Create(r.Context(), found.Email, body.DisplayName, made)
+}
+
+func (s *Server) ensureByPassword(r *request, found *invitedTo, body acceptance) (account.Account, error) {
+	ctx := r.Context()
+	if !found.known {
+		summary, err := s.Organizations.Summary(ctx, found.Tenant)
+		if err != nil {
+			return account.Account{}, err
+		}
+		who, made, err := s.Joining.Ensure(ctx, found.Email, body.Password, summary.Name)
+		if err == nil && made && body.DisplayName != "" {
+			who.DisplayName = body.DisplayName
+			err = s.Credentials.SetWishes(ctx, who.ID, account.Wishes{DisplayName: &body.DisplayName})
+		}
+		if err != nil || made {
+			return who, err
+		}
+	}
+	who, err := s.People.AuthenticateIn(ctx, s.findBrowser(r.Request), found.Email, body.Password, s.Address(r.Request))
+	s.logins.countAttempt(err)
+	if err != nil {
+		return account.Account{}, err
+	}
+	return who, s.checkPasswordAlone(ctx, who)
+}
+
+// checkPasswordAlone refuses an account whose password is not enough to sign in.
+func (s *Server) checkPasswordAlone(ctx context.Context, who account.Account) error {
+	factors, err := s.Factors.Summary(ctx, who.ID)
+	if err == nil && len(factors.Second()) > 0 {
+		err = &fault.Error{Kind: fault.Unauthorized, Code: "second_factor",
+			Message: "The account has a second factor: sign in first, or send a passkey"}
+	}
+	return err
+}
+
+// enterOrganization moves the session of a request to another organization, under a new token.
+func (s *Server) enterOrganization(w http.ResponseWriter, r *request, t id.Tenant) error {
+	token, session, err := s.Joining.SwitchSession(r.Context(), s.sessionToken(r.Request), t)
+	if err != nil {
+		return err
+	}
+	answer, err := s.welcomePerson(w, r, token, session)
+	if err != nil {
+		return err
+	}
+	return edge.WriteJSON(w, http.StatusOK, answer)
+}
+
+// switchOrganization moves a session to another organization of its account. The account accepts
+// an offered membership by that, as by signing in to the organization.
+func (s *Server) switchOrganization(w http.ResponseWriter, r *request) error {
+	session, err := s.currentSession(r)
+	if err != nil {
+		return err
+	}
+	var body struct {
+		OrganizationID id.Organization `json:"organization_id"`
+	}
+	if err := r.decodeBody(&body); err != nil {
+		return err
+	}
+	if body.OrganizationID == (id.Organization{}) {
+		return fault.New(fault.Invalid, "organization_id is required")
+	}
+	tenant, err := s.chooseOrganization(r.Context(), session.Account, body.OrganizationID, session.SignIn)
+	if err != nil {
+		return err
+	}
+	return s.enterOrganization(w, r, tenant)
+}

@@ -1,0 +1,215 @@
+package identity
+
+import (
+	"net/http"
+
+	"github.com/go-chi/chi/v5"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/http/edge"
+	"github.com/agentledger/agentledger/internal/tenant/account"
+)
+
+// currentSession returns the session of a request.
+func (s *Server) currentSession(r *request) (*account.Session, error) {
+	return s.Sessions.Session(r.Context(), s.sessionToken(r.Request))
+}
+
+// stepUp proves again that the person of a session is there. The session goes on under a new token.
+func (s *Server) stepUp(w http.ResponseWriter, r *request) error {
+	var body struct {
+		Password string         `json:"password"`
+		Passkey  jsontext.Value `json:"passkey"`
+	}
+	if err := r.decodeBody(&body); err != nil {
+		return err
+	}
+	var token string
+	var session *account.Session
+	var err error
+	if body.Passkey != nil {
+		token, session, err = s.stepUpByPasskey(r, body.Passkey)
+	} else {
+		token, session, err = s.Credentials.StepUp(r.Context(), s.sessionToken(r.Request), body.Password,
+			s.Address(r.Request), s.describeVisit(r))
+	}
+	if err != nil {
+		return err
+	}
+	answer, err := s.welcomePerson(w, r, token, session)
+	if err != nil {
+		return err
+	}
+	return edge.WriteJSON(w, http.StatusOK, answer)
+}
+
+// changePassword ends all sessions of the account and begins a new one.
+func (s *Server) changePassword(w http.ResponseWriter, r *request) error {
+	session, err := s.currentSession(r)
+	if err != nil {
+		return err
+	}
+	var body struct {
+		Current string `json:"current"`
+		New     string `json:"new"`
+	}
+	if err := r.decodeBody(&body); err != nil {
+		return err
+	}
+	names, err := s.organizationNames(r.Context(), session.Email)
+	if err != nil {
+		return err
+	}
+	who, err := s.Credentials.ChangePassword(r.Context(), session, body.Current, body.New, s.Address(r.Request),
+		s.describeVisit(r), names...)
+	if err != nil {
+		return err
+	}
+	answer, err := s.openSession(w, r, who, session.Tenant, session.SignIn)
+	if err != nil {
+		return err
+	}
+	return edge.WriteJSON(w, http.StatusOK, answer)
+}
+
+// patchAccount changes the wishes of the person.
+func (s *Server) patchAccount(w http.ResponseWriter, r *request) error {
+	session, err := s.currentSession(r)
+	if err != nil {
+		return err
+	}
+	var body struct {
+		DisplayName  *string `json:"display_name"`
+		ApprovalMail *bool   `json:"approval_mail"`
+	}
+	if err := r.decodeBody(&body); err != nil {
+		return err
+	}
+	wishes := account.Wishes{DisplayName: body.DisplayName, ApprovalMail: body.ApprovalMail}
+	if wishes != (account.Wishes{}) {
+		if err := s.Credentials.SetWishes(r.Context(), session.Account, wishes); err != nil {
+			return err
+		}
+	}
+	return s.answerSession(w, r)
+}
+
+// shownSession is one session of an account.
+type shownSession struct {
+	SessionID    string             `json:"session_id"`
+	Current      bool               `json:"current"`
+	Organization *namedOrganization `json:"organization"` // null for one that the account left
+	OpenedAt     id.Instant         `json:"opened_at"`
+	SeenAt       id.Instant         `json:"seen_at"`
+	ExpiresAt    id.Instant         `json:"expires_at"`
+	Address      string             `json:"address"`
+	Program      string             `json:"program"`
+}
+
+type namedOrganization struct {
+	OrganizationID id.Organization `json:"organization_id"`
+	Slug           id.Slug         `json:"slug"`
+	Name           string          `json:"name"`
+}
+
+func (s *Server) listSessions(w http.ResponseWriter, r *request) error {
+	session, err := s.currentSession(r)
+	if err != nil {
+		return err
+	}
+	found, err := s.Visits.Sessions(r.Context(), session.Account)
+	if err != nil {
+		return err
+	}
+	named, err := s.nameOrganizations(r, session.Account)
+	if err != nil {
+		return err
+	}
+	shown := make([]shownSession, len(found))
+	for i, f := range found {
+		shown[i] = shownSession{SessionID: f.ID, Current: f.ID == session.ID, Organization: named[f.Tenant],
+			OpenedAt: f.OpenedAt, SeenAt: f.SeenAt, ExpiresAt: f.ExpiresAt, Address: f.Address, Program: f.Program}
+	}
+	return edge.WriteJSON(w, http.StatusOK, struct {
+		Sessions []shownSession `json:"sessions"`
+		Next     *string        `json:"next"` // always null: there are few
+	}{shown, nil})
+}
+
+// nameOrganizations returns the organizations of an account by their handle.
+func (s *Server) nameOrganizations(r *request, who account.ID) (map[id.Tenant]*namedOrganization, error) {
+	places, err := s.Members.Places(r.Context(), who)
+	if err != nil {
+		return nil, err
+	}
+	named := make(map[id.Tenant]*namedOrganization, len(places))
+	for _, m := range places {
+		summary, err := s.Organizations.Summary(r.Context(), m.Tenant)
+		if err != nil {
+			return nil, err
+		}
+		named[m.Tenant] = &namedOrganization{OrganizationID: summary.ID, Slug: summary.Slug, Name: summary.Name}
+	}
+	return named, nil
+}
+
+func (s *Server) endSession(w http.ResponseWriter, r *request) error {
+	session, err := s.currentSession(r)
+	if err != nil {
+		return err
+	}
+	wished := chi.URLParam(r.Request, "session")
+	n, err := s.Visits.EndSessions(r.Context(), session.Account, s.describeVisit(r),
+		func(l account.ListedSession) bool { return l.ID == wished })
+	if err != nil {
+		return err
+	}
+	if n == 0 {
+		return fault.New(fault.NotFound, "Not found")
+	}
+	edge.WriteNoContent(w)
+	return nil
+}
+
+func (s *Server) endOtherSessions(w http.ResponseWriter, r *request) error {
+	session, err := s.currentSession(r)
+	if err != nil {
+		return err
+	}
+	_, err = s.Visits.EndSessions(r.Context(), session.Account, s.describeVisit(r),
+		func(l account.ListedSession) bool { return l.ID != session.ID })
+	if err != nil {
+		return err
+	}
+	edge.WriteNoContent(w)
+	return nil
+}
+
+// shownLoginEvent is one login event of an account.
+type shownLoginEvent struct {
+	At      id.Instant        `json:"at"`
+	Kind    account.LoginKind `json:"kind"`
+	Address string            `json:"address"`
+	Program string            `json:"program"`
+}
+
+func (s *Server) listLoginEvents(w http.ResponseWriter, r *request) error {
+	session, err := s.currentSession(r)
+	if err != nil {
+		return err
+	}
+	found, err := s.Visits.LoginEvents(r.Context(), session.Account)
+	if err != nil {
+		return err
+	}
+	shown := make([]shownLoginEvent, len(found))
+	for i, f := range found {
+		shown[i] = shownLoginEvent{At: f.At, Kind: f.Kind, Address: f.Address, Program: f.Program}
+	}
+	return edge.WriteJSON(w, http.StatusOK, struct {
+		LoginEvents []shownLoginEvent `json:"login_events"`
+		Next        *string           `json:"next"` // always null: there are few
+	}{shown, nil})
+}

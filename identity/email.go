@@ -1,0 +1,54 @@
+package identity
+
+import (
+	"net/http"
+
+	"github.com/agentledger/agentledger/internal/http/edge"
+)
+
+// askEmail mails a link to a new address of the account. The answer is the same for an address of
+// another account.
+func (s *Server) askEmail(w http.ResponseWriter, r *request) error {
+	session, err := s.currentSession(r)
+	if err != nil {
+		return err
+	}
+	var body struct {
+		Email string `json:"email"`
+	}
+	if err := r.decodeBody(&body); err != nil {
+		return err
+	}
+	err = s.EmailChanges.BeginEmailChange(r.Context(), session, body.Email, s.Address(r.Request))
+	if err != nil {
+		return err
+	}
+	edge.WriteNoContent(w)
+	return nil
+}
+
+// confirmEmail gives the account the address that the token was mailed to. It ends all sessions of
+// the account and begins a new one, whose proof of a factor is as old as it was.
+func (s *Server) confirmEmail(w http.ResponseWriter, r *request) error {
+	session, err := s.currentSession(r)
+	if err != nil {
+		return err
+	}
+	var body struct {
+		Token string `json:"token"`
+	}
+	if err := r.decodeBody(&body); err != nil {
+		return err
+	}
+	visit := s.describeVisit(r)
+	who, err := s.EmailChanges.FinishEmailChange(r.Context(), session, body.Token, s.Address(r.Request), visit)
+	if err != nil {
+		return err
+	}
+	visit.FactorAt, visit.SignIn = session.FactorAt, session.SignIn
+	answer, err := s.openSessionFrom(w, r, who, session.Tenant, visit)
+	if err != nil {
+		return err
+	}
+	return edge.WriteJSON(w, http.StatusOK, answer)
+}

@@ -1,0 +1,227 @@
+package identity
+
+import (
+	"net/http"
+
+	"github.com/go-chi/chi/v5"
+
+	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/http/edge"
+	"github.com/agentledger/agentledger/internal/letter"
+	"github.com/agentledger/agentledger/internal/tenant/account"
+	"github.com/agentledger/agentledger/internal/tenant/member"
+)
+
+// addMemberRoutes adds the routes of members and invitations.
+func (s *Server) addMemberRoutes(table *edge.Table[handler]) {
+	const members, invitations = organizationPath + "/members", organizationPath + "/invitations"
+	permit := func(p account.Permission) edge.Permission {
+		return edge.Permission{Credential: edge.Session, Right: string(p)}
+	}
+	reads, leaves := permit(account.Read), permit(account.Leave)
+	changes, invites := permit(account.ChangeMembers), permit(account.Invite)
+	none, some, everybody := edge.Body{}, edge.JSONBody(maxBody), edge.Permission{}
+	table.Add("GET", members, reads, none, s.listMembers)
+	table.Add("PATCH", members+"/{membership}", changes, some, s.changeMember)
+	table.Add("DELETE", members+"/{membership}", leaves, none, s.removeMember)
+	table.Add("GET", invitations, changes, none, s.listInvitations)
+	table.Add("POST", invitations, invites, some, s.invitePerson)
+	table.Add("POST", invitations+"/{invitation}/resend", invites, none, s.resendInvitation)
+	table.Add("DELETE", invitations+"/{invitation}", changes, none, s.revokeInvitation)
+	table.Add("GET", "/v1/id/invitations/preview", everybody, none, s.previewInvitation)
+	table.Add("POST", "/v1/id/invitations/accept", edge.Permission{Right: sameOrigin}, some, s.acceptInvitation)
+	table.Add("POST", "/v1/id/orgs/switch", edge.Permission{Credential: edge.Session, Right: sameOrigin}, some,
+		s.switchOrganization)
+}
+
+// organizationPath is the path of an organization, which must be that of the session.
+const organizationPath = "/v1/id/orgs/{organization}"
+
+// admitMember returns the session of a request to a path of its organization, if its role has a
+// permission. Another organization is as one that does not exist.
+func (s *Server) admitMember(r *http.Request, p account.Permission) (*account.Session, error) {
+	if err := s.origin.Check(r); err != nil {
+		return nil, fault.Wrap(fault.Forbidden, "Request of another origin", err)
+	}
+	who, err := s.Sessions.Session(r.Context(), s.sessionToken(r))
+	if err != nil {
+		return nil, err
+	}
+	organization, err := id.ParseOrganization(chi.URLParam(r, "organization"))
+	if err != nil {
+		return nil, fault.Wrap(fault.NotFound, "Not found", err)
+	}
+	tenant, err := s.Organizations.ByID(r.Context(), organization)
+	if err != nil {
+		return nil, err
+	}
+	if tenant != who.Tenant {
+		return nil, fault.New(fault.NotFound, "Not found")
+	}
+	if err := s.checkMethod(r.Context(), tenant, who.SignIn); err != nil {
+		return nil, err
+	}
+	if !who.Role.May(p) {
+		return nil, fault.New(fault.Forbidden, "Your role does not allow this")
+	}
+	if p.NeedsFactor() {
+		if err := who.CheckFactor(); err != nil {
+			return nil, err
+		}
+	}
+	if p.NeedsActive() {
+		return who, s.checkActive(r, tenant)
+	}
+	return who, nil
+}
+
+// checkActive refuses new people in an organization that the operator made inactive.
+func (s *Server) checkActive(r *http.Request, t id.Tenant) error {
+	active, err := s.Organizations.Active(r.Context(), t)
+	if err == nil && !active {
+		err = fault.New(fault.Forbidden, "The organization is inactive: nobody can be invited")
+	}
+	return err
+}
+
+type shownMember struct {
+	MembershipID string       `json:"membership_id"`
+	AccountID    account.ID   `json:"account_id"`
+	Email        string       `json:"email"`
+	DisplayName  string       `json:"display_name"`
+	Role         account.Role `json:"role"`
+	MemberSince  id.Instant   `json:"member_since"`
+	Suspended    bool         `json:"suspended"`
+	Offered      bool         `json:"offered,omitzero"`
+}
+
+func describeMember(m member.Listed) shownMember {
+	return shownMember{MembershipID: m.ID, AccountID: m.Account, Email: m.Email, DisplayName: m.DisplayName,
+		Role: m.Role, MemberSince: m.Since, Suspended: m.Suspended, Offered: m.Offered}
+}
+
+func (s *Server) listMembers(w http.ResponseWriter, r *request) error {
+	p, err := edge.ParsePage(r.Request)
+	if err != nil {
+		return err
+	}
+	found, err := s.Roster.List(r.Context(), r.who.Tenant, p.After, p.Limit+1)
+	if err != nil {
+		return err
+	}
+	var body struct {
+		Members []shownMember `json:"members"`
+		Next    *string       `json:"next"`
+	}
+	body.Members, body.Next = edge.CutPage(p, found, func(m member.Listed) string { return m.ID }, describeMember)
+	return edge.WriteJSON(w, http.StatusOK, body)
+}
+
+func (s *Server) changeMember(w http.ResponseWriter, r *request) error {
+	var body struct {
+		Role      *account.Role `json:"role"`
+		Suspended *bool         `json:"suspended"`
+	}
+	if err := r.decodeBody(&body); err != nil {
+		return err
+	}
+	changed, err := s.Roster.Change(r.Context(), r.who.Tenant, r.who, chi.URLParam(r.Request, "membership"),
+		member.Change{Role: body.Role, Suspended: body.Suspended})
+	if err != nil {
+		return err
+	}
+	return edge.WriteJSON(w, http.StatusOK, describeMember(changed))
+}
+
+// removeMember removes a member, or lets one leave. Then its cookie is of no use any more.
+func (s *Server) removeMember(w http.ResponseWriter, r *request) error {
+	membership := chi.URLParam(r.Request, "membership")
+	if err := s.Roster.Remove(r.Context(), r.who.Tenant, r.who, membership); err != nil {
+		return err
+	}
+	edge.WriteNoContent(w)
+	return nil
+}
+
+type shownInvitation struct {
+	InvitationID string       `json:"invitation_id"`
+	Email        string       `json:"email"`
+	Role         account.Role `json:"role"`
+	CreatedAt    id.Instant   `json:"created_at"`
+	CreatedBy    account.ID   `json:"created_by"`
+	ExpiresAt    id.Instant   `json:"expires_at"`
+}
+
+func describeInvitation(i member.Invitation) shownInvitation {
+	return shownInvitation{InvitationID: i.ID, Email: i.Email, Role: i.Role, CreatedAt: i.CreatedAt,
+		CreatedBy: i.CreatedBy, ExpiresAt: i.ExpiresAt}
+}
+
+func (s *Server) listInvitations(w http.ResponseWriter, r *request) error {
+	p, err := edge.ParsePage(r.Request)
+	if err != nil {
+		return err
+	}
+	found, err := s.Invitations.ListInvitations(r.Context(), r.who.Tenant, p.After, p.Limit+1)
+	if err != nil {
+		return err
+	}
+	var body struct {
+		Invitations []shownInvitation `json:"invitations"`
+		Next        *string           `json:"next"`
+	}
+	body.Invitations, body.Next = edge.CutPage(p, found, func(i member.Invitation) string { return i.ID },
+		describeInvitation)
+	return edge.WriteJSON(w, http.StatusOK, body)
+}
+
+// sentInvitation has the link for the inviter to hand on, null when it went out by mail.
+type sentInvitation struct {
+	InvitationID string     `json:"invitation_id"`
+	ExpiresAt    id.Instant `json:"expires_at"`
+	URL          *string    `json:"url"`
+	Mailed       bool       `json:"mailed"`
+}
+
+func (s *Server) describeSent(i member.Sent) sentInvitation {
+	sent := sentInvitation{InvitationID: i.ID, ExpiresAt: i.ExpiresAt, Mailed: i.Mailed}
+	if i.Token != "" {
+		link := letter.InvitationURL(s.PublicURL, i.Token)
+		sent.URL = &link
+	}
+	return sent
+}
+
+func (s *Server) invitePerson(w http.ResponseWriter, r *request) error {
+	var body struct {
+		Email string       `json:"email"`
+		Role  account.Role `json:"role"`
+	}
+	if err := r.decodeBody(&body); err != nil {
+		return err
+	}
+	sent, err := s.Invitations.Invite(r.Context(), r.who.Tenant, r.who, body.Email, body.Role)
+	if err != nil {
+		return err
+	}
+	return edge.WriteJSON(w, http.StatusCreated, s.describeSent(sent))
+}
+
+func (s *Server) resendInvitation(w http.ResponseWriter, r *request) error {
+	invitation := chi.URLParam(r.Request, "invitation")
+	sent, err := s.Invitations.Resend(r.Context(), r.who.Tenant, r.who, invitation)
+	if err != nil {
+		return err
+	}
+	return edge.WriteJSON(w, http.StatusOK, s.describeSent(sent))
+}
+
+func (s *Server) revokeInvitation(w http.ResponseWriter, r *request) error {
+	invitation := chi.URLParam(r.Request, "invitation")
+	if err := s.Invitations.Revoke(r.Context(), r.who.Tenant, r.who, invitation); err != nil {
+		return err
+	}
+	edge.WriteNoContent(w)
+	return nil
+}

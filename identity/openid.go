@@ -1,0 +1,187 @@
+package identity
+
+import (
+	"context"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"sync"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+
+	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/http/edge"
+	"github.com/agentledger/agentledger/internal/oidc"
+	"github.com/agentledger/agentledger/internal/ratelimit"
+	"github.com/agentledger/agentledger/internal/tenant/account"
+)
+
+// OpenID signs people in at OpenID providers (package oidc).
+type OpenID interface {
+	Names() []string
+	Start(ctx context.Context, provider, returnTo string, fresh bool) (oidc.Started, error)
+	Finish(ctx context.Context, provider, cookie string, query url.Values) (oidc.Person, string, error)
+}
+
+// Subjects finds the accounts of persons of identity providers (package account).
+type Subjects interface {
+	AuthenticateSubject(ctx context.Context, s account.Subject) (account.Account, error)
+}
+
+// Sign-ins that a network may end without success: so many at once, then one in each
+// interval, because each is a request to a provider. To begin one costs the provider nothing.
+const (
+	flowBurst   = 30
+	flowEvery   = 3 * time.Second
+	flowTracked = 1 << 15 // networks
+)
+
+// flowAttempts bounds sign-ins at providers, or guessed tokens, by network. Its methods may be called
+// concurrently.
+type flowAttempts struct {
+	mu       sync.Mutex
+	networks *ratelimit.Attempts
+}
+
+func newFlowAttempts() *flowAttempts {
+	return &flowAttempts{
+		networks: ratelimit.New(ratelimit.Limit{Burst: flowBurst, Every: flowEvery, Tracked: flowTracked})}
+}
+
+// countAttempt counts an attempt from an address; undo takes it back. fault.RateLimited
+// after too many.
+func (f *flowAttempts) countAttempt(from netip.Addr, now time.Time) (undo func(), err error) {
+	network := ratelimit.NetworkOf(from)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if wait := f.networks.Wait(network, now); wait > 0 {
+		return nil, &fault.Error{Kind: fault.RateLimited, Code: "rate_limited",
+			Message: "Too many attempts, try again later", RetryAfter: wait}
+	}
+	f.networks.Add(network, now)
+	return func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.networks.Remove(network, now)
+	}, nil
+}
+
+type shownProvider struct {
+	Name  string `json:"name"`
+	Start string `json:"start"` // path: a browser goes there to sign in
+}
+
+const openIDPath = "/v1/id/auth/oidc"
+
+// CallbackOf returns the URLs to which providers send browsers back.
+func CallbackOf(publicURL string) func(provider string) string {
+	return func(provider string) string { return publicURL + openIDPath + "/" + provider + "/callback" }
+}
+
+// listProviders answers the OpenID providers of the service, none without configuration.
+func (s *Server) listProviders(w http.ResponseWriter, _ *request) error {
+	shown := []shownProvider{}
+	if s.OpenID != nil {
+		for _, name := range s.OpenID.Names() {
+			shown = append(shown, shownProvider{name, openIDPath + "/" + name + "/start"})
+		}
+	}
+	return edge.WriteJSON(w, http.StatusOK, map[string][]shownProvider{"providers": shown})
+}
+
+// startOpenID sends a browser to a provider. The query's return is the path to which it
+// comes back at the end. With fresh=1 the person proves again to be there, which is the
+// step-up of a person without a password.
+func (s *Server) startOpenID(w http.ResponseWriter, r *request) error {
+	if s.OpenID == nil {
+		return fault.New(fault.NotFound, "Not found")
+	}
+	query := r.URL.Query()
+	started, err := s.OpenID.Start(r.Context(), chi.URLParam(r.Request, "provider"), query.Get("return"),
+		query.Get("fresh") == "1")
+	if err != nil {
+		return err
+	}
+	http.SetCookie(w, s.flowCookie(openIDCookie, started.Cookie, int(oidc.FlowTime.Seconds())))
+	redirectBrowser(w, started.URL)
+	return nil
+}
+
+// finishOpenID ends a sign-in at a provider: it opens a session and sends the browser on.
+func (s *Server) finishOpenID(w http.ResponseWriter, r *request) error {
+	if s.OpenID == nil {
+		return fault.New(fault.NotFound, "Not found")
+	}
+	undo, err := s.flowAttempts.countAttempt(s.Address(r.Request), s.Now())
+	if err != nil {
+		return err
+	}
+	path, err := s.signInSubject(w, r)
+	s.logins.countAttempt(err)
+	if err == nil || fault.Is(err, fault.Unauthorized) || fault.Is(err, fault.Forbidden) {
+		http.SetCookie(w, s.flowCookie(openIDCookie, "", -1)) // the flow is over
+	}
+	if err != nil {
+		return err
+	}
+	undo()
+	redirectBrowser(w, path)
+	return nil
+}
+
+// signInSubject opens the session of the person that a provider names, in the organization
+// that a sign-in without a choice opens, and returns the path to go on to.
+func (s *Server) signInSubject(w http.ResponseWriter, r *request) (path string, err error) {
+	person, path, err := s.OpenID.Finish(r.Context(), chi.URLParam(r.Request, "provider"),
+		s.readCookie(r, openIDCookie), r.URL.Query())
+	if err != nil {
+		return "", err
+	}
+	who, err := s.Subjects.AuthenticateSubject(r.Context(),
+		account.Subject{Issuer: person.Issuer, Name: person.Subject, Email: person.Email})
+	if err != nil {
+		return "", err
+	}
+	by := account.ByProvider + account.Method(person.Provider)
+	tenant, err := s.chooseOrganization(r.Context(), who.ID, id.Organization{}, by)
+	if err != nil {
+		return "", err
+	}
+	visit := s.describeVisit(r)
+	visit.SignIn = by
+	if at := person.AuthenticatedAt; !at.IsZero() {
+		visit.FactorAt = id.InstantOf(at)
+	}
+	_, err = s.openSessionFrom(w, r, who, tenant, visit)
+	return path, err
+}
+
+// openIDCookie names the cookie of a sign-in at a provider.
+const openIDCookie = "oidc"
+
+// flowCookieName has the prefix that binds a cookie to this host where browsers honour it.
+func (s *Server) flowCookieName(use string) string {
+	if s.secure {
+		return "__Host-agentledger_" + use
+	}
+	return "agentledger_" + use
+}
+
+// flowCookie holds a sign-in under way for some seconds; fewer than one take it away. Lax
+// is strict enough and needed, because the provider's site leads the browser back.
+func (s *Server) flowCookie(use, value string, seconds int) *http.Cookie {
+	return &http.Cookie{
+		Name: s.flowCookieName(use), Value: value, Path: "/", MaxAge: seconds,
+		HttpOnly: true, Secure: s.secure, SameSite: http.SameSiteLaxMode,
+	}
+}
+
+// redirectBrowser answers 303 without a body, for a URL that the service made or checked.
+func redirectBrowser(w http.ResponseWriter, to string) {
+	w.Header().Set("Location", to)
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("Referrer-Policy", "no-referrer") // the query of the callback has a code
+	w.WriteHeader(http.StatusSeeOther)
+}

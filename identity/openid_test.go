@@ -1,0 +1,234 @@
+package identity_test
+
+import (
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/agentledger/agentledger/identity"
+	"github.com/agentledger/agentledger/internal/oidc"
+	"github.com/agentledger/agentledger/internal/seal"
+	"github.com/agentledger/agentledger/internal/test/openidtest"
+)
+
+const oidcPath = "/v1/id/auth/oidc"
+
+// openIDWorld is a service with one provider and one organization, whose owner is ann.
+type openIDWorld struct {
+	*world
+	provider *openidtest.Provider
+}
+
+func newOpenIDWorld(t testing.TB) *openIDWorld { return newOpenIDWorldOn(t, openidtest.New(t)) }
+
+func newOpenIDWorldOn(t testing.TB, p *openidtest.Provider) *openIDWorld {
+	w := &openIDWorld{provider: p}
+	w.world = newWorld(t, func(o *identity.Options) {
+		now := time.Now()
+		o.Now = func() time.Time { return now }
+		keyring, err := seal.NewKeyring(seal.NewKey())
+		if err != nil {
+			t.Fatal(err)
+		}
+		party, err := oidc.New(oidc.Options{
+			Providers: []oidc.Provider{{Name: "company", Issuer: p.URL, ClientID: openidtest.ClientID, ClientSecret: openidtest.ClientSecret}},
+			Sealer:    keyring,
+			Callback:  func(name string) string { return publicURL + oidcPath + "/" + name + "/callback" },
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.OpenID = party
+	})
+	w.setUp(w.beginSetup(), "red", email, password)
+	return w
+}
+
+// begin starts a sign-in and returns the cookie of the browser and the provider's answer.
+func (w *openIDWorld) begin(query string) (cookie string, answer url.Values) {
+	w.t.Helper()
+	started := w.call("GET", oidcPath+"/company/start"+query, "")
+	if started.Code != 303 || started.Header().Get("Cache-Control") != "no-store" {
+		w.t.Fatalf("start: got %d %s", started.Code, started.Body)
+	}
+	return w.flowCookie(started), w.provider.Authorize(started.Header().Get("Location"))
+}
+
+// flowCookie returns the cookie of a sign-in under way, "" when an answer ends it.
+func (w *openIDWorld) flowCookie(answer *httptest.ResponseRecorder) string {
+	w.t.Helper()
+	for _, c := range answer.Result().Cookies() {
+		if c.Name != "__Host-agentledger_oidc" {
+			continue
+		}
+		if !c.HttpOnly || !c.Secure || c.Path != "/" || c.Domain != "" || c.SameSite != 2 {
+			w.t.Errorf("cookie of the flow: got %s", c)
+		}
+		if c.MaxAge > 0 {
+			return c.Name + "=" + c.Value
+		}
+		return ""
+	}
+	w.t.Error("no cookie of the flow")
+	return ""
+}
+
+// session returns the cookie of the session that an answer begins.
+func (w *openIDWorld) session(answer *httptest.ResponseRecorder) string {
+	w.t.Helper()
+	for _, c := range answer.Result().Cookies() {
+		if !strings.HasSuffix(c.Name, "oidc") && c.MaxAge > 0 {
+			return c.Name + "=" + c.Value
+		}
+	}
+	w.t.Fatalf("no session: %v", answer.Header())
+	return ""
+}
+
+func (w *openIDWorld) finish(cookie string, query url.Values) *httptest.ResponseRecorder {
+	return w.call("GET", oidcPath+"/company/callback?"+query.Encode(), "", "Cookie", cookie)
+}
+
+func TestOpenID(t *testing.T) {
+	w := newOpenIDWorld(t)
+	answers(t, "providers", w.call("GET", oidcPath, ""), 200, `{"providers":[{"name":"company","start":"/v1/id/auth/oidc/company/start"}]}`)
+	w.provider.Claims = func(c map[string]any) { c["email"] = "Ann@Example.com" }
+	cookie, query := w.begin("?return=/approvals/7")
+	ended := w.finish(cookie, query)
+	if ended.Code != 303 || ended.Header().Get("Location") != "/approvals/7" || ended.Header().Get("Referrer-Policy") != "no-referrer" {
+		t.Fatalf("callback: got %d %v %s", ended.Code, ended.Header(), ended.Body)
+	}
+	if got := w.flowCookie(ended); got != "" {
+		t.Errorf("the flow goes on: %s", got)
+	}
+	var who signedIn
+	w.decode(w.call("GET", me, "", "Cookie", w.session(ended)), 200, &who)
+	if who.Account.Email != email || who.Organization.Slug != "red" || who.User.Role != "owner" {
+		t.Errorf("got %+v", who)
+	}
+	// The link counts from now on: the address may change or be another member's.
+	w.provider.Claims = func(c map[string]any) { c["email"], c["email_verified"] = "other@example.com", false }
+	cookie, query = w.begin("")
+	ended = w.finish(cookie, query)
+	w.decode(w.call("GET", me, "", "Cookie", w.session(ended)), 200, &who)
+	if ended.Header().Get("Location") != "/" || who.Account.Email != email {
+		t.Errorf("again: got %+v, %v", who, ended.Header())
+	}
+	for _, secret := range []string{query.Get("code"), query.Get("state"), openidtest.ClientSecret, cookie} {
+		if strings.Contains(w.log.String(), secret) {
+			t.Errorf("the log has %s", secret)
+		}
+	}
+}
+
+// A session is as fresh as the provider says. An old proof is stepped up by a fresh sign-in.
+func TestOpenIDFactor(t *testing.T) {
+	w := newOpenIDWorld(t)
+	for _, tt := range []struct {
+		query   string
+		claimed any // auth_time
+		due     bool
+	}{
+		{"", nil, false}, {"", w.Clock().Add(-time.Hour).Unix(), true}, {"?fresh=1", time.Now().Unix(), false},
+	} {
+		w.provider.Claims = func(c map[string]any) { c["email"], c["auth_time"] = email, tt.claimed }
+		cookie, query := w.begin(tt.query)
+		_, token, _ := strings.Cut(w.session(w.finish(cookie, query)), "=")
+		session, err := w.accounts.Session(t.Context(), token)
+		if err != nil || session.StepUpDue != tt.due {
+			t.Errorf("%q, %v: got %+v, %v, want due %v", tt.query, tt.claimed, session, err, tt.due)
+		}
+	}
+	w.provider.Claims = func(c map[string]any) { c["email"] = email }
+	cookie, query := w.begin("?fresh=1")
+	answers(t, "a provider that does not tell", w.finish(cookie, query), 401, `{"error":"The sign-in failed"}`)
+}
+
+func TestOpenIDRefusals(t *testing.T) {
+	const failed = `{"error":"The sign-in failed"}`
+	const nobody = `{"error":"No account belongs to this sign-in: ask for an invitation"}`
+	for name, tt := range map[string]struct {
+		change func(w *openIDWorld, cookie *string, query url.Values)
+		status int
+		want   string
+	}{
+		"another browser":       {func(_ *openIDWorld, cookie *string, _ url.Values) { *cookie = "" }, 401, failed},
+		"another state":         {func(_ *openIDWorld, _ *string, q url.Values) { q.Set("state", "A") }, 401, failed},
+		"an unknown code":       {func(_ *openIDWorld, _ *string, q url.Values) { q.Set("code", "A") }, 401, failed},
+		"an unknown person":     {claim("email", "eve@example.com"), 403, nobody},
+		"an unverified address": {claim("email_verified", false), 403, nobody},
+		"a member of nothing": {func(w *openIDWorld, _ *string, _ url.Values) {
+			if _, _, err := w.accounts.Ensure(w.t.Context(), "ann2@example.com", ""); err != nil {
+				w.t.Fatal(err)
+			}
+			w.provider.Claims = func(c map[string]any) { c["email"] = "ann2@example.com" }
+		}, 403, `{"error":"Not a member of the organization"}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newOpenIDWorld(t)
+			w.t = t
+			cookie, query := w.begin("")
+			tt.change(w, &cookie, query)
+			answer := w.finish(cookie, query)
+			answers(t, name, answer, tt.status, tt.want)
+			if w.flowCookie(answer) != "" || strings.Contains(strings.Join(answer.Header()["Set-Cookie"], " "), "__Host-agentledger=") {
+				t.Errorf("cookies: got %v", answer.Header()["Set-Cookie"])
+			}
+		})
+	}
+	w := newOpenIDWorld(t)
+	answers(t, "unknown provider", w.call("GET", oidcPath+"/other/start", ""), 404, `{"error":"Not found"}`)
+	answers(t, "callback of an unknown provider", w.call("GET", oidcPath+"/other/callback?state=a&code=b", ""), 404, `{"error":"Not found"}`)
+	for _, path := range []string{"https://evil.example", "//evil.example", `/\evil.example`} {
+		answers(t, path, w.call("GET", oidcPath+"/company/start?return="+url.QueryEscape(path), ""), 422,
+			`{"error":"return must be a path of this service"}`)
+	}
+	w.provider.Close()
+	answer := newOpenIDWorldOn(t, w.provider).call("GET", oidcPath+"/company/start", "")
+	if answer.Code != 503 || !strings.Contains(answer.Body.String(), "The provider of the sign-in can't be reached") || answer.Header().Get("Retry-After") == "" {
+		t.Errorf("closed provider: got %d %s", answer.Code, answer.Body)
+	}
+}
+
+func claim(name string, value any) func(*openIDWorld, *string, url.Values) {
+	return func(w *openIDWorld, _ *string, _ url.Values) {
+		w.provider.Claims = func(c map[string]any) { c[name] = value }
+	}
+}
+
+// Failed sign-ins of one network are bounded, those of another one are not, and good ones
+// are never used up.
+func TestOpenIDAttempts(t *testing.T) {
+	w := newOpenIDWorld(t)
+	for range 40 {
+		cookie, query := w.begin("")
+		if answer := w.finish(cookie, query); answer.Code != 303 {
+			t.Fatalf("got %d %s", answer.Code, answer.Body)
+		}
+	}
+	from := func(address string) int {
+		return w.callFrom(address, "GET", oidcPath+"/company/callback?state=a&code=b", "").Code
+	}
+	limited := 0
+	for range 100 {
+		if from("192.0.2.7") == 429 {
+			limited++
+		}
+	}
+	if limited != 70 {
+		t.Errorf("%d of 100 limited, want 70", limited)
+	}
+	if got := from("192.0.2.8"); got != 401 {
+		t.Errorf("another network: got %d", got)
+	}
+}
+
+// Without configuration there is no provider.
+func TestWithoutOpenID(t *testing.T) {
+	w := newWorld(t)
+	answers(t, "providers", w.call("GET", oidcPath, ""), 200, `{"providers":[]}`)
+	answers(t, "start", w.call("GET", oidcPath+"/company/start", ""), 404, `{"error":"Not found"}`)
+	answers(t, "callback", w.call("GET", oidcPath+"/company/callback", ""), 404, `{"error":"Not found"}`)
+}

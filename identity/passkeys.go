@@ -1,0 +1,305 @@
+package identity
+
+import (
+	"errors"
+	"net/http"
+
+	"github.com/go-chi/chi/v5"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/http/edge"
+	"github.com/agentledger/agentledger/internal/tenant/account"
+	"github.com/agentledger/agentledger/internal/tenant/factor"
+)
+
+// Names of the cookies for a challenge and for a sign-in that lacks its second factor.
+const (
+	challengeCookie = "passkey"
+	secondCookie    = "factor"
+)
+
+// addPasskeyRoutes adds the routes of passkeys and recovery codes.
+func (s *Server) addPasskeyRoutes(table *edge.Table[handler]) {
+	page, session := edge.Permission{Right: sameOrigin}, edge.Permission{Credential: edge.Session}
+	person := edge.Permission{Credential: edge.Session, Right: sameOrigin}
+	none, some := edge.Body{}, edge.JSONBody(maxBody)
+	table.Add("POST", "/v1/id/auth/passkey/begin", page, none, s.beginPasskey)
+	table.Add("POST", "/v1/id/auth/passkey/finish", page, some, s.finishPasskey)
+	table.Add("POST", "/v1/id/auth/passkey/create", page, some, s.beginFirstPasskey)
+	table.Add("POST", "/v1/id/auth/recovery-code", page, some, s.useRecoveryCode)
+
+	table.Add("GET", "/v1/id/account/passkeys", session, none, s.listPasskeys)
+	table.Add("POST", "/v1/id/account/passkeys/begin", person, none, s.beginOwnPasskey)
+	table.Add("POST", "/v1/id/account/passkeys/finish", person, some, s.addPasskey)
+	table.Add("DELETE", "/v1/id/account/passkeys/{passkey}", person, none, s.removePasskey)
+	table.Add("POST", "/v1/id/account/recovery-codes", person, none, s.makeRecoveryCodes)
+}
+
+// newPasskey is the browser's answer to a challenge, for a passkey that is made.
+type newPasskey struct {
+	Name       string         `json:"name"`
+	Credential jsontext.Value `json:"credential"`
+}
+
+// writeChallenge answers the options of a challenge beside its cookie.
+func (s *Server) writeChallenge(w http.ResponseWriter, begun factor.Begun) error {
+	http.SetCookie(w, s.flowCookie(challengeCookie, begun.Cookie, int(factor.Life.Seconds())))
+	return edge.WriteJSON(w, http.StatusOK, begun.Options)
+}
+
+// beginPasskey asks a browser for a passkey: to sign in, to step up or to accept an invitation.
+func (s *Server) beginPasskey(w http.ResponseWriter, _ *request) error {
+	begun, err := s.Factors.BeginUse()
+	if err != nil {
+		return err
+	}
+	return s.writeChallenge(w, begun)
+}
+
+// beginFirstPasskey asks a browser for a passkey of an account that is to be made.
+func (s *Server) beginFirstPasskey(w http.ResponseWriter, r *request) error {
+	var body struct {
+		Email       string `json:"email"`
+		DisplayName string `json:"display_name"`
+	}
+	if err := r.decodeBody(&body); err != nil {
+		return err
+	}
+	begun, err := s.Factors.BeginNew(body.Email, body.DisplayName)
+	if err != nil {
+		return err
+	}
+	return s.writeChallenge(w, begun)
+}
+
+// usePasskey returns the account whose passkey answers a challenge. Wrong answers count by network.
+func (s *Server) usePasskey(r *request, answer jsontext.Value) (account.Account, error) {
+	undo, err := s.flowAttempts.countAttempt(s.Address(r.Request), s.Now())
+	if err != nil {
+		return account.Account{}, err
+	}
+	who, err := s.Factors.Use(r.Context(), s.readCookie(r, challengeCookie), answer, s.describeVisit(r))
+	s.logins.countAttempt(err)
+	if err == nil {
+		undo()
+	}
+	return who, err
+}
+
+// finishPasskey signs in the person of a passkey. Neither a password nor another factor is needed,
+// because the authenticator has verified the person.
+func (s *Server) finishPasskey(w http.ResponseWriter, r *request) error {
+	var body struct {
+		Credential     jsontext.Value  `json:"credential"`
+		OrganizationID id.Organization `json:"organization_id"`
+	}
+	if err := r.decodeBody(&body); err != nil {
+		return err
+	}
+	who, err := s.usePasskey(r, body.Credential)
+	if err != nil {
+		return err
+	}
+	return s.enterBy(w, r, who, body.OrganizationID, account.ByPasskey)
+}
+
+// enterBy answers a sign-in to the wished organization.
+func (s *Server) enterBy(
+	w http.ResponseWriter, r *request, who account.Account, wished id.Organization, by account.Method,
+) error {
+	tenant, err := s.chooseOrganization(r.Context(), who.ID, wished, by)
+	if err != nil {
+		return err
+	}
+	answer, err := s.openSession(w, r, who, tenant, by)
+	if err != nil {
+		return err
+	}
+	return edge.WriteJSON(w, http.StatusOK, answer)
+}
+
+// askSecond answers a sign-in whose account has second factors. Its cookie is no session.
+func (s *Server) askSecond(
+	w http.ResponseWriter, who account.Account, wished id.Organization, second []string,
+) error {
+	cookie, err := s.Factors.BeginSecond(who, wished)
+	if err != nil {
+		return err
+	}
+	http.SetCookie(w, s.flowCookie(secondCookie, cookie, int(factor.Life.Seconds())))
+	return edge.WriteJSON(w, http.StatusOK, map[string][]string{"second_factor": second})
+}
+
+// useRecoveryCode ends a sign-in that lacks its second factor.
+func (s *Server) useRecoveryCode(w http.ResponseWriter, r *request) error {
+	var body struct {
+		Code string `json:"code"`
+	}
+	if err := r.decodeBody(&body); err != nil {
+		return err
+	}
+	who, wished, err := s.Factors.FindSecond(r.Context(), s.readCookie(r, secondCookie))
+	if err != nil {
+		return err
+	}
+	err = s.Factors.UseCode(r.Context(), who, body.Code, s.Address(r.Request), s.describeVisit(r))
+	s.logins.countAttempt(err)
+	if err != nil {
+		return err
+	}
+	return s.enterBy(w, r, who, wished, account.ByRecoveryCode)
+}
+
+type shownPasskey struct {
+	PasskeyID string      `json:"passkey_id"`
+	Name      string      `json:"name"`
+	CreatedAt id.Instant  `json:"created_at"`
+	UsedAt    *id.Instant `json:"used_at"` // null: not yet
+	BackedUp  bool        `json:"backed_up"`
+}
+
+func describePasskey(k factor.Passkey) shownPasskey {
+	shown := shownPasskey{PasskeyID: k.ID, Name: k.Name, CreatedAt: k.CreatedAt, BackedUp: k.BackedUp}
+	if k.UsedAt != 0 {
+		shown.UsedAt = &k.UsedAt
+	}
+	return shown
+}
+
+func (s *Server) listPasskeys(w http.ResponseWriter, r *request) error {
+	session, err := s.currentSession(r)
+	if err != nil {
+		return err
+	}
+	found, err := s.Factors.Summary(r.Context(), session.Account)
+	if err != nil {
+		return err
+	}
+	shown := make([]shownPasskey, len(found.Passkeys))
+	for i, k := range found.Passkeys {
+		shown[i] = describePasskey(k)
+	}
+	return edge.WriteJSON(w, http.StatusOK, struct {
+		Passkeys  []shownPasskey `json:"passkeys"`
+		CodesLeft int            `json:"recovery_codes_left"`
+		Next      *string        `json:"next"` // always null: there are few
+	}{shown, found.CodesLeft, nil})
+}
+
+// recentSession returns the session of a request whose person proved lately to be there.
+func (s *Server) recentSession(r *request) (*account.Session, error) {
+	session, err := s.currentSession(r)
+	if err != nil {
+		return nil, err
+	}
+	return session, session.CheckFactor()
+}
+
+func (s *Server) beginOwnPasskey(w http.ResponseWriter, r *request) error {
+	session, err := s.recentSession(r)
+	if err != nil {
+		return err
+	}
+	begun, err := s.Factors.BeginCreation(r.Context(), account.Account{
+		ID: session.Account, Email: session.Email, DisplayName: session.DisplayName})
+	if err != nil {
+		return err
+	}
+	return s.writeChallenge(w, begun)
+}
+
+// addPasskey stores a new passkey, which ends all other sessions. This one goes on under a new token.
+func (s *Server) addPasskey(w http.ResponseWriter, r *request) error {
+	session, err := s.recentSession(r)
+	if err != nil {
+		return err
+	}
+	var body newPasskey
+	if err := r.decodeBody(&body); err != nil {
+		return err
+	}
+	made, err := s.checkNewPasskey(r, &body)
+	if err != nil {
+		return err
+	}
+	who, added, err := s.Factors.Add(r.Context(), session.Account, made, s.describeVisit(r))
+	if err != nil {
+		return err
+	}
+	if err := s.continueSession(w, r, who, session); err != nil {
+		return err
+	}
+	return edge.WriteJSON(w, http.StatusCreated, describePasskey(added))
+}
+
+func (s *Server) checkNewPasskey(r *request, wished *newPasskey) (*factor.Created, error) {
+	return s.Factors.CheckCreation(s.readCookie(r, challengeCookie), wished.Name, wished.Credential)
+}
+
+// continueSession begins a session in place of one that a change of the account's factors has ended. The
+// proof of a factor stays as old as it is.
+func (s *Server) continueSession(w http.ResponseWriter, r *request, who account.Account, ended *account.Session) error {
+	visit := s.describeVisit(r)
+	visit.FactorAt, visit.SignIn = ended.FactorAt, ended.SignIn
+	_, err := s.openSessionFrom(w, r, who, ended.Tenant, visit)
+	return err
+}
+
+// removePasskey takes a passkey away, which ends all other sessions.
+func (s *Server) removePasskey(w http.ResponseWriter, r *request) error {
+	session, err := s.recentSession(r)
+	if err != nil {
+		return err
+	}
+	who, err := s.Factors.Remove(r.Context(), session.Account, chi.URLParam(r.Request, "passkey"), s.describeVisit(r))
+	if err == nil {
+		err = s.continueSession(w, r, who, session)
+	}
+	if err != nil {
+		return err
+	}
+	edge.WriteNoContent(w)
+	return nil
+}
+
+// makeRecoveryCodes shows new recovery codes this once. All other sessions end.
+func (s *Server) makeRecoveryCodes(w http.ResponseWriter, r *request) error {
+	session, err := s.recentSession(r)
+	if err != nil {
+		return err
+	}
+	who, codes, err := s.Factors.MakeCodes(r.Context(), session.Account, s.describeVisit(r))
+	if err == nil {
+		err = s.continueSession(w, r, who, session)
+	}
+	if err != nil {
+		return err
+	}
+	return edge.WriteJSON(w, http.StatusCreated, map[string][]string{"recovery_codes": codes})
+}
+
+// stepUpByPasskey is the step-up with a passkey, which must be of the session's account.
+func (s *Server) stepUpByPasskey(r *request, answer jsontext.Value) (string, *account.Session, error) {
+	session, err := s.currentSession(r)
+	if err != nil {
+		return "", nil, err
+	}
+	who, err := s.usePasskey(r, answer)
+	if err != nil {
+		return "", nil, err
+	}
+	if who.ID != session.Account {
+		return "", nil, factor.Refuse(errors.New("the passkey is of another account"))
+	}
+	return s.Credentials.StepUpBy(r.Context(), s.sessionToken(r.Request), s.describeVisit(r))
+}
+
+// readCookie returns the value of a cookie of flowCookie, "" when a request has none.
+func (s *Server) readCookie(r *request, use string) string {
+	c, err := r.Cookie(s.flowCookieName(use))
+	if err != nil {
+		return ""
+	}
+	return c.Value
+}

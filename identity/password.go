@@ -1,0 +1,48 @@
+package identity
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/agentledger/agentledger/internal/http/edge"
+)
+
+// setPassword gives a known account a password: the operator's way for accounts
+// that have none or lost it.
+func (s *Server) setPassword(w http.ResponseWriter, r *request) error {
+	var body credentials
+	if err := r.decodeBody(&body); err != nil {
+		return err
+	}
+	names, err := s.organizationNames(r.Context(), body.Email)
+	if err != nil {
+		return err
+	}
+	if err := s.People.SetPassword(r.Context(), body.Email, body.Password, names...); err != nil {
+		return err
+	}
+	edge.WriteNoContent(w)
+	return nil
+}
+
+// organizationNames returns the names of all organizations of an account, offered ones
+// among them, because none of these names may be its password.
+func (s *Server) organizationNames(ctx context.Context, email string) ([]string, error) {
+	who, err := s.People.Find(ctx, email)
+	if err != nil {
+		return nil, err
+	}
+	places, err := s.Members.Places(ctx, who.ID)
+	if err != nil {
+		return nil, err
+	}
+	names := make([]string, len(places))
+	for i, m := range places {
+		summary, err := s.Organizations.Summary(ctx, m.Tenant)
+		if err != nil {
+			return nil, err
+		}
+		names[i] = summary.Name
+	}
+	return names, nil
+}

@@ -1,0 +1,74 @@
+package platform
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/clock"
+	"github.com/agentledger/agentledger/internal/http/edge"
+	"github.com/agentledger/agentledger/internal/sysevent"
+)
+
+// shownClock is the time that the service trusts beside the time of the machine.
+type shownClock struct {
+	TrustedAt  id.Instant `json:"trusted_at"`
+	WallAt     id.Instant `json:"wall_at"`
+	OffsetMS   int64      `json:"offset_ms"` // wall_at - where it should be
+	Held       bool       `json:"held"`
+	HeldReason string     `json:"held_reason,omitempty"`
+}
+
+func writeClockStatus(w http.ResponseWriter, s clock.Status) error {
+	return edge.WriteJSON(w, http.StatusOK, shownClock{
+		TrustedAt: id.InstantOf(s.Trusted), WallAt: id.InstantOf(s.Wall), OffsetMS: s.Offset.Milliseconds(),
+		Held: s.Held != "", HeldReason: s.Held,
+	})
+}
+
+func (c *Calls) answerClock(w http.ResponseWriter, _ *http.Request, _ edge.Body) error {
+	return writeClockStatus(w, c.Clock.Status())
+}
+
+// acceptClock takes the operator's word that the machine's clock is right.
+func (c *Calls) acceptClock(w http.ResponseWriter, r *http.Request, bounds edge.Body) error {
+	var body struct {
+		Accept bool `json:"accept"`
+	}
+	if err := decodeBody(r, bounds, &body); err != nil {
+		return err
+	}
+	if !body.Accept {
+		return fault.New(fault.Invalid, "accept must be true")
+	}
+	return writeClockStatus(w, c.Clock.Accept())
+}
+
+// correctedClock is the event by which a ledger came back to the clock's time.
+type correctedClock struct {
+	Newest   id.Instant `json:"newest_received_at"`
+	Received id.Instant `json:"received_at"`
+	Sequence uint64     `json:"sequence_num"`
+}
+
+// correctClock goes on when the client disconnects, because its outcome would be
+// unknown otherwise.
+func (c *Calls) correctClock(w http.ResponseWriter, r *http.Request, bounds edge.Body) error {
+	tenant, err := c.findOrganization(r)
+	if err != nil {
+		return err
+	}
+	var body struct {
+		Reason string `json:"reason"`
+	}
+	if err := decodeBody(r, bounds, &body); err != nil {
+		return err
+	}
+	done, err := c.LogKeys.CorrectClock(context.WithoutCancel(r.Context()), tenant, sysevent.Operator, body.Reason)
+	if err != nil {
+		return err
+	}
+	return edge.WriteJSON(w, http.StatusOK,
+		correctedClock{Newest: done.Newest, Received: done.Received, Sequence: done.Index.Sequence()})
+}

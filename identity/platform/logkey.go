@@ -1,0 +1,61 @@
+package platform
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/go-chi/chi/v5"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/http/edge"
+	"github.com/agentledger/agentledger/internal/http/listener"
+	"github.com/agentledger/agentledger/internal/sysevent"
+	"github.com/agentledger/agentledger/log"
+)
+
+// changedLogKey is a key of an organization's log, with the members of its entry in
+// transparency/keys.
+type changedLogKey struct {
+	VerifierKey string    `json:"vkey"`
+	Use         string    `json:"use"`
+	FromSize    id.Index  `json:"from_size"`
+	ToSize      *id.Index `json:"to_size"` // nil while it signs
+}
+
+func (c *Calls) rotateLogKey(w http.ResponseWriter, r *http.Request, _ edge.Body) error {
+	return c.changeLogKey(w, r, http.StatusCreated, c.LogKeys.RotateLogKey)
+}
+
+func (c *Calls) retireLogKey(w http.ResponseWriter, r *http.Request, _ edge.Body) error {
+	return c.changeLogKey(w, r, http.StatusOK, c.LogKeys.RetireLogKey)
+}
+
+// changeLogKey makes one step of a rotation. The request has no body. The step goes on
+// when the client disconnects, because its outcome would be unknown otherwise.
+func (c *Calls) changeLogKey(w http.ResponseWriter, r *http.Request, status int,
+	change func(context.Context, id.Tenant, string) (log.LogKey, error)) error {
+	tenant, err := c.findOrganization(r)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := listener.DetachedContext(r.Context())
+	defer cancel()
+	key, err := change(ctx, tenant, sysevent.Operator)
+	if err != nil {
+		return err
+	}
+	told := changedLogKey{VerifierKey: key.Verifier.String(), Use: "log", FromSize: key.From}
+	if key.To != log.NoEnd {
+		told.ToSize = &key.To
+	}
+	return edge.WriteJSON(w, status, told)
+}
+
+// findOrganization finds the organization of a path, by its id or slug: no slug is a UUID.
+func (c *Calls) findOrganization(r *http.Request) (id.Tenant, error) {
+	name := chi.URLParam(r, "organization")
+	if organization, err := id.ParseOrganization(name); err == nil {
+		return c.Organizations.ByID(r.Context(), organization)
+	}
+	return c.LogKeys.BySlug(r.Context(), id.Slug(name))
+}

@@ -1,0 +1,173 @@
+package platform
+
+import (
+	"net/http"
+
+	"github.com/go-chi/chi/v5"
+	"github.com/go-json-experiment/json"
+
+	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/http/edge"
+	"github.com/agentledger/agentledger/internal/operate/provision"
+	"github.com/agentledger/agentledger/internal/sysevent"
+	"github.com/agentledger/agentledger/internal/tenant/agent"
+	"github.com/agentledger/agentledger/internal/tenant/org"
+)
+
+type newOrganization struct {
+	Name           string          `json:"name"`
+	Slug           id.Slug         `json:"slug"`
+	AdminEmail     string          `json:"admin_email"`
+	AdminPassword  string          `json:"admin_password"`
+	Plan           string          `json:"plan"`
+	OrganizationID id.Organization `json:"organization_id"`
+	Disclosure     id.Disclosure   `json:"disclosure"`
+}
+
+type madeOrganization struct {
+	OrganizationID id.Organization   `json:"organization_id"`
+	Slug           id.Slug           `json:"slug"`
+	Origin         id.Origin         `json:"origin"`
+	LogKey         string            `json:"log_key"`
+	MembershipID   string            `json:"membership_id"`
+	Account        string            `json:"account"` // created or known
+	Agent          agent.Credentials `json:"agent"`
+	IngestKey      IngestKey         `json:"ingest_key"`
+}
+
+// IngestKey is the first ingest key of an organization, shown once.
+type IngestKey struct {
+	KeyID  string `json:"key_id"`
+	Secret string `json:"secret"`
+}
+
+func (c *Calls) createOrganization(w http.ResponseWriter, r *http.Request, bounds edge.Body) error {
+	var body newOrganization
+	if err := decodeBody(r, bounds, &body); err != nil {
+		return err
+	}
+	made, err := c.Provisioner.CreateOrganization(r.Context(), provision.Request{
+		Name: body.Name, Slug: body.Slug, Plan: body.Plan, Organization: body.OrganizationID,
+		Disclosure: body.Disclosure,
+		AdminEmail: body.AdminEmail, AdminPassword: body.AdminPassword,
+	})
+	if err != nil {
+		return err
+	}
+	identity := made.State.Identity()
+	return edge.WriteJSON(w, http.StatusCreated, madeOrganization{
+		OrganizationID: identity.Organization, Slug: made.Slug, Origin: identity.Origin,
+		LogKey: made.State.VerifierKey().String(), MembershipID: made.Membership.ID, Account: made.Account(),
+		Agent:     made.Agent,
+		IngestKey: IngestKey{KeyID: made.IngestKey.ID, Secret: made.Token.Reveal()},
+	})
+}
+
+// nullable tells a member that is null from one that is absent.
+type nullable[T any] struct {
+	given bool
+	value *T
+}
+
+// UnmarshalJSON is called when the member is there, also for null.
+func (n *nullable[T]) UnmarshalJSON(b []byte) error {
+	n.given = true
+	return json.Unmarshal(b, &n.value)
+}
+
+type organizationChange struct {
+	Plan   *string            `json:"plan"`
+	Active *bool              `json:"active"`
+	SignIn nullable[struct{}] `json:"sign_in"` // null takes the requirement away
+	Limits struct {
+		EventsPerMonth      nullable[uint64] `json:"events_per_month"`
+		Agents              nullable[uint64] `json:"agents"`
+		IngestKeys          nullable[uint64] `json:"ingest_keys"`
+		Policies            nullable[uint64] `json:"policies"`
+		PolicyVersions      nullable[uint64] `json:"policy_versions"`
+		StatementsPerMinute nullable[uint64] `json:"statements_per_minute"`
+	} `json:"limits"`
+}
+
+func (c *organizationChange) patchSettings() org.Patch {
+	p := org.Patch{Plan: c.Plan, Active: c.Active}
+	if c.SignIn.given {
+		p.SignIn = new(string)
+	}
+	if c.Limits.EventsPerMonth.given {
+		p.EventsPerMonth = &c.Limits.EventsPerMonth.value
+	}
+	p.Limits = map[org.Limit]*uint64{}
+	for name, n := range map[org.Limit]nullable[uint64]{
+		org.AgentsLimit: c.Limits.Agents, org.IngestKeysLimit: c.Limits.IngestKeys,
+		org.PoliciesLimit:       c.Limits.Policies,
+		org.PolicyVersionsLimit: c.Limits.PolicyVersions, org.StatementsPerMinute: c.Limits.StatementsPerMinute,
+	} {
+		if n.given {
+			p.Limits[name] = n.value
+		}
+	}
+	return p
+}
+
+// limits are the organization's own; null: the plan's.
+type limits struct {
+	EventsPerMonth      *uint64 `json:"events_per_month"`
+	Agents              *uint64 `json:"agents"`
+	IngestKeys          *uint64 `json:"ingest_keys"`
+	Policies            *uint64 `json:"policies"`
+	PolicyVersions      *uint64 `json:"policy_versions"`
+	StatementsPerMinute *uint64 `json:"statements_per_minute"`
+}
+
+func describeLimits(s *org.Settings) limits {
+	own := func(name org.Limit) *uint64 {
+		n, has := s.Own[name]
+		if !has {
+			return nil
+		}
+		return &n
+	}
+	return limits{
+		EventsPerMonth: s.EventsPerMonth, Agents: own(org.AgentsLimit), IngestKeys: own(org.IngestKeysLimit),
+		Policies: own(org.PoliciesLimit), PolicyVersions: own(org.PolicyVersionsLimit),
+		StatementsPerMinute: own(org.StatementsPerMinute),
+	}
+}
+
+type changedOrganization struct {
+	OrganizationID id.Organization `json:"organization_id"`
+	Slug           id.Slug         `json:"slug"`
+	Name           string          `json:"name"`
+	Plan           string          `json:"plan"`
+	Active         bool            `json:"active"`
+	Limits         limits          `json:"limits"`
+	Disclosure     id.Disclosure   `json:"disclosure"`
+}
+
+func (c *Calls) changeOrganization(w http.ResponseWriter, r *http.Request, bounds edge.Body) error {
+	organization, err := id.ParseOrganization(chi.URLParam(r, "organization"))
+	if err != nil {
+		return fault.Wrap(fault.NotFound, "Not found", err)
+	}
+	tenant, err := c.Organizations.ByID(r.Context(), organization)
+	if err != nil {
+		return err
+	}
+	var body organizationChange
+	if err := decodeBody(r, bounds, &body); err != nil {
+		return err
+	}
+	if body.SignIn.value != nil {
+		return fault.New(fault.Invalid, "sign_in must be null: only an owner requires a way to sign in")
+	}
+	is, err := c.Organizations.Change(r.Context(), tenant, sysevent.Operator, body.patchSettings())
+	if err != nil {
+		return err
+	}
+	return edge.WriteJSON(w, http.StatusOK, changedOrganization{
+		OrganizationID: is.ID, Slug: is.Slug, Name: is.Name, Plan: is.Plan, Active: is.Active,
+		Limits: describeLimits(is), Disclosure: is.Disclosure,
+	})
+}

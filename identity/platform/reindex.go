@@ -1,0 +1,25 @@
+package platform
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/http/edge"
+)
+
+// Reindex makes the index of a log's events anew, in the background. fault.Conflict while that goes on.
+type Reindex func(ctx context.Context, t id.Tenant) error
+
+// reindexOrganization does not wait for the new index. The request has no body.
+func (c *Calls) reindexOrganization(w http.ResponseWriter, r *http.Request, _ edge.Body) error {
+	tenant, err := c.findOrganization(r)
+	if err != nil {
+		return err
+	}
+	if err := c.Reindex(r.Context(), tenant); err != nil {
+		return err
+	}
+	edge.WriteNoContent(w)
+	return nil
+}

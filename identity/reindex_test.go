@@ -1,0 +1,38 @@
+package identity_test
+
+import (
+	"context"
+	"slices"
+	"testing"
+
+	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/identity"
+)
+
+// The operator has the index of one organization made anew, by its slug or id.
+func TestReindex(t *testing.T) {
+	var asked []id.Tenant
+	var refused error
+	w := newWorld(t, func(o *identity.Options) {
+		o.Operator.Reindex = func(_ context.Context, tenant id.Tenant) error {
+			asked = append(asked, tenant)
+			return refused
+		}
+	})
+	red, _ := w.organization("red"), w.organization("blue")
+	tenant, err := w.orgs.BySlug(t.Context(), "red")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"red", red.OrganizationID} {
+		answers(t, name, w.platform("POST", organizations+"/"+name+"/reindex", ""), 204, ``)
+	}
+	refused = fault.New(fault.Conflict, "The index is being made anew already")
+	answers(t, "again", w.platform("POST", organizations+"/red/reindex", ""), 409, refusal("The index is being made anew already"))
+	if !slices.Equal(asked, []id.Tenant{tenant, tenant, tenant}) {
+		t.Errorf("got %v, want %d each time", asked, tenant)
+	}
+	answers(t, "unknown", w.platform("POST", organizations+"/green/reindex", ""), 404, refusal("Not found"))
+	answers(t, "a stranger", w.call("POST", organizations+"/red/reindex", ""), 401, refusal("Invalid platform secret"))
+}

@@ -1,0 +1,77 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/agentledger/agentledger/internal/oidc"
+)
+
+// openIDSection is the file's member of the OpenID providers.
+const openIDSection = "openid"
+
+// providerEntry is one provider of the file. Its secret stands in a file of its own.
+type providerEntry struct {
+	Name             string `json:"name"`
+	Issuer           string `json:"issuer"`
+	ClientID         string `json:"client_id"`
+	ClientSecretFile string `json:"client_secret_file"`
+}
+
+// decodeProviders reads the section "openid" of the file and the secrets that it names.
+// Unknown members are refused.
+func decodeProviders(section any) ([]oidc.Provider, error) {
+	text, err := json.Marshal(section)
+	if err != nil {
+		return nil, fmt.Errorf("openid: %w", err)
+	}
+	var entries []providerEntry
+	if err := json.Unmarshal(text, &entries, json.RejectUnknownMembers(true)); err != nil {
+		return nil, errors.New("openid: a list of objects with name, issuer, client_id and client_secret_file " +
+			"is needed")
+	}
+	providers := make([]oidc.Provider, len(entries))
+	for i, e := range entries {
+		secret, err := readClientSecret(e.ClientSecretFile)
+		if err != nil {
+			return nil, fmt.Errorf("openid %q: %w", e.Name, err)
+		}
+		providers[i] = oidc.Provider{Name: e.Name, Issuer: e.Issuer, ClientID: e.ClientID, ClientSecret: secret}
+	}
+	return providers, nil
+}
+
+// readClientSecret reads a file that only its owner may read; "" for a public client.
+func readClientSecret(path string) (string, error) {
+	if path == "" {
+		return "", nil
+	}
+	found, err := os.Stat(path)
+	if err != nil {
+		return "", err
+	}
+	if found.Mode().Perm()&0o077 != 0 {
+		return "", fmt.Errorf("%s: others may read it: set its mode to 0600", path)
+	}
+	text, err := os.ReadFile(path)
+	return strings.TrimSpace(string(text)), err
+}
+
+// BeforeApply is kong's hook: it takes the settings of the file that have no flag.
+func (s *Serve) BeforeApply(f *File) error {
+	s.OpenID = f.openID
+	return s.Tuning.BeforeApply(f)
+}
+
+// ProviderNames returns the names of the OpenID providers.
+func (s Serve) ProviderNames() []string {
+	names := make([]string, len(s.OpenID))
+	for i := range s.OpenID {
+		names[i] = s.OpenID[i].Name
+	}
+	return names
+}

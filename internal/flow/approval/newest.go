@@ -1,0 +1,100 @@
+package approval
+
+import (
+	"context"
+	"errors"
+
+	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/jcs"
+	"github.com/agentledger/agentledger/internal/records"
+	"github.com/agentledger/agentledger/policy"
+	"github.com/agentledger/agentledger/storage"
+)
+
+// listRecord is the part of an approval that lists filter by, without its payload.
+type listRecord struct {
+	Status       Status     `json:"status"` // as it is stated
+	Agent        id.Agent   `json:"agent_id"`
+	Tool         id.Tool    `json:"tool_name"`
+	PolicyDigest id.Hash    `json:"policy_digest"`
+	CreatedAt    id.Instant `json:"created_at"`
+	ExpiresAt    id.Instant `json:"expires_at"`
+}
+
+func (r *record) toListed(name string, version uint64) records.Versioned[listRecord] {
+	listed := listRecord{r.Status, r.Agent, r.Tool, r.PolicyDigest, r.CreatedAt, r.ExpiresAt}
+	return records.Versioned[listRecord]{Key: records.ReverseKey(name), Value: listed, Version: version}
+}
+
+// findListed is findStatus for an entry of the list. It reads the approval only to put its question to
+// the policy again.
+func (j *judge) findListed(ctx context.Context, name ID, entry *listRecord) (Status, error) {
+	short := record{Status: entry.Status, CreatedAt: entry.CreatedAt, ExpiresAt: entry.ExpiresAt}
+	status := short.statusByTime(j.owner.currentTime())
+	if !status.Open() || entry.PolicyDigest == j.digest {
+		return status, nil
+	}
+	if kept, known := j.owner.verdicts.Get(verdictKey{j.tenant, name, j.digest}); known && kept {
+		return status, nil
+	} else if known {
+		return Invalidated, nil
+	}
+	r, err := j.owner.readApproval(ctx, j.tenant, name)
+	if err != nil {
+		return "", err
+	}
+	return j.findStatus(ctx, name, &r.Value)
+}
+
+// listedChange says that all approvals are in the list.
+func listedChange() storage.Change {
+	return storage.Change{Kind: kindNewest, Key: listedKey, Value: []byte("{}"), If: storage.AnyVersion}
+}
+
+// ensureListed puts approvals that an older program wrote into the list. What changes meanwhile puts
+// itself there.
+func (a *Approvals) ensureListed(ctx context.Context, t id.Tenant) error {
+	tally, err := a.stores.tallies.Get(ctx, t, "")
+	if err != nil || tally.Version == 0 { // there never was one
+		return err
+	}
+	complete, err := a.stores.newest.Get(ctx, t, listedKey)
+	if err != nil || complete.Exists() {
+		return err
+	}
+	for r, err := range a.stores.approvals.Scan(ctx, t, records.Range{}, scanPage) {
+		if err != nil {
+			return err
+		}
+		change, err := a.stores.newest.Put(r.Value.toListed(r.Key, 0))
+		if err == nil {
+			err = a.stores.newest.Records.Write(ctx, t, []storage.Change{change})
+		}
+		if err != nil && !errors.Is(err, storage.ErrStale) {
+			return errUnreadable("list approvals", err)
+		}
+	}
+	if err := a.stores.newest.Records.Write(ctx, t, []storage.Change{listedChange()}); err != nil {
+		return errUnreadable("list approvals", err)
+	}
+	return nil
+}
+
+// newToolFilter returns a policy of one rule for a glob, so that filters take globs just as rules do;
+// nil for "".
+func newToolFilter(glob string) (*policy.Compiled, error) {
+	if glob == "" {
+		return nil, nil
+	}
+	text := jcs.AppendString([]byte(`{"policy_id":"filter","name":"filter","version":1,"rules":[{"rule_id":"`+
+		toolFilterRule+`","decision":"deny","tool":`), glob)
+	document, err := policy.Parse(append(text, `}]}`...))
+	if err != nil {
+		return nil, fault.Wrap(fault.Invalid,
+			"tool must be segments of [A-Za-z0-9_:/-]+ or * with dots between them, and may end in **", err)
+	}
+	return policy.Compile(document)
+}
+
+const toolFilterRule = "tool"

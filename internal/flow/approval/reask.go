@@ -1,0 +1,98 @@
+package approval
+
+import (
+	"context"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/cache"
+	"github.com/agentledger/agentledger/internal/tenant/policystore"
+	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/policy"
+)
+
+// judge finds the status of approvals under the policy that is active in one state of a ledger. One
+// goroutine uses it.
+type judge struct {
+	owner     *Approvals
+	tenant    id.Tenant
+	active    *policy.Compiled // nil for none
+	digest    id.Hash          // of active, zero for none
+	evaluated int              // questions that were put to the policy
+}
+
+func (a *Approvals) newJudge(ctx context.Context, s *log.State) (*judge, error) {
+	j := &judge{owner: a, tenant: s.Identity().Tenant}
+	var err error
+	if j.active, err = a.policies.Active(ctx, s); err == nil && j.active != nil {
+		j.digest = j.active.Digest()
+	}
+	return j, err
+}
+
+// findStatus returns the status that holds now. Time or policy may have ended the approval before
+// the event that says so is written.
+func (j *judge) findStatus(ctx context.Context, name ID, r *record) (Status, error) {
+	status := r.statusByTime(j.owner.currentTime())
+	if !status.Open() || j.digest == r.PolicyDigest {
+		return status, nil
+	}
+	kept, err := j.stillObliges(ctx, name, r)
+	if err == nil && !kept {
+		status = Invalidated
+	}
+	return status, err
+}
+
+// verdictKey names an approval's question under a policy. The answer never changes, because both stay
+// as they are.
+type verdictKey struct {
+	tenant   id.Tenant
+	approval ID
+	policy   id.Hash
+}
+
+// verdictsKept is the number of answers that are remembered, about 200 bytes each.
+const verdictsKept = 20_000
+
+func newVerdicts() *cache.Map[verdictKey, bool] {
+	return cache.NewMap(cache.MapOptions[verdictKey, bool]{Limit: verdictsKept})
+}
+
+// stillObliges puts an approval's question to the active policy again, and reports whether the same
+// rule asks for the same approval or for a weaker one.
+func (j *judge) stillObliges(ctx context.Context, name ID, r *record) (kept bool, err error) {
+	if j.active == nil {
+		return false, nil
+	}
+	key := verdictKey{j.tenant, name, j.digest}
+	if kept, known := j.owner.verdicts.Get(key); known {
+		return kept, nil
+	}
+	j.evaluated++
+	evaluation, err := policystore.Apply(ctx, j.active, policyInput(r.Agent, r.Tool, r.Payload, r.CreatedAt))
+	if err != nil {
+		return false, ctx.Err() // a policy that takes too long asks for nothing
+	}
+	kept = isWeaker(&evaluation, r)
+	j.owner.verdicts.Put(key, kept)
+	return kept, nil
+}
+
+// policyInput is the question that the policy decides on. It is the same whenever it is put.
+func policyInput(a id.Agent, tool id.Tool, payload []byte, now id.Instant) policy.Input {
+	return policy.Input{
+		Tool: tool, Agent: a, ActorType: "agent", ActionKind: "tool_call", Payload: payload, Now: now,
+	}
+}
+
+// isWeaker reports whether an evaluation asks for the approval of r or for a weaker one, by the same
+// rule. Fewer people and more time are weaker. Counters do not matter: a limit counts as exceeded if
+// its rule is the one that r was asked under.
+func isWeaker(e *policy.Evaluation, r *record) bool {
+	out := e.Settle(func(c *policy.Claim) bool { return c.RuleID == r.RuleID })
+	if out.Decision != id.AllowWithObligation || out.RuleID != r.RuleID {
+		return false
+	}
+	quorum, life := strictestDemands(out.Obligations)
+	return quorum <= r.Quorum && life.Milliseconds() >= int64(r.ExpiresAt-r.CreatedAt)
+}

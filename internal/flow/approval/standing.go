@@ -1,0 +1,109 @@
+package approval
+
+import (
+	"context"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/tenant/account"
+	"github.com/agentledger/agentledger/internal/tenant/agent"
+	"github.com/agentledger/agentledger/log"
+)
+
+// Obstacle says why a person may not vote on an approval, "" when the person may. It is one of the
+// names below, or the status of an approval that is over in another way.
+type Obstacle string
+
+// The obstacles in the order in which they are looked for.
+const (
+	ObstacleDecided Obstacle = "decided"       // approved, denied or consumed
+	ObstacleRole    Obstacle = "role"          // the role does not vote
+	ObstacleOwn     Obstacle = "own_request"   // the person counts as having asked
+	ObstacleVoted   Obstacle = "already_voted" // one vote each
+)
+
+// Obstacles returns for each approval of a list the reason why a person may not vote on it now. Vote
+// looks again.
+func (a *Approvals) Obstacles(
+	ctx context.Context, t id.Tenant, who account.ID, email string, list []Approval,
+) ([]Obstacle, error) {
+	s, err := a.ledgers.State(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	may, err := a.isVoter(ctx, t, who)
+	if err != nil {
+		return nil, err
+	}
+	found, makers := make([]Obstacle, len(list)), makersOf{owner: a, known: make(map[id.Agent]map[string]bool)}
+	for i := range list {
+		if found[i] = list[i].obstacleFor(who, may); found[i] != "" {
+			continue
+		}
+		own, err := makers.findAskers(ctx, s, &list[i])
+		if err != nil {
+			return nil, err
+		}
+		switch {
+		case own(who, email):
+			found[i] = ObstacleOwn
+		case list[i].voteOf(who) != "":
+			found[i] = ObstacleVoted
+		}
+	}
+	return found, nil
+}
+
+// obstacleFor looks for obstacles of the approval's status and of the role.
+func (a *Approval) obstacleFor(who account.ID, may bool) Obstacle {
+	switch a.Status {
+	case Pending:
+	case Approved, Denied, Consumed:
+		return ObstacleDecided
+	default:
+		return Obstacle(a.Status)
+	}
+	if !may {
+		return ObstacleRole
+	}
+	return ""
+}
+
+// makersOf finds who registered the keys of agents, each agent once.
+type makersOf struct {
+	owner *Approvals
+	known map[id.Agent]map[string]bool
+}
+
+// findAskers is askersOf for an approval that was read.
+func (m *makersOf) findAskers(ctx context.Context, s *log.State, a *Approval) (func(account.ID, string) bool, error) {
+	settings, err := m.owner.orgs.Settings(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	if settings.SelfReview {
+		return func(account.ID, string) bool { return false }, nil
+	}
+	registrars, known := m.known[a.Agent]
+	if !known {
+		if registrars, err = m.owner.registrarsOf(ctx, s.Identity().Tenant, a.Agent); err != nil {
+			return nil, err
+		}
+		m.known[a.Agent] = registrars
+	}
+	return func(who account.ID, email string) bool {
+		return registrars[string(who)] || string(who) == a.keyMaker || string(who) == a.agentMaker ||
+			mentionsPerson(a.Principal, string(who)) || mentionsPerson(a.Principal, email)
+	}, nil
+}
+
+// registrarsOf returns the people who registered an active key of an agent.
+func (a *Approvals) registrarsOf(ctx context.Context, t id.Tenant, who id.Agent) (map[string]bool, error) {
+	registrars := make(map[string]bool)
+	err := a.forEachKey(ctx, t, who, func(k *agent.Key) bool {
+		if k.Status == agent.Active && k.RegisteredBy != "" {
+			registrars[k.RegisteredBy] = true
+		}
+		return true
+	})
+	return registrars, err
+}

@@ -1,0 +1,116 @@
+package workflow
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/agentledger/agentledger/event"
+	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/flow/approval"
+	"github.com/agentledger/agentledger/log"
+)
+
+// Approvals consumes approvals in the append of steps (package approval).
+type Approvals interface {
+	BeginUses(s *log.State, ingestKey string) *approval.Uses
+	SettleOwn(ctx context.Context, t id.Tenant, ingestKey string, name approval.ID) error
+	LiveGrant(ctx context.Context, t id.Tenant, name approval.ID) (string, error)
+}
+
+// Consumed is an approval that a step consumed.
+type Consumed struct {
+	Approval approval.ID
+	Grant    string // signed note, "" when it is over
+}
+
+// checkApproval looks at the approval of a step; seen has those of the steps before it in the request.
+func checkApproval(s *Step, where string, seen map[approval.ID]bool) error {
+	switch {
+	case s.Approval == "":
+		return nil
+	case !event.ValidEvent(string(s.Approval)):
+		return errInvalid(where + "approval_id must match [A-Za-z0-9._:-]{1,128}, not . or ..")
+	case s.Tool == "":
+		return errInvalid(where + "approval_id needs a tool_name")
+	case event.CallOf(s.Payload).IsResult():
+		return errInvalid(where + "approval_id belongs to the step before the act, not to its result")
+	case seen[s.Approval]:
+		return errInvalid(where + "approval_id is that of a step before it in the list")
+	}
+	seen[s.Approval] = true
+	return nil
+}
+
+// consumes reports whether a step consumes its approval: if the policy denies the step, the approval
+// stays. A limit may deny it in the append only; then the approval is consumed.
+func (m *making) consumes(s *Step) bool {
+	return s.Approval != "" && m.judged.Policy.Effective != id.Deny
+}
+
+// consumeApprovals adds what consumes the approvals of new steps to their submission. It comes behind
+// the events of the steps.
+func (r *recording) consumeApprovals(
+	ctx context.Context, s *log.State, fresh []int, sub *log.Submission,
+) error {
+	w := r.workflows
+	for n, i := range fresh {
+		m, step := r.made[n], &r.steps[i]
+		if !m.consumes(step) {
+			continue
+		}
+		if r.uses == nil {
+			r.uses = w.approvals.BeginUses(s, r.ingestKey)
+		}
+		note, err := r.uses.Consume(ctx, approval.Use{
+			Approval: step.Approval, Step: m.envelope.EventID, Agent: r.run.Value.Agent, Tool: step.Tool,
+			Payload: step.Payload,
+		})
+		if err != nil {
+			r.refused = step.Approval
+			return r.prefixError(i, err)
+		}
+		m.result.Consumed = &Consumed{Approval: step.Approval, Grant: note}
+	}
+	if r.uses == nil {
+		return nil
+	}
+	change, err := r.uses.Build(ctx)
+	if err != nil {
+		return err
+	}
+	drafts, err := w.events.Draft(ctx, s, r.ingestKey, change.Statements)
+	sub.Drafts, sub.Changes = append(sub.Drafts, drafts...), append(sub.Changes, change.Changes...)
+	return err
+}
+
+// prefixError names the step of a list that an error is about.
+func (r *recording) prefixError(step int, err error) error {
+	known := fault.Of(err)
+	if len(r.steps) == 1 || known.Message == "" {
+		return err
+	}
+	named := *known
+	named.Message, named.Err = fmt.Sprintf("[%d].approval_id: %s", step, known.Message), err
+	return &named
+}
+
+// settleRefused states what a refused approval has become. If that fails, the sweep does it later.
+func (r *recording) settleRefused(ctx context.Context) {
+	if r.refused != "" {
+		_ = r.workflows.approvals.SettleOwn(ctx, r.place.tenant, r.ingestKey, r.refused)
+	}
+}
+
+// recallConsumed tells which approval a known step consumed. The grant is shown only while a ledger's
+// records may be judged by.
+func (w *Workflows) recallConsumed(ctx context.Context, s *log.State, name approval.ID) (*Consumed, error) {
+	if name == "" {
+		return nil, nil
+	}
+	if s.Trusted() != nil {
+		return &Consumed{Approval: name}, nil
+	}
+	note, err := w.approvals.LiveGrant(ctx, s.Identity().Tenant, name)
+	return &Consumed{Approval: name, Grant: note}, err
+}

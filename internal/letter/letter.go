@@ -1,0 +1,94 @@
+// Package letter writes the mails of the service to people: it has their texts and chooses the
+// recipients.
+//
+// Invariants:
+//
+//   - A mail lands in the write of its cause (package mail). A service without a mail server writes
+//     none, and tells that to the caller by no changes.
+//   - A token is in the fragment of a link, so no server's log has it.
+//   - Texts of callers stand in bodies alone, on one line each. Payloads and URLs of webhooks are in
+//     no mail.
+//   - A cause writes at most one mail for each person, and at most 50 in all.
+package letter
+
+import (
+	"context"
+	"strings"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/mail"
+	"github.com/agentledger/agentledger/internal/tenant/account"
+	"github.com/agentledger/agentledger/storage"
+)
+
+// Outbox writes messages (package mail).
+type Outbox interface {
+	Enabled() bool
+	WriteMessages(ctx context.Context, t id.Tenant, all ...mail.Named) ([]storage.Change, error)
+}
+
+// AccountMail is the mails to the person of an account. It implements account.Mail.
+type AccountMail struct {
+	Outbox    Outbox
+	PublicURL string
+}
+
+// Enabled reports whether mails are sent.
+func (l AccountMail) Enabled() bool { return l.Outbox.Enabled() }
+
+// writeOne writes a mail to the service's own partition, because an account is of no organization.
+func (l AccountMail) writeOne(ctx context.Context, name string, m mail.Message) ([]storage.Change, error) {
+	if !l.Outbox.Enabled() {
+		return nil, nil
+	}
+	return l.Outbox.WriteMessages(ctx, id.Service, mail.Named{Name: name, Message: m})
+}
+
+// serviceURL returns the public URL without a slash at its end.
+func serviceURL(publicURL string) string { return strings.TrimRight(publicURL, "/") }
+
+// ResetMail sends the link of a reset of a password. An address without an account causes a mail
+// without a recipient.
+func (l AccountMail) ResetMail(ctx context.Context, reset account.Reset) ([]storage.Change, error) {
+	service := serviceURL(l.PublicURL)
+	return l.writeOne(ctx, "reset-"+reset.Name, mail.Message{
+		To: reset.Email, Subject: "Set a new password", Until: reset.Until,
+		Text: "A new password was asked for, for this address at " + service + ".\n\n" +
+			"Set it within an hour, once, by this link:\n\n" +
+			service + "/reset-password#token=" + reset.Token + "\n\n" +
+			"If you did not ask for it, do nothing: your password stays as it is.\n",
+	})
+}
+
+// PasswordMail implements account.Mail.
+func (l AccountMail) PasswordMail(ctx context.Context, who account.ID, email string) ([]storage.Change, error) {
+	return l.writeOne(ctx, "password-"+string(who), mail.Message{
+		To: email, Subject: "Your password was changed",
+		Text: "The password of your account at " + serviceURL(l.PublicURL) + " was changed, " +
+			"and all its sessions ended.\n\n" +
+			"If it was not you, set a new password by \"forgot password\" now, " +
+			"and tell the operator of the service.\n",
+	})
+}
+
+// ConfirmMail implements account.Mail.
+func (l AccountMail) ConfirmMail(ctx context.Context, c account.EmailChange) ([]storage.Change, error) {
+	service := serviceURL(l.PublicURL)
+	return l.writeOne(ctx, "confirm-"+string(c.Account), mail.Message{
+		To: c.Email, Subject: "Confirm your address", Until: c.Until,
+		Text: "This address was named as the new one of an account at " + service + ".\n\n" +
+			"Confirm it within an hour, once, by this link, in the browser where you are signed in:\n\n" +
+			service + "/confirm-email#token=" + c.Token + "\n\n" +
+			"If you did not ask for it, do nothing.\n",
+	})
+}
+
+// AddressMail implements account.Mail.
+func (l AccountMail) AddressMail(ctx context.Context, who account.ID, before string) ([]storage.Change, error) {
+	return l.writeOne(ctx, "address-"+string(who), mail.Message{
+		To: before, Subject: "The address of your account was changed",
+		Text: "Your account at " + serviceURL(l.PublicURL) + " has another address now: this one is not " +
+			"used any more.\n\n" +
+			"If it was not you, tell the operator of the service at once.\n",
+	})
+}

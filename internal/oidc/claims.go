@@ -1,0 +1,54 @@
+package oidc
+
+import (
+	"crypto/subtle"
+	"errors"
+	"time"
+
+	"github.com/coreos/go-oidc/v3/oidc"
+)
+
+// clockSkew is how far the clock of a provider may be ahead of ours.
+const clockSkew = time.Minute
+
+// maxSubject is the length of the longest subject, in bytes (OpenID Connect Core, section 2).
+const maxSubject = 255
+
+// claims are the members of an ID token that go-oidc does not check.
+type claims struct {
+	AuthorizedParty string `json:"azp"`
+	Email           string `json:"email"`
+	EmailVerified   any    `json:"email_verified"` // a boolean; some providers send its text
+	Name            string `json:"name"`
+	AuthTime        int64  `json:"auth_time"` // seconds since 1970; 0: not told
+}
+
+// readClaims checks the rest of an ID token, whose signature, issuer, audience and end are
+// checked, and returns the person.
+func readClaims(token *oidc.IDToken, f *flow, clientID string, now time.Time) (Person, error) {
+	var c claims
+	if err := token.Claims(&c); err != nil {
+		return Person{}, errors.New("members of another type")
+	}
+	switch {
+	case subtle.ConstantTimeCompare([]byte(token.Nonce), []byte(f.Nonce)) != 1:
+		return Person{}, errors.New("another nonce")
+	case c.AuthorizedParty != "" && c.AuthorizedParty != clientID,
+		c.AuthorizedParty == "" && len(token.Audience) > 1:
+		return Person{}, errors.New("for another party")
+	case token.Subject == "" || len(token.Subject) > maxSubject:
+		return Person{}, errors.New("subject")
+	case token.IssuedAt.IsZero() || token.IssuedAt.After(now.Add(clockSkew)):
+		return Person{}, errors.New("issued in the future")
+	case f.Fresh && time.Unix(c.AuthTime, 0).Before(f.Ends.Add(-FlowTime-clockSkew)):
+		return Person{}, errors.New("the person did not prove again to be there")
+	}
+	who := Person{Issuer: token.Issuer, Subject: token.Subject, Name: c.Name}
+	if c.AuthTime > 0 {
+		who.AuthenticatedAt = time.Unix(c.AuthTime, 0)
+	}
+	if c.EmailVerified == true || c.EmailVerified == "true" {
+		who.Email = c.Email
+	}
+	return who, nil
+}

@@ -1,0 +1,204 @@
+// Package oidc signs people in by OpenID Connect: the authorization code flow with PKCE at
+// providers that the operator has configured.
+//
+// Invariants:
+//
+//   - A flow ends in the browser in which it began. State, nonce and PKCE verifier are in
+//     a sealed cookie that only this service opens, for ten minutes, for one provider.
+//   - An ID token counts when its signature, issuer, audience, authorized party, times and
+//     nonce are right. Only asymmetric algorithms are accepted.
+//   - An answer of another issuer is refused (RFC 9207), so that one provider can't redeem
+//     the code of another (mix-up).
+//   - An e-mail address is unverified unless the token says that it is verified.
+//   - A fresh sign-in ends only when the provider tells that the person proved to be there
+//     after its begin.
+//   - The path to return to is a path of this service.
+//   - All refusals have one text. The cause is in the error for the log, and neither a
+//     code nor a token is.
+//   - The answer of a provider is at most 1 MiB and comes within ten seconds.
+package oidc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"regexp"
+	"slices"
+	"time"
+
+	"github.com/coreos/go-oidc/v3/oidc"
+	"golang.org/x/oauth2"
+
+	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/internal/cache"
+)
+
+// Provider is one provider of identities, as the operator configures it.
+type Provider struct {
+	Name         string // lower-case letters, digits and dashes; it is part of paths
+	Issuer       string // URL, as the provider's discovery document spells it
+	ClientID     string
+	ClientSecret string // "" for a public client
+}
+
+// Format implements fmt.Formatter: no verb prints the secret.
+func (p Provider) Format(f fmt.State, _ rune) { fmt.Fprintf(f, "%q at %s", p.Name, p.Issuer) }
+
+// Sealer encrypts for a context, and opens nothing that was sealed for another context
+// (package seal).
+type Sealer interface {
+	Seal(context string, plaintext []byte) ([]byte, error)
+	Open(context string, sealed []byte) ([]byte, error)
+}
+
+// Options configure New. Callback and Sealer are required.
+type Options struct {
+	Providers []Provider
+	Callback  func(provider string) string // URL to which the provider sends the browser back
+	Sealer    Sealer
+	Client    *http.Client     // default: http.DefaultTransport with the bounds of the package
+	Clock     func() time.Time // default: time.Now
+}
+
+// Party is the relying party of OpenID Connect. Its methods may be called concurrently.
+type Party struct {
+	Options
+	providers map[string]Provider
+	found     *cache.Loading[string, *endpoint]
+}
+
+// Person is a person that a provider has authenticated. Issuer and Subject together name a person for
+// ever. An address or a name may change, and may pass to another person.
+type Person struct {
+	Provider string
+	Issuer   string
+	Subject  string
+	Email    string // "" when the provider tells none, or has not verified it
+	Name     string // for display; may be ""
+
+	// AuthenticatedAt is when the person proved to the provider to be there; zero when
+	// the provider does not tell. It may be long before the sign-in.
+	AuthenticatedAt time.Time
+}
+
+// metadataAge is for how long the discovery document of a provider counts. Its keys are
+// read again whenever a token names an unknown one.
+const metadataAge = time.Hour
+
+// New returns a relying party. It refuses providers with malformed or repeated names and
+// issuers that are no https URL; http is allowed for a loopback address.
+func New(o Options) (*Party, error) {
+	if o.Clock == nil {
+		o.Clock = time.Now
+	}
+	p := &Party{Options: o, providers: map[string]Provider{}}
+	if o.Client == nil {
+		p.Client = newBoundedClient(http.DefaultTransport)
+	}
+	if len(o.Providers) > maxProviders {
+		return nil, fmt.Errorf("more than %d OpenID providers", maxProviders)
+	}
+	for _, provider := range o.Providers {
+		if err := checkProvider(provider); err != nil {
+			return nil, fmt.Errorf("OpenID provider %q: %w", provider.Name, err)
+		}
+		if _, twice := p.providers[provider.Name]; twice {
+			return nil, fmt.Errorf("OpenID provider %q: the name is there twice", provider.Name)
+		}
+		p.providers[provider.Name] = provider
+	}
+	p.found = cache.NewLoading(cache.LoadingOptions[string, *endpoint]{
+		MaxAge: metadataAge, Clock: o.Clock, Limit: int64(max(1, len(o.Providers)))})
+	return p, nil
+}
+
+// maxProviders keeps the list of choices readable.
+const maxProviders = 16
+
+func checkProvider(p Provider) error {
+	if !regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,31}$`).MatchString(p.Name) {
+		return errors.New("a name has 1 to 32 lower-case letters, digits and dashes")
+	}
+	if p.ClientID == "" {
+		return errors.New("client_id is missing")
+	}
+	u, err := url.Parse(p.Issuer)
+	if err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+		return errors.New("issuer must be a URL without query and fragment")
+	}
+	if u.Scheme != "https" && !(u.Scheme == "http" && isLoopback(u.Hostname())) {
+		return errors.New("issuer must be reached by https")
+	}
+	return nil
+}
+
+// Names returns the names of the providers in the order of the configuration.
+func (p *Party) Names() []string {
+	names := make([]string, len(p.Options.Providers))
+	for i, provider := range p.Options.Providers {
+		names[i] = provider.Name
+	}
+	return names
+}
+
+// HasProvider reports whether a provider is configured.
+func (p *Party) HasProvider(name string) bool { return slices.Contains(p.Names(), name) }
+
+// endpoint is a provider whose discovery document was read.
+type endpoint struct {
+	oauth    oauth2.Config
+	verifier *oidc.IDTokenVerifier
+	issuer   string
+	tellsIss bool // its answers name the issuer (RFC 9207)
+}
+
+// signingAlgorithms are those of ID tokens. HS256 is not among them, because a client
+// secret is shorter than a key and known to both sides.
+func signingAlgorithms() []string {
+	return []string{oidc.RS256, oidc.RS384, oidc.RS512, oidc.ES256, oidc.ES384, oidc.ES512, oidc.PS256, oidc.PS384,
+		oidc.PS512, oidc.EdDSA}
+}
+
+// findEndpoint returns the endpoints of a provider. fault.NotFound for an unknown name,
+// fault.Unavailable for a provider that can't be asked.
+func (p *Party) findEndpoint(ctx context.Context, name string) (*endpoint, error) {
+	provider, ok := p.providers[name]
+	if !ok {
+		return nil, fault.New(fault.NotFound, "Not found")
+	}
+	found, err := p.found.Get(ctx, name, func(ctx context.Context) (*endpoint, error) {
+		return p.discover(ctx, provider)
+	})
+	if err != nil {
+		return nil, errUnreachable(fmt.Errorf("read discovery document: %w", err))
+	}
+	return found, nil
+}
+
+func (p *Party) discover(ctx context.Context, provider Provider) (*endpoint, error) {
+	found, err := oidc.NewProvider(oidc.ClientContext(ctx, p.Client), provider.Issuer)
+	if err != nil {
+		return nil, err
+	}
+	var claims struct {
+		TellsIss bool `json:"authorization_response_iss_parameter_supported"`
+	}
+	if err := found.Claims(&claims); err != nil {
+		return nil, err
+	}
+	return &endpoint{
+		oauth: oauth2.Config{
+			ClientID: provider.ClientID, ClientSecret: provider.ClientSecret, Endpoint: found.Endpoint(),
+			RedirectURL: p.Callback(provider.Name), Scopes: []string{oidc.ScopeOpenID, "email", "profile"},
+		},
+		verifier: found.VerifierContext(oidc.ClientContext(context.WithoutCancel(ctx), p.Client), &oidc.Config{
+			ClientID: provider.ClientID, SupportedSigningAlgs: signingAlgorithms(), Now: p.Clock}),
+		issuer: provider.Issuer, tellsIss: claims.TellsIss,
+	}, nil
+}
+
+func errUnreachable(cause error) error {
+	return fault.Wrap(fault.Unavailable, "The provider of the sign-in can't be reached", cause)
+}

@@ -1,0 +1,78 @@
+// Package handover writes the things that the operator gives to the first agent of a new
+// organization: the file of its private key and the settings of the program aps.
+//
+// Invariants:
+//
+//   - The key file is readable by its owner alone, and never replaces another file.
+//   - The exports have no private key. They have the ingest key, which is shown this once.
+package handover
+
+import (
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/agentledger/agentledger/edkey"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/durable"
+)
+
+// Agent is a new organization's first agent.
+type Agent struct {
+	URL          string // by which the agent reaches the service
+	Organization id.Organization
+	Agent        id.Agent
+	Key          id.Key
+	IngestKey    string
+	KeyFile      string
+}
+
+// CheckKeyFile returns an error when there is something at the key file's path already. No path is
+// no file.
+func (a Agent) CheckKeyFile() error {
+	if a.KeyFile == "" {
+		return nil
+	}
+	_, err := os.Lstat(a.KeyFile)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return fmt.Errorf("key file: %w", err)
+	}
+	return fmt.Errorf("key file: %s exists already: name another one by --key-file", a.KeyFile)
+}
+
+// WriteKeyFile makes the key file in the form that aps reads.
+func (a Agent) WriteKeyFile(private edkey.Private) error {
+	seed := private.Seed()
+	text := base64.StdEncoding.EncodeToString(seed[:]) + "\n"
+	if err := durable.CreateFile(a.KeyFile, []byte(text)); err != nil {
+		return fmt.Errorf("write key file: %w", err)
+	}
+	return nil
+}
+
+// Exports returns the settings of aps as lines for a shell.
+func (a Agent) Exports() string {
+	if absolute, err := filepath.Abs(a.KeyFile); err == nil {
+		a.KeyFile = absolute
+	}
+	var b strings.Builder
+	for _, setting := range []struct{ name, value string }{
+		{"APS_URL", a.URL}, {"APS_ORG", a.Organization.String()}, {"APS_AGENT", string(a.Agent)},
+		{"APS_KEY_ID", string(a.Key)}, {"APS_KEY_FILE", a.KeyFile}, {"APS_TOKEN", a.IngestKey},
+	} {
+		fmt.Fprintf(&b, "export %s=%s\n", setting.name, quoteForShell(setting.value))
+	}
+	return b.String()
+}
+
+// quoteForShell returns a word that a POSIX shell reads as s.
+func quoteForShell(s string) string {
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}

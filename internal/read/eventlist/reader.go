@@ -1,0 +1,178 @@
+package eventlist
+
+import (
+	"context"
+	"net/url"
+	"time"
+
+	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/read/index"
+	"github.com/agentledger/agentledger/internal/sysevent"
+	"github.com/agentledger/agentledger/internal/tenant/account"
+	"github.com/agentledger/agentledger/internal/tenant/org"
+	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/storage"
+	"github.com/agentledger/agentledger/verify"
+)
+
+// Ledgers reads single events (package log).
+type Ledgers interface {
+	State(ctx context.Context, t id.Tenant) (*log.State, error)
+	Event(ctx context.Context, s *log.State, at id.Index, parts storage.Fields) (storage.Event, error)
+}
+
+// Bundles makes bundles (package publicapi).
+type Bundles interface {
+	MakeBundle(ctx context.Context, slug id.Slug, s *log.State, at id.Index, d id.Disclosure) (*verify.Bundle, error)
+}
+
+// Organizations tells the name of an organization (package org).
+type Organizations interface {
+	CurrentSettings(ctx context.Context, t id.Tenant) (*org.Settings, error)
+}
+
+// Reader answers questions about events. All members are required.
+type Reader struct {
+	Index         *index.Index
+	Ledgers       Ledgers
+	Bundles       Bundles
+	Organizations Organizations
+}
+
+// Asked is a question of a member of an organization.
+type Asked struct {
+	Tenant id.Tenant
+	Role   account.Role
+	Values url.Values // of the URL
+	After  string     // of the page
+	Limit  int
+	Wait   time.Duration // for the first event
+}
+
+// List answers a page of events. A page without events waits for the next one, if that is asked for and
+// the oldest events come first.
+func (r *Reader) List(ctx context.Context, a Asked) (Events, error) {
+	q, err := ParseQuery(a.Values, a.After, a.Limit)
+	if err != nil {
+		return Events{}, err
+	}
+	if a.Wait > 0 && !q.Ascending {
+		return Events{}, fault.New(fault.Invalid, "wait needs order=oldest")
+	}
+	q.Envelopes = a.Role.May(account.ReadPayloads)
+	for until := time.Now().Add(a.Wait); ; {
+		page, err := r.Index.List(ctx, a.Tenant, q)
+		if err != nil {
+			return Events{}, err
+		}
+		left := time.Until(until)
+		if a.Wait == 0 || left <= 0 || len(page.Rows) > 0 || page.Next != nil {
+			return describePage(page), nil
+		}
+		if err := r.Index.Await(ctx, a.Tenant, page.End, left); err != nil {
+			return Events{}, err
+		}
+	}
+}
+
+// Find answers one event with its documents, proof and neighbours. name is its id, log index or hash.
+func (r *Reader) Find(ctx context.Context, a Asked, name string) (Detail, error) {
+	row, err := r.Index.Find(ctx, a.Tenant, name)
+	if err != nil {
+		return Detail{}, err
+	}
+	state, err := r.Ledgers.State(ctx, a.Tenant)
+	if err != nil {
+		return Detail{}, err
+	}
+	e, err := r.Ledgers.Event(ctx, state, row.Index, storage.FieldRecord|storage.FieldEnvelope)
+	if err != nil {
+		return Detail{}, err
+	}
+	shown := Detail{Event: describe(row), Record: string(e.Record)}
+	disclosure := max(e.Disclosure, id.DiscloseRecord)
+	if mayReadEnvelope(a.Role, row.Kind) {
+		disclosure = id.DiscloseFull
+		if e.Envelope != nil {
+			text := string(e.Envelope)
+			shown.Envelope = &text
+		}
+	}
+	if shown.Before, err = r.findNeighbour(ctx, a.Tenant, row, false); err != nil {
+		return Detail{}, err
+	}
+	if shown.After, err = r.findNeighbour(ctx, a.Tenant, row, true); err != nil || state.Provable() != nil {
+		return shown, err
+	}
+	settings, err := r.Organizations.CurrentSettings(ctx, a.Tenant)
+	if err != nil {
+		return Detail{}, err
+	}
+	shown.Bundle, err = r.Bundles.MakeBundle(ctx, settings.Slug, state, row.Index, disclosure)
+	return shown, err
+}
+
+// mayReadEnvelope reports whether a role may read the envelopes of events of a kind.
+func mayReadEnvelope(role account.Role, kind string) bool {
+	return role.May(account.ReadPayloads) ||
+		kind == string(sysevent.Approval) && role.May(account.ReadApprovalPayloads)
+}
+
+// findNeighbour returns the event of a row's trace that comes before or after the row, nil for none.
+func (r *Reader) findNeighbour(ctx context.Context, t id.Tenant, row index.Row, after bool) (*Event, error) {
+	page, err := r.Index.List(ctx, t, index.Query{Filter: index.Filter{Trace: row.Trace}, Ascending: after,
+		After: &row.Index, Limit: 1})
+	if err != nil || len(page.Rows) == 0 {
+		return nil, err
+	}
+	shown := describe(page.Rows[0])
+	return &shown, nil
+}
+
+// ListTraces answers a page of traces.
+func (r *Reader) ListTraces(ctx context.Context, a Asked) (Traces, error) {
+	q, err := ParseQuery(a.Values, a.After, a.Limit)
+	if err != nil {
+		return Traces{}, err
+	}
+	if q.Text != "" || q.Ascending {
+		return Traces{}, fault.New(fault.Invalid, "Lists of traces take no q and have the newest first")
+	}
+	page, err := r.Index.Traces(ctx, a.Tenant, q)
+	if err != nil {
+		return Traces{}, err
+	}
+	return describeTraces(page), nil
+}
+
+// Trace answers a page of the events of a trace.
+func (r *Reader) Trace(ctx context.Context, a Asked, trace id.Trace) (Tree, error) {
+	q, err := ParseQuery(url.Values{}, a.After, a.Limit)
+	if err != nil {
+		return Tree{}, err
+	}
+	page, parents, err := r.Index.Tree(ctx, a.Tenant, trace, q)
+	if err != nil {
+		return Tree{}, err
+	}
+	return describeTree(trace, page, parents), nil
+}
+
+// Count answers counts of events.
+func (r *Reader) Count(ctx context.Context, a Asked) (Stats, error) {
+	from, err := parseBound(a.Values, "from")
+	if err != nil {
+		return Stats{}, err
+	}
+	to, err := parseBound(a.Values, "to")
+	if err != nil {
+		return Stats{}, err
+	}
+	by := parseDimensions(a.Values)
+	counted, err := r.Index.Stats(ctx, a.Tenant, from, to, by)
+	if err != nil {
+		return Stats{}, err
+	}
+	return describeStats(counted, by), nil
+}

@@ -1,0 +1,307 @@
+package index_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/agentledger/agentledger/event"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/read/index"
+	"github.com/agentledger/agentledger/internal/test/enginetest"
+	"github.com/agentledger/agentledger/internal/test/ledgertest"
+	"github.com/agentledger/agentledger/internal/toolglob"
+	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/storage"
+	"github.com/agentledger/agentledger/tlog"
+)
+
+func TestMain(m *testing.M) { os.Exit(enginetest.Main(m)) }
+
+const (
+	red  = ledgertest.Red
+	blue = ledgertest.Blue
+)
+
+// filler writes ledgers below package log: entries, chain and tree are those of a ledger, and
+// signatures are missing. So a test has a ledger of many events in a second.
+type filler struct {
+	t      testing.TB
+	engine storage.Engine
+	tenant id.Tenant
+	head   storage.Head
+	tree   tlog.Builder
+	random *rand.Rand
+	agents *rand.Zipf
+	tools  *rand.Zipf
+	now    id.Instant
+	falls  bool // received_at falls now and then
+	pad    string
+
+	rows  []index.Row // of all events, when keep is true
+	texts []string    // record and envelope in lower case
+	keep  bool
+}
+
+// newFiller fills an empty ledger, which nothing else may write meanwhile.
+func newFiller(t testing.TB, engine storage.Engine, tenant id.Tenant, agents, tools uint64) *filler {
+	t.Helper()
+	head, err := engine.Head(t.Context(), tenant)
+	if err != nil || head.Size != 0 {
+		t.Fatalf("got %+v, %v", head, err)
+	}
+	r := rand.New(rand.NewPCG(1, uint64(tenant)))
+	return &filler{t: t, engine: engine, tenant: tenant, head: head, random: r, keep: true, now: 1_790_000_000_000,
+		agents: rand.NewZipf(r, 1.1, 4, agents-1), tools: rand.NewZipf(r, 1.1, 4, tools-1)}
+}
+
+// append writes n events, some at once.
+func (f *filler) append(n int) {
+	f.t.Helper()
+	for n > 0 {
+		some := min(n, 1024)
+		b := storage.Batch{Tenant: f.tenant, Expect: f.head}
+		for range some {
+			f.addEvent(&b)
+		}
+		f.head.Root = f.tree.Root()
+		b.Head = f.head
+		if err := f.engine.Append([]storage.Batch{b}).Wait()[0]; err != nil {
+			f.t.Fatal(err)
+		}
+		n -= some
+	}
+}
+
+var (
+	kinds      = []string{"tool_call", "tool_call", "tool_call", "llm_invocation", "message"}
+	decisions  = []id.Decision{id.Allow, id.Allow, id.Allow, id.Allow, id.Deny, id.AllowWithObligation}
+	signers    = []event.Signer{event.SignerAgent, event.SignerAgent, event.SignerAgent, event.SignerBridge}
+	principals = []string{"svc", "ops@example.com", "Zoë \"Q\"", "nightly job"}
+)
+
+// nextRow makes up an event.
+func (f *filler) nextRow() index.Row {
+	n := f.head.Size
+	f.now += id.Instant(f.random.IntN(40))
+	r := index.Row{Index: n, Event: id.Event(fmt.Sprintf("evt_%d_%08d", f.tenant, n)), ReceivedAt: f.now,
+		Agent: id.Agent(fmt.Sprintf("agt_%d", f.agents.Uint64())), Kind: pick(f.random, kinds),
+		Declared: pick(f.random, decisions), Signer: pick(f.random, signers),
+		Trace: id.Trace(fmt.Sprintf("trc_%d", f.random.IntN(int(n)/5+1))), Principal: pick(f.random, principals)}
+	r.Effective = r.Declared.Tighten(pick(f.random, decisions))
+	if r.Kind != "message" {
+		tool := f.tools.Uint64()
+		r.Tool = id.Tool(fmt.Sprintf("acme.area%d.tool%d", tool%7, tool))
+		r.Rule = fmt.Sprintf("rule-%d", tool%11)
+	}
+	if f.falls && f.random.IntN(5000) == 0 {
+		f.now -= 60_000
+		r.ReceivedAt, r.Kind, r.Tool, r.Rule, r.Signer = f.now, log.ClockKind, "", "", event.SignerSystem
+	}
+	return r
+}
+
+func pick[T any](r *rand.Rand, of []T) T { return of[r.IntN(len(of))] }
+
+func (f *filler) addEvent(b *storage.Batch) {
+	r := f.nextRow()
+	record := fmt.Appendf(nil, `{"event_id":"%s","policy":{"declared":"%s","effective":"%s","rule_id":%s},"signer":"%s"}`,
+		r.Event, r.Declared, r.Effective, orNull(r.Rule), r.Signer)
+	envelope := fmt.Appendf(nil, `{"action_kind":"%s","actor_principal":%s,"payload":{"amount":%d,"parent_event_id":"evt_%d_%08d","text":"Invoice%s"}}`,
+		r.Kind, strings.ReplaceAll(fmt.Sprintf("%q", r.Principal), `\u00eb`, "ë"), f.random.IntN(1000), f.tenant, r.Index-1, f.pad)
+	entry := event.Entry{Prev: f.head.Last, Record: event.RecordHash(record), Seq: r.Index.Sequence()}
+	r.Hash = entry.Hash()
+	b.Events = append(b.Events, storage.Event{Index: r.Index, ID: r.Event, Entry: storage.Entry{Prev: entry.Prev, Record: entry.Record},
+		Columns: storage.Columns{ReceivedAt: r.ReceivedAt, Agent: r.Agent, Trace: r.Trace, Tool: r.Tool, ActionKind: r.Kind, Effective: r.Effective, Disclosure: id.DiscloseRecord},
+		Record:  record, Envelope: envelope})
+	f.head.Last, f.head.LastReceived = r.Hash, r.ReceivedAt
+	f.head.Size++
+	for _, t := range f.tree.Append(nil, r.Hash) {
+		b.Tiles = append(b.Tiles, storage.Tile{Level: t.Level, Index: t.Index, Hashes: t.Hashes, Root: t.Root})
+	}
+	if f.keep {
+		f.rows = append(f.rows, r)
+		f.texts = append(f.texts, strings.ToLower(string(record)+string(envelope)))
+	}
+}
+
+func orNull(s string) string {
+	if s == "" {
+		return "null"
+	}
+	return `"` + s + `"`
+}
+
+// world is ledgers of two organizations that were filled, and their index.
+type world struct {
+	*ledgertest.Service
+	t      testing.TB
+	engine storage.Engine
+	index  *index.Index
+	rows   map[id.Tenant][]index.Row
+	texts  map[id.Tenant][]string
+	filled map[id.Tenant]*filler
+}
+
+// newWorld fills the ledgers of red and blue.
+func newWorld(t testing.TB, engine storage.Engine, events int, change ...func(*filler)) *world {
+	t.Helper()
+	s := ledgertest.On(t, engine)
+	w := &world{t: t, engine: engine, rows: map[id.Tenant][]index.Row{}, texts: map[id.Tenant][]string{},
+		filled: map[id.Tenant]*filler{}}
+	for _, tenant := range []id.Tenant{red, blue} {
+		s.Found(t, tenant)
+		f := newFiller(t, engine, tenant, 20, 50)
+		for _, c := range change {
+			c(f)
+		}
+		f.append(events)
+		w.rows[tenant], w.texts[tenant], w.filled[tenant] = f.rows, f.texts, f
+	}
+	if err := s.Ledgers.Close(); err != nil {
+		t.Fatal(err)
+	}
+	w.Service = s.Adopted(t, engine, red, blue)
+	w.index = w.open(engine)
+	return w
+}
+
+// newFillerBehind goes on with a ledger that was filled, which nobody else has written since.
+func newFillerBehind(w *world, tenant id.Tenant) *filler {
+	f := w.filled[tenant]
+	head, err := w.engine.Head(w.t.Context(), tenant)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	f.head, f.rows, f.texts = head, nil, nil
+	return f
+}
+
+// reopen brings the ledgers into memory as they are in the store.
+func (w *world) reopen() {
+	w.t.Helper()
+	if err := w.Ledgers.Close(); err != nil {
+		w.t.Fatal(err)
+	}
+	w.Service = w.Service.Adopted(w.t, w.engine, red, blue)
+	w.index = w.open(w.engine)
+}
+
+func (w *world) open(store index.Store) *index.Index {
+	return index.New(index.Options{Ledgers: w.Ledgers, Store: store, Clock: w.Clock})
+}
+
+// follow takes all steps that are due.
+func (w *world) follow() {
+	w.t.Helper()
+	for _, tenant := range []id.Tenant{red, blue} {
+		for more := true; more; {
+			var err error
+			if more, err = w.index.Advance(w.t.Context(), tenant); err != nil {
+				w.t.Fatal(err)
+			}
+		}
+	}
+}
+
+// want is the naive scan.
+func (w *world) want(tenant id.Tenant, q index.Query) (page []index.Row) {
+	rows := slices.Clone(w.rows[tenant])
+	if !q.Ascending {
+		slices.Reverse(rows)
+	}
+	for _, r := range rows {
+		behind := q.After == nil || q.Ascending && r.Index > *q.After || !q.Ascending && r.Index < *q.After
+		if behind && w.wants(tenant, &q, &r) {
+			page = append(page, r)
+		}
+		if len(page) == q.Limit {
+			break
+		}
+	}
+	return page
+}
+
+func (w *world) wants(tenant id.Tenant, q *index.Query, r *index.Row) bool {
+	text := w.texts[tenant][r.Index]
+	if !q.Envelopes {
+		text, _, _ = strings.Cut(text, "}{")
+	}
+	return (q.Agent == "" || r.Agent == q.Agent) && (q.Kind == "" || r.Kind == q.Kind) && (q.Declared == 0 || r.Declared == q.Declared) &&
+		(q.Effective == 0 || r.Effective == q.Effective) && (q.Trace == "" || r.Trace == q.Trace) &&
+		(q.Principal == "" || r.Principal == q.Principal) && (q.Signer == "" || r.Signer == q.Signer) &&
+		(q.Tool == "" || toolglob.Matches(q.Tool, string(r.Tool))) && (q.Text == "" || strings.Contains(text, q.Text)) &&
+		(!q.From.Given || w.reached(tenant, q.From, r)) && (!q.To.Given || !w.reached(tenant, q.To, r))
+}
+
+// reached reports whether a row is at a bound or behind it. Where times fall, a row is compared with
+// its own time.
+func (w *world) reached(_ id.Tenant, b index.Bound, r *index.Row) bool {
+	if b.At != 0 {
+		return r.ReceivedAt >= b.At
+	}
+	return r.Index >= b.Index
+}
+
+// randomQuery makes up a query that finds something now and then.
+func (w *world) randomQuery(r *rand.Rand, tenant id.Tenant) index.Query {
+	rows := w.rows[tenant]
+	like := rows[r.IntN(len(rows))]
+	q := index.Query{Ascending: r.IntN(2) == 0, Limit: pick(r, []int{1, 2, 7, 100})}
+	for range r.IntN(4) {
+		switch r.IntN(10) {
+		case 0:
+			q.Agent = like.Agent
+		case 1:
+			q.Tool = string(like.Tool)
+		case 2:
+			q.Tool = pick(r, []string{"acme.*.*", "acme.area3.**", "**", "*.area1.*", "acme.area2.tool2", "acme.*", "other.**"})
+		case 3:
+			q.Kind = like.Kind
+		case 4:
+			q.Declared = like.Declared
+		case 5:
+			q.Effective = like.Effective
+		case 6:
+			q.Trace = like.Trace
+		case 7:
+			q.Principal = like.Principal
+		case 8:
+			q.Signer = like.Signer
+		case 9:
+			q.From, q.To = randomBound(r, rows), randomBound(r, rows)
+		}
+	}
+	return q
+}
+
+func randomBound(r *rand.Rand, rows []index.Row) index.Bound {
+	at := rows[r.IntN(len(rows))]
+	return pick(r, []index.Bound{{}, {Given: true, At: at.ReceivedAt}, {Given: true, Index: at.Index}})
+}
+
+// quiet drops log lines.
+var quiet = slog.New(slog.DiscardHandler)
+
+// sendBy appends events of an agent, many in one submission.
+func (w *world) sendBy(agent *ledgertest.Agent, tenant id.Tenant, n int) {
+	w.t.Helper()
+	for begin := 0; begin < n; begin += 256 {
+		_, err := w.Ledgers.Append(w.t.Context(), tenant, func(_ context.Context, s *log.State) (log.Submission, error) {
+			var drafts []log.Draft
+			for i := begin; i < min(n, begin+256); i++ {
+				e := agent.Envelope(w.t, tenant, fmt.Sprint("sent-", s.Size(), "-", i), nil)
+				drafts = append(drafts, log.NewDraft(s.Identity(), e, agent.Attestation(e)))
+			}
+			return log.Submission{Drafts: drafts}, nil
+		})
+		if err != nil {
+			w.t.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,127 @@
+package index_test
+
+import (
+	"cmp"
+	"context"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/read/index"
+	"github.com/agentledger/agentledger/internal/test/enginetest"
+	"github.com/agentledger/agentledger/internal/test/ledgertest"
+	"github.com/agentledger/agentledger/storage"
+)
+
+// checkList compares all pages of a query with the naive scan.
+func (w *world) checkList(tenant id.Tenant, q index.Query, pages int) {
+	w.t.Helper()
+	for range pages {
+		got, err := w.index.List(w.t.Context(), tenant, q)
+		if err != nil {
+			w.t.Fatalf("%+v: %v", q, err)
+		}
+		if want := w.want(tenant, q); !slices.Equal(got.Rows, want) && got.Next == nil || len(got.Rows) > 0 && !slices.Equal(got.Rows, want[:min(len(want), len(got.Rows))]) {
+			w.t.Fatalf("%+v: got %d rows, want %d\n got %+v\nwant %+v", q, len(got.Rows), len(want), first(got.Rows), first(want))
+		}
+		if got.End != id.Index(len(w.rows[tenant])) {
+			w.t.Fatalf("%+v: got end %d, want %d", q, got.End, len(w.rows[tenant]))
+		}
+		if got.Next == nil {
+			if q.After = nil; len(got.Rows) == q.Limit { // the end was reached exactly
+				last := got.Rows[q.Limit-1].Index
+				q.After = &last
+				if rest := w.want(tenant, q); len(rest) > 0 {
+					w.t.Fatalf("%+v: %d rows are missing", q, len(rest))
+				}
+			}
+			return
+		}
+		q.After = got.Next
+	}
+}
+
+func first(rows []index.Row) []index.Row { return rows[:min(2, len(rows))] }
+
+// Lists are the same as naive scans, before the index was made, while it grows and afterwards.
+func TestListsAgainstNaiveScans(t *testing.T) {
+	enginetest.Each(t, func(t *testing.T, open func(testing.TB) storage.Engine) {
+		w := newWorld(t, open(t), index.ChunkEvents+500, func(f *filler) { f.falls = true })
+		r := rand.New(rand.NewPCG(3, 4))
+		check := func() {
+			t.Helper()
+			for range 40 {
+				tenant := pick(r, []id.Tenant{red, blue})
+				w.checkList(tenant, w.randomQuery(r, tenant), 4)
+			}
+		}
+		check()
+		w.follow()
+		check()
+		for _, tenant := range []id.Tenant{red, blue} { // a block in several steps
+			f := newFillerBehind(w, tenant)
+			f.append(index.ChunkEvents)
+			w.rows[tenant], w.texts[tenant] = append(w.rows[tenant], f.rows...), append(w.texts[tenant], f.texts...)
+		}
+		w.reopen()
+		w.follow()
+		check()
+	})
+}
+
+// Lists go over the ends of blocks.
+func TestListsOverBlocks(t *testing.T) {
+	w := newWorld(t, enginetest.Pebble(t), 70_000, func(f *filler) { f.falls = true })
+	w.follow()
+	r := rand.New(rand.NewPCG(5, 6))
+	for range 60 {
+		tenant := pick(r, []id.Tenant{red, blue})
+		w.checkList(tenant, w.randomQuery(r, tenant), 4)
+	}
+}
+
+// Pages stay as they are while events come in and the index takes them in, in either order. Nothing of
+// the events of the other organization is shown.
+func TestPagesWhileEventsComeIn(t *testing.T) {
+	w := newWorld(t, enginetest.Pebble(t), index.ChunkEvents-500)
+	ctx, stop := context.WithCancel(t.Context())
+	var under sync.WaitGroup
+	under.Go(func() { w.index.Run(ctx, quiet) })
+	under.Go(func() {
+		agent := ledgertest.NewAgent()
+		for ctx.Err() == nil && w.State(t, red).Size() < 3*index.ChunkEvents {
+			w.sendBy(agent, red, 256)
+			w.sendBy(agent, blue, 256)
+		}
+	})
+	known := id.Index(len(w.rows[red]))
+	r := rand.New(rand.NewPCG(7, 8))
+	for range 40 {
+		q := w.randomQuery(r, red)
+		q.After = nil
+		if !q.Ascending {
+			q.After = &known // what was there before
+		}
+		want := w.want(red, q)
+		got, err := w.index.List(t.Context(), red, q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		old := slices.DeleteFunc(slices.Clone(got.Rows), func(r index.Row) bool { return r.Index >= known })
+		if !slices.Equal(old, want) {
+			t.Errorf("%+v: got %d rows, want %d", q, len(old), len(want))
+		}
+		if !slices.IsSortedFunc(got.Rows, func(a, b index.Row) int {
+			if q.Ascending {
+				return cmp.Compare(a.Index, b.Index)
+			}
+			return cmp.Compare(b.Index, a.Index)
+		}) {
+			t.Errorf("%+v: not in order", q)
+		}
+	}
+	stop()
+	under.Wait()
+}

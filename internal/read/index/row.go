@@ -1,0 +1,122 @@
+package index
+
+import (
+	"bytes"
+	"fmt"
+	"unique"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/agentledger/agentledger/event"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/storage"
+)
+
+// Row is an event in a list.
+type Row struct {
+	Index      id.Index
+	Event      id.Event
+	Hash       id.Hash // of the entry
+	ReceivedAt id.Instant
+	Agent      id.Agent
+	Tool       id.Tool // "" for none
+	Kind       string
+	Declared   id.Decision
+	Effective  id.Decision
+	Rule       string // "" for none
+	Signer     event.Signer
+	Trace      id.Trace
+	Principal  string // "" when the envelope is erased
+}
+
+// statement is the members of a record that a row has and columns do not.
+type statement struct {
+	Signer event.Signer `json:"signer"`
+	Policy struct {
+		Declared id.Decision `json:"declared"`
+		RuleID   string      `json:"rule_id"`
+	} `json:"policy"`
+}
+
+// readStatement reads a record as the service wrote it: canonical JSON, in which each of these names
+// stands once. Quotes within texts are escaped, so a name in quotes with a colon behind it is a member.
+// This takes a fifth of the time of decoding, which is left for other records.
+func readStatement(record []byte) (said statement, err error) {
+	signer, signed := cutMember(record, `"signer":`)
+	declared, judged := cutMember(record, `"declared":`)
+	rule, ruled := cutMember(record, `"rule_id":`)
+	if !signed || !judged || !ruled {
+		return said, json.Unmarshal(record, &said)
+	}
+	said.Signer, said.Policy.RuleID = event.Signer(signer), string(rule)
+	return said, said.Policy.Declared.UnmarshalText(declared)
+}
+
+// cutMember returns the text of a member, nil for null. plain is false without such a member, and when
+// the text has an escape.
+func cutMember(record []byte, name string) (text []byte, plain bool) {
+	_, rest, found := bytes.Cut(record, []byte(name))
+	if found && bytes.HasPrefix(rest, []byte("null")) {
+		return nil, true
+	}
+	if !found || len(rest) == 0 || rest[0] != '"' {
+		return nil, false
+	}
+	text, _, closed := bytes.Cut(rest[1:], []byte(`"`))
+	return text, closed && bytes.IndexByte(text, '\\') < 0
+}
+
+// allParts are the parts of an event that a row is made from.
+const allParts = storage.FieldRecord | storage.FieldEnvelope
+
+// newRow returns the row of an event that was read with allParts.
+func newRow(e *storage.Event) (Row, error) {
+	said, err := readStatement(e.Record)
+	if err != nil {
+		return Row{}, fmt.Errorf("record of event %d: %w: %w", e.Index, storage.ErrCorrupt, err)
+	}
+	principal, err := readPrincipal(e.Envelope)
+	if err != nil {
+		return Row{}, fmt.Errorf("envelope of event %d: %w: %w", e.Index, storage.ErrCorrupt, err)
+	}
+	return Row{
+		Index: e.Index, Event: e.ID, Hash: log.EntryOf(*e).Hash(), ReceivedAt: e.ReceivedAt,
+		Agent: intern(e.Agent), Tool: intern(e.Tool), Kind: intern(e.ActionKind),
+		Declared: said.Policy.Declared, Effective: e.Effective, Rule: intern(said.Policy.RuleID),
+		Signer: intern(said.Signer), Trace: e.Trace, Principal: intern(principal),
+	}, nil
+}
+
+// intern returns s without the memory that it is a part of.
+func intern[S ~string](s S) S { return unique.Make(s).Value() }
+
+// readPrincipal returns actor_principal of an envelope, "" without an envelope. Members of canonical
+// JSON are sorted, so the search ends soon.
+func readPrincipal(envelope []byte) (string, error) {
+	if envelope == nil {
+		return "", nil
+	}
+	d := jsontext.NewDecoder(bytes.NewReader(envelope))
+	if _, err := d.ReadToken(); err != nil {
+		return "", err
+	}
+	for {
+		name, err := d.ReadToken()
+		if err != nil || name.Kind() != '"' {
+			return "", err
+		}
+		if name.String() != "actor_principal" {
+			if err := d.SkipValue(); err != nil {
+				return "", err
+			}
+			continue
+		}
+		value, err := d.ReadToken()
+		if err != nil {
+			return "", err
+		}
+		return value.String(), nil
+	}
+}

@@ -1,0 +1,44 @@
+package index
+
+import (
+	"testing"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/agentledger/agentledger/event"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/storage/storagetest"
+)
+
+// A statement is read as the record has it, whatever the texts hold.
+func TestReadStatement(t *testing.T) {
+	texts := []string{"", "r-1", `"signer":"x"`, `\","rule_id":"y`, "Zoë\u2028", `"declared":"deny"`}
+	for _, rule := range texts {
+		for _, key := range texts {
+			for _, declared := range []id.Decision{id.Allow, id.Deny, id.AllowWithObligation} {
+				r := event.Record{SequenceNum: 1, KeyID: id.Key(key), Signer: event.SignerBridge, Custody: event.CustodyAgent, SigForm: event.FormDigest.String(),
+					IngestKeyID: key, Policy: event.Policy{Evaluated: true, Declared: declared, Effective: id.Deny, PolicyID: key, RuleID: rule,
+						Limits: jsontext.Value(`[{"added":"1","before":"0","limit_id":"l"}]`)}}
+				said, err := readStatement(r.Text())
+				if err != nil || said.Signer != r.Signer || said.Policy.Declared != declared || said.Policy.RuleID != rule {
+					t.Errorf("%s: got %+v, %v", r.Text(), said, err)
+				}
+			}
+		}
+	}
+	for _, damaged := range []string{"", "{", `{"signer":"agent","policy":{"declared":"maybe","rule_id":null}}`, `{"signer":"a`} {
+		if said, err := readStatement([]byte(damaged)); err == nil {
+			t.Errorf("%s: got %+v", damaged, said)
+		}
+	}
+}
+
+// BenchmarkRow makes the row of an event as a ledger has it.
+func BenchmarkRow(b *testing.B) {
+	e := storagetest.NewWriter(1).Next(1).Events[0]
+	for b.Loop() {
+		if _, err := newRow(&e); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,197 @@
+package account
+
+import (
+	"context"
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/storage"
+)
+
+// kindEmailChange has one record for each account that asked for another address, by account id, in
+// the service's own partition: a later one takes the place of the one before.
+const kindEmailChange storage.Kind = "email_change"
+
+// EmailChangeLife is how long another address can be confirmed.
+const EmailChangeLife = time.Hour
+
+type emailChangeRecord struct {
+	Email      string     `json:"email"` // the new one
+	Hash       id.Hash    `json:"hash"`  // of the token
+	Generation uint64     `json:"generation"`
+	ExpiresAt  id.Instant `json:"expires_at"`
+}
+
+// EmailChange is another address that an account asked for. Its token is in no record.
+type EmailChange struct {
+	Account ID
+	Email   string // the new one
+	Token   string
+	Until   id.Instant
+}
+
+// BeginEmailChange mails a token to another address for the account of a session. An address of
+// another account causes the same work and the same mail, so the caller learns nothing about it.
+//
+// Errors: fault.Unauthorized with code step_up for a person who did not prove lately to be there,
+// fault.Invalid for a malformed address, fault.Conflict with code no_mail while the service sends no
+// mail, fault.RateLimited after too many of the account, to the address or from the network.
+func (a *Accounts) BeginEmailChange(ctx context.Context, s *Session, typed string, from netip.Addr) error {
+	if err := s.CheckFactor(); err != nil {
+		return err
+	}
+	email, err := ParseEmail(typed)
+	if err != nil {
+		return err
+	}
+	for _, counted := range []string{"change of " + string(s.Account), "change to " + email} {
+		if _, err := a.resets.countAttempt(counted, from, Browser{}); err != nil {
+			return err
+		}
+	}
+	r, _, err := a.findByID(ctx, s.Account)
+	if err != nil {
+		return err
+	}
+	changes, err := a.newEmailChange(ctx, s.Account, email, r.Generation)
+	if err != nil {
+		return err
+	}
+	if err := a.records.Write(ctx, id.Service, changes); err != nil {
+		return errUnreadable("begin change of address", err)
+	}
+	return nil
+}
+
+func (a *Accounts) newEmailChange(
+	ctx context.Context, who ID, email string, generation uint64,
+) ([]storage.Change, error) {
+	c := EmailChange{Account: who, Email: email, Token: newToken(), Until: id.InstantOf(a.clock().Add(EmailChangeLife))}
+	var mailed []storage.Change
+	if a.mail != nil {
+		var err error
+		if mailed, err = a.mail.ConfirmMail(ctx, c); err != nil {
+			return nil, err
+		}
+	}
+	if len(mailed) == 0 {
+		return nil, &fault.Error{Kind: fault.Conflict, Code: "no_mail",
+			Message: "The service sends no mail, so an address can't be confirmed: ask its operator"}
+	}
+	value, err := json.Marshal(emailChangeRecord{Email: email, Hash: hashToken(c.Token), Generation: generation,
+		ExpiresAt: c.Until})
+	if err != nil {
+		return nil, fmt.Errorf("begin change of address: %w", err)
+	}
+	return append(mailed, storage.Change{Kind: kindEmailChange, Key: string(who), Value: value,
+		If: storage.AnyVersion}), nil
+}
+
+// FinishEmailChange gives the account of a session the address that its token was mailed to, mails
+// that to the address before, and ends all sessions at once. The token is used up. The account is
+// returned as Open takes it.
+//
+// Errors: fault.Invalid with code change_over for a token that is wrong, of another account, used,
+// replaced by a later one or over, also by another password; fault.RateLimited after too many of
+// these; fault.Conflict with code address_known when the address belongs to another account.
+func (a *Accounts) FinishEmailChange(
+	ctx context.Context, s *Session, token string, from netip.Addr, v Visit,
+) (Account, error) {
+	undo, err := a.resets.countAttempt("confirm "+string(s.Account), from, Browser{})
+	if err != nil {
+		return Account{}, err
+	}
+	r, version, err := a.findByID(ctx, s.Account)
+	if err != nil {
+		return Account{}, err
+	}
+	asked, used, err := a.findEmailChange(ctx, s.Account, token, r.Generation)
+	if err != nil {
+		return Account{}, err
+	}
+	undo()
+	changes, err := a.moveAddress(ctx, s.Account, r, asked.Email, v)
+	if err != nil {
+		return Account{}, err
+	}
+	err = a.writeAccount(ctx, s.Account, r, version, append(changes, used)...)
+	if errors.Is(err, storage.ErrStale) { // by another call with the token, or by another account
+		return Account{}, a.explainStale(ctx, s.Account, asked.Email)
+	}
+	return r.toAccount(s.Account), err
+}
+
+// findEmailChange returns the change of address of a token, and the storage change that uses it up.
+func (a *Accounts) findEmailChange(
+	ctx context.Context, who ID, token string, generation uint64,
+) (asked emailChangeRecord, used storage.Change, err error) {
+	version, err := a.readRecord(ctx, id.Service, kindEmailChange, string(who), &asked)
+	if fault.Is(err, fault.NotFound) {
+		return asked, used, errChangeOver()
+	}
+	if err != nil {
+		return asked, used, err
+	}
+	given := hashToken(token)
+	matches := subtle.ConstantTimeCompare(given[:], asked.Hash[:]) == 1
+	if !matches || a.currentTime() >= asked.ExpiresAt || asked.Generation != generation {
+		return asked, used, errChangeOver()
+	}
+	return asked, storage.Change{Kind: kindEmailChange, Key: string(who), If: version}, nil
+}
+
+func errChangeOver() error {
+	return &fault.Error{Kind: fault.Invalid, Code: "change_over",
+		Message: "The link to confirm the address is over: ask for another one"}
+}
+
+// moveAddress changes the address in r and returns the changes that go with it.
+func (a *Accounts) moveAddress(
+	ctx context.Context, who ID, r *accountRecord, email string, v Visit,
+) ([]storage.Change, error) {
+	held, err := json.Marshal(emailRecord{Account: who})
+	if err != nil {
+		return nil, fmt.Errorf("change address: %w", err)
+	}
+	event, err := a.loginEvent(ctx, who, ChangedEmail, v)
+	if err != nil {
+		return nil, err
+	}
+	mailed, err := a.mailBefore(ctx, who, r.Email)
+	if err != nil {
+		return nil, err
+	}
+	changes := slices.Concat(event, mailed)
+	if email != r.Email {
+		changes = append(changes, removeChange(kindEmail, r.Email),
+			storage.Change{Kind: kindEmail, Key: email, Value: held})
+	}
+	r.Email = email
+	r.Generation++
+	return changes, nil
+}
+
+func (a *Accounts) mailBefore(ctx context.Context, who ID, before string) ([]storage.Change, error) {
+	if a.mail == nil {
+		return nil, nil
+	}
+	return a.mail.AddressMail(ctx, who, before)
+}
+
+// explainStale returns the error of a change of address that could not be written.
+func (a *Accounts) explainStale(ctx context.Context, who ID, email string) error {
+	holder, _, _, err := a.findByEmail(ctx, email)
+	if err == nil && holder != who {
+		return &fault.Error{Kind: fault.Conflict, Code: "address_known",
+			Message: "The address belongs to another account"}
+	}
+	return errChangeOver()
+}

@@ -1,0 +1,125 @@
+package account
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"net/netip"
+	"strings"
+
+	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/storage"
+)
+
+// Method is the way by which a session was signed in. An organization may require one.
+type Method string
+
+// The methods. A session of an older program has none.
+const (
+	ByPassword     Method = "password"
+	ByPasskey      Method = "passkey"
+	ByRecoveryCode Method = "recovery_code" // with the password
+	ByProvider     Method = "oidc:"         // with the name of an OpenID provider behind it
+)
+
+// Provider returns the name of the OpenID provider of a method.
+func (m Method) Provider() (name string, is bool) {
+	return strings.CutPrefix(string(m), string(ByProvider))
+}
+
+// Allow returns fault.Forbidden with code sign_in_required when m is required, and a session
+// was signed in by another method. The empty method requires nothing.
+func (m Method) Allow(by Method) error {
+	if m == "" || m == by {
+		return nil
+	}
+	how := "a passkey"
+	if name, is := m.Provider(); is {
+		how = "the provider " + name
+	}
+	return &fault.Error{Kind: fault.Forbidden, Code: "sign_in_required",
+		Message: "The organization requires to sign in by " + how}
+}
+
+// Generation is raised by each change of the password, of the passkeys and of the recovery codes. It
+// tells whether a sign-in that began before such a change may still end.
+func (a Account) Generation() uint64 { return a.generation }
+
+// ChangeFactors changes the ways into an account, which ends all its sessions at once. The changes
+// that change returns are written together with the account as change saw it. The account is
+// returned as Open takes it. fault.Conflict when another change came between.
+func (a *Accounts) ChangeFactors(ctx context.Context, who ID, kind LoginKind, v Visit,
+	change func(context.Context, Account) ([]storage.Change, error)) (Account, error) {
+	r, version, err := a.findByID(ctx, who)
+	if err != nil {
+		return Account{}, err
+	}
+	changes, err := change(ctx, r.toAccount(who))
+	if err != nil {
+		return Account{}, err
+	}
+	event, err := a.loginEvent(ctx, who, kind, v)
+	if err != nil {
+		return Account{}, err
+	}
+	r.Generation++
+	if err := a.writeAccount(ctx, who, r, version, append(changes, event...)...); err != nil {
+		return Account{}, err
+	}
+	return r.toAccount(who), nil
+}
+
+// CreateWithFactor makes an account without a password. The changes that more returns, which are
+// its way in, are written with it. fault.Conflict when the address has an account.
+func (a *Accounts) CreateWithFactor(ctx context.Context, email, name string,
+	more func(ID) ([]storage.Change, error)) (Account, error) {
+	email, err := ParseEmail(email)
+	if err == nil {
+		err = CheckDisplayName(name)
+	}
+	if err != nil {
+		return Account{}, err
+	}
+	who := newID()
+	changes, err := more(who)
+	if err != nil {
+		return Account{}, err
+	}
+	r := accountRecord{Email: email, CreatedAt: id.InstantOf(a.clock()), DisplayName: name}
+	err = a.createAccount(ctx, who, r, changes...)
+	if errors.Is(err, storage.ErrStale) {
+		return Account{}, fault.Wrap(fault.Conflict, "The account was changed meanwhile", err)
+	}
+	if err != nil {
+		return Account{}, errUnreadable("make account", err)
+	}
+	return r.toAccount(who), nil
+}
+
+func newID() ID { return ID("acc_" + strings.ToLower(rand.Text())) }
+
+// StepUpBy is StepUp for a person who has proved another factor than the password.
+func (a *Accounts) StepUpBy(ctx context.Context, token string, v Visit) (string, *Session, error) {
+	s, err := a.Session(ctx, token)
+	if err != nil {
+		return "", nil, err
+	}
+	event, err := a.loginEvent(ctx, s.Account, SteppedUp, v)
+	if err != nil {
+		return "", nil, err
+	}
+	return a.replaceSession(ctx, token, event, func(r *sessionRecord) { r.FactorAt = a.currentTime() })
+}
+
+// DescribeLogin returns the changes that add a login event to an account. They are written with
+// their cause.
+func (a *Accounts) DescribeLogin(ctx context.Context, who ID, kind LoginKind, v Visit) ([]storage.Change, error) {
+	return a.loginEvent(ctx, who, kind, v)
+}
+
+// CountCode counts an attempt with a recovery code on an account, as the sign-in counts passwords;
+// undo takes back one that succeeded. fault.RateLimited after too many.
+func (a *Accounts) CountCode(who Account, from netip.Addr, b Browser) (undo func(), err error) {
+	return a.codes.countAttempt(who.Email, from, b)
+}

@@ -1,0 +1,117 @@
+package account
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/records"
+	"github.com/agentledger/agentledger/storage"
+)
+
+// Visit is where a person comes from.
+type Visit struct {
+	Address string `json:"address,omitzero"` // network address, as the service sees it
+	Program string `json:"program,omitzero"` // the browser, as it calls itself
+
+	// FactorAt is when an identity provider saw the person prove to be there; 0: now.
+	FactorAt id.Instant `json:"-"`
+	Browser  Browser    `json:"-"` // which it is, if it is known
+	SignIn   Method     `json:"-"` // of the session that begins
+}
+
+const maxProgram = 200 // code points
+
+// bounded returns the visit with a text that may be stored and shown.
+func (v Visit) bounded() Visit {
+	text := []rune(strings.ToValidUTF8(v.Program, "?"))
+	text = text[:min(len(text), maxProgram)]
+	for i, r := range text {
+		if r < ' ' || r >= 0x7f && r < 0xa0 {
+			text[i] = '?'
+		}
+	}
+	v.Program = string(text)
+	return v
+}
+
+// LoginKind is what happened to the way into an account.
+type LoginKind string
+
+// The login events.
+const (
+	SignedIn        LoginKind = "signed_in"
+	SteppedUp       LoginKind = "stepped_up"
+	ChangedPassword LoginKind = "password_changed"
+	ResetPassword   LoginKind = "password_reset"
+	EndedSessions   LoginKind = "sessions_ended"
+	ChangedEmail    LoginKind = "email_changed"
+	AddedPasskey    LoginKind = "passkey_added"
+	RemovedPasskey  LoginKind = "passkey_removed"
+	RefusedCopy     LoginKind = "passkey_copied" // one whose counter went back was refused
+	MadeCodes       LoginKind = "recovery_codes_made"
+	UsedCode        LoginKind = "recovery_code_used"
+	RemovedFactors  LoginKind = "second_factors_removed" // by the operator
+)
+
+// LoginEvent is one entry of an account's login events, which only the account sees. They are no
+// events of a log, because an account belongs to no organization.
+type LoginEvent struct {
+	At   id.Instant `json:"at"`
+	Kind LoginKind  `json:"kind"`
+	Visit
+}
+
+// kindLoginEvent has one record for each event, by account, "/" and a rising name, in the
+// service's own partition.
+const kindLoginEvent storage.Kind = "login_event"
+
+// loginEvent returns the changes that add an event and take the oldest ones away. They are
+// written with their cause.
+func (a *Accounts) loginEvent(ctx context.Context, who ID, kind LoginKind, v Visit) ([]storage.Change, error) {
+	now := a.currentTime()
+	value, err := json.Marshal(LoginEvent{At: now, Kind: kind, Visit: v.bounded()})
+	if err != nil {
+		return nil, fmt.Errorf("write login event: %w", err)
+	}
+	stored, err := a.loginEvents(ctx, who)
+	if err != nil {
+		return nil, err
+	}
+	changes := []storage.Change{{Kind: kindLoginEvent, Key: string(who) + "/" + id.Rising("", now), Value: value}}
+	for ; len(stored) >= MaxLoginEvents; stored = stored[1:] {
+		changes = append(changes, removeChange(kindLoginEvent, stored[0].Key))
+	}
+	return changes, nil
+}
+
+func (a *Accounts) loginEvents(ctx context.Context, who ID) ([]records.Versioned[LoginEvent], error) {
+	store := records.New[LoginEvent](a.records, kindLoginEvent, "Accounts can't be read")
+	keys := records.Range{Begin: string(who) + "/", End: string(who) + "0"} // "0" follows "/"
+	var found []records.Versioned[LoginEvent]
+	for r, err := range store.Scan(ctx, id.Service, keys, 0) {
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, r)
+	}
+	return found, nil
+}
+
+// LoginEvents returns the login events of an account, the newest first.
+func (a *Accounts) LoginEvents(ctx context.Context, who ID) ([]LoginEvent, error) {
+	stored, err := a.loginEvents(ctx, who)
+	if err != nil {
+		return nil, err
+	}
+	events := make([]LoginEvent, len(stored))
+	for i := range stored {
+		events[i] = stored[i].Value
+	}
+	slices.Reverse(events)
+	return events, nil
+}

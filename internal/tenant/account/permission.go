@@ -1,0 +1,99 @@
+package account
+
+import "slices"
+
+// Role says which calls a member may make (see Permission).
+type Role string
+
+const (
+	Owner        Role = "owner"
+	Admin        Role = "admin"
+	PolicyEditor Role = "policy_editor"
+	Approver     Role = "approver"
+	Auditor      Role = "auditor"
+	Member       Role = "member"
+)
+
+// Roles returns all roles, the one with the most permissions first.
+func Roles() []Role { return []Role{Owner, Admin, PolicyEditor, Approver, Auditor, Member} }
+
+// Valid reports whether r is one of the roles.
+func (r Role) Valid() bool { return slices.Contains(Roles(), r) }
+
+// Permission is what a call needs. Routes name a permission and never a role.
+type Permission string
+
+// The permissions. Permission.roles says which roles have them, and NeedsActive which ones
+// rest while the organization is inactive.
+const (
+	// Read is for lists, counts, heads, agents, policies, runs and settings, without payloads.
+	Read Permission = "read"
+	// ReadApprovalPayloads is for the payloads of approvals.
+	ReadApprovalPayloads Permission = "read approvals' payloads"
+	// ReadPayloads is for envelopes and evidence packs.
+	ReadPayloads Permission = "read payloads"
+	// ReadAudit is for the list of the server's own events.
+	ReadAudit Permission = "read the audit list"
+	// TryPolicies is for simulations, which change nothing.
+	TryPolicies Permission = "try policies"
+	// EditPolicies is for drafts of policies and their activation.
+	EditPolicies Permission = "edit policies"
+	// Vote is for the decision on approvals and their revocation.
+	Vote Permission = "vote"
+	// Manage is for agents, keys, webhooks, witnesses and the organization's settings. Only a
+	// role that has it sees the addresses of receivers and witnesses, because an address may
+	// hold a secret.
+	Manage Permission = "manage"
+	// RevokeKeys is for the end of keys, because a leaked key has to end at any time.
+	RevokeKeys Permission = "revoke keys"
+	// Invite is for invitations of new members.
+	Invite Permission = "invite"
+	// ChangeMembers is for roles, suspension and removal of members. The access of a person has
+	// to end at any time.
+	ChangeMembers Permission = "change members"
+	// Leave is for the end of the member's own membership, which only the last owner is refused.
+	Leave Permission = "leave"
+	// UseTokens is for bearer tokens of the member's own.
+	UseTokens Permission = "use tokens"
+	// Own is for erasure, retention, legal hold, sign-in rules, two people for policies, and the
+	// memberships of owners.
+	Own Permission = "own"
+)
+
+// roles returns the roles that have a permission. It is the only such table.
+func (p Permission) roles() []Role {
+	switch p {
+	case Read, Leave, UseTokens:
+		return Roles()
+	case ReadApprovalPayloads:
+		return []Role{Owner, Admin, Approver, Auditor}
+	case ReadPayloads, ReadAudit:
+		return []Role{Owner, Admin, Auditor}
+	case TryPolicies, EditPolicies:
+		return []Role{Owner, Admin, PolicyEditor}
+	case Vote:
+		return []Role{Owner, Admin, Approver}
+	case Manage, RevokeKeys, Invite, ChangeMembers:
+		return []Role{Owner, Admin}
+	case Own:
+		return []Role{Owner}
+	}
+	return nil
+}
+
+// May reports whether a role has a permission. No role has one that is not known.
+func (r Role) May(p Permission) bool { return slices.Contains(p.roles(), r) }
+
+// NeedsActive reports whether calls with a permission are refused while the operator has made
+// the organization inactive.
+func (p Permission) NeedsActive() bool {
+	switch p {
+	case EditPolicies, Vote, Manage, Invite, Own:
+		return true
+	}
+	return false
+}
+
+// NeedsFactor reports whether calls with a permission ask for a factor that was proved lately
+// (Session.CheckFactor).
+func (p Permission) NeedsFactor() bool { return p == Vote || p == Own }

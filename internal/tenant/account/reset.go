@@ -1,0 +1,163 @@
+package account
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net/netip"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/ratelimit"
+	"github.com/agentledger/agentledger/storage"
+)
+
+// kindReset has one record for each account that asked for a reset, by account id, in the
+// service's own partition: a later reset takes the place of the one before. So strangers can't
+// make many.
+const kindReset storage.Kind = "password_reset"
+
+// ResetLife is how long a reset is good.
+const ResetLife = time.Hour
+
+// decoys is how many records stand for all addresses without an account.
+const decoys = 1024
+
+type resetRecord struct {
+	Hash       string     `json:"hash"` // of the token
+	Generation uint64     `json:"generation"`
+	ExpiresAt  id.Instant `json:"expires_at"`
+}
+
+// Reset is a reset of a password that was asked for. Its token is in no record.
+type Reset struct {
+	Token string
+	Name  string // names the reset until a later one of the account
+	Email string // "" for an address without an account
+	Until id.Instant
+}
+
+// BeginReset makes a reset for an address. It writes the reset together with the changes that
+// tell makes from it, for example those of a mail. An address without an account causes the same
+// work and the same records, which lead nowhere. fault.RateLimited after too many on an address
+// or from a network.
+func (a *Accounts) BeginReset(
+	ctx context.Context, typed string, from netip.Addr, tell func(context.Context, Reset) ([]storage.Change, error),
+) error {
+	typed = strings.ToLower(typed)
+	if _, err := a.resets.countAttempt(typed, from, Browser{}); err != nil {
+		return err
+	}
+	who, r, err := a.findCandidate(ctx, typed)
+	if err != nil {
+		return err
+	}
+	name := string(who)
+	if who == "" {
+		name = string(decoyOf(typed))
+	}
+	reset := Reset{Token: name + "." + newToken(), Name: name, Email: r.Email,
+		Until: id.InstantOf(a.clock().Add(ResetLife))}
+	hash := hashToken(reset.Token)
+	value, err := json.Marshal(resetRecord{Hash: hash.String(), Generation: r.Generation, ExpiresAt: reset.Until})
+	if err != nil {
+		return fmt.Errorf("begin reset: %w", err)
+	}
+	changes, err := tell(ctx, reset)
+	if err != nil {
+		return err
+	}
+	changes = append(changes, storage.Change{Kind: kindReset, Key: name, Value: value, If: storage.AnyVersion})
+	if err := a.records.Write(ctx, id.Service, changes); err != nil {
+		return errUnreadable("begin reset", err)
+	}
+	return nil
+}
+
+// decoyOf returns the account that is read, and never there, for an address without one.
+func decoyOf(email string) ID {
+	sum := sha256.Sum256([]byte(email))
+	return ID(fmt.Sprintf("decoy_%04d", (int(sum[0])<<8|int(sum[1]))%decoys))
+}
+
+// FindReset returns the address of the account that a token resets. fault.Invalid for a token
+// that is wrong, used, replaced by a later one or over, and fault.RateLimited after too many of
+// these.
+func (a *Accounts) FindReset(ctx context.Context, token string, from netip.Addr) (email string, err error) {
+	r, _, _, _, err := a.readReset(ctx, token, from)
+	if err != nil {
+		return "", err
+	}
+	return r.Email, nil
+}
+
+func (a *Accounts) readReset(ctx context.Context, token string, from netip.Addr) (
+	r *accountRecord, who ID, version, reset uint64, err error) {
+	name, _, _ := strings.Cut(token, ".")
+	undo, err := a.resets.countAttempt("token "+name+" "+ratelimit.NetworkOf(from), from, Browser{})
+	if err != nil {
+		return nil, "", 0, 0, err
+	}
+	var stored resetRecord
+	if reset, err = a.readRecord(ctx, id.Service, kindReset, name, &stored); err != nil {
+		return nil, "", 0, 0, asNoReset(err)
+	}
+	want, err := hex.DecodeString(stored.Hash)
+	if err != nil {
+		return nil, "", 0, 0, errUnreadable("read reset", err)
+	}
+	given := hashToken(token)
+	if subtle.ConstantTimeCompare(given[:], want) != 1 || a.currentTime() >= stored.ExpiresAt {
+		return nil, "", 0, 0, errNoReset()
+	}
+	who = ID(name)
+	if r, version, err = a.findByID(ctx, who); err != nil {
+		return nil, "", 0, 0, asNoReset(err)
+	}
+	if r.Generation != stored.Generation { // the password was changed meanwhile
+		return nil, "", 0, 0, errNoReset()
+	}
+	undo()
+	return r, who, version, reset, nil
+}
+
+func errNoReset() error {
+	return &fault.Error{Kind: fault.Invalid, Code: "reset_over",
+		Message: "The link to set a new password is over: ask for another one"}
+}
+
+func asNoReset(err error) error {
+	if fault.Is(err, fault.NotFound) {
+		return errNoReset()
+	}
+	return err
+}
+
+// ResetPassword gives an account the password of its person, who has a token of BeginReset, and
+// ends all its sessions at once. The token is used up. names are those of the person's organizations.
+// Errors are those of FindReset and SetPassword: a password that can't be chosen leaves the token good.
+func (a *Accounts) ResetPassword(
+	ctx context.Context, token, password string, from netip.Addr, v Visit, names ...string,
+) error {
+	r, who, version, reset, err := a.readReset(ctx, token, from)
+	if err != nil {
+		return err
+	}
+	changes, err := a.loginEvent(ctx, who, ResetPassword, v)
+	if err != nil {
+		return err
+	}
+	changes = append(changes, storage.Change{Kind: kindReset, Key: string(who), If: reset})
+	err = a.replacePassword(ctx, who, r, version, password, names, changes...)
+	if errors.Is(err, storage.ErrStale) { // by another call with the token
+		return errNoReset()
+	}
+	return err
+}

@@ -1,0 +1,140 @@
+package account
+
+import (
+	"context"
+	"slices"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/records"
+	"github.com/agentledger/agentledger/storage"
+)
+
+const (
+	// MaxSessions is how many sessions an account has at most. One more ends the oldest.
+	MaxSessions = 100
+	// MaxLoginEvents is how many login events of an account are kept.
+	MaxLoginEvents = 100
+)
+
+// ListedSession is a session in the list of its account.
+type ListedSession struct {
+	ID        string
+	Tenant    id.Tenant
+	OpenedAt  id.Instant
+	SeenAt    id.Instant // five minutes late at most
+	ExpiresAt id.Instant
+	Visit
+
+	hash   id.Hash
+	record sessionRecord
+}
+
+// listChange returns the changes that put a new session into the list of its account, in place
+// of the oldest ones when there are too many.
+func (a *Accounts) listChange(ctx context.Context, r *sessionRecord, hash id.Hash) ([]storage.Change, error) {
+	value, err := json.Marshal(sessionOfRecord{Hash: hash.String()})
+	if err != nil {
+		return nil, err
+	}
+	changes := []storage.Change{{Kind: kindSessionOf, Key: r.listKey(), Value: value}}
+	listed, err := a.scanSessions(ctx, r.Account)
+	if err != nil {
+		return nil, err
+	}
+	for len(listed) >= MaxSessions {
+		var oldest sessionOfRecord
+		if err := json.Unmarshal(listed[0].Value, &oldest); err != nil {
+			return nil, errUnreadable("list sessions", err)
+		}
+		changes = append(changes, removeChange(kindSessionOf, listed[0].Key), removeChange(kindSession, oldest.Hash))
+		listed = listed[1:]
+	}
+	return changes, nil
+}
+
+// scanSessions returns the entries of an account's list, the oldest session first.
+func (a *Accounts) scanSessions(ctx context.Context, who ID) ([]storage.Record, error) {
+	var found []storage.Record
+	keys := records.Range{Begin: string(who) + "/", End: string(who) + "0"} // "0" follows "/"
+	for r, err := range records.Scan(ctx, a.records, id.Service, kindSessionOf, keys, 0) {
+		if err != nil {
+			return nil, errUnreadable("list sessions", err)
+		}
+		found = append(found, r)
+	}
+	return found, nil
+}
+
+// Sessions returns the sessions of an account that are not over, the newest first.
+func (a *Accounts) Sessions(ctx context.Context, who ID) ([]ListedSession, error) {
+	account, _, err := a.findByID(ctx, who)
+	if err != nil {
+		return nil, err
+	}
+	listed, err := a.scanSessions(ctx, who)
+	if err != nil {
+		return nil, err
+	}
+	var found []ListedSession
+	for i := range listed {
+		s, err := a.readListed(ctx, listed[i])
+		if fault.Is(err, fault.NotFound) || err == nil &&
+			(s.record.Generation != account.Generation || s.ExpiresAt <= a.currentTime()) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, s)
+	}
+	slices.Reverse(found)
+	return found, nil
+}
+
+func (a *Accounts) readListed(ctx context.Context, entry storage.Record) (ListedSession, error) {
+	var named sessionOfRecord
+	if err := json.Unmarshal(entry.Value, &named); err != nil {
+		return ListedSession{}, errUnreadable("list sessions", err)
+	}
+	hash, err := id.ParseHash(named.Hash)
+	if err != nil {
+		return ListedSession{}, errUnreadable("list sessions", err)
+	}
+	var r sessionRecord
+	if _, err := a.readRecord(ctx, id.Service, kindSession, named.Hash, &r); err != nil {
+		return ListedSession{}, err
+	}
+	return ListedSession{ID: r.ID, Tenant: r.Tenant, OpenedAt: r.OpenedAt, SeenAt: r.SeenAt, ExpiresAt: r.ExpiresAt,
+		Visit: r.Visit, hash: hash, record: r}, nil
+}
+
+// EndSessions ends the sessions of an account that end chooses, and returns how many these are.
+// Other nodes know that a second later.
+func (a *Accounts) EndSessions(ctx context.Context, who ID, v Visit, end func(ListedSession) bool) (int, error) {
+	all, err := a.Sessions(ctx, who)
+	if err != nil {
+		return 0, err
+	}
+	chosen := slices.DeleteFunc(all, func(s ListedSession) bool { return !end(s) })
+	if len(chosen) == 0 {
+		return 0, nil
+	}
+	changes, err := a.loginEvent(ctx, who, EndedSessions, v)
+	if err != nil {
+		return 0, err
+	}
+	for i := range chosen {
+		changes = append(changes, chosen[i].record.removeChanges(chosen[i].hash)...)
+	}
+	err = a.records.Write(ctx, id.Service, changes)
+	for i := range chosen {
+		a.sessions.Drop(chosen[i].hash)
+	}
+	if err != nil {
+		return 0, errUnreadable("end sessions", err)
+	}
+	return len(chosen), nil
+}

@@ -1,0 +1,67 @@
+package consoletoken
+
+import (
+	"fmt"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/records"
+	"github.com/agentledger/agentledger/internal/tenant/account"
+	"github.com/agentledger/agentledger/storage"
+)
+
+const (
+	// kindTokens has one record for each member with tokens, by account, in the organization's
+	// partition.
+	kindTokens storage.Kind = "console_token"
+	// kindClaim names the member of a token, by the hex SHA-256 of the token, in the service's own
+	// partition. One without its token does no harm.
+	kindClaim storage.Kind = "console_token_claim"
+)
+
+type memberRecord struct {
+	Tokens []tokenRecord `json:"tokens"` // oldest first
+}
+
+type tokenRecord struct {
+	ID         ID           `json:"id"`
+	Name       string       `json:"name"`
+	Role       account.Role `json:"role"`
+	Hash       id.Hash      `json:"hash"` // SHA-256 of the token
+	Membership string       `json:"membership"`
+	CreatedAt  id.Instant   `json:"created_at"`
+	ExpiresAt  id.Instant   `json:"expires_at"`
+}
+
+func (r *tokenRecord) toToken() Token {
+	return Token{ID: r.ID, Name: r.Name, Role: r.Role, CreatedAt: r.CreatedAt, ExpiresAt: r.ExpiresAt}
+}
+
+type claimRecord struct {
+	Tenant  id.Tenant  `json:"tenant"`
+	Account account.ID `json:"account"`
+}
+
+// unreadableMessage is the message for a client when tokens can't be read.
+const unreadableMessage = "Tokens can't be read"
+
+// ServiceRecords returns the records of the service's own partition that stand there for one of an
+// organization's records, for code that copies an organization: whose a token is.
+func ServiceRecords(t id.Tenant, r storage.Record) (claims []storage.Record, err error) {
+	if r.Kind != kindTokens {
+		return nil, nil
+	}
+	held, err := records.Decode[memberRecord](r)
+	if err != nil {
+		return nil, err
+	}
+	value, err := json.Marshal(claimRecord{Tenant: t, Account: account.ID(r.Key)})
+	if err != nil {
+		return nil, fmt.Errorf("claims: %w", err)
+	}
+	for _, token := range held.Value.Tokens {
+		claims = append(claims, storage.Record{Kind: kindClaim, Key: token.Hash.String(), Value: value})
+	}
+	return claims, nil
+}

@@ -1,0 +1,109 @@
+package factor
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/tenant/account"
+	"github.com/agentledger/agentledger/storage"
+)
+
+const (
+	codes      = 10 // of an account
+	codeLength = 16 // letters and digits of base32
+	codeGroup  = 4  // between two dashes
+)
+
+// newCode returns a code as people write it: abcd-efgh-ijkl-mnop.
+func newCode() string {
+	groups := slices.Collect(slices.Chunk([]byte(strings.ToLower(rand.Text())[:codeLength]), codeGroup))
+	text := make([]string, len(groups))
+	for i, g := range groups {
+		text[i] = string(g)
+	}
+	return strings.Join(text, "-")
+}
+
+// hashCode returns the hash of a code as a person typed it. A salt or slow hashing would add
+// nothing, because a code has 80 random bits.
+func hashCode(who account.ID, typed string) string {
+	bare := strings.NewReplacer("-", "", " ", "").Replace(strings.ToLower(typed))
+	return id.Hash(sha256.Sum256([]byte(string(who) + "\x00" + bare))).String()
+}
+
+// MakeCodes gives an account new recovery codes in place of all others, and ends its sessions. The
+// codes are in no record.
+func (f *Factors) MakeCodes(ctx context.Context, who account.ID, v account.Visit) (account.Account, []string, error) {
+	shown := make([]string, codes)
+	hashes := make([]string, codes)
+	for i := range shown {
+		shown[i] = newCode()
+		hashes[i] = hashCode(who, shown[i])
+	}
+	changed, err := f.Accounts.ChangeFactors(ctx, who, account.MadeCodes, v,
+		func(ctx context.Context, _ account.Account) ([]storage.Change, error) {
+			r, err := f.readFactors(ctx, who)
+			if err != nil {
+				return nil, err
+			}
+			r.Value.Codes, r.Value.MadeAt = hashes, f.currentTime()
+			stored, err := f.factors.Put(r)
+			return []storage.Change{stored}, err
+		})
+	return changed, shown, err
+}
+
+// UseCode uses up a recovery code of an account. fault.Unauthorized with code wrong_code for one that
+// is wrong or used; fault.RateLimited after too many on the account or from the network.
+func (f *Factors) UseCode(ctx context.Context, who account.Account, typed string, from netip.Addr,
+	v account.Visit) error {
+	undo, err := f.Accounts.CountCode(who, from, v.Browser)
+	if err != nil {
+		return err
+	}
+	given := hashCode(who.ID, typed)
+	for range attempts {
+		stale, err := f.useCode(ctx, who.ID, given, v)
+		if err != nil {
+			return err
+		}
+		if !stale {
+			undo()
+			return nil
+		}
+	}
+	return errBusy()
+}
+
+func (f *Factors) useCode(ctx context.Context, who account.ID, given string, v account.Visit) (stale bool, err error) {
+	r, err := f.readFactors(ctx, who)
+	if err != nil {
+		return false, err
+	}
+	at := -1
+	for i, stored := range r.Value.Codes {
+		if subtle.ConstantTimeCompare([]byte(stored), []byte(given)) == 1 {
+			at = i
+		}
+	}
+	if at < 0 {
+		return false, &fault.Error{Kind: fault.Unauthorized, Code: "wrong_code", Message: "Wrong recovery code"}
+	}
+	r.Value.Codes = slices.Delete(slices.Clone(r.Value.Codes), at, at+1)
+	stored, err := f.factors.Put(r)
+	if err != nil {
+		return false, err
+	}
+	event, err := f.Accounts.DescribeLogin(ctx, who, account.UsedCode, v)
+	if err != nil {
+		return false, err
+	}
+	return f.writeChanges(ctx, "use recovery code", append([]storage.Change{stored}, event...))
+}

@@ -1,0 +1,49 @@
+package factor
+
+import (
+	"context"
+	"errors"
+
+	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/tenant/account"
+)
+
+// pending is a sign-in that lacks its second factor. The browser holds it, sealed: it can do
+// nothing but bring a recovery code, because no surface takes it for a session.
+type pending struct {
+	Account      account.ID      `json:"account"`
+	Generation   uint64          `json:"generation"`
+	Organization id.Organization `json:"organization,omitzero"`
+	Ends         id.Instant      `json:"ends"`
+}
+
+// BeginSecond returns the cookie of a sign-in whose password was right. organization is the one
+// that the person wished for.
+func (f *Factors) BeginSecond(who account.Account, organization id.Organization) (cookie string, err error) {
+	return f.sealText(pendingContext, pending{Account: who.ID, Generation: who.Generation(), Organization: organization,
+		Ends: id.InstantOf(f.Clock().Add(Life))})
+}
+
+// FindSecond returns the account of a cookie of BeginSecond and the wished organization.
+// fault.Unauthorized when it is over, also by a change of the account's factors.
+func (f *Factors) FindSecond(ctx context.Context, cookie string) (account.Account, id.Organization, error) {
+	var p pending
+	err := f.openText(pendingContext, cookie, &p)
+	if err == nil && f.currentTime() >= p.Ends {
+		err = errors.New("the sign-in took too long")
+	}
+	if err != nil {
+		return account.Account{}, id.Organization{}, errNoSecond(err)
+	}
+	who, err := f.Accounts.ByID(ctx, p.Account)
+	if fault.Is(err, fault.NotFound) || err == nil && who.Generation() != p.Generation {
+		err = errNoSecond(errors.New("the account was changed"))
+	}
+	return who, p.Organization, err
+}
+
+func errNoSecond(cause error) error {
+	return &fault.Error{Kind: fault.Unauthorized, Code: "no_sign_in",
+		Message: "The sign-in is over: begin again", Err: cause}
+}

@@ -1,0 +1,135 @@
+package factor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/go-webauthn/webauthn/protocol"
+	"github.com/go-webauthn/webauthn/webauthn"
+
+	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/records"
+	"github.com/agentledger/agentledger/internal/tenant/account"
+	"github.com/agentledger/agentledger/storage"
+)
+
+// BeginUse asks a browser for a passkey of any account.
+func (f *Factors) BeginUse() (Begun, error) {
+	if err := f.checkParty(); err != nil {
+		return Begun{}, err
+	}
+	options, session, err := f.party.BeginDiscoverableLogin()
+	if err != nil {
+		return Begun{}, err
+	}
+	options.Response.Timeout = int(Life.Milliseconds())
+	cookie, err := f.beginCeremony(useContext, ceremony{Challenge: session.Challenge})
+	return Begun{Options: options, Cookie: cookie}, err
+}
+
+// attempts is how often a use is tried when other uses of the account come between.
+const attempts = 5
+
+// Use checks the browser's answer to BeginUse and returns the account of the passkey, as
+// account.Accounts.OpenFrom takes it. Every refusal is fault.Unauthorized with one text.
+func (f *Factors) Use(ctx context.Context, cookie string, answer []byte, v account.Visit) (account.Account, error) {
+	if err := f.checkParty(); err != nil {
+		return account.Account{}, err
+	}
+	c, err := f.openCeremony(useContext, cookie)
+	if err != nil {
+		return account.Account{}, Refuse(err)
+	}
+	parsed, err := protocol.ParseCredentialRequestResponseBytes(answer)
+	if err != nil {
+		return account.Account{}, Refuse(explain(err))
+	}
+	owner, err := f.owners.Get(ctx, id.Service, credentialKey(parsed.RawID))
+	if err != nil {
+		return account.Account{}, err
+	}
+	if !owner.Exists() {
+		return account.Account{}, Refuse(errors.New("credential is not known"))
+	}
+	for range attempts {
+		stale, err := f.useOnce(ctx, owner.Value.Account, &c, parsed, v)
+		if err != nil {
+			return account.Account{}, err
+		}
+		if !stale {
+			return f.findAccount(ctx, owner.Value.Account)
+		}
+	}
+	return account.Account{}, errBusy()
+}
+
+func (f *Factors) findAccount(ctx context.Context, who account.ID) (account.Account, error) {
+	found, err := f.Accounts.ByID(ctx, who)
+	if fault.Is(err, fault.NotFound) {
+		err = Refuse(err)
+	}
+	return found, err
+}
+
+// useOnce checks an answer against the record of an account, and notes the use.
+func (f *Factors) useOnce(ctx context.Context, who account.ID, c *ceremony,
+	parsed *protocol.ParsedCredentialAssertionData, v account.Visit) (stale bool, err error) {
+	answered, err := f.wasAnswered(ctx, c)
+	if err != nil {
+		return false, err
+	}
+	if answered {
+		return false, Refuse(errors.New("the challenge was answered before"))
+	}
+	r, err := f.readFactors(ctx, who)
+	if err != nil {
+		return false, err
+	}
+	used, err := f.validate(&r.Value, c, parsed)
+	if err != nil {
+		return false, Refuse(explain(err))
+	}
+	if used.Authenticator.CloneWarning {
+		return false, f.refuseCopy(ctx, who, v)
+	}
+	return f.noteUse(ctx, r, c, used)
+}
+
+// validate checks an answer against the passkeys of an account.
+func (f *Factors) validate(r *factorsRecord, c *ceremony, parsed *protocol.ParsedCredentialAssertionData) (
+	*webauthn.Credential, error) {
+	owner := func(_, _ []byte) (webauthn.User, error) {
+		return &person{handle: r.Handle, passkeys: r.Passkeys}, nil
+	}
+	return f.party.ValidateDiscoverableLogin(owner, webauthn.SessionData{
+		Challenge: c.Challenge, UserVerification: protocol.VerificationRequired}, parsed)
+}
+
+// refuseCopy tells the person of a passkey whose counter went back.
+func (f *Factors) refuseCopy(ctx context.Context, who account.ID, v account.Visit) error {
+	event, err := f.Accounts.DescribeLogin(ctx, who, account.RefusedCopy, v)
+	if err == nil {
+		_, err = f.writeChanges(ctx, "note copied passkey", event)
+	}
+	return Refuse(errors.Join(errors.New("the counter went back: the passkey was copied"), err))
+}
+
+func (f *Factors) noteUse(ctx context.Context, r records.Versioned[factorsRecord], c *ceremony,
+	used *webauthn.Credential) (stale bool, err error) {
+	for i := range r.Value.Passkeys {
+		if k := &r.Value.Passkeys[i]; string(k.Credential) == string(used.ID) {
+			k.Counter, k.BackedUp, k.UsedAt = used.Authenticator.SignCount, used.Flags.BackupState, f.currentTime()
+		}
+	}
+	stored, err := f.factors.Put(r)
+	if err != nil {
+		return false, fmt.Errorf("use passkey: %w", err)
+	}
+	changes, err := f.answeredChanges(ctx, c)
+	if err != nil {
+		return false, err
+	}
+	return f.writeChanges(ctx, "use passkey", append([]storage.Change{stored}, changes...))
+}

@@ -1,0 +1,176 @@
+package member
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base64"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/records"
+	"github.com/agentledger/agentledger/internal/tenant/account"
+	"github.com/agentledger/agentledger/storage"
+)
+
+// invitationLife is how long an invitation can be accepted.
+const invitationLife = 7 * 24 * time.Hour
+
+// kindInvitation has one record for each open invitation, by its id, in the organization's
+// partition. One that was accepted or revoked has none, and one that is over is taken away by a
+// later invitation.
+const kindInvitation storage.Kind = "invitation"
+
+type invitationRecord struct {
+	Email     string       `json:"email"` // lower case
+	Role      account.Role `json:"role"`
+	Hash      id.Hash      `json:"hash"` // SHA-256 of the secret of its token
+	CreatedAt id.Instant   `json:"created_at"`
+	CreatedBy account.ID   `json:"created_by"` // the sender of the newest token
+	ExpiresAt id.Instant   `json:"expires_at"`
+}
+
+// Invitation is the part of an invitation that may be shown.
+type Invitation struct {
+	ID        string
+	Tenant    id.Tenant
+	Email     string
+	Role      account.Role
+	CreatedAt id.Instant
+	CreatedBy account.ID
+	ExpiresAt id.Instant
+}
+
+func toInvitation(t id.Tenant, v records.Versioned[invitationRecord]) Invitation {
+	return Invitation{ID: v.Key, Tenant: t, Email: v.Value.Email, Role: v.Value.Role,
+		CreatedAt: v.Value.CreatedAt, CreatedBy: v.Value.CreatedBy, ExpiresAt: v.Value.ExpiresAt}
+}
+
+// Sizes of the parts of a token, in bytes.
+const (
+	organizationSize = len(id.Organization{})
+	nameSize         = 16
+	secretSize       = 32
+)
+
+// Token is the credential of an invited person. It names its organization and invitation, so that a token
+// is found without an index of tokens.
+type Token struct {
+	Organization id.Organization
+	invitation   string
+	hash         id.Hash
+}
+
+// newName returns a new id of an invitation.
+func newName() string {
+	var name [nameSize]byte
+	rand.Read(name[:]) // never fails since Go 1.24
+	return nameOf(name[:])
+}
+
+func nameOf(raw []byte) string { return "inv_" + hex.EncodeToString(raw) }
+
+// newToken returns the text of a new token of an invitation, which is not kept, and the hash of its
+// secret.
+func newToken(organization id.Organization, invitation string) (string, id.Hash, error) {
+	name, err := hex.DecodeString(strings.TrimPrefix(invitation, "inv_"))
+	if err != nil || len(name) != nameSize {
+		return "", id.Hash{}, fmt.Errorf("make token: the id %q is not one of an invitation", invitation)
+	}
+	raw := append(organization[:], name...)
+	var secret [secretSize]byte
+	rand.Read(secret[:])
+	return base64.RawURLEncoding.EncodeToString(append(raw, secret[:]...)), sha256.Sum256(secret[:]), nil
+}
+
+// ParseToken reads a token; the error is that of an unknown invitation.
+func ParseToken(text string) (Token, error) {
+	raw, err := base64.RawURLEncoding.Strict().DecodeString(text)
+	if err != nil || len(raw) != organizationSize+nameSize+secretSize {
+		return Token{}, ErrNoInvitation()
+	}
+	organization, rest := id.Organization(raw[:organizationSize]), raw[organizationSize:]
+	return Token{organization, nameOf(rest[:nameSize]), sha256.Sum256(rest[nameSize:])}, nil
+}
+
+// ErrNoInvitation is the one answer to a token that can't be accepted.
+func ErrNoInvitation() error {
+	return fault.New(fault.NotFound, "The invitation is unknown, used, revoked or expired")
+}
+
+// ListInvitations returns the open invitations of an organization, oldest first: those behind the
+// invitation after, and at most limit.
+func (m *Members) ListInvitations(ctx context.Context, t id.Tenant, after string, limit int) ([]Invitation, error) {
+	open, _, err := m.readInvitations(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	begin := 1 + slices.IndexFunc(open, func(v storedInvitation) bool { return v.Key == after })
+	found := make([]Invitation, 0, min(limit, len(open)-begin))
+	for _, v := range open[begin:min(len(open), begin+limit)] {
+		found = append(found, toInvitation(t, v))
+	}
+	return found, nil
+}
+
+type storedInvitation = records.Versioned[invitationRecord]
+
+// readInvitations returns all invitations of an organization, oldest first, those that are over apart.
+func (m *Members) readInvitations(ctx context.Context, t id.Tenant) (open, over []storedInvitation, err error) {
+	now := id.InstantOf(m.Clock())
+	for v, err := range m.invitations.Scan(ctx, t, records.Range{}, 0) {
+		if err != nil {
+			return nil, nil, err
+		}
+		if v.Value.ExpiresAt <= now {
+			over = append(over, v)
+		} else {
+			open = append(open, v)
+		}
+	}
+	slices.SortStableFunc(open, func(a, b storedInvitation) int {
+		return cmp.Compare(a.Value.CreatedAt, b.Value.CreatedAt)
+	})
+	return open, over, nil
+}
+
+// findByToken returns the invitation of a token in an organization with these members.
+func (m *Members) findByToken(ctx context.Context, t id.Tenant, r roster, token Token) (storedInvitation, error) {
+	v, err := m.invitations.Get(ctx, t, token.invitation)
+	if err != nil {
+		return v, err
+	}
+	matches := subtle.ConstantTimeCompare(v.Value.Hash[:], token.hash[:]) == 1
+	if !v.Exists() || !matches || v.Value.ExpiresAt <= id.InstantOf(m.Clock()) {
+		return v, ErrNoInvitation()
+	}
+	if r.checkRight(v.Value.CreatedBy, account.Invite, v.Value.Role) != nil {
+		return v, ErrNoInvitation()
+	}
+	return v, nil
+}
+
+// FindInvitation returns the invitation of a token, whose organization is t, and whether there is an
+// account of its address.
+func (m *Members) FindInvitation(ctx context.Context, t id.Tenant, token Token) (Invitation, bool, error) {
+	all, err := m.Accounts.Members(ctx, t)
+	if err != nil {
+		return Invitation{}, false, err
+	}
+	v, err := m.findByToken(ctx, t, all, token)
+	if err != nil {
+		return Invitation{}, false, err
+	}
+	_, err = m.Accounts.Find(ctx, v.Value.Email)
+	if err != nil && !fault.Is(err, fault.NotFound) {
+		return Invitation{}, false, err
+	}
+	return toInvitation(t, v), err == nil, nil
+}

@@ -1,0 +1,207 @@
+package member
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/sysevent"
+	"github.com/agentledger/agentledger/internal/tenant/account"
+	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/storage"
+)
+
+// Mail writes to invited people.
+type Mail interface {
+	// InvitationMail returns the changes by which a letter with a token goes out once they are
+	// written: none while the service has no mail.
+	InvitationMail(ctx context.Context, i Invitation, token string) ([]storage.Change, error)
+}
+
+// Sent is an invitation with its new token. The token is "" when it went out by mail, because an
+// inviter who has the token could accept in the name of the address.
+type Sent struct {
+	Invitation
+	Token  string
+	Mailed bool
+}
+
+// Invite invites an address and states it (ledger_invitation_created). Errors: fault.Invalid for a
+// malformed address or role, fault.Forbidden for a person without the right, fault.Conflict with a
+// code for an address that is invited (invited) or a member (member) and for an organization that is
+// full (member_limit), fault.RateLimited for changes that come too fast.
+func (m *Members) Invite(
+	ctx context.Context, t id.Tenant, by *account.Session, email string, role account.Role,
+) (Sent, error) {
+	email, err := account.ParseEmail(email)
+	if err != nil {
+		return Sent{}, err
+	}
+	if !role.Valid() {
+		return Sent{}, errUnknownRole()
+	}
+	now := id.InstantOf(m.Clock())
+	v := storedInvitation{Key: newName(), Value: invitationRecord{Email: email, Role: role, CreatedAt: now}}
+	return m.sendToken(ctx, t, by, sysevent.InvitationCreated,
+		func(ctx context.Context, r roster) (storedInvitation, []storage.Change, error) {
+			swept, err := m.checkRoom(ctx, t, r, email)
+			return v, swept, err
+		})
+}
+
+// sweep is how many invitations that are over each new one takes away at most.
+const sweep = 100
+
+// checkRoom refuses an address that is invited or a member, and one more person than an
+// organization may have. It returns the changes that take away invitations that are over.
+func (m *Members) checkRoom(ctx context.Context, t id.Tenant, r roster, email string) ([]storage.Change, error) {
+	open, over, err := m.readInvitations(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	if slices.ContainsFunc(open, func(v storedInvitation) bool { return v.Value.Email == email }) {
+		return nil, errMember("invited", "The address has an open invitation: send that again, or revoke it")
+	}
+	if len(r)+len(open) >= maxMembers {
+		return nil, errMember("member_limit", fmt.Sprintf(
+			"The organization has %d members and open invitations, as many as there can be", maxMembers))
+	}
+	who, err := m.Accounts.Find(ctx, email)
+	if err != nil && !fault.Is(err, fault.NotFound) {
+		return nil, err
+	}
+	if _, there := r.findAccount(who.ID); err == nil && there {
+		return nil, errMember("member", "The address is one of a member")
+	}
+	var swept []storage.Change
+	for _, v := range over[:min(len(over), sweep)] {
+		swept = append(swept, removeInvitation(v))
+	}
+	return swept, nil
+}
+
+func errMember(code, message string) error {
+	return &fault.Error{Kind: fault.Conflict, Code: code, Message: message}
+}
+
+func removeInvitation(v storedInvitation) storage.Change {
+	return storage.Change{Kind: kindInvitation, Key: v.Key, If: v.Version}
+}
+
+// Resend gives an invitation a new token and seven more days, in place of the old ones, and states it
+// (ledger_invitation_renewed). Errors are those of Invite; fault.NotFound for an unknown one.
+func (m *Members) Resend(ctx context.Context, t id.Tenant, by *account.Session, invitation string) (Sent, error) {
+	return m.sendToken(ctx, t, by, sysevent.InvitationRenewed,
+		func(ctx context.Context, _ roster) (storedInvitation, []storage.Change, error) {
+			v, err := m.readInvitation(ctx, t, invitation)
+			return v, nil, err
+		})
+}
+
+// readInvitation returns an invitation, also one that is over and was not taken away yet.
+func (m *Members) readInvitation(ctx context.Context, t id.Tenant, invitation string) (storedInvitation, error) {
+	v, err := m.invitations.Get(ctx, t, invitation)
+	if err == nil && !v.Exists() {
+		err = fault.New(fault.NotFound, "Not found")
+	}
+	return v, err
+}
+
+// sendToken writes the invitation that choose returns with a new token.
+func (m *Members) sendToken(
+	ctx context.Context, t id.Tenant, by *account.Session, kind sysevent.Kind,
+	choose func(context.Context, roster) (storedInvitation, []storage.Change, error),
+) (sent Sent, err error) {
+	prepare := func(ctx context.Context, s *log.State) (sysevent.Change, error) {
+		r, err := m.Accounts.Members(ctx, t)
+		if err != nil {
+			return sysevent.Change{}, err
+		}
+		v, changes, err := choose(ctx, r)
+		if err != nil {
+			return sysevent.Change{}, err
+		}
+		if err := roster(r).checkActor(by, account.Invite, v.Value.Role); err != nil {
+			return sysevent.Change{}, err
+		}
+		paced, err := m.Quota.CountStatement(ctx, t)
+		if err != nil {
+			return sysevent.Change{}, err
+		}
+		v.Value.CreatedBy = by.Account
+		v.Value.ExpiresAt = id.InstantOf(m.Clock().Add(invitationLife))
+		var token string
+		if token, v.Value.Hash, err = newToken(s.Identity().Organization, v.Key); err != nil {
+			return sysevent.Change{}, err
+		}
+		var mailed []storage.Change
+		if sent, mailed, err = m.mailToken(ctx, toInvitation(t, v), token); err != nil {
+			return sysevent.Change{}, err
+		}
+		put, err := m.invitations.Put(v)
+		changes = slices.Concat(changes, paced, mailed, []storage.Change{put})
+		return stateInvitation(kind, v, changes), err
+	}
+	_, err = m.Events.Append(ctx, t, string(by.Account), prepare)
+	return sent, err
+}
+
+// mailToken returns the changes that mail a token, or the token for the inviter.
+func (m *Members) mailToken(ctx context.Context, i Invitation, token string) (Sent, []storage.Change, error) {
+	if m.Mail != nil {
+		changes, err := m.Mail.InvitationMail(ctx, i, token)
+		if err != nil || len(changes) > 0 {
+			return Sent{Invitation: i, Mailed: true}, changes, err
+		}
+	}
+	return Sent{Invitation: i, Token: token}, nil, nil
+}
+
+func stateInvitation(kind sysevent.Kind, v storedInvitation, changes []storage.Change) sysevent.Change {
+	return sysevent.Change{Changes: changes, Statements: []sysevent.Statement{{Kind: kind, Payload: map[string]any{
+		"invitation_id": v.Key, "role": v.Value.Role, "expires_at": v.Value.ExpiresAt,
+	}}}}
+}
+
+// Revoke takes an invitation away and states it (ledger_invitation_revoked). Errors are those of Change.
+func (m *Members) Revoke(ctx context.Context, t id.Tenant, by *account.Session, invitation string) error {
+	return m.appendChange(ctx, t, by.Account, func(ctx context.Context, r roster) (sysevent.Change, error) {
+		v, err := m.readInvitation(ctx, t, invitation)
+		if err != nil {
+			return sysevent.Change{}, err
+		}
+		if err := r.checkActor(by, account.ChangeMembers, v.Value.Role); err != nil {
+			return sysevent.Change{}, err
+		}
+		return stateInvitation(sysevent.InvitationRevoked, v, []storage.Change{removeInvitation(v)}), nil
+	})
+}
+
+// Accept makes an account a member by an invitation of its address and states it
+// (ledger_member_added). Errors: fault.NotFound for a token that can't be accepted; fault.Forbidden
+// for an account of another address; fault.Conflict with code member for a member.
+func (m *Members) Accept(ctx context.Context, t id.Tenant, who account.Account, token Token) error {
+	return m.appendChange(ctx, t, who.ID, func(ctx context.Context, r roster) (sysevent.Change, error) {
+		v, err := m.findByToken(ctx, t, r, token)
+		if err != nil {
+			return sysevent.Change{}, err
+		}
+		if v.Value.Email != who.Email {
+			return sysevent.Change{}, fault.New(fault.Forbidden, "The invitation is for another address")
+		}
+		if _, there := r.findAccount(who.ID); there {
+			return sysevent.Change{}, errMember("member", "The address is one of a member")
+		}
+		record, made, err := m.Accounts.NewMembership(ctx, t, who.ID, v.Value.Role)
+		if err != nil {
+			return sysevent.Change{}, err
+		}
+		return sysevent.Change{Changes: []storage.Change{record, removeInvitation(v)},
+			Statements: []sysevent.Statement{{Kind: sysevent.MemberAdded, Payload: map[string]any{
+				"membership_id": made.ID, "account_id": who.ID, "role": made.Role,
+				"invitation_id": v.Key, "invited_by": v.Value.CreatedBy,
+			}}}}, nil
+	})
+}

@@ -1,0 +1,257 @@
+// Package member changes who belongs to an organization: roles, suspension, removal and
+// invitations.
+//
+// Invariants:
+//
+//   - Each change and the server's own statement about it land in one append. The statements
+//     name accounts and never addresses, because a ledger is never erased.
+//   - The rights of the acting member are read in that append, and each change raises the config
+//     version of the organization: of two changes that exclude one another, one is refused.
+//   - An organization keeps one owner who is neither suspended nor removed. Only an owner makes,
+//     changes or removes owners, and proves before that the person is there.
+//   - The token of an invitation is stored as a hash, compared in constant time and shown once. It
+//     is good for one acceptance, by an account of the invited address, for seven days.
+//   - An invitation is of no use when the member who sent it could not send it any more.
+//   - An organization has at most 1,000 members and open invitations together.
+package member
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/records"
+	"github.com/agentledger/agentledger/internal/sysevent"
+	"github.com/agentledger/agentledger/internal/tenant/account"
+	"github.com/agentledger/agentledger/internal/tenant/quota"
+	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/storage"
+)
+
+// maxMembers is how many members and open invitations an organization has at most.
+const maxMembers = 1000
+
+// Options configure New. All but Mail are required.
+type Options struct {
+	Records  storage.RecordStore
+	Events   *sysevent.Appender
+	Accounts *account.Accounts
+	Quota    *quota.Quota // the pace of changes
+	Clock    func() time.Time
+	Mail     Mail // nil: the inviter hands the link on
+}
+
+// Members is the members of all organizations. Its methods may be called concurrently.
+type Members struct {
+	Options
+	invitations records.Store[invitationRecord]
+}
+
+// New returns the members of a store.
+func New(o Options) *Members {
+	return &Members{Options: o,
+		invitations: records.New[invitationRecord](o.Records, kindInvitation, "Invitations can't be read")}
+}
+
+// Listed is a membership with the address and the name of its account.
+type Listed struct {
+	account.Membership
+	Email       string
+	DisplayName string
+}
+
+// List returns memberships of an organization, oldest first: those behind the membership after, and
+// at most limit.
+func (m *Members) List(ctx context.Context, t id.Tenant, after string, limit int) ([]Listed, error) {
+	all, err := m.Accounts.Members(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	begin := 1 + slices.IndexFunc(all, func(s account.StoredMembership) bool { return s.ID == after })
+	found := make([]Listed, 0, min(limit, len(all)-begin))
+	for _, s := range all[begin:min(len(all), begin+limit)] {
+		one, err := m.withAccount(ctx, s.Membership)
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, one)
+	}
+	return found, nil
+}
+
+func (m *Members) withAccount(ctx context.Context, s account.Membership) (Listed, error) {
+	who, err := m.Accounts.ByID(ctx, s.Account)
+	return Listed{s, who.Email, who.DisplayName}, err
+}
+
+// roster is the members of an organization as one append sees them.
+type roster []account.StoredMembership
+
+func (r roster) find(is func(account.Membership) bool) (account.StoredMembership, bool) {
+	at := slices.IndexFunc(r, func(s account.StoredMembership) bool { return is(s.Membership) })
+	if at < 0 {
+		return account.StoredMembership{}, false
+	}
+	return r[at], true
+}
+
+func (r roster) findAccount(who account.ID) (account.StoredMembership, bool) {
+	return r.find(func(s account.Membership) bool { return s.Account == who })
+}
+
+// checkActor refuses a person who is no member with a permission, and one who touches an owner
+// without being one and proving it.
+func (r roster) checkActor(by *account.Session, p account.Permission, touched ...account.Role) error {
+	if err := r.checkRight(by.Account, p, touched...); err != nil {
+		return err
+	}
+	if slices.Contains(touched, account.Owner) && account.Own.NeedsFactor() {
+		return by.CheckFactor()
+	}
+	return nil
+}
+
+func (r roster) checkRight(by account.ID, p account.Permission, touched ...account.Role) error {
+	actor, there := r.findAccount(by)
+	if !there || !actor.IsEffective() || !actor.Role.May(p) {
+		return fault.New(fault.Forbidden, "Your role does not allow this")
+	}
+	if slices.Contains(touched, account.Owner) && !actor.Role.May(account.Own) {
+		return fault.New(fault.Forbidden, "Only an owner may make, change or remove an owner")
+	}
+	return nil
+}
+
+// checkOwnerLeft refuses a change after which no effective owner is left. after is the changed
+// membership, and nil for one that is removed.
+func (r roster) checkOwnerLeft(before account.Membership, after *account.Membership) error {
+	isOwner := func(s account.Membership) bool { return s.Role == account.Owner && s.IsEffective() }
+	if !isOwner(before) || after != nil && isOwner(*after) {
+		return nil
+	}
+	_, other := r.find(func(s account.Membership) bool { return isOwner(s) && s.ID != before.ID })
+	if other {
+		return nil
+	}
+	return &fault.Error{Kind: fault.Conflict, Code: "last_owner",
+		Message: "The organization needs an owner: make another member one first"}
+}
+
+// Change is a change of a membership; nil members stay as they are.
+type Change struct {
+	Role      *account.Role
+	Suspended *bool
+}
+
+// Change gives a membership another role, suspends it or ends its suspension, and states it
+// (ledger_member_changed). A change to the same is not stated. Errors: fault.NotFound for an unknown
+// membership, fault.Forbidden for a person without the right, fault.Unauthorized with code step_up,
+// fault.Conflict with code last_owner, fault.RateLimited for changes that come too fast. A
+// suspension never waits.
+func (m *Members) Change(
+	ctx context.Context, t id.Tenant, by *account.Session, membership string, c Change,
+) (Listed, error) {
+	if c.Role != nil && !c.Role.Valid() {
+		return Listed{}, errUnknownRole()
+	}
+	var changed account.Membership
+	err := m.appendChange(ctx, t, by.Account, func(ctx context.Context, r roster) (sysevent.Change, error) {
+		before, there := r.find(func(s account.Membership) bool { return s.ID == membership })
+		if !there {
+			return sysevent.Change{}, fault.New(fault.NotFound, "Not found")
+		}
+		after := before
+		setIfGiven(&after.Role, c.Role)
+		setIfGiven(&after.Suspended, c.Suspended)
+		changed = after.Membership
+		if err := r.checkActor(by, account.ChangeMembers, before.Role, after.Role); err != nil {
+			return sysevent.Change{}, err
+		}
+		if after == before {
+			return sysevent.Change{}, nil
+		}
+		if err := r.checkOwnerLeft(before.Membership, &changed); err != nil {
+			return sysevent.Change{}, err
+		}
+		return m.stateChange(ctx, before, after)
+	})
+	if err != nil {
+		return Listed{}, err
+	}
+	return m.withAccount(ctx, changed)
+}
+
+func setIfGiven[T any](value, to *T) {
+	if to != nil {
+		*value = *to
+	}
+}
+
+func errUnknownRole() error {
+	return fault.New(fault.Invalid,
+		"role must be one of owner, admin, policy_editor, approver, auditor and member")
+}
+
+func (m *Members) stateChange(ctx context.Context, before, after account.StoredMembership) (sysevent.Change, error) {
+	record, err := after.Put()
+	if err != nil {
+		return sysevent.Change{}, err
+	}
+	changes := []storage.Change{record}
+	if onlySuspends := after.Suspended && after.Role == before.Role; !onlySuspends {
+		paced, err := m.Quota.CountStatement(ctx, after.Tenant)
+		if err != nil {
+			return sysevent.Change{}, err
+		}
+		changes = append(changes, paced...)
+	}
+	return sysevent.Change{Changes: changes, Statements: []sysevent.Statement{{
+		Kind: sysevent.MemberChanged, Payload: map[string]any{
+			"membership_id": after.ID, "account_id": after.Account,
+			"role": after.Role, "suspended": after.Suspended,
+			"role_before": before.Role, "suspended_before": before.Suspended,
+		}}}}, nil
+}
+
+// Remove takes a membership away and states it (ledger_member_removed). A member may remove its own,
+// which is leaving. Errors are those of Change.
+func (m *Members) Remove(ctx context.Context, t id.Tenant, by *account.Session, membership string) error {
+	return m.appendChange(ctx, t, by.Account, func(_ context.Context, r roster) (sysevent.Change, error) {
+		before, there := r.find(func(s account.Membership) bool { return s.ID == membership })
+		if !there {
+			return sysevent.Change{}, fault.New(fault.NotFound, "Not found")
+		}
+		permission := account.ChangeMembers
+		if before.Account == by.Account {
+			permission = account.Leave
+		}
+		if err := r.checkActor(by, permission, before.Role); err != nil {
+			return sysevent.Change{}, err
+		}
+		if err := r.checkOwnerLeft(before.Membership, nil); err != nil {
+			return sysevent.Change{}, err
+		}
+		return sysevent.Change{Changes: []storage.Change{before.Remove()}, Statements: []sysevent.Statement{{
+			Kind: sysevent.MemberRemoved, Payload: map[string]any{
+				"membership_id": before.ID, "account_id": before.Account, "role": before.Role,
+			}}}}, nil
+	})
+}
+
+// appendChange appends the change that prepare makes of the members as they are at that moment.
+func (m *Members) appendChange(
+	ctx context.Context, t id.Tenant, by account.ID,
+	prepare func(context.Context, roster) (sysevent.Change, error),
+) error {
+	_, err := m.Events.Append(ctx, t, string(by), func(ctx context.Context, _ *log.State) (sysevent.Change, error) {
+		all, err := m.Accounts.Members(ctx, t)
+		if err != nil {
+			return sysevent.Change{}, fmt.Errorf("change members: %w", err)
+		}
+		return prepare(ctx, all)
+	})
+	return err
+}

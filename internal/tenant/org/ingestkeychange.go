@@ -1,0 +1,98 @@
+package org
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/sysevent"
+	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/storage"
+)
+
+// KeyPatch is a change of an ingest key; nil members stay as they are.
+type KeyPatch struct {
+	Name *string
+	Asks *bool // IngestKey.Asks
+}
+
+// applyTo changes a key's record and returns the payload of the statement about it.
+func (p KeyPatch) applyTo(keyID string, r *ingestKeyRecord) map[string]any {
+	said := map[string]any{"key_id": keyID}
+	if p.Name != nil && *p.Name != r.Name {
+		r.Name, said["name"] = *p.Name, *p.Name
+	}
+	if p.Asks != nil && *p.Asks != r.Asks {
+		r.Asks, said["asks"] = *p.Asks, *p.Asks
+	}
+	return said
+}
+
+func checkAsks(asks bool, s Scopes) error {
+	if asks && (!s.Has(ScopeEvaluate) || !s.Has(ScopeApprovals)) {
+		return fault.New(fault.Invalid, "asks needs the scopes evaluate and approvals")
+	}
+	return nil
+}
+
+// ChangeIngestKey changes an ingest key and states it (ledger_ingest_key_changed). A member that is
+// as wished already is not stated again. fault.Invalid; fault.NotFound when the organization has no
+// such key; fault.Conflict for a revoked one; fault.RateLimited for changes that come too fast.
+func (o *Orgs) ChangeIngestKey(
+	ctx context.Context, t id.Tenant, principal, keyID string, p KeyPatch,
+) (changed IngestKey, err error) {
+	if p.Name != nil {
+		if err := checkName(*p.Name); err != nil {
+			return IngestKey{}, err
+		}
+	}
+	var hash id.Hash
+	_, err = o.events.Append(ctx, t, principal, func(ctx context.Context, _ *log.State) (sysevent.Change, error) {
+		var act sysevent.Change
+		act, changed, hash, err = o.prepareKeyChange(ctx, t, keyID, p)
+		if err != nil || len(act.Statements) == 0 {
+			return act, err
+		}
+		paced, err := o.countStatement(ctx, t, principal)
+		act.Changes = append(act.Changes, paced...)
+		return act, err
+	})
+	o.callers.Drop(hash)
+	if err != nil {
+		return IngestKey{}, fmt.Errorf("change ingest key: %w", err)
+	}
+	return o.addLastUse(ctx, t, changed)
+}
+
+// prepareKeyChange returns the act of a change, which is empty where nothing changes.
+func (o *Orgs) prepareKeyChange(
+	ctx context.Context, t id.Tenant, keyID string, p KeyPatch,
+) (act sysevent.Change, changed IngestKey, hash id.Hash, err error) {
+	r, err := o.records.Get(ctx, t, kindIngestKey, keyID)
+	if isAbsent(err) {
+		return act, changed, hash, errNotFound()
+	}
+	if err != nil {
+		return act, changed, hash, errUnreadable("change ingest key", err)
+	}
+	changed, stored, err := decodeIngestKey(r)
+	if err != nil {
+		return act, changed, hash, err
+	}
+	if stored.RevokedAt != 0 {
+		return act, changed, hash, fault.New(fault.Conflict, "The ingest key is revoked")
+	}
+	said := p.applyTo(keyID, stored)
+	if err := checkAsks(stored.Asks, changed.Scopes); err != nil || len(said) == 1 {
+		return act, changed, hash, err
+	}
+	changed.Name, changed.Asks = stored.Name, stored.Asks
+	value, err := json.Marshal(stored)
+	return sysevent.Change{
+		Statements: []sysevent.Statement{{Kind: sysevent.IngestKeyChanged, Payload: said}},
+		Changes:    []storage.Change{{Kind: kindIngestKey, Key: keyID, Value: value, If: r.Version}},
+	}, changed, stored.Hash, err
+}

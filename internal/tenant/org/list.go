@@ -1,0 +1,74 @@
+package org
+
+import (
+	"context"
+	"errors"
+
+	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/records"
+	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/storage"
+)
+
+// Listed is an organization in the operator's list.
+type Listed struct {
+	Summary
+	Plan   string
+	Active bool
+	Fault  log.Level // of the ledger
+
+	// Usage is nil when it can't be read, and Unread says why, in words for clients.
+	Usage  *Usage
+	Unread string
+}
+
+// ListOrganizations returns at most limit organizations of the service with a slug after the given
+// one, in ascending order of slug. An organization whose usage can't be read is listed too, because
+// the operator looks for it here.
+func (o *Orgs) ListOrganizations(ctx context.Context, after id.Slug, limit int) ([]Listed, error) {
+	all := []Listed{}
+	for r, err := range records.Scan(ctx, o.records, id.Service, kindSlugClaim, records.After(string(after)), limit) {
+		var claim records.Versioned[claimRecord]
+		if err == nil {
+			claim, err = records.Decode[claimRecord](r)
+		}
+		if err != nil {
+			return nil, errUnreadable("list organizations", err)
+		}
+		listed, err := o.readListed(ctx, claim.Value.Tenant)
+		switch {
+		case errors.Is(err, storage.ErrNotFound): // claimed for an organization that did not come to be
+			continue
+		case err != nil:
+			return nil, errUnreadable("list organizations", err)
+		}
+		if all = append(all, listed); len(all) == limit {
+			break
+		}
+	}
+	return all, nil
+}
+
+func (o *Orgs) readListed(ctx context.Context, t id.Tenant) (Listed, error) {
+	stored, _, err := o.readRecord(ctx, t)
+	if err != nil {
+		return Listed{}, err
+	}
+	l := Listed{
+		Summary: Summary{ID: stored.OrganizationID, Slug: stored.Slug, Name: stored.Name},
+		Plan:    stored.Plan, Active: stored.Active,
+	}
+	usage, err := o.PlanUsage(ctx, t)
+	if err == nil {
+		l.Usage = &usage
+		l.Fault, err = o.Fault(ctx, t)
+	}
+	if ctx.Err() != nil {
+		return Listed{}, ctx.Err()
+	}
+	if err != nil {
+		l.Usage, l.Unread = nil, fault.Of(err).Message
+	}
+	return l, nil
+}

@@ -1,0 +1,37 @@
+package org_test
+
+import (
+	"testing"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/sysevent"
+	"github.com/agentledger/agentledger/internal/tenant/org"
+)
+
+// An organization whose plan left the catalogue is listed, without its usage.
+func TestListOrganizationsWithoutTheirPlan(t *testing.T) {
+	w := newWorld(t)
+	free := "free"
+	for _, tenant := range []id.Tenant{red, blue} {
+		if _, err := w.orgs.Change(t.Context(), tenant, sysevent.Operator, org.Patch{Plan: &free}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, tc := range map[string]struct {
+		orgs *org.Orgs
+		read bool
+	}{
+		"known":   {w.orgs, true},
+		"unknown": {w.open(org.Plan{Name: "enterprise"}), false},
+	} {
+		all, err := tc.orgs.ListOrganizations(t.Context(), "", 10)
+		if err != nil || len(all) != 2 || all[0].Slug != "blue" || all[1].Slug != "red" {
+			t.Fatalf("%s: got %+v, %v", name, all, err)
+		}
+		for _, l := range all {
+			if (l.Usage != nil) != tc.read || (l.Unread == "") != tc.read {
+				t.Errorf("%s: got %+v", name, l)
+			}
+		}
+	}
+}

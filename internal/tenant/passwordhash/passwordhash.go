@@ -1,0 +1,172 @@
+// Package passwordhash computes and checks the Argon2id hashes of passwords.
+//
+// Invariants:
+//
+//   - A password that is checked against no hash causes the same work as any other, and never matches.
+//   - A bounded number of hashes is computed at one time, and a bounded number of callers waits.
+//   - A hash of another cost still opens, because it holds its cost.
+package passwordhash
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/subtle"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/crypto/argon2"
+
+	"github.com/agentledger/agentledger/fault"
+)
+
+// Cost is the cost of Argon2id (RFC 9106) and the number of hashes at once. The zero value means
+// the defaults, which take about 20 ms of one core.
+type Cost struct {
+	MemoryKiB uint32 // default 19,456 (19 MiB)
+	Passes    uint32 // default 2
+	AtOnce    int    // hashes computed at one time; default: half of the cores, so that the others are for agents
+	Waiting   int    // callers that may wait for their turn; default 64
+}
+
+// MaxLength is how many bytes of a password count: a longer one never matches.
+const MaxLength = 1024
+
+const (
+	saltSize = 16
+	hashSize = 32
+	lanes    = 1
+)
+
+// Hasher computes password hashes, a bounded number at a time.
+type Hasher struct {
+	Cost
+	slots   chan struct{}
+	waiting atomic.Int64
+	dummy   string // of no password, to be compared with when there is none
+}
+
+// New returns a hasher of a cost.
+func New(h Cost) *Hasher {
+	if h.MemoryKiB == 0 {
+		h.MemoryKiB = 19_456
+	}
+	if h.Passes == 0 {
+		h.Passes = 2
+	}
+	if h.AtOnce == 0 {
+		h.AtOnce = max(1, runtime.GOMAXPROCS(0)/2)
+	}
+	if h.Waiting == 0 {
+		h.Waiting = 64
+	}
+	var random [saltSize + hashSize]byte
+	rand.Read(random[:]) // never fails since Go 1.24
+	made := &Hasher{Cost: h, slots: make(chan struct{}, h.AtOnce)}
+	made.dummy = made.encodeHash(random[:saltSize], random[saltSize:])
+	return made
+}
+
+// acquireSlot waits for a turn; fault.Overloaded when too many wait. While others wait, a slot rests
+// three times as long as it was used, so that floods of sign-ins leave the cores to agents.
+func (h *Hasher) acquireSlot(ctx context.Context) (leave func(), err error) {
+	if h.waiting.Add(1) > int64(h.Waiting+h.AtOnce) {
+		h.waiting.Add(-1)
+		return nil, &fault.Error{
+			Kind:       fault.Overloaded,
+			Code:       "overloaded",
+			Message:    "Too many sign-ins at once",
+			RetryAfter: time.Second,
+		}
+	}
+	select {
+	case h.slots <- struct{}{}:
+		began := time.Now()
+		return func() {
+			if h.waiting.Add(-1) < int64(h.AtOnce) {
+				<-h.slots
+				return
+			}
+			time.AfterFunc(3*time.Since(began), func() { <-h.slots })
+		}, nil
+	case <-ctx.Done():
+		h.waiting.Add(-1)
+		return nil, fmt.Errorf("hash password: %w", ctx.Err())
+	}
+}
+
+// HashPassword returns the PHC string of a new password.
+func (h *Hasher) HashPassword(ctx context.Context, password string) (string, error) {
+	leave, err := h.acquireSlot(ctx)
+	if err != nil {
+		return "", err
+	}
+	defer leave()
+	var salt [saltSize]byte
+	rand.Read(salt[:]) // never fails since Go 1.24
+	return h.encodeHash(salt[:], argon2.IDKey([]byte(password), salt[:], h.Passes, h.MemoryKiB, lanes, hashSize)), nil
+}
+
+// MatchesHash reports whether stored is the hash of password. With no stored hash
+// the answer is no, after the same work.
+func (h *Hasher) MatchesHash(ctx context.Context, stored, password string) (bool, error) {
+	known := stored != ""
+	if !known {
+		stored = h.dummy
+	}
+	p, err := decodeHash(stored)
+	if err != nil {
+		return false, fmt.Errorf("check password: %w", err)
+	}
+	if len(password) > MaxLength {
+		password, known = password[:MaxLength], false
+	}
+	leave, err := h.acquireSlot(ctx)
+	if err != nil {
+		return false, err
+	}
+	defer leave()
+	got := argon2.IDKey([]byte(password), p.salt, p.passes, p.memory, p.lanes, hashSize)
+	return subtle.ConstantTimeCompare(got, p.hash) == 1 && known, nil
+}
+
+// encodeHash writes the PHC string format.
+func (h *Hasher) encodeHash(salt, hash []byte) string {
+	b64 := base64.RawStdEncoding
+	return fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=%d$%s$%s", argon2.Version, h.MemoryKiB, h.Passes, lanes,
+		b64.EncodeToString(salt), b64.EncodeToString(hash))
+}
+
+// phc is a decoded PHC string.
+type phc struct {
+	memory, passes uint32
+	lanes          uint8
+	salt, hash     []byte
+}
+
+// ErrMalformed: a stored hash can't be read.
+var ErrMalformed = errors.New("stored password hash is malformed")
+
+// decodeHash reads an encoded hash, with any cost.
+func decodeHash(s string) (p phc, err error) {
+	parts := strings.Split(s, "$")
+	if len(parts) != 6 || parts[0] != "" || parts[1] != "argon2id" || parts[2] != fmt.Sprintf("v=%d", argon2.Version) {
+		return p, ErrMalformed
+	}
+	_, err = fmt.Sscanf(parts[3], "m=%d,t=%d,p=%d", &p.memory, &p.passes, &p.lanes)
+	if err != nil || p.passes == 0 || p.lanes == 0 {
+		return p, ErrMalformed
+	}
+	b64 := base64.RawStdEncoding.Strict()
+	if p.salt, err = b64.DecodeString(parts[4]); err != nil || len(p.salt) != saltSize {
+		return p, ErrMalformed
+	}
+	if p.hash, err = b64.DecodeString(parts[5]); err != nil || len(p.hash) != hashSize {
+		return p, ErrMalformed
+	}
+	return p, nil
+}

@@ -1,0 +1,135 @@
+package passwordhash
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"golang.org/x/crypto/argon2"
+
+	"github.com/agentledger/agentledger/fault"
+)
+
+func cheap() *Hasher { return New(Cost{MemoryKiB: 64, Passes: 1}) }
+
+func TestHashIsWrittenInThePHCForm(t *testing.T) {
+	h := cheap()
+	stored, err := h.HashPassword(t.Context(), "correct horse")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.HasPrefix(stored, "$argon2id$v=19$m=64,t=1,p=1$") {
+		t.Errorf("got %s", stored)
+	}
+	p, err := decodeHash(stored)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := argon2.IDKey([]byte("correct horse"), p.salt, 1, 64, 1, 32)
+	if string(p.hash) != string(want) {
+		t.Error("the hash is not Argon2id of password and salt")
+	}
+}
+
+// Hashes made at another cost still open.
+func TestCostOfAStoredHash(t *testing.T) {
+	old, err := New(Cost{MemoryKiB: 128, Passes: 2}).HashPassword(t.Context(), "correct horse")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for password, want := range map[string]bool{"correct horse": true, "correct horsf": false, "": false} {
+		if got, err := cheap().MatchesHash(t.Context(), old, password); got != want || err != nil {
+			t.Errorf("%q: got %v, %v", password, got, err)
+		}
+	}
+	if got, err := cheap().MatchesHash(t.Context(), "", "anything"); got || err != nil {
+		t.Errorf("no hash: got %v, %v", got, err)
+	}
+}
+
+func TestDecodeHashRefuses(t *testing.T) {
+	good := cheap().dummy
+	if _, err := decodeHash(good); err != nil {
+		t.Fatal(err)
+	}
+	for name, s := range map[string]string{
+		"empty":       "",
+		"other form":  strings.Replace(good, "argon2id", "argon2i", 1),
+		"version":     strings.Replace(good, "v=19", "v=16", 1),
+		"no passes":   strings.Replace(good, "t=1", "t=0", 1),
+		"no lanes":    strings.Replace(good, "p=1", "p=0", 1),
+		"cut":         good[:len(good)-1],
+		"one more":    good + "$",
+		"other salt":  strings.Replace(good, "p=1$", "p=1$AAAA", 1),
+		"not numbers": strings.Replace(good, "m=64", "m=x", 1),
+	} {
+		if p, err := decodeHash(s); err == nil {
+			t.Errorf("%s: got %+v", name, p)
+		}
+	}
+	if _, err := cheap().MatchesHash(t.Context(), "damaged", "x"); !errors.Is(err, ErrMalformed) {
+		t.Errorf("damaged record: got %v", err)
+	}
+}
+
+func TestCostIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := New(Cost{MemoryKiB: 64, Passes: 1, AtOnce: 2, Waiting: 1})
+		var leave [2]func()
+		for i := range leave {
+			leave[i], _ = h.acquireSlot(t.Context())
+		}
+		waiting := make(chan error)
+		go func() {
+			done, err := h.acquireSlot(t.Context())
+			if err == nil {
+				done()
+			}
+			waiting <- err
+		}()
+		synctest.Wait()
+		if _, err := h.acquireSlot(t.Context()); !fault.Is(err, fault.Overloaded) {
+			t.Errorf("got %v, want overloaded", err)
+		}
+		leave[0]()
+		if err := <-waiting; err != nil {
+			t.Error(err)
+		}
+		again, err := h.acquireSlot(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		gone, cancel := context.WithCancel(t.Context())
+		cancel()
+		if _, err := h.acquireSlot(gone); err == nil {
+			t.Error("a caller that is gone got a turn")
+		}
+		again()
+		leave[1]()
+		if got := h.waiting.Load(); got != 0 {
+			t.Errorf("%d still counted", got)
+		}
+	})
+}
+
+func FuzzDecodeHash(f *testing.F) {
+	f.Add(cheap().dummy)
+	f.Add("$argon2id$v=19$m=1,t=1,p=1$$")
+	f.Fuzz(func(t *testing.T, s string) {
+		if p, err := decodeHash(s); err == nil && (len(p.salt) != saltSize || len(p.hash) != hashSize || p.passes == 0 || p.lanes == 0) {
+			t.Errorf("%q: got %+v", s, p)
+		}
+	})
+}
+
+func BenchmarkHash(b *testing.B) {
+	h := New(Cost{})
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := h.MatchesHash(b.Context(), "", "correct horse"); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,28 @@
+package passwordhash_test
+
+import (
+	"sync"
+	"testing"
+
+	"github.com/agentledger/agentledger/internal/tenant/passwordhash"
+)
+
+// Slots that rest are given back: all callers of a small hasher get their turn.
+func TestSlotsAreGivenBack(t *testing.T) {
+	h := passwordhash.New(passwordhash.Cost{MemoryKiB: 64, Passes: 1, AtOnce: 2})
+	var group sync.WaitGroup
+	for range 60 {
+		group.Go(func() {
+			hash, err := h.HashPassword(t.Context(), "correct horse battery")
+			if err != nil || hash == "" {
+				t.Errorf("got %q, %v", hash, err)
+			}
+		})
+	}
+	group.Wait()
+	for range 5 { // each alone
+		if _, err := h.HashPassword(t.Context(), "correct horse battery"); err != nil {
+			t.Error(err)
+		}
+	}
+}

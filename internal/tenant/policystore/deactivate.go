@@ -1,0 +1,107 @@
+package policystore
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/sysevent"
+	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/storage"
+)
+
+// Settings tells whether an organization wants two people for its policies (package org).
+type Settings interface {
+	TwoPersonPolicy(ctx context.Context, s *log.State) (bool, error)
+	PublishesPolicies(ctx context.Context, s *log.State) (bool, error)
+}
+
+// Deactivate archives the active version of a policy. No policy is active after that, so every
+// event is allowed as it declares itself.
+//
+// Errors: fault.NotFound; fault.Conflict when the policy is not active, or the organization wants
+// two people for its policies, because one person alone would take all rules away;
+// fault.RateLimited for changes that come too fast.
+func (b *Policies) Deactivate(
+	ctx context.Context, t id.Tenant, principal, policyID string,
+) (archived Version, err error) {
+	_, err = b.events.Append(ctx, t, principal, func(ctx context.Context, s *log.State) (sysevent.Change, error) {
+		return retryStale(func() (sysevent.Change, error) {
+			act, v, err := b.prepareDeactivation(ctx, s, policyID)
+			archived = v
+			return act, err
+		})
+	})
+	if err != nil {
+		return Version{}, fmt.Errorf("deactivate policy: %w", err)
+	}
+	return archived, nil
+}
+
+func (b *Policies) prepareDeactivation(
+	ctx context.Context, s *log.State, policyID string,
+) (act sysevent.Change, v Version, err error) {
+	t := s.Identity().Tenant
+	p, err := b.readPolicy(ctx, t, policyID)
+	if err != nil {
+		return act, v, err
+	}
+	active, err := b.stores.active.Get(ctx, t, "")
+	if err != nil {
+		return act, v, err
+	}
+	if active.Version == 0 || active.Value.PolicyID != policyID {
+		return act, v, fault.New(fault.Conflict, "The policy is not active")
+	}
+	if two, err := b.needsTwoPeople(ctx, s); err != nil || two {
+		return act, v, orSecondPerson(err,
+			"Two people decide on policies here: activate a version that another person has changed")
+	}
+	c := changes{now: b.currentTime()}
+	if err := b.archiveActive(ctx, t, &c, &active.Value, policyID); err != nil {
+		return act, v, err
+	}
+	if c.records, err = b.countStatement(ctx, t, c.records); err != nil {
+		return act, v, err
+	}
+	p.Value.Active, p.Value.UpdatedAt = 0, c.now
+	if err := c.addChange(b.stores.policies.Put(p)); err != nil {
+		return act, v, err
+	}
+	c.records = append(c.records, storage.Change{Kind: kindActive, If: active.Version})
+	ended, err := b.readVersion(ctx, t, policyID, active.Value.Version)
+	if err != nil {
+		return act, v, err
+	}
+	ended.Value.ArchivedAt = c.now
+	v, err = isWholeNumber(policyID, active.Value.Version, &p.Value, &ended.Value)
+	return sysevent.Change{Statements: c.statements, Changes: c.records}, v, err
+}
+
+// checkSecondPerson refuses the principal that changed a version last, where the organization
+// wants two people for its policies.
+func (b *Policies) checkSecondPerson(ctx context.Context, s *log.State, principal, writtenBy string) error {
+	if principal != writtenBy {
+		return nil
+	}
+	if two, err := b.needsTwoPeople(ctx, s); err != nil || two {
+		return orSecondPerson(err, "You changed this version last: another person has to activate it")
+	}
+	return nil
+}
+
+func (b *Policies) needsTwoPeople(ctx context.Context, s *log.State) (bool, error) {
+	if b.settings == nil {
+		return false, nil
+	}
+	return b.settings.TwoPersonPolicy(ctx, s)
+}
+
+// orSecondPerson returns err, or the refusal of one person alone.
+func orSecondPerson(err error, message string) error {
+	if err != nil {
+		return err
+	}
+	return &fault.Error{Kind: fault.Conflict, Code: "second_person", Message: message}
+}

@@ -1,0 +1,182 @@
+// Package chromium drives a real Chromium through chromedriver, which speaks WebDriver over HTTP, with
+// virtual authenticators (WebAuthn, section 11). ./scripts/chromium installs both programs.
+package chromium
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os/exec"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// Browser is one browser with a profile of its own. It ends with its test.
+type Browser struct {
+	t       testing.TB
+	session string // URL
+}
+
+var started = regexp.MustCompile(`started successfully on port ([0-9]+)`)
+
+// New starts a browser.
+func New(t testing.TB) *Browser {
+	t.Helper()
+	b := &Browser{t: t}
+	address := startDriver(t)
+	var session struct {
+		ID string `json:"sessionId"`
+	}
+	b.call("POST", address+"/session", map[string]any{"capabilities": map[string]any{"alwaysMatch": map[string]any{
+		"browserName": "chrome", "goog:chromeOptions": map[string]any{
+			"binary": findProgram(t, "chromium", "chromium-browser", "google-chrome"),
+			"args": []string{"--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+				"--disable-background-networking", "--disable-component-update", "--disable-sync",
+				"--user-data-dir=" + t.TempDir()},
+		},
+	}}}, &session)
+	b.session = address + "/session/" + session.ID
+	t.Cleanup(func() { b.call("DELETE", b.session, nil, nil) })
+	return b
+}
+
+func findProgram(t testing.TB, names ...string) string {
+	t.Helper()
+	for _, name := range names {
+		if path, err := exec.LookPath(name); err == nil {
+			return path
+		}
+	}
+	t.Fatalf("%s is not installed: run ./scripts/chromium", names[0])
+	return ""
+}
+
+// startDriver starts chromedriver on a free port of this machine, and returns its URL.
+func startDriver(t testing.TB) string {
+	t.Helper()
+	driver := exec.Command(findProgram(t, "chromedriver"), "--port=0")
+	out, err := driver.StdoutPipe()
+	if err == nil {
+		err = driver.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		driver.Process.Kill()
+		driver.Wait()
+	})
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		if port := started.FindStringSubmatch(lines.Text()); port != nil {
+			go io.Copy(io.Discard, out)
+			return "http://127.0.0.1:" + port[1]
+		}
+	}
+	t.Fatal("chromedriver does not start")
+	return ""
+}
+
+// call makes one WebDriver call and reads its value into value.
+func (b *Browser) call(method, address string, body, value any) {
+	b.t.Helper()
+	if body == nil {
+		body = map[string]any{}
+	}
+	text, err := json.Marshal(body)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	r, err := http.NewRequest(method, address, bytes.NewReader(text))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	response, err := http.DefaultClient.Do(r)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	defer response.Body.Close()
+	text, err = io.ReadAll(response.Body)
+	if err != nil || response.StatusCode != 200 {
+		b.t.Fatalf("%s %s: %d %s, %v", method, address, response.StatusCode, text, err)
+	}
+	if value == nil {
+		return
+	}
+	if err := json.Unmarshal(text, &struct{ Value any }{value}); err != nil {
+		b.t.Fatalf("%s %s: %s: %v", method, address, text, err)
+	}
+}
+
+// Open goes to a page.
+func (b *Browser) Open(url string) {
+	b.t.Helper()
+	b.call("POST", b.session+"/url", map[string]any{"url": url}, nil)
+}
+
+// Run runs the body of an asynchronous function in the page and reads the result into value. The
+// error is that of the page.
+func (b *Browser) Run(script string, value any, args ...any) error {
+	b.t.Helper()
+	var result struct {
+		Value json.RawMessage `json:"value"`
+		Error string          `json:"error"`
+	}
+	if args == nil {
+		args = []any{}
+	}
+	b.call("POST", b.session+"/execute/async", map[string]any{"args": args, "script": `
+		const args = [...arguments], done = args.pop();
+		(async () => {` + script + `})()
+			.then(value => done({value}), error => done({error: String(error)}));`}, &result)
+	if result.Error != "" {
+		return fmt.Errorf("page: %s", strings.TrimSpace(result.Error))
+	}
+	if value == nil {
+		return nil
+	}
+	return json.Unmarshal(result.Value, value)
+}
+
+// Authenticator is a virtual authenticator of a browser.
+type Authenticator struct {
+	browser *Browser
+	address string
+}
+
+// Credential is a passkey of a virtual authenticator, as chromedriver writes it.
+type Credential map[string]any
+
+// AddAuthenticator connects an authenticator that verifies its person and keeps passkeys.
+func (b *Browser) AddAuthenticator() *Authenticator {
+	b.t.Helper()
+	var name string
+	b.call("POST", b.session+"/webauthn/authenticator", map[string]any{"protocol": "ctap2", "transport": "internal",
+		"hasResidentKey": true, "hasUserVerification": true, "isUserVerified": true}, &name)
+	return &Authenticator{b, b.session + "/webauthn/authenticator/" + name}
+}
+
+// Remove disconnects an authenticator.
+func (a *Authenticator) Remove() { a.browser.t.Helper(); a.browser.call("DELETE", a.address, nil, nil) }
+
+// Credentials returns the passkeys of an authenticator, with their private keys.
+func (a *Authenticator) Credentials() (all []Credential) {
+	a.browser.t.Helper()
+	a.browser.call("GET", a.address+"/credentials", nil, &all)
+	return all
+}
+
+// Import puts a passkey into an authenticator.
+func (a *Authenticator) Import(c Credential) {
+	a.browser.t.Helper()
+	a.browser.call("POST", a.address+"/credential", c, nil)
+}
+
+// SetVerified sets whether the authenticator recognizes its person.
+func (a *Authenticator) SetVerified(verified bool) {
+	a.browser.t.Helper()
+	a.browser.call("POST", a.address+"/uv", map[string]any{"isUserVerified": verified}, nil)
+}

@@ -1,0 +1,68 @@
+// Package toolglob has the patterns of tool names that policies and filters use.
+//
+// Invariants:
+//
+//   - A segment of a pattern is a segment of a tool name, * for exactly one segment, or ** for one
+//     or more segments; ** comes last.
+//   - A match is decided in one pass over the pattern and the name.
+package toolglob
+
+import "strings"
+
+// The segments with a meaning of their own.
+const (
+	One  = "*"  // exactly one segment
+	Many = "**" // one or more segments, at the end only
+)
+
+// MaxBytes is the length of the longest tool name and of the longest pattern.
+const MaxBytes = 256
+
+// Valid reports whether s is a well-formed pattern.
+func Valid(s string) bool {
+	if len(s) > MaxBytes {
+		return false
+	}
+	for more := true; more; {
+		var segment string
+		segment, s, more = strings.Cut(s, ".")
+		switch {
+		case segment == Many && more:
+			return false
+		case segment != One && segment != Many && !ValidSegment(segment):
+			return false
+		}
+	}
+	return true
+}
+
+// ValidSegment reports whether s is a well-formed segment of a tool name.
+func ValidSegment(s string) bool {
+	for i := range len(s) {
+		c := s[i]
+		alphanumeric := 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'
+		if !alphanumeric && strings.IndexByte("_:/-", c) < 0 {
+			return false
+		}
+	}
+	return 0 < len(s) && len(s) <= MaxBytes
+}
+
+// Matches reports whether a tool name fits a pattern that is Valid.
+func Matches(glob, tool string) bool {
+	for {
+		want, restWanted, moreWanted := strings.Cut(glob, ".")
+		got, rest, more := strings.Cut(tool, ".")
+		switch {
+		case got == "" && !more:
+			return false
+		case want == Many:
+			return true
+		case want != One && want != got, moreWanted != more:
+			return false
+		case !more:
+			return true
+		}
+		glob, tool = restWanted, rest
+	}
+}

@@ -1,0 +1,174 @@
+package webhook
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/textcheck"
+	"github.com/agentledger/agentledger/internal/toolglob"
+)
+
+// MaxEndpoints is the number of endpoints that an organization may have.
+const MaxEndpoints = 20
+
+// Bounds of one endpoint.
+const (
+	maxEndpointName   = 100 // code points
+	maxEndpointEvents = 32
+	maxEndpointTools  = 20
+	maxEndpointAgents = 50
+	maxAgentID        = 128 // bytes
+)
+
+// EndpointID names an endpoint of an organization.
+type EndpointID string
+
+// Format is the form of the bodies that an endpoint gets.
+type Format string
+
+// The formats.
+const (
+	FormatStandard Format = "standard" // Standard Webhooks: type, timestamp, data
+	FormatSlack    Format = "slack"    // one member, text
+)
+
+// Reason says why an endpoint is disabled; "" for one that is active.
+type Reason string
+
+// The reasons.
+const (
+	ByPerson   Reason = "person"   // a person of the organization switched it off
+	ByReceiver Reason = "gone"     // the receiver answered 410
+	ByFailures Reason = "failures" // no try got through for five days
+)
+
+// Endpoint is a receiver of an organization's notices.
+type Endpoint struct {
+	ID           EndpointID
+	Name         string
+	URL          string
+	Events       []string   // types, and families such as approval.*
+	Tools        []string   // patterns of tool names; empty: all
+	Agents       []id.Agent // empty: all
+	Format       Format
+	KeyID        string // of the key that signs its deliveries
+	PublicKey    string // whpk_ and base64 of 32 bytes
+	Disabled     Reason
+	FailingSince id.Instant // the first of the tries that failed with no success since; 0: none
+	CreatedAt    id.Instant
+	CreatedBy    string
+}
+
+// EndpointPatch is a new endpoint or a change of one. Members that are nil stay as they are.
+type EndpointPatch struct {
+	Name   *string
+	URL    *string
+	Events *[]string
+	Tools  *[]string
+	Agents *[]id.Agent
+	Format *Format
+	Active *bool
+}
+
+// noticeTypes are the types of notices that endpoints get, by family.
+func noticeTypes() map[string][]string {
+	return map[string][]string{
+		"approval": {"pending", "approved", "denied", "consumed", "expired", "cancelled", "revoked", "invalidated"},
+		"run":      {"started", "succeeded", "failed", "aborted", "abandoned"},
+		"event":    {"stored"},
+		"decision": {"denied", "tightened"},
+		"plan":     {"threshold"},
+		"ledger":   {"fault"},
+	}
+}
+
+// testType is the type of test deliveries. Every endpoint gets those that are made for it.
+const testType = "webhook.test"
+
+func isNoticeType(s string) bool {
+	family, name, _ := strings.Cut(s, ".")
+	names := noticeTypes()[family]
+	return slices.Contains(names, name) || name == "*" && len(names) > 0
+}
+
+// matches reports whether an endpoint wants a notice.
+func (r *endpointRecord) matches(m *Message) bool {
+	family, _, _ := strings.Cut(m.Type, ".")
+	if !slices.Contains(r.Events, m.Type) && !slices.Contains(r.Events, family+".*") {
+		return false
+	}
+	if family == "plan" || family == "ledger" { // of no agent and no tool
+		return true
+	}
+	if len(r.Agents) > 0 && !slices.Contains(r.Agents, m.Agent) {
+		return false
+	}
+	fits := func(glob string) bool { return toolglob.Matches(glob, string(m.Tool)) }
+	return len(r.Tools) == 0 || slices.ContainsFunc(r.Tools, fits)
+}
+
+// checkPatch returns fault.Invalid for a member that no endpoint can have.
+func (o *Sender) checkPatch(p EndpointPatch) error {
+	if p.Name != nil && !textcheck.Plain(*p.Name, 0, maxEndpointName) {
+		return fault.New(fault.Invalid, "name must have at most 100 characters and no control characters")
+	}
+	if p.URL != nil {
+		if err := o.checkReceiver(*p.URL); err != nil {
+			return fault.Wrap(fault.Invalid, "url must be a public https address of at most 2048 bytes", err)
+		}
+	}
+	if p.Format != nil && *p.Format != FormatStandard && *p.Format != FormatSlack {
+		return fault.New(fault.Invalid, "format must be standard or slack")
+	}
+	return p.checkFilters()
+}
+
+func (p EndpointPatch) checkFilters() error {
+	if p.Events != nil {
+		if n := len(*p.Events); n == 0 || n > maxEndpointEvents {
+			return fault.New(fault.Invalid, "events must have 1 to 32 elements")
+		}
+		if err := checkEach("events", *p.Events, isNoticeType, "is not a type of notices"); err != nil {
+			return err
+		}
+	}
+	if p.Tools != nil {
+		if len(*p.Tools) > maxEndpointTools {
+			return fault.New(fault.Invalid, "tools must have at most 20 elements")
+		}
+		if err := checkEach("tools", *p.Tools, toolglob.Valid, "is not a pattern of tool names"); err != nil {
+			return err
+		}
+	}
+	if p.Agents == nil {
+		return nil
+	}
+	if len(*p.Agents) > maxEndpointAgents {
+		return fault.New(fault.Invalid, "agents must have at most 50 elements")
+	}
+	wellFormed := func(a id.Agent) bool { return len(a) <= maxAgentID && textcheck.Plain(string(a), 1, maxAgentID) }
+	return checkEach("agents", *p.Agents, wellFormed, "is not an agent id")
+}
+
+// checkEach returns fault.Invalid for the first element that is not good, and names its place.
+func checkEach[T any](member string, all []T, good func(T) bool, message string) error {
+	for i, one := range all {
+		if !good(one) {
+			return fault.New(fault.Invalid, fmt.Sprintf("%s[%d] %s", member, i, message))
+		}
+	}
+	return nil
+}
+
+// keyIDOf names the public key of an endpoint.
+func keyIDOf(public string) string {
+	raw, _ := base64.StdEncoding.DecodeString(public) // a key that is no base64 gets a name too
+	sum := sha256.Sum256(raw)
+	return "whk_" + hex.EncodeToString(sum[:8])
+}

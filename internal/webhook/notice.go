@@ -1,0 +1,125 @@
+package webhook
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/agentledger/agentledger/id"
+)
+
+// noticesOf returns the deliveries of a message that is for the organization's endpoints.
+func (o *Sender) noticesOf(
+	organization id.Organization, m *Message, all *endpointsRecord,
+) (names []ID, notices []*delivery, err error) {
+	for i := range all.Endpoints {
+		to := &all.Endpoints[i]
+		if to.Disabled != "" || !to.matches(m) {
+			continue
+		}
+		name, d, err := o.newNotice(organization, m, to)
+		if err != nil {
+			return nil, nil, err
+		}
+		names, notices = append(names, name), append(notices, d)
+	}
+	return names, notices, nil
+}
+
+// newNotice makes a delivery to one endpoint.
+func (o *Sender) newNotice(organization id.Organization, m *Message, to *endpointRecord) (ID, *delivery, error) {
+	name, d, err := o.newDelivery(organization, *m)
+	if err != nil {
+		return "", nil, err
+	}
+	d.Endpoint, d.Lane = to.ID, to.Lane
+	if to.Format == FormatSlack {
+		d.Body, err = o.slackBody(m)
+	}
+	return name, d, err
+}
+
+// maxDetail bounds the detail in a Slack message, in code points.
+const maxDetail = 1500
+
+// slackBody is a message for Slack and for programs that take its incoming webhooks. Texts are
+// escaped, so that they mention no one and make no link. The detail is shown as it was sent: no
+// number in it is read.
+func (o *Sender) slackBody(m *Message) ([]byte, error) {
+	var text strings.Builder
+	text.WriteString(escapeSlack(m.Title))
+	if m.Detail != "" {
+		fmt.Fprintf(&text, "\n```%s```", escapeSlack(cutText(m.Detail, maxDetail)))
+	}
+	if m.Path != "" {
+		fmt.Fprintf(&text, "\n<%s%s|%s>", strings.TrimSuffix(o.publicURL, "/"), m.Path, "Open")
+	}
+	body, err := json.Marshal(map[string]string{"text": text.String()})
+	if err != nil {
+		return nil, fmt.Errorf("write Slack message: %w", err)
+	}
+	return body, nil
+}
+
+// escapeSlack replaces the characters by which Slack knows mentions, links and code, and those that
+// turn the order of a line around.
+func escapeSlack(s string) string {
+	escaped := strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", "`", "ˋ").Replace(s)
+	return strings.Map(func(r rune) rune {
+		if '\u202a' <= r && r <= '\u202e' || '\u2066' <= r && r <= '\u2069' {
+			return utf8.RuneError
+		}
+		return r
+	}, escaped)
+}
+
+// cutText shortens a text to so many code points, and says so.
+func cutText(s string, most int) string {
+	if utf8.RuneCountInString(s) <= most {
+		return s
+	}
+	return string([]rune(s)[:most]) + " …"
+}
+
+// target is where one try goes and which key signs it.
+type target struct {
+	url     string
+	sealed  []byte // the key
+	context string // of the seal
+	keyID   string // "" for the key of callbacks
+}
+
+// The faults of deliveries whose endpoint takes none.
+const (
+	endpointDisabled = "the endpoint is disabled"
+	endpointDeleted  = "the endpoint is deleted"
+)
+
+// findTarget returns where a delivery goes now, or why it goes nowhere.
+func (o *Sender) findTarget(ctx context.Context, t id.Tenant, d *delivery) (to target, trouble string, err error) {
+	if d.Endpoint == "" {
+		to, err = o.callbackTarget(ctx, t, d)
+		return to, "", err
+	}
+	stored, err := o.endpoints.Get(ctx, t, "")
+	if err != nil {
+		return target{}, "", err
+	}
+	at := stored.Value.indexOf(d.Endpoint)
+	if at < 0 {
+		return target{}, endpointDeleted, nil
+	}
+	e := &stored.Value.Endpoints[at]
+	if e.Disabled != "" && d.Type != testType {
+		return target{}, endpointDisabled, nil
+	}
+	context := endpointContext(d.Organization)
+	address, err := o.keyring.Open(context, e.URL)
+	if err != nil {
+		return target{}, "", fmt.Errorf("open endpoint: %w", err)
+	}
+	return target{string(address), e.Key, context, keyIDOf(e.Public)}, "", nil
+}
