@@ -5,6 +5,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/agentledger/agentledger/console/call"
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/flow/approval"
@@ -51,12 +52,12 @@ const obstacleInactive approval.Obstacle = "organization_inactive"
 const obstacleToken approval.Obstacle = "token"
 
 // describeApprovals tells about approvals, and whether the caller may vote on them.
-func (s *Server) describeApprovals(r *request, list ...approval.Approval) ([]approvalView, error) {
-	active, err := s.Orgs.Active(r.Context(), r.who.Tenant)
+func (s *Server) describeApprovals(r *call.Request, list ...approval.Approval) ([]approvalView, error) {
+	active, err := s.Orgs.Active(r.Context(), r.Who.Tenant)
 	if err != nil {
 		return nil, err
 	}
-	obstacles, err := s.Approvals.Obstacles(r.Context(), r.who.Tenant, r.who.Account, r.who.Email, list)
+	obstacles, err := s.Approvals.Obstacles(r.Context(), r.Who.Tenant, r.Who.Account, r.Who.Email, list)
 	if err != nil {
 		return nil, err
 	}
@@ -65,21 +66,21 @@ func (s *Server) describeApprovals(r *request, list ...approval.Approval) ([]app
 		if obstacles[i] == "" && !active {
 			obstacles[i] = obstacleInactive
 		}
-		if obstacles[i] == "" && r.byToken {
+		if obstacles[i] == "" && r.ByToken {
 			obstacles[i] = obstacleToken
 		}
-		views[i] = describeApproval(list[i], r.who.Role)
+		views[i] = describeApproval(list[i], r.Who.Role)
 		views[i].MayVote, views[i].WhyNot = obstacles[i] == "", orNull(obstacles[i])
 	}
 	return views, nil
 }
 
-func (s *Server) answerWithApproval(r *request, a approval.Approval) (answer, error) {
+func (s *Server) answerWithApproval(r *call.Request, a approval.Approval) (call.Answer, error) {
 	views, err := s.describeApprovals(r, a)
 	if err != nil {
-		return answer{}, err
+		return call.Answer{}, err
 	}
-	return answer{http.StatusOK, views[0]}, nil
+	return call.JSON(http.StatusOK, views[0]), nil
 }
 
 func describeApproval(a approval.Approval, role account.Role) approvalView {
@@ -103,73 +104,73 @@ type countView struct {
 	Complete bool `json:"complete"`
 }
 
-func (s *Server) listApprovals(r *request) (answer, error) {
-	p, err := r.parsePage()
+func (s *Server) listApprovals(r *call.Request) (call.Answer, error) {
+	p, err := r.ParsePage()
 	if err != nil {
-		return answer{}, err
+		return call.Answer{}, err
 	}
 	status := approval.Status(r.URL.Query().Get("status"))
 	if status != "" && !status.Valid() {
-		return answer{}, fault.New(fault.Invalid, "status must be one of an approval's")
+		return call.Answer{}, fault.New(fault.Invalid, "status must be one of an approval's")
 	}
 	query := r.URL.Query()
 	wanted := approval.Filter{Status: status, Agent: id.Agent(query.Get("agent_id")), Tool: query.Get("tool")}
-	found, err := s.Approvals.List(r.Context(), r.who.Tenant, wanted, approval.ID(p.after), p.limit)
+	found, err := s.Approvals.List(r.Context(), r.Who.Tenant, wanted, approval.ID(p.After), p.Limit)
 	if err != nil {
-		return answer{}, err
+		return call.Answer{}, err
 	}
 	body := struct {
 		Approvals []approvalView `json:"approvals"`
 		Next      *approval.ID   `json:"next"`
 		Count     *countView     `json:"count"` // null but on the first page
 	}{Next: orNull(found.Next)}
-	if p.after == "" {
+	if p.After == "" {
 		body.Count = &countView{found.Count, found.Complete}
 	}
 	body.Approvals, err = s.describeApprovals(r, found.Approvals...)
-	return answer{http.StatusOK, body}, err
+	return call.JSON(http.StatusOK, body), err
 }
 
-func (s *Server) answerApproval(r *request) (answer, error) {
-	found, err := s.Approvals.Find(r.Context(), r.who.Tenant, approval.ID(r.pathParameter("approval")))
+func (s *Server) answerApproval(r *call.Request) (call.Answer, error) {
+	found, err := s.Approvals.Find(r.Context(), r.Who.Tenant, approval.ID(r.PathParameter("approval")))
 	if err != nil {
-		return answer{}, err
+		return call.Answer{}, err
 	}
 	return s.answerWithApproval(r, found)
 }
 
-func (s *Server) voteOnApproval(r *request) (answer, error) {
+func (s *Server) voteOnApproval(r *call.Request) (call.Answer, error) {
 	var ballot struct {
 		Vote         string  `json:"vote"`
 		Comment      string  `json:"comment"`
 		ReasonCode   string  `json:"reason_code"`
 		ActionDigest id.Hash `json:"action_digest"`
 	}
-	if err := r.decodeBody(&ballot); err != nil {
-		return answer{}, err
+	if err := r.DecodeBody(&ballot); err != nil {
+		return call.Answer{}, err
 	}
-	after, err := s.Approvals.Vote(r.Context(), r.who.Tenant, approval.ID(r.pathParameter("approval")), approval.Ballot{
-		Account: r.who.Account, Email: r.who.Email, Vote: ballot.Vote, Action: ballot.ActionDigest,
+	after, err := s.Approvals.Vote(r.Context(), r.Who.Tenant, approval.ID(r.PathParameter("approval")), approval.Ballot{
+		Account: r.Who.Account, Email: r.Who.Email, Vote: ballot.Vote, Action: ballot.ActionDigest,
 		Remark: approval.Remark{Comment: ballot.Comment, Code: ballot.ReasonCode},
 	})
 	if err != nil {
-		return answer{}, err
+		return call.Answer{}, err
 	}
 	return s.answerWithApproval(r, after)
 }
 
-func (s *Server) revokeApproval(r *request) (answer, error) {
+func (s *Server) revokeApproval(r *call.Request) (call.Answer, error) {
 	var why struct {
 		Reason     string `json:"reason"`
 		ReasonCode string `json:"reason_code"`
 	}
-	if err := r.decodeOptionalBody(&why); err != nil {
-		return answer{}, err
+	if err := r.DecodeOptionalBody(&why); err != nil {
+		return call.Answer{}, err
 	}
-	name := approval.ID(r.pathParameter("approval"))
+	name := approval.ID(r.PathParameter("approval"))
 	said := approval.Remark{Comment: why.Reason, Code: why.ReasonCode}
-	if err := s.Approvals.Revoke(r.Context(), r.who.Tenant, string(r.who.Account), name, said); err != nil {
-		return answer{}, err
+	if err := s.Approvals.Revoke(r.Context(), r.Who.Tenant, string(r.Who.Account), name, said); err != nil {
+		return call.Answer{}, err
 	}
 	return s.answerApproval(r)
 }

@@ -24,13 +24,10 @@ package console
 
 import (
 	"cmp"
-	"context"
-	"fmt"
-	"net/http"
-	"net/url"
 	"runtime"
-	"strings"
 
+	"github.com/agentledger/agentledger/console/call"
+	"github.com/agentledger/agentledger/console/reading"
 	"github.com/agentledger/agentledger/internal/flow/approval"
 	"github.com/agentledger/agentledger/internal/flow/workflow"
 	"github.com/agentledger/agentledger/internal/http/admission"
@@ -47,16 +44,10 @@ import (
 	"github.com/agentledger/agentledger/policy"
 )
 
-// Sessions finds the session of a token; fault.Unauthorized when there is none, or when it
-// has ended. The session is at most one second old.
-type Sessions interface {
-	Session(ctx context.Context, token string) (*account.Session, error)
-}
-
 // Options configure New. All but the last three are required.
 type Options struct {
 	Edge          *edge.Edge
-	Sessions      Sessions
+	Sessions      call.Sessions
 	Orgs          *org.Orgs
 	Agents        *agent.Agents
 	Policies      *policystore.Policies
@@ -82,10 +73,7 @@ type Options struct {
 // Server serves the surface. It keeps nothing of a call.
 type Server struct {
 	Options
-	crossOrigin *http.CrossOriginProtection
-	cookie      string // name of the one with the session's token
-	limit       *admission.Limit
-	polls       *admission.Limit // of requests that wait
+	surface *call.Surface
 }
 
 // New returns a server.
@@ -93,39 +81,23 @@ func New(o Options) (*Server, error) {
 	if o.Control == nil {
 		o.Control = admission.New(runtime.GOMAXPROCS(0))
 	}
-	s := &Server{
-		Options: o, crossOrigin: http.NewCrossOriginProtection(), cookie: account.CookieName(o.PublicURL),
-		limit: admission.NewLimit(cmp.Or(o.MaxInFlight, 1024), cmp.Or(o.MaxInFlightOrganization, 256)),
-		polls: admission.NewSharedLimit(cmp.Or(o.MaxPolls, 1024), cmp.Or(o.MaxPollsOrganization, 64),
-			"Too many polls wait; ask again later, or without wait", pollRetry),
-	}
-	u, err := url.Parse(o.PublicURL)
-	if err == nil {
-		err = s.crossOrigin.AddTrustedOrigin(u.Scheme + "://" + strings.ToLower(u.Host))
-	}
-	if err != nil {
-		return nil, fmt.Errorf("console: public URL: %w", err)
-	}
-	return s, nil
-}
-
-// permit returns what a call of a member needs: a session, or a token where tokens may have the right.
-func permit(p account.Permission) edge.Permission {
-	needed := edge.Permission{Credential: edge.Session, Right: string(p)}
-	if p.ForTokens() {
-		needed.Or = edge.ConsoleToken
-	}
-	return needed
+	surface, err := call.New(call.Options{
+		Edge: o.Edge, Sessions: o.Sessions, Tokens: o.Tokens, Organizations: o.Orgs, PublicURL: o.PublicURL,
+		Control: o.Control, MaxInFlight: cmp.Or(o.MaxInFlight, 1024),
+		MaxInFlightOrganization: cmp.Or(o.MaxInFlightOrganization, 256),
+		MaxPolls:                cmp.Or(o.MaxPolls, 1024), MaxPollsOrganization: cmp.Or(o.MaxPollsOrganization, 64),
+	})
+	return &Server{Options: o, surface: surface}, err
 }
 
 // Routes adds the routes of the surface to r.
 func (s *Server) Routes(r *edge.Router) {
-	reads, manages, revokes := permit(account.Read), permit(account.Manage), permit(account.RevokeKeys)
-	tries, edits, votes := permit(account.TryPolicies), permit(account.EditPolicies), permit(account.Vote)
-	tokens := permit(account.UseTokens)
-	none, some := edge.Body{}, edge.JSONBody(maxBody)
+	reads, manages, revokes := call.Permit(account.Read), call.Permit(account.Manage), call.Permit(account.RevokeKeys)
+	tries, edits := call.Permit(account.TryPolicies), call.Permit(account.EditPolicies)
+	votes, tokens := call.Permit(account.Vote), call.Permit(account.UseTokens)
+	none, some := edge.Body{}, edge.JSONBody(call.MaxBody)
 	document := edge.JSONBody(policy.MaxBytes)
-	var table edge.Table[call]
+	var table call.Table
 	table.Add("GET", "/v1/console/ingest-keys", reads, none, s.listIngestKeys)
 	table.Add("POST", "/v1/console/ingest-keys", manages, some, s.createIngestKey)
 	table.Add("GET", "/v1/console/ingest-keys/{key}", reads, none, s.answerIngestKey)
@@ -154,7 +126,7 @@ func (s *Server) Routes(r *edge.Router) {
 	table.Add("POST", "/v1/console/approvals/{approval}/revoke", votes, some, s.revokeApproval)
 	table.Add("GET", "/v1/console/runs", reads, none, s.listWorkflowRuns)
 	table.Add("GET", "/v1/console/runs/{run}", reads, none, s.answerRun)
-	s.addEventRoutes(&table, reads)
+	(&reading.Calls{Events: s.Events, Traces: s.Events}).AddRoutes(&table)
 	table.Add("GET", "/v1/console/webhooks", reads, none, s.listWebhooks)
 	table.Add("POST", "/v1/console/webhooks", manages, some, s.createEndpoint)
 	table.Add("GET", "/v1/console/webhooks/{webhook}", reads, none, s.answerEndpoint)
@@ -172,10 +144,10 @@ func (s *Server) Routes(r *edge.Router) {
 	table.Add("DELETE", "/v1/console/witnesses", manages, none, s.deleteWitnesses)
 	table.Add("POST", "/v1/console/witnesses/ask", manages, none, s.askWitnesses)
 	table.Add("GET", "/v1/console/tokens", tokens, none, s.listTokens)
-	table.Add("POST", "/v1/console/tokens", tokens, some, s.whileActive(s.createToken))
+	table.Add("POST", "/v1/console/tokens", tokens, some, s.surface.WhileActive(s.createToken))
 	table.Add("DELETE", "/v1/console/tokens/{token}", tokens, none, s.deleteToken)
 	table.Add("GET", "/v1/console/organization/plan-usage", reads, none, s.answerPlanUsage)
 	table.Add("GET", "/v1/console/organization", reads, none, s.getOrganization)
 	table.Add("PATCH", "/v1/console/organization", manages, some, s.patchOrganization)
-	edge.Mount(r, edge.Surface[call]{Edge: s.Edge, Serve: s.serveRoute, Wait: edge.LongestWait}, table)
+	s.surface.Mount(r, table)
 }

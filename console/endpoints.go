@@ -5,8 +5,10 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/agentledger/agentledger/console/call"
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/http/edge"
 	"github.com/agentledger/agentledger/internal/tenant/account"
 	"github.com/agentledger/agentledger/internal/webhook"
 )
@@ -46,41 +48,41 @@ func describeEndpoint(e webhook.Endpoint, role account.Role) endpointView {
 }
 
 // organizationOf returns the id of the caller's organization.
-func (s *Server) organizationOf(r *request) (id.Organization, error) {
-	settings, err := s.Orgs.CurrentSettings(r.Context(), r.who.Tenant)
+func (s *Server) organizationOf(r *call.Request) (id.Organization, error) {
+	settings, err := s.Orgs.CurrentSettings(r.Context(), r.Who.Tenant)
 	if err != nil {
 		return id.Organization{}, err
 	}
 	return settings.ID, nil
 }
 
-func (s *Server) endpointViews(r *request) ([]endpointView, error) {
+func (s *Server) endpointViews(r *call.Request) ([]endpointView, error) {
 	organization, err := s.organizationOf(r)
 	if err != nil {
 		return nil, err
 	}
-	all, err := s.Webhooks.Endpoints(r.Context(), r.who.Tenant, organization)
+	all, err := s.Webhooks.Endpoints(r.Context(), r.Who.Tenant, organization)
 	views := make([]endpointView, len(all))
 	for i := range all {
-		views[i] = describeEndpoint(all[i], r.who.Role)
+		views[i] = describeEndpoint(all[i], r.Who.Role)
 	}
 	return views, err
 }
 
-func (s *Server) answerEndpoint(r *request) (answer, error) {
+func (s *Server) answerEndpoint(r *call.Request) (call.Answer, error) {
 	organization, err := s.organizationOf(r)
 	if err != nil {
-		return answer{}, err
+		return call.Answer{}, err
 	}
-	e, err := s.Webhooks.Endpoint(r.Context(), r.who.Tenant, organization, r.endpointID())
+	e, err := s.Webhooks.Endpoint(r.Context(), r.Who.Tenant, organization, endpointID(r))
 	if err != nil {
-		return answer{}, err
+		return call.Answer{}, err
 	}
-	return answer{http.StatusOK, describeEndpoint(e, r.who.Role)}, nil
+	return call.JSON(http.StatusOK, describeEndpoint(e, r.Who.Role)), nil
 }
 
-func (r *request) endpointID() webhook.EndpointID {
-	return webhook.EndpointID(r.pathParameter("webhook"))
+func endpointID(r *call.Request) webhook.EndpointID {
+	return webhook.EndpointID(r.PathParameter("webhook"))
 }
 
 // endpointBody is the body of a new endpoint. A change has active too.
@@ -98,55 +100,54 @@ func (b endpointBody) toPatch(active *bool) webhook.EndpointPatch {
 		Format: b.Format, Active: active}
 }
 
-func (s *Server) createEndpoint(r *request) (answer, error) {
+func (s *Server) createEndpoint(r *call.Request) (call.Answer, error) {
 	var body endpointBody
-	if err := r.decodeBody(&body); err != nil {
-		return answer{}, err
+	if err := r.DecodeBody(&body); err != nil {
+		return call.Answer{}, err
 	}
-	made, err := s.Webhooks.CreateEndpoint(r.Context(), r.who.Tenant, string(r.who.Account), body.toPatch(nil))
+	made, err := s.Webhooks.CreateEndpoint(r.Context(), r.Who.Tenant, string(r.Who.Account), body.toPatch(nil))
 	if err != nil {
-		return answer{}, err
+		return call.Answer{}, err
 	}
-	return answer{http.StatusCreated, describeEndpoint(made, r.who.Role)}, nil
+	return call.JSON(http.StatusCreated, describeEndpoint(made, r.Who.Role)), nil
 }
 
-func (s *Server) patchEndpoint(r *request) (answer, error) {
+func (s *Server) patchEndpoint(r *call.Request) (call.Answer, error) {
 	var body struct {
 		endpointBody
 		Active *bool `json:"active"`
 	}
-	if err := r.decodeBody(&body); err != nil {
-		return answer{}, err
+	if err := r.DecodeBody(&body); err != nil {
+		return call.Answer{}, err
 	}
-	changed, err := s.Webhooks.ChangeEndpoint(r.Context(), r.who.Tenant, string(r.who.Account), r.endpointID(),
+	changed, err := s.Webhooks.ChangeEndpoint(r.Context(), r.Who.Tenant, string(r.Who.Account), endpointID(r),
 		body.toPatch(body.Active))
 	if err != nil {
-		return answer{}, err
+		return call.Answer{}, err
 	}
-	return answer{http.StatusOK, describeEndpoint(changed, r.who.Role)}, nil
+	return call.JSON(http.StatusOK, describeEndpoint(changed, r.Who.Role)), nil
 }
 
-func (s *Server) deleteEndpoint(r *request) (answer, error) {
-	return answer{status: http.StatusNoContent},
-		s.Webhooks.DeleteEndpoint(r.Context(), r.who.Tenant, string(r.who.Account), r.endpointID())
+func (s *Server) deleteEndpoint(r *call.Request) (call.Answer, error) {
+	return call.NoContent(s.Webhooks.DeleteEndpoint(r.Context(), r.Who.Tenant, string(r.Who.Account), endpointID(r)))
 }
 
 // testEndpoint makes a test delivery, which is tried once. Its result is in the list of deliveries.
-func (s *Server) testEndpoint(r *request) (answer, error) {
-	if err := r.decodeOptionalBody(&struct{}{}); err != nil {
-		return answer{}, err
+func (s *Server) testEndpoint(r *call.Request) (call.Answer, error) {
+	if err := r.DecodeOptionalBody(&struct{}{}); err != nil {
+		return call.Answer{}, err
 	}
 	organization, err := s.organizationOf(r)
 	if err != nil {
-		return answer{}, err
+		return call.Answer{}, err
 	}
-	name, err := s.Webhooks.TestEndpoint(r.Context(), r.who.Tenant, organization, r.endpointID())
+	name, err := s.Webhooks.TestEndpoint(r.Context(), r.Who.Tenant, organization, endpointID(r))
 	if err != nil {
-		return answer{}, err
+		return call.Answer{}, err
 	}
-	return answer{http.StatusAccepted, struct {
+	return call.JSON(http.StatusAccepted, struct {
 		Delivery webhook.ID `json:"delivery_id"`
-	}{name}}, nil
+	}{name}), nil
 }
 
 // attemptView is one try to deliver to an endpoint.
@@ -172,26 +173,26 @@ func describeAttempt(a webhook.Attempt) attemptView {
 func attemptCursor(a webhook.Attempt) string { return strconv.FormatUint(a.Number, 10) }
 
 // listAttempts lists the newest tries of an endpoint, newest first.
-func (s *Server) listAttempts(r *request) (answer, error) {
-	p, err := r.parsePage()
+func (s *Server) listAttempts(r *call.Request) (call.Answer, error) {
+	p, err := r.ParsePage()
 	if err != nil {
-		return answer{}, err
+		return call.Answer{}, err
 	}
 	if _, err := s.answerEndpoint(r); err != nil {
-		return answer{}, err
+		return call.Answer{}, err
 	}
-	all, err := s.Webhooks.Attempts(r.Context(), r.who.Tenant, r.endpointID())
+	all, err := s.Webhooks.Attempts(r.Context(), r.Who.Tenant, endpointID(r))
 	if err != nil {
-		return answer{}, err
+		return call.Answer{}, err
 	}
-	begin := 1 + slices.IndexFunc(all, func(a webhook.Attempt) bool { return attemptCursor(a) == p.after })
-	if begin == 0 && p.after != "" {
-		return answer{}, fault.New(fault.Invalid, "after is not a delivery in the list")
+	begin := 1 + slices.IndexFunc(all, func(a webhook.Attempt) bool { return attemptCursor(a) == p.After })
+	if begin == 0 && p.After != "" {
+		return call.Answer{}, fault.New(fault.Invalid, "after is not a delivery in the list")
 	}
 	var body struct {
 		Deliveries []attemptView `json:"deliveries"`
 		Next       *string       `json:"next"`
 	}
-	body.Deliveries, body.Next = cutPage(p, all[begin:], attemptCursor, describeAttempt)
-	return answer{http.StatusOK, body}, nil
+	body.Deliveries, body.Next = edge.CutPage(p, all[begin:], attemptCursor, describeAttempt)
+	return call.JSON(http.StatusOK, body), nil
 }

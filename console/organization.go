@@ -3,6 +3,7 @@ package console
 import (
 	"net/http"
 
+	"github.com/agentledger/agentledger/console/call"
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/tenant/account"
@@ -27,11 +28,11 @@ type organizationView struct {
 }
 
 // answerOrganization shows settings beside the fault of their ledger.
-func (s *Server) answerOrganization(r *request, settings *org.Settings) (answer, error) {
+func (s *Server) answerOrganization(r *call.Request, settings *org.Settings) (call.Answer, error) {
 	view := describeOrganization(settings)
 	var err error
 	view.Fault, err = s.Orgs.Fault(r.Context(), settings.Tenant)
-	return answer{http.StatusOK, view}, err
+	return call.JSON(http.StatusOK, view), err
 }
 
 func describeOrganization(s *org.Settings) organizationView {
@@ -54,17 +55,17 @@ func describeSignIn(required string) signInView {
 	return signInView{&required}
 }
 
-func (s *Server) getOrganization(r *request) (answer, error) {
-	settings, err := s.Orgs.CurrentSettings(r.Context(), r.who.Tenant)
+func (s *Server) getOrganization(r *call.Request) (call.Answer, error) {
+	settings, err := s.Orgs.CurrentSettings(r.Context(), r.Who.Tenant)
 	if err != nil {
-		return answer{}, err
+		return call.Answer{}, err
 	}
 	return s.answerOrganization(r, settings)
 }
 
 // patchOrganization changes the settings that belong to the organization. Plan, limits
 // and activity belong to the operator.
-func (s *Server) patchOrganization(r *request) (answer, error) {
+func (s *Server) patchOrganization(r *call.Request) (call.Answer, error) {
 	var body struct {
 		Disclosure *id.Disclosure `json:"disclosure"`
 		Name       *string        `json:"name"`
@@ -73,35 +74,35 @@ func (s *Server) patchOrganization(r *request) (answer, error) {
 		Published  *bool          `json:"publish_policies"`
 		SignIn     *signInView    `json:"sign_in"`
 	}
-	if err := r.decodeBody(&body); err != nil {
-		return answer{}, err
+	if err := r.DecodeBody(&body); err != nil {
+		return call.Answer{}, err
 	}
-	if body.TwoPerson != nil && !r.who.Role.May(account.Own) {
-		return answer{}, fault.New(fault.Forbidden, "Your role does not allow this")
+	if body.TwoPerson != nil && !r.Who.Role.May(account.Own) {
+		return call.Answer{}, fault.New(fault.Forbidden, "Your role does not allow this")
 	}
 	required, err := s.checkSignIn(r, body.SignIn)
 	if err != nil {
-		return answer{}, err
+		return call.Answer{}, err
 	}
 	patch := org.Patch{Disclosure: body.Disclosure, Name: body.Name, SelfReview: body.SelfReview,
 		TwoPerson: body.TwoPerson, Published: body.Published, SignIn: required, NoneOpen: s.Approvals.NoneOpen}
-	settings, err := s.Orgs.Change(r.Context(), r.who.Tenant, string(r.who.Account), patch)
+	settings, err := s.Orgs.Change(r.Context(), r.Who.Tenant, string(r.Who.Account), patch)
 	if err != nil {
-		return answer{}, err
+		return call.Answer{}, err
 	}
 	return s.answerOrganization(r, settings)
 }
 
 // checkSignIn returns the way to sign in that an owner wants to require, nil for no change. It refuses
 // one by which the owner is not signed in, because the owner could take it away no more.
-func (s *Server) checkSignIn(r *request, wished *signInView) (*string, error) {
+func (s *Server) checkSignIn(r *call.Request, wished *signInView) (*string, error) {
 	if wished == nil {
 		return nil, nil
 	}
-	if !r.who.Role.May(account.Own) {
+	if !r.Who.Role.May(account.Own) {
 		return nil, fault.New(fault.Forbidden, "Your role does not allow this")
 	}
-	if err := r.who.CheckFactor(); err != nil {
+	if err := r.Who.CheckFactor(); err != nil {
 		return nil, err
 	}
 	required := ""
@@ -111,7 +112,7 @@ func (s *Server) checkSignIn(r *request, wished *signInView) (*string, error) {
 	if err := s.Orgs.CheckSignIn(required); err != nil {
 		return nil, err
 	}
-	if account.Method(required).Allow(r.who.SignIn) != nil {
+	if account.Method(required).Allow(r.Who.SignIn) != nil {
 		return nil, &fault.Error{Kind: fault.Conflict, Code: "sign_in_required",
 			Message: "Sign in that way first: your own session could not act any more"}
 	}

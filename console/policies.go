@@ -7,8 +7,10 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/agentledger/agentledger/console/call"
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/http/edge"
 	"github.com/agentledger/agentledger/internal/tenant/policystore"
 )
 
@@ -30,16 +32,16 @@ type policyView struct {
 }
 
 // policyAnswer shows a version, if there was no error.
-func policyAnswer(status int, v policystore.Version, err error) (answer, error) {
+func policyAnswer(status int, v policystore.Version, err error) (call.Answer, error) {
 	if err != nil {
-		return answer{}, err
+		return call.Answer{}, err
 	}
 	view := policyView{
 		State: v.State, PolicyDigest: v.Digest, WrittenAt: v.WrittenAt, WrittenBy: v.WrittenBy,
 		ActivatedAt: orNull(v.ActivatedAt), ArchivedAt: orNull(v.ArchivedAt),
 	}
 	err = json.Unmarshal(v.Document, &view)
-	return answer{status, view}, err
+	return call.JSON(status, view), err
 }
 
 type listedPolicyView struct {
@@ -60,43 +62,43 @@ func describeListedPolicy(l policystore.Listed) listedPolicyView {
 	return view
 }
 
-func (s *Server) listPolicies(r *request) (answer, error) {
-	p, err := r.parsePage()
+func (s *Server) listPolicies(r *call.Request) (call.Answer, error) {
+	p, err := r.ParsePage()
 	if err != nil {
-		return answer{}, err
+		return call.Answer{}, err
 	}
-	found, err := s.Policies.List(r.Context(), r.who.Tenant, p.after, p.limit+1)
+	found, err := s.Policies.List(r.Context(), r.Who.Tenant, p.After, p.Limit+1)
 	if err != nil {
-		return answer{}, err
+		return call.Answer{}, err
 	}
 	var body struct {
 		Policies []listedPolicyView `json:"policies"`
 		Next     *string            `json:"next"`
 	}
-	body.Policies, body.Next = cutPage(p, found, func(l policystore.Listed) string { return l.PolicyID },
+	body.Policies, body.Next = edge.CutPage(p, found, func(l policystore.Listed) string { return l.PolicyID },
 		describeListedPolicy)
-	return answer{http.StatusOK, body}, nil
+	return call.JSON(http.StatusOK, body), nil
 }
 
 // answerPolicy shows the newest version, or the one that ?version= names.
-func (s *Server) answerPolicy(r *request) (answer, error) {
+func (s *Server) answerPolicy(r *call.Request) (call.Answer, error) {
 	var version uint64
 	if query := r.URL.Query(); query.Has("version") {
 		var err error
 		if version, err = strconv.ParseUint(query.Get("version"), 10, 53); err != nil || version == 0 {
-			return answer{}, fault.New(fault.Invalid, "version must be a whole number from 1")
+			return call.Answer{}, fault.New(fault.Invalid, "version must be a whole number from 1")
 		}
 	}
-	v, err := s.Policies.Get(r.Context(), r.who.Tenant, r.pathParameter("policy"), version)
+	v, err := s.Policies.Get(r.Context(), r.Who.Tenant, r.PathParameter("policy"), version)
 	return policyAnswer(http.StatusOK, v, err)
 }
 
-func (s *Server) createPolicy(r *request) (answer, error) {
-	document, err := r.readBody()
+func (s *Server) createPolicy(r *call.Request) (call.Answer, error) {
+	document, err := r.ReadBody()
 	if err != nil {
-		return answer{}, err
+		return call.Answer{}, err
 	}
-	v, err := s.Policies.Create(r.Context(), r.who.Tenant, string(r.who.Account), document)
+	v, err := s.Policies.Create(r.Context(), r.Who.Tenant, string(r.Who.Account), document)
 	return policyAnswer(http.StatusCreated, v, err)
 }
 
@@ -116,61 +118,61 @@ type failureView struct {
 }
 
 // checkPolicy tries a document and writes nothing, so it goes on in an inactive organization.
-func (s *Server) checkPolicy(r *request) (answer, error) {
-	document, err := r.readBody()
+func (s *Server) checkPolicy(r *call.Request) (call.Answer, error) {
+	document, err := r.ReadBody()
 	if err != nil {
-		return answer{}, err
+		return call.Answer{}, err
 	}
-	c, err := s.Policies.Check(r.Context(), r.who.Tenant, document)
+	c, err := s.Policies.Check(r.Context(), r.Who.Tenant, document)
 	if err != nil {
-		return answer{}, err
+		return call.Answer{}, err
 	}
 	view := checkedView{Rules: len(c.Policy.Rules), Tests: len(c.Policy.Tests), Failures: []failureView{},
 		PolicyID: orNull(c.Policy.ID), Quorum: orNull(c.Quorum)}
 	for _, f := range c.Failures {
 		view.Failures = append(view.Failures, failureView(f))
 	}
-	return answer{http.StatusOK, view}, nil
+	return call.JSON(http.StatusOK, view), nil
 }
 
-func (s *Server) draftPolicy(r *request) (answer, error) {
-	patch, err := r.readBody()
+func (s *Server) draftPolicy(r *call.Request) (call.Answer, error) {
+	patch, err := r.ReadBody()
 	if err != nil {
-		return answer{}, err
+		return call.Answer{}, err
 	}
-	v, err := s.Policies.Draft(r.Context(), r.who.Tenant, string(r.who.Account), r.pathParameter("policy"), patch)
+	v, err := s.Policies.Draft(r.Context(), r.Who.Tenant, string(r.Who.Account), r.PathParameter("policy"), patch)
 	return policyAnswer(http.StatusOK, v, err)
 }
 
 // activatePolicy activates the draft, or the version that the body names.
-func (s *Server) activatePolicy(r *request) (answer, error) {
+func (s *Server) activatePolicy(r *call.Request) (call.Answer, error) {
 	var body struct {
 		Version *uint64 `json:"version"`
 		Digest  id.Hash `json:"policy_digest"`
 	}
-	if err := r.decodeOptionalBody(&body); err != nil {
-		return answer{}, err
+	if err := r.DecodeOptionalBody(&body); err != nil {
+		return call.Answer{}, err
 	}
-	wanted := policystore.Activation{PolicyID: r.pathParameter("policy"), Digest: body.Digest}
+	wanted := policystore.Activation{PolicyID: r.PathParameter("policy"), Digest: body.Digest}
 	if body.Version != nil {
 		if wanted.Version = *body.Version; wanted.Version == 0 {
-			return answer{}, fault.New(fault.Invalid, "version must be a whole number from 1")
+			return call.Answer{}, fault.New(fault.Invalid, "version must be a whole number from 1")
 		}
 	}
-	v, err := s.Policies.ActivateVersion(r.Context(), r.who.Tenant, string(r.who.Account), wanted)
-	s.Approvals.PolicyChanged(r.who.Tenant) // also on an error: it may have been done
+	v, err := s.Policies.ActivateVersion(r.Context(), r.Who.Tenant, string(r.Who.Account), wanted)
+	s.Approvals.PolicyChanged(r.Who.Tenant) // also on an error: it may have been done
 	return policyAnswer(http.StatusOK, v, err)
 }
 
-func (s *Server) deactivatePolicy(r *request) (answer, error) {
-	if err := r.decodeOptionalBody(&struct{}{}); err != nil {
-		return answer{}, err
+func (s *Server) deactivatePolicy(r *call.Request) (call.Answer, error) {
+	if err := r.DecodeOptionalBody(&struct{}{}); err != nil {
+		return call.Answer{}, err
 	}
-	v, err := s.Policies.Deactivate(r.Context(), r.who.Tenant, string(r.who.Account), r.pathParameter("policy"))
-	s.Approvals.PolicyChanged(r.who.Tenant) // also on an error: it may have been done
+	v, err := s.Policies.Deactivate(r.Context(), r.Who.Tenant, string(r.Who.Account), r.PathParameter("policy"))
+	s.Approvals.PolicyChanged(r.Who.Tenant) // also on an error: it may have been done
 	return policyAnswer(http.StatusOK, v, err)
 }
 
-func (s *Server) deletePolicy(r *request) (answer, error) {
-	return answer{status: http.StatusNoContent}, s.Policies.Delete(r.Context(), r.who.Tenant, r.pathParameter("policy"))
+func (s *Server) deletePolicy(r *call.Request) (call.Answer, error) {
+	return call.NoContent(s.Policies.Delete(r.Context(), r.Who.Tenant, r.PathParameter("policy")))
 }

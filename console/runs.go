@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strconv"
 
+	"github.com/agentledger/agentledger/console/call"
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/flow/workflow"
@@ -77,19 +78,19 @@ func describeRunEvent(e workflow.Event) runEventView {
 	return v
 }
 
-func (s *Server) listWorkflowRuns(r *request) (answer, error) {
-	p, err := r.parsePage()
+func (s *Server) listWorkflowRuns(r *call.Request) (call.Answer, error) {
+	p, err := r.ParsePage()
 	if err != nil {
-		return answer{}, err
+		return call.Answer{}, err
 	}
 	query := r.URL.Query()
 	wanted := workflow.Filter{Status: workflow.Status(query.Get("status")), Agent: id.Agent(query.Get("agent_id"))}
 	if wanted.Status != "" && !wanted.Status.Valid() {
-		return answer{}, fault.New(fault.Invalid, "status must be one of a run's")
+		return call.Answer{}, fault.New(fault.Invalid, "status must be one of a run's")
 	}
-	found, next, err := s.Workflows.List(r.Context(), r.who.Tenant, wanted, workflow.ID(p.after), p.limit)
+	found, next, err := s.Workflows.List(r.Context(), r.Who.Tenant, wanted, workflow.ID(p.After), p.Limit)
 	if err != nil {
-		return answer{}, err
+		return call.Answer{}, err
 	}
 	body := struct {
 		Runs []runView    `json:"runs"`
@@ -98,24 +99,24 @@ func (s *Server) listWorkflowRuns(r *request) (answer, error) {
 	for i := range found {
 		body.Runs[i] = describeRun(&found[i])
 	}
-	return answer{http.StatusOK, body}, nil
+	return call.JSON(http.StatusOK, body), nil
 }
 
-func (s *Server) answerRun(r *request) (answer, error) {
-	p, err := r.parsePage()
+func (s *Server) answerRun(r *call.Request) (call.Answer, error) {
+	p, err := r.ParsePage()
 	if err != nil {
-		return answer{}, err
+		return call.Answer{}, err
 	}
 	after := 0
-	if p.after != "" {
-		if after, err = strconv.Atoi(p.after); err != nil || after < 0 || after > 1<<31-1 {
-			return answer{}, fault.New(fault.Invalid, "after must be a whole number from 0 to 2147483647")
+	if p.After != "" {
+		if after, err = strconv.Atoi(p.After); err != nil || after < 0 || after > 1<<31-1 {
+			return call.Answer{}, fault.New(fault.Invalid, "after must be a whole number from 0 to 2147483647")
 		}
 	}
-	run, events, next, err := s.Workflows.Find(r.Context(), r.who.Tenant, workflow.ID(r.pathParameter("run")),
-		after, p.limit)
+	run, events, next, err := s.Workflows.Find(r.Context(), r.Who.Tenant, workflow.ID(r.PathParameter("run")),
+		after, p.Limit)
 	if err != nil {
-		return answer{}, err
+		return call.Answer{}, err
 	}
 	body := struct {
 		runView
@@ -125,5 +126,5 @@ func (s *Server) answerRun(r *request) (answer, error) {
 	for i := range events {
 		body.Events[i] = describeRunEvent(events[i])
 	}
-	return answer{http.StatusOK, body}, nil
+	return call.JSON(http.StatusOK, body), nil
 }

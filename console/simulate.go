@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/agentledger/agentledger/console/call"
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/internal/http/edge"
 	"github.com/agentledger/agentledger/internal/jcs"
@@ -32,34 +33,34 @@ type simulation struct {
 
 // simulatePolicy tries a version of a policy, by default the newest. It changes
 // nothing, so it goes on in an inactive organization.
-func (s *Server) simulatePolicy(r *request) (answer, error) {
-	body, err := r.readBody()
+func (s *Server) simulatePolicy(r *call.Request) (call.Answer, error) {
+	body, err := r.ReadBody()
 	if err != nil {
-		return answer{}, err
+		return call.Answer{}, err
 	}
 	var q simulation
 	if err := edge.DecodeStrict(body, &q); err != nil {
-		return answer{}, err
+		return call.Answer{}, err
 	}
 	if err := q.checkMembers(); err != nil {
-		return answer{}, err
+		return call.Answer{}, err
 	}
 	version := uint64(0)
 	if q.Version != nil {
 		version = *q.Version
 	}
-	v, err := s.Policies.Get(r.Context(), r.who.Tenant, r.pathParameter("policy"), version)
+	v, err := s.Policies.Get(r.Context(), r.Who.Tenant, r.PathParameter("policy"), version)
 	if err != nil {
-		return answer{}, err
+		return call.Answer{}, err
 	}
 	p, err := policy.ParseStored(v.Document)
 	if err != nil {
-		return answer{}, err
+		return call.Answer{}, err
 	}
 	if q.Last != nil {
-		return s.simulateEvents(r.Context(), r.who, v, p, *q.Last)
+		return s.simulateEvents(r.Context(), r.Who, v, p, *q.Last)
 	}
-	return s.explainInput(r.Context(), r.who, v, p, &q)
+	return s.explainInput(r.Context(), r.Who, v, p, &q)
 }
 
 func (q *simulation) checkMembers() error {
@@ -78,7 +79,7 @@ func (q *simulation) checkMembers() error {
 
 // explainInput explains the decision of the policy on the input.
 func (s *Server) explainInput(ctx context.Context, who *account.Session, v policystore.Version, p policy.Policy,
-	q *simulation) (answer, error) {
+	q *simulation) (call.Answer, error) {
 	members := map[string]jsontext.Value{"input": q.Input}
 	if q.Now != nil {
 		members["now"] = q.Now
@@ -88,25 +89,25 @@ func (s *Server) explainInput(ctx context.Context, who *account.Session, v polic
 	}
 	document, err := jcs.Marshal(members)
 	if err != nil {
-		return answer{}, err
+		return call.Answer{}, err
 	}
 	trial, err := p.ParseTrial(document)
 	if err != nil {
-		return answer{}, err
+		return call.Answer{}, err
 	}
 	x, err := s.Simulator.EvaluateTrial(ctx, who.Tenant, p, &trial)
 	if err != nil {
-		return answer{}, err
+		return call.Answer{}, err
 	}
-	return answer{http.StatusOK, describeTrial(v, &x, &trial)}, nil
+	return call.JSON(http.StatusOK, describeTrial(v, &x, &trial)), nil
 }
 
 // simulateEvents decides the newest events again by the policy.
 func (s *Server) simulateEvents(ctx context.Context, who *account.Session, v policystore.Version, p policy.Policy,
-	last int) (answer, error) {
+	last int) (call.Answer, error) {
 	report, err := s.Simulator.SimulateEvents(ctx, who.Tenant, p, last)
 	if err != nil {
-		return answer{}, err
+		return call.Answer{}, err
 	}
-	return answer{http.StatusOK, describeSimulation(v, &report)}, nil
+	return call.JSON(http.StatusOK, describeSimulation(v, &report)), nil
 }

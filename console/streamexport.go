@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/agentledger/agentledger/console/call"
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/streamexport"
@@ -99,16 +100,16 @@ func stateOfExport(e *streamexport.Export) string {
 	return "current"
 }
 
-func (s *Server) answerStreamExport(r *request) (answer, error) {
+func (s *Server) answerStreamExport(r *call.Request) (call.Answer, error) {
 	organization, err := s.organizationOf(r)
 	if err != nil {
-		return answer{}, err
+		return call.Answer{}, err
 	}
-	e, err := s.StreamExports.Export(r.Context(), r.who.Tenant, organization)
+	e, err := s.StreamExports.Export(r.Context(), r.Who.Tenant, organization)
 	if err != nil {
-		return answer{}, err
+		return call.Answer{}, err
 	}
-	return answer{http.StatusOK, s.describeStreamExport(e, r.who.Role)}, nil
+	return call.JSON(http.StatusOK, s.describeStreamExport(e, r.Who.Role)), nil
 }
 
 // streamExportBody is the whole export as it is to be.
@@ -122,24 +123,24 @@ type streamExportBody struct {
 	From     jsontext.Value        `json:"from"`
 }
 
-func (s *Server) putStreamExport(r *request) (answer, error) {
+func (s *Server) putStreamExport(r *call.Request) (call.Answer, error) {
 	var body streamExportBody
-	if err := r.decodeBody(&body); err != nil {
-		return answer{}, err
+	if err := r.DecodeBody(&body); err != nil {
+		return call.Answer{}, err
 	}
 	from, err := parseFrom(body.From)
 	if err != nil {
-		return answer{}, err
+		return call.Answer{}, err
 	}
-	if body.Payloads && !r.who.Role.May(account.ReadPayloads) {
-		return answer{}, fault.New(fault.Forbidden, "Your role does not read payloads")
+	if body.Payloads && !r.Who.Role.May(account.ReadPayloads) {
+		return call.Answer{}, fault.New(fault.Forbidden, "Your role does not read payloads")
 	}
-	err = s.StreamExports.Put(r.Context(), r.who.Tenant, string(r.who.Account), streamexport.Request{
+	err = s.StreamExports.Put(r.Context(), r.Who.Tenant, string(r.Who.Account), streamexport.Request{
 		URL: body.URL, Format: body.Format, Encoding: body.Encoding, Headers: body.Headers, Payloads: body.Payloads,
 		Paused: body.Active != nil && !*body.Active, From: from,
 	})
 	if err != nil {
-		return answer{}, err
+		return call.Answer{}, err
 	}
 	return s.answerStreamExport(r)
 }
@@ -162,20 +163,19 @@ func parseFrom(v jsontext.Value) (streamexport.From, error) {
 	return streamexport.From{}, fault.New(fault.Invalid, `from must be "now" or the index of an event`)
 }
 
-func (s *Server) deleteStreamExport(r *request) (answer, error) {
-	return answer{status: http.StatusNoContent},
-		s.StreamExports.Delete(r.Context(), r.who.Tenant, string(r.who.Account))
+func (s *Server) deleteStreamExport(r *call.Request) (call.Answer, error) {
+	return call.NoContent(s.StreamExports.Delete(r.Context(), r.Who.Tenant, string(r.Who.Account)))
 }
 
 // testStreamExport asks for a test delivery. Its result is in the export.
-func (s *Server) testStreamExport(r *request) (answer, error) {
-	if err := r.decodeOptionalBody(&struct{}{}); err != nil {
-		return answer{}, err
+func (s *Server) testStreamExport(r *call.Request) (call.Answer, error) {
+	if err := r.DecodeOptionalBody(&struct{}{}); err != nil {
+		return call.Answer{}, err
 	}
-	if err := s.StreamExports.Test(r.Context(), r.who.Tenant); err != nil {
-		return answer{}, err
+	if err := s.StreamExports.Test(r.Context(), r.Who.Tenant); err != nil {
+		return call.Answer{}, err
 	}
 	a, err := s.answerStreamExport(r)
-	a.status = http.StatusAccepted
+	a.Status = http.StatusAccepted
 	return a, err
 }

@@ -3,7 +3,9 @@ package console
 import (
 	"net/http"
 
+	"github.com/agentledger/agentledger/console/call"
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/http/edge"
 	"github.com/agentledger/agentledger/internal/tenant/account"
 	"github.com/agentledger/agentledger/internal/webhook"
 )
@@ -32,22 +34,22 @@ func describeDeadLetter(d webhook.DeadLetter, role account.Role) deadLetterView 
 
 // listWebhooks shows the endpoints, the key with which receivers of callbacks check deliveries, and
 // the dead letters.
-func (s *Server) listWebhooks(r *request) (answer, error) {
-	p, err := r.parsePage()
+func (s *Server) listWebhooks(r *call.Request) (call.Answer, error) {
+	p, err := r.ParsePage()
 	if err != nil {
-		return answer{}, err
+		return call.Answer{}, err
 	}
-	key, err := s.Webhooks.PublicKey(r.Context(), r.who.Tenant)
+	key, err := s.Webhooks.PublicKey(r.Context(), r.Who.Tenant)
 	if err != nil {
-		return answer{}, err
+		return call.Answer{}, err
 	}
-	found, err := s.Webhooks.DeadLetters(r.Context(), r.who.Tenant, webhook.ID(p.after), p.limit+1)
+	found, err := s.Webhooks.DeadLetters(r.Context(), r.Who.Tenant, webhook.ID(p.After), p.Limit+1)
 	if err != nil {
-		return answer{}, err
+		return call.Answer{}, err
 	}
 	endpoints, err := s.endpointViews(r)
 	if err != nil {
-		return answer{}, err
+		return call.Answer{}, err
 	}
 	var body struct {
 		PublicKey   *string          `json:"public_key"`
@@ -56,17 +58,16 @@ func (s *Server) listWebhooks(r *request) (answer, error) {
 		Next        *string          `json:"next"`
 	}
 	body.PublicKey, body.Endpoints = orNull(key), endpoints
-	body.DeadLetters, body.Next = cutPage(p, found, func(d webhook.DeadLetter) string { return string(d.ID) },
+	body.DeadLetters, body.Next = edge.CutPage(p, found, func(d webhook.DeadLetter) string { return string(d.ID) },
 		func(d webhook.DeadLetter) deadLetterView {
-			return describeDeadLetter(d, r.who.Role)
+			return describeDeadLetter(d, r.Who.Role)
 		})
-	return answer{http.StatusOK, body}, nil
+	return call.JSON(http.StatusOK, body), nil
 }
 
-func (s *Server) replayWebhook(r *request) (answer, error) {
-	if err := r.decodeOptionalBody(&struct{}{}); err != nil {
-		return answer{}, err
+func (s *Server) replayWebhook(r *call.Request) (call.Answer, error) {
+	if err := r.DecodeOptionalBody(&struct{}{}); err != nil {
+		return call.Answer{}, err
 	}
-	return answer{status: http.StatusNoContent},
-		s.Webhooks.Replay(r.Context(), r.who.Tenant, webhook.ID(r.pathParameter("webhook")))
+	return call.NoContent(s.Webhooks.Replay(r.Context(), r.Who.Tenant, webhook.ID(r.PathParameter("webhook"))))
 }

@@ -82,6 +82,18 @@ func (c *Context) Resume() {
 	}
 }
 
+// Extend moves the deadline to at least d from now. A context that has ended stays so.
+func (c *Context) Extend(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if at := time.Now().Add(d); at.After(c.at) {
+		c.at = at
+	}
+	if c.timer != nil && c.err == nil {
+		c.timer.Reset(time.Until(c.at))
+	}
+}
+
 // Done implements context.Context.
 func (c *Context) Done() <-chan struct{} {
 	c.mu.Lock()

@@ -126,3 +126,26 @@ func BenchmarkContext(b *testing.B) {
 		}
 	})
 }
+
+// Extend moves the deadline of a context that is waited for, never to an earlier time, and revives none.
+func TestExtend(t *testing.T) {
+	c := listener.WithContext(t.Context(), time.Now().Add(time.Minute))
+	done := c.Done()
+	c.Extend(time.Hour)
+	c.Extend(time.Minute)
+	if at, _ := c.Deadline(); time.Until(at) < 30*time.Minute {
+		t.Errorf("got deadline %v", at)
+	}
+	if c.Err() != nil {
+		t.Errorf("got %v", c.Err())
+	}
+	c.Release()
+	<-done
+	over := listener.WithContext(t.Context(), time.Now().Add(-time.Second))
+	defer over.Release()
+	<-over.Done()
+	over.Extend(time.Hour)
+	if over.Err() == nil {
+		t.Error("a context that had ended goes on")
+	}
+}

@@ -132,6 +132,8 @@ var layer = map[string]int{
 
 	"client":            41,
 	"console":           41,
+	"console/call":      41,
+	"console/reading":   41,
 	"identity":          41,
 	"identity/platform": 41,
 	"ingest":            41,

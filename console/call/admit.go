@@ -1,0 +1,135 @@
+package call
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/http/admission"
+	"github.com/agentledger/agentledger/internal/sysevent"
+	"github.com/agentledger/agentledger/internal/tenant/account"
+	"github.com/agentledger/agentledger/internal/tenant/consoletoken"
+)
+
+// admitCaller returns for whom a request is made, and the request that goes on, if the role has a
+// permission. A request with a console token needs no look at the site that it comes from, because
+// no browser adds a token by itself.
+func (s *Surface) admitCaller(
+	r *http.Request, right account.Permission,
+) (*account.Session, *http.Request, error) {
+	if token := bearerToken(r); token != "" {
+		return s.admitToken(r, token, right)
+	}
+	who, err := s.admitPerson(r, right)
+	return who, r, err
+}
+
+// admitPerson returns the session of a request if its role has a permission.
+func (s *Surface) admitPerson(r *http.Request, right account.Permission) (*account.Session, error) {
+	if err := s.crossOrigin.Check(r); err != nil {
+		return nil, fault.Wrap(fault.Forbidden, "Requests from other sites are not accepted", err)
+	}
+	who, err := s.findSession(r)
+	if err != nil {
+		return nil, err
+	}
+	if who.Tenant == id.Service || !who.Role.May(right) {
+		return nil, fault.New(fault.Forbidden, "Your role does not allow this")
+	}
+	if err := s.checkSignedIn(r, who); err != nil {
+		return nil, err
+	}
+	if right.NeedsFactor() {
+		return who, who.CheckFactor()
+	}
+	return who, nil
+}
+
+// findSession returns the session of a request. Every wrong cookie has the same answer.
+func (s *Surface) findSession(r *http.Request) (*account.Session, error) {
+	cookie, err := r.Cookie(s.cookie)
+	if err != nil {
+		return nil, errNoSession(err)
+	}
+	who, err := s.Sessions.Session(r.Context(), cookie.Value)
+	if fault.Is(err, fault.Unauthorized) {
+		return nil, errNoSession(err)
+	}
+	return who, err
+}
+
+// checkSignedIn returns fault.Forbidden for a session that was not signed in as its organization
+// requires.
+func (s *Surface) checkSignedIn(r *http.Request, who *account.Session) error {
+	required, err := s.Organizations.SignIn(r.Context(), who.Tenant)
+	if err != nil {
+		return err
+	}
+	return account.Method(required).Allow(who.SignIn)
+}
+
+func errNoSession(cause error) error {
+	return fault.Wrap(fault.Unauthorized, "Not signed in", cause)
+}
+
+// bearerToken returns the console token of a request, "" when it has none.
+func bearerToken(r *http.Request) string {
+	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	if !strings.EqualFold(scheme, "Bearer") || !strings.HasPrefix(token, consoletoken.Prefix) {
+		return ""
+	}
+	return token
+}
+
+// admitToken returns for whom a token acts if its role and its kind have a permission. The request
+// that goes on names the token in the events of its changes.
+func (s *Surface) admitToken(
+	r *http.Request, token string, right account.Permission,
+) (*account.Session, *http.Request, error) {
+	who, name, err := s.Tokens.Authenticate(r.Context(), token)
+	if err != nil {
+		return nil, nil, err
+	}
+	if !right.ForTokens() {
+		return nil, nil, fault.New(fault.Forbidden, "Tokens can't do this: sign in")
+	}
+	if !who.Role.May(right) {
+		return nil, nil, fault.New(fault.Forbidden, "The token's role does not allow this")
+	}
+	return who, r.WithContext(sysevent.WithCredential(r.Context(), string(name))), nil
+}
+
+// exchange is one request of a person and its answer.
+type exchange struct {
+	Request
+	surface *Surface
+	right   account.Permission
+	handle  Handler
+	w       http.ResponseWriter
+	answer  Answer
+}
+
+// Identify implements admission.Call.
+func (e *exchange) Identify() (t admission.Tenant, err error) {
+	who, r, err := e.surface.admitCaller(e.Request.Request, e.right)
+	if err != nil {
+		return t, err
+	}
+	e.Who, e.ByToken, e.Request.Request = who, bearerToken(r) != "", r
+	return admission.TenantOf(e.Who.Tenant), nil
+}
+
+// Handle implements admission.Call.
+func (e *exchange) Handle() (err error) {
+	e.answer, err = e.handle(&e.Request)
+	return err
+}
+
+// Send implements admission.Sender.
+func (e *exchange) Send() error {
+	if e.answer.Stream != nil {
+		return e.stream()
+	}
+	return e.answer.write(e.w)
+}

@@ -1,0 +1,160 @@
+package call_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/agentledger/agentledger/console/call"
+	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/http/admission"
+	"github.com/agentledger/agentledger/internal/http/edge"
+	"github.com/agentledger/agentledger/internal/tenant/account"
+	"github.com/agentledger/agentledger/internal/tenant/consoletoken"
+)
+
+// people have sessions "1" and "2", auditors of tenants 1 and 2.
+type people struct{}
+
+func (people) Session(_ context.Context, token string) (*account.Session, error) {
+	if token != "1" && token != "2" {
+		return nil, fault.New(fault.Unauthorized, "no")
+	}
+	return &account.Session{Account: "acc_" + account.ID(token), Tenant: id.Tenant(token[0] - '0'), Role: account.Auditor}, nil
+}
+
+func (people) Authenticate(context.Context, string) (*account.Session, consoletoken.ID, error) {
+	return nil, "", fault.New(fault.Unauthorized, "no")
+}
+
+func (people) Active(context.Context, id.Tenant) (bool, error)   { return true, nil }
+func (people) SignIn(context.Context, id.Tenant) (string, error) { return "", nil }
+
+// serve serves one route that streams what write writes.
+func serve(t *testing.T, timeout time.Duration, write func(context.Context, *call.StreamWriter) error) *httptest.Server {
+	t.Helper()
+	e := &edge.Edge{Bound: edge.NewBound(timeout)}
+	surface, err := call.New(call.Options{Edge: e, Sessions: people{}, Tokens: people{}, Organizations: people{},
+		PublicURL: "http://ledger.example", Control: admission.New(2), MaxInFlight: 100, MaxInFlightOrganization: 100,
+		MaxPolls: 1, MaxPollsOrganization: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var table call.Table
+	table.Add("GET", "/stream", call.Permit(account.Read), edge.Body{}, func(*call.Request) (call.Answer, error) {
+		return call.Answer{Stream: &call.Stream{Media: "text/csv", FileName: "a.csv", Write: write}}, nil
+	})
+	r := e.Router()
+	surface.Mount(r, table)
+	server := httptest.NewServer(r)
+	t.Cleanup(server.Close)
+	return server
+}
+
+// get asks as the person of a session.
+func get(t *testing.T, server *httptest.Server, session string) (*http.Response, string, error) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), "GET", server.URL+"/stream", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.AddCookie(&http.Cookie{Name: account.CookieName("http://ledger.example"), Value: session})
+	answer, err := server.Client().Do(r)
+	if err != nil {
+		return nil, "", err
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	return answer, string(text), err
+}
+
+func TestStream(t *testing.T) {
+	large := strings.Repeat("x", 1<<20)
+	for name, c := range map[string]struct {
+		write  func(context.Context, *call.StreamWriter) error
+		status int
+		text   string
+		cut    bool // the connection ends before the answer does
+	}{
+		"rows": {func(ctx context.Context, w *call.StreamWriter) error {
+			give, err := w.TakeTurn(ctx)
+			if err == nil {
+				give()
+				_, err = io.WriteString(w, "a,b\r\n")
+			}
+			return err
+		}, 200, "a,b\r\n", false},
+		"nothing": {func(context.Context, *call.StreamWriter) error { return nil }, 200, "", false},
+		"refused": {func(context.Context, *call.StreamWriter) error { return fault.New(fault.Invalid, "no") }, 422, `{"error":"no"}`, false},
+		"fails midway": {func(_ context.Context, w *call.StreamWriter) error {
+			_, _ = io.WriteString(w, large)
+			return errors.New("no")
+		}, 200, large, true},
+	} {
+		answer, text, err := get(t, serve(t, time.Minute, c.write), "1")
+		if err != nil && !c.cut || err == nil && c.cut {
+			t.Errorf("%s: got error %v, want cut %v", name, err, c.cut)
+		}
+		if answer.StatusCode != c.status || !c.cut && text != c.text {
+			t.Errorf("%s: got %d %.100s, want %d %.100s", name, answer.StatusCode, text, c.status, c.text)
+		}
+		media, file := "text/csv", "attachment; filename=a.csv"
+		if c.status != 200 {
+			media, file = "application/json", ""
+		}
+		if got := answer.Header; got.Get("Content-Type") != media || got.Get("Content-Disposition") != file || got.Get("Cache-Control") != "no-store" {
+			t.Errorf("%s: got headers %v", name, got)
+		}
+	}
+}
+
+// The time-out of usual requests does not hold for streams.
+func TestStreamMayTakeLonger(t *testing.T) {
+	server := serve(t, time.Minute, func(ctx context.Context, w *call.StreamWriter) error {
+		if at, _ := ctx.Deadline(); time.Until(at) < 10*time.Minute {
+			return fault.New(fault.Invalid, at.String())
+		}
+		_, err := io.WriteString(w, "done")
+		return err
+	})
+	if answer, text, err := get(t, server, "1"); err != nil || answer.StatusCode != 200 || text != "done" {
+		t.Errorf("got %v %q, %v", answer, text, err)
+	}
+}
+
+// An organization has room for four streams, and leaves room for the other one.
+func TestStreamsAreBounded(t *testing.T) {
+	begun, end := make(chan bool, 16), make(chan bool)
+	server := serve(t, time.Minute, func(context.Context, *call.StreamWriter) error {
+		begun <- true
+		<-end
+		return nil
+	})
+	done := make(chan error, 5)
+	ask := func(session string) {
+		_, _, err := get(t, server, session)
+		done <- err
+	}
+	for range 4 {
+		go ask("1")
+		<-begun
+	}
+	answer, text, err := get(t, server, "1")
+	if err != nil || answer.StatusCode != 503 || answer.Header.Get("Retry-After") != "5" {
+		t.Errorf("a fifth: got %v %s, %v", answer, text, err)
+	}
+	go ask("2")
+	<-begun
+	close(end)
+	for range 5 {
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+}
