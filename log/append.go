@@ -15,9 +15,8 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// ErrDuplicate is returned (wrapped) by Append when an event id or idempotency
-// key of the submission is taken by an event that is durable by now: ask
-// Replayed.
+// ErrDuplicate is returned (wrapped) by Append when an event id or idempotency key of the submission is taken by an
+// event that is durable by now: ask Replayed.
 var ErrDuplicate = errors.New("event id or idempotency key is taken")
 
 // Draft is one checked event that wants a place in the ledger.
@@ -35,6 +34,11 @@ type Draft struct {
 	Claims []Claim // of different counters
 	Decide Decide
 
+	// Erases are the ranges whose envelopes the event takes away, at most storage.MaxErased indices
+	// in a submission. All of them MUST be in the published state (storage.Event.Erases).
+	Erases []id.Range
+
+	erasedBy  id.Index          // of an event from another store, as in storage.Event
 	decided   *event.Policy     // by Decide, for the place that the sequencer gave last
 	keyDigest storage.KeyDigest // in place of IdempotencyKey, of an event from another store
 }
@@ -44,17 +48,15 @@ type Draft struct {
 type Submission struct {
 	Drafts  []Draft
 	Changes []storage.Change // of the organization's records; Item is not used
-	// Reconfigures says that the changes are of the configuration that events are judged
-	// by. The config version rises with them, and no later event is sequenced before they
-	// are durable and visible.
+	// Reconfigures says that the changes are of the configuration that events are judged by. The config version rises
+	// with them, and no later event is sequenced before they are durable and visible.
 	Reconfigures bool
 	Keys         *KeyChange   // of the log keys, nil for none; it reconfigures
 	Clock        *ClockChange // of an early ledger, nil for none; it reconfigures, and has one draft
 }
 
-// Prepare makes a submission for the state it is given, whose config version
-// guards it. It runs in the goroutine of the caller of Append, and again when
-// the config version moved before the submission was sequenced.
+// Prepare makes a submission for the state it is given, whose config version guards it. It runs in the goroutine of
+// the caller of Append, and again when the config version moved before the submission was sequenced.
 type Prepare func(ctx context.Context, s *State) (Submission, error)
 
 // Receipt says where an event landed. It is only given for durable events.
@@ -69,10 +71,9 @@ type Receipt struct {
 	Decided *event.Policy
 }
 
-// prepareTries bounds how often a submission is prepared anew. The first promptTries
-// follow each other at once. The others come after a pause, because a writer of the same
-// records that needs no preparing is faster each time otherwise, for example on one
-// processor.
+// prepareTries bounds how often a submission is prepared anew. The first promptTries follow each other at once. The
+// others come after a pause, because a writer of the same records that needs no preparing is faster each time
+// otherwise, for example on one processor.
 const (
 	prepareTries = 16
 	promptTries  = 4
@@ -82,14 +83,12 @@ const (
 // Append prepares a submission, has it sequenced, and returns when it is durable and its
 // checkpoint can be fetched: one receipt for each draft, so none when there is no draft.
 //
-// Errors: that of prepare; ErrDuplicate; fault.PlanLimit; fault.Overloaded (nothing was
-// done); fault.OutcomeUnknown (it may be stored; also when ctx ends while the append is
-// out); fault.Unavailable (nothing was done; also when ctx ends before the submission is
-// sequenced); fault.NotFound for an unknown tenant.
+// Errors: that of prepare; ErrDuplicate; fault.PlanLimit; fault.Overloaded (nothing was done); fault.OutcomeUnknown
+// (it may be stored; also when ctx ends while the append is out); fault.Unavailable (nothing was done; also when ctx
+// ends before the submission is sequenced); fault.NotFound for an unknown tenant.
 //
-// The code of fault.Unavailable is frozen or read_only when the ledger takes no events,
-// clock when no event may be given a time (Options.Held, Timely), and read_only_mode while
-// nothing is written (Options.ReadOnly).
+// The code of fault.Unavailable is frozen or read_only when the ledger takes no events, clock when no event may be
+// given a time (Options.Held, Timely), and read_only_mode while nothing is written (Options.ReadOnly).
 func (l *Ledgers) Append(ctx context.Context, t id.Tenant, prepare Prepare) ([]Receipt, error) {
 	o := l.AppendAll(ctx, t, []Prepare{prepare})[0]
 	return o.Receipts, o.Err
@@ -157,9 +156,8 @@ func (a *appendCall) tryAppend(ctx context.Context, open []int) (again []int) {
 	return a.awaitOutcomes(ctx, at)
 }
 
-// prepareAndQueue prepares the submissions of open for the published state and queues them. A
-// submission that can't be prepared gets its outcome here. An error is that of all
-// submissions of the attempt.
+// prepareAndQueue prepares the submissions of open for the published state and queues them. A submission that can't
+// be prepared gets its outcome here. An error is that of all submissions of the attempt.
 func (a *appendCall) prepareAndQueue(ctx context.Context, open []int) (attempt, error) {
 	led, err := a.ledgers.residentLedger(ctx, a.tenant)
 	if err != nil {
@@ -209,8 +207,7 @@ func (a *appendCall) reloadLedger(ctx context.Context, open []int) (again []int)
 	return open
 }
 
-// awaitOutcomes waits for an attempt. It returns the submissions that have to be
-// prepared again.
+// awaitOutcomes waits for an attempt. It returns the submissions that have to be prepared again.
 func (a *appendCall) awaitOutcomes(ctx context.Context, at attempt) (again []int) {
 	for n, i := range at.outcomes {
 		select {
@@ -282,6 +279,16 @@ func (s *submission) unpinCounters() {
 	if names := listClaimed(s.Drafts, len(s.Drafts), 0); len(names) > 0 {
 		s.ledger.limits.unpinCounters(names)
 	}
+}
+
+// countErased returns how many indices the submission erases.
+func (s *submission) countErased() (n int) {
+	for i := range s.Drafts {
+		for _, r := range s.Drafts[i].Erases {
+			n += r.Len()
+		}
+	}
+	return n
 }
 
 // countBytes returns the bytes of the submission in a batch.

@@ -27,8 +27,7 @@ func (l *Ledgers) finishAppends(appends <-chan appendInFlight) {
 	}
 }
 
-// awaitAppend returns the outcomes of the batches of an append, and reads the entries back
-// that the batches link to.
+// awaitAppend returns the outcomes of the batches of an append, and reads the entries back that the batches link to.
 func (l *Ledgers) awaitAppend(f appendInFlight) []error {
 	if f.pending == nil {
 		return nil
@@ -124,9 +123,8 @@ func (led *ledger) publishState(s *State) {
 // not wait for its chain_valid for ever.
 const readBackTime = 5 * time.Second
 
-// readEntriesBack reads the entry before each batch back from the store, all at once and
-// while the append is being synced: they are durable, as every append of the stream
-// before this one has ended.
+// readEntriesBack reads the entry before each batch back from the store, all at once and while the append is being
+// synced: they are durable, as every append of the stream before this one has ended.
 func (l *Ledgers) readEntriesBack(f appendInFlight) {
 	places := make([]storage.Position, 0, f.sent)
 	for _, p := range f.batches[:f.sent] {
@@ -147,10 +145,9 @@ func (l *Ledgers) readEntriesBack(f appendInFlight) {
 	}
 }
 
-// verifyLink reports whether the entry that was read back is the one that the batch links
-// to. The ledger is frozen if it is another one, or none. An entry that could not be read
-// at the moment proves nothing. The batch MUST be durable, so that the entry before it is
-// in the store.
+// verifyLink reports whether the entry that was read back is the one that the batch links to. The ledger is frozen if
+// it is another one, or none. An entry that could not be read at the moment proves nothing. The batch MUST be
+// durable, so that the entry before it is in the store.
 func (l *Ledgers) verifyLink(p *ledgerBatch) bool {
 	size, err := p.batch.Expect.Size, p.entryBefore.Err
 	if size == 0 {
@@ -178,8 +175,7 @@ func (p *ledgerBatch) answerSent(chainValid bool) {
 	}
 }
 
-// answerDuplicates answers the submissions that were duplicates of events in flight, which
-// are durable by now.
+// answerDuplicates answers the submissions that were duplicates of events in flight, which are durable by now.
 func (p *ledgerBatch) answerDuplicates() {
 	for _, s := range p.duplicates {
 		s.refuseWith(ErrDuplicate)

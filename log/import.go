@@ -192,7 +192,7 @@ func (i *Import) newSubmission(e *storage.Event) (*submission, error) {
 	i.head.Size, i.head.Last, i.head.LastReceived = e.Index+1, EntryOf(*e).Hash(), e.ReceivedAt
 	draft := Draft{
 		ID: e.ID, Columns: e.Columns, Record: record.Frame(), Envelope: e.Envelope,
-		Counted: record.Signer != event.SignerSystem, keyDigest: e.KeyDigest,
+		Counted: record.Signer != event.SignerSystem, keyDigest: e.KeyDigest, erasedBy: e.ErasedBy,
 	}
 	return &submission{
 		Submission: Submission{Drafts: []Draft{draft}, Clock: change}, configVersion: i.head.ConfigVersion,

@@ -1,12 +1,10 @@
-// Package log is the ledgers: one append-only log for each organization, with
-// its hash chain, its Merkle tree and its signed checkpoints. It owns the log
-// keys and is the only writer of ledger data.
+// Package log is the ledgers: one append-only log for each organization, with its hash chain, its Merkle tree and its
+// signed checkpoints. It owns the log keys and is the only writer of ledger data.
 //
-// One event's way: Append (in the caller's goroutine) prepares a submission and
-// queues it; the sequencer takes the waiting submissions of all organizations, gives numbers,
-// builds records, entries, tiles and heads, and hands one batch to the engine;
-// the finisher waits until it is durable, publishes the new state of each
-// ledger and releases the waiters.
+// One event's way: Append (in the caller's goroutine) prepares a submission and queues it; the sequencer takes the
+// waiting submissions of all organizations, gives numbers, builds records, entries, tiles and heads, and hands one
+// batch to the engine; the finisher waits until it is durable, publishes the new state of each ledger and releases
+// the waiters.
 //
 // Invariants:
 //
@@ -79,25 +77,22 @@ type Options struct {
 	// broken; it should end the process. Default: panic.
 	Fatal func(error)
 
-	// AnchorFirst reports whether an event is acknowledged, and a head shown, only after
-	// its anchor is written. A store that may lose acknowledged events needs it.
-	// Else anchors lie up to a second behind. It is asked for each append, concurrently.
-	// Default: false.
+	// AnchorFirst reports whether an event is acknowledged, and a head shown, only after its anchor is written. A
+	// store that may lose acknowledged events needs it. Else anchors lie up to a second behind. It is asked for each
+	// append, concurrently. Default: false.
 	AnchorFirst func() bool
 
 	// Witness is asked before the first event that a ledger takes after it was read from the
 	// store. A ledger without events is not asked about. Default: none.
 	Witness Witness
 
-	// Importing is for the command that imports ledgers: those that are on their
-	// way here take the import's events, and no anchors are written before they
-	// have arrived.
+	// Importing is for the command that imports ledgers: those that are on their way here take the import's events,
+	// and no anchors are written before they have arrived.
 	Importing bool
 
-	// Shared reports whether senders of several organizations use the server at the
-	// moment. Then an organization has one turn in an append, and one append under way.
-	// The ledgers notice by themselves when several ledgers take events. It is asked
-	// concurrently. Default: never.
+	// Shared reports whether senders of several organizations use the server at the moment. Then an organization has
+	// one turn in an append, and one append under way. The ledgers notice by themselves when several ledgers take
+	// events. It is asked concurrently. Default: never.
 	Shared func() bool
 
 	MaxWaiting       int   // events waiting in all, beyond which an organization has to wait for its own; those of streams of the store that are full are counted apart; default 16,384
@@ -201,9 +196,8 @@ func Open(ctx context.Context, o Options) (*Ledgers, error) {
 	return l, nil
 }
 
-// refuseForeignStore stops a start with anchors and a store in which there is
-// not one ledger: the store is lost, or is another one. Every ledger has an
-// anchor only after it is in the store.
+// refuseForeignStore stops a start with anchors and a store in which there is not one ledger: the store is lost, or
+// is another one. Every ledger has an anchor only after it is in the store.
 func refuseForeignStore(ctx context.Context, o Options) error {
 	if !o.Anchors.HasAny() {
 		return nil
@@ -262,12 +256,10 @@ type Identity struct {
 	carried usage // counted by the predecessor in the month of the succession
 }
 
-// Carried returns how many events of a month the predecessor has counted, 0 for a ledger
-// without one.
+// Carried returns how many events of a month the predecessor has counted, 0 for a ledger without one.
 func (i *Identity) Carried() (Month, uint64) { return i.carried.month, i.carried.count }
 
-// KeyOwner returns the owner of the keys that are sealed for the ledger or its
-// organization.
+// KeyOwner returns the owner of the keys that are sealed for the ledger or its organization.
 func (i *Identity) KeyOwner() seal.Owner {
 	return seal.Owner{Origin: i.Origin, Organization: i.Organization}
 }

@@ -8,10 +8,9 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// The limits of one append over all organizations, and of one turn of an organization.
-// While several organizations share the queue, each has one turn in an append and one
-// append in flight. So a new submission waits for no more than one append of turns to be
-// built and synced.
+// The limits of one append over all organizations, and of one turn of an organization. While several organizations
+// share the queue, each has one turn in an append and one append in flight. So a new submission waits for no more
+// than one append of turns to be built and synced.
 const (
 	batchEvents  = 1024
 	batchBytes   = 1 << 20
@@ -98,8 +97,7 @@ func (q *queue) enqueueAll(led *ledger, subs []*submission, maxAll, maxOne int) 
 	return false, nil
 }
 
-// sharedFor is for how long a queue counts as shared after another ledger than the one
-// before took events.
+// sharedFor is for how long a queue counts as shared after another ledger than the one before took events.
 const sharedFor = time.Second
 
 // noteSender notes the ledger whose events come.
@@ -160,8 +158,7 @@ func (q *queue) wakeAtEnd() {
 	}
 }
 
-// retireLedger drops a blocked ledger and takes its waiting submissions, which the caller
-// answers.
+// retireLedger drops a blocked ledger and takes its waiting submissions, which the caller answers.
 func (q *queue) retireLedger(led *ledger) []*submission {
 	q.mu.Lock()
 	defer q.mu.Unlock()

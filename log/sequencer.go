@@ -26,6 +26,7 @@ type ledgerBatch struct {
 	state       *State // published when the batch is durable
 	claimedKeys []storage.DedupKey
 	counters    []changedCounter    // that the events add to
+	erased      int                 // indices that the batch erases
 	usedBefore  usage               // the ledger's counter before this batch
 	entryBefore storage.EntryResult // the entry before the batch, as it was read back
 	err         error               // why it did not land
@@ -33,8 +34,7 @@ type ledgerBatch struct {
 	last        bool                // when it ended nothing else of its ledger was out
 }
 
-// appendInFlight is an append whose outcome is not known yet. pending is nil when it has
-// no batch.
+// appendInFlight is an append whose outcome is not known yet. pending is nil when it has no batch.
 type appendInFlight struct {
 	round   *appendRound
 	stream  *stream
@@ -44,8 +44,7 @@ type appendInFlight struct {
 	span    trace.Span // of handing it to the engine until it is durable
 }
 
-// runSequencer is the one goroutine that gives numbers. While it builds an append,
-// the one before it is being synced.
+// runSequencer is the one goroutine that gives numbers. While it builds an append, the one before it is being synced.
 func (l *Ledgers) runSequencer() {
 	for r := l.queue.takeRound(); r != nil; r = l.queue.takeRound() {
 		for f := range l.launchRound(r) {
@@ -100,9 +99,8 @@ func (l *Ledgers) buildAppend(r *appendRound, batches []*ledgerBatch, now id.Ins
 	return f
 }
 
-// buildBatch turns submissions into a batch on the tail of the ledger. It answers the
-// submissions that can't go, but for duplicates of events in flight. early is why the
-// ledger takes no events at now, nil when it does.
+// buildBatch turns submissions into a batch on the tail of the ledger. It answers the submissions that can't go, but
+// for duplicates of events in flight. early is why the ledger takes no events at now, nil when it does.
 func (p *ledgerBatch) buildBatch(now id.Instant, early error) {
 	led := p.ledger
 	tail := &led.tail
@@ -149,6 +147,11 @@ func (p *ledgerBatch) addSubmission(s *submission, now id.Instant) {
 		s.askAgain()
 		return
 	}
+	erased := s.countErased()
+	if erased > 0 && p.erased > 0 { // of another submission: together they may be too many for the store
+		s.askAgain()
+		return
+	}
 	claimed := len(p.claimedKeys)
 	if p.claimKeys(s) {
 		p.duplicates = append(p.duplicates, s)
@@ -179,6 +182,7 @@ func (p *ledgerBatch) addSubmission(s *submission, now id.Instant) {
 	if before.month != tail.used.month {
 		p.putMonthCounter(before)
 	}
+	p.erased += erased
 	item := len(p.sent)
 	p.sent = append(p.sent, s)
 	for i := range s.Drafts {
@@ -223,8 +227,7 @@ func (p *ledgerBatch) setCounter(c storage.Counter) {
 	p.batch.Counters[i] = c
 }
 
-// claimKeys claims the deduplication keys of a submission, or reports that one belongs to
-// an event in flight.
+// claimKeys claims the deduplication keys of a submission, or reports that one belongs to an event in flight.
 func (p *ledgerBatch) claimKeys(s *submission) bool {
 	claimed := len(p.claimedKeys)
 	for i := range s.Drafts {
@@ -301,7 +304,7 @@ func (p *ledgerBatch) appendEvent(d *Draft, received id.Instant, item int) {
 	columns.ReceivedAt = received
 	p.batch.Events = append(p.batch.Events, storage.Event{
 		Index: head.Size, ID: d.ID, Entry: storage.Entry{Prev: entry.Prev, Record: entry.Record},
-		Columns: columns, Record: record, Envelope: d.Envelope,
+		Columns: columns, Record: record, Envelope: d.Envelope, ErasedBy: d.erasedBy, Erases: d.Erases,
 		IdempotencyKey: d.IdempotencyKey, KeyDigest: d.keyDigest, Item: item,
 	})
 	head.Last = entry.Hash()
@@ -313,8 +316,7 @@ func (p *ledgerBatch) appendEvent(d *Draft, received id.Instant, item int) {
 	}
 }
 
-// makeReceipts returns the receipts of a sent submission whose first event is number first
-// of the batch.
+// makeReceipts returns the receipts of a sent submission whose first event is number first of the batch.
 func (p *ledgerBatch) makeReceipts(first int, drafts []Draft, chainValid bool) []Receipt {
 	receipts := make([]Receipt, len(drafts))
 	for i := range receipts {
@@ -324,8 +326,7 @@ func (p *ledgerBatch) makeReceipts(first int, drafts []Draft, chainValid bool) [
 	return receipts
 }
 
-// eventHashAt returns the event hash of the batch's event at i, which the next event, or
-// the head, links to.
+// eventHashAt returns the event hash of the batch's event at i, which the next event, or the head, links to.
 func (p *ledgerBatch) eventHashAt(i int) id.Hash {
 	if i+1 < len(p.batch.Events) {
 		return p.batch.Events[i+1].Entry.Prev

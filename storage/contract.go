@@ -132,15 +132,15 @@ type Copier interface {
 	Drop(ctx context.Context, t id.Tenant, mark Record) error
 }
 
-// ErrNoCopy: the engine can't copy organizations.
-var ErrNoCopy = errors.New("storage: this engine can't copy organizations")
+// errNoCopy: the engine can't copy organizations.
+var errNoCopy = errors.New("storage: this engine can't copy organizations")
 
-// CopierOf returns the Copier that an engine is, or ErrNoCopy.
+// CopierOf returns the Copier that an engine is, or an error.
 func CopierOf(engine any) (Copier, error) {
 	if c, ok := engine.(Copier); ok {
 		return c, nil
 	}
-	return nil, ErrNoCopy
+	return nil, errNoCopy
 }
 
 // PartitionOf is Copier.Partition of an engine. The error of an engine that is no Copier

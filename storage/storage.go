@@ -123,7 +123,15 @@ type Event struct {
 	Record   []byte // JCS
 	Envelope []byte // JCS with signature members; nil when erased
 
+	// ErasedBy is the index of the event that took the envelope away, greater than Index;
+	// 0 for an event that was not erased. Read with FieldEnvelope.
+	ErasedBy id.Index
+
 	// Only read by Append.
+	// Erases are indices of stored events whose envelopes this event takes away, in the same
+	// atomic append: their ErasedBy becomes its index. An event that was erased before keeps
+	// its first ErasedBy. All else of the erased events stays as it is.
+	Erases         []id.Range
 	IdempotencyKey string // "" for none
 	// KeyDigest stands in place of IdempotencyKey for an event that comes from
 	// another store, where the text is not known any more; zero for none.
@@ -137,9 +145,13 @@ type Fields uint8
 const (
 	// FieldRecord asks for ID, Columns and Record.
 	FieldRecord Fields = 1 << iota
-	// FieldEnvelope asks for Envelope.
+	// FieldEnvelope asks for Envelope and ErasedBy.
 	FieldEnvelope
 )
+
+// MaxErased is the most indices that the events of one batch may erase together, because an
+// engine reads and writes each of these events in the append.
+const MaxErased = 4096
 
 // TileSize is the length of Tile.Hashes in bytes.
 const TileSize = 256 * 32

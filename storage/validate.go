@@ -10,7 +10,7 @@ import (
 
 // Validate reports how b contradicts itself: event indices that do not follow
 // Expect.Size, a Head of another size, no Head at all, a tile of another length,
-// an event without a name, a kind that is none. Every engine refuses such a batch.
+// an event without a name, a kind that is none, an erasure that can't be. Every engine refuses such a batch.
 func (b *Batch) Validate() error {
 	if b.Head.Root == (id.Hash{}) {
 		return fmt.Errorf("batch: head without a root")
@@ -23,12 +23,37 @@ func (b *Batch) Validate() error {
 			return fmt.Errorf("batch: event %d has index %d, or no id", i, e.Index)
 		}
 	}
+	if err := b.validateErasures(); err != nil {
+		return err
+	}
 	for i := range b.Tiles {
 		if len(b.Tiles[i].Hashes) != TileSize {
 			return fmt.Errorf("batch: tile %d has %d bytes", i, len(b.Tiles[i].Hashes))
 		}
 	}
 	return ValidateChanges(b.Changes)
+}
+
+// validateErasures reports an erasure of events that are not stored yet, of more than
+// MaxErased indices, and an erased event that has an envelope or names no later event.
+func (b *Batch) validateErasures() error {
+	erased := 0
+	for i := range b.Events {
+		e := &b.Events[i]
+		if e.ErasedBy != 0 && (e.Envelope != nil || e.ErasedBy <= e.Index) {
+			return fmt.Errorf("batch: event %d is erased by event %d", e.Index, e.ErasedBy)
+		}
+		for _, r := range e.Erases {
+			if r.Begin >= r.End || r.End > b.Expect.Size {
+				return fmt.Errorf("batch: event %d erases [%d, %d) of %d", e.Index, r.Begin, r.End, b.Expect.Size)
+			}
+			if r.End-r.Begin > MaxErased || erased+r.Len() > MaxErased {
+				return fmt.Errorf("batch: more than %d events are erased", MaxErased)
+			}
+			erased += r.Len()
+		}
+	}
+	return nil
 }
 
 // ValidateChanges reports a change of a kind that is empty or holds a zero byte.

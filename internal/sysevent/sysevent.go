@@ -29,6 +29,7 @@ import (
 
 	"github.com/agentledger/agentledger/did"
 	"github.com/agentledger/agentledger/event"
+	"github.com/agentledger/agentledger/event/erasure"
 
 	"github.com/agentledger/agentledger/edkey"
 	"github.com/agentledger/agentledger/fault"
@@ -78,6 +79,8 @@ const (
 	StreamExportChanged Kind = "ledger_stream_export_changed"
 	StreamExportDeleted Kind = "ledger_stream_export_deleted"
 
+	EnvelopeErased Kind = erasure.Kind
+
 	InvitationCreated Kind = "ledger_invitation_created"
 	InvitationRenewed Kind = "ledger_invitation_renewed"
 	InvitationRevoked Kind = "ledger_invitation_revoked"
@@ -98,6 +101,10 @@ type Statement struct {
 	// Principal is the actor, if that is not the principal of the change. For example, an
 	// agent asks anew, and its older request has expired, which the service states itself.
 	Principal string
+
+	// Erases are the ranges whose envelopes the statement takes away (log.Draft). Package erase alone sets
+	// it, because it makes the payload that says so.
+	Erases []id.Range
 }
 
 // Change is one change of an organization and the statements that stand for it.
@@ -265,6 +272,7 @@ func (n *Appender) Draft(
 			Policy:     event.Policy{Declared: id.Allow, Effective: id.Allow},
 			Disclosure: disclosure,
 		})
+		drafts[i].Erases = statement.Erases
 	}
 	return drafts, nil
 }

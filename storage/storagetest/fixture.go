@@ -53,8 +53,7 @@ func (s *store) mustAppend(batches ...storage.Batch) {
 	}
 }
 
-// author makes the batches of one ledger, with content that only has the right
-// sizes: engines do not hash.
+// author makes the batches of one ledger, with content that only has the right sizes: engines do not hash.
 type author struct {
 	tenant id.Tenant
 	head   storage.Head

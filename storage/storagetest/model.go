@@ -12,9 +12,8 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// Model is an Engine in memory. It is the reference that engines are compared with. It is also a
-// store for the tests of other packages: it can be told to fail, to hold back durability and to
-// crash.
+// Model is an Engine in memory. It is the reference that engines are compared with. It is also a store for the tests
+// of other packages: it can be told to fail, to hold back durability and to crash.
 //
 // Invariants:
 //
@@ -91,8 +90,7 @@ func (m *Model) settle() {
 	m.changed.Broadcast()
 }
 
-// await returns when the write of that number is durable, or ErrBroken; the
-// caller holds mu.
+// await returns when the write of that number is durable, or ErrBroken; the caller holds mu.
 func (m *Model) await(number uint64) error {
 	for m.counted-uint64(len(m.waiting)) < number && !m.broken {
 		m.changed.Wait()
@@ -121,8 +119,7 @@ func (m *Model) Append(batches []storage.Batch) storage.Pending {
 	return p
 }
 
-// Stream implements storage.Ledgers. All appends of a Model become durable in one
-// order.
+// Stream implements storage.Ledgers. All appends of a Model become durable in one order.
 func (m *Model) Stream(id.Tenant) int { return 0 }
 
 func (m *Model) appendOne(b storage.Batch) error {

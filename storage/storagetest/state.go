@@ -29,8 +29,7 @@ type ledger struct {
 	counters map[string]uint64
 }
 
-// state is the content of a store at one moment. It is as plain as can be, because engines are
-// compared with it.
+// state is the content of a store at one moment. It is as plain as can be, because engines are compared with it.
 type state struct {
 	ledgers map[id.Tenant]*ledger
 	records map[recordName]storage.Record
@@ -59,8 +58,7 @@ func (s *state) head(t id.Tenant) storage.Head {
 	return storage.Head{}
 }
 
-// checkBatch returns why b can't be applied, in the order of the contract:
-// itself, guard, events, changes.
+// checkBatch returns why b can't be applied, in the order of the contract: itself, guard, events, changes.
 func (s *state) checkBatch(b *storage.Batch) error {
 	if err := b.Validate(); err != nil {
 		return err
@@ -80,8 +78,7 @@ func (s *state) checkBatch(b *storage.Batch) error {
 	return s.checkChanges(b.Tenant, b.Changes)
 }
 
-// checkChanges takes the changes in their order. Each change meets the state that the changes before
-// it leave.
+// checkChanges takes the changes in their order. Each change meets the state that the changes before it leave.
 func (s *state) checkChanges(t id.Tenant, changes []storage.Change) error {
 	if err := storage.ValidateChanges(changes); err != nil {
 		return err
@@ -126,7 +123,8 @@ func (s *state) applyBatch(b *storage.Batch) {
 		for _, n := range namesOf(&e) {
 			l.names[n] = e.Index
 		}
-		e.IdempotencyKey, e.KeyDigest, e.Item = "", storage.KeyDigest{}, 0
+		l.eraseEnvelopes(&e)
+		e.IdempotencyKey, e.KeyDigest, e.Item, e.Erases = "", storage.KeyDigest{}, 0, nil
 		l.events = append(l.events, e)
 	}
 	for _, tile := range b.Tiles {
@@ -136,6 +134,17 @@ func (s *state) applyBatch(b *storage.Batch) {
 		l.counters[c.Name] = c.Value
 	}
 	s.applyChange(b.Tenant, b.Changes)
+}
+
+// eraseEnvelopes takes away the envelopes that e erases.
+func (l *ledger) eraseEnvelopes(e *storage.Event) {
+	for _, r := range e.Erases {
+		for i := r.Begin; i < r.End; i++ {
+			if erased := &l.events[i]; erased.ErasedBy == 0 {
+				erased.Envelope, erased.ErasedBy = nil, e.Index
+			}
+		}
+	}
 }
 
 // applyChange writes changes that passed checkChanges.
@@ -193,9 +202,9 @@ func cloneEvent(e storage.Event, parts storage.Fields) storage.Event {
 		e.ID, e.Columns, e.Record = "", storage.Columns{}, nil
 	}
 	if parts&storage.FieldEnvelope == 0 {
-		e.Envelope = nil
+		e.Envelope, e.ErasedBy = nil, 0
 	}
-	e.Record, e.Envelope = cloneBytes(e.Record), cloneBytes(e.Envelope)
+	e.Record, e.Envelope, e.Erases = cloneBytes(e.Record), cloneBytes(e.Envelope), slices.Clone(e.Erases)
 	return e
 }
 

@@ -14,8 +14,7 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// Open opens the store of one test. Called again, after Close, it opens the
-// same data.
+// Open opens the store of one test. Called again, after Close, it opens the same data.
 type Open func(t *testing.T) Engine
 
 // Engine is an engine that keeps all promises of package storage.

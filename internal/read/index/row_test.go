@@ -7,7 +7,7 @@ import (
 
 	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/storage/storagetest"
+	"github.com/agentledger/agentledger/storage/storagetest/lifelike"
 )
 
 // A statement is read as the record has it, whatever the texts hold.
@@ -35,7 +35,7 @@ func TestReadStatement(t *testing.T) {
 
 // BenchmarkRow makes the row of an event as a ledger has it.
 func BenchmarkRow(b *testing.B) {
-	e := storagetest.NewWriter(1).Next(1).Events[0]
+	e := lifelike.NewWriter(1).Next(1).Events[0]
 	for b.Loop() {
 		if _, err := newRow(&e); err != nil {
 			b.Fatal(err)

@@ -81,13 +81,14 @@ var layer = map[string]int{
 
 	"policy/internal/condition": 9,
 
-	"did":    10,
-	"event":  10,
-	"grant":  10,
-	"policy": 10,
-	"tlog":   10,
-	"trust":  10,
-	"verify": 10,
+	"did":           10,
+	"event":         10,
+	"event/erasure": 10,
+	"grant":         10,
+	"policy":        10,
+	"tlog":          10,
+	"trust":         10,
+	"verify":        10,
 
 	"log/anchor": 19, "log/audit": 21, "log": 20,
 
@@ -99,6 +100,7 @@ var layer = map[string]int{
 	"internal/sysevent":     21,
 	"internal/webhook":      21,
 
+	"internal/erase":               22,
 	"internal/read/eventlist":      22,
 	"internal/tenant/account":      22,
 	"internal/tenant/agent":        22,
@@ -176,6 +178,7 @@ var layer = map[string]int{
 	"storage/pgstore/document":        60,
 	"storage/pgstore/pgtest":          60,
 	"storage/storagetest":             60,
+	"storage/storagetest/lifelike":    60,
 }
 
 func TestLayersPointDown(t *testing.T) {

@@ -35,11 +35,14 @@ func (s *Service) Audit(t testing.TB, tenant id.Tenant) []Said {
 			t.Fatal(err)
 		}
 		s.auditEntry(t, state, e, before)
+		before = log.EntryOf(e)
+		if e.ErasedBy != 0 {
+			continue
+		}
 		envelope, signer := auditEnvelope(t, e)
 		if signer == event.SignerSystem {
 			said = append(said, Said{envelope.ActionKind, envelope.ActorPrincipal, string(envelope.Payload)})
 		}
-		before = log.EntryOf(e)
 	}
 	return said
 }

@@ -1,0 +1,97 @@
+// Package erasure is the payload of the server's events that take envelopes away.
+//
+// Invariants:
+//
+//   - Parse accepts the statements that a server makes, and nothing else.
+//   - The payload holds no text: indices and a code.
+package erasure
+
+import (
+	"fmt"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/agentledger/agentledger/event"
+	"github.com/agentledger/agentledger/id"
+)
+
+const (
+	// Kind is the action_kind of the server's event that takes envelopes away.
+	Kind = "ledger_envelope_erased"
+	// MaxRanges is the most ranges that one such event names, about 20 KiB of its payload.
+	MaxRanges = 1024
+)
+
+// Statement is the statement of an event of Kind: the service took the envelopes of these events
+// away, in the append of this one. The service's own events in the ranges keep their envelopes, and
+// events that were erased before were erased by the earlier statement.
+type Statement struct {
+	Ranges []id.Range // not empty, ascending, without common indices
+	Reason string     // a code of 1 to 32 of a-z, 0-9 and _, never a text
+}
+
+// Payload returns the payload of the event: {"ranges": [[begin, end], ...], "reason": code}, with
+// the indices [begin, end).
+func (s *Statement) Payload() map[string]any {
+	ranges := make([][2]id.Index, len(s.Ranges))
+	for i, r := range s.Ranges {
+		ranges[i] = [2]id.Index{r.Begin, r.End}
+	}
+	return map[string]any{"ranges": ranges, "reason": s.Reason}
+}
+
+// Validate reports a statement that no server makes.
+func (s *Statement) Validate() error {
+	if n := len(s.Ranges); n == 0 || n > MaxRanges {
+		return fmt.Errorf("%w: %d ranges", ErrMalformed, n)
+	}
+	var end id.Index
+	for _, r := range s.Ranges {
+		if r.Begin >= r.End || r.Begin < end {
+			return fmt.Errorf("%w: range [%d, %d) behind %d", ErrMalformed, r.Begin, r.End, end)
+		}
+		end = r.End
+	}
+	if n := len(s.Reason); n == 0 || n > 32 {
+		return fmt.Errorf("%w: reason of %d characters", ErrMalformed, n)
+	}
+	for _, c := range []byte(s.Reason) {
+		if (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '_' {
+			return fmt.Errorf("%w: reason is no code", ErrMalformed)
+		}
+	}
+	return nil
+}
+
+// Covers reports whether the ranges have the index i.
+func (s *Statement) Covers(i id.Index) bool {
+	for _, r := range s.Ranges {
+		if r.Contains(i) {
+			return true
+		}
+	}
+	return false
+}
+
+// ErrMalformed is wrapped for an erasure that no server states.
+var ErrMalformed = fmt.Errorf("erasure: %w", id.ErrMalformed)
+
+// Parse reads the statement of an event of Kind. The caller checks who signed the
+// event, and that the ranges end at its index or before.
+func Parse(e *event.Envelope) (Statement, error) {
+	var said struct {
+		Ranges [][2]id.Index `json:"ranges"`
+		Reason string        `json:"reason"`
+	}
+	if e.ActionKind != Kind {
+		return Statement{}, fmt.Errorf("%w: action_kind %s", ErrMalformed, e.ActionKind)
+	}
+	if err := json.Unmarshal(e.Payload, &said, json.RejectUnknownMembers(true)); err != nil {
+		return Statement{}, fmt.Errorf("%w: payload: %w", ErrMalformed, err)
+	}
+	read := Statement{Ranges: make([]id.Range, len(said.Ranges)), Reason: said.Reason}
+	for i, r := range said.Ranges {
+		read.Ranges[i] = id.Range{Begin: r[0], End: r[1]}
+	}
+	return read, read.Validate()
+}

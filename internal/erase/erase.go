@@ -1,0 +1,182 @@
+// Package erase takes envelopes of stored events away, with the statement that says so.
+//
+// Invariants:
+//
+//   - The envelopes go in the same append as the ledger_envelope_erased event that names them.
+//   - The service's own events are never erased. Ranges may span them.
+//   - An erasure that is acknowledged is durable.
+//   - An event that was erased before keeps the marker of its first erasure. An erasure that would
+//     take nothing away appends nothing.
+//   - An erasure lands only under the config version that it was prepared under. So a setting that
+//     forbids erasure, such as a legal hold, is in time if its change raises the config version:
+//     the prepare function reads the setting, and is called again after each such change.
+package erase
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"iter"
+	"slices"
+
+	"github.com/agentledger/agentledger/event"
+	"github.com/agentledger/agentledger/event/erasure"
+	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/sysevent"
+	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/storage"
+)
+
+// The bounds of one erasure. A caller with more makes several, each in an append of its own.
+const (
+	MaxEvents = storage.MaxErased
+	MaxRanges = erasure.MaxRanges
+)
+
+// Erasure is the envelopes that one append takes away.
+type Erasure struct {
+	// Ranges are indices of the state, at most MaxRanges ranges of at most MaxEvents indices together.
+	// They may lie in any order and overlap.
+	Ranges []id.Range
+	Reason string   // see erasure.Statement
+	Trace  id.Trace // of the statement; "": ledger
+
+	// Changes are written in the same append, if there is one. For example, they take the payload out
+	// of approvals.
+	Changes []storage.Change
+}
+
+// Result is the outcome of an erasure.
+type Result struct {
+	Receipt log.Receipt // of the statement; zero when nothing was appended
+	Erased  int         // events that lost their envelope by it, 0 when nothing was appended
+}
+
+// Ledgers reads the events of ledgers (package log).
+type Ledgers interface {
+	Events(ctx context.Context, s *log.State, begin, end id.Index, parts storage.Fields) iter.Seq2[storage.Event, error]
+}
+
+// Appender appends statements (sysevent.Appender).
+type Appender interface {
+	Append(
+		ctx context.Context, t id.Tenant, principal string,
+		prepare func(context.Context, *log.State) (sysevent.Change, error),
+	) ([]log.Receipt, error)
+}
+
+// Eraser erases. Its methods may be called concurrently.
+type Eraser struct {
+	Appender Appender
+	Ledgers  Ledgers
+}
+
+// Erase takes the envelopes away that prepare names, and returns when that is durable. prepare is
+// called under the state that guards the append, and again when the config version moved meanwhile.
+// An error of prepare is returned as it is. principal is that of sysevent.Appender.
+//
+// Errors are those of prepare and of sysevent.Appender.Append, and fault.Invalid for an erasure out
+// of bounds. After fault.OutcomeUnknown call Erase again: no event is erased twice.
+func (e *Eraser) Erase(
+	ctx context.Context, t id.Tenant, principal string,
+	prepare func(context.Context, *log.State) (Erasure, error),
+) (Result, error) {
+	var p plan
+	receipts, err := e.Appender.Append(ctx, t, principal,
+		func(ctx context.Context, s *log.State) (sysevent.Change, error) {
+			asked, err := prepare(ctx, s)
+			if err != nil {
+				return sysevent.Change{}, err
+			}
+			if p, err = e.planErasure(ctx, s, asked); err != nil || p.count == 0 {
+				return sysevent.Change{}, err
+			}
+			return sysevent.Change{
+				Statements: []sysevent.Statement{{
+					Kind: sysevent.EnvelopeErased, Payload: p.said.Payload(), Trace: asked.Trace, Erases: p.erases,
+				}},
+				Changes: asked.Changes, KeepConfigVersion: true,
+			}, nil
+		})
+	if err != nil || len(receipts) == 0 {
+		return Result{}, err
+	}
+	return Result{Receipt: receipts[0], Erased: p.count}, nil
+}
+
+// plan is one erasure as it is stated and done.
+type plan struct {
+	said   erasure.Statement
+	erases []id.Range // the indices of said that lose their envelope
+	count  int        // of these indices
+}
+
+// planErasure finds the events of the state that have an envelope to lose.
+func (e *Eraser) planErasure(ctx context.Context, s *log.State, asked Erasure) (plan, error) {
+	ranges, err := joinRanges(asked.Ranges, s.Size())
+	if err != nil {
+		return plan{}, err
+	}
+	p := plan{said: erasure.Statement{Reason: asked.Reason}}
+	for _, r := range ranges {
+		before := len(p.erases)
+		for found, err := range e.Ledgers.Events(ctx, s, r.Begin, r.End, storage.FieldRecord|storage.FieldEnvelope) {
+			if err != nil {
+				return plan{}, fmt.Errorf("plan erasure: %w", err)
+			}
+			if found.ErasedBy >= s.Size() { // it is not known to be durable
+				return plan{}, fault.New(fault.Unavailable, "An erasure of the organization is under way")
+			}
+			if found.Envelope != nil && !event.ReservedAgent(string(found.Agent)) {
+				p.addIndex(found.Index, before)
+			}
+		}
+		if n := len(p.erases); n > before {
+			p.said.Ranges = append(p.said.Ranges, id.Range{Begin: p.erases[before].Begin, End: p.erases[n-1].End})
+		}
+	}
+	if p.count == 0 {
+		return plan{}, nil
+	}
+	if err := p.said.Validate(); err != nil {
+		return plan{}, fault.Wrap(fault.Invalid, "Malformed erasure", err)
+	}
+	return p, nil
+}
+
+// addIndex adds an index to the ranges since before.
+func (p *plan) addIndex(i id.Index, before int) {
+	p.count++
+	if n := len(p.erases); n > before && p.erases[n-1].End == i {
+		p.erases[n-1].End++
+		return
+	}
+	p.erases = append(p.erases, id.Range{Begin: i, End: i + 1})
+}
+
+// joinRanges returns the same indices as ascending ranges without common indices.
+func joinRanges(ranges []id.Range, size id.Index) ([]id.Range, error) {
+	ranges = slices.Clone(ranges)
+	slices.SortFunc(ranges, func(a, b id.Range) int { return cmp.Compare(a.Begin, b.Begin) })
+	joined, total := ranges[:0], 0
+	for _, r := range ranges {
+		if r.Begin >= r.End || r.End > size {
+			return nil, fault.New(fault.Invalid, "There are no such events")
+		}
+		if n := len(joined); n > 0 && r.Begin <= joined[n-1].End {
+			total -= joined[n-1].Len()
+			joined[n-1].End = max(joined[n-1].End, r.End)
+			r = joined[n-1]
+		} else {
+			joined = append(joined, r)
+		}
+		if total += min(r.Len(), MaxEvents+1); total > MaxEvents {
+			return nil, fault.New(fault.Invalid, fmt.Sprintf("More than %d events at once", MaxEvents))
+		}
+	}
+	if len(joined) > MaxRanges {
+		return nil, fault.New(fault.Invalid, fmt.Sprintf("More than %d ranges at once", MaxRanges))
+	}
+	return joined, nil
+}

@@ -1,0 +1,261 @@
+package erase_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"sync"
+	"testing"
+
+	"github.com/agentledger/agentledger/event"
+	"github.com/agentledger/agentledger/event/erasure"
+	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/erase"
+	"github.com/agentledger/agentledger/internal/sysevent"
+	"github.com/agentledger/agentledger/internal/test/ledgertest"
+	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/storage"
+	"github.com/agentledger/agentledger/storage/storagetest"
+)
+
+const (
+	red  = ledgertest.Red
+	blue = ledgertest.Blue
+)
+
+// service is two organizations with n events each.
+type service struct {
+	*ledgertest.Service
+	eraser *erase.Eraser
+}
+
+func newService(t *testing.T, n int) service {
+	s := ledgertest.New(t)
+	agent := ledgertest.NewAgent()
+	for _, tenant := range []id.Tenant{red, blue} {
+		s.Found(t, tenant)
+		for i := range n {
+			e := agent.Envelope(t, tenant, fmt.Sprintf("event-%d", i), nil)
+			_, err := s.Ledgers.Append(t.Context(), tenant, func(_ context.Context, state *log.State) (log.Submission, error) {
+				return log.Submission{Drafts: []log.Draft{log.NewDraft(state.Identity(), e, agent.Attestation(e))}}, nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	return service{s, &erase.Eraser{Appender: s.SystemEvents, Ledgers: s.Ledgers}}
+}
+
+// erase erases ranges of an organization.
+func (s service) erase(t *testing.T, tenant id.Tenant, ranges ...id.Range) (erase.Result, error) {
+	t.Helper()
+	return s.eraser.Erase(t.Context(), tenant, "acc_1", func(context.Context, *log.State) (erase.Erasure, error) {
+		return erase.Erasure{Ranges: ranges, Reason: "person_request"}, nil
+	})
+}
+
+// markers returns the ErasedBy of each event, and -1 for an event that has its envelope.
+func (s service) markers(t *testing.T, tenant id.Tenant) (all []int) {
+	t.Helper()
+	state := s.State(t, tenant)
+	for e, err := range s.Ledgers.Events(t.Context(), state, 0, state.Size(), storage.FieldRecord|storage.FieldEnvelope) {
+		switch {
+		case err != nil:
+			t.Fatal(err)
+		case len(e.Record) == 0 || (e.Envelope == nil) != (e.ErasedBy != 0):
+			t.Fatalf("event %d: record %s, envelope %s, erased by %d", e.Index, e.Record, e.Envelope, e.ErasedBy)
+		case e.Envelope != nil:
+			all = append(all, -1)
+		default:
+			all = append(all, int(e.ErasedBy))
+		}
+	}
+	return all
+}
+
+func (s service) wantMarkers(t *testing.T, tenant id.Tenant, want ...int) {
+	t.Helper()
+	if got := s.markers(t, tenant); !reflect.DeepEqual(got, want) {
+		t.Errorf("markers of %d: got %v, want %v", tenant, got, want)
+	}
+}
+
+func TestErase(t *testing.T) {
+	s := newService(t, 4)
+	for _, step := range []struct {
+		name   string
+		ranges []id.Range
+		erased int
+		want   []int
+	}{
+		{"one", []id.Range{{Begin: 1, End: 2}}, 1, []int{-1, 4, -1, -1, -1}},
+		{"the same again", []id.Range{{Begin: 1, End: 2}}, 0, []int{-1, 4, -1, -1, -1}},
+		{"a statement alone", []id.Range{{Begin: 4, End: 5}}, 0, []int{-1, 4, -1, -1, -1}},
+		{"around both", []id.Range{{Begin: 2, End: 5}, {Begin: 0, End: 3}}, 3, []int{5, 4, 5, 5, -1, -1}},
+		{"nothing left", []id.Range{{Begin: 0, End: 6}}, 0, []int{5, 4, 5, 5, -1, -1}},
+	} {
+		got, err := s.erase(t, red, step.ranges...)
+		if err != nil || got.Erased != step.erased {
+			t.Errorf("%s: got %d erased, %v, want %d", step.name, got.Erased, err, step.erased)
+		}
+		s.wantMarkers(t, red, step.want...)
+	}
+	s.wantMarkers(t, blue, -1, -1, -1, -1)
+	said := s.Audit(t, red)
+	want := []ledgertest.Said{
+		{Kind: erasure.Kind, Principal: "acc_1", Payload: `{"ranges":[[1,2]],"reason":"person_request"}`},
+		{Kind: erasure.Kind, Principal: "acc_1", Payload: `{"ranges":[[0,4]],"reason":"person_request"}`},
+	}
+	if !reflect.DeepEqual(said, want) {
+		t.Errorf("statements: got %v, want %v", said, want)
+	}
+	if got := s.Audit(t, blue); len(got) != 0 {
+		t.Errorf("statements of the other organization: got %v", got)
+	}
+}
+
+// A replay finds the first event, and another content is the conflict that it was.
+func TestReplayOfErased(t *testing.T) {
+	s := newService(t, 2)
+	if _, err := s.erase(t, red, id.Range{End: 2}); err != nil {
+		t.Fatal(err)
+	}
+	var record event.Record
+	for e, err := range s.Ledgers.Events(t.Context(), s.State(t, red), 1, 2, storage.FieldRecord) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if record, err = event.ParseRecord(e.Record); err != nil {
+			t.Fatal(err)
+		}
+	}
+	asked := []log.Asked{
+		{Event: record.EventID, Digest: record.EventDigest, IngestKey: "ik_test", Key: "idem-event-1"},
+		{Event: record.EventID, Digest: id.Hash{1}},
+	}
+	got := s.Ledgers.Replays(t.Context(), red, asked)
+	if !got[0].Known || got[0].Err != nil {
+		t.Errorf("the same event: got %+v", got[0])
+	}
+	if fault.Of(got[1].Err).Kind != fault.Invalid {
+		t.Errorf("another content: got %+v", got[1])
+	}
+}
+
+func TestBounds(t *testing.T) {
+	s := newService(t, 3)
+	many := make([]id.Range, erase.MaxRanges+1)
+	for i := range many {
+		many[i] = id.Range{Begin: id.Index(2 * i), End: id.Index(2*i + 1)}
+	}
+	for name, ranges := range map[string][]id.Range{
+		"empty":             {{Begin: 1, End: 1}},
+		"backwards":         {{Begin: 2, End: 1}},
+		"beyond the ledger": {{Begin: 2, End: 4}},
+		"too many ranges":   many,
+	} {
+		if _, err := s.erase(t, red, ranges...); fault.Of(err).Kind != fault.Invalid {
+			t.Errorf("%s: got %v, want %v", name, err, fault.Invalid)
+		}
+	}
+	s.wantMarkers(t, red, -1, -1, -1)
+	if got, err := s.erase(t, red); err != nil || got.Erased != 0 {
+		t.Errorf("no ranges: got %+v, %v", got, err)
+	}
+}
+
+// What forbids erasure is in time if its change raised the config version.
+func TestHoldAgainstErasure(t *testing.T) {
+	s := newService(t, 1)
+	held := errors.New("held")
+	hold := func(context.Context, *log.State) (sysevent.Change, error) {
+		return sysevent.Change{
+			Statements: []sysevent.Statement{{Kind: sysevent.SettingsChanged, Payload: map[string]any{"legal_hold": true}}},
+			Changes:    []storage.Change{{Kind: "hold", Value: []byte("1"), If: storage.AnyVersion}},
+		}, nil
+	}
+	other := &sysevent.Appender{Ledgers: s.Ledgers, Records: s.Engine, Keyring: s.SystemEvents.Keyring,
+		Disclosures: s.SystemEvents.Disclosures, Clock: s.Clock} // another process would not share the lock
+	calls := 0
+	_, err := s.eraser.Erase(t.Context(), red, "acc_1", func(ctx context.Context, _ *log.State) (erase.Erasure, error) {
+		calls++
+		if _, err := s.Engine.Get(ctx, red, "hold", ""); err == nil {
+			return erase.Erasure{}, held
+		}
+		if _, err := other.Append(ctx, red, "acc_2", hold); err != nil {
+			return erase.Erasure{}, err
+		}
+		return erase.Erasure{Ranges: []id.Range{{End: 1}}, Reason: "retention"}, nil
+	})
+	if !errors.Is(err, held) || calls != 2 {
+		t.Errorf("got %v after %d calls, want %v after 2", err, calls, held)
+	}
+	s.wantMarkers(t, red, -1, -1)
+}
+
+// The envelopes go with the statement or not at all, whatever the store answers.
+func TestFailures(t *testing.T) {
+	for name, test := range map[string]struct {
+		failure storagetest.Failure
+		want    []int
+		ok      bool
+	}{
+		"refused":      {storagetest.Refused, []int{-1, -1}, false},
+		"request lost": {storagetest.RequestLost, []int{-1, -1}, false},
+		"answer lost":  {storagetest.AnswerLost, []int{2, 2, -1}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newService(t, 2)
+			s.Store.Fail(func(b storage.Batch) storagetest.Failure {
+				if b.Tenant == red && len(b.Events) > 0 && (test.failure != storagetest.AnswerLost || b.Expect.Size == 2) {
+					return test.failure
+				}
+				return storagetest.NoFailure
+			})
+			_, err := s.erase(t, red, id.Range{End: 2})
+			s.Store.Fail(nil)
+			if (err == nil) != test.ok {
+				t.Errorf("got %v", err)
+			}
+			s.wantMarkers(t, red, test.want...)
+			if _, err := s.erase(t, red, id.Range{End: 2}); err != nil {
+				t.Fatal(err)
+			}
+			s.wantMarkers(t, red, 2, 2, -1)
+			s.wantMarkers(t, blue, -1, -1)
+		})
+	}
+}
+
+// Erasures at once, of the same events: each event has one marker, and each statement says what it did.
+func TestErasuresAtOnce(t *testing.T) {
+	const events, erasers = 30, 6
+	s := newService(t, events)
+	var group sync.WaitGroup
+	var mu sync.Mutex
+	erased := 0
+	for n := range erasers {
+		group.Go(func() {
+			got, err := s.erase(t, red, id.Range{Begin: id.Index(n), End: id.Index(events - n)})
+			if err != nil {
+				t.Error(err)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			erased += got.Erased
+		})
+	}
+	group.Wait()
+	if erased != events {
+		t.Errorf("got %d erased in all, want %d", erased, events)
+	}
+	for i, by := range s.markers(t, red)[:events] {
+		if by < events {
+			t.Errorf("event %d: erased by %d", i, by)
+		}
+	}
+	s.Audit(t, red)
+}
