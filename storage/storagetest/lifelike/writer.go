@@ -52,7 +52,8 @@ func (w *Writer) Next(n int) storage.Batch {
 		b.Events = append(b.Events, e)
 		leaf := w.randomHash()
 		if w.hashes = append(w.hashes, leaf[:]...); len(w.hashes) == storage.TileSize {
-			b.Tiles = append(b.Tiles, storage.Tile{Index: uint64(e.Index) / 256, Hashes: w.hashes, Root: w.randomHash()})
+			b.Tiles = append(b.Tiles, storage.Tile{Index: uint64(e.Index) / 256, Hashes: w.hashes,
+				Root: w.randomHash()})
 			w.hashes = nil
 		}
 	}
@@ -79,16 +80,30 @@ func (w *Writer) makeEvent(i id.Index, item int) storage.Event {
 }
 
 func (w *Writer) makeRecord(i id.Index, at id.Instant, event, sig string) []byte {
-	return fmt.Appendf(nil, `{"agent_id":"billing-agent","custody":"agent","event_digest":"%s","event_id":"%s","ingest_key_id":"ik_5f2c8e1a","key_id":"billing-agent#1","organization_id":"7d1f0a52-3c7e-4a86-9b1d-2f6f4a7f7c11","origin":"log.example.com/o/7d1f0a52-3c7e-4a86-9b1d-2f6f4a7f7c11","policy":{"approval_id":null,"declared":"allow","effective":"allow","engine":"rules/1","evaluated":true,"evaluated_at":"%s","input_digest":"%s","limits":[],"policy_digest":"0f343b0931126a20f133d67c2b018a3b5d1ab5b1f2a1c0d5d0c3e3b1e9a4f7c2","policy_id":"pol_default","policy_version":3,"rule_id":"r_mail"},"public_key":"z6MkhaXgBZDvotDkL5257faiztiGiC2QtKLGpbnnEGta2doK","received_at":"%s","sequence_num":%d,"sig_form":"digest","sig_value_b64":"%s","signer":"agent","v":1}`,
+	return fmt.Appendf(nil, `{"agent_id":"billing-agent","custody":"agent","event_digest":"%s","event_id":"%s",`+
+		`"ingest_key_id":"ik_5f2c8e1a","key_id":"billing-agent#1",`+
+		`"organization_id":"7d1f0a52-3c7e-4a86-9b1d-2f6f4a7f7c11",`+
+		`"origin":"log.example.com/o/7d1f0a52-3c7e-4a86-9b1d-2f6f4a7f7c11","policy":{"approval_id":null,`+
+		`"declared":"allow","effective":"allow","engine":"rules/1","evaluated":true,"evaluated_at":"%s",`+
+		`"input_digest":"%s","limits":[],`+
+		`"policy_digest":"0f343b0931126a20f133d67c2b018a3b5d1ab5b1f2a1c0d5d0c3e3b1e9a4f7c2",`+
+		`"policy_id":"pol_default","policy_version":3,"rule_id":"r_mail"},`+
+		`"public_key":"z6MkhaXgBZDvotDkL5257faiztiGiC2QtKLGpbnnEGta2doK","received_at":"%s",`+
+		`"sequence_num":%d,"sig_form":"digest","sig_value_b64":"%s","signer":"agent","v":1}`,
 		w.hex(32), event, at, w.hex(32), at, i.Sequence(), sig)
 }
 
 // makeEnvelope is filled up to 1 KiB with words.
 func (w *Writer) makeEnvelope(at id.Instant, event, trace, sig string) []byte {
-	words := []string{"invoice", "customer", "the", "payment", "of", "reminder", "please", "overdue", "account", "sent", "to", "by", "and", "amount", "due", "contract"}
-	body := fmt.Appendf(nil, `{"action_kind":"tool_call","actor_principal":"ops@example.com","actor_type":"agent","agent_id":"billing-agent","emitted_at":"%s","event_id":"%s","key_id":"billing-agent#1","organization_id":"7d1f0a52-3c7e-4a86-9b1d-2f6f4a7f7c11","payload":{"amount_cents":%d,"customer_id":"cus_%s","text":"`,
+	words := []string{"invoice", "customer", "the", "payment", "of", "reminder", "please", "overdue", "account",
+		"sent", "to", "by", "and", "amount", "due", "contract"}
+	body := fmt.Appendf(nil, `{"action_kind":"tool_call","actor_principal":"ops@example.com","actor_type":"agent",`+
+		`"agent_id":"billing-agent","emitted_at":"%s","event_id":"%s","key_id":"billing-agent#1",`+
+		`"organization_id":"7d1f0a52-3c7e-4a86-9b1d-2f6f4a7f7c11","payload":{"amount_cents":%d,`+
+		`"customer_id":"cus_%s","text":"`,
 		at, event, w.words.IntN(1_000_000), w.hex(8))
-	tail := fmt.Appendf(nil, `"},"policy_decision":"allow","salt":"%s","schema_version":1,"sig_alg":"ed25519","sig_value_b64":"%s","tool_name":"mail.send","trace_id":"%s"}`,
+	tail := fmt.Appendf(nil, `"},"policy_decision":"allow","salt":"%s","schema_version":1,"sig_alg":"ed25519",`+
+		`"sig_value_b64":"%s","tool_name":"mail.send","trace_id":"%s"}`,
 		w.base64(16), sig, trace)
 	for len(body)+len(tail) < 1024 {
 		body = append(append(body, words[w.words.IntN(len(words))]...), ' ')
