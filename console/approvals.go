@@ -57,7 +57,7 @@ func (s *Server) describeApprovals(r *call.Request, list ...approval.Approval) (
 	if err != nil {
 		return nil, err
 	}
-	obstacles, err := s.Approvals.Obstacles(r.Context(), r.Who.Tenant, r.Who.Account, r.Who.Email, list)
+	obstacles, err := s.Approvals.Obstacles(r.Context(), r.Who.Tenant, r.Who.Account, list)
 	if err != nil {
 		return nil, err
 	}

@@ -175,6 +175,10 @@ func (members) Membership(_ context.Context, t id.Tenant, who account.ID) (accou
 	return account.Membership{Account: who, Tenant: t, Role: account.Role(role)}, nil
 }
 
+func (members) ByID(_ context.Context, who account.ID) (account.Account, error) {
+	return account.Account{ID: who}, nil
+}
+
 // request is one that the owner of red makes, unless changed.
 func (w *world) request(method, path, body string, change ...func(*http.Request)) *http.Request {
 	r := httptest.NewRequestWithContext(w.t.Context(), method, "/v1/console"+path, strings.NewReader(body))

@@ -77,6 +77,46 @@ func TestChangeEmail(t *testing.T) {
 	}
 }
 
+// An account keeps the addresses that it had, because a person may not vote on a question that was
+// asked under one of them. So it may change its address 32 times.
+func TestFormerAddresses(t *testing.T) {
+	const full = `{"error":"The account had 32 other addresses: it keeps this one","code":"addresses_full"}`
+	w, _, _ := twoPeople(t)
+	now, want := email, []string{}
+	for n := range 33 {
+		next := fmt.Sprintf("ann%d@new.example", n)
+		w.Pass(time.Hour)
+		cookie := w.cookie(w.signIn(now, password))
+		answer := w.as(cookie, "POST", confirmPath, tokenBody(w.changeToken(cookie, next)))
+		if n == 32 {
+			answers(t, next, answer, 409, full)
+			break
+		}
+		w.decode(answer, 200, &signedIn{})
+		w.deliver()
+		now, want = next, append(want, now)
+	}
+	who, err := w.accounts.Find(t.Context(), now)
+	if err != nil || !slices.Equal(who.FormerEmails, want) {
+		t.Errorf("got %q, %v; want %q", who.FormerEmails, err, want)
+	}
+	if bob, err := w.accounts.Find(t.Context(), "bob@example.com"); err != nil || len(bob.FormerEmails) != 0 {
+		t.Errorf("bob: got %q, %v", bob.FormerEmails, err)
+	}
+}
+
+// An address that an account takes again is no former one.
+func TestAddressTakenAgain(t *testing.T) {
+	w, ann, _ := twoPeople(t)
+	ann = w.cookie(w.as(ann, "POST", confirmPath, tokenBody(w.changeToken(ann, newEmail))))
+	w.deliver()
+	w.decode(w.as(ann, "POST", confirmPath, tokenBody(w.changeToken(ann, email))), 200, &signedIn{})
+	who, err := w.accounts.Find(t.Context(), email)
+	if want := []string{newEmail}; err != nil || !slices.Equal(who.FormerEmails, want) {
+		t.Errorf("got %q, %v; want %q", who.FormerEmails, err, want)
+	}
+}
+
 // A token ends with the next one, with another password and after an hour.
 func TestChangeEmailEnds(t *testing.T) {
 	for name, end := range map[string]func(w *world, ann, token string) (cookie, spoiled string){

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"runtime"
 	"sync/atomic"
 	"testing"
 
@@ -58,4 +59,11 @@ func BenchmarkWaiting(b *testing.B) {
 			}
 		})
 	}
+}
+
+func heapInUse() int64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
 }

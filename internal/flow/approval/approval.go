@@ -156,10 +156,11 @@ type Organizations interface {
 	IngestKey(ctx context.Context, t id.Tenant, key string) (org.IngestKey, error)
 }
 
-// Members knows the roles of members, and so their right to vote (package account); fault.NotFound
-// for a stranger.
+// Members knows the roles of members, and so their right to vote, and the people themselves (package
+// account); fault.NotFound for a stranger.
 type Members interface {
 	Membership(ctx context.Context, t id.Tenant, who account.ID) (account.Membership, error)
+	ByID(ctx context.Context, who account.ID) (account.Account, error)
 }
 
 // Deliveries writes the deliveries of webhooks (package webhook).

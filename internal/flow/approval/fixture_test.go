@@ -175,6 +175,7 @@ type people struct {
 	mu         sync.Mutex
 	roles      map[account.ID]account.Role
 	selfReview bool
+	former     map[account.ID][]string
 }
 
 func newPeople() *people {
@@ -207,6 +208,25 @@ func (p *people) Membership(_ context.Context, t id.Tenant, who account.ID) (acc
 		return account.Membership{}, fault.New(fault.NotFound, "Not found")
 	}
 	return account.Membership{Account: who, Tenant: t, Role: role}, nil
+}
+
+func (p *people) ByID(_ context.Context, who account.ID) (account.Account, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if _, ok := p.roles[who]; !ok {
+		return account.Account{}, fault.New(fault.NotFound, "Not found")
+	}
+	return account.Account{ID: who, Email: string(who) + "@example.com", FormerEmails: p.former[who]}, nil
+}
+
+// moves gives a person another address in place of one.
+func (p *people) moves(who account.ID, from string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.former == nil {
+		p.former = make(map[account.ID][]string)
+	}
+	p.former[who] = append(p.former[who], from)
 }
 
 func (p *people) Settings(context.Context, *log.State) (*org.Settings, error) {

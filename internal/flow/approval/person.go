@@ -1,85 +1,18 @@
 package approval
 
 import (
-	"net/url"
-	"strings"
-	"unicode"
-	"unicode/utf8"
+	"context"
 
-	"golang.org/x/text/cases"
-	"golang.org/x/text/unicode/norm"
+	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/internal/tenant/account"
 )
 
-// mentionsPerson reports whether a principal, which is the sender's free text, names a person
-// by a name of the account: its id or its e-mail address. It finds the name anywhere in the
-// text, however it is dressed up. Examples for ann@example.com: "Ann@Example.com ",
-// "mailto:ann%40example.com", "Ann <ann@example.com>". Text that only looks like the name,
-// such as letters of another script, is not found.
-func mentionsPerson(principal, name string) bool {
-	name = foldText(name)
-	if name == "" {
-		return false
+// namesOf returns what a principal may call a person by: the id of the account and each address that
+// it has or had, because a question that was asked under a former address is the person's own.
+func (a *Approvals) namesOf(ctx context.Context, who account.ID) ([]string, error) {
+	person, err := a.members.ByID(ctx, who)
+	if err != nil && !fault.Is(err, fault.NotFound) {
+		return nil, err
 	}
-	texts := []string{principal}
-	if unescaped, err := url.PathUnescape(principal); err == nil && unescaped != principal {
-		texts = append(texts, unescaped)
-	}
-	for _, text := range texts {
-		text = foldText(text)
-		if containsWord(text, name) || containsWord(withoutSpace(text), name) {
-			return true
-		}
-	}
-	return false
-}
-
-// foldText folds case and width, and removes invisible characters: formatting characters, quotes and
-// white space around the text.
-func foldText(s string) string {
-	s = norm.NFKC.String(cases.Fold().String(norm.NFKC.String(s)))
-	s = strings.Map(func(r rune) rune {
-		if r == '\u3002' || r == '\uff61' { // full stops of addresses in other scripts
-			return '.'
-		}
-		if r == '"' || r == '\\' || unicode.In(r, unicode.Cf, unicode.Mn, unicode.Other_Default_Ignorable_Code_Point) {
-			return -1
-		}
-		return r
-	}, s)
-	return strings.TrimSpace(s)
-}
-
-func withoutSpace(s string) string { return strings.Join(strings.Fields(s), "") }
-
-// containsWord reports whether text has word with nothing around it that would make it part of
-// a longer address or id. Example: "joann@example.com" does not have "ann@example.com".
-func containsWord(text, word string) bool {
-	for rest, before := text, rune(0); ; {
-		at := strings.Index(rest, word)
-		if at < 0 {
-			return false
-		}
-		if at > 0 {
-			before, _ = utf8.DecodeLastRuneInString(rest[:at])
-		}
-		behind := rest[at+len(word):]
-		if !isAddressRune(before) && !continuesAddress(behind) {
-			return true
-		}
-		before, _ = utf8.DecodeLastRuneInString(word)
-		rest = behind
-	}
-}
-
-// isAddressRune reports whether a character before an address may belong to the address.
-func isAddressRune(r rune) bool {
-	return unicode.IsLetter(r) || unicode.IsDigit(r) || r != 0 && strings.ContainsRune("._+-%@", r)
-}
-
-// continuesAddress reports whether an address goes on with this text: a dot alone is the end of a
-// sentence.
-func continuesAddress(s string) bool {
-	s = strings.TrimLeft(s, ".")
-	r, n := utf8.DecodeRuneInString(s)
-	return n > 0 && (unicode.IsLetter(r) || unicode.IsDigit(r) || r == '-' || r == '_' || r == '@')
+	return append([]string{string(who), person.Email}, person.FormerEmails...), nil
 }

@@ -16,7 +16,7 @@ import (
 // These are the makers of the ingest key and the agent, the people who registered an active key of
 // the agent, and the principal that the agent names. The list is empty where the organization allows
 // self-review.
-func (a *Approvals) askersOf(ctx context.Context, s *log.State, r *record) (func(account.ID, string) bool, error) {
+func (a *Approvals) askersOf(ctx context.Context, s *log.State, r *record) (func(account.ID, []string) bool, error) {
 	asked := r.toApproval("", r.Status)
 	return (&makersOf{owner: a, known: make(map[id.Agent]map[string]bool)}).findAskers(ctx, s, &asked)
 }
@@ -34,7 +34,11 @@ func (a *Approvals) validVotes(ctx context.Context, s *log.State, r *record) ([]
 		if err != nil {
 			return nil, err
 		}
-		if may && !asker(v.Account, v.Email) {
+		names, err := a.namesOf(ctx, v.Account)
+		if err != nil {
+			return nil, err
+		}
+		if may && !asker(v.Account, append(names, v.Email)) {
 			counted = append(counted, v)
 		}
 	}

@@ -2,8 +2,10 @@ package approval
 
 import (
 	"context"
+	"slices"
 
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/flow/approval/principal"
 	"github.com/agentledger/agentledger/internal/tenant/account"
 	"github.com/agentledger/agentledger/internal/tenant/agent"
 	"github.com/agentledger/agentledger/log"
@@ -24,13 +26,17 @@ const (
 // Obstacles returns for each approval of a list the reason why a person may not vote on it now. Vote
 // looks again.
 func (a *Approvals) Obstacles(
-	ctx context.Context, t id.Tenant, who account.ID, email string, list []Approval,
+	ctx context.Context, t id.Tenant, who account.ID, list []Approval,
 ) ([]Obstacle, error) {
 	s, err := a.ledgers.State(ctx, t)
 	if err != nil {
 		return nil, err
 	}
 	may, err := a.isVoter(ctx, t, who)
+	if err != nil {
+		return nil, err
+	}
+	names, err := a.namesOf(ctx, who)
 	if err != nil {
 		return nil, err
 	}
@@ -44,7 +50,7 @@ func (a *Approvals) Obstacles(
 			return nil, err
 		}
 		switch {
-		case own(who, email):
+		case own(who, names):
 			found[i] = ObstacleOwn
 		case list[i].voteOf(who) != "":
 			found[i] = ObstacleVoted
@@ -75,13 +81,13 @@ type makersOf struct {
 }
 
 // findAskers is askersOf for an approval that was read.
-func (m *makersOf) findAskers(ctx context.Context, s *log.State, a *Approval) (func(account.ID, string) bool, error) {
+func (m *makersOf) findAskers(ctx context.Context, s *log.State, a *Approval) (func(account.ID, []string) bool, error) {
 	settings, err := m.owner.orgs.Settings(ctx, s)
 	if err != nil {
 		return nil, err
 	}
 	if settings.SelfReview {
-		return func(account.ID, string) bool { return false }, nil
+		return func(account.ID, []string) bool { return false }, nil
 	}
 	registrars, known := m.known[a.Agent]
 	if !known {
@@ -90,9 +96,9 @@ func (m *makersOf) findAskers(ctx context.Context, s *log.State, a *Approval) (f
 		}
 		m.known[a.Agent] = registrars
 	}
-	return func(who account.ID, email string) bool {
+	return func(who account.ID, names []string) bool {
 		return registrars[string(who)] || string(who) == a.keyMaker || string(who) == a.agentMaker ||
-			mentionsPerson(a.Principal, string(who)) || mentionsPerson(a.Principal, email)
+			slices.ContainsFunc(names, func(name string) bool { return principal.Mentions(a.Principal, name) })
 	}, nil
 }
 

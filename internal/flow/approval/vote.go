@@ -96,7 +96,11 @@ func (a *Approvals) checkMayVote(ctx context.Context, s *log.State, r *record, b
 	if err != nil {
 		return err
 	}
-	if asker(b.Account, b.Email) {
+	names, err := a.namesOf(ctx, b.Account)
+	if err != nil {
+		return err
+	}
+	if asker(b.Account, names) {
 		return fault.New(fault.Forbidden, "Somebody else has to decide on what you asked for yourself")
 	}
 	return nil

@@ -24,7 +24,7 @@ const maxMails = 50
 // Approvals lists questions, and tells why a person may not vote on them (package approval).
 type Approvals interface {
 	List(ctx context.Context, t id.Tenant, f approval.Filter, before approval.ID, limit int) (approval.Page, error)
-	Obstacles(ctx context.Context, t id.Tenant, who account.ID, email string, list []approval.Approval) (
+	Obstacles(ctx context.Context, t id.Tenant, who account.ID, list []approval.Approval) (
 		[]approval.Obstacle, error)
 }
 
@@ -209,7 +209,7 @@ func (d *digest) addPerson(ctx context.Context, who account.ID) error {
 
 // findOpen returns the questions that a person may vote on, newest first.
 func (d *digest) findOpen(ctx context.Context, person account.Account) ([]approval.Approval, error) {
-	obstacles, err := d.Approvals.Obstacles(ctx, d.tenant, person.ID, person.Email, d.page.Approvals)
+	obstacles, err := d.Approvals.Obstacles(ctx, d.tenant, person.ID, d.page.Approvals)
 	if err != nil {
 		return nil, err
 	}

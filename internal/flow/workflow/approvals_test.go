@@ -81,6 +81,10 @@ func (o *office) Membership(_ context.Context, t id.Tenant, who account.ID) (acc
 	return account.Membership{Account: who, Tenant: t, Role: account.Approver}, nil
 }
 
+func (o *office) ByID(_ context.Context, who account.ID) (account.Account, error) {
+	return account.Account{ID: who, Email: string(who) + "@example.com"}, nil
+}
+
 func (o *office) Settings(ctx context.Context, s *log.State) (*org.Settings, error) {
 	return o.orgs.Settings(ctx, s)
 }

@@ -25,6 +25,7 @@ import (
 	"github.com/agentledger/agentledger/internal/tenant/account"
 	"github.com/agentledger/agentledger/internal/tenant/agent"
 	"github.com/agentledger/agentledger/internal/tenant/org"
+	"github.com/agentledger/agentledger/internal/tenant/passwordrule"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/storage"
 )
@@ -175,7 +176,7 @@ func (p *Provisioner) checkRequest(r Request, f org.Founding) error {
 	if r.AdminPassword == "" {
 		return nil
 	}
-	return account.CheckPassword(r.AdminPassword, r.AdminEmail, r.Name)
+	return passwordrule.Check(r.AdminPassword, r.AdminEmail, r.Name)
 }
 
 // step makes some of the first records of an organization, and puts the members for the caller into

@@ -65,6 +65,8 @@ type Account struct {
 	CreatedAt   id.Instant
 	DisplayName string // "": none
 
+	FormerEmails []string // each other address that the account had, lower case
+
 	ApprovalMailOff bool   // the person wants no mail about approvals
 	generation      uint64 // of its password and other factors
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"reflect"
 	"strings"
 	"sync"
 	"testing"
@@ -114,10 +115,10 @@ func TestEnsure(t *testing.T) {
 	if made.Email != email || !made.HasPassword || made.CreatedAt != id.InstantOf(w.clock()) || !strings.HasPrefix(string(made.ID), "acc_") {
 		t.Errorf("got %+v", made)
 	}
-	if again := w.ensure(email, "another password"); again != made {
+	if again := w.ensure(email, "another password"); !reflect.DeepEqual(again, made) {
 		t.Errorf("got %+v, want %+v", again, made)
 	}
-	if got := w.mustSignIn("ANN@example.com", password); got != made {
+	if got := w.mustSignIn("ANN@example.com", password); !reflect.DeepEqual(got, made) {
 		t.Errorf("got %+v, want %+v", got, made)
 	}
 	_, err := w.signIn(email, "another password")

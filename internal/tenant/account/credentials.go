@@ -10,6 +10,7 @@ import (
 
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/tenant/passwordrule"
 	"github.com/agentledger/agentledger/internal/textcheck"
 	"github.com/agentledger/agentledger/storage"
 )
@@ -135,7 +136,7 @@ func (a *Accounts) ChangePassword(
 // replacePassword gives an account a password, ends its sessions and mails that, with other changes.
 func (a *Accounts) replacePassword(ctx context.Context, who ID, r *accountRecord, version uint64, password string,
 	names []string, more ...storage.Change) error {
-	if err := CheckPassword(password, r.Email, names...); err != nil {
+	if err := passwordrule.Check(password, r.Email, names...); err != nil {
 		return err
 	}
 	var err error

@@ -23,6 +23,10 @@ const kindEmailChange storage.Kind = "email_change"
 // EmailChangeLife is how long another address can be confirmed.
 const EmailChangeLife = time.Hour
 
+// maxFormerEmails bounds how often an account can change its address. None of them is forgotten, because
+// a person may not vote on a question that was asked under a former one (package approval).
+const maxFormerEmails = 32
+
 type emailChangeRecord struct {
 	Email      string     `json:"email"` // the new one
 	Hash       id.Hash    `json:"hash"`  // of the token
@@ -101,7 +105,8 @@ func (a *Accounts) newEmailChange(
 //
 // Errors: fault.Invalid with code change_over for a token that is wrong, of another account, used,
 // replaced by a later one or over, also by another password; fault.RateLimited after too many of
-// these; fault.Conflict with code address_known when the address belongs to another account.
+// these; fault.Conflict with code address_known when the address belongs to another account, and
+// with code addresses_full after 32 changes.
 func (a *Accounts) FinishEmailChange(
 	ctx context.Context, s *Session, token string, from netip.Addr, v Visit,
 ) (Account, error) {
@@ -161,6 +166,10 @@ func (a *Accounts) moveAddress(
 	if err != nil {
 		return nil, fmt.Errorf("change address: %w", err)
 	}
+	if len(r.FormerEmails) == maxFormerEmails {
+		return nil, &fault.Error{Kind: fault.Conflict, Code: "addresses_full",
+			Message: "The account had 32 other addresses: it keeps this one"}
+	}
 	event, err := a.loginEvent(ctx, who, ChangedEmail, v)
 	if err != nil {
 		return nil, err
@@ -173,6 +182,7 @@ func (a *Accounts) moveAddress(
 	if email != r.Email {
 		changes = append(changes, removeChange(kindEmail, r.Email),
 			storage.Change{Kind: kindEmail, Key: email, Value: held})
+		r.FormerEmails = append(slices.DeleteFunc(r.FormerEmails, func(e string) bool { return e == email }), r.Email)
 	}
 	r.Email = email
 	r.Generation++

@@ -3,11 +3,13 @@ package account
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/go-json-experiment/json"
 
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/tenant/passwordrule"
 	"github.com/agentledger/agentledger/storage"
 )
 
@@ -23,6 +25,8 @@ type accountRecord struct {
 	Generation   uint64     `json:"generation"`             // raised with each change of a factor: ends sessions
 	CreatedAt    id.Instant `json:"created_at"`
 	DisplayName  string     `json:"display_name,omitzero"`
+	// FormerEmails is each other address that the account had, at most maxFormerEmails.
+	FormerEmails []string `json:"former_emails,omitzero"`
 
 	ApprovalMailOff bool `json:"approval_mail_off,omitzero"`
 }
@@ -38,6 +42,8 @@ func (r *accountRecord) toAccount(a ID) Account {
 		HasPassword: r.PasswordHash != "",
 		CreatedAt:   r.CreatedAt,
 		DisplayName: r.DisplayName,
+
+		FormerEmails: slices.Clone(r.FormerEmails),
 
 		ApprovalMailOff: r.ApprovalMailOff,
 
@@ -86,7 +92,7 @@ func (a *Accounts) findByID(ctx context.Context, who ID) (*accountRecord, uint64
 // Ensure returns the account of an address and makes it when there is none,
 // with password, or without any when that is "". The password of a known
 // account stays as it is, also when it has none. names are those of the person's
-// organizations (see CheckPassword). made says that there was none.
+// organizations (see passwordrule.Check). made says that there was none.
 //
 // fault.Invalid for a malformed address or, for a new account, password.
 func (a *Accounts) Ensure(
@@ -102,7 +108,7 @@ func (a *Accounts) Ensure(
 	}
 	r := accountRecord{Email: email, CreatedAt: id.InstantOf(a.clock())}
 	if password != "" {
-		if err := CheckPassword(password, email, names...); err != nil {
+		if err := passwordrule.Check(password, email, names...); err != nil {
 			return Account{}, false, err
 		}
 		if r.PasswordHash, err = a.hasher.HashPassword(ctx, password); err != nil {
@@ -138,7 +144,7 @@ func (a *Accounts) createAccount(ctx context.Context, who ID, r accountRecord, m
 
 // SetPassword gives an account a password, in place of any, and ends all its
 // sessions at once, on every node. names are those of the person's organizations.
-// fault.Invalid for a password that can't be chosen (see CheckPassword),
+// fault.Invalid for a password that can't be chosen (see passwordrule.Check),
 // fault.NotFound for an unknown address, fault.Conflict when another change came
 // between.
 func (a *Accounts) SetPassword(ctx context.Context, email, password string, names ...string) error {

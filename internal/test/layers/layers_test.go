@@ -74,6 +74,7 @@ var layer = map[string]int{
 	"internal/slidingsum":            0,
 	"internal/tenant/commonpassword": 0,
 	"internal/tenant/passwordhash":   0,
+	"internal/tenant/passwordrule":   1,
 	"internal/tenant/quota":          0,
 	"internal/telemetry":             0,
 	"internal/trace":                 0,
@@ -108,7 +109,7 @@ var layer = map[string]int{
 	"internal/tenant/org":          22,
 	"internal/tenant/policystore":  22,
 
-	"internal/flow/approval": 29,
+	"internal/flow/approval": 29, "internal/flow/approval/principal": 0,
 	"internal/letter":        24,
 	"internal/tenant/factor": 23,
 	"internal/tenant/member": 23,

@@ -1,8 +1,8 @@
-package approval
+package principal
 
 import "testing"
 
-func TestSpeaksOf(t *testing.T) {
+func TestMentions(t *testing.T) {
 	const ann = "ann@example.com"
 	for text, want := range map[string]bool{
 		ann: true, "ANN@EXAMPLE.COM": true, "  ann@example.com\u00a0": true, "Ann@Example.com\u3000": true,
@@ -14,19 +14,19 @@ func TestSpeaksOf(t *testing.T) {
 		"": false, "ann": false, "example.com": false, "bob@example.com": false, "joann@example.com": false, "x.ann@example.com": false,
 		"ann@example.com.evil.org": false, "ann@example.community": false, "ann@example.com-x": false, "аnn@example.com": false, "%zz": false,
 	} {
-		if got := mentionsPerson(text, ann); got != want {
+		if got := Mentions(text, ann); got != want {
 			t.Errorf("%q: got %v, want %v", text, got, want)
 		}
 	}
 	for text, want := range map[string]bool{"acc_ann": true, " ACC_ANN": true, "user acc_ann": true, "acc_anna": false, "xacc_ann": false} {
-		if got := mentionsPerson(text, "acc_ann"); got != want {
+		if got := Mentions(text, "acc_ann"); got != want {
 			t.Errorf("%q: got %v, want %v", text, got, want)
 		}
 	}
-	if mentionsPerson("", "") || mentionsPerson("anybody", "") {
+	if Mentions("", "") || Mentions("anybody", "") {
 		t.Error("nobody is named by no name")
 	}
-	if !mentionsPerson("stra\u00dfe@example.com", "STRASSE@example.com") || !mentionsPerson("e\u0301va@example.com", "\u00e9va@example.com") {
+	if !Mentions("stra\u00dfe@example.com", "STRASSE@example.com") || !Mentions("e\u0301va@example.com", "\u00e9va@example.com") {
 		t.Error("a folded or decomposed address is not found")
 	}
 }

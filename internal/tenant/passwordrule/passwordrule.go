@@ -1,4 +1,11 @@
-package account
+// Package passwordrule says which passwords may be chosen.
+//
+// Invariants:
+//
+//   - The rule holds for new passwords only: a password that was chosen under another rule goes on to
+//     work, because sign-in does not ask for this one.
+//   - Letter case and white space around a password make no difference to the names that it must not be.
+package passwordrule
 
 import (
 	"slices"
@@ -16,14 +23,11 @@ const (
 	maxPassword = passwordhash.MaxLength
 )
 
-// CheckPassword returns fault.Invalid for a password that can't be chosen: one of
+// Check returns fault.Invalid for a password that can't be chosen: one of
 // another length, one of the commonest, the e-mail address or the part before its @,
 // or one of names, which are those of the person's organizations. Letter case and
 // white space around the password make no difference.
-//
-// A password that was chosen under another rule goes on to work, because Authenticate
-// does not ask for this one.
-func CheckPassword(password, email string, names ...string) error {
+func Check(password, email string, names ...string) error {
 	if utf8.RuneCountInString(password) < minPassword || len(password) > maxPassword || !utf8.ValidString(password) {
 		return fault.New(fault.Invalid, "The password must have at least 10 characters and at most 1024 bytes")
 	}

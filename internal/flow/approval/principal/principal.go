@@ -1,0 +1,91 @@
+// Package principal compares the principal that an agent names in an event with the names of people.
+//
+// Invariants:
+//
+//   - A principal is the sender's free text, and it is never changed: only compared.
+//   - The comparison errs on the strict side: a text that has a name anywhere mentions the person.
+package principal
+
+import (
+	"net/url"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/text/cases"
+	"golang.org/x/text/unicode/norm"
+)
+
+// Mentions reports whether a principal, which is the sender's free text, names a person
+// by a name of the account: its id or its e-mail address. It finds the name anywhere in the
+// text, however it is dressed up. Examples for ann@example.com: "Ann@Example.com ",
+// "mailto:ann%40example.com", "Ann <ann@example.com>". Text that only looks like the name,
+// such as letters of another script, is not found.
+func Mentions(principal, name string) bool {
+	name = foldText(name)
+	if name == "" {
+		return false
+	}
+	texts := []string{principal}
+	if unescaped, err := url.PathUnescape(principal); err == nil && unescaped != principal {
+		texts = append(texts, unescaped)
+	}
+	for _, text := range texts {
+		text = foldText(text)
+		if containsWord(text, name) || containsWord(withoutSpace(text), name) {
+			return true
+		}
+	}
+	return false
+}
+
+// foldText folds case and width, and removes invisible characters: formatting characters, quotes and
+// white space around the text.
+func foldText(s string) string {
+	s = norm.NFKC.String(cases.Fold().String(norm.NFKC.String(s)))
+	s = strings.Map(func(r rune) rune {
+		if r == '\u3002' || r == '\uff61' { // full stops of addresses in other scripts
+			return '.'
+		}
+		if r == '"' || r == '\\' || unicode.In(r, unicode.Cf, unicode.Mn, unicode.Other_Default_Ignorable_Code_Point) {
+			return -1
+		}
+		return r
+	}, s)
+	return strings.TrimSpace(s)
+}
+
+func withoutSpace(s string) string { return strings.Join(strings.Fields(s), "") }
+
+// containsWord reports whether text has word with nothing around it that would make it part of
+// a longer address or id. Example: "joann@example.com" does not have "ann@example.com".
+func containsWord(text, word string) bool {
+	for rest, before := text, rune(0); ; {
+		at := strings.Index(rest, word)
+		if at < 0 {
+			return false
+		}
+		if at > 0 {
+			before, _ = utf8.DecodeLastRuneInString(rest[:at])
+		}
+		behind := rest[at+len(word):]
+		if !isAddressRune(before) && !continuesAddress(behind) {
+			return true
+		}
+		before, _ = utf8.DecodeLastRuneInString(word)
+		rest = behind
+	}
+}
+
+// isAddressRune reports whether a character before an address may belong to the address.
+func isAddressRune(r rune) bool {
+	return unicode.IsLetter(r) || unicode.IsDigit(r) || r != 0 && strings.ContainsRune("._+-%@", r)
+}
+
+// continuesAddress reports whether an address goes on with this text: a dot alone is the end of a
+// sentence.
+func continuesAddress(s string) bool {
+	s = strings.TrimLeft(s, ".")
+	r, n := utf8.DecodeRuneInString(s)
+	return n > 0 && (unicode.IsLetter(r) || unicode.IsDigit(r) || r == '-' || r == '_' || r == '@')
+}
