@@ -28,6 +28,10 @@ const approvalsPath = "/v1/ingest/approvals"
 // voters lets everybody vote.
 type voters struct{}
 
+func (voters) ByID(_ context.Context, who account.ID) (account.Account, error) {
+	return account.Account{ID: who}, nil
+}
+
 func (voters) Membership(_ context.Context, t id.Tenant, who account.ID) (account.Membership, error) {
 	return account.Membership{Account: who, Tenant: t, Role: account.Approver}, nil
 }
