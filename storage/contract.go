@@ -59,18 +59,10 @@ type Pending interface {
 
 // LedgerReader reads ledgers.
 type LedgerReader interface {
+	eventReader
+
 	// Head returns the head of a ledger, or ErrNotFound.
 	Head(ctx context.Context, t id.Tenant) (Head, error)
-
-	// Events yields the events [begin, end) in order; end beyond the stored
-	// size ends early. A hole is ErrCorrupt, no ledger ErrNotFound. The sequence
-	// stops at the first error.
-	Events(ctx context.Context, t id.Tenant, begin, end id.Index, parts Fields) iter.Seq2[Event, error]
-
-	// Entries returns the entry at each of places, which may be of many ledgers, in
-	// their order. An entry that can't be read is reported in its own result and does
-	// not affect the others. Use it for single entries of many ledgers.
-	Entries(ctx context.Context, places []Position) []EntryResult
 
 	// Lookup returns the index of each name, NoIndex where it is unknown.
 	Lookup(ctx context.Context, t id.Tenant, names []DedupKey) ([]id.Index, error)
@@ -80,6 +72,24 @@ type LedgerReader interface {
 
 	// Tenants yields all tenants that have a ledger, in ascending order.
 	Tenants(ctx context.Context) iter.Seq2[id.Tenant, error]
+}
+
+// eventReader reads the events of ledgers.
+type eventReader interface {
+	// Events yields the events [begin, end) in order; end beyond the stored
+	// size ends early. A hole is ErrCorrupt, no ledger ErrNotFound. The sequence
+	// stops at the first error.
+	Events(ctx context.Context, t id.Tenant, begin, end id.Index, parts Fields) iter.Seq2[Event, error]
+
+	// EventsAt returns the events at indices in ascending order, each once, and leaves out those that
+	// are not below the stored size. A hole is ErrCorrupt, no ledger ErrNotFound. Use it for events
+	// that lie apart; the caller bounds their number.
+	EventsAt(ctx context.Context, t id.Tenant, at []id.Index, parts Fields) ([]Event, error)
+
+	// Entries returns the entry at each of places, which may be of many ledgers, in
+	// their order. An entry that can't be read is reported in its own result and does
+	// not affect the others. Use it for single entries of many ledgers.
+	Entries(ctx context.Context, places []Position) []EntryResult
 }
 
 // TileReader reads the Merkle trees of ledgers. A hash of an upper tree level is stored

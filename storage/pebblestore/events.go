@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/storage"
@@ -42,6 +43,8 @@ func (e *Engine) readEvents(ctx context.Context, t id.Tenant, begin, end id.Inde
 		event, err := e.readEventAt(t, begin, parts)
 		if err == nil {
 			yield(event, nil)
+		} else if errors.Is(err, storage.ErrNotFound) {
+			return corruptValue("missing entry")
 		}
 		return err
 	}
@@ -65,44 +68,43 @@ func (e *Engine) readEvents(ctx context.Context, t id.Tenant, begin, end id.Inde
 	return nil
 }
 
+// EventsAt implements storage.Ledgers.
+func (e *Engine) EventsAt(
+	ctx context.Context, t id.Tenant, at []id.Index, parts storage.Fields,
+) (found []storage.Event, err error) {
+	for _, i := range at {
+		for event, err := range e.Events(ctx, t, i, i+1, parts) {
+			if err != nil {
+				return nil, err
+			}
+			found = append(found, event)
+		}
+	}
+	return found, nil
+}
+
 // Entries implements storage.Ledgers.
 func (e *Engine) Entries(ctx context.Context, places []storage.Position) []storage.EntryResult {
-	found := make([]storage.EntryResult, len(places))
-	err := e.beginCall(ctx)
-	if err == nil {
-		defer e.endCall()
+	if err := e.beginCall(ctx); err != nil {
+		return slices.Repeat([]storage.EntryResult{{Err: fmt.Errorf("read entries: %w", err)}}, len(places))
 	}
-	key := make([]byte, 0, prefixLen+indexLen)
+	defer e.endCall()
+	found := make([]storage.EntryResult, len(places))
 	for i, p := range places {
-		at := err
-		if at == nil {
-			key = appendIndexKey(key[:0], p.Tenant, familyEntry, p.Index)
-			found[i].Entry, at = e.readEntry(key)
-		}
-		if at != nil {
-			found[i].Err = fmt.Errorf("read entry %d: %w", p.Index, at)
-		}
+		event, err := e.readEventAt(p.Tenant, p.Index, 0)
+		found[i] = storage.EntryResult{Entry: event.Entry, Err: err}
 	}
 	return found
 }
 
-// readEntry reads the entry under a key.
-func (e *Engine) readEntry(key []byte) (entry storage.Entry, err error) {
-	err = e.readValue(key, func(v []byte) (err error) {
-		entry, err = parseEntry(v)
-		return err
-	})
-	return entry, err
-}
-
-// readEventAt reads one event by its keys, which costs less than iterators.
+// readEventAt reads one event by its keys, which costs less than iterators. ErrNotFound without an entry.
 func (e *Engine) readEventAt(t id.Tenant, i id.Index, parts storage.Fields) (event storage.Event, err error) {
 	event.Index = i
 	key := appendIndexKey(make([]byte, 0, prefixLen+indexLen), t, familyEntry, i)
-	event.Entry, err = e.readEntry(key)
-	if errors.Is(err, storage.ErrNotFound) {
-		err = corruptValue("missing entry")
-	}
+	err = e.readValue(key, func(v []byte) (err error) {
+		event.Entry, err = parseEntry(v)
+		return err
+	})
 	enveloped := false
 	if err == nil && parts != 0 {
 		err = e.readValue(appendIndexKey(key[:0], t, familyRecord, i), func(v []byte) (err error) {

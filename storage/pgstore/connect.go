@@ -12,6 +12,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/agentledger/agentledger/storage/pgstore/dial"
 )
 
 const (
@@ -59,7 +61,7 @@ func newConnector(o Options) (*connector, error) {
 		cc.ConnectTimeout = connectTime
 	}
 	dialer := net.Dialer{
-		Timeout: cc.ConnectTimeout, Control: userTimeout,
+		Timeout: cc.ConnectTimeout, Control: dial.UserTimeout(silence),
 		KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: silence / 3, Interval: silence / 6, Count: 4},
 	}
 	cc.DialFunc = dialer.DialContext

@@ -2,6 +2,7 @@ package pgstore
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
@@ -11,21 +12,19 @@ import (
 	"github.com/agentledger/agentledger/storage/pgstore/document"
 )
 
-// readEvents reads the events that rows of eventsSQL hold, from begin on and not
-// beyond end.
-func readEvents(codec *document.Codec, results pgx.BatchResults, parts storage.Fields, begin, end id.Index) ([]storage.Event, error) {
+// readEvents reads the events that rows of eventsSQL hold.
+func (r *eventRow) readEvents(results pgx.BatchResults) ([]storage.Event, error) {
 	rows, err := results.Query()
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
 	var page []storage.Event
-	r := newEventRow(codec, parts)
 	for rows.Next() {
 		if err := rows.Scan(r.into...); err != nil {
 			return nil, err
 		}
-		if page, err = r.appendEvents(page, begin, end); err != nil {
+		if page, err = r.appendEvents(page); err != nil {
 			return nil, err
 		}
 	}
@@ -34,6 +33,8 @@ func readEvents(codec *document.Codec, results pgx.BatchResults, parts storage.F
 
 // eventRow reads rows of eventsSQL. Its driver's bytes are valid for one row.
 type eventRow struct {
+	begin, end               id.Index   // of the events that are asked for
+	at                       []id.Index // of those alone, in ascending order; nil: all
 	codec                    *document.Codec
 	parts                    storage.Fields
 	index                    int64
@@ -60,14 +61,22 @@ func newEventRow(c *document.Codec, parts storage.Fields) *eventRow {
 func (r *eventRow) withTexts() bool { return r.parts&(storage.FieldRecord|storage.FieldEnvelope) != 0 }
 
 // appendEvents appends those of the row's events that are asked for.
-func (r *eventRow) appendEvents(page []storage.Event, begin, end id.Index) ([]storage.Event, error) {
-	first := id.Index(r.index)
+func (r *eventRow) appendEvents(page []storage.Event) ([]storage.Event, error) {
+	first, begin, end := id.Index(r.index), r.begin, r.end
 	if r.count == 0 {
 		m, err := r.alone()
 		if err != nil {
 			return nil, fmt.Errorf("event %d: %w", first, err)
 		}
 		return r.appendEvent(page, first, r.entries, &m)
+	}
+	if r.at != nil {
+		low, _ := slices.BinarySearch(r.at, first)
+		high, _ := slices.BinarySearch(r.at, first+id.Index(r.count))
+		if low == high { // the segment ends before the event
+			return page, nil
+		}
+		begin, end = r.at[low], r.at[high-1]+1
 	}
 	from, to := begin-min(begin, first), min(end-first, id.Index(r.count))
 	if len(r.entries) != int(r.count)*entryLen || from >= to {
@@ -82,6 +91,9 @@ func (r *eventRow) appendEvents(page []storage.Event, begin, end id.Index) ([]st
 	}
 	for i := range members {
 		at := int(from) + i
+		if _, asked := slices.BinarySearch(r.at, first+id.Index(at)); r.at != nil && !asked {
+			continue
+		}
 		var err error
 		if page, err = r.appendEvent(page, first+id.Index(at), r.entries[at*entryLen:(at+1)*entryLen], &members[i]); err != nil {
 			return nil, err

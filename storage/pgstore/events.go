@@ -1,9 +1,11 @@
 package pgstore
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"iter"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
@@ -21,10 +23,24 @@ const (
 
 const sizeSQL = `SELECT size FROM head WHERE org = $1`
 
-// eventsSQL returns the statement for parts: the rows that hold the events
-// [$2, $3), in their order. Count is 0 for an event in a row of its own; else the
-// row is a segment, of which the first and the last may hold others too.
-func eventsSQL(parts storage.Fields) string {
+// The rows that hold the events [$2, $3), and those at the indices $2. A LIMIT leaves the planner nothing
+// but a lookup for each.
+const (
+	eventsWithin   = `event WHERE org = $1 AND idx >= $2 AND idx < $3 AND entry IS NOT NULL`
+	segmentsWithin = `segment WHERE org = $1 AND idx >= coalesce(
+	(SELECT before.idx FROM segment AS before WHERE before.org = $1 AND before.idx <= $2 ORDER BY before.idx DESC LIMIT 1), $2
+) AND idx < $3 AND idx + count > $2`
+	eventsAt = `unnest($2::int8[]) AS at (at) CROSS JOIN LATERAL (
+	SELECT * FROM event WHERE org = $1 AND idx = at AND entry IS NOT NULL LIMIT 1
+) AS e`
+	segmentsAt = `segment WHERE org = $1 AND idx = ANY (ARRAY(SELECT (
+	SELECT before.idx FROM segment AS before WHERE before.org = $1 AND before.idx <= at.idx ORDER BY before.idx DESC LIMIT 1
+) FROM unnest($2::int8[]) AS at (idx)))`
+)
+
+// eventsSQL returns the statement for parts: the rows that hold events, in their order. Count is 0 for
+// an event in a row of its own; else the row is a segment, which may hold others too.
+func eventsSQL(parts storage.Fields, events, segments string) string {
 	event, segment := `SELECT idx, 0::int2 AS count, entry`, `SELECT idx, count, entries`
 	if parts&(storage.FieldRecord|storage.FieldEnvelope) != 0 {
 		event, segment = event+`, documents`, segment+`, texts`
@@ -33,10 +49,8 @@ func eventsSQL(parts storage.Fields) string {
 		event += `, received_at, effective, disclosure, agent, trace, tool, action_kind`
 		segment += `, NULL::int8, NULL::int2, NULL::int2, NULL::bytea, NULL::bytea, NULL::bytea, NULL::bytea`
 	}
-	return event + ` FROM event WHERE org = $1 AND idx >= $2 AND idx < $3 AND entry IS NOT NULL
-UNION ALL ` + segment + ` FROM segment WHERE org = $1 AND idx >= coalesce(
-	(SELECT before.idx FROM segment AS before WHERE before.org = $1 AND before.idx <= $2 ORDER BY before.idx DESC LIMIT 1), $2
-) AND idx < $3 AND idx + count > $2
+	return event + ` FROM ` + events + `
+UNION ALL ` + segment + ` FROM ` + segments + `
 ORDER BY idx`
 }
 
@@ -61,7 +75,9 @@ func (e *Engine) readEvents(ctx context.Context, t id.Tenant, begin, end id.Inde
 		if begin < end && end-begin > most {
 			pageEnd = begin + most
 		}
-		page, size, err := e.eventsPage(ctx, t, begin, pageEnd, end, parts)
+		r := newEventRow(e.codec, parts)
+		r.begin, r.end = begin, end
+		page, size, err := e.eventsPage(ctx, t, r, eventsSQL(parts, eventsWithin, segmentsWithin), int64(begin), int64(pageEnd))
 		if err != nil {
 			return err
 		}
@@ -87,18 +103,41 @@ func (e *Engine) readEvents(ctx context.Context, t id.Tenant, begin, end id.Inde
 	}
 }
 
-// eventsPage reads the size of a ledger and then its events [begin, pageEnd). It also returns the
-// events from pageEnd on, before end, that share a segment with the last one. The page is never
-// shorter than the size says, because events are only ever added.
-func (e *Engine) eventsPage(ctx context.Context, t id.Tenant, begin, pageEnd, end id.Index, parts storage.Fields) (page []storage.Event, size id.Index, err error) {
+// EventsAt implements storage.Ledgers, in one round trip.
+func (e *Engine) EventsAt(
+	ctx context.Context, t id.Tenant, at []id.Index, parts storage.Fields,
+) (found []storage.Event, err error) {
+	r := newEventRow(e.codec, parts)
+	r.at = at
+	indices := make([]int64, len(at))
+	for i := range at {
+		indices[i] = int64(at[i])
+	}
+	found, size, err := e.eventsPage(ctx, t, r, eventsSQL(parts, eventsAt, segmentsAt), indices)
+	below, _ := slices.BinarySearch(at, size)
+	if err == nil && len(found) < below {
+		err = corruptValue("missing entry")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read events: %w", err)
+	}
+	return found[:below], nil // others came meanwhile
+}
+
+// eventsPage reads the size of a ledger and then the events of a statement, which may be more than r
+// asks for by those that share a segment. The page is never shorter than the size says, because events
+// are only ever added.
+func (e *Engine) eventsPage(
+	ctx context.Context, t id.Tenant, r *eventRow, sql string, of ...any,
+) (page []storage.Event, size id.Index, err error) {
 	if err := e.beginCall(ctx); err != nil {
 		return nil, 0, err
 	}
 	defer e.endCall()
 	var batch pgx.Batch
 	batch.Queue(sizeSQL, int64(t))
-	if begin < pageEnd {
-		batch.Queue(eventsSQL(parts), int64(t), int64(begin), int64(pageEnd))
+	if r.at != nil || r.begin < r.end {
+		batch.Queue(sql, append([]any{int64(t)}, of...)...)
 	}
 	results := e.pool.SendBatch(ctx, &batch)
 	defer func() {
@@ -110,8 +149,8 @@ func (e *Engine) eventsPage(ctx context.Context, t id.Tenant, begin, pageEnd, en
 	if err := results.QueryRow().Scan(&stored); err != nil {
 		return nil, 0, readError(err)
 	}
-	if begin < pageEnd {
-		page, err = readEvents(e.codec, results, parts, begin, end)
+	if batch.Len() > 1 {
+		page, err = r.readEvents(results)
 	}
 	return page, id.Index(stored), readError(err)
 }
@@ -134,12 +173,10 @@ WHERE place.idx - s.idx < s.count`
 // Entries implements storage.Ledgers.
 func (e *Engine) Entries(ctx context.Context, places []storage.Position) []storage.EntryResult {
 	found := make([]storage.EntryResult, len(places))
+	err := e.readEntries(ctx, places, found)
 	for i := range found {
-		found[i].Err = fmt.Errorf("read entry %d: %w", places[i].Index, storage.ErrNotFound)
-	}
-	if err := e.readEntries(ctx, places, found); err != nil {
-		for i := range found {
-			found[i] = storage.EntryResult{Err: fmt.Errorf("read entry %d: %w", places[i].Index, err)}
+		if err != nil || found[i].Err != nil {
+			found[i].Err = fmt.Errorf("read entry %d: %w", places[i].Index, cmp.Or(err, found[i].Err))
 		}
 	}
 	return found
@@ -151,12 +188,10 @@ func (e *Engine) readEntries(ctx context.Context, places []storage.Position, fou
 		return err
 	}
 	defer e.endCall()
-	if len(places) == 0 {
-		return nil
-	}
-	tenants, indices := make([]int64, len(places)), make([]int64, len(places))
+	var tenants, indices []int64
 	for i, p := range places {
-		tenants[i], indices[i] = int64(p.Tenant), int64(p.Index)
+		found[i].Err = storage.ErrNotFound
+		tenants, indices = append(tenants, int64(p.Tenant)), append(indices, int64(p.Index))
 	}
 	rows, err := e.pool.Query(ctx, entriesSQL, tenants, indices)
 	if err != nil {
@@ -165,10 +200,8 @@ func (e *Engine) readEntries(ctx context.Context, places []storage.Position, fou
 	var n int64 // from 1
 	var entry pgtype.DriverBytes
 	_, err = pgx.ForEachRow(rows, []any{&n, &entry}, func() error {
-		f := &found[n-1]
-		f.Err = nil
-		if !parseEntry(&f.Entry, entry) {
-			f.Err = corruptValue("entry")
+		if found[n-1].Err = nil; !parseEntry(&found[n-1].Entry, entry) {
+			found[n-1].Err = corruptValue("entry")
 		}
 		return nil
 	})

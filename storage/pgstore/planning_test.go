@@ -22,8 +22,9 @@ func (e *Engine) PlansOf(t *testing.T) map[string]string {
 	plans := make(map[string]string)
 	for i, sql := range []string{
 		appendSQL, freeSQL, barrierSQL, lockSQL, putSQL, replaceSQL, removeSQL, keysSQL, partitionSQL, sizeSQL, entriesSQL, headSQL, lookupSQL,
-		countersSQL, tenantsSQL, getSQL, scanSQL, scanToEndSQL, tileHashesSQL, tileRootsSQL, zeroHeadSQL,
-		eventsSQL(0), eventsSQL(storage.FieldRecord), eventsSQL(storage.FieldEnvelope),
+		countersSQL, tenantsSQL, scanSQL, scanToEndSQL, tileHashesSQL, tileRootsSQL, zeroHeadSQL,
+		eventsSQL(0, eventsWithin, segmentsWithin), eventsSQL(storage.FieldRecord, eventsWithin, segmentsWithin),
+		eventsSQL(storage.FieldEnvelope, eventsWithin, segmentsWithin), eventsSQL(storage.FieldRecord, eventsAt, segmentsAt),
 	} {
 		name := fmt.Sprint("planned", i)
 		described, err := conn.Conn().Prepare(t.Context(), name, sql)

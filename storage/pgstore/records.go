@@ -13,25 +13,16 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-const getSQL = `SELECT value, version FROM record WHERE org = $1 AND kind = $2 AND key = $3`
-
 // Get implements storage.RecordStore.
 func (e *Engine) Get(ctx context.Context, t id.Tenant, kind storage.Kind, key string) (storage.Record, error) {
-	if err := e.beginCall(ctx); err != nil {
-		return storage.Record{}, fmt.Errorf("get record: %w", err)
-	}
-	defer e.endCall()
-	r := storage.Record{Kind: kind, Key: key}
-	var version int64
-	err := readError(e.pool.QueryRow(ctx, getSQL, int64(t), []byte(kind), []byte(key)).Scan(&r.Value, &version))
-	if unsettled := e.settled(ctx, t); unsettled != nil {
-		err = unsettled
+	found, err := e.Scan(ctx, t, kind, key, key+"\x00", 1)
+	if err == nil && len(found) == 0 {
+		err = storage.ErrNotFound
 	}
 	if err != nil {
 		return storage.Record{}, fmt.Errorf("get record: %w", err)
 	}
-	r.Version = uint64(version)
-	return r, nil
+	return found[0], nil
 }
 
 const scanSQL = `SELECT key, value, version FROM record WHERE org = $1 AND kind = $2 AND key >= $3 AND key < $4 ORDER BY key LIMIT $5`

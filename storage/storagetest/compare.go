@@ -17,6 +17,7 @@ import (
 type contents struct {
 	Head     storage.Head
 	Events   []storage.Event
+	Some     []storage.Event // that lie apart
 	Indices  []id.Index
 	Tiles    []storage.Tile
 	Counters []uint64
@@ -65,6 +66,7 @@ func (p probe) read(t *testing.T, e Engine, tenant id.Tenant) (c contents) {
 	var err error
 	if c.Head, err = e.Head(t.Context(), tenant); err == nil {
 		c.Events = collect(t, e.Events(t.Context(), tenant, 0, storage.NoIndex, storage.FieldRecord|storage.FieldEnvelope))
+		c.Some = c.someEvents(t, e, tenant)
 		c.Keys = keys(t, e, tenant, 0, storage.NoIndex)
 	} else if !errors.Is(err, storage.ErrNotFound) {
 		t.Fatalf("head: %v", err)
@@ -79,6 +81,20 @@ func (p probe) read(t *testing.T, e Engine, tenant id.Tenant) (c contents) {
 	}
 	c.All = collect(t, e.Partition(t.Context(), tenant))
 	return c
+}
+
+// someEvents returns every third event.
+func (c *contents) someEvents(t *testing.T, e Engine, tenant id.Tenant) []storage.Event {
+	t.Helper()
+	var at []id.Index
+	for i := 0; i < len(c.Events)+6; i += 3 {
+		at = append(at, id.Index(i))
+	}
+	found, err := e.EventsAt(t.Context(), tenant, at, storage.FieldRecord|storage.FieldEnvelope)
+	if err != nil {
+		t.Fatalf("events at %v: %v", at, err)
+	}
+	return found
 }
 
 // keys returns the idempotency keys of the events [begin, end), in their order.

@@ -54,6 +54,22 @@ func (m *Model) readEvent(ctx context.Context, t id.Tenant, i, end id.Index, par
 	return cloneEvent(l.events[i], parts), true, nil
 }
 
+// EventsAt implements storage.Ledgers.
+func (m *Model) EventsAt(
+	ctx context.Context, t id.Tenant, at []id.Index, parts storage.Fields,
+) (found []storage.Event, err error) {
+	for _, i := range at {
+		e, there, err := m.readEvent(ctx, t, i, i+1, parts)
+		if err != nil {
+			return nil, err
+		}
+		if there {
+			found = append(found, e)
+		}
+	}
+	return found, nil
+}
+
 // Entries implements storage.Ledgers.
 func (m *Model) Entries(ctx context.Context, places []storage.Position) []storage.EntryResult {
 	found := make([]storage.EntryResult, len(places))

@@ -28,6 +28,19 @@ func (s *store) wantEvents(begin, end id.Index, parts storage.Fields, want []sto
 	if want = stored(want, parts); !reflect.DeepEqual(got, want) {
 		s.Errorf("events [%d, %d), parts %b: got\n%+v\nwant\n%+v", begin, end, parts, got, want)
 	}
+	for _, apart := range []id.Index{1, 2, 13, 40} { // of what Events shows, every second one and so on
+		var at []id.Index
+		var wanted []storage.Event
+		for i := begin; i < min(end, begin+400); i += apart {
+			if at = append(at, i); i-begin < id.Index(len(want)) {
+				wanted = append(wanted, want[i-begin])
+			}
+		}
+		got, err := s.EventsAt(s.Context(), alpha, at, parts)
+		if err != nil || len(got)+len(wanted) > 0 && !reflect.DeepEqual(got, wanted) {
+			s.Errorf("events at %v, parts %b: got\n%+v, %v\nwant\n%+v", at, parts, got, err, wanted)
+		}
+	}
 }
 
 func readNoLedger(s *store) {
@@ -40,6 +53,8 @@ func readNoLedger(s *store) {
 	for _, err := range s.Events(s.Context(), alpha, 0, 1, 0) {
 		wantError(s.T, err, storage.ErrNotFound)
 	}
+	_, err = s.EventsAt(s.Context(), alpha, []id.Index{0}, 0)
+	wantError(s.T, err, storage.ErrNotFound)
 	if got := lookup(s.T, s, alpha, storage.DedupKey{Text: "event-0"}); got[0] != storage.NoIndex {
 		s.Errorf("got index %d, want none", got[0])
 	}

@@ -176,6 +176,7 @@ var layer = map[string]int{
 	"scripts/housecount":              60,
 	"storage/pebblestore":             60,
 	"storage/pgstore":                 60,
+	"storage/pgstore/dial":            60,
 	"storage/pgstore/document":        60,
 	"storage/pgstore/pgtest":          60,
 	"storage/storagetest":             60,

@@ -64,7 +64,14 @@ func New(t testing.TB) *Service {
 // On is New on another engine, which the caller closes afterwards.
 func On(t testing.TB, engine storage.Engine) *Service {
 	t.Helper()
-	keyring, err := seal.NewKeyring(seal.NewKey())
+	return OnSealed(t, engine, seal.NewKey())
+}
+
+// OnSealed is On with a key of the caller's, for a store that outlives the test. Ledgers that such a
+// store has already need Adopted.
+func OnSealed(t testing.TB, engine storage.Engine, key seal.Key) *Service {
+	t.Helper()
+	keyring, err := seal.NewKeyring(key)
 	if err != nil {
 		t.Fatal(err)
 	}
