@@ -81,6 +81,16 @@ func (a *Away) Events(ctx context.Context, t id.Tenant, begin, end id.Index,
 	return a.Engine.Events(ctx, t, begin, end, parts)
 }
 
+// EventsAt implements storage.Ledgers.
+func (a *Away) EventsAt(
+	ctx context.Context, t id.Tenant, at []id.Index, parts storage.Fields,
+) ([]storage.Event, error) {
+	if err := a.checkReachable(); err != nil {
+		return nil, err
+	}
+	return a.Engine.EventsAt(ctx, t, at, parts)
+}
+
 // Entries implements storage.Ledgers.
 func (a *Away) Entries(ctx context.Context, places []storage.Position) []storage.EntryResult {
 	if err := a.checkReachable(); err != nil {
