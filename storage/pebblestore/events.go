@@ -13,8 +13,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// Events implements storage.Ledgers. An event is seen whole or not at all; the
-// size that counts is the one when the sequence begins.
+// Events implements storage.Ledgers. It sees events whole, and the size as it is when the sequence begins.
 func (e *Engine) Events(ctx context.Context, t id.Tenant, begin, end id.Index, parts storage.Fields) iter.Seq2[storage.Event, error] {
 	return func(yield func(storage.Event, error) bool) {
 		if err := e.readEvents(ctx, t, begin, end, parts, yield); err != nil {
@@ -69,11 +68,10 @@ func (e *Engine) readEvents(ctx context.Context, t id.Tenant, begin, end id.Inde
 }
 
 // EventsAt implements storage.Ledgers.
-func (e *Engine) EventsAt(
-	ctx context.Context, t id.Tenant, at []id.Index, parts storage.Fields,
-) (found []storage.Event, err error) {
+func (e *Engine) EventsAt(ctx context.Context, t id.Tenant, at []id.Index, of storage.Fields) ([]storage.Event, error) {
+	var found []storage.Event
 	for _, i := range at {
-		for event, err := range e.Events(ctx, t, i, i+1, parts) {
+		for event, err := range e.Events(ctx, t, i, i+1, of) {
 			if err != nil {
 				return nil, err
 			}

@@ -54,9 +54,8 @@ UNION ALL ` + segment + ` FROM ` + segments + `
 ORDER BY idx`
 }
 
-// Events implements storage.Ledgers. It reads page by page, so that a slow
-// consumer holds neither a connection nor a snapshot; the size that counts is the
-// one when the sequence begins.
+// Events implements storage.Ledgers. It reads page by page, so that a slow consumer holds neither a connection
+// nor a snapshot; the size that counts is the one when the sequence begins.
 func (e *Engine) Events(ctx context.Context, t id.Tenant, begin, end id.Index, parts storage.Fields) iter.Seq2[storage.Event, error] {
 	return func(yield func(storage.Event, error) bool) {
 		if err := e.readEvents(ctx, t, begin, end, parts, yield); err != nil {
@@ -104,16 +103,14 @@ func (e *Engine) readEvents(ctx context.Context, t id.Tenant, begin, end id.Inde
 }
 
 // EventsAt implements storage.Ledgers, in one round trip.
-func (e *Engine) EventsAt(
-	ctx context.Context, t id.Tenant, at []id.Index, parts storage.Fields,
-) (found []storage.Event, err error) {
-	r := newEventRow(e.codec, parts)
+func (e *Engine) EventsAt(ctx context.Context, t id.Tenant, at []id.Index, of storage.Fields) ([]storage.Event, error) {
+	r := newEventRow(e.codec, of)
 	r.at = at
-	indices := make([]int64, len(at))
-	for i := range at {
-		indices[i] = int64(at[i])
+	var indices []int64
+	for _, i := range at {
+		indices = append(indices, int64(i))
 	}
-	found, size, err := e.eventsPage(ctx, t, r, eventsSQL(parts, eventsAt, segmentsAt), indices)
+	found, size, err := e.eventsPage(ctx, t, r, eventsSQL(of, eventsAt, segmentsAt), indices)
 	below, _ := slices.BinarySearch(at, size)
 	if err == nil && len(found) < below {
 		err = corruptValue("missing entry")
@@ -124,9 +121,8 @@ func (e *Engine) EventsAt(
 	return found[:below], nil // others came meanwhile
 }
 
-// eventsPage reads the size of a ledger and then the events of a statement, which may be more than r
-// asks for by those that share a segment. The page is never shorter than the size says, because events
-// are only ever added.
+// eventsPage reads the size of a ledger and then the events of a statement, and others of their segments.
+// The page is never shorter than the size says, because events are only ever added.
 func (e *Engine) eventsPage(
 	ctx context.Context, t id.Tenant, r *eventRow, sql string, of ...any,
 ) (page []storage.Event, size id.Index, err error) {
@@ -155,8 +151,6 @@ func (e *Engine) eventsPage(
 	return page, id.Index(stored), readError(err)
 }
 
-// entriesSQL has a LIMIT in the subquery for each position, so that the planner can choose nothing
-// but a lookup for each position.
 const entriesSQL = `SELECT place.n, e.entry
 FROM unnest($1::int8[], $2::int8[]) WITH ORDINALITY AS place (org, idx, n)
 CROSS JOIN LATERAL (
