@@ -42,19 +42,29 @@ func (c *checker) checkSignature() error {
 	if c.recordErr != nil {
 		return errUndisclosed
 	}
-	message := c.record.EventDigest[:]
-	if c.record.SigForm == event.FormCanonical.String() {
-		if c.envelope == nil {
-			return errUndisclosed
-		}
-		message = c.envelope.Signed()
+	if c.record.SigForm == event.FormCanonical.String() && c.envelope == nil {
+		return errUndisclosed
 	}
-	key, err := parsePublicKey(c.record.PublicKey)
+	key, err := ParsePublicKey(c.record.PublicKey)
 	if err != nil {
 		return fmt.Errorf("public_key: %w", err)
 	}
-	signature, err := base64.StdEncoding.Strict().DecodeString(c.record.SigValueB64)
-	if err != nil || base64.StdEncoding.EncodeToString(signature) != c.record.SigValueB64 {
+	return CheckSignature(key, &c.record, c.envelope)
+}
+
+// CheckSignature checks that key signed the record's event_digest, or the envelope where the record's form says
+// so. The caller MUST have parsed the key from the record, and have checked that the envelope is the record's
+// (CheckEnvelope). Errors wrap ErrMalformed, or ErrMismatch, also for an envelope that is needed and nil.
+func CheckSignature(key edkey.Public, r *event.Record, e *event.Envelope) error {
+	message := r.EventDigest[:]
+	if r.SigForm == event.FormCanonical.String() {
+		if e == nil {
+			return fmt.Errorf("no envelope: %w", ErrMismatch)
+		}
+		message = e.Signed()
+	}
+	signature, err := base64.StdEncoding.Strict().DecodeString(r.SigValueB64)
+	if err != nil || base64.StdEncoding.EncodeToString(signature) != r.SigValueB64 {
 		return fmt.Errorf("sig_value_b64: %w", ErrMalformed)
 	}
 	if !key.Verify(message, signature) {
@@ -63,7 +73,8 @@ func (c *checker) checkSignature() error {
 	return nil
 }
 
-func parsePublicKey(multikey string) (edkey.Public, error) {
+// ParsePublicKey reads the public_key of a record.
+func ParsePublicKey(multikey string) (edkey.Public, error) {
 	b, err := did.ParseMultikey(multikey)
 	if err != nil {
 		return edkey.Public{}, err
@@ -75,7 +86,7 @@ func parsePublicKey(multikey string) (edkey.Public, error) {
 // agrees with the record, the intent included. An envelope that disclosure promises MUST
 // be present unless it was erased.
 func (c *checker) checkEnvelope() error {
-	b, e, r := c.bundle, c.envelope, &c.record
+	b := c.bundle
 	if b.Envelope == nil && b.Disclosure == id.DiscloseFull && b.ErasedAt == nil {
 		return fmt.Errorf("missing, though disclosure promises it: %w", ErrMismatch)
 	}
@@ -85,6 +96,12 @@ func (c *checker) checkEnvelope() error {
 	if c.recordErr != nil {
 		return errUndisclosed
 	}
+	return CheckEnvelope(&c.record, c.envelope)
+}
+
+// CheckEnvelope checks that the record's event_digest is the envelope's and that the envelope agrees with the
+// record, the intent included. Errors wrap ErrMismatch.
+func CheckEnvelope(r *event.Record, e *event.Envelope) error {
 	if e.Digest != r.EventDigest {
 		return fmt.Errorf("envelope and event_digest: %w", ErrMismatch)
 	}
