@@ -80,7 +80,7 @@ func (c *checker) parseParts() {
 		}
 	}
 	if b.Envelope != nil {
-		c.envelope, c.envelopeErr = ParseEnvelope(*b.Envelope)
+		c.envelope, c.envelopeErr = readEnvelope(*b.Envelope)
 	}
 }
 
@@ -99,9 +99,9 @@ func (c *checker) cosignatures() []Cosignature {
 	return all
 }
 
-// ParseEnvelope parses an envelope in canonical form. The limit of the service that took
-// it is not known here, so its own length is the limit. Errors wrap ErrMalformed.
-func ParseEnvelope(text string) (*event.Envelope, error) {
+// readEnvelope parses an envelope in canonical form. The limit of the service
+// that took it is not known here, so its own length is the limit.
+func readEnvelope(text string) (*event.Envelope, error) {
 	e, err := event.Parse([]byte(text), event.Options{MaxBytes: len(text), Server: true})
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrMalformed, err)

@@ -70,7 +70,7 @@ func FuzzParseListing(f *testing.F) {
 		if err != nil {
 			f.Fatal(err)
 		}
-		e, err := ParseEnvelope(*b.Directory.Bundle.Envelope)
+		e, err := readEnvelope(*b.Directory.Bundle.Envelope)
 		if err != nil {
 			f.Fatal(err)
 		}

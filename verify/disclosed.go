@@ -45,17 +45,16 @@ func (c *checker) checkSignature() error {
 	if c.record.SigForm == event.FormCanonical.String() && c.envelope == nil {
 		return errUndisclosed
 	}
-	key, err := ParsePublicKey(c.record.PublicKey)
+	key, err := parsePublicKey(c.record.PublicKey)
 	if err != nil {
 		return fmt.Errorf("public_key: %w", err)
 	}
-	return CheckSignature(key, &c.record, c.envelope)
+	return checkSignatureOf(key, &c.record, c.envelope)
 }
 
-// CheckSignature checks that key signed the record's event_digest, or the envelope where the record's form says
-// so. The caller MUST have parsed the key from the record, and have checked that the envelope is the record's
-// (CheckEnvelope). Errors wrap ErrMalformed, or ErrMismatch, also for an envelope that is needed and nil.
-func CheckSignature(key edkey.Public, r *event.Record, e *event.Envelope) error {
+// checkSignatureOf checks that key signed the record's event_digest, or the envelope where the record's form says
+// so. The envelope is nil when there is none.
+func checkSignatureOf(key edkey.Public, r *event.Record, e *event.Envelope) error {
 	message := r.EventDigest[:]
 	if r.SigForm == event.FormCanonical.String() {
 		if e == nil {
@@ -73,8 +72,7 @@ func CheckSignature(key edkey.Public, r *event.Record, e *event.Envelope) error 
 	return nil
 }
 
-// ParsePublicKey reads the public_key of a record.
-func ParsePublicKey(multikey string) (edkey.Public, error) {
+func parsePublicKey(multikey string) (edkey.Public, error) {
 	b, err := did.ParseMultikey(multikey)
 	if err != nil {
 		return edkey.Public{}, err
@@ -96,12 +94,12 @@ func (c *checker) checkEnvelope() error {
 	if c.recordErr != nil {
 		return errUndisclosed
 	}
-	return CheckEnvelope(&c.record, c.envelope)
+	return checkEnvelopeOf(&c.record, c.envelope)
 }
 
-// CheckEnvelope checks that the record's event_digest is the envelope's and that the envelope agrees with the
-// record, the intent included. Errors wrap ErrMismatch.
-func CheckEnvelope(r *event.Record, e *event.Envelope) error {
+// checkEnvelopeOf checks that the record's event_digest is the envelope's and that the envelope agrees with the
+// record, the intent included.
+func checkEnvelopeOf(r *event.Record, e *event.Envelope) error {
 	if e.Digest != r.EventDigest {
 		return fmt.Errorf("envelope and event_digest: %w", ErrMismatch)
 	}

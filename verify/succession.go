@@ -61,7 +61,7 @@ func ReadSuccession(origin id.Origin, entry event.Entry, record, envelope []byte
 	if err != nil {
 		return s, fmt.Errorf("succession: envelope: %w", err)
 	}
-	key, err := ParsePublicKey(r.PublicKey)
+	key, err := parsePublicKey(r.PublicKey)
 	if err != nil {
 		return s, fmt.Errorf("succession: public_key: %w", err)
 	}

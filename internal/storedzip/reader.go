@@ -8,8 +8,8 @@ import (
 	"io"
 )
 
-// Read returns the files of a ZIP file of size bytes, in their order. All bytes of it but the contents are as
-// Writer writes them; of a content the caller compares the CRC. Errors wrap ErrMalformed, or are of r.
+// Read returns the files of a ZIP file of size bytes, in their order. All bytes but the contents are as Writer
+// writes them. The caller compares the CRC of each content. Errors wrap ErrMalformed, or are of r.
 func Read(r io.ReaderAt, size int64) ([]File, error) {
 	directory, count, err := readDirectory(r, size)
 	if err != nil {
@@ -75,7 +75,7 @@ func parseCentral(b []byte) (f File, n int, err error) {
 	return f, n, nil
 }
 
-// checkParts checks what stands before and behind the content.
+// checkParts checks the header and the descriptor.
 func (f *File) checkParts(r io.ReaderAt) error {
 	before, err := readAt(r, f.headerOffset(), localLen+len(f.Name))
 	if err != nil {

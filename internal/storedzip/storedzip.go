@@ -89,7 +89,7 @@ func (f *File) appendSums(b []byte) []byte {
 	return b
 }
 
-// appendDescriptor appends what stands behind the content.
+// appendDescriptor appends the descriptor, which stands behind the content.
 func (f *File) appendDescriptor(b []byte) []byte {
 	return f.appendSums(binary.LittleEndian.AppendUint32(b, descriptorSignature))
 }

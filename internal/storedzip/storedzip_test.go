@@ -13,7 +13,8 @@ import (
 )
 
 var contents = []struct{ name, text string }{
-	{"checkpoint", "a\nb\n"}, {"empty", ""}, {"policies/0a.json", `{"v":1}`}, {"entries.bin", "PK\x05\x06 PK\x01\x02\x00"},
+	{"checkpoint", "a\nb\n"}, {"empty", ""}, {"policies/0a.json", `{"v":1}`},
+	{"entries.bin", "PK\x05\x06 PK\x01\x02\x00"},
 }
 
 func write(t testing.TB) []byte {
@@ -53,7 +54,7 @@ func read(b []byte) (names, texts []string, err error) {
 	return names, texts, nil
 }
 
-// Both this package and the standard library read what was written.
+// Both this package and the standard library read a written file.
 func TestWrittenIsRead(t *testing.T) {
 	b := write(t)
 	names, texts, err := read(b)
@@ -116,7 +117,8 @@ func (zeros) Write(b []byte) (int, error) { return len(b), nil }
 
 func TestBounds(t *testing.T) {
 	w := storedzip.NewWriter(zeros{})
-	for _, name := range []string{"", "/a", "a/", "../a", "a/../b", "a//b", "a\\b", "a b", "ä", ".", strings.Repeat("a", 256)} {
+	for _, name := range []string{"", "/a", "a/", "../a", "a/../b", "a//b", "a\\b", "a b", "ä", ".",
+		strings.Repeat("a", 256)} {
 		if _, err := w.Create(name); !errors.Is(err, storedzip.ErrTooLarge) {
 			t.Errorf("name %q: got %v", name, err)
 		}
@@ -145,7 +147,7 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// Whatever is read is what a Writer writes of the same files.
+// A file that is read is the one that a Writer writes of the same contents.
 func FuzzRead(f *testing.F) {
 	b := write(f)
 	f.Add(b)

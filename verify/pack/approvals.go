@@ -75,24 +75,23 @@ func (c *checker) checkApprovals() error {
 func (c *checker) checkApproval(a *approvalLine) (first uint64, err error) {
 	var last uint64
 	for i := range a.Events {
-		r, _, err := c.checkLogged([]byte(a.Events[i].Record))
+		d, _, err := c.checkLogged([]byte(a.Events[i].Record))
 		if err != nil {
 			return 0, err
 		}
-		e, err := c.checkStatement(&r, a.Events[i].Envelope, approvalKind)
-		if err != nil {
+		if err := c.checkStatement(&d, a.Events[i].Envelope, approvalKind); err != nil {
 			return 0, err
 		}
 		var said struct {
 			ApprovalID string `json:"approval_id"`
 		}
-		if err := json.Unmarshal(e.Payload, &said); err != nil || said.ApprovalID != a.ApprovalID {
+		if err := json.Unmarshal(d.Envelope.Payload, &said); err != nil || said.ApprovalID != a.ApprovalID {
 			return 0, fmt.Errorf("approval_id: %w", verify.ErrMismatch)
 		}
-		if r.SequenceNum <= last {
+		if d.Record.SequenceNum <= last {
 			return 0, fmt.Errorf("order of events: %w", verify.ErrMismatch)
 		}
-		if last = r.SequenceNum; i == 0 {
+		if last = d.Record.SequenceNum; i == 0 {
 			first = last
 		}
 	}

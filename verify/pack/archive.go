@@ -41,7 +41,7 @@ type archive struct {
 func openArchive(s *source, size int64) (*archive, error) {
 	files, err := storedzip.Read(s, size)
 	if errors.Is(err, storedzip.ErrMalformed) {
-		err = fmt.Errorf("%w: %w", verify.ErrMalformed, err)
+		err = fmt.Errorf("%w: %v", verify.ErrMalformed, err)
 	}
 	if err != nil {
 		return nil, err

@@ -19,7 +19,7 @@ type Options struct {
 	OpenCheckpoint func(note []byte) (tlog.Checkpoint, error)
 }
 
-// Report is what a pack proves.
+// Report tells the facts that a pack proves.
 type Report struct {
 	LogKeySource   verify.KeySource `json:"log_key_source"`
 	Origin         id.Origin        `json:"origin"`
@@ -96,7 +96,7 @@ func (c *checker) check(size int64) (err error) {
 	return nil
 }
 
-// readManifest reads the manifest. Its digest is what the log names.
+// readManifest reads the manifest. The log names its digest.
 func (c *checker) readManifest() error {
 	f := c.files.byName[FileManifest]
 	digest, err := c.files.digest(f)
@@ -137,7 +137,7 @@ func (c *checker) checkDigests() error {
 	return nil
 }
 
-// openCheckpoint checks the checkpoint's signature, and that the manifest speaks of it.
+// openCheckpoint checks the checkpoint's signature, origin, size and root.
 func (c *checker) openCheckpoint() error {
 	note, err := c.files.readSmall(FileCheckpoint, maxNote)
 	if err != nil {
@@ -161,7 +161,8 @@ func (c *checker) openCheckpoint() error {
 	if c.checkpoint, err = open(note); err != nil {
 		return err
 	}
-	if m := &c.manifest; c.checkpoint != (tlog.Checkpoint{Origin: m.Origin, Size: m.TreeSize, Root: m.RootHash}) {
+	m := &c.manifest
+	if c.checkpoint != (tlog.Checkpoint{Origin: m.Origin, Size: m.TreeSize, Root: m.RootHash}) {
 		return fmt.Errorf("checkpoint and manifest: %w", verify.ErrMismatch)
 	}
 	c.report.TreeSize, c.report.RootHash = c.checkpoint.Size, c.checkpoint.Root
@@ -193,7 +194,7 @@ func openWithKeys(note []byte, keys []verify.LogKey) (tlog.Checkpoint, error) {
 	return c, fmt.Errorf("keys of the pack: %w", tlog.ErrSignature)
 }
 
-// checkCounts compares the counts of the manifest with what was found.
+// checkCounts compares the counts of the manifest with those that were found.
 func (c *checker) checkCounts() error {
 	c.found.Entries = uint64(c.manifest.End - c.manifest.Begin)
 	c.found.Agents, c.found.Policies = uint64(len(c.agents)), uint64(len(c.policies))

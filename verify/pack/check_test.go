@@ -109,7 +109,7 @@ func TestUnreadableIsNotWrong(t *testing.T) {
 	}
 }
 
-// No input makes the check panic, and what it accepts is the sample.
+// No input makes the check panic, and an accepted pack accounts for its range.
 func FuzzCheck(f *testing.F) {
 	l := packtest.NewSampleLog(f)
 	for _, s := range packtest.Samples(f, l) {

@@ -59,21 +59,21 @@ func (c *checker) appendEntries(edge *tlog.Edge) error {
 }
 
 // checkLogged reads the record of an event of the range, and checks that the log has it.
-func (c *checker) checkLogged(text []byte) (r event.Record, at id.Index, err error) {
-	if r, err = event.ParseRecord(text); err != nil {
-		return r, 0, fmt.Errorf("record: %w", verify.ErrMalformed)
+func (c *checker) checkLogged(text []byte) (d verify.Documents, at id.Index, err error) {
+	if d.Record, err = event.ParseRecord(text); err != nil {
+		return d, 0, fmt.Errorf("record: %w", verify.ErrMalformed)
 	}
-	m := &c.manifest
+	m, r := &c.manifest, &d.Record
 	at = id.Index(r.SequenceNum - 1)
 	if r.Origin != m.Origin || r.OrganizationID != m.OrganizationID || at < m.Begin || at >= m.End {
-		return r, 0, fmt.Errorf("record and the manifest's origin, organization_id, range: %w", verify.ErrMismatch)
+		return d, 0, fmt.Errorf("record and the manifest's origin, organization_id, range: %w", verify.ErrMismatch)
 	}
 	var said id.Hash
 	if _, err := c.files.open(FileEntries).ReadAt(said[:], int64(at-m.Begin)*int64(len(said))); err != nil {
-		return r, 0, err
+		return d, 0, err
 	}
 	if event.RecordHash(text) != said {
-		return r, 0, fmt.Errorf("record and the entry at its index: %w", verify.ErrMismatch)
+		return d, 0, fmt.Errorf("record and the entry at its index: %w", verify.ErrMismatch)
 	}
-	return r, at, nil
+	return d, at, nil
 }

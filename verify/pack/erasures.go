@@ -3,20 +3,16 @@ package pack
 import (
 	"fmt"
 
-	"github.com/go-json-experiment/json"
-
 	"github.com/agentledger/agentledger/event"
+	"github.com/agentledger/agentledger/event/erasure"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/tlog"
 	"github.com/agentledger/agentledger/verify"
 )
 
-// span is a range [begin, end) of log indices.
-type span struct{ begin, end id.Index }
-
 // coverage tells which events of a range erasures cover. Its slices are nil when there is no erasure.
 type coverage struct {
-	within span
+	within id.Range
 	steps  []int32  // steps[i] is how many more spans cover event i than the one before
 	shown  []uint32 // shown[i] is how many events before i are shown and no service's own
 
@@ -24,21 +20,21 @@ type coverage struct {
 	depth int32 // spans that cover the event before at
 }
 
-func newCoverage(within span) coverage {
-	n := within.end - within.begin + 1
+func newCoverage(within id.Range) coverage {
+	n := within.Len() + 1
 	return coverage{within: within, steps: make([]int32, n), shown: make([]uint32, n)}
 }
 
 // clip returns the part of s in the range, as offsets.
-func (v *coverage) clip(s span) (begin, end int) {
-	s.begin, s.end = max(s.begin, v.within.begin), min(s.end, v.within.end)
-	if s.begin >= s.end {
+func (v *coverage) clip(s id.Range) (begin, end int) {
+	s.Begin, s.End = max(s.Begin, v.within.Begin), min(s.End, v.within.End)
+	if s.Begin >= s.End {
 		return 0, 0
 	}
-	return int(s.begin - v.within.begin), int(s.end - v.within.begin)
+	return int(s.Begin - v.within.Begin), int(s.End - v.within.Begin)
 }
 
-func (v *coverage) cover(s span) {
+func (v *coverage) cover(s id.Range) {
 	if begin, end := v.clip(s); begin < end {
 		v.steps[begin]++
 		v.steps[end]--
@@ -50,7 +46,7 @@ func (v *coverage) covers(i id.Index) bool {
 	if v.steps == nil {
 		return false
 	}
-	for to := int(i - v.within.begin); v.at <= to; v.at++ {
+	for to := int(i - v.within.Begin); v.at <= to; v.at++ {
 		v.depth += v.steps[v.at]
 	}
 	return v.depth > 0
@@ -59,7 +55,7 @@ func (v *coverage) covers(i id.Index) bool {
 // show notes that an event is shown.
 func (v *coverage) show(i id.Index, signer event.Signer) {
 	if v.shown != nil && signer != event.SignerSystem {
-		v.shown[i-v.within.begin+1] = 1
+		v.shown[i-v.within.Begin+1] = 1
 	}
 }
 
@@ -71,7 +67,7 @@ func (v *coverage) sumShown() {
 }
 
 // coversShown reports whether a span has an event that is shown.
-func (v *coverage) coversShown(s span) bool {
+func (v *coverage) coversShown(s id.Range) bool {
 	begin, end := v.clip(s)
 	return v.shown[end] > v.shown[begin]
 }
@@ -85,7 +81,7 @@ func (c *checker) readErasures() error {
 			return err
 		}
 		if c.coverage.steps == nil {
-			c.coverage = newCoverage(span{c.manifest.Begin, c.manifest.End})
+			c.coverage = newCoverage(id.Range{Begin: c.manifest.Begin, End: c.manifest.End})
 		}
 		sequence, spans, err := c.checkErasure(line)
 		if err == nil && sequence <= last {
@@ -106,8 +102,8 @@ func (c *checker) readErasures() error {
 	return nil
 }
 
-// checkErasure checks one statement, and returns its sequence number and what it erased.
-func (c *checker) checkErasure(line []byte) (sequence uint64, erased []span, err error) {
+// checkErasure checks one statement, and returns its sequence number and the ranges that it erased.
+func (c *checker) checkErasure(line []byte) (sequence uint64, erased []id.Range, err error) {
 	e, err := parseExact[Erasure](line)
 	if err != nil {
 		return 0, nil, err
@@ -116,8 +112,9 @@ func (c *checker) checkErasure(line []byte) (sequence uint64, erased []span, err
 	if err != nil {
 		return 0, nil, fmt.Errorf("entry: %w", verify.ErrMalformed)
 	}
-	r, err := event.ParseRecord([]byte(e.Record))
-	if err != nil {
+	var d verify.Documents
+	r := &d.Record
+	if d.Record, err = event.ParseRecord([]byte(e.Record)); err != nil {
 		return 0, nil, fmt.Errorf("record: %w", verify.ErrMalformed)
 	}
 	if entry.Record != event.RecordHash([]byte(e.Record)) || entry.Seq != r.SequenceNum ||
@@ -128,27 +125,23 @@ func (c *checker) checkErasure(line []byte) (sequence uint64, erased []span, err
 	if err != nil {
 		return 0, nil, err
 	}
-	envelope, err := c.checkStatement(&r, e.Envelope, erasureKind)
-	if err != nil {
+	if err := c.checkStatement(&d, e.Envelope, erasure.Kind); err != nil {
 		return 0, nil, err
 	}
-	erased, err = parseErased(envelope.Payload)
+	erased, err = parseErased(d.Envelope)
+	if err == nil && erased[len(erased)-1].End >= id.Index(entry.Seq) {
+		err = fmt.Errorf("ranges and the statement's own index: %w", verify.ErrMismatch)
+	}
 	return entry.Seq, erased, err
 }
 
-// parseErased reads what a statement erased.
-func parseErased(payload []byte) ([]span, error) {
-	var said struct {
-		Ranges [][2]id.Index `json:"ranges"`
+// parseErased reads the ranges that a statement erased.
+func parseErased(e *event.Envelope) ([]id.Range, error) {
+	said, err := erasure.Parse(e)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", verify.ErrMalformed, err)
 	}
-	if err := json.Unmarshal(payload, &said); err != nil {
-		return nil, fmt.Errorf("ranges: %w", verify.ErrMalformed)
-	}
-	spans := make([]span, len(said.Ranges))
-	for i, r := range said.Ranges {
-		spans[i] = span{r[0], r[1]}
-	}
-	return spans, nil
+	return said.Ranges, nil
 }
 
 // checkErasuresUsed checks that each statement erased the envelope of a shown event.
@@ -163,11 +156,11 @@ func (c *checker) checkErasuresUsed() error {
 		if err != nil {
 			return err
 		}
-		envelope, err := verify.ParseEnvelope(e.Envelope)
+		envelope, err := event.Parse([]byte(e.Envelope), event.Options{MaxBytes: len(e.Envelope), Server: true})
 		if err != nil {
 			return err
 		}
-		spans, err := parseErased(envelope.Payload)
+		spans, err := parseErased(envelope)
 		if err != nil {
 			return err
 		}
@@ -182,13 +175,12 @@ func (c *checker) checkErasuresUsed() error {
 }
 
 // checkStatement checks that an envelope is the service's own, of a kind, and the record's.
-func (c *checker) checkStatement(r *event.Record, text, kind string) (*event.Envelope, error) {
-	e, err := parseEnvelopeOf(r, []byte(text))
-	if err != nil {
-		return nil, err
+func (c *checker) checkStatement(d *verify.Documents, text, kind string) error {
+	if err := parseEnvelope(d, text); err != nil {
+		return err
 	}
-	if r.Signer != event.SignerSystem || e.ActionKind != kind {
-		return nil, fmt.Errorf("not a statement of kind %s: %w", kind, verify.ErrMismatch)
+	if d.Record.Signer != event.SignerSystem || d.Envelope.ActionKind != kind {
+		return fmt.Errorf("not a statement of kind %s: %w", kind, verify.ErrMismatch)
 	}
-	return e, c.checkSignature(r, e)
+	return c.checkSignature(d)
 }

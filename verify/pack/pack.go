@@ -1,11 +1,11 @@
-// Package pack reads and checks evidence packs: ZIP files that prove what an organization's log holds for a
-// range of events. docs/evidence.md has the format to the byte.
+// Package pack reads and checks evidence packs: ZIP files that prove the content of an organization's log in
+// a range of events. docs/evidence.md has the format to the byte.
 //
 // Invariants:
 //
 //   - A check depends on the bytes of the pack and on the keys given: no network, no clock, no state.
 //   - Each byte of a pack is checked. No content counts before its digest in the manifest is compared.
-//   - What a report says is recomputed. It says nothing of the parts that are the operator's word.
+//   - A report asserts recomputed facts only, and nothing about the parts that are the operator's word.
 //   - Memory is bounded by the bounds of the format, and not by the size of the pack: about 100 MiB for the
 //     most hostile one, and below 10 MiB for a range of 100,000 events.
 //   - Everything here is safe for concurrent use, and no input makes it panic.
@@ -60,11 +60,10 @@ var (
 		FileManifest}
 )
 
-// The kinds of the service's events that speak of packs, approvals and erased envelopes.
+// The kinds of the service's events that speak of packs and of approvals.
 const (
 	ExportKind   = "ledger_evidence_exported"
 	approvalKind = "ledger_approval"
-	erasureKind  = "ledger_envelope_erased"
 )
 
 // Manifest is the content of manifest.json, without which no other file counts.
@@ -84,7 +83,7 @@ type Manifest struct {
 	Files          []File          `json:"files"` // in their order, without the manifest
 }
 
-// Request says what was asked for. A nil member was not asked for.
+// Request is the request of the pack. A nil member was not asked for.
 type Request struct {
 	From      *string   `json:"from"` // a log index in decimal, or a time
 	To        *string   `json:"to"`

@@ -22,12 +22,12 @@ func (c *checker) checkRecords() error {
 		if err != nil {
 			return err
 		}
-		r, at, err := c.checkLogged(line)
+		d, at, err := c.checkLogged(line)
 		if err == nil && at < from {
 			err = fmt.Errorf("order: %w", verify.ErrMismatch)
 		}
 		if err == nil {
-			err = c.checkShown(&r, at, next)
+			err = c.checkShown(&d, at, next)
 		}
 		if err != nil {
 			return fmt.Errorf("line %d: %w", c.found.Records+1, err)
@@ -52,20 +52,19 @@ func orMismatch(err error) error {
 }
 
 // checkShown checks one shown event. next gives the next line of envelopes.
-func (c *checker) checkShown(r *event.Record, at id.Index, next func() ([]byte, error, bool)) error {
-	wanted := &c.manifest.Request
+func (c *checker) checkShown(d *verify.Documents, at id.Index, next func() ([]byte, error, bool)) error {
+	r, wanted := &d.Record, &c.manifest.Request
 	if wanted.AgentID != nil && r.AgentID != *wanted.AgentID {
 		return fmt.Errorf("agent_id and the request: %w", verify.ErrMismatch)
 	}
 	erased := c.coverage.covers(at) && r.Signer != event.SignerSystem
-	var envelope *event.Envelope
 	if wanted.Envelopes && !erased {
 		line, err, more := next()
 		if !more {
 			err = fmt.Errorf("no envelope: %w", verify.ErrMismatch)
 		}
 		if err == nil {
-			envelope, err = c.checkEnvelope(r, line)
+			err = c.checkEnvelope(d, line)
 		}
 		if err != nil {
 			return err
@@ -79,53 +78,50 @@ func (c *checker) checkShown(r *event.Record, at id.Index, next func() ([]byte, 
 	if err := c.checkNamed(r); err != nil {
 		return err
 	}
-	if envelope == nil && r.SigForm == event.FormCanonical.String() {
+	if d.SignatureNeedsEnvelope() {
 		c.report.SignaturesUnchecked++
 		return nil
 	}
-	return c.checkSignature(r, envelope)
+	return c.checkSignature(d)
 }
 
 // checkEnvelope checks that an envelope is the record's and fits the request.
-func (c *checker) checkEnvelope(r *event.Record, text []byte) (*event.Envelope, error) {
-	e, err := parseEnvelopeOf(r, text)
-	if err != nil {
-		return nil, err
+func (c *checker) checkEnvelope(d *verify.Documents, text []byte) error {
+	if err := parseEnvelope(d, string(text)); err != nil {
+		return err
 	}
-	if !c.manifest.Request.Matches(e.AgentID, e.TraceID, e.Tool) {
-		return nil, fmt.Errorf("envelope and the request: %w", verify.ErrMismatch)
+	if e := d.Envelope; !c.manifest.Request.Matches(e.AgentID, e.TraceID, e.Tool) {
+		return fmt.Errorf("envelope and the request: %w", verify.ErrMismatch)
 	}
-	return e, nil
+	return nil
 }
 
-func parseEnvelopeOf(r *event.Record, text []byte) (*event.Envelope, error) {
-	e, err := verify.ParseEnvelope(string(text))
-	if err == nil {
-		err = verify.CheckEnvelope(r, e)
-	}
-	if err == nil && e.SignatureB64 != r.SigValueB64 {
+// parseEnvelope reads the envelope of a record, with the very signature of the record.
+func parseEnvelope(d *verify.Documents, text string) error {
+	err := d.ParseEnvelope(text)
+	if err == nil && d.Envelope.SignatureB64 != d.Record.SigValueB64 {
 		err = fmt.Errorf("sig_value_b64 and the record's: %w", verify.ErrMismatch)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("envelope: %w", err)
+		return fmt.Errorf("envelope: %w", err)
 	}
-	return e, nil
+	return nil
 }
 
 // checkSignature checks that the record's key signed. A key is parsed once for many records.
-func (c *checker) checkSignature(r *event.Record, e *event.Envelope) error {
-	key, known := c.keys[r.PublicKey]
+func (c *checker) checkSignature(d *verify.Documents) error {
+	key, known := c.keys[d.Record.PublicKey]
 	if !known {
 		var err error
-		if key, err = verify.ParsePublicKey(r.PublicKey); err != nil {
-			return fmt.Errorf("public_key: %w: %w", verify.ErrMalformed, err)
+		if key, err = d.PublicKey(); err != nil {
+			return err
 		}
 		if len(c.keys) >= maxKeys {
 			c.keys = make(map[string]edkey.Public)
 		}
-		c.keys[r.PublicKey] = key
+		c.keys[d.Record.PublicKey] = key
 	}
-	if err := verify.CheckSignature(key, r, e); err != nil {
+	if err := d.CheckSignature(key); err != nil {
 		return fmt.Errorf("signature: %w", err)
 	}
 	return nil

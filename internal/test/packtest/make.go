@@ -1,6 +1,7 @@
 package packtest
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -69,8 +70,8 @@ func (l *Log) manifest(a Asked) pack.Manifest {
 	leaves := l.leaves(a.Size)
 	edge := edgeOf(leaves[:a.Begin])
 	whole := edgeOf(leaves)
-	m := pack.Manifest{V: pack.Version, Origin: origin, Request: a.Request, Begin: a.Begin, End: a.End, TreeSize: a.Size,
-		RootHash: whole.Root(), Edge: edge.Hashes()}
+	m := pack.Manifest{V: pack.Version, Origin: origin, Request: a.Request, Begin: a.Begin, End: a.End,
+		TreeSize: a.Size, RootHash: whole.Root(), Edge: edge.Hashes()}
 	var err error
 	if m.OrganizationID, err = id.ParseOrganization(organization); err != nil {
 		l.t.Fatal(err)
@@ -118,7 +119,7 @@ func (l *Log) namedFiles(a Asked, agents map[id.Agent]pack.Agent) []File {
 	for _, agent := range agents {
 		list.Agents = append(list.Agents, agent)
 	}
-	slices.SortFunc(list.Agents, func(a, b pack.Agent) int { return strings.Compare(string(a.AgentID), string(b.AgentID)) })
+	slices.SortFunc(list.Agents, func(a, b pack.Agent) int { return cmp.Compare(a.AgentID, b.AgentID) })
 	keys := pack.Keys{Keys: []pack.Key{{VerifierKey: l.Key().String(), Use: "log"}}}
 	return []File{{pack.FileCheckpoint, string(note)}, {pack.FileKeys, l.text(keys)},
 		{pack.FilePolicy, "log " + l.Key().String() + "\nquorum none\n"}, {pack.FileAgents, l.text(list)}}
@@ -149,7 +150,8 @@ func (l *Log) approvals(a Asked, counts *pack.Counts) string {
 	}{Approval, "agt_1", nil}
 	for i := a.Begin; i < a.End; i++ {
 		if e := &l.Events[i]; e.Envelope.ActionKind == "ledger_approval" {
-			line.Events = append(line.Events, pack.Statement{Envelope: string(e.Envelope.Canonical), Record: e.Text})
+			line.Events = append(line.Events,
+				pack.Statement{Envelope: string(e.Envelope.Canonical), Record: e.Text})
 		}
 	}
 	if line.Events == nil {
@@ -169,8 +171,8 @@ func (l *Log) erasures(a Asked, counts *pack.Counts) (lines string) {
 		}
 		e := &l.Events[at]
 		counts.Erasures++
-		lines += l.text(pack.Erasure{Entry: string(e.Entry.Text()), Envelope: string(e.Envelope.Canonical), Proof: proof,
-			Record: e.Text}) + "\n"
+		lines += l.text(pack.Erasure{Entry: string(e.Entry.Text()), Envelope: string(e.Envelope.Canonical),
+			Proof: proof, Record: e.Text}) + "\n"
 	}
 	return lines
 }

@@ -4,8 +4,8 @@
 // Invariants:
 //
 //   - The same calls make the same bytes: no clock and no randomness.
-//   - Parts.Bytes writes digests and sizes for whatever the parts hold. So a wrong part is found by what it
-//     says, and not by its digest.
+//   - Parts.Bytes writes digests and sizes of the parts as they are. So a wrong part is found by its content,
+//     and not by its digest.
 package packtest
 
 import (
@@ -101,8 +101,9 @@ func (l *Log) Append(w Wanted) *Logged {
 	}
 	e := l.sign(w, seq, actor, private)
 	r := event.Record{
-		Origin: origin, OrganizationID: e.OrganizationID, SequenceNum: seq, EventID: e.EventID, AgentID: e.AgentID,
-		KeyID: e.KeyID, PublicKey: did.Multikey(private.Public().Bytes()), Signer: signer, Custody: event.CustodyAgent,
+		Origin: origin, OrganizationID: e.OrganizationID, SequenceNum: seq, EventID: e.EventID,
+		AgentID: e.AgentID, KeyID: e.KeyID, PublicKey: did.Multikey(private.Public().Bytes()),
+		Signer: signer, Custody: event.CustodyAgent,
 		EventDigest: e.Digest, SigForm: event.FormDigest.String(), SigValueB64: e.SignatureB64,
 		ReceivedAt: receivedAt(seq), Policy: event.Policy{Declared: e.Decision, Effective: e.Decision}, V: 1,
 	}
@@ -113,8 +114,9 @@ func (l *Log) Append(w Wanted) *Logged {
 		r.IngestKeyID = "ik_1"
 	}
 	if w.Judged {
-		r.Policy = event.Policy{Evaluated: true, Declared: id.Allow, Effective: id.Allow, PolicyID: "pol_1", PolicyVersion: 1,
-			PolicyDigest: PolicyDigest(), RuleID: "default", Engine: "rules", InputDigest: id.Hash{1},
+		r.Policy = event.Policy{Evaluated: true, Declared: id.Allow, Effective: id.Allow,
+			PolicyID: "pol_1", PolicyVersion: 1, PolicyDigest: PolicyDigest(), RuleID: "default",
+			Engine: "rules", InputDigest: id.Hash{1},
 			EvaluatedAt: receivedAt(seq), ApprovalID: w.Approval}
 	}
 	text := r.Text()
@@ -133,9 +135,9 @@ func (l *Log) sign(w Wanted, seq uint64, actor string, private edkey.Private) *e
 	l.t.Helper()
 	members := map[string]any{
 		"schema_version": 1, "event_id": fmt.Sprintf("e%d", seq), "organization_id": organization,
-		"trace_id": string(or(w.Trace, "trc")), "agent_id": string(or(w.Agent, "agt_1")), "key_id": "key_" + string(or(w.Agent, "agt_1")),
-		"emitted_at": receivedAt(seq), "actor_type": actor, "actor_principal": "svc", "action_kind": or(w.Kind, "tool_call"),
-		"policy_decision": "allow", "payload": w.Payload,
+		"trace_id": or(w.Trace, "trc"), "agent_id": or(w.Agent, "agt_1"), "key_id": "key_" + or(w.Agent, "agt_1"),
+		"emitted_at": receivedAt(seq), "actor_type": actor, "actor_principal": "svc",
+		"action_kind": or(w.Kind, "tool_call"), "policy_decision": "allow", "payload": w.Payload,
 	}
 	if w.Payload == nil {
 		members["payload"] = map[string]any{"n": seq}
@@ -190,7 +192,7 @@ type File struct{ Name, Content string }
 type Parts struct {
 	Manifest pack.Manifest
 	Files    []File // without the manifest
-	Text     string // of the manifest; "" for what Manifest gives
+	Text     string // of the manifest; "" for the text of Manifest
 	spare    string // a line of an erasure of other events
 }
 
@@ -227,10 +229,11 @@ func (p *Parts) Bytes(t testing.TB) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return WriteZIP(t, append(p.Files[:len(p.Files):len(p.Files)], File{pack.FileManifest, or(p.Text, string(text))}))
+	manifest := File{pack.FileManifest, or(p.Text, string(text))}
+	return WriteZIP(t, append(p.Files[:len(p.Files):len(p.Files)], manifest))
 }
 
-// WriteZIP writes the files of a pack, whatever they are.
+// WriteZIP writes the files of a pack as they are.
 func WriteZIP(t testing.TB, files []File) []byte {
 	t.Helper()
 	var b bytes.Buffer

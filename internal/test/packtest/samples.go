@@ -12,7 +12,7 @@ import (
 type Sample struct {
 	Name  string
 	Parts *Parts
-	// What it proves.
+	// The facts that it proves.
 	Begin, End              id.Index
 	Shown, Withheld, Erased uint64
 }
@@ -23,8 +23,10 @@ func NewSampleLog(t testing.TB) *Log {
 	t.Helper()
 	l := NewLog(t)
 	l.Append(Wanted{Tool: "acme.orders.read"})
-	l.Append(Wanted{Kind: "ledger_approval", Payload: map[string]any{"approval_id": Approval, "transition": "requested", "step": 1}})
-	l.Append(Wanted{Kind: "ledger_approval", Payload: map[string]any{"approval_id": Approval, "transition": "approved", "step": 2}})
+	for i, transition := range []string{"requested", "approved"} {
+		l.Append(Wanted{Kind: "ledger_approval",
+			Payload: map[string]any{"approval_id": Approval, "transition": transition, "step": i + 1}})
+	}
 	l.Append(Wanted{Tool: "acme.payments.refund", Judged: true, Approval: Approval})
 	l.Append(Wanted{Agent: "agt_2", Tool: "acme.mail.send", Trace: "other", Judged: true})
 	l.Append(Wanted{Tool: "acme.orders.read", Canonical: true})
@@ -55,11 +57,13 @@ func Samples(t testing.TB, l *Log) []Sample {
 	}
 	one := with(5, 9, pack.Request{From: text("5"), To: text("9"), AgentID: &agent, Envelopes: true})
 	one.Erasing = []id.Index{12}
-	early := Asked{Size: 8, Begin: 0, End: 8, Request: pack.Request{Tool: text("acme.orders.*"), Envelopes: true}}
+	early := Asked{Size: 8, End: 8, Request: pack.Request{Tool: text("acme.orders.*"), Envelopes: true}}
 	late := Asked{Size: 13, Begin: 13, End: 13, Request: pack.Request{From: text("13")}}
-	middle := Asked{Size: 9, Begin: 4, End: 6, Request: pack.Request{From: text("2026-11-18T14:26:45.000Z"), To: text("6"), TraceID: &trace}}
+	middle := Asked{Size: 9, Begin: 4, End: 6,
+		Request: pack.Request{From: text("2026-11-18T14:26:45.000Z"), To: text("6"), TraceID: &trace}}
 	agents := l.Pack(one)
-	agents.spare = strings.TrimSuffix(l.erasures(Asked{Size: 13, Erasing: []id.Index{10}}, new(pack.Counts)), "\n")
+	more := l.erasures(Asked{Size: 13, Erasing: []id.Index{10}}, new(pack.Counts))
+	agents.spare = strings.TrimSuffix(more, "\n")
 	return []Sample{
 		{"everything", l.Pack(with(0, 13, pack.Request{Envelopes: true})), 0, 13, 13, 0, 2},
 		{"without envelopes", l.Pack(with(0, 13, pack.Request{})), 0, 13, 13, 0, 2},

@@ -1,6 +1,7 @@
 package packtest
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -25,12 +26,11 @@ type change struct {
 // Changed returns wrong packs, each with digests and counts that fit.
 func Changed(t testing.TB, l *Log) (all []Wrong) {
 	t.Helper()
-	for _, list := range [][]change{manifestChanges(), entryChanges(), recordChanges(), documentChanges(), statementChanges(), requestChanges()} {
-		for _, c := range list {
-			s := Samples(t, l)[c.sample]
-			c.bend(s.Parts)
-			all = append(all, Wrong{s.Name + ": " + c.name, s.Parts.Bytes(t)})
-		}
+	for _, c := range slices.Concat(manifestChanges(), entryChanges(), recordChanges(), documentChanges(),
+		statementChanges(), requestChanges()) {
+		s := Samples(t, l)[c.sample]
+		c.bend(s.Parts)
+		all = append(all, Wrong{s.Name + ": " + c.name, s.Parts.Bytes(t)})
 	}
 	return all
 }
@@ -122,7 +122,9 @@ func manifestChanges() []change {
 		{0, "more policies counted", count(func(c *pack.Counts) { c.Policies++ })},
 		{5, "prev in an empty range", func(p *Parts) { p.Manifest.Prev = &id.Hash{} }},
 		{5, "an end before the begin", func(p *Parts) { p.Manifest.End-- }},
-		{6, "a root of the empty log other than SHA-256 of nothing", func(p *Parts) { p.Manifest.RootHash[0]++ }},
+		{6, "a root of the empty log other than SHA-256 of nothing", func(p *Parts) {
+			p.Manifest.RootHash[0]++
+		}},
 	}
 }
 
@@ -136,19 +138,32 @@ func (p *Parts) sealed() (string, error) {
 func entryChanges() []change {
 	return []change{
 		{0, "a record hash changed", func(p *Parts) { flip(p.File(pack.FileEntries), 40) }},
-		{0, "an entry missing", func(p *Parts) { cut(p.File(pack.FileEntries), 32); p.Manifest.Counts.Entries-- }},
+		{0, "an entry missing", func(p *Parts) {
+			cut(p.File(pack.FileEntries), 32)
+			p.Manifest.Counts.Entries--
+		}},
 		{0, "an entry more", func(p *Parts) { *p.File(pack.FileEntries) += strings.Repeat("a", 32) }},
 		{0, "entries cut inside of one", func(p *Parts) { cut(p.File(pack.FileEntries), 1) }},
 		{0, "prev of the first entry other than genesis", func(p *Parts) { p.Manifest.Prev[0]++ }},
 		{2, "prev changed", func(p *Parts) { p.Manifest.Prev[0]++ }},
 		{2, "the edge changed", func(p *Parts) { p.Manifest.Edge[0][0]++ }},
 		{2, "a hash of the edge missing", func(p *Parts) { p.Manifest.Edge = p.Manifest.Edge[1:] }},
-		{2, "a hash of the edge more", func(p *Parts) { p.Manifest.Edge = append(p.Manifest.Edge, id.Hash{}) }},
+		{2, "a hash of the edge more", func(p *Parts) {
+			p.Manifest.Edge = append(p.Manifest.Edge, id.Hash{})
+		}},
 		{2, "the consistency proof changed", func(p *Parts) { p.Manifest.Consistency[1][0]++ }},
-		{2, "a hash of the consistency proof missing", func(p *Parts) { p.Manifest.Consistency = p.Manifest.Consistency[1:] }},
-		{2, "a hash of the consistency proof more", func(p *Parts) { p.Manifest.Consistency = append(p.Manifest.Consistency, id.Hash{}) }},
-		{0, "a consistency proof that is not needed", func(p *Parts) { p.Manifest.Consistency = []id.Hash{{}} }},
-		{6, "a consistency proof of the empty log", func(p *Parts) { p.Manifest.Consistency = []id.Hash{tlog.EmptyRoot()} }},
+		{2, "a hash of the consistency proof missing", func(p *Parts) {
+			p.Manifest.Consistency = p.Manifest.Consistency[1:]
+		}},
+		{2, "a hash of the consistency proof more", func(p *Parts) {
+			p.Manifest.Consistency = append(p.Manifest.Consistency, id.Hash{})
+		}},
+		{0, "a consistency proof that is not needed", func(p *Parts) {
+			p.Manifest.Consistency = []id.Hash{{}}
+		}},
+		{6, "a consistency proof of the empty log", func(p *Parts) {
+			p.Manifest.Consistency = []id.Hash{tlog.EmptyRoot()}
+		}},
 		{5, "an edge that is not the tree's", func(p *Parts) { p.Manifest.Edge[0][0]++ }},
 	}
 }
@@ -160,8 +175,10 @@ func recordChanges() []change {
 		{0, "a record doubled", editLines(pack.FileRecords, doubled(2))},
 		{0, "records in another order", editLines(pack.FileRecords, swapped(4))},
 		{1, "records in another order", editLines(pack.FileRecords, swapped(11))},
-		{0, "received_at of a record changed", replace(pack.FileRecords, `"received_at":"2026`, `"received_at":"2025`)},
-		{1, "the decision of a record changed", replace(pack.FileRecords, `"effective":"allow"`, `"effective":"deny"`)},
+		{0, "received_at of a record changed",
+			replace(pack.FileRecords, `"received_at":"2026`, `"received_at":"2025`)},
+		{1, "the decision of a record changed",
+			replace(pack.FileRecords, `"effective":"allow"`, `"effective":"deny"`)},
 		{1, "white space in a record", replace(pack.FileRecords, `"v":1`, `"v": 1`)},
 		{1, "an empty line", replace(pack.FileRecords, "}\n", "}\n\n")},
 		{1, "a line end missing", func(p *Parts) { cut(p.File(pack.FileRecords), 1) }},
@@ -201,7 +218,8 @@ func documentChanges() []change {
 		}},
 		{0, "agents in another order", func(p *Parts) {
 			file := p.File(pack.FileAgents)
-			list := strings.SplitN(strings.TrimSuffix(strings.TrimPrefix(*file, `{"agents":[`), `]}`), `,{"agent_id"`, 2)
+			inner := strings.TrimSuffix(strings.TrimPrefix(*file, `{"agents":[`), `]}`)
+			list := strings.SplitN(inner, `,{"agent_id"`, 2)
 			*file = `{"agents":[{"agent_id"` + list[1] + "," + list[0] + `]}`
 		}},
 		{0, "a key's did of another key", replace(pack.FileAgents, `did:key:z6Mk`, `did:key:z6Ml`)},
@@ -223,7 +241,6 @@ func documentChanges() []change {
 }
 
 func statementChanges() []change {
-	otherKind := func(name, kind, other string) func(*Parts) { return replace(name, kind, other) }
 	return []change{
 		{0, "an erasure missing", editLines(pack.FileErasures, removed(0))},
 		{0, "an erasure doubled", editLines(pack.FileErasures, doubled(1))},
@@ -242,14 +259,17 @@ func statementChanges() []change {
 			}
 		}},
 		{0, "an unknown member of an erasure", replace(pack.FileErasures, `,"record":`, `,"q":1,"record":`)},
-		{0, "another approval's id", replace(pack.FileApprovals, `"approval_id":"apr_1"`, `"approval_id":"apr_2"`)},
+		{0, "another approval's id",
+			replace(pack.FileApprovals, `"approval_id":"apr_1"`, `"approval_id":"apr_2"`)},
 		{0, "an approval doubled", editLines(pack.FileApprovals, doubled(0))},
 		{0, "an approval without events", func(p *Parts) {
 			file := p.File(pack.FileApprovals)
 			*file = `{"approval_id":"apr_1","events":[]}` + "\n"
 		}},
-		{0, "a statement of an approval changed", otherKind(pack.FileApprovals, `\"transition\":\"approved\"`, `\"transition\":\"denied\"`)},
-		{0, "a member more in an approval's event", replace(pack.FileApprovals, `"events":[{`, `"events":[{"a":1,`)},
+		{0, "a statement of an approval changed", replace(pack.FileApprovals,
+			`\"transition\":\"approved\"`, `\"transition\":\"denied\"`)},
+		{0, "a member more in an approval's event",
+			replace(pack.FileApprovals, `"events":[{`, `"events":[{"a":1,`)},
 		{0, "an approval with white space", replace(pack.FileApprovals, `"events":[`, `"events": [`)},
 	}
 }
@@ -265,7 +285,8 @@ func requestChanges() []change {
 		{2, "no to", ask(func(r *pack.Request) { r.To = nil })},
 		{2, "from with a leading zero", ask(func(r *pack.Request) { r.From = text("05") })},
 		{2, "from is no bound", ask(func(r *pack.Request) { r.From = text("soon") })},
-		{4, "a time without milliseconds", ask(func(r *pack.Request) { r.From = text("2026-11-18T14:26:45Z") })},
+		{4, "a time without milliseconds",
+			ask(func(r *pack.Request) { r.From = text("2026-11-18T14:26:45Z") })},
 		{2, "another agent", ask(func(r *pack.Request) { r.AgentID = &agent })},
 		{2, "no filter, with events that are not shown", ask(func(r *pack.Request) { r.AgentID = nil })},
 		{3, "another tool", ask(func(r *pack.Request) { r.Tool = text("acme.mail.*") })},
