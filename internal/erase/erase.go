@@ -45,6 +45,9 @@ type Erasure struct {
 	// Changes are written in the same append, if there is one. For example, they take the payload out
 	// of approvals.
 	Changes []storage.Change
+	// Beside returns other statements and changes of the same append, told how many events lose their envelope;
+	// nil: none. With statements there is an append also when no event does.
+	Beside func(erased int) (sysevent.Change, error)
 }
 
 // Result is the outcome of an erasure.
@@ -89,15 +92,10 @@ func (e *Eraser) Erase(
 			if err != nil {
 				return sysevent.Change{}, err
 			}
-			if p, err = e.planErasure(ctx, s, asked); err != nil || p.count == 0 {
+			if p, err = e.planErasure(ctx, s, asked); err != nil {
 				return sysevent.Change{}, err
 			}
-			return sysevent.Change{
-				Statements: []sysevent.Statement{{
-					Kind: sysevent.EnvelopeErased, Payload: p.said.Payload(), Trace: asked.Trace, Erases: p.erases,
-				}},
-				Changes: asked.Changes, KeepConfigVersion: true,
-			}, nil
+			return p.buildChange(asked)
 		})
 	if err != nil || len(receipts) == 0 {
 		return Result{}, err
@@ -110,6 +108,23 @@ type plan struct {
 	said   erasure.Statement
 	erases []id.Range // the indices of said that lose their envelope
 	count  int        // of these indices
+}
+
+// buildChange returns the whole change, without statements when there is nothing to do.
+func (p *plan) buildChange(asked Erasure) (sysevent.Change, error) {
+	act := sysevent.Change{Changes: asked.Changes, KeepConfigVersion: true}
+	if p.count > 0 {
+		act.Statements = []sysevent.Statement{{
+			Kind: sysevent.EnvelopeErased, Payload: p.said.Payload(), Trace: asked.Trace, Erases: p.erases,
+		}}
+	}
+	if asked.Beside == nil {
+		return act, nil
+	}
+	beside, err := asked.Beside(p.count)
+	act.Statements = append(act.Statements, beside.Statements...)
+	act.Changes = append(act.Changes, beside.Changes...)
+	return act, err
 }
 
 // planErasure finds the events of the state that have an envelope to lose.

@@ -2,6 +2,7 @@ package follow
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/agentledger/agentledger/id"
@@ -119,4 +120,22 @@ func (f *Follower) LagOf(ctx context.Context, t id.Tenant, p Position) (Lag, err
 		lag.Events += rest
 	}
 	return lag, nil
+}
+
+// Fence writes a position again as it is, so that the work for a batch that was read before writes nothing
+// and comes again. It does nothing for a follower without a position.
+func (f *Follower) Fence(ctx context.Context, t id.Tenant, name string) error {
+	for {
+		p, err := f.positions.Get(ctx, t, name)
+		if err != nil || !p.Exists() {
+			return err
+		}
+		change, err := f.positions.Put(p)
+		if err == nil {
+			err = f.Records.Write(ctx, t, []storage.Change{change})
+		}
+		if !errors.Is(err, storage.ErrStale) {
+			return err
+		}
+	}
 }

@@ -79,7 +79,9 @@ const (
 	StreamExportChanged Kind = "ledger_stream_export_changed"
 	StreamExportDeleted Kind = "ledger_stream_export_deleted"
 
-	EnvelopeErased Kind = erasure.Kind
+	EnvelopeErased   Kind = erasure.Kind
+	ErasureRequested Kind = "ledger_erasure_requested"
+	ApprovalErased   Kind = "ledger_approval_erased"
 
 	InvitationCreated Kind = "ledger_invitation_created"
 	InvitationRenewed Kind = "ledger_invitation_renewed"

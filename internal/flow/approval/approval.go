@@ -117,7 +117,7 @@ type Approval struct {
 	Status        Status // as of the moment it was read
 	Agent         id.Agent
 	Tool          id.Tool
-	Payload       jsontext.Value // canonical
+	Payload       jsontext.Value // canonical; nil when it is erased
 	ActionDigest  id.Hash
 	Trace         id.Trace // "" for none
 	Principal     string   // for whom the agent acts, as it says; "" for none
@@ -134,6 +134,7 @@ type Approval struct {
 	CreatedAt     id.Instant
 	ExpiresAt     id.Instant
 	EndedAt       id.Instant // 0 while it is open
+	ErasedAt      id.Instant // when the payload was taken away; 0: it is there
 
 	keyMaker, agentMaker string // principals that made the ingest key and the agent
 }

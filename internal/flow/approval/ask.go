@@ -10,6 +10,7 @@ import (
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/grant"
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/flow/actionindex"
 	"github.com/agentledger/agentledger/internal/records"
 	"github.com/agentledger/agentledger/internal/schedule"
 	"github.com/agentledger/agentledger/internal/sysevent"
@@ -197,8 +198,9 @@ func (a *Approvals) beginApproval(
 		return sysevent.Change{}, err
 	}
 	if c.tally.Version == 0 { // the first of all
-		c.Changes = append(c.Changes, listedChange())
+		c.Changes = append(c.Changes, listedChange(), actionindex.Complete())
 	}
+	c.Changes = append(c.Changes, actionindex.Add(r.ActionDigest, string(name)))
 	if err := c.putApproval(records.Versioned[record]{Key: string(name), Value: *r}); err != nil {
 		return sysevent.Change{}, err
 	}

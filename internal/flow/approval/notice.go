@@ -24,7 +24,7 @@ func noticeOf(name ID, r *record, transition string) (m webhook.Message, told bo
 		Type: "approval." + string(to), Data: noticeBody(name, r, to), Agent: r.Agent, Tool: r.Tool,
 		Title: noticeTitle(r, to), Path: "/v1/console/approvals/" + string(name),
 	}
-	if to == Pending {
+	if to == Pending && r.ErasedAt == 0 {
 		m.Detail = string(r.Payload)
 	}
 	return m, true

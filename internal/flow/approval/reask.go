@@ -68,6 +68,9 @@ func (j *judge) stillObliges(ctx context.Context, name ID, r *record) (kept bool
 	if kept, known := j.owner.verdicts.Get(key); known {
 		return kept, nil
 	}
+	if r.ErasedAt != 0 { // the question is not known any more
+		return false, nil
+	}
 	j.evaluated++
 	evaluation, err := policystore.Apply(ctx, j.active, policyInput(r.Agent, r.Tool, r.Payload, r.CreatedAt))
 	if err != nil {

@@ -43,7 +43,7 @@ type record struct {
 	Agent         id.Agent       `json:"agent_id"`
 	AgentMaker    string         `json:"agent_maker"` // principal that made the agent
 	Tool          id.Tool        `json:"tool_name"`
-	Payload       jsontext.Value `json:"payload"`
+	Payload       jsontext.Value `json:"payload,omitzero"`
 	ActionDigest  id.Hash        `json:"action_digest"`
 	Trace         id.Trace       `json:"trace_id,omitzero"`
 	Principal     string         `json:"actor_principal,omitzero"`
@@ -62,7 +62,8 @@ type record struct {
 	CreatedAt     id.Instant     `json:"created_at"`
 	ExpiresAt     id.Instant     `json:"expires_at"`
 	EndedAt       id.Instant     `json:"ended_at,omitzero"`
-	Grant         string         `json:"grant,omitzero"` // the signed note
+	ErasedAt      id.Instant     `json:"erased_at,omitzero"` // of the payload, which is absent then
+	Grant         string         `json:"grant,omitzero"`     // the signed note
 	GrantEnds     id.Instant     `json:"grant_ends,omitzero"`
 	Shared        bool           `json:"shared,omitzero"` // counted for its ingest key; false in older records
 }
@@ -84,7 +85,7 @@ func (r *record) toApproval(name ID, status Status) Approval {
 		PolicyID: r.PolicyID, PolicyVersion: r.PolicyVersion,
 		PolicyDigest: r.PolicyDigest, RuleID: r.RuleID, Reason: r.Reason,
 		Quorum: r.Quorum, Votes: r.Votes, Remark: r.remarkAt(status),
-		CreatedAt: r.CreatedAt, ExpiresAt: r.ExpiresAt, EndedAt: r.EndedAt,
+		CreatedAt: r.CreatedAt, ExpiresAt: r.ExpiresAt, EndedAt: r.EndedAt, ErasedAt: r.ErasedAt,
 		keyMaker: r.KeyMaker, agentMaker: r.AgentMaker,
 	}
 }

@@ -23,13 +23,20 @@ type Event struct {
 	RuleID     *string      `json:"rule_id"`
 	Signer     event.Signer `json:"signer"`
 	TraceID    id.Trace     `json:"trace_id"`
-	Principal  *string      `json:"actor_principal"` // null when the envelope is erased
+	Principal  *string      `json:"actor_principal"`    // null when the envelope is erased
+	ErasedAt   *id.Instant  `json:"erased_at,omitzero"` // absent when the envelope is there
+
+	erasedBy id.Index // of the event that took the envelope away; 0 when it is there
 }
 
 // describe describes a row.
 func describe(r index.Row) Event {
-	return Event{r.Index, r.Event, r.Hash, r.ReceivedAt, r.Agent, orNull(r.Tool), r.Kind, r.Declared, r.Effective,
-		orNull(r.Rule), r.Signer, r.Trace, orNull(r.Principal)}
+	return Event{
+		LogIndex: r.Index, EventID: r.Event, EventHash: r.Hash, ReceivedAt: r.ReceivedAt, AgentID: r.Agent,
+		ToolName: orNull(r.Tool), ActionKind: r.Kind, Declared: r.Declared, Effective: r.Effective,
+		RuleID: orNull(r.Rule), Signer: r.Signer, TraceID: r.Trace, Principal: orNull(r.Principal),
+		erasedBy: r.ErasedBy,
+	}
 }
 
 func orNull[T comparable](v T) *T {

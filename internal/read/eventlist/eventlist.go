@@ -93,9 +93,14 @@ func parseDecision(values url.Values, name string) (id.Decision, error) {
 	return d, nil
 }
 
-// parseBound reads a bound: a UTC time, or a log index. Times are cut to milliseconds.
+// parseBound reads a bound from a query.
 func parseBound(values url.Values, name string) (index.Bound, error) {
-	text := values.Get(name)
+	return ParseBound(name, values.Get(name))
+}
+
+// ParseBound reads a bound: a UTC time, a log index, or "" for none. Times are cut to milliseconds. The
+// bound is called name in the error.
+func ParseBound(name, text string) (index.Bound, error) {
 	if text == "" {
 		return index.Bound{}, nil
 	}

@@ -68,12 +68,23 @@ func (r *Reader) List(ctx context.Context, a Asked) (Events, error) {
 		}
 		left := time.Until(until)
 		if a.Wait == 0 || left <= 0 || len(page.Rows) > 0 || page.Next != nil {
-			return describePage(page), nil
+			return r.describeList(ctx, a.Tenant, page)
 		}
 		if err := r.Index.Await(ctx, a.Tenant, page.End, left); err != nil {
 			return Events{}, err
 		}
 	}
+}
+
+// describeList describes a page, with the times of erasures.
+func (r *Reader) describeList(ctx context.Context, t id.Tenant, page index.Page) (Events, error) {
+	shown, erased := describePage(page), r.erasuresOf(t)
+	for i := range shown.Events {
+		if err := erased.addTime(ctx, &shown.Events[i]); err != nil {
+			return Events{}, err
+		}
+	}
+	return shown, nil
 }
 
 // Find answers one event with its documents, proof and neighbours. name is its id, log index or hash.
@@ -98,6 +109,9 @@ func (r *Reader) Find(ctx context.Context, a Asked, name string) (Detail, error)
 			text := string(e.Envelope)
 			shown.Envelope = &text
 		}
+	}
+	if err := r.erasuresOf(a.Tenant).addTime(ctx, &shown.Event); err != nil {
+		return Detail{}, err
 	}
 	if shown.Before, err = r.findNeighbour(ctx, a.Tenant, row, false); err != nil {
 		return Detail{}, err
@@ -127,7 +141,7 @@ func (r *Reader) findNeighbour(ctx context.Context, t id.Tenant, row index.Row, 
 		return nil, err
 	}
 	shown := describe(page.Rows[0])
-	return &shown, nil
+	return &shown, r.erasuresOf(t).addTime(ctx, &shown)
 }
 
 // ListTraces answers a page of traces.
@@ -156,7 +170,13 @@ func (r *Reader) Trace(ctx context.Context, a Asked, trace id.Trace) (Tree, erro
 	if err != nil {
 		return Tree{}, err
 	}
-	return describeTree(trace, page, parents), nil
+	shown, erased := describeTree(trace, page, parents), r.erasuresOf(a.Tenant)
+	for i := range shown.Events {
+		if err := erased.addTime(ctx, &shown.Events[i].Event); err != nil {
+			return Tree{}, err
+		}
+	}
+	return shown, nil
 }
 
 // Count answers counts of events.

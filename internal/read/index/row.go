@@ -28,7 +28,8 @@ type Row struct {
 	Rule       string // "" for none
 	Signer     event.Signer
 	Trace      id.Trace
-	Principal  string // "" when the envelope is erased
+	Principal  string   // "" when the envelope is erased
+	ErasedBy   id.Index // of the event that took the envelope away; 0 when it is there
 }
 
 // statement is the members of a record that a row has and columns do not.
@@ -86,6 +87,7 @@ func newRow(e *storage.Event) (Row, error) {
 		Agent: intern(e.Agent), Tool: intern(e.Tool), Kind: intern(e.ActionKind),
 		Declared: said.Policy.Declared, Effective: e.Effective, Rule: intern(said.Policy.RuleID),
 		Signer: intern(said.Signer), Trace: e.Trace, Principal: intern(principal),
+		ErasedBy: e.ErasedBy,
 	}, nil
 }
 

@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/agentledger/agentledger/event/erasure"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/log"
 )
 
-// tail is the rows of the events behind the position of an index. Rows that are in it never change.
+// tail is the rows of the events behind the position of an index. Rows that are in it never change: after an
+// erasure it is read anew.
 type tail struct {
 	begin id.Index
 	rows  []Row
@@ -41,13 +43,22 @@ func (x *Index) readTail(ctx context.Context, s *log.State, begin id.Index) (tai
 		if begin > kept.begin { // the rows before begin give their memory back
 			kept = tail{begin, slices.Clone(kept.rows[begin-kept.begin:])}
 		}
+		known := len(kept.rows)
 		if kept, err = x.extendTail(ctx, s, kept); err != nil {
 			return tail{}, err
+		}
+		if known > 0 && slices.ContainsFunc(kept.rows[known:], isErasure) {
+			if kept, err = x.extendTail(ctx, s, tail{begin: kept.begin}); err != nil {
+				return tail{}, err
+			}
 		}
 		x.tails.Put(t, kept)
 	}
 	return kept.slice(begin, s.Size()), nil
 }
+
+// isErasure reports whether an event took envelopes away, which rows that were read before still show.
+func isErasure(r Row) bool { return r.Kind == erasure.Kind }
 
 // slice returns the rows [begin, end), which are in t.
 func (t tail) slice(begin, end id.Index) tail {

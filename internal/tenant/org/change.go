@@ -6,11 +6,15 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/sysevent"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/storage"
 )
+
+// MaxRetentionDays is the longest retention.
+const MaxRetentionDays = 36_500
 
 // Patch is a change of settings; nil members stay as they are.
 type Patch struct {
@@ -24,11 +28,17 @@ type Patch struct {
 	TwoPerson      *bool
 	Published      *bool
 	SignIn         *string // "" takes the requirement away
+	RetentionDays  *int    // 0: envelopes are kept for ever
+	LegalHold      *bool
 
 	// NoneOpen is asked before self-review is switched on, and required for that: it
 	// returns an error while approvals are open, and else changes by which the append
 	// fails when one is asked for meanwhile.
 	NoneOpen func(ctx context.Context, t id.Tenant) ([]storage.Change, error)
+
+	// BeginRetention is asked before RetentionDays is set to a number other than 0, and required for that: it
+	// returns the changes by which old envelopes are erased from then on.
+	BeginRetention func(ctx context.Context, t id.Tenant) ([]storage.Change, error)
 
 	Witnessing *Witnessing // the zero value goes back to the service's witnesses
 }
@@ -60,6 +70,9 @@ func (o *Orgs) checkPatch(p Patch) error {
 			return err
 		}
 	}
+	if p.RetentionDays != nil && (*p.RetentionDays < 0 || *p.RetentionDays > MaxRetentionDays) {
+		return fault.New(fault.Invalid, "retention_days must be a whole number from 0 to 36500")
+	}
 	if p.Witnessing != nil {
 		return o.checkWitnessing(*p.Witnessing)
 	}
@@ -77,9 +90,11 @@ func (p Patch) applyTo(s settingsRecord) (after settingsRecord, names []string) 
 	var limits []string
 	after.Limits, limits = applyLimits(s.Limits, p.Limits)
 	names = append(names, limits...)
+	setIfGiven(&names, "legal_hold", &after.LegalHold, p.LegalHold)
 	setIfGiven(&names, "name", &after.Name, p.Name)
 	setIfGiven(&names, "plan", &after.Plan, p.Plan)
 	setIfGiven(&names, "publish_policies", &after.Published, p.Published)
+	setIfGiven(&names, "retention_days", &after.RetentionDays, p.RetentionDays)
 	setIfGiven(&names, "self_review", &after.SelfReview, p.SelfReview)
 	setIfGiven(&names, "sign_in", &after.SignIn, p.SignIn)
 	setIfGiven(&names, "two_person_policy", &after.TwoPerson, p.TwoPerson)
@@ -117,7 +132,7 @@ func (o *Orgs) Change(ctx context.Context, t id.Tenant, principal string, p Patc
 		if len(names) == 0 {
 			return sysevent.Change{}, nil
 		}
-		guards, err := p.changesGuarded(ctx, t, before.SelfReview, after.SelfReview)
+		guards, err := p.changesGuarded(ctx, t, before, after)
 		if err != nil {
 			return sysevent.Change{}, err
 		}
@@ -135,16 +150,28 @@ func (o *Orgs) Change(ctx context.Context, t id.Tenant, principal string, p Patc
 	return changed, nil
 }
 
-// changesGuarded returns the changes that make an append fail while self-review is switched on and
-// an approval under the stricter rule is asked for.
-func (p Patch) changesGuarded(ctx context.Context, t id.Tenant, before, after bool) ([]storage.Change, error) {
-	switch {
-	case before || !after:
-		return nil, nil
-	case p.NoneOpen == nil:
-		return nil, errors.New("change settings: self-review is switched on without a look at open approvals")
+// changesGuarded returns the changes that belong to those of the settings: one that makes the append fail
+// while self-review is switched on and an approval under the stricter rule is asked for, and the begin of
+// a retention.
+func (p Patch) changesGuarded(
+	ctx context.Context, t id.Tenant, before, after settingsRecord,
+) (changes []storage.Change, err error) {
+	if !before.SelfReview && after.SelfReview {
+		if p.NoneOpen == nil {
+			return nil, errors.New("change settings: self-review is switched on without a look at open approvals")
+		}
+		if changes, err = p.NoneOpen(ctx, t); err != nil {
+			return nil, err
+		}
 	}
-	return p.NoneOpen(ctx, t)
+	if after.RetentionDays == 0 || after.RetentionDays == before.RetentionDays {
+		return changes, nil
+	}
+	if p.BeginRetention == nil {
+		return nil, errors.New("change settings: a retention is set without its begin")
+	}
+	begin, err := p.BeginRetention(ctx, t)
+	return append(changes, begin...), err
 }
 
 // settingsChange is the statement of a change, with digests of the settings before

@@ -31,6 +31,8 @@ type Settings struct {
 	TwoPerson      bool   // a version of a policy is activated by another person than the one that changed it last
 	Published      bool   // policies that are or were active are public, by digest
 	SignIn         string // the required way to sign in: passkey or oidc:NAME; "": any
+	RetentionDays  int    // envelopes that are older are erased; 0: none are
+	LegalHold      bool   // nothing is erased
 	Witnessing     Witnessing
 	CreatedAt      id.Instant
 }
@@ -57,6 +59,8 @@ type settingsRecord struct {
 	TwoPerson      bool          `json:"two_person_policy,omitzero"`
 	Published      bool          `json:"publish_policies,omitzero"`
 	SignIn         string        `json:"sign_in,omitzero"`
+	RetentionDays  int           `json:"retention_days,omitzero"`
+	LegalHold      bool          `json:"legal_hold,omitzero"`
 	Witnessing     Witnessing    `json:"witnesses,omitzero"`
 
 	Limits map[Limit]uint64 `json:"limits,omitempty"` // its own, but for that of events
@@ -142,6 +146,7 @@ func makeSettings(identity *log.Identity, r orgRecord) *Settings {
 		Slug: r.Slug, Name: r.Name, Plan: r.Plan, Active: r.Active,
 		EventsPerMonth: r.EventsPerMonth, Own: r.Limits, Disclosure: r.Disclosure, SelfReview: r.SelfReview,
 		TwoPerson: r.TwoPerson, Published: r.Published, SignIn: r.SignIn, Witnessing: r.Witnessing,
+		RetentionDays: r.RetentionDays, LegalHold: r.LegalHold,
 	}
 }
 
@@ -182,6 +187,22 @@ func (o *Orgs) settingsWithoutPlan(ctx context.Context, s *log.State) (*Settings
 func (o *Orgs) PublishesPolicies(ctx context.Context, s *log.State) (bool, error) {
 	known, err := o.settingsWithoutPlan(ctx, s)
 	return err == nil && known.Published, err
+}
+
+// Keeping is for how long the envelopes of an organization are kept.
+type Keeping struct {
+	Days int  // 0: for ever
+	Hold bool // nothing is erased
+}
+
+// Keeping returns for how long envelopes are kept. Like Disclosure it does not ask for the plan. The answer
+// holds for each append that rests on the config version of s.
+func (o *Orgs) Keeping(ctx context.Context, s *log.State) (Keeping, error) {
+	known, err := o.settingsWithoutPlan(ctx, s)
+	if err != nil {
+		return Keeping{}, err
+	}
+	return Keeping{Days: known.RetentionDays, Hold: known.LegalHold}, nil
 }
 
 // Active returns whether the organization may change anything. Like Disclosure it does

@@ -1,0 +1,94 @@
+// Package actionindex finds the approvals with a payload for an action, by its digest. An event that is
+// erased takes the payloads of its approvals with it.
+//
+// Invariants:
+//
+//   - Each approval with a payload has an entry once the index of its organization is complete.
+//   - An entry is written in the append that asks for the approval, and removed in the one that erases it.
+//   - Entries hold a digest and an id, and no text.
+package actionindex
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"strings"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/storage"
+)
+
+// kindAction has an entry for each approval with a payload, by the digest of its action and its id. Under
+// completeKey it has one that says that none is missing: stores of older programs have no entries yet.
+const (
+	kindAction  storage.Kind = "approval_action"
+	completeKey string       = "complete"
+)
+
+func entryKey(action id.Hash, approval string) string { return action.String() + "/" + approval }
+
+func putEntry(key string) storage.Change {
+	return storage.Change{Kind: kindAction, Key: key, Value: []byte("{}"), If: storage.AnyVersion}
+}
+
+// Add returns the change that adds an approval.
+func Add(action id.Hash, approval string) storage.Change { return putEntry(entryKey(action, approval)) }
+
+// Remove returns the change that removes an approval.
+func Remove(action id.Hash, approval string) storage.Change {
+	return storage.Change{Kind: kindAction, Key: entryKey(action, approval), If: storage.AnyVersion}
+}
+
+// Complete returns the change that says that no approval is missing.
+func Complete() storage.Change { return putEntry(completeKey) }
+
+// maxFound bounds the approvals of one action that Find returns at once.
+const maxFound = 1000
+
+// Find returns the approvals of some actions, at most 1,000 of each.
+func Find(
+	ctx context.Context, store storage.RecordStore, t id.Tenant, actions iter.Seq2[id.Hash, error],
+) (approvals []string, err error) {
+	for action, err := range actions {
+		if err != nil {
+			return nil, err
+		}
+		begin := entryKey(action, "")
+		found, err := store.Scan(ctx, t, kindAction, begin, begin[:len(begin)-1]+"0", maxFound)
+		if err != nil {
+			return nil, fmt.Errorf("find approvals of an action: %w", err)
+		}
+		for i := range found {
+			_, name, _ := strings.Cut(found[i].Key, "/")
+			approvals = append(approvals, name)
+		}
+	}
+	return approvals, nil
+}
+
+// Empty reports whether a complete index has no approval.
+func Empty(ctx context.Context, store storage.RecordStore, t id.Tenant) (bool, error) {
+	found, err := store.Scan(ctx, t, kindAction, "", "", 2) // the mark of completeness is one
+	return len(found) < 2, err
+}
+
+// Ensure completes the index of an organization with the approvals that were there before it. Approvals
+// that are asked for meanwhile have their entry.
+func Ensure(
+	ctx context.Context, store storage.RecordStore, t id.Tenant, before iter.Seq2[storage.Change, error],
+) error {
+	_, err := store.Get(ctx, t, kindAction, completeKey)
+	if err == nil || !errors.Is(err, storage.ErrNotFound) {
+		return err
+	}
+	for change, err := range before {
+		if err == nil {
+			err = store.Write(ctx, t, []storage.Change{change})
+		}
+		if err != nil {
+			return fmt.Errorf("note actions of approvals: %w", err)
+		}
+	}
+	return store.Write(ctx, t, []storage.Change{Complete()})
+}

@@ -1,0 +1,165 @@
+package webhook
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/records"
+	"github.com/agentledger/agentledger/storage"
+)
+
+// Gone tells what was erased.
+type Gone interface {
+	// EventErased reports whether the envelope of an event of the organization's log is gone.
+	EventErased(ctx context.Context, t id.Tenant, at id.Index) (bool, error)
+	// ApprovalErased reports whether the payload of an approval is gone.
+	ApprovalErased(ctx context.Context, t id.Tenant, approval string) (bool, error)
+}
+
+// eraseTries bounds how often the erasure of one delivery is tried anew, because the delivery moved.
+const eraseTries = 8
+
+// EraseTexts takes the texts of erased envelopes and payloads out of the deliveries and dead letters of an
+// organization, and returns how many it changed. Notices that are being made meanwhile are made anew,
+// from what is there now. A request that is under way is not called back.
+func (o *Sender) EraseTexts(ctx context.Context, t id.Tenant, gone Gone) (changed int, err error) {
+	if err := o.fencePositions(ctx, t); err != nil {
+		return 0, err
+	}
+	// A delivery may become a dead letter meanwhile, and a dead letter a delivery: so three passes.
+	for _, store := range []records.Store[delivery]{o.deliveries, o.dead, o.deliveries} {
+		for d, err := range store.Scan(ctx, t, records.Range{}, records.All) {
+			if err != nil {
+				return changed, err
+			}
+			did, err := o.eraseFrom(ctx, store, t, d, gone)
+			if err != nil {
+				return changed, err
+			}
+			if did {
+				changed++
+			}
+		}
+	}
+	return changed, nil
+}
+
+// fencePositions makes all notices of events that are being made come again.
+func (o *Sender) fencePositions(ctx context.Context, t id.Tenant) error {
+	if o.follower == nil {
+		return nil
+	}
+	stored, err := o.endpoints.Get(ctx, t, "")
+	if err != nil {
+		return err
+	}
+	for i := range stored.Value.Endpoints {
+		if err := o.follower.Fence(ctx, t, string(stored.Value.Endpoints[i].ID)); err != nil {
+			return errUnreadable("fence position", err)
+		}
+	}
+	return nil
+}
+
+// eraseFrom writes one delivery without the texts that are gone. One that moved meanwhile is read again.
+func (o *Sender) eraseFrom(
+	ctx context.Context, store records.Store[delivery], t id.Tenant, d records.Versioned[delivery], gone Gone,
+) (changed bool, err error) {
+	for range eraseTries {
+		if !d.Exists() {
+			return false, nil
+		}
+		body, err := bodyWithout(ctx, t, ID(d.Key), &d.Value, gone)
+		if err != nil || body == nil {
+			return false, err
+		}
+		d.Value.Body = body
+		change, err := store.Put(d)
+		if err != nil {
+			return false, err
+		}
+		err = o.records.Write(ctx, t, []storage.Change{change})
+		if !errors.Is(err, storage.ErrStale) {
+			return err == nil, err
+		}
+		if d, err = store.Get(ctx, t, d.Key); err != nil {
+			return false, err
+		}
+	}
+	return false, errUnreadable("erase from delivery", storage.ErrStale)
+}
+
+// bodyWithout returns the body of a delivery without what is gone, nil when the body stays as it is.
+func bodyWithout(ctx context.Context, t id.Tenant, name ID, d *delivery, gone Gone) (jsontext.Value, error) {
+	if at, of := indexOfNotice(name, d); of {
+		return bodyOfEvent(ctx, t, at, d, gone)
+	}
+	before, approval, after, shows := cutDetail(d.Body)
+	if !shows {
+		return nil, nil
+	}
+	if erased, err := gone.ApprovalErased(ctx, t, approval); err != nil || !erased {
+		return nil, err
+	}
+	body, err := json.Marshal(map[string]string{"text": before + after})
+	return body, err
+}
+
+// indexOfNotice returns the log index that the id of a notice of an event ends in (addNotice).
+func indexOfNotice(name ID, d *delivery) (at id.Index, of bool) {
+	place, of := strings.CutSuffix(string(name), "_"+strings.ReplaceAll(d.Type, ".", "_"))
+	switch d.Type {
+	case typeStored, typeDenied, typeTightened:
+	default:
+		return 0, false
+	}
+	if !of || len(place) < 16 {
+		return 0, false
+	}
+	n, err := strconv.ParseUint(place[len(place)-16:], 16, 63)
+	return id.Index(n), err == nil
+}
+
+// bodyOfEvent is bodyWithout of a notice of an event. The principal is all that it has of the envelope
+// alone. A notice of a predecessor's event of that index loses the principal too.
+func bodyOfEvent(ctx context.Context, t id.Tenant, at id.Index, d *delivery, gone Gone) (jsontext.Value, error) {
+	if !bytes.Contains(d.Body, []byte(`"actor_principal":"`)) {
+		return nil, nil
+	}
+	if erased, err := gone.EventErased(ctx, t, at); err != nil || !erased {
+		return nil, err
+	}
+	var body struct {
+		Type      string         `json:"type"`
+		Timestamp jsontext.Value `json:"timestamp"`
+		Data      eventData      `json:"data"`
+	}
+	if err := json.Unmarshal(d.Body, &body); err != nil {
+		return nil, err
+	}
+	body.Data.Principal = nil
+	return json.Marshal(body)
+}
+
+// cutDetail cuts the detail out of a Slack message (slackBody) about an approval. shows is false for other
+// bodies. Backquotes of the detail are escaped, so its end is the first mark behind its begin.
+func cutDetail(body []byte) (before, approval, after string, shows bool) {
+	var message struct {
+		Text string `json:"text"`
+	}
+	if json.Unmarshal(body, &message) != nil {
+		return "", "", "", false
+	}
+	before, rest, begins := strings.Cut(message.Text, "\n```")
+	_, after, ends := strings.Cut(rest, "```")
+	_, link, linked := strings.Cut(after, "/v1/console/approvals/")
+	approval, _, closed := strings.Cut(link, "|")
+	return before, approval, after, begins && ends && linked && closed
+}
