@@ -19,6 +19,7 @@ import (
 	"github.com/agentledger/agentledger/internal/flow/votermail"
 	"github.com/agentledger/agentledger/internal/flow/workflow"
 	"github.com/agentledger/agentledger/internal/mail"
+	"github.com/agentledger/agentledger/internal/operate/erasure"
 	"github.com/agentledger/agentledger/internal/streamexport"
 	"github.com/agentledger/agentledger/internal/tenant/account"
 	"github.com/agentledger/agentledger/internal/tenant/agent"
@@ -58,7 +59,7 @@ func EntriesOf(t id.Tenant, r storage.Record) (all []Entry, err error) {
 		{consoletoken.ServiceRecords, Required},
 		{approval.ServiceRecords, Supplied}, {webhook.ServiceRecords, Supplied}, {workflow.ServiceRecords, Derived},
 		{mail.ServiceRecords, Supplied}, {votermail.ServiceRecords, Supplied},
-		{streamexport.ServiceRecords, Supplied},
+		{streamexport.ServiceRecords, Supplied}, {erasure.ServiceRecords, Supplied},
 	}
 	for _, o := range owners {
 		records, err := o.records(t, r)

@@ -24,6 +24,7 @@ import (
 	"github.com/agentledger/agentledger/internal/flow/approval"
 	"github.com/agentledger/agentledger/internal/flow/workflow"
 	"github.com/agentledger/agentledger/internal/operate/directory"
+	"github.com/agentledger/agentledger/internal/operate/erasure"
 	"github.com/agentledger/agentledger/internal/operate/transfer"
 	"github.com/agentledger/agentledger/internal/operate/witness"
 	"github.com/agentledger/agentledger/internal/records"
@@ -201,7 +202,7 @@ func (s *transition) readFirstEvent(ctx context.Context) error {
 // one of its logs.
 func belongsToOrganization(kind storage.Kind) bool {
 	return !kind.Derived() && !log.OfLedger(kind) && !witness.OfLog(kind) && !approval.OfLog(kind) &&
-		!workflow.OfLog(kind) && !directory.OfLog(kind)
+		!workflow.OfLog(kind) && !directory.OfLog(kind) && !erasure.OfLog(kind)
 }
 
 // copyRecords copies the records of the old partition to the new one, except the record that makes

@@ -19,6 +19,7 @@ import (
 	"github.com/agentledger/agentledger/internal/flow/approval"
 	"github.com/agentledger/agentledger/internal/flow/workflow"
 	"github.com/agentledger/agentledger/internal/operate/directory"
+	"github.com/agentledger/agentledger/internal/operate/erasure"
 	"github.com/agentledger/agentledger/internal/operate/rekey"
 	"github.com/agentledger/agentledger/internal/operate/witness"
 	"github.com/agentledger/agentledger/internal/tenant/account"
@@ -54,6 +55,7 @@ var kinds = map[storage.Kind]struct {
 	"agent_key":              {moves, ""},
 	"agent_key_used":         {moves, ""},
 	"approval":               {moves, ""},
+	"approval_action":        {moves, ""},
 	"approval_newest":        {moves, ""},
 	"approval_open":          {moves, ""},
 	"approval_tally":         {moves, ""},
@@ -72,6 +74,7 @@ var kinds = map[storage.Kind]struct {
 	"policy_active":          {moves, ""},
 	"policy_digest":          {moves, ""},
 	"policy_version":         {moves, ""},
+	"retention":              {moves, "names the log that it is in, and begins anew in another"},
 	"statement_pace":         {moves, ""},
 	"stream_export":          {moves, ""},
 	"stream_export_position": {moves, "names the log that it is in, so it goes on behind the predecessor"},
@@ -88,6 +91,8 @@ var kinds = map[storage.Kind]struct {
 	"webhook_told":           {moves, ""},
 	"mail":                   {moves, "of an organization's causes; the mails of accounts are in the service's partition and stay"},
 
+	"erasure":          {ofLog, "names indices of one log"},
+	"erasure_tally":    {ofLog, "counts erasures of one log"},
 	"directory_listed": {ofLog, "tells which checkpoint of one log the directory has"},
 	"grant_key":        {ofLog, "signs for one origin"},
 	"ledger":           {ofLog, "is the identity of one log"},
@@ -115,6 +120,7 @@ var kinds = map[storage.Kind]struct {
 	"agent_public_claim":   {entry, ""},
 	"approval_due":         {entry, ""},
 	"console_token_claim":  {entry, ""},
+	"erasure_due":          {entry, ""},
 	"ingest_key_claim":     {entry, ""},
 	"mail_due":             {entry, ""},
 	"org_id":               {entry, ""},
@@ -216,7 +222,7 @@ func TestEveryKindIsNamed(t *testing.T) {
 		if got := log.Local(kind); got != (named.fate == ofLocal) {
 			t.Errorf("%s: left out of exports: got %v, and the table says %s", kind, got, named.fate)
 		}
-		left := kind.Derived() || log.OfLedger(kind) || witness.OfLog(kind) || approval.OfLog(kind) || workflow.OfLog(kind) || directory.OfLog(kind)
+		left := kind.Derived() || log.OfLedger(kind) || witness.OfLog(kind) || approval.OfLog(kind) || workflow.OfLog(kind) || directory.OfLog(kind) || erasure.OfLog(kind)
 		if left != (named.fate == ofLog || named.fate == ofLocal) {
 			t.Errorf("%s: left out of successions: got %v, and the table says %s", kind, left, named.fate)
 		}

@@ -1,0 +1,104 @@
+package erasure
+
+import (
+	"context"
+	"iter"
+
+	"github.com/agentledger/agentledger/grant"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/flow/actionindex"
+	"github.com/agentledger/agentledger/internal/flow/approval"
+	"github.com/agentledger/agentledger/internal/follow"
+	"github.com/agentledger/agentledger/storage"
+)
+
+// payloadsOfTools returns the approvals with a payload for the same actions as the collected events.
+func (c *collection) payloadsOfTools(ctx context.Context) (names []approval.ID, err error) {
+	if err := actionindex.Ensure(ctx, c.Records, c.tenant, c.actionsBefore(ctx)); err != nil {
+		return nil, errUnreadable("complete the index of actions", err)
+	}
+	if empty, err := actionindex.Empty(ctx, c.Records, c.tenant); err != nil || empty {
+		return nil, err
+	}
+	found, err := actionindex.Find(ctx, c.Records, c.tenant, c.actions(ctx))
+	for _, name := range found {
+		names = append(names, approval.ID(name))
+	}
+	return names, err
+}
+
+// actionsBefore yields the entries of approvals that an older program made.
+func (c *collection) actionsBefore(ctx context.Context) iter.Seq2[storage.Change, error] {
+	return func(yield func(storage.Change, error) bool) {
+		for a, err := range c.Approvals.Behind(ctx, c.tenant, "") {
+			if err == nil && a.ErasedAt != 0 {
+				continue
+			}
+			if !yield(actionindex.Add(a.ActionDigest, string(a.ID)), err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// actions yields the action digests of the collected events that name a tool.
+func (c *collection) actions(ctx context.Context) iter.Seq2[id.Hash, error] {
+	return func(yield func(id.Hash, error) bool) {
+		for _, at := range c.tools {
+			stored, err := c.Ledgers.Event(ctx, c.state, at, storage.FieldRecord|storage.FieldEnvelope)
+			if err != nil {
+				yield(id.Hash{}, err)
+				return
+			}
+			read, err := follow.ReadEvent(stored)
+			if err == nil && read.Envelope == nil {
+				continue
+			}
+			var digest id.Hash
+			if err == nil {
+				digest = grant.Action{Organization: c.state.Identity().Organization, Agent: read.Envelope.AgentID,
+					Tool: read.Envelope.Tool, Payload: read.Envelope.Payload}.Digest()
+			}
+			if !yield(digest, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// erasePayloads returns the changes that take payloads away, and the approvals that had one.
+func (e *Erasures) erasePayloads(
+	ctx context.Context, t id.Tenant, names []approval.ID,
+) (changes []storage.Change, erased []approval.ID, err error) {
+	for _, name := range names {
+		some, err := e.Approvals.Erase(ctx, t, name, e.currentTime())
+		if err != nil {
+			return nil, nil, err
+		}
+		if len(some) > 0 {
+			changes, erased = append(changes, some...), append(erased, name)
+		}
+	}
+	return changes, erased, nil
+}
+
+// findOldPayloads returns approvals with a payload behind the given one that were asked for before an
+// instant, at most maxApprovals. It ends before one that is open, because people still decide on its
+// payload. last is the newest one that needs no other look, also when its payload is gone.
+func (e *Erasures) findOldPayloads(
+	ctx context.Context, t id.Tenant, after approval.ID, before id.Instant,
+) (names []approval.ID, last approval.ID, err error) {
+	last = after
+	for a, err := range e.Approvals.Behind(ctx, t, after) {
+		if err != nil {
+			return nil, after, err
+		}
+		if len(names) == maxApprovals || a.CreatedAt >= before || a.Status.Open() {
+			break
+		}
+		if last = a.ID; a.ErasedAt == 0 {
+			names = append(names, last)
+		}
+	}
+	return names, last, nil
+}

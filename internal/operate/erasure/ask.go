@@ -1,0 +1,206 @@
+package erasure
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/agentledger/agentledger/event"
+	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/flow/approval"
+	"github.com/agentledger/agentledger/internal/follow"
+	"github.com/agentledger/agentledger/internal/read/index"
+	"github.com/agentledger/agentledger/internal/records"
+	"github.com/agentledger/agentledger/internal/schedule"
+	"github.com/agentledger/agentledger/internal/sysevent"
+	"github.com/agentledger/agentledger/internal/textcheck"
+	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/storage"
+)
+
+// ID names an erasure. Ids of one service rise with the time they were made.
+type ID string
+
+func newErasureID(now id.Instant) ID { return ID(id.Rising("ers_", now)) }
+
+// Wanted says which events are to be erased: those of one agent, one trace or one principal. Exactly one
+// of these is given.
+type Wanted struct {
+	Agent     id.Agent
+	Trace     id.Trace
+	Principal string
+	From, To  index.Bound // the events [From, To)
+	Reason    Reason
+}
+
+// Ask begins the erasure of events that are in the log now. asker is the account.
+//
+// fault.Invalid for a question that can't be answered; fault.Conflict with code legal_hold while the
+// organization has one; fault.RateLimited while MaxOpen erasures wait, and for changes that come too fast.
+func (e *Erasures) Ask(ctx context.Context, t id.Tenant, asker string, w Wanted) (Erasure, error) {
+	r := record{Reason: w.Reason, Agent: w.Agent, Trace: w.Trace, Principal: w.Principal,
+		From: bound(w.From), To: bound(w.To)}
+	given := []string{}
+	if w.Agent != "" {
+		given = append(given, "agent_id")
+	}
+	if w.Trace != "" {
+		given = append(given, "trace_id")
+	}
+	if w.Principal != "" {
+		given = append(given, "principal")
+	}
+	if len(given) != 1 {
+		return Erasure{}, fault.New(fault.Invalid, "Give exactly one of agent_id, trace_id and principal")
+	}
+	r.By = given[0]
+	switch {
+	case w.Agent != "" && !event.ValidAgent(string(w.Agent)):
+		return Erasure{}, fault.New(fault.Invalid, "agent_id must match [A-Za-z0-9._-]{1,128}")
+	case w.Trace != "" && !event.ValidEvent(string(w.Trace)):
+		return Erasure{}, fault.New(fault.Invalid, "trace_id must match [A-Za-z0-9._:-]{1,128}, not . or ..")
+	case w.Principal != "" && !textcheck.Plain(w.Principal, 1, maxPrincipal):
+		return Erasure{}, fault.New(fault.Invalid,
+			"principal must have 1 to 256 characters, none of them a control character")
+	}
+	return e.begin(ctx, t, asker, r)
+}
+
+// maxPrincipal is the length of a principal in code points.
+const maxPrincipal = 256
+
+// AskForEvent begins the erasure of one event, by its id, log index or event hash. That of the service's
+// own event about an approval takes the payload of the approval away.
+//
+// fault.NotFound for an unknown event; fault.Invalid for another event of the service's own; else as Ask.
+func (e *Erasures) AskForEvent(ctx context.Context, t id.Tenant, asker, name string, why Reason) (Erasure, error) {
+	if err := why.check(); err != nil {
+		return Erasure{}, err
+	}
+	row, err := e.Index.Find(ctx, t, name)
+	if err != nil {
+		return Erasure{}, err
+	}
+	r := record{Reason: why, Event: row.Event, By: "event_id",
+		From: bound{Given: true, Index: row.Index}, To: bound{Given: true, Index: row.Index + 1}}
+	if isOwn(row.Kind) {
+		if r.Approval, err = e.approvalOf(ctx, t, row); err != nil {
+			return Erasure{}, err
+		}
+	}
+	return e.begin(ctx, t, asker, r)
+}
+
+// isOwn reports whether events of a kind are the service's own, whose envelopes are never erased. They
+// have no payload of an agent.
+func isOwn(kind string) bool { return strings.HasPrefix(kind, "ledger_") }
+
+// approvalOf returns the approval that one of the service's own events is about.
+func (e *Erasures) approvalOf(ctx context.Context, t id.Tenant, row index.Row) (approval.ID, error) {
+	if row.Kind != string(sysevent.Approval) {
+		return "", fault.New(fault.Invalid, "The service's own events are never erased: they hold no payload")
+	}
+	s, err := e.Ledgers.State(ctx, t)
+	if err != nil {
+		return "", err
+	}
+	stored, err := e.Ledgers.Event(ctx, s, row.Index, storage.FieldRecord|storage.FieldEnvelope)
+	if err != nil {
+		return "", err
+	}
+	read, err := follow.ReadEvent(stored)
+	if err != nil {
+		return "", err
+	}
+	var said struct {
+		Approval approval.ID `json:"approval_id"`
+	}
+	if read.Envelope == nil {
+		return "", fault.New(fault.Invalid, "The service's own events are never erased: they hold no payload")
+	}
+	if err := json.Unmarshal(read.Envelope.Payload, &said); err != nil {
+		return "", fmt.Errorf("approval of event %d: %w: %w", row.Index, storage.ErrCorrupt, err)
+	}
+	return said.Approval, nil
+}
+
+// begin states that an erasure was asked for, with its record.
+func (e *Erasures) begin(ctx context.Context, t id.Tenant, asker string, r record) (Erasure, error) {
+	if err := r.Reason.check(); err != nil {
+		return Erasure{}, err
+	}
+	var made Erasure
+	_, err := e.Events.Append(ctx, t, asker, func(ctx context.Context, s *log.State) (sysevent.Change, error) {
+		if err := e.checkHold(ctx, s); err != nil {
+			return sysevent.Change{}, err
+		}
+		now := e.currentTime()
+		name := newErasureID(now)
+		r.AskedBy, r.AskedAt, r.End = asker, now, s.Size()
+		changes, err := e.beginChanges(ctx, t, name, &r)
+		if err != nil {
+			return sysevent.Change{}, err
+		}
+		// The entry comes first: one that is in the store without its erasure does no harm.
+		if err := e.due.NoteEntries(ctx, schedule.Entry{At: now, Tenant: t, Name: string(name)}); err != nil {
+			return sysevent.Change{}, errUnreadable("note when the erasure is due", err)
+		}
+		made = r.toErasure(name)
+		return sysevent.Change{
+			Statements: []sysevent.Statement{{Kind: sysevent.ErasureRequested, Payload: r.describe(name)}},
+			Changes:    changes, KeepConfigVersion: true,
+		}, nil
+	})
+	if err != nil {
+		return Erasure{}, fmt.Errorf("ask for erasure: %w", err)
+	}
+	return made, nil
+}
+
+// describe returns the payload of the statement of a new erasure. It names no principal.
+func (r *record) describe(name ID) map[string]any {
+	said := map[string]any{"erasure_id": name, "reason_code": r.Reason, "by": r.By, "end": r.End}
+	switch {
+	case r.Event != "":
+		said["event_id"] = r.Event
+	case r.Agent != "":
+		said["agent_id"] = r.Agent
+	case r.Trace != "":
+		said["trace_id"] = r.Trace
+	}
+	return said
+}
+
+// beginChanges returns the changes of a new erasure, if there is room for it.
+func (e *Erasures) beginChanges(ctx context.Context, t id.Tenant, name ID, r *record) ([]storage.Change, error) {
+	tally, err := e.tallies.Get(ctx, t, "")
+	if err != nil {
+		return nil, err
+	}
+	if tally.Value.Open >= MaxOpen {
+		return nil, &fault.Error{Kind: fault.RateLimited, Code: "rate_limited", RetryAfter: time.Minute,
+			Message: "100 erasures wait: ask again when some are done"}
+	}
+	tally.Value.Open++
+	counted, err := e.tallies.Put(tally)
+	if err != nil {
+		return nil, err
+	}
+	made, err := e.erasures.Put(records.Versioned[record]{Key: records.ReverseKey(string(name)), Value: *r})
+	if err != nil {
+		return nil, err
+	}
+	changes := []storage.Change{counted, made}
+	if e.Pace != nil {
+		paced, err := e.Pace.CountStatement(ctx, t)
+		if err != nil {
+			return nil, err
+		}
+		changes = append(changes, paced...)
+	}
+	return changes, nil
+}

@@ -1,0 +1,98 @@
+package erasure
+
+import (
+	"context"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/flow/approval"
+	"github.com/agentledger/agentledger/internal/read/index"
+	"github.com/agentledger/agentledger/internal/records"
+)
+
+// State is where an erasure stands.
+type State string
+
+const (
+	Waiting State = "waiting" // nothing is done yet
+	Running State = "running"
+	Held    State = "held" // by a legal hold; it goes on when that ends
+	Done    State = "done"
+)
+
+// Erasure is one erasure as people see it.
+type Erasure struct {
+	ID      ID
+	State   State // as of the moment it was read
+	Reason  Reason
+	AskedBy string // account
+	AskedAt id.Instant
+	EndedAt id.Instant // 0 while it has not ended
+
+	By        string      // event_id, agent_id, trace_id or principal
+	Event     id.Event    // with By event_id
+	Approval  approval.ID // whose payload is erased, when Event is the service's own; else ""
+	Agent     id.Agent    // with By agent_id
+	Trace     id.Trace    // with By trace_id
+	Principal string      // with By principal, "" when the erasure has ended
+	From, To  index.Bound // the events [From, To), but for By event_id
+	End       id.Index    // size of the log when it was asked for: no later event is erased
+
+	Examined                             id.Index // events of [0, End) that need no other look
+	Matched, Erased, Already             uint64   // events; Already is those whose envelope was gone before
+	ApprovalsErased, DeliveriesCorrected uint64
+}
+
+func (r *record) state() State {
+	switch {
+	case r.Phase == phaseDone:
+		return Done
+	case r.Held:
+		return Held
+	case r.Phase == phaseApprovals && r.Before == "":
+		return Waiting
+	}
+	return Running
+}
+
+func (r *record) toErasure(name ID) Erasure {
+	made := Erasure{
+		ID: name, State: r.state(), Reason: r.Reason, AskedBy: r.AskedBy, AskedAt: r.AskedAt, EndedAt: r.EndedAt,
+		By: r.By, Event: r.Event, Approval: r.Approval, Agent: r.Agent, Trace: r.Trace, Principal: r.Principal,
+		End: r.End, Examined: r.Next, Matched: r.Matched, Erased: r.Erased, Already: r.Already,
+		ApprovalsErased: r.Approvals, DeliveriesCorrected: r.Texts,
+	}
+	if r.Event == "" {
+		made.From, made.To = index.Bound(r.From), index.Bound(r.To)
+	}
+	if r.Phase > phaseEvents {
+		made.Examined = r.End
+	}
+	return made
+}
+
+// Find returns an erasure of an organization; fault.NotFound when it has none of that id.
+func (e *Erasures) Find(ctx context.Context, t id.Tenant, name ID) (Erasure, error) {
+	r, err := e.erasures.Get(ctx, t, records.ReverseKey(string(name)))
+	if err == nil && !r.Exists() {
+		err = errNotFound()
+	}
+	if err != nil {
+		return Erasure{}, err
+	}
+	return r.Value.toErasure(name), nil
+}
+
+// List returns at most limit erasures of an organization that were asked for before the given one, "" for
+// none, the newest first.
+func (e *Erasures) List(ctx context.Context, t id.Tenant, before ID, limit int) ([]Erasure, error) {
+	rest := records.Range{}
+	if before != "" {
+		rest = records.After(records.ReverseKey(string(before)))
+	}
+	found, err := e.erasures.List(ctx, t, rest, limit)
+	list := make([]Erasure, len(found))
+	for i := range found {
+		list[i] = found[i].Value.toErasure(ID(records.ReverseKey(found[i].Key)))
+	}
+	return list, err
+}

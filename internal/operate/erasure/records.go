@@ -1,0 +1,117 @@
+package erasure
+
+import (
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/flow/approval"
+	"github.com/agentledger/agentledger/internal/read/index"
+	"github.com/agentledger/agentledger/internal/records"
+	"github.com/agentledger/agentledger/internal/schedule"
+	"github.com/agentledger/agentledger/storage"
+)
+
+const (
+	// kindErasure has one record for each erasure, by records.ReverseKey of its id: the newest comes first.
+	kindErasure storage.Kind = "erasure"
+	// kindTally has one under key "": how many erasures have not ended.
+	kindTally storage.Kind = "erasure_tally"
+	// kindRetention has one under key "" once the organization has had a retention.
+	kindRetention storage.Kind = "retention"
+	// kindDue has an entry (package schedule) for each erasure that has not ended, by its id, and one for
+	// each retention, by retentionName.
+	kindDue storage.Kind = "erasure_due"
+)
+
+// retentionName names the due entry of a retention.
+const retentionName = "retention"
+
+// OfLog reports whether records of a kind are about one log: erasures name its indices, so they don't go
+// over to the log that succeeds it.
+func OfLog(kind storage.Kind) bool { return kind == kindErasure || kind == kindTally }
+
+// phase is the step that an erasure is at.
+type phase int
+
+// The phases in their order. Their numbers are part of the stored form.
+const (
+	phaseApprovals phase = iota // payloads of approvals, by the agent, trace or principal of the question
+	phaseEvents                 // envelopes, and payloads of approvals for the same actions
+	phaseTexts                  // texts in deliveries
+	phaseDone
+)
+
+// bound is index.Bound as it is stored.
+type bound struct {
+	Given bool       `json:"given,omitzero"`
+	At    id.Instant `json:"at,omitzero"`
+	Index id.Index   `json:"index,omitzero"`
+}
+
+type record struct {
+	Reason  Reason     `json:"reason"`
+	AskedBy string     `json:"asked_by"` // account
+	AskedAt id.Instant `json:"asked_at"`
+
+	// One of these is wanted, and of events those in [From, To) below End.
+	Event     id.Event    `json:"event_id,omitzero"`
+	Approval  approval.ID `json:"approval_id,omitzero"` // of Event, when that is the service's own about an approval
+	Agent     id.Agent    `json:"agent_id,omitzero"`
+	Trace     id.Trace    `json:"trace_id,omitzero"`
+	Principal string      `json:"principal,omitzero"` // forgotten at the end
+	By        string      `json:"by"`                 // the name of the member above
+	From      bound       `json:"from,omitzero"`
+	To        bound       `json:"to,omitzero"`
+	End       id.Index    `json:"end"` // the size of the log when it was asked for
+
+	Phase     phase       `json:"phase"`
+	Held      bool        `json:"held,omitzero"`   // by a legal hold, when it was last tried
+	Next      id.Index    `json:"next"`            // events below are done
+	Before    approval.ID `json:"before,omitzero"` // approvals from here on are done
+	Matched   uint64      `json:"matched"`         // events
+	Erased    uint64      `json:"erased"`          // by this erasure
+	Already   uint64      `json:"already"`         // whose envelope was gone before
+	Approvals uint64      `json:"approvals"`       // payloads that this erasure took away
+	Texts     uint64      `json:"deliveries"`      // that were changed
+	EndedAt   id.Instant  `json:"ended_at,omitzero"`
+}
+
+// filter returns the filter of the events.
+func (r *record) filter() index.Filter {
+	f := index.Filter{Agent: r.Agent, Trace: r.Trace, Principal: r.Principal,
+		From: index.Bound(r.From), To: index.Bound(r.To)}
+	return f
+}
+
+type tallyRecord struct {
+	Open int `json:"open"`
+}
+
+// retentionRecord is how far the envelopes of an organization are erased because of their age.
+type retentionRecord struct {
+	Origin   id.Origin   `json:"origin"`
+	Next     id.Index    `json:"next"` // events of that log below it are done
+	Approval approval.ID `json:"approval_id,omitzero"`
+	Texts    bool        `json:"texts,omitzero"` // deliveries are to be looked at
+	NextAt   id.Instant  `json:"next_at"`        // of the next look, at the latest
+}
+
+// ServiceRecords returns the due entry of an organization's record in the service's own partition, for
+// code that copies an organization. One that is not there is no damage.
+func ServiceRecords(t id.Tenant, r storage.Record) ([]storage.Record, error) {
+	switch r.Kind {
+	case kindErasure:
+		v, err := records.Decode[record](r)
+		if err != nil || v.Value.Phase == phaseDone {
+			return nil, err
+		}
+		entry := schedule.Entry{At: v.Value.AskedAt, Tenant: t, Name: records.ReverseKey(r.Key)}
+		return []storage.Record{entry.Record(kindDue)}, nil
+	case kindRetention:
+		v, err := records.Decode[retentionRecord](r)
+		if err != nil {
+			return nil, err
+		}
+		entry := schedule.Entry{At: v.Value.NextAt, Tenant: t, Name: retentionName}
+		return []storage.Record{entry.Record(kindDue)}, nil
+	}
+	return nil, nil
+}

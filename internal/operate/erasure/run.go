@@ -1,0 +1,177 @@
+package erasure
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/clock"
+	"github.com/agentledger/agentledger/internal/records"
+	"github.com/agentledger/agentledger/internal/schedule"
+	"github.com/agentledger/agentledger/storage"
+)
+
+// The pauses before another look, in milliseconds.
+const (
+	holdPause   id.Instant = 60_000
+	lagPause    id.Instant = 1000
+	closedPause id.Instant = 3_600_000 // of a ledger that takes no events
+)
+
+// errLag: the index does not reach the events yet.
+var errLag = errors.New("the index is behind the erasure")
+
+// Run sweeps each second, and again as long as there is more, until ctx ends, but not while
+// Options.Held says why.
+func (e *Erasures) Run(ctx context.Context, logger *slog.Logger) {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		for more := e.Held() == nil; more && ctx.Err() == nil && e.Held() == nil; {
+			var err error
+			if more, err = e.Sweep(ctx); err != nil && ctx.Err() == nil {
+				logger.Warn("erasures: a due erasure was not done", "err", err)
+			}
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// Sweep makes one append for each organization with erasures that are due, and reports whether there may
+// be more to do at once.
+func (e *Erasures) Sweep(ctx context.Context) (more bool, err error) {
+	w := &sweep{Erasures: e, served: make(map[id.Tenant]struct{})}
+	err = e.due.Sweep(ctx, e.currentTime, w.lookAt)
+	if err != nil {
+		err = errUnreadable("sweep erasures", err)
+	}
+	return w.more, err
+}
+
+// sweep is one walk through the due entries.
+type sweep struct {
+	*Erasures
+	served map[id.Tenant]struct{} // organizations that had their append
+	more   bool
+}
+
+// lookAt does one step of an erasure or of a retention.
+func (w *sweep) lookAt(ctx context.Context, entry schedule.Entry) (schedule.Outcome, error) {
+	if _, served := w.served[entry.Tenant]; served {
+		w.more = true
+		return schedule.OrganizationFull(), nil
+	}
+	if entry.Name == retentionName {
+		return w.lookAtRetention(ctx, entry)
+	}
+	r, err := w.erasures.Get(ctx, entry.Tenant, records.ReverseKey(entry.Name))
+	switch {
+	case err != nil:
+		return schedule.Keep(), err
+	case !r.Exists():
+		return schedule.Absent(entry, w.currentTime()), nil
+	case r.Value.Phase == phaseDone:
+		return schedule.Done(), nil
+	}
+	w.served[entry.Tenant] = struct{}{}
+	err = w.step(ctx, entry.Tenant, &r)
+	if err == nil {
+		w.more = true
+		if r.Value.Phase == phaseDone {
+			return schedule.Done(), nil
+		}
+		return schedule.Until(w.currentTime()), nil
+	}
+	if fault.Of(err).Code == holdCode {
+		return schedule.Until(w.currentTime() + holdPause), w.noteHold(ctx, entry.Tenant, &r)
+	}
+	return w.putOff(err)
+}
+
+// putOff returns when to look again after an error.
+func (w *sweep) putOff(err error) (schedule.Outcome, error) {
+	switch fault.Of(err).Code {
+	case "frozen", "moved", "read_only", clock.Code: // until an operator acts
+		return schedule.Until(w.currentTime() + closedPause), nil
+	}
+	if errors.Is(err, errLag) {
+		return schedule.Until(w.currentTime() + lagPause), nil
+	}
+	return schedule.Keep(), err
+}
+
+// noteHold writes that an erasure waits for the end of a legal hold.
+func (w *sweep) noteHold(ctx context.Context, t id.Tenant, r *records.Versioned[record]) error {
+	stored, err := w.erasures.Get(ctx, t, r.Key)
+	if err != nil || stored.Value.Held {
+		return err
+	}
+	stored.Value.Held = true
+	change, err := w.erasures.Put(stored)
+	if err != nil {
+		return err
+	}
+	return w.write(ctx, t, change)
+}
+
+// write writes records that no event stands for.
+func (e *Erasures) write(ctx context.Context, t id.Tenant, changes ...storage.Change) error {
+	if err := e.Records.Write(ctx, t, changes); err != nil {
+		return errUnreadable("write progress of erasure", err)
+	}
+	return nil
+}
+
+// step does the next step of an erasure and moves its record. With an error nothing is done, unless it is
+// that the outcome is unknown.
+func (e *Erasures) step(ctx context.Context, t id.Tenant, r *records.Versioned[record]) error {
+	s, err := e.Ledgers.State(ctx, t)
+	if err == nil {
+		err = e.checkHold(ctx, s)
+	}
+	if err != nil {
+		return err
+	}
+	r.Value.Held = false
+	switch r.Value.Phase {
+	case phaseApprovals:
+		return e.eraseApprovals(ctx, t, s, r)
+	case phaseEvents:
+		return e.eraseEvents(ctx, t, s, r)
+	}
+	return e.finish(ctx, t, r)
+}
+
+// finish corrects the deliveries and ends an erasure.
+func (e *Erasures) finish(ctx context.Context, t id.Tenant, r *records.Versioned[record]) error {
+	v := &r.Value
+	if v.Erased+v.Approvals > 0 {
+		changed, err := e.Deliveries.EraseTexts(ctx, t, gone{e})
+		if err != nil {
+			return err
+		}
+		v.Texts += uint64(changed)
+	}
+	tally, err := e.tallies.Get(ctx, t, "")
+	if err != nil {
+		return err
+	}
+	tally.Value.Open--
+	counted, err := e.tallies.Put(tally)
+	if err != nil {
+		return err
+	}
+	v.Phase, v.Principal, v.EndedAt = phaseDone, "", e.currentTime()
+	ended, err := e.erasures.Put(*r)
+	if err != nil {
+		return err
+	}
+	return e.write(ctx, t, counted, ended)
+}
