@@ -30,7 +30,8 @@ type approvalView struct {
 	CreatedAt      id.Instant         `json:"created_at"`
 	ExpiresAt      id.Instant         `json:"expires_at"`
 	EndedAt        *id.Instant        `json:"ended_at"`
-	Comment        *string            `json:"comment"` // as the agent gets it
+	ErasedAt       *id.Instant        `json:"erased_at,omitzero"` // of the payload
+	Comment        *string            `json:"comment"`            // as the agent gets it
 	ReasonCode     *string            `json:"reason_code"`
 	MayVote        bool               `json:"may_vote"` // the caller, now
 	WhyNot         *approval.Obstacle `json:"why_not"`
@@ -93,7 +94,7 @@ func describeApproval(a approval.Approval, role account.Role) approvalView {
 		TraceID:      orNull(a.Trace), ActorPrincipal: orNull(a.Principal), IngestKeyID: a.IngestKeyID,
 		Policy: approvalPolicyView{a.PolicyID, a.PolicyVersion, a.PolicyDigest, a.RuleID, a.Reason},
 		Quorum: a.Quorum, Votes: append([]approval.Vote{}, a.Votes...),
-		CreatedAt: a.CreatedAt, ExpiresAt: a.ExpiresAt, EndedAt: orNull(a.EndedAt),
+		CreatedAt: a.CreatedAt, ExpiresAt: a.ExpiresAt, EndedAt: orNull(a.EndedAt), ErasedAt: orNull(a.ErasedAt),
 		Comment: orNull(a.Remark.Comment), ReasonCode: orNull(a.Remark.Code),
 	}
 }

@@ -27,11 +27,13 @@ import (
 	"runtime"
 
 	"github.com/agentledger/agentledger/console/call"
+	"github.com/agentledger/agentledger/console/erasing"
 	"github.com/agentledger/agentledger/console/reading"
 	"github.com/agentledger/agentledger/internal/flow/approval"
 	"github.com/agentledger/agentledger/internal/flow/workflow"
 	"github.com/agentledger/agentledger/internal/http/admission"
 	"github.com/agentledger/agentledger/internal/http/edge"
+	"github.com/agentledger/agentledger/internal/operate/erasure"
 	"github.com/agentledger/agentledger/internal/operate/simulate"
 	"github.com/agentledger/agentledger/internal/read/eventlist"
 	"github.com/agentledger/agentledger/internal/streamexport"
@@ -59,6 +61,7 @@ type Options struct {
 	Witnesses     Witnesses
 	Tokens        *consoletoken.Tokens
 	Events        *eventlist.Reader
+	Erasures      *erasure.Erasures
 	PublicURL     string // pages of its origin may call, also through a proxy that changes Host
 
 	// Control is the load control shared with other surfaces; default: one of its own for
@@ -95,8 +98,7 @@ func (s *Server) Routes(r *edge.Router) {
 	reads, manages, revokes := call.Permit(account.Read), call.Permit(account.Manage), call.Permit(account.RevokeKeys)
 	tries, edits := call.Permit(account.TryPolicies), call.Permit(account.EditPolicies)
 	votes, tokens := call.Permit(account.Vote), call.Permit(account.UseTokens)
-	none, some := edge.Body{}, edge.JSONBody(call.MaxBody)
-	document := edge.JSONBody(policy.MaxBytes)
+	none, some, document := edge.Body{}, edge.JSONBody(call.MaxBody), edge.JSONBody(policy.MaxBytes)
 	var table call.Table
 	table.Add("GET", "/v1/console/ingest-keys", reads, none, s.listIngestKeys)
 	table.Add("POST", "/v1/console/ingest-keys", manages, some, s.createIngestKey)
@@ -127,6 +129,7 @@ func (s *Server) Routes(r *edge.Router) {
 	table.Add("GET", "/v1/console/runs", reads, none, s.listWorkflowRuns)
 	table.Add("GET", "/v1/console/runs/{run}", reads, none, s.answerRun)
 	(&reading.Calls{Events: s.Events, Traces: s.Events}).AddRoutes(&table)
+	(&erasing.Calls{Erasures: s.Erasures}).AddRoutes(&table)
 	table.Add("GET", "/v1/console/webhooks", reads, none, s.listWebhooks)
 	table.Add("POST", "/v1/console/webhooks", manages, some, s.createEndpoint)
 	table.Add("GET", "/v1/console/webhooks/{webhook}", reads, none, s.answerEndpoint)

@@ -17,10 +17,12 @@ import (
 	"github.com/agentledger/agentledger/console"
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/erase"
 	"github.com/agentledger/agentledger/internal/flow/approval"
 	"github.com/agentledger/agentledger/internal/flow/workflow"
 	"github.com/agentledger/agentledger/internal/http/edge"
 	"github.com/agentledger/agentledger/internal/http/egress"
+	"github.com/agentledger/agentledger/internal/operate/erasure"
 	"github.com/agentledger/agentledger/internal/operate/simulate"
 	"github.com/agentledger/agentledger/internal/operate/witness"
 	"github.com/agentledger/agentledger/internal/read/eventlist"
@@ -67,6 +69,7 @@ type world struct {
 	workflows *workflow.Workflows
 	webhooks  *webhook.Sender
 	exporter  *streamexport.Exporter
+	erasures  *erasure.Erasures
 	tokens    *consoletoken.Tokens
 	roles     roles
 	house     *witnesstest.Witness // the service's
@@ -107,7 +110,11 @@ func newWorld(t testing.TB, change ...func(*console.Options)) *world {
 	w.roles = roles{}
 	w.tokens = consoletoken.New(consoletoken.Options{Records: w.Store, Events: w.SystemEvents, Members: w.roles, Pace: bounds, Clock: w.Clock})
 	events := index.New(index.Options{Ledgers: w.Ledgers, Store: w.Store, Clock: w.Clock})
+	w.erasures = erasure.New(erasure.Options{Records: w.Store, Events: w.SystemEvents, Ledgers: w.Ledgers, Index: events,
+		Eraser: &erase.Eraser{Appender: w.SystemEvents, Ledgers: w.Ledgers}, Approvals: w.approvals, Lists: w.approvals,
+		Deliveries: w.webhooks, Settings: w.orgs, Pace: bounds, Clock: w.Clock})
 	options := console.Options{
+		Erasures: w.erasures,
 		Events: &eventlist.Reader{Index: events, Ledgers: w.Ledgers, Organizations: w.orgs, Bundles: publicapi.New(publicapi.Options{
 			Edge: edge, Ledgers: w.Ledgers, Organizations: w.orgs, Agents: w.agents, PublicURL: "https://ledger.example", Clock: w.Clock})},
 		Edge: edge, Sessions: sessions{}, Orgs: w.orgs, Agents: w.agents, PublicURL: "https://ledger.example",

@@ -23,6 +23,8 @@ type organizationView struct {
 	TwoPerson      bool            `json:"two_person_policy"`
 	Published      bool            `json:"publish_policies"`
 	SignIn         signInView      `json:"sign_in"`
+	RetentionDays  int             `json:"retention_days"` // 0: for ever
+	LegalHold      bool            `json:"legal_hold"`
 	CreatedAt      id.Instant      `json:"created_at"`
 	Fault          log.Level       `json:"fault,omitzero"` // of the ledger; with a fault the lists may be wrong
 }
@@ -39,7 +41,8 @@ func describeOrganization(s *org.Settings) organizationView {
 	return organizationView{
 		OrganizationID: s.ID, Slug: s.Slug, Name: s.Name, Origin: s.Origin, Plan: s.Plan, Active: s.Active,
 		Disclosure: s.Disclosure, SelfReview: s.SelfReview, TwoPerson: s.TwoPerson, Published: s.Published,
-		SignIn: describeSignIn(s.SignIn), CreatedAt: s.CreatedAt,
+		SignIn: describeSignIn(s.SignIn), RetentionDays: s.RetentionDays,
+		LegalHold: s.LegalHold, CreatedAt: s.CreatedAt,
 	}
 }
 
@@ -73,6 +76,8 @@ func (s *Server) patchOrganization(r *call.Request) (call.Answer, error) {
 		TwoPerson  *bool          `json:"two_person_policy"`
 		Published  *bool          `json:"publish_policies"`
 		SignIn     *signInView    `json:"sign_in"`
+		Retention  *int           `json:"retention_days"`
+		LegalHold  *bool          `json:"legal_hold"`
 	}
 	if err := r.DecodeBody(&body); err != nil {
 		return call.Answer{}, err
@@ -80,17 +85,34 @@ func (s *Server) patchOrganization(r *call.Request) (call.Answer, error) {
 	if body.TwoPerson != nil && !r.Who.Role.May(account.Own) {
 		return call.Answer{}, fault.New(fault.Forbidden, "Your role does not allow this")
 	}
+	if body.Retention != nil || body.LegalHold != nil {
+		if err := checkOwner(r); err != nil {
+			return call.Answer{}, err
+		}
+	}
 	required, err := s.checkSignIn(r, body.SignIn)
 	if err != nil {
 		return call.Answer{}, err
 	}
 	patch := org.Patch{Disclosure: body.Disclosure, Name: body.Name, SelfReview: body.SelfReview,
-		TwoPerson: body.TwoPerson, Published: body.Published, SignIn: required, NoneOpen: s.Approvals.NoneOpen}
+		TwoPerson: body.TwoPerson, Published: body.Published, SignIn: required, NoneOpen: s.Approvals.NoneOpen,
+		RetentionDays: body.Retention, LegalHold: body.LegalHold, BeginRetention: s.Erasures.BeginRetention}
 	settings, err := s.Orgs.Change(r.Context(), r.Who.Tenant, string(r.Who.Account), patch)
 	if err != nil {
 		return call.Answer{}, err
 	}
 	return s.answerOrganization(r, settings)
+}
+
+// checkOwner refuses a caller who is no owner with a factor that was proved lately.
+func checkOwner(r *call.Request) error {
+	switch {
+	case r.ByToken:
+		return fault.New(fault.Forbidden, "Tokens can't do this: sign in")
+	case !r.Who.Role.May(account.Own):
+		return fault.New(fault.Forbidden, "Your role does not allow this")
+	}
+	return r.Who.CheckFactor()
 }
 
 // checkSignIn returns the way to sign in that an owner wants to require, nil for no change. It refuses

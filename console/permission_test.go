@@ -27,6 +27,8 @@ func permissions() map[string]account.Permission {
 			POST /agents/{agent}/keys/{key}/retire, POST /webhooks, PATCH /webhooks/{webhook}, DELETE /webhooks/{webhook},
 			POST /webhooks/{webhook}/test, POST /webhooks/{webhook}/replay, PUT /witnesses, DELETE /witnesses,
 			POST /witnesses/ask, PUT /stream-export, DELETE /stream-export, POST /stream-export/test, PATCH /organization`,
+		account.ReadAudit:  `GET /erasures, GET /erasures/{erasure}`,
+		account.Own:        `POST /events/{event}/erase, POST /erasures`,
 		account.UseTokens:  `GET /tokens, POST /tokens, DELETE /tokens/{token}`,
 		account.RevokeKeys: `DELETE /ingest-keys/{key}, POST /agents/{agent}/keys/{key}/revoke`,
 	} {
@@ -101,7 +103,7 @@ func TestEveryRouteWithASessionOfAnotherOrganization(t *testing.T) {
 	a := w.ask(red)
 	names := strings.NewReplacer("/v1/console", "", "{key}", a.IngestKeyID, "{agent}", string(w.first[red].Agent),
 		"{policy}", "p", "{approval}", string(a.ID), "{run}", "r", "{webhook}", "w", "{token}", "k",
-		"{event}", string(w.secretEvent()), "{trace}", "trc-secret")
+		"{erasure}", "ers_x", "{event}", string(w.secretEvent()), "{trace}", "trc-secret")
 	before := w.kinds(red)
 	for _, route := range w.routed {
 		body := ""

@@ -113,6 +113,7 @@ func (s *server) startWriters(background context.Context) {
 	s.background.Go(func() { service.exporter.Run(background, sweeps) })
 	s.background.Go(func() { service.mail.Run(background, sweeps) })
 	s.background.Go(func() { service.workflows.Run(background, sweeps) })
+	s.background.Go(func() { service.erasures.Run(background, sweeps) })
 	s.background.Go(func() { service.orgs.RunLastUses(background, sweeps) })
 	s.background.Go(func() { service.index.Run(background, sweeps) })
 }

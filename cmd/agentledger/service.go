@@ -13,6 +13,7 @@ import (
 	"github.com/agentledger/agentledger/ingest"
 	"github.com/agentledger/agentledger/internal/clock"
 	"github.com/agentledger/agentledger/internal/config"
+	"github.com/agentledger/agentledger/internal/erase"
 	"github.com/agentledger/agentledger/internal/flow/approval"
 	"github.com/agentledger/agentledger/internal/flow/votermail"
 	"github.com/agentledger/agentledger/internal/flow/workflow"
@@ -24,6 +25,7 @@ import (
 	"github.com/agentledger/agentledger/internal/mail"
 	"github.com/agentledger/agentledger/internal/oidc"
 	"github.com/agentledger/agentledger/internal/operate/directory"
+	"github.com/agentledger/agentledger/internal/operate/erasure"
 	"github.com/agentledger/agentledger/internal/operate/loglist"
 	"github.com/agentledger/agentledger/internal/operate/provision"
 	"github.com/agentledger/agentledger/internal/operate/rekey"
@@ -72,6 +74,7 @@ type service struct {
 	approvals *approval.Approvals
 	voterMail *votermail.Mailer
 	webhooks  *webhook.Sender
+	erasures  *erasure.Erasures
 	exporter  *streamexport.Exporter
 	mail      *mail.Outbox
 	letters   letter.AccountMail
@@ -224,12 +227,20 @@ func (s *service) buildComponents(ctx context.Context, c config.Serve) error {
 		Processors: s.control.Processors, Silence: c.WorkflowSilence, MaxBytes: c.MaxEventKiB << 10, Clock: s.clock.Now,
 		Held: s.clock.Check, Webhooks: s.webhooks, Metrics: s.watch.registry, Approvals: s.approvals,
 	})
+	s.buildErasures(n, bounds)
 	s.buildWitnesses(c, rules, client)
 	s.founder = &provision.Provisioner{Ledgers: s.ledgers, Organizations: s.orgs, Agents: s.agents,
 		Accounts: s.accounts, Keyring: s.store.keyring, Host: host}
 	s.setup = &setup.Setup{Store: records, Provisioner: s.founder, Clock: s.clock.Now, ReadOnly: s.store.readOnly}
 	s.buildLogList(c)
 	return s.buildDirectory(ctx, c, n)
+}
+
+// buildErasures builds the erasures of envelopes and payloads.
+func (s *service) buildErasures(n *sysevent.Appender, bounds *quota.Quota) {
+	s.erasures = erasure.New(erasure.Options{Records: s.store.engine, Events: n, Ledgers: s.ledgers, Index: s.index,
+		Eraser: &erase.Eraser{Appender: n, Ledgers: s.ledgers}, Approvals: s.approvals, Lists: s.approvals,
+		Deliveries: s.webhooks, Settings: s.orgs, Pace: bounds, Clock: s.clock.Now, Held: s.clock.Check})
 }
 
 // buildPeople builds accounts, members and their tokens, and returns the mails of organizations.
@@ -268,7 +279,7 @@ func (s *service) mainHandler(c config.Serve, signIn *identity.Server, shared *e
 		Edge: shared, Sessions: s.accounts, Orgs: s.orgs, Agents: s.agents, Policies: s.policies,
 		Approvals: s.approvals, Workflows: s.workflows, Webhooks: s.webhooks, Witnesses: s.witnesses,
 		Events:        &eventlist.Reader{Index: s.index, Ledgers: s.ledgers, Bundles: public, Organizations: s.orgs},
-		StreamExports: s.exporter, Tokens: s.tokens, PublicURL: c.PublicURL, Control: s.control,
+		StreamExports: s.exporter, Tokens: s.tokens, PublicURL: c.PublicURL, Control: s.control, Erasures: s.erasures,
 		Simulator: simulate.New(simulate.Options{
 			Ledgers: s.ledgers, Processors: s.control.Processors, Clock: s.clock.Now}),
 	})

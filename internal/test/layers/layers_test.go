@@ -72,7 +72,6 @@ var layer = map[string]int{
 	"internal/records":               0,
 	"internal/seal":                  0,
 	"internal/slidingsum":            0,
-	"internal/storedzip":             0,
 	"internal/tenant/commonpassword": 0,
 	"internal/tenant/passwordhash":   0,
 	"internal/tenant/passwordrule":   1,
@@ -92,8 +91,6 @@ var layer = map[string]int{
 	"trust":         10,
 	"verify":        10,
 
-	"verify/pack": 11,
-
 	"log/anchor": 19, "log/audit": 21, "log": 20,
 
 	"internal/follow":       21,
@@ -112,7 +109,7 @@ var layer = map[string]int{
 	"internal/tenant/org":          22,
 	"internal/tenant/policystore":  22,
 
-	"internal/flow/approval": 29, "internal/flow/approval/principal": 0,
+	"internal/flow/actionindex": 28, "internal/flow/approval": 29, "internal/flow/approval/principal": 0,
 	"internal/letter":        24,
 	"internal/tenant/factor": 23,
 	"internal/tenant/member": 23,
@@ -120,6 +117,7 @@ var layer = map[string]int{
 	"internal/flow/votermail":     30,
 	"internal/flow/workflow":      30,
 	"internal/operate/directory":  30,
+	"internal/operate/erasure":    30,
 	"internal/operate/loglist":    30,
 	"internal/operate/provision":  30,
 	"internal/operate/rekey":      30,
@@ -138,6 +136,7 @@ var layer = map[string]int{
 
 	"client":            41,
 	"console":           41,
+	"console/erasing":   41,
 	"console/call":      41,
 	"console/reading":   41,
 	"identity":          41,
@@ -174,7 +173,6 @@ var layer = map[string]int{
 	"internal/test/layers":            60,
 	"internal/test/ledgertest":        60,
 	"internal/test/openapitest":       60,
-	"internal/test/packtest":          60,
 	"internal/test/vectors":           60,
 	"internal/test/witnesstest":       60,
 	"scripts/housecount":              60,

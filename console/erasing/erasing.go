@@ -1,0 +1,170 @@
+// Package erasing answers the calls by which owners erase payloads, and those that tell what was erased.
+//
+// Invariants:
+//
+//   - Only an owner erases, in a session with a factor that was proved lately. Programs with tokens don't.
+//   - A call begins an erasure and returns. The work is done in the background (package operate/erasure).
+//   - Answers hold no erased text.
+package erasing
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+
+	"github.com/agentledger/agentledger/console/call"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/flow/approval"
+	"github.com/agentledger/agentledger/internal/http/edge"
+	"github.com/agentledger/agentledger/internal/operate/erasure"
+	"github.com/agentledger/agentledger/internal/read/eventlist"
+	"github.com/agentledger/agentledger/internal/read/index"
+	"github.com/agentledger/agentledger/internal/tenant/account"
+)
+
+// Erasures begins erasures and tells about them (package operate/erasure).
+type Erasures interface {
+	Ask(ctx context.Context, t id.Tenant, asker string, w erasure.Wanted) (erasure.Erasure, error)
+	AskForEvent(ctx context.Context, t id.Tenant, asker, name string, why erasure.Reason) (erasure.Erasure, error)
+	Find(ctx context.Context, t id.Tenant, name erasure.ID) (erasure.Erasure, error)
+	List(ctx context.Context, t id.Tenant, before erasure.ID, limit int) ([]erasure.Erasure, error)
+}
+
+// Calls are the calls about erasures. The field is required.
+type Calls struct{ Erasures Erasures }
+
+// AddRoutes adds the routes of the calls.
+func (c *Calls) AddRoutes(table *call.Table) {
+	owns, reads := call.Permit(account.Own), call.Permit(account.ReadAudit)
+	none, some := edge.Body{}, edge.JSONBody(call.MaxBody)
+	table.Add("POST", "/v1/console/events/{event}/erase", owns, some, c.eraseEvent)
+	table.Add("POST", "/v1/console/erasures", owns, some, c.eraseMany)
+	table.Add("GET", "/v1/console/erasures", reads, none, c.listErasures)
+	table.Add("GET", "/v1/console/erasures/{erasure}", reads, none, c.answerErasure)
+}
+
+func (c *Calls) eraseEvent(r *call.Request) (call.Answer, error) {
+	var body struct {
+		Reason erasure.Reason `json:"reason"`
+	}
+	if err := r.DecodeBody(&body); err != nil {
+		return call.Answer{}, err
+	}
+	return accepted(c.Erasures.AskForEvent(r.Context(), r.Who.Tenant, string(r.Who.Account),
+		r.PathParameter("event"), body.Reason))
+}
+
+func (c *Calls) eraseMany(r *call.Request) (call.Answer, error) {
+	var body struct {
+		Agent     id.Agent       `json:"agent_id"`
+		Trace     id.Trace       `json:"trace_id"`
+		Principal string         `json:"principal"`
+		From      string         `json:"from"`
+		To        string         `json:"to"`
+		Reason    erasure.Reason `json:"reason"`
+	}
+	if err := r.DecodeBody(&body); err != nil {
+		return call.Answer{}, err
+	}
+	wanted := erasure.Wanted{Agent: body.Agent, Trace: body.Trace, Principal: body.Principal, Reason: body.Reason}
+	var err error
+	if wanted.From, err = eventlist.ParseBound("from", body.From); err != nil {
+		return call.Answer{}, err
+	}
+	if wanted.To, err = eventlist.ParseBound("to", body.To); err != nil {
+		return call.Answer{}, err
+	}
+	return accepted(c.Erasures.Ask(r.Context(), r.Who.Tenant, string(r.Who.Account), wanted))
+}
+
+// accepted answers that an erasure has begun.
+func accepted(made erasure.Erasure, err error) (call.Answer, error) {
+	if err != nil {
+		return call.Answer{}, err
+	}
+	return call.JSON(http.StatusAccepted, struct {
+		ID erasure.ID `json:"erasure_id"`
+	}{made.ID}), nil
+}
+
+// view is an erasure as people see it.
+type view struct {
+	ID        erasure.ID     `json:"erasure_id"`
+	State     erasure.State  `json:"state"`
+	Reason    erasure.Reason `json:"reason"`
+	AskedBy   string         `json:"asked_by"`
+	AskedAt   id.Instant     `json:"asked_at"`
+	EndedAt   *id.Instant    `json:"ended_at"`
+	By        string         `json:"by"`
+	Event     *id.Event      `json:"event_id"`
+	Approval  *approval.ID   `json:"approval_id"`
+	Agent     *id.Agent      `json:"agent_id"`
+	Trace     *id.Trace      `json:"trace_id"`
+	Principal *string        `json:"principal"` // null too when the erasure has ended
+	From      *string        `json:"from"`
+	To        *string        `json:"to"`
+	TreeSize  id.Index       `json:"tree_size"` // no event from there on is erased
+	Counts    counts         `json:"counts"`
+}
+
+// counts are the numbers of an erasure so far.
+type counts struct {
+	Matched    uint64   `json:"matched"`
+	Erased     uint64   `json:"erased"`
+	Already    uint64   `json:"already"`
+	Unexamined id.Index `json:"unexamined"` // events that are still to be looked at
+	Approvals  uint64   `json:"approvals"`
+	Deliveries uint64   `json:"deliveries"`
+}
+
+func describe(e erasure.Erasure) view {
+	return view{
+		ID: e.ID, State: e.State, Reason: e.Reason, AskedBy: e.AskedBy, AskedAt: e.AskedAt, EndedAt: orNull(e.EndedAt),
+		By: e.By, Event: orNull(e.Event), Approval: orNull(e.Approval), Agent: orNull(e.Agent), Trace: orNull(e.Trace),
+		Principal: orNull(e.Principal), From: describeBound(e.From), To: describeBound(e.To), TreeSize: e.End,
+		Counts: counts{Matched: e.Matched, Erased: e.Erased, Already: e.Already, Unexamined: e.End - e.Examined,
+			Approvals: e.ApprovalsErased, Deliveries: e.DeliveriesCorrected},
+	}
+}
+
+// describeBound returns a bound as a caller writes it, nil for none.
+func describeBound(b index.Bound) *string {
+	if !b.Given {
+		return nil
+	}
+	text := strconv.FormatUint(uint64(b.Index), 10)
+	if b.At != 0 {
+		text = b.At.String()
+	}
+	return &text
+}
+
+func orNull[T comparable](v T) *T {
+	var zero T
+	if v == zero {
+		return nil
+	}
+	return &v
+}
+
+func (c *Calls) listErasures(r *call.Request) (call.Answer, error) {
+	p, err := r.ParsePage()
+	if err != nil {
+		return call.Answer{}, err
+	}
+	found, err := c.Erasures.List(r.Context(), r.Who.Tenant, erasure.ID(p.After), p.Limit+1)
+	if err != nil {
+		return call.Answer{}, err
+	}
+	var body struct {
+		Erasures []view  `json:"erasures"`
+		Next     *string `json:"next"`
+	}
+	body.Erasures, body.Next = edge.CutPage(p, found, func(e erasure.Erasure) string { return string(e.ID) }, describe)
+	return call.JSON(http.StatusOK, body), nil
+}
+
+func (c *Calls) answerErasure(r *call.Request) (call.Answer, error) {
+	found, err := c.Erasures.Find(r.Context(), r.Who.Tenant, erasure.ID(r.PathParameter("erasure")))
+	return call.OK(describe(found), err)
+}
