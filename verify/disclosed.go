@@ -42,19 +42,28 @@ func (c *checker) checkSignature() error {
 	if c.recordErr != nil {
 		return errUndisclosed
 	}
-	message := c.record.EventDigest[:]
-	if c.record.SigForm == event.FormCanonical.String() {
-		if c.envelope == nil {
-			return errUndisclosed
-		}
-		message = c.envelope.Signed()
+	if c.record.SigForm == event.FormCanonical.String() && c.envelope == nil {
+		return errUndisclosed
 	}
 	key, err := parsePublicKey(c.record.PublicKey)
 	if err != nil {
 		return fmt.Errorf("public_key: %w", err)
 	}
-	signature, err := base64.StdEncoding.Strict().DecodeString(c.record.SigValueB64)
-	if err != nil || base64.StdEncoding.EncodeToString(signature) != c.record.SigValueB64 {
+	return checkSignatureOf(key, &c.record, c.envelope)
+}
+
+// checkSignatureOf checks that key signed the record's event_digest, or the envelope where the record's form says
+// so. The envelope is nil when there is none.
+func checkSignatureOf(key edkey.Public, r *event.Record, e *event.Envelope) error {
+	message := r.EventDigest[:]
+	if r.SigForm == event.FormCanonical.String() {
+		if e == nil {
+			return fmt.Errorf("no envelope: %w", ErrMismatch)
+		}
+		message = e.Signed()
+	}
+	signature, err := base64.StdEncoding.Strict().DecodeString(r.SigValueB64)
+	if err != nil || base64.StdEncoding.EncodeToString(signature) != r.SigValueB64 {
 		return fmt.Errorf("sig_value_b64: %w", ErrMalformed)
 	}
 	if !key.Verify(message, signature) {
@@ -75,7 +84,7 @@ func parsePublicKey(multikey string) (edkey.Public, error) {
 // agrees with the record, the intent included. An envelope that disclosure promises MUST
 // be present unless it was erased.
 func (c *checker) checkEnvelope() error {
-	b, e, r := c.bundle, c.envelope, &c.record
+	b := c.bundle
 	if b.Envelope == nil && b.Disclosure == id.DiscloseFull && b.ErasedAt == nil {
 		return fmt.Errorf("missing, though disclosure promises it: %w", ErrMismatch)
 	}
@@ -85,6 +94,12 @@ func (c *checker) checkEnvelope() error {
 	if c.recordErr != nil {
 		return errUndisclosed
 	}
+	return checkEnvelopeOf(&c.record, c.envelope)
+}
+
+// checkEnvelopeOf checks that the record's event_digest is the envelope's and that the envelope agrees with the
+// record, the intent included.
+func checkEnvelopeOf(r *event.Record, e *event.Envelope) error {
 	if e.Digest != r.EventDigest {
 		return fmt.Errorf("envelope and event_digest: %w", ErrMismatch)
 	}

@@ -72,6 +72,7 @@ var layer = map[string]int{
 	"internal/records":               0,
 	"internal/seal":                  0,
 	"internal/slidingsum":            0,
+	"internal/storedzip":             0,
 	"internal/tenant/commonpassword": 0,
 	"internal/tenant/passwordhash":   0,
 	"internal/tenant/passwordrule":   1,
@@ -90,6 +91,8 @@ var layer = map[string]int{
 	"tlog":          10,
 	"trust":         10,
 	"verify":        10,
+
+	"verify/pack": 11,
 
 	"log/anchor": 19, "log/audit": 21, "log": 20,
 
@@ -173,6 +176,7 @@ var layer = map[string]int{
 	"internal/test/layers":            60,
 	"internal/test/ledgertest":        60,
 	"internal/test/openapitest":       60,
+	"internal/test/packtest":          60,
 	"internal/test/vectors":           60,
 	"internal/test/witnesstest":       60,
 	"scripts/housecount":              60,

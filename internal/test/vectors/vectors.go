@@ -47,13 +47,18 @@ type Vector struct {
 
 // Read reads the vectors of one kind. root is the folder of the repository.
 func Read(root, kind string) (File, error) {
+	return ReadFile(filepath.Join(root, "testdata", "vectors", kind+".json"))
+}
+
+// ReadFile reads the vectors of a file.
+func ReadFile(name string) (File, error) {
 	var f File
-	text, err := os.ReadFile(filepath.Join(root, "testdata", "vectors", kind+".json"))
+	text, err := os.ReadFile(name)
 	if err != nil {
 		return f, fmt.Errorf("read vectors: %w", err)
 	}
 	if err := json.Unmarshal(text, &f, json.RejectUnknownMembers(true)); err != nil {
-		return f, fmt.Errorf("read vectors: %s: %w", kind, err)
+		return f, fmt.Errorf("read vectors: %s: %w", filepath.Base(name), err)
 	}
 	return f, nil
 }

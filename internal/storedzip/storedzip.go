@@ -1,0 +1,137 @@
+// Package storedzip writes and reads ZIP files that have one spelling: stored files without compression,
+// with fixed times, and nothing beside them. docs/evidence.md has the format to the byte.
+//
+// Invariants:
+//
+//   - The bytes of a ZIP file follow from the names and contents of its files, in their order.
+//   - The reader refuses each other spelling, so that a change of any byte is found.
+//   - The writer keeps about 60 bytes for each file, and no content. The reader's work before it answers
+//     does not depend on the contents' length.
+//   - A name is ASCII without path steps: it can't lead out of a folder.
+package storedzip
+
+import (
+	"encoding/binary"
+	"errors"
+	"strings"
+)
+
+// MaxFiles is the largest number of files.
+const MaxFiles = 4096
+
+// MaxName is the length in bytes of the longest name.
+const MaxName = 255
+
+// MaxBytes is the size in bytes of the largest ZIP file.
+const MaxBytes = 1<<32 - 1
+
+// ErrMalformed says that bytes are not a ZIP file of this package's spelling.
+var ErrMalformed = errors.New("not a ZIP file of the one accepted spelling")
+
+// ErrTooLarge says that a ZIP file would exceed the bounds.
+var ErrTooLarge = errors.New("ZIP file too large")
+
+// The signatures, the version of the format that they need, the flag of a descriptor behind
+// the content, and the first day that ZIP knows.
+const (
+	localSignature      = 0x04034b50
+	descriptorSignature = 0x08074b50
+	centralSignature    = 0x02014b50
+	endSignature        = 0x06054b50
+
+	version        = 20
+	flagDescriptor = 8
+	date           = 1<<5 | 1
+)
+
+// The lengths of the parts in bytes, without names.
+const (
+	localLen      = 30
+	descriptorLen = 16
+	centralLen    = 46
+	endLen        = 22
+)
+
+// File is a file in a ZIP file.
+type File struct {
+	Name   string
+	Offset int64  // of the content
+	Size   int64  // of the content, in bytes
+	CRC    uint32 // of the content; the caller MUST compare it
+}
+
+func (f *File) headerOffset() int64 { return f.Offset - localLen - int64(len(f.Name)) }
+
+func (f *File) end() int64 { return f.Offset + f.Size + descriptorLen }
+
+// appendLocal appends the local header.
+func (f *File) appendLocal(b []byte) []byte {
+	b = binary.LittleEndian.AppendUint32(b, localSignature)
+	b = appendCommon(b)
+	b = append(b, make([]byte, 12)...)
+	b = binary.LittleEndian.AppendUint16(b, uint16(len(f.Name)))
+	b = append(b, 0, 0)
+	return append(b, f.Name...)
+}
+
+// appendCommon appends version, flags, method, time and date.
+func appendCommon(b []byte) []byte {
+	for _, v := range []uint16{version, flagDescriptor, 0, 0, date} {
+		b = binary.LittleEndian.AppendUint16(b, v)
+	}
+	return b
+}
+
+func (f *File) appendSums(b []byte) []byte {
+	for _, v := range []uint32{f.CRC, uint32(f.Size), uint32(f.Size)} {
+		b = binary.LittleEndian.AppendUint32(b, v)
+	}
+	return b
+}
+
+// appendDescriptor appends the descriptor, which stands behind the content.
+func (f *File) appendDescriptor(b []byte) []byte {
+	return f.appendSums(binary.LittleEndian.AppendUint32(b, descriptorSignature))
+}
+
+// appendCentral appends the file's part of the directory.
+func (f *File) appendCentral(b []byte) []byte {
+	b = binary.LittleEndian.AppendUint32(b, centralSignature)
+	b = binary.LittleEndian.AppendUint16(b, version)
+	b = f.appendSums(appendCommon(b))
+	b = binary.LittleEndian.AppendUint16(b, uint16(len(f.Name)))
+	b = append(b, make([]byte, 12)...)
+	b = binary.LittleEndian.AppendUint32(b, uint32(f.headerOffset()))
+	return append(b, f.Name...)
+}
+
+// appendEnd appends the end of a ZIP file whose directory lies at an offset.
+func appendEnd(b []byte, files, size int, offset int64) []byte {
+	b = binary.LittleEndian.AppendUint32(b, endSignature)
+	b = append(b, 0, 0, 0, 0)
+	b = binary.LittleEndian.AppendUint16(b, uint16(files))
+	b = binary.LittleEndian.AppendUint16(b, uint16(files))
+	b = binary.LittleEndian.AppendUint32(b, uint32(size))
+	b = binary.LittleEndian.AppendUint32(b, uint32(offset))
+	return append(b, 0, 0)
+}
+
+// validName reports whether a name is ASCII letters, digits, points, hyphens and single slashes
+// between steps, of which none is made of points alone.
+func validName(name string) bool {
+	if len(name) > MaxName {
+		return false
+	}
+	for step := range strings.SplitSeq(name, "/") {
+		if strings.Trim(step, ".") == "" {
+			return false
+		}
+		for i := range len(step) {
+			c := step[i]
+			if !('a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '.' || c == '-') {
+				return false
+			}
+		}
+	}
+	return true
+}

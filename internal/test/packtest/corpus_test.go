@@ -1,0 +1,70 @@
+package packtest_test
+
+import (
+	"bytes"
+	"encoding/base64"
+	"flag"
+	"os"
+	"strconv"
+	"testing"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/agentledger/agentledger/internal/test/packtest"
+	"github.com/agentledger/agentledger/internal/test/vectors"
+)
+
+var update = flag.Bool("update", false, "write testdata/packs")
+
+const corpusFile = "../../../testdata/packs/evidence-pack.json"
+
+// corpus makes the vectors: the samples, those with one change, and damaged ZIP files.
+func corpus(t *testing.T) vectors.File {
+	l := packtest.NewSampleLog(t)
+	f := vectors.File{Kind: "evidence-pack", About: "Evidence packs with the log's pinned key (docs/evidence.md)."}
+	add := func(name string, b []byte, verdict string, expect map[string]any) {
+		f.Vectors = append(f.Vectors, vectors.Vector{Name: name, Verdict: verdict, Expect: expect,
+			Input: map[string]any{"pack_b64": base64.StdEncoding.EncodeToString(b), "key": l.Key().String()}})
+	}
+	for _, s := range packtest.Samples(t, l) {
+		count := func(n uint64) string { return strconv.FormatUint(n, 10) }
+		add(s.Name, s.Parts.Bytes(t), vectors.Accept, map[string]any{
+			"begin": count(uint64(s.Begin)), "end": count(uint64(s.End)), "shown": count(s.Shown),
+			"withheld": count(s.Withheld), "erased": count(s.Erased)})
+	}
+	for _, w := range packtest.Changed(t, l) {
+		add(w.Name, w.Bytes, vectors.Refuse, nil)
+	}
+	for _, w := range packtest.Damaged(packtest.Samples(t, l)[5].Parts.Bytes(t)) {
+		add("ZIP: "+w.Name, w.Bytes, vectors.Refuse, nil)
+	}
+	add("another log's key", packtest.Samples(t, l)[5].Parts.Bytes(t), vectors.Refuse, nil)
+	f.Vectors[len(f.Vectors)-1].Input["key"] = packtest.OtherKey(t).String()
+	return f
+}
+
+// The published packs are those that are made here, and all names differ.
+func TestCorpus(t *testing.T) {
+	f := corpus(t)
+	names := map[string]bool{}
+	for _, v := range f.Vectors {
+		if names[v.Name] {
+			t.Errorf("%s twice", v.Name)
+		}
+		names[v.Name] = true
+	}
+	text, err := json.Marshal(f, json.Deterministic(true), jsontext.WithIndent(" "))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text = append(text, '\n')
+	if *update {
+		if err := os.WriteFile(corpusFile, text, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, err := os.ReadFile(corpusFile); err != nil || !bytes.Equal(got, text) {
+		t.Errorf("%s is not what is made here (-update writes it): %v", corpusFile, err)
+	}
+}

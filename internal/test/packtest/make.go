@@ -1,0 +1,178 @@
+package packtest
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/agentledger/agentledger/event"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/jcs"
+	"github.com/agentledger/agentledger/tlog"
+	"github.com/agentledger/agentledger/verify/pack"
+)
+
+// Asked says which pack of a log is wanted.
+type Asked struct {
+	Request    pack.Request
+	Begin, End id.Index
+	Size       id.Index // of the checkpoint's tree
+	Erased     []id.Index
+	Erasing    []id.Index // the statements that erased them
+}
+
+// Pack makes the parts of a pack, as docs/evidence.md says.
+func (l *Log) Pack(a Asked) *Parts {
+	l.t.Helper()
+	p := &Parts{Manifest: l.manifest(a)}
+	var records, envelopes, entries strings.Builder
+	agents, policies := map[id.Agent]pack.Agent{}, map[string]bool{}
+	counts := &p.Manifest.Counts
+	for i := a.Begin; i < a.End; i++ {
+		e := &l.Events[i]
+		entries.Write(e.Entry.Record[:])
+		counts.Entries++
+		if !a.Request.Matches(e.Envelope.AgentID, e.Envelope.TraceID, e.Envelope.Tool) {
+			continue
+		}
+		counts.Records++
+		records.WriteString(e.Text + "\n")
+		switch {
+		case slices.Contains(a.Erased, i):
+			counts.Erased++
+		case a.Request.Envelopes:
+			counts.Envelopes++
+			envelopes.WriteString(string(e.Envelope.Canonical) + "\n")
+		}
+		if e.Record.Signer != event.SignerSystem {
+			agents[e.Record.AgentID] = describeAgent(&e.Record)
+		}
+		if e.Record.Policy.PolicyDigest != (id.Hash{}) {
+			policies[Policy] = true
+		}
+	}
+	counts.Agents, counts.Policies = uint64(len(agents)), uint64(len(policies))
+	p.Files = l.namedFiles(a, agents)
+	if len(policies) > 0 {
+		p.Files = append(p.Files, File{pack.PolicyFile(PolicyDigest()), Policy})
+	}
+	approvals, erasures := l.approvals(a, counts), l.erasures(a, counts)
+	p.Files = append(p.Files, File{pack.FileEntries, entries.String()}, File{pack.FileRecords, records.String()},
+		File{pack.FileEnvelopes, envelopes.String()}, File{pack.FileApprovals, approvals},
+		File{pack.FileErasures, erasures}, File{pack.FileReport, "<!doctype html><title>Evidence</title>\n"})
+	return p
+}
+
+// manifest proves the range.
+func (l *Log) manifest(a Asked) pack.Manifest {
+	l.t.Helper()
+	leaves := l.leaves(a.Size)
+	edge := edgeOf(leaves[:a.Begin])
+	whole := edgeOf(leaves)
+	m := pack.Manifest{V: pack.Version, Origin: origin, Request: a.Request, Begin: a.Begin, End: a.End,
+		TreeSize: a.Size, RootHash: whole.Root(), Edge: edge.Hashes()}
+	var err error
+	if m.OrganizationID, err = id.ParseOrganization(organization); err != nil {
+		l.t.Fatal(err)
+	}
+	if a.Begin < a.End {
+		prev := l.Events[a.Begin].Entry.Prev
+		m.Prev = &prev
+	}
+	if m.Consistency, err = tlog.Consistency(context.Background(), l, a.End, a.Size); err != nil {
+		l.t.Fatal(err)
+	}
+	return m
+}
+
+func edgeOf(leaves []id.Hash) tlog.Edge {
+	var e tlog.Edge
+	for _, leaf := range leaves {
+		e.Append(leaf)
+	}
+	return e
+}
+
+// Tile implements tlog.TileReader for a log of at most 256 events.
+func (l *Log) Tile(ctx context.Context, t tlog.Tile) ([]byte, error) {
+	return l.Leaves(ctx, 0, id.Index(t.Width))
+}
+
+// Leaves implements tlog.TileReader.
+func (l *Log) Leaves(_ context.Context, begin, end id.Index) (hashes []byte, err error) {
+	for _, leaf := range l.leaves(end)[begin:] {
+		hashes = append(hashes, leaf[:]...)
+	}
+	return hashes, nil
+}
+
+// namedFiles returns the files before those of policies.
+func (l *Log) namedFiles(a Asked, agents map[id.Agent]pack.Agent) []File {
+	l.t.Helper()
+	whole := edgeOf(l.leaves(a.Size))
+	note, err := l.signer.Sign(tlog.Checkpoint{Origin: origin, Size: a.Size, Root: whole.Root()})
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	list := pack.Agents{Agents: []pack.Agent{}}
+	for _, agent := range agents {
+		list.Agents = append(list.Agents, agent)
+	}
+	slices.SortFunc(list.Agents, func(a, b pack.Agent) int { return cmp.Compare(a.AgentID, b.AgentID) })
+	keys := pack.Keys{Keys: []pack.Key{{VerifierKey: l.Key().String(), Use: "log"}}}
+	return []File{{pack.FileCheckpoint, string(note)}, {pack.FileKeys, l.text(keys)},
+		{pack.FilePolicy, "log " + l.Key().String() + "\nquorum none\n"}, {pack.FileAgents, l.text(list)}}
+}
+
+func (l *Log) text(v any) string {
+	l.t.Helper()
+	text, err := jcs.Marshal(v)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	return string(text)
+}
+
+// describeAgent describes the agent of a record with its one key.
+func describeAgent(r *event.Record) pack.Agent {
+	return pack.Agent{AgentID: r.AgentID, Keys: []pack.AgentKey{{KeyID: r.KeyID, PublicKey: r.PublicKey,
+		DID: "did:key:" + r.PublicKey, Custody: r.Custody, Status: "active", RegisteredAt: receivedAt(0)}}}
+}
+
+// approvals has one line, if the range has statements about Approval.
+func (l *Log) approvals(a Asked, counts *pack.Counts) string {
+	l.t.Helper()
+	line := struct {
+		ApprovalID string           `json:"approval_id"`
+		AgentID    string           `json:"agent_id"`
+		Events     []pack.Statement `json:"events"`
+	}{Approval, "agt_1", nil}
+	for i := a.Begin; i < a.End; i++ {
+		if e := &l.Events[i]; e.Envelope.ActionKind == "ledger_approval" {
+			line.Events = append(line.Events,
+				pack.Statement{Envelope: string(e.Envelope.Canonical), Record: e.Text})
+		}
+	}
+	if line.Events == nil {
+		return ""
+	}
+	counts.Approvals++
+	return l.text(line) + "\n"
+}
+
+// erasures has a line for each statement.
+func (l *Log) erasures(a Asked, counts *pack.Counts) (lines string) {
+	l.t.Helper()
+	for _, at := range a.Erasing {
+		proof, err := tlog.Inclusion(context.Background(), l, at, a.Size)
+		if err != nil {
+			l.t.Fatal(err)
+		}
+		e := &l.Events[at]
+		counts.Erasures++
+		lines += l.text(pack.Erasure{Entry: string(e.Entry.Text()), Envelope: string(e.Envelope.Canonical),
+			Proof: proof, Record: e.Text}) + "\n"
+	}
+	return lines
+}

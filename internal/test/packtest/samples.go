@@ -1,0 +1,76 @@
+package packtest
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/verify/pack"
+)
+
+// Sample is a pack that is right.
+type Sample struct {
+	Name  string
+	Parts *Parts
+	// The facts that it proves.
+	Begin, End              id.Index
+	Shown, Withheld, Erased uint64
+}
+
+// NewSampleLog returns the log of the samples: 13 events of two agents and of the service. The envelope of event
+// 3 is erased by event 10, and that of event 6 by event 12.
+func NewSampleLog(t testing.TB) *Log {
+	t.Helper()
+	l := NewLog(t)
+	l.Append(Wanted{Tool: "acme.orders.read"})
+	for i, transition := range []string{"requested", "approved"} {
+		l.Append(Wanted{Kind: "ledger_approval",
+			Payload: map[string]any{"approval_id": Approval, "transition": transition, "step": i + 1}})
+	}
+	l.Append(Wanted{Tool: "acme.payments.refund", Judged: true, Approval: Approval})
+	l.Append(Wanted{Agent: "agt_2", Tool: "acme.mail.send", Trace: "other", Judged: true})
+	l.Append(Wanted{Tool: "acme.orders.read", Canonical: true})
+	l.Append(Wanted{Agent: "agt_2", Tool: "acme.orders.read"})
+	l.Append(Wanted{Payload: map[string]any{"text": "no tool"}})
+	l.Append(Wanted{Agent: "agt_2", Trace: "other"})
+	l.Append(Wanted{Tool: "acme.orders.write", Judged: true})
+	l.Append(Wanted{Kind: "ledger_envelope_erased", Payload: erasedRanges(3, 4)})
+	l.Append(Wanted{Tool: "acme.orders.read"})
+	l.Append(Wanted{Kind: "ledger_envelope_erased", Payload: erasedRanges(6, 7)})
+	return l
+}
+
+func erasedRanges(begin, end int) map[string]any {
+	return map[string]any{"ranges": [][]int{{begin, end}}, "reason": "request"}
+}
+
+// Samples returns packs of the log of NewSampleLog.
+func Samples(t testing.TB, l *Log) []Sample {
+	t.Helper()
+	text := func(s string) *string { return &s }
+	agent, trace := id.Agent("agt_2"), id.Trace("other")
+	erased := Asked{Size: 13, Erased: []id.Index{3, 6}, Erasing: []id.Index{10, 12}}
+	with := func(begin, end id.Index, r pack.Request) Asked {
+		a := erased
+		a.Begin, a.End, a.Request = begin, end, r
+		return a
+	}
+	one := with(5, 9, pack.Request{From: text("5"), To: text("9"), AgentID: &agent, Envelopes: true})
+	one.Erasing = []id.Index{12}
+	early := Asked{Size: 8, End: 8, Request: pack.Request{Tool: text("acme.orders.*"), Envelopes: true}}
+	late := Asked{Size: 13, Begin: 13, End: 13, Request: pack.Request{From: text("13")}}
+	middle := Asked{Size: 9, Begin: 4, End: 6,
+		Request: pack.Request{From: text("2026-11-18T14:26:45.000Z"), To: text("6"), TraceID: &trace}}
+	agents := l.Pack(one)
+	more := l.erasures(Asked{Size: 13, Erasing: []id.Index{10}}, new(pack.Counts))
+	agents.spare = strings.TrimSuffix(more, "\n")
+	return []Sample{
+		{"everything", l.Pack(with(0, 13, pack.Request{Envelopes: true})), 0, 13, 13, 0, 2},
+		{"without envelopes", l.Pack(with(0, 13, pack.Request{})), 0, 13, 13, 0, 2},
+		{"one agent in a range before the end of the tree", agents, 5, 9, 2, 2, 1},
+		{"tools by a glob", l.Pack(early), 0, 8, 3, 5, 0},
+		{"a trace, from a time", l.Pack(middle), 4, 6, 1, 1, 0},
+		{"an empty range at the end", l.Pack(late), 13, 13, 0, 0, 0},
+		{"an empty log", NewLog(t).Pack(Asked{}), 0, 0, 0, 0, 0},
+	}
+}

@@ -1,0 +1,208 @@
+package pack
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/agentledger/agentledger/edkey"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/tlog"
+	"github.com/agentledger/agentledger/verify"
+)
+
+// Options hold the knowledge of Check's caller besides the pack.
+type Options struct {
+	// OpenCheckpoint opens the checkpoint with the keys that the caller pinned, as tlog.OpenCheckpoint does for
+	// one key. nil takes the keys in the pack. Then the report shows that the pack is whole, and not which
+	// log it is from.
+	OpenCheckpoint func(note []byte) (tlog.Checkpoint, error)
+}
+
+// Report tells the facts that a pack proves.
+type Report struct {
+	LogKeySource   verify.KeySource `json:"log_key_source"`
+	Origin         id.Origin        `json:"origin"`
+	OrganizationID id.Organization  `json:"organization_id"`
+	Request        Request          `json:"request"`
+	Begin          id.Index         `json:"begin"` // the pack is complete for [Begin, End)
+	End            id.Index         `json:"end"`
+	TreeSize       id.Index         `json:"tree_size"`
+	RootHash       id.Hash          `json:"root_hash"`
+	Shown          uint64           `json:"shown"`
+	Withheld       uint64           `json:"withheld"`
+	Erased         uint64           `json:"erased"` // shown events whose envelope was erased
+	Envelopes      uint64           `json:"envelopes"`
+	Approvals      uint64           `json:"approvals"`
+	// SignaturesUnchecked counts shown events whose signature needs an envelope that is not in the pack.
+	SignaturesUnchecked uint64  `json:"signatures_unchecked"`
+	ManifestSHA256      id.Hash `json:"manifest_sha256"` // which the log names in an event of ExportKind
+	Checkpoint          string  `json:"checkpoint"`      // signed note, with its cosignatures
+}
+
+// Check checks a pack of size bytes. Errors name the step and wrap verify.ErrMalformed, verify.ErrMismatch,
+// verify.ErrVersion, tlog.ErrMalformed, tlog.ErrProof or tlog.ErrSignature for a pack that is not proved; any
+// other error says that r can't be read. The report is filled as far as the check went.
+func Check(r io.ReaderAt, size int64, o Options) (Report, error) {
+	c := &checker{source: &source{r: r}, options: o}
+	err := c.check(size)
+	if c.source.err != nil {
+		err = fmt.Errorf("read pack: %w", c.source.err)
+	}
+	return c.report, err
+}
+
+// checker is one run of Check.
+type checker struct {
+	source  *source
+	options Options
+	report  Report
+
+	files      *archive
+	manifest   Manifest
+	checkpoint tlog.Checkpoint
+	agents     map[id.Agent]*knownAgent
+	policies   map[id.Hash]bool // whether a shown record names it
+	keys       map[string]edkey.Public
+	coverage   coverage
+	found      Counts
+}
+
+func (c *checker) check(size int64) (err error) {
+	if c.files, err = openArchive(c.source, size); err != nil {
+		return fmt.Errorf("zip: %w", err)
+	}
+	c.keys = make(map[string]edkey.Public)
+	for _, step := range []struct {
+		name  string
+		check func() error
+	}{
+		{"manifest", c.readManifest},
+		{"files", c.checkDigests},
+		{"checkpoint", c.openCheckpoint},
+		{"request", func() error { return c.manifest.checkRange() }},
+		{"completeness", c.checkEntries},
+		{"agents", c.readAgents},
+		{"policies", c.readPolicies},
+		{"erasures", c.readErasures},
+		{"records", c.checkRecords},
+		{"approvals", c.checkApprovals},
+		{"counts", c.checkCounts},
+	} {
+		if err := step.check(); err != nil {
+			return fmt.Errorf("%s: %w", step.name, err)
+		}
+	}
+	return nil
+}
+
+// readManifest reads the manifest. The log names its digest.
+func (c *checker) readManifest() error {
+	f := c.files.byName[FileManifest]
+	digest, err := c.files.digest(f)
+	if err != nil {
+		return err
+	}
+	text, err := c.files.readSmall(FileManifest, MaxDocument)
+	if err != nil {
+		return err
+	}
+	if c.manifest, err = ParseManifest(text); err != nil {
+		return err
+	}
+	m := &c.manifest
+	c.report.ManifestSHA256, c.report.Origin, c.report.OrganizationID = digest, m.Origin, m.OrganizationID
+	c.report.Request, c.report.Begin, c.report.End = m.Request, m.Begin, m.End
+	return nil
+}
+
+// checkDigests compares each file with the manifest.
+func (c *checker) checkDigests() error {
+	if len(c.manifest.Files) != len(c.files.files)-1 {
+		return fmt.Errorf("files and the manifest: %w", verify.ErrMismatch)
+	}
+	for i, said := range c.manifest.Files {
+		f := &c.files.files[i]
+		if said.Name != f.Name || said.Size != uint64(f.Size) {
+			return fmt.Errorf("name and size of file %d: %w", i+1, verify.ErrMismatch)
+		}
+		digest, err := c.files.digest(f)
+		if err != nil {
+			return fmt.Errorf("%s: %w", f.Name, err)
+		}
+		if digest != said.SHA256 {
+			return fmt.Errorf("digest of %s: %w", f.Name, verify.ErrMismatch)
+		}
+	}
+	return nil
+}
+
+// openCheckpoint checks the checkpoint's signature, origin, size and root.
+func (c *checker) openCheckpoint() error {
+	note, err := c.files.readSmall(FileCheckpoint, maxNote)
+	if err != nil {
+		return err
+	}
+	c.report.Checkpoint = string(note)
+	text, err := c.files.readSmall(FileKeys, MaxDocument)
+	if err != nil {
+		return err
+	}
+	keys, err := parseKeys(text)
+	if err != nil {
+		return err
+	}
+	open := c.options.OpenCheckpoint
+	c.report.LogKeySource = verify.KeyFromArgument
+	if open == nil {
+		c.report.LogKeySource = verify.KeyFromBundle
+		open = func(note []byte) (tlog.Checkpoint, error) { return openWithKeys(note, keys) }
+	}
+	if c.checkpoint, err = open(note); err != nil {
+		return err
+	}
+	m := &c.manifest
+	if c.checkpoint != (tlog.Checkpoint{Origin: m.Origin, Size: m.TreeSize, Root: m.RootHash}) {
+		return fmt.Errorf("checkpoint and manifest: %w", verify.ErrMismatch)
+	}
+	c.report.TreeSize, c.report.RootHash = c.checkpoint.Size, c.checkpoint.Root
+	return nil
+}
+
+// parseKeys reads keys.json.
+func parseKeys(text []byte) ([]verify.LogKey, error) {
+	if _, err := parseExact[Keys](text); err != nil {
+		return nil, fmt.Errorf("%s: %w", FileKeys, err)
+	}
+	return verify.ParseKeys(text)
+}
+
+// openWithKeys opens a checkpoint with the key among keys that signed it.
+func openWithKeys(note []byte, keys []verify.LogKey) (tlog.Checkpoint, error) {
+	c, err := tlog.ReadCheckpoint(note)
+	if err != nil {
+		return c, err
+	}
+	for _, k := range keys {
+		if !k.Signed(c.Size) {
+			continue
+		}
+		if opened, err := tlog.OpenCheckpoint(note, k.Key); !errors.Is(err, tlog.ErrSignature) {
+			return opened, err
+		}
+	}
+	return c, fmt.Errorf("keys of the pack: %w", tlog.ErrSignature)
+}
+
+// checkCounts compares the counts of the manifest with those that were found.
+func (c *checker) checkCounts() error {
+	c.found.Entries = uint64(c.manifest.End - c.manifest.Begin)
+	c.found.Agents, c.found.Policies = uint64(len(c.agents)), uint64(len(c.policies))
+	if c.found != c.manifest.Counts {
+		return fmt.Errorf("counts of the manifest: %w", verify.ErrMismatch)
+	}
+	r := &c.report
+	r.Shown, r.Withheld, r.Erased = c.found.Records, c.found.Entries-c.found.Records, c.found.Erased
+	r.Envelopes, r.Approvals = c.found.Envelopes, c.found.Approvals
+	return nil
+}

@@ -1,0 +1,167 @@
+package pack_test
+
+import (
+	"bytes"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/agentledger/agentledger/internal/test/packtest"
+	"github.com/agentledger/agentledger/tlog"
+	"github.com/agentledger/agentledger/verify"
+	"github.com/agentledger/agentledger/verify/pack"
+)
+
+// check checks a pack with the log's key.
+func check(b []byte, key tlog.VerifierKey) (pack.Report, error) {
+	return pack.Check(bytes.NewReader(b), int64(len(b)), pack.Options{
+		OpenCheckpoint: func(note []byte) (tlog.Checkpoint, error) { return tlog.OpenCheckpoint(note, key) }})
+}
+
+// isWrong reports whether an error says that a pack is not proved.
+func isWrong(err error) bool {
+	for _, kind := range []error{verify.ErrMalformed, verify.ErrMismatch, verify.ErrVersion, tlog.ErrMalformed, tlog.ErrProof,
+		tlog.ErrSignature} {
+		if errors.Is(err, kind) {
+			return true
+		}
+	}
+	return false
+}
+
+func TestSamples(t *testing.T) {
+	l := packtest.NewSampleLog(t)
+	for _, s := range packtest.Samples(t, l) {
+		r, err := check(s.Parts.Bytes(t), l.Key())
+		if err != nil {
+			t.Errorf("%s: %v", s.Name, err)
+			continue
+		}
+		got := [5]uint64{uint64(r.Begin), uint64(r.End), r.Shown, r.Withheld, r.Erased}
+		want := [5]uint64{uint64(s.Begin), uint64(s.End), s.Shown, s.Withheld, s.Erased}
+		if got != want || r.LogKeySource != verify.KeyFromArgument {
+			t.Errorf("%s: got %v from %s, want %v", s.Name, got, r.LogKeySource, want)
+		}
+		b := s.Parts.Bytes(t)
+		own, err := pack.Check(bytes.NewReader(b), int64(len(b)), pack.Options{})
+		if err != nil || own.LogKeySource != verify.KeyFromBundle || own.ManifestSHA256 != r.ManifestSHA256 {
+			t.Errorf("%s, by its own keys: got %+v, %v", s.Name, own, err)
+		}
+	}
+}
+
+// A change of any byte of a pack is found, and so is a pack without its end.
+func TestEachByteIsChecked(t *testing.T) {
+	l := packtest.NewSampleLog(t)
+	b := packtest.Samples(t, l)[2].Parts.Bytes(t)
+	for i := range b {
+		for _, flip := range []byte{1, 0x20, 0x80} {
+			b[i] ^= flip
+			if _, err := check(b, l.Key()); !isWrong(err) {
+				t.Errorf("byte %d of %d flipped by %#x: got %v", i, len(b), flip, err)
+			}
+			b[i] ^= flip
+		}
+		if _, err := check(b[:i], l.Key()); !isWrong(err) {
+			t.Errorf("cut at %d: got %v", i, err)
+		}
+	}
+	if _, err := check(b, l.Key()); err != nil {
+		t.Errorf("unchanged: %v", err)
+	}
+}
+
+// A log's pack is not another log's, and not that of another key of the same name.
+func TestPinnedKeyCounts(t *testing.T) {
+	l := packtest.NewSampleLog(t)
+	b := packtest.Samples(t, l)[0].Parts.Bytes(t)
+	other := packtest.OtherKey(t)
+	if r, err := check(b, other); !errors.Is(err, tlog.ErrSignature) {
+		t.Errorf("got %+v, %v", r, err)
+	}
+}
+
+var errDisk = errors.New("disk")
+
+// broken fails to read at and behind an offset.
+type broken struct {
+	*bytes.Reader
+	from int64
+}
+
+func (b broken) ReadAt(p []byte, offset int64) (int, error) {
+	if offset+int64(len(p)) > b.from {
+		return 0, errDisk
+	}
+	return b.Reader.ReadAt(p, offset)
+}
+
+// A pack that can't be read is not called wrong.
+func TestUnreadableIsNotWrong(t *testing.T) {
+	l := packtest.NewSampleLog(t)
+	b := packtest.Samples(t, l)[0].Parts.Bytes(t)
+	for from := 0; from < len(b); from += 97 {
+		_, err := pack.Check(broken{bytes.NewReader(b), int64(from)}, int64(len(b)), pack.Options{})
+		if !errors.Is(err, errDisk) || isWrong(err) {
+			t.Errorf("unreadable from %d: got %v", from, err)
+		}
+	}
+}
+
+// No input makes the check panic, and an accepted pack accounts for its range.
+func FuzzCheck(f *testing.F) {
+	l := packtest.NewSampleLog(f)
+	for _, s := range packtest.Samples(f, l) {
+		f.Add(s.Parts.Bytes(f))
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		r, err := check(b, l.Key())
+		if err == nil && r.Shown+r.Withheld != uint64(r.End-r.Begin) {
+			t.Errorf("accepted: %+v", r)
+		}
+	})
+}
+
+// A pack that says something wrong is refused, though all of its digests fit.
+func TestChangedPacksAreRefused(t *testing.T) {
+	l := packtest.NewSampleLog(t)
+	for _, w := range packtest.Changed(t, l) {
+		if r, err := check(w.Bytes, l.Key()); !isWrong(err) {
+			t.Errorf("%s: got %+v, %v", w.Name, r, err)
+		}
+	}
+	for _, s := range packtest.Samples(t, l) {
+		if _, err := check(s.Parts.Bytes(t), l.Key()); err != nil {
+			t.Errorf("%s, unchanged: %v", s.Name, err)
+		}
+	}
+}
+
+// Each line that is removed, doubled, changed or moved is found by the digests, in every file.
+func TestEachLineCounts(t *testing.T) {
+	l := packtest.NewSampleLog(t)
+	for _, name := range []string{pack.FileRecords, pack.FileEnvelopes, pack.FileApprovals, pack.FileErasures} {
+		whole := packtest.Samples(t, l)[0].Parts
+		original := *whole.File(name)
+		whole.Bytes(t) // writes the digests
+		manifest, err := whole.Manifest.Text()
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines := packtest.Lines(original)
+		for i := range lines {
+			without := strings.Join(slices.Delete(slices.Clone(lines), i, i+1), "")
+			for what, text := range map[string]string{
+				"removed": without, "moved to the end": without + lines[i], "doubled": strings.Join(slices.Insert(slices.Clone(lines), i, lines[i]), ""),
+				"emptied": strings.Replace(original, lines[i], "\n", 1),
+			} {
+				*whole.File(name) = text
+				whole.Text = string(manifest)
+				if _, err := check(whole.Bytes(t), l.Key()); text != original && !isWrong(err) {
+					t.Errorf("line %d of %s %s: got %v", i+1, name, what, err)
+				}
+			}
+		}
+	}
+}

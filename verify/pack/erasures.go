@@ -1,0 +1,186 @@
+package pack
+
+import (
+	"fmt"
+
+	"github.com/agentledger/agentledger/event"
+	"github.com/agentledger/agentledger/event/erasure"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/tlog"
+	"github.com/agentledger/agentledger/verify"
+)
+
+// coverage tells which events of a range erasures cover. Its slices are nil when there is no erasure.
+type coverage struct {
+	within id.Range
+	steps  []int32  // steps[i] is how many more spans cover event i than the one before
+	shown  []uint32 // shown[i] is how many events before i are shown and no service's own
+
+	at    int   // events before it were asked for
+	depth int32 // spans that cover the event before at
+}
+
+func newCoverage(within id.Range) coverage {
+	n := within.Len() + 1
+	return coverage{within: within, steps: make([]int32, n), shown: make([]uint32, n)}
+}
+
+// clip returns the part of s in the range, as offsets.
+func (v *coverage) clip(s id.Range) (begin, end int) {
+	s.Begin, s.End = max(s.Begin, v.within.Begin), min(s.End, v.within.End)
+	if s.Begin >= s.End {
+		return 0, 0
+	}
+	return int(s.Begin - v.within.Begin), int(s.End - v.within.Begin)
+}
+
+func (v *coverage) cover(s id.Range) {
+	if begin, end := v.clip(s); begin < end {
+		v.steps[begin]++
+		v.steps[end]--
+	}
+}
+
+// covers reports whether a span covers an event. It is asked in ascending order.
+func (v *coverage) covers(i id.Index) bool {
+	if v.steps == nil {
+		return false
+	}
+	for to := int(i - v.within.Begin); v.at <= to; v.at++ {
+		v.depth += v.steps[v.at]
+	}
+	return v.depth > 0
+}
+
+// show notes that an event is shown.
+func (v *coverage) show(i id.Index, signer event.Signer) {
+	if v.shown != nil && signer != event.SignerSystem {
+		v.shown[i-v.within.Begin+1] = 1
+	}
+}
+
+// sumShown is called once, after the last call of show.
+func (v *coverage) sumShown() {
+	for i := 1; i < len(v.shown); i++ {
+		v.shown[i] += v.shown[i-1]
+	}
+}
+
+// coversShown reports whether a span has an event that is shown.
+func (v *coverage) coversShown(s id.Range) bool {
+	begin, end := v.clip(s)
+	return v.shown[end] > v.shown[begin]
+}
+
+// readErasures checks the statements about erased envelopes.
+func (c *checker) readErasures() error {
+	var last uint64
+	ranges := 0
+	for line, err := range c.files.lines(FileErasures) {
+		if err != nil {
+			return err
+		}
+		if c.coverage.steps == nil {
+			c.coverage = newCoverage(id.Range{Begin: c.manifest.Begin, End: c.manifest.End})
+		}
+		sequence, spans, err := c.checkErasure(line)
+		if err == nil && sequence <= last {
+			err = fmt.Errorf("order: %w", verify.ErrMismatch)
+		}
+		c.found.Erasures++
+		if ranges += len(spans); err == nil && (c.found.Erasures > MaxLines || ranges > MaxRanges) {
+			err = fmt.Errorf("too many: %w", verify.ErrMalformed)
+		}
+		if err != nil {
+			return fmt.Errorf("line %d: %w", c.found.Erasures, err)
+		}
+		last = sequence
+		for _, s := range spans {
+			c.coverage.cover(s)
+		}
+	}
+	return nil
+}
+
+// checkErasure checks one statement, and returns its sequence number and the ranges that it erased.
+func (c *checker) checkErasure(line []byte) (sequence uint64, erased []id.Range, err error) {
+	e, err := parseExact[Erasure](line)
+	if err != nil {
+		return 0, nil, err
+	}
+	entry, err := event.ParseEntry([]byte(e.Entry))
+	if err != nil {
+		return 0, nil, fmt.Errorf("entry: %w", verify.ErrMalformed)
+	}
+	var d verify.Documents
+	r := &d.Record
+	if d.Record, err = event.ParseRecord([]byte(e.Record)); err != nil {
+		return 0, nil, fmt.Errorf("record: %w", verify.ErrMalformed)
+	}
+	if entry.Record != event.RecordHash([]byte(e.Record)) || entry.Seq != r.SequenceNum ||
+		r.Origin != c.manifest.Origin || r.OrganizationID != c.manifest.OrganizationID {
+		return 0, nil, fmt.Errorf("entry and record: %w", verify.ErrMismatch)
+	}
+	err = tlog.CheckInclusion(id.Index(entry.Seq-1), c.checkpoint.Size, entry.Hash(), e.Proof, c.checkpoint.Root)
+	if err != nil {
+		return 0, nil, err
+	}
+	if err := c.checkStatement(&d, e.Envelope, erasure.Kind); err != nil {
+		return 0, nil, err
+	}
+	erased, err = parseErased(d.Envelope)
+	if err == nil && erased[len(erased)-1].End >= id.Index(entry.Seq) {
+		err = fmt.Errorf("ranges and the statement's own index: %w", verify.ErrMismatch)
+	}
+	return entry.Seq, erased, err
+}
+
+// parseErased reads the ranges that a statement erased.
+func parseErased(e *event.Envelope) ([]id.Range, error) {
+	said, err := erasure.Parse(e)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", verify.ErrMalformed, err)
+	}
+	return said.Ranges, nil
+}
+
+// checkErasuresUsed checks that each statement erased the envelope of a shown event.
+func (c *checker) checkErasuresUsed() error {
+	c.coverage.sumShown()
+	for line, err := range c.files.lines(FileErasures) {
+		if err != nil {
+			return err
+		}
+		used := false
+		e, err := parseExact[Erasure](line)
+		if err != nil {
+			return err
+		}
+		envelope, err := event.Parse([]byte(e.Envelope), event.Options{MaxBytes: len(e.Envelope), Server: true})
+		if err != nil {
+			return err
+		}
+		spans, err := parseErased(envelope)
+		if err != nil {
+			return err
+		}
+		for _, s := range spans {
+			used = used || c.coverage.coversShown(s)
+		}
+		if !used {
+			return fmt.Errorf("an erasure of no shown event: %w", verify.ErrMismatch)
+		}
+	}
+	return nil
+}
+
+// checkStatement checks that an envelope is the service's own, of a kind, and the record's.
+func (c *checker) checkStatement(d *verify.Documents, text, kind string) error {
+	if err := parseEnvelope(d, text); err != nil {
+		return err
+	}
+	if d.Record.Signer != event.SignerSystem || d.Envelope.ActionKind != kind {
+		return fmt.Errorf("not a statement of kind %s: %w", kind, verify.ErrMismatch)
+	}
+	return c.checkSignature(d)
+}

@@ -1,0 +1,103 @@
+package pack
+
+import (
+	"bytes"
+	"fmt"
+	"strconv"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/agentledger/agentledger/event"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/jcs"
+	"github.com/agentledger/agentledger/internal/toolglob"
+	"github.com/agentledger/agentledger/verify"
+)
+
+// parseExact reads the canonical form of a T with exactly its members.
+func parseExact[T any](text []byte) (v T, err error) {
+	if err := json.Unmarshal(text, &v, json.RejectUnknownMembers(true)); err != nil {
+		return v, fmt.Errorf("%w: %w", verify.ErrMalformed, err)
+	}
+	again, err := jcs.Marshal(v)
+	if err != nil || !bytes.Equal(again, text) {
+		return v, fmt.Errorf("not the exact canonical form: %w", verify.ErrMalformed)
+	}
+	return v, nil
+}
+
+// Text returns the content of manifest.json.
+func (m *Manifest) Text() ([]byte, error) { return jcs.Marshal(m) }
+
+// ParseManifest reads the content of manifest.json. Errors wrap verify.ErrMalformed, or are verify.ErrVersion.
+func ParseManifest(text []byte) (Manifest, error) {
+	if len(text) > MaxDocument {
+		return Manifest{}, fmt.Errorf("manifest: too large: %w", verify.ErrMalformed)
+	}
+	m, err := parseExact[Manifest](text)
+	switch {
+	case err != nil:
+		return m, fmt.Errorf("manifest: %w", err)
+	case m.V != Version:
+		return m, fmt.Errorf("manifest: %w", verify.ErrVersion)
+	case m.Begin > m.End || m.End > m.TreeSize || m.TreeSize > event.MaxSeq || m.End-m.Begin > MaxEvents:
+		return m, fmt.Errorf("manifest: range: %w", verify.ErrMalformed)
+	case (m.Prev == nil) != (m.Begin == m.End):
+		return m, fmt.Errorf("manifest: prev: %w", verify.ErrMalformed)
+	}
+	return m, m.Request.check()
+}
+
+// check refuses a request that a service does not write.
+func (r *Request) check() error {
+	valid := true
+	for _, bound := range []*string{r.From, r.To} {
+		if bound != nil {
+			_, number, time := parseBound(*bound)
+			valid = valid && (number || time)
+		}
+	}
+	valid = valid && (r.AgentID == nil || event.ValidAgent(string(*r.AgentID))) &&
+		(r.Tool == nil || toolglob.Valid(*r.Tool)) && (r.TraceID == nil || event.ValidEvent(string(*r.TraceID)))
+	if !valid {
+		return fmt.Errorf("manifest: request: %w", verify.ErrMalformed)
+	}
+	return nil
+}
+
+// parseBound reads a bound of a range: an index, or a time.
+func parseBound(text string) (at id.Index, isIndex, isTime bool) {
+	if n, err := strconv.ParseUint(text, 10, 63); err == nil {
+		return id.Index(n), n <= event.MaxSeq && strconv.FormatUint(n, 10) == text, false
+	}
+	t, err := id.ParseInstant(text)
+	return 0, false, err == nil && t.String() == text
+}
+
+// checkRange checks that the range is the one that was asked for, as far as log indices tell.
+func (m *Manifest) checkRange() error {
+	begin, end := id.Index(0), m.TreeSize
+	if m.Request.From != nil {
+		at, isIndex, _ := parseBound(*m.Request.From)
+		if begin = at; !isIndex {
+			begin = m.Begin
+		}
+	}
+	if m.Request.To != nil {
+		at, isIndex, _ := parseBound(*m.Request.To)
+		if end = min(at, end); !isIndex {
+			end = m.End
+		}
+	}
+	if begin != m.Begin || end != m.End {
+		return fmt.Errorf("range and request: %w", verify.ErrMismatch)
+	}
+	return nil
+}
+
+// Matches reports whether an event fits the request but for its index. trace and tool are those of its
+// envelope, tool "" for none.
+func (r *Request) Matches(agent id.Agent, trace id.Trace, tool id.Tool) bool {
+	return (r.AgentID == nil || *r.AgentID == agent) && (r.TraceID == nil || *r.TraceID == trace) &&
+		(r.Tool == nil || toolglob.Matches(*r.Tool, string(tool)))
+}
