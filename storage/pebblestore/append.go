@@ -72,6 +72,9 @@ func (e *Engine) appendAccepted(p *pending, batches []storage.Batch) error {
 			continue
 		}
 		heads[i] = e.write.writer.putBatch(b, &batches[i], &c.head, c.part)
+		if c.erases {
+			e.write.writer.putErasures(b, batches[i].Tenant, c.erased)
+		}
 		c.putChanges(b)
 	}
 	if err := c.closeSearch(); err != nil {

@@ -30,6 +30,8 @@ type checker struct {
 	names   map[nameKey]struct{} // names of the part being checked, when it has several events
 	claimed []claim              // names of all parts that can go
 	part    []claim              // names of the part checked last
+	erased  []stagedErasure      // erasures of the part checked last
+	erases  bool                 // the part checked last needs formatErased
 	changes []stagedChange       // changes of the part checked last
 	written []string             // keys of the changes of all parts that can go
 }
@@ -73,8 +75,16 @@ func (c *checker) decideBatch(part *storage.Batch) error {
 	if err := c.checkNames(part); err != nil {
 		return err
 	}
-	c.changes, err = c.engine.stage(part.Tenant, part.Changes)
-	return err
+	if c.changes, err = c.engine.stage(part.Tenant, part.Changes); err != nil {
+		return err
+	}
+	if c.erases = needsErasedFormat(part); !c.erases {
+		return nil
+	}
+	if c.erased, err = c.engine.stageErasures(part); err != nil {
+		return err
+	}
+	return c.engine.file.raiseFormat(formatErased)
 }
 
 func (c *checker) checkNames(part *storage.Batch) error {

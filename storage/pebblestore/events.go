@@ -119,7 +119,7 @@ func (e *Engine) readEventAt(t id.Tenant, i id.Index, parts storage.Fields) (eve
 			return nil
 		})
 		if errors.Is(err, storage.ErrNotFound) {
-			err = nil // erased
+			err = e.readErasure(t, &event)
 		}
 	}
 	if err != nil {
@@ -135,12 +135,13 @@ type eventReader struct {
 	parts                       storage.Fields
 	entries, records, envelopes *column
 	apart                       func(from id.Index) (*column, error) // opens envelopes
+	erasure                     func(*storage.Event) error           // readErasure
 }
 
 func (e *Engine) newEventReader(t id.Tenant, begin, end id.Index, parts storage.Fields) (r *eventReader, err error) {
 	r = &eventReader{parts: parts, apart: func(from id.Index) (*column, error) {
 		return e.newColumn(t, familyEnvelope, from, end)
-	}}
+	}, erasure: func(event *storage.Event) error { return e.readErasure(t, event) }}
 	if r.entries, err = e.newColumn(t, familyEntry, begin, end); err == nil && parts != 0 {
 		r.records, err = e.newColumn(t, familyRecord, begin, end)
 	}
@@ -195,6 +196,8 @@ func (r *eventReader) readApart(event *storage.Event) (err error) {
 	v, found, err := r.envelopes.nextValue(event.Index)
 	if found {
 		event.Envelope = append([]byte{}, v...)
+	} else if err == nil {
+		err = r.erasure(event)
 	}
 	return err
 }

@@ -18,15 +18,24 @@ import (
 // case that file is lost. A store with neither was made by a program from before the numbers, in the
 // forms of format 1. A program that raises the number writes it to the file first, then to the key,
 // then writes the values of the new form.
-const formatNumber = 1
+//
+// Format 2 is format 1 with events that were erased (form3 of events). A store gets it with its first
+// erased event, so that older programs go on in all other stores.
+const (
+	formatNumber = 1
+	formatErased = 2
+)
 
 // wantFormat refuses a store of another format than this program's.
 func wantFormat(n uint64) error {
-	if n == formatNumber {
+	if isKnownFormat(n) {
 		return nil
 	}
-	return fmt.Errorf("the store has format %d, this program knows %d: it was made by a newer agentledger; use that one or a newer one", n, formatNumber)
+	return fmt.Errorf("the store has format %d, this program knows %d to %d: it was made by a newer agentledger; use that one or a newer one", n,
+		formatNumber, formatErased)
 }
+
+func isKnownFormat(n uint64) bool { return n == formatNumber || n == formatErased }
 
 func formatKey() []byte { return appendPrefix(nil, id.Service, familyFormat) }
 

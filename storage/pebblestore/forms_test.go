@@ -13,11 +13,12 @@ import (
 
 const both = storage.FieldRecord | storage.FieldEnvelope
 
-// testEvents are events of both forms.
+// testEvents are events of all forms.
 func testEvents() map[string]storage.Event {
-	erased, short, empty, long := testEvent(), testEvent(), testEvent(), testEvent()
+	without, erased, short, empty, long := testEvent(), testEvent(), testEvent(), testEvent(), testEvent()
+	erased.ErasedBy = 1 << 40
 	short.Envelope, empty.Envelope, long.Envelope = []byte("{}"), []byte{}, make([]byte, togetherBytes+1)
-	return map[string]storage.Event{"erased": erased, "short envelope": short, "empty envelope": empty, "long envelope": long}
+	return map[string]storage.Event{"no envelope": without, "erased": erased, "short envelope": short, "empty envelope": empty, "long envelope": long}
 }
 
 func TestParseEvent(t *testing.T) {
@@ -28,16 +29,16 @@ func TestParseEvent(t *testing.T) {
 		}
 		for parts, want := range map[storage.Fields]storage.Event{
 			storage.FieldRecord:   {ID: e.ID, Columns: e.Columns, Record: e.Record},
-			storage.FieldEnvelope: {Envelope: e.Envelope},
+			storage.FieldEnvelope: {Envelope: e.Envelope, ErasedBy: e.ErasedBy},
 			both:                  e,
 		} {
 			if !together(&e) {
 				want.Envelope = nil // under its own key, or nowhere
 			}
 			var got storage.Event
-			enveloped, err := parseEvent(v, parts, &got)
-			if err != nil || enveloped != together(&e) || !reflect.DeepEqual(got, want) {
-				t.Errorf("%s, parts %d: got %+v, %v, %v, want %+v", name, parts, got, enveloped, err, want)
+			here, err := parseEvent(v, parts, &got)
+			if err != nil || here != (together(&e) || e.ErasedBy != 0) || !reflect.DeepEqual(got, want) {
+				t.Errorf("%s, parts %d: got %+v, %v, %v, want %+v", name, parts, got, here, err, want)
 			}
 		}
 	}
@@ -56,7 +57,7 @@ func TestParseEventMutations(t *testing.T) {
 				t.Errorf("%s cut to %d bytes: got %v, want %v", name, n, err, storage.ErrCorrupt)
 			}
 		}
-		other := append([]byte{form2 + 1}, good[1:]...)
+		other := append([]byte{form3 + 1}, good[1:]...)
 		if _, err := parseEvent(other, both, &got); !errors.Is(err, storage.ErrCorrupt) {
 			t.Errorf("%s of another form: got %v, want %v", name, err, storage.ErrCorrupt)
 		}

@@ -13,7 +13,7 @@ import (
 //
 //	head                                           see appendHead
 //	entry        index (8)                         prev, record hash (64 bytes)
-//	record       index (8)                         see appendEvent, mostly with the envelope
+//	record       index (8)                         see appendEvent, mostly with the envelope, or with its erasure
 //	envelope     index (8)                         the envelope, if it is not there
 //	tile         level (1) index (8)               hashes (8192 bytes)
 //	tile root    level (1) index (8)               hash (32 bytes)

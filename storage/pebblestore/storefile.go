@@ -51,7 +51,7 @@ func parseSlot(b []byte) (s storeState, ok bool) {
 	if _, err := fmt.Sscanf(line, storeFileWord+"%d", &s.format); err != nil {
 		return storeState{}, false
 	}
-	if s.format != formatNumber {
+	if !isKnownFormat(s.format) {
 		return s, true
 	}
 	_, err := fmt.Sscanf(line, storeFileWord+"%d turn %d manifest %d length %d", &s.format, &s.turn, &s.manifest, &s.length)
@@ -74,7 +74,7 @@ func readStoreFile(fs vfs.FS, dir string) (s storeState, found bool, err error) 
 	}
 	for i := 0; i+slotLen <= len(b); i += slotLen {
 		slot, ok := parseSlot(b[i : i+slotLen])
-		if ok && slot.format != formatNumber {
+		if ok && !isKnownFormat(slot.format) {
 			return slot, true, wantFormat(slot.format)
 		}
 		if ok && (!found || slot.turn > s.turn) {
@@ -141,6 +141,17 @@ func (s *storeFile) noteSynced(manifest uint64, length int64) error {
 		return nil
 	}
 	s.state.length = length
+	return s.writeState()
+}
+
+// raiseFormat writes a higher format of the store, if it has a lower one.
+func (s *storeFile) raiseFormat(n uint64) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.state.format >= n {
+		return nil
+	}
+	s.state.format = n
 	return s.writeState()
 }
 

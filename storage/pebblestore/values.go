@@ -16,6 +16,7 @@ import (
 const (
 	form1 = 1
 	form2 = 2 // of heads with a counter, and of events with their envelopes
+	form3 = 3 // of events that were erased
 )
 
 // corruptValue names a damaged value.
@@ -101,7 +102,7 @@ func stringsOf(e *storage.Event) [eventStrings]string {
 
 // eventLen returns the most that appendEvent may add.
 func eventLen(e *storage.Event) int {
-	n := 1 + binary.MaxVarintLen64 + 2 + binary.MaxVarintLen64 + len(e.Record) + len(e.Envelope)
+	n := 1 + 2*binary.MaxVarintLen64 + 2 + binary.MaxVarintLen64 + len(e.Record) + len(e.Envelope)
 	for _, s := range stringsOf(e) {
 		n += binary.MaxVarintLen64 + len(s)
 	}
@@ -113,21 +114,25 @@ func eventLen(e *storage.Event) int {
 // is stored apart, because a reader of the record alone would have to read both.
 const togetherBytes = 4 << 10
 
-// together reports whether the event's envelope lies with its record, or apart,
-// or is erased.
+// together reports whether the event's envelope lies with its record, and not apart or nowhere.
 func together(e *storage.Event) bool { return e.Envelope != nil && len(e.Envelope) <= togetherBytes }
 
 // appendEvent appends form, received_at (varint), effective decision, disclosure,
 // the lengths of the five strings (uvarint each), the strings, and the record. In
 // form2 the length of the record (uvarint) is before the strings, and the envelope
-// behind it.
+// behind it. In form3 the index of the erasing event (uvarint) is before the lengths.
 func appendEvent(dst []byte, e *storage.Event) []byte {
 	form := byte(form1)
 	if together(e) {
 		form = form2
+	} else if e.ErasedBy != 0 {
+		form = form3
 	}
 	dst = binary.AppendVarint(append(dst, form), int64(e.ReceivedAt))
 	dst = append(dst, byte(e.Effective), byte(e.Disclosure))
+	if form == form3 {
+		dst = binary.AppendUvarint(dst, uint64(e.ErasedBy))
+	}
 	all := stringsOf(e)
 	for _, s := range all {
 		dst = binary.AppendUvarint(dst, uint64(len(s)))
@@ -145,29 +150,30 @@ func appendEvent(dst []byte, e *storage.Event) []byte {
 	return dst
 }
 
-// parseEvent reads the parts that appendEvent wrote into e, and reports whether
-// the envelope was there; it keeps nothing of v.
-func parseEvent(v []byte, parts storage.Fields, e *storage.Event) (enveloped bool, err error) {
-	if len(v) == 0 || v[0] != form1 && v[0] != form2 {
+// parseEvent reads the parts that appendEvent wrote into e, and reports whether the envelope was there
+// or is erased, and so not apart; it keeps nothing of v.
+func parseEvent(v []byte, parts storage.Fields, e *storage.Event) (together bool, err error) {
+	if len(v) == 0 || v[0] < form1 || v[0] > form3 {
 		return false, corruptValue("record")
 	}
-	enveloped = v[0] == form2
 	var columns storage.Event
-	record, envelope, err := splitEvent(v[1:], enveloped, &columns)
+	record, envelope, err := splitEvent(v[1:], v[0], &columns)
 	if err != nil {
 		return false, err
 	}
 	if parts&storage.FieldRecord != 0 {
 		e.ID, e.Columns, e.Record = columns.ID, columns.Columns, append([]byte{}, record...)
 	}
-	if enveloped && parts&storage.FieldEnvelope != 0 {
-		e.Envelope = append([]byte{}, envelope...)
+	if parts&storage.FieldEnvelope != 0 {
+		if e.ErasedBy = columns.ErasedBy; v[0] == form2 {
+			e.Envelope = append([]byte{}, envelope...)
+		}
 	}
-	return enveloped, nil
+	return v[0] != form1, nil
 }
 
 // splitEvent reads the bytes behind the form. The results are parts of v.
-func splitEvent(v []byte, enveloped bool, e *storage.Event) (record, envelope []byte, err error) {
+func splitEvent(v []byte, form byte, e *storage.Event) (record, envelope []byte, err error) {
 	received, n := binary.Varint(v)
 	if n <= 0 || len(v) < n+2 {
 		return nil, nil, corruptValue("record")
@@ -175,17 +181,25 @@ func splitEvent(v []byte, enveloped bool, e *storage.Event) (record, envelope []
 	e.ReceivedAt = id.Instant(received)
 	v = v[n:]
 	e.Effective, e.Disclosure = id.Decision(v[0]), id.Disclosure(v[1])
+	v = v[2:]
+	if form == form3 {
+		by, n := binary.Uvarint(v)
+		if n <= 0 || by == 0 {
+			return nil, nil, corruptValue("record")
+		}
+		e.ErasedBy, v = id.Index(by), v[n:]
+	}
 	var lengths [eventStrings + 1]int
 	counted := eventStrings
-	if enveloped {
+	if form == form2 {
 		counted++
 	}
-	rest, err := splitLengths(v[2:], lengths[:counted])
+	rest, err := splitLengths(v, lengths[:counted])
 	if err != nil {
 		return nil, nil, err
 	}
 	rest = takeStrings(e, rest, lengths[:eventStrings])
-	if !enveloped {
+	if form != form2 {
 		return rest, nil, nil
 	}
 	n = lengths[eventStrings]

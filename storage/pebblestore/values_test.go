@@ -24,6 +24,7 @@ func FuzzParseEvent(f *testing.F) {
 	for _, e := range testEvents() {
 		f.Add(appendEvent(nil, &e))
 	}
+	f.Add([]byte{form3, 0, 1, 1, 0, 0, 0, 0, 0, 0})
 	f.Add([]byte{form1, 0, 1, 1, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01})
 	f.Fuzz(func(t *testing.T, v []byte) {
 		var first, second storage.Event

@@ -106,6 +106,13 @@ func (r *randomRun) batch(a *author, step int) storage.Batch {
 			b.Events[i].Envelope = nil
 		}
 	}
+	if size := int(b.Expect.Size); size > 0 && len(b.Events) > 0 && r.random.IntN(2) == 0 {
+		for range 1 + r.random.IntN(3) {
+			begin, by := id.Index(r.random.IntN(size)), r.random.IntN(len(b.Events))
+			end := begin + id.Index(1+r.random.IntN(size-int(begin)))
+			b.Events[by].Erases = append(b.Events[by].Erases, id.Range{Begin: begin, End: end})
+		}
+	}
 	if r.random.IntN(8) == 0 {
 		b.Expect.Root[0]++
 	}

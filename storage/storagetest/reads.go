@@ -16,7 +16,7 @@ const everything = storage.FieldRecord | storage.FieldEnvelope
 // stored returns events as a store shows them.
 func stored(events []storage.Event, parts storage.Fields) (shown []storage.Event) {
 	for _, e := range events {
-		e.IdempotencyKey, e.KeyDigest, e.Item = "", storage.KeyDigest{}, 0
+		e.IdempotencyKey, e.KeyDigest, e.Item, e.Erases = "", storage.KeyDigest{}, 0, nil
 		shown = append(shown, cloneEvent(e, parts))
 	}
 	return shown

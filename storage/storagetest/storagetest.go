@@ -26,7 +26,7 @@ type Engine interface {
 // Run runs the suite. fresh is called once for each subtest and returns an Open
 // for a store of its own, which is empty and gone with the test.
 func Run(t *testing.T, fresh func(t *testing.T) Open) {
-	for _, test := range suite() {
+	for _, test := range append(suite(), erasePromises()...) {
 		t.Run(test.promise, func(t *testing.T) {
 			s := &store{T: t, open: fresh(t)}
 			s.Engine = s.open(t)

@@ -1,0 +1,99 @@
+package pebblestore
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/storage"
+	"github.com/cockroachdb/pebble/v2"
+)
+
+// stagedErasure is an event as it is stored without its envelope.
+type stagedErasure struct {
+	index id.Index
+	value []byte // of familyRecord
+	apart bool   // the envelope may be under its own key
+}
+
+// stageErasures returns the events that a part erases, as they are to be written. It leaves out those
+// that are erased already, also by an earlier event of the part. The caller holds the write lock.
+func (e *Engine) stageErasures(part *storage.Batch) (staged []stagedErasure, err error) {
+	var done map[id.Index]bool
+	for i := range part.Events {
+		for _, r := range part.Events[i].Erases {
+			for at := r.Begin; at < r.End; at++ {
+				if done[at] {
+					continue
+				}
+				s, erased, err := e.stageErasure(part.Tenant, at, part.Events[i].Index)
+				if err != nil {
+					return nil, fmt.Errorf("erase event %d: %w", at, err)
+				}
+				if done == nil {
+					done = make(map[id.Index]bool)
+				}
+				if done[at] = true; !erased {
+					staged = append(staged, s)
+				}
+			}
+		}
+	}
+	return staged, nil
+}
+
+// stageErasure returns the event at an index without its envelope, or that it is erased already.
+func (e *Engine) stageErasure(t id.Tenant, at, by id.Index) (s stagedErasure, erased bool, err error) {
+	s.index = at
+	err = e.readValue(appendIndexKey(nil, t, familyRecord, at), func(v []byte) error {
+		var event storage.Event
+		together, err := parseEvent(v, storage.FieldRecord|storage.FieldEnvelope, &event)
+		if erased = event.ErasedBy != 0; err != nil || erased {
+			return err
+		}
+		event.Envelope, event.ErasedBy = nil, by
+		s.value, s.apart = appendEvent(nil, &event), !together
+		return nil
+	})
+	if errors.Is(err, storage.ErrNotFound) {
+		err = corruptValue("missing record")
+	}
+	return s, erased, err
+}
+
+// needsErasedFormat reports whether a part writes what a program of format 1 can't read.
+func needsErasedFormat(part *storage.Batch) bool {
+	for i := range part.Events {
+		if part.Events[i].ErasedBy != 0 || len(part.Events[i].Erases) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// putErasures writes the erasures of a part that was checked, and the format that they need. The file
+// has that format already.
+func (w *writer) putErasures(b *pebble.Batch, t id.Tenant, staged []stagedErasure) {
+	_ = b.Set(formatKey(), binary.BigEndian.AppendUint64(nil, formatErased), nil)
+	w.b, w.t = b, t
+	for i := range staged {
+		w.setAt(familyRecord, staged[i].index, staged[i].value)
+	}
+	for i := range staged {
+		if staged[i].apart {
+			w.key = appendIndexKey(w.key[:0], t, familyEnvelope, staged[i].index)
+			_ = b.Delete(w.key, nil)
+		}
+	}
+	w.b = nil
+}
+
+// readErasure reads the erasure of an event whose envelope is neither with its record nor apart. It
+// may have been erased between the two reads.
+func (e *Engine) readErasure(t id.Tenant, event *storage.Event) error {
+	return e.readValue(appendIndexKey(nil, t, familyRecord, event.Index), func(v []byte) error {
+		_, err := parseEvent(v, storage.FieldEnvelope, event)
+		return err
+	})
+}

@@ -1,0 +1,191 @@
+package storagetest
+
+import (
+	"slices"
+	"sync"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/storage"
+)
+
+// erasePromises are those about Event.Erases and Event.ErasedBy.
+func erasePromises() []promise {
+	return []promise{
+		{"erase/events alone and together, once", eraseSome},
+		{"erase/twice in a batch", eraseTwiceInBatch},
+		{"erase/events that were erased elsewhere", eraseArrived},
+		{"erase/as many as one batch may", eraseAtBound},
+		{"erase/refused as a whole", eraseRefused},
+		{"erase/while events are read", eraseWhileRead},
+	}
+}
+
+// erasing is the next batch of n events, the first of which erases ranges.
+func (a *author) erasing(n int, ranges ...id.Range) storage.Batch {
+	b := a.nextBatch(n)
+	b.Events[0].Erases = ranges
+	return b
+}
+
+// wantErased returns events as they are read after by has erased those at the indices.
+func wantErased(events []storage.Event, by id.Index, indices ...id.Index) []storage.Event {
+	events = slices.Clone(events)
+	for _, i := range indices {
+		if e := &events[i]; e.ErasedBy == 0 {
+			e.Envelope, e.ErasedBy = nil, by
+		}
+	}
+	return events
+}
+
+// eraseSome erases events that lie alone, together and with a long envelope, twice.
+func eraseSome(s *store) {
+	a, b := newAuthor(alpha), newAuthor(beta)
+	first := a.nextBatch(9)
+	first.Events[2].Envelope = longEnvelope()
+	first.Events[4].Envelope = nil
+	lone := a.nextBatch(1)
+	other := b.nextBatch(9)
+	s.mustAppend(first, other)
+	s.mustAppend(lone)
+	want := append(slices.Clone(first.Events), lone.Events...)
+
+	next := a.erasing(2, id.Range{Begin: 1, End: 3}, id.Range{Begin: 4, End: 5}, id.Range{Begin: 9, End: 10})
+	s.mustAppend(next)
+	want = append(wantErased(want, 10, 1, 2, 4, 9), next.Events...)
+	s.wantEvents(0, 12, everything, want)
+	again := a.erasing(1, id.Range{Begin: 0, End: 4})
+	s.mustAppend(again)
+	want = append(wantErased(want, 12, 0, 1, 2, 3), again.Events...)
+	for range 2 {
+		s.wantEvents(0, 13, everything, want)
+		for i := range id.Index(13) {
+			s.wantEvents(i, i+1, everything, want[i:i+1])
+			s.wantEvents(i, i+1, storage.FieldEnvelope, want[i:i+1])
+			s.wantEvents(i, i+1, storage.FieldRecord, want[i:i+1])
+		}
+		s.wantEvents(1, 11, storage.FieldEnvelope, want[1:11])
+		s.wantEvents(1, 11, 0, want[1:11])
+		s.reopenStore()
+	}
+	model := NewModel()
+	model.Append([]storage.Batch{other}).Wait()
+	probeOf(other).sameContents(s.T, s.Engine, model, beta)
+}
+
+// longEnvelope is one that an engine may store apart.
+func longEnvelope() []byte { return slices.Repeat([]byte("long "), 8<<10) }
+
+// eraseTwiceInBatch has two events of a batch erase the same event: the first marker stays.
+func eraseTwiceInBatch(s *store) {
+	a := newAuthor(alpha)
+	first := a.nextBatch(4)
+	s.mustAppend(first)
+	next := a.nextBatch(2)
+	next.Events[0].Erases = []id.Range{{Begin: 0, End: 2}}
+	next.Events[1].Erases = []id.Range{{Begin: 1, End: 3}}
+	s.mustAppend(next)
+	want := wantErased(wantErased(first.Events, 4, 0, 1), 5, 1, 2)
+	s.wantEvents(0, 6, everything, append(want, next.Events...))
+}
+
+// eraseArrived stores events that were erased in another store.
+func eraseArrived(s *store) {
+	a := newAuthor(alpha)
+	b := a.nextBatch(6)
+	b.Events[1].Envelope, b.Events[1].ErasedBy = nil, 5
+	b.Events[2].Envelope, b.Events[2].ErasedBy = nil, 70
+	lone := a.nextBatch(1)
+	lone.Events[0].Envelope, lone.Events[0].ErasedBy = nil, 1<<40
+	s.mustAppend(b)
+	s.mustAppend(lone)
+	for range 2 {
+		s.wantEvents(0, 7, everything, append(slices.Clone(b.Events), lone.Events...))
+		s.wantEvents(6, 7, everything, lone.Events)
+		s.reopenStore()
+	}
+}
+
+// eraseAtBound erases as many events as one batch may.
+func eraseAtBound(s *store) {
+	a := newAuthor(alpha)
+	var want []storage.Event
+	for range storage.MaxErased / 256 {
+		b := a.nextBatch(256)
+		s.mustAppend(b)
+		want = append(want, b.Events...)
+	}
+	next := a.erasing(1, id.Range{End: storage.MaxErased})
+	s.mustAppend(next)
+	for i := range want {
+		want[i].Envelope, want[i].ErasedBy = nil, storage.MaxErased
+	}
+	s.wantEvents(0, storage.MaxErased+1, everything, append(want, next.Events...))
+}
+
+// eraseRefused refuses erasures that can't be, and applies nothing of their batches.
+func eraseRefused(s *store) {
+	a := newAuthor(alpha)
+	first := a.nextBatch(3)
+	s.mustAppend(first)
+	for name, change := range map[string]func(*storage.Batch){
+		"empty":                   func(b *storage.Batch) { b.Events[0].Erases = []id.Range{{Begin: 1, End: 1}} },
+		"beyond the ledger":       func(b *storage.Batch) { b.Events[0].Erases = []id.Range{{Begin: 1, End: 4}} },
+		"more than MaxErased":     func(b *storage.Batch) { b.Events[0].Erases = slices.Repeat([]id.Range{{End: 3}}, 1366) },
+		"erased with an envelope": func(b *storage.Batch) { b.Events[0].ErasedBy = 9 },
+		"erased by itself":        func(b *storage.Batch) { b.Events[0].Envelope, b.Events[0].ErasedBy = nil, 3 },
+	} {
+		b := a.draft(1)
+		change(&b)
+		if err := s.appendBatch(b)[0]; err == nil {
+			s.Errorf("%s: was applied", name)
+		} else {
+			wantRefused(s.T, err)
+		}
+	}
+	moved, stale := a.draft(1), a.draft(1)
+	moved.Expect.Root[0]++
+	moved.Events[0].Erases = []id.Range{{End: 3}}
+	stale.Events[0].Erases = []id.Range{{End: 3}}
+	stale.Changes = []storage.Change{putChange("hold", "", "x", 1)}
+	wantError(s.T, s.appendBatch(moved)[0], storage.ErrConflict)
+	wantItem(s.T, s.appendBatch(stale)[0], storage.ErrStale, 0)
+	s.wantEvents(0, 3, everything, first.Events)
+}
+
+// eraseWhileRead reads events while they are erased: each has its envelope or its marker.
+func eraseWhileRead(s *store) {
+	const events = 64
+	a := newAuthor(alpha)
+	first := a.nextBatch(events)
+	for i := range first.Events {
+		if i%2 == 0 {
+			first.Events[i].Envelope = longEnvelope()
+		}
+	}
+	s.mustAppend(first)
+	var readers sync.WaitGroup
+	done := make(chan struct{})
+	for _, step := range []id.Index{1, events} {
+		readers.Go(func() {
+			for begin := id.Index(0); ; begin = (begin + step) % events {
+				for e, err := range s.Events(s.Context(), alpha, begin, begin+step, storage.FieldEnvelope) {
+					if err != nil || (e.Envelope == nil) != (e.ErasedBy > e.Index) {
+						s.Errorf("event %d: %d bytes, erased by %d, %v", e.Index, len(e.Envelope), e.ErasedBy, err)
+						return
+					}
+				}
+				select {
+				case <-done:
+					return
+				default:
+				}
+			}
+		})
+	}
+	for i := range id.Index(events) {
+		s.mustAppend(a.erasing(1, id.Range{Begin: i, End: i + 1}))
+	}
+	close(done)
+	readers.Wait()
+}
