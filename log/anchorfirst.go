@@ -16,9 +16,8 @@ import (
 // errNotAnchored: an append is durable, and the anchor that has to come first is not.
 var errNotAnchored = errors.New("the anchor could not be written")
 
-// anchorFirst writes the anchors of the durable batches of an append, if
-// Options.AnchorFirst says so. If the anchors can't be written, the outcome of the batches
-// counts as unknown, and repairLedger resolves them.
+// anchorFirst writes the anchors of the durable batches of an append, if Options.AnchorFirst says so. If the anchors
+// can't be written, the outcome of the batches counts as unknown, and repairLedger resolves them.
 func (l *Ledgers) anchorFirst(f appendInFlight, results []error) []error {
 	if l.importing || !l.anchorsFirst() {
 		return results

@@ -22,8 +22,7 @@ type Attestation struct {
 	IdempotencyKey string // of the ingest key; "" for none
 	Cap            uint64 // counted events allowed in the month; 0: no cap
 
-	// With claims, the sequencer asks Decide for the policy in place of Policy, as
-	// Draft.Decide says.
+	// With claims, the sequencer asks Decide for the policy in place of Policy, as Draft.Decide says.
 	Claims []Claim
 	Decide func(before []decimal.Decimal) event.Policy
 }

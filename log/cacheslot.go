@@ -8,8 +8,7 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// cacheSlot is the place of a ledger in memory. The first caller has the ledger read; the
-// others wait for that.
+// cacheSlot is the place of a ledger in memory. The first caller has the ledger read; the others wait for that.
 type cacheSlot struct {
 	ready  chan struct{} // closed when led or err is set
 	led    *ledger
@@ -21,9 +20,8 @@ type cacheSlot struct {
 // loadTime bounds the reading of a ledger, which goes on when its caller has left.
 const loadTime = 30 * time.Second
 
-// residentLedger returns a ledger of the store, reading it when it is not in memory. A
-// ledger that could not be repaired is returned as well, because its published state can
-// be read.
+// residentLedger returns a ledger of the store, reading it when it is not in memory. A ledger that could not be
+// repaired is returned as well, because its published state can be read.
 func (l *Ledgers) residentLedger(ctx context.Context, t id.Tenant) (*ledger, error) {
 	r, first := l.findOrAddSlot(t)
 	if first {
@@ -41,9 +39,8 @@ func (l *Ledgers) residentLedger(ctx context.Context, t id.Tenant) (*ledger, err
 	return led, err
 }
 
-// renewLedger returns the ledger that replaces a dropped one. It returns the dropped one
-// if the ledger can't be read soon, because the published state of that is still
-// acknowledged.
+// renewLedger returns the ledger that replaces a dropped one. It returns the dropped one if the ledger can't be read
+// soon, because the published state of that is still acknowledged.
 func (l *Ledgers) renewLedger(ctx context.Context, t id.Tenant, old *ledger) *ledger {
 	r, first := l.addSuccessorSlot(t, old)
 	if !first {
@@ -104,8 +101,7 @@ func (l *Ledgers) fillSuccessorSlot(ctx context.Context, t id.Tenant, r *cacheSl
 	}()
 }
 
-// openSlot lets the waiting callers of a slot go on. A fault of the ledger may be found
-// only by reading it.
+// openSlot lets the waiting callers of a slot go on. A fault of the ledger may be found only by reading it.
 func (l *Ledgers) openSlot(t id.Tenant, r *cacheSlot) {
 	close(r.ready)
 	if r.led != nil && r.led.published.Load().fault.Level != Healthy {
@@ -113,8 +109,7 @@ func (l *Ledgers) openSlot(t id.Tenant, r *cacheSlot) {
 	}
 }
 
-// addSuccessorSlot returns the slot that is to follow that of old, nil when old has no
-// slot any more.
+// addSuccessorSlot returns the slot that is to follow that of old, nil when old has no slot any more.
 func (l *Ledgers) addSuccessorSlot(t id.Tenant, old *ledger) (r *cacheSlot, first bool) {
 	l.slotsMu.Lock()
 	defer l.slotsMu.Unlock()
@@ -129,8 +124,7 @@ func (l *Ledgers) addSuccessorSlot(t id.Tenant, old *ledger) (r *cacheSlot, firs
 	return now.next, true
 }
 
-// settleSuccessorSlot puts a slot of addSuccessorSlot into its place when its ledger was
-// read.
+// settleSuccessorSlot puts a slot of addSuccessorSlot into its place when its ledger was read.
 func (l *Ledgers) settleSuccessorSlot(t id.Tenant, r *cacheSlot) {
 	l.slotsMu.Lock()
 	defer l.slotsMu.Unlock()

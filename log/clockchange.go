@@ -21,14 +21,12 @@ import (
 // ClockKind is the action_kind of that event.
 const ClockKind = "ledger_clock"
 
-// ClockChange makes the event of its submission received at At, which is earlier than
-// the newest event of the ledger. The month's counter goes back to the month of At,
-// months after it begin with 0, and amounts that limits have counted after At count as
-// added at At.
+// ClockChange makes the event of its submission received at At, which is earlier than the newest event of the ledger.
+// The month's counter goes back to the month of At, months after it begin with 0, and amounts that limits have
+// counted after At count as added at At.
 //
 // Example: a clock showed January 2028 for 3 s in November 2026, and 20 events came
-// in. They stay as they are. The month goes on with the count of November 2026, and
-// January 2028 will begin with 0.
+// in. They stay as they are. The month goes on with the count of November 2026, and January 2028 will begin with 0.
 type ClockChange struct {
 	Before id.Instant // received_at of the newest event
 	At     id.Instant // received_at of the event that brings the change
@@ -43,9 +41,8 @@ func (c *ClockChange) Payload(reason string) map[string]any {
 	return map[string]any{"newest_received_at": c.Before.String(), "received_at": c.At.String(), "reason": reason}
 }
 
-// CorrectClock returns the change by which an early ledger goes on at the time of the
-// clock. It belongs into a submission whose only event states it (ClockKind, Payload).
-// fault.Conflict when the ledger is not early.
+// CorrectClock returns the change by which an early ledger goes on at the time of the clock. It belongs into a
+// submission whose only event states it (ClockKind, Payload). fault.Conflict when the ledger is not early.
 func (l *Ledgers) CorrectClock(ctx context.Context, s *State) (*ClockChange, error) {
 	now := l.clockInstant()
 	if checkAhead(s.head.LastReceived, now) == nil {
@@ -97,8 +94,7 @@ func (l *Ledgers) clearLater(ctx context.Context, t id.Tenant, from, to Month) (
 	return cleared, nil
 }
 
-// pullLimits returns the changes of the limit counters that hold amounts of a time after
-// now.
+// pullLimits returns the changes of the limit counters that hold amounts of a time after now.
 func (l *Ledgers) pullLimits(ctx context.Context, t id.Tenant, now id.Instant) (changes []storage.Change, err error) {
 	for r, err := range records.Scan(ctx, l.store, t, kindCounter, records.Range{}, 0) {
 		if err != nil {

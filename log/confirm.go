@@ -8,9 +8,8 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// confirmHead compares the head of s, which is not published yet, with its anchor: the
-// head must extend the anchor. If it does not, s is frozen and signs the anchor in place
-// of its own head.
+// confirmHead compares the head of s, which is not published yet, with its anchor: the head must extend the anchor.
+// If it does not, s is frozen and signs the anchor in place of its own head.
 //
 // A ledger without events gets its first anchor here. A ledger with events and no anchor
 // is read-only until an operator adopts a checkpoint.
@@ -64,10 +63,9 @@ func extendsTree(ctx context.Context, l *Ledgers, s *State, size id.Index, root 
 	return was == root, err
 }
 
-// Adopt makes a checkpoint the anchor of its ledger, after an operator has
-// decided that it is the newest one ever shown: it is signed by the log key and
-// the stored head extends it. A ledger that was read-only takes events again. An
-// anchor that is newer stays the anchor.
+// Adopt makes a checkpoint the anchor of its ledger, after an operator has decided that it is the newest one ever
+// shown: it is signed by the log key and the stored head extends it. A ledger that was read-only takes events again.
+// An anchor that is newer stays the anchor.
 func (l *Ledgers) Adopt(ctx context.Context, t id.Tenant, note []byte) error {
 	s, err := l.State(ctx, t)
 	if err != nil {

@@ -40,8 +40,7 @@ func UnfinishedImport(ctx context.Context, store Store, t id.Tenant) (*Unfinishe
 	return &Unfinished{Identity: identity.toIdentity(t), mark: mark}, nil
 }
 
-// Drop removes the events that have arrived. An import that ends meanwhile wins: then
-// storage.ErrStale is wrapped.
+// Drop removes the events that have arrived. An import that ends meanwhile wins: then storage.ErrStale is wrapped.
 func (u *Unfinished) Drop(ctx context.Context, store storage.Copier) error {
 	if err := store.Drop(ctx, u.Identity.Tenant, u.mark); err != nil {
 		return fmt.Errorf("drop import: %w", err)

@@ -52,9 +52,8 @@ func (e *aheadLedgers) countAhead() int {
 // clockInstant is the clock's time.
 func (l *Ledgers) clockInstant() id.Instant { return id.InstantOf(l.clock()) }
 
-// Timely returns why nothing can be decided by the time for the ledger of s: the clock is
-// held, or the ledger is ahead of the clock. Either is fault.Unavailable with code clock.
-// Timely returns nil for a ledger that takes events.
+// Timely returns why nothing can be decided by the time for the ledger of s: the clock is held, or the ledger is
+// ahead of the clock. Either is fault.Unavailable with code clock. Timely returns nil for a ledger that takes events.
 func (l *Ledgers) Timely(s *State) error {
 	if err := l.held(); err != nil {
 		return err
@@ -69,8 +68,7 @@ func checkAhead(newest, now id.Instant) error {
 	return clock.Refusal(fmt.Sprintf("the newest event was received at %s, which has not come", newest))
 }
 
-// noteIfAhead is checkAhead for the end of a ledger. It counts the ledgers that are ahead,
-// and logs each once.
+// noteIfAhead is checkAhead for the end of a ledger. It counts the ledgers that are ahead, and logs each once.
 func (l *Ledgers) noteIfAhead(identity *Identity, newest, now id.Instant) error {
 	if l.importing { // arriving events have their times already
 		return nil

@@ -76,8 +76,7 @@ func (l *Ledgers) readFault(ctx context.Context, t id.Tenant) (f Fault, err erro
 	return f, err
 }
 
-// readOwnRecord reads a record that the ledgers keep about a ledger. One that is not
-// JSON is storage.ErrCorrupt.
+// readOwnRecord reads a record that the ledgers keep about a ledger. One that is not JSON is storage.ErrCorrupt.
 func (l *Ledgers) readOwnRecord(ctx context.Context, t id.Tenant, kind storage.Kind, into any) error {
 	r, err := l.store.Get(ctx, t, kind, "")
 	if err != nil {
@@ -96,8 +95,7 @@ func (l *Ledgers) Freeze(ctx context.Context, t id.Tenant, reason string) error 
 	return l.MarkFault(ctx, t, Frozen, reason)
 }
 
-// MarkFault records a fault of a ledger, for good, unless a worse one is on record. The
-// reason is told as by Freeze.
+// MarkFault records a fault of a ledger, for good, unless a worse one is on record. The reason is told as by Freeze.
 func (l *Ledgers) MarkFault(ctx context.Context, t id.Tenant, level Level, reason string) error {
 	led, err := l.residentLedger(ctx, t)
 	if err != nil {
@@ -107,8 +105,7 @@ func (l *Ledgers) MarkFault(ctx context.Context, t id.Tenant, level Level, reaso
 	return nil
 }
 
-// recordFault records a fault, for good, and publishes the marked state. A worse one
-// that is on record stays.
+// recordFault records a fault, for good, and publishes the marked state. A worse one that is on record stays.
 func (l *Ledgers) recordFault(ctx context.Context, led *ledger, level Level, reason string) {
 	f := Fault{Level: level, Reason: reason, At: id.InstantOf(l.clock())}
 	l.logger.Error("ledger fault found", "origin", led.identity.Origin, "level", level, "reason", reason)

@@ -2,9 +2,8 @@ package log
 
 import "slices"
 
-// takeRound waits until something can go, and an append may begin, and returns that in
-// turns, up to the size of one append. It returns nil when the queue is closed and
-// empty.
+// takeRound waits until something can go, and an append may begin, and returns that in turns, up to the size of one
+// append. It returns nil when the queue is closed and empty.
 func (q *queue) takeRound() *appendRound {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -72,8 +71,7 @@ func (q *queue) addToOrder(p *ledgerBatch) {
 	q.busy++
 }
 
-// takeTurn moves one turn's worth of submissions from the pending queue of a ledger to its
-// batch.
+// takeTurn moves one turn's worth of submissions from the pending queue of a ledger to its batch.
 func (q *queue) takeTurn(led *ledger, p *ledgerBatch) (events, bytes int) {
 	n := 0
 	for n < len(led.pending.waiting) && events < turnEvents && bytes < turnBytes && !led.pending.blocked {

@@ -15,13 +15,11 @@ import (
 	"github.com/agentledger/agentledger/tlog"
 )
 
-// ErrDamaged is wrapped by the refusal to copy a ledger that is not whole. The text names
-// the place.
+// ErrDamaged is wrapped by the refusal to copy a ledger that is not whole. The text names the place.
 var ErrDamaged = errors.New("damaged")
 
-// Import is the arrival of one ledger from another store. Its events go through the
-// sequencer like all others. Until Open or End the store has the ledger marked as
-// importing, and the ledger takes no other events.
+// Import is the arrival of one ledger from another store. Its events go through the sequencer like all others. Until
+// Open or End the store has the ledger marked as importing, and the ledger takes no other events.
 type Import struct {
 	ledgers *Ledgers
 	led     *ledger
@@ -46,8 +44,7 @@ func (s *Standing) KeyAt(size id.Index) tlog.VerifierKey { return s.keys.primary
 // Absent reports whether nothing of the ledger is here.
 func (s *Standing) Absent() bool { return s.Head == storage.Head{} }
 
-// IsIdentity reports whether a record is the identity of a ledger, with its
-// sealed log key.
+// IsIdentity reports whether a record is the identity of a ledger, with its sealed log key.
 func IsIdentity(r storage.Record) bool { return r.Kind == kindIdentity && r.Key == "" }
 
 // Standing looks for a ledger of this identity. fault.Conflict when another one
@@ -73,8 +70,7 @@ func (l *Ledgers) Standing(ctx context.Context, t id.Tenant, identity storage.Re
 	if err != nil {
 		return Standing{}, err
 	}
-	// A ledger has its first log key for ever. Later keys, and the way in which they are
-	// sealed, may differ.
+	// A ledger has its first log key for ever. Later keys, and the way in which they are sealed, may differ.
 	if *here != *arriving || hereKeys.all[0].Verifier.String() != keys.all[0].Verifier.String() {
 		return Standing{}, fault.New(fault.Conflict, "Another organization has its place in this store")
 	}
@@ -232,10 +228,9 @@ func awaitLanded(ctx context.Context, subs []*submission, events []storage.Event
 	return nil
 }
 
-// Open ends an import whose events have all landed. The head must be the one that note
-// signs, and must extend the checkpoint that was shown here before. Then note becomes the
-// anchor. One step writes changes, gives the ledger its config version and removes the
-// mark.
+// Open ends an import whose events have all landed. The head must be the one that note signs, and must extend the
+// checkpoint that was shown here before. Then note becomes the anchor. One step writes changes, gives the ledger its
+// config version and removes the mark.
 func (i *Import) Open(ctx context.Context, note []byte, configVersion uint64, changes []storage.Change) error {
 	if err := i.openLedger(ctx, note, configVersion, changes); err != nil {
 		return fmt.Errorf("import: open: %w", err)
@@ -291,8 +286,7 @@ func (i *Import) openLedger(ctx context.Context, note []byte, configVersion uint
 	return i.endImport(s, configVersion, append(changes, storage.Change{Kind: kindFault, If: storage.AnyVersion}))
 }
 
-// extendsShown refuses a state that does not extend the checkpoint that was shown of the
-// ledger.
+// extendsShown refuses a state that does not extend the checkpoint that was shown of the ledger.
 func (l *Ledgers) extendsShown(ctx context.Context, s *State) error {
 	shown, ok := l.anchors.Find(s.identity.Origin)
 	if !ok {
@@ -305,8 +299,7 @@ func (l *Ledgers) extendsShown(ctx context.Context, s *State) error {
 	return err
 }
 
-// Shown returns the size of the newest checkpoint that is known to have been
-// shown of an origin, 0 for none.
+// Shown returns the size of the newest checkpoint that is known to have been shown of an origin, 0 for none.
 func (l *Ledgers) Shown(o id.Origin) id.Index {
 	shown, _ := l.anchors.Find(o)
 	return shown.Size

@@ -12,11 +12,10 @@ import (
 // leafTileBytes is about the size of a full tile of level 0 with its place in the cache.
 const leafTileBytes int64 = tlog.TileWidth*int64(len(id.Hash{})) + 144
 
-// newLeafCache returns the cache of the leaf hashes of full tiles of level 0, with a limit
-// in bytes, so that a proof takes them from memory and not from the engine. A tile is 32
-// times as large as a proof needs. When there is no space, a tile is read and kept for one
-// proof in leafChance only, so that tiles that are read often get into the cache and the
-// others cost little.
+// newLeafCache returns the cache of the leaf hashes of full tiles of level 0, with a limit in bytes, so that a proof
+// takes them from memory and not from the engine. A tile is 32 times as large as a proof needs. When there is no
+// space, a tile is read and kept for one proof in leafChance only, so that tiles that are read often get into the
+// cache and the others cost little.
 func newLeafCache(limit int64) *cache.Map[tileKey, []byte] {
 	return cache.NewMap(cache.MapOptions[tileKey, []byte]{
 		Limit: limit, Shards: tileShards, Hash: tileKey.hash, Weight: func(tileKey, []byte) int64 { return leafTileBytes },

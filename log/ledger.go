@@ -89,13 +89,11 @@ type Genesis struct {
 	Changes      []storage.Change // records that come to be with the ledger
 }
 
-// Create makes an empty ledger with a new log key, and the records of g, in one
-// durable step. The tenant handle and the origin are the caller's claims.
-// fault.Conflict: the handle has a ledger, the origin was shown before, or the slug is
-// another organization's (SlugTaken).
-// fault.Unavailable: the anchors take no writes, and nothing was made. When they take
-// none after the step, the ledger is there all the same, and its first anchor is
-// written before its first event.
+// Create makes an empty ledger with a new log key, and the records of g, in one durable step. The tenant handle and
+// the origin are the caller's claims. fault.Conflict: the handle has a ledger, the origin was shown before, or the
+// slug is another organization's (SlugTaken). fault.Unavailable: the anchors take no writes, and nothing was made.
+// When they take none after the step, the ledger is there all the same, and its first anchor is written before its
+// first event.
 func (l *Ledgers) Create(ctx context.Context, t id.Tenant, g Genesis) (*State, error) {
 	if g.Slug != "" && l.SlugTaken(g.Slug, g.Origin) {
 		return nil, fault.New(fault.Conflict, "slug is taken")
@@ -287,9 +285,8 @@ func (l *Ledgers) readState(ctx context.Context, led *ledger) (*State, error) {
 	return &State{identity: led.identity, keys: led.keys.Load(), head: head, tree: tree, used: used}, nil
 }
 
-// recoverState returns a frozen state for reading a ledger whose head can't be relied on:
-// the state at its anchor, which is the last thing known of the ledger. The state is
-// detached when the store does not hold even that.
+// recoverState returns a frozen state for reading a ledger whose head can't be relied on: the state at its anchor,
+// which is the last thing known of the ledger. The state is detached when the store does not hold even that.
 func (l *Ledgers) recoverState(ctx context.Context, led *ledger, damage error) *State {
 	shown, ok := l.anchors.Find(led.identity.Origin)
 	if !ok {

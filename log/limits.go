@@ -14,9 +14,8 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// kindCounter is the kind of the records of counters. The key is the name of the counter in
-// hex, the value its sliding sum. A record is written in the append of the events that add
-// to it.
+// kindCounter is the kind of the records of counters. The key is the name of the counter in hex, the value its
+// sliding sum. A record is written in the append of the events that add to it.
 const kindCounter storage.Kind = "ledger_window"
 
 // Claim is the claim of an event on a counter: the decision may depend on the sum of the
@@ -31,9 +30,8 @@ type Claim struct {
 // policy in that record. before has the sums of the counters before the event, in the
 // order of the claims. An event with the effective decision deny adds nothing.
 //
-// The sequencer calls Decide, more than once if an append fails. It MUST depend on
-// nothing but before, and MUST NOT wait or fail. The receipt of the event carries the
-// policy of the last call.
+// The sequencer calls Decide, more than once if an append fails. It MUST depend on nothing but before, and MUST NOT
+// wait or fail. The receipt of the event carries the policy of the last call.
 type Decide func(before []decimal.Decimal) (event.Frame, event.Policy)
 
 // Counted returns the sums of counters in windows that end at now, as durable events made
@@ -50,8 +48,7 @@ func (l *Ledgers) Counted(ctx context.Context, t id.Tenant, claims []Claim, now 
 	return before, nil
 }
 
-// limitCounter is a counter in memory. The sequencer alone uses its sum, as it does with a
-// tail.
+// limitCounter is a counter in memory. The sequencer alone uses its sum, as it does with a tail.
 type limitCounter struct {
 	name    id.Hash
 	sum     slidingsum.Sum
@@ -90,10 +87,9 @@ func parseCounter(name string, value []byte) (slidingsum.Sum, error) {
 // maxCounters bounds the counters of a ledger that are in memory and not pinned.
 const maxCounters = 256
 
-// limitCounters are the counters of a ledger in memory. A submission pins the counters
-// that it claims before it is queued and until it is answered, so that the sequencer never
-// reads the store. A counter that is not pinned has no append in flight and may be
-// evicted.
+// limitCounters are the counters of a ledger in memory. A submission pins the counters that it claims before it is
+// queued and until it is answered, so that the sequencer never reads the store. A counter that is not pinned has no
+// append in flight and may be evicted.
 type limitCounters struct {
 	mu     sync.Mutex
 	byName map[id.Hash]*limitCounter // nil until the first
@@ -143,9 +139,8 @@ func (l *Ledgers) pinCounter(ctx context.Context, led *ledger, name id.Hash) err
 	}
 }
 
-// pinIfHeld pins a counter that is in memory, or puts w there. drops is the value of
-// ws.drops before w was read. If counters were dropped since, w is not taken, because it
-// may be older than a dropped one.
+// pinIfHeld pins a counter that is in memory, or puts w there. drops is the value of ws.drops before w was read. If
+// counters were dropped since, w is not taken, because it may be older than a dropped one.
 func (ws *limitCounters) pinIfHeld(name id.Hash, w *limitCounter, dropped int) (held bool, now int) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
@@ -198,8 +193,7 @@ func (ws *limitCounters) listCounters() []*limitCounter {
 	return all
 }
 
-// rereadCounters reads the counters in memory again, of a ledger that has no append in
-// flight.
+// rereadCounters reads the counters in memory again, of a ledger that has no append in flight.
 func (l *Ledgers) rereadCounters(ctx context.Context, led *ledger) error {
 	for _, w := range led.limits.listCounters() {
 		stored, err := l.readCounter(ctx, led.identity.Tenant, w.name)
@@ -211,8 +205,7 @@ func (l *Ledgers) rereadCounters(ctx context.Context, led *ledger) error {
 	return nil
 }
 
-// decideByCounters finishes a draft that has claims, and adds its amounts to their
-// counters.
+// decideByCounters finishes a draft that has claims, and adds its amounts to their counters.
 func (p *ledgerBatch) decideByCounters(d *Draft, received id.Instant, item int) {
 	before := make([]decimal.Decimal, len(d.Claims))
 	counters := make([]*limitCounter, len(d.Claims))

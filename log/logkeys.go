@@ -92,8 +92,7 @@ func SealedLogKeys() seal.Record {
 	})
 }
 
-// signCheckpoint returns the signed note of a checkpoint: one line of each key that signs its
-// size, oldest first.
+// signCheckpoint returns the signed note of a checkpoint: one line of each key that signs its size, oldest first.
 func (k *logKeys) signCheckpoint(c tlog.Checkpoint) ([]byte, error) {
 	var note tlog.Note
 	for _, key := range k.all {
@@ -149,9 +148,8 @@ func (s *State) LogKeys() []LogKey {
 	return all
 }
 
-// KeyChange changes the log keys of one ledger when its submission lands. It says
-// nothing of sizes: those are of the tree in which the submission lands, which the
-// sequencer alone knows while others append.
+// KeyChange changes the log keys of one ledger when its submission lands. It says nothing of sizes: those are of the
+// tree in which the submission lands, which the sequencer alone knows while others append.
 type KeyChange struct {
 	Verifier tlog.VerifierKey // the key that it brings or retires
 	From     id.Index         // of a key that it retires
@@ -174,10 +172,9 @@ func (k *KeyChange) changeAt(size id.Index) (storage.Change, error) {
 	return storage.Change{Kind: kindIdentity, Value: value, If: k.version}, nil
 }
 
-// RotateLogKey returns the change by which a ledger gets a further log key: together
-// with those that sign now it signs the tree with which the change lands, and all
-// that are larger. It belongs into a submission that says so (package sysevent).
-// fault.Conflict while two keys sign.
+// RotateLogKey returns the change by which a ledger gets a further log key: together with those that sign now it
+// signs the tree with which the change lands, and all that are larger. It belongs into a submission that says so
+// (package sysevent). fault.Conflict while two keys sign.
 func (l *Ledgers) RotateLogKey(ctx context.Context, s *State) (*KeyChange, error) {
 	if signing := s.signingKeys(); len(signing) > 1 {
 		return nil, fault.New(fault.Conflict, fmt.Sprintf("Two log keys sign already, the newer one is %s: end that first", signing[1].Verifier))
@@ -196,9 +193,8 @@ func (l *Ledgers) RotateLogKey(ctx context.Context, s *State) (*KeyChange, error
 	})
 }
 
-// RetireLogKey returns the change that ends the overlap of a rotation: the older key
-// signs neither the tree with which it lands nor a larger one; see RotateLogKey.
-// fault.Conflict when one key signs alone.
+// RetireLogKey returns the change that ends the overlap of a rotation: the older key signs neither the tree with
+// which it lands nor a larger one; see RotateLogKey. fault.Conflict when one key signs alone.
 func (l *Ledgers) RetireLogKey(ctx context.Context, s *State) (*KeyChange, error) {
 	signing := s.signingKeys()
 	if len(signing) < 2 {

@@ -62,8 +62,7 @@ func (l *Ledgers) countLedger(ctx context.Context, t id.Tenant, missing *anchor.
 	return l.anchors.KeepSlug(slug, stored.Origin)
 }
 
-// reportUncounted logs a ledger that could not be read. Only a store that can't be reached
-// ends the census.
+// reportUncounted logs a ledger that could not be read. Only a store that can't be reached ends the census.
 func (l *Ledgers) reportUncounted(ctx context.Context, t id.Tenant, err error) error {
 	if ctx.Err() != nil || !IsDamage(err) {
 		return err

@@ -9,28 +9,24 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// Moves collects the ledgers that got a new published state, for one follower of all
-// ledgers, which may be slow: a ledger that moved a thousand times is collected once. Its
-// methods may be called concurrently.
+// Moves collects the ledgers that got a new published state, for one follower of all ledgers, which may be slow: a
+// ledger that moved a thousand times is collected once. Its methods may be called concurrently.
 type Moves struct {
 	mu    sync.Mutex
 	moved map[id.Tenant]struct{}
 	ready chan struct{} // holds a token while moved is not empty
 }
 
-// Moves begins to collect. A follower lasts as long as the ledgers are open. Moves before
-// the call are not collected.
+// Moves begins to collect. A follower lasts as long as the ledgers are open. Moves before the call are not collected.
 func (l *Ledgers) Moves() *Moves { return l.moves.newFollower() }
 
-// Relisted begins to collect the ledgers whose Listing may have changed, as Moves does. It
-// may collect others too.
+// Relisted begins to collect the ledgers whose Listing may have changed, as Moves does. It may collect others too.
 func (l *Ledgers) Relisted() *Moves { return l.relisted.newFollower() }
 
 // Ready receives when there is something to take.
 func (m *Moves) Ready() <-chan struct{} { return m.ready }
 
-// Take returns the ledgers that moved since the last call, each once and in no
-// order.
+// Take returns the ledgers that moved since the last call, each once and in no order.
 func (m *Moves) Take() []id.Tenant {
 	m.mu.Lock()
 	moved := m.moved

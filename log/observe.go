@@ -96,8 +96,7 @@ func (l *Ledgers) observeAppend(f appendInFlight) {
 	l.metrics.commit.Observe(l.queue.now().Sub(f.round.began).Seconds())
 }
 
-// collectLinks returns the spans of the requests that wait for an append, nil when tracing
-// is off.
+// collectLinks returns the spans of the requests that wait for an append, nil when tracing is off.
 func collectLinks(t trace.Tracer, batches []*ledgerBatch) []trace.Link {
 	if !t.Enabled() {
 		return nil

@@ -13,8 +13,7 @@ import (
 	"github.com/agentledger/agentledger/tlog"
 )
 
-// State returns the published state of a ledger, reading it when needed.
-// fault.NotFound for an unknown tenant.
+// State returns the published state of a ledger, reading it when needed. fault.NotFound for an unknown tenant.
 func (l *Ledgers) State(ctx context.Context, t id.Tenant) (*State, error) {
 	led, err := l.residentLedger(ctx, t)
 	if err != nil {
@@ -23,8 +22,7 @@ func (l *Ledgers) State(ctx context.Context, t id.Tenant) (*State, error) {
 	return led.published.Load(), nil
 }
 
-// Find returns the index of an event, which lies in s. fault.NotFound when it
-// does not.
+// Find returns the index of an event, which lies in s. fault.NotFound when it does not.
 func (l *Ledgers) Find(ctx context.Context, s *State, event id.Event) (id.Index, error) {
 	at, err := l.store.Lookup(ctx, s.identity.Tenant, []storage.DedupKey{{Text: string(event)}})
 	if err != nil {
@@ -118,9 +116,8 @@ func readRootAt(ctx context.Context, p *tlog.Prover, s *State, size id.Index) (i
 	return root, storeError("read root", err)
 }
 
-// Inclusion returns the proof that leaf at is in the tree of s when it had size
-// leaves, and the root it leads to: at < size <= s.Size(). The proof has been
-// checked; one that does not hold never leaves.
+// Inclusion returns the proof that leaf at is in the tree of s when it had size leaves, and the root it leads to: at
+// < size <= s.Size(). The proof has been checked; one that does not hold never leaves.
 func (l *Ledgers) Inclusion(ctx context.Context, s *State, at, size id.Index) (leaf, root id.Hash, proof []id.Hash, err error) {
 	ctx, proving := l.tracer.StartSpan(ctx, "inclusion proof")
 	defer proving.End()

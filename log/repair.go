@@ -23,11 +23,10 @@ const (
 	repairTime = 10 * time.Second
 )
 
-// repairLedger brings a ledger back after appends that failed, when no append of the
-// ledger is in flight any more. It writes the anchors, passes a barrier and reads the
-// ledger again. Then it finds out which batches were applied after all, and queues the
-// others anew in their old order. The anchors go first, because a store that failed may
-// have come back as an older one, and is compared with the checkpoints shown up to now.
+// repairLedger brings a ledger back after appends that failed, when no append of the ledger is in flight any more. It
+// writes the anchors, passes a barrier and reads the ledger again. Then it finds out which batches were applied after
+// all, and queues the others anew in their old order. The anchors go first, because a store that failed may have come
+// back as an older one, and is compared with the checkpoints shown up to now.
 func (l *Ledgers) repairLedger(led *ledger) {
 	led.failedMu.Lock()
 	failed := led.failed
@@ -64,8 +63,7 @@ func (l *Ledgers) repairLedger(led *ledger) {
 	l.queue.unblockLedger(led, again)
 }
 
-// resolveFailed answers the submissions of a failed batch as far as possible, and returns
-// the others.
+// resolveFailed answers the submissions of a failed batch as far as possible, and returns the others.
 func (l *Ledgers) resolveFailed(ctx context.Context, led *ledger, f failedBatch) []*submission {
 	p := f.batch
 	l.metrics.failures.WithLabelValues(failureLabel(f.err)).Inc()
@@ -127,8 +125,7 @@ func (s *submission) hasKnownKey(names map[storage.DedupKey]bool) bool {
 	return false
 }
 
-// knownNames returns the keys of a batch with a duplicate that are taken: the engine named
-// only the first one.
+// knownNames returns the keys of a batch with a duplicate that are taken: the engine named only the first one.
 func (l *Ledgers) knownNames(ctx context.Context, led *ledger, p *ledgerBatch, cause error) (map[storage.DedupKey]bool, error) {
 	if !errors.Is(cause, storage.ErrDuplicate) {
 		return nil, nil
@@ -171,9 +168,8 @@ func (l *Ledgers) wasApplied(ctx context.Context, p *ledgerBatch) (bool, error) 
 	return stored.Entry == first.Entry, nil
 }
 
-// abandonLedger answers all submissions of a ledger that can't be read, which takes no
-// more events. The next submission has the ledger read again. Until then readers see its
-// published state, which is durable.
+// abandonLedger answers all submissions of a ledger that can't be read, which takes no more events. The next
+// submission has the ledger read again. Until then readers see its published state, which is durable.
 func (l *Ledgers) abandonLedger(led *ledger, failed []failedBatch, cause error) {
 	l.logger.Error("ledger could not be read again", "origin", led.identity.Origin, "err", cause)
 	for _, f := range failed {

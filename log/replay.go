@@ -27,17 +27,15 @@ func idempotencyText(ingestKey, key string) string {
 	return ingestKey + "\n" + key
 }
 
-// Replay is the answer for one event: Known says that the event, or its idempotency key,
-// is stored as the very same event. Err is fault.Invalid when either is stored with
-// another digest.
+// Replay is the answer for one event: Known says that the event, or its idempotency key, is stored as the very same
+// event. Err is fault.Invalid when either is stored with another digest.
 type Replay struct {
 	Known bool
 	Err   error
 }
 
-// Replays answers for events of a ledger, in their order, with one look-up. An event that
-// a frozen predecessor holds is known as if it were in the ledger, because an acknowledged
-// event is never recorded again.
+// Replays answers for events of a ledger, in their order, with one look-up. An event that a frozen predecessor holds
+// is known as if it were in the ledger, because an acknowledged event is never recorded again.
 func (l *Ledgers) Replays(ctx context.Context, t id.Tenant, asked []Asked) []Replay {
 	replays := make([]Replay, len(asked))
 	if err := l.findReplays(ctx, t, asked, replays); err != nil {

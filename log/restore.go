@@ -14,9 +14,8 @@ import (
 // ErrInconsistent is wrapped by errors of values that do not fit together in a store.
 var ErrInconsistent = errors.New("stored ledger does not fit together")
 
-// restoreTree builds the growing end of the tree from the tile roots and the
-// last entries, and checks that it has the head's root and that the last entry
-// is the head's.
+// restoreTree builds the growing end of the tree from the tile roots and the last entries, and checks that it has the
+// head's root and that the last entry is the head's.
 func restoreTree(ctx context.Context, store storage.Ledgers, t id.Tenant, head storage.Head) (*tlog.Builder, error) {
 	partials := tlog.Partials(head.Size)
 	hashes := make([][]id.Hash, len(partials))
@@ -36,8 +35,7 @@ func restoreTree(ctx context.Context, store storage.Ledgers, t id.Tenant, head s
 	return tree, checkLastEntry(ctx, store, t, head)
 }
 
-// RestoreTree is restoreTree for a head of the past, of which size and root are
-// known.
+// RestoreTree is restoreTree for a head of the past, of which size and root are known.
 func RestoreTree(ctx context.Context, store storage.Ledgers, t id.Tenant, size id.Index, root id.Hash) (storage.Head, *tlog.Builder, error) {
 	head := storage.Head{Size: size, Root: root}
 	if size == 0 {

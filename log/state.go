@@ -49,9 +49,8 @@ func (s *State) Last() id.Hash { return s.head.Last }
 // LastReceived returns received_at of the newest entry, 0 when empty.
 func (s *State) LastReceived() id.Instant { return s.head.LastReceived }
 
-// ConfigVersion returns the version of the configuration that events are judged by. Caches
-// above key by (tenant, config version): values that they read for a version are never
-// older than that version.
+// ConfigVersion returns the version of the configuration that events are judged by. Caches above key by (tenant,
+// config version): values that they read for a version are never older than that version.
 func (s *State) ConfigVersion() uint64 { return s.head.ConfigVersion }
 
 // Used returns how many counted events the month of i has so far.
@@ -78,8 +77,7 @@ func (s *State) VerifierKeyOf(size id.Index) tlog.VerifierKey {
 	return s.keys.primaryKey(size)
 }
 
-// SignersOf returns the keys that sign a checkpoint of that size, oldest first: two
-// while a key is being rotated.
+// SignersOf returns the keys that sign a checkpoint of that size, oldest first: two while a key is being rotated.
 func (s *State) SignersOf(size id.Index) (signers []tlog.VerifierKey) {
 	for _, k := range s.keys.all {
 		if k.Signs(size) {
@@ -89,15 +87,13 @@ func (s *State) SignersOf(size id.Index) (signers []tlog.VerifierKey) {
 	return signers
 }
 
-// Detached reports whether the ledger is frozen and the stored tree is not the one that it
-// shows: the head does not extend the anchor, or neither the head nor the tree of the
-// anchor can be read. The stored entries are then not under Checkpoint, and nothing proves
-// them.
+// Detached reports whether the ledger is frozen and the stored tree is not the one that it shows: the head does not
+// extend the anchor, or neither the head nor the tree of the anchor can be read. The stored entries are then not
+// under Checkpoint, and nothing proves them.
 func (s *State) Detached() bool { return s.anchoredView != nil }
 
-// Shown returns the checkpoint that Checkpoint signs: size and root of the head, or those
-// of the anchor when the state is detached, because signing another head would sign a
-// fork.
+// Shown returns the checkpoint that Checkpoint signs: size and root of the head, or those of the anchor when the
+// state is detached, because signing another head would sign a fork.
 func (s *State) Shown() tlog.Checkpoint {
 	if s.Detached() {
 		return *s.anchoredView
@@ -136,14 +132,12 @@ func frozenError() error {
 	return &fault.Error{Kind: fault.Unavailable, Code: "frozen", Message: "The organization's ledger is frozen"}
 }
 
-// Trusted returns nil when the stored records of the organization are in force, and
-// otherwise why the ledger takes no events: fault.Unavailable with code frozen, read_only,
-// importing or moved.
+// Trusted returns nil when the stored records of the organization are in force, and otherwise why the ledger takes no
+// events: fault.Unavailable with code frozen, read_only, importing or moved.
 //
-// Callers MUST ask before they judge by records of the organization (policy, keys,
-// approvals) or show that these are in force. For example, a store was rolled back to
-// before a key was revoked. Its records say that the key is active, and the anchor of the
-// ledger says that there was more.
+// Callers MUST ask before they judge by records of the organization (policy, keys, approvals) or show that these are
+// in force. For example, a store was rolled back to before a key was revoked. Its records say that the key is active,
+// and the anchor of the ledger says that there was more.
 func (s *State) Trusted() error {
 	switch s.fault.Level {
 	case Frozen:

@@ -35,8 +35,7 @@ func (r *Reader) Open(ctx context.Context, t id.Tenant) (*Stored, error) {
 // Identity returns the constant part of the ledger.
 func (s *Stored) Identity() *Identity { return s.identity }
 
-// RecordedFault returns the fault that is on record. IsDamage tells an error of the record
-// from one of the store.
+// RecordedFault returns the fault that is on record. IsDamage tells an error of the record from one of the store.
 func (s *Stored) RecordedFault(ctx context.Context) (Fault, error) {
 	return s.ledgers.readFault(ctx, s.identity.Tenant)
 }
@@ -64,8 +63,7 @@ func (s *Stored) Extends(ctx context.Context, head storage.Head, tree *tlog.Buil
 	return extendsTree(ctx, s.ledgers, state, shown.Size, shown.Root)
 }
 
-// OpenCheckpoint reads a checkpoint that a key of the ledger has signed, which signs trees
-// of that size.
+// OpenCheckpoint reads a checkpoint that a key of the ledger has signed, which signs trees of that size.
 func (s *Stored) OpenCheckpoint(note []byte) (tlog.Checkpoint, error) {
 	return s.keys.openCheckpoint(note)
 }

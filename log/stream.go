@@ -7,10 +7,9 @@ import (
 	"time"
 )
 
-// patience is for how long an append keeps the next round waiting. After it the sequencer
-// goes on as if the append had landed, so that a stream of the engine that hangs does not
-// block the others. Each stream still has at most appendsOut appends in flight, so a
-// stream that hangs has taken a bounded number of events.
+// patience is for how long an append keeps the next round waiting. After it the sequencer goes on as if the append
+// had landed, so that a stream of the engine that hangs does not block the others. Each stream still has at most
+// appendsOut appends in flight, so a stream that hangs has taken a bounded number of events.
 const patience = 250 * time.Millisecond
 
 // stream is one of the engine's streams (storage.Ledgers.Stream). Its appends end
@@ -137,9 +136,8 @@ func (q *queue) noteOutcome(f appendInFlight) {
 	q.wake.Signal()
 }
 
-// awaitEarlierBatches returns when the batches before these, of the same ledgers, have
-// landed. Their outcome is known by then, because a ledger changes its stream only after
-// that.
+// awaitEarlierBatches returns when the batches before these, of the same ledgers, have landed. Their outcome is known
+// by then, because a ledger changes its stream only after that.
 func (q *queue) awaitEarlierBatches(batches []*ledgerBatch) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -13,21 +13,18 @@ import (
 	"github.com/agentledger/agentledger/tlog"
 )
 
-// A frozen ledger is never resumed. The way on is a successor: another ledger of
-// the same organization, under a handle, an origin and a log key of its own, whose
-// first event names its predecessor. Both know each other: the successor by its
-// identity, the frozen ledger by a record.
+// A frozen ledger is never resumed. The way on is a successor: another ledger of the same organization, under a
+// handle, an origin and a log key of its own, whose first event names its predecessor. Both know each other: the
+// successor by its identity, the frozen ledger by a record.
 
-// kindSuccessor is the record, under key "" in a frozen ledger's partition, of the
-// ledger that goes on in its place.
+// kindSuccessor is the record, under key "" in a frozen ledger's partition, of the ledger that goes on in its place.
 const kindSuccessor storage.Kind = "ledger_successor"
 
 type successorRecord struct {
 	Tenant id.Tenant `json:"tenant"`
 }
 
-// predecessorRecord is the part of a successor's identity that describes the frozen
-// ledger.
+// predecessorRecord is the part of a successor's identity that describes the frozen ledger.
 type predecessorRecord struct {
 	Tenant  id.Tenant `json:"tenant"`
 	Month   Month     `json:"month"`   // in which the succession was
@@ -42,16 +39,14 @@ func (i *Identity) initialCounters() []storage.Counter {
 	return []storage.Counter{{Name: i.carried.month.CounterName(), Value: i.carried.count}}
 }
 
-// OfLedger reports whether records of a kind are about one ledger itself: a successor
-// does not get them.
+// OfLedger reports whether records of a kind are about one ledger itself: a successor does not get them.
 func OfLedger(kind storage.Kind) bool {
 	return kind == kindIdentity || kind == kindFault || kind == KindReverified || kind == kindSuccessor
 }
 
-// Succeed returns the successor of the frozen ledger of s, and makes it, empty, when there
-// is none yet. The frozen ledger is put on record as such, so that it stays frozen if its
-// store changes. fault.Conflict when the ledger is not frozen, or when it had a successor
-// that this store does not know.
+// Succeed returns the successor of the frozen ledger of s, and makes it, empty, when there is none yet. The frozen
+// ledger is put on record as such, so that it stays frozen if its store changes. fault.Conflict when the ledger is
+// not frozen, or when it had a successor that this store does not know.
 func (l *Ledgers) Succeed(ctx context.Context, s *State) (*State, error) {
 	if s.fault.Level != Frozen {
 		return nil, fault.New(fault.Conflict, "The ledger is not frozen: it goes on by itself")
@@ -81,9 +76,8 @@ func (l *Ledgers) Succeed(ctx context.Context, s *State) (*State, error) {
 // durably, so that the ledger never shows a smaller tree. When the stored ledger does not
 // extend the checkpoint, it is detached from then on and shows that checkpoint alone.
 //
-// fault.Conflict when the ledger is not frozen, or shows a larger tree; the error wraps
-// tlog.ErrSignature or tlog.ErrMalformed for a checkpoint that is not the ledger's. The
-// ledger MUST have no other append meanwhile.
+// fault.Conflict when the ledger is not frozen, or shows a larger tree; the error wraps tlog.ErrSignature or
+// tlog.ErrMalformed for a checkpoint that is not the ledger's. The ledger MUST have no other append meanwhile.
 func (l *Ledgers) AnchorLast(ctx context.Context, s *State, note []byte) error {
 	c, err := s.keys.openCheckpoint(note)
 	if err != nil {
@@ -135,8 +129,7 @@ func (l *Ledgers) versionBehind(ctx context.Context, s *State) uint64 {
 	return head.ConfigVersion + 1
 }
 
-// findSuccessor returns the handle of the ledger that goes on in place of one, or is
-// being made to; 0 for none.
+// findSuccessor returns the handle of the ledger that goes on in place of one, or is being made to; 0 for none.
 func (l *Ledgers) findSuccessor(ctx context.Context, t id.Tenant) (id.Tenant, error) {
 	var r successorRecord
 	err := l.readOwnRecord(ctx, t, kindSuccessor, &r)
@@ -146,8 +139,7 @@ func (l *Ledgers) findSuccessor(ctx context.Context, t id.Tenant) (id.Tenant, er
 	return r.Tenant, storeError("read successor", err)
 }
 
-// hasSuccessor reports whether another ledger has gone on in place of one, without
-// loading either.
+// hasSuccessor reports whether another ledger has gone on in place of one, without loading either.
 func (l *Ledgers) hasSuccessor(ctx context.Context, t id.Tenant) (bool, error) {
 	heir, err := l.findSuccessor(ctx, t)
 	if err != nil || heir == 0 {
@@ -189,8 +181,7 @@ func (l *Ledgers) Successor(ctx context.Context, s *State) (*State, error) {
 	return heir, err
 }
 
-// Predecessor returns the published state of the frozen ledger that the one of s
-// succeeds, nil when it succeeds none.
+// Predecessor returns the published state of the frozen ledger that the one of s succeeds, nil when it succeeds none.
 func (l *Ledgers) Predecessor(ctx context.Context, s *State) (*State, error) {
 	if s.identity.Predecessor == 0 {
 		return nil, nil
@@ -198,8 +189,7 @@ func (l *Ledgers) Predecessor(ctx context.Context, s *State) (*State, error) {
 	return l.State(ctx, s.identity.Predecessor)
 }
 
-// OpenCheckpoint reads a checkpoint of the ledger of s that one of its keys has
-// signed, whose sizes it is of.
+// OpenCheckpoint reads a checkpoint of the ledger of s that one of its keys has signed, whose sizes it is of.
 func (s *State) OpenCheckpoint(note []byte) (tlog.Checkpoint, error) {
 	return s.keys.openCheckpoint(note)
 }

@@ -9,9 +9,8 @@ import (
 
 // Witness knows the checkpoints of the ledgers that other parties were shown.
 type Witness interface {
-	// Confirm returns when other parties were asked about the head of s, or after a
-	// bound. The ledger is frozen by then if one party knows a tree that the head does not
-	// extend.
+	// Confirm returns when other parties were asked about the head of s, or after a bound. The ledger is frozen by
+	// then if one party knows a tree that the head does not extend.
 	Confirm(ctx context.Context, s *State)
 }
 

@@ -2,10 +2,9 @@ package pebblestore
 
 import "sync"
 
-// absences saves the second search for a name. Nearly every event id is looked up just before its
-// append, and is not found. A second search under the write lock costs as much as writing the name.
-// So Lookup notes that a name was absent. After that, the name is taken only if it is among the
-// recent names that came since.
+// absences saves the second search for a name. Nearly every event id is looked up just before its append, and is not
+// found. A second search under the write lock costs as much as writing the name. So Lookup notes that a name was
+// absent. After that, the name is taken only if it is among the recent names that came since.
 //
 // Invariant: a note (name, n) says that the name was absent when n applies were done. A note that is
 // lost, or older than the recent names, costs a search and nothing else.
@@ -19,8 +18,7 @@ const (
 	notesPerHalf = 2048 // of a shard: 64 Ki names in all, about 4 MiB
 )
 
-// noteShard is a bounded set of notes in two generations; a full one drops the
-// older half.
+// noteShard is a bounded set of notes in two generations; a full one drops the older half.
 type noteShard struct {
 	mu         sync.Mutex
 	young, old map[nameKey]uint64
@@ -38,8 +36,7 @@ func (a *absences) shardOfName(key *nameKey) *noteShard {
 	return &a.shards[key[len(key)-1]%noteShards]
 }
 
-// noteAbsence keeps that a search that began when so many applies were done did not find
-// a name.
+// noteAbsence keeps that a search that began when so many applies were done did not find a name.
 func (a *absences) noteAbsence(key *nameKey, applies uint64) {
 	s := a.shardOfName(key)
 	s.mu.Lock()
@@ -50,8 +47,7 @@ func (a *absences) noteAbsence(key *nameKey, applies uint64) {
 	s.young[*key] = applies
 }
 
-// isKnownAbsent reports whether it is certain that no applied append has the name. The
-// caller holds the write lock.
+// isKnownAbsent reports whether it is certain that no applied append has the name. The caller holds the write lock.
 func (a *absences) isKnownAbsent(key *nameKey) bool {
 	s := a.shardOfName(key)
 	s.mu.Lock()

@@ -21,8 +21,7 @@ type pending struct {
 	commit  *commit // the commit on which the accepted parts and the refusals rest
 }
 
-// Append implements storage.Ledgers. It checks and applies under the write lock
-// and leaves the sync to Wait.
+// Append implements storage.Ledgers. It checks and applies under the write lock and leaves the sync to Wait.
 func (e *Engine) Append(batches []storage.Batch) storage.Pending {
 	p := &pending{engine: e, results: make([]error, len(batches))}
 	if err := e.enterWrite(context.Background()); err != nil {
@@ -97,8 +96,7 @@ func (e *Engine) appendAccepted(p *pending, batches []storage.Batch) error {
 	return nil
 }
 
-// sortByTenant returns the numbers of the batches in the order of their tenants, and
-// so of their keys.
+// sortByTenant returns the numbers of the batches in the order of their tenants, and so of their keys.
 func sortByTenant(batches []storage.Batch) []int {
 	order := make([]int, len(batches))
 	for i := range order {
@@ -149,8 +147,7 @@ func (e *Engine) cacheHead(t id.Tenant, h head) {
 	e.write.heads[t] = h
 }
 
-// appliedHead returns the head that the next append meets, zero for no ledger;
-// the caller holds the write lock.
+// appliedHead returns the head that the next append meets, zero for no ledger; the caller holds the write lock.
 func (e *Engine) appliedHead(t id.Tenant) (head, error) {
 	if h, ok := e.write.heads[t]; ok {
 		return h, nil

@@ -18,9 +18,8 @@ type claim struct {
 	index id.Index
 }
 
-// checker decides which parts of an append can go. It lives under the write
-// lock, so the append meets the values that it reads. Parts come in the order of
-// their tenants.
+// checker decides which parts of an append can go. It lives under the write lock, so the append meets the values that
+// it reads. Parts come in the order of their tenants.
 type checker struct {
 	engine  *Engine
 	known   nameSearch

@@ -7,8 +7,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// droppedTail is the part that Pebble drops at the end of the newest log, as a crash may have
-// left it.
+// droppedTail is the part that Pebble drops at the end of the newest log, as a crash may have left it.
 type droppedTail struct {
 	log   string
 	at    int64 // its first byte
@@ -23,12 +22,11 @@ func (d droppedTail) logWarning(logger *slog.Logger) {
 		"file", d.log, "byte", d.at, "bytes", d.bytes, "whole_chunks", d.whole)
 }
 
-// checkLogFiles refuses logs that have lost acknowledged appends, among the logs that Pebble
-// would replay. Pebble (v2.1.7) takes most damage in the newest log for its end, because the
-// sync offsets in a log promise less than was synced. They are those of the bytes of blocks that
-// were not full when they were written (record/log_writer.go, flushLoop counts len(data) and not
-// the pending blocks). By the middle of a log they promise nothing any more that a reader could
-// hold against damage.
+// checkLogFiles refuses logs that have lost acknowledged appends, among the logs that Pebble would replay. Pebble
+// (v2.1.7) takes most damage in the newest log for its end, because the sync offsets in a log promise less than was
+// synced. They are those of the bytes of blocks that were not full when they were written (record/log_writer.go,
+// flushLoop counts len(data) and not the pending blocks). By the middle of a log they promise nothing any more that a
+// reader could hold against damage.
 func checkLogFiles(fs vfs.FS, dir string, logs []uint64, from logPosition) (dropped []droppedTail, err error) {
 	next := from.next
 	exact := false // a log begins where the one before has ended; the first begins there or before
@@ -66,17 +64,15 @@ func checkLogFiles(fs vfs.FS, dir string, logs []uint64, from logPosition) (drop
 // them, syncs, and stores a sync offset. The stored offset never falls. So three stores of different
 // offsets were made in the order of their offsets.
 //
-// Let c be the first whole chunk behind the damage, with the offset of store m. All chunks before c
-// were emitted by then. The round that ends with store m+1 may have grabbed before that. The round
-// that ends with store m+2 grabbed after store m+1, so after c began. That round has synced all
-// chunks before c. A chunk with the offset of store m+2, or of a later store, shows that this sync
-// is done. Different offsets are of different stores. So three different offsets, including the
-// offset in c, prove that sync. A round that syncs and writes no partial block stores the previous
-// offset again. Such rounds are not counted, so the count proves less and never too much.
+// Let c be the first whole chunk behind the damage, with the offset of store m. All chunks before c were emitted by
+// then. The round that ends with store m+1 may have grabbed before that. The round that ends with store m+2 grabbed
+// after store m+1, so after c began. That round has synced all chunks before c. A chunk with the offset of store m+2,
+// or of a later store, shows that this sync is done. Different offsets are of different stores. So three different
+// offsets, including the offset in c, prove that sync. A round that syncs and writes no partial block stores the
+// previous offset again. Such rounds are not counted, so the count proves less and never too much.
 //
-// Two offsets are no proof, because c may have been emitted during a sync that does not cover the
-// damage. If the machine then lost its power before the next sync, c can be on the disk while blocks
-// before c are lost.
+// Two offsets are no proof, because c may have been emitted during a sync that does not cover the damage. If the
+// machine then lost its power before the next sync, c can be on the disk while blocks before c are lost.
 //
 // An offset beyond the damage is a proof by itself, and the only proof that Pebble looks for.
 //
@@ -108,10 +104,9 @@ func (s *logScan) tail() int64 {
 // block, which adds no new offset. Then three offsets are left, as many as isDamaged needs.
 const seals = 5
 
-// sealLogTail ends the log of a store that is being closed with records without content, each
-// synced before the next one. Their offsets prove that every chunk before them was synced
-// (isDamaged). So no damage in the log of a stopped server is taken for a torn end. The caller
-// holds the write lock, and all writes are synced.
+// sealLogTail ends the log of a store that is being closed with records without content, each synced before the next
+// one. Their offsets prove that every chunk before them was synced (isDamaged). So no damage in the log of a stopped
+// server is taken for a torn end. The caller holds the write lock, and all writes are synced.
 func (e *Engine) sealLogTail() error {
 	for range seals {
 		c, err := e.writeBarrier()

@@ -2,8 +2,7 @@ package pebblestore
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// Collector returns the engine's Metrics in the form of Prometheus. A scrape reads
-// them once.
+// Collector returns the engine's Metrics in the form of Prometheus. A scrape reads them once.
 func (e *Engine) Collector() prometheus.Collector {
 	c := collector{engine: e}
 	add := func(name, help string, t prometheus.ValueType, value func(Metrics) float64) {

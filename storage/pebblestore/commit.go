@@ -24,9 +24,8 @@ type commit struct {
 	ended chan struct{} // closed when waitDurable returns, for readers whose context may end earlier
 }
 
-// waitDurable returns when c, and so every write before it, is durable; else an error
-// that is storage.ErrBroken. Any number of goroutines may call it. No commit is
-// always durable.
+// waitDurable returns when c, and so every write before it, is durable; else an error that is storage.ErrBroken. Any
+// number of goroutines may call it. No commit is always durable.
 func (c *commit) waitDurable() error {
 	if c == nil {
 		return nil
@@ -74,10 +73,9 @@ func (c *commit) abandonCommit(cause error) error {
 	return c.err
 }
 
-// applyBatch makes b visible and begins to sync it. The caller holds the write lock.
-// records are the keys of the stored records in b. The checks and the building of the next
-// write overlap the sync of this one, which raises throughput by half. Pebble marks
-// ApplyNoSyncWait as experimental.
+// applyBatch makes b visible and begins to sync it. The caller holds the write lock. records are the keys of the
+// stored records in b. The checks and the building of the next write overlap the sync of this one, which raises
+// throughput by half. Pebble marks ApplyNoSyncWait as experimental.
 func (e *Engine) applyBatch(b *pebble.Batch, records []string) (c *commit, err error) {
 	if err := e.brokenCause(); err != nil {
 		return nil, err
@@ -98,9 +96,8 @@ func (e *Engine) applyBatch(b *pebble.Batch, records []string) (c *commit, err e
 	return c, nil
 }
 
-// unsynced knows which stored records were written by commits that are not
-// durable yet. A reader first reads, then asks: a commit is added before it is
-// visible and removed after it is durable.
+// unsynced knows which stored records were written by commits that are not durable yet. A reader first reads, then
+// asks: a commit is added before it is visible and removed after it is durable.
 type unsynced struct {
 	count   atomic.Int64 // commits with records that are on their way
 	mu      sync.Mutex

@@ -12,8 +12,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// IdempotencyKeys implements storage.Copier. Keys lie by their digests, so it reads all of
-// the tenant's.
+// IdempotencyKeys implements storage.Copier. Keys lie by their digests, so it reads all of the tenant's.
 func (e *Engine) IdempotencyKeys(ctx context.Context, t id.Tenant, begin, end id.Index) iter.Seq2[storage.IndexedKey, error] {
 	return func(yield func(storage.IndexedKey, error) bool) {
 		head, err := e.Head(ctx, t)
@@ -81,8 +80,7 @@ func (e *Engine) partitionPage(ctx context.Context, lower, upper []byte) ([]stor
 	return page, err
 }
 
-// each calls see with the keys of a family, without their prefix, and their
-// values, until it wants no more.
+// each calls see with the keys of a family, without their prefix, and their values, until it wants no more.
 func (e *Engine) each(ctx context.Context, t id.Tenant, f family, see func(key, value []byte) (more bool, err error)) (err error) {
 	if err := e.beginCall(ctx); err != nil {
 		return err

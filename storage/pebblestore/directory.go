@@ -13,9 +13,8 @@ import (
 
 // directoryFS syncs directories where Pebble does not.
 //
-// It makes the names in a directory durable before a marker is made in it. A
-// marker names a file that was made just before, in the same directory, and the
-// directory is synced once, behind both: on a file system that keeps no order
+// It makes the names in a directory durable before a marker is made in it. A marker names a file that was made just
+// before, in the same directory, and the directory is synced once, behind both: on a file system that keeps no order
 // among names, a crash between could leave a marker for a file that is not there.
 //
 // It breaks the engine when a directory can't be synced. Pebble would try
@@ -75,15 +74,13 @@ func manifestNumber(name string) (number uint64, ok bool) {
 // failurePause is how long a table that is made after a background job failed waits.
 const failurePause = 100 * time.Millisecond
 
-// failures are those of background jobs. Pebble tries a flush that failed again at once. That
-// would keep a processor busy while, for example, no file can be opened. So the first table that
-// is made after a failure waits.
+// failures are those of background jobs. Pebble tries a flush that failed again at once. That would keep a processor
+// busy while, for example, no file can be opened. So the first table that is made after a failure waits.
 type failures struct{ pending atomic.Bool }
 
 func (f *failures) noteFailure() { f.pending.Store(true) }
 
-// waitAfterFailure waits if a job failed since the last call. Pebble holds no lock while it makes
-// a table.
+// waitAfterFailure waits if a job failed since the last call. Pebble holds no lock while it makes a table.
 func (f *failures) waitAfterFailure() {
 	if f.pending.Swap(false) {
 		time.Sleep(failurePause)

@@ -35,6 +35,7 @@ import (
 	"github.com/agentledger/agentledger/internal/durable"
 	"github.com/agentledger/agentledger/internal/inflight"
 	"github.com/agentledger/agentledger/storage"
+	"github.com/agentledger/agentledger/storage/pebblestore/filesystem"
 )
 
 // Engine is a storage.Engine on a Pebble store.
@@ -63,12 +64,11 @@ type Engine struct {
 
 var _ storage.Engine = (*Engine)(nil)
 
-// Open opens the store in o.Dir, making it if there is none and o.ReadOnly is
-// false.
+// Open opens the store in o.Dir, making it if there is none and o.ReadOnly is false.
 func Open(o Options) (*Engine, error) {
 	o = o.withDefaults()
 	if o.ReadOnly {
-		o.FS = readOnlyFS{o.FS}
+		o.FS = filesystem.ReadOnly{FS: o.FS}
 	} else if err := makeDirectory(o.FS, o.Dir); err != nil {
 		return nil, fmt.Errorf("open store: make directory: %w", err)
 	}
@@ -101,8 +101,7 @@ func lockError(dir string, err error) error {
 	return fmt.Errorf("%s is in use: %w", dir, err)
 }
 
-// openStore inspects the files before Pebble opens them, because Pebble deletes files that it takes
-// for unused.
+// openStore inspects the files before Pebble opens them, because Pebble deletes files that it takes for unused.
 func (e *Engine) openStore(o Options) error {
 	state, found, err := readStoreFile(o.FS, o.Dir)
 	if err != nil {

@@ -128,9 +128,8 @@ func (e *Engine) readEventAt(t id.Tenant, i id.Index, parts storage.Fields) (eve
 	return event, nil
 }
 
-// eventReader reads up to three families in step. The iterator of records is nil when the caller
-// wants entries alone. The iterator of envelopes is nil up to the first event that has no envelope
-// with its record.
+// eventReader reads up to three families in step. The iterator of records is nil when the caller wants entries alone.
+// The iterator of envelopes is nil up to the first event that has no envelope with its record.
 type eventReader struct {
 	parts                       storage.Fields
 	entries, records, envelopes *column

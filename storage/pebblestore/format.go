@@ -8,16 +8,16 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/storage/pebblestore/filesystem"
 )
 
 // formatNumber is the form of everything in the store: keys, values and the store file. It MUST be
 // raised when an older program would misread the data that is written from then on. A program
 // refuses every number that it does not know.
 //
-// The number is in the store file, which is read before anything else. It is also under a key, in
-// case that file is lost. A store with neither was made by a program from before the numbers, in the
-// forms of format 1. A program that raises the number writes it to the file first, then to the key,
-// then writes the values of the new form.
+// The number is in the store file, which is read before anything else. It is also under a key, in case that file is
+// lost. A store with neither was made by a program from before the numbers, in the forms of format 1. A program that
+// raises the number writes it to the file first, then to the key, then writes the values of the new form.
 //
 // Format 2 is format 1 with events that were erased (form3 of events). A store gets it with its first
 // erased event, so that older programs go on in all other stores.
@@ -39,8 +39,7 @@ func isKnownFormat(n uint64) bool { return n == formatNumber || n == formatErase
 
 func formatKey() []byte { return appendPrefix(nil, id.Service, familyFormat) }
 
-// readFormat refuses a store of another format by its key. found is false where there
-// is none.
+// readFormat refuses a store of another format by its key. found is false where there is none.
 func readFormat(db *pebble.DB) (found bool, err error) {
 	v, closer, err := db.Get(formatKey())
 	if errors.Is(err, pebble.ErrNotFound) {
@@ -67,7 +66,7 @@ func (e *Engine) keepFormat() error {
 
 // peekFormat refuses a store of another format by its key, without a change.
 func (e *Engine) peekFormat(o Options) error {
-	o.FS, o.ReadOnly = readOnlyFS{o.FS}, true
+	o.FS, o.ReadOnly = filesystem.ReadOnly{FS: o.FS}, true
 	db, err := pebble.Open(o.Dir, o.pebble(e))
 	if err != nil {
 		return err

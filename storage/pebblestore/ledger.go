@@ -40,8 +40,7 @@ func (e *Engine) readHead(t id.Tenant) (h head, found bool, err error) {
 	return h, found, err
 }
 
-// readValue calls use with the value of key, which use must not keep, or returns
-// ErrNotFound.
+// readValue calls use with the value of key, which use must not keep, or returns ErrNotFound.
 func (e *Engine) readValue(key []byte, use func(value []byte) error) error {
 	v, closer, err := e.db.Get(key)
 	if errors.Is(err, pebble.ErrNotFound) {

@@ -6,13 +6,12 @@ import (
 	"math/bits"
 )
 
-// flippedBit reports whether b begins with a chunk of a log that is whole except for one bit.
-// Such a chunk is damage. In a chunk that a crash left, some of the disk's sectors were never
-// written, and hold zeros or an older log's bytes. Zeros show that a crash left the chunk
-// (hasLostSector). With an older log's bytes and a written header, the chunk looks by chance
-// like one with a wrong bit, in one case out of 10,000. Without a written header it never does,
-// because the header names the log. So the last chunk of a file that may have been an older log
-// is not judged by flippedBit (isDamaged).
+// flippedBit reports whether b begins with a chunk of a log that is whole except for one bit. Such a chunk is damage.
+// In a chunk that a crash left, some of the disk's sectors were never written, and hold zeros or an older log's
+// bytes. Zeros show that a crash left the chunk (hasLostSector). With an older log's bytes and a written header, the
+// chunk looks by chance like one with a wrong bit, in one case out of 10,000. Without a written header it never does,
+// because the header names the log. So the last chunk of a file that may have been an older log is not judged by
+// flippedBit (isDamaged).
 func flippedBit(b []byte, number uint32) bool {
 	if len(b) < logHeader {
 		return false
@@ -47,8 +46,7 @@ func ofLog(header [5]byte, number uint32) bool {
 	return header[0] >= logFullType && header[0] <= logLastType && binary.LittleEndian.Uint32(header[1:]) == number
 }
 
-// sumsUp reports whether the chunk has the right sum with another length than its
-// header says.
+// sumsUp reports whether the chunk has the right sum with another length than its header says.
 func sumsUp(b []byte, stored uint32) bool {
 	table, _ := tables()
 	c := crc32.Update(0, table, b[6:logHeader])
@@ -78,8 +76,7 @@ func oneBit(n int, difference uint32) (at int, bit byte, ok bool) {
 	return 0, 0, false
 }
 
-// tables returns the table of CRC-32C and, for each high byte, where in it the number
-// with that high byte is.
+// tables returns the table of CRC-32C and, for each high byte, where in it the number with that high byte is.
 func tables() (table *crc32.Table, places [256]byte) {
 	table = crc32.MakeTable(crc32.Castagnoli)
 	for i, v := range table {

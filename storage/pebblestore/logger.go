@@ -17,8 +17,7 @@ type brokenError struct{ cause error }
 func (b *brokenError) Error() string   { return fmt.Sprintf("%v: %v", storage.ErrBroken, b.cause) }
 func (b *brokenError) Unwrap() []error { return []error{storage.ErrBroken, b.cause} }
 
-// breakEngine breaks the engine for cause, the first one that comes, and returns the
-// error to answer with.
+// breakEngine breaks the engine for cause, the first one that comes, and returns the error to answer with.
 func (e *Engine) breakEngine(cause error) error {
 	b := &brokenError{cause}
 	if !e.broken.CompareAndSwap(nil, b) {
@@ -59,11 +58,10 @@ func (e *Engine) endCall() { e.door.End() }
 
 // logger passes Pebble's messages to slog and its fatal errors to the engine.
 //
-// Pebble v2.1.7 has three ways to fail. A log write or sync that fails is given to all calls
-// that wait for it, now and later (commit.waitDurable). Trouble while it commits or changes to a
-// new log file is a panic or Fatalf inside the call (Engine.applyBatch). With Pebble's own mutex
-// released it is an abort of the process. A failed manifest write in the background is Fatalf,
-// which must not return.
+// Pebble v2.1.7 has three ways to fail. A log write or sync that fails is given to all calls that wait for it, now
+// and later (commit.waitDurable). Trouble while it commits or changes to a new log file is a panic or Fatalf inside
+// the call (Engine.applyBatch). With Pebble's own mutex released it is an abort of the process. A failed manifest
+// write in the background is Fatalf, which must not return.
 type logger struct {
 	engine *Engine
 	slog   *slog.Logger
@@ -82,11 +80,10 @@ func (l *logger) Fatalf(format string, args ...any) {
 	panic(err)
 }
 
-// events replaces Pebble's default of ending the process when a read finds
-// damage: the read says ErrCorrupt, and the caller decides. A log file that
-// can't be made breaks the engine before Pebble panics. A flush that fails is
-// tried again for as long as it takes, since space may come free; but while the
-// store opens no call would ever report it: then it breaks the engine.
+// events replaces Pebble's default of ending the process when a read finds damage: the read says ErrCorrupt, and the
+// caller decides. A log file that can't be made breaks the engine before Pebble panics. A flush that fails is tried
+// again for as long as it takes, since space may come free; but while the store opens no call would ever report it:
+// then it breaks the engine.
 func (l *logger) events() *pebble.EventListener {
 	return &pebble.EventListener{
 		FlushEnd: func(info pebble.FlushInfo) { l.flush = info.Err },

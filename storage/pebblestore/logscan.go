@@ -9,11 +9,10 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// A log is blocks of chunks like a manifest (see manifestBlock), with a longer header: checksum
-// (4), length (2), type (1), number of the log (4), sync offset (8). A chunk of the older form
-// has no sync offset. A log file may have been another log before, and may still have chunks
-// with that log's number. The sync offset of a chunk is a promise: when the writer wrote the
-// chunk, it had synced at least that much of this log.
+// A log is blocks of chunks like a manifest (see manifestBlock), with a longer header: checksum (4), length (2), type
+// (1), number of the log (4), sync offset (8). A chunk of the older form has no sync offset. A log file may have been
+// another log before, and may still have chunks with that log's number. The sync offset of a chunk is a promise: when
+// the writer wrote the chunk, it had synced at least that much of this log.
 const (
 	logBlock       = manifestBlock
 	logHeader      = 19

@@ -13,15 +13,13 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// checkManifest refuses a store whose manifest is damaged, and returns the log position in the
-// manifest. Pebble takes the first record that it can't read for the manifest's end. The content of
-// the records behind it is then lost, and the tables that they name are deleted as unused. So damage
-// has to be found before Pebble opens the store.
+// checkManifest refuses a store whose manifest is damaged, and returns the log position in the manifest. Pebble takes
+// the first record that it can't read for the manifest's end. The content of the records behind it is then lost, and
+// the tables that they name are deleted as unused. So damage has to be found before Pebble opens the store.
 //
-// Each change of the manifest is synced before the next one is written. So a crash can only leave
-// the last record unfinished: cut off, or with sectors that were never written. Everything else is
-// damage. A chunk that is not whole is damage too if it lies before the end that the store file
-// knows.
+// Each change of the manifest is synced before the next one is written. So a crash can only leave the last record
+// unfinished: cut off, or with sectors that were never written. Everything else is damage. A chunk that is not whole
+// is damage too if it lies before the end that the store file knows.
 func checkManifest(fs vfs.FS, dir string, number uint64, state storeState) (logPosition, error) {
 	name := fmt.Sprintf("%s%06d", manifestPrefix, number)
 	b, err := readWholeFile(fs, fs.PathJoin(dir, name))
@@ -68,8 +66,7 @@ const (
 	firstSequence = 10 // the first number that Pebble gives
 )
 
-// readLogPosition reads a manifest up to its end, or to the record that a crash
-// left unfinished.
+// readLogPosition reads a manifest up to its end, or to the record that a crash left unfinished.
 func readLogPosition(b []byte) (logPosition, error) {
 	p := logPosition{next: firstSequence}
 	r := record.NewReader(bytes.NewReader(b), 0)
@@ -113,9 +110,8 @@ func (p *logPosition) read(edit []byte) {
 	}
 }
 
-// The form of a manifest: blocks in which chunks lie one behind the other, each
-// checksum (4), length (2), type (1), payload. The rest of a block that has
-// no room for a chunk is zero.
+// The form of a manifest: blocks in which chunks lie one behind the other, each checksum (4), length (2), type (1),
+// payload. The rest of a block that has no room for a chunk is zero.
 const (
 	manifestBlock  = 32 << 10
 	chunkHeader    = 7
@@ -141,8 +137,7 @@ func damagedChunk(b []byte) (at int, damaged bool) {
 	return at, false
 }
 
-// wholeChunk returns the length of the chunk that b begins with, 0 when there is
-// none that is whole and right.
+// wholeChunk returns the length of the chunk that b begins with, 0 when there is none that is whole and right.
 func wholeChunk(b []byte) int {
 	if len(b) < chunkHeader {
 		return 0

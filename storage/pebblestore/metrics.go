@@ -13,8 +13,7 @@ type Metrics struct {
 	CacheMisses    int64  // blocks that were not
 }
 
-// Metrics returns figures of the moment, zero when the engine can't be used. It
-// takes some microseconds.
+// Metrics returns figures of the moment, zero when the engine can't be used. It takes some microseconds.
 func (e *Engine) Metrics() Metrics {
 	if err := e.beginCall(context.Background()); err != nil {
 		return Metrics{}

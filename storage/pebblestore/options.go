@@ -8,6 +8,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/agentledger/agentledger/internal/telemetry"
+	"github.com/agentledger/agentledger/storage/pebblestore/filesystem"
 )
 
 // Options are the settings of a store. Dir is required.
@@ -18,12 +19,10 @@ type Options struct {
 	// CacheBytes bounds the cache of decompressed blocks. 0 means 256 MiB.
 	CacheBytes int64
 
-	// MaxTables bounds the tables that are kept open, each a file descriptor; at least
-	// 64 are. 0 means 1000.
+	// MaxTables bounds the tables that are kept open, each a file descriptor; at least 64 are. 0 means 1000.
 	MaxTables int
 
-	// Logger gets the messages of Pebble: errors as errors, the rest at debug
-	// level. nil discards it.
+	// Logger gets the messages of Pebble: errors as errors, the rest at debug level. nil discards it.
 	Logger *slog.Logger
 
 	// FS is the file system that holds Dir. nil means the operating system's.
@@ -34,11 +33,10 @@ type Options struct {
 	// no writes. There, and where Dir has no lock file, the store is opened without the lock.
 	ReadOnly bool
 
-	// OnBroken is called once, when the engine breaks, from the goroutine that
-	// found it. It must not call the engine; ending the process is its task. If
-	// it returns, or is nil, the engine goes on answering storage.ErrBroken, save
-	// that a fault in one of Pebble's background jobs panics: nothing else keeps
-	// them from building on a manifest that is half written.
+	// OnBroken is called once, when the engine breaks, from the goroutine that found it. It must not call the engine;
+	// ending the process is its task. If it returns, or is nil, the engine goes on answering storage.ErrBroken, save
+	// that a fault in one of Pebble's background jobs panics: nothing else keeps them from building on a manifest
+	// that is half written.
 	OnBroken func(error)
 }
 
@@ -74,7 +72,7 @@ func (o Options) withDefaults() Options {
 	}
 	o.Logger = telemetry.WithoutRepeats(o.Logger) // Pebble tries a failed job again at once
 	if o.FS == nil {
-		o.FS = privateFS{vfs.Default}
+		o.FS = filesystem.Private{FS: vfs.Default}
 	}
 	return o
 }
@@ -108,9 +106,8 @@ func (o Options) pebble(e *Engine) *pebble.Options {
 		po.Levels[i].IndexBlockSize = indexBlockBytes
 		po.Levels[i].FilterPolicy = bloom.FilterPolicy(filterBits)
 	}
-	// Upper levels are compressed fast and the lowest one, which holds nearly
-	// everything, by zstd at its lowest level: an event of 1 KiB then takes 640
-	// bytes instead of 840, for 5 µs more of background work.
+	// Upper levels are compressed fast and the lowest one, which holds nearly everything, by zstd at its lowest
+	// level: an event of 1 KiB then takes 640 bytes instead of 840, for 5 µs more of background work.
 	po.ApplyCompressionSettings(func() pebble.DBCompressionSettings { return pebble.DBCompressionBalanced })
 	return po
 }

@@ -8,13 +8,11 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// putBatch writes everything of a checked part but its changes; names are the
-// keys of its events' names. Errors of a Pebble batch without an index are not
-// possible, so none is looked at.
+// putBatch writes everything of a checked part but its changes; names are the keys of its events' names. Errors of a
+// Pebble batch without an index are not possible, so none is looked at.
 //
-// It writes family by family, so that keys mostly come in their order: the
-// memtable finds the place of a key that follows the one before it at once, and
-// has to search for any other.
+// It writes family by family, so that keys mostly come in their order: the memtable finds the place of a key that
+// follows the one before it at once, and has to search for any other.
 //
 // before is the head that it continues; the one that it writes is returned.
 func (w *writer) putBatch(b *pebble.Batch, part *storage.Batch, before *head, names []claim) head {
@@ -42,8 +40,7 @@ func (w *writer) putBatch(b *pebble.Batch, part *storage.Batch, before *head, na
 	return next
 }
 
-// with returns the head after part: it holds the last of its counters, or the one
-// that was held before.
+// with returns the head after part: it holds the last of its counters, or the one that was held before.
 func (h *head) with(part *storage.Batch) head {
 	next := head{Head: part.Head, held: h.held, holding: h.holding}
 	if n := len(part.Counters); n > 0 {
@@ -57,8 +54,7 @@ func (w *writer) putCounter(c storage.Counter) {
 	w.setNumber(w.key, c.Value)
 }
 
-// writer writes one tenant's keys through two buffers that it uses again. It
-// belongs to the holder of the write lock.
+// writer writes one tenant's keys through two buffers that it uses again. It belongs to the holder of the write lock.
 type writer struct {
 	b     *pebble.Batch
 	t     id.Tenant

@@ -9,17 +9,15 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// recentNames holds the names of events that Pebble may have in its memtables alone, each with its
-// index. So a search for a name looks into the tables only, where filters tell at once that a name
-// is absent. A memtable has no filter. A search in one costs more than all other requests of an
-// ingest to the store.
+// recentNames holds the names of events that Pebble may have in its memtables alone, each with its index. So a search
+// for a name looks into the tables only, where filters tell at once that a name is absent. A memtable has no filter.
+// A search in one costs more than all other requests of an ingest to the store.
 //
-// Invariant: a name that was applied is here, or in a table that every iterator made from now on
-// sees. A generation has the names of one log, which was the newest log after the names were
-// applied. So the names are in that log or in an older one. Pebble is done with a log only when the
-// whole log, and all logs before it, are in tables. Memtables that Open replays are in tables when
-// it returns. Only a store that is open read-only keeps them in memory, and a search looks there
-// too.
+// Invariant: a name that was applied is here, or in a table that every iterator made from now on sees. A generation
+// has the names of one log, which was the newest log after the names were applied. So the names are in that log or in
+// an older one. Pebble is done with a log only when the whole log, and all logs before it, are in tables. Memtables
+// that Open replays are in tables when it returns. Only a store that is open read-only keeps them in memory, and a
+// search looks there too.
 type recentNames struct {
 	log     atomic.Uint64 // number of the newest log
 	applies atomic.Uint64 // calls of addName

@@ -11,8 +11,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// Get implements storage.RecordStore. It waits for the sync of an append that
-// writes this record at the moment.
+// Get implements storage.RecordStore. It waits for the sync of an append that writes this record at the moment.
 func (e *Engine) Get(ctx context.Context, t id.Tenant, kind storage.Kind, key string) (storage.Record, error) {
 	if err := e.beginCall(ctx); err != nil {
 		return storage.Record{}, fmt.Errorf("get record: %w", err)

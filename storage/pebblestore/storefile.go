@@ -88,9 +88,8 @@ func readStoreFile(fs vfs.FS, dir string) (s storeState, found bool, err error) 
 	return s, true, nil
 }
 
-// storeFile keeps the store file beside the manifest, for directoryFS, which tells
-// it of syncs. The manifest is synced once for each flush and compaction, and so is
-// this file.
+// storeFile keeps the store file beside the manifest, for directoryFS, which tells it of syncs. The manifest is
+// synced once for each flush and compaction, and so is this file.
 type storeFile struct {
 	fs  vfs.FS
 	dir string
@@ -102,8 +101,7 @@ type storeFile struct {
 	named bool       // a marker for next was made, and its name is not synced
 }
 
-// openFile opens the file, or makes it as a whole: with a state that knows of no
-// manifest where found is false.
+// openFile opens the file, or makes it as a whole: with a state that knows of no manifest where found is false.
 func (s *storeFile) openFile(state storeState, found bool) (err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -175,9 +173,8 @@ func (s *storeFile) directorySynced() error {
 	return s.writeState()
 }
 
-// writeState writes the state. A Pebble whose Open has failed may still end a job when the
-// file is closed: the bytes that it adds to the manifest are not noted, which is an older
-// state, and legal.
+// writeState writes the state. A Pebble whose Open has failed may still end a job when the file is closed: the bytes
+// that it adds to the manifest are not noted, which is an older state, and legal.
 func (s *storeFile) writeState() error {
 	if s.file == nil {
 		return nil

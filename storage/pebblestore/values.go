@@ -117,10 +117,9 @@ const togetherBytes = 4 << 10
 // together reports whether the event's envelope lies with its record, and not apart or nowhere.
 func together(e *storage.Event) bool { return e.Envelope != nil && len(e.Envelope) <= togetherBytes }
 
-// appendEvent appends form, received_at (varint), effective decision, disclosure,
-// the lengths of the five strings (uvarint each), the strings, and the record. In
-// form2 the length of the record (uvarint) is before the strings, and the envelope
-// behind it. In form3 the index of the erasing event (uvarint) is before the lengths.
+// appendEvent appends form, received_at (varint), effective decision, disclosure, the lengths of the five strings
+// (uvarint each), the strings, and the record. In form2 the length of the record (uvarint) is before the strings, and
+// the envelope behind it. In form3 the index of the erasing event (uvarint) is before the lengths.
 func appendEvent(dst []byte, e *storage.Event) []byte {
 	form := byte(form1)
 	if together(e) {

@@ -6,11 +6,10 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-// array is a parameter of an array type in PostgreSQL's binary form (array_recv in
-// the server's arrayfuncs.c): dimensions, whether there are NULLs, the elements'
-// type, length and lower bound of the one dimension, then each element behind its
-// length. It is written as the columns of a statement come in, so that nothing
-// lies between a batch and the bytes that are sent.
+// array is a parameter of an array type in PostgreSQL's binary form (array_recv in the server's arrayfuncs.c):
+// dimensions, whether there are NULLs, the elements' type, length and lower bound of the one dimension, then each
+// element behind its length. It is written as the columns of a statement come in, so that nothing lies between a
+// batch and the bytes that are sent.
 type array struct {
 	wire   []byte
 	count  uint32

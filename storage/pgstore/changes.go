@@ -9,10 +9,9 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// lockSQL reads the versions of records and keeps other transactions from changing them until the
-// transaction ends. It takes the locks in one order, so that two transactions don't wait for each
-// other. It finds each record by its whole key. A join would be planned, while there are few
-// records, as a read of all records of the organization.
+// lockSQL reads the versions of records and keeps other transactions from changing them until the transaction ends.
+// It takes the locks in one order, so that two transactions don't wait for each other. It finds each record by its
+// whole key. A join would be planned, while there are few records, as a read of all records of the organization.
 const lockSQL = `SELECT r.kind, r.key, r.version
 FROM (SELECT * FROM unnest($2::bytea[], $3::bytea[]) AS names (kind, key) ORDER BY kind, key) AS c
 CROSS JOIN LATERAL (SELECT kind, key, version FROM record WHERE record.org = $1 AND record.kind = c.kind AND record.key = c.key FOR UPDATE) AS r`

@@ -133,8 +133,7 @@ func values(columns ...*array) [][]byte {
 	return all
 }
 
-// sameTile and sameCounter: the later one of a batch counts, and a statement may
-// write a row once.
+// sameTile and sameCounter: the later one of a batch counts, and a statement may write a row once.
 func sameTile(a, b *storage.Tile) bool       { return a.Level == b.Level && a.Index == b.Index }
 func sameCounter(a, b *storage.Counter) bool { return a.Name == b.Name }
 

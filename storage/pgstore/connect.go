@@ -72,8 +72,7 @@ func newConnector(o Options) (*connector, error) {
 // single returns the configuration of one connection, without the checks.
 func (c *connector) single() *pgx.ConnConfig { return c.config.ConnConfig.Copy() }
 
-// inspectServer connects once and returns the server's settings. It refuses the same servers as
-// connectAndCheck.
+// inspectServer connects once and returns the server's settings. It refuses the same servers as connectAndCheck.
 func (c *connector) inspectServer(ctx context.Context) (server, error) {
 	conn, err := pgx.ConnectConfig(ctx, c.single())
 	if err != nil {
@@ -101,8 +100,7 @@ func (c *connector) connectAndCheck(ctx context.Context) (*pgx.Conn, error) {
 	return conn, nil
 }
 
-// openPool opens the connections of everything but appends. opened is called for
-// each new one.
+// openPool opens the connections of everything but appends. opened is called for each new one.
 func (c *connector) openPool(ctx context.Context, most int, opened func()) (*pgxpool.Pool, error) {
 	config := c.config.Copy()
 	config.MaxConns = int32(most)
@@ -137,8 +135,7 @@ func (c *connector) prepare(ctx context.Context, conn *pgx.Conn) error {
 	return nil
 }
 
-// warning is the key of a connection's custom data under which the server's last
-// warning is kept.
+// warning is the key of a connection's custom data under which the server's last warning is kept.
 const warning = "warning"
 
 // remember keeps a warning for confirmed. Every warning counts, because their texts are in the

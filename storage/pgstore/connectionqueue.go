@@ -21,9 +21,8 @@ const (
 	partTime = time.Second
 )
 
-// connectionQueue is one connection that appends, and the goroutine that owns it. It begins
-// a share when the one before it has its answers. A part that fails can then be done
-// again before a later part of its tenant.
+// connectionQueue is one connection that appends, and the goroutine that owns it. It begins a share when the one
+// before it has its answers. A part that fails can then be done again before a later part of its tenant.
 type connectionQueue struct {
 	engine    *Engine
 	connector *connector
@@ -65,8 +64,7 @@ func (l *connectionQueue) closeQueue() error {
 	return <-l.ended
 }
 
-// servePending appends the parts that go together, then the parts that need a transaction of their
-// own.
+// servePending appends the parts that go together, then the parts that need a transaction of their own.
 func (l *connectionQueue) servePending(s *share) {
 	if l.side {
 		l.leaveLocked(s)
@@ -109,9 +107,8 @@ func (l *connectionQueue) together(parts []part, args arguments) {
 	}
 }
 
-// split appends parts of which a joint statement was refused. Those that another
-// session has locked are refused without another wait, so that the others wait for a
-// lock once.
+// split appends parts of which a joint statement was refused. Those that another session has locked are refused
+// without another wait, so that the others wait for a lock once.
 func (l *connectionQueue) split(parts []part, cause *pgconn.PgError) {
 	if cause.Code == lockNotAvailable {
 		free, err := l.refuseLocked(parts)
@@ -168,8 +165,7 @@ func (l *connectionQueue) lost(err error) error {
 	return unknownOutcome(err)
 }
 
-// drop gives a connection up. It resets the pool too, because the same cause has likely ended the
-// pool's connections.
+// drop gives a connection up. It resets the pool too, because the same cause has likely ended the pool's connections.
 func (l *connectionQueue) drop() {
 	ctx, cancel := context.WithTimeout(context.Background(), partTime)
 	defer cancel()

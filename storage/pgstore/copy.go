@@ -20,8 +20,7 @@ const (
 
 const keysSQL = `SELECT idx, idempotency FROM event WHERE org = $1 AND idempotency > $2 AND idx >= $3 AND idx < $4 ORDER BY idempotency LIMIT $5`
 
-// IdempotencyKeys implements storage.Ledgers. Keys lie by their digests, so it goes through
-// all of the tenant's.
+// IdempotencyKeys implements storage.Ledgers. Keys lie by their digests, so it goes through all of the tenant's.
 func (e *Engine) IdempotencyKeys(ctx context.Context, t id.Tenant, begin, end id.Index) iter.Seq2[storage.IndexedKey, error] {
 	return func(yield func(storage.IndexedKey, error) bool) {
 		if err := e.readKeys(ctx, t, begin, end, yield); err != nil {

@@ -11,11 +11,10 @@ import (
 // its commit is durable, unless the wait for the commit was cancelled. A reader may then see the
 // record before the news of the cancelled wait.
 //
-// Invariant: while a transaction of this process that writes a tenant's records is out, there is a
-// doubt about that tenant. There is a doubt about all tenants after such a transaction had an
-// unknown outcome. Each new connection also raises a doubt about all tenants, because a server after
-// a crash shows commits that it had not replicated. A doubt about all tenants lasts until a barrier
-// that began later was passed.
+// Invariant: while a transaction of this process that writes a tenant's records is out, there is a doubt about that
+// tenant. There is a doubt about all tenants after such a transaction had an unknown outcome. Each new connection
+// also raises a doubt about all tenants, because a server after a crash shows commits that it had not replicated. A
+// doubt about all tenants lasts until a barrier that began later was passed.
 type doubts struct {
 	mu             sync.Mutex
 	out            map[id.Tenant]int
@@ -32,8 +31,7 @@ func (d *doubts) beginDoubt(t id.Tenant) {
 	d.out[t]++
 }
 
-// endDoubt notes the end of a transaction that beginDoubt noted. known is false when its outcome is
-// unknown.
+// endDoubt notes the end of a transaction that beginDoubt noted. known is false when its outcome is unknown.
 func (d *doubts) endDoubt(t id.Tenant, known bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

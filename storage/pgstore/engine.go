@@ -63,9 +63,8 @@ type Engine struct {
 
 var _ storage.Engine = (*Engine)(nil)
 
-// Open connects, checks the server, and makes or migrates the tables unless
-// o.ReadOnly is true. The tables lie in the first schema of the connection's
-// search_path.
+// Open connects, checks the server, and makes or migrates the tables unless o.ReadOnly is true. The tables lie in the
+// first schema of the connection's search_path.
 func Open(ctx context.Context, o Options) (*Engine, error) {
 	o = o.withDefaults()
 	c, err := newConnector(o)

@@ -41,8 +41,7 @@ func raced(p *pgconn.PgError) bool {
 // unreachable is for errors of a server that can't be used at the moment.
 func unreachable(err error) error { return fmt.Errorf("%w: %w", storage.ErrUnavailable, err) }
 
-// readError translates an error of a read, and of a write that was certainly not
-// applied.
+// readError translates an error of a read, and of a write that was certainly not applied.
 func readError(err error) error {
 	var p *pgconn.PgError
 	switch {
@@ -63,8 +62,7 @@ func readError(err error) error {
 	return err
 }
 
-// passing reports whether errors of a class say something about the moment and
-// not about the statement.
+// passing reports whether errors of a class say something about the moment and not about the statement.
 func passing(class string) bool {
 	switch class {
 	case "08", // connection

@@ -42,8 +42,7 @@ func (c *columns) appendBatch(b *storage.Batch) {
 	c.counters.addCounter(b)
 }
 
-// layout counts the rows that batches become, and about how many bytes their texts
-// come to.
+// layout counts the rows that batches become, and about how many bytes their texts come to.
 type layout struct {
 	alone, documents          int // events in rows of their own
 	segments, together, texts int // segments and the events in them

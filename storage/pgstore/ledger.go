@@ -111,8 +111,7 @@ func (e *Engine) Tenants(ctx context.Context) iter.Seq2[id.Tenant, error] {
 	}
 }
 
-// listTenants yields the tenants of [begin, last]; more is false when the consumer
-// has enough.
+// listTenants yields the tenants of [begin, last]; more is false when the consumer has enough.
 func (e *Engine) listTenants(ctx context.Context, begin, last int64, yield func(id.Tenant, error) bool) (more bool, err error) {
 	for {
 		page, err := e.tenantsPage(ctx, begin, last)

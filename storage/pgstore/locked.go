@@ -58,8 +58,7 @@ func (l *connectionQueue) refuseLocked(parts []part) (free []part, err error) {
 	return free, nil
 }
 
-// freeHeads looks in a transaction that leaves nothing behind, so that no commit has
-// to wait for a standby.
+// freeHeads looks in a transaction that leaves nothing behind, so that no commit has to wait for a standby.
 func freeHeads(ctx context.Context, conn *pgx.Conn, parts []part) (map[id.Tenant]bool, error) {
 	orgs := make([]int64, len(parts))
 	for i, p := range parts {
@@ -98,8 +97,7 @@ func (l *connectionQueue) leaveLocked(s *share) {
 	}
 }
 
-// remember moves tenants to the side queue and back, by the results of parts that went through a
-// queue.
+// remember moves tenants to the side queue and back, by the results of parts that went through a queue.
 func (e *Engine) remember(l *connectionQueue, parts []part) {
 	for _, p := range parts {
 		isLocked := errors.Is(*p.result, errLocked)
@@ -116,10 +114,9 @@ func (e *Engine) remember(l *connectionQueue, parts []part) {
 // the side queue until one meets no lock. The other tenants of their own queue therefore don't wait
 // for the same lock again and again.
 //
-// The order of a tenant's appends holds when it changes its queue. It goes aside when one of its
-// appends was refused. Later appends in its old queue were built on the refused one, so the guard
-// refuses those too, whenever they come. The tenant comes back when it has no append out in the side
-// queue.
+// The order of a tenant's appends holds when it changes its queue. It goes aside when one of its appends was refused.
+// Later appends in its old queue were built on the refused one, so the guard refuses those too, whenever they come.
+// The tenant comes back when it has no append out in the side queue.
 type aside struct {
 	some atomic.Bool // there are any
 	mu   sync.Mutex
@@ -136,8 +133,7 @@ func (a *aside) isSetAside(t id.Tenant) bool {
 	return there
 }
 
-// begin reports whether an append of t goes through the side queue; then it is out
-// until ended.
+// begin reports whether an append of t goes through the side queue; then it is out until ended.
 func (a *aside) begin(t id.Tenant) bool {
 	if !a.some.Load() {
 		return false

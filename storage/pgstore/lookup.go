@@ -12,9 +12,8 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// lookupSQL has a LIMIT in the subquery for each name, so that the planner can choose nothing but a
-// lookup for each name. Without it, the planner would read all keys of a table that has few
-// idempotency keys.
+// lookupSQL has a LIMIT in the subquery for each name, so that the planner can choose nothing but a lookup for each
+// name. Without it, the planner would read all keys of a table that has few idempotency keys.
 const lookupSQL = `SELECT false, asked.n, e.idx
 FROM unnest($1::int8[], $2::bytea[]) WITH ORDINALITY AS asked (org, name, n)
 CROSS JOIN LATERAL (SELECT idx FROM event WHERE event.org = asked.org AND event.name = asked.name LIMIT 1) AS e

@@ -43,8 +43,7 @@ func migrate(ctx context.Context, config *pgx.ConnConfig) (err error) {
 	return nil
 }
 
-// wantSchema refuses a schema of another version than this program knows, and
-// changes nothing.
+// wantSchema refuses a schema of another version than this program knows, and changes nothing.
 func wantSchema(ctx context.Context, config *pgx.ConnConfig) (err error) {
 	db := stdlib.OpenDB(*config)
 	defer func() { err = errors.Join(err, db.Close()) }()

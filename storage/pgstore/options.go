@@ -4,14 +4,12 @@ import "log/slog"
 
 // Options are the address of a store and the bounds on its connections. URL is required.
 type Options struct {
-	// URL is the address of the primary, in the form of libpq
-	// (postgres://user@host/database?parameters or key=value words). Several hosts
-	// with target_session_attrs=read-write are tried in their order. It must lead
-	// to the server itself or to a pooler that keeps a session on one connection.
+	// URL is the address of the primary, in the form of libpq (postgres://user@host/database?parameters or key=value
+	// words). Several hosts with target_session_attrs=read-write are tried in their order. It must lead to the server
+	// itself or to a pooler that keeps a session on one connection.
 	URL string
 
-	// Writers is the number of connections that append. A tenant's appends all go
-	// through the same one. 0 means 4.
+	// Writers is the number of connections that append. A tenant's appends all go through the same one. 0 means 4.
 	Writers int
 
 	// Readers bounds the connections of everything else. 0 means 16.

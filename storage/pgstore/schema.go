@@ -19,14 +19,12 @@ import (
 //go:embed schema.txt
 var schemaText string
 
-// schemaTables are the tables of a store. The tables of the migrations' own are not among
-// them.
+// schemaTables are the tables of a store. The tables of the migrations' own are not among them.
 var schemaTables = []string{"barrier", "counter", "event", "head", "record", "segment", "tile"}
 
-// schemaSQL returns the properties of the tables $1 that the search_path leads to, and of their
-// parts, as (name, properties). It needs no right on the tables. Other tables, indexes that are not
-// unique, and settings for speed and space alone are left out, because operators may add and change
-// those.
+// schemaSQL returns the properties of the tables $1 that the search_path leads to, and of their parts, as (name,
+// properties). It needs no right on the tables. Other tables, indexes that are not unique, and settings for speed and
+// space alone are left out, because operators may add and change those.
 const schemaSQL = `WITH ours AS (
 	SELECT c.* FROM pg_class c WHERE c.relname = ANY($1) AND c.relkind IN ('r', 'p', 'v', 'm', 'f') AND pg_table_is_visible(c.oid)
 )

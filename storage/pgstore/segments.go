@@ -6,8 +6,7 @@ import (
 	"github.com/agentledger/agentledger/storage/pgstore/document"
 )
 
-// Events that come together lie together: a segment is one row with several
-// consecutive events of one append.
+// Events that come together lie together: a segment is one row with several consecutive events of one append.
 const (
 	// segmentEvents is the most events in one segment. A read of one event reads the texts of the
 	// whole segment. With twice as many, an event takes a twentieth less space.
@@ -67,8 +66,7 @@ func (c *names) addName(t id.Tenant, e *storage.Event) {
 	addNames(&c.name, &c.idempotency, e)
 }
 
-// addNames adds the digests of an event's id and idempotency key, which no other event of the ledger
-// may have.
+// addNames adds the digests of an event's id and idempotency key, which no other event of the ledger may have.
 func addNames(name, idempotency *array, e *storage.Event) {
 	digest := storage.DigestIdempotencyKey(string(e.ID))
 	name.bytes(digest[:])

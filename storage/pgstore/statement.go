@@ -10,9 +10,8 @@ import (
 	"github.com/agentledger/agentledger/storage/pgstore/document"
 )
 
-// appendSQL is an append of any number of tenants. A head that is not the expected one moves nothing
-// of its tenant. At READ COMMITTED an UPDATE that had to wait for another one compares again with
-// the row that the other one left.
+// appendSQL is an append of any number of tenants. A head that is not the expected one moves nothing of its tenant.
+// At READ COMMITTED an UPDATE that had to wait for another one compares again with the row that the other one left.
 //
 // Arrays are unnested in the SELECT list, where their elements come one by one: in FROM, each array
 // would be copied into a table first. "IS TRUE" keeps the planner from joining with moved, whose
@@ -72,8 +71,7 @@ type arguments [][]byte
 // moved is the tenants whose heads moved.
 type moved map[id.Tenant]bool
 
-// move applies the parts whose heads are the expected ones, in the transaction
-// that conn is in or in one of its own.
+// move applies the parts whose heads are the expected ones, in the transaction that conn is in or in one of its own.
 func move(ctx context.Context, conn *pgx.Conn, args arguments) (moved, error) {
 	const binary = 1
 	result := conn.PgConn().ExecPrepared(ctx, appendName, args, []int16{binary}, []int16{binary}).Read()
@@ -88,8 +86,7 @@ func move(ctx context.Context, conn *pgx.Conn, args arguments) (moved, error) {
 	return m, result.Err
 }
 
-// argumentsOf returns the arguments for parts. They share no memory with the
-// batches.
+// argumentsOf returns the arguments for parts. They share no memory with the batches.
 func argumentsOf(codec *document.Codec, parts []part) arguments {
 	c := newColumns(codec, parts)
 	for _, p := range parts {

@@ -23,8 +23,7 @@ var errMet = errors.New("met a record that is being made")
 const zeroHeadSQL = `INSERT INTO head (org, size, last_received, epoch, config_version, root, last) VALUES ($1, 0, 0, 0, 0, $2, $2)
 ON CONFLICT (org) DO NOTHING`
 
-// alone appends one part in a transaction of several statements, for batches that
-// make a ledger or change records.
+// alone appends one part in a transaction of several statements, for batches that make a ledger or change records.
 func (l *connectionQueue) alone(p part) error {
 	for range retries {
 		if err := l.tryAlone(p); !errors.Is(err, errMet) {
@@ -56,9 +55,8 @@ func (l *connectionQueue) tryAlone(p part) (err error) {
 	return l.lost(err)
 }
 
-// transact runs work in a transaction. An error of work means that nothing was
-// applied: it is returned as it is, or as storage.ErrUnavailable when the
-// connection is gone. From the COMMIT on, a lost connection and a warning are
+// transact runs work in a transaction. An error of work means that nothing was applied: it is returned as it is, or
+// as storage.ErrUnavailable when the connection is gone. From the COMMIT on, a lost connection and a warning are
 // storage.ErrUnknown.
 func transact(ctx context.Context, conn *pgx.Conn, work func(pgx.Tx) error) error {
 	begins(conn)
@@ -133,9 +131,8 @@ func (l *connectionQueue) rests(ctx context.Context, conn *pgx.Conn, refusal *st
 	return refusal
 }
 
-// duplicate names the first event of a batch whose name is taken, in the store or
-// by an event before it. When there is none, or the head is not the expected one
-// any more, it is a conflict.
+// duplicate names the first event of a batch whose name is taken, in the store or by an event before it. When there
+// is none, or the head is not the expected one any more, it is a conflict.
 func duplicate(ctx context.Context, q querier, b *storage.Batch) error {
 	head, _, err := readHead(ctx, q, b.Tenant)
 	if err != nil {

@@ -8,8 +8,7 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// fillTenants gives each tenant the same names with content of its own, in the
-// store and in a model.
+// fillTenants gives each tenant the same names with content of its own, in the store and in a model.
 func fillTenants(s *store, tenants ...id.Tenant) (*Model, probe) {
 	model, p := NewModel(), probe{}
 	for _, t := range tenants {

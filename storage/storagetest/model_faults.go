@@ -31,18 +31,16 @@ func (f Failure) err() error {
 	return nil
 }
 
-// Fail has f decide what happens to each part of the appends to come; nil ends
-// it. f is called under the model's lock, must not call the model and not keep
-// the batch.
+// Fail has f decide what happens to each part of the appends to come; nil ends it. f is called under the model's
+// lock, must not call the model and not keep the batch.
 func (m *Model) Fail(f func(b storage.Batch) Failure) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.fail = f
 }
 
-// Hold keeps everything that is written from now on from becoming durable: it is
-// applied, ledger reads show it, and Wait, Write, Barrier and Close wait. Holds
-// count; the last release ends them. release may be called once.
+// Hold keeps everything that is written from now on from becoming durable: it is applied, ledger reads show it, and
+// Wait, Write, Barrier and Close wait. Holds count; the last release ends them. release may be called once.
 func (m *Model) Hold() (release func()) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -67,8 +65,7 @@ func (m *Model) Sync(p storage.Pending) {
 	m.changed.Broadcast()
 }
 
-// Break makes the store fail like one whose sync failed: every waiting call and every later call
-// gets ErrBroken.
+// Break makes the store fail like one whose sync failed: every waiting call and every later call gets ErrBroken.
 func (m *Model) Break() {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -112,15 +112,6 @@ func readEntries(s *store) {
 	}
 }
 
-func readErased(s *store) {
-	b := newAuthor(alpha).nextBatch(4)
-	b.Events[0].Envelope, b.Events[2].Envelope = nil, nil
-	s.mustAppend(b)
-	s.wantEvents(0, 4, everything, b.Events)
-	s.wantEvents(2, 3, storage.FieldEnvelope, b.Events[2:3])
-	s.wantEvents(1, 3, storage.FieldEnvelope, b.Events[1:3])
-}
-
 func readLeaveEarly(s *store) {
 	b := newAuthor(alpha).nextBatch(5)
 	s.mustAppend(b)

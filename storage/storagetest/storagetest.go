@@ -71,7 +71,6 @@ func suite() []promise {
 		{"read/head of no ledger is not found", readNoLedger},
 		{"read/events in order, any range", readEventRanges},
 		{"read/only the parts asked for", readEventParts},
-		{"read/an erased envelope is nil", readErased},
 		{"read/a sequence can be left early", readLeaveEarly},
 		{"read/slices belong to the caller", readOwnSlices},
 		{"read/single entries of many ledgers", readEntries},

@@ -181,6 +181,7 @@ var layer = map[string]int{
 	"internal/test/witnesstest":       60,
 	"scripts/housecount":              60,
 	"storage/pebblestore":             60,
+	"storage/pebblestore/filesystem":  60,
 	"storage/pgstore":                 60,
 	"storage/pgstore/dial":            60,
 	"storage/pgstore/document":        60,

@@ -1,0 +1,79 @@
+package filesystem
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"syscall"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/agentledger/agentledger/storage"
+)
+
+// ErrReadOnly answers every write to a store that is open read-only.
+var ErrReadOnly = fmt.Errorf("the store is open read-only: %w", storage.ErrReadOnly)
+
+// ReadOnly is a file system that changes nothing. Pebble's read-only mode asks for no change, and
+// ReadOnly refuses any.
+type ReadOnly struct{ vfs.FS }
+
+// Lock implements vfs.FS. It makes no lock file: where there is none, no process
+// has the store open. It goes on without the lock where the file system or the
+// file's permissions refuse it: a process that could write could have locked.
+func (r ReadOnly) Lock(name string) (io.Closer, error) {
+	if _, err := r.FS.Stat(name); errors.Is(err, os.ErrNotExist) {
+		return noLock{}, nil
+	}
+	l, err := r.FS.Lock(name)
+	if refusesWrites(err) {
+		return noLock{}, nil
+	}
+	return l, err
+}
+
+// refusesWrites reports whether a lock file could not be opened for writing. That
+// another process holds the lock is no *fs.PathError.
+func refusesWrites(err error) bool {
+	var path *fs.PathError
+	return errors.Is(err, syscall.EROFS) || errors.As(err, &path) &&
+		(errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT))
+}
+
+type noLock struct{}
+
+// Close implements io.Closer.
+func (noLock) Close() error { return nil }
+
+// Create implements vfs.FS.
+func (ReadOnly) Create(string, vfs.DiskWriteCategory) (vfs.File, error) { return nil, ErrReadOnly }
+
+// Link implements vfs.FS.
+func (ReadOnly) Link(string, string) error { return ErrReadOnly }
+
+// OpenReadWrite implements vfs.FS.
+func (ReadOnly) OpenReadWrite(string, vfs.DiskWriteCategory, ...vfs.OpenOption) (vfs.File, error) {
+	return nil, ErrReadOnly
+}
+
+// Remove implements vfs.FS.
+func (ReadOnly) Remove(string) error { return ErrReadOnly }
+
+// RemoveAll implements vfs.FS.
+func (ReadOnly) RemoveAll(string) error { return ErrReadOnly }
+
+// Rename implements vfs.FS.
+func (ReadOnly) Rename(string, string) error { return ErrReadOnly }
+
+// ReuseForWrite implements vfs.FS.
+func (ReadOnly) ReuseForWrite(string, string, vfs.DiskWriteCategory) (vfs.File, error) {
+	return nil, ErrReadOnly
+}
+
+// MkdirAll implements vfs.FS.
+func (ReadOnly) MkdirAll(string, os.FileMode) error { return ErrReadOnly }
+
+// Unwrap implements vfs.FS.
+func (r ReadOnly) Unwrap() vfs.FS { return r.FS }
