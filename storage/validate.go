@@ -34,6 +34,21 @@ func (b *Batch) Validate() error {
 	return ValidateChanges(b.Changes)
 }
 
+// ErasedBy returns the index of the first erasing event of each index that the batch erases.
+func (b *Batch) ErasedBy() map[id.Index]id.Index {
+	by := make(map[id.Index]id.Index)
+	for i := range b.Events {
+		for _, r := range b.Events[i].Erases {
+			for at := r.Begin; at < r.End; at++ {
+				if by[at] == 0 {
+					by[at] = b.Events[i].Index
+				}
+			}
+		}
+	}
+	return by
+}
+
 // validateErasures reports an erasure of events that are not stored yet, of more than
 // MaxErased indices, and an erased event that has an envelope or names no later event.
 func (b *Batch) validateErasures() error {

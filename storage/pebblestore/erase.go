@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/storage"
@@ -18,26 +20,16 @@ type stagedErasure struct {
 }
 
 // stageErasures returns the events that a part erases, as they are to be written. It leaves out those
-// that are erased already, also by an earlier event of the part. The caller holds the write lock.
+// that are erased already. The caller holds the write lock.
 func (e *Engine) stageErasures(part *storage.Batch) (staged []stagedErasure, err error) {
-	var done map[id.Index]bool
-	for i := range part.Events {
-		for _, r := range part.Events[i].Erases {
-			for at := r.Begin; at < r.End; at++ {
-				if done[at] {
-					continue
-				}
-				s, erased, err := e.stageErasure(part.Tenant, at, part.Events[i].Index)
-				if err != nil {
-					return nil, fmt.Errorf("erase event %d: %w", at, err)
-				}
-				if done == nil {
-					done = make(map[id.Index]bool)
-				}
-				if done[at] = true; !erased {
-					staged = append(staged, s)
-				}
-			}
+	by := part.ErasedBy()
+	for _, at := range slices.Sorted(maps.Keys(by)) {
+		s, erased, err := e.stageErasure(part.Tenant, at, by[at])
+		if err != nil {
+			return nil, fmt.Errorf("erase event %d: %w", at, err)
+		}
+		if !erased {
+			staged = append(staged, s)
 		}
 	}
 	return staged, nil

@@ -128,7 +128,7 @@ func (r *eventRow) appendEvent(page []storage.Event, index id.Index, entry []byt
 		e.ID, e.Record, e.Columns = m.ID, m.Record, m.Columns
 	}
 	if r.parts&storage.FieldEnvelope != 0 {
-		e.Envelope = m.Envelope
+		e.Envelope, e.ErasedBy = m.Envelope, m.ErasedBy
 	}
 	return append(page, e), nil
 }

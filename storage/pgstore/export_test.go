@@ -5,6 +5,8 @@ import (
 	"errors"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/agentledger/agentledger/storage/pgstore/schematext"
 	"github.com/jackc/pgx/v5/stdlib"
 )
 
@@ -52,5 +54,5 @@ func ReadSchema(ctx context.Context, url string) (string, error) {
 	}
 	defer conn.Close(ctx)
 	found, err := readSchema(ctx, conn)
-	return formatSchema(found), err
+	return schematext.Format(found), err
 }

@@ -5,11 +5,11 @@ import (
 	_ "embed" // of schemaText
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/agentledger/agentledger/storage/pgstore/schematext"
 )
 
 // schemaText is the schema that the migrations make. Each table, column, constraint and unique index
@@ -92,59 +92,8 @@ func checkSchema(ctx context.Context, config *pgx.ConnConfig) error {
 	if err != nil {
 		return err
 	}
-	if different := differences(found, parseSchema(schemaText)); len(different) > 0 {
+	if different := schematext.Differences(found, schematext.Parse(schemaText)); len(different) > 0 {
 		return errors.New("the schema is not the one that this program made, restore it from a backup or mend it by hand: " + strings.Join(different, "; "))
 	}
 	return nil
-}
-
-// differences lists every difference from the wanted schema, in the order of the names. For a
-// missing table it lists the table alone.
-func differences(found, want map[string]string) (all []string) {
-	names := maps.Clone(want)
-	maps.Copy(names, found)
-	for _, name := range slices.Sorted(maps.Keys(names)) {
-		is, there := found[name]
-		wanted, ours := want[name]
-		switch _, tabled := found["table "+tableOf(name)]; {
-		case !tabled && name != "table "+tableOf(name):
-		case !there:
-			all = append(all, fmt.Sprintf("%s is missing: want %s", name, wanted))
-		case !ours:
-			all = append(all, fmt.Sprintf("%s is not this program's: %s", name, is))
-		case is != wanted:
-			all = append(all, fmt.Sprintf("%s is %s: want %s", name, is, wanted))
-		}
-	}
-	return all
-}
-
-// tableOf returns the table that a name is about.
-func tableOf(name string) string {
-	kind, rest, _ := strings.Cut(name, " ")
-	if kind == "column" {
-		rest, _, _ = strings.Cut(rest, ".")
-	} else if _, table, ok := strings.Cut(rest, " of "); ok {
-		return table
-	}
-	return rest
-}
-
-// parseSchema reads lines as formatSchema writes them.
-func parseSchema(text string) map[string]string {
-	schema := make(map[string]string)
-	for line := range strings.Lines(text) {
-		name, properties, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ": ")
-		schema[name] = properties
-	}
-	return schema
-}
-
-// formatSchema writes a line for each name, in their order.
-func formatSchema(schema map[string]string) string {
-	var b strings.Builder
-	for _, name := range slices.Sorted(maps.Keys(schema)) {
-		fmt.Fprintf(&b, "%s: %s\n", name, schema[name])
-	}
-	return b.String()
 }

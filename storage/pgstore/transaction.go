@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/agentledger/agentledger/storage"
+	"github.com/agentledger/agentledger/storage/pgstore/document"
 )
 
 // retries is how often a transaction that met another one's new record is done again. Each time, the
@@ -41,11 +42,13 @@ func (l *connectionQueue) tryAlone(p part) (err error) {
 	}
 	l.engine.doubts.beginDoubt(p.Tenant)
 	defer func() { l.engine.doubts.endDoubt(p.Tenant, !errors.Is(err, storage.ErrUnknown)) }()
-	err = transact(ctx, conn, func(tx pgx.Tx) error { return applyAlone(ctx, tx, p, argumentsOf(l.engine.codec, []part{p})) })
+	err = transact(ctx, conn, func(tx pgx.Tx) error {
+		return applyAlone(ctx, tx, l.engine.codec, p, argumentsOf(l.engine.codec, []part{p}))
+	})
 	cause, wasRefused := refusedError(err)
 	var stale *storage.ItemError
 	switch {
-	case err == nil, errors.Is(err, storage.ErrConflict), errors.Is(err, errMet):
+	case err == nil, errors.Is(err, storage.ErrConflict), errors.Is(err, errMet), errors.Is(err, storage.ErrCorrupt):
 		return err
 	case wasRefused:
 		return l.refusal(ctx, conn, p, cause)
@@ -85,7 +88,7 @@ func transact(ctx context.Context, conn *pgx.Conn, work func(pgx.Tx) error) erro
 }
 
 // applyAlone does the work of a transaction, in the contract's order.
-func applyAlone(ctx context.Context, tx pgx.Tx, p part, args arguments) error {
+func applyAlone(ctx context.Context, tx pgx.Tx, codec *document.Codec, p part, args arguments) error {
 	if p.creates() {
 		var zero storage.Head
 		if _, err := tx.Exec(ctx, zeroHeadSQL, int64(p.Tenant), zero.Root[:]); err != nil {
@@ -97,6 +100,9 @@ func applyAlone(ctx context.Context, tx pgx.Tx, p part, args arguments) error {
 		return err
 	}
 	if err := moved.result(p); err != nil {
+		return err
+	}
+	if err := eraseEnvelopes(ctx, tx, codec, p.Batch); err != nil {
 		return err
 	}
 	return change(ctx, tx, p.Tenant, p.Changes)

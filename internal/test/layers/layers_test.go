@@ -186,6 +186,7 @@ var layer = map[string]int{
 	"storage/pgstore/dial":            60,
 	"storage/pgstore/document":        60,
 	"storage/pgstore/pgtest":          60,
+	"storage/pgstore/schematext":      60,
 	"storage/storagetest":             60,
 	"storage/storagetest/lifelike":    60,
 }

@@ -30,19 +30,59 @@ import (
 // Its stored form is one byte for the form; the length of the id, twice, plus one
 // if there is an envelope; the length of the record; and an S2 block of id, record and
 // envelope, one behind the other. The texts in the block are packed in form 1 (see pack)
-// and plain in form 2. The block is made with the dictionary of these forms
+// and plain in form 2. Forms 3 and 4 are those of an event that was erased: packed and plain, with the
+// index of the erasing event before the block. The block is made with the dictionary of these forms
 // (https://github.com/klauspost/compress/tree/master/s2#dictionaries). Lengths are
 // as in encoding/binary's AppendUvarint.
 type Document struct {
 	ID       id.Event
 	Record   []byte
-	Envelope []byte // nil when erased
+	Envelope []byte   // nil when erased
+	ErasedBy id.Index // as in storage.Event
 }
 
 const (
 	packedForm = 1
 	plainForm  = 2
+	erasedForm = 2 // more than the form of an event that was not erased
 )
+
+// erased returns the form of texts alone, and whether the event was erased.
+func erased(form byte) (plain byte, isErased bool) {
+	if form > erasedForm {
+		return form - erasedForm, true
+	}
+	return form, false
+}
+
+// form returns the form of texts and of the erasure.
+func (d *Document) form(plain byte) byte {
+	if d.ErasedBy != 0 {
+		return plain + erasedForm
+	}
+	return plain
+}
+
+// appendErasure appends the index of the erasing event, if there is one.
+func (d *Document) appendErasure(dst []byte) []byte {
+	if d.ErasedBy == 0 {
+		return dst
+	}
+	return binary.AppendUvarint(dst, uint64(d.ErasedBy))
+}
+
+// parseErasure reads the output of appendErasure and returns the rest of v.
+func (d *Document) parseErasure(v []byte, isErased bool) (rest []byte, ok bool) {
+	if !isErased {
+		return v, true
+	}
+	by, n := binary.Uvarint(v)
+	if n <= 0 || by == 0 {
+		return nil, false
+	}
+	d.ErasedBy = id.Index(by)
+	return v[n:], true
+}
 
 // dictionary is the text that records and envelopes have in common. It belongs to the forms above
 // and MUST NOT be changed: another dictionary makes other forms.
@@ -80,9 +120,10 @@ func (c *Codec) Append(dst []byte, d Document, scratch []byte) (stored, _ []byte
 	} else {
 		form = plainForm
 	}
-	dst = append(dst, form)
+	dst = append(dst, d.form(form))
 	dst = binary.AppendUvarint(dst, uint64(len(d.ID))<<1|present)
 	dst = binary.AppendUvarint(dst, uint64(len(d.Record)))
+	dst = d.appendErasure(dst)
 	dst = slices.Grow(dst, s2.MaxEncodedLen(len(text)))
 	return dst[:len(dst)+len(c.dict.Encode(dst[len(dst):cap(dst)], text))], scratch
 }
@@ -103,11 +144,16 @@ func (c *Codec) Parse(v []byte) (d Document, ok bool) {
 	if n <= 0 {
 		return d, false
 	}
-	text, ok := c.texts(form, v[n:])
+	form, isErased := erased(form)
+	if v, ok = d.parseErasure(v[n:], isErased); !ok {
+		return Document{}, false
+	}
+	text, ok := c.texts(form, v)
 	size, envelope := uint64(len(text)), idLength&1 == 1
 	idLength >>= 1
-	if !ok || idLength > size || recordLength > size-idLength || !envelope && size != idLength+recordLength {
-		return d, false
+	if !ok || idLength > size || recordLength > size-idLength || !envelope && size != idLength+recordLength ||
+		envelope && isErased {
+		return Document{}, false
 	}
 	end := idLength + recordLength
 	d.ID, d.Record = id.Event(text[:idLength]), text[idLength:end:end]

@@ -22,8 +22,8 @@ func same(t testing.TB, c *Codec, d Document) []byte {
 	}
 	value = value[len(prefix):]
 	got, ok := c.Parse(value)
-	if !ok || got.ID != d.ID || !bytes.Equal(got.Record, d.Record) || !bytes.Equal(got.Envelope, d.Envelope) || (got.Envelope == nil) != (d.Envelope == nil) {
-		t.Fatalf("got %q, %v, want %q", got, ok, d)
+	if !ok || got.ID != d.ID || !bytes.Equal(got.Record, d.Record) || !bytes.Equal(got.Envelope, d.Envelope) || (got.Envelope == nil) != (d.Envelope == nil) || got.ErasedBy != d.ErasedBy {
+		t.Fatalf("got %+v, %v, want %+v", got, ok, d)
 	}
 	return value
 }
@@ -67,6 +67,7 @@ func storedForms() map[string]Document {
 		},
 		"AgULDTBlMm5vdCBKU09OOgEC": {ID: "e2", Record: []byte("not JSON:\x01\x02"), Envelope: []byte{}},
 		"AQQHCSBlM3sidiI6MX0=":     {ID: "e3", Record: []byte(`{"v":1}`)},
+		"AwQHrAIJIGUzeyJ2IjoxfQ==": {ID: "e3", Record: []byte(`{"v":1}`), ErasedBy: 300},
 	}
 }
 
@@ -83,16 +84,17 @@ func TestStoredForms(t *testing.T) {
 	c := NewCodec()
 	for text, want := range storedForms() {
 		got, ok := c.Parse(stored(t, text))
-		if !ok || got.ID != want.ID || !bytes.Equal(got.Record, want.Record) || !bytes.Equal(got.Envelope, want.Envelope) || (got.Envelope == nil) != (want.Envelope == nil) {
-			t.Errorf("got %q, %v, want %q", got, ok, want)
+		if !ok || got.ID != want.ID || !bytes.Equal(got.Record, want.Record) || !bytes.Equal(got.Envelope, want.Envelope) || (got.Envelope == nil) != (want.Envelope == nil) ||
+			got.ErasedBy != want.ErasedBy {
+			t.Errorf("got %+v, %v, want %+v", got, ok, want)
 		}
 	}
 	for name, text := range map[string]string{
-		"empty": "", "another form": "AwULDTBlMm5vdCBKU09OOgEC", "lengths that are too long": "AgX//w0wZTJub3QgSlNPTjoBAg==",
+		"empty": "", "another form": "BQULDTBlMm5vdCBKU09OOgEC", "lengths that are too long": "AgX//w0wZTJub3QgSlNPTjoBAg==",
 		"length of 4 GB": "AgULgICAgBAwZTJub3QgSlNPTjoBAg==", "bytes of no envelope": "AQQGCSBlM3sidiI6MX0=",
 	} {
 		if got, ok := c.Parse(stored(t, text)); ok {
-			t.Errorf("%s: got %q", name, got)
+			t.Errorf("%s: got %+v", name, got)
 		}
 	}
 }
@@ -105,7 +107,11 @@ func FuzzDocument(f *testing.F) {
 		if len(envelope) == 0 {
 			envelope = nil
 		}
-		same(t, c, Document{ID: id.Event(name), Record: record, Envelope: envelope})
+		d := Document{ID: id.Event(name), Record: record, Envelope: envelope}
+		if envelope == nil {
+			d.ErasedBy = id.Index(len(record))
+		}
+		same(t, c, d)
 	})
 }
 

@@ -18,10 +18,12 @@ import (
 //
 //   - received_at (varint);
 //   - effective decision and disclosure (a byte each);
-//   - 1 if the texts behind the lengths are packed (see pack), else 2 (a byte);
+//   - 1 if the texts behind the lengths are packed (see pack), else 2, and 2 more if the event was
+//     erased (a byte);
 //   - the lengths of agent, trace, tool and action kind (uvarint each);
 //   - the length of the id, twice, plus one if there is an envelope (uvarint);
 //   - the length of the record (uvarint);
+//   - the index of the erasing event, if the event was erased (uvarint);
 //   - all these texts, the envelope last.
 const segmentForm = 1
 
@@ -67,9 +69,9 @@ func (c *Codec) appendMember(body []byte, m *Member, s *Scratch) []byte {
 	} else {
 		form = plainForm
 	}
-	var buffer [2*binary.MaxVarintLen64 + 3 + (columnTexts+2)*binary.MaxVarintLen64]byte
+	var buffer [2*binary.MaxVarintLen64 + 3 + (columnTexts+3)*binary.MaxVarintLen64]byte
 	head := binary.AppendVarint(buffer[:0], int64(m.ReceivedAt))
-	head = append(head, byte(m.Effective), byte(m.Disclosure), form)
+	head = append(head, byte(m.Effective), byte(m.Disclosure), m.form(form))
 	for _, t := range texts {
 		head = binary.AppendUvarint(head, uint64(len(t)))
 	}
@@ -79,6 +81,7 @@ func (c *Codec) appendMember(body []byte, m *Member, s *Scratch) []byte {
 	}
 	head = binary.AppendUvarint(head, uint64(len(m.ID))<<1|present)
 	head = binary.AppendUvarint(head, uint64(len(m.Record)))
+	head = m.appendErasure(head)
 	body = binary.AppendUvarint(body, uint64(len(head)+len(text)))
 	return append(append(body, head...), text...)
 }
@@ -121,7 +124,7 @@ func (c *Codec) parseMember(v []byte) (m Member, ok bool) {
 		return m, false
 	}
 	m.ReceivedAt, m.Effective, m.Disclosure = id.Instant(received), id.Decision(v[n]), id.Disclosure(v[n+1])
-	form := v[n+2]
+	form, isErased := erased(v[n+2])
 	v = v[n+3:]
 	var lengths [columnTexts + 2]uint64
 	for i := range lengths {
@@ -130,8 +133,11 @@ func (c *Codec) parseMember(v []byte) (m Member, ok bool) {
 		}
 		v = v[n:]
 	}
+	if v, ok = m.parseErasure(v, isErased); !ok {
+		return m, false
+	}
 	text, ok := c.unpacked(form, v)
-	if !ok {
+	if !ok || isErased && lengths[columnTexts]&1 == 1 {
 		return m, false
 	}
 	envelope := lengths[columnTexts]&1 == 1

@@ -1,0 +1,34 @@
+package document
+
+import "github.com/agentledger/agentledger/id"
+
+// EraseDocument returns the stored form v without its envelope, erased by an event; nil when it was
+// erased before. False means that v is none.
+func (c *Codec) EraseDocument(v []byte, by id.Index) (stored []byte, ok bool) {
+	d, ok := c.Parse(v)
+	if !ok || d.ErasedBy != 0 {
+		return nil, ok
+	}
+	d.Envelope, d.ErasedBy = nil, by
+	stored, _ = c.Append(nil, d, nil)
+	return stored, true
+}
+
+// EraseMembers returns a stored segment of count members without the envelopes of those of which by
+// returns the erasing event, and not 0; nil when these were erased before. False means that v is none.
+func (c *Codec) EraseMembers(v []byte, count int, by func(member int) id.Index) (stored []byte, ok bool) {
+	members, ok := c.ParseSegment(v, 0, count)
+	if !ok {
+		return nil, false
+	}
+	changed := false
+	for i := range members {
+		if m := &members[i]; m.ErasedBy == 0 && by(i) != 0 {
+			m.Envelope, m.ErasedBy, changed = nil, by(i), true
+		}
+	}
+	if !changed {
+		return nil, true
+	}
+	return c.AppendSegment(nil, members, new(Scratch)), true
+}

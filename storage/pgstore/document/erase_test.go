@@ -1,0 +1,72 @@
+package document
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/storage"
+)
+
+func TestEraseDocument(t *testing.T) {
+	c := NewCodec()
+	for name, d := range map[string]Document{
+		"packed":      {ID: "e", Record: []byte(`{"v":1}`), Envelope: []byte(`{"text":"secret words"}`)},
+		"plain":       {ID: "e", Record: []byte("\x01"), Envelope: []byte("secret words")},
+		"no envelope": {ID: "e", Record: []byte(`{"v":1}`)},
+	} {
+		value, _ := c.Append(nil, d, nil)
+		erased, ok := c.EraseDocument(value, 7)
+		got, parsed := c.Parse(erased)
+		if !ok || !parsed || got.ID != d.ID || !bytes.Equal(got.Record, d.Record) || got.Envelope != nil || got.ErasedBy != 7 {
+			t.Errorf("%s: got %+v, %v, %v", name, got, ok, parsed)
+		}
+		if bytes.Contains(erased, []byte("secret")) {
+			t.Errorf("%s: the text is there: %q", name, erased)
+		}
+		if again, ok := c.EraseDocument(erased, 8); !ok || again != nil {
+			t.Errorf("%s, again: got %q, %v", name, again, ok)
+		}
+	}
+	if got, ok := c.EraseDocument([]byte{9}, 7); ok {
+		t.Errorf("no document: got %q", got)
+	}
+}
+
+func TestEraseMembers(t *testing.T) {
+	c := NewCodec()
+	member := func(name string) Member {
+		return Member{storage.Columns{Agent: "a"}, Document{ID: id.Event(name), Record: []byte("r"), Envelope: []byte("secret" + name)}}
+	}
+	value := c.AppendSegment(nil, []Member{member("0"), member("1"), member("2")}, new(Scratch))
+	steps := []struct {
+		by   [3]id.Index
+		want [3]id.Index
+		same bool
+	}{
+		{by: [3]id.Index{0, 7, 0}, want: [3]id.Index{0, 7, 0}},
+		{by: [3]id.Index{0, 8, 0}, want: [3]id.Index{0, 7, 0}, same: true},
+		{by: [3]id.Index{9, 9, 9}, want: [3]id.Index{9, 7, 9}},
+	}
+	for n, step := range steps {
+		stored, ok := c.EraseMembers(value, 3, func(i int) id.Index { return step.by[i] })
+		if !ok || (stored == nil) != step.same {
+			t.Fatalf("step %d: got %q, %v", n, stored, ok)
+		}
+		if stored != nil {
+			value = stored
+		}
+		members, ok := c.ParseSegment(value, 0, 3)
+		if !ok {
+			t.Fatalf("step %d: not parsed", n)
+		}
+		for i, m := range members {
+			if m.ErasedBy != step.want[i] || (m.Envelope == nil) != (step.want[i] != 0) || string(m.Record) != "r" {
+				t.Errorf("step %d, member %d: got %+v, want erased by %d", n, i, m, step.want[i])
+			}
+		}
+	}
+	if got, ok := c.EraseMembers(value, 4, func(int) id.Index { return 1 }); ok {
+		t.Errorf("one more than there are: got %q", got)
+	}
+}

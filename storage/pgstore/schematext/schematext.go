@@ -1,0 +1,65 @@
+// Package schematext is the schema of a database as text, and the comparison of two.
+//
+// Invariants:
+//
+//   - A schema is the properties of tables and of their parts by their names. A name is its kind and
+//     "<table>", "<table>.<column>" or "<part> of <table>".
+package schematext
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Differences lists every difference from the wanted schema, in the order of the names. For a
+// missing table it lists the table alone.
+func Differences(found, want map[string]string) (all []string) {
+	names := maps.Clone(want)
+	maps.Copy(names, found)
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		is, there := found[name]
+		wanted, ours := want[name]
+		switch _, tabled := found["table "+tableOf(name)]; {
+		case !tabled && name != "table "+tableOf(name):
+		case !there:
+			all = append(all, fmt.Sprintf("%s is missing: want %s", name, wanted))
+		case !ours:
+			all = append(all, fmt.Sprintf("%s is not this program's: %s", name, is))
+		case is != wanted:
+			all = append(all, fmt.Sprintf("%s is %s: want %s", name, is, wanted))
+		}
+	}
+	return all
+}
+
+// tableOf returns the table that a name is about.
+func tableOf(name string) string {
+	kind, rest, _ := strings.Cut(name, " ")
+	if kind == "column" {
+		rest, _, _ = strings.Cut(rest, ".")
+	} else if _, table, ok := strings.Cut(rest, " of "); ok {
+		return table
+	}
+	return rest
+}
+
+// Parse reads lines as Format writes them.
+func Parse(text string) map[string]string {
+	schema := make(map[string]string)
+	for line := range strings.Lines(text) {
+		name, properties, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ": ")
+		schema[name] = properties
+	}
+	return schema
+}
+
+// Format writes a line for each name, in their order.
+func Format(schema map[string]string) string {
+	var b strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(schema)) {
+		fmt.Fprintf(&b, "%s: %s\n", name, schema[name])
+	}
+	return b.String()
+}
