@@ -109,8 +109,8 @@ func TestMigration(t *testing.T) {
 			closeEngine(t, e)
 		}
 	}
-	if got := number(t, url, "SELECT count(*) FROM goose_db_version"); got != 5 {
-		t.Errorf("got %d lines of versions, want 5: none, and four migrations", got)
+	if got := number(t, url, "SELECT count(*) FROM goose_db_version"); got != 6 {
+		t.Errorf("got %d lines of versions, want 6: none, and five migrations", got)
 	}
 	number(t, url, "INSERT INTO goose_db_version (version_id, is_applied) VALUES (99, true) RETURNING 1")
 	wantRefused(t, url, "newer program")
