@@ -3,6 +3,7 @@ package storage
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/agentledger/agentledger/id"
@@ -32,6 +33,11 @@ func (b *Batch) Validate() error {
 		}
 	}
 	return ValidateChanges(b.Changes)
+}
+
+// Erases reports whether an event of the batch erases others.
+func (b *Batch) Erases() bool {
+	return slices.ContainsFunc(b.Events, func(e Event) bool { return len(e.Erases) > 0 })
 }
 
 // ErasedBy returns the index of the first erasing event of each index that the batch erases.

@@ -74,7 +74,7 @@ func (c *events) addEvent(t id.Tenant, e *storage.Event) {
 	c.tool.text(string(e.Tool))
 	c.kind.text(e.ActionKind)
 	begin := c.documents.open()
-	c.documents.wire, c.scratch = c.codec.Append(c.documents.wire, documentOf(e), c.scratch)
+	c.documents.wire, c.scratch = c.codec.Append(c.documents.wire, document.Of(e), c.scratch)
 	c.documents.close(begin)
 }
 

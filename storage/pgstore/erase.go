@@ -3,6 +3,7 @@ package pgstore
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/jackc/pgx/v5"
@@ -17,97 +18,67 @@ const (
 	eraseSegmentSQL = `UPDATE segment SET texts = $3 WHERE org = $1 AND idx = $2`
 )
 
-func documentOf(e *storage.Event) document.Document {
-	return document.Document{ID: e.ID, Record: e.Record, Envelope: e.Envelope, ErasedBy: e.ErasedBy}
-}
-
-// erases reports whether an event of the batch erases others.
-func (p part) erases() bool {
-	return slices.ContainsFunc(p.Events, func(e storage.Event) bool { return len(e.Erases) > 0 })
+// eraser writes the rows anew of events that lose their envelopes.
+type eraser struct {
+	codec   *document.Codec
+	org     int64
+	by      map[id.Index]id.Index // erasing events
+	last    int64                 // row that was read last
+	found   int                   // events of by
+	updates pgx.Batch
 }
 
 // eraseEnvelopes writes the rows of events anew that a batch erases. The transaction holds the head, so
 // that no other one writes these rows.
 func eraseEnvelopes(ctx context.Context, tx pgx.Tx, codec *document.Codec, b *storage.Batch) error {
-	by := b.ErasedBy()
-	if len(by) == 0 {
-		return nil
-	}
-	var updates pgx.Batch
-	found, last := 0, int64(-1)
-	for begin, end := range pageIndices(by) {
-		rows, err := tx.Query(ctx, eventsSQL(storage.FieldEnvelope), int64(b.Tenant), int64(begin), int64(end))
+	e := eraser{codec: codec, org: int64(b.Tenant), by: b.ErasedBy(), last: -1}
+	for at := range slices.Chunk(slices.Sorted(maps.Keys(e.by)), documentsPage) {
+		rows, err := tx.Query(ctx, eventsSQL(storage.FieldEnvelope, eventsAt, segmentsAt), e.org, at)
 		if err != nil {
 			return err
 		}
-		var idx int64
+		var row int64
 		var count int16
 		var entries, texts []byte
-		_, err = pgx.ForEachRow(rows, []any{&idx, &count, &entries, &texts}, func() error {
-			if idx == last { // a segment that the page before ended in
-				return nil
-			}
-			last = idx
-			n, err := eraseRow(codec, &updates, b.Tenant, id.Index(idx), int(count), texts, by)
-			found += n
-			return err
-		})
-		if err != nil {
+		into := []any{&row, &count, &entries, &texts}
+		if _, err = pgx.ForEachRow(rows, into, func() error { return e.eraseRow(row, int(count), texts) }); err != nil {
 			return err
 		}
 	}
-	if found != len(by) {
+	if e.found != len(e.by) {
 		return corruptValue("missing event")
 	}
-	return tx.SendBatch(ctx, &updates).Close()
+	return tx.SendBatch(ctx, &e.updates).Close()
 }
 
-// eraseRow queues the update of a row that has events of by, and returns how many it has.
-func eraseRow(codec *document.Codec, updates *pgx.Batch, t id.Tenant, first id.Index, count int, texts []byte,
-	by map[id.Index]id.Index) (found int, err error) {
-	for i := range id.Index(max(count, 1)) {
-		if by[first+i] != 0 {
-			found++
+// eraseRow queues the update of a row, if it has events to erase. Rows come in their order, and a row may
+// come again in the next chunk of indices.
+func (e *eraser) eraseRow(row int64, count int, texts []byte) error {
+	if row <= e.last {
+		return nil
+	}
+	e.last = row
+	by := func(member int) id.Index { return e.by[id.Index(row)+id.Index(member)] }
+	before := e.found
+	for i := range max(count, 1) {
+		if by(i) != 0 {
+			e.found++
 		}
 	}
-	if found == 0 {
-		return 0, nil
+	if e.found == before {
+		return nil
 	}
-	sql, what := eraseSegmentSQL, "segment"
-	var stored []byte
-	var ok bool
+	sql := eraseSegmentSQL
+	stored, ok := e.codec.EraseMembers(texts, count, by)
 	if count == 0 {
-		sql, what = eraseEventSQL, "documents"
-		stored, ok = codec.EraseDocument(texts, by[first])
-	} else {
-		stored, ok = codec.EraseMembers(texts, count, func(i int) id.Index { return by[first+id.Index(i)] })
+		sql = eraseEventSQL
+		stored, ok = e.codec.EraseDocument(texts, by(0))
 	}
 	if !ok {
-		return 0, fmt.Errorf("erase event %d: %w", first, corruptValue(what))
+		return fmt.Errorf("erase event %d: %w", row, corruptValue("documents"))
 	}
 	if stored != nil {
-		updates.Queue(sql, int64(t), int64(first), stored)
+		e.updates.Queue(sql, e.org, row, stored)
 	}
-	return found, nil
-}
-
-// pageIndices yields ranges that together have all indices of by, in their order, of at most
-// documentsPage indices each. Indices that lie near to each other share a range.
-func pageIndices(by map[id.Index]id.Index) func(func(begin, end id.Index) bool) {
-	all := make([]id.Index, 0, len(by))
-	for i := range by {
-		all = append(all, i)
-	}
-	slices.Sort(all)
-	return func(yield func(begin, end id.Index) bool) {
-		for n := 0; n < len(all); {
-			begin, end := all[n], all[n]+1
-			for n++; n < len(all) && all[n] < end+segmentEvents && all[n] < begin+documentsPage; n++ {
-				end = all[n] + 1
-			}
-			if !yield(begin, end) {
-				return
-			}
-		}
-	}
+	return nil
 }

@@ -106,7 +106,7 @@ func (c *segments) addSegment(t id.Tenant, events []storage.Event) {
 	for i := range events {
 		e := &events[i]
 		c.entries.wire = append(append(c.entries.wire, e.Entry.Prev[:]...), e.Entry.Record[:]...)
-		c.members = append(c.members, document.Member{Columns: e.Columns, Document: documentOf(e)})
+		c.members = append(c.members, document.Member{Columns: e.Columns, Document: document.Of(e)})
 	}
 	c.entries.close(begin)
 	begin = c.texts.open()

@@ -11,7 +11,7 @@ type share struct {
 }
 
 func (s *share) appendPart(p part) {
-	if p.creates() || len(p.Changes) > 0 || p.erases() {
+	if p.creates() || len(p.Changes) > 0 || p.Erases() {
 		s.alone = append(s.alone, p)
 	} else {
 		s.together = append(s.together, p)

@@ -188,6 +188,7 @@ var layer = map[string]int{
 	"storage/pgstore/pgtest":          60,
 	"storage/pgstore/schematext":      60,
 	"storage/storagetest":             60,
+	"storage/storagetest/clone":       60,
 	"storage/storagetest/lifelike":    60,
 }
 

@@ -23,6 +23,7 @@ import (
 	"github.com/klauspost/compress/s2"
 
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/storage"
 )
 
 // Document is the texts of an event.
@@ -39,6 +40,11 @@ type Document struct {
 	Record   []byte
 	Envelope []byte   // nil when erased
 	ErasedBy id.Index // as in storage.Event
+}
+
+// Of returns the texts of an event.
+func Of(e *storage.Event) Document {
+	return Document{ID: e.ID, Record: e.Record, Envelope: e.Envelope, ErasedBy: e.ErasedBy}
 }
 
 const (
