@@ -4,6 +4,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"testing"
 
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/storage"
@@ -54,8 +55,7 @@ func eraseSome(s *store) {
 	next.Events[1].Erases = []id.Range{{Begin: 2, End: 4}} // the first event of the batch has erased 2
 	s.mustAppend(next)
 	want = append(wantErased(wantErased(want, 10, 1, 2, 4, 9), 11, 3), next.Events...)
-	s.wantEvents(0, 12, everything, want)
-	again := a.erasing(1, id.Range{Begin: 0, End: 4})
+	again := a.erasing(1, id.Range{End: 4})
 	s.mustAppend(again)
 	want = append(wantErased(want, 12, 0), again.Events...)
 	for range 2 {
@@ -121,8 +121,7 @@ func eraseRefused(s *store) {
 	} {
 		b := a.draft(1)
 		change(&b)
-		s.Log(name)
-		wantRefused(s.T, s.appendBatch(b)[0])
+		s.Run(name, func(t *testing.T) { wantRefused(t, s.appendBatch(b)[0]) })
 	}
 	moved, stale := a.draft(1), a.draft(1)
 	moved.Expect.Root[0]++
