@@ -75,6 +75,7 @@ const (
 	MemberAdded      Kind = "ledger_member_added"
 	MemberChanged    Kind = "ledger_member_changed"
 	MemberRemoved    Kind = "ledger_member_removed"
+	EvidenceExported Kind = "ledger_evidence_exported"
 
 	StreamExportChanged Kind = "ledger_stream_export_changed"
 	StreamExportDeleted Kind = "ledger_stream_export_deleted"

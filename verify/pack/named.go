@@ -17,7 +17,7 @@ type knownAgent struct {
 
 // readAgents reads agents.json.
 func (c *checker) readAgents() error {
-	text, err := c.files.readSmall(FileAgents, maxAgents)
+	text, err := c.files.readSmall(FileAgents, MaxAgentsFile)
 	if err != nil {
 		return err
 	}

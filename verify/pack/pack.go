@@ -32,7 +32,7 @@ const (
 	MaxDocument = 1 << 20 // bytes of the manifest, of the keys, and of a policy document
 
 	maxNote   = 128 << 10
-	maxAgents = 16 << 20
+	MaxAgentsFile = 16 << 20 // bytes
 )
 
 // The names of the files of a pack.

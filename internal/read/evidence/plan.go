@@ -1,0 +1,251 @@
+package evidence
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/agentledger/agentledger/event"
+	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/flow/approval"
+	"github.com/agentledger/agentledger/internal/sysevent"
+	"github.com/agentledger/agentledger/internal/tenant/org"
+	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/storage"
+	"github.com/agentledger/agentledger/tlog"
+	"github.com/agentledger/agentledger/verify/pack"
+)
+
+type checkpoint = tlog.Checkpoint
+
+// Bounds of one page of the store: events, and bytes of their documents.
+const (
+	pageEvents = 1024
+	pageBytes  = 256 << 10
+)
+
+// maxBytes is the size of the documents of the largest pack. It leaves room for reports and approvals.
+const maxBytes = 4_000_000_000
+
+// maxAttempts is how often a plan is made anew because something moved.
+const maxAttempts = 3
+
+// plan is a pack that is known but for its documents.
+type plan struct {
+	Asked
+	state      *log.State
+	settings   *org.Settings
+	checkpoint checkpoint
+	note       []byte
+	begin, end id.Index
+	counts     pack.Counts
+	bytes      int64
+
+	agents    map[id.Agent]bool
+	policies  map[id.Hash]policyVersion
+	erasing   map[id.Index]bool // statements that erased envelopes of shown events
+	approvals []*approvalPlan   // in the order of their first statements
+	byName    map[approval.ID]*approvalPlan
+	tables    tables
+
+	agentsFile []byte
+	policyFile string
+}
+
+// policyVersion names a version of a policy.
+type policyVersion struct {
+	id      string
+	version uint64
+}
+
+// approvalPlan is an approval that the range speaks of.
+type approvalPlan struct {
+	name   approval.ID
+	events []id.Index
+}
+
+// plan finds all that can refuse the request, and all counts.
+func (x *Exporter) plan(ctx context.Context, a Asked, out Output) (*plan, error) {
+	newest := false
+	for range maxAttempts {
+		p, err := x.beginPlan(ctx, a, newest)
+		if err != nil {
+			return nil, err
+		}
+		if err := x.scan(ctx, p, out); err != nil {
+			return nil, err
+		}
+		if newest = newest || p.erasedBehind(); p.erasedBehind() {
+			continue
+		}
+		if err := x.describe(ctx, p); err != nil {
+			return nil, err
+		}
+		now, err := x.Ledgers.State(ctx, a.Tenant)
+		if err != nil {
+			return nil, err
+		}
+		if now.ConfigVersion() == p.state.ConfigVersion() {
+			return p, nil
+		}
+	}
+	return nil, &fault.Error{Kind: fault.Unavailable, Code: "busy", RetryAfter: 5 * time.Second,
+		Message: "The organization's settings change too often for a pack at the moment; ask again"}
+}
+
+// beginPlan chooses the range and the checkpoint.
+func (x *Exporter) beginPlan(ctx context.Context, a Asked, newest bool) (p *plan, err error) {
+	p = &plan{Asked: a, agents: make(map[id.Agent]bool), policies: make(map[id.Hash]policyVersion),
+		erasing: make(map[id.Index]bool), byName: make(map[approval.ID]*approvalPlan), tables: newTables()}
+	if p.state, err = x.Ledgers.State(ctx, a.Tenant); err != nil {
+		return nil, err
+	}
+	if err := p.state.Provable(); err != nil {
+		return nil, err
+	}
+	if p.settings, err = x.Organizations.CurrentSettings(ctx, a.Tenant); err != nil {
+		return nil, err
+	}
+	return p, x.findRange(ctx, p, a.Wanted, newest)
+}
+
+// erasedBehind reports whether an envelope was erased by an event that the checkpoint does not have.
+func (p *plan) erasedBehind() bool {
+	for at := range p.erasing {
+		if at >= p.checkpoint.Size {
+			return true
+		}
+	}
+	return false
+}
+
+// readPages calls visit for each event of the range. Between two pages it calls turn, while nothing of the store is
+// open. visit returns the bytes of documents that it took.
+func (x *Exporter) readPages(ctx context.Context, p *plan, parts storage.Fields, turn func() error,
+	visit func(*storage.Event) (int, error)) error {
+	for at := p.begin; at < p.end; {
+		taken := 0
+		for e, err := range x.Ledgers.Events(ctx, p.state, at, min(at+pageEvents, p.end), parts) {
+			if err != nil {
+				return err
+			}
+			if e.Index != at {
+				return fmt.Errorf("read range: event %d in place of %d", e.Index, at)
+			}
+			n, err := visit(&e)
+			if err != nil {
+				return err
+			}
+			at++
+			if taken += n; taken >= pageBytes {
+				break
+			}
+		}
+		if err := turn(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// scan reads the range once.
+func (x *Exporter) scan(ctx context.Context, p *plan, out Output) error {
+	give, err := out.TakeTurn(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { give() }()
+	turn := func() error {
+		give()
+		if give, err = out.TakeTurn(ctx); err != nil {
+			give = func() {}
+		}
+		return err
+	}
+	return x.readPages(ctx, p, storage.FieldRecord|storage.FieldEnvelope, turn, func(e *storage.Event) (int, error) {
+		return len(e.Record) + len(e.Envelope), p.scanEvent(e)
+	})
+}
+
+// shows reports whether the documents of an event are in the pack.
+func (p *plan) shows(e *storage.Event) bool {
+	return p.Wanted.request.Matches(e.Agent, e.Trace, e.Tool)
+}
+
+func (p *plan) scanEvent(e *storage.Event) error {
+	p.counts.Entries++
+	if e.ActionKind == string(sysevent.Approval) && e.Envelope != nil {
+		if err := p.addApproval(e); err != nil {
+			return err
+		}
+	}
+	if !p.shows(e) {
+		return nil
+	}
+	r, err := event.ParseRecord(e.Record)
+	if err != nil {
+		return fmt.Errorf("record of event %d: %w", e.Index, err)
+	}
+	p.counts.Records++
+	p.bytes += int64(len(e.Record)) + 1
+	if e.ErasedBy != 0 {
+		p.counts.Erased++
+		p.erasing[e.ErasedBy] = true
+	} else if p.Wanted.request.Envelopes {
+		if e.Envelope == nil {
+			return fmt.Errorf("event %d has no envelope, and no statement that it was erased", e.Index)
+		}
+		p.counts.Envelopes++
+		p.bytes += int64(len(e.Envelope)) + 1
+	}
+	if r.Signer != event.SignerSystem {
+		p.agents[r.AgentID] = true
+	}
+	if r.Policy.PolicyDigest != (id.Hash{}) {
+		p.policies[r.Policy.PolicyDigest] = policyVersion{r.Policy.PolicyID, r.Policy.PolicyVersion}
+	}
+	p.tables.count(e, &r)
+	return p.checkBounds()
+}
+
+func (p *plan) checkBounds() error {
+	if len(p.agents) > pack.MaxAgents || len(p.policies) > pack.MaxPolicies || len(p.erasing) > pack.MaxLines ||
+		len(p.byName) > pack.MaxLines || p.bytes > maxBytes {
+		return errTooLarge()
+	}
+	return nil
+}
+
+// addApproval notes a statement about an approval.
+func (p *plan) addApproval(e *storage.Event) error {
+	envelope, err := parseStored(e)
+	if err != nil {
+		return err
+	}
+	var said struct {
+		ApprovalID approval.ID `json:"approval_id"`
+	}
+	if err := json.Unmarshal(envelope.Payload, &said); err != nil {
+		return fmt.Errorf("statement at %d: %w", e.Index, err)
+	}
+	a := p.byName[said.ApprovalID]
+	if a == nil {
+		a = &approvalPlan{name: said.ApprovalID}
+		p.byName[said.ApprovalID] = a
+		p.approvals = append(p.approvals, a)
+	}
+	a.events = append(a.events, e.Index)
+	return p.checkBounds()
+}
+
+// parseStored parses the envelope of a stored event.
+func parseStored(e *storage.Event) (*event.Envelope, error) {
+	envelope, err := event.Parse(e.Envelope, event.Options{MaxBytes: len(e.Envelope), Server: true})
+	if err != nil {
+		return nil, fmt.Errorf("envelope of event %d: %w", e.Index, err)
+	}
+	return envelope, nil
+}

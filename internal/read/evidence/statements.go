@@ -1,0 +1,180 @@
+package evidence
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/agentledger/agentledger/event"
+	"github.com/agentledger/agentledger/event/erasure"
+	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/flow/approval"
+	"github.com/agentledger/agentledger/internal/jcs"
+	"github.com/agentledger/agentledger/internal/sysevent"
+	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/storage"
+	"github.com/agentledger/agentledger/verify/pack"
+)
+
+// state states the export in the log. It is not counted as a change of settings.
+func (x *Exporter) state(ctx context.Context, p *plan, m *pack.Manifest, manifest id.Hash) error {
+	var name [16]byte
+	rand.Read(name[:]) // two exports of one pack are two events
+	payload := map[string]any{
+		"export_id": "exp_" + hex.EncodeToString(name[:]), "manifest_sha256": manifest.String(), "begin": m.Begin,
+		"end": m.End, "tree_size": m.TreeSize, "records": m.Counts.Records, "envelopes": m.Counts.Envelopes,
+		"request": m.Request,
+	}
+	_, err := x.Events.Append(ctx, p.Tenant, p.Principal, func(_ context.Context, _ *log.State) (sysevent.Change, error) {
+		return sysevent.Change{KeepConfigVersion: true,
+			Statements: []sysevent.Statement{{Kind: sysevent.EvidenceExported, Payload: payload}}}, nil
+	})
+	if err != nil && x.takesNoEvents(ctx, p.Tenant, err) {
+		x.Logger.WarnContext(ctx, "evidence pack sent without an event, because the log takes none",
+			"tenant", p.Tenant, "manifest_sha256", manifest.String(), "error", err)
+		return nil
+	}
+	return err
+}
+
+// takesNoEvents reports whether an error of an append says that the log takes no events at the moment.
+func (x *Exporter) takesNoEvents(ctx context.Context, t id.Tenant, err error) bool {
+	if !fault.Is(err, fault.Unavailable) {
+		return false
+	}
+	s, failed := x.Ledgers.State(ctx, t)
+	return failed == nil && s.Trusted() != nil || fault.Of(err).Code == "read_only_mode"
+}
+
+// approvalLine is a line of approvals.ndjson.
+type approvalLine struct {
+	ApprovalID    approval.ID      `json:"approval_id"`
+	Events        []pack.Statement `json:"events"`
+	ActionDigest  *id.Hash         `json:"action_digest,omitzero"`
+	AgentID       id.Agent         `json:"agent_id,omitzero"`
+	ToolName      id.Tool          `json:"tool_name,omitzero"`
+	Payload       *string          `json:"payload"`
+	TraceID       id.Trace         `json:"trace_id,omitzero"`
+	PolicyID      string           `json:"policy_id,omitzero"`
+	PolicyVersion uint64           `json:"policy_version,omitzero"`
+	PolicyDigest  *id.Hash         `json:"policy_digest,omitzero"`
+	RuleID        string           `json:"rule_id,omitzero"`
+	Quorum        int              `json:"quorum,omitzero"`
+	CreatedAt     *id.Instant      `json:"created_at,omitzero"`
+	ExpiresAt     *id.Instant      `json:"expires_at,omitzero"`
+	People        []person         `json:"people"`
+}
+
+// person is somebody with an account, as the operator knows them.
+type person struct {
+	AccountID string `json:"account_id"`
+	Email     string `json:"email"`
+}
+
+// writeApprovals writes the approvals that the range speaks of.
+func (w *packWriter) writeApprovals(ctx context.Context) error {
+	for _, a := range w.plan.approvals {
+		line := approvalLine{ApprovalID: a.name, People: []person{}}
+		acting := make(map[string]bool)
+		for _, at := range a.events {
+			s, e, err := w.readStatement(ctx, at)
+			if err != nil {
+				return err
+			}
+			name, _, _ := strings.Cut(e.ActorPrincipal, "/")
+			acting[name] = true
+			line.Events = append(line.Events, s)
+			w.report.addDecision(a.name, e)
+		}
+		if err := w.describeApproval(ctx, a.name, acting, &line); err != nil {
+			return err
+		}
+		text, err := jcs.Marshal(line)
+		if err != nil {
+			return err
+		}
+		if _, err := w.writeLine(text); err != nil {
+			return err
+		}
+		if err := w.out.flush(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// describeApproval adds the stored members of an approval that never change, and the addresses of the people who
+// are named in its statements.
+func (w *packWriter) describeApproval(ctx context.Context, name approval.ID, acting map[string]bool,
+	line *approvalLine) error {
+	a, err := w.exporter.findApproval(ctx, w.plan.Tenant, name)
+	if err != nil || a == nil {
+		return err
+	}
+	line.ActionDigest, line.AgentID, line.ToolName, line.TraceID = &a.ActionDigest, a.Agent, a.Tool, a.Trace
+	line.PolicyID, line.PolicyVersion, line.PolicyDigest = a.PolicyID, a.PolicyVersion, &a.PolicyDigest
+	line.RuleID, line.Quorum, line.CreatedAt, line.ExpiresAt = a.RuleID, a.Quorum, &a.CreatedAt, &a.ExpiresAt
+	if w.plan.Wanted.request.Envelopes && a.Payload != nil {
+		text := string(a.Payload)
+		line.Payload = &text
+	}
+	for _, v := range a.Votes {
+		if acting[string(v.Account)] {
+			line.People = append(line.People, person{string(v.Account), v.Email})
+		}
+	}
+	w.report.describeApproval(a, line.People)
+	return nil
+}
+
+// readStatement reads an event of the service's own.
+func (w *packWriter) readStatement(ctx context.Context, at id.Index) (s pack.Statement, e *event.Envelope, err error) {
+	stored, err := w.exporter.Ledgers.Event(ctx, w.plan.state, at, storage.FieldRecord|storage.FieldEnvelope)
+	if err != nil {
+		return s, nil, err
+	}
+	if e, err = parseStored(&stored); err != nil {
+		return s, nil, err
+	}
+	return pack.Statement{Envelope: string(stored.Envelope), Record: string(stored.Record)}, e, nil
+}
+
+// writeErasures writes the statements that erased envelopes of shown events.
+func (w *packWriter) writeErasures(ctx context.Context) error {
+	for _, at := range slices.Sorted(maps.Keys(w.plan.erasing)) {
+		stored, err := w.exporter.Ledgers.Event(ctx, w.plan.state, at, storage.FieldRecord|storage.FieldEnvelope)
+		if err != nil {
+			return err
+		}
+		envelope, err := parseStored(&stored)
+		if err != nil {
+			return err
+		}
+		said, err := erasure.Parse(envelope)
+		if err != nil {
+			return fmt.Errorf("erasure at %d: %w", at, err)
+		}
+		proof, err := w.exporter.Proofs.InclusionOf(ctx, w.plan.state, stored, w.plan.checkpoint.Size)
+		if err != nil {
+			return err
+		}
+		w.report.addErasure(&stored, envelope, &said)
+		text, err := jcs.Marshal(pack.Erasure{Entry: string(log.EntryOf(stored).Text()),
+			Envelope: string(stored.Envelope), Proof: proof, Record: string(stored.Record)})
+		if err != nil {
+			return err
+		}
+		if _, err := w.writeLine(text); err != nil {
+			return err
+		}
+		if err := w.out.flush(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,287 @@
+package evidence
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"hash"
+	"io"
+	"maps"
+	"slices"
+
+	"github.com/agentledger/agentledger/event"
+	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/storedzip"
+	"github.com/agentledger/agentledger/storage"
+	"github.com/agentledger/agentledger/tlog"
+	"github.com/agentledger/agentledger/verify/pack"
+)
+
+// pacedWriter gathers a page of a pack. It writes while it has no turn.
+type pacedWriter struct {
+	to   Output
+	page bytes.Buffer
+	give func() // nil while it has no turn
+}
+
+// Write implements io.Writer.
+func (w *pacedWriter) Write(b []byte) (int, error) { return w.page.Write(b) }
+
+// begin takes a turn.
+func (w *pacedWriter) begin(ctx context.Context) (err error) {
+	w.give, err = w.to.TakeTurn(ctx)
+	return err
+}
+
+// end gives the turn back.
+func (w *pacedWriter) end() {
+	if w.give != nil {
+		w.give()
+		w.give = nil
+	}
+}
+
+// flush writes the page, and takes the next turn.
+func (w *pacedWriter) flush(ctx context.Context) error {
+	if err := w.send(); err != nil {
+		return err
+	}
+	return w.begin(ctx)
+}
+
+// send gives the turn back and writes the page.
+func (w *pacedWriter) send() error {
+	w.end()
+	_, err := w.to.Write(w.page.Bytes())
+	w.page.Reset()
+	return err
+}
+
+// packWriter writes one pack.
+type packWriter struct {
+	exporter *Exporter
+	plan     *plan
+	out      *pacedWriter
+	zip      *storedzip.Writer
+	files    []pack.File
+	file     fileWriter
+	report   report
+}
+
+// fileWriter is the file that is being written.
+type fileWriter struct {
+	io.Writer
+	sum  hash.Hash
+	size uint64
+}
+
+// Write implements io.Writer.
+func (f *fileWriter) Write(b []byte) (int, error) {
+	n, err := f.Writer.Write(b)
+	f.sum.Write(b[:n])
+	f.size += uint64(n)
+	return n, err
+}
+
+// writeFile writes a file and notes its digest.
+func (w *packWriter) writeFile(name string, write func() error) error {
+	to, err := w.zip.Create(name)
+	if err != nil {
+		return fmt.Errorf("write pack: %w", err)
+	}
+	w.file = fileWriter{Writer: to, sum: sha256.New()}
+	if err := write(); err != nil {
+		return fmt.Errorf("write %s: %w", name, err)
+	}
+	w.files = append(w.files, pack.File{Name: name, SHA256: id.Hash(w.file.sum.Sum(nil)), Size: w.file.size})
+	return nil
+}
+
+// writeSmall writes a file that is known.
+func (w *packWriter) writeSmall(ctx context.Context, name string, content []byte) error {
+	return w.writeFile(name, func() error {
+		if _, err := w.file.Write(content); err != nil {
+			return err
+		}
+		return w.out.flush(ctx)
+	})
+}
+
+// writePack writes all files in their order.
+func (w *packWriter) writePack(ctx context.Context) error {
+	if err := w.out.begin(ctx); err != nil {
+		return err
+	}
+	defer w.out.end()
+	w.zip = storedzip.NewWriter(w.out)
+	manifest, err := w.beginManifest(ctx)
+	if err != nil {
+		return err
+	}
+	if err := w.writeNamed(ctx); err != nil {
+		return err
+	}
+	if err := w.writeRange(ctx); err != nil {
+		return err
+	}
+	if err := w.writeFile(pack.FileApprovals, func() error { return w.writeApprovals(ctx) }); err != nil {
+		return err
+	}
+	if err := w.writeFile(pack.FileErasures, func() error { return w.writeErasures(ctx) }); err != nil {
+		return err
+	}
+	if err := w.writeFile(pack.FileReport, func() error { return w.writeReport(ctx) }); err != nil {
+		return err
+	}
+	return w.finish(ctx, manifest)
+}
+
+// beginManifest proves the range.
+func (w *packWriter) beginManifest(ctx context.Context) (*pack.Manifest, error) {
+	x, p := w.exporter, w.plan
+	m := &pack.Manifest{V: pack.Version, Origin: p.state.Identity().Origin,
+		OrganizationID: p.state.Identity().Organization, Request: p.Wanted.request, Begin: p.begin, End: p.end,
+		TreeSize: p.checkpoint.Size, RootHash: p.checkpoint.Root}
+	edge, last, err := x.edge(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	m.Edge = edge.Hashes()
+	if p.begin < p.end {
+		m.Prev = &last
+	}
+	if _, _, m.Consistency, err = x.Proofs.Consistency(ctx, p.state, p.end, p.checkpoint.Size); err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+// edge returns the right edge of the tree before the range, and the hash that the first entry of the range names.
+// The audit path of a tree's last leaf is its edge, without that leaf and the smallest first.
+func (x *Exporter) edge(ctx context.Context, p *plan) (edge tlog.Edge, last id.Hash, err error) {
+	if p.begin == 0 {
+		return edge, event.Genesis(p.state.Identity().Origin), nil
+	}
+	last, _, path, err := x.Proofs.Inclusion(ctx, p.state, p.begin-1, p.begin)
+	if err != nil {
+		return edge, last, err
+	}
+	slices.Reverse(path)
+	if edge, err = tlog.NewEdge(p.begin-1, path); err != nil {
+		return edge, last, err
+	}
+	edge.Append(last)
+	return edge, last, nil
+}
+
+// writeNamed writes the files before the entries.
+func (w *packWriter) writeNamed(ctx context.Context) error {
+	p := w.plan
+	keys, err := describeLogKeys(p.state)
+	if err != nil {
+		return err
+	}
+	for _, f := range []struct {
+		name    string
+		content []byte
+	}{{pack.FileCheckpoint, p.note}, {pack.FileKeys, keys}, {pack.FilePolicy, []byte(p.policyFile)},
+		{pack.FileAgents, p.agentsFile}} {
+		if err := w.writeSmall(ctx, f.name, f.content); err != nil {
+			return err
+		}
+	}
+	digests := slices.SortedFunc(maps.Keys(p.policies), func(a, b id.Hash) int { return bytes.Compare(a[:], b[:]) })
+	for _, digest := range digests {
+		document, err := w.exporter.readPolicy(ctx, p.Tenant, digest, p.policies[digest])
+		if err != nil {
+			return err
+		}
+		if err := w.writeSmall(ctx, pack.PolicyFile(digest), document); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writeRange writes entries, records and envelopes, each in a pass of its own.
+func (w *packWriter) writeRange(ctx context.Context) error {
+	for _, f := range []struct {
+		name  string
+		parts storage.Fields
+		visit func(*storage.Event) (int, error)
+	}{
+		{pack.FileEntries, 0, func(e *storage.Event) (int, error) { return w.file.Write(e.Entry.Record[:]) }},
+		{pack.FileRecords, storage.FieldRecord, w.writeRecord},
+		{pack.FileEnvelopes, storage.FieldRecord | storage.FieldEnvelope, w.writeEnvelope},
+	} {
+		err := w.writeFile(f.name, func() error {
+			if f.name == pack.FileEnvelopes && !w.plan.Wanted.request.Envelopes {
+				return nil
+			}
+			return w.exporter.readPages(ctx, w.plan, f.parts, func() error { return w.out.flush(ctx) }, f.visit)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *packWriter) writeRecord(e *storage.Event) (int, error) {
+	if !w.plan.shows(e) {
+		return 0, nil
+	}
+	return w.writeLine(e.Record)
+}
+
+func (w *packWriter) writeEnvelope(e *storage.Event) (int, error) {
+	switch {
+	case !w.plan.shows(e):
+		return len(e.Envelope), nil // read, though not written
+	case e.ErasedBy != 0 && w.plan.erasing[e.ErasedBy]:
+		return 0, nil
+	case e.Envelope == nil:
+		return 0, errErasedMeanwhile()
+	}
+	return w.writeLine(e.Envelope)
+}
+
+func errErasedMeanwhile() error {
+	return fault.New(fault.Conflict, "An envelope was erased while the pack was made; ask again")
+}
+
+func (w *packWriter) writeLine(text []byte) (int, error) {
+	n, err := w.file.Write(text)
+	if err != nil {
+		return n, err
+	}
+	more, err := w.file.Write([]byte{'\n'})
+	return n + more, err
+}
+
+// finish states the export, and writes what makes the pack whole.
+func (w *packWriter) finish(ctx context.Context, m *pack.Manifest) error {
+	w.plan.counts.Policies, w.plan.counts.Erasures = uint64(len(w.plan.policies)), uint64(len(w.plan.erasing))
+	m.Counts, m.Files = w.plan.counts, w.files
+	text, err := m.Text()
+	if err != nil {
+		return err
+	}
+	if err := w.out.send(); err != nil {
+		return err
+	}
+	if err := w.exporter.state(ctx, w.plan, m, id.Hash(sha256.Sum256(text))); err != nil {
+		return err
+	}
+	if err := w.out.begin(ctx); err != nil {
+		return err
+	}
+	err = w.writeFile(pack.FileManifest, func() error { _, err := w.file.Write(text); return err })
+	if err := cmp.Or(err, w.zip.Close()); err != nil {
+		return err
+	}
+	return w.out.send()
+}
