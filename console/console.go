@@ -28,6 +28,7 @@ import (
 
 	"github.com/agentledger/agentledger/console/call"
 	"github.com/agentledger/agentledger/console/erasing"
+	"github.com/agentledger/agentledger/console/evidence"
 	"github.com/agentledger/agentledger/console/reading"
 	"github.com/agentledger/agentledger/internal/flow/approval"
 	"github.com/agentledger/agentledger/internal/flow/workflow"
@@ -62,6 +63,7 @@ type Options struct {
 	Tokens        *consoletoken.Tokens
 	Events        *eventlist.Reader
 	Erasures      *erasure.Erasures
+	Evidence      evidence.Exporter
 	PublicURL     string // pages of its origin may call, also through a proxy that changes Host
 
 	// Control is the load control shared with other surfaces; default: one of its own for
@@ -128,8 +130,7 @@ func (s *Server) Routes(r *edge.Router) {
 	table.Add("POST", "/v1/console/approvals/{approval}/revoke", votes, some, s.revokeApproval)
 	table.Add("GET", "/v1/console/runs", reads, none, s.listWorkflowRuns)
 	table.Add("GET", "/v1/console/runs/{run}", reads, none, s.answerRun)
-	(&reading.Calls{Events: s.Events, Traces: s.Events}).AddRoutes(&table)
-	(&erasing.Calls{Erasures: s.Erasures}).AddRoutes(&table)
+	s.addCalls(&table)
 	table.Add("GET", "/v1/console/webhooks", reads, none, s.listWebhooks)
 	table.Add("POST", "/v1/console/webhooks", manages, some, s.createEndpoint)
 	table.Add("GET", "/v1/console/webhooks/{webhook}", reads, none, s.answerEndpoint)
@@ -153,4 +154,11 @@ func (s *Server) Routes(r *edge.Router) {
 	table.Add("GET", "/v1/console/organization", reads, none, s.getOrganization)
 	table.Add("PATCH", "/v1/console/organization", manages, some, s.patchOrganization)
 	s.surface.Mount(r, table)
+}
+
+// addCalls adds the routes of the packages below this one.
+func (s *Server) addCalls(table *call.Table) {
+	(&reading.Calls{Events: s.Events, Traces: s.Events}).AddRoutes(table)
+	(&erasing.Calls{Erasures: s.Erasures}).AddRoutes(table)
+	evidence.New(s.Evidence).AddRoutes(table)
 }

@@ -23,6 +23,9 @@ import (
 func (w *world) sendEvent(tenant id.Tenant, name string, more map[string]any) log.Receipt {
 	w.t.Helper()
 	key := edkey.NewPrivate()
+	if more["key_id"] == w.first[tenant].Key {
+		key = w.first[tenant].Private
+	}
 	members := map[string]any{
 		"schema_version": 1, "event_id": name, "trace_id": "trc", "agent_id": "agt_1", "key_id": "k",
 		"organization_id": w.State(w.t, tenant).Identity().Organization.String(),

@@ -82,19 +82,25 @@ func (s *Server) answerPolicy(r *request) (response, error) {
 	if err != nil {
 		return response{}, err
 	}
-	inForce, err := s.witnesses.Policy(r.Context(), state)
+	text, err := s.PolicyText(r.Context(), state)
+	return response{media: mediaText, cache: revalidate, body: []byte(text)}, err
+}
+
+// PolicyText returns the tlog-policy of a log, as transparency/policy serves it.
+func (s *Server) PolicyText(ctx context.Context, state *log.State) (string, error) {
+	inForce, err := s.witnesses.Policy(ctx, state)
 	if err != nil {
-		return response{}, err
+		return "", err
 	}
 	shown := trust.Policy{Groups: inForce.Groups, Quorum: inForce.Quorum}
-	if shown.Logs, err = s.policyLogs(r.Context(), state); err != nil {
-		return response{}, err
+	if shown.Logs, err = s.policyLogs(ctx, state); err != nil {
+		return "", err
 	}
 	for _, w := range inForce.Witnesses {
 		w.URL = ""
 		shown.Witnesses = append(shown.Witnesses, w)
 	}
-	return response{media: mediaText, cache: revalidate, body: []byte(shown.Text())}, nil
+	return shown.Text(), nil
 }
 
 // policyLogs returns the log lines of a policy: the keys that signed the newest checkpoint

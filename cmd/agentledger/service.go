@@ -34,6 +34,7 @@ import (
 	"github.com/agentledger/agentledger/internal/operate/storeprobe"
 	"github.com/agentledger/agentledger/internal/operate/witness"
 	"github.com/agentledger/agentledger/internal/read/eventlist"
+	"github.com/agentledger/agentledger/internal/read/evidence"
 	"github.com/agentledger/agentledger/internal/read/index"
 	"github.com/agentledger/agentledger/internal/seal"
 	"github.com/agentledger/agentledger/internal/streamexport"
@@ -76,6 +77,7 @@ type service struct {
 	webhooks  *webhook.Sender
 	erasures  *erasure.Erasures
 	exporter  *streamexport.Exporter
+	evidence  *evidence.Exporter
 	mail      *mail.Outbox
 	letters   letter.AccountMail
 	workflows *workflow.Workflows
@@ -229,6 +231,8 @@ func (s *service) buildComponents(ctx context.Context, c config.Serve) error {
 	})
 	s.buildErasures(n, bounds)
 	s.buildWitnesses(c, rules, client)
+	s.evidence = &evidence.Exporter{Ledgers: s.ledgers, Proofs: s.ledgers, Witnesses: s.witnesses, Agents: s.agents,
+		Policies: s.policies, Approvals: s.approvals, Organizations: s.orgs, Events: n, Logger: s.watch.logger}
 	s.founder = &provision.Provisioner{Ledgers: s.ledgers, Organizations: s.orgs, Agents: s.agents,
 		Accounts: s.accounts, Keyring: s.store.keyring, Host: host}
 	s.setup = &setup.Setup{Store: records, Provisioner: s.founder, Clock: s.clock.Now, ReadOnly: s.store.readOnly}
@@ -275,11 +279,13 @@ func (s *service) mainHandler(c config.Serve, signIn *identity.Server, shared *e
 		Clock: s.clock.Now, MaxInFlight: c.MaxPublicReads, Control: s.control, Metrics: s.watch.registry,
 	})
 	public.Routes(r)
+	s.evidence.Transparency = public
 	people, err := console.New(console.Options{
 		Edge: shared, Sessions: s.accounts, Orgs: s.orgs, Agents: s.agents, Policies: s.policies,
 		Approvals: s.approvals, Workflows: s.workflows, Webhooks: s.webhooks, Witnesses: s.witnesses,
 		Events:        &eventlist.Reader{Index: s.index, Ledgers: s.ledgers, Bundles: public, Organizations: s.orgs},
 		StreamExports: s.exporter, Tokens: s.tokens, PublicURL: c.PublicURL, Control: s.control, Erasures: s.erasures,
+		Evidence: s.evidence,
 		Simulator: simulate.New(simulate.Options{
 			Ledgers: s.ledgers, Processors: s.control.Processors, Clock: s.clock.Now}),
 	})

@@ -48,7 +48,7 @@ func (x *Exporter) describe(ctx context.Context, p *plan) (err error) {
 func (x *Exporter) describeAgent(ctx context.Context, t id.Tenant, name id.Agent) (d pack.Agent, err error) {
 	a, err := x.Agents.Agent(ctx, t, name)
 	if err != nil {
-		return d, fmt.Errorf("read agent of an event: %w", err)
+		return d, fmt.Errorf("read agent of an event: %v", err) // not the caller's to know as 404
 	}
 	d.AgentID = a.ID
 	if a.DisplayName != "" {
@@ -96,7 +96,7 @@ func describeLogKeys(s *log.State) ([]byte, error) {
 func (x *Exporter) readPolicy(ctx context.Context, t id.Tenant, digest id.Hash, named policyVersion) ([]byte, error) {
 	v, err := x.Policies.Get(ctx, t, named.id, named.version)
 	if err != nil {
-		return nil, fmt.Errorf("read policy of an event: %w", err)
+		return nil, fmt.Errorf("read policy of an event: %v", err)
 	}
 	parsed, err := policy.ParseStored(v.Document)
 	if err == nil && parsed.Digest() != digest {

@@ -10,7 +10,7 @@
 //     Memory is bounded by the bounds of package pack, and not by the size of the range.
 //   - All that can refuse a request is found before the first byte. An envelope that is erased while the pack is sent
 //     ends it.
-//   - Before the last file and the directory are sent, without which nobody can read the ZIP file, the export is an
+//   - The ZIP file can't be read without its last file and its directory. Before these are sent, the export is an
 //     event of the log. A log that takes no events is exported without one.
 package evidence
 
@@ -34,7 +34,8 @@ import (
 // Ledgers reads ledgers (package log).
 type Ledgers interface {
 	State(ctx context.Context, t id.Tenant) (*log.State, error)
-	Events(ctx context.Context, s *log.State, begin, end id.Index, parts storage.Fields) iter.Seq2[storage.Event, error]
+	Events(ctx context.Context, s *log.State, begin, end id.Index,
+		parts storage.Fields) iter.Seq2[storage.Event, error]
 	Event(ctx context.Context, s *log.State, at id.Index, parts storage.Fields) (storage.Event, error)
 }
 

@@ -80,7 +80,7 @@ func (r *report) addDecision(name approval.ID, e *event.Envelope) {
 		Vote       string `json:"vote"`
 		Reason     string `json:"reason"`
 	}
-	if err := json.Unmarshal(e.Payload, &said); err != nil {
+	if err := json.Unmarshal(e.Payload, &said); err != nil || len(row.Steps) >= maxRows {
 		return
 	}
 	if said.Vote != "" {
@@ -195,7 +195,7 @@ func (w *packWriter) newPage() *page {
 	return d
 }
 
-// cosigners returns the names of the other signature lines of the checkpoint. Nobody has checked them here.
+// cosigners returns the names of the other signature lines of the checkpoint. They are not checked here.
 func cosigners(p *plan) (names []string) {
 	note, err := tlog.ParseNote(p.note)
 	if err != nil {

@@ -30,10 +30,10 @@ func (x *Exporter) state(ctx context.Context, p *plan, m *pack.Manifest, manifes
 		"end": m.End, "tree_size": m.TreeSize, "records": m.Counts.Records, "envelopes": m.Counts.Envelopes,
 		"request": m.Request,
 	}
-	_, err := x.Events.Append(ctx, p.Tenant, p.Principal, func(_ context.Context, _ *log.State) (sysevent.Change, error) {
-		return sysevent.Change{KeepConfigVersion: true,
-			Statements: []sysevent.Statement{{Kind: sysevent.EvidenceExported, Payload: payload}}}, nil
-	})
+	said := sysevent.Change{KeepConfigVersion: true,
+		Statements: []sysevent.Statement{{Kind: sysevent.EvidenceExported, Payload: payload}}}
+	prepare := func(context.Context, *log.State) (sysevent.Change, error) { return said, nil }
+	_, err := x.Events.Append(ctx, p.Tenant, p.Principal, prepare)
 	if err != nil && x.takesNoEvents(ctx, p.Tenant, err) {
 		x.Logger.WarnContext(ctx, "evidence pack sent without an event, because the log takes none",
 			"tenant", p.Tenant, "manifest_sha256", manifest.String(), "error", err)
@@ -70,7 +70,7 @@ type approvalLine struct {
 	People        []person         `json:"people"`
 }
 
-// person is somebody with an account, as the operator knows them.
+// person is a voter, as the operator says.
 type person struct {
 	AccountID string `json:"account_id"`
 	Email     string `json:"email"`

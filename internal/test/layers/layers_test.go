@@ -134,6 +134,8 @@ var layer = map[string]int{
 	"internal/operate/transfer":     31,
 	"internal/operate/setup":        31,
 
+	"internal/read/evidence": 31,
+
 	"internal/http/edge":    40,
 	"internal/http/openapi": 40,
 
@@ -142,6 +144,7 @@ var layer = map[string]int{
 	"console/erasing":   41,
 	"console/call":      41,
 	"console/reading":   41,
+	"console/evidence":  41,
 	"identity":          41,
 	"identity/platform": 41,
 	"ingest":            41,
