@@ -118,7 +118,7 @@ func newWorld(t testing.TB, change ...func(*console.Options)) *world {
 		Witnesses: w.witnesses, PublicURL: "https://ledger.example", Clock: w.Clock})
 	options := console.Options{
 		Erasures: w.erasures,
-		Events: &eventlist.Reader{Index: events, Ledgers: w.Ledgers, Organizations: w.orgs, Bundles: public},
+		Events:   &eventlist.Reader{Index: events, Ledgers: w.Ledgers, Organizations: w.orgs, Bundles: public},
 		Evidence: &evidence.Exporter{Ledgers: w.Ledgers, Proofs: w.Ledgers, Witnesses: w.witnesses, Transparency: public, Agents: w.agents,
 			Policies: w.policies, Approvals: w.approvals, Organizations: w.orgs, Events: w.SystemEvents, Logger: edge.Logger},
 		Edge: edge, Sessions: sessions{}, Orgs: w.orgs, Agents: w.agents, PublicURL: "https://ledger.example",
