@@ -31,7 +31,7 @@ const (
 	MaxLine     = 4 << 20 // bytes
 	MaxDocument = 1 << 20 // bytes of the manifest, of the keys, and of a policy document
 
-	maxNote   = 128 << 10
+	maxNote       = 128 << 10
 	MaxAgentsFile = 16 << 20 // bytes
 )
 
