@@ -231,8 +231,6 @@ func (s *service) buildComponents(ctx context.Context, c config.Serve) error {
 	})
 	s.buildErasures(n, bounds)
 	s.buildWitnesses(c, rules, client)
-	s.evidence = &evidence.Exporter{Ledgers: s.ledgers, Proofs: s.ledgers, Witnesses: s.witnesses, Agents: s.agents,
-		Policies: s.policies, Approvals: s.approvals, Organizations: s.orgs, Events: n, Logger: s.watch.logger}
 	s.founder = &provision.Provisioner{Ledgers: s.ledgers, Organizations: s.orgs, Agents: s.agents,
 		Accounts: s.accounts, Keyring: s.store.keyring, Host: host}
 	s.setup = &setup.Setup{Store: records, Provisioner: s.founder, Clock: s.clock.Now, ReadOnly: s.store.readOnly}
@@ -240,8 +238,10 @@ func (s *service) buildComponents(ctx context.Context, c config.Serve) error {
 	return s.buildDirectory(ctx, c, n)
 }
 
-// buildErasures builds the erasures of envelopes and payloads.
+// buildErasures builds evidence packs, and the erasures of envelopes and payloads.
 func (s *service) buildErasures(n *sysevent.Appender, bounds *quota.Quota) {
+	s.evidence = &evidence.Exporter{Ledgers: s.ledgers, Proofs: s.ledgers, Agents: s.agents,
+		Policies: s.policies, Approvals: s.approvals, Organizations: s.orgs, Events: n, Logger: s.watch.logger}
 	s.erasures = erasure.New(erasure.Options{Records: s.store.engine, Events: n, Ledgers: s.ledgers, Index: s.index,
 		Eraser: &erase.Eraser{Appender: n, Ledgers: s.ledgers}, Approvals: s.approvals, Lists: s.approvals,
 		Deliveries: s.webhooks, Settings: s.orgs, Pace: bounds, Clock: s.clock.Now, Held: s.clock.Check})
@@ -279,7 +279,7 @@ func (s *service) mainHandler(c config.Serve, signIn *identity.Server, shared *e
 		Clock: s.clock.Now, MaxInFlight: c.MaxPublicReads, Control: s.control, Metrics: s.watch.registry,
 	})
 	public.Routes(r)
-	s.evidence.Transparency = public
+	s.evidence.Witnesses, s.evidence.Transparency = s.witnesses, public
 	people, err := console.New(console.Options{
 		Edge: shared, Sessions: s.accounts, Orgs: s.orgs, Agents: s.agents, Policies: s.policies,
 		Approvals: s.approvals, Workflows: s.workflows, Webhooks: s.webhooks, Witnesses: s.witnesses,
