@@ -4,6 +4,8 @@
 //
 //   - A password that is checked against no hash causes the same work as any other, and never matches.
 //   - A bounded number of hashes is computed at one time, and a bounded number of callers waits.
+//   - The thread of a hash gives way to all others of the machine (Linux), because agents wait for answers
+//     in milliseconds and people can wait.
 //   - A hash of another cost still opens, because it holds its cost.
 package passwordhash
 
@@ -108,7 +110,7 @@ func (h *Hasher) HashPassword(ctx context.Context, password string) (string, err
 	defer leave()
 	var salt [saltSize]byte
 	rand.Read(salt[:]) // never fails since Go 1.24
-	return h.encodeHash(salt[:], argon2.IDKey([]byte(password), salt[:], h.Passes, h.MemoryKiB, lanes, hashSize)), nil
+	return h.encodeHash(salt[:], computeKey(password, phc{salt: salt[:], passes: h.Passes, memory: h.MemoryKiB, lanes: lanes})), nil
 }
 
 // MatchesHash reports whether stored is the hash of password. With no stored hash
@@ -130,8 +132,20 @@ func (h *Hasher) MatchesHash(ctx context.Context, stored, password string) (bool
 		return false, err
 	}
 	defer leave()
-	got := argon2.IDKey([]byte(password), p.salt, p.passes, p.memory, p.lanes, hashSize)
+	got := computeKey(password, p)
 	return subtle.ConstantTimeCompare(got, p.hash) == 1 && known, nil
+}
+
+// computeKey computes Argon2id in a thread of its own, which gives way to all others. The thread ends
+// with the goroutine, because its priority can't be raised again.
+func computeKey(password string, p phc) []byte {
+	done := make(chan []byte)
+	go func() {
+		runtime.LockOSThread()
+		lowerPriority()
+		done <- argon2.IDKey([]byte(password), p.salt, p.passes, p.memory, p.lanes, hashSize)
+	}()
+	return <-done
 }
 
 // encodeHash writes the PHC string format.
