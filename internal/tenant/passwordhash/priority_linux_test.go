@@ -18,7 +18,7 @@ func TestHashesGiveWay(t *testing.T) {
 		_, err := h.HashPassword(t.Context(), "correct horse battery")
 		done <- err
 	}()
-	most := 0
+	most, inFirst := 0, false
 	for ended := false; !ended; {
 		select {
 		case err := <-done:
@@ -27,19 +27,21 @@ func TestHashesGiveWay(t *testing.T) {
 			}
 			ended = true
 		case <-time.After(time.Millisecond):
-			most = max(most, countLow(t))
+			n, first := countLow(t)
+			most, inFirst = max(most, n), first
 		}
 	}
-	if most != 1 {
+	if most != 1 && !(inFirst && most == 0) {
 		t.Errorf("%d threads gave way, want the one that hashed", most)
 	}
-	for countLow(t) > 0 { // the thread ends with its goroutine
+	for n := most; n > 0; n, _ = countLow(t) { // the thread ends with its goroutine
 		time.Sleep(time.Millisecond)
 	}
 }
 
-// countLow returns how many threads of the process have the priority of hashes.
-func countLow(t *testing.T) (n int) {
+// countLow returns how many threads of the process have the priority of hashes, without the first one, and
+// whether the first one has it. That one can't end: where a hash took place in it, the runtime uses it no more.
+func countLow(t *testing.T) (n int, first bool) {
 	t.Helper()
 	threads, err := filepath.Glob("/proc/self/task/*/stat")
 	if err != nil || len(threads) == 0 {
@@ -51,9 +53,13 @@ func countLow(t *testing.T) (n int) {
 			continue // it ended
 		}
 		_, fields, _ := strings.Cut(string(text), ") ") // behind the thread's name: state is field 3 of proc(5)
-		if f := strings.Fields(fields); len(f) > 16 && f[16] == strconv.Itoa(priority) {
+		f := strings.Fields(fields)
+		switch low := len(f) > 16 && f[16] == strconv.Itoa(priority); {
+		case low && filepath.Base(filepath.Dir(name)) == strconv.Itoa(os.Getpid()):
+			first = true
+		case low:
 			n++
 		}
 	}
-	return n
+	return n, first
 }
