@@ -110,7 +110,8 @@ func (h *Hasher) HashPassword(ctx context.Context, password string) (string, err
 	defer leave()
 	var salt [saltSize]byte
 	rand.Read(salt[:]) // never fails since Go 1.24
-	return h.encodeHash(salt[:], computeKey(password, phc{salt: salt[:], passes: h.Passes, memory: h.MemoryKiB, lanes: lanes})), nil
+	key := computeKey(password, phc{salt: salt[:], passes: h.Passes, memory: h.MemoryKiB, lanes: lanes})
+	return h.encodeHash(salt[:], key), nil
 }
 
 // MatchesHash reports whether stored is the hash of password. With no stored hash
