@@ -44,6 +44,13 @@ func sizeOf(s *log.State) id.Index {
 
 // readBatch reads the events behind a position.
 func (f *Follower) readBatch(ctx context.Context, u unit, p Position) (Batch, error) {
+	if f.All != nil {
+		s, err := f.Ledgers.State(ctx, u.tenant)
+		if err != nil {
+			return Batch{}, fmt.Errorf("read ledger: %w", err)
+		}
+		return Batch{Tenant: u.tenant, Name: u.name, Position: p, State: s, After: p.Cursor}, nil
+	}
 	states, err := f.findStates(ctx, u.tenant, p.Origin)
 	if err != nil {
 		return Batch{}, err

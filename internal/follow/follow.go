@@ -1,28 +1,36 @@
 // Package follow does work for each stored event of an organization, in their order, behind a stored
-// position. Its users send events away or make deliveries for them.
+// position. Its users send events away, make deliveries for them or keep an index of them.
+//
+// There are two kinds of followers. Named ones are begun by people (Begin). With Options.All each ledger
+// has one follower of the empty name, which needs no Begin.
 //
 // Invariants:
 //
 //   - A position moves only after the work for the events before it is done, and with the records
 //     that the work writes. So a crash repeats work and skips none.
 //   - A position that a person moved meanwhile wins. The work that was under way then writes nothing.
-//   - As long as a follower has a position there is a due entry (package schedule) for it, not later
-//     than Position.NextAt. A ledger that moves is looked at within a second. The entry is for
-//     restarts and retries.
-//   - A successor of a frozen ledger is followed from its first event, after the last provable event
-//     of the predecessor.
-//   - Memory is bounded: of 32 places, each with one batch, an organization has at most 4.
+//   - As long as a named follower has a position there is a due entry (package schedule) for it, not later
+//     than Position.NextAt. The entry is for restarts and retries. With All there are no entries: a start
+//     looks at each ledger, and a failed try comes again after a pause.
+//   - A ledger that moves is looked at within a second.
+//   - A successor of a frozen ledger is followed from its first event. A named follower goes there after
+//     the last provable event of the predecessor.
+//   - Memory is bounded: of Options.Places, each with one batch, an organization has at most 4.
 //     Followers whose last try failed have at most half of the places, so they delay no others.
+//   - Followers that wait for a place get it in the order in which they came. One with more to do comes to
+//     the end after each turn.
 //   - A ledger that is being imported, or that goes on in another store, is not followed.
 package follow
 
 import (
+	"cmp"
 	"context"
 	"iter"
 	"sync"
 	"time"
 
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/cache"
 	"github.com/agentledger/agentledger/internal/records"
 	"github.com/agentledger/agentledger/internal/schedule"
 	"github.com/agentledger/agentledger/log"
@@ -41,17 +49,31 @@ type Ledgers interface {
 // Work does the work for a batch. With an error nothing is written, and the batch comes again.
 type Work func(ctx context.Context, b Batch) (Result, error)
 
-// Options configure New. All but Clock are required.
+// Census lists the ledgers of a store.
+type Census interface {
+	Tenants(ctx context.Context) iter.Seq2[id.Tenant, error]
+	Head(ctx context.Context, t id.Tenant) (storage.Head, error)
+}
+
+// Options configure New. Those without a default are required.
 type Options struct {
 	Records   storage.RecordStore
 	Ledgers   Ledgers
 	Positions storage.Kind // of the records with positions, by the follower's name
-	Due       storage.Kind // of the due entries
 	Work      Work
-	MaxEvents int // of a batch
-	MaxBytes  int // of a batch: one more event may go beyond
 
-	Clock func() time.Time // default: time.Now
+	Due       storage.Kind // of the due entries; only without All
+	MaxEvents int          // of a batch; only without All
+	MaxBytes  int          // of a batch: one more event may go beyond
+
+	// All makes each of these ledgers have a follower. Its work gets batches without events and reads
+	// the events behind the position by itself. Default: none.
+	All   Census
+	Least id.Index // with All: how many events behind the position are worth a look
+
+	Places int              // looks at once; default 32
+	Turn   int              // batches in one look; default 16
+	Clock  func() time.Time // default: time.Now
 }
 
 // Cursor names the next event of one log.
@@ -66,6 +88,7 @@ type Position struct {
 	NextAt       id.Instant `json:"next_at"`                // of the next look, at the latest
 	Tries        int        `json:"tries,omitzero"`         // failures in a row
 	FailingSince id.Instant `json:"failing_since,omitzero"` // of the first failure
+	Note         string     `json:"note,omitzero"`          // what the work keeps with the position
 }
 
 // Batch is the events behind a position.
@@ -74,7 +97,7 @@ type Batch struct {
 	Name     string // of the follower
 	Position Position
 	State    *log.State      // of the ledger that the organization has now
-	Events   []storage.Event // with record and envelope; none when there is no newer one
+	Events   []storage.Event // with record and envelope; none when there is no newer one, and with All
 	After    Cursor          // behind the last of Events
 	More     bool            // there are more events behind After
 }
@@ -83,6 +106,8 @@ type Batch struct {
 type Result struct {
 	Next    Cursor           // Batch.After when all is done; any place before it when less is
 	Changes []storage.Change // of the organization's partition, written with the position
+	Note    string           // becomes Position.Note
+	More    bool             // there is more to do at once, also when Next is Batch.After
 	Failed  bool             // the work comes again after a pause that grows
 	Pause   time.Duration    // the shortest pause before the next look; 0: none
 	End     bool             // the position is deleted
@@ -95,8 +120,9 @@ type Follower struct {
 	due       schedule.Index
 
 	mu      sync.Mutex
-	known   map[id.Tenant]map[string]struct{} // followers that have a position
-	pending map[unit]bool                     // to be looked at; true: also in a pause after a failure
+	known   map[id.Tenant]map[string]struct{} // named followers that have a position
+	queue   queue                             // to be looked at
+	later   map[unit]id.Instant               // with All: to be looked at again after a failure
 	running map[unit]struct{}
 	failing map[unit]struct{}
 	left    bool // work waits for a place
@@ -105,7 +131,11 @@ type Follower struct {
 
 	begin           sync.Once
 	moved, relisted *log.Moves
+	ahead           *cache.Map[unit, id.Index] // with All: the size at which the next look is worth it
 }
+
+// maxAhead is of how many ledgers it is in memory when the next look is worth it.
+const maxAhead = 1 << 16
 
 // unit is one follower of one organization.
 type unit struct {
@@ -118,12 +148,15 @@ func New(o Options) *Follower {
 	if o.Clock == nil {
 		o.Clock = time.Now
 	}
+	o.Places, o.Turn = cmp.Or(o.Places, 32), cmp.Or(o.Turn, 16)
 	return &Follower{
 		Options:   o,
 		positions: records.New[Position](o.Records, o.Positions, "Positions can't be read"),
 		due:       schedule.Index{Records: o.Records, Kind: o.Due},
-		known:     make(map[id.Tenant]map[string]struct{}), pending: make(map[unit]bool),
+		known:     make(map[id.Tenant]map[string]struct{}), later: make(map[unit]id.Instant),
 		running: make(map[unit]struct{}), failing: make(map[unit]struct{}), room: make(chan struct{}, 1),
+		queue: queue{waiting: make(map[unit]*waiter)},
+		ahead: cache.NewMap(cache.MapOptions[unit, id.Index]{Limit: maxAhead}),
 	}
 }
 

@@ -16,8 +16,6 @@ import (
 )
 
 const (
-	// batchesAtOnce is how many batches a follower does before others have a turn.
-	batchesAtOnce = 16
 	// idlePause is when a follower without new events is looked at again, if its ledger does not move.
 	idlePause = time.Minute
 	// awayPause is the pause of a ledger that is not followed in this store.
@@ -43,7 +41,7 @@ type look struct {
 
 // run does the work of the follower, and settles its entry.
 func (l *look) run(ctx context.Context) error {
-	outcome, err := l.doBatches(ctx)
+	outcome, err := l.doTurn(ctx)
 	switch {
 	case errors.Is(err, storage.ErrStale): // a person moved the position
 		outcome, err = schedule.Failed(l.currentTime()), nil
@@ -52,6 +50,8 @@ func (l *look) run(ctx context.Context) error {
 		outcome, err = schedule.Until(l.currentTime()+id.Instant(awayPause.Milliseconds())), nil
 	case ctx.Err() != nil:
 		return nil
+	case err != nil && l.All != nil:
+		l.postpone()
 	case err != nil:
 		outcome = schedule.Until(l.currentTime() + id.Instant(retryPauses()[1].Milliseconds()))
 	}
@@ -61,21 +61,57 @@ func (l *look) run(ctx context.Context) error {
 	return errors.Join(err, l.due.Settle(ctx, *l.entry, outcome))
 }
 
-// doBatches does the work of at most batchesAtOnce batches.
-func (l *look) doBatches(ctx context.Context) (schedule.Outcome, error) {
+// postpone brings the follower into the queue again after a pause.
+func (l *look) postpone() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.later[l.unit] = l.currentTime() + id.Instant(failurePause.Milliseconds())
+}
+
+// isEarly reports whether the ledger has not grown enough since the last look.
+func (l *look) isEarly(ctx context.Context) (bool, error) {
+	at, known := l.ahead.Get(l.unit)
+	if !known || l.forced {
+		return false, nil
+	}
+	s, err := l.Ledgers.State(ctx, l.tenant)
+	return err == nil && s.Size() < at, err
+}
+
+// Step does the work of the next batch of a follower now, and reports whether there is more to do at once.
+// No look at this follower may be under way.
+func (f *Follower) Step(ctx context.Context, t id.Tenant, name string) (more bool, err error) {
+	l := &look{Follower: f, unit: unit{t, name}, forced: true}
+	stored, err := l.positions.Get(ctx, t, name)
+	if err != nil {
+		return false, err
+	}
+	if more, err = l.doBatch(ctx, stored, false); errors.Is(err, errAway) {
+		return false, nil
+	}
+	return more, err
+}
+
+// doTurn does the work of at most Options.Turn batches.
+func (l *look) doTurn(ctx context.Context) (schedule.Outcome, error) {
+	if early, err := l.isEarly(ctx); early || err != nil {
+		return schedule.Done(), err
+	}
 	for n := 1; ; n++ {
 		stored, err := l.positions.Get(ctx, l.tenant, l.name)
 		if err != nil {
 			return schedule.Keep(), err
 		}
-		if outcome, over := l.checkPosition(stored); over && n == 1 || !stored.Exists() {
-			return outcome, nil
+		if l.All == nil {
+			if outcome, over := l.checkPosition(stored); over && n == 1 || !stored.Exists() {
+				return outcome, nil
+			}
 		}
-		more, err := l.doBatch(ctx, stored, n == batchesAtOnce)
+		more, err := l.doBatch(ctx, stored, n == l.Turn)
 		if err != nil || !more {
 			return schedule.Done(), err
 		}
-		if n == batchesAtOnce {
+		if n == l.Turn {
 			l.Wake(l.tenant, l.name)
 			l.noteLeft()
 			return schedule.Done(), nil
@@ -117,7 +153,10 @@ func (l *look) doBatch(ctx context.Context, stored records.Versioned[Position], 
 		removal := storage.Change{Kind: l.Positions, Key: l.name, If: stored.Version}
 		return false, l.Records.Write(ctx, l.tenant, append(result.Changes, removal))
 	}
-	more = !result.Failed && result.Pause == 0 && (b.More || result.Next != b.After)
+	more = !result.Failed && result.Pause == 0 && (b.More || result.More || result.Next != b.After)
+	if l.All != nil && !more {
+		l.ahead.Put(l.unit, result.Next.Next+l.Least)
+	}
 	p := l.advance(stored.Value, result, more && !last)
 	l.setFailing(result.Failed)
 	if p == stored.Value && len(result.Changes) == 0 {
@@ -130,7 +169,7 @@ func (l *look) doBatch(ctx context.Context, stored records.Versioned[Position], 
 // present entry stays until then.
 func (l *look) advance(p Position, r Result, goesOn bool) Position {
 	now := l.currentTime()
-	p.Cursor = r.Next
+	p.Cursor, p.Note = r.Next, r.Note
 	if r.Failed {
 		if p.Tries == 0 {
 			p.FailingSince = now
@@ -144,7 +183,7 @@ func (l *look) advance(p Position, r Result, goesOn bool) Position {
 	}
 	p.Tries, p.FailingSince = 0, 0
 	latest := now + id.Instant(cmp.Or(r.Pause, idlePause).Milliseconds())
-	if !goesOn && (p.NextAt <= now || p.NextAt > latest || l.entry != nil && p.NextAt <= l.entry.At) {
+	if l.All == nil && !goesOn && (p.NextAt <= now || p.NextAt > latest || l.entry != nil && p.NextAt <= l.entry.At) {
 		p.NextAt = latest
 	}
 	return p
@@ -154,7 +193,7 @@ func (l *look) advance(p Position, r Result, goesOn bool) Position {
 func (l *look) writePosition(
 	ctx context.Context, stored records.Versioned[Position], p Position, changes []storage.Change,
 ) error {
-	if p.NextAt != stored.Value.NextAt {
+	if l.All == nil && p.NextAt != stored.Value.NextAt {
 		if err := l.noteDue(ctx, l.unit, p); err != nil {
 			return err
 		}

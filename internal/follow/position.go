@@ -48,7 +48,14 @@ func (f *Follower) wake(u unit, force bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.addKnown(u)
-	f.pending[u] = f.pending[u] || force
+	f.queue.add(u, force, f.currentTime())
+}
+
+// SetNote returns the change that gives a position that was read another note, on the condition that
+// the position has not changed since. The change MUST be written with its cause.
+func (f *Follower) SetNote(p records.Versioned[Position], note string) (storage.Change, error) {
+	p.Value.Note = note
+	return f.positions.Put(p)
 }
 
 func (f *Follower) noteDue(ctx context.Context, u unit, p Position) error {
@@ -61,6 +68,9 @@ func (f *Follower) noteDue(ctx context.Context, u unit, p Position) error {
 
 // addKnown remembers a follower, so that it is looked at when its ledger moves. f.mu is held.
 func (f *Follower) addKnown(u unit) {
+	if f.All != nil {
+		return
+	}
 	if f.known[u.tenant] == nil {
 		f.known[u.tenant] = make(map[string]struct{})
 	}
@@ -75,7 +85,7 @@ func (f *Follower) forget(u unit) {
 		delete(f.known, u.tenant)
 	}
 	delete(f.failing, u)
-	delete(f.pending, u)
+	f.queue.remove(u)
 }
 
 // ServiceRecords returns the due entry of an organization's record of a kind with positions, for code

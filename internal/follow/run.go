@@ -7,14 +7,14 @@ import (
 	"time"
 
 	"github.com/agentledger/agentledger/internal/schedule"
+	"github.com/agentledger/agentledger/internal/wait"
 )
 
-// Bounds of looks under way: in all, of one organization, and of followers whose last try failed.
-const (
-	maxRunning             = 32
-	maxRunningOrganization = 4
-	maxRunningFailing      = maxRunning / 2
-)
+// maxRunningOrganization bounds the looks under way of one organization.
+const maxRunningOrganization = 4
+
+// failurePause is how long a ledger waits after a look that failed, with Options.All.
+const failurePause = 5 * time.Second
 
 // Run follows the ledgers until ctx ends. It returns when no work is under way any more.
 func (f *Follower) Run(ctx context.Context, logger *slog.Logger) {
@@ -42,16 +42,24 @@ func (f *Follower) Sweep(ctx context.Context, logger *slog.Logger) error {
 	var err error
 	f.begin.Do(func() {
 		f.moved, f.relisted = f.Ledgers.Moves(), f.Ledgers.Relisted()
+		if f.All != nil {
+			f.flown.Go(func() { f.learnLedgers(ctx, logger) })
+			return
+		}
 		err = f.learnFollowers(ctx)
 	})
 	if err != nil {
 		return err
 	}
 	f.collectMoved()
-	for u, force := range f.takePending() {
-		if _, begun := f.beginLook(ctx, &look{Follower: f, unit: u, forced: force}, logger); !begun {
-			f.wake(u, force)
+	for u, w := f.takeWaiting(); w != nil; u, w = f.takeWaiting() {
+		if _, begun := f.beginLook(ctx, &look{Follower: f, unit: u, forced: w.force}, logger); !begun {
+			f.wake(u, w.force)
+			break
 		}
+	}
+	if f.All != nil {
+		return nil
 	}
 	return f.due.Sweep(ctx, f.currentTime, func(ctx context.Context, e schedule.Entry) (schedule.Outcome, error) {
 		l := &look{Follower: f, unit: unit{e.Tenant, e.Name}, entry: &e}
@@ -78,32 +86,72 @@ func (f *Follower) learnFollowers(ctx context.Context) error {
 	return nil
 }
 
-// collectMoved notes the followers of the ledgers that moved.
-func (f *Follower) collectMoved() {
-	moved := slices.Concat(f.moved.Take(), f.relisted.Take())
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for _, t := range moved {
-		for name := range f.known[t] {
-			if _, there := f.pending[unit{t, name}]; !there {
-				f.pending[unit{t, name}] = false
-			}
+// learnLedgers finds the ledgers of Options.All that are worth a look. Their heads are read below the
+// ledgers, so that they need not be brought into memory.
+func (f *Follower) learnLedgers(ctx context.Context, logger *slog.Logger) {
+	for {
+		err := f.wakeLedgers(ctx)
+		if err == nil || ctx.Err() != nil {
+			return
+		}
+		logger.Warn("ledgers can't be listed", "kind", f.Positions, "err", err)
+		if wait.For(ctx, failurePause) != nil {
+			return
 		}
 	}
 }
 
-// takePending returns the followers to look at that are not under way, in no order.
-func (f *Follower) takePending() map[unit]bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	all := make(map[unit]bool)
-	for u, force := range f.pending {
-		if _, out := f.running[u]; !out {
-			all[u] = force
-			delete(f.pending, u)
+func (f *Follower) wakeLedgers(ctx context.Context) error {
+	for t, err := range f.All.Tenants(ctx) {
+		if err != nil {
+			return err
+		}
+		head, err := f.All.Head(ctx, t)
+		if err != nil {
+			return err
+		}
+		if head.Size >= f.Least {
+			f.Wake(t, "")
 		}
 	}
-	return all
+	return nil
+}
+
+// collectMoved notes the followers of the ledgers that moved, and those whose pause is over.
+func (f *Follower) collectMoved() {
+	moved, now := slices.Concat(f.moved.Take(), f.relisted.Take()), f.currentTime()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, t := range moved {
+		if f.All != nil {
+			f.queue.add(unit{tenant: t}, false, now)
+		}
+		for name := range f.known[t] {
+			f.queue.add(unit{t, name}, false, now)
+		}
+	}
+	for u, at := range f.later {
+		if at <= now {
+			f.queue.add(u, true, now)
+			delete(f.later, u)
+		}
+	}
+}
+
+// takeWaiting takes the first follower that waits and has room; nil when there is none.
+func (f *Follower) takeWaiting() (unit, *waiter) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.running) >= f.Places {
+		f.left = f.left || len(f.queue.waiting) > 0
+		return unit{}, nil
+	}
+	u, w := f.queue.takeFirst(func(u unit) bool {
+		_, refused := f.roomFor(u)
+		return !refused
+	})
+	f.left = f.left || w == nil && len(f.queue.waiting) > 0
+	return u, w
 }
 
 // beginLook begins a look in a goroutine of its own, if there is room for it. The look settles the
@@ -127,8 +175,21 @@ func (f *Follower) beginLook(ctx context.Context, l *look, logger *slog.Logger) 
 func (f *Follower) reserve(u unit) (outcome schedule.Outcome, begun bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	outcome, refused := f.roomFor(u)
+	if refused {
+		_, out := f.running[u]
+		f.left = f.left || !out
+		return outcome, false
+	}
+	f.running[u] = struct{}{}
+	f.addKnown(u)
+	return schedule.Keep(), true
+}
+
+// roomFor reports whether a look has to wait, and who has no room. f.mu is held.
+func (f *Follower) roomFor(u unit) (outcome schedule.Outcome, refused bool) {
 	if _, out := f.running[u]; out {
-		return schedule.Keep(), false
+		return schedule.Keep(), true
 	}
 	own, failing := 0, 0
 	for other := range f.running {
@@ -141,16 +202,12 @@ func (f *Follower) reserve(u unit) (outcome schedule.Outcome, begun bool) {
 	}
 	_, fails := f.failing[u]
 	switch {
-	case len(f.running) >= maxRunning:
-		f.left = true
-		return schedule.AllFull(), false
-	case own >= maxRunningOrganization, fails && failing >= maxRunningFailing:
-		f.left = true
-		return schedule.OrganizationFull(), false
+	case len(f.running) >= f.Places:
+		return schedule.AllFull(), true
+	case own >= maxRunningOrganization, fails && failing >= max(f.Places/2, 1):
+		return schedule.OrganizationFull(), true
 	}
-	f.running[u] = struct{}{}
-	f.addKnown(u)
-	return schedule.Keep(), true
+	return schedule.Keep(), false
 }
 
 func (f *Follower) release(u unit) {
