@@ -7,46 +7,31 @@ import (
 
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/records"
+	"github.com/agentledger/agentledger/internal/follow"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/storage"
 )
 
-// advance takes one step in a ledger's index, which is one write or two, and reports whether another
-// one is due.
-func (x *Index) advance(ctx context.Context, t id.Tenant) (more bool, err error) {
-	release, err := x.writing.Lock(ctx, t)
+// takeIn is the work of the follower: one step in a ledger's index.
+func (x *Index) takeIn(ctx context.Context, b follow.Batch) (follow.Result, error) {
+	p := readProgress(b.Position)
+	result := follow.Result{Next: b.After, Note: b.Position.Note}
+	if b.Position.Note == "" && dueEnd(0, b.State.Size()) == 0 {
+		return result, nil // there is no index to write yet
+	}
+	changes, done, err := x.nextStep(ctx, b.State, &p)
 	if err != nil {
-		return false, err
+		x.metrics.failures.Inc()
+		return follow.Result{}, fmt.Errorf("make step of index: %w", err)
 	}
-	defer release()
-	s, err := x.ledgers.State(ctx, t)
-	if err != nil {
-		return false, err
-	}
-	if level := s.Fault().Level; level == log.Importing || level == log.Moved {
-		return false, nil // the partition is not this store's to write
-	}
-	if due, known := x.due.Get(t); known && s.Size() < due {
-		return false, nil
-	}
-	p, err := x.readProgress(ctx, t)
-	if err != nil {
-		return false, err
-	}
-	if p.Value.Current.Position > s.Size() { // the ledger was brought back from a copy, and the index was not
-		old := p.Value.Current.Number
-		p.Value = progress{Current: *newGeneration(&p.Value), Dropped: &old}
-		return true, x.writeProgress(ctx, t, p, nil)
-	}
-	changes, done, err := x.nextStep(ctx, s, &p.Value)
 	if done {
-		x.due.Put(t, p.Value.Current.Position+chunkEvents)
+		return result, nil
 	}
-	if err != nil || done {
-		return false, err
-	}
-	return true, x.writeProgress(ctx, t, p, changes)
+	x.metrics.steps.Inc()
+	result.Next = follow.Cursor{Origin: b.State.Identity().Origin, Next: p.Current.Position}
+	result.Changes, result.More = changes, true
+	result.Note, err = p.note()
+	return result, err
 }
 
 // newGeneration returns an empty generation with a number of its own.
@@ -60,9 +45,15 @@ func newGeneration(p *progress) *generation {
 // nextStep makes the next step in p and returns the changes that belong to it.
 func (x *Index) nextStep(ctx context.Context, s *log.State, p *progress) (changes []storage.Change, done bool,
 	err error) {
+	if p.Current.Position > s.Size() { // the ledger was brought back from a copy, and the index was not
+		*p = progress{Current: *newGeneration(p), Dropping: true}
+		return nil, false, nil
+	}
 	if end := dueEnd(p.Current.Position, s.Size()); end > p.Current.Position {
-		changes, err = x.buildChanges(ctx, s, p.Current, end)
+		var newest id.Instant
+		changes, newest, err = x.buildChanges(ctx, s, p.Current, end)
 		if err == nil {
+			x.noteDelay(s, end, newest)
 			p.Current.Position = end
 			return changes, false, nil
 		}
@@ -81,64 +72,48 @@ func (x *Index) nextStep(ctx context.Context, s *log.State, p *progress) (change
 func (x *Index) replaceStep(ctx context.Context, s *log.State, p *progress) (changes []storage.Change, done bool,
 	err error) {
 	switch {
-	case p.Dropped != nil:
-		ended, err := x.dropRecords(ctx, s.Identity().Tenant, *p.Dropped)
-		if err == nil && ended {
-			p.Dropped = nil
-		}
-		return nil, false, err
+	case p.Dropping:
+		changes, ended, err := x.dropChanges(ctx, s.Identity().Tenant, p.Current.Number)
+		p.Dropping = !ended
+		return changes, false, err
 	case p.Next == nil:
 		return nil, true, nil
 	case p.Next.Position >= p.Current.Position:
-		old := p.Current.Number
-		p.Current, p.Next, p.Dropped = *p.Next, nil, &old
+		p.Current, p.Next, p.Dropping = *p.Next, nil, true
 		return nil, false, nil
 	}
 	end := dueEnd(p.Next.Position, s.Size())
-	if changes, err = x.buildChanges(ctx, s, *p.Next, end); err == nil {
+	if changes, _, err = x.buildChanges(ctx, s, *p.Next, end); err == nil {
 		p.Next.Position = end
 	}
 	return changes, false, err
 }
 
-// writeProgress writes the progress and the changes that belong to it, on the condition that the
-// progress is still the one that was read.
-func (x *Index) writeProgress(ctx context.Context, t id.Tenant, p records.Versioned[progress],
-	changes []storage.Change) error {
-	change, err := x.progressRecords().Put(p)
-	if err != nil {
-		return err
-	}
-	if err := x.store.Write(ctx, t, append(changes, change)); err != nil {
-		return fmt.Errorf("write index: %w", err)
-	}
-	x.metrics.steps.Inc()
-	return nil
-}
-
 // Rebuild makes the index of a ledger anew. The present one is read until the new one reaches as far.
 // fault.Conflict while the index is being made anew already.
 func (x *Index) Rebuild(ctx context.Context, t id.Tenant) error {
-	release, err := x.writing.Lock(ctx, t)
+	stored, err := x.follower.Position(ctx, t, "")
 	if err != nil {
 		return err
 	}
-	defer release()
-	p, err := x.readProgress(ctx, t)
-	if err != nil {
-		return err
-	}
-	if p.Value.Next != nil || p.Value.Dropped != nil {
+	p := readProgress(stored.Value)
+	if p.Next != nil {
 		return fault.New(fault.Conflict, "The index is being made anew already")
 	}
-	p.Value.Next = newGeneration(&p.Value)
-	err = x.writeProgress(ctx, t, p, nil)
+	p.Next = newGeneration(&p)
+	note, err := p.note()
+	if err != nil {
+		return err
+	}
+	change, err := x.follower.SetNote(stored, note)
+	if err == nil {
+		err = x.store.Write(ctx, t, []storage.Change{change})
+	}
 	if errors.Is(err, storage.ErrStale) { // the follower was faster
 		return fault.Wrap(fault.Conflict, "The index is being written, ask again", err)
 	}
 	if err == nil {
-		x.due.Delete(t)
-		x.queue.enqueue(t)
+		x.follower.WakeNow(t, "")
 	}
 	return err
 }

@@ -3,8 +3,10 @@ package index
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/read/index/postings"
 	"github.com/agentledger/agentledger/internal/records"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/storage"
@@ -17,28 +19,51 @@ func dueEnd(position, size id.Index) id.Index {
 	return max(position, min(whole, position-position%blockEvents+blockEvents))
 }
 
-// postingsOf are the places of the events that a write takes in, by bucket and fingerprint.
-type postingsOf [buckets]map[uint32][]uint16
-
 // value is a term before it is hashed.
 type value struct {
 	field field
 	text  string
 }
 
+// posting is the places of a term that recurs, in ascending order.
+type posting struct {
+	term
+	places []uint16
+}
+
+func (p *posting) addPlace(place uint16) {
+	if n := len(p.places); n == 0 || p.places[n-1] != place {
+		p.places = append(p.places, place)
+	}
+}
+
 // builder takes in the events of a part of one block.
 type builder struct {
-	postings postingsOf
-	rows     []Row
-	columns  [][]byte // of full chunks
-	hashed   map[value]term
+	rows    []Row
+	columns [][]byte // of full chunks
+	known   map[value]*posting
+	terms   map[term]*posting
+	singles []uint64 // bucket, fingerprint and place of each event's trace and hash
+}
+
+func newBuilder() *builder {
+	return &builder{known: make(map[value]*posting), terms: make(map[term]*posting)}
 }
 
 // addRow takes in a row. The rows of a builder are of one block, in ascending order.
 func (b *builder) addRow(r Row) {
 	place := uint16(r.Index % blockEvents)
 	r.visitTerms(func(f field, text string) {
-		b.addPlace(b.termOf(f, text), place)
+		if f == byTrace || f == byHash {
+			b.addSingle(newTerm(f, text), place)
+			return
+		}
+		p, known := b.known[value{f, text}]
+		if !known {
+			p = b.postingOf(newTerm(f, text))
+			b.known[value{f, text}] = p
+		}
+		p.addPlace(place)
 	})
 	if b.rows = append(b.rows, r); len(b.rows) == chunkEvents {
 		b.columns = append(b.columns, encodeColumns(b.rows))
@@ -46,98 +71,194 @@ func (b *builder) addRow(r Row) {
 	}
 }
 
-func (b *builder) addPlace(t term, place uint16) {
-	bucket := &b.postings[t.bucket]
-	if *bucket == nil {
-		*bucket = make(map[uint32][]uint16)
-	}
-	(*bucket)[t.fingerprint] = append((*bucket)[t.fingerprint], place)
-}
-
-// termOf remembers the terms that are met again.
-func (b *builder) termOf(f field, text string) term {
-	if f == byTrace || f == byHash {
-		return newTerm(f, text)
-	}
-	t, known := b.hashed[value{f, text}]
+func (b *builder) postingOf(t term) *posting {
+	p, known := b.terms[t]
 	if !known {
-		t = newTerm(f, text)
-		b.hashed[value{f, text}] = t
+		p = &posting{term: t}
+		b.terms[t] = p
 	}
-	return t
+	return p
 }
 
-// buildChanges returns the changes that take the events [g.Position, end) of a ledger into a generation.
-func (x *Index) buildChanges(ctx context.Context, s *log.State, g generation, end id.Index) ([]storage.Change, error) {
-	b := &builder{hashed: make(map[value]term)}
+// addSingle adds a place of a term that few events have. Numbers sort as terms and places do.
+func (b *builder) addSingle(t term, place uint16) {
+	b.singles = append(b.singles, uint64(t.bucket)<<48|uint64(t.fingerprint)<<16|uint64(place))
+}
+
+// addRecent takes in a record of newest postings. The records of a group come in ascending order, before
+// any rows.
+func (b *builder) addRecent(record []byte) error {
+	for len(record) > 0 {
+		section, entries, rest, err := postings.CutSection(record)
+		if err != nil {
+			return err
+		}
+		t := term{single: section&singleSection != 0, bucket: section &^ singleSection}
+		for len(entries) > 0 {
+			var e postings.Entry
+			if e, entries, err = postings.CutEntry(entries); err != nil {
+				return err
+			}
+			t.fingerprint = e.Fingerprint
+			if err := b.addEntry(t, e); err != nil {
+				return err
+			}
+		}
+		record = rest
+	}
+	return nil
+}
+
+func (b *builder) addEntry(t term, e postings.Entry) error {
+	if t.single {
+		return e.VisitPlaces(func(place uint16) { b.addSingle(t, place) })
+	}
+	return e.VisitPlaces(b.postingOf(t).addPlace)
+}
+
+// visitBuckets calls visit with the entries of each bucket in ascending order. t is one of its terms.
+func (b *builder) visitBuckets(visit func(t term, entries []byte)) {
+	var of term
+	var entries []byte
+	add := func(t term, places []uint16) {
+		if len(entries) > 0 && (t.single != of.single || t.bucket != of.bucket) {
+			visit(of, entries)
+			entries = nil
+		}
+		of, entries = t, postings.AppendEntry(entries, t.fingerprint, places)
+	}
+	terms := make([]*posting, 0, len(b.terms))
+	for _, p := range b.terms {
+		terms = append(terms, p)
+	}
+	slices.SortFunc(terms, func(a, b *posting) int { return a.compare(b.term) })
+	for _, p := range terms {
+		add(p.term, p.places)
+	}
+	slices.Sort(b.singles)
+	var places []uint16
+	for i, n := range b.singles {
+		if places = append(places, uint16(n)); i+1 == len(b.singles) || b.singles[i+1]>>16 != n>>16 {
+			add(term{true, uint16(n >> 48), uint32(n >> 16)}, slices.Compact(places))
+			places = places[:0]
+		}
+	}
+	if len(entries) > 0 {
+		visit(of, entries)
+	}
+}
+
+// buildChanges returns the changes that take the events [g.Position, end) of a ledger into a generation,
+// and the time of the last one.
+func (x *Index) buildChanges(ctx context.Context, s *log.State, g generation, end id.Index) (
+	changes []storage.Change, newest id.Instant, err error) {
+	b := newBuilder()
+	whole := end%blockEvents == 0
+	if whole && g.Position%blockEvents != 0 {
+		if changes, err = x.replaceRecent(ctx, s.Identity().Tenant, g, b); err != nil {
+			return nil, 0, err
+		}
+	}
 	for e, err := range x.ledgers.Events(ctx, s, g.Position, end, allParts) {
 		if err != nil {
-			return nil, fmt.Errorf("read events: %w", err)
+			return nil, 0, fmt.Errorf("read events: %w", err)
 		}
 		row, err := newRow(&e)
 		if err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 		b.addRow(row)
+		newest = e.ReceivedAt
 	}
 	if got, want := len(b.columns), int((end-g.Position)/chunkEvents); got != want || len(b.rows) > 0 {
-		return nil, fmt.Errorf("read events: %w: %d chunks and %d events of %d chunks", storage.ErrCorrupt, got,
+		return nil, 0, fmt.Errorf("read events: %w: %d chunks and %d events of %d chunks", storage.ErrCorrupt, got,
 			len(b.rows), want)
 	}
-	changes := make([]storage.Change, 0, buckets+len(b.columns)+1)
 	for i, record := range b.columns {
 		chunk := uint64(g.Position)/chunkEvents + uint64(i)
 		changes = append(changes, storage.Change{Kind: kindColumns, Key: columnsKey(g.Number, chunk), Value: record,
 			If: storage.AnyVersion})
 	}
-	return x.appendPostings(ctx, s.Identity().Tenant, g, &b.postings, changes)
+	if whole {
+		return b.appendBlock(changes, g), newest, nil
+	}
+	return b.appendRecent(changes, g), newest, nil
 }
 
-// appendPostings appends the changes of the buckets that got new places.
-func (x *Index) appendPostings(ctx context.Context, t id.Tenant, g generation, more *postingsOf,
-	changes []storage.Change) ([]storage.Change, error) {
+// appendBlock appends the changes that write the postings of a whole block.
+func (b *builder) appendBlock(changes []storage.Change, g generation) []storage.Change {
 	block := uint64(g.Position) / blockEvents
-	for n := range more {
-		if more[n] == nil {
-			continue
+	b.visitBuckets(func(t term, entries []byte) {
+		changes = append(changes, storage.Change{Kind: t.kind(), Key: recordKey(g.Number, t.bucket, block),
+			Value: entries, If: storage.AnyVersion})
+	})
+	return changes
+}
+
+// appendRecent appends the changes that write the postings of the newest chunks, as one part.
+func (b *builder) appendRecent(changes []storage.Change, g generation) []storage.Change {
+	var groups [1 << recentBits][]byte
+	b.visitBuckets(func(t term, entries []byte) {
+		groups[t.group()] = postings.AppendSection(groups[t.group()], t.section(), entries)
+	})
+	for n, record := range groups {
+		if record != nil {
+			changes = append(changes, storage.Change{Kind: kindRecent, If: storage.AnyVersion,
+				Key: recordKey(g.Number, uint16(n), uint64(g.Position)/chunkEvents), Value: record})
 		}
-		key := postingsKey(g.Number, byte(n), block)
-		var before []byte
-		var err error
-		if g.Position%blockEvents != 0 {
-			if before, err = x.readRecord(ctx, t, kindPostings, key); err != nil {
-				return nil, fmt.Errorf("read postings: %w", err)
-			}
-		}
-		merged, err := mergePostings(before, more[n])
+	}
+	return changes
+}
+
+// replaceRecent takes the newest postings of the block at a position into b, and returns the changes that
+// delete them.
+func (x *Index) replaceRecent(ctx context.Context, t id.Tenant, g generation, b *builder) ([]storage.Change, error) {
+	var changes []storage.Change
+	for group := range uint16(1 << recentBits) {
+		found, err := x.scanRecent(ctx, t, g, group)
 		if err != nil {
 			return nil, err
 		}
-		changes = append(changes, storage.Change{Kind: kindPostings, Key: key, Value: merged, If: storage.AnyVersion})
+		for _, r := range found {
+			if err := b.addRecent(r.Value); err != nil {
+				return nil, err
+			}
+			changes = append(changes, storage.Change{Kind: kindRecent, Key: r.Key, If: storage.AnyVersion})
+		}
 	}
 	return changes, nil
 }
 
-// dropAtOnce is how many records of a dropped generation are deleted by one write.
-const dropAtOnce = 256
+// scanRecent returns the records of a group for the block at a position, in ascending order.
+func (x *Index) scanRecent(ctx context.Context, t id.Tenant, g generation, group uint16) ([]storage.Record, error) {
+	const chunks = blockEvents / chunkEvents
+	first := uint64(g.Position) / blockEvents * chunks
+	found, err := x.store.Scan(ctx, t, kindRecent, recordKey(g.Number, group, first),
+		recordKey(g.Number, group, first+chunks), chunks)
+	if err != nil {
+		return nil, fmt.Errorf("read newest postings: %w", err)
+	}
+	return found, nil
+}
 
-// dropRecords deletes records of the dropped generation, and reports whether that was the end.
-func (x *Index) dropRecords(ctx context.Context, t id.Tenant, number uint64) (ended bool, err error) {
+// dropAtOnce is how many records below a generation are deleted by one write.
+const dropAtOnce = 512
+
+// dropChanges returns the changes that delete records below a generation, and reports whether that was
+// the end.
+func (x *Index) dropChanges(ctx context.Context, t id.Tenant, number uint64) ([]storage.Change, bool, error) {
 	var changes []storage.Change
-	for _, kind := range []storage.Kind{kindPostings, kindColumns} {
-		r := records.Range{Begin: generationPrefix(number), End: generationPrefix(number + 1)}
+	for _, kind := range kinds() {
+		r := records.Range{End: generationPrefix(number)}
 		for found, err := range records.Scan(ctx, x.store, t, kind, r, dropAtOnce) {
 			if err != nil {
-				return false, fmt.Errorf("read dropped index: %w", err)
+				return nil, false, fmt.Errorf("read dropped index: %w", err)
 			}
 			changes = append(changes, storage.Change{Kind: kind, Key: found.Key, If: storage.AnyVersion})
 			if len(changes) == dropAtOnce {
-				return false, x.store.Write(ctx, t, changes)
+				return changes, false, nil
 			}
 		}
 	}
-	if len(changes) == 0 {
-		return true, nil
-	}
-	return true, x.store.Write(ctx, t, changes)
+	return changes, true, nil
 }

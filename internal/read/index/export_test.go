@@ -6,10 +6,13 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// ChunkEvents is chunkEvents.
-const ChunkEvents = chunkEvents
+// ChunkEvents and BlockEvents are the sizes of the index.
+const (
+	ChunkEvents = chunkEvents
+	BlockEvents = blockEvents
+)
 
-// Advance is advance.
+// Advance makes one step.
 func (x *Index) Advance(ctx context.Context, t id.Tenant) (more bool, err error) {
-	return x.advance(ctx, t)
+	return x.follower.Step(ctx, t, "")
 }

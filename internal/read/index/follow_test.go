@@ -95,7 +95,7 @@ func TestFollowerDiesAtEachWrite(t *testing.T) {
 				}
 				w.checkList(red, index.Query{Limit: 50, Filter: index.Filter{Agent: w.rows[red][5].Agent}}, 3)
 				got := w.stored(red)
-				if _, rebuilt := got["derived/index_columns 00000001/0000000000"]; !rebuilt {
+				if _, rebuilt := got["derived/index_columns 02000001/0000000000"]; !rebuilt {
 					w.compareStored(what, got, want)
 				} else if len(got) != len(want) {
 					t.Errorf("%s: got %d records after a replacement, want %d", what, len(got), len(want))
@@ -130,7 +130,7 @@ func TestRebuildWhileServing(t *testing.T) {
 	}
 	w.checkList(red, q, 2)
 	for key := range w.stored(red) {
-		if key != "derived/index " && !bytes.Contains([]byte(key), []byte(" 00000001/")) {
+		if key != "derived/index " && !bytes.Contains([]byte(key), []byte(" 02000001/")) {
 			t.Errorf("%s is left", key)
 		}
 	}
@@ -170,7 +170,7 @@ type hooked struct {
 }
 
 func (h *hooked) Scan(ctx context.Context, t id.Tenant, kind storage.Kind, begin, end string, limit int) ([]storage.Record, error) {
-	if kind == "derived/index_postings" {
+	if kind == "derived/index_recent" || kind == "derived/index_postings" {
 		h.before()
 	}
 	return h.Engine.Scan(ctx, t, kind, begin, end, limit)
@@ -184,8 +184,8 @@ func TestDamagedIndex(t *testing.T) {
 	}
 	var changes []storage.Change
 	for key := range w.stored(red) {
-		if name, ok := bytes.CutPrefix([]byte(key), []byte("derived/index_postings ")); ok {
-			changes = append(changes, storage.Change{Kind: "derived/index_postings", Key: string(name), Value: []byte{1, 2, 3}, If: storage.AnyVersion})
+		if name, ok := bytes.CutPrefix([]byte(key), []byte("derived/index_recent ")); ok {
+			changes = append(changes, storage.Change{Kind: "derived/index_recent", Key: string(name), Value: []byte{1, 2, 3}, If: storage.AnyVersion})
 		}
 	}
 	if err := w.engine.Write(t.Context(), red, changes); err != nil || len(changes) == 0 {

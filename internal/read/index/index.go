@@ -1,11 +1,12 @@
 // Package index finds the events of a ledger by agent, tool, kind, decision, trace, principal,
-// signer, time and hash. It follows each ledger from a stored position.
+// signer, time and hash. It follows each ledger (package follow) from a stored position.
 //
-// A generation is one copy of the index of one ledger. It has postings (which events have a term, see
-// postings.go) and columns (the values by which events are counted, see columns.go). The position of a
-// generation is in the same write as its postings. Events behind the position are the tail: lists read
-// them from the ledger and keep them in memory. So lists reach the newest event as long as the tail is
-// not longer than maxTail.
+// A generation is one copy of the index of one ledger. It has postings (which events have a term, package
+// postings) and columns (the values by which events are counted, see columns.go). Postings of the newest
+// events are in few records, which are replaced when their block is whole. The position of a generation
+// is in the same write as its postings. Events behind the position are the tail: lists read them from the
+// ledger and keep them in memory. So lists reach the newest event as long as the tail is not longer than
+// maxTail.
 //
 // Invariants:
 //
@@ -14,6 +15,7 @@
 //     postings are written together, under the version of the position that was read.
 //   - Postings are hints: two terms may share a fingerprint. Each event of a list is read from the
 //     ledger and compared with the filter.
+//   - A list that meets a damaged record fails, and has the index made anew.
 //   - A list is of one generation. When that was replaced meanwhile, the list is made again.
 //   - The order of a list is the order of the ledger, and a cursor is a log index. So pages are stable
 //     while events come in.
@@ -22,22 +24,23 @@ package index
 
 import (
 	"context"
-	"iter"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/cache"
+	"github.com/agentledger/agentledger/internal/follow"
 	"github.com/agentledger/agentledger/internal/keylock"
+	"github.com/agentledger/agentledger/internal/read/index/postings"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/storage"
 )
 
 // The sizes of an index. They are part of its stored form.
 const (
-	chunkEvents = 1 << 13 // events that are taken in by one write, and rows of one column record
-	blockEvents = 1 << 16 // events of one posting
+	chunkEvents = 1 << 13        // events that are taken in by one write, and rows of one column record
+	blockEvents = postings.Block // events of one posting
 )
 
 // maxTail is the longest tail that lists read from the ledger, in events.
@@ -45,18 +48,17 @@ const maxTail = 4 * chunkEvents
 
 // Ledgers are the ledgers that are followed (package log).
 type Ledgers interface {
-	State(ctx context.Context, t id.Tenant) (*log.State, error)
+	follow.Ledgers
 	Event(ctx context.Context, s *log.State, at id.Index, parts storage.Fields) (storage.Event, error)
-	Events(ctx context.Context, s *log.State, begin, end id.Index, parts storage.Fields) iter.Seq2[storage.Event, error]
 	Locate(ctx context.Context, s *log.State, events []id.Event) ([]id.Index, error)
-	Moves() *log.Moves
 }
 
-// Store keeps the index, in the partition of each organization.
+// Store keeps the index, in the partition of each organization. Events are read from it by their
+// indices, all below the size of a published state.
 type Store interface {
 	storage.RecordStore
-	Tenants(ctx context.Context) iter.Seq2[id.Tenant, error]
-	Head(ctx context.Context, t id.Tenant) (storage.Head, error)
+	follow.Census
+	EventsAt(ctx context.Context, t id.Tenant, at []id.Index, parts storage.Fields) ([]storage.Event, error)
 }
 
 // Options configure New. Ledgers and Store are required.
@@ -72,21 +74,16 @@ type Options struct {
 
 // Index is the index of all ledgers of a store. Its methods may be called concurrently.
 type Index struct {
-	ledgers Ledgers
-	store   Store
-	clock   func() time.Time
-	metrics *metrics
-	queue   queue
+	ledgers  Ledgers
+	store    Store
+	clock    func() time.Time
+	follower *follow.Follower
+	metrics  *metrics
 
 	tails     *cache.Map[id.Tenant, tail]
-	writing   keylock.Locks[id.Tenant] // of progress
 	extending keylock.Locks[id.Tenant] // one reader extends a tail
 	times     *cache.Map[timeKey, id.Instant]
-	due       *cache.Map[id.Tenant, id.Index] // at which size the next step is due
 }
-
-// maxDue is of how many ledgers it is kept in memory when the next step is due.
-const maxDue = 1 << 16
 
 // New returns the index. It is read at once, and followed by Run.
 func New(o Options) *Index {
@@ -102,9 +99,8 @@ func New(o Options) *Index {
 	x := &Index{ledgers: o.Ledgers, store: o.Store, clock: o.Clock,
 		tails: cache.NewMap(cache.MapOptions[id.Tenant, tail]{Limit: o.TailBytes, Weight: weighTail}),
 		times: cache.NewMap(cache.MapOptions[timeKey, id.Instant]{Limit: maxTimes}),
-		due:   cache.NewMap(cache.MapOptions[id.Tenant, id.Index]{Limit: maxDue}),
 	}
-	x.queue.setUp(o.Clock)
-	x.metrics = newMetrics(o.Metrics, &x.queue)
+	x.follower = x.newFollower()
+	x.metrics = newMetrics(o.Metrics, x.follower)
 	return x
 }

@@ -1,12 +1,12 @@
 package index
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
-
-	"golang.org/x/sync/errgroup"
 
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/wait"
@@ -17,8 +17,7 @@ import (
 // The bounds of the work for one page.
 const (
 	maxRead   = 10_000 // events that are read from the ledger
-	readAhead = 64     // events that are read at once
-	readers   = 4      // which read them
+	readAhead = 128    // events that are read at once
 )
 
 // searchTime is how long a page with a text to search for is worked on.
@@ -145,58 +144,66 @@ func (l *lister) flush(ctx context.Context) (done bool, err error) {
 // readWaiting returns the rows of the candidates that wait, and whether each matches.
 func (l *lister) readWaiting(ctx context.Context) ([]Row, []bool, error) {
 	rows, matched := make([]Row, len(l.waiting)), make([]bool, len(l.waiting))
-	var g errgroup.Group
-	g.SetLimit(readers)
-	for begin, end := 0, 0; begin < len(l.waiting); begin = end {
-		end = l.endOfRun(begin)
-		g.Go(func() error { return l.readRun(ctx, l.waiting[begin:end], rows[begin:end], matched[begin:end]) })
-	}
-	return rows, matched, g.Wait()
-}
-
-// maxGap is how many events may lie between two that are read together, because the events of a range
-// cost less than events one by one.
-const maxGap = 4
-
-// endOfRun returns the end of the candidates from begin on that are read together.
-func (l *lister) endOfRun(begin int) int {
-	end := begin + 1
-	for end < len(l.waiting) {
-		before, next := l.waiting[end-1].at, l.waiting[end].at
-		if max(before, next)-min(before, next) > maxGap+1 {
-			break
-		}
-		end++
-	}
-	return end
-}
-
-// readRun reads the rows of candidates that lie near each other, and finds which match.
-func (l *lister) readRun(ctx context.Context, run []candidate, rows []Row, matched []bool) error {
-	first, last := run[0].at, run[len(run)-1].at
-	places := make(map[id.Index]int, len(run))
-	for i, c := range run {
+	var unread []candidate
+	for i, c := range l.waiting {
 		if c.row != nil && l.query.Text == "" {
 			rows[i], matched[i] = *c.row, true
 			continue
 		}
-		places[c.at] = i
+		unread = append(unread, candidate{at: c.at, place: i})
 	}
-	if len(places) == 0 {
+	err := l.x.readEvents(ctx, l.state, unread, func(place int, e *storage.Event) (err error) {
+		if rows[place], err = newRow(e); err == nil {
+			matched[place] = l.query.matches(&rows[place]) && l.query.finds(e)
+		}
+		return err
+	})
+	return rows, matched, err
+}
+
+// readEvents calls visit with the event of each candidate and its place. Events that lie together are read
+// as a range, because that costs less.
+func (x *Index) readEvents(ctx context.Context, s *log.State, of []candidate,
+	visit func(place int, e *storage.Event) error) error {
+	if len(of) == 0 {
 		return nil
 	}
-	for e, err := range l.x.ledgers.Events(ctx, l.state, min(first, last), max(first, last)+1, allParts) {
-		if err != nil {
-			return fmt.Errorf("read events: %w", err)
+	slices.SortFunc(of, func(a, b candidate) int { return cmp.Compare(a.at, b.at) })
+	if first, last := of[0].at, of[len(of)-1].at; last-first < 2*id.Index(len(of)) {
+		for e, err := range x.ledgers.Events(ctx, s, first, last+1, allParts) {
+			if err != nil {
+				return fmt.Errorf("read events: %w", err)
+			}
+			if of[0].at != e.Index {
+				continue
+			}
+			if err := visit(of[0].place, &e); err != nil {
+				return err
+			}
+			of = of[1:]
 		}
-		i, waits := places[e.Index]
-		if !waits {
-			continue
-		}
-		if rows[i], err = newRow(&e); err != nil {
+		return checkRead(len(of))
+	}
+	at := make([]id.Index, len(of))
+	for i := range of {
+		at[i] = of[i].at
+	}
+	found, err := x.store.EventsAt(ctx, s.Identity().Tenant, at, allParts)
+	if err != nil {
+		return fmt.Errorf("read events: %w", err)
+	}
+	for i := range found {
+		if err := visit(of[i].place, &found[i]); err != nil {
 			return err
 		}
-		matched[i] = l.query.matches(&rows[i]) && l.query.finds(&e)
+	}
+	return checkRead(len(of) - len(found))
+}
+
+// checkRead refuses a ledger that has lost events that a state has.
+func checkRead(missing int) error {
+	if missing > 0 {
+		return fmt.Errorf("read events: %w: %d events are missing", storage.ErrCorrupt, missing)
 	}
 	return nil
 }
@@ -205,18 +212,6 @@ func (l *lister) readRun(ctx context.Context, run []candidate, rows []Row, match
 func (q *Query) finds(e *storage.Event) bool {
 	return q.Text == "" || strings.Contains(strings.ToLower(string(e.Record)), q.Text) ||
 		q.Envelopes && strings.Contains(strings.ToLower(string(e.Envelope)), q.Text)
-}
-
-// rowOf returns the row of a candidate.
-func (x *Index) rowOf(ctx context.Context, s *log.State, c candidate) (Row, error) {
-	if c.row != nil {
-		return *c.row, nil
-	}
-	e, err := x.ledgers.Event(ctx, s, c.at, allParts)
-	if err != nil {
-		return Row{}, fmt.Errorf("read event: %w", err)
-	}
-	return newRow(&e)
 }
 
 // tailPause is how often a caller that waits looks for new events.

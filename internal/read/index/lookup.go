@@ -17,7 +17,10 @@ func (x *Index) Find(ctx context.Context, t id.Tenant, name string) (row Row, er
 	err = x.inView(ctx, t, func(s *log.State, v *view) error {
 		at, err := x.locate(ctx, s, v, name)
 		if err == nil {
-			row, err = x.rowOf(ctx, s, candidate{at: at})
+			var rows []Row
+			if rows, err = x.readRows(ctx, s, []candidate{{at: at}}); err == nil {
+				row = rows[0]
+			}
 		}
 		return err
 	})

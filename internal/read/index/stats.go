@@ -91,7 +91,7 @@ func (x *Index) countSpan(ctx context.Context, v *view, s span, c *counter) erro
 				c.countRow(r)
 			}
 		}); err != nil {
-			return err
+			return damaged(err)
 		}
 		if err := cmp.Or(ctx.Err(), c.check()); err != nil {
 			return err

@@ -1,11 +1,13 @@
 package index
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
 	"strings"
 
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/storage"
 )
 
 // field is what a term is about. The letters are part of the stored form.
@@ -24,20 +26,71 @@ const (
 	byHash      field = 'h'
 )
 
-// term is the first 39 bits of SHA-256 over a field and a value: 7 bits say the bucket, the next 32
-// are the fingerprint in it.
+// term is the first 48 bits of SHA-256 over a field and a value: the first ones say the bucket, the
+// last 32 are the fingerprint in it.
 type term struct {
-	bucket      byte
+	single      bool // of a trace or a hash, which few events have
+	bucket      uint16
 	fingerprint uint32
 }
 
-// buckets is how many buckets the postings of a block have.
-const buckets = 128
+// The numbers of buckets, in bits. Values that recur have so many buckets that most are alone in one.
+// Each of the others has about one event, and many share a bucket.
+const (
+	termBits   = 12
+	singleBits = 10
+	recentBits = 4
+)
+
+// maxValueText is the longest text that is hashed without an allocation.
+const maxValueText = 159
 
 func newTerm(f field, value string) term {
-	var room [160]byte
+	var room [maxValueText + 1]byte
 	sum := sha256.Sum256(append(append(room[:0], byte(f)), value...))
-	return term{sum[0] >> 1, binary.BigEndian.Uint32(sum[1:])}
+	t := term{f == byTrace || f == byHash, binary.BigEndian.Uint16(sum[:]), binary.BigEndian.Uint32(sum[2:])}
+	t.bucket >>= 16 - t.bits()
+	return t
+}
+
+func (t term) bits() int {
+	if t.single {
+		return singleBits
+	}
+	return termBits
+}
+
+// group is the bucket of a record of newest postings, which has terms of both sorts.
+func (t term) group() byte { return byte(t.bucket >> (t.bits() - recentBits)) }
+
+// singleSection marks the sections of traces and hashes in records of newest postings.
+const singleSection = 1 << 15
+
+// section is the number of the bucket in a record of newest postings.
+func (t term) section() uint16 {
+	if t.single {
+		return t.bucket | singleSection
+	}
+	return t.bucket
+}
+
+// kind is the kind of the records with the postings of whole blocks.
+func (t term) kind() storage.Kind {
+	if t.single {
+		return kindSingles
+	}
+	return kindPostings
+}
+
+// compare orders terms by sort, bucket and fingerprint.
+func (t term) compare(other term) int {
+	if t.single != other.single {
+		if other.single {
+			return -1
+		}
+		return 1
+	}
+	return cmp.Or(cmp.Compare(t.bucket, other.bucket), cmp.Compare(t.fingerprint, other.fingerprint))
 }
 
 // visitTerms calls visit with each term of a row, as field and value.

@@ -1,9 +1,9 @@
 package index
 
 import (
+	"cmp"
 	"context"
-	"fmt"
-	"iter"
+	"slices"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -19,13 +19,15 @@ import (
 type Trace struct {
 	ID          id.Trace
 	First, Last Row
-	Events      int // of maxTraceEvents at most, the newest ones
-	Complete    bool
+	Events      int
 	Decisions   map[id.Decision]int // effective
-	Agents      []id.Agent          // in the order in which they came, the newest first
+	Agents      []id.Agent          // of the newest maxTraceEvents, the newest first
+	// Complete reports that Agents has all agents. Events and Decisions count all events in either case:
+	// of a longer trace by its postings, which may have an event of another trace by chance, one in 2^42.
+	Complete bool
 }
 
-// maxTraceEvents is how many events of a trace are counted.
+// maxTraceEvents is how many events of a trace are read.
 const maxTraceEvents = 1000
 
 // TracePage is a page of a list of traces.
@@ -54,83 +56,131 @@ func (x *Index) tracesIn(ctx context.Context, s *log.State, v *view, q *Query) (
 	if err != nil {
 		return TracePage{}, err
 	}
-	page := TracePage{End: v.end}
-	seen := make(map[id.Trace]bool)
-	looked := 0
-	for c, err := range x.candidates(ctx, v, q.wanted(), q.spansBehind(spans), false) {
+	l := &traceLister{x: x, state: s, view: v, query: q, spans: spans, page: TracePage{End: v.end},
+		seen: make(map[id.Trace]bool)}
+	for row, err := range x.rows(ctx, s, v, q.wanted(), q.spansBehind(spans), false) {
 		if err != nil {
 			return TracePage{}, err
 		}
-		row, err := x.rowOf(ctx, s, c)
-		if err != nil {
-			return TracePage{}, err
-		}
-		if looked++; q.matches(&row) && !seen[row.Trace] {
-			seen[row.Trace] = true
-			found, stands, err := x.countTrace(ctx, s, v, q, &row, spans)
-			if err != nil {
-				return TracePage{}, err
-			}
-			if stands && len(page.Traces) == q.Limit {
-				return page, nil
-			}
-			if stands {
-				page.Traces = append(page.Traces, found)
-			}
+		done, err := l.take(ctx, &row)
+		if err != nil || done {
+			return l.page, err
 		}
 		at := row.Index
-		if page.Next = &at; looked >= maxRead {
-			return page, nil
+		if l.page.Next = &at; l.looked >= maxRead {
+			return l.page, nil
 		}
 	}
-	page.Next = nil
-	return page, nil
+	l.page.Next = nil
+	return l.page, nil
 }
 
-// countTrace counts the trace of a wanted row. The trace stands at the row unless a newer event of the
-// trace is wanted too.
-func (x *Index) countTrace(ctx context.Context, s *log.State, v *view, q *Query, at *Row,
-	spans []span) (found Trace, stands bool, err error) {
-	found = Trace{ID: at.Trace, Complete: true, Decisions: make(map[id.Decision]int)}
-	agents := make(map[id.Agent]bool)
-	for row, err := range x.traceRows(ctx, s, v, at.Trace, false) {
-		if err != nil {
-			return found, false, err
+// traceLister collects the traces of a page.
+type traceLister struct {
+	x      *Index
+	state  *log.State
+	view   *view
+	query  *Query
+	spans  []span
+	page   TracePage
+	seen   map[id.Trace]bool
+	looked int // events that were read
+}
+
+// take takes the next row that is wanted, and reports whether the page is complete.
+func (l *traceLister) take(ctx context.Context, row *Row) (done bool, err error) {
+	if l.looked++; l.seen[row.Trace] {
+		return false, nil
+	}
+	l.seen[row.Trace] = true
+	if newer, err := l.wantsNewer(ctx, row); newer || err != nil {
+		return false, err
+	}
+	if len(l.page.Traces) == l.query.Limit {
+		return true, nil
+	}
+	found, err := l.countTrace(ctx, row.Trace)
+	l.page.Traces = append(l.page.Traces, found)
+	return false, err
+}
+
+// wantsNewer reports whether a newer event of a row's trace is wanted, on a page before. The trace stands
+// there.
+func (l *traceLister) wantsNewer(ctx context.Context, row *Row) (bool, error) {
+	if l.query.After == nil {
+		return false, nil
+	}
+	w := l.query.wanted()
+	w.terms = append([]term{newTerm(byTrace, string(row.Trace))}, w.terms...)
+	w.matches = func(r *Row) bool { return r.Trace == row.Trace && l.query.matches(r) }
+	var newer []span
+	for _, s := range l.spans {
+		if s = s.clip(span{*l.query.After, l.view.end}); s.begin < s.end {
+			newer = append(newer, s)
 		}
-		if row.Index > at.Index && q.matches(&row) && contains(spans, row.Index) {
-			return found, false, nil
+	}
+	for _, err := range l.x.rows(ctx, l.state, l.view, w, newer, false) {
+		return err == nil, err
+	}
+	return false, nil
+}
+
+// countTrace counts the events of a trace.
+func (l *traceLister) countTrace(ctx context.Context, trace id.Trace) (Trace, error) {
+	found := Trace{ID: trace, Complete: true, Decisions: make(map[id.Decision]int)}
+	f := Filter{Trace: trace}
+	for row, err := range l.x.rows(ctx, l.state, l.view, f.wanted(), []span{{0, l.view.end}}, false) {
+		if err != nil {
+			return found, err
 		}
 		if found.Events == maxTraceEvents {
 			found.Complete = false
 			break
 		}
+		l.looked++
 		if found.Events++; found.Events == 1 {
 			found.Last = row
 		}
 		found.First = row
 		found.Decisions[row.Effective]++
-		if !agents[row.Agent] {
-			agents[row.Agent] = true
+		if !slices.Contains(found.Agents, row.Agent) {
 			found.Agents = append(found.Agents, row.Agent)
 		}
 	}
-	return found, true, nil
-}
-
-func contains(spans []span, at id.Index) bool {
-	for _, s := range spans {
-		if s.begin <= at && at < s.end {
-			return true
-		}
+	if found.Complete {
+		return found, nil
 	}
-	return false
+	return found, l.countLong(ctx, &found)
 }
 
-// traceRows yields the rows of a trace.
-func (x *Index) traceRows(ctx context.Context, s *log.State, v *view, trace id.Trace,
-	ascending bool) iter.Seq2[Row, error] {
-	f := Filter{Trace: trace}
-	return x.rows(ctx, s, v, f.wanted(), []span{{0, v.end}}, ascending)
+// countLong counts a trace by its postings, and finds its first event.
+func (l *traceLister) countLong(ctx context.Context, found *Trace) error {
+	f := Filter{Trace: found.ID}
+	first := l.view.end
+	for row, err := range l.x.rows(ctx, l.state, l.view, f.wanted(), []span{{0, l.view.end}}, true) {
+		if err != nil {
+			return err
+		}
+		found.First, first = row, row.Index
+		break
+	}
+	found.Events = 0
+	for _, decision := range []id.Decision{id.Allow, id.Deny, id.AllowWithObligation} {
+		f.Effective = decision
+		n := 0
+		w := f.wanted()
+		for _, err := range l.x.candidates(ctx, l.view, w, []span{{first, found.Last.Index + 1}}, true) {
+			if err != nil {
+				return err
+			}
+			n++
+		}
+		if delete(found.Decisions, decision); n > 0 {
+			found.Decisions[decision] = n
+		}
+		found.Events += n
+	}
+	return nil
 }
 
 // Tree returns a page of the events of a trace, oldest first, and the parent of each: another event of
@@ -154,32 +204,61 @@ func (x *Index) Tree(ctx context.Context, t id.Tenant, trace id.Trace, q Query) 
 func (x *Index) parentsOf(ctx context.Context, s *log.State, rows []Row) ([]id.Event, error) {
 	parents, of := make([]id.Event, len(rows)), []int{}
 	var named []id.Event
+	events := make([]candidate, len(rows))
 	for i := range rows {
-		e, err := x.ledgers.Event(ctx, s, rows[i].Index, allParts)
-		if err != nil {
-			return nil, fmt.Errorf("read event: %w", err)
-		}
+		events[i] = candidate{at: rows[i].Index, place: i}
+	}
+	err := x.readInParts(ctx, s, events, func(i int, e *storage.Event) error {
 		if name := readParent(e.Envelope); event.ValidEvent(string(name)) {
 			named, of = append(named, name), append(of, i)
 		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
 	}
 	at, err := x.ledgers.Locate(ctx, s, named)
 	if err != nil {
 		return nil, err
 	}
+	events = events[:0]
 	for n, i := range of {
-		if at[n] == storage.NoIndex || at[n] == rows[i].Index {
-			continue
-		}
-		parent, err := x.ledgers.Event(ctx, s, at[n], storage.FieldRecord)
-		if err != nil {
-			return nil, fmt.Errorf("read parent: %w", err)
-		}
-		if parent.Trace == rows[i].Trace {
-			parents[i] = named[n]
+		if at[n] != storage.NoIndex && at[n] != rows[i].Index {
+			events = append(events, candidate{at: at[n], place: n})
 		}
 	}
-	return parents, nil
+	err = x.readInParts(ctx, s, events, func(n int, e *storage.Event) error {
+		if i := of[n]; e.Trace == rows[i].Trace {
+			parents[i] = named[n]
+		}
+		return nil
+	})
+	return parents, err
+}
+
+// readInParts is readEvents of any number of events. Several candidates may be of one event.
+func (x *Index) readInParts(ctx context.Context, s *log.State, of []candidate,
+	visit func(place int, e *storage.Event) error) error {
+	slices.SortFunc(of, func(a, b candidate) int { return cmp.Compare(a.at, b.at) })
+	for part := range slices.Chunk(of, readAhead) {
+		shared := make(map[id.Index][]int)
+		for _, c := range part {
+			shared[c.at] = append(shared[c.at], c.place)
+		}
+		err := x.readEvents(ctx, s, slices.CompactFunc(part, func(a, b candidate) bool { return a.at == b.at }),
+			func(_ int, e *storage.Event) error {
+				for _, place := range shared[e.Index] {
+					if err := visit(place, e); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // readParent returns the event that a payload names as its parent, "" for none.

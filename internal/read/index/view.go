@@ -2,12 +2,16 @@ package index
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"slices"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/read/index/postings"
 	"github.com/agentledger/agentledger/internal/records"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/storage"
@@ -29,7 +33,7 @@ func (x *Index) openView(ctx context.Context, s *log.State) (*view, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := &view{tenant: t, generation: p.Value.Current, position: min(p.Value.Current.Position, s.Size())}
+	v := &view{tenant: t, generation: p.Current, position: min(p.Current.Position, s.Size())}
 	if v.end = v.position; s.Size()-v.position > maxTail {
 		return v, nil
 	}
@@ -56,15 +60,29 @@ func (x *Index) inView(ctx context.Context, t id.Tenant, read func(*log.State, *
 			return err
 		}
 		failed := read(s, v)
+		if errors.Is(failed, errDamaged) {
+			_ = x.Rebuild(ctx, t) // the caller is told of the damage; a refusal means that it is repaired already
+		}
 		p, err := x.readProgress(ctx, t)
 		if err != nil {
 			return err
 		}
-		if p.Value.Current.Number == v.generation.Number {
+		if p.Current.Number == v.generation.Number {
 			return unreadable(failed)
 		}
 	}
 	return &fault.Error{Kind: fault.Unavailable, Code: "unavailable", Message: "The index is being made anew"}
+}
+
+// errDamaged says that a record of the index is damaged.
+var errDamaged = errors.New("the index is damaged")
+
+// damaged marks an error of a record of the index.
+func damaged(err error) error {
+	if errors.Is(err, storage.ErrCorrupt) {
+		return fmt.Errorf("%w: %w", errDamaged, err)
+	}
+	return err
 }
 
 // unreadable gives errors of the engine a message for clients.
@@ -77,8 +95,9 @@ func unreadable(err error) error {
 
 // candidate is an event that may be wanted.
 type candidate struct {
-	at  id.Index
-	row *Row // nil: to be read
+	at    id.Index
+	row   *Row // nil: to be read
+	place int  // among those that are read together
 }
 
 // wanted says which events a call looks for: those that match, which have all terms.
@@ -87,24 +106,55 @@ type wanted struct {
 	matches func(*Row) bool
 }
 
-// rows yields the rows of spans that are wanted.
+// rows yields the rows of spans that are wanted. It reads one event first, and then more and more at once.
 func (x *Index) rows(ctx context.Context, s *log.State, v *view, w wanted, spans []span,
 	ascending bool) iter.Seq2[Row, error] {
 	return func(yield func(Row, error) bool) {
-		for c, err := range x.candidates(ctx, v, w, spans, ascending) {
-			var row Row
-			if err == nil {
-				row, err = x.rowOf(ctx, s, c)
-			}
+		var waiting []candidate
+		width := 1
+		flush := func() bool {
+			rows, err := x.readRows(ctx, s, waiting)
 			if err != nil {
-				yield(row, err)
+				yield(Row{}, err)
+				return false
+			}
+			for i := range rows {
+				if w.matches(&rows[i]) && !yield(rows[i], nil) {
+					return false
+				}
+			}
+			waiting, width = waiting[:0], min(width*8, readAhead)
+			return true
+		}
+		for c, err := range x.candidates(ctx, v, w, spans, ascending) {
+			if err != nil {
+				yield(Row{}, err)
 				return
 			}
-			if w.matches(&row) && !yield(row, nil) {
+			if waiting = append(waiting, c); len(waiting) == width && !flush() {
 				return
 			}
 		}
+		flush()
 	}
+}
+
+// readRows returns the rows of candidates.
+func (x *Index) readRows(ctx context.Context, s *log.State, of []candidate) ([]Row, error) {
+	rows := make([]Row, len(of))
+	var unread []candidate
+	for i, c := range of {
+		if c.row != nil {
+			rows[i] = *c.row
+			continue
+		}
+		unread = append(unread, candidate{at: c.at, place: i})
+	}
+	err := x.readEvents(ctx, s, unread, func(place int, e *storage.Event) (err error) {
+		rows[place], err = newRow(e)
+		return err
+	})
+	return rows, err
 }
 
 // candidates yields the events of spans that may be wanted. All events that are wanted are among them.
@@ -138,7 +188,7 @@ func (v *view) yieldTail(w wanted, s span, ascending bool, yield func(candidate,
 		if !ascending {
 			at = s.end - 1 - (n - s.begin)
 		}
-		if r := &v.tail.rows[at-v.tail.begin]; w.matches(r) && !yield(candidate{at, r}, nil) {
+		if r := &v.tail.rows[at-v.tail.begin]; w.matches(r) && !yield(candidate{at: at, row: r}, nil) {
 			return false
 		}
 	}
@@ -150,7 +200,8 @@ func (v *view) yieldTail(w wanted, s span, ascending bool, yield func(candidate,
 func (x *Index) yieldIndexed(ctx context.Context, v *view, terms []term, s span, ascending bool,
 	yield func(candidate, error) bool) bool {
 	first, end := uint64(s.begin)/blockEvents, uint64(s.end-1)/blockEvents+1
-	for width := uint64(1); first < end; width = min(width*4, maxWindow) {
+	dense := make([]bool, len(terms))
+	for width := uint64(1); first < end; width = min(width*16, maxWindow) {
 		window := [2]uint64{first, min(first+width, end)}
 		if ascending {
 			first = window[1]
@@ -158,7 +209,7 @@ func (x *Index) yieldIndexed(ctx context.Context, v *view, terms []term, s span,
 			window = [2]uint64{max(first, end-min(width, end)), end}
 			end = window[0]
 		}
-		sets, err := x.readWindow(ctx, v, terms, window)
+		sets, err := x.readWindow(ctx, v, terms, dense, window)
 		if err != nil {
 			yield(candidate{}, err)
 			return false
@@ -178,10 +229,10 @@ func (x *Index) yieldIndexed(ctx context.Context, v *view, terms []term, s span,
 }
 
 // maxWindow is how many blocks are read at once at most.
-const maxWindow = 64
+const maxWindow = 128
 
 // yieldBlock yields the events of a block that are in a set, or all for no terms, and in a span.
-func yieldBlock(found *set, block uint64, s span, all, ascending bool, yield func(candidate, error) bool) bool {
+func yieldBlock(found *postings.Set, block uint64, s span, all, ascending bool, yield func(candidate, error) bool) bool {
 	if found == nil && !all {
 		return true
 	}
@@ -190,12 +241,12 @@ func yieldBlock(found *set, block uint64, s span, all, ascending bool, yield fun
 	if within.begin >= within.end {
 		return true
 	}
-	var clip set
-	clip.addRange(int(within.begin-base), int(within.end-base))
+	var clip postings.Set
+	clip.AddRange(int(within.begin-base), int(within.end-base))
 	if found != nil {
-		clip.intersect(found)
+		clip.Intersect(found)
 	}
-	for place := range clip.places(ascending) {
+	for place := range clip.Places(ascending) {
 		if !yield(candidate{at: base + id.Index(place)}, nil) {
 			return false
 		}
@@ -203,71 +254,105 @@ func yieldBlock(found *set, block uint64, s span, all, ascending bool, yield fun
 	return true
 }
 
-// readWindow returns the places that have all terms, for each block of a window; nil for a block
-// without any.
-func (x *Index) readWindow(ctx context.Context, v *view, terms []term, window [2]uint64) ([]*set, error) {
-	sets := make([]*set, window[1]-window[0])
-	for n, t := range terms {
-		found, err := x.store.Scan(ctx, v.tenant, kindPostings, postingsKey(v.generation.Number, t.bucket, window[0]),
-			postingsKey(v.generation.Number, t.bucket, window[1]), len(sets))
-		if err != nil {
-			return nil, fmt.Errorf("read postings: %w", err)
-		}
-		if n == 0 {
-			if err := fillSets(sets, found, t, window[0]); err != nil {
-				return nil, err
+// denseBlock is how many events of a block make a term dense. Its postings are bitmaps, and are read only
+// where the other terms leave something.
+const denseBlock = blockEvents / 16
+
+// readWindow returns the places that have all terms, for each block of a window; nil for a block without
+// any. It reads the terms that were dense in the window before last, and notes which are dense now.
+func (x *Index) readWindow(ctx context.Context, v *view, terms []term, dense []bool,
+	window [2]uint64) ([]*postings.Set, error) {
+	sets := make([]*postings.Set, window[1]-window[0])
+	known, were := false, slices.Clone(dense)
+	for _, pass := range []bool{false, true} {
+		of := make([][]*postings.Set, len(terms))
+		g, within := errgroup.WithContext(ctx)
+		for i, t := range terms {
+			if were[i] == pass {
+				g.Go(func() (err error) {
+					of[i], err = x.readTerm(within, v, t, window)
+					return damaged(err)
+				})
 			}
-			continue
 		}
-		with := make([]*set, len(sets))
-		if err := fillSets(with, found, t, window[0]); err != nil {
+		if err := g.Wait(); err != nil {
 			return nil, err
 		}
-		if !intersectSets(sets, with) {
-			break
+		for i := range of {
+			if of[i] == nil {
+				continue
+			}
+			if dense[i] = isDense(of[i]); !known {
+				sets, known = of[i], true
+			} else {
+				intersectSets(sets, of[i])
+			}
+		}
+		if known && !slices.ContainsFunc(sets, func(s *postings.Set) bool { return s != nil }) {
+			return sets, nil
 		}
 	}
 	return sets, nil
 }
 
-// fillSets decodes the places of a term in the records of its bucket.
-func fillSets(sets []*set, found []storage.Record, t term, first uint64) error {
-	for i := range found {
-		block, err := blockOf(found[i].Key)
-		if err != nil || block < first || block-first >= uint64(len(sets)) {
-			return errPostings("key")
-		}
-		e, known, err := findEntry(found[i].Value, t.fingerprint)
-		if err != nil {
+func isDense(sets []*postings.Set) bool {
+	return slices.ContainsFunc(sets, func(s *postings.Set) bool { return s != nil && s.Count() >= denseBlock })
+}
+
+// readTerm returns the places of a term in the blocks of a window. The newest postings are read first: when
+// their block was made whole since the view was opened, they are with the whole blocks.
+func (x *Index) readTerm(ctx context.Context, v *view, t term, window [2]uint64) ([]*postings.Set, error) {
+	sets := make([]*postings.Set, window[1]-window[0])
+	add := func(block uint64, entries []byte) error {
+		e, known, err := postings.FindEntry(entries, t.fingerprint)
+		if err != nil || !known {
 			return err
 		}
-		if known {
-			sets[block-first] = new(set)
-			if err := e.addTo(sets[block-first]); err != nil {
-				return err
+		if sets[block-window[0]] == nil {
+			sets[block-window[0]] = new(postings.Set)
+		}
+		return e.AddTo(sets[block-window[0]])
+	}
+	if newest := uint64(v.position) / blockEvents; v.position%blockEvents != 0 && newest < window[1] {
+		found, err := x.scanRecent(ctx, v.tenant, generation{v.generation.Number, v.position}, uint16(t.group()))
+		if err != nil {
+			return nil, err
+		}
+		for i := range found {
+			entries, err := postings.FindSection(found[i].Value, t.section())
+			if err == nil {
+				err = add(newest, entries)
+			}
+			if err != nil {
+				return nil, err
 			}
 		}
 	}
-	return nil
-}
-
-// intersectSets removes from sets all places that with does not have, and reports whether anything is left.
-func intersectSets(sets, with []*set) (left bool) {
-	for i := range sets {
-		if sets[i] == nil || with[i] == nil || !sets[i].intersect(with[i]) {
-			sets[i] = nil
-			continue
+	found, err := x.store.Scan(ctx, v.tenant, t.kind(), recordKey(v.generation.Number, t.bucket, window[0]),
+		recordKey(v.generation.Number, t.bucket, window[1]), len(sets))
+	if err != nil {
+		return nil, fmt.Errorf("read postings: %w", err)
+	}
+	for i := range found {
+		block, err := partOf(found[i].Key)
+		if err == nil && (block < window[0] || block >= window[1]) {
+			err = errKey()
 		}
-		left = true
+		if err == nil {
+			err = add(block, found[i].Value)
+		}
+		if err != nil {
+			return nil, err
+		}
 	}
-	return left
+	return sets, nil
 }
 
-// blockOf reads the block of a key of postings.
-func blockOf(key string) (block uint64, err error) {
-	if len(key) < 8 {
-		return 0, errPostings("key")
+// intersectSets removes from sets all places that with does not have.
+func intersectSets(sets, with []*postings.Set) {
+	for i := range sets {
+		if sets[i] == nil || with[i] == nil || !sets[i].Intersect(with[i]) {
+			sets[i] = nil
+		}
 	}
-	_, err = fmt.Sscanf(key[len(key)-8:], "%08x", &block)
-	return block, err
 }
