@@ -164,13 +164,31 @@ func FindEntry(record []byte, fingerprint uint32) (e Entry, found bool, err erro
 // AddTo adds the places of an entry to s.
 func (e Entry) AddTo(s *Set) error {
 	if !e.bitmap {
-		return e.VisitPlaces(s.AddPlace)
+		return e.addList(s)
 	}
 	if len(e.places)%8 != 0 || len(e.places)/8 > len(s) {
 		return corrupt("bitmap")
 	}
 	for i := 0; i < len(e.places); i += 8 {
 		s[i/8] |= binary.LittleEndian.Uint64(e.places[i:])
+	}
+	return nil
+}
+
+// addList is VisitPlaces of AddPlace, in half the time.
+func (e Entry) addList(s *Set) error {
+	place := uint64(0)
+	for b := e.places; len(b) > 0; {
+		step, n := uint64(b[0]), 1
+		if step >= 0x80 {
+			step, n = binary.Uvarint(b)
+		}
+		if n <= 0 || step >= Block || place+step >= Block {
+			return corrupt("place")
+		}
+		place += step
+		s[place/64] |= 1 << (place % 64)
+		b = b[n:]
 	}
 	return nil
 }
