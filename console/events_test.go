@@ -239,6 +239,18 @@ func TestAnswerEvent(t *testing.T) {
 	w.refuses("its hash", w.request("GET", "/events/"+r.EventHash.String(), "", as("blue-owner")), 404, "Not found")
 }
 
+// A log that is none of the organization's is not found, also when another organization has it.
+func TestUnknownLog(t *testing.T) {
+	w := newWorld(t)
+	w.sendEvent(red, "a1", map[string]any{"trace_id": "A"})
+	for _, log := range []string{"none", string(w.State(t, blue).Identity().Origin)} {
+		for _, path := range []string{"/events?", "/events/a1?", "/traces?", "/traces/A?", "/stats?"} {
+			answer := w.request("GET", path+"log="+url.QueryEscape(log), "")
+			w.refuses(path, answer, 404, "The organization has no such log")
+		}
+	}
+}
+
 func TestTraces(t *testing.T) {
 	w := newWorld(t)
 	w.sendEvent(red, "a1", map[string]any{"trace_id": "A"})
@@ -253,7 +265,7 @@ func TestTraces(t *testing.T) {
 		{"trace_id":"A","first_at":"2026-11-20T12:00:00.000Z","last_at":"2026-11-20T12:00:01.000Z","last_log_index":%d,"events":3,"complete":true,
 		 "decisions":{"allow":2,"deny":1},"agents":["agt_1","agt_2"]},
 		{"trace_id":"B","first_at":"2026-11-20T12:00:00.000Z","last_at":"2026-11-20T12:00:00.000Z","last_log_index":%d,"events":1,"complete":true,
-		 "decisions":{"allow":1},"agents":["agt_1"]}],"next":null,"indexed_to":%d}`, size-1, size-3, size))
+		 "decisions":{"allow":1},"agents":["agt_1"]}],"next":null,"indexed_to":%d,"predecessor":null}`, size-1, size-3, size))
 	page := w.call(200, "GET", "/traces?signer=agent&limit=1", "")
 	rest := w.call(200, "GET", "/traces?signer=agent&limit=1&after="+page["next"].(string), "")
 	if got := rest["traces"].([]any)[0].(map[string]any)["trace_id"]; got != "B" || rest["next"] != nil {
@@ -285,12 +297,12 @@ func TestStats(t *testing.T) {
 	w.sendEvent(red, "e4", nil)
 	w.sendEvent(blue, "b1", nil)
 	size := w.State(t, red).Size()
-	equal(t, "all", w.call(200, "GET", "/stats?"+from, ""), fmt.Sprintf(`{"events":3,"counts":[{"events":3}],"indexed_to":%d}`, size))
+	equal(t, "all", w.call(200, "GET", "/stats?"+from, ""), fmt.Sprintf(`{"events":3,"counts":[{"events":3}],"indexed_to":%d,"predecessor":null}`, size))
 	equal(t, "by", w.call(200, "GET", "/stats?by=decision,agent,tool,rule,hour&"+from, ""), fmt.Sprintf(`{"events":3,"counts":[
 		{"agent_id":"agt_1","tool_name":"acme.orders.read","decision":"allow","rule_id":"","hour":"2026-11-20T13:00:00.000Z","events":2},
-		{"agent_id":"agt_1","tool_name":"acme.orders.read","decision":"deny","rule_id":"","hour":"2026-11-20T13:00:00.000Z","events":1}],"indexed_to":%d}`, size))
+		{"agent_id":"agt_1","tool_name":"acme.orders.read","decision":"deny","rule_id":"","hour":"2026-11-20T13:00:00.000Z","events":1}],"indexed_to":%d,"predecessor":null}`, size))
 	none := w.call(200, "GET", "/stats?to=0", "")
-	equal(t, "none", none, fmt.Sprintf(`{"events":0,"counts":[],"indexed_to":%d}`, size))
+	equal(t, "none", none, fmt.Sprintf(`{"events":0,"counts":[],"indexed_to":%d,"predecessor":null}`, size))
 }
 
 // A poll returns when an event comes in, and without one when its time is over or its client is gone.

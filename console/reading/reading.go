@@ -65,7 +65,7 @@ func (c *Calls) listEvents(r *call.Request) (call.Answer, error) {
 }
 
 func (c *Calls) answerEvent(r *call.Request) (call.Answer, error) {
-	asked := eventlist.Asked{Tenant: r.Who.Tenant, Role: r.Who.Role}
+	asked := eventlist.Asked{Tenant: r.Who.Tenant, Role: r.Who.Role, Values: r.URL.Query()}
 	return call.OK(c.Events.Find(r.Context(), asked, r.PathParameter("event")))
 }
 

@@ -1,5 +1,5 @@
 // Package follow does work for each stored event of an organization, in their order, behind a stored
-// position. Its users send events away, make deliveries for them or keep an index of them.
+// position. Its users send events away, make deliveries for them, or index them.
 //
 // There are two kinds of followers. Named ones are begun by people (Begin). With Options.All each ledger
 // has one follower of the empty name, which needs no Begin.

@@ -48,7 +48,7 @@ func (f *Follower) wake(u unit, force bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.addKnown(u)
-	f.queue.add(u, force, f.currentTime())
+	f.queue.addWaiting(u, force, f.currentTime())
 }
 
 // SetNote returns the change that gives a position that was read another note, on the condition that

@@ -18,7 +18,7 @@ type waiter struct {
 	since id.Instant
 }
 
-func (q *queue) add(u unit, force bool, now id.Instant) {
+func (q *queue) addWaiting(u unit, force bool, now id.Instant) {
 	if w, known := q.waiting[u]; known {
 		w.force = w.force || force
 		return

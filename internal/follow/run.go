@@ -124,15 +124,15 @@ func (f *Follower) collectMoved() {
 	defer f.mu.Unlock()
 	for _, t := range moved {
 		if f.All != nil {
-			f.queue.add(unit{tenant: t}, false, now)
+			f.queue.addWaiting(unit{tenant: t}, false, now)
 		}
 		for name := range f.known[t] {
-			f.queue.add(unit{t, name}, false, now)
+			f.queue.addWaiting(unit{t, name}, false, now)
 		}
 	}
 	for u, at := range f.later {
 		if at <= now {
-			f.queue.add(u, true, now)
+			f.queue.addWaiting(u, true, now)
 			delete(f.later, u)
 		}
 	}
@@ -171,7 +171,7 @@ func (f *Follower) beginLook(ctx context.Context, l *look, logger *slog.Logger) 
 	return outcome, true
 }
 
-// reserve takes a place for a look, or returns who has no room.
+// reserve takes a place for a look, or returns which bound has no room.
 func (f *Follower) reserve(u unit) (outcome schedule.Outcome, begun bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -186,7 +186,7 @@ func (f *Follower) reserve(u unit) (outcome schedule.Outcome, begun bool) {
 	return schedule.Keep(), true
 }
 
-// roomFor reports whether a look has to wait, and who has no room. f.mu is held.
+// roomFor reports whether a look has to wait, and for which bound. f.mu is held.
 func (f *Follower) roomFor(u unit) (outcome schedule.Outcome, refused bool) {
 	if _, out := f.running[u]; out {
 		return schedule.Keep(), true

@@ -52,11 +52,14 @@ type Events struct {
 	Events    []Event  `json:"events"`
 	Next      *string  `json:"next"`
 	IndexedTo id.Index `json:"indexed_to"` // the list reaches up to the event before this one
+
+	Predecessor *Predecessor `json:"predecessor"` // null: there is no log before this one
 }
 
 // describePage describes a page.
-func describePage(p index.Page) Events {
-	shown := Events{Events: make([]Event, len(p.Rows)), Next: cursor(p.Next), IndexedTo: p.End}
+func describePage(p index.Page, of line) Events {
+	shown := Events{Events: make([]Event, len(p.Rows)), Next: cursor(p.Next), IndexedTo: p.End,
+		Predecessor: of.predecessor}
 	for i := range p.Rows {
 		shown.Events[i] = describe(p.Rows[i])
 	}
@@ -89,7 +92,7 @@ type Trace struct {
 	LastAt    id.Instant          `json:"last_at"`
 	LastIndex id.Index            `json:"last_log_index"`
 	Events    int                 `json:"events"`
-	Complete  bool                `json:"complete"` // all events are counted, and not the newest 1,000 alone
+	Complete  bool                `json:"complete"` // agents are those of all events, and not of the newest 1,000 alone
 	Decisions map[id.Decision]int `json:"decisions"`
 	Agents    []id.Agent          `json:"agents"`
 }
@@ -99,11 +102,14 @@ type Traces struct {
 	Traces    []Trace  `json:"traces"`
 	Next      *string  `json:"next"`
 	IndexedTo id.Index `json:"indexed_to"`
+
+	Predecessor *Predecessor `json:"predecessor"`
 }
 
 // describeTraces describes a page of traces.
-func describeTraces(p index.TracePage) Traces {
-	shown := Traces{Traces: make([]Trace, len(p.Traces)), Next: cursor(p.Next), IndexedTo: p.End}
+func describeTraces(p index.TracePage, of line) Traces {
+	shown := Traces{Traces: make([]Trace, len(p.Traces)), Next: cursor(p.Next), IndexedTo: p.End,
+		Predecessor: of.predecessor}
 	for i, t := range p.Traces {
 		shown.Traces[i] = Trace{t.ID, t.First.ReceivedAt, t.Last.ReceivedAt, t.Last.Index, t.Events, t.Complete,
 			t.Decisions, t.Agents}
@@ -123,11 +129,14 @@ type Tree struct {
 	Events    []Step   `json:"events"`
 	Next      *string  `json:"next"`
 	IndexedTo id.Index `json:"indexed_to"`
+
+	Predecessor *Predecessor `json:"predecessor"`
 }
 
 // describeTree describes a page of a trace.
-func describeTree(trace id.Trace, p index.Page, parents []id.Event) Tree {
-	shown := Tree{TraceID: trace, Events: make([]Step, len(p.Rows)), Next: cursor(p.Next), IndexedTo: p.End}
+func describeTree(trace id.Trace, p index.Page, parents []id.Event, of line) Tree {
+	shown := Tree{TraceID: trace, Events: make([]Step, len(p.Rows)), Next: cursor(p.Next), IndexedTo: p.End,
+		Predecessor: of.predecessor}
 	for i := range p.Rows {
 		shown.Events[i] = Step{describe(p.Rows[i]), orNull(parents[i])}
 	}
@@ -149,11 +158,14 @@ type Stats struct {
 	Events    uint64   `json:"events"`
 	Counts    []Count  `json:"counts"`
 	IndexedTo id.Index `json:"indexed_to"`
+
+	Predecessor *Predecessor `json:"predecessor"`
 }
 
 // describeStats describes counts. A value that an event does not have is "".
-func describeStats(s index.Stats, by []index.Dimension) Stats {
-	shown := Stats{Events: s.Events, Counts: make([]Count, len(s.Counts)), IndexedTo: s.End}
+func describeStats(s index.Stats, by []index.Dimension, of line) Stats {
+	shown := Stats{Events: s.Events, Counts: make([]Count, len(s.Counts)), IndexedTo: s.End,
+		Predecessor: of.predecessor}
 	for i, c := range s.Counts {
 		shown.Counts[i].Events = c.Events
 		for _, d := range by {

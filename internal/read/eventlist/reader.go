@@ -20,6 +20,7 @@ import (
 type Ledgers interface {
 	State(ctx context.Context, t id.Tenant) (*log.State, error)
 	Event(ctx context.Context, s *log.State, at id.Index, parts storage.Fields) (storage.Event, error)
+	Predecessor(ctx context.Context, s *log.State) (*log.State, error)
 }
 
 // Bundles makes bundles (package publicapi).
@@ -60,25 +61,29 @@ func (r *Reader) List(ctx context.Context, a Asked) (Events, error) {
 	if a.Wait > 0 && !q.Ascending {
 		return Events{}, fault.New(fault.Invalid, "wait needs order=oldest")
 	}
+	line, err := r.openLine(ctx, a)
+	if err != nil {
+		return Events{}, err
+	}
 	q.Envelopes = a.Role.May(account.ReadPayloads)
 	for until := time.Now().Add(a.Wait); ; {
-		page, err := r.Index.List(ctx, a.Tenant, q)
+		page, err := r.Index.List(ctx, line.tenant, q)
 		if err != nil {
 			return Events{}, err
 		}
 		left := time.Until(until)
 		if a.Wait == 0 || left <= 0 || len(page.Rows) > 0 || page.Next != nil {
-			return r.describeList(ctx, a.Tenant, page)
+			return r.describeList(ctx, page, line)
 		}
-		if err := r.Index.Await(ctx, a.Tenant, page.End, left); err != nil {
+		if err := r.Index.Await(ctx, line.tenant, page.End, left); err != nil {
 			return Events{}, err
 		}
 	}
 }
 
 // describeList describes a page, with the times of erasures.
-func (r *Reader) describeList(ctx context.Context, t id.Tenant, page index.Page) (Events, error) {
-	shown, erased := describePage(page), r.erasuresOf(t)
+func (r *Reader) describeList(ctx context.Context, page index.Page, of line) (Events, error) {
+	shown, erased := describePage(page, of), r.erasuresOf(of.tenant)
 	for i := range shown.Events {
 		if err := erased.addTime(ctx, &shown.Events[i]); err != nil {
 			return Events{}, err
@@ -89,11 +94,15 @@ func (r *Reader) describeList(ctx context.Context, t id.Tenant, page index.Page)
 
 // Find answers one event with its documents, proof and neighbours. name is its id, log index or hash.
 func (r *Reader) Find(ctx context.Context, a Asked, name string) (Detail, error) {
-	row, err := r.Index.Find(ctx, a.Tenant, name)
+	line, err := r.openLine(ctx, a)
 	if err != nil {
 		return Detail{}, err
 	}
-	state, err := r.Ledgers.State(ctx, a.Tenant)
+	row, err := r.Index.Find(ctx, line.tenant, name)
+	if err != nil {
+		return Detail{}, err
+	}
+	state, err := r.Ledgers.State(ctx, line.tenant)
 	if err != nil {
 		return Detail{}, err
 	}
@@ -110,13 +119,13 @@ func (r *Reader) Find(ctx context.Context, a Asked, name string) (Detail, error)
 			shown.Envelope = &text
 		}
 	}
-	if err := r.erasuresOf(a.Tenant).addTime(ctx, &shown.Event); err != nil {
+	if err := r.erasuresOf(line.tenant).addTime(ctx, &shown.Event); err != nil {
 		return Detail{}, err
 	}
-	if shown.Before, err = r.findNeighbour(ctx, a.Tenant, row, false); err != nil {
+	if shown.Before, err = r.findNeighbour(ctx, line.tenant, row, false); err != nil {
 		return Detail{}, err
 	}
-	if shown.After, err = r.findNeighbour(ctx, a.Tenant, row, true); err != nil || state.Provable() != nil {
+	if shown.After, err = r.findNeighbour(ctx, line.tenant, row, true); err != nil || state.Provable() != nil {
 		return shown, err
 	}
 	settings, err := r.Organizations.CurrentSettings(ctx, a.Tenant)
@@ -153,11 +162,15 @@ func (r *Reader) ListTraces(ctx context.Context, a Asked) (Traces, error) {
 	if q.Text != "" || q.Ascending {
 		return Traces{}, fault.New(fault.Invalid, "Lists of traces take no q and have the newest first")
 	}
-	page, err := r.Index.Traces(ctx, a.Tenant, q)
+	line, err := r.openLine(ctx, a)
 	if err != nil {
 		return Traces{}, err
 	}
-	return describeTraces(page), nil
+	page, err := r.Index.Traces(ctx, line.tenant, q)
+	if err != nil {
+		return Traces{}, err
+	}
+	return describeTraces(page, line), nil
 }
 
 // Trace answers a page of the events of a trace.
@@ -166,11 +179,15 @@ func (r *Reader) Trace(ctx context.Context, a Asked, trace id.Trace) (Tree, erro
 	if err != nil {
 		return Tree{}, err
 	}
-	page, parents, err := r.Index.Tree(ctx, a.Tenant, trace, q)
+	line, err := r.openLine(ctx, a)
 	if err != nil {
 		return Tree{}, err
 	}
-	shown, erased := describeTree(trace, page, parents), r.erasuresOf(a.Tenant)
+	page, parents, err := r.Index.Tree(ctx, line.tenant, trace, q)
+	if err != nil {
+		return Tree{}, err
+	}
+	shown, erased := describeTree(trace, page, parents, line), r.erasuresOf(line.tenant)
 	for i := range shown.Events {
 		if err := erased.addTime(ctx, &shown.Events[i].Event); err != nil {
 			return Tree{}, err
@@ -189,10 +206,14 @@ func (r *Reader) Count(ctx context.Context, a Asked) (Stats, error) {
 	if err != nil {
 		return Stats{}, err
 	}
-	by := parseDimensions(a.Values)
-	counted, err := r.Index.Stats(ctx, a.Tenant, from, to, by)
+	line, err := r.openLine(ctx, a)
 	if err != nil {
 		return Stats{}, err
 	}
-	return describeStats(counted, by), nil
+	by := parseDimensions(a.Values)
+	counted, err := r.Index.Stats(ctx, line.tenant, from, to, by)
+	if err != nil {
+		return Stats{}, err
+	}
+	return describeStats(counted, by, line), nil
 }

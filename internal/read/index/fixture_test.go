@@ -41,6 +41,7 @@ type filler struct {
 	tools  *rand.Zipf
 	now    id.Instant
 	falls  bool // received_at falls now and then
+	traces int  // how many there are; 0: a fifth of the events
 	pad    string
 
 	rows  []index.Row // of all events, when keep is true
@@ -93,6 +94,9 @@ func (f *filler) nextRow() index.Row {
 		Agent: id.Agent(fmt.Sprintf("agt_%d", f.agents.Uint64())), Kind: pick(f.random, kinds),
 		Declared: pick(f.random, decisions), Signer: pick(f.random, signers),
 		Trace: id.Trace(fmt.Sprintf("trc_%d", f.random.IntN(int(n)/5+1))), Principal: pick(f.random, principals)}
+	if f.traces > 0 {
+		r.Trace = id.Trace(fmt.Sprintf("trc_%d", f.random.IntN(f.traces)))
+	}
 	r.Effective = r.Declared.Tighten(pick(f.random, decisions))
 	if r.Kind != "message" {
 		tool := f.tools.Uint64()

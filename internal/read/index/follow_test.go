@@ -176,6 +176,31 @@ func (h *hooked) Scan(ctx context.Context, t id.Tenant, kind storage.Kind, begin
 	return h.Engine.Scan(ctx, t, kind, begin, end, limit)
 }
 
+// An index in the form of an older program is made anew: its records go, and lists are right meanwhile.
+func TestOlderForm(t *testing.T) {
+	enginetest.Each(t, func(t *testing.T, open func(testing.TB) storage.Engine) {
+		w := newWorld(t, open(t), index.ChunkEvents+100)
+		old := []storage.Change{
+			{Kind: "derived/index", Value: []byte(`{"current":{"number":3,"position":8192}}`)},
+			{Kind: "derived/index_postings", Key: "00000003/0a/00000000", Value: []byte{0, 0, 0, 1, 2, 5}},
+			{Kind: "derived/index_columns", Key: "00000003/0000000000", Value: []byte{1}},
+		}
+		if err := w.engine.Write(t.Context(), red, old); err != nil {
+			t.Fatal(err)
+		}
+		q := index.Query{Limit: 50, Filter: index.Filter{Agent: w.rows[red][5].Agent}}
+		w.checkList(red, q, 3)
+		w.follow()
+		w.checkList(red, q, 3)
+		w.checkList(blue, q, 3)
+		for key := range w.stored(red) {
+			if key != "derived/index " && !bytes.Contains([]byte(key), []byte(" 02000000/")) {
+				t.Errorf("%s is left", key)
+			}
+		}
+	})
+}
+
 // A damaged index is never taken for an empty one. The follower makes it anew.
 func TestDamagedIndex(t *testing.T) {
 	w := newWorld(t, enginetest.Pebble(t), 2*index.ChunkEvents)

@@ -96,13 +96,14 @@ var layer = map[string]int{
 
 	"log/anchor": 19, "log/audit": 21, "log": 20,
 
-	"internal/follow":       21,
-	"internal/mail":         21,
-	"internal/read/index":   21,
-	"internal/streamexport": 21,
-	"internal/schedule":     21,
-	"internal/sysevent":     21,
-	"internal/webhook":      21,
+	"internal/follow":              21,
+	"internal/mail":                21,
+	"internal/read/index":          21,
+	"internal/read/index/postings": 20,
+	"internal/streamexport":        21,
+	"internal/schedule":            21,
+	"internal/sysevent":            21,
+	"internal/webhook":             21,
 
 	"internal/erase":               22,
 	"internal/read/eventlist":      22,
