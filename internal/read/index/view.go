@@ -232,7 +232,8 @@ func (x *Index) yieldIndexed(ctx context.Context, v *view, terms []term, s span,
 const maxWindow = 128
 
 // yieldBlock yields the events of a block that are in a set, or all for no terms, and in a span.
-func yieldBlock(found *postings.Set, block uint64, s span, all, ascending bool, yield func(candidate, error) bool) bool {
+func yieldBlock(found *postings.Set, block uint64, s span, all, ascending bool,
+	yield func(candidate, error) bool) bool {
 	if found == nil && !all {
 		return true
 	}
