@@ -110,6 +110,8 @@ var kinds = map[storage.Kind]struct {
 	"derived/index":          {ofLocal, "is built anew from the events"},
 	"derived/index_columns":  {ofLocal, "is built anew from the events"},
 	"derived/index_postings": {ofLocal, "is built anew from the events"},
+	"derived/index_recent":   {ofLocal, "is built anew from the events"},
+	"derived/index_singles":  {ofLocal, "is built anew from the events"},
 	"ledger_reverified":      {ofLocal, "another copy is verified anew"},
 
 	"account":       {repeated, ""},
