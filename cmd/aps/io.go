@@ -9,8 +9,9 @@ import (
 	"iter"
 	"os"
 
-	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/agentledger/agentledger/cmd/aps/people"
 )
 
 // stdin is the file name that means standard input.
@@ -32,13 +33,10 @@ func (s *streams) readInput(file string, max int64) ([]byte, error) {
 	}
 	defer f.Close()
 	text, err := io.ReadAll(io.LimitReader(f, max+1))
-	if err != nil {
-		return nil, err
-	}
-	if int64(len(text)) > max {
+	if err == nil && int64(len(text)) > max {
 		return nil, fmt.Errorf("%s: longer than %d bytes", file, max)
 	}
-	return text, nil
+	return text, err
 }
 
 // readValues yields the JSON values of r one after another, with any white space
@@ -102,9 +100,5 @@ func (s *streams) printLine(format string, args ...any) error {
 
 // printJSON prints v as one line of JSON on standard output.
 func (s *streams) printJSON(v any) error {
-	text, err := json.Marshal(v, json.Deterministic(true))
-	if err != nil {
-		return err
-	}
-	return s.printLine("%s", text)
+	return (&people.Terminal{Out: s.out}).PrintJSON(v)
 }

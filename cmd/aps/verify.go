@@ -10,6 +10,8 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/agentledger/agentledger/cmd/aps/packs"
+	"github.com/agentledger/agentledger/cmd/aps/people"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/textcheck"
 	"github.com/agentledger/agentledger/verify"
@@ -19,14 +21,15 @@ import (
 const maxProven = 64 << 20
 
 type verifyCommand struct {
-	Bundle string `arg:"" help:"File with a bundle or a tlog-proof, - for standard input, or its address, which is fetched; with --url the event id."`
+	Bundle string `arg:"" help:"File with a bundle, a tlog-proof or an evidence pack, - for standard input, or its address, which is fetched; with --url the event id."`
 	trustFlags
 	Directory directoryFlags `embed:"" prefix:"directory-"`
 
-	Entry   string `placeholder:"FILE" help:"The entry that a tlog-proof is for, as it was logged, - for standard input. A line end behind it does not count."`
-	Require string `enum:"commitment,record,full" default:"commitment" help:"How much a bundle has to disclose: commitment, record or full."`
-	URL     string `name:"url" placeholder:"URL" help:"Fetch the bundle of an event from this service."`
-	Slug    string `placeholder:"NAME" help:"The organization's slug, with --url."`
+	Entry    string `placeholder:"FILE" help:"The entry that a tlog-proof is for, as it was logged, - for standard input. A line end behind it does not count."`
+	Require  string `enum:"commitment,record,full" default:"commitment" help:"How much a bundle has to disclose: commitment, record or full."`
+	Manifest string `placeholder:"HEX" help:"SHA-256 of an evidence pack's manifest, as the log's event of the export says it."`
+	URL      string `name:"url" placeholder:"URL" help:"Fetch the bundle of an event from this service."`
+	Slug     string `placeholder:"NAME" help:"The organization's slug, with --url."`
 }
 
 func (*verifyCommand) Help() string {
@@ -37,10 +40,16 @@ func (*verifyCommand) Help() string {
 Nothing is fetched unless an address or --url is given.`
 }
 
-func (c *verifyCommand) Run(ctx context.Context, s *streams) error {
+func (c *verifyCommand) Run(ctx context.Context, s *streams, t *people.Terminal) error {
 	trusted, err := c.trustFlags.readTrust(s, "--")
 	if err != nil {
 		return err
+	}
+	if c.URL == "" && packs.IsPack(c.Bundle) {
+		wanted := packs.Wanted{Manifest: c.Manifest, Full: c.Require == "full"}
+		return packs.Verify(c.Bundle, wanted, t, packs.Trust{Known: trusted.knownKeys(), Open: trusted.openCheckpoint,
+			Quorum: trusted.checkQuorum, Cosignatures: trusted.validCosignatures, ErrQuorum: errQuorum,
+			Wrong: func(err error) error { return &negative{err} }, Unknown: unknownKeysError})
 	}
 	directory, err := trustFlags(c.Directory).readTrust(s, "--directory-")
 	if err != nil {

@@ -61,12 +61,7 @@ func (s *session) call(ctx context.Context, method, address string, body, answer
 		return nil, err
 	}
 	r.Header.Set("Content-Type", "application/json")
-	if s.token != "" {
-		r.Header.Set("Authorization", "Bearer "+s.token)
-	}
-	if s.cookie != nil {
-		r.AddCookie(s.cookie)
-	}
+	s.authorize(r)
 	response, err := s.http.Do(r)
 	if err != nil {
 		return nil, err
@@ -83,6 +78,16 @@ func (s *session) call(ctx context.Context, method, address string, body, answer
 		err = json.Unmarshal(text, answer)
 	}
 	return response.Cookies(), err
+}
+
+// authorize adds the credential of the session to a request.
+func (s *session) authorize(r *http.Request) {
+	if s.token != "" {
+		r.Header.Set("Authorization", "Bearer "+s.token)
+	}
+	if s.cookie != nil {
+		r.AddCookie(s.cookie)
+	}
 }
 
 // encodeBody leaves a text in JSON as it is.

@@ -24,6 +24,7 @@ type Commands struct {
 	Policy    PolicyCommand    `cmd:"" help:"Bring policies from a folder into an organization."`
 	Events    EventsCommand    `cmd:"" help:"Read the log: list, show and follow events."`
 	Traces    TracesCommand    `cmd:"" help:"Read the log by traces."`
+	Evidence  EvidenceCommand  `cmd:"" help:"Download an evidence pack: proof of a range of events."`
 }
 
 // Terminal is the input and the output of a command.

@@ -160,6 +160,7 @@ var layer = map[string]int{
 
 	"cmd/agentledger":         50,
 	"cmd/aps":                 50,
+	"cmd/aps/packs":           50,
 	"cmd/aps/people":          50,
 	"examples/httptool":       50,
 	"examples/importer":       50,

@@ -1,0 +1,171 @@
+// Package packs is aps verify for evidence packs.
+//
+// Invariants:
+//
+//   - Nothing is fetched: a pack is a file.
+//   - A pack that is not proved and one about which nothing can be told end with different errors.
+//   - Text of a pack is made printable before it reaches a terminal.
+package packs
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/agentledger/agentledger/cmd/aps/people"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/textcheck"
+	"github.com/agentledger/agentledger/tlog"
+	"github.com/agentledger/agentledger/verify"
+	"github.com/agentledger/agentledger/verify/pack"
+)
+
+// Trust is what the auditor relies on. All members but the first one are required.
+type Trust struct {
+	Known        []tlog.VerifierKey // keys that are pinned; none: the pack is checked by its own
+	Open         func(note []byte) (tlog.Checkpoint, error)
+	Quorum       func(signed bool, note []byte) *bool
+	Cosignatures func(note []byte) []verify.Cosignature
+
+	// The errors of the program.
+	ErrQuorum error
+	Wrong     func(error) error
+	Unknown   func(signers []string, slug id.Slug) error
+}
+
+// Wanted says how much a pack has to show.
+type Wanted struct {
+	Manifest string // SHA-256 of its manifest, in hex; "": any
+	Full     bool   // with the signed texts
+}
+
+// IsPack reports whether a file begins as packs do. Standard input and addresses are no packs.
+func IsPack(name string) bool {
+	f, err := os.Open(name)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	var begin [4]byte
+	_, err = io.ReadFull(f, begin[:])
+	return err == nil && string(begin[:]) == "PK\x03\x04"
+}
+
+// report is the JSON output.
+type report struct {
+	pack.Report
+	OK           bool                 `json:"ok"`
+	Error        string               `json:"error,omitzero"`
+	QuorumOK     *bool                `json:"quorum_ok,omitzero"`
+	Cosignatures []verify.Cosignature `json:"cosignatures"`
+	UnknownKeys  []string             `json:"unknown_keys,omitzero"` // set when they are the only fault
+}
+
+// Verify checks a pack, prints what it proves, and returns an error unless that is all that was wanted.
+func Verify(name string, w Wanted, out *people.Terminal, t Trust) error {
+	f, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	r, failed := check(f, t)
+	if failed != nil && !isWrong(failed) {
+		return failed
+	}
+	if err := print(out, name, &r, failed, t); err != nil {
+		return err
+	}
+	switch {
+	case len(r.UnknownKeys) > 0:
+		return t.Unknown(r.UnknownKeys, "")
+	case failed != nil:
+		return t.Wrong(fmt.Errorf("not proved: %s", textcheck.Printable(failed.Error())))
+	case w.Manifest != "" && w.Manifest != r.ManifestSHA256.String():
+		return t.Wrong(errors.New("not proved: the pack has another manifest than --manifest says"))
+	case len(t.Known) == 0:
+		return errors.New("can't tell whose log this is: neither --key nor --policy names it")
+	case r.QuorumOK != nil && !*r.QuorumOK:
+		return t.ErrQuorum
+	case w.Full && !r.Request.Envelopes:
+		return errors.New("can't tell: the pack was made without envelopes")
+	}
+	return nil
+}
+
+// check checks a pack by the pinned keys. A pack in which all is right but that other keys signed is told apart.
+func check(f *os.File, t Trust) (r report, failed error) {
+	info, err := f.Stat()
+	if err != nil {
+		return r, err
+	}
+	o := pack.Options{OpenCheckpoint: t.Open}
+	if len(t.Known) == 0 {
+		o.OpenCheckpoint = nil
+	}
+	r.Report, failed = pack.Check(f, info.Size(), o)
+	note := []byte(r.Checkpoint)
+	r.Cosignatures, r.QuorumOK, r.OK = t.Cosignatures(note), t.Quorum(failed == nil, note), failed == nil
+	if failed == nil {
+		return r, nil
+	}
+	r.Error = failed.Error()
+	if errors.Is(failed, tlog.ErrSignature) && len(t.Known) > 0 {
+		if _, err := pack.Check(f, info.Size(), pack.Options{}); err == nil {
+			r.UnknownKeys = verify.UnknownSigners(note, t.Known)
+		}
+	}
+	return r, failed
+}
+
+// isWrong reports whether a pack is not proved. All else is a file that can't be read.
+func isWrong(err error) bool {
+	for _, kind := range []error{verify.ErrMalformed, verify.ErrMismatch, verify.ErrVersion, tlog.ErrMalformed,
+		tlog.ErrProof, tlog.ErrSignature} {
+		if errors.Is(err, kind) {
+			return true
+		}
+	}
+	return false
+}
+
+// print prints the outcome.
+func print(out *people.Terminal, name string, r *report, failed error, t Trust) error {
+	if out.JSON {
+		return out.PrintJSON(r)
+	}
+	if failed != nil {
+		return nil // the error says all
+	}
+	key := "the key given"
+	if len(t.Known) == 0 {
+		key = "a key that the pack names itself"
+	}
+	lines := []string{
+		fmt.Sprintf("pack        %s", textcheck.Printable(name)),
+		fmt.Sprintf("log         %s", textcheck.Printable(string(r.Origin))),
+		fmt.Sprintf("ok          complete for [%d, %d): %d events shown, %d withheld, %d erased", r.Begin, r.End, r.Shown,
+			r.Withheld, r.Erased),
+		fmt.Sprintf("ok          under the checkpoint of %d events, signed by %s", r.TreeSize, key),
+		fmt.Sprintf("ok          %d envelopes, %d approvals", r.Envelopes, r.Approvals),
+		fmt.Sprintf("manifest    %s", r.ManifestSHA256),
+	}
+	for _, c := range r.Cosignatures {
+		lines = append(lines, fmt.Sprintf("cosigned    by %s at %s", textcheck.Printable(c.Name), c.Time))
+	}
+	if r.SignaturesUnchecked > 0 {
+		lines = append(lines, fmt.Sprintf("--          %d signatures need envelopes that are not in the pack",
+			r.SignaturesUnchecked))
+	}
+	if r.Request.Filters() {
+		lines = append(lines, "not covered: that no withheld event fits the request (docs/evidence.md)")
+	}
+	lines = append(lines, "not covered: times, the owners of keys, names and addresses, report.html",
+		"proved, as far as checked above")
+	for _, line := range lines {
+		if err := out.PrintLine("%s", line); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,73 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/agentledger/agentledger/internal/test/vectors"
+)
+
+// The program says of the published packs what is written there: 0 for a right one with its numbers, 1 for a
+// wrong one, and 2 for one that another key than the pinned one signed, or that is no ZIP file.
+func TestPackVectors(t *testing.T) {
+	f, err := vectors.ReadFile("../../testdata/packs/evidence-pack.json")
+	if err != nil || len(f.Vectors) < 100 {
+		t.Fatalf("%d vectors, %v", len(f.Vectors), err)
+	}
+	for _, v := range f.Vectors {
+		text := member(t, v, "pack")
+		got := aps(t, "", "--json", "verify", written(t, text), "--key", member(t, v, "key"))
+		want := 1
+		switch {
+		case v.Verdict == vectors.Accept:
+			want = 0
+		case v.Name == "another log's key" || !strings.HasPrefix(text, "PK\x03\x04"):
+			want = 2
+		}
+		if got.status != want {
+			t.Errorf("%s: got %+v, want status %d", v.Name, got, want)
+		}
+		if v.Expect == nil {
+			continue
+		}
+		var said map[string]any
+		if err := json.Unmarshal([]byte(got.out), &said); err != nil {
+			t.Fatalf("%s: %v", v.Name, err)
+		}
+		for name, value := range v.Expect {
+			if fmt.Sprint(said[name]) != value {
+				t.Errorf("%s: %s: got %v, want %v", v.Name, name, said[name], value)
+			}
+		}
+	}
+}
+
+// What is wanted beside a right pack changes the status.
+func TestPackStatus(t *testing.T) {
+	f, err := vectors.ReadFile("../../testdata/packs/evidence-pack.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, key := written(t, member(t, f.Vectors[1], "pack")), member(t, f.Vectors[1], "key")
+	witnesses, err := vectors.Read("../..", "witness-key")
+	if err != nil || witnesses.Vectors[0].Verdict != vectors.Accept {
+		t.Fatalf("got %+v, %v", witnesses.Vectors[0], err)
+	}
+	policy := written(t, "log "+key+"\nwitness w "+member(t, witnesses.Vectors[0], "vkey")+"\nquorum w\n")
+	for args, want := range map[string]int{
+		"": 2, "--key " + key: 0, "--key " + key + " --require record": 0, "--key " + key + " --require full": 2,
+		"--key " + key + " --manifest " + strings.Repeat("0", 64): 1, "--policy " + policy: 2,
+	} {
+		if got := aps(t, "", append([]string{"verify", file}, strings.Fields(args)...)...); got.status != want {
+			t.Errorf("%q: got %+v, want %d", args, got, want)
+		}
+	}
+	if got := aps(t, "", "verify", file, "--policy", policy); !strings.Contains(got.err, "witnesses") {
+		t.Errorf("too few cosignatures: got %+v", got)
+	}
+	if got := aps(t, "", "verify", file, "--key", key); !strings.Contains(got.out, "complete for [0, 13): 13 events shown, 0 withheld, 2 erased") {
+		t.Errorf("got %+v", got)
+	}
+}

@@ -1,0 +1,101 @@
+package people
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+
+	"github.com/agentledger/agentledger/internal/durable"
+)
+
+// EvidenceCommand is aps evidence.
+type EvidenceCommand struct {
+	personFlags
+	From      string `help:"The first event: a UTC time such as 2026-01-31T12:00:00Z, or a log index."`
+	To        string `help:"The event behind the last one: a UTC time, or a log index."`
+	Agent     string `help:"Show only events of this agent."`
+	Tool      string `help:"Show only events of this tool, or of tools that fit this pattern, such as acme.**."`
+	Trace     string `help:"Show only events of this trace."`
+	Envelopes bool   `help:"With the signed texts."`
+	Out       string `default:"evidence.zip" placeholder:"FILE" help:"Where the pack goes; a file of that name is replaced."`
+}
+
+// Help implements kong.HelpProvider.
+func (*EvidenceCommand) Help() string {
+	return `A pack proves what the log holds for a range of events, and shows those that fit. ` +
+		`aps verify FILE --key VKEY checks it offline.
+
+The file gets its name when the pack has arrived whole.`
+}
+
+// values returns the parameters of the request.
+func (c *EvidenceCommand) values() url.Values {
+	values := make(url.Values)
+	for name, value := range map[string]string{
+		"from": c.From, "to": c.To, "agent_id": c.Agent, "tool": c.Tool, "trace_id": c.Trace,
+	} {
+		if value != "" {
+			values.Set(name, value)
+		}
+	}
+	if c.Envelopes {
+		values.Set("envelopes", "1")
+	}
+	return values
+}
+
+// Run implements the command.
+func (c *EvidenceCommand) Run(ctx context.Context, t *Terminal) error {
+	p, err := c.openSession(ctx, t)
+	if err != nil {
+		return err
+	}
+	f, err := durable.NewTemporary(c.Out, ".evidence-*.part")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = f.Discard() }()
+	size, err := p.download(ctx, "/evidence.zip?"+c.values().Encode(), f)
+	if err != nil {
+		return err
+	}
+	if err := f.Sync(); err != nil {
+		return err
+	}
+	if err := f.MoveToPath(); err != nil {
+		return err
+	}
+	if t.JSON {
+		return t.PrintJSON(map[string]any{"file": c.Out, "bytes": size})
+	}
+	return t.PrintLine("%s: %d bytes; check it with aps verify", c.Out, size)
+}
+
+// download writes an answer of the console to w. It takes as long as the service sends.
+func (s *session) download(ctx context.Context, path string, w io.Writer) (size int64, err error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, s.base+"/v1/console"+path, nil)
+	if err != nil {
+		return 0, err
+	}
+	s.authorize(r)
+	patient := *s.http
+	patient.Timeout = 0
+	response, err := patient.Do(r)
+	if err != nil {
+		return 0, err
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		text, err := io.ReadAll(io.LimitReader(response.Body, maxConsoleAnswer))
+		if err != nil {
+			return 0, err
+		}
+		return 0, readRefusal(response.StatusCode, text)
+	}
+	if size, err = io.Copy(w, response.Body); err != nil {
+		return 0, fmt.Errorf("the pack did not arrive whole: %w", err)
+	}
+	return size, nil
+}
