@@ -64,7 +64,7 @@ func TestPackStatus(t *testing.T) {
 			t.Errorf("%q: got %+v, want %d", args, got, want)
 		}
 	}
-	if got := aps(t, "", "verify", file, "--policy", policy); !strings.Contains(got.err, "witnesses") {
+	if got := aps(t, "", "verify", file, "--policy", policy); !strings.Contains(got.report, "witnesses") {
 		t.Errorf("too few cosignatures: got %+v", got)
 	}
 	if got := aps(t, "", "verify", file, "--key", key); !strings.Contains(got.out, "complete for [0, 13): 13 events shown, 0 withheld, 2 erased") {
