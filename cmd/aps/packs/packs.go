@@ -21,7 +21,7 @@ import (
 	"github.com/agentledger/agentledger/verify/pack"
 )
 
-// Trust is what the auditor relies on. All members but the first one are required.
+// Trust holds the auditor's keys and witnesses. All members but the first one are required.
 type Trust struct {
 	Known        []tlog.VerifierKey // keys that are pinned; none: the pack is checked by its own
 	Open         func(note []byte) (tlog.Checkpoint, error)
@@ -62,7 +62,8 @@ type report struct {
 	UnknownKeys  []string             `json:"unknown_keys,omitzero"` // set when they are the only fault
 }
 
-// Verify checks a pack, prints what it proves, and returns an error unless that is all that was wanted.
+// Verify checks a pack, prints the facts that it proves, and returns an error unless these are all that were
+// wanted.
 func Verify(name string, w Wanted, out *people.Terminal, t Trust) error {
 	f, err := os.Open(name)
 	if err != nil {
@@ -144,8 +145,8 @@ func print(out *people.Terminal, name string, r *report, failed error, t Trust) 
 	lines := []string{
 		fmt.Sprintf("pack        %s", textcheck.Printable(name)),
 		fmt.Sprintf("log         %s", textcheck.Printable(string(r.Origin))),
-		fmt.Sprintf("ok          complete for [%d, %d): %d events shown, %d withheld, %d erased", r.Begin, r.End, r.Shown,
-			r.Withheld, r.Erased),
+		fmt.Sprintf("ok          complete for [%d, %d): %d events shown, %d withheld, %d erased",
+			r.Begin, r.End, r.Shown, r.Withheld, r.Erased),
 		fmt.Sprintf("ok          under the checkpoint of %d events, signed by %s", r.TreeSize, key),
 		fmt.Sprintf("ok          %d envelopes, %d approvals", r.Envelopes, r.Approvals),
 		fmt.Sprintf("manifest    %s", r.ManifestSHA256),

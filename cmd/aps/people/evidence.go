@@ -19,7 +19,7 @@ type EvidenceCommand struct {
 	Tool      string `help:"Show only events of this tool, or of tools that fit this pattern, such as acme.**."`
 	Trace     string `help:"Show only events of this trace."`
 	Envelopes bool   `help:"With the signed texts."`
-	Out       string `default:"evidence.zip" placeholder:"FILE" help:"Where the pack goes; a file of that name is replaced."`
+	Out       string `default:"evidence.zip" placeholder:"FILE" help:"Name of the file. An older one is replaced."`
 }
 
 // Help implements kong.HelpProvider.
