@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 
 	"github.com/go-json-experiment/json"
@@ -137,12 +138,13 @@ func (s *session) readPages(ctx context.Context, path string, values url.Values,
 		}
 		var page struct {
 			eventPage
-			Traces []jsontext.Value `json:"traces"`
+			Traces   []jsontext.Value `json:"traces"`
+			Erasures []jsontext.Value `json:"erasures"`
 		}
 		if err := s.callConsole(ctx, http.MethodGet, path+"?"+values.Encode(), nil, &page); err != nil {
 			return err
 		}
-		items := append(page.Events, page.Traces...)
+		items := slices.Concat(page.Events, page.Traces, page.Erasures)
 		for _, text := range items {
 			if err := visit(text); err != nil {
 				return err

@@ -25,6 +25,9 @@ type Commands struct {
 	Events    EventsCommand    `cmd:"" help:"Read the log: list, show and follow events."`
 	Traces    TracesCommand    `cmd:"" help:"Read the log by traces."`
 	Evidence  EvidenceCommand  `cmd:"" help:"Download an evidence pack: proof of a range of events."`
+	Erase     EraseCommand     `cmd:"" help:"Erase the payloads of an event, an agent, a trace or a principal."`
+	Erasures  ErasuresCommand  `cmd:"" help:"Tell how far erasures have come."`
+	Retention RetentionCommand `cmd:"" help:"Show or change how long payloads are kept, and the legal hold."`
 }
 
 // Terminal is the input and the output of a command.

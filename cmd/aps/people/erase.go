@@ -1,0 +1,207 @@
+package people
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/textcheck"
+	"github.com/agentledger/agentledger/internal/wait"
+)
+
+// EraseCommand is aps erase.
+type EraseCommand struct {
+	personFlags
+	Event     string `arg:"" optional:"" help:"Event id, log index or event hash."`
+	Agent     string `help:"All events of this agent, in place of one event."`
+	Trace     string `help:"All events of this trace."`
+	Principal string `help:"All events of this actor_principal."`
+	From      string `help:"The first event: a UTC time such as 2026-01-31T12:00:00Z, or a log index."`
+	To        string `help:"The event behind the last one: a UTC time, or a log index."`
+	Reason    string `required:"" help:"A code, such as data_subject_request. Another one is answered with the list."`
+	Wait      bool   `help:"Wait until all is erased, and print the result."`
+}
+
+// Run implements the command.
+func (c *EraseCommand) Run(ctx context.Context, t *Terminal) error {
+	body := map[string]string{"reason": c.Reason}
+	for name, value := range map[string]string{
+		"agent_id": c.Agent, "trace_id": c.Trace, "principal": c.Principal, "from": c.From, "to": c.To,
+	} {
+		if value != "" {
+			body[name] = value
+		}
+	}
+	path := "/erasures"
+	switch {
+	case c.Event != "" && len(body) > 1:
+		return errors.New("an event is erased alone: leave the flags out, or the event")
+	case c.Event != "":
+		path = "/events/" + url.PathEscape(c.Event) + "/erase"
+	}
+	p, err := c.openSession(ctx, t)
+	if err != nil {
+		return err
+	}
+	var made struct {
+		ID string `json:"erasure_id"`
+	}
+	if err := p.callConsole(ctx, http.MethodPost, path, body, &made); err != nil {
+		return err
+	}
+	if c.Wait {
+		return p.awaitErasure(ctx, t, made.ID)
+	}
+	if t.JSON {
+		return t.PrintJSON(made)
+	}
+	return t.PrintLine("%s", textcheck.Printable(made.ID))
+}
+
+// erasurePause is how often a command that waits asks how far an erasure has come.
+const erasurePause = time.Second
+
+// awaitErasure prints an erasure when it has ended, or is held.
+func (s *session) awaitErasure(ctx context.Context, t *Terminal, name string) error {
+	for {
+		found, e, err := s.findErasure(ctx, name)
+		if err != nil {
+			return err
+		}
+		if e.State == "done" || e.State == "held" {
+			return printErasure(t, found)
+		}
+		if err := wait.For(ctx, erasurePause); err != nil {
+			return err
+		}
+	}
+}
+
+// ErasuresCommand is aps erasures.
+type ErasuresCommand struct {
+	List erasuresListCommand `cmd:"" help:"Print erasures, the newest first."`
+	Show erasuresShowCommand `cmd:"" help:"Print one erasure as JSON."`
+}
+
+// listedErasure is an erasure as the console lists it.
+type listedErasure struct {
+	ID     string     `json:"erasure_id"`
+	State  string     `json:"state"`
+	Reason string     `json:"reason"`
+	By     string     `json:"by"`
+	Asked  id.Instant `json:"asked_at"`
+	Counts struct {
+		Erased     uint64 `json:"erased"`
+		Already    uint64 `json:"already"`
+		Unexamined uint64 `json:"unexamined"`
+		Approvals  uint64 `json:"approvals"`
+	} `json:"counts"`
+}
+
+// printErasure prints an erasure on one line.
+func printErasure(t *Terminal, text jsontext.Value) error {
+	if t.JSON {
+		return t.PrintJSON(text)
+	}
+	var e listedErasure
+	if err := json.Unmarshal(text, &e); err != nil {
+		return err
+	}
+	return t.PrintLine("%s  %s  %-7s  %s  by %s  %d envelopes and %d approvals erased, %d gone before, %d events to look at",
+		textcheck.Printable(e.ID), e.Asked, textcheck.Printable(e.State), textcheck.Printable(e.Reason),
+		textcheck.Printable(e.By), e.Counts.Erased, e.Counts.Approvals, e.Counts.Already, e.Counts.Unexamined)
+}
+
+type erasuresListCommand struct {
+	personFlags
+	Limit int `help:"How many to print at most; 0 prints all." default:"100"`
+}
+
+// Run implements the command.
+func (c *erasuresListCommand) Run(ctx context.Context, t *Terminal) error {
+	p, err := c.openSession(ctx, t)
+	if err != nil {
+		return err
+	}
+	return p.readPages(ctx, "/erasures", make(url.Values), c.Limit, func(text jsontext.Value) error {
+		return printErasure(t, text)
+	})
+}
+
+type erasuresShowCommand struct {
+	personFlags
+	ID string `arg:"" help:"Erasure id."`
+}
+
+// Run implements the command.
+func (c *erasuresShowCommand) Run(ctx context.Context, t *Terminal) error {
+	p, err := c.openSession(ctx, t)
+	if err != nil {
+		return err
+	}
+	found, _, err := p.findErasure(ctx, c.ID)
+	if err != nil {
+		return err
+	}
+	return printDocument(t, found)
+}
+
+func (s *session) findErasure(ctx context.Context, name string) (text jsontext.Value, e listedErasure, err error) {
+	if err = s.callConsole(ctx, http.MethodGet, "/erasures/"+url.PathEscape(name), nil, &text); err == nil {
+		err = json.Unmarshal(text, &e)
+	}
+	return text, e, err
+}
+
+// RetentionCommand is aps retention.
+type RetentionCommand struct {
+	personFlags
+	Days string `help:"Erase envelopes that are older than so many days; 0 keeps them for ever."`
+	Hold string `enum:",on,off" default:"" help:"Legal hold: while it is on, nothing is erased."`
+}
+
+// Run implements the command.
+func (c *RetentionCommand) Run(ctx context.Context, t *Terminal) error {
+	body := map[string]any{}
+	if c.Days != "" {
+		days, err := strconv.Atoi(c.Days)
+		if err != nil {
+			return errors.New("--days: a whole number is needed")
+		}
+		body["retention_days"] = days
+	}
+	if c.Hold != "" {
+		body["legal_hold"] = c.Hold == "on"
+	}
+	p, err := c.openSession(ctx, t)
+	if err != nil {
+		return err
+	}
+	var kept struct {
+		Days int  `json:"retention_days"`
+		Hold bool `json:"legal_hold"`
+	}
+	if len(body) == 0 {
+		err = p.callConsole(ctx, http.MethodGet, "/organization", nil, &kept)
+	} else {
+		err = p.callConsole(ctx, http.MethodPatch, "/organization", body, &kept)
+	}
+	if err != nil {
+		return err
+	}
+	if t.JSON {
+		return t.PrintJSON(kept)
+	}
+	days := "for ever"
+	if kept.Days > 0 {
+		days = strconv.Itoa(kept.Days) + " days"
+	}
+	return t.PrintLine("envelopes are kept %s, legal hold: %v", days, kept.Hold)
+}
