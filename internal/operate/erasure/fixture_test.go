@@ -333,5 +333,5 @@ func refused(t testing.TB, what string, err error, kind fault.Kind, code string)
 // each runs a test on the store in memory and on each engine.
 func each(t *testing.T, test func(t *testing.T, open func(testing.TB) storage.Engine)) {
 	t.Run("memory", func(t *testing.T) { test(t, func(testing.TB) storage.Engine { return storagetest.NewModel() }) })
-	_ = enginetest.Each // not yet
+	enginetest.Each(t, test)
 }
