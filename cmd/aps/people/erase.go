@@ -114,7 +114,8 @@ func printErasure(t *Terminal, text jsontext.Value) error {
 	if err := json.Unmarshal(text, &e); err != nil {
 		return err
 	}
-	return t.PrintLine("%s  %s  %-7s  %s  by %s  %d envelopes and %d approvals erased, %d gone before, %d events to look at",
+	return t.PrintLine("%s  %s  %-7s  %s  by %s  %d envelopes and %d approvals erased, %d gone before, "+
+		"%d events to look at",
 		textcheck.Printable(e.ID), e.Asked, textcheck.Printable(e.State), textcheck.Printable(e.Reason),
 		textcheck.Printable(e.By), e.Counts.Erased, e.Counts.Approvals, e.Counts.Already, e.Counts.Unexamined)
 }
