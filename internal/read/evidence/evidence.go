@@ -3,7 +3,7 @@
 //
 // Invariants:
 //
-//   - The same request under the same checkpoint and cosignatures gives the same bytes.
+//   - The same request under the same head and cosignatures gives the same bytes.
 //   - A pack holds documents of the organization's own events that fit the request, and no others. Of the rest of
 //     the range it has the hashes of records.
 //   - The store is read in pages of a bounded size, and no page is open while the reader of the pack is waited for.
