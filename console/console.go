@@ -24,6 +24,8 @@ package console
 
 import (
 	"cmp"
+	"net/http"
+	"net/netip"
 	"runtime"
 
 	"github.com/agentledger/agentledger/console/call"
@@ -36,6 +38,7 @@ import (
 	"github.com/agentledger/agentledger/internal/http/edge"
 	"github.com/agentledger/agentledger/internal/operate/erasure"
 	"github.com/agentledger/agentledger/internal/operate/simulate"
+	"github.com/agentledger/agentledger/internal/read/auditlist"
 	"github.com/agentledger/agentledger/internal/read/eventlist"
 	"github.com/agentledger/agentledger/internal/streamexport"
 	"github.com/agentledger/agentledger/internal/tenant/account"
@@ -64,11 +67,15 @@ type Options struct {
 	Events        *eventlist.Reader
 	Erasures      *erasure.Erasures
 	Evidence      evidence.Exporter
+	People        auditlist.People
+	Sources       auditlist.Sources
 	PublicURL     string // pages of its origin may call, also through a proxy that changes Host
 
 	// Control is the load control shared with other surfaces; default: one of its own for
 	// runtime.GOMAXPROCS(0) processors.
 	Control *admission.Control
+	// Address returns the network address of a client; default: that of the other end.
+	Address func(*http.Request) netip.Addr
 	// Calls under way in all and of one organization. Defaults: 1,024 and 256.
 	MaxInFlight, MaxInFlightOrganization int
 	// Long polls that wait in all and of one organization. Defaults: 1,024 and 64.
@@ -88,7 +95,7 @@ func New(o Options) (*Server, error) {
 	}
 	surface, err := call.New(call.Options{
 		Edge: o.Edge, Sessions: o.Sessions, Tokens: o.Tokens, Organizations: o.Orgs, PublicURL: o.PublicURL,
-		Control: o.Control, MaxInFlight: cmp.Or(o.MaxInFlight, 1024),
+		Control: o.Control, Address: o.Address, MaxInFlight: cmp.Or(o.MaxInFlight, 1024),
 		MaxInFlightOrganization: cmp.Or(o.MaxInFlightOrganization, 256),
 		MaxPolls:                cmp.Or(o.MaxPolls, 1024), MaxPollsOrganization: cmp.Or(o.MaxPollsOrganization, 64),
 	})
@@ -158,7 +165,9 @@ func (s *Server) Routes(r *edge.Router) {
 
 // addCalls adds the routes of the packages below this one.
 func (s *Server) addCalls(table *call.Table) {
-	(&reading.Calls{Events: s.Events, Traces: s.Events}).AddRoutes(table)
+	audit := &auditlist.Reader{Index: s.Events.Index, Ledgers: s.Events.Ledgers, Sources: s.Sources, People: s.People,
+		Organizations: s.Orgs}
+	(&reading.Calls{Events: s.Events, Traces: s.Events, Audit: audit}).AddRoutes(table)
 	(&erasing.Calls{Erasures: s.Erasures}).AddRoutes(table)
 	evidence.New(s.Evidence).AddRoutes(table)
 }

@@ -262,10 +262,10 @@ func TestTraces(t *testing.T) {
 	answer := w.call(200, "GET", "/traces?signer=agent", "")
 	size := w.State(t, red).Size()
 	equal(t, "traces", answer, fmt.Sprintf(`{"traces":[
-		{"trace_id":"A","first_at":"2026-11-20T12:00:00.000Z","last_at":"2026-11-20T12:00:01.000Z","last_log_index":%d,"events":3,"complete":true,
+		{"log_index":%d,"trace_id":"A","first_at":"2026-11-20T12:00:00.000Z","last_at":"2026-11-20T12:00:01.000Z","last_log_index":%d,"events":3,"complete":true,
 		 "decisions":{"allow":2,"deny":1},"agents":["agt_1","agt_2"]},
-		{"trace_id":"B","first_at":"2026-11-20T12:00:00.000Z","last_at":"2026-11-20T12:00:00.000Z","last_log_index":%d,"events":1,"complete":true,
-		 "decisions":{"allow":1},"agents":["agt_1"]}],"next":null,"indexed_to":%d,"predecessor":null}`, size-1, size-3, size))
+		{"log_index":%d,"trace_id":"B","first_at":"2026-11-20T12:00:00.000Z","last_at":"2026-11-20T12:00:00.000Z","last_log_index":%d,"events":1,"complete":true,
+		 "decisions":{"allow":1},"agents":["agt_1"]}],"next":null,"indexed_to":%d,"predecessor":null}`, size-1, size-1, size-3, size-3, size))
 	page := w.call(200, "GET", "/traces?signer=agent&limit=1", "")
 	rest := w.call(200, "GET", "/traces?signer=agent&limit=1&after="+page["next"].(string), "")
 	if got := rest["traces"].([]any)[0].(map[string]any)["trace_id"]; got != "B" || rest["next"] != nil {
@@ -297,12 +297,12 @@ func TestStats(t *testing.T) {
 	w.sendEvent(red, "e4", nil)
 	w.sendEvent(blue, "b1", nil)
 	size := w.State(t, red).Size()
-	equal(t, "all", w.call(200, "GET", "/stats?"+from, ""), fmt.Sprintf(`{"events":3,"counts":[{"events":3}],"indexed_to":%d,"predecessor":null}`, size))
-	equal(t, "by", w.call(200, "GET", "/stats?by=decision,agent,tool,rule,hour&"+from, ""), fmt.Sprintf(`{"events":3,"counts":[
+	equal(t, "all", w.call(200, "GET", "/stats?"+from, ""), fmt.Sprintf(`{"events":3,"approval_waits":{"decided":0,"p50_ms":null,"p99_ms":null,"complete":true},"counts":[{"events":3}],"indexed_to":%d,"predecessor":null}`, size))
+	equal(t, "by", w.call(200, "GET", "/stats?by=decision,agent,tool,rule,hour&"+from, ""), fmt.Sprintf(`{"events":3,"approval_waits":{"decided":0,"p50_ms":null,"p99_ms":null,"complete":true},"counts":[
 		{"agent_id":"agt_1","tool_name":"acme.orders.read","decision":"allow","rule_id":"","hour":"2026-11-20T13:00:00.000Z","events":2},
 		{"agent_id":"agt_1","tool_name":"acme.orders.read","decision":"deny","rule_id":"","hour":"2026-11-20T13:00:00.000Z","events":1}],"indexed_to":%d,"predecessor":null}`, size))
 	none := w.call(200, "GET", "/stats?to=0", "")
-	equal(t, "none", none, fmt.Sprintf(`{"events":0,"counts":[],"indexed_to":%d,"predecessor":null}`, size))
+	equal(t, "none", none, fmt.Sprintf(`{"events":0,"approval_waits":{"decided":0,"p50_ms":null,"p99_ms":null,"complete":true},"counts":[],"indexed_to":%d,"predecessor":null}`, size))
 }
 
 // A poll returns when an event comes in, and without one when its time is over or its client is gone.

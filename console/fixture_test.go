@@ -121,6 +121,7 @@ func newWorld(t testing.TB, change ...func(*console.Options)) *world {
 		Events:   &eventlist.Reader{Index: events, Ledgers: w.Ledgers, Organizations: w.orgs, Bundles: public},
 		Evidence: &evidence.Exporter{Ledgers: w.Ledgers, Proofs: w.Ledgers, Witnesses: w.witnesses, Transparency: public, Agents: w.agents,
 			Policies: w.policies, Approvals: w.approvals, Organizations: w.orgs, Events: w.SystemEvents, Logger: edge.Logger},
+		People: people{}, Sources: sysevent.Sources{Records: w.Store},
 		Edge: edge, Sessions: sessions{}, Orgs: w.orgs, Agents: w.agents, PublicURL: "https://ledger.example",
 		Policies: w.policies, Approvals: w.approvals, Workflows: w.workflows, Webhooks: w.webhooks, Witnesses: w.witnesses, Tokens: w.tokens, StreamExports: w.exporter,
 		Simulator: simulate.New(simulate.Options{Ledgers: w.Ledgers, Clock: w.Clock}),
@@ -176,6 +177,17 @@ func (sessions) Session(_ context.Context, token string) (*account.Session, erro
 	}
 	return &account.Session{Account: account.ID("acc_" + token), Tenant: tenant, Role: account.Role(role), StepUpDue: late,
 		SignIn: account.Method(way)}, nil
+}
+
+// people have a name and an address, but for those of an unknown one.
+type people struct{}
+
+func (people) ByID(_ context.Context, who account.ID) (account.Account, error) {
+	text := strings.TrimPrefix(string(who), "acc_")
+	if text == "gone" {
+		return account.Account{}, fault.New(fault.NotFound, "Not found")
+	}
+	return account.Account{ID: who, DisplayName: "Ann of " + text, Email: text + "@example.com"}, nil
 }
 
 // members have the role that their session's token names.

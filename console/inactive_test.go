@@ -94,7 +94,7 @@ func TestConsoleOfAnInactiveOrganizationIsReadOnly(t *testing.T) {
 	if got := w.kinds(red)[len(before):]; len(got) != 3 {
 		t.Errorf("changed while inactive: %v, want three revocations", got)
 	}
-	for _, path := range []string{"/agents", "/agents/desk/keys", "/policies", "/policies/p1", "/ingest-keys", "/approvals", "/runs", "/webhooks", "/witnesses", "/organization", "/organization/plan-usage"} {
+	for _, path := range []string{"/agents", "/agents/desk/keys", "/policies", "/policies/p1", "/ingest-keys", "/approvals", "/runs", "/webhooks", "/witnesses", "/organization", "/organization/plan-usage", "/audit"} {
 		w.call(200, "GET", path, "")
 	}
 

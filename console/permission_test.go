@@ -28,7 +28,7 @@ func permissions() map[string]account.Permission {
 			POST /agents/{agent}/keys/{key}/retire, POST /webhooks, PATCH /webhooks/{webhook}, DELETE /webhooks/{webhook},
 			POST /webhooks/{webhook}/test, POST /webhooks/{webhook}/replay, PUT /witnesses, DELETE /witnesses,
 			POST /witnesses/ask, PUT /stream-export, DELETE /stream-export, POST /stream-export/test, PATCH /organization`,
-		account.ReadAudit:  `GET /erasures, GET /erasures/{erasure}`,
+		account.ReadAudit:  `GET /audit, GET /erasures, GET /erasures/{erasure}`,
 		account.Own:        `POST /events/{event}/erase, POST /erasures`,
 		account.UseTokens:  `GET /tokens, POST /tokens, DELETE /tokens/{token}`,
 		account.RevokeKeys: `DELETE /ingest-keys/{key}, POST /agents/{agent}/keys/{key}/revoke`,

@@ -52,6 +52,7 @@ func (w *world) routes() []struct{ method, path, body string } {
 		{"POST", "/webhooks/m/replay", ""},
 		{"GET", "/organization/plan-usage", ""},
 		{"GET", "/organization", ""},
+		{"GET", "/audit", ""},
 		{"PATCH", "/organization", `{"name":"n"}`},
 		{"POST", "/events/e/erase", `{"reason":"other"}`},
 		{"POST", "/erasures", `{"agent_id":"a","reason":"other"}`},

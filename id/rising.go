@@ -16,3 +16,16 @@ func Rising(prefix string, now Instant) string {
 	rand.Read(b[6:]) // never fails since Go 1.24
 	return prefix + strings.ToLower(base32.HexEncoding.WithPadding(base32.NoPadding).EncodeToString(b[:]))
 }
+
+// RisingTime returns the time of a name that Rising made with a prefix; ok is false for another name.
+func RisingTime(prefix, name string) (at Instant, ok bool) {
+	text, ok := strings.CutPrefix(name, prefix)
+	if !ok || text != strings.ToLower(text) {
+		return 0, false
+	}
+	b, err := base32.HexEncoding.WithPadding(base32.NoPadding).DecodeString(strings.ToUpper(text))
+	if err != nil || len(b) != 16 {
+		return 0, false
+	}
+	return Instant(binary.BigEndian.Uint64(b[:8]) >> 16), true
+}

@@ -45,6 +45,7 @@ import (
 	"github.com/agentledger/agentledger/internal/keylock"
 	"github.com/agentledger/agentledger/internal/operate/provision"
 	"github.com/agentledger/agentledger/internal/ratelimit"
+	"github.com/agentledger/agentledger/internal/sysevent"
 	"github.com/agentledger/agentledger/internal/telemetry"
 	"github.com/agentledger/agentledger/internal/tenant/account"
 	"github.com/agentledger/agentledger/internal/tenant/factor"
@@ -282,10 +283,12 @@ func (s *Server) listRoutes() edge.Table[handler] {
 // of a route for all sessions finds the session itself.
 func (s *Server) serveRoute(route *edge.Route[handler]) edge.Handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
+		from := sysevent.Source{Address: s.Address(r)}
 		if route.Permission.Credential == edge.PlatformSecret {
 			if err := s.checkSecret(r); err != nil {
 				return err
 			}
+			from.Credential = sysevent.ByPlatformSecret
 		}
 		if route.Permission.Right == sameOrigin {
 			if err := s.origin.Check(r); err != nil {
@@ -298,7 +301,9 @@ func (s *Server) serveRoute(route *edge.Route[handler]) edge.Handler {
 			if asked.who, err = s.admitMember(r, account.Permission(p.Right)); err != nil {
 				return err
 			}
+			from.Credential, from.ID = sysevent.BySession, asked.who.ID
 		}
+		asked.Request = r.WithContext(sysevent.WithSource(r.Context(), from))
 		return route.Handler(w, asked)
 	}
 }

@@ -47,6 +47,16 @@ func TestEventsInATerminal(t *testing.T) {
 		{red, []string{"traces", "show", trace}, 0, name},
 		{red, []string{"--json", "traces", "show", trace}, 0, `"parent_event_id":null`},
 		{blue, []string{"traces", "show", trace}, 1, "404 Not found"},
+		{red, []string{"audit", "--kind", "ledger_approval"}, 0, "asked for approval " + a.ID},
+		{red, []string{"audit", "--actor", "nobody"}, 0, ""},
+		{red, []string{"audit", "--kind", "tool_call"}, 1, "422 kind must begin with ledger_"},
+		{red, []string{"--json", "audit", "--kind", "ledger_approval"}, 0, `"proof":"/v1/public/orgs/` + string(red.Slug) + `/verify/ledger_approval:`},
+		{red, []string{"audit", "--oldest", "--limit", "1", "--csv"}, 0, "log_index,event_id,event_hash,received_at,kind,sentence,"},
+		{blue, []string{"audit", "--kind", "ledger_approval"}, 0, ""},
+		{red, []string{"events", "list", "--kind", "ledger_approval", "--csv"}, 0, "\r\n" + index + "," + name + ","},
+		{red, []string{"events", "list", "--kind", "ledger_approval", "--ndjson"}, 0, `"event_id":"` + name + `"`},
+		{red, []string{"traces", "list", "--csv", "--limit", "1"}, 0, "log_index,trace_id,first_at,"},
+		{red, []string{"events", "list", "--csv", "--ndjson"}, 2, "can't be used together"},
 	} {
 		out, exit := aps(tt.org, tt.args...)
 		if exit != tt.exit || !strings.Contains(out, tt.want) || tt.want == "" && out != "" {

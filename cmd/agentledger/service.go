@@ -285,8 +285,8 @@ func (s *service) mainHandler(c config.Serve, signIn *identity.Server, shared *e
 		Approvals: s.approvals, Workflows: s.workflows, Webhooks: s.webhooks, Witnesses: s.witnesses,
 		Events:        &eventlist.Reader{Index: s.index, Ledgers: s.ledgers, Bundles: public, Organizations: s.orgs},
 		StreamExports: s.exporter, Tokens: s.tokens, PublicURL: c.PublicURL, Control: s.control, Erasures: s.erasures,
-		Evidence: s.evidence,
-		Simulator: simulate.New(simulate.Options{
+		Evidence: s.evidence, People: s.accounts, Sources: sysevent.Sources{Records: s.store.engine},
+		Address: identity.AddressOf(c.ClientAddressHeader), Simulator: simulate.New(simulate.Options{
 			Ledgers: s.ledgers, Processors: s.control.Processors, Clock: s.clock.Now}),
 	})
 	if err != nil {

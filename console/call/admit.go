@@ -1,6 +1,7 @@
 package call
 
 import (
+	"context"
 	"net/http"
 	"strings"
 
@@ -12,17 +13,15 @@ import (
 	"github.com/agentledger/agentledger/internal/tenant/consoletoken"
 )
 
-// admitCaller returns for whom a request is made, and the request that goes on, if the role has a
-// permission. A request with a console token needs no look at the site that it comes from, because
-// no browser adds a token by itself.
-func (s *Surface) admitCaller(
-	r *http.Request, right account.Permission,
-) (*account.Session, *http.Request, error) {
+// admitCaller returns for whom a request is made, and the public name of its token, if the role has a
+// permission. A request with a token needs no look at the site that it comes from, because no browser
+// adds a token by itself.
+func (s *Surface) admitCaller(r *http.Request, right account.Permission) (*account.Session, consoletoken.ID, error) {
 	if token := bearerToken(r); token != "" {
 		return s.admitToken(r, token, right)
 	}
 	who, err := s.admitPerson(r, right)
-	return who, r, err
+	return who, "", err
 }
 
 // admitPerson returns the session of a request if its role has a permission.
@@ -82,22 +81,21 @@ func bearerToken(r *http.Request) string {
 	return token
 }
 
-// admitToken returns for whom a token acts if its role and its kind have a permission. The request
-// that goes on names the token in the events of its changes.
+// admitToken returns for whom a token acts if its role and its kind have a permission.
 func (s *Surface) admitToken(
 	r *http.Request, token string, right account.Permission,
-) (*account.Session, *http.Request, error) {
+) (*account.Session, consoletoken.ID, error) {
 	who, name, err := s.Tokens.Authenticate(r.Context(), token)
 	if err != nil {
-		return nil, nil, err
+		return nil, "", err
 	}
 	if !right.ForTokens() {
-		return nil, nil, fault.New(fault.Forbidden, "Tokens can't do this: sign in")
+		return nil, "", fault.New(fault.Forbidden, "Tokens can't do this: sign in")
 	}
 	if !who.Role.May(right) {
-		return nil, nil, fault.New(fault.Forbidden, "The token's role does not allow this")
+		return nil, "", fault.New(fault.Forbidden, "The token's role does not allow this")
 	}
-	return who, r.WithContext(sysevent.WithCredential(r.Context(), string(name))), nil
+	return who, name, nil
 }
 
 // exchange is one request of a person and its answer.
@@ -105,6 +103,7 @@ type exchange struct {
 	Request
 	surface *Surface
 	right   account.Permission
+	token   consoletoken.ID // "" for a session
 	handle  Handler
 	w       http.ResponseWriter
 	answer  Answer
@@ -112,16 +111,29 @@ type exchange struct {
 
 // Identify implements admission.Call.
 func (e *exchange) Identify() (t admission.Tenant, err error) {
-	who, r, err := e.surface.admitCaller(e.Request.Request, e.right)
-	if err != nil {
+	if e.Who, e.token, err = e.surface.admitCaller(e.Request.Request, e.right); err != nil {
 		return t, err
 	}
-	e.Who, e.ByToken, e.Request.Request = who, bearerToken(r) != "", r
+	e.ByToken = e.token != ""
 	return admission.TenantOf(e.Who.Tenant), nil
 }
 
-// Handle implements admission.Call.
+// sourceContext returns the context of a call. The events of its changes name the token, and where the
+// call comes from is kept beside them.
+func (e *exchange) sourceContext() context.Context {
+	from := sysevent.Source{Credential: sysevent.BySession, ID: e.Who.ID, Address: e.surface.Address(e.Request.Request)}
+	ctx := e.Context()
+	if e.ByToken {
+		from.Credential, from.ID = sysevent.ByToken, string(e.token)
+		ctx = sysevent.WithCredential(ctx, string(e.token))
+	}
+	return sysevent.WithSource(ctx, from)
+}
+
+// Handle implements admission.Call. The request is copied here and not before, because the admission
+// has replaced its body meanwhile.
 func (e *exchange) Handle() (err error) {
+	e.Request.Request = e.WithContext(e.sourceContext())
 	e.answer, err = e.handle(&e.Request)
 	return err
 }

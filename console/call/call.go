@@ -17,6 +17,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"strings"
 	"time"
@@ -46,7 +47,7 @@ type Organizations interface {
 	SignIn(ctx context.Context, t id.Tenant) (string, error)
 }
 
-// Options configure New. All are required.
+// Options configure New. All but Address are required.
 type Options struct {
 	Edge          *edge.Edge
 	Sessions      Sessions
@@ -54,6 +55,10 @@ type Options struct {
 	Organizations Organizations
 	PublicURL     string // pages of its origin may call, also through a proxy that changes Host
 	Control       *admission.Control
+
+	// Address returns the network address of a client, which is kept beside the events of its calls.
+	// Default: that of the other end of the connection.
+	Address func(*http.Request) netip.Addr
 
 	// Calls under way, and long polls that wait, in all and of one organization.
 	MaxInFlight, MaxInFlightOrganization int
@@ -82,6 +87,9 @@ type Surface struct {
 
 // New returns a surface.
 func New(o Options) (*Surface, error) {
+	if o.Address == nil {
+		o.Address = peerAddress
+	}
 	s := &Surface{
 		Options: o, crossOrigin: http.NewCrossOriginProtection(), cookie: account.CookieName(o.PublicURL),
 		limit: admission.NewLimit(o.MaxInFlight, o.MaxInFlightOrganization),
@@ -98,6 +106,12 @@ func New(o Options) (*Surface, error) {
 		return nil, fmt.Errorf("console: public URL: %w", err)
 	}
 	return s, nil
+}
+
+// peerAddress returns the address at the other end of the connection.
+func peerAddress(r *http.Request) netip.Addr {
+	p, _ := netip.ParseAddrPort(r.RemoteAddr)
+	return p.Addr()
 }
 
 // Handler answers the call of a person with the permission for it.

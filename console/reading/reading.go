@@ -1,10 +1,11 @@
-// Package reading answers the calls of people who read the log: events, traces and counts.
+// Package reading answers the calls of people who read the log: events, traces, counts and the audit
+// list.
 //
 // Invariants:
 //
 //   - Each call reads the log of the organization of the caller's session, and no other.
 //   - Payloads are in the answers to roles that may read them, and in no other.
-//   - A list has pages. It is of events that are durable.
+//   - A list has pages, or is a stream of bounded length. It is of events that are durable.
 package reading
 
 import (
@@ -13,6 +14,7 @@ import (
 	"github.com/agentledger/agentledger/console/call"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/http/edge"
+	"github.com/agentledger/agentledger/internal/read/auditlist"
 	"github.com/agentledger/agentledger/internal/read/eventlist"
 	"github.com/agentledger/agentledger/internal/tenant/account"
 )
@@ -30,10 +32,16 @@ type Traces interface {
 	Count(ctx context.Context, a eventlist.Asked) (eventlist.Stats, error)
 }
 
+// Audit answers questions about the server's own events (package auditlist).
+type Audit interface {
+	List(ctx context.Context, a eventlist.Asked) (auditlist.Acts, error)
+}
+
 // Calls are the calls of readers. All fields are required.
 type Calls struct {
 	Events Events
 	Traces Traces
+	Audit  Audit
 }
 
 // AddRoutes adds the routes of the calls.
@@ -44,6 +52,7 @@ func (c *Calls) AddRoutes(table *call.Table) {
 	table.Add("GET", "/v1/console/traces", reads, none, c.listTraces)
 	table.Add("GET", "/v1/console/traces/{trace}", reads, none, c.answerTrace)
 	table.Add("GET", "/v1/console/stats", reads, none, c.answerStats)
+	table.Add("GET", "/v1/console/audit", call.Permit(account.ReadAudit), none, c.listAudit)
 }
 
 // parseAsked reads a question about events.
@@ -54,7 +63,11 @@ func parseAsked(r *call.Request) (eventlist.Asked, error) {
 }
 
 func (c *Calls) listEvents(r *call.Request) (call.Answer, error) {
-	asked, err := parseAsked(r)
+	asked, format, stream, err := asStream(r)
+	if stream || err != nil {
+		return c.streamEvents(asked, format), err
+	}
+	asked, err = parseAsked(r)
 	if err == nil {
 		asked.Wait, err = edge.ParseWait(r.Request)
 	}
@@ -70,7 +83,11 @@ func (c *Calls) answerEvent(r *call.Request) (call.Answer, error) {
 }
 
 func (c *Calls) listTraces(r *call.Request) (call.Answer, error) {
-	asked, err := parseAsked(r)
+	asked, format, stream, err := asStream(r)
+	if stream || err != nil {
+		return c.streamTraces(asked, format), err
+	}
+	asked, err = parseAsked(r)
 	if err != nil {
 		return call.Answer{}, err
 	}
@@ -83,6 +100,18 @@ func (c *Calls) answerTrace(r *call.Request) (call.Answer, error) {
 		return call.Answer{}, err
 	}
 	return call.OK(c.Traces.Trace(r.Context(), asked, id.Trace(r.PathParameter("trace"))))
+}
+
+func (c *Calls) listAudit(r *call.Request) (call.Answer, error) {
+	asked, format, stream, err := asStream(r)
+	if stream || err != nil {
+		return c.streamAudit(asked, format), err
+	}
+	asked, err = parseAsked(r)
+	if err != nil {
+		return call.Answer{}, err
+	}
+	return call.OK(c.Audit.List(r.Context(), asked))
 }
 
 func (c *Calls) answerStats(r *call.Request) (call.Answer, error) {

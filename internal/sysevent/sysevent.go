@@ -22,6 +22,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -220,10 +221,14 @@ func (n *Appender) Append(
 		if err != nil || len(act.Statements) == 0 {
 			return log.Submission{}, err
 		}
-		drafts, err := n.Draft(ctx, s, principalOf(ctx, principal), act.Statements)
+		drafts, events, err := n.signDrafts(ctx, s, principalOf(ctx, principal), act.Statements)
+		if err != nil {
+			return log.Submission{}, err
+		}
+		sources, err := sourceChanges(ctx, act.Statements, events)
 		return log.Submission{
 			Drafts:       drafts,
-			Changes:      act.Changes,
+			Changes:      slices.Concat(act.Changes, sources),
 			Keys:         act.Keys,
 			Clock:        act.Clock,
 			Reconfigures: !act.KeepConfigVersion,
@@ -253,20 +258,29 @@ func (n *Appender) takeTurn(ctx context.Context, t id.Tenant) (give func(), err 
 func (n *Appender) Draft(
 	ctx context.Context, s *log.State, principal string, statements []Statement,
 ) ([]log.Draft, error) {
+	drafts, _, err := n.signDrafts(ctx, s, principal, statements)
+	return drafts, err
+}
+
+// signDrafts signs statements, and returns their event ids too.
+func (n *Appender) signDrafts(
+	ctx context.Context, s *log.State, principal string, statements []Statement,
+) ([]log.Draft, []id.Event, error) {
 	keyID, key, err := n.openSystemKey(ctx, s.Identity())
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	disclosure, err := n.Disclosures.Disclosure(ctx, s)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	drafts := make([]log.Draft, len(statements))
+	drafts, events := make([]log.Draft, len(statements)), make([]id.Event, len(statements))
 	for i, statement := range statements {
 		envelope, err := n.signStatement(s, principal, statement, keyID, key)
 		if err != nil {
-			return nil, fmt.Errorf("state %s: %w", statement.Kind, err)
+			return nil, nil, fmt.Errorf("state %s: %w", statement.Kind, err)
 		}
+		events[i] = envelope.EventID
 		drafts[i] = log.NewDraft(s.Identity(), envelope, log.Attestation{
 			Form:       event.FormDigest,
 			PublicKey:  did.Multikey(key.Public().Bytes()),
@@ -277,7 +291,7 @@ func (n *Appender) Draft(
 		})
 		drafts[i].Erases = statement.Erases
 	}
-	return drafts, nil
+	return drafts, events, nil
 }
 
 // openSystemKey returns the system key of an organization. It reads and unseals a key once.

@@ -74,7 +74,11 @@ func (s *session) call(ctx context.Context, method, address string, body, answer
 	if response.StatusCode/100 != 2 {
 		return nil, readRefusal(response.StatusCode, text)
 	}
-	if answer != nil {
+	switch answer := answer.(type) {
+	case nil:
+	case *rawText:
+		*answer = text
+	default:
 		err = json.Unmarshal(text, answer)
 	}
 	return response.Cookies(), err

@@ -104,6 +104,7 @@ type eventsListCommand struct {
 	personFlags
 	eventFilter
 	rangeFlags
+	formatFlags
 	Search string `short:"q" help:"Only those with this text in their stored texts."`
 	Oldest bool   `help:"The oldest first."`
 }
@@ -121,6 +122,9 @@ func (c *eventsListCommand) Run(ctx context.Context, t *Terminal) error {
 	}
 	if c.Oldest {
 		values.Set("order", "oldest")
+	}
+	if format := c.format(); format != "" {
+		return p.printRows(ctx, t.Out, "/events", values, format, c.Limit)
 	}
 	return p.readPages(ctx, "/events", values, c.Limit, func(text jsontext.Value) error {
 		_, err := printEvent(t, text)
@@ -140,11 +144,12 @@ func (s *session) readPages(ctx context.Context, path string, values url.Values,
 			eventPage
 			Traces   []jsontext.Value `json:"traces"`
 			Erasures []jsontext.Value `json:"erasures"`
+			Acts     []jsontext.Value `json:"acts"`
 		}
 		if err := s.callConsole(ctx, http.MethodGet, path+"?"+values.Encode(), nil, &page); err != nil {
 			return err
 		}
-		items := slices.Concat(page.Events, page.Traces, page.Erasures)
+		items := slices.Concat(page.Events, page.Traces, page.Erasures, page.Acts)
 		for _, text := range items {
 			if err := visit(text); err != nil {
 				return err

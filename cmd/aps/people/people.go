@@ -28,6 +28,7 @@ type Commands struct {
 	Erase     EraseCommand     `cmd:"" help:"Erase the payloads of an event, an agent, a trace or a principal."`
 	Erasures  ErasuresCommand  `cmd:"" help:"Tell how far erasures have come."`
 	Retention RetentionCommand `cmd:"" help:"Show or change how long payloads are kept, and the legal hold."`
+	Audit     AuditCommand     `cmd:"" help:"Print who changed what, from where, the newest first."`
 }
 
 // Terminal is the input and the output of a command.

@@ -22,6 +22,7 @@ type tracesListCommand struct {
 	personFlags
 	eventFilter
 	rangeFlags
+	formatFlags
 }
 
 // listedTrace is a trace as the console lists it.
@@ -50,6 +51,9 @@ func (c *tracesListCommand) Run(ctx context.Context, t *Terminal) error {
 	}
 	values := c.values()
 	c.addTo(values)
+	if format := c.format(); format != "" {
+		return p.printRows(ctx, t.Out, "/traces", values, format, c.Limit)
+	}
 	return p.readPages(ctx, "/traces", values, c.Limit, func(text jsontext.Value) error {
 		if t.JSON {
 			return t.PrintJSON(text)

@@ -202,7 +202,7 @@ func (s *transition) readFirstEvent(ctx context.Context) error {
 // one of its logs.
 func belongsToOrganization(kind storage.Kind) bool {
 	return !kind.Derived() && !log.OfLedger(kind) && !witness.OfLog(kind) && !approval.OfLog(kind) &&
-		!workflow.OfLog(kind) && !directory.OfLog(kind) && !erasure.OfLog(kind)
+		!workflow.OfLog(kind) && !directory.OfLog(kind) && !erasure.OfLog(kind) && !sysevent.OfLog(kind)
 }
 
 // copyRecords copies the records of the old partition to the new one, except the record that makes
@@ -261,6 +261,7 @@ func (s *transition) appendFirstEvent(ctx context.Context, founding []storage.Ch
 	statement := sysevent.Statement{Kind: sysevent.Successor, Payload: map[string]any{
 		"predecessor": s.old.Identity().Origin, "checkpoint": string(s.note), "reason": s.Reason,
 	}}
+	ctx = sysevent.WithSource(ctx, sysevent.Source{Credential: sysevent.ByCommand})
 	_, err := n.Append(ctx, s.new.Identity().Tenant, sysevent.Operator,
 		func(context.Context, *log.State) (sysevent.Change, error) {
 			return sysevent.Change{Statements: []sysevent.Statement{statement}, Changes: founding}, nil

@@ -22,6 +22,7 @@ import (
 	"github.com/agentledger/agentledger/internal/operate/erasure"
 	"github.com/agentledger/agentledger/internal/operate/rekey"
 	"github.com/agentledger/agentledger/internal/operate/witness"
+	"github.com/agentledger/agentledger/internal/sysevent"
 	"github.com/agentledger/agentledger/internal/tenant/account"
 	"github.com/agentledger/agentledger/internal/tenant/consoletoken"
 	"github.com/agentledger/agentledger/internal/webhook"
@@ -94,6 +95,7 @@ var kinds = map[storage.Kind]struct {
 	"erasure":          {ofLog, "names indices of one log"},
 	"erasure_tally":    {ofLog, "counts erasures of one log"},
 	"directory_listed": {ofLog, "tells which checkpoint of one log the directory has"},
+	"event_source":     {ofLog, "tells where the statements of one log came from"},
 	"grant_key":        {ofLog, "signs for one origin"},
 	"ledger":           {ofLog, "is the identity of one log"},
 	"ledger_successor": {ofLog, "names the successor of one log"},
@@ -224,7 +226,7 @@ func TestEveryKindIsNamed(t *testing.T) {
 		if got := log.Local(kind); got != (named.fate == ofLocal) {
 			t.Errorf("%s: left out of exports: got %v, and the table says %s", kind, got, named.fate)
 		}
-		left := kind.Derived() || log.OfLedger(kind) || witness.OfLog(kind) || approval.OfLog(kind) || workflow.OfLog(kind) || directory.OfLog(kind) || erasure.OfLog(kind)
+		left := kind.Derived() || log.OfLedger(kind) || witness.OfLog(kind) || approval.OfLog(kind) || workflow.OfLog(kind) || directory.OfLog(kind) || erasure.OfLog(kind) || sysevent.OfLog(kind)
 		if left != (named.fate == ofLog || named.fate == ofLocal) {
 			t.Errorf("%s: left out of successions: got %v, and the table says %s", kind, left, named.fate)
 		}

@@ -581,6 +581,9 @@ func TestWhatGoesOver(t *testing.T) {
 		}
 	}
 	for name := range has {
+		if strings.HasPrefix(name, "event_source/ledger_successor:") {
+			continue // of the first event of the new log
+		}
 		t.Errorf("%s came from nowhere", name)
 	}
 	for _, r := range serviceRecords(t, h.engine) {

@@ -58,7 +58,7 @@ type Events struct {
 
 // describePage describes a page.
 func describePage(p index.Page, of line) Events {
-	shown := Events{Events: make([]Event, len(p.Rows)), Next: cursor(p.Next), IndexedTo: p.End,
+	shown := Events{Events: make([]Event, len(p.Rows)), Next: Cursor(p.Next), IndexedTo: p.End,
 		Predecessor: of.predecessor}
 	for i := range p.Rows {
 		shown.Events[i] = describe(p.Rows[i])
@@ -66,8 +66,8 @@ func describePage(p index.Page, of line) Events {
 	return shown
 }
 
-// cursor is the after of the next page.
-func cursor(at *id.Index) *string {
+// Cursor is the after of the next page.
+func Cursor(at *id.Index) *string {
 	if at == nil {
 		return nil
 	}
@@ -87,6 +87,7 @@ type Detail struct {
 
 // Trace is a trace in a list.
 type Trace struct {
+	LogIndex  id.Index            `json:"log_index"` // of the newest event that the filter wants
 	TraceID   id.Trace            `json:"trace_id"`
 	FirstAt   id.Instant          `json:"first_at"`
 	LastAt    id.Instant          `json:"last_at"`
@@ -108,10 +109,10 @@ type Traces struct {
 
 // describeTraces describes a page of traces.
 func describeTraces(p index.TracePage, of line) Traces {
-	shown := Traces{Traces: make([]Trace, len(p.Traces)), Next: cursor(p.Next), IndexedTo: p.End,
+	shown := Traces{Traces: make([]Trace, len(p.Traces)), Next: Cursor(p.Next), IndexedTo: p.End,
 		Predecessor: of.predecessor}
 	for i, t := range p.Traces {
-		shown.Traces[i] = Trace{t.ID, t.First.ReceivedAt, t.Last.ReceivedAt, t.Last.Index, t.Events, t.Complete,
+		shown.Traces[i] = Trace{t.At, t.ID, t.First.ReceivedAt, t.Last.ReceivedAt, t.Last.Index, t.Events, t.Complete,
 			t.Decisions, t.Agents}
 	}
 	return shown
@@ -135,7 +136,7 @@ type Tree struct {
 
 // describeTree describes a page of a trace.
 func describeTree(trace id.Trace, p index.Page, parents []id.Event, of line) Tree {
-	shown := Tree{TraceID: trace, Events: make([]Step, len(p.Rows)), Next: cursor(p.Next), IndexedTo: p.End,
+	shown := Tree{TraceID: trace, Events: make([]Step, len(p.Rows)), Next: Cursor(p.Next), IndexedTo: p.End,
 		Predecessor: of.predecessor}
 	for i := range p.Rows {
 		shown.Events[i] = Step{describe(p.Rows[i]), orNull(parents[i])}
@@ -157,6 +158,7 @@ type Count struct {
 type Stats struct {
 	Events    uint64   `json:"events"`
 	Counts    []Count  `json:"counts"`
+	Waits     Waits    `json:"approval_waits"`
 	IndexedTo id.Index `json:"indexed_to"`
 
 	Predecessor *Predecessor `json:"predecessor"`

@@ -21,13 +21,13 @@ import (
 // maxText is the longest text to search for, in bytes.
 const maxText = 256
 
-// maxValue is the longest value of another parameter, in bytes.
-const maxValue = 1024
+// MaxValue is the longest value of another parameter, in bytes.
+const MaxValue = 1024
 
 // ParseQuery reads the parameters of a list of events. after and limit are those of its page.
 func ParseQuery(values url.Values, after string, limit int) (q index.Query, err error) {
 	for name := range values {
-		if len(values.Get(name)) > maxValue {
+		if len(values.Get(name)) > MaxValue {
 			return q, fault.New(fault.Invalid, "A parameter is longer than 1024 bytes")
 		}
 	}

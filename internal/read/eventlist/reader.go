@@ -215,5 +215,7 @@ func (r *Reader) Count(ctx context.Context, a Asked) (Stats, error) {
 	if err != nil {
 		return Stats{}, err
 	}
-	return describeStats(counted, by, line), nil
+	shown := describeStats(counted, by, line)
+	shown.Waits, err = r.approvalWaits(ctx, line.tenant, from, to)
+	return shown, err
 }

@@ -23,6 +23,7 @@ type Filter struct {
 	Effective id.Decision
 	Trace     id.Trace
 	Principal string
+	Actor     string // the principal of the service's own events, with any credential or none
 	Signer    event.Signer
 	From, To  Bound // the events [From, To)
 }
@@ -51,7 +52,7 @@ func (f *Filter) matches(r *Row) bool {
 	return (f.Agent == "" || f.Agent == r.Agent) && (f.Kind == "" || f.Kind == r.Kind) &&
 		(f.Declared == 0 || f.Declared == r.Declared) && (f.Effective == 0 || f.Effective == r.Effective) &&
 		(f.Trace == "" || f.Trace == r.Trace) && (f.Principal == "" || f.Principal == r.Principal) &&
-		(f.Signer == "" || f.Signer == r.Signer) &&
+		(f.Signer == "" || f.Signer == r.Signer) && (f.Actor == "" || f.Actor == r.actor()) &&
 		(f.Tool == "" || toolglob.Matches(f.Tool, string(r.Tool)))
 }
 
@@ -68,6 +69,7 @@ func (f *Filter) terms() (terms []term) {
 	}
 	add(f.Trace != "", byTrace, string(f.Trace))
 	add(f.Principal != "", byPrincipal, f.Principal)
+	add(f.Actor != "", byActor, f.Actor)
 	add(f.Agent != "", byAgent, string(f.Agent))
 	if by, text := toolTerm(f.Tool); text != "" {
 		add(true, by, text)

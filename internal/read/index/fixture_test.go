@@ -82,8 +82,8 @@ func (f *filler) append(n int) {
 var (
 	kinds      = []string{"tool_call", "tool_call", "tool_call", "llm_invocation", "message"}
 	decisions  = []id.Decision{id.Allow, id.Allow, id.Allow, id.Allow, id.Deny, id.AllowWithObligation}
-	signers    = []event.Signer{event.SignerAgent, event.SignerAgent, event.SignerAgent, event.SignerBridge}
-	principals = []string{"svc", "ops@example.com", "Zoë \"Q\"", "nightly job"}
+	signers    = []event.Signer{event.SignerAgent, event.SignerAgent, event.SignerAgent, event.SignerBridge, event.SignerSystem}
+	principals = []string{"svc", "ops@example.com", "Zoë \"Q\"", "nightly job", "acc_1", "acc_1/ctk_2", "acc_12"}
 )
 
 // nextRow makes up an event.
@@ -239,6 +239,7 @@ func (w *world) wants(tenant id.Tenant, q *index.Query, r *index.Row) bool {
 	return (q.Agent == "" || r.Agent == q.Agent) && (q.Kind == "" || r.Kind == q.Kind) && (q.Declared == 0 || r.Declared == q.Declared) &&
 		(q.Effective == 0 || r.Effective == q.Effective) && (q.Trace == "" || r.Trace == q.Trace) &&
 		(q.Principal == "" || r.Principal == q.Principal) && (q.Signer == "" || r.Signer == q.Signer) &&
+		(q.Actor == "" || r.Signer == event.SignerSystem && strings.Split(r.Principal, "/")[0] == q.Actor) &&
 		(q.Tool == "" || toolglob.Matches(q.Tool, string(r.Tool))) && (q.Text == "" || strings.Contains(text, q.Text)) &&
 		(!q.From.Given || w.reached(tenant, q.From, r)) && (!q.To.Given || !w.reached(tenant, q.To, r))
 }
@@ -258,7 +259,7 @@ func (w *world) randomQuery(r *rand.Rand, tenant id.Tenant) index.Query {
 	like := rows[r.IntN(len(rows))]
 	q := index.Query{Ascending: r.IntN(2) == 0, Limit: pick(r, []int{1, 2, 7, 100})}
 	for range r.IntN(4) {
-		switch r.IntN(10) {
+		switch r.IntN(11) {
 		case 0:
 			q.Agent = like.Agent
 		case 1:
@@ -278,6 +279,8 @@ func (w *world) randomQuery(r *rand.Rand, tenant id.Tenant) index.Query {
 		case 8:
 			q.Signer = like.Signer
 		case 9:
+			q.Actor = pick(r, []string{"acc_1", "acc_12", "acc_1/ctk_2", "svc"})
+		case 10:
 			q.From, q.To = randomBound(r, rows), randomBound(r, rows)
 		}
 	}

@@ -3,6 +3,7 @@ package index
 import (
 	"bytes"
 	"fmt"
+	"strings"
 	"unique"
 
 	"github.com/go-json-experiment/json"
@@ -30,6 +31,16 @@ type Row struct {
 	Trace      id.Trace
 	Principal  string   // "" when the envelope is erased
 	ErasedBy   id.Index // of the event that took the envelope away; 0 when it is there
+}
+
+// actor returns who made a change that the service states, without the credential; "" for events of
+// others.
+func (r *Row) actor() string {
+	if r.Signer != event.SignerSystem {
+		return ""
+	}
+	actor, _, _ := strings.Cut(r.Principal, "/")
+	return actor
 }
 
 // statement is the members of a record that a row has and columns do not.

@@ -22,6 +22,7 @@ const (
 	byEffective field = 'e'
 	byTrace     field = 'r'
 	byPrincipal field = 'p'
+	byActor     field = 'o'
 	bySigner    field = 's'
 	byHash      field = 'h'
 )
@@ -103,6 +104,9 @@ func (r *Row) visitTerms(visit func(f field, value string)) {
 	visit(byPrincipal, r.Principal)
 	visit(bySigner, string(r.Signer))
 	visit(byHash, string(r.Hash[:]))
+	if actor := r.actor(); actor != "" {
+		visit(byActor, actor)
+	}
 	if r.Tool == "" {
 		return
 	}

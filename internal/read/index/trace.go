@@ -18,6 +18,7 @@ import (
 // Trace is the events of one trace, counted.
 type Trace struct {
 	ID          id.Trace
+	At          id.Index // of the newest wanted event, which gives the order of the list
 	First, Last Row
 	Events      int
 	Decisions   map[id.Decision]int // effective
@@ -33,7 +34,7 @@ const maxTraceEvents = 1000
 // TracePage is a page of a list of traces.
 type TracePage struct {
 	Traces []Trace
-	Next   *id.Index // the newest event of the last trace; nil when the page reached the end
+	Next   *id.Index // the newest wanted event of the last trace; nil when the page reached the end
 	End    id.Index
 }
 
@@ -100,6 +101,7 @@ func (l *traceLister) take(ctx context.Context, row *Row) (done bool, err error)
 		return true, nil
 	}
 	found, err := l.countTrace(ctx, row.Trace)
+	found.At = row.Index
 	l.page.Traces = append(l.page.Traces, found)
 	return false, err
 }

@@ -106,6 +106,8 @@ var layer = map[string]int{
 	"internal/webhook":             21,
 
 	"internal/erase":               22,
+	"internal/read/auditlist":      22,
+	"internal/read/rows":           0,
 	"internal/read/eventlist":      22,
 	"internal/tenant/account":      22,
 	"internal/tenant/agent":        22,

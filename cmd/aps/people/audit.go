@@ -1,0 +1,60 @@
+package people
+
+import (
+	"context"
+	"net/url"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/textcheck"
+)
+
+// AuditCommand is aps audit.
+type AuditCommand struct {
+	personFlags
+	rangeFlags
+	formatFlags
+	Actor  string `help:"Only what this account, ingest key or operator did."`
+	Kind   string `help:"Only events of this kind, such as ledger_policy_activated."`
+	Oldest bool   `help:"The oldest first."`
+}
+
+// Run implements the command.
+func (c *AuditCommand) Run(ctx context.Context, t *Terminal) error {
+	p, err := c.openSession(ctx, t)
+	if err != nil {
+		return err
+	}
+	values := make(url.Values)
+	c.addTo(values)
+	for name, value := range map[string]string{"actor": c.Actor, "kind": c.Kind} {
+		if value != "" {
+			values.Set(name, value)
+		}
+	}
+	if c.Oldest {
+		values.Set("order", "oldest")
+	}
+	if format := c.format(); format != "" {
+		return p.printRows(ctx, t.Out, "/audit", values, format, c.Limit)
+	}
+	return p.readPages(ctx, "/audit", values, c.Limit, func(text jsontext.Value) error { return printAct(t, text) })
+}
+
+// printAct prints an act of the audit list.
+func printAct(t *Terminal, text jsontext.Value) error {
+	if t.JSON {
+		return t.PrintJSON(text)
+	}
+	var act struct {
+		Index    id.Index   `json:"log_index"`
+		Received id.Instant `json:"received_at"`
+		Sentence string     `json:"sentence"`
+	}
+	if err := json.Unmarshal(text, &act); err != nil {
+		return err
+	}
+	return t.PrintLine("%8d  %s  %s", act.Index, act.Received, textcheck.Printable(act.Sentence))
+}

@@ -1,0 +1,98 @@
+package auditlist
+
+import (
+	"context"
+	"strings"
+
+	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/internal/sysevent"
+	"github.com/agentledger/agentledger/internal/tenant/account"
+)
+
+// Actor is who made a change.
+type Actor struct {
+	Type  string `json:"type"`  // account, operator, ingest_key, or unknown for an erased envelope
+	ID    string `json:"id"`    // of the account or the ingest key; "" for others
+	Name  string `json:"name"`  // of the account, as it is now; "" for others
+	Email string `json:"email"` // of the account, as it is now; "" for others
+	Token string `json:"token"` // public name of the console token that acted for the account; "" for none
+}
+
+// name is the name of an account, zero for one that is gone.
+type name struct{ display, email string }
+
+// accountPrefix begins the ids of accounts.
+const accountPrefix = "acc_"
+
+// describeActor describes the principal of an event.
+func (d *describer) describeActor(ctx context.Context, principal string) (Actor, error) {
+	switch {
+	case principal == "":
+		return Actor{Type: "unknown"}, nil
+	case principal == sysevent.Operator:
+		return Actor{Type: "operator"}, nil
+	case !strings.HasPrefix(principal, accountPrefix):
+		return Actor{Type: "ingest_key", ID: principal}, nil
+	}
+	who, token, _ := strings.Cut(principal, "/")
+	known, err := d.findName(ctx, account.ID(who))
+	return Actor{Type: "account", ID: who, Name: known.display, Email: known.email, Token: token}, err
+}
+
+// findName reads the name of an account, once a page.
+func (d *describer) findName(ctx context.Context, who account.ID) (name, error) {
+	if known, ok := d.names[who]; ok {
+		return known, nil
+	}
+	a, err := d.People.ByID(ctx, who)
+	if err != nil && !fault.Is(err, fault.NotFound) {
+		return name{}, err
+	}
+	known := name{a.DisplayName, a.Email}
+	d.names[who] = known
+	return known, nil
+}
+
+// subject returns an actor as the subject of a sentence.
+func (a Actor) subject() string {
+	switch a.Type {
+	case "operator":
+		return "The operator"
+	case "unknown":
+		return "Somebody"
+	case "ingest_key":
+		return "The holder of ingest key " + a.ID
+	}
+	return name{a.Name, a.Email}.text(a.ID)
+}
+
+// text returns a name in a sentence, else the id of an account that is gone.
+func (n name) text(who string) string {
+	switch {
+	case n.email == "":
+		return "account " + who
+	case n.display == "":
+		return n.email
+	}
+	return n.display + " (" + n.email + ")"
+}
+
+// from returns the end of a sentence: where the call came from.
+func (a *Act) from() string {
+	text := ""
+	if a.Source != nil && a.Source.Address.IsValid() {
+		text = " from " + a.Source.Address.String()
+	}
+	switch o := a.Source; {
+	case a.Actor.Token != "":
+		return text + " with token " + a.Actor.Token
+	case o == nil:
+	case o.Credential == sysevent.BySession && o.ID != "":
+		return text + " with session " + o.ID
+	case o.Credential == sysevent.ByPlatformSecret:
+		return text + " with the platform secret"
+	case o.Credential == sysevent.ByCommand:
+		return text + " with a command on the machine"
+	}
+	return text
+}

@@ -1,0 +1,179 @@
+// Package auditlist tells what people, programs and the service itself did to an organization: the
+// server's own events of its log, as sentences and as data.
+//
+// Invariants:
+//
+//   - Each kind of server event has its sentences in one table (sentences.go).
+//   - A sentence says what the signed payload says. Names of people are those of now, and where a call
+//     came from is kept beside the event: both are the operator's word.
+//   - Each act names its event and the public path of its proof.
+//   - The work for a page is bounded as that of lists of events is.
+package auditlist
+
+import (
+	"context"
+	"net/url"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/agentledger/agentledger/event"
+	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/read/eventlist"
+	"github.com/agentledger/agentledger/internal/read/index"
+	"github.com/agentledger/agentledger/internal/sysevent"
+	"github.com/agentledger/agentledger/internal/tenant/account"
+	"github.com/agentledger/agentledger/internal/tenant/org"
+	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/storage"
+)
+
+// Index finds events (package index).
+type Index interface {
+	List(ctx context.Context, t id.Tenant, q index.Query) (index.Page, error)
+}
+
+// Ledgers reads single events (package log).
+type Ledgers interface {
+	State(ctx context.Context, t id.Tenant) (*log.State, error)
+	Event(ctx context.Context, s *log.State, at id.Index, parts storage.Fields) (storage.Event, error)
+}
+
+// Sources tells where the calls came from (package sysevent).
+type Sources interface {
+	Source(ctx context.Context, t id.Tenant, e id.Event) (*sysevent.Source, error)
+}
+
+// People tells the names of accounts (package account).
+type People interface {
+	ByID(ctx context.Context, who account.ID) (account.Account, error)
+}
+
+// Organizations tells the name of an organization (package org).
+type Organizations interface {
+	CurrentSettings(ctx context.Context, t id.Tenant) (*org.Settings, error)
+}
+
+// Reader answers questions about acts. All members are required.
+type Reader struct {
+	Index         Index
+	Ledgers       Ledgers
+	Sources       Sources
+	People        People
+	Organizations Organizations
+}
+
+// Act is one of the server's own events.
+type Act struct {
+	LogIndex   id.Index         `json:"log_index"`
+	EventID    id.Event         `json:"event_id"`
+	EventHash  id.Hash          `json:"event_hash"`
+	ReceivedAt id.Instant       `json:"received_at"`
+	Kind       string           `json:"kind"`
+	Sentence   string           `json:"sentence"`
+	Actor      Actor            `json:"actor"`
+	Source     *sysevent.Source `json:"source"`  // null when none was kept
+	Payload    jsontext.Value   `json:"payload"` // as it was signed; null when the envelope is erased
+	Proof      string           `json:"proof"`   // path of the public verification bundle
+}
+
+// Acts is a page of acts.
+type Acts struct {
+	Acts      []Act    `json:"acts"`
+	Next      *string  `json:"next"`
+	IndexedTo id.Index `json:"indexed_to"` // the list reaches up to the event before this one
+}
+
+// List answers a page of acts. The parameters are actor, kind, from, to and order.
+func (r *Reader) List(ctx context.Context, a eventlist.Asked) (Acts, error) {
+	q, err := parseQuery(a)
+	if err != nil {
+		return Acts{}, err
+	}
+	page, err := r.Index.List(ctx, a.Tenant, q)
+	if err != nil {
+		return Acts{}, err
+	}
+	d, err := r.newDescriber(ctx, a.Tenant)
+	if err != nil {
+		return Acts{}, err
+	}
+	shown := Acts{Acts: make([]Act, len(page.Rows)), Next: eventlist.Cursor(page.Next), IndexedTo: page.End}
+	for i := range page.Rows {
+		if shown.Acts[i], err = d.describe(ctx, &page.Rows[i]); err != nil {
+			return Acts{}, err
+		}
+	}
+	return shown, nil
+}
+
+// parseQuery reads a question about acts.
+func parseQuery(a eventlist.Asked) (index.Query, error) {
+	kind, actor := a.Values.Get("kind"), a.Values.Get("actor")
+	if kind != "" && !strings.HasPrefix(kind, "ledger_") {
+		return index.Query{}, fault.New(fault.Invalid, "kind must begin with ledger_")
+	}
+	values := url.Values{"action_kind": {kind}, "signer": {string(event.SignerSystem)}}
+	for _, name := range []string{"from", "to", "order"} {
+		values.Set(name, a.Values.Get(name))
+	}
+	if len(actor) > eventlist.MaxValue {
+		return index.Query{}, fault.New(fault.Invalid, "A parameter is longer than 1024 bytes")
+	}
+	q, err := eventlist.ParseQuery(values, a.After, a.Limit)
+	q.Actor = actor
+	return q, err
+}
+
+// describer describes the acts of one page.
+type describer struct {
+	*Reader
+	tenant id.Tenant
+	state  *log.State
+	slug   id.Slug
+	names  map[account.ID]name
+}
+
+func (r *Reader) newDescriber(ctx context.Context, t id.Tenant) (*describer, error) {
+	state, err := r.Ledgers.State(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	settings, err := r.Organizations.CurrentSettings(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	return &describer{Reader: r, tenant: t, state: state, slug: settings.Slug, names: map[account.ID]name{}}, nil
+}
+
+// signed is the members of an envelope that an act needs.
+type signed struct {
+	Principal string         `json:"actor_principal"`
+	Payload   jsontext.Value `json:"payload"`
+}
+
+func (d *describer) describe(ctx context.Context, row *index.Row) (Act, error) {
+	act := Act{LogIndex: row.Index, EventID: row.Event, EventHash: row.Hash, ReceivedAt: row.ReceivedAt, Kind: row.Kind,
+		Proof: "/v1/public/orgs/" + string(d.slug) + "/verify/" + url.PathEscape(string(row.Event))}
+	e, err := d.Ledgers.Event(ctx, d.state, row.Index, storage.FieldEnvelope)
+	if err != nil {
+		return Act{}, err
+	}
+	var said signed
+	if e.Envelope != nil {
+		if err := json.Unmarshal(e.Envelope, &said); err != nil {
+			return Act{}, err
+		}
+	}
+	act.Payload = said.Payload
+	if act.Actor, err = d.describeActor(ctx, said.Principal); err != nil {
+		return Act{}, err
+	}
+	if act.Source, err = d.Sources.Source(ctx, d.tenant, row.Event); err != nil {
+		return Act{}, err
+	}
+	act.Sentence, err = d.write(ctx, &act)
+	return act, err
+}

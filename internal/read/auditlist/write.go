@@ -1,0 +1,130 @@
+package auditlist
+
+import (
+	"context"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/agentledger/agentledger/internal/tenant/account"
+)
+
+// write writes the sentence of an act.
+func (d *describer) write(ctx context.Context, act *Act) (string, error) {
+	if act.Payload == nil {
+		return act.Actor.subject() + " made a change of kind " + act.Kind + " whose envelope is erased.", nil
+	}
+	var members map[string]jsontext.Value
+	if err := json.Unmarshal(act.Payload, &members); err != nil {
+		return "", err
+	}
+	all := sentences()
+	text, known := all[act.Kind+" "+scalar(members["transition"])]
+	if !known {
+		text, known = all[act.Kind]
+	}
+	if !known {
+		text = sentence("{who} made a change of kind " + act.Kind)
+	}
+	w := writer{d: d, act: act, members: members}
+	written, err := w.expand(ctx, string(text))
+	return written + act.from() + ".", err
+}
+
+// writer fills the places of a sentence.
+type writer struct {
+	d       *describer
+	act     *Act
+	members map[string]jsontext.Value
+}
+
+// expand fills the places of a text, and leaves out the parts in brackets that have an empty one.
+// Values are copied and not expanded again.
+func (w *writer) expand(ctx context.Context, text string) (string, error) {
+	var b strings.Builder
+	for text != "" {
+		at := strings.IndexAny(text, "{[")
+		if at < 0 {
+			b.WriteString(text)
+			break
+		}
+		b.WriteString(text[:at])
+		closing := "}"
+		if text[at] == '[' {
+			closing = "]"
+		}
+		inner, rest, _ := strings.Cut(text[at+1:], closing)
+		part, err := w.expandPart(ctx, inner, text[at] == '[')
+		if err != nil {
+			return "", err
+		}
+		b.WriteString(part)
+		text = rest
+	}
+	return b.String(), nil
+}
+
+// expandPart fills one place, or an optional part.
+func (w *writer) expandPart(ctx context.Context, inner string, optional bool) (string, error) {
+	if !optional {
+		value, err := w.value(ctx, inner)
+		if value == "" {
+			value = "(not given)"
+		}
+		return value, err
+	}
+	for rest := inner; ; {
+		_, after, found := strings.Cut(rest, "{")
+		if !found {
+			return w.expand(ctx, inner)
+		}
+		member, behind, _ := strings.Cut(after, "}")
+		if value, err := w.value(ctx, member); value == "" || err != nil {
+			return "", err
+		}
+		rest = behind
+	}
+}
+
+// value returns the text of a place, "" for none.
+func (w *writer) value(ctx context.Context, member string) (string, error) {
+	if member == "who" {
+		return w.act.Actor.subject(), nil
+	}
+	text := scalar(w.members[member])
+	if member != "account_id" && member != "invited_by" || !strings.HasPrefix(text, accountPrefix) {
+		return text, nil
+	}
+	known, err := w.d.findName(ctx, account.ID(text))
+	return known.text(text), err
+}
+
+// scalar returns a value as text: a text without quotes, a list with commas, a list in a list as a range,
+// "" for null.
+func scalar(v jsontext.Value) string {
+	switch v.Kind() {
+	case 'n', 0:
+		return ""
+	case '"':
+		var text string
+		if json.Unmarshal(v, &text) != nil {
+			return ""
+		}
+		return text
+	case '[':
+		var list []jsontext.Value
+		if json.Unmarshal(v, &list) != nil {
+			return ""
+		}
+		texts := make([]string, len(list))
+		for i := range list {
+			texts[i] = scalar(list[i])
+			if list[i].Kind() == '[' { // a range [begin, end)
+				texts[i] = strings.Replace(texts[i], ", ", " to below ", 1)
+			}
+		}
+		return strings.Join(texts, ", ")
+	}
+	return string(v)
+}

@@ -1,0 +1,111 @@
+package eventlist
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/go-json-experiment/json"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/agentledger/agentledger/event"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/read/index"
+	"github.com/agentledger/agentledger/internal/sysevent"
+	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/storage"
+)
+
+// Waits are the times from the request of an approval to the vote that decided.
+type Waits struct {
+	Decided  int    `json:"decided"`
+	P50      *int64 `json:"p50_ms"` // null when none was decided
+	P99      *int64 `json:"p99_ms"`
+	Complete bool   `json:"complete"` // all decisions are counted, and not the newest ones alone
+}
+
+// Bounds of the work for waits.
+const (
+	maxSteps    = 5000 // events about approvals that are read, several for each
+	stepPage    = 500
+	stepReaders = 4
+)
+
+// approvalWaits returns the waits of the approvals that were decided by an event of [from, to). It reads the
+// newest maxSteps events about approvals.
+func (r *Reader) approvalWaits(ctx context.Context, t id.Tenant, from, to index.Bound) (Waits, error) {
+	state, err := r.Ledgers.State(ctx, t)
+	if err != nil {
+		return Waits{}, err
+	}
+	q := index.Query{Limit: stepPage, Filter: index.Filter{
+		Signer: event.SignerSystem, Kind: string(sysevent.Approval), From: from, To: to}}
+	var waits []int64
+	for looked := 0; looked < maxSteps; {
+		page, err := r.Index.List(ctx, t, q)
+		if err != nil {
+			return Waits{}, err
+		}
+		found, err := r.readWaits(ctx, state, page.Rows)
+		if err != nil {
+			return Waits{}, err
+		}
+		waits = append(waits, found...)
+		if page.Next == nil {
+			return summarize(waits, true), nil
+		}
+		q.After, looked = page.Next, looked+max(1, len(page.Rows))
+	}
+	return summarize(waits, false), nil
+}
+
+// readWaits returns the waits that end at events about approvals.
+func (r *Reader) readWaits(ctx context.Context, s *log.State, rows []index.Row) ([]int64, error) {
+	found := make([]int64, len(rows))
+	var g errgroup.Group
+	g.SetLimit(stepReaders)
+	for i := range rows {
+		g.Go(func() error {
+			e, err := r.Ledgers.Event(ctx, s, rows[i].Index, storage.FieldEnvelope)
+			if err == nil {
+				found[i], err = waitOf(&e, rows[i].ReceivedAt)
+			}
+			return err
+		})
+	}
+	err := g.Wait()
+	return slices.DeleteFunc(found, func(wait int64) bool { return wait < 0 }), err
+}
+
+// waitOf returns the wait in milliseconds that ends at an event, at the time decided; -1 when none does.
+func waitOf(e *storage.Event, decided id.Instant) (int64, error) {
+	if e.Envelope == nil {
+		return -1, nil
+	}
+	var said struct {
+		Payload struct {
+			Approval   string `json:"approval_id"`
+			Transition string `json:"transition"`
+		} `json:"payload"`
+	}
+	if err := json.Unmarshal(e.Envelope, &said); err != nil {
+		return 0, fmt.Errorf("read event %d: %w: %w", e.Index, storage.ErrCorrupt, err)
+	}
+	asked, ok := id.RisingTime("apr_", said.Payload.Approval)
+	if !ok || said.Payload.Transition != "approved" && said.Payload.Transition != "denied" {
+		return -1, nil
+	}
+	return max(0, int64(decided-asked)), nil
+}
+
+// summarize returns the quantiles of waits: the smallest wait that as many percent are not longer than.
+func summarize(waits []int64, complete bool) Waits {
+	w := Waits{Decided: len(waits), Complete: complete}
+	if len(waits) == 0 {
+		return w
+	}
+	slices.Sort(waits)
+	at := func(percent int) *int64 { return &waits[(len(waits)*percent+99)/100-1] }
+	w.P50, w.P99 = at(50), at(99)
+	return w
+}

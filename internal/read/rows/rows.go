@@ -1,0 +1,179 @@
+// Package rows writes lists that have pages as one stream of CSV or NDJSON.
+//
+// Invariants:
+//
+//   - A stream holds at most MaxRows rows. One page is in memory.
+//   - CSV is RFC 4180: lines end with CR LF, cells with a comma, a quote or a line end are quoted.
+//   - A cell of text that a spreadsheet would take for a formula begins with an apostrophe. So the cells
+//     of CSV are for reading; NDJSON has the exact texts.
+package rows
+
+import (
+	"context"
+	"io"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/agentledger/agentledger/fault"
+)
+
+// MaxRows is the largest number of rows of one stream, and the number without ?limit=.
+const MaxRows = 100_000
+
+// pageRows is how many rows are read at once.
+const pageRows = 200
+
+// Format is how a list is written.
+type Format string
+
+// The formats. JSON is a page and no stream.
+const (
+	JSON   Format = "json"
+	CSV    Format = "csv"
+	NDJSON Format = "ndjson"
+)
+
+// Media returns the media type.
+func (f Format) Media() string {
+	if f == CSV {
+		return "text/csv; charset=utf-8"
+	}
+	return "application/x-ndjson"
+}
+
+// ParseFormat reads ?format=, JSON without it.
+func ParseFormat(values url.Values) (Format, error) {
+	switch f := Format(values.Get("format")); f {
+	case "":
+		return JSON, nil
+	case JSON, CSV, NDJSON:
+		return f, nil
+	}
+	return "", fault.New(fault.Invalid, "format must be json, csv or ndjson")
+}
+
+// ParseLimit reads ?limit= for a stream.
+func ParseLimit(values url.Values) (int, error) {
+	if !values.Has("limit") {
+		return MaxRows, nil
+	}
+	n, err := strconv.Atoi(values.Get("limit"))
+	if err != nil || n < 1 || n > MaxRows {
+		return 0, fault.New(fault.Invalid, "limit must be from 1 to 100000 with format")
+	}
+	return n, nil
+}
+
+// List is a list as a stream. T is a row; NDJSON has its JSON.
+type List[T any] struct {
+	Format Format
+	Limit  int    // rows at most
+	After  string // of the first page
+
+	Columns []string
+	Cells   func(row T) []Cell // one for each column
+	// Page reads a page of at most limit rows, and the after of the next page; nil at the end.
+	Page func(ctx context.Context, after string, limit int) (rows []T, next *string, err error)
+}
+
+// Writer writes a stream (package call).
+type Writer interface {
+	io.Writer
+	TakeTurn(ctx context.Context) (give func(), err error)
+}
+
+// Write writes the rows. It reads and encodes each page in a turn of a processor, and writes it after
+// the turn.
+func (l *List[T]) Write(ctx context.Context, w Writer) error {
+	after := l.After
+	for begin, left := true, l.Limit; left > 0; begin = false {
+		text, count, next, err := l.encodePage(ctx, w, after, min(left, pageRows), begin)
+		if err != nil {
+			return err
+		}
+		if _, err := w.Write(text); err != nil {
+			return err
+		}
+		if next == nil {
+			return nil
+		}
+		after, left = *next, left-count
+	}
+	return nil
+}
+
+// encodePage returns the text of a page.
+func (l *List[T]) encodePage(ctx context.Context, w Writer, after string, limit int, begin bool) (
+	text []byte, count int, next *string, err error,
+) {
+	give, err := w.TakeTurn(ctx)
+	if err != nil {
+		return nil, 0, nil, err
+	}
+	defer give()
+	found, next, err := l.Page(ctx, after, limit)
+	if err != nil {
+		return nil, 0, nil, err
+	}
+	if begin && l.Format == CSV {
+		text = appendLine(text, l.Columns)
+	}
+	for _, row := range found {
+		if text, err = l.appendRow(text, row); err != nil {
+			return nil, 0, nil, err
+		}
+	}
+	return text, len(found), next, nil
+}
+
+func (l *List[T]) appendRow(text []byte, row T) ([]byte, error) {
+	if l.Format == CSV {
+		cells := l.Cells(row)
+		line := make([]string, len(cells))
+		for i, c := range cells {
+			line[i] = string(c)
+		}
+		return appendLine(text, line), nil
+	}
+	line, err := json.Marshal(row)
+	return append(append(text, line...), '\n'), err
+}
+
+// Cell is a cell of CSV.
+type Cell string
+
+// Number returns the cell of a number.
+func Number[N ~uint64 | ~int](n N) Cell { return Cell(strconv.FormatInt(int64(n), 10)) }
+
+// Text returns the cell of a text. One that begins as a formula does gets an apostrophe.
+func Text[S ~string](s S) Cell {
+	if s != "" && strings.IndexByte("=+-@\t\r", s[0]) >= 0 {
+		return Cell("'" + s)
+	}
+	return Cell(s)
+}
+
+// OrEmpty is Text of a text that may be missing.
+func OrEmpty[S ~string](s *S) Cell {
+	if s == nil {
+		return ""
+	}
+	return Text(*s)
+}
+
+// appendLine appends a line of CSV.
+func appendLine(text []byte, cells []string) []byte {
+	for i, c := range cells {
+		if i > 0 {
+			text = append(text, ',')
+		}
+		if strings.ContainsAny(c, "\",\r\n") {
+			c = `"` + strings.ReplaceAll(c, `"`, `""`) + `"`
+		}
+		text = append(text, c...)
+	}
+	return append(text, '\r', '\n')
+}

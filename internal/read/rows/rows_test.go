@@ -1,0 +1,143 @@
+package rows_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/csv"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/agentledger/agentledger/internal/read/rows"
+)
+
+// row is a row of the tests' list.
+type row struct {
+	N    int    `json:"n"`
+	Text string `json:"text"`
+}
+
+// sink keeps what is written, and counts turns that are out.
+type sink struct {
+	bytes.Buffer
+	t     *testing.T
+	turns int
+}
+
+func (s *sink) TakeTurn(context.Context) (func(), error) {
+	s.turns++
+	return func() { s.turns-- }, nil
+}
+
+func (s *sink) Write(p []byte) (int, error) {
+	if s.turns != 0 {
+		s.t.Error("written within a turn")
+	}
+	return s.Buffer.Write(p)
+}
+
+// list is one of n rows.
+func list(n int, f rows.Format, limit int, text string) *rows.List[row] {
+	return &rows.List[row]{Format: f, Limit: limit, Columns: []string{"n", "text"},
+		Cells: func(r row) []rows.Cell { return []rows.Cell{rows.Number(r.N), rows.Text(r.Text)} },
+		Page: func(_ context.Context, after string, limit int) (found []row, next *string, err error) {
+			begin, _ := strconv.Atoi(after)
+			for i := begin; i < min(n, begin+limit); i++ {
+				found = append(found, row{i + 1, text})
+			}
+			if begin+limit < n {
+				at := strconv.Itoa(begin + limit)
+				next = &at
+			}
+			return found, next, nil
+		}}
+}
+
+// A stream in parts, each behind the last row of the one before, is the stream in one.
+func TestStreamsGoOn(t *testing.T) {
+	for _, f := range []rows.Format{rows.CSV, rows.NDJSON} {
+		for _, part := range []int{1, 199, 200, 201, 500, 1000} {
+			got, after := 0, ""
+			for range 1100 {
+				s := &sink{t: t}
+				l := list(501, f, part, "x")
+				l.After = after
+				if err := l.Write(t.Context(), s); err != nil {
+					t.Fatal(err)
+				}
+				lines := strings.Count(s.String(), "\n")
+				if f == rows.CSV {
+					lines--
+				}
+				if got += lines; lines < part {
+					break
+				}
+				after = strconv.Itoa(got)
+			}
+			if got != 501 {
+				t.Errorf("%s in parts of %d: got %d rows, want 501", f, part, got)
+			}
+		}
+	}
+}
+
+// What a reader of RFC 4180 gets is the text, with an apostrophe before what a spreadsheet would compute.
+func FuzzCells(f *testing.F) {
+	for _, seed := range []string{"", "a", `a"b`, "a,b", "a\r\nb", "=1+1", "+1", "-1", "@x", "\tx", "\rx", "'x", " x ", "é;\x00"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		s := &sink{t: t}
+		if err := list(1, rows.CSV, 5, text).Write(t.Context(), s); err != nil {
+			t.Fatal(err)
+		}
+		want := text
+		if text != "" && strings.Contains("=+-@\t\r", text[:1]) {
+			want = "'" + text
+		}
+		if !strings.HasSuffix(s.String(), "\r\n") || strings.ContainsAny(firstOf(want), "=+-@\t\r") {
+			t.Errorf("got %q", s.String())
+		}
+		r := csv.NewReader(bytes.NewReader(s.Bytes()))
+		got, err := r.ReadAll()
+		want = strings.ReplaceAll(want, "\r\n", "\n") // as this reader does within quotes
+		if err != nil || len(got) != 2 || len(got[1]) != 2 || got[1][0] != "1" || got[1][1] != want {
+			t.Errorf("got %q, %v, want %q", got, err, want)
+		}
+		s.Reset()
+		if err := list(1, rows.NDJSON, 5, text).Write(t.Context(), s); err == nil {
+			var r row
+			if err := json.Unmarshal(s.Bytes(), &r); err != nil || r.Text != text {
+				t.Errorf("NDJSON: got %q, %v, want %q", r.Text, err, text)
+			}
+		}
+	})
+}
+
+func firstOf(s string) string { return s[:min(1, len(s))] }
+
+func TestFormats(t *testing.T) {
+	for query, want := range map[string]string{
+		"": "json 100000", "format=json": "json 100000", "format=csv&limit=7": "csv 7", "format=ndjson&limit=100000": "ndjson 100000",
+		"format=xls": "format must be json, csv or ndjson", "format=csv&limit=0": "limit must be from 1 to 100000 with format",
+		"format=csv&limit=100001": "limit must be from 1 to 100000 with format", "format=CSV": "format must be json, csv or ndjson",
+	} {
+		values, err := url.ParseQuery(query)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, err := rows.ParseFormat(values)
+		limit, bad := rows.ParseLimit(values)
+		got := fmt.Sprint(f, " ", limit)
+		if err = errors.Join(err, bad); err != nil {
+			got = err.Error()
+		}
+		if got != want {
+			t.Errorf("%s: got %q, want %q", query, got, want)
+		}
+	}
+}

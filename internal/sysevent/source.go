@@ -1,0 +1,85 @@
+package sysevent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/storage"
+)
+
+// Credential is the kind of credential by which a call was made.
+type Credential string
+
+// The credentials of calls that state something.
+const (
+	BySession        Credential = "session"
+	ByToken          Credential = "token"
+	ByPlatformSecret Credential = "platform_secret"
+	ByCommand        Credential = "command" // of a person who may use the machine
+)
+
+// Source says where a call came from. It is kept in a record beside the event and never in the event,
+// because entries and records are public, envelopes may be, and nothing in a ledger can be taken back.
+type Source struct {
+	Credential Credential `json:"credential"`
+	ID         string     `json:"id,omitzero"`      // public name of the session or token
+	Address    netip.Addr `json:"address,omitzero"` // of the client; the zero value is not known
+}
+
+// kindSource is the sources of events, by event id. They are of one log, as their events are.
+const kindSource storage.Kind = "event_source"
+
+// OfLog reports whether records of a kind are about one log.
+func OfLog(kind storage.Kind) bool { return kind == kindSource }
+
+// sourceKey is the key of WithSource's value.
+type sourceKey struct{}
+
+// WithSource returns a context for a call. The source is kept with the statements of the call.
+func WithSource(ctx context.Context, o Source) context.Context {
+	return context.WithValue(ctx, sourceKey{}, o)
+}
+
+// sourceChanges returns the records of the source of a call, one for each of its own events. A
+// statement of another principal is the service's own and has none.
+func sourceChanges(ctx context.Context, statements []Statement, events []id.Event) ([]storage.Change, error) {
+	o, known := ctx.Value(sourceKey{}).(Source)
+	if !known {
+		return nil, nil
+	}
+	value, err := json.Marshal(o)
+	if err != nil {
+		return nil, fmt.Errorf("keep source: %w", err)
+	}
+	var changes []storage.Change
+	for i, s := range statements {
+		if s.Principal == "" {
+			changes = append(changes, storage.Change{Kind: kindSource, Key: string(events[i]), Value: value})
+		}
+	}
+	return changes, nil
+}
+
+// Sources reads the sources that appenders have kept.
+type Sources struct{ Records storage.RecordStore }
+
+// Source returns the source of an event; nil when none was kept.
+func (n Sources) Source(ctx context.Context, t id.Tenant, e id.Event) (*Source, error) {
+	r, err := n.Records.Get(ctx, t, kindSource, string(e))
+	if errors.Is(err, storage.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read source: %w", err)
+	}
+	var o Source
+	if err := json.Unmarshal(r.Value, &o); err != nil {
+		return nil, fmt.Errorf("read source: %w", err)
+	}
+	return &o, nil
+}
