@@ -1,0 +1,93 @@
+package erasure_test
+
+import (
+	"testing"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/flow/approval"
+	"github.com/agentledger/agentledger/internal/operate/erasure"
+	"github.com/agentledger/agentledger/internal/read/index"
+	"github.com/agentledger/agentledger/internal/test/ledgertest"
+	"github.com/agentledger/agentledger/storage"
+)
+
+// A list that was read before an erasure shows no principal after it.
+func TestListsAfterErasure(t *testing.T) {
+	w := newWorld(t, ledgertest.New(t))
+	w.send(red, some()...)
+	w.send(blue, some()...)
+	find := func(tenant id.Tenant) (names []id.Event) {
+		page, err := w.index.List(t.Context(), tenant, index.Query{Filter: index.Filter{Principal: "joe"}, Limit: 10})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, row := range page.Rows {
+			names = append(names, row.Event)
+		}
+		return names
+	}
+	wantText(t, "before", find(red), "[e2 e1]")
+	wantText(t, "before, the other organization", find(blue), "[e2 e1]")
+	w.begin(red, erasure.Wanted{Agent: "agt_a"})
+	w.drain()
+	wantText(t, "after", find(red), "[e2]")
+	wantText(t, "after, the other organization", find(blue), "[e2 e1]")
+}
+
+// Another policy ends an approval whose question is not known any more, because it can't be put again. One
+// with its payload goes on.
+func TestPolicyAfterErasure(t *testing.T) {
+	w := newWorld(t, ledgertest.New(t))
+	w.furnish(red)
+	all := some()
+	kept, erased := w.ask(red, w.question(red, all[0])), w.ask(red, w.question(red, all[3]))
+	w.begin(red, erasure.Wanted{Principal: all[3].principal, From: index.Bound{Given: true}, To: index.Bound{Given: true, Index: 1}})
+	w.begin(red, erasure.Wanted{Trace: id.Trace(all[3].trace)})
+	w.drain()
+	w.activate(red, "another")
+	for name, want := range map[approval.ID]approval.Status{kept.ID: approval.Pending, erased.ID: approval.Invalidated} {
+		found, err := w.approvals.Find(t.Context(), red, name)
+		if err != nil || found.Status != want || (found.ErasedAt != 0) != (name == erased.ID) {
+			t.Errorf("got %s, erased at %v, %v, want %s", found.Status, found.ErasedAt, err, want)
+		}
+	}
+}
+
+// The due entries of an organization that is copied follow from its records, and an erasure that is done
+// has none.
+func TestServiceRecords(t *testing.T) {
+	w := newWorld(t, ledgertest.New(t))
+	w.send(red, some()...)
+	w.begin(red, erasure.Wanted{Agent: "agt_a"})
+	w.retain(red, 9)
+	entries := func() (all []string) {
+		for _, kind := range []storage.Kind{"erasure", "erasure_tally", "retention"} {
+			records, err := w.Engine.Scan(t.Context(), red, kind, "", "", 10)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, r := range records {
+				found, err := erasure.ServiceRecords(red, r)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, e := range found {
+					all = append(all, string(e.Kind)+" "+e.Key)
+				}
+			}
+		}
+		return all
+	}
+	due, err := w.Engine.Scan(t.Context(), id.Service, "erasure_due", "", "", 10)
+	if err != nil || len(due) != 2 {
+		t.Fatalf("due: got %v, %v", due, err)
+	}
+	wantText(t, "entries", entries(), []string{"erasure_due " + due[0].Key, "erasure_due " + due[1].Key})
+	w.drain()
+	wantText(t, "entries when it is done", len(entries()), 1)
+	for _, kind := range []storage.Kind{"erasure", "retention"} {
+		if _, err := erasure.ServiceRecords(red, storage.Record{Kind: kind, Value: []byte("{")}); err == nil {
+			t.Errorf("%s: a damaged record has entries", kind)
+		}
+	}
+}
