@@ -115,6 +115,11 @@ func (x *Exporter) findRange(ctx context.Context, p *plan, w Wanted, newest bool
 		return err
 	}
 	p.end = min(p.end, p.checkpoint.Size)
+	return p.checkRange(w)
+}
+
+// checkRange refuses a range that ends before it begins, and one that is too large.
+func (p *plan) checkRange(w Wanted) error {
 	switch {
 	case p.begin > p.end && w.from.At != 0 && !w.to.Given: // nothing came in since
 		p.begin = p.end
