@@ -20,7 +20,7 @@ func TestBounds(t *testing.T) {
 		"manifest: range: malformed": func(p *packtest.Parts) {
 			p.Manifest.TreeSize, p.Manifest.End = 2*pack.MaxEvents, pack.MaxEvents+1
 		},
-		"manifest: too large":       func(p *packtest.Parts) { p.Text = strings.Repeat(" ", pack.MaxDocument+1) },
+		"manifest.json: too large":  func(p *packtest.Parts) { p.Text = strings.Repeat(" ", pack.MaxDocument+1) },
 		"checkpoint: too large":     set(pack.FileCheckpoint, strings.Repeat("a", 128<<10+1)),
 		"keys.json: too large":      set(pack.FileKeys, strings.Repeat("a", pack.MaxDocument+1)),
 		"agents.json: too large":    set(pack.FileAgents, strings.Repeat("a", pack.MaxAgentsFile+1)),
