@@ -20,6 +20,8 @@ const (
 	Kind = "ledger_envelope_erased"
 	// MaxRanges is the most ranges that one such event names, about 20 KiB of its payload.
 	MaxRanges = 1024
+	// MaxEvents is the most indices in the ranges of one such event.
+	MaxEvents = 4096
 )
 
 // Statement is the statement of an event of Kind: the service took the envelopes of these events
@@ -46,11 +48,15 @@ func (s *Statement) Validate() error {
 		return fmt.Errorf("%w: %d ranges", ErrMalformed, n)
 	}
 	var end id.Index
+	total := 0
 	for _, r := range s.Ranges {
 		if r.Begin >= r.End || r.Begin < end {
 			return fmt.Errorf("%w: range [%d, %d) behind %d", ErrMalformed, r.Begin, r.End, end)
 		}
-		end = r.End
+		if end = r.End; r.End-r.Begin > MaxEvents || total+r.Len() > MaxEvents {
+			return fmt.Errorf("%w: more than %d events", ErrMalformed, MaxEvents)
+		}
+		total += r.Len()
 	}
 	if n := len(s.Reason); n == 0 || n > 32 {
 		return fmt.Errorf("%w: reason of %d characters", ErrMalformed, n)

@@ -9,6 +9,9 @@
 //     each envelope is the one that its record is about and is signed, each event id leads
 //     to its event, and the tree that grows from the entries has the stored tiles, none
 //     beyond them, and the root of the head.
+//   - An envelope that is missing was erased by the event that the store names, that event says so, and
+//     every envelope that such an event names is gone. The trace, tool and action kind of an erased event
+//     are the operator's word.
 //   - The counters of the months are compared when an examination began at the first event.
 //   - The position of an Auditor never passes an event in which something is wrong.
 //   - Memory does not grow with a ledger.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/agentledger/agentledger/did"
 	"github.com/agentledger/agentledger/event"
+	"github.com/agentledger/agentledger/event/erasure"
 	"github.com/agentledger/agentledger/log"
 
 	"github.com/agentledger/agentledger/edkey"
@@ -21,7 +22,8 @@ type verdict struct {
 	counted  bool       // the event counts against the plan
 	newest   id.Instant // newest_received_at of a ledger_clock event, 0 for all others
 
-	result *event.Record // the record of a result, which follows from its intent's; nil for all others
+	erasure *erasure.Statement // of a ledger_envelope_erased event, nil for all others
+	result  *event.Record      // the record of a result, which follows from its intent's; nil for all others
 }
 
 // toFinding returns the fault of the documents of an event, nil for none.
@@ -57,11 +59,42 @@ func (c *checker) checkDocuments(i *log.Identity, e *storage.Event) verdict {
 	if r.Policy.Intent != "" {
 		v.result = &r
 	}
+	if e.ErasedBy != 0 {
+		v.envelope = checkErasedPlace(e, &r)
+		return v
+	}
 	var envelope *event.Envelope
 	if envelope, v.envelope = c.checkEnvelope(i, e, &r); v.envelope == "" && r.Signer == event.SignerSystem {
-		v.newest = log.ReadClockChange(envelope, r.ReceivedAt)
+		v.readStatement(envelope, &r)
 	}
 	return v
+}
+
+// readStatement reads the statements of the service that an examination follows.
+func (v *verdict) readStatement(envelope *event.Envelope, r *event.Record) {
+	v.newest = log.ReadClockChange(envelope, r.ReceivedAt)
+	if envelope.ActionKind != erasure.Kind {
+		return
+	}
+	said, err := erasure.Parse(envelope)
+	if err != nil {
+		v.envelope = "states no erasure"
+		return
+	}
+	v.erasure = &said
+}
+
+// checkErasedPlace returns the fault of an event whose envelope was erased, "" for none.
+func checkErasedPlace(e *storage.Event, r *event.Record) string {
+	switch {
+	case e.Envelope != nil:
+		return "is there, and was erased"
+	case e.ErasedBy <= e.Index:
+		return "was erased by an event that is not behind it"
+	case r.Signer == event.SignerSystem:
+		return "is the service's own, which is never erased"
+	}
+	return ""
 }
 
 // checkEnvelope reads the envelope of an event, and returns its fault, "" for none.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/agentledger/agentledger/event"
+	"github.com/agentledger/agentledger/event/erasure"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/storage"
@@ -39,17 +40,18 @@ type examiner struct {
 	in       *inspector // of the documents
 	report   func(Finding)
 
-	head    storage.Head
-	tree    *tlog.Builder
-	whole   bool // it began at the first event
-	prev    id.Hash
-	before  id.Instant // received_at of the newest record that could be read
-	dated   bool       // and that is the record of prev
-	counted map[log.Month]uint64
-	full    []tlog.FullTile
-	names   []examinedName // since indices were last looked up
-	wrong   bool           // something was reported
-	stopped bool           // at an entry that can't be read: the examination can't go further
+	head     storage.Head
+	tree     *tlog.Builder
+	whole    bool // it began at the first event
+	prev     id.Hash
+	before   id.Instant // received_at of the newest record that could be read
+	dated    bool       // and that is the record of prev
+	counted  map[log.Month]uint64
+	full     []tlog.FullTile
+	names    []examinedName                  // since indices were last looked up
+	wrong    bool                            // something was reported
+	erasures map[id.Index]*erasure.Statement // of erasing events that were read; nil where there is none
+	stopped  bool                            // at an entry that can't be read: the examination can't go further
 }
 
 type examinedName struct {
@@ -140,10 +142,17 @@ func (x *examiner) reportFinding(f Finding) {
 // examineEvent checks the next event, whose documents have the verdict v.
 func (x *examiner) examineEvent(ctx context.Context, e storage.Event, v verdict) error {
 	x.judgeDocuments(&e, v)
-	if err := x.placeEvent(ctx, e); err != nil || v.result == nil {
-		return err
+	err := x.placeEvent(ctx, e)
+	if err == nil && e.ErasedBy != 0 && v.record == "" && v.envelope == "" {
+		err = x.checkErasure(ctx, &e)
 	}
-	return x.checkResult(ctx, &e, v.result)
+	if err == nil && v.erasure != nil {
+		err = x.checkErased(ctx, e.Index, v.erasure)
+	}
+	if err == nil && v.result != nil {
+		err = x.checkResult(ctx, &e, v.result)
+	}
+	return err
 }
 
 // judgeDocuments takes the verdict on the documents of the next event, which may

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime"
 
+	"github.com/agentledger/agentledger/event/erasure"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/storage"
@@ -21,11 +22,17 @@ type Export struct {
 	found    *Finding
 	keys     keyReader
 	ended    bool
+	skipped  id.Index
+	erased   []id.Range
 }
 
 // ErrNotHere is wrapped by the refusal to copy a ledger that has not arrived in this store
 // yet.
 var ErrNotHere = errors.New("its import has not ended here")
+
+// ErrErasedSince is wrapped by the refusal to go on with a copy whose events were erased since: the
+// copy has to be made anew, or the texts would stay in it.
+var ErrErasedSince = errors.New("events that were copied before were erased since: copy it anew, to an empty place")
 
 // OpenExport compares the stored values of a ledger with each other and with its anchor.
 // It uses Store, Keyring, Anchors and Logger of o, which stay the caller's. A ledger that
@@ -141,6 +148,7 @@ func (e *Export) Skip(ctx context.Context, to id.Index, root id.Hash) error {
 	if err != nil {
 		return fmt.Errorf("export: pass events by: %w", err)
 	}
+	e.skipped = to
 	return nil
 }
 
@@ -194,9 +202,26 @@ func (e *Export) examineEvents(ctx context.Context, events []storage.Event) erro
 		if e.found != nil {
 			return e.firstFinding()
 		}
+		e.noteErasure(v.erasure)
 	}
 	return nil
 }
+
+// noteErasure keeps the ranges of a statement that lie in the events that were skipped.
+func (e *Export) noteErasure(said *erasure.Statement) {
+	if said == nil {
+		return
+	}
+	for _, r := range said.Ranges {
+		if r.Begin < e.skipped {
+			e.erased = append(e.erased, id.Range{Begin: r.Begin, End: min(r.End, e.skipped)})
+		}
+	}
+}
+
+// Erased returns those of the skipped events that a later event, which was returned, says to be erased. The
+// service's own events may be among them, and keep their envelopes.
+func (e *Export) Erased() []id.Range { return e.erased }
 
 // Check looks up the ids of all events so far. The events are good when it returns nil.
 func (e *Export) Check(ctx context.Context) error {

@@ -64,6 +64,7 @@ func (m *manifest) checkEvents(ctx context.Context, c *checked, report func(id.I
 	}
 	note()
 	var full []tlog.FullTile
+	erased := make(erasures)
 	err := m.forEachEvent(ctx, 0, func(r *pieceReader, e storage.Event) error {
 		switch {
 		case e.Index != tree.Size():
@@ -72,6 +73,9 @@ func (m *manifest) checkEvents(ctx context.Context, c *checked, report func(id.I
 			return r.damagedPiece("line %d: entry %d does not link to the entry before", r.read+1, e.Index)
 		case event.RecordHash(e.Record) != e.Entry.Record:
 			return r.damagedPiece("line %d: record %d is not the one that the entry commits to", r.read+1, e.Index)
+		}
+		if err := erased.noteEvent(&e); err != nil {
+			return r.damagedPiece("line %d: %w", r.read+1, err)
 		}
 		last = log.EntryOf(e).Hash()
 		full = tree.Append(full[:0], last)
@@ -88,6 +92,11 @@ func (m *manifest) checkEvents(ctx context.Context, c *checked, report func(id.I
 	if err == nil && (tree.Size() != m.Size || tree.Root() != m.Root || last != m.Last) {
 		err = Damagedf("%s: the events lead to size %d, root %v; the checkpoint is of size %d, root %v", m.dir,
 			tree.Size(), tree.Root(), m.Size, m.Root)
+	}
+	if err == nil {
+		if missing := erased.end(); missing != nil {
+			err = Damagedf("%s: %w", m.dir, missing)
+		}
 	}
 	report(tree.Size())
 	return err

@@ -28,7 +28,7 @@ func sampleEvent() storage.Event {
 
 func TestEventLine(t *testing.T) {
 	erased, plain := sampleEvent(), sampleEvent()
-	erased.Envelope = nil
+	erased.Envelope, erased.ErasedBy = nil, 1<<40
 	plain.KeyDigest, plain.Tool = storage.KeyDigest{}, ""
 	for _, e := range []storage.Event{sampleEvent(), erased, plain} {
 		line, err := appendEventLine(nil, &e)

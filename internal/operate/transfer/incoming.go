@@ -42,7 +42,7 @@ func (w *incoming) prepareImport(ctx context.Context) (Arrived, error) {
 }
 
 func (w *incoming) importEvents(ctx context.Context) error {
-	arriving, err := audit.BeginImport(ctx, w.ledgers, w.parsedTenant(), w.checked.identity)
+	arriving, err := audit.BeginImport(ctx, w.ledgers, w.Store, w.parsedTenant(), w.checked.identity)
 	if err != nil {
 		return AsRefusal(err)
 	}
@@ -168,9 +168,9 @@ type submission struct {
 }
 
 func (h *submission) submitChunk(ctx context.Context) error {
-	wait, err := h.Append(h.next)
+	wait, err := h.Append(ctx, h.next)
 	if err != nil {
-		return err
+		return AsRefusal(err)
 	}
 	h.waits, h.landed, h.next = append(h.waits, wait), append(h.landed, h.Head().Size), nil
 	if len(h.waits) < chunksAhead {
@@ -210,7 +210,7 @@ func AsRefusal(err error) error {
 	case errors.Is(err, seal.ErrUnknownKey):
 		return Refusedf("it has keys that are sealed under another master key than those of this service: "+
 			"bring the one of the service that it comes from: %w", err)
-	case fault.Is(err, fault.Conflict):
+	case fault.Is(err, fault.Conflict), errors.Is(err, audit.ErrErasedSince):
 		return Refusedf("%w", err)
 	case errors.Is(err, storage.ErrStale), errors.Is(err, storage.ErrConflict):
 		return Refusedf("the store was written meanwhile: stop what uses it, and run the import again: %w", err)

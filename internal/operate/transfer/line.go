@@ -4,6 +4,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"strconv"
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json"
@@ -31,7 +32,8 @@ type eventLine struct {
 	Disclosure id.Disclosure  `json:"disclosure"`
 	Key        string         `json:"idempotency_key_digest"` // hex, "" for none
 	Record     jsontext.Value `json:"record"`
-	Envelope   jsontext.Value `json:"envelope"` // null when erased
+	Envelope   jsontext.Value `json:"envelope"`           // null when erased
+	ErasedBy   id.Index       `json:"erased_by,omitzero"` // index of the event that erased it
 }
 
 // appendEventLine appends the line of an event. Documents are put in by hand: they
@@ -62,7 +64,11 @@ func appendEventLine(b []byte, e *storage.Event) ([]byte, error) {
 	b = append(append(b, `,"record":`...), e.Record...)
 	b = append(b, `,"envelope":`...)
 	if e.Envelope == nil {
-		return append(b, `null}`...), nil
+		b = append(b, `null`...)
+		if e.ErasedBy != 0 {
+			b = strconv.AppendUint(append(b, `,"erased_by":`...), uint64(e.ErasedBy), 10)
+		}
+		return append(b, '}'), nil
 	}
 	return append(append(b, e.Envelope...), '}'), nil
 }
@@ -87,6 +93,9 @@ func parseEventLine(line []byte) (e storage.Event, err error) {
 	}
 	if string(l.Envelope) == "null" {
 		e.Envelope = nil
+	}
+	if e.ErasedBy = l.ErasedBy; e.ErasedBy != 0 && (e.Envelope != nil || e.ErasedBy <= e.Index) {
+		return e, errors.New("erased_by is no event behind one without an envelope")
 	}
 	if l.Key != "" {
 		b, err := hex.DecodeString(l.Key)

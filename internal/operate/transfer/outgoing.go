@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/operate/serviceindex"
 	"github.com/agentledger/agentledger/internal/tenant/org"
@@ -31,7 +32,7 @@ func (w *outgoing) exportOrganization(ctx context.Context) (listed, error) {
 	if err := w.openLedger(ctx); err != nil {
 		return listed{}, err
 	}
-	steps := []func(context.Context) error{w.continueExport, w.exportEvents, w.exportRecords, w.source.Finish}
+	steps := []func(context.Context) error{w.continueExport, w.exportEvents, w.checkErased, w.exportRecords, w.source.Finish}
 	for _, step := range steps {
 		if err := step(ctx); err != nil {
 			return listed{}, fmt.Errorf("%s: %w", w.manifest.Slug, err)
@@ -209,6 +210,23 @@ func (w *outgoing) putEvent(piece *pieceWriter, events []storage.Event) error {
 		}
 	}
 	return nil
+}
+
+// checkErased looks through the pieces that were written before for texts that were erased since.
+func (w *outgoing) checkErased(ctx context.Context) error {
+	erased := w.source.Erased()
+	if len(erased) == 0 {
+		return nil
+	}
+	return w.manifest.forEachEvent(ctx, 0, func(_ *pieceReader, e storage.Event) error {
+		if e.Envelope == nil || event.ReservedAgent(string(e.Agent)) {
+			return nil
+		}
+		if slices.ContainsFunc(erased, func(r id.Range) bool { return r.Contains(e.Index) }) {
+			return Refusedf("%s: event %d: %w", w.manifest.dir, e.Index, audit.ErrErasedSince)
+		}
+		return nil
+	}, func(*pieceReader) error { return nil })
 }
 
 // exportRecords writes the organization's partition, and its entries in the service's.

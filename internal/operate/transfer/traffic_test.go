@@ -16,6 +16,7 @@ import (
 
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/erase"
 	"github.com/agentledger/agentledger/internal/operate/provision"
 	"github.com/agentledger/agentledger/internal/sysevent"
 	"github.com/agentledger/agentledger/internal/tenant/org"
@@ -93,6 +94,8 @@ func (r *resident) live(acts int) {
 			err = r.rotate()
 		case n == 18:
 			err = r.ask()
+		case n == 19 && r.random.IntN(2) == 0:
+			err = r.erase()
 		default:
 			_, err = r.login()
 		}
@@ -115,6 +118,18 @@ func (r *resident) activate() error {
 		return err
 	}
 	_, err := r.policies.Activate(r.t.Context(), r.Tenant, "acc_x", name)
+	return err
+}
+
+// erase erases a random range of events, and the newest.
+func (r *resident) erase() error {
+	eraser := erase.Eraser{Appender: r.systemEvents, Ledgers: r.ledgers}
+	size := r.state(r.Tenant).Size()
+	begin := id.Index(r.random.Uint64N(uint64(size)))
+	end := min(size, begin+1+id.Index(r.random.IntN(50)))
+	_, err := eraser.Erase(r.t.Context(), r.Tenant, "acc_x", func(context.Context, *log.State) (erase.Erasure, error) {
+		return erase.Erasure{Ranges: []id.Range{{Begin: begin, End: end}, {Begin: size - 1, End: size}}, Reason: "retention"}, nil
+	})
 	return err
 }
 

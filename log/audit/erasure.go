@@ -1,0 +1,77 @@
+package audit
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/agentledger/agentledger/event"
+	"github.com/agentledger/agentledger/event/erasure"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/storage"
+)
+
+// keptErasures is how many statements an examiner keeps, because neighbours are mostly erased together.
+// Each has at most erasure.MaxRanges ranges.
+const keptErasures = 16
+
+// checkErasure checks that the event which took an envelope away says so.
+func (x *examiner) checkErasure(ctx context.Context, e *storage.Event) error {
+	said, known := x.erasures[e.ErasedBy]
+	if !known {
+		var err error
+		if said, err = x.readErasure(ctx, e.ErasedBy); err != nil {
+			return err
+		}
+		if x.erasures == nil || len(x.erasures) >= keptErasures {
+			x.erasures = make(map[id.Index]*erasure.Statement)
+		}
+		x.erasures[e.ErasedBy] = said
+	}
+	if said == nil || !said.Covers(e.Index) {
+		x.reportIndex(log.Suspect, "envelope", uint64(e.Index),
+			fmt.Sprintf("is missing, and event %d does not say that it was erased", e.ErasedBy))
+	}
+	return nil
+}
+
+// readErasure returns the statement of the event at an index, nil where that can't be read or states no erasure.
+func (x *examiner) readErasure(ctx context.Context, at id.Index) (*erasure.Statement, error) {
+	e, err := log.ReadEvent(ctx, x.store, x.identity.Tenant, at, storage.FieldRecord|storage.FieldEnvelope)
+	if log.IsDamage(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return x.in.inspectAll(x.identity, []storage.Event{e})[0].erasure, nil
+}
+
+// checkErased checks that the events are erased which a statement names, now that it is reached. An event
+// without an envelope that no event has erased was reported at its own place.
+func (x *examiner) checkErased(ctx context.Context, at id.Index, said *erasure.Statement) error {
+	for _, r := range said.Ranges {
+		if r.End > at {
+			x.reportIndex(log.Suspect, "record", uint64(at), "erases events that are not before it")
+			return nil
+		}
+		for e, err := range x.store.Events(ctx, x.identity.Tenant, r.Begin, r.End,
+			storage.FieldRecord|storage.FieldEnvelope) {
+			if log.IsDamage(err) {
+				return nil // which has been reported
+			}
+			if err != nil {
+				return err
+			}
+			switch {
+			case e.Envelope != nil && !event.ReservedAgent(string(e.Agent)):
+				x.reportIndex(log.Suspect, "envelope", uint64(e.Index),
+					fmt.Sprintf("is there, and event %d says that it was erased", at))
+			case e.ErasedBy > at:
+				x.reportIndex(log.Suspect, "envelope", uint64(e.Index),
+					fmt.Sprintf("was erased by event %d, and not by event %d", at, e.ErasedBy))
+			}
+		}
+	}
+	return nil
+}
