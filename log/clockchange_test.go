@@ -303,11 +303,11 @@ func TestImportOfACorrectedLedger(t *testing.T) {
 		there := &world{t: t, store: storagetest.NewModel(), keyring: w.keyring, anchors: t.TempDir(), agent: w.agent, fatal: w.fatal, Time: new(ledgertest.Time)}
 		for _, part := range [][]storage.Event{events[:stop], events[stop:]} {
 			there.open(log.Options{Importing: true})
-			in, err := audit.BeginImport(t.Context(), there.ledgers, red, identity)
+			in, err := audit.BeginImport(t.Context(), there.ledgers, there.store, red, identity)
 			if err != nil {
 				t.Fatal(err)
 			}
-			wait, err := in.Append(part)
+			wait, err := in.Append(t.Context(), part)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -196,6 +196,10 @@ func (s *Server) readBundleParts(ctx context.Context, state *log.State, at id.In
 	if err != nil {
 		return p, err
 	}
+	erasedAt, err := s.readErasedAt(ctx, state, e)
+	if err != nil {
+		return p, err
+	}
 	checkpoint, note, err := s.witnesses.Covering(ctx, state, at)
 	if err != nil {
 		return p, err
@@ -205,6 +209,7 @@ func (s *Server) readBundleParts(ctx context.Context, state *log.State, at id.In
 		Checkpoint: checkpoint, Note: note, Key: state.VerifierKeyOf(checkpoint.Size),
 		Signers:    state.SignersOf(checkpoint.Size),
 		ActionKind: e.ActionKind, Disclosure: e.Disclosure, Record: e.Record, Envelope: e.Envelope,
+		ErasedAt: erasedAt,
 	}
 	if p.Proof, err = s.ledgers.InclusionOf(ctx, state, e, checkpoint.Size); err != nil || at == 0 {
 		return p, err
@@ -216,6 +221,21 @@ func (s *Server) readBundleParts(ctx context.Context, state *log.State, at id.In
 	p.Previous = log.EntryOf(before)
 	p.PreviousProof, err = s.ledgers.InclusionOf(ctx, state, before, checkpoint.Size)
 	return p, err
+}
+
+// readErasedAt returns when the envelope of an event was erased, nil if it was not.
+func (s *Server) readErasedAt(ctx context.Context, state *log.State, e storage.Event) (*id.Instant, error) {
+	if e.ErasedBy == 0 {
+		return nil, nil
+	}
+	if e.ErasedBy >= state.Size() { // it is newer than the state, and may not be durable
+		return nil, fault.New(fault.Unavailable, "An erasure of the event is under way")
+	}
+	by, err := s.ledgers.Event(ctx, state, e.ErasedBy, storage.FieldRecord)
+	if err != nil {
+		return nil, err
+	}
+	return &by.ReceivedAt, nil
 }
 
 // operatorStatement returns the statement of the service about its own ledger. A fault is

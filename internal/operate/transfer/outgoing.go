@@ -32,7 +32,9 @@ func (w *outgoing) exportOrganization(ctx context.Context) (listed, error) {
 	if err := w.openLedger(ctx); err != nil {
 		return listed{}, err
 	}
-	steps := []func(context.Context) error{w.continueExport, w.exportEvents, w.checkErased, w.exportRecords, w.source.Finish}
+	steps := []func(context.Context) error{
+		w.continueExport, w.exportEvents, w.checkErased, w.exportRecords, w.source.Finish,
+	}
 	for _, step := range steps {
 		if err := step(ctx); err != nil {
 			return listed{}, fmt.Errorf("%s: %w", w.manifest.Slug, err)
