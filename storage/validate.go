@@ -40,6 +40,11 @@ func (b *Batch) Erases() bool {
 	return slices.ContainsFunc(b.Events, func(e Event) bool { return len(e.Erases) > 0 })
 }
 
+// TouchesErased reports whether the batch erases events, or has events that were erased in another store.
+func (b *Batch) TouchesErased() bool {
+	return b.Erases() || slices.ContainsFunc(b.Events, func(e Event) bool { return e.ErasedBy != 0 })
+}
+
 // ErasedBy returns the index of the first erasing event of each index that the batch erases.
 func (b *Batch) ErasedBy() map[id.Index]id.Index {
 	by := make(map[id.Index]id.Index)

@@ -44,8 +44,7 @@ func (c correctClockCommand) Run(ctx context.Context, out terminal) error {
 	return err
 }
 
-// correctionTimeout is how long the server may take, which reads all counters of the
-// organization's limits.
+// correctionTimeout is how long the server may take, which reads all counters of the organization's limits.
 const correctionTimeout = time.Minute
 
 // correctByServer asks the server that runs.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 
+	"github.com/agentledger/agentledger/internal/operate/compaction"
 	"github.com/agentledger/agentledger/log/anchor"
 	"github.com/agentledger/agentledger/log/audit"
 	"github.com/agentledger/agentledger/storage/pgstore"
@@ -45,6 +46,18 @@ func (c fsckCommand) Run(ctx context.Context, out terminal) error {
 	return nil
 }
 
+// compactCommand rewrites the files of a stopped server's store.
+type compactCommand struct{ offline }
+
+// Run returns when no file holds an envelope that was erased.
+func (c compactCommand) Run(ctx context.Context, out terminal) error {
+	s, err := c.openExisting(ctx, out)
+	if err != nil {
+		return err
+	}
+	return errors.Join(compaction.Compact(ctx, s.engine), s.Close())
+}
+
 // openExisting opens a store that is there already.
 func (c offline) openExisting(ctx context.Context, out terminal) (*store, error) {
 	if err := c.requireStore(ctx); err != nil {
@@ -61,8 +74,7 @@ func (c offline) openExistingReadOnly(ctx context.Context, out terminal, openAnc
 	return openStoreReadOnly(ctx, c.Store, c.Tuning, newLogger(c.Logging, out.stderr), openAnchors)
 }
 
-// requireStore refuses to make a store: an empty one at a mistyped address would be
-// found to be without a fault.
+// requireStore refuses to make a store: an empty one at a mistyped address would be found to be without a fault.
 func (c offline) requireStore(ctx context.Context) error {
 	if c.Storage == "" {
 		if _, err := os.Stat(c.DatabaseDir()); err != nil {

@@ -22,8 +22,7 @@ func thisMachine() machine {
 	return machine{clocks: clock.Machine(), volumes: probeVolumes, pause: 5 * time.Second}
 }
 
-// serveUntilDone serves, and starts anew where it stands when volumes that took no writes take
-// them again.
+// serveUntilDone serves, and starts anew where it stands when volumes that took no writes take them again.
 func (m machine) serveUntilDone(ctx context.Context, c config.Serve, out terminal) error {
 	logger := newLogger(c.Logging, out.stderr)
 	for {

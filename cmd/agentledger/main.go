@@ -4,6 +4,7 @@
 //	demo     see the main job in a few seconds
 //	init     make an organization without a running server
 //	fsck     re-verify every ledger of a stopped server's store
+//	compact  rewrite a stopped server's store without the bytes of erased events
 //	adopt    let a ledger without an anchor take events again
 //	rotate-log-key
 //	         give a log another key under the same origin
@@ -55,6 +56,7 @@ type commands struct {
 	Demo         demoCommand         `cmd:"" help:"See the main job: a server, an agent's day, and an outsider who checks it."`
 	Init         initCommand         `cmd:"" help:"Make an organization, its first agent and keys, without a running server."`
 	Fsck         fsckCommand         `cmd:"" help:"Re-verify every ledger from its first event. The server must be stopped."`
+	Compact      compactCommand      `cmd:"" help:"Rewrite a stopped server's store without erased texts."`
 	Adopt        adoptCommand        `cmd:"" help:"Make a checkpoint the anchor of its ledger, so that it takes events again. The server must be stopped."`
 	RotateLogKey rotateLogKeyCommand `cmd:"" help:"Give a log another key under the same origin: through the server that runs (--server), or in the store of a stopped one."`
 	AskWitnesses askWitnessesCommand `cmd:"" help:"Have the server that runs ask the witnesses of a log at once, also those that refused it."`

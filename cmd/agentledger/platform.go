@@ -13,8 +13,7 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// operator makes the calls of an operator's tool over HTTP: the platform call
-// and, once logged in, the console's.
+// operator makes the calls of an operator's tool over HTTP: the platform call and, once logged in, the console's.
 type operator struct {
 	main, identity string // base URLs
 	http           *http.Client

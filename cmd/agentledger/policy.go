@@ -42,9 +42,8 @@ func parsePolicy(text []byte) (p policy.Policy, wrong string, err error) {
 	return p, "", err
 }
 
-// stripVersionMembers removes members that the console adds to a policy version, so that
-// a saved answer of the console is a policy document. A text that is not a JSON object
-// stays as it is.
+// stripVersionMembers removes members that the console adds to a policy version, so that a saved answer of the
+// console is a policy document. A text that is not a JSON object stays as it is.
 func stripVersionMembers(text []byte) []byte {
 	var members map[string]jsontext.Value
 	if err := json.Unmarshal(text, &members); err != nil {

@@ -21,9 +21,8 @@ type policyReplayCommand struct {
 	JSON     bool   `help:"Answer as JSON."`
 }
 
-// Run tells whether the recorded decision follows from the documents, and if not
-// which of its inputs is another one. It checks no signature and no proof: aps
-// verify does.
+// Run tells whether the recorded decision follows from the documents, and if not which of its inputs is another one.
+// It checks no signature and no proof: aps verify does.
 func (c policyReplayCommand) Run(out terminal) error {
 	record, envelope, err := c.readDocuments()
 	if err != nil {
@@ -42,8 +41,7 @@ func (c policyReplayCommand) Run(out terminal) error {
 	return nil
 }
 
-// replayDecision decides again. A result is not judged, so its intent is looked at in place of a
-// policy.
+// replayDecision decides again. A result is not judged, so its intent is looked at in place of a policy.
 func (c policyReplayCommand) replayDecision(event simulate.Documents) (simulate.Replayed, error) {
 	if event.Record.Policy.Intent != "" {
 		intent, err := c.readIntent(event.Record)

@@ -84,8 +84,7 @@ func requireMasterKey(s config.Store) error {
 // minSecret is the length of the shortest platform secret.
 const minSecret = 16
 
-// loadPlatformSecret returns the platform secret and, when it was made just now, the
-// file that it is in.
+// loadPlatformSecret returns the platform secret and, when it was made just now, the file that it is in.
 func loadPlatformSecret(c config.Serve) (secret, madeFile string, err error) {
 	if secret = os.Getenv(platformSecretVariable); secret == "" {
 		secret, madeFile, err = readOrMakeSecret(c.PlatformSecretPath())

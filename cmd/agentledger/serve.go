@@ -20,6 +20,7 @@ import (
 	"github.com/agentledger/agentledger/internal/config"
 	"github.com/agentledger/agentledger/internal/http/edge"
 	"github.com/agentledger/agentledger/internal/http/listener"
+	"github.com/agentledger/agentledger/internal/operate/compaction"
 	"github.com/agentledger/agentledger/internal/telemetry"
 )
 
@@ -114,6 +115,7 @@ func (s *server) startWriters(background context.Context) {
 	s.background.Go(func() { service.mail.Run(background, sweeps) })
 	s.background.Go(func() { service.workflows.Run(background, sweeps) })
 	s.background.Go(func() { service.erasures.Run(background, sweeps) })
+	s.background.Go(func() { compaction.Run(background, service.store.engine, compaction.Every, watch.logger) })
 	s.background.Go(func() { service.orgs.RunLastUses(background, sweeps) })
 	s.background.Go(func() { service.index.Run(background, sweeps) })
 }

@@ -161,9 +161,8 @@ func anchorFirst(c config.Tuning, e engine) func() bool {
 	return func() bool { return c.AnchorsFirst(synchronous()) }
 }
 
-// checkMasterKey refuses a master key that opens no ledger's keys, because new keys
-// would be sealed under another master key than the present ones. A ledger with
-// another fault proves nothing about the master key.
+// checkMasterKey refuses a master key that opens no ledger's keys, because new keys would be sealed under another
+// master key than the present ones. A ledger with another fault proves nothing about the master key.
 func (s *service) checkMasterKey(ctx context.Context) error {
 	var unknown error
 	for t, err := range s.store.engine.Tenants(ctx) {

@@ -20,15 +20,13 @@ import (
 	"github.com/agentledger/agentledger/storage/pgstore"
 )
 
-// engine is a storage engine with metrics. Only openEngine and openEngineReadOnly know
-// which engine runs.
+// engine is a storage engine with metrics. Only openEngine and openEngineReadOnly know which engine runs.
 type engine interface {
 	storage.Engine
 	Collector() prometheus.Collector
 }
 
-// openEngine opens the engine that the settings name. broken is called when it
-// can't go on.
+// openEngine opens the engine that the settings name. broken is called when it can't go on.
 func openEngine(ctx context.Context, c config.Store, t config.Tuning, logger *slog.Logger,
 	broken func(error)) (engine, error) {
 	if c.Storage != "" {
@@ -99,9 +97,8 @@ func openStore(ctx context.Context, c config.Store, t config.Tuning, logger *slo
 // anchorOpener is anchor.Open or anchor.OpenReadOnly.
 type anchorOpener func(dir string) (*anchor.Folder, error)
 
-// openStoreReadOnly opens a store that is there for a command that only reads it:
-// nothing in the store is written, and no key is made. openAnchors opens the anchors
-// for reading alone, or for writing too.
+// openStoreReadOnly opens a store that is there for a command that only reads it: nothing in the store is written,
+// and no key is made. openAnchors opens the anchors for reading alone, or for writing too.
 func openStoreReadOnly(ctx context.Context, c config.Store, t config.Tuning, logger *slog.Logger,
 	openAnchors anchorOpener) (*store, error) {
 	keys, err := readMasterKeys(c)
@@ -123,8 +120,7 @@ func openStoreReadOnly(ctx context.Context, c config.Store, t config.Tuning, log
 	return s, nil
 }
 
-// checkAndOpenAnchors checks that the keyring has every key that the store may need, and opens the
-// anchors.
+// checkAndOpenAnchors checks that the keyring has every key that the store may need, and opens the anchors.
 func (s *store) checkAndOpenAnchors(ctx context.Context, c config.Store, openAnchors anchorOpener) (err error) {
 	if err := rekey.CheckMasterKeys(ctx, s.engine, s.keyring); err != nil {
 		return fmt.Errorf("master key: %w", err)

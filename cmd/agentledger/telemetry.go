@@ -18,8 +18,7 @@ import (
 // serviceName is the name of the process in traces.
 const serviceName = "agentledger"
 
-// registerBuildInfo registers a metric that is always 1 and whose labels say which version
-// runs.
+// registerBuildInfo registers a metric that is always 1 and whose labels say which version runs.
 func registerBuildInfo(r prometheus.Registerer, version string) {
 	info := prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "agentledger_build_info", Help: "1; the labels say what runs.",
@@ -36,9 +35,8 @@ type traceOptions struct {
 	version  string  // of the program
 }
 
-// newTracer returns a tracer and a function that delivers the last spans at the end.
-// Without an endpoint the tracer is off: there is no exporter, no goroutine and no
-// network. Spans that can't be delivered are dropped.
+// newTracer returns a tracer and a function that delivers the last spans at the end. Without an endpoint the tracer
+// is off: there is no exporter, no goroutine and no network. Spans that can't be delivered are dropped.
 func newTracer(ctx context.Context, o traceOptions) (trace.Tracer, func(context.Context) error, error) {
 	if o.endpoint == "" {
 		return trace.Tracer{}, func(context.Context) error { return nil }, nil

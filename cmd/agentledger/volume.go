@@ -67,9 +67,8 @@ func writtenFolders(c config.Store) []string {
 	return slices.Compact(folders)
 }
 
-// volumeErrors are the errors of a volume that refuses writes of every process.
-// Permission errors are not among them, because wrong permissions are a mistake in the
-// set-up of the service, for which the start is refused.
+// volumeErrors are the errors of a volume that refuses writes of every process. Permission errors are not among them,
+// because wrong permissions are a mistake in the set-up of the service, for which the start is refused.
 var volumeErrors = []error{syscall.ENOSPC, syscall.EDQUOT, syscall.EROFS, syscall.EIO}
 
 // refusedByVolume reports whether a write failed because of the volume.
@@ -77,10 +76,9 @@ func refusedByVolume(err error) bool {
 	return slices.ContainsFunc(volumeErrors, func(cause error) bool { return errors.Is(err, cause) })
 }
 
-// mayBeUnwritten reports whether the file system may show data that it never wrote to
-// the disk. A full volume fails a write before anything is acknowledged. A volume that
-// failed, or that the system made read-only because it failed, may show data from its
-// memory that is lost on the disk.
+// mayBeUnwritten reports whether the file system may show data that it never wrote to the disk. A full volume fails a
+// write before anything is acknowledged. A volume that failed, or that the system made read-only because it failed,
+// may show data from its memory that is lost on the disk.
 func mayBeUnwritten(reason error) bool {
 	return errors.Is(reason, syscall.EIO) || errors.Is(reason, syscall.EROFS)
 }

@@ -57,6 +57,7 @@ type Engine struct {
 		last       *commit            // the newest commit, nil before the first
 		writer     writer
 	}
+	erasures atomic.Uint64 // appends with erasures since the start
 	unsynced unsynced
 	recent   *recentNames
 	absences *absences

@@ -54,16 +54,6 @@ func (e *Engine) stageErasure(t id.Tenant, at, by id.Index) (s stagedErasure, er
 	return s, erased, err
 }
 
-// needsErasedFormat reports whether a part writes what a program of format 1 can't read.
-func needsErasedFormat(part *storage.Batch) bool {
-	for i := range part.Events {
-		if part.Events[i].ErasedBy != 0 || len(part.Events[i].Erases) > 0 {
-			return true
-		}
-	}
-	return false
-}
-
 // putErasures writes the erasures of a part that was checked, and the format that they need. The file
 // has that format already.
 func (w *writer) putErasures(b *pebble.Batch, t id.Tenant, staged []stagedErasure) {

@@ -1,22 +1,12 @@
 package pebblestore
 
 import (
-	"context"
 	"encoding/binary"
 	"errors"
 
-	"github.com/agentledger/agentledger/id"
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
-
-// Compact flushes and compacts everything.
-func (e *Engine) Compact(ctx context.Context) error {
-	if err := e.db.Flush(); err != nil {
-		return err
-	}
-	return e.db.Compact(ctx, headKey(0), headKey(^id.Tenant(0)), false)
-}
 
 // DamagedChunk is the check of manifests.
 var DamagedChunk = damagedChunk

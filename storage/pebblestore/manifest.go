@@ -11,6 +11,8 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/record"
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/agentledger/agentledger/storage/pebblestore/checksum"
 )
 
 // checkManifest refuses a store whose manifest is damaged, and returns the log position in the manifest. Pebble takes
@@ -151,7 +153,7 @@ func wholeChunk(b []byte) int {
 
 // chunkSum is CRC-32C in the masked form that LevelDB's logs have.
 func chunkSum(b []byte) uint32 {
-	return mask(crc32.Checksum(b, crc32.MakeTable(crc32.Castagnoli)))
+	return checksum.Mask(crc32.Checksum(b, crc32.MakeTable(crc32.Castagnoli)))
 }
 
 // unfinished reports whether a crash may have left this end of a manifest, of

@@ -122,6 +122,7 @@ var layer = map[string]int{
 
 	"internal/flow/votermail":     30,
 	"internal/flow/workflow":      30,
+	"internal/operate/compaction": 30,
 	"internal/operate/directory":  30,
 	"internal/operate/erasure":    30,
 	"internal/operate/loglist":    30,
@@ -189,6 +190,7 @@ var layer = map[string]int{
 	"scripts/housecount":              60,
 	"storage/pebblestore":             60,
 	"storage/pebblestore/filesystem":  60,
+	"storage/pebblestore/checksum":    60,
 	"storage/pgstore":                 60,
 	"storage/pgstore/dial":            60,
 	"storage/pgstore/document":        60,

@@ -1,0 +1,64 @@
+// Package compaction lets a store forget the bytes of erased envelopes.
+//
+// Invariants:
+//
+//   - A store that runs is compacted at the start if it has erased events, and once an hour after that if
+//     there was an erasure since.
+//   - A failed compaction is logged and made again an hour later. It changes nothing that a reader sees.
+package compaction
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/agentledger/agentledger/internal/wait"
+)
+
+// Every is the time between two compactions after erasures.
+const Every = time.Hour
+
+// Store is an engine whose files hold erased bytes until they are rewritten.
+type Store interface {
+	Compact(ctx context.Context) error
+	Erasures() uint64 // a number that each append with an erasure changes; 0: there never was one
+}
+
+// ErrOther: the engine has no files of its own.
+var ErrOther = errors.New("only the embedded store is compacted here: " +
+	"in PostgreSQL, the owner of the tables runs VACUUM (FULL) event, segment, record")
+
+// Compact rewrites the files of an engine; ErrOther for one that is no Store.
+func Compact(ctx context.Context, engine any) error {
+	s, ok := engine.(Store)
+	if !ok {
+		return ErrOther
+	}
+	return s.Compact(ctx)
+}
+
+// Run compacts an engine after erasures, every so often, until ctx ends. It returns at once for an engine
+// that is no Store.
+func Run(ctx context.Context, engine any, every time.Duration, logger *slog.Logger) {
+	s, ok := engine.(Store)
+	if !ok {
+		return
+	}
+	var forgotten uint64
+	for ; ctx.Err() == nil; _ = wait.For(ctx, every) {
+		erased := s.Erasures()
+		if erased == forgotten {
+			continue
+		}
+		begun := time.Now()
+		if err := s.Compact(ctx); err != nil {
+			if ctx.Err() == nil {
+				logger.Error("the store was not compacted after erasures", "err", err)
+			}
+			continue
+		}
+		forgotten = erased
+		logger.Info("the store was compacted after erasures", "seconds", time.Since(begun).Seconds())
+	}
+}

@@ -1,0 +1,66 @@
+package pebblestore
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"fmt"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// reusedLogs is the most logs of before that Pebble keeps to write new ones over them, and the present one.
+const reusedLogs = memTablesQueued + 2
+
+// Compact rewrites the store so that no file holds an envelope that was erased before the call, or a value
+// that was overwritten or deleted. It reads and writes the parts of the store that changed since it was
+// compacted last. Reads and writes go on meanwhile. Pebble deletes files that are not needed any more in the
+// background, and at the latest when the store is closed.
+//
+// A log is deleted when its memtable was flushed, so each round ends the oldest one. Logs are not written over
+// in a store that has erased events (ReuseForWrite).
+func (e *Engine) Compact(ctx context.Context) error {
+	if err := e.enterWrite(ctx); err != nil {
+		return fmt.Errorf("compact: %w", err)
+	}
+	defer e.endCall()
+	for range reusedLogs {
+		if err := e.db.Set(formatKey(), binary.BigEndian.AppendUint64(nil, e.file.storeFormat()), pebble.Sync); err != nil {
+			return fmt.Errorf("compact: %w", readError(err))
+		}
+		if err := e.db.Flush(); err != nil {
+			return fmt.Errorf("compact: %w", readError(err))
+		}
+	}
+	if err := e.db.Compact(ctx, []byte{0}, bytes.Repeat([]byte{0xff}, prefixLen), false); err != nil {
+		return fmt.Errorf("compact: %w", readError(err))
+	}
+	return nil
+}
+
+// Erasures returns 0 for a store without erased events. Each append with erasures gives another number.
+func (e *Engine) Erasures() uint64 {
+	if e.file.storeFormat() < formatErased {
+		return 0
+	}
+	return 1 + e.erasures.Load()
+}
+
+func (s *storeFile) storeFormat() uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.state.format
+}
+
+// ReuseForWrite implements vfs.FS. In a store with erased events it makes a new file, because the end of a log
+// that is written over still has the texts of before.
+func (d directoryFS) ReuseForWrite(oldname, newname string, category vfs.DiskWriteCategory) (vfs.File, error) {
+	if d.engine.Erasures() == 0 {
+		return d.FS.ReuseForWrite(oldname, newname, category)
+	}
+	if err := d.Remove(oldname); err != nil {
+		return nil, err
+	}
+	return d.Create(newname, category)
+}

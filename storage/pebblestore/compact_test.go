@@ -1,0 +1,101 @@
+package pebblestore_test
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/storage"
+	"github.com/agentledger/agentledger/storage/pebblestore"
+	"github.com/agentledger/agentledger/storage/storagetest/lifelike"
+)
+
+// holding returns the files below dir that hold a text.
+func holding(t *testing.T, dir string, text []byte) (found []string) {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, entry := range entries {
+		b, err := os.ReadFile(filepath.Join(dir, entry.Name()))
+		if err != nil && !os.IsNotExist(err) { // Pebble deletes files in the background
+			t.Fatal(err)
+		}
+		if bytes.Contains(b, text) {
+			found = append(found, entry.Name())
+		}
+	}
+	return found
+}
+
+// secret is bytes that no compression changes.
+func secret(n byte) []byte {
+	w := lifelike.NewWriter(id.Tenant(100 + int(n)))
+	var all []byte
+	for range 8 {
+		b := w.Next(0)
+		all = append(append(all, b.Head.Root[:]...), b.Head.Last[:]...)
+	}
+	return all
+}
+
+// After an erasure and Compact no file of the store holds the text, in a store that runs and in one that was
+// closed. The text is looked for before, so that the search is known to find it.
+func TestCompactForgets(t *testing.T) {
+	dir := t.TempDir()
+	e := open(t, pebblestore.Options{Dir: dir})
+	red, blue := lifelike.NewWriter(1), lifelike.NewWriter(2)
+	short, long, kept := secret(1), secret(2), secret(3)
+	add := func(w *lifelike.Writer, change func(*storage.Batch)) {
+		t.Helper()
+		b := w.Next(40)
+		change(&b)
+		wantAll(t, e.Append([]storage.Batch{b}).Wait(), nil)
+	}
+	add(red, func(b *storage.Batch) {
+		b.Events[3].Envelope = short
+		b.Events[7].Envelope = append(bytes.Repeat([]byte("x"), 8<<10), long...)
+	})
+	add(blue, func(b *storage.Batch) { b.Events[3].Envelope = kept })
+	if err := e.Close(); err != nil { // tables of before, and a log
+		t.Fatal(err)
+	}
+	e = open(t, pebblestore.Options{Dir: dir})
+	for _, text := range [][]byte{short, long, kept} {
+		if len(holding(t, dir, text[:64])) == 0 {
+			t.Fatal("the text is not found before the erasure")
+		}
+	}
+	add(red, func(b *storage.Batch) { b.Events[0].Erases = []id.Range{{Begin: 3, End: 4}, {Begin: 7, End: 8}} })
+	if len(holding(t, dir, short[:64])) == 0 {
+		t.Error("the text is gone before the store was compacted: the test shows nothing")
+	}
+	if err := e.Compact(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	want := func(when string) {
+		t.Helper()
+		for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+			found := append(holding(t, dir, short[:64]), holding(t, dir, long[:64])...)
+			if len(found) == 0 {
+				break
+			}
+			if time.Now().After(end) { // files are deleted in the background
+				t.Errorf("%s: the text is in %v", when, found)
+				break
+			}
+		}
+		if len(holding(t, dir, kept[:64])) == 0 {
+			t.Errorf("%s: the other organization's text is gone", when)
+		}
+	}
+	want("while the store is open")
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+	want("after it was closed")
+}
