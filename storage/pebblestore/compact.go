@@ -13,13 +13,9 @@ import (
 // reusedLogs is the most logs of before that Pebble keeps to write new ones over them, and the present one.
 const reusedLogs = memTablesQueued + 2
 
-// Compact rewrites the store so that no file holds an envelope that was erased before the call, or a value
-// that was overwritten or deleted. It reads and writes the parts of the store that changed since it was
-// compacted last. Reads and writes go on meanwhile. Pebble deletes files that are not needed any more in the
-// background, and at the latest when the store is closed.
-//
-// A log is deleted when its memtable was flushed, so each round ends the oldest one. Logs are not written over
-// in a store that has erased events (ReuseForWrite).
+// Compact rewrites the store so that no file holds an envelope that was erased before the call. Reads and writes
+// go on meanwhile. Pebble deletes old files in the background, and at the latest when the store is closed. Each
+// round ends the oldest log; logs are not written over in a store that has erased events (ReuseForWrite).
 func (e *Engine) Compact(ctx context.Context) error {
 	if err := e.enterWrite(ctx); err != nil {
 		return fmt.Errorf("compact: %w", err)

@@ -8,6 +8,12 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
+// Uncompressed returns options of a store whose tables hold texts as they are.
+func Uncompressed(o Options) Options {
+	o.uncompressed = true
+	return o
+}
+
 // DamagedChunk is the check of manifests.
 var DamagedChunk = damagedChunk
 

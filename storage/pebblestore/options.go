@@ -38,6 +38,8 @@ type Options struct {
 	// that a fault in one of Pebble's background jobs panics: nothing else keeps them from building on a manifest
 	// that is half written.
 	OnBroken func(error)
+
+	uncompressed bool // so that a test finds texts in the tables
 }
 
 const (
@@ -108,6 +110,10 @@ func (o Options) pebble(e *Engine) *pebble.Options {
 	}
 	// Upper levels are compressed fast and the lowest one, which holds nearly everything, by zstd at its lowest
 	// level: an event of 1 KiB then takes 640 bytes instead of 840, for 5 µs more of background work.
-	po.ApplyCompressionSettings(func() pebble.DBCompressionSettings { return pebble.DBCompressionBalanced })
+	compression := pebble.DBCompressionBalanced
+	if o.uncompressed {
+		compression = pebble.DBCompressionNone
+	}
+	po.ApplyCompressionSettings(func() pebble.DBCompressionSettings { return compression })
 	return po
 }
