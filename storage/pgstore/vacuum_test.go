@@ -1,0 +1,98 @@
+package pgstore_test
+
+import (
+	"bytes"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/storage"
+	"github.com/agentledger/agentledger/storage/pgstore"
+	"github.com/agentledger/agentledger/storage/storagetest/lifelike"
+)
+
+// tableFilesWith returns the files of the server's tables that hold a text. The log (WAL) is not among them.
+func tableFilesWith(t *testing.T, text []byte) (found []string) {
+	t.Helper()
+	err := filepath.WalkDir(shared.Dir(), func(path string, d fs.DirEntry, err error) error {
+		if os.IsNotExist(err) {
+			return nil
+		}
+		if err == nil && d.IsDir() && d.Name() == "pg_wal" {
+			return fs.SkipDir
+		}
+		if err != nil || !d.Type().IsRegular() || d.Name() == "log" {
+			return err
+		}
+		b, err := os.ReadFile(path)
+		if os.IsNotExist(err) {
+			return nil
+		}
+		if bytes.Contains(b, text) {
+			found = append(found, path)
+		}
+		return err
+	})
+	must(t, err)
+	return found
+}
+
+// After an erasure and VACUUM (FULL) no page of the tables has the texts: of an event in a row of its own, of one
+// in a segment, and of one whose text lies beside its row. Another organization's is still there.
+func TestVacuumForgets(t *testing.T) {
+	url := fresh(t, shared)
+	e := open(t, pgstore.Options{URL: url, Writers: 1, Readers: 1})
+	defer closeEngine(t, e)
+	random := func(w *lifelike.Writer) []byte { // bytes that no compression changes
+		b := w.Next(0)
+		return bytes.Join([][]byte{b.Head.Root[:], b.Head.Last[:]}, nil)
+	}
+	hashes := lifelike.NewWriter(99)
+	alone, together, beside, kept := random(hashes), random(hashes), random(hashes), random(hashes)
+	red, blue := lifelike.NewWriter(1), lifelike.NewWriter(2)
+	add := func(w *lifelike.Writer, n int, change func(*storage.Batch)) {
+		t.Helper()
+		b := w.Next(n)
+		change(&b)
+		wantAll(t, e.Append([]storage.Batch{b}).Wait(), nil)
+	}
+	add(red, 8, func(b *storage.Batch) { b.Events[3].Envelope = together })
+	add(red, 1, func(b *storage.Batch) { b.Events[0].Envelope = alone })
+	add(red, 1, func(b *storage.Batch) {
+		for range 400 {
+			b.Events[0].Envelope = append(b.Events[0].Envelope, random(hashes)...)
+		}
+		b.Events[0].Envelope = append(b.Events[0].Envelope, beside...)
+	})
+	add(blue, 1, func(b *storage.Batch) { b.Events[0].Envelope = kept })
+	conn, err := pgx.Connect(t.Context(), url)
+	must(t, err)
+	defer conn.Close(t.Context())
+	run := func(statements ...string) {
+		t.Helper()
+		for _, s := range statements {
+			_, err := conn.Exec(t.Context(), s)
+			must(t, err)
+		}
+	}
+	run("CHECKPOINT")
+	for _, text := range [][]byte{alone, together, beside, kept} {
+		if len(tableFilesWith(t, text[:32])) == 0 {
+			t.Fatal("a text is not found before the erasure")
+		}
+	}
+	add(red, 1, func(b *storage.Batch) { b.Events[0].Erases = []id.Range{{Begin: 3, End: 4}, {Begin: 8, End: 10}} })
+	run("VACUUM (FULL) event", "VACUUM (FULL) segment", "VACUUM (FULL) record", "CHECKPOINT")
+	for name, text := range map[string][]byte{"alone": alone, "in a segment": together, "beside its row": beside} {
+		if found := tableFilesWith(t, text[:32]); len(found) > 0 {
+			t.Errorf("%s: the text is in %v", name, found)
+		}
+	}
+	if len(tableFilesWith(t, kept[:32])) == 0 {
+		t.Error("the other organization's text is gone")
+	}
+}
