@@ -46,11 +46,16 @@ func (w *world) correct(tenant id.Tenant, lie func(map[string]any)) (c *log.Cloc
 // statement is an event of the server's own that corrects a clock.
 func statement(t *testing.T, s *log.State, name string, payload map[string]any) log.Draft {
 	t.Helper()
+	return statementOf(t, s, log.ClockKind, name, payload)
+}
+
+func statementOf(t *testing.T, s *log.State, kind, name string, payload map[string]any) log.Draft {
+	t.Helper()
 	key := edkey.NewPrivate()
 	unsigned, err := json.Marshal(map[string]any{
 		"schema_version": 1, "event_id": name, "organization_id": s.Identity().Organization.String(),
 		"trace_id": "ledger", "agent_id": "system", "key_id": "system_x", "emitted_at": "2026-11-20T12:00:00.000Z",
-		"actor_type": "system", "actor_principal": "operator", "action_kind": log.ClockKind, "policy_decision": "allow", "payload": payload,
+		"actor_type": "system", "actor_principal": "operator", "action_kind": kind, "policy_decision": "allow", "payload": payload,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -100,6 +100,7 @@ type ticket struct {
 	tenant   id.Tenant
 	names    []string
 	change   bool
+	erase    bool // of events before it
 	correct  bool // of the clock, of a ledger that is ahead
 	staleIfs int  // how often it is to be prepared with a stale condition
 	by       *log.Stepped
@@ -209,6 +210,7 @@ func (s *sim) step(n int) {
 		{4, "submit several", func() { s.submit(2 + s.random.IntN(5)) }},
 		{1, "submit many", func() { s.submit(s.many(60 + s.random.IntN(250))) }},
 		{4, "reconfigure", s.reconfigure},
+		{3, "erase", func() { s.begin(s.log, &ticket{tenant: s.tenant(), names: s.fresh(1), erase: true}) }},
 		{8, "submit again", s.again},
 		{22, "launch", func() { s.log.Launch() }},
 		{22, "land", func() { s.log.Land(s.random.IntN) }},

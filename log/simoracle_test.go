@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/agentledger/agentledger/event"
+	"github.com/agentledger/agentledger/event/erasure"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/test/ledgertest"
 	"github.com/agentledger/agentledger/log"
@@ -35,6 +36,8 @@ type oracleEvent struct {
 	ticket    string // the submission that it came with
 	leaf      id.Hash
 	received  id.Instant
+	system    bool     // a statement of the service
+	erasedBy  id.Index // 0: it has its envelope
 }
 
 func newOracle(fault func(string, ...any)) *oracle {
@@ -88,10 +91,14 @@ func (o *oracle) event(t id.Tenant, l *oracleLedger, e *storage.Event) {
 	var version, ticket, limit int
 	var kind string
 	corrects := e.ActionKind == log.ClockKind
-	if corrects {
+	erases := e.ActionKind == erasure.Kind
+	switch {
+	case erases:
+		_, err = fmt.Sscanf(string(e.Envelope[bytes.Index(e.Envelope, []byte(`"reason":"`))+10:]), erasureFormat, &version, &ticket)
+	case corrects:
 		kind = "last-of-change"
 		_, err = fmt.Sscanf(string(e.Envelope[bytes.Index(e.Envelope, []byte("version=")):]), correctionFormat, &version, &ticket)
-	} else {
+	default:
 		_, err = fmt.Sscanf(r.IngestKeyID, "version=%d ticket=%d kind=%s cap=%d", &version, &ticket, &kind, &limit)
 	}
 	if err != nil {
@@ -113,6 +120,7 @@ func (o *oracle) event(t id.Tenant, l *oracleLedger, e *storage.Event) {
 	}
 	month := "events/" + e.ReceivedAt.String()[:7]
 	switch {
+	case erases:
 	case !corrects:
 		l.counted[month]++
 	default:
@@ -129,7 +137,15 @@ func (o *oracle) event(t id.Tenant, l *oracleLedger, e *storage.Event) {
 	l.last = sha256.Sum256([]byte("\x00" + text))
 	l.events = append(l.events, oracleEvent{
 		name: string(e.ID), key: e.IdempotencyKey, ticket: fmt.Sprint(ticket), leaf: l.last, received: e.ReceivedAt,
+		system: erases || corrects,
 	})
+	for _, r := range e.Erases {
+		for i := r.Begin; i < r.End; i++ {
+			if l.events[i].erasedBy == 0 {
+				l.events[i].erasedBy = e.Index
+			}
+		}
+	}
 }
 
 // naiveRoot is RFC 6962, section 2.1, word for word.

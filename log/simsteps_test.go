@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/agentledger/agentledger/event/erasure"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/log/audit"
@@ -86,9 +87,37 @@ func (s *sim) correction(t *ticket, state *log.State) (sub log.Submission, err e
 // correctionFormat is the reason of a correction, by which the oracle knows it.
 const correctionFormat = "version=%d ticket=%d"
 
+// erasureFormat is the reason of an erasure, by which the oracle knows it.
+const erasureFormat = "v%d_t%d"
+
+// erasure erases some events of the agents that follow each other, if there are some.
+func (s *sim) erasure(t *ticket, state *log.State) (sub log.Submission) {
+	s.applied.replay(s.store.applied)
+	events := s.applied.ledger(t.tenant).events[:state.Size()]
+	said := erasure.Statement{Reason: fmt.Sprintf(erasureFormat, state.ConfigVersion(), t.number)}
+	begin := s.random.IntN(len(events))
+	for i := begin; i < min(begin+s.many(20), len(events)); i++ {
+		if !events[i].system {
+			said.Ranges = append(said.Ranges, id.Range{Begin: id.Index(i), End: id.Index(i + 1)})
+		}
+	}
+	if len(said.Ranges) == 0 {
+		return sub
+	}
+	d := statementOf(s.t, state, erasure.Kind, t.names[0], said.Payload())
+	d.IdempotencyKey, d.Erases = keyOf(t.names[0]), said.Ranges
+	sub.Drafts = []log.Draft{d}
+	return sub
+}
+
 func (s *sim) prepare(t *ticket, state *log.State) (log.Submission, error) {
 	if t.correct {
 		return s.correction(t, state)
+	}
+	if t.erase && state.Size() > 0 {
+		if sub := s.erasure(t, state); len(sub.Drafts) > 0 {
+			return sub, nil
+		}
 	}
 	sub := log.Submission{Reconfigures: t.change}
 	for i, name := range t.names {
@@ -161,6 +190,11 @@ func (s *sim) read() {
 	s.durable.replay(s.store.applied[:s.store.durable])
 	if err != nil || root != state.Root() || leaf != s.durable.ledger(tenant).events[at].leaf {
 		s.fault("tenant %d: inclusion of %d in %d: %v", tenant, at, state.Size(), err)
+	}
+	s.applied.replay(s.store.applied)
+	e, err := s.log.Event(s.t.Context(), state, at, storage.FieldEnvelope)
+	if by := s.applied.ledger(tenant).events[at].erasedBy; err != nil || e.ErasedBy != by || (e.Envelope == nil) != (by != 0) {
+		s.fault("tenant %d: event %d: %d bytes of envelope, erased by %d, want %d: %v", tenant, at, len(e.Envelope), e.ErasedBy, by, err)
 	}
 	name := s.durable.ledger(tenant).events[at].name
 	r := s.log.Replays(s.t.Context(), tenant, []log.Asked{{Event: id.Event(name), Digest: s.w.get(tenant, name).Digest}})[0]

@@ -3,6 +3,7 @@ package transfer_test
 import (
 	"fmt"
 	"os"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -60,7 +61,16 @@ func postgres(t testing.TB) storagetest.Engine {
 // freshPostgres makes an empty database and returns its URL.
 func freshPostgres(t testing.TB) string {
 	t.Helper()
-	server.once.Do(func() { server.Server, server.err = pgtest.Start() })
+	server.once.Do(func() {
+		started := make(chan struct{})
+		go func() { // the server ends with the thread that started it, so that thread never ends
+			runtime.LockOSThread()
+			server.Server, server.err = pgtest.Start()
+			close(started)
+			select {}
+		}()
+		<-started
+	})
 	if server.err != nil {
 		t.Fatal(server.err)
 	}

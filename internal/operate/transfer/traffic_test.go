@@ -36,6 +36,7 @@ type resident struct {
 	made   int
 
 	rotating bool // two log keys sign
+	erases   bool // events, and an older export is not continued
 }
 
 // found makes an organization. Its owner may have others.
@@ -94,7 +95,7 @@ func (r *resident) live(acts int) {
 			err = r.rotate()
 		case n == 18:
 			err = r.ask()
-		case n == 19 && r.random.IntN(2) == 0:
+		case n == 19 && r.erases:
 			err = r.erase()
 		default:
 			_, err = r.login()
@@ -121,12 +122,12 @@ func (r *resident) activate() error {
 	return err
 }
 
-// erase erases a random range of events, and the newest.
+// erase erases a range of events, and the newest.
 func (r *resident) erase() error {
 	eraser := erase.Eraser{Appender: r.systemEvents, Ledgers: r.ledgers}
 	size := r.state(r.Tenant).Size()
-	begin := id.Index(r.random.Uint64N(uint64(size)))
-	end := min(size, begin+1+id.Index(r.random.IntN(50)))
+	begin := id.Index(uint64(r.made) * 7919 % uint64(size))
+	end := min(size, begin+50)
 	_, err := eraser.Erase(r.t.Context(), r.Tenant, "acc_x", func(context.Context, *log.State) (erase.Erasure, error) {
 		return erase.Erasure{Ranges: []id.Range{{Begin: begin, End: end}, {Begin: size - 1, End: size}}, Reason: "retention"}, nil
 	})

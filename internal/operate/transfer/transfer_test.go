@@ -20,6 +20,7 @@ func TestThereAndBack(t *testing.T) {
 	first := newHouse(t, pebble(t), newKeyring(t))
 	first.start()
 	red, blue := first.found("red", "ann@example.com", 1), first.found("blue", "ann@example.com", 2)
+	red.erases, blue.erases = true, true
 	red.live(110)
 	blue.live(70)
 	first.stop()
