@@ -2,7 +2,8 @@
 """Runs verify.py over a corpus: corpus.py DIR, the folder testdata/vectors. What its README.md says is checked here,
 policies too. The last line is "N passed, N failed"; exit 1 if any failed.
 """
-import base64, glob, json, os, re, sys
+import base64, glob, json, os, re, struct, sys
+from pack import check_pack
 from strict import *
 from verify import *
 
@@ -102,6 +103,9 @@ def judge(kind, given):
             said["directory_witnessed_by"], enough = quorum_of(raw("directory_policy"), b["directory"]["bundle"]["checkpoint"])
             said["ok"] = said["ok"] and enough
         return told_unknown(said, b, text("key"), listed("keys"), given.get("directory_key"), listed("directory_keys"))
+    elif kind == "evidence-pack":
+        try: return {name: str(n) for name, n in check_pack(raw("pack"), text("key"))[0].items()}
+        except struct.error as why: raise Refused(why)
     else: raise SystemExit("unknown kind: " + kind)
 
 def corpus(folder):

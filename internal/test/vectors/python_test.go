@@ -32,6 +32,9 @@ func runPython(dir string) (string, error) {
 // A verifier that was written from the documents alone says the same of the corpus.
 func TestPython(t *testing.T) { python(t, filepath.Join(root, "testdata", "vectors")) }
 
+// The same of evidence packs, by docs/evidence.md alone.
+func TestPythonOnPacks(t *testing.T) { python(t, filepath.Join(root, "testdata", "packs")) }
+
 // Neither it nor our own passes a corpus that says something else: of each kind one
 // vector of either verdict has the other one, and an expectation is changed.
 func TestWrongVectorsFail(t *testing.T) {
