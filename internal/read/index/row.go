@@ -95,21 +95,44 @@ func newRow(e *storage.Event) (Row, error) {
 	}
 	return Row{
 		Index: e.Index, Event: e.ID, Hash: log.EntryOf(*e).Hash(), ReceivedAt: e.ReceivedAt,
-		Agent: intern(e.Agent), Tool: intern(e.Tool), Kind: intern(e.ActionKind),
-		Declared: said.Policy.Declared, Effective: e.Effective, Rule: intern(said.Policy.RuleID),
-		Signer: intern(said.Signer), Trace: e.Trace, Principal: intern(principal),
+		Agent: e.Agent, Tool: e.Tool, Kind: e.ActionKind,
+		Declared: said.Policy.Declared, Effective: e.Effective, Rule: said.Policy.RuleID,
+		Signer: said.Signer, Trace: e.Trace, Principal: principal,
 		ErasedBy: e.ErasedBy,
 	}, nil
 }
 
+// internTexts lets rows share the texts that many have, for rows that are kept.
+func (r *Row) internTexts() {
+	r.Agent, r.Tool, r.Kind = intern(r.Agent), intern(r.Tool), intern(r.Kind)
+	r.Rule, r.Signer, r.Principal = intern(r.Rule), intern(r.Signer), intern(r.Principal)
+}
+
 // intern returns s without the memory that it is a part of.
 func intern[S ~string](s S) S { return unique.Make(s).Value() }
+
+// cutPrincipal returns actor_principal where it is the second member behind action_kind and both are texts
+// without escapes, as in nearly all envelopes. This takes a tenth of the time of decoding.
+func cutPrincipal(envelope []byte) (principal string, plain bool) {
+	rest, begins := bytes.CutPrefix(envelope, []byte(`{"action_kind":"`))
+	kind, rest, closed := bytes.Cut(rest, []byte(`"`))
+	rest, follows := bytes.CutPrefix(rest, []byte(`,"actor_principal":"`))
+	value, _, ended := bytes.Cut(rest, []byte(`"`))
+	plain = begins && closed && follows && ended && bytes.IndexByte(kind, '\\') < 0 && bytes.IndexByte(value, '\\') < 0
+	if !plain {
+		return "", false
+	}
+	return string(value), true
+}
 
 // readPrincipal returns actor_principal of an envelope, "" without an envelope. Members of canonical
 // JSON are sorted, so the search ends soon.
 func readPrincipal(envelope []byte) (string, error) {
 	if envelope == nil {
 		return "", nil
+	}
+	if principal, plain := cutPrincipal(envelope); plain {
+		return principal, nil
 	}
 	d := jsontext.NewDecoder(bytes.NewReader(envelope))
 	if _, err := d.ReadToken(); err != nil {
@@ -127,7 +150,7 @@ func readPrincipal(envelope []byte) (string, error) {
 			continue
 		}
 		value, err := d.ReadToken()
-		if err != nil {
+		if err != nil || value.Kind() != '"' {
 			return "", err
 		}
 		return value.String(), nil

@@ -1,8 +1,10 @@
 package index
 
 import (
+	"bytes"
 	"testing"
 
+	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/agentledger/agentledger/event"
@@ -31,6 +33,27 @@ func TestReadStatement(t *testing.T) {
 			t.Errorf("%s: got %+v", damaged, said)
 		}
 	}
+}
+
+// A principal is read as decoding finds it, whatever the texts hold.
+func FuzzReadPrincipal(f *testing.F) {
+	for _, text := range []string{`{}`, `{"action_kind":"a","actor_principal":"b","agent_id":"c"}`, `{"action_kind":"a"}`,
+		`{"a":{"actor_principal":"x"},"action_kind":"a","actor_principal":"b"}`, `{"action_kind":"\\","actor_principal":"\""}`,
+		`{"action_kind":"a","actor_principal":null}`, `{"action_kind":"a","payload":{"actor_principal":"x"}}`} {
+		f.Add([]byte(text))
+	}
+	f.Fuzz(func(t *testing.T, envelope []byte) {
+		canonical := jsontext.Value(bytes.Clone(envelope))
+		var said struct {
+			Principal string `json:"actor_principal"`
+		}
+		if canonical.Canonicalize() != nil || canonical.Kind() != '{' || json.Unmarshal(canonical, &said) != nil {
+			return
+		}
+		if got, err := readPrincipal(canonical); err != nil || got != said.Principal {
+			t.Errorf("%s: got %q, %v, want %q", canonical, got, err, said.Principal)
+		}
+	})
 }
 
 // BenchmarkRow makes the row of an event as a ledger has it.

@@ -75,6 +75,7 @@ func (x *Index) extendTail(ctx context.Context, s *log.State, t tail) (tail, err
 		if err != nil {
 			return t, err
 		}
+		row.internTexts()
 		t.rows = append(t.rows, row)
 	}
 	return t, nil
