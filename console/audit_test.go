@@ -6,6 +6,10 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/agentledger/agentledger/internal/test/enginetest"
+	"github.com/agentledger/agentledger/internal/test/ledgertest"
+	"github.com/agentledger/agentledger/storage"
 )
 
 // sentences returns the sentences of a page of the audit list.
@@ -17,10 +21,20 @@ func (w *world) sentences(query string, change ...func(*http.Request)) (all []st
 	return all
 }
 
-func TestAudit(t *testing.T) {
-	w := newWorld(t)
+// eachEngine runs a test on the engine of this package's tests and on those of the service.
+func eachEngine(t *testing.T, test func(t *testing.T, w *world)) {
+	t.Run("memory", func(t *testing.T) { test(t, newWorld(t)) })
+	enginetest.Each(t, func(t *testing.T, open func(testing.TB) storage.Engine) {
+		test(t, newWorldOf(t, ledgertest.On(t, open(t))))
+	})
+}
+
+func TestAudit(t *testing.T) { eachEngine(t, checkAudit) }
+
+func checkAudit(t *testing.T, w *world) {
 	w.sendEvent(red, "e1", nil)
-	w.call(201, "POST", "/agents", `{"agent_id":"desk","display_name":"Desk {who} [x]"}`)
+	desk := w.call(201, "POST", "/agents", `{"agent_id":"desk","display_name":"Desk {who} [x]"}`)
+	key := fmt.Sprint(desk["credentials"].(map[string]any)["key_id"])
 	w.call(201, "POST", "/policies", `{"policy_id":"p1","name":"P","rules":[]}`)
 	w.Pass(time.Minute)
 	w.call(200, "POST", "/policies/p1/activate", "", as("red-admin"), func(r *http.Request) { r.RemoteAddr = "[2001:db8::1]:9" })
@@ -32,7 +46,7 @@ func TestAudit(t *testing.T) {
 	all := w.sentences("?order=oldest")
 	for i, want := range []string{
 		ann + " created agent desk (Desk {who} [x]) from 192.0.2.1.",
-		ann + " registered key ",
+		ann + " registered key " + key + " of agent desk, held by the server, from 192.0.2.1.",
 		admin + " activated policy p1 version 1 from 2001:db8::1.",
 		admin + " created console token " + name + " (ci) with role admin until ",
 		admin + " created ingest key ",

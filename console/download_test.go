@@ -32,8 +32,9 @@ func (w *world) download(path, format string, change ...func(*http.Request)) [][
 }
 
 // Streams have the rows of the pages, in both formats, and go on behind a row.
-func TestDownloads(t *testing.T) {
-	w := newWorld(t)
+func TestDownloads(t *testing.T) { eachEngine(t, checkDownloads) }
+
+func checkDownloads(t *testing.T, w *world) {
 	for i := range 5 {
 		w.sendEvent(red, fmt.Sprint("e", i), map[string]any{"trace_id": fmt.Sprint("t", i%3), "actor_principal": "=1+1"})
 	}

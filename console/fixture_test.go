@@ -36,6 +36,7 @@ import (
 	"github.com/agentledger/agentledger/internal/tenant/org"
 	"github.com/agentledger/agentledger/internal/tenant/policystore"
 	"github.com/agentledger/agentledger/internal/tenant/quota"
+	"github.com/agentledger/agentledger/internal/test/enginetest"
 	"github.com/agentledger/agentledger/internal/test/ledgertest"
 	"github.com/agentledger/agentledger/internal/test/openapitest"
 	"github.com/agentledger/agentledger/internal/test/witnesstest"
@@ -46,7 +47,9 @@ import (
 
 var traffic = openapitest.Of("console")
 
-func TestMain(m *testing.M) { os.Exit(traffic.Main(m)) }
+func TestMain(m *testing.M) {
+	os.Exit(traffic.MainOf(func() int { return enginetest.Main(m) }))
+}
 
 const (
 	red  = ledgertest.Red
@@ -79,7 +82,12 @@ type world struct {
 
 func newWorld(t testing.TB, change ...func(*console.Options)) *world {
 	t.Helper()
-	w := &world{Service: ledgertest.New(t), t: t, first: map[id.Tenant]agent.Credentials{}}
+	return newWorldOf(t, ledgertest.New(t), change...)
+}
+
+func newWorldOf(t testing.TB, service *ledgertest.Service, change ...func(*console.Options)) *world {
+	t.Helper()
+	w := &world{Service: service, t: t, first: map[id.Tenant]agent.Credentials{}}
 	var err error
 	w.house = witnesstest.New(t, "house.example")
 	client := egress.New(egress.Options{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})
@@ -87,31 +95,31 @@ func newWorld(t testing.TB, change ...func(*console.Options)) *world {
 	if rules.Service, err = trust.Parse([]byte(w.house.PolicyLine("house") + "quorum house\n")); err != nil {
 		t.Fatal(err)
 	}
-	bounds := &quota.Quota{Records: w.Store, Clock: w.Clock}
-	w.agents = agent.New(agent.Options{Records: w.Store, Events: w.SystemEvents, Quota: bounds, Keyring: w.Keyring(), Clock: w.Clock})
-	if w.orgs, err = org.New(org.Options{Records: w.Store, Events: w.SystemEvents, Ledgers: w.Ledgers, Quota: bounds, Agents: w.agents, Clock: w.Clock, Witnesses: rules,
+	bounds := &quota.Quota{Records: w.Engine, Clock: w.Clock}
+	w.agents = agent.New(agent.Options{Records: w.Engine, Events: w.SystemEvents, Quota: bounds, Keyring: w.Keyring(), Clock: w.Clock})
+	if w.orgs, err = org.New(org.Options{Records: w.Engine, Events: w.SystemEvents, Ledgers: w.Ledgers, Quota: bounds, Agents: w.agents, Clock: w.Clock, Witnesses: rules,
 		Providers: []string{"company"}}); err != nil {
 		t.Fatal(err)
 	}
-	w.witnesses = witness.New(witness.Options{Store: w.Store, Ledgers: w.Ledgers, Organizations: w.orgs, Client: client, Service: rules.Service, Interval: time.Millisecond})
+	w.witnesses = witness.New(witness.Options{Store: w.Engine, Ledgers: w.Ledgers, Organizations: w.orgs, Client: client, Service: rules.Service, Interval: time.Millisecond})
 	w.SystemEvents.Disclosures = w.orgs
 	edge := &edge.Edge{Logger: slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelError}))}
 	router := edge.Router()
-	w.policies = policystore.New(policystore.Options{Records: w.Store, Events: w.SystemEvents, Quota: bounds, Clock: w.Clock, Settings: w.orgs})
-	w.webhooks = webhook.New(webhook.Options{Records: w.Store, Keyring: w.Keyring(), Caller: client, Events: w.SystemEvents, Pace: bounds, PublicURL: "https://ledger.example", Clock: w.Clock})
-	w.exporter = streamexport.New(streamexport.Options{Records: w.Store, Ledgers: w.Ledgers, Keyring: w.Keyring(), Caller: client, Events: w.SystemEvents, Pace: bounds, Clock: w.Clock})
+	w.policies = policystore.New(policystore.Options{Records: w.Engine, Events: w.SystemEvents, Quota: bounds, Clock: w.Clock, Settings: w.orgs})
+	w.webhooks = webhook.New(webhook.Options{Records: w.Engine, Keyring: w.Keyring(), Caller: client, Events: w.SystemEvents, Pace: bounds, PublicURL: "https://ledger.example", Clock: w.Clock})
+	w.exporter = streamexport.New(streamexport.Options{Records: w.Engine, Ledgers: w.Ledgers, Keyring: w.Keyring(), Caller: client, Events: w.SystemEvents, Pace: bounds, Clock: w.Clock})
 	w.approvals = approval.New(approval.Options{
-		Records: w.Store, Events: w.SystemEvents, Ledgers: w.Ledgers, Policies: w.policies, Agents: w.agents,
+		Records: w.Engine, Events: w.SystemEvents, Ledgers: w.Ledgers, Policies: w.policies, Agents: w.agents,
 		Organizations: w.orgs, Members: members{}, Keyring: w.Keyring(), Clock: w.Clock,
 		Webhooks: w.webhooks,
 	})
 	w.workflows = workflow.New(workflow.Options{
-		Records: w.Store, Events: w.SystemEvents, Ledgers: w.Ledgers, Policies: w.policies, Agents: w.agents, Organizations: w.orgs, Clock: w.Clock,
+		Records: w.Engine, Events: w.SystemEvents, Ledgers: w.Ledgers, Policies: w.policies, Agents: w.agents, Organizations: w.orgs, Clock: w.Clock,
 	})
 	w.roles = roles{}
-	w.tokens = consoletoken.New(consoletoken.Options{Records: w.Store, Events: w.SystemEvents, Members: w.roles, Pace: bounds, Clock: w.Clock})
-	events := index.New(index.Options{Ledgers: w.Ledgers, Store: w.Store, Clock: w.Clock})
-	w.erasures = erasure.New(erasure.Options{Records: w.Store, Events: w.SystemEvents, Ledgers: w.Ledgers, Index: events,
+	w.tokens = consoletoken.New(consoletoken.Options{Records: w.Engine, Events: w.SystemEvents, Members: w.roles, Pace: bounds, Clock: w.Clock})
+	events := index.New(index.Options{Ledgers: w.Ledgers, Store: w.Engine, Clock: w.Clock})
+	w.erasures = erasure.New(erasure.Options{Records: w.Engine, Events: w.SystemEvents, Ledgers: w.Ledgers, Index: events,
 		Eraser: &erase.Eraser{Appender: w.SystemEvents, Ledgers: w.Ledgers}, Approvals: w.approvals, Lists: w.approvals,
 		Deliveries: w.webhooks, Settings: w.orgs, Pace: bounds, Clock: w.Clock})
 	public := publicapi.New(publicapi.Options{Edge: edge, Ledgers: w.Ledgers, Organizations: w.orgs, Agents: w.agents,
@@ -121,7 +129,7 @@ func newWorld(t testing.TB, change ...func(*console.Options)) *world {
 		Events:   &eventlist.Reader{Index: events, Ledgers: w.Ledgers, Organizations: w.orgs, Bundles: public},
 		Evidence: &evidence.Exporter{Ledgers: w.Ledgers, Proofs: w.Ledgers, Witnesses: w.witnesses, Transparency: public, Agents: w.agents,
 			Policies: w.policies, Approvals: w.approvals, Organizations: w.orgs, Events: w.SystemEvents, Logger: edge.Logger},
-		People: people{}, Sources: sysevent.Sources{Records: w.Store},
+		People: people{}, Sources: sysevent.Sources{Records: w.Engine},
 		Edge: edge, Sessions: sessions{}, Orgs: w.orgs, Agents: w.agents, PublicURL: "https://ledger.example",
 		Policies: w.policies, Approvals: w.approvals, Workflows: w.workflows, Webhooks: w.webhooks, Witnesses: w.witnesses, Tokens: w.tokens, StreamExports: w.exporter,
 		Simulator: simulate.New(simulate.Options{Ledgers: w.Ledgers, Clock: w.Clock}),

@@ -29,7 +29,11 @@ func (d *describer) write(ctx context.Context, act *Act) (string, error) {
 	}
 	w := writer{d: d, act: act, members: members}
 	written, err := w.expand(ctx, string(text))
-	return written + act.from() + ".", err
+	from := act.from()
+	if from != "" && strings.Contains(strings.TrimPrefix(written, act.Actor.subject()), ", ") {
+		from = "," + from // because else it would belong to the last part alone
+	}
+	return written + from + ".", err
 }
 
 // writer fills the places of a sentence.

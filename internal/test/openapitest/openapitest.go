@@ -99,11 +99,14 @@ func (f *Traffic) checkExchange(d *document, x exchange) []string {
 
 // Main runs the tests. When all tests ran and passed, it checks that each documented
 // status was seen. It returns the exit status.
-func (f *Traffic) Main(m *testing.M) int {
+func (f *Traffic) Main(m *testing.M) int { return f.MainOf(m.Run) }
+
+// MainOf is Main with another way to run the tests, which returns their exit status.
+func (f *Traffic) MainOf(run func() int) int {
 	if !flag.Parsed() {
 		flag.Parse()
 	}
-	code := m.Run()
+	code := run()
 	if code != 0 || testsFiltered() {
 		return code
 	}
