@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"runtime"
 	"sync/atomic"
 	"testing"
 
@@ -17,7 +16,6 @@ import (
 var shared *pgtest.Server
 
 func TestMain(m *testing.M) {
-	runtime.LockOSThread() // the server ends with the thread that started it, and a test may end any other
 	var err error
 	if shared, err = pgtest.Start(); err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -34,8 +34,8 @@ type full struct {
 // EFBIG, which the server meets in the same places.
 func TestFullDisk(t *testing.T) {
 	tests := map[string]full{
-		"tables": {96 << 20, 17 << 20, func(dir string) pgtest.Layout { return pgtest.Layout{Data: dir} }},
-		"log":    {40 << 20, 8 << 20, func(dir string) pgtest.Layout { return pgtest.Layout{Log: dir} }},
+		"tables": {96 << 20, 17 << 20, func(dir string) pgtest.Layout { return pgtest.Layout{Data: dir, OfThread: true} }},
+		"log":    {40 << 20, 8 << 20, func(dir string) pgtest.Layout { return pgtest.Layout{Log: dir, OfThread: true} }},
 	}
 	for name, f := range tests {
 		t.Run(name, func(t *testing.T) { f.test(t) })

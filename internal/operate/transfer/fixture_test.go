@@ -3,7 +3,6 @@ package transfer_test
 import (
 	"fmt"
 	"os"
-	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -62,14 +61,7 @@ func postgres(t testing.TB) storagetest.Engine {
 func freshPostgres(t testing.TB) string {
 	t.Helper()
 	server.once.Do(func() {
-		started := make(chan struct{})
-		go func() { // the server ends with the thread that started it, so that thread never ends
-			runtime.LockOSThread()
-			server.Server, server.err = pgtest.Start()
-			close(started)
-			select {}
-		}()
-		<-started
+		server.Server, server.err = pgtest.Start()
 	})
 	if server.err != nil {
 		t.Fatal(server.err)

@@ -19,6 +19,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"time"
@@ -44,6 +45,9 @@ type Server struct {
 type Layout struct {
 	Data string
 	Log  string // write-ahead log
+	// OfThread says that the calling thread alone sees these folders. The server is started in that
+	// thread and ends with it. Without this the server ends with the process.
+	OfThread bool
 }
 
 // Start makes a new cluster and runs it. Settings, as name=value, come on top of
@@ -132,15 +136,31 @@ func (s *Server) Run() error {
 	}
 	s.process = s.programs.command("postgres", args...)
 	s.process.Stdout, s.process.Stderr = log, log
-	if err := s.process.Start(); err != nil {
+	if err := s.startProcess(); err != nil {
 		return fmt.Errorf("run postgres: %w", err)
 	}
+	return s.awaitReady()
+}
+
+// startProcess starts the server's process in a thread that lives as long as the server, because the
+// system ends a process with the thread that started it (prctl(2), PR_SET_PDEATHSIG), and any other
+// thread may end.
+func (s *Server) startProcess() error {
 	s.ended = make(chan struct{})
+	started := make(chan error, 1)
+	if s.layout.OfThread {
+		started <- s.process.Start()
+	}
 	go func() {
+		if !s.layout.OfThread {
+			runtime.LockOSThread()
+			defer runtime.UnlockOSThread()
+			started <- s.process.Start()
+		}
 		_ = s.process.Wait() // how it ended is in its log
 		close(s.ended)
 	}()
-	return s.awaitReady()
+	return <-started
 }
 
 // awaitReady returns when the server takes connections.
