@@ -14,9 +14,11 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"github.com/agentledger/agentledger/event"
+	"github.com/agentledger/agentledger/event/erasure"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/test/ledgertest"
 	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/storage/pebblestore"
 	"github.com/agentledger/agentledger/tlog"
 )
@@ -27,9 +29,10 @@ var crashRounds = flag.Int("crash-rounds", 2, "rounds of the crash tests; from 1
 func drill() bool { return *crashRounds >= 100 }
 
 // The whole commit path on Pebble loses its power before and after every sync
-// of the store, while several callers write to two organizations whose
-// configuration changes, around the end of a tile. What is left of the disk is
-// opened: all that was acknowledged before the cut is there, the heads extend
+// of the store, while several callers write to two organizations and erase envelopes, and while
+// the configuration changes, around the end of a tile. What is left of the disk is
+// opened: all that was acknowledged before the cut is there, envelopes whose erasure was
+// acknowledged are gone, none is gone without its statement (fsck), the heads extend
 // what was shown, and the ledgers go on.
 func TestCrash(t *testing.T) {
 	t.Parallel()
@@ -121,6 +124,7 @@ type acked struct {
 	tenant  id.Tenant
 	name    string
 	receipt log.Receipt
+	erases  []id.Range
 }
 
 type shown struct {
@@ -210,11 +214,11 @@ func (c *camera) restart(w *world) {
 	w.open(log.Options{})
 }
 
-func (c *camera) acknowledged(tenant id.Tenant, name string, r log.Receipt, checkpoint tlog.Checkpoint) {
+func (c *camera) acknowledged(a acked, checkpoint tlog.Checkpoint) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.acked = append(c.acked, acked{tenant, name, r})
-	c.shown = append(c.shown, shown{tenant, checkpoint})
+	c.acked = append(c.acked, a)
+	c.shown = append(c.shown, shown{a.tenant, checkpoint})
 }
 
 // traffic is several callers, changes of configuration and anchors at once.
@@ -224,7 +228,13 @@ func (w *world) traffic(c *camera, prefix string) {
 		for _, tenant := range []id.Tenant{red, blue} {
 			group.Go(func() {
 				for i := range 6 {
-					w.trafficOne(c, tenant, fmt.Sprintf("%s-%d-%d", prefix, sender, i), sender == 3 && i%3 == 1)
+					name := fmt.Sprintf("%s-%d-%d", prefix, sender, i)
+					if sender == 2 && i%2 == 0 { // three of the oldest events, others each time
+						begin := id.Index(3*i/2 + 9*int(prefix[0]-'a'))
+						w.trafficOne(c, tenant, name, false, id.Range{Begin: begin, End: begin + 3})
+						continue
+					}
+					w.trafficOne(c, tenant, name, sender == 3 && i%3 == 1)
 				}
 			})
 		}
@@ -239,10 +249,17 @@ func (w *world) traffic(c *camera, prefix string) {
 	group.Wait()
 }
 
-func (w *world) trafficOne(c *camera, tenant id.Tenant, name string, change bool) {
+// trafficOne appends an event of the agent, or the statement of an erasure when there is something to erase.
+func (w *world) trafficOne(c *camera, tenant id.Tenant, name string, change bool, erases ...id.Range) {
 	e := w.envelope(tenant, name)
 	receipts, err := w.ledgers.Append(w.t.Context(), tenant, func(_ context.Context, s *log.State) (log.Submission, error) {
-		return log.Submission{Drafts: []log.Draft{w.draft(s, e, 0)}, Reconfigures: change}, nil
+		d := w.draft(s, e, 0)
+		if len(erases) > 0 {
+			said := erasure.Statement{Ranges: erases, Reason: "retention"}
+			d = statementOf(w.t, s, erasure.Kind, name, said.Payload())
+			d.Erases = erases
+		}
+		return log.Submission{Drafts: []log.Draft{d}, Reconfigures: change}, nil
 	})
 	if err != nil {
 		w.t.Error(err)
@@ -258,7 +275,7 @@ func (w *world) trafficOne(c *camera, tenant id.Tenant, name string, change bool
 		w.t.Error(err)
 		return
 	}
-	c.acknowledged(tenant, name, receipts[0], checkpoint)
+	c.acknowledged(acked{tenant, name, receipts[0], erases}, checkpoint)
 }
 
 // develop starts on what an image holds and checks it. The anchors are those of
@@ -287,6 +304,18 @@ func (w *world) develop(c *camera, s shot, base int, oldAnchors bool) {
 	}
 }
 
+// lacks checks that the envelopes of a range are gone, by the statement at an index.
+func (w *world) lacks(tenant id.Tenant, r id.Range, by id.Index) {
+	w.t.Helper()
+	for at := r.Begin; at < r.End; at++ {
+		e, err := w.ledgers.Event(w.t.Context(), w.state(tenant), at, storage.FieldRecord|storage.FieldEnvelope)
+		if err != nil || e.Envelope != nil || e.ErasedBy != by {
+			w.t.Errorf("tenant %d: event %d: %d bytes of envelope, erased by %d, %v; want none, by %d",
+				tenant, at, len(e.Envelope), e.ErasedBy, err, by)
+		}
+	}
+}
+
 // keeps checks that everything acknowledged is there as it was told, and that
 // the heads extend everything shown.
 func (w *world) keeps(acknowledged []acked, checkpoints []shown) {
@@ -298,6 +327,9 @@ func (w *world) keeps(acknowledged []acked, checkpoints []shown) {
 	}
 	for _, a := range acknowledged {
 		w.holds(w.state(a.tenant), a.name, a.receipt)
+		for _, r := range a.erases {
+			w.lacks(a.tenant, r, a.receipt.Index)
+		}
 	}
 	for _, c := range checkpoints {
 		s := w.state(c.tenant)

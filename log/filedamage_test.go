@@ -55,7 +55,7 @@ func (w *world) history() (acknowledged []acked) {
 			if err != nil {
 				w.t.Fatal(err)
 			}
-			acknowledged = append(acknowledged, acked{red, name, r})
+			acknowledged = append(acknowledged, acked{red, name, r, nil})
 		}
 	}
 	send("table")

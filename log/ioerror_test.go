@@ -197,7 +197,7 @@ func (p *process) send(w *world, tenant id.Tenant, name string) {
 	}
 	switch {
 	case err == nil:
-		p.acked = append(p.acked, acked{tenant, name, r})
+		p.acked = append(p.acked, acked{tenant, name, r, nil})
 		p.shown = append(p.shown, shown{tenant, checkpoint})
 	case !fault.Is(err, fault.Unavailable) && !fault.Is(err, fault.OutcomeUnknown) && !fault.Is(err, fault.Overloaded):
 		w.t.Errorf("append: %v", err)
