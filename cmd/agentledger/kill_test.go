@@ -18,10 +18,12 @@ import (
 // SIGKILL under load, again and again on the same data: every acknowledged event
 // is there with the number and hash it was told, the heads extend each other,
 // no number is given twice, and fsck finds no fault. The round that restarts
-// also sends again what was under way, which must be safe.
+// also sends again what was under way, which must be safe. Erasures of what earlier rounds sent are
+// asked for meanwhile: each acknowledged one is done in the end, and no other event is erased.
 func TestKill(t *testing.T) {
 	dir := t.TempDir()
-	d := &drill{t: t, dir: dir, acknowledged: map[id.Slug]map[id.Event]client.Result{}}
+	d := &drill{t: t, dir: dir, acknowledged: map[id.Slug]map[id.Event]client.Result{},
+		asked: map[string]bool{}, erasures: map[string]begun{}}
 	for round := range *killRounds {
 		p := startProcess(t, dir)
 		if round == 0 {
@@ -32,13 +34,15 @@ func TestKill(t *testing.T) {
 		d.round(p, round)
 	}
 	p := startProcess(t, dir)
+	d.awaitErasures(p)
 	d.verifySample(p, 1<<30)
 	p.terminate()
 	out, exit := command(t, "agentledger", "fsck", "--data", dir)
 	if exit != 0 {
 		t.Errorf("fsck: exit %d\n%s", exit, out)
 	}
-	t.Logf("%d rounds, %d events acknowledged, %d under way when killed; %s", *killRounds, d.count(), d.lost, out)
+	t.Logf("%d rounds, %d events acknowledged, %d under way when killed, %d erasures; %s",
+		*killRounds, d.count(), d.lost, len(d.erasures), out)
 }
 
 type drill struct {
@@ -51,6 +55,8 @@ type drill struct {
 	heads        []shown
 	pending      []sent // under way when a server was killed
 	lost         int
+	asked        map[string]bool  // traces whose erasure was asked for
+	erasures     map[string]begun // by trace: those that were acknowledged
 }
 
 // shown is a checkpoint that an outsider saw before the server was killed.
@@ -81,6 +87,7 @@ func (d *drill) round(p *process, round int) {
 	}
 	group.Go(func() { d.watch(ctx, p) })
 	group.Go(func() { d.resend(ctx, p, again) })
+	group.Go(func() { d.erase(ctx, p, round) })
 	time.Sleep(time.Duration(200+rand.IntN(600)) * time.Millisecond)
 	p.kill()
 	cancel()
@@ -216,6 +223,7 @@ func (d *drill) verifyEvents(ctx context.Context, l publicLog, org foundedOrgani
 		if report := verify.Check(bundle, verify.Options{Key: &key}); !report.OK {
 			d.t.Errorf("%s: %v", name, report.Errors)
 		}
+		d.checkErased(name, bundle, n > 1<<20)
 		if r.Status == client.Created && (bundle.SequenceNum != r.Sequence || bundle.EventHash != r.EventHash) {
 			d.t.Errorf("%s: told #%d %v, is #%d %v", name, r.Sequence, r.EventHash, bundle.SequenceNum, bundle.EventHash)
 		}

@@ -222,7 +222,8 @@ func (l watchedLog) cosignedBy(key tlog.VerifierKey) {
 // told holds, the keys fit what was shown, and the next step goes on from there.
 func TestKillInRotation(t *testing.T) {
 	dir := t.TempDir()
-	d := &drill{t: t, dir: dir, acknowledged: map[id.Slug]map[id.Event]client.Result{}}
+	d := &drill{t: t, dir: dir, acknowledged: map[id.Slug]map[id.Event]client.Result{},
+		asked: map[string]bool{}, erasures: map[string]begun{}}
 	steps := 0
 	for round := range *killRounds + 3 {
 		p := startProcess(t, dir)
