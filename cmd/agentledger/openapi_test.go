@@ -77,12 +77,18 @@ func TestDocumentAndHealth(t *testing.T) {
 // openSmall opens a service on an empty store.
 func openSmall(t *testing.T) (*service, config.Serve) {
 	t.Helper()
+	return openSmallWith(t, func(*config.Serve) {})
+}
+
+func openSmallWith(t *testing.T, change func(*config.Serve)) (*service, config.Serve) {
+	t.Helper()
 	c := config.Serve{
 		Store:    config.Store{Data: t.TempDir()},
 		Identity: config.Identity{PublicURL: "http://log.test", Environment: "test"},
 		Limits:   config.Limits{Plans: map[string]uint64{"enterprise": 0}},
 		Tuning:   config.Tuning{CacheMiB: 8, MaxEventKiB: 256, ClockAhead: 15 * time.Minute},
 	}
+	change(&c)
 	s, err := openService(t.Context(), c, logOnlyObservation(slog.New(slog.DiscardHandler)), nil)
 	if err != nil {
 		t.Fatal(err)

@@ -1,0 +1,253 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/agentledger/agentledger/client"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/tenant/account"
+)
+
+// canaryRequest is a request to an operation.
+type canaryRequest struct{ path, body string }
+
+// paths are requests without a body.
+func paths(all ...string) (requests []canaryRequest) {
+	for _, p := range all {
+		requests = append(requests, canaryRequest{path: p})
+	}
+	return requests
+}
+
+// canaryGets are requests for stored objects, by operation. {names} are those of the organization's objects.
+func canaryGets() map[string][]canaryRequest {
+	const public, console, log = "/v1/public/orgs/{slug}", "/v1/console", "/o/{organization}"
+	return map[string][]canaryRequest{
+		"getTransparencyHead":       paths(public + "/transparency/head"),
+		"getTransparencyCheckpoint": paths(public + "/transparency/checkpoint"),
+		"getInclusionProof":         paths(public+"/transparency/inclusion?log_index=0", public+"/transparency/inclusion?event_id={event}"),
+		"getConsistencyProof":       paths(public + "/transparency/consistency?from=1"),
+		"getLogKeys":                paths(public + "/transparency/keys"),
+		"getLogPolicy":              paths(public + "/transparency/policy"),
+		"getBundle": paths(public+"/verify/{event}", public+"/verify/{event}?verify=1", public+"/verify/{event}?format=tlog-proof",
+			public+"/verify/{step}?verify=1"),
+		"getPublishedPolicy": paths(public + "/policies/{policy}"),
+		"getAgentDid":        paths("/v1/public/agents/{agent}/did"), "getAgentDidWeb": paths("/v1/public/agents/{agent}/did.json"),
+		"getDid":           paths("/v1/public/did/{did}"),
+		"getLogCheckpoint": paths(log + "/checkpoint"),
+		"getEntryBundle":   paths(log+"/tile/entries/000", log+"/tile/entries/000.p/5"),
+		"getTile":          paths(log+"/tile/0/000", log+"/tile/0/000.p/5"),
+
+		"getAskedApproval": paths("/v1/ingest/approvals/{approval}"),
+		"getRun":           paths("/v1/ingest/workflows/runs/{run}"), "getRunByShortPath": paths("/workflows/runs/{run}"),
+
+		"listIngestKeys": paths(console + "/ingest-keys"), "getIngestKey": paths(console + "/ingest-keys/{key}"),
+		"listAgents": paths(console + "/agents"), "getAgent": paths(console + "/agents/{agent}"), "listAgentKeys": paths(console + "/agents/{agent}/keys"),
+		"listPolicies": paths(console + "/policies"), "getPolicy": paths(console + "/policies/refunds"),
+		"listApprovals": paths(console+"/approvals", console+"/approvals?status=pending"), "getApproval": paths(console + "/approvals/{approval}"),
+		"listEventsInConsole": paths(streamed(console+"/events", "q=canary")...), "getEventInConsole": paths(console+"/events/{event}", console+"/events/{step}"),
+		"listErasures": paths(console + "/erasures"), "getErasure": paths(console + "/erasures/{erasure}"),
+		"listTraces": paths(streamed(console+"/traces", "q=canary")...), "getTrace": paths(console + "/traces/{trace}"),
+		"countEvents":       paths(console + "/stats?by=agent,tool,decision,rule,hour"),
+		"downloadEvidence":  paths(console+"/evidence.zip", console+"/evidence.zip?envelopes=1"),
+		"listAudit":         paths(streamed(console+"/audit", "kind=ledger_approval")...),
+		"listRunsInConsole": paths(console + "/runs"), "getRunInConsole": paths(console+"/runs/{run}", console+"/runs/{ended}"),
+		"listWebhooks": paths(console + "/webhooks"), "getWebhookEndpoint": paths(console + "/webhooks/{webhook}"),
+		"listWebhookDeliveries": paths(console + "/webhooks/{webhook}/deliveries"),
+		"listTokens":            paths(console + "/tokens"), "getPlanUsage": paths(console + "/organization/plan-usage"),
+		"getStreamExport": paths(console + "/stream-export"), "getWitnesses": paths(console + "/witnesses"), "getOrganization": paths(console + "/organization"),
+		"listMembers": paths("/v1/id/orgs/{organization}/members"), "listInvitations": paths("/v1/id/orgs/{organization}/invitations"),
+	}
+}
+
+// streamed are a list, with a filter too, and both formats of its stream.
+func streamed(list, filter string) []string {
+	return []string{list, list + "?" + filter, list + "?format=csv", list + "?format=ndjson"}
+}
+
+// canaryPosts are requests to operations that change something and answer with an object that is stored,
+// by operation. make is asked before each request.
+func canaryPosts(w *canaryWorld, o *canaryOrg) map[string]func() []canaryRequest {
+	const ingest, console = "/v1/ingest", "/v1/console"
+	one := func(path, body string) func() []canaryRequest {
+		return func() []canaryRequest { return []canaryRequest{{path, body}} }
+	}
+	asked := func(verb, body string) func() []canaryRequest {
+		return func() []canaryRequest {
+			name, digest := w.ask(o, fmt.Sprint("trc-", w.calls))
+			return []canaryRequest{{verb[:strings.Index(verb, "/a")] + "/approvals/" + name + verb[strings.LastIndex(verb, "/"):], strings.ReplaceAll(body, "{digest}", digest)}}
+		}
+	}
+	all := map[string]func() []canaryRequest{
+		"postEvent": func() []canaryRequest {
+			e := client.Event{EventID: id.Event(fmt.Sprint("evt-new-", w.calls)), TraceID: "t", ActorPrincipal: "p", ActionKind: "tool_call", Tool: "acme.read",
+				Decision: id.Allow, Payload: map[string]any{"text": inPayload}}
+			return []canaryRequest{{ingest + "/events", o.event}, {ingest + "/events", w.sign(o, e)},
+				{ingest + "/events", strings.Replace(o.event, string(inPayload), "another", 1)}}
+		},
+		"postBatch":      one(ingest+"/events/batch", o.event+"\n"+o.event+"\n"),
+		"evaluatePolicy": one(ingest+"/policy/evaluate", strings.TrimSuffix(o.question("trc-asked"), "}")+`,"request_approval":true}`),
+		"askForApproval": one(ingest+"/approvals", o.question("trc-asked")),
+		"cancelApproval": asked(ingest+"/approvals/cancel", ""),
+		"startRun":       one(ingest+"/workflows/runs", `{"workflow":{"name":"n"},"external_run_id":"x"}`),
+		"recordSteps":    one(ingest+"/workflows/runs/{run}/steps", canaryStep),
+		"completeRun":    one(ingest+"/workflows/runs/{ended}/complete", `{"status":"succeeded"}`),
+
+		"simulatePolicy": func() []canaryRequest {
+			return []canaryRequest{{console + "/policies/refunds/simulate", `{"last":1000,"version":1}`},
+				{console + "/policies/refunds/simulate", `{"input":{"tool_name":"acme.refund"}}`}, {console + "/policies/draft/simulate", `{"last":1000}`}}
+		},
+		"checkPolicy":    one(console+"/policies/check", `{"name":"n","rules":[]}`),
+		"changePolicy":   one(console+"/policies/draft", `{"name":"n"}`),
+		"voteOnApproval": asked(console+"/approvals/votes", `{"vote":"approve","action_digest":"{digest}"}`),
+		"revokeApproval": asked(console+"/approvals/revoke", `{}`),
+		"eraseEvent":     one(console+"/events/{step}/erase", `{"reason":"test_data"}`),
+		"eraseMany":      one(console+"/erasures", `{"trace_id":"trc-none","reason":"test_data"}`),
+		"createWebhookEndpoint": func() []canaryRequest {
+			w.forgetEndpoints(o)
+			return []canaryRequest{{console + "/webhooks", fmt.Sprintf(`{"url":%q,"events":["run.*"]}`, w.receiver)}}
+		},
+		"changeWebhookEndpoint": one(console+"/webhooks/{webhook}", `{"name":"x"}`),
+		"testWebhookEndpoint":   one(console+"/webhooks/{webhook}/test", ""),
+		"replayWebhook": func() []canaryRequest {
+			w.rebury(o)
+			return paths(console + "/webhooks/msg_dead/replay")
+		},
+		"putStreamExport":    one(console+"/stream-export", fmt.Sprintf(`{"url":%q,"format":"ocsf","headers":{"Authorization":"Bearer x"}}`, w.receiver)),
+		"testStreamExport":   one(console+"/stream-export/test", ""),
+		"changeOrganization": one(console+"/organization", `{"name":"Red"}`),
+		"changeAgent":        one(console+"/agents/{agent}", `{"display_name":"x"}`),
+		"changeIngestKey":    one(console+"/ingest-keys/{key}", `{"name":"x"}`),
+	}
+	all["startRunByShortPath"] = one("/workflows/runs", `{"workflow":{"name":"n"},"external_run_id":"x"}`)
+	all["recordStepsByShortPath"] = one("/workflows/runs/{run}/steps", canaryStep)
+	all["completeRunByShortPath"] = one("/workflows/runs/{ended}/complete", `{"status":"succeeded"}`)
+	return all
+}
+
+// forgetEndpoints deletes the endpoints but the first, because an organization has 20 at most.
+func (w *canaryWorld) forgetEndpoints(o *canaryOrg) {
+	owner := w.session(string(o.Slug), "ops@"+string(o.Slug)+".example")
+	listed, _ := w.must("GET", "/v1/console/webhooks", "", owner)["endpoints"].([]any)
+	for _, e := range listed {
+		if name := e.(map[string]any)["endpoint_id"].(string); name != o.webhook {
+			w.must("DELETE", "/v1/console/webhooks/"+name, "", owner)
+		}
+	}
+}
+
+// callers are credentials, by name: "auditor" is a session and "token auditor" a token of that role.
+func callers(w *canaryWorld) map[string]func() http.Header {
+	all := map[string]func() http.Header{
+		"nobody":     func() http.Header { return http.Header{} },
+		"ingest key": func() http.Header { return w.orgs["red"].ingest() },
+		"platform":   func() http.Header { return http.Header{"X-Platform-Secret": {w.secret}} },
+		"blue owner": func() http.Header { return w.session("blue", "ops@blue.example") },
+		"blue key":   func() http.Header { return w.orgs["blue"].ingest() },
+	}
+	blue := w.token("blue", "ops@blue.example", "admin")
+	all["blue token"] = func() http.Header { return bearerOf(blue) }
+	for _, role := range account.Roles() {
+		email := string(role) + "@red.example"
+		all[string(role)] = func() http.Header { return w.session("red", email) }
+		if role != account.Owner {
+			token := w.token("red", email, string(role))
+			all["token "+string(role)] = func() http.Header { return bearerOf(token) }
+		}
+	}
+	return all
+}
+
+// readers are the roles that may see something, as the specification has them.
+type readers string
+
+const (
+	members   readers = "owner admin policy_editor approver auditor member"
+	payloads  readers = "owner admin auditor"
+	approvals readers = "owner admin approver auditor"
+	managers  readers = "owner admin"
+	editors   readers = "owner admin policy_editor"
+	voters    readers = "owner admin approver, by session"
+)
+
+// callers returns the credentials by which these roles see it: tokens too, but where the operation takes none.
+func (r readers) callers() []string {
+	roles, session := strings.CutSuffix(string(r), ", by session")
+	all := strings.Fields(roles)
+	for _, role := range all {
+		if !session && role != "owner" { // no token is an owner
+			all = append(all, "token "+role)
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+// canaryRows is the one table of what the answers of operations show, and to whom. An operation without
+// a row is in showsNothing.
+func canaryRows() map[string]map[canary]readers {
+	return map[string]map[canary]readers{
+		"getEventInConsole":     {inPayload: payloads, inStep: payloads, inTrace: members, inDecision: members},
+		"listEventsInConsole":   {inTrace: members, inDecision: members},
+		"listTraces":            {inTrace: members},
+		"getTrace":              {inTrace: members, inDecision: members},
+		"countEvents":           {inDecision: members},
+		"downloadEvidence":      {inPayload: payloads, inStep: payloads, inApproval: payloads, inTrace: payloads, inDecision: payloads, inRule: payloads},
+		"listApprovals":         {inApproval: approvals},
+		"getApproval":           {inApproval: approvals},
+		"voteOnApproval":        {inApproval: voters},
+		"revokeApproval":        {inApproval: voters},
+		"getPolicy":             {inRule: members, inDecision: members},
+		"simulatePolicy":        {inDecision: editors},
+		"listWebhooks":          {inAddress: managers},
+		"getWebhookEndpoint":    {inAddress: managers},
+		"changeWebhookEndpoint": {inAddress: managers},
+		"getStreamExport":       {inAddress: managers},
+		"testStreamExport":      {inAddress: managers},
+	}
+}
+
+// publicRows is what strangers see of an organization with each disclosure; without a row nothing.
+func publicRows() map[string]map[string][]canary {
+	return map[string]map[string][]canary{
+		"getBundle": {"red": {inDecision}, "open": {inPayload, inStep, inTrace, inDecision}},
+		// open publishes its policies, which is another setting.
+		"getPublishedPolicy": {"open": {inDecision, inRule}},
+	}
+}
+
+// showsNothing are the operations whose answers have none of the texts.
+const showsNothing = `
+findAccounts finishOpenID getAgent getAskedApproval getDocument getErasure getHealth getIngestKey getLivez
+getOrganization getPlanUsage getReadyz getRun getRunByShortPath getRunInConsole getWitnesses listAgentKeys listAgents
+listAudit listErasures listIngestKeys listInvitations listLoginEvents listMembers listOrganizations listPasskeys
+listPolicies listProviders listRunsInConsole listSessions listTokens listWebhookDeliveries me previewInvitation
+showClock startOpenID acceptClock acceptInvitation activatePolicy addPasskey askForApproval askWitnesses
+askWitnessesOf beginFirstPasskey beginOwnPasskey beginPasskey cancelApproval changeEmail changePassword checkPolicy
+completeRun completeRunByShortPath confirmEmail consumeApproval correctClock createAgent createIngestKey
+createOrganization createPolicy createToken createWebhookEndpoint deactivatePolicy eraseEvent eraseMany evaluatePolicy
+finishPasskey forgotPassword foundOrganization invite login logout makeRecoveryCodes postBatch postEvent recordSteps
+recordStepsByShortPath registerAgentKey reindexOrganization replayWebhook resendInvitation resetPassword
+retireAgentKey retireLogKey revokeAgentKey rotateLogKey setPassword setup startRun startRunByShortPath stepUp
+switchOrganization testWebhookEndpoint useRecoveryCode putStreamExport putWitnesses changeAgent
+changeIngestKey changeMember changeOrganization changePolicy operateOrganization patchAccount deletePolicyDraft
+deleteStreamExport deleteToken deleteWebhookEndpoint deleteWitnesses endOtherSessions endSession removeMember
+removePasskey removeSecondFactors revokeIngestKey revokeInvitation
+`
+
+// isUnanswered are the operations that nobody gets an answer from here.
+const isUnanswered = `
+acceptClock acceptInvitation activatePolicy addPasskey askWitnessesOf beginFirstPasskey changeEmail changeMember
+changePassword confirmEmail consumeApproval correctClock createIngestKey createOrganization createPolicy createToken
+deactivatePolicy deletePolicyDraft deleteToken deleteWebhookEndpoint endSession findAccounts finishOpenID
+finishPasskey forgotPassword foundOrganization getDirectory getDirectoryEvents getEntryBundleOfSuccessor
+getLogCheckpointOfSuccessor getLogList getSuccessor getSuccessorOfSuccessor getTileOfSuccessor headDirectory
+headDirectoryEvents headEntryBundleOfSuccessor headLogCheckpointOfSuccessor headLogList headSuccessor
+headSuccessorOfSuccessor headTileOfSuccessor invite login operateOrganization previewInvitation putWitnesses
+registerAgentKey reindexOrganization removeMember removePasskey removeSecondFactors resendInvitation resetPassword
+retireAgentKey retireLogKey revokeAgentKey revokeIngestKey revokeInvitation rotateLogKey setPassword setup startOpenID
+stepUp switchOrganization useRecoveryCode
+`
