@@ -88,19 +88,23 @@ func canaryPosts(w *canaryWorld, o *canaryOrg) map[string]func() []canaryRequest
 			return []canaryRequest{{ingest + "/events", o.event}, {ingest + "/events", w.sign(o, e)},
 				{ingest + "/events", strings.Replace(o.event, string(inPayload), "another", 1)}}
 		},
-		"postBatch":      one(ingest+"/events/batch", o.event+"\n"+o.event+"\n"),
-		"evaluatePolicy": one(ingest+"/policy/evaluate", strings.TrimSuffix(o.question("trc-asked"), "}")+`,"request_approval":true}`),
-		"askForApproval": one(ingest+"/approvals", o.question("trc-asked")),
-		"cancelApproval": asked(ingest+"/approvals/cancel", ""),
-		"startRun":       one(ingest+"/workflows/runs", `{"workflow":{"name":"n"},"external_run_id":"x"}`),
-		"recordSteps":    one(ingest+"/workflows/runs/{run}/steps", canaryStep),
-		"completeRun":    one(ingest+"/workflows/runs/{ended}/complete", `{"status":"succeeded"}`),
+		"postBatch":       one(ingest+"/events/batch", o.event+"\n"+o.event+"\n"),
+		"evaluatePolicy":  one(ingest+"/policy/evaluate", strings.TrimSuffix(o.question("trc-asked"), "}")+`,"request_approval":true}`),
+		"askForApproval":  one(ingest+"/approvals", o.question("trc-asked")),
+		"consumeApproval": func() []canaryRequest { return []canaryRequest{o.consumed} },
+		"cancelApproval":  asked(ingest+"/approvals/cancel", ""),
+		"startRun":        one(ingest+"/workflows/runs", `{"workflow":{"name":"n"},"external_run_id":"x"}`),
+		"recordSteps":     one(ingest+"/workflows/runs/{run}/steps", canaryStep),
+		"completeRun":     one(ingest+"/workflows/runs/{ended}/complete", `{"status":"succeeded"}`),
 
 		"simulatePolicy": func() []canaryRequest {
 			return []canaryRequest{{console + "/policies/refunds/simulate", `{"last":1000,"version":1}`},
 				{console + "/policies/refunds/simulate", `{"input":{"tool_name":"acme.refund"}}`}, {console + "/policies/draft/simulate", `{"last":1000}`}}
 		},
-		"checkPolicy":    one(console+"/policies/check", `{"name":"n","rules":[]}`),
+		"checkPolicy": one(console+"/policies/check", `{"name":"n","rules":[]}`),
+		"createPolicy": func() []canaryRequest {
+			return []canaryRequest{{console + "/policies", fmt.Sprintf(`{"policy_id":"p-%d","name":"n","rules":[]}`, w.calls)}}
+		},
 		"changePolicy":   one(console+"/policies/draft", `{"name":"n"}`),
 		"voteOnApproval": asked(console+"/approvals/votes", `{"vote":"approve","action_digest":"{digest}"}`),
 		"revokeApproval": asked(console+"/approvals/revoke", `{}`),
@@ -241,7 +245,7 @@ removePasskey removeSecondFactors revokeIngestKey revokeInvitation
 // isUnanswered are the operations that nobody gets an answer from here.
 const isUnanswered = `
 acceptClock acceptInvitation activatePolicy addPasskey askWitnessesOf beginFirstPasskey changeEmail changeMember
-changePassword confirmEmail consumeApproval correctClock createIngestKey createOrganization createPolicy createToken
+changePassword confirmEmail correctClock createIngestKey createOrganization createToken
 deactivatePolicy deletePolicyDraft deleteToken deleteWebhookEndpoint endSession findAccounts finishOpenID
 finishPasskey forgotPassword foundOrganization getDirectory getDirectoryEvents getEntryBundleOfSuccessor
 getLogCheckpointOfSuccessor getLogList getSuccessor getSuccessorOfSuccessor getTileOfSuccessor headDirectory

@@ -66,6 +66,7 @@ type canaryOrg struct {
 	names     *strings.Replacer // of {names} in requests
 	webhook   string            // its id
 	deadValue []byte            // the record of a dead letter
+	consumed  canaryRequest     // which took a grant
 }
 
 // canaryWorld is the handlers of a service with four organizations: red, which has all roles, and bare and
@@ -266,6 +267,7 @@ func (w *canaryWorld) fill(slug string) {
 	w.must("POST", "/workflows/runs/"+ended+"/complete", `{"status":"succeeded"}`, o.ingest())
 	erasure := w.must("POST", console+"/erasures", `{"trace_id":"trc-none","reason":"test_data"}`, owner)["erasure_id"].(string)
 	w.bury(o)
+	o.consumed = w.consume(o, owner)
 	o.names = strings.NewReplacer("{slug}", slug, "{organization}", o.OrganizationID.String(), "{event}", "evt-canary", "{step}", step.Event.ID,
 		"{approval}", asked, "{run}", run, "{ended}", ended, "{policy}", digest, "{agent}", string(o.Agent.AgentID), "{key}", o.IngestKey.KeyID,
 		"{webhook}", o.webhook, "{erasure}", erasure, "{trace}", string(inTrace), "{did}", "did:key:"+w.multikey(o))
@@ -277,6 +279,33 @@ func (w *canaryWorld) multikey(o *canaryOrg) string {
 	text := fmt.Sprint(w.must("GET", "/v1/public/agents/"+string(o.Agent.AgentID)+"/did", "", nil))
 	_, rest, _ := strings.Cut(text, "did:key:")
 	return strings.FieldsFunc(rest, func(r rune) bool { return strings.ContainsRune(" #]:", r) })[0]
+}
+
+// consume takes the grant of an approval and returns the request, which gets the same grant again.
+func (w *canaryWorld) consume(o *canaryOrg, owner http.Header) (request canaryRequest) {
+	w.Helper()
+	name, digest := w.ask(o, "trc-consumed")
+	w.must("POST", "/v1/console/approvals/"+name+"/votes", fmt.Sprintf(`{"vote":"approve","action_digest":%q}`, digest), owner)
+	server := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		request = canaryRequest{r.URL.Path, string(body)}
+		status, answer := w.send(r.Method, r.URL.Path, string(body), o.ingest())
+		rw.WriteHeader(status)
+		_, _ = rw.Write(answer)
+	}))
+	defer server.Close()
+	who, err := newWorker(server.URL, o.foundedOrganization, client.Retry{Attempts: 1})
+	if err != nil {
+		w.Fatal(err)
+	}
+	asked := client.Approval{ID: name}
+	if err := asked.ActionDigest.UnmarshalText([]byte(digest)); err != nil {
+		w.Fatal(err)
+	}
+	if _, err := who.client.ConsumeApproval(w.Context(), who.signer, asked); err != nil {
+		w.Fatal(err)
+	}
+	return request
 }
 
 // bury makes a dead letter of a delivery to the endpoint that tells of the approval, after one try of it.
