@@ -23,7 +23,7 @@ import (
 func TestKill(t *testing.T) {
 	dir := t.TempDir()
 	d := &drill{t: t, dir: dir, acknowledged: map[id.Slug]map[id.Event]client.Result{},
-		asked: map[string]bool{}, erasures: map[string]begun{}}
+		asked: map[string]bool{}, erasures: map[string]begun{}, late: map[id.Event]bool{}}
 	for round := range *killRounds {
 		p := startProcess(t, dir)
 		if round == 0 {
@@ -55,8 +55,9 @@ type drill struct {
 	heads        []shown
 	pending      []sent // under way when a server was killed
 	lost         int
-	asked        map[string]bool  // traces whose erasure was asked for
-	erasures     map[string]begun // by trace: those that were acknowledged
+	asked        map[string]bool   // traces whose erasure was asked for
+	erasures     map[string]begun  // by trace: those that were acknowledged
+	late         map[id.Event]bool // sent again, perhaps behind an erasure
 }
 
 // shown is a checkpoint that an outsider saw before the server was killed.
@@ -67,6 +68,7 @@ type shown struct {
 
 type sent struct {
 	org      foundedOrganization
+	name     id.Event
 	envelope []byte
 }
 
@@ -102,15 +104,16 @@ func (d *drill) send(ctx context.Context, p *process, org foundedOrganization, p
 		return
 	}
 	for i := 0; ; i++ {
+		name := id.Event(fmt.Sprintf("%s-%d", prefix, i))
 		envelope, err := w.signer.SignEvent(client.Event{
-			EventID: id.Event(fmt.Sprintf("%s-%d", prefix, i)), TraceID: id.Trace(prefix), ActorPrincipal: "drill",
+			EventID: name, TraceID: id.Trace(prefix), ActorPrincipal: "drill",
 			ActionKind: "tool_call", Tool: "acme.orders.read", Decision: id.Allow, Payload: map[string]any{"n": i},
 		})
 		if err != nil {
 			d.t.Error(err)
 			return
 		}
-		if !d.one(ctx, w, sent{org, envelope}) {
+		if !d.one(ctx, w, sent{org, name, envelope}) {
 			return
 		}
 	}
@@ -128,6 +131,7 @@ func (d *drill) one(ctx context.Context, w *worker, s sent) bool {
 	}
 	if err != nil {
 		d.pending = append(d.pending, s)
+		d.late[s.name] = true
 		d.lost++
 		return false
 	}

@@ -223,7 +223,7 @@ func (l watchedLog) cosignedBy(key tlog.VerifierKey) {
 func TestKillInRotation(t *testing.T) {
 	dir := t.TempDir()
 	d := &drill{t: t, dir: dir, acknowledged: map[id.Slug]map[id.Event]client.Result{},
-		asked: map[string]bool{}, erasures: map[string]begun{}}
+		asked: map[string]bool{}, erasures: map[string]begun{}, late: map[id.Event]bool{}}
 	steps := 0
 	for round := range *killRounds + 3 {
 		p := startProcess(t, dir)
