@@ -199,3 +199,30 @@ func TestGivenRequires(t *testing.T) {
 		}
 	}
 }
+
+// Reasons are shown to people who may not read payloads, so a condition that fails on a value does not
+// quote it.
+func TestReasonsHaveNoValues(t *testing.T) {
+	for when, want := range map[string]string{
+		`payload[payload.a] == 1.0`:                       "no such key.",
+		`payload.o[payload.a] == 1.0`:                     "no such key.",
+		`int(payload.a) == 1`:                             "'.",
+		`uint(payload.a) == 1u`:                           "'.",
+		`double(payload.a) == 1.0`:                        "'.",
+		`bool(payload.a)`:                                 "'.",
+		`timestamp(payload.a) > now`:                      "invalid RFC 3339 timestamp.",
+		`now + duration(payload.a) > now`:                 "'.",
+		`payload.l[int(payload.n)] == 1.0`:                "index out of range.",
+		`decimal(payload.a) > decimal(1.0)`:               "decimal: not a number.",
+		`payload.a > 1.0`:                                 "",
+		`payload.a in payload.a`:                          "",
+		`now + duration(payload.a + "x") > now`:           "'.",
+		`"x".contains(payload.l) || payload.a == 77123.0`: "",
+	} {
+		c := compile(t, withWhen(t, "deny", when, `,"requires":["a"]`))
+		o := decide(c, at(`{"a":"secret-77123","n":77123,"l":[1],"o":{}}`))
+		if !strings.Contains(o.Reason, "could not be evaluated") || strings.Contains(o.Reason, "77123") || !strings.HasSuffix(o.Reason, want) {
+			t.Errorf("%s: got %q, want %q", when, o.Reason, want)
+		}
+	}
+}

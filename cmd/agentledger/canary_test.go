@@ -79,7 +79,7 @@ func inOrder(t *testing.T) []documented {
 func TestWhoSeesWhat(t *testing.T) {
 	w := newCanaryWorld(t)
 	who, red := callers(w), w.orgs["red"]
-	w.must("POST", "/v1/console/policies", `{"policy_id":"draft","name":"n","rules":[]}`, w.session("red", "ops@red.example"))
+	w.draft()
 	posts, rows, nothing, unanswered := canaryPosts(w, red), canaryRows(), strings.Fields(showsNothing), strings.Fields(isUnanswered)
 	for _, o := range inOrder(t) {
 		row, has := rows[o.ID]

@@ -98,14 +98,18 @@ func canaryPosts(w *canaryWorld, o *canaryOrg) map[string]func() []canaryRequest
 		"completeRun":     one(ingest+"/workflows/runs/{ended}/complete", `{"status":"succeeded"}`),
 
 		"simulatePolicy": func() []canaryRequest {
-			return []canaryRequest{{console + "/policies/refunds/simulate", `{"last":1000,"version":1}`},
-				{console + "/policies/refunds/simulate", `{"input":{"tool_name":"acme.refund"}}`}, {console + "/policies/draft/simulate", `{"last":1000}`}}
+			all := []canaryRequest{{console + "/policies/refunds/simulate", `{"last":1000,"version":1}`},
+				{console + "/policies/refunds/simulate", `{"input":{"tool_name":"acme.refund"}}`}}
+			for name := range canaryDrafts() {
+				all = append(all, canaryRequest{console + "/policies/" + name + "/simulate", `{"last":1000}`})
+			}
+			return all
 		},
 		"checkPolicy": one(console+"/policies/check", `{"name":"n","rules":[]}`),
 		"createPolicy": func() []canaryRequest {
 			return []canaryRequest{{console + "/policies", fmt.Sprintf(`{"policy_id":"p-%d","name":"n","rules":[]}`, w.calls)}}
 		},
-		"changePolicy":   one(console+"/policies/draft", `{"name":"n"}`),
+		"changePolicy":   one(console+"/policies/number", `{"name":"n"}`),
 		"voteOnApproval": asked(console+"/approvals/votes", `{"vote":"approve","action_digest":"{digest}"}`),
 		"revokeApproval": asked(console+"/approvals/revoke", `{}`),
 		"eraseEvent":     one(console+"/events/{step}/erase", `{"reason":"test_data"}`),

@@ -212,6 +212,25 @@ const canaryPolicy = `{"policy_id":"refunds","name":"Refunds","rules":[{"rule_id
 	{"rule_id":"` + string(inDecision) + `","tool":"acme.read","decision":"allow"},
 	{"rule_id":"never","tool":"acme.never","reason":"` + string(inRule) + `","decision":"deny"}]}`
 
+// canaryDrafts are rules that fail on the texts of payloads, because an error could quote them.
+func canaryDrafts() map[string]string {
+	return map[string]string{
+		"number":  `"when":"decimal(payload.text) > decimal(1.0)"`,
+		"key":     `"when":"payload[payload.text] == 1.0","requires":["text"]`,
+		"compare": `"when":"payload.text > 1.0"`,
+		"sum":     `"limit":{"limit_id":"l","sum":"payload.text","by":"agent","window_seconds":60,"max":"5"}`,
+	}
+}
+
+// draft makes the policies of canaryDrafts.
+func (w *canaryWorld) draft() {
+	w.Helper()
+	for name, rule := range canaryDrafts() {
+		w.must("POST", "/v1/console/policies", fmt.Sprintf(`{"policy_id":%q,"name":"n","rules":[{"rule_id":%q,"tool":"acme.**","decision":"deny",%s}]}`,
+			name, name, rule), w.session("red", "ops@red.example"))
+	}
+}
+
 // ask makes an approval that is open and returns its id and the digest of the action.
 func (w *canaryWorld) ask(o *canaryOrg, trace string) (name, digest string) {
 	w.Helper()

@@ -159,11 +159,26 @@ func (c *Condition) executeProgram(frame *interpreter.ExecutionFrame, a *Attempt
 	return told.ObserveExec(frame, func(observed any) { a.state, _ = observed.(interpreter.EvalState) })
 }
 
-// describeFailure is an error as the reason tells it. Its text may hold a value of the payload.
+// describeFailure is an error as the reason tells it: without values of the payload, because reasons are
+// shown to people who may not read payloads.
 func (a *Attempt) describeFailure(failed error) error {
 	text := failed.Error()
 	a.Charge(uint64(len(text)) / bytesPerUnit)
-	return errors.New(printableLine(text, 160))
+	return errors.New(printableLine(withoutValues(text), 160))
+}
+
+// withoutValues cuts the values out of an error's text: they are in quotation marks, behind a colon, or an
+// index.
+func withoutValues(text string) string {
+	switch {
+	case strings.HasPrefix(text, "no such overload"), strings.HasPrefix(text, "decimal: "):
+		return text // with a function, or a kind of fault
+	case strings.HasPrefix(text, "index "):
+		return "index out of range"
+	}
+	text, _, _ = strings.Cut(text, `"`)
+	text, _, _ = strings.Cut(text, ": ")
+	return strings.TrimSpace(text)
 }
 
 // printableLine returns at most most bytes of s, in printable ASCII.

@@ -181,8 +181,7 @@ func (o *Object) Get(key ref.Val) ref.Val {
 	if found || v != nil {
 		return v
 	}
-	name, _ := key.(types.String)
-	return types.NewErr("no such key: %s", printableLine(string(name), 64))
+	return types.NewErr("no such key")
 }
 
 // Contains implements traits.Container.
