@@ -114,6 +114,7 @@ func newSim(t *testing.T, w *envelopes, seed uint64) *sim {
 		t: t, w: w, random: rand.New(rand.NewPCG(seed, 7)), tenants: []id.Tenant{red, blue, third},
 		dir: fmt.Sprintf("%s/%d", w.dir, seed), large: seed%16 == 0, now: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC),
 	}
+	s.latest = s.now
 	s.store = newSimStore(s.random, s.trace)
 	s.applied, s.durable = newOracle(s.fault), newOracle(s.fault)
 	s.fails = []float64{0, 0.02, 0.1, 0.4}[s.random.IntN(4)]
