@@ -9,6 +9,7 @@ import (
 	"github.com/agentledger/agentledger/internal/flow/approval"
 	"github.com/agentledger/agentledger/internal/http/edge"
 	"github.com/agentledger/agentledger/internal/jcs"
+	"github.com/agentledger/agentledger/internal/tenant/policystore"
 	"github.com/agentledger/agentledger/policy"
 )
 
@@ -52,11 +53,16 @@ func (in *incomingEvent) httpStatus() int {
 }
 
 // appendMembers appends the members of the answer for an event that is in the
-// ledger. The policy's decision is a member when it differs from the declared one.
+// ledger. The policy's decision is a member when it differs from the declared one, and of a
+// replay when its sender wants to know it.
 func (in *incomingEvent) appendMembers(b []byte) []byte {
 	b = jcs.AppendString(append(b, `"event_id":`...), string(in.envelope.EventID))
 	if in.fate == replayed {
-		return append(b, `,"status":"replayed"`...)
+		b = append(b, `,"status":"replayed"`...)
+		if in.decided != nil {
+			b = in.appendDecision(b)
+		}
+		return appendAsked(b, in.asked)
 	}
 	b = append(b, `,"sequence_num":`...)
 	b = strconv.AppendUint(b, in.receipt.Index.Sequence(), 10)
@@ -65,12 +71,23 @@ func (in *incomingEvent) appendMembers(b []byte) []byte {
 	b = append(b, `","chain_valid":`...)
 	b = strconv.AppendBool(b, in.receipt.ChainValid)
 	b = append(b, `,"status":"created"`...)
-	if p := &in.policy; p.Effective != p.Declared {
-		b = jcs.AppendString(append(b, `,"policy_decision":`...), p.Effective.String())
-		b = jcs.AppendString(append(b, `,"policy_id":`...), p.PolicyID)
-		b = jcs.AppendString(append(b, `,"rule_id":`...), p.RuleID)
+	if in.policy.Effective != in.policy.Declared || in.asked != nil {
+		b = in.appendDecision(b)
+		judged := policystore.Judgement{Policy: in.policy, Evaluation: in.evaluation}
+		if reason := judged.Reasons()[in.policy.RuleID]; reason != "" {
+			b = jcs.AppendString(append(b, `,"reason":`...), reason)
+		}
 	}
-	return b
+	return appendAsked(b, in.asked)
+}
+
+// appendDecision appends the decision that the ledger holds. The record has no policy_id where
+// no policy was asked.
+func (in *incomingEvent) appendDecision(b []byte) []byte {
+	p := &in.policy
+	b = jcs.AppendString(append(b, `,"policy_decision":`...), p.Effective.String())
+	b = jcs.AppendString(append(b, `,"policy_id":`...), p.PolicyID)
+	return jcs.AppendString(append(b, `,"rule_id":`...), p.RuleID)
 }
 
 // renderDecision answers an evaluation. Version and digest are those of a policy, so
@@ -111,9 +128,11 @@ func appendObligations(b []byte, obligations []policy.Obligation) []byte {
 	return append(b, ']')
 }
 
-// appendAskedApproval adds an approval to the answer of an evaluation.
-func appendAskedApproval(a answer, asked approval.Approval) answer {
-	b := append(a.body[:len(a.body)-1], `,"approval_id":"`...)
-	b = append(append(b, asked.ID...), `","approval":`...)
-	return answer{a.status, append(appendApproval(b, asked), '}')}
+// appendAsked appends the approval that an event or an evaluation asks for, if it does.
+func appendAsked(b []byte, asked *approval.Approval) []byte {
+	if asked == nil {
+		return b
+	}
+	b = jcs.AppendString(append(b, `,"approval_id":`...), string(asked.ID))
+	return appendApproval(append(b, `,"approval":`...), *asked)
 }

@@ -18,10 +18,15 @@ func (s *Server) postBatch(w http.ResponseWriter, r *http.Request, c caller, bod
 	if err != nil {
 		return err
 	}
+	requested, err := requestsApproval(r.Header, c)
+	if err != nil {
+		return err
+	}
 	batch, err := s.takeBatch(r.Context(), c, lines)
 	if err != nil {
 		return err
 	}
+	s.answerIntents(r.Context(), c, pointersToAll(batch), requested)
 	s.countRefused(batch)
 	requestID := w.Header().Get(edge.RequestIDHeader)
 	s.logFailures(r.Context(), requestID, failuresOf(batch))

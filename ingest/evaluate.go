@@ -36,7 +36,7 @@ func (s *Server) evaluatePolicy(w http.ResponseWriter, r *http.Request, c caller
 		if err != nil {
 			return err
 		}
-		a = appendAskedApproval(a, asked)
+		a.body = append(appendAsked(a.body[:len(a.body)-1], &asked), '}')
 	}
 	a.writeJSON(w)
 	return nil

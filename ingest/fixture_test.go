@@ -27,6 +27,7 @@ import (
 	"github.com/agentledger/agentledger/internal/sysevent"
 	"github.com/agentledger/agentledger/internal/tenant/org"
 	"github.com/agentledger/agentledger/internal/tenant/policystore"
+	"github.com/agentledger/agentledger/internal/test/enginetest"
 	"github.com/agentledger/agentledger/internal/test/ledgertest"
 	"github.com/agentledger/agentledger/internal/test/openapitest"
 	"github.com/agentledger/agentledger/internal/webhook"
@@ -36,7 +37,9 @@ import (
 
 var traffic = openapitest.Of("ingest")
 
-func TestMain(m *testing.M) { os.Exit(traffic.Main(m)) }
+func TestMain(m *testing.M) {
+	os.Exit(traffic.MainOf(func() int { return enginetest.Main(m) }))
+}
 
 const (
 	eventsPath   = "/v1/ingest/events"
@@ -70,7 +73,12 @@ type world struct {
 
 func newWorld(t testing.TB, change ...func(*ingest.Options)) *world {
 	t.Helper()
-	w := &world{TB: t, Service: ledgertest.New(t)}
+	return newWorldOn(t, ledgertest.New(t), change...)
+}
+
+func newWorldOn(t testing.TB, s *ledgertest.Service, change ...func(*ingest.Options)) *world {
+	t.Helper()
+	w := &world{TB: t, Service: s}
 	w.open(change...)
 	w.red = w.member(ledgertest.Red, "red")
 	w.blue = w.member(ledgertest.Blue, "blue")
@@ -93,20 +101,20 @@ func (w *world) open(change ...func(*ingest.Options)) {
 	w.Helper()
 	t := w.TB
 	var err error
-	if w.orgs, err = org.New(org.Options{Records: w.Store, Events: w.SystemEvents, Ledgers: w.Ledgers, Agents: anyAgent{}, Clock: w.Clock}); err != nil {
+	if w.orgs, err = org.New(org.Options{Records: w.Engine, Events: w.SystemEvents, Ledgers: w.Ledgers, Agents: anyAgent{}, Clock: w.Clock}); err != nil {
 		t.Fatal(err)
 	}
 	w.SystemEvents.Disclosures = w.orgs
-	w.agents = agent.New(agent.Options{Records: w.Store, Events: w.SystemEvents, Keyring: w.Keyring(), Clock: w.Clock})
-	w.policies = policystore.New(policystore.Options{Records: w.Store, Events: w.SystemEvents, Clock: w.Clock})
-	w.webhooks = webhook.New(webhook.Options{Records: w.Store, Keyring: w.Keyring(), Caller: egress.New(egress.Options{}), Clock: w.Clock})
+	w.agents = agent.New(agent.Options{Records: w.Engine, Events: w.SystemEvents, Keyring: w.Keyring(), Clock: w.Clock})
+	w.policies = policystore.New(policystore.Options{Records: w.Engine, Events: w.SystemEvents, Clock: w.Clock})
+	w.webhooks = webhook.New(webhook.Options{Records: w.Engine, Keyring: w.Keyring(), Caller: egress.New(egress.Options{}), Clock: w.Clock})
 	w.approvals = approval.New(approval.Options{
-		Records: w.Store, Events: w.SystemEvents, Ledgers: w.Ledgers, Policies: w.policies, Agents: w.agents,
+		Records: w.Engine, Events: w.SystemEvents, Ledgers: w.Ledgers, Policies: w.policies, Agents: w.agents,
 		Organizations: w.orgs, Members: voters{}, Keyring: w.Keyring(), Clock: w.Clock,
 		Webhooks: w.webhooks,
 	})
 	w.workflows = workflow.New(workflow.Options{
-		Records: w.Store, Events: w.SystemEvents, Ledgers: w.Ledgers, Policies: w.policies, Agents: w.agents, Organizations: w.orgs, Approvals: w.approvals, Clock: w.Clock,
+		Records: w.Engine, Events: w.SystemEvents, Ledgers: w.Ledgers, Policies: w.policies, Agents: w.agents, Organizations: w.orgs, Approvals: w.approvals, Clock: w.Clock,
 	})
 	o := ingest.Options{
 		Edge:    &edge.Edge{Logger: slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelError}))},

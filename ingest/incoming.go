@@ -7,12 +7,13 @@ import (
 	"time"
 
 	"github.com/agentledger/agentledger/event"
-
 	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/internal/flow/approval"
 	"github.com/agentledger/agentledger/internal/http/edge"
 	"github.com/agentledger/agentledger/internal/jcs"
 	"github.com/agentledger/agentledger/internal/tenant/policystore"
 	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/policy"
 )
 
 // replayTries bounds how often an event waits for another one of its name. One
@@ -42,9 +43,13 @@ type incomingEvent struct {
 	result   *policystore.Result // nil unless it says to be the result of another event
 	intent   *policystore.Intent // of a result, once it was looked for; nil: it is judged
 
+	evaluation policy.Evaluation // of the last call of prepareAppend
+
 	fate    eventFate
-	receipt log.Receipt // of a created one
-	err     error       // why it was refused
+	receipt log.Receipt          // of a created one
+	decided *policystore.Decided // of a replayed one, when its sender wants to know; nil for none
+	asked   *approval.Approval   // that the event asks for, nil for none
+	err     error                // why it was refused
 }
 
 // readEvent takes the event's text and makes the checks that need nothing of the

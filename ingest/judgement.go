@@ -42,7 +42,7 @@ func (in *incomingEvent) prepareAppend(ctx context.Context, state *log.State) (l
 	if err != nil {
 		return log.Submission{}, err
 	}
-	in.policy = judged.Policy
+	in.policy, in.evaluation = judged.Policy, judged.Evaluation
 	a := log.Attestation{
 		Form: in.form, PublicKey: key.Multikey, Signer: event.SignerAgent, Custody: key.Custody,
 		IngestKeyID: in.caller.KeyID, Disclosure: settings.Disclosure,

@@ -19,6 +19,8 @@
 //     is consumed once, by the key that asked, with the proof of an active key of the agent, or by
 //     a step of a keyless tool in the append of that step. The grant is signed and lives five
 //     minutes.
+//   - An event that needs approval asks once: every later question of the same event finds that approval,
+//     in any state.
 //   - A vote counts while its voter may vote. A person votes once, and not on an own request
 //     unless the organization allows self-review.
 //   - Roles, keys and policy are those of the ledger state that guards the append, or are read in

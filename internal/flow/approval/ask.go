@@ -15,7 +15,6 @@ import (
 	"github.com/agentledger/agentledger/internal/schedule"
 	"github.com/agentledger/agentledger/internal/sysevent"
 	"github.com/agentledger/agentledger/internal/tenant/agent"
-	"github.com/agentledger/agentledger/internal/tenant/policystore"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/policy"
 	"github.com/agentledger/agentledger/storage"
@@ -25,16 +24,21 @@ import (
 type Question struct {
 	Agent       id.Agent
 	Tool        id.Tool
+	ActorType   string   // "" is agent
+	ActionKind  string   // "" is tool_call
 	Payload     []byte   // canonical JSON object; nil is {}
 	Trace       id.Trace // "" for none
 	Principal   string   // actor_principal, "" for none
 	CallbackURL string   // "" for none
 	IngestKeyID string   // the key that asks
+	Intent      Intent   // the stored event that asks; zero for none
 }
 
 // Ask begins an approval, or returns the open one (made is false then) of the
-// same action, ingest key and trace.
+// same action, ingest key and trace. For an intent it returns the approval that the
+// intent asked for, in any state.
 //
+// fault.Conflict for an intent of which another ingest key has asked;
 // fault.Invalid when the active policy does not answer allow_with_obligation, for
 // an agent that the organization does not have, and for a callback that could not
 // be made; fault.RateLimited when MaxOpen are open, or MaxOpenByKey of the ingest key,
@@ -51,6 +55,10 @@ func (a *Approvals) Ask(ctx context.Context, t id.Tenant, q Question) (asked App
 	var touched []ID
 	prepare := func(ctx context.Context, s *log.State) (sysevent.Change, error) {
 		c := a.beginChange(t)
+		found, known, err := a.findIntent(ctx, s, q)
+		if asked = found; err != nil || known {
+			return sysevent.Change{}, err
+		}
 		r, err := a.buildQuestion(ctx, s, q)
 		if err != nil {
 			return sysevent.Change{}, err
@@ -83,17 +91,9 @@ func (a *Approvals) buildQuestion(ctx context.Context, s *log.State, q Question)
 	if err != nil {
 		return nil, err
 	}
-	evaluation, err := policystore.Apply(ctx, compiled, policyInput(q.Agent, q.Tool, q.Payload, now))
+	out, err := a.decideQuestion(ctx, s, compiled, q, now)
 	if err != nil {
 		return nil, err
-	}
-	out, err := policystore.DecideNow(ctx, a.ledgers, s, &evaluation, now)
-	if err != nil {
-		return nil, err
-	}
-	if out.Decision != id.AllowWithObligation {
-		return nil, fault.New(fault.Invalid,
-			"No approval is needed or possible: the policy answers "+out.Decision.String())
 	}
 	identity := s.Identity()
 	made, err := a.agents.Agent(ctx, identity.Tenant, q.Agent)
@@ -114,6 +114,7 @@ func (a *Approvals) buildQuestion(ctx context.Context, s *log.State, q Question)
 	action := grant.Action{Organization: identity.Organization, Agent: q.Agent, Tool: q.Tool, Payload: q.Payload}
 	return &record{
 		Status: Pending, Agent: q.Agent, AgentMaker: made.CreatedBy, Tool: q.Tool, Payload: jsontext.Value(q.Payload),
+		ActorType: q.ActorType, ActionKind: q.ActionKind, Intent: q.Intent.Event,
 		ActionDigest: action.Digest(), Trace: q.Trace, Principal: q.Principal,
 		IngestKeyID: q.IngestKeyID, KeyMaker: key.CreatedBy,
 		CallbackURL: q.CallbackURL,
@@ -189,12 +190,7 @@ func (a *Approvals) beginApproval(
 		return sysevent.Change{}, errUnreadable("note when the approval is due", err)
 	}
 	c.appendStatement(name, r, transition{name: "requested"})
-	open := records.Versioned[openRecord]{
-		Key:     r.openName(),
-		Value:   openRecord{Approval: name},
-		Version: storage.AnyVersion,
-	}
-	if err := c.putRecord(a.stores.open.Put(open)); err != nil {
+	if err := c.putQuestion(name, r); err != nil {
 		return sysevent.Change{}, err
 	}
 	if c.tally.Version == 0 { // the first of all
@@ -205,6 +201,22 @@ func (a *Approvals) beginApproval(
 		return sysevent.Change{}, err
 	}
 	return c.buildChange(ctx, s)
+}
+
+// putQuestion adds the record by which the same question finds its approval.
+func (c *transaction) putQuestion(name ID, r *record) error {
+	if r.Intent != "" {
+		link := records.Versioned[openRecord]{Key: string(r.Intent), Value: openRecord{Approval: name}}
+		if err := c.putRecord(c.owner.stores.intents.Put(link)); err != nil {
+			return err
+		}
+	}
+	open := records.Versioned[openRecord]{
+		Key:     r.openName(),
+		Value:   openRecord{Approval: name},
+		Version: storage.AnyVersion,
+	}
+	return c.putRecord(c.owner.stores.open.Put(open))
 }
 
 // countAdmission counts a new approval, which is among the open ones already, if there is room

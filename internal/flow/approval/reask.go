@@ -1,6 +1,7 @@
 package approval
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/agentledger/agentledger/id"
@@ -72,7 +73,9 @@ func (j *judge) stillObliges(ctx context.Context, name ID, r *record) (kept bool
 		return false, nil
 	}
 	j.evaluated++
-	evaluation, err := policystore.Apply(ctx, j.active, policyInput(r.Agent, r.Tool, r.Payload, r.CreatedAt))
+	in := policyInput(r.Agent, r.Tool, r.Payload, r.CreatedAt)
+	in.ActorType, in.ActionKind = cmp.Or(r.ActorType, in.ActorType), cmp.Or(r.ActionKind, in.ActionKind)
+	evaluation, err := policystore.Apply(ctx, j.active, in)
 	if err != nil {
 		return false, ctx.Err() // a policy that takes too long asks for nothing
 	}

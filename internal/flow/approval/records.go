@@ -20,7 +20,7 @@ import (
 const (
 	// kindApproval has one record for each approval, by its id.
 	kindApproval storage.Kind = "approval"
-	// kindOpen names the approval that is open for a question, by openName.
+	// kindOpen names the approval that is open for a question, by record.openName.
 	kindOpen storage.Kind = "approval_open"
 	// kindTally has one under key "": how many are open and how fast they are asked for. And
 	// one for each ingest key, by its id: how many of its own are open.
@@ -43,6 +43,9 @@ type record struct {
 	Agent         id.Agent       `json:"agent_id"`
 	AgentMaker    string         `json:"agent_maker"` // principal that made the agent
 	Tool          id.Tool        `json:"tool_name"`
+	ActorType     string         `json:"actor_type,omitzero"`      // "" is agent
+	ActionKind    string         `json:"action_kind,omitzero"`     // "" is tool_call
+	Intent        id.Event       `json:"intent_event_id,omitzero"` // the stored event that asked, "" for none
 	Payload       jsontext.Value `json:"payload,omitzero"`
 	ActionDigest  id.Hash        `json:"action_digest"`
 	Trace         id.Trace       `json:"trace_id,omitzero"`
@@ -114,13 +117,15 @@ func (a *Approval) voteOf(who account.ID) string {
 	return ""
 }
 
-// openName names a question: one action, one ingest key, one trace.
-func openName(action id.Hash, ingestKey string, trace id.Trace) string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s\n%s\n%s", action, ingestKey, trace))
+// openName names a question: one action, one ingest key, one trace, and the event where one asked.
+func (r *record) openName() string {
+	text := fmt.Appendf(nil, "%s\n%s\n%s", r.ActionDigest, r.IngestKeyID, r.Trace)
+	if r.Intent != "" {
+		text = fmt.Appendf(text, "\n%s", r.Intent)
+	}
+	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:])
 }
-
-func (r *record) openName() string { return openName(r.ActionDigest, r.IngestKeyID, r.Trace) }
 
 type openRecord struct {
 	Approval ID `json:"approval_id"`
@@ -140,6 +145,7 @@ type shareRecord struct {
 type stores struct {
 	approvals records.Store[record]
 	open      records.Store[openRecord]
+	intents   records.Store[openRecord]
 	tallies   records.Store[tallyRecord]
 	shares    records.Store[shareRecord]
 	grantKeys records.Store[grantKeyRecord]
@@ -150,6 +156,7 @@ func storesOf(r storage.RecordStore) stores {
 	return stores{
 		approvals: records.New[record](r, kindApproval, unreadableMessage),
 		open:      records.New[openRecord](r, kindOpen, unreadableMessage),
+		intents:   records.New[openRecord](r, kindIntent, unreadableMessage),
 		tallies:   records.New[tallyRecord](r, kindTally, unreadableMessage),
 		shares:    records.New[shareRecord](r, kindTally, unreadableMessage),
 		newest:    records.New[listRecord](r, kindNewest, unreadableMessage),

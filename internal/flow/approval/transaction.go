@@ -57,6 +57,9 @@ func (c *transaction) appendStatement(name ID, r *record, t transition) {
 	if t.remark.Code != "" {
 		payload["reason_code"] = t.remark.Code
 	}
+	if r.Intent != "" && t.name == "requested" {
+		payload["intent_event_id"] = r.Intent
+	}
 	if t.step != "" {
 		payload["step_event_id"] = t.step
 	}

@@ -57,6 +57,7 @@ var kinds = map[storage.Kind]struct {
 	"agent_key_used":         {moves, ""},
 	"approval":               {moves, ""},
 	"approval_action":        {moves, ""},
+	"approval_intent":        {moves, ""},
 	"approval_newest":        {moves, ""},
 	"approval_open":          {moves, ""},
 	"approval_tally":         {moves, ""},

@@ -124,6 +124,41 @@ func (i *Intents) Find(ctx context.Context, t id.Tenant, results []Result) ([]*I
 	return found, nil
 }
 
+// Decided is what the ledger decided on a stored event.
+type Decided struct {
+	Policy event.Policy // of its record
+	Erased bool         // whether its envelope is erased
+}
+
+// Decisions returns what the ledger decided on stored events, in their order: nil for those that
+// it does not have, for example because a predecessor has them. fault.Unavailable when that can't be told.
+func (i *Intents) Decisions(ctx context.Context, t id.Tenant, events []id.Event) ([]*Decided, error) {
+	state, err := i.ledgers.State(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	at, err := i.ledgers.Locate(ctx, state, events)
+	if err != nil {
+		return nil, err
+	}
+	found := make([]*Decided, len(events))
+	for n, index := range at {
+		if index == storage.NoIndex {
+			continue
+		}
+		e, err := i.ledgers.Event(ctx, state, index, storage.FieldRecord|storage.FieldEnvelope)
+		if err != nil {
+			return nil, err
+		}
+		r, err := event.ParseRecord(e.Record)
+		if err != nil {
+			return nil, errUnreadableIntent(err)
+		}
+		found[n] = &Decided{Policy: r.Policy, Erased: e.Envelope == nil}
+	}
+	return found, nil
+}
+
 // readIntent reads an event as the intent that it may be.
 func (i *Intents) readIntent(ctx context.Context, s *log.State, at id.Index) (*Intent, error) {
 	e, err := i.ledgers.Event(ctx, s, at, storage.FieldRecord|storage.FieldEnvelope)

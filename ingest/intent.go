@@ -1,0 +1,130 @@
+package ingest
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/agentledger/agentledger/event"
+	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/flow/approval"
+	"github.com/agentledger/agentledger/internal/http/edge"
+	"github.com/agentledger/agentledger/internal/tenant/org"
+)
+
+const requestApprovalHeader = "X-Request-Approval"
+
+// maxAskedInBatch bounds the approvals that one batch asks for, because each is an append of its own.
+const maxAskedInBatch = 32
+
+// requestsApproval reports whether a request asks for the approvals that its events need.
+func requestsApproval(h http.Header, c caller) (bool, error) {
+	switch values := h[requestApprovalHeader]; {
+	case len(values) == 0:
+		return false, nil
+	case len(values) > 1 || values[0] != "1":
+		return false, fault.New(fault.Invalid, "X-Request-Approval must be 1")
+	case !c.Scopes.Has(org.ScopeApprovals):
+		return false, errScope(org.ScopeApprovals)
+	}
+	return true, nil
+}
+
+// saysIntent reports whether the event calls itself an intent.
+func (in *incomingEvent) saysIntent() bool {
+	return in.envelope.Tool != "" && in.envelope.MayBeIntent() && in.envelope.Call().Phase == event.PhaseIntent
+}
+
+// answerIntents finds what was decided on intents that were stored before, and asks for the approvals
+// that intents need. requested says that the request asks for them. An event that can't get its approval
+// is refused, and stays stored: the same event may be sent again.
+func (s *Server) answerIntents(ctx context.Context, c caller, events []*incomingEvent, requested bool) {
+	s.findDecisions(ctx, c, events, requested)
+	asked := 0
+	for _, in := range events {
+		if !in.needsApproval() || !requested && !(c.Asks && in.saysIntent()) {
+			continue
+		}
+		if asked++; asked > maxAskedInBatch {
+			in.refuseApproval(&fault.Error{Kind: fault.RateLimited, Code: "rate_limited", RetryAfter: time.Second,
+				Message: "one batch asks for at most 32 approvals: send the event again"})
+			continue
+		}
+		if err := in.askApproval(ctx); err != nil {
+			in.refuseApproval(err)
+		}
+	}
+}
+
+// findDecisions reads the decisions on replayed events whose senders want to know them.
+func (s *Server) findDecisions(ctx context.Context, c caller, events []*incomingEvent, requested bool) {
+	var wanted []*incomingEvent
+	var names []id.Event
+	for _, in := range events {
+		if in.fate == replayed && in.envelope.Tool != "" && (requested || in.saysIntent()) {
+			wanted, names = append(wanted, in), append(names, in.envelope.EventID)
+		}
+	}
+	if len(wanted) == 0 {
+		return
+	}
+	decisions, err := s.intents.Decisions(ctx, c.Tenant, names)
+	for i, in := range wanted {
+		if err != nil {
+			in.fate, in.err = refused, edge.EndedEarly(err)
+			continue
+		}
+		if in.decided = decisions[i]; in.decided != nil {
+			in.policy = in.decided.Policy
+		}
+	}
+}
+
+// needsApproval reports whether the ledger itself decided that the stored event needs approval.
+func (in *incomingEvent) needsApproval() bool {
+	if in.fate != created && (in.fate != replayed || in.decided == nil) {
+		return false
+	}
+	return in.policy.Evaluated && in.policy.Effective == id.AllowWithObligation
+}
+
+// askApproval asks for the approval of a stored event, or finds the one that was asked for. An event that
+// declares the obligation by itself gets none where the policy asks for none.
+func (in *incomingEvent) askApproval(ctx context.Context) error {
+	e := in.envelope
+	if in.decided != nil && in.decided.Erased {
+		return fault.New(fault.Conflict, "the event is erased")
+	}
+	asked, _, err := in.server.approvals.Ask(ctx, in.caller.Tenant, approval.Question{
+		Agent: e.AgentID, Tool: e.Tool, ActorType: e.ActorType, ActionKind: e.ActionKind, Payload: e.Payload,
+		Trace: e.TraceID, Principal: e.ActorPrincipal, IngestKeyID: in.caller.KeyID,
+		Intent: approval.Intent{Event: e.EventID, RuleID: in.policy.RuleID, PolicyDigest: in.policy.PolicyDigest},
+	})
+	if fault.Is(err, fault.Invalid) && in.policy.Declared == id.AllowWithObligation {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	in.asked = &asked
+	return nil
+}
+
+// refuseApproval refuses an event that is stored and has no approval. A 422 would say that nothing is
+// stored, so that becomes 409.
+func (in *incomingEvent) refuseApproval(err error) {
+	err = edge.EndedEarly(err)
+	if cause := fault.Of(err); cause.Kind != fault.Internal {
+		told := *cause
+		told.Message, told.Err = "The event is stored without its approval: "+cause.Message, err
+		switch cause.Kind {
+		case fault.Invalid:
+			told.Kind = fault.Conflict
+		case fault.OutcomeUnknown:
+			told.Message = "The event is stored, its approval may be asked for; retry with the same event_id"
+		}
+		err = &told
+	}
+	in.fate, in.err = refused, err
+}
