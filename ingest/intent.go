@@ -36,7 +36,7 @@ func (in *incomingEvent) saysIntent() bool {
 	return in.envelope.Tool != "" && in.envelope.MayBeIntent() && in.envelope.Call().Phase == event.PhaseIntent
 }
 
-// answerIntents finds what was decided on intents that were stored before, and asks for the approvals
+// answerIntents finds the decisions on intents that were stored before, and asks for the approvals
 // that intents need. requested says that the request asks for them. An event that can't get its approval
 // is refused, and stays stored: the same event may be sent again.
 func (s *Server) answerIntents(ctx context.Context, c caller, events []*incomingEvent, requested bool) {

@@ -39,6 +39,7 @@ import (
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/cache"
+	"github.com/agentledger/agentledger/internal/flow/approval/grantkey"
 	"github.com/agentledger/agentledger/internal/records"
 	"github.com/agentledger/agentledger/internal/schedule"
 	"github.com/agentledger/agentledger/internal/seal"
@@ -50,6 +51,7 @@ import (
 	"github.com/agentledger/agentledger/internal/webhook"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/storage"
+	"github.com/agentledger/agentledger/tlog"
 )
 
 // Bounds of an organization's approvals.
@@ -202,7 +204,6 @@ type Approvals struct {
 	orgs     Organizations
 	members  Members
 	webhooks Deliveries
-	keyring  *seal.Keyring
 	clock    func() time.Time
 	held     func() error
 
@@ -210,6 +211,8 @@ type Approvals struct {
 	hub      waiters
 	doubts   doubts
 	verdicts *cache.Map[verdictKey, bool]
+
+	grantKeys grantkey.Keys
 }
 
 // New returns the approvals of a store.
@@ -222,12 +225,21 @@ func New(o Options) *Approvals {
 	}
 	return &Approvals{
 		stores: storesOf(o.Records), events: o.Events, ledgers: o.Ledgers, policies: o.Policies, agents: o.Agents,
-		orgs: o.Organizations, members: o.Members, webhooks: o.Webhooks, keyring: o.Keyring, clock: o.Clock,
+		orgs: o.Organizations, members: o.Members, webhooks: o.Webhooks, clock: o.Clock,
 		held:     o.Held,
 		due:      schedule.Index{Records: o.Records, Kind: kindDue},
 		doubts:   newDoubts(),
 		verdicts: newVerdicts(),
+
+		grantKeys: grantkey.New(o.Records, o.Keyring, unreadableMessage),
 	}
+}
+
+// GrantKey is grantkey.Keys.Find.
+func (a *Approvals) GrantKey(
+	ctx context.Context, t id.Tenant,
+) (key tlog.VerifierKey, from id.Index, ok bool, err error) {
+	return a.grantKeys.Find(ctx, t)
 }
 
 func (a *Approvals) currentTime() id.Instant { return id.InstantOf(a.clock()) }

@@ -110,7 +110,7 @@ func (a *Approvals) consumeApproval(
 	ctx context.Context, s *log.State, c *transaction, name ID, r *records.Versioned[record], step id.Event,
 ) (string, error) {
 	if c.signer == nil {
-		signer, err := a.grantSigner(ctx, s, c)
+		signer, err := a.grantKeys.Signer(ctx, s, &c.Change)
 		if err != nil {
 			return "", err
 		}

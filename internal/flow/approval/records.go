@@ -148,7 +148,6 @@ type stores struct {
 	intents   records.Store[openRecord]
 	tallies   records.Store[tallyRecord]
 	shares    records.Store[shareRecord]
-	grantKeys records.Store[grantKeyRecord]
 	newest    records.Store[listRecord]
 }
 
@@ -160,7 +159,6 @@ func storesOf(r storage.RecordStore) stores {
 		tallies:   records.New[tallyRecord](r, kindTally, unreadableMessage),
 		shares:    records.New[shareRecord](r, kindTally, unreadableMessage),
 		newest:    records.New[listRecord](r, kindNewest, unreadableMessage),
-		grantKeys: records.New[grantKeyRecord](r, kindGrantKey, unreadableMessage),
 	}
 }
 

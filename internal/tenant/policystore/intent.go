@@ -124,13 +124,13 @@ func (i *Intents) Find(ctx context.Context, t id.Tenant, results []Result) ([]*I
 	return found, nil
 }
 
-// Decided is what the ledger decided on a stored event.
+// Decided is the decision of the ledger on a stored event.
 type Decided struct {
 	Policy event.Policy // of its record
 	Erased bool         // whether its envelope is erased
 }
 
-// Decisions returns what the ledger decided on stored events, in their order: nil for those that
+// Decisions returns the decisions of the ledger on stored events, in their order: nil for those that
 // it does not have, for example because a predecessor has them. fault.Unavailable when that can't be told.
 func (i *Intents) Decisions(ctx context.Context, t id.Tenant, events []id.Event) ([]*Decided, error) {
 	state, err := i.ledgers.State(ctx, t)

@@ -1,4 +1,11 @@
-package approval
+// Package grantkey keeps the key that signs an organization's grants.
+//
+// Invariants:
+//
+//   - The key is made with the first grant, in the append that states it.
+//   - The private key is stored sealed, and is only opened to sign.
+//   - The key belongs to one log: its successor gets another one.
+package grantkey
 
 import (
 	"context"
@@ -27,40 +34,49 @@ type grantKeyRecord struct {
 
 func sealContext(o id.Organization) string { return "grant-key\n" + o.String() }
 
-// SealedGrantKey is where an organization's grant key is.
-func SealedGrantKey() seal.Record {
+// Keys is the grant keys of all organizations. Its methods may be called concurrently.
+type Keys struct {
+	store   records.Store[grantKeyRecord]
+	keyring *seal.Keyring
+}
+
+// New returns the grant keys of a store. unreadable is the message for clients when one can't be read.
+func New(r storage.RecordStore, keyring *seal.Keyring, unreadable string) Keys {
+	return Keys{records.New[grantKeyRecord](r, kindGrantKey, unreadable), keyring}
+}
+
+// Sealed is where an organization's grant key is.
+func Sealed() seal.Record {
 	return seal.RecordOf(kindGrantKey, "grant key", seal.ForOrganization(sealContext),
 		func(r *grantKeyRecord) []*[]byte { return []*[]byte{&r.Sealed} })
 }
 
-// GrantKey returns the key that signs an organization's grants and the size of
+// Find returns the key that signs an organization's grants and the size of
 // its log when that was made; ok is false before the first grant.
-func (a *Approvals) GrantKey(
-	ctx context.Context, t id.Tenant,
-) (key tlog.VerifierKey, from id.Index, ok bool, err error) {
-	r, err := a.stores.grantKeys.Get(ctx, t, "")
+func (k Keys) Find(ctx context.Context, t id.Tenant) (key tlog.VerifierKey, from id.Index, ok bool, err error) {
+	r, err := k.store.Get(ctx, t, "")
 	if err != nil || r.Version == 0 {
 		return key, 0, false, err
 	}
 	key, err = tlog.ParseVerifierKey(r.Value.VerifierKey)
 	if err != nil {
-		return key, 0, false, errUnreadable("read grant key", err)
+		return key, 0, false, records.Unreadable(k.store.Message, "read grant key", err)
 	}
 	return key, r.Value.FromSize, true, nil
 }
 
-// grantSigner returns the key that signs grants; with the first grant it is made
-// and stated.
-func (a *Approvals) grantSigner(ctx context.Context, s *log.State, c *transaction) (tlog.SignerKey, error) {
+// Signer returns the key that signs grants. With the first grant it is made: then act gets its record and
+// statement.
+func (k Keys) Signer(ctx context.Context, s *log.State, act *sysevent.Change) (tlog.SignerKey, error) {
 	identity := s.Identity()
-	r, err := a.stores.grantKeys.Get(ctx, identity.Tenant, "")
+	r, err := k.store.Get(ctx, identity.Tenant, "")
 	if err != nil {
 		return tlog.SignerKey{}, err
 	}
-	if r.Version == 0 {
-		return a.newGrantSigner(s, c)
+	if !r.Exists() {
+		return k.makeSigner(s, act)
 	}
-	seed, err := a.keyring.Open(sealContext(identity.Organization), r.Value.Sealed)
+	seed, err := k.keyring.Open(sealContext(identity.Organization), r.Value.Sealed)
 	if err != nil {
 		return tlog.SignerKey{}, fmt.Errorf("open grant key: %w", err)
 	}
@@ -71,7 +87,7 @@ func (a *Approvals) grantSigner(ctx context.Context, s *log.State, c *transactio
 	return tlog.NewSignerKey(grant.KeyName(identity.Origin), private)
 }
 
-func (a *Approvals) newGrantSigner(s *log.State, c *transaction) (tlog.SignerKey, error) {
+func (k Keys) makeSigner(s *log.State, act *sysevent.Change) (tlog.SignerKey, error) {
 	identity := s.Identity()
 	private := edkey.NewPrivate()
 	signer, err := tlog.NewSignerKey(grant.KeyName(identity.Origin), private)
@@ -79,19 +95,20 @@ func (a *Approvals) newGrantSigner(s *log.State, c *transaction) (tlog.SignerKey
 		return tlog.SignerKey{}, fmt.Errorf("make grant key: %w", err)
 	}
 	seed := private.Seed()
-	sealed, err := a.keyring.Seal(sealContext(identity.Organization), seed[:])
+	sealed, err := k.keyring.Seal(sealContext(identity.Organization), seed[:])
 	if err != nil {
 		return tlog.SignerKey{}, fmt.Errorf("make grant key: %w", err)
 	}
-	made := records.Versioned[grantKeyRecord]{Value: grantKeyRecord{
+	stored, err := k.store.Put(records.Versioned[grantKeyRecord]{Value: grantKeyRecord{
 		VerifierKey: signer.Verifier().String(),
 		FromSize:    s.Size(),
 		Sealed:      sealed,
-	}}
-	if err := c.putRecord(a.stores.grantKeys.Put(made)); err != nil {
+	}})
+	if err != nil {
 		return tlog.SignerKey{}, fmt.Errorf("make grant key: %w", err)
 	}
-	c.Statements = append(c.Statements, sysevent.Statement{
+	act.Changes = append(act.Changes, stored)
+	act.Statements = append(act.Statements, sysevent.Statement{
 		Kind:      sysevent.LogKey,
 		Principal: sysevent.Operator,
 		Payload: map[string]any{
