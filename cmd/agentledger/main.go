@@ -1,24 +1,21 @@
 // Agentledger is the transparency log service for AI agents, and its operator's commands:
 //
-//	serve    run the service, on the embedded store or on PostgreSQL
-//	demo     see the main job in a few seconds
-//	init     make an organization without a running server
-//	fsck     re-verify every ledger of a stopped server's store
-//	compact  rewrite a stopped server's store without the bytes of erased events
-//	adopt    let a ledger without an anchor take events again
-//	rotate-log-key
-//	         give a log another key under the same origin
-//	ask-witnesses
-//	         have a server ask the witnesses of a log at once
-//	reindex  have a server make the index of a log's events anew
-//	clock    show the clock of a server, and accept it
-//	correct-clock
-//	         let a log go on that took events while a clock was ahead
-//	succeed  let an organization whose log is frozen go on with another one
-//	export   write organizations into a folder, for another store
-//	import   bring organizations of an export into a store
-//	policy   check, test and replay policy documents
-//	version  print the version
+//	serve           run the service, on the embedded store or on PostgreSQL
+//	demo            see the main job in a few seconds
+//	init            make an organization without a running server
+//	fsck            re-verify every ledger of a stopped server's store
+//	compact         rewrite a stopped server's store without the bytes of erased events
+//	adopt           let a ledger without an anchor take events again
+//	rotate-log-key  give a log another key under the same origin
+//	ask-witnesses   have a server ask the witnesses of a log at once
+//	reindex         have a server make the index of a log's events anew
+//	clock           show the clock of a server, and accept it
+//	correct-clock   let a log go on that took events while a clock was ahead
+//	succeed         let an organization whose log is frozen go on with another one
+//	export          write organizations into a folder, for another store
+//	import          bring organizations of an export into a store
+//	policy          check, test and replay policy documents
+//	version         print the version
 //
 // Exit status: 0 when all went well, 1 when fsck, export, import, policy, clock or the demo found
 // something wrong, 2 for everything else.
@@ -37,9 +34,13 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/agentledger/agentledger/internal/config"
+	"github.com/agentledger/agentledger/internal/tenant/passwordhash/hashprocess"
 )
 
 func main() {
+	if hashprocess.Serve(os.Args[1:]) {
+		return
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	go func() {
 		<-ctx.Done()
@@ -88,8 +89,7 @@ func runProgram(ctx context.Context, args []string, stdout, stderr io.Writer) in
 	var c commands
 	exited := -1
 	parser, err := kong.New(&c, append(config.ParserOptions(),
-		kong.Name("agentledger"),
-		kong.Description("A transparency log service for AI agents."),
+		kong.Name("agentledger"), kong.Description("A transparency log service for AI agents."),
 		kong.Writers(stdout, stderr),
 		kong.Exit(func(code int) { exited = code }),
 		kong.BindTo(ctx, (*context.Context)(nil)),

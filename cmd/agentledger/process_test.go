@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json"
+
+	"github.com/agentledger/agentledger/internal/tenant/passwordhash/hashprocess"
 )
 
 var (
@@ -29,6 +31,9 @@ var (
 var programs string
 
 func TestMain(m *testing.M) {
+	if hashprocess.Serve(os.Args[1:]) { // a service of a test started this process
+		return
+	}
 	flag.Parse()
 	if *neighbourFile != "" {
 		os.Exit(beNeighbour(*neighbourFile, flag.Arg(0)))

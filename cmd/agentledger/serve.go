@@ -106,18 +106,15 @@ func (s *server) startWriters(background context.Context) {
 	}
 	s.background.Go(func() { service.witnesses.Run(background) })
 	sweeps := telemetry.WithoutRepeats(watch.logger) // each second, also while the store is gone
-	s.background.Go(func() { service.approvals.Run(background, sweeps) })
-	s.background.Go(func() { service.webhooks.Run(background, sweeps) })
+	for _, run := range []func(context.Context, *slog.Logger){service.approvals.Run, service.webhooks.Run,
+		service.exporter.Run, service.mail.Run, service.workflows.Run, service.erasures.Run, service.orgs.RunLastUses,
+		service.index.Run} {
+		s.background.Go(func() { run(background, sweeps) })
+	}
 	if service.mail.Enabled() {
 		s.background.Go(func() { service.voterMail.Run(background, sweeps) })
 	}
-	s.background.Go(func() { service.exporter.Run(background, sweeps) })
-	s.background.Go(func() { service.mail.Run(background, sweeps) })
-	s.background.Go(func() { service.workflows.Run(background, sweeps) })
-	s.background.Go(func() { service.erasures.Run(background, sweeps) })
 	s.background.Go(func() { compaction.Run(background, service.store.engine, compaction.Every, watch.logger) })
-	s.background.Go(func() { service.orgs.RunLastUses(background, sweeps) })
-	s.background.Go(func() { service.index.Run(background, sweeps) })
 }
 
 // openListeners opens the listeners. bounds are the connections that each may have open.

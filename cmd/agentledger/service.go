@@ -45,6 +45,7 @@ import (
 	"github.com/agentledger/agentledger/internal/tenant/factor"
 	"github.com/agentledger/agentledger/internal/tenant/member"
 	"github.com/agentledger/agentledger/internal/tenant/org"
+	"github.com/agentledger/agentledger/internal/tenant/passwordhash/hashprocess"
 	"github.com/agentledger/agentledger/internal/tenant/policystore"
 	"github.com/agentledger/agentledger/internal/tenant/quota"
 	"github.com/agentledger/agentledger/internal/webhook"
@@ -69,6 +70,7 @@ type service struct {
 	agents   *agent.Agents
 	policies *policystore.Policies
 	accounts *account.Accounts
+	hashes   *hashprocess.Pool
 	members  *member.Members
 	tokens   *consoletoken.Tokens
 
@@ -113,7 +115,7 @@ func newService(ctx context.Context, c config.Serve, st *store, watch *observati
 	fatal func(error)) (*service, error) {
 	watch.registry.MustRegister(st.engine.Collector())
 	s := &service{watch: watch, control: admission.New(runtime.GOMAXPROCS(0)), store: st}
-	s.checks = []readiness{s.checkAppends, s.checkStore, s.checkClock}
+	s.hashes, s.checks = hashprocess.New(watch.logger), []readiness{s.checkAppends, s.checkStore, s.checkClock}
 	s.registerModeMetric()
 	err := s.buildClock(c)
 	if err != nil {
@@ -121,10 +123,9 @@ func newService(ctx context.Context, c config.Serve, st *store, watch *observati
 	}
 	s.ledgers, err = log.Open(ctx, log.Options{
 		Store: st.engine, Keyring: st.keyring, Anchors: st.anchors, Logger: watch.logger, Metrics: watch.registry,
-		Tracer: watch.tracer, Fatal: fatal,
-		Clock: s.clock.Now, Held: s.clock.Check, ReadOnly: st.readOnly, Anchored: c.AnchoredOnly,
-		Shared: s.control.Contended, AnchorFirst: anchorFirst(c.Tuning, st.engine), Witness: s,
-		LeafCacheBytes: max(1, int64(c.LeafCacheMiB)<<20), // 0 would be the default
+		Tracer: watch.tracer, Fatal: fatal, Clock: s.clock.Now, Held: s.clock.Check, ReadOnly: st.readOnly,
+		Anchored: c.AnchoredOnly, Shared: s.control.Contended, AnchorFirst: anchorFirst(c.Tuning, st.engine),
+		Witness: s, LeafCacheBytes: max(1, int64(c.LeafCacheMiB)<<20), // 0 would be the default
 	})
 	if err != nil {
 		return nil, errors.Join(err, st.Close())
@@ -250,7 +251,8 @@ func (s *service) buildErasures(n *sysevent.Appender, bounds *quota.Quota) {
 func (s *service) buildPeople(c config.Serve, n *sysevent.Appender, bounds *quota.Quota) letter.OrganizationMail {
 	records := s.store.engine
 	s.letters = letter.AccountMail{Outbox: s.mail, PublicURL: c.PublicURL}
-	s.accounts = account.New(account.Options{Records: records, Clock: s.clock.Now, Mail: s.letters})
+	s.accounts = account.New(account.Options{Records: records, Clock: s.clock.Now, Mail: s.letters,
+		Hashing: account.Hashing{Compute: s.hashes.Key}})
 	letters := letter.OrganizationMail{Outbox: s.mail, Organizations: s.orgs, Accounts: s.accounts,
 		PublicURL: c.PublicURL}
 	s.members = member.New(member.Options{Records: records, Events: n, Accounts: s.accounts, Quota: bounds,
@@ -327,5 +329,5 @@ func (s *service) identityHandler(surface *identity.Server, shared *edge.Edge) h
 
 // Close waits until accepted events are durable and closes the store.
 func (s *service) Close() error {
-	return errors.Join(s.ledgers.Close(), s.store.engine.Close())
+	return errors.Join(s.hashes.Close(), s.ledgers.Close(), s.store.engine.Close())
 }

@@ -4,8 +4,6 @@
 //
 //   - A password that is checked against no hash causes the same work as any other, and never matches.
 //   - A bounded number of hashes is computed at one time, and a bounded number of callers waits.
-//   - The thread of a hash gives way to all others of the machine (Linux), because agents wait for answers
-//     in milliseconds and people can wait.
 //   - A hash of another cost still opens, because it holds its cost.
 package passwordhash
 
@@ -24,6 +22,7 @@ import (
 	"golang.org/x/crypto/argon2"
 
 	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/internal/tenant/passwordhash/hashprocess"
 )
 
 // Cost is the cost of Argon2id (RFC 9106) and the number of hashes at once. The zero value means
@@ -33,6 +32,9 @@ type Cost struct {
 	Passes    uint32 // default 2
 	AtOnce    int    // hashes computed at one time; default: half of the cores, so that the others are for agents
 	Waiting   int    // callers that may wait for their turn; default 64
+
+	// Compute computes Argon2id; default: in the calling process. hashprocess.Pool keeps it out of the way of agents.
+	Compute func(hashprocess.Parameters) []byte
 }
 
 // MaxLength is how many bytes of a password count: a longer one never matches.
@@ -65,6 +67,9 @@ func New(h Cost) *Hasher {
 	}
 	if h.Waiting == 0 {
 		h.Waiting = 64
+	}
+	if h.Compute == nil {
+		h.Compute = hashprocess.Parameters.Compute
 	}
 	var random [saltSize + hashSize]byte
 	rand.Read(random[:]) // never fails since Go 1.24
@@ -110,7 +115,7 @@ func (h *Hasher) HashPassword(ctx context.Context, password string) (string, err
 	defer leave()
 	var salt [saltSize]byte
 	rand.Read(salt[:]) // never fails since Go 1.24
-	key := computeKey(password, phc{salt: salt[:], passes: h.Passes, memory: h.MemoryKiB, lanes: lanes})
+	key := h.computeKey(password, phc{salt: salt[:], passes: h.Passes, memory: h.MemoryKiB, lanes: lanes})
 	return h.encodeHash(salt[:], key), nil
 }
 
@@ -133,20 +138,13 @@ func (h *Hasher) MatchesHash(ctx context.Context, stored, password string) (bool
 		return false, err
 	}
 	defer leave()
-	got := computeKey(password, p)
+	got := h.computeKey(password, p)
 	return subtle.ConstantTimeCompare(got, p.hash) == 1 && known, nil
 }
 
-// computeKey computes Argon2id in a thread of its own, which gives way to all others. The thread ends
-// with the goroutine, because its priority can't be raised again.
-func computeKey(password string, p phc) []byte {
-	done := make(chan []byte)
-	go func() {
-		runtime.LockOSThread()
-		lowerPriority()
-		done <- argon2.IDKey([]byte(password), p.salt, p.passes, p.memory, p.lanes, hashSize)
-	}()
-	return <-done
+func (h *Hasher) computeKey(password string, p phc) []byte {
+	return h.Compute(hashprocess.Parameters{Password: []byte(password), Salt: p.salt, Passes: p.passes,
+		MemoryKiB: p.memory, Lanes: p.lanes, Size: hashSize})
 }
 
 // encodeHash writes the PHC string format.
