@@ -25,6 +25,7 @@ type call struct {
 	media  string // of body and answer, "" means JSON
 	ingest bool   // sends the token and the version
 	once   string // Idempotency-Key, "" for none
+	asks   bool   // sends X-Request-Approval
 	max    int64  // bytes of the longest answer that is read, 0 means maxAnswer
 }
 
@@ -122,6 +123,9 @@ func (c *Client) newRequest(ctx context.Context, q call) (*http.Request, error) 
 	if q.ingest {
 		r.Header.Set("Authorization", "Bearer "+c.token)
 		r.Header.Set("Service-Version", c.version)
+	}
+	if q.asks {
+		r.Header.Set("X-Request-Approval", "1")
 	}
 	if q.once != "" {
 		r.Header.Set("Idempotency-Key", q.once)

@@ -60,8 +60,9 @@ func (c *Client) Evaluate(ctx context.Context, q Question) (Decision, error) {
 // DeniedError is returned by packages guard and runs for an action that is not allowed.
 type DeniedError struct {
 	Reason   string
-	Decision Decision // of the policy; zero when the ledger denied the action
+	Decision Decision // of the policy, as far as it was told
 	Approval Approval // zero when people were not asked
+	Event    id.Event // that states the action, "" for none
 }
 
 // Error names the reason.

@@ -18,21 +18,25 @@ const (
 )
 
 // Result is the service's answer for an event that it accepted. Only a created event has
-// the members after Status.
+// Sequence, EventHash, ChainValid and Reason. Decision, PolicyID and RuleID are those of the created
+// event whose declared decision the server tightened, and of a replayed one that is an intent
+// (payload.phase) or was sent by SendIntent.
 type Result struct {
 	EventID    id.Event    `json:"event_id"`
 	Status     string      `json:"status"` // Created or Replayed
 	Sequence   uint64      `json:"sequence_num,omitzero"`
 	EventHash  id.Hash     `json:"event_hash,omitzero"`
 	ChainValid *bool       `json:"chain_valid,omitzero"`
-	Decision   id.Decision `json:"policy_decision,omitzero"` // effective, when the server tightened the declared one
+	Decision   id.Decision `json:"policy_decision,omitzero"` // effective
 	PolicyID   string      `json:"policy_id,omitzero"`
 	RuleID     string      `json:"rule_id,omitzero"`
+	Reason     string      `json:"reason,omitzero"`   // of the rule, for people; "" where it is not told
+	Approval   *Approval   `json:"approval,omitzero"` // of the event, nil for none
 }
 
-// Tightened reports whether the service's policy was stricter than the event's declared
-// decision.
-func (r Result) Tightened() bool { return r.Decision != 0 }
+// Tightened reports whether the service's policy was stricter than the declared decision of
+// an event that was created.
+func (r Result) Tightened() bool { return r.Status == Created && r.Decision != 0 }
 
 // Send stores a signed envelope and returns when it is durable and in the public log. It
 // tries again after lost connections, time-outs, 408 and 502 to 504. After a lost answer
@@ -40,12 +44,17 @@ func (r Result) Tightened() bool { return r.Decision != 0 }
 // event may be stored: send the same bytes again. A malformed envelope is a *fault.Error,
 // and nothing is sent.
 func (c *Client) Send(ctx context.Context, envelope []byte) (Result, error) {
+	return c.sendEvent(ctx, envelope, false)
+}
+
+func (c *Client) sendEvent(ctx context.Context, envelope []byte, asks bool) (Result, error) {
 	e, err := event.Parse(envelope, event.Options{MaxBytes: math.MaxInt})
 	if err != nil {
 		return Result{}, fmt.Errorf("send event: %w", err)
 	}
 	body, err := c.sendWithRetries(ctx, call{
 		method: http.MethodPost, path: "/v1/ingest/events", body: envelope, ingest: true, once: string(e.EventID),
+		asks: asks,
 	})
 	if err != nil {
 		return Result{}, fmt.Errorf("send event: %w", err)
@@ -74,9 +83,14 @@ func (r Result) checkSendResult(sent id.Event) (Result, error) {
 		err = errors.New("neither created nor replayed")
 	case r.Status == Created && (r.Sequence == 0 || r.ChainValid == nil):
 		err = errors.New("created without sequence_num or chain_valid")
+	case r.Approval != nil && (r.Approval.ID == "" || r.Approval.Status == ""):
+		err = errors.New("no approval")
+	case r.Approval != nil && r.Decision != id.AllowWithObligation:
+		err = errors.New("an approval without the decision that asks for it")
 	}
 	if err != nil {
 		return Result{}, malformedAnswer(err)
 	}
+	r.Reason = sanitizeLine(r.Reason)
 	return r, nil
 }

@@ -74,7 +74,7 @@ func (in *incomingEvent) appendMembers(b []byte) []byte {
 	if in.policy.Effective != in.policy.Declared || in.asked != nil {
 		b = in.appendDecision(b)
 		judged := policystore.Judgement{Policy: in.policy, Evaluation: in.evaluation}
-		if reason := judged.Reasons()[in.policy.RuleID]; reason != "" {
+		if reason := judged.Reasons()[in.policy.RuleID]; in.asksDecision && reason != "" {
 			b = jcs.AppendString(append(b, `,"reason":`...), reason)
 		}
 	}

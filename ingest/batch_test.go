@@ -103,7 +103,7 @@ func TestBatchCreated(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		tightened := `,"policy_decision":"deny","policy_id":"pol-1","rule_id":"no","reason":"Rule no says deny."`
+		tightened := `,"policy_decision":"deny","policy_id":"pol-1","rule_id":"no"`
 		if m == &w.blue {
 			tightened = "" // it has no policy
 		}

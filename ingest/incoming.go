@@ -45,11 +45,12 @@ type incomingEvent struct {
 
 	evaluation policy.Evaluation // of the last call of prepareAppend
 
-	fate    eventFate
-	receipt log.Receipt          // of a created one
-	decided *policystore.Decided // of a replayed one, when its sender wants to know; nil for none
-	asked   *approval.Approval   // that the event asks for, nil for none
-	err     error                // why it was refused
+	fate         eventFate
+	receipt      log.Receipt          // of a created one
+	asksDecision bool                 // whether the sender asks for the decision
+	decided      *policystore.Decided // of a replayed one, when its sender wants to know; nil for none
+	asked        *approval.Approval   // that the event asks for, nil for none
+	err          error                // why it was refused
 }
 
 // readEvent takes the event's text and makes the checks that need nothing of the

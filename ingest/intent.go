@@ -40,10 +40,14 @@ func (in *incomingEvent) saysIntent() bool {
 // that intents need. requested says that the request asks for them. An event that can't get its approval
 // is refused, and stays stored: the same event may be sent again.
 func (s *Server) answerIntents(ctx context.Context, c caller, events []*incomingEvent, requested bool) {
-	s.findDecisions(ctx, c, events, requested)
+	for _, in := range events {
+		told := in.fate == replayed || in.fate == created && in.policy.Effective > id.Allow
+		in.asksDecision = told && (requested || in.saysIntent())
+	}
+	s.findDecisions(ctx, c, events)
 	asked := 0
 	for _, in := range events {
-		if !in.needsApproval() || !requested && !(c.Asks && in.saysIntent()) {
+		if !in.needsApproval() || !requested && !(c.Asks && in.asksDecision) {
 			continue
 		}
 		if asked++; asked > maxAskedInBatch {
@@ -58,11 +62,11 @@ func (s *Server) answerIntents(ctx context.Context, c caller, events []*incoming
 }
 
 // findDecisions reads the decisions on replayed events whose senders want to know them.
-func (s *Server) findDecisions(ctx context.Context, c caller, events []*incomingEvent, requested bool) {
+func (s *Server) findDecisions(ctx context.Context, c caller, events []*incomingEvent) {
 	var wanted []*incomingEvent
 	var names []id.Event
 	for _, in := range events {
-		if in.fate == replayed && in.envelope.Tool != "" && (requested || in.saysIntent()) {
+		if in.fate == replayed && in.envelope.Tool != "" && in.asksDecision {
 			wanted, names = append(wanted, in), append(names, in.envelope.EventID)
 		}
 	}
@@ -123,6 +127,9 @@ func (in *incomingEvent) refuseApproval(err error) {
 			told.Kind = fault.Conflict
 		case fault.OutcomeUnknown:
 			told.Message = "The event is stored, its approval may be asked for; retry with the same event_id"
+		}
+		if cause.Kind != fault.RateLimited {
+			told.Code = "not_asked"
 		}
 		err = &told
 	}

@@ -20,20 +20,16 @@ import (
 // serveExample stands for a service whose policy denies deletions.
 func serveExample(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
-	if r.URL.Path == "/v1/ingest/policy/evaluate" {
-		decision := "allow"
-		if strings.Contains(string(body), "delete") {
-			decision = "deny"
-		}
-		fmt.Fprintf(w, `{"decision":%q,"policy_id":"shop","rule_id":"r","reason":"Deletion is not allowed","engine":"rules"}`, decision)
-		return
-	}
 	e, err := event.Parse(body, event.Options{MaxBytes: event.DefaultMaxBytes})
 	if err != nil {
 		http.Error(w, `{"error":"Invalid event"}`, http.StatusUnprocessableEntity)
 		return
 	}
-	fmt.Fprintf(w, `{"event_id":%q,"status":"created","sequence_num":1,"chain_valid":true}`, e.EventID)
+	decision := ""
+	if strings.Contains(string(e.Tool), "delete") {
+		decision = `,"policy_decision":"deny","policy_id":"shop","rule_id":"r","reason":"Deletion is not allowed"`
+	}
+	fmt.Fprintf(w, `{"event_id":%q,"status":"created","sequence_num":1,"chain_valid":true%s}`, e.EventID, decision)
 }
 
 func newGuard(url, folder string) (*guard.Guard, error) {

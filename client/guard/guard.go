@@ -1,19 +1,20 @@
 // Package guard runs an agent's actions at most once, as far as policy and people allow.
-// It states every decision and every result in the organization's ledger.
+// One signed event, the intent, asks for the decision and states it in the organization's ledger;
+// another one states the result.
 //
 // Invariants:
 //
 //   - An action with a key runs at most once, also when the agent or the service is
-//     killed at any moment. An action that has begun without an end never begins again.
+//     killed at any moment. An action that has begun without an end never begins again,
+//     unless it is declared idempotent.
 //   - An action runs only after the ledger holds the decision on exactly this payload.
 //     After any failure on the way it does not run, unless Config.FailOpen is set.
+//   - An intent is sent again as the same bytes, so it is judged and counted once.
 //   - An action that needs approval runs with the grant of an approval that was consumed
 //     for exactly this payload.
 //   - The result is in the ledger, or in the journal's queue until Flush sends it.
 //
 // A Guard, a Journal and a Transport may be used by several goroutines.
-//
-// The package is stable in the sense of README, section Stability.
 //
 // The package is stable in the sense of README, section Stability.
 package guard
@@ -24,6 +25,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -75,11 +77,21 @@ func New(c Config) (*Guard, error) {
 type Action struct {
 	// Key identifies the action, also after a restart. With "" each call of Run is a new
 	// action, which can't be continued after a restart.
-	Key       string
-	Tool      id.Tool
-	Payload   any      // must encode as a JSON object; nil is {}
+	Key  string
+	Tool id.Tool
+	// Payload must encode as a JSON object; nil is {}. It has no members phase, call_id, salt and
+	// input_digest, because the guard adds these.
+	Payload   any
 	Trace     id.Trace // "" derives one from Key
 	Principal string   // "" is Config.Principal
+
+	// DigestOnly keeps the payload out of the ledger: the event has input_digest, the SHA-256 of the
+	// canonical JSON, and the members in Seen. Policies and people see no others.
+	DigestOnly bool
+	Seen       []string
+	// Idempotent says that the function may run again after it was interrupted. It then runs under
+	// the same intent, and where approval was needed, with the same grant or another approval.
+	Idempotent bool
 }
 
 // Permit is the permission that an action runs under.
@@ -87,7 +99,10 @@ type Permit struct {
 	Decision id.Decision `json:"decision"`
 	EventID  id.Event    `json:"event_id"`       // of the event that states the decision
 	Grant    string      `json:"grant,omitzero"` // signed note, "" when no approval was needed
-	Unasked  bool        `json:"unasked"`        // Config.FailOpen let the action run
+	// Approved is the payload that the grant is for, as canonical JSON: the action's with the guard's
+	// own members. A tool that checks the grant needs it, see CheckCall.
+	Approved string `json:"approved,omitzero"`
+	Unasked  bool   `json:"unasked"` // Config.FailOpen let the action run
 }
 
 // Outcome is the end of an action that ran.
@@ -119,9 +134,11 @@ func (e *FailedError) Error() string { return "the action failed: " + e.Failure 
 //
 // Errors:
 //   - the error of do, unchanged; later calls with the same key return a *FailedError
-//   - *client.DeniedError when policy, people or the ledger deny the action
+//   - *client.DeniedError when the policy or people deny the action
+//   - *ApprovalRequiredError when ctx ends while people think
+//   - *NotDecidedError when no decision is known; the cause is that of client.SendIntent,
+//     AwaitApproval or ConsumeApproval
 //   - ErrInterrupted, ErrKeyReused, ErrQueueFull
-//   - errors of client.Evaluate, AskApproval, AwaitApproval, ConsumeApproval and Send
 func (g *Guard) Run(ctx context.Context, a Action, do func(context.Context, Permit) (any, error)) (Outcome, error) {
 	r, err := g.prepareAction(a)
 	if err != nil {
@@ -140,6 +157,9 @@ func (g *Guard) Run(ctx context.Context, a Action, do func(context.Context, Perm
 		return Outcome{}, fmt.Errorf("run action: key %.512q was %w", r.Key, ErrKeyReused)
 	}
 	defer g.flushQueue(ctx)
+	if known != nil && known.Stage == stageStarted && a.Idempotent {
+		known.Stage = stageDeciding
+	}
 	if known != nil && known.Stage != stageDeciding {
 		return g.answerRepeated(known)
 	}
@@ -158,14 +178,18 @@ func (g *Guard) Run(ctx context.Context, a Action, do func(context.Context, Perm
 	if err := g.Journal.storeAction(known); err != nil {
 		return Outcome{}, err
 	}
+	began := time.Now()
 	result, failed := do(ctx, known.Permit)
+	took := time.Since(began).Milliseconds()
+	known.DurationMS = &took
 	return g.finishAction(known, result, failed)
 }
 
 // preparedAction is an action with its defaults filled in.
 type preparedAction struct {
 	Action
-	payload jsontext.Value // canonical
+	payload jsontext.Value            // canonical
+	shown   map[string]jsontext.Value // the part that the events have
 }
 
 func (g *Guard) prepareAction(a Action) (*preparedAction, error) {
@@ -189,7 +213,9 @@ func (g *Guard) prepareAction(a Action) (*preparedAction, error) {
 		}
 		r.payload = text
 	}
-	return r, nil
+	var err error
+	r.shown, err = describeArguments(a, r.payload)
+	return r, err
 }
 
 // contentDigest covers all that a key must not be reused for.
@@ -201,13 +227,13 @@ func (r *preparedAction) contentDigest() id.Hash {
 func (g *Guard) answerRepeated(a *action) (Outcome, error) {
 	if a.Stage == stageStarted {
 		a.Stage, a.Failure = stageDone, ErrInterrupted.Error()
-		if err := g.stateResult(a, "unknown", false); err != nil {
+		if err := g.stateResult(a, false); err != nil {
 			return Outcome{}, err
 		}
 		return Outcome{}, ErrInterrupted
 	}
 	if !a.Told {
-		if err := g.stateResult(a, a.resultStatus(), false); err != nil {
+		if err := g.stateResult(a, false); err != nil {
 			return Outcome{}, err
 		}
 	}
@@ -232,7 +258,7 @@ func (g *Guard) finishAction(a *action, result any, failed error) (Outcome, erro
 	} else {
 		a.Result, o.Result = text, text
 	}
-	if err := g.stateResult(a, a.resultStatus(), true); err != nil {
+	if err := g.stateResult(a, true); err != nil {
 		return o, errors.Join(failed, err)
 	}
 	return o, failed

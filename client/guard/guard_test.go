@@ -2,6 +2,7 @@ package guard
 
 import (
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -20,6 +21,7 @@ import (
 	"github.com/agentledger/agentledger/client"
 	"github.com/agentledger/agentledger/edkey"
 	"github.com/agentledger/agentledger/event"
+	"github.com/agentledger/agentledger/grant"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/durable"
 )
@@ -30,18 +32,21 @@ type office struct {
 	url string
 
 	mu       sync.Mutex
-	decision string            // of evaluations
-	tighten  string            // of events, "" for not
-	votes    []string          // what becomes of the next questions; none left: pending
-	consumed map[string]string // grants by approval
-	asked    int
-	events   []*event.Envelope
-	fail     func(path string, after bool) bool // loses a request before, or its answer after
-	busy     func(path string) bool             // answers 503
+	decision string              // on intents
+	silent   bool                // does not tell the decision of replays
+	votes    []string            // what becomes of the next questions; none left: pending
+	consumed map[string]string   // grants by approval
+	asked    map[id.Event]string // approvals by the event that asked
+	change   func(answer map[string]any)
+	// answers in place of the office, false for not
+	intercept func(http.ResponseWriter, *http.Request) bool
+	events    []*event.Envelope
+	fail      func(path string, after bool) bool // loses a request before, or its answer after
+	busy      func(path string) bool             // answers 503
 }
 
 func newOffice(t *testing.T) *office {
-	o := &office{t: t, decision: "allow", consumed: map[string]string{}, fail: func(string, bool) bool { return false }, busy: func(string) bool { return false }}
+	o := &office{t: t, decision: "allow", consumed: map[string]string{}, asked: map[id.Event]string{}, change: func(map[string]any) {}, intercept: func(http.ResponseWriter, *http.Request) bool { return false }, fail: func(string, bool) bool { return false }, busy: func(string) bool { return false }}
 	server := httptest.NewServer(o)
 	t.Cleanup(server.Close)
 	o.url = server.URL
@@ -60,6 +65,9 @@ func (o *office) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusServiceUnavailable)
 		return
 	}
+	if o.intercept(w, r) {
+		return
+	}
 	answer, status := o.answer(r, body)
 	if o.fail(r.URL.Path, true) {
 		panic(http.ErrAbortHandler)
@@ -70,16 +78,8 @@ func (o *office) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func (o *office) answer(r *http.Request, body []byte) (any, int) {
 	switch path := strings.TrimPrefix(r.URL.Path, "/v1/ingest"); {
-	case path == "/policy/evaluate":
-		return map[string]any{"decision": o.decision, "reason": "as told", "policy_id": "p", "rule_id": "r", "engine": "rules"}, 200
 	case path == "/events":
-		return o.take(body)
-	case path == "/approvals":
-		if last := fmt.Sprintf("apr_%d", o.asked); o.asked > 0 && slices.Contains([]string{"pending", "approved"}, o.became(last)) {
-			return o.approval(last, o.became(last)), 200
-		}
-		o.asked++
-		return o.approval(fmt.Sprintf("apr_%d", o.asked), "pending"), 201
+		return o.take(body, r.Header.Get("X-Request-Approval") == "1")
 	case strings.HasSuffix(path, "/consume"):
 		name := strings.Split(path, "/")[2]
 		if o.consumed[name] == "over" {
@@ -106,44 +106,74 @@ func (o *office) became(name string) string {
 }
 
 func (o *office) approval(name, status string) map[string]any {
-	return map[string]any{"approval_id": name, "status": status, "action_digest": id.Hash{1}, "expires_at": "2026-11-21T12:00:00.000Z", "quorum": 1,
+	var digest id.Hash
+	for _, e := range o.events {
+		if o.asked[e.EventID] == name {
+			digest = grant.Action{Organization: e.OrganizationID, Agent: e.AgentID, Tool: e.Tool, Payload: e.Payload}.Digest()
+		}
+	}
+	return map[string]any{"approval_id": name, "status": status, "action_digest": digest, "expires_at": "2026-11-21T12:00:00.000Z", "quorum": 1,
 		"comment": "too much", "reason_code": "over_budget"}
 }
 
-func (o *office) take(body []byte) (any, int) {
+func (o *office) take(body []byte, asks bool) (any, int) {
 	e, err := event.Parse(body, event.Options{})
 	if err != nil {
 		return map[string]any{"error": err.Error()}, 422
 	}
-	for _, known := range o.events {
-		if known.EventID == e.EventID {
-			if known.Digest != e.Digest {
-				return map[string]any{"error": "event_id was used with another event"}, 422
-			}
-			return map[string]any{"event_id": e.EventID, "status": "replayed"}, 200
-		}
-	}
 	if !strings.Contains(string(body), `"salt":"`) { // its digest is public
 		o.t.Errorf("an event without salt: %s", body)
 	}
-	o.events = append(o.events, e)
-	answer := map[string]any{"event_id": e.EventID, "status": "created", "sequence_num": len(o.events), "event_hash": id.Hash{}, "chain_valid": true}
-	if o.tighten != "" && e.Tool != "" {
-		answer["policy_decision"], answer["policy_id"], answer["rule_id"] = o.tighten, "p", "r"
+	answer := map[string]any{"event_id": e.EventID, "status": "created", "event_hash": id.Hash{}, "chain_valid": true}
+	status := 201
+	for _, known := range o.events {
+		if known.EventID == e.EventID && known.Digest != e.Digest {
+			return map[string]any{"error": "event_id was used with another event"}, 422
+		}
+		if known.EventID == e.EventID {
+			answer, status = map[string]any{"event_id": e.EventID, "status": "replayed"}, 200
+		}
 	}
-	return answer, 201
+	if status == 201 {
+		o.events = append(o.events, e)
+		answer["sequence_num"] = len(o.events)
+	}
+	if e.Call().Phase == "intent" {
+		o.decide(e, answer, asks)
+	}
+	return answer, status
 }
 
-// told returns what the ledger has, as "kind decision status".
+// decide puts the decision on an intent into an answer.
+func (o *office) decide(e *event.Envelope, answer map[string]any, asks bool) {
+	if answer["status"] == "created" && o.decision == "allow" || answer["status"] == "replayed" && o.silent {
+		return
+	}
+	answer["policy_decision"], answer["policy_id"], answer["rule_id"] = o.decision, "p", "r"
+	if answer["status"] == "created" {
+		answer["reason"] = "as told"
+	}
+	if asks && o.decision == "allow_with_obligation" {
+		if o.asked[e.EventID] == "" {
+			o.asked[e.EventID] = fmt.Sprintf("apr_%d", len(o.asked)+1)
+		}
+		name := o.asked[e.EventID]
+		answer["approval_id"], answer["approval"] = name, o.approval(name, o.became(name))
+	}
+	o.change(answer)
+}
+
+// told returns what the ledger has, as "phase status".
 func (o *office) told() (all []string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, e := range o.events {
 		var payload struct {
+			Phase  string `json:"phase"`
 			Status string `json:"status"`
 		}
 		json.Unmarshal(e.Payload, &payload)
-		all = append(all, strings.TrimSpace(e.ActionKind+" "+e.Decision.String()+" "+payload.Status))
+		all = append(all, strings.TrimSpace(payload.Phase+" "+payload.Status))
 	}
 	return all
 }
@@ -231,20 +261,18 @@ func TestGuardAllows(t *testing.T) {
 	if d.done != 1 {
 		t.Errorf("done %d times", d.done)
 	}
-	wantTold(t, o, "tool_call allow", "result allow ok")
-	if a, b := o.events[0], o.events[1]; a.TraceID != b.TraceID || a.ActorPrincipal != "somebody" || string(a.Payload) != `{"amount":7}` ||
-		!strings.Contains(string(b.Payload), string(a.EventID)) || !strings.Contains(string(a.Canonical), `"salt":`) {
+	wantTold(t, o, "intent", "result ok")
+	if a, b := o.events[0], o.events[1]; a.TraceID != b.TraceID || a.ActorPrincipal != "somebody" || !strings.HasPrefix(string(a.Payload), `{"amount":7,"call_id":"call_`) ||
+		!b.IsResultOf(a.EventID) || a.Call().ID != b.Call().ID || !strings.Contains(string(a.Canonical), `"salt":`) {
 		t.Errorf("events: %s %s", a.Canonical, b.Canonical)
 	}
 }
 
 func TestGuardDenies(t *testing.T) {
 	for name, change := range map[string]func(*office){
-		"by the policy":       func(o *office) { o.decision = "deny" },
-		"by the ledger":       func(o *office) { o.tighten = "deny" },
-		"by people":           func(o *office) { o.decision, o.votes = "allow_with_obligation", []string{"denied"} },
-		"by time":             func(o *office) { o.decision, o.votes = "allow_with_obligation", []string{"expired"} },
-		"obliged by the late": func(o *office) { o.tighten = "allow_with_obligation" },
+		"by the policy": func(o *office) { o.decision = "deny" },
+		"by people":     func(o *office) { o.decision, o.votes = "allow_with_obligation", []string{"denied"} },
+		"by time":       func(o *office) { o.decision, o.votes = "allow_with_obligation", []string{"expired"} },
 	} {
 		t.Run(name, func(t *testing.T) {
 			o, d := newOffice(t), &deed{}
@@ -257,8 +285,17 @@ func TestGuardDenies(t *testing.T) {
 			if name == "by people" && !strings.HasSuffix(denied.Reason, "the approval is denied [over_budget]: too much") {
 				t.Errorf("reason: got %s", denied.Reason)
 			}
-			if told := o.told(); len(told) != 1 {
-				t.Errorf("ledger: got %q", told)
+			if name == "by the policy" && denied.Reason != "as told" {
+				t.Errorf("reason: got %s", denied.Reason)
+			}
+			if name == "by the policy" {
+				wantTold(t, o, "intent")
+			} else {
+				wantTold(t, o, "intent", "result denied")
+			}
+			o.set(func() { o.decision = "allow" })
+			if _, err := g.Run(t.Context(), refundAction("k"), d.do); err != nil || d.done != 1 {
+				t.Errorf("allowed later: got %v, done %d times", err, d.done)
 			}
 		})
 	}
@@ -276,9 +313,9 @@ func TestGuardAsksPeople(t *testing.T) {
 	if !slices.Equal(asked, []string{"apr_1"}) {
 		t.Errorf("asked: got %q", asked)
 	}
-	wantTold(t, o, "tool_call allow_with_obligation", "result allow ok")
-	if !strings.Contains(string(o.events[0].Canonical), `"approval_id":"apr_1"`) {
-		t.Errorf("event: %s", o.events[0].Canonical)
+	wantTold(t, o, "intent", "result ok")
+	if p := string(o.events[1].Payload); !strings.Contains(p, `"approval_id":"apr_1"`) || !strings.Contains(p, `"duration_ms":`) {
+		t.Errorf("result: %s", p)
 	}
 }
 
@@ -288,14 +325,15 @@ func TestGuardGoesOnWaiting(t *testing.T) {
 	o.decision = "allow_with_obligation"
 	ctx, cancel := context.WithCancel(t.Context())
 	g := guarded(t, o, dir, func(c *Config) { c.OnAsk = func(client.Approval) { cancel() } })
-	if _, err := g.Run(ctx, refundAction("k"), d.do); !errors.Is(err, context.Canceled) {
+	var required *ApprovalRequiredError
+	if _, err := g.Run(ctx, refundAction("k"), d.do); !errors.Is(err, context.Canceled) || !errors.As(err, &required) || required.Approval.ID != "apr_1" {
 		t.Fatalf("got %v", err)
 	}
 	g.Journal.Close()
 	o.set(func() { o.votes = []string{"approved"} })
 	g = guarded(t, o, dir)
-	if _, err := g.Run(t.Context(), refundAction("k"), d.do); err != nil || d.done != 1 || o.asked != 1 {
-		t.Errorf("got %v, done %d times, asked %d times", err, d.done, o.asked)
+	if _, err := g.Run(t.Context(), refundAction("k"), d.do); err != nil || d.done != 1 || len(o.asked) != 1 {
+		t.Errorf("got %v, done %d times, asked %d times", err, d.done, len(o.asked))
 	}
 }
 
@@ -313,32 +351,34 @@ func TestGuardAsksAnew(t *testing.T) {
 // Whatever fails on the way: the action does not run, and runs once when it is
 // tried again.
 func TestGuardFailsClosed(t *testing.T) {
-	for _, path := range []string{"/policy/evaluate", "/approvals", "/approvals/apr_1", "/approvals/apr_1/consume", "/events"} {
+	for _, path := range []string{"/events", "/approvals/apr_1", "/approvals/apr_1/consume"} {
 		for _, after := range []bool{false, true} {
 			t.Run(fmt.Sprint(path, " after ", after), func(t *testing.T) {
 				o, d, dir := newOffice(t), &deed{}, t.TempDir()
 				o.decision, o.votes = "allow_with_obligation", []string{"approved", "approved"}
 				o.fail = func(p string, a bool) bool { return p == "/v1/ingest"+path && a == after }
 				g := guarded(t, o, dir, func(c *Config) { c.FailOpen = true }) // people have to agree all the same
-				if path == "/policy/evaluate" {
+				if path == "/events" {
 					g.FailOpen = false
 				}
-				if _, err := g.Run(t.Context(), refundAction("k"), d.do); err == nil || d.done != 0 {
+				var undecided *NotDecidedError
+				if _, err := g.Run(t.Context(), refundAction("k"), d.do); !errors.As(err, &undecided) || d.done != 0 {
 					t.Fatalf("got %v, done %d times", err, d.done)
 				}
 				o.set(func() { o.fail = func(string, bool) bool { return false } })
 				if _, err := g.Run(t.Context(), refundAction("k"), d.do); err != nil || d.done != 1 {
 					t.Errorf("again: got %v, done %d times", err, d.done)
 				}
-				if told := o.told(); told[len(told)-1] != "result allow ok" || strings.Count(strings.Join(told, "\n"), "result") != 1 {
-					t.Errorf("ledger: got %q", told)
+				wantTold(t, o, "intent", "result ok")
+				if len(o.asked) != 1 {
+					t.Errorf("asked %d times", len(o.asked))
 				}
 			})
 		}
 	}
 }
 
-// A statement whose answer is lost may have been tightened: another is made.
+// An intent whose answer is lost is sent again, and the replay tells its decision.
 func TestGuardLostAnswer(t *testing.T) {
 	o, d := newOffice(t), &deed{}
 	lost := 0
@@ -353,9 +393,9 @@ func TestGuardLostAnswer(t *testing.T) {
 	if err != nil || d.done != 1 {
 		t.Fatalf("got %+v, %v", ran, err)
 	}
-	wantTold(t, o, "tool_call allow", "tool_call allow", "result allow ok")
-	if o.events[1].EventID != ran.EventID {
-		t.Errorf("the permit is of %s, want %s", ran.EventID, o.events[1].EventID)
+	wantTold(t, o, "intent", "result ok")
+	if o.events[0].EventID != ran.EventID {
+		t.Errorf("the permit is of %s, want %s", ran.EventID, o.events[0].EventID)
 	}
 }
 
@@ -380,7 +420,7 @@ func TestGuardFailOpen(t *testing.T) {
 	if err := g.Flush(t.Context()); err != nil || g.Journal.Queued() != 0 {
 		t.Errorf("flush: %v, %d queued", err, g.Journal.Queued())
 	}
-	wantTold(t, o, "tool_call allow", "result allow ok")
+	wantTold(t, o, "intent", "result ok")
 	if !strings.Contains(string(o.events[0].Canonical), `"unasked":true`) {
 		t.Errorf("event: %s", o.events[0].Canonical)
 	}
@@ -401,7 +441,7 @@ func TestGuardInterrupted(t *testing.T) {
 			t.Errorf("got %v, done %d times", err, d.done)
 		}
 	}
-	wantTold(t, o, "tool_call allow", "result allow unknown")
+	wantTold(t, o, "intent", "result unknown")
 }
 
 func TestGuardedFailure(t *testing.T) {
@@ -415,7 +455,7 @@ func TestGuardedFailure(t *testing.T) {
 	if _, err := g.Run(t.Context(), refundAction("k"), new(deed).do); !errors.As(err, &failed) || failed.Failure != "no funds" {
 		t.Errorf("again: got %v", err)
 	}
-	wantTold(t, o, "tool_call allow", "result allow failed")
+	wantTold(t, o, "intent", "result error")
 	if strings.Contains(string(o.events[1].Canonical), "no funds") {
 		t.Error("the failure's text is in the ledger")
 	}
@@ -526,7 +566,7 @@ func TestJournalIsBoundedAtOnce(t *testing.T) {
 	}
 	results := 0
 	for _, said := range o.told() {
-		if said == "result allow ok" {
+		if said == "result ok" {
 			results++
 		}
 	}
@@ -556,7 +596,7 @@ func TestGuardHonoursRetryAfter(t *testing.T) {
 	if _, err := g.Run(t.Context(), refundAction("k"), d.do); err != nil || d.done != 1 {
 		t.Fatalf("got %v, done %d times", err, d.done)
 	}
-	if len(waited) != len(busy) || len(busy) != 5 {
+	if len(waited) != len(busy) || len(busy) != 3 {
 		t.Errorf("waited %v at %v", waited, busy)
 	}
 	for _, w := range waited {
@@ -564,7 +604,7 @@ func TestGuardHonoursRetryAfter(t *testing.T) {
 			t.Errorf("waited %v, want the 7 s that were asked for", w)
 		}
 	}
-	wantTold(t, o, "tool_call allow_with_obligation", "result allow ok")
+	wantTold(t, o, "intent", "result ok")
 }
 
 func TestFlushDropsWhatIsRefused(t *testing.T) {
@@ -583,7 +623,7 @@ func TestFlushDropsWhatIsRefused(t *testing.T) {
 	if err := g.Flush(t.Context()); err == nil || g.Journal.Queued() != 0 {
 		t.Errorf("got %v, %d queued", err, g.Journal.Queued())
 	}
-	wantTold(t, o, "result allow")
+	wantTold(t, o, "")
 }
 
 func TestTransport(t *testing.T) {
@@ -593,7 +633,7 @@ func TestTransport(t *testing.T) {
 	tool := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		calls++
 		body, _ := io.ReadAll(r.Body)
-		fmt.Fprintf(w, "%s %s", body, r.Header.Get(GrantHeader))
+		fmt.Fprintf(w, "%s %s %s", body, r.Header.Get(GrantHeader), r.Header.Get(CallHeader))
 	}))
 	defer tool.Close()
 	guardedHTTP := &http.Client{Transport: &Transport{Guard: guarded(t, o, t.TempDir())}}
@@ -611,7 +651,7 @@ func TestTransport(t *testing.T) {
 	}
 	defer answer.Body.Close()
 	body, _ := io.ReadAll(answer.Body)
-	if want := "seven Z3JhbnQgb2YgYXByXzE="; string(body) != want {
+	if want := "seven Z3JhbnQgb2YgYXByXzE= " + base64.StdEncoding.EncodeToString(o.events[0].Payload); string(body) != want {
 		t.Errorf("got %q, want %q", body, want)
 	}
 	if _, err := post(); !errors.Is(err, ErrRepeated) || calls != 1 {

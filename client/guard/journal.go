@@ -118,24 +118,31 @@ const (
 
 // action is the stored state of an action.
 type action struct {
-	Key      string           `json:"key"`
-	Digest   id.Hash          `json:"digest"` // preparedAction.contentDigest
-	Trace    id.Trace         `json:"trace"`
-	Tool     id.Tool          `json:"tool,omitzero"` // "" in files written before results named the tool
-	Stage    string           `json:"stage"`
-	Attempt  int              `json:"attempt"` // how often a decision was stated
+	Key     string   `json:"key"`
+	Digest  id.Hash  `json:"digest"` // preparedAction.contentDigest
+	Trace   id.Trace `json:"trace"`
+	Tool    id.Tool  `json:"tool,omitzero"` // "" in files written before results named the tool
+	Stage   string   `json:"stage"`
+	Attempt int      `json:"attempt"` // how many intents were signed
+	// the signed intent that the decision is about; nil for none, and in files of older programs
+	Intent   jsontext.Value   `json:"intent,omitempty"`
 	Approval *client.Approval `json:"approval,omitempty"`
 	Permit   Permit           `json:"permit"`
 	Result   jsontext.Value   `json:"result,omitempty"` // of the function
 	Failure  string           `json:"failure,omitzero"` // of the function, "" for none
-	Told     bool             `json:"told"`             // the event that states the result is queued or sent
+	// how long the function ran; nil before its end
+	DurationMS *int64 `json:"duration_ms,omitempty"`
+	Told       bool   `json:"told"` // the event that states the result is queued or sent
 }
 
 func (a *action) resultStatus() string {
-	if a.Failure != "" {
-		return "failed"
+	switch a.Failure {
+	case "":
+		return "ok"
+	case ErrInterrupted.Error():
+		return "unknown"
 	}
-	return "ok"
+	return "error"
 }
 
 func (j *Journal) actionPath(key string) string {

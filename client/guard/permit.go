@@ -10,143 +10,175 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// maxStatements is how often a decision is stated when the answers are lost.
-const maxStatements = 4
+// maxIntents is how often one call of Run states an intent, where the ledger has no decision or no
+// approval for the one before.
+const maxIntents = 4
 
-// obtainPermit gets the decision on an action and states it in the ledger. Only the
-// answer to a new event carries the decision that the ledger holds. Another event is
-// therefore sent after a lost answer, also when it was lost before a restart.
+// errForget says that another intent has to be stated in place of this one.
+var errForget = errors.New("the service does not tell its decision on the event")
+
+// obtainPermit sends the intent of an action, and waits for people where the ledger demands it.
 func (g *Guard) obtainPermit(ctx context.Context, r *preparedAction, a *action) error {
-	for range maxStatements {
-		if err := g.decideAction(ctx, r, a); err != nil {
-			return err
-		}
-		a.Attempt++
-		// The attempt is stored before its event is sent, so no two events are the same.
-		if err := g.Journal.storeAction(a); err != nil {
-			return err
-		}
-		envelope, err := g.stateDecision(r, a)
-		if err != nil {
-			return err
-		}
-		result, err := g.Client.Send(ctx, envelope)
-		switch {
-		case err == nil && result.Status == client.Created:
-			return checkTightened(a, result)
-		case err == nil:
-			continue
-		case g.FailOpen && client.IsUnreachable(err) && a.Permit.Decision == id.Allow:
-			a.Permit.Unasked = true
-			return g.Journal.queue.enqueueEvent(envelope, false)
-		}
-		return fmt.Errorf("state the decision: %w", err)
-	}
-	return errors.New("state the decision: the answers are lost")
-}
-
-// decideAction asks the policy, and people when the policy demands approval.
-func (g *Guard) decideAction(ctx context.Context, r *preparedAction, a *action) error {
-	who := g.Signer.Identity()
-	d, err := g.Client.Evaluate(ctx, client.Question{
-		Organization: who.Organization, Agent: who.Agent, Tool: r.Tool, Payload: r.payload,
-	})
-	if err != nil {
-		if g.FailOpen && client.IsUnreachable(err) && a.Approval == nil {
-			a.Permit = Permit{Decision: id.Allow, Unasked: true}
-			return nil
-		}
-		return err
-	}
-	a.Permit = Permit{Decision: d.Decision}
-	switch d.Decision {
-	case id.Allow:
-		return nil
-	case id.AllowWithObligation:
-		return g.obtainGrant(ctx, r, a, d)
-	}
-	return g.denyAction(r, a, &client.DeniedError{Reason: d.Reason, Decision: d})
-}
-
-// obtainGrant gets the grant of an approval. The journal keeps the approval's id, so the
-// wait continues after a restart. A consumed approval gives its grant again while the
-// grant is valid.
-func (g *Guard) obtainGrant(ctx context.Context, r *preparedAction, a *action, d client.Decision) error {
-	for range 2 { // the approval in the journal may have ended
-		if a.Approval == nil {
-			if err := g.requestApproval(ctx, r, a); err != nil {
+	for range maxIntents {
+		if len(a.Intent) == 0 {
+			if err := g.signIntent(r, a, false); err != nil {
 				return err
 			}
 		}
-		p, err := g.Client.AwaitApproval(ctx, a.Approval.ID)
-		if err != nil {
+		err := g.decideIntent(ctx, r, a)
+		if !errors.Is(err, errForget) {
 			return err
 		}
-		if p.Status != client.ApprovalApproved && p.Status != client.ApprovalConsumed {
-			return g.denyAction(r, a, p.Denial(d))
-		}
-		a.Permit.Grant, err = g.Client.ConsumeApproval(ctx, g.Signer, *a.Approval)
-		if err == nil {
-			return nil
-		}
-		if !isApprovalOver(err) {
-			return err
-		}
-		a.Approval = nil
+		a.Intent, a.Approval = nil, nil
 	}
-	return errors.New("the approval was over before it could be used")
+	return g.notDecided(a, errForget)
 }
 
-func isApprovalOver(err error) bool {
+// decideIntent gets the decision on the stored intent.
+func (g *Guard) decideIntent(ctx context.Context, r *preparedAction, a *action) error {
+	if a.Approval != nil {
+		return g.obtainGrant(ctx, a)
+	}
+	result, err := g.sendIntent(ctx, a.Intent)
+	switch {
+	case isStatus(err, http.StatusConflict):
+		return errForget
+	case g.FailOpen && client.IsUnreachable(err) && !isStoredUnasked(err):
+		return g.runUnasked(r, a)
+	case err != nil:
+		return g.notDecided(a, err)
+	}
+	switch {
+	case result.Decision == id.Deny:
+		return g.denyAction(a, result)
+	case result.Decision == id.AllowWithObligation:
+		if err := g.takeApproval(a, result.Approval); err != nil {
+			return err
+		}
+		return g.obtainGrant(ctx, a)
+	case result.Decision == id.Allow || result.Status == client.Created:
+		return nil
+	}
+	return errForget // a replay of which the service does not tell the decision
+}
+
+// sendIntent sends an intent and asks for its approval. A key that may not ask for approvals still learns
+// the decision: its event was refused before it was stored.
+func (g *Guard) sendIntent(ctx context.Context, intent []byte) (client.Result, error) {
+	result, err := g.Client.SendIntent(ctx, intent)
+	if isStatus(err, http.StatusForbidden) {
+		return g.Client.Send(ctx, intent)
+	}
+	return result, err
+}
+
+// isStoredUnasked reports whether the intent is stored and needs an approval that could not be asked for.
+func isStoredUnasked(err error) bool {
 	answer, ok := errors.AsType[*client.Error](err)
-	return ok && (answer.Status == http.StatusGone || answer.Status == http.StatusConflict)
+	return ok && answer.Code == "not_asked"
 }
 
-func (g *Guard) requestApproval(ctx context.Context, r *preparedAction, a *action) error {
-	who := g.Signer.Identity()
-	asked, err := g.Client.AskApproval(ctx, client.ApprovalQuestion{
-		Organization: who.Organization, Agent: who.Agent, Tool: r.Tool, Payload: r.payload, Trace: r.Trace,
-		Principal: r.Principal,
-	})
+func isStatus(err error, status int) bool {
+	answer, ok := errors.AsType[*client.Error](err)
+	return ok && answer.Status == status
+}
+
+func (g *Guard) notDecided(a *action, err error) error {
+	return &NotDecidedError{Event: a.Permit.EventID, Err: err}
+}
+
+// runUnasked queues an intent that says so, and lets the action run.
+func (g *Guard) runUnasked(r *preparedAction, a *action) error {
+	if err := g.signIntent(r, a, true); err != nil {
+		return err
+	}
+	return g.Journal.queue.enqueueEvent(a.Intent, false)
+}
+
+// takeApproval keeps the approval that an intent needs, if it is for this intent.
+func (g *Guard) takeApproval(a *action, asked *client.Approval) error {
+	if asked == nil {
+		return g.notDecided(a, errors.New("people have to approve, and nobody could be asked: "+
+			"the ingest key needs the scope approvals"))
+	}
+	act, err := g.intentAction(a.Intent)
 	if err != nil {
 		return err
 	}
-	a.Approval = &asked
+	if asked.ActionDigest != act.Digest() {
+		return g.notDecided(a, fmt.Errorf("%w: the approval is for another action", client.ErrAnswer))
+	}
+	a.Approval = asked
+	a.Permit.Decision, a.Permit.Approved = id.AllowWithObligation, string(act.Payload)
 	if err := g.Journal.storeAction(a); err != nil {
 		return err
 	}
-	g.OnAsk(asked)
+	g.OnAsk(*asked)
 	return nil
 }
 
-// denyAction states a denial and forgets the approval, so the next Run of the same action
-// asks again.
-func (g *Guard) denyAction(r *preparedAction, a *action, denial *client.DeniedError) error {
-	a.Permit.Decision, a.Approval = id.Deny, nil
-	a.Attempt++
-	err := g.Journal.storeAction(a)
-	var envelope []byte
-	if err == nil {
-		envelope, err = g.stateDecision(r, a)
+// maxLostQuorums is how often one call waits again for an approval whose quorum was lost.
+const maxLostQuorums = 8
+
+// obtainGrant waits for an approval and consumes it. The journal keeps the approval's id, so the
+// wait continues after a restart. A consumed approval gives its grant again while the grant is valid.
+func (g *Guard) obtainGrant(ctx context.Context, a *action) error {
+	for range maxLostQuorums {
+		p, err := g.Client.AwaitApproval(ctx, a.Approval.ID)
+		switch {
+		case err != nil && ctx.Err() != nil:
+			return &ApprovalRequiredError{Event: a.Permit.EventID, Approval: *a.Approval, Err: err}
+		case err != nil:
+			return g.notDecided(a, err)
+		case p.Status != client.ApprovalApproved && p.Status != client.ApprovalConsumed:
+			return g.denyByPeople(a, p)
+		}
+		a.Permit.Grant, err = g.Client.ConsumeApproval(ctx, g.Signer, *a.Approval)
+		switch {
+		case err == nil:
+			return nil
+		case isQuorumLost(err): // it is pending again
+		case isStatus(err, http.StatusGone), isStatus(err, http.StatusConflict):
+			return errForget
+		default:
+			return g.notDecided(a, err)
+		}
 	}
-	if err == nil {
-		err = g.Journal.queue.enqueueEvent(envelope, false)
-	}
-	if err != nil {
-		g.OnTrouble(fmt.Errorf("state denial: %w", err))
-	}
-	return denial
+	return g.notDecided(a, errors.New("the approval lost its quorum again and again"))
 }
 
-// checkTightened returns a denial when the ledger's decision is stricter than the stated
-// one.
-func checkTightened(a *action, result client.Result) error {
-	if result.Decision <= a.Permit.Decision {
-		return nil
+func isQuorumLost(err error) bool {
+	answer, ok := errors.AsType[*client.Error](err)
+	return ok && answer.Code == "quorum_lost"
+}
+
+// denyAction forgets a denied intent, so the next Run of the same action asks again. The ledger has
+// the denial in the record of the intent.
+func (g *Guard) denyAction(a *action, result client.Result) error {
+	reason := result.Reason
+	if reason == "" {
+		reason = fmt.Sprintf("the ledger says %s by rule %s of policy %s",
+			result.Decision, result.RuleID, result.PolicyID)
 	}
-	a.Approval = nil
-	return &client.DeniedError{
-		Reason: fmt.Sprintf("the ledger says %s by rule %s of policy %s",
-			result.Decision, result.RuleID, result.PolicyID),
+	return g.forgetDenied(a, &client.DeniedError{Reason: reason, Event: a.Permit.EventID, Decision: client.Decision{
+		Decision: result.Decision, PolicyID: result.PolicyID, RuleID: result.RuleID, Reason: result.Reason,
+	}})
+}
+
+// denyByPeople states that people denied the action, or that time did, and forgets intent and approval.
+func (g *Guard) denyByPeople(a *action, p client.Approval) error {
+	denial := p.Denial(client.Decision{Decision: id.AllowWithObligation})
+	denial.Event = a.Permit.EventID
+	if err := g.queueResult(a, fmt.Sprintf("denied/%d", a.Attempt), "denied", true); err != nil {
+		g.OnTrouble(fmt.Errorf("state denial: %w", err))
 	}
+	return g.forgetDenied(a, denial)
+}
+
+func (g *Guard) forgetDenied(a *action, denial *client.DeniedError) error {
+	a.Intent, a.Approval = nil, nil
+	if err := g.Journal.storeAction(a); err != nil {
+		g.OnTrouble(fmt.Errorf("forget denied intent: %w", err))
+	}
+	return denial
 }

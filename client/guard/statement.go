@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/agentledger/agentledger/client"
@@ -15,50 +16,57 @@ import (
 )
 
 // stateResult queues the event that states a result, for Flush to send. reserved says
-// that the queue holds a slot for it. The event has the same bytes each time, so a crash
-// in between makes no second event.
-func (g *Guard) stateResult(a *action, status string, reserved bool) error {
+// that the queue holds a slot for it.
+func (g *Guard) stateResult(a *action, reserved bool) error {
 	if err := g.Journal.storeAction(a); err != nil {
 		return err
 	}
-	payload := map[string]any{"action_event_id": a.Permit.EventID, "phase": event.PhaseResult, "status": status}
-	if a.Result != nil {
-		sum := sha256.Sum256(a.Result)
-		payload["result_digest"] = hex.EncodeToString(sum[:])
-	}
-	envelope, err := g.signDerivedEvent(a.Key, "result", client.Event{
-		ActionKind: "result", TraceID: a.Trace, Tool: a.Tool, Payload: payload,
-		// The service needs parent_event_id to see that the policy is not asked again.
-		Extra: map[string]any{"parent_event_id": a.Permit.EventID},
-	})
-	if err == nil {
-		err = g.Journal.queue.enqueueEvent(envelope, reserved)
-	}
-	if err != nil {
+	if err := g.queueResult(a, "result", a.resultStatus(), reserved); err != nil {
 		return fmt.Errorf("state result: %w", err)
 	}
 	a.Told = true
 	return g.Journal.storeAction(a)
 }
 
-// stateDecision signs the event that states the decision on an action.
-func (g *Guard) stateDecision(r *preparedAction, a *action) ([]byte, error) {
-	kind, extra := "tool_call", map[string]any{}
-	if a.Permit.Decision == id.Deny {
-		kind = "policy_decision"
+// queueResult queues a result of the intent. The event has the same id each time, so a crash in
+// between makes no second event.
+func (g *Guard) queueResult(a *action, use, status string, reserved bool) error {
+	payload := map[string]any{
+		"phase": event.PhaseResult, "call_id": g.callIDOf(a.Key), "status": status,
+	}
+	if a.Result != nil {
+		sum := sha256.Sum256(a.Result)
+		payload["output_digest"] = hex.EncodeToString(sum[:])
+	}
+	if a.DurationMS != nil {
+		payload["duration_ms"] = *a.DurationMS
 	}
 	if a.Approval != nil {
-		extra["approval_id"] = a.Approval.ID
+		payload["approval_id"] = a.Approval.ID
 	}
-	if a.Permit.Unasked {
-		extra["unasked"] = true
+	if nonce := grantNonce(a.Permit.Grant); nonce != "" {
+		payload["grant_nonce"] = nonce
 	}
-	use := fmt.Sprintf("decision/%d", a.Attempt)
-	a.Permit.EventID = g.eventIDFor(a.Key, use)
-	return g.signDerivedEvent(a.Key, use, client.Event{
-		ActionKind: kind, TraceID: r.Trace, ActorPrincipal: r.Principal, Decision: a.Permit.Decision,
-		Tool: r.Tool, Payload: r.payload, Extra: extra,
+	envelope, err := g.signDerivedEvent(a.Key, use, client.Event{
+		ActionKind: "tool_call", TraceID: a.Trace, Tool: a.Tool, Payload: payload,
+		// The service needs parent_event_id to see that the policy is not asked again.
+		Extra: map[string]any{"parent_event_id": a.Permit.EventID},
 	})
+	if err != nil {
+		return err
+	}
+	return g.Journal.queue.enqueueEvent(envelope, reserved)
+}
+
+// grantNonce returns the nonce of a grant, "" for a text in another form. The signature is not checked,
+// because the tool that takes the grant does that.
+func grantNonce(note string) string {
+	const header, nonce, lines = 0, 6, 9
+	text := strings.SplitN(note, "\n", lines+1)
+	if len(text) <= lines || text[header] != "agentledger/grant/v1" {
+		return ""
+	}
+	return text[nonce]
 }
 
 func (g *Guard) eventIDFor(key, use string) id.Event {

@@ -19,6 +19,9 @@ import (
 // the base64 of the signed note.
 const GrantHeader = "Agentledger-Grant"
 
+// CallHeader is the header in which a tool receives Permit.Approved with the grant, in base64.
+const CallHeader = "Agentledger-Call"
+
 // MaxRequestBody is the largest body in bytes that a Transport sends. A Transport reads
 // the whole body into memory, because the decision covers all of its bytes.
 const MaxRequestBody = 8 << 20
@@ -99,6 +102,7 @@ func (t *Transport) sendRequest(r *http.Request, body []byte, p Permit) (*http.R
 	}
 	if p.Grant != "" {
 		sent.Header.Set(GrantHeader, base64.StdEncoding.EncodeToString([]byte(p.Grant)))
+		sent.Header.Set(CallHeader, base64.StdEncoding.EncodeToString([]byte(p.Approved)))
 	}
 	base := t.Base
 	if base == nil {

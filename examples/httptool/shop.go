@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -68,8 +67,11 @@ func (s *shop) checkRefundGrant(r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	payload, err := json.Marshal(asked.Payload)
+	payload, err := base64.StdEncoding.DecodeString(r.Header.Get(guard.CallHeader))
 	if err != nil {
+		return err
+	}
+	if err := guard.CheckCall(payload, asked.Payload); err != nil {
 		return err
 	}
 	action, err := grant.NewAction(s.organization, g.Agent, asked.Tool, payload)

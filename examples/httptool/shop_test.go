@@ -48,7 +48,7 @@ func newShop(t *testing.T, k tlog.SignerKey) *shop {
 // granted signs a grant for the refund of body, good from a moment on.
 func (s *shop) granted(t *testing.T, k tlog.SignerKey, body string, from time.Time) string {
 	t.Helper()
-	asked, err := grant.NewAction(s.organization, "support-bot", "shop.refunds.post", []byte(`{"name":"","body":`+body+`}`))
+	asked, err := grant.NewAction(s.organization, "support-bot", "shop.refunds.post", callOf(body))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,9 +63,17 @@ func (s *shop) granted(t *testing.T, k tlog.SignerKey, body string, from time.Ti
 	return base64.StdEncoding.EncodeToString(note)
 }
 
-func (s *shop) post(note, body string) int {
+// callOf is the payload of the guarded call with body.
+func callOf(body string) []byte {
+	return []byte(`{"name":"","body":` + body + `,"phase":"intent","call_id":"c","salt":"00"}`)
+}
+
+func (s *shop) post(note, body string) int { return s.postCall(note, string(callOf(body)), body) }
+
+func (s *shop) postCall(note, call, body string) int {
 	r := httptest.NewRequest("POST", "/refunds", strings.NewReader(body))
 	r.Header.Set(guard.GrantHeader, note)
+	r.Header.Set(guard.CallHeader, base64.StdEncoding.EncodeToString([]byte(call)))
 	answer := httptest.NewRecorder()
 	s.ServeHTTP(answer, r)
 	return answer.Code
@@ -86,6 +94,13 @@ func TestRefundsNeedAGrant(t *testing.T) {
 		if got := s.post(c.note, c.body); got != http.StatusForbidden {
 			t.Errorf("%s: got %d", name, got)
 		}
+	}
+	dearer := strings.Replace(refund, "84.5", "845", 1)
+	if got := s.postCall(good, string(callOf(refund)), dearer); got != http.StatusForbidden {
+		t.Errorf("the call of another amount: got %d", got)
+	}
+	if got := s.postCall(good, "", refund); got != http.StatusForbidden {
+		t.Errorf("no call: got %d", got)
 	}
 	if got := s.post(good, refund); got != http.StatusOK {
 		t.Errorf("good: got %d", got)

@@ -1,0 +1,141 @@
+package guard
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/agentledger/agentledger/client"
+	"github.com/agentledger/agentledger/event"
+	"github.com/agentledger/agentledger/grant"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/jcs"
+)
+
+// ownMembers are the members that the guard adds to a payload.
+var ownMembers = []string{"phase", "call_id", "salt", "input_digest"}
+
+// describeArguments returns the members of an intent's payload that are about the arguments.
+func describeArguments(a Action, arguments jsontext.Value) (map[string]jsontext.Value, error) {
+	var given map[string]jsontext.Value
+	if err := json.Unmarshal(arguments, &given); err != nil {
+		return nil, fmt.Errorf("run action: payload: must be a JSON object: %w", err)
+	}
+	for _, name := range ownMembers {
+		if _, taken := given[name]; taken {
+			return nil, fmt.Errorf("run action: payload: the member %s is the guard's own", name)
+		}
+	}
+	if !a.DigestOnly {
+		return given, nil
+	}
+	shown := make(map[string]jsontext.Value, len(a.Seen)+1)
+	for _, name := range a.Seen {
+		if slices.Contains(ownMembers, name) {
+			return nil, fmt.Errorf("run action: payload: the member %s is the guard's own", name)
+		}
+		if value, ok := given[name]; ok {
+			shown[name] = value
+		}
+	}
+	sum := sha256.Sum256(arguments)
+	shown["input_digest"] = jsontext.Value(`"` + hex.EncodeToString(sum[:]) + `"`)
+	return shown, nil
+}
+
+// intentPayload returns the payload of an intent. salt is 16 secret bytes.
+func (r *preparedAction) intentPayload(callID string, salt []byte) (jsontext.Value, error) {
+	members := make(map[string]jsontext.Value, len(r.shown)+3)
+	for name, value := range r.shown {
+		members[name] = value
+	}
+	for name, text := range map[string]string{
+		"phase": event.PhaseIntent, "call_id": callID, "salt": hex.EncodeToString(salt),
+	} {
+		members[name] = jcs.AppendString(nil, text)
+	}
+	return jcs.Marshal(members)
+}
+
+// signIntent signs another intent of an action and stores it, so that the same bytes are sent again
+// after a lost answer and after a crash.
+func (g *Guard) signIntent(r *preparedAction, a *action, unasked bool) error {
+	a.Attempt++
+	use := fmt.Sprintf("intent/%d", a.Attempt)
+	salt := g.Signer.Secret("aps/guard/payload_salt", []byte(use+"\n"+a.Key))
+	payload, err := r.intentPayload(g.callIDOf(a.Key), salt[:16])
+	if err != nil {
+		return fmt.Errorf("sign intent: %w", err)
+	}
+	extra := map[string]any{}
+	if unasked {
+		extra["unasked"] = true
+	}
+	a.Intent, err = g.signDerivedEvent(a.Key, use, client.Event{
+		ActionKind: "tool_call", TraceID: r.Trace, ActorPrincipal: r.Principal, Decision: id.Allow,
+		Tool: r.Tool, Payload: payload, Extra: extra,
+	})
+	if err != nil {
+		return fmt.Errorf("sign intent: %w", err)
+	}
+	a.Approval, a.Permit = nil, Permit{Decision: id.Allow, EventID: g.eventIDFor(a.Key, use), Unasked: unasked}
+	return g.Journal.storeAction(a)
+}
+
+func (g *Guard) callIDOf(key string) string {
+	name := g.Signer.Secret("aps/guard/call_id", []byte(key))
+	return "call_" + hex.EncodeToString(name[:16])
+}
+
+// intentAction returns the action that an approval of the intent has to be for.
+func (g *Guard) intentAction(intent []byte) (grant.Action, error) {
+	e, err := event.Parse(intent, event.Options{MaxBytes: max(len(intent), 1)})
+	if err != nil {
+		return grant.Action{}, fmt.Errorf("read intent: %w", err)
+	}
+	act, err := grant.NewAction(g.Signer.Identity().Organization, e.AgentID, e.Tool, e.Payload)
+	if err != nil {
+		return grant.Action{}, fmt.Errorf("read intent: %w", err)
+	}
+	return act, nil
+}
+
+// ErrOtherCall is returned by CheckCall.
+var ErrOtherCall = errors.New("the payload is of a call with other arguments")
+
+// CheckCall is for tools that check grants: it reports whether payload, for which the grant was given, is
+// the payload of a call with these arguments. arguments must encode as a JSON object. Errors wrap
+// ErrOtherCall. The grant's action has payload as a whole, see grant.NewAction.
+func CheckCall(payload []byte, arguments any) error {
+	text, err := jcs.Marshal(arguments)
+	if err != nil {
+		return fmt.Errorf("check call: arguments: %w", err)
+	}
+	given, wanted := map[string]jsontext.Value{}, map[string]jsontext.Value{}
+	canonical, err := jcs.Canonicalize(payload, jcs.MaxDepth)
+	if err != nil {
+		return fmt.Errorf("check call: %w: %w", ErrOtherCall, err)
+	}
+	if json.Unmarshal(canonical, &given) != nil || json.Unmarshal(text, &wanted) != nil {
+		return fmt.Errorf("check call: no JSON object: %w", ErrOtherCall)
+	}
+	digest, digested := given["input_digest"]
+	for _, own := range ownMembers {
+		delete(given, own)
+	}
+	sum := sha256.Sum256(text)
+	if digested && string(digest) != `"`+hex.EncodeToString(sum[:])+`"` || !digested && len(given) != len(wanted) {
+		return fmt.Errorf("check call: %w", ErrOtherCall)
+	}
+	for name, value := range given {
+		if string(value) != string(wanted[name]) {
+			return fmt.Errorf("check call: %w", ErrOtherCall)
+		}
+	}
+	return nil
+}
