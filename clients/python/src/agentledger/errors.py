@@ -1,0 +1,113 @@
+"""The errors of this package. All have one base, LedgerError, and none shows a token or a private key."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .answers import Approval, Decision
+
+
+class LedgerError(Exception):
+    """Base of all errors of this package."""
+
+
+class Malformed(LedgerError, ValueError):
+    """A value is refused before anything is signed or sent.
+
+    path names the place as a JSON pointer, "" for the whole value.
+    """
+
+    def __init__(self, why: str, path: str = "") -> None:
+        super().__init__(f"{path}: {why}" if path else why)
+        self.why = why
+        self.path = path
+
+
+class Refused(LedgerError):
+    """The service answered with another status than 2xx.
+
+    status is the HTTP status, code the service's word for programs ("" for none), retry_after the seconds that
+    the service asked to wait (0 for none).
+    """
+
+    def __init__(self, status: int, message: str, code: str = "", request_id: str = "", retry_after: float = 0.0) -> None:
+        text = f"{status} {message}" + (f" [{code}]" if code else "") + (f" (request {request_id})" if request_id else "")
+        super().__init__(text)
+        self.status = status
+        self.message = message
+        self.code = code
+        self.request_id = request_id
+        self.retry_after = retry_after
+
+    @property
+    def final(self) -> bool:
+        """Whether the service will never accept the same request."""
+        return self.status // 100 == 4 and self.code not in ("plan_limit", "rate_limited") and self.status not in (401, 408, 429)
+
+
+class Unreachable(LedgerError):
+    """No usable answer came: the connection failed, or its time was over, or the answer can't be read."""
+
+
+class Overflow(LedgerError):
+    """The queue of events is full. The event that was given is not in it."""
+
+
+class NotDecided(LedgerError):
+    """There is no decision, so the act was not done. The same call with the same key is safe to repeat."""
+
+
+class Denied(LedgerError):
+    """The policy or the ledger denies the act. It was not done."""
+
+    def __init__(self, reason: str, decision: Decision | None = None) -> None:
+        super().__init__("the act is not allowed: " + reason)
+        self.reason = reason
+        self.decision = decision
+
+
+class ApprovalRequired(LedgerError):
+    """People have to agree first, and the caller did not want to wait for them (longer)."""
+
+    def __init__(self, approval: Approval) -> None:
+        super().__init__(f"approval {approval.approval_id} is {approval.status}")
+        self.approval = approval
+
+
+class ApprovalDenied(Denied):
+    """People said no, or the approval ended another way. comment and code are what they said, "" for nothing."""
+
+    def __init__(self, approval: Approval, decision: Decision | None = None) -> None:
+        reason = f"the approval is {approval.status}"
+        reason += f" [{approval.reason_code}]" if approval.reason_code else ""
+        reason += f": {approval.comment}" if approval.comment else ""
+        super().__init__(one_line(reason), decision)
+        self.approval = approval
+        self.comment = approval.comment or ""
+        self.code = approval.reason_code or ""
+
+
+class OutcomeUnknown(LedgerError):
+    """The act was begun before, and nobody knows how it ended. It is not repeated."""
+
+
+class FailedBefore(LedgerError):
+    """The act of this key ran before and failed. It is not repeated."""
+
+
+class KeyReused(LedgerError, ValueError):
+    """A key of the journal was used for another tool or other arguments."""
+
+
+class Unproved(LedgerError):
+    """Data of a log does not prove what it claims. It may be evidence: keep it."""
+
+
+class NotAsked(LedgerError, ValueError):
+    """A setting is missing or malformed, so nothing was asked."""
+
+
+def one_line(text: str) -> str:
+    """Return text of others without control characters, at most 512 characters, safe for a terminal."""
+    return "".join(c if c.isprintable() else "?" for c in text[:512])

@@ -1,0 +1,100 @@
+"""Requests with their retries: which failure is tried again, and after which pause. Nothing here waits or connects."""
+
+from __future__ import annotations
+
+import json
+import random
+from datetime import datetime, timezone
+from email.utils import parsedate_to_datetime
+
+from .answers import BadAnswer
+from .errors import LedgerError, NotAsked, Refused, Unreachable, one_line
+from .settings import SERVICE_VERSION, Retry, Settings
+from .wire.effects import Answer, Operation, Pause, Request
+
+JSON = "application/json"
+NDJSON = "application/x-ndjson"
+_STANDING = ("frozen", "read_only", "importing", "moved")
+MAX_RETRY_AFTER = 3600.0
+"""Seconds: a longer Retry-After is cut to this."""
+
+
+def ingest_request(
+    settings: Settings,
+    method: str,
+    path: str,
+    body: bytes | None = None,
+    media: str = JSON,
+    headers: dict[str, str] | None = None,
+    timeout: float | None = None,
+) -> Request:
+    """Return a request with the token. Errors are NotAsked without one."""
+    if not settings.token:
+        raise NotAsked("no ingest key: set token (APS_TOKEN)")
+    all_headers = {"Accept": media, "Authorization": f"Bearer {settings.token}", "Service-Version": SERVICE_VERSION}
+    if body is not None:
+        all_headers["Content-Type"] = media
+    all_headers.update(headers or {})
+    return Request(method, path, body, all_headers, settings.timeout if timeout is None else timeout)
+
+
+def public_request(settings: Settings, path: str) -> Request:
+    """Return a request of a public document, without the token."""
+    return Request("GET", path, None, {"Accept": JSON}, settings.timeout)
+
+
+def fetch(request: Request, retry: Retry) -> Operation[Answer]:
+    """Make a request that is safe to repeat until it succeeds. Errors are Refused and Unreachable."""
+    tried = 0
+    while True:
+        tried += 1
+        try:
+            answer: Answer = yield request
+            if answer.status // 100 != 2:
+                raise read_refusal(answer)
+            return answer
+        except (Refused, Unreachable) as why:
+            if tried >= retry.attempts or not is_retryable(why):
+                raise
+            pause = pause_after(tried, why, retry)
+        yield Pause(pause)
+
+
+def read_refusal(answer: Answer) -> Refused:
+    """Return the error of an answer that is not 2xx. A body in another form, such as a proxy's page, is ignored."""
+    try:
+        body = json.loads(answer.body)
+    except (ValueError, RecursionError):
+        body = None
+    members = body if isinstance(body, dict) else {}
+    text = {name: one_line(v) if isinstance(v := members.get(name), str) else "" for name in ("error", "code", "request_id")}
+    request_id = text["request_id"] or one_line(answer.headers.get("x-request-id", ""))
+    message = text["error"] or "the service refused"
+    return Refused(answer.status, message, text["code"], request_id, _retry_after(answer.headers.get("retry-after", "")))
+
+
+def is_retryable(why: LedgerError) -> bool:
+    """Tell whether a request that failed so may be tried again."""
+    if isinstance(why, Refused):
+        if why.code in _STANDING or why.code == "plan_limit":
+            return False
+        return why.status in (408, 429, 502, 503, 504)
+    return isinstance(why, Unreachable) and not isinstance(why, BadAnswer)
+
+
+def pause_after(tried: int, why: LedgerError, retry: Retry) -> float:
+    """Return the pause in seconds after so many tries, from 1."""
+    backoff = min(retry.most, retry.base * 2.0 ** min(tried - 1, 30))
+    asked = why.retry_after if isinstance(why, Refused) else 0.0
+    return max(asked, backoff / 2 + random.random() * backoff / 2)
+
+
+def _retry_after(value: str) -> float:
+    """Read the header Retry-After: seconds or a date. 0 for none, and for another form."""
+    if value.isascii() and value.isdigit():
+        return min(float(value[:9]), MAX_RETRY_AFTER)
+    try:
+        at = parsedate_to_datetime(value)
+        return min(max(0.0, (at - datetime.now(timezone.utc)).total_seconds()), MAX_RETRY_AFTER)
+    except (TypeError, ValueError):
+        return 0.0

@@ -1,0 +1,146 @@
+"""The journal of guarded acts: what was begun and how it ended, so that no act runs twice.
+
+A journal in a folder has one file for each act, replaced durably (file and folder are synced) before the next step
+begins. It holds arguments and results, so the folder has mode 0700. A journal in memory forgets at the end of the
+process: it is for acts without a key. One process has a folder at a time.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import pathlib
+import threading
+import time
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from .errors import NotAsked
+from .queuefile import sync_folder, write_all
+
+DECIDING = "deciding"
+BEGUN = "begun"
+ENDED = "ended"
+_TEMPORARY = ".new"
+
+
+@dataclass
+class Entry:
+    """One act. envelope is the intent as it was signed; result is the end of it, told that the service has it. kept is false for an act without a key of its own, which is forgotten then."""
+
+    key: str
+    digest: str
+    stage: str
+    call_id: str
+    event_id: str
+    envelope: str
+    kept: bool = True
+    idempotent: bool = False
+    status: str = ""
+    output: Any = None
+    result: str = ""
+    told: bool = False
+    approval_id: str = ""
+    ended_at: float = 0.0
+
+
+class Journal:
+    """Entries by key. keep is the time in seconds for which an ended act is remembered, from its end."""
+
+    def __init__(self, folder: str | os.PathLike[str] | None = None, keep: float = 7 * 86400.0) -> None:
+        """Open the journal in a folder, which is made where it is missing, or one in memory.
+
+        Errors are NotAsked while another process has it, and those of the file system.
+        """
+        self._folder = None if folder is None else pathlib.Path(folder)
+        self._memory: dict[str, Entry] = {}
+        self._lock = threading.Lock()
+        self._busy: set[str] = set()
+        self._handle = -1
+        if self._folder is not None:
+            self._open(self._folder)
+            self._forget(time.time() - keep)
+
+    def _open(self, folder: pathlib.Path) -> None:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._handle = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(self._handle)
+            raise NotAsked("the journal is in use by another process") from None
+
+    def _forget(self, before: float) -> None:
+        for entry in self.entries():
+            if entry.told and 0 < entry.ended_at < before:
+                self.remove(entry.key)
+
+    def begin(self, key: str) -> None:
+        """Take a key for one act at a time. Errors are NotAsked while another call has it."""
+        with self._lock:
+            if key in self._busy:
+                raise NotAsked("an act of this key is under way")
+            self._busy.add(key)
+
+    def leave(self, key: str) -> None:
+        """Give a key back."""
+        with self._lock:
+            self._busy.discard(key)
+
+    def load(self, key: str) -> Entry | None:
+        """Return the entry of a key, None for none. Errors are NotAsked for a damaged one."""
+        if self._folder is None:
+            return self._memory.get(key)
+        try:
+            text = self._file(self._folder, key).read_bytes()
+        except FileNotFoundError:
+            return None
+        return _read(text)
+
+    def store(self, entry: Entry) -> None:
+        """Write an entry durably. Errors are those of the file system; the older entry stays then."""
+        if self._folder is None:
+            self._memory[entry.key] = entry
+            return
+        name = self._file(self._folder, entry.key)
+        new = name.with_suffix(_TEMPORARY)
+        handle = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        try:
+            write_all(handle, json.dumps(asdict(entry)).encode())
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+        os.replace(new, name)
+        sync_folder(self._folder)
+
+    def remove(self, key: str) -> None:
+        """Forget an act."""
+        if self._folder is None:
+            self._memory.pop(key, None)
+        else:
+            self._file(self._folder, key).unlink(missing_ok=True)
+
+    def entries(self) -> list[Entry]:
+        """Return all entries, in no order. Errors are NotAsked for a damaged one."""
+        if self._folder is None:
+            return list(self._memory.values())
+        return [_read(name.read_bytes()) for name in self._folder.glob("*.json")]
+
+    @staticmethod
+    def _file(folder: pathlib.Path, key: str) -> pathlib.Path:
+        return folder / (hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest() + ".json")
+
+    def close(self) -> None:
+        """Let other processes have the folder."""
+        if self._handle >= 0:
+            os.close(self._handle)
+            self._handle = -1
+
+
+def _read(text: bytes) -> Entry:
+    try:
+        return Entry(**json.loads(text))
+    except (ValueError, TypeError):
+        raise NotAsked("an entry of the journal is damaged: move it away") from None

@@ -1,0 +1,118 @@
+"""Events that wait to be sent: a bounded queue, in memory or in a file, and what goes as the next batch.
+
+- The queue is told as full by Overflow. An event that was put is sent, or is told to its waiter, or stays.
+- The order of the queue is kept, so events of a trace are stored in the order in which they were put.
+- Nothing here waits or connects; a client calls under its own lock.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from .calls import Outcome, batch_size
+from .errors import Overflow, Refused, Unreachable
+from .queuefile import QueueFile
+from .signer import Signed
+
+MAX_QUEUED = 10_000
+"""Events that wait, unless the caller says otherwise."""
+
+
+@dataclass(eq=False)
+class Item:
+    """An event that waits. done gets its outcome. A kept one is sent until it is stored or refused for good."""
+
+    event: Signed
+    kept: bool
+    done: Callable[[Outcome], None] | None = None
+
+
+class Outbox:
+    """A bounded queue of signed events."""
+
+    def __init__(self, most: int, file: QueueFile | None) -> None:
+        self.most = most
+        self._file = file
+        self._items: deque[Item] = deque()
+        self._out: list[Item] = []
+        self.refused: list[tuple[Signed, Refused]] = []
+        """Kept events that the service refused for good, until they are taken."""
+        for event in file.waiting() if file else ():
+            self._items.append(Item(event, True))
+
+    def __len__(self) -> int:
+        return len(self._items) + len(self._out)
+
+    @property
+    def ready(self) -> bool:
+        """Whether anything waits that is not out."""
+        return bool(self._items)
+
+    def put(self, events: Sequence[Signed], done: Callable[[Outcome], None] | None = None) -> None:
+        """Add kept events, all or none. With a file they are on disk afterwards.
+
+        Errors are Overflow and those of the file.
+        """
+        self.check_room(len(events))
+        if self._file is not None:
+            self._file.append(events)
+        self._items.extend(Item(event, True, done) for event in events)
+
+    def put_waited(self, event: Signed, done: Callable[[Outcome], None]) -> None:
+        """Add one event whose sender waits for done. It is not written to the file. Call check_room before."""
+        self._items.append(Item(event, False, done))
+
+    def check_room(self, count: int) -> None:
+        """Check that so many more events fit. Errors are Overflow."""
+        if len(self) + count > self.most:
+            raise Overflow(f"the queue holds {len(self)} of {self.most} events: {count} more do not fit")
+
+    def give_up(self) -> None:
+        """Tell all waiters that nothing is sent any more. Kept events stay in the queue."""
+        for item in self._items:
+            if item.done is not None and not item.kept:
+                item.done(Unreachable("the client is closed"))
+        self._items = deque(item for item in self._items if item.kept)
+
+    def take(self) -> list[Item]:
+        """Return what waits, as much as one request takes. It is out until settle is called."""
+        size = batch_size([len(item.event.text) for item in self._first()])
+        self._out = [self._items.popleft() for _ in range(size)]
+        return self._out
+
+    def _first(self) -> list[Item]:
+        return [self._items[i] for i in range(min(len(self._items), 501))]
+
+    def settle(self, outcomes: Sequence[Outcome]) -> bool:
+        """Note the outcomes of what is out, and tell the waiters. Return whether anything has to be sent again.
+
+        A kept event that was not decided goes back to the front.
+        """
+        again, stored = [], []
+        for item, outcome in zip(self._out, outcomes, strict=True):
+            final = not isinstance(outcome, Exception) or isinstance(outcome, Refused) and outcome.final
+            if item.kept and not final:
+                again.append(item)
+                continue
+            stored.append(item.event)
+            if item.done is not None:
+                item.done(outcome)
+            if item.kept and isinstance(outcome, Refused):
+                self.refused.append((item.event, outcome))
+        self._items.extendleft(reversed(again))
+        self._out = []
+        if self._file is not None:
+            self._file.remove(stored, [event for event, _ in self.refused])
+        return bool(again)
+
+    def take_refused(self) -> list[tuple[Signed, Refused]]:
+        """Return the events that were refused for good, and forget them."""
+        refused, self.refused = self.refused, []
+        return refused
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._file is not None:
+            self._file.close()

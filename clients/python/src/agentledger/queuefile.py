@@ -1,0 +1,120 @@
+"""A queue of signed events in a file, so that a crash loses none. One process has it at a time.
+
+Lines are JSON: {"event": text} for an event that was put, {"done": event_id} for one that is stored or refused.
+Each append is synced before it returns. A line that a crash cut short is dropped at the next start: its event was
+never acknowledged to the caller. Refused events are kept in a second file, NAME.refused.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import pathlib
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from .errors import NotAsked
+from .signer import Signed, read_signed
+
+_COMPACT_BYTES = 8 << 20
+
+
+class QueueFile:
+    """An append-only file of events and of their ends."""
+
+    def __init__(self, name: str | os.PathLike[str]) -> None:
+        """Open or make the file. Errors are NotAsked while another process has it, and those of the file system."""
+        self._path = pathlib.Path(name)
+        self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(self._file)
+            raise NotAsked(f"the queue {self._path} is in use by another process") from None
+        sync_folder(self._path.parent)
+        self._waiting: dict[str, Signed] = {}
+        self._told: set[str] = set()
+        self._size = self._load()
+
+    def waiting(self) -> list[Signed]:
+        """Return the events that wait, oldest first."""
+        return list(self._waiting.values())
+
+    def _load(self) -> int:
+        size = 0
+        for line in _whole_lines(self._path.read_bytes()):
+            try:
+                members = json.loads(line)
+                if "event" in members:
+                    event = read_signed(members["event"].encode())
+                    self._waiting[event.event_id] = event
+                else:
+                    self._waiting.pop(members["done"], None)
+            except (ValueError, KeyError, TypeError, AttributeError):
+                raise NotAsked(f"the queue {self._path} is damaged at byte {size}: move it away") from None
+            size += len(line) + 1
+        os.ftruncate(self._file, size)
+        return size
+
+    def append(self, events: Sequence[Signed]) -> None:
+        """Write events durably. Errors are those of the file system; the events are not in the queue then."""
+        self._write([{"event": event.text.decode()} for event in events])
+        self._waiting.update({event.event_id: event for event in events})
+
+    def remove(self, events: Iterable[Signed], refused: Iterable[Signed]) -> None:
+        """Note events that are stored or refused. Refused ones are kept in the second file first."""
+        self._keep([event for event in refused if event.event_id not in self._told])
+        names = [event.event_id for event in events if event.event_id in self._waiting]
+        for name in names:
+            del self._waiting[name]
+        if not self._waiting and self._size > _COMPACT_BYTES:
+            os.ftruncate(self._file, 0)
+            self._size = 0
+        elif names:
+            self._write([{"done": name} for name in names])
+
+    def _keep(self, refused: list[Signed]) -> None:
+        if not refused:
+            return
+        with open(f"{self._path}.refused", "ab") as out:
+            out.write(b"".join(event.text + b"\n" for event in refused))
+            out.flush()
+            os.fsync(out.fileno())
+        self._told.update(event.event_id for event in refused)
+
+    def _write(self, lines: list[dict[str, Any]]) -> None:
+        text = b"".join(json.dumps(line).encode() + b"\n" for line in lines)
+        try:
+            write_all(self._file, text)
+            os.fsync(self._file)
+        except OSError:
+            os.ftruncate(self._file, self._size)
+            raise
+        self._size += len(text)
+
+    def close(self) -> None:
+        """Close the file and let other processes have it."""
+        os.close(self._file)
+
+
+def write_all(file: int, text: bytes) -> None:
+    """Write all bytes. Errors are those of the file system."""
+    while text:
+        text = text[os.write(file, text) :]
+
+
+def sync_folder(folder: pathlib.Path) -> None:
+    """Make new names in a folder durable."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _whole_lines(data: bytes) -> Iterator[bytes]:
+    begin = 0
+    while (end := data.find(b"\n", begin)) >= 0:
+        yield data[begin:end]
+        begin = end + 1

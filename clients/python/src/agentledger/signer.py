@@ -1,0 +1,159 @@
+"""Signs the events of one agent with one Ed25519 key. No method, text or error shows the private key."""
+
+from __future__ import annotations
+
+import secrets
+from base64 import b64encode, urlsafe_b64encode
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from typing import Any
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
+from .canonical import Convert, canonical_bytes
+from .errors import Malformed, NotAsked
+from .grammar import AGENT, KEY, UUID, check_members, check_reserved
+from .strictjson import parse_object
+from .verify.documents import event_digest
+from .verify.encoding import base64_bytes
+
+MAX_ENVELOPE = 256 << 10
+"""Bytes of the largest envelope that the service takes unless its operator set another bound."""
+
+Event = Mapping[str, Any] | str | bytes
+"""An event to be signed: members, or a JSON text of them."""
+
+
+@dataclass(frozen=True)
+class Signed:
+    """A signed event: its canonical text, which is sent and stored, and its names."""
+
+    text: bytes
+    event_id: str
+    trace_id: str
+    digest: str
+
+    def __str__(self) -> str:
+        return f"event {self.event_id}"
+
+
+class Signer:
+    """Completes and signs events of one agent. Safe for several threads."""
+
+    def __init__(self, org: str, agent: str, key_id: str, key: str | bytes, convert: Convert | None = None) -> None:
+        """key is the 32-byte Ed25519 seed, as bytes or in base64. convert is for values that JSON does not have.
+
+        Errors are NotAsked for a malformed name or key.
+        """
+        _need(UUID.fullmatch(org), "org (APS_ORG) must be a UUID")
+        _need(AGENT.fullmatch(agent) and agent != "system", "agent (APS_AGENT) must match [A-Za-z0-9._-]{1,128}")
+        _need(KEY.fullmatch(key_id), "key_id (APS_KEY_ID) must match [A-Za-z0-9._:#-]{1,256}")
+        self.org = org
+        self.agent = agent
+        self.key_id = key_id
+        self._convert = convert
+        self._private = Ed25519PrivateKey.from_private_bytes(_seed(key))
+
+    def __repr__(self) -> str:
+        return f"Signer({self.agent} with {self.key_id})"
+
+    __str__ = __repr__
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a signer is not copied to elsewhere: it holds a private key")
+
+    @property
+    def public_key(self) -> bytes:
+        """The public key, 32 bytes."""
+        return self._private.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)
+
+    def complete(self, event: Event) -> dict[str, Any]:
+        """Return the event with the members that it lacks: ids, time, salt, and those of the agent.
+
+        Given members stay as they are. Completing twice makes two events. Errors are Malformed.
+        """
+        given = parse_object(event) if isinstance(event, (str, bytes)) else dict(event)
+        for name, own in (("agent_id", self.agent), ("key_id", self.key_id)):
+            if given.get(name, own) != own:
+                raise Malformed(f"{name} is not the signer's")
+        organization = given.get("organization_id", self.org)
+        if not isinstance(organization, str) or organization.lower() != self.org.lower():
+            raise Malformed("organization_id is not the signer's")
+        return {**self._defaults(), **given}
+
+    def _defaults(self) -> dict[str, Any]:
+        return {
+            "schema_version": 1,
+            "organization_id": self.org,
+            "event_id": new_id("evt"),
+            "trace_id": new_id("trc"),
+            "agent_id": self.agent,
+            "key_id": self.key_id,
+            "emitted_at": now(),
+            "actor_type": "agent",
+            "actor_principal": self.agent,
+            "policy_decision": "allow",
+            "payload": {},
+            "salt": urlsafe_b64encode(secrets.token_bytes(16)).rstrip(b"=").decode(),
+        }
+
+    def sign(self, event: Event) -> Signed:
+        """Complete and sign an event (form digest). Errors are Malformed, with the place of the value."""
+        members = self.complete(event)
+        if "sig_alg" in members or "sig_value_b64" in members:
+            raise Malformed("an event to be signed must not have sig_alg or sig_value_b64")
+        if isinstance(members["payload"], Mapping) and not isinstance(members["payload"], dict):
+            raise Malformed("is a mapping of another kind: give a dict", "/payload")
+        content = canonical_bytes(members, self._convert)
+        check_members(members)
+        check_reserved(members)
+        digest = event_digest(self.key_id, content)
+        members["sig_alg"] = "ed25519"
+        members["sig_value_b64"] = self.sign_bytes(digest)
+        text = canonical_bytes(members, self._convert)
+        if len(text) > MAX_ENVELOPE:
+            raise Malformed(f"The envelope is larger than {MAX_ENVELOPE} bytes")
+        return Signed(text, members["event_id"], members["trace_id"], digest.hex())
+
+    def sign_bytes(self, message: bytes) -> str:
+        """Return the signature of a message in base64."""
+        return b64encode(self._private.sign(message)).decode()
+
+    def consume_proof(self, approval_id: str, action_digest: str) -> str:
+        """Return the proof with which an approval is consumed, in base64."""
+        return self.sign_bytes(f"APS1-CONSUME\n{approval_id}\n{action_digest}\n".encode())
+
+
+def read_signed(text: bytes) -> Signed:
+    """Return the names of an event that was signed before. Errors are Malformed."""
+    members = parse_object(text)
+    if not isinstance(members.get("sig_value_b64"), str):
+        raise Malformed("the event is not signed")
+    check_members(members)
+    unsigned = {n: v for n, v in members.items() if n not in ("sig_alg", "sig_value_b64")}
+    digest = event_digest(members["key_id"], canonical_bytes(unsigned))
+    return Signed(canonical_bytes(members), members["event_id"], members["trace_id"], digest.hex())
+
+
+def new_id(prefix: str) -> str:
+    """Return a new random name."""
+    return f"{prefix}_{secrets.token_hex(16)}"
+
+
+def now() -> str:
+    """Return the time now as events have it, in UTC with milliseconds."""
+    return datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z"
+
+
+def _seed(key: str | bytes) -> bytes:
+    raw = base64_bytes(key.strip()) if isinstance(key, str) else key
+    if raw is None or len(raw) != 32:
+        raise NotAsked("key (APS_KEY_FILE) must be base64 of 32 bytes")
+    return raw
+
+
+def _need(holds: object, why: str) -> None:
+    if not holds:
+        raise NotAsked(why)

@@ -1,0 +1,82 @@
+"""Strict JSON texts: one value, UTF-8, no member twice, no lone surrogate, at most 64 levels, exact numbers.
+
+These are the rules of the service and of the verifier (docs/verification.md, JSON).
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from .canonical import MAX_DEPTH, has_surrogate, pointer
+from .errors import Malformed
+from .numbers import read_literal
+
+
+class _Flaw:
+    """Stands for a value that is refused, until its place is known."""
+
+    def __init__(self, why: str) -> None:
+        self.why = why
+
+
+def parse(text: str | bytes, depth: int = MAX_DEPTH) -> Any:
+    """Return the value of a strict JSON text. Errors are Malformed with the place as a JSON pointer.
+
+    Integers up to 2^53 are int, also where they are spelled 4.0 or 4e0; all other numbers are float.
+    """
+    if isinstance(text, bytes):
+        try:
+            text = text.decode("utf-8")
+        except UnicodeDecodeError:
+            raise Malformed("not valid UTF-8") from None
+    if text.startswith("\ufeff"):
+        raise Malformed("begins with a byte order mark: leave it out")
+    try:
+        value = _DECODER.decode(text)
+    except (ValueError, RecursionError):
+        raise Malformed("not valid JSON") from None
+    _check(value, "", 1, depth)
+    return value
+
+
+def parse_object(text: str | bytes, depth: int = MAX_DEPTH) -> dict[str, Any]:
+    """Return the value of a text that must be an object. Errors are those of parse."""
+    value = parse(text, depth)
+    if not isinstance(value, dict):
+        raise Malformed("must be a JSON object")
+    return value
+
+
+def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any] | _Flaw:
+    value = dict(pairs)
+    return value if len(value) == len(pairs) else _Flaw("has a member twice")
+
+
+def _number(text: str) -> Any:
+    value = read_literal(text)
+    return _Flaw(value) if isinstance(value, str) else value
+
+
+def _constant(text: str) -> Any:
+    raise ValueError("not a JSON literal")
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_members, parse_int=_number, parse_float=_number, parse_constant=_constant)
+
+
+def _check(value: Any, path: str, depth: int, most: int) -> None:
+    if isinstance(value, _Flaw):
+        raise Malformed(value.why, path)
+    if isinstance(value, str) and not value.isascii() and has_surrogate(value):
+        raise Malformed("has half of a surrogate pair", path)
+    if isinstance(value, (dict, list)) and depth > most:
+        raise Malformed(f"is nested deeper than {most} levels", path)
+    if isinstance(value, list):
+        for index, item in enumerate(value):
+            _check(item, pointer(path, index), depth + 1, most)
+    if isinstance(value, dict):
+        for name, item in value.items():
+            if not name.isascii() and has_surrogate(name):
+                raise Malformed("has a member name with half of a surrogate pair", path)
+            _check(item, pointer(path, name), depth + 1, most)

@@ -1,0 +1,12 @@
+"""Checks what a log says, offline: bundles, heads, consistency, tlog-proofs and evidence packs.
+
+- A check depends on its arguments alone: no network, no clock, no state.
+- A report asserts recomputed facts, and names the parts that no check covers.
+- There are three outcomes: proved, proved wrong, can't tell. They are those of `aps verify`, in its words.
+"""
+
+from .api import bundle, consistency, head
+from .outcome import BundleResult, Outcome
+from .trust import Trust, read_trust
+
+__all__ = ["BundleResult", "Outcome", "Trust", "bundle", "consistency", "head", "read_trust"]

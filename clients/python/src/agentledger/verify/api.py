@@ -1,0 +1,66 @@
+"""The functions that callers use. Keys are given by the caller and never taken from a document."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..errors import Malformed, Unproved
+from ..strictjson import parse_object
+from .documents import is_hash
+from .flaw import Flaw
+from .heads import check_consistency_answer, check_head, open_pinned
+from .note import Checkpoint
+from .outcome import BundleResult, verify_bundle
+from .trust import Trust, read_trust
+
+Text = str | bytes
+
+
+def bundle(
+    text: Text,
+    *,
+    key: str | None = None,
+    policy: Text | None = None,
+    keys: Text | None = None,
+    directory: Trust | None = None,
+    require: str = "commitment",
+) -> BundleResult:
+    """Check a bundle under a pinned vkey, or a tlog-policy, or both, with a saved list of further keys.
+
+    directory (of read_trust) asks for a second proof by the service's directory. require is commitment, record or
+    full: less is CANT_TELL. Errors are NotAsked for keys that can't be read; a wrong bundle is a result.
+    """
+    return verify_bundle(text, read_trust(key, policy, keys), directory, require)
+
+
+def head(text: Text, key: str) -> Checkpoint:
+    """Check an answer of transparency/head under a pinned vkey, and return its checkpoint. Errors are Unproved."""
+    pinned = read_trust(key).keys[0]
+    try:
+        return check_head(_members(text), pinned)
+    except Flaw as flaw:
+        raise Unproved(str(flaw)) from None
+
+
+def consistency(text: Text, old_note: Text, new_note: Text, key: str) -> None:
+    """Check an answer of transparency/consistency between two signed checkpoints. Errors are Unproved.
+
+    The error is evidence of a fork, or of a broken service: keep both checkpoints.
+    """
+    pinned = read_trust(key).keys[0]
+    try:
+        old, new = open_pinned(old_note, pinned), open_pinned(new_note, pinned)
+        members = _members(text)
+        hashes = members.get("hashes")
+        if not isinstance(hashes, list) or not all(is_hash(h) for h in hashes):
+            raise Unproved("consistency: hashes")
+        check_consistency_answer(members, [bytes.fromhex(h) for h in hashes], old, new)
+    except Flaw as flaw:
+        raise Unproved(str(flaw)) from None
+
+
+def _members(text: Text) -> dict[str, Any]:
+    try:
+        return parse_object(text)
+    except Malformed as why:
+        raise Unproved(str(why)) from None

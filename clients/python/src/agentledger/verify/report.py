@@ -1,0 +1,97 @@
+"""The result of a check of a bundle: verdicts, what no verdict covers, and why."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from .keys import VerifierKey
+from .logkeys import LogKey
+from .note import instant
+
+FROM_BUNDLE = "bundle"
+FROM_ARGUMENT = "argument"
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the caller of a check knows beside the bundle. Without a key the one in the bundle is taken."""
+
+    key: VerifierKey | None = None
+    retired: tuple[LogKey, ...] = ()
+    directory: Options | None = None
+    witnesses: tuple[VerifierKey, ...] = ()
+
+    def is_given(self, vkey: str) -> bool:
+        """Tell whether a key that a bundle names is one that the caller gave."""
+        return self.key is not None and (vkey == str(self.key) or any(str(k.key) == vkey for k in self.retired))
+
+
+@dataclass(frozen=True)
+class Witnessed:
+    """A cosignature of a known witness: its name, and the time that it states."""
+
+    name: str
+    time: str
+
+
+@dataclass
+class Report:
+    """What a check found. A verdict of None would need a part that is not disclosed."""
+
+    inclusion_ok: bool = False
+    checkpoint_ok: bool = False
+    chain_ok: bool = False
+    record_ok: bool | None = None
+    signature_ok: bool | None = None
+    envelope_ok: bool | None = None
+    directory_ok: bool | None = None
+    ok: bool = False
+    log_key_source: str = FROM_BUNDLE
+    unchecked: list[str] = field(default_factory=list)
+    cosignatures: list[Witnessed] = field(default_factory=list)
+    directory_cosignatures: list[Witnessed] = field(default_factory=list)
+    tree_size: int = 0
+    errors: list[str] = field(default_factory=list)
+
+    def members(self) -> dict[str, Any]:
+        """Return the report as `aps verify --json` has it, without checked_at."""
+        names = ["inclusion_ok", "checkpoint_ok", "chain_ok", "record_ok", "signature_ok", "envelope_ok"]
+        said: dict[str, Any] = {name: getattr(self, name) for name in names}
+        if self.directory_ok is not None:
+            said["directory_ok"] = self.directory_ok
+        said["ok"], said["log_key_source"], said["unchecked"] = self.ok, self.log_key_source, self.unchecked
+        said["cosignatures"] = [vars(c) for c in self.cosignatures]
+        if self.directory_cosignatures:
+            said["directory_cosignatures"] = [vars(c) for c in self.directory_cosignatures]
+        said["tree_size"], said["errors"] = self.tree_size, self.errors
+        return said
+
+
+def witnessed(key: VerifierKey, seconds: int) -> Witnessed:
+    """Return the cosignature of a witness at a time in seconds since 1970."""
+    return Witnessed(key.name, instant(seconds))
+
+
+def printable_name(name: str) -> str:
+    """Return a name from a bundle in ASCII, without control characters, at most 64 characters."""
+    text = ""
+    for c in name.encode()[:64].decode("utf-8", "ignore"):
+        if c in '"\\':
+            text += "\\" + c
+        elif " " <= c <= "~":
+            text += c
+        elif c in _ESCAPES:
+            text += _ESCAPES[c]
+        else:
+            text += _escape(ord(c))
+    return text[:64]
+
+
+_ESCAPES = {"\a": "\\a", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\v": "\\v"}
+
+
+def _escape(code: int) -> str:
+    if code < 0x20 or code == 0x7F:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"

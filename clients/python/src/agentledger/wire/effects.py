@@ -1,0 +1,58 @@
+"""What a call asks of the world. A driver performs each effect, blocking or with asyncio."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Request:
+    """One HTTP request. path begins with a slash, is escaped, and may have a query; timeout is in seconds."""
+
+    method: str
+    path: str
+    body: bytes | None = None
+    headers: dict[str, str] = field(default_factory=dict, repr=False)
+    timeout: float = 30.0
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The answer to a request. Names of headers are in lower case."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+
+@dataclass(frozen=True)
+class Pause:
+    """Wait so many seconds."""
+
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Act:
+    """Call the caller's function, which may be a coroutine function with asyncio."""
+
+    do: Callable[[], Any]
+
+
+@dataclass(frozen=True)
+class Disk:
+    """Call a function that waits for a disk."""
+
+    do: Callable[[], Any]
+
+
+Effect = Request | Pause | Act | Disk
+Operation = Generator[Effect, Any, T]
+"""A call: it yields effects and returns its result."""
+
+MAX_ANSWER = 64 << 20
+"""Bytes of the largest answer that is read."""
