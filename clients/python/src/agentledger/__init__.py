@@ -8,6 +8,7 @@ Package agentledger.verify checks what a log says, offline.
 - Nothing happens at import; there is no global state and no telemetry; no error shows a token or a key.
 """
 
+from .aio import AsyncClient
 from .answers import Approval, Decision, Stored
 from .canonical import canonical_bytes, canonical_text
 from .client import Client
@@ -38,6 +39,7 @@ __all__ = [
     "Approval",
     "ApprovalDenied",
     "ApprovalRequired",
+    "AsyncClient",
     "Client",
     "Decision",
     "Denied",

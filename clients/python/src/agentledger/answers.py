@@ -68,7 +68,9 @@ class Stored:
     @property
     def decision(self) -> Decision:
         """The decision on the event."""
-        return Decision(self.policy_decision or "allow", self.policy_id, self.rule_id, self.reason, approval=self.approval)
+        return Decision(
+            self.policy_decision or "allow", self.policy_id, self.rule_id, self.reason, approval=self.approval
+        )
 
 
 def read_object(body: bytes) -> dict[str, Any]:

@@ -6,7 +6,17 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
-from .answers import FINAL, Approval, BadAnswer, Decision, Stored, read_approval, read_decision, read_object, read_stored
+from .answers import (
+    FINAL,
+    Approval,
+    BadAnswer,
+    Decision,
+    Stored,
+    read_approval,
+    read_decision,
+    read_object,
+    read_stored,
+)
 from .canonical import Convert, canonical_bytes
 from .errors import ApprovalRequired, Refused, Unreachable, one_line
 from .exchange import NDJSON, fetch, ingest_request, is_retryable, pause_after
@@ -139,7 +149,9 @@ def send_batch(s: Settings, events: Sequence[Signed], retry: Retry) -> Operation
     return [o if o is not None else _copy(failure) for o in outcomes]
 
 
-def _send_lines(s: Settings, events: Sequence[Signed], lines: list[int], outcomes: list[Outcome | None]) -> Operation[None]:
+def _send_lines(
+    s: Settings, events: Sequence[Signed], lines: list[int], outcomes: list[Outcome | None]
+) -> Operation[None]:
     body = b"".join(events[i].text + b"\n" for i in lines)
     answer: Answer = yield from fetch(ingest_request(s, "POST", EVENTS + "/batch", body, NDJSON), Retry(1))
     texts = answer.body.splitlines()

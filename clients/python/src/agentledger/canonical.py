@@ -95,7 +95,9 @@ class _Writer:
         if id(value) in self.open:
             raise Malformed("contains itself: JSON has no cycles", path)
         if depth > MAX_DEPTH:
-            raise Malformed(f"is nested deeper than {MAX_DEPTH} levels: make it flatter or give a part as a string", path)
+            raise Malformed(
+                f"is nested deeper than {MAX_DEPTH} levels: make it flatter or give a part as a string", path
+            )
         self.open.add(id(value))
         if isinstance(value, dict):
             self._object(value, path, depth)

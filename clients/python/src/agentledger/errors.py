@@ -31,8 +31,12 @@ class Refused(LedgerError):
     the service asked to wait (0 for none).
     """
 
-    def __init__(self, status: int, message: str, code: str = "", request_id: str = "", retry_after: float = 0.0) -> None:
-        text = f"{status} {message}" + (f" [{code}]" if code else "") + (f" (request {request_id})" if request_id else "")
+    def __init__(
+        self, status: int, message: str, code: str = "", request_id: str = "", retry_after: float = 0.0
+    ) -> None:
+        text = (
+            f"{status} {message}" + (f" [{code}]" if code else "") + (f" (request {request_id})" if request_id else "")
+        )
         super().__init__(text)
         self.status = status
         self.message = message
@@ -43,7 +47,11 @@ class Refused(LedgerError):
     @property
     def final(self) -> bool:
         """Whether the service will never accept the same request."""
-        return self.status // 100 == 4 and self.code not in ("plan_limit", "rate_limited") and self.status not in (401, 408, 429)
+        return (
+            self.status // 100 == 4
+            and self.code not in ("plan_limit", "rate_limited")
+            and self.status not in (401, 408, 429)
+        )
 
 
 class Unreachable(LedgerError):

@@ -67,10 +67,14 @@ def read_refusal(answer: Answer) -> Refused:
     except (ValueError, RecursionError):
         body = None
     members = body if isinstance(body, dict) else {}
-    text = {name: one_line(v) if isinstance(v := members.get(name), str) else "" for name in ("error", "code", "request_id")}
+    text = {
+        name: one_line(v) if isinstance(v := members.get(name), str) else "" for name in ("error", "code", "request_id")
+    }
     request_id = text["request_id"] or one_line(answer.headers.get("x-request-id", ""))
     message = text["error"] or "the service refused"
-    return Refused(answer.status, message, text["code"], request_id, _retry_after(answer.headers.get("retry-after", "")))
+    return Refused(
+        answer.status, message, text["code"], request_id, _retry_after(answer.headers.get("retry-after", ""))
+    )
 
 
 def is_retryable(why: LedgerError) -> bool:

@@ -49,8 +49,20 @@ def is_principal(text: Any) -> bool:
 
 def check_members(event: dict[str, Any]) -> None:
     """Check the members of an event, signature members aside. Errors are Malformed, in the service's words."""
-    for name in ("schema_version", "organization_id", "event_id", "trace_id", "agent_id", "key_id", "actor_principal",
-                 "emitted_at", "actor_type", "action_kind", "policy_decision", "payload"):
+    for name in (
+        "schema_version",
+        "organization_id",
+        "event_id",
+        "trace_id",
+        "agent_id",
+        "key_id",
+        "actor_principal",
+        "emitted_at",
+        "actor_type",
+        "action_kind",
+        "policy_decision",
+        "payload",
+    ):
         if name not in event:
             raise Malformed(f"Missing {name}")
     version, organization = event["schema_version"], event["organization_id"]
@@ -58,11 +70,15 @@ def check_members(event: dict[str, Any]) -> None:
     _need(version == 1 and not isinstance(version, bool), "schema_version must be the number 1")
     for name, form, words in _FORMS:
         _need(isinstance(event[name], str) and form.fullmatch(event[name]), f"{name} {words}")
-    _need(is_principal(event["actor_principal"]),
-          "actor_principal must be a string of 1 to 256 characters without control characters")
+    _need(
+        is_principal(event["actor_principal"]),
+        "actor_principal must be a string of 1 to 256 characters without control characters",
+    )
     tool = event.get("tool_name", "x")
-    _need(isinstance(tool, str) and TOOL.fullmatch(tool),
-          "tool_name must be segments of [A-Za-z0-9_:/-]+ with dots between them, at most 256 characters")
+    _need(
+        isinstance(tool, str) and TOOL.fullmatch(tool),
+        "tool_name must be segments of [A-Za-z0-9_:/-]+ with dots between them, at most 256 characters",
+    )
     _need(isinstance(event["payload"], dict), "payload must be an object")
     _need(is_time(event["emitted_at"]), "emitted_at must be a UTC time like 2026-01-31T12:00:00.000Z")
     _need(event["policy_decision"] in DECISIONS, "policy_decision must be allow, deny or allow_with_obligation")
@@ -71,12 +87,18 @@ def check_members(event: dict[str, Any]) -> None:
 def check_reserved(event: dict[str, Any]) -> None:
     """Check that no name of an event is one of the server's. Errors are Malformed."""
     _need(event["agent_id"] != "system", "agent_id system is reserved for the server")
-    _need(not event["key_id"].startswith(("system_", "bridge_")),
-          "A key_id that begins with system_ or bridge_ is reserved for the server")
-    _need(not event["action_kind"].startswith("ledger_"),
-          "An action_kind that begins with ledger_ is reserved for the server")
-    _need(not event["event_id"].startswith(("ledger_", "stp_")),
-          "An event_id that begins with ledger_ or stp_ is reserved for the server")
+    _need(
+        not event["key_id"].startswith(("system_", "bridge_")),
+        "A key_id that begins with system_ or bridge_ is reserved for the server",
+    )
+    _need(
+        not event["action_kind"].startswith("ledger_"),
+        "An action_kind that begins with ledger_ is reserved for the server",
+    )
+    _need(
+        not event["event_id"].startswith(("ledger_", "stp_")),
+        "An event_id that begins with ledger_ or stp_ is reserved for the server",
+    )
 
 
 def _need(holds: object, why: str) -> None:

@@ -88,7 +88,13 @@ class Guarding:
     options: Options = field(default_factory=Options)
 
     def run(
-        self, tool: str, payload: Mapping[str, Any], act: Callable[[Permit], Any], o: Options, key: str | None, trace: str | None
+        self,
+        tool: str,
+        payload: Mapping[str, Any],
+        act: Callable[[Permit], Any],
+        o: Options,
+        key: str | None,
+        trace: str | None,
     ) -> Operation[Any]:
         """Run an act that is allowed and was never begun, and return its output."""
         name = key if key is not None else new_id("act")
@@ -119,7 +125,9 @@ class Guarding:
                 return output
         if entry is None:
             intent = _sign_intent(signer, tool, payload, o, trace)
-            entry = Entry(key, digest, DECIDING, intent[1], intent[0].event_id, intent[0].text.decode(), kept, o.idempotent)
+            entry = Entry(
+                key, digest, DECIDING, intent[1], intent[0].event_id, intent[0].text.decode(), kept, o.idempotent
+            )
             yield Disk(_storing(self.journal, entry))
         try:
             permit = yield from self._permit(signer, entry, o)

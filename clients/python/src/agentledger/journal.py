@@ -28,7 +28,10 @@ _TEMPORARY = ".new"
 
 @dataclass
 class Entry:
-    """One act. envelope is the intent as it was signed; result is the end of it, told that the service has it. kept is false for an act without a key of its own, which is forgotten then."""
+    """One act. envelope is the intent as it was signed, and result is the event of its end.
+
+    told says that the service has the result. kept is false for an act without a key of its own, which is forgotten then.
+    """
 
     key: str
     digest: str

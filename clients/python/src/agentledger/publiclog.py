@@ -69,7 +69,12 @@ def inclusion(s: Settings, log: Log, index: int, leaf: bytes, at: Checkpoint) ->
     v = read_object((yield from fetch(public_request(s, path), s.retry)).body)
     hashes = _hashes(v, "log_index", "tree_size")
     try:
-        if (v["log_index"], v["tree_size"], v.get("leaf_hash"), v.get("root_hash")) != (index, at.size, leaf.hex(), at.root.hex()):
+        if (v["log_index"], v["tree_size"], v.get("leaf_hash"), v.get("root_hash")) != (
+            index,
+            at.size,
+            leaf.hex(),
+            at.root.hex(),
+        ):
             raise Flaw("answer and question", "mismatch")
         check_inclusion(index, at.size, leaf, hashes, at.root)
     except Flaw as flaw:
@@ -104,6 +109,10 @@ def bundle(s: Settings, log: Log, event_id: str, trust: Trust) -> Operation[Bund
 
 def _hashes(v: dict[str, Any], *numbers: str) -> list[bytes]:
     hashes = v.get("hashes")
-    if not isinstance(hashes, list) or not all(is_hash(h) for h in hashes) or not all(is_natural(v.get(n)) for n in numbers):
+    if (
+        not isinstance(hashes, list)
+        or not all(is_hash(h) for h in hashes)
+        or not all(is_natural(v.get(n)) for n in numbers)
+    ):
         raise BadAnswer("the answer has no proof")
     return [bytes.fromhex(h) for h in hashes]

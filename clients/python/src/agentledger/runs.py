@@ -47,7 +47,9 @@ class Step:
         return self.decision == "allow" or self.decision == "allow_with_obligation" and consumed
 
 
-def start(s: Settings, workflow: str, external_run_id: str | None, more: Mapping[str, Any], c: Convert | None) -> Operation[Run]:
+def start(
+    s: Settings, workflow: str, external_run_id: str | None, more: Mapping[str, Any], c: Convert | None
+) -> Operation[Run]:
     """Start a run, or find the one of the same external_run_id."""
     named = more.get("workflow", {"name": workflow})
     members = {**more, "workflow": named, "external_run_id": external_run_id or new_id("run")}
@@ -80,7 +82,9 @@ def _read_step(v: Any) -> Step:
     return Step(v["decision"], text["policy_id"], text["rule_id"], text["reason"], event["event_id"], kept)
 
 
-def complete(s: Settings, run_id: str, status: str, more: Mapping[str, Any], c: Convert | None) -> Operation[dict[str, Any]]:
+def complete(
+    s: Settings, run_id: str, status: str, more: Mapping[str, Any], c: Convert | None
+) -> Operation[dict[str, Any]]:
     """End a run as succeeded, failed or aborted, and return its summary."""
     body = canonical_bytes({**more, "status": status}, c)
     answer = yield from fetch(ingest_request(s, "POST", f"{_path(run_id)}/complete", body), s.retry)

@@ -1,4 +1,7 @@
-"""Settings of a client, from arguments or the environment: APS_URL, APS_TOKEN, APS_ORG, APS_AGENT, APS_KEY_ID, APS_KEY_FILE."""
+"""Settings of a client, from arguments or the environment.
+
+The variables are APS_URL, APS_TOKEN, APS_ORG, APS_AGENT, APS_KEY_ID and APS_KEY_FILE.
+"""
 
 from __future__ import annotations
 
@@ -88,7 +91,9 @@ def read_settings(
     if key is None and env.get("APS_KEY_FILE"):
         key = _read_key_file(env["APS_KEY_FILE"])
     signer = None if key is None else Signer(org, agent, key_id, key, convert)
-    return Settings(parse_address(url if url is not None else env.get("APS_URL", "")), token, org, agent, signer, timeout, retry)
+    return Settings(
+        parse_address(url if url is not None else env.get("APS_URL", "")), token, org, agent, signer, timeout, retry
+    )
 
 
 def parse_address(url: str) -> Address:

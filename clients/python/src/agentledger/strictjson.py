@@ -50,7 +50,11 @@ def parse_object(text: str | bytes, depth: int = MAX_DEPTH) -> dict[str, Any]:
 
 def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any] | _Flaw:
     value = dict(pairs)
-    return value if len(value) == len(pairs) else _Flaw("has a member twice")
+    if len(value) == len(pairs):
+        return value
+    names = [name for name, _ in pairs]
+    twice = next(name for number, name in enumerate(names) if name in names[:number])
+    return _Flaw(f"Member {json.dumps(twice[:64])} appears twice: send it once")
 
 
 def _number(text: str) -> Any:
@@ -62,7 +66,9 @@ def _constant(text: str) -> Any:
     raise ValueError("not a JSON literal")
 
 
-_DECODER = json.JSONDecoder(object_pairs_hook=_members, parse_int=_number, parse_float=_number, parse_constant=_constant)
+_DECODER = json.JSONDecoder(
+    object_pairs_hook=_members, parse_int=_number, parse_float=_number, parse_constant=_constant
+)
 
 
 def _check(value: Any, path: str, depth: int, most: int) -> None:

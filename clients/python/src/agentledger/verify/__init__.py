@@ -5,8 +5,19 @@
 - There are three outcomes: proved, proved wrong, can't tell. They are those of `aps verify`, in its words.
 """
 
-from .api import bundle, consistency, head
+from .api import bundle, consistency, head, tlog_proof
 from .outcome import BundleResult, Outcome
+from .proof import ProofResult
 from .trust import Trust, read_trust
 
-__all__ = ["BundleResult", "Outcome", "Trust", "bundle", "consistency", "head", "read_trust"]
+__all__ = [
+    "BundleResult",
+    "Outcome",
+    "ProofResult",
+    "Trust",
+    "bundle",
+    "consistency",
+    "head",
+    "read_trust",
+    "tlog_proof",
+]

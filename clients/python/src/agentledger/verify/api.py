@@ -11,6 +11,7 @@ from .flaw import Flaw
 from .heads import check_consistency_answer, check_head, open_pinned
 from .note import Checkpoint
 from .outcome import BundleResult, verify_bundle
+from .proof import ProofResult, verify_proof
 from .trust import Trust, read_trust
 
 Text = str | bytes
@@ -31,6 +32,13 @@ def bundle(
     full: less is CANT_TELL. Errors are NotAsked for keys that can't be read; a wrong bundle is a result.
     """
     return verify_bundle(text, read_trust(key, policy, keys), directory, require)
+
+
+def tlog_proof(
+    text: Text, entry: Text, *, key: str | None = None, policy: Text | None = None, keys: Text | None = None
+) -> ProofResult:
+    """Check a C2SP tlog-proof for an entry's text. Errors are NotAsked; a wrong proof is a result."""
+    return verify_proof(text, entry, read_trust(key, policy, keys))
 
 
 def head(text: Text, key: str) -> Checkpoint:

@@ -136,8 +136,12 @@ def parse_inclusion(value: Any, name: str) -> Inclusion:
     hashes = value["hashes"]
     good = is_natural(value["log_index"]) and is_natural(value["tree_size"]) and is_hash(value["root_hash"])
     need(good and isinstance(hashes, list) and all(is_hash(h) for h in hashes), name, MALFORMED)
-    return Inclusion(value["log_index"], value["tree_size"], bytes.fromhex(value["root_hash"]),
-                     tuple(bytes.fromhex(h) for h in hashes))
+    return Inclusion(
+        value["log_index"],
+        value["tree_size"],
+        bytes.fromhex(value["root_hash"]),
+        tuple(bytes.fromhex(h) for h in hashes),
+    )
 
 
 def _second_proof(value: Any) -> SecondProof:

@@ -215,7 +215,9 @@ class Checker:
         need(bool(full) and own, "bundle: not shown in full, or not the service's own")
         if isinstance(envelope, Envelope):
             size, root = check_listing(envelope.members, self.bundle.text("origin"))
-            check_proof(second.inclusion, self.bundle.log_index, bytes.fromhex(self.bundle.text("event_hash")), size, root)
+            check_proof(
+                second.inclusion, self.bundle.log_index, bytes.fromhex(self.bundle.text("event_hash")), size, root
+            )
 
     def _list_unchecked(self) -> list[str]:
         b, covered = self.bundle, self.report.record_ok is True

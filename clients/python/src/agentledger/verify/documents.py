@@ -17,12 +17,12 @@ from .tree import leaf_hash
 
 _ENTRY = re.compile(r'\{"prev":"([0-9a-f]{64})","record":"([0-9a-f]{64})","seq":([1-9][0-9]*),"v":1\}', re.ASCII)
 _RECORD = frozenset(
-    "v origin organization_id sequence_num event_id agent_id key_id public_key signer custody event_digest sig_form "
-    "sig_value_b64 ingest_key_id received_at policy".split()
+    "v origin organization_id sequence_num event_id agent_id key_id public_key signer custody event_digest "
+    "sig_form sig_value_b64 ingest_key_id received_at policy".split()
 )
 _POLICY = frozenset(
-    "evaluated declared effective policy_id policy_version policy_digest rule_id engine input_digest evaluated_at limits "
-    "approval_id".split()
+    "evaluated declared effective policy_id policy_version policy_digest rule_id engine input_digest evaluated_at "
+    "limits approval_id".split()
 )
 _LIMIT_DEPTH = 8
 
@@ -79,7 +79,9 @@ def parse_record(text: str) -> dict[str, Any]:
 
 
 def _is_record(r: dict[str, Any]) -> bool:
-    texts = all(isinstance(r[n], str) for n in ("origin", "event_id", "agent_id", "key_id", "public_key", "sig_value_b64"))
+    texts = all(
+        isinstance(r[n], str) for n in ("origin", "event_id", "agent_id", "key_id", "public_key", "sig_value_b64")
+    )
     return (
         texts
         and _is_one(r["v"])
@@ -181,8 +183,10 @@ def check_envelope(record: dict[str, Any], envelope: Envelope) -> None:
     e = envelope.members
     need(envelope.digest.hex() == record["event_digest"], "envelope and event_digest")
     same = all(e[n] == record[n] for n in ("event_id", "agent_id", "key_id"))
-    need(same and e["organization_id"].lower() == record["organization_id"],
-         "envelope and the record's organization_id, event_id, agent_id, key_id")
+    need(
+        same and e["organization_id"].lower() == record["organization_id"],
+        "envelope and the record's organization_id, event_id, agent_id, key_id",
+    )
     need(e["policy_decision"] == record["policy"]["declared"], "policy_decision and policy.declared")
     intent = record["policy"].get("intent")
     need(intent is None or is_result_of(e, intent), "payload.phase, parent_event_id and policy.intent")

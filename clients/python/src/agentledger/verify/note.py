@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import base64
+import re
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 
 from . import mldsa
-from .encoding import base64_bytes, decimal, sha
+from .encoding import MAX_SIZE, base64_bytes, base64_text, sha
 from .flaw import MALFORMED, SIGNATURE, Flaw, need
 from .keys import MLDSA_TYPE, VerifierKey, is_key_name
 
@@ -15,6 +17,9 @@ MAX_NOTE = 128 << 10
 MAX_SIGNATURES = 100
 MAX_COSIGNED = 253402300799
 """The latest time of a cosignature in seconds: the end of the year 9999."""
+
+
+_DIGITS = re.compile("[0-9]{1,40}", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -80,7 +85,9 @@ def _checked_note(text: str, lines: list[tuple[str, bytes, bool]]) -> Note:
     for number, (_, _, good) in enumerate(lines, 1):
         need(good, f"parse note: name or base64 of signature line {number}", MALFORMED)
     need(len(set(lines)) == len(lines), "parse note: a line twice", MALFORMED)
-    need(len({(name, raw[:4]) for name, raw, _ in lines}) == len(lines), "parse note: a second line of a key", MALFORMED)
+    need(
+        len({(name, raw[:4]) for name, raw, _ in lines}) == len(lines), "parse note: a second line of a key", MALFORMED
+    )
     return Note(text, tuple(Line(name, raw[:4], raw[4:]) for name, raw, _ in lines))
 
 
@@ -94,15 +101,24 @@ def check_signed(note: Note, key: VerifierKey) -> None:
 
 def parse_checkpoint(note: Note) -> Checkpoint:
     """Read the text of a note as a checkpoint of exactly three lines, without a look at signatures."""
-    lines = note.text.split("\n")
+    lines = note.text.split("\n", 3)
     form = Flaw("checkpoint text: lines, size or root", MALFORMED)
-    if len(lines) != 4 or not lines[0]:
+    if len(lines) != 4 or not lines[0] or not _DIGITS.fullmatch(lines[1]) or int(lines[1]) >= 2**64:
         raise form
-    size, root = decimal(lines[1]), base64_bytes(lines[2])
-    if size is None or root is None or len(root) != 32:
+    size, root = int(lines[1]), _loose_base64(lines[2])
+    if root is None or len(root) != 32:
         raise form
-    need(size > 0 or root == sha(), "checkpoint text: size or root", MALFORMED)
+    need(size <= MAX_SIZE and (size > 0 or root == sha()), "checkpoint text: size or root", MALFORMED)
+    same = note.text == f"{lines[0]}\n{size}\n{base64_text(root)}\n"
+    need(same, "checkpoint text: another spelling", MALFORMED)
     return Checkpoint(lines[0], size, root)
+
+
+def _loose_base64(text: str) -> bytes | None:
+    try:
+        return base64.b64decode(text.encode("ascii"), validate=True)
+    except ValueError:
+        return None
 
 
 def read_checkpoint(note: Note) -> Checkpoint:

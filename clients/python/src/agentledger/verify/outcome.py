@@ -69,7 +69,9 @@ class BundleResult:
         return "\n".join(bundle_lines(self.bundle, self.report, quorums, self.unknown_keys))
 
 
-def verify_bundle(text: str | bytes, trust: Trust, directory: Trust | None = None, require: str = "commitment") -> BundleResult:
+def verify_bundle(
+    text: str | bytes, trust: Trust, directory: Trust | None = None, require: str = "commitment"
+) -> BundleResult:
     """Check a bundle. directory asks for a second proof; require is commitment, record or full."""
     try:
         bundle = parse_bundle(text)

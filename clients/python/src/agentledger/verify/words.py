@@ -43,15 +43,15 @@ def checkpoint_words(source: str) -> str:
     return "the checkpoint is signed by the key that the bundle names itself"
 
 
-def bundle_lines(
-    b: Bundle, r: Report, quorums: tuple[bool | None, bool | None], unknown_keys: list[str]
-) -> list[str]:
+def bundle_lines(b: Bundle, r: Report, quorums: tuple[bool | None, bool | None], unknown_keys: list[str]) -> list[str]:
     """Return the report of a bundle for people."""
     lines = [f"event       {printable(b.text('event_id'))}", f"log         {printable(b.text('origin'))}"]
     lines += _verdict_lines(b, r)
     said = succession_of(b) if r.ok else None
     if said is not None:
-        lines.append(f"succeeds    {printable(said.predecessor)}, last known with {said.size} entries: {printable(said.reason)}")
+        lines.append(
+            f"succeeds    {printable(said.predecessor)}, last known with {said.size} entries: {printable(said.reason)}"
+        )
     lines += quorum_lines(quorums[0], r.cosignatures, "")
     lines += quorum_lines(quorums[1], r.directory_cosignatures, "the directory, ")
     if r.unchecked:

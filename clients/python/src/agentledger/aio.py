@@ -1,0 +1,189 @@
+"""The client for asyncio. One event loop uses it; its tasks share connections and batches."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import os
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from types import TracebackType
+from typing import Any, TypeVar
+
+from . import calls
+from .answers import Decision, Stored
+from .arguments import Bound, KeyOf
+from .asyncsender import AsyncSender
+from .canonical import Convert
+from .errors import Refused, Unreachable
+from .guarding import Guarding, Options, Permit
+from .journal import Journal
+from .outbox import MAX_QUEUED, Outbox
+from .queuefile import QueueFile
+from .sender import result_of
+from .aioresources import AsyncApprovals, AsyncLog, AsyncRuns
+from .settings import Retry, read_settings
+from .signer import Event, Signed
+from .wire.aio import Transport
+from .wire.effects import Operation
+
+F = TypeVar("F", bound=Callable[..., Any])
+T = TypeVar("T")
+
+
+class AsyncClient:
+    """Calls one service as one agent. Nothing is connected before the first call.
+
+    Arguments that are None come from APS_URL, APS_TOKEN, APS_ORG, APS_AGENT, APS_KEY_ID and APS_KEY_FILE.
+    """
+
+    def __init__(
+        self,
+        url: str | None = None,
+        token: str | None = None,
+        org: str | None = None,
+        agent: str | None = None,
+        key_id: str | None = None,
+        key: str | bytes | None = None,
+        *,
+        timeout: float = 30.0,
+        retry: Retry = Retry(),
+        convert: Convert | None = None,
+        queue_file: str | os.PathLike[str] | None = None,
+        max_queued: int = MAX_QUEUED,
+        journal: Journal | None = None,
+    ) -> None:
+        """key is the Ed25519 seed in base64 or its 32 bytes. timeout bounds one try of a request, in seconds.
+
+        queue_file makes queued events survive a crash; max_queued bounds the queue. journal is that of guarded acts:
+        without one they are remembered in memory. Errors are NotAsked.
+        """
+        self.settings = read_settings(
+            url, token, org, agent, key_id, key, timeout=timeout, retry=retry, convert=convert
+        )
+        self.convert = convert
+        self._transport = Transport(self.settings.address)
+        file = QueueFile(queue_file) if queue_file is not None else None
+        self._sender = AsyncSender(self.settings, self._transport, Outbox(max_queued, file))
+        self._journal = journal or Journal()
+        self._guarding = Guarding(self.settings, self._journal, self._queue_result)
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self.approvals = AsyncApprovals(self)
+        self.runs = AsyncRuns(self)
+
+    def __repr__(self) -> str:
+        return f"AsyncClient({self.settings.address.authority})"
+
+    async def __aenter__(self) -> AsyncClient:
+        await self._sender.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, why: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    def sign(self, event: Event) -> Signed:
+        """Complete and sign an event. Errors are Malformed with the place of the value, and NotAsked without a key."""
+        return self.settings.require_signer().sign(event)
+
+    def _signed(self, event: Event | Signed) -> Signed:
+        return event if isinstance(event, Signed) else self.sign(event)
+
+    async def send(self, event: Event | Signed) -> Stored:
+        """Store an event, and return when it is durable. Events of several threads share requests.
+
+        Errors are Malformed, Overflow, Refused and Unreachable. After Unreachable the event may be stored: send the
+        same Signed again.
+        """
+        return result_of((await self._sender.send([self._signed(event)]))[0])
+
+    async def send_all(self, events: Iterable[Event | Signed]) -> list[Stored | Refused | Unreachable]:
+        """Store events in their order. Return what became of each: a refused one keeps no other from being stored.
+
+        Errors are Malformed, before anything is sent, and Overflow.
+        """
+        return await self._sender.send([self._signed(event) for event in events])
+
+    async def queue(self, event: Event | Signed) -> Signed:
+        """Put an event into the queue, which is sent in the background. Errors are Malformed and Overflow."""
+        signed = self._signed(event)
+        await self._sender.queue([signed])
+        return signed
+
+    async def flush(self, deadline: float = 30.0) -> list[tuple[Signed, Refused]]:
+        """Wait until the queue is empty, so many seconds at most. Return the events that were refused for good.
+
+        Errors are Unreachable when the time is over; the events stay in the queue.
+        """
+        return await self._sender.flush(deadline)
+
+    async def close(self, deadline: float = 30.0) -> list[tuple[Signed, Refused]]:
+        """Flush and stop. Errors are those of flush, and all is closed then too."""
+        try:
+            return await self._sender.close(deadline)
+        finally:
+            self._journal.close()
+            await self._transport.close()
+
+    async def evaluate(self, tool: str, payload: Mapping[str, Any] | None = None, **more: Any) -> Decision:
+        """Ask the policy without doing or storing anything. more: actor_type, action_kind, request_approval."""
+        return await self._transport.run(calls.evaluate(self.settings, tool, payload or {}, more, self.convert))
+
+    async def act(
+        self,
+        tool: str,
+        payload: Mapping[str, Any],
+        do: Callable[[Permit], Any],
+        *,
+        key: str | None = None,
+        trace: str | None = None,
+        options: Options = Options(),
+    ) -> Any:
+        """Do a guarded act: it runs only if it is allowed, and at most once for a key. Return what do returned.
+
+        Errors are those of do, and Denied, ApprovalRequired, ApprovalDenied, NotDecided, OutcomeUnknown,
+        FailedBefore, KeyReused, Malformed.
+        """
+        self._loop = asyncio.get_running_loop()
+        chosen = self._options(options)
+        return await self._transport.run(self._guarding.run(tool, payload, do, chosen, key, trace))
+
+    def guard(
+        self, tool: str, *, key: KeyOf | None = None, trace: str | None = None, options: Options = Options()
+    ) -> Callable[[F], F]:
+        """Decorate a function: each call is a guarded act whose payload is the arguments by name."""
+
+        def decorate(function: F) -> F:
+            @functools.wraps(function)
+            async def guarded(*args: Any, **kwargs: Any) -> Any:
+                bound = Bound(function, args, kwargs)
+                payload = bound.payload
+                name = None if key is None else key(payload)
+                return await self.act(tool, payload, bound.call, key=name, trace=trace, options=options)
+
+            return guarded  # type: ignore[return-value]
+
+        return decorate
+
+    async def resume(self) -> int:
+        """After a restart: tell the results that the service lacks, and note interrupted acts as unknown."""
+        self._loop = asyncio.get_running_loop()
+        return await asyncio.to_thread(self._guarding.resume)
+
+    def log(self, slug: str, key: str) -> AsyncLog:
+        """Return the public log of an organization under its pinned verifier key. Errors are NotAsked."""
+        return AsyncLog(self, slug, key)
+
+    async def run(self, operation: Operation[T]) -> T:
+        """Run an operation of this package, for calls that have no method here."""
+        return await self._transport.run(operation)
+
+    def _options(self, options: Options) -> Options:
+        return options if options.convert or not self.convert else replace(options, convert=self.convert)
+
+    def _queue_result(self, event: Signed, told: Callable[[], None]) -> None:
+        """Queue a result. It is called in another thread than the event loop's, because it waits for disks."""
+        assert self._loop is not None
+        queued = self._sender.queue([event], lambda outcome: told())
+        asyncio.run_coroutine_threadsafe(queued, self._loop).result()

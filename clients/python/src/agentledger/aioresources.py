@@ -1,0 +1,119 @@
+"""Approvals, runs and public logs, as the client for asyncio offers them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any, Protocol, TypeVar
+
+from . import calls, publiclog, runs
+from .answers import Approval
+from .canonical import Convert
+from .publiclog import Head
+from .runs import Run, Step
+from .settings import Settings
+from .verify.note import Checkpoint
+from .verify.outcome import BundleResult
+from .verify.trust import read_trust
+from .wire.effects import Operation
+
+T = TypeVar("T")
+
+
+class Caller(Protocol):
+    """A client: its settings, and how it runs an operation."""
+
+    settings: Settings
+    convert: Convert | None
+
+    async def run(self, operation: Operation[T]) -> T:
+        """Run an operation to its end."""
+
+
+class AsyncApprovals:
+    """Requests for people's approval."""
+
+    def __init__(self, client: Caller) -> None:
+        self._client = client
+
+    async def ask(self, tool: str, payload: Mapping[str, Any] | None = None, **more: Any) -> Approval:
+        """Ask people, or find the open question. more: trace_id, actor_principal, callback_url."""
+        members = {"tool_name": tool, "payload": dict(payload or {}), **more}
+        c = self._client
+        return await c.run(calls.ask_approval(c.settings, members, c.convert))
+
+    async def get(self, approval_id: str) -> Approval:
+        """Return the state of an approval."""
+        return await self._client.run(calls.get_approval(self._client.settings, approval_id))
+
+    async def wait(self, approval_id: str, timeout: float | None = None) -> Approval:
+        """Wait until an approval is decided, so many seconds at most. Errors are ApprovalRequired when they are over."""
+        deadline = None if timeout is None else time.monotonic() + timeout
+        operation = calls.wait_approval(self._client.settings, approval_id, time.monotonic, deadline)
+        return await self._client.run(operation)
+
+    async def consume(self, approval: Approval) -> str:
+        """Use an approval that people gave, and return the grant, a signed note."""
+        return await self._client.run(calls.consume_approval(self._client.settings, approval))
+
+    async def cancel(self, approval_id: str) -> None:
+        """Withdraw a question."""
+        await self._client.run(calls.cancel_approval(self._client.settings, approval_id))
+
+
+class AsyncRuns:
+    """Runs of tools that hold no signing key: the token's scope workflows is enough."""
+
+    def __init__(self, client: Caller) -> None:
+        self._client = client
+
+    async def start(self, workflow: str, external_run_id: str | None = None, **more: Any) -> Run:
+        """Start a run, or find it by external_run_id. more: agent_id, trace_id, planned_steps, input_digest, workflow."""
+        c = self._client
+        return await c.run(runs.start(c.settings, workflow, external_run_id, more, c.convert))
+
+    async def step(self, run_id: str, step_key: str, status: str, **more: Any) -> Step:
+        """Report a step. more: attempt, kind, tool_name, payload, started_at, ended_at, approval_id."""
+        return (await self.steps(run_id, [{"step_key": step_key, "status": status, **more}]))[0]
+
+    async def steps(self, run_id: str, steps: list[dict[str, Any]]) -> list[Step]:
+        """Report at most 50 steps: all of them are stored or none."""
+        c = self._client
+        return await c.run(runs.step(c.settings, run_id, steps, c.convert))
+
+    async def complete(self, run_id: str, status: str, **more: Any) -> dict[str, Any]:
+        """End a run as succeeded, failed or aborted. more: output_digest, error. Return the run's summary."""
+        c = self._client
+        return await c.run(runs.complete(c.settings, run_id, status, more, c.convert))
+
+
+class AsyncLog:
+    """The public log of one organization. It returns only what is checked under the pinned key."""
+
+    def __init__(self, client: Caller, slug: str, key: str) -> None:
+        self._client = client
+        self._trust = read_trust(key)
+        self._log = publiclog.Log(slug, self._trust.keys[0])
+
+    async def head(self) -> Head:
+        """Return the newest head. Errors are Unproved, Refused and Unreachable, as of all methods here."""
+        return await self._client.run(publiclog.head(self._client.settings, self._log))
+
+    async def checkpoint(self) -> Head:
+        """Return the newest checkpoint and its note."""
+        return await self._client.run(publiclog.checkpoint(self._client.settings, self._log))
+
+    async def inclusion(self, index: int, leaf: bytes, at: Checkpoint) -> list[bytes]:
+        """Return the checked proof that a leaf hash is at an index of a checkpoint's tree."""
+        operation = publiclog.inclusion(self._client.settings, self._log, index, leaf, at)
+        return await self._client.run(operation)
+
+    async def consistency(self, old: Checkpoint, new: Checkpoint) -> list[bytes]:
+        """Return the checked proof that one tree extends an older one. Unproved is evidence of a fork."""
+        operation = publiclog.consistency(self._client.settings, self._log, old, new)
+        return await self._client.run(operation)
+
+    async def bundle(self, event_id: str) -> BundleResult:
+        """Fetch and check the bundle of an event. Look at the result's outcome."""
+        operation = publiclog.bundle(self._client.settings, self._log, event_id, self._trust)
+        return await self._client.run(operation)

@@ -1,0 +1,240 @@
+"""Every vector of testdata/vectors, and the signing vectors: verdicts, values, and the words of `aps verify`."""
+
+from __future__ import annotations
+
+import base64
+import json
+import subprocess
+import tempfile
+import pathlib
+import unittest
+from collections.abc import Callable
+from typing import Any
+
+import harness
+from agentledger import ed25519
+from agentledger.canonical import canonical_text
+from agentledger.errors import LedgerError
+from agentledger.signer import Signer
+from agentledger.strictjson import parse
+from agentledger.verify import Outcome, bundle, read_trust, tlog_proof
+from agentledger.verify.documents import event_digest, parse_entry, signed_content
+from agentledger.verify.encoding import decimal, hash_bytes
+from agentledger.verify.flaw import Flaw, need
+from agentledger.verify.keys import VerifierKey, parse_log_key, parse_witness_key
+from agentledger.verify.logkeys import parse_log_keys
+from agentledger.verify.note import check_signed, cosigned_at, open_checkpoint, parse_note
+from agentledger.verify.policy import parse_policy
+from agentledger.verify.tree import check_consistency, check_inclusion
+
+VECTORS = harness.REPOSITORY / "testdata" / "vectors"
+VERDICTS = ("inclusion_ok", "checkpoint_ok", "chain_ok", "record_ok", "signature_ok", "envelope_ok")
+
+
+class Input:
+    """The input of a vector: members as texts or as bytes."""
+
+    def __init__(self, members: dict[str, Any]) -> None:
+        self.members = members
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.members or f"{name}_b64" in self.members
+
+    def raw(self, name: str) -> bytes:
+        if name in self.members:
+            return str(self.members[name]).encode("utf-8", "surrogatepass")
+        return base64.b64decode(self.members[f"{name}_b64"])
+
+    def text(self, name: str) -> str:
+        return self.raw(name).decode()
+
+    def number(self, name: str) -> int:
+        value = decimal(self.text(name))
+        need(value is not None, name)
+        return value or 0
+
+    def hash(self, name: str) -> bytes:
+        return read_hash(self.text(name))
+
+    def hashes(self) -> list[bytes]:
+        return [read_hash(text) for text in self.members["hashes"]]
+
+
+def read_hash(text: str) -> bytes:
+    value = hash_bytes(text)
+    if value is None:
+        raise Flaw("hash", "malformed")
+    return value
+
+
+def told(key: VerifierKey) -> dict[str, str]:
+    return {"name": key.name, "key_id": key.key_id.hex(), "public_key": key.public.hex()}
+
+
+def judge_signature(i: Input) -> None:
+    key, signature, message = (bytes.fromhex(i.text(n)) for n in ("public_key", "signature", "message"))
+    need(ed25519.is_signature(key, signature, message), "signature")
+
+
+def judge_note(i: Input) -> dict[str, str]:
+    note = parse_note(i.raw("note"))
+    check_signed(note, parse_log_key(i.text("key")))
+    return {"text": note.text}
+
+
+def judge_checkpoint(i: Input) -> dict[str, str]:
+    c = open_checkpoint(parse_note(i.raw("note")), parse_log_key(i.text("key")))
+    return {"origin": c.origin, "size": str(c.size), "root": c.root.hex()}
+
+
+def judge_cosignature(i: Input) -> dict[str, str]:
+    return {"time": str(cosigned_at(parse_note(i.raw("note")), parse_witness_key(i.text("witness"))))}
+
+
+def judge_inclusion(i: Input) -> None:
+    check_inclusion(i.number("index"), i.number("size"), i.hash("leaf"), i.hashes(), i.hash("root"))
+
+
+def judge_consistency(i: Input) -> None:
+    check_consistency(i.number("from"), i.number("to"), i.hash("from_root"), i.hash("to_root"), i.hashes())
+
+
+def judge_quorum(i: Input) -> dict[str, Any]:
+    policy, note = parse_policy(i.raw("policy")), parse_note(i.raw("note"))
+    read_trust(policy=i.raw("policy")).open(i.raw("note"))
+    by = policy.cosignatures(note)
+    need(policy.reached(by), "quorum")
+    return {"witnessed_by": [c.name for c in by]}
+
+
+def judge_entry(i: Input) -> dict[str, str]:
+    entry = parse_entry(i.text("entry"))
+    return {"seq": str(entry.seq), "event_hash": entry.hash.hex()}
+
+
+def judge_proof(i: Input) -> dict[str, Any]:
+    result = tlog_proof(i.raw("proof"), i.raw("entry"), key=i.text("key"))
+    if result.unknown_keys:
+        return {"unknown_keys": result.unknown_keys, "ok": False}
+    need(result.outcome is Outcome.PROVED and result.checkpoint is not None, result.reason)
+    return {"index": str(result.index), "size": str(result.checkpoint.size if result.checkpoint else 0)}
+
+
+def judge_bundle(i: Input) -> dict[str, Any]:
+    result = bundle(i.raw("bundle"), key=i.text("key"), keys=i.raw("keys") if "keys" in i else None)
+    return said_of(result, ())
+
+
+def judge_second_proof(i: Input) -> dict[str, Any]:
+    names = ("directory_key", "directory_policy", "directory_keys")
+    trust = read_trust(i.text(names[0]) if names[0] in i else None, *(i.raw(n) if n in i else None for n in names[1:]))
+    directory = trust if any(n in i for n in names) else None
+    result = bundle(i.raw("bundle"), key=i.text("key"), directory=directory)
+    said = said_of(result, ("directory_ok",))
+    if "directory_policy" in i and result.report is not None:
+        names_by_key = {k.name: n for n, k in trust.policy.witnesses.items()} if trust.policy else {}
+        said["directory_witnessed_by"] = [names_by_key[c.name] for c in result.report.directory_cosignatures]
+    return said
+
+
+def said_of(result: Any, more: tuple[str, ...]) -> dict[str, Any]:
+    if result.report is None:
+        raise Flaw(result.reason, "malformed")
+    said = {name: getattr(result.report, name) for name in (*VERDICTS, *more)}
+    said["ok"] = result.proved
+    return {**said, "unknown_keys": result.unknown_keys} if result.unknown_keys else said
+
+
+JUDGES: dict[str, Callable[[Input], Any]] = {
+    "public-key": lambda i: ed25519.public_key(bytes.fromhex(i.text("public_key"))) and None,
+    "signature": judge_signature,
+    "log-key": lambda i: told(parse_log_key(i.text("vkey"))),
+    "witness-key": lambda i: told(parse_witness_key(i.text("vkey"))),
+    "mldsa-witness-key": lambda i: told(parse_witness_key(i.text("vkey"))),
+    "note": judge_note,
+    "checkpoint": judge_checkpoint,
+    "cosignature": judge_cosignature,
+    "mldsa-cosignature": judge_cosignature,
+    "inclusion": judge_inclusion,
+    "consistency": judge_consistency,
+    "tlog-proof": judge_proof,
+    "policy": lambda i: parse_policy(i.raw("policy")) and None,
+    "quorum": judge_quorum,
+    "keys": lambda i: {"log_keys": [str(k.key) for k in parse_log_keys(i.raw("keys"))]},
+    "canonical-json": lambda i: {"canonical": canonical_text(parse(i.raw("json")))},
+    "entry": judge_entry,
+    "bundle": judge_bundle,
+    "second-proof": judge_second_proof,
+}
+
+
+def load(name: str) -> dict[str, Any]:
+    value: dict[str, Any] = json.loads((VECTORS / f"{name}.json").read_text(encoding="utf-8"))
+    return value
+
+
+class Vectors(unittest.TestCase):
+    def test_every_kind_has_a_judge(self) -> None:
+        self.assertEqual(set(JUDGES), {load(path.stem)["kind"] for path in VECTORS.glob("*.json")})
+
+    def test_verdicts_and_values(self) -> None:
+        for kind, judge in JUDGES.items():
+            for v in load(kind)["vectors"]:
+                with self.subTest(kind=kind, name=v["name"]):
+                    self.check(judge, v)
+
+    def check(self, judge: Callable[[Input], Any], v: dict[str, Any]) -> None:
+        said: Any = None
+        try:
+            said, verdict = judge(Input(v["input"])), "accept"
+        except (Flaw, LedgerError, ValueError) as why:
+            verdict, reason = "refuse", why
+        if said is not None and "ok" in said:
+            verdict = "accept" if said.pop("ok") else "refuse"
+        self.assertEqual(v["verdict"], verdict, said)
+        if "expect" in v:
+            self.assertEqual(v["expect"], said)
+
+
+class Signing(unittest.TestCase):
+    def test_signing_vectors(self) -> None:
+        vectors = json.loads((harness.REPOSITORY / "event" / "testdata" / "aps1-signing.json").read_text("utf-8"))
+        key = base64.b64decode(vectors["private_key_b64"])
+        for v in vectors["vectors"]:
+            e = v["envelope"]
+            with self.subTest(v["name"]):
+                signer = Signer(e["organization_id"], e["agent_id"], e["key_id"], key)
+                content = signed_content(e)
+                self.assertEqual(v["jcs"], content.decode())
+                digest = event_digest(e["key_id"], content)
+                self.assertEqual(v["event_digest"], digest.hex())
+                self.assertEqual(
+                    v["sig_value_b64"], {"digest": signer.sign_bytes(digest), "canonical": signer.sign_bytes(content)}
+                )
+
+
+class SameWords(unittest.TestCase):
+    """The reports are those of `aps verify`, word by word, and so are the outcomes."""
+
+    def test_bundles(self) -> None:
+        with tempfile.TemporaryDirectory() as name:
+            folder = pathlib.Path(name)
+            aps = harness.program("aps", folder)
+            for v in load("bundle")["vectors"]:
+                with self.subTest(v["name"]):
+                    self.compare(aps, folder, Input(v["input"]))
+
+    def compare(self, aps: str, folder: pathlib.Path, i: Input) -> None:
+        command = [aps, "verify", "-", "--key", i.text("key")]
+        if "keys" in i:
+            (folder / "keys").write_bytes(i.raw("keys"))
+            command += ["--keys", str(folder / "keys")]
+        want = subprocess.run(command, input=i.raw("bundle"), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        got = bundle(i.raw("bundle"), key=i.text("key"), keys=i.raw("keys") if "keys" in i else None)
+        self.assertEqual(want.returncode, got.outcome.value, want.stderr)
+        if got.report is not None:
+            self.assertEqual(want.stdout.decode().rstrip("\n"), str(got))
+
+
+if __name__ == "__main__":
+    unittest.main()
