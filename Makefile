@@ -3,7 +3,7 @@
 GO ?= go
 PROGRAMS := agentledger aps
 
-.PHONY: build test race lint vuln fuzz interop drill bench clean
+.PHONY: build test test-python race lint vuln fuzz interop drill bench clean
 
 build:
 	$(GO) build -o bin/ $(addprefix ./cmd/,$(PROGRAMS))
@@ -18,6 +18,13 @@ test:
 	./scripts/curl
 	./scripts/chromium
 	$(GO) test $(TIMEOUT) ./...
+	$(MAKE) test-python
+
+# The client for Python: types, and tests against the real server.
+test-python: build
+	./scripts/python
+	cd clients/python && ./interpreter -m mypy src
+	cd clients/python/tests && AGENTLEDGER_BIN=$(CURDIR)/bin/agentledger APS_BIN=$(CURDIR)/bin/aps ../interpreter -m unittest
 
 # The same under the race detector (needs a C compiler).
 race:

@@ -95,7 +95,7 @@ def wait_approval(s: Settings, approval_id: str, clock: Any, deadline: float | N
 
 
 def consume_approval(s: Settings, approval: Approval) -> Operation[str]:
-    """Use a given approval with the agent's proof, and return the grant. The same grant comes again for five minutes."""
+    """Use a given approval with the agent's proof, and return the grant. It comes again for five minutes."""
     proof = s.require_signer().consume_proof(approval.approval_id, approval.action_digest)
     body = canonical_bytes({"action_digest": approval.action_digest, "proof_b64": proof})
     path = f"{APPROVALS}/{quote(approval.approval_id, safe='')}/consume"

@@ -30,7 +30,8 @@ _TEMPORARY = ".new"
 class Entry:
     """One act. envelope is the intent as it was signed, and result is the event of its end.
 
-    told says that the service has the result. kept is false for an act without a key of its own, which is forgotten then.
+    told says that the service has the result. kept is false for an act without a key of its own,
+    which is forgotten then.
     """
 
     key: str

@@ -47,7 +47,7 @@ class Approvals:
         return self._client.run(calls.get_approval(self._client.settings, approval_id))
 
     def wait(self, approval_id: str, timeout: float | None = None) -> Approval:
-        """Wait until an approval is decided, so many seconds at most. Errors are ApprovalRequired when they are over."""
+        """Wait until an approval is decided, so many seconds at most. Errors are ApprovalRequired after that."""
         deadline = None if timeout is None else time.monotonic() + timeout
         operation = calls.wait_approval(self._client.settings, approval_id, time.monotonic, deadline)
         return self._client.run(operation)
@@ -68,7 +68,10 @@ class Runs:
         self._client = client
 
     def start(self, workflow: str, external_run_id: str | None = None, **more: Any) -> Run:
-        """Start a run, or find it by external_run_id. more: agent_id, trace_id, planned_steps, input_digest, workflow."""
+        """Start a run, or find it by external_run_id. 
+
+        more: agent_id, trace_id, planned_steps, input_digest, workflow.
+        """
         c = self._client
         return c.run(runs.start(c.settings, workflow, external_run_id, more, c.convert))
 
