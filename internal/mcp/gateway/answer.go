@@ -1,0 +1,115 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/agentledger/agentledger/client"
+	"github.com/agentledger/agentledger/client/guard"
+	"github.com/agentledger/agentledger/internal/mcp/message"
+)
+
+// MetaMember is the member of a result's _meta in which the gateway says what became of a call.
+const MetaMember = "agentledger/call"
+
+// callStatus is the value of MetaMember.
+type callStatus struct {
+	Status   string `json:"status"` // denied, waiting, not_decided, unknown or failed
+	Reason   string `json:"reason,omitzero"`
+	Rule     string `json:"rule_id,omitzero"`
+	Policy   string `json:"policy_id,omitzero"`
+	Event    string `json:"event_id,omitzero"`
+	Approval string `json:"approval_id,omitzero"`
+}
+
+// failedResult is a result with isError true.
+func failedResult(request message.Message, text string, status *callStatus) message.Message {
+	result := map[string]any{"content": []any{map[string]string{"type": "text", "text": text}}, "isError": true}
+	if status != nil {
+		result["_meta"] = map[string]any{MetaMember: status}
+	}
+	m, err := request.Answer(result)
+	if err != nil {
+		return request.Refuse(message.CodeInternal, "internal error")
+	}
+	return m
+}
+
+// staysOpen reports whether an equal call goes on with the question of this one.
+func (c *call) staysOpen(ctx context.Context, err error) bool {
+	if err == nil || c.hasStarted() {
+		return false
+	}
+	_, denied := errors.AsType[*client.DeniedError](err)
+	_, failed := errors.AsType[*guard.FailedError](err)
+	return !denied && !failed && !errors.Is(err, guard.ErrInterrupted) && !errors.Is(err, guard.ErrKeyReused) &&
+		!errors.Is(context.Cause(ctx), ErrManyQuestions)
+}
+
+func (c *call) hasStarted() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.started
+}
+
+// answerFailure says what became of a call that no server has answered, and what to do.
+func (c *call) answerFailure(ctx context.Context, err error) message.Message {
+	if denied, ok := errors.AsType[*client.DeniedError](err); ok {
+		return c.answerDenied(denied)
+	}
+	c.mu.Lock()
+	approval := c.approval
+	c.mu.Unlock()
+	if failed, ok := errors.AsType[*guard.FailedError](err); ok {
+		return failedResult(c.request, "The call was made before and failed: "+failed.Failure,
+			&callStatus{Status: "failed", Approval: approval})
+	}
+	cause := context.Cause(ctx)
+	switch {
+	case errors.Is(err, guard.ErrInterrupted):
+		return failedResult(c.request, "The call was sent to the server, and how it ended is not known. "+
+			"Find out before you call again, because another call can do it twice.",
+			&callStatus{Status: "unknown", Approval: approval})
+	case errors.Is(err, guard.ErrQueueFull):
+		return failedResult(c.request, "Not done: too many results wait to be recorded. Call again later.",
+			&callStatus{Status: "not_decided"})
+	case errors.Is(cause, ErrManyQuestions):
+		return failedResult(c.request, "Not done: too many calls wait for people. Call again later.",
+			&callStatus{Status: "not_decided"})
+	case approval != "" && (errors.Is(cause, errWaitOver) || errors.Is(cause, errEnded)):
+		return failedResult(c.request, fmt.Sprintf("Not done: this call waits for %s, the approval by people. "+
+			"Call again with the same arguments to go on waiting.", approval),
+			&callStatus{Status: "waiting", Approval: approval})
+	case c.hasStarted():
+		return failedResult(c.request, "The call was made, and its result could not be recorded: "+err.Error()+
+			" Do not call again.", &callStatus{Status: "unknown", Approval: approval})
+	}
+	return failedResult(c.request, "Not done, because there is no decision: "+err.Error()+". Call again later.",
+		&callStatus{Status: "not_decided", Approval: approval})
+}
+
+func (c *call) answerDenied(denied *client.DeniedError) message.Message {
+	status := &callStatus{Status: "denied", Reason: denied.Reason, Rule: denied.Decision.RuleID,
+		Policy: denied.Decision.PolicyID, Approval: denied.Approval.ID}
+	text := "Denied: " + denied.Reason
+	if status.Rule != "" {
+		text += fmt.Sprintf(" (rule %s of policy %s)", status.Rule, status.Policy)
+	}
+	return failedResult(c.request, text, status)
+}
+
+// answerRepeated answers with the result of an equal call that had the same approval.
+func (c *call) answerRepeated(result jsontext.Value) message.Message {
+	var kept struct {
+		Text jsontext.Value `json:"text"`
+	}
+	var text string
+	if json.Unmarshal(result, &kept) == nil && json.Unmarshal(kept.Text, &text) == nil && jsontext.Value(text).IsValid() {
+		result = jsontext.Value(text)
+	}
+	return message.Message{ID: c.request.ID, Result: result}
+}

@@ -1,0 +1,302 @@
+package gateway
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/agentledger/agentledger/client"
+	"github.com/agentledger/agentledger/client/guard"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/mcp/message"
+)
+
+// call is a tool call on its way through the guard.
+type call struct {
+	session   *session
+	link      *link
+	request   message.Message // as the server gets it
+	token     jsontext.Value  // progressToken, nil for none
+	tool      id.Tool
+	arguments arguments
+	principal string
+	question  id.Hash
+	key       string
+	trace     id.Trace
+	abandoned chan struct{} // closed when the client cancels
+
+	mu       sync.Mutex
+	cancel   context.CancelCauseFunc
+	approval string // that the call waits for, "" for none
+	counted  bool   // among session.waiting
+	started  bool   // the server may have it
+	dropped  bool   // the client has cancelled
+	response *message.Message
+}
+
+var (
+	errWaitOver  = errors.New("the wait for people is over")
+	errCancelled = errors.New("cancelled by the client")
+	errEnded     = errors.New("the session has ended")
+)
+
+// startCall admits a tool call, and runs it beside the other messages.
+func (s *session) startCall(m message.Message) {
+	c, err := s.readCall(m)
+	if err != nil {
+		s.answer(m.Refuse(message.CodeInvalidParams, err.Error()))
+		return
+	}
+	s.mu.Lock()
+	_, used := s.calls[string(m.ID)]
+	full := len(s.calls) >= s.gate.Bounds.Calls
+	if !used && !full {
+		s.calls[string(m.ID)] = c
+		s.running.Add(1)
+	}
+	s.mu.Unlock()
+	switch {
+	case used:
+		s.answer(m.Refuse(message.CodeInvalidRequest, "the id is that of a request without an answer"))
+	case full:
+		s.answer(failedResult(m, "Not done: too many tool calls at once. Call again later.", nil))
+	default:
+		go func() {
+			defer s.running.Done()
+			c.run()
+		}()
+	}
+}
+
+// readCall reads the params of a tool call.
+func (s *session) readCall(m message.Message) (*call, error) {
+	params, err := readParams(m.Params)
+	if err != nil {
+		return nil, err
+	}
+	var name string
+	if err := json.Unmarshal(params["name"], &name); err != nil {
+		return nil, errors.New("params: name must be a string")
+	}
+	c := &call{session: s, request: m, abandoned: make(chan struct{})}
+	if c.link, name = s.linkOfTool(name); c.link == nil {
+		return nil, errors.New("no server has this tool")
+	}
+	if len(s.links) > 1 {
+		if c.request.Params, err = replaceMember(params, "name", name); err != nil {
+			return nil, err
+		}
+	}
+	if c.tool, err = ToolName(c.link.name, name); err != nil {
+		return nil, err
+	}
+	if c.arguments, err = readArguments(params["arguments"]); err != nil {
+		return nil, err
+	}
+	var meta map[string]jsontext.Value
+	if text := params["_meta"]; text != nil && json.Unmarshal(text, &meta) != nil {
+		return nil, errors.New("params: _meta must be an object")
+	}
+	c.token = meta["progressToken"]
+	if c.principal, err = s.gate.principalOf(m, meta); err != nil {
+		return nil, err
+	}
+	c.identify()
+	return c, nil
+}
+
+// readParams reads the members of a tool call's params. A name in other letters (Name, ARGUMENTS) is refused,
+// because some servers would take it for the member itself.
+func readParams(raw jsontext.Value) (map[string]jsontext.Value, error) {
+	var params map[string]jsontext.Value
+	if err := json.Unmarshal(raw, &params); err != nil {
+		return nil, errors.New("params: must be an object")
+	}
+	for name := range params {
+		for _, known := range [...]string{"name", "arguments", "_meta"} {
+			if name != known && strings.EqualFold(name, known) {
+				return nil, fmt.Errorf("params: %s is spelled in other letters", known)
+			}
+		}
+	}
+	return params, nil
+}
+
+func (g *Gateway) principalOf(m message.Message, meta map[string]jsontext.Value) (string, error) {
+	var named string
+	if g.Principal.Meta != "" {
+		if text := meta[g.Principal.Meta]; text != nil && json.Unmarshal(text, &named) != nil {
+			return "", errors.New("_meta: the principal must be a string")
+		}
+	}
+	if named == "" && g.Principal.Header {
+		named = m.Principal
+	}
+	if named == "" {
+		named = g.Principal.Fixed
+	}
+	if named == "" && (g.Principal.Meta != "" || g.Principal.Header) {
+		return "", errors.New("the call names no principal")
+	}
+	return named, nil
+}
+
+// identify gives the call the key of the open question that an equal call has asked, or a new one.
+func (c *call) identify() {
+	c.question = questionName(c.principal, c.tool, c.arguments)
+	if open, ok := c.session.gate.Questions.find(c.question); ok {
+		c.key, c.trace, c.approval = open.Key, open.Trace, open.Approval
+		return
+	}
+	var name [16]byte
+	_, _ = rand.Read(name[:]) // never fails
+	c.key, c.trace = fmt.Sprintf("mcp:%x", name), c.session.trace
+}
+
+// run runs the call under the guard, and answers it unless the client has cancelled it.
+func (c *call) run() {
+	s := c.session
+	// The session's end interrupts a call that has not started, and no other.
+	ctx, cancel := context.WithCancelCause(context.WithoutCancel(s.ctx))
+	defer cancel(nil)
+	c.mu.Lock()
+	c.cancel = cancel
+	if c.dropped {
+		cancel(errCancelled)
+	}
+	c.mu.Unlock()
+	defer context.AfterFunc(s.ctx, func() { c.interrupt(errEnded) })()
+	if c.approval != "" {
+		defer c.beginWait(c.approval)()
+	}
+	answer := c.execute(ctx)
+	s.mu.Lock()
+	delete(s.calls, string(c.request.ID))
+	s.mu.Unlock()
+	c.mu.Lock()
+	dropped := c.dropped
+	c.mu.Unlock()
+	if !dropped {
+		s.answer(answer)
+	}
+}
+
+func (c *call) execute(ctx context.Context) message.Message {
+	gate := c.session.gate
+	endWait := func() {}
+	defer func() { endWait() }()
+	g, err := guard.New(guard.Config{
+		Client: gate.Client, Signer: gate.Signer, Journal: gate.Journal, OnTrouble: gate.OnTrouble,
+		OnAsk: func(asked client.Approval) {
+			err := gate.Questions.keep(c.question, c.key, c.trace, asked)
+			if err != nil {
+				c.interrupt(err)
+				return
+			}
+			endWait = c.beginWait(asked.ID)
+		},
+	})
+	if err != nil {
+		return c.answerFailure(ctx, err)
+	}
+	outcome, err := g.Run(ctx, guard.Action{
+		Key: c.key, Tool: c.tool, Payload: gate.ruleFor(c.tool).recordedPayload(c.arguments),
+		Trace: c.trace, Principal: c.principal,
+	}, c.forward)
+	if !c.staysOpen(ctx, err) {
+		if err := gate.Questions.forget(c.question, c.key); err != nil {
+			gate.OnTrouble(err)
+		}
+	}
+	switch {
+	case c.response != nil && !errors.Is(err, errNotKept):
+		return *c.response
+	case err != nil:
+		return c.answerFailure(ctx, err)
+	}
+	return c.answerRepeated(outcome.Result)
+}
+
+// interrupt ends a call that no server has.
+func (c *call) interrupt(cause error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.started && c.cancel != nil {
+		c.cancel(cause)
+	}
+}
+
+// drop is the client's cancellation. A server that has the call is told.
+func (c *call) drop() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.dropped {
+		return
+	}
+	c.dropped = true
+	close(c.abandoned)
+	if !c.started && c.cancel != nil {
+		c.cancel(errCancelled)
+	}
+}
+
+// beginWait bounds the wait for people, and tells the client about it. The returned function ends it.
+func (c *call) beginWait(approval string) (end func()) {
+	s := c.session
+	c.mu.Lock()
+	c.approval = approval
+	c.mu.Unlock()
+	s.mu.Lock()
+	full := s.waiting >= s.gate.Bounds.Waiting
+	s.waiting++
+	s.mu.Unlock()
+	wait := s.gate.Wait
+	if full { // the client is told at once to call again
+		wait = 0
+	}
+	timer := time.AfterFunc(wait, func() { c.interrupt(errWaitOver) })
+	over := make(chan struct{})
+	if c.token != nil && !full {
+		s.fetching.Go(func() { c.reportWait(approval, over) })
+	}
+	return func() {
+		timer.Stop()
+		close(over)
+		s.mu.Lock()
+		s.waiting--
+		s.mu.Unlock()
+	}
+}
+
+// reportWait sends progress until the wait is over. The steps are tiny, because the server's own progress
+// follows and must not go back.
+func (c *call) reportWait(approval string, over <-chan struct{}) {
+	ticker := time.NewTicker(c.session.gate.Progress)
+	defer ticker.Stop()
+	for step := 1; ; step++ {
+		c.mu.Lock()
+		quiet := c.started || c.dropped
+		c.mu.Unlock()
+		if quiet {
+			return
+		}
+		m, err := message.Notification("notifications/progress", map[string]any{
+			"progressToken": c.token, "progress": float64(step) / 1e6, "message": "waits for people: " + approval,
+		})
+		if err == nil {
+			c.session.answer(m)
+		}
+		select {
+		case <-ticker.C:
+		case <-over:
+			return
+		}
+	}
+}

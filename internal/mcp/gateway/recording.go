@@ -1,0 +1,91 @@
+package gateway
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/jcs"
+	"github.com/agentledger/agentledger/internal/toolglob"
+)
+
+// Rule says what the ledger has of a tool's calls.
+type Rule struct {
+	Tools  string   // pattern of tool names
+	Digest bool     // the SHA-256 of the arguments instead of the arguments
+	Seen   []string // with Digest: the members that are recorded all the same, for policies and people
+}
+
+func (r Rule) check() error {
+	if !r.Digest && len(r.Seen) > 0 {
+		return fmt.Errorf("rule for %.256q: members are chosen only where the digest is recorded", r.Tools)
+	}
+	return checkPattern(r.Tools)
+}
+
+func (g *Gateway) ruleFor(tool id.Tool) Rule {
+	for _, r := range g.Rules {
+		if toolglob.Matches(r.Tools, string(tool)) {
+			return r
+		}
+	}
+	return Rule{}
+}
+
+// reserved are the members of an intent's payload that the guard writes.
+var reserved = [...]string{"phase", "call_id", "salt", "input_digest", "action_event_id"}
+
+var errReserved = errors.New("two arguments would be recorded under the same name")
+
+// arguments are the arguments of a call in canonical form.
+type arguments struct {
+	text    jsontext.Value
+	members map[string]jsontext.Value
+}
+
+// readArguments checks that arguments can be recorded: a JSON object of which each number is exact.
+func readArguments(raw jsontext.Value) (arguments, error) {
+	if len(raw) == 0 {
+		raw = jsontext.Value("{}")
+	}
+	text, err := jcs.Canonicalize(raw, jcs.MaxDepth)
+	if err != nil {
+		return arguments{}, fmt.Errorf("read arguments: %w", err)
+	}
+	a := arguments{text: text}
+	if err := json.Unmarshal(text, &a.members); err != nil || a.members == nil {
+		return arguments{}, errors.New("read arguments: not a JSON object")
+	}
+	for _, name := range reserved {
+		value, ok := a.members[name]
+		if !ok {
+			continue
+		}
+		if _, taken := a.members["argument_"+name]; taken {
+			return arguments{}, errReserved
+		}
+		a.members["argument_"+name] = value
+		delete(a.members, name)
+	}
+	return a, nil
+}
+
+// recordedPayload returns the payload of a call's intent.
+func (r Rule) recordedPayload(a arguments) map[string]jsontext.Value {
+	if !r.Digest {
+		return a.members
+	}
+	sum := sha256.Sum256(a.text)
+	payload := map[string]jsontext.Value{"input_digest": jsontext.Value(`"` + hex.EncodeToString(sum[:]) + `"`)}
+	for _, name := range r.Seen {
+		if value, ok := a.members[name]; ok {
+			payload[name] = value
+		}
+	}
+	return payload
+}

@@ -1,0 +1,159 @@
+package gateway
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/agentledger/agentledger/internal/mcp/message"
+)
+
+// linkOfTool returns the server of a name, and the name that the server knows.
+func (s *session) linkOfTool(name string) (*link, string) {
+	if len(s.links) == 1 {
+		return s.links[0], name
+	}
+	server, own, ok := strings.Cut(name, separator)
+	for _, l := range s.links {
+		if ok && l.name == server {
+			return l, own
+		}
+	}
+	return nil, ""
+}
+
+// passRequest passes a request that is no tool call.
+func (s *session) passRequest(m message.Message) {
+	switch {
+	case len(s.links) > 1:
+		s.shareRequest(m)
+	case m.Method == "tools/list" && s.gate.hidesTools():
+		s.request(s.links[0], m, func(answer message.Message) {
+			s.fetching.Go(func() { s.answer(s.hideTools(s.links[0], answer)) })
+		})
+	default:
+		s.request(s.links[0], m, s.answer)
+	}
+}
+
+// request sends a request to a server. take gets the response, also when the server ends.
+func (s *session) request(l *link, m message.Message, take func(message.Message)) {
+	if !s.await(l, m.ID, take) {
+		s.answer(m.Refuse(message.CodeBusy, "too many requests at once, or the id is in use"))
+		return
+	}
+	select {
+	case <-l.gone:
+		s.takeResponse(l, m.Refuse(message.CodeInternal, "the MCP server "+l.name+" has ended"))
+	default:
+		s.send(l, m)
+	}
+}
+
+// passNotification passes a notification. A cancellation goes where its request went.
+func (s *session) passNotification(m message.Message) {
+	if m.Method != "notifications/cancelled" {
+		for _, l := range s.links {
+			s.send(l, m)
+		}
+		return
+	}
+	var cancelled struct {
+		RequestID jsontext.Value `json:"requestId"`
+	}
+	if err := json.Unmarshal(m.Params, &cancelled); err != nil {
+		return
+	}
+	s.mu.Lock()
+	c := s.calls[string(cancelled.RequestID)]
+	var told []*link
+	for _, l := range s.links {
+		key := exchange{l.index, string(cancelled.RequestID)}
+		if _, open := s.pending[key]; open && c == nil {
+			delete(s.pending, key)
+			told = append(told, l)
+		}
+	}
+	s.mu.Unlock()
+	if c != nil {
+		c.drop()
+	}
+	for _, l := range told {
+		s.send(l, m)
+	}
+}
+
+// renameAsked gives a server's request an id that says whose it is, because the ids of several servers can
+// be the same.
+func (s *session) renameAsked(l *link, m message.Message) message.Message {
+	if len(s.links) == 1 {
+		return m
+	}
+	if m.ID != nil {
+		m.ID = askedID(l, m.ID)
+	}
+	if m.Method == "notifications/cancelled" {
+		params, err := readParams(m.Params)
+		if err == nil {
+			params["requestId"] = askedID(l, params["requestId"])
+			m.Params, err = encodeMembers(params)
+		}
+		if err != nil {
+			s.gate.OnTrouble(fmt.Errorf("cancellation of %s: %w", l.name, err))
+		}
+	}
+	return m
+}
+
+func askedID(l *link, own jsontext.Value) jsontext.Value {
+	text, err := jsontext.AppendQuote(nil, strconv.Itoa(l.index)+"/"+string(own))
+	if err != nil {
+		return own
+	}
+	return text
+}
+
+// passResponse passes the client's response to the server that asked.
+func (s *session) passResponse(m message.Message) {
+	if len(s.links) == 1 {
+		s.send(s.links[0], m)
+		return
+	}
+	var name string
+	if json.Unmarshal(m.ID, &name) != nil {
+		return // to no request that a server has made
+	}
+	number, own, _ := strings.Cut(name, "/")
+	index, err := strconv.Atoi(number)
+	if err != nil || index < 0 || index >= len(s.links) || !jsontext.Value(own).IsValid() {
+		return
+	}
+	m.ID = jsontext.Value(own)
+	s.send(s.links[index], m)
+}
+
+// replaceMember returns params with another value of one member.
+func replaceMember(params map[string]jsontext.Value, name, value string) (jsontext.Value, error) {
+	text, err := jsontext.AppendQuote(nil, value)
+	if err != nil {
+		return nil, errors.New("params: a name is not UTF-8")
+	}
+	changed := map[string]jsontext.Value{}
+	for member, v := range params {
+		changed[member] = v
+	}
+	changed[name] = text
+	return encodeMembers(changed)
+}
+
+func encodeMembers(members map[string]jsontext.Value) (jsontext.Value, error) {
+	text, err := json.Marshal(members, json.Deterministic(true))
+	if err != nil {
+		return nil, fmt.Errorf("write params: %w", err)
+	}
+	return text, nil
+}

@@ -1,0 +1,233 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/mcp/message"
+	"github.com/agentledger/agentledger/internal/mcp/upstream"
+)
+
+// ErrServerEnded ends a session whose only server has ended.
+var ErrServerEnded = errors.New("the MCP server has ended")
+
+// link is the connection of one session with one server.
+type link struct {
+	index        int
+	name         string
+	conn         upstream.Conn
+	gone         chan struct{} // closed when the server has ended
+	capabilities map[string]jsontext.Value
+}
+
+// exchange names a request that a server has not answered yet.
+type exchange struct {
+	server int
+	id     string
+}
+
+// session joins one client with its connections to the servers.
+type session struct {
+	gate     *Gateway
+	caller   Caller
+	links    []*link
+	trace    id.Trace
+	ctx      context.Context // ends with the session
+	hurry    chan struct{}   // closed when running calls may not take longer
+	running  sync.WaitGroup  // calls
+	fetching sync.WaitGroup  // answers that take more than one step
+
+	mu      sync.Mutex
+	pending map[exchange]func(message.Message)
+	calls   map[string]*call // by the id of the request
+	waiting int              // calls that wait for people
+}
+
+// Serve serves one client until it has gone, its only server has ended, or ctx ends. Calls that run get
+// Config.Grace to end. A client that goes is no error.
+func (g *Gateway) Serve(ctx context.Context, caller Caller) error {
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	s := &session{gate: g, caller: caller, trace: newTrace(), ctx: ctx, hurry: make(chan struct{}),
+		pending: map[exchange]func(message.Message){}, calls: map[string]*call{}}
+	if err := s.connectServers(); err != nil {
+		return err
+	}
+	var readers sync.WaitGroup
+	for _, l := range s.links {
+		readers.Go(func() {
+			s.readServer(l)
+			if len(s.links) == 1 {
+				end(ErrServerEnded)
+			}
+		})
+	}
+	go func() { end(s.readCaller()) }() // ends when the transport of the client is closed
+	<-ctx.Done()
+	s.finishCalls()
+	err := s.closeServers()
+	readers.Wait()
+	s.fetching.Wait()
+	if cause := context.Cause(ctx); !errors.Is(cause, io.EOF) && !errors.Is(cause, context.Canceled) {
+		err = errors.Join(cause, err)
+	}
+	return err
+}
+
+func (s *session) connectServers() error {
+	for i, server := range s.gate.Servers {
+		conn, err := server.Connect(s.ctx)
+		if err != nil {
+			return errors.Join(fmt.Errorf("connect with %s: %w", server.Name, err), s.closeServers())
+		}
+		s.links = append(s.links, &link{index: i, name: server.Name, conn: conn, gone: make(chan struct{})})
+	}
+	return nil
+}
+
+func (s *session) closeServers() error {
+	failures := make([]error, len(s.links))
+	var closing sync.WaitGroup
+	for i, l := range s.links {
+		closing.Go(func() { failures[i] = l.conn.Close() })
+	}
+	closing.Wait()
+	return errors.Join(failures...)
+}
+
+// finishCalls waits for the calls that run. Those that wait have been interrupted, because ctx has ended.
+func (s *session) finishCalls() {
+	ended := make(chan struct{})
+	go func() {
+		s.running.Wait()
+		close(ended)
+	}()
+	select {
+	case <-ended:
+	case <-time.After(s.gate.Grace):
+	}
+	close(s.hurry)
+	<-ended
+}
+
+// readCaller handles the client's messages until there are no more, and says why.
+func (s *session) readCaller() error {
+	for {
+		m, err := s.caller.Read()
+		switch {
+		case errors.Is(err, message.ErrMalformed):
+			s.answer(message.Message{}.Refuse(message.CodeParse, err.Error()))
+		case errors.Is(err, message.ErrTooLong):
+			s.answer(message.Message{}.Refuse(message.CodeInvalidRequest, err.Error()))
+		case err != nil:
+			return err
+		default:
+			s.handleCaller(m)
+		}
+		if s.ctx.Err() != nil {
+			return s.ctx.Err()
+		}
+	}
+}
+
+func (s *session) handleCaller(m message.Message) {
+	switch {
+	case m.IsResponse():
+		s.passResponse(m)
+	case !m.IsRequest():
+		s.passNotification(m)
+	case m.Method == "tools/call":
+		s.startCall(m)
+	default:
+		s.passRequest(m)
+	}
+}
+
+// readServer handles a server's messages until there are no more.
+func (s *session) readServer(l *link) {
+	defer s.failPending(l)
+	for {
+		m, err := l.conn.Read()
+		switch {
+		case errors.Is(err, message.ErrMalformed), errors.Is(err, message.ErrTooLong):
+			s.gate.OnTrouble(fmt.Errorf("message of %s skipped: %w", l.name, err))
+		case err != nil:
+			if !errors.Is(err, io.EOF) && s.ctx.Err() == nil {
+				s.gate.OnTrouble(fmt.Errorf("read from %s: %w", l.name, err))
+			}
+			return
+		case m.IsResponse():
+			s.takeResponse(l, m)
+		default:
+			s.answer(s.renameAsked(l, m))
+		}
+	}
+}
+
+// takeResponse hands a response to the exchange that waits for it. Late responses are dropped.
+func (s *session) takeResponse(l *link, m message.Message) {
+	s.mu.Lock()
+	key := exchange{l.index, string(m.ID)}
+	take := s.pending[key]
+	delete(s.pending, key)
+	s.mu.Unlock()
+	if take != nil {
+		take(m)
+	}
+}
+
+// failPending answers all that a server has not answered.
+func (s *session) failPending(l *link) {
+	close(l.gone)
+	s.mu.Lock()
+	var takers []func(message.Message)
+	var failures []message.Message
+	for key, take := range s.pending {
+		if key.server == l.index {
+			request := message.Message{ID: jsontext.Value(key.id)}
+			takers = append(takers, take)
+			failures = append(failures, request.Refuse(message.CodeInternal, "the MCP server "+l.name+" has ended"))
+			delete(s.pending, key)
+		}
+	}
+	s.mu.Unlock()
+	for i, take := range takers {
+		take(failures[i])
+	}
+}
+
+// await registers the taker of a response. It reports false when the id is in use, or too many requests are.
+func (s *session) await(l *link, requestID jsontext.Value, take func(message.Message)) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	key := exchange{l.index, string(requestID)}
+	if _, used := s.pending[key]; used || len(s.pending) >= s.gate.Bounds.Requests*len(s.links)+s.gate.Bounds.Calls {
+		return false
+	}
+	s.pending[key] = take
+	return true
+}
+
+// answer sends a message to the client. A client that can't be reached ends the session by its input.
+func (s *session) answer(m message.Message) {
+	if err := s.caller.Write(m); err != nil && s.ctx.Err() == nil {
+		s.gate.OnTrouble(fmt.Errorf("write to the client: %w", err))
+	}
+}
+
+// send sends a message to a server. A server that can't be reached ends by its output.
+func (s *session) send(l *link, m message.Message) {
+	if err := l.conn.Write(m); err != nil && s.ctx.Err() == nil {
+		s.gate.OnTrouble(fmt.Errorf("write to %s: %w", l.name, err))
+		if m.IsRequest() {
+			s.takeResponse(l, m.Refuse(message.CodeInternal, "the MCP server "+l.name+" can't be reached"))
+		}
+	}
+}

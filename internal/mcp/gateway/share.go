@@ -1,0 +1,162 @@
+package gateway
+
+import (
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/agentledger/agentledger/internal/mcp/message"
+)
+
+// listMembers are the lists that the gateway makes one of, with the member of the result and the capability
+// of servers that have it.
+var listMembers = map[string][2]string{
+	"tools/list":               {"tools", "tools"},
+	"prompts/list":             {"prompts", "prompts"},
+	"resources/list":           {"resources", "resources"},
+	"resources/templates/list": {"resourceTemplates", "resources"},
+}
+
+// shareRequest passes a request to the servers that it is for, of several.
+func (s *session) shareRequest(m message.Message) {
+	_, isList := listMembers[m.Method]
+	switch {
+	case m.Method == "initialize":
+		s.askAll(m, s.links, s.mergeInitialize)
+	case m.Method == "ping":
+		s.answer(message.Message{ID: m.ID, Result: jsontext.Value("{}")})
+	case m.Method == "logging/setLevel":
+		s.askAll(m, s.linksWith("logging"), firstSuccess)
+	case isList:
+		s.listPage(m)
+	case m.Method == "prompts/get":
+		s.getPrompt(m)
+	default:
+		s.tryEach(m, 0, nil)
+	}
+}
+
+func (s *session) linksWith(capability string) (with []*link) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, l := range s.links {
+		if _, ok := l.capabilities[capability]; ok {
+			with = append(with, l)
+		}
+	}
+	return with
+}
+
+// askAll sends a request to servers, and answers with what merge makes of their responses.
+func (s *session) askAll(m message.Message, links []*link, merge func([]message.Message) message.Message) {
+	if len(links) == 0 {
+		s.answer(m.Refuse(message.CodeMethodNotFound, "no server has this method"))
+		return
+	}
+	var mu sync.Mutex
+	answers := make([]message.Message, len(links))
+	open := len(links)
+	for i, l := range links {
+		s.request(l, m, func(answer message.Message) {
+			mu.Lock()
+			defer mu.Unlock()
+			answers[i] = answer
+			if open--; open == 0 {
+				s.answer(merge(answers))
+			}
+		})
+	}
+}
+
+func firstSuccess(answers []message.Message) message.Message {
+	for _, a := range answers {
+		if a.Error == nil {
+			return a
+		}
+	}
+	return answers[0]
+}
+
+// tryEach asks one server after another until one has an answer that is no error. first is the first error.
+func (s *session) tryEach(m message.Message, from int, first *message.Message) {
+	if from == len(s.links) {
+		s.answer(*first)
+		return
+	}
+	s.request(s.links[from], m, func(answer message.Message) {
+		if answer.Error == nil {
+			s.answer(answer)
+			return
+		}
+		if first == nil {
+			first = &answer
+		}
+		s.tryEach(m, from+1, first)
+	})
+}
+
+func (s *session) getPrompt(m message.Message) {
+	params, err := readParams(m.Params)
+	var name string
+	if err != nil || json.Unmarshal(params["name"], &name) != nil {
+		s.answer(m.Refuse(message.CodeInvalidParams, "params: name must be a string"))
+		return
+	}
+	l, own := s.linkOfTool(name)
+	if l == nil {
+		s.answer(m.Refuse(message.CodeInvalidParams, "no server has this prompt"))
+		return
+	}
+	if m.Params, err = replaceMember(params, "name", own); err != nil {
+		s.answer(m.Refuse(message.CodeInvalidParams, err.Error()))
+		return
+	}
+	s.request(l, m, s.answer)
+}
+
+// listPage answers with one page of one server. The cursor names the server, so that the pages of all servers
+// follow each other.
+func (s *session) listPage(m message.Message) {
+	links := s.linksWith(listMembers[m.Method][1])
+	params := map[string]jsontext.Value{}
+	var cursor string
+	if len(m.Params) > 0 {
+		if json.Unmarshal(m.Params, &params) != nil {
+			s.answer(m.Refuse(message.CodeInvalidParams, "params: must be an object"))
+			return
+		}
+	}
+	number, own, _ := strings.Cut("0/", "/")
+	if text := params["cursor"]; text != nil {
+		if json.Unmarshal(text, &cursor) != nil {
+			s.answer(m.Refuse(message.CodeInvalidParams, "params: cursor must be a string"))
+			return
+		}
+		number, own, _ = strings.Cut(cursor, "/")
+	}
+	index, err := strconv.Atoi(number)
+	if err != nil || index < 0 || index >= max(len(links), 1) {
+		s.answer(m.Refuse(message.CodeInvalidParams, "params: unknown cursor"))
+		return
+	}
+	if len(links) == 0 {
+		s.answer(m.Refuse(message.CodeMethodNotFound, "no server has this list"))
+		return
+	}
+	delete(params, "cursor")
+	if own != "" {
+		m.Params, err = replaceMember(params, "cursor", own)
+	} else {
+		m.Params, err = encodeMembers(params)
+	}
+	if err != nil {
+		s.answer(m.Refuse(message.CodeInvalidParams, err.Error()))
+		return
+	}
+	s.request(links[index], m, func(answer message.Message) {
+		s.fetching.Go(func() { s.answer(s.renameListed(m.Method, links, index, answer)) })
+	})
+}

@@ -1,0 +1,126 @@
+// Package message reads and writes the JSON-RPC 2.0 messages of the Model Context Protocol (MCP).
+//
+// Invariants:
+//
+//   - Params, results and errors keep their bytes: a gateway passes them on unchanged.
+//   - A message with duplicate names, with a top-level member that JSON-RPC does not define, or with
+//     invalid UTF-8 is refused. Two readers of one message therefore see the same method.
+//   - A message is one line, and no line is longer than the bound of its reader.
+//
+// The package has its own types, because those of the SDK round large ids and accept duplicate names.
+package message
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// Codes of errors.
+const (
+	CodeParse          = -32700
+	CodeInvalidRequest = -32600
+	CodeMethodNotFound = -32601
+	CodeInvalidParams  = -32602
+	CodeInternal       = -32603
+	CodeBusy           = -32000
+)
+
+// Message is a request, a notification or a response.
+type Message struct {
+	Version string         `json:"jsonrpc"`
+	ID      jsontext.Value `json:"id,omitzero"`     // a string or a number; nil for a notification
+	Method  string         `json:"method,omitzero"` // "" for a response
+	Params  jsontext.Value `json:"params,omitzero"`
+	Result  jsontext.Value `json:"result,omitzero"`
+	Error   jsontext.Value `json:"error,omitzero"`
+	// Principal is the person or system that the transport names, "" for none.
+	Principal string `json:"-"`
+}
+
+// Error is the member of a response that failed.
+type Error struct {
+	Code    int    `json:"code"`
+	Message string `json:"message"`
+}
+
+// ErrMalformed is wrapped by the errors of Parse.
+var ErrMalformed = errors.New("malformed message")
+
+// Parse reads one message. The message keeps no reference to line.
+func Parse(line []byte) (Message, error) {
+	var m Message
+	if err := json.Unmarshal(line, &m, json.RejectUnknownMembers(true)); err != nil {
+		// The cause is left out, because it can quote values of the message.
+		return Message{}, fmt.Errorf("%w: not one JSON-RPC object with known members, each once", ErrMalformed)
+	}
+	if m.Version != "2.0" {
+		return Message{}, fmt.Errorf("%w: jsonrpc must be 2.0", ErrMalformed)
+	}
+	if kind := m.ID.Kind(); len(m.ID) > 0 && kind != '"' && kind != '0' {
+		if kind != 'n' || m.Error == nil { // an answer to a message without a readable id
+			return Message{}, fmt.Errorf("%w: id must be a string or a number", ErrMalformed)
+		}
+	}
+	if m.Method == "" && (m.ID == nil || (m.Result == nil) == (m.Error == nil)) {
+		return Message{}, fmt.Errorf("%w: neither a request nor a response", ErrMalformed)
+	}
+	return m, nil
+}
+
+// IsRequest reports whether the message asks for a response.
+func (m Message) IsRequest() bool { return m.Method != "" && m.ID != nil }
+
+// IsResponse reports whether the message answers a request.
+func (m Message) IsResponse() bool { return m.Method == "" }
+
+// AppendLine appends the message as one line with its end.
+func (m Message) AppendLine(dst []byte) ([]byte, error) {
+	m.Version = "2.0"
+	text, err := json.Marshal(m, jsontext.PreserveRawStrings(true))
+	if err != nil {
+		return dst, fmt.Errorf("write message: %w", err)
+	}
+	if bytes.ContainsAny(text, "\r\n") { // white space inside of a passed value
+		value := jsontext.Value(text)
+		if err := value.Compact(jsontext.PreserveRawStrings(true)); err != nil {
+			return dst, fmt.Errorf("write message: %w", err)
+		}
+		text = value
+	}
+	return append(append(dst, text...), '\n'), nil
+}
+
+// Answer returns the response to a request with a result, which must encode as JSON.
+func (m Message) Answer(result any) (Message, error) {
+	text, err := json.Marshal(result, json.Deterministic(true))
+	if err != nil {
+		return Message{}, fmt.Errorf("write result: %w", err)
+	}
+	return Message{ID: m.ID, Result: text}, nil
+}
+
+// Refuse returns the response to a request with an error.
+func (m Message) Refuse(code int, text string) Message {
+	encoded, err := json.Marshal(Error{code, text})
+	if err != nil { // text is not UTF-8
+		encoded = jsontext.Value(`{"code":-32603,"message":"internal error"}`)
+	}
+	id := m.ID
+	if id == nil {
+		id = jsontext.Value("null")
+	}
+	return Message{ID: id, Error: encoded}
+}
+
+// Notification returns a message that asks for no response.
+func Notification(method string, params any) (Message, error) {
+	text, err := json.Marshal(params, json.Deterministic(true))
+	if err != nil {
+		return Message{}, fmt.Errorf("write notification: %w", err)
+	}
+	return Message{Method: method, Params: text}, nil
+}
