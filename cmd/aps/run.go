@@ -6,6 +6,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/agentledger/agentledger/cmd/aps/mcp"
 	"github.com/agentledger/agentledger/cmd/aps/people"
 )
 
@@ -21,6 +22,7 @@ type program struct {
 	Verify   verifyCommand   `cmd:"" help:"Verify a bundle or a tlog-proof offline."`
 	Monitor  monitorCommand  `cmd:"" help:"Follow a public log and find out when it shows two histories."`
 	people.Commands
+	MCP     mcp.Command    `cmd:"" name:"mcp" help:"Gateway in front of MCP servers: each tool call is decided and recorded."`
 	Grant   grantCommand   `cmd:"" help:"Permissions of people, for tools that check them."`
 	Did     didCommand     `cmd:"" help:"Print DID documents."`
 	Version versionCommand `cmd:"" help:"Print the version of this program."`
@@ -28,10 +30,9 @@ type program struct {
 
 // streams are the input and the outputs of a command.
 type streams struct {
-	in   io.Reader
-	out  io.Writer
-	err  io.Writer
-	json bool
+	in       io.Reader
+	out, err io.Writer
+	json     bool
 }
 
 // runProgram runs one command line, given without the program's name. printError turns
@@ -50,10 +51,9 @@ func runProgram(ctx context.Context, args []string, stdin io.Reader, stdout, std
 		return err
 	}
 	command, err := parser.Parse(args)
-	switch {
-	case helped:
+	if helped {
 		return nil
-	case err != nil:
+	} else if err != nil {
 		return err
 	}
 	command.BindTo(ctx, (*context.Context)(nil))

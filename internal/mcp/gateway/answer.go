@@ -13,7 +13,7 @@ import (
 	"github.com/agentledger/agentledger/internal/mcp/message"
 )
 
-// MetaMember is the member of a result's _meta in which the gateway says what became of a call.
+// MetaMember is the member of a result's _meta with the end of a call.
 const MetaMember = "agentledger/call"
 
 // callStatus is the value of MetaMember.
@@ -41,7 +41,7 @@ func failedResult(request message.Message, text string, status *callStatus) mess
 
 // staysOpen reports whether an equal call goes on with the question of this one.
 func (c *call) staysOpen(ctx context.Context, err error) bool {
-	if err == nil || c.hasStarted() {
+	if err == nil || c.wasEntered() {
 		return false
 	}
 	_, denied := errors.AsType[*client.DeniedError](err)
@@ -50,13 +50,13 @@ func (c *call) staysOpen(ctx context.Context, err error) bool {
 		!errors.Is(context.Cause(ctx), ErrManyQuestions)
 }
 
-func (c *call) hasStarted() bool {
+func (c *call) wasEntered() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.started
+	return c.entered
 }
 
-// answerFailure says what became of a call that no server has answered, and what to do.
+// answerFailure tells the end of a call that no server has answered, and the caller's next step.
 func (c *call) answerFailure(ctx context.Context, err error) message.Message {
 	if denied, ok := errors.AsType[*client.DeniedError](err); ok {
 		return c.answerDenied(denied)
@@ -84,7 +84,7 @@ func (c *call) answerFailure(ctx context.Context, err error) message.Message {
 		return failedResult(c.request, fmt.Sprintf("Not done: this call waits for %s, the approval by people. "+
 			"Call again with the same arguments to go on waiting.", approval),
 			&callStatus{Status: "waiting", Approval: approval})
-	case c.hasStarted():
+	case c.wasEntered():
 		return failedResult(c.request, "The call was made, and its result could not be recorded: "+err.Error()+
 			" Do not call again.", &callStatus{Status: "unknown", Approval: approval})
 	}
@@ -94,21 +94,22 @@ func (c *call) answerFailure(ctx context.Context, err error) message.Message {
 
 func (c *call) answerDenied(denied *client.DeniedError) message.Message {
 	status := &callStatus{Status: "denied", Reason: denied.Reason, Rule: denied.Decision.RuleID,
-		Policy: denied.Decision.PolicyID, Approval: denied.Approval.ID}
+		Policy: denied.Decision.PolicyID, Event: string(denied.Event), Approval: denied.Approval.ID}
 	text := "Denied: " + denied.Reason
 	if status.Rule != "" {
 		text += fmt.Sprintf(" (rule %s of policy %s)", status.Rule, status.Policy)
+	}
+	if status.Event != "" {
+		text += ", event " + status.Event
 	}
 	return failedResult(c.request, text, status)
 }
 
 // answerRepeated answers with the result of an equal call that had the same approval.
 func (c *call) answerRepeated(result jsontext.Value) message.Message {
-	var kept struct {
-		Text jsontext.Value `json:"text"`
-	}
+	var kept map[string]jsontext.Value
 	var text string
-	if json.Unmarshal(result, &kept) == nil && json.Unmarshal(kept.Text, &text) == nil && jsontext.Value(text).IsValid() {
+	if json.Unmarshal(result, &kept) == nil && json.Unmarshal(kept[inexactMember], &text) == nil {
 		result = jsontext.Value(text)
 	}
 	return message.Message{ID: c.request.ID, Result: result}

@@ -35,7 +35,7 @@ type call struct {
 	mu       sync.Mutex
 	cancel   context.CancelCauseFunc
 	approval string // that the call waits for, "" for none
-	counted  bool   // among session.waiting
+	entered  bool   // the guard has let it run
 	started  bool   // the server may have it
 	dropped  bool   // the client has cancelled
 	response *message.Message
@@ -56,7 +56,7 @@ func (s *session) startCall(m message.Message) {
 	}
 	s.mu.Lock()
 	_, used := s.calls[string(m.ID)]
-	full := len(s.calls) >= s.gate.Bounds.Calls
+	full := len(s.calls) >= s.gate.Bounds.Calls || s.closing
 	if !used && !full {
 		s.calls[string(m.ID)] = c
 		s.running.Add(1)
@@ -198,6 +198,7 @@ func (c *call) execute(ctx context.Context) message.Message {
 			err := gate.Questions.keep(c.question, c.key, c.trace, asked)
 			if err != nil {
 				c.interrupt(err)
+				gate.withdraw(asked.ID)
 				return
 			}
 			endWait = c.beginWait(asked.ID)
@@ -206,8 +207,9 @@ func (c *call) execute(ctx context.Context) message.Message {
 	if err != nil {
 		return c.answerFailure(ctx, err)
 	}
+	rule := gate.ruleFor(c.tool)
 	outcome, err := g.Run(ctx, guard.Action{
-		Key: c.key, Tool: c.tool, Payload: gate.ruleFor(c.tool).recordedPayload(c.arguments),
+		Key: c.key, Tool: c.tool, Payload: c.arguments.members, DigestOnly: rule.Digest, Seen: rule.Seen,
 		Trace: c.trace, Principal: c.principal,
 	}, c.forward)
 	if !c.staysOpen(ctx, err) {
@@ -216,12 +218,21 @@ func (c *call) execute(ctx context.Context) message.Message {
 		}
 	}
 	switch {
-	case c.response != nil && !errors.Is(err, errNotKept):
+	case c.response != nil && (err == nil || err == errToolFailed): // joined with another error it is not recorded
 		return *c.response
 	case err != nil:
 		return c.answerFailure(ctx, err)
 	}
 	return c.answerRepeated(outcome.Result)
+}
+
+// withdraw cancels an approval that no call waits for.
+func (g *Gateway) withdraw(approval string) {
+	ctx, cancel := context.WithTimeout(context.Background(), client.DefaultTimeout)
+	defer cancel()
+	if err := g.Client.CancelApproval(ctx, approval); err != nil {
+		g.OnTrouble(err)
+	}
 }
 
 // interrupt ends a call that no server has.

@@ -12,15 +12,16 @@ import (
 	"github.com/agentledger/agentledger/internal/mcp/message"
 )
 
-var (
-	errToolFailed = errors.New("the tool reported an error")
-	errNotKept    = errors.New("the result could not be kept")
-)
+// inexactMember holds a result that has no canonical form, as text.
+const inexactMember = "inexact_result"
+
+var errToolFailed = errors.New("the tool reported an error")
 
 // forward sends the call to its server and waits for the response. The guard calls it once. Its error is
-// guard.ErrInterrupted when nobody knows how far the server came.
+// guard.ErrInterrupted when it can't be known how far the server came.
 func (c *call) forward(context.Context, guard.Permit) (any, error) {
 	c.mu.Lock()
+	c.entered = true
 	if c.dropped {
 		c.mu.Unlock()
 		return nil, errCancelled
@@ -48,12 +49,10 @@ func (c *call) forward(context.Context, guard.Permit) (any, error) {
 	return nil, guard.ErrInterrupted
 }
 
-// takeResult keeps a response for the client, and returns what the ledger is told of it.
+// takeResult keeps a response for the client, and returns the result for the ledger.
 func (c *call) takeResult(m message.Message) (any, error) {
-	select {
-	case <-c.link.gone: // the response is the gateway's own
+	if m.Local {
 		return nil, guard.ErrInterrupted
-	default:
 	}
 	c.response = &m
 	if m.Error != nil {
@@ -66,7 +65,7 @@ func (c *call) takeResult(m message.Message) (any, error) {
 		return nil, errToolFailed
 	}
 	if _, err := jcs.Canonicalize(m.Result, jcs.MaxDepth); err != nil {
-		return map[string]string{"text": string(m.Result)}, nil // numbers that are not exact, for example
+		return map[string]string{inexactMember: string(m.Result)}, nil // numbers that are not exact, for example
 	}
 	return m.Result, nil
 }

@@ -38,7 +38,7 @@ type Server struct {
 type Principal struct {
 	Meta   string // member of the call's _meta that names the principal, "" for none
 	Header bool   // the transport names the principal
-	Fixed  string // everybody's principal, "" for none
+	Fixed  string // principal of every call, "" for none
 }
 
 // Bounds bound one session. A zero field has its default.
@@ -58,7 +58,7 @@ type Config struct {
 
 	Rules      []Rule   // how calls are recorded; the first rule that fits a tool counts
 	Hide       []string // patterns of tools that tools/list leaves out
-	HideDenied bool     // tools/list leaves out what the policy denies for a call without arguments
+	HideDenied bool     // tools/list leaves out tools that the policy denies without arguments
 	Principal  Principal
 	Wait       time.Duration // how long a call waits for people; default 50 s
 	Progress   time.Duration // between two notifications of a waiting call; default 5 s
@@ -78,7 +78,7 @@ func New(c Config) (*Gateway, error) {
 	names := map[string]bool{}
 	for _, s := range c.Servers {
 		if !ValidServerName(s.Name) || names[s.Name] {
-			return nil, fmt.Errorf("new gateway: server name %.64q: must be letters, digits and -, and no name twice", s.Name)
+			return nil, fmt.Errorf("new gateway: server name %.64q: not letters, digits and -, or there twice", s.Name)
 		}
 		names[s.Name] = true
 	}
@@ -121,4 +121,13 @@ func newTrace() id.Trace {
 	var name [16]byte
 	_, _ = rand.Read(name[:]) // never fails
 	return id.Trace(fmt.Sprintf("trc_%x", name))
+}
+
+// Flush sends the results that are still in the journal. Errors are those of guard.Guard.Flush.
+func (g *Gateway) Flush(ctx context.Context) error {
+	results, err := guard.New(guard.Config{Client: g.Client, Signer: g.Signer, Journal: g.Journal})
+	if err != nil {
+		return err
+	}
+	return results.Flush(ctx)
 }

@@ -1,10 +1,9 @@
 package gateway
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -14,7 +13,7 @@ import (
 	"github.com/agentledger/agentledger/internal/toolglob"
 )
 
-// Rule says what the ledger has of a tool's calls.
+// Rule says how the calls of tools are recorded.
 type Rule struct {
 	Tools  string   // pattern of tool names
 	Digest bool     // the SHA-256 of the arguments instead of the arguments
@@ -38,14 +37,18 @@ func (g *Gateway) ruleFor(tool id.Tool) Rule {
 }
 
 // reserved are the members of an intent's payload that the guard writes.
-var reserved = [...]string{"phase", "call_id", "salt", "input_digest", "action_event_id"}
+var reserved = [...]string{"phase", "call_id", "salt", "input_digest"}
 
-var errReserved = errors.New("two arguments would be recorded under the same name")
+var (
+	errReserved = errors.New("two arguments would be recorded under the same name")
+	// A server that ignores the case of names could take another value than the one that was judged.
+	errFolded = errors.New("two arguments have names that differ in the case of letters only")
+)
 
 // arguments are the arguments of a call in canonical form.
 type arguments struct {
 	text    jsontext.Value
-	members map[string]jsontext.Value
+	members map[string]jsontext.Value // as they are recorded
 }
 
 // readArguments checks that arguments can be recorded: a JSON object of which each number is exact.
@@ -61,6 +64,14 @@ func readArguments(raw jsontext.Value) (arguments, error) {
 	if err := json.Unmarshal(text, &a.members); err != nil || a.members == nil {
 		return arguments{}, errors.New("read arguments: not a JSON object")
 	}
+	folded := map[string]bool{}
+	for name := range a.members {
+		if lower := strings.ToLower(name); folded[lower] {
+			return arguments{}, errFolded
+		} else {
+			folded[lower] = true
+		}
+	}
 	for _, name := range reserved {
 		value, ok := a.members[name]
 		if !ok {
@@ -73,19 +84,4 @@ func readArguments(raw jsontext.Value) (arguments, error) {
 		delete(a.members, name)
 	}
 	return a, nil
-}
-
-// recordedPayload returns the payload of a call's intent.
-func (r Rule) recordedPayload(a arguments) map[string]jsontext.Value {
-	if !r.Digest {
-		return a.members
-	}
-	sum := sha256.Sum256(a.text)
-	payload := map[string]jsontext.Value{"input_digest": jsontext.Value(`"` + hex.EncodeToString(sum[:]) + `"`)}
-	for _, name := range r.Seen {
-		if value, ok := a.members[name]; ok {
-			payload[name] = value
-		}
-	}
-	return payload
 }

@@ -48,7 +48,7 @@ func (s *session) request(l *link, m message.Message, take func(message.Message)
 	}
 	select {
 	case <-l.gone:
-		s.takeResponse(l, m.Refuse(message.CodeInternal, "the MCP server "+l.name+" has ended"))
+		s.takeResponse(l, refuseLocally(m, "the MCP server "+l.name+" has ended"))
 	default:
 		s.send(l, m)
 	}

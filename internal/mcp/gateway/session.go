@@ -48,6 +48,7 @@ type session struct {
 	pending map[exchange]func(message.Message)
 	calls   map[string]*call // by the id of the request
 	waiting int              // calls that wait for people
+	closing bool             // no call begins any more
 }
 
 // Serve serves one client until it has gone, its only server has ended, or ctx ends. Calls that run get
@@ -104,6 +105,9 @@ func (s *session) closeServers() error {
 
 // finishCalls waits for the calls that run. Those that wait have been interrupted, because ctx has ended.
 func (s *session) finishCalls() {
+	s.mu.Lock()
+	s.closing = true
+	s.mu.Unlock()
 	ended := make(chan struct{})
 	go func() {
 		s.running.Wait()
@@ -193,7 +197,7 @@ func (s *session) failPending(l *link) {
 		if key.server == l.index {
 			request := message.Message{ID: jsontext.Value(key.id)}
 			takers = append(takers, take)
-			failures = append(failures, request.Refuse(message.CodeInternal, "the MCP server "+l.name+" has ended"))
+			failures = append(failures, refuseLocally(request, "the MCP server "+l.name+" has ended"))
 			delete(s.pending, key)
 		}
 	}
@@ -227,7 +231,14 @@ func (s *session) send(l *link, m message.Message) {
 	if err := l.conn.Write(m); err != nil && s.ctx.Err() == nil {
 		s.gate.OnTrouble(fmt.Errorf("write to %s: %w", l.name, err))
 		if m.IsRequest() {
-			s.takeResponse(l, m.Refuse(message.CodeInternal, "the MCP server "+l.name+" can't be reached"))
+			s.takeResponse(l, refuseLocally(m, "the MCP server "+l.name+" can't be reached"))
 		}
 	}
+}
+
+// refuseLocally answers a request in the place of its server.
+func refuseLocally(request message.Message, text string) message.Message {
+	m := request.Refuse(message.CodeInternal, text)
+	m.Local = true
+	return m
 }

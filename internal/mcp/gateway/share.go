@@ -50,7 +50,7 @@ func (s *session) linksWith(capability string) (with []*link) {
 	return with
 }
 
-// askAll sends a request to servers, and answers with what merge makes of their responses.
+// askAll sends a request to servers, and answers with their merged responses.
 func (s *session) askAll(m message.Message, links []*link, merge func([]message.Message) message.Message) {
 	if len(links) == 0 {
 		s.answer(m.Refuse(message.CodeMethodNotFound, "no server has this method"))

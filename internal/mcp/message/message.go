@@ -39,6 +39,8 @@ type Message struct {
 	Error   jsontext.Value `json:"error,omitzero"`
 	// Principal is the person or system that the transport names, "" for none.
 	Principal string `json:"-"`
+	// Local says that a response was made in the place of a server.
+	Local bool `json:"-"`
 }
 
 // Error is the member of a response that failed.

@@ -30,7 +30,7 @@ type Conn interface {
 	Read() (message.Message, error)
 	// Write sends a message. Several goroutines may write.
 	Write(message.Message) error
-	// Close ends the connection and what was started for it.
+	// Close ends the connection and its process.
 	Close() error
 }
 

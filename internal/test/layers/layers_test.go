@@ -155,15 +155,19 @@ var layer = map[string]int{
 	"ingest":            41,
 	"publicapi":         41,
 
-	"client/guard": 42,
-	"client/runs":  42,
-	"monitor":      42,
+	"client/guard":          42,
+	"client/runs":           42,
+	"internal/mcp/message":  0,
+	"internal/mcp/upstream": 1,
+	"internal/mcp/gateway":  43,
+	"monitor":               42,
 
 	"examples/agent":  45,
 	"internal/config": 45,
 
 	"cmd/agentledger":         50,
 	"cmd/aps":                 50,
+	"cmd/aps/mcp":             50,
 	"cmd/aps/packs":           50,
 	"cmd/aps/people":          50,
 	"examples/httptool":       50,

@@ -1,0 +1,207 @@
+// Package mcp is the command aps mcp: the gateway in front of MCP servers.
+//
+// Invariants:
+//
+//   - Standard output has MCP messages only; everything else goes to standard error.
+//   - The agent's key and the ingest key reach no server and no message.
+//   - Without a decision of the service no tool runs.
+package mcp
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/agentledger/agentledger/client"
+	"github.com/agentledger/agentledger/client/guard"
+	"github.com/agentledger/agentledger/cmd/aps/people"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/mcp/gateway"
+	"github.com/agentledger/agentledger/internal/mcp/message"
+	"github.com/agentledger/agentledger/internal/mcp/upstream"
+	"github.com/agentledger/agentledger/internal/textcheck"
+)
+
+// Command is aps mcp.
+type Command struct {
+	Serve serveCommand `cmd:"" default:"withargs" help:"Stand in front of MCP servers (the default)."`
+}
+
+// agentFlags name the service, the agent and its key.
+type agentFlags struct {
+	Service string          `name:"service" env:"APS_URL" placeholder:"URL" help:"Address of the service."`
+	Token   string          `env:"APS_TOKEN" placeholder:"KEY" help:"Ingest key. Better in the environment."`
+	Org     id.Organization `env:"APS_ORG" placeholder:"UUID" help:"Organization id."`
+	Agent   string          `env:"APS_AGENT" placeholder:"ID" help:"Agent id."`
+	KeyID   string          `env:"APS_KEY_ID" placeholder:"ID" help:"Key id."`
+	KeyFile string          `env:"APS_KEY_FILE" placeholder:"FILE" help:"File with the private key: a seed in base64."`
+}
+
+type serveCommand struct {
+	agentFlags
+	Name    string   `arg:"" optional:"" help:"Name of the server, part of its tools' names."`
+	Program []string `arg:"" optional:"" passthrough:"" help:"Program of the server and its arguments, after --."`
+
+	URL       string        `name:"url" placeholder:"URL" help:"Address of the server, instead of a program."`
+	Config    string        `type:"path" placeholder:"FILE" help:"Configuration with several servers."`
+	State     string        `env:"APS_MCP_STATE" type:"path" placeholder:"DIR" help:"Folder of the journal."`
+	Principal string        `env:"APS_PRINCIPAL" help:"Person or system that the calls are made for."`
+	Wait      time.Duration `default:"50s" help:"How long a call waits for people."`
+}
+
+// Run implements the command.
+func (c *serveCommand) Run(ctx context.Context, t *people.Terminal) error {
+	settings, err := c.loadSettings()
+	if err != nil {
+		return err
+	}
+	g, closeState, err := c.openGateway(settings)
+	if err != nil {
+		return err
+	}
+	defer closeState()
+	caller := message.NewLines(t.In, t.Out, settings.MaxMessageBytes)
+	err = g.Serve(ctx, caller)
+	return errors.Join(err, flushResults(g))
+}
+
+// loadSettings returns the configuration of the file, or of the flags.
+func (c *serveCommand) loadSettings() (Settings, error) {
+	program := c.Program
+	if len(program) > 0 && program[0] == "--" {
+		program = program[1:]
+	}
+	if c.Config != "" {
+		if c.Name != "" || c.URL != "" {
+			return Settings{}, errors.New("--config has the servers: give no NAME, program or --url")
+		}
+		s, err := LoadSettings(c.Config)
+		s.Principal.Fixed = cmp.Or(c.Principal, s.Principal.Fixed)
+		return s, err
+	}
+	if c.Name == "" || (len(program) == 0) == (c.URL == "") {
+		return Settings{}, errors.New("give NAME and either --url or a program after --, or --config")
+	}
+	s := Settings{Servers: map[string]ServerSettings{c.Name: {Command: program, URL: c.URL}}}
+	s.Principal.Fixed = c.Principal
+	s.Wait = c.Wait.String()
+	return s, s.check()
+}
+
+func (c *serveCommand) openGateway(s Settings) (g *gateway.Gateway, closeState func(), err error) {
+	service, signer, err := c.openAgent()
+	if err != nil {
+		return nil, nil, err
+	}
+	folder, journal, err := openState(c.stateFolder(s))
+	if err != nil {
+		return nil, nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, journal.Close())
+		}
+	}()
+	questions, err := gateway.OpenQuestions(filepath.Join(folder, "questions.json"), 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	config, err := s.gatewayConfig()
+	if err != nil {
+		return nil, nil, err
+	}
+	config.Client, config.Signer, config.Journal, config.Questions = service, signer, journal, questions
+	config.OnTrouble = printTrouble
+	g, err = gateway.New(config)
+	return g, func() { _ = journal.Close() }, err
+}
+
+func printTrouble(err error) {
+	_, _ = fmt.Fprintln(os.Stderr, "aps mcp: "+textcheck.Printable(err.Error()))
+}
+
+func (f agentFlags) openAgent() (*client.Client, *client.Signer, error) {
+	switch {
+	case f.Service == "":
+		return nil, nil, errors.New("no service: set --service or APS_URL")
+	case f.KeyFile == "":
+		return nil, nil, errors.New("no private key: set --key-file or APS_KEY_FILE")
+	}
+	service, err := client.New(client.Config{BaseURL: f.Service, Token: f.Token})
+	if err != nil {
+		return nil, nil, err
+	}
+	seed, err := readKeyFile(f.KeyFile)
+	if err != nil {
+		return nil, nil, err
+	}
+	who := client.Identity{Organization: f.Org, Agent: id.Agent(f.Agent), Key: id.Key(f.KeyID)}
+	signer, err := client.ParseSigner(who, seed)
+	return service, signer, err
+}
+
+// maxKeyFile is the size in bytes of the largest key file that is read.
+const maxKeyFile = 4 << 10
+
+func readKeyFile(path string) (string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", fmt.Errorf("key file: %w", err)
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, maxKeyFile))
+	if err != nil {
+		return "", fmt.Errorf("key file: %w", err)
+	}
+	return string(text), nil
+}
+
+func (c *serveCommand) stateFolder(s Settings) string {
+	if c.State != "" {
+		return c.State
+	}
+	dir, err := os.UserConfigDir()
+	if err != nil {
+		dir = os.TempDir()
+	}
+	return filepath.Join(dir, "agentledger", "mcp", strings.Join(s.serverNames(), "+"))
+}
+
+// maxGateways is the number of gateways that may use one folder at once. Each has a numbered folder in it.
+const maxGateways = 64
+
+// openState opens the first journal that no other gateway holds.
+func openState(folder string) (string, *guard.Journal, error) {
+	for i := range maxGateways {
+		own := filepath.Join(folder, fmt.Sprintf("%02d", i))
+		journal, err := guard.OpenJournal(own, guard.JournalOptions{})
+		if !errors.Is(err, guard.ErrJournalInUse) {
+			return own, journal, err
+		}
+	}
+	return "", nil, fmt.Errorf("open %s: %d gateways use it", folder, maxGateways)
+}
+
+// flushTime bounds the last sending of results. The rest stays in the journal for the next start.
+const flushTime = 5 * time.Second
+
+func flushResults(g *gateway.Gateway) error {
+	ctx, cancel := context.WithTimeout(context.Background(), flushTime)
+	defer cancel()
+	return g.Flush(ctx)
+}
+
+// connectTo returns the connection with one server.
+func connectTo(s ServerSettings, maxBytes int) (func(context.Context) (upstream.Conn, error), error) {
+	if s.URL == "" {
+		command := upstream.Command{Args: s.Command, Env: s.Env, Dir: s.Dir, Stderr: os.Stderr, MaxBytes: maxBytes}
+		return command.Start, nil
+	}
+	return nil, errors.New("servers by URL are not there yet")
+}

@@ -1,0 +1,126 @@
+package mcp
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/agentledger/agentledger/internal/mcp/gateway"
+)
+
+// Settings are the configuration file. Members that it does not define are an error.
+type Settings struct {
+	Servers    map[string]ServerSettings `json:"servers"`
+	Record     []RecordSettings          `json:"record"` // the first that fits a tool counts; none: whole
+	Hide       []string                  `json:"hide"`
+	HideDenied bool                      `json:"hide_denied"`
+	Principal  PrincipalSettings         `json:"principal"`
+
+	Wait            string `json:"wait"`              // duration, for example "50s"
+	MaxMessageBytes int    `json:"max_message_bytes"` // default 16 MiB
+	MaxCalls        int    `json:"max_calls"`         // of a session at once; default 64
+	MaxWaiting      int    `json:"max_waiting"`       // calls of a session that wait for people; default 16
+}
+
+// ServerSettings are one MCP server: a program or an address.
+type ServerSettings struct {
+	Command []string          `json:"command"`
+	Env     map[string]string `json:"env"` // added to the gateway's environment without APS_…
+	Dir     string            `json:"dir"`
+	URL     string            `json:"url"`
+	// Headers are sent with each request to URL. HeadersEnv names variables that hold such values.
+	Headers    map[string]string `json:"headers"`
+	HeadersEnv map[string]string `json:"headers_env"`
+}
+
+// RecordSettings say how the calls of tools are recorded.
+type RecordSettings struct {
+	Tools  string   `json:"tools"`  // pattern of tool names: mcp.files.*
+	Digest bool     `json:"digest"` // the SHA-256 of the arguments instead of the arguments
+	Seen   []string `json:"seen"`   // with digest: members that are recorded all the same
+}
+
+// PrincipalSettings say for whom calls are made. The first that is there counts.
+type PrincipalSettings struct {
+	Meta   string `json:"meta"`   // member of the call's _meta
+	Header string `json:"header"` // of the HTTP request
+	Fixed  string `json:"fixed"`
+}
+
+// LoadSettings reads and checks a configuration file.
+func LoadSettings(path string) (Settings, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return Settings{}, err
+	}
+	var s Settings
+	if err := json.Unmarshal(text, &s, json.RejectUnknownMembers(true)); err != nil {
+		return Settings{}, fmt.Errorf("%s: %w", path, err)
+	}
+	if err := s.check(); err != nil {
+		return Settings{}, fmt.Errorf("%s: %w", path, err)
+	}
+	return s, nil
+}
+
+func (s Settings) check() error {
+	if len(s.Servers) == 0 {
+		return errors.New("servers: at least one is needed")
+	}
+	for name, server := range s.Servers {
+		switch {
+		case !gateway.ValidServerName(name):
+			return fmt.Errorf("servers: %.64q: a name has letters, digits and - only", name)
+		case (len(server.Command) == 0) == (server.URL == ""):
+			return fmt.Errorf("servers: %s: either command or url", name)
+		}
+	}
+	if _, err := s.waitTime(); err != nil {
+		return err
+	}
+	return nil
+}
+
+func (s Settings) waitTime() (time.Duration, error) {
+	if s.Wait == "" {
+		return 0, nil
+	}
+	d, err := time.ParseDuration(s.Wait)
+	if err != nil || d <= 0 {
+		return 0, errors.New("wait: must be a duration above 0, for example 50s")
+	}
+	return d, nil
+}
+
+func (s Settings) serverNames() []string { return slices.Sorted(maps.Keys(s.Servers)) }
+
+// gatewayConfig returns the part of a gateway's configuration that the settings have.
+func (s Settings) gatewayConfig() (gateway.Config, error) {
+	wait, err := s.waitTime()
+	if err != nil {
+		return gateway.Config{}, err
+	}
+	c := gateway.Config{
+		Hide: s.Hide, HideDenied: s.HideDenied, Wait: wait,
+		Principal: gateway.Principal{
+			Meta: s.Principal.Meta, Header: s.Principal.Header != "", Fixed: s.Principal.Fixed,
+		},
+		Bounds: gateway.Bounds{Calls: s.MaxCalls, Waiting: s.MaxWaiting},
+	}
+	for _, r := range s.Record {
+		c.Rules = append(c.Rules, gateway.Rule{Tools: r.Tools, Digest: r.Digest, Seen: r.Seen})
+	}
+	for _, name := range s.serverNames() {
+		connect, err := connectTo(s.Servers[name], s.MaxMessageBytes)
+		if err != nil {
+			return gateway.Config{}, fmt.Errorf("servers: %s: %w", name, err)
+		}
+		c.Servers = append(c.Servers, gateway.Server{Name: name, Connect: connect})
+	}
+	return c, nil
+}
