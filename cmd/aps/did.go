@@ -14,6 +14,7 @@ import (
 	"github.com/agentledger/agentledger/did"
 	"github.com/agentledger/agentledger/edkey"
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/textcheck"
 )
 
 type didCommand struct {
@@ -74,5 +75,5 @@ func (s *streams) printDocument(d did.Document) error {
 	if err != nil {
 		return err
 	}
-	return s.printLine("%s", text)
+	return s.printLine("%s", textcheck.EscapeJSON(text))
 }

@@ -88,8 +88,7 @@ func writeKeyFile(file string, seed []byte) error {
 
 func (o keyOutput) printRows(s *streams) error {
 	for _, row := range []struct{ name, value string }{
-		{"private key", o.PrivateKey},
-		{"file", o.File},
+		{"private key", o.PrivateKey}, {"file", o.File},
 		{"public key", o.PublicKey},
 		{"multikey", o.Multikey},
 		{"did", o.DID},

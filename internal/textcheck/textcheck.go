@@ -4,8 +4,10 @@
 package textcheck
 
 import (
+	"fmt"
 	"strings"
 	"unicode"
+	"unicode/utf16"
 	"unicode/utf8"
 )
 
@@ -24,6 +26,24 @@ func Printable(s string) string {
 		}
 		return '?'
 	}, s)
+}
+
+// EscapeJSON returns a JSON text, in which each character that a terminal does not print is written as \u and
+// four digits. The value stays the same. White space between members stays too.
+func EscapeJSON(text []byte) []byte {
+	escaped := make([]byte, 0, len(text))
+	for _, r := range string(text) {
+		switch {
+		case unicode.IsPrint(r) || r == '\n':
+			escaped = utf8.AppendRune(escaped, r)
+		case r < 0x10000:
+			escaped = fmt.Appendf(escaped, `\u%04x`, r)
+		default:
+			high, low := utf16.EncodeRune(r)
+			escaped = fmt.Appendf(escaped, `\u%04x\u%04x`, high, low)
+		}
+	}
+	return escaped
 }
 
 // Within reports whether s is UTF-8 of least to most code points.

@@ -1,7 +1,10 @@
 package textcheck_test
 
 import (
+	"encoding/json"
+	"strings"
 	"testing"
+	"unicode"
 
 	"github.com/agentledger/agentledger/internal/textcheck"
 )
@@ -24,5 +27,32 @@ func TestPlain(t *testing.T) {
 	}
 	if !textcheck.Plain("", 0, 4) {
 		t.Error("no text at all is too short for 0")
+	}
+}
+
+// An escaped JSON text has the same value, and nothing that controls a terminal.
+func TestEscapeJSON(t *testing.T) {
+	for given, want := range map[string]string{
+		`{"a":"plain é €"}`:           `{"a":"plain é €"}`,
+		"{\n  \"a\": 1\n}":            "{\n  \"a\": 1\n}",
+		"\"\u009b31m\"":               `"\u009b31m"`,
+		"\"\u202emoc\u2066\"":         `"\u202emoc\u2066"`,
+		"\"\x7f\u00ad\U000e0041\"":    `"\u007f\u00ad\udb40\udc41"`,
+		"\"\u2028\\u001b\U0001f600\"": "\"\\u2028\\u001b\U0001f600\"",
+	} {
+		got := string(textcheck.EscapeJSON([]byte(given)))
+		if got != want {
+			t.Errorf("%q: got %s, want %s", given, got, want)
+		}
+		var before, after any
+		if json.Unmarshal([]byte(given), &before) != nil || json.Unmarshal([]byte(got), &after) != nil {
+			t.Errorf("%q: no JSON before or after: %s", given, got)
+		}
+		if text, ok := before.(string); ok && text != after {
+			t.Errorf("%q: got %q", text, after)
+		}
+		if strings.ContainsFunc(got, func(r rune) bool { return r != '\n' && !unicode.IsPrint(r) }) {
+			t.Errorf("%q controls a terminal", got)
+		}
 	}
 }

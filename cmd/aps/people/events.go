@@ -188,7 +188,7 @@ func printDocument(t *Terminal, text jsontext.Value) error {
 			return err
 		}
 	}
-	return t.PrintLine("%s", text)
+	return t.PrintLine("%s", textcheck.EscapeJSON(text))
 }
 
 // tailWait is how long one call waits for new events, in seconds. It is shorter than callTime.

@@ -14,6 +14,8 @@ import (
 	"io"
 
 	"github.com/go-json-experiment/json"
+
+	"github.com/agentledger/agentledger/internal/textcheck"
 )
 
 // Commands are the commands for people.
@@ -50,5 +52,5 @@ func (t *Terminal) PrintJSON(v any) error {
 	if err != nil {
 		return err
 	}
-	return t.PrintLine("%s", text)
+	return t.PrintLine("%s", textcheck.EscapeJSON(text))
 }

@@ -32,15 +32,15 @@ type listedTrace struct {
 	Last   id.Instant `json:"last_at"`
 	Events int        `json:"events"`
 
-	Complete bool `json:"complete"` // else it has older events, which are not counted
+	AtLeast bool `json:"at_least"` // it may have more
 }
 
 // describeCount returns the number of events, with a mark when the trace has more.
 func (l *listedTrace) describeCount() string {
-	if l.Complete {
-		return strconv.Itoa(l.Events)
+	if l.AtLeast {
+		return ">=" + strconv.Itoa(l.Events)
 	}
-	return ">=" + strconv.Itoa(l.Events)
+	return strconv.Itoa(l.Events)
 }
 
 // Run implements the command.
