@@ -262,9 +262,9 @@ func TestTraces(t *testing.T) {
 	answer := w.call(200, "GET", "/traces?signer=agent", "")
 	size := w.State(t, red).Size()
 	equal(t, "traces", answer, fmt.Sprintf(`{"traces":[
-		{"log_index":%d,"trace_id":"A","first_at":"2026-11-20T12:00:00.000Z","last_at":"2026-11-20T12:00:01.000Z","last_log_index":%d,"events":3,"complete":true,
+		{"log_index":%d,"trace_id":"A","first_at":"2026-11-20T12:00:00.000Z","last_at":"2026-11-20T12:00:01.000Z","last_log_index":%d,"events":3,"at_least":false,"complete":true,
 		 "decisions":{"allow":2,"deny":1},"agents":["agt_1","agt_2"]},
-		{"log_index":%d,"trace_id":"B","first_at":"2026-11-20T12:00:00.000Z","last_at":"2026-11-20T12:00:00.000Z","last_log_index":%d,"events":1,"complete":true,
+		{"log_index":%d,"trace_id":"B","first_at":"2026-11-20T12:00:00.000Z","last_at":"2026-11-20T12:00:00.000Z","last_log_index":%d,"events":1,"at_least":false,"complete":true,
 		 "decisions":{"allow":1},"agents":["agt_1"]}],"next":null,"indexed_to":%d,"predecessor":null}`, size-1, size-1, size-3, size-3, size))
 	page := w.call(200, "GET", "/traces?signer=agent&limit=1", "")
 	rest := w.call(200, "GET", "/traces?signer=agent&limit=1&after="+page["next"].(string), "")

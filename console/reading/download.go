@@ -59,8 +59,8 @@ func (c *Calls) streamEvents(asked eventlist.Asked, f rows.Format) call.Answer {
 
 func (c *Calls) streamTraces(asked eventlist.Asked, f rows.Format) call.Answer {
 	return streamOf("traces", asked, f, rows.List[eventlist.Trace]{
-		Columns: []string{"log_index", "trace_id", "first_at", "last_at", "last_log_index", "events", "complete",
-			"allow", "deny", "allow_with_obligation", "agents"},
+		Columns: []string{"log_index", "trace_id", "first_at", "last_at", "last_log_index", "events", "at_least",
+			"complete", "allow", "deny", "allow_with_obligation", "agents"},
 		Cells: func(t eventlist.Trace) []rows.Cell {
 			agents := make([]string, len(t.Agents))
 			for i := range t.Agents {
@@ -68,8 +68,9 @@ func (c *Calls) streamTraces(asked eventlist.Asked, f rows.Format) call.Answer {
 			}
 			return []rows.Cell{rows.Number(t.LogIndex), rows.Text(t.TraceID), rows.Text(t.FirstAt.String()),
 				rows.Text(t.LastAt.String()), rows.Number(t.LastIndex), rows.Number(t.Events),
-				rows.Text(strconv.FormatBool(t.Complete)), rows.Number(t.Decisions[id.Allow]),
-				rows.Number(t.Decisions[id.Deny]), rows.Number(t.Decisions[id.AllowWithObligation]),
+				rows.Text(strconv.FormatBool(t.AtLeast)), rows.Text(strconv.FormatBool(t.Complete)),
+				rows.Number(t.Decisions[id.Allow]), rows.Number(t.Decisions[id.Deny]),
+				rows.Number(t.Decisions[id.AllowWithObligation]),
 				rows.Text(strings.Join(agents, " "))}
 		},
 		Page: func(ctx context.Context, after string, limit int) ([]eventlist.Trace, *string, error) {

@@ -93,6 +93,7 @@ type Trace struct {
 	LastAt    id.Instant          `json:"last_at"`
 	LastIndex id.Index            `json:"last_log_index"`
 	Events    int                 `json:"events"`
+	AtLeast   bool                `json:"at_least"` // events and decisions are lower bounds
 	Complete  bool                `json:"complete"` // agents are those of all events, and not of the newest 1,000 alone
 	Decisions map[id.Decision]int `json:"decisions"`
 	Agents    []id.Agent          `json:"agents"`
@@ -112,8 +113,8 @@ func describeTraces(p index.TracePage, of line) Traces {
 	shown := Traces{Traces: make([]Trace, len(p.Traces)), Next: Cursor(p.Next), IndexedTo: p.End,
 		Predecessor: of.predecessor}
 	for i, t := range p.Traces {
-		shown.Traces[i] = Trace{t.At, t.ID, t.First.ReceivedAt, t.Last.ReceivedAt, t.Last.Index, t.Events, t.Complete,
-			t.Decisions, t.Agents}
+		shown.Traces[i] = Trace{t.At, t.ID, t.First.ReceivedAt, t.Last.ReceivedAt, t.Last.Index, t.Events, t.AtLeast,
+			t.Complete, t.Decisions, t.Agents}
 	}
 	return shown
 }

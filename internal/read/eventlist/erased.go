@@ -19,7 +19,7 @@ func (r *Reader) erasuresOf(t id.Tenant) *erasures {
 	return &erasures{Reader: r, tenant: t, times: make(map[id.Index]id.Instant)}
 }
 
-// addTime adds the time of its erasure to an event, if it was erased; nil is no event.
+// addTime adds the time of its erasure to an event, if it was erased and the erasure is published; nil is no event.
 func (r *erasures) addTime(ctx context.Context, e *Event) error {
 	if e == nil || e.erasedBy == 0 {
 		return nil
@@ -27,7 +27,7 @@ func (r *erasures) addTime(ctx context.Context, e *Event) error {
 	at, known := r.times[e.erasedBy]
 	if !known {
 		s, err := r.Ledgers.State(ctx, r.tenant)
-		if err != nil {
+		if err != nil || s.Size() <= e.erasedBy {
 			return err
 		}
 		erasing, err := r.Ledgers.Event(ctx, s, e.erasedBy, storage.FieldRecord)

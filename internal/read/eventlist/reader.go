@@ -78,6 +78,10 @@ func (r *Reader) List(ctx context.Context, a Asked) (Events, error) {
 		if err := r.Index.Await(ctx, line.tenant, page.End, left); err != nil {
 			return Events{}, err
 		}
+		if page.End > 0 && (q.After == nil || *q.After < page.End-1) { // the events before it are not wanted
+			last := page.End - 1
+			q.After = &last
+		}
 	}
 }
 

@@ -92,12 +92,17 @@ func (x *Index) replaceStep(ctx context.Context, s *log.State, p *progress) (cha
 // Rebuild makes the index of a ledger anew. The present one is read until the new one reaches as far.
 // fault.Conflict while the index is being made anew already.
 func (x *Index) Rebuild(ctx context.Context, t id.Tenant) error {
+	return x.rebuildGeneration(ctx, t, 0)
+}
+
+// rebuildGeneration is Rebuild if a generation is still the current one; 0: whichever it is.
+func (x *Index) rebuildGeneration(ctx context.Context, t id.Tenant, number uint64) error {
 	stored, err := x.follower.Position(ctx, t, "")
 	if err != nil {
 		return err
 	}
 	p := readProgress(stored.Value)
-	if p.Next != nil {
+	if p.Next != nil || number != 0 && number != p.Current.Number {
 		return fault.New(fault.Conflict, "The index is being made anew already")
 	}
 	p.Next = newGeneration(&p)

@@ -16,3 +16,6 @@ const (
 func (x *Index) Advance(ctx context.Context, t id.Tenant) (more bool, err error) {
 	return x.follower.Step(ctx, t, "")
 }
+
+// CountAtMost lowers the number of postings of long traces that a page counts.
+func (x *Index) CountAtMost(n int) { x.maxCounted = n }

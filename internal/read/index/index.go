@@ -80,6 +80,8 @@ type Index struct {
 	follower *follow.Follower
 	metrics  *metrics
 
+	maxCounted int // of trace.go; tests lower it
+
 	tails     *cache.Map[id.Tenant, tail]
 	extending keylock.Locks[id.Tenant] // one reader extends a tail
 	times     *cache.Map[timeKey, id.Instant]
@@ -96,7 +98,7 @@ func New(o Options) *Index {
 	if o.TailBytes == 0 {
 		o.TailBytes = 64 << 20
 	}
-	x := &Index{ledgers: o.Ledgers, store: o.Store, clock: o.Clock,
+	x := &Index{ledgers: o.Ledgers, store: o.Store, clock: o.Clock, maxCounted: maxCounted,
 		tails: cache.NewMap(cache.MapOptions[id.Tenant, tail]{Limit: o.TailBytes, Weight: weighTail}),
 		times: cache.NewMap(cache.MapOptions[timeKey, id.Instant]{Limit: maxTimes}),
 	}

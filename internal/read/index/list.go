@@ -217,14 +217,13 @@ func (q *Query) finds(e *storage.Event) bool {
 // tailPause is how often a caller that waits looks for new events.
 const tailPause = 200 * time.Millisecond
 
-// Await returns when a ledger has more than size events, or after a while.
+// Await returns when a ledger has more than size events, after tailPause at the earliest, or after a while.
 func (x *Index) Await(ctx context.Context, t id.Tenant, size id.Index, longest time.Duration) error {
 	for left := longest; left > 0; left -= tailPause {
-		s, err := x.ledgers.State(ctx, t)
-		if err != nil || s.Size() > size {
+		if err := wait.For(ctx, min(left, tailPause)); err != nil {
 			return err
 		}
-		if err := wait.For(ctx, min(left, tailPause)); err != nil {
+		if s, err := x.ledgers.State(ctx, t); err != nil || s.Size() > size {
 			return err
 		}
 	}

@@ -27,8 +27,7 @@ func kinds() []storage.Kind {
 	return []storage.Kind{kindPostings, kindSingles, kindRecent, kindColumns}
 }
 
-// The number of a generation has the version of its form in the bits above formBits. So the records of an
-// older form are below the first generation of a newer one, like those of an older generation.
+// The number of a generation has the version of its form in the bits above formBits, so an older form is below.
 const (
 	form     = 2
 	formBits = 24

@@ -55,10 +55,9 @@ const maxGroups = 10_000
 // Stats counts the events [from, to) by dimensions. fault.Invalid when there are more than maxGroups
 // groups.
 func (x *Index) Stats(ctx context.Context, t id.Tenant, from, to Bound, by []Dimension) (stats Stats, err error) {
-	for _, d := range by {
-		if !slices.Contains(Dimensions(), d) {
-			return Stats{}, fault.New(fault.Invalid, "by must be of agent, tool, decision, rule and hour")
-		}
+	unknown := func(d Dimension) bool { return !slices.Contains(Dimensions(), d) }
+	if len(by) > len(Dimensions()) || slices.ContainsFunc(by, unknown) {
+		return Stats{}, fault.New(fault.Invalid, "by must be of agent, tool, decision, rule and hour")
 	}
 	err = x.inView(ctx, t, func(s *log.State, v *view) error {
 		spans, err := x.spansOf(ctx, s, v, &Filter{From: from, To: to})
@@ -111,8 +110,7 @@ type counter struct {
 	counts map[Group]uint64
 }
 
-// hour is an hour in milliseconds.
-const hour = 60 * 60 * 1000
+const hour = 60 * 60 * 1000 // in milliseconds
 
 func (c *counter) countRow(r *Row) {
 	var g Group

@@ -47,7 +47,8 @@ func (x *Index) readTail(ctx context.Context, s *log.State, begin id.Index) (tai
 		if kept, err = x.extendTail(ctx, s, kept); err != nil {
 			return tail{}, err
 		}
-		if known > 0 && slices.ContainsFunc(kept.rows[known:], isErasure) {
+		erases := func(r Row) bool { return r.Kind == erasure.Kind } // rows that were read before still show the texts
+		if known > 0 && slices.ContainsFunc(kept.rows[known:], erases) {
 			if kept, err = x.extendTail(ctx, s, tail{begin: kept.begin}); err != nil {
 				return tail{}, err
 			}
@@ -56,9 +57,6 @@ func (x *Index) readTail(ctx context.Context, s *log.State, begin id.Index) (tai
 	}
 	return kept.slice(begin, s.Size()), nil
 }
-
-// isErasure reports whether an event took envelopes away, which rows that were read before still show.
-func isErasure(r Row) bool { return r.Kind == erasure.Kind }
 
 // slice returns the rows [begin, end), which are in t.
 func (t tail) slice(begin, end id.Index) tail {

@@ -26,10 +26,13 @@ type Trace struct {
 	// Complete reports that Agents has all agents. Events and Decisions count all events in either case:
 	// of a longer trace by its postings, which may have an event of another trace by chance, one in 2^42.
 	Complete bool
+	AtLeast  bool // Events and Decisions are lower bounds, because the page has counted maxCounted postings
 }
 
-// maxTraceEvents is how many events of a trace are read.
-const maxTraceEvents = 1000
+const (
+	maxTraceEvents = 1000    // events of a trace that are read
+	maxCounted     = 200_000 // postings that are counted for a page
+)
 
 // TracePage is a page of a list of traces.
 type TracePage struct {
@@ -38,8 +41,7 @@ type TracePage struct {
 	End    id.Index
 }
 
-// Traces returns a page of the traces in which an event is wanted, newest first. A trace stands at its
-// newest event that is wanted.
+// Traces returns a page of traces with wanted events, newest first. A trace stands at its newest wanted event.
 func (x *Index) Traces(ctx context.Context, t id.Tenant, q Query) (page TracePage, err error) {
 	if err := q.Check(); err != nil {
 		return TracePage{}, err
@@ -58,7 +60,7 @@ func (x *Index) tracesIn(ctx context.Context, s *log.State, v *view, q *Query) (
 		return TracePage{}, err
 	}
 	l := &traceLister{x: x, state: s, view: v, query: q, spans: spans, page: TracePage{End: v.end},
-		seen: make(map[id.Trace]bool)}
+		seen: make(map[id.Trace]bool), counts: x.maxCounted}
 	for row, err := range x.rows(ctx, s, v, q.wanted(), q.spansBehind(spans), false) {
 		if err != nil {
 			return TracePage{}, err
@@ -86,6 +88,7 @@ type traceLister struct {
 	page   TracePage
 	seen   map[id.Trace]bool
 	looked int // events that were read
+	counts int // postings that may still be counted
 }
 
 // take takes the next row that is wanted, and reports whether the page is complete.
@@ -106,8 +109,7 @@ func (l *traceLister) take(ctx context.Context, row *Row) (done bool, err error)
 	return false, err
 }
 
-// wantsNewer reports whether a newer event of a row's trace is wanted, on a page before. The trace stands
-// there.
+// wantsNewer reports whether a newer event of a row's trace is wanted. The trace stands on a page before, then.
 func (l *traceLister) wantsNewer(ctx context.Context, row *Row) (bool, error) {
 	if l.query.After == nil {
 		return false, nil
@@ -122,6 +124,7 @@ func (l *traceLister) wantsNewer(ctx context.Context, row *Row) (bool, error) {
 		}
 	}
 	for _, err := range l.x.rows(ctx, l.state, l.view, w, newer, false) {
+		l.looked++
 		return err == nil, err
 	}
 	return false, nil
@@ -155,7 +158,7 @@ func (l *traceLister) countTrace(ctx context.Context, trace id.Trace) (Trace, er
 	return found, l.countLong(ctx, &found)
 }
 
-// countLong counts a trace by its postings, and finds its first event.
+// countLong counts a trace by its postings, as far as the page may, and finds its first event.
 func (l *traceLister) countLong(ctx context.Context, found *Trace) error {
 	f := Filter{Trace: found.ID}
 	first := l.view.end
@@ -175,6 +178,10 @@ func (l *traceLister) countLong(ctx context.Context, found *Trace) error {
 			if err != nil {
 				return err
 			}
+			if found.AtLeast = l.counts == 0; found.AtLeast {
+				break
+			}
+			l.counts--
 			n++
 		}
 		if delete(found.Decisions, decision); n > 0 {

@@ -27,6 +27,34 @@ func TestLongTraces(t *testing.T) {
 	})
 }
 
+// A page counts a bounded number of events of long traces, and says of which traces it knows a part. All stay
+// on the page, with their first and last events.
+func TestCountsOfLongTracesAreBounded(t *testing.T) {
+	w := newWorld(t, enginetest.Pebble(t), index.ChunkEvents+3000, func(f *filler) { f.traces = 3 })
+	w.follow()
+	const most = 4000
+	w.index.CountAtMost(most)
+	for _, tenant := range []id.Tenant{red, blue} {
+		page, err := w.index.Traces(t.Context(), tenant, index.Query{Limit: 10})
+		if err != nil || len(page.Traces) != 3 {
+			t.Fatalf("got %d traces, %v", len(page.Traces), err)
+		}
+		counted, parts := 0, 0
+		for _, got := range page.Traces {
+			counted += got.Events
+			if got.AtLeast {
+				parts++
+			}
+			if got.First.Trace != got.ID || got.Last.Trace != got.ID || got.First.Index >= got.Last.Index {
+				t.Errorf("%s: first %d, last %d", got.ID, got.First.Index, got.Last.Index)
+			}
+		}
+		if counted != most || parts == 0 {
+			t.Errorf("got %d events, %d of 3 traces in part, want %d", counted, parts, most)
+		}
+	}
+}
+
 func (w *world) checkLongTraces(when string, tenant id.Tenant) {
 	w.t.Helper()
 	want := map[id.Trace]*index.Trace{}

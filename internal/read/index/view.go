@@ -61,7 +61,7 @@ func (x *Index) inView(ctx context.Context, t id.Tenant, read func(*log.State, *
 		}
 		failed := read(s, v)
 		if errors.Is(failed, errDamaged) {
-			_ = x.Rebuild(ctx, t) // the caller is told of the damage; a refusal means that it is repaired already
+			_ = x.rebuildGeneration(ctx, t, v.generation.Number) // a refusal means that it is repaired already
 		}
 		p, err := x.readProgress(ctx, t)
 		if err != nil {
