@@ -18,12 +18,16 @@ type Writer struct {
 func NewWriter(w io.Writer) *Writer { return &Writer{to: w} }
 
 // Create begins a file; the one before it ends. The content is written to the result until the next call
-// of Create or Close. Errors wrap ErrTooLarge, or are of the writer below.
+// of Create or Close. Errors wrap ErrMalformed for a name that no such file has,
+// ErrTooLarge, or are of the writer below.
 func (w *Writer) Create(name string) (io.Writer, error) {
 	if err := w.endFile(); err != nil {
 		return nil, err
 	}
-	if !validName(name) || len(w.files) == MaxFiles {
+	if !validName(name) {
+		return nil, fmt.Errorf("begin file %.40q of a ZIP file: %w", name, ErrMalformed)
+	}
+	if len(w.files) == MaxFiles {
 		return nil, fmt.Errorf("begin file of a ZIP file: %w", ErrTooLarge)
 	}
 	f := File{Name: name, Offset: w.written + localLen + int64(len(name))}

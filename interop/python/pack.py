@@ -166,7 +166,7 @@ def records(m, files, hashes, known):               # the shown records
     return shown
 
 def erasures(m, raw, shown):                        # which shown events have no envelope
-    erased, last, number = set(), 0, 0
+    erased, last, number, spans = set(), 0, 0, 0
     for number, line in enumerate(lines(raw, 20_000), 1):
         x = canonical_object(line, ERASURE)
         r, (_, digest, seq) = record(x["record"]), entry(x["entry"])
@@ -177,7 +177,8 @@ def erasures(m, raw, shown):                        # which shown events have no
         need(e["action_kind"] == "ledger_envelope_erased", "erasure: kind")
         has_form(e["payload"], dict(ranges=LIST, reason='"[a-z0-9_]{1,32}"'))
         ranges, end = e["payload"]["ranges"], 0
-        need(1 <= len(ranges) <= 1024, "erasure: ranges")
+        spans += len(ranges)
+        need(1 <= len(ranges) <= 1024 and spans <= 1 << 20, "erasure: ranges")
         for pair in ranges:
             need(re.fullmatch(r"\[(%s),(%s)\]" % (NATURAL, NATURAL), canonical(pair)) and end <= pair[0] < pair[1] <= seq - 1, "erasure: range")
             end = pair[1]

@@ -2,10 +2,12 @@ package pack
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"fmt"
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/jcs"
 	"github.com/agentledger/agentledger/verify"
 )
@@ -47,7 +49,7 @@ func parseApproval(line []byte) (a approvalLine, err error) {
 // checkApprovals checks the service's statements about approvals.
 func (c *checker) checkApprovals() error {
 	var last uint64
-	seen := make(map[string]bool)
+	seen := make(map[id.Hash]bool) // hashes, because an id may be as long as a line
 	for line, err := range c.files.lines(FileApprovals) {
 		if err != nil {
 			return err
@@ -60,13 +62,14 @@ func (c *checker) checkApprovals() error {
 			return fmt.Errorf("line %d: %w", c.found.Approvals, err)
 		}
 		first, err := c.checkApproval(&a)
-		if err == nil && (seen[a.ApprovalID] || first <= last) {
+		name := id.Hash(sha256.Sum256([]byte(a.ApprovalID)))
+		if err == nil && (seen[name] || first <= last) {
 			err = fmt.Errorf("order: %w", verify.ErrMismatch)
 		}
 		if err != nil {
 			return fmt.Errorf("line %d: %w", c.found.Approvals, err)
 		}
-		seen[a.ApprovalID], last = true, first
+		seen[name], last = true, first
 	}
 	return nil
 }

@@ -35,12 +35,14 @@ func (x *Exporter) describe(ctx context.Context, p *plan) (err error) {
 			return err
 		}
 		list.Agents = append(list.Agents, a)
-		if size += 400 * (1 + len(a.Keys)); size > pack.MaxAgentsFile {
+		if size += 200 * (1 + len(a.Keys)); size > pack.MaxAgentsFile { // less than their text will have
 			return errTooLarge()
 		}
 	}
 	p.counts.Agents = uint64(len(list.Agents))
-	p.agentsFile, err = jcs.Marshal(list)
+	if p.agentsFile, err = jcs.Marshal(list); err == nil && len(p.agentsFile) > pack.MaxAgentsFile {
+		err = errTooLarge()
+	}
 	return err
 }
 

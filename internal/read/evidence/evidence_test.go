@@ -1,10 +1,12 @@
 package evidence_test
 
 import (
+	"archive/zip"
 	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/url"
 	"strings"
 	"testing"
@@ -110,8 +112,8 @@ func TestPacksAgainstAScan(t *testing.T) {
 	})
 }
 
-// The same request under the same head gives the same bytes; the event of the export makes another head, which
-// changes the checkpoint and the proof alone.
+// The same request under the same head gives the same bytes. Another head changes the checkpoint, the proofs and
+// what is said of them, and no document of the events.
 func TestSameBytes(t *testing.T) {
 	onEngines(t, func(t *testing.T, w *world) {
 		w.fill(t, red, 12)
@@ -123,7 +125,38 @@ func TestSameBytes(t *testing.T) {
 		if other := w.export(t, red, "to=9"); other == first {
 			t.Error("another request has the same pack")
 		}
+		w.fill(t, red, 1)
+		later := w.export(t, red, "to=9&envelopes=1")
+		for name, before := range filesOf(t, first) {
+			same := filesOf(t, later)[name] == before
+			ofHead := name == pack.FileCheckpoint || name == pack.FileManifest || name == pack.FileReport
+			if name == pack.FileManifest && same || !same && !ofHead {
+				t.Errorf("%s under another head: the same %v", name, same)
+			}
+		}
 	})
+}
+
+// filesOf returns the files of a pack by their names.
+func filesOf(t *testing.T, text string) map[string]string {
+	t.Helper()
+	archive, err := zip.NewReader(strings.NewReader(text), int64(len(text)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := make(map[string]string)
+	for _, f := range archive.File {
+		in, err := f.Open()
+		if err != nil {
+			t.Fatal(err)
+		}
+		content, err := io.ReadAll(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files[f.Name] = string(content)
+	}
+	return files
 }
 
 // A page is flushed between two reads of the store, so memory does not grow with the range.

@@ -103,7 +103,7 @@ func (r *report) describeApproval(a *approval.Approval, people []person) {
 	for i := range row.Steps {
 		account, _, _ := strings.Cut(row.Steps[i].By, "/")
 		if email := row.accountName[account]; email != "" {
-			row.Steps[i].By = shorten(email) + " (" + row.Steps[i].By + ")"
+			row.Steps[i].By = shorten(email + " (" + row.Steps[i].By + ")")
 		}
 	}
 }

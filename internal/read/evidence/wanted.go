@@ -53,6 +53,9 @@ func ParseWanted(values url.Values) (w Wanted, err error) {
 	if tool := q.Tool; tool != "" {
 		w.request.Tool = &tool
 	}
+	if max(q.From.Index, q.To.Index) > event.MaxSeq {
+		return w, fault.New(fault.Invalid, "from and to must be at most 9007199254740991")
+	}
 	w.from, w.to = q.From, q.To
 	w.request.From, w.request.To = boundText(q.From), boundText(q.To)
 	switch values.Get("envelopes") {
