@@ -140,49 +140,64 @@ func (e *FailedError) Error() string { return "the action failed: " + e.Failure 
 //     AwaitApproval or ConsumeApproval
 //   - ErrInterrupted, ErrKeyReused, ErrQueueFull
 func (g *Guard) Run(ctx context.Context, a Action, do func(context.Context, Permit) (any, error)) (Outcome, error) {
+	var o Outcome
+	err := g.openAction(ctx, a, func(known *action, begun bool) (err error) {
+		if begun {
+			o, err = g.answerRepeated(known)
+			return err
+		}
+		began := time.Now()
+		result, failed := do(ctx, known.Permit)
+		took := time.Since(began).Milliseconds()
+		known.DurationMS = &took
+		o, err = g.finishAction(known, result, failed)
+		return err
+	})
+	return o, err
+}
+
+// openAction gets permission for an action, notes that it begins, and calls use. It calls use with
+// begun for one that was begun before.
+func (g *Guard) openAction(ctx context.Context, a Action, use func(known *action, begun bool) error) error {
 	r, err := g.prepareAction(a)
 	if err != nil {
-		return Outcome{}, err
+		return err
 	}
 	leave, err := g.Journal.keys.Lock(ctx, r.Key)
 	if err != nil {
-		return Outcome{}, fmt.Errorf("run action: %w", err)
+		return fmt.Errorf("run action: %w", err)
 	}
 	defer leave()
 	known, err := g.Journal.loadAction(r.Key)
 	if err != nil {
-		return Outcome{}, err
+		return err
 	}
 	if known != nil && known.Digest != r.contentDigest() {
-		return Outcome{}, fmt.Errorf("run action: key %.512q was %w", r.Key, ErrKeyReused)
+		return fmt.Errorf("run action: key %.512q was %w", r.Key, ErrKeyReused)
 	}
 	defer g.flushQueue(ctx)
 	if known != nil && known.Stage == stageStarted && a.Idempotent {
 		known.Stage = stageDeciding
 	}
 	if known != nil && known.Stage != stageDeciding {
-		return g.answerRepeated(known)
+		return use(known, true)
 	}
 	if known == nil {
 		known = &action{Key: r.Key, Digest: r.contentDigest(), Trace: r.Trace, Tool: r.Tool, Stage: stageDeciding}
 	}
 	release, err := g.Journal.queue.reserveSlot()
 	if err != nil {
-		return Outcome{}, fmt.Errorf("run action: its result could not be kept: %w", err)
+		return fmt.Errorf("run action: its result could not be kept: %w", err)
 	}
 	defer release()
 	if err := g.obtainPermit(ctx, r, known); err != nil {
-		return Outcome{}, fmt.Errorf("run action: %w", err)
+		return fmt.Errorf("run action: %w", err)
 	}
-	known.Stage = stageStarted
+	known.Stage, known.BeganAt = stageStarted, id.InstantOf(time.Now())
 	if err := g.Journal.storeAction(known); err != nil {
-		return Outcome{}, err
+		return err
 	}
-	began := time.Now()
-	result, failed := do(ctx, known.Permit)
-	took := time.Since(began).Milliseconds()
-	known.DurationMS = &took
-	return g.finishAction(known, result, failed)
+	return use(known, false)
 }
 
 // preparedAction is an action with its defaults filled in.
@@ -249,17 +264,34 @@ func (g *Guard) answerRepeated(a *action) (Outcome, error) {
 
 // finishAction stores the end of an action and states it.
 func (g *Guard) finishAction(a *action, result any, failed error) (Outcome, error) {
-	o := Outcome{Permit: a.Permit}
-	a.Stage = stageDone
-	if failed != nil {
-		a.Failure = failed.Error()
-	} else if text, err := jcs.Marshal(result); err != nil {
-		a.Failure, failed = "the result is no JSON", fmt.Errorf("run action: result: %w", err)
-	} else {
-		a.Result, o.Result = text, text
-	}
+	failed = a.noteEnd(result, failed)
+	o := Outcome{Permit: a.Permit, Result: a.Result}
 	if err := g.stateResult(a, true); err != nil {
 		return o, errors.Join(failed, err)
 	}
 	return o, failed
+}
+
+// noteEnd puts the end into the action. It returns failed, or why the result can't be kept.
+func (a *action) noteEnd(result any, failed error) error {
+	a.Stage = stageDone
+	if d, ok := result.(Disclosed); ok {
+		result = d.Output
+		text, err := jcs.Marshal(d.Members)
+		if err != nil {
+			failed = errors.Join(failed, fmt.Errorf("run action: members of the result: %w", err))
+		}
+		a.Members = text
+	}
+	if failed != nil {
+		a.Failure = failed.Error()
+		return failed
+	}
+	text, err := jcs.Marshal(result)
+	if err != nil {
+		a.Failure = "the result is no JSON"
+		return fmt.Errorf("run action: result: %w", err)
+	}
+	a.Result = text
+	return nil
 }

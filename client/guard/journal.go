@@ -130,9 +130,11 @@ type action struct {
 	Permit   Permit           `json:"permit"`
 	Result   jsontext.Value   `json:"result,omitempty"` // of the function
 	Failure  string           `json:"failure,omitzero"` // of the function, "" for none
+	BeganAt  id.Instant       `json:"began_at,omitzero"`
 	// how long the function ran; nil before its end
-	DurationMS *int64 `json:"duration_ms,omitempty"`
-	Told       bool   `json:"told"` // the event that states the result is queued or sent
+	DurationMS *int64         `json:"duration_ms,omitempty"`
+	Members    jsontext.Value `json:"members,omitempty"` // of Disclosed
+	Told       bool           `json:"told"`              // the event that states the result is queued or sent
 }
 
 func (a *action) resultStatus() string {

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/go-json-experiment/json"
+
 	"github.com/agentledger/agentledger/client"
 	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/id"
@@ -31,9 +33,13 @@ func (g *Guard) stateResult(a *action, reserved bool) error {
 // queueResult queues a result of the intent. The event has the same id each time, so a crash in
 // between makes no second event.
 func (g *Guard) queueResult(a *action, use, status string, reserved bool) error {
-	payload := map[string]any{
-		"phase": event.PhaseResult, "call_id": g.callIDOf(a.Key), "status": status,
+	payload := map[string]any{}
+	if len(a.Members) > 0 {
+		if err := json.Unmarshal(a.Members, &payload); err != nil {
+			return err
+		}
 	}
+	payload["phase"], payload["call_id"], payload["status"] = event.PhaseResult, g.callIDOf(a.Key), status
 	if a.Result != nil {
 		sum := sha256.Sum256(a.Result)
 		payload["output_digest"] = hex.EncodeToString(sum[:])

@@ -11,6 +11,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/agentledger/agentledger/client"
+	"github.com/agentledger/agentledger/cmd/aps/agentflags"
 	"github.com/agentledger/agentledger/did"
 	"github.com/agentledger/agentledger/edkey"
 	"github.com/agentledger/agentledger/id"
@@ -28,7 +29,7 @@ type didGetCommand struct {
 }
 
 func (c *didGetCommand) Run(ctx context.Context, s *streams) error {
-	service, err := serviceFlags{URL: c.URL}.newClient(s.err)
+	service, err := agentflags.Service{URL: c.URL}.NewClient(s.err)
 	if err != nil {
 		return err
 	}

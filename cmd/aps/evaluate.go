@@ -8,6 +8,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/agentledger/agentledger/client"
+	"github.com/agentledger/agentledger/cmd/aps/agentflags"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/textcheck"
 )
@@ -15,8 +16,8 @@ import (
 type evaluateCommand struct {
 	Tool    string `required:"" placeholder:"NAME" help:"Dotted name of the tool."`
 	Payload string `placeholder:"JSON" help:"The call's payload, a JSON object."`
-	nameFlags
-	serviceFlags
+	agentflags.Names
+	agentflags.Service
 }
 
 func (c *evaluateCommand) Run(ctx context.Context, s *streams) error {
@@ -24,7 +25,7 @@ func (c *evaluateCommand) Run(ctx context.Context, s *streams) error {
 	if err != nil {
 		return err
 	}
-	service, err := c.newClient(s.err)
+	service, err := c.NewClient(s.err)
 	if err != nil {
 		return err
 	}
@@ -39,7 +40,7 @@ func (c *evaluateCommand) Run(ctx context.Context, s *streams) error {
 }
 
 func (c *evaluateCommand) buildQuestion() (client.Question, error) {
-	who, err := c.agentIdentity()
+	who, err := c.AgentIdentity()
 	if err != nil {
 		return client.Question{}, err
 	}

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/agentledger/agentledger/client"
+	"github.com/agentledger/agentledger/cmd/aps/agentflags"
 )
 
 type replayCommand struct {
@@ -22,8 +23,8 @@ type replayCommand struct {
 	Limit       uint64    `help:"Send at most so many lines; 0 for all."`
 	DryRun      bool      `help:"Print the envelopes and send nothing."`
 	batchFlags
-	serviceFlags
-	signerFlags
+	agentflags.Service
+	agentflags.Signer
 }
 
 func (c *replayCommand) Run(ctx context.Context, s *streams) error {
@@ -33,7 +34,7 @@ func (c *replayCommand) Run(ctx context.Context, s *streams) error {
 	if err := c.checkBatchSize(); err != nil {
 		return err
 	}
-	signer, err := c.loadSigner()
+	signer, err := c.LoadSigner()
 	if err != nil {
 		return err
 	}
@@ -112,7 +113,7 @@ const headTime = 10 * time.Second
 func (r *replay) fetchHead(ctx context.Context) (*treeHead, error) {
 	ctx, cancel := context.WithTimeout(ctx, headTime)
 	defer cancel()
-	service, err := r.command.newClient(io.Discard)
+	service, err := r.command.NewClient(io.Discard)
 	if err != nil {
 		return nil, err
 	}
@@ -161,7 +162,7 @@ func (r *replay) enqueueLines(ctx context.Context, in io.Reader) error {
 
 // sendQueued sends the events of a queue, over a connection of its own.
 func (r *replay) sendQueued(ctx context.Context, queue <-chan outgoingEvent) error {
-	service, err := r.command.newNotifyingClient(func(err error, _ time.Duration) { r.tally.countRetry(err) })
+	service, err := r.command.NewNotifyingClient(func(err error, _ time.Duration) { r.tally.countRetry(err) })
 	if err != nil {
 		return err
 	}

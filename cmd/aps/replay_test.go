@@ -19,6 +19,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/agentledger/agentledger/client"
+	"github.com/agentledger/agentledger/cmd/aps/agentflags"
 	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/test/fakeservice"
@@ -360,7 +361,7 @@ func FuzzPlayback(f *testing.F) {
 	f.Add(`{"trace":"../x","step":1,"action_kind":"result","payload":{"salt":1}}`)
 	o := fakeservice.Start(f, 1).Organization(0)
 	flags := as(f, o)
-	signer, err := signerFlags{nameFlags{o.ID, string(o.Agent), string(o.Key)}, flags[7]}.loadSigner()
+	signer, err := agentflags.Signer{Names: agentflags.Names{Org: o.ID, Agent: string(o.Agent), KeyID: string(o.Key)}, KeyFile: flags[7]}.LoadSigner()
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -381,7 +382,7 @@ func FuzzPlayback(f *testing.F) {
 
 func BenchmarkPlayback(b *testing.B) {
 	o := fakeservice.Start(b, 1).Organization(0)
-	signer, err := signerFlags{nameFlags{o.ID, string(o.Agent), string(o.Key)}, as(b, o)[7]}.loadSigner()
+	signer, err := agentflags.Signer{Names: agentflags.Names{Org: o.ID, Agent: string(o.Agent), KeyID: string(o.Key)}, KeyFile: as(b, o)[7]}.LoadSigner()
 	if err != nil {
 		b.Fatal(err)
 	}

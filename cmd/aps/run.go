@@ -6,6 +6,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/agentledger/agentledger/cmd/aps/acts"
 	"github.com/agentledger/agentledger/cmd/aps/mcp"
 	"github.com/agentledger/agentledger/cmd/aps/people"
 )
@@ -22,6 +23,7 @@ type program struct {
 	Verify   verifyCommand   `cmd:"" help:"Verify a bundle or a tlog-proof offline."`
 	Monitor  monitorCommand  `cmd:"" help:"Follow a public log and find out when it shows two histories."`
 	people.Commands
+	Acts    acts.Commands  `embed:""`
 	MCP     mcp.Command    `cmd:"" name:"mcp" help:"Gateway in front of MCP servers: each tool call is decided and recorded."`
 	Grant   grantCommand   `cmd:"" help:"Permissions of people, for tools that check them."`
 	Did     didCommand     `cmd:"" help:"Print DID documents."`
@@ -58,5 +60,6 @@ func runProgram(ctx context.Context, args []string, stdin io.Reader, stdout, std
 	}
 	command.BindTo(ctx, (*context.Context)(nil))
 	command.Bind(&people.Terminal{In: stdin, Out: stdout, JSON: p.JSON})
+	command.Bind(&acts.Streams{In: stdin, Out: stdout, Err: stderr})
 	return command.Run(&streams{in: stdin, out: stdout, err: stderr, json: p.JSON})
 }

@@ -8,6 +8,7 @@ import (
 	"net/http"
 
 	"github.com/agentledger/agentledger/client"
+	"github.com/agentledger/agentledger/cmd/aps/agentflags"
 	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
@@ -17,15 +18,15 @@ import (
 type sendCommand struct {
 	File string `arg:"" optional:"" default:"-" help:"File with events, - for standard input. What may have to be sent again after a crash is signed first: aps sign."`
 	batchFlags
-	serviceFlags
-	signerFlags
+	agentflags.Service
+	agentflags.Signer
 }
 
 func (c *sendCommand) Run(ctx context.Context, s *streams) error {
 	if err := c.checkBatchSize(); err != nil {
 		return err
 	}
-	service, err := c.newClient(s.err)
+	service, err := c.NewClient(s.err)
 	if err != nil {
 		return err
 	}
@@ -34,7 +35,7 @@ func (c *sendCommand) Run(ctx context.Context, s *streams) error {
 		return err
 	}
 	defer in.Close()
-	d := delivery{streams: s, service: service, flags: c.signerFlags}
+	d := delivery{streams: s, service: service, flags: c.Signer}
 	return d.sendAllEvents(ctx, in, c.Batch)
 }
 
@@ -42,7 +43,7 @@ func (c *sendCommand) Run(ctx context.Context, s *streams) error {
 type delivery struct {
 	*streams
 	service *client.Client
-	flags   signerFlags
+	flags   agentflags.Signer
 	signer  *client.Signer // nil until an unsigned event comes
 
 	sent    int
@@ -117,7 +118,7 @@ func (d *delivery) signedEnvelope(value []byte) ([]byte, error) {
 		return value, nil
 	}
 	if d.signer == nil {
-		signer, err := d.flags.loadSigner()
+		signer, err := d.flags.LoadSigner()
 		if err != nil {
 			return nil, err
 		}

@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/agentledger/agentledger/client"
+	"github.com/agentledger/agentledger/cmd/aps/agentflags"
 	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/internal/jcs"
 )
@@ -11,11 +12,11 @@ import (
 type signCommand struct {
 	File string `arg:"" optional:"" default:"-" help:"File with unsigned events, - for standard input."`
 	Form string `enum:"digest,canonical" default:"digest" help:"What is signed: ${enum}."`
-	signerFlags
+	agentflags.Signer
 }
 
 func (c *signCommand) Run(s *streams) error {
-	signer, err := c.loadSigner()
+	signer, err := c.LoadSigner()
 	if err != nil {
 		return err
 	}

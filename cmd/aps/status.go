@@ -10,6 +10,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/agentledger/agentledger/client"
+	"github.com/agentledger/agentledger/cmd/aps/acts"
 	"github.com/agentledger/agentledger/cmd/aps/people"
 	"github.com/agentledger/agentledger/monitor"
 )
@@ -47,6 +48,12 @@ func printError(w io.Writer, err error) int {
 	}
 	if status := decided(0); errors.As(err, &status) {
 		return int(status)
+	}
+	if end := (*acts.Exit)(nil); errors.As(err, &end) {
+		if end.Message != "" {
+			_, _ = fmt.Fprintln(w, end.Message)
+		}
+		return end.Status
 	}
 	_, _ = fmt.Fprintln(w, "aps:", err)
 	if h := errorHint(err); h != "" {

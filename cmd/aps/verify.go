@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/agentledger/agentledger/cmd/aps/agentflags"
 	"github.com/agentledger/agentledger/cmd/aps/packs"
 	"github.com/agentledger/agentledger/cmd/aps/people"
 	"github.com/agentledger/agentledger/id"
@@ -80,7 +81,7 @@ func (c *verifyCommand) fetchEvent(ctx context.Context, s *streams) ([]byte, err
 	if c.Slug == "" {
 		return nil, errors.New("no organization: set --slug")
 	}
-	service, err := serviceFlags{URL: c.URL}.newClient(s.err)
+	service, err := agentflags.Service{URL: c.URL}.NewClient(s.err)
 	if err != nil {
 		return nil, err
 	}
@@ -97,7 +98,7 @@ func (c *verifyCommand) fetchAddress(ctx context.Context, s *streams) ([]byte, e
 	if err != nil {
 		return nil, errors.New("not an address of a bundle or a tlog-proof")
 	}
-	service, err := serviceFlags{URL: address.Scheme + "://" + address.Host}.newClient(s.err)
+	service, err := agentflags.Service{URL: address.Scheme + "://" + address.Host}.NewClient(s.err)
 	if err != nil {
 		return nil, err
 	}

@@ -168,6 +168,8 @@ var layer = map[string]int{
 	"cmd/agentledger":         50,
 	"cmd/aps":                 50,
 	"cmd/aps/mcp":             50,
+	"cmd/aps/acts":            50,
+	"cmd/aps/agentflags":      50,
 	"cmd/aps/packs":           50,
 	"cmd/aps/people":          50,
 	"examples/httptool":       50,

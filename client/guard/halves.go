@@ -1,0 +1,109 @@
+package guard
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/durable"
+)
+
+var (
+	// ErrBegun is returned by Begin for an action that was begun before.
+	ErrBegun = errors.New("the action was begun before")
+
+	// ErrNotBegun is returned by End for a key without an action that was begun.
+	ErrNotBegun = errors.New("no action of this key was begun")
+)
+
+// Disclosed is a result of an action whose event has more members than the digest of the output. The
+// guard's own members win over those of the same name.
+type Disclosed struct {
+	Output  any
+	Members map[string]any
+}
+
+// Begin is the first half of Run, for an action that another process performs: it gets permission and
+// notes in the journal that the action begins. The action counts as under way until End or Recover.
+//
+// Errors are those of Run, and ErrBegun.
+func (g *Guard) Begin(ctx context.Context, a Action) (permit Permit, err error) {
+	err = g.openAction(ctx, a, func(known *action, begun bool) error {
+		if begun {
+			return ErrBegun
+		}
+		permit = known.Permit
+		return nil
+	})
+	return permit, err
+}
+
+// End is the second half of Run: it states the result of an action that Begin permitted. output must
+// encode as JSON or be a Disclosed; failed is the error that the action ended with, nil for none. An
+// action that has ended keeps its first result.
+//
+// Errors are ErrNotBegun, ErrQueueFull and those of the file system.
+func (g *Guard) End(ctx context.Context, key string, output any, failed error) error {
+	leave, err := g.Journal.keys.Lock(ctx, key)
+	if err != nil {
+		return fmt.Errorf("end action: %w", err)
+	}
+	defer leave()
+	a, err := g.Journal.loadAction(key)
+	if err != nil {
+		return err
+	}
+	if a == nil || a.Stage == stageDeciding {
+		return fmt.Errorf("end action: key %.512q: %w", key, ErrNotBegun)
+	}
+	defer g.flushQueue(ctx)
+	if a.Stage == stageDone {
+		_, err = g.answerRepeated(a)
+		if _, told := errors.AsType[*FailedError](err); told || errors.Is(err, ErrInterrupted) {
+			return nil
+		}
+		return err
+	}
+	if a.BeganAt > 0 {
+		took := max(0, int64(id.InstantOf(time.Now())-a.BeganAt))
+		a.DurationMS = &took
+	}
+	ended := a.noteEnd(output, failed)
+	if err := g.stateResult(a, false); err != nil {
+		return err
+	}
+	if failed == nil {
+		return ended
+	}
+	return nil
+}
+
+// Recover states as unknown the result of each action that was begun and has not ended. The caller MUST
+// know that no process performs one any more.
+func (g *Guard) Recover(ctx context.Context) error {
+	files, err := os.ReadDir(g.Journal.actionsDir())
+	if err != nil {
+		return fmt.Errorf("recover: %w", err)
+	}
+	defer g.flushQueue(ctx)
+	for _, f := range files {
+		if filepath.Ext(f.Name()) == durable.TemporarySuffix {
+			continue
+		}
+		a, err := readAction(filepath.Join(g.Journal.actionsDir(), f.Name()))
+		if err != nil {
+			return fmt.Errorf("recover: %w", err)
+		}
+		if a.Stage != stageStarted {
+			continue
+		}
+		if _, err := g.answerRepeated(a); !errors.Is(err, ErrInterrupted) {
+			return fmt.Errorf("recover: %w", err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,128 @@
+// Package acts is the commands of aps that ask about acts of other programs and record them: tool calls
+// of coding agents, and processes.
+//
+// Invariants:
+//
+//   - A call or a process runs only after its intent is stored and allowed. Any failure on the way
+//     refuses it, with an exit status that the caller takes for a refusal.
+//   - Each call has a journal of its own, so a call that waits for people keeps no other one waiting.
+//   - A result that can't be sent stays on disk, and a later command sends it.
+//   - A process that is run gets no variable with the prefix APS_, so it has no credential of the agent.
+package acts
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/agentledger/agentledger/client"
+	"github.com/agentledger/agentledger/client/guard"
+	"github.com/agentledger/agentledger/cmd/aps/agentflags"
+)
+
+// Commands are the commands about acts.
+type Commands struct {
+	Hook HookCommand `cmd:"" help:"Ask about and record tool calls of a coding agent, from its hooks."`
+	Wrap WrapCommand `cmd:"" help:"Run a program if that is allowed, and record it."`
+}
+
+// Streams are those of the program.
+type Streams struct {
+	In       io.Reader
+	Out, Err io.Writer
+}
+
+// Exit is the end of a command with its own exit status.
+type Exit struct {
+	Status  int
+	Message string // for people, "" for none
+}
+
+// Error returns the message.
+func (e *Exit) Error() string { return e.Message }
+
+// agentFlags are the flags that all commands about acts have.
+type agentFlags struct {
+	agentflags.Service
+	agentflags.Signer
+	Principal  string   `env:"APS_PRINCIPAL" placeholder:"NAME" help:"For whom the agent acts. Default: the agent."`
+	Journal    string   `env:"APS_JOURNAL" placeholder:"DIR" type:"path" help:"Folder of the journals."`
+	DigestOnly bool     `help:"Keep the arguments out of the ledger, but for their digest and --see."`
+	See        []string `placeholder:"NAME" help:"Arguments that policies see with --digest-only."`
+}
+
+// tries is how often a request is tried: a person or a model waits for the answer.
+const tries = 4
+
+// openGuard returns the guard of one call, whose journal has a name of its own.
+func (f *agentFlags) openGuard(s *Streams, name string) (*guard.Guard, error) {
+	service, err := f.NewRetryingClient(client.Retry{Attempts: tries})
+	if err != nil {
+		return nil, err
+	}
+	signer, err := f.LoadSigner()
+	if err != nil {
+		return nil, err
+	}
+	folder, err := f.folder()
+	if err != nil {
+		return nil, err
+	}
+	journal, err := guard.OpenJournal(folder.journal(name), guard.JournalOptions{})
+	if err != nil {
+		return nil, err
+	}
+	return guard.New(guard.Config{Client: service, Signer: signer, Journal: journal, Principal: f.Principal,
+		OnTrouble: func(err error) { _, _ = fmt.Fprintln(s.Err, "aps: not sent yet:", err) },
+	})
+}
+
+// folder returns the folder of the journals.
+func (f *agentFlags) folder() (folder, error) {
+	if f.Journal != "" {
+		return folder(f.Journal), nil
+	}
+	state := os.Getenv("XDG_STATE_HOME")
+	if state == "" {
+		home, err := os.UserHomeDir()
+		if err != nil {
+			return "", fmt.Errorf("no folder for the journals: set --journal or APS_JOURNAL: %w", err)
+		}
+		state = filepath.Join(home, ".local", "state")
+	}
+	return folder(filepath.Join(state, "aps", "acts")), nil
+}
+
+// describeRefusal says in one sentence why an act must not run. subject names the act.
+func describeRefusal(subject string, err error) string {
+	var denied *client.DeniedError
+	var waits *guard.ApprovalRequiredError
+	switch {
+	case errors.As(err, &denied):
+		return fmt.Sprintf("%s is not allowed: %s (event %s).", subject, denied.Reason, denied.Event)
+	case errors.As(err, &waits):
+		return fmt.Sprintf("%s waits for people's approval %s until %s. "+
+			"Try again with the same arguments when it is given.",
+			subject, waits.Approval.ID, waits.Approval.ExpiresAt)
+	case errors.Is(err, guard.ErrJournalInUse):
+		return subject + " is being decided for another request. Try again later."
+	case errors.Is(err, guard.ErrBegun), errors.Is(err, guard.ErrInterrupted):
+		return subject + " was begun before, and is not run again."
+	}
+	return fmt.Sprintf("%s is not decided, so it must not run: %s.", subject, err)
+}
+
+// openCall opens the guard of a call, and passes it to use.
+func (f *agentFlags) openCall(
+	ctx context.Context, s *Streams, name string, use func(context.Context, *guard.Guard) error,
+) error {
+	g, err := f.openGuard(s, name)
+	if err != nil {
+		return err
+	}
+	err = use(ctx, g)
+	return errors.Join(err, g.Journal.Close())
+}

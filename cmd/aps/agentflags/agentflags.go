@@ -1,0 +1,116 @@
+// Package agentflags is the flags of commands that act for an agent: which service, which agent, which key.
+//
+// Invariants:
+//
+//   - Flags have the names and environment twins that all commands share.
+//   - Private keys are read from files, and no error holds one.
+package agentflags
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/agentledger/agentledger/client"
+	"github.com/agentledger/agentledger/id"
+)
+
+// Service is the flags of which service to talk to.
+type Service struct {
+	URL   string `name:"url" env:"APS_URL" placeholder:"URL" help:"Base URL of the service."`
+	Token string `env:"APS_TOKEN" placeholder:"KEY" help:"Ingest key. Other users see flags: set APS_TOKEN."`
+}
+
+// NewClient returns a client that says on w when a try has failed and it waits for a second or more.
+func (f Service) NewClient(w io.Writer) (*client.Client, error) {
+	return f.NewNotifyingClient(func(err error, wait time.Duration) {
+		if wait >= time.Second {
+			_, _ = fmt.Fprintf(w, "aps: trying again in %s: %s\n", wait.Round(time.Second), err)
+		}
+	})
+}
+
+// NewNotifyingClient returns a client that tells notify of each failed try that another one follows.
+func (f Service) NewNotifyingClient(notify func(err error, wait time.Duration)) (*client.Client, error) {
+	return f.NewRetryingClient(client.Retry{Notify: notify})
+}
+
+// NewRetryingClient returns a client that tries again as r says.
+func (f Service) NewRetryingClient(r client.Retry) (*client.Client, error) {
+	if f.URL == "" {
+		return nil, errors.New("no service: set --url or APS_URL")
+	}
+	return client.New(client.Config{BaseURL: f.URL, Token: f.Token, Retry: r})
+}
+
+// Names is the flags of the agent and key for which something is made.
+type Names struct {
+	Org   id.Organization `env:"APS_ORG" placeholder:"UUID" help:"Organization id."`
+	Agent string          `env:"APS_AGENT" placeholder:"ID" help:"Agent id."`
+	KeyID string          `env:"APS_KEY_ID" placeholder:"ID" help:"Key id."`
+}
+
+// FullIdentity returns the names, all of which must be there.
+func (f Names) FullIdentity() (client.Identity, error) {
+	who, err := f.AgentIdentity()
+	if err == nil && f.KeyID == "" {
+		err = errors.New("no key id: set --key-id or APS_KEY_ID")
+	}
+	return who, err
+}
+
+// AgentIdentity returns the names, of which the key's may be missing.
+func (f Names) AgentIdentity() (client.Identity, error) {
+	switch {
+	case f.Org == id.Organization{}:
+		return client.Identity{}, errors.New("no organization: set --org or APS_ORG")
+	case f.Agent == "":
+		return client.Identity{}, errors.New("no agent: set --agent or APS_AGENT")
+	}
+	return client.Identity{Organization: f.Org, Agent: id.Agent(f.Agent), Key: id.Key(f.KeyID)}, nil
+}
+
+// Signer is the flags of the agent and the key that signs.
+type Signer struct {
+	Names
+	KeyFile string `env:"APS_KEY_FILE" placeholder:"FILE" help:"File with the private key: base64 of the 32-byte seed."`
+}
+
+// LoadSigner returns the signer. It reads the private key from the file.
+func (f Signer) LoadSigner() (*client.Signer, error) {
+	who, err := f.FullIdentity()
+	if err != nil {
+		return nil, err
+	}
+	if f.KeyFile == "" {
+		return nil, errors.New("no private key: set --key-file or APS_KEY_FILE")
+	}
+	seed, err := ReadSeed(f.KeyFile)
+	if err != nil {
+		return nil, err
+	}
+	return client.NewSigner(who, seed)
+}
+
+// maxKeyFile is the size in bytes of the largest key file that is read.
+const maxKeyFile = 4 << 10
+
+// ReadSeed reads the base64 of a 32-byte seed from a file.
+func ReadSeed(file string) ([]byte, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, fmt.Errorf("key file: %w", err)
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, maxKeyFile))
+	if err != nil {
+		return nil, fmt.Errorf("key file: %w", err)
+	}
+	seed, err := client.ParseSeed(string(text))
+	if err != nil {
+		return nil, fmt.Errorf("key file %s: %w", file, err)
+	}
+	return seed, nil
+}
