@@ -70,7 +70,8 @@ func (s *suite) weigh(ctx context.Context, n int) (w weights, err error) {
 	if err != nil {
 		return w, fmt.Errorf("weigh: %w", err)
 	}
-	return w, json.Unmarshal(text, &w)
+	err = json.Unmarshal(text, &w)
+	return w, err
 }
 
 // weigh opens the organizations 1..n of a folder and says what they weigh. The

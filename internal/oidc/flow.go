@@ -111,7 +111,8 @@ func (p *Party) openFlow(cookie string) (f flow, err error) {
 	if err != nil {
 		return f, err
 	}
-	return f, json.Unmarshal(text, &f)
+	err = json.Unmarshal(text, &f)
+	return f, err
 }
 
 // Finish checks the answer of a provider, which the browser brings in a query, and returns

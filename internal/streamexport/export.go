@@ -63,7 +63,8 @@ func (x *Exporter) Export(ctx context.Context, t id.Tenant, organization id.Orga
 		URL: string(address), HeaderNames: r.HeaderNames, Format: r.Format, Encoding: r.Encoding, Payloads: r.Payloads,
 		Active: r.Active, ChangedAt: r.ChangedAt, ChangedBy: r.ChangedBy,
 	}
-	return e, x.addProgress(ctx, t, &e)
+	err = x.addProgress(ctx, t, &e)
+	return e, err
 }
 
 // addProgress adds the position of an export and the results of its tries.

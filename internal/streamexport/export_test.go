@@ -255,6 +255,9 @@ func TestWherePutGoesOn(t *testing.T) {
 		h.append(red, 1)
 		h.send()
 		r.take()
+		if behind := h.readGauge(t, "agentledger_stream_export_lag_events"); behind != 1 {
+			t.Errorf("got %v events behind, want 1", behind)
+		}
 		other := newReceiver(t)
 		h.put(red, other.URL, func(r *streamexport.Request) { r.Format = streamexport.FormatCloudEvents })
 		h.send() // at once, though the first receiver's pause is not over
@@ -269,6 +272,9 @@ func TestWherePutGoesOn(t *testing.T) {
 		h.put(red, other.URL, func(r *streamexport.Request) { r.Paused = true })
 		h.append(red, 2)
 		h.send()
+		if behind := h.readGauge(t, "agentledger_stream_export_lag_events"); behind != 0 {
+			t.Errorf("a paused export is %v events behind", behind)
+		}
 		h.put(red, other.URL, func(r *streamexport.Request) { r.Paused, r.From.Newest = false, true })
 		h.send()
 		if got := indices(other.take()); !slices.Equal(got, []int64{10}) {

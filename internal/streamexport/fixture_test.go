@@ -20,6 +20,8 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/http/egress"
 	"github.com/agentledger/agentledger/internal/streamexport"
@@ -137,6 +139,7 @@ type house struct {
 	t        testing.TB
 	agent    *ledgertest.Agent
 	exporter *streamexport.Exporter
+	metrics  *prometheus.Registry
 	appended int
 }
 
@@ -151,10 +154,28 @@ func newHouse(t testing.TB, engine storage.Engine) *house {
 
 // open begins anew on the same store.
 func (h *house) open(records storage.RecordStore) {
+	h.metrics = prometheus.NewRegistry()
 	h.exporter = streamexport.New(streamexport.Options{
+		Metrics: h.metrics,
 		Records: records, Ledgers: h.Ledgers, Keyring: h.Keyring(), Events: h.SystemEvents, Clock: h.Clock,
 		Caller: egress.New(egress.Options{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, Timeout: 10 * time.Second}),
 	})
+}
+
+// readGauge returns the value of a metric without labels.
+func (h *house) readGauge(t *testing.T, name string) float64 {
+	t.Helper()
+	families, err := h.metrics.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		if f.GetName() == name {
+			return f.GetMetric()[0].GetGauge().GetValue()
+		}
+	}
+	t.Fatalf("no metric %s", name)
+	return 0
 }
 
 func eachHouse(t *testing.T, run func(*testing.T, *house)) {

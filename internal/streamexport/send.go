@@ -47,6 +47,8 @@ func (x *Exporter) sendBatch(ctx context.Context, b follow.Batch) (follow.Result
 			return follow.Result{}, err
 		}
 		x.metrics.note(&b, result)
+	} else {
+		x.metrics.forget(b.Tenant) // a pause is wanted, and no lag
 	}
 	if status.Value == before {
 		return result, nil

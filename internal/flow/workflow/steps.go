@@ -206,9 +206,9 @@ func (r *recording) buildSubmission(
 	if err != nil {
 		return sub, err
 	}
-	sub.Changes = append(sub.Changes, listed, change)
-	r.run = next
-	return sub, r.consumeApprovals(ctx, s, fresh, &sub)
+	sub.Changes, r.run = append(sub.Changes, listed, change), next
+	err = r.consumeApprovals(ctx, s, fresh, &sub)
+	return sub, err
 }
 
 // draftRecord is the event of a new step. It is judged as an agent's is.

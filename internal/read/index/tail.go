@@ -10,8 +10,7 @@ import (
 	"github.com/agentledger/agentledger/log"
 )
 
-// tail is the rows of the events behind the position of an index. Rows that are in it never change: after an
-// erasure it is read anew.
+// tail is the rows of the events behind the position of an index. Rows never change: an erasure has it read anew.
 type tail struct {
 	begin id.Index
 	rows  []Row

@@ -131,8 +131,8 @@ func (l *traceLister) wantsNewer(ctx context.Context, row *Row) (bool, error) {
 }
 
 // countTrace counts the events of a trace.
-func (l *traceLister) countTrace(ctx context.Context, trace id.Trace) (Trace, error) {
-	found := Trace{ID: trace, Complete: true, Decisions: make(map[id.Decision]int)}
+func (l *traceLister) countTrace(ctx context.Context, trace id.Trace) (found Trace, err error) {
+	found = Trace{ID: trace, Complete: true, Decisions: make(map[id.Decision]int)}
 	f := Filter{Trace: trace}
 	for row, err := range l.x.rows(ctx, l.state, l.view, f.wanted(), []span{{0, l.view.end}}, false) {
 		if err != nil {
@@ -152,10 +152,10 @@ func (l *traceLister) countTrace(ctx context.Context, trace id.Trace) (Trace, er
 			found.Agents = append(found.Agents, row.Agent)
 		}
 	}
-	if found.Complete {
-		return found, nil
+	if !found.Complete {
+		err = l.countLong(ctx, &found)
 	}
-	return found, l.countLong(ctx, &found)
+	return found, err
 }
 
 // countLong counts a trace by its postings, as far as the page may, and finds its first event.
