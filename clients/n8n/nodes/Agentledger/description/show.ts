@@ -1,0 +1,14 @@
+import type { IDisplayOptions, INodeProperties } from 'n8n-workflow';
+
+/** The operations of the node. `sendAndWait` is n8n's own name: for it n8n checks the signature of the resume URL. */
+export type Operation = 'check' | 'sendAndWait' | 'readApproval' | 'report' | 'startRun' | 'step' | 'completeRun';
+
+/** Shows a parameter for these operations. */
+export function showFor(...operations: Operation[]): IDisplayOptions {
+	return { show: { operation: operations } };
+}
+
+/** A text parameter. `more` holds what differs from an optional, empty one. */
+export function text(displayName: string, name: string, description: string, more: Partial<INodeProperties>): INodeProperties {
+	return { displayName, name, type: 'string', default: '', description, ...more } as INodeProperties;
+}

@@ -1,0 +1,88 @@
+import type { IDataObject, IExecuteFunctions, INodeExecutionData } from 'n8n-workflow';
+
+import { fault } from './faults';
+import { forEachItem, type Outcome } from './items';
+import { nameOfWork } from './names';
+import { readPayload, readText, readTimeout, requireAgent, requireText } from './parameters';
+import { ask, type Account } from './service';
+import { signEvent } from './sign';
+
+/** Signs an event for each item and sends it. The private key stays in this process. */
+export async function reportEvents(context: IExecuteFunctions): Promise<INodeExecutionData[][]> {
+	return await forEachItem(context, 'event', 1, async (account, item) => await reportItem(context, account, item));
+}
+
+async function reportItem(context: IExecuteFunctions, account: Account, item: number): Promise<Outcome> {
+	const event = await completeEvent(context, account, item);
+	const body = await signItem(context, account, event, item);
+	const answer = await ask(context, account, {
+		method: 'POST',
+		path: '/v1/ingest/events',
+		body,
+		timeoutMs: readTimeout(context, item),
+		item,
+	});
+	if (answer.event_id !== event.event_id) {
+		throw fault(context, item, 'The answer of the service is about another event');
+	}
+	return { output: 0, answer: { ...answer, trace_id: event.trace_id, declared: event.policy_decision } };
+}
+
+async function signItem(context: IExecuteFunctions, account: Account, event: IDataObject, item: number): Promise<IDataObject> {
+	const keyId = account.keyId?.trim();
+	const privateKey = account.privateKey?.trim();
+	if (!keyId || !privateKey) {
+		throw fault(context, item, 'Signing Key ID and Signing Key are missing in the credential');
+	}
+	try {
+		return await signEvent(event, keyId, privateKey);
+	} catch (error) {
+		throw fault(context, item, `The event cannot be signed: ${(error as Error).message}`);
+	}
+}
+
+/** The event before it is signed. A repetition by n8n makes the same event, byte for byte. */
+async function completeEvent(context: IExecuteFunctions, account: Account, item: number): Promise<IDataObject> {
+	const eventId = readText(context, 'options.eventId', item) ?? (await nameOfWork(context, item));
+	const kept = keptMembers(context, eventId);
+	const payload = readPayload(context, 'payload', 'Payload', item);
+	const salted = context.getNodeParameter('options.salt', item, true) === true && payload.salt === undefined;
+	const event: IDataObject = {
+		schema_version: 1,
+		event_id: eventId,
+		organization_id: account.organization,
+		trace_id: readText(context, 'traceId', item) ?? `n8n.${context.getExecutionId()}`,
+		agent_id: requireAgent(context, account, item),
+		emitted_at: readText(context, 'options.emittedAt', item) ?? kept.emittedAt,
+		actor_type: 'agent',
+		actor_principal: readText(context, 'actorPrincipal', item) ?? context.getWorkflow().name ?? 'n8n',
+		action_kind: requireText(context, 'actionKind', 'Action Kind', item),
+		policy_decision: requireText(context, 'policyDecision', 'Policy Decision', item),
+		payload: salted ? { ...payload, salt: kept.salt } : payload,
+	};
+	for (const [member, parameter] of [['tool_name', 'toolName'], ['parent_event_id', 'options.parentEventId']] as const) {
+		const value = readText(context, parameter, item);
+		if (value !== undefined) {
+			event[member] = value;
+		}
+	}
+	return event;
+}
+
+interface Kept {
+	emittedAt: string;
+	salt: string;
+}
+
+/** The time and the salt of an event are chosen once and kept in the execution's data, by event id. */
+function keptMembers(context: IExecuteFunctions, eventId: string): Kept {
+	const kept = context.getContext('node');
+	const events = (kept.events ?? {}) as Record<string, Kept>;
+	events[eventId] ??= { emittedAt: new Date().toISOString(), salt: randomHex(16) };
+	kept.events = events as unknown as IDataObject;
+	return events[eventId];
+}
+
+function randomHex(bytes: number): string {
+	return Array.from(crypto.getRandomValues(new Uint8Array(bytes)), (byte) => byte.toString(16).padStart(2, '0')).join('');
+}
