@@ -113,6 +113,8 @@ test('each operation has the outputs that it fills', () => {
 		const names = outputs.map((output) => (output as { displayName?: string }).displayName);
 		assert.deepEqual(names, wants[value] ?? [undefined], value);
 	}
+	const { workflow, node } = workflowOf({ operation: 'report', phase: 'intent' });
+	assert.equal(NodeHelpers.getNodeOutputs(workflow, node, description).length, 2);
 });
 
 test('the resume URL is that of the node, and n8n checks its signature', () => {

@@ -28,6 +28,7 @@ const OPERATIONS: Array<{ parameters: INodeParameters; outputs: number }> = [
 	{ parameters: { operation: 'sendAndWait', toolName: 'acme.orders.read' }, outputs: 1 },
 	{ parameters: { operation: 'readApproval', approvalId: 'apr_1' }, outputs: 2 },
 	{ parameters: { operation: 'report' }, outputs: 1 },
+	{ parameters: { operation: 'report', phase: 'intent', toolName: 'acme.orders.read' }, outputs: 2 },
 	{ parameters: { operation: 'startRun' }, outputs: 1 },
 	{ parameters: { operation: 'step', runId: 'run_1', stepKey: 's', stepStatus: 'started' }, outputs: 2 },
 	{ parameters: { operation: 'completeRun', runId: 'run_1' }, outputs: 1 },
@@ -58,7 +59,7 @@ test('401: a wrong key', async () => {
 test('403: a key without the scope', async () => {
 	const token = await acme.makeKey(['evaluate']);
 	const credentials = { ...credentialsOf(server, acme), token };
-	const { parameters } = OPERATIONS[4]!;
+	const { parameters } = { parameters: { operation: 'startRun' } };
 	await assert.rejects(new Execution({ credentials, parameters }).run(), /answered 403: .*scope workflows/);
 });
 

@@ -68,6 +68,27 @@ test('a stricter policy is told', async () => {
 	assert.deepEqual([declared, policy_decision, rule_id], ['allow', 'deny', 'deletions']);
 });
 
+test('an intent goes on where the ledger allows it, also in its repetition, and its result is not judged', async () => {
+	const wants = { 'acme.orders.read': 0, 'acme.payments.refund': 1, 'acme.customers.delete': 1 };
+	for (const [toolName, want] of Object.entries(wants)) {
+		const execution = reporting({ parameters: { toolName, phase: 'intent' } });
+		for (const status of ['created', 'replayed']) {
+			const got = await execution.run();
+			assert.deepEqual(got.map((output) => output.length), [1 - want, want], toolName);
+			const { may_go_on, status: answered } = eventOf(got[want]![0]!);
+			assert.deepEqual([may_go_on, answered], [want === 0, status]);
+		}
+	}
+	const intent = (await reporting({ parameters: { phase: 'intent' } }).run())[0]![0]!;
+	const [[result]] = (await reporting({ parameters: { phase: 'result' }, items: [intent.json] }).run()) as [[INodeExecutionData]];
+	const record = JSON.parse(String((await verified('acme', String(eventOf(result).event_id))).record)) as { policy: IDataObject };
+	assert.equal(record.policy.intent, eventOf(intent).event_id);
+});
+
+test('an intent names a tool, because the policy judges tools', async () => {
+	await assert.rejects(reporting({ parameters: { toolName: '', phase: 'intent' } }).run(), { message: 'Tool Name is missing' });
+});
+
 test('numbers that canonical JSON would change are refused with their place, and nothing is sent', async () => {
 	const head = async () => (await (await fetch(`${server.url}/v1/public/orgs/acme/transparency/head`)).json()) as IDataObject;
 	const before = (await head()).tree_size;

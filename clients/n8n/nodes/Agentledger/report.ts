@@ -7,9 +7,13 @@ import { readPayload, readText, readTimeout, requireAgent, requireText } from '.
 import { ask, type Account } from './service';
 import { signEvent } from './sign';
 
-/** Signs an event for each item and sends it. The private key stays in this process. */
+/**
+ * Signs an event for each item and sends it. The private key stays in this process. Events before an act
+ * have two outputs: what the ledger allows goes to the first one.
+ */
 export async function reportEvents(context: IExecuteFunctions): Promise<INodeExecutionData[][]> {
-	return await forEachItem(context, 'event', 1, async (account, item) => await reportItem(context, account, item));
+	const outputs = context.getNodeParameter('phase', 0, 'none') === 'intent' ? 2 : 1;
+	return await forEachItem(context, 'event', outputs, async (account, item) => await reportItem(context, account, item));
 }
 
 async function reportItem(context: IExecuteFunctions, account: Account, item: number): Promise<Outcome> {
@@ -25,7 +29,18 @@ async function reportItem(context: IExecuteFunctions, account: Account, item: nu
 	if (answer.event_id !== event.event_id) {
 		throw fault(context, item, 'The answer of the service is about another event');
 	}
-	return { output: 0, answer: { ...answer, trace_id: event.trace_id, declared: event.policy_decision } };
+	const shown = { ...answer, trace_id: event.trace_id, declared: event.policy_decision };
+	if (context.getNodeParameter('phase', 0, 'none') !== 'intent') {
+		return { output: 0, answer: shown };
+	}
+	const mayGoOn = isAllowed(event, answer);
+	return { output: mayGoOn ? 0 : 1, answer: { ...shown, may_go_on: mayGoOn } };
+}
+
+/** A new event keeps its declared decision unless the answer has another. A replay permits only what it says. */
+function isAllowed(event: IDataObject, answer: IDataObject): boolean {
+	const unchanged = answer.status === 'created' ? event.policy_decision : undefined;
+	return (answer.policy_decision ?? unchanged) === 'allow';
 }
 
 async function signItem(context: IExecuteFunctions, account: Account, event: IDataObject, item: number): Promise<IDataObject> {
@@ -45,8 +60,6 @@ async function signItem(context: IExecuteFunctions, account: Account, event: IDa
 async function completeEvent(context: IExecuteFunctions, account: Account, item: number): Promise<IDataObject> {
 	const eventId = readText(context, 'options.eventId', item) ?? (await nameOfWork(context, item));
 	const kept = keptMembers(context, eventId);
-	const payload = readPayload(context, 'payload', 'Payload', item);
-	const salted = context.getNodeParameter('options.salt', item, true) === true && payload.salt === undefined;
 	const event: IDataObject = {
 		schema_version: 1,
 		event_id: eventId,
@@ -58,15 +71,28 @@ async function completeEvent(context: IExecuteFunctions, account: Account, item:
 		actor_principal: readText(context, 'actorPrincipal', item) ?? context.getWorkflow().name ?? 'n8n',
 		action_kind: requireText(context, 'actionKind', 'Action Kind', item),
 		policy_decision: requireText(context, 'policyDecision', 'Policy Decision', item),
-		payload: salted ? { ...payload, salt: kept.salt } : payload,
+		payload: completePayload(context, kept.salt, item),
 	};
-	for (const [member, parameter] of [['tool_name', 'toolName'], ['parent_event_id', 'options.parentEventId']] as const) {
+	for (const [member, parameter] of [['tool_name', 'toolName'], ['parent_event_id', 'parentEventId']] as const) {
 		const value = readText(context, parameter, item);
 		if (value !== undefined) {
 			event[member] = value;
 		}
 	}
 	return event;
+}
+
+function completePayload(context: IExecuteFunctions, salt: string, item: number): IDataObject {
+	const payload = { ...readPayload(context, 'payload', 'Payload', item) };
+	if (context.getNodeParameter('options.salt', item, true) === true) {
+		payload.salt ??= salt;
+	}
+	const phase = context.getNodeParameter('phase', 0, 'none') as string;
+	if (phase === 'none') {
+		return payload;
+	}
+	requireText(context, 'toolName', 'Tool Name', item);
+	return { ...payload, phase };
 }
 
 interface Kept {

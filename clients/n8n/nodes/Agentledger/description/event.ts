@@ -3,6 +3,24 @@ import type { INodeProperties } from 'n8n-workflow';
 import { showFor, text } from './show';
 
 export const event: INodeProperties[] = [
+	{
+		displayName: 'Phase',
+		name: 'phase',
+		type: 'options',
+		default: 'none',
+		description: 'Whether the event comes before an act, after it, or tells of none',
+		options: [
+			{ name: 'After the Act (Result)', value: 'result', description: 'Needs the event ID of the intent' },
+			{ name: 'Before the Act (Intent)', value: 'intent', description: 'The answer says whether to act, so there are two outputs' },
+			{ name: 'None', value: 'none' },
+		],
+		displayOptions: showFor('report'),
+	},
+	text('Parent Event ID', 'parentEventId', 'The event ID of the intent: by default that of a node before this one', {
+		default: '={{ $json.agentledger?.event?.event_id ?? "" }}',
+		required: true,
+		displayOptions: { show: { operation: ['report'], phase: ['result'] } },
+	}),
 	text('Action Kind', 'actionKind', 'A word of a-z, 0-9 and _, such as tool_call, llm_invocation or result', {
 		default: 'tool_call',
 		required: true,
@@ -38,9 +56,6 @@ export const options: INodeProperties = {
 			displayOptions: { show: { '/operation': ['report'] } },
 		}),
 		text('Event ID', 'eventId', 'Empty: a name made of execution, node and item, so that a repetition is known', {
-			displayOptions: { show: { '/operation': ['report'] } },
-		}),
-		text('Parent Event ID', 'parentEventId', 'Of a result (payload.phase is result): the event ID of its intent', {
 			displayOptions: { show: { '/operation': ['report'] } },
 		}),
 		{

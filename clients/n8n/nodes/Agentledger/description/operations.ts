@@ -60,4 +60,5 @@ export const outputs = `={{ ({
 	check: [{ type: "main", displayName: "Allowed" }, { type: "main", displayName: "Needs approval" }, { type: "main", displayName: "Denied" }],
 	readApproval: [{ type: "main", displayName: "Approved" }, { type: "main", displayName: "Not approved" }],
 	step: [{ type: "main", displayName: "May go on" }, { type: "main", displayName: "Must stop" }],
-})[$parameter["operation"]] || [{ type: "main" }] }}`;
+	intent: [{ type: "main", displayName: "May go on" }, { type: "main", displayName: "Must stop" }],
+})[$parameter["phase"] === "intent" && $parameter["operation"] === "report" ? "intent" : $parameter["operation"]] || [{ type: "main" }] }}`;
