@@ -45,7 +45,7 @@ test("an event is signed by the agent, and anybody can check it", async () => {
 		const envelope = JSON.parse(String(bundle.envelope)) as IDataObject;
 		const payload = envelope.payload as IDataObject;
 		assert.deepEqual([payload.order, payload.sum, envelope.actor_principal], ['A-1', 10, 'Refunds']);
-		assert.match(String(payload.salt), /^[0-9a-f]{32}$/);
+		assert.match(String(envelope.salt), /^[0-9a-f]{32}$/);
 	}
 });
 

@@ -2,10 +2,11 @@ import type { IDataObject, IExecuteFunctions, INodeExecutionData } from 'n8n-wor
 
 import { fault } from './faults';
 import { forEachItem, type Outcome } from './items';
+import { parseObject } from './json';
+import { Signer } from './ledger.cjs';
 import { nameOfWork } from './names';
 import { readPayload, readText, readTimeout, requireAgent, requireText } from './parameters';
 import { ask, type Account } from './service';
-import { signEvent } from './sign';
 
 /**
  * Signs an event for each item and sends it. The private key stays in this process. Events before an act
@@ -50,7 +51,9 @@ async function signItem(context: IExecuteFunctions, account: Account, event: IDa
 		throw fault(context, item, 'Signing Key ID and Signing Key are missing in the credential');
 	}
 	try {
-		return await signEvent(event, keyId, privateKey);
+		const who = { organization: account.organization.trim(), agent: String(event.agent_id), keyId };
+		const { text } = await new Signer(who, privateKey).sign(event);
+		return parseObject(text)!;
 	} catch (error) {
 		throw fault(context, item, `The event cannot be signed: ${(error as Error).message}`);
 	}
@@ -72,6 +75,7 @@ async function completeEvent(context: IExecuteFunctions, account: Account, item:
 		action_kind: requireText(context, 'actionKind', 'Action Kind', item),
 		policy_decision: requireText(context, 'policyDecision', 'Policy Decision', item),
 		payload: completePayload(context, kept.salt, item),
+		salt: kept.salt,
 	};
 	for (const [member, parameter] of [['tool_name', 'toolName'], ['parent_event_id', 'parentEventId']] as const) {
 		const value = readText(context, parameter, item);
@@ -82,17 +86,15 @@ async function completeEvent(context: IExecuteFunctions, account: Account, item:
 	return event;
 }
 
+/** The payload as it is signed. That of an intent has a salt, because its record holds a digest of the payload alone. */
 function completePayload(context: IExecuteFunctions, salt: string, item: number): IDataObject {
-	const payload = { ...readPayload(context, 'payload', 'Payload', item) };
-	if (context.getNodeParameter('options.salt', item, true) === true) {
-		payload.salt ??= salt;
-	}
+	const payload = readPayload(context, 'payload', 'Payload', item);
 	const phase = context.getNodeParameter('phase', 0, 'none') as string;
 	if (phase === 'none') {
 		return payload;
 	}
 	requireText(context, 'toolName', 'Tool Name', item);
-	return { ...payload, phase };
+	return phase === 'intent' ? { salt, ...payload, phase } : { ...payload, phase };
 }
 
 interface Kept {

@@ -59,14 +59,6 @@ export const options: INodeProperties = {
 			displayOptions: { show: { '/operation': ['report'] } },
 		}),
 		{
-			displayName: 'Salt',
-			name: 'salt',
-			type: 'boolean',
-			default: true,
-			description: 'Whether to add payload.salt, 16 random bytes, so that nobody can guess a payload from its digest',
-			displayOptions: { show: { '/operation': ['report'] } },
-		},
-		{
 			displayName: 'Timeout',
 			name: 'timeout',
 			type: 'number',
