@@ -31,8 +31,8 @@ export async function askAndWait(context: IExecuteFunctions): Promise<INodeExecu
 }
 
 /** n8n 1 checks the signature of a resume URL where a node asks for it, n8n 2 always: there is no such call in it. */
-function requireSignature(context: Partial<Pick<IExecuteFunctions, 'setSignatureValidationRequired'>>): void {
-	context.setSignatureValidationRequired?.();
+function requireSignature(context: object): void {
+	(context as { setSignatureValidationRequired?: () => void }).setSignatureValidationRequired?.();
 }
 
 /** With "continue on fail" an item that could not be asked about counts as refused. */
