@@ -106,6 +106,7 @@ test('each operation has the outputs that it fills', () => {
 		check: ['Allowed', 'Needs approval', 'Denied'],
 		readApproval: ['Approved', 'Not approved'],
 		step: ['May go on', 'Must stop'],
+		useApproval: ['May go on', 'Must stop'],
 	};
 	for (const value of operations) {
 		const { workflow, node } = workflowOf({ operation: value });

@@ -27,6 +27,7 @@ const OPERATIONS: Array<{ parameters: INodeParameters; outputs: number }> = [
 	{ parameters: { operation: 'check', toolName: 'acme.orders.read' }, outputs: 3 },
 	{ parameters: { operation: 'sendAndWait', toolName: 'acme.orders.read' }, outputs: 1 },
 	{ parameters: { operation: 'readApproval', approvalId: 'apr_1' }, outputs: 2 },
+	{ parameters: { operation: 'useApproval', approvalId: 'apr_1', toolName: 'acme.orders.read' }, outputs: 2 },
 	{ parameters: { operation: 'report' }, outputs: 1 },
 	{ parameters: { operation: 'report', phase: 'intent', toolName: 'acme.orders.read' }, outputs: 2 },
 	{ parameters: { operation: 'startRun' }, outputs: 1 },
@@ -65,7 +66,7 @@ test('403: a key without the scope', async () => {
 
 test("403: another organization's key", async () => {
 	const credentials = { ...credentialsOf(server, acme), token: globex.member.ingest_key.secret };
-	for (const { parameters } of [OPERATIONS[0]!, OPERATIONS[3]!]) {
+	for (const { parameters } of OPERATIONS.filter(({ parameters: { operation } }) => operation === 'check' || operation === 'report')) {
 		await assert.rejects(new Execution({ credentials, parameters }).run(), /answered 403: Organization mismatch/);
 	}
 });

@@ -109,8 +109,8 @@ test('numbers that canonical JSON would change are refused with their place, and
 test('without a key, with a malformed key and with a key of another agent nothing is stored, and no error shows the key', async () => {
 	const cases: Array<{ change: IDataObject; want: RegExp }> = [
 		{ change: { privateKey: '' }, want: /Signing Key ID and Signing Key are missing/ },
-		{ change: { privateKey: 'c2VjcmV0' }, want: /The event cannot be signed/ },
-		{ change: { privateKey: 'not base64 of a secret' }, want: /The event cannot be signed/ },
+		{ change: { privateKey: 'c2VjcmV0' }, want: /This cannot be signed/ },
+		{ change: { privateKey: 'not base64 of a secret' }, want: /This cannot be signed/ },
 		{ change: { privateKey: globex.member.agent.private_key_b64 }, want: /422: Invalid signature/ },
 		{ change: { keyId: globex.member.agent.key_id }, want: /422: Unknown signing key/ },
 	];

@@ -21,6 +21,7 @@ import { reportEvents } from './report';
 import { resume } from './resume';
 import { completeRuns, reportSteps, startRuns } from './run';
 import { CREDENTIAL } from './service';
+import { useApprovals } from './use';
 
 const OPERATIONS: Record<Operation, (context: IExecuteFunctions) => Promise<INodeExecutionData[][]>> = {
 	check: checkPolicy,
@@ -30,6 +31,7 @@ const OPERATIONS: Record<Operation, (context: IExecuteFunctions) => Promise<INod
 	startRun: startRuns,
 	step: reportSteps,
 	completeRun: completeRuns,
+	useApproval: useApprovals,
 };
 
 /** The node of this package. Its operations are in files of their own. */

@@ -14,4 +14,7 @@ export class Signer {
 
 	/** Resolves to the signed envelope as canonical JSON. Members of the event stay as they are. */
 	sign(event: object): Promise<{ text: string }>;
+
+	/** Resolves to the proof with which the agent uses an approval up. */
+	proveConsumption(approvalId: string, actionDigest: string): Promise<string>;
 }

@@ -3,10 +3,10 @@ import type { IDataObject, IExecuteFunctions, INodeExecutionData } from 'n8n-wor
 import { fault } from './faults';
 import { forEachItem, type Outcome } from './items';
 import { parseObject } from './json';
-import { Signer } from './ledger.cjs';
 import { nameOfWork } from './names';
 import { readPayload, readText, readTimeout, requireAgent, requireText } from './parameters';
 import { ask, type Account } from './service';
+import { withSigner } from './signer';
 
 /**
  * Signs an event for each item and sends it. The private key stays in this process. Events before an act
@@ -45,18 +45,9 @@ function isAllowed(event: IDataObject, answer: IDataObject): boolean {
 }
 
 async function signItem(context: IExecuteFunctions, account: Account, event: IDataObject, item: number): Promise<IDataObject> {
-	const keyId = account.keyId?.trim();
-	const privateKey = account.privateKey?.trim();
-	if (!keyId || !privateKey) {
-		throw fault(context, item, 'Signing Key ID and Signing Key are missing in the credential');
-	}
-	try {
-		const who = { organization: account.organization.trim(), agent: String(event.agent_id), keyId };
-		const { text } = await new Signer(who, privateKey).sign(event);
-		return parseObject(text)!;
-	} catch (error) {
-		throw fault(context, item, `The event cannot be signed: ${(error as Error).message}`);
-	}
+	return await withSigner(context, account, String(event.agent_id), item, async (signer) => {
+		return parseObject((await signer.sign(event)).text)!;
+	});
 }
 
 /** The event before it is signed. A repetition by n8n makes the same event, byte for byte. */

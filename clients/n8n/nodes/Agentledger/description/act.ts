@@ -5,7 +5,7 @@ import { showFor, text } from './show';
 /** The act that is asked about or reported: who, with which tool, with which parameters. */
 export const act: INodeProperties[] = [
 	text('Agent ID', 'agentId', "The agent that acts. Empty: the one of the credential. In a run it is the run's agent", {
-		displayOptions: showFor('check', 'report', 'startRun'),
+		displayOptions: showFor('check', 'report', 'startRun', 'useApproval'),
 	}),
 	text('Agent ID', 'agentId', "The agent that acts: by default the run's, else the one of the credential", {
 		default: '={{ $json.agentledger?.run?.agent_id ?? "" }}',
@@ -14,7 +14,7 @@ export const act: INodeProperties[] = [
 	text('Tool Name', 'toolName', 'The name of the tool in the policy, such as acme.payments.refund', {
 		required: true,
 		placeholder: 'acme.payments.refund',
-		displayOptions: showFor('check', 'sendAndWait'),
+		displayOptions: showFor('check', 'sendAndWait', 'useApproval'),
 	}),
 	text('Tool Name', 'toolName', 'The name of the tool in the policy. Without one the policy is not asked', {
 		placeholder: 'acme.payments.refund',
@@ -26,6 +26,6 @@ export const act: INodeProperties[] = [
 		type: 'json',
 		default: '{}',
 		description: 'A JSON object: the parameters of the act, as policies and people see them',
-		displayOptions: showFor('check', 'sendAndWait', 'report', 'step'),
+		displayOptions: showFor('check', 'sendAndWait', 'report', 'step', 'useApproval'),
 	},
 ];

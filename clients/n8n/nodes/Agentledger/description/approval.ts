@@ -41,10 +41,10 @@ export const approval: INodeProperties[] = [
 	text('Trace ID', 'traceId', 'Groups what belongs together. Empty: a name made of the execution', {
 		displayOptions: showFor('report'),
 	}),
-	text('Approval ID', 'approvalId', 'The approval to read: by default that of a node Ask and Wait', {
+	text('Approval ID', 'approvalId', 'The approval: by default that of a node Ask and Wait', {
 		default: '={{ $json.agentledger?.approval?.approval_id ?? "" }}',
 		required: true,
-		displayOptions: showFor('readApproval'),
+		displayOptions: showFor('readApproval', 'useApproval'),
 	}),
 	{
 		displayName: 'Wait',

@@ -49,6 +49,12 @@ export const operation: INodeProperties = {
 			action: 'Start a run',
 			description: 'Start a run of this workflow. The service signs its steps, so no agent key is needed',
 		},
+		{
+			name: 'Use Approval',
+			value: 'useApproval',
+			action: 'Use an approval up',
+			description: "Use an approval up for one act, with the agent's key. In a run, Report Step does that",
+		},
 	],
 };
 
@@ -60,5 +66,6 @@ export const outputs = `={{ ({
 	check: [{ type: "main", displayName: "Allowed" }, { type: "main", displayName: "Needs approval" }, { type: "main", displayName: "Denied" }],
 	readApproval: [{ type: "main", displayName: "Approved" }, { type: "main", displayName: "Not approved" }],
 	step: [{ type: "main", displayName: "May go on" }, { type: "main", displayName: "Must stop" }],
+	useApproval: [{ type: "main", displayName: "May go on" }, { type: "main", displayName: "Must stop" }],
 	intent: [{ type: "main", displayName: "May go on" }, { type: "main", displayName: "Must stop" }],
 })[$parameter["phase"] === "intent" && $parameter["operation"] === "report" ? "intent" : $parameter["operation"]] || [{ type: "main" }] }}`;

@@ -1,7 +1,8 @@
 import type { IDisplayOptions, INodeProperties } from 'n8n-workflow';
 
 /** The operations of the node. `sendAndWait` is n8n's own name: for it n8n checks the signature of the resume URL. */
-export type Operation = 'check' | 'sendAndWait' | 'readApproval' | 'report' | 'startRun' | 'step' | 'completeRun';
+export type Operation =
+	'check' | 'sendAndWait' | 'readApproval' | 'report' | 'startRun' | 'step' | 'completeRun' | 'useApproval';
 
 /** Shows a parameter for these operations. */
 export function showFor(...operations: Operation[]): IDisplayOptions {
