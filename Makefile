@@ -11,7 +11,7 @@ build:
 # Longer than the tests of any package take on a busy machine: only a hang reaches it.
 TIMEOUT := -timeout 40m
 
-# Every test, nothing skipped. PostgreSQL's server, Python, curl, Chromium and Node.js are installed when they are missing.
+# Every test, nothing skipped. PostgreSQL's server, Python, curl and Chromium are installed when they are missing.
 test:
 	./scripts/postgres
 	./scripts/python
@@ -19,7 +19,6 @@ test:
 	./scripts/chromium
 	$(GO) test $(TIMEOUT) ./...
 	$(MAKE) test-python
-	$(MAKE) test-n8n
 
 # The client for Python: types, and tests against the real server.
 test-python: build
@@ -27,7 +26,7 @@ test-python: build
 	cd clients/python && ./interpreter -m mypy src
 	cd clients/python/tests && AGENTLEDGER_BIN=$(CURDIR)/bin/agentledger APS_BIN=$(CURDIR)/bin/aps ../interpreter -m unittest
 
-# The n8n nodes and template, against the real server.
+# The n8n nodes and template, against the real server. The build takes parts of clients/typescript.
 test-n8n: build
 	./scripts/node
 	cd clients/n8n && npm ci --ignore-scripts && AGENTLEDGER_BIN=$(CURDIR)/bin/agentledger npm test
