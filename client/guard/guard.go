@@ -47,6 +47,9 @@ type Config struct {
 	// events of such an action carry the member "unasked" and wait in the journal's queue.
 	// An action that the service denies never runs, and one that needs approval waits.
 	FailOpen bool
+	// FlushLater lets Run return when the result is in the journal's queue. The owner of the guard calls
+	// Flush, one call at a time.
+	FlushLater bool
 	// OnAsk, when set, is called after people were asked for approval.
 	OnAsk func(client.Approval)
 	// OnTrouble, when set, is called with errors of events that are sent aside of an

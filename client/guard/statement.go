@@ -96,6 +96,9 @@ func (g *Guard) signDerivedEvent(key, use string, e client.Event) ([]byte, error
 }
 
 func (g *Guard) flushQueue(ctx context.Context) {
+	if g.FlushLater {
+		return
+	}
 	if err := g.Flush(ctx); err != nil {
 		g.OnTrouble(err)
 	}

@@ -16,6 +16,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/agentledger/agentledger/client"
@@ -67,7 +68,9 @@ func (c *serveCommand) Run(ctx context.Context, t *people.Terminal) error {
 	}
 	defer closeState()
 	caller := message.NewLines(t.In, t.Out, settings.MaxMessageBytes)
+	stop := startSending(ctx, g)
 	err = g.Serve(ctx, caller)
+	stop()
 	return errors.Join(err, flushResults(g))
 }
 
@@ -186,6 +189,17 @@ func openState(folder string) (string, *guard.Journal, error) {
 		}
 	}
 	return "", nil, fmt.Errorf("open %s: %d gateways use it", folder, maxGateways)
+}
+
+// startSending sends results beside the calls until stop is called.
+func startSending(ctx context.Context, g *gateway.Gateway) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	var sending sync.WaitGroup
+	sending.Go(func() { g.SendResults(ctx) })
+	return func() {
+		cancel()
+		sending.Wait()
+	}
 }
 
 // flushTime bounds the last sending of results. The rest stays in the journal for the next start.

@@ -23,7 +23,7 @@ type Settings struct {
 
 	Wait            string `json:"wait"`              // duration, for example "50s"
 	MaxMessageBytes int    `json:"max_message_bytes"` // default 16 MiB
-	MaxCalls        int    `json:"max_calls"`         // of a session at once; default 64
+	MaxCalls        int    `json:"max_calls"`         // of a session at once; default 128
 	MaxWaiting      int    `json:"max_waiting"`       // calls of a session that wait for people; default 16
 }
 

@@ -177,6 +177,7 @@ func (c *call) run() {
 		defer c.beginWait(c.approval)()
 	}
 	answer := c.execute(ctx)
+	s.gate.wakeFlusher()
 	s.mu.Lock()
 	delete(s.calls, string(c.request.ID))
 	s.mu.Unlock()
@@ -193,7 +194,7 @@ func (c *call) execute(ctx context.Context) message.Message {
 	endWait := func() {}
 	defer func() { endWait() }()
 	g, err := guard.New(guard.Config{
-		Client: gate.Client, Signer: gate.Signer, Journal: gate.Journal, OnTrouble: gate.OnTrouble,
+		Client: gate.Client, Signer: gate.Signer, Journal: gate.Journal, OnTrouble: gate.OnTrouble, FlushLater: true,
 		OnAsk: func(asked client.Approval) {
 			err := gate.Questions.keep(c.question, c.key, c.trace, asked)
 			if err != nil {

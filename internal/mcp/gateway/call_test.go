@@ -22,6 +22,7 @@ func startCounter(t testing.TB, o *office, org id.Organization, change func(*Con
 	if err != nil {
 		t.Fatal(err)
 	}
+	startSending(t, g)
 	return c, connectCaller(t, g, nil)
 }
 
@@ -60,7 +61,7 @@ func TestCallIsRecorded(t *testing.T) {
 			want = append(want, "intent mcp.shop.add", "result mcp.shop.add ok")
 		}
 		slices.Sort(want)
-		if got := o.told(org); !slices.Equal(got, want) {
+		if got := o.toldResults(org, i+2); !slices.Equal(got, want) {
 			t.Errorf("ledger of %d: got %v, want %v", i, got, want)
 		}
 	}

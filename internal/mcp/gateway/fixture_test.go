@@ -158,6 +158,30 @@ func (o *office) told(org id.Organization) (all []string) {
 	return all
 }
 
+// toldResults is told after that many results have come.
+func (o *office) toldResults(org id.Organization, n int) []string {
+	o.await(func() bool {
+		results := 0
+		for _, e := range o.events[org] {
+			if e.Call().Phase == "result" {
+				results++
+			}
+		}
+		return results >= n
+	})
+	return o.told(org)
+}
+
+func startSending(t testing.TB, g *Gateway) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var sending sync.WaitGroup
+	sending.Go(func() { g.SendResults(ctx) })
+	t.Cleanup(func() {
+		cancel()
+		sending.Wait()
+	})
+}
+
 // await returns when the office is as wanted.
 func (o *office) await(is func() bool) {
 	o.mu.Lock()

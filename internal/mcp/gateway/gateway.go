@@ -43,7 +43,7 @@ type Principal struct {
 
 // Bounds bound one session. A zero field has its default.
 type Bounds struct {
-	Calls    int // tool calls at once, those that wait included; default 64
+	Calls    int // tool calls at once, those that wait included; default 128
 	Waiting  int // tool calls at once that wait for people; default 16
 	Requests int // other requests at once; default 256
 }
@@ -68,7 +68,10 @@ type Config struct {
 }
 
 // Gateway serves sessions. It is made by New.
-type Gateway struct{ Config }
+type Gateway struct {
+	Config
+	wake chan struct{} // holds one element when there are results to send
+}
 
 // New checks a configuration and fills in defaults. It does no I/O.
 func New(c Config) (*Gateway, error) {
@@ -95,13 +98,13 @@ func New(c Config) (*Gateway, error) {
 	setDefault(&c.Wait, 50*time.Second)
 	setDefault(&c.Progress, 5*time.Second)
 	setDefault(&c.Grace, 5*time.Second)
-	setDefault(&c.Bounds.Calls, 64)
+	setDefault(&c.Bounds.Calls, 128)
 	setDefault(&c.Bounds.Waiting, 16)
 	setDefault(&c.Bounds.Requests, 256)
 	if c.OnTrouble == nil {
 		c.OnTrouble = func(error) {}
 	}
-	return &Gateway{c}, nil
+	return &Gateway{c, make(chan struct{}, 1)}, nil
 }
 
 func setDefault[T comparable](field *T, value T) {
@@ -121,13 +124,4 @@ func newTrace() id.Trace {
 	var name [16]byte
 	_, _ = rand.Read(name[:]) // never fails
 	return id.Trace(fmt.Sprintf("trc_%x", name))
-}
-
-// Flush sends the results that are still in the journal. Errors are those of guard.Guard.Flush.
-func (g *Gateway) Flush(ctx context.Context) error {
-	results, err := guard.New(guard.Config{Client: g.Client, Signer: g.Signer, Journal: g.Journal})
-	if err != nil {
-		return err
-	}
-	return results.Flush(ctx)
 }

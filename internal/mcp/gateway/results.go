@@ -1,0 +1,51 @@
+package gateway
+
+import (
+	"context"
+	"time"
+
+	"github.com/agentledger/agentledger/client/guard"
+	"github.com/agentledger/agentledger/internal/wait"
+)
+
+// flushPause is the pause after results could not be sent.
+const flushPause = 5 * time.Second
+
+// SendResults sends the results of calls until ctx ends, those of earlier runs first. It is for one goroutine.
+// Calls don't wait for it, because their results are in the journal.
+func (g *Gateway) SendResults(ctx context.Context) {
+	for {
+		pause := time.Duration(0)
+		if err := g.Flush(ctx); err != nil && ctx.Err() == nil {
+			g.OnTrouble(err)
+			pause = flushPause
+		}
+		if wait.For(ctx, pause) != nil {
+			return
+		}
+		if pause > 0 {
+			continue
+		}
+		select {
+		case <-g.wake:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (g *Gateway) wakeFlusher() {
+	select {
+	case g.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Flush sends the results that are in the journal. Errors are those of guard.Guard.Flush.
+func (g *Gateway) Flush(ctx context.Context) error {
+	results, err := guard.New(guard.Config{Client: g.Client, Signer: g.Signer, Journal: g.Journal})
+	if err != nil {
+		return err
+	}
+	return results.Flush(ctx)
+}
