@@ -12,7 +12,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -21,8 +21,8 @@ import (
 
 	"github.com/agentledger/agentledger/client"
 	"github.com/agentledger/agentledger/client/guard"
+	"github.com/agentledger/agentledger/cmd/aps/agentflags"
 	"github.com/agentledger/agentledger/cmd/aps/people"
-	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/mcp/gateway"
 	"github.com/agentledger/agentledger/internal/mcp/message"
 	"github.com/agentledger/agentledger/internal/mcp/upstream"
@@ -34,14 +34,11 @@ type Command struct {
 	Serve serveCommand `cmd:"" default:"withargs" help:"Stand in front of MCP servers (the default)."`
 }
 
-// agentFlags name the service, the agent and its key.
+// agentFlags name the service, the agent and its key. --url is the address of an MCP server.
 type agentFlags struct {
-	Service string          `name:"service" env:"APS_URL" placeholder:"URL" help:"Address of the service."`
-	Token   string          `env:"APS_TOKEN" placeholder:"KEY" help:"Ingest key. Better in the environment."`
-	Org     id.Organization `env:"APS_ORG" placeholder:"UUID" help:"Organization id."`
-	Agent   string          `env:"APS_AGENT" placeholder:"ID" help:"Agent id."`
-	KeyID   string          `env:"APS_KEY_ID" placeholder:"ID" help:"Key id."`
-	KeyFile string          `env:"APS_KEY_FILE" placeholder:"FILE" help:"File with the private key: a seed in base64."`
+	Service string `name:"service" env:"APS_URL" placeholder:"URL" help:"Address of the service."`
+	Token   string `env:"APS_TOKEN" placeholder:"KEY" help:"Ingest key. Other users see flags: set APS_TOKEN."`
+	agentflags.Signer
 }
 
 type serveCommand struct {
@@ -50,6 +47,7 @@ type serveCommand struct {
 	Program []string `arg:"" optional:"" passthrough:"" help:"Program of the server and its arguments, after --."`
 
 	URL       string        `name:"url" placeholder:"URL" help:"Address of the server, instead of a program."`
+	Listen    string        `placeholder:"HOST:PORT" help:"Serve clients by streamable HTTP, not by standard input."`
 	Config    string        `type:"path" placeholder:"FILE" help:"Configuration with several servers."`
 	State     string        `env:"APS_MCP_STATE" type:"path" placeholder:"DIR" help:"Folder of the journal."`
 	Principal string        `env:"APS_PRINCIPAL" help:"Person or system that the calls are made for."`
@@ -67,9 +65,12 @@ func (c *serveCommand) Run(ctx context.Context, t *people.Terminal) error {
 		return err
 	}
 	defer closeState()
-	caller := message.NewLines(t.In, t.Out, settings.MaxMessageBytes)
 	stop := startSending(ctx, g)
-	err = g.Serve(ctx, caller)
+	if c.Listen != "" {
+		err = c.serveHTTP(ctx, g, settings)
+	} else {
+		err = g.Serve(ctx, message.NewLines(t.In, t.Out, settings.MaxMessageBytes))
+	}
 	stop()
 	return errors.Join(err, flushResults(g))
 }
@@ -130,39 +131,15 @@ func printTrouble(err error) {
 }
 
 func (f agentFlags) openAgent() (*client.Client, *client.Signer, error) {
-	switch {
-	case f.Service == "":
+	if f.Service == "" {
 		return nil, nil, errors.New("no service: set --service or APS_URL")
-	case f.KeyFile == "":
-		return nil, nil, errors.New("no private key: set --key-file or APS_KEY_FILE")
 	}
 	service, err := client.New(client.Config{BaseURL: f.Service, Token: f.Token})
 	if err != nil {
 		return nil, nil, err
 	}
-	seed, err := readKeyFile(f.KeyFile)
-	if err != nil {
-		return nil, nil, err
-	}
-	who := client.Identity{Organization: f.Org, Agent: id.Agent(f.Agent), Key: id.Key(f.KeyID)}
-	signer, err := client.ParseSigner(who, seed)
+	signer, err := f.LoadSigner()
 	return service, signer, err
-}
-
-// maxKeyFile is the size in bytes of the largest key file that is read.
-const maxKeyFile = 4 << 10
-
-func readKeyFile(path string) (string, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return "", fmt.Errorf("key file: %w", err)
-	}
-	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, maxKeyFile))
-	if err != nil {
-		return "", fmt.Errorf("key file: %w", err)
-	}
-	return string(text), nil
 }
 
 func (c *serveCommand) stateFolder(s Settings) string {
@@ -217,5 +194,14 @@ func connectTo(s ServerSettings, maxBytes int) (func(context.Context) (upstream.
 		command := upstream.Command{Args: s.Command, Env: s.Env, Dir: s.Dir, Stderr: os.Stderr, MaxBytes: maxBytes}
 		return command.Start, nil
 	}
-	return nil, errors.New("servers by URL are not there yet")
+	headers := map[string]string{}
+	maps.Copy(headers, s.Headers)
+	for name, variable := range s.HeadersEnv {
+		value, ok := os.LookupEnv(variable)
+		if !ok {
+			return nil, fmt.Errorf("headers_env: %s is not set", variable)
+		}
+		headers[name] = value
+	}
+	return upstream.Remote{URL: s.URL, Headers: headers, MaxBytes: maxBytes}.Connect, nil
 }

@@ -21,10 +21,11 @@ type Settings struct {
 	HideDenied bool                      `json:"hide_denied"`
 	Principal  PrincipalSettings         `json:"principal"`
 
-	Wait            string `json:"wait"`              // duration, for example "50s"
-	MaxMessageBytes int    `json:"max_message_bytes"` // default 16 MiB
-	MaxCalls        int    `json:"max_calls"`         // of a session at once; default 128
-	MaxWaiting      int    `json:"max_waiting"`       // calls of a session that wait for people; default 16
+	AllowedOrigins  []string `json:"allowed_origins"`   // of web pages that may call by HTTP
+	Wait            string   `json:"wait"`              // duration, for example "50s"
+	MaxMessageBytes int      `json:"max_message_bytes"` // default 16 MiB
+	MaxCalls        int      `json:"max_calls"`         // of a session at once; default 128
+	MaxWaiting      int      `json:"max_waiting"`       // calls of a session that wait for people; default 16
 }
 
 // ServerSettings are one MCP server: a program or an address.

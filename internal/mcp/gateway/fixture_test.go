@@ -252,8 +252,17 @@ func newConfig(t testing.TB, o *office, org id.Organization, dir string) Config 
 		OnTrouble: func(err error) { t.Log(err) }}
 }
 
-// connectCaller serves a session and returns the SDK's client of it.
+// connectCaller serves a session and returns the SDK's client.
 func connectCaller(t testing.TB, g *Gateway, o *mcp.ClientOptions) *mcp.ClientSession {
+	t.Helper()
+	session, err := dialGateway(t, g, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return session
+}
+
+func dialGateway(t testing.TB, g *Gateway, o *mcp.ClientOptions) (*mcp.ClientSession, error) {
 	t.Helper()
 	fromCaller, toGateway := io.Pipe()
 	fromGateway, toCaller := io.Pipe()
@@ -263,18 +272,14 @@ func connectCaller(t testing.TB, g *Gateway, o *mcp.ClientOptions) *mcp.ClientSe
 		toCaller.Close()
 		ended <- err
 	}()
-	c := mcp.NewClient(&mcp.Implementation{Name: "caller", Version: "1"}, o)
-	session, err := c.Connect(t.Context(), &mcp.IOTransport{Reader: fromGateway, Writer: toGateway}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
 	t.Cleanup(func() {
-		session.Close()
+		toGateway.Close()
 		if err := <-ended; err != nil {
 			t.Errorf("session: %v", err)
 		}
 	})
-	return session
+	c := mcp.NewClient(&mcp.Implementation{Name: "caller", Version: "1"}, o)
+	return c.Connect(t.Context(), &mcp.IOTransport{Reader: fromGateway, Writer: toGateway}, nil)
 }
 
 // counter is a server that counts its calls.

@@ -160,6 +160,7 @@ var layer = map[string]int{
 	"internal/mcp/message":  0,
 	"internal/mcp/upstream": 1,
 	"internal/mcp/gateway":  43,
+	"internal/mcp/listen":   44,
 	"monitor":               42,
 
 	"examples/agent":  45,

@@ -1,0 +1,212 @@
+// Package listen serves MCP clients by streamable HTTP, protocol versions 2025-03-26 to 2025-11-25.
+//
+// Invariants:
+//
+//   - Each session has its own connection with the gateway. A message reaches the session that its request
+//     names by 128 random bits, and no other.
+//   - A request with an Origin that is not allowed is refused, and so is one for a host that is neither
+//     allowed nor this machine. A web page can't reach the gateway by a name that it controls.
+//   - Where a token is set, a request without it is refused before its body is read.
+//   - Sessions, the bytes of a message and the messages that wait for a stream are bounded.
+package listen
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/hex"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/agentledger/agentledger/internal/mcp/gateway"
+	"github.com/agentledger/agentledger/internal/mcp/message"
+)
+
+// Options configure a Handler. Serve is required; other zero fields have their defaults.
+type Options struct {
+	Serve     func(context.Context, gateway.Caller) error // serves one session
+	Token     string                                      // bearer token of clients, "" for none
+	Origins   []string                                    // allowed origins and hosts of web pages
+	Principal string                                      // header with the principal, "" for none
+	MaxBytes  int                                         // of a message; default message.DefaultMaxBytes
+	Sessions  int                                         // at once; default 64
+	Idle      time.Duration                               // life of a session without a request; default 30 min
+}
+
+// Path is the path that clients call.
+const Path = "/mcp"
+
+// Handler is an http.Handler. It is made by New.
+type Handler struct {
+	Options
+	ctx     context.Context
+	serving sync.WaitGroup
+
+	mu       sync.Mutex
+	sessions map[string]*session
+}
+
+// New returns a handler whose sessions end with ctx.
+func New(ctx context.Context, o Options) *Handler {
+	if o.MaxBytes == 0 {
+		o.MaxBytes = message.DefaultMaxBytes
+	}
+	if o.Sessions == 0 {
+		o.Sessions = 64
+	}
+	if o.Idle == 0 {
+		o.Idle = 30 * time.Minute
+	}
+	return &Handler{Options: o, ctx: ctx, sessions: map[string]*session{}}
+}
+
+// Wait waits for the end of the sessions, which end with the context of New.
+func (h *Handler) Wait() { h.serving.Wait() }
+
+// ServeHTTP implements http.Handler.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Path != Path {
+		http.NotFound(w, r)
+		return
+	}
+	if !h.allowsOrigin(r) {
+		http.Error(w, "the origin or host is not allowed", http.StatusForbidden)
+		return
+	}
+	if !h.hasToken(r) {
+		w.Header().Set("WWW-Authenticate", "Bearer")
+		http.Error(w, "a bearer token is needed", http.StatusUnauthorized)
+		return
+	}
+	w.Header().Set("Cache-Control", "no-store")
+	if r.Method == http.MethodPost {
+		h.servePost(w, r)
+		return
+	}
+	s := h.findSession(w, r)
+	switch {
+	case s == nil:
+	case r.Method == http.MethodGet:
+		s.serveStandalone(w, r)
+	case r.Method == http.MethodDelete:
+		s.end()
+		w.WriteHeader(http.StatusNoContent)
+	default:
+		http.Error(w, "POST, GET or DELETE", http.StatusMethodNotAllowed)
+	}
+}
+
+// allowsOrigin reports whether a request can't come from a foreign web page.
+func (h *Handler) allowsOrigin(r *http.Request) bool {
+	if origin := r.Header.Get("Origin"); origin != "" && !slices.Contains(h.Origins, origin) {
+		return false
+	}
+	host, _, err := net.SplitHostPort(r.Host)
+	if err != nil {
+		host = strings.Trim(r.Host, "[]")
+	}
+	ip := net.ParseIP(host)
+	if host == "localhost" || ip != nil && (ip.IsLoopback() || h.Token != "") {
+		return true
+	}
+	return slices.ContainsFunc(h.Origins, func(origin string) bool {
+		u, err := url.Parse(origin)
+		return err == nil && u.Hostname() == host
+	})
+}
+
+// hasToken compares digests, so that the time tells nothing about the token.
+func (h *Handler) hasToken(r *http.Request) bool {
+	if h.Token == "" {
+		return true
+	}
+	given, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	want, got := sha256.Sum256([]byte(h.Token)), sha256.Sum256([]byte(given))
+	return ok && subtle.ConstantTimeCompare(want[:], got[:]) == 1
+}
+
+func (h *Handler) servePost(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, int64(h.MaxBytes)))
+	if _, long := errors.AsType[*http.MaxBytesError](err); long {
+		http.Error(w, "the message is too long", http.StatusRequestEntityTooLarge)
+		return
+	}
+	m, parseErr := message.Parse(body)
+	if err != nil || parseErr != nil {
+		http.Error(w, "the body is not one JSON-RPC message", http.StatusBadRequest)
+		return
+	}
+	if h.Principal != "" {
+		m.Principal = r.Header.Get(h.Principal)
+	}
+	var s *session
+	if m.Method == "initialize" && r.Header.Get(sessionHeader) == "" {
+		if s = h.openSession(); s == nil {
+			http.Error(w, "too many sessions", http.StatusServiceUnavailable)
+			return
+		}
+	} else if s = h.findSession(w, r); s == nil {
+		return
+	}
+	w.Header().Set(sessionHeader, s.name)
+	if m.IsRequest() {
+		s.serveRequest(w, r, m)
+		return
+	}
+	if !s.hand(r.Context(), m) {
+		http.Error(w, "the session is over", http.StatusNotFound)
+		return
+	}
+	w.WriteHeader(http.StatusAccepted)
+}
+
+const sessionHeader = "Mcp-Session-Id"
+
+// findSession answers a request without a session.
+func (h *Handler) findSession(w http.ResponseWriter, r *http.Request) *session {
+	name := r.Header.Get(sessionHeader)
+	if name == "" {
+		http.Error(w, sessionHeader+" is missing: send initialize first", http.StatusBadRequest)
+		return nil
+	}
+	h.mu.Lock()
+	s := h.sessions[name]
+	h.mu.Unlock()
+	if s == nil {
+		http.Error(w, "no such session", http.StatusNotFound)
+	}
+	return s
+}
+
+// openSession begins a session, nil when there are too many.
+func (h *Handler) openSession() *session {
+	var name [16]byte
+	_, _ = rand.Read(name[:]) // never fails
+	ctx, end := context.WithCancel(h.ctx)
+	s := newSession(hex.EncodeToString(name[:]), ctx, end)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(h.sessions) >= h.Sessions || h.ctx.Err() != nil {
+		end()
+		return nil
+	}
+	h.sessions[s.name] = s
+	h.serving.Go(func() {
+		defer end()
+		idle := s.endIdle(h.Idle)
+		defer idle.Stop()
+		_ = h.Serve(ctx, s) // its errors are reported by the gateway
+		h.mu.Lock()
+		delete(h.sessions, s.name)
+		h.mu.Unlock()
+	})
+	return s
+}
