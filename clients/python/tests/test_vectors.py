@@ -17,7 +17,7 @@ from agentledger.canonical import canonical_text
 from agentledger.errors import LedgerError
 from agentledger.signer import Signer
 from agentledger.strictjson import parse
-from agentledger.verify import Outcome, bundle, read_trust, tlog_proof
+from agentledger.verify import Outcome, bundle, pack, read_trust, tlog_proof
 from agentledger.verify.documents import event_digest, parse_entry, signed_content
 from agentledger.verify.encoding import decimal, hash_bytes
 from agentledger.verify.flaw import Flaw, need
@@ -194,6 +194,31 @@ class Vectors(unittest.TestCase):
         self.assertEqual(v["verdict"], verdict, said)
         if "expect" in v:
             self.assertEqual(v["expect"], said)
+
+
+class Packs(unittest.TestCase):
+    def test_evidence_packs(self) -> None:
+        path = harness.REPOSITORY / "testdata" / "packs" / "evidence-pack.json"
+        for v in json.loads(path.read_text("utf-8"))["vectors"]:
+            with self.subTest(v["name"]):
+                i = Input(v["input"])
+                result = pack(i.raw("pack"), key=i.text("key"))
+                other = v["name"] == "another log's key" or not i.raw("pack").startswith(b"PK\3\4")
+                want = Outcome.PROVED if v["verdict"] == "accept" else Outcome.CANT_TELL if other else Outcome.WRONG
+                self.assertEqual(want, result.outcome, result.reason)
+                for name, value in v.get("expect", {}).items():
+                    self.assertEqual(value, str(getattr(result.facts, name)), name)
+
+    def test_what_is_wanted_beside_a_right_pack(self) -> None:
+        path = harness.REPOSITORY / "testdata" / "packs" / "evidence-pack.json"
+        i = Input(json.loads(path.read_text("utf-8"))["vectors"][1]["input"])
+        raw, key = i.raw("pack"), i.text("key")
+        self.assertEqual(Outcome.CANT_TELL, pack(raw).outcome)
+        self.assertEqual(Outcome.WRONG, pack(raw, key=key, manifest="0" * 64).outcome)
+        self.assertEqual(Outcome.CANT_TELL, pack(raw, key=key, full=True).outcome)
+        right = pack(raw, key=key)
+        self.assertEqual(Outcome.PROVED, pack(raw, key=key, manifest=right.facts.manifest_sha256).outcome)
+        self.assertIn("proved, as far as checked above", str(right))
 
 
 class Signing(unittest.TestCase):

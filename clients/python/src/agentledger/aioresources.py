@@ -68,7 +68,7 @@ class AsyncRuns:
         self._client = client
 
     async def start(self, workflow: str, external_run_id: str | None = None, **more: Any) -> Run:
-        """Start a run, or find it by external_run_id. 
+        """Start a run, or find it by external_run_id.
 
         more: agent_id, trace_id, planned_steps, input_digest, workflow.
         """

@@ -5,19 +5,22 @@
 - There are three outcomes: proved, proved wrong, can't tell. They are those of `aps verify`, in its words.
 """
 
-from .api import bundle, consistency, head, tlog_proof
+from .api import bundle, consistency, head, pack, tlog_proof
 from .outcome import BundleResult, Outcome
+from .packs.outcome import PackResult
 from .proof import ProofResult
 from .trust import Trust, read_trust
 
 __all__ = [
     "BundleResult",
     "Outcome",
+    "PackResult",
     "ProofResult",
     "Trust",
     "bundle",
     "consistency",
     "head",
+    "pack",
     "read_trust",
     "tlog_proof",
 ]

@@ -11,6 +11,7 @@ from .flaw import Flaw
 from .heads import check_consistency_answer, check_head, open_pinned
 from .note import Checkpoint
 from .outcome import BundleResult, verify_bundle
+from .packs.outcome import PackResult, verify_pack
 from .proof import ProofResult, verify_proof
 from .trust import Trust, read_trust
 
@@ -39,6 +40,22 @@ def tlog_proof(
 ) -> ProofResult:
     """Check a C2SP tlog-proof for an entry's text. Errors are NotAsked; a wrong proof is a result."""
     return verify_proof(text, entry, read_trust(key, policy, keys))
+
+
+def pack(
+    raw: bytes,
+    *,
+    key: str | None = None,
+    policy: Text | None = None,
+    keys: Text | None = None,
+    manifest: str | None = None,
+    full: bool = False,
+) -> PackResult:
+    """Check an evidence pack. manifest is the digest that the log's event of the export names, in hex.
+
+    full makes a pack without envelopes CANT_TELL. Errors are NotAsked; a wrong pack is a result.
+    """
+    return verify_pack(raw, read_trust(key, policy, keys), manifest, full)
 
 
 def head(text: Text, key: str) -> Checkpoint:
