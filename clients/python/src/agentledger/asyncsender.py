@@ -88,8 +88,9 @@ class AsyncSender:
             return await self._transport.run(send_batch(self._settings, batch, self._settings.retry))
         except (Refused, Unreachable) as why:
             return [why] * len(batch)
-        except LedgerError as why:
-            return [Unreachable(str(why))] * len(batch)
+        except Exception as why:  # the sender must outlive a fault, because callers wait for it
+            said = str(why) if isinstance(why, LedgerError) else type(why).__name__
+            return [Unreachable(said)] * len(batch)
 
     async def flush(self, deadline: float) -> list[tuple[Signed, Refused]]:
         """Wait until nothing waits, at most so many seconds. See Sender.flush."""

@@ -201,7 +201,10 @@ class Guarding:
         entry.output = _plain(output, o.convert)
         result = _sign_result(signer, entry, spent, _known(output, entry.output), o, permit.grant)
         entry.result = result.text.decode()
-        yield Disk(_storing(self.journal, entry))
+        try:
+            yield Disk(_storing(self.journal, entry))
+        except OSError:  # the act is done, and stays begun in the journal: it never runs again
+            pass
         yield Disk(lambda: self.tell(entry))
         if failure is not None:
             raise failure
@@ -228,10 +231,13 @@ class Guarding:
 
         def told() -> None:
             entry.told = True
-            if entry.kept:
-                self.journal.store(entry)
-            else:
-                self.journal.remove(entry.key)
+            try:
+                if entry.kept:
+                    self.journal.store(entry)
+                else:
+                    self.journal.remove(entry.key)
+            except OSError:  # the result is told once more after a restart, and answered as a replay
+                return
 
         try:
             self.queue(read_signed(entry.result.encode()), told)

@@ -104,7 +104,10 @@ class Outbox:
         self._items.extendleft(reversed(again))
         self._out = []
         if self._file is not None:
-            self._file.remove(stored, [event for event, _ in self.refused])
+            try:
+                self._file.remove(stored, [event for event, _ in self.refused])
+            except OSError:  # they are sent once more after a restart, and answered as replays
+                pass
         return bool(again)
 
     def take_refused(self) -> list[tuple[Signed, Refused]]:

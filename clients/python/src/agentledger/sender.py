@@ -29,8 +29,9 @@ class Sender:
         self._change = threading.Condition()
         self._thread: threading.Thread | None = None
         self._closed = False
-        if len(outbox):
-            self._start()
+        with self._change:
+            if len(outbox):
+                self._start()
 
     def queue(self, events: Sequence[Signed], done: Callable[[Outcome], None] | None = None) -> None:
         """Put events into the queue and return. Errors are Overflow and those of the queue's file."""
@@ -84,8 +85,9 @@ class Sender:
             return self._transport.run(send_batch(self._settings, batch, self._settings.retry))
         except (Refused, Unreachable) as why:
             return [why] * len(batch)
-        except LedgerError as why:
-            return [Unreachable(str(why))] * len(batch)
+        except Exception as why:  # the sender must outlive a fault, because callers wait for it
+            said = str(why) if isinstance(why, LedgerError) else type(why).__name__
+            return [Unreachable(said)] * len(batch)
 
     def flush(self, deadline: float) -> list[tuple[Signed, Refused]]:
         """Wait until nothing waits, at most so many seconds. Return the queued events that were refused for good.

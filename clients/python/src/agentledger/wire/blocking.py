@@ -87,6 +87,8 @@ class Transport:
             body = answer.read(MAX_ANSWER + 1)
             if len(body) > MAX_ANSWER:
                 raise Unreachable(f"the answer is longer than {MAX_ANSWER} bytes")
+            if answer.length:
+                raise http.client.IncompleteRead(body, answer.length)
             kept = not answer.will_close and answer.isclosed()
             return Answer(answer.status, {n.lower(): v for n, v in answer.getheaders()}, body)
         finally:

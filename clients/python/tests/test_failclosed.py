@@ -1,0 +1,295 @@
+"""An act runs only after a decision that allows it: every other answer, and no answer, keeps it from running."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import pathlib
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import unittest
+from typing import Any
+from unittest import mock
+
+from fakeservice import TOKEN, FakeService, Reply, accept, answer, store_lines, stored
+from harness import HERE, free_port
+
+from agentledger import (
+    AsyncClient,
+    Client,
+    Denied,
+    FailedBefore,
+    Journal,
+    KeyReused,
+    LedgerError,
+    Malformed,
+    NotAsked,
+    NotDecided,
+    Options,
+    OutcomeUnknown,
+    Retry,
+)
+
+FAST = Retry(attempts=2, base=0.001, most=0.002)
+ALLOW_IN_WORDS = b'{"policy_decision":"allow","status":"created"}'
+
+
+def replies(body: bytes) -> dict[str, Reply]:
+    """Return what may come in the place of a permission, by name."""
+    other = {**stored(body), "event_id": "evt_other"}
+    return {
+        "no answer": None,
+        "401": answer(401, {"error": "Invalid API key"}),
+        "403": answer(403, {"error": "Organization mismatch for API key"}),
+        "403 agent": answer(403, {"error": "The ingest key is not for this agent"}),
+        "clock off": answer(422, {"error": "emitted_at is too far in the future"}),
+        "429 cap": answer(429, {"error": "Monthly event limit reached", "code": "plan_limit"}),
+        "429 pace": answer(429, {"error": "later", "code": "rate_limited"}, Retry_After="0"),
+        "500": answer(500, {"error": "Internal error", "request_id": "r1"}),
+        "502": (502, {}, b"<html>bad gateway</html>"),
+        "503": answer(503, {"error": "frozen", "code": "frozen"}),
+        "204": (204, {"Content-Length": "0"}, b""),
+        "302": (302, {"Location": "http://127.0.0.1:1/"}, b""),
+        "not JSON": (201, {}, b"yes"),
+        "a list": answer(201, [stored(body)]),
+        "empty": (201, {}, b""),
+        "another event": answer(201, other),
+        "no event": (201, {}, ALLOW_IN_WORDS),
+        "unknown decision": answer(201, stored(body, policy_decision="maybe")),
+        "unknown status": answer(201, stored(body, status="kept")),
+        "no number": answer(201, stored(body, sequence_num=None)),
+        "replay without decision": answer(200, {"event_id": json.loads(body)["event_id"], "status": "replayed"}),
+        "obligation without approval": answer(201, stored(body, policy_decision="allow_with_obligation")),
+        "approval in words": answer(201, stored(body, policy_decision="allow_with_obligation", approval="apr_1")),
+        "deny": answer(201, stored(body, policy_decision="deny", reason="no")),
+        "cut short": (201, {"Content-Length": "4000", "Connection": "close"}, json.dumps(stored(body)).encode()),
+    }
+
+
+NAMES = list(replies(b'{"event_id":"evt_1"}'))
+
+
+def service_with(name: str) -> FakeService:
+    return FakeService(
+        lambda method, path, body: replies(body)[name] if path.endswith("/events") else store_lines(body)
+    )
+
+
+class FailClosed(unittest.TestCase):
+    def test_blocking(self) -> None:
+        for name in NAMES:
+            service = service_with(name)
+            c = Client(**service.settings(), retry=FAST, timeout=2.0)
+            with self.subTest(name), self.assertRaises((NotDecided, Denied)) as failed:
+                c.act("acme.x", {}, lambda permit: self.fail("it ran"), key="k", options=Options(attempts=2))
+            self.assertNotIn(TOKEN, str(failed.exception))
+            self.assertEqual(name == "deny", isinstance(failed.exception, Denied), name)
+            c.close()
+            service.close()
+
+    def test_asyncio(self) -> None:
+        async def attempt(service: FakeService) -> None:
+            async with AsyncClient(**service.settings(), retry=FAST, timeout=2.0) as c:
+                await c.act("acme.x", {}, lambda permit: self.fail("it ran"), options=Options(attempts=2))
+
+        for name in NAMES:
+            service = service_with(name)
+            with self.subTest(name), self.assertRaises((NotDecided, Denied)):
+                asyncio.run(attempt(service))
+            service.close()
+
+    def test_nobody_listens(self) -> None:
+        settings = FakeService(accept).settings()
+        settings["url"] = f"http://127.0.0.1:{free_port()}"
+        with Client(**settings, retry=FAST) as c, self.assertRaises(NotDecided):
+            c.act("acme.x", {}, lambda permit: self.fail("it ran"), options=Options(attempts=2))
+
+    def test_an_answer_that_never_comes_is_no_answer(self) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as silent:
+            settings = FakeService(accept).settings()
+            settings["url"] = f"http://127.0.0.1:{silent.getsockname()[1]}"
+            with Client(**settings, retry=FAST, timeout=0.1) as c, self.assertRaises(NotDecided):
+                c.act("acme.x", {}, lambda permit: self.fail("it ran"), options=Options(attempts=1))
+
+    def test_the_same_event_is_sent_until_it_is_decided(self) -> None:
+        service = service_with("500")
+        with Client(**service.settings(), retry=FAST) as c:
+            for _ in range(2):
+                with self.assertRaises(NotDecided):
+                    c.act("acme.x", {"a": 1}, lambda permit: self.fail("it ran"), key="k", options=Options(attempts=1))
+            service.script = accept
+            self.assertEqual("ran", c.act("acme.x", {"a": 1}, lambda permit: "ran", key="k"))
+            events = {json.loads(body)["event_id"] for _, path, body, _ in service.requests if path.endswith("/events")}
+            self.assertEqual(1, len(events))
+        service.close()
+
+    def test_a_refused_event_makes_room_for_another_one(self) -> None:
+        service = service_with("clock off")
+        with Client(**service.settings(), retry=FAST) as c:
+            with self.assertRaises(NotDecided):
+                c.act("acme.x", {}, lambda permit: self.fail("it ran"), key="k")
+            service.script = accept
+            self.assertEqual("ran", c.act("acme.x", {}, lambda permit: "ran", key="k"))
+        service.close()
+
+    def test_nothing_is_signed_for_arguments_that_json_does_not_have(self) -> None:
+        service = FakeService(accept)
+        with Client(**service.settings()) as c:
+            for payload in ({"a": float("nan")}, {"a": (1,)}, {"phase": "result"}, {"salt": 1}):
+                with self.subTest(payload), self.assertRaises(Malformed):
+                    c.act("acme.x", payload, lambda permit: self.fail("it ran"))
+        self.assertEqual([], service.requests)
+        service.close()
+
+
+class AtMostOnce(unittest.TestCase):
+    def setUp(self) -> None:
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        self.service = FakeService(accept)
+        self.addCleanup(self.service.close)
+
+    def open(self) -> Client:
+        return Client(**self.service.settings(), retry=FAST, journal=Journal(self.folder / "journal"))
+
+    def results(self) -> list[dict[str, Any]]:
+        """Return the payloads of the results that arrived, each event once."""
+        lines = [x for _, path, body, _ in self.service.requests if path.endswith("/batch") for x in body.splitlines()]
+        events = {e["event_id"]: e["payload"] for e in map(json.loads, lines)}
+        return [payload for payload in events.values() if payload.get("phase") == "result"]
+
+    def test_an_interrupted_act_is_not_repeated_and_said_to_be_unknown(self) -> None:
+        program = f"""
+import os, sys
+sys.path.insert(0, {str(HERE.parent / 'src')!r})
+from agentledger import Client, Journal
+c = Client(**{self.service.settings()!r}, journal=Journal({str(self.folder / 'journal')!r}))
+c.act("acme.x", {{"a": 1}}, lambda permit: os._exit(9), key="k")
+"""
+        self.assertEqual(9, subprocess.run([sys.executable, "-c", program]).returncode)
+        with self.open() as c:
+            for _ in range(2):
+                with self.assertRaises(OutcomeUnknown):
+                    c.act("acme.x", {"a": 1}, lambda permit: self.fail("it ran again"), key="k")
+            c.flush()
+        self.assertEqual(["unknown"], [r["status"] for r in self.results()])
+
+    def test_resume_tells_what_was_interrupted(self) -> None:
+        class Killed(BaseException):
+            pass
+
+        def die(permit: Any) -> Any:
+            raise Killed
+
+        with self.open() as c, self.assertRaises(Killed):
+            c.act("acme.x", {}, die, key="k")
+        with self.open() as c:
+            self.assertEqual(1, c.resume())
+            c.flush()
+            self.assertEqual(0, c.resume())
+        self.assertEqual(["unknown"], [r["status"] for r in self.results()])
+
+    def test_an_act_that_is_done_is_no_failure_when_its_end_cannot_be_written(self) -> None:
+        calls = iter(range(100))
+
+        def fill_after_two(new: Any, name: Any) -> None:
+            if next(calls) >= 2:
+                raise OSError(28, "No space left on device")
+            pathlib.Path(new).rename(name)
+
+        with self.open() as c:
+            with mock.patch("agentledger.journal.os.replace", side_effect=fill_after_two):
+                self.assertEqual("ran", c.act("acme.x", {}, lambda permit: "ran", key="k"))
+                c.flush()
+        self.assertEqual(["ok"], [r["status"] for r in self.results()])
+        with self.open() as c, self.assertRaises(OutcomeUnknown):
+            c.act("acme.x", {}, lambda permit: self.fail("it ran again"), key="k")
+
+    def test_an_idempotent_act_may_run_again(self) -> None:
+        class Killed(BaseException):
+            pass
+
+        def die(permit: Any) -> Any:
+            raise Killed
+
+        with self.open() as c:
+            with self.assertRaises(Killed):
+                c.act("acme.x", {}, die, key="k", options=Options(idempotent=True))
+        with self.open() as c:
+            self.assertEqual("ran", c.act("acme.x", {}, lambda p: "ran", key="k", options=Options(idempotent=True)))
+
+    def test_results_and_failures_are_remembered(self) -> None:
+        def fail(permit: Any) -> Any:
+            raise RuntimeError("broken")
+
+        with self.open() as c:
+            self.assertEqual({"n": 1}, c.act("acme.x", {}, lambda permit: {"n": 1}, key="good"))
+            with self.assertRaisesRegex(RuntimeError, "broken"):
+                c.act("acme.x", {}, fail, key="bad")
+        with self.open() as c:
+            self.assertEqual({"n": 1}, c.act("acme.x", {}, fail, key="good"))
+            with self.assertRaises(FailedBefore):
+                c.act("acme.x", {}, fail, key="bad")
+            with self.assertRaises(KeyReused):
+                c.act("acme.x", {"other": 1}, fail, key="good")
+        self.assertEqual(["error", "ok"], sorted(r["status"] for r in self.results()))
+
+    def test_a_full_disk_keeps_the_act_from_running(self) -> None:
+        with self.open() as c:
+            with mock.patch("agentledger.journal.os.fsync", side_effect=OSError(28, "No space left on device")):
+                with self.assertRaises((OSError, LedgerError)):
+                    c.act("acme.x", {}, lambda permit: self.fail("it ran"), key="k")
+            self.assertEqual("ran", c.act("acme.x", {}, lambda permit: "ran", key="k"))
+
+    def test_a_key_is_one_act_at_a_time(self) -> None:
+        entered, leave = threading.Event(), threading.Event()
+
+        def hold(permit: Any) -> str:
+            entered.set()
+            leave.wait(30)
+            return "ran"
+
+        with self.open() as c:
+            first = threading.Thread(target=lambda: c.act("acme.x", {}, hold, key="k"))
+            first.start()
+            entered.wait(30)
+            with self.assertRaises(NotAsked):
+                c.act("acme.x", {}, lambda permit: self.fail("it ran twice"), key="k")
+            leave.set()
+            first.join()
+
+    def test_one_process_has_the_journal(self) -> None:
+        with self.open(), self.assertRaises(NotAsked):
+            Journal(self.folder / "journal")
+
+
+class Results(unittest.TestCase):
+    def test_a_result_names_its_intent_and_shows_what_is_asked_for(self) -> None:
+        service = FakeService(accept)
+        with Client(**service.settings()) as c:
+            options = Options(digest=True, shown=("amount_usd",), record_output=True)
+            c.act("acme.pay", {"amount_usd": 5, "name": "Ann"}, lambda permit: {"paid": True}, options=options)
+            c.flush()
+        intent = json.loads(next(body for _, path, body, _ in service.requests if path.endswith("/events")))
+        result = json.loads(next(body for _, path, body, _ in service.requests if path.endswith("/batch")))
+        headers = next(headers for _, path, _, headers in service.requests if path.endswith("/events"))
+        self.assertEqual("1", headers["X-Request-Approval"])
+        self.assertEqual({"amount_usd", "call_id", "input_digest", "phase", "salt"}, intent["payload"].keys())
+        self.assertEqual(32, len(intent["payload"]["salt"]))
+        self.assertEqual((intent["event_id"], intent["trace_id"]), (result["parent_event_id"], result["trace_id"]))
+        self.assertEqual(intent["payload"]["call_id"], result["payload"]["call_id"])
+        self.assertEqual(
+            ("result", "ok", {"paid": True}), tuple(result["payload"][n] for n in ("phase", "status", "output"))
+        )
+        self.assertEqual(64, len(result["payload"]["output_digest"]))
+        service.close()
+
+
+if __name__ == "__main__":
+    unittest.main()
