@@ -66,6 +66,14 @@ def replies(body: bytes) -> dict[str, Reply]:
         "replay without decision": answer(200, {"event_id": json.loads(body)["event_id"], "status": "replayed"}),
         "obligation without approval": answer(201, stored(body, policy_decision="allow_with_obligation")),
         "approval in words": answer(201, stored(body, policy_decision="allow_with_obligation", approval="apr_1")),
+        "approval of another act": answer(
+            201,
+            stored(
+                body,
+                policy_decision="allow_with_obligation",
+                approval={"approval_id": "apr_1", "status": "approved", "action_digest": "0" * 64},
+            ),
+        ),
         "deny": answer(201, stored(body, policy_decision="deny", reason="no")),
         "cut short": (201, {"Content-Length": "4000", "Connection": "close"}, json.dumps(stored(body)).encode()),
     }
@@ -137,10 +145,21 @@ class FailClosed(unittest.TestCase):
             self.assertEqual("ran", c.act("acme.x", {}, lambda permit: "ran", key="k"))
         service.close()
 
+    def test_a_token_without_the_scope_approvals_learns_the_decision(self) -> None:
+        service = FakeService(accept)
+        with Client(**service.settings(), retry=FAST) as c:
+            headers = iter([answer(403, {"error": "The ingest key does not have the scope approvals"})])
+            service.script = lambda *request: next(headers, None) or accept(*request)
+            self.assertEqual("ran", c.act("acme.x", {}, lambda permit: "ran"))
+            self.assertEqual(
+                ["1", None], [h.get("X-Request-Approval") for _, p, _, h in service.requests if p.endswith("s")]
+            )
+        service.close()
+
     def test_nothing_is_signed_for_arguments_that_json_does_not_have(self) -> None:
         service = FakeService(accept)
         with Client(**service.settings()) as c:
-            for payload in ({"a": float("nan")}, {"a": (1,)}, {"phase": "result"}, {"salt": 1}):
+            for payload in ({"a": float("nan")}, {"a": (1,)}, {"phase": "result"}, {"salt": 1}, {"input_digest": ""}):
                 with self.subTest(payload), self.assertRaises(Malformed):
                     c.act("acme.x", payload, lambda permit: self.fail("it ran"))
         self.assertEqual([], service.requests)

@@ -28,7 +28,7 @@ from .errors import (
     Unproved,
     Unreachable,
 )
-from .guarding import Options, Permit
+from .intents import Options, Permit
 from .journal import Journal
 from .settings import Retry
 from .signer import Signed, Signer

@@ -16,7 +16,8 @@ from .arguments import Bound, KeyOf
 from .asyncsender import AsyncSender
 from .canonical import Convert
 from .errors import Refused, Unreachable
-from .guarding import Guarding, Options, Permit
+from .guarding import Guarding, Opened
+from .intents import Options, Permit
 from .journal import Journal
 from .outbox import MAX_QUEUED, Outbox
 from .queuefile import QueueFile
@@ -148,6 +149,28 @@ class AsyncClient:
         self._loop = asyncio.get_running_loop()
         chosen = self._options(options)
         return await self._transport.run(self._guarding.run(tool, payload, do, chosen, key, trace))
+
+    async def open_act(
+        self,
+        tool: str,
+        payload: Mapping[str, Any],
+        *,
+        key: str | None = None,
+        trace: str | None = None,
+        options: Options = Options(),
+    ) -> Opened:
+        """Get the permission of an act that other code does, for frameworks with hooks before and after a call.
+
+        Do the act only if the result has a permit, and close_act it then. Errors are those of act.
+        """
+        self._loop = asyncio.get_running_loop()
+        chosen = self._options(options)
+        return await self._transport.run(self._guarding.open(tool, payload, chosen, key, trace))
+
+    async def close_act(self, opened: Opened, output: Any = None, failed: bool = False) -> None:
+        """Note how an opened act ended, and state its result."""
+        self._loop = asyncio.get_running_loop()
+        await self._transport.run(self._guarding.close(opened, output, failed))
 
     def guard(
         self, tool: str, *, key: KeyOf | None = None, trace: str | None = None, options: Options = Options()

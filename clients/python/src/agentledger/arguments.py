@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from .guarding import Permit
+from .intents import Permit
 
 PERMIT = "permit"
 """A parameter of this name gets the Permit and is no argument."""

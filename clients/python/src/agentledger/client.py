@@ -14,7 +14,8 @@ from .answers import Decision, Stored
 from .arguments import Bound, KeyOf
 from .canonical import Convert
 from .errors import Refused, Unreachable
-from .guarding import Guarding, Options, Permit
+from .guarding import Guarding, Opened
+from .intents import Options, Permit
 from .journal import Journal
 from .outbox import MAX_QUEUED, Outbox
 from .queuefile import QueueFile
@@ -143,6 +144,26 @@ class Client:
         """
         chosen = self._options(options)
         return self._transport.run(self._guarding.run(tool, payload, do, chosen, key, trace))
+
+    def open_act(
+        self,
+        tool: str,
+        payload: Mapping[str, Any],
+        *,
+        key: str | None = None,
+        trace: str | None = None,
+        options: Options = Options(),
+    ) -> Opened:
+        """Get the permission of an act that other code does, for frameworks with hooks before and after a call.
+
+        Do the act only if the result has a permit, and close_act it then. Errors are those of act.
+        """
+        chosen = self._options(options)
+        return self._transport.run(self._guarding.open(tool, payload, chosen, key, trace))
+
+    def close_act(self, opened: Opened, output: Any = None, failed: bool = False) -> None:
+        """Note how an opened act ended, and state its result."""
+        self._transport.run(self._guarding.close(opened, output, failed))
 
     def guard(
         self, tool: str, *, key: KeyOf | None = None, trace: str | None = None, options: Options = Options()

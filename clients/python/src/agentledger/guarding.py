@@ -11,8 +11,6 @@ After any failure before step 3 the act does not run. An act that has begun with
 from __future__ import annotations
 
 import hashlib
-import json
-import secrets
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -20,15 +18,12 @@ from typing import Any
 
 from . import calls
 from .answers import Approval, Stored
-from .canonical import Convert, canonical_bytes
 from .errors import (
     ApprovalDenied,
     ApprovalRequired,
     Denied,
     FailedBefore,
     KeyReused,
-    LedgerError,
-    Malformed,
     NotDecided,
     OutcomeUnknown,
     Overflow,
@@ -36,45 +31,34 @@ from .errors import (
     Unreachable,
     one_line,
 )
+from .intents import (
+    Options,
+    Permit,
+    approved_payload,
+    digest_of,
+    intent_action,
+    known,
+    plain,
+    sign_intent,
+    sign_result,
+)
 from .journal import BEGUN, DECIDING, ENDED, Entry, Journal
 from .settings import Retry, Settings
-from .strictjson import parse_object
 from .signer import Signed, Signer, new_id, read_signed
 from .wire.effects import Act, Disk, Operation
 
+_MAX_LOST_QUORUMS = 8
 _DEFINITE = (400, 403, 404, 405, 409, 413, 415, 422)
 
 
-@dataclass(frozen=True)
-class Options:
-    """How acts of one tool are guarded.
+@dataclass
+class Opened:
+    """An act that may be done, or was done before: then it has no permit. began is a time of the clock."""
 
-    action_kind: of the intent. wait: seconds to wait for people, None for as long as it takes, 0 for not at all.
-    digest: arguments go as payload.input_digest with the members named in shown. record_output: the result event has
-    the output itself, beside its digest. idempotent: an act that was interrupted may run again. on_ask is called with
-    an approval that is waited for. attempts: how often the intent is sent.
-    """
-
-    action_kind: str = "tool_call"
-    wait: float | None = None
-    digest: bool = False
-    shown: tuple[str, ...] = ()
-    record_output: bool = False
-    idempotent: bool = False
-    principal: str | None = None
-    on_ask: Callable[[Approval], None] | None = None
-    attempts: int = 3
-    convert: Convert | None = None
-
-
-@dataclass(frozen=True)
-class Permit:
-    """The permission of an act: the intent's event, and the grant (a signed note) of an approval, "" for none."""
-
-    event_id: str
-    call_id: str
-    decision: str
-    grant: str = ""
+    entry: Entry
+    permit: Permit | None
+    options: Options
+    began: float
 
 
 @dataclass
@@ -97,57 +81,98 @@ class Guarding:
         trace: str | None,
     ) -> Operation[Any]:
         """Run an act that is allowed and was never begun, and return its output."""
+        opened: Opened = yield from self.open(tool, payload, o, key, trace)
+        if opened.permit is None:
+            return opened.entry.output
+        permit, output, failure = opened.permit, None, None
+        try:
+            output = yield Act(lambda: act(permit))
+        except Exception as why:
+            failure = why
+        except BaseException:  # nobody knows how far it came
+            self.journal.leave(opened.entry.key)
+            raise
+        yield from self.close(opened, output, failure is not None)
+        if failure is not None:
+            raise failure
+        return output
+
+    def open(
+        self, tool: str, payload: Mapping[str, Any], o: Options, key: str | None, trace: str | None
+    ) -> Operation[Opened]:
+        """Get the permission of an act and note that it begins. Do the act then, and close it.
+
+        Without a permit in the result the act was done before, and the entry has its output.
+        """
         name = key if key is not None else new_id("act")
         self.journal.begin(name)
         try:
-            return (yield from self._run(name, tool, payload, act, o, trace, key is not None))
-        finally:
+            opened: Opened = yield from self._open(name, tool, payload, o, trace, key is not None)
+        except BaseException:
             self.journal.leave(name)
+            raise
+        if opened.permit is None:
+            self.journal.leave(name)
+        return opened
 
-    def _run(
-        self,
-        key: str,
-        tool: str,
-        payload: Mapping[str, Any],
-        act: Callable[[Permit], Any],
-        o: Options,
-        trace: str | None,
-        kept: bool,
-    ) -> Operation[Any]:
+    def _open(
+        self, key: str, tool: str, payload: Mapping[str, Any], o: Options, trace: str | None, kept: bool
+    ) -> Operation[Opened]:
         signer = self.settings.require_signer()
-        digest = _digest_of(tool, trace, payload, o.convert)
+        digest = digest_of(tool, trace, payload, o.convert)
         entry: Entry | None = yield Disk(lambda: self.journal.load(key))
         if entry is not None and entry.digest != digest:
             raise KeyReused("the key was used for another act")
         if entry is not None and entry.stage != DECIDING:
-            done, output = yield from self._again(signer, entry, o)
+            done = yield from self._again(signer, entry, o)
             if done:
-                return output
+                return Opened(entry, None, o, self.clock())
         if entry is None:
-            intent = _sign_intent(signer, tool, payload, o, trace)
-            entry = Entry(
-                key, digest, DECIDING, intent[1], intent[0].event_id, intent[0].text.decode(), kept, o.idempotent
-            )
+            intent, call_id = sign_intent(signer, tool, payload, o, trace)
+            entry = Entry(key, digest, DECIDING, call_id, intent.event_id, intent.text.decode(), kept, o.idempotent)
             yield Disk(_storing(self.journal, entry))
         try:
             permit = yield from self._permit(signer, entry, o)
         except Denied:
             yield Disk(lambda: self.journal.remove(key))
             raise
-        return (yield from self._act(signer, entry, act, permit, o))
+        entry.stage = BEGUN
+        try:
+            yield Disk(_storing(self.journal, entry))
+        except OSError as why:
+            raise NotDecided(f"the journal can't be written: {why.strerror}") from why
+        return Opened(entry, permit, o, self.clock())
+
+    def close(self, opened: Opened, output: Any, failed: bool) -> Operation[None]:
+        """Note how an act ended, and state its result."""
+        entry, o = opened.entry, opened.options
+        grant = opened.permit.grant if opened.permit else ""
+        entry.stage, entry.status, entry.ended_at = ENDED, "error" if failed else "ok", time.time()
+        entry.output = plain(output, o.convert)
+        spent = self.clock() - opened.began
+        has_output = not failed and known(output, entry.output)
+        result = sign_result(self.settings.require_signer(), entry, spent, has_output, o, grant)
+        entry.result = result.text.decode()
+        try:
+            yield Disk(_storing(self.journal, entry))
+        except OSError:  # the act is done, and stays begun in the journal: it never runs again
+            pass
+        self.journal.leave(entry.key)
+        yield Disk(lambda: self.tell(entry))
 
     def _permit(self, signer: Signer, entry: Entry, o: Options) -> Operation[Permit]:
         """Ask for the permission. After any failure there is none."""
         intent = read_signed(entry.envelope.encode())
         try:
-            stored: Stored = yield from calls.send_event(self.settings, intent, Retry(o.attempts), ask=True)
+            stored: Stored = yield from self._send(intent, o)
         except Refused as why:
             if why.status in _DEFINITE:  # it is not stored and never will be: another intent may be made
                 yield Disk(lambda: self.journal.remove(entry.key))
             raise NotDecided(f"no decision on the act: {why}") from why
         except Unreachable as why:
             raise NotDecided(f"no decision on the act: {why}") from why
-        if stored.status == "replayed" and not stored.policy_decision:
+        if stored.status == "replayed" and not stored.policy_decision:  # another intent has to be made
+            yield Disk(lambda: self.journal.remove(entry.key))
             raise NotDecided("no decision on the act: the event was stored before, and the answer does not say how")
         decision = stored.policy_decision or "allow"
         if decision == "deny":
@@ -155,23 +180,42 @@ class Guarding:
         if decision == "allow":
             return Permit(intent.event_id, entry.call_id, decision)
         if stored.approval is None:
-            raise NotDecided("people have to agree, and the answer has no approval to wait for")
+            raise NotDecided("people have to agree, and nobody could be asked: the token needs the scope approvals")
+        approved = intent_action(intent)
+        if stored.approval.action_digest != hashlib.sha256(approved).hexdigest():
+            raise NotDecided("the answer does not fit: the approval is for another act")
         entry.approval_id = stored.approval.approval_id
         yield Disk(_storing(self.journal, entry))
         grant = yield from self._grant(signer, entry, stored, stored.approval, o)
-        return Permit(intent.event_id, entry.call_id, decision, grant)
+        return Permit(intent.event_id, entry.call_id, decision, grant, approved_payload(intent))
+
+    def _send(self, intent: Signed, o: Options) -> Operation[Stored]:
+        """Send an intent and ask for its approval. A token that may not ask still learns the decision."""
+        try:
+            return (yield from calls.send_event(self.settings, intent, Retry(o.attempts), ask=True))
+        except Refused as why:
+            if why.status != 403:
+                raise
+        return (yield from calls.send_event(self.settings, intent, Retry(o.attempts)))
 
     def _grant(self, signer: Signer, entry: Entry, stored: Stored, asked: Approval, o: Options) -> Operation[str]:
         """Wait for people and use their approval."""
         deadline = None if o.wait is None else self.clock() + o.wait
         approval = asked
         try:
-            if approval.status == "pending":
-                if o.on_ask is not None:
-                    o.on_ask(approval)
-                approval = yield from calls.wait_approval(self.settings, asked.approval_id, self.clock, deadline)
-            if approval.status in ("approved", "consumed"):
-                return (yield from calls.consume_approval(self.settings, approval))
+            if approval.status == "pending" and o.on_ask is not None:
+                o.on_ask(approval)
+            for _ in range(_MAX_LOST_QUORUMS):
+                if approval.status == "pending":
+                    approval = yield from calls.wait_approval(self.settings, asked.approval_id, self.clock, deadline)
+                if approval.status not in ("approved", "consumed"):
+                    break
+                try:
+                    return (yield from calls.consume_approval(self.settings, approval))
+                except Refused as why:
+                    if why.code != "quorum_lost":  # else it is pending again
+                        raise
+                approval = asked
         except ApprovalRequired:
             raise
         except (Refused, Unreachable) as why:
@@ -179,42 +223,15 @@ class Guarding:
                 yield Disk(lambda: self.journal.remove(entry.key))
             raise NotDecided(f"no decision of people: {why}") from why
         entry.status = "denied"
-        denial = _sign_result(signer, entry, 0.0, False, o, "")
+        denial = sign_result(signer, entry, 0.0, False, o, "")
         yield Disk(lambda: self.queue(denial, lambda: None))
         raise ApprovalDenied(approval, stored.decision)
 
-    def _act(
-        self, signer: Signer, entry: Entry, act: Callable[[Permit], Any], permit: Permit, o: Options
-    ) -> Operation[Any]:
-        entry.stage = BEGUN
-        try:
-            yield Disk(_storing(self.journal, entry))
-        except OSError as why:
-            raise NotDecided(f"the journal can't be written: {why.strerror}") from why
-        began, output, failure = self.clock(), None, None
-        try:
-            output = yield Act(lambda: act(permit))
-        except Exception as why:
-            failure = why
-        spent = self.clock() - began
-        entry.stage, entry.status, entry.ended_at = ENDED, "ok" if failure is None else "error", time.time()
-        entry.output = _plain(output, o.convert)
-        result = _sign_result(signer, entry, spent, _known(output, entry.output), o, permit.grant)
-        entry.result = result.text.decode()
-        try:
-            yield Disk(_storing(self.journal, entry))
-        except OSError:  # the act is done, and stays begun in the journal: it never runs again
-            pass
-        yield Disk(lambda: self.tell(entry))
-        if failure is not None:
-            raise failure
-        return output
-
-    def _again(self, signer: Signer, entry: Entry, o: Options) -> Operation[tuple[bool, Any]]:
-        """Answer for an act that was begun before. Return whether that is all, and its output."""
+    def _again(self, signer: Signer, entry: Entry, o: Options) -> Operation[bool]:
+        """Answer for an act that was begun before. Return whether it is done."""
         if entry.stage == BEGUN and o.idempotent:
             entry.stage = DECIDING
-            return False, None
+            return False
         if entry.stage == BEGUN:
             _end_unknown(signer, entry, o)
             yield Disk(_storing(self.journal, entry))
@@ -224,7 +241,7 @@ class Guarding:
             raise OutcomeUnknown("the act was begun before, and how it ended is not known")
         if entry.status == "error":
             raise FailedBefore("the act was done before and failed")
-        return True, entry.output
+        return True
 
     def tell(self, entry: Entry) -> None:
         """Give the result of an act to the queue. The journal keeps it until the service has it."""
@@ -262,85 +279,8 @@ class Guarding:
 
 def _end_unknown(signer: Signer, entry: Entry, o: Options) -> None:
     entry.stage, entry.status, entry.ended_at = ENDED, "unknown", time.time()
-    entry.result = _sign_result(signer, entry, 0.0, False, o, "").text.decode()
+    entry.result = sign_result(signer, entry, 0.0, False, o, "").text.decode()
 
 
 def _storing(journal: Journal, entry: Entry) -> Callable[[], None]:
     return lambda: journal.store(entry)
-
-
-def _digest_of(tool: str, trace: str | None, payload: Mapping[str, Any], convert: Convert | None) -> str:
-    text = canonical_bytes([tool, trace, dict(payload)], convert)
-    return hashlib.sha256(text).hexdigest()
-
-
-def _sign_intent(
-    signer: Signer, tool: str, payload: Mapping[str, Any], o: Options, trace: str | None
-) -> tuple[Signed, str]:
-    """Return the signed intent and its call_id."""
-    for name in ("phase", "call_id", "salt"):
-        if name in payload:
-            raise Malformed("is a member of the intent's own: give the argument another name", f"/{name}")
-    call_id = new_id("call")
-    members = dict(payload)
-    if o.digest:
-        whole = hashlib.sha256(canonical_bytes(members, o.convert)).hexdigest()
-        members = {**{n: members[n] for n in o.shown if n in members}, "input_digest": whole}
-    members.update(phase="intent", call_id=call_id, salt=secrets.token_hex(16))
-    event: dict[str, Any] = {"action_kind": o.action_kind, "tool_name": tool, "payload": members}
-    event.update({"trace_id": trace} if trace else {}, **({"actor_principal": o.principal} if o.principal else {}))
-    text = canonical_bytes(event, o.convert)
-    return signer.sign(text), call_id
-
-
-def _sign_result(signer: Signer, entry: Entry, spent: float, known: bool, o: Options, grant: str) -> Signed:
-    intent = parse_object(entry.envelope)
-    payload: dict[str, Any] = {
-        "phase": "result",
-        "call_id": entry.call_id,
-        "status": entry.status,
-        "duration_ms": round(spent * 1000),
-        "salt": secrets.token_hex(16),
-    }
-    if known:
-        payload["output_digest"] = hashlib.sha256(canonical_bytes(entry.output)).hexdigest()
-        payload.update({"output": entry.output} if o.record_output else {})
-    if entry.approval_id:
-        payload["approval_id"] = entry.approval_id
-    nonce = _nonce_of(grant)
-    payload.update({"grant_nonce": nonce} if nonce else {})
-    return signer.sign(
-        {
-            "action_kind": intent["action_kind"],
-            "tool_name": intent["tool_name"],
-            "trace_id": intent["trace_id"],
-            "actor_principal": intent["actor_principal"],
-            "parent_event_id": entry.event_id,
-            "payload": payload,
-        }
-    )
-
-
-def _nonce_of(grant: str) -> str:
-    """Return the nonce of a grant: the seventh line of its text."""
-    lines = grant.split("\n")
-    return lines[6] if len(lines) > 9 else ""
-
-
-def _plain(output: Any, convert: Convert | None) -> Any:
-    """Return an output as JSON, None where it has no such form: the act is done, so its output is no error."""
-    try:
-        canonical_bytes(output)
-        return output
-    except LedgerError:
-        pass
-    if convert is None:
-        return None
-    try:
-        return json.loads(canonical_bytes(output, convert))
-    except Exception:
-        return None
-
-
-def _known(output: Any, plain: Any) -> bool:
-    return plain is not None or output is None

@@ -1,0 +1,40 @@
+"""What the adapters have in common: names of tools, and words for the model."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ..errors import LedgerError, Malformed
+
+NameTool = Callable[[str], str]
+"""Returns the ledger's tool name (acme.payments.refund) of a framework's tool (refund)."""
+
+
+def same_name(name: str) -> str:
+    """Return the framework's name of a tool as it is."""
+    return name
+
+
+def refusal_words(why: LedgerError) -> str:
+    """Return what the model is told of a call that did not run. It has the policy's reason and people's words."""
+    return f"The call was not made: {why}"
+
+
+def read_arguments(text: str | Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return a call's arguments, which some frameworks give as JSON text. Errors are Malformed."""
+    if text is None or text == "":
+        return {}
+    try:
+        value = json.loads(text) if isinstance(text, str) else text
+    except ValueError:
+        raise Malformed("the arguments are no JSON") from None
+    if not isinstance(value, Mapping):
+        raise Malformed("the arguments are no object")
+    return dict(value)
+
+
+def output_text(output: Any) -> Any:
+    """Return a tool's output for the ledger: JSON values as they are, all else as text."""
+    return output if isinstance(output, (str, int, float, bool, dict, list, type(None))) else str(output)

@@ -1,0 +1,84 @@
+"""CrewAI: hooks before and after each tool call.
+
+The protocol is that of crewai.hooks: a hook before a call gets a context with tool_name and tool_input, and blocks the
+call by returning False; a hook after it gets tool_result too. Tested against a stand-in for CrewAI, not against CrewAI.
+
+    unregister = guard_tools(client, name=lambda n: f"acme.payments.{n}")   # all crews of this process
+    crew.kickoff()
+    unregister()
+
+CrewAI tells the model only that a hook blocked the call; on_refused gets the reason. Register this hook last: a hook
+behind it could still block a call that the ledger has begun, or change its input.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from ..client import Client
+from ..errors import LedgerError
+from ..guarding import Opened
+from ..intents import Options
+from .calls import NameTool, output_text, read_arguments, same_name
+
+
+def guard_tools(
+    client: Client,
+    *,
+    name: NameTool = same_name,
+    options: Options = Options(),
+    on_refused: Callable[[str, LedgerError], None] | None = None,
+) -> Callable[[], None]:
+    """Register the hooks, and return a function that takes them away. on_refused gets the tool and the reason."""
+    from crewai import hooks
+
+    under_way = UnderWay()
+
+    def ask_ledger(context: Any) -> bool | None:
+        try:
+            arguments = read_arguments(context.tool_input)
+            under_way.add(context, client.open_act(name(context.tool_name), arguments, options=options))
+        except LedgerError as why:
+            if on_refused is not None:
+                on_refused(context.tool_name, why)
+            return False
+        return None
+
+    def tell_ledger(context: Any) -> str | None:
+        act = under_way.take(context)
+        if act is not None:
+            client.close_act(act, output_text(context.tool_result))
+        return None
+
+    def unregister() -> None:
+        hooks.unregister_before_tool_call_hook(ask_ledger)
+        hooks.unregister_after_tool_call_hook(tell_ledger)
+
+    hooks.register_before_tool_call_hook(ask_ledger)
+    hooks.register_after_tool_call_hook(tell_ledger)
+    return unregister
+
+
+class UnderWay:
+    """Calls between their two hooks. CrewAI names no call, so a call is found by its input object, or an equal one."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._calls: list[tuple[str, Any, Opened]] = []
+
+    def add(self, context: Any, act: Opened) -> None:
+        """Note a call that begins."""
+        with self._lock:
+            self._calls.append((context.tool_name, context.tool_input, act))
+
+    def take(self, context: Any) -> Opened | None:
+        """Return the call that ended, None for one that was blocked."""
+        with self._lock:
+            same = [c for c in self._calls if c[0] == context.tool_name and c[1] is context.tool_input]
+            equal = [c for c in self._calls if c[0] == context.tool_name and c[1] == context.tool_input]
+            for call in (same or equal)[-1:]:
+                self._calls = [c for c in self._calls if c is not call]
+                return call[2]
+        return None

@@ -1,0 +1,134 @@
+"""httpx: transports that guard each request of an httpx client, sent to the network only if it is allowed.
+
+    with httpx.Client(transport=GuardedTransport(ledger)) as web:
+        web.post("https://bank.example/refunds", json={"order": "A-1009"}, headers={"Idempotency-Key": "refund-A-1009"})
+
+A request is an act of the tool http.<method>, whose payload has method, host, path, query and the SHA-256 of the body.
+A request with an Idempotency-Key is made once; it is not made again, and its answer is not kept. A request that people
+approved carries the grant in the header Agentledger-Grant and the approved payload in Agentledger-Call, both in base64.
+Redirects are requests of their own.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+
+from ..aio import AsyncClient
+from ..client import Client
+from ..errors import LedgerError, Malformed
+from ..intents import Options, Permit
+
+MAX_BODY = 8 << 20
+"""Bytes of the largest body. It is read into memory, because the decision covers all of it."""
+GRANT_HEADER = "Agentledger-Grant"
+CALL_HEADER = "Agentledger-Call"
+
+Describe = Callable[[httpx.Request, bytes], tuple[str, dict[str, Any]]]
+"""Returns tool and payload of a request with its body."""
+
+
+class Repeated(LedgerError):
+    """The request was made before, and its answer is not kept."""
+
+
+def describe_request(request: httpx.Request, body: bytes) -> tuple[str, dict[str, Any]]:
+    """Return tool and payload of a request. No header is in the payload, because headers hold secrets."""
+    path, _, query = request.url.raw_path.decode("ascii").partition("?")
+    payload = {
+        "method": request.method,
+        "host": request.url.netloc.decode("ascii"),
+        "path": path,
+        "query": query,
+        "body_sha256": hashlib.sha256(body).hexdigest(),
+    }
+    return f"http.{request.method.lower()}", payload
+
+
+def _act_of(request: httpx.Request, body: bytes, describe: Describe) -> dict[str, Any]:
+    if len(body) > MAX_BODY:
+        raise Malformed(f"the body is longer than {MAX_BODY} bytes")
+    tool, payload = describe(request, body)
+    once = request.headers.get("Idempotency-Key")
+    key = None if once is None else f"{request.method} {request.url.copy_with(query=None, fragment=None)} {once}"
+    return {"tool": tool, "payload": payload, "key": key}
+
+
+def _permitted(request: httpx.Request, body: bytes, permit: Permit) -> httpx.Request:
+    headers = request.headers.copy()
+    if permit.grant:
+        headers[GRANT_HEADER] = base64.b64encode(permit.grant.encode()).decode()
+        headers[CALL_HEADER] = base64.b64encode(permit.approved.encode()).decode()
+    return httpx.Request(request.method, request.url, headers=headers, content=body, extensions=request.extensions)
+
+
+class GuardedTransport(httpx.BaseTransport):
+    """A transport of httpx.Client. Errors are those of Client.act, Repeated, and those of the transport below."""
+
+    def __init__(
+        self,
+        ledger: Client,
+        below: httpx.BaseTransport | None = None,
+        describe: Describe = describe_request,
+        options: Options = Options(),
+    ) -> None:
+        self._ledger = ledger
+        self._below = below or httpx.HTTPTransport()
+        self._describe = describe
+        self._options = options
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        """Make a request if it is allowed."""
+        body = request.read()
+        answers: list[httpx.Response] = []
+
+        def do(permit: Permit) -> dict[str, int]:
+            answers.append(self._below.handle_request(_permitted(request, body, permit)))
+            return {"status_code": answers[0].status_code}
+
+        self._ledger.act(do=do, options=self._options, **_act_of(request, body, self._describe))
+        if not answers:
+            raise Repeated("the request was made before")
+        return answers[0]
+
+    def close(self) -> None:
+        """Close the transport below. The ledger's client stays open."""
+        self._below.close()
+
+
+class AsyncGuardedTransport(httpx.AsyncBaseTransport):
+    """The same for httpx.AsyncClient."""
+
+    def __init__(
+        self,
+        ledger: AsyncClient,
+        below: httpx.AsyncBaseTransport | None = None,
+        describe: Describe = describe_request,
+        options: Options = Options(),
+    ) -> None:
+        self._ledger = ledger
+        self._below = below or httpx.AsyncHTTPTransport()
+        self._describe = describe
+        self._options = options
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        """Make a request if it is allowed."""
+        body = await request.aread()
+        answers: list[httpx.Response] = []
+
+        async def do(permit: Permit) -> dict[str, int]:
+            answers.append(await self._below.handle_async_request(_permitted(request, body, permit)))
+            return {"status_code": answers[0].status_code}
+
+        await self._ledger.act(do=do, options=self._options, **_act_of(request, body, self._describe))
+        if not answers:
+            raise Repeated("the request was made before")
+        return answers[0]
+
+    async def aclose(self) -> None:
+        """Close the transport below. The ledger's client stays open."""
+        await self._below.aclose()

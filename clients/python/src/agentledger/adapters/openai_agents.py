@@ -1,0 +1,48 @@
+"""OpenAI Agents SDK: tool guardrails that ask the ledger before a function tool runs, and state its result after.
+
+The protocol is that of agents.tool_guardrails: an input guardrail gets data.context with tool_name, tool_arguments
+(JSON text) and tool_call_id, and answers allow or reject_content; an output guardrail gets data.output too. Tested
+against a stand-in for the SDK, not against the SDK itself.
+
+    before, after = guard_tool(client, name=lambda n: f"acme.payments.{n}")
+
+    @function_tool(tool_input_guardrails=[before], tool_output_guardrails=[after])
+    def refund(order: str) -> str: ...
+
+Put both on the tool, and `before` last: a guardrail behind it could still refuse a call that the ledger has begun.
+Such a call stays without result until AsyncClient.resume states it as unknown.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..aio import AsyncClient
+from ..errors import LedgerError
+from ..guarding import Opened
+from ..intents import Options
+from .calls import NameTool, output_text, read_arguments, refusal_words, same_name
+
+
+def guard_tool(client: AsyncClient, *, name: NameTool = same_name, options: Options = Options()) -> tuple[Any, Any]:
+    """Return the input guardrail and the output guardrail of function tools. One pair may serve many tools."""
+    from agents import ToolGuardrailFunctionOutput, tool_input_guardrail, tool_output_guardrail
+
+    opened: dict[str, Opened] = {}
+
+    async def ask_ledger(data: Any) -> Any:
+        call = data.context
+        try:
+            arguments = read_arguments(call.tool_arguments)
+            opened[call.tool_call_id] = await client.open_act(name(call.tool_name), arguments, options=options)
+        except LedgerError as why:
+            return ToolGuardrailFunctionOutput.reject_content(refusal_words(why))
+        return ToolGuardrailFunctionOutput.allow()
+
+    async def tell_ledger(data: Any) -> Any:
+        act = opened.pop(data.context.tool_call_id, None)
+        if act is not None:
+            await client.close_act(act, output_text(data.output))
+        return ToolGuardrailFunctionOutput.allow()
+
+    return tool_input_guardrail(ask_ledger), tool_output_guardrail(tell_ledger)

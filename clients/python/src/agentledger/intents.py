@@ -1,0 +1,149 @@
+"""What a guarded act states: its intent before, and its result after."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import secrets
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from .answers import Approval
+from .canonical import Convert, canonical_bytes
+from .errors import LedgerError, Malformed
+from .journal import Entry
+from .signer import Signed, Signer, new_id
+from .strictjson import parse_object
+
+
+_OWN = ("phase", "call_id", "salt", "input_digest")
+"""The members that an intent adds to the arguments."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """How acts of one tool are guarded.
+
+    action_kind: of the intent. wait: seconds to wait for people, None for as long as it takes, 0 for not at all.
+    digest: arguments go as payload.input_digest with the members named in shown. record_output: the result event has
+    the output itself, beside its digest. idempotent: an act that was interrupted may run again. on_ask is called with
+    an approval that is waited for. attempts: how often the intent is sent.
+    """
+
+    action_kind: str = "tool_call"
+    wait: float | None = None
+    digest: bool = False
+    shown: tuple[str, ...] = ()
+    record_output: bool = False
+    idempotent: bool = False
+    principal: str | None = None
+    on_ask: Callable[[Approval], None] | None = None
+    attempts: int = 3
+    convert: Convert | None = None
+
+
+@dataclass(frozen=True)
+class Permit:
+    """The permission of an act: the intent's event.
+
+    grant is the signed note of an approval, and approved the payload that it is for; both are "" for none.
+    """
+
+    event_id: str
+    call_id: str
+    decision: str
+    grant: str = ""
+    approved: str = ""
+
+
+def digest_of(tool: str, trace: str | None, payload: Mapping[str, Any], convert: Convert | None) -> str:
+    """Return the digest of all that a key must not be used again for."""
+    text = canonical_bytes([tool, trace, dict(payload)], convert)
+    return hashlib.sha256(text).hexdigest()
+
+
+def sign_intent(
+    signer: Signer, tool: str, payload: Mapping[str, Any], o: Options, trace: str | None
+) -> tuple[Signed, str]:
+    """Return the signed intent and its call_id."""
+    for name in _OWN:
+        if name in payload or name in o.shown:
+            raise Malformed("is a member of the intent's own: give the argument another name", f"/{name}")
+    call_id = new_id("call")
+    members = dict(payload)
+    if o.digest:
+        whole = hashlib.sha256(canonical_bytes(members, o.convert)).hexdigest()
+        members = {**{n: members[n] for n in o.shown if n in members}, "input_digest": whole}
+    members.update(phase="intent", call_id=call_id, salt=secrets.token_hex(16))
+    event: dict[str, Any] = {"action_kind": o.action_kind, "tool_name": tool, "payload": members}
+    event.update({"trace_id": trace} if trace else {}, **({"actor_principal": o.principal} if o.principal else {}))
+    text = canonical_bytes(event, o.convert)
+    return signer.sign(text), call_id
+
+
+def intent_action(intent: Signed) -> bytes:
+    """Return the text whose SHA-256 an approval of the intent has as action_digest."""
+    e = parse_object(intent.text)
+    action = {n: e[n] for n in ("agent_id", "payload", "tool_name")}
+    return canonical_bytes({**action, "organization_id": e["organization_id"].lower(), "v": 1})
+
+
+def approved_payload(intent: Signed) -> str:
+    """Return the payload of an intent in canonical form."""
+    return canonical_bytes(parse_object(intent.text)["payload"]).decode()
+
+
+def sign_result(signer: Signer, entry: Entry, spent: float, has_output: bool, o: Options, grant: str) -> Signed:
+    """Return the signed event that states how an act ended. spent is in seconds."""
+    intent = parse_object(entry.envelope)
+    payload: dict[str, Any] = {
+        "phase": "result",
+        "call_id": entry.call_id,
+        "status": entry.status,
+        "duration_ms": round(spent * 1000),
+        "salt": secrets.token_hex(16),
+    }
+    if has_output:
+        payload["output_digest"] = hashlib.sha256(canonical_bytes(entry.output)).hexdigest()
+        payload.update({"output": entry.output} if o.record_output else {})
+    if entry.approval_id:
+        payload["approval_id"] = entry.approval_id
+    nonce = _nonce_of(grant)
+    payload.update({"grant_nonce": nonce} if nonce else {})
+    return signer.sign(
+        {
+            "action_kind": intent["action_kind"],
+            "tool_name": intent["tool_name"],
+            "trace_id": intent["trace_id"],
+            "actor_principal": intent["actor_principal"],
+            "parent_event_id": entry.event_id,
+            "payload": payload,
+        }
+    )
+
+
+def _nonce_of(grant: str) -> str:
+    """Return the nonce of a grant: the seventh line of its text."""
+    lines = grant.split("\n")
+    return lines[6] if len(lines) > 9 else ""
+
+
+def plain(output: Any, convert: Convert | None) -> Any:
+    """Return an output as JSON, None where it has no such form: the act is done, so its output is no error."""
+    try:
+        canonical_bytes(output)
+        return output
+    except LedgerError:
+        pass
+    if convert is None:
+        return None
+    try:
+        return json.loads(canonical_bytes(output, convert))
+    except Exception:
+        return None
+
+
+def known(output: Any, plain: Any) -> bool:
+    """Tell whether an output has a JSON form."""
+    return plain is not None or output is None
