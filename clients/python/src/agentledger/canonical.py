@@ -25,6 +25,8 @@ Convert = Callable[[str, Any], Any]
 
 _quote: Callable[[str], str] = encoder.encode_basestring  # type: ignore[attr-defined]
 
+_LITERALS = {None: "null", True: "true", False: "false"}
+
 _ADVICE = {
     "tuple": "give a list",
     "set": "give a list in an order that you choose",
@@ -45,8 +47,20 @@ _ADVICE = {
 def canonical_text(value: Any, convert: Convert | None = None) -> str:
     """Return the canonical form of a value. Errors are Malformed with the place as a JSON pointer."""
     parts: list[str] = []
-    _Writer(parts, convert).write(value, "", 1)
+    _Writer(parts, convert).write(value)
     return "".join(parts)
+
+
+def canonical_members(value: dict[str, Any], convert: Convert | None = None) -> dict[str, str]:
+    """Return the members of an object by name, each as it stands in the canonical form. Errors are Malformed."""
+    members: dict[str, str] = {}
+    for name in _sorted_names(value, str):
+        parts: list[str] = [_quote(name), ":"]
+        writer = _Writer(parts, convert)
+        writer.names.append(name)
+        writer.write(value[name])
+        members[name] = "".join(parts)
+    return members
 
 
 def canonical_bytes(value: Any, convert: Convert | None = None) -> bytes:
@@ -70,88 +84,100 @@ def has_surrogate(text: str) -> bool:
 
 
 class _Writer:
+    """Writes one value. names has the way from the outermost value to the one that is being written."""
+
     def __init__(self, parts: list[str], convert: Convert | None) -> None:
         self.add = parts.append
         self.convert = convert
+        self.names: list[str | int] = []
         self.open: set[int] = set()
 
-    def write(self, value: Any, path: str, depth: int, converted: bool = False) -> None:
+    def write(self, value: Any, converted: bool = False) -> None:
         if isinstance(value, str):
-            self.add(_string(value, path))
+            self.add(self._string(value))
         elif value is None or value is True or value is False:
-            self.add({None: "null", True: "true", False: "false"}[value])
+            self.add(_LITERALS[value])
         elif isinstance(value, int):
-            self.add(_integer(value, path))
+            self.add(self._integer(value))
         elif isinstance(value, float):
-            self.add(_double(value, path))
+            self.add(self._double(value))
         elif isinstance(value, (dict, list)):
-            self._nested(value, path, depth)
+            self._nested(value)
         elif self.convert is not None and not converted:
-            self.write(self.convert(path, value), path, depth, converted=True)
+            self.write(self.convert(self._path(), value), converted=True)
         else:
-            raise Malformed(_refusal(value), path)
+            raise self._refuse(_refusal(value))
 
-    def _nested(self, value: dict[Any, Any] | list[Any], path: str, depth: int) -> None:
+    def _path(self) -> str:
+        path = ""
+        for name in self.names:
+            path = pointer(path, name)
+        return path
+
+    def _refuse(self, why: str) -> Malformed:
+        return Malformed(why, self._path())
+
+    def _nested(self, value: dict[Any, Any] | list[Any]) -> None:
         if id(value) in self.open:
-            raise Malformed("contains itself: JSON has no cycles", path)
-        if depth > MAX_DEPTH:
-            raise Malformed(
-                f"is nested deeper than {MAX_DEPTH} levels: make it flatter or give a part as a string", path
-            )
+            raise self._refuse("contains itself: JSON has no cycles")
+        if len(self.names) >= MAX_DEPTH:
+            raise self._refuse(f"is nested deeper than {MAX_DEPTH} levels: make it flatter or give a part as a string")
         self.open.add(id(value))
         if isinstance(value, dict):
-            self._object(value, path, depth)
+            self._object(value)
         else:
-            self._list(value, path, depth)
+            self._list(value)
         self.open.discard(id(value))
 
-    def _list(self, value: list[Any], path: str, depth: int) -> None:
+    def _list(self, value: list[Any]) -> None:
         self.add("[")
         for index, item in enumerate(value):
             if index:
                 self.add(",")
-            self.write(item, pointer(path, index), depth + 1)
+            self.names.append(index)
+            self.write(item)
+            self.names.pop()
         self.add("]")
 
-    def _object(self, value: dict[Any, Any], path: str, depth: int) -> None:
+    def _object(self, value: dict[Any, Any]) -> None:
         self.add("{")
         between = ""
-        for name in _sorted_names(value, path):
-            self.add(between)
-            self.add(_quote(name))
-            self.add(":")
-            self.write(value[name], pointer(path, name), depth + 1)
+        for name in _sorted_names(value, self._path):
+            self.add(f"{between}{_quote(name)}:")
+            self.names.append(name)
+            self.write(value[name])
+            self.names.pop()
             between = ","
         self.add("}")
 
+    def _string(self, value: str) -> str:
+        if not value.isascii() and has_surrogate(value):
+            raise self._refuse("has half of a surrogate pair: give whole characters")
+        return _quote(value)
 
-def _sorted_names(value: dict[Any, Any], path: str) -> list[str]:
+    def _integer(self, value: int) -> str:
+        if abs(value) > MAX_INTEGER:
+            raise self._refuse(NOT_EXACT)
+        return int.__repr__(value)
+
+    def _double(self, value: float) -> str:
+        if not isfinite(value):
+            raise self._refuse(
+                "is not a number or is infinite, which JSON does not have: leave it out or give a string"
+            )
+        return double_text(float(value))
+
+
+def _sorted_names(value: dict[Any, Any], path: Callable[[], str]) -> list[str]:
+    ascii_only = True
     for name in value:
         if not isinstance(name, str):
-            raise Malformed(f"has a member name of type {type(name).__name__}: give names as str", path)
-        if not name.isascii() and has_surrogate(name):
-            raise Malformed("has a member name with half of a surrogate pair: give whole characters", path)
-    if all(name.isascii() for name in value):
-        return sorted(value)
-    return sorted(value, key=lambda name: name.encode("utf-16-be"))
-
-
-def _string(value: str, path: str) -> str:
-    if not value.isascii() and has_surrogate(value):
-        raise Malformed("has half of a surrogate pair: give whole characters", path)
-    return _quote(value)
-
-
-def _integer(value: int, path: str) -> str:
-    if abs(value) > MAX_INTEGER:
-        raise Malformed(NOT_EXACT, path)
-    return int.__repr__(value)
-
-
-def _double(value: float, path: str) -> str:
-    if not isfinite(value):
-        raise Malformed("is not a number or is infinite, which JSON does not have: leave it out or give a string", path)
-    return double_text(float(value))
+            raise Malformed(f"has a member name of type {type(name).__name__}: give names as str", path())
+        if not name.isascii():
+            ascii_only = False
+            if has_surrogate(name):
+                raise Malformed("has a member name with half of a surrogate pair: give whole characters", path())
+    return sorted(value) if ascii_only else sorted(value, key=lambda name: name.encode("utf-16-be"))
 
 
 def _refusal(value: Any) -> str:

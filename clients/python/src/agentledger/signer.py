@@ -12,7 +12,7 @@ from typing import Any
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from .canonical import Convert, canonical_bytes
+from .canonical import Convert, canonical_bytes, canonical_members
 from .errors import Malformed, NotAsked
 from .grammar import AGENT, KEY, UUID, check_members, check_reserved
 from .strictjson import parse_object
@@ -106,13 +106,14 @@ class Signer:
             raise Malformed("an event to be signed must not have sig_alg or sig_value_b64")
         if isinstance(members["payload"], Mapping) and not isinstance(members["payload"], dict):
             raise Malformed("is a mapping of another kind: give a dict", "/payload")
-        content = canonical_bytes(members, self._convert)
+        parts = canonical_members(members, self._convert)
+        content = _joined(parts)
         check_members(members)
         check_reserved(members)
         digest = event_digest(self.key_id, content)
-        members["sig_alg"] = "ed25519"
-        members["sig_value_b64"] = self.sign_bytes(digest)
-        text = canonical_bytes(members, self._convert)
+        parts["sig_alg"] = '"sig_alg":"ed25519"'
+        parts["sig_value_b64"] = f'"sig_value_b64":"{self.sign_bytes(digest)}"'
+        text = _joined(parts)
         if len(text) > MAX_ENVELOPE:
             raise Malformed(f"The envelope is larger than {MAX_ENVELOPE} bytes")
         return Signed(text, members["event_id"], members["trace_id"], digest.hex())
@@ -145,6 +146,14 @@ def new_id(prefix: str) -> str:
 def now() -> str:
     """Return the time now as events have it, in UTC with milliseconds."""
     return datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z"
+
+
+def _joined(parts: dict[str, str]) -> bytes:
+    """Return an object of members that are canonical already."""
+    names = sorted(parts)
+    if not all(name.isascii() for name in names):
+        names.sort(key=lambda name: name.encode("utf-16-be"))
+    return ("{" + ",".join([parts[name] for name in names]) + "}").encode()
 
 
 def _seed(key: str | bytes) -> bytes:
