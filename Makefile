@@ -3,7 +3,7 @@
 GO ?= go
 PROGRAMS := agentledger aps
 
-.PHONY: build test test-python test-n8n race lint vuln fuzz interop drill bench clean
+.PHONY: build test test-python test-typescript test-n8n race lint vuln fuzz interop drill bench clean
 
 build:
 	$(GO) build -o bin/ $(addprefix ./cmd/,$(PROGRAMS))
@@ -19,12 +19,19 @@ test:
 	./scripts/chromium
 	$(GO) test $(TIMEOUT) ./...
 	$(MAKE) test-python
+	$(MAKE) test-typescript
 
 # The client for Python: types, and tests against the real server.
 test-python: build
 	./scripts/python
 	cd clients/python && ./interpreter -m mypy src
 	cd clients/python/tests && AGENTLEDGER_BIN=$(CURDIR)/bin/agentledger APS_BIN=$(CURDIR)/bin/aps ../interpreter -m unittest
+
+# The client for TypeScript: types, and tests against the real server.
+test-typescript: build
+	./scripts/node
+	cd clients/typescript && npm ci --silent && npm run --silent types
+	cd clients/typescript && AGENTLEDGER_BIN=$(CURDIR)/bin/agentledger APS_BIN=$(CURDIR)/bin/aps npm test --silent
 
 # The n8n nodes and template, against the real server. The build takes parts of clients/typescript.
 test-n8n: build

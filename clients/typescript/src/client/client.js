@@ -1,0 +1,121 @@
+// The client of one service for one agent.
+
+import { canonicalize } from "../canonical/write.js";
+import { LedgerError } from "../errors.js";
+import { Approvals } from "./approvals.js";
+import { Guard } from "../guard/guard.js";
+import { Transport } from "./http.js";
+import { Log } from "./log.js";
+import { MemoryQueue } from "./queue.js";
+import { readDecision, readResult } from "./result.js";
+import { Runs } from "./runs.js";
+import { Sender } from "./sender.js";
+import { Signer } from "./signer.js";
+
+/** A client. See index.d.ts for its options. */
+export class Client {
+  #sender;
+  #turn = Promise.resolve();
+
+  constructor(options) {
+    const { org, agent, keyId, key, queue, onRefused, convert } = options;
+    this.transport = new Transport(options);
+    this.convert = convert;
+    this.org = org;
+    this.agent = agent;
+    if (key !== undefined) this.signer = new Signer({ organization: org, agent, keyId }, key);
+    this.#sender = new Sender(this.transport, queue ?? new MemoryQueue(), onRefused);
+    this.approvals = new Approvals(this);
+    this.runs = new Runs(this.transport);
+    this.guards = new Guard(this, options.guard ?? {});
+  }
+
+  /** The number of events that the service does not have yet. */
+  get pending() {
+    return this.#sender.pending;
+  }
+
+  /** Completes and signs an event. */
+  async sign(event) {
+    if (!this.signer) throw new LedgerError("no private key: set key, keyId, agent and org");
+    return this.signer.sign(event, { convert: this.convert });
+  }
+
+  /** Signs an event, unless it is signed, and resolves when the service has stored it. */
+  async send(event) {
+    return (await this.enqueue(event)).stored;
+  }
+
+  /** Signs an event and resolves when the queue keeps it; `stored` is the promise of the service's answer. */
+  async enqueue(event) {
+    const signing = isSigned(event) ? Promise.resolve(event) : this.sign(event);
+    const before = this.#turn; // events enter the queue in the order of the calls, however long signing takes
+    this.#turn = Promise.allSettled([before, signing]);
+    await this.#turn;
+    const signed = await signing;
+    const { stored } = await this.#sender.add(signed);
+    return { eventId: signed.eventId, traceId: signed.traceId, stored };
+  }
+
+  /** Sends events in their order. Resolves to a result or an error for each. */
+  async sendAll(events) {
+    const outcomes = [];
+    for (let i = 0; i < events.length; i += 1000) {
+      const part = events.slice(i, i + 1000).map((event) => this.send(event).catch((error) => ({ error })));
+      outcomes.push(...(await Promise.all(part)));
+    }
+    return outcomes;
+  }
+
+  /** Sends one signed event at once, aside of the queue, and asks for an approval where the policy wants one. */
+  async sendIntent(signed, { approval = true, signal } = {}) {
+    const headers = { "Idempotency-Key": signed.eventId };
+    if (approval) headers["X-Request-Approval"] = "1";
+    const request = { method: "POST", path: "/v1/ingest/events", body: signed.text, headers, ingest: true, signal };
+    const answer = await this.transport.callJSON(request);
+    return { ...readResult(answer, signed.eventId), approval: answer.approval };
+  }
+
+  /** Asks the policy about a tool call. Nothing is run, stored or counted. */
+  async evaluate({ tool, payload = {}, actorType, actionKind, signal }) {
+    const question = { organization_id: this.org, agent_id: this.agent, tool_name: tool, payload };
+    if (actorType !== undefined) question.actor_type = actorType;
+    if (actionKind !== undefined) question.action_kind = actionKind;
+    const body = canonicalize(question, { convert: this.convert });
+    return readDecision(await this.transport.callJSON({ method: "POST", path: "/v1/ingest/policy/evaluate", body, ingest: true, signal }));
+  }
+
+  /** Returns a function that runs `fn` as far as policy and people allow: see Guard. */
+  guard(tool, fn, options) {
+    return this.guards.wrap(tool, fn, options);
+  }
+
+  /** Runs `fn` once as a guarded act: see Guard. */
+  run(action, fn) {
+    return this.guards.run(action, fn);
+  }
+
+  /** Returns a fetch whose requests are guarded acts. */
+  guardFetch(options) {
+    return this.guards.fetch(options);
+  }
+
+  /** Returns a reader of an organization's public log under a pinned key. */
+  log(slug, trust) {
+    return new Log(this.transport, slug, trust);
+  }
+
+  /** Resolves when the service has every event of the queue; rejects when the deadline is over first. */
+  flush(deadlineMs) {
+    return this.#sender.flush(deadlineMs);
+  }
+
+  /** flush, and takes no more events. */
+  close(deadlineMs) {
+    return this.#sender.close(deadlineMs);
+  }
+}
+
+function isSigned(event) {
+  return typeof event?.text === "string" && typeof event?.eventId === "string";
+}

@@ -1,0 +1,154 @@
+// One request, and its repetition. Lost connections, time-outs, 408, 502 to 504, and 429 with Retry-After are
+// tried again; every other answer is final.
+
+import { LedgerError, Refused, Unreachable, WrongAnswer } from "../errors.js";
+
+const stopped = ["frozen", "read_only", "importing", "moved"]; // until an operator has done something
+const maxAnswer = 64 << 20; // bytes
+
+/** The API version that this package is written for. */
+export const serviceVersion = "2026-05-18";
+
+/** Reads Retry-After in seconds: a number, or a date. */
+export function readRetryAfter(text, now = Date.now()) {
+  if (text === null || text === undefined) return 0;
+  if (/^[0-9]{1,9}$/.test(text)) return Number(text);
+  const at = Date.parse(text);
+  return Number.isNaN(at) ? 0 : Math.max(0, (at - now) / 1000);
+}
+
+/** Reports whether a request that failed so may be sent again. */
+export function isRetryable(why) {
+  if (why instanceof Refused) {
+    if (stopped.includes(why.code)) return false;
+    if (why.status === 429) return why.code !== "plan_limit" && why.retryAfter > 0;
+    return [408, 502, 503, 504].includes(why.status);
+  }
+  return why instanceof Unreachable && !(why instanceof WrongAnswer);
+}
+
+/** Resolves after `ms`; rejects when the signal aborts. */
+export function sleep(ms, signal) {
+  return new Promise((resolve, reject) => {
+    if (signal?.aborted) return reject(new Unreachable("the deadline is over"));
+    const timer = setTimeout(done, ms);
+    function done() {
+      signal?.removeEventListener("abort", stop);
+      resolve();
+    }
+    function stop() {
+      clearTimeout(timer);
+      reject(new Unreachable("the deadline is over"));
+    }
+    signal?.addEventListener("abort", stop, { once: true });
+  });
+}
+
+/** Sends requests to one service. */
+export class Transport {
+  #token;
+
+  constructor({ url, token, fetch: send = globalThis.fetch, timeoutMs = 30_000, retry = {} }) {
+    const base = new URL(url);
+    const odd = base.username !== "" || base.search !== "" || base.hash !== "";
+    if (!["http:", "https:"].includes(base.protocol) || odd) {
+      throw new LedgerError("url: must be http or https with a host, without user, query or fragment");
+    }
+    if (token !== undefined && !/^[!-~]+$/.test(token)) throw new LedgerError("token: must be visible ASCII without spaces");
+    this.base = base.href.replace(/\/+$/, "");
+    this.send = send;
+    this.timeoutMs = timeoutMs;
+    this.retry = { attempts: 8, baseMs: 200, maxMs: 10_000, sleep, ...retry };
+    this.#token = token;
+  }
+
+  /** The pause in ms after the given try, from 1: random in the upper half of the back-off, or Retry-After. */
+  pause(attempt, why) {
+    const backoff = Math.min(this.retry.maxMs, this.retry.baseMs * 2 ** Math.min(attempt - 1, 30));
+    return Math.max((why?.retryAfter ?? 0) * 1000, backoff / 2 + (Math.random() * backoff) / 2);
+  }
+
+  /** Resolves to the text of a 2xx answer, after as many tries as `retry` allows. */
+  async call(request) {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return await this.once(request);
+      } catch (why) {
+        if (attempt >= this.retry.attempts || !isRetryable(why) || request.signal?.aborted) throw why;
+        await this.retry.sleep(this.pause(attempt, why), request.signal);
+      }
+    }
+  }
+
+  /** call, with the answer parsed as a JSON object. */
+  async callJSON(request) {
+    return parseAnswer((await this.call(request)).text);
+  }
+
+  /** Sends one request. Resolves to text and status of a 2xx answer. */
+  async once({ method = "GET", path, body, media = "application/json", headers = {}, ingest = false, signal, timeoutMs }) {
+    const sent = { Accept: media, ...headers };
+    if (body !== undefined) sent["Content-Type"] = media;
+    if (ingest) {
+      if (this.#token === undefined) throw new LedgerError("no ingest key: set token");
+      sent.Authorization = "Bearer " + this.#token;
+      sent["Service-Version"] = serviceVersion;
+    }
+    const limit = AbortSignal.timeout(timeoutMs ?? this.timeoutMs);
+    const both = signal ? AbortSignal.any([signal, limit]) : limit;
+    let answer;
+    let bytes;
+    try {
+      const send = this.send;
+      answer = await send(this.base + path, { method, headers: sent, body, redirect: "manual", signal: both });
+      bytes = new Uint8Array(await answer.arrayBuffer());
+    } catch (cause) {
+      throw new Unreachable(limit.aborted ? "no answer in time" : "no connection, or it was lost", { cause: withoutDetail(cause) });
+    }
+    if (bytes.length > maxAnswer) throw new WrongAnswer("longer than 64 MiB");
+    const text = new TextDecoder().decode(bytes);
+    if (!answer.ok) throw refusal(answer, text);
+    return { status: answer.status, text, bytes };
+  }
+}
+
+/** Keeps name and code of a cause. Its message may hold the address with a path. */
+function withoutDetail(cause) {
+  const inner = cause?.cause ?? cause;
+  return { name: inner?.name ?? "Error", code: inner?.code };
+}
+
+function refusal(answer, text) {
+  let body = {};
+  try {
+    body = JSON.parse(text) ?? {};
+  } catch {
+    // A proxy's page, for example.
+  }
+  return refused(answer.status, body, {
+    retryAfter: readRetryAfter(answer.headers.get("Retry-After")),
+    requestId: answer.headers.get("X-Request-Id") ?? undefined,
+  });
+}
+
+/** Makes the error of an answer's status and body. */
+export function refused(status, body, more = {}) {
+  const { error, code, request_id: requestId } = body;
+  return new Refused({ status, code: textOf(code), message: textOf(error), requestId: textOf(requestId), body, ...more });
+}
+
+function textOf(v) {
+  return typeof v === "string" ? v : undefined;
+}
+
+/** Parses an answer that must be a JSON object. */
+export function parseAnswer(text) {
+  let value;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    throw new WrongAnswer("not JSON");
+  }
+  if (typeof value !== "object" || value === null || Array.isArray(value)) throw new WrongAnswer("not a JSON object");
+  return value;
+}

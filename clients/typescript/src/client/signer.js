@@ -1,0 +1,104 @@
+// Completes and signs the events of one agent with one Ed25519 key, by WebCrypto.
+
+import { base64, base64url, concat, hex, randomBytes, unbase64, utf8 } from "../bytes.js";
+import { canonicalize } from "../canonical/write.js";
+import { InvalidValue, LedgerError, Malformed } from "../errors.js";
+import { checkForm, is } from "../verify/forms.js";
+import { envelopeForms, eventDigest } from "../verify/documents.js";
+
+const pkcs8 = Uint8Array.of(0x30, 0x2e, 2, 1, 0, 0x30, 5, 6, 3, 0x2b, 0x65, 0x70, 4, 0x22, 4, 0x20);
+const ed25519 = { name: "Ed25519" };
+
+/** Reads a 32-byte seed: bytes, or standard base64 with white space around it. The error never holds the text. */
+export function parseSeed(seed) {
+  try {
+    const raw = typeof seed === "string" ? unbase64(seed.trim(), 32) : seed;
+    if (raw instanceof Uint8Array && raw.length === 32) return raw;
+  } catch {
+    // One message for all forms.
+  }
+  throw new LedgerError("private key: must be 32 bytes, or base64 of 32 bytes");
+}
+
+/** The signer of one agent. Printing it shows no key. */
+export class Signer {
+  #key;
+  #secret;
+
+  /** `who` has organization (UUID), agent and keyId. `key` is the seed: see parseSeed. */
+  constructor(who, key) {
+    for (const [name, form] of Object.entries({ organization: is.uuid, agent: is.agentId, keyId: is.keyId })) {
+      if (!form(who[name])) throw new Malformed(name);
+    }
+    const seed = parseSeed(key);
+    this.organization = who.organization;
+    this.agent = who.agent;
+    this.keyId = who.keyId;
+    const material = concat(pkcs8, seed);
+    this.#key = crypto.subtle.importKey("pkcs8", material, ed25519, false, ["sign"]);
+    this.#key.catch(() => {}); // sign reports it
+    const hmac = { name: "HMAC", hash: "SHA-256" };
+    this.#secret = crypto.subtle.importKey("raw", seed.slice(), hmac, false, ["sign"]);
+  }
+
+  /** Resolves to the base64 signature of bytes. */
+  async signBytes(message) {
+    return base64(new Uint8Array(await crypto.subtle.sign(ed25519, await this.#key, message)));
+  }
+
+  /** Resolves to 32 bytes that only a holder of the key can compute: HMAC-SHA256 of label, a zero byte and data. */
+  async derive(label, data) {
+    return new Uint8Array(await crypto.subtle.sign("HMAC", await this.#secret, concat(label, Uint8Array.of(0), utf8(data))));
+  }
+
+  /**
+   * Completes an event (wire names) and signs it. Members that are missing get defaults; other members than the
+   * known ones are signed as they are. Throws InvalidValue with the member's path, or Malformed with its name.
+   */
+  async sign(event, { convert } = {}) {
+    if (typeof event !== "object" || event === null || Array.isArray(event)) throw new Malformed("event");
+    const complete = { ...this.#defaults(), ...event };
+    const signed = canonicalize(complete, { convert });
+    const parsed = JSON.parse(signed);
+    this.#checkOwn(parsed);
+    checkForm(parsed, envelopeForms, { closed: false, optional: ["tool_name"] });
+    const value = await this.signBytes(eventDigest(this.keyId, signed));
+    const text = canonicalize({ ...parsed, sig_alg: "ed25519", sig_value_b64: value });
+    return { eventId: parsed.event_id, traceId: parsed.trace_id, text };
+  }
+
+  #defaults() {
+    return {
+      schema_version: 1,
+      organization_id: this.organization,
+      event_id: "evt_" + hex(randomBytes(16)),
+      trace_id: "trc_" + hex(randomBytes(16)),
+      agent_id: this.agent,
+      key_id: this.keyId,
+      emitted_at: new Date().toISOString(),
+      actor_type: "agent",
+      actor_principal: this.agent,
+      policy_decision: "allow",
+      payload: {},
+      salt: base64url(randomBytes(16)),
+    };
+  }
+
+  #checkOwn(e) {
+    for (const name of ["sig_alg", "sig_value_b64"]) {
+      if (name in e) throw new InvalidValue("/" + name, "is made by signing: leave it out");
+    }
+    const own = String(e.organization_id).toLowerCase() === this.organization.toLowerCase();
+    if (!own || e.agent_id !== this.agent || e.key_id !== this.keyId) {
+      throw new LedgerError("organization_id, agent_id and key_id of an event must be the signer's");
+    }
+    if (/^(ledger_|stp_)/.test(e.event_id)) {
+      throw new LedgerError("an event_id that begins with ledger_ or stp_ is reserved for the server");
+    }
+  }
+
+  /** Resolves to proof_b64 for the consumption of an approval. */
+  proveConsumption(approvalId, actionDigest) {
+    return this.signBytes(utf8(`APS1-CONSUME\n${approvalId}\n${actionDigest}\n`));
+  }
+}

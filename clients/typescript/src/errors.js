@@ -1,0 +1,142 @@
+// The errors of this package. Messages hold no token, no key and no value of a payload.
+
+/** The parent of all errors of this package. */
+export class LedgerError extends Error {
+  constructor(message, options) {
+    super(message, options);
+    this.name = new.target.name;
+  }
+}
+
+/** A value that can't be written as canonical JSON. `path` is a JSON Pointer to it, "" for the whole value. */
+export class InvalidValue extends LedgerError {
+  constructor(path, reason) {
+    super((path === "" ? "the value" : "the value at " + path) + " " + reason);
+    this.path = path;
+    this.reason = reason;
+  }
+}
+
+/** A document that breaks the rules of its format. */
+export class Malformed extends LedgerError {
+  constructor(what) {
+    super(what.endsWith("malformed") ? what : what + ": malformed");
+  }
+}
+
+/** Two parts of a document that disagree. */
+export class Mismatch extends LedgerError {
+  constructor(what) {
+    super(what + ": mismatch");
+  }
+}
+
+/** A bundle of a version that this package does not read. */
+export class UnknownVersion extends LedgerError {
+  constructor() {
+    super("unknown version");
+  }
+}
+
+/** A signature or a proof that does not hold. `signature` tells a signature from a proof. */
+export class Unproved extends LedgerError {
+  constructor(what, signature = false) {
+    super(what);
+    this.signature = signature;
+  }
+}
+
+/** The policy denies the act. It MUST NOT be done. */
+export class Denied extends LedgerError {
+  constructor({ reason, ruleId, policyId, eventId }) {
+    super("denied" + (reason ? ": " + printable(reason) : ""));
+    Object.assign(this, { reason: reason ?? "", ruleId, policyId, eventId });
+  }
+}
+
+/** The act needs people's approval, and the answer carries none to wait for. */
+export class ApprovalRequired extends LedgerError {
+  constructor({ eventId, approvalId, reason }) {
+    super("approval is required" + (reason ? ": " + printable(reason) : ""));
+    Object.assign(this, { eventId, approvalId, reason: reason ?? "" });
+  }
+}
+
+/** People did not approve the act. `status` is the state of the approval. */
+export class ApprovalDenied extends LedgerError {
+  constructor({ approvalId, status, comment, code }) {
+    super(`the approval is ${printable(status)}` + (code ? ` [${printable(code)}]` : ""));
+    Object.assign(this, { approvalId, status, comment: comment ?? null, code: code ?? null });
+  }
+}
+
+/** No decision was obtained, so the act was not done. The same call is safe to repeat. `cause` says why. */
+export class NotDecided extends LedgerError {
+  constructor(why, options) {
+    super("not decided: " + why, options);
+  }
+}
+
+/** The act was begun before, and its end is not known. It is not repeated. */
+export class Interrupted extends LedgerError {
+  constructor(key) {
+    super("the act was begun before, and how it ended is not known");
+    this.key = key;
+  }
+}
+
+/** An act of this key ran before and failed. It is not repeated. */
+export class FailedBefore extends LedgerError {
+  constructor(key) {
+    super("the act ran before and failed");
+    this.key = key;
+  }
+}
+
+/** A key that was used for another act. */
+export class KeyReused extends LedgerError {
+  constructor(key) {
+    super("the key was used for another act");
+    this.key = key;
+  }
+}
+
+/** The service answered and refused. `status` is the HTTP status, `code` the service's code or "". */
+export class Refused extends LedgerError {
+  constructor({ status, code, message, requestId, retryAfter, body }) {
+    super(`refused with status ${status}` + (code ? ` (${printable(code)})` : "") + (message ? ": " + printable(message) : ""));
+    this.status = status;
+    this.code = code ?? "";
+    this.requestId = requestId ?? "";
+    this.retryAfter = retryAfter ?? 0;
+    Object.defineProperty(this, "body", { value: body, enumerable: false });
+  }
+}
+
+/** The queue is full. The event was not taken, and nothing else was lost. */
+export class Overflow extends LedgerError {
+  constructor(limit) {
+    super(`the queue holds ${limit} events, as many as it may`);
+    this.limit = limit;
+  }
+}
+
+/** No usable answer: no connection, a time-out, or an answer of another form. `cause` says why. */
+export class Unreachable extends LedgerError {
+  constructor(why, options) {
+    super("unreachable: " + why, options);
+  }
+}
+
+/** An answer that does not fit the request. It decides nothing. */
+export class WrongAnswer extends Unreachable {
+  constructor(why) {
+    super("wrong answer: " + why);
+  }
+}
+
+/** Makes a text of others safe for a terminal: no control characters, at most 512 characters. */
+export function printable(text) {
+  // eslint-disable-next-line no-control-regex
+  return String(text).slice(0, 512).replace(/[\u0000-\u001f\u007f-\u009f]/g, "?");
+}

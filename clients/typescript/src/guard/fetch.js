@@ -1,0 +1,45 @@
+// A fetch whose requests are guarded acts.
+
+import { base64, utf8 } from "../bytes.js";
+import { sha256hex } from "../crypto/sha256.js";
+import { LedgerError } from "../errors.js";
+
+/** The header in which a server receives the grant of an approved request: base64 of the signed note. */
+export const grantHeader = "Agentledger-Grant";
+
+/**
+ * Returns the act of a request: tool http.<method>; method, host, path, query and the body's SHA-256; the key is the
+ * Idempotency-Key with method and address, so that a request without that header is a new act each time.
+ */
+export function describeRequest(request, body) {
+  const url = new URL(request.url);
+  const act = {
+    tool: "http." + request.method.toLowerCase(),
+    payload: {
+      method: request.method,
+      host: url.host,
+      path: url.pathname,
+      query: url.search.replace(/^\?/, ""),
+      body_sha256: sha256hex(body),
+    },
+  };
+  const key = request.headers.get("Idempotency-Key");
+  if (key !== null) act.key = `${request.method} ${url.origin}${url.pathname} ${key}`;
+  return act;
+}
+
+/** See Guard.fetch. `options.describe(request, body)` returns another act; `options.fetch` sends. */
+export function guardedFetch(guard, { describe = describeRequest, fetch: send = globalThis.fetch, ...options } = {}) {
+  return async (input, init) => {
+    const request = new Request(input, init);
+    const body = new Uint8Array(await request.clone().arrayBuffer());
+    const act = { signal: request.signal, ...options, ...(await describe(request, body)) };
+    const ran = await guard.run({ ...act, describe: (answer) => ({ status_code: answer.status }) }, (permit) => {
+      const headers = new Headers(request.headers);
+      if (permit.grant !== undefined) headers.set(grantHeader, base64(utf8(permit.grant)));
+      return send(new Request(request, { headers, body: body.length > 0 ? body : undefined }));
+    });
+    if (ran.repeated) throw new LedgerError("the request was made before, and its answer is not kept");
+    return ran.output;
+  };
+}

@@ -1,0 +1,215 @@
+// Guarded acts: intent, decision, act, result. After any failure before the act, the act is not done. An act that
+// has begun without an end never begins again, unless it is declared idempotent.
+
+import { hex, randomBytes } from "../bytes.js";
+import { canonicalize } from "../canonical/write.js";
+import { sha256hex } from "../crypto/sha256.js";
+import { Interrupted, KeyReused, FailedBefore, LedgerError, NotDecided } from "../errors.js";
+import { guardedFetch } from "./fetch.js";
+import { MemoryJournal } from "./journal.js";
+import { obtainPermit } from "./permit.js";
+
+/** The guard of one client. */
+export class Guard {
+  #busy = new Map(); // acts under way, by key
+
+  constructor(client, options) {
+    this.client = client;
+    this.options = options;
+    this.journal = options.journal ?? new MemoryJournal();
+  }
+
+  /**
+   * Returns an async function that runs `fn` with the caller's arguments as a guarded act. `options.payload(...args)`
+   * makes the payload; by default it is the first argument, which must be a plain object, or {} for none.
+   */
+  wrap(tool, fn, options = {}) {
+    const { payload = (first = {}) => first, key, trace, ...rest } = options;
+    return async (...args) => {
+      const own = (v) => (typeof v === "function" ? v(...args) : v);
+      const act = { ...rest, tool, payload: await payload(...args), key: own(key), trace: own(trace) };
+      return (await this.run(act, (permit) => fn.call(permit, ...args))).output;
+    };
+  }
+
+  /** Returns a fetch whose requests are guarded acts. */
+  fetch(options) {
+    return guardedFetch(this, options);
+  }
+
+  /** Runs `fn(permit)` once. Resolves to its output, the permit, and whether it was run before. */
+  async run(action, fn) {
+    const act = this.#prepare({ ...this.options, ...action });
+    const before = this.#busy.get(act.key) ?? Promise.resolve();
+    const mine = before.then(() => this.#run(act, fn));
+    const settled = mine.catch(() => {});
+    this.#busy.set(act.key, settled);
+    try {
+      return await mine;
+    } finally {
+      if (this.#busy.get(act.key) === settled) this.#busy.delete(act.key);
+    }
+  }
+
+  #prepare(o) {
+    const payload = canonicalize(o.payload ?? {}, { convert: this.client.convert });
+    if (!payload.startsWith("{")) throw new LedgerError("the payload of a guarded act must be an object");
+    const digest = sha256hex([o.tool, o.trace ?? "", payload].join("\n"));
+    return { ...o, key: o.key ?? "act-" + hex(randomBytes(16)), kept: o.key !== undefined, payload, digest };
+  }
+
+  async #run(o, fn) {
+    let act = await this.#journaled("read", () => this.journal.load(o.key));
+    if (act && act.digest !== o.digest) throw new KeyReused(o.key);
+    if (act && act.stage !== "deciding") {
+      const again = await this.#again(act, o);
+      if (again) return again;
+    }
+    act ??= await this.#newAct(o);
+    const permit = await obtainPermit(this, act, o);
+    act.stage = "started";
+    await this.#journaled("written", () => this.journal.store(act));
+    return this.#act(act, o, permit, fn);
+  }
+
+  async #journaled(verb, use) {
+    try {
+      return await use();
+    } catch (cause) {
+      throw new NotDecided(`the journal can't be ${verb}`, { cause: { name: cause?.name, code: cause?.code } });
+    }
+  }
+
+  async #newAct(o) {
+    const callId = "call_" + hex(randomBytes(16));
+    let intent;
+    try {
+      intent = await this.client.sign({
+        ...(o.trace === undefined ? {} : { trace_id: o.trace }),
+        ...(o.principal === undefined ? {} : { actor_principal: o.principal }),
+        action_kind: o.actionKind ?? "tool_call",
+        tool_name: o.tool,
+        policy_decision: "allow",
+        payload: intentPayload(o, callId),
+      });
+    } catch (cause) {
+      if (cause instanceof LedgerError) throw cause;
+      throw new NotDecided("the intent can't be signed", { cause });
+    }
+    const act = { key: o.key, digest: o.digest, stage: "deciding", callId, intent, kept: o.kept };
+    await this.#journaled("written", () => this.journal.store(act));
+    return act;
+  }
+
+  /** Answers for an act that began before; undefined lets an idempotent one go on. */
+  async #again(act, o) {
+    if (act.stage === "started") {
+      if (o.idempotent) return undefined;
+      Object.assign(act, { stage: "done", status: "unknown" });
+      await this.state(act, o, {});
+    } else if (!act.told) {
+      await this.#tell(act);
+    }
+    if (act.status === "ok") return { output: act.output === undefined ? undefined : JSON.parse(act.output), repeated: true };
+    throw act.status === "unknown" ? new Interrupted(act.key) : new FailedBefore(act.key);
+  }
+
+  async #act(act, o, permit, fn) {
+    const began = Date.now();
+    let output;
+    let failure;
+    try {
+      output = await fn(permit);
+    } catch (why) {
+      failure = { why };
+    }
+    act.stage = "done";
+    act.status = failure ? "error" : "ok";
+    const said = { duration_ms: Date.now() - began };
+    if (!failure) Object.assign(said, this.#outputMembers(act, o, output));
+    await this.state(act, o, said);
+    if (failure) throw failure.why;
+    return { output, permit, repeated: false };
+  }
+
+  /** Returns the members of the result about the output, which is kept for repetitions if it is JSON. */
+  #outputMembers(act, o, output) {
+    try {
+      act.output = canonicalize(o.describe ? o.describe(output) : (output ?? null), { convert: this.client.convert });
+    } catch {
+      return {}; // the act was done all the same: an output that is no JSON is not stated
+    }
+    const members = { output_digest: sha256hex(act.output) };
+    if (o.recordOutput) members.output = JSON.parse(act.output);
+    return members;
+  }
+
+  /** Signs the result of an act, stores it, and puts it into the queue. Failures are told to onTrouble. */
+  async state(act, o, said) {
+    try {
+      act.result = await this.client.sign({
+        trace_id: act.intent.traceId,
+        ...(o.principal === undefined ? {} : { actor_principal: o.principal }),
+        action_kind: o.actionKind ?? "tool_call",
+        tool_name: o.tool,
+        policy_decision: act.decision ?? "allow",
+        parent_event_id: act.intent.eventId,
+        payload: resultPayload(act, said),
+      });
+      await this.journal.store(act);
+      await this.#tell(act);
+    } catch (why) {
+      this.trouble(why);
+    }
+  }
+
+  async #tell(act) {
+    const { stored } = await this.client.enqueue(act.result);
+    const told = stored.then(() => (act.kept ? this.journal.store({ ...act, told: true }) : this.journal.remove(act.key)));
+    told.catch((why) => this.trouble(why));
+  }
+
+  /** Tells the caller of an error that changes no outcome. */
+  trouble(why) {
+    this.options.onTrouble?.(why);
+  }
+
+  /**
+   * After a restart: queues results that the service may not have, and states `unknown` for acts that were cut off.
+   * Resolves to the keys of the latter.
+   */
+  async resume({ idempotent = () => false } = {}) {
+    const interrupted = [];
+    for (const key of await this.journal.keys()) {
+      const act = await this.journal.load(key);
+      if (act.stage === "started" && !idempotent(key)) {
+        Object.assign(act, { stage: "done", status: "unknown" });
+        interrupted.push(key);
+        await this.state(act, { tool: JSON.parse(act.intent.text).tool_name }, {});
+      } else if (act.stage === "done" && !act.told && act.result) {
+        await this.#tell(act).catch((why) => this.trouble(why));
+      }
+    }
+    return interrupted;
+  }
+}
+
+function intentPayload(o, callId) {
+  const payload = JSON.parse(o.payload);
+  const shown = { ...payload };
+  if (o.digestInput) {
+    for (const name of Object.keys(payload)) if (!(o.shown ?? []).includes(name)) delete shown[name];
+    shown.input_digest = sha256hex(o.payload);
+  }
+  for (const name of ["phase", "call_id", "salt"]) {
+    if (name in shown) throw new LedgerError(`the payload of a guarded act must not have the member ${name}`);
+  }
+  return { ...shown, phase: "intent", call_id: callId, salt: hex(randomBytes(16)) };
+}
+
+function resultPayload(act, said) {
+  const payload = { ...said, phase: "result", call_id: act.callId, status: act.status, salt: hex(randomBytes(16)) };
+  if (act.approvalId !== undefined) payload.approval_id = act.approvalId;
+  if (act.nonce !== undefined) payload.grant_nonce = act.nonce;
+  return payload;
+}

@@ -1,0 +1,83 @@
+// The permission of an act: the service's answer to its intent, and people's approval where that asks for it.
+
+import { ApprovalDenied, ApprovalRequired, Denied, LedgerError, NotDecided, Refused, printable } from "../errors.js";
+import { readApproval } from "../client/approvals.js";
+
+const definite = [400, 403, 404, 405, 409, 413, 415, 422]; // the same event will never be decided
+
+/** Resolves to the permit. Every failure is Denied, ApprovalRequired, ApprovalDenied or NotDecided. */
+export async function obtainPermit(guard, act, o) {
+  try {
+    return await ask(guard, act, o);
+  } catch (why) {
+    if (why instanceof Denied) await forget(guard, act);
+    if (why instanceof Denied || why instanceof ApprovalDenied || why instanceof ApprovalRequired) throw why;
+    if (why instanceof NotDecided) throw why;
+    if (why instanceof Refused && definite.includes(why.status)) await forget(guard, act);
+    const reason = why instanceof LedgerError ? printable(why.message) : "an unexpected failure";
+    throw new NotDecided(reason, { cause: why });
+  }
+}
+
+async function forget(guard, act) {
+  await guard.journal.remove(act.key).catch((why) => guard.trouble(why));
+}
+
+async function ask(guard, act, o) {
+  const answer = await guard.client.sendIntent(act.intent, { approval: o.approval !== false, signal: o.signal });
+  if (answer.status === "replayed" && answer.decision === undefined) {
+    throw new NotDecided("the event was stored before, and the answer does not say how it was decided");
+  }
+  act.decision = answer.decision ?? "allow";
+  const permit = { eventId: act.intent.eventId, callId: act.callId, decision: act.decision, grant: undefined };
+  if (act.decision === "allow") return permit;
+  const said = { reason: answer.reason, ruleId: answer.ruleId, policyId: answer.policyId, eventId: act.intent.eventId };
+  if (act.decision === "deny") throw new Denied(said);
+  if (answer.approval === undefined) throw new ApprovalRequired(said);
+  const approval = readApproval(answer.approval);
+  act.approvalId = approval.approvalId;
+  await guard.journal.store(act);
+  permit.grant = await obtainGrant(guard, act, o, approval, said);
+  return permit;
+}
+
+/** Waits for people, and uses their approval. */
+async function obtainGrant(guard, act, o, asked, said) {
+  let approval = asked;
+  if (approval.status === "pending") {
+    o.onAsk?.(approval);
+    approval = await waitFor(guard, o, approval, said);
+  }
+  if (approval.status !== "approved" && approval.status !== "consumed") return deny(guard, act, o, approval);
+  try {
+    const grant = await guard.client.approvals.consume(approval, { signal: o.signal });
+    act.nonce = grantNonce(grant);
+    return grant;
+  } catch (why) {
+    if (why instanceof Refused && why.status === 410) await forget(guard, act); // another intent asks anew
+    throw why;
+  }
+}
+
+async function waitFor(guard, o, approval, said) {
+  if (o.waitMs === 0) throw new ApprovalRequired({ ...said, approvalId: approval.approvalId });
+  const until = o.waitMs === undefined ? undefined : Date.now() + o.waitMs;
+  try {
+    return await guard.client.approvals.wait(approval.approvalId, { deadlineMs: o.waitMs, signal: o.signal });
+  } catch (why) {
+    const late = until !== undefined && Date.now() >= until;
+    throw late ? new ApprovalRequired({ ...said, approvalId: approval.approvalId }) : why;
+  }
+}
+
+async function deny(guard, act, o, approval) {
+  act.status = "denied";
+  await guard.state({ ...act, kept: false }, o, {});
+  await forget(guard, act);
+  throw new ApprovalDenied(approval);
+}
+
+/** The nonce of a grant: the line of 32 hex digits of its text. */
+function grantNonce(grant) {
+  return grant.split("\n").find((line) => /^[0-9a-f]{32}$/.test(line));
+}

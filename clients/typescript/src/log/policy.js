@@ -1,0 +1,109 @@
+// C2SP tlog-policy: the logs and witnesses that a reader relies on, and the quorum.
+
+import { Malformed } from "../errors.js";
+import { checkCosigned, parseLogKey, parseWitnessKey } from "./note.js";
+import { hex, utf8 } from "../bytes.js";
+
+const maxText = 128 << 10; // bytes
+const maxItems = 100; // logs, witnesses, groups, each
+
+/** A policy of a reader. `logs` and `witnesses` are keys, witnesses by name. */
+export class Policy {
+  logs = [];
+  witnesses = new Map(); // name to key
+  groups = new Map(); // name to {k, members}
+  quorum = "";
+  #free = new Map(); // names that are defined: whether they are in no group yet
+
+  /** Reads the text of a policy, or its bytes: only ASCII has a meaning. Throws Malformed. */
+  constructor(source) {
+    const bytes = typeof source === "string" ? utf8(source) : source;
+    let text = "";
+    for (const b of bytes) text += String.fromCharCode(b);
+    // eslint-disable-next-line no-control-regex
+    if (bytes.length > maxText || /[\u0000-\u0008\u000b-\u001f\u007f]/.test(text) || !text.endsWith("\n")) {
+      throw new Malformed("parse policy: size, characters or line end");
+    }
+    text.split("\n").forEach((line, i) => this.#line(line.split(/[ \t]+/).filter((item) => item !== ""), i + 1));
+    if (this.quorum === "") throw new Malformed("parse policy: no quorum");
+  }
+
+  #line(items, number) {
+    if (items.length === 0 || items[0].startsWith("#")) return;
+    const [keyword, ...rest] = items;
+    const bad = new Malformed(`parse policy: line ${number}`);
+    if (keyword === "log" && (rest.length === 1 || rest.length === 2)) this.#log(rest[0], bad);
+    else if (keyword === "witness" && (rest.length === 2 || rest.length === 3)) this.#witness(rest[0], rest[1], bad);
+    else if (keyword === "group" && rest.length >= 3) this.#group(rest, bad);
+    else if (keyword === "quorum" && rest.length === 1 && this.quorum === "") this.#quorum(rest[0], bad);
+    else throw bad;
+  }
+
+  #log(vkey, bad) {
+    const key = parseLogKey(fromLatin1(vkey));
+    const twice = this.logs.some((l) => hex(l.raw) === hex(key.raw));
+    if (twice || this.logs.length === maxItems) throw bad;
+    this.logs.push(key);
+  }
+
+  #witness(name, vkey, bad) {
+    const key = parseWitnessKey(fromLatin1(vkey));
+    const twice = [...this.witnesses.values()].some((w) => hex(w.raw) === hex(key.raw));
+    if (twice || this.witnesses.size === maxItems) throw bad;
+    this.#define(name, bad);
+    this.witnesses.set(name, key);
+  }
+
+  #group([name, threshold, ...members], bad) {
+    const k = { any: 1, all: members.length }[threshold] ?? (/^[1-9][0-9]{0,3}$/.test(threshold) ? Number(threshold) : 0);
+    if (k < 1 || k > members.length || this.groups.size === maxItems) throw bad;
+    for (const member of members) {
+      if (!this.#free.get(member)) throw bad;
+      this.#free.set(member, false);
+    }
+    this.#define(name, bad);
+    this.groups.set(name, { k, members });
+  }
+
+  #define(name, bad) {
+    if (name === "none" || this.#free.has(name)) throw bad;
+    this.#free.set(name, true);
+  }
+
+  #quorum(name, bad) {
+    if (name !== "none" && !this.#free.has(name)) throw bad;
+    this.quorum = name;
+  }
+
+  /** Resolves to the valid cosignatures of the policy's witnesses: key, name in the policy, time in seconds. */
+  async cosignatures(note) {
+    const all = [];
+    for (const [name, key] of this.witnesses) {
+      try {
+        all.push({ witness: name, key, time: await checkCosigned(note, key) });
+      } catch {
+        // A line that is not the witness's is as good as absent.
+      }
+    }
+    return all;
+  }
+
+  /** Reports whether cosignatures are a quorum. */
+  isReached(cosignatures) {
+    const by = new Set(cosignatures.map((c) => c.witness));
+    const reached = (name) => {
+      const group = this.groups.get(name);
+      return group ? group.members.filter(reached).length >= group.k : by.has(name);
+    };
+    return this.quorum === "none" || reached(this.quorum);
+  }
+}
+
+function fromLatin1(text) {
+  const bytes = Uint8Array.from(text, (c) => c.charCodeAt(0));
+  try {
+    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
+  } catch {
+    throw new Malformed("parse policy: key");
+  }
+}

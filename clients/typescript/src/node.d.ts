@@ -1,0 +1,31 @@
+// Types of the parts that need Node's file system.
+
+import { Client, ClientOptions, Journal, Queue, SignedEvent } from "./index.js";
+
+/** A durable queue in a folder, synced before an event counts as kept. One process has it at a time. */
+export class FileQueue implements Queue {
+  /** `limit` is a number of events; default 10,000. */
+  static open(folder: string, options?: { limit?: number }): Promise<FileQueue>;
+  readonly limit: number;
+  readonly size: number;
+  readonly durable: boolean;
+  add(event: SignedEvent): Promise<number>;
+  remove(numbers: readonly number[]): Promise<void>;
+  load(): Promise<readonly (readonly [number, SignedEvent])[]>;
+  close(): Promise<void>;
+}
+
+/** A durable journal in a folder of mode 0700. Ended acts are forgotten after `keepDays` (default 7). */
+export class FileJournal implements Journal {
+  static open(folder: string, options?: { keepDays?: number }): Promise<FileJournal>;
+  load(key: string): Promise<any>;
+  store(act: { key: string; [member: string]: any }): Promise<void>;
+  remove(key: string): Promise<void>;
+  keys(): Promise<string[]>;
+  close(): Promise<void>;
+}
+
+/** Reads a private key file: base64 of the 32-byte seed. Throws LedgerError without the path's content. */
+export function readKeyFile(path: string): Uint8Array;
+/** Makes a client of APS_URL, APS_TOKEN, APS_ORG, APS_AGENT, APS_KEY_ID, APS_KEY_FILE. Arguments win. */
+export function clientFromEnvironment(options?: Partial<ClientOptions>, env?: Record<string, string | undefined>): Client;

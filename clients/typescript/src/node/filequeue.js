@@ -1,0 +1,133 @@
+// A durable queue: one file with a line for each event that was added and each that was removed.
+
+import { mkdir, open, readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { LedgerError, Overflow } from "../errors.js";
+import { lockFolder, replaceFile } from "./files.js";
+
+/** Keeps events in a folder until the service has them, also after a crash. One process has it at a time. */
+export class FileQueue {
+  durable = true;
+  #path;
+  #file;
+  #unlock;
+  #kept = new Map();
+  #next = 1;
+  #last = Promise.resolve();
+  #batch;
+  #torn = false;
+  #unwritten = "";
+  #garbage = 0;
+
+  constructor(path, unlock, limit) {
+    this.#path = path;
+    this.#unlock = unlock;
+    this.limit = limit;
+  }
+
+  /** Opens the queue of a folder, which is made when it is missing. `limit` is the largest number of events. */
+  static async open(folder, { limit = 10_000 } = {}) {
+    await mkdir(folder, { recursive: true, mode: 0o700 });
+    const unlock = await lockFolder(join(folder, "lock"));
+    const queue = new FileQueue(join(folder, "events.ndjson"), unlock, limit);
+    try {
+      await queue.#read();
+      await queue.#rewrite();
+    } catch (why) {
+      await unlock();
+      throw why;
+    }
+    return queue;
+  }
+
+  get size() {
+    return this.#kept.size;
+  }
+
+  async #read() {
+    const text = await readFile(this.#path, "utf8").catch((why) => {
+      if (why.code === "ENOENT") return "";
+      throw why;
+    });
+    const lines = text.split("\n").slice(0, -1); // a line without its end was never acknowledged
+    for (const line of lines) {
+      let entry;
+      try {
+        entry = JSON.parse(line);
+      } catch {
+        throw new LedgerError("the queue's file is damaged");
+      }
+      if (entry.removed) for (const n of entry.removed) this.#kept.delete(n);
+      else this.#kept.set(entry.n, entry.event);
+      this.#next = Math.max(this.#next, (entry.n ?? 0) + 1);
+    }
+  }
+
+  async #rewrite() {
+    await this.#file?.close();
+    const lines = [...this.#kept].map(([n, event]) => JSON.stringify({ n, event }) + "\n");
+    await replaceFile(this.#path, lines.join(""));
+    this.#file = await open(this.#path, "a");
+    this.#garbage = 0;
+    this.#torn = false;
+  }
+
+  /** Adds a signed event. Resolves to its number when it is on the disk. Throws Overflow. */
+  async add(event) {
+    if (this.#kept.size >= this.limit) throw new Overflow(this.limit);
+    const n = this.#next++;
+    this.#kept.set(n, event);
+    try {
+      await this.#append({ n, event });
+    } catch (why) {
+      this.#kept.delete(n);
+      throw why;
+    }
+    return n;
+  }
+
+  /** Forgets events by number. */
+  async remove(removed) {
+    if (removed.length === 0) return;
+    for (const n of removed) this.#kept.delete(n);
+    this.#garbage += removed.length;
+    await this.#append({ removed });
+  }
+
+  /** Writes what waits with one sync. Writers that come while one sync is under way share the next one. */
+  #append(entry) {
+    this.#unwritten += JSON.stringify(entry) + "\n";
+    this.#batch ??= this.#last
+      .catch(() => {})
+      .then(() => {
+        this.#batch = undefined;
+        return this.#flush();
+      });
+    this.#last = this.#batch;
+    return this.#batch;
+  }
+
+  async #flush() {
+    const text = this.#unwritten;
+    this.#unwritten = "";
+    if (this.#torn || (this.#garbage > 1000 && this.#garbage > 4 * this.#kept.size)) return this.#rewrite();
+    try {
+      await this.#file.appendFile(text);
+      await this.#file.datasync();
+    } catch (why) {
+      this.#torn = true; // a part of the text may be there: the next write replaces the file
+      throw why;
+    }
+  }
+
+  /** Resolves to what the folder held when it was opened. */
+  async load() {
+    return [...this.#kept];
+  }
+
+  async close() {
+    await this.#last.catch(() => {});
+    await this.#file.close();
+    await this.#unlock();
+  }
+}

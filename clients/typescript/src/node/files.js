@@ -1,0 +1,61 @@
+// Durable files: a write is on the disk, file and folder, when its promise resolves.
+
+import { open, readFile, rename, rm } from "node:fs/promises";
+import { dirname } from "node:path";
+import { LedgerError } from "../errors.js";
+
+/** Replaces a file as a whole. */
+export async function replaceFile(path, text) {
+  const temporary = path + ".tmp";
+  const file = await open(temporary, "w", 0o600);
+  try {
+    await file.writeFile(text);
+    await file.sync();
+  } finally {
+    await file.close();
+  }
+  await rename(temporary, path);
+  await syncFolder(dirname(path));
+}
+
+/** Removes a file, if it is there. */
+export async function removeFile(path) {
+  await rm(path, { force: true });
+  await syncFolder(dirname(path));
+}
+
+async function syncFolder(path) {
+  const folder = await open(path, "r");
+  try {
+    await folder.sync();
+  } finally {
+    await folder.close();
+  }
+}
+
+/** Takes a folder for this process: a file with its number. A file of a process that is gone is taken over. */
+export async function lockFolder(path) {
+  for (let tries = 0; tries < 2; tries++) {
+    try {
+      const file = await open(path, "wx", 0o600);
+      await file.writeFile(String(process.pid));
+      await file.close();
+      return () => rm(path, { force: true });
+    } catch (why) {
+      if (why.code !== "EEXIST") throw why;
+      const owner = Number(await readFile(path, "utf8").catch(() => ""));
+      if (owner > 0 && isAlive(owner)) throw new LedgerError("the folder is in use by another process or client");
+      await rm(path, { force: true });
+    }
+  }
+  throw new LedgerError("the folder is in use by another process or client");
+}
+
+function isAlive(pid) {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (why) {
+    return why.code === "EPERM";
+  }
+}

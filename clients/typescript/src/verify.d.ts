@@ -1,0 +1,45 @@
+// Types of the offline verification.
+
+/** What a reader trusts: a pinned verifier key, a C2SP tlog-policy, and a saved answer of transparency/keys. */
+export interface Trust {
+  key?: string;
+  policy?: string | Uint8Array;
+  keys?: string | Uint8Array;
+}
+
+/** Options for bundles. */
+export interface BundleOptions extends Trust {
+  /** Trust in the service's directory, which must have listed the log. */
+  directory?: Trust;
+  /** How much has to be disclosed; default `commitment`. */
+  require?: "commitment" | "record" | "full";
+  /** The event_id that was asked for. */
+  event?: string;
+}
+
+/** The outcome of a check, with the status and the words of `aps verify`. */
+export interface Verification {
+  /** `cant_tell` proves nothing wrong: no key, another key than those given, too few cosignatures, too little shown. */
+  readonly outcome: "proved" | "proved_wrong" | "cant_tell";
+  /** 0, 1, 2. */
+  readonly status: 0 | 1 | 2;
+  /** The first thing that fails, "" when all is proved. */
+  readonly reason: string;
+  /** The report for people. */
+  readonly lines: readonly string[];
+  /** The verdicts, as `aps verify --json` prints them; undefined when the document can't be read. */
+  readonly report?: any;
+}
+
+/** Offline verification. The functions throw only for unusable keys, policies and lists. */
+export const verify: {
+  bundle(source: string | Uint8Array, options?: BundleOptions): Promise<Verification>;
+  /** A head: an answer of transparency/head. */
+  head(source: string | object, trust?: Trust): Promise<Verification>;
+  /** An answer of transparency/consistency between two checkpoints (signed notes). */
+  consistency(source: string | object, older: string, newer: string, trust?: Trust): Promise<Verification>;
+  /** A C2SP tlog-proof for an entry's exact text. */
+  tlogProof(text: string, entry: string, trust?: Trust): Promise<Verification>;
+  /** An evidence pack. `manifest` is the digest that the log's event of the export says. */
+  pack(bytes: Uint8Array, options?: Trust & { manifest?: string; require?: "full" }): Promise<Verification>;
+};

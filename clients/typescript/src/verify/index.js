@@ -1,0 +1,206 @@
+// Offline verification with three outcomes, as `aps verify` has them.
+
+import { LedgerError, Malformed, Mismatch, UnknownVersion, Unproved, printable } from "../errors.js";
+import { hex, unhex } from "../bytes.js";
+import { openCheckpoint, parseLogKey, parseNote } from "../log/note.js";
+import { checkConsistency, checkTlogProof, parseHashes, parseTlogProof, unknownSigners } from "../log/tree.js";
+import { parse } from "../canonical/parse.js";
+import { parseBundle } from "./bundle.js";
+import { check } from "./check.js";
+import { checkForm, is, isObject, listOf } from "./forms.js";
+import { Trust } from "./trust.js";
+import { unknownKeys } from "./unknown.js";
+import { reportLines } from "./words.js";
+
+/** The outcomes. `status` is the exit status of `aps verify` for it. */
+export const proved = { outcome: "proved", status: 0 };
+export const provedWrong = { outcome: "proved_wrong", status: 1 };
+export const cantTell = { outcome: "cant_tell", status: 2 };
+
+/** Returns an outcome with its reason. */
+export function result(outcome, reason, more = {}) {
+  return { ...outcome, reason, lines: [], report: undefined, ...more };
+}
+
+/**
+ * Verifies a bundle (text or bytes). `given`: key, policy, keys; directory with the same three; require
+ * (commitment, record, full); event, the event_id that was asked for. Only unusable options throw.
+ */
+export async function verifyBundle(source, given = {}) {
+  const trust = new Trust(given);
+  const directory = new Trust(given.directory);
+  let b;
+  try {
+    b = parseBundle(source);
+  } catch (why) {
+    return unreadable(source, why);
+  }
+  if (given.event !== undefined && given.event !== b.event_id) {
+    return result(provedWrong, "the service sent the bundle of another event");
+  }
+  const options = withDirectory(trust.options(b), directory, b.directory);
+  const { report: r } = await check(b, options);
+  const unknown = r.ok ? [] : await unknownKeys(b, options);
+  if (r.checkpoint_ok && trust.policy) r.quorum_ok = await trust.quorum(parseNote(b.checkpoint));
+  if (r.directory_ok && directory.policy) {
+    r.directory_quorum_ok = await directory.quorum(parseNote(b.directory.bundle.checkpoint));
+  }
+  if (unknown.length > 0) r.unknown_keys = unknown;
+  const [outcome, reason] = judge(r, b, trust, directory, given.require ?? "commitment");
+  return result(outcome, reason, { report: r, lines: reportLines(b, r) });
+}
+
+function withDirectory(options, directory, second) {
+  if (!second || (directory.keys.length === 0 && !directory.policy)) return options;
+  const inner = directory.options(second.bundle);
+  for (const w of options.witnesses) {
+    if (!inner.witnesses.some((own) => own.text === w.text)) inner.witnesses.push(w);
+  }
+  return { ...options, directory: inner };
+}
+
+function judge(r, b, trust, directory, require) {
+  if (r.unknown_keys) return [cantTell, unknownReason(r.unknown_keys)];
+  if (!r.ok) return [provedWrong, "not proved: " + printable(r.errors[0])];
+  if (trust.keys.length === 0) return [cantTell, "can't tell whose log this is: neither key nor policy names it"];
+  if (r.quorum_ok === false) return [cantTell, "can't tell: too few witnesses of the policy have cosigned the checkpoint"];
+  if (directory.asked && !b.directory) return [cantTell, "can't tell: the bundle has no second proof by the directory"];
+  if (r.directory_quorum_ok === false) {
+    return [cantTell, "can't tell: too few witnesses of the directory's policy have cosigned its checkpoint"];
+  }
+  const missing = missingPart(r, require);
+  return missing ? [cantTell, `can't tell: the ${missing} is not disclosed`] : [proved, ""];
+}
+
+/** The reason for a document that other keys signed than those given. */
+export function unknownReason(signers) {
+  return `can't tell: signed by the key ${printable(signers.join(" and "))}, which is not among those that you trust`;
+}
+
+function missingPart(r, require) {
+  if (require === "full" && r.envelope_ok === null) return "envelope";
+  if (require === "commitment") return undefined;
+  if (r.record_ok === null) return "record";
+  return r.signature_ok === null ? "envelope, without which the signature can't be checked," : undefined;
+}
+
+/** Tells a bundle that breaks the rules from something that is none or can't be read yet. */
+function unreadable(source, why) {
+  if (!(why instanceof LedgerError)) throw why;
+  const text = typeof source === "string" ? source : new TextDecoder().decode(source);
+  let looksLikeOne = false;
+  try {
+    looksLikeOne = isObject(JSON.parse(text)) && text.includes('"inclusion"');
+  } catch {
+    // No JSON at all.
+  }
+  if (why instanceof UnknownVersion || !looksLikeOne) {
+    return result(cantTell, "not a bundle that this program reads: " + printable(why.message));
+  }
+  return result(provedWrong, "not proved: " + printable(why.message));
+}
+
+/** Verifies a C2SP tlog-proof for an entry's text. `given`: key, policy, keys. */
+export async function verifyTlogProof(text, entry, given = {}) {
+  const trust = new Trust(given);
+  try {
+    const proof = parseTlogProof(text);
+    if (trust.keys.length === 0) return result(cantTell, "can't tell whose log this is: neither key nor policy names it");
+    const { size } = await checkTlogProof(proof, entry);
+    try {
+      await trust.open(proof.note, size);
+    } catch (why) {
+      const unknown = unknownSigners(proof.note, trust.known);
+      if (unknown.length > 0) return result(cantTell, unknownReason(unknown), { report: { ok: false, unknown_keys: unknown } });
+      throw why;
+    }
+    const report = { ok: true, log_index: proof.index, tree_size: size };
+    if ((await trust.quorum(proof.note)) === false) {
+      return result(cantTell, "can't tell: too few witnesses of the policy have cosigned the checkpoint", { report });
+    }
+    return result(proved, "", { report });
+  } catch (why) {
+    if (!(why instanceof LedgerError)) throw why;
+    return result(provedWrong, "not proved: " + printable(why.message));
+  }
+}
+
+/** Checks a head (an answer of transparency/head) under a log's key. Returns its checkpoint. Throws. */
+export async function checkHead(head, key) {
+  if (key.name !== head.origin) throw new Mismatch("check head: origin and name of the log key");
+  const tree = await openCheckpoint(parseNote(head.checkpoint), key);
+  if (BigInt(head.tree_size) !== tree.size || head.root_hash !== hex(tree.root)) {
+    throw new Mismatch("check head: tree_size, root_hash and checkpoint");
+  }
+  checkLatest(head, tree);
+  return { ...tree, note: head.checkpoint };
+}
+
+function checkLatest(head, { size, root }) {
+  const latest = [head.latest_log_index, head.latest_leaf_hash, head.latest_published_at].map((v) => v ?? null);
+  if (size === 0n) {
+    if (latest.some((v) => v !== null)) throw new Mismatch("check head: a latest entry of an empty log");
+    return;
+  }
+  if (latest[0] === null || BigInt(latest[0]) !== size - 1n) throw new Mismatch("check head: latest_log_index and tree_size");
+  if (head.fault && latest[1] === null && latest[2] === null) return;
+  if (latest[1] === null || latest[2] === null) throw new Mismatch("check head: no latest entry");
+  if (size === 1n && latest[1] !== hex(root)) throw new Mismatch("check head: latest_leaf_hash and the root over it alone");
+}
+
+const headForms = { origin: is.text, tree_size: is.natural, root_hash: is.hash, checkpoint: is.text };
+
+/** Verifies a head (text or object) with a pinned key or policy. */
+export async function verifyHead(source, given = {}) {
+  return proveUnder(given, async (trust) => {
+    const head = isObject(source) ? source : parse(source);
+    checkForm(head, headForms, { closed: false });
+    const note = parseNote(head.checkpoint);
+    const tree = await trust.open(note, BigInt(head.tree_size));
+    const key = trust.known.find((k) => k.name === tree.origin && note.lines.some((l) => k.owns(l)));
+    return { note, report: { checkpoint: await checkHead(head, key) } };
+  });
+}
+
+/** Runs a check under a reader's trust and gives its outcome. */
+export async function proveUnder(given, ask) {
+  const trust = new Trust(given);
+  if (trust.keys.length === 0) return result(cantTell, "can't tell whose log this is: neither key nor policy names it");
+  try {
+    const { note, report } = await ask(trust);
+    if (note && (await trust.quorum(note)) === false) {
+      return result(cantTell, "can't tell: too few witnesses of the policy have cosigned the checkpoint", { report });
+    }
+    return result(proved, "", { report });
+  } catch (why) {
+    if (!(why instanceof LedgerError)) throw why;
+    return result(why instanceof Unproved && why.unknown ? cantTell : provedWrong, "not proved: " + printable(why.message));
+  }
+}
+
+const consistencyForms = { from: is.natural, to: is.natural, from_root: is.hash, to_root: is.hash, hashes: listOf(is.hash) };
+
+/** Verifies that the newer checkpoint (note) extends the older one, by an answer of transparency/consistency. */
+export async function verifyConsistency(source, older, newer, given = {}) {
+  return proveUnder(given, async (trust) => {
+    const answer = isObject(source) ? source : parse(source);
+    checkForm(answer, consistencyForms, { closed: false });
+    const [first, second] = [parseNote(older), parseNote(newer)];
+    const from = await trust.open(first, BigInt(answer.from));
+    const to = await trust.open(second, BigInt(answer.to));
+    checkConsistencyAnswer(answer, from, to);
+    return { note: second, report: { from, to } };
+  });
+}
+
+/** Checks an answer of transparency/consistency between two opened checkpoints. Throws. */
+export function checkConsistencyAnswer(answer, from, to) {
+  if (from.origin !== to.origin) throw new Mismatch("origins of the checkpoints");
+  if (BigInt(answer.from) !== from.size || BigInt(answer.to) !== to.size) throw new Mismatch("from, to and the checkpoints' sizes");
+  if (answer.from_root !== hex(from.root) || answer.to_root !== hex(to.root)) {
+    throw new Mismatch("from_root, to_root and the checkpoints' roots");
+  }
+  checkConsistency(from.size, to.size, unhex(answer.from_root, 32), unhex(answer.to_root, 32), parseHashes(answer.hashes));
+}
+
+export { parseLogKey, Malformed };

@@ -1,0 +1,143 @@
+// The manifest of an evidence pack and the documents whose content is the operator's word.
+
+import { fromMultikey, hex, fromUTF8 } from "../bytes.js";
+import { parse } from "../canonical/parse.js";
+import { rewrite } from "../canonical/write.js";
+import { sha256 } from "../crypto/sha256.js";
+import { Malformed, Mismatch } from "../errors.js";
+import { parseLogKey } from "../log/note.js";
+import { isBefore } from "./bundle.js";
+import { checkForm, is, isObject, listOf, orNull } from "./forms.js";
+
+const decimal = is.matches(/^(0|[1-9][0-9]{0,15})$/);
+const bound = (v) => is.time(v) || (decimal(v) && Number.isSafeInteger(Number(v)));
+const globForm = /^(?:(?:[A-Za-z0-9_:/-]+|\*)(?:\.(?:[A-Za-z0-9_:/-]+|\*))*(?:\.\*\*)?|\*\*)$/;
+const glob = (v) => is.matches(globForm)(v) && v.length <= 256;
+
+const manifestForms = {
+  v: is.one,
+  origin: is.text,
+  organization_id: is.lowerUUID,
+  request: isObject,
+  begin: is.natural,
+  end: is.natural,
+  tree_size: is.natural,
+  root_hash: is.hash,
+  edge: listOf(is.hash),
+  prev: orNull(is.hash),
+  consistency: listOf(is.hash),
+  counts: isObject,
+  files: listOf(isObject),
+};
+const requestForms = {
+  from: orNull(bound),
+  to: orNull(bound),
+  agent_id: orNull(is.agentId),
+  tool: orNull(glob),
+  trace_id: orNull(is.id),
+  envelopes: is.bool,
+};
+const countNames = ["entries", "records", "envelopes", "approvals", "erasures", "erased", "agents", "policies"];
+const countForms = Object.fromEntries(countNames.map((n) => [n, is.natural]));
+
+/** Reads a canonical text of an object of exactly these members. */
+export function canonicalObject(source, forms, options) {
+  const text = typeof source === "string" ? source : fromUTF8(source);
+  const value = parse(text);
+  if (rewrite(value) !== text) throw new Malformed("not the exact canonical form");
+  checkForm(value, forms, options);
+  return value;
+}
+
+/** Reads the manifest and compares it with the other files. */
+export function readManifest(files) {
+  const raw = files.get("manifest.json");
+  if (raw.length > 1 << 20) throw new Malformed("manifest.json: size");
+  const m = canonicalObject(raw, manifestForms);
+  checkForm(m.request, requestForms);
+  checkForm(m.counts, countForms);
+  if (m.begin > m.end || m.end > m.tree_size || m.end - m.begin > 1e6) throw new Malformed("manifest.json: range");
+  if ((m.prev === null) !== (m.begin === m.end)) throw new Malformed("manifest.json: prev");
+  checkFiles(m, files);
+  checkRequest(m);
+  return m;
+}
+
+function checkFiles(m, files) {
+  const names = [...files.keys()].filter((n) => n !== "manifest.json");
+  if (m.files.length !== names.length) throw new Mismatch("files and the manifest");
+  m.files.forEach((f, i) => {
+    checkForm(f, { name: is.text, sha256: is.hash, size: is.natural });
+    const content = files.get(names[i]);
+    if (f.name !== names[i] || f.size !== content.length) throw new Mismatch(`name and size of file ${i + 1}`);
+    if (f.sha256 !== hex(sha256(content))) throw new Mismatch(`digest of ${f.name}`);
+  });
+}
+
+function checkRequest(m) {
+  const { from, to } = m.request;
+  const natural = (v) => v !== null && decimal(v);
+  if (from === null && m.begin !== 0) throw new Mismatch("request: from and begin");
+  if (to === null && m.end !== m.tree_size) throw new Mismatch("request: to and end");
+  if (natural(from) && m.begin !== Number(from)) throw new Mismatch("request: from and begin");
+  if (natural(to) && m.end !== Math.min(Number(to), m.tree_size)) throw new Mismatch("request: to and end");
+}
+
+/** Reports whether a tool fits the glob of a request. */
+export function fitsTool(pattern, tool) {
+  if (tool === undefined) return false;
+  const [wanted, have] = [pattern.split("."), tool.split(".")];
+  if (wanted.at(-1) === "**") {
+    wanted.pop();
+    wanted.push(...new Array(Math.max(1, have.length - wanted.length)).fill("*"));
+  }
+  return wanted.length === have.length && wanted.every((w, i) => w === "*" || w === have[i]);
+}
+
+/** Checks keys.json, and returns the keys with their sizes. */
+export function readPackKeys(raw) {
+  if (raw.length > 1 << 20) throw new Malformed("keys.json: size");
+  const form = { vkey: is.text, use: is.oneOf("log"), from_size: is.natural, to_size: orNull(is.natural) };
+  return canonicalObject(raw, { keys: listOf(isObject) }).keys.map((k) => {
+    checkForm(k, form);
+    return { key: parseLogKey(k.vkey), from: BigInt(k.from_size), to: k.to_size === null ? undefined : BigInt(k.to_size) };
+  });
+}
+
+const agentForms = { agent_id: is.text, display_name: orNull(is.text), keys: listOf(isObject) };
+const agentKeyForms = {
+  key_id: is.text,
+  public_key: is.text,
+  did: is.text,
+  custody: is.oneOf("agent", "server"),
+  status: is.oneOf("active", "retired", "revoked"),
+  registered_at: is.time,
+  ended_at: orNull(is.time),
+  compromised_from: orNull(is.natural),
+};
+
+/** Reads agents.json: the keys of each agent, as key id LF Multikey. */
+export function readAgents(raw) {
+  if (raw.length > 16 << 20) throw new Malformed("agents.json: size");
+  const found = new Map();
+  let last = "";
+  for (const a of canonicalObject(raw, { agents: listOf(isObject) }).agents) {
+    checkForm(a, agentForms);
+    if (!isBefore(last, a.agent_id)) throw new Malformed("agents.json: order");
+    found.set((last = a.agent_id), readAgentKeys(a.keys));
+  }
+  if (found.size > 10_000) throw new Malformed("agents.json: number");
+  return found;
+}
+
+function readAgentKeys(listed) {
+  const keys = new Set();
+  let last = "";
+  for (const k of listed) {
+    checkForm(k, agentKeyForms);
+    fromMultikey(k.public_key);
+    if (!isBefore(last, k.key_id) || k.did !== "did:key:" + k.public_key) throw new Malformed("agents.json: keys");
+    keys.add((last = k.key_id) + "\n" + k.public_key);
+  }
+  return keys;
+}

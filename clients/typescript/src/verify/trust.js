@@ -1,0 +1,67 @@
+// What a reader trusts: a pinned key, a policy, a saved list of keys.
+
+import { Malformed } from "../errors.js";
+import { openCheckpoint, parseLogKey } from "../log/note.js";
+import { Policy } from "../log/policy.js";
+import { parseKeys, signedSize } from "./bundle.js";
+import { namesKey } from "./check.js";
+
+/** The keys and the policy of a reader. `given` has key (vkey), policy (text or bytes), keys (text or bytes). */
+export class Trust {
+  constructor(given = {}) {
+    this.asked = given.key !== undefined || given.policy !== undefined || given.keys !== undefined;
+    this.policy = given.policy === undefined ? undefined : new Policy(given.policy);
+    this.keys = this.policy ? this.policy.logs : [];
+    if (given.key !== undefined) this.keys = [parseLogKey(given.key.trim())];
+    this.others = given.keys === undefined ? [] : this.#others(parseKeys(given.keys));
+  }
+
+  #others(listed) {
+    const trusted = listed.find((k) => this.keys.some((own) => own.text === k.key.text));
+    if (!trusted) throw new Malformed("keys: the list does not hold the key that you trust");
+    if (listed.some((k) => k.key.name !== trusted.key.name)) throw new Malformed("keys: the list has keys of several logs");
+    return listed;
+  }
+
+  /** All keys that are given, for trees of any size. */
+  get known() {
+    return [...this.keys, ...this.others.map((k) => k.key)];
+  }
+
+  get witnesses() {
+    return this.policy ? [...this.policy.witnesses.values()] : [];
+  }
+
+  /** Options of check: of the keys that are trusted, one that the bundle names, or else one of its log. */
+  options(bundle) {
+    const options = { retired: this.others, witnesses: this.witnesses, key: undefined };
+    for (const key of this.keys) {
+      if (namesKey(bundle, key)) return { ...options, key };
+      if (!options.key || options.key.name !== bundle.origin) options.key = key;
+    }
+    return options;
+  }
+
+  /** Resolves to the checkpoint, opened by whichever key of its log signed it. */
+  async open(note, size) {
+    const keys = [...this.keys];
+    for (const k of this.others) {
+      if (signedSize(k, size) && !keys.some((own) => own.text === k.key.text)) keys.push(k.key);
+    }
+    let why;
+    for (const key of keys) {
+      try {
+        return await openCheckpoint(note, key);
+      } catch (error) {
+        if (!error.signature) throw error;
+        why = error;
+      }
+    }
+    throw why;
+  }
+
+  /** Resolves to whether enough witnesses cosigned; undefined without a policy. */
+  async quorum(note) {
+    return this.policy && this.policy.isReached(await this.policy.cosignatures(note));
+  }
+}

@@ -1,0 +1,40 @@
+// The README's own text: an empty folder, its three commands and its program, with the packed package.
+
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import { fileURLToPath } from "node:url";
+import { Server } from "./harness.js";
+
+const readme = readFileSync(new URL("../README.md", import.meta.url), "utf8");
+
+function block(language) {
+  return new RegExp("```" + language + "\n([^`]*)```").exec(readme)[1].trim();
+}
+
+test("the first event is proved by three commands and twelve lines", async () => {
+  const server = await Server.start({ activate: false });
+  const folder = mkdtempSync(join(tmpdir(), "agentledger-readme-"));
+  try {
+    const [commands, source] = [block("sh").split("\n"), block("js")];
+    assert.ok(commands.length <= 3 && source.split("\n").length <= 12);
+    const { url, token, org, agent, keyId, key } = server.acme.client;
+    writeFileSync(join(folder, "first.mjs"), source);
+    writeFileSync(join(folder, "agent.key"), key + "\n");
+    const own = { APS_URL: url, APS_TOKEN: token, APS_ORG: org, APS_AGENT: agent, APS_KEY_ID: keyId, APS_KEY_FILE: "agent.key" };
+    const env = { ...process.env, ...own, APS_SLUG: "acme", APS_LOG_KEY: server.acme.logKey };
+    env.CLONE = fileURLToPath(new URL("../../../", import.meta.url));
+    delete env.NODE_TEST_CONTEXT;
+    let output = "";
+    for (const c of commands) output = execFileSync("sh", ["-c", c], { cwd: folder, env, stdio: ["ignore", "pipe", "ignore"] }).toString();
+    assert.equal(output.trim().split("\n").at(-1), "proved", output);
+    const packed = readdirSync(join(folder, "node_modules/@agentledger/client"));
+    assert.deepEqual(packed.sort(), ["LICENSE", "README.md", "package.json", "src"]);
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+    await server.close();
+  }
+});
