@@ -1,0 +1,25 @@
+// Reads one JSON text a line; prints the hex SHA-256 of its canonical form, or `error`, a line each.
+
+import { canonicalizeText } from "../src/canonical/write.js";
+import { sha256hex } from "../src/crypto/sha256.js";
+import { LedgerError } from "../src/errors.js";
+
+function digest(line) {
+  try {
+    return sha256hex(canonicalizeText(line));
+  } catch (why) {
+    if (!(why instanceof LedgerError)) throw why;
+    return "error";
+  }
+}
+
+// Lines are bytes: a text that is not UTF-8 must be seen as it is.
+let rest = Buffer.alloc(0);
+for await (const chunk of process.stdin) {
+  const data = Buffer.concat([rest, chunk]);
+  let begin = 0;
+  let out = "";
+  for (let end; (end = data.indexOf(10, begin)) >= 0; begin = end + 1) out += digest(data.subarray(begin, end)) + "\n";
+  rest = data.subarray(begin);
+  process.stdout.write(out);
+}

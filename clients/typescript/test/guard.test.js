@@ -1,0 +1,169 @@
+// Fail closed: whatever goes wrong before the act, the act is not done. Attacks and faults come from a scripted fetch.
+
+import assert from "node:assert/strict";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import { Client, Denied, FailedBefore, Interrupted, KeyReused, MemoryJournal, NotDecided, Overflow, Refused, Unreachable } from "../src/index.js";
+import { FileJournal, FileQueue } from "../src/node.js";
+
+const token = "apl_test_secret";
+const own = {
+  url: "http://log.test",
+  token,
+  org: "8d0f6d0a-5b1c-4c55-9a52-0c8d7c6f1e11",
+  agent: "agt_a",
+  keyId: "key_a",
+  key: "5NHZgfHuNSdO91a1hLNNrOz5N9rYjhgjI6iMeWqbRkc=",
+  retry: { attempts: 2, sleep: async () => {} },
+};
+
+const json = (status, body, headers) => new Response(JSON.stringify(body), { status, headers });
+const created = (e) => ({ event_id: e.event_id, sequence_num: 1, event_hash: "00", chain_valid: true, status: "created" });
+
+/** Returns a fetch that stores what it is sent and answers by `answer(event)`. */
+function service(answer, sent = []) {
+  return async (url, init) => {
+    const lines = String(init.body).split("\n").filter(Boolean).map((line) => JSON.parse(line));
+    sent.push(...lines);
+    if (!url.endsWith("/batch")) return answer(lines[0]);
+    return new Response(lines.map((e) => JSON.stringify({ status_code: 201, ...created(e) })).join("\n"));
+  };
+}
+
+const stopped = () => {
+  throw new TypeError("fetch failed");
+};
+const unwritable = Object.assign(new MemoryJournal(), {
+  store: async () => {
+    throw Object.assign(new Error("no space: " + token), { code: "ENOSPC" });
+  },
+});
+
+test("after any failure before the act, it is not done", async () => {
+  const table = [
+    ["server down", stopped, NotDecided],
+    ["time-out", () => Promise.reject(new DOMException("late", "TimeoutError")), NotDecided],
+    ["401", () => json(401, { error: "Invalid API key" }), NotDecided],
+    ["403", () => json(403, { error: "Organization mismatch" }), NotDecided],
+    ["409", () => json(409, { error: "The event is stored without its approval" }), NotDecided],
+    ["422, the clock is off", () => json(422, { error: "emitted_at is too far in the future" }), NotDecided],
+    ["429", () => json(429, { error: "Monthly event limit reached", code: "plan_limit" }), NotDecided],
+    ["429 with Retry-After", () => json(429, { code: "rate_limited" }, { "Retry-After": "1" }), NotDecided],
+    ["500", () => json(500, { error: "Internal error" }), NotDecided],
+    ["503 frozen", () => json(503, { code: "frozen" }), NotDecided],
+    ["302", () => new Response("", { status: 302, headers: { Location: "http://other.test" } }), NotDecided],
+    ["204", () => new Response(null, { status: 204 }), NotDecided],
+    ["no JSON", () => new Response("<html>", { status: 201 }), NotDecided],
+    ["a list", () => json(201, []), NotDecided],
+    ["another event", (e) => json(201, { ...created(e), event_id: "evt_other" }), NotDecided],
+    ["no status", (e) => json(201, { event_id: e.event_id }), NotDecided],
+    ["no number", (e) => json(201, { event_id: e.event_id, status: "created" }), NotDecided],
+    ["an unknown decision", (e) => json(201, { ...created(e), policy_decision: "permit" }), NotDecided],
+    ["a replay without a decision", (e) => json(200, { event_id: e.event_id, status: "replayed" }), NotDecided],
+    ["a broken approval", (e) => json(201, { ...created(e), policy_decision: "allow_with_obligation", approval: {} }), NotDecided],
+    ["deny", (e) => json(201, { ...created(e), policy_decision: "deny" }), Denied],
+    ["deny in a replay", (e) => json(200, { event_id: e.event_id, status: "replayed", policy_decision: "deny" }), Denied],
+    ["disk full", (e) => json(201, created(e)), NotDecided, unwritable],
+  ];
+  for (const [name, answer, want, journal] of table) {
+    const client = new Client({ ...own, fetch: service(answer), guard: { journal } });
+    const ran = client.guard("acme.mail.send", () => assert.fail("the act was done"))({ to: "bob" });
+    await assert.rejects(ran, (why) => {
+      assert.ok(why instanceof want, `${name}: ${why}`);
+      assert.ok(!(why.message + why.cause?.message).includes(token), name);
+      return true;
+    });
+  }
+});
+
+test("an act whose answer was lost is decided by the same event", async () => {
+  const sent = [];
+  let lost = true;
+  const answer = (e) => (lost ? stopped() : json(200, { event_id: e.event_id, status: "replayed", policy_decision: "allow" }));
+  const client = new Client({ ...own, fetch: service(answer, sent) });
+  const act = { tool: "acme.mail.send", payload: { to: "bob" }, key: "mail-1" };
+  await assert.rejects(client.run(act, () => assert.fail()), NotDecided);
+  lost = false;
+  assert.equal((await client.run(act, () => 7)).output, 7);
+  const intents = sent.filter((e) => e.payload.phase === "intent");
+  assert.equal(new Set(intents.map((e) => e.event_id)).size, 1);
+  await client.flush();
+  const result = sent.find((e) => e.payload.phase === "result");
+  assert.equal(result.parent_event_id, intents[0].event_id);
+  assert.equal(result.payload.call_id, intents[0].payload.call_id);
+});
+
+test("a key runs one act once", async () => {
+  const client = new Client({ ...own, fetch: service((e) => json(201, created(e))) });
+  let ran = 0;
+  const act = { tool: "acme.mail.send", payload: { n: 1 }, key: "k" };
+  const both = await Promise.all([client.run(act, () => ++ran), client.run(act, () => ++ran)]);
+  assert.deepEqual([ran, both.map((b) => b.repeated)], [1, [false, true]]);
+  await assert.rejects(client.run({ ...act, payload: { n: 2 } }, () => ++ran), KeyReused);
+  const failing = { ...act, key: "f" };
+  await assert.rejects(client.run(failing, () => Promise.reject(new Error("own"))), /^Error: own$/);
+  await assert.rejects(client.run(failing, () => ++ran), FailedBefore);
+  assert.equal(ran, 1);
+});
+
+test("an act that was cut off is not repeated after a restart", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "agentledger-journal-"));
+  const sent = [];
+  const open = async () => {
+    const journal = await FileJournal.open(folder);
+    return { journal, client: new Client({ ...own, fetch: service((e) => json(201, created(e)), sent), guard: { journal } }) };
+  };
+  try {
+    const before = await open();
+    const act = { tool: "acme.mail.send", payload: {}, key: "once" };
+    const cut = new Promise((resolve) => void before.client.run(act, () => new Promise(resolve.bind(undefined, undefined))));
+    await cut; // the act has begun and never ends, as if the process was killed here
+    await before.journal.close();
+    const later = await open();
+    assert.deepEqual(await later.client.guards.resume(), ["once"]);
+    await assert.rejects(later.client.run(act, () => assert.fail()), Interrupted);
+    await later.client.flush();
+    const results = new Map(sent.filter((e) => e.payload.phase === "result").map((e) => [e.event_id, e.payload.status]));
+    assert.deepEqual([...results.values()], ["unknown"]);
+    await later.journal.close();
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+});
+
+test("a file queue keeps events through a restart, and tells when it is full", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "agentledger-queue-"));
+  const sent = [];
+  try {
+    const down = new Client({ ...own, fetch: async () => stopped(), queue: await FileQueue.open(folder, { limit: 2 }), retry: {} });
+    const first = [];
+    for (const n of [1, 2]) first.push((await down.enqueue({ action_kind: "note", payload: { n } })).eventId);
+    await assert.rejects(down.send({ action_kind: "note" }), (why) => why instanceof Overflow && why.limit === 2);
+    await assert.rejects(FileQueue.open(folder), /in use/);
+    await assert.rejects(down.close(1), Unreachable);
+    const queue = await FileQueue.open(folder);
+    const up = new Client({ ...own, fetch: service((e) => json(201, created(e)), sent), queue });
+    assert.equal(up.pending, 2);
+    await up.close();
+    assert.deepEqual(sent.map((e) => e.event_id), first);
+    const empty = await FileQueue.open(folder);
+    assert.equal(empty.size, 0);
+    await empty.close();
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+});
+
+test("503 and 429 with Retry-After are tried again; other refusals are told at once", async () => {
+  const pauses = [];
+  const sleep = async (ms) => void pauses.push(ms);
+  const answers = [json(503, { code: "overloaded" }, { "Retry-After": "7" }), json(429, { code: "rate_limited" }, { "Retry-After": "3" })];
+  const client = new Client({ ...own, retry: { sleep }, fetch: service((e) => answers.shift() ?? json(201, created(e))) });
+  assert.equal((await client.send({ action_kind: "note" })).status, "created");
+  assert.deepEqual(pauses, [7000, 3000]);
+  const refused = new Client({ ...own, fetch: service(() => json(422, { error: "Invalid signature" })) });
+  await assert.rejects(refused.send({ action_kind: "note" }), (why) => why instanceof Refused && why.status === 422);
+  assert.equal(refused.pending, 0);
+});
