@@ -67,6 +67,8 @@ fuzz:
 # interop/outside is a module that can't import internal packages: it uses the public
 # packages against the real server.
 interop:
+	./scripts/node
+	cd interop/mcp && npm ci --ignore-scripts --no-audit --no-fund
 	cd interop && $(GO) test -mod=mod ./... -count=1 $(TIMEOUT)
 	cd interop/outside && $(GO) test -mod=mod ./... -count=1 $(TIMEOUT)
 

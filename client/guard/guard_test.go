@@ -666,3 +666,29 @@ func TestTransport(t *testing.T) {
 		t.Errorf("denied: got %v, %d calls", err, calls)
 	}
 }
+
+// An action without an end is recorded as unknown once, and another one as before.
+func TestRecordInterrupted(t *testing.T) {
+	o, dir := newOffice(t), t.TempDir()
+	g := guarded(t, o, dir)
+	if _, err := g.Run(t.Context(), refundAction("done"), new(deed).do); err != nil {
+		t.Fatal(err)
+	}
+	func() {
+		defer func() { _ = recover() }()
+		_, _ = g.Run(t.Context(), refundAction("cut"), func(context.Context, Permit) (any, error) { panic("killed") })
+	}()
+	for range 2 {
+		if err := g.RecordInterrupted(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := g.Flush(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wantTold(t, o, "intent", "result ok", "intent", "result unknown")
+	d := new(deed)
+	if _, err := g.Run(t.Context(), refundAction("cut"), d.do); !errors.Is(err, ErrInterrupted) || d.done != 0 {
+		t.Errorf("got %v, done %d times", err, d.done)
+	}
+}

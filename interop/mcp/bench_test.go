@@ -3,7 +3,9 @@ package mcp
 import (
 	"context"
 	"os/exec"
+	"slices"
 	"testing"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -22,10 +24,15 @@ func BenchmarkCall(b *testing.B) {
 			session, err := c.Connect(context.Background(), &mcp.CommandTransport{Command: command}, nil)
 			must(b, err)
 			defer session.Close()
+			var took []time.Duration
 			for b.Loop() {
+				begun := time.Now()
 				_, err := session.CallTool(context.Background(), &mcp.CallToolParams{Name: "echo", Arguments: map[string]any{"message": "m"}})
 				must(b, err)
+				took = append(took, time.Since(begun))
 			}
+			slices.Sort(took)
+			b.ReportMetric(float64(took[len(took)/2].Microseconds())/1000, "p50-ms")
 		})
 	}
 }

@@ -31,7 +31,8 @@ import (
 
 // Command is aps mcp.
 type Command struct {
-	Serve serveCommand `cmd:"" default:"withargs" help:"Stand in front of MCP servers (the default)."`
+	Serve     serveCommand               `cmd:"" default:"withargs" help:"Stand in front of MCP servers (the default)."`
+	Approvals people.MCPApprovalsCommand `cmd:"" help:"Be an MCP server with the approvals that people decide on."`
 }
 
 // agentFlags name the service, the agent and its key. --url is the address of an MCP server.
@@ -65,6 +66,9 @@ func (c *serveCommand) Run(ctx context.Context, t *people.Terminal) error {
 		return err
 	}
 	defer closeState()
+	if err := g.RecordInterrupted(ctx); err != nil {
+		return err
+	}
 	stop := startSending(ctx, g)
 	if c.Listen != "" {
 		err = c.serveHTTP(ctx, g, settings)

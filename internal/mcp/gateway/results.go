@@ -43,9 +43,23 @@ func (g *Gateway) wakeFlusher() {
 
 // Flush sends the results that are in the journal. Errors are those of guard.Guard.Flush.
 func (g *Gateway) Flush(ctx context.Context) error {
-	results, err := guard.New(guard.Config{Client: g.Client, Signer: g.Signer, Journal: g.Journal})
+	results, err := g.newResults()
 	if err != nil {
 		return err
 	}
 	return results.Flush(ctx)
+}
+
+// RecordInterrupted records the calls that an earlier run left in the middle as unknown. Call it before the
+// first session.
+func (g *Gateway) RecordInterrupted(ctx context.Context) error {
+	results, err := g.newResults()
+	if err != nil {
+		return err
+	}
+	return results.RecordInterrupted(ctx)
+}
+
+func (g *Gateway) newResults() (*guard.Guard, error) {
+	return guard.New(guard.Config{Client: g.Client, Signer: g.Signer, Journal: g.Journal})
 }

@@ -26,6 +26,8 @@ func (s *session) shareRequest(m message.Message) {
 	switch {
 	case m.Method == "initialize":
 		s.askAll(m, s.links, s.mergeInitialize)
+	case m.Method == "server/discover": // the client then sends initialize, whose answers can be merged
+		s.answer(m.Refuse(message.CodeMethodNotFound, "not with several servers"))
 	case m.Method == "ping":
 		s.answer(message.Message{ID: m.ID, Result: jsontext.Value("{}")})
 	case m.Method == "logging/setLevel":
