@@ -37,6 +37,15 @@ def raw(c: Client, seconds: float) -> float:
     return paced(lambda n: send(c, signed[n * CALLERS : n * CALLERS + CALLERS]), seconds) * CALLERS
 
 
+def signed_raw(c: Client, seconds: float) -> float:
+    """Do the same with events that are signed on the way."""
+
+    def sign_and_send(n: int) -> None:
+        send(c, [c.sign(event(n * CALLERS + i)) for i in range(CALLERS)])
+
+    return paced(sign_and_send, seconds) * CALLERS
+
+
 def send(c: Client, part: list[Signed]) -> None:
     """Send one batch."""
     outcomes = c.run(send_batch(c.settings, part, Retry(1)))
@@ -92,12 +101,13 @@ def main(seconds: float) -> None:
     """Measure in turns and print the medians."""
     os.environ["AGENTLEDGER_PLANS"] = "free=0;enterprise=0"  # no cap a month
     server = harness.Server()
-    found: dict[str, list[float]] = {"raw batches": [], "threads": [], "tasks": []}
+    found: dict[str, list[float]] = {"raw batches": [], "raw, signing": [], "threads": [], "tasks": []}
     try:
         settings = server.acme.settings(server.url)
         with Client(**settings) as c:
             for _ in range(ROUNDS):
                 found["raw batches"].append(raw(c, seconds))
+                found["raw, signing"].append(signed_raw(c, seconds))
                 found["threads"].append(threads(c, seconds))
                 found["tasks"].append(asyncio.run(measure_tasks(settings, seconds)))
     finally:

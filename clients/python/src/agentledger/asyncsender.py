@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from collections.abc import Callable, Sequence
 
@@ -30,7 +31,10 @@ class AsyncSender:
         """Put events into the queue and return. Errors are Overflow and those of the queue's file."""
         async with self._change:
             self._check_open()
-            await asyncio.to_thread(self._outbox.put, events, done)
+            if self._outbox.has_file:
+                await asyncio.to_thread(self._outbox.put, events, done)
+            else:
+                self._outbox.put(events, done)
             self._start()
 
     async def send(self, events: Sequence[Signed]) -> list[Outcome]:
@@ -71,11 +75,16 @@ class AsyncSender:
                 batch = [item.event for item in self._outbox.take()]
             outcomes = await self._send(batch)
             async with self._change:
-                again = await asyncio.to_thread(self._outbox.settle, outcomes)
+                again = await self._settle(outcomes)
                 self._change.notify_all()
                 failures = failures + 1 if again else 0
                 if again and not self._closed:
                     await self._pause(min(LONGEST_PAUSE, 2.0 ** min(failures, 10) / 2))
+
+    async def _settle(self, outcomes: Sequence[Outcome]) -> bool:
+        if self._outbox.settles_on_disk:
+            return await asyncio.to_thread(self._outbox.settle, outcomes)
+        return self._outbox.settle(outcomes)
 
     async def _pause(self, seconds: float) -> None:
         try:
@@ -124,9 +133,17 @@ class AsyncSender:
 
 
 def _setter(future: asyncio.Future[Outcome]) -> Callable[[Outcome], None]:
-    loop = future.get_loop()
+    loop, owner = future.get_loop(), threading.get_ident()
 
     def set_result(outcome: Outcome) -> None:
-        loop.call_soon_threadsafe(lambda: None if future.done() else future.set_result(outcome))
+        if not future.done():
+            future.set_result(outcome)
 
-    return set_result
+    def set_anywhere(outcome: Outcome) -> None:
+        """Set the result from the loop's own thread, or from one that waited for a disk."""
+        if threading.get_ident() == owner:
+            set_result(outcome)
+        else:
+            loop.call_soon_threadsafe(set_result, outcome)
+
+    return set_anywhere

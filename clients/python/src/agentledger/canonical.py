@@ -55,10 +55,14 @@ def canonical_members(value: dict[str, Any], convert: Convert | None = None) -> 
     """Return the members of an object by name, each as it stands in the canonical form. Errors are Malformed."""
     members: dict[str, str] = {}
     for name in _sorted_names(value, str):
+        member = value[name]
+        if type(member) is str and member.isascii():  # most are, and need no writer
+            members[name] = f"{_quote(name)}:{_quote(member)}"
+            continue
         parts: list[str] = [_quote(name), ":"]
         writer = _Writer(parts, convert)
         writer.names.append(name)
-        writer.write(value[name])
+        writer.write(member)
         members[name] = "".join(parts)
     return members
 

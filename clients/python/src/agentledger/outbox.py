@@ -50,6 +50,16 @@ class Outbox:
         """Whether anything waits that is not out."""
         return bool(self._items)
 
+    @property
+    def has_file(self) -> bool:
+        """Whether put waits for a disk."""
+        return self._file is not None
+
+    @property
+    def settles_on_disk(self) -> bool:
+        """Whether settle waits for a disk: the queue's, or the journal's of results that are out."""
+        return self._file is not None or any(item.kept and item.done is not None for item in self._out)
+
     def put(self, events: Sequence[Signed], done: Callable[[Outcome], None] | None = None) -> None:
         """Add kept events, all or none. With a file they are on disk afterwards.
 
