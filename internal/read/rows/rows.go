@@ -4,8 +4,9 @@
 //
 //   - A stream holds at most MaxRows rows. One page is in memory.
 //   - CSV is RFC 4180: lines end with CR LF, cells with a comma, a quote or a line end are quoted.
-//   - A cell of text that a spreadsheet would take for a formula begins with an apostrophe. So the cells
-//     of CSV are for reading; NDJSON has the exact texts.
+//   - An apostrophe stands before each part of a text that a spreadsheet would take for a formula: at the
+//     begin of the cell and behind each character that a spreadsheet may take for a separator. So the
+//     cells of CSV are for reading; NDJSON has the exact texts.
 package rows
 
 import (
@@ -148,12 +149,30 @@ type Cell string
 // Number returns the cell of a number.
 func Number[N ~uint64 | ~int](n N) Cell { return Cell(strconv.FormatInt(int64(n), 10)) }
 
-// Text returns the cell of a text. One that begins as a formula does gets an apostrophe.
+// Characters that make a part of a text a formula.
+const (
+	formulaBegins = "=+-@\t\r"
+	separators    = ",;|\t\r\n"
+)
+
+// Text returns the cell of a text, with an apostrophe before each part that begins as a formula does.
+// Parts begin at the begin and behind separators, because a spreadsheet may split lines at another
+// character than the comma, and then takes no notice of quotes within a cell. Quotes and spaces before a
+// formula do not hide it.
 func Text[S ~string](s S) Cell {
-	if s != "" && strings.IndexByte("=+-@\t\r", s[0]) >= 0 {
-		return Cell("'" + s)
+	if !strings.ContainsAny(string(s), formulaBegins) {
+		return Cell(s)
 	}
-	return Cell(s)
+	var cell strings.Builder
+	begins := true
+	for i := range len(s) {
+		if begins && strings.IndexByte(formulaBegins, s[i]) >= 0 {
+			cell.WriteByte('\'')
+		}
+		begins = strings.IndexByte(separators, s[i]) >= 0 || begins && (s[i] == '"' || s[i] == ' ')
+		cell.WriteByte(s[i])
+	}
+	return Cell(cell.String())
 }
 
 // OrEmpty is Text of a text that may be missing.

@@ -87,7 +87,8 @@ func TestStreamsGoOn(t *testing.T) {
 
 // What a reader of RFC 4180 gets is the text, with an apostrophe before what a spreadsheet would compute.
 func FuzzCells(f *testing.F) {
-	for _, seed := range []string{"", "a", `a"b`, "a,b", "a\r\nb", "=1+1", "+1", "-1", "@x", "\tx", "\rx", "'x", " x ", "é;\x00"} {
+	for _, seed := range []string{"", "a", `a"b`, "a,b", "a\r\nb", "=1+1", "+1", "-1", "@x", "\tx", "\rx", "'x", " x ", "é;\x00",
+		"a;=1", "a\t+1", "a|@x", "a,=1", "a\n=1", `a;"=1"`, "a; =1", `"=1"`, "a;b", "a-b", "\t=1"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
@@ -95,12 +96,12 @@ func FuzzCells(f *testing.F) {
 		if err := list(1, rows.CSV, 5, text).Write(t.Context(), s); err != nil {
 			t.Fatal(err)
 		}
-		want := text
-		if text != "" && strings.Contains("=+-@\t\r", text[:1]) {
-			want = "'" + text
-		}
-		if !strings.HasSuffix(s.String(), "\r\n") || strings.ContainsAny(firstOf(want), "=+-@\t\r") {
+		want := string(rows.Text(text))
+		if !strings.HasSuffix(s.String(), "\r\n") || strings.ReplaceAll(want, "'", "") != strings.ReplaceAll(text, "'", "") {
 			t.Errorf("got %q", s.String())
+		}
+		if found := findFormula(s.String()); found != "" {
+			t.Errorf("%q: a spreadsheet computes %q", s.String(), found)
 		}
 		r := csv.NewReader(bytes.NewReader(s.Bytes()))
 		got, err := r.ReadAll()
@@ -118,7 +119,31 @@ func FuzzCells(f *testing.F) {
 	})
 }
 
-func firstOf(s string) string { return s[:min(1, len(s))] }
+// findFormula splits a text as spreadsheets do that take one of the separators and know no quotes, and
+// returns a part that begins as a formula, "" for none.
+func findFormula(text string) string {
+	for _, separator := range ",;|\t" {
+		for part := range strings.FieldsFuncSeq(text, func(c rune) bool { return c == separator || c == '\r' || c == '\n' }) {
+			if bare := strings.TrimLeft(part, `" `); bare != "" && strings.Contains("=+-@", bare[:1]) {
+				return part
+			}
+		}
+	}
+	return ""
+}
+
+func TestFormulas(t *testing.T) {
+	for text, want := range map[string]string{
+		"": "", "a": "a", "a-b=c": "a-b=c", "a;b": "a;b", "=1+1": "'=1+1", "-1": "'-1", "@x": "'@x", "\tx": "'\tx", "\rx": "'\rx",
+		"a;=1+1": "a;'=1+1", "a;b;@x": "a;b;'@x", "a\t+1": "a\t'+1", "a|-1": "a|'-1", "a,=1": "a,'=1", "a\r\n=1": "a\r\n'=1",
+		`a;"=1"`: `a;"'=1"`, "a; =1": "a; '=1", " =1": " '=1", "=1;=2": "'=1;'=2", "did:key:z6": "did:key:z6",
+		"2026-11-20T12:00:00.000Z": "2026-11-20T12:00:00.000Z", "a;\t=1": "a;'\t'=1",
+	} {
+		if got := rows.Text(text); string(got) != want {
+			t.Errorf("%q: got %q, want %q", text, got, want)
+		}
+	}
+}
 
 func TestFormats(t *testing.T) {
 	for query, want := range map[string]string{
