@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 
 	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/fault"
@@ -96,6 +97,50 @@ func (l *Ledgers) Event(ctx context.Context, s *State, at id.Index, parts storag
 		err = fmt.Errorf("%w: event %d is missing", storage.ErrCorrupt, at)
 	}
 	return e, storeError("read event", err)
+}
+
+// eventsAtOnce bounds how many events lie in memory in one read of EventsAt.
+const eventsAtOnce = 64
+
+// EventsAt yields the events of s at indices, each once, in the order of at. It reads eventsAtOnce
+// events at a time. fault.NotFound when an index is not below the size of s.
+func (l *Ledgers) EventsAt(ctx context.Context, s *State, at []id.Index, parts storage.Fields) iter.Seq2[storage.Event, error] {
+	return func(yield func(storage.Event, error) bool) {
+		for chunk := range slices.Chunk(at, eventsAtOnce) {
+			found, err := l.readEventsAt(ctx, s, chunk, parts)
+			if err != nil {
+				yield(storage.Event{}, err)
+				return
+			}
+			for _, index := range chunk {
+				if !yield(found[index], nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// readEventsAt reads the events at indices in any order.
+func (l *Ledgers) readEventsAt(
+	ctx context.Context, s *State, at []id.Index, parts storage.Fields,
+) (map[id.Index]storage.Event, error) {
+	rising := slices.Sorted(slices.Values(at))
+	if len(rising) > 0 && rising[len(rising)-1] >= s.Size() {
+		return nil, fault.New(fault.NotFound, "Not found")
+	}
+	events, err := l.store.EventsAt(ctx, s.identity.Tenant, rising, parts)
+	if err == nil && len(events) != len(rising) {
+		err = fmt.Errorf("%w: %d events are missing", storage.ErrCorrupt, len(rising)-len(events))
+	}
+	if err != nil {
+		return nil, storeError("read events", err)
+	}
+	found := make(map[id.Index]storage.Event, len(events))
+	for _, e := range events {
+		found[e.Index] = e
+	}
+	return found, nil
 }
 
 // EntryOf returns the public entry of a stored event.

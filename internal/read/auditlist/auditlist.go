@@ -12,6 +12,7 @@ package auditlist
 
 import (
 	"context"
+	"iter"
 	"net/url"
 	"strings"
 
@@ -35,10 +36,10 @@ type Index interface {
 	List(ctx context.Context, t id.Tenant, q index.Query) (index.Page, error)
 }
 
-// Ledgers reads single events (package log).
+// Ledgers reads events that lie apart (package log).
 type Ledgers interface {
 	State(ctx context.Context, t id.Tenant) (*log.State, error)
-	Event(ctx context.Context, s *log.State, at id.Index, parts storage.Fields) (storage.Event, error)
+	EventsAt(ctx context.Context, s *log.State, at []id.Index, parts storage.Fields) iter.Seq2[storage.Event, error]
 }
 
 // Sources tells where the calls came from (package sysevent).
@@ -101,10 +102,15 @@ func (r *Reader) List(ctx context.Context, a eventlist.Asked) (Acts, error) {
 		return Acts{}, err
 	}
 	shown := Acts{Acts: make([]Act, len(page.Rows)), Next: eventlist.Cursor(page.Next), IndexedTo: page.End}
-	for i := range page.Rows {
-		if shown.Acts[i], err = d.describe(ctx, &page.Rows[i]); err != nil {
+	i := 0
+	for stored, err := range r.Ledgers.EventsAt(ctx, d.state, index.Indices(page.Rows), storage.FieldEnvelope) {
+		if err == nil {
+			shown.Acts[i], err = d.describe(ctx, &page.Rows[i], stored.Envelope)
+		}
+		if err != nil {
 			return Acts{}, err
 		}
+		i++
 	}
 	return shown, nil
 }
@@ -154,20 +160,18 @@ type signed struct {
 	Payload   jsontext.Value `json:"payload"`
 }
 
-func (d *describer) describe(ctx context.Context, row *index.Row) (Act, error) {
+// describe describes an act by its row and its envelope, nil for one that is erased.
+func (d *describer) describe(ctx context.Context, row *index.Row, envelope []byte) (Act, error) {
 	act := Act{LogIndex: row.Index, EventID: row.Event, EventHash: row.Hash, ReceivedAt: row.ReceivedAt, Kind: row.Kind,
 		Proof: "/v1/public/orgs/" + string(d.slug) + "/verify/" + url.PathEscape(string(row.Event))}
-	e, err := d.Ledgers.Event(ctx, d.state, row.Index, storage.FieldEnvelope)
-	if err != nil {
-		return Act{}, err
-	}
 	var said signed
-	if e.Envelope != nil {
-		if err := json.Unmarshal(e.Envelope, &said); err != nil {
+	if envelope != nil {
+		if err := json.Unmarshal(envelope, &said); err != nil {
 			return Act{}, err
 		}
 	}
 	act.Payload = said.Payload
+	var err error
 	if act.Actor, err = d.describeActor(ctx, said.Principal); err != nil {
 		return Act{}, err
 	}

@@ -2,6 +2,7 @@ package eventlist
 
 import (
 	"context"
+	"iter"
 	"net/url"
 	"time"
 
@@ -16,10 +17,11 @@ import (
 	"github.com/agentledger/agentledger/verify"
 )
 
-// Ledgers reads single events (package log).
+// Ledgers reads events (package log).
 type Ledgers interface {
 	State(ctx context.Context, t id.Tenant) (*log.State, error)
 	Event(ctx context.Context, s *log.State, at id.Index, parts storage.Fields) (storage.Event, error)
+	EventsAt(ctx context.Context, s *log.State, at []id.Index, parts storage.Fields) iter.Seq2[storage.Event, error]
 	Predecessor(ctx context.Context, s *log.State) (*log.State, error)
 }
 

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/go-json-experiment/json"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/id"
@@ -26,23 +25,22 @@ type Waits struct {
 
 // Bounds of the work for waits.
 const (
-	maxSteps    = 5000 // events about approvals that are read, several for each
-	stepPage    = 500
-	stepReaders = 4
+	maxSteps = 5000 // events about approvals that are read, several for each
+	stepPage = 500
 )
 
 // approvalWaits returns the waits of the approvals that were decided by an event of [from, to). It reads the
 // newest maxSteps events about approvals.
 func (r *Reader) approvalWaits(ctx context.Context, t id.Tenant, from, to index.Bound) (Waits, error) {
-	state, err := r.Ledgers.State(ctx, t)
-	if err != nil {
-		return Waits{}, err
-	}
 	q := index.Query{Limit: stepPage, Filter: index.Filter{
 		Signer: event.SignerSystem, Kind: string(sysevent.Approval), From: from, To: to}}
 	var waits []int64
 	for looked := 0; looked < maxSteps; {
 		page, err := r.Index.List(ctx, t, q)
+		if err != nil {
+			return Waits{}, err
+		}
+		state, err := r.Ledgers.State(ctx, t) // after the list, because it must have all rows
 		if err != nil {
 			return Waits{}, err
 		}
@@ -60,21 +58,21 @@ func (r *Reader) approvalWaits(ctx context.Context, t id.Tenant, from, to index.
 }
 
 // readWaits returns the waits that end at events about approvals.
-func (r *Reader) readWaits(ctx context.Context, s *log.State, rows []index.Row) ([]int64, error) {
-	found := make([]int64, len(rows))
-	var g errgroup.Group
-	g.SetLimit(stepReaders)
-	for i := range rows {
-		g.Go(func() error {
-			e, err := r.Ledgers.Event(ctx, s, rows[i].Index, storage.FieldEnvelope)
-			if err == nil {
-				found[i], err = waitOf(&e, rows[i].ReceivedAt)
-			}
-			return err
-		})
+func (r *Reader) readWaits(ctx context.Context, s *log.State, rows []index.Row) (found []int64, err error) {
+	i := 0
+	for e, err := range r.Ledgers.EventsAt(ctx, s, index.Indices(rows), storage.FieldEnvelope) {
+		if err != nil {
+			return nil, err
+		}
+		wait, err := waitOf(&e, rows[i].ReceivedAt)
+		if err != nil {
+			return nil, err
+		}
+		if i++; wait >= 0 {
+			found = append(found, wait)
+		}
 	}
-	err := g.Wait()
-	return slices.DeleteFunc(found, func(wait int64) bool { return wait < 0 }), err
+	return found, nil
 }
 
 // waitOf returns the wait in milliseconds that ends at an event, at the time decided; -1 when none does.
