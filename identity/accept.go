@@ -136,10 +136,7 @@ func (s *Server) acceptInvitation(w http.ResponseWriter, r *request) error {
 		return err
 	}
 	answer, err := s.openSession(w, r, who, found.Tenant, by)
-	if err != nil {
-		return err
-	}
-	return edge.WriteJSON(w, http.StatusOK, answer)
+	return writeSignedIn(w, answer, err)
 }
 
 // acceptSignedIn accepts for the account of the session, which goes on in the organization.
@@ -224,10 +221,7 @@ func (s *Server) enterOrganization(w http.ResponseWriter, r *request, t id.Tenan
 		return err
 	}
 	answer, err := s.welcomePerson(w, r, token, session)
-	if err != nil {
-		return err
-	}
-	return edge.WriteJSON(w, http.StatusOK, answer)
+	return writeSignedIn(w, answer, err)
 }
 
 // switchOrganization moves a session to another organization of its account. The account accepts

@@ -39,10 +39,7 @@ func (s *Server) stepUp(w http.ResponseWriter, r *request) error {
 		return err
 	}
 	answer, err := s.welcomePerson(w, r, token, session)
-	if err != nil {
-		return err
-	}
-	return edge.WriteJSON(w, http.StatusOK, answer)
+	return writeSignedIn(w, answer, err)
 }
 
 // changePassword ends all sessions of the account and begins a new one.
@@ -68,10 +65,7 @@ func (s *Server) changePassword(w http.ResponseWriter, r *request) error {
 		return err
 	}
 	answer, err := s.openSession(w, r, who, session.Tenant, session.SignIn)
-	if err != nil {
-		return err
-	}
-	return edge.WriteJSON(w, http.StatusOK, answer)
+	return writeSignedIn(w, answer, err)
 }
 
 // patchAccount changes the wishes of the person.

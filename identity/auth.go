@@ -92,6 +92,14 @@ func (s *Server) openSessionFrom(
 	return s.welcomePerson(w, r, token, session)
 }
 
+// writeSignedIn answers a session that begins or goes on.
+func writeSignedIn(w http.ResponseWriter, answer *signedIn, err error) error {
+	if err != nil {
+		return err
+	}
+	return edge.WriteJSON(w, http.StatusOK, answer)
+}
+
 // describeVisit says where a request comes from.
 func (s *Server) describeVisit(r *request) account.Visit {
 	return account.Visit{Address: s.Address(r.Request).String(), Program: r.UserAgent(),
@@ -115,11 +123,7 @@ func (s *Server) welcomePerson(w http.ResponseWriter, r *request, token string,
 func (s *Server) chooseOrganization(
 	ctx context.Context, who account.ID, wished id.Organization, by account.Method,
 ) (id.Tenant, error) {
-	places, err := s.openPlaces(ctx, who)
-	if err != nil {
-		return 0, err
-	}
-	chosen, err := s.chooseMembership(ctx, places, wished, by)
+	chosen, err := s.choosePlace(ctx, who, wished, by)
 	if err != nil {
 		return 0, err
 	}
@@ -127,6 +131,17 @@ func (s *Server) chooseOrganization(
 		_, err = s.Members.Accept(ctx, chosen.Tenant, who)
 	}
 	return chosen.Tenant, err
+}
+
+// choosePlace is chooseOrganization without the acceptance of an offer: it changes nothing.
+func (s *Server) choosePlace(
+	ctx context.Context, who account.ID, wished id.Organization, by account.Method,
+) (account.Membership, error) {
+	places, err := s.openPlaces(ctx, who)
+	if err != nil {
+		return account.Membership{}, err
+	}
+	return s.chooseMembership(ctx, places, wished, by)
 }
 
 // chooseMembership returns the one of places that is wished, or by default; 403 when there is none.
@@ -231,10 +246,7 @@ func (s *Server) answerSession(w http.ResponseWriter, r *request) error {
 		return err
 	}
 	answer, err := s.describeSession(r.Context(), session)
-	if err != nil {
-		return err
-	}
-	return edge.WriteJSON(w, http.StatusOK, answer)
+	return writeSignedIn(w, answer, err)
 }
 
 // sessionToken returns the session token of a request, "" when it has none.

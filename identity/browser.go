@@ -2,21 +2,13 @@ package identity
 
 import (
 	"crypto/rand"
-	"encoding/base64"
 	"net/http"
 	"time"
 
-	"github.com/go-json-experiment/json"
-
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/seal"
 	"github.com/agentledger/agentledger/internal/tenant/account"
 )
-
-// Sealer encrypts for a context, and opens nothing that was sealed for another one (package seal).
-type Sealer interface {
-	Seal(context string, plaintext []byte) ([]byte, error)
-	Open(context string, sealed []byte) ([]byte, error)
-}
 
 const (
 	browserContext = "known browser"
@@ -38,13 +30,9 @@ func (s *Server) findBrowser(r *http.Request) account.Browser {
 	if err != nil || s.Browsers == nil {
 		return account.Browser{}
 	}
-	sealed, err := base64.RawURLEncoding.DecodeString(c.Value)
-	if err != nil {
-		return account.Browser{}
-	}
-	text, err := s.Browsers.Open(browserContext, sealed)
 	var known knownBrowser
-	if err != nil || json.Unmarshal(text, &known) != nil || id.InstantOf(s.Now()) >= known.Until {
+	err = seal.OpenCookie(s.Browsers, browserContext, c.Value, &known)
+	if err != nil || id.InstantOf(s.Now()) >= known.Until {
 		return account.Browser{}
 	}
 	return account.Browser{Name: known.Name, Address: known.Address}
@@ -56,16 +44,12 @@ func (s *Server) rememberBrowser(w http.ResponseWriter, r *request, email string
 	if s.Browsers == nil || s.findBrowser(r.Request).Address == address {
 		return nil
 	}
-	text, err := json.Marshal(knownBrowser{Name: rand.Text(), Address: address,
-		Until: id.InstantOf(s.Now().Add(browserLife))})
+	known := knownBrowser{Name: rand.Text(), Address: address, Until: id.InstantOf(s.Now().Add(browserLife))}
+	sealed, err := seal.Cookie(s.Browsers, browserContext, known)
 	if err != nil {
 		return err
 	}
-	sealed, err := s.Browsers.Seal(browserContext, text)
-	if err != nil {
-		return err
-	}
-	cookie := s.sessionCookie(base64.RawURLEncoding.EncodeToString(sealed), int(browserLife.Seconds()))
+	cookie := s.sessionCookie(sealed, int(browserLife.Seconds()))
 	cookie.Name = s.browserCookieName()
 	http.SetCookie(w, cookie)
 	return nil

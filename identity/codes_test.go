@@ -141,7 +141,7 @@ func TestRecoveryCodesBruteForce(t *testing.T) {
 	w.decode(b.ask("POST", recoveryCode, `{"code":"`+codes[0]+`"}`), 200, &signedIn{})
 }
 
-// A wish for an organization outlives the second factor, and a wrong one is refused after it.
+// A wish for an organization outlives the second factor. A wrong one is refused and uses no code up.
 func TestSecondFactorAndOrganization(t *testing.T) {
 	w := newWorld(t)
 	red := w.organization("red")
@@ -159,6 +159,12 @@ func TestSecondFactorAndOrganization(t *testing.T) {
 		if status != c.status || status == 200 && !strings.Contains(text, `"organization":{"organization_id":"`+c.organization) {
 			t.Errorf("%s: got %d %s", c.organization, status, text)
 		}
+	}
+	last := w.browser(13)
+	last.begin(email, `"recovery_code"`)
+	w.decode(last.ask("POST", recoveryCode, `{"code":"`+codes[2]+`"}`), 200, &signedIn{})
+	if list := last.passkeys(); list.CodesLeft != 7 {
+		t.Errorf("%d codes are left, want 7", list.CodesLeft)
 	}
 	w.decode(w.platform("POST", organizations, `{"name":"Green","slug":"green","admin_email":"bob@example.com","admin_password":"`+password+`"}`), 201, &made{})
 	bob := w.signedInBrowser(20, "bob@example.com")

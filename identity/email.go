@@ -40,15 +40,11 @@ func (s *Server) confirmEmail(w http.ResponseWriter, r *request) error {
 	if err := r.decodeBody(&body); err != nil {
 		return err
 	}
-	visit := s.describeVisit(r)
-	who, err := s.EmailChanges.FinishEmailChange(r.Context(), session, body.Token, s.Address(r.Request), visit)
+	who, err := s.EmailChanges.FinishEmailChange(r.Context(), session, body.Token, s.Address(r.Request),
+		s.describeVisit(r))
 	if err != nil {
 		return err
 	}
-	visit.FactorAt, visit.SignIn = session.FactorAt, session.SignIn
-	answer, err := s.openSessionFrom(w, r, who, session.Tenant, visit)
-	if err != nil {
-		return err
-	}
-	return edge.WriteJSON(w, http.StatusOK, answer)
+	answer, err := s.replaceSession(w, r, who, session)
+	return writeSignedIn(w, answer, err)
 }

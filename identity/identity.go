@@ -45,6 +45,7 @@ import (
 	"github.com/agentledger/agentledger/internal/keylock"
 	"github.com/agentledger/agentledger/internal/operate/provision"
 	"github.com/agentledger/agentledger/internal/ratelimit"
+	"github.com/agentledger/agentledger/internal/seal"
 	"github.com/agentledger/agentledger/internal/sysevent"
 	"github.com/agentledger/agentledger/internal/telemetry"
 	"github.com/agentledger/agentledger/internal/tenant/account"
@@ -144,12 +145,12 @@ type Options struct {
 	Resets         Resets
 	EmailChanges   EmailChanges
 	Mail           Mail
-	OpenID         OpenID   // nil: no provider
-	Subjects       Subjects // required with OpenID
-	Browsers       Sealer   // seals the cookies of known browsers; nil: no browser is known
-	Signup         bool     // people with an account may make organizations
-	PlatformSecret string   // not empty
-	PublicURL      string   // with https the cookie is Secure
+	OpenID         OpenID      // nil: no provider
+	Subjects       Subjects    // required with OpenID
+	Browsers       seal.Sealer // seals the cookies of known browsers; nil: no browser is known
+	Signup         bool        // people with an account may make organizations
+	PlatformSecret string      // not empty
+	PublicURL      string      // with https the cookie is Secure
 
 	// Address returns the address for which attempts to sign in and wrong platform
 	// secrets are counted. Default: the peer of the connection. Behind a proxy: the

@@ -180,6 +180,13 @@ func TestMembersAreListedChangedAndRemoved(t *testing.T) {
 		t.Errorf("first page: got %v", page)
 	}
 
+	const gone = "after is not in the list any more: begin again without it"
+	for _, list := range []string{"/members", "/invitations"} {
+		if got := red.must(422, "eve", "GET", red.path+list+"?after=unknown", ""); got["error"] != gone {
+			t.Errorf("%s: got %v", list, got)
+		}
+	}
+
 	changed := red.must(200, "eve", "PATCH", red.member("bob"), `{"role":"auditor"}`)
 	if changed["role"] != "auditor" || red.must(200, "bob", "GET", me, "")["user"].(map[string]any)["role"] != "auditor" {
 		t.Errorf("got %v", changed)

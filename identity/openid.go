@@ -151,6 +151,7 @@ func (s *Server) signInSubject(w http.ResponseWriter, r *request) (path string, 
 	}
 	visit := s.describeVisit(r)
 	visit.SignIn = by
+	visit.FactorAt = account.NoProof
 	if at := person.AuthenticatedAt; !at.IsZero() {
 		visit.FactorAt = id.InstantOf(at)
 	}

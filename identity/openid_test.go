@@ -123,7 +123,8 @@ func TestOpenID(t *testing.T) {
 	}
 }
 
-// A session is as fresh as the provider says. An old proof is stepped up by a fresh sign-in.
+// A session is as fresh as the provider says, and is not when it says nothing. Such a session, or one with an
+// old proof, is stepped up by a fresh sign-in.
 func TestOpenIDFactor(t *testing.T) {
 	w := newOpenIDWorld(t)
 	for _, tt := range []struct {
@@ -131,7 +132,7 @@ func TestOpenIDFactor(t *testing.T) {
 		claimed any // auth_time
 		due     bool
 	}{
-		{"", nil, false}, {"", w.Clock().Add(-time.Hour).Unix(), true}, {"?fresh=1", time.Now().Unix(), false},
+		{"", nil, true}, {"", time.Now().Unix(), false}, {"", w.Clock().Add(-time.Hour).Unix(), true}, {"?fresh=1", time.Now().Unix(), false},
 	} {
 		w.provider.Claims = func(c map[string]any) { c["email"], c["auth_time"] = email, tt.claimed }
 		cookie, query := w.begin(tt.query)
@@ -141,7 +142,7 @@ func TestOpenIDFactor(t *testing.T) {
 			t.Errorf("%q, %v: got %+v, %v, want due %v", tt.query, tt.claimed, session, err, tt.due)
 		}
 	}
-	w.provider.Claims = func(c map[string]any) { c["email"] = email }
+	w.provider.Claims = func(c map[string]any) { c["email"], c["auth_time"] = email, nil }
 	cookie, query := w.begin("?fresh=1")
 	answers(t, "a provider that does not tell", w.finish(cookie, query), 401, `{"error":"The sign-in failed"}`)
 }
@@ -196,6 +197,21 @@ func claim(name string, value any) func(*openIDWorld, *string, url.Values) {
 	return func(w *openIDWorld, _ *string, _ url.Values) {
 		w.provider.Claims = func(c map[string]any) { c[name] = value }
 	}
+}
+
+// A session without a proof gets none by a change of the account's address or organization.
+func TestOpenIDWithoutProof(t *testing.T) {
+	w := newOpenIDWorld(t)
+	blue := w.organization("blue")
+	w.provider.Claims = func(c map[string]any) { c["email"], c["auth_time"] = email, nil }
+	b := w.browser(1)
+	cookie, query := w.begin("")
+	b.keep(w.session(w.finish(cookie, query)))
+	answers(t, "a passkey", b.ask("POST", passkeysPath+"/begin", ""), 401, stepUpDue)
+	w.decode(b.ask("POST", "/v1/id/orgs/switch", `{"organization_id":"`+blue.OrganizationID+`"}`), 200, &signedIn{})
+	answers(t, "a passkey after a switch", b.ask("POST", passkeysPath+"/begin", ""), 401, stepUpDue)
+	w.decode(b.ask("POST", stepUp, `{"password":"`+password+`"}`), 200, &signedIn{})
+	b.register("laptop")
 }
 
 // Failed sign-ins of one network are bounded, those of another one are not, and good ones

@@ -113,10 +113,7 @@ func (s *Server) enterBy(
 		return err
 	}
 	answer, err := s.openSession(w, r, who, tenant, by)
-	if err != nil {
-		return err
-	}
-	return edge.WriteJSON(w, http.StatusOK, answer)
+	return writeSignedIn(w, answer, err)
 }
 
 // askSecond answers a sign-in whose account has second factors. Its cookie is no session.
@@ -141,6 +138,10 @@ func (s *Server) useRecoveryCode(w http.ResponseWriter, r *request) error {
 	}
 	who, wished, err := s.Factors.FindSecond(r.Context(), s.readCookie(r, secondCookie))
 	if err != nil {
+		return err
+	}
+	// A code is used up by a sign-in alone, so what refuses the sign-in is asked before.
+	if _, err := s.choosePlace(r.Context(), who.ID, wished, account.ByRecoveryCode); err != nil {
 		return err
 	}
 	err = s.Factors.UseCode(r.Context(), who, body.Code, s.Address(r.Request), s.describeVisit(r))
@@ -240,10 +241,17 @@ func (s *Server) checkNewPasskey(r *request, wished *newPasskey) (*factor.Create
 // continueSession begins a session in place of one that a change of the account's factors has ended. The
 // proof of a factor stays as old as it is.
 func (s *Server) continueSession(w http.ResponseWriter, r *request, who account.Account, ended *account.Session) error {
-	visit := s.describeVisit(r)
-	visit.FactorAt, visit.SignIn = ended.FactorAt, ended.SignIn
-	_, err := s.openSessionFrom(w, r, who, ended.Tenant, visit)
+	_, err := s.replaceSession(w, r, who, ended)
 	return err
+}
+
+// replaceSession is continueSession with the answer of a sign-in.
+func (s *Server) replaceSession(
+	w http.ResponseWriter, r *request, who account.Account, ended *account.Session,
+) (*signedIn, error) {
+	visit := s.describeVisit(r)
+	visit.SignIn, visit.FactorAt = ended.SignIn, max(ended.FactorAt, account.NoProof)
+	return s.openSessionFrom(w, r, who, ended.Tenant, visit)
 }
 
 // removePasskey takes a passkey away, which ends all other sessions.

@@ -44,7 +44,7 @@ func readClaims(token *oidc.IDToken, f *flow, clientID string, now time.Time) (P
 		return Person{}, errors.New("the person did not prove again to be there")
 	}
 	who := Person{Issuer: token.Issuer, Subject: token.Subject, Name: c.Name}
-	if c.AuthTime > 0 {
+	if c.AuthTime > 0 { // a provider that tells none proves nothing about when
 		who.AuthenticatedAt = time.Unix(c.AuthTime, 0)
 	}
 	if c.EmailVerified == true || c.EmailVerified == "true" {

@@ -4,28 +4,29 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/subtle"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/coreos/go-oidc/v3/oidc"
-	"github.com/go-json-experiment/json"
 	"golang.org/x/oauth2"
 
 	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/internal/seal"
 )
 
 // FlowTime is for how long a flow may take. A cookie that holds a flow needs no longer life.
 const FlowTime = 10 * time.Minute
 
+// maxAuthAge is the age that a proof of the person may have at the provider. It is long, and is asked for
+// because a provider that is told an age has to tell auth_time (OpenID Connect Core, section 2).
+const maxAuthAge = 7 * 24 * time.Hour
+
 // sealContext tells a sealed flow from other secrets.
 const sealContext = "oidc-flow"
-
-// maxCookie bounds the sealed flow that is read from a cookie, in bytes.
-const maxCookie = 4096
 
 // flow is one sign-in under way. The browser holds it, sealed.
 type flow struct {
@@ -61,15 +62,17 @@ func (p *Party) Start(ctx context.Context, provider, returnTo string, fresh bool
 	}
 	f := flow{Provider: provider, State: rand.Text(), Nonce: rand.Text(), Verifier: oauth2.GenerateVerifier(),
 		Return: returnTo, Fresh: fresh, Ends: p.Clock().Add(FlowTime)}
-	cookie, err := p.sealFlow(f)
+	cookie, err := seal.Cookie(p.Sealer, sealContext, f)
 	if err != nil {
 		return Started{}, fmt.Errorf("seal sign-in: %w", err)
 	}
-	options := []oauth2.AuthCodeOption{oidc.Nonce(f.Nonce), oauth2.S256ChallengeOption(f.Verifier)}
+	age := maxAuthAge
 	if fresh {
-		options = append(options, oauth2.SetAuthURLParam("max_age", "0"))
+		age = 0
 	}
-	return Started{Cookie: cookie, URL: e.oauth.AuthCodeURL(f.State, options...)}, nil
+	return Started{Cookie: cookie, URL: e.oauth.AuthCodeURL(f.State, oidc.Nonce(f.Nonce),
+		oauth2.S256ChallengeOption(f.Verifier),
+		oauth2.SetAuthURLParam("max_age", strconv.Itoa(int(age.Seconds()))))}, nil
 }
 
 // maxReturn is the length of the longest path to return to, in bytes.
@@ -90,31 +93,6 @@ func isOwnPath(text string) bool {
 	return err == nil && u.Scheme == "" && u.Host == "" && u.User == nil
 }
 
-func (p *Party) sealFlow(f flow) (string, error) {
-	text, err := json.Marshal(f)
-	if err != nil {
-		return "", err
-	}
-	sealed, err := p.Sealer.Seal(sealContext, text)
-	return base64.RawURLEncoding.EncodeToString(sealed), err
-}
-
-func (p *Party) openFlow(cookie string) (f flow, err error) {
-	if len(cookie) > maxCookie {
-		return f, errors.New("cookie is too long")
-	}
-	sealed, err := base64.RawURLEncoding.DecodeString(cookie)
-	if err != nil {
-		return f, err
-	}
-	text, err := p.Sealer.Open(sealContext, sealed)
-	if err != nil {
-		return f, err
-	}
-	err = json.Unmarshal(text, &f)
-	return f, err
-}
-
 // Finish checks the answer of a provider, which the browser brings in a query, and returns
 // the person and the path to return to. The caller MUST end the cookie, also after an error.
 // Every refusal is fault.Unauthorized with one text; fault.Unavailable when the provider
@@ -124,7 +102,8 @@ func (p *Party) Finish(ctx context.Context, provider, cookie string, query url.V
 	if err != nil {
 		return Person{}, "", err
 	}
-	f, err := p.openFlow(cookie)
+	var f flow
+	err = seal.OpenCookie(p.Sealer, sealContext, cookie, &f)
 	if err == nil {
 		err = p.checkAnswer(&f, e, provider, query)
 	}

@@ -10,6 +10,8 @@
 //   - An answer of another issuer is refused (RFC 9207), so that one provider can't redeem
 //     the code of another (mix-up).
 //   - An e-mail address is unverified unless the token says that it is verified.
+//   - The provider is asked when the person proved to be there, and a provider that does not tell is no
+//     proof of a time: AuthenticatedAt is zero.
 //   - A fresh sign-in ends only when the provider tells that the person proved to be there
 //     after its begin.
 //   - The path to return to is a path of this service.
@@ -33,6 +35,7 @@ import (
 
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/internal/cache"
+	"github.com/agentledger/agentledger/internal/seal"
 )
 
 // Provider is one provider of identities, as the operator configures it.
@@ -46,18 +49,11 @@ type Provider struct {
 // Format implements fmt.Formatter: no verb prints the secret.
 func (p Provider) Format(f fmt.State, _ rune) { fmt.Fprintf(f, "%q at %s", p.Name, p.Issuer) }
 
-// Sealer encrypts for a context, and opens nothing that was sealed for another context
-// (package seal).
-type Sealer interface {
-	Seal(context string, plaintext []byte) ([]byte, error)
-	Open(context string, sealed []byte) ([]byte, error)
-}
-
 // Options configure New. Callback and Sealer are required.
 type Options struct {
 	Providers []Provider
 	Callback  func(provider string) string // URL to which the provider sends the browser back
-	Sealer    Sealer
+	Sealer    seal.Sealer
 	Client    *http.Client     // default: http.DefaultTransport with the bounds of the package
 	Clock     func() time.Time // default: time.Now
 }

@@ -65,7 +65,8 @@ func TestSignIn(t *testing.T) {
 	w := newWorld(t)
 	s := w.start("red")
 	who, path, err := w.party.Finish(t.Context(), "red", s.Cookie, w.red.Authorize(s.URL))
-	want := oidc.Person{Provider: "red", Issuer: w.red.URL, Subject: "subject-1", Email: "ann@example.com", Name: "Ann"}
+	want := oidc.Person{Provider: "red", Issuer: w.red.URL, Subject: "subject-1", Email: "ann@example.com", Name: "Ann",
+		AuthenticatedAt: time.Unix(w.red.Clock().Unix(), 0)}
 	if err != nil || who != want || path != "/approvals/7?x=1" {
 		t.Errorf("got %+v, %q, %v, want %+v", who, path, err, want)
 	}
@@ -259,6 +260,7 @@ func TestFreshSignIn(t *testing.T) {
 	} {
 		w := newWorld(t)
 		var want time.Time
+		w.red.Claims = func(c map[string]any) { c["auth_time"] = nil }
 		if tt.before >= 0 {
 			want = now().Add(-tt.before)
 			w.red.Claims = func(c map[string]any) { c["auth_time"] = want.Unix() }
@@ -267,7 +269,7 @@ func TestFreshSignIn(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := strings.Contains(s.URL, "max_age=0"); got != tt.fresh {
+		if got := strings.Contains(s.URL, "max_age=0"); got != tt.fresh || !strings.Contains(s.URL, "max_age=") {
 			t.Errorf("%s: max_age in %s", name, s.URL)
 		}
 		who, _, err := w.party.Finish(t.Context(), "red", s.Cookie, w.red.Authorize(s.URL))

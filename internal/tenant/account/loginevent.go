@@ -18,11 +18,15 @@ type Visit struct {
 	Address string `json:"address,omitzero"` // network address, as the service sees it
 	Program string `json:"program,omitzero"` // the browser, as it calls itself
 
-	// FactorAt is when an identity provider saw the person prove to be there; 0: now.
+	// FactorAt is when the person proved to be there; 0: now. NoProof says that nobody tells when.
 	FactorAt id.Instant `json:"-"`
 	Browser  Browser    `json:"-"` // which it is, if it is known
 	SignIn   Method     `json:"-"` // of the session that begins
 }
+
+// NoProof is the FactorAt of a sign-in whose identity provider does not tell when the person proved to be
+// there. It is so long ago that a vote asks for a step-up.
+const NoProof id.Instant = 1
 
 const maxProgram = 200 // code points
 

@@ -3,15 +3,13 @@ package factor
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/base64"
 	"errors"
 	"fmt"
-
-	"github.com/go-json-experiment/json"
 
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/records"
+	"github.com/agentledger/agentledger/internal/seal"
 	"github.com/agentledger/agentledger/internal/tenant/account"
 	"github.com/agentledger/agentledger/storage"
 )
@@ -23,9 +21,6 @@ const (
 	pendingContext = "second-factor"
 )
 
-// maxCookie bounds a sealed text that is read from a cookie, in bytes.
-const maxCookie = 4096
-
 // ceremony is a challenge that a browser was given and holds, sealed.
 type ceremony struct {
 	Challenge string     `json:"challenge"`
@@ -34,42 +29,15 @@ type ceremony struct {
 	Ends      id.Instant `json:"ends"`
 }
 
-// sealText returns a value as text of a cookie.
-func (f *Factors) sealText(context string, v any) (string, error) {
-	text, err := json.Marshal(v)
-	if err == nil {
-		text, err = f.Sealer.Seal(context, text)
-	}
-	if err != nil {
-		return "", fmt.Errorf("seal %s: %w", context, err)
-	}
-	return base64.RawURLEncoding.EncodeToString(text), nil
-}
-
-func (f *Factors) openText(context, cookie string, into any) error {
-	if len(cookie) > maxCookie {
-		return errors.New("cookie is too long")
-	}
-	sealed, err := base64.RawURLEncoding.DecodeString(cookie)
-	if err != nil {
-		return err
-	}
-	text, err := f.Sealer.Open(context, sealed)
-	if err != nil {
-		return err
-	}
-	return json.Unmarshal(text, into)
-}
-
 // beginCeremony seals a challenge of now.
 func (f *Factors) beginCeremony(context string, c ceremony) (string, error) {
 	c.Ends = id.InstantOf(f.Clock().Add(Life))
-	return f.sealText(context, c)
+	return seal.Cookie(f.Sealer, context, c)
 }
 
 // openCeremony returns the challenge of a cookie, if it is not over.
 func (f *Factors) openCeremony(context, cookie string) (c ceremony, err error) {
-	if err = f.openText(context, cookie, &c); err == nil && f.currentTime() >= c.Ends {
+	if err = seal.OpenCookie(f.Sealer, context, cookie, &c); err == nil && f.currentTime() >= c.Ends {
 		err = errors.New("the challenge is over")
 	}
 	return c, err

@@ -34,6 +34,7 @@ import (
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/records"
+	"github.com/agentledger/agentledger/internal/seal"
 	"github.com/agentledger/agentledger/internal/tenant/account"
 	"github.com/agentledger/agentledger/storage"
 )
@@ -61,18 +62,11 @@ const (
 // unreadable is for clients when a record can't be read.
 const unreadable = "Accounts can't be read"
 
-// Sealer encrypts for a context, and opens nothing that was sealed for another context
-// (package seal).
-type Sealer interface {
-	Seal(context string, plaintext []byte) ([]byte, error)
-	Open(context string, sealed []byte) ([]byte, error)
-}
-
 // Options configure New. All are required.
 type Options struct {
 	Records   storage.RecordStore
 	Accounts  *account.Accounts
-	Sealer    Sealer
+	Sealer    seal.Sealer
 	PublicURL string // its host is the name that passkeys are of
 	Clock     func() time.Time
 }

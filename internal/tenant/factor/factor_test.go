@@ -1,6 +1,7 @@
 package factor_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/netip"
@@ -121,6 +122,43 @@ func TestUseRaced(t *testing.T) {
 			})
 		}
 		group.Wait()
+	})
+}
+
+// brokenAccounts is a store whose accounts can't be read for a while.
+type brokenAccounts struct {
+	storage.Engine
+	broken bool
+}
+
+func (s *brokenAccounts) Get(ctx context.Context, t id.Tenant, kind storage.Kind, key string) (storage.Record, error) {
+	if s.broken && kind == "account" {
+		return storage.Record{}, storage.ErrUnavailable
+	}
+	return s.Engine.Get(ctx, t, kind, key)
+}
+
+// An answer whose account can't be read is not spent: it counts when the account can be read again.
+func TestUseIsNotSpentByAFailure(t *testing.T) {
+	onEach(t, func(t *testing.T, w *world) {
+		key := w.register(w.ann)
+		cookie, answer := w.answer(key)
+		store := &brokenAccounts{Engine: w.store, broken: true}
+		o := w.Options
+		o.Records = store
+		o.Accounts = account.New(account.Options{Records: store, Clock: o.Clock})
+		factors, err := factor.New(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := factors.Use(t.Context(), cookie, answer, account.Visit{}); !fault.Is(err, fault.Unavailable) {
+			t.Fatalf("without the account: got %v", err)
+		}
+		store.broken = false
+		who, err := factors.Use(t.Context(), cookie, answer, account.Visit{})
+		if err != nil || who.ID != w.ann.ID {
+			t.Errorf("got %v, %v, want %v", who.ID, err, w.ann.ID)
+		}
 	})
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/seal"
 	"github.com/agentledger/agentledger/internal/tenant/account"
 )
 
@@ -21,15 +22,15 @@ type pending struct {
 // BeginSecond returns the cookie of a sign-in whose password was right. organization is the one
 // that the person wished for.
 func (f *Factors) BeginSecond(who account.Account, organization id.Organization) (cookie string, err error) {
-	return f.sealText(pendingContext, pending{Account: who.ID, Generation: who.Generation(), Organization: organization,
-		Ends: id.InstantOf(f.Clock().Add(Life))})
+	return seal.Cookie(f.Sealer, pendingContext, pending{Account: who.ID, Generation: who.Generation(),
+		Organization: organization, Ends: id.InstantOf(f.Clock().Add(Life))})
 }
 
 // FindSecond returns the account of a cookie of BeginSecond and the wished organization.
 // fault.Unauthorized when it is over, also by a change of the account's factors.
 func (f *Factors) FindSecond(ctx context.Context, cookie string) (account.Account, id.Organization, error) {
 	var p pending
-	err := f.openText(pendingContext, cookie, &p)
+	err := seal.OpenCookie(f.Sealer, pendingContext, cookie, &p)
 	if err == nil && f.currentTime() >= p.Ends {
 		err = errors.New("the sign-in took too long")
 	}

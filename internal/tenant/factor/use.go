@@ -53,13 +53,19 @@ func (f *Factors) Use(ctx context.Context, cookie string, answer []byte, v accou
 	if !owner.Exists() {
 		return account.Account{}, Refuse(errors.New("credential is not known"))
 	}
+	// The account is read before the use is spent: a failure spends none, and a session that opens after a
+	// change of the account's factors is of the generation before, which has ended.
+	who, err := f.findAccount(ctx, owner.Value.Account)
+	if err != nil {
+		return account.Account{}, err
+	}
 	for range attempts {
-		stale, err := f.useOnce(ctx, owner.Value.Account, &c, parsed, v)
+		stale, err := f.useOnce(ctx, who.ID, &c, parsed, v)
 		if err != nil {
 			return account.Account{}, err
 		}
 		if !stale {
-			return f.findAccount(ctx, owner.Value.Account)
+			return who, nil
 		}
 	}
 	return account.Account{}, errBusy()

@@ -4,7 +4,7 @@
 // Invariants:
 //
 //   - A provider without changes keeps OpenID Connect Core and RFC 7636: a code is redeemed
-//     once, by its client, with its redirect URI and its verifier.
+//     once, by its client, with its redirect URI and its verifier. A request with max_age gets auth_time.
 package openidtest
 
 import (
@@ -48,6 +48,7 @@ type Provider struct {
 // granted is the request behind a code.
 type granted struct {
 	client, redirect, challenge, nonce string
+	tellsTime                          bool // the request has max_age
 }
 
 // The one client of each provider.
@@ -129,7 +130,8 @@ func (p *Provider) Authorize(address string) url.Values {
 	code := rand.Text()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.codes[code] = granted{q.Get("client_id"), q.Get("redirect_uri"), q.Get("code_challenge"), q.Get("nonce")}
+	p.codes[code] = granted{q.Get("client_id"), q.Get("redirect_uri"), q.Get("code_challenge"), q.Get("nonce"),
+		q.Has("max_age")}
 	answer := url.Values{"code": {code}, "state": {q.Get("state")}}
 	if p.Answer != nil {
 		p.Answer(answer)
@@ -168,6 +170,9 @@ func (p *Provider) signToken(g granted) string {
 		"iat": p.Clock().Unix(), "exp": p.Clock().Add(time.Minute).Unix(),
 		"email": "ann@example.com", "email_verified": true,
 		"name": "Ann"}
+	if g.tellsTime {
+		claims["auth_time"] = p.Clock().Unix()
+	}
 	if p.Claims != nil {
 		p.Claims(claims)
 	}
