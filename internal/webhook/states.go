@@ -82,7 +82,11 @@ func (n *notices) addPlan(ctx context.Context, told *toldRecord) error {
 // addFault adds a notice of a fault of the ledger that is new or worse.
 func (n *notices) addFault(told *toldRecord) error {
 	f := n.batch.State.Fault()
-	if f.Level == log.Healthy || f.Level == told.Fault || !n.endpoint.matches(&Message{Type: typeFault}) {
+	if f.Level == log.Healthy {
+		told.Fault = "" // so that the next fault is told, of whatever level
+		return nil
+	}
+	if f.Level == told.Fault || !n.endpoint.matches(&Message{Type: typeFault}) {
 		return nil
 	}
 	told.Fault = f.Level
@@ -93,5 +97,6 @@ func (n *notices) addFault(told *toldRecord) error {
 	}
 	m := Message{Type: typeFault, Data: data,
 		Title: fmt.Sprintf("The ledger has a fault (%s): ask the operator of the service", f.Level)}
-	return n.addNotice(n.batch.State.Identity().Origin, "fault_"+string(f.Level), &m)
+	place := fmt.Sprintf("fault_%s_%d", f.Level, f.At) // the time keeps it apart from an earlier fault
+	return n.addNotice(n.batch.State.Identity().Origin, place, &m)
 }

@@ -25,7 +25,7 @@ type PolicyCommand struct {
 	Diff     policyDiffCommand     `cmd:"" help:"Print how documents differ from the newest versions."`
 	Push     policyPushCommand     `cmd:"" help:"Bring documents into the organization as drafts."`
 	Activate policyActivateCommand `cmd:"" help:"Make the draft of a policy, or an older version, count."`
-	Rollback policyRollbackCommand `cmd:"" help:"Make the version count that was active before the active one."`
+	Rollback policyRollbackCommand `cmd:"" help:"Activate the newest older version that was active."`
 }
 
 // policyVersion is a version of a policy as the console shows it.

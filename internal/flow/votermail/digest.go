@@ -185,16 +185,16 @@ func (d *digest) addPerson(ctx context.Context, who account.ID) error {
 	if err != nil || person.ApprovalMailOff {
 		return err
 	}
-	open, err := d.findOpen(ctx, person)
-	if err != nil || len(open) == 0 {
-		return err
-	}
 	now := d.currentTime()
 	if next := told.Value.At + mailPause; told.Exists() && now < next {
 		if d.later == 0 || next < d.later {
 			d.later = next
 		}
 		return nil
+	}
+	open, err := d.findOpen(ctx, person)
+	if err != nil || len(open) == 0 {
+		return err
 	}
 	if len(d.mails) == maxMails {
 		d.full = true

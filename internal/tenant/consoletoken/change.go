@@ -84,6 +84,8 @@ func (k *Tokens) Create(ctx context.Context, t id.Tenant, who account.ID, w Want
 		}, paced}, err
 	})
 	if err != nil {
+		// Nobody gets the secret of a refused token, so its claim goes, also when the caller is gone.
+		k.dropClaims(context.WithoutCancel(ctx), []tokenRecord{made})
 		return Token{}, "", err
 	}
 	k.dropClaims(ctx, over)

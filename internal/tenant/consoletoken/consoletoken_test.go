@@ -219,3 +219,23 @@ func TestServiceRecords(t *testing.T) {
 		t.Errorf("of another kind: got %v, %v", claims, err)
 	}
 }
+
+// A token that is refused after it was claimed leaves no claim.
+func TestRefusedTokenLeavesNoClaim(t *testing.T) {
+	enginetest.Each(t, func(t *testing.T, open func(testing.TB) storage.Engine) {
+		w := newWorld(t, open(t))
+		w.join(red, "acc_ann", account.Admin)
+		w.join(blue, "acc_ann", account.Admin)
+		w.create(blue, "acc_ann", account.Auditor)
+		if err := w.Ledgers.Freeze(t.Context(), red, "for the test"); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := w.tokens.Create(t.Context(), red, "acc_ann", w.wanted(account.Auditor)); err == nil {
+			t.Fatal("a frozen ledger took a token")
+		}
+		claims, err := w.Engine.Scan(t.Context(), id.Service, "console_token_claim", "", "", 10)
+		if err != nil || len(claims) != 1 {
+			t.Errorf("got %d claims, %v, want that of blue alone", len(claims), err)
+		}
+	})
+}

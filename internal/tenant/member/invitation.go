@@ -106,13 +106,16 @@ func ErrNoInvitation() error {
 }
 
 // ListInvitations returns the open invitations of an organization, oldest first: those behind the
-// invitation after, and at most limit.
+// invitation after, and at most limit. fault.Invalid for an invitation after that is not in the list.
 func (m *Members) ListInvitations(ctx context.Context, t id.Tenant, after string, limit int) ([]Invitation, error) {
 	open, _, err := m.readInvitations(ctx, t)
 	if err != nil {
 		return nil, err
 	}
-	begin := 1 + slices.IndexFunc(open, func(v storedInvitation) bool { return v.Key == after })
+	begin, err := findBegin(open, after, func(v *storedInvitation) string { return v.Key })
+	if err != nil {
+		return nil, err
+	}
 	found := make([]Invitation, 0, min(limit, len(open)-begin))
 	for _, v := range open[begin:min(len(open), begin+limit)] {
 		found = append(found, toInvitation(t, v))

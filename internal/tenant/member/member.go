@@ -64,13 +64,16 @@ type Listed struct {
 }
 
 // List returns memberships of an organization, oldest first: those behind the membership after, and
-// at most limit.
+// at most limit. fault.Invalid for a membership after that is not in the list.
 func (m *Members) List(ctx context.Context, t id.Tenant, after string, limit int) ([]Listed, error) {
 	all, err := m.Accounts.Members(ctx, t)
 	if err != nil {
 		return nil, err
 	}
-	begin := 1 + slices.IndexFunc(all, func(s account.StoredMembership) bool { return s.ID == after })
+	begin, err := findBegin(all, after, func(s *account.StoredMembership) string { return s.ID })
+	if err != nil {
+		return nil, err
+	}
 	found := make([]Listed, 0, min(limit, len(all)-begin))
 	for _, s := range all[begin:min(len(all), begin+limit)] {
 		one, err := m.withAccount(ctx, s.Membership)
@@ -80,6 +83,21 @@ func (m *Members) List(ctx context.Context, t id.Tenant, after string, limit int
 		found = append(found, one)
 	}
 	return found, nil
+}
+
+// findBegin returns where the part of a list begins that is behind the entry after; "" for the whole list.
+// An entry that was removed meanwhile is fault.Invalid, because a begin at the first entry would repeat the
+// list without end.
+func findBegin[E any](list []E, after string, name func(*E) string) (int, error) {
+	if after == "" {
+		return 0, nil
+	}
+	for i := range list {
+		if name(&list[i]) == after {
+			return i + 1, nil
+		}
+	}
+	return 0, fault.New(fault.Invalid, "after is not in the list any more: begin again without it")
 }
 
 func (m *Members) withAccount(ctx context.Context, s account.Membership) (Listed, error) {

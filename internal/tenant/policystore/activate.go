@@ -163,7 +163,7 @@ func (b *Policies) promoteVersion(
 	p.Value.Draft = p.Value.Draft && a.Version != p.Value.Newest
 	p.Value.Active, p.Value.UpdatedAt = a.Version, c.now
 	v.Value.ActivatedAt, v.Value.ArchivedAt = c.now, 0
-	activated, err := isWholeNumber(a.PolicyID, a.Version, &p.Value, &v.Value)
+	activated, err := buildVersion(a.PolicyID, a.Version, &p.Value, &v.Value)
 	if err != nil {
 		return Version{}, err
 	}

@@ -75,7 +75,7 @@ func (b *Policies) prepareDeactivation(
 		return act, v, err
 	}
 	ended.Value.ArchivedAt = c.now
-	v, err = isWholeNumber(policyID, active.Value.Version, &p.Value, &ended.Value)
+	v, err = buildVersion(policyID, active.Value.Version, &p.Value, &ended.Value)
 	return sysevent.Change{Statements: c.statements, Changes: c.records}, v, err
 }
 

@@ -87,7 +87,7 @@ func (b *Policies) Draft(ctx context.Context, t id.Tenant, principal, policyID s
 		if err != nil {
 			return Version{}, err
 		}
-		newest, err := isWholeNumber(policyID, p.Value.Newest, &p.Value, &v.Value)
+		newest, err := buildVersion(policyID, p.Value.Newest, &p.Value, &v.Value)
 		if err != nil || newest.State != Archived && saysTheSame(document, &newest) {
 			return newest, err
 		}
@@ -108,7 +108,7 @@ func saysTheSame(document policy.Policy, v *Version) bool {
 func (b *Policies) applyPatch(
 	ctx context.Context, t id.Tenant, policyID string, p *policyRecord, v *versionRecord, body *patchBody,
 ) (policy.Policy, error) {
-	newest, err := isWholeNumber(policyID, p.Newest, p, v)
+	newest, err := buildVersion(policyID, p.Newest, p, v)
 	if err == nil {
 		err = body.base.checkNewest(&newest)
 	}
@@ -157,7 +157,7 @@ func (b *Policies) writeDraft(
 	if err := b.writeVersion(ctx, t, append(counted, first, second)...); err != nil {
 		return Version{}, err
 	}
-	return isWholeNumber(document.ID, document.Version, &p.Value, &v.Value)
+	return buildVersion(document.ID, document.Version, &p.Value, &v.Value)
 }
 
 // parseDocument reads a written document and compiles its conditions. It takes a turn, because hundreds of

@@ -26,7 +26,7 @@ func (b *Policies) Get(ctx context.Context, t id.Tenant, policyID string, versio
 		if err != nil {
 			return Version{}, err
 		}
-		return isWholeNumber(policyID, number, &p.Value, &v.Value)
+		return buildVersion(policyID, number, &p.Value, &v.Value)
 	})
 }
 

@@ -113,8 +113,8 @@ func (v *versionRecord) parseDocument() (policy.Policy, error) {
 	return p, nil
 }
 
-// isWholeNumber puts a version together from its records.
-func isWholeNumber(policyID string, version uint64, p *policyRecord, v *versionRecord) (Version, error) {
+// buildVersion puts a version together from its records.
+func buildVersion(policyID string, version uint64, p *policyRecord, v *versionRecord) (Version, error) {
 	document, err := v.parseDocument()
 	if err != nil {
 		return Version{}, err
