@@ -20,6 +20,7 @@ test:
 	$(GO) test $(TIMEOUT) ./...
 	$(MAKE) test-python
 	$(MAKE) test-typescript
+	$(MAKE) test-n8n
 
 # The client for Python: types, and tests against the real server.
 test-python: build
