@@ -1,0 +1,70 @@
+// The adapter of LangGraph.js: a graph that is interrupted while people have not answered.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { AIMessage } from "@langchain/core/messages";
+import { tool } from "@langchain/core/tools";
+import { Command, END, MemorySaver, MessagesAnnotation, START, StateGraph, interrupt } from "@langchain/langgraph";
+import { ToolNode } from "@langchain/langgraph/prebuilt";
+import { z } from "zod";
+import { guardTool } from "@agentledger/client/langgraph";
+import { openDesk } from "./desk.js";
+
+const desk = openDesk();
+
+/** Compiles a graph of one tool node, which calls refund once. */
+function refunds(client, thread_id, done) {
+  const plain = tool(async ({ amount_usd }) => (done.push(amount_usd), "refunded"), {
+    name: "payments.refund",
+    description: "Refunds.",
+    schema: z.object({ amount_usd: z.number() }),
+  });
+  const guarded = guardTool(client, plain, { interrupt, conversation: thread_id, prefix: "acme." });
+  const graph = new StateGraph(MessagesAnnotation).addNode("tools", new ToolNode([guarded]));
+  return graph.addEdge(START, "tools").addEdge("tools", END).compile({ checkpointer: new MemorySaver() });
+}
+
+const call = (amount_usd) => ({
+  messages: [new AIMessage({ content: "", tool_calls: [{ id: "call-1", name: "payments.refund", args: { amount_usd }, type: "tool_call" }] })],
+});
+
+test("a graph waits for people, and goes on with the same question", async () => {
+  for (const [organization, person] of [[desk.server.acme, desk.ann], [desk.server.boole, desk.bob]]) {
+    const client = desk.clientOf(organization);
+    const done = [];
+    const graph = refunds(client, "thread-1", done);
+    const thread = { configurable: { thread_id: "thread-1" } };
+    const stopped = await graph.invoke(call(90), thread);
+    const [{ value }] = stopped.__interrupt__;
+    assert.deepEqual([done, value.tool], [[], "payments.refund"]);
+    const early = await graph.invoke(new Command({ resume: true }), thread);
+    assert.match(early.messages.at(-1).content, /approval is required/);
+    assert.deepEqual(done, [], "people have not answered");
+
+    const again = refunds(client, "thread-2", done);
+    const second = { configurable: { thread_id: "thread-2" } };
+    const waits = await again.invoke(call(91), second);
+    const asked = (await person.call("GET", "/approvals?status=pending")).approvals;
+    const mine = asked.find((a) => a.approval_id === waits.__interrupt__[0].value.approval_id);
+    assert.equal(asked.length, 2);
+    await person.vote({ approvalId: mine.approval_id, actionDigest: mine.action_digest }, "approve");
+    const { messages } = await again.invoke(new Command({ resume: "whatever" }), second);
+    assert.deepEqual([done, messages.at(-1).content], [[91], "refunded"]);
+    await client.close();
+  }
+});
+
+test("a refusal reaches the model with its comment", async () => {
+  const client = desk.clientOf(desk.server.acme);
+  const done = [];
+  const graph = refunds(client, "thread-3", done);
+  const thread = { configurable: { thread_id: "thread-3" } };
+  const { __interrupt__ } = await graph.invoke(call(5000), thread);
+  const asked = (await desk.ann.call("GET", "/approvals?status=pending")).approvals;
+  const mine = asked.find((a) => a.approval_id === __interrupt__[0].value.approval_id);
+  await desk.ann.vote({ approvalId: mine.approval_id, actionDigest: mine.action_digest }, "deny", { comment: "Too much" });
+  const { messages } = await graph.invoke(new Command({ resume: true }), thread);
+  assert.match(messages.at(-1).content, /^Not done: the approval is denied.*Too much/);
+  assert.deepEqual(done, []);
+  await client.close();
+});

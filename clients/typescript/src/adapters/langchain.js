@@ -1,0 +1,25 @@
+// Tools of LangChain.js (package @langchain/core) under a client's guard, alone or in a middleware of createAgent.
+
+import { LedgerError } from "../errors.js";
+import { callRunner } from "./call.js";
+
+/** Returns a tool like this one, whose calls are guarded acts. */
+export function guardTool(client, tool, options) {
+  return guardWith(callRunner(client, options), tool);
+}
+
+/** Returns a hook `wrapToolCall` for createMiddleware, which guards each tool that the agent calls. */
+export function wrapToolCall(client, options) {
+  const runCall = callRunner(client, options);
+  return (request, handler) => handler({ ...request, tool: guardWith(runCall, request.tool) });
+}
+
+/** Makes a tool that inherits all from another, so that it stays an instance of that one's class. */
+export function guardWith(runCall, tool) {
+  if (typeof tool?._call !== "function") {
+    throw new LedgerError("only a tool of LangChain that runs in this process can be guarded");
+  }
+  const _call = (input, runManager, config) =>
+    runCall({ tool: tool.name, id: config?.toolCall?.id, input }, () => tool._call(input, runManager, config));
+  return Object.create(tool, { _call: { value: _call } });
+}

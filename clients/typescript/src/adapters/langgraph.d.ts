@@ -1,0 +1,24 @@
+import type { Client } from "../index.js";
+import type { AdapterOptions } from "./call.js";
+
+/** What an interrupt of a graph says. */
+export interface WaitingCall {
+  readonly approval_id: string;
+  readonly tool: string;
+  readonly message: string;
+}
+
+/** Options of guardTool. */
+export interface InterruptOptions extends AdapterOptions {
+  /** The function `interrupt` of @langchain/langgraph. */
+  interrupt: (waiting: WaitingCall) => unknown;
+  /** The thread of the graph: a resumed graph makes the same call, with the same question to people. */
+  conversation: string;
+}
+
+/**
+ * Returns a tool like this one for a ToolNode, whose calls ask first. A call that waits for people interrupts the graph with a
+ * WaitingCall. A resumed graph asks the service again, whatever value it is resumed with, because only the service says that
+ * people agreed. It rejects with ApprovalRequired while they have not.
+ */
+export function guardTool<T extends object>(client: Client, tool: T, options: InterruptOptions): T;
