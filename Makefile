@@ -3,7 +3,7 @@
 GO ?= go
 PROGRAMS := agentledger aps
 
-.PHONY: build test test-python test-typescript test-n8n race lint vuln fuzz interop drill bench clean
+.PHONY: build test test-python test-typescript test-adapters test-n8n race lint vuln fuzz interop drill bench clean
 
 build:
 	$(GO) build -o bin/ $(addprefix ./cmd/,$(PROGRAMS))
@@ -20,6 +20,7 @@ test:
 	$(GO) test $(TIMEOUT) ./...
 	$(MAKE) test-python
 	$(MAKE) test-typescript
+	$(MAKE) test-adapters
 	$(MAKE) test-n8n
 
 # The client for Python: types, and tests against the real server.
@@ -33,6 +34,12 @@ test-typescript: build
 	./scripts/node
 	cd clients/typescript && npm ci --silent && npm run --silent types
 	cd clients/typescript && AGENTLEDGER_BIN=$(CURDIR)/bin/agentledger APS_BIN=$(CURDIR)/bin/aps npm test --silent
+
+# The adapters of the client for TypeScript, against the real packages and the real server.
+test-adapters: build
+	./scripts/node
+	cd clients/typescript/adapters-test && npm ci --silent --ignore-scripts
+	cd clients/typescript/adapters-test && AGENTLEDGER_BIN=$(CURDIR)/bin/agentledger npm test --silent
 
 # The n8n nodes and template, against the real server. The build takes parts of clients/typescript.
 test-n8n: build

@@ -2,6 +2,23 @@
 
 import { ApprovalDenied, Client, Denied, OMIT, canonicalize, verify } from "@agentledger/client";
 import { FileJournal, FileQueue, clientFromEnvironment } from "@agentledger/client/node";
+import { guardTool } from "@agentledger/client/langchain";
+import { guardTool as guardNode } from "@agentledger/client/langgraph";
+import { guardOptions, needsApproval } from "@agentledger/client/openai-agents";
+import { guardTools } from "@agentledger/client/vercel-ai";
+
+export function guards(client: Client) {
+  const refund = { name: "refund", execute: async ({ amount }: { amount: number }) => amount };
+  const { execute } = guardOptions(client, { ...refund, needsApproval: needsApproval(client, refund) }, { denied: "throw" });
+  const tools = guardTools(client, { refund }, { prefix: "acme.", conversation: "c-1", digestInput: true, shown: ["amount"] });
+  const interrupt = ({ approval_id }: { approval_id: string }) => approval_id;
+  guardNode(client, guardTool(client, refund), { interrupt, conversation: "thread-1" });
+  // @ts-expect-error: a graph's thread is required
+  guardNode(client, refund, { interrupt });
+  // @ts-expect-error: no such answer to a denial
+  guardTools(client, tools, { denied: "ignore" });
+  return [execute, tools.refund.name];
+}
 
 export async function uses(): Promise<string> {
   const queue = await FileQueue.open("queue", { limit: 10 });
