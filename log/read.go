@@ -104,7 +104,9 @@ const eventsAtOnce = 64
 
 // EventsAt yields the events of s at indices, each once, in the order of at. It reads eventsAtOnce
 // events at a time. fault.NotFound when an index is not below the size of s.
-func (l *Ledgers) EventsAt(ctx context.Context, s *State, at []id.Index, parts storage.Fields) iter.Seq2[storage.Event, error] {
+func (l *Ledgers) EventsAt(
+	ctx context.Context, s *State, at []id.Index, parts storage.Fields,
+) iter.Seq2[storage.Event, error] {
 	return func(yield func(storage.Event, error) bool) {
 		for chunk := range slices.Chunk(at, eventsAtOnce) {
 			found, err := l.readEventsAt(ctx, s, chunk, parts)

@@ -103,7 +103,7 @@ func (r *Reader) List(ctx context.Context, a eventlist.Asked) (Acts, error) {
 	}
 	shown := Acts{Acts: make([]Act, len(page.Rows)), Next: eventlist.Cursor(page.Next), IndexedTo: page.End}
 	i := 0
-	for stored, err := range r.Ledgers.EventsAt(ctx, d.state, index.Indices(page.Rows), storage.FieldEnvelope) {
+	for stored, err := range r.Ledgers.EventsAt(ctx, d.state, eventlist.Indices(page.Rows), storage.FieldEnvelope) {
 		if err == nil {
 			shown.Acts[i], err = d.describe(ctx, &page.Rows[i], stored.Envelope)
 		}

@@ -60,7 +60,7 @@ func (r *Reader) approvalWaits(ctx context.Context, t id.Tenant, from, to index.
 // readWaits returns the waits that end at events about approvals.
 func (r *Reader) readWaits(ctx context.Context, s *log.State, rows []index.Row) (found []int64, err error) {
 	i := 0
-	for e, err := range r.Ledgers.EventsAt(ctx, s, index.Indices(rows), storage.FieldEnvelope) {
+	for e, err := range r.Ledgers.EventsAt(ctx, s, Indices(rows), storage.FieldEnvelope) {
 		if err != nil {
 			return nil, err
 		}
@@ -73,6 +73,15 @@ func (r *Reader) readWaits(ctx context.Context, s *log.State, rows []index.Row) 
 		}
 	}
 	return found, nil
+}
+
+// Indices returns the indices of rows, in their order.
+func Indices(rows []index.Row) []id.Index {
+	at := make([]id.Index, len(rows))
+	for i := range rows {
+		at[i] = rows[i].Index
+	}
+	return at
 }
 
 // waitOf returns the wait in milliseconds that ends at an event, at the time decided; -1 when none does.

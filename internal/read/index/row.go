@@ -33,15 +33,6 @@ type Row struct {
 	ErasedBy   id.Index // of the event that took the envelope away; 0 when it is there
 }
 
-// Indices returns the indices of rows, in their order.
-func Indices(rows []Row) []id.Index {
-	at := make([]id.Index, len(rows))
-	for i := range rows {
-		at[i] = rows[i].Index
-	}
-	return at
-}
-
 // actor returns who made a change that the service states, without the credential; "" for events of
 // others.
 func (r *Row) actor() string {
