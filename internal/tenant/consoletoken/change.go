@@ -84,7 +84,8 @@ func (k *Tokens) Create(ctx context.Context, t id.Tenant, who account.ID, w Want
 		}, paced}, err
 	})
 	if err != nil {
-		// Nobody gets the secret of a refused token, so its claim goes, also when the caller is gone.
+		// The claim of a refused token is of no use, because its secret is told to no caller. It is dropped
+		// after a cancelled request too.
 		k.dropClaims(context.WithoutCancel(ctx), []tokenRecord{made})
 		return Token{}, "", err
 	}
