@@ -1,7 +1,7 @@
 // Completes and signs the events of one agent with one Ed25519 key, by WebCrypto.
 
 import { base64, base64url, concat, hex, randomBytes, unbase64, utf8 } from "../bytes.js";
-import { canonicalize } from "../canonical/write.js";
+import { canonicalize, canonicalizeText, rewrite } from "../canonical/write.js";
 import { InvalidValue, LedgerError, Malformed } from "../errors.js";
 import { checkForm, is } from "../verify/forms.js";
 import { envelopeForms, eventDigest } from "../verify/documents.js";
@@ -63,8 +63,7 @@ export class Signer {
     this.#checkOwn(parsed);
     checkForm(parsed, envelopeForms, { closed: false, optional: ["tool_name"] });
     const value = await this.signBytes(eventDigest(this.keyId, signed));
-    const text = canonicalize({ ...parsed, sig_alg: "ed25519", sig_value_b64: value });
-    return { eventId: parsed.event_id, traceId: parsed.trace_id, text };
+    return { eventId: parsed.event_id, traceId: parsed.trace_id, text: withSignature(parsed, signed, value) };
   }
 
   #defaults() {
@@ -101,4 +100,15 @@ export class Signer {
   proveConsumption(approvalId, actionDigest) {
     return this.signBytes(utf8(`APS1-CONSUME\n${approvalId}\n${actionDigest}\n`));
   }
+}
+
+/** Puts the two signature members into the canonical text of an envelope. */
+function withSignature(members, signed, value) {
+  const own = `"sig_alg":"ed25519","sig_value_b64":"${value}"`;
+  const after = Object.keys(members).filter((name) => name > "sig_alg").sort();
+  if (after[0] === undefined || after[0] < "sig_value_b64") {
+    return canonicalizeText(JSON.stringify({ ...members, sig_alg: "ed25519", sig_value_b64: value }));
+  }
+  const tail = after.map((name) => `${JSON.stringify(name)}:${rewrite(members[name])}`).join(",");
+  return signed.slice(0, signed.length - tail.length - 1) + own + "," + tail + "}";
 }

@@ -2,8 +2,8 @@
 
 import { concat, hex } from "../bytes.js";
 
-const K = new Uint32Array(64);
-const H = new Uint32Array(8);
+const K = new Int32Array(64);
+const H = new Int32Array(8);
 for (let n = 2, i = 0; i < 64; n++) {
   if (isPrime(n)) {
     if (i < 8) H[i] = fraction(Math.sqrt(n));
@@ -24,7 +24,7 @@ function fraction(root) {
 export function sha256(...parts) {
   const data = parts.length === 1 && typeof parts[0] !== "string" ? parts[0] : concat(...parts);
   const h = H.slice();
-  const w = new Uint32Array(64);
+  const w = new Int32Array(64);
   const whole = data.length - (data.length % 64);
   const view = new DataView(data.buffer, data.byteOffset, data.byteLength);
   for (let at = 0; at < whole; at += 64) block(h, w, view, at);
@@ -37,7 +37,7 @@ export function sha256(...parts) {
   end.setUint32(tail.length - 4, (data.length << 3) >>> 0);
   for (let at = 0; at < tail.length; at += 64) block(h, w, end, at);
   const out = new DataView(new ArrayBuffer(32));
-  h.forEach((word, i) => out.setUint32(4 * i, word));
+  for (let i = 0; i < 8; i++) out.setUint32(4 * i, h[i]);
   return new Uint8Array(out.buffer);
 }
 
@@ -47,7 +47,7 @@ export function sha256hex(...parts) {
 }
 
 function block(h, w, view, at) {
-  for (let i = 0; i < 16; i++) w[i] = view.getUint32(at + 4 * i);
+  for (let i = 0; i < 16; i++) w[i] = view.getInt32(at + 4 * i);
   for (let i = 16; i < 64; i++) {
     const x = w[i - 15];
     const y = w[i - 2];
@@ -55,7 +55,14 @@ function block(h, w, view, at) {
     const s1 = ((y >>> 17) | (y << 15)) ^ ((y >>> 19) | (y << 13)) ^ (y >>> 10);
     w[i] = (w[i - 16] + s0 + w[i - 7] + s1) | 0;
   }
-  let [a, b, c, d, e, f, g, k] = h;
+  let a = h[0];
+  let b = h[1];
+  let c = h[2];
+  let d = h[3];
+  let e = h[4];
+  let f = h[5];
+  let g = h[6];
+  let k = h[7]; // eight variables, because an iterator for each block takes longer than its rounds
   for (let i = 0; i < 64; i++) {
     const s1 = ((e >>> 6) | (e << 26)) ^ ((e >>> 11) | (e << 21)) ^ ((e >>> 25) | (e << 7));
     const t1 = (k + s1 + ((e & f) ^ (~e & g)) + K[i] + w[i]) | 0;
