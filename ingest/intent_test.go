@@ -15,7 +15,9 @@ import (
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/ingest"
 	"github.com/agentledger/agentledger/internal/flow/approval"
+	"github.com/agentledger/agentledger/internal/sysevent"
 	"github.com/agentledger/agentledger/internal/tenant/org"
+	"github.com/agentledger/agentledger/log"
 )
 
 const wantsApproval = "X-Request-Approval: 1"
@@ -285,5 +287,26 @@ func TestQuestionFailsAfterTheAppend(t *testing.T) {
 		if a := w.send(&w.red, envelope, wantsApproval); a.Code != 200 || told(a.fields) != "allow_with_obligation pending" {
 			t.Errorf("%v: sent again: got %d %s", c.err, a.Code, a.Body)
 		}
+	}
+}
+
+// An erased event gets no approval any more, because that would keep its payload again.
+func TestErasedIntentAsksForNothing(t *testing.T) {
+	w := newWorld(t)
+	w.activate(&w.red, "pol-1", rules)
+	envelope := w.envelope(&w.red, "erased", intent("acme.ask"))
+	w.expect(w.send(&w.red, envelope), 201, "")
+	at := w.State(t, w.red.tenant).Size() - 1
+	_, err := w.SystemEvents.Append(t.Context(), w.red.tenant, sysevent.Operator, func(context.Context, *log.State) (sysevent.Change, error) {
+		return sysevent.Change{Statements: []sysevent.Statement{{
+			Kind: sysevent.EnvelopeErased, Payload: map[string]any{}, Erases: []id.Range{{Begin: at, End: at + 1}},
+		}}}, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.expect(w.send(&w.red, envelope, wantsApproval), 409, "The event is stored without its approval: the event is erased")
+	if a := w.send(&w.red, envelope); a.Code != 200 || told(a.fields) != "allow_with_obligation" {
+		t.Errorf("its decision: got %d %s", a.Code, a.Body)
 	}
 }
