@@ -25,6 +25,9 @@ func readEvents(r io.Reader, max int) iter.Seq2[[]byte, error] {
 				return
 			}
 			if value, ok := bytes.CutPrefix(line, []byte("data:")); ok {
+				if data != nil {
+					data = append(data, '\n')
+				}
 				data = append(data, bytes.TrimPrefix(value, []byte(" "))...)
 				continue
 			}

@@ -18,7 +18,6 @@ import (
 	"os/exec"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/agentledger/agentledger/internal/mcp/message"
@@ -62,8 +61,7 @@ func (c Command) Start(context.Context) (Conn, error) {
 	command := exec.Command(c.Args[0], c.Args[1:]...)
 	command.Dir, command.Stderr = c.Dir, c.Stderr
 	command.Env = serverEnvironment(os.Environ(), c.Env)
-	// A group of its own, because Ctrl-C in a terminal must not end a server in the middle of a call.
-	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	separateGroup(command)
 	command.WaitDelay = time.Second // a child that is left behind can hold the outputs open
 	input, err := command.StdinPipe()
 	if err != nil {
@@ -104,12 +102,12 @@ func (p *process) Close() error {
 		_ = p.input.Close() // an error means that the process has ended
 		gone := make(chan error, 1)
 		go func() { gone <- p.command.Wait() }()
-		for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL} {
+		for _, hard := range []bool{false, true} {
 			select {
 			case <-gone:
 				return
 			case <-time.After(p.patience):
-				_ = syscall.Kill(-p.command.Process.Pid, signal) // the group: npx starts the server as its child
+				endGroup(p.command, hard)
 			}
 		}
 		<-gone
