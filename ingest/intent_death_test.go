@@ -1,7 +1,6 @@
 package ingest_test
 
 import (
-	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -54,7 +53,7 @@ func dieWhileAsking(t *testing.T, engine storage.Engine, n int, after bool) bool
 	}
 	asked := 0
 	for _, said := range w.Audit(t, w.red.tenant) {
-		if strings.Contains(fmt.Sprintf("%s", said.Payload), `"intent_event_id":"refund"`) {
+		if strings.Contains(string(said.Payload), `"intent_event_id":"refund"`) {
 			asked++
 		}
 	}

@@ -27,6 +27,7 @@ func serveSDK(ctx context.Context, caller gateway.Caller) error {
 				return nil, nil, err
 			}
 		}
+		//lint:ignore SA1019 requests of servers to clients must pass, as long as the protocol has them
 		roots, err := r.Session.ListRoots(ctx, nil)
 		if err != nil {
 			return nil, nil, err
@@ -76,6 +77,7 @@ func connect(t *testing.T, url, root string, progress chan<- float64) *mcp.Clien
 	c := mcp.NewClient(&mcp.Implementation{Name: "c", Version: "1"}, &mcp.ClientOptions{
 		ProgressNotificationHandler: func(_ context.Context, r *mcp.ProgressNotificationClientRequest) { progress <- r.Params.Progress },
 	})
+	//lint:ignore SA1019 as above
 	c.AddRoots(&mcp.Root{URI: root})
 	s, err := c.Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: url}, nil)
 	if err != nil {
