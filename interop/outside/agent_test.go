@@ -130,17 +130,17 @@ func TestGuard(t *testing.T) {
 		t.Fatal(err)
 	}
 	refund := guard.Action{Key: "refund-A-1009", Tool: "acme.payments.refund", Payload: map[string]any{"amount_usd": 84.5}}
-	var note string
+	var permit guard.Permit
 	for i := range 2 {
 		outcome, err := actions.Run(t.Context(), refund, func(_ context.Context, p guard.Permit) (any, error) {
-			note = p.Grant
+			permit = p
 			return map[string]any{"refunded": true}, nil
 		})
 		if err != nil || outcome.Repeated != (i == 1) || string(outcome.Result) != `{"refunded":true}` {
 			t.Fatalf("run %d: got %+v, %v", i, outcome, err)
 		}
 	}
-	s.checkGrant(t, note)
+	s.checkGrant(t, permit)
 	other := refund
 	other.Payload = map[string]any{"amount_usd": 85}
 	if _, err := actions.Run(t.Context(), other, nil); !errors.Is(err, guard.ErrKeyReused) {
@@ -156,13 +156,19 @@ func TestGuard(t *testing.T) {
 }
 
 // checkGrant does the check of a tool that receives a grant.
-func (s *service) checkGrant(t *testing.T, note string) {
+func (s *service) checkGrant(t *testing.T, permit guard.Permit) {
 	t.Helper()
 	keys, err := s.client(t).Keys(t.Context(), s.Slug)
 	if err != nil {
 		t.Fatal(err)
 	}
-	action, err := grant.NewAction(s.Organization, s.Agent.AgentID, "acme.payments.refund", []byte(`{"amount_usd":84.5}`))
+	if err := guard.CheckCall([]byte(permit.Approved), map[string]any{"amount_usd": 84.5}); err != nil {
+		t.Error(err)
+	}
+	if err := guard.CheckCall([]byte(permit.Approved), map[string]any{"amount_usd": 85}); !errors.Is(err, guard.ErrOtherCall) {
+		t.Errorf("another call: got %v", err)
+	}
+	action, err := grant.NewAction(s.Organization, s.Agent.AgentID, "acme.payments.refund", []byte(permit.Approved))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -174,7 +180,7 @@ func (s *service) checkGrant(t *testing.T, note string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		opened, err := grant.Open([]byte(note), key)
+		opened, err := grant.Open([]byte(permit.Grant), key)
 		if err != nil {
 			t.Fatal(err)
 		}
