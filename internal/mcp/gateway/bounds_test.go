@@ -194,7 +194,7 @@ func TestCallsAreRefused(t *testing.T) {
 		t.Errorf("%d calls, ledger %v", c.count(), o.told(organizations[0]))
 	}
 	r, err := caller.CallTool(t.Context(), &mcp.CallToolParams{Meta: named, Name: "add", Arguments: map[string]any{"a": 1}})
-	if err != nil || r.IsError || o.events[organizations[0]][0].ActorPrincipal != "ana@acme.example" {
+	if err != nil || r.IsError || o.firstEvent(organizations[0]).ActorPrincipal != "ana@acme.example" {
 		t.Errorf("got %+v, %v", r, err)
 	}
 }

@@ -158,6 +158,13 @@ func (o *office) told(org id.Organization) (all []string) {
 	return all
 }
 
+// firstEvent returns the first event of an organization.
+func (o *office) firstEvent(org id.Organization) *event.Envelope {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.events[org][0]
+}
+
 // toldResults is told after that many results have come.
 func (o *office) toldResults(org id.Organization, n int) []string {
 	o.await(func() bool {
