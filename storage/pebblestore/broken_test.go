@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/test/crashdisk"
 	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/storage/pebblestore"
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -27,13 +28,13 @@ var errDisk = errors.New("disk: no")
 // disk is a file system in memory whose log syncs can be held back or fail.
 type disk struct {
 	*errorfs.FS
-	mem  *vfs.MemFS
+	mem  *crashdisk.Disk
 	fail atomic.Bool
 	hold atomic.Pointer[chan struct{}]
 }
 
 func newDisk() *disk {
-	d := &disk{mem: vfs.NewCrashableMem()}
+	d := &disk{mem: crashdisk.New()}
 	d.FS = errorfs.Wrap(d.mem, errorfs.InjectorFunc(d.maybe))
 	return d
 }

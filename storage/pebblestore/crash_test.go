@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/test/crashdisk"
 	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/storage/pebblestore"
 	"github.com/agentledger/agentledger/storage/storagetest"
@@ -27,7 +28,7 @@ func TestCrash(t *testing.T) {
 
 func crash(t *testing.T, seed uint64) {
 	random := rand.New(rand.NewPCG(seed, 4))
-	fs := vfs.NewCrashableMem()
+	fs := crashdisk.New()
 	e := open(t, pebblestore.Options{Dir: "a/b", FS: fs})
 	writers := []*writer{newWriter(1), newWriter(2)}
 	var history [][]storage.Batch

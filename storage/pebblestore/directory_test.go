@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/agentledger/agentledger/internal/test/crashdisk"
 	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/storage/pebblestore"
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -17,7 +18,7 @@ import (
 // TestMarkers loses the power behind each marker, on a file system that keeps
 // any of the names that were not synced.
 func TestMarkers(t *testing.T) {
-	mem := vfs.NewCrashableMem()
+	mem := crashdisk.New()
 	var mu sync.Mutex // Pebble writes in several goroutines
 	var images []*vfs.MemFS
 	marked := false

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/agentledger/agentledger/internal/test/crashdisk"
 	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/storage/pebblestore"
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -178,7 +179,7 @@ func TestTornStoreFile(t *testing.T) {
 // A store of another format is refused before anything is read or written, by its
 // file or, where that is lost, by its key.
 func TestOtherFormat(t *testing.T) {
-	fs := vfs.NewCrashableMem()
+	fs := crashdisk.New()
 	e := open(t, pebblestore.Options{Dir: "data", FS: fs})
 	red, blue := newWriter(1), newWriter(2)
 	wantAll(t, e.Append([]storage.Batch{red.next(2), blue.next(2)}).Wait(), nil)
@@ -212,7 +213,7 @@ func TestOtherFormat(t *testing.T) {
 // flushed, compacted, closed, opened again. No step leaves a store that is refused,
 // and what was waited for is there.
 func TestCrashAtEveryStep(t *testing.T) {
-	mem := vfs.NewCrashableMem()
+	mem := crashdisk.New()
 	type image struct {
 		fs     *vfs.MemFS
 		op     errorfs.Op

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/test/crashdisk"
 	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/storage/pebblestore"
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -22,7 +23,7 @@ import (
 // hold.
 func killed(t *testing.T) (image *vfs.MemFS, want map[id.Tenant][]any) {
 	t.Helper()
-	fs := vfs.NewCrashableMem()
+	fs := crashdisk.New()
 	e := open(t, pebblestore.Options{Dir: "data", FS: fs})
 	red, blue := newWriter(1), newWriter(2)
 	for round := range 6 {

@@ -188,6 +188,7 @@ var layer = map[string]int{
 	"internal/test/exportedapi":       60,
 	"internal/test/fakeservice":       60,
 	"internal/test/houserules":        60,
+	"internal/test/crashdisk":         60,
 	"internal/test/openidtest":        60,
 	"internal/test/layers":            60,
 	"internal/test/ledgertest":        60,
