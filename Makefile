@@ -79,6 +79,7 @@ fuzz:
 # packages against the real server.
 interop:
 	./scripts/node
+	./scripts/python
 	cd interop/mcp && npm ci --ignore-scripts --no-audit --no-fund
 	cd interop && $(GO) test -mod=mod ./... -count=1 $(TIMEOUT)
 	cd interop/outside && $(GO) test -mod=mod ./... -count=1 $(TIMEOUT)

@@ -15,14 +15,14 @@ import (
 	"strings"
 )
 
-// generator writes JSON texts without LF.
-type generator struct{ r *rand.Rand }
+// Generator writes JSON texts without LF.
+type Generator struct{ r *rand.Rand }
 
-// newGenerator returns the generator of a seed.
-func newGenerator(seed uint64) generator { return generator{rand.New(rand.NewPCG(seed, 8785))} }
+// NewGenerator returns the generator of a seed.
+func NewGenerator(seed uint64) Generator { return Generator{rand.New(rand.NewPCG(seed, 8785))} }
 
-// text returns the next text.
-func (g generator) text() string {
+// Text returns the next text.
+func (g Generator) Text() string {
 	text := g.value(1)
 	if g.r.IntN(4) == 0 {
 		text = g.damage(text)
@@ -30,7 +30,7 @@ func (g generator) text() string {
 	return text
 }
 
-func (g generator) value(depth int) string {
+func (g Generator) value(depth int) string {
 	switch n := g.r.IntN(10); {
 	case n < 2 && depth < 6:
 		return g.object(depth)
@@ -44,11 +44,11 @@ func (g generator) value(depth int) string {
 	return g.number()
 }
 
-func (g generator) object(depth int) string {
+func (g Generator) object(depth int) string {
 	return "{" + g.joined(g.r.IntN(5), func() string { return g.quoted() + g.space() + ":" + g.value(depth+1) }) + "}"
 }
 
-func (g generator) joined(n int, part func() string) string {
+func (g Generator) joined(n int, part func() string) string {
 	parts := make([]string, n)
 	for i := range parts {
 		parts[i] = g.space() + part() + g.space()
@@ -56,9 +56,9 @@ func (g generator) joined(n int, part func() string) string {
 	return strings.Join(parts, ",")
 }
 
-func (g generator) space() string { return []string{"", "", "", " ", "\t", "\r "}[g.r.IntN(6)] }
+func (g Generator) space() string { return []string{"", "", "", " ", "\t", "\r "}[g.r.IntN(6)] }
 
-func (g generator) quoted() string {
+func (g Generator) quoted() string {
 	pieces := []string{"a", "B", "é", "€", "😀", "\ufb33", "\u2028", `\n`, `\u0000`, `\u001F`, `\/`, `\\`, `\"`, `\u0041`,
 		`\ud83d\ude00`, `\uD800`, `\udc00`, "\x7f", "__proto__", "10", "~/", `\u20ac`}
 	var b strings.Builder
@@ -68,7 +68,7 @@ func (g generator) quoted() string {
 	return `"` + b.String() + `"`
 }
 
-func (g generator) number() string {
+func (g Generator) number() string {
 	switch g.r.IntN(9) {
 	case 0:
 		return strconv.FormatInt(g.r.Int64()>>g.r.IntN(64), 10)
@@ -92,7 +92,7 @@ func (g generator) number() string {
 }
 
 // double returns a finite double with random bits.
-func (g generator) double() float64 {
+func (g Generator) double() float64 {
 	for {
 		if v := math.Float64frombits(g.r.Uint64()); !math.IsNaN(v) && !math.IsInf(v, 0) {
 			return v
@@ -101,7 +101,7 @@ func (g generator) double() float64 {
 }
 
 // damage changes one place of a text.
-func (g generator) damage(text string) string {
+func (g Generator) damage(text string) string {
 	at := g.r.IntN(len(text))
 	wrong := []string{",", "}", "]", `"`, "0", "\x00", "\xff", "\xed\xa0\x80", "+", ".", "e", "\ufeff", "\u00a0", `\`, `\u12`, "//", "'", "NaN",
 		`{"a":1,"a":1}`, strings.Repeat("[", 65) + strings.Repeat("]", 65), strings.Repeat("[", 64) + strings.Repeat("]", 64)}

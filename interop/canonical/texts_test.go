@@ -17,9 +17,9 @@ var count = flag.Int("texts", 20_000, "number of texts that are compared; 1,000,
 // Each text has one canonical form in three languages, or is refused by all of them.
 func TestLanguagesAgree(t *testing.T) {
 	texts, want, refused := make([]string, *count), make([]string, *count), 0
-	g := newGenerator(1)
+	g := NewGenerator(1)
 	for i := range texts {
-		texts[i] = g.text()
+		texts[i] = g.Text()
 		want[i] = digest(texts[i])
 		if want[i] == "error" {
 			refused++

@@ -7,19 +7,20 @@ import (
 	"testing"
 	"time"
 
+	"github.com/agentledger/agentledger/interop/service"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
 // BenchmarkCall measures one call of a tool that does nothing, with the gateway and without it.
 func BenchmarkCall(b *testing.B) {
-	s := startService(b)
+	s := service.Start(b)
 	for name, line := range map[string][]string{
 		"direct":  {serverPath("mcp-server-everything")},
-		"gateway": s.gateway(b.TempDir(), serverPath("mcp-server-everything")),
+		"gateway": gateway(s, b.TempDir(), serverPath("mcp-server-everything")),
 	} {
 		b.Run(name, func(b *testing.B) {
 			command := exec.Command(line[0], line[1:]...)
-			command.Env = s.environment()
+			command.Env = s.Environment()
 			c := mcp.NewClient(&mcp.Implementation{Name: "caller", Version: "1"}, nil)
 			session, err := c.Connect(context.Background(), &mcp.CommandTransport{Command: command}, nil)
 			must(b, err)

@@ -19,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/agentledger/agentledger/interop/service"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
@@ -31,9 +32,9 @@ type ledger struct {
 }
 
 // watchLedger returns the address of a proxy before the service, which notes accepted events.
-func watchLedger(t *testing.T, s *service) (*ledger, string) {
+func watchLedger(t *testing.T, s *service.Service) (*ledger, string) {
 	l := &ledger{intents: map[string]int{}, results: map[string][]string{}, known: map[string]bool{}}
-	target, err := url.Parse("http://" + s.address)
+	target, err := url.Parse("http://" + s.Address)
 	must(t, err)
 	proxy := httputil.NewSingleHostReverseProxy(target)
 	proxy.ErrorHandler = func(w http.ResponseWriter, _ *http.Request, _ error) { w.WriteHeader(http.StatusBadGateway) }
@@ -124,19 +125,19 @@ func (k *killed) callUntil(t *testing.T, life time.Duration) {
 // Gateway and service are killed at any moment: no call reaches the server twice, and each call that reached it
 // has its intent and one result in the ledger.
 func TestCallsThroughKills(t *testing.T) {
-	s := startService(t)
+	s := service.Start(t)
 	ledger, address := watchLedger(t, s)
 	dir := t.TempDir()
 	counter, err := filepath.Abs("counter.mjs")
 	must(t, err)
 	counted := filepath.Join(dir, "counted")
-	k := &killed{line: s.gateway(filepath.Join(dir, "state"), "node", counter, counted),
-		environment: append(s.environment(), "APS_URL="+address)}
+	k := &killed{line: gateway(s, filepath.Join(dir, "state"), "node", counter, counted),
+		environment: append(s.Environment(), "APS_URL="+address)}
 	random := rand.New(rand.NewPCG(1, 2))
 	for round := range 8 {
 		if round%3 == 2 {
-			s.kill()
-			time.AfterFunc(300*time.Millisecond, func() { s.serve(t) })
+			s.Kill()
+			time.AfterFunc(300*time.Millisecond, func() { s.Serve(t) })
 		}
 		k.callUntil(t, time.Duration(500+random.IntN(700))*time.Millisecond)
 		waitForService(t, s)
@@ -150,10 +151,10 @@ func TestCallsThroughKills(t *testing.T) {
 	checkCounted(t, ledger, counted)
 }
 
-func waitForService(t *testing.T, s *service) {
+func waitForService(t *testing.T, s *service.Service) {
 	t.Helper()
 	for range 100 {
-		r, err := http.Get("http://" + s.address + "/v1/public/orgs/acme/transparency/head")
+		r, err := http.Get("http://" + s.Address + "/v1/public/orgs/acme/transparency/head")
 		if err == nil {
 			r.Body.Close()
 			return

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/agentledger/agentledger/interop/service"
 )
 
 // runCaller runs the client's script with a server and returns its lines.
@@ -24,7 +26,7 @@ func runCaller(t *testing.T, environment []string, kind string, server ...string
 
 // Each server answers the same with the gateway as without it, and each call is recorded.
 func TestSameAnswers(t *testing.T) {
-	s := startService(t)
+	s := service.Start(t)
 	for kind, tc := range map[string]struct {
 		server []string
 		calls  int
@@ -40,7 +42,7 @@ func TestSameAnswers(t *testing.T) {
 					tc.server[i] = filepath.Join(dir, "files")
 				}
 			}
-			environment := append(s.environment(), "MCP_FILES="+filepath.Join(dir, "files"),
+			environment := append(s.Environment(), "MCP_FILES="+filepath.Join(dir, "files"),
 				"MEMORY_FILE_PATH="+filepath.Join(dir, "memory.json"))
 			fresh := func() {
 				must(t, os.RemoveAll(filepath.Join(dir, "files")))
@@ -50,8 +52,8 @@ func TestSameAnswers(t *testing.T) {
 			fresh()
 			want := runCaller(t, environment, kind, tc.server...)
 			fresh()
-			before := s.size(t)
-			got := runCaller(t, environment, kind, s.gateway(filepath.Join(dir, "state"), tc.server...)...)
+			before := s.Size(t)
+			got := runCaller(t, environment, kind, gateway(s, filepath.Join(dir, "state"), tc.server...)...)
 			if len(got) != len(want) {
 				t.Errorf("got %d answers, want %d", len(got), len(want))
 			}
@@ -60,7 +62,7 @@ func TestSameAnswers(t *testing.T) {
 					t.Errorf("got  %.2000s\nwant %.2000s", got[i], want[i])
 				}
 			}
-			if recorded := s.size(t) - before; recorded != 2*tc.calls {
+			if recorded := s.Size(t) - before; recorded != 2*tc.calls {
 				t.Errorf("got %d events of %d calls", recorded, tc.calls)
 			}
 		})

@@ -84,7 +84,7 @@ export class Signer {
   readonly agent: string;
   readonly keyId: string;
   /** Rejects with InvalidValue (a path) or Malformed (a member's name). */
-  sign(event: Event, options?: { convert?: Convert }): Promise<SignedEvent>;
+  sign(event: Event | string, options?: { convert?: Convert }): Promise<SignedEvent>;
 }
 
 /** Where events wait. MemoryQueue and FileQueue have this shape. */
@@ -298,14 +298,14 @@ export class Client {
   readonly guards: Guard;
   /** The number of events that the service does not have yet. */
   readonly pending: number;
-  /** Completes and signs an event. */
-  sign(event: Event): Promise<SignedEvent>;
+  /** Completes and signs an event. A text is JSON of an event: its numbers keep the rule for texts, so 1e21 is taken. */
+  sign(event: Event | string): Promise<SignedEvent>;
   /** Resolves when the service has stored the event. Rejects with Refused, Unreachable, Overflow or InvalidValue. */
-  send(event: Event | SignedEvent): Promise<Stored>;
+  send(event: Event | string | SignedEvent): Promise<Stored>;
   /** Resolves when the queue keeps the event. `stored` settles as `send` does. */
-  enqueue(event: Event | SignedEvent): Promise<{ eventId: string; traceId: string; stored: Promise<Stored> }>;
+  enqueue(event: Event | string | SignedEvent): Promise<{ eventId: string; traceId: string; stored: Promise<Stored> }>;
   /** Sends events in their order. Resolves to a result or an error for each. */
-  sendAll(events: readonly (Event | SignedEvent)[]): Promise<(Stored | { error: Error })[]>;
+  sendAll(events: readonly (Event | string | SignedEvent)[]): Promise<(Stored | { error: Error })[]>;
   /** Asks the policy. Nothing is run, stored or counted. */
   evaluate(question: { tool: string; payload?: object; actorType?: string; actionKind?: string; signal?: AbortSignal }): Promise<PolicyDecision>;
   /** Returns a function that runs `fn` as a guarded act of the tool. */

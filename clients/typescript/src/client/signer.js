@@ -1,6 +1,7 @@
 // Completes and signs the events of one agent with one Ed25519 key, by WebCrypto.
 
 import { base64, base64url, concat, hex, randomBytes, unbase64, utf8 } from "../bytes.js";
+import { parse } from "../canonical/parse.js";
 import { canonicalize, canonicalizeText, rewrite } from "../canonical/write.js";
 import { InvalidValue, LedgerError, Malformed } from "../errors.js";
 import { checkForm, is } from "../verify/forms.js";
@@ -52,13 +53,16 @@ export class Signer {
   }
 
   /**
-   * Completes an event (wire names) and signs it. Members that are missing get defaults; other members than the
-   * known ones are signed as they are. Throws InvalidValue with the member's path, or Malformed with its name.
+   * Completes an event (wire names, or a JSON text of them) and signs it. Members that are missing get defaults;
+   * other members than the known ones are signed as they are. The number rule is that of values or that of texts.
+   * Throws InvalidValue with the member's path, or Malformed with its name.
    */
   async sign(event, { convert } = {}) {
-    if (typeof event !== "object" || event === null || Array.isArray(event)) throw new Malformed("event");
-    const complete = { ...this.#defaults(), ...event };
-    const signed = canonicalize(complete, { convert });
+    const isText = typeof event === "string";
+    const given = isText ? parse(event) : event;
+    if (typeof given !== "object" || given === null || Array.isArray(given)) throw new Malformed("event");
+    const complete = { ...this.#defaults(), ...given };
+    const signed = isText ? rewrite(complete) : canonicalize(complete, { convert });
     const parsed = JSON.parse(signed);
     this.#checkOwn(parsed);
     checkForm(parsed, envelopeForms, { closed: false, optional: ["tool_name"] });

@@ -1,11 +1,13 @@
-// Package mcp holds the gateway against MCP servers and a client by others: the reference servers and the
-// official TypeScript client. They come from npm (package-lock.json).
-package mcp
+// Package service starts the real programs for tests of this module.
+//
+// Invariants:
+//
+//   - A service has a data folder of its own, listens on loopback and ends with its test.
+package service
 
 import (
 	"bufio"
 	"encoding/json"
-	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -17,14 +19,16 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// service is a running server with one organization.
-type service struct {
-	programs string // folder of agentledger and aps
+// Service is a running server with one organization, acme.
+type Service struct {
+	Programs string // folder of agentledger and aps
 	data     string
-	address  string
+	Address  string // host:port of the main listener
 	process  *exec.Cmd
 
 	Organization id.Organization `json:"organization_id"`
+	Slug         id.Slug         `json:"slug"`
+	LogKey       string          `json:"log_key"`
 	Agent        struct {
 		AgentID id.Agent `json:"agent_id"`
 		KeyID   id.Key   `json:"key_id"`
@@ -42,8 +46,8 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// startService builds the programs and starts the server, which ends with the test.
-func startService(t testing.TB) *service {
+// Start builds the programs and starts the server, which ends with the test.
+func Start(t testing.TB) *Service {
 	t.Helper()
 	dir := t.TempDir()
 	build := exec.Command("go", "build", "-o", dir, "./cmd/agentledger", "./cmd/aps")
@@ -51,7 +55,7 @@ func startService(t testing.TB) *service {
 	if output, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build: %v\n%s", err, output)
 	}
-	s := &service{programs: dir, data: filepath.Join(dir, "data"), address: "127.0.0.1:0"}
+	s := &Service{Programs: dir, data: filepath.Join(dir, "data"), Address: "127.0.0.1:0"}
 	create := exec.Command(filepath.Join(dir, "agentledger"), "init", "--public-url", "http://log.test", "--data", s.data,
 		"--name", "Acme", "--slug", "acme", "--admin-email", "ops@acme.example", "--disclosure", "full", "--json")
 	create.Env = append(os.Environ(), "AGENTLEDGER_ADMIN_PASSWORD=a password for tests")
@@ -59,16 +63,16 @@ func startService(t testing.TB) *service {
 	must(t, err)
 	must(t, json.Unmarshal(made, s))
 	must(t, os.WriteFile(filepath.Join(dir, "key"), []byte(s.Agent.Private), 0o600))
-	s.serve(t)
-	t.Cleanup(s.kill)
+	s.Serve(t)
+	t.Cleanup(s.Kill)
 	return s
 }
 
-// serve starts the server, at the same address as before.
-func (s *service) serve(t testing.TB) {
+// Serve starts the server, at the same address as before.
+func (s *Service) Serve(t testing.TB) {
 	t.Helper()
-	s.process = exec.Command(filepath.Join(s.programs, "agentledger"), "serve", "--public-url", "http://log.test",
-		"--data", s.data, "--listen", s.address, "--id-listen", "127.0.0.1:0", "--metrics-listen", "", "--log-level", "warn")
+	s.process = exec.Command(filepath.Join(s.Programs, "agentledger"), "serve", "--public-url", "http://log.test",
+		"--data", s.data, "--listen", s.Address, "--id-listen", "127.0.0.1:0", "--metrics-listen", "", "--log-level", "warn")
 	s.process.Stderr = os.Stderr
 	output, err := s.process.StdoutPipe()
 	must(t, err)
@@ -76,7 +80,7 @@ func (s *service) serve(t testing.TB) {
 	lines := bufio.NewScanner(output)
 	for lines.Scan() {
 		if fields := strings.Fields(lines.Text()); len(fields) >= 4 && fields[0] == "serving" {
-			s.address = strings.TrimPrefix(fields[1], "http://")
+			s.Address = strings.TrimPrefix(fields[1], "http://")
 			go io.Copy(io.Discard, output)
 			return
 		}
@@ -84,22 +88,23 @@ func (s *service) serve(t testing.TB) {
 	t.Fatal("the server does not serve")
 }
 
-func (s *service) kill() {
+// Kill ends the server by SIGKILL.
+func (s *Service) Kill() {
 	s.process.Process.Kill()
 	s.process.Wait()
 }
 
-// environment returns the environment of a gateway.
-func (s *service) environment() []string {
-	return append(os.Environ(), "APS_URL=http://"+s.address, "APS_TOKEN="+s.IngestKey.Secret,
+// Environment returns the environment of a program of the organization's agent.
+func (s *Service) Environment() []string {
+	return append(os.Environ(), "APS_URL=http://"+s.Address, "APS_TOKEN="+s.IngestKey.Secret,
 		"APS_ORG="+s.Organization.String(), "APS_AGENT="+string(s.Agent.AgentID), "APS_KEY_ID="+string(s.Agent.KeyID),
-		"APS_KEY_FILE="+filepath.Join(s.programs, "key"))
+		"APS_KEY_FILE="+filepath.Join(s.Programs, "key"))
 }
 
-// size returns the number of events in the log.
-func (s *service) size(t testing.TB) (n int) {
+// Size returns the number of events in the log.
+func (s *Service) Size(t testing.TB) (n int) {
 	t.Helper()
-	r, err := http.Get("http://" + s.address + "/v1/public/orgs/acme/transparency/head")
+	r, err := http.Get("http://" + s.Address + "/v1/public/orgs/acme/transparency/head")
 	must(t, err)
 	defer r.Body.Close()
 	text, err := io.ReadAll(r.Body)
@@ -111,17 +116,4 @@ func (s *service) size(t testing.TB) (n int) {
 		t.Fatalf("head: %s", text)
 	}
 	return int(size)
-}
-
-// gateway returns the command line that puts the gateway before a server.
-func (s *service) gateway(state string, server ...string) []string {
-	return append([]string{filepath.Join(s.programs, "aps"), "mcp", "--state", state, "under-test", "--"}, server...)
-}
-
-func serverPath(name string) string {
-	path, err := filepath.Abs(filepath.Join("node_modules", ".bin", name))
-	if err != nil {
-		panic(fmt.Sprintf("folder of this test: %v", err))
-	}
-	return path
 }

@@ -1,0 +1,31 @@
+// Package mcp holds the gateway against MCP servers and a client by others: the reference servers and the
+// official TypeScript client. They come from npm (package-lock.json).
+package mcp
+
+import (
+	"fmt"
+	"path/filepath"
+	"testing"
+
+	"github.com/agentledger/agentledger/interop/service"
+)
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// gateway returns the command line that puts the gateway of a service before a server.
+func gateway(s *service.Service, state string, server ...string) []string {
+	return append([]string{filepath.Join(s.Programs, "aps"), "mcp", "--state", state, "under-test", "--"}, server...)
+}
+
+func serverPath(name string) string {
+	path, err := filepath.Abs(filepath.Join("node_modules", ".bin", name))
+	if err != nil {
+		panic(fmt.Sprintf("folder of this test: %v", err))
+	}
+	return path
+}
