@@ -1,0 +1,123 @@
+package linelog
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// group is lines that are written and synced together.
+type group struct {
+	text []byte
+	done chan struct{} // closed when err and base are set
+
+	err     error
+	segment *segment
+	base    int64 // of text in the segment
+}
+
+func newGroup() *group { return &group{done: make(chan struct{})} }
+
+// Entry is a line that was appended.
+type Entry struct {
+	log    *Log
+	group  *group
+	offset int64 // of the text in the group
+	size   int
+}
+
+// Append adds a line. text is a JSON object without line ends. Nothing is written before Wait of this or a
+// later line, or before Close.
+func (l *Log) Append(text []byte) Entry {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	g := l.gathered
+	e := Entry{l, g, int64(len(g.text)) + checksumDigits + 1, len(text)}
+	g.text = appendFrame(g.text, text)
+	return e
+}
+
+// Gathered returns the bytes that were appended and are not written.
+func (l *Log) Gathered() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.gathered.text)
+}
+
+// Wait returns when the line is durable, and where it is. Errors are those of the file system.
+func (e Entry) Wait() (Place, error) {
+	if err := e.log.wait(e.group); err != nil {
+		return Place{}, fmt.Errorf("append line: %w", err)
+	}
+	return Place{e.group.segment, e.group.base + e.offset, e.size}, nil
+}
+
+// wait writes the group, unless another caller does. A group that is not done while the caller has the turn
+// is the gathered one, because groups are written in order.
+func (l *Log) wait(g *group) error {
+	select {
+	case <-g.done:
+		return g.err
+	case l.turn <- struct{}{}:
+	}
+	defer func() { <-l.turn }()
+	select {
+	case <-g.done:
+		return g.err
+	default:
+	}
+	l.mu.Lock()
+	l.gathered = newGroup()
+	l.mu.Unlock()
+	g.err = l.writeGroup(g)
+	close(g.done)
+	return g.err
+}
+
+// writeGroup writes and syncs a group. The caller has the turn.
+func (l *Log) writeGroup(g *group) error {
+	if l.failed != nil {
+		return l.failed
+	}
+	if err := l.beginSegment(); err != nil {
+		return err
+	}
+	s := l.active
+	text := appendMark(make([]byte, 0, len(g.text)+64), s.size) // all before it is synced
+	marked := int64(len(text))
+	text = append(text, g.text...)
+	if _, err := s.file.WriteAt(text, s.size); err != nil {
+		if cutErr := s.file.Truncate(s.size); cutErr != nil {
+			l.failed = fmt.Errorf("the file could not be cut back after a failed write: %w", cutErr)
+		}
+		return errors.Join(err, l.failed)
+	}
+	if err := s.file.Sync(); err != nil {
+		l.failed = fmt.Errorf("a sync failed, nothing is written until the next start: %w", err)
+		return l.failed
+	}
+	g.segment, g.base = s, s.size+marked
+	g.text = nil
+	l.mu.Lock()
+	s.size += int64(len(text))
+	s.sealedAt = time.Now()
+	l.mu.Unlock()
+	return nil
+}
+
+// beginSegment makes another file when there is none, or when the active one has its size.
+func (l *Log) beginSegment() error {
+	if l.active != nil && l.active.size < l.segmentBytes {
+		return nil
+	}
+	f, err := l.files.Create(l.segmentPath(l.last + 1))
+	if err != nil {
+		return fmt.Errorf("begin file: %w", err)
+	}
+	l.last++
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.active = &segment{number: l.last, file: f}
+	l.segments = append(l.segments, l.active)
+	return nil
+}

@@ -1,0 +1,123 @@
+package linelog
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"math"
+	"strconv"
+)
+
+// A line of a file is the CRC-32C of a text in eight hexadecimal digits, a space, the text and LF. The text
+// is the caller's, which begins with "{", or a mark "synced <bytes>": so many bytes of the file were synced
+// before the mark was written. A crash can't have lost those.
+const (
+	checksumDigits = 8
+	frameBytes     = checksumDigits + 2 // around a text
+	markPrefix     = "synced "
+)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+func appendChecksum(dst, text []byte) []byte {
+	var sum [checksumDigits / 2]byte
+	binary.BigEndian.PutUint32(sum[:], crc32.Checksum(text, castagnoli))
+	return hex.AppendEncode(dst, sum[:])
+}
+
+func appendFrame(dst, text []byte) []byte {
+	dst = append(appendChecksum(dst, text), ' ')
+	return append(append(dst, text...), '\n')
+}
+
+func appendMark(dst []byte, synced int64) []byte {
+	return appendFrame(dst, strconv.AppendInt([]byte(markPrefix), synced, 10))
+}
+
+// parseFrame returns the text of a line, or false for one without its checksum.
+func parseFrame(line []byte) (text []byte, ok bool) {
+	if len(line) < frameBytes || line[checksumDigits] != ' ' || line[len(line)-1] != '\n' {
+		return nil, false
+	}
+	text = line[checksumDigits+1 : len(line)-1]
+	return text, bytes.Equal(appendChecksum(nil, text), line[:checksumDigits])
+}
+
+// parseMark returns the bytes of a mark, 0 for another text.
+func parseMark(text []byte) int64 {
+	digits, ok := bytes.CutPrefix(text, []byte(markPrefix))
+	if !ok {
+		return 0
+	}
+	n, err := strconv.ParseInt(string(digits), 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// errCutOff says that a file ends in lines that were not synced when the machine or the process stopped.
+var errCutOff = errors.New("lines at the end are cut off")
+
+// readLines calls see with the text of each line of a file and the text's place. It returns the bytes of
+// whole lines.
+func readLines(f io.ReaderAt, see func(text []byte, offset int64) error) (whole int64, err error) {
+	r := bufio.NewReaderSize(io.NewSectionReader(f, 0, math.MaxInt64), 64<<10)
+	for {
+		line, err := r.ReadBytes('\n')
+		if errors.Is(err, io.EOF) && len(line) == 0 {
+			return whole, nil
+		}
+		if err != nil && !errors.Is(err, io.EOF) {
+			return whole, err
+		}
+		text, ok := parseFrame(line)
+		if !ok {
+			return whole, checkCut(r, line, whole)
+		}
+		if bytes.HasPrefix(text, []byte("{")) {
+			if err := see(text, whole+checksumDigits+1); err != nil {
+				return whole, err
+			}
+		}
+		whole += int64(len(line))
+	}
+}
+
+// checkCut tells a line that a crash cut off (errCutOff) from damage. A crash leaves the beginning of a
+// write, or pages of zeros, and nothing of it was synced.
+func checkCut(r *bufio.Reader, line []byte, offset int64) error {
+	if line[len(line)-1] == '\n' && bytes.IndexByte(line, 0) < 0 {
+		return ErrDamaged
+	}
+	for {
+		if markAtEnd(line) > offset {
+			return fmt.Errorf("%w: what follows was written after it was synced", ErrDamaged)
+		}
+		var err error
+		if line, err = r.ReadBytes('\n'); errors.Is(err, io.EOF) {
+			return errCutOff
+		} else if err != nil {
+			return err
+		}
+	}
+}
+
+// markAtEnd returns the bytes of a mark at the end of a line, where the line end before the mark may be lost;
+// 0 for none.
+func markAtEnd(line []byte) int64 {
+	begin := bytes.LastIndex(line, []byte(markPrefix)) - checksumDigits - 1
+	if begin < 0 {
+		return 0
+	}
+	text, ok := parseFrame(line[begin:])
+	if !ok {
+		return 0
+	}
+	return parseMark(text)
+}

@@ -1,0 +1,212 @@
+// Package linelog keeps lines in append-only files of one folder. Callers that write at the same time share
+// one write and one sync.
+//
+// Invariants:
+//
+//   - A line whose Entry.Wait has returned nil is there after a crash of the machine, and so are all lines
+//     that were appended before it without an error.
+//   - A line whose Wait has returned an error is not read by this process. After a crash it may be there.
+//   - Opening cuts off what a crash left of lines that were not synced. Damage before that is an error, and
+//     nothing is cut.
+//   - After a sync that failed nothing more is written, because the system may have dropped the data.
+//   - No lock is held over reading or writing, except that reads and RemoveOldest exclude each other.
+//   - Files are removed in the order in which they were made. So no line is left of which a later one,
+//     which takes it back, is gone.
+package linelog
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/agentledger/agentledger/internal/durable"
+)
+
+// DefaultSegmentBytes is the size from which on another file is begun.
+const DefaultSegmentBytes = 4 << 20
+
+var (
+	// ErrDamaged is wrapped by errors of Open and Read for a line that does not have its checksum.
+	ErrDamaged = errors.New("damaged line")
+	// ErrRemoved is returned by Read for a place in a file that was removed.
+	ErrRemoved = errors.New("the file of the line was removed")
+)
+
+// Log is a folder of lines. It is made by Open, for one process. Its methods may be called concurrently.
+type Log struct {
+	dir          string
+	files        files
+	segmentBytes int64
+
+	turn chan struct{} // holds one value while a caller writes; guards active, synced and failed
+	// failed is why nothing more is written, nil for no reason.
+	failed error
+	active *segment // the file that is written, nil for none yet
+	last   int      // number of the newest file
+
+	mu       sync.Mutex
+	segments []*segment // oldest first
+	gathered *group     // takes the appended lines
+
+	reading sync.RWMutex // held by reads, and to remove a file
+}
+
+// segment is one file.
+type segment struct {
+	number   int
+	file     file
+	size     int64
+	live     atomic.Int64 // bytes of lines that Keep counts
+	sealedAt time.Time    // of the last write before this process, or of the last one at all
+	removed  bool
+}
+
+// file is an open file.
+type file interface {
+	io.ReaderAt
+	io.WriterAt
+	durable.File
+	Truncate(size int64) error
+}
+
+// files is the part of a file system that a Log uses. Tests pass one that fails.
+type files interface {
+	Create(path string) (file, error) // the name is durable
+	Open(path string) (file, error)
+	Remove(path string) error // durably
+}
+
+// systemFiles is the file system of the machine.
+type systemFiles struct{}
+
+func (systemFiles) Create(path string) (file, error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, durable.FileMode)
+	if err != nil {
+		return nil, err
+	}
+	if err := durable.SyncDir(filepath.Dir(path)); err != nil {
+		return nil, errors.Join(err, f.Close(), os.Remove(path))
+	}
+	return f, nil
+}
+
+func (systemFiles) Open(path string) (file, error) {
+	return os.OpenFile(path, os.O_RDWR, durable.FileMode)
+}
+
+func (systemFiles) Remove(path string) error {
+	if err := os.Remove(path); err != nil {
+		return err
+	}
+	return durable.SyncDir(filepath.Dir(path))
+}
+
+// Open reads the folder, which must exist, and calls see with each line in order. text is valid until see
+// returns. segmentBytes is the size from which on another file is begun; 0 means DefaultSegmentBytes. Errors
+// are those of see and of the file system, and ErrDamaged.
+func Open(dir string, segmentBytes int64, see func(text []byte, at Place) error) (*Log, error) {
+	return openIn(systemFiles{}, dir, segmentBytes, see)
+}
+
+func openIn(fs files, dir string, segmentBytes int64, see func(text []byte, at Place) error) (*Log, error) {
+	if segmentBytes == 0 {
+		segmentBytes = DefaultSegmentBytes
+	}
+	l := &Log{dir: dir, files: fs, segmentBytes: segmentBytes, turn: make(chan struct{}, 1), gathered: newGroup()}
+	numbers, err := segmentNumbers(dir)
+	if err != nil {
+		return nil, fmt.Errorf("open lines: %w", err)
+	}
+	for i, number := range numbers {
+		if err := l.openSegment(number, i == len(numbers)-1, see); err != nil {
+			return nil, errors.Join(fmt.Errorf("open lines: %w", err), l.closeFiles())
+		}
+	}
+	return l, nil
+}
+
+// segmentNumbers returns the numbers of the files in the folder, in order.
+func segmentNumbers(dir string) (numbers []int, err error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range entries {
+		var number int
+		if _, err := fmt.Sscanf(e.Name(), segmentName, &number); err == nil && e.Name() == fmt.Sprintf(segmentName, number) {
+			numbers = append(numbers, number)
+		}
+	}
+	slices.Sort(numbers)
+	return numbers, nil
+}
+
+const segmentName = "%010d.lines"
+
+func (l *Log) segmentPath(number int) string {
+	return filepath.Join(l.dir, fmt.Sprintf(segmentName, number))
+}
+
+// openSegment reads a file. Only the newest one may end in lines that a crash cut off.
+func (l *Log) openSegment(number int, newest bool, see func([]byte, Place) error) error {
+	path := l.segmentPath(number)
+	f, err := l.files.Open(path)
+	if err != nil {
+		return err
+	}
+	s := &segment{number: number, file: f, sealedAt: modifiedAt(path)}
+	l.segments = append(l.segments, s)
+	whole, err := readLines(f, func(text []byte, offset int64) error {
+		return see(text, Place{s, offset, len(text)})
+	})
+	s.size = whole
+	if errors.Is(err, errCutOff) && newest {
+		err = f.Truncate(whole)
+	}
+	if err == nil && newest { // lines of a process that was killed before its sync
+		err = f.Sync()
+	}
+	if err != nil {
+		return fmt.Errorf("%s at byte %d: %w", path, whole, err)
+	}
+	if newest {
+		l.active, l.last = s, number
+	}
+	return nil
+}
+
+func modifiedAt(path string) time.Time {
+	info, err := os.Stat(path)
+	if err != nil {
+		return time.Now()
+	}
+	return info.ModTime()
+}
+
+// Close writes what was appended, and closes the files. Nothing may be appended after it.
+func (l *Log) Close() error {
+	l.mu.Lock()
+	g := l.gathered
+	l.mu.Unlock()
+	var err error
+	if len(g.text) > 0 {
+		err = l.wait(g)
+	}
+	return errors.Join(err, l.closeFiles())
+}
+
+func (l *Log) closeFiles() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var err error
+	for _, s := range l.segments {
+		err = errors.Join(err, s.file.Close())
+	}
+	return err
+}

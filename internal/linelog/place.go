@@ -1,0 +1,112 @@
+package linelog
+
+import (
+	"fmt"
+	"time"
+)
+
+// Place is where a line is. The zero value is none.
+type Place struct {
+	segment *segment
+	offset  int64
+	size    int
+}
+
+// Read returns the text of a line.
+func (l *Log) Read(at Place) ([]byte, error) {
+	l.reading.RLock()
+	defer l.reading.RUnlock()
+	if at.segment.removed {
+		return nil, ErrRemoved
+	}
+	line := make([]byte, at.size+frameBytes)
+	if _, err := at.segment.file.ReadAt(line, at.offset-checksumDigits-1); err != nil {
+		return nil, fmt.Errorf("read line: %w", err)
+	}
+	text, ok := parseFrame(line)
+	if !ok {
+		return nil, fmt.Errorf("read line: %w", ErrDamaged)
+	}
+	return text, nil
+}
+
+// Keep counts the line as needed, until Drop. A zero place is no line.
+func (p Place) Keep() { p.addLive(int64(p.size)) }
+
+// Drop takes one Keep back.
+func (p Place) Drop() { p.addLive(-int64(p.size)) }
+
+func (p Place) addLive(bytes int64) {
+	if p.segment != nil {
+		p.segment.live.Add(bytes)
+	}
+}
+
+// Usage is what the files hold.
+type Usage struct {
+	Files      int
+	Bytes      int64     // of all files
+	Live       int64     // of needed lines
+	OldestLive int64     // of needed lines in the oldest file
+	OldestAt   time.Time // when the oldest file was last written
+}
+
+// Usage returns what the files hold.
+func (l *Log) Usage() (u Usage) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	u.Files = len(l.segments)
+	for i, s := range l.segments {
+		u.Bytes += s.size
+		live := s.live.Load()
+		u.Live += live
+		if i == 0 {
+			u.OldestLive, u.OldestAt = live, s.sealedAt
+		}
+	}
+	return u
+}
+
+// oldest returns the oldest file, nil when that is the one that is written.
+func (l *Log) oldest() *segment {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.segments) < 2 {
+		return nil
+	}
+	return l.segments[0]
+}
+
+// ReadOldest calls see with each line of the oldest file, unless that is the one that is written.
+func (l *Log) ReadOldest(see func(text []byte, at Place) error) error {
+	s := l.oldest()
+	if s == nil {
+		return nil
+	}
+	_, err := readLines(s.file, func(text []byte, offset int64) error {
+		return see(text, Place{s, offset, len(text)})
+	})
+	if err != nil {
+		return fmt.Errorf("read oldest lines: %w", err)
+	}
+	return nil
+}
+
+// RemoveOldest removes the oldest file, unless that is the one that is written. One caller at a time may use
+// it together with ReadOldest.
+func (l *Log) RemoveOldest() error {
+	s := l.oldest()
+	if s == nil {
+		return nil
+	}
+	if err := l.files.Remove(l.segmentPath(s.number)); err != nil {
+		return fmt.Errorf("remove oldest lines: %w", err)
+	}
+	l.mu.Lock()
+	l.segments = l.segments[1:]
+	l.mu.Unlock()
+	l.reading.Lock()
+	defer l.reading.Unlock()
+	s.removed = true
+	return s.file.Close()
+}
