@@ -48,7 +48,7 @@ type Config struct {
 	// An action that the service denies never runs, and one that needs approval waits.
 	FailOpen bool
 	// FlushLater lets Run return when the result is in the journal's queue. The owner of the guard calls
-	// Flush, one call at a time.
+	// Flush.
 	FlushLater bool
 	// OnAsk, when set, is called after people were asked for approval.
 	OnAsk func(client.Approval)
@@ -80,8 +80,12 @@ func New(c Config) (*Guard, error) {
 type Action struct {
 	// Key identifies the action, also after a restart. With "" each call of Run is a new
 	// action, which can't be continued after a restart.
-	Key  string
-	Tool id.Tool
+	Key string
+	// KeyIsNew says that Key was made for this call of Run. The caller uses it again only after people were asked
+	// (Config.OnAsk). The journal then syncs once less, and forgets the action when its result was sent. It is
+	// true with Key "".
+	KeyIsNew bool
+	Tool     id.Tool
 	// Payload must encode as a JSON object; nil is {}. It has no members phase, call_id, salt and
 	// input_digest, because the guard adds these.
 	Payload   any
@@ -186,9 +190,9 @@ func (g *Guard) openAction(ctx context.Context, a Action, use func(known *action
 		return use(known, true)
 	}
 	if known == nil {
-		known = &action{Key: r.Key, Digest: r.contentDigest(), Trace: r.Trace, Tool: r.Tool, Stage: stageDeciding}
+		known = &action{Key: r.Key, Digest: r.contentDigest(), Trace: r.Trace, Tool: r.Tool, Stage: stageDeciding, New: r.KeyIsNew}
 	}
-	release, err := g.Journal.queue.reserveSlot()
+	release, err := g.Journal.reserveSlot()
 	if err != nil {
 		return fmt.Errorf("run action: its result could not be kept: %w", err)
 	}
@@ -197,7 +201,7 @@ func (g *Guard) openAction(ctx context.Context, a Action, use func(known *action
 		return fmt.Errorf("run action: %w", err)
 	}
 	known.Stage, known.BeganAt = stageStarted, id.InstantOf(time.Now())
-	if err := g.Journal.storeAction(known); err != nil {
+	if err := g.Journal.store(known, nil); err != nil {
 		return err
 	}
 	return use(known, false)
@@ -214,7 +218,7 @@ func (g *Guard) prepareAction(a Action) (*preparedAction, error) {
 	if a.Key == "" {
 		var name [16]byte
 		_, _ = rand.Read(name[:]) // never fails
-		a.Key = fmt.Sprintf("%x", name)
+		a.Key, a.KeyIsNew = fmt.Sprintf("%x", name), true
 	}
 	if a.Principal == "" {
 		a.Principal = g.Principal

@@ -4,12 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/durable"
 )
 
 var (
@@ -85,20 +82,13 @@ func (g *Guard) End(ctx context.Context, key string, output any, failed error) e
 // Recover states as unknown the result of each action that was begun and has not ended. The caller MUST
 // know that no process performs one any more.
 func (g *Guard) Recover(ctx context.Context) error {
-	files, err := os.ReadDir(g.Journal.actionsDir())
-	if err != nil {
-		return fmt.Errorf("recover: %w", err)
-	}
 	defer g.flushQueue(ctx)
-	for _, f := range files {
-		if filepath.Ext(f.Name()) == durable.TemporarySuffix {
-			continue
-		}
-		a, err := readAction(filepath.Join(g.Journal.actionsDir(), f.Name()))
+	for _, hash := range g.Journal.unended() {
+		a, err := g.Journal.loadByHash(hash)
 		if err != nil {
 			return fmt.Errorf("recover: %w", err)
 		}
-		if a.Stage != stageStarted {
+		if a == nil || a.Stage != stageStarted {
 			continue
 		}
 		if _, err := g.answerRepeated(a); !errors.Is(err, ErrInterrupted) {

@@ -63,7 +63,7 @@ func (r *preparedAction) intentPayload(callID string, salt []byte) (jsontext.Val
 }
 
 // signIntent signs another intent of an action and stores it, so that the same bytes are sent again
-// after a lost answer and after a crash.
+// after a lost answer and after a crash. An unasked one is queued in the same step.
 func (g *Guard) signIntent(r *preparedAction, a *action, unasked bool) error {
 	a.Attempt++
 	use := fmt.Sprintf("intent/%d", a.Attempt)
@@ -84,7 +84,13 @@ func (g *Guard) signIntent(r *preparedAction, a *action, unasked bool) error {
 		return fmt.Errorf("sign intent: %w", err)
 	}
 	a.Approval, a.Permit = nil, Permit{Decision: id.Allow, EventID: g.eventIDFor(a.Key, use), Unasked: unasked}
-	return g.Journal.storeAction(a)
+	switch {
+	case unasked:
+		return g.Journal.storeWithEvent(a, a.Intent)
+	case a.New: // nobody sends the intent again after a restart
+		return nil
+	}
+	return g.Journal.store(a, nil)
 }
 
 func (g *Guard) callIDOf(key string) string {

@@ -6,10 +6,13 @@ import (
 	"errors"
 	"net/http"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/agentledger/agentledger/client"
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/durable"
 )
 
 // An answer that does not fit the intent permits nothing. The next Run sends the same event.
@@ -233,9 +236,18 @@ func TestJournalOfBefore(t *testing.T) {
 			t.Fatal(err)
 		}
 		text := `{"key":"` + key + `","digest":"` + r.contentDigest().String() + `","trace":"` + string(r.Trace) + `","tool":"acme.refund",` + rest + `}`
-		if err := os.WriteFile(g.Journal.actionPath(key), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		writeOld(t, filepath.Join(dir, actionsFolder, key+".json"), text)
+	}
+	event, err := g.Signer.SignEvent(client.Event{ActionKind: "tool_call", TraceID: "trc_old", Extra: map[string]any{"salt": "c2FsdHNhbHRzYWx0c2FsdA"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	writeOld(t, filepath.Join(dir, queueFolder, "0000000000000000007"), string(event))
+	writeOld(t, filepath.Join(dir, queueFolder, ".x"+durable.TemporarySuffix), "{")
+	g.Journal.Close()
+	g = guarded(t, o, dir)
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 2 || g.Journal.Queued() != 1 {
+		t.Errorf("taken over: %v, %v; %d queued", left, err, g.Journal.Queued())
 	}
 	if _, err := g.Run(t.Context(), refundAction("deciding"), d.do); err != nil || d.done != 1 {
 		t.Errorf("deciding: got %v, done %d times", err, d.done)
@@ -246,7 +258,17 @@ func TestJournalOfBefore(t *testing.T) {
 	if ran, err := g.Run(t.Context(), refundAction("done"), d.do); err != nil || !ran.Repeated || string(ran.Result) != `{"n":9}` {
 		t.Errorf("done: got %+v, %v", ran, err)
 	}
-	wantTold(t, o, "intent", "result ok", "result unknown")
+	wantTold(t, o, "intent", "", "result ok", "result unknown")
+}
+
+func writeOld(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // A tool that checks a grant compares the payload of the call with the arguments that it got.

@@ -1,22 +1,17 @@
 package guard
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
-	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
-
-	"github.com/agentledger/agentledger/client"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/durable"
 	"github.com/agentledger/agentledger/internal/keylock"
+	"github.com/agentledger/agentledger/internal/linelog"
 	"github.com/agentledger/agentledger/internal/lockfile"
 )
 
@@ -27,16 +22,38 @@ var ErrJournalInUse = errors.New("the journal is in use")
 type JournalOptions struct {
 	MaxQueued int           // largest number of queued events; default 10,000
 	Keep      time.Duration // how long an action that has ended is remembered; default 7 days
+
+	segmentBytes int64 // size from which on another file is begun; default linelog.DefaultSegmentBytes
 }
 
-// Journal keeps an agent's actions and its unsent events in a folder. One process holds
-// it at a time. Each step is durable (file and folder synced) before the next one begins.
+// Journal keeps an agent's actions and its unsent events in append-only files of a folder. One process holds
+// it at a time. Each step is durable before the next one begins; steps of several actions share a sync.
 // The folder has mode 0700, because the journal holds payloads and results.
+//
+// In memory it has about 200 bytes for each action that is remembered. Files whose actions are all forgotten
+// and whose events are all sent are removed.
 type Journal struct {
-	dir   string
-	lock  *os.File
-	keys  keylock.Locks[string] // actions under way
-	queue eventQueue
+	dir     string
+	options JournalOptions
+	lock    *os.File
+	keys    keylock.Locks[string] // actions under way
+	lines   *linelog.Log
+	sending flights
+	tidying sync.Mutex
+
+	mu       sync.Mutex
+	actions  map[id.Hash]known // by SHA-256 of the key
+	queue    []queued          // ascending by number
+	reserved int               // slots of the queue for events of actions under way
+	last     int64             // number of the newest record
+}
+
+// known is where the newest state of an action is.
+type known struct {
+	at      linelog.Place
+	number  int64
+	when    id.Instant
+	expires bool // is forgotten after JournalOptions.Keep
 }
 
 // OpenJournal opens the journal in a folder, which is made when it is missing. Errors are
@@ -48,11 +65,12 @@ func OpenJournal(dir string, o JournalOptions) (*Journal, error) {
 	if o.Keep == 0 {
 		o.Keep = 7 * 24 * time.Hour
 	}
-	j := &Journal{dir: dir, queue: eventQueue{dir: filepath.Join(dir, "queue"), maxEvents: o.MaxQueued}}
-	for _, folder := range []string{dir, j.actionsDir(), j.queue.dir} {
-		if err := os.MkdirAll(folder, 0o700); err != nil {
-			return nil, fmt.Errorf("open journal: %w", err)
-		}
+	if o.segmentBytes == 0 {
+		o.segmentBytes = linelog.DefaultSegmentBytes
+	}
+	j := &Journal{dir: dir, options: o, actions: map[id.Hash]known{}, sending: newFlights()}
+	if err := os.MkdirAll(dir, durable.DirMode); err != nil {
+		return nil, fmt.Errorf("open journal: %w", err)
 	}
 	var err error
 	if j.lock, err = lockfile.Acquire(filepath.Join(dir, "lock")); errors.Is(err, lockfile.ErrHeld) {
@@ -61,128 +79,29 @@ func OpenJournal(dir string, o JournalOptions) (*Journal, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open journal: %w", err)
 	}
-	err = j.forgetEnded(time.Now().Add(-o.Keep))
-	if err == nil {
-		err = j.queue.countEvents()
-	}
-	if err != nil {
+	if err := j.readLines(); err != nil {
 		return nil, errors.Join(fmt.Errorf("open journal: %w", err), j.Close())
 	}
 	return j, nil
 }
 
+// readLines reads the journal, and takes over that of older programs.
+func (j *Journal) readLines() (err error) {
+	if j.lines, err = linelog.Open(j.dir, j.options.segmentBytes, j.readLine); err != nil {
+		return err
+	}
+	if err := j.importFolders(); err != nil {
+		return err
+	}
+	j.forgetOver()
+	return j.tidy()
+}
+
 // Close releases the journal for other processes.
-func (j *Journal) Close() error { return j.lock.Close() }
-
-// Queued returns the number of events that the service has not been sent yet.
-func (j *Journal) Queued() int { return j.queue.countQueued() }
-
-func (j *Journal) actionsDir() string { return filepath.Join(j.dir, "actions") }
-
-// forgetEnded removes actions that ended before a moment, and files of unfinished writes.
-func (j *Journal) forgetEnded(before time.Time) error {
-	files, err := os.ReadDir(j.actionsDir())
-	if err != nil {
-		return err
+func (j *Journal) Close() error {
+	var err error
+	if j.lines != nil {
+		err = j.lines.Close()
 	}
-	for _, f := range files {
-		path := filepath.Join(j.actionsDir(), f.Name())
-		if filepath.Ext(path) == durable.TemporarySuffix {
-			err = os.Remove(path)
-		} else if info, infoErr := f.Info(); infoErr == nil && info.ModTime().Before(before) {
-			err = removeEnded(path)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// removeEnded removes an action that has ended. An interrupted action is kept, because
-// without its file it would run again.
-func removeEnded(path string) error {
-	a, err := readAction(path)
-	if err != nil || a.Stage != stageDone {
-		return err
-	}
-	return os.Remove(path)
-}
-
-// Stages of an action. The function runs between started and done.
-const (
-	stageDeciding = "deciding"
-	stageStarted  = "started"
-	stageDone     = "done"
-)
-
-// action is the stored state of an action.
-type action struct {
-	Key     string   `json:"key"`
-	Digest  id.Hash  `json:"digest"` // preparedAction.contentDigest
-	Trace   id.Trace `json:"trace"`
-	Tool    id.Tool  `json:"tool,omitzero"` // "" in files written before results named the tool
-	Stage   string   `json:"stage"`
-	Attempt int      `json:"attempt"` // how many intents were signed
-	// the signed intent that the decision is about; nil for none, and in files of older programs
-	Intent   jsontext.Value   `json:"intent,omitempty"`
-	Approval *client.Approval `json:"approval,omitempty"`
-	Permit   Permit           `json:"permit"`
-	Result   jsontext.Value   `json:"result,omitempty"` // of the function
-	Failure  string           `json:"failure,omitzero"` // of the function, "" for none
-	BeganAt  id.Instant       `json:"began_at,omitzero"`
-	// how long the function ran; nil before its end
-	DurationMS *int64         `json:"duration_ms,omitempty"`
-	Members    jsontext.Value `json:"members,omitempty"` // of Disclosed
-	Told       bool           `json:"told"`              // the event that states the result is queued or sent
-}
-
-func (a *action) resultStatus() string {
-	switch a.Failure {
-	case "":
-		return "ok"
-	case ErrInterrupted.Error():
-		return "unknown"
-	}
-	return "error"
-}
-
-func (j *Journal) actionPath(key string) string {
-	sum := sha256.Sum256([]byte(key))
-	return filepath.Join(j.actionsDir(), hex.EncodeToString(sum[:])+".json")
-}
-
-// loadAction returns the stored action of a key, nil when there is none.
-func (j *Journal) loadAction(key string) (*action, error) {
-	a, err := readAction(j.actionPath(key))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read journal: %w", err)
-	}
-	return a, nil
-}
-
-func readAction(path string) (*action, error) {
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return nil, err
-	}
-	a := new(action)
-	if err := json.Unmarshal(text, a); err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	return a, nil
-}
-
-func (j *Journal) storeAction(a *action) error {
-	text, err := json.Marshal(a)
-	if err == nil {
-		err = durable.ReplaceFile(j.actionPath(a.Key), text)
-	}
-	if err != nil {
-		return fmt.Errorf("write journal: %w", err)
-	}
-	return nil
+	return errors.Join(err, j.lock.Close())
 }

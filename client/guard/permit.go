@@ -44,7 +44,7 @@ func (g *Guard) decideIntent(ctx context.Context, r *preparedAction, a *action) 
 	case isStatus(err, http.StatusConflict):
 		return errForget
 	case g.FailOpen && client.IsUnreachable(err) && !isStoredUnasked(err):
-		return g.runUnasked(r, a)
+		return g.signIntent(r, a, true)
 	case err != nil:
 		return g.notDecided(a, err)
 	}
@@ -87,14 +87,6 @@ func (g *Guard) notDecided(a *action, err error) error {
 	return &NotDecidedError{Event: a.Permit.EventID, Err: err}
 }
 
-// runUnasked queues an intent that says so, and lets the action run.
-func (g *Guard) runUnasked(r *preparedAction, a *action) error {
-	if err := g.signIntent(r, a, true); err != nil {
-		return err
-	}
-	return g.Journal.queue.enqueueEvent(a.Intent, false)
-}
-
 // takeApproval keeps the approval that an intent needs, if it is for this intent.
 func (g *Guard) takeApproval(a *action, asked *client.Approval) error {
 	if asked == nil {
@@ -108,9 +100,9 @@ func (g *Guard) takeApproval(a *action, asked *client.Approval) error {
 	if asked.ActionDigest != act.Digest() {
 		return g.notDecided(a, fmt.Errorf("%w: the approval is for another action", client.ErrAnswer))
 	}
-	a.Approval = asked
+	a.Approval, a.Asked = asked, true
 	a.Permit.Decision, a.Permit.Approved = id.AllowWithObligation, string(act.Payload)
-	if err := g.Journal.storeAction(a); err != nil {
+	if err := g.Journal.store(a, nil); err != nil {
 		return err
 	}
 	g.OnAsk(*asked)
@@ -160,7 +152,7 @@ func (g *Guard) denyAction(a *action, result client.Result) error {
 		reason = fmt.Sprintf("the ledger says %s by rule %s of policy %s",
 			result.Decision, result.RuleID, result.PolicyID)
 	}
-	return g.forgetDenied(a, &client.DeniedError{Reason: reason, Event: a.Permit.EventID, Decision: client.Decision{
+	return g.forgetDenied(a, nil, &client.DeniedError{Reason: reason, Event: a.Permit.EventID, Decision: client.Decision{
 		Decision: result.Decision, PolicyID: result.PolicyID, RuleID: result.RuleID, Reason: result.Reason,
 	}})
 }
@@ -169,15 +161,21 @@ func (g *Guard) denyAction(a *action, result client.Result) error {
 func (g *Guard) denyByPeople(a *action, p client.Approval) error {
 	denial := p.Denial(client.Decision{Decision: id.AllowWithObligation})
 	denial.Event = a.Permit.EventID
-	if err := g.queueResult(a, fmt.Sprintf("denied/%d", a.Attempt), "denied", true); err != nil {
+	statement, err := g.signResult(a, fmt.Sprintf("denied/%d", a.Attempt), "denied")
+	if err != nil {
 		g.OnTrouble(fmt.Errorf("state denial: %w", err))
 	}
-	return g.forgetDenied(a, denial)
+	return g.forgetDenied(a, statement, denial)
 }
 
-func (g *Guard) forgetDenied(a *action, denial *client.DeniedError) error {
+// forgetDenied forgets intent and approval, and queues the statement of the denial, nil for none. It needs no
+// line of an action that nobody asks for again.
+func (g *Guard) forgetDenied(a *action, statement []byte, denial *client.DeniedError) error {
+	if a.isForgettable() {
+		return denial
+	}
 	a.Intent, a.Approval = nil, nil
-	if err := g.Journal.storeAction(a); err != nil {
+	if err := g.Journal.store(a, statement); err != nil {
 		g.OnTrouble(fmt.Errorf("forget denied intent: %w", err))
 	}
 	return denial

@@ -1,116 +1,136 @@
 package guard
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
-	"github.com/agentledger/agentledger/internal/durable"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"slices"
-	"sync"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/linelog"
 )
 
 // ErrQueueFull is returned when the journal's queue holds JournalOptions.MaxQueued events,
 // reserved slots included.
 var ErrQueueFull = errors.New("the queue of events on disk is full")
 
-// eventQueue keeps signed events in a folder, one file an event. File names are
-// ascending numbers.
-type eventQueue struct {
-	dir       string
-	maxEvents int
-
-	mu       sync.Mutex
-	events   int
-	reserved int   // slots for results of actions under way
-	last     int64 // number of the newest event
+// queued is a signed event that was not sent yet.
+type queued struct {
+	number int64
+	at     linelog.Place
+	alone  bool // sent in a request of its own, because a result must not overtake its intent
+	// forgets says that the action is forgotten with the event, because nobody asks for it again.
+	forgets bool
+	hash    id.Hash // of the action's key
 }
 
-func (q *eventQueue) countQueued() int {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return q.events
+func compareQueued(q queued, number int64) int { return cmp.Compare(q.number, number) }
+
+// Queued returns the number of events that the service has not been sent yet.
+func (j *Journal) Queued() int {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return len(j.queue)
 }
 
-// countEvents reads the queue's state from its folder.
-func (q *eventQueue) countEvents() error {
-	names, err := q.queuedNames()
-	if err != nil {
-		return err
-	}
-	q.events = len(names)
-	if len(names) > 0 {
-		_, err = fmt.Sscanf(names[len(names)-1], "%d", &q.last)
-	}
-	return err
-}
-
-// queuedNames returns the names of the queued events, oldest first.
-func (q *eventQueue) queuedNames() ([]string, error) {
-	files, err := os.ReadDir(q.dir)
-	if err != nil {
-		return nil, err
-	}
-	names := make([]string, 0, len(files))
-	for _, f := range files {
-		if filepath.Ext(f.Name()) != durable.TemporarySuffix {
-			names = append(names, f.Name())
-		}
-	}
-	slices.Sort(names)
-	return names, nil
-}
-
-// reserveSlot keeps a slot of the queue for one result until release is called.
-func (q *eventQueue) reserveSlot() (release func(), err error) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.events+q.reserved >= q.maxEvents {
+// reserveSlot keeps a slot of the queue for one event until release is called.
+func (j *Journal) reserveSlot() (release func(), err error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if len(j.queue)+j.reserved >= j.options.MaxQueued {
 		return nil, ErrQueueFull
 	}
-	q.reserved++
+	j.reserved++
 	return func() {
-		q.mu.Lock()
-		defer q.mu.Unlock()
-		q.reserved--
+		j.mu.Lock()
+		defer j.mu.Unlock()
+		j.reserved--
 	}, nil
 }
 
-// enqueueEvent stores a signed event, in a reserved slot or in a free one.
-func (q *eventQueue) enqueueEvent(envelope []byte, reserved bool) error {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if !reserved && q.events+q.reserved >= q.maxEvents {
-		return ErrQueueFull
+// addQueued adds the event of a record to the queue. The caller holds j.mu.
+func (j *Journal) addQueued(r record, at linelog.Place) {
+	q := queued{number: r.Number, at: at, alone: r.Alone}
+	if r.Action != nil {
+		q.forgets, q.hash = r.Action.isForgettable() && r.Action.Stage == stageDone, keyHash(r.Action.Key)
 	}
-	if err := durable.ReplaceFile(filepath.Join(q.dir, fmt.Sprintf("%019d", q.last+1)), envelope); err != nil {
-		return fmt.Errorf("queue event: %w", err)
+	at.Keep()
+	i, there := slices.BinarySearchFunc(j.queue, q.number, compareQueued)
+	if there { // the line was copied
+		j.queue[i].at.Drop()
+		j.queue[i] = q
+		return
 	}
-	q.last++
-	q.events++
-	return nil
+	j.queue = slices.Insert(j.queue, i, q)
 }
 
-// readQueued returns a queued event, nil when it was removed.
-func (q *eventQueue) readQueued(name string) ([]byte, error) {
-	envelope, err := os.ReadFile(filepath.Join(q.dir, name))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+// removeQueued removes an event from the queue. The caller holds j.mu.
+func (j *Journal) removeQueued(number int64) {
+	i, there := slices.BinarySearchFunc(j.queue, number, compareQueued)
+	if !there {
+		return
 	}
-	return envelope, err
+	q := j.queue[i]
+	q.at.Drop()
+	if q.forgets {
+		j.forgetAction(q.hash, number)
+	}
+	j.queue = slices.Delete(j.queue, i, i+1)
 }
 
-func (q *eventQueue) removeQueued(name string) error {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	err := os.Remove(filepath.Join(q.dir, name))
-	if errors.Is(err, fs.ErrNotExist) {
+// queuedAt returns the queued event with a number, nil for none. The caller holds j.mu.
+func (j *Journal) queuedAt(number int64) *queued {
+	i, there := slices.BinarySearchFunc(j.queue, number, compareQueued)
+	if !there {
 		return nil
 	}
+	return &j.queue[i]
+}
+
+// maxGathered bounds the bytes of marks that are not written, because no action syncs them.
+const maxGathered = 64 << 10
+
+// markSent takes events out of the queue. The mark is written with the next step of an action. After a crash
+// before that the events are sent again, which the service answers as a replay.
+func (j *Journal) markSent(numbers []int64) error {
+	r := record{Sent: numbers}
+	j.numberRecord(&r)
+	text, err := json.Marshal(r)
 	if err != nil {
-		return err
+		return fmt.Errorf("write journal: %w", err)
 	}
-	q.events--
+	j.mu.Lock()
+	mark := j.lines.Append(text)
+	j.takeRecord(r, linelog.Place{})
+	j.mu.Unlock()
+	if j.lines.Gathered() < maxGathered {
+		return nil
+	}
+	if _, err := mark.Wait(); err != nil {
+		return fmt.Errorf("write journal: %w", err)
+	}
 	return nil
+}
+
+// queuedUpTo returns queued events up to a number, oldest first: either several that may be sent in one
+// request, or one.
+func (j *Journal) queuedUpTo(number int64) (batch []queued) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for _, q := range j.queue {
+		if q.number > number || len(batch) == maxBatch || len(batch) > 0 && (q.alone || batch[0].alone) {
+			break
+		}
+		batch = append(batch, q)
+	}
+	return batch
+}
+
+// newestNumber returns the number that no queued event exceeds.
+func (j *Journal) newestNumber() int64 {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.last
 }

@@ -1,7 +1,6 @@
 package guard
 
 import (
-	"context"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
@@ -17,26 +16,34 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// stateResult queues the event that states a result, for Flush to send. reserved says
-// that the queue holds a slot for it.
+// stateResult stores the end of an action with the event that states it, for Flush to send. reserved says
+// that the queue holds a slot for it. Without a slot the end alone is stored.
 func (g *Guard) stateResult(a *action, reserved bool) error {
-	if err := g.Journal.storeAction(a); err != nil {
-		return err
-	}
-	if err := g.queueResult(a, "result", a.resultStatus(), reserved); err != nil {
+	statement, err := g.signResult(a, "result", a.resultStatus())
+	if err != nil {
 		return fmt.Errorf("state result: %w", err)
 	}
 	a.Told = true
-	return g.Journal.storeAction(a)
+	if reserved {
+		return g.Journal.store(a, statement)
+	}
+	if err := g.Journal.storeWithEvent(a, statement); err != nil {
+		a.Told = false
+		if errors.Is(err, ErrQueueFull) {
+			err = errors.Join(err, g.Journal.store(a, nil))
+		}
+		return fmt.Errorf("state result: %w", err)
+	}
+	return nil
 }
 
-// queueResult queues a result of the intent. The event has the same id each time, so a crash in
+// signResult signs a result of the intent. The event has the same id each time, so a crash in
 // between makes no second event.
-func (g *Guard) queueResult(a *action, use, status string, reserved bool) error {
+func (g *Guard) signResult(a *action, use, status string) ([]byte, error) {
 	payload := map[string]any{}
 	if len(a.Members) > 0 {
 		if err := json.Unmarshal(a.Members, &payload); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	payload["phase"], payload["call_id"], payload["status"] = event.PhaseResult, g.callIDOf(a.Key), status
@@ -53,15 +60,11 @@ func (g *Guard) queueResult(a *action, use, status string, reserved bool) error 
 	if nonce := grantNonce(a.Permit.Grant); nonce != "" {
 		payload["grant_nonce"] = nonce
 	}
-	envelope, err := g.signDerivedEvent(a.Key, use, client.Event{
+	return g.signDerivedEvent(a.Key, use, client.Event{
 		ActionKind: "tool_call", TraceID: a.Trace, Tool: a.Tool, Payload: payload,
 		// The service needs parent_event_id to see that the policy is not asked again.
 		Extra: map[string]any{"parent_event_id": a.Permit.EventID},
 	})
-	if err != nil {
-		return err
-	}
-	return g.Journal.queue.enqueueEvent(envelope, reserved)
 }
 
 // grantNonce returns the nonce of a grant, "" for a text in another form. The signature is not checked,
@@ -93,44 +96,4 @@ func (g *Guard) signDerivedEvent(key, use string, e client.Event) ([]byte, error
 	}
 	e.EmittedAt = id.InstantOf(time.Now())
 	return g.Signer.SignEvent(e)
-}
-
-func (g *Guard) flushQueue(ctx context.Context) {
-	if g.FlushLater {
-		return
-	}
-	if err := g.Flush(ctx); err != nil {
-		g.OnTrouble(err)
-	}
-}
-
-// Flush sends the queued events, oldest first, and stops at the first event that can't be
-// sent. An event that the service refuses for good is dropped, and the error says so.
-// Errors are those of client.Send and of the file system.
-func (g *Guard) Flush(ctx context.Context) error {
-	names, err := g.Journal.queue.queuedNames()
-	if err != nil {
-		return fmt.Errorf("flush: %w", err)
-	}
-	var refused error
-	for _, name := range names {
-		envelope, err := g.Journal.queue.readQueued(name)
-		if err != nil {
-			return errors.Join(refused, fmt.Errorf("flush: %w", err))
-		}
-		if envelope == nil { // another goroutine has sent it
-			continue
-		}
-		_, err = g.Client.Send(ctx, envelope)
-		if err != nil && !client.IsRefused(err) {
-			return errors.Join(refused, fmt.Errorf("flush: %w", err))
-		}
-		if err != nil {
-			refused = errors.Join(refused, fmt.Errorf("flush: an event was refused and is dropped: %w", err))
-		}
-		if err := g.Journal.queue.removeQueued(name); err != nil {
-			return errors.Join(refused, fmt.Errorf("flush: %w", err))
-		}
-	}
-	return refused
 }

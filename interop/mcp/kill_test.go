@@ -39,10 +39,10 @@ func watchLedger(t *testing.T, s *service.Service) (*ledger, string) {
 	proxy := httputil.NewSingleHostReverseProxy(target)
 	proxy.ErrorHandler = func(w http.ResponseWriter, _ *http.Request, _ error) { w.WriteHeader(http.StatusBadGateway) }
 	proxy.ModifyResponse = func(r *http.Response) error {
-		if r.StatusCode/100 == 2 {
-			l.note(r.Request.Context().Value(bodyKey{}).([]byte))
+		if r.StatusCode/100 != 2 {
+			return nil
 		}
-		return nil
+		return l.noteAccepted(r)
 	}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
@@ -57,6 +57,30 @@ func watchLedger(t *testing.T, s *service.Service) (*ledger, string) {
 }
 
 type bodyKey struct{}
+
+// noteAccepted notes the events of a request that the service has accepted, one by one where it is a batch.
+func (l *ledger) noteAccepted(r *http.Response) error {
+	sent := r.Request.Context().Value(bodyKey{}).([]byte)
+	if !strings.HasSuffix(r.Request.URL.Path, "/batch") {
+		l.note(sent)
+		return nil
+	}
+	answer, err := io.ReadAll(r.Body)
+	if err != nil {
+		return err
+	}
+	r.Body = io.NopCloser(bytes.NewReader(answer))
+	answers := strings.Split(string(answer), "\n")
+	for i, line := range bytes.Split(sent, []byte{'\n'}) {
+		var told struct {
+			Status int `json:"status_code"`
+		}
+		if json.Unmarshal([]byte(answers[i]), &told) == nil && told.Status/100 == 2 {
+			l.note(line)
+		}
+	}
+	return nil
+}
 
 func (l *ledger) note(body []byte) {
 	var e struct {

@@ -29,6 +29,7 @@ type call struct {
 	principal string
 	question  id.Hash
 	key       string
+	isNew     bool // no earlier call had the key
 	trace     id.Trace
 	abandoned chan struct{} // closed when the client cancels
 
@@ -157,7 +158,7 @@ func (c *call) identify() {
 	}
 	var name [16]byte
 	_, _ = rand.Read(name[:]) // never fails
-	c.key, c.trace = fmt.Sprintf("mcp:%x", name), c.session.trace
+	c.key, c.isNew, c.trace = fmt.Sprintf("mcp:%x", name), true, c.session.trace
 }
 
 // run runs the call under the guard, and answers it unless the client has cancelled it.
@@ -210,8 +211,8 @@ func (c *call) execute(ctx context.Context) message.Message {
 	}
 	rule := gate.ruleFor(c.tool)
 	outcome, err := g.Run(ctx, guard.Action{
-		Key: c.key, Tool: c.tool, Payload: c.arguments.members, DigestOnly: rule.Digest, Seen: rule.Seen,
-		Trace: c.trace, Principal: c.principal,
+		Key: c.key, KeyIsNew: c.isNew, Tool: c.tool, Payload: c.arguments.members, DigestOnly: rule.Digest,
+		Seen: rule.Seen, Trace: c.trace, Principal: c.principal,
 	}, c.forward)
 	if !c.staysOpen(ctx, err) {
 		if err := gate.Questions.forget(c.question, c.key); err != nil {

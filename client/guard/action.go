@@ -1,0 +1,122 @@
+package guard
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/agentledger/agentledger/client"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/linelog"
+)
+
+// Stages of an action. The function runs between started and done.
+const (
+	stageDeciding = "deciding"
+	stageStarted  = "started"
+	stageDone     = "done"
+)
+
+// action is the stored state of an action.
+type action struct {
+	Key     string   `json:"key"`
+	Digest  id.Hash  `json:"digest"` // preparedAction.contentDigest
+	Trace   id.Trace `json:"trace"`
+	Tool    id.Tool  `json:"tool,omitzero"` // "" in files written before results named the tool
+	Stage   string   `json:"stage"`
+	Attempt int      `json:"attempt"`        // how many intents were signed
+	New     bool     `json:"new,omitzero"`   // Action.KeyIsNew
+	Asked   bool     `json:"asked,omitzero"` // people were asked
+	// the signed intent that the decision is about; nil for none, and in files of older programs
+	Intent   jsontext.Value   `json:"intent,omitempty"`
+	Approval *client.Approval `json:"approval,omitempty"`
+	Permit   Permit           `json:"permit"`
+	Result   jsontext.Value   `json:"result,omitempty"` // of the function
+	Failure  string           `json:"failure,omitzero"` // of the function, "" for none
+	BeganAt  id.Instant       `json:"began_at,omitzero"`
+	// how long the function ran; nil before its end
+	DurationMS *int64         `json:"duration_ms,omitempty"`
+	Members    jsontext.Value `json:"members,omitempty"` // of Disclosed
+	Told       bool           `json:"told"`              // the event that states the result is queued or sent
+}
+
+func (a *action) resultStatus() string {
+	switch a.Failure {
+	case "":
+		return "ok"
+	case ErrInterrupted.Error():
+		return "unknown"
+	}
+	return "error"
+}
+
+// isForgettable reports whether nobody asks for the action once its result was sent.
+func (a *action) isForgettable() bool { return a.New && !a.Asked }
+
+// expires reports whether the action is forgotten after a time.
+func (a *action) expires() bool {
+	return a.Stage == stageDone && a.Told || a.Stage == stageDeciding && a.New
+}
+
+// kept returns what the journal keeps of the action; nil for nil.
+func (a *action) kept() *action {
+	if a == nil || a.Stage != stageDone {
+		return a
+	}
+	k := *a
+	k.Intent = nil
+	if k.isForgettable() && k.Told {
+		k.Result, k.Members, k.Permit.Approved = nil, nil, ""
+	}
+	return &k
+}
+
+func keyHash(key string) id.Hash { return sha256.Sum256([]byte(key)) }
+
+// loadAction returns the stored action of a key, nil when there is none.
+func (j *Journal) loadAction(key string) (*action, error) { return j.loadByHash(keyHash(key)) }
+
+func (j *Journal) loadByHash(hash id.Hash) (*action, error) {
+	for {
+		j.mu.Lock()
+		k, ok := j.actions[hash]
+		j.mu.Unlock()
+		if !ok {
+			return nil, nil
+		}
+		r, err := j.readRecord(k.at)
+		if errors.Is(err, linelog.ErrRemoved) { // the line was moved meanwhile
+			continue
+		}
+		if err == nil && r.Action == nil {
+			err = errors.New("a line without its action")
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read journal: %w", err)
+		}
+		return r.Action, nil
+	}
+}
+
+func (j *Journal) readRecord(at linelog.Place) (r record, err error) {
+	text, err := j.lines.Read(at)
+	if err == nil {
+		err = json.Unmarshal(text, &r)
+	}
+	return r, err
+}
+
+// unended returns the actions without an end, and those whose end is not told.
+func (j *Journal) unended() (hashes []id.Hash) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for hash, k := range j.actions {
+		if !k.expires {
+			hashes = append(hashes, hash)
+		}
+	}
+	return hashes
+}

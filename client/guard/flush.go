@@ -1,0 +1,159 @@
+package guard
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/agentledger/agentledger/client"
+)
+
+// maxBatch is the largest number of events in one request of Flush.
+const maxBatch = 64
+
+// flights lets one caller at a time send. Those that come meanwhile share the sending after it.
+type flights struct {
+	turn chan struct{} // holds one value while a caller sends
+
+	mu   sync.Mutex
+	next *flight
+}
+
+// flight is one sending, for all who came before it began.
+type flight struct {
+	done    chan struct{} // closed when the rest is set
+	err     error
+	stopped bool // by the end of the sender's context
+}
+
+func newFlights() flights {
+	return flights{turn: make(chan struct{}, 1), next: &flight{done: make(chan struct{})}}
+}
+
+// join calls send, or returns the error of another caller's send that began after this call.
+func (f *flights) join(ctx context.Context, send func(context.Context) error) error {
+	for {
+		f.mu.Lock()
+		mine := f.next
+		f.mu.Unlock()
+		select {
+		case <-mine.done:
+		case <-ctx.Done():
+			return ctx.Err()
+		case f.turn <- struct{}{}:
+			f.fly(ctx, mine, send)
+		}
+		if !mine.stopped || ctx.Err() != nil {
+			return mine.err
+		}
+	}
+}
+
+// fly sends for a flight, unless that was done meanwhile. It gives the turn back.
+func (f *flights) fly(ctx context.Context, mine *flight, send func(context.Context) error) {
+	defer func() { <-f.turn }()
+	f.mu.Lock()
+	over := f.next != mine
+	if !over {
+		f.next = &flight{done: make(chan struct{})}
+	}
+	f.mu.Unlock()
+	if over {
+		return
+	}
+	mine.err = send(ctx)
+	mine.stopped = ctx.Err() != nil
+	close(mine.done)
+}
+
+func (g *Guard) flushQueue(ctx context.Context) {
+	if g.FlushLater {
+		return
+	}
+	if err := g.Flush(ctx); err != nil {
+		g.OnTrouble(err)
+	}
+}
+
+// Flush sends the queued events, oldest first, and stops at the first event that can't be
+// sent. An event that the service refuses for good is dropped, and the error says so.
+// Several callers at once share the requests and the error.
+// Errors are those of client.Send and of the file system.
+func (g *Guard) Flush(ctx context.Context) error {
+	if g.Journal.Queued() == 0 {
+		return nil
+	}
+	err := g.Journal.sending.join(ctx, g.sendQueued)
+	if err != nil {
+		return fmt.Errorf("flush: %w", err)
+	}
+	return nil
+}
+
+// sendQueued sends the events that are queued now.
+func (g *Guard) sendQueued(ctx context.Context) error {
+	var refused error
+	newest := g.Journal.newestNumber()
+	for {
+		batch := g.Journal.queuedUpTo(newest)
+		if len(batch) == 0 {
+			return errors.Join(refused, g.Journal.tidy())
+		}
+		dropped, err := g.sendBatch(ctx, batch)
+		refused = errors.Join(refused, dropped)
+		if err != nil {
+			return errors.Join(refused, err)
+		}
+	}
+}
+
+// sendBatch sends events in one request, and those that it leaves one by one. refused tells of events that
+// the service refuses for good.
+func (g *Guard) sendBatch(ctx context.Context, batch []queued) (refused, err error) {
+	envelopes, err := g.Journal.readQueued(batch)
+	if err != nil {
+		return nil, err
+	}
+	sent := make([]bool, len(batch))
+	if len(batch) > 1 {
+		for i, o := range g.Client.SendBatch(ctx, envelopes) {
+			sent[i] = o.Err == nil
+			if o.Err != nil && !client.IsRefused(o.Err) {
+				err = errors.Join(err, o.Err)
+			}
+		}
+	}
+	var numbers []int64
+	for i, q := range batch {
+		if !sent[i] && err == nil { // a refusal can be of the whole request, so the event is asked about alone
+			_, err = g.Client.Send(ctx, envelopes[i])
+			if err != nil && client.IsRefused(err) {
+				refused = errors.Join(refused, fmt.Errorf("an event was refused and is dropped: %w", err))
+				err = nil
+			}
+			sent[i] = err == nil
+		}
+		if sent[i] {
+			numbers = append(numbers, q.number)
+		}
+	}
+	if len(numbers) > 0 {
+		err = errors.Join(err, g.Journal.markSent(numbers))
+	}
+	return refused, err
+}
+
+// readQueued returns the signed events of a batch. No line is moved meanwhile, because tidy is called by the
+// caller only.
+func (j *Journal) readQueued(batch []queued) ([][]byte, error) {
+	envelopes := make([][]byte, len(batch))
+	for i, q := range batch {
+		r, err := j.readRecord(q.at)
+		if err != nil {
+			return nil, fmt.Errorf("read journal: %w", err)
+		}
+		envelopes[i] = r.Event
+	}
+	return envelopes, nil
+}

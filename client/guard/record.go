@@ -1,0 +1,110 @@
+package guard
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/linelog"
+)
+
+// record is a line of the journal: the new state of an action, an event for the queue, or both; or events
+// that left the queue. A record with a smaller number than a known one of the same action is older than it.
+type record struct {
+	Number int64          `json:"n"`
+	When   id.Instant     `json:"at"`
+	Action *action        `json:"action,omitempty"`
+	Event  jsontext.Value `json:"event,omitempty"` // its number in the queue is Number
+	Alone  bool           `json:"alone,omitzero"`  // the event is sent in a request of its own
+	Sent   []int64        `json:"sent,omitempty"`  // numbers of events that were sent or dropped
+}
+
+// numberRecord gives a record its number and time.
+func (j *Journal) numberRecord(r *record) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.last++
+	r.Number, r.When = j.last, id.InstantOf(time.Now())
+}
+
+// store writes the state of an action and, unless it is nil, an event for the queue, and returns when they are
+// durable. After an error both are as before. The caller holds a slot of the queue for the event, and the
+// lock of the key.
+func (j *Journal) store(a *action, event []byte) error {
+	r := record{Action: a.kept(), Event: event, Alone: event != nil && a != nil && a.Permit.Unasked}
+	j.numberRecord(&r)
+	return j.write(r)
+}
+
+// storeWithEvent is store for an event without a slot of the queue. ErrQueueFull when there is none.
+func (j *Journal) storeWithEvent(a *action, event []byte) error {
+	release, err := j.reserveSlot()
+	if err != nil {
+		return err
+	}
+	defer release()
+	return j.store(a, event)
+}
+
+// write appends a record, and takes it over when it is durable.
+func (j *Journal) write(r record) error {
+	text, err := json.Marshal(r)
+	if err != nil {
+		return fmt.Errorf("write journal: %w", err)
+	}
+	at, err := j.lines.Append(text).Wait()
+	if err != nil {
+		return fmt.Errorf("write journal: %w", err)
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.takeRecord(r, at)
+	return nil
+}
+
+// takeRecord changes actions and queue as a record says. The caller holds j.mu.
+func (j *Journal) takeRecord(r record, at linelog.Place) {
+	j.last = max(j.last, r.Number)
+	if r.Action != nil {
+		j.setAction(r, at)
+	}
+	if r.Event != nil {
+		j.addQueued(r, at)
+	}
+	for _, number := range r.Sent {
+		j.removeQueued(number)
+	}
+}
+
+// readLine takes a line over when the journal opens.
+func (j *Journal) readLine(text []byte, at linelog.Place) error {
+	var r record
+	if err := json.Unmarshal(text, &r); err != nil {
+		return err
+	}
+	j.takeRecord(r, at)
+	return nil
+}
+
+// setAction makes a record the newest state of its action. The caller holds j.mu.
+func (j *Journal) setAction(r record, at linelog.Place) {
+	hash := keyHash(r.Action.Key)
+	before := j.actions[hash]
+	if before.number > r.Number {
+		return
+	}
+	before.at.Drop()
+	at.Keep()
+	j.actions[hash] = known{at: at, number: r.Number, when: r.When, expires: r.Action.expires()}
+}
+
+// forgetAction removes an action whose newest state has that number. The caller holds j.mu.
+func (j *Journal) forgetAction(hash id.Hash, number int64) {
+	if k, ok := j.actions[hash]; ok && k.number == number {
+		k.at.Drop()
+		delete(j.actions, hash)
+	}
+}
