@@ -53,7 +53,7 @@ func (a *action) resultStatus() string {
 	return "error"
 }
 
-// isForgettable reports whether nobody asks for the action once its result was sent.
+// isForgettable reports whether the action is not asked for again once its result was sent.
 func (a *action) isForgettable() bool { return a.New && !a.Asked }
 
 // expires reports whether the action is forgotten after a time.
@@ -61,7 +61,7 @@ func (a *action) expires() bool {
 	return a.Stage == stageDone && a.Told || a.Stage == stageDeciding && a.New
 }
 
-// kept returns what the journal keeps of the action; nil for nil.
+// kept returns the part of the action that the journal keeps; nil for nil.
 func (a *action) kept() *action {
 	if a == nil || a.Stage != stageDone {
 		return a
@@ -87,8 +87,8 @@ func (j *Journal) loadByHash(hash id.Hash) (*action, error) {
 		if !ok {
 			return nil, nil
 		}
-		r, err := j.readRecord(k.at)
-		if errors.Is(err, linelog.ErrRemoved) { // the line was moved meanwhile
+		r, there, err := j.readRecord(k.at)
+		if !there && err == nil { // the line was moved meanwhile
 			continue
 		}
 		if err == nil && r.Action == nil {
@@ -101,12 +101,13 @@ func (j *Journal) loadByHash(hash id.Hash) (*action, error) {
 	}
 }
 
-func (j *Journal) readRecord(at linelog.Place) (r record, err error) {
-	text, err := j.lines.Read(at)
-	if err == nil {
+// readRecord reads a line. there is false when its file was removed.
+func (j *Journal) readRecord(at linelog.Place) (r record, there bool, err error) {
+	text, there, err := j.lines.Read(at)
+	if there {
 		err = json.Unmarshal(text, &r)
 	}
-	return r, err
+	return r, there, err
 }
 
 // unended returns the actions without an end, and those whose end is not told.

@@ -12,7 +12,7 @@ import (
 // maxBatch is the largest number of events in one request of Flush.
 const maxBatch = 64
 
-// flights lets one caller at a time send. Those that come meanwhile share the sending after it.
+// flights lets one caller at a time send. The callers that come meanwhile share the next sending.
 type flights struct {
 	turn chan struct{} // holds one value while a caller sends
 
@@ -20,7 +20,7 @@ type flights struct {
 	next *flight
 }
 
-// flight is one sending, for all who came before it began.
+// flight is one sending, for all callers that came before it began.
 type flight struct {
 	done    chan struct{} // closed when the rest is set
 	err     error
@@ -149,7 +149,10 @@ func (g *Guard) sendBatch(ctx context.Context, batch []queued) (refused, err err
 func (j *Journal) readQueued(batch []queued) ([][]byte, error) {
 	envelopes := make([][]byte, len(batch))
 	for i, q := range batch {
-		r, err := j.readRecord(q.at)
+		r, there, err := j.readRecord(q.at)
+		if err == nil && !there {
+			err = errors.New("the file of a queued event was removed")
+		}
 		if err != nil {
 			return nil, fmt.Errorf("read journal: %w", err)
 		}

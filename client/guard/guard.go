@@ -190,7 +190,8 @@ func (g *Guard) openAction(ctx context.Context, a Action, use func(known *action
 		return use(known, true)
 	}
 	if known == nil {
-		known = &action{Key: r.Key, Digest: r.contentDigest(), Trace: r.Trace, Tool: r.Tool, Stage: stageDeciding, New: r.KeyIsNew}
+		known = &action{Key: r.Key, Digest: r.contentDigest(), Trace: r.Trace, Tool: r.Tool, Stage: stageDeciding,
+			New: r.KeyIsNew}
 	}
 	release, err := g.Journal.reserveSlot()
 	if err != nil {

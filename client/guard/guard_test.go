@@ -40,6 +40,7 @@ type office struct {
 	// answers in place of the office, false for not
 	intercept func(http.ResponseWriter, *http.Request) bool
 	events    []*event.Envelope
+	received  int                                // events, replays included
 	fail      func(path string, after bool) bool // loses a request before, or its answer after
 	busy      func(path string) bool             // answers 503
 }
@@ -132,6 +133,7 @@ func (o *office) approval(name, status string) map[string]any {
 }
 
 func (o *office) take(body []byte, asks bool) (any, int) {
+	o.received++
 	e, err := event.Parse(body, event.Options{})
 	if err != nil {
 		return map[string]any{"error": err.Error()}, 422

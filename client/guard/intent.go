@@ -87,7 +87,7 @@ func (g *Guard) signIntent(r *preparedAction, a *action, unasked bool) error {
 	switch {
 	case unasked:
 		return g.Journal.storeWithEvent(a, a.Intent)
-	case a.New: // nobody sends the intent again after a restart
+	case a.New: // the intent is not sent again after a restart
 		return nil
 	}
 	return g.Journal.store(a, nil)

@@ -18,6 +18,10 @@ import (
 // ErrJournalInUse is returned by OpenJournal while another process holds the journal.
 var ErrJournalInUse = errors.New("the journal is in use")
 
+// ErrJournalDamaged is returned by OpenJournal for a file that was changed. An action in it could run again, so
+// the journal is not opened.
+var ErrJournalDamaged = errors.New("the journal is damaged")
+
 // JournalOptions bound a journal. A zero field has its default.
 type JournalOptions struct {
 	MaxQueued int           // largest number of queued events; default 10,000
@@ -57,7 +61,7 @@ type known struct {
 }
 
 // OpenJournal opens the journal in a folder, which is made when it is missing. Errors are
-// ErrJournalInUse and those of the file system.
+// ErrJournalInUse, ErrJournalDamaged and those of the file system.
 func OpenJournal(dir string, o JournalOptions) (*Journal, error) {
 	if o.MaxQueued == 0 {
 		o.MaxQueued = 10_000
@@ -80,6 +84,9 @@ func OpenJournal(dir string, o JournalOptions) (*Journal, error) {
 		return nil, fmt.Errorf("open journal: %w", err)
 	}
 	if err := j.readLines(); err != nil {
+		if linelog.IsDamaged(err) {
+			err = fmt.Errorf("%w: %w", ErrJournalDamaged, err)
+		}
 		return nil, errors.Join(fmt.Errorf("open journal: %w", err), j.Close())
 	}
 	return j, nil

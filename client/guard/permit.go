@@ -152,9 +152,10 @@ func (g *Guard) denyAction(a *action, result client.Result) error {
 		reason = fmt.Sprintf("the ledger says %s by rule %s of policy %s",
 			result.Decision, result.RuleID, result.PolicyID)
 	}
-	return g.forgetDenied(a, nil, &client.DeniedError{Reason: reason, Event: a.Permit.EventID, Decision: client.Decision{
+	decision := client.Decision{
 		Decision: result.Decision, PolicyID: result.PolicyID, RuleID: result.RuleID, Reason: result.Reason,
-	}})
+	}
+	return g.forgetDenied(a, nil, &client.DeniedError{Reason: reason, Event: a.Permit.EventID, Decision: decision})
 }
 
 // denyByPeople states that people denied the action, or that time did, and forgets intent and approval.
@@ -168,8 +169,8 @@ func (g *Guard) denyByPeople(a *action, p client.Approval) error {
 	return g.forgetDenied(a, statement, denial)
 }
 
-// forgetDenied forgets intent and approval, and queues the statement of the denial, nil for none. It needs no
-// line of an action that nobody asks for again.
+// forgetDenied forgets intent and approval, and queues the statement of the denial, nil for none. An
+// action whose key is not used again needs no line.
 func (g *Guard) forgetDenied(a *action, statement []byte, denial *client.DeniedError) error {
 	if a.isForgettable() {
 		return denial

@@ -21,7 +21,7 @@ type queued struct {
 	number int64
 	at     linelog.Place
 	alone  bool // sent in a request of its own, because a result must not overtake its intent
-	// forgets says that the action is forgotten with the event, because nobody asks for it again.
+	// forgets says that the action is forgotten with the event, because its key is not used again.
 	forgets bool
 	hash    id.Hash // of the action's key
 }

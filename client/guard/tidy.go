@@ -75,7 +75,7 @@ func (j *Journal) moveOldest() error {
 	return nil
 }
 
-// copyRecord appends what is needed of a record. It keeps the number, so that a newer state that was appended
+// copyRecord appends the needed part of a record. It keeps the number, so that a newer state that was appended
 // before counts.
 func (j *Journal) copyRecord(r record, at linelog.Place) (m moved, err error) {
 	j.mu.Lock()

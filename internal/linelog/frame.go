@@ -90,14 +90,14 @@ func readLines(f io.ReaderAt, see func(text []byte, offset int64) error) (whole 
 }
 
 // checkCut tells a line that a crash cut off (errCutOff) from damage. A crash leaves the beginning of a
-// write, or pages of zeros, and nothing of it was synced.
+// write, or pages of zeros, and none of these bytes was synced.
 func checkCut(r *bufio.Reader, line []byte, offset int64) error {
 	if line[len(line)-1] == '\n' && bytes.IndexByte(line, 0) < 0 {
-		return ErrDamaged
+		return errDamaged
 	}
 	for {
 		if markAtEnd(line) > offset {
-			return fmt.Errorf("%w: what follows was written after it was synced", ErrDamaged)
+			return fmt.Errorf("%w: the rest was written after it was synced", errDamaged)
 		}
 		var err error
 		if line, err = r.ReadBytes('\n'); errors.Is(err, io.EOF) {

@@ -6,12 +6,12 @@
 //   - A line whose Entry.Wait has returned nil is there after a crash of the machine, and so are all lines
 //     that were appended before it without an error.
 //   - A line whose Wait has returned an error is not read by this process. After a crash it may be there.
-//   - Opening cuts off what a crash left of lines that were not synced. Damage before that is an error, and
-//     nothing is cut.
+//   - Opening cuts off the lines that a crash left unsynced and incomplete. Damage before them is an error,
+//     and nothing is cut.
 //   - After a sync that failed nothing more is written, because the system may have dropped the data.
 //   - No lock is held over reading or writing, except that reads and RemoveOldest exclude each other.
-//   - Files are removed in the order in which they were made. So no line is left of which a later one,
-//     which takes it back, is gone.
+//   - Files are removed in the order in which they were made. So a line is never left without the later
+//     line that takes it back.
 package linelog
 
 import (
@@ -31,12 +31,10 @@ import (
 // DefaultSegmentBytes is the size from which on another file is begun.
 const DefaultSegmentBytes = 4 << 20
 
-var (
-	// ErrDamaged is wrapped by errors of Open and Read for a line that does not have its checksum.
-	ErrDamaged = errors.New("damaged line")
-	// ErrRemoved is returned by Read for a place in a file that was removed.
-	ErrRemoved = errors.New("the file of the line was removed")
-)
+var errDamaged = errors.New("damaged line")
+
+// IsDamaged reports whether an error of Open or Read is about a line without its checksum.
+func IsDamaged(err error) bool { return errors.Is(err, errDamaged) }
 
 // Log is a folder of lines. It is made by Open, for one process. Its methods may be called concurrently.
 type Log struct {
@@ -44,11 +42,10 @@ type Log struct {
 	files        files
 	segmentBytes int64
 
-	turn chan struct{} // holds one value while a caller writes; guards active, synced and failed
-	// failed is why nothing more is written, nil for no reason.
-	failed error
-	active *segment // the file that is written, nil for none yet
-	last   int      // number of the newest file
+	turn   chan struct{} // holds one value while a caller writes; guards active, synced and failed
+	failed error         // the reason why nothing more is written, nil for none
+	active *segment      // the file that is written, nil for none yet
+	last   int           // number of the newest file
 
 	mu       sync.Mutex
 	segments []*segment // oldest first
@@ -109,7 +106,7 @@ func (systemFiles) Remove(path string) error {
 
 // Open reads the folder, which must exist, and calls see with each line in order. text is valid until see
 // returns. segmentBytes is the size from which on another file is begun; 0 means DefaultSegmentBytes. Errors
-// are those of see and of the file system, and ErrDamaged.
+// are those of see and of the file system; see IsDamaged.
 func Open(dir string, segmentBytes int64, see func(text []byte, at Place) error) (*Log, error) {
 	return openIn(systemFiles{}, dir, segmentBytes, see)
 }
@@ -139,7 +136,8 @@ func segmentNumbers(dir string) (numbers []int, err error) {
 	}
 	for _, e := range entries {
 		var number int
-		if _, err := fmt.Sscanf(e.Name(), segmentName, &number); err == nil && e.Name() == fmt.Sprintf(segmentName, number) {
+		_, err := fmt.Sscanf(e.Name(), segmentName, &number)
+		if err == nil && e.Name() == fmt.Sprintf(segmentName, number) {
 			numbers = append(numbers, number)
 		}
 	}
@@ -189,7 +187,9 @@ func modifiedAt(path string) time.Time {
 	return info.ModTime()
 }
 
-// Close writes what was appended, and closes the files. Nothing may be appended after it.
+var errClosed = errors.New("closed")
+
+// Close writes the appended lines, and closes the files. Later appends fail.
 func (l *Log) Close() error {
 	l.mu.Lock()
 	g := l.gathered
@@ -198,6 +198,9 @@ func (l *Log) Close() error {
 	if len(g.text) > 0 {
 		err = l.wait(g)
 	}
+	l.turn <- struct{}{}
+	l.failed = errClosed
+	<-l.turn
 	return errors.Join(err, l.closeFiles())
 }
 

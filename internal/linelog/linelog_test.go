@@ -176,7 +176,7 @@ func TestDamageAtEveryByte(t *testing.T) {
 			damaged[i] ^= change
 			dir := newFolder(t, damaged)
 			_, got, err := open(t, systemFiles{}, dir, 0)
-			if errors.Is(err, ErrDamaged) {
+			if IsDamaged(err) {
 				if !bytes.Equal(readFirst(t, dir), damaged) {
 					t.Fatalf("byte %d: the damaged file was changed", i)
 				}
@@ -190,7 +190,7 @@ func TestDamageAtEveryByte(t *testing.T) {
 	}
 }
 
-// Pages of zeros are what a crash leaves of bytes that were not synced. Before a mark they are damage.
+// A crash leaves pages of zeros in the place of bytes that were not synced. Before a mark they are damage.
 func TestZerosOfACrash(t *testing.T) {
 	dir, want := fill(t, 6)
 	whole := readFirst(t, dir)
@@ -209,7 +209,7 @@ func TestZerosOfACrash(t *testing.T) {
 		damaged := bytes.Clone(whole)
 		clear(damaged[c.at:min(c.at+8, len(damaged))])
 		_, got, err := open(t, systemFiles{}, newFolder(t, damaged), 0)
-		if c.want < 0 && !errors.Is(err, ErrDamaged) || c.want >= 0 && (err != nil || !slices.Equal(got, want[:c.want])) {
+		if c.want < 0 && !IsDamaged(err) || c.want >= 0 && (err != nil || !slices.Equal(got, want[:c.want])) {
 			t.Errorf("%s: got %q, %v", name, got, err)
 		}
 	}
@@ -235,7 +235,7 @@ func TestFailureAtEveryCall(t *testing.T) {
 				continue
 			}
 			kept = append(kept, line(i))
-			if text, err := l.Read(at); err != nil || string(text) != line(i) {
+			if text, _, err := l.Read(at); err != nil || string(text) != line(i) {
 				t.Errorf("call %d: read: got %q, %v", fails, text, err)
 			}
 		}
@@ -354,11 +354,11 @@ func TestRemoveOldest(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := l.Read(places[0]); !errors.Is(err, ErrRemoved) {
-		t.Errorf("removed: got %v", err)
+	if _, there, err := l.Read(places[0]); there || err != nil {
+		t.Errorf("removed: got %v, %v", there, err)
 	}
 	last := len(places) - 1
-	if text, err := l.Read(places[last]); err != nil || string(text) != line(last) {
+	if text, _, err := l.Read(places[last]); err != nil || string(text) != line(last) {
 		t.Errorf("newest: got %q, %v", text, err)
 	}
 	l.Close()

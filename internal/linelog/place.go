@@ -12,22 +12,21 @@ type Place struct {
 	size    int
 }
 
-// Read returns the text of a line.
-func (l *Log) Read(at Place) ([]byte, error) {
+// Read returns the text of a line. ok is false when its file was removed.
+func (l *Log) Read(at Place) (text []byte, ok bool, err error) {
 	l.reading.RLock()
 	defer l.reading.RUnlock()
 	if at.segment.removed {
-		return nil, ErrRemoved
+		return nil, false, nil
 	}
 	line := make([]byte, at.size+frameBytes)
 	if _, err := at.segment.file.ReadAt(line, at.offset-checksumDigits-1); err != nil {
-		return nil, fmt.Errorf("read line: %w", err)
+		return nil, false, fmt.Errorf("read line: %w", err)
 	}
-	text, ok := parseFrame(line)
-	if !ok {
-		return nil, fmt.Errorf("read line: %w", ErrDamaged)
+	if text, ok = parseFrame(line); !ok {
+		return nil, false, fmt.Errorf("read line: %w", errDamaged)
 	}
-	return text, nil
+	return text, true, nil
 }
 
 // Keep counts the line as needed, until Drop. A zero place is no line.
@@ -42,7 +41,7 @@ func (p Place) addLive(bytes int64) {
 	}
 }
 
-// Usage is what the files hold.
+// Usage describes the files.
 type Usage struct {
 	Files      int
 	Bytes      int64     // of all files
@@ -51,7 +50,7 @@ type Usage struct {
 	OldestAt   time.Time // when the oldest file was last written
 }
 
-// Usage returns what the files hold.
+// Usage returns the bytes of the files and of needed lines.
 func (l *Log) Usage() (u Usage) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -63,6 +63,7 @@ var layer = map[string]int{
 	"internal/inflight":              0,
 	"internal/jcs":                   0,
 	"internal/keylock":               0,
+	"internal/linelog":               1,
 	"internal/lockfile":              0,
 	"internal/oidc":                  0,
 	"internal/ratelimit":             0,

@@ -1,0 +1,299 @@
+package guard
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// openGuard returns a guard on a journal with small files.
+func openGuard(t *testing.T, o *office, dir string) *Guard {
+	t.Helper()
+	g := guarded(t, o, t.TempDir(), func(c *Config) {
+		c.Journal.Close()
+		j, err := OpenJournal(dir, JournalOptions{segmentBytes: 4 << 10})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { j.Close() })
+		c.Journal = j
+	})
+	return g
+}
+
+func segments(t *testing.T, dir string) []string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "*.lines"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+// A journal that is cut at any place is that of an earlier moment: an action that was begun is not begun again,
+// and one that was not begun runs once.
+func TestJournalCut(t *testing.T) {
+	o, d, dir := newOffice(t), &deed{}, t.TempDir()
+	g := guarded(t, o, dir)
+	if _, err := g.Run(t.Context(), refundAction("k"), d.do); err != nil {
+		t.Fatal(err)
+	}
+	g.Journal.Close()
+	whole, err := os.ReadFile(segments(t, dir)[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	began, ended := lineEnd(whole, `"stage":"started"`), lineEnd(whole, `"stage":"done"`)
+	cuts := []int{0, 1, began - 1, began, ended - 1, ended, len(whole)}
+	for cut := 0; cut < len(whole); cut += 61 {
+		cuts = append(cuts, cut)
+	}
+	for _, cut := range cuts {
+		dir, d, o := t.TempDir(), &deed{}, newOffice(t)
+		if err := os.WriteFile(filepath.Join(dir, "0000000001.lines"), whole[:cut], 0o600); err != nil {
+			t.Fatal(err)
+		}
+		ran, err := guarded(t, o, dir).Run(t.Context(), refundAction("k"), d.do)
+		switch {
+		case cut >= ended:
+			if err != nil || !ran.Repeated || d.done != 0 || string(ran.Result) != `{"n":1}` {
+				t.Errorf("cut at %d, ended: got %+v, %v, done %d times", cut, ran, err, d.done)
+			}
+		case cut >= began:
+			if !errors.Is(err, ErrInterrupted) || d.done != 0 {
+				t.Errorf("cut at %d, begun: got %v, done %d times", cut, err, d.done)
+			}
+			wantTold(t, o, "result unknown")
+		default:
+			if err != nil || d.done != 1 {
+				t.Errorf("cut at %d, not begun: got %v, done %d times", cut, err, d.done)
+			}
+		}
+	}
+}
+
+// lineEnd returns the end of the first line with a text.
+func lineEnd(text []byte, part string) int {
+	at := strings.Index(string(text), part)
+	return at + strings.Index(string(text[at:]), "\n") + 1
+}
+
+// A journal that can't be written lets no action run, and one that fails afterwards says so.
+func TestJournalFails(t *testing.T) {
+	o, d := newOffice(t), &deed{}
+	for _, isNew := range []bool{false, true} {
+		g := guarded(t, o, t.TempDir())
+		a := refundAction(fmt.Sprint("before ", isNew))
+		a.KeyIsNew = isNew
+		g.Journal.lines.Close()
+		if _, err := g.Run(t.Context(), a, d.do); err == nil || d.done != 0 {
+			t.Errorf("new %v: got %v, done %d times", isNew, err, d.done)
+		}
+	}
+	g := guarded(t, o, t.TempDir())
+	ran := 0
+	_, err := g.Run(t.Context(), refundAction("after"), func(context.Context, Permit) (any, error) {
+		ran++
+		return nil, g.Journal.lines.Close()
+	})
+	if err == nil || ran != 1 {
+		t.Errorf("the result could not be written: got %v, done %d times", err, ran)
+	}
+}
+
+// A damaged journal is refused, because an action in it could run again.
+func TestJournalDamaged(t *testing.T) {
+	o, d, dir := newOffice(t), &deed{}, t.TempDir()
+	g := guarded(t, o, dir)
+	if _, err := g.Run(t.Context(), refundAction("k"), d.do); err != nil {
+		t.Fatal(err)
+	}
+	g.Journal.Close()
+	path := segments(t, dir)[0]
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text[len(text)/2] ^= 1
+	if err := os.WriteFile(path, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if j, err := OpenJournal(dir, JournalOptions{}); !errors.Is(err, ErrJournalDamaged) {
+		t.Errorf("got %v, %v", j, err)
+	}
+}
+
+// The files of actions with new keys are removed while others run, and an action with a key is remembered
+// through all of it.
+func TestJournalStaysSmall(t *testing.T) {
+	o, d, dir := newOffice(t), &deed{}, t.TempDir()
+	g := openGuard(t, o, dir)
+	const kept = 5
+	for i := range 200 {
+		a := refundAction(fmt.Sprint(i))
+		a.KeyIsNew = i >= kept
+		if _, err := g.Run(t.Context(), a, d.do); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if files := segments(t, dir); len(files) > 7 || len(g.Journal.actions) != kept || g.Journal.Queued() != 0 {
+		t.Errorf("got %d files, %d actions, %d queued", len(files), len(g.Journal.actions), g.Journal.Queued())
+	}
+	for _, reopen := range []bool{false, true} {
+		if reopen {
+			g.Journal.Close()
+			g = openGuard(t, o, dir)
+		}
+		for i := range kept {
+			if ran, err := g.Run(t.Context(), refundAction(fmt.Sprint(i)), d.do); err != nil || !ran.Repeated {
+				t.Errorf("action %d, opened again %v: got %+v, %v", i, reopen, ran, err)
+			}
+		}
+	}
+	if d.done != 200 || g.Journal.Queued() != 0 {
+		t.Errorf("done %d times, %d queued", d.done, g.Journal.Queued())
+	}
+}
+
+// Events that could not be sent are moved with their actions, and each is sent once.
+func TestQueueIsMoved(t *testing.T) {
+	o, d, dir := newOffice(t), &deed{}, t.TempDir()
+	g := openGuard(t, o, dir)
+	g.FlushLater = true
+	if _, err := g.Run(t.Context(), refundAction("first"), d.do); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 40 { // denied: their states fill files, and none is needed
+		o.set(func() { o.decision = "deny" })
+		if _, err := g.Run(t.Context(), refundAction("denied"), d.do); err == nil {
+			t.Fatalf("action %d was allowed", i)
+		}
+	}
+	before := segments(t, dir)
+	if err := g.Journal.tidy(); err != nil {
+		t.Fatal(err)
+	}
+	after := segments(t, dir)
+	if len(before) < 5 || slices.Contains(after, before[0]) || len(after) >= len(before) {
+		t.Errorf("got %d files, before %d", len(after), len(before))
+	}
+	g.Journal.Close()
+	g = openGuard(t, o, dir)
+	if g.Journal.Queued() != 1 {
+		t.Errorf("%d queued", g.Journal.Queued())
+	}
+	if err := g.Flush(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if got := o.told(); got[len(got)-1] != "result ok" {
+		t.Errorf("got %q", got)
+	}
+	if ran, err := g.Run(t.Context(), refundAction("first"), d.do); err != nil || !ran.Repeated || d.done != 1 {
+		t.Errorf("got %+v, %v, done %d times", ran, err, d.done)
+	}
+}
+
+// An action with a new key is interrupted: the next start records it as unknown and then forgets it.
+func TestNewKeyInterrupted(t *testing.T) {
+	o, dir := newOffice(t), t.TempDir()
+	g := guarded(t, o, dir)
+	func() {
+		defer func() { recover() }()
+		g.Run(t.Context(), Action{Tool: "acme.refund"}, func(context.Context, Permit) (any, error) { panic("as if killed") })
+	}()
+	g.Journal.Close()
+	g = guarded(t, o, dir)
+	for range 2 {
+		if err := g.RecordInterrupted(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := g.Flush(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wantTold(t, o, "intent", "result unknown")
+	if len(g.Journal.actions) != 0 {
+		t.Errorf("%d actions are remembered", len(g.Journal.actions))
+	}
+}
+
+// A key that was new is remembered when people were asked about it.
+func TestNewKeyThatWaits(t *testing.T) {
+	o, d, dir := newOffice(t), &deed{}, t.TempDir()
+	o.decision, o.votes = "allow_with_obligation", []string{"approved"}
+	a := refundAction("k")
+	a.KeyIsNew = true
+	for range 2 {
+		g := guarded(t, o, dir)
+		if _, err := g.Run(t.Context(), a, d.do); err != nil || d.done != 1 {
+			t.Errorf("got %v, done %d times", err, d.done)
+		}
+		g.Journal.Close()
+		a.KeyIsNew = false
+	}
+	wantTold(t, o, "intent", "result ok")
+}
+
+// Many who flush at once share the requests: each event is sent once.
+func TestFlushAtOnce(t *testing.T) {
+	o, d := newOffice(t), &deed{}
+	g := guarded(t, o, t.TempDir())
+	g.FlushLater = true
+	const acts = 100 // more than one batch
+	for i := range acts {
+		if _, err := g.Run(t.Context(), refundAction(fmt.Sprint(i)), d.do); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var group sync.WaitGroup
+	for range 16 {
+		group.Go(func() {
+			if err := g.Flush(t.Context()); err != nil {
+				t.Error(err)
+			}
+			if n := g.Journal.Queued(); n != 0 {
+				t.Errorf("flushed with %d queued", n)
+			}
+		})
+	}
+	group.Wait()
+	if o.received != 2*acts {
+		t.Errorf("the service got %d events, want %d", o.received, 2*acts)
+	}
+}
+
+// A caller whose flush another one made, whose context ended, tries again.
+func TestFlushOfAnotherIsCancelled(t *testing.T) {
+	f := newFlights()
+	ctx, cancel := context.WithCancel(t.Context())
+	entered := make(chan struct{})
+	var group sync.WaitGroup
+	send := func(ctx context.Context) error {
+		close(entered)
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	group.Go(func() {
+		if err := f.join(ctx, send); !errors.Is(err, context.Canceled) {
+			t.Errorf("cancelled: got %v", err)
+		}
+	})
+	<-entered
+	sent := 0
+	group.Go(func() {
+		if err := f.join(t.Context(), func(context.Context) error { sent++; return nil }); err != nil {
+			t.Errorf("the other: got %v", err)
+		}
+	})
+	cancel()
+	group.Wait()
+	if sent != 1 {
+		t.Errorf("sent %d times", sent)
+	}
+}
