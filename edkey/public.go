@@ -9,6 +9,7 @@
 //   - A signature counts when crypto/ed25519 accepts it and its R is not of
 //     small order. Cofactorless and cofactored verifiers, strict and lenient ones,
 //     agree on every signature that counts.
+//   - A Table answers as Public.Verify for every key, message and signature.
 //   - There is no batch verification: it answers differently from single verification.
 //   - A Private never shows itself through fmt or slog.
 //

@@ -75,13 +75,18 @@ func (e *Envelope) Signed() []byte {
 	return append(append(append(signed, a...), b...), c...)
 }
 
-// Verify reports whether pub signed the envelope, and in which form. It does not
-// know whose key pub is.
-func (e *Envelope) Verify(pub edkey.Public) (Form, bool) {
-	if pub.Verify(e.Digest[:], e.Signature[:]) {
+// Verifier verifies the signatures of one key by the rule of package edkey: an edkey.Public or an edkey.Table.
+type Verifier interface {
+	Verify(message, signature []byte) bool
+}
+
+// Verify reports whether a key signed the envelope, and in which form. It does not
+// know whose key it is.
+func (e *Envelope) Verify(key Verifier) (Form, bool) {
+	if key.Verify(e.Digest[:], e.Signature[:]) {
 		return FormDigest, true
 	}
-	if pub.Verify(e.Signed(), e.Signature[:]) {
+	if key.Verify(e.Signed(), e.Signature[:]) {
 		return FormCanonical, true
 	}
 	return 0, false

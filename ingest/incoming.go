@@ -93,7 +93,7 @@ func (in *incomingEvent) verifySignature(ctx context.Context, body []byte) (even
 		return 0, err
 	}
 	began := time.Now()
-	form, ok := in.envelope.Verify(key.Public)
+	form, ok := in.envelope.Verify(in.server.keyTables.Verifier(in.caller.Tenant, key.Public))
 	in.server.metrics.observeVerification(began)
 	if !ok {
 		return 0, in.errInvalidSignature(body)

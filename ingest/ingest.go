@@ -36,6 +36,7 @@ import (
 	"github.com/agentledger/agentledger/internal/flow/workflow"
 	"github.com/agentledger/agentledger/internal/http/admission"
 	"github.com/agentledger/agentledger/internal/http/edge"
+	"github.com/agentledger/agentledger/internal/keytable"
 	"github.com/agentledger/agentledger/internal/tenant/agent"
 	"github.com/agentledger/agentledger/internal/tenant/org"
 	"github.com/agentledger/agentledger/internal/tenant/policystore"
@@ -119,6 +120,8 @@ type Options struct {
 	// answered at once; those beyond are answered a second later. 0: all at once.
 	MaxRefusals int
 
+	KeyTableBytes int64 // for tables of the keys that sign most; 0: none
+
 	Metrics prometheus.Registerer // default: none
 }
 
@@ -175,6 +178,7 @@ type Server struct {
 	polls       *admission.Limit     // of polls that wait
 	lines       *admission.FairQueue // of batches, by lines, between reading and the queue
 	pacer       *admission.RefusalPacer
+	keyTables   *keytable.Tables
 	metrics     *metrics
 }
 
@@ -199,9 +203,11 @@ func New(o Options) *Server {
 		evaluations: admission.NewLimit(o.MaxInFlight, o.MaxInFlightOrganization),
 		polls: admission.NewSharedLimit(o.MaxPolls, o.MaxPollsOrganization,
 			"Too many polls wait; ask again later, or without wait", pollRetry),
-		lines: admission.NewFairQueue(linesInQueue),
-		pacer: admission.NewRefusalPacer(o.MaxRefusals, refusalDelay),
+		lines:     admission.NewFairQueue(linesInQueue),
+		pacer:     admission.NewRefusalPacer(o.MaxRefusals, refusalDelay),
+		keyTables: keytable.New(keytable.Options{Bytes: o.KeyTableBytes, Clock: o.Clock}),
 	}
+	s.keyTables.Register(o.Metrics)
 	s.metrics = newMetrics(o.Metrics, s.pacer, s.polls, s.limit, s.evaluations)
 	s.edge.Quiet = true
 	s.edge.Challenge = "Bearer"

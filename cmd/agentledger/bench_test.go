@@ -31,6 +31,12 @@ func BenchmarkIngest(b *testing.B) {
 	}
 }
 
+// The same with 64 connections, with tables of the keys that sign most and without them.
+func BenchmarkIngestKeyTables(b *testing.B) {
+	b.Run("with", func(b *testing.B) { benchmarkIngest(b, 64) })
+	b.Run("without", func(b *testing.B) { benchmarkIngest(b, 64, "tuning.key_tables_mib=0") })
+}
+
 // The same with 64 connections, without a witness and with one that cosigns ten
 // times a second: what cosigning costs those who send.
 func BenchmarkIngestWitnessed(b *testing.B) {

@@ -270,7 +270,7 @@ func (s *service) mainHandler(c config.Serve, signIn *identity.Server, shared *e
 		Approvals: s.approvals, Workflows: s.workflows, MaxBytes: c.MaxEventKiB << 10, MaxAhead: c.ClockAhead,
 		MaxAge: c.ClockBehind, MaxInFlight: c.MaxInFlight, MaxInFlightOrganization: c.MaxInFlightOrganization,
 		MaxRefusals: c.MaxRefusals, MaxPolls: c.MaxPolls, MaxPollsOrganization: c.MaxPollsOrganization,
-		Clock: s.clock.Now, Control: s.control, Metrics: s.watch.registry,
+		Clock: s.clock.Now, Control: s.control, Metrics: s.watch.registry, KeyTableBytes: int64(c.KeyTablesMiB) << 20,
 	})
 	events.Routes(r)
 	public := publicapi.New(publicapi.Options{

@@ -33,6 +33,12 @@ func (t *Tuning) memorySettings() []setting {
 		{"cache_mib", number{&t.CacheMiB, 256, 0, inMiB},
 			"memory for data blocks of the embedded store, in MiB; 0 is the default",
 			"The operator, when memory is scarce, or when reads of old events keep the disk busy"},
+		{"key_tables_mib", number{&t.KeyTablesMiB, 64, 0, inMiB},
+			"memory for tables of the keys that sign most, in MiB, about 60 KiB a key: their signatures are " +
+				"verified in less than half of the time; 0 is none, and every signature is verified by the " +
+				"standard library",
+			"The operator, when `agentledger_key_table_lookups_total{result=\"miss\"}` grows with the events, or " +
+				"to do without the tables"},
 		{"leaf_cache_mib", number{&t.LeafCacheMiB, 128, 0, inMiB},
 			"memory for leaf hashes, in MiB: an inclusion proof of an event that it has room for (about 30,000 in " +
 				"each MiB) reads nothing from the store; 0 is none",

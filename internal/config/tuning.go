@@ -12,6 +12,7 @@ type Tuning struct {
 	// Memory.
 	CacheMiB     int
 	LeafCacheMiB int
+	KeyTablesMiB int
 
 	// Events and runs.
 	MaxEventKiB     int

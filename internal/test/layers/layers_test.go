@@ -67,6 +67,7 @@ var layer = map[string]int{
 	"internal/lockfile":              0,
 	"internal/oidc":                  0,
 	"internal/ratelimit":             0,
+	"internal/keytable":              11,
 	"internal/textcheck":             0,
 	"internal/toolglob":              0,
 	"internal/wait":                  0,
