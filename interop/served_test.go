@@ -80,7 +80,7 @@ func serveWitnessed(t testing.TB, policy *trust.Policy) *served {
 	if policy != nil {
 		options.Witnesses = ask(t, policy, store, ledgers)
 	}
-	publicapi.New(options).Routes(router)
+	publicapi.New(options).Routes(router, nil)
 	server := httptest.NewServer(router)
 	t.Cleanup(server.Close)
 	mine := known["audited"]

@@ -2,12 +2,14 @@ package publicapi
 
 import (
 	"context"
+	"net/http"
 	"slices"
 
 	"github.com/agentledger/agentledger/event"
 
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/http/accept"
 	"github.com/agentledger/agentledger/internal/http/edge"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/storage"
@@ -89,12 +91,27 @@ func wantedFormat(r *request, q *query) (string, error) {
 	case formatProof, formatJSON:
 		return format, nil
 	case "":
-		if preferredMedia(r.Header["Accept"], edge.MediaJSON, "text/plain") == "text/plain" {
+		if accept.PreferredMedia(r.Header["Accept"], edge.MediaJSON, "text/plain") == "text/plain" {
 			return formatProof, nil
 		}
 		return formatJSON, nil
 	}
 	return "", fault.New(fault.Invalid, "format must be json or tlog-proof")
+}
+
+// orPage returns a handler of events that leaves a request for a page to page. A format in the
+// query wins over Accept, and a client that would take every form gets JSON.
+func orPage(documents, page edge.Handler) edge.Handler {
+	if page == nil {
+		return documents
+	}
+	return func(w http.ResponseWriter, r *http.Request) error {
+		if accept.PreferredMedia(r.Header["Accept"], edge.MediaJSON, "text/plain", "text/html") == "text/html" &&
+			!r.URL.Query().Has("format") {
+			return page(w, r)
+		}
+		return documents(w, r)
+	}
 }
 
 // makeNewestBundle makes the bundle of an event that is in the log of a state, or in one

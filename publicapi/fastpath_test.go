@@ -84,7 +84,7 @@ func TestFastPathIsCountedAsTheRouter(t *testing.T) {
 		edge := &edge.Edge{Metrics: edge.NewMetrics(registry)}
 		router := edge.Router()
 		surface := publicapi.New(publicapi.Options{Edge: edge, Ledgers: w.ledgers, Organizations: w.orgs, Agents: w.agents, GrantKeys: grantKeys{}, PublicURL: publicURL})
-		surface.Routes(router)
+		surface.Routes(router, nil)
 		h := router.WithoutFastPath()
 		if fast {
 			h = router

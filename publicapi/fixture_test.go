@@ -127,7 +127,7 @@ func (w *world) serve(agents publicapi.Agents) {
 		Witnesses: w.witnesses, LogList: w.lists,
 		DIDBytes: w.documentBytes, Policies: w.policies,
 	})
-	surface.Routes(router)
+	surface.Routes(router, nil)
 	w.fast, w.slow = router, router.WithoutFastPath()
 	w.handler = traffic.Watch(w.TB, router)
 }

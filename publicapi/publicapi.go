@@ -155,8 +155,9 @@ func New(o Options) *Server {
 	return s
 }
 
-// Routes adds the routes of the surface to r. Each answers GET and HEAD.
-func (s *Server) Routes(r *edge.Router) {
+// Routes adds the routes of the surface to r. Each answers GET and HEAD. A client that prefers
+// HTML gets the page of an event from eventPage; nil is a service without pages.
+func (s *Server) Routes(r *edge.Router, eventPage edge.Handler) {
 	const slug = slugPrefix + "{slug}"
 	var table edge.Table[getter]
 	list := func(pattern string, get getter, mode ...edge.Mode) {
@@ -168,7 +169,7 @@ func (s *Server) Routes(r *edge.Router) {
 	list(slug+"/transparency/consistency", s.answerConsistency, edge.Fast)
 	list(slug+"/transparency/keys", s.answerKeys)
 	list(slug+"/transparency/policy", s.answerPolicy)
-	list(slug+"/verify/{event}", s.answerBundle)
+	list(bundlePattern, s.answerBundle)
 	list(slug+"/policies/{digest}", s.answerPolicyDocument)
 	list("/v1/public/witness-network/logs/v0", s.answerLogList)
 	list("/v1/public/directory", s.answerDirectory)
@@ -182,12 +183,21 @@ func (s *Server) Routes(r *edge.Router) {
 		list(log+"/tile/entries/*", s.answerEntries)
 		list(log+"/tile/*", s.answerTile)
 	}
-	edge.Mount(r, edge.Surface[getter]{Edge: &s.edge, Serve: s.serveRoute, Prefixes: []string{"/v1/public", "/o"},
+	serve := func(route *edge.Route[getter]) edge.Handler {
+		if route.Pattern == bundlePattern {
+			return orPage(s.serveRoute(route), eventPage)
+		}
+		return s.serveRoute(route)
+	}
+	edge.Mount(r, edge.Surface[getter]{Edge: &s.edge, Serve: serve, Prefixes: []string{"/v1/public", "/o"},
 		Around: allowAllOrigins}, table)
 }
 
 // slugPrefix begins the paths that name an organization by its slug.
 const slugPrefix = "/v1/public/orgs/"
+
+// bundlePattern is the route of an event.
+const bundlePattern = slugPrefix + "{slug}/verify/{event}"
 
 // getter makes the response to a request.
 type getter func(*request) (response, error)

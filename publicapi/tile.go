@@ -8,6 +8,7 @@ import (
 
 	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/http/accept"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/tlog"
@@ -66,7 +67,7 @@ func (s *Server) answerEntries(r *request) (response, error) {
 
 // encodedEntries returns an entry bundle in the coding that the client wants.
 func (s *Server) encodedEntries(r *request, state *log.State, b tlog.Bundle) (response, error) {
-	compress, isFull := wantsGzip(r.Header["Accept-Encoding"]), b.Width == tlog.TileWidth
+	compress, isFull := accept.WantsGzip(r.Header["Accept-Encoding"]), b.Width == tlog.TileWidth
 	key := bundleKey{state.Identity().Tenant, b.Index}
 	if compress && isFull {
 		if p, ok := s.gzipCache.cachedBundle(key); ok {

@@ -229,7 +229,8 @@ func publicRows() map[string]map[string][]canary {
 
 // showsNothing are the operations whose answers have none of the texts.
 const showsNothing = `
-findAccounts finishOpenID getAgent getAskedApproval getDocument getErasure getHealth getIngestKey getLivez
+findAccounts finishOpenID getAgent getAskedApproval getAsset getDocument getErasure getEventAddress getHealth getHomePage
+getIngestKey getLivez getVerifierFile getVerifierModule
 getOrganization getPlanUsage getReadyz getRun getRunByShortPath getRunInConsole getWitnesses listAgentKeys listAgents
 listAudit listErasures listIngestKeys listInvitations listLoginEvents listMembers listOrganizations listPasskeys
 listPolicies listProviders listRunsInConsole listSessions listTokens listWebhookDeliveries me previewInvitation
@@ -251,7 +252,8 @@ const isUnanswered = `
 acceptClock acceptInvitation activatePolicy addPasskey askWitnessesOf beginFirstPasskey changeEmail changeMember
 changePassword confirmEmail correctClock createIngestKey createOrganization createToken
 deactivatePolicy deletePolicyDraft deleteToken deleteWebhookEndpoint endSession findAccounts finishOpenID
-finishPasskey forgotPassword foundOrganization getDirectory getDirectoryEvents getEntryBundleOfSuccessor
+finishPasskey forgotPassword foundOrganization getAsset getDirectory getDirectoryEvents getEntryBundleOfSuccessor
+getEventAddress getVerifierFile getVerifierModule headAsset headEventAddress headVerifierFile headVerifierModule
 getLogCheckpointOfSuccessor getLogList getSuccessor getSuccessorOfSuccessor getTileOfSuccessor headDirectory
 headDirectoryEvents headEntryBundleOfSuccessor headLogCheckpointOfSuccessor headLogList headSuccessor
 headSuccessorOfSuccessor headTileOfSuccessor invite login operateOrganization previewInvitation putWitnesses

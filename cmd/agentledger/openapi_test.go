@@ -110,7 +110,7 @@ func TestRoutesAreThoseOfTheDocument(t *testing.T) {
 		t.Fatal(err)
 	}
 	private := s.identityHandler(signIn, shared)
-	document := openapitest.Of("ingest", "public", "console", "identity", "service")
+	document := openapitest.Of("ingest", "public", "pages", "console", "identity", "service")
 	document.CheckRoutes(t, append(public.(*edge.Router).List(), onlyPlatform(private.(*edge.Router).List())...))
 }
 

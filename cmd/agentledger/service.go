@@ -52,6 +52,7 @@ import (
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/log/audit"
 	"github.com/agentledger/agentledger/publicapi"
+	"github.com/agentledger/agentledger/web"
 )
 
 // service is everything between the store and the listeners:
@@ -265,21 +266,21 @@ func (s *service) buildPeople(c config.Serve, n *sysevent.Appender, bounds *quot
 // mainHandler returns the handler of the main listener.
 func (s *service) mainHandler(c config.Serve, signIn *identity.Server, shared *edge.Edge) (http.Handler, error) {
 	r := shared.Router()
-	events := ingest.New(ingest.Options{
-		Edge: shared, Ledgers: s.ledgers, Organizations: s.orgs, Agents: s.agents, Policies: s.policies,
-		Approvals: s.approvals, Workflows: s.workflows, MaxBytes: c.MaxEventKiB << 10, MaxAhead: c.ClockAhead,
-		MaxAge: c.ClockBehind, MaxInFlight: c.MaxInFlight, MaxInFlightOrganization: c.MaxInFlightOrganization,
-		MaxRefusals: c.MaxRefusals, MaxPolls: c.MaxPolls, MaxPollsOrganization: c.MaxPollsOrganization,
-		Clock: s.clock.Now, Control: s.control, Metrics: s.watch.registry, KeyTableBytes: int64(c.KeyTablesMiB) << 20,
-	})
+	events := ingest.New(ingest.Options{Edge: shared, Ledgers: s.ledgers, Organizations: s.orgs, Agents: s.agents,
+		Policies: s.policies, Approvals: s.approvals, Workflows: s.workflows, MaxBytes: c.MaxEventKiB << 10,
+		MaxAhead: c.ClockAhead, MaxAge: c.ClockBehind, MaxInFlight: c.MaxInFlight, MaxRefusals: c.MaxRefusals,
+		MaxInFlightOrganization: c.MaxInFlightOrganization, MaxPolls: c.MaxPolls, Metrics: s.watch.registry,
+		MaxPollsOrganization: c.MaxPollsOrganization, Clock: s.clock.Now, Control: s.control,
+		KeyTableBytes: int64(c.KeyTablesMiB) << 20})
 	events.Routes(r)
-	public := publicapi.New(publicapi.Options{
-		Edge: shared, Ledgers: s.ledgers, Organizations: s.orgs, Agents: s.agents, GrantKeys: s.approvals,
-		Witnesses: s.witnesses, Policies: s.policies,
-		PublicURL: c.PublicURL, Directory: s.directoryName, LogList: s.publicLogList(),
-		Clock: s.clock.Now, MaxInFlight: c.MaxPublicReads, Control: s.control, Metrics: s.watch.registry,
-	})
-	public.Routes(r)
+	public := publicapi.New(publicapi.Options{Edge: shared, Ledgers: s.ledgers, Organizations: s.orgs,
+		Agents: s.agents, GrantKeys: s.approvals, Witnesses: s.witnesses, Policies: s.policies,
+		PublicURL: c.PublicURL, Directory: s.directoryName, LogList: s.publicLogList(), Clock: s.clock.Now,
+		MaxInFlight: c.MaxPublicReads, Control: s.control, Metrics: s.watch.registry})
+	pages := web.New(web.Options{Edge: shared, Organizations: s.orgs, Log: public.Reader(),
+		PublicURL: c.PublicURL, MaxInFlight: c.MaxPublicReads, Control: s.control})
+	pages.Routes(r)
+	public.Routes(r, pages.EventPage)
 	s.evidence.Witnesses, s.evidence.Transparency = s.witnesses, public
 	people, err := console.New(console.Options{
 		Edge: shared, Sessions: s.accounts, Orgs: s.orgs, Agents: s.agents, Policies: s.policies,

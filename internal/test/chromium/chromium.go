@@ -32,7 +32,8 @@ func New(t testing.TB) *Browser {
 		ID string `json:"sessionId"`
 	}
 	b.call("POST", address+"/session", map[string]any{"capabilities": map[string]any{"alwaysMatch": map[string]any{
-		"browserName": "chrome", "goog:chromeOptions": map[string]any{
+		"browserName": "chrome", "goog:loggingPrefs": map[string]any{"browser": "ALL", "performance": "ALL"},
+		"goog:chromeOptions": map[string]any{
 			"binary": findProgram(t, "chromium", "chromium-browser", "google-chrome"),
 			"args": []string{"--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
 				"--disable-background-networking", "--disable-component-update", "--disable-sync",
@@ -139,6 +140,44 @@ func (b *Browser) Run(script string, value any, args ...any) error {
 		return nil
 	}
 	return json.Unmarshal(result.Value, value)
+}
+
+// Messages returns the messages of the console since the last call, with those about the content
+// security policy.
+func (b *Browser) Messages() (all []string) {
+	b.t.Helper()
+	for _, entry := range b.readLog("browser") {
+		all = append(all, entry.Message)
+	}
+	return all
+}
+
+// Requests returns the URLs that pages have asked for since the last call.
+func (b *Browser) Requests() (all []string) {
+	b.t.Helper()
+	for _, entry := range b.readLog("performance") {
+		var event struct {
+			Message struct {
+				Method string
+				Params struct{ Request struct{ URL string } }
+			}
+		}
+		if err := json.Unmarshal([]byte(entry.Message), &event); err != nil {
+			b.t.Fatalf("performance log: %v", err)
+		}
+		if event.Message.Method == "Network.requestWillBeSent" {
+			all = append(all, event.Message.Params.Request.URL)
+		}
+	}
+	return all
+}
+
+type logEntry struct{ Message string }
+
+func (b *Browser) readLog(kind string) (all []logEntry) {
+	b.t.Helper()
+	b.call("POST", b.session+"/se/log", map[string]any{"type": kind}, &all)
+	return all
 }
 
 // Authenticator is a virtual authenticator of a browser.

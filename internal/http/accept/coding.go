@@ -1,17 +1,17 @@
-package publicapi
+package accept
 
 import (
 	"mime"
 	"strings"
 )
 
-// codingGzip is the one content coding that is offered.
-const codingGzip = "gzip"
+// Gzip is the one content coding that is offered.
+const Gzip = "gzip"
 
-// wantsGzip reports whether a client that sent these values of Accept-Encoding
+// WantsGzip reports whether a client that sent these values of Accept-Encoding
 // would rather have gzip than the bytes as they are (RFC 9110 section 12.5.3).
 // A client that names no coding, or refuses all, gets the bytes as they are.
-func wantsGzip(values []string) bool {
+func WantsGzip(values []string) bool {
 	gzip, identity, others := -1.0, -1.0, -1.0 // not named
 	for _, value := range values {
 		for element := range strings.SplitSeq(value, ",") {
@@ -20,7 +20,7 @@ func wantsGzip(values []string) bool {
 				continue
 			}
 			switch q := parseQuality(parameters); coding {
-			case codingGzip, "x-gzip":
+			case Gzip, "x-gzip":
 				gzip = max(gzip, q)
 			case "identity":
 				identity = max(identity, q)

@@ -1,4 +1,11 @@
-package publicapi
+// Package accept reads the headers by which a client chooses the form of an answer: Accept and
+// Accept-Encoding (RFC 9110, section 12.5).
+//
+// Invariants:
+//
+//   - A header that makes no sense counts as one that is absent. It refuses nothing.
+//   - Every function is pure.
+package accept
 
 import (
 	"mime"
@@ -6,10 +13,10 @@ import (
 	"strings"
 )
 
-// preferredMedia returns the one of offers that the Accept header values want most;
+// PreferredMedia returns the one of offers that the Accept header values want most;
 // among equals the first. When none is wanted it is the first too: an answer in
 // a form that was not asked for is of more use than none.
-func preferredMedia(accept []string, offers ...string) string {
+func PreferredMedia(accept []string, offers ...string) string {
 	best, most := offers[0], 0.0
 	for _, offer := range offers {
 		if q := mediaQuality(accept, offer); q > most {

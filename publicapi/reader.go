@@ -1,0 +1,55 @@
+package publicapi
+
+import (
+	"context"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/storage"
+	"github.com/agentledger/agentledger/verify"
+)
+
+// Reader gives other surfaces the documents of this one: the same values, read by the same
+// steps, that strangers get as JSON.
+type Reader struct{ server *Server }
+
+// Reader returns the documents of the surface for other surfaces.
+func (s *Server) Reader() Reader { return Reader{s} }
+
+// EventBundle returns the bundle of an event in the log of an origin, or without one in the
+// newest log of the organization that holds it. An unknown event is fault.NotFound.
+func (r Reader) EventBundle(ctx context.Context, t id.Tenant, slug id.Slug, event string,
+	origin id.Origin) (*verify.Bundle, error) {
+	state, err := r.server.ledgers.State(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	var q query
+	if origin != "" {
+		q = query{count: 1, few: [fewParameters]parameter{{"origin", string(origin)}}}
+	}
+	if state, err = r.server.findByOrigin(ctx, state, &q); err != nil {
+		return nil, err
+	}
+	if err := state.Provable(); err != nil {
+		return nil, err
+	}
+	_, b, err := r.server.makeNewestBundle(ctx, slug, state, event, &q)
+	return b, err
+}
+
+// EventAt returns the id of the event at an index of the organization's newest log. An index
+// at or above its size is fault.NotFound.
+func (r Reader) EventAt(ctx context.Context, t id.Tenant, at id.Index) (id.Event, error) {
+	state, err := r.server.ledgers.State(ctx, t)
+	if err == nil {
+		err = state.Provable()
+	}
+	if err != nil {
+		return "", err
+	}
+	if at >= state.Size() {
+		return "", errNotFound()
+	}
+	e, err := r.server.ledgers.Event(ctx, state, at, storage.FieldRecord)
+	return e.ID, err
+}

@@ -1,0 +1,80 @@
+// Turns a report of the verifier into the verdicts of a page.
+
+import { unhex } from "./verifier/bytes.js";
+import { parseEntry, parseRecord } from "./verifier/verify/documents.js";
+import { drawPath, pathSteps } from "./path.js";
+
+const steps = ["envelope", "signature", "record", "chain", "inclusion", "checkpoint"];
+
+/** Returns the verdicts on a bundle by name. `bundle` was parsed, `result` is the verifier's. */
+export function bundleVerdicts(bundle, result) {
+  const verdicts = new Map();
+  for (const step of steps) {
+    verdicts.set(step, { ...judge(step, bundle, result), numbers: read(() => numbers[step](bundle, result)) ?? [] });
+  }
+  const inclusion = verdicts.get("inclusion");
+  if (inclusion.state === "ok") inclusion.picture = picture(bundle);
+  verdicts.set("witnesses", witnesses(result));
+  return verdicts;
+}
+
+function judge(step, bundle, { report, reason }) {
+  const ok = report[step + "_ok"];
+  if (ok === true) return { state: "ok", words: "proved" };
+  if (ok === false) {
+    const error = report.errors.find((e) => e.startsWith(step + ": "));
+    const unknown = step === "checkpoint" && report.unknown_keys ? reason : undefined;
+    return { state: "fail", words: unknown ?? `wrong: ${error ?? reason}` };
+  }
+  if ((bundle.erased_at ?? null) !== null && step !== "record") {
+    return { state: "gone", words: `can't be checked: the envelope was erased on ${bundle.erased_at}` };
+  }
+  return { state: "none", words: "not disclosed by this log" };
+}
+
+function witnesses({ report }) {
+  const by = report.cosignatures.map((c) => [c.name, c.time]);
+  if (report.quorum_ok === undefined) return { state: "none", words: "no policy to count them by", numbers: by };
+  if (report.quorum_ok === false) {
+    return { state: "fail", words: "too few witnesses of the policy have cosigned the checkpoint", numbers: by };
+  }
+  if (by.length === 0) return { state: "none", words: "the log's policy asks for none" };
+  return { state: "ok", words: `${by.length} cosigned`, numbers: by };
+}
+
+const numbers = {
+  envelope: (b) => [["Signed digest", parseRecord(b.record).event_digest]],
+  signature: (b) => {
+    const r = parseRecord(b.record);
+    return [["Agent", r.agent_id], ["Key", r.key_id], ["Public key", r.public_key], ["Signature", r.sig_value_b64]];
+  },
+  record: (b) => [["SHA-256 of the record", parseEntry(b.entry).record]],
+  chain: (b) => [["Hash of the entry before", parseEntry(b.entry).prev], ["This entry", b.event_hash]],
+  inclusion: (b) => [
+    ["Index", String(b.inclusion.log_index)],
+    ["Size of the tree", String(b.inclusion.tree_size)],
+    ["Leaf", b.event_hash],
+    ...b.inclusion.hashes.map((h, i) => [`Hash ${i + 1}`, h]),
+    ["Root", b.inclusion.root_hash],
+  ],
+  checkpoint: (b, { report }) => [
+    ["Key", b.log_key],
+    ["Key known from", report.log_key_source === "argument" ? "this browser or the log's policy" : "the bundle alone"],
+    ["Checkpoint", b.checkpoint],
+  ],
+};
+
+function picture(b) {
+  const leaf = unhex(b.event_hash, 32);
+  const path = pathSteps(b.inclusion.log_index, b.inclusion.tree_size, leaf, b.inclusion.hashes.map((h) => unhex(h, 32)));
+  return drawPath(leaf, path);
+}
+
+/** Returns undefined when a part is not there or can't be read: its verdict says so. */
+function read(ask) {
+  try {
+    return ask();
+  } catch {
+    return undefined;
+  }
+}

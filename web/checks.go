@@ -1,0 +1,31 @@
+package web
+
+// check is one check that the browser makes of an event.
+type check struct {
+	Name   string // of the check in the page's script
+	Title  string
+	Proves string
+	Limits string // things that the check does not prove
+}
+
+// listChecks returns the checks in the order of a page.
+func listChecks() []check {
+	return []check{
+		{"envelope", "Canonical form", "The envelope is in canonical JSON and has the digest that was signed.",
+			"That its content is true. An agent can sign a false statement."},
+		{"signature", "Agent's signature", "The key in the record signed this event.",
+			"Who holds the key. The record names the agent, and the log vouches for that."},
+		{"record", "Record", "The log's entry commits to this record of this event.",
+			"That the service's own statements in the record are true, such as the time of receipt."},
+		{"chain", "Chain", "The entry names the one before it, which is in the same tree.",
+			"That nothing happened which was never sent to the log."},
+		{"inclusion", "Inclusion", "The entry is in the tree that the checkpoint signs, at its index.",
+			"That other readers see the same tree. Witnesses and monitors compare trees."},
+		{"checkpoint", "Checkpoint", "The log's key signed the size and root of this tree.",
+			"Whose key it is. Compare the key with one that you got in another way."},
+		{"witnesses", "Witnesses", "Enough witnesses of the log's policy have cosigned the checkpoint.",
+			"That the witnesses are independent. This page takes the policy from the service."},
+		{"consistency", "Consistency", "The tree extends the one that this browser saw last.",
+			"Anything about trees that this browser has not seen."},
+	}
+}

@@ -1,0 +1,210 @@
+package web_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/test/chromium"
+	"github.com/agentledger/agentledger/internal/test/ledgertest"
+)
+
+// waitForMarks resolves when the page has made its checks, to the state and words of each.
+const waitForMarks = `
+	const page = document.getElementById("event");
+	while (page.dataset.done !== "yes") await new Promise((next) => setTimeout(next, 5));
+	const marks = {};
+	for (const item of document.querySelectorAll(".checks > li")) {
+		marks[item.id.slice("check-".length)] = item.dataset.state + ": " + item.querySelector(".verdict").textContent;
+	}
+	const outcome = document.getElementById("outcome");
+	marks.outcome = outcome.dataset.state + ": " + outcome.textContent;
+	return marks;`
+
+// visit opens a page of an event and returns its marks.
+func visit(t *testing.T, b *chromium.Browser, url string) (marks map[string]string) {
+	t.Helper()
+	b.Open(url)
+	if err := b.Run(waitForMarks, &marks); err != nil {
+		t.Fatal(err)
+	}
+	return marks
+}
+
+// wantMarks compares marks with the beginnings of those that are wanted.
+func wantMarks(t *testing.T, what string, got, want map[string]string) {
+	t.Helper()
+	for name, begin := range want {
+		if !strings.HasPrefix(got[name], begin) {
+			t.Errorf("%s: %s is %q, want %q", what, name, got[name], begin)
+		}
+	}
+}
+
+// wantQuiet fails for requests to other hosts, and for messages of the console.
+func wantQuiet(t *testing.T, b *chromium.Browser, own string) {
+	t.Helper()
+	requests := b.Requests()
+	foreign := slices.DeleteFunc(slices.Clone(requests), func(u string) bool {
+		return strings.HasPrefix(u, own+"/") || strings.HasPrefix(u, "chrome://") // of the first, empty tab
+	})
+	if len(foreign) > 0 || len(requests) == 0 {
+		t.Errorf("got %d requests, to other hosts %q", len(requests), foreign)
+	}
+	if got := b.Messages(); len(got) > 0 {
+		t.Errorf("the console says %q", got)
+	}
+}
+
+// tamper changes answers to requests for JSON and texts.
+type tamper struct {
+	next   http.Handler
+	change func(path string, body []byte) []byte // nil changes nothing
+}
+
+// ServeHTTP implements http.Handler.
+func (c *tamper) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if c.change == nil || !strings.HasPrefix(r.URL.Path, "/v1/public/") || strings.Contains(r.Header.Get("Accept"), "text/html") {
+		c.next.ServeHTTP(w, r)
+		return
+	}
+	answer := httptest.NewRecorder()
+	c.next.ServeHTTP(answer, r)
+	body := c.change(r.URL.Path, answer.Body.Bytes())
+	w.Header().Set("Content-Type", answer.Header().Get("Content-Type"))
+	w.WriteHeader(answer.Code)
+	_, _ = w.Write(body)
+}
+
+func replaceText(part, old, with string) func(string, []byte) []byte {
+	return func(path string, body []byte) []byte {
+		if strings.Contains(path, part) {
+			return []byte(strings.Replace(string(body), old, with, 1))
+		}
+		return body
+	}
+}
+
+// The marks are right in a real browser: of a log that is right, and of one that lies.
+func TestMarksInChromium(t *testing.T) {
+	w := newWorld(t)
+	for _, name := range []string{"erased", "one", "two", "three"} {
+		w.append(ledgertest.Red, id.DiscloseFull, name, nil)
+	}
+	w.erase(ledgertest.Red, 1)
+	w.append(ledgertest.Red, id.DiscloseCommitment, "commitment", nil)
+	w.append(ledgertest.Blue, id.DiscloseFull, "one", nil)
+	service := &tamper{next: w.handler}
+	server := httptest.NewServer(service)
+	defer server.Close()
+	b, page := chromium.New(t), server.URL+redEvent
+
+	all := map[string]string{"envelope": "ok: proved", "signature": "ok: proved", "record": "ok: proved", "chain": "ok: proved",
+		"inclusion": "ok: proved", "checkpoint": "ok: proved", "witnesses": "none: the log's policy asks for none"}
+	with := func(changes map[string]string) map[string]string {
+		changed := map[string]string{}
+		for _, m := range []map[string]string{all, changes} {
+			for k, v := range m {
+				changed[k] = v
+			}
+		}
+		return changed
+	}
+	wantMarks(t, "first visit", visit(t, b, page+"one"), with(map[string]string{"consistency": "none: first visit", "outcome": "ok: Proved"}))
+	wantMarks(t, "second visit", visit(t, b, page+"two"), with(map[string]string{"consistency": "ok: extends", "outcome": "ok: Proved"}))
+	w.append(ledgertest.Red, id.DiscloseFull, "newer", nil)
+	wantMarks(t, "larger tree", visit(t, b, page+"newer"), with(map[string]string{"consistency": "ok: extends", "outcome": "ok: Proved"}))
+	wantMarks(t, "another log", visit(t, b, server.URL+"/v1/public/orgs/blue/verify/one"), with(map[string]string{"consistency": "none: first visit"}))
+	wantMarks(t, "erased", visit(t, b, page+"erased"), with(map[string]string{"envelope": "gone: can't be checked: the envelope was erased on ", "outcome": "ok: Proved"}))
+	wantMarks(t, "commitment", visit(t, b, page+"commitment"), map[string]string{"record": "none: not disclosed", "signature": "none: not disclosed",
+		"inclusion": "ok: proved", "outcome": "ok: Proved"})
+	var drawn int
+	if err := b.Run(`return document.querySelectorAll("#check-inclusion svg .given").length`, &drawn); err != nil || drawn == 0 {
+		t.Errorf("the path has %d given hashes, %v", drawn, err)
+	}
+	wantQuiet(t, b, server.URL)
+
+	service.change = replaceText("/verify/", `\"effective\":\"allow\"`, `\"effective\":\"deny\"`)
+	wantMarks(t, "forged record", visit(t, b, page+"two"), map[string]string{"record": "fail: wrong: record: record and what the entry commits to",
+		"inclusion": "ok: proved", "consistency": "none: not compared", "outcome": "fail: Not proved: "})
+	service.change = replaceText("/verify/", `\"secret\":\"two\"`, `\"secret\":\"six\"`)
+	wantMarks(t, "forged envelope", visit(t, b, page+"two"), map[string]string{"envelope": "fail: wrong: envelope: ", "record": "ok: proved", "outcome": "fail: Not proved: "})
+	service.change = replaceText("/verify/", `"event_id":"two"`, `"event_id":"one"`)
+	wantMarks(t, "another event", visit(t, b, page+"two"), map[string]string{"outcome": "fail: "})
+
+	// A service that begins the log anew, with another key and with another tree.
+	other := newWorld(t)
+	other.append(ledgertest.Red, id.DiscloseFull, "two", nil)
+	service.change, service.next = nil, other.handler
+	wantMarks(t, "wrong key", visit(t, b, page+"two"), map[string]string{"checkpoint": "fail: can't tell: signed by the key ",
+		"consistency": "none: not compared", "outcome": "fail: Not proved: can't tell: signed by the key "})
+}
+
+// A tree that does not extend the one that this browser saw is a fork, although the log's key
+// signed both.
+func TestForkInChromium(t *testing.T) {
+	w := newWorld(t)
+	for _, name := range []string{"one", "two", "three"} {
+		w.append(ledgertest.Red, id.DiscloseFull, name, nil)
+	}
+	service := &tamper{next: w.handler}
+	server := httptest.NewServer(service)
+	defer server.Close()
+	b, page := chromium.New(t), server.URL+redEvent
+	visit(t, b, page+"one")
+	w.append(ledgertest.Red, id.DiscloseFull, "four", nil)
+	service.change = func(path string, body []byte) []byte {
+		var answer map[string]any
+		if !strings.HasSuffix(path, "/consistency") || json.Unmarshal(body, &answer) != nil {
+			return body
+		}
+		answer["hashes"] = []string{strings.Repeat("0", 64)}
+		changed, _ := json.Marshal(answer)
+		return changed
+	}
+	wantMarks(t, "wrong proof", visit(t, b, page+"four"), map[string]string{"inclusion": "ok: proved", "consistency": "fail: fork: not proved: ", "outcome": "fail: Not proved: fork: "})
+	service.change = nil
+	forge := `
+		const name = "agentledger:log:` + string(ledgertest.Origin(ledgertest.Red)) + `";
+		const kept = JSON.parse(localStorage.getItem(name));
+		const lines = kept.checkpoint.split("\n");
+		lines[2] = btoa(String.fromCharCode(...new Uint8Array(32)));
+		localStorage.setItem(name, JSON.stringify({...kept, checkpoint: lines.join("\n")}));`
+	if err := b.Run(forge, nil); err != nil {
+		t.Fatal(err)
+	}
+	wantMarks(t, "another root", visit(t, b, page+"four"), map[string]string{"consistency": "fail: fork: ", "outcome": "fail: Not proved: fork: "})
+}
+
+// Pinning a key of the reader's own: the right one proves, a wrong one does not.
+func TestPinnedKeyInChromium(t *testing.T) {
+	w := newWorld(t)
+	w.append(ledgertest.Red, id.DiscloseFull, "one", nil)
+	w.append(ledgertest.Blue, id.DiscloseFull, "one", nil)
+	server := httptest.NewServer(w.handler)
+	defer server.Close()
+	b, page := chromium.New(t), server.URL+redEvent+"one"
+	visit(t, b, page)
+	pin := func(key string) (outcome string) {
+		t.Helper()
+		if err := b.Run(`
+			const outcome = document.getElementById("outcome");
+			document.getElementById("key").value = args[0];
+			document.querySelector("#pin button").click();
+			while (outcome.dataset.state === "waiting") await new Promise((next) => setTimeout(next, 5));
+			return outcome.dataset.state;`, &outcome, key); err != nil {
+			t.Fatal(err)
+		}
+		return outcome
+	}
+	right, wrong := w.State(t, ledgertest.Red).VerifierKey().String(), w.State(t, ledgertest.Blue).VerifierKey().String()
+	for _, c := range []struct{ key, want string }{{right, "ok"}, {wrong, "fail"}, {right, "ok"}} {
+		if got := pin(c.key); got != c.want {
+			t.Errorf("key %s: got %s, want %s", c.key, got, c.want)
+		}
+	}
+}

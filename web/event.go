@@ -1,0 +1,140 @@
+package web
+
+import (
+	"net/url"
+	"strconv"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/agentledger/agentledger/event"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/verify"
+)
+
+// eventView is the content of the page of an event.
+type eventView struct {
+	Event    id.Event
+	Origin   id.Origin
+	Index    id.Index
+	URL      string // of the event, for all its forms
+	Query    string // of that URL: the origin, where one was asked for
+	Prefix   string // of the log's transparency calls
+	ErasedAt string
+	Claim    string  // of the operator, about the key
+	Facts    []field // from the record and the envelope
+	Payload  string  // indented; "" when it is not shown
+	Envelope string  // the exact text
+	Record   string
+	Checks   []check
+}
+
+// field is one line of a list of facts. Kind says how its value is shown.
+type field struct{ Label, Value, Kind string }
+
+// Kinds of fields.
+const (
+	kindText = ""
+	kindTime = "time"
+	kindCode = "code" // ids and hashes
+)
+
+// showEvent serves the page of an event.
+func (s *Server) showEvent(r *request) (answer, error) {
+	origin := r.formValue("origin")
+	b, err := s.log.EventBundle(r.Context(), r.tenant, r.slug, r.pathParameter("event"), id.Origin(origin))
+	if err != nil {
+		return answer{}, err
+	}
+	v := describeEvent(b)
+	v.URL, v.Prefix = s.eventURL(r.slug, string(b.EventID)), s.base+"/v1/public/orgs/"+url.PathEscape(string(r.slug))+
+		"/transparency"
+	if origin != "" {
+		v.Query = "&origin=" + url.QueryEscape(origin)
+	}
+	body, err := s.render(eventPage, "Event "+string(b.EventID), "event.js", v)
+	return answer{media: mediaHTML, cache: never, vary: "Accept", body: body}, err
+}
+
+// describeEvent returns the statements of a bundle about its event. A record or envelope that
+// can't be read is shown as text alone, because the checks say why.
+func describeEvent(b *verify.Bundle) eventView {
+	v := eventView{Event: b.EventID, Origin: b.Origin, Index: b.LogIndex, Checks: listChecks()}
+	if b.ErasedAt != nil {
+		v.ErasedAt = b.ErasedAt.String()
+	}
+	if b.OperatorStatement != nil {
+		v.Claim = b.OperatorStatement.KeyClaim
+	}
+	if b.Record != nil {
+		v.Record = *b.Record
+		if r, err := event.ParseRecord([]byte(v.Record)); err == nil {
+			v.Facts = append(v.Facts, recordFacts(&r)...)
+		}
+	}
+	if b.Envelope != nil {
+		v.Envelope = *b.Envelope
+		served := event.Options{Server: true, MaxBytes: len(v.Envelope)}
+		if e, err := event.Parse([]byte(v.Envelope), served); err == nil {
+			v.Facts = append(v.Facts, envelopeFacts(e)...)
+			v.Payload = indent(e.Payload)
+		}
+	}
+	return v
+}
+
+// recordFacts are the facts that the service recorded.
+func recordFacts(r *event.Record) []field {
+	facts := []field{
+		{"Received", r.ReceivedAt.String(), kindTime},
+		{"Agent", string(r.AgentID), kindCode},
+		{"Signed by", signerWords(r), kindText},
+		{"Key", string(r.KeyID), kindCode},
+		{"Declared decision", r.Policy.Declared.String(), kindText},
+		{"Decision in force", r.Policy.Effective.String(), kindText},
+	}
+	if r.Policy.PolicyID != "" {
+		version := strconv.FormatUint(r.Policy.PolicyVersion, 10)
+		facts = append(facts, field{"Policy", r.Policy.PolicyID + ", version " + version, kindCode})
+	}
+	for _, f := range []field{{"Rule", r.Policy.RuleID, kindCode}, {"Approval", r.Policy.ApprovalID, kindCode},
+		{"Decided by intent", string(r.Policy.Intent), kindCode}} {
+		if f.Value != "" {
+			facts = append(facts, f)
+		}
+	}
+	return facts
+}
+
+func signerWords(r *event.Record) string {
+	switch {
+	case r.Signer == event.SignerSystem:
+		return "the service, for itself"
+	case r.Signer == event.SignerBridge:
+		return "the service, for a tool without a key"
+	case r.Custody == event.CustodyServer:
+		return "the agent, with a key that the service made"
+	}
+	return "the agent"
+}
+
+// envelopeFacts are the facts that the agent signed.
+func envelopeFacts(e *event.Envelope) []field {
+	facts := []field{
+		{"Emitted", e.EmittedAt.UTC().Format("2006-01-02T15:04:05.000Z"), kindTime},
+		{"Acting for", e.ActorPrincipal, kindText},
+		{"Action", e.ActionKind, kindCode},
+	}
+	if e.Tool != "" {
+		facts = append(facts, field{"Tool", string(e.Tool), kindCode})
+	}
+	return append(facts, field{"Trace", string(e.TraceID), kindCode})
+}
+
+// indent returns JSON for people, or as it is when it can't be read.
+func indent(text []byte) string {
+	v := jsontext.Value(text).Clone()
+	if err := v.Indent(jsontext.WithIndent("  ")); err != nil {
+		return string(text)
+	}
+	return string(v)
+}

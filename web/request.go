@@ -1,0 +1,73 @@
+package web
+
+import (
+	"net/http"
+	"net/url"
+
+	"github.com/go-chi/chi/v5"
+
+	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/http/admission"
+)
+
+// request is a request and the organization that it names.
+type request struct {
+	*http.Request
+	slug   id.Slug   // "" when none is named
+	tenant id.Tenant // id.Service when none is named
+}
+
+// pathParameter returns a part of the path. The router hands out parts that are still
+// escaped when the path is spelled in another way than Go would.
+func (r *request) pathParameter(name string) string {
+	value := chi.URLParam(r.Request, name)
+	if r.URL.RawPath == "" {
+		return value
+	}
+	if plain, err := url.PathUnescape(value); err == nil {
+		return plain
+	}
+	return ""
+}
+
+// formValue returns a parameter of the query, "" when it is absent.
+func (r *request) formValue(name string) string { return r.URL.Query().Get(name) }
+
+// call is one request of the surface and its answer.
+type call struct {
+	request
+	server *Server
+	get    getter
+	w      http.ResponseWriter
+	answer answer
+}
+
+// Identify implements admission.Call.
+func (c *call) Identify() (admission.Tenant, error) {
+	c.slug = id.Slug(c.pathParameter("slug"))
+	if c.slug == "" {
+		c.slug = id.Slug(c.formValue("log"))
+	}
+	var err error
+	if c.slug != "" {
+		c.tenant, err = c.server.orgs.BySlug(c.Context(), c.slug)
+	}
+	return admission.Tenant{ID: c.tenant, Public: true}, err
+}
+
+// Handle implements admission.Call.
+func (c *call) Handle() (err error) {
+	c.answer, err = c.get(&c.request)
+	return err
+}
+
+// Send implements admission.Sender. It flushes, because a slow reader takes most of the time
+// of a page, which has its slot until then.
+func (c *call) Send() error {
+	c.answer.writeTo(c.w, c.Request)
+	_ = http.NewResponseController(c.w).Flush()
+	return nil
+}
+
+func errNotFound() error { return fault.New(fault.NotFound, "Not found") }

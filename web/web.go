@@ -1,0 +1,144 @@
+// Package web is the HTTP surface of pages: the public part of a log for people with a browser.
+// The pages show the documents of the JSON interface, and the browser checks them itself.
+//
+// Invariants:
+//
+//   - Pages only read, and nothing but documents that every stranger may read.
+//   - A page sets no cookie and loads nothing from another host. Its content security
+//     policy has no inline script or style, and no eval.
+//   - Stored texts come into a page through html/template alone, and into the browser's
+//     document as text, never as markup.
+//   - A page says "proved" of nothing: check marks are made in the browser by the verifier
+//     of the TypeScript client, whose files are served as they are in the repository.
+//   - Assets have the hash of all assets in their paths, and never change.
+//   - Requests are admitted as those of the public interface.
+package web
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"runtime"
+	"strings"
+
+	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/http/admission"
+	"github.com/agentledger/agentledger/internal/http/edge"
+	"github.com/agentledger/agentledger/verify"
+)
+
+// Organizations finds the handle of an organization; fault.NotFound when there is none of
+// that name. Names of any form may be asked for.
+type Organizations interface {
+	BySlug(ctx context.Context, slug id.Slug) (id.Tenant, error)
+}
+
+// Log reads the public documents of logs, as strangers get them. Unknown events and origins
+// are fault.NotFound.
+type Log interface {
+	// EventBundle returns the bundle of an event in the log of an origin; without one, in the
+	// newest log of the organization that holds it.
+	EventBundle(ctx context.Context, t id.Tenant, slug id.Slug, event string, origin id.Origin) (*verify.Bundle, error)
+	// EventAt returns the id of the event at an index of the newest log.
+	EventAt(ctx context.Context, t id.Tenant, at id.Index) (id.Event, error)
+}
+
+// Options configure New. Edge, Organizations and Log are required.
+type Options struct {
+	Edge          *edge.Edge
+	Organizations Organizations
+	Log           Log
+	// PublicURL is where browsers find the service: scheme, host and maybe a port and a
+	// path, without a slash at the end.
+	PublicURL string
+
+	MaxInFlight int                // pages that are made at a time; default 512
+	Control     *admission.Control // load control shared with other surfaces; default: one of its own
+}
+
+// Server serves the pages.
+type Server struct {
+	edge   edge.Edge
+	orgs   Organizations
+	log    Log
+	base   string // the path of the public URL, "" for none
+	public string
+	assets *assets
+	views  *views
+	class  admission.Class
+}
+
+// New returns a server. It panics when the files that are built into the program can't be used.
+func New(o Options) *Server {
+	if o.MaxInFlight == 0 {
+		o.MaxInFlight = 512
+	}
+	if o.Control == nil {
+		o.Control = admission.New(runtime.GOMAXPROCS(0))
+	}
+	files, unreadable := readAssets()
+	shown, malformed := parseTemplates()
+	if err := errors.Join(unreadable, malformed); err != nil {
+		panic(err) // the files are constants
+	}
+	s := &Server{
+		edge: *o.Edge, orgs: o.Organizations, log: o.Log, public: o.PublicURL, base: pathOf(o.PublicURL),
+		assets: files, views: shown, class: admission.Class{Control: o.Control, Computes: true, Anonymous: true,
+			Limit: admission.NewLimit(o.MaxInFlight, o.MaxInFlight)},
+	}
+	s.edge.Quiet = true
+	return s
+}
+
+// pathOf returns the path of the public URL, without a slash at its end.
+func pathOf(public string) string {
+	u, err := url.Parse(public)
+	if err != nil {
+		return ""
+	}
+	return strings.TrimRight(u.EscapedPath(), "/")
+}
+
+// Routes adds the routes of the pages to r. Each answers GET and HEAD. The pages of events
+// have no route here: the public interface serves them by EventPage at the URLs of events.
+func (s *Server) Routes(r *edge.Router) {
+	var table edge.Table[getter]
+	show := func(pattern string, get getter) {
+		table.Add(edge.GetAndHead, pattern, edge.Permission{}, edge.Body{}, get)
+	}
+	show("/", s.showHome)
+	show("/find", s.findEvent)
+	show("/assets/{tree}/*", s.serveAsset)
+	edge.Mount(r, edge.Surface[getter]{Edge: &s.edge, Serve: s.serveRoute}, table)
+}
+
+// getter makes the answer to a request.
+type getter func(*request) (answer, error)
+
+func (s *Server) serveRoute(route *edge.Route[getter]) edge.Handler { return s.handle(route.Handler) }
+
+// EventPage answers a request to the URL of an event with its page. The route has the
+// parameters slug and event.
+func (s *Server) EventPage(w http.ResponseWriter, r *http.Request) error {
+	return s.handle(s.showEvent)(w, r)
+}
+
+// handle answers refusals with a page too. An error of the service is left to the edge, which
+// logs its cause and answers in JSON with the request id.
+func (s *Server) handle(get getter) edge.Handler {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		c := &call{request: request{Request: r}, server: s, get: get, w: w}
+		err := s.class.Serve(r, c)
+		if err == nil || edge.StatusOf(err) >= http.StatusInternalServerError {
+			return err
+		}
+		refusal, failed := s.showRefusal(edge.StatusOf(err), fault.Of(err).Message)
+		if failed != nil {
+			return failed
+		}
+		refusal.writeTo(w, r)
+		return nil
+	}
+}

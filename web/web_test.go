@@ -1,0 +1,192 @@
+package web_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/test/ledgertest"
+)
+
+func TestEventAnswersByAccept(t *testing.T) {
+	w := newWorld(t)
+	w.append(ledgertest.Red, id.DiscloseFull, "one", nil)
+	const json, text, html = "application/json", "text/plain; charset=utf-8", "text/html; charset=utf-8"
+	for _, c := range []struct{ target, accept, want string }{
+		{"one", "", json}, {"one", "*/*", json}, {"one", "application/json", json}, {"one", "application/*", json},
+		{"one", "text/plain", text}, {"one", "text/*", text}, {"one", "text/html", html}, {"one", browsers, html},
+		{"one", "text/html;q=0.5, application/json", json}, {"one?format=json", browsers, json},
+		{"one?format=tlog-proof", browsers, text}, {"one?verify=1", "*/*", json},
+		{"one?origin=" + string(ledgertest.Origin(ledgertest.Red)), browsers, html},
+	} {
+		answer := w.ask(http.MethodGet, redEvent+c.target, "Accept: "+c.accept)
+		h := answer.Header()
+		if answer.Code != http.StatusOK || h.Get("Content-Type") != c.want || h.Get("Vary") != "Accept" || h.Get("Cache-Control") != "no-store" {
+			t.Errorf("%s with Accept %q: got %d %v, want %s", c.target, c.accept, answer.Code, h, c.want)
+		}
+	}
+}
+
+// The bytes of JSON are those of a service without pages, with every header of a browser but Accept.
+func TestJSONIsAsWithoutPages(t *testing.T) {
+	w := newWorld(t)
+	w.append(ledgertest.Red, id.DiscloseRecord, "one", nil)
+	bare := w.withoutPages()
+	for _, target := range []string{"one", "one?verify=0", "one?format=json", "one?format=tlog-proof", "none", "one?format=xml"} {
+		for _, accept := range []string{"", "*/*", "application/json", "text/plain"} {
+			got, want := w.ask(http.MethodGet, redEvent+target, "Accept: "+accept), bare.ask(http.MethodGet, redEvent+target, "Accept: "+accept)
+			got.Header().Del("X-Request-Id")
+			want.Header().Del("X-Request-Id")
+			if got.Code != want.Code || !bytes.Equal(got.Body.Bytes(), want.Body.Bytes()) || fmt.Sprint(got.Header()) != fmt.Sprint(want.Header()) {
+				t.Errorf("%s with Accept %q: got %d %v %s\nwant %d %v %s", target, accept, got.Code, got.Header(), got.Body, want.Code, want.Header(), want.Body)
+			}
+		}
+	}
+}
+
+// What an organization does not disclose is not on the page.
+func TestEventPageShowsWhatIsDisclosed(t *testing.T) {
+	w := newWorld(t)
+	w.append(ledgertest.Red, id.DiscloseFull, "erased", nil)
+	w.erase(ledgertest.Red, 1)
+	w.append(ledgertest.Red, id.DiscloseCommitment, "commitment", nil)
+	w.append(ledgertest.Red, id.DiscloseRecord, "record", nil)
+	w.append(ledgertest.Red, id.DiscloseFull, "full", nil)
+	for _, c := range []struct{ name, shown, hidden string }{
+		{"commitment", "shows the commitment", "agt_test"},
+		{"record", "agt_test", "acme.orders.read"},
+		{"full", "&#34;secret&#34;: &#34;full&#34;", "shows the commitment"},
+		{"erased", "The envelope was erased on", "acme.orders.read"},
+	} {
+		body := w.page(redEvent+c.name, http.StatusOK).Body.String()
+		if !strings.Contains(body, c.shown) || strings.Contains(body, c.hidden) {
+			t.Errorf("%s: want %q and not %q in %s", c.name, c.shown, c.hidden, body)
+		}
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	w := newWorld(t)
+	w.append(ledgertest.Red, id.DiscloseFull, "one", nil)
+	w.append(ledgertest.Blue, id.DiscloseFull, "two", nil)
+	for _, c := range []struct {
+		target string
+		status int
+	}{
+		{redEvent + "two", 404}, {redEvent + "none", 404}, {redEvent + "a%00b", 404}, {redEvent + "one?origin=x", 404},
+		{"/v1/public/orgs/green/verify/one", 404}, {"/v1/public/orgs/%ff/verify/one", 404},
+		{"/find?log=green&event=one", 404}, {"/find?log=red&event=two", 404}, {"/find?log=red&event=1", 404},
+		{"/find?log=red&event=00", 404}, {"/find?log=red", 422}, {"/find?event=one", 422}, {"/find", 422},
+		{"/assets/0123456789abcdef/pages.css", 404}, {"/assets/" + folder(w) + "/none.js", 404},
+		{"/assets/0123456789abcdef/verifier/bytes.js", 404}, {"/assets/0123456789abcdef/verifier/log/note.js", 404},
+		{"/assets/" + folder(w) + "/verifier/../pages.css", 404},
+	} {
+		answer := w.page(c.target, c.status)
+		if got := answer.Header(); got.Get("Cache-Control") != "no-store" || got.Get("Content-Type") != "text/html; charset=utf-8" {
+			t.Errorf("%s: got %v", c.target, got)
+		}
+	}
+}
+
+func TestFind(t *testing.T) {
+	w := newWorld(t)
+	w.append(ledgertest.Red, id.DiscloseFull, "one", nil)
+	w.append(ledgertest.Red, id.DiscloseFull, "0", nil)
+	w.append(ledgertest.Blue, id.DiscloseFull, "a:b", nil)
+	for _, c := range []struct{ query, want string }{
+		{"log=red&event=one", redEvent + "one"}, {"log=red&event=1", redEvent + "0"},
+		{"log=red&event=0", redEvent + "0"}, // an id before an index
+		{"log=blue&event=0", "/v1/public/orgs/blue/verify/a:b"},
+	} {
+		if got := w.page("/find?"+c.query, http.StatusSeeOther).Header().Get("Location"); got != c.want {
+			t.Errorf("%s: got %s, want %s", c.query, got, c.want)
+		}
+	}
+}
+
+// The cause of a fault is not shown, and its answer is that of the interface.
+func TestUnreadableStore(t *testing.T) {
+	w := newWorld(t)
+	w.serve(broken{})
+	for _, target := range []string{redEvent + "one", "/find?log=red&event=one"} {
+		answer := w.ask(http.MethodGet, target, "Accept: "+browsers)
+		if answer.Code != http.StatusServiceUnavailable || !strings.Contains(answer.Body.String(), `"request_id"`) {
+			t.Errorf("%s: got %d %s", target, answer.Code, answer.Body)
+		}
+	}
+}
+
+func TestHomeIsRevalidated(t *testing.T) {
+	w := newWorld(t)
+	etag := w.page("/", http.StatusOK).Header().Get("ETag")
+	if etag == "" {
+		t.Fatal("no ETag")
+	}
+	w.page("/", http.StatusNotModified, "If-None-Match: "+etag)
+	w.page("/", http.StatusOK, `If-None-Match: "other"`)
+}
+
+// folder returns the folder of the assets that the home names.
+func folder(w *world) string {
+	w.Helper()
+	found := regexp.MustCompile(`/assets/([0-9a-f]{16})/pages.css`).FindStringSubmatch(w.page("/", http.StatusOK).Body.String())
+	if found == nil {
+		w.Fatal("the home names no assets")
+	}
+	return found[1]
+}
+
+// The verifier that pages load is the client's source, byte for byte, and the page shows the
+// SHA-256 of the list of its files.
+func TestVerifierIsTheClients(t *testing.T) {
+	w := newWorld(t)
+	const source = "../clients/typescript/src"
+	var sums string
+	for _, part := range []string{"bytes.js", "canonical", "crypto", "errors.js", "log", "verify"} {
+		err := fs.WalkDir(os.DirFS(source), part, func(name string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() {
+				return err
+			}
+			content, err := os.ReadFile(source + "/" + name)
+			sums += fmt.Sprintf("%x  %s\n", sha256.Sum256(content), name)
+			w.checkAsset("verifier/"+name, content)
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.checkAsset("verifier/SHA256SUMS", []byte(sums))
+	sum := sha256.Sum256([]byte(sums))
+	if !strings.Contains(w.page("/", http.StatusOK).Body.String(), hex.EncodeToString(sum[:])) {
+		t.Errorf("the page does not show %x", sum)
+	}
+}
+
+func (w *world) checkAsset(name string, want []byte) {
+	w.Helper()
+	target := "/assets/" + folder(w) + "/" + name
+	plain, packed := w.page(target, http.StatusOK), w.page(target, http.StatusOK, "Accept-Encoding: gzip")
+	unpacked, err := gzip.NewReader(packed.Body)
+	if err != nil {
+		w.Fatal(err)
+	}
+	got, err := io.ReadAll(unpacked)
+	if err != nil || !bytes.Equal(got, want) || !bytes.Equal(plain.Body.Bytes(), want) {
+		w.Errorf("%s: %v, or other bytes than the source's", name, err)
+	}
+	if h := plain.Header(); h.Get("Cache-Control") != "public, max-age=31536000, immutable" || h.Get("Vary") != "Accept-Encoding" {
+		w.Errorf("%s: got %v", name, h)
+	}
+	w.page(target, http.StatusNotModified, "If-None-Match: "+plain.Header().Get("ETag"))
+}
