@@ -289,8 +289,7 @@ func (s *service) mainHandler(c config.Serve, signIn *identity.Server, shared *e
 		StreamExports: s.exporter, Tokens: s.tokens, PublicURL: c.PublicURL, Control: s.control, Erasures: s.erasures,
 		Evidence: s.evidence, People: s.accounts, Sources: sysevent.Sources{Records: s.store.engine},
 		Address: identity.AddressOf(c.ClientAddressHeader), Simulator: simulate.New(simulate.Options{
-			Ledgers: s.ledgers, Processors: s.control.Processors, Clock: s.clock.Now}),
-	})
+			Ledgers: s.ledgers, Processors: s.control.Processors, Clock: s.clock.Now})})
 	if err != nil {
 		return nil, err
 	}
