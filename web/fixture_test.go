@@ -97,10 +97,13 @@ func (w *world) serve(documents web.Log) {
 }
 
 // broken can read nothing.
-type broken struct{ publicapi.Reader }
+type broken struct {
+	publicapi.Reader
+	err error
+}
 
-func (broken) EventBundle(context.Context, id.Tenant, id.Slug, string, id.Origin) (*verify.Bundle, error) {
-	return nil, fault.New(fault.Unavailable, "The store can't be reached")
+func (b broken) EventBundle(context.Context, id.Tenant, id.Slug, string, id.Origin) (*verify.Bundle, error) {
+	return nil, b.err
 }
 
 // append stores an event with members of the envelope in place of the usual ones.

@@ -5,6 +5,7 @@ import (
 	"compress/gzip"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -14,6 +15,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/test/ledgertest"
 )
@@ -117,11 +119,16 @@ func TestFind(t *testing.T) {
 // The cause of a fault is not shown, and its answer is that of the interface.
 func TestUnreadableStore(t *testing.T) {
 	w := newWorld(t)
-	w.serve(broken{})
-	for _, target := range []string{redEvent + "one", "/find?log=red&event=one"} {
-		answer := w.ask(http.MethodGet, target, "Accept: "+browsers)
-		if answer.Code != http.StatusServiceUnavailable || !strings.Contains(answer.Body.String(), `"request_id"`) {
-			t.Errorf("%s: got %d %s", target, answer.Code, answer.Body)
+	for err, status := range map[error]int{
+		fault.New(fault.Unavailable, "The store can't be reached"): http.StatusServiceUnavailable,
+		errors.New("a cause"): http.StatusInternalServerError,
+	} {
+		w.serve(broken{err: err})
+		for _, target := range []string{redEvent + "one", "/find?log=red&event=one"} {
+			body := w.ask(http.MethodGet, target, "Accept: "+browsers)
+			if text := body.Body.String(); body.Code != status || !strings.Contains(text, `"request_id"`) || strings.Contains(text, "cause") {
+				t.Errorf("%s: got %d %s, want %d", target, body.Code, text, status)
+			}
 		}
 	}
 }
@@ -170,6 +177,17 @@ func TestVerifierIsTheClients(t *testing.T) {
 	sum := sha256.Sum256([]byte(sums))
 	if !strings.Contains(w.page("/", http.StatusOK).Body.String(), hex.EncodeToString(sum[:])) {
 		t.Errorf("the page does not show %x", sum)
+	}
+}
+
+func TestOwnAssets(t *testing.T) {
+	w := newWorld(t)
+	for _, name := range []string{"pages.css", "event.js", "icon.svg"} {
+		content, err := os.ReadFile("assets/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.checkAsset(name, content)
 	}
 }
 
