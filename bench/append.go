@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/agentledger/agentledger/bench/load"
@@ -25,19 +27,34 @@ type contender interface {
 // syncs several files a batch, needs that many to be at its best.
 func senders() []int { return []int{1, 16, 64, 256, 1024, 4096} }
 
-// settings are those that the peer is tried with when n events wait at most:
-// all of them in one batch, or one batch filling while the other is written.
-// Its best one counts.
+// settings are those that the peer is tried with when n events wait at most. Its best one counts. Batches of all that
+// wait, a half, a quarter or an eighth of them are combined with each age. The interval between checkpoints is the
+// default, and for the oldest and the largest batches two shorter ones as well.
 func settings(n int) []peer.Settings {
-	const age = 2 * time.Millisecond // ends batches that don't fill
-	all := []peer.Settings{{Batch: uint(n), Age: age}}
-	if n > 1 {
-		all = append(all, peer.Settings{Batch: uint(n / 2), Age: age})
+	defaults := peer.Defaults()
+	all := []peer.Settings{defaults}
+	for _, batch := range batches(n) {
+		for _, age := range []time.Duration{2 * time.Millisecond, 10 * time.Millisecond, 50 * time.Millisecond, defaults.Age} {
+			all = append(all, peer.Settings{Batch: batch, Age: age, Checkpoint: defaults.Checkpoint})
+		}
 	}
-	if n > 1024 {
-		all = append(all, peer.Settings{Batch: 1024, Age: age})
+	for _, age := range []time.Duration{10 * time.Millisecond, defaults.Age} {
+		for _, interval := range []time.Duration{100 * time.Millisecond, time.Second} {
+			all = append(all, peer.Settings{Batch: uint(n), Age: age, Checkpoint: interval})
+		}
 	}
-	return all
+	slices.SortFunc(all, func(a, b peer.Settings) int { return strings.Compare(a.String(), b.String()) })
+	return slices.Compact(all)
+}
+
+// batches are the sizes of batches that fill when n events wait.
+func batches(n int) (sizes []uint) {
+	for _, part := range []int{8, 4, 2, 1} {
+		if size := uint(n / part); size > 0 {
+			sizes = append(sizes, size)
+		}
+	}
+	return sizes
 }
 
 // appends measures durable, integrated appends to one tree.
@@ -150,4 +167,7 @@ func (t *theirs) add(ctx context.Context, n int) (uint64, error) {
 
 func (t *theirs) published(ctx context.Context) (uint64, error) { return t.log.Published(ctx) }
 
-func (t *theirs) close(ctx context.Context) error { return t.log.Close(ctx) }
+func (t *theirs) close(context.Context) error {
+	t.log.Abandon()
+	return nil
+}

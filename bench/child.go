@@ -14,14 +14,14 @@ import (
 
 // child is this program as a process of its own:
 //
-//	tessera DIR BATCH AGE   the peer behind net/http
-//	floor                   the floor of the member on standard input
-//	static                  what is on standard input, whatever is asked
-//	idle DIR N              memory of the N organizations in DIR
+//	tessera DIR BATCH AGE INTERVAL   the peer behind net/http
+//	floor                            the floor of the member on standard input
+//	static                           answers with its standard input, whatever is asked
+//	idle DIR N                       memory of the N organizations in DIR
 func child(ctx context.Context, args []string, in io.Reader, out io.Writer) error {
 	switch {
-	case len(args) == 4 && args[0] == "tessera":
-		return serveTessera(ctx, args[1], args[2], args[3], out)
+	case len(args) == 5 && args[0] == "tessera":
+		return serveTessera(ctx, args[1], args[2:], out)
 	case len(args) == 1 && args[0] == "floor":
 		var m peer.Member
 		if err := json.NewDecoder(in).Decode(&m); err != nil {
@@ -48,19 +48,19 @@ func child(ctx context.Context, args []string, in io.Reader, out io.Writer) erro
 	return fmt.Errorf("child: %q is none", args)
 }
 
-func serveTessera(ctx context.Context, dir, batch, age string, out io.Writer) error {
-	var s peer.Settings
-	size, err := strconv.ParseUint(batch, 10, 32)
-	if err != nil {
+// serveTessera serves the peer with the given batch size, age and interval.
+func serveTessera(ctx context.Context, dir string, settings []string, out io.Writer) error {
+	size, err := strconv.ParseUint(settings[0], 10, 32)
+	age, wrongAge := time.ParseDuration(settings[1])
+	interval, wrongInterval := time.ParseDuration(settings[2])
+	if err := errors.Join(err, wrongAge, wrongInterval); err != nil {
 		return err
 	}
-	s.Batch = uint(size)
-	if s.Age, err = time.ParseDuration(age); err != nil {
-		return err
-	}
+	s := peer.Settings{Batch: uint(size), Age: age, Checkpoint: interval}
 	t, err := peer.OpenTessera(context.WithoutCancel(ctx), dir, s)
 	if err != nil {
 		return err
 	}
-	return errors.Join(peer.Serve(ctx, out, t.Handler()), t.Close(context.WithoutCancel(ctx)))
+	defer t.Abandon()
+	return peer.Serve(ctx, out, t.Handler())
 }

@@ -106,7 +106,7 @@ func (s *suite) servingTessera(settings peer.Settings, f func(*process) error) e
 		return err
 	}
 	defer remove()
-	p, err := startChild(nil, "tessera", dir, fmt.Sprint(settings.Batch), settings.Age.String())
+	p, err := startChild(nil, "tessera", dir, fmt.Sprint(settings.Batch), settings.Age.String(), settings.Checkpoint.String())
 	if err != nil {
 		return err
 	}

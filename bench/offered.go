@@ -34,8 +34,7 @@ func (s *suite) offers(ctx context.Context) error {
 	if err := s.offerDisk(); err != nil {
 		return err
 	}
-	for _, age := range []time.Duration{2 * time.Millisecond, 10 * time.Millisecond, 50 * time.Millisecond} {
-		settings := peer.Settings{Batch: 256, Age: age}
+	for _, settings := range offeredSettings() {
 		err := s.servingTessera(settings, func(p *process) error {
 			return s.offer("tessera/"+settings.String(), p.url(), get("/checkpoint"), adds(1000), index)
 		})
@@ -44,6 +43,16 @@ func (s *suite) offers(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// offeredSettings are those of the peer: each age with the shortest interval between checkpoints, and the default age
+// with a longer one. With the default interval of 10 s no load here would see its checkpoints.
+func offeredSettings() (all []peer.Settings) {
+	defaults := peer.Defaults()
+	for _, age := range []time.Duration{2 * time.Millisecond, 10 * time.Millisecond, 50 * time.Millisecond, defaults.Age} {
+		all = append(all, peer.Settings{Batch: defaults.Batch, Age: age, Checkpoint: 100 * time.Millisecond})
+	}
+	return append(all, peer.Settings{Batch: defaults.Batch, Age: defaults.Age, Checkpoint: time.Second})
 }
 
 // offeredLimit is longer than that of other loads: it is slow, so that it takes

@@ -18,7 +18,7 @@ const sampled = 16
 // a checkpoint covers it, under a moderate load in process.
 func (s *suite) publishes(ctx context.Context) error {
 	const senders = 64
-	for _, c := range s.contenders(ctx, []peer.Settings{{Batch: senders / 2, Age: 2 * time.Millisecond}}) {
+	for _, c := range s.contenders(ctx, []peer.Settings{{Batch: senders / 2, Age: 2 * time.Millisecond, Checkpoint: 100 * time.Millisecond}}) {
 		err := s.with(ctx, c, func(log contender) error {
 			size := func() (uint64, error) { return log.published(ctx) }
 			p := watch(size)

@@ -39,7 +39,7 @@ type agentKey struct {
 
 // signingKey is a public key in the two forms that an event takes.
 type signingKey struct {
-	public   edkey.Public
+	verifier event.Verifier // the same as in the service
 	multikey string
 }
 
@@ -64,6 +64,10 @@ func Floor(m Member) (http.Handler, error) {
 	if err != nil {
 		return nil, fmt.Errorf("floor: public key: %w", err)
 	}
+	table, err := edkey.NewBase().NewTable(public)
+	if err != nil {
+		return nil, fmt.Errorf("floor: public key: %w", err)
+	}
 	p, err := policy.Parse([]byte(m.Policy))
 	if err != nil {
 		return nil, fmt.Errorf("floor: policy: %w", err)
@@ -76,7 +80,7 @@ func Floor(m Member) (http.Handler, error) {
 	f := &floor{
 		identity: log.Identity{Tenant: 1, Organization: m.Organization, Origin: m.Origin},
 		tokens:   map[[32]byte]struct{}{sha256.Sum256([]byte(m.Token)): {}},
-		keys:     map[agentKey]signingKey{{m.Agent, m.Key}: {public, did.Multikey(public.Bytes())}},
+		keys:     map[agentKey]signingKey{{m.Agent, m.Key}: {table, did.Multikey(public.Bytes())}},
 		policy:   compiled,
 	}
 	mux := http.NewServeMux()
@@ -112,8 +116,11 @@ func (f *floor) take(body []byte) (answer []byte, err error) {
 		return nil, err
 	}
 	key, known := f.keys[agentKey{e.AgentID, e.KeyID}]
-	form, ok := e.Verify(key.public)
-	if !known || !ok {
+	if !known {
+		return nil, errSignature
+	}
+	form, ok := e.Verify(key.verifier)
+	if !ok {
 		return nil, errSignature
 	}
 	now := id.InstantOf(time.Now())

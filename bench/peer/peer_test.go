@@ -23,7 +23,7 @@ func post(h http.Handler, path, token, body string) *httptest.ResponseRecorder {
 }
 
 func TestTessera(t *testing.T) {
-	log, err := peer.OpenTessera(t.Context(), t.TempDir(), peer.Settings{Batch: 1, Age: time.Millisecond})
+	log, err := peer.OpenTessera(t.Context(), t.TempDir(), peer.Settings{Batch: 1, Age: time.Millisecond, Checkpoint: 100 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}

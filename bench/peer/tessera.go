@@ -24,18 +24,23 @@ import (
 	"github.com/agentledger/agentledger/tlog"
 )
 
-// Settings are those of the appender that its speed depends on. A batch is
-// written when it is full or when its first entry is this old.
+// Settings are those of the appender that its speed depends on. A batch is written when it is full or when its first
+// entry is this old. A checkpoint is published once in each interval, at least 100 ms with the POSIX driver.
 type Settings struct {
-	Batch uint
-	Age   time.Duration
+	Batch      uint
+	Age        time.Duration
+	Checkpoint time.Duration
+}
+
+// Defaults are the library's own settings.
+func Defaults() Settings {
+	return Settings{Batch: tessera.DefaultBatchMaxSize, Age: tessera.DefaultBatchMaxAge, Checkpoint: tessera.DefaultCheckpointInterval}
 }
 
 // String returns the settings as part of a benchmark's name.
-func (s Settings) String() string { return fmt.Sprintf("batch=%d/age=%v", s.Batch, s.Age) }
-
-// publishEvery is the shortest interval that the POSIX driver allows.
-const publishEvery = 100 * time.Millisecond
+func (s Settings) String() string {
+	return fmt.Sprintf("batch=%d/age=%v/checkpoint=%v", s.Batch, s.Age, s.Checkpoint)
+}
 
 // Tessera is one log. It has no antispam, as the service's event ids are not
 // counted for it either, and no garbage collection of partial tiles, which
@@ -68,7 +73,7 @@ func OpenTessera(ctx context.Context, dir string, s Settings) (*Tessera, error) 
 	t.appender, t.shutdown, t.reader, err = tessera.NewAppender(ctx, driver, tessera.NewAppendOptions().
 		WithCheckpointSigner(signer).
 		WithBatching(s.Batch, s.Age).
-		WithCheckpointInterval(publishEvery).
+		WithCheckpointInterval(s.Checkpoint).
 		WithGarbageCollectionInterval(0))
 	if err != nil {
 		cancel()
@@ -82,6 +87,10 @@ func (t *Tessera) Close(ctx context.Context) error {
 	defer t.cancel()
 	return t.shutdown(ctx)
 }
+
+// Abandon stops without waiting for a checkpoint, for which the library's own interval may take 10 s. The log is of no
+// use afterwards.
+func (t *Tessera) Abandon() { t.cancel() }
 
 // Add returns when an entry is durable and integrated, with its index.
 func (t *Tessera) Add(ctx context.Context, entry []byte) (uint64, error) {
