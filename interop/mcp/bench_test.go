@@ -2,38 +2,142 @@ package mcp
 
 import (
 	"context"
+	"fmt"
+	"os"
 	"os/exec"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/agentledger/agentledger/interop/service"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/agentledger/agentledger/client"
+	"github.com/agentledger/agentledger/interop/service"
 )
 
-// BenchmarkCall measures one call of a tool that does nothing, with the gateway and without it.
+// times are the durations of one kind of work.
+type times struct {
+	mu  sync.Mutex
+	all []time.Duration
+}
+
+func (t *times) measure(b *testing.B, work func() error) {
+	begun := time.Now()
+	err := work()
+	took := time.Since(begun)
+	if err != nil {
+		b.Error(err)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.all = append(t.all, took)
+}
+
+// report reports the median and the 99th percentile in milliseconds.
+func (t *times) report(b *testing.B, name string) {
+	slices.Sort(t.all)
+	for _, percent := range []int{50, 99} {
+		at := t.all[len(t.all)*percent/100]
+		b.ReportMetric(float64(at.Microseconds())/1000, fmt.Sprintf("%s-p%d-ms", name, percent))
+	}
+}
+
+// callEcho returns a call of a tool that does nothing, through a command line.
+func callEcho(b *testing.B, s *service.Service, line []string) func() error {
+	command := exec.Command(line[0], line[1:]...)
+	command.Env = s.Environment()
+	command.Stderr = os.Stderr
+	c := mcp.NewClient(&mcp.Implementation{Name: "caller", Version: "1"}, nil)
+	session, err := c.Connect(context.Background(), &mcp.CommandTransport{Command: command}, nil)
+	must(b, err)
+	b.Cleanup(func() { session.Close() })
+	return func() error {
+		r, err := session.CallTool(context.Background(), &mcp.CallToolParams{Name: "echo", Arguments: map[string]any{"message": "m"}})
+		if err == nil && r.IsError {
+			return fmt.Errorf("refused: %v", r.Content)
+		}
+		return err
+	}
+}
+
+// sendEvent returns the work of sending one signed event.
+func sendEvent(b *testing.B, s *service.Service) func() error {
+	c, err := client.New(client.Config{BaseURL: "http://" + s.Address, Token: s.IngestKey.Secret})
+	must(b, err)
+	who := client.Identity{Organization: s.Organization, Agent: s.Agent.AgentID, Key: s.Agent.KeyID}
+	signer, err := client.ParseSigner(who, s.Agent.Private)
+	must(b, err)
+	return func() error {
+		signed, err := signer.SignEvent(client.Event{ActionKind: "message", TraceID: "bench"})
+		if err == nil {
+			_, err = c.Send(context.Background(), signed)
+		}
+		return err
+	}
+}
+
+// appendSynced returns the work of one durable append of 1 KiB to a file.
+func appendSynced(b *testing.B) func() error {
+	f, err := os.CreateTemp(b.TempDir(), "floor")
+	must(b, err)
+	b.Cleanup(func() { f.Close() })
+	text := make([]byte, 1<<10)
+	return func() error {
+		if _, err := f.Write(text); err != nil {
+			return err
+		}
+		return f.Sync()
+	}
+}
+
+// BenchmarkCall measures in turns: a durable append to a file, one event, and one call of a tool that does
+// nothing, without the gateway and with it.
 func BenchmarkCall(b *testing.B) {
 	s := service.Start(b)
-	for name, line := range map[string][]string{
-		"direct":  {serverPath("mcp-server-everything")},
-		"gateway": gateway(s, b.TempDir(), serverPath("mcp-server-everything")),
-	} {
-		b.Run(name, func(b *testing.B) {
-			command := exec.Command(line[0], line[1:]...)
-			command.Env = s.Environment()
-			c := mcp.NewClient(&mcp.Implementation{Name: "caller", Version: "1"}, nil)
-			session, err := c.Connect(context.Background(), &mcp.CommandTransport{Command: command}, nil)
-			must(b, err)
-			defer session.Close()
-			var took []time.Duration
-			for b.Loop() {
-				begun := time.Now()
-				_, err := session.CallTool(context.Background(), &mcp.CallToolParams{Name: "echo", Arguments: map[string]any{"message": "m"}})
-				must(b, err)
-				took = append(took, time.Since(begun))
+	server := serverPath("mcp-server-everything")
+	names := []string{"sync", "event", "direct", "gateway"}
+	works := []func() error{appendSynced(b), sendEvent(b, s), callEcho(b, s, []string{server}), callEcho(b, s, gateway(s, b.TempDir(), server))}
+	all := make([]times, len(works))
+	for b.Loop() {
+		for i, work := range works {
+			all[i].measure(b, work)
+		}
+	}
+	for i, name := range names {
+		all[i].report(b, name)
+	}
+}
+
+// BenchmarkCallsAtOnce measures callers that call one after the other, without the gateway and with it.
+func BenchmarkCallsAtOnce(b *testing.B) {
+	s := service.Start(b)
+	server := serverPath("mcp-server-everything")
+	for _, callers := range []int{1, 8, 64} {
+		for _, name := range []string{"direct", "gateway"} {
+			line := []string{server}
+			if name == "gateway" {
+				line = gateway(s, b.TempDir(), server)
 			}
-			slices.Sort(took)
-			b.ReportMetric(float64(took[len(took)/2].Microseconds())/1000, "p50-ms")
-		})
+			b.Run(fmt.Sprintf("%s/%d", name, callers), func(b *testing.B) {
+				work := callEcho(b, s, line)
+				var took times
+				var left atomic.Int64
+				left.Store(int64(b.N))
+				b.ResetTimer()
+				var group sync.WaitGroup
+				for range callers {
+					group.Go(func() {
+						for left.Add(-1) >= 0 {
+							took.measure(b, work)
+						}
+					})
+				}
+				group.Wait()
+				b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "calls/s")
+				took.report(b, name)
+			})
+		}
 	}
 }
