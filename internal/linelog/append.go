@@ -8,7 +8,7 @@ import (
 
 // group is lines that are written and synced together.
 type group struct {
-	text []byte
+	text []byte        // begins with room for a mark
 	done chan struct{} // closed when err and base are set
 
 	err     error
@@ -16,7 +16,7 @@ type group struct {
 	base    int64 // of text in the segment
 }
 
-func newGroup() *group { return &group{done: make(chan struct{})} }
+func newGroup() *group { return &group{text: make([]byte, markBytes), done: make(chan struct{})} }
 
 // Entry is a line that was appended.
 type Entry struct {
@@ -41,7 +41,7 @@ func (l *Log) Append(text []byte) Entry {
 func (l *Log) Gathered() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return len(l.gathered.text)
+	return len(l.gathered.text) - markBytes
 }
 
 // Wait returns when the line is durable, and where it is. Errors are those of the file system.
@@ -83,10 +83,8 @@ func (l *Log) writeGroup(g *group) error {
 		return err
 	}
 	s := l.active
-	text := appendMark(make([]byte, 0, len(g.text)+64), s.size) // all before it is synced
-	marked := int64(len(text))
-	text = append(text, g.text...)
-	if _, err := s.file.WriteAt(text, s.size); err != nil {
+	appendMark(g.text[:0], s.size) // all before it is synced
+	if _, err := s.file.WriteAt(g.text, s.size); err != nil {
 		if cutErr := s.file.Truncate(s.size); cutErr != nil {
 			l.failed = fmt.Errorf("the file could not be cut back after a failed write: %w", cutErr)
 		}
@@ -96,12 +94,12 @@ func (l *Log) writeGroup(g *group) error {
 		l.failed = fmt.Errorf("a sync failed, nothing is written until the next start: %w", err)
 		return l.failed
 	}
-	g.segment, g.base = s, s.size+marked
-	g.text = nil
+	g.segment, g.base = s, s.size
 	l.mu.Lock()
-	s.size += int64(len(text))
+	s.size += int64(len(g.text))
 	s.sealedAt = time.Now()
 	l.mu.Unlock()
+	g.text = nil
 	return nil
 }
 

@@ -20,6 +20,8 @@ const (
 	checksumDigits = 8
 	frameBytes     = checksumDigits + 2 // around a text
 	markPrefix     = "synced "
+	markDigits     = 19
+	markBytes      = frameBytes + len(markPrefix) + markDigits // of a line
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -36,7 +38,7 @@ func appendFrame(dst, text []byte) []byte {
 }
 
 func appendMark(dst []byte, synced int64) []byte {
-	return appendFrame(dst, strconv.AppendInt([]byte(markPrefix), synced, 10))
+	return appendFrame(dst, fmt.Appendf(nil, "%s%0*d", markPrefix, markDigits, synced))
 }
 
 // parseFrame returns the text of a line, or false for one without its checksum.

@@ -195,7 +195,7 @@ func (l *Log) Close() error {
 	g := l.gathered
 	l.mu.Unlock()
 	var err error
-	if len(g.text) > 0 {
+	if l.Gathered() > 0 {
 		err = l.wait(g)
 	}
 	l.turn <- struct{}{}

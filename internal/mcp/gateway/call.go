@@ -177,8 +177,8 @@ func (c *call) run() {
 	if c.approval != "" {
 		defer c.beginWait(c.approval)()
 	}
+	defer s.gate.wakeFlusher() // after the answer, because the client waits for that alone
 	answer := c.execute(ctx)
-	s.gate.wakeFlusher()
 	s.mu.Lock()
 	delete(s.calls, string(c.request.ID))
 	s.mu.Unlock()
