@@ -50,16 +50,21 @@ func (s *Server) nameNeighbours(ctx context.Context, of *headSubject) error {
 	return err
 }
 
-// renderHead renders the checkpoint that is shown. The last entry of a detached ledger is
+// describeHead describes the checkpoint that is shown. The last entry of a detached ledger is
 // unknown.
-func (of headSubject) renderHead(note []byte) (response, error) {
+func (of headSubject) describeHead(note []byte) verify.Head {
 	state := of.state
 	h := verify.NewHead(of.slug, state.Shown(), note, state.Last(), state.LastReceived())
 	h.Fault, h.Predecessor, h.Successor = string(state.Fault().Level), of.before, of.after
 	if state.Detached() {
 		h.LatestLeafHash, h.LatestPublishedAt = nil, nil
 	}
-	made, err := newJSONResponse(h, revalidate)
+	return h
+}
+
+// renderHead renders the checkpoint that is shown.
+func (of headSubject) renderHead(note []byte) (response, error) {
+	made, err := newJSONResponse(of.describeHead(note), revalidate)
 	made.tag, made.length = made.entityTag(), strconv.Itoa(len(made.body))
 	return made, err
 }

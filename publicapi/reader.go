@@ -5,6 +5,8 @@ import (
 
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/storage"
+	"github.com/agentledger/agentledger/tlog"
+	"github.com/agentledger/agentledger/trust"
 	"github.com/agentledger/agentledger/verify"
 )
 
@@ -52,4 +54,44 @@ func (r Reader) EventAt(ctx context.Context, t id.Tenant, at id.Index) (id.Event
 	}
 	e, err := r.server.ledgers.Event(ctx, state, at, storage.FieldRecord)
 	return e.ID, err
+}
+
+// LogHead returns the head of the organization's newest log.
+func (r Reader) LogHead(ctx context.Context, t id.Tenant, slug id.Slug) (verify.Head, error) {
+	state, err := r.server.ledgers.State(ctx, t)
+	if err != nil {
+		return verify.Head{}, err
+	}
+	note, err := r.server.witnesses.Checkpoint(ctx, state)
+	if err != nil {
+		return verify.Head{}, err
+	}
+	of := headSubject{slug: slug, state: state}
+	if err := r.server.nameNeighbours(ctx, &of); err != nil {
+		return verify.Head{}, err
+	}
+	return of.describeHead(note), nil
+}
+
+// LogKeys returns the keys of the organization's newest log, newest last. To is tlog.MaxSize
+// of a key that signs.
+func (r Reader) LogKeys(ctx context.Context, t id.Tenant) ([]verify.LogKey, error) {
+	state, err := r.server.ledgers.State(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	var keys []verify.LogKey
+	for _, k := range state.LogKeys() {
+		keys = append(keys, verify.LogKey{Key: k.Verifier, From: k.From, To: min(k.To, tlog.MaxSize)})
+	}
+	return keys, nil
+}
+
+// LogPolicy returns the trust policy of the organization's newest log, without its log lines.
+func (r Reader) LogPolicy(ctx context.Context, t id.Tenant) (*trust.Policy, error) {
+	state, err := r.server.ledgers.State(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	return r.server.witnesses.Policy(ctx, state)
 }

@@ -15,7 +15,7 @@ import (
 
 // waitForMarks resolves when the page has made its checks, to the state and words of each.
 const waitForMarks = `
-	const page = document.getElementById("event");
+	const page = document.getElementById("checked");
 	while (page.dataset.done !== "yes") await new Promise((next) => setTimeout(next, 5));
 	const marks = {};
 	for (const item of document.querySelectorAll(".checks > li")) {
@@ -73,6 +73,7 @@ func (c *tamper) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		c.next.ServeHTTP(w, r)
 		return
 	}
+	r.Header.Del("If-None-Match")
 	answer := httptest.NewRecorder()
 	c.next.ServeHTTP(answer, r)
 	body := c.change(r.URL.Path, answer.Body.Bytes())
@@ -208,4 +209,27 @@ func TestPinnedKeyInChromium(t *testing.T) {
 			t.Errorf("key %s: got %s, want %s", c.key, got, c.want)
 		}
 	}
+}
+
+// The home of a log checks its head: a right one, a larger one, a forged one and one of another key.
+func TestHeadInChromium(t *testing.T) {
+	w := newWorld(t)
+	w.append(ledgertest.Red, id.DiscloseFull, "one", nil)
+	service := &tamper{next: w.handler}
+	server := httptest.NewServer(service)
+	defer server.Close()
+	b, page := chromium.New(t), server.URL+"/log/red"
+	right := map[string]string{"checkpoint": "ok: proved", "witnesses": "none: ", "outcome": "ok: Proved"}
+	wantMarks(t, "first visit", visit(t, b, page), right)
+	wantMarks(t, "empty log", visit(t, b, server.URL+"/log/blue"), right)
+	w.append(ledgertest.Red, id.DiscloseFull, "two", nil)
+	marks := visit(t, b, page)
+	wantMarks(t, "larger tree", marks, right)
+	wantMarks(t, "larger tree", marks, map[string]string{"consistency": "ok: extends"})
+	wantQuiet(t, b, server.URL)
+	service.change = replaceText("/transparency/head", `"tree_size":2`, `"tree_size":3`)
+	wantMarks(t, "forged size", visit(t, b, page), map[string]string{"checkpoint": "fail: not proved: ", "consistency": "none: not compared", "outcome": "fail: "})
+	other := newWorld(t)
+	service.change, service.next = nil, other.handler
+	wantMarks(t, "another key", visit(t, b, page), map[string]string{"checkpoint": "fail: ", "outcome": "fail: Not proved: "})
 }

@@ -19,6 +19,7 @@ type eventView struct {
 	URL      string // of the event, for all its forms
 	Query    string // of that URL: the origin, where one was asked for
 	Prefix   string // of the log's transparency calls
+	LogURL   string // of the log's home
 	ErasedAt string
 	Claim    string  // of the operator, about the key
 	Facts    []field // from the record and the envelope
@@ -46,12 +47,12 @@ func (s *Server) showEvent(r *request) (answer, error) {
 		return answer{}, err
 	}
 	v := describeEvent(b)
-	v.URL, v.Prefix = s.eventURL(r.slug, string(b.EventID)), s.base+"/v1/public/orgs/"+url.PathEscape(string(r.slug))+
-		"/transparency"
+	v.URL, v.Prefix = s.eventURL(r.slug, string(b.EventID)), s.transparencyURL(r.slug)
+	v.LogURL = s.logURL(r.slug)
 	if origin != "" {
 		v.Query = "&origin=" + url.QueryEscape(origin)
 	}
-	body, err := s.render(eventPage, "Event "+string(b.EventID), "event.js", v)
+	body, err := s.render(eventPage, "Event "+string(b.EventID), eventScript, v)
 	return answer{media: mediaHTML, cache: never, vary: "Accept", body: body}, err
 }
 

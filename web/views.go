@@ -19,14 +19,22 @@ type views struct{ pages map[string]*template.Template }
 const (
 	homePage    = "home"
 	eventPage   = "event"
+	logPage     = "log"
 	refusalPage = "refusal"
+)
+
+// Scripts of pages.
+const (
+	eventScript = "event.js"
+	logScript   = "log.js"
 )
 
 // parseTemplates reads every page together with the frame around it.
 func parseTemplates() (*views, error) {
 	v := &views{pages: make(map[string]*template.Template)}
-	for _, name := range []string{homePage, eventPage, refusalPage} {
-		t, err := template.ParseFS(templates, "templates/frame.html", "templates/"+name+".html")
+	for _, name := range []string{homePage, eventPage, logPage, refusalPage} {
+		t, err := template.ParseFS(templates, "templates/frame.html", "templates/checks.html",
+			"templates/"+name+".html")
 		if err != nil {
 			return nil, fmt.Errorf("parse page %s: %w", name, err)
 		}
@@ -66,7 +74,10 @@ func scriptModules(script string, verifier []string) []string {
 	for _, name := range verifier {
 		all = append(all, verifierFolder+name)
 	}
-	own := []string{"consistency.js", "marks.js", "memory.js", "path.js", "times.js", "verdicts.js"}
+	own := []string{"consistency.js", "marks.js", "memory.js", "times.js", "trust.js"}
+	if script == eventScript {
+		own = append(own, "path.js", "verdicts.js")
+	}
 	return slices.Concat([]string{script}, own, all)
 }
 

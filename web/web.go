@@ -26,6 +26,7 @@ import (
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/http/admission"
 	"github.com/agentledger/agentledger/internal/http/edge"
+	"github.com/agentledger/agentledger/trust"
 	"github.com/agentledger/agentledger/verify"
 )
 
@@ -35,14 +36,30 @@ type Organizations interface {
 	BySlug(ctx context.Context, slug id.Slug) (id.Tenant, error)
 }
 
-// Log reads the public documents of logs, as strangers get them. Unknown events and origins
-// are fault.NotFound.
-type Log interface {
+// Events reads the public documents of events. Unknown events and origins are
+// fault.NotFound.
+type Events interface {
 	// EventBundle returns the bundle of an event in the log of an origin; without one, in the
 	// newest log of the organization that holds it.
 	EventBundle(ctx context.Context, t id.Tenant, slug id.Slug, event string, origin id.Origin) (*verify.Bundle, error)
 	// EventAt returns the id of the event at an index of the newest log.
 	EventAt(ctx context.Context, t id.Tenant, at id.Index) (id.Event, error)
+}
+
+// Heads reads the public documents of an organization's newest log.
+type Heads interface {
+	LogHead(ctx context.Context, t id.Tenant, slug id.Slug) (verify.Head, error)
+	// LogKeys returns the keys of the log, newest last. To is at least tlog.MaxSize of a key
+	// that signs.
+	LogKeys(ctx context.Context, t id.Tenant) ([]verify.LogKey, error)
+	// LogPolicy returns the trust policy in force, without the lines of logs.
+	LogPolicy(ctx context.Context, t id.Tenant) (*trust.Policy, error)
+}
+
+// Log reads the public documents of logs, as strangers get them.
+type Log interface {
+	Events
+	Heads
 }
 
 // Options configure New. Edge, Organizations and Log are required.
@@ -110,6 +127,7 @@ func (s *Server) Routes(r *edge.Router) {
 	}
 	show("/", s.showHome)
 	show("/find", s.findEvent)
+	show("/log/{slug}", s.showLog)
 	show("/assets/{tree}/*", s.serveAsset)
 	edge.Mount(r, edge.Surface[getter]{Edge: &s.edge, Serve: s.serveRoute}, table)
 }

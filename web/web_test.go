@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"html"
 	"io"
 	"io/fs"
 	"net/http"
@@ -86,7 +87,7 @@ func TestRefusals(t *testing.T) {
 		status int
 	}{
 		{redEvent + "two", 404}, {redEvent + "none", 404}, {redEvent + "a%00b", 404}, {redEvent + "one?origin=x", 404},
-		{"/v1/public/orgs/green/verify/one", 404}, {"/v1/public/orgs/%ff/verify/one", 404},
+		{"/log/green", 404}, {"/log/RED", 404}, {"/log/%ff", 404}, {"/v1/public/orgs/green/verify/one", 404}, {"/v1/public/orgs/%ff/verify/one", 404},
 		{"/find?log=green&event=one", 404}, {"/find?log=red&event=two", 404}, {"/find?log=red&event=1", 404},
 		{"/find?log=red&event=00", 404}, {"/find?log=red", 422}, {"/find?event=one", 422}, {"/find", 422},
 		{"/assets/0123456789abcdef/pages.css", 404}, {"/assets/" + folder(w) + "/none.js", 404},
@@ -133,14 +134,38 @@ func TestUnreadableStore(t *testing.T) {
 	}
 }
 
-func TestHomeIsRevalidated(t *testing.T) {
+func TestHomesAreRevalidated(t *testing.T) {
 	w := newWorld(t)
-	etag := w.page("/", http.StatusOK).Header().Get("ETag")
-	if etag == "" {
-		t.Fatal("no ETag")
+	w.append(ledgertest.Blue, id.DiscloseFull, "two", nil)
+	for _, target := range []string{"/", "/log/red", "/log/blue"} {
+		etag := w.page(target, http.StatusOK).Header().Get("ETag")
+		if etag == "" {
+			t.Fatalf("%s: no ETag", target)
+		}
+		w.page(target, http.StatusNotModified, "If-None-Match: "+etag)
+		w.page(target, http.StatusOK, `If-None-Match: "other"`)
 	}
-	w.page("/", http.StatusNotModified, "If-None-Match: "+etag)
-	w.page("/", http.StatusOK, `If-None-Match: "other"`)
+}
+
+// The home of a log has the values of that log, and of no other.
+func TestHomeOfLog(t *testing.T) {
+	w := newWorld(t)
+	w.append(ledgertest.Red, id.DiscloseFull, "first-of-red", nil)
+	w.append(ledgertest.Red, id.DiscloseFull, "last-of-red", nil)
+	red, blue := w.page("/log/red", http.StatusOK).Body.String(), w.page("/log/blue", http.StatusOK).Body.String()
+	state := w.State(t, ledgertest.Red)
+	root := state.Shown().Root.String()
+	for _, want := range []string{root, "<dt>Entries</dt><dd>2</dd>", `href="/v1/public/orgs/red/verify/last-of-red"`,
+		html.EscapeString(state.VerifierKey().String()), "--url &#39;https://log.example/o/" + ledgertest.Organization(ledgertest.Red).String() + "&#39;"} {
+		if !strings.Contains(html.UnescapeString(red), html.UnescapeString(want)) {
+			t.Errorf("the home of red lacks %s: %s", want, red)
+		}
+	}
+	for _, other := range []string{root, "last-of-red", string(ledgertest.Origin(ledgertest.Red))} {
+		if strings.Contains(html.UnescapeString(blue), other) {
+			t.Errorf("the home of blue has %s", other)
+		}
+	}
 }
 
 // folder returns the folder of the assets that the home names.

@@ -2,29 +2,15 @@
 
 import { parseBundle } from "./verifier/verify/bundle.js";
 import { verifyBundle } from "./verifier/verify/index.js";
-import { parseLogKey } from "./verifier/log/note.js";
 import { LedgerError } from "./verifier/errors.js";
 import { checkConsistency } from "./consistency.js";
 import { showOutcome, showVerdict } from "./marks.js";
-import { forget, recall, remember } from "./memory.js";
 import { addLocalTimes } from "./times.js";
+import { fetchText, readTrust, rememberKey, runChecks } from "./trust.js";
 import { bundleVerdicts } from "./verdicts.js";
 
-const page = document.getElementById("event");
+const page = document.getElementById("checked");
 const { url, transparency, origin } = page.dataset;
-
-async function fetchText(address) {
-  const answer = await fetch(address, { headers: { Accept: "application/json, text/plain" }, cache: "no-cache" });
-  if (!answer.ok) throw new LedgerError(`status ${answer.status}`);
-  return answer.text();
-}
-
-/** Resolves to the reader's trust: the remembered key before the service's own word. */
-async function readTrust() {
-  const [policy, keys] = await Promise.all([fetchText(transparency + "/policy"), fetchText(transparency + "/keys")]);
-  const { key } = recall(origin);
-  return key === undefined ? { policy } : { policy, key, keys };
-}
 
 /** Checks a bundle. A list of keys without the remembered key is left out, so that the key is found wrong. */
 async function checkBundle(text, trust) {
@@ -40,7 +26,7 @@ async function checkBundle(text, trust) {
 
 async function check() {
   showOutcome("waiting", "Checking …");
-  const [text, trust] = await Promise.all([fetchText(url), readTrust()]);
+  const [text, trust] = await Promise.all([fetchText(url), readTrust(origin, transparency)]);
   const [result, given] = await checkBundle(text, trust);
   if (!result.report) return showOutcome("fail", result.reason);
   const bundle = parseBundle(text);
@@ -60,37 +46,10 @@ async function check() {
 function conclude(result, consistency, bundle) {
   if (consistency.state === "fail") return showOutcome("fail", `Not proved: ${consistency.words}`);
   if (result.outcome !== "proved") return showOutcome("fail", `Not proved: ${result.reason}`);
-  const first = recall(origin).key === undefined;
-  if (first) remember(origin, { key: bundle.log_key });
-  const whose = first ? "the key that this service shows; it is remembered from now on" : "the key that this browser knows";
+  const whose = rememberKey(origin, bundle.log_key);
   showOutcome("ok", `Proved, as far as the marks below say, under ${whose}.`);
 }
 
-function offerPin() {
-  const form = document.getElementById("pin");
-  form.hidden = false;
-  form.elements.key.value = recall(origin).key ?? "";
-  form.addEventListener("submit", (submitted) => {
-    submitted.preventDefault();
-    try {
-      remember(origin, { key: parseLogKey(form.elements.key.value.trim()).text });
-      run();
-    } catch (why) {
-      showOutcome("fail", `The key can't be read: ${why.message}`);
-    }
-  });
-  document.getElementById("forget").addEventListener("click", () => {
-    forget(origin);
-    form.elements.key.value = "";
-    run();
-  });
-}
-
-function run() {
-  return check().catch((why) => showOutcome("fail", `The checks could not be made: ${why.message}`));
-}
-
 addLocalTimes(page);
-await run();
-offerPin();
+await runChecks(origin, check);
 page.dataset.done = "yes";

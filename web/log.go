@@ -1,0 +1,111 @@
+package web
+
+import (
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/tlog"
+	"github.com/agentledger/agentledger/verify"
+)
+
+// logView is the content of the home of a log.
+type logView struct {
+	Slug      id.Slug
+	Prefix    string // of the log's transparency calls
+	Tiles     string // the prefix of the log's tiles
+	PublicURL string
+	Head      verify.Head
+	LastID    id.Event // of the newest event, "" for none
+	LastURL   string
+	Received  string
+	Key       string // that signs the newest tree
+	Keys      []keyView
+	Witnesses []witnessView
+	Quorum    string
+	Checks    []check
+}
+
+// keyView is a key of a log and the sizes of the trees that it signed.
+type keyView struct{ Key, Sizes string }
+
+type witnessView struct{ Name, Key string }
+
+// showLog serves the home of a log.
+func (s *Server) showLog(r *request) (answer, error) {
+	if r.slug == "" {
+		return answer{}, errNotFound()
+	}
+	v := logView{Slug: r.slug, Prefix: s.transparencyURL(r.slug), PublicURL: s.public, Checks: listLogChecks()}
+	var err error
+	if v.Head, err = s.log.LogHead(r.Context(), r.tenant, r.slug); err != nil {
+		return answer{}, err
+	}
+	_, v.Tiles, _ = strings.Cut(string(v.Head.Origin), "/o/")
+	if err := s.describeNewest(r, &v); err != nil {
+		return answer{}, err
+	}
+	keys, err := s.log.LogKeys(r.Context(), r.tenant)
+	if err != nil {
+		return answer{}, err
+	}
+	for _, k := range keys {
+		v.Keys = append(v.Keys, keyView{k.Key.String(), describeSizes(k)})
+		if k.Signed(v.Head.TreeSize) {
+			v.Key = k.Key.String()
+		}
+	}
+	policy, err := s.log.LogPolicy(r.Context(), r.tenant)
+	if err != nil {
+		return answer{}, err
+	}
+	v.Quorum = policy.Quorum
+	for _, w := range policy.Witnesses {
+		v.Witnesses = append(v.Witnesses, witnessView{w.Name, w.Key.String()})
+	}
+	body, err := s.render(logPage, "Log "+string(r.slug), logScript, v)
+	return answer{media: mediaHTML, cache: revalidate, body: body}, err
+}
+
+// describeNewest adds the newest event. A head of a damaged log may have none.
+func (s *Server) describeNewest(r *request, v *logView) error {
+	if v.Head.LatestPublishedAt == nil || v.Head.LatestLogIndex == nil {
+		return nil
+	}
+	last, err := s.log.EventAt(r.Context(), r.tenant, *v.Head.LatestLogIndex)
+	if err != nil {
+		return err
+	}
+	v.LastID, v.LastURL = last, s.eventURL(r.slug, string(last))
+	v.Received = v.Head.LatestPublishedAt.String()
+	return nil
+}
+
+func describeSizes(k verify.LogKey) string {
+	from := "from size " + strconv.FormatUint(uint64(k.From), 10)
+	if k.To >= tlog.MaxSize {
+		return from + " on"
+	}
+	return from + " to below " + strconv.FormatUint(uint64(k.To), 10)
+}
+
+// transparencyURL returns the path before the transparency calls of a log.
+func (s *Server) transparencyURL(slug id.Slug) string {
+	return s.base + "/v1/public/orgs/" + url.PathEscape(string(slug)) + "/transparency"
+}
+
+// logURL returns the path of the home of a log.
+func (s *Server) logURL(slug id.Slug) string { return s.base + "/log/" + url.PathEscape(string(slug)) }
+
+// listLogChecks returns the checks of a head in the order of the page.
+func listLogChecks() []check {
+	return []check{
+		{"checkpoint", "Checkpoint", "The log's key signed the size and root of this tree. The head agrees with it.",
+			"Whose key it is. Compare the key with one that you got in another way."},
+		{"witnesses", "Witnesses", "Enough witnesses of the log's policy have cosigned the checkpoint.",
+			"That the witnesses are independent. This page takes the policy from the service."},
+		{"consistency", "Consistency", "The tree extends the one that this browser saw last.",
+			"Anything about trees that this browser has not seen. A monitor compares each head."},
+	}
+}
