@@ -35,7 +35,7 @@ func canaryGets() map[string][]canaryRequest {
 		"getBundle": paths(public+"/verify/{event}", public+"/verify/{event}?verify=1", public+"/verify/{event}?format=tlog-proof",
 			public+"/verify/{step}?verify=1"),
 		"getPublishedPolicy": paths(public + "/policies/{policy}"), "getLogPage": paths("/log/{slug}"),
-		"getAgentDid":        paths("/v1/public/agents/{agent}/did"), "getAgentDidWeb": paths("/v1/public/agents/{agent}/did.json"),
+		"getAgentDid": paths("/v1/public/agents/{agent}/did"), "getAgentDidWeb": paths("/v1/public/agents/{agent}/did.json"),
 		"getDid":           paths("/v1/public/did/{did}"),
 		"getLogCheckpoint": paths(log + "/checkpoint"),
 		"getEntryBundle":   paths(log+"/tile/entries/000", log+"/tile/entries/000.p/5"),
