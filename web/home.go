@@ -19,6 +19,12 @@ func (s *Server) showHome(*request) (answer, error) {
 	return answer{media: mediaHTML, cache: revalidate, body: body}, err
 }
 
+// showCheck serves the page that checks a file of the reader.
+func (s *Server) showCheck(*request) (answer, error) {
+	body, err := s.render(checkPage, "Check a document", checkScript, nil)
+	return answer{media: mediaHTML, cache: revalidate, body: body}, err
+}
+
 // eventURL returns the path of an event.
 func (s *Server) eventURL(slug id.Slug, event string) string {
 	return s.base + "/v1/public/orgs/" + url.PathEscape(string(slug)) + "/verify/" + url.PathEscape(event)

@@ -20,6 +20,7 @@ const (
 	homePage    = "home"
 	eventPage   = "event"
 	logPage     = "log"
+	checkPage   = "check"
 	refusalPage = "refusal"
 )
 
@@ -27,12 +28,13 @@ const (
 const (
 	eventScript = "event.js"
 	logScript   = "log.js"
+	checkScript = "check.js"
 )
 
 // parseTemplates reads every page together with the frame around it.
 func parseTemplates() (*views, error) {
 	v := &views{pages: make(map[string]*template.Template)}
-	for _, name := range []string{homePage, eventPage, logPage, refusalPage} {
+	for _, name := range []string{homePage, eventPage, logPage, checkPage, refusalPage} {
 		t, err := template.ParseFS(templates, "templates/frame.html", "templates/checks.html",
 			"templates/"+name+".html")
 		if err != nil {
@@ -75,8 +77,14 @@ func scriptModules(script string, verifier []string) []string {
 		all = append(all, verifierFolder+name)
 	}
 	own := []string{"consistency.js", "marks.js", "memory.js", "times.js", "trust.js"}
-	if script == eventScript {
+	switch script {
+	case eventScript:
 		own = append(own, "path.js", "verdicts.js")
+	case checkScript:
+		own = []string{"marks.js"}
+		for _, name := range []string{"manifest", "pack", "packlines", "zip"} {
+			all = append(all, verifierFolder+"verify/"+name+".js")
+		}
 	}
 	return slices.Concat([]string{script}, own, all)
 }

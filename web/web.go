@@ -126,6 +126,7 @@ func (s *Server) Routes(r *edge.Router) {
 		table.Add(edge.GetAndHead, pattern, edge.Permission{}, edge.Body{}, get)
 	}
 	show("/", s.showHome)
+	show("/check", s.showCheck)
 	show("/find", s.findEvent)
 	show("/log/{slug}", s.showLog)
 	show("/assets/{tree}/*", s.serveAsset)

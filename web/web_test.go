@@ -137,7 +137,7 @@ func TestUnreadableStore(t *testing.T) {
 func TestHomesAreRevalidated(t *testing.T) {
 	w := newWorld(t)
 	w.append(ledgertest.Blue, id.DiscloseFull, "two", nil)
-	for _, target := range []string{"/", "/log/red", "/log/blue"} {
+	for _, target := range []string{"/", "/check", "/log/red", "/log/blue"} {
 		etag := w.page(target, http.StatusOK).Header().Get("ETag")
 		if etag == "" {
 			t.Fatalf("%s: no ETag", target)
