@@ -82,7 +82,7 @@ func TestWaitingIsBounded(t *testing.T) {
 	o.decisions["mcp.shop.pay"] = "allow_with_obligation"
 	c, _, _, sessions := startNeighbours(t, o, func(c *Config) { c.Bounds.Waiting, c.Wait = 1, time.Minute })
 	first := callBeside(t, sessions[0], "pay", 1)
-	o.await(func() bool { return len(o.asked) == 1 })
+	o.await(func() bool { return o.polled["apr_1"] })
 	if r := callTool(t, sessions[0], "pay", map[string]any{"a": 2}); !strings.Contains(textOf(r), "waits for apr_2,") {
 		t.Errorf("beyond the bound: got %q", textOf(r))
 	}

@@ -35,6 +35,7 @@ type office struct {
 	events    map[id.Organization][]*event.Envelope
 	asked     []asked
 	votes     map[string]string // status by approval
+	polled    map[string]bool   // approvals that a call waits for
 	down      bool
 	changed   *sync.Cond
 }
@@ -46,7 +47,7 @@ type asked struct {
 }
 
 func newOffice(t testing.TB) *office {
-	o := &office{decisions: map[string]string{}, events: map[id.Organization][]*event.Envelope{}, votes: map[string]string{}}
+	o := &office{decisions: map[string]string{}, events: map[id.Organization][]*event.Envelope{}, votes: map[string]string{}, polled: map[string]bool{}}
 	o.changed = sync.NewCond(&o.mu)
 	server := httptest.NewServer(o)
 	t.Cleanup(server.Close)
@@ -93,6 +94,7 @@ func (o *office) serve(r *http.Request, body []byte) (any, int) {
 		if strings.HasSuffix(path, "/cancel") {
 			o.votes[name] = "cancelled"
 		}
+		o.polled[name] = true
 		if r.URL.Query().Has("wait") && o.votes[name] == "pending" {
 			o.mu.Unlock()
 			time.Sleep(10 * time.Millisecond) // the client asks again
