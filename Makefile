@@ -3,7 +3,7 @@
 GO ?= go
 PROGRAMS := agentledger aps
 
-.PHONY: build test test-python test-typescript test-adapters test-n8n race lint vuln fuzz interop drill bench clean
+.PHONY: build test test-python test-typescript test-adapters test-n8n test-pages race lint vuln fuzz interop drill bench clean
 
 build:
 	$(GO) build -o bin/ $(addprefix ./cmd/,$(PROGRAMS))
@@ -22,6 +22,7 @@ test:
 	$(MAKE) test-typescript
 	$(MAKE) test-adapters
 	$(MAKE) test-n8n
+	$(MAKE) test-pages
 
 # The client for Python: types, and tests against the real server.
 test-python: build
@@ -45,6 +46,13 @@ test-adapters: build
 test-n8n: build
 	./scripts/node
 	cd clients/n8n && npm ci --ignore-scripts && AGENTLEDGER_BIN=$(CURDIR)/bin/agentledger npm test
+
+# The pages in Chromium under axe-core, which npm brings.
+test-pages:
+	./scripts/chromium
+	./scripts/node
+	cd web && npm ci --silent
+	$(GO) test -tags axe ./web -run '^TestAccessibility$$'
 
 # The Go tests under the race detector (needs a C compiler). Tests of cmd/agentledger that start the real programs are
 # left out, because those are built without the detector; the ones below run the service in the test's own process.

@@ -142,6 +142,12 @@ func (b *Browser) Run(script string, value any, args ...any) error {
 	return json.Unmarshal(result.Value, value)
 }
 
+// Emulate sends a command of the DevTools protocol, such as Emulation.setEmulatedMedia.
+func (b *Browser) Emulate(command string, params map[string]any) {
+	b.t.Helper()
+	b.call("POST", b.session+"/goog/cdp/execute", map[string]any{"cmd": command, "params": params}, nil)
+}
+
 // Messages returns the messages of the console since the last call, with those about the content
 // security policy.
 func (b *Browser) Messages() (all []string) {
