@@ -15,9 +15,9 @@ import (
 )
 
 const (
-	// patience is how long a process may take for a key. A hash takes 20 ms of a processor, of which a busy
+	// defaultPatience is how long a process may take for a key. A hash takes 20 ms of a processor, of which a busy
 	// machine leaves such a process a tenth or less.
-	patience = 10 * time.Second
+	defaultPatience = 10 * time.Second
 	// idleTime is how long a process stays without work, because it holds 20 MiB and more.
 	idleTime = time.Minute
 )
@@ -25,9 +25,10 @@ const (
 // Pool starts processes as they are needed, one for each key that is computed at the same time. It may be used
 // by several goroutines.
 type Pool struct {
-	program string
-	args    []string
-	logger  *slog.Logger
+	program  string
+	args     []string
+	logger   *slog.Logger
+	patience time.Duration // a process that takes longer for a key is ended
 
 	mu     sync.Mutex
 	idle   []*process // the one used last at the end
@@ -36,7 +37,7 @@ type Pool struct {
 
 // New returns a pool without processes. They run this program, whose main calls Serve.
 func New(logger *slog.Logger) *Pool {
-	return &Pool{program: thisProgram, args: []string{argument}, logger: logger}
+	return &Pool{program: thisProgram, args: []string{argument}, logger: logger, patience: defaultPatience}
 }
 
 // Key computes a key in a process of the pool, or else in the calling one.
@@ -54,7 +55,7 @@ func (p *Pool) askProcess(q Parameters) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	key, err := c.askKey(q)
+	key, err := c.askKey(q, time.Now().Add(p.patience))
 	if err != nil {
 		return nil, errors.Join(err, c.end())
 	}
@@ -131,8 +132,7 @@ func startProcess(program string, args []string) (*process, error) {
 	return c, nil
 }
 
-func (c *process) askKey(q Parameters) (key []byte, err error) {
-	deadline := time.Now().Add(patience)
+func (c *process) askKey(q Parameters, deadline time.Time) (key []byte, err error) {
 	text, err := json.Marshal(q)
 	defer clear(text)
 	if err == nil {

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"golang.org/x/crypto/argon2"
 )
@@ -50,6 +51,16 @@ func TestKeysAreComputedInAnotherProcess(t *testing.T) {
 	}
 	if len(p.idle) != 1 || p.idle[0].cmd.Process.Pid == os.Getpid() || logged.Len() != 0 {
 		t.Errorf("got %d processes, log %q", len(p.idle), logged)
+	}
+}
+
+// A process that never answers is ended, and the key is computed here.
+func TestHangingProcess(t *testing.T) {
+	p, logged := newPool(t)
+	p.program, p.args, p.patience = "/bin/sleep", []string{"1000"}, 10*time.Millisecond
+	checkKey(t, p, "correct horse")
+	if len(p.idle) != 0 || !strings.Contains(logged.String(), "i/o timeout") {
+		t.Errorf("got %d idle processes, log %q", len(p.idle), logged)
 	}
 }
 
