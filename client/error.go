@@ -48,13 +48,13 @@ func (e *Error) Error() string {
 
 // IsRefused reports whether the service will never accept the same request: err holds an
 // *Error of status 4xx, or a *fault.Error from a check before sending. It is false for
-// 401, 408 and the code plan_limit, because those can end.
+// 401, 408 and 429, because those can end.
 func IsRefused(err error) bool {
 	if _, malformed := errors.AsType[*fault.Error](err); malformed {
 		return true
 	}
 	answer, ok := errors.AsType[*Error](err)
-	return ok && answer.Status/100 == 4 && answer.Code != "plan_limit" &&
+	return ok && answer.Status/100 == 4 && answer.Status != http.StatusTooManyRequests &&
 		answer.Status != http.StatusRequestTimeout && answer.Status != http.StatusUnauthorized
 }
 
