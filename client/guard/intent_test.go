@@ -261,6 +261,26 @@ func TestJournalOfBefore(t *testing.T) {
 	wantTold(t, o, "intent", "", "result ok", "result unknown")
 }
 
+// The machine can stop before it is durable that an old file is gone. Its state is older than that of the lines then.
+func TestJournalOfBeforeComesBack(t *testing.T) {
+	o, d := newOffice(t), &deed{}
+	dir := t.TempDir()
+	g := guarded(t, o, dir)
+	r, err := g.prepareAction(refundAction("k"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	old := `{"key":"k","digest":"` + r.contentDigest().String() + `","trace":"` + string(r.Trace) + `","tool":"acme.refund","stage":"deciding","permit":{"decision":"allow","event_id":"","unasked":false},"told":false}`
+	for range 3 {
+		writeOld(t, filepath.Join(dir, actionsFolder, "k.json"), old)
+		g.Journal.Close()
+		g = guarded(t, o, dir)
+		if _, err := g.Run(t.Context(), refundAction("k"), d.do); err != nil || d.done != 1 {
+			t.Errorf("got %v, done %d times", err, d.done)
+		}
+	}
+}
+
 func writeOld(t *testing.T, path, text string) {
 	t.Helper()
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {

@@ -21,8 +21,8 @@ const (
 )
 
 // importFolders takes over the journal of an older program. A file is removed when its content is durable
-// in the lines, so a crash in between takes it over again: an action stays the same, and an event is sent
-// twice, as a replay.
+// in the lines, so a crash in between takes it over again. An action that the lines have is not taken over, because its
+// state there may be newer. An event is sent twice, as a replay.
 func (j *Journal) importFolders() error {
 	for _, folder := range []struct {
 		name string
@@ -60,7 +60,10 @@ func (j *Journal) importFolder(dir string, take func(*record, []byte) error) err
 			return err
 		}
 	}
-	return os.Remove(dir)
+	if err := os.Remove(dir); err != nil {
+		return err
+	}
+	return durable.SyncDir(filepath.Dir(dir))
 }
 
 func (j *Journal) importFile(path string, take func(*record, []byte) error) error {
@@ -76,7 +79,17 @@ func (j *Journal) importFile(path string, take func(*record, []byte) error) erro
 	if err := take(&r, text); err != nil {
 		return err
 	}
+	if r.Action != nil && j.isKnown(r.Action.Key) {
+		return nil
+	}
 	j.numberRecord(&r)
 	r.When = id.InstantOf(info.ModTime())
 	return j.write(r)
+}
+
+func (j *Journal) isKnown(key string) bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	_, known := j.actions[keyHash(key)]
+	return known
 }
