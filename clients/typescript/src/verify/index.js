@@ -1,9 +1,9 @@
 // Offline verification with three outcomes, as `aps verify` has them.
 
-import { LedgerError, Malformed, Mismatch, UnknownVersion, Unproved, printable } from "../errors.js";
+import { LedgerError, Malformed, Mismatch, UnknownVersion, printable } from "../errors.js";
 import { hex, unhex } from "../bytes.js";
 import { openCheckpoint, parseLogKey, parseNote } from "../log/note.js";
-import { checkConsistency, checkTlogProof, parseHashes, parseTlogProof, unknownSigners } from "../log/tree.js";
+import { checkConsistency, checkTlogProof, parseHashes, parseTlogProof } from "../log/tree.js";
 import { parse } from "../canonical/parse.js";
 import { parseBundle } from "./bundle.js";
 import { check } from "./check.js";
@@ -77,6 +77,8 @@ export function unknownReason(signers) {
   return `can't tell: signed by the key ${printable(signers.join(" and "))}, which is not among those that you trust`;
 }
 
+const unknownReport = (signers) => ({ report: { ok: false, unknown_keys: signers } });
+
 function missingPart(r, require) {
   if (require === "full" && r.envelope_ok === null) return "envelope";
   if (require === "commitment") return undefined;
@@ -110,8 +112,7 @@ export async function verifyTlogProof(text, entry, given = {}) {
     try {
       await trust.open(proof.note, size);
     } catch (why) {
-      const unknown = unknownSigners(proof.note, trust.known);
-      if (unknown.length > 0) return result(cantTell, unknownReason(unknown), { report: { ok: false, unknown_keys: unknown } });
+      if (why.unknown?.length > 0) return result(cantTell, unknownReason(why.unknown), unknownReport(why.unknown));
       throw why;
     }
     const report = { ok: true, log_index: proof.index, tree_size: size };
@@ -174,7 +175,8 @@ export async function proveUnder(given, ask) {
     return result(proved, "", { report });
   } catch (why) {
     if (!(why instanceof LedgerError)) throw why;
-    return result(why instanceof Unproved && why.unknown ? cantTell : provedWrong, "not proved: " + printable(why.message));
+    if (why.unknown?.length > 0) return result(cantTell, unknownReason(why.unknown), unknownReport(why.unknown));
+    return result(provedWrong, "not proved: " + printable(why.message));
   }
 }
 

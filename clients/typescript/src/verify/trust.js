@@ -3,6 +3,7 @@
 import { Malformed } from "../errors.js";
 import { openCheckpoint, parseLogKey } from "../log/note.js";
 import { Policy } from "../log/policy.js";
+import { unknownSigners } from "../log/tree.js";
 import { parseKeys, signedSize } from "./bundle.js";
 import { namesKey } from "./check.js";
 
@@ -42,7 +43,10 @@ export class Trust {
     return options;
   }
 
-  /** Resolves to the checkpoint, opened by whichever key of its log signed it. */
+  /**
+   * Resolves to the checkpoint, opened by whichever key of its log signed it. The error of a checkpoint that only other
+   * keys signed has them as `unknown`.
+   */
   async open(note, size) {
     const keys = [...this.keys];
     for (const k of this.others) {
@@ -57,7 +61,7 @@ export class Trust {
         why = error;
       }
     }
-    throw why;
+    throw Object.assign(why, { unknown: unknownSigners(note, this.known) });
   }
 
   /** Resolves to whether enough witnesses cosigned; undefined without a policy. */

@@ -1,0 +1,99 @@
+// A guarded fetch, between the real server of the log and a real server of the tool.
+
+import assert from "node:assert/strict";
+import { createServer } from "node:http";
+import { after, before, test } from "node:test";
+import { Denied, LedgerError, NotDecided, grantHeader } from "../src/index.js";
+import { Server, clientOf } from "./harness.js";
+
+const policy = {
+  policy_id: "web",
+  name: "Web",
+  rules: [
+    { rule_id: "no-deletion", tool: "http.delete", decision: "deny", reason: "Nothing is deleted" },
+    { rule_id: "large", tool: "http.put", decision: "allow_with_obligation", obligations: [{ type: "human_approval" }] },
+  ],
+};
+
+let server;
+let person;
+let tool;
+const seen = [];
+
+before(async () => {
+  server = await Server.start({ activate: false });
+  person = await server.signIn(server.acme);
+  await person.activate(policy);
+  tool = createServer(async (request, response) => {
+    const parts = [];
+    for await (const part of request) parts.push(part);
+    seen.push({ method: request.method, url: request.url, body: Buffer.concat(parts).toString(), headers: request.headers });
+    response.writeHead(request.url === "/missing" ? 404 : 200).end("answer");
+  });
+  await new Promise((resolve) => tool.listen(0, "127.0.0.1", resolve));
+});
+after(async () => {
+  tool?.close();
+  await server?.close();
+});
+
+const address = (path) => `http://127.0.0.1:${tool.address().port}${path}`;
+const seenOf = (path) => seen.filter((s) => s.url === path);
+
+test("an allowed request is made once, and its answer recorded", async () => {
+  const client = clientOf(server.acme);
+  const send = client.guardFetch();
+  const answer = await send(address("/pay?x=1"), { method: "POST", body: "seven", headers: { "Idempotency-Key": "k1", "X-Own": "kept" } });
+  assert.deepEqual([answer.status, await answer.text()], [200, "answer"]);
+  const repeated = send(address("/pay?x=1"), { method: "POST", body: "seven", headers: { "Idempotency-Key": "k1" } });
+  await assert.rejects(repeated, (why) => why instanceof LedgerError && /made before/.test(why.message));
+  assert.equal(seenOf("/pay?x=1").length, 1);
+  assert.deepEqual([seen[0].body, seen[0].headers["x-own"]], ["seven", "kept"]);
+  assert.equal((await send(address("/missing"))).status, 404);
+  await client.flush();
+  const { events } = await person.call("GET", "/events?tool=http.post");
+  assert.equal(events.length, 2); // intent and result
+  await client.close();
+});
+
+test("a denied request is not made", async () => {
+  const client = clientOf(server.acme);
+  await assert.rejects(client.guardFetch()(address("/gone"), { method: "DELETE" }), Denied);
+  assert.equal(seenOf("/gone").length, 0);
+  await client.close();
+});
+
+test("a request that waits for a person carries the grant", async () => {
+  const client = clientOf(server.acme);
+  const vote = async () => {
+    for (;;) {
+      const { approvals } = await person.call("GET", "/approvals?status=pending");
+      if (approvals.length === 0) continue;
+      const [{ approval_id: approvalId, action_digest: actionDigest }] = approvals;
+      return person.vote({ approvalId, actionDigest }, "approve");
+    }
+  };
+  const voted = vote();
+  const answer = await client.guardFetch()(address("/large"), { method: "PUT", body: "much" });
+  await voted;
+  assert.equal(answer.status, 200);
+  const [{ headers }] = seenOf("/large");
+  const grant = Buffer.from(headers[grantHeader.toLowerCase()], "base64").toString();
+  assert.match(grant, /\n\n— /);
+  await client.close();
+});
+
+test("without an answer of the log, no request is made", async () => {
+  const nobody = { url: "http://127.0.0.1:1", retry: { attempts: 1 } };
+  const silent = createServer(() => {}); // takes requests and never answers
+  await new Promise((resolve) => silent.listen(0, "127.0.0.1", resolve));
+  const hanging = { url: `http://127.0.0.1:${silent.address().port}`, timeoutMs: 50, retry: { attempts: 1 } };
+  for (const more of [nobody, hanging]) {
+    const client = clientOf(server.acme, more);
+    await assert.rejects(client.guardFetch()(address("/closed"), { method: "POST" }), NotDecided);
+    await client.close(0).catch(() => {});
+  }
+  silent.closeAllConnections();
+  silent.close();
+  assert.equal(seenOf("/closed").length, 0);
+});
