@@ -64,8 +64,9 @@ class Organization:
 class Server:
     """The real program on loopback, with a data folder of its own."""
 
-    def __init__(self) -> None:
+    def __init__(self, disclosure: str = "record") -> None:
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="agentledger-py-"))
+        self._disclosure = disclosure
         self.port, self.id_port = free_port(), free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self._program = program("agentledger", self.folder)
@@ -75,6 +76,7 @@ class Server:
 
     def _make(self, slug: str) -> Organization:
         command = [self._program, "init", "--public-url", self.url, "--data", str(self.folder / "data"), "--json"]
+        command += ["--disclosure", self._disclosure]
         command += ["--name", slug.title(), "--slug", slug, "--admin-email", f"ann@{slug}.example"]
         environment = {**os.environ, "AGENTLEDGER_ADMIN_PASSWORD": PASSWORD}
         made = json.loads(subprocess.run(command, env=environment, check=True, stdout=subprocess.PIPE).stdout)

@@ -174,6 +174,30 @@ os._exit(9)
             c.flush()
         self.assertEqual([2], sent(self.service))
 
+    def test_an_event_that_is_queued_twice_is_removed_once(self) -> None:
+        arrived, release = threading.Event(), threading.Event()
+
+        def hold(method: str, path: str, body: bytes) -> Reply:
+            arrived.set()
+            release.wait(30)
+            return store_lines(body)
+
+        self.service.script = hold
+        with Client(**self.service.settings(), queue_file=self.path) as c:
+            c.queue(event(0))
+            arrived.wait(30)
+            signed = c.sign(event(1))
+            for _ in range(2):
+                c.queue(signed)
+            release.set()
+            c.flush(10)
+            c.queue(event(2))
+            c.flush(10)
+        self.assertEqual([0, 1, 1, 2], sent(self.service))
+        again = QueueFile(self.path)
+        self.assertEqual([], again.waiting())
+        again.close()
+
     def test_refused_events_are_kept_in_a_file_of_their_own(self) -> None:
         said = json.dumps({"status_code": 422, "error": "Invalid signature"}).encode()
         self.service.script = lambda *_: (200, {}, said)

@@ -63,11 +63,12 @@ class QueueFile:
         self._waiting.update({event.event_id: event for event in events})
 
     def remove(self, events: Iterable[Signed], refused: Iterable[Signed]) -> None:
-        """Note events that are stored or refused. Refused ones are kept in the second file first."""
+        """Note events that are stored or refused. Refused ones are kept in the second file first.
+
+        An event may come twice, because a result that the file kept is queued again after a restart.
+        """
         self._keep([event for event in refused if event.event_id not in self._told])
-        names = [event.event_id for event in events if event.event_id in self._waiting]
-        for name in names:
-            del self._waiting[name]
+        names = [e.event_id for e in events if self._waiting.pop(e.event_id, None) is not None]
         if not self._waiting and self._size > _COMPACT_BYTES:
             os.ftruncate(self._file, 0)
             self._size = 0
