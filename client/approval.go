@@ -159,10 +159,14 @@ func (c *Client) callApproval(ctx context.Context, method, path string, body any
 // grant while the grant is valid. An approval that has ended is an *Error with status 409
 // or 410.
 func (c *Client) ConsumeApproval(ctx context.Context, s *Signer, a Approval) (grant string, err error) {
+	proof, err := s.consumeProof(a)
+	if err != nil {
+		return "", fmt.Errorf("consume approval: %w", err)
+	}
 	request := struct {
 		ActionDigest id.Hash `json:"action_digest"`
 		Proof        string  `json:"proof_b64"`
-	}{a.ActionDigest, s.consumeProof(a)}
+	}{a.ActionDigest, proof}
 	var consumed struct {
 		Grant string `json:"grant"`
 	}
@@ -187,7 +191,7 @@ func (c *Client) CancelApproval(ctx context.Context, name string) error {
 // consumeProof is the signer's signature of
 //
 //	APS1-CONSUME LF approval_id LF action_digest LF
-func (s *Signer) consumeProof(a Approval) string {
-	proof := s.private.Sign(fmt.Appendf(nil, "APS1-CONSUME\n%s\n%s\n", a.ID, a.ActionDigest))
-	return base64.StdEncoding.EncodeToString(proof[:])
+func (s *Signer) consumeProof(a Approval) (string, error) {
+	proof, err := s.key.Sign(fmt.Appendf(nil, "APS1-CONSUME\n%s\n%s\n", a.ID, a.ActionDigest))
+	return base64.StdEncoding.EncodeToString(proof[:]), err
 }

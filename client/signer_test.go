@@ -210,7 +210,7 @@ func TestNewSignerRefuses(t *testing.T) {
 func TestSignerHidesItsKey(t *testing.T) {
 	o := fakeservice.Start(t, 1).Organization(0)
 	s := signerOf(t, o)
-	seed, err := ParseSeed(o.Seed)
+	seed, err := edkey.ParseSeed(o.Seed)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -227,7 +227,11 @@ func TestSignerHidesItsKey(t *testing.T) {
 func TestProof(t *testing.T) {
 	o := fakeservice.Start(t, 1).Organization(0)
 	s := signerOf(t, o)
-	proof, err := base64.StdEncoding.DecodeString(s.Proof())
+	text, err := s.Proof()
+	if err != nil {
+		t.Fatal(err)
+	}
+	proof, err := base64.StdEncoding.DecodeString(text)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -237,7 +241,7 @@ func TestProof(t *testing.T) {
 	}
 	message := "APS1-KEY\nab000000-0000-0000-0000-000000000001\nagt_1\nkey_1\n" + base64.StdEncoding.EncodeToString(publicOf(s)) + "\n"
 	if !public.Verify([]byte(message), proof) {
-		t.Errorf("proof does not verify: %s", s.Proof())
+		t.Errorf("proof does not verify: %s", text)
 	}
 }
 

@@ -105,6 +105,12 @@ func Sign(unsigned []byte, key edkey.Private) ([]byte, error) {
 
 // SignEnvelope is Sign with the parsed envelope as its result. Errors are those of Sign.
 func SignEnvelope(unsigned []byte, key edkey.Private) (*Envelope, error) {
+	return SignBy(unsigned, func(digest []byte) ([edkey.SignatureSize]byte, error) { return key.Sign(digest), nil })
+}
+
+// SignBy is SignEnvelope with a key that is held elsewhere: sign gets the 32 bytes of the event digest and
+// returns their signature. Its error is wrapped.
+func SignBy(unsigned []byte, sign func(digest []byte) ([edkey.SignatureSize]byte, error)) (*Envelope, error) {
 	canonical, list, err := jcs.ParseObject(nil, unsigned, jcs.MaxDepth)
 	if err != nil {
 		return nil, fmt.Errorf("sign envelope: %w", err)
@@ -118,7 +124,10 @@ func SignEnvelope(unsigned []byte, key edkey.Private) (*Envelope, error) {
 		return nil, fmt.Errorf("sign envelope: %w", newMissingError(keyID))
 	}
 	sum := Digest(id.Key(m.decodeTexts()[keyID]), canonical) // Parse refuses any key_id that is none
-	sig := key.Sign(sum[:])
+	sig, err := sign(sum[:])
+	if err != nil {
+		return nil, fmt.Errorf("sign envelope: %w", err)
+	}
 	full := append([]byte(nil), canonical[:len(canonical)-1]...)
 	full = append(full, `,"sig_alg":"ed25519","sig_value_b64":"`...)
 	full = base64.StdEncoding.AppendEncode(full, sig[:])

@@ -34,10 +34,11 @@ func (c *replayCommand) Run(ctx context.Context, s *streams) error {
 	if err := c.checkBatchSize(); err != nil {
 		return err
 	}
-	signer, err := c.LoadSigner()
+	signer, closeSigner, err := c.OpenSigner()
 	if err != nil {
 		return err
 	}
+	defer closeSigner()
 	in, err := s.openInput(c.File)
 	if err != nil {
 		return err

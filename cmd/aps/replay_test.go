@@ -361,7 +361,7 @@ func FuzzPlayback(f *testing.F) {
 	f.Add(`{"trace":"../x","step":1,"action_kind":"result","payload":{"salt":1}}`)
 	o := fakeservice.Start(f, 1).Organization(0)
 	flags := as(f, o)
-	signer, err := agentflags.Signer{Names: agentflags.Names{Org: o.ID, Agent: string(o.Agent), KeyID: string(o.Key)}, KeyFile: flags[7]}.LoadSigner()
+	signer, _, err := agentflags.Signer{Names: agentflags.Names{Org: o.ID, Agent: string(o.Agent), KeyID: string(o.Key)}, KeyFile: flags[7]}.OpenSigner()
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -382,7 +382,7 @@ func FuzzPlayback(f *testing.F) {
 
 func BenchmarkPlayback(b *testing.B) {
 	o := fakeservice.Start(b, 1).Organization(0)
-	signer, err := agentflags.Signer{Names: agentflags.Names{Org: o.ID, Agent: string(o.Agent), KeyID: string(o.Key)}, KeyFile: as(b, o)[7]}.LoadSigner()
+	signer, _, err := agentflags.Signer{Names: agentflags.Names{Org: o.ID, Agent: string(o.Agent), KeyID: string(o.Key)}, KeyFile: as(b, o)[7]}.OpenSigner()
 	if err != nil {
 		b.Fatal(err)
 	}

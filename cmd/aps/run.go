@@ -17,6 +17,7 @@ type program struct {
 
 	Keygen   keygenCommand   `cmd:"" help:"Make an Ed25519 key, or the proof with which it is registered."`
 	Sign     signCommand     `cmd:"" help:"Complete and sign events, and print the envelopes."`
+	Signer   signerCommand   `cmd:"" help:"Hold a key for --signer of other commands, which run as another user."`
 	Send     sendCommand     `cmd:"" help:"Send events; unsigned ones are completed and signed first."`
 	Evaluate evaluateCommand `cmd:"" help:"Ask what the policy says of a tool call, without making it."`
 	Replay   replayCommand   `cmd:"" help:"Send a file of recorded events. Running it again sends nothing twice."`

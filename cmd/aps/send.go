@@ -35,7 +35,8 @@ func (c *sendCommand) Run(ctx context.Context, s *streams) error {
 		return err
 	}
 	defer in.Close()
-	d := delivery{streams: s, service: service, flags: c.Signer}
+	d := delivery{streams: s, service: service, flags: c.Signer, closeSigner: func() {}}
+	defer func() { d.closeSigner() }()
 	return d.sendAllEvents(ctx, in, c.Batch)
 }
 
@@ -45,6 +46,8 @@ type delivery struct {
 	service *client.Client
 	flags   agentflags.Signer
 	signer  *client.Signer // nil until an unsigned event comes
+
+	closeSigner func()
 
 	sent    int
 	refused int
@@ -118,11 +121,11 @@ func (d *delivery) signedEnvelope(value []byte) ([]byte, error) {
 		return value, nil
 	}
 	if d.signer == nil {
-		signer, err := d.flags.LoadSigner()
+		signer, closeSigner, err := d.flags.OpenSigner()
 		if err != nil {
 			return nil, err
 		}
-		d.signer = signer
+		d.signer, d.closeSigner = signer, closeSigner
 	}
 	return completeAndSign(d.signer, value, event.FormDigest)
 }

@@ -16,10 +16,11 @@ type signCommand struct {
 }
 
 func (c *signCommand) Run(s *streams) error {
-	signer, err := c.LoadSigner()
+	signer, closeSigner, err := c.OpenSigner()
 	if err != nil {
 		return err
 	}
+	defer closeSigner()
 	form, err := event.ParseForm(c.Form)
 	if err != nil {
 		return err

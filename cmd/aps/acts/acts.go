@@ -58,12 +58,8 @@ type agentFlags struct {
 const tries = 4
 
 // openGuard returns the guard of one call, whose journal has a name of its own.
-func (f *agentFlags) openGuard(s *Streams, name string) (*guard.Guard, error) {
+func (f *agentFlags) openGuard(s *Streams, signer *client.Signer, name string) (*guard.Guard, error) {
 	service, err := f.NewRetryingClient(client.Retry{Attempts: tries})
-	if err != nil {
-		return nil, err
-	}
-	signer, err := f.LoadSigner()
 	if err != nil {
 		return nil, err
 	}
@@ -119,7 +115,12 @@ func describeRefusal(subject string, err error) string {
 func (f *agentFlags) openCall(
 	ctx context.Context, s *Streams, name string, use func(context.Context, *guard.Guard) error,
 ) error {
-	g, err := f.openGuard(s, name)
+	signer, closeSigner, err := f.OpenSigner()
+	if err != nil {
+		return err
+	}
+	defer closeSigner()
+	g, err := f.openGuard(s, signer, name)
 	if err != nil {
 		return err
 	}

@@ -3,7 +3,7 @@
 // Invariants:
 //
 //   - Flags have the names and environment twins that all commands share.
-//   - Private keys are read from files, and no error holds one.
+//   - Private keys are read from files, or held by another program, and no error holds one.
 package agentflags
 
 import (
@@ -11,9 +11,12 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/agentledger/agentledger/client"
+	"github.com/agentledger/agentledger/client/signerprocess"
+	"github.com/agentledger/agentledger/edkey"
 	"github.com/agentledger/agentledger/id"
 )
 
@@ -76,22 +79,44 @@ func (f Names) AgentIdentity() (client.Identity, error) {
 type Signer struct {
 	Names
 	KeyFile string `env:"APS_KEY_FILE" placeholder:"FILE" help:"File with the private key: base64 of the 32-byte seed."`
+	Program string `name:"signer" env:"APS_SIGNER" placeholder:"CMD" help:"Program that holds the key."`
 }
 
-// LoadSigner returns the signer. It reads the private key from the file.
-func (f Signer) LoadSigner() (*client.Signer, error) {
+// OpenSigner returns the signer, and a function that ends its program. It reads the private key from the file, or
+// starts the program that holds it.
+func (f Signer) OpenSigner() (signer *client.Signer, closeSigner func(), err error) {
 	who, err := f.FullIdentity()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	if f.KeyFile == "" {
-		return nil, errors.New("no private key: set --key-file or APS_KEY_FILE")
+	switch {
+	case f.Program != "" && f.KeyFile != "":
+		return nil, nil, errors.New("two keys: set either --key-file or --signer")
+	case f.Program != "":
+		return startSigner(who, strings.Fields(f.Program))
+	case f.KeyFile == "":
+		return nil, nil, errors.New("no private key: set --key-file (APS_KEY_FILE) or --signer (APS_SIGNER)")
 	}
 	seed, err := ReadSeed(f.KeyFile)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return client.NewSigner(who, seed)
+	signer, err = client.NewSigner(who, seed)
+	return signer, func() {}, err
+}
+
+func startSigner(who client.Identity, program []string) (*client.Signer, func(), error) {
+	holder, err := signerprocess.Start(signerprocess.Options{Args: program, Key: who.Key, Stderr: os.Stderr})
+	if err != nil {
+		return nil, nil, err
+	}
+	closeSigner := func() { _ = holder.Close() } // it returns no error
+	signer, err := client.NewKeySigner(who, holder)
+	if err != nil {
+		closeSigner()
+		return nil, nil, err
+	}
+	return signer, closeSigner, nil
 }
 
 // maxKeyFile is the size in bytes of the largest key file that is read.
@@ -108,7 +133,7 @@ func ReadSeed(file string) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("key file: %w", err)
 	}
-	seed, err := client.ParseSeed(string(text))
+	seed, err := edkey.ParseSeed(string(text))
 	if err != nil {
 		return nil, fmt.Errorf("key file %s: %w", file, err)
 	}

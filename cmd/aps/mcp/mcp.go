@@ -23,6 +23,7 @@ import (
 	"github.com/agentledger/agentledger/client/guard"
 	"github.com/agentledger/agentledger/cmd/aps/agentflags"
 	"github.com/agentledger/agentledger/cmd/aps/people"
+	"github.com/agentledger/agentledger/internal/childprocess"
 	"github.com/agentledger/agentledger/internal/mcp/gateway"
 	"github.com/agentledger/agentledger/internal/mcp/message"
 	"github.com/agentledger/agentledger/internal/mcp/upstream"
@@ -35,7 +36,7 @@ type Command struct {
 	Approvals people.MCPApprovalsCommand `cmd:"" help:"Be an MCP server with the approvals that people decide on."`
 }
 
-// agentFlags name the service, the agent and its key. --url is the address of an MCP server.
+// agentFlags name the service, the agent and its key. The service is not --url, because that is an MCP server's.
 type agentFlags struct {
 	Service string `name:"service" env:"APS_URL" placeholder:"URL" help:"Address of the service."`
 	Token   string `env:"APS_TOKEN" placeholder:"KEY" help:"Ingest key. Other users see flags: set APS_TOKEN."`
@@ -61,7 +62,12 @@ func (c *serveCommand) Run(ctx context.Context, t *people.Terminal) error {
 	if err != nil {
 		return err
 	}
-	g, closeState, err := c.openGateway(settings)
+	signer, closeSigner, err := c.OpenSigner()
+	if err != nil {
+		return err
+	}
+	defer closeSigner()
+	g, closeState, err := c.openGateway(settings, signer)
 	if err != nil {
 		return err
 	}
@@ -102,8 +108,10 @@ func (c *serveCommand) loadSettings() (Settings, error) {
 	return s, s.check()
 }
 
-func (c *serveCommand) openGateway(s Settings) (g *gateway.Gateway, closeState func(), err error) {
-	service, signer, err := c.openAgent()
+func (c *serveCommand) openGateway(
+	s Settings, signer *client.Signer,
+) (g *gateway.Gateway, closeState func(), err error) {
+	service, err := c.newClient()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -134,16 +142,11 @@ func printTrouble(err error) {
 	_, _ = fmt.Fprintln(os.Stderr, "aps mcp: "+textcheck.Printable(err.Error()))
 }
 
-func (f agentFlags) openAgent() (*client.Client, *client.Signer, error) {
+func (f agentFlags) newClient() (*client.Client, error) {
 	if f.Service == "" {
-		return nil, nil, errors.New("no service: set --service or APS_URL")
+		return nil, errors.New("no service: set --service or APS_URL")
 	}
-	service, err := client.New(client.Config{BaseURL: f.Service, Token: f.Token})
-	if err != nil {
-		return nil, nil, err
-	}
-	signer, err := f.LoadSigner()
-	return service, signer, err
+	return agentflags.Service{URL: f.Service, Token: f.Token}.NewRetryingClient(client.Retry{})
 }
 
 func (c *serveCommand) stateFolder(s Settings) string {
@@ -195,8 +198,8 @@ func flushResults(g *gateway.Gateway) error {
 // connectTo returns the connection with one server.
 func connectTo(s ServerSettings, maxBytes int) (func(context.Context) (upstream.Conn, error), error) {
 	if s.URL == "" {
-		command := upstream.Command{Args: s.Command, Env: s.Env, Dir: s.Dir, Stderr: os.Stderr, MaxBytes: maxBytes}
-		return command.Start, nil
+		program := childprocess.Command{Args: s.Command, Env: s.Env, Dir: s.Dir, Stderr: os.Stderr}
+		return upstream.Command{Command: program, MaxBytes: maxBytes}.Start, nil
 	}
 	headers := map[string]string{}
 	maps.Copy(headers, s.Headers)

@@ -44,6 +44,7 @@ type RecordSettings struct {
 	Tools  string   `json:"tools"`  // pattern of tool names: mcp.files.*
 	Digest bool     `json:"digest"` // the SHA-256 of the arguments instead of the arguments
 	Seen   []string `json:"seen"`   // with digest: members that are recorded all the same
+	Output bool     `json:"output"` // the result too, and not its SHA-256 alone
 }
 
 // PrincipalSettings say for whom calls are made. The first that is there counts.
@@ -114,7 +115,7 @@ func (s Settings) gatewayConfig() (gateway.Config, error) {
 		Bounds: gateway.Bounds{Calls: s.MaxCalls, Waiting: s.MaxWaiting},
 	}
 	for _, r := range s.Record {
-		c.Rules = append(c.Rules, gateway.Rule{Tools: r.Tools, Digest: r.Digest, Seen: r.Seen})
+		c.Rules = append(c.Rules, gateway.Rule{Tools: r.Tools, Digest: r.Digest, Seen: r.Seen, Output: r.Output})
 	}
 	for _, name := range s.serverNames() {
 		connect, err := connectTo(s.Servers[name], s.MaxMessageBytes)

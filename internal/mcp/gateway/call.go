@@ -25,6 +25,7 @@ type call struct {
 	request   message.Message // as the server gets it
 	token     jsontext.Value  // progressToken, nil for none
 	tool      id.Tool
+	rule      Rule
 	arguments arguments
 	principal string
 	question  id.Hash
@@ -98,6 +99,7 @@ func (s *session) readCall(m message.Message) (*call, error) {
 	if c.tool, err = ToolName(c.link.name, name); err != nil {
 		return nil, err
 	}
+	c.rule = s.gate.ruleFor(c.tool)
 	if c.arguments, err = readArguments(params["arguments"]); err != nil {
 		return nil, err
 	}
@@ -209,10 +211,9 @@ func (c *call) execute(ctx context.Context) message.Message {
 	if err != nil {
 		return c.answerFailure(ctx, err)
 	}
-	rule := gate.ruleFor(c.tool)
 	outcome, err := g.Run(ctx, guard.Action{
-		Key: c.key, KeyIsNew: c.isNew, Tool: c.tool, Payload: c.arguments.members, DigestOnly: rule.Digest,
-		Seen: rule.Seen, Trace: c.trace, Principal: c.principal,
+		Key: c.key, KeyIsNew: c.isNew, Tool: c.tool, Payload: c.arguments.members, DigestOnly: c.rule.Digest,
+		Seen: c.rule.Seen, Trace: c.trace, Principal: c.principal,
 	}, c.forward)
 	if !c.staysOpen(ctx, err) {
 		if err := gate.Questions.forget(c.question, c.key); err != nil {

@@ -1,14 +1,21 @@
 package gateway
 
 import (
+	"context"
+	"io"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/jcs"
+	"github.com/agentledger/agentledger/internal/mcp/message"
+	"github.com/agentledger/agentledger/internal/mcp/upstream"
 )
 
 // startCounter returns a gateway in front of a counter for one of the organizations.
@@ -104,5 +111,83 @@ func TestCallWaitsForPeople(t *testing.T) {
 		if r := callTool(t, caller, "pay", map[string]any{"a": a}); !strings.Contains(textOf(r), "waits for apr_"+string(rune('2'+a))) {
 			t.Errorf("%d again: got %q", a, textOf(r))
 		}
+	}
+}
+
+// payloadOf returns the payload of the result of a tool's only call.
+func (o *office) payloadOf(t *testing.T, org id.Organization, tool id.Tool) map[string]jsontext.Value {
+	t.Helper()
+	o.toldResults(org, 1)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, e := range o.events[org] {
+		var members map[string]jsontext.Value
+		if err := json.Unmarshal(e.Payload, &members); err == nil && e.Tool == tool && e.Call().Phase == "result" {
+			return members
+		}
+	}
+	t.Fatalf("no result of %s", tool)
+	return nil
+}
+
+// A rule chooses whether the result itself is recorded. What is too long or too deep for an event is told.
+func TestRecordedOutput(t *testing.T) {
+	deep := strings.Repeat("[", jcs.MaxDepth-2) + strings.Repeat("]", jcs.MaxDepth-2)
+	for name, tc := range map[string]struct {
+		result string
+		rule   Rule
+		want   map[string]string // the first bytes of members; "" for a missing one
+	}{
+		"digest":    {`{"x":1}`, Rule{}, map[string]string{"output": "", "output_digest": `"5041bf1f`}},
+		"whole":     {`{ "x": 1.0 }`, Rule{Output: true}, map[string]string{"output": `{"x":1}`, "output_digest": `"5041bf1f`}},
+		"error":     {`{"isError":true,"x":1}`, Rule{Output: true}, map[string]string{"output": `{"isError":true,"x":1}`}},
+		"other":     {`{"x":1}`, Rule{Tools: "mcp.other.*", Output: true}, map[string]string{"output": ""}},
+		"inexact":   {`{"x":1e400}`, Rule{Output: true}, map[string]string{"output": `{"inexact_result":"{\"x\":1e400}"}`}},
+		"deep":      {`{"x":` + deep + `}`, Rule{Output: true}, map[string]string{"output": `{"inexact_result":"{\"x\":[[[`}},
+		"too long":  {`{"x":"` + strings.Repeat("y", maxOutput) + `"}`, Rule{Output: true}, map[string]string{"output": "", "output_left_out": "204808"}},
+		"expanding": {`{"x":[` + strings.Repeat("1e20,", 20_000) + `1]}`, Rule{Output: true}, map[string]string{"output": "", "output_left_out": "4400"}},
+	} {
+		o := newOffice(t)
+		if tc.rule.Tools == "" {
+			tc.rule.Tools = "mcp.shop.*"
+		}
+		_, caller := startCounter(t, o, organizations[0], func(c *Config) {
+			c.Rules = []Rule{tc.rule}
+			c.Servers = []Server{{"shop", answering(tc.result)}}
+		})
+		if _, err := caller.CallTool(t.Context(), &mcp.CallToolParams{Name: "get"}); err != nil && name != "deep" && name != "inexact" {
+			t.Errorf("%s: %v", name, err)
+		}
+		got := o.payloadOf(t, organizations[0], "mcp.shop.get")
+		for member, want := range tc.want {
+			if text := string(got[member]); !strings.HasPrefix(text, want) || (text == "") != (want == "") {
+				t.Errorf("%s: %s: got %.80s, want %s", name, member, text, want)
+			}
+		}
+	}
+}
+
+// answering is a server that gives each tool call the same result.
+func answering(result string) func(context.Context) (upstream.Conn, error) {
+	return func(context.Context) (upstream.Conn, error) {
+		return connectPipes(func(in io.ReadCloser, out io.WriteCloser) {
+			defer out.Close()
+			lines := message.NewLines(in, out, 0)
+			for {
+				m, err := lines.Read()
+				if err != nil {
+					return
+				}
+				switch {
+				case m.Method == "initialize":
+					_ = lines.Write(message.Message{ID: m.ID, Result: jsontext.Value(
+						`{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"a","version":"1"}}`)})
+				case m.Method == "tools/call":
+					_ = lines.Write(message.Message{ID: m.ID, Result: jsontext.Value(result)})
+				case m.ID != nil:
+					_ = lines.Write(m.Refuse(-32601, "unknown method"))
+				}
+			}
+		}), nil
 	}
 }

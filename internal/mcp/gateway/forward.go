@@ -15,6 +15,14 @@ import (
 // inexactMember holds a result that has no canonical form, as text.
 const inexactMember = "inexact_result"
 
+const (
+	// maxOutput is the size in bytes of the largest result that is recorded itself, in canonical form. An event has
+	// at most 256 KiB.
+	maxOutput = 200 << 10
+	// outputDepth is how deep a result lies in its event: event, payload, output.
+	outputDepth = 3
+)
+
 var errToolFailed = errors.New("the tool reported an error")
 
 // forward sends the call to its server and waits for the response. The guard calls it once. Its error is
@@ -61,13 +69,28 @@ func (c *call) takeResult(m message.Message) (any, error) {
 	var told struct {
 		IsError bool `json:"isError"`
 	}
+	var failed error
 	if json.Unmarshal(m.Result, &told) == nil && told.IsError {
-		return nil, errToolFailed
+		failed = errToolFailed
 	}
-	if _, err := jcs.Canonicalize(m.Result, jcs.MaxDepth); err != nil {
-		return map[string]string{inexactMember: string(m.Result)}, nil // numbers that are not exact, for example
+	return c.recordedResult(m.Result), failed
+}
+
+// recordedResult is what the ledger gets of a result: its digest, and the result itself where the rule says so.
+func (c *call) recordedResult(result jsontext.Value) any {
+	text, err := jcs.Canonicalize(result, jcs.MaxDepth-outputDepth)
+	if err != nil { // numbers that are not exact, for example
+		text = jcs.AppendString([]byte(`{"`+inexactMember+`":`), string(result))
+		text = append(text, '}')
 	}
-	return m.Result, nil
+	output := jsontext.Value(text)
+	switch {
+	case !c.rule.Output:
+		return output
+	case len(text) > maxOutput:
+		return guard.Disclosed{Output: output, Members: map[string]any{"output_left_out": len(text)}}
+	}
+	return guard.Disclosed{Output: output, Members: map[string]any{"output": output}}
 }
 
 func (s *session) forgetExchange(l *link, requestID jsontext.Value) {

@@ -18,6 +18,7 @@ type Rule struct {
 	Tools  string   // pattern of tool names
 	Digest bool     // the SHA-256 of the arguments instead of the arguments
 	Seen   []string // with Digest: the members that are recorded all the same, for policies and people
+	Output bool     // the result, beside its SHA-256
 }
 
 func (r Rule) check() error {

@@ -11,15 +11,9 @@ package upstream
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
-	"os"
-	"os/exec"
-	"strings"
-	"sync"
-	"time"
 
+	"github.com/agentledger/agentledger/internal/childprocess"
 	"github.com/agentledger/agentledger/internal/mcp/message"
 )
 
@@ -35,82 +29,20 @@ type Conn interface {
 
 // Command is a server that is started as a process.
 type Command struct {
-	Args     []string          // program and its arguments
-	Env      map[string]string // added to the environment
-	Dir      string            // working folder; "" is the gateway's
-	Stderr   io.Writer         // receives the server's diagnostics
-	MaxBytes int               // bound of a message; 0 means message.DefaultMaxBytes
-	// Patience is the time that the process gets to end after its input was closed, and again after
-	// SIGTERM; 0 means 5 s.
-	Patience time.Duration
+	childprocess.Command
+	MaxBytes int // bound of a message; 0 means message.DefaultMaxBytes
 }
 
 type process struct {
 	*message.Lines
-	command  *exec.Cmd
-	input    io.WriteCloser
-	patience time.Duration
-	close    sync.Once
+	*childprocess.Process
 }
 
 // Start starts the process. It runs until Close, also when ctx ends.
 func (c Command) Start(context.Context) (Conn, error) {
-	if len(c.Args) == 0 {
-		return nil, errors.New("start server: no command")
-	}
-	command := exec.Command(c.Args[0], c.Args[1:]...)
-	command.Dir, command.Stderr = c.Dir, c.Stderr
-	command.Env = serverEnvironment(os.Environ(), c.Env)
-	separateGroup(command)
-	command.WaitDelay = time.Second // a child that is left behind can hold the outputs open
-	input, err := command.StdinPipe()
+	started, err := c.Command.Start()
 	if err != nil {
 		return nil, fmt.Errorf("start server: %w", err)
 	}
-	output, err := command.StdoutPipe()
-	if err != nil {
-		return nil, fmt.Errorf("start server: %w", err)
-	}
-	if err := command.Start(); err != nil {
-		return nil, fmt.Errorf("start server: %w", err)
-	}
-	p := &process{Lines: message.NewLines(output, input, c.MaxBytes), command: command, input: input,
-		patience: c.Patience}
-	if p.patience == 0 {
-		p.patience = 5 * time.Second
-	}
-	return p, nil
-}
-
-// serverEnvironment returns the environment without the gateway's variables, and with the added ones.
-func serverEnvironment(own []string, added map[string]string) []string {
-	var all []string
-	for _, v := range own {
-		if !strings.HasPrefix(v, "APS_") {
-			all = append(all, v)
-		}
-	}
-	for name, value := range added {
-		all = append(all, name+"="+value)
-	}
-	return all
-}
-
-// Close closes the server's input and waits for its end. A server that stays gets SIGTERM, and then SIGKILL.
-func (p *process) Close() error {
-	p.close.Do(func() {
-		_ = p.input.Close() // an error means that the process has ended
-		gone := make(chan error, 1)
-		go func() { gone <- p.command.Wait() }()
-		for _, hard := range []bool{false, true} {
-			select {
-			case <-gone:
-				return
-			case <-time.After(p.patience):
-				endGroup(p.command, hard)
-			}
-		}
-		<-gone
-	})
-	return nil
+	return &process{message.NewLines(started.Output, started.Input, c.MaxBytes), started}, nil
 }

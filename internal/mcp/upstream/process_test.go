@@ -8,20 +8,18 @@ import (
 	"testing"
 	"time"
 
+	"github.com/agentledger/agentledger/internal/childprocess"
 	"github.com/agentledger/agentledger/internal/mcp/message"
 )
 
-func TestServerEnvironment(t *testing.T) {
-	got := serverEnvironment([]string{"PATH=/bin", "APS_TOKEN=secret", "APS_KEY_FILE=/k"}, map[string]string{"A": "b"})
-	if want := []string{"PATH=/bin", "A=b"}; !slices.Equal(got, want) {
-		t.Errorf("got %v, want %v", got, want)
-	}
+func sh(script string) Command {
+	return Command{Command: childprocess.Command{Args: []string{"sh", "-c", script}, Patience: 50 * time.Millisecond}}
 }
 
 // A line that is no message is skipped by the reader's next call, and a server that stays is ended.
 func TestProcess(t *testing.T) {
 	script := `echo noise; read line; echo "$line"; trap "" TERM; while :; do sleep 1; done`
-	conn, err := Command{Args: []string{"sh", "-c", script}, Patience: 50 * time.Millisecond}.Start(t.Context())
+	conn, err := sh(script).Start(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,7 +38,7 @@ func TestProcess(t *testing.T) {
 	if _, err := conn.Read(); err == nil {
 		t.Error("the process still writes")
 	}
-	if _, err := (Command{Args: []string{"/no/such/program"}}).Start(t.Context()); err == nil {
+	if _, err := (Command{Command: childprocess.Command{Args: []string{"/no/such/program"}}}).Start(t.Context()); err == nil {
 		t.Error("a program that is not there has started")
 	}
 }

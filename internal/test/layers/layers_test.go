@@ -65,6 +65,7 @@ var layer = map[string]int{
 	"internal/inflight":              0,
 	"internal/jcs":                   0,
 	"internal/keylock":               0,
+	"internal/childprocess":          0,
 	"internal/linelog":               1,
 	"internal/lockfile":              0,
 	"internal/oidc":                  0,
@@ -161,6 +162,7 @@ var layer = map[string]int{
 	"web":               41,
 
 	"client/guard":          42,
+	"client/signerprocess":  42,
 	"client/runs":           42,
 	"internal/mcp/message":  0,
 	"internal/mcp/upstream": 1,

@@ -1,17 +1,18 @@
 //go:build unix
 
-package upstream
+package childprocess
 
 import (
 	"os/exec"
 	"syscall"
 )
 
-// separateGroup gives the process a group of its own, because Ctrl-C in a terminal must not end a server in
+// separateGroup gives the process a group of its own, because Ctrl-C in a terminal must not end one in
 // the middle of a call.
 func separateGroup(command *exec.Cmd) { command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }
 
-// endGroup signals the process and its children, because npx starts the server as its child. hard kills.
+// endGroup signals the process and its children, because a starter such as npx runs the program as its child.
+// hard kills.
 func endGroup(command *exec.Cmd, hard bool) {
 	signal := syscall.SIGTERM
 	if hard {

@@ -1,0 +1,137 @@
+// Package signerprocess signs with a key that another program holds: an agent, a model or a tool that can read this
+// process can't take the key away. The program answers lines of JSON on its standard output; docs/signer.md is
+// the protocol.
+//
+// Invariants:
+//
+//   - A question is asked of one program at a time, and is bounded in time and bytes.
+//   - A program that ends, hangs or answers nonsense is ended. The question is asked once more of a new one, because
+//     equal messages have equal signatures.
+//   - A program that comes back with another public key signs nothing.
+package signerprocess
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/agentledger/agentledger/edkey"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/childprocess"
+)
+
+// DefaultPatience is how long an answer may take. A person may have to touch a device.
+const DefaultPatience = 30 * time.Second
+
+// Options configure Start. Args are required.
+type Options struct {
+	Args     []string      // program and its arguments
+	Key      id.Key        // which of the program's keys is asked for
+	Stderr   io.Writer     // receives the program's diagnostics; nil drops them
+	Patience time.Duration // for an answer; 0 means DefaultPatience
+}
+
+// Holder is a running program that holds a key. It is an edkey.Holder, and may be used by several goroutines.
+type Holder struct {
+	options Options
+	public  [edkey.PublicSize]byte
+
+	mu     sync.Mutex
+	talk   *conversation // nil after a failure
+	closed bool
+}
+
+var _ edkey.Holder = (*Holder)(nil)
+
+// Start starts the program and asks for its public key. The program runs until Close.
+func Start(o Options) (*Holder, error) {
+	if o.Patience == 0 {
+		o.Patience = DefaultPatience
+	}
+	h := &Holder{options: o}
+	talk, public, err := o.begin()
+	if err != nil {
+		return nil, fmt.Errorf("signer program: %w", err)
+	}
+	h.talk, h.public = talk, public
+	return h, nil
+}
+
+// Public implements edkey.Holder.
+func (h *Holder) Public() [edkey.PublicSize]byte { return h.public }
+
+// Sign implements edkey.Holder. A *RefusedError holds the program's own words.
+func (h *Holder) Sign(message []byte) (signature [edkey.SignatureSize]byte, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for range 2 {
+		if signature, err = h.ask(message); err == nil {
+			return signature, nil
+		}
+		if _, refused := errors.AsType[*RefusedError](err); refused || h.closed {
+			break
+		}
+		h.end()
+	}
+	return signature, fmt.Errorf("signer program: %w", err)
+}
+
+var (
+	errClosed   = errors.New("it was closed")
+	errOtherKey = errors.New("it came back with another public key")
+)
+
+// ask asks the running program, or a new one. The caller holds h.mu.
+func (h *Holder) ask(message []byte) (signature [edkey.SignatureSize]byte, err error) {
+	if h.closed {
+		return signature, errClosed
+	}
+	if h.talk == nil {
+		talk, public, err := h.options.begin()
+		if err != nil {
+			return signature, err
+		}
+		if public != h.public {
+			talk.end()
+			return signature, errOtherKey
+		}
+		h.talk = talk
+	}
+	return h.talk.askSignature(message)
+}
+
+// end ends the program, so that the next question starts a new one. The caller holds h.mu.
+func (h *Holder) end() {
+	if h.talk != nil {
+		h.talk.end()
+		h.talk = nil
+	}
+}
+
+// Close ends the program. Sign fails from then on.
+func (h *Holder) Close() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.closed = true
+	if h.talk == nil {
+		return nil
+	}
+	return h.talk.process.Close()
+}
+
+// begin starts the program and asks for its public key.
+func (o Options) begin() (*conversation, [edkey.PublicSize]byte, error) {
+	command := childprocess.Command{Args: o.Args, Stderr: o.Stderr, Patience: time.Second}
+	process, err := command.Start()
+	if err != nil {
+		return nil, [edkey.PublicSize]byte{}, err
+	}
+	talk := newConversation(process, o.Key, o.Patience)
+	public, err := talk.askPublicKey()
+	if err != nil {
+		talk.end()
+	}
+	return talk, public, err
+}

@@ -1,0 +1,31 @@
+package main
+
+import (
+	"errors"
+
+	"github.com/agentledger/agentledger/client/signerprocess"
+	"github.com/agentledger/agentledger/cmd/aps/agentflags"
+	"github.com/agentledger/agentledger/edkey"
+	"github.com/agentledger/agentledger/id"
+)
+
+// signerCommand is the program of another user that holds the key of an agent; see docs/signer.md.
+type signerCommand struct {
+	KeyID   id.Key `required:"" env:"APS_KEY_ID" placeholder:"ID" help:"Key id. Questions for another key are refused."`
+	KeyFile string `required:"" type:"path" placeholder:"FILE" help:"File with the private key."`
+}
+
+func (c *signerCommand) Run(s *streams) error {
+	if c.KeyID == "" || c.KeyFile == "" {
+		return errors.New("give --key-id and --key-file")
+	}
+	seed, err := agentflags.ReadSeed(c.KeyFile)
+	if err != nil {
+		return err
+	}
+	private, err := edkey.PrivateFromSeed(seed)
+	if err != nil {
+		return err
+	}
+	return signerprocess.Serve(s.in, s.out, c.KeyID, private.Holder())
+}
