@@ -3,7 +3,7 @@
 GO ?= go
 PROGRAMS := agentledger aps
 
-.PHONY: build test test-python test-typescript test-adapters test-n8n test-pages race lint vuln fuzz interop drill bench clean
+.PHONY: build test test-python test-typescript test-runtimes test-adapters test-n8n test-pages race lint vuln fuzz interop drill bench clean
 
 build:
 	$(GO) build -o bin/ $(addprefix ./cmd/,$(PROGRAMS))
@@ -20,6 +20,7 @@ test:
 	$(GO) test $(TIMEOUT) ./...
 	$(MAKE) test-python
 	$(MAKE) test-typescript
+	$(MAKE) test-runtimes
 	$(MAKE) test-adapters
 	$(MAKE) test-n8n
 	$(MAKE) test-pages
@@ -35,6 +36,12 @@ test-typescript: build
 	./scripts/node
 	cd clients/typescript && npm ci --silent && npm run --silent types
 	cd clients/typescript && AGENTLEDGER_BIN=$(CURDIR)/bin/agentledger APS_BIN=$(CURDIR)/bin/aps npm test --silent
+
+# The client for TypeScript in Deno and Bun, which npm brings, in programs and in workers. Chromium is a Go test of web.
+test-runtimes: build
+	./scripts/node
+	cd clients/typescript/runtimes-test && npm ci --silent
+	cd clients/typescript/runtimes-test && AGENTLEDGER_BIN=$(CURDIR)/bin/agentledger npm test --silent
 
 # The adapters of the client for TypeScript, against the real packages and the real server.
 test-adapters: build

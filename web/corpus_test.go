@@ -7,7 +7,6 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 
@@ -17,22 +16,34 @@ import (
 	"github.com/agentledger/agentledger/internal/test/ledgertest"
 )
 
-var nodeImport = regexp.MustCompile(`(?m)^import .* from "node:.*$`)
+// corpusWorker judges the vectors of a file.
+const corpusWorker = `import { judge } from "/clients/typescript/test/judge.js";
+const sort = (v) => Array.isArray(v) ? v.map(sort) : typeof v !== "object" || v === null ? v :
+	Object.fromEntries(Object.keys(v).sort().map((k) => [k, sort(v[k])]));
+self.onmessage = async ({ data }) => {
+	const file = await (await fetch(data)).json();
+	const verdicts = {}, wrong = [];
+	for (const v of file.vectors) {
+		const { verdict, said } = await judge(file.kind, v.input);
+		verdicts[verdict] = (verdicts[verdict] ?? 0) + 1;
+		if (verdict !== v.verdict) wrong.push(v.name + ": " + verdict);
+		else if (v.expect && JSON.stringify(sort(said)) !== JSON.stringify(sort(v.expect))) wrong.push(v.name + ": " + JSON.stringify(said));
+	}
+	self.postMessage({verdicts, wrong});
+};`
 
-// serveCorpus serves the published vectors, the verifier, and the client's own test of both. The
-// test's imports of Node read files, which a browser fetches.
+// serveCorpus serves the published vectors, the verifier, and the client's own test of both.
 func serveCorpus(t *testing.T) *httptest.Server {
 	t.Helper()
-	judge, err := os.ReadFile("../clients/typescript/test/corpus.js")
-	if err != nil {
-		t.Fatal(err)
-	}
 	mux := http.NewServeMux()
 	mux.Handle("/clients/typescript/src/", http.StripPrefix("/clients/typescript/src/", http.FileServerFS(typescript.Verifier())))
 	mux.Handle("/testdata/", http.StripPrefix("/testdata/", http.FileServer(http.Dir("../testdata"))))
-	mux.HandleFunc("/clients/typescript/test/corpus.js", func(w http.ResponseWriter, _ *http.Request) {
+	mux.HandleFunc("/clients/typescript/test/judge.js", func(w http.ResponseWriter, r *http.Request) {
+		http.ServeFile(w, r, "../clients/typescript/test/judge.js")
+	})
+	mux.HandleFunc("/worker.js", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/javascript")
-		_, _ = w.Write(nodeImport.ReplaceAll(judge, nil))
+		_, _ = w.Write([]byte(corpusWorker))
 	})
 	mux.HandleFunc("/{$}", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/html")
@@ -43,7 +54,8 @@ func serveCorpus(t *testing.T) *httptest.Server {
 	return server
 }
 
-// The browser's verifier gives every published vector its verdict, with the values that it says.
+// The browser's verifier gives every published vector its verdict, with the values that it says, in the page and in a
+// worker.
 func TestCorpusInChromium(t *testing.T) {
 	server := serveCorpus(t)
 	files, err := filepath.Glob("../testdata/vectors/*.json")
@@ -53,32 +65,35 @@ func TestCorpusInChromium(t *testing.T) {
 	b := chromium.New(t)
 	b.Open(server.URL + "/")
 	judged := 0
-	for _, file := range append(files, "../testdata/packs/evidence-pack.json") {
+	files = append(files, "../testdata/packs/evidence-pack.json")
+	for i := range 2 * len(files) {
+		file, inWorker := files[i/2], i%2 == 1
 		var got struct {
 			Verdicts map[string]int
 			Wrong    []string
 		}
 		if err := b.Run(`
-			const { judge } = await import("/clients/typescript/test/corpus.js");
-			const file = await (await fetch(args[0])).json();
-			const sort = (v) => Array.isArray(v) ? v.map(sort) : typeof v !== "object" || v === null ? v :
-				Object.fromEntries(Object.keys(v).sort().map((k) => [k, sort(v[k])]));
-			const verdicts = {}, wrong = [];
-			for (const v of file.vectors) {
-				const { verdict, said } = await judge(file.kind, v.input);
-				verdicts[verdict] = (verdicts[verdict] ?? 0) + 1;
-				if (verdict !== v.verdict) wrong.push(v.name + ": " + verdict);
-				else if (v.expect && JSON.stringify(sort(said)) !== JSON.stringify(sort(v.expect))) wrong.push(v.name + ": " + JSON.stringify(said));
+			const [file, inWorker] = args;
+			if (!inWorker) {
+				globalThis.postMessage = (told) => { globalThis.told = told; };
+				await import("/worker.js");
+				await self.onmessage({data: file});
+				return globalThis.told;
 			}
-			return {verdicts, wrong};`, &got, strings.TrimPrefix(file, "..")); err != nil {
+			const worker = new Worker("/worker.js", {type: "module"});
+			return new Promise((resolve, reject) => {
+				worker.onerror = (why) => reject(new Error(why.message));
+				worker.onmessage = ({data}) => { worker.terminate(); resolve(data); };
+				worker.postMessage(file);
+			});`, &got, strings.TrimPrefix(file, ".."), inWorker); err != nil {
 			t.Fatalf("%s: %v", file, err)
 		}
 		if len(got.Wrong) > 0 || got.Verdicts["accept"] == 0 || got.Verdicts["refuse"] == 0 {
-			t.Errorf("%s: got %v, wrong %q", file, got.Verdicts, got.Wrong)
+			t.Errorf("%s, in a worker %t: got %v, wrong %q", file, inWorker, got.Verdicts, got.Wrong)
 		}
 		judged += got.Verdicts["accept"] + got.Verdicts["refuse"]
 	}
-	t.Logf("%d vectors", judged)
+	t.Logf("%d vectors, in the page and in a worker", judged/2)
 }
 
 // readPack returns the first vector of evidence packs with a verdict, and its key.

@@ -1,14 +1,12 @@
-// Completes and signs the events of one agent with one Ed25519 key, by WebCrypto.
+// Completes and signs the events of one agent with one Ed25519 key.
 
-import { base64, base64url, concat, hex, randomBytes, unbase64, utf8 } from "../bytes.js";
+import { base64url, concat, hex, randomBytes, unbase64, utf8 } from "../bytes.js";
 import { parse } from "../canonical/parse.js";
 import { canonicalize, canonicalizeText, rewrite } from "../canonical/write.js";
+import { signerOf } from "../crypto/sign.js";
 import { InvalidValue, LedgerError, Malformed } from "../errors.js";
 import { checkForm, is } from "../verify/forms.js";
 import { envelopeForms, eventDigest } from "../verify/documents.js";
-
-const pkcs8 = Uint8Array.of(0x30, 0x2e, 2, 1, 0, 0x30, 5, 6, 3, 0x2b, 0x65, 0x70, 4, 0x22, 4, 0x20);
-const ed25519 = { name: "Ed25519" };
 
 /** Reads a 32-byte seed: bytes, or standard base64 with white space around it. The error never holds the text. */
 export function parseSeed(seed) {
@@ -23,7 +21,7 @@ export function parseSeed(seed) {
 
 /** The signer of one agent. Printing it shows no key. */
 export class Signer {
-  #key;
+  #sign;
   #secret;
 
   /** `who` has organization (UUID), agent and keyId. `key` is the seed: see parseSeed. */
@@ -35,16 +33,14 @@ export class Signer {
     this.organization = who.organization;
     this.agent = who.agent;
     this.keyId = who.keyId;
-    const material = concat(pkcs8, seed);
-    this.#key = crypto.subtle.importKey("pkcs8", material, ed25519, false, ["sign"]);
-    this.#key.catch(() => {}); // sign reports it
+    this.#sign = signerOf(seed);
     const hmac = { name: "HMAC", hash: "SHA-256" };
     this.#secret = crypto.subtle.importKey("raw", seed.slice(), hmac, false, ["sign"]);
   }
 
   /** Resolves to the base64 signature of bytes. */
-  async signBytes(message) {
-    return base64(new Uint8Array(await crypto.subtle.sign(ed25519, await this.#key, message)));
+  signBytes(message) {
+    return this.#sign(message);
   }
 
   /** Resolves to 32 bytes that only a holder of the key can compute: HMAC-SHA256 of label, a zero byte and data. */
