@@ -10,6 +10,7 @@ import sys
 import tempfile
 import threading
 import unittest
+import warnings
 from typing import Any
 from unittest import mock
 
@@ -40,6 +41,21 @@ class Queue(unittest.TestCase):
         service = FakeService(script)
         self.addCleanup(service.close)
         return service
+
+    def test_a_listener_that_fails_does_not_stop_the_sender(self) -> None:
+        def fail(outcome: object) -> None:
+            raise ValueError("no room")
+
+        service = self.service(lambda method, path, body: store_lines(body))
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            with Client(**service.settings()) as c:
+                signed = [c.sign(event(n)) for n in range(3)]
+                c._sender.queue(signed[:1], fail)
+                c._sender.queue(signed[1:])
+                c.flush()
+        self.assertEqual([0, 1, 2], sent(service))
+        self.assertEqual(["agentledger: an outcome could not be noted: ValueError"], [str(w.message) for w in told])
 
     def test_what_waits_goes_as_the_next_batch_in_order(self) -> None:
         arrived, release = threading.Event(), threading.Event()

@@ -73,7 +73,7 @@ export class ApprovalDenied extends LedgerError {
 /** No decision was obtained, so the act was not done. The same call is safe to repeat. `cause` says why. */
 export class NotDecided extends LedgerError {
   constructor(why, options) {
-    super("not decided: " + why, options);
+    super(`not decided: ${why}. The act was not done: the same call is safe to repeat`, options);
   }
 }
 

@@ -2,7 +2,8 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { corpusFiles, judge } from "./corpus.js";
+import { corpusFiles } from "./corpus.js";
+import { judge } from "./judge.js";
 
 for (const file of corpusFiles()) {
   test(`vectors of kind ${file.kind}`, async () => {

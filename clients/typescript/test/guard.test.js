@@ -1,6 +1,7 @@
 // Fail closed: whatever goes wrong before the act, the act is not done. Attacks and faults come from a scripted fetch.
 
 import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -75,6 +76,18 @@ test("after any failure before the act, it is not done", async () => {
       assert.ok(!(why.message + why.cause?.message).includes(token), name);
       return true;
     });
+  }
+});
+
+test("a disk that is really full keeps an act from running, and the next small one runs", () => {
+  const folder = mkdtempSync(join(tmpdir(), "agentledger-full-"));
+  try {
+    const line = `ulimit -f 4 && exec "$0" "$1" "$2" | cat`; // blocks of 512 bytes; the pipe has no bound
+    const told = execFileSync("sh", ["-c", line, process.execPath, new URL("disk.js", import.meta.url).pathname, folder], { encoding: "utf8" });
+    const why = "NotDecided: not decided: the journal can't be written. The act was not done: the same call is safe to repeat";
+    assert.deepEqual(JSON.parse(told), { ran: 2, refusals: [why] });
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
   }
 });
 

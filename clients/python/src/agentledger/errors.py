@@ -65,6 +65,9 @@ class Overflow(LedgerError):
 class NotDecided(LedgerError):
     """There is no decision, so the act was not done. The same call with the same key is safe to repeat."""
 
+    def __str__(self) -> str:
+        return super().__str__() + ". The act was not done: the same call is safe to repeat"
+
 
 class Denied(LedgerError):
     """The policy or the ledger denies the act. It was not done."""

@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -27,6 +28,19 @@ class Item:
     event: Signed
     kept: bool
     done: Callable[[Outcome], None] | None = None
+
+
+def _tell(item: Item, outcome: Outcome) -> None:
+    """Tell the waiter of an event. Its own fault is a warning, because the sender must outlive it.
+
+    A journal that could not note a result sends it once more after a restart, and the service answers with a replay.
+    """
+    if item.done is None:
+        return
+    try:
+        item.done(outcome)
+    except Exception as why:
+        warnings.warn(f"agentledger: an outcome could not be noted: {type(why).__name__}", RuntimeWarning, stacklevel=2)
 
 
 class Outbox:
@@ -82,8 +96,8 @@ class Outbox:
     def give_up(self) -> None:
         """Tell all waiters that nothing is sent any more. Kept events stay in the queue."""
         for item in self._items:
-            if item.done is not None and not item.kept:
-                item.done(Unreachable("the client is closed"))
+            if not item.kept:
+                _tell(item, Unreachable("the client is closed"))
         self._items = deque(item for item in self._items if item.kept)
 
     def take(self) -> list[Item]:
@@ -107,8 +121,7 @@ class Outbox:
                 again.append(item)
                 continue
             stored.append(item.event)
-            if item.done is not None:
-                item.done(outcome)
+            _tell(item, outcome)
             if item.kept and isinstance(outcome, Refused):
                 self.refused.append((item.event, outcome))
         self._items.extendleft(reversed(again))
