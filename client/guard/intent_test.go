@@ -218,12 +218,9 @@ func TestOwnMembers(t *testing.T) {
 	wantTold(t, o)
 }
 
-// Journals of the program before this one open: an action that was being decided is decided anew, one that
-// was begun is unknown, and one that is done gives its result.
-func TestJournalOfBefore(t *testing.T) {
-	o, d := newOffice(t), &deed{}
-	dir := t.TempDir()
-	g := guarded(t, o, dir)
+// writeJournalOfBefore writes a journal of the program before this one, with three actions and an event that waits.
+func writeJournalOfBefore(t *testing.T, g *Guard, dir string) {
+	t.Helper()
 	for key, rest := range map[string]string{
 		"deciding": `"stage":"deciding","attempt":1,"approval":{"approval_id":"apr_9","status":"pending","action_digest":"` + id.Hash{1}.String() +
 			`","expires_at":"2026-11-21T12:00:00.000Z","quorum":1,"approvals":0,"comment":"","reason_code":""},"permit":{"decision":"allow_with_obligation","event_id":"","unasked":false},"told":false`,
@@ -244,11 +241,12 @@ func TestJournalOfBefore(t *testing.T) {
 	}
 	writeOld(t, filepath.Join(dir, queueFolder, "0000000000000000007"), string(event))
 	writeOld(t, filepath.Join(dir, queueFolder, ".x"+durable.TemporarySuffix), "{")
-	g.Journal.Close()
-	g = guarded(t, o, dir)
-	if left, err := os.ReadDir(dir); err != nil || len(left) != 2 || g.Journal.Queued() != 1 {
-		t.Errorf("taken over: %v, %v; %d queued", left, err, g.Journal.Queued())
-	}
+}
+
+// wantJournalOfBefore checks the three actions: one that was being decided is decided anew, one that was begun is
+// unknown, and one that is done gives its result.
+func wantJournalOfBefore(t *testing.T, g *Guard, d *deed) {
+	t.Helper()
 	if _, err := g.Run(t.Context(), refundAction("deciding"), d.do); err != nil || d.done != 1 {
 		t.Errorf("deciding: got %v, done %d times", err, d.done)
 	}
@@ -258,7 +256,49 @@ func TestJournalOfBefore(t *testing.T) {
 	if ran, err := g.Run(t.Context(), refundAction("done"), d.do); err != nil || !ran.Repeated || string(ran.Result) != `{"n":9}` {
 		t.Errorf("done: got %+v, %v", ran, err)
 	}
+}
+
+func TestJournalOfBefore(t *testing.T) {
+	o, d := newOffice(t), &deed{}
+	dir := t.TempDir()
+	g := guarded(t, o, dir)
+	writeJournalOfBefore(t, g, dir)
+	g.Journal.Close()
+	g = guarded(t, o, dir)
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 2 || g.Journal.Queued() != 1 {
+		t.Errorf("taken over: %v, %v; %d queued", left, err, g.Journal.Queued())
+	}
+	wantJournalOfBefore(t, g, d)
 	wantTold(t, o, "intent", "", "result ok", "result unknown")
+}
+
+// The taking over can end at any file. What was taken over until then is not taken over again, and the rest follows.
+func TestTakingOverIsInterrupted(t *testing.T) {
+	for _, unreadable := range []string{
+		"queue/0000000000000000001", "queue/0000000000000000009", "actions/a.json", "actions/df.json", "actions/dp.json", "actions/z.json",
+	} {
+		o, d := newOffice(t), &deed{}
+		dir := t.TempDir()
+		g := guarded(t, o, dir)
+		writeJournalOfBefore(t, g, dir)
+		g.Journal.Close()
+		bad := filepath.Join(dir, unreadable)
+		writeOld(t, bad, "{")
+		for range 2 {
+			if j, err := OpenJournal(dir, JournalOptions{}); err == nil || !strings.Contains(err.Error(), bad) {
+				t.Fatalf("%s: got %v, %v", unreadable, j, err)
+			}
+		}
+		if err := os.Remove(bad); err != nil {
+			t.Fatal(err)
+		}
+		g = guarded(t, o, dir)
+		if g.Journal.Queued() != 1 {
+			t.Errorf("%s: %d queued", unreadable, g.Journal.Queued())
+		}
+		wantJournalOfBefore(t, g, d)
+		wantTold(t, o, "intent", "", "result ok", "result unknown")
+	}
 }
 
 // The machine can stop before it is durable that an old file is gone. Its state is older than that of the lines then.
