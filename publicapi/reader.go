@@ -3,6 +3,7 @@ package publicapi
 import (
 	"context"
 
+	"github.com/agentledger/agentledger/did"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/tlog"
@@ -94,4 +95,24 @@ func (r Reader) LogPolicy(ctx context.Context, t id.Tenant) (*trust.Policy, erro
 		return nil, err
 	}
 	return r.server.witnesses.Policy(ctx, state)
+}
+
+// AgentKeys returns the keys of an agent of the organization, the newest last. An agent of another organization is
+// fault.NotFound.
+func (r Reader) AgentKeys(ctx context.Context, t id.Tenant, agent id.Agent) ([]did.Key, error) {
+	owner, err := r.server.agents.Owner(ctx, agent)
+	if err != nil {
+		return nil, err
+	}
+	if owner != t {
+		return nil, errNotFound()
+	}
+	state, err := r.server.ledgers.State(ctx, t)
+	if err == nil {
+		err = state.Trusted()
+	}
+	if err != nil {
+		return nil, err
+	}
+	return r.server.agents.DIDKeys(ctx, t, agent)
 }

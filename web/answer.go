@@ -32,6 +32,7 @@ type answer struct {
 	vary     string // the request header that the form follows from; "" for none
 	coding   string // Content-Encoding; "" for the bytes as they are
 	location string // of a redirection
+	file     string // under which a browser saves it; "" to show it
 }
 
 // entityTag is strong: it follows from the bytes alone.
@@ -71,6 +72,9 @@ func (a answer) writeBody(w http.ResponseWriter, r *http.Request) {
 	}
 	if a.coding != "" {
 		h.Set("Content-Encoding", a.coding)
+	}
+	if a.file != "" {
+		h.Set("Content-Disposition", `attachment; filename="`+a.file+`"`)
 	}
 	if a.media != "" {
 		h.Set("Content-Type", a.media)

@@ -36,7 +36,7 @@ func TestAccessibility(t *testing.T) {
 			{"name": "prefers-color-scheme", "value": scheme}}})
 		for _, width := range []int{360, 1200} {
 			b.Emulate("Emulation.setDeviceMetricsOverride", map[string]any{"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": false})
-			for _, path := range []string{"/", "/check", "/log/red", "/log/blue", redEvent + "one", redEvent + "erased",
+			for _, path := range []string{"/", "/check", "/log/red", "/log/blue", "/log/red/agent/helper-red", redEvent + "one", redEvent + "erased",
 				"/v1/public/orgs/blue/verify/one", redEvent + "none"} {
 				b.Open(server.URL + path)
 				checkAccess(t, b, string(axe), fmt.Sprintf("%s %s %d", path, scheme, width))

@@ -1,7 +1,9 @@
 package web_test
 
 import (
+	"crypto/sha256"
 	"encoding/base64"
+	"encoding/hex"
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
@@ -128,20 +130,55 @@ func readPack(t *testing.T, verdict string) (pack []byte, key string) {
 	return nil, ""
 }
 
-// A reader's file is checked without a request that carries it.
+// keepOffline saves the page that checks as a reader does, and returns its address in the file system.
+func keepOffline(t *testing.T, w *world) string {
+	t.Helper()
+	body := w.page("/check/offline.html", http.StatusOK)
+	sum := sha256.Sum256(body.Body.Bytes())
+	if page := w.page("/check", http.StatusOK).Body.String(); !strings.Contains(page, hex.EncodeToString(sum[:])) {
+		t.Error("the page of checks does not name the hash of the file")
+	}
+	if got := body.Header().Get("Content-Disposition"); got != `attachment; filename="agentledger-check.html"` {
+		t.Errorf("got Content-Disposition %s", got)
+	}
+	path := filepath.Join(t.TempDir(), "check.html")
+	if err := os.WriteFile(path, body.Body.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return "file://" + path
+}
+
+// A reader's file is checked without a request that carries it, by the page and by the page as one file.
 func TestFilesInChromium(t *testing.T) {
 	w := newWorld(t)
 	w.append(ledgertest.Red, id.DiscloseFull, "one", nil)
 	w.append(ledgertest.Blue, id.DiscloseFull, "one", nil)
 	bundle := w.ask(http.MethodGet, redEvent+"one").Body.String()
 	key, other := w.State(t, ledgertest.Red).VerifierKey().String(), w.State(t, ledgertest.Blue).VerifierKey().String()
-	pack, packKey := readPack(t, "accept")
-	forged, forgedKey := readPack(t, "refuse")
 	server := httptest.NewServer(w.handler)
 	defer server.Close()
 	b := chromium.New(t)
 	b.Open(server.URL + "/check")
-	for _, c := range []struct {
+	checkFiles(t, b, bundle, key, other)
+	wantQuiet(t, b, server.URL)
+	b.Open(keepOffline(t, w))
+	checkFiles(t, b, bundle, key, other)
+	for _, url := range b.Requests() {
+		if !strings.HasPrefix(url, "file://") && !strings.HasPrefix(url, "data:") {
+			t.Errorf("the file has asked for %s", url)
+		}
+	}
+	if said := b.Messages(); len(said) > 0 {
+		t.Errorf("the console says %q", said)
+	}
+}
+
+// checkFiles lets the open page check files: honest ones, forged ones and others.
+func checkFiles(t *testing.T, b *chromium.Browser, bundle, key, other string) {
+	t.Helper()
+	pack, packKey := readPack(t, "accept")
+	forged, forgedKey := readPack(t, "refuse")
+	for i, c := range []struct {
 		name, file, key, state, words, report string
 	}{
 		{"bundle", bundle, key, "ok", "Proved", "ok    inclusion"},
@@ -157,20 +194,24 @@ func TestFilesInChromium(t *testing.T) {
 		var got struct{ State, Words, Report string }
 		if err := b.Run(`
 			while (document.getElementById("checked").dataset.done !== "yes") await new Promise((next) => setTimeout(next, 5));
-			const [file, key] = args, outcome = document.getElementById("outcome");
+			const [file, key, drops] = args, outcome = document.getElementById("outcome");
 			const bytes = Uint8Array.from(atob(file), (c) => c.charCodeAt(0)), chosen = new DataTransfer();
 			chosen.items.add(new File([bytes], "document"));
-			document.getElementById("file").files = chosen.files;
 			document.getElementById("trusted").value = key;
-			document.querySelector("#check button").click();
+			outcome.dataset.state = "waiting";
+			if (drops) {
+				document.body.dispatchEvent(new DragEvent("drop", {bubbles: true, cancelable: true, dataTransfer: chosen}));
+			} else {
+				document.getElementById("file").files = chosen.files;
+				document.querySelector("#check button").click();
+			}
 			while (outcome.dataset.state === "waiting") await new Promise((next) => setTimeout(next, 5));
 			return {state: outcome.dataset.state, words: outcome.textContent, report: document.getElementById("report").textContent};`,
-			&got, base64.StdEncoding.EncodeToString([]byte(c.file)), c.key); err != nil {
+			&got, base64.StdEncoding.EncodeToString([]byte(c.file)), c.key, i%2 == 1); err != nil {
 			t.Fatal(err)
 		}
 		if got.State != c.state || !strings.Contains(got.Words, c.words) || !strings.Contains(got.Report, c.report) {
 			t.Errorf("%s: got %+v, want %s, %q, %q", c.name, got, c.state, c.words, c.report)
 		}
 	}
-	wantQuiet(t, b, server.URL)
 }

@@ -16,10 +16,12 @@ type eventView struct {
 	Event    id.Event
 	Origin   id.Origin
 	Index    id.Index
-	URL      string // of the event, for all its forms
-	Query    string // of that URL: the origin, where one was asked for
-	Prefix   string // of the log's transparency calls
-	LogURL   string // of the log's home
+	URL      string   // of the event, for all its forms
+	Query    string   // of that URL: the origin, where one was asked for
+	Prefix   string   // of the log's transparency calls
+	LogURL   string   // of the log's home
+	Agent    id.Agent // from the record, "" where it is not shown or the service signed
+	AgentURL string   // of the agent's page
 	ErasedAt string
 	Claim    string  // of the operator, about the key
 	Facts    []field // from the record and the envelope
@@ -48,7 +50,7 @@ func (s *Server) showEvent(r *request) (answer, error) {
 	}
 	v := describeEvent(b)
 	v.URL, v.Prefix = s.eventURL(r.slug, string(b.EventID)), s.transparencyURL(r.slug)
-	v.LogURL = s.logURL(r.slug)
+	v.LogURL, v.AgentURL = s.logURL(r.slug), s.agentURL(r.slug, v.Agent)
 	if origin != "" {
 		v.Query = "&origin=" + url.QueryEscape(origin)
 	}
@@ -70,6 +72,9 @@ func describeEvent(b *verify.Bundle) eventView {
 		v.Record = *b.Record
 		if r, err := event.ParseRecord([]byte(v.Record)); err == nil {
 			v.Facts = append(v.Facts, recordFacts(&r)...)
+			if r.Signer != event.SignerSystem {
+				v.Agent = r.AgentID
+			}
 		}
 	}
 	if b.Envelope != nil {

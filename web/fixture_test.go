@@ -52,6 +52,22 @@ func (slugs) ByID(context.Context, id.Organization) (id.Tenant, error) {
 // keys are the public sides of agents: nobody has claimed anything.
 type keys struct{ publicapi.Agents }
 
+// Owner says that helpers are of the organization that their names have.
+func (keys) Owner(_ context.Context, agent id.Agent) (id.Tenant, error) {
+	t, ok := map[id.Agent]id.Tenant{"helper-red": ledgertest.Red, "helper-blue": ledgertest.Blue}[agent]
+	if !ok {
+		return 0, fault.New(fault.NotFound, "Not found")
+	}
+	return t, nil
+}
+
+func (keys) DIDKeys(_ context.Context, owner id.Tenant, _ id.Agent) ([]did.Key, error) {
+	first := [32]byte{byte(owner)}
+	return []did.Key{{Public: first, KeyID: "key_old", State: did.Revoked, Ended: 1_790_000_000_000},
+		{Public: [32]byte{2: byte(owner)}, KeyID: "key_mid", State: did.Retired, Ended: 1_790_000_000_001},
+		{Public: [32]byte{1: byte(owner)}, KeyID: "key_new", State: did.Active}}, nil
+}
+
 func (keys) CompromisedFrom(context.Context, *log.State, id.Agent, id.Key) (id.Index, error) {
 	return tlog.MaxSize, nil
 }

@@ -21,7 +21,7 @@ func (s *Server) showHome(*request) (answer, error) {
 
 // showCheck serves the page that checks a file of the reader.
 func (s *Server) showCheck(*request) (answer, error) {
-	body, err := s.render(checkPage, "Check a document", checkScript, nil)
+	body, err := s.render(checkPage, "Check a document", checkScript, s.offline.sha256)
 	return answer{media: mediaHTML, cache: revalidate, body: body}, err
 }
 

@@ -21,7 +21,9 @@ const (
 	eventPage   = "event"
 	logPage     = "log"
 	checkPage   = "check"
+	agentPage   = "agent"
 	refusalPage = "refusal"
+	offlinePage = "offline"
 )
 
 // Scripts of pages.
@@ -29,14 +31,15 @@ const (
 	eventScript = "event.js"
 	logScript   = "log.js"
 	checkScript = "check.js"
+	agentScript = "agent.js"
 )
 
 // parseTemplates reads every page together with the frame around it.
 func parseTemplates() (*views, error) {
 	v := &views{pages: make(map[string]*template.Template)}
-	for _, name := range []string{homePage, eventPage, logPage, checkPage, refusalPage} {
+	for _, name := range []string{homePage, eventPage, logPage, checkPage, agentPage, refusalPage, offlinePage} {
 		t, err := template.ParseFS(templates, "templates/frame.html", "templates/checks.html",
-			"templates/"+name+".html")
+			"templates/form.html", "templates/"+name+".html")
 		if err != nil {
 			return nil, fmt.Errorf("parse page %s: %w", name, err)
 		}
@@ -72,6 +75,9 @@ func (s *Server) render(name, title, script string, page any) ([]byte, error) {
 
 // scriptModules returns the modules of a page that checks.
 func scriptModules(script string, verifier []string) []string {
+	if script == agentScript {
+		return []string{script, "times.js"}
+	}
 	var all []string
 	for _, name := range verifier {
 		all = append(all, verifierFolder+name)

@@ -22,6 +22,7 @@ import (
 	"runtime"
 	"strings"
 
+	"github.com/agentledger/agentledger/did"
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/http/admission"
@@ -56,10 +57,18 @@ type Heads interface {
 	LogPolicy(ctx context.Context, t id.Tenant) (*trust.Policy, error)
 }
 
+// Agents reads what everybody may know of agents.
+type Agents interface {
+	// AgentKeys returns the keys of an agent of the organization, the newest last. An agent of another organization
+	// is fault.NotFound.
+	AgentKeys(ctx context.Context, t id.Tenant, agent id.Agent) ([]did.Key, error)
+}
+
 // Log reads the public documents of logs, as strangers get them.
 type Log interface {
 	Events
 	Heads
+	Agents
 }
 
 // Options configure New. Edge, Organizations and Log are required.
@@ -77,14 +86,15 @@ type Options struct {
 
 // Server serves the pages.
 type Server struct {
-	edge   edge.Edge
-	orgs   Organizations
-	log    Log
-	base   string // the path of the public URL, "" for none
-	public string
-	assets *assets
-	views  *views
-	class  admission.Class
+	edge    edge.Edge
+	orgs    Organizations
+	log     Log
+	base    string // the path of the public URL, "" for none
+	public  string
+	assets  *assets
+	views   *views
+	offline *offline
+	class   admission.Class
 }
 
 // New returns a server. It panics when the files that are built into the program can't be used.
@@ -100,9 +110,13 @@ func New(o Options) *Server {
 	if err := errors.Join(unreadable, malformed); err != nil {
 		panic(err) // the files are constants
 	}
+	kept, err := renderOffline(shown, files)
+	if err != nil {
+		panic(err) // as above
+	}
 	s := &Server{
 		edge: *o.Edge, orgs: o.Organizations, log: o.Log, public: o.PublicURL, base: pathOf(o.PublicURL),
-		assets: files, views: shown, class: admission.Class{Control: o.Control, Computes: true, Anonymous: true,
+		assets: files, views: shown, offline: kept, class: admission.Class{Control: o.Control, Computes: true, Anonymous: true,
 			Limit: admission.NewLimit(o.MaxInFlight, o.MaxInFlight)},
 	}
 	s.edge.Quiet = true
@@ -127,8 +141,10 @@ func (s *Server) Routes(r *edge.Router) {
 	}
 	show("/", s.showHome)
 	show("/check", s.showCheck)
+	show("/check/offline.html", s.serveOffline)
 	show("/find", s.findEvent)
 	show("/log/{slug}", s.showLog)
+	show("/log/{slug}/agent/{agent}", s.showAgent)
 	show("/assets/{tree}/*", s.serveAsset)
 	edge.Mount(r, edge.Surface[getter]{Edge: &s.edge, Serve: s.serveRoute}, table)
 }

@@ -16,6 +16,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/agentledger/agentledger/did"
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/test/ledgertest"
@@ -87,7 +88,8 @@ func TestRefusals(t *testing.T) {
 		status int
 	}{
 		{redEvent + "two", 404}, {redEvent + "none", 404}, {redEvent + "a%00b", 404}, {redEvent + "one?origin=x", 404},
-		{"/log/green", 404}, {"/log/RED", 404}, {"/log/%ff", 404}, {"/v1/public/orgs/green/verify/one", 404}, {"/v1/public/orgs/%ff/verify/one", 404},
+		{"/log/red/agent/helper-blue", 404}, {"/log/red/agent/none", 404}, {"/log/red/agent/a%2Fb", 404}, {"/log/red/agent/system", 404},
+		{"/log/green/agent/helper-red", 404}, {"/log/green", 404}, {"/log/RED", 404}, {"/log/%ff", 404}, {"/v1/public/orgs/green/verify/one", 404}, {"/v1/public/orgs/%ff/verify/one", 404},
 		{"/find?log=green&event=one", 404}, {"/find?log=red&event=two", 404}, {"/find?log=red&event=1", 404},
 		{"/find?log=red&event=00", 404}, {"/find?log=red", 422}, {"/find?event=one", 422}, {"/find", 422},
 		{"/assets/0123456789abcdef/pages.css", 404}, {"/assets/" + folder(w) + "/none.js", 404},
@@ -137,7 +139,7 @@ func TestUnreadableStore(t *testing.T) {
 func TestHomesAreRevalidated(t *testing.T) {
 	w := newWorld(t)
 	w.append(ledgertest.Blue, id.DiscloseFull, "two", nil)
-	for _, target := range []string{"/", "/check", "/log/red", "/log/blue"} {
+	for _, target := range []string{"/", "/check", "/check/offline.html", "/log/red", "/log/blue", "/log/red/agent/helper-red"} {
 		etag := w.page(target, http.StatusOK).Header().Get("ETag")
 		if etag == "" {
 			t.Fatalf("%s: no ETag", target)
@@ -165,6 +167,24 @@ func TestHomeOfLog(t *testing.T) {
 		if strings.Contains(html.UnescapeString(blue), other) {
 			t.Errorf("the home of blue has %s", other)
 		}
+	}
+}
+
+func TestPageOfAgent(t *testing.T) {
+	w := newWorld(t)
+	w.append(ledgertest.Red, id.DiscloseFull, "one", map[string]any{"agent_id": "helper-red"})
+	if body := w.page(redEvent+"one", http.StatusOK).Body.String(); !strings.Contains(body, `href="/log/red/agent/helper-red"`) {
+		t.Error("the event's page does not lead to the agent's")
+	}
+	body := w.page("/log/red/agent/helper-red", http.StatusOK).Body.String()
+	for _, want := range []string{"<code><bdi>key_old</bdi></code>", did.Multikey([32]byte{byte(ledgertest.Red)}), "revoked since <time", "retired since <time",
+		"<td>active</td>", `href="/v1/public/agents/helper-red/did.json"`} {
+		if !strings.Contains(body, want) {
+			t.Errorf("the page lacks %s: %s", want, body)
+		}
+	}
+	if strings.Contains(body, did.Multikey([32]byte{byte(ledgertest.Blue)})) {
+		t.Error("the page has a key of the other organization")
 	}
 }
 

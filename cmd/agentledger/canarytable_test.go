@@ -34,7 +34,7 @@ func canaryGets() map[string][]canaryRequest {
 		"getLogPolicy":              paths(public + "/transparency/policy"),
 		"getBundle": paths(public+"/verify/{event}", public+"/verify/{event}?verify=1", public+"/verify/{event}?format=tlog-proof",
 			public+"/verify/{step}?verify=1"),
-		"getPublishedPolicy": paths(public + "/policies/{policy}"), "getLogPage": paths("/log/{slug}"),
+		"getPublishedPolicy": paths(public + "/policies/{policy}"), "getLogPage": paths("/log/{slug}"), "getAgentPage": paths("/log/{slug}/agent/{agent}"),
 		"getAgentDid": paths("/v1/public/agents/{agent}/did"), "getAgentDidWeb": paths("/v1/public/agents/{agent}/did.json"),
 		"getDid":           paths("/v1/public/did/{did}"),
 		"getLogCheckpoint": paths(log + "/checkpoint"),
@@ -230,7 +230,7 @@ func publicRows() map[string]map[string][]canary {
 // showsNothing are the operations whose answers have none of the texts.
 const showsNothing = `
 findAccounts finishOpenID getAgent getAskedApproval getAsset getCheckPage getDocument getErasure getEventAddress getHealth getHomePage
-getIngestKey getLivez getLogPage getVerifierFile getVerifierModule
+getIngestKey getLivez getLogPage getAgentPage getOfflineCheckPage getVerifierFile getVerifierModule
 getOrganization getPlanUsage getReadyz getRun getRunByShortPath getRunInConsole getWitnesses listAgentKeys listAgents
 listAudit listErasures listIngestKeys listInvitations listLoginEvents listMembers listOrganizations listPasskeys
 listPolicies listProviders listRunsInConsole listSessions listTokens listWebhookDeliveries me previewInvitation

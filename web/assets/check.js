@@ -32,4 +32,11 @@ form.addEventListener("submit", (submitted) => {
     showOutcome("fail", `The check could not be made: ${words}`);
   });
 });
+document.addEventListener("dragover", (over) => over.preventDefault());
+document.addEventListener("drop", (dropped) => {
+  dropped.preventDefault();
+  if (dropped.dataTransfer.files.length === 0) return;
+  form.elements.file.files = dropped.dataTransfer.files;
+  form.requestSubmit();
+});
 document.getElementById("checked").dataset.done = "yes";

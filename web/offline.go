@@ -1,0 +1,80 @@
+package web
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"html/template"
+	"path"
+	"regexp"
+	"strings"
+)
+
+// offline is the page that checks documents as one file, which a reader keeps and opens without a network.
+type offline struct {
+	body   []byte
+	sha256 string // in hex
+}
+
+// offlineView is the content of the file: its styles and scripts are inside of it.
+type offlineView struct {
+	Policy   string
+	Style    template.CSS
+	Modules  template.HTML // the import map
+	Start    template.HTML // the script that starts the page
+	Verifier string
+}
+
+// moduleImport finds the relative imports of the files, which all have one form.
+var moduleImport = regexp.MustCompile(`(from |import\()"(\.\.?/[^"]+)"`)
+
+// offlineModules returns an import map with the modules of the check page as data URLs. A module in a data URL can't
+// name another one by a relative path, so each import gets the name that the map has.
+func offlineModules(files *assets) (string, error) {
+	imports := make(map[string]string)
+	for _, name := range scriptModules(checkScript, files.modules()) {
+		source := moduleImport.ReplaceAllStringFunc(string(files.files[name].plain), func(found string) string {
+			parts := moduleImport.FindStringSubmatch(found)
+			return parts[1] + `"` + moduleName(path.Join(path.Dir(name), parts[2])) + `"`
+		})
+		imports[moduleName(name)] = "data:text/javascript;base64," + base64.StdEncoding.EncodeToString([]byte(source))
+	}
+	text, err := json.Marshal(map[string]any{"imports": imports})
+	return string(text), err
+}
+
+func moduleName(name string) string { return "agentledger/" + name }
+
+// inlineScript returns a script element and the source expression that allows it.
+func inlineScript(kind, text string) (template.HTML, string) {
+	sum := sha256.Sum256([]byte(text))
+	allowed := "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
+	return template.HTML(`<script type="` + kind + `">` + text + `</script>`), allowed // both are constants of the program
+}
+
+// renderOffline makes the file.
+func renderOffline(shown *views, files *assets) (*offline, error) {
+	modules, err := offlineModules(files)
+	if err != nil {
+		return nil, fmt.Errorf("render offline page: %w", err)
+	}
+	v := offlineView{Style: template.CSS(files.files["pages.css"].plain), Verifier: files.verifier}
+	var allowed [2]string
+	v.Modules, allowed[0] = inlineScript("importmap", modules)
+	v.Start, allowed[1] = inlineScript("module", `import "`+moduleName(checkScript)+`";`)
+	v.Policy = "default-src 'none'; script-src data: " + strings.Join(allowed[:], " ") + "; style-src 'unsafe-inline'; " +
+		"form-action 'none'; base-uri 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+	var out bytes.Buffer
+	if err := shown.pages[offlinePage].ExecuteTemplate(&out, "offline", v); err != nil {
+		return nil, fmt.Errorf("render offline page: %w", err)
+	}
+	return &offline{out.Bytes(), hexSum(out.Bytes())}, nil
+}
+
+// serveOffline serves the file for keeping. It is not shown at its address, where these pages' policy refuses scripts
+// that are inside of a page.
+func (s *Server) serveOffline(*request) (answer, error) {
+	return answer{media: mediaHTML, cache: revalidate, body: s.offline.body, file: "agentledger-check.html"}, nil
+}
