@@ -54,12 +54,13 @@ test-n8n: build
 	./scripts/node
 	cd clients/n8n && npm ci --ignore-scripts && AGENTLEDGER_BIN=$(CURDIR)/bin/agentledger npm test
 
-# The pages in Chromium under axe-core, which npm brings.
+# The pages in Chromium under axe-core, which npm brings. Their pictures, light, dark and as wide as a phone, are kept in bin/pages.
 test-pages:
 	./scripts/chromium
 	./scripts/node
 	cd web && npm ci --silent
-	$(GO) test -tags axe ./web -run '^TestAccessibility$$'
+	mkdir -p bin/pages
+	$(GO) test -tags axe ./web -run '^Test(Accessibility|ReadmePictures)$$' -artifacts -outputdir $(CURDIR)/bin/pages
 
 # The Go tests under the race detector (needs a C compiler). Tests of cmd/agentledger that start the real programs are
 # left out, because those are built without the detector; the ones below run the service in the test's own process.

@@ -29,6 +29,7 @@ type answer struct {
 	media    string
 	cache    string
 	body     []byte
+	tag      string // ETag; "" to compute it from the body
 	vary     string // the request header that the form follows from; "" for none
 	coding   string // Content-Encoding; "" for the bytes as they are
 	location string // of a redirection
@@ -56,8 +57,11 @@ func (a answer) writeTo(w http.ResponseWriter, r *http.Request) {
 		a.status = http.StatusOK
 	}
 	if a.status == http.StatusOK && a.cache != never {
-		h.Set("Etag", a.entityTag())
-		if matchesTag(r.Header["If-None-Match"], a.entityTag()) {
+		if a.tag == "" {
+			a.tag = a.entityTag()
+		}
+		h.Set("Etag", a.tag)
+		if matchesTag(r.Header["If-None-Match"], a.tag) {
 			w.WriteHeader(http.StatusNotModified)
 			return
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http/httptest"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -40,7 +41,45 @@ func TestAccessibility(t *testing.T) {
 				"/v1/public/orgs/blue/verify/one", redEvent + "none"} {
 				b.Open(server.URL + path)
 				checkAccess(t, b, string(axe), fmt.Sprintf("%s %s %d", path, scheme, width))
+				keepPicture(t, b, fmt.Sprintf("%s-%s-%d", path, scheme, width))
 			}
+		}
+	}
+}
+
+// keepPicture stores a picture of the page that is open: go test -artifacts -outputdir keeps it.
+func keepPicture(t *testing.T, b *chromium.Browser, name string) {
+	t.Helper()
+	file := strings.Trim(strings.ReplaceAll(name, "/", "-"), "-") + ".png"
+	if err := os.WriteFile(filepath.Join(t.ArtifactDir(), file), b.Picture(true), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// The pictures of README.md show an honest log, as the window of a reader shows it.
+func TestReadmePictures(t *testing.T) {
+	w := newWorld(t)
+	for i, name := range []string{"day-01", "day-02", "day-03", "day-04", "day-05"} {
+		payload := map[string]any{"amount_usd": 84.5, "order": fmt.Sprint("A-", 1000+i), "reason": "damaged in transit"}
+		w.append(ledgertest.Red, id.DiscloseFull, name, map[string]any{"agent_id": "helper-red", "tool_name": "acme.payments.refund", "payload": payload})
+	}
+	server := httptest.NewServer(w.handler)
+	defer server.Close()
+	b := chromium.New(t)
+	b.Emulate("Emulation.setDeviceMetricsOverride", map[string]any{"width": 1000, "height": 900, "deviceScaleFactor": 1, "mobile": false})
+	b.Open(server.URL + "/log/red") // the first visit: the pictures show a later one
+	for name, path := range map[string]string{"log": "/log/red", "event": redEvent + "day-04"} {
+		marks := visit(t, b, server.URL+path)
+		if !strings.HasPrefix(marks["outcome"], "ok: Proved") {
+			t.Errorf("%s: got %v", name, marks)
+		}
+		if name == "event" {
+			if err := b.Run(`document.querySelector("#check-inclusion details").open = true;`, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := os.WriteFile(filepath.Join(t.ArtifactDir(), name+".png"), b.Picture(false), 0o600); err != nil {
+			t.Fatal(err)
 		}
 	}
 }

@@ -84,6 +84,7 @@ type world struct {
 	*ledgertest.Service
 	key     edkey.Private
 	handler http.Handler
+	bare    http.Handler // handler without the comparison with openapi.json
 	public  publicapi.Reader
 }
 
@@ -109,7 +110,14 @@ func (w *world) serve(documents web.Log) {
 	pages := web.New(web.Options{Edge: e, Organizations: organizations, Log: documents, PublicURL: "https://log.example"})
 	pages.Routes(router)
 	api.Routes(router, pages.EventPage)
-	w.handler = traffic.Watch(w.TB, router)
+	w.bare, w.handler = router, traffic.Watch(w.TB, router)
+}
+
+// askUnwatched asks without comparing the answer with the interface's description, for benchmarks.
+func (w *world) askUnwatched(method, target string) *httptest.ResponseRecorder {
+	answer := httptest.NewRecorder()
+	w.bare.ServeHTTP(answer, httptest.NewRequestWithContext(w.Context(), method, target, nil))
+	return answer
 }
 
 // broken can read nothing.

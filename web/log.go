@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/go-json-experiment/json"
+
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/tlog"
 	"github.com/agentledger/agentledger/verify"
@@ -17,15 +19,24 @@ type logView struct {
 	Tiles     string // the prefix of the log's tiles
 	PublicURL string
 	Head      verify.Head
-	LastID    id.Event // of the newest event, "" for none
-	LastURL   string
-	Received  string
+	Received  string // when the newest event was received, "" for none
+	Recent    []recentView
 	Key       string // that signs the newest tree
 	Keys      []keyView
 	Witnesses []witnessView
 	Quorum    string
 	Checks    []check
 }
+
+// recentView is one of the newest events.
+type recentView struct {
+	Index id.Index
+	ID    id.Event
+	URL   string
+}
+
+// maxRecent is how many events the home of a log lists.
+const maxRecent = 10
 
 // keyView is a key of a log and the sizes of the trees that it signed.
 type keyView struct{ Key, Sizes string }
@@ -37,18 +48,52 @@ func (s *Server) showLog(r *request) (answer, error) {
 	if r.slug == "" {
 		return answer{}, errNotFound()
 	}
-	v := logView{Slug: r.slug, Prefix: s.transparencyURL(r.slug), PublicURL: s.public, Checks: listLogChecks()}
-	var err error
-	if v.Head, err = s.log.LogHead(r.Context(), r.tenant, r.slug); err != nil {
+	v, err := s.describeLog(r)
+	if err != nil {
 		return answer{}, err
 	}
-	_, v.Tiles, _ = strings.Cut(string(v.Head.Origin), "/o/")
+	input, err := json.Marshal(v)
+	if err != nil {
+		return answer{}, err
+	}
+	if kept, ok := s.logs.Get(r.tenant); ok && kept.input == string(input) {
+		return kept.page, nil
+	}
+	v.Checks = listLogChecks()
 	if err := s.describeNewest(r, &v); err != nil {
 		return answer{}, err
 	}
-	keys, err := s.log.LogKeys(r.Context(), r.tenant)
+	body, err := s.render(logPage, "Log "+string(r.slug), logScript, v)
 	if err != nil {
 		return answer{}, err
+	}
+	page := answer{media: mediaHTML, cache: revalidate, body: body}
+	page.tag = page.entityTag()
+	s.logs.Put(r.tenant, &keptLog{string(input), page})
+	return page, nil
+}
+
+// keptLog is the home of a log and the values from which it was made. The newest events follow from them, because the
+// head names the newest tree.
+type keptLog struct {
+	input string
+	page  answer
+}
+
+// maxLogs is how many homes are kept, of about 10 KiB each.
+const maxLogs = 1024
+
+// describeLog returns all of the home but the newest events.
+func (s *Server) describeLog(r *request) (logView, error) {
+	v := logView{Slug: r.slug, Prefix: s.transparencyURL(r.slug), PublicURL: s.public}
+	var err error
+	if v.Head, err = s.log.LogHead(r.Context(), r.tenant, r.slug); err != nil {
+		return v, err
+	}
+	_, v.Tiles, _ = strings.Cut(string(v.Head.Origin), "/o/")
+	keys, err := s.log.LogKeys(r.Context(), r.tenant)
+	if err != nil {
+		return v, err
 	}
 	for _, k := range keys {
 		v.Keys = append(v.Keys, keyView{k.Key.String(), describeSizes(k)})
@@ -58,27 +103,31 @@ func (s *Server) showLog(r *request) (answer, error) {
 	}
 	policy, err := s.log.LogPolicy(r.Context(), r.tenant)
 	if err != nil {
-		return answer{}, err
+		return v, err
 	}
 	v.Quorum = policy.Quorum
 	for _, w := range policy.Witnesses {
 		v.Witnesses = append(v.Witnesses, witnessView{w.Name, w.Key.String()})
 	}
-	body, err := s.render(logPage, "Log "+string(r.slug), logScript, v)
-	return answer{media: mediaHTML, cache: revalidate, body: body}, err
+	return v, nil
 }
 
-// describeNewest adds the newest event. A head of a damaged log may have none.
+// describeNewest adds the newest events. A head of a damaged log may have none.
 func (s *Server) describeNewest(r *request, v *logView) error {
 	if v.Head.LatestPublishedAt == nil || v.Head.LatestLogIndex == nil {
 		return nil
 	}
-	last, err := s.log.EventAt(r.Context(), r.tenant, *v.Head.LatestLogIndex)
-	if err != nil {
-		return err
-	}
-	v.LastID, v.LastURL = last, s.eventURL(r.slug, string(last))
 	v.Received = v.Head.LatestPublishedAt.String()
+	for at := *v.Head.LatestLogIndex; len(v.Recent) < maxRecent; at-- {
+		name, err := s.log.EventAt(r.Context(), r.tenant, at)
+		if err != nil {
+			return err
+		}
+		v.Recent = append(v.Recent, recentView{at, name, s.eventURL(r.slug, string(name))})
+		if at == 0 {
+			break
+		}
+	}
 	return nil
 }
 

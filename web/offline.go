@@ -18,7 +18,7 @@ type offline struct {
 	sha256 string // in hex
 }
 
-// offlineView is the content of the file: its styles and scripts are inside of it.
+// offlineView is the content of the file: it has its styles and scripts inside.
 type offlineView struct {
 	Policy   string
 	Style    template.CSS
@@ -51,7 +51,7 @@ func moduleName(name string) string { return "agentledger/" + name }
 func inlineScript(kind, text string) (template.HTML, string) {
 	sum := sha256.Sum256([]byte(text))
 	allowed := "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
-	return template.HTML(`<script type="` + kind + `">` + text + `</script>`), allowed // both are constants of the program
+	return template.HTML(`<script type="` + kind + `">` + text + `</script>`), allowed // texts of the program
 }
 
 // renderOffline makes the file.
@@ -64,8 +64,9 @@ func renderOffline(shown *views, files *assets) (*offline, error) {
 	var allowed [2]string
 	v.Modules, allowed[0] = inlineScript("importmap", modules)
 	v.Start, allowed[1] = inlineScript("module", `import "`+moduleName(checkScript)+`";`)
-	v.Policy = "default-src 'none'; script-src data: " + strings.Join(allowed[:], " ") + "; style-src 'unsafe-inline'; " +
-		"form-action 'none'; base-uri 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+	v.Policy = "default-src 'none'; script-src data: " + strings.Join(allowed[:], " ") +
+		"; style-src 'unsafe-inline'; form-action 'none'; base-uri 'none'; " +
+		"require-trusted-types-for 'script'; trusted-types 'none'"
 	var out bytes.Buffer
 	if err := shown.pages[offlinePage].ExecuteTemplate(&out, "offline", v); err != nil {
 		return nil, fmt.Errorf("render offline page: %w", err)
@@ -74,7 +75,7 @@ func renderOffline(shown *views, files *assets) (*offline, error) {
 }
 
 // serveOffline serves the file for keeping. It is not shown at its address, where these pages' policy refuses scripts
-// that are inside of a page.
+// inside a page.
 func (s *Server) serveOffline(*request) (answer, error) {
 	return answer{media: mediaHTML, cache: revalidate, body: s.offline.body, file: "agentledger-check.html"}, nil
 }

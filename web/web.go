@@ -10,6 +10,7 @@
 //     document as text, never as markup.
 //   - A page says "proved" of nothing: check marks are made in the browser by the verifier
 //     of the TypeScript client, whose files are served as they are in the repository.
+//   - The home of a log is kept until its head, keys, witnesses or name are others.
 //   - Assets have the hash of all assets in their paths, and never change.
 //   - Requests are admitted as those of the public interface.
 package web
@@ -25,6 +26,7 @@ import (
 	"github.com/agentledger/agentledger/did"
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/cache"
 	"github.com/agentledger/agentledger/internal/http/admission"
 	"github.com/agentledger/agentledger/internal/http/edge"
 	"github.com/agentledger/agentledger/trust"
@@ -57,7 +59,7 @@ type Heads interface {
 	LogPolicy(ctx context.Context, t id.Tenant) (*trust.Policy, error)
 }
 
-// Agents reads what everybody may know of agents.
+// Agents reads the public keys of agents.
 type Agents interface {
 	// AgentKeys returns the keys of an agent of the organization, the newest last. An agent of another organization
 	// is fault.NotFound.
@@ -94,6 +96,7 @@ type Server struct {
 	assets  *assets
 	views   *views
 	offline *offline
+	logs    *cache.Map[id.Tenant, *keptLog]
 	class   admission.Class
 }
 
@@ -116,7 +119,9 @@ func New(o Options) *Server {
 	}
 	s := &Server{
 		edge: *o.Edge, orgs: o.Organizations, log: o.Log, public: o.PublicURL, base: pathOf(o.PublicURL),
-		assets: files, views: shown, offline: kept, class: admission.Class{Control: o.Control, Computes: true, Anonymous: true,
+		assets: files, views: shown, offline: kept,
+		logs: cache.NewMap(cache.MapOptions[id.Tenant, *keptLog]{Limit: maxLogs}),
+		class: admission.Class{Control: o.Control, Computes: true, Anonymous: true,
 			Limit: admission.NewLimit(o.MaxInFlight, o.MaxInFlight)},
 	}
 	s.edge.Quiet = true

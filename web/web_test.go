@@ -188,6 +188,26 @@ func TestPageOfAgent(t *testing.T) {
 	}
 }
 
+// The home is kept, and never older than the head.
+func TestHomeOfLogFollows(t *testing.T) {
+	w := newWorld(t)
+	for i, name := range []string{"a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l"} {
+		w.append(ledgertest.Red, id.DiscloseFull, name, nil)
+		for range 2 {
+			body := w.page("/log/red", http.StatusOK).Body.String()
+			if want := fmt.Sprintf(`<li value="%d"><a href="%s%s">`, i, redEvent, name); !strings.Contains(body, want) {
+				t.Errorf("%s: the home lacks %s", name, want)
+			}
+			if got := strings.Count(body, "<li value="); got != min(i+1, 10) {
+				t.Errorf("%s: got %d events", name, got)
+			}
+		}
+		if body := w.page("/log/blue", http.StatusOK).Body.String(); strings.Contains(body, "<li value=") {
+			t.Error("the other log has events")
+		}
+	}
+}
+
 // folder returns the folder of the assets that the home names.
 func folder(w *world) string {
 	w.Helper()

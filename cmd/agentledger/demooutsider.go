@@ -162,10 +162,10 @@ func (s *stage) printInvitation(running *server) error {
 	}
 	public, jar := main+"/v1/public/orgs/acme", filepath.Join(s.dir, "cookies")
 	fmt.Fprintf(s.out, `
-%d checks passed, %d failed. Still serving; the files are gone when it stops. Read the public log:
+%d checks passed, %d failed. Still serving; the files are gone when it stops.
+A browser checks the log at %[8]s/log/acme, programs read it:
 
    curl '%[3]s/transparency/head'
-   curl '%[3]s/transparency/checkpoint'
    curl '%[3]s/transparency/consistency?from=1'
    curl -s '%[3]s/verify/day-05' > bundle.json; aps verify bundle.json --key '%[4]s'
 

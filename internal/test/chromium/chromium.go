@@ -142,6 +142,18 @@ func (b *Browser) Run(script string, value any, args ...any) error {
 	return json.Unmarshal(result.Value, value)
 }
 
+// Picture returns the page as a PNG: the whole page, or the part that the window shows.
+func (b *Browser) Picture(whole bool) []byte {
+	b.t.Helper()
+	var shot struct {
+		Data []byte `json:"data"`
+	}
+	params := map[string]any{"format": "png", "captureBeyondViewport": whole}
+	b.call("POST", b.session+"/goog/cdp/execute",
+		map[string]any{"cmd": "Page.captureScreenshot", "params": params}, &shot)
+	return shot.Data
+}
+
 // Emulate sends a command of the DevTools protocol, such as Emulation.setEmulatedMedia.
 func (b *Browser) Emulate(command string, params map[string]any) {
 	b.t.Helper()
