@@ -26,7 +26,12 @@ func (w *canaryWorld) walk(o documented, org *canaryOrg, who map[string]func() h
 			for media := range o.Body.Content {
 				header.Set("Content-Type", media)
 			}
-			status, answer := w.send(o.method, org.names.Replace(r.path), org.names.Replace(r.body), header)
+			path := r.path
+			if media, after, ok := strings.Cut(path, " "); ok {
+				header.Set("Accept", media)
+				path = after
+			}
+			status, answer := w.send(o.method, org.names.Replace(path), org.names.Replace(r.body), header)
 			s.answered = s.answered || status < 300
 			if o.method == "HEAD" {
 				answer = nil // which net/http does

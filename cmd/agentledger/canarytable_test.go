@@ -11,7 +11,7 @@ import (
 	"github.com/agentledger/agentledger/internal/tenant/account"
 )
 
-// canaryRequest is a request to an operation.
+// canaryRequest is a request to an operation. A media type and a space before the path is what it accepts.
 type canaryRequest struct{ path, body string }
 
 // paths are requests without a body.
@@ -33,7 +33,7 @@ func canaryGets() map[string][]canaryRequest {
 		"getLogKeys":                paths(public + "/transparency/keys"),
 		"getLogPolicy":              paths(public + "/transparency/policy"),
 		"getBundle": paths(public+"/verify/{event}", public+"/verify/{event}?verify=1", public+"/verify/{event}?format=tlog-proof",
-			public+"/verify/{step}?verify=1"),
+			public+"/verify/{step}?verify=1", "text/html "+public+"/verify/{event}", "text/html "+public+"/verify/{step}"),
 		"getPublishedPolicy": paths(public + "/policies/{policy}"), "getLogPage": paths("/log/{slug}"),
 		"getAgentPage": paths("/log/{slug}/agent/{agent}"), "getAgentDid": paths("/v1/public/agents/{agent}/did"),
 		"getAgentDidWeb":   paths("/v1/public/agents/{agent}/did.json"),
