@@ -142,6 +142,26 @@ func (b *Browser) Run(script string, value any, args ...any) error {
 	return json.Unmarshal(result.Value, value)
 }
 
+// ShownText returns the texts of the page that are shown or read aloud, one a line. It needs no script in the page.
+func (b *Browser) ShownText() string {
+	b.t.Helper()
+	var tree struct {
+		Nodes []struct {
+			Role struct{ Value string }
+			Name struct{ Value string }
+		}
+	}
+	b.call("POST", b.session+"/goog/cdp/execute",
+		map[string]any{"cmd": "Accessibility.getFullAXTree", "params": map[string]any{}}, &tree)
+	var all strings.Builder
+	for _, n := range tree.Nodes {
+		if n.Role.Value == "StaticText" || n.Role.Value == "button" {
+			all.WriteString(n.Name.Value + "\n")
+		}
+	}
+	return all.String()
+}
+
 // Picture returns the page as a PNG: the whole page, or the part that the window shows.
 func (b *Browser) Picture(whole bool) []byte {
 	b.t.Helper()
