@@ -40,7 +40,7 @@ test-typescript: build
 # The client for TypeScript in Deno and Bun, which npm brings, in programs and in workers. Chromium is a Go test of web.
 test-runtimes: build
 	./scripts/node
-	cd clients/typescript/runtimes-test && npm ci --silent
+	cd clients/typescript/runtimes-test && npm install --silent --no-audit --no-fund --no-package-lock
 	cd clients/typescript/runtimes-test && AGENTLEDGER_BIN=$(CURDIR)/bin/agentledger npm test --silent
 
 # The adapters of the client for TypeScript, against the real packages and the real server.
