@@ -16,6 +16,7 @@ from typing import Any
 
 from .errors import Malformed
 from .numbers import MAX_INTEGER, NOT_EXACT, double_text
+from .plainjson import has_surrogate, plain_text
 
 MAX_DEPTH = 64
 """The nesting that the service accepts. The outermost object is level 1."""
@@ -46,6 +47,12 @@ _ADVICE = {
 
 def canonical_text(value: Any, convert: Convert | None = None) -> str:
     """Return the canonical form of a value. Errors are Malformed with the place as a JSON pointer."""
+    text = plain_text(value, MAX_DEPTH)
+    return strict_text(value, convert) if text is None else text
+
+
+def strict_text(value: Any, convert: Convert | None = None) -> str:
+    """Return what canonical_text does, without its fast path."""
     parts: list[str] = []
     _Writer(parts, convert).write(value)
     return "".join(parts)
@@ -55,14 +62,10 @@ def canonical_members(value: dict[str, Any], convert: Convert | None = None) -> 
     """Return the members of an object by name, each as it stands in the canonical form. Errors are Malformed."""
     members: dict[str, str] = {}
     for name in _sorted_names(value, str):
-        member = value[name]
-        if type(member) is str and member.isascii():  # most are, and need no writer
-            members[name] = f"{_quote(name)}:{_quote(member)}"
-            continue
         parts: list[str] = [_quote(name), ":"]
         writer = _Writer(parts, convert)
         writer.names.append(name)
-        writer.write(member)
+        writer.write(value[name])
         members[name] = "".join(parts)
     return members
 
@@ -76,15 +79,6 @@ def pointer(path: str, name: str | int) -> str:
     """Return the JSON pointer (RFC 6901) of a member or item of the value at path, safe for a terminal."""
     step = str(name).replace("~", "~0").replace("/", "~1")
     return path + "/" + "".join(c if c.isprintable() else "?" for c in step[:64])
-
-
-def has_surrogate(text: str) -> bool:
-    """Tell whether a text has half of a surrogate pair, which no UTF-8 can hold."""
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError:
-        return True
-    return False
 
 
 class _Writer:

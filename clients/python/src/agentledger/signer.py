@@ -12,9 +12,10 @@ from typing import Any
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from .canonical import Convert, canonical_bytes, canonical_members
+from .canonical import MAX_DEPTH, Convert, canonical_bytes, canonical_members
 from .errors import Malformed, NotAsked
-from .grammar import AGENT, KEY, UUID, check_members, check_reserved
+from .grammar import AGENT, KEY, UUID, are_right, check_members, check_reserved
+from .plainjson import encode_plain, plain_text
 from .strictjson import parse_object
 from .verify.documents import event_digest
 from .verify.encoding import base64_bytes
@@ -54,6 +55,7 @@ class Signer:
         self.agent = agent
         self.key_id = key_id
         self._convert = convert
+        self._own_are_right = are_right({"key_id": key_id})
         self._private = Ed25519PrivateKey.from_private_bytes(_seed(key))
 
     def __repr__(self) -> str:
@@ -74,6 +76,9 @@ class Signer:
 
         Given members stay as they are. Completing twice makes two events. Errors are Malformed.
         """
+        return {**self._defaults(), **self._given(event)}
+
+    def _given(self, event: Event) -> dict[str, Any]:
         given = parse_object(event) if isinstance(event, (str, bytes)) else dict(event)
         for name, own in (("agent_id", self.agent), ("key_id", self.key_id)):
             if given.get(name, own) != own:
@@ -81,7 +86,7 @@ class Signer:
         organization = given.get("organization_id", self.org)
         if not isinstance(organization, str) or organization.lower() != self.org.lower():
             raise Malformed("organization_id is not the signer's")
-        return {**self._defaults(), **given}
+        return given
 
     def _defaults(self) -> dict[str, Any]:
         random = secrets.token_bytes(48)  # at once, because each call asks the system
@@ -102,19 +107,20 @@ class Signer:
 
     def sign(self, event: Event) -> Signed:
         """Complete and sign an event (form digest). Errors are Malformed, with the place of the value."""
-        members = self.complete(event)
-        if "sig_alg" in members or "sig_value_b64" in members:
+        given = self._given(event)
+        if "sig_alg" in given or "sig_value_b64" in given:
             raise Malformed("an event to be signed must not have sig_alg or sig_value_b64")
-        if isinstance(members["payload"], Mapping) and not isinstance(members["payload"], dict):
+        members = {**self._defaults(), **given}
+        payload = members["payload"]
+        if not isinstance(payload, dict) and isinstance(payload, Mapping):
             raise Malformed("is a mapping of another kind: give a dict", "/payload")
-        parts = canonical_members(members, self._convert)
-        content = _joined(parts)
-        check_members(members)
-        check_reserved(members)
-        digest = event_digest(self.key_id, content)
-        parts["sig_alg"] = '"sig_alg":"ed25519"'
-        parts["sig_value_b64"] = f'"sig_value_b64":"{self.sign_bytes(digest)}"'
-        text = _joined(parts)
+        before, between, behind = _plain_parts(members) or _strict_parts(members, self._convert)
+        if not self._own_are_right or not are_right(given):
+            check_members(members)
+            check_reserved(members)
+        digest = event_digest(self.key_id, before + between + behind)
+        value = self.sign_bytes(digest).encode()
+        text = b'%s"sig_alg":"ed25519",%s"sig_value_b64":"%s",%s' % (before, between, value, behind)
         if len(text) > MAX_ENVELOPE:
             raise Malformed(f"The envelope is larger than {MAX_ENVELOPE} bytes")
         return Signed(text, members["event_id"], members["trace_id"], digest.hex())
@@ -149,12 +155,28 @@ def now() -> str:
     return datetime.now(timezone.utc).isoformat(timespec="milliseconds")[:-6] + "Z"
 
 
-def _joined(parts: dict[str, str]) -> bytes:
-    """Return an object of members that are canonical already."""
-    names = sorted(parts)
-    if not all(name.isascii() for name in names):
-        names.sort(key=lambda name: name.encode("utf-16-be"))
-    return ("{" + ",".join([parts[name] for name in names]) + "}").encode()
+def _plain_parts(members: dict[str, Any]) -> tuple[bytes, bytes, bytes] | None:
+    """Return the canonical form in the three parts between which the two members of the signature go.
+
+    None is for members that are not plain, or lie between those two. trace_id is behind both.
+    """
+    text = plain_text(members, MAX_DEPTH)
+    if text is None:
+        return None
+    names = sorted([name for name in members if name > "sig_alg"])
+    if names[0] < "sig_value_b64":
+        return None
+    behind = ",".join([f"{encode_plain(name)}:{encode_plain(members[name])}" for name in names]) + "}"
+    return text[: -len(behind)].encode(), b"", behind.encode()
+
+
+def _strict_parts(members: dict[str, Any], convert: Convert | None) -> tuple[bytes, bytes, bytes]:
+    """Return the same for all members. Errors are Malformed."""
+    parts = canonical_members(members, convert)
+    before = [f"{part}," for name, part in parts.items() if name < "sig_alg"]
+    between = [f"{part}," for name, part in parts.items() if "sig_alg" < name < "sig_value_b64"]
+    behind = [part for name, part in parts.items() if name > "sig_value_b64"]
+    return f"{{{''.join(before)}".encode(), "".join(between).encode(), f"{','.join(behind)}}}".encode()
 
 
 def _seed(key: str | bytes) -> bytes:

@@ -8,9 +8,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from .canonical import MAX_DEPTH, has_surrogate, pointer
+from .canonical import MAX_DEPTH, pointer
 from .errors import Malformed
 from .numbers import read_literal
+from .plainjson import has_surrogate
 
 
 class _Flaw:
