@@ -6,6 +6,7 @@ import (
 	"github.com/agentledger/agentledger/did"
 	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/web/page"
 )
 
 // agentView is the content of the page of an agent.
@@ -21,22 +22,22 @@ type agentView struct {
 type agentKeyView struct{ ID, Multikey, State, Ended string }
 
 // showAgent serves the page of an agent of the log's organization. An agent of another one is fault.NotFound.
-func (s *Server) showAgent(r *request) (answer, error) {
+func (s *Server) showAgent(r *request) (page.Answer, error) {
 	name := r.pathParameter("agent")
 	if r.slug == "" || !event.ValidAgent(name) {
-		return answer{}, errNotFound()
+		return page.Answer{}, errNotFound()
 	}
 	keys, err := s.log.AgentKeys(r.Context(), r.tenant, id.Agent(name))
 	if err != nil {
-		return answer{}, err
+		return page.Answer{}, err
 	}
 	v := agentView{Agent: id.Agent(name), Slug: r.slug, LogURL: s.logURL(r.slug),
-		Document: s.base + "/v1/public/agents/" + url.PathEscape(name) + "/did.json"}
+		Document: s.kit.Base + "/v1/public/agents/" + url.PathEscape(name) + "/did.json"}
 	for _, k := range keys {
 		v.Keys = append(v.Keys, describeAgentKey(k))
 	}
 	body, err := s.render(agentPage, "Agent "+name, agentScript, v)
-	return answer{media: mediaHTML, cache: revalidate, body: body}, err
+	return page.Answer{Media: page.MediaHTML, Cache: page.Revalidate, Body: body}, err
 }
 
 func describeAgentKey(k did.Key) agentKeyView {

@@ -9,6 +9,7 @@ import (
 	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/verify"
+	"github.com/agentledger/agentledger/web/page"
 )
 
 // eventView is the content of the page of an event.
@@ -42,11 +43,11 @@ const (
 )
 
 // showEvent serves the page of an event.
-func (s *Server) showEvent(r *request) (answer, error) {
+func (s *Server) showEvent(r *request) (page.Answer, error) {
 	origin := r.formValue("origin")
 	b, err := s.log.EventBundle(r.Context(), r.tenant, r.slug, r.pathParameter("event"), id.Origin(origin))
 	if err != nil {
-		return answer{}, err
+		return page.Answer{}, err
 	}
 	v := describeEvent(b)
 	v.URL, v.Prefix = s.eventURL(r.slug, string(b.EventID)), s.transparencyURL(r.slug)
@@ -55,7 +56,7 @@ func (s *Server) showEvent(r *request) (answer, error) {
 		v.Query = "&origin=" + url.QueryEscape(origin)
 	}
 	body, err := s.render(eventPage, "Event "+string(b.EventID), eventScript, v)
-	return answer{media: mediaHTML, cache: never, vary: "Accept", body: body}, err
+	return page.Answer{Media: page.MediaHTML, Cache: page.Never, Vary: "Accept", Body: body}, err
 }
 
 // describeEvent returns the statements of a bundle about its event. A record or envelope that

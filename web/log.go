@@ -10,6 +10,7 @@ import (
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/tlog"
 	"github.com/agentledger/agentledger/verify"
+	"github.com/agentledger/agentledger/web/page"
 )
 
 // logView is the content of the home of a log.
@@ -44,40 +45,40 @@ type keyView struct{ Key, Sizes string }
 type witnessView struct{ Name, Key string }
 
 // showLog serves the home of a log.
-func (s *Server) showLog(r *request) (answer, error) {
+func (s *Server) showLog(r *request) (page.Answer, error) {
 	if r.slug == "" {
-		return answer{}, errNotFound()
+		return page.Answer{}, errNotFound()
 	}
 	v, err := s.describeLog(r)
 	if err != nil {
-		return answer{}, err
+		return page.Answer{}, err
 	}
 	input, err := json.Marshal(v)
 	if err != nil {
-		return answer{}, err
+		return page.Answer{}, err
 	}
 	if kept, ok := s.logs.Get(r.tenant); ok && kept.input == string(input) {
 		return kept.page, nil
 	}
 	v.Checks = listLogChecks()
 	if err := s.describeNewest(r, &v); err != nil {
-		return answer{}, err
+		return page.Answer{}, err
 	}
 	body, err := s.render(logPage, "Log "+string(r.slug), logScript, v)
 	if err != nil {
-		return answer{}, err
+		return page.Answer{}, err
 	}
-	page := answer{media: mediaHTML, cache: revalidate, body: body}
-	page.tag = page.entityTag()
-	s.logs.Put(r.tenant, &keptLog{string(input), page})
-	return page, nil
+	made := page.Answer{Media: page.MediaHTML, Cache: page.Revalidate, Body: body}
+	made.Tag = made.EntityTag()
+	s.logs.Put(r.tenant, &keptLog{string(input), made})
+	return made, nil
 }
 
 // keptLog is the home of a log and the values from which it was made. The newest events follow from them, because the
 // head names the newest tree.
 type keptLog struct {
 	input string
-	page  answer
+	page  page.Answer
 }
 
 // maxLogs is how many homes are kept, of about 10 KiB each.
@@ -85,7 +86,7 @@ const maxLogs = 1024
 
 // describeLog returns all of the home but the newest events.
 func (s *Server) describeLog(r *request) (logView, error) {
-	v := logView{Slug: r.slug, Prefix: s.transparencyURL(r.slug), PublicURL: s.public}
+	v := logView{Slug: r.slug, Prefix: s.transparencyURL(r.slug), PublicURL: s.kit.Public}
 	var err error
 	if v.Head, err = s.log.LogHead(r.Context(), r.tenant, r.slug); err != nil {
 		return v, err
@@ -141,11 +142,13 @@ func describeSizes(k verify.LogKey) string {
 
 // transparencyURL returns the path before the transparency calls of a log.
 func (s *Server) transparencyURL(slug id.Slug) string {
-	return s.base + "/v1/public/orgs/" + url.PathEscape(string(slug)) + "/transparency"
+	return s.kit.Base + "/v1/public/orgs/" + url.PathEscape(string(slug)) + "/transparency"
 }
 
 // logURL returns the path of the home of a log.
-func (s *Server) logURL(slug id.Slug) string { return s.base + "/log/" + url.PathEscape(string(slug)) }
+func (s *Server) logURL(slug id.Slug) string {
+	return s.kit.Base + "/log/" + url.PathEscape(string(slug))
+}
 
 // listLogChecks returns the checks of a head in the order of the page.
 func listLogChecks() []check {

@@ -1,7 +1,6 @@
 package web
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
@@ -10,6 +9,8 @@ import (
 	"path"
 	"regexp"
 	"strings"
+
+	"github.com/agentledger/agentledger/web/page"
 )
 
 // offline is the page that checks documents as one file, which a reader keeps and opens without a network.
@@ -32,10 +33,10 @@ var moduleImport = regexp.MustCompile(`(from |import\()"(\.\.?/[^"]+)"`)
 
 // offlineModules returns an import map with the modules of the check page as data URLs. A module in a data URL can't
 // name another one by a relative path, so each import gets the name that the map has.
-func offlineModules(files *assets) (string, error) {
+func offlineModules(files *page.Assets) (string, error) {
 	imports := make(map[string]string)
-	for _, name := range scriptModules(checkScript, files.modules()) {
-		source := moduleImport.ReplaceAllStringFunc(string(files.files[name].plain), func(found string) string {
+	for _, name := range scriptModules(checkScript, files.VerifierModules()) {
+		source := moduleImport.ReplaceAllStringFunc(string(files.Content(name)), func(found string) string {
 			parts := moduleImport.FindStringSubmatch(found)
 			return parts[1] + `"` + moduleName(path.Join(path.Dir(name), parts[2])) + `"`
 		})
@@ -55,27 +56,24 @@ func inlineScript(kind, text string) (template.HTML, string) {
 }
 
 // renderOffline makes the file.
-func renderOffline(shown *views, files *assets) (*offline, error) {
+func renderOffline(shown *page.Views, files *page.Assets) (*offline, error) {
 	modules, err := offlineModules(files)
 	if err != nil {
 		return nil, fmt.Errorf("render offline page: %w", err)
 	}
-	v := offlineView{Style: template.CSS(files.files["pages.css"].plain), Verifier: files.verifier}
+	v := offlineView{Style: template.CSS(files.Content("pages.css")), Verifier: files.Verifier}
 	var allowed [2]string
 	v.Modules, allowed[0] = inlineScript("importmap", modules)
 	v.Start, allowed[1] = inlineScript("module", `import "`+moduleName(checkScript)+`";`)
 	v.Policy = "default-src 'none'; script-src data: " + strings.Join(allowed[:], " ") +
 		"; style-src 'unsafe-inline'; form-action 'none'; base-uri 'none'; " +
 		"require-trusted-types-for 'script'; trusted-types 'none'"
-	var out bytes.Buffer
-	if err := shown.pages[offlinePage].ExecuteTemplate(&out, "offline", v); err != nil {
-		return nil, fmt.Errorf("render offline page: %w", err)
-	}
-	return &offline{out.Bytes(), hexSum(out.Bytes())}, nil
+	body, err := shown.Execute(offlinePage, "offline", v)
+	return &offline{body, page.HexSum(body)}, err
 }
 
 // serveOffline serves the file for keeping. It is not shown at its address, where these pages' policy refuses scripts
 // inside a page.
-func (s *Server) serveOffline(*request) (answer, error) {
-	return answer{media: mediaHTML, cache: revalidate, body: s.offline.body, file: "agentledger-check.html"}, nil
+func (s *Server) serveOffline(*request) (page.Answer, error) {
+	return page.Answer{Media: page.MediaHTML, Cache: page.Revalidate, Body: s.offline.body, File: "agentledger-check.html"}, nil
 }

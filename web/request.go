@@ -9,6 +9,7 @@ import (
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/http/admission"
+	"github.com/agentledger/agentledger/web/page"
 )
 
 // request is a request and the organization that it names.
@@ -40,7 +41,7 @@ type call struct {
 	server *Server
 	get    getter
 	w      http.ResponseWriter
-	answer answer
+	answer page.Answer
 }
 
 // Identify implements admission.Call.
@@ -65,7 +66,7 @@ func (c *call) Handle() (err error) {
 // Send implements admission.Sender. It flushes, because a slow reader takes most of the time
 // of a page, which has its slot until then.
 func (c *call) Send() error {
-	c.answer.writeTo(c.w, c.Request)
+	c.answer.WriteTo(c.w, c.Request)
 	_ = http.NewResponseController(c.w).Flush()
 	return nil
 }

@@ -1,19 +1,15 @@
 package web
 
 import (
-	"bytes"
 	"embed"
-	"fmt"
-	"html/template"
 	"net/http"
 	"slices"
+
+	"github.com/agentledger/agentledger/web/page"
 )
 
 //go:embed templates
 var templates embed.FS
-
-// views are the templates of all pages.
-type views struct{ pages map[string]*template.Template }
 
 // Pages, by the names of their templates.
 const (
@@ -34,43 +30,19 @@ const (
 	agentScript = "agent.js"
 )
 
-// parseTemplates reads every page together with the frame around it.
-func parseTemplates() (*views, error) {
-	v := &views{pages: make(map[string]*template.Template)}
-	for _, name := range []string{homePage, eventPage, logPage, checkPage, agentPage, refusalPage, offlinePage} {
-		t, err := template.ParseFS(templates, "templates/frame.html", "templates/checks.html",
-			"templates/form.html", "templates/"+name+".html")
-		if err != nil {
-			return nil, fmt.Errorf("parse page %s: %w", name, err)
-		}
-		v.pages[name] = t
-	}
-	return v, nil
-}
-
-// frame is the content that all pages share, with the page's own.
-type frame struct {
-	Title    string
-	Base     string   // the path before every path of the service
-	Assets   string   // the folder of the assets, from the root of the host
-	Script   string   // the page's module in it, "" for none
-	Modules  []string // that the script imports, below the folder
-	Verifier string   // SHA-256 of the verifier
-	Page     any
+// parseViews reads the templates of every page.
+func parseViews(k *page.Kit) *page.Views {
+	return k.Parse(templates, []string{"checks", "form"},
+		[]string{homePage, eventPage, logPage, checkPage, agentPage, refusalPage, offlinePage})
 }
 
 // render makes a page. Modules are those that its script imports.
-func (s *Server) render(name, title, script string, page any) ([]byte, error) {
-	f := frame{Title: title, Base: s.base, Assets: s.base + "/assets/" + s.assets.folder, Script: script,
-		Verifier: s.assets.verifier, Page: page}
+func (s *Server) render(name, title, script string, content any) ([]byte, error) {
+	f := page.Frame{Name: name, Title: title, Script: script, Page: content}
 	if script != "" {
-		f.Modules = scriptModules(script, s.assets.modules())
+		f.Modules = scriptModules(script, s.kit.Assets.VerifierModules())
 	}
-	var out bytes.Buffer
-	if err := s.views.pages[name].ExecuteTemplate(&out, "frame", f); err != nil {
-		return nil, fmt.Errorf("render page %s: %w", name, err)
-	}
-	return out.Bytes(), nil
+	return s.views.Render(f)
 }
 
 // scriptModules returns the modules of a page that checks.
@@ -80,7 +52,7 @@ func scriptModules(script string, verifier []string) []string {
 	}
 	var all []string
 	for _, name := range verifier {
-		all = append(all, verifierFolder+name)
+		all = append(all, page.VerifierFolder+name)
 	}
 	own := []string{"consistency.js", "marks.js", "memory.js", "times.js", "trust.js"}
 	switch script {
@@ -89,14 +61,14 @@ func scriptModules(script string, verifier []string) []string {
 	case checkScript:
 		own = []string{"marks.js"}
 		for _, name := range []string{"manifest", "pack", "packlines", "zip"} {
-			all = append(all, verifierFolder+"verify/"+name+".js")
+			all = append(all, page.VerifierFolder+"verify/"+name+".js")
 		}
 	}
 	return slices.Concat([]string{script}, own, all)
 }
 
 // showRefusal makes the page of a refused request. It repeats nothing of the request.
-func (s *Server) showRefusal(status int, message string) (answer, error) {
+func (s *Server) showRefusal(status int, message string) (page.Answer, error) {
 	body, err := s.render(refusalPage, http.StatusText(status), "", message)
-	return answer{status: status, media: mediaHTML, cache: never, body: body}, err
+	return page.Answer{Status: status, Media: page.MediaHTML, Cache: page.Never, Body: body}, err
 }

@@ -17,11 +17,10 @@ package web
 
 import (
 	"context"
-	"errors"
 	"net/http"
-	"net/url"
 	"runtime"
-	"strings"
+
+	"github.com/go-chi/chi/v5"
 
 	"github.com/agentledger/agentledger/did"
 	"github.com/agentledger/agentledger/fault"
@@ -31,6 +30,7 @@ import (
 	"github.com/agentledger/agentledger/internal/http/edge"
 	"github.com/agentledger/agentledger/trust"
 	"github.com/agentledger/agentledger/verify"
+	"github.com/agentledger/agentledger/web/page"
 )
 
 // Organizations finds the handle of an organization; fault.NotFound when there is none of
@@ -73,14 +73,12 @@ type Log interface {
 	Agents
 }
 
-// Options configure New. Edge, Organizations and Log are required.
+// Options configure New. Edge, Organizations, Log and Kit are required.
 type Options struct {
 	Edge          *edge.Edge
 	Organizations Organizations
 	Log           Log
-	// PublicURL is where browsers find the service: scheme, host and maybe a port and a
-	// path, without a slash at the end.
-	PublicURL string
+	Kit           *page.Kit
 
 	MaxInFlight int                // pages that are made at a time; default 512
 	Control     *admission.Control // load control shared with other surfaces; default: one of its own
@@ -91,10 +89,8 @@ type Server struct {
 	edge    edge.Edge
 	orgs    Organizations
 	log     Log
-	base    string // the path of the public URL, "" for none
-	public  string
-	assets  *assets
-	views   *views
+	kit     *page.Kit
+	views   *page.Views
 	offline *offline
 	logs    *cache.Map[id.Tenant, *keptLog]
 	class   admission.Class
@@ -108,33 +104,19 @@ func New(o Options) *Server {
 	if o.Control == nil {
 		o.Control = admission.New(runtime.GOMAXPROCS(0))
 	}
-	files, unreadable := readAssets()
-	shown, malformed := parseTemplates()
-	if err := errors.Join(unreadable, malformed); err != nil {
+	shown := parseViews(o.Kit)
+	kept, err := renderOffline(shown, o.Kit.Assets)
+	if err != nil {
 		panic(err) // the files are constants
 	}
-	kept, err := renderOffline(shown, files)
-	if err != nil {
-		panic(err) // as above
-	}
 	s := &Server{
-		edge: *o.Edge, orgs: o.Organizations, log: o.Log, public: o.PublicURL, base: pathOf(o.PublicURL),
-		assets: files, views: shown, offline: kept,
+		edge: *o.Edge, orgs: o.Organizations, log: o.Log, kit: o.Kit, views: shown, offline: kept,
 		logs: cache.NewMap(cache.MapOptions[id.Tenant, *keptLog]{Limit: maxLogs}),
 		class: admission.Class{Control: o.Control, Computes: true, Anonymous: true,
 			Limit: admission.NewLimit(o.MaxInFlight, o.MaxInFlight)},
 	}
 	s.edge.Quiet = true
 	return s
-}
-
-// pathOf returns the path of the public URL, without a slash at its end.
-func pathOf(public string) string {
-	u, err := url.Parse(public)
-	if err != nil {
-		return ""
-	}
-	return strings.TrimRight(u.EscapedPath(), "/")
 }
 
 // Routes adds the routes of the pages to r. Each answers GET and HEAD. The pages of events
@@ -154,8 +136,13 @@ func (s *Server) Routes(r *edge.Router) {
 	edge.Mount(r, edge.Surface[getter]{Edge: &s.edge, Serve: s.serveRoute}, table)
 }
 
+// serveAsset serves assets/{tree}/*.
+func (s *Server) serveAsset(r *request) (page.Answer, error) {
+	return s.kit.Assets.Answer(r.Request, chi.URLParam(r.Request, "tree"), chi.URLParam(r.Request, "*"))
+}
+
 // getter makes the answer to a request.
-type getter func(*request) (answer, error)
+type getter func(*request) (page.Answer, error)
 
 func (s *Server) serveRoute(route *edge.Route[getter]) edge.Handler { return s.handle(route.Handler) }
 
@@ -178,7 +165,7 @@ func (s *Server) handle(get getter) edge.Handler {
 		if failed != nil {
 			return failed
 		}
-		refusal.writeTo(w, r)
+		refusal.WriteTo(w, r)
 		return nil
 	}
 }

@@ -248,7 +248,7 @@ func TestVerifierIsTheClients(t *testing.T) {
 func TestOwnAssets(t *testing.T) {
 	w := newWorld(t)
 	for _, name := range []string{"pages.css", "event.js", "icon.svg"} {
-		content, err := os.ReadFile("assets/" + name)
+		content, err := os.ReadFile("page/assets/" + name)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -53,6 +53,7 @@ import (
 	"github.com/agentledger/agentledger/log/audit"
 	"github.com/agentledger/agentledger/publicapi"
 	"github.com/agentledger/agentledger/web"
+	"github.com/agentledger/agentledger/web/page"
 )
 
 // service is everything between the store and the listeners:
@@ -277,8 +278,9 @@ func (s *service) mainHandler(c config.Serve, signIn *identity.Server, shared *e
 		Agents: s.agents, GrantKeys: s.approvals, Witnesses: s.witnesses, Policies: s.policies,
 		PublicURL: c.PublicURL, Directory: s.directoryName, LogList: s.publicLogList(), Clock: s.clock.Now,
 		MaxInFlight: c.MaxPublicReads, Control: s.control, Metrics: s.watch.registry})
-	pages := web.New(web.Options{Edge: shared, Organizations: s.orgs, Log: public.Reader(),
-		PublicURL: c.PublicURL, MaxInFlight: c.MaxPublicReads, Control: s.control})
+	kit := page.NewKit(c.PublicURL)
+	pages := web.New(web.Options{Edge: shared, Organizations: s.orgs, Log: public.Reader(), Kit: kit,
+		MaxInFlight: c.MaxPublicReads, Control: s.control})
 	pages.Routes(r)
 	public.Routes(r, pages.EventPage)
 	s.evidence.Witnesses, s.evidence.Transparency = s.witnesses, public

@@ -1,4 +1,4 @@
-package web
+package page
 
 import (
 	"bytes"
@@ -9,23 +9,23 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/http"
 	"path"
 	"strings"
 
-	"github.com/go-chi/chi/v5"
-
 	"github.com/agentledger/agentledger/clients/typescript"
+	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/internal/http/accept"
 )
 
 //go:embed assets
 var embedded embed.FS
 
-// assets are the files that pages load, by their paths below the hashed folder.
-type assets struct {
+// Assets are the files that pages load, by their paths below the hashed folder.
+type Assets struct {
+	Folder   string // names the state of all files: a part of the hash over them
+	Verifier string // SHA-256 of the list of the verifier's files, in hex
 	files    map[string]asset
-	folder   string // names the state of all files: a part of the hash over them
-	verifier string // SHA-256 of the list of the verifier's files, in hex
 }
 
 // asset is a file as it is and compressed.
@@ -34,14 +34,14 @@ type asset struct {
 	plain, gzip []byte
 }
 
-const (
-	verifierFolder = "verifier/"
-	sumsFile       = "SHA256SUMS" // of the verifier's files
-)
+// VerifierFolder is the folder of the verifier's files, below that of the assets.
+const VerifierFolder = "verifier/"
 
-// readAssets reads the pages' own files and the verifier's, and compresses each once.
-func readAssets() (*assets, error) {
-	a := &assets{files: make(map[string]asset)}
+const sumsFile = "SHA256SUMS" // of the verifier's files
+
+// ReadAssets reads the pages' own files and the verifier's, and compresses each once.
+func ReadAssets() (*Assets, error) {
+	a := &Assets{files: make(map[string]asset)}
 	own, err := fs.Sub(embedded, "assets")
 	if err != nil {
 		return nil, fmt.Errorf("read assets: %w", err)
@@ -50,18 +50,18 @@ func readAssets() (*assets, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read assets: %w", err)
 	}
-	sums, err := a.addFiles(verifierFolder, typescript.Verifier())
+	sums, err := a.addFiles(VerifierFolder, typescript.Verifier())
 	if err != nil {
 		return nil, fmt.Errorf("read verifier: %w", err)
 	}
-	a.verifier = hexSum([]byte(sums))
-	a.folder = hexSum([]byte(ownSums + sums))[:16]
-	return a, a.addFile(verifierFolder+sumsFile, []byte(sums))
+	a.Verifier = HexSum([]byte(sums))
+	a.Folder = HexSum([]byte(ownSums + sums))[:16]
+	return a, a.addFile(VerifierFolder+sumsFile, []byte(sums))
 }
 
 // addFiles adds the files of a tree below a folder. It returns their hashes in the form of
 // sha256sum, in the order of their paths.
-func (a *assets) addFiles(folder string, tree fs.FS) (sums string, err error) {
+func (a *Assets) addFiles(folder string, tree fs.FS) (sums string, err error) {
 	err = fs.WalkDir(tree, ".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
@@ -70,13 +70,13 @@ func (a *assets) addFiles(folder string, tree fs.FS) (sums string, err error) {
 		if err != nil {
 			return err
 		}
-		sums += hexSum(content) + "  " + name + "\n"
+		sums += HexSum(content) + "  " + name + "\n"
 		return a.addFile(folder+name, content)
 	})
 	return sums, err
 }
 
-func (a *assets) addFile(name string, content []byte) error {
+func (a *Assets) addFile(name string, content []byte) error {
 	var out bytes.Buffer
 	w, err := gzip.NewWriterLevel(&out, gzip.BestCompression)
 	if err != nil {
@@ -102,14 +102,15 @@ func mediaOf(name string) string {
 	return "text/plain; charset=utf-8"
 }
 
-func hexSum(content []byte) string {
+// HexSum returns the SHA-256 of content in hex.
+func HexSum(content []byte) string {
 	sum := sha256.Sum256(content)
 	return hex.EncodeToString(sum[:])
 }
 
-// modules returns the verifier's files that every check needs. A page names them, so that the
+// VerifierModules returns the verifier's files that every check needs. A page names them, so that the
 // browser loads them at once and not one import after the other.
-func (a *assets) modules() []string {
+func (a *Assets) VerifierModules() []string {
 	return []string{
 		"bytes.js", "errors.js", "canonical/number.js", "canonical/parse.js", "canonical/write.js", "crypto/ed25519.js",
 		"crypto/mldsa.js", "crypto/sha256.js", "crypto/shake.js", "log/note.js", "log/policy.js", "log/tree.js",
@@ -118,16 +119,19 @@ func (a *assets) modules() []string {
 	}
 }
 
-// serveAsset serves assets/{tree}/*. A path with another hash is 404, because its bytes are
+// Content returns the bytes of a file, nil when there is none of that name.
+func (a *Assets) Content(name string) []byte { return a.files[name].plain }
+
+// Answer answers a request for a file. It is fault.NotFound for a folder with another hash, because its bytes are
 // not here.
-func (s *Server) serveAsset(r *request) (answer, error) {
-	f, ok := s.assets.files[strings.TrimPrefix(chi.URLParam(r.Request, "*"), "/")]
-	if !ok || chi.URLParam(r.Request, "tree") != s.assets.folder {
-		return answer{}, errNotFound()
+func (a *Assets) Answer(r *http.Request, folder, name string) (Answer, error) {
+	f, ok := a.files[strings.TrimPrefix(name, "/")]
+	if !ok || folder != a.Folder {
+		return Answer{}, fault.New(fault.NotFound, "Not found")
 	}
-	a := answer{media: f.media, cache: immutable, vary: "Accept-Encoding", body: f.plain}
+	found := Answer{Media: f.media, Cache: Immutable, Vary: "Accept-Encoding", Body: f.plain}
 	if accept.WantsGzip(r.Header["Accept-Encoding"]) {
-		a.body, a.coding = f.gzip, accept.Gzip
+		found.Body, found.Coding = f.gzip, accept.Gzip
 	}
-	return a, nil
+	return found, nil
 }

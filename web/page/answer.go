@@ -1,0 +1,106 @@
+package page
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"net/http"
+	"strconv"
+	"strings"
+)
+
+// Values of Cache-Control.
+const (
+	Immutable  = "public, max-age=31536000, immutable" // of bytes that never change at their address
+	Revalidate = "no-cache"
+	Never      = "no-store"
+)
+
+// MediaHTML is the media type of pages.
+const MediaHTML = "text/html; charset=utf-8"
+
+// contentPolicy lets a page load from its own origin alone, and run no inline script. Scripts
+// can't turn text into markup, because no Trusted Types policy may be made.
+const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; " +
+	"connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'; " +
+	"require-trusted-types-for 'script'; trusted-types 'none'"
+
+// Answer is the bytes and headers that a request gets.
+type Answer struct {
+	Status   int // 0 is 200
+	Media    string
+	Cache    string
+	Body     []byte
+	Tag      string // ETag; "" to compute it from the body
+	Vary     string // the request header that the form follows from; "" for none
+	Coding   string // Content-Encoding; "" for the bytes as they are
+	Location string // of a redirection
+	File     string // under which a browser saves it; "" to show it
+}
+
+// EntityTag returns the ETag of the body. It is strong: it follows from the bytes alone.
+func (a Answer) EntityTag() string {
+	sum := sha256.Sum256(a.Body)
+	return `"` + hex.EncodeToString(sum[:16]) + `"`
+}
+
+// WriteTo answers GET and HEAD, with 304 to a client that has these very bytes.
+func (a Answer) WriteTo(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	h.Set("Content-Security-Policy", contentPolicy)
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Cross-Origin-Opener-Policy", "same-origin")
+	h.Set("Cache-Control", a.Cache)
+	if a.Vary != "" {
+		h.Set("Vary", a.Vary)
+	}
+	if a.Status == 0 {
+		a.Status = http.StatusOK
+	}
+	if a.Status == http.StatusOK && a.Cache != Never {
+		if a.Tag == "" {
+			a.Tag = a.EntityTag()
+		}
+		h.Set("Etag", a.Tag)
+		if matchesTag(r.Header["If-None-Match"], a.Tag) {
+			w.WriteHeader(http.StatusNotModified)
+			return
+		}
+	}
+	a.writeBody(w, r)
+}
+
+func (a Answer) writeBody(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	if a.Location != "" {
+		h.Set("Location", a.Location)
+	}
+	if a.Coding != "" {
+		h.Set("Content-Encoding", a.Coding)
+	}
+	if a.File != "" {
+		h.Set("Content-Disposition", `attachment; filename="`+a.File+`"`)
+	}
+	if a.Media != "" {
+		h.Set("Content-Type", a.Media)
+	}
+	h.Set("Content-Length", strconv.Itoa(len(a.Body)))
+	w.WriteHeader(a.Status)
+	if r.Method != http.MethodHead {
+		_, _ = w.Write(a.Body) // a client that is gone reads nothing
+	}
+}
+
+// matchesTag applies If-None-Match (RFC 9110 section 13.1.2): weak comparison, so a prefix
+// W/ does not count.
+func matchesTag(values []string, etag string) bool {
+	for _, value := range values {
+		for tag := range strings.SplitSeq(value, ",") {
+			tag = strings.TrimSpace(tag)
+			if tag == "*" || strings.TrimPrefix(tag, "W/") == etag {
+				return true
+			}
+		}
+	}
+	return false
+}

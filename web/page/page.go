@@ -1,0 +1,121 @@
+// Package page makes the answers of all pages: the frame around a page, its headers, and the files that it loads.
+//
+// Invariants:
+//
+//   - A page loads nothing from another host. Its content security policy has no inline script or style, and no eval.
+//   - Stored texts come into a page through html/template alone.
+//   - Assets have the hash of all assets in their paths, and never change.
+//   - The files of the verifier are served as they are in the repository.
+package page
+
+import (
+	"bytes"
+	"embed"
+	"fmt"
+	"html/template"
+	"io/fs"
+	"net/url"
+	"strings"
+)
+
+//go:embed templates
+var frames embed.FS
+
+// Kit is the part that all pages of a service share. It may be used concurrently.
+type Kit struct {
+	Public string // the public URL, without a slash at its end
+	Base   string // its path, "" for none
+	Assets *Assets
+}
+
+// NewKit returns the kit of a service. It panics when the files that are built into the program can't be used.
+func NewKit(publicURL string) *Kit {
+	files, err := ReadAssets()
+	if err != nil {
+		panic(err) // the files are constants
+	}
+	return &Kit{Public: publicURL, Base: pathOf(publicURL), Assets: files}
+}
+
+// pathOf returns the path of the public URL, without a slash at its end.
+func pathOf(public string) string {
+	u, err := url.Parse(public)
+	if err != nil {
+		return ""
+	}
+	return strings.TrimRight(u.EscapedPath(), "/")
+}
+
+// Frame is the content that all pages share, with the page's own.
+type Frame struct {
+	Name    string   // of the page's template
+	Title   string   // before the name of the service
+	Script  string   // the page's module in the folder of the assets, "" for none
+	Modules []string // that the script imports, below the folder
+	Page    any      // the page's own content
+
+	// Of pages for people who signed in.
+	Links   []Link     // to the other pages
+	Person  string     // who is signed in, "" for nobody
+	Notice  string     // the effect of the request before
+	Problem string     // why a form was refused
+	Form    url.Values // the refused form
+}
+
+// Link leads to another page. Current marks the one that is shown.
+type Link struct {
+	Title, URL string
+	Current    bool
+}
+
+// framed is a frame with the values of its kit.
+type framed struct {
+	Frame
+	Base     string // the path before every path of the service
+	Assets   string // the folder of the assets, from the root of the host
+	Verifier string // SHA-256 of the verifier
+}
+
+// Views are parsed templates of pages.
+type Views struct {
+	kit   *Kit
+	pages map[string]*template.Template
+}
+
+// Parse reads the templates of pages, NAME.html each, together with the shared ones and the frame. It panics when they
+// can't be parsed, because they are built into the program.
+func (k *Kit) Parse(files fs.FS, shared []string, pages []string) *Views {
+	v := &Views{kit: k, pages: make(map[string]*template.Template)}
+	base := template.Must(template.New("").Funcs(functions()).ParseFS(frames, "templates/*.html"))
+	if len(shared) > 0 {
+		base = template.Must(base.ParseFS(files, withSuffix(shared)...))
+	}
+	for _, name := range pages {
+		v.pages[name] = template.Must(template.Must(base.Clone()).ParseFS(files, withSuffix([]string{name})...))
+	}
+	return v
+}
+
+func withSuffix(names []string) []string {
+	files := make([]string, len(names))
+	for i, name := range names {
+		files[i] = "templates/" + name + ".html"
+	}
+	return files
+}
+
+// Render makes a page.
+func (v *Views) Render(f Frame) ([]byte, error) {
+	k := v.kit
+	full := framed{Frame: f, Base: k.Base, Assets: k.Base + "/assets/" + k.Assets.Folder, Verifier: k.Assets.Verifier}
+	return v.Execute(f.Name, "frame", full)
+}
+
+// Execute runs one template of a page with a value.
+func (v *Views) Execute(page, name string, value any) ([]byte, error) {
+	var out bytes.Buffer
+	if err := v.pages[page].ExecuteTemplate(&out, name, value); err != nil {
+		return nil, fmt.Errorf("render page %s: %w", page, err)
+	}
+	return out.Bytes(), nil
+}
