@@ -42,6 +42,9 @@ type shownAccount struct {
 type shownUser struct {
 	MembershipID string       `json:"membership_id"`
 	Role         account.Role `json:"role"`
+
+	// Permissions are those of the role, for pages that show the calls which a person may make.
+	Permissions []account.Permission `json:"permissions"`
 }
 
 type shownOrganization struct {
@@ -206,7 +209,7 @@ func (s *Server) describeSession(ctx context.Context, session *account.Session) 
 	a := &signedIn{
 		Account: shownAccount{AccountID: session.Account, Email: session.Email, DisplayName: session.DisplayName,
 			ApprovalMail: session.ApprovalMail},
-		User:          shownUser{MembershipID: session.MembershipID, Role: session.Role},
+		User:          shownUser{MembershipID: session.MembershipID, Role: session.Role, Permissions: session.Role.Permissions()},
 		Organizations: make([]shownOrganization, len(places)),
 	}
 	for i, m := range places {

@@ -54,6 +54,7 @@ import (
 	"github.com/agentledger/agentledger/publicapi"
 	"github.com/agentledger/agentledger/web"
 	"github.com/agentledger/agentledger/web/page"
+	"github.com/agentledger/agentledger/web/screen"
 )
 
 // service is everything between the store and the listeners:
@@ -297,6 +298,8 @@ func (s *service) mainHandler(c config.Serve, signIn *identity.Server, shared *e
 	}
 	people.Routes(r)
 	signIn.PeopleRoutes(r)
+	screens := screen.New(screen.Options{Edge: shared, Calls: r, Kit: kit, Control: s.control})
+	screens.Mount(r, web.PeopleScreens(kit))
 	openapi.Routes(r, shared)
 	s.addHealthRoutes(r, shared)
 	return r, nil

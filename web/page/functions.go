@@ -1,26 +1,82 @@
 package page
 
 import (
+	"fmt"
 	"html/template"
+	"net/url"
 	"strings"
-	"time"
 )
 
 // functions are those that every template has.
 func functions() template.FuncMap {
 	return template.FuncMap{
-		"word":  word,
-		"local": localInput,
+		"word":   readAsWords,
+		"field":  newField,
+		"choice": newChoice,
+		"option": func(value, title string) Option { return Option{value, title} },
+		"list":   func(options ...Option) []Option { return options },
+		"path":   url.PathEscape,
+		"query":  url.QueryEscape,
 	}
 }
 
-// word returns an identifier of the interface, such as policy_editor, as words.
-func word(name string) string { return strings.ReplaceAll(name, "_", " ") }
+// readAsWords returns a name of the interface, such as policy_editor, as words.
+func readAsWords(name any) string { return strings.ReplaceAll(fmt.Sprint(name), "_", " ") }
 
-// localInput returns a time as the value of an input of type datetime-local, in UTC; "" for none.
-func localInput(at *time.Time) string {
-	if at == nil {
-		return ""
+// Field is an input of a form with its label. The template "field" shows it.
+type Field struct {
+	Name, Label, Type, Value string
+	Hint                     string
+	Autocomplete             string
+	Required, Checked        bool
+	Rows, Max                string
+	Options                  []Option // of a choice
+}
+
+// ID returns the id of the input, which no other part of a page has.
+func (f Field) ID() string { return "field-" + f.Name }
+
+// Option is a value of a choice and its words.
+type Option struct{ Value, Title string }
+
+// newField returns the input of a field. Its value is that of a refused form, else the given one. Type is one of HTML's
+// types of inputs, or textarea. More are "required", and "NAME=VALUE" for hint, autocomplete, rows and max.
+func newField(f framed, name, label, kind string, value any, more ...string) Field {
+	field := Field{Name: name, Label: label, Type: kind, Autocomplete: "off"}
+	if value != nil {
+		field.Value = fmt.Sprint(value)
 	}
-	return at.UTC().Format("2006-01-02T15:04")
+	if kind == "checkbox" {
+		field.Checked, field.Value = field.Value == "true", "yes"
+	}
+	if len(f.Form) > 0 && kind != "password" {
+		if kind == "checkbox" {
+			field.Checked = f.Form.Has(name)
+		} else {
+			field.Value = f.Form.Get(name)
+		}
+	}
+	for _, attribute := range more {
+		key, text, _ := strings.Cut(attribute, "=")
+		switch key {
+		case "required":
+			field.Required = true
+		case "hint":
+			field.Hint = text
+		case "autocomplete":
+			field.Autocomplete = text
+		case "rows":
+			field.Rows = text
+		case "max":
+			field.Max = text
+		}
+	}
+	return field
+}
+
+// newChoice returns a field with a list of options.
+func newChoice(f framed, name, label string, value any, options []Option, more ...string) Field {
+	field := newField(f, name, label, "select", value, more...)
+	field.Options = options
+	return field
 }

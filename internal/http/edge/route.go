@@ -98,6 +98,9 @@ type Surface[H any] struct {
 	// included. With Prefixes, every pattern MUST begin with a prefix.
 	Prefixes []string
 	Around   func(http.Handler) http.Handler
+	// Unlisted says that the document of the interface does not have the routes, because
+	// they are pages for people and no calls.
+	Unlisted bool
 }
 
 // PlainSurface serves routes whose handlers need nothing but the edge.

@@ -64,7 +64,9 @@ func mountBelow[H any](r *Router, below chi.Router, s Surface[H], prefix string,
 		handler := s.Edge.serveRoute(route.Pattern, route.Mode, s.Wait, s.Serve(route))
 		for _, method := range route.Methods() {
 			below.Method(method, pattern, handler)
-			r.listed = append(r.listed, Listed{method, route.Pattern, route.Permission, route.Body})
+			if !s.Unlisted {
+				r.listed = append(r.listed, Listed{method, route.Pattern, route.Permission, route.Body})
+			}
 			if route.Mode == Fast {
 				r.fast.addRoute(method, route.Pattern, wrapAround(s.Around, handler))
 			}
@@ -79,7 +81,7 @@ func wrapAround(around func(http.Handler) http.Handler, h http.Handler) http.Han
 	return around(h)
 }
 
-// List returns all routes, each once for each of its methods.
+// List returns the routes that the document of the interface has, each once for each of its methods.
 func (r *Router) List() []Listed { return slices.Clone(r.listed) }
 
 // WithoutFastPath returns the router as it would be without routes of mode Fast. Tests

@@ -84,6 +84,11 @@ func (p Permission) roles() []Role {
 // May reports whether a role has a permission. No role has one that is not known.
 func (r Role) May(p Permission) bool { return slices.Contains(p.roles(), r) }
 
+// Permissions returns the permissions of a role.
+func (r Role) Permissions() []Permission {
+	return slices.DeleteFunc(permissions(), func(p Permission) bool { return !r.May(p) })
+}
+
 // NeedsActive reports whether calls with a permission are refused while the operator has made
 // the organization inactive.
 func (p Permission) NeedsActive() bool {

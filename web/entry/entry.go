@@ -1,0 +1,92 @@
+// Package entry has the pages by which people come in: signing in, the second factor, a forgotten password, invitations,
+// and the setup of an empty service.
+//
+// Invariants:
+//
+//   - A page says the same of known and unknown addresses, as the calls do.
+//   - A token of a link is in the fragment of its address, which browsers send nowhere. A script puts it into the form.
+//   - After the sign-in a person comes to a page of this service and to no other host.
+package entry
+
+import (
+	"embed"
+	"net/http"
+	"net/url"
+
+	"github.com/agentledger/agentledger/web/page"
+	"github.com/agentledger/agentledger/web/screen"
+)
+
+//go:embed templates
+var templates embed.FS
+
+// Screens returns the pages.
+func Screens(k *page.Kit) []screen.Screen {
+	p := &pages{k.Parse(templates, nil, []string{"signin", "secondfactor", "signout"})}
+	return []screen.Screen{
+		{Pattern: "/signin", Views: p.views, Name: "signin", Title: "Sign in", Open: true, Show: p.showSignIn,
+			Script: "signin.js", Modules: []string{"signin.js", "passkey.js"},
+			Forms: map[string]screen.Form{"sign-in": p.signIn}},
+		{Pattern: "/signin/second", Views: p.views, Name: "secondfactor", Title: "Second factor", Open: true,
+			Show: p.showSecondFactor, Script: "signin.js", Modules: []string{"signin.js", "passkey.js"},
+			Forms: map[string]screen.Form{"recovery-code": p.useRecoveryCode}},
+		{Pattern: "/signout", Views: p.views, Name: "signout", Title: "Sign out", Open: true, Show: p.showSignOut,
+			Forms: map[string]screen.Form{"": p.signOut}},
+	}
+}
+
+// pages makes the pages.
+type pages struct{ views *page.Views }
+
+// signInView is the content of the page for signing in.
+type signInView struct {
+	Return    string
+	Providers []provider
+}
+
+// provider is an OpenID provider of the service.
+type provider struct {
+	Name  string `json:"name"`
+	Start string `json:"start"`
+}
+
+func (p *pages) showSignIn(r *screen.Request) (any, error) {
+	var found struct {
+		Providers []provider `json:"providers"`
+	}
+	if err := r.Read("/v1/id/auth/oidc", nil, &found); err != nil {
+		return nil, err
+	}
+	return signInView{Return: r.ReturnPath(), Providers: found.Providers}, nil
+}
+
+// signIn signs a person in by a password. An account with a second factor goes on to that page.
+func (p *pages) signIn(r *screen.Request) (screen.Outcome, error) {
+	var answer struct {
+		SecondFactor []string `json:"second_factor"`
+	}
+	body := map[string]string{"email": r.Value("email"), "password": r.Form.Get("password")}
+	if err := r.Change(http.MethodPost, "/v1/id/auth/login", body, &answer); err != nil {
+		return screen.Outcome{}, err
+	}
+	if len(answer.SecondFactor) > 0 {
+		return screen.GoTo(r.Address("/signin/second")+"?return="+url.QueryEscape(r.ReturnPath()), ""), nil
+	}
+	return screen.GoTo(r.ReturnPath(), ""), nil
+}
+
+func (p *pages) showSecondFactor(r *screen.Request) (any, error) {
+	return signInView{Return: r.ReturnPath()}, nil
+}
+
+func (p *pages) useRecoveryCode(r *screen.Request) (screen.Outcome, error) {
+	err := r.Change(http.MethodPost, "/v1/id/auth/recovery-code", map[string]string{"code": r.Value("code")}, nil)
+	return screen.GoTo(r.ReturnPath(), ""), err
+}
+
+func (p *pages) showSignOut(*screen.Request) (any, error) { return nil, nil }
+
+func (p *pages) signOut(r *screen.Request) (screen.Outcome, error) {
+	err := r.Change(http.MethodPost, "/v1/id/auth/logout", nil, nil)
+	return screen.GoTo(r.Address("/signin"), "signed-out"), err
+}

@@ -1,0 +1,171 @@
+package screen
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/go-chi/chi/v5"
+
+	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/internal/http/admission"
+	"github.com/agentledger/agentledger/internal/http/edge"
+	"github.com/agentledger/agentledger/web/page"
+)
+
+// Person is who reads a page, in which organization and with which permissions.
+type Person struct {
+	Account struct {
+		ID           string `json:"account_id"`
+		Email        string `json:"email"`
+		DisplayName  string `json:"display_name"`
+		ApprovalMail bool   `json:"approval_mail"`
+	} `json:"account"`
+	User struct {
+		MembershipID string   `json:"membership_id"`
+		Role         string   `json:"role"`
+		Permissions  []string `json:"permissions"`
+	} `json:"user"`
+	Organization  Place   `json:"organization"`
+	Organizations []Place `json:"organizations"`
+}
+
+// Place is an organization that a person can enter.
+type Place struct {
+	ID      string `json:"organization_id"`
+	Slug    string `json:"slug"`
+	Name    string `json:"name"`
+	Role    string `json:"role"`
+	Offered bool   `json:"offered"`
+}
+
+// May reports whether the person has a permission, by its name in the interface. A page leaves out forms that the
+// interface would refuse.
+func (p *Person) May(permission string) bool {
+	if p == nil {
+		return false
+	}
+	for _, has := range p.User.Permissions {
+		if has == permission {
+			return true
+		}
+	}
+	return false
+}
+
+// Request is one request for a screen.
+type Request struct {
+	*http.Request
+	Kit    *page.Kit
+	Person *Person    // nil for a stranger
+	Form   url.Values // of a POST; empty else
+	Title  string     // of the page; Show may change it
+
+	server *Server
+	screen *Screen
+	w      http.ResponseWriter
+	body   edge.Body
+	answer page.Answer
+}
+
+// Identify implements admission.Call.
+func (r *Request) Identify() (admission.Tenant, error) { return admission.Tenant{Public: true}, nil }
+
+// Handle implements admission.Call.
+func (r *Request) Handle() (err error) {
+	r.Title, r.Form = r.screen.Title, url.Values{}
+	r.answer, err = r.serve()
+	return err
+}
+
+// Send implements admission.Sender.
+func (r *Request) Send() error {
+	r.answer.WriteTo(r.w, r.Request)
+	_ = http.NewResponseController(r.w).Flush()
+	return nil
+}
+
+// PathParameter returns a part of the path, decoded.
+func (r *Request) PathParameter(name string) string {
+	value := chi.URLParam(r.Request, name)
+	if r.URL.RawPath == "" {
+		return value
+	}
+	if plain, err := url.PathUnescape(value); err == nil {
+		return plain
+	}
+	return ""
+}
+
+// Query returns a parameter of the address, "" when it is absent.
+func (r *Request) Query(name string) string { return r.URL.Query().Get(name) }
+
+// Value returns a field of the form without spaces around it, "" when it is absent.
+func (r *Request) Value(name string) string { return strings.TrimSpace(r.Form.Get(name)) }
+
+// Checked reports whether a checkbox of the form was checked.
+func (r *Request) Checked(name string) bool { return r.Form.Get(name) != "" }
+
+// Address returns the address of a page of the service from its path. Each part is escaped.
+func (r *Request) Address(path string, parts ...string) string {
+	address := r.Kit.Base + path
+	for _, part := range parts {
+		address += "/" + url.PathEscape(part)
+	}
+	return address
+}
+
+// readForm reads the fields of a POST.
+func (r *Request) readForm() error {
+	body, err := edge.ReadBody(r.Request, r.body)
+	if err != nil {
+		return err
+	}
+	if r.Form, err = url.ParseQuery(string(body)); err != nil {
+		return fault.Wrap(fault.Invalid, "The form can't be read", err)
+	}
+	return nil
+}
+
+// returnPath returns the page of this service that a parameter names, "" for any other address. A path with two
+// slashes at its begin would be another host.
+func returnPath(value string) string {
+	u, err := url.Parse(value)
+	if err != nil || u.Scheme != "" || u.Host != "" || u.User != nil || !strings.HasPrefix(u.Path, "/") ||
+		strings.HasPrefix(u.Path, "//") || strings.ContainsAny(value, "\\\t\r\n") {
+		return ""
+	}
+	return u.RequestURI()
+}
+
+// ReturnPath returns the page to which the person goes after signing in: the one that the address names, else the
+// overview.
+func (r *Request) ReturnPath() string {
+	for _, value := range []string{r.Form.Get("return"), r.Query("return")} {
+		if path := returnPath(value); path != "" {
+			return r.Kit.Base + path
+		}
+	}
+	return r.Address("/console")
+}
+
+// PageQuery returns the part of a list that the address names, for a call of the interface.
+func (r *Request) PageQuery() url.Values {
+	query := url.Values{}
+	if after := r.Query("after"); after != "" {
+		query.Set("after", after)
+	}
+	return query
+}
+
+// NextPage returns the address of the next page of the list that is shown, "" for none. Next is that of the
+// interface.
+func (r *Request) NextPage(next string) string {
+	if next == "" {
+		return ""
+	}
+	query := r.URL.Query()
+	query.Del("notice")
+	query.Set("after", next)
+	return r.Kit.Base + r.URL.EscapedPath() + "?" + query.Encode()
+}

@@ -1,0 +1,169 @@
+// Package screen serves the pages of people who sign in. A page reads and changes through the JSON interface, as
+// any client does, with the cookie of its reader.
+//
+// Invariants:
+//
+//   - The JSON interface decides who may do what. A page knows no store, no session and no permission of its own.
+//   - A request that changes something is a POST of a form. The calls that it makes have its Origin and
+//     Sec-Fetch-Site headers, so those of another site are refused where all of them are.
+//   - Every form works without JavaScript.
+//   - A refused form is shown again with its values, but never a password, and says why.
+//   - No page of this package is cached, and none leads to another host.
+//   - A secret is in the answer to the form that made it, and in no address.
+package screen
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+
+	"github.com/agentledger/agentledger/internal/http/admission"
+	"github.com/agentledger/agentledger/internal/http/edge"
+	"github.com/agentledger/agentledger/web/page"
+)
+
+// Screen is a page with its forms.
+type Screen struct {
+	Pattern string // a chi pattern from the root of the service, such as /console/agents/{agent}
+	Views   *page.Views
+	Name    string   // of the template
+	Title   string   // of the page; Show may set another one
+	Script  string   // the page's module, "" for people.js
+	Modules []string // that the script imports
+	Open    bool     // whoever is not signed in sees it too
+
+	// Show returns the content of the page. It is called with GET, and again for a form that was refused.
+	Show func(*Request) (content any, err error)
+	// Forms are the changes that the page can make, by the value of the button named "do".
+	Forms map[string]Form
+	// MaxForm is the largest form in bytes; 0 is 64 KiB.
+	MaxForm int64
+}
+
+// Form makes a change and returns where the person goes on.
+type Form func(*Request) (Outcome, error)
+
+// Outcome is the answer to a form: another page, or one that is shown this once.
+type Outcome struct {
+	path   string
+	notice string
+
+	screen  *Screen
+	content any
+}
+
+// GoTo leads to a page of the service. Notice is a key of a text in notices, "" for none.
+func GoTo(path, notice string) Outcome { return Outcome{path: path, notice: notice} }
+
+// ShowOnce shows a page that no address leads to, for example with a new secret.
+func ShowOnce(views *page.Views, name, title string, content any) Outcome {
+	return Outcome{screen: &Screen{Views: views, Name: name, Title: title}, content: content}
+}
+
+const (
+	defaultMaxForm = 64 << 10
+	formMedia      = "application/x-www-form-urlencoded"
+	// maxInFlight is how many pages are made at a time. Their calls have the bounds of the interface.
+	maxInFlight = 256
+)
+
+// Options configure New. All are required.
+type Options struct {
+	Edge    *edge.Edge
+	Calls   http.Handler // the JSON interface
+	Kit     *page.Kit
+	Control *admission.Control
+}
+
+// Server serves screens. It keeps nothing of a request.
+type Server struct {
+	edge    edge.Edge
+	calls   http.Handler
+	kit     *page.Kit
+	views   *page.Views // of refusals and the step-up
+	class   admission.Class
+	notices map[string]string
+}
+
+// New returns a server.
+func New(o Options) *Server {
+	s := &Server{edge: *o.Edge, calls: o.Calls, kit: o.Kit, views: parseViews(o.Kit), notices: notices(),
+		class: admission.Class{Control: o.Control, Waits: true, Anonymous: true,
+			Limit: admission.NewLimit(maxInFlight, maxInFlight)}}
+	s.edge.Quiet = true
+	return s
+}
+
+// Mount adds the routes of screens to r. The document of the interface leaves them out, because they are for people.
+func (s *Server) Mount(r *edge.Router, screens []Screen) {
+	var table edge.Table[*Screen]
+	for i := range screens {
+		one := &screens[i]
+		table.Add(edge.GetAndHead, one.Pattern, edge.Permission{}, edge.Body{}, one)
+		if len(one.Forms) > 0 {
+			body := edge.Body{Media: formMedia, Max: one.MaxForm}
+			if body.Max == 0 {
+				body.Max = defaultMaxForm
+			}
+			table.Add(http.MethodPost, one.Pattern, edge.Permission{}, body, one)
+		}
+	}
+	edge.Mount(r, edge.Surface[*Screen]{Edge: &s.edge, Serve: s.serveRoute, Unlisted: true}, table)
+}
+
+func (s *Server) serveRoute(route *edge.Route[*Screen]) edge.Handler {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		q := &Request{Request: r, Kit: s.kit, server: s, screen: route.Handler, w: w, body: route.Body}
+		return s.class.Serve(r, q)
+	}
+}
+
+// Link is a page in the list that every page of a signed-in person has.
+type Link = page.Link
+
+// listLinks returns the links to the pages of an organization. Path is that of the page that is shown.
+func (s *Server) listLinks(path string) []Link {
+	links := []Link{
+		{Title: "Overview", URL: "/console"},
+		{Title: "Approvals", URL: "/console/approvals"},
+		{Title: "Events", URL: "/console/events"},
+		{Title: "Traces", URL: "/console/traces"},
+		{Title: "Runs", URL: "/console/runs"},
+		{Title: "Statistics", URL: "/console/stats"},
+		{Title: "Policies", URL: "/console/policies"},
+		{Title: "Agents", URL: "/console/agents"},
+		{Title: "Ingest keys", URL: "/console/ingest-keys"},
+		{Title: "Members", URL: "/console/members"},
+		{Title: "Webhooks", URL: "/console/webhooks"},
+		{Title: "Evidence", URL: "/console/evidence"},
+		{Title: "Audit", URL: "/console/audit"},
+		{Title: "Settings", URL: "/console/settings"},
+		{Title: "Account", URL: "/account"},
+	}
+	best := -1
+	for i := range links {
+		if covers(links[i].URL, path) && (best < 0 || len(links[i].URL) > len(links[best].URL)) {
+			best = i
+		}
+	}
+	for i := range links {
+		links[i].URL, links[i].Current = s.kit.Base+links[i].URL, i == best
+	}
+	return links
+}
+
+// covers reports whether a page is the one of a link or lies below it.
+func covers(link, path string) bool {
+	return path == link || len(path) > len(link) && path[:len(link)] == link && path[len(link)] == '/'
+}
+
+// notice returns the text of the effect that an address names, "" for an unknown one.
+func (s *Server) notice(query url.Values) string { return s.notices[query.Get("notice")] }
+
+// HasForm reports whether a form of the screen has a name.
+func (s *Screen) formNamed(name string) (Form, bool) {
+	f, ok := s.Forms[name]
+	return f, ok
+}
+
+func isOneOf(status int, all ...int) bool { return slices.Contains(all, status) }

@@ -1,0 +1,164 @@
+package screen
+
+import (
+	"embed"
+	"errors"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/internal/http/edge"
+	"github.com/agentledger/agentledger/web/page"
+)
+
+//go:embed templates
+var templates embed.FS
+
+func parseViews(k *page.Kit) *page.Views {
+	return k.Parse(templates, nil, []string{"refusal", "stepup"})
+}
+
+// stepUpCode is the code of a refusal of a person who has to prove again to be there.
+const stepUpCode = "step_up"
+
+// serve answers the request. An error of the service is left to the edge, which logs its cause.
+func (r *Request) serve() (page.Answer, error) {
+	answer, err := r.serveScreen()
+	var refused *Refusal
+	if err != nil && !errors.As(err, &refused) {
+		if status := edge.StatusOf(err); status < http.StatusInternalServerError {
+			refused = &Refusal{Status: status, Message: fault.Of(err).Message}
+		}
+	}
+	switch {
+	case refused == nil:
+		return answer, err
+	case refused.Status == http.StatusUnauthorized && refused.Code == "" && !r.screen.Open:
+		return r.redirect(r.Address("/signin") + "?" + url.Values{"return": {r.URL.RequestURI()}}.Encode()), nil
+	}
+	return r.showRefusal(refused)
+}
+
+func (r *Request) serveScreen() (page.Answer, error) {
+	if r.Method == http.MethodPost {
+		if err := r.readForm(); err != nil {
+			return page.Answer{}, err
+		}
+	}
+	if err := r.findPerson(); err != nil {
+		return page.Answer{}, err
+	}
+	if r.Method == http.MethodPost {
+		return r.serveForm()
+	}
+	return r.show(http.StatusOK, "")
+}
+
+// findPerson reads who the person is. A screen for strangers needs nobody.
+func (r *Request) findPerson() error {
+	var p Person
+	err := r.Read("/v1/id/auth/me", nil, &p)
+	var refused *Refusal
+	if r.screen.Open && errors.As(err, &refused) && refused.Status < http.StatusInternalServerError {
+		return nil
+	}
+	if err == nil {
+		r.Person = &p
+	}
+	return err
+}
+
+// serveForm makes the change of a form. A refused form is shown again.
+func (r *Request) serveForm() (page.Answer, error) {
+	change, ok := r.screen.formNamed(r.Form.Get("do"))
+	if !ok {
+		return page.Answer{}, fault.New(fault.Invalid, "The form can't be read")
+	}
+	if err := r.stepUp(); err != nil {
+		return r.showStepUp(err)
+	}
+	done, err := change(r)
+	var refused *Refusal
+	switch {
+	case errors.As(err, &refused) && refused.Code == stepUpCode:
+		return r.showStepUp(nil)
+	case errors.As(err, &refused) && showsAgain(refused.Status):
+		return r.show(refused.Status, refused.Message)
+	case fault.Is(err, fault.Invalid):
+		return r.show(http.StatusUnprocessableEntity, fault.Of(err).Message)
+	case err != nil:
+		return page.Answer{}, err
+	case done.screen != nil:
+		return r.render(done.screen, done.screen.Title, http.StatusOK, page.Frame{Page: done.content})
+	}
+	address := done.path
+	if done.notice != "" {
+		separator := "?"
+		if strings.Contains(address, "?") {
+			separator = "&"
+		}
+		address += separator + "notice=" + url.QueryEscape(done.notice)
+	}
+	return r.redirect(address), nil
+}
+
+// showsAgain reports whether a person can mend a form that was refused with a status.
+func showsAgain(status int) bool {
+	return isOneOf(status, http.StatusUnauthorized, http.StatusForbidden, http.StatusConflict,
+		http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity, http.StatusTooManyRequests,
+		http.StatusServiceUnavailable, http.StatusNotFound)
+}
+
+func (r *Request) redirect(address string) page.Answer {
+	return page.Answer{Status: http.StatusSeeOther, Cache: page.Never, Location: address}
+}
+
+// show shows the screen. Problem is why its form was refused, "" for none.
+func (r *Request) show(status int, problem string) (page.Answer, error) {
+	content, err := r.screen.Show(r)
+	if err != nil {
+		return page.Answer{}, err
+	}
+	return r.render(r.screen, r.Title, status, page.Frame{Page: content, Problem: problem, Form: r.shownForm()})
+}
+
+// shownForm returns the fields of a refused form without its secrets.
+func (r *Request) shownForm() url.Values {
+	shown := url.Values{}
+	for name, values := range r.Form {
+		if !isSecret(name) {
+			shown[name] = values
+		}
+	}
+	return shown
+}
+
+// isSecret reports whether a field holds a password, a code or a token.
+func isSecret(name string) bool {
+	return strings.Contains(name, "password") || strings.Contains(name, "secret") || name == "code" || name == "token"
+}
+
+func (r *Request) render(screen *Screen, title string, status int, f page.Frame) (page.Answer, error) {
+	f.Name, f.Title, f.Script, f.Modules = screen.Name, title, screen.Script, screen.Modules
+	if f.Script == "" {
+		f.Script = "people.js"
+		f.Modules = []string{"people.js", "times.js"}
+	}
+	f.Notice = r.server.notice(r.URL.Query())
+	if p := r.Person; p != nil {
+		f.Person = p.Account.Email + " · " + p.Organization.Name
+		f.Links = r.server.listLinks(r.URL.Path)
+	}
+	body, err := screen.Views.Render(f)
+	return page.Answer{Status: status, Media: page.MediaHTML, Cache: page.Never, Body: body}, err
+}
+
+// showRefusal shows why a page can't be shown. It repeats nothing of the request.
+func (r *Request) showRefusal(refused *Refusal) (page.Answer, error) {
+	if refused.Status >= http.StatusInternalServerError && refused.RetryAfter != "" {
+		r.w.Header().Set("Retry-After", refused.RetryAfter)
+	}
+	screen := &Screen{Views: r.server.views, Name: "refusal"}
+	return r.render(screen, http.StatusText(refused.Status), refused.Status, page.Frame{Page: refused})
+}

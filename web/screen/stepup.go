@@ -1,0 +1,62 @@
+package screen
+
+import (
+	"errors"
+	"net/http"
+	"slices"
+
+	"github.com/agentledger/agentledger/web/page"
+)
+
+// stepUpField is the password by which a person proves to be there, beside the fields of the form that asks for it.
+const stepUpField = "step_up_password"
+
+// stepUpView is a form that waits for its person to prove to be there.
+type stepUpView struct {
+	Action  string // the address of the form
+	Fields  []hiddenField
+	Problem string
+}
+
+type hiddenField struct{ Name, Value string }
+
+// stepUp proves that the person is there, if the form brings the password.
+func (r *Request) stepUp() error {
+	password := r.Form.Get(stepUpField)
+	r.Form.Del(stepUpField)
+	if password == "" {
+		return nil
+	}
+	return r.Change(http.MethodPost, "/v1/id/auth/step-up", map[string]string{"password": password}, nil)
+}
+
+// showStepUp asks for the password, and keeps the form meanwhile. Err is why the last one was refused.
+func (r *Request) showStepUp(err error) (page.Answer, error) {
+	v := stepUpView{Action: r.Address(r.URL.EscapedPath())}
+	if r.URL.RawQuery != "" {
+		v.Action += "?" + r.URL.RawQuery
+	}
+	var refused *Refusal
+	if errors.As(err, &refused) {
+		v.Problem = refused.Message
+	} else if err != nil {
+		return page.Answer{}, err
+	}
+	for name, values := range r.Form {
+		for _, value := range values {
+			v.Fields = append(v.Fields, hiddenField{name, value})
+		}
+	}
+	slices.SortStableFunc(v.Fields, func(a, b hiddenField) int {
+		if a.Name < b.Name {
+			return -1
+		}
+		if a.Name > b.Name {
+			return 1
+		}
+		return 0
+	})
+	screen := &Screen{Views: r.server.views, Name: "stepup", Script: "stepup.js",
+		Modules: []string{"stepup.js", "passkey.js", "times.js"}}
+	return r.render(screen, "Prove that it is you", http.StatusUnauthorized, page.Frame{Page: v, Problem: v.Problem})
+}
