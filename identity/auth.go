@@ -209,7 +209,8 @@ func (s *Server) describeSession(ctx context.Context, session *account.Session) 
 	a := &signedIn{
 		Account: shownAccount{AccountID: session.Account, Email: session.Email, DisplayName: session.DisplayName,
 			ApprovalMail: session.ApprovalMail},
-		User:          shownUser{MembershipID: session.MembershipID, Role: session.Role, Permissions: session.Role.Permissions()},
+		User: shownUser{MembershipID: session.MembershipID, Role: session.Role,
+			Permissions: session.Role.Permissions()},
 		Organizations: make([]shownOrganization, len(places)),
 	}
 	for i, m := range places {

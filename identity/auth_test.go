@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -36,6 +37,8 @@ type signedIn struct {
 	User struct {
 		MembershipID string `json:"membership_id"`
 		Role         string `json:"role"`
+
+		Permissions []string `json:"permissions"`
 	} `json:"user"`
 	Organization  place   `json:"organization"`
 	Organizations []place `json:"organizations"`
@@ -85,7 +88,8 @@ func TestLogin(t *testing.T) {
 	}
 	var again signedIn
 	w.decode(w.call("GET", me, "", "Cookie", w.cookie(answer)), 200, &again)
-	if again.Organization != got.Organization || again.User != got.User || again.Account != got.Account {
+	if again.Organization != got.Organization || again.User.MembershipID != got.User.MembershipID ||
+		!slices.Equal(again.User.Permissions, got.User.Permissions) || !slices.Contains(again.User.Permissions, "own") || again.Account != got.Account {
 		t.Errorf("me: got %+v, want %+v", again, got)
 	}
 }

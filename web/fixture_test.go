@@ -24,7 +24,6 @@ import (
 	"github.com/agentledger/agentledger/tlog"
 	"github.com/agentledger/agentledger/verify"
 	"github.com/agentledger/agentledger/web"
-	"github.com/agentledger/agentledger/web/page"
 )
 
 var traffic = openapitest.Of("pages")
@@ -108,7 +107,7 @@ func (w *world) serve(documents web.Log) {
 	if documents == nil {
 		documents = w.public
 	}
-	pages := web.New(web.Options{Edge: e, Organizations: organizations, Log: documents, Kit: page.NewKit("https://log.example")})
+	pages := web.New(web.Options{Edge: e, Organizations: organizations, Log: documents, PublicURL: "https://log.example"})
 	pages.Routes(router)
 	api.Routes(router, pages.EventPage)
 	w.bare, w.handler = router, traffic.Watch(w.TB, router)

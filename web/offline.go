@@ -75,5 +75,6 @@ func renderOffline(shown *page.Views, files *page.Assets) (*offline, error) {
 // serveOffline serves the file for keeping. It is not shown at its address, where these pages' policy refuses scripts
 // inside a page.
 func (s *Server) serveOffline(*request) (page.Answer, error) {
-	return page.Answer{Media: page.MediaHTML, Cache: page.Revalidate, Body: s.offline.body, File: "agentledger-check.html"}, nil
+	return page.Answer{Media: page.MediaHTML, Cache: page.Revalidate, Body: s.offline.body,
+		File: "agentledger-check.html"}, nil
 }

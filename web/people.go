@@ -3,16 +3,20 @@ package web
 import (
 	"slices"
 
+	"github.com/agentledger/agentledger/internal/http/edge"
 	"github.com/agentledger/agentledger/web/entry"
-	"github.com/agentledger/agentledger/web/page"
+	"github.com/agentledger/agentledger/web/overview"
 	"github.com/agentledger/agentledger/web/screen"
 	"github.com/agentledger/agentledger/web/settings"
 )
 
-// PeopleScreens returns the pages for people who sign in, and those by which they come in.
-func PeopleScreens(k *page.Kit) []screen.Screen {
-	return slices.Concat(
-		entry.Screens(k),
-		settings.Screens(k),
+// addPeopleRoutes adds the pages for people who sign in, and those by which they come in. They call the JSON interface,
+// whose routes r has or will have.
+func (s *Server) addPeopleRoutes(r *edge.Router) {
+	screens := slices.Concat(
+		entry.Screens(s.kit),
+		overview.Screens(s.kit),
+		settings.Screens(s.kit),
 	)
+	screen.New(screen.Options{Edge: &s.edge, Calls: r, Kit: s.kit, Control: s.control}).Mount(r, screens)
 }

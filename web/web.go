@@ -73,12 +73,14 @@ type Log interface {
 	Agents
 }
 
-// Options configure New. Edge, Organizations, Log and Kit are required.
+// Options configure New. Edge, Organizations and Log are required.
 type Options struct {
 	Edge          *edge.Edge
 	Organizations Organizations
 	Log           Log
-	Kit           *page.Kit
+	// PublicURL is where browsers find the service: scheme, host and maybe a port and a
+	// path, without a slash at the end.
+	PublicURL string
 
 	MaxInFlight int                // pages that are made at a time; default 512
 	Control     *admission.Control // load control shared with other surfaces; default: one of its own
@@ -94,6 +96,7 @@ type Server struct {
 	offline *offline
 	logs    *cache.Map[id.Tenant, *keptLog]
 	class   admission.Class
+	control *admission.Control
 }
 
 // New returns a server. It panics when the files that are built into the program can't be used.
@@ -104,15 +107,16 @@ func New(o Options) *Server {
 	if o.Control == nil {
 		o.Control = admission.New(runtime.GOMAXPROCS(0))
 	}
-	shown := parseViews(o.Kit)
-	kept, err := renderOffline(shown, o.Kit.Assets)
+	kit := page.NewKit(o.PublicURL)
+	shown := parseViews(kit)
+	kept, err := renderOffline(shown, kit.Assets)
 	if err != nil {
 		panic(err) // the files are constants
 	}
 	s := &Server{
-		edge: *o.Edge, orgs: o.Organizations, log: o.Log, kit: o.Kit, views: shown, offline: kept,
-		logs: cache.NewMap(cache.MapOptions[id.Tenant, *keptLog]{Limit: maxLogs}),
-		class: admission.Class{Control: o.Control, Computes: true, Anonymous: true,
+		edge: *o.Edge, orgs: o.Organizations, log: o.Log, kit: kit, views: shown, offline: kept,
+		logs:    cache.NewMap(cache.MapOptions[id.Tenant, *keptLog]{Limit: maxLogs}),
+		control: o.Control, class: admission.Class{Control: o.Control, Computes: true, Anonymous: true,
 			Limit: admission.NewLimit(o.MaxInFlight, o.MaxInFlight)},
 	}
 	s.edge.Quiet = true
@@ -134,6 +138,7 @@ func (s *Server) Routes(r *edge.Router) {
 	show("/log/{slug}/agent/{agent}", s.showAgent)
 	show("/assets/{tree}/*", s.serveAsset)
 	edge.Mount(r, edge.Surface[getter]{Edge: &s.edge, Serve: s.serveRoute}, table)
+	s.addPeopleRoutes(r)
 }
 
 // serveAsset serves assets/{tree}/*.

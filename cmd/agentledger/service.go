@@ -53,8 +53,6 @@ import (
 	"github.com/agentledger/agentledger/log/audit"
 	"github.com/agentledger/agentledger/publicapi"
 	"github.com/agentledger/agentledger/web"
-	"github.com/agentledger/agentledger/web/page"
-	"github.com/agentledger/agentledger/web/screen"
 )
 
 // service is everything between the store and the listeners:
@@ -279,10 +277,8 @@ func (s *service) mainHandler(c config.Serve, signIn *identity.Server, shared *e
 		Agents: s.agents, GrantKeys: s.approvals, Witnesses: s.witnesses, Policies: s.policies,
 		PublicURL: c.PublicURL, Directory: s.directoryName, LogList: s.publicLogList(), Clock: s.clock.Now,
 		MaxInFlight: c.MaxPublicReads, Control: s.control, Metrics: s.watch.registry})
-	kit := page.NewKit(c.PublicURL)
-	pages := web.New(web.Options{Edge: shared, Organizations: s.orgs, Log: public.Reader(), Kit: kit,
+	pages := web.New(web.Options{Edge: shared, Organizations: s.orgs, Log: public.Reader(), PublicURL: c.PublicURL,
 		MaxInFlight: c.MaxPublicReads, Control: s.control})
-	pages.Routes(r)
 	public.Routes(r, pages.EventPage)
 	s.evidence.Witnesses, s.evidence.Transparency = s.witnesses, public
 	people, err := console.New(console.Options{
@@ -298,8 +294,7 @@ func (s *service) mainHandler(c config.Serve, signIn *identity.Server, shared *e
 	}
 	people.Routes(r)
 	signIn.PeopleRoutes(r)
-	screens := screen.New(screen.Options{Edge: shared, Calls: r, Kit: kit, Control: s.control})
-	screens.Mount(r, web.PeopleScreens(kit))
+	pages.Routes(r)
 	openapi.Routes(r, shared)
 	s.addHealthRoutes(r, shared)
 	return r, nil

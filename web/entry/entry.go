@@ -1,5 +1,5 @@
-// Package entry has the pages by which people come in: signing in, the second factor, a forgotten password, invitations,
-// and the setup of an empty service.
+// Package entry has the pages by which people come in: signing in, the second factor, a forgotten password,
+// invitations, and the setup of an empty service.
 //
 // Invariants:
 //

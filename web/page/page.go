@@ -56,7 +56,7 @@ type Frame struct {
 
 	// Of pages for people who signed in.
 	Links   []Link     // to the other pages
-	Person  string     // who is signed in, "" for nobody
+	Person  string     // e-mail address and organization, "" for a stranger
 	Notice  string     // the effect of the request before
 	Problem string     // why a form was refused
 	Form    url.Values // the refused form

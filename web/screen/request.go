@@ -13,7 +13,7 @@ import (
 	"github.com/agentledger/agentledger/web/page"
 )
 
-// Person is who reads a page, in which organization and with which permissions.
+// Person is the reader of a page, with the organization and the permissions of the session.
 type Person struct {
 	Account struct {
 		ID           string `json:"account_id"`

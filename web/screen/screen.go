@@ -30,7 +30,7 @@ type Screen struct {
 	Title   string   // of the page; Show may set another one
 	Script  string   // the page's module, "" for people.js
 	Modules []string // that the script imports
-	Open    bool     // whoever is not signed in sees it too
+	Open    bool     // strangers see it too
 
 	// Show returns the content of the page. It is called with GET, and again for a form that was refused.
 	Show func(*Request) (content any, err error)

@@ -55,7 +55,7 @@ func (r *Request) serveScreen() (page.Answer, error) {
 	return r.show(http.StatusOK, "")
 }
 
-// findPerson reads who the person is. A screen for strangers needs nobody.
+// findPerson reads whose session it is. A screen for strangers needs no session.
 func (r *Request) findPerson() error {
 	var p Person
 	err := r.Read("/v1/id/auth/me", nil, &p)

@@ -1,5 +1,5 @@
-// Package settings has the pages on which people set up their organization: agents and their keys, ingest keys, members,
-// webhooks, and the organization's own settings.
+// Package settings has the pages on which people set up their organization: agents and their keys, ingest keys,
+// members, webhooks, and the organization's own settings.
 //
 // Invariants:
 //

@@ -1,0 +1,128 @@
+package servicetest
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"net/http"
+
+	"github.com/agentledger/agentledger/edkey"
+	"github.com/agentledger/agentledger/event"
+)
+
+// Organization is an organization with its owner, its first agent and its first ingest key.
+type Organization struct {
+	service *Service
+	Owner   string // e-mail address
+	Slug    string `json:"slug"`
+	ID      string `json:"organization_id"`
+	Origin  string `json:"origin"`
+	LogKey  string `json:"log_key"`
+	Agent   struct {
+		AgentID string `json:"agent_id"`
+		KeyID   string `json:"key_id"`
+		Private string `json:"private_key_b64"`
+	} `json:"agent"`
+	IngestKey struct {
+		KeyID  string `json:"key_id"`
+		Secret string `json:"secret"`
+	} `json:"ingest_key"`
+}
+
+// Found makes an organization that discloses its events in full.
+func (s *Service) Found(name, slug, owner string) *Organization {
+	s.Helper()
+	o := &Organization{service: s, Owner: owner}
+	s.platform(http.MethodPost, "/organizations", map[string]any{"name": name, "slug": slug, "admin_email": owner,
+		"admin_password": Password, "disclosure": "full", "plan": "enterprise"}, o)
+	return o
+}
+
+// Platform makes a call with the platform secret.
+func (s *Service) platform(method, path string, body, into any) {
+	s.Helper()
+	s.call(http.DefaultClient, method, s.IdentityURL+"/v1/id/platform"+path, body, into,
+		"X-Platform-Secret", Secret)
+}
+
+// call makes a call that must succeed.
+func (s *Service) call(c *http.Client, method, url string, body, into any, headers ...string) {
+	s.Helper()
+	var content bytes.Buffer
+	if err := json.NewEncoder(&content).Encode(body); err != nil {
+		s.Fatal(err)
+	}
+	r, err := http.NewRequestWithContext(s.Context(), method, url, &content)
+	if err != nil {
+		s.Fatal(err)
+	}
+	if body == nil {
+		r.Body, r.ContentLength = http.NoBody, 0
+	} else {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	answer, err := c.Do(r)
+	if err != nil {
+		s.Fatal(err)
+	}
+	defer answer.Body.Close()
+	var text bytes.Buffer
+	if _, err := text.ReadFrom(answer.Body); err != nil || answer.StatusCode >= http.StatusBadRequest {
+		s.Fatalf("%s %s: %d %s, %v", method, url, answer.StatusCode, text.Bytes(), err)
+	}
+	if into == nil {
+		return
+	}
+	if err := json.Unmarshal(text.Bytes(), into); err != nil {
+		s.Fatalf("%s %s: %v", method, url, err)
+	}
+}
+
+// Sign returns an event of the agent with an id. Members replace the usual ones.
+func (o *Organization) Sign(name string, members map[string]any) []byte {
+	s := o.service
+	s.Helper()
+	unsigned := map[string]any{"schema_version": 1, "event_id": name, "organization_id": o.ID, "trace_id": "trc",
+		"agent_id": o.Agent.AgentID, "key_id": o.Agent.KeyID, "emitted_at": "2026-11-20T12:00:00.000Z",
+		"actor_type": "agent", "actor_principal": "desk", "action_kind": "tool_call", "tool_name": "acme.orders.read",
+		"policy_decision": "allow", "payload": map[string]any{"text": name}}
+	for member, value := range members {
+		unsigned[member] = value
+	}
+	seed, err := base64.StdEncoding.DecodeString(o.Agent.Private)
+	if err != nil {
+		s.Fatal(err)
+	}
+	key, err := edkey.PrivateFromSeed(seed)
+	if err != nil {
+		s.Fatal(err)
+	}
+	text, err := json.Marshal(unsigned)
+	if err != nil {
+		s.Fatal(err)
+	}
+	signed, err := event.Sign(text, key)
+	if err != nil {
+		s.Fatal(err)
+	}
+	return signed
+}
+
+// Send stores an event of the agent. Members replace the usual ones.
+func (o *Organization) Send(name string, members map[string]any) {
+	s := o.service
+	s.Helper()
+	s.call(http.DefaultClient, http.MethodPost, s.URL+"/v1/ingest/events", json.RawMessage(o.Sign(name, members)), nil,
+		"Authorization", "Bearer "+o.IngestKey.Secret)
+}
+
+// Ingest makes a call with the ingest key, for example to ask for an approval.
+func (o *Organization) Ingest(method, path string, body, into any) {
+	s := o.service
+	s.Helper()
+	s.call(http.DefaultClient, method, s.URL+"/v1/ingest"+path, body, into,
+		"Authorization", "Bearer "+o.IngestKey.Secret)
+}

@@ -1,0 +1,107 @@
+package servicetest
+
+import (
+	"io"
+	"net/http"
+	"net/http/cookiejar"
+	"net/url"
+	"strings"
+)
+
+// Person is a program that uses the pages and the calls as a person's browser does, without JavaScript.
+type Person struct {
+	service *Service
+	client  *http.Client
+}
+
+// Stranger returns a person who has not signed in.
+func (s *Service) Stranger() *Person {
+	s.Helper()
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		s.Fatal(err)
+	}
+	return &Person{s, &http.Client{Jar: jar, CheckRedirect: func(*http.Request, []*http.Request) error {
+		return http.ErrUseLastResponse
+	}}}
+}
+
+// SignIn returns a person who has signed in by the page.
+func (s *Service) SignIn(email string) *Person {
+	s.Helper()
+	p := s.Stranger()
+	got := p.Post("/signin", "do", "sign-in", "email", email, "password", Password)
+	if got.Status != http.StatusSeeOther {
+		s.Fatalf("sign in %s: got %d %s", email, got.Status, got.Body)
+	}
+	return p
+}
+
+// Answer is the answer to a page's request.
+type Answer struct {
+	Status int
+	Header http.Header
+	Body   string
+}
+
+// Get reads a page. Redirections are not followed.
+func (p *Person) Get(path string) Answer {
+	p.service.Helper()
+	return p.ask(http.MethodGet, path, nil)
+}
+
+// Post sends a form of names and values. Redirections are not followed.
+func (p *Person) Post(path string, fields ...string) Answer {
+	p.service.Helper()
+	form := url.Values{}
+	for i := 0; i < len(fields); i += 2 {
+		form.Add(fields[i], fields[i+1])
+	}
+	return p.ask(http.MethodPost, path, form)
+}
+
+// Call makes a call of the JSON interface, which must succeed.
+func (p *Person) Call(method, path string, body, into any) {
+	p.service.Helper()
+	p.service.call(p.client, method, p.service.URL+path, body, into)
+}
+
+func (p *Person) ask(method, path string, form url.Values) Answer {
+	s := p.service
+	s.Helper()
+	r, err := http.NewRequestWithContext(s.Context(), method, s.URL+path, strings.NewReader(form.Encode()))
+	if err != nil {
+		s.Fatal(err)
+	}
+	if form != nil {
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	}
+	answer, err := p.client.Do(r)
+	if err != nil {
+		s.Fatal(err)
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil {
+		s.Fatal(err)
+	}
+	return Answer{answer.StatusCode, answer.Header, string(text)}
+}
+
+// Join makes a member of an organization with a role, and returns the address. The owner invites, and the new person
+// accepts.
+func (o *Organization) Join(name, role string) (email string) {
+	s := o.service
+	s.Helper()
+	email = name + "@" + o.Slug + ".example"
+	owner := s.SignIn(o.Owner)
+	var invitation struct {
+		URL string `json:"url"`
+	}
+	owner.Call(http.MethodPost, "/v1/id/orgs/"+o.ID+"/invitations",
+		map[string]string{"email": email, "role": role}, &invitation)
+	_, token, _ := strings.Cut(invitation.URL, "#token=")
+	s.Stranger().Call(http.MethodPost, "/v1/id/invitations/accept", map[string]string{"token": token,
+		"display_name": name, "password": Password}, nil)
+	return email
+}

@@ -1,0 +1,168 @@
+// Package servicetest starts the real program for tests, with two organizations whose owners can sign in.
+//
+// Invariants:
+//
+//   - Each service has a folder, ports and secrets of its own, and ends with its test.
+//   - The public URL has the host localhost, so that browsers have passkeys there.
+//   - Nothing is faked: pages, calls and ledgers are those of the program as it is built.
+package servicetest
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// Password is that of every account of the fixture.
+const Password = "a password for tests"
+
+// Secret is the platform secret of every service.
+const Secret = "a platform secret for tests"
+
+const module = "github.com/agentledger/agentledger/cmd/agentledger"
+
+// built is the program, which the first service of a test's process builds.
+var built = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "agentledger-service-")
+	if err != nil {
+		return "", err
+	}
+	program := filepath.Join(dir, "agentledger")
+	if out, err := exec.Command("go", "build", "-o", program, module).CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build: %w\n%s", err, out)
+	}
+	return program, nil
+})
+
+// Main runs the tests of a package and removes the program that they built.
+func Main(m *testing.M) int {
+	defer func() {
+		if program, err := built(); err == nil {
+			_ = os.RemoveAll(filepath.Dir(program))
+		}
+	}()
+	return m.Run()
+}
+
+// Service is a service that serves.
+type Service struct {
+	testing.TB
+	URL         string // of the main listener, which is the public URL
+	IdentityURL string // of the identity listener
+	SetupURL    string // that an empty service prints, "" for one that is set up
+	Red, Blue   *Organization
+
+	command *exec.Cmd
+	log     *buffer
+}
+
+// buffer is a log that may be read while it is written.
+type buffer struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (b *buffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(p)
+}
+
+func (b *buffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
+}
+
+// New starts a service and founds two organizations. More are arguments of serve.
+func New(t testing.TB, more ...string) *Service {
+	t.Helper()
+	s := Empty(t, more...)
+	s.Red, s.Blue = s.Found("Red", "red", "ann@red.example"), s.Found("Blue", "blue", "bob@blue.example")
+	return s
+}
+
+// Empty starts a service without organizations.
+func Empty(t testing.TB, more ...string) *Service {
+	t.Helper()
+	program, err := built()
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := freeAddress(t)
+	_, port, _ := net.SplitHostPort(address)
+	s := &Service{TB: t, URL: "http://localhost:" + port, log: new(buffer)}
+	s.command = exec.Command(program, append([]string{"serve", "--data", t.TempDir(), "--listen", address,
+		"--id-listen", "127.0.0.1:0", "--metrics-listen", "", "--public-url", s.URL}, more...)...)
+	s.command.Env = append(os.Environ(), "AGENTLEDGER_PLATFORM_SECRET="+Secret)
+	s.command.Stderr = s.log
+	out, err := s.command.StdoutPipe()
+	if err == nil {
+		err = s.command.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.end)
+	s.awaitServing(out)
+	return s
+}
+
+// freeAddress returns an address of this machine that no program listens on.
+func freeAddress(t testing.TB) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// awaitServing reads the lines of the program until it serves.
+func (s *Service) awaitServing(out io.Reader) {
+	s.Helper()
+	serving := make(chan []string, 1)
+	go func() {
+		defer close(serving)
+		for lines := bufio.NewScanner(out); lines.Scan(); {
+			if _, url, found := strings.Cut(lines.Text(), "once: "); found {
+				s.SetupURL = url
+			}
+			if fields := strings.Fields(lines.Text()); len(fields) > 3 && fields[0] == "serving" {
+				serving <- fields
+				break
+			}
+		}
+		_, _ = io.Copy(io.Discard, out)
+	}()
+	select {
+	case fields, ok := <-serving:
+		if !ok {
+			s.Fatalf("the service ended: %s", s.log)
+		}
+		s.IdentityURL = fields[3]
+	case <-time.After(2 * time.Minute):
+		s.Fatalf("the service does not serve: %s", s.log)
+	}
+}
+
+// end ends the service. The log of a test that failed is shown.
+func (s *Service) end() {
+	_ = s.command.Process.Kill()
+	_ = s.command.Wait()
+	if s.Failed() {
+		s.Logf("the log of the service:\n%s", s.log)
+	}
+}
+
+// Log returns the lines that the service has logged.
+func (s *Service) Log() string { return s.log.String() }
