@@ -105,27 +105,51 @@ type countView struct {
 	Complete bool `json:"complete"`
 }
 
+// parseApprovalFilter reads which approvals are wanted. none says that the caller votes on nothing.
+func (s *Server) parseApprovalFilter(r *call.Request) (wanted approval.Filter, none bool, err error) {
+	query := r.URL.Query()
+	wanted = approval.Filter{Status: approval.Status(query.Get("status")), Agent: id.Agent(query.Get("agent_id")),
+		Tool: query.Get("tool")}
+	if wanted.Status != "" && !wanted.Status.Valid() {
+		return wanted, false, fault.New(fault.Invalid, "status must be one of an approval's")
+	}
+	switch query.Get("may_vote") {
+	case "":
+		return wanted, false, nil
+	case "true":
+	default:
+		return wanted, false, fault.New(fault.Invalid, "may_vote must be true or absent")
+	}
+	if wanted.Status != "" && wanted.Status != approval.Pending {
+		return wanted, false, fault.New(fault.Invalid, "may_vote=true goes with status=pending alone")
+	}
+	wanted.Status, wanted.Voter = approval.Pending, r.Who.Account
+	active, err := s.Orgs.Active(r.Context(), r.Who.Tenant)
+	return wanted, r.ByToken || !active, err
+}
+
 func (s *Server) listApprovals(r *call.Request) (call.Answer, error) {
 	p, err := r.ParsePage()
 	if err != nil {
 		return call.Answer{}, err
 	}
-	status := approval.Status(r.URL.Query().Get("status"))
-	if status != "" && !status.Valid() {
-		return call.Answer{}, fault.New(fault.Invalid, "status must be one of an approval's")
-	}
-	query := r.URL.Query()
-	wanted := approval.Filter{Status: status, Agent: id.Agent(query.Get("agent_id")), Tool: query.Get("tool")}
-	found, err := s.Approvals.List(r.Context(), r.Who.Tenant, wanted, approval.ID(p.After), p.Limit)
+	wanted, none, err := s.parseApprovalFilter(r)
 	if err != nil {
 		return call.Answer{}, err
+	}
+	found := approval.Page{Count: -1, Complete: true}
+	if !none {
+		found, err = s.Approvals.List(r.Context(), r.Who.Tenant, wanted, approval.ID(p.After), p.Limit)
+		if err != nil {
+			return call.Answer{}, err
+		}
 	}
 	body := struct {
 		Approvals []approvalView `json:"approvals"`
 		Next      *approval.ID   `json:"next"`
-		Count     *countView     `json:"count"` // null but on the first page
+		Count     *countView     `json:"count"` // null but on the first page of a list without may_vote
 	}{Next: orNull(found.Next)}
-	if p.After == "" {
+	if found.Count >= 0 {
 		body.Count = &countView{found.Count, found.Complete}
 	}
 	body.Approvals, err = s.describeApprovals(r, found.Approvals...)

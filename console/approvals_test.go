@@ -81,7 +81,28 @@ func TestApprovals(t *testing.T) {
 	w.refuses("another organization's", w.request("GET", path, "", as("blue-admin")), 404, "Not found")
 	w.refuses("another organization's", w.request("POST", path+"/revoke", "", as("blue-admin")), 404, "Not found")
 
+	mine := func(when, who, query string, want int) {
+		t.Helper()
+		page := w.call(200, "GET", "/approvals?may_vote=true"+query, "", as(who))
+		if got := page["approvals"].([]any); len(got) != want || page["count"] != nil || page["next"] != nil {
+			t.Errorf("%s: %s waits for %v, want %d", when, who, page, want)
+		}
+	}
+	mine("pending", "red-admin", "", 1)
+	mine("pending", "red-admin", "&status=pending&tool=acme.*", 1)
+	mine("pending", "red-admin", "&tool=acme.pay", 0)
+	for _, who := range []string{"red-owner", "red-member", "red-auditor", "blue-admin"} {
+		mine("pending", who, "", 0)
+	}
+	w.setActive(false)
+	mine("in an inactive organization", "red-admin", "", 0)
+	w.setActive(true)
+	w.refuses("another status", w.request("GET", "/approvals?may_vote=true&status=denied", ""), 422, "may_vote=true goes with status=pending alone")
+	w.refuses("another value", w.request("GET", "/approvals?may_vote=1", ""), 422, "may_vote must be true or absent")
+
 	w.call(200, "POST", path+"/votes", ballot, as("red-admin"))
+	mine("after a vote", "red-admin", "", 0)
+	mine("after a vote", "red-approver", "", 1)
 	stands("after a vote", "red-admin", "already_voted")
 	stands("after a vote", "red-approver", nil)
 	w.refuses("twice", w.request("POST", path+"/votes", ballot, as("red-admin")), 409, "You have voted on this")

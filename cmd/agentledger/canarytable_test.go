@@ -48,7 +48,7 @@ func canaryGets() map[string][]canaryRequest {
 		"listIngestKeys": paths(console + "/ingest-keys"), "getIngestKey": paths(console + "/ingest-keys/{key}"),
 		"listAgents": paths(console + "/agents"), "getAgent": paths(console + "/agents/{agent}"), "listAgentKeys": paths(console + "/agents/{agent}/keys"),
 		"listPolicies": paths(console + "/policies"), "getPolicy": paths(console + "/policies/refunds"),
-		"listApprovals": paths(console+"/approvals", console+"/approvals?status=pending"), "getApproval": paths(console + "/approvals/{approval}"),
+		"listApprovals": paths(console+"/approvals", console+"/approvals?status=pending", console+"/approvals?may_vote=true"), "getApproval": paths(console + "/approvals/{approval}"),
 		"listEventsInConsole": paths(streamed(console+"/events", "q=canary")...), "getEventInConsole": paths(console+"/events/{event}", console+"/events/{step}"),
 		"listErasures": paths(console + "/erasures"), "getErasure": paths(console + "/erasures/{erasure}"),
 		"listTraces": paths(streamed(console+"/traces", "q=canary")...), "getTrace": paths(console + "/traces/{trace}"),

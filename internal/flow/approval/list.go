@@ -6,6 +6,7 @@ import (
 
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/records"
+	"github.com/agentledger/agentledger/internal/tenant/account"
 	"github.com/agentledger/agentledger/policy"
 )
 
@@ -34,6 +35,9 @@ type Filter struct {
 	Status Status   // that holds now; "" for all
 	Agent  id.Agent // "" for all
 	Tool   string   // a glob as in rules of policies, "" for all
+
+	// Voter is a person who may vote on them now, "" for all. Status is Pending then, and nothing is counted.
+	Voter account.ID
 }
 
 // Page is a part of a list. It may hold less approvals than asked for, also none, and not be the last.
@@ -42,7 +46,7 @@ type Page struct {
 	Next      ID // where the following page begins, "" at the end
 
 	// Count is how many approvals match on all pages. It is counted for the first page, -1 for all
-	// others. Complete says that no approval was left out, because there are too many.
+	// others and for lists of a voter. Complete says that no approval was left out, because there are too many.
 	Count    int
 	Complete bool
 }
@@ -53,8 +57,9 @@ type listing struct {
 	judge  *judge
 	filter Filter
 	tools  *policy.Compiled // nil for all
+	voter  *voter           // nil for all
 	limit  int
-	bytes  int // of payloads
+	bytes  int // of payloads that were read
 	last   ID  // that the page has looked at
 	looked int
 }
@@ -74,6 +79,11 @@ func (a *Approvals) List(ctx context.Context, t id.Tenant, f Filter, before ID, 
 	if l.judge, err = a.newJudge(ctx, s); err != nil {
 		return Page{}, err
 	}
+	if f.Voter != "" {
+		if l.voter, err = a.newVoter(ctx, s, f.Voter); err != nil || !l.voter.may {
+			return Page{Count: -1, Complete: true}, err
+		}
+	}
 	if err := a.ensureListed(ctx, t); err != nil {
 		return Page{}, err
 	}
@@ -81,8 +91,9 @@ func (a *Approvals) List(ctx context.Context, t id.Tenant, f Filter, before ID, 
 	if before != "" {
 		rest.Begin = min(records.After(records.ReverseKey(string(before))).Begin, rest.End)
 	}
-	err = l.fill(ctx, rest, before == "")
-	if before != "" {
+	counts := before == "" && l.voter == nil
+	err = l.fill(ctx, rest, counts)
+	if !counts {
 		l.Count = -1
 	}
 	return l.Page, err
@@ -131,10 +142,19 @@ func (l *listing) visitEntry(ctx context.Context, name ID, entry *listRecord, fu
 	if err != nil {
 		return err
 	}
-	status, err := l.judge.findStatus(ctx, name, &r.Value)
-	l.Approvals = append(l.Approvals, r.Value.toApproval(name, status))
 	l.bytes += len(r.Value.Payload)
-	return err
+	status, err := l.judge.findStatus(ctx, name, &r.Value)
+	if err != nil {
+		return err
+	}
+	found := r.Value.toApproval(name, status)
+	if l.voter != nil {
+		if obstacle, err := l.voter.findObstacle(ctx, &found); err != nil || obstacle != "" {
+			return err
+		}
+	}
+	l.Approvals = append(l.Approvals, found)
+	return nil
 }
 
 func (l *listing) matchesFilter(ctx context.Context, name ID, entry *listRecord) (bool, error) {

@@ -9,6 +9,7 @@ import (
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/flow/approval"
+	"github.com/agentledger/agentledger/internal/tenant/account"
 	"github.com/agentledger/agentledger/internal/tenant/agent"
 	"github.com/agentledger/agentledger/storage"
 )
@@ -106,6 +107,69 @@ func (w *world) wantList(tenant id.Tenant, f approval.Filter, limit int, want []
 	}
 	if !slices.Equal(got, want) {
 		w.t.Errorf("%+v by %d: got %v, want %v", f, limit, got, want)
+	}
+}
+
+// A voter's list holds the approvals that have no obstacle for the person, on pages of each size.
+func TestListOfAVoter(t *testing.T) {
+	w := newWorld(t)
+	w.activate(red, "two", 2)
+	var all []approval.Approval
+	for i := range 9 {
+		q := w.question(red)
+		q.Trace = id.Trace(fmt.Sprint("trc_", i))
+		if i%3 == 1 {
+			q.Principal = string(eve)
+		}
+		all = append(all, w.ask(red, q))
+		w.Pass(time.Second)
+	}
+	w.approve(red, all[0], eve)
+	w.approve(red, all[2], bob)
+	w.approve(red, all[2], eve)
+	w.ask(blue, w.question(blue))
+	for _, who := range []account.ID{ann, bob, eve, "acc_member", "acc_stranger"} {
+		var want []approval.ID
+		for _, a := range slices.Backward(all) {
+			now, err := w.approvals.Find(t.Context(), red, a.ID)
+			if err != nil {
+				t.Fatal(err)
+			}
+			obstacles, err := w.approvals.Obstacles(t.Context(), red, who, []approval.Approval{now})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if obstacles[0] == "" {
+				want = append(want, a.ID)
+			}
+		}
+		if voters := map[account.ID]int{bob: 8, eve: 4}; len(want) != voters[who] && voters[who] > 0 {
+			t.Fatalf("%s may vote on %d: mend this test", who, len(want))
+		}
+		for _, limit := range []int{1, 2, 100} {
+			got := w.listOfVoter(who, limit)
+			if !slices.Equal(got, want) {
+				t.Errorf("%s by %d: got %v, want %v", who, limit, got, want)
+			}
+		}
+	}
+}
+
+// listOfVoter reads a voter's list by pages.
+func (w *world) listOfVoter(who account.ID, limit int) (got []approval.ID) {
+	w.t.Helper()
+	f := approval.Filter{Status: approval.Pending, Voter: who}
+	for before := approval.ID(""); ; {
+		page, err := w.approvals.List(w.t.Context(), red, f, before, limit)
+		if err != nil || page.Count != -1 || len(page.Approvals) > limit {
+			w.t.Fatalf("got %+v, %v", page, err)
+		}
+		for _, a := range page.Approvals {
+			got = append(got, a.ID)
+		}
+		if before = page.Next; before == "" {
+			return got
+		}
 	}
 }
 

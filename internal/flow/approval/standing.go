@@ -32,31 +32,53 @@ func (a *Approvals) Obstacles(
 	if err != nil {
 		return nil, err
 	}
-	may, err := a.isVoter(ctx, t, who)
+	v, err := a.newVoter(ctx, s, who)
 	if err != nil {
 		return nil, err
 	}
-	names, err := a.namesOf(ctx, who)
-	if err != nil {
-		return nil, err
-	}
-	found, makers := make([]Obstacle, len(list)), makersOf{owner: a, known: make(map[id.Agent]map[string]bool)}
+	found := make([]Obstacle, len(list))
 	for i := range list {
-		if found[i] = list[i].obstacleFor(who, may); found[i] != "" {
-			continue
-		}
-		own, err := makers.findAskers(ctx, s, &list[i])
-		if err != nil {
+		if found[i], err = v.findObstacle(ctx, &list[i]); err != nil {
 			return nil, err
-		}
-		switch {
-		case own(who, names):
-			found[i] = ObstacleOwn
-		case list[i].voteOf(who) != "":
-			found[i] = ObstacleVoted
 		}
 	}
 	return found, nil
+}
+
+// voter finds the obstacles of one person.
+type voter struct {
+	state  *log.State
+	who    account.ID
+	names  []string
+	may    bool // by the role
+	makers makersOf
+}
+
+func (a *Approvals) newVoter(ctx context.Context, s *log.State, who account.ID) (v *voter, err error) {
+	v = &voter{state: s, who: who, makers: makersOf{owner: a, known: make(map[id.Agent]map[string]bool)}}
+	if v.may, err = a.isVoter(ctx, s.Identity().Tenant, who); err != nil {
+		return nil, err
+	}
+	v.names, err = a.namesOf(ctx, who)
+	return v, err
+}
+
+// findObstacle returns the reason why the person may not vote on an approval as it is, "" for none.
+func (v *voter) findObstacle(ctx context.Context, a *Approval) (Obstacle, error) {
+	if found := a.obstacleFor(v.who, v.may); found != "" {
+		return found, nil
+	}
+	own, err := v.makers.findAskers(ctx, v.state, a)
+	if err != nil {
+		return "", err
+	}
+	switch {
+	case own(v.who, v.names):
+		return ObstacleOwn, nil
+	case a.voteOf(v.who) != "":
+		return ObstacleVoted, nil
+	}
+	return "", nil
 }
 
 // obstacleFor looks for obstacles of the approval's status and of the role.
