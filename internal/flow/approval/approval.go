@@ -40,6 +40,7 @@ import (
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/cache"
 	"github.com/agentledger/agentledger/internal/flow/approval/grantkey"
+	"github.com/agentledger/agentledger/internal/flow/approval/waiters"
 	"github.com/agentledger/agentledger/internal/records"
 	"github.com/agentledger/agentledger/internal/schedule"
 	"github.com/agentledger/agentledger/internal/seal"
@@ -208,7 +209,7 @@ type Approvals struct {
 	held     func() error
 
 	due      schedule.Index
-	hub      waiters
+	hub      waiters.Hub[ID]
 	doubts   doubts
 	verdicts *cache.Map[verdictKey, bool]
 

@@ -79,7 +79,7 @@ func (a *Approvals) Ask(ctx context.Context, t id.Tenant, q Question) (asked App
 		return asked, false, nil
 	}
 	for _, name := range touched {
-		a.hub.notifyAll(name)
+		a.hub.Notify(name)
 	}
 	return asked, true, nil
 }

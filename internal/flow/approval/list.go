@@ -4,10 +4,11 @@ import (
 	"context"
 	"slices"
 
+	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/records"
 	"github.com/agentledger/agentledger/internal/tenant/account"
-	"github.com/agentledger/agentledger/policy"
+	"github.com/agentledger/agentledger/internal/toolglob"
 )
 
 // Find returns an approval of an organization; fault.NotFound when it has none
@@ -56,8 +57,7 @@ type listing struct {
 	Page
 	judge  *judge
 	filter Filter
-	tools  *policy.Compiled // nil for all
-	voter  *voter           // nil for all
+	voter  *voter // nil for all
 	limit  int
 	bytes  int // of payloads that were read
 	last   ID  // that the page has looked at
@@ -68,14 +68,15 @@ type listing struct {
 // "" for none, the newest first. New approvals don't move those of later pages. fault.Invalid for a
 // malformed glob.
 func (a *Approvals) List(ctx context.Context, t id.Tenant, f Filter, before ID, limit int) (Page, error) {
+	if f.Tool != "" && !toolglob.Valid(f.Tool) {
+		return Page{}, fault.New(fault.Invalid,
+			"tool must be segments of [A-Za-z0-9_:/-]+ or * with dots between them, and may end in **")
+	}
 	s, err := a.ledgers.State(ctx, t)
 	if err != nil {
 		return Page{}, err
 	}
 	l := listing{filter: f, limit: limit}
-	if l.tools, err = newToolFilter(f.Tool); err != nil {
-		return Page{}, err
-	}
 	if l.judge, err = a.newJudge(ctx, s); err != nil {
 		return Page{}, err
 	}
@@ -161,11 +162,8 @@ func (l *listing) matchesFilter(ctx context.Context, name ID, entry *listRecord)
 	if l.filter.Agent != "" && l.filter.Agent != entry.Agent {
 		return false, nil
 	}
-	if l.tools != nil {
-		e := l.tools.Evaluate(policy.Input{Tool: entry.Tool, Agent: entry.Agent})
-		if e.Settle(nil).RuleID != toolFilterRule {
-			return false, nil
-		}
+	if l.filter.Tool != "" && !toolglob.Matches(l.filter.Tool, string(entry.Tool)) {
+		return false, nil
 	}
 	if l.filter.Status == "" {
 		return true, nil

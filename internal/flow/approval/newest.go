@@ -4,11 +4,8 @@ import (
 	"context"
 	"errors"
 
-	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/jcs"
 	"github.com/agentledger/agentledger/internal/records"
-	"github.com/agentledger/agentledger/policy"
 	"github.com/agentledger/agentledger/storage"
 )
 
@@ -80,21 +77,3 @@ func (a *Approvals) ensureListed(ctx context.Context, t id.Tenant) error {
 	}
 	return nil
 }
-
-// newToolFilter returns a policy of one rule for a glob, so that filters take globs just as rules do;
-// nil for "".
-func newToolFilter(glob string) (*policy.Compiled, error) {
-	if glob == "" {
-		return nil, nil
-	}
-	text := jcs.AppendString([]byte(`{"policy_id":"filter","name":"filter","version":1,"rules":[{"rule_id":"`+
-		toolFilterRule+`","decision":"deny","tool":`), glob)
-	document, err := policy.Parse(append(text, `}]}`...))
-	if err != nil {
-		return nil, fault.Wrap(fault.Invalid,
-			"tool must be segments of [A-Za-z0-9_:/-]+ or * with dots between them, and may end in **", err)
-	}
-	return policy.Compile(document)
-}
-
-const toolFilterRule = "tool"

@@ -254,7 +254,7 @@ func (a *Approvals) changeApproval(
 		return err
 	}
 	for _, name := range touched {
-		a.hub.notifyAll(name)
+		a.hub.Notify(name)
 	}
 	return refused
 }

@@ -96,7 +96,7 @@ func (u *Uses) Build(ctx context.Context) (sysevent.Change, error) {
 // Landed wakes the callers that wait for the approvals, when the append is durable.
 func (u *Uses) Landed() {
 	for _, name := range u.c.touched {
-		u.owner.hub.notifyAll(name)
+		u.owner.hub.Notify(name)
 	}
 }
 

@@ -2,7 +2,6 @@ package approval
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	"github.com/agentledger/agentledger/id"
@@ -12,74 +11,9 @@ import (
 // MaxWait is how long a long poll may last.
 const MaxWait = 30 * time.Second
 
-// waiters notifies callers that wait for a change of an approval. An approval without a waiting
-// caller has no entry.
-type waiters struct {
-	mu     sync.Mutex
-	topics map[ID]*topic
-	closed bool
-}
-
-// topic is one approval with waiting callers.
-type topic struct {
-	news    chan struct{} // closed when there is some
-	waiting int
-}
-
-// subscribe returns a channel that is closed at the next change of an approval. done
-// is called once.
-func (h *waiters) subscribe(name ID) (news <-chan struct{}, done func()) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.topics == nil {
-		h.topics = make(map[ID]*topic)
-	}
-	t := h.topics[name]
-	if t == nil {
-		t = &topic{news: make(chan struct{})}
-		h.topics[name] = t
-	}
-	t.waiting++
-	return t.news, func() { h.unsubscribe(name, t) }
-}
-
-func (h *waiters) unsubscribe(name ID, t *topic) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if t.waiting--; t.waiting == 0 && h.topics[name] == t {
-		delete(h.topics, name)
-	}
-}
-
-func (h *waiters) notifyAll(name ID) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if t := h.topics[name]; t != nil {
-		close(t.news)
-		delete(h.topics, name)
-	}
-}
-
-// closeHub releases all waiting callers and refuses new ones.
-func (h *waiters) closeHub() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.closed = true
-	for _, t := range h.topics {
-		close(t.news)
-	}
-	clear(h.topics)
-}
-
-func (h *waiters) isClosed() bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.closed
-}
-
 // Release answers all waiting callers, now and from now on, with the current state, so that a
 // process that stops makes no caller wait.
-func (a *Approvals) Release() { a.hub.closeHub() }
+func (a *Approvals) Release() { a.hub.Close() }
 
 // Get returns an approval to the ingest key that asked for it; for all others there is none. While
 // the approval is pending, Get waits for a change for at most wait (MaxWait at the most). Agents act
@@ -90,9 +24,9 @@ func (a *Approvals) Get(
 	deadline := time.NewTimer(min(wait, MaxWait))
 	defer deadline.Stop()
 	for {
-		news, done := a.hub.subscribe(name) // before the look: nothing is missed between
+		news, done := a.hub.Subscribe(name) // before the look: nothing is missed between
 		found, err := a.findTrusted(ctx, t, name, onlyAsker(ingestKey))
-		if err != nil || found.Status != Pending || wait <= 0 || a.hub.isClosed() ||
+		if err != nil || found.Status != Pending || wait <= 0 || a.hub.Closed() ||
 			!a.awaitNews(ctx, found, news, deadline.C) {
 			done()
 			return found, err

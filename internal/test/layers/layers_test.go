@@ -121,7 +121,7 @@ var layer = map[string]int{
 	"internal/tenant/org":          22,
 	"internal/tenant/policystore":  22,
 
-	"internal/flow/actionindex": 28, "internal/flow/approval": 29, "internal/flow/approval/grantkey": 28, "internal/flow/approval/principal": 0,
+	"internal/flow/actionindex": 28, "internal/flow/approval": 29, "internal/flow/approval/grantkey": 28, "internal/flow/approval/principal": 0, "internal/flow/approval/waiters": 0,
 	"internal/letter":        24,
 	"internal/tenant/factor": 23,
 	"internal/tenant/member": 23,

@@ -1,0 +1,76 @@
+// Package waiters tells callers that wait for a change of a named object.
+//
+// Invariants:
+//
+//   - A waiting caller costs no goroutine of this package.
+//   - An object without a waiting caller costs nothing.
+//   - A change after Subscribe is never missed.
+package waiters
+
+import "sync"
+
+// Hub is the callers that wait for changes of objects by their names. The zero value has none. Its methods may be
+// called concurrently.
+type Hub[K comparable] struct {
+	mu     sync.Mutex
+	topics map[K]*topic
+	closed bool
+}
+
+// topic is one object with waiting callers.
+type topic struct {
+	news    chan struct{} // closed when there is some
+	waiting int
+}
+
+// Subscribe returns a channel that is closed at the next change of an object. The caller calls done once.
+func (h *Hub[K]) Subscribe(name K) (news <-chan struct{}, done func()) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.topics == nil {
+		h.topics = make(map[K]*topic)
+	}
+	t := h.topics[name]
+	if t == nil {
+		t = &topic{news: make(chan struct{})}
+		h.topics[name] = t
+	}
+	t.waiting++
+	return t.news, func() { h.unsubscribe(name, t) }
+}
+
+func (h *Hub[K]) unsubscribe(name K, t *topic) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if t.waiting--; t.waiting == 0 && h.topics[name] == t {
+		delete(h.topics, name)
+	}
+}
+
+// Notify tells all who wait for a change of an object.
+func (h *Hub[K]) Notify(name K) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if t := h.topics[name]; t != nil {
+		close(t.news)
+		delete(h.topics, name)
+	}
+}
+
+// Close tells all who wait, once. From then on Closed is true, and callers do not wait.
+func (h *Hub[K]) Close() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.closed = true
+	for _, t := range h.topics {
+		close(t.news)
+	}
+	clear(h.topics)
+}
+
+// Closed reports whether Close was called.
+func (h *Hub[K]) Closed() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.closed
+}
