@@ -383,8 +383,8 @@ func TestSlackBodies(t *testing.T) {
 	slack := func(p *webhook.EndpointPatch) { p.Format = ptr(webhook.FormatSlack) }
 	h.create(red, "https://slack.example/", slack)
 	for _, tc := range []struct{ title, detail, path, want string }{
-		{"desk asks for approval of acme.pay.", `{"amount":"1e3","n":10.00}`, "/v1/console/approvals/apr_1",
-			"desk asks for approval of acme.pay.\n```{\"amount\":\"1e3\",\"n\":10.00}```\n<https://ledger.example/v1/console/approvals/apr_1|Open>"},
+		{"desk asks for approval of acme.pay.", `{"amount":"1e3","n":10.00}`, "/console/approvals/apr_1",
+			"desk asks for approval of acme.pay.\n```{\"amount\":\"1e3\",\"n\":10.00}```\n<https://ledger.example/console/approvals/apr_1|Open>"},
 		{"<!channel> & <@U1> <https://evil.example|Open>", "", "", "&lt;!channel&gt; &amp; &lt;@U1&gt; &lt;https://evil.example|Open&gt;"},
 		{"t", "```<!here> \u202egnp.exe", "", "t\n```ˋˋˋ&lt;!here&gt; \ufffdgnp.exe```"},
 		{"t", strings.Repeat("é", 1501), "", "t\n```" + strings.Repeat("é", 1500) + " …```"},

@@ -159,7 +159,7 @@ func cutDetail(body []byte) (before, approval, after string, shows bool) {
 	}
 	before, rest, begins := strings.Cut(message.Text, "\n```")
 	_, after, ends := strings.Cut(rest, "```")
-	_, link, linked := strings.Cut(after, "/v1/console/approvals/")
+	_, link, linked := strings.Cut(after, "/console/approvals/")
 	approval, _, closed := strings.Cut(link, "|")
 	return before, approval, after, begins && ends && linked && closed
 }

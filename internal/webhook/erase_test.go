@@ -27,7 +27,7 @@ func (g someGone) ApprovalErased(_ context.Context, t id.Tenant, name string) (b
 func slackText(t testing.TB, detail, approval string) []byte {
 	t.Helper()
 	o := &Sender{publicURL: "https://ledger.example/"}
-	body, err := o.slackBody(&Message{Title: "agt asks for approval of acme.pay.", Detail: detail, Path: "/v1/console/approvals/" + approval})
+	body, err := o.slackBody(&Message{Title: "agt asks for approval of acme.pay.", Detail: detail, Path: "/console/approvals/" + approval})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -144,7 +144,7 @@ func FuzzCutDetail(f *testing.F) {
 		if shows != (detail != "") || shows && approval != "apr_gone" {
 			t.Fatalf("got %v, %q", shows, approval)
 		}
-		want := "agt asks for approval of acme.pay.\n<https://ledger.example/v1/console/approvals/apr_gone|Open>"
+		want := "agt asks for approval of acme.pay.\n<https://ledger.example/console/approvals/apr_gone|Open>"
 		if shows && before+after != want {
 			t.Errorf("left: %q", before+after)
 		}

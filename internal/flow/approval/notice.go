@@ -22,7 +22,7 @@ func noticeOf(name ID, r *record, transition string) (m webhook.Message, told bo
 	}
 	m = webhook.Message{
 		Type: "approval." + string(to), Data: noticeBody(name, r, to), Agent: r.Agent, Tool: r.Tool,
-		Title: noticeTitle(r, to), Path: "/v1/console/approvals/" + string(name),
+		Title: noticeTitle(r, to), Path: "/console/approvals/" + string(name),
 	}
 	if to == Pending && r.ErasedAt == 0 {
 		m.Detail = string(r.Payload)

@@ -38,6 +38,6 @@ func (w *Workflows) noticeChanges(ctx context.Context, s *log.State, name ID, r 
 	return w.webhooks.WriteDelivery(ctx, s.Identity().Tenant, s.Identity().Organization, webhook.Message{
 		Type: "run." + transition, Data: jsontext.Value(append(body, '}')), Agent: r.Agent,
 		Title: fmt.Sprintf("Run %s of %s: %s.", name, r.Agent, transition), Detail: r.Workflow.Name,
-		Path: "/v1/console/runs/" + string(name),
+		Path: "/console/runs/" + string(name),
 	})
 }
