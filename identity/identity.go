@@ -168,6 +168,7 @@ type Options struct {
 type Server struct {
 	Options
 	secret   [sha256.Size]byte // hash of the platform secret
+	base     string            // path before every path of the service, "" for none
 	secure   bool
 	cookie   string // name of the one with the session's token
 	origin   *http.CrossOriginProtection
@@ -190,6 +191,7 @@ func New(o Options) (*Server, error) {
 		return nil, fmt.Errorf("identity: public URL: %w", err)
 	}
 	s := &Server{Options: o, secret: sha256.Sum256([]byte(o.PlatformSecret)), secure: u.Scheme == "https",
+		base:   strings.TrimRight(u.EscapedPath(), "/"),
 		cookie: account.CookieName(o.PublicURL), origin: http.NewCrossOriginProtection()}
 	if err := s.origin.AddTrustedOrigin(u.Scheme + "://" + strings.ToLower(u.Host)); err != nil {
 		return nil, fmt.Errorf("identity: public URL: %w", err)

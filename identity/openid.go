@@ -12,6 +12,7 @@ import (
 
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/http/accept"
 	"github.com/agentledger/agentledger/internal/http/edge"
 	"github.com/agentledger/agentledger/internal/oidc"
 	"github.com/agentledger/agentledger/internal/ratelimit"
@@ -102,7 +103,7 @@ func (s *Server) startOpenID(w http.ResponseWriter, r *request) error {
 	started, err := s.OpenID.Start(r.Context(), chi.URLParam(r.Request, "provider"), query.Get("return"),
 		query.Get("fresh") == "1")
 	if err != nil {
-		return err
+		return s.refuseBrowser(w, r, err)
 	}
 	http.SetCookie(w, s.flowCookie(openIDCookie, started.Cookie, int(oidc.FlowTime.Seconds())))
 	redirectBrowser(w, started.URL)
@@ -116,7 +117,7 @@ func (s *Server) finishOpenID(w http.ResponseWriter, r *request) error {
 	}
 	undo, err := s.flowAttempts.countAttempt(s.Address(r.Request), s.Now())
 	if err != nil {
-		return err
+		return s.refuseBrowser(w, r, err)
 	}
 	path, err := s.signInSubject(w, r)
 	s.logins.countAttempt(err)
@@ -124,11 +125,40 @@ func (s *Server) finishOpenID(w http.ResponseWriter, r *request) error {
 		http.SetCookie(w, s.flowCookie(openIDCookie, "", -1)) // the flow is over
 	}
 	if err != nil {
-		return err
+		return s.refuseBrowser(w, r, err)
 	}
 	undo()
 	redirectBrowser(w, path)
 	return nil
+}
+
+// refuseBrowser leads a browser whose sign-in was refused to the page for signing in, which says why. Programs, and
+// refusals that no person can mend, get the refusal itself.
+func (s *Server) refuseBrowser(w http.ResponseWriter, r *request, refused error) error {
+	reason := refusalReason(refused)
+	if reason == "" || accept.PreferredMedia(r.Header["Accept"], edge.MediaJSON, mediaHTML) != mediaHTML {
+		return refused
+	}
+	s.attemptLog.Warn("sign-in at a provider refused", "err", refused)
+	redirectBrowser(w, s.base+"/signin?refused="+reason)
+	return nil
+}
+
+const mediaHTML = "text/html"
+
+// refusalReason returns the name by which the page for signing in knows the reason of a refusal, "" for none.
+func refusalReason(refused error) string {
+	switch fault.Of(refused).Kind {
+	case fault.Unauthorized:
+		return "failed"
+	case fault.Forbidden:
+		return "no-account"
+	case fault.RateLimited:
+		return "too-many"
+	case fault.Unavailable:
+		return "unavailable"
+	}
+	return ""
 }
 
 // signInSubject opens the session of the person that a provider names, in the organization

@@ -193,6 +193,38 @@ func TestOpenIDRefusals(t *testing.T) {
 	}
 }
 
+// A browser comes to the page for signing in with the reason, and a program gets the refusal.
+func TestOpenIDRefusalsOfBrowsers(t *testing.T) {
+	const browser = "text/html,application/xhtml+xml,*/*;q=0.8"
+	w := newOpenIDWorld(t)
+	refuse := func(change func(url.Values)) *httptest.ResponseRecorder {
+		cookie, query := w.begin("")
+		change(query)
+		return w.call("GET", oidcPath+"/company/callback?"+query.Encode(), "", "Cookie", cookie, "Accept", browser)
+	}
+	wantReason := func(name string, answer *httptest.ResponseRecorder, reason string) {
+		t.Helper()
+		if got := answer.Header().Get("Location"); answer.Code != 303 || got != "/ledger/signin?refused="+reason ||
+			answer.Header().Get("Referrer-Policy") != "no-referrer" || answer.Header().Get("Cache-Control") != "no-store" {
+			t.Errorf("%s: got %d to %q", name, answer.Code, got)
+		}
+	}
+	answer := refuse(func(q url.Values) { q.Set("state", "A") })
+	wantReason("another state", answer, "failed")
+	if w.flowCookie(answer) != "" {
+		t.Errorf("the flow goes on: %v", answer.Header()["Set-Cookie"])
+	}
+	w.provider.Claims = func(c map[string]any) { c["email"] = "eve@example.com" }
+	wantReason("an unknown person", refuse(func(url.Values) {}), "no-account")
+	for range 30 {
+		answer = refuse(func(q url.Values) { q.Set("state", "A") })
+	}
+	wantReason("too many", answer, "too-many")
+	w.provider.Close()
+	closed := newOpenIDWorldOn(t, w.provider)
+	wantReason("no provider", closed.call("GET", oidcPath+"/company/start", "", "Accept", browser), "unavailable")
+}
+
 func claim(name string, value any) func(*openIDWorld, *string, url.Values) {
 	return func(w *openIDWorld, _ *string, _ url.Values) {
 		w.provider.Claims = func(c map[string]any) { c[name] = value }

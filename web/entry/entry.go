@@ -41,23 +41,25 @@ type pages struct{ views *page.Views }
 // signInView is the content of the page for signing in.
 type signInView struct {
 	Return    string
-	Providers []provider
+	Providers []screen.Provider
 }
 
-// provider is an OpenID provider of the service.
-type provider struct {
-	Name  string `json:"name"`
-	Start string `json:"start"`
+// refusals returns the texts of the reasons for which a sign-in at a provider was refused, by their names in addresses.
+func refusals() map[string]string {
+	return map[string]string{
+		"failed":      "The sign-in failed: begin again.",
+		"no-account":  "No account of a member belongs to this sign-in: ask for an invitation.",
+		"too-many":    "Too many attempts, try again later.",
+		"unavailable": "The provider of the sign-in can't be reached: try again later.",
+	}
 }
 
 func (p *pages) showSignIn(r *screen.Request) (any, error) {
-	var found struct {
-		Providers []provider `json:"providers"`
+	providers, err := r.Providers()
+	if r.Problem == "" {
+		r.Problem = refusals()[r.Query("refused")]
 	}
-	if err := r.Read("/v1/id/auth/oidc", nil, &found); err != nil {
-		return nil, err
-	}
-	return signInView{Return: r.ReturnPath(), Providers: found.Providers}, nil
+	return signInView{Return: r.ReturnPath(), Providers: providers}, err
 }
 
 // signIn signs a person in by a password. An account with a second factor goes on to that page.

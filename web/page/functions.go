@@ -40,7 +40,8 @@ func (f Field) ID() string { return "field-" + f.Name }
 type Option struct{ Value, Title string }
 
 // newField returns the input of a field. Its value is that of a refused form, else the given one. Type is one of HTML's
-// types of inputs, or textarea. More are "required", and "NAME=VALUE" for hint, autocomplete, rows and max.
+// types of inputs, or textarea. More are "required", and "NAME=VALUE" for hint, autocomplete, rows, max, and form: the
+// value of the button of its form, on a page with several ones.
 func newField(f framed, name, label, kind string, value any, more ...string) Field {
 	field := Field{Name: name, Label: label, Type: kind, Autocomplete: "off"}
 	if value != nil {
@@ -49,13 +50,7 @@ func newField(f framed, name, label, kind string, value any, more ...string) Fie
 	if kind == "checkbox" {
 		field.Checked, field.Value = field.Value == "true", "yes"
 	}
-	if len(f.Form) > 0 && kind != "password" {
-		if kind == "checkbox" {
-			field.Checked = f.Form.Has(name)
-		} else {
-			field.Value = f.Form.Get(name)
-		}
-	}
+	form := "" // every form
 	for _, attribute := range more {
 		key, text, _ := strings.Cut(attribute, "=")
 		switch key {
@@ -69,9 +64,25 @@ func newField(f framed, name, label, kind string, value any, more ...string) Fie
 			field.Rows = text
 		case "max":
 			field.Max = text
+		case "form":
+			form = text
 		}
 	}
+	if len(f.Form) > 0 && (form == "" || form == f.Form.Get("do")) {
+		field.restore(f.Form)
+	}
 	return field
+}
+
+// restore gives the field the value that it had in a refused form.
+func (f *Field) restore(refused url.Values) {
+	switch {
+	case f.Type == "password":
+	case f.Type == "checkbox":
+		f.Checked = refused.Has(f.Name)
+	default:
+		f.Value = refused.Get(f.Name)
+	}
 }
 
 // newChoice returns a field with a list of options.

@@ -37,6 +37,13 @@ func (r *Request) Read(path string, query url.Values, into any) error {
 	return r.call(http.MethodGet, path, nil, into)
 }
 
+// ReadWithHeader reads a resource that a header of the call names.
+func (r *Request) ReadWithHeader(path, name, value string, into any) error {
+	r.Header.Set(name, value)
+	defer r.Header.Del(name)
+	return r.call(http.MethodGet, path, nil, into)
+}
+
 // Change makes a change through the interface and reads the answer into a value, nil for none. A nil body is none.
 func (r *Request) Change(method, path string, body, into any) error {
 	return r.call(method, path, body, into)

@@ -61,6 +61,9 @@ type Request struct {
 	Form   url.Values // of a POST; empty else
 	Title  string     // of the page; Show may change it
 
+	// Problem is the text above the page that tells of a refusal, "" for none. Show may set another one.
+	Problem string
+
 	server *Server
 	screen *Screen
 	w      http.ResponseWriter
@@ -127,26 +130,58 @@ func (r *Request) readForm() error {
 	return nil
 }
 
-// returnPath returns the page of this service that a parameter names, "" for any other address. A path with two
-// slashes at its begin would be another host.
-func returnPath(value string) string {
+// maxReturn is the length of the longest address to return to, in bytes. It is that of sign-ins at providers.
+const maxReturn = 1024
+
+// returnPath returns the page of this service that a parameter names, "" for any other address. Base is the path before
+// every path of the service. A path with two slashes at its begin would be another host, and browsers read a backslash
+// as a slash.
+func returnPath(base, value string) string {
 	u, err := url.Parse(value)
-	if err != nil || u.Scheme != "" || u.Host != "" || u.User != nil || !strings.HasPrefix(u.Path, "/") ||
-		strings.HasPrefix(u.Path, "//") || strings.ContainsAny(value, "\\\t\r\n") {
+	if err != nil || len(value) > maxReturn || u.Scheme != "" || u.Host != "" || u.User != nil ||
+		!strings.HasPrefix(value, base+"/") || strings.HasPrefix(u.Path, "//") || !isPlain(value) {
 		return ""
 	}
 	return u.RequestURI()
+}
+
+// isPlain reports whether browsers take an address as it is: they repair backslashes, spaces and control characters.
+func isPlain(value string) bool {
+	return strings.IndexFunc(value, func(c rune) bool { return c <= ' ' || c == '\\' || c >= 0x7f }) < 0
 }
 
 // ReturnPath returns the page to which the person goes after signing in: the one that the address names, else the
 // overview.
 func (r *Request) ReturnPath() string {
 	for _, value := range []string{r.Form.Get("return"), r.Query("return")} {
-		if path := returnPath(value); path != "" {
-			return r.Kit.Base + path
+		if path := returnPath(r.Kit.Base, value); path != "" {
+			return path
 		}
 	}
 	return r.Address("/console")
+}
+
+// SignInAddress returns the address of the sign-in, after which the person comes back to this page.
+func (r *Request) SignInAddress() string {
+	return r.Address("/signin") + "?" + url.Values{"return": {r.Kit.Base + r.URL.RequestURI()}}.Encode()
+}
+
+// Provider is an OpenID provider at which people sign in.
+type Provider struct {
+	Name  string `json:"name"`
+	Start string `json:"start"` // the address to which a browser goes for that
+}
+
+// Providers returns the OpenID providers of the service.
+func (r *Request) Providers() ([]Provider, error) {
+	var found struct {
+		Providers []Provider `json:"providers"`
+	}
+	err := r.Read("/v1/id/auth/oidc", nil, &found)
+	for i := range found.Providers {
+		found.Providers[i].Start = r.Kit.Base + found.Providers[i].Start
+	}
+	return found.Providers, err
 }
 
 // PageQuery returns the part of a list that the address names, for a call of the interface.

@@ -60,6 +60,15 @@ func ShowOnce(views *page.Views, name, title string, content any) Outcome {
 	return Outcome{screen: &Screen{Views: views, Name: name, Title: title}, content: content}
 }
 
+// WithScript returns the outcome with a script in place of people.js, and the modules that it imports. It is for
+// outcomes of ShowOnce.
+func (o Outcome) WithScript(script string, modules ...string) Outcome {
+	screen := *o.screen
+	screen.Script, screen.Modules = script, append([]string{script}, modules...)
+	o.screen = &screen
+	return o
+}
+
 const (
 	defaultMaxForm = 64 << 10
 	formMedia      = "application/x-www-form-urlencoded"

@@ -19,8 +19,17 @@ func parseViews(k *page.Kit) *page.Views {
 	return k.Parse(templates, nil, []string{"refusal", "stepup"})
 }
 
-// stepUpCode is the code of a refusal of a person who has to prove again to be there.
-const stepUpCode = "step_up"
+// Codes of refusals that a person can mend.
+const (
+	stepUpCode = "step_up"          // prove again to be there
+	signInCode = "sign_in_required" // sign in the way that the organization requires
+)
+
+// refusalView is the content of the page of a refusal.
+type refusalView struct {
+	*Refusal
+	SignIn string // where to sign in another way, "" when that does not help
+}
 
 // serve answers the request. An error of the service is left to the edge, which logs its cause.
 func (r *Request) serve() (page.Answer, error) {
@@ -35,7 +44,7 @@ func (r *Request) serve() (page.Answer, error) {
 	case refused == nil:
 		return answer, err
 	case refused.Status == http.StatusUnauthorized && refused.Code == "" && !r.screen.Open:
-		return r.redirect(r.Address("/signin") + "?" + url.Values{"return": {r.URL.RequestURI()}}.Encode()), nil
+		return r.redirect(r.SignInAddress()), nil
 	}
 	return r.showRefusal(refused)
 }
@@ -52,7 +61,7 @@ func (r *Request) serveScreen() (page.Answer, error) {
 	if r.Method == http.MethodPost {
 		return r.serveForm()
 	}
-	return r.show(http.StatusOK, "")
+	return r.show(http.StatusOK)
 }
 
 // findPerson reads whose session it is. A screen for strangers needs no session.
@@ -84,9 +93,11 @@ func (r *Request) serveForm() (page.Answer, error) {
 	case errors.As(err, &refused) && refused.Code == stepUpCode:
 		return r.showStepUp(nil)
 	case errors.As(err, &refused) && showsAgain(refused.Status):
-		return r.show(refused.Status, refused.Message)
+		r.Problem = refused.Message
+		return r.show(refused.Status)
 	case fault.Is(err, fault.Invalid):
-		return r.show(http.StatusUnprocessableEntity, fault.Of(err).Message)
+		r.Problem = fault.Of(err).Message
+		return r.show(http.StatusUnprocessableEntity)
 	case err != nil:
 		return page.Answer{}, err
 	case done.screen != nil:
@@ -114,13 +125,13 @@ func (r *Request) redirect(address string) page.Answer {
 	return page.Answer{Status: http.StatusSeeOther, Cache: page.Never, Location: address}
 }
 
-// show shows the screen. Problem is why its form was refused, "" for none.
-func (r *Request) show(status int, problem string) (page.Answer, error) {
+// show shows the screen.
+func (r *Request) show(status int) (page.Answer, error) {
 	content, err := r.screen.Show(r)
 	if err != nil {
 		return page.Answer{}, err
 	}
-	return r.render(r.screen, r.Title, status, page.Frame{Page: content, Problem: problem, Form: r.shownForm()})
+	return r.render(r.screen, r.Title, status, page.Frame{Page: content, Problem: r.Problem, Form: r.shownForm()})
 }
 
 // shownForm returns the fields of a refused form without its secrets.
@@ -134,9 +145,10 @@ func (r *Request) shownForm() url.Values {
 	return shown
 }
 
-// isSecret reports whether a field holds a password, a code or a token.
+// isSecret reports whether a field holds a password, a code or another secret. The token of a link is shown again,
+// because its person has it from the link and can't go on without it.
 func isSecret(name string) bool {
-	return strings.Contains(name, "password") || strings.Contains(name, "secret") || name == "code" || name == "token"
+	return strings.Contains(name, "password") || strings.Contains(name, "secret") || name == "code"
 }
 
 func (r *Request) render(screen *Screen, title string, status int, f page.Frame) (page.Answer, error) {
@@ -159,6 +171,10 @@ func (r *Request) showRefusal(refused *Refusal) (page.Answer, error) {
 	if refused.Status >= http.StatusInternalServerError && refused.RetryAfter != "" {
 		r.w.Header().Set("Retry-After", refused.RetryAfter)
 	}
+	v := refusalView{Refusal: refused}
+	if refused.Code == signInCode {
+		v.SignIn = r.SignInAddress()
+	}
 	screen := &Screen{Views: r.server.views, Name: "refusal"}
-	return r.render(screen, http.StatusText(refused.Status), refused.Status, page.Frame{Page: refused})
+	return r.render(screen, http.StatusText(refused.Status), refused.Status, page.Frame{Page: v})
 }

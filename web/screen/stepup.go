@@ -16,6 +16,9 @@ type stepUpView struct {
 	Action  string // the address of the form
 	Fields  []hiddenField
 	Problem string
+
+	Providers []Provider // at which a person without a password proves it
+	Return    string     // the page, to come back to from a provider
 }
 
 type hiddenField struct{ Name, Value string }
@@ -56,6 +59,10 @@ func (r *Request) showStepUp(err error) (page.Answer, error) {
 		}
 		return 0
 	})
+	if v.Providers, err = r.Providers(); err != nil {
+		return page.Answer{}, err
+	}
+	v.Return = r.Kit.Base + r.URL.RequestURI()
 	screen := &Screen{Views: r.server.views, Name: "stepup", Script: "stepup.js",
 		Modules: []string{"stepup.js", "passkey.js", "times.js"}}
 	return r.render(screen, "Prove that it is you", http.StatusUnauthorized, page.Frame{Page: v, Problem: v.Problem})
