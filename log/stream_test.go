@@ -335,6 +335,7 @@ func TestHungRepair(t *testing.T) {
 		}
 		close(gate)
 		h.do(func() { h.barrier = nil })
+		synctest.Wait() // the repair that was given up ends, or its callers would be told of it once more
 		w.mustAppend(red, "one")
 		w.audit(nil)
 		w.ledgers.Close()

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -53,10 +54,12 @@ func workflowsThroughKills(t *testing.T, flags ...string) {
 	}
 	for range workflowKills {
 		var group sync.WaitGroup
+		var answered atomic.Int64
 		for _, r := range runs {
-			group.Go(func() { r.goOn(p.main) })
+			group.Go(func() { r.goOn(p.main, &answered) })
 		}
-		time.Sleep(time.Duration(150+rand.IntN(350)) * time.Millisecond)
+		awaitAnswers(&answered, 2*len(runs)) // of starts and steps: a busy machine takes longer
+		time.Sleep(time.Duration(rand.IntN(350)) * time.Millisecond)
 		p.kill()
 		group.Wait()
 		p = startProcess(t, dir, flags...)
@@ -121,9 +124,17 @@ func (r *toolRun) ask(base, method, path, body string) (status int, answer []byt
 	return response.StatusCode, b.Bytes(), err
 }
 
-// goOn reports steps until the server is gone.
-func (r *toolRun) goOn(base string) {
+// goOn reports steps until the server is gone, and counts the answers.
+func (r *toolRun) goOn(base string, answered *atomic.Int64) {
 	for r.one(base) {
+		answered.Add(1)
+	}
+}
+
+// awaitAnswers waits for a number of answers, at most half a minute.
+func awaitAnswers(answered *atomic.Int64, wanted int) {
+	for end := time.Now().Add(30 * time.Second); answered.Load() < int64(wanted) && time.Now().Before(end); {
+		time.Sleep(5 * time.Millisecond)
 	}
 }
 
