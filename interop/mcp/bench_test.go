@@ -2,7 +2,9 @@ package mcp
 
 import (
 	"context"
+	"flag"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"slices"
@@ -35,10 +37,10 @@ func (t *times) measure(b *testing.B, work func() error) {
 	t.all = append(t.all, took)
 }
 
-// report reports the median and the 99th percentile in milliseconds.
+// report reports the first decile, the median and the 99th percentile in milliseconds.
 func (t *times) report(b *testing.B, name string) {
 	slices.Sort(t.all)
-	for _, percent := range []int{50, 99} {
+	for _, percent := range []int{10, 50, 99} {
 		at := t.all[len(t.all)*percent/100]
 		b.ReportMetric(float64(at.Microseconds())/1000, fmt.Sprintf("%s-p%d-ms", name, percent))
 	}
@@ -92,6 +94,9 @@ func appendSynced(b *testing.B) func() error {
 	}
 }
 
+// before is a program that takes turns with the one of this tree.
+var before = flag.String("before", "", "program aps of another commit, for BenchmarkCall")
+
 // BenchmarkCall measures in turns: a durable append to a file, one event, and one call of a tool that does
 // nothing, without the gateway and with it.
 func BenchmarkCall(b *testing.B) {
@@ -99,10 +104,15 @@ func BenchmarkCall(b *testing.B) {
 	server := serverPath("mcp-server-everything")
 	names := []string{"sync", "event", "direct", "gateway"}
 	works := []func() error{appendSynced(b), sendEvent(b, s), callEcho(b, s, []string{server}), callEcho(b, s, gateway(s, b.TempDir(), server))}
+	if *before != "" {
+		line := gateway(s, b.TempDir(), server)
+		line[0] = *before
+		names, works = append(names, "before"), append(works, callEcho(b, s, line))
+	}
 	all := make([]times, len(works))
 	for b.Loop() {
-		for i, work := range works {
-			all[i].measure(b, work)
+		for _, i := range rand.Perm(len(works)) { // what a work does after its end costs the next one
+			all[i].measure(b, works[i])
 		}
 	}
 	for i, name := range names {
