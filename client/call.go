@@ -25,7 +25,7 @@ type call struct {
 	media  string // of body and answer, "" means JSON
 	ingest bool   // sends the token and the version
 	once   string // Idempotency-Key, "" for none
-	asks   bool   // sends X-Request-Approval
+	asks   string // header that is sent with the value 1, "" for none
 	max    int64  // bytes of the longest answer that is read, 0 means maxAnswer
 }
 
@@ -124,8 +124,8 @@ func (c *Client) newRequest(ctx context.Context, q call) (*http.Request, error) 
 		r.Header.Set("Authorization", "Bearer "+c.token)
 		r.Header.Set("Service-Version", c.version)
 	}
-	if q.asks {
-		r.Header.Set("X-Request-Approval", "1")
+	if q.asks != "" {
+		r.Header.Set(q.asks, "1")
 	}
 	if q.once != "" {
 		r.Header.Set("Idempotency-Key", q.once)

@@ -44,10 +44,17 @@ func (r Result) Tightened() bool { return r.Status == Created && r.Decision != 0
 // event may be stored: send the same bytes again. A malformed envelope is a *fault.Error,
 // and nothing is sent.
 func (c *Client) Send(ctx context.Context, envelope []byte) (Result, error) {
-	return c.sendEvent(ctx, envelope, false)
+	return c.sendEvent(ctx, envelope, "")
 }
 
-func (c *Client) sendEvent(ctx context.Context, envelope []byte, asks bool) (Result, error) {
+// Headers with the value 1, which say what a request with an event is for.
+const (
+	headerRequestApproval = "X-Request-Approval"
+	headerReplayOnly      = "X-Replay-Only"
+)
+
+// sendEvent sends an envelope. asks is a header with the value 1, "" for none.
+func (c *Client) sendEvent(ctx context.Context, envelope []byte, asks string) (Result, error) {
 	e, err := event.Parse(envelope, event.Options{MaxBytes: math.MaxInt})
 	if err != nil {
 		return Result{}, fmt.Errorf("send event: %w", err)

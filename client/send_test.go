@@ -223,3 +223,35 @@ func TestResultOf(t *testing.T) {
 		}
 	}
 }
+
+// The question whether an event is stored stores nothing, and is asked again like any request.
+func TestFindEvent(t *testing.T) {
+	s := fakeservice.Start(t, 2)
+	o, other := s.Organization(0), s.Organization(1)
+	c, _ := dial(t, s, o)
+	sent := envelope(t, o, Event{EventID: "evt_1"})
+	s.Next(fakeservice.Unavailable, fakeservice.Lost)
+	if r, stored, err := c.FindEvent(t.Context(), sent); err != nil || stored || o.Size() != 0 {
+		t.Errorf("not stored: got %+v, %v, %v, %d events", r, stored, err, o.Size())
+	}
+	if _, err := c.Send(t.Context(), sent); err != nil {
+		t.Fatal(err)
+	}
+	if r, stored, err := c.FindEvent(t.Context(), sent); err != nil || !stored || r.Status != Replayed || r.EventID != "evt_1" || o.Size() != 1 {
+		t.Errorf("stored: got %+v, %v, %v, %d events", r, stored, err, o.Size())
+	}
+	var refused *Error
+	if _, stored, err := c.FindEvent(t.Context(), envelope(t, other, Event{EventID: "evt_1"})); !errors.As(err, &refused) || stored || refused.Status != http.StatusForbidden {
+		t.Errorf("of another organization: got %v, %v", stored, err)
+	}
+	s.Next(fakeservice.NotJSON)
+	if _, stored, err := c.FindEvent(t.Context(), sent); !errors.Is(err, ErrAnswer) || stored {
+		t.Errorf("a page: got %v, %v", stored, err)
+	}
+	if _, stored, err := c.FindEvent(t.Context(), []byte("{}")); !fault.Is(err, fault.Invalid) || stored {
+		t.Errorf("no event: got %v, %v", stored, err)
+	}
+	if n := other.Size(); n != 0 {
+		t.Errorf("the other organization has %d events", n)
+	}
+}

@@ -67,6 +67,9 @@ func splitBatch(w http.ResponseWriter, r *http.Request, body []byte) ([][]byte, 
 	if len(r.Header["Idempotency-Key"]) > 0 {
 		return nil, fault.New(fault.Invalid, "A batch takes no Idempotency-Key: each line goes by its event_id")
 	}
+	if len(r.Header[replayOnlyHeader]) > 0 {
+		return nil, fault.New(fault.Invalid, "A batch takes no X-Replay-Only: send the event alone")
+	}
 	return lines, nil
 }
 

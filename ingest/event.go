@@ -17,13 +17,21 @@ func (s *Server) postEvent(w http.ResponseWriter, r *http.Request, c caller, bod
 	if err != nil {
 		return err
 	}
+	replayOnly, err := asksReplayOnly(r.Header)
+	if err != nil {
+		return err
+	}
 	in := &incomingEvent{server: s, caller: c, idempotencyKey: key}
 	ctx, read := s.edge.Tracer.StartSpan(r.Context(), "read event")
 	in.readEvent(ctx, body)
 	s.findReplays(ctx, c, in)
 	read.End()
-	s.settleEvents(r.Context(), c, []*incomingEvent{in})
-	s.answerIntents(r.Context(), c, []*incomingEvent{in}, requested)
+	if replayOnly {
+		s.answerStored(r.Context(), c, in)
+	} else {
+		s.settleEvents(r.Context(), c, []*incomingEvent{in})
+		s.answerIntents(r.Context(), c, []*incomingEvent{in}, requested)
+	}
 	if in.fate == refused {
 		return in.err
 	}

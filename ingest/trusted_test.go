@@ -40,6 +40,7 @@ func (w *world) refusesToJudge(m *member, code, approvalPath, digest, runPath st
 			"consume":          w.post(approvalPath+"/consume", m.token, claim(m, approvalPath, digest)),
 			"cancel":           w.post(approvalPath+"/cancel", m.token, ""),
 			"event":            w.send(m, fresh()),
+			"replay only":      w.send(m, fresh(), replayOnly),
 			"start":            w.post(prefixes[0]+"/runs", m.token, runBody),
 			"step":             w.post(runPath+"/steps", m.token, stepBody),
 			"complete":         w.post(runPath+"/complete", m.token, endBody),

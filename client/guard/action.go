@@ -41,6 +41,10 @@ type action struct {
 	DurationMS *int64         `json:"duration_ms,omitempty"`
 	Members    jsontext.Value `json:"members,omitempty"` // of Disclosed
 	Told       bool           `json:"told"`              // the event that states the result is queued or sent
+	// Undecided says of a started action that it was stored before the decision was known
+	Undecided bool `json:"undecided,omitzero"`
+
+	begunEarly bool // the newest stored state of this action is Undecided
 }
 
 func (a *action) resultStatus() string {

@@ -76,10 +76,10 @@ func (g *Guard) flushQueue(ctx context.Context) {
 	}
 }
 
-// Flush sends the queued events, oldest first, and stops at the first event that can't be
-// sent. An event that the service refuses for good is dropped, and the error says so.
-// Several callers at once share the requests and the error.
-// Errors are those of client.Send and of the file system.
+// Flush finds out about the actions that RecordInterrupted and Recover have left to it. It sends the queued events,
+// oldest first, and stops at the first event that can't be sent. An event that the service refuses for good is
+// dropped, and the error says so. Several callers at once share the requests and the error.
+// Errors are those of client.FindEvent, client.Send and of the file system.
 func (g *Guard) Flush(ctx context.Context) error {
 	if g.Journal.Queued() == 0 {
 		return nil
@@ -93,7 +93,10 @@ func (g *Guard) Flush(ctx context.Context) error {
 
 // sendQueued sends the events that are queued now.
 func (g *Guard) sendQueued(ctx context.Context) error {
-	var refused error
+	refused := g.recoverUndecided(ctx)
+	if client.IsUnreachable(refused) {
+		return refused
+	}
 	newest := g.Journal.newestNumber()
 	for {
 		batch := g.Journal.queuedUpTo(newest)

@@ -170,6 +170,7 @@ func (g *Guard) openAction(ctx context.Context, a Action, use func(known *action
 	if err != nil {
 		return err
 	}
+	defer g.flushQueue(ctx) // after the lock is free, because it may ask about the action
 	leave, err := g.Journal.keys.Lock(ctx, r.Key)
 	if err != nil {
 		return fmt.Errorf("run action: %w", err)
@@ -182,7 +183,6 @@ func (g *Guard) openAction(ctx context.Context, a Action, use func(known *action
 	if known != nil && known.Digest != r.contentDigest() {
 		return fmt.Errorf("run action: key %.512q was %w", r.Key, ErrKeyReused)
 	}
-	defer g.flushQueue(ctx)
 	if known != nil && known.Stage == stageStarted && a.Idempotent {
 		known.Stage = stageDeciding
 	}
@@ -201,9 +201,11 @@ func (g *Guard) openAction(ctx context.Context, a Action, use func(known *action
 	if err := g.obtainPermit(ctx, r, known); err != nil {
 		return fmt.Errorf("run action: %w", err)
 	}
-	known.Stage, known.BeganAt = stageStarted, id.InstantOf(time.Now())
-	if err := g.Journal.store(known, nil); err != nil {
-		return err
+	if known.Stage != stageStarted {
+		known.Stage, known.BeganAt = stageStarted, id.InstantOf(time.Now())
+		if err := g.Journal.store(known, nil); err != nil {
+			return err
+		}
 	}
 	return use(known, false)
 }

@@ -36,6 +36,7 @@ type office struct {
 	votes    []string            // what becomes of the next questions; none left: pending
 	consumed map[string]string   // grants by approval
 	asked    map[id.Event]string // approvals by the event that asked
+	decided  map[id.Event]string // decisions on stored intents
 	change   func(answer map[string]any)
 	// answers in place of the office, false for not
 	intercept func(http.ResponseWriter, *http.Request) bool
@@ -46,7 +47,7 @@ type office struct {
 }
 
 func newOffice(t *testing.T) *office {
-	o := &office{t: t, decision: "allow", consumed: map[string]string{}, asked: map[id.Event]string{}, change: func(map[string]any) {}, intercept: func(http.ResponseWriter, *http.Request) bool { return false }, fail: func(string, bool) bool { return false }, busy: func(string) bool { return false }}
+	o := &office{t: t, decision: "allow", consumed: map[string]string{}, asked: map[id.Event]string{}, decided: map[id.Event]string{}, change: func(map[string]any) {}, intercept: func(http.ResponseWriter, *http.Request) bool { return false }, fail: func(string, bool) bool { return false }, busy: func(string) bool { return false }}
 	server := httptest.NewServer(o)
 	t.Cleanup(server.Close)
 	o.url = server.URL
@@ -83,6 +84,8 @@ func (o *office) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func (o *office) answer(r *http.Request, body []byte) (any, int) {
 	switch path := strings.TrimPrefix(r.URL.Path, "/v1/ingest"); {
+	case path == "/events" && r.Header.Get("X-Replay-Only") == "1" && !o.knows(body):
+		return map[string]any{"error": "Not found", "code": "not_stored"}, 404
 	case path == "/events":
 		return o.take(body, r.Header.Get("X-Request-Approval") == "1")
 	case strings.HasSuffix(path, "/consume"):
@@ -107,6 +110,12 @@ func (o *office) takeBatch(body []byte) (answers []byte) {
 		answers = append(append(answers, text...), '\n')
 	}
 	return answers
+}
+
+// knows reports whether an event is stored.
+func (o *office) knows(body []byte) bool {
+	e, err := event.Parse(body, event.Options{})
+	return err == nil && slices.ContainsFunc(o.events, func(known *event.Envelope) bool { return known.EventID == e.EventID })
 }
 
 func (o *office) became(name string) string {
@@ -163,14 +172,18 @@ func (o *office) take(body []byte, asks bool) (any, int) {
 
 // decide puts the decision on an intent into an answer.
 func (o *office) decide(e *event.Envelope, answer map[string]any, asks bool) {
-	if answer["status"] == "created" && o.decision == "allow" || answer["status"] == "replayed" && o.silent {
+	if answer["status"] == "created" {
+		o.decided[e.EventID] = o.decision
+	}
+	decision := o.decided[e.EventID]
+	if answer["status"] == "created" && decision == "allow" || answer["status"] == "replayed" && o.silent {
 		return
 	}
-	answer["policy_decision"], answer["policy_id"], answer["rule_id"] = o.decision, "p", "r"
+	answer["policy_decision"], answer["policy_id"], answer["rule_id"] = decision, "p", "r"
 	if answer["status"] == "created" {
 		answer["reason"] = "as told"
 	}
-	if asks && o.decision == "allow_with_obligation" {
+	if asks && decision == "allow_with_obligation" {
 		if o.asked[e.EventID] == "" {
 			o.asked[e.EventID] = fmt.Sprintf("apr_%d", len(o.asked)+1)
 		}
@@ -215,15 +228,21 @@ func (o *office) dial(sleep func(context.Context, time.Duration) error) *client.
 func guarded(t *testing.T, o *office, dir string, change ...func(*Config)) *Guard {
 	t.Helper()
 	c := o.dial(func(context.Context, time.Duration) error { return nil })
-	s, err := client.NewSigner(client.Identity{Organization: id.Organization{1}, Agent: "agt_1", Key: "key_1"}, make([]byte, edkey.SeedSize))
-	if err != nil {
-		t.Fatal(err)
-	}
 	j, err := OpenJournal(dir, JournalOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { j.Close() })
+	return guardWith(t, c, j, change...)
+}
+
+// guardWith is an agent's guard with a client and a journal.
+func guardWith(t *testing.T, c *client.Client, j *Journal, change ...func(*Config)) *Guard {
+	t.Helper()
+	s, err := client.NewSigner(client.Identity{Organization: id.Organization{1}, Agent: "agt_1", Key: "key_1"}, make([]byte, edkey.SeedSize))
+	if err != nil {
+		t.Fatal(err)
+	}
 	config := Config{Client: c, Signer: s, Journal: j, Principal: "somebody"}
 	for _, f := range change {
 		f(&config)

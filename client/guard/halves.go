@@ -45,6 +45,7 @@ func (g *Guard) Begin(ctx context.Context, a Action) (permit Permit, err error) 
 //
 // Errors are ErrNotBegun, ErrQueueFull and those of the file system.
 func (g *Guard) End(ctx context.Context, key string, output any, failed error) error {
+	defer g.flushQueue(ctx)
 	leave, err := g.Journal.keys.Lock(ctx, key)
 	if err != nil {
 		return fmt.Errorf("end action: %w", err)
@@ -57,7 +58,6 @@ func (g *Guard) End(ctx context.Context, key string, output any, failed error) e
 	if a == nil || a.Stage == stageDeciding {
 		return fmt.Errorf("end action: key %.512q: %w", key, ErrNotBegun)
 	}
-	defer g.flushQueue(ctx)
 	if a.Stage == stageDone {
 		_, err = g.answerRepeated(a)
 		if _, told := errors.AsType[*FailedError](err); told || errors.Is(err, ErrInterrupted) {
@@ -80,7 +80,7 @@ func (g *Guard) End(ctx context.Context, key string, output any, failed error) e
 }
 
 // Recover states as unknown the result of each action that was begun and has not ended. The caller MUST
-// know that no process performs one any more.
+// know that no process performs one any more. Of an action with a new key, Flush asks the service first.
 func (g *Guard) Recover(ctx context.Context) error {
 	defer g.flushQueue(ctx)
 	for _, hash := range g.Journal.unended() {
@@ -89,6 +89,10 @@ func (g *Guard) Recover(ctx context.Context) error {
 			return fmt.Errorf("recover: %w", err)
 		}
 		if a == nil || a.Stage != stageStarted {
+			continue
+		}
+		if a.isUndecided() {
+			g.Journal.askLater(a.Key)
 			continue
 		}
 		if _, err := g.answerRepeated(a); !errors.Is(err, ErrInterrupted) {

@@ -86,7 +86,12 @@ func (g *Guard) signIntent(r *preparedAction, a *action, unasked bool) error {
 	a.Approval, a.Permit = nil, Permit{Decision: id.Allow, EventID: g.eventIDFor(a.Key, use), Unasked: unasked}
 	switch {
 	case unasked:
-		return g.Journal.storeWithEvent(a, a.Intent)
+		a.Stage = stageDeciding
+		if err := g.Journal.storeWithEvent(a, a.Intent); err != nil {
+			return err
+		}
+		a.begunEarly = false
+		return nil
 	case a.New: // the intent is not sent again after a restart
 		return nil
 	}

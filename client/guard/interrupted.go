@@ -8,8 +8,9 @@ import (
 )
 
 // RecordInterrupted queues the results of actions that began before this process and have none: unknown for
-// an action without an end. Such an action never runs again, also when it is declared idempotent. It is for
-// owners whose keys are made anew for each action. Errors are those of the file system.
+// an action without an end. Such an action never runs again, also when it is declared idempotent. Of an action whose
+// decision this process can't know, Flush asks the service first. It is for owners whose keys are made anew for each
+// action. It makes no request. Errors are those of the file system.
 func (g *Guard) RecordInterrupted(ctx context.Context) error {
 	for _, hash := range g.Journal.unended() {
 		if err := g.recordInterrupted(ctx, hash); err != nil {
@@ -20,21 +21,37 @@ func (g *Guard) RecordInterrupted(ctx context.Context) error {
 }
 
 func (g *Guard) recordInterrupted(ctx context.Context, hash id.Hash) error {
-	a, err := g.Journal.loadByHash(hash)
+	a, leave, err := g.Journal.lockByHash(ctx, hash)
 	if err != nil || a == nil {
 		return err
 	}
-	leave, err := g.Journal.keys.Lock(ctx, a.Key)
-	if err != nil {
-		return err
-	}
 	defer leave()
-	a, err = g.Journal.loadByHash(hash) // as it is now
-	if err != nil || a == nil || a.Stage == stageDeciding || a.Told {
-		return err
+	switch {
+	case a.Stage == stageDeciding || a.Told:
+		return nil
+	case a.isUndecided():
+		g.Journal.askLater(a.Key)
+		return nil
 	}
 	if a.Stage == stageStarted {
 		a.Stage, a.Failure = stageDone, ErrInterrupted.Error()
 	}
 	return g.stateResult(a, false)
+}
+
+// lockByHash takes the lock of an action, and returns its newest state. The action is nil when there is none.
+func (j *Journal) lockByHash(ctx context.Context, hash id.Hash) (a *action, leave func(), err error) {
+	a, err = j.loadByHash(hash)
+	if err != nil || a == nil {
+		return nil, nil, err
+	}
+	if leave, err = j.keys.Lock(ctx, a.Key); err != nil {
+		return nil, nil, err
+	}
+	a, err = j.loadByHash(hash)
+	if err != nil || a == nil {
+		leave()
+		return nil, nil, err
+	}
+	return a, leave, nil
 }

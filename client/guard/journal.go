@@ -27,7 +27,8 @@ type JournalOptions struct {
 	MaxQueued int           // largest number of queued events; default 10,000
 	Keep      time.Duration // how long an action that has ended is remembered; default 7 days
 
-	segmentBytes int64 // size from which on another file is begun; default linelog.DefaultSegmentBytes
+	segmentBytes int64         // size from which on another file is begun; default linelog.DefaultSegmentBytes
+	files        linelog.Files // default linelog.SystemFiles
 }
 
 // Journal keeps an agent's actions and its unsent events in append-only files of a folder. One process holds
@@ -45,11 +46,12 @@ type Journal struct {
 	sending flights
 	tidying sync.Mutex
 
-	mu       sync.Mutex
-	actions  map[id.Hash]known // by SHA-256 of the key
-	queue    []queued          // ascending by number
-	reserved int               // slots of the queue for events of actions under way
-	last     int64             // number of the newest record
+	mu        sync.Mutex
+	actions   map[id.Hash]known // by SHA-256 of the key
+	queue     []queued          // ascending by number
+	undecided []id.Hash         // actions of earlier processes that the ledger is asked about
+	reserved  int               // slots of the queue for events of actions under way
+	last      int64             // number of the newest record
 }
 
 // known is where the newest state of an action is.
@@ -71,6 +73,9 @@ func OpenJournal(dir string, o JournalOptions) (*Journal, error) {
 	}
 	if o.segmentBytes == 0 {
 		o.segmentBytes = linelog.DefaultSegmentBytes
+	}
+	if o.files == nil {
+		o.files = linelog.SystemFiles{}
 	}
 	j := &Journal{dir: dir, options: o, actions: map[id.Hash]known{}, sending: newFlights()}
 	if err := os.MkdirAll(dir, durable.DirMode); err != nil {
@@ -94,7 +99,7 @@ func OpenJournal(dir string, o JournalOptions) (*Journal, error) {
 
 // readLines reads the journal, and takes over that of older programs.
 func (j *Journal) readLines() (err error) {
-	if j.lines, err = linelog.Open(j.dir, j.options.segmentBytes, j.readLine); err != nil {
+	if j.lines, err = linelog.Open(j.options.files, j.dir, j.options.segmentBytes, j.readLine); err != nil {
 		return err
 	}
 	if err := j.importFolders(); err != nil {

@@ -26,6 +26,9 @@ func (g *Guard) obtainPermit(ctx context.Context, r *preparedAction, a *action) 
 			}
 		}
 		err := g.decideIntent(ctx, r, a)
+		if err != nil {
+			g.takeBegunBack(a, err)
+		}
 		if !errors.Is(err, errForget) {
 			return err
 		}
@@ -39,7 +42,9 @@ func (g *Guard) decideIntent(ctx context.Context, r *preparedAction, a *action) 
 	if a.Approval != nil {
 		return g.obtainGrant(ctx, a)
 	}
+	written := g.beginEarly(a)
 	result, err := g.sendIntent(ctx, a.Intent)
+	unwritten := written()
 	switch {
 	case isStatus(err, http.StatusConflict):
 		return errForget
@@ -57,7 +62,7 @@ func (g *Guard) decideIntent(ctx context.Context, r *preparedAction, a *action) 
 		}
 		return g.obtainGrant(ctx, a)
 	case result.Decision == id.Allow || result.Status == client.Created:
-		return nil
+		return unwritten
 	}
 	return errForget // a replay of which the service does not tell the decision
 }
@@ -100,11 +105,12 @@ func (g *Guard) takeApproval(a *action, asked *client.Approval) error {
 	if asked.ActionDigest != act.Digest() {
 		return g.notDecided(a, fmt.Errorf("%w: the approval is for another action", client.ErrAnswer))
 	}
-	a.Approval, a.Asked = asked, true
+	a.Approval, a.Asked, a.Stage = asked, true, stageDeciding
 	a.Permit.Decision, a.Permit.Approved = id.AllowWithObligation, string(act.Payload)
 	if err := g.Journal.store(a, nil); err != nil {
 		return err
 	}
+	a.begunEarly = false
 	g.OnAsk(*asked)
 	return nil
 }

@@ -28,11 +28,12 @@ type queued struct {
 
 func compareQueued(q queued, number int64) int { return cmp.Compare(q.number, number) }
 
-// Queued returns the number of events that the service has not been sent yet.
+// Queued returns what Flush has to do: events that the service has not been sent yet, and actions of earlier
+// processes about which it has not been asked yet.
 func (j *Journal) Queued() int {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return len(j.queue)
+	return len(j.queue) + len(j.undecided)
 }
 
 // reserveSlot keeps a slot of the queue for one event until release is called.

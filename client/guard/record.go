@@ -20,6 +20,8 @@ type record struct {
 	Event  jsontext.Value `json:"event,omitempty"` // its number in the queue is Number
 	Alone  bool           `json:"alone,omitzero"`  // the event is sent in a request of its own
 	Sent   []int64        `json:"sent,omitempty"`  // numbers of events that were sent or dropped
+	// NotBegun is the key of an action that is Undecided in an earlier record and was not begun
+	NotBegun string `json:"not_begun,omitzero"`
 }
 
 // numberRecord gives a record its number and time.
@@ -34,9 +36,13 @@ func (j *Journal) numberRecord(r *record) {
 // durable. After an error both are as before. The caller holds a slot of the queue for the event, and the
 // lock of the key.
 func (j *Journal) store(a *action, event []byte) error {
+	return j.write(j.newRecord(a, event))
+}
+
+func (j *Journal) newRecord(a *action, event []byte) record {
 	r := record{Action: a.kept(), Event: event, Alone: event != nil && a != nil && a.Permit.Unasked}
 	j.numberRecord(&r)
-	return j.write(r)
+	return r
 }
 
 // storeWithEvent is store for an event without a slot of the queue. ErrQueueFull when there is none.
@@ -76,6 +82,12 @@ func (j *Journal) takeRecord(r record, at linelog.Place) {
 	}
 	for _, number := range r.Sent {
 		j.removeQueued(number)
+	}
+	if r.NotBegun != "" {
+		hash := keyHash(r.NotBegun)
+		if k := j.actions[hash]; k.number < r.Number {
+			j.forgetAction(hash, k.number)
+		}
 	}
 }
 

@@ -39,7 +39,7 @@ func IsDamaged(err error) bool { return errors.Is(err, errDamaged) }
 // Log is a folder of lines. It is made by Open, for one process. Its methods may be called concurrently.
 type Log struct {
 	dir          string
-	files        files
+	files        Files
 	segmentBytes int64
 
 	turn   chan struct{} // holds one value while a caller writes; guards active, synced and failed
@@ -57,32 +57,33 @@ type Log struct {
 // segment is one file.
 type segment struct {
 	number   int
-	file     file
+	file     File
 	size     int64
 	live     atomic.Int64 // bytes of lines that Keep counts
 	sealedAt time.Time    // of the last write before this process, or of the last one at all
 	removed  bool
 }
 
-// file is an open file.
-type file interface {
+// File is an open file.
+type File interface {
 	io.ReaderAt
 	io.WriterAt
 	durable.File
 	Truncate(size int64) error
 }
 
-// files is the part of a file system that a Log uses. Tests pass one that fails.
-type files interface {
-	Create(path string) (file, error) // the name is durable
-	Open(path string) (file, error)
+// Files is the part of a file system that a Log uses.
+type Files interface {
+	Create(path string) (File, error) // the name is durable
+	Open(path string) (File, error)
 	Remove(path string) error // durably
 }
 
-// systemFiles is the file system of the machine.
-type systemFiles struct{}
+// SystemFiles is the file system of the machine.
+type SystemFiles struct{}
 
-func (systemFiles) Create(path string) (file, error) {
+// Create makes a file, durably.
+func (SystemFiles) Create(path string) (File, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, durable.FileMode)
 	if err != nil {
 		return nil, err
@@ -93,25 +94,23 @@ func (systemFiles) Create(path string) (file, error) {
 	return f, nil
 }
 
-func (systemFiles) Open(path string) (file, error) {
+// Open opens a file for reading and writing.
+func (SystemFiles) Open(path string) (File, error) {
 	return os.OpenFile(path, os.O_RDWR, durable.FileMode)
 }
 
-func (systemFiles) Remove(path string) error {
+// Remove removes a file, durably.
+func (SystemFiles) Remove(path string) error {
 	if err := os.Remove(path); err != nil {
 		return err
 	}
 	return durable.SyncDir(filepath.Dir(path))
 }
 
-// Open reads the folder, which must exist, and calls see with each line in order. text is valid until see
+// Open reads a folder of fs, which must exist, and calls see with each line in order. text is valid until see
 // returns. segmentBytes is the size from which on another file is begun; 0 means DefaultSegmentBytes. Errors
 // are those of see and of the file system; see IsDamaged.
-func Open(dir string, segmentBytes int64, see func(text []byte, at Place) error) (*Log, error) {
-	return openIn(systemFiles{}, dir, segmentBytes, see)
-}
-
-func openIn(fs files, dir string, segmentBytes int64, see func(text []byte, at Place) error) (*Log, error) {
+func Open(fs Files, dir string, segmentBytes int64, see func(text []byte, at Place) error) (*Log, error) {
 	if segmentBytes == 0 {
 		segmentBytes = DefaultSegmentBytes
 	}

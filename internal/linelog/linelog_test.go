@@ -31,16 +31,16 @@ func (d *disk) step(name string) error {
 	return nil
 }
 
-func (d *disk) Create(path string) (file, error) {
+func (d *disk) Create(path string) (File, error) {
 	if err := d.step("create"); err != nil {
 		return nil, err
 	}
-	f, err := systemFiles{}.Create(path)
+	f, err := SystemFiles{}.Create(path)
 	return diskFile{f, d}, err
 }
 
-func (d *disk) Open(path string) (file, error) {
-	f, err := systemFiles{}.Open(path)
+func (d *disk) Open(path string) (File, error) {
+	f, err := SystemFiles{}.Open(path)
 	return diskFile{f, d}, err
 }
 
@@ -48,41 +48,41 @@ func (d *disk) Remove(path string) error {
 	if err := d.step("remove"); err != nil {
 		return err
 	}
-	return systemFiles{}.Remove(path)
+	return SystemFiles{}.Remove(path)
 }
 
 type diskFile struct {
-	file
+	File
 	disk *disk
 }
 
 func (f diskFile) WriteAt(b []byte, at int64) (int, error) {
 	if err := f.disk.step("write"); err != nil { // the disk is full after a half
-		n, _ := f.file.WriteAt(b[:len(b)/2], at)
+		n, _ := f.File.WriteAt(b[:len(b)/2], at)
 		return n, err
 	}
-	return f.file.WriteAt(b, at)
+	return f.File.WriteAt(b, at)
 }
 
 func (f diskFile) Sync() error {
 	if err := f.disk.step("sync"); err != nil {
 		return err
 	}
-	return f.file.Sync()
+	return f.File.Sync()
 }
 
 func (f diskFile) Truncate(size int64) error {
 	if err := f.disk.step("truncate"); err != nil {
 		return err
 	}
-	return f.file.Truncate(size)
+	return f.File.Truncate(size)
 }
 
 // open opens a folder and returns its lines.
-func open(t *testing.T, fs files, dir string, segmentBytes int64) (*Log, []string, error) {
+func open(t *testing.T, fs Files, dir string, segmentBytes int64) (*Log, []string, error) {
 	t.Helper()
 	var lines []string
-	l, err := openIn(fs, dir, segmentBytes, func(text []byte, at Place) error {
+	l, err := Open(fs, dir, segmentBytes, func(text []byte, at Place) error {
 		lines = append(lines, string(text))
 		return nil
 	})
@@ -94,7 +94,7 @@ func open(t *testing.T, fs files, dir string, segmentBytes int64) (*Log, []strin
 
 func mustOpen(t *testing.T, dir string, segmentBytes int64) (*Log, []string) {
 	t.Helper()
-	l, lines, err := open(t, systemFiles{}, dir, segmentBytes)
+	l, lines, err := open(t, SystemFiles{}, dir, segmentBytes)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -175,7 +175,7 @@ func TestDamageAtEveryByte(t *testing.T) {
 			damaged := bytes.Clone(whole)
 			damaged[i] ^= change
 			dir := newFolder(t, damaged)
-			_, got, err := open(t, systemFiles{}, dir, 0)
+			_, got, err := open(t, SystemFiles{}, dir, 0)
 			if IsDamaged(err) {
 				if !bytes.Equal(readFirst(t, dir), damaged) {
 					t.Fatalf("byte %d: the damaged file was changed", i)
@@ -208,7 +208,7 @@ func TestZerosOfACrash(t *testing.T) {
 	} {
 		damaged := bytes.Clone(whole)
 		clear(damaged[c.at:min(c.at+8, len(damaged))])
-		_, got, err := open(t, systemFiles{}, newFolder(t, damaged), 0)
+		_, got, err := open(t, SystemFiles{}, newFolder(t, damaged), 0)
 		if c.want < 0 && !IsDamaged(err) || c.want >= 0 && (err != nil || !slices.Equal(got, want[:c.want])) {
 			t.Errorf("%s: got %q, %v", name, got, err)
 		}
@@ -282,12 +282,12 @@ func TestNothingFollowsHalfALine(t *testing.T) {
 // failingTruncate is a disk that can't cut files.
 type failingTruncate struct{ *disk }
 
-func (d *failingTruncate) Create(path string) (file, error) {
+func (d *failingTruncate) Create(path string) (File, error) {
 	f, err := d.disk.Create(path)
 	return uncuttable{f}, err
 }
 
-type uncuttable struct{ file }
+type uncuttable struct{ File }
 
 func (uncuttable) Truncate(int64) error { return errDisk }
 
@@ -395,7 +395,7 @@ func TestOlderFilesAreWhole(t *testing.T) {
 	if err := os.Truncate(filepath.Join(dir, firstFile), int64(len(readFirst(t, dir))-1)); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := open(t, systemFiles{}, dir, 0); err == nil {
+	if _, _, err := open(t, SystemFiles{}, dir, 0); err == nil {
 		t.Error("opened")
 	}
 }

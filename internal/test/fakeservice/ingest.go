@@ -58,7 +58,21 @@ func (s *Service) postEvent(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		panic(err)
 	}
+	if r.Header.Get("X-Replay-Only") == "1" && o.lacks(body) {
+		writeRefusal(w, http.StatusNotFound, "Not found", "not_stored")
+		return
+	}
 	writeReply(w, o.acceptEvent(body))
+}
+
+// lacks reports whether an event of the organization is not stored.
+func (o *Organization) lacks(body []byte) bool {
+	e, err := event.Parse(body, event.Options{Organization: o.ID})
+	if err != nil {
+		return false
+	}
+	_, known := o.byID[e.EventID]
+	return !known
 }
 
 // acceptEvent parses, checks key and signature, answers a replay, applies the policy and

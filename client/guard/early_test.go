@@ -1,0 +1,639 @@
+package guard
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/agentledger/agentledger/client"
+	"github.com/agentledger/agentledger/event"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/linelog"
+)
+
+// moment is all that is left when the machine stops: files, of each the bytes that are surely there, and the ledger.
+type moment struct {
+	name     string
+	files    map[string][]byte
+	synced   map[string]int
+	events   []*event.Envelope
+	decided  map[id.Event]string
+	asked    map[id.Event]string
+	consumed map[string]string
+	began    []int // the actions that began, by their number
+	over     []int // the actions of which Run has returned
+}
+
+// film takes moments of an agent's work.
+type film struct {
+	linelog.SystemFiles
+	t      *testing.T
+	office *office
+	dir    string
+	slow   time.Duration // before each write of the journal
+
+	mu      sync.Mutex
+	synced  map[string]int
+	began   []int
+	over    []int
+	moments []moment
+}
+
+// take notes a moment. The ledger's lock is held by the caller or free, as held says.
+func (f *film) take(name string, held bool) {
+	if !held {
+		f.office.mu.Lock()
+		defer f.office.mu.Unlock()
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	m := moment{name: name, files: map[string][]byte{}, synced: maps.Clone(f.synced), events: slices.Clone(f.office.events),
+		decided: maps.Clone(f.office.decided), asked: maps.Clone(f.office.asked), consumed: maps.Clone(f.office.consumed),
+		began: slices.Clone(f.began), over: slices.Clone(f.over)}
+	for _, path := range segments(f.t, f.dir) {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			f.t.Error(err)
+		}
+		m.files[filepath.Base(path)] = text
+	}
+	f.moments = append(f.moments, m)
+}
+
+func (f *film) Create(path string) (linelog.File, error) {
+	file, err := f.SystemFiles.Create(path)
+	return &filmed{file, f, filepath.Base(path)}, err
+}
+
+// filmed is a file of which a moment is taken around each call.
+type filmed struct {
+	linelog.File
+	film *film
+	name string
+}
+
+func (f *filmed) WriteAt(b []byte, at int64) (int, error) {
+	time.Sleep(f.film.slow)
+	n, err := f.File.WriteAt(b, at)
+	f.film.take("written", false)
+	return n, err
+}
+
+func (f *filmed) Sync() error {
+	info, err := os.Stat(filepath.Join(f.film.dir, f.name))
+	if err != nil {
+		return err
+	}
+	if err := f.File.Sync(); err != nil {
+		return err
+	}
+	f.film.mu.Lock()
+	f.film.synced[f.name] = int(info.Size())
+	f.film.mu.Unlock()
+	f.film.take("synced", false)
+	return nil
+}
+
+// numbered is an action of a new key that is known by its number.
+func numbered(n int) Action { return Action{Tool: "acme.refund", Payload: map[string]any{"n": n}} }
+
+// shoot takes moments of one action of each fate: allowed, denied, failed, approved by people, not decided because its
+// request or its answers are lost, and refused.
+func shoot(t *testing.T, slowDisk, slowService time.Duration) []moment {
+	o := newOffice(t)
+	o.votes = []string{"approved"}
+	f := &film{t: t, office: o, dir: t.TempDir(), slow: slowDisk, synced: map[string]int{}}
+	lost := map[bool]bool{} // by whether it is stored before
+	o.fail = func(path string, after bool) bool {
+		if !after {
+			time.Sleep(slowService)
+		}
+		f.take(fmt.Sprintf("%s, handled %v", path, after), true)
+		return lost[after]
+	}
+	j, err := OpenJournal(f.dir, JournalOptions{files: f})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer j.Close()
+	g := guardWith(t, o.dial(atOnce), j, func(c *Config) { c.FlushLater = true })
+	run := func(n int, decision string, failure error) {
+		o.set(func() { o.decision = decision })
+		_, _ = g.Run(t.Context(), numbered(n), func(context.Context, Permit) (any, error) {
+			f.mu.Lock()
+			f.began = append(f.began, n)
+			f.mu.Unlock()
+			f.take("in the action", false)
+			return n, failure
+		})
+		f.over = append(f.over, n)
+		f.take(fmt.Sprint("after action ", n), false)
+	}
+	run(1, "allow", nil)
+	run(2, "deny", nil)
+	run(3, "allow", errors.New("no funds"))
+	run(4, "allow_with_obligation", nil)
+	o.set(func() { lost[false] = true })
+	run(5, "allow", nil)
+	o.set(func() { lost[false], lost[true] = false, true })
+	run(6, "allow", nil)
+	run(7, "deny", nil)
+	o.set(func() { lost[true] = false })
+	if err := g.Flush(t.Context()); err != nil {
+		t.Error(err)
+	}
+	run(8, "allow", nil)
+	if want := []int{1, 3, 4, 8}; !slices.Equal(f.began, want) {
+		t.Errorf("began: got %v, want %v", f.began, want)
+	}
+	return f.moments
+}
+
+// restore makes the journal and the ledger of a moment. cut is the number of unsynced bytes that are lost.
+func (m moment) restore(t *testing.T, o *office, cut int) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	for name, text := range m.files {
+		if err := os.WriteFile(filepath.Join(dir, name), text[:max(m.synced[name], len(text)-cut)], 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	o.set(func() {
+		o.events, o.decided, o.asked = slices.Clone(m.events), maps.Clone(m.decided), maps.Clone(m.asked)
+	})
+	return dir
+}
+
+// cuts returns how many bytes a crash may take: the ends of all lines and, by step, bytes between them.
+func (m moment) cuts(step int) (cuts []int) {
+	cuts = []int{0, 1}
+	for name, text := range m.files {
+		for at := m.synced[name]; at < len(text); at++ {
+			if at == m.synced[name] || text[at-1] == '\n' || at%step == 0 {
+				cuts = append(cuts, len(text)-at)
+			}
+		}
+	}
+	return cuts
+}
+
+// results returns the statuses of results by the number of their actions, and the decisions on the actions.
+func (o *office) results() (results map[int][]string, decisions map[int]string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	results, decisions = map[int][]string{}, map[int]string{}
+	numbers := map[id.Event]int{}
+	for _, e := range o.events {
+		var payload struct {
+			N      int    `json:"n"`
+			Phase  string `json:"phase"`
+			Status string `json:"status"`
+		}
+		var envelope struct {
+			Parent id.Event `json:"parent_event_id"`
+		}
+		if json.Unmarshal(e.Payload, &payload) != nil || json.Unmarshal(e.Canonical, &envelope) != nil {
+			o.t.Fatalf("event: %s", e.Canonical)
+		}
+		if payload.Phase == "intent" {
+			numbers[e.EventID], decisions[payload.N] = payload.N, o.decided[e.EventID]
+			continue
+		}
+		n, known := numbers[envelope.Parent]
+		if !known {
+			o.t.Errorf("a result without its intent: %s", e.Canonical)
+		}
+		results[n] = append(results[n], payload.Status)
+	}
+	return results, decisions
+}
+
+// check says what must be true of the ledger after the recovery from a moment.
+func (m moment) check(t *testing.T, o *office, what string) {
+	t.Helper()
+	results, decisions := o.results()
+	for n, statuses := range results {
+		if len(statuses) != 1 {
+			t.Errorf("%s: action %d has the results %v", what, n, statuses)
+		}
+		permitted := decisions[n] == "allow" || decisions[n] == "allow_with_obligation" && len(m.consumed) > 0
+		if !slices.Contains(m.began, n) && (!permitted || statuses[0] != "unknown" || slices.Contains(m.over, n)) {
+			t.Errorf("%s: action %d (%s) did not begin and has the results %v", what, n, decisions[n], statuses)
+		}
+	}
+	for _, n := range m.began {
+		if len(results[n]) != 1 {
+			t.Errorf("%s: action %d began and has the results %v", what, n, results[n])
+		}
+	}
+}
+
+// failing is a disk of which one call fails, and with it all later ones where the disk is gone.
+type failing struct {
+	linelog.SystemFiles
+	mu    sync.Mutex
+	calls int
+	fails int // number of the call that fails, counted from 1
+	gone  bool
+}
+
+var errDisk = errors.New("the disk fails")
+
+func (d *failing) step() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.calls++
+	if d.calls == d.fails || d.gone && d.calls > d.fails {
+		return errDisk
+	}
+	return nil
+}
+
+func (d *failing) Create(path string) (linelog.File, error) {
+	if err := d.step(); err != nil {
+		return nil, err
+	}
+	f, err := d.SystemFiles.Create(path)
+	return failingFile{f, d}, err
+}
+
+type failingFile struct {
+	linelog.File
+	disk *failing
+}
+
+func (f failingFile) WriteAt(b []byte, at int64) (int, error) {
+	if err := f.disk.step(); err != nil { // a full disk takes a part
+		n, _ := f.File.WriteAt(b[:len(b)/2], at)
+		return n, err
+	}
+	return f.File.WriteAt(b, at)
+}
+
+func (f failingFile) Sync() error {
+	if err := f.disk.step(); err != nil {
+		return err
+	}
+	return f.File.Sync()
+}
+
+// Whichever call of the disk fails: no action begins whose line is not durable, and after a restart each action that
+// began has one result.
+func TestDiskFailsAtEachCall(t *testing.T) {
+	for _, gone := range []bool{false, true} {
+		for fails := 1; ; fails++ {
+			o, dir, d := newOffice(t), t.TempDir(), &failing{fails: fails, gone: gone}
+			o.votes = []string{"approved", "approved"}
+			j, err := OpenJournal(dir, JournalOptions{files: d, segmentBytes: 2 << 10})
+			if err != nil {
+				t.Fatal(err)
+			}
+			g := guardWith(t, o.dial(atOnce), j, func(c *Config) { c.FlushLater = true })
+			m := moment{}
+			for n, decision := range []string{"allow", "deny", "allow_with_obligation", "allow", "allow"} {
+				o.set(func() { o.decision = decision })
+				_, err := g.Run(t.Context(), numbered(n), func(context.Context, Permit) (any, error) {
+					m.began = append(m.began, n)
+					return n, nil
+				})
+				began := slices.Contains(m.began, n)
+				if err == nil && !began {
+					t.Errorf("call %d: action %d: got no error, and it did not begin", fails, n)
+				}
+			}
+			j.Close()
+			calls := d.calls
+			g = guardWith(t, o.dial(atOnce), openUnsynced(t, dir))
+			if err := recoverAll(t, g); err != nil {
+				t.Errorf("call %d: %v", fails, err)
+			}
+			m.consumed = o.consumed
+			m.check(t, o, fmt.Sprintf("call %d, gone %v", fails, gone))
+			g.Journal.Close()
+			if calls < fails {
+				if len(m.began) != 4 || calls < 15 {
+					t.Errorf("without a failure: %v began, %d calls", m.began, calls)
+				}
+				break
+			}
+		}
+	}
+}
+
+// atOnce is the wait of a client that tries again at once.
+func atOnce(context.Context, time.Duration) error { return nil }
+
+// unsyncedFiles are files whose sync takes no time.
+type unsyncedFiles struct{ linelog.SystemFiles }
+
+type unsyncedFile struct{ linelog.File }
+
+func (unsyncedFile) Sync() error { return nil }
+
+func (u unsyncedFiles) Open(path string) (linelog.File, error) {
+	f, err := u.SystemFiles.Open(path)
+	return unsyncedFile{f}, err
+}
+
+func openUnsynced(t *testing.T, dir string) *Journal {
+	t.Helper()
+	j, err := OpenJournal(dir, JournalOptions{files: unsyncedFiles{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return j
+}
+
+// recoverAll is what an agent does at its start.
+func recoverAll(t *testing.T, g *Guard) error {
+	t.Helper()
+	if err := g.RecordInterrupted(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return g.Flush(t.Context())
+}
+
+// The machine stops at any moment, with any part of what was not synced: each action that began has one result, no
+// denied one has any, and one that did not begin has none, or unknown when it was permitted and its caller has no answer.
+// The recovery stores no intent.
+func TestCrashAtEachMoment(t *testing.T) {
+	for name, slow := range map[string][2]time.Duration{
+		"as it comes": {}, "slow disk": {4 * time.Millisecond, 0}, "slow service": {0, 4 * time.Millisecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			moments := shoot(t, slow[0], slow[1])
+			o := newOffice(t)
+			c, step := o.dial(atOnce), 1 // the first line that is written is cut at each byte
+			for i, m := range moments {
+				cuts := m.cuts(step)
+				if len(cuts) > 100 {
+					step = 97
+				}
+				for _, cut := range cuts {
+					what := fmt.Sprintf("moment %d (%s), %d bytes lost", i, m.name, cut)
+					dir := m.restore(t, o, cut)
+					g := guardWith(t, c, openUnsynced(t, dir))
+					_, before := o.results()
+					if err := recoverAll(t, g); err != nil {
+						t.Errorf("%s: %v", what, err)
+					}
+					m.check(t, o, what)
+					if _, after := o.results(); !maps.Equal(after, before) {
+						t.Errorf("%s: the recovery stored an intent: %v, before %v", what, after, before)
+					}
+					if g.Journal.Queued() != 0 || len(g.Journal.unended()) != 0 {
+						t.Errorf("%s: %d queued, %d without an end", what, g.Journal.Queued(), len(g.Journal.unended()))
+					}
+					g.Journal.Close()
+				}
+				if t.Failed() {
+					return
+				}
+			}
+		})
+	}
+}
+
+// kill ends a journal as the end of its process does: what is gathered is lost.
+func kill(t *testing.T, j *Journal) {
+	t.Helper()
+	t.Cleanup(func() { j.lines.Close() })
+	if err := j.lock.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// The recovery itself is interrupted: by a service that is lost at its first, second … request, and by a kill. It is
+// repeated, and comes to the same end.
+func TestRecoveryIsInterrupted(t *testing.T) {
+	moments := shoot(t, 0, 0)
+	o := newOffice(t)
+	c := o.dial(atOnce)
+	for i, m := range moments {
+		for _, after := range []bool{false, true} {
+			for requests := range 4 {
+				what := fmt.Sprintf("moment %d (%s), request %d is lost, stored %v", i, m.name, requests+1, after)
+				dir := m.restore(t, o, 0)
+				left := requests
+				o.set(func() {
+					o.fail = func(_ string, handled bool) bool {
+						if handled == after {
+							left--
+						}
+						return handled == after && left < 0
+					}
+				})
+				g := guardWith(t, c, openUnsynced(t, dir))
+				err := recoverAll(t, g)
+				if left := g.Journal.Queued(); (err == nil) != (left == 0) {
+					t.Errorf("%s: got %v, %d queued", what, err, left)
+				}
+				kill(t, g.Journal)
+				o.set(func() { o.fail = func(string, bool) bool { return false } })
+				for range 2 {
+					g = guardWith(t, c, openUnsynced(t, dir))
+					if err := recoverAll(t, g); err != nil || g.Journal.Queued() != 0 {
+						t.Errorf("%s: again: got %v, %d queued", what, err, g.Journal.Queued())
+					}
+					g.Journal.Close()
+				}
+				m.check(t, o, what)
+			}
+		}
+	}
+}
+
+// inTheAction returns the moment in which the first action runs.
+func inTheAction(t *testing.T) moment {
+	t.Helper()
+	moments := shoot(t, 0, 0)
+	return moments[slices.IndexFunc(moments, func(m moment) bool { return m.name == "in the action" })]
+}
+
+// What the service answers at the recovery decides: the action may have begun, it can't have, or it is asked again.
+func TestAnswersAtTheRecovery(t *testing.T) {
+	m := inTheAction(t)
+	const name = "EVENT"
+	for kind, c := range map[string]struct {
+		status int
+		body   string
+		want   string // status of the result, "" for none, "open" for an action that is asked about again
+	}{
+		"allowed":              {200, `{"event_id":"EVENT","status":"replayed","policy_decision":"allow","policy_id":"p","rule_id":"r"}`, "unknown"},
+		"denied":               {200, `{"event_id":"EVENT","status":"replayed","policy_decision":"deny","policy_id":"p","rule_id":"r"}`, ""},
+		"needs people":         {200, `{"event_id":"EVENT","status":"replayed","policy_decision":"allow_with_obligation","policy_id":"p","rule_id":"r"}`, ""},
+		"of the log before":    {200, `{"event_id":"EVENT","status":"replayed"}`, "unknown"},
+		"stored now":           {201, `{"event_id":"EVENT","status":"created","sequence_num":7,"event_hash":"` + id.Hash{}.String() + `","chain_valid":true}`, ""},
+		"not stored":           {404, `{"error":"Not found","code":"not_stored"}`, ""},
+		"another 404":          {404, `{"error":"Not found"}`, "unknown"},
+		"a proxy's 404":        {404, `<html>`, "unknown"},
+		"no right":             {403, `{"error":"The ingest key does not have the scope events"}`, "unknown"},
+		"refused":              {422, `{"error":"Unknown signing key"}`, "unknown"},
+		"a wrong key":          {401, `{"error":"Invalid API key"}`, "open"},
+		"too many":             {429, `{"error":"Slow down","code":"rate_limited"}`, "open"},
+		"an error":             {500, `{"error":"Internal error"}`, "open"},
+		"overloaded":           {503, `{"error":"Too many","code":"overloaded"}`, "open"},
+		"frozen":               {503, `{"error":"The organization's ledger is frozen","code":"frozen"}`, "open"},
+		"a page":               {200, `<html>`, "open"},
+		"a redirection":        {302, ``, "open"},
+		"another event":        {200, `{"event_id":"evt_other","status":"replayed","policy_decision":"allow"}`, "open"},
+		"an unknown decision":  {200, `{"event_id":"EVENT","status":"replayed","policy_decision":"maybe"}`, "open"},
+		"an unknown status":    {200, `{"event_id":"EVENT","status":"stored"}`, "open"},
+		"a body that is empty": {200, ``, "open"},
+	} {
+		t.Run(kind, func(t *testing.T) {
+			o := newOffice(t)
+			g := guarded(t, o, m.restore(t, o, 0))
+			answering := true
+			front(t, o, func(r *http.Request) (int, string) {
+				if !answering || r.Header.Get("X-Replay-Only") == "" {
+					return 0, ""
+				}
+				return c.status, strings.ReplaceAll(c.body, name, string(m.events[0].EventID))
+			})
+			err := recoverAll(t, g)
+			if (err != nil) != (c.want == "open") || (g.Journal.Queued() > 0) != (c.want == "open") {
+				t.Errorf("got %v, %d queued", err, g.Journal.Queued())
+			}
+			results, _ := o.results()
+			if c.want == "open" {
+				if len(results) != 0 {
+					t.Errorf("got the results %v", results)
+				}
+				o.set(func() { answering = false })
+				if err := g.Flush(t.Context()); err != nil || g.Journal.Queued() != 0 {
+					t.Errorf("asked again: got %v, %d queued", err, g.Journal.Queued())
+				}
+				m.check(t, o, "asked again")
+				return
+			}
+			if got := fmt.Sprint(results[1]); got != fmt.Sprintf("[%s]", c.want) {
+				t.Errorf("got the results %v, want %q", results, c.want)
+			}
+		})
+	}
+}
+
+// A service that can't be reached keeps no start waiting for an answer about an action, nor other actions from running.
+func TestUndecidedWhileOthersRun(t *testing.T) {
+	m, o, d := inTheAction(t), newOffice(t), &deed{}
+	dir := m.restore(t, o, 0)
+	g := guarded(t, o, dir)
+	o.set(func() { o.fail = func(string, bool) bool { return true } })
+	if err := recoverAll(t, g); err == nil || g.Journal.Queued() != 1 {
+		t.Fatalf("got %v, %d queued", err, g.Journal.Queued())
+	}
+	o.set(func() { o.fail = func(string, bool) bool { return false } })
+	if _, err := g.Run(t.Context(), numbered(9), d.do); err != nil || d.done != 1 { // its flush asks too
+		t.Errorf("got %v, done %d times", err, d.done)
+	}
+	wantTold(t, o, "intent", "intent", "result ok", "result unknown")
+	if err := recoverAll(t, g); err != nil || g.Journal.Queued() != 0 {
+		t.Errorf("got %v, %d queued", err, g.Journal.Queued())
+	}
+}
+
+// The queue has no room for what is found out: it is told when there is room.
+func TestUndecidedWithFullQueue(t *testing.T) {
+	m, o := inTheAction(t), newOffice(t)
+	g := guarded(t, o, m.restore(t, o, 0))
+	g.Journal.options.MaxQueued = 1
+	release, err := g.Journal.reserveSlot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := recoverAll(t, g); !errors.Is(err, ErrQueueFull) || g.Journal.Queued() != 1 {
+		t.Errorf("got %v, %d queued", err, g.Journal.Queued())
+	}
+	release()
+	if err := g.Flush(t.Context()); err != nil || g.Journal.Queued() != 0 {
+		t.Errorf("got %v, %d queued", err, g.Journal.Queued())
+	}
+	wantTold(t, o, "intent", "result unknown")
+}
+
+// Recover, for owners that begin and end actions in several processes, asks too.
+func TestRecoverAsks(t *testing.T) {
+	for decision, want := range map[string][]string{"allow": {"intent", "result unknown"}, "deny": {"intent"}} {
+		m, o := inTheAction(t), newOffice(t)
+		g := guarded(t, o, m.restore(t, o, 0))
+		o.set(func() { o.decided[m.events[0].EventID] = decision })
+		for range 2 {
+			if err := g.Recover(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		wantTold(t, o, want...)
+		if len(g.Journal.unended()) != 0 {
+			t.Errorf("%s: %d without an end", decision, len(g.Journal.unended()))
+		}
+	}
+}
+
+// A denied action leaves nothing in memory, and its lines are not kept.
+func TestDeniedLeavesNothing(t *testing.T) {
+	o, d, dir := newOffice(t), &deed{}, t.TempDir()
+	o.decision = "deny"
+	g := openGuard(t, o, dir)
+	for i := range 100 {
+		var denied *client.DeniedError
+		if _, err := g.Run(t.Context(), numbered(i), d.do); !errors.As(err, &denied) || d.done != 0 {
+			t.Fatalf("got %v, done %d times", err, d.done)
+		}
+	}
+	if err := g.Journal.tidy(); err != nil {
+		t.Fatal(err)
+	}
+	if files := segments(t, dir); len(files) > 2 || len(g.Journal.actions) != 0 {
+		t.Errorf("got %d files, %d actions", len(files), len(g.Journal.actions))
+	}
+	g.Journal.Close()
+	g = openGuard(t, o, dir)
+	if len(g.Journal.actions) != 0 {
+		t.Errorf("opened again: %d actions", len(g.Journal.actions))
+	}
+}
+
+// An action that waits to be asked about is kept while files come and go, and so is the note that one did not begin.
+func TestUndecidedIsMoved(t *testing.T) {
+	m, o, d := inTheAction(t), newOffice(t), &deed{}
+	dir := m.restore(t, o, 0)
+	g := openGuard(t, o, dir)
+	if err := g.RecordInterrupted(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	g.FlushLater = true
+	first := segments(t, dir)[0]
+	o.set(func() { o.decision = "deny" })
+	for i := range 60 {
+		if _, err := g.Run(t.Context(), numbered(10+i), d.do); err == nil {
+			t.Fatal("not denied")
+		}
+	}
+	if err := g.Journal.tidy(); err != nil {
+		t.Fatal(err)
+	}
+	if slices.Contains(segments(t, dir), first) {
+		t.Error("the first file is still there")
+	}
+	for range 2 {
+		g.Journal.Close()
+		g = openGuard(t, o, dir)
+		if err := recoverAll(t, g); err != nil {
+			t.Error(err)
+		}
+	}
+	if results, _ := o.results(); len(results) != 1 || !slices.Equal(results[1], []string{"unknown"}) {
+		t.Errorf("got the results %v", results)
+	}
+}
