@@ -125,6 +125,7 @@ func (s *Server) Routes(r *edge.Router) {
 	table.Add("GET", "/v1/console/policies", reads, none, s.listPolicies)
 	table.Add("POST", "/v1/console/policies", edits, document, s.createPolicy)
 	table.Add("GET", "/v1/console/policies/{policy}", reads, none, s.answerPolicy)
+	table.Add("GET", "/v1/console/policies/{policy}/versions", reads, none, s.listPolicyVersions)
 	table.Add("PATCH", "/v1/console/policies/{policy}", edits, document, s.draftPolicy)
 	table.Add("DELETE", "/v1/console/policies/{policy}", edits, none, s.deletePolicy)
 	table.Add("POST", "/v1/console/policies/{policy}/activate", edits, some, s.activatePolicy)

@@ -16,7 +16,7 @@ func permissions() map[string]account.Permission {
 	of := map[string]account.Permission{}
 	for permission, routes := range map[account.Permission]string{
 		account.Read: `GET /ingest-keys, GET /ingest-keys/{key}, GET /agents, GET /agents/{agent}, GET /agents/{agent}/keys,
-			GET /policies, GET /policies/{policy}, GET /approvals, GET /approvals/{approval}, GET /runs, GET /runs/{run},
+			GET /policies, GET /policies/{policy}, GET /policies/{policy}/versions, GET /approvals, GET /approvals/{approval}, GET /runs, GET /runs/{run},
 			GET /events, GET /events/{event}, GET /traces, GET /traces/{trace}, GET /stats,
 			GET /webhooks, GET /webhooks/{webhook}, GET /webhooks/{webhook}/deliveries, GET /witnesses, GET /stream-export, GET /organization, GET /organization/plan-usage`,
 		account.ReadPayloads: `GET /evidence.zip`,

@@ -51,11 +51,12 @@ type listedPolicyView struct {
 	State         policystore.State `json:"state"`
 	ActiveVersion *uint64           `json:"active_version"`
 	UpdatedAt     id.Instant        `json:"updated_at"`
+	UpdatedBy     *string           `json:"updated_by"` // null: not known
 }
 
 func describeListedPolicy(l policystore.Listed) listedPolicyView {
 	view := listedPolicyView{PolicyID: l.PolicyID, Name: l.Name, Version: l.Version, State: l.State,
-		UpdatedAt: l.UpdatedAt}
+		UpdatedAt: l.UpdatedAt, UpdatedBy: orNull(l.UpdatedBy)}
 	if l.Active != 0 {
 		view.ActiveVersion = &l.Active
 	}
@@ -80,13 +81,69 @@ func (s *Server) listPolicies(r *call.Request) (call.Answer, error) {
 	return call.JSON(http.StatusOK, body), nil
 }
 
+// listedVersionView is a version in the list of a policy's versions.
+type listedVersionView struct {
+	Version      uint64            `json:"version"`
+	Name         string            `json:"name"`
+	State        policystore.State `json:"state"`
+	PolicyDigest id.Hash           `json:"policy_digest"`
+	WrittenAt    id.Instant        `json:"written_at"`
+	WrittenBy    string            `json:"written_by"`
+	ActivatedAt  *id.Instant       `json:"activated_at"`
+	ArchivedAt   *id.Instant       `json:"archived_at"`
+}
+
+// listPolicyVersions lists the versions of a policy, the newest first. A page of large documents is short.
+func (s *Server) listPolicyVersions(r *call.Request) (call.Answer, error) {
+	p, err := r.ParsePage()
+	if err != nil {
+		return call.Answer{}, err
+	}
+	below := uint64(0)
+	if p.After != "" {
+		if below, err = parseVersion("after", p.After); err != nil {
+			return call.Answer{}, err
+		}
+	}
+	found, err := s.Policies.Versions(r.Context(), r.Who.Tenant, r.PathParameter("policy"), below, p.Limit)
+	if err != nil {
+		return call.Answer{}, err
+	}
+	body := struct {
+		Versions []listedVersionView `json:"versions"`
+		Next     *string             `json:"next"`
+	}{Versions: make([]listedVersionView, len(found))}
+	for i, v := range found {
+		body.Versions[i] = listedVersionView{Version: v.Version, State: v.State, PolicyDigest: v.Digest,
+			WrittenAt: v.WrittenAt, WrittenBy: v.WrittenBy, ActivatedAt: orNull(v.ActivatedAt),
+			ArchivedAt: orNull(v.ArchivedAt)}
+		if err := json.Unmarshal(v.Document, &body.Versions[i]); err != nil {
+			return call.Answer{}, err
+		}
+		if i == len(found)-1 && v.Version > 1 {
+			next := strconv.FormatUint(v.Version, 10)
+			body.Next = &next
+		}
+	}
+	return call.JSON(http.StatusOK, body), nil
+}
+
+// parseVersion reads the number of a version that a parameter names.
+func parseVersion(parameter, value string) (uint64, error) {
+	n, err := strconv.ParseUint(value, 10, 53)
+	if err != nil || n == 0 {
+		return 0, fault.New(fault.Invalid, parameter+" must be a whole number from 1")
+	}
+	return n, nil
+}
+
 // answerPolicy shows the newest version, or the one that ?version= names.
 func (s *Server) answerPolicy(r *call.Request) (call.Answer, error) {
 	var version uint64
 	if query := r.URL.Query(); query.Has("version") {
 		var err error
-		if version, err = strconv.ParseUint(query.Get("version"), 10, 53); err != nil || version == 0 {
-			return call.Answer{}, fault.New(fault.Invalid, "version must be a whole number from 1")
+		if version, err = parseVersion("version", query.Get("version")); err != nil {
+			return call.Answer{}, err
 		}
 	}
 	v, err := s.Policies.Get(r.Context(), r.Who.Tenant, r.PathParameter("policy"), version)

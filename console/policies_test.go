@@ -47,11 +47,11 @@ func TestPolicies(t *testing.T) {
 	equal(t, "newest", w.call(200, "GET", "/policies/payments", "", as("red-member")), draft)
 	equal(t, "version 1", w.call(200, "GET", "/policies/payments?version=1", ""), active)
 	equal(t, "listed", w.call(200, "GET", "/policies", ""),
-		`{"policies":[{"policy_id":"payments","name":"Second","version":2,"state":"draft","active_version":1,"updated_at":`+now+`}],"next":null}`)
+		`{"policies":[{"policy_id":"payments","name":"Second","version":2,"state":"draft","active_version":1,"updated_at":`+now+`,"updated_by":"acc_red-owner"}],"next":null}`)
 	w.call(204, "DELETE", "/policies/payments", "")
 	equal(t, "draft deleted", w.call(200, "GET", "/policies/payments", ""), active)
 	equal(t, "blue", w.call(200, "GET", "/policies", "", as("blue-owner")),
-		`{"policies":[{"policy_id":"payments","name":"Payments","version":1,"state":"draft","active_version":null,"updated_at":`+now+`}],"next":null}`)
+		`{"policies":[{"policy_id":"payments","name":"Payments","version":1,"state":"draft","active_version":null,"updated_at":`+now+`,"updated_by":"acc_blue-owner"}],"next":null}`)
 	w.call(204, "DELETE", "/policies/payments", "", as("blue-owner"))
 	w.refuses("blue, gone", w.request("GET", "/policies/payments", "", as("blue-owner")), 404, "Not found")
 	if got, want := w.kinds(red), []string{"ledger_policy_activated by acc_red-owner"}; !slices.Equal(got, want) {
@@ -145,4 +145,34 @@ func TestTwoPersonPolicy(t *testing.T) {
 		"Two people decide on policies here: activate a version that another person has changed")
 	w.call(200, "POST", "/policies/payments/activate", "", as("blue-owner"))
 	w.call(200, "POST", "/policies/payments/deactivate", "", as("blue-owner"))
+}
+
+// The versions of a policy are listed from the newest on, in pages, and only to the organization itself.
+func TestPolicyVersions(t *testing.T) {
+	w := newWorld(t)
+	w.call(201, "POST", "/policies", `{"policy_id":"payments","name":"First","rules":[`+paymentRule+`]}`)
+	w.call(200, "POST", "/policies/payments/activate", "")
+	w.call(200, "PATCH", "/policies/payments", `{"name":"Second"}`, as("red-admin"))
+	w.call(200, "POST", "/policies/payments/activate", "")
+	w.call(200, "PATCH", "/policies/payments", `{"name":"Third"}`)
+	const now = `"2026-11-20T12:00:00.000Z"`
+	version := func(number, name, state, by, activated, archived string) string {
+		return fmt.Sprintf(`{"version":%s,"name":"%s","state":"%s","policy_digest":"%s","written_at":%s,"written_by":"acc_%s","activated_at":%s,"archived_at":%s}`,
+			number, name, state, digest(t, number, name, "allow"), now, by, activated, archived)
+	}
+	first := version("1", "First", "archived", "red-owner", now, now)
+	rest := version("3", "Third", "draft", "red-owner", "null", "null") + "," + version("2", "Second", "active", "red-admin", now, "null")
+	equal(t, "all", w.call(200, "GET", "/policies/payments/versions", "", as("red-member")), `{"versions":[`+rest+`,`+first+`],"next":null}`)
+	equal(t, "a page", w.call(200, "GET", "/policies/payments/versions?limit=2", ""), `{"versions":[`+rest+`],"next":"2"}`)
+	equal(t, "the next", w.call(200, "GET", "/policies/payments/versions?limit=2&after=2", ""), `{"versions":[`+first+`],"next":null}`)
+	equal(t, "behind the last", w.call(200, "GET", "/policies/payments/versions?after=1", ""), `{"versions":[],"next":null}`)
+	for _, after := range []string{"0", "x", "-1"} {
+		w.refuses("after "+after, w.request("GET", "/policies/payments/versions?after="+after, ""), 422, "after must be a whole number from 1")
+	}
+	w.refuses("another organization's", w.request("GET", "/policies/payments/versions", "", as("blue-owner")), 404, "Not found")
+	w.call(204, "DELETE", "/policies/payments", "")
+	listed := w.call(200, "GET", "/policies", "")["policies"].([]any)[0].(map[string]any)
+	if listed["updated_by"] != "acc_red-admin" || listed["name"] != "Second" {
+		t.Errorf("without the draft: got %v", listed)
+	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/agentledger/agentledger/console/call"
 	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/http/edge"
 	"github.com/agentledger/agentledger/internal/jcs"
 	"github.com/agentledger/agentledger/internal/operate/simulate"
@@ -22,10 +23,11 @@ import (
 const maxSimulation = 512 << 10
 
 // simulation asks for the decision of a version of a policy on one input, or on the newest
-// events.
+// events below an index.
 type simulation struct {
 	Version *uint64        `json:"version"`
 	Last    *int           `json:"last"`
+	To      *id.Index      `json:"to"`
 	Input   jsontext.Value `json:"input"`
 	Now     jsontext.Value `json:"now"`
 	Limits  jsontext.Value `json:"limits"`
@@ -58,7 +60,11 @@ func (s *Server) simulatePolicy(r *call.Request) (call.Answer, error) {
 		return call.Answer{}, err
 	}
 	if q.Last != nil {
-		return s.simulateEvents(r.Context(), r.Who, v, p, *q.Last)
+		of := simulate.Range{Last: *q.Last}
+		if q.To != nil {
+			of.To = *q.To
+		}
+		return s.simulateEvents(r.Context(), r.Who, v, p, of)
 	}
 	return s.explainInput(r.Context(), r.Who, v, p, &q)
 }
@@ -71,6 +77,10 @@ func (q *simulation) checkMembers() error {
 		return fault.New(fault.Invalid, "now and limits go with input")
 	case q.Last != nil && (*q.Last < 1 || *q.Last > simulate.MaxEvents):
 		return fault.New(fault.Invalid, fmt.Sprintf("last must be from 1 to %d", simulate.MaxEvents))
+	case q.Last == nil && q.To != nil:
+		return fault.New(fault.Invalid, "to goes with last")
+	case q.To != nil && *q.To == 0:
+		return fault.New(fault.Invalid, "to must be a log index from 1")
 	case q.Version != nil && *q.Version == 0:
 		return fault.New(fault.Invalid, "version must be a whole number from 1")
 	}
@@ -102,10 +112,10 @@ func (s *Server) explainInput(ctx context.Context, who *account.Session, v polic
 	return call.JSON(http.StatusOK, describeTrial(v, &x, &trial)), nil
 }
 
-// simulateEvents decides the newest events again by the policy.
+// simulateEvents decides stored events again by the policy.
 func (s *Server) simulateEvents(ctx context.Context, who *account.Session, v policystore.Version, p policy.Policy,
-	last int) (call.Answer, error) {
-	report, err := s.Simulator.SimulateEvents(ctx, who.Tenant, p, last)
+	of simulate.Range) (call.Answer, error) {
+	report, err := s.Simulator.SimulateEvents(ctx, who.Tenant, p, of)
 	if err != nil {
 		return call.Answer{}, err
 	}

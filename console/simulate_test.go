@@ -69,6 +69,10 @@ func TestSimulateEvents(t *testing.T) {
 	if got["summary"] != "1 of 3 would change" || fmt.Sprint(got["shadow"]) != "map[watch:3]" || got["tightened"] != 1.0 || got["loosened"] != 0.0 {
 		t.Fatalf("all: got %v", got)
 	}
+	below := w.call(200, "POST", "/policies/spending/simulate", `{"last":2,"to":3}`)
+	if below["summary"] != "0 of 2 would change" || below["from_sequence"] != 2.0 || below["to_sequence"] != 3.0 {
+		t.Errorf("below an index: got %v", below)
+	}
 	change := got["changes"].([]any)[0].(map[string]any)
 	if change["sequence_num"] != 1.0 || change["tool_name"] != "acme.pay.refund" || change["reason"] != "Too much" {
 		t.Errorf("got %v", change)
@@ -83,15 +87,17 @@ func TestSimulateRefuses(t *testing.T) {
 	w.call(201, "POST", "/policies", `{"policy_id":"spending","name":"n","rules":`+spendingRules+`}`)
 	const simulate = "/policies/spending/simulate"
 	for body, message := range map[string]string{
-		`{}`:                         "Give either input or last",
-		`{"last":1,"input":{}}`:      "Give either input or last",
-		`{"last":0}`:                 "last must be from 1 to 10000",
-		`{"last":10001}`:             "last must be from 1 to 10000",
-		`{"last":1,"now":null}`:      "now and limits go with input",
-		`{"last":1,"version":0}`:     "version must be a whole number from 1",
-		`{"input":{}}`:               "input.tool_name must be a tool name, segments with dots between them",
-		`{"input":{"tool":"x"}}`:     "input.tool is not a member that this server knows",
-		`{"input":{"tool_name":""}}`: "input.tool_name must be a tool name, segments with dots between them",
+		`{}`:                                              "Give either input or last",
+		`{"last":1,"input":{}}`:                           "Give either input or last",
+		`{"last":0}`:                                      "last must be from 1 to 10000",
+		`{"last":10001}`:                                  "last must be from 1 to 10000",
+		`{"last":1,"now":null}`:                           "now and limits go with input",
+		`{"last":1,"to":0}`:                               "to must be a log index from 1",
+		`{"input":{},"to":1}`:                             "to goes with last",
+		`{"last":1,"version":0}`:                          "version must be a whole number from 1",
+		`{"input":{}}`:                                    "input.tool_name must be a tool name, segments with dots between them",
+		`{"input":{"tool":"x"}}`:                          "input.tool is not a member that this server knows",
+		`{"input":{"tool_name":""}}`:                      "input.tool_name must be a tool name, segments with dots between them",
 		`{"input":{"tool_name":"a","payload":[]}}`:        "input.payload must be a JSON object",
 		`{"input":{"tool_name":"a"},"limits":{"x":1}}`:    "limits must give limits of the policy numbers that are not negative",
 		`{"input":{"tool_name":"a"},"now":"yesterday"}`:   "now has a value of the wrong type or form",

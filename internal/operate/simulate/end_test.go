@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/operate/simulate"
 	"github.com/agentledger/agentledger/policy"
 )
 
@@ -21,7 +22,7 @@ func TestRehearsalEndsWithItsRequest(t *testing.T) {
 	r := w.newSimulator()
 	ctx, cancel := context.WithCancel(t.Context())
 	w.during = cancel
-	if report, err := r.SimulateEvents(ctx, red, *dear, 10); !errors.Is(err, context.Canceled) {
+	if report, err := r.SimulateEvents(ctx, red, *dear, simulate.Range{Last: 10}); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %+v, %v", report, err)
 	}
 	trial := policy.Trial{Input: policy.Input{Tool: "acme.pay.refund", Agent: "a", ActorType: "agent", ActionKind: "tool_call", Payload: []byte(long)}}
@@ -30,7 +31,7 @@ func TestRehearsalEndsWithItsRequest(t *testing.T) {
 	}
 	w.during = nil
 	for _, tenant := range []id.Tenant{red, blue} {
-		if got, err := r.SimulateEvents(t.Context(), tenant, *dear, 10); err != nil || !got.Complete || got.Evaluated != 1 {
+		if got, err := r.SimulateEvents(t.Context(), tenant, *dear, simulate.Range{Last: 10}); err != nil || !got.Complete || got.Evaluated != 1 {
 			t.Errorf("tenant %d, afterwards: got %+v, %v", tenant, got, err)
 		}
 	}

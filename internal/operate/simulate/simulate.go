@@ -105,13 +105,18 @@ type Change struct {
 	ReceivedAt     id.Instant
 }
 
-// SimulateEvents decides the newest events of a ledger, at most last, again by another policy: as if
-// it had been active at each, with the declared decision tightened as it was then. Limits begin at 0
-// with the first event.
+// Range is the events of a simulation: the newest ones below To, at most Last.
+type Range struct {
+	Last int      // from 1
+	To   id.Index // 0, and an index beyond the end: the end of the ledger
+}
+
+// SimulateEvents decides a range of a ledger's events again by another policy: as if it had been active
+// at each, with the declared decision tightened as it was then. Limits begin at 0 with the first event.
 //
 // Errors are those of policy.Compile and log.State.Trusted; fault.Overloaded while other simulations
 // use all slots.
-func (r *Simulator) SimulateEvents(ctx context.Context, t id.Tenant, p policy.Policy, last int) (Report, error) {
+func (r *Simulator) SimulateEvents(ctx context.Context, t id.Tenant, p policy.Policy, of Range) (Report, error) {
 	if err := r.limit.Acquire(t, 1); err != nil {
 		return Report{}, err
 	}
@@ -120,22 +125,31 @@ func (r *Simulator) SimulateEvents(ctx context.Context, t id.Tenant, p policy.Po
 	if err != nil {
 		return Report{}, err
 	}
-	begin := id.Index(0)
-	if size := state.Size(); size > id.Index(last) {
-		begin = size - id.Index(last)
-	}
-	run := run{counters: newCounters(), report: Report{Begin: begin, End: begin, Shadow: make(map[string]int)}}
+	begin, end := of.within(state.Size())
+	run := run{end: end, counters: newCounters()}
+	run.report = Report{Begin: begin, End: begin, Shadow: make(map[string]int)}
 	if run.policy, err = r.compilePolicy(ctx, t, p); err != nil {
 		return Report{}, err
 	}
 	until := r.clock().Add(maxTime)
-	for run.report.End < state.Size() && r.clock().Before(until) {
+	for run.report.End < end && r.clock().Before(until) {
 		if err := r.simulateTurn(ctx, t, state, &run); err != nil {
 			return Report{}, err
 		}
 	}
-	run.report.Complete = run.report.End == state.Size()
+	run.report.Complete = run.report.End == end
 	return run.report, nil
+}
+
+// within returns the events of a ledger of a size, [begin, end).
+func (r Range) within(size id.Index) (begin, end id.Index) {
+	if end = size; r.To != 0 {
+		end = min(end, r.To)
+	}
+	if end > id.Index(r.Last) {
+		begin = end - id.Index(r.Last)
+	}
+	return begin, end
 }
 
 // trustedState returns the state of a ledger whose policies and events are those that hold.
@@ -165,7 +179,7 @@ func (r *Simulator) simulateTurn(ctx context.Context, t id.Tenant, state *log.St
 	}
 	defer r.processors.Release(tenant, 1)
 	var until time.Time // from the first event on: before, the store is waited for
-	end := min(run.report.End+perTurn, state.Size())
+	end := min(run.report.End+perTurn, run.end)
 	for e, err := range r.ledgers.Events(ctx, state, run.report.End, end, storage.FieldRecord|storage.FieldEnvelope) {
 		if err == nil {
 			err = run.simulateEvent(ctx, e)
@@ -186,6 +200,7 @@ func (r *Simulator) simulateTurn(ctx context.Context, t id.Tenant, state *log.St
 
 // run is one simulation.
 type run struct {
+	end      id.Index // no event from there on
 	policy   *policy.Compiled
 	counters *counters
 	report   Report

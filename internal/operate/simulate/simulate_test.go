@@ -24,7 +24,7 @@ func TestEvents(t *testing.T) {
 	w.send(red, strict, "acme.pay.refund", `{"amount":500}`, id.Deny)
 	w.send(blue, strict, "acme.pay.refund", `{"amount":500}`, id.Allow)
 	w.erased[3], w.erased[70] = true, true // the second has no tool either
-	got, err := w.newSimulator().SimulateEvents(t.Context(), red, *loose, 1000)
+	got, err := w.newSimulator().SimulateEvents(t.Context(), red, *loose, simulate.Range{Last: 1000})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,14 +37,27 @@ func TestEvents(t *testing.T) {
 	if c := changes[0]; c.Sequence != 22 || c.Recorded != id.Deny || c.RecordedRule != "cap" || c.RecordedPolicy != "spending" || c.Simulated != id.Allow || c.Rule != "default" {
 		t.Errorf("got %+v", c)
 	}
-	if got, err = w.newSimulator().SimulateEvents(t.Context(), red, *strictPolicy, 1000); err != nil || got.Changed != 0 {
+	if got, err = w.newSimulator().SimulateEvents(t.Context(), red, *strictPolicy, simulate.Range{Last: 1000}); err != nil || got.Changed != 0 {
 		t.Errorf("the same policy: got %+v, %v", got, err)
 	}
-	if got, err = w.newSimulator().SimulateEvents(t.Context(), red, *loose, 5); err != nil || got.Begin != 67 || got.Evaluated != 4 || got.Changed != 3 {
+	if got, err = w.newSimulator().SimulateEvents(t.Context(), red, *loose, simulate.Range{Last: 5}); err != nil || got.Begin != 67 || got.Evaluated != 4 || got.Changed != 3 {
 		t.Errorf("the last five: got %+v, %v", got, err)
 	}
-	if got, err = w.newSimulator().SimulateEvents(t.Context(), blue, *loose, 5); err != nil || got.Evaluated != 1 || got.Changed != 1 {
+	if got, err = w.newSimulator().SimulateEvents(t.Context(), blue, *loose, simulate.Range{Last: 5}); err != nil || got.Evaluated != 1 || got.Changed != 1 {
 		t.Errorf("blue: got %+v, %v", got, err)
+	}
+	for name, tc := range map[string]struct {
+		of         simulate.Range
+		begin, end id.Index
+	}{
+		"below an index":  {simulate.Range{Last: 5, To: 10}, 5, 10},
+		"below the begin": {simulate.Range{Last: 5, To: 3}, 0, 3},
+		"beyond the end":  {simulate.Range{Last: 5, To: 1000}, 67, 72},
+	} {
+		if got, err := w.newSimulator().SimulateEvents(t.Context(), red, *loose, tc.of); err != nil ||
+			got.Begin != tc.begin || got.End != tc.end || !got.Complete {
+			t.Errorf("%s: got %+v, %v", name, got, err)
+		}
 	}
 }
 
@@ -56,7 +69,7 @@ func TestEventsWithLimits(t *testing.T) {
 		w.send(red, nil, "acme.pay.refund", `{"amount":40}`, id.Allow)
 		w.Pass(25 * time.Minute)
 	}
-	got, err := w.newSimulator().SimulateEvents(t.Context(), red, *limited, 10)
+	got, err := w.newSimulator().SimulateEvents(t.Context(), red, *limited, simulate.Range{Last: 10})
 	if err != nil || got.Changed != 1 || got.Changes[0].Sequence != 3 || got.Tightened != 1 {
 		t.Errorf("got %+v, %v", got, err)
 	}
@@ -72,7 +85,7 @@ func TestBounds(t *testing.T) {
 	r := w.newSimulator()
 	w.during = func() {
 		w.during = nil
-		if _, err := r.SimulateEvents(t.Context(), red, *loose, 1); !fault.Is(err, fault.Overloaded) {
+		if _, err := r.SimulateEvents(t.Context(), red, *loose, simulate.Range{Last: 1}); !fault.Is(err, fault.Overloaded) {
 			t.Errorf("a second one at a time: got %v", err)
 		}
 		if _, err := r.EvaluateTrial(t.Context(), red, *loose, &policy.Trial{}); !fault.Is(err, fault.Overloaded) {
@@ -80,11 +93,11 @@ func TestBounds(t *testing.T) {
 		}
 		w.Pass(time.Minute)
 	}
-	got, err := r.SimulateEvents(t.Context(), red, *loose, 40)
+	got, err := r.SimulateEvents(t.Context(), red, *loose, simulate.Range{Last: 40})
 	if err != nil || got.Complete || got.End != 32 || got.Evaluated != 32 {
 		t.Errorf("got %+v, %v", got, err)
 	}
-	if got, err = r.SimulateEvents(t.Context(), red, *loose, 40); err != nil || !got.Complete {
+	if got, err = r.SimulateEvents(t.Context(), red, *loose, simulate.Range{Last: 40}); err != nil || !got.Complete {
 		t.Errorf("afterwards: got %+v, %v", got, err)
 	}
 }
@@ -98,13 +111,13 @@ func TestEventsWithResults(t *testing.T) {
 		intent, _ := w.send(red, nil, "acme.pay.refund", `{"phase":"intent"}`, id.Allow)
 		w.result(red, intent)
 	}
-	got, err := w.newSimulator().SimulateEvents(t.Context(), red, *limited, 10)
+	got, err := w.newSimulator().SimulateEvents(t.Context(), red, *limited, simulate.Range{Last: 10})
 	if err != nil || got.Evaluated != 2 || got.Results != 2 || got.Changed != 0 {
 		t.Errorf("got %+v, %v", got, err)
 	}
 	w.kind = "made_up"
 	w.send(red, nil, "acme.pay.refund", `{}`, id.Allow)
-	if got, err = w.newSimulator().SimulateEvents(t.Context(), red, *limited, 10); err != nil || got.Changed != 1 || got.Tightened != 1 {
+	if got, err = w.newSimulator().SimulateEvents(t.Context(), red, *limited, simulate.Range{Last: 10}); err != nil || got.Changed != 1 || got.Tightened != 1 {
 		t.Errorf("another kind: got %+v, %v", got, err)
 	}
 }

@@ -69,8 +69,8 @@ func TestActivate(t *testing.T) {
 	}
 	list, err := w.book.List(t.Context(), red, "", 10)
 	wantList := []policystore.Listed{
-		{PolicyID: "mails", Name: "About acme.mail", Version: 1, State: policystore.Active, Active: 1, UpdatedAt: id.InstantOf(w.Clock())},
-		{PolicyID: "payments", Name: "About acme.pay", Version: 2, State: policystore.Archived, UpdatedAt: id.InstantOf(w.Clock())},
+		{PolicyID: "mails", Name: "About acme.mail", Version: 1, State: policystore.Active, Active: 1, UpdatedAt: id.InstantOf(w.Clock()), UpdatedBy: ann},
+		{PolicyID: "payments", Name: "About acme.pay", Version: 2, State: policystore.Archived, UpdatedAt: id.InstantOf(w.Clock()), UpdatedBy: ann},
 	}
 	if err != nil || !slices.Equal(list, wantList) {
 		t.Errorf("got %+v, %v; want %+v", list, err, wantList)

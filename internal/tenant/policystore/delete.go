@@ -50,7 +50,7 @@ func (b *Policies) deleteDraft(
 	}
 	p.Value.Newest--
 	p.Value.Draft = false
-	p.Value.Name, p.Value.UpdatedAt = document.Name, b.currentTime()
+	p.Value.Name, p.Value.UpdatedAt, p.Value.UpdatedBy = document.Name, b.currentTime(), before.Value.WrittenBy
 	kept, err := b.stores.policies.Put(p)
 	if err != nil {
 		return err

@@ -136,7 +136,8 @@ func (b *Policies) writeDraft(
 		return Version{}, err
 	}
 	document.Version = p.Value.Newest
-	p.Value.Name, p.Value.Draft, p.Value.UpdatedAt = document.Name, true, b.currentTime()
+	p.Value.Name, p.Value.Draft = document.Name, true
+	p.Value.UpdatedAt, p.Value.UpdatedBy = b.currentTime(), principal
 	v.Key = encodeVersionKey(document.ID, document.Version)
 	v.Value = versionRecord{Document: document.Document(), WrittenAt: b.currentTime(), WrittenBy: principal}
 	if len(v.Value.Document) > policy.MaxBytes {

@@ -30,6 +30,39 @@ func (b *Policies) Get(ctx context.Context, t id.Tenant, policyID string, versio
 	})
 }
 
+// maxPage is how many bytes of documents Versions reads beyond one version.
+const maxPage = 1 << 20
+
+// Versions returns versions of a policy below a number, the newest first: at most limit, and fewer
+// when their documents are large. 0 stands for a number above all. It returns at least one version,
+// unless there is none below. fault.NotFound for an unknown policy.
+func (b *Policies) Versions(ctx context.Context, t id.Tenant, policyID string, below uint64, limit int) (
+	found []Version, err error) {
+	p, err := b.readPolicy(ctx, t, policyID)
+	if err != nil {
+		return nil, err
+	}
+	number := p.Value.Newest
+	if below != 0 {
+		number = min(number, below-1)
+	}
+	for read := 0; number > 0 && len(found) < limit && read < maxPage; number-- {
+		v, err := b.stores.versions.Get(ctx, t, encodeVersionKey(policyID, number))
+		if err != nil {
+			return nil, err
+		}
+		if !v.Exists() {
+			continue // a draft that was deleted meanwhile
+		}
+		version, err := buildVersion(policyID, number, &p.Value, &v.Value)
+		if err != nil {
+			return nil, err
+		}
+		found, read = append(found, version), read+len(version.Document)
+	}
+	return found, nil
+}
+
 // List returns at most limit policies with an id after the given one, in
 // ascending order of id.
 func (b *Policies) List(ctx context.Context, t id.Tenant, after string, limit int) ([]Listed, error) {
@@ -44,6 +77,7 @@ func (b *Policies) List(ctx context.Context, t id.Tenant, after string, limit in
 			State:     p.newestState(p.Newest),
 			Active:    p.Active,
 			UpdatedAt: p.UpdatedAt,
+			UpdatedBy: p.UpdatedBy,
 		}
 	}
 	return list, err

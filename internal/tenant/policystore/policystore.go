@@ -123,6 +123,7 @@ type Listed struct {
 	State     State  // of the newest version
 	Active    uint64 // the active version, 0 for none
 	UpdatedAt id.Instant
+	UpdatedBy string // the principal of that change; "" when a former service kept none
 }
 
 func errNotFound() error { return fault.New(fault.NotFound, "Not found") }

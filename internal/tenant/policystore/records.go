@@ -34,6 +34,7 @@ type policyRecord struct {
 	Draft     bool       `json:"draft"`
 	Active    uint64     `json:"active"` // 0 for none
 	UpdatedAt id.Instant `json:"updated_at"`
+	UpdatedBy string     `json:"updated_by,omitzero"` // the newest version; "" where a former service wrote it
 }
 
 type versionRecord struct {
