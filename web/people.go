@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/agentledger/agentledger/internal/http/edge"
+	"github.com/agentledger/agentledger/web/agents"
 	"github.com/agentledger/agentledger/web/entry"
 	"github.com/agentledger/agentledger/web/overview"
 	"github.com/agentledger/agentledger/web/screen"
@@ -16,6 +17,7 @@ func (s *Server) addPeopleRoutes(r *edge.Router) {
 	screens := slices.Concat(
 		entry.Screens(s.kit),
 		overview.Screens(s.kit),
+		agents.Screens(s.kit),
 		settings.Screens(s.kit),
 	)
 	screen.New(screen.Options{Edge: &s.edge, Calls: r, Kit: s.kit, Control: s.control}).Mount(r, screens)

@@ -26,6 +26,7 @@ func readAsWords(name any) string { return strings.ReplaceAll(fmt.Sprint(name), 
 // Field is an input of a form with its label. The template "field" shows it.
 type Field struct {
 	Name, Label, Type, Value string
+	Form                     string // the value of the button of its form, "" on a page with one form
 	Hint                     string
 	Autocomplete             string
 	Required, Checked        bool
@@ -34,7 +35,12 @@ type Field struct {
 }
 
 // ID returns the id of the input, which no other part of a page has.
-func (f Field) ID() string { return "field-" + f.Name }
+func (f Field) ID() string {
+	if f.Form != "" {
+		return "field-" + f.Form + "-" + f.Name
+	}
+	return "field-" + f.Name
+}
 
 // Option is a value of a choice and its words.
 type Option struct{ Value, Title string }
@@ -50,7 +56,6 @@ func newField(f framed, name, label, kind string, value any, more ...string) Fie
 	if kind == "checkbox" {
 		field.Checked, field.Value = field.Value == "true", "yes"
 	}
-	form := "" // every form
 	for _, attribute := range more {
 		key, text, _ := strings.Cut(attribute, "=")
 		switch key {
@@ -65,10 +70,10 @@ func newField(f framed, name, label, kind string, value any, more ...string) Fie
 		case "max":
 			field.Max = text
 		case "form":
-			form = text
+			field.Form = text
 		}
 	}
-	if len(f.Form) > 0 && (form == "" || form == f.Form.Get("do")) {
+	if len(f.Form) > 0 && (field.Form == "" || field.Form == f.Form.Get("do")) {
 		field.restore(f.Form)
 	}
 	return field

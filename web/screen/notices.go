@@ -4,6 +4,7 @@ package screen
 // text and never bring one.
 func notices() map[string]string {
 	return map[string]string{
+		"key-retired": "The key is retired.",
 		"key-revoked": "The key is revoked.",
 		"saved":       "The changes are saved.",
 		"signed-out":  "You are signed out.",

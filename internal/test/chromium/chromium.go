@@ -190,21 +190,40 @@ func (b *Browser) Messages() (all []string) {
 	return all
 }
 
+// Request is a request that a page has made.
+type Request struct {
+	URL     string
+	Headers map[string]string
+	Body    string `json:"postData"`
+	Parts   []struct {
+		Bytes []byte
+	} `json:"postDataEntries"`
+}
+
 // Requests returns the URLs that pages have asked for since the last call.
 func (b *Browser) Requests() (all []string) {
+	b.t.Helper()
+	for _, r := range b.Sent() {
+		all = append(all, r.URL)
+	}
+	return all
+}
+
+// Sent returns the requests that pages have made since the last call, with their bodies.
+func (b *Browser) Sent() (all []Request) {
 	b.t.Helper()
 	for _, entry := range b.readLog("performance") {
 		var event struct {
 			Message struct {
 				Method string
-				Params struct{ Request struct{ URL string } }
+				Params struct{ Request Request }
 			}
 		}
 		if err := json.Unmarshal([]byte(entry.Message), &event); err != nil {
 			b.t.Fatalf("performance log: %v", err)
 		}
 		if event.Message.Method == "Network.requestWillBeSent" {
-			all = append(all, event.Message.Params.Request.URL)
+			all = append(all, event.Message.Params.Request)
 		}
 	}
 	return all

@@ -160,6 +160,7 @@ var layer = map[string]int{
 	"ingest":            41,
 	"publicapi":         41,
 	"web":               41,
+	"web/agents":        41,
 	"web/entry":         41,
 	"web/overview":      41,
 	"web/page":          40,
