@@ -1,10 +1,10 @@
 package mcp
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"os"
 	"os/exec"
@@ -114,7 +114,12 @@ func deploy(t *testing.T, settings map[string]any) *deployment {
 	must(t, err)
 	servers := map[string]any{}
 	for _, name := range []string{"left", "right"} {
-		servers[name] = map[string]any{"command": []string{program}, "env": map[string]string{shopVariable: d.calls(name)}}
+		server := map[string]any{"command": []string{program}, "env": map[string]string{shopVariable: d.calls(name)}}
+		if more, ok := settings[name].(map[string]any); ok { // members of one server
+			maps.Copy(server, more)
+			delete(settings, name)
+		}
+		servers[name] = server
 	}
 	settings["servers"] = servers
 	text, err := json.Marshal(settings)
@@ -365,69 +370,6 @@ func countEvents(t *testing.T, d *deployment, text string) (n int) {
 		}
 	}
 	return n
-}
-
-// By HTTP: a bearer token, origins, hosts, and sessions with processes of their own.
-func TestGatewayByHTTP(t *testing.T) {
-	d := deploy(t, map[string]any{"allowed_origins": []string{"https://app.example"}})
-	command := exec.Command(filepath.Join(d.Programs, "aps"), "mcp", "--config", d.config, "--state", filepath.Join(d.dir, "state"),
-		"--listen", "127.0.0.1:0")
-	command.Env = append(d.Environment(), "APS_MCP_TOKEN=a token of the gateway")
-	diagnostics, err := command.StderrPipe()
-	must(t, err)
-	must(t, command.Start())
-	t.Cleanup(func() {
-		command.Process.Kill()
-		command.Wait()
-	})
-	line, err := bufio.NewReader(diagnostics).ReadString('\n')
-	must(t, err)
-	address := regexp.MustCompile(`http://\S+/mcp`).FindString(line)
-	for name, tc := range map[string]struct {
-		headers map[string]string
-		want    int
-	}{
-		"no token":       {map[string]string{}, http.StatusUnauthorized},
-		"wrong token":    {map[string]string{"Authorization": "Bearer b token of the gateway"}, http.StatusUnauthorized},
-		"strange origin": {map[string]string{"Authorization": "Bearer a token of the gateway", "Origin": "https://evil.example"}, http.StatusForbidden},
-		"own origin":     {map[string]string{"Authorization": "Bearer a token of the gateway", "Origin": "https://app.example"}, http.StatusOK},
-	} {
-		r, err := http.NewRequest(http.MethodPost, address, strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":`+
-			`{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}`))
-		must(t, err)
-		r.Header.Set("Content-Type", "application/json")
-		r.Header.Set("Accept", "application/json, text/event-stream")
-		for header, value := range tc.headers {
-			r.Header.Set(header, value)
-		}
-		answer, err := http.DefaultClient.Do(r)
-		must(t, err)
-		answer.Body.Close()
-		if answer.StatusCode != tc.want {
-			t.Errorf("%s: got %d, want %d", name, answer.StatusCode, tc.want)
-		}
-	}
-	for i := range 2 {
-		c := mcp.NewClient(&mcp.Implementation{Name: "caller", Version: "1"}, nil)
-		s, err := c.Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: address, HTTPClient: &http.Client{Transport: bearer{}}}, nil)
-		must(t, err)
-		if text, r := call(t, s, "right__buy", order{fmt.Sprint(i)}); r.IsError || text != fmt.Sprint("sold ", i) {
-			t.Errorf("session %d: got %q", i, text)
-		}
-		if i == 0 { // the end of this session's server is not felt by the other session
-			call(t, s, "right__die", order{})
-		}
-		defer s.Close()
-	}
-}
-
-// bearer adds the gateway's token to requests.
-type bearer struct{}
-
-func (bearer) RoundTrip(r *http.Request) (*http.Response, error) {
-	r = r.Clone(r.Context())
-	r.Header.Set("Authorization", "Bearer a token of the gateway")
-	return http.DefaultTransport.RoundTrip(r)
 }
 
 // A program holds the key: the gateway's environment names no key file.

@@ -34,9 +34,9 @@ func (c *serveCommand) serveHTTP(ctx context.Context, g *gateway.Gateway, s Sett
 		return errors.New("--listen: other machines reach this address: put a bearer token into " + tokenVariable)
 	}
 	handler := listen.New(ctx, listen.Options{
-		Token: token, Origins: s.AllowedOrigins, Principal: s.Principal.Header, MaxBytes: s.MaxMessageBytes,
-		Serve: func(ctx context.Context, caller gateway.Caller) error {
-			err := g.Serve(ctx, caller)
+		Token: token, Origins: s.origins(), Principal: s.Principal.Header, MaxBytes: s.MaxMessageBytes,
+		Serve: func(ctx context.Context, caller gateway.Caller, origin string) error {
+			err := g.Serve(ctx, caller, origin)
 			if err != nil {
 				printTrouble(fmt.Errorf("session: %w", err))
 			}

@@ -79,7 +79,7 @@ func (c *serveCommand) Run(ctx context.Context, t *people.Terminal) error {
 	if c.Listen != "" {
 		err = c.serveHTTP(ctx, g, settings)
 	} else {
-		err = g.Serve(ctx, message.NewLines(t.In, t.Out, settings.MaxMessageBytes))
+		err = g.Serve(ctx, message.NewLines(t.In, t.Out, settings.MaxMessageBytes), "")
 	}
 	stop()
 	return errors.Join(err, flushResults(g))

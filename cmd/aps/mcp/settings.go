@@ -4,8 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/url"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -21,7 +23,7 @@ type Settings struct {
 	HideDenied bool                      `json:"hide_denied"`
 	Principal  PrincipalSettings         `json:"principal"`
 
-	AllowedOrigins  []string `json:"allowed_origins"`   // of web pages that may call by HTTP
+	AllowedOrigins  []string `json:"allowed_origins"`   // of web pages that see servers without their own list
 	Wait            string   `json:"wait"`              // duration, for example "50s"
 	MaxMessageBytes int      `json:"max_message_bytes"` // default 16 MiB
 	MaxCalls        int      `json:"max_calls"`         // of a session at once; default 128
@@ -37,6 +39,8 @@ type ServerSettings struct {
 	// Headers are sent with each request to URL. HeadersEnv names variables that hold such values.
 	Headers    map[string]string `json:"headers"`
 	HeadersEnv map[string]string `json:"headers_env"`
+	// AllowedOrigins are those of the web pages that see the server; nil: Settings.AllowedOrigins, [] none.
+	AllowedOrigins []string `json:"allowed_origins"`
 }
 
 // RecordSettings say how the calls of tools are recorded.
@@ -81,11 +85,47 @@ func (s Settings) check() error {
 		case (len(server.Command) == 0) == (server.URL == ""):
 			return fmt.Errorf("servers: %s: either command or url", name)
 		}
+		if err := checkOrigins(server.AllowedOrigins); err != nil {
+			return fmt.Errorf("servers: %s: %w", name, err)
+		}
+	}
+	if err := checkOrigins(s.AllowedOrigins); err != nil {
+		return err
 	}
 	if _, err := s.waitTime(); err != nil {
 		return err
 	}
 	return nil
+}
+
+// checkOrigins refuses a text that no browser sends as an Origin, because it would never match.
+func checkOrigins(origins []string) error {
+	for _, origin := range origins {
+		u, err := url.Parse(origin)
+		if err != nil || u.Host == "" || u.Scheme+"://"+u.Host != origin || strings.ToLower(origin) != origin ||
+			u.Scheme == "https" && u.Port() == "443" || u.Scheme == "http" && u.Port() == "80" {
+			return fmt.Errorf("allowed_origins: %.256q: must be like https://app.example or http://localhost:5173", origin)
+		}
+	}
+	return nil
+}
+
+// originsOf returns the origins of the web pages that see a server.
+func (s Settings) originsOf(name string) []string {
+	if own := s.Servers[name].AllowedOrigins; own != nil {
+		return own
+	}
+	return s.AllowedOrigins
+}
+
+// origins returns those of the web pages that see any server.
+func (s Settings) origins() []string {
+	var all []string
+	for _, name := range s.serverNames() {
+		all = append(all, s.originsOf(name)...)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 func (s Settings) waitTime() (time.Duration, error) {
@@ -122,7 +162,8 @@ func (s Settings) gatewayConfig() (gateway.Config, error) {
 		if err != nil {
 			return gateway.Config{}, fmt.Errorf("servers: %s: %w", name, err)
 		}
-		c.Servers = append(c.Servers, gateway.Server{Name: name, Connect: connect})
+		server := gateway.Server{Name: name, Connect: connect, Origins: s.originsOf(name)}
+		c.Servers = append(c.Servers, server)
 	}
 	return c, nil
 }

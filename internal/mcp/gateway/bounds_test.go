@@ -31,7 +31,7 @@ func startNeighbours(t *testing.T, o *office, change func(*Config)) (c *counter,
 	t.Helper()
 	c, entered, release = &counter{}, make(chan string, 10), make(chan struct{})
 	config := newConfig(t, o, organizations[0], t.TempDir())
-	config.Servers = []Server{{"shop", sdkServer(hangingServer(c, entered, release))}}
+	config.Servers = []Server{{Name: "shop", Connect: sdkServer(hangingServer(c, entered, release))}}
 	change(&config)
 	g, err := New(config)
 	if err != nil {
@@ -122,7 +122,7 @@ func TestQuestionsSurviveRestart(t *testing.T) {
 	dir, c := t.TempDir(), &counter{}
 	for run, want := range []string{"waits for apr_1,", `"sum":1`} {
 		config := newConfig(t, o, organizations[0], dir)
-		config.Servers, config.Wait = []Server{{"shop", sdkServer(c.server())}}, 10*time.Millisecond
+		config.Servers, config.Wait = []Server{{Name: "shop", Connect: sdkServer(c.server())}}, 10*time.Millisecond
 		if run == 1 {
 			config.Wait = time.Minute
 		}

@@ -23,7 +23,7 @@ func startCounter(t testing.TB, o *office, org id.Organization, change func(*Con
 	t.Helper()
 	c := &counter{}
 	config := newConfig(t, o, org, t.TempDir())
-	config.Servers = []Server{{"shop", sdkServer(c.server())}}
+	config.Servers = []Server{{Name: "shop", Connect: sdkServer(c.server())}}
 	change(&config)
 	g, err := New(config)
 	if err != nil {
@@ -153,7 +153,7 @@ func TestRecordedOutput(t *testing.T) {
 		}
 		_, caller := startCounter(t, o, organizations[0], func(c *Config) {
 			c.Rules = []Rule{tc.rule}
-			c.Servers = []Server{{"shop", answering(tc.result)}}
+			c.Servers = []Server{{Name: "shop", Connect: answering(tc.result)}}
 		})
 		if _, err := caller.CallTool(t.Context(), &mcp.CallToolParams{Name: "get"}); err != nil && name != "deep" && name != "inexact" {
 			t.Errorf("%s: %v", name, err)

@@ -264,20 +264,20 @@ func newConfig(t testing.TB, o *office, org id.Organization, dir string) Config 
 // connectCaller serves a session and returns the SDK's client.
 func connectCaller(t testing.TB, g *Gateway, o *mcp.ClientOptions) *mcp.ClientSession {
 	t.Helper()
-	session, err := dialGateway(t, g, o)
+	session, err := dialGateway(t, g, o, "")
 	if err != nil {
 		t.Fatal(err)
 	}
 	return session
 }
 
-func dialGateway(t testing.TB, g *Gateway, o *mcp.ClientOptions) (*mcp.ClientSession, error) {
+func dialGateway(t testing.TB, g *Gateway, o *mcp.ClientOptions, origin string) (*mcp.ClientSession, error) {
 	t.Helper()
 	fromCaller, toGateway := io.Pipe()
 	fromGateway, toCaller := io.Pipe()
 	ended := make(chan error, 1)
 	go func() {
-		err := g.Serve(context.Background(), message.NewLines(fromCaller, toCaller, 0))
+		err := g.Serve(context.Background(), message.NewLines(fromCaller, toCaller, 0), origin)
 		toCaller.Close()
 		ended <- err
 	}()

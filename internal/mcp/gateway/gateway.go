@@ -11,6 +11,7 @@
 //     several servers.
 //   - A session has its own connections to the servers, its own calls and its own bounds. Sessions share the
 //     journal and the kept questions, which belong to a principal.
+//   - The session of a web page has the servers that allow the page's origin, and no connection to any other.
 //   - Ids of requests, messages, calls and questions are bounded.
 package gateway
 
@@ -32,6 +33,7 @@ import (
 type Server struct {
 	Name    string // part of its tools' names; see ValidServerName
 	Connect func(context.Context) (upstream.Conn, error)
+	Origins []string // of the web pages that see the server
 }
 
 // Principal says for whom a call is made. The first of the three that is there counts.

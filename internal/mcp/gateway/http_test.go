@@ -26,13 +26,13 @@ func TestServerByHTTP(t *testing.T) {
 	t.Cleanup(server.Close)
 	for i, credential := range []string{"Bearer upstream-secret", "Bearer wrong"} {
 		config := newConfig(t, o, organizations[i], t.TempDir())
-		config.Servers = []Server{{"shop", upstream.Remote{URL: server.URL,
+		config.Servers = []Server{{Name: "shop", Connect: upstream.Remote{URL: server.URL,
 			Headers: map[string]string{"Authorization": credential}}.Connect}}
 		g, err := New(config)
 		if err != nil {
 			t.Fatal(err)
 		}
-		caller, err := dialGateway(t, g, nil)
+		caller, err := dialGateway(t, g, nil, "")
 		if i == 1 {
 			if err == nil || strings.Contains(err.Error(), "secret") {
 				t.Errorf("wrong credentials: got %v", err)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 	"time"
 
@@ -52,13 +53,13 @@ type session struct {
 }
 
 // Serve serves one client until it has gone, its only server has ended, or ctx ends. Calls that run get
-// Config.Grace to end. A client that goes is no error.
-func (g *Gateway) Serve(ctx context.Context, caller Caller) error {
+// Config.Grace to end. A client that goes is no error. origin is that of a web page, "" for any other client.
+func (g *Gateway) Serve(ctx context.Context, caller Caller, origin string) error {
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	s := &session{gate: g, caller: caller, trace: newTrace(), ctx: ctx, hurry: make(chan struct{}),
 		pending: map[exchange]func(message.Message){}, calls: map[string]*call{}}
-	if err := s.connectServers(); err != nil {
+	if err := s.connectServers(g.serversFor(origin)); err != nil {
 		return err
 	}
 	var readers sync.WaitGroup
@@ -82,8 +83,18 @@ func (g *Gateway) Serve(ctx context.Context, caller Caller) error {
 	return err
 }
 
-func (s *session) connectServers() error {
-	for i, server := range s.gate.Servers {
+// serversFor returns the servers that a client sees.
+func (g *Gateway) serversFor(origin string) []Server {
+	return slices.DeleteFunc(slices.Clone(g.Servers), func(s Server) bool {
+		return origin != "" && !slices.Contains(s.Origins, origin)
+	})
+}
+
+func (s *session) connectServers(servers []Server) error {
+	if len(servers) == 0 {
+		return errors.New("no server allows the origin")
+	}
+	for i, server := range servers {
 		conn, err := server.Connect(s.ctx)
 		if err != nil {
 			return errors.Join(fmt.Errorf("connect with %s: %w", server.Name, err), s.closeServers())

@@ -1,8 +1,14 @@
 package gateway
 
 import (
+	"io"
 	"slices"
+	"strings"
 	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/agentledger/agentledger/internal/mcp/message"
 )
 
 // Two servers are one for the client: names say whose a tool is, and hidden tools are in no list.
@@ -11,7 +17,7 @@ func TestSeveralServers(t *testing.T) {
 	o.decisions["mcp.bank.pay"] = "deny"
 	shop, bank := &counter{}, &counter{}
 	config := newConfig(t, o, organizations[0], t.TempDir())
-	config.Servers = []Server{{"shop", sdkServer(shop.server())}, {"bank", sdkServer(bank.server())}}
+	config.Servers = []Server{{Name: "shop", Connect: sdkServer(shop.server())}, {Name: "bank", Connect: sdkServer(bank.server())}}
 	config.Hide, config.HideDenied = []string{"mcp.*.fail"}, true
 	g, err := New(config)
 	if err != nil {
@@ -45,5 +51,48 @@ func TestSeveralServers(t *testing.T) {
 	}
 	if err := caller.Ping(t.Context(), nil); err != nil {
 		t.Errorf("ping: %v", err)
+	}
+}
+
+// A web page sees the servers that allow its origin. One server is passed on as it is, and without one there is no session.
+func TestServersByOrigin(t *testing.T) {
+	o := newOffice(t)
+	shop, bank := &counter{}, &counter{}
+	config := newConfig(t, o, organizations[0], t.TempDir())
+	config.Servers = []Server{
+		{Name: "shop", Connect: sdkServer(shop.server()), Origins: []string{"https://app.example", "https://shop.example"}},
+		{Name: "bank", Connect: sdkServer(bank.server()), Origins: []string{"https://app.example"}},
+	}
+	g, err := New(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	both := []string{"bank__add", "bank__fail", "bank__pay", "shop__add", "shop__fail", "shop__pay"}
+	for origin, want := range map[string][]string{"": both, "https://app.example": both, "https://shop.example": {"add", "fail", "pay"}} {
+		s, err := dialGateway(t, g, nil, origin)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var names []string
+		for tool, err := range s.Tools(t.Context(), nil) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			names = append(names, tool.Name)
+		}
+		slices.Sort(names)
+		if !slices.Equal(names, want) {
+			t.Errorf("%q: got %q, want %q", origin, names, want)
+		}
+		r, err := s.CallTool(t.Context(), &mcp.CallToolParams{Name: "bank__add", Arguments: sum{A: 1}})
+		if reached := err == nil && !r.IsError; reached != (len(want) == 6) {
+			t.Errorf("%q: a call of the bank: %v", origin, reached)
+		}
+	}
+	if bank.count() != 2 || shop.count() != 0 {
+		t.Errorf("got %d and %d calls", bank.count(), shop.count())
+	}
+	if err := g.Serve(t.Context(), message.NewLines(strings.NewReader(""), io.Discard, 0), "https://evil.example"); err == nil {
+		t.Error("a page that no server allows has a session")
 	}
 }

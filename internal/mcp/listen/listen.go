@@ -6,6 +6,7 @@
 //     names by 128 random bits, and no other.
 //   - A request with an Origin that is not allowed is refused, and so is one for a host that is neither
 //     allowed nor this machine. A web page can't reach the gateway by a name that it controls.
+//   - A session belongs to the origin that has opened it. A page of another origin can't use it.
 //   - Where a token is set, a request without it is refused before its body is read.
 //   - Sessions, the bytes of a message and the messages that wait for a stream are bounded.
 package listen
@@ -32,13 +33,14 @@ import (
 
 // Options configure a Handler. Serve is required; other zero fields have their defaults.
 type Options struct {
-	Serve     func(context.Context, gateway.Caller) error // serves one session
-	Token     string                                      // bearer token of clients, "" for none
-	Origins   []string                                    // allowed origins and hosts of web pages
-	Principal string                                      // header with the principal, "" for none
-	MaxBytes  int                                         // of a message; default message.DefaultMaxBytes
-	Sessions  int                                         // at once; default 64
-	Idle      time.Duration                               // life of a session without a request; default 30 min
+	// Serve serves one session. origin is that of the web page that has opened it, "" for another client.
+	Serve     func(ctx context.Context, caller gateway.Caller, origin string) error
+	Token     string        // bearer token of clients, "" for none
+	Origins   []string      // allowed origins and hosts of web pages
+	Principal string        // header with the principal, "" for none
+	MaxBytes  int           // of a message; default message.DefaultMaxBytes
+	Sessions  int           // at once; default 64
+	Idle      time.Duration // life of a session without a request; default 30 min
 }
 
 // Path is the path that clients call.
@@ -79,6 +81,9 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if !h.allowsOrigin(r) {
 		http.Error(w, "the origin or host is not allowed", http.StatusForbidden)
+		return
+	}
+	if h.answerPage(w, r) {
 		return
 	}
 	if !h.hasToken(r) {
@@ -149,7 +154,7 @@ func (h *Handler) servePost(w http.ResponseWriter, r *http.Request) {
 	}
 	var s *session
 	if m.Method == "initialize" && r.Header.Get(sessionHeader) == "" {
-		if s = h.openSession(); s == nil {
+		if s = h.openSession(r.Header.Get("Origin")); s == nil {
 			http.Error(w, "too many sessions", http.StatusServiceUnavailable)
 			return
 		}
@@ -182,16 +187,21 @@ func (h *Handler) findSession(w http.ResponseWriter, r *http.Request) *session {
 	h.mu.Unlock()
 	if s == nil {
 		http.Error(w, "no such session", http.StatusNotFound)
+		return nil
+	}
+	if origin := r.Header.Get("Origin"); origin != "" && origin != s.origin {
+		http.Error(w, "the session belongs to another origin", http.StatusForbidden)
+		return nil
 	}
 	return s
 }
 
 // openSession begins a session, nil when there are too many.
-func (h *Handler) openSession() *session {
+func (h *Handler) openSession(origin string) *session {
 	var name [16]byte
 	_, _ = rand.Read(name[:]) // never fails
 	ctx, end := context.WithCancel(h.ctx)
-	s := newSession(hex.EncodeToString(name[:]), ctx, end)
+	s := newSession(hex.EncodeToString(name[:]), origin, ctx, end)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if len(h.sessions) >= h.Sessions || h.ctx.Err() != nil {
@@ -203,7 +213,7 @@ func (h *Handler) openSession() *session {
 		defer end()
 		idle := s.endIdle(h.Idle)
 		defer idle.Stop()
-		_ = h.Serve(ctx, s) // its errors are reported by the gateway
+		_ = h.Serve(ctx, s, origin) // its errors are reported by the gateway
 		h.mu.Lock()
 		delete(h.sessions, s.name)
 		h.mu.Unlock()

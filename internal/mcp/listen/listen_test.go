@@ -17,7 +17,7 @@ import (
 )
 
 // serveSDK joins a caller with a server of its own, which has one tool with progress and a question.
-func serveSDK(ctx context.Context, caller gateway.Caller) error {
+func serveSDK(ctx context.Context, caller gateway.Caller, _ string) error {
 	fromCaller, toServer := io.Pipe()
 	fromServer, toCaller := io.Pipe()
 	server := mcp.NewServer(&mcp.Implementation{Name: "s", Version: "1"}, nil)
@@ -60,7 +60,9 @@ func serveSDK(ctx context.Context, caller gateway.Caller) error {
 
 func start(t *testing.T, o listen.Options) *httptest.Server {
 	ctx, cancel := context.WithCancel(context.Background())
-	o.Serve = serveSDK
+	if o.Serve == nil {
+		o.Serve = serveSDK
+	}
 	handler := listen.New(ctx, o)
 	server := httptest.NewServer(handler)
 	server.URL += listen.Path

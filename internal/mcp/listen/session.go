@@ -29,6 +29,7 @@ type stream struct {
 // session is the connection of one client. It implements gateway.Caller.
 type session struct {
 	name     string
+	origin   string // of the web page that has opened it, "" for another client
 	ctx      context.Context
 	end      context.CancelFunc
 	incoming chan message.Message
@@ -41,8 +42,8 @@ type session struct {
 	used       time.Time
 }
 
-func newSession(name string, ctx context.Context, end context.CancelFunc) *session {
-	return &session{name: name, ctx: ctx, end: end, incoming: make(chan message.Message),
+func newSession(name, origin string, ctx context.Context, end context.CancelFunc) *session {
+	return &session{name: name, origin: origin, ctx: ctx, end: end, incoming: make(chan message.Message),
 		streams: map[string]*stream{}, tokens: map[string]string{}, used: time.Now()}
 }
 

@@ -1,0 +1,73 @@
+package mcp
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func loadText(t *testing.T, text string) (Settings, error) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "gateway.json")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return LoadSettings(path)
+}
+
+// A server's own list of origins counts in the place of the common one.
+func TestOrigins(t *testing.T) {
+	s, err := loadText(t, `{"allowed_origins": ["https://app.example"], "servers": {
+		"common": {"command": ["a"]}, "own": {"command": ["b"], "allowed_origins": ["http://localhost:5173", "https://shop.example"]},
+		"none": {"url": "https://mcp.example", "allowed_origins": []}}}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string][]string{
+		"common": {"https://app.example"}, "own": {"http://localhost:5173", "https://shop.example"}, "none": {},
+	} {
+		if got := s.originsOf(name); !slices.Equal(got, want) {
+			t.Errorf("%s: got %q, want %q", name, got, want)
+		}
+	}
+	if got, want := s.origins(), []string{"http://localhost:5173", "https://app.example", "https://shop.example"}; !slices.Equal(got, want) {
+		t.Errorf("all: got %q, want %q", got, want)
+	}
+	config, err := s.gatewayConfig()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, server := range config.Servers {
+		if !slices.Equal(server.Origins, s.originsOf(server.Name)) {
+			t.Errorf("%s: the gateway has %q", server.Name, server.Origins)
+		}
+	}
+}
+
+func TestSettingsRefused(t *testing.T) {
+	for text, want := range map[string]string{
+		`{}`:                                 "servers: at least one is needed",
+		`{"servers": {"a_b": {"url": "x"}}}`: "a name has letters, digits and - only",
+		`{"servers": {"a": {}}}`:             "either command or url",
+		`{"servers": {"a": {"uri": "x"}}}`:   "unknown object member name",
+		`{"servers": {"a": {"url": "x"}}, "wait": "0s"}`:                                "wait: must be a duration above 0",
+		`{"servers": {"a": {"url": "x", "allowed_origins": ["https://app.example/"]}}}`: "servers: a: allowed_origins",
+	} {
+		if _, err := loadText(t, text); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want %s", text, err, want)
+		}
+	}
+	for _, origin := range []string{"", "*", "null", "app.example", "https://", "https://app.example/", "https://app.example/x", "https://App.example",
+		"https://user@app.example", "https://app.example?x", "https://app.example:443", "http://app.example:80", "https://app.example "} {
+		if err := checkOrigins([]string{"https://good.example", origin}); err == nil {
+			t.Errorf("%q is allowed", origin)
+		}
+	}
+	for _, origin := range []string{"https://app.example", "http://localhost:5173", "http://[::1]:8080", "https://app.example:80", "vscode-webview://x1"} {
+		if err := checkOrigins([]string{origin}); err != nil {
+			t.Errorf("%q: %v", origin, err)
+		}
+	}
+}
