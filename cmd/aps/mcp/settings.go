@@ -104,7 +104,7 @@ func checkOrigins(origins []string) error {
 		u, err := url.Parse(origin)
 		if err != nil || u.Host == "" || u.Scheme+"://"+u.Host != origin || strings.ToLower(origin) != origin ||
 			u.Scheme == "https" && u.Port() == "443" || u.Scheme == "http" && u.Port() == "80" {
-			return fmt.Errorf("allowed_origins: %.256q: must be like https://app.example or http://localhost:5173", origin)
+			return fmt.Errorf("allowed_origins: %.256q: must be like https://app.example", origin)
 		}
 	}
 	return nil
