@@ -6,6 +6,7 @@ import (
 	"github.com/agentledger/agentledger/internal/http/edge"
 	"github.com/agentledger/agentledger/web/agents"
 	"github.com/agentledger/agentledger/web/entry"
+	"github.com/agentledger/agentledger/web/members"
 	"github.com/agentledger/agentledger/web/overview"
 	"github.com/agentledger/agentledger/web/screen"
 	"github.com/agentledger/agentledger/web/settings"
@@ -18,6 +19,7 @@ func (s *Server) addPeopleRoutes(r *edge.Router) {
 		entry.Screens(s.kit),
 		overview.Screens(s.kit),
 		agents.Screens(s.kit),
+		members.Screens(s.kit),
 		settings.Screens(s.kit),
 	)
 	screen.New(screen.Options{Edge: &s.edge, Calls: r, Kit: s.kit, Control: s.control}).Mount(r, screens)

@@ -4,9 +4,15 @@ package screen
 // text and never bring one.
 func notices() map[string]string {
 	return map[string]string{
-		"key-retired": "The key is retired.",
-		"key-revoked": "The key is revoked.",
-		"saved":       "The changes are saved.",
-		"signed-out":  "You are signed out.",
+		"invitation-mailed":  "The invitation is sent by mail.",
+		"invitation-revoked": "The invitation is revoked: its link is of no use any more.",
+		"key-retired":        "The key is retired.",
+		"key-revoked":        "The key is revoked.",
+		"member-left":        "You have left the organization.",
+		"member-removed":     "The member is removed.",
+		"member-resumed":     "The suspension is ended.",
+		"member-suspended":   "The member is suspended.",
+		"saved":              "The changes are saved.",
+		"signed-out":         "You are signed out.",
 	}
 }

@@ -162,6 +162,7 @@ var layer = map[string]int{
 	"web":               41,
 	"web/agents":        41,
 	"web/entry":         41,
+	"web/members":       41,
 	"web/overview":      41,
 	"web/page":          40,
 	"web/screen":        41,
