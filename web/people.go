@@ -5,6 +5,7 @@ import (
 
 	"github.com/agentledger/agentledger/internal/http/edge"
 	"github.com/agentledger/agentledger/web/agents"
+	"github.com/agentledger/agentledger/web/approvals"
 	"github.com/agentledger/agentledger/web/entry"
 	"github.com/agentledger/agentledger/web/members"
 	"github.com/agentledger/agentledger/web/overview"
@@ -20,6 +21,7 @@ func (s *Server) addPeopleRoutes(r *edge.Router) {
 		overview.Screens(s.kit),
 		agents.Screens(s.kit),
 		members.Screens(s.kit),
+		approvals.Screens(s.kit),
 		settings.Screens(s.kit),
 	)
 	screen.New(screen.Options{Edge: &s.edge, Calls: r, Kit: s.kit, Control: s.control}).Mount(r, screens)

@@ -17,7 +17,15 @@ func functions() template.FuncMap {
 		"list":   func(options ...Option) []Option { return options },
 		"path":   url.PathEscape,
 		"query":  url.QueryEscape,
+		"pieces": splitText,
+		"rows":   func(base string, list any) Rows { return Rows{base, list} },
 	}
+}
+
+// Rows is a list for a template that writes it, with the path before every path of the service.
+type Rows struct {
+	Base string
+	List any
 }
 
 // readAsWords returns a name of the interface, such as policy_editor, as words.

@@ -14,5 +14,7 @@ func notices() map[string]string {
 		"member-suspended":   "The member is suspended.",
 		"saved":              "The changes are saved.",
 		"signed-out":         "You are signed out.",
+		"approval-revoked":   "The approval is revoked.",
+		"voted":              "Your vote is counted.",
 	}
 }

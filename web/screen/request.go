@@ -1,6 +1,7 @@
 package screen
 
 import (
+	"errors"
 	"net/http"
 	"net/url"
 	"strings"
@@ -69,6 +70,8 @@ type Request struct {
 	w      http.ResponseWriter
 	body   edge.Body
 	answer page.Answer
+
+	refused *Refusal // of a list's parameters, which the page tells above its filters
 }
 
 // Identify implements admission.Call.
@@ -191,6 +194,30 @@ func (r *Request) PageQuery() url.Values {
 		query.Set("after", after)
 	}
 	return query
+}
+
+// ListQuery returns the parameters of the address that a list takes and that have a value, with the part of the list
+// that it names, for a call of the interface.
+func (r *Request) ListQuery(names ...string) url.Values {
+	query, given := r.PageQuery(), r.URL.Query()
+	for _, name := range names {
+		if value := strings.TrimSpace(given.Get(name)); value != "" {
+			query.Set(name, value)
+		}
+	}
+	return query
+}
+
+// ReadList is Read for a list whose parameters a person chose. When the interface refuses a parameter (422), the page
+// is shown with the reason and without the list, so that the person can correct the parameter.
+func (r *Request) ReadList(path string, query url.Values, into any) error {
+	err := r.Read(path, query, into)
+	var refused *Refusal
+	if errors.As(err, &refused) && refused.Status == http.StatusUnprocessableEntity {
+		r.refused = refused
+		return nil
+	}
+	return err
 }
 
 // NextPage returns the address of the next page of the list that is shown, "" for none. Next is that of the

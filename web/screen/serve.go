@@ -131,6 +131,9 @@ func (r *Request) show(status int) (page.Answer, error) {
 	if err != nil {
 		return page.Answer{}, err
 	}
+	if r.refused != nil && r.Problem == "" {
+		status, r.Problem = r.refused.Status, r.refused.Message
+	}
 	return r.render(r.screen, r.Title, status, page.Frame{Page: content, Problem: r.Problem, Form: r.shownForm()})
 }
 
@@ -157,7 +160,9 @@ func (r *Request) render(screen *Screen, title string, status int, f page.Frame)
 		f.Script = "people.js"
 		f.Modules = []string{"people.js", "times.js"}
 	}
-	f.Notice = r.server.notice(r.URL.Query())
+	if r.Method != http.MethodPost {
+		f.Notice = r.server.notice(r.URL.Query())
+	}
 	if p := r.Person; p != nil {
 		f.Person = p.Account.Email + " · " + p.Organization.Name
 		f.Links = r.server.listLinks(r.URL.Path)

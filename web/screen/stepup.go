@@ -14,6 +14,7 @@ const stepUpField = "step_up_password"
 // stepUpView is a form that waits for its person to prove to be there.
 type stepUpView struct {
 	Action  string // the address of the form
+	Email   string // by which a password manager finds the password
 	Fields  []hiddenField
 	Problem string
 
@@ -36,6 +37,9 @@ func (r *Request) stepUp() error {
 // showStepUp asks for the password, and keeps the form meanwhile. Err is why the last one was refused.
 func (r *Request) showStepUp(err error) (page.Answer, error) {
 	v := stepUpView{Action: r.Address(r.URL.EscapedPath())}
+	if r.Person != nil {
+		v.Email = r.Person.Account.Email
+	}
 	if r.URL.RawQuery != "" {
 		v.Action += "?" + r.URL.RawQuery
 	}

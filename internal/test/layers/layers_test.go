@@ -161,6 +161,7 @@ var layer = map[string]int{
 	"publicapi":         41,
 	"web":               41,
 	"web/agents":        41,
+	"web/approvals":     41,
 	"web/entry":         41,
 	"web/members":       41,
 	"web/overview":      41,

@@ -92,14 +92,7 @@ func (o *Organization) Sign(name string, members map[string]any) []byte {
 	for member, value := range members {
 		unsigned[member] = value
 	}
-	seed, err := base64.StdEncoding.DecodeString(o.Agent.Private)
-	if err != nil {
-		s.Fatal(err)
-	}
-	key, err := edkey.PrivateFromSeed(seed)
-	if err != nil {
-		s.Fatal(err)
-	}
+	key := o.agentKey()
 	text, err := json.Marshal(unsigned)
 	if err != nil {
 		s.Fatal(err)
@@ -109,6 +102,49 @@ func (o *Organization) Sign(name string, members map[string]any) []byte {
 		s.Fatal(err)
 	}
 	return signed
+}
+
+// agentKey returns the private key of the agent.
+func (o *Organization) agentKey() edkey.Private {
+	s := o.service
+	s.Helper()
+	seed, err := base64.StdEncoding.DecodeString(o.Agent.Private)
+	if err != nil {
+		s.Fatal(err)
+	}
+	key, err := edkey.PrivateFromSeed(seed)
+	if err != nil {
+		s.Fatal(err)
+	}
+	return key
+}
+
+// Asked is the answer to an agent that asks for an approval.
+type Asked struct {
+	ID           string `json:"approval_id"`
+	Status       string `json:"status"`
+	ActionDigest string `json:"action_digest"`
+}
+
+// Ask asks for an approval of the agent. Members replace the usual ones.
+func (o *Organization) Ask(members map[string]any) (a Asked) {
+	o.service.Helper()
+	question := map[string]any{"organization_id": o.ID, "agent_id": o.Agent.AgentID, "tool_name": "acme.refund",
+		"payload": map[string]any{"amount_usd": 84.5, "order": "A-1001"}, "trace_id": "trc"}
+	for member, value := range members {
+		question[member] = value
+	}
+	o.Ingest(http.MethodPost, "/approvals", question, &a)
+	return a
+}
+
+// Consume uses an approval with the agent's key.
+func (o *Organization) Consume(a Asked) {
+	s := o.service
+	s.Helper()
+	proof := o.agentKey().Sign([]byte("APS1-CONSUME\n" + a.ID + "\n" + a.ActionDigest + "\n"))
+	o.Ingest(http.MethodPost, "/approvals/"+a.ID+"/consume", map[string]string{"action_digest": a.ActionDigest,
+		"proof_b64": base64.StdEncoding.EncodeToString(proof[:])}, nil)
 }
 
 // Send stores an event of the agent. Members replace the usual ones.

@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -19,6 +20,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/agentledger/agentledger/internal/test/openidtest"
 )
 
 // Password is that of every account of the fixture.
@@ -60,8 +63,19 @@ type Service struct {
 	SetupURL    string // that an empty service prints, "" for one that is set up
 	Red, Blue   *Organization
 
-	command *exec.Cmd
-	log     *buffer
+	command  *exec.Cmd
+	log      *buffer
+	provider *openidtest.Provider // nil: people have passwords alone
+}
+
+// address returns the URL as cookies have it.
+func (s *Service) address() *url.URL {
+	s.Helper()
+	u, err := url.Parse(s.URL)
+	if err != nil {
+		s.Fatal(err)
+	}
+	return u
 }
 
 // buffer is a log that may be read while it is written.

@@ -1,0 +1,116 @@
+// Package approvals has the pages on which people decide about acts of agents: the approvals that wait, and the page
+// of each with the question, its reason, and the agent's history.
+//
+// Invariants:
+//
+//   - A vote is for the action that was shown: the form repeats its digest.
+//   - Texts of agents are shown as text, with the numbers of their unseen characters.
+//   - A page that is open follows the ledger, and leaves a form that a person fills in as it is.
+//   - A form that the person's role may not send is not shown.
+package approvals
+
+import (
+	"embed"
+	"strconv"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/agentledger/agentledger/web/page"
+	"github.com/agentledger/agentledger/web/screen"
+)
+
+//go:embed templates
+var templates embed.FS
+
+// Screens returns the pages.
+func Screens(k *page.Kit) []screen.Screen {
+	p := &pages{k.Parse(templates, []string{"list"}, []string{"inbox", "approval"})}
+	return []screen.Screen{
+		{Pattern: "/console/approvals", Views: p.views, Name: "inbox", Title: "Approvals", Show: p.showInbox,
+			Script: page.LiveScript, Modules: page.LiveModules()},
+		{Pattern: "/console/approvals/{approval}", Views: p.views, Name: "approval", Show: p.showApproval,
+			Script: page.LiveScript, Modules: page.LiveModules(), Forms: map[string]screen.Form{
+				"approve": p.vote, "deny": p.vote, "revoke": p.revoke}},
+	}
+}
+
+// pages makes the pages.
+type pages struct{ views *page.Views }
+
+const approvalCalls = "/v1/console/approvals"
+
+// approval is an approval as the interface shows it.
+type approval struct {
+	ID           string         `json:"approval_id"`
+	Status       string         `json:"status"`
+	Agent        string         `json:"agent_id"`
+	Tool         string         `json:"tool_name"`
+	Payload      jsontext.Value `json:"payload"`
+	ActionDigest string         `json:"action_digest"`
+	Trace        string         `json:"trace_id"`
+	Principal    string         `json:"actor_principal"`
+	IngestKey    string         `json:"ingest_key_id"`
+	Policy       policy         `json:"policy"`
+	Quorum       int            `json:"quorum"`
+	Votes        []vote         `json:"votes"`
+	CreatedAt    string         `json:"created_at"`
+	ExpiresAt    string         `json:"expires_at"`
+	EndedAt      string         `json:"ended_at"`
+	ErasedAt     string         `json:"erased_at"`
+	Comment      string         `json:"comment"`
+	ReasonCode   string         `json:"reason_code"`
+	MayVote      bool           `json:"may_vote"`
+	WhyNot       string         `json:"why_not"`
+
+	Left string `json:"-"` // the time until it ends, in words; "" when it is over
+}
+
+type policy struct {
+	ID      string `json:"policy_id"`
+	Version uint64 `json:"policy_version"`
+	Rule    string `json:"rule_id"`
+	Reason  string `json:"reason"`
+}
+
+type vote struct {
+	Email   string `json:"email"`
+	Vote    string `json:"vote"`
+	Comment string `json:"comment"`
+	Code    string `json:"reason_code"`
+	At      string `json:"at"`
+}
+
+// Open reports whether the approval waits, or was given and not used yet.
+func (a *approval) Open() bool { return a.Status == "pending" || a.Status == "approved" }
+
+// Agreed returns how many people said yes.
+func (a *approval) Agreed() (n int) {
+	for _, v := range a.Votes {
+		if v.Vote == "approve" {
+			n++
+		}
+	}
+	return n
+}
+
+// findNewest returns the log index of the newest event, "" for a log without events.
+func findNewest(r *screen.Request) (string, error) {
+	var reach struct {
+		IndexedTo uint64 `json:"indexed_to"`
+	}
+	query := r.ListQuery()
+	query.Del("after")
+	query.Set("limit", "1")
+	if err := r.Read("/v1/console/events", query, &reach); err != nil || reach.IndexedTo == 0 {
+		return "", err
+	}
+	return strconv.FormatUint(reach.IndexedTo-1, 10), nil
+}
+
+// follow returns the rules by which a page follows the events about approvals. It looks for the newest event before the
+// page reads anything else, so that no change is missed. Times that are left are told anew each minute.
+func follow(r *screen.Request) (*page.Live, error) {
+	newest, err := findNewest(r)
+	return &page.Live{Follow: r.Address("/v1/console/events?signer=system&action_kind=ledger_approval"), After: newest,
+		Every: 60}, err
+}

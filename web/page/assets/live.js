@@ -1,0 +1,160 @@
+// Keeps parts of a page up to date: the elements with an id and data-live. When the interface has news, the page is read
+// again, and these parts are put in the place of the old ones. Other parts stay, with all that a person has typed.
+//
+// The element "rules" says when: data-follow names a list of events of the interface, and data-after the last one that the
+// page knows, so that a new event there is news. data-every is a number of seconds after which the page is read again,
+// whatever happened. data-news is what a screen reader says after a change.
+
+import { addLocalTimes } from "./times.js";
+
+const wait = 25; // seconds of one question for events
+const pace = 2000; // milliseconds between two readings of the page, at least
+const slowest = 60_000; // milliseconds until the next try, when the service does not answer
+
+const control = document.querySelector("div.live");
+const button = document.getElementById("live");
+const news = document.getElementById("news");
+
+let paused = false;
+let asking = new AbortController(); // ends a question when the page is left or paused
+let wake = () => {};
+
+/** Follows the page's news until the page is closed. */
+export function keepLive() {
+  if (!control || !rules()) return;
+  control.hidden = false;
+  button.addEventListener("click", () => {
+    paused = !paused;
+    button.textContent = paused ? "Go on with updates" : "Pause updates";
+    turn();
+  });
+  document.addEventListener("visibilitychange", turn);
+  run();
+}
+
+function turn() {
+  if (isResting()) asking.abort();
+  else wake();
+}
+
+function isResting() {
+  return paused || document.visibilityState === "hidden";
+}
+
+function rules() {
+  return document.querySelector("#rules:is([data-follow], [data-every])");
+}
+
+async function run() {
+  let failures = 0;
+  while (rules()) {
+    if (isResting()) await new Promise((resolve) => (wake = resolve));
+    asking = new AbortController();
+    try {
+      if (await awaitNews(rules().dataset)) await renew();
+      failures = 0;
+      await sleep(pace);
+    } catch (why) {
+      if (why.name === "AbortError") continue;
+      if (why.signedOut) return say("You are signed out: load the page again.");
+      failures += 1;
+      await new Promise((resolve) => setTimeout(resolve, Math.min(slowest, pace * 2 ** failures)));
+    }
+  }
+}
+
+/** Resolves to true when there is news, or when it is time to read the page again. */
+async function awaitNews({ follow, after, every }) {
+  const until = performance.now() + (every ?? 3600) * 1000;
+  if (!follow) {
+    await sleep(until - performance.now());
+    return true;
+  }
+  const seconds = Math.max(1, Math.min(wait, Math.floor((until - performance.now()) / 1000)));
+  const address = `${follow}&order=oldest&limit=1&wait=${seconds}${after === "" ? "" : `&after=${after}`}`;
+  const { events } = JSON.parse(await read(address, "text"));
+  return events.length > 0 || every !== undefined;
+}
+
+/** Reads an address. A page that the service sends to the sign-in is that of somebody who is signed out. */
+function read(address, type) {
+  return new Promise((resolve, reject) => {
+    const ask = new XMLHttpRequest();
+    ask.open("GET", address);
+    ask.responseType = type;
+    ask.onload = () => {
+      if (ask.status === 401 || (type === "document" && !ask.response?.getElementById("live"))) {
+        reject(Object.assign(new Error("signed out"), { signedOut: ask.status === 401 || ask.status === 200 }));
+      } else if (ask.status >= 400) reject(new Error(`status ${ask.status}`));
+      else resolve(ask.response);
+    };
+    ask.onerror = () => reject(new Error("no answer"));
+    ask.onabort = () => reject(new DOMException("aborted", "AbortError"));
+    asking.signal.addEventListener("abort", () => ask.abort());
+    ask.send();
+  });
+}
+
+/** Puts the parts of the page as it is now in the place of the old ones. */
+async function renew() {
+  const fresh = await read(location.href, "document");
+  let kept = false;
+  for (const part of document.querySelectorAll("[data-live]")) {
+    const other = fresh.getElementById(part.id);
+    if (other?.isEqualNode(withoutLocalTimes(part))) continue;
+    if (isInUse(part)) kept = true;
+    else if (other) replace(part, document.importNode(other, true));
+    else part.remove();
+  }
+  if (kept) return say("This page has changed. What you are using stays as it is until you load the page again.");
+  const words = rules()?.dataset.news ?? "";
+  if (words !== "" || news.textContent !== "") say(words);
+}
+
+function replace(part, other) {
+  const focus = part.contains(document.activeElement) ? document.activeElement : null;
+  part.replaceWith(other);
+  addLocalTimes(other);
+  if (!focus) return;
+  const same = [...other.querySelectorAll(focus.localName)].find((e) => (focus.id ? e.id === focus.id : e.href === focus.href));
+  same?.focus({ preventScroll: true });
+}
+
+/** Reports whether a person has typed or chosen something in a part, has selected text there, or reads its middle. */
+function isInUse(part) {
+  const fields = [...part.querySelectorAll("input, textarea, select")];
+  if (fields.some((f) => f === document.activeElement || isChanged(f))) return true;
+  const selection = getSelection();
+  if (selection && !selection.isCollapsed && selection.containsNode(part, true)) return true;
+  return part.dataset.live === "top" && part.getBoundingClientRect().top < 0;
+}
+
+function isChanged(field) {
+  if (field.type === "hidden") return false;
+  if (field.type === "checkbox") return field.checked !== field.defaultChecked;
+  if (field.localName === "select") {
+    const first = [...field.options].find((option) => option.defaultSelected) ?? field.options[0];
+    return first?.selected === false;
+  }
+  return field.value !== field.defaultValue;
+}
+
+function withoutLocalTimes(part) {
+  const copy = part.cloneNode(true);
+  for (const local of copy.querySelectorAll(".local")) local.remove();
+  return copy;
+}
+
+function say(words) {
+  if (news.textContent !== words) news.textContent = words;
+}
+
+function sleep(milliseconds) {
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(resolve, Math.max(0, milliseconds));
+    asking.signal.addEventListener("abort", () => {
+      clearTimeout(timer);
+      reject(new DOMException("aborted", "AbortError"));
+    });
+  });
+}

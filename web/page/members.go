@@ -1,0 +1,124 @@
+package page
+
+import (
+	"bytes"
+	"strconv"
+	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/agentledger/agentledger/internal/textcheck"
+)
+
+// Bounds of the table of a payload.
+const (
+	maxMembers    = 500  // rows
+	maxMemberText = 2000 // code points of a value
+)
+
+// Payload is a JSON value for people: a table of its members, and the text.
+type Payload struct {
+	Members []Member
+	More    bool   // there are members beyond those of the table
+	Raw     string // indented; unseen characters are escaped
+}
+
+// Member is a value in a payload that has no values in it.
+type Member struct {
+	Path  []Step
+	Kind  string // text, number, true or false, nothing, empty object or empty list
+	Value string
+	Cut   bool // the text is longer
+}
+
+// Step is a name or a number on the way to a member.
+type Step struct {
+	Name  string
+	Index bool // Name is a number in a list
+}
+
+// NewPayload reads a JSON value. The result is nil for no value, and has the text alone for one that can't be read.
+func NewPayload(value []byte) *Payload {
+	if len(value) == 0 {
+		return nil
+	}
+	p := &Payload{Raw: string(textcheck.EscapeJSON(value))}
+	indented := jsontext.Value(value).Clone()
+	if err := indented.Indent(jsontext.WithIndent("  ")); err != nil {
+		return p
+	}
+	p.Raw = string(textcheck.EscapeJSON(indented))
+	p.readMembers(jsontext.NewDecoder(bytes.NewReader(value)), nil)
+	return p
+}
+
+// readMembers reads one value into the table. It stops when the table is full.
+func (p *Payload) readMembers(d *jsontext.Decoder, path []Step) {
+	if len(p.Members) >= maxMembers {
+		p.More = true
+		return
+	}
+	token, err := d.ReadToken()
+	if err != nil {
+		p.More = true
+		return
+	}
+	switch token.Kind() {
+	case '{', '[':
+		p.readWithin(d, path, token.Kind() == '[')
+	case '"':
+		p.addMember(path, "text", token.String())
+	case '0':
+		p.addMember(path, "number", token.String())
+	case 'n':
+		p.addMember(path, "nothing", "null")
+	default:
+		p.addMember(path, "true or false", token.String())
+	}
+}
+
+// readWithin reads the values of an object or a list whose begin was read.
+func (p *Payload) readWithin(d *jsontext.Decoder, path []Step, list bool) {
+	n := 0
+	for ; d.PeekKind() != '}' && d.PeekKind() != ']'; n++ {
+		step := Step{Name: strconv.Itoa(n), Index: true}
+		if !list {
+			name, err := d.ReadToken()
+			if err != nil {
+				p.More = true
+				return
+			}
+			step = Step{Name: name.String()}
+		}
+		if p.readMembers(d, append(path[:len(path):len(path)], step)); p.More {
+			return
+		}
+	}
+	if _, err := d.ReadToken(); err != nil {
+		p.More = true
+		return
+	}
+	if n > 0 {
+		return
+	}
+	if list {
+		p.addMember(path, "empty list", "[]")
+	} else {
+		p.addMember(path, "empty object", "{}")
+	}
+}
+
+func (p *Payload) addMember(path []Step, kind, value string) {
+	m := Member{Path: path, Kind: kind, Value: value}
+	if utf8.RuneCountInString(value) > maxMemberText {
+		end := 0
+		for i := range value {
+			if end == maxMemberText {
+				m.Value, m.Cut = value[:i], true
+				break
+			}
+			end++
+		}
+	}
+	p.Members = append(p.Members, m)
+}
