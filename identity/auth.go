@@ -29,6 +29,9 @@ type signedIn struct {
 	User          shownUser           `json:"user"`
 	Organization  shownOrganization   `json:"organization"`
 	Organizations []shownOrganization `json:"organizations"`
+
+	// MayFound says whether people with an account make organizations here.
+	MayFound bool `json:"may_found"`
 }
 
 type shownAccount struct {
@@ -212,6 +215,7 @@ func (s *Server) describeSession(ctx context.Context, session *account.Session) 
 		User: shownUser{MembershipID: session.MembershipID, Role: session.Role,
 			Permissions: session.Role.Permissions()},
 		Organizations: make([]shownOrganization, len(places)),
+		MayFound:      s.Signup,
 	}
 	for i, m := range places {
 		summary, err := s.Organizations.Summary(ctx, m.Tenant)

@@ -42,6 +42,7 @@ type signedIn struct {
 	} `json:"user"`
 	Organization  place   `json:"organization"`
 	Organizations []place `json:"organizations"`
+	MayFound      bool    `json:"may_found"`
 }
 
 func (w *world) signIn(email, password string, header ...string) *httptest.ResponseRecorder {

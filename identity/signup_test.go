@@ -25,7 +25,7 @@ func TestSignup(t *testing.T) {
 	}
 	w.decode(answer, 201, &made)
 	if made.Organization.Slug != "own" || made.User.Role != "owner" || made.Account.AccountID != bob.account || len(made.Organizations) != 2 ||
-		made.Origin == "" || made.LogKey == "" || made.Agent["private_key_b64"] == "" || made.IngestKey["secret"] == "" {
+		made.Origin == "" || made.LogKey == "" || made.Agent["private_key_b64"] == "" || made.IngestKey["secret"] == "" || !made.MayFound {
 		t.Errorf("got %+v", made)
 	}
 	red.refuses("bob", "GET", me, "", 401, "", "Not signed in") // by the older token

@@ -29,7 +29,7 @@ type eventView struct {
 	Payload  string  // indented; "" when it is not shown
 	Envelope string  // the exact text
 	Record   string
-	Checks   []check
+	Checks   []page.Check
 }
 
 // field is one line of a list of facts. Kind says how its value is shown.
@@ -62,7 +62,7 @@ func (s *Server) showEvent(r *request) (page.Answer, error) {
 // describeEvent returns the statements of a bundle about its event. A record or envelope that
 // can't be read is shown as text alone, because the checks say why.
 func describeEvent(b *verify.Bundle) eventView {
-	v := eventView{Event: b.EventID, Origin: b.Origin, Index: b.LogIndex, Checks: listChecks()}
+	v := eventView{Event: b.EventID, Origin: b.Origin, Index: b.LogIndex, Checks: page.EventChecks()}
 	if b.ErasedAt != nil {
 		v.ErasedAt = b.ErasedAt.String()
 	}

@@ -26,7 +26,7 @@ type logView struct {
 	Keys      []keyView
 	Witnesses []witnessView
 	Quorum    string
-	Checks    []check
+	Checks    []page.Check
 }
 
 // recentView is one of the newest events.
@@ -151,13 +151,15 @@ func (s *Server) logURL(slug id.Slug) string {
 }
 
 // listLogChecks returns the checks of a head in the order of the page.
-func listLogChecks() []check {
-	return []check{
-		{"checkpoint", "Checkpoint", "The log's key signed the size and root of this tree. The head agrees with it.",
-			"Whose key it is. Compare the key with one that you got in another way."},
-		{"witnesses", "Witnesses", "Enough witnesses of the log's policy have cosigned the checkpoint.",
-			"That the witnesses are independent. This page takes the policy from the service."},
-		{"consistency", "Consistency", "The tree extends the one that this browser saw last.",
-			"Anything about trees that this browser has not seen. A monitor compares each head."},
+func listLogChecks() []page.Check {
+	return []page.Check{
+		{Name: "checkpoint", Title: "Checkpoint",
+			Proves: "The log's key signed the size and root of this tree. The head agrees with it.",
+			Limits: "Whose key it is. Compare the key with one that you got in another way."},
+		{Name: "witnesses", Title: "Witnesses",
+			Proves: "Enough witnesses of the log's policy have cosigned the checkpoint.",
+			Limits: "That the witnesses are independent. This page takes the policy from the service."},
+		{Name: "consistency", Title: "Consistency", Proves: "The tree extends the one that this browser saw last.",
+			Limits: "Anything about trees that this browser has not seen. A monitor compares each head."},
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/agentledger/agentledger/internal/http/edge"
+	"github.com/agentledger/agentledger/web/account"
 	"github.com/agentledger/agentledger/web/agents"
 	"github.com/agentledger/agentledger/web/approvals"
 	"github.com/agentledger/agentledger/web/entry"
@@ -17,6 +18,7 @@ import (
 // whose routes r has or will have.
 func (s *Server) addPeopleRoutes(r *edge.Router) {
 	screens := slices.Concat(
+		account.Screens(s.kit),
 		entry.Screens(s.kit),
 		overview.Screens(s.kit),
 		agents.Screens(s.kit),

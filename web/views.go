@@ -3,7 +3,6 @@ package web
 import (
 	"embed"
 	"net/http"
-	"slices"
 
 	"github.com/agentledger/agentledger/web/page"
 )
@@ -32,7 +31,7 @@ const (
 
 // parseViews reads the templates of every page.
 func parseViews(k *page.Kit) *page.Views {
-	return k.Parse(templates, []string{"checks", "form"},
+	return k.Parse(templates, []string{"form"},
 		[]string{homePage, eventPage, logPage, checkPage, agentPage, refusalPage, offlinePage})
 }
 
@@ -40,31 +39,27 @@ func parseViews(k *page.Kit) *page.Views {
 func (s *Server) render(name, title, script string, content any) ([]byte, error) {
 	f := page.Frame{Name: name, Title: title, Script: script, Page: content}
 	if script != "" {
-		f.Modules = scriptModules(script, s.kit.Assets.VerifierModules())
+		f.Modules = scriptModules(script, s.kit.Assets)
 	}
 	return s.views.Render(f)
 }
 
-// scriptModules returns the modules of a page that checks.
-func scriptModules(script string, verifier []string) []string {
-	if script == agentScript {
-		return []string{script, "times.js"}
-	}
-	var all []string
-	for _, name := range verifier {
-		all = append(all, page.VerifierFolder+name)
-	}
-	own := []string{"consistency.js", "marks.js", "memory.js", "times.js", "trust.js"}
+// scriptModules returns the modules of a page's script.
+func scriptModules(script string, a *page.Assets) []string {
 	switch script {
+	case agentScript:
+		return []string{script, "times.js"}
 	case eventScript:
-		own = append(own, "path.js", "verdicts.js")
+		return append([]string{script}, a.EventModules()...)
 	case checkScript:
-		own = []string{"marks.js"}
+		all := append([]string{script, "marks.js"}, a.VerifierModules()...)
 		for _, name := range []string{"manifest", "pack", "packlines", "zip"} {
 			all = append(all, page.VerifierFolder+"verify/"+name+".js")
 		}
+		return all
 	}
-	return slices.Concat([]string{script}, own, all)
+	return append([]string{script, "consistency.js", "marks.js", "memory.js", "times.js", "trust.js"},
+		a.VerifierModules()...)
 }
 
 // showRefusal makes the page of a refused request. It repeats nothing of the request.

@@ -1,18 +1,19 @@
 // Package entry has the pages by which people come in: signing in, the second factor, a forgotten password,
-// invitations, and the setup of an empty service.
+// invitations, a new address, and the setup of an empty service.
 //
 // Invariants:
 //
 //   - A page says the same of known and unknown addresses, as the calls do.
-//   - A token of a link is in the fragment of its address, which browsers send nowhere. A script puts it into the form.
+//   - A token of a link is in the fragment of its address, which browsers send nowhere. A script puts it into the form
+//     and takes it out of the address. A person without scripts pastes it.
+//   - A preview of an invitation changes nothing: only its acceptance uses the token.
 //   - After the sign-in a person comes to a page of this service and to no other host.
 package entry
 
 import (
 	"embed"
-	"net/http"
-	"net/url"
 
+	"github.com/agentledger/agentledger/web/guide"
 	"github.com/agentledger/agentledger/web/page"
 	"github.com/agentledger/agentledger/web/screen"
 )
@@ -22,73 +23,43 @@ var templates embed.FS
 
 // Screens returns the pages.
 func Screens(k *page.Kit) []screen.Screen {
-	p := &pages{k.Parse(templates, nil, []string{"signin", "secondfactor", "signout"})}
+	p := &pages{guide: guide.New(k), views: k.Parse(templates, []string{"token"}, []string{"signin", "secondfactor",
+		"signout", "setup", "forgotpassword", "resetpassword", "invitation", "confirmemail"})}
+	signIn := []string{"signin.js", "passkey.js", "times.js"}
+	links := []string{"token.js", "passkeyform.js", "passkey.js", "times.js"}
 	return []screen.Screen{
 		{Pattern: "/signin", Views: p.views, Name: "signin", Title: "Sign in", Open: true, Show: p.showSignIn,
-			Script: "signin.js", Modules: []string{"signin.js", "passkey.js"},
-			Forms: map[string]screen.Form{"sign-in": p.signIn}},
+			Script: "signin.js", Modules: signIn, Forms: map[string]screen.Form{"sign-in": p.signIn}},
 		{Pattern: "/signin/second", Views: p.views, Name: "secondfactor", Title: "Second factor", Open: true,
-			Show: p.showSecondFactor, Script: "signin.js", Modules: []string{"signin.js", "passkey.js"},
+			Show: p.showSecondFactor, Script: "signin.js", Modules: signIn,
 			Forms: map[string]screen.Form{"recovery-code": p.useRecoveryCode}},
 		{Pattern: "/signout", Views: p.views, Name: "signout", Title: "Sign out", Open: true, Show: p.showSignOut,
 			Forms: map[string]screen.Form{"": p.signOut}},
+		{Pattern: "/setup", Views: p.views, Name: "setup", Title: "Set up the service", Open: true, Show: p.showToken,
+			Script: "token.js", Modules: links, Forms: map[string]screen.Form{"setup": p.setUp}},
+		{Pattern: "/forgot-password", Views: p.views, Name: "forgotpassword", Title: "Forgotten password", Open: true,
+			Show: p.showNothing, Forms: map[string]screen.Form{"ask": p.askReset}},
+		{Pattern: "/reset-password", Views: p.views, Name: "resetpassword", Title: "A new password", Open: true,
+			Show: p.showToken, Script: "token.js", Modules: links,
+			Forms: map[string]screen.Form{"reset": p.resetPassword}},
+		{Pattern: "/invitation", Views: p.views, Name: "invitation", Title: "Invitation", Open: true,
+			Show: p.showInvitation, Script: "token.js", Modules: links,
+			Forms: map[string]screen.Form{"open": p.openInvitation, "accept": p.acceptInvitation}},
+		{Pattern: "/confirm-email", Views: p.views, Name: "confirmemail", Title: "A new e-mail address",
+			Show: p.showToken, Script: "token.js", Modules: links,
+			Forms: map[string]screen.Form{"confirm": p.confirmEmail}},
 	}
 }
 
 // pages makes the pages.
-type pages struct{ views *page.Views }
-
-// signInView is the content of the page for signing in.
-type signInView struct {
-	Return    string
-	Providers []screen.Provider
+type pages struct {
+	views *page.Views
+	guide *guide.Guide
 }
 
-// refusals returns the texts of the reasons for which a sign-in at a provider was refused, by their names in addresses.
-func refusals() map[string]string {
-	return map[string]string{
-		"failed":      "The sign-in failed: begin again.",
-		"no-account":  "No account of a member belongs to this sign-in: ask for an invitation.",
-		"too-many":    "Too many attempts, try again later.",
-		"unavailable": "The provider of the sign-in can't be reached: try again later.",
-	}
-}
+func (p *pages) showNothing(*screen.Request) (any, error) { return nil, nil }
 
-func (p *pages) showSignIn(r *screen.Request) (any, error) {
-	providers, err := r.Providers()
-	if r.Problem == "" {
-		r.Problem = refusals()[r.Query("refused")]
-	}
-	return signInView{Return: r.ReturnPath(), Providers: providers}, err
-}
+// tokenView is the content of a page that needs the token of a link.
+type tokenView struct{ Token string }
 
-// signIn signs a person in by a password. An account with a second factor goes on to that page.
-func (p *pages) signIn(r *screen.Request) (screen.Outcome, error) {
-	var answer struct {
-		SecondFactor []string `json:"second_factor"`
-	}
-	body := map[string]string{"email": r.Value("email"), "password": r.Form.Get("password")}
-	if err := r.Change(http.MethodPost, "/v1/id/auth/login", body, &answer); err != nil {
-		return screen.Outcome{}, err
-	}
-	if len(answer.SecondFactor) > 0 {
-		return screen.GoTo(r.Address("/signin/second")+"?return="+url.QueryEscape(r.ReturnPath()), ""), nil
-	}
-	return screen.GoTo(r.ReturnPath(), ""), nil
-}
-
-func (p *pages) showSecondFactor(r *screen.Request) (any, error) {
-	return signInView{Return: r.ReturnPath()}, nil
-}
-
-func (p *pages) useRecoveryCode(r *screen.Request) (screen.Outcome, error) {
-	err := r.Change(http.MethodPost, "/v1/id/auth/recovery-code", map[string]string{"code": r.Value("code")}, nil)
-	return screen.GoTo(r.ReturnPath(), ""), err
-}
-
-func (p *pages) showSignOut(*screen.Request) (any, error) { return nil, nil }
-
-func (p *pages) signOut(r *screen.Request) (screen.Outcome, error) {
-	err := r.Change(http.MethodPost, "/v1/id/auth/logout", nil, nil)
-	return screen.GoTo(r.Address("/signin"), "signed-out"), err
-}
+func (p *pages) showToken(r *screen.Request) (any, error) { return tokenView{r.Value("token")}, nil }

@@ -111,12 +111,22 @@ func HexSum(content []byte) string {
 // VerifierModules returns the verifier's files that every check needs. A page names them, so that the
 // browser loads them at once and not one import after the other.
 func (a *Assets) VerifierModules() []string {
-	return []string{
+	names := []string{
 		"bytes.js", "errors.js", "canonical/number.js", "canonical/parse.js", "canonical/write.js", "crypto/ed25519.js",
 		"crypto/mldsa.js", "crypto/sha256.js", "crypto/shake.js", "log/note.js", "log/policy.js", "log/tree.js",
 		"verify/bundle.js", "verify/check.js", "verify/documents.js", "verify/forms.js", "verify/index.js",
 		"verify/trust.js", "verify/unknown.js", "verify/words.js",
 	}
+	for i := range names {
+		names[i] = VerifierFolder + names[i]
+	}
+	return names
+}
+
+// EventModules returns the modules by which a page checks an event, those of the verifier among them.
+func (a *Assets) EventModules() []string {
+	return append([]string{"eventcheck.js", "consistency.js", "marks.js", "memory.js", "path.js", "times.js",
+		"trust.js", "verdicts.js"}, a.VerifierModules()...)
 }
 
 // Content returns the bytes of a file, nil when there is none of that name.

@@ -16,7 +16,6 @@ func functions() template.FuncMap {
 		"option": func(value, title string) Option { return Option{value, title} },
 		"list":   func(options ...Option) []Option { return options },
 		"path":   url.PathEscape,
-		"query":  url.QueryEscape,
 		"pieces": splitText,
 		"rows":   func(base string, list any) Rows { return Rows{base, list} },
 	}

@@ -4,17 +4,26 @@ package screen
 // text and never bring one.
 func notices() map[string]string {
 	return map[string]string{
+		"approval-revoked":   "The approval is revoked.",
+		"email-asked":        "A mail with a link is on its way to the new address.",
+		"email-changed":      "Your account has the new address.",
 		"invitation-mailed":  "The invitation is sent by mail.",
 		"invitation-revoked": "The invitation is revoked: its link is of no use any more.",
+		"joined":             "You are a member.",
 		"key-retired":        "The key is retired.",
 		"key-revoked":        "The key is revoked.",
 		"member-left":        "You have left the organization.",
 		"member-removed":     "The member is removed.",
 		"member-resumed":     "The suspension is ended.",
 		"member-suspended":   "The member is suspended.",
+		"passkey-added":      "The passkey is added.",
+		"passkey-removed":    "The passkey is removed.",
+		"password-set":       "The password is set: sign in with it.",
+		"reset-asked":        "If the address has an account, a mail with a link is on its way.",
 		"saved":              "The changes are saved.",
+		"session-ended":      "The session is over.",
+		"sessions-ended":     "All other sessions are over.",
 		"signed-out":         "You are signed out.",
-		"approval-revoked":   "The approval is revoked.",
 		"voted":              "Your vote is counted.",
 	}
 }

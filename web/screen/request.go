@@ -29,6 +29,7 @@ type Person struct {
 	} `json:"user"`
 	Organization  Place   `json:"organization"`
 	Organizations []Place `json:"organizations"`
+	MayFound      bool    `json:"may_found"` // an organization of its own
 }
 
 // Place is an organization that a person can enter.

@@ -164,6 +164,8 @@ var layer = map[string]int{
 	"web/approvals":     41,
 	"web/entry":         41,
 	"web/members":       41,
+	"web/account":       41,
+	"web/guide":         41,
 	"web/overview":      41,
 	"web/page":          40,
 	"web/screen":        41,

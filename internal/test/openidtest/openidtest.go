@@ -62,6 +62,7 @@ func New(t testing.TB) *Provider {
 	t.Helper()
 	p := &Provider{T: t, codes: map[string]granted{}, Clock: time.Now}
 	endpoints := map[string]http.HandlerFunc{
+		"GET /authorize":                        p.serveConsent,
 		"GET /.well-known/openid-configuration": p.serveMetadata, "GET /keys": p.serveKeys, "POST /token": p.serveToken,
 	}
 	p.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -137,6 +138,12 @@ func (p *Provider) Authorize(address string) url.Values {
 		p.Answer(answer)
 	}
 	return answer
+}
+
+// serveConsent is the person's consent in a browser, which goes back to the service at once.
+func (p *Provider) serveConsent(w http.ResponseWriter, r *http.Request) {
+	answer := p.Authorize(r.URL.String())
+	http.Redirect(w, r, r.URL.Query().Get("redirect_uri")+"?"+answer.Encode(), http.StatusSeeOther)
 }
 
 // serveToken redeems a code once, for the client and with the verifier of its request.

@@ -38,6 +38,12 @@ func (s *Service) Found(name, slug, owner string) *Organization {
 	return o
 }
 
+// Offer makes an organization that is offered to a person with an account.
+func (s *Service) Offer(name, slug, owner string) {
+	s.Helper()
+	s.platform(http.MethodPost, "/organizations", map[string]any{"name": name, "slug": slug, "admin_email": owner}, nil)
+}
+
 // Platform makes a call with the platform secret.
 func (s *Service) platform(method, path string, body, into any) {
 	s.Helper()

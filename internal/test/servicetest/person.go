@@ -47,17 +47,28 @@ type Answer struct {
 // Get reads a page. Redirections are not followed.
 func (p *Person) Get(path string) Answer {
 	p.service.Helper()
-	return p.ask(http.MethodGet, path, nil)
+	return p.ask(http.MethodGet, path, nil, nil)
 }
 
 // Post sends a form of names and values. Redirections are not followed.
 func (p *Person) Post(path string, fields ...string) Answer {
 	p.service.Helper()
+	return p.ask(http.MethodPost, path, formOf(fields), nil)
+}
+
+// PostFromAnotherSite sends a form as a browser does for a page of another site, with the cookie.
+func (p *Person) PostFromAnotherSite(path string, fields ...string) Answer {
+	p.service.Helper()
+	return p.ask(http.MethodPost, path, formOf(fields),
+		http.Header{"Origin": {"https://evil.example"}, "Sec-Fetch-Site": {"cross-site"}})
+}
+
+func formOf(fields []string) url.Values {
 	form := url.Values{}
 	for i := 0; i < len(fields); i += 2 {
 		form.Add(fields[i], fields[i+1])
 	}
-	return p.ask(http.MethodPost, path, form)
+	return form
 }
 
 // Call makes a call of the JSON interface, which must succeed.
@@ -66,12 +77,15 @@ func (p *Person) Call(method, path string, body, into any) {
 	p.service.call(p.client, method, p.service.URL+path, body, into)
 }
 
-func (p *Person) ask(method, path string, form url.Values) Answer {
+func (p *Person) ask(method, path string, form url.Values, header http.Header) Answer {
 	s := p.service
 	s.Helper()
 	r, err := http.NewRequestWithContext(s.Context(), method, s.URL+path, strings.NewReader(form.Encode()))
 	if err != nil {
 		s.Fatal(err)
+	}
+	for name, values := range header {
+		r.Header[name] = values
 	}
 	if form != nil {
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")

@@ -14,18 +14,26 @@ import (
 // NewWithProvider is New with an OpenID provider, which does not tell when its people proved to be there.
 func NewWithProvider(t testing.TB, more ...string) *Service {
 	t.Helper()
-	provider, dir := openidtest.New(t), t.TempDir()
+	provider := openidtest.New(t)
+	s := New(t, append(ProviderFlags(t, provider), more...)...)
+	s.provider = provider
+	return s
+}
+
+// ProviderFlags returns the arguments of serve for a service whose people sign in at an OpenID provider. Its name is
+// company.
+func ProviderFlags(t testing.TB, p *openidtest.Provider) []string {
+	t.Helper()
+	dir := t.TempDir()
 	secret, file := filepath.Join(dir, "secret"), filepath.Join(dir, "config.json")
 	for path, text := range map[string]string{secret: openidtest.ClientSecret + "\n",
 		file: fmt.Sprintf(`{"openid":[{"name":"company","issuer":%q,"client_id":%q,"client_secret_file":%q}]}`,
-			provider.URL, openidtest.ClientID, secret)} {
+			p.URL, openidtest.ClientID, secret)} {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	s := New(t, append([]string{"--config", file}, more...)...)
-	s.provider = provider
-	return s
+	return []string{"--config", file}
 }
 
 // SignInByProvider returns a person who signed in at the provider. The person's next vote needs a step-up.

@@ -27,7 +27,11 @@ export async function askPasskey(base) {
 
 /** Resolves to a new passkey. `begin` is the call that gives its options. */
 export async function makePasskey(begin, body) {
-  const { publicKey } = await call(begin, body);
+  return makePrepared(await call(begin, body));
+}
+
+/** Resolves to a new passkey with options that the service gave before. */
+export async function makePrepared({ publicKey }) {
   const options = PublicKeyCredential.parseCreationOptionsFromJSON(publicKey);
   return (await navigator.credentials.create({ publicKey: options })).toJSON();
 }

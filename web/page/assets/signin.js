@@ -1,5 +1,6 @@
 // Signing in with a passkey.
 
+import { addLocalTimes } from "./times.js";
 import { askPasskey, base, call, hasPasskeys } from "./passkey.js";
 
 const form = document.getElementById("signin");
@@ -7,9 +8,10 @@ const button = document.getElementById("passkey");
 
 async function signIn() {
   await call(base + "/v1/id/auth/passkey/finish", { credential: await askPasskey(base) });
-  location.assign(form.dataset.return);
+  location.assign(form.dataset.return + location.hash); // the hash is the token of a link
 }
 
+addLocalTimes(document);
 if (hasPasskeys()) {
   button.hidden = false;
   button.addEventListener("click", () => {

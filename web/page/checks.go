@@ -1,16 +1,16 @@
-package web
+package page
 
-// check is one check that the browser makes of an event.
-type check struct {
+// Check is one check that a browser makes of an event or of a head.
+type Check struct {
 	Name   string // of the check in the page's script
 	Title  string
 	Proves string
 	Limits string // things that the check does not prove
 }
 
-// listChecks returns the checks in the order of a page.
-func listChecks() []check {
-	return []check{
+// EventChecks returns the checks of an event in the order of a page.
+func EventChecks() []Check {
+	return []Check{
 		{"envelope", "Canonical form", "The envelope is in canonical JSON and has the digest that was signed.",
 			"That its content is true. An agent can sign a false statement."},
 		{"signature", "Agent's signature", "The key in the record signed this event.",

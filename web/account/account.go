@@ -1,0 +1,42 @@
+// Package account has the pages of a person's own account: name, address and password, passkeys and recovery codes,
+// sessions, and the organizations that the person is in.
+//
+// Invariants:
+//
+//   - Every call is one of the account of the session. No page names another account.
+//   - Recovery codes are in the answer to the form that made them, and never again.
+//   - A change of a way in asks for a fresh proof where the interface does, and the form goes on afterwards.
+package account
+
+import (
+	"embed"
+
+	"github.com/agentledger/agentledger/web/guide"
+	"github.com/agentledger/agentledger/web/page"
+	"github.com/agentledger/agentledger/web/screen"
+)
+
+//go:embed templates
+var templates embed.FS
+
+// Screens returns the pages.
+func Screens(k *page.Kit) []screen.Screen {
+	p := &pages{guide: guide.New(k), views: k.Parse(templates, []string{"parts"},
+		[]string{"account", "factors", "newpasskey", "recoverycodes", "sessions"})}
+	return []screen.Screen{
+		{Pattern: "/account", Views: p.views, Name: "account", Title: "Your account", Show: p.showAccount,
+			Forms: map[string]screen.Form{"profile": p.changeProfile, "email": p.askEmail, "password": p.changePassword,
+				"switch": p.switchOrganization, "found": p.foundOrganization, "leave": p.leaveOrganization}},
+		{Pattern: "/account/factors", Views: p.views, Name: "factors", Title: "Passkeys and recovery codes",
+			Show: p.showFactors, Forms: map[string]screen.Form{"prepare": p.preparePasskey, "add": p.addPasskey,
+				"remove": p.removePasskey, "codes": p.makeCodes}},
+		{Pattern: "/account/sessions", Views: p.views, Name: "sessions", Title: "Your sessions", Show: p.showSessions,
+			Forms: map[string]screen.Form{"end": p.endSession, "end-others": p.endOtherSessions}},
+	}
+}
+
+// pages makes the pages.
+type pages struct {
+	views *page.Views
+	guide *guide.Guide
+}
