@@ -1,5 +1,5 @@
-// Package settings has the pages on which people set up their organization: agents and their keys, ingest keys,
-// members, webhooks, and the organization's own settings.
+// Package settings has the pages on which people set up their organization: ingest keys, webhooks, witnesses, the
+// stream export, their tokens, and the organization's own settings.
 //
 // Invariants:
 //
@@ -9,6 +9,7 @@ package settings
 
 import (
 	"embed"
+	"slices"
 
 	"github.com/agentledger/agentledger/web/page"
 	"github.com/agentledger/agentledger/web/screen"
@@ -19,8 +20,10 @@ var templates embed.FS
 
 // Screens returns the pages.
 func Screens(k *page.Kit) []screen.Screen {
-	p := &pages{k.Parse(templates, nil, []string{"ingestkeys", "ingestkey", "newingestkey"})}
-	return p.ingestKeyScreens()
+	p := &pages{k.Parse(templates, []string{"endpointform"}, []string{"ingestkeys", "ingestkey", "newingestkey",
+		"webhooks", "webhook", "organization", "witnesses", "streamexport", "tokens", "newtoken"})}
+	return slices.Concat(p.ingestKeyScreens(), p.webhookScreens(), p.organizationScreens(), p.witnessScreens(),
+		p.streamExportScreens(), p.tokenScreens())
 }
 
 // pages makes the pages.

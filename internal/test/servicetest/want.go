@@ -6,8 +6,9 @@ import (
 	"testing"
 )
 
-// Want fails unless an answer has a status, and each part is in its body or, as text, on the page.
-func (a Answer) Want(t testing.TB, what string, status int, parts ...string) {
+// Want fails unless an answer has a status, and each part is in its body or, as text, on the page. It returns the
+// answer.
+func (a Answer) Want(t testing.TB, what string, status int, parts ...string) Answer {
 	t.Helper()
 	shown := a.Body
 	if _, main, found := strings.Cut(shown, "<main"); found {
@@ -22,6 +23,7 @@ func (a Answer) Want(t testing.TB, what string, status int, parts ...string) {
 			t.Errorf("%s: the page lacks %q: %s", what, part, shown)
 		}
 	}
+	return a
 }
 
 // WantNone fails if a part is in the body of an answer or, as text, on the page.
