@@ -243,7 +243,7 @@ func TestClockStep(t *testing.T) {
 	if answer, body := ask(t, "GET", red.main+"/readyz", ""); answer.StatusCode != http.StatusServiceUnavailable || !strings.Contains(body, "the clock moved by 9600h0m0s") {
 		t.Errorf("readyz: got %d %s", answer.StatusCode, body)
 	}
-	if text := getText(t, listenerURL(s.server.listeners[2])+"/metrics"); !strings.Contains(text, "\nagentledger_clock_held 1\n") || !strings.Contains(text, "\nagentledger_clock_offset_seconds 3.456e+07\n") {
+	if text := getText(t, s.server.listeners.URL(metricsListener)+"/metrics"); !strings.Contains(text, "\nagentledger_clock_held 1\n") || !strings.Contains(text, "\nagentledger_clock_offset_seconds 3.456e+07\n") {
 		t.Error("the metrics don't tell of the step")
 	}
 	if answer, _ := ask(t, "GET", red.main+"/v1/public/orgs/red/transparency/head", ""); answer.StatusCode != http.StatusOK {
@@ -385,7 +385,7 @@ func correctClock(t *testing.T, byServer bool) {
 	if got := blue.evaluate(t, "acme.pay"); got != "allow" {
 		t.Errorf("the other organization: got %s", got)
 	}
-	if text := getText(t, listenerURL(s.server.listeners[2])+"/metrics"); !strings.Contains(text, "\nagentledger_ledgers_ahead_of_clock 1\n") {
+	if text := getText(t, s.server.listeners.URL(metricsListener)+"/metrics"); !strings.Contains(text, "\nagentledger_ledgers_ahead_of_clock 1\n") {
 		t.Error("the metric does not tell of the ledger")
 	}
 	if answer, _ := ask(t, "GET", red.main+"/readyz", ""); answer.StatusCode != http.StatusOK {

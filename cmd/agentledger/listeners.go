@@ -1,39 +1,57 @@
 package main
 
 import (
-	"fmt"
-	"net"
-	"strings"
+	"net/url"
+	"path/filepath"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/agentledger/agentledger/internal/config"
+	"github.com/agentledger/agentledger/internal/http/certificate"
+	"github.com/agentledger/agentledger/internal/http/serving"
 )
 
-// Names of server.listeners, in their order.
+// Names of the listeners.
 const (
 	mainListener     = "main"
 	identityListener = "identity"
 	metricsListener  = "metrics"
 )
 
-// describeListeners tells people where the listeners really are, also those that were given port
-// 0, and who reaches them.
-func (s *server) describeListeners() string {
-	var all, reachable []string
-	names := [...]string{mainListener, identityListener, metricsListener}
-	for i, l := range s.listeners {
-		all = append(all, l.Addr().String()+" ("+names[i]+")")
-		if beyondLoopback(l.Addr()) {
-			reachable = append(reachable, names[i])
-		}
-	}
-	who := "only this machine can reach them"
-	if len(reachable) > 0 {
-		who = fmt.Sprintf("other machines can reach %s, by plain HTTP", strings.Join(reachable, " and "))
-	}
-	return "listening on " + strings.Join(all, ", ") + ": " + who
+// certificates are those of the main listener; the zero value is plain HTTP.
+type certificates struct {
+	source    certificate.Source
+	protocols []string
 }
 
-// beyondLoopback reports whether other machines may reach an address: it is none of
-// the loopback network, or it is all addresses of this machine.
-func beyondLoopback(a net.Addr) bool {
-	tcp, ok := a.(*net.TCPAddr)
-	return !ok || !tcp.IP.IsLoopback()
+// openCertificates opens the source of certificates that the settings name.
+func openCertificates(c config.Serve, watch *observation) (certificates, error) {
+	var found certificates
+	switch {
+	case c.TLSCert != "":
+		files, err := certificate.OpenFiles(c.TLSCert, c.TLSKey, watch.logger, time.Now)
+		if err != nil {
+			return found, err
+		}
+		found.source = files
+	case c.ACME.Directory != "":
+		public, err := url.Parse(c.PublicURL)
+		if err != nil {
+			return found, err
+		}
+		found.source = certificate.OpenACME(c.ACME.Directory, public.Hostname(), c.ACME.Contact,
+			filepath.Join(c.Data, "acme"))
+		found.protocols = []string{certificate.ALPN}
+	default:
+		return found, nil
+	}
+	watch.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "agentledger_certificate_expires_seconds",
+		Help: "When the certificate of the main listener is over, in Unix seconds; 0 before the first one.",
+	}, func() float64 { return float64(max(0, found.source.Expiry().Unix())) }))
+	return found, nil
 }
+
+// protect makes a listener speak TLS, if there are certificates.
+func (c certificates) protect(s *serving.Surface) { s.Certificate, s.Protocols = c.source, c.protocols }

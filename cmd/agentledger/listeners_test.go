@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"net"
 	"net/http"
 	"os"
 	"strings"
@@ -48,7 +47,7 @@ func TestListenersAreOnLoopbackUnlessSaidOtherwise(t *testing.T) {
 
 // What is printed names the ports that the system gave, and tells who reaches them.
 func TestStartTellsWhereItListens(t *testing.T) {
-	port := func(l net.Listener) string { _, p, _ := net.SplitHostPort(l.Addr().String()); return p }
+	port := func(url string) string { return url[strings.LastIndexByte(url, ':')+1:] }
 	for name, tc := range map[string]struct {
 		main, identity, metrics string
 		want                    string // M, I and X stand for the ports, * for all addresses
@@ -66,11 +65,11 @@ func TestStartTellsWhereItListens(t *testing.T) {
 			s := startHere(t, func(c *config.Serve) {
 				c.Listen = config.Listen{Listen: tc.main, IDListen: tc.identity, MetricsListen: tc.metrics}
 			})
-			want := strings.NewReplacer(":M ", ":"+port(s.listeners[0])+" ", ":I ", ":"+port(s.listeners[1])+" ").Replace(tc.want)
+			want := strings.NewReplacer(":M ", ":"+port(s.mainURL())+" ", ":I ", ":"+port(s.identityURL())+" ").Replace(tc.want)
 			if tc.metrics != "" {
-				want = strings.Replace(want, ":X ", ":"+port(s.listeners[2])+" ", 1)
+				want = strings.Replace(want, ":X ", ":"+port(s.listeners.URL(metricsListener))+" ", 1)
 			}
-			if got := strings.NewReplacer("[::]", "*", "0.0.0.0", "*").Replace(s.describeListeners()); got != want {
+			if got := strings.NewReplacer("[::]", "*", "0.0.0.0", "*").Replace(s.listeners.Describe()); got != want {
 				t.Errorf("got  %s\nwant %s", got, want)
 			}
 			for _, url := range []string{s.mainURL(), s.identityURL()} {

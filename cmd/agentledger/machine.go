@@ -70,7 +70,7 @@ func (m machine) runServer(ctx context.Context, s *server, reason error, out ter
 		fmt.Fprintf(out.stdout, "platform secret made in %s\n", s.madeSecretFile)
 	}
 	s.service.setup.PrintURL(ctx, out.stdout, logger, s.settings.PublicURL)
-	fmt.Fprintln(out.stdout, s.describeListeners())
+	fmt.Fprintln(out.stdout, s.listeners.Describe())
 	fmt.Fprintln(out.stdout, s.servingLine())
 	looking, end := context.WithCancel(ctx)
 	taken := make(chan bool, 1)
@@ -83,7 +83,7 @@ func (m machine) runServer(ctx context.Context, s *server, reason error, out ter
 	select {
 	case <-ctx.Done():
 		logger.Info("stopping")
-	case err = <-s.failed:
+	case err = <-s.listeners.Failed:
 	case again = <-taken:
 		logger.Info("the volume takes writes again: starting anew")
 	}

@@ -69,7 +69,7 @@ func TestMetricsAreThoseOfDashboardAndAlerts(t *testing.T) {
 	getText(t, s.mainURL()+"/v1/public/orgs/acme/transparency/head")
 	getText(t, s.mainURL()+"/unknown")
 	there := map[string]bool{}
-	for _, m := range regexp.MustCompile(`(?m)^([a-z][a-z0-9_]*)[{ ]`).FindAllStringSubmatch(getText(t, listenerURL(s.listeners[2])+"/metrics"), -1) {
+	for _, m := range regexp.MustCompile(`(?m)^([a-z][a-z0-9_]*)[{ ]`).FindAllStringSubmatch(getText(t, s.listeners.URL(metricsListener)+"/metrics"), -1) {
 		there[m[1]] = true
 	}
 	asked := regexp.MustCompile(`\b(?:agentledger|go|process)_[a-z0-9_]+`)
@@ -183,7 +183,7 @@ func TestTracesOfAnEvent(t *testing.T) {
 	}
 	go receiver.Serve(l)
 	defer receiver.Close()
-	s := startHere(t, func(c *config.Serve) { c.TraceEndpoint, c.TraceRatio = listenerURL(l), 1 })
+	s := startHere(t, func(c *config.Serve) { c.TraceEndpoint, c.TraceRatio = "http://"+l.Addr().String(), 1 })
 	w := foundHere(t, s, "acme")
 	body, err := w.signer.SignEvent(client.Event{TraceID: "t", ActorPrincipal: "secret-principal", ActionKind: "tool_call", Decision: id.Allow})
 	if err != nil {

@@ -3,9 +3,7 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
-	"net"
 	"net/http"
 	"net/http/pprof"
 	"os"
@@ -20,6 +18,7 @@ import (
 	"github.com/agentledger/agentledger/internal/config"
 	"github.com/agentledger/agentledger/internal/http/edge"
 	"github.com/agentledger/agentledger/internal/http/listener"
+	"github.com/agentledger/agentledger/internal/http/serving"
 	"github.com/agentledger/agentledger/internal/operate/compaction"
 	"github.com/agentledger/agentledger/internal/telemetry"
 )
@@ -41,10 +40,8 @@ type server struct {
 	platformSecret string
 	madeSecretFile string // "" when the secret was there already
 
-	listeners  []*listener.Listener // main, identity and, when asked for, metrics
-	servers    []*http.Server       // of each listener
+	listeners  *serving.Set // main, identity and, when asked for, metrics
 	stopping   atomic.Bool
-	failed     chan error // a listener that ended by itself
 	background sync.WaitGroup
 	cancel     context.CancelFunc
 }
@@ -74,7 +71,7 @@ func (m machine) startServer(ctx context.Context, c config.Serve, logger *slog.L
 	if err != nil {
 		return nil, errors.Join(err, watch.stop(ctx))
 	}
-	s := &server{settings: c, service: service, failed: make(chan error, 3)}
+	s := &server{settings: c, service: service, listeners: new(serving.Set)}
 	if s.platformSecret, s.madeSecretFile, err = servedPlatformSecret(c); err == nil {
 		err = s.openListeners(watch, bounds)
 	}
@@ -137,54 +134,30 @@ func (s *server) openListeners(watch *observation, bounds listener.Shares) error
 	}
 	id := s.service.identityHandler(signIn, shared)
 	proxies := identity.NewProxyNotice(c.ClientAddressHeader, c.PublicURL, watch.logger)
-	surfaces := []struct {
-		name, address string
-		handler       http.Handler
-		connections   int
-	}{
-		{mainListener, c.Listen.Listen, proxies.WatchHeaders(main), bounds.Main},
-		{identityListener, c.IDListen, proxies.WatchHeaders(id), bounds.Identity},
-		{metricsListener, c.MetricsListen, privateHandler(watch.registry, shared), bounds.Metrics},
+	secured, err := openCertificates(c, watch)
+	if err != nil {
+		return err
 	}
-	for i, surface := range surfaces {
-		if surface.address == "" && i == 2 {
-			continue
-		}
-		l, err := net.Listen("tcp", surface.address)
-		if err != nil {
-			return fmt.Errorf("listen: %w", err)
-		}
-		bounded := listener.NewListener(l, surface.connections)
-		bounded.Unused, bounded.Spare = c.IdleTimeout, listener.SpareConnections(surface.connections)
-		if surface.connections < c.MaxConnections {
+	surfaces := []serving.Surface{
+		{Name: mainListener, Address: c.Listen.Listen, Handler: proxies.WatchHeaders(main), Connections: bounds.Main},
+		{Name: identityListener, Address: c.IDListen, Handler: proxies.WatchHeaders(id), Connections: bounds.Identity},
+		{Name: metricsListener, Address: c.MetricsListen, Handler: privateHandler(watch.registry, shared),
+			Connections: bounds.Metrics},
+	}
+	secured.protect(&surfaces[0])
+	for i := range surfaces {
+		surfaces[i].Handler = shared.RefuseBodies(surfaces[i].Handler)
+		if surfaces[i].Connections < c.MaxConnections && surfaces[i].Address != "" {
 			watch.logger.Warn("fewer connections than tuning.max_connections, because "+
 				"the process may have few files open",
-				"listener", surface.name, "connections", surface.connections, "open_files", listener.OpenFileLimit())
+				"listener", surfaces[i].Name, "connections", surfaces[i].Connections,
+				"open_files", listener.OpenFileLimit())
 		}
-		watch.registerConnectionMetrics(surface.name, bounded)
-		s.listeners = append(s.listeners, bounded)
-		s.serveListener(bounded, shared.RefuseBodies(surface.handler), watch.logger)
 	}
-	return nil
-}
-
-// maxHeader bounds the headers of a request, in bytes.
-const maxHeader = 16 << 10
-
-// serveListener cuts slow senders and slow readers off by the time-outs of the settings.
-func (s *server) serveListener(l *listener.Listener, h http.Handler, logger *slog.Logger) {
-	c := s.settings
-	hs := &http.Server{
-		Handler: h, ReadHeaderTimeout: c.HeaderTimeout, ReadTimeout: c.BodyTimeout, WriteTimeout: c.AnswerTimeout,
-		IdleTimeout: c.IdleTimeout, MaxHeaderBytes: maxHeader, ConnState: l.ConnState,
-		ErrorLog: slog.NewLogLogger(telemetry.NewConnectionHandler(logger.Handler()), slog.LevelDebug),
-	}
-	s.servers = append(s.servers, hs)
-	s.background.Go(func() {
-		if err := hs.Serve(l); !errors.Is(err, http.ErrServerClosed) && !s.stopping.Load() {
-			s.failed <- fmt.Errorf("serve: %w", err)
-		}
-	})
+	s.listeners, err = serving.Open(surfaces, serving.Times{Header: c.HeaderTimeout, Body: c.BodyTimeout,
+		Answer: c.AnswerTimeout, Idle: c.IdleTimeout}, watch.logger)
+	s.listeners.Each(watch.registerConnectionMetrics)
+	return err
 }
 
 // privateHandler returns metrics and profiles, for the operator's own tools.
@@ -206,23 +179,11 @@ func privateHandler(registry *prometheus.Registry, shared *edge.Edge) http.Handl
 // servingLine tells the address of each listener, on one line that scripts can read.
 func (s *server) servingLine() string {
 	line := "serving " + s.mainURL() + " identity " + s.identityURL()
-	if len(s.listeners) > 2 {
-		line += " metrics " + listenerURL(s.listeners[2])
+	if metrics := s.listeners.URL(metricsListener); metrics != "" {
+		line += " metrics " + metrics
 	}
 	return line
 }
 
-func (s *server) mainURL() string     { return listenerURL(s.listeners[0]) }
-func (s *server) identityURL() string { return listenerURL(s.listeners[1]) }
-
-// listenerURL is a URL by which this machine reaches a listener.
-func listenerURL(l net.Listener) string {
-	host, port, err := net.SplitHostPort(l.Addr().String())
-	if err != nil {
-		return "http://" + l.Addr().String()
-	}
-	if ip := net.ParseIP(host); ip == nil || ip.IsUnspecified() {
-		host = "127.0.0.1"
-	}
-	return "http://" + net.JoinHostPort(strings.TrimSpace(host), port)
-}
+func (s *server) mainURL() string     { return s.listeners.URL(mainListener) }
+func (s *server) identityURL() string { return s.listeners.URL(identityListener) }

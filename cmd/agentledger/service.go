@@ -95,7 +95,7 @@ type service struct {
 
 	index  *index.Index     // of events
 	checks []readiness      // of /readyz, in their order
-	probe  storeprobe.Probe // of the store, for one of them
+	probe  storeprobe.Probe // of the store, for a check
 }
 
 // openService opens the store and builds the service on it. fatal is called

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 )
 
@@ -28,7 +27,7 @@ func (s *server) stopServer(ctx context.Context) error {
 	defer cancel()
 	s.stopping.Store(true)
 	s.service.approvals.Release()
-	errs := s.drainListeners(draining)
+	errs := []error{s.listeners.Drain(draining)}
 	if s.cancel != nil {
 		s.cancel()
 	}
@@ -69,19 +68,3 @@ func endsWithin(ctx context.Context, name string, work func(context.Context) err
 
 // ownWord is how long a part of a stop may take to return its own error.
 const ownWord = 500 * time.Millisecond
-
-// drainListeners ends the connections of all listeners, each when its request is answered.
-func (s *server) drainListeners(ctx context.Context) []error {
-	errs := make([]error, len(s.servers))
-	var group sync.WaitGroup
-	for i, hs := range s.servers {
-		group.Go(func() {
-			err := s.listeners[i].Drain(ctx)
-			if err = errors.Join(err, hs.Shutdown(ctx)); err != nil {
-				errs[i] = errors.Join(fmt.Errorf("drain: %w", err), hs.Close())
-			}
-		})
-	}
-	group.Wait()
-	return errs
-}

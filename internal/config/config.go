@@ -62,6 +62,8 @@ type Listen struct {
 	Listen              string `help:"Address of the main listener: ingest, public, console. Other machines reach it only if you name another address than a loopback one: :8080 is all of them." default:"127.0.0.1:8080" env:"AGENTLEDGER_LISTEN"`
 	IDListen            string `name:"id-listen" help:"Address of the identity listener." default:"127.0.0.1:8091" env:"AGENTLEDGER_ID_LISTEN"`
 	MetricsListen       string `help:"Private address of metrics and profiles; empty for none." default:"127.0.0.1:9464" env:"AGENTLEDGER_METRICS_LISTEN"`
+	TLSCert             string `help:"Certificate chain in PEM, for TLS." type:"path" env:"AGENTLEDGER_TLS_CERT"`
+	TLSKey              string `help:"Its private key in PEM." type:"path" env:"AGENTLEDGER_TLS_KEY"`
 	ClientAddressHeader string `help:"Header whose last address is the client's, as a proxy in front of the service sets it (X-Forwarded-For). Without it, and wherever it holds no address, the client is the other end of the connection." env:"AGENTLEDGER_CLIENT_ADDRESS_HEADER"`
 
 	Signup string `help:"Who makes organizations." enum:"off,members" default:"off" env:"AGENTLEDGER_SIGNUP"`
@@ -102,6 +104,7 @@ type Serve struct {
 	Tuning       `kong:"-"`
 
 	OpenID []oidc.Provider `kong:"-"` // providers at which people sign in
+	ACME   ACME            `kong:"-"` // the source of the certificates of the main listener
 }
 
 // PlatformSecretPath returns the platform secret's file.
@@ -116,6 +119,9 @@ func (s Serve) Validate() error {
 	}
 	if s.LogListQPD > 0 && s.LogListContact == "" {
 		return errors.New("tuning.log_list_qpd needs --log-list-contact, without which there is no list")
+	}
+	if err := s.validateTLS(); err != nil {
+		return err
 	}
 	return checkContact(s.LogListContact)
 }

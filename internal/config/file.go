@@ -16,12 +16,13 @@ import (
 )
 
 // File is the JSON file of settings, or none. Its members are named like flags, with
-// dashes or with underscores. The members "tuning" and "openid" have the settings without a
+// dashes or with underscores. The members "tuning", "openid" and "acme" have the settings without a
 // flag.
 type File struct {
 	flags  map[string]any // by name, with dashes
 	tuning Tuning
 	openID []oidc.Provider
+	acme   ACME
 }
 
 // tuningSection is the file's member of the settings without a flag.
@@ -54,6 +55,12 @@ func (f *File) loadFile(r io.Reader) (kong.Resolver, error) {
 	if section, ok := f.flags[openIDSection]; ok {
 		delete(f.flags, openIDSection)
 		if f.openID, err = decodeProviders(section); err != nil {
+			return nil, fmt.Errorf("settings file: %w", err)
+		}
+	}
+	if section, ok := f.flags[acmeSection]; ok {
+		delete(f.flags, acmeSection)
+		if f.acme, err = decodeACME(section); err != nil {
 			return nil, fmt.Errorf("settings file: %w", err)
 		}
 	}

@@ -63,7 +63,7 @@ func readClientSecret(path string) (string, error) {
 
 // BeforeApply is kong's hook: it takes the settings of the file that have no flag.
 func (s *Serve) BeforeApply(f *File) error {
-	s.OpenID = f.openID
+	s.OpenID, s.ACME = f.openID, f.acme
 	return s.Tuning.BeforeApply(f)
 }
 

@@ -146,8 +146,10 @@ var layer = map[string]int{
 
 	"internal/read/evidence": 31,
 
-	"internal/http/edge":    40,
-	"internal/http/openapi": 40,
+	"internal/http/certificate": 0,
+	"internal/http/edge":        40,
+	"internal/http/serving":     40,
+	"internal/http/openapi":     40,
 
 	"client":            41,
 	"console":           41,

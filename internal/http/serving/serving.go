@@ -1,0 +1,161 @@
+// Package serving runs the listeners of the service: it opens them, serves their handlers with the bounds of the
+// settings, tells where they are, and drains them.
+//
+// Invariants:
+//
+//   - Each listener has a bounded number of connections, and cuts slow senders and slow readers off.
+//   - With certificates a listener speaks TLS alone. Bounds and deadlines hold for the texts inside.
+//   - HTTP/1.1 is the only protocol, because connections are bounded by the requests that they carry.
+//   - A drained listener has answered each request that it accepted, or was told to give up.
+package serving
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/agentledger/agentledger/internal/http/certificate"
+	"github.com/agentledger/agentledger/internal/http/listener"
+	"github.com/agentledger/agentledger/internal/telemetry"
+)
+
+// maxHeader bounds the headers of a request, in bytes.
+const maxHeader = 16 << 10
+
+// Times bound the parts of a request on each connection; 0 is no bound.
+type Times struct {
+	Header time.Duration // until the headers have arrived
+	Body   time.Duration // until the body has arrived
+	Answer time.Duration // until the answer is sent
+	Idle   time.Duration // between two requests
+}
+
+// Surface is a listener that is to be opened. Without an address there is none.
+type Surface struct {
+	Name        string // by which people know it
+	Address     string // HOST:PORT, or unix:PATH for a socket of mode 0660
+	Handler     http.Handler
+	Connections int                // at a time
+	Certificate certificate.Source // nil is plain HTTP
+	Protocols   []string           // of ALPN, besides HTTP/1.1
+}
+
+// Set is the open listeners of a service.
+type Set struct {
+	Failed chan error // of listeners that ended by themselves
+
+	times      Times
+	logger     *slog.Logger
+	open       []*opened
+	draining   atomic.Bool
+	background sync.WaitGroup
+}
+
+// opened is one listener with its server.
+type opened struct {
+	*listener.Listener
+	name   string
+	secure bool
+	http   *http.Server
+}
+
+// Open opens listeners and serves them. Those that are open when one fails are left to Drain.
+func Open(surfaces []Surface, times Times, logger *slog.Logger) (*Set, error) {
+	s := &Set{Failed: make(chan error, len(surfaces)), times: times, logger: logger}
+	for _, surface := range surfaces {
+		if surface.Address == "" {
+			continue
+		}
+		l, err := listen(surface)
+		if err != nil {
+			return s, fmt.Errorf("listen: %w", err)
+		}
+		bounded := listener.NewListener(l, surface.Connections)
+		bounded.Unused, bounded.Spare = times.Idle, listener.SpareConnections(surface.Connections)
+		s.open = append(s.open, s.serve(&opened{Listener: bounded, name: surface.Name,
+			secure: surface.Certificate != nil}, surface.Handler))
+	}
+	return s, nil
+}
+
+func listen(s Surface) (net.Listener, error) {
+	l, err := listenPlain(s.Address)
+	if err != nil || s.Certificate == nil {
+		return l, err
+	}
+	return tls.NewListener(l, certificate.Config(s.Certificate, s.Protocols...)), nil
+}
+
+// serve serves a listener in the background.
+func (s *Set) serve(o *opened, h http.Handler) *opened {
+	o.http = &http.Server{
+		Handler: h, ReadHeaderTimeout: s.times.Header, ReadTimeout: s.times.Body, WriteTimeout: s.times.Answer,
+		IdleTimeout: s.times.Idle, MaxHeaderBytes: maxHeader, ConnState: o.ConnState,
+		ErrorLog: slog.NewLogLogger(telemetry.NewConnectionHandler(s.logger.Handler()), slog.LevelDebug),
+	}
+	s.background.Go(func() {
+		if err := o.http.Serve(o.Listener); !errors.Is(err, http.ErrServerClosed) && !s.draining.Load() {
+			s.Failed <- fmt.Errorf("serve: %w", err)
+		}
+	})
+	return o
+}
+
+// Each calls f with the name of each listener and its connections.
+func (s *Set) Each(f func(name string, l *listener.Listener)) {
+	for _, o := range s.open {
+		f(o.name, o.Listener)
+	}
+}
+
+// Drain ends the connections of all listeners, each when its request is answered. Connections that are open when ctx
+// ends are closed, which is an error.
+func (s *Set) Drain(ctx context.Context) error {
+	s.draining.Store(true)
+	errs := make([]error, len(s.open))
+	var group sync.WaitGroup
+	for i, o := range s.open {
+		group.Go(func() {
+			err := o.Listener.Drain(ctx)
+			if err = errors.Join(err, o.http.Shutdown(ctx)); err != nil {
+				errs[i] = errors.Join(fmt.Errorf("drain: %w", err), o.http.Close())
+			}
+		})
+	}
+	group.Wait()
+	s.background.Wait()
+	return errors.Join(errs...)
+}
+
+// URL returns a URL by which this machine reaches the listener of a name, "" when there is none.
+func (s *Set) URL(name string) string {
+	for _, o := range s.open {
+		if o.name == name {
+			return o.url()
+		}
+	}
+	return ""
+}
+
+func (o *opened) url() string {
+	scheme := "http://"
+	if o.secure {
+		scheme = "https://"
+	}
+	host, port, err := net.SplitHostPort(o.Addr().String())
+	if err != nil {
+		return "unix:" + o.Addr().String()
+	}
+	if ip := net.ParseIP(host); ip == nil || ip.IsUnspecified() {
+		host = "127.0.0.1"
+	}
+	return scheme + net.JoinHostPort(strings.TrimSpace(host), port)
+}
