@@ -11,10 +11,11 @@ build:
 # Longer than the tests of any package take on a busy machine: only a hang reaches it.
 TIMEOUT := -timeout 40m
 
-# Every test, nothing skipped. PostgreSQL's server, Python, curl and Chromium are installed when they are missing.
+# Every test, nothing skipped. PostgreSQL's server, Python, Node.js, curl and Chromium are installed when they are missing.
 test:
 	./scripts/postgres
 	./scripts/python
+	./scripts/node
 	./scripts/curl
 	./scripts/chromium
 	$(GO) test $(TIMEOUT) ./...

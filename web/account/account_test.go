@@ -142,8 +142,8 @@ func TestFoundOrganization(t *testing.T) {
 	shows(t, "a taken name", ann.Post("/account", "do", "found", "name", "Own <b>", "slug", "blue"), http.StatusConflict, "slug is taken", "Own &lt;b&gt;")
 	made := ann.Post("/account", "do", "found", "name", "Own <b>", "slug", "own")
 	shows(t, "made", made, http.StatusOK, "<bdi>Own &lt;b&gt;</bdi> is founded", "apl_live_", "agent.key", "APS_SLUG='own'")
-	if made.Header.Get("Cache-Control") != "no-store" {
-		t.Errorf("got %v", made.Header)
+	if made.Header.Get("Cache-Control") != "no-store" || !strings.Contains(made.Body, "ann@red.example · Own &lt;b&gt;") {
+		t.Errorf("got %v %s", made.Header, made.Body)
 	}
 	shows(t, "inside", ann.Get("/account"), http.StatusOK, "ann@red.example · Own &lt;b&gt;")
 }

@@ -101,6 +101,8 @@ func (r *Request) serveForm() (page.Answer, error) {
 	case err != nil:
 		return page.Answer{}, err
 	case done.screen != nil:
+		// The form may have begun a session, or moved it. A new secret is shown also when that can't be read.
+		_ = r.findPerson()
 		return r.render(done.screen, done.screen.Title, http.StatusOK, page.Frame{Page: done.content})
 	}
 	address := done.path

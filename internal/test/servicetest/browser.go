@@ -3,6 +3,7 @@ package servicetest
 import (
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/agentledger/agentledger/internal/test/chromium"
 )
@@ -61,6 +62,25 @@ func (b *Browser) Press(selector string) {
 			await new Promise((next) => setTimeout(next, 5));
 		}`, nil)
 	b.AwaitScript()
+}
+
+// Start presses a button whose script leads to another page later, after which AwaitText waits.
+func (b *Browser) Start(selector string) {
+	b.service.Helper()
+	b.Must(`document.querySelector(args[0]).click();`, nil, selector)
+}
+
+// AwaitText waits until a page shows a text, also when scripts lead there, and until its own script is done.
+func (b *Browser) AwaitText(text string) {
+	b.service.Helper()
+	shown := ""
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		if shown = b.ShownText(); strings.Contains(shown, text) {
+			b.AwaitScript()
+			return
+		}
+	}
+	b.service.Fatalf("the page does not show %q: %s", text, shown)
 }
 
 // SignIn signs a person in by the page.
