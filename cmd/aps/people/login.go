@@ -42,6 +42,7 @@ func (f *personFlags) openSession(ctx context.Context, t *Terminal) (*session, e
 		return s, f.signIn(ctx, t, s)
 	}
 	var err error
+	s.kept = true
 	if s.cookie, err = readKept(f.URL); err != nil {
 		return nil, err
 	}

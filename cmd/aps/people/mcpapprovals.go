@@ -2,6 +2,7 @@ package people
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -25,13 +26,27 @@ func (c *MCPApprovalsCommand) Run(ctx context.Context, t *Terminal) error {
 	if err != nil {
 		return err
 	}
-	return newApprovalServer(p).Run(ctx, &mcp.StdioTransport{})
+	return newApprovalServer(p.newest).Run(ctx, &mcp.StdioTransport{})
 }
 
-// newApprovalServer returns the server of the tools list_approvals, show_approval and vote_on_approval.
-func newApprovalServer(p *session) *mcp.Server {
+// newest returns the session, or the one that aps login has kept since.
+func (s *session) newest() (*session, error) {
+	if !s.kept {
+		return s, nil
+	}
+	now := newSession(s.base)
+	var err error
+	if now.cookie, err = readKept(s.base); err == nil && now.cookie == nil {
+		err = errors.New("not signed in: run aps login")
+	}
+	return now, err
+}
+
+// newApprovalServer returns the server of the tools list_approvals, show_approval and vote_on_approval. Each call of a
+// tool is made by the session that open returns.
+func newApprovalServer(open func() (*session, error)) *mcp.Server {
 	server := mcp.NewServer(&mcp.Implementation{Name: "agentledger-approvals", Version: "1"}, nil)
-	desk := approvalDesk{p}
+	desk := approvalDesk{open}
 	mcp.AddTool(server, &mcp.Tool{Name: "list_approvals",
 		Description: "List the actions of agents that wait for people, one page. Pass next as after for another one.",
 		Annotations: &mcp.ToolAnnotations{ReadOnlyHint: true}}, desk.listPage)
@@ -46,8 +61,8 @@ func newApprovalServer(p *session) *mcp.Server {
 	return server
 }
 
-// approvalDesk makes the calls of the tools for one session.
-type approvalDesk struct{ session *session }
+// approvalDesk makes the calls of the tools.
+type approvalDesk struct{ open func() (*session, error) }
 
 type listInput struct {
 	Status string `json:"status,omitempty" jsonschema:"pending (the default), approved, consumed, denied and so on"`
@@ -62,7 +77,8 @@ type voteInput struct {
 	ID      string `json:"approval_id" jsonschema:"apr_…"`
 	Vote    string `json:"vote" jsonschema:"approve or deny"`
 	Action  string `json:"action_digest" jsonschema:"digest of the action, as show_approval has it"`
-	Comment string `json:"comment,omitempty" jsonschema:"why"`
+	Comment string `json:"comment,omitempty" jsonschema:"why, for the agent and the record"`
+	Code    string `json:"reason_code,omitempty" jsonschema:"why, as a word for programs: over_budget"`
 }
 
 // toolResult is a result with the service's JSON as text.
@@ -89,15 +105,35 @@ func (d approvalDesk) castVote(ctx context.Context, _ *mcp.CallToolRequest, in v
 		return nil, nil, fmt.Errorf("vote: must be approve or deny")
 	}
 	ballot := map[string]any{"vote": in.Vote, "comment": in.Comment, "action_digest": action}
+	if in.Code != "" {
+		ballot["reason_code"] = in.Code
+	}
 	return d.fetch(ctx, http.MethodPost, "/approvals/"+url.PathEscape(in.ID)+"/votes", ballot)
 }
 
 // fetch makes one console call. The answer is JSON of the service.
 func (d approvalDesk) fetch(ctx context.Context, method, path string, body any) (toolResult, any, error) {
-	var text rawText
-	if err := d.session.callConsole(ctx, method, path, body, &text); err != nil {
+	p, err := d.open()
+	if err != nil {
 		return nil, nil, err
+	}
+	var text rawText
+	if err := p.callConsole(ctx, method, path, body, &text); err != nil {
+		return nil, nil, adviseSignIn(err)
 	}
 	shown := &mcp.TextContent{Text: string(textcheck.EscapeJSON(text))}
 	return &mcp.CallToolResult{Content: []mcp.Content{shown}}, nil, nil
+}
+
+// adviseSignIn adds to a refusal what the person can do outside of the model's reach.
+func adviseSignIn(err error) error {
+	refused, ok := errors.AsType[*Refusal](err)
+	switch {
+	case !ok || refused.Status != http.StatusUnauthorized:
+		return err
+	case refused.Code == "step_up":
+		return fmt.Errorf("%w: the sign-in is older than 15 minutes. The person runs aps login in a terminal; "+
+			"then the same vote is taken", err)
+	}
+	return fmt.Errorf("%w: the person runs aps login in a terminal", err)
 }

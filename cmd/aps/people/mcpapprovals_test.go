@@ -62,7 +62,7 @@ func TestApprovalsByMCP(t *testing.T) {
 			s.token = "nobody"
 		}
 		toServer, toClient := mcp.NewInMemoryTransports()
-		server, err := newApprovalServer(s).Connect(t.Context(), toClient, nil)
+		server, err := newApprovalServer(s.newest).Connect(t.Context(), toClient, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
