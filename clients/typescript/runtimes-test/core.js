@@ -3,7 +3,7 @@
 import { judge } from "../test/judge.js";
 import { Client, Denied, Refused, verify } from "../src/index.js";
 import { Signer } from "../src/client/signer.js";
-import { findNative, signerOf } from "../src/crypto/sign.js";
+import { findNative, signerOf } from "../src/client/sign.js";
 
 /** Does all. `given` has files (the corpus), signing (the vectors of signatures) and two services. Resolves to counts. */
 export async function exercise({ files, signing, services }) {
@@ -29,7 +29,9 @@ async function signAll({ private_key_b64: key, vectors }) {
     const digest = fromHex(v.event_digest);
     expect(await new Signer({ organization, agent, keyId }, key).signBytes(digest), v.sig_value_b64.digest, v.name);
     for (const native of [findNative(), null]) { // null: by WebCrypto
-      expect(await signerOf(fromBase64(key), native)(digest), v.sig_value_b64.digest, v.name);
+      const own = signerOf(fromBase64(key), native);
+      expect(await own.bytes(digest), v.sig_value_b64.digest, v.name);
+      expect(await own.event(keyId, v.jcs), v.sig_value_b64.digest, v.name);
     }
   }
   return vectors.length;

@@ -64,11 +64,6 @@ export function base64(bytes) {
   return btoa(binary);
 }
 
-/** Returns base64url without padding. */
-export function base64url(bytes) {
-  return base64(bytes).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
-}
-
 /** Reads standard base64 with padding, of `size` bytes when that is given. */
 export function unbase64(text, size) {
   if (typeof text !== "string" || text.length % 4 !== 0 || !/^[A-Za-z0-9+/]*={0,2}$/.test(text)) {
@@ -104,19 +99,4 @@ export function toMultikey(key) {
   let text = "";
   for (; n > 0n; n /= 58n) text = alphabet[Number(n % 58n)] + text;
   return "z" + text;
-}
-
-const drawn = new Uint8Array(4096);
-let left = 0;
-
-/** Returns `size` random bytes, up to 4096. They are drawn together, because each call to the system takes microseconds. */
-export function randomBytes(size) {
-  if (left < size) {
-    crypto.getRandomValues(drawn);
-    left = drawn.length;
-  }
-  left -= size;
-  const bytes = drawn.slice(left, left + size);
-  drawn.fill(0, left, left + size);
-  return bytes;
 }

@@ -136,7 +136,7 @@ export interface ClientOptions {
   /** The agent's private key: the 32-byte seed, or base64 of it. */
   key?: string | Uint8Array;
   queue?: Queue;
-  /** Told of events that the service refused for good, also when nobody waits for them. */
+  /** Told of events that the service refused for good, also when nobody waits for them. Its own errors become warnings. */
   onRefused?: (event: SignedEvent, why: Error) => void;
   /** Converts values of payloads that JSON does not have. */
   convert?: Convert;
@@ -231,7 +231,7 @@ export interface GuardOptions {
   idempotent?: boolean;
   /** Told of an approval that is waited for. */
   onAsk?: (approval: Approval) => void;
-  /** Told of errors after an act, which change no outcome. */
+  /** Told of errors after an act, which change no outcome. Its own errors become warnings. */
   onTrouble?: (why: unknown) => void;
   signal?: AbortSignal;
 }
@@ -300,11 +300,11 @@ export class Client {
   readonly pending: number;
   /** Completes and signs an event. A text is JSON of an event: its numbers keep the rule for texts, so 1e21 is taken. */
   sign(event: Event | string): Promise<SignedEvent>;
-  /** Resolves when the service has stored the event. Rejects with Refused, Unreachable, Overflow or InvalidValue. */
+  /** Resolves when the service has stored the event, behind those of its trace that were given before. Rejects with Refused, Unreachable, Overflow or InvalidValue. */
   send(event: Event | string | SignedEvent): Promise<Stored>;
   /** Resolves when the queue keeps the event. `stored` settles as `send` does. */
   enqueue(event: Event | string | SignedEvent): Promise<{ eventId: string; traceId: string; stored: Promise<Stored> }>;
-  /** Sends events in their order. Resolves to a result or an error for each. */
+  /** Sends events, those of one trace in their order. Resolves to a result or an error for each. */
   sendAll(events: readonly (Event | string | SignedEvent)[]): Promise<(Stored | { error: Error })[]>;
   /** Asks the policy. Nothing is run, stored or counted. */
   evaluate(question: { tool: string; payload?: object; actorType?: string; actionKind?: string; signal?: AbortSignal }): Promise<PolicyDecision>;

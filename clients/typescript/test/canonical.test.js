@@ -64,6 +64,72 @@ test("good values have one form", () => {
   assert.equal(canonicalize([twice, twice]), '[{"shared":1},{"shared":1}]');
 });
 
+/** The rules in the plainest words: [text] of a good value, or [undefined, path] of the first one that is refused. */
+function naive(value, path = [], open = []) {
+  const refused = [undefined, path.map((p) => "/" + String(p).replaceAll("~", "~0").replaceAll("/", "~1")).join("")];
+  if (value === null || typeof value === "boolean") return [`${value}`];
+  if (typeof value === "string") return /\p{Surrogate}/u.test(value) ? refused : [JSON.stringify(value)];
+  if (typeof value === "number") {
+    const kept = Number.isFinite(value) && (!Number.isInteger(value) || Math.abs(value) <= Number.MAX_SAFE_INTEGER);
+    return kept ? [JSON.stringify(value)] : refused;
+  }
+  if (typeof value !== "object" || open.includes(value) || open.length >= 64) return refused;
+  const plain = Array.isArray(value) || [Object.prototype, null].includes(Object.getPrototypeOf(value));
+  if (!plain || (!Array.isArray(value) && Object.getOwnPropertySymbols(value).length > 0)) return refused;
+  const parts = [];
+  const names = Array.isArray(value) ? [...value.keys()] : Object.keys(value).sort();
+  for (const name of names) {
+    if (/\p{Surrogate}/u.test(String(name))) return naive(undefined, [...path, name]);
+    const [text, bad] = naive(value[name], [...path, name], [...open, value]);
+    if (text === undefined) return [undefined, bad];
+    parts.push(Array.isArray(value) ? text : JSON.stringify(name) + ":" + text);
+  }
+  return [Array.isArray(value) ? `[${parts}]` : `{${parts}}`];
+}
+
+/** A random value, of which one in some is refused. */
+function randomValue(depth, outer) {
+  const pick = (list) => list[Math.floor(Math.random() * list.length)];
+  const names = ["b", "a", "", "é", "\u{1F600}", "\ufb33", "10", "9", "~/", '"', "__proto__", "constructor"];
+  const odd = [undefined, NaN, -Infinity, 2 ** 53, 1n, Symbol("s"), () => 1, new Date(0), new Map(), new Uint8Array(1), "\ud800", /x/, outer];
+  if (Math.random() < 0.015) return pick(odd);
+  if (depth === 0 || Math.random() < 0.4) {
+    const number = (Math.random() - 0.5) * 10 ** Math.floor(Math.random() * 30 - 12);
+    return pick([null, true, false, 0, -0, 1, number, Math.trunc(number % 2 ** 52), "x".repeat(number & 7), "\u2028\u0007\\", pick(names)]);
+  }
+  const size = Math.floor(Math.random() * 5);
+  if (Math.random() < 0.4) {
+    const list = [];
+    for (let i = 0; i < size; i++) list.push(randomValue(depth - 1, list));
+    return list;
+  }
+  const object = Math.random() < 0.2 ? Object.create(null) : {};
+  for (let i = 0; i < size; i++) {
+    const name = Math.random() < 0.01 ? pick(["\udc00", Symbol("n")]) : pick(names);
+    Object.defineProperty(object, name, { value: randomValue(depth - 1, object), enumerable: true, configurable: true, writable: true });
+  }
+  return object;
+}
+
+test("random values have the text, or are refused at the place, that the plain rules say", () => {
+  const seen = { good: 0, refused: 0 };
+  for (let i = 0; i < 20_000; i++) {
+    const value = randomValue(4);
+    const [text, path] = naive(value);
+    let got;
+    try {
+      got = [canonicalize(value)];
+    } catch (why) {
+      assert.ok(why instanceof InvalidValue, why);
+      got = [undefined, why.path];
+    }
+    assert.deepEqual(got, text === undefined ? [undefined, path] : [text]);
+    seen[text === undefined ? "refused" : "good"]++;
+    if (text !== undefined) assert.equal(canonicalizeText(text), text);
+  }
+  assert.ok(seen.good > 1000 && seen.refused > 1000, JSON.stringify(seen));
+});
+
 test("a converter says what stands for a value", () => {
   const convert = (v) => (v instanceof Date ? v.toISOString() : typeof v === "bigint" ? String(v) : v === undefined ? OMIT : undefined);
   assert.equal(canonicalize({ at: new Date(0), n: 2n ** 70n, u: undefined }, { convert }), '{"at":"1970-01-01T00:00:00.000Z","n":"1180591620717411303424"}');
@@ -92,6 +158,15 @@ test("events are signed as the vectors of the contract are", async () => {
     assert.equal(await signer.signBytes(digest), v.sig_value_b64.digest, v.name);
   }
   assert.ok(file.vectors.length > 1);
+});
+
+test("a member named __proto__ is signed as it is", async () => {
+  const signer = new Signer({ organization: "8d0f6d0a-5b1c-4c55-9a52-0c8d7c6f1e11", agent: "agt_a", keyId: "key_a" }, new Uint8Array(32));
+  for (const event of ['{"action_kind":"note","__proto__":{"payload":1}}', JSON.parse('{"action_kind":"note","__proto__":{"payload":1}}')]) {
+    const { text } = await signer.sign(event);
+    assert.ok(text.startsWith('{"__proto__":{"payload":1},"action_kind":"note",'), text);
+    assert.match(text, /"payload":\{\}/);
+  }
 });
 
 test("an event that the service would refuse is not signed", async () => {

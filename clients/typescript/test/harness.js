@@ -102,6 +102,11 @@ export class Server {
     throw new Error(readFileSync(join(this.folder, "log"), "utf8").slice(-2000));
   }
 
+  /** The number of the program's process. */
+  get pid() {
+    return this.#process.pid;
+  }
+
   /** Stops the program. */
   async stop(signal = "SIGTERM") {
     this.#process.kill(signal);

@@ -1,13 +1,13 @@
 // What the adapters of agent frameworks share: a model's tool call as a guarded act.
 
-import { hex, randomBytes } from "../bytes.js";
+import { randomHex } from "../client/random.js";
 import { ApprovalDenied, Denied } from "../errors.js";
 
 /** Returns the function that runs the tool calls of one conversation under a client's guard. */
 export function callRunner(client, { prefix = "", conversation, denied = "tell", ...options } = {}) {
-  const scope = conversation ?? hex(randomBytes(16));
+  const scope = conversation ?? randomHex();
   return async function runCall({ tool, id, input }, act) {
-    const key = `${scope}/${tool}/${id ?? hex(randomBytes(16))}`;
+    const key = `${scope}/${tool}/${id ?? randomHex()}`;
     try {
       return (await client.run({ ...options, tool: prefix + tool, payload: payloadOf(input), key }, act)).output;
     } catch (why) {

@@ -10,12 +10,11 @@ export const maxDepth = 64;
 
 const plain = /[^"\\\u0000-\u001f]*/y;
 const space = /[ \t\n\r]*/y;
-const lone = /[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/;
 const escapes = { '"': '"', "\\": "\\", "/": "/", b: "\b", f: "\f", n: "\n", r: "\r", t: "\t" };
 
 /** Reports whether a text has half of a surrogate pair. */
 export function hasLoneSurrogate(text) {
-  return lone.test(text);
+  return !text.isWellFormed();
 }
 
 /** Writes a JSON Pointer (RFC 6901). */
@@ -98,7 +97,7 @@ class Parser {
       out += this.escape();
     }
     this.at++;
-    if (lone.test(out)) this.fail("has half of a surrogate pair: send whole characters");
+    if (!out.isWellFormed()) this.fail("has half of a surrogate pair: send whole characters");
     return out;
   }
 

@@ -2,7 +2,7 @@
 // name, because a signed text must say what the caller meant.
 
 import { InvalidValue } from "../errors.js";
-import { hasLoneSurrogate, maxDepth, parse, pointer } from "./parse.js";
+import { maxDepth, parse, pointer } from "./parse.js";
 
 /** A converter returns this to leave a member out. */
 export const OMIT = Symbol("omit");
@@ -16,7 +16,7 @@ export const OMIT = Symbol("omit");
  * checked again), OMIT to leave out an object's member, or undefined to refuse it.
  */
 export function canonicalize(value, { convert } = {}) {
-  return new Writer(convert, false).write(value, 1);
+  return new Writer(convert, false).write(value);
 }
 
 /** Returns the canonical JSON of a JSON text, by the number rule for texts. Throws InvalidValue. */
@@ -26,84 +26,89 @@ export function canonicalizeText(source) {
 
 /** Writes a value of parse, whose numbers were checked by their text. */
 export function rewrite(value) {
-  return new Writer(undefined, true).write(value, 1);
+  return new Writer(undefined, true).write(value);
+}
+
+/** Returns the JSON Pointer of a member of the innermost of the objects and lists that are open. */
+function pathOf(open, name) {
+  const path = [];
+  for (let inner = open; inner; inner = inner.outer) {
+    path.unshift(name);
+    name = inner.name;
+  }
+  return pointer(path);
 }
 
 class Writer {
   constructor(convert, parsed) {
     this.convert = convert;
     this.parsed = parsed;
-    this.path = [];
-    this.open = new Set();
   }
 
-  write(value, depth) {
+  /** Writes the member `name` of the innermost open object or list: {value, name, outer, depth}; none for the whole value. */
+  write(value, open, name) {
     const written = this.scalar(value);
     if (written !== undefined) return written;
-    const why = this.flaw(value, depth);
-    if (why) return this.converted(value, depth, why);
-    this.open.add(value);
-    const out = Array.isArray(value) ? this.list(value, depth) : this.object(value, depth);
-    this.open.delete(value);
-    return out;
+    const why = flawOf(value, open);
+    if (why) return this.converted(value, open, name, why);
+    const own = { value, name, outer: open, depth: open ? open.depth + 1 : 1 };
+    return Array.isArray(value) ? this.list(value, own) : this.object(value, own);
   }
 
   /** Returns the text of a good scalar, else undefined. */
   scalar(value) {
-    if (value === null || value === true || value === false) return String(value);
-    if (typeof value === "string") return hasLoneSurrogate(value) ? undefined : JSON.stringify(value);
+    if (typeof value === "string") return value.isWellFormed() ? JSON.stringify(value) : undefined;
+    if (value === null || typeof value === "boolean") return String(value);
     if (typeof value !== "number" || !Number.isFinite(value)) return undefined;
     if (!this.parsed && Number.isInteger(value) && !Number.isSafeInteger(value)) return undefined;
     return value === 0 ? "0" : String(value);
   }
 
-  /** Returns why a value that is no good scalar is refused, undefined for a good list or object. */
-  flaw(value, depth) {
-    if (typeof value !== "object") return scalarFlaw(value);
-    if (this.open.has(value)) return "is part of itself: cycles can't be written";
-    if (depth > maxDepth) return "is nested deeper than 64 levels";
-    if (Array.isArray(value)) return undefined;
-    const proto = Object.getPrototypeOf(value);
-    if (proto !== null && Object.getPrototypeOf(proto) !== null) return instanceFlaw(value);
-    if (Object.getOwnPropertySymbols(value).length > 0) return "has a member named by a symbol";
-    return undefined;
-  }
-
-  converted(value, depth, why) {
-    const path = pointer(this.path);
+  converted(value, open, name, why) {
+    const path = pathOf(open, name);
     const other = this.convert?.(value, path);
     if (other === undefined) throw new InvalidValue(path, why);
     if (other === OMIT) return OMIT;
     const { convert } = this;
     this.convert = undefined; // so that a converter that returns its argument ends
-    const out = this.write(other, depth);
+    const out = this.write(other, open, name);
     this.convert = convert;
     return out;
   }
 
-  list(value, depth) {
-    const parts = [];
+  list(value, own) {
+    let out = "[";
     for (let i = 0; i < value.length; i++) {
-      this.path.push(i);
-      const part = this.write(value[i], depth + 1);
-      if (part === OMIT) throw new InvalidValue(pointer(this.path), "is in a list, which keeps its length");
-      parts.push(part);
-      this.path.pop();
+      const part = this.write(value[i], own, i);
+      if (part === OMIT) throw new InvalidValue(pathOf(own, i), "is in a list, which keeps its length");
+      out += i === 0 ? part : "," + part;
     }
-    return "[" + parts.join(",") + "]";
+    return out + "]";
   }
 
-  object(value, depth) {
-    const parts = [];
+  object(value, own) {
+    let out = "{";
     for (const name of Object.keys(value).sort()) {
-      this.path.push(name);
-      if (hasLoneSurrogate(name)) throw new InvalidValue(pointer(this.path), "has a name with half of a surrogate pair");
-      const part = this.write(value[name], depth + 1);
-      if (part !== OMIT) parts.push(JSON.stringify(name) + ":" + part);
-      this.path.pop();
+      if (!name.isWellFormed()) throw new InvalidValue(pathOf(own, name), "has a name with half of a surrogate pair");
+      const part = this.write(value[name], own, name);
+      if (part !== OMIT) out += (out === "{" ? "" : ",") + JSON.stringify(name) + ":" + part;
     }
-    return "{" + parts.join(",") + "}";
+    return out + "}";
   }
+}
+
+/** Returns why a value that is no good scalar is refused, undefined for a good list or object. */
+function flawOf(value, open) {
+  if (typeof value !== "object") return scalarFlaw(value);
+  for (let outer = open; outer; outer = outer.outer) {
+    if (outer.value === value) return "is part of itself: cycles can't be written";
+  }
+  if (open?.depth >= maxDepth) return "is nested deeper than 64 levels";
+  if (Array.isArray(value)) return undefined;
+  const proto = Object.getPrototypeOf(value);
+  if (proto !== null && Object.getPrototypeOf(proto) !== null) return instanceFlaw(value);
+  if (Object.getOwnPropertySymbols(value).length > 0) return "has a member named by a symbol";
+  return undefined;
 }
 
 function scalarFlaw(value) {

@@ -15,7 +15,6 @@ import { Signer } from "./signer.js";
 /** A client. See index.d.ts for its options. */
 export class Client {
   #sender;
-  #turn = Promise.resolve();
 
   constructor(options) {
     const { org, agent, keyId, key, queue, onRefused, convert } = options;
@@ -48,16 +47,11 @@ export class Client {
 
   /** Signs an event and resolves when the queue keeps it; `stored` is the promise of the service's answer. */
   async enqueue(event) {
-    const signing = isSigned(event) ? Promise.resolve(event) : this.sign(event);
-    const before = this.#turn; // events enter the queue in the order of the calls, however long signing takes
-    this.#turn = Promise.allSettled([before, signing]);
-    await this.#turn;
-    const signed = await signing;
-    const { stored } = await this.#sender.add(signed);
+    const { event: signed, stored } = await this.#sender.add(isSigned(event) ? event : this.sign(event));
     return { eventId: signed.eventId, traceId: signed.traceId, stored };
   }
 
-  /** Sends events in their order. Resolves to a result or an error for each. */
+  /** Sends events, those of one trace in their order. Resolves to a result or an error for each. */
   async sendAll(events) {
     const outcomes = [];
     for (let i = 0; i < events.length; i += 1000) {

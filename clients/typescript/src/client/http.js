@@ -94,21 +94,51 @@ export class Transport {
       sent.Authorization = "Bearer " + this.#token;
       sent["Service-Version"] = serviceVersion;
     }
-    const limit = AbortSignal.timeout(timeoutMs ?? this.timeoutMs);
-    const both = signal ? AbortSignal.any([signal, limit]) : limit;
+    const limit = new Limit(timeoutMs ?? this.timeoutMs, signal);
     let answer;
     let bytes;
     try {
       const send = this.send;
-      answer = await send(this.base + path, { method, headers: sent, body, redirect: "manual", signal: both });
+      answer = await send(this.base + path, { method, headers: sent, body, redirect: "manual", signal: limit.signal });
       bytes = new Uint8Array(await answer.arrayBuffer());
     } catch (cause) {
-      throw new Unreachable(limit.aborted ? "no answer in time" : "no connection, or it was lost", { cause: withoutDetail(cause) });
+      throw new Unreachable(limit.isOver ? "no answer in time" : "no connection, or it was lost", { cause: withoutDetail(cause) });
+    } finally {
+      limit.end();
     }
     if (bytes.length > maxAnswer) throw new WrongAnswer("longer than 64 MiB");
     const text = new TextDecoder().decode(bytes);
     if (!answer.ok) throw refusal(answer, text);
     return { status: answer.status, text, bytes };
+  }
+}
+
+/** The bound of one try. AbortSignal.any and AbortSignal.timeout take four times as long, and outlive the request. */
+class Limit {
+  #control = new AbortController();
+  #outer;
+  #timer;
+  isOver = false;
+
+  constructor(ms, outer) {
+    this.#outer = outer;
+    this.#timer = setTimeout(() => {
+      this.isOver = true;
+      this.#control.abort(new DOMException("The time is over", "TimeoutError"));
+    }, ms);
+    if (outer?.aborted) this.#stop();
+    else outer?.addEventListener("abort", this.#stop);
+  }
+
+  get signal() {
+    return this.#control.signal;
+  }
+
+  #stop = () => this.#control.abort(this.#outer.reason);
+
+  end() {
+    clearTimeout(this.#timer);
+    this.#outer?.removeEventListener("abort", this.#stop);
   }
 }
 

@@ -1,8 +1,8 @@
 // Runs of a tool that holds no signing key: the service signs their events. The ingest key needs the scope workflows.
 
-import { hex, randomBytes } from "../bytes.js";
 import { canonicalize } from "../canonical/write.js";
 import { WrongAnswer } from "../errors.js";
+import { randomHex } from "./random.js";
 
 const root = "/v1/ingest/workflows/runs";
 
@@ -26,7 +26,7 @@ export class Runs {
 
   /** Starts a run, or finds the run of the same external_run_id. `workflow.name` is required. */
   async start(run) {
-    const body = { external_run_id: "run-" + hex(randomBytes(16)), ...run };
+    const body = { external_run_id: "run-" + randomHex(), ...run };
     const started = await this.#call("POST", root, body);
     if (!started?.run_id || !started.status) throw new WrongAnswer("no run");
     return started;

@@ -1,10 +1,14 @@
-// Sends events in order. What waits while one request is out goes as the next batch; there is no timer. One request
-// is out at a time, so events of one trace are stored in the order in which they were given.
+// Sends events. What waits while requests are out goes as the next batch; there is no timer. Two requests may be out at
+// a time. Events of one trace are stored in the order in which they were given: see Waiting.
 
 import { LedgerError, Unreachable, WrongAnswer } from "../errors.js";
 import { isRetryable, parseAnswer, refused } from "./http.js";
 import { readResult } from "./result.js";
+import { tell } from "./tell.js";
+import { afterTurn } from "./turn.js";
+import { Waiting } from "./waiting.js";
 
+const maxOut = 2; // requests
 const maxLines = 1000;
 const maxBytes = 8 << 20;
 
@@ -12,14 +16,23 @@ const maxBytes = 8 << 20;
 export class Sender {
   #transport;
   #queue;
-  #waiting = []; // {number, event, attempts, resolve, reject}
-  #running;
+  #first; // of the items whose events are not signed yet, in the order of the calls: each has the next one
+  #last;
+  #given = 0; // calls of add
+  #entered = 0; // those of them whose item waits, or was refused by the queue
+  #due; // the next request goes when so many calls have entered; undefined until the turn ends
+  #planned = false;
+  #waiting = new Waiting(); // items: {number, event, trace, size, attempts, resolve, reject}
+  #out = new Map(); // batches of items, and the promises of their ends
+  #failures = 0; // in a row
+  #rests = 0; // pauses that are under way
+  #idle = []; // functions that are called when nothing is left
   #closed = false;
   #stop = new AbortController();
   #loaded;
   #onRefused;
 
-  constructor(transport, queue, onRefused = () => {}) {
+  constructor(transport, queue, onRefused) {
     this.#transport = transport;
     this.#queue = queue;
     this.#onRefused = onRefused;
@@ -30,64 +43,104 @@ export class Sender {
     return this.#queue.size;
   }
 
-  /** Puts a signed event into the queue. Resolves, when the queue keeps it, to the promise of its result as `stored`. */
-  async add(event) {
+  /**
+   * Puts a signed event, or the promise of one, into the queue. Events enter it in the order of the calls, however long
+   * signing takes. Resolves, when the queue keeps it, to the event and the promise of its result as `stored`.
+   */
+  async add(signing) {
     if (this.#closed) throw new LedgerError("the client is closed");
-    await this.resume();
-    const number = await this.#queue.add(event);
-    const item = { number, event, attempts: 0, size: event.text.length * 3 + 1 };
-    const stored = new Promise((resolve, reject) => Object.assign(item, { resolve, reject }));
-    stored.catch(() => {}); // a caller that does not wait is told by onRefused
+    this.#given++;
+    const item = { attempts: 0 };
+    if (this.#first) this.#last.next = item;
+    else this.#first = item;
+    this.#last = item;
+    this.#plan();
+    try {
+      item.event = await signing;
+    } catch (why) {
+      item.why = why;
+    }
+    return new Promise((resolve, reject) => {
+      Object.assign(item, { keep: resolve, fail: reject });
+      this.#enter();
+    });
+  }
+
+  /** Puts items into the queue up to the first one that is not signed yet. */
+  #enter() {
+    while (this.#first?.keep) {
+      const item = this.#first;
+      this.#first = item.next;
+      item.next = undefined; // so that an item that stays keeps no later ones in memory
+      this.#keep(item);
+    }
+  }
+
+  async #keep(item) {
+    try {
+      if (item.why) throw item.why;
+      if (this.#stop.signal.aborted) throw new LedgerError("the client is closed");
+      await this.resume();
+      item.number = await this.#queue.add(item.event);
+      const stored = new Promise((resolve, reject) => Object.assign(item, { resolve, reject }));
+      stored.catch(() => {}); // a caller that does not wait is told by onRefused
+      this.#wait(item);
+      item.keep({ event: item.event, stored });
+    } catch (why) {
+      item.fail(why);
+    }
+    this.#entered++;
+    this.#pump();
+  }
+
+  #wait(item) {
+    item.trace = item.event.traceId;
+    item.size = item.event.text.length * 3 + 1;
     this.#waiting.push(item);
-    this.#start();
-    return { stored };
   }
 
   /** Reads what a durable queue kept, once. */
   resume() {
     this.#loaded ??= this.#queue.load().then((kept) => {
-      for (const [number, event] of kept) {
-        const size = event.text.length * 3 + 1;
-        this.#waiting.push({ number, event, attempts: 0, size, resolve() {}, reject() {} });
-      }
-      this.#start();
+      for (const [number, event] of kept) this.#wait({ number, event, attempts: 0, resolve() {}, reject() {} });
+      this.#plan();
     });
     return this.#loaded;
   }
 
-  #start() {
-    this.#running ??= this.#run().finally(() => {
-      this.#running = undefined;
-      if (this.#waiting.length > 0 && !this.#stop.signal.aborted) this.#start();
+  /** Lets the next request go when all events are signed that were given up to the end of this turn. */
+  #plan() {
+    if (this.#entered >= this.#due) this.#due = undefined; // what was signed waits for this turn's events too
+    if (this.#planned) return;
+    this.#planned = true;
+    afterTurn(() => {
+      this.#planned = false;
+      this.#due ??= this.#given;
+      this.#pump();
     });
   }
 
-  async #run() {
-    await undefined; // events of the same turn go together
-    for (let failures = 0; this.#waiting.length > 0 && !this.#stop.signal.aborted; ) {
-      const batch = this.#take();
-      const why = await this.#send(batch);
-      if (!why) {
-        failures = 0;
-        continue;
-      }
-      failures++;
-      await this.#transport.retry.sleep(this.#transport.pause(failures, why), this.#stop.signal).catch(() => {});
+  #pump() {
+    while (this.#mayGo()) {
+      const batch = this.#waiting.take(maxLines, maxBytes);
+      this.#out.set(batch, this.#send(batch));
+      this.#due = undefined;
+      if (this.#waiting.free > 0) this.#plan();
     }
+    if (this.#out.size + this.#waiting.size + this.#given - this.#entered > 0) return;
+    for (const done of this.#idle.splice(0)) done();
   }
 
-  #take() {
-    let bytes = 0;
-    let n = 0;
-    while (n < Math.min(this.#waiting.length, maxLines)) {
-      bytes += this.#waiting[n].size;
-      if (n > 0 && bytes > maxBytes) break;
-      n++;
-    }
-    return this.#waiting.splice(0, n);
+  /** Decides whether the next request goes now: beside another one only if it is as large, because small ones cost more. */
+  #mayGo() {
+    const { free } = this.#waiting;
+    const most = this.#failures > 0 ? 1 : maxOut;
+    if (free === 0 || this.#rests > 0 || this.#out.size >= most || this.#stop.signal.aborted) return false;
+    if (free < maxLines && !(this.#entered >= this.#due)) return false;
+    return [...this.#out.keys()].every((batch) => free >= batch.length);
   }
 
-  /** Sends a batch once. Returns why a part of it has to be sent again. */
+  /** Sends a batch once. What has to be sent again waits in front. */
   async #send(batch) {
     let answers;
     try {
@@ -100,10 +153,21 @@ export class Sender {
     for (const [i, item] of batch.entries()) {
       (this.#settle(item, answers[i]) ? done : again).push(item);
     }
-    this.#waiting.unshift(...again);
+    this.#waiting.giveBack(batch, again);
+    const rest = again.length > 0 ? this.#rest(answers[batch.indexOf(again[0])]) : (this.#failures = 0);
     await this.#queue.remove(done.map((item) => item.number)).catch(() => {}); // then it is sent again: a replay
     for (const item of done) item.finish();
-    return again.length === 0 ? undefined : answers[batch.indexOf(again[0])];
+    await rest;
+    this.#out.delete(batch);
+    this.#due = undefined;
+    this.#plan(); // the callers that were told may have more
+  }
+
+  async #rest(why) {
+    if (this.#rests === 0) this.#failures++;
+    this.#rests++;
+    await this.#transport.retry.sleep(this.#transport.pause(this.#failures, why), this.#stop.signal).catch(() => {});
+    this.#rests--;
   }
 
   /** Decides whether an event is done. It is told after the queue has forgotten it. */
@@ -119,7 +183,7 @@ export class Sender {
     if (!final && !(givenUp && !this.#queue.durable)) return false;
     item.finish = () => {
       item.reject(answer);
-      this.#onRefused(item.event, answer);
+      tell("onRefused", this.#onRefused, item.event, answer);
     };
     return true;
   }
@@ -153,8 +217,10 @@ export class Sender {
       const why = () => reject(new Unreachable(`the deadline is over, ${this.pending} events are left`));
       timer = setTimeout(why, deadlineMs);
     });
+    const idle = new Promise((resolve) => this.#idle.push(resolve));
+    this.#plan();
     try {
-      while (this.#running) await Promise.race([this.#running, late]);
+      await Promise.race([idle, late]);
     } finally {
       clearTimeout(timer);
     }
@@ -167,13 +233,12 @@ export class Sender {
       await this.flush(deadlineMs);
     } finally {
       this.#stop.abort();
-      await this.#running;
-      for (const item of this.#waiting.splice(0)) item.reject(new Unreachable("the client was closed before the event was sent"));
+      await Promise.all(this.#out.values());
+      for (const item of this.#waiting.clear()) item.reject(new Unreachable("the client was closed before the event was sent"));
       await this.#queue.close();
     }
   }
 }
-
 function readLine(line, eventId) {
   try {
     const answer = parseAnswer(line);

@@ -1,8 +1,9 @@
 // Guarded acts: intent, decision, act, result. After any failure before the act, the act is not done. An act that
 // has begun without an end never begins again, unless it is declared idempotent.
 
-import { hex, randomBytes } from "../bytes.js";
 import { canonicalize } from "../canonical/write.js";
+import { randomHex } from "../client/random.js";
+import { tell } from "../client/tell.js";
 import { sha256hex } from "../crypto/sha256.js";
 import { Interrupted, KeyReused, FailedBefore, LedgerError, NotDecided } from "../errors.js";
 import { guardedFetch } from "./fetch.js";
@@ -55,7 +56,7 @@ export class Guard {
     const payload = canonicalize(o.payload ?? {}, { convert: this.client.convert });
     if (!payload.startsWith("{")) throw new LedgerError("the payload of a guarded act must be an object");
     const digest = sha256hex([o.tool, o.trace ?? "", payload].join("\n"));
-    return { ...o, key: o.key ?? "act-" + hex(randomBytes(16)), kept: o.key !== undefined, payload, digest };
+    return { ...o, key: o.key ?? "act-" + randomHex(), kept: o.key !== undefined, payload, digest };
   }
 
   async #run(o, fn) {
@@ -81,7 +82,7 @@ export class Guard {
   }
 
   async #newAct(o) {
-    const callId = "call_" + hex(randomBytes(16));
+    const callId = "call_" + randomHex();
     let intent;
     try {
       intent = await this.client.sign({
@@ -171,7 +172,7 @@ export class Guard {
 
   /** Tells the caller of an error that changes no outcome. */
   trouble(why) {
-    this.options.onTrouble?.(why);
+    tell("onTrouble", this.options.onTrouble, why);
   }
 
   /**
@@ -204,11 +205,11 @@ function intentPayload(o, callId) {
   for (const name of ["phase", "call_id", "salt"]) {
     if (name in shown) throw new LedgerError(`the payload of a guarded act must not have the member ${name}`);
   }
-  return { ...shown, phase: "intent", call_id: callId, salt: hex(randomBytes(16)) };
+  return { ...shown, phase: "intent", call_id: callId, salt: randomHex() };
 }
 
 function resultPayload(act, said) {
-  const payload = { ...said, phase: "result", call_id: act.callId, status: act.status, salt: hex(randomBytes(16)) };
+  const payload = { ...said, phase: "result", call_id: act.callId, status: act.status, salt: randomHex() };
   if (act.approvalId !== undefined) payload.approval_id = act.approvalId;
   if (act.nonce !== undefined) payload.grant_nonce = act.nonce;
   return payload;
