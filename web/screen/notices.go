@@ -6,6 +6,8 @@ func notices() map[string]string {
 	return map[string]string{
 		"approval-revoked":      "The approval is revoked.",
 		"delivery-replayed":     "The delivery is sent again.",
+		"draft-deleted":         "The draft is deleted.",
+		"draft-saved":           "The draft is saved. It decides nothing until it is activated.",
 		"email-asked":           "A mail with a link is on its way to the new address.",
 		"email-changed":         "Your account has the new address.",
 		"invitation-mailed":     "The invitation is sent by mail.",
@@ -20,6 +22,9 @@ func notices() map[string]string {
 		"passkey-added":         "The passkey is added.",
 		"passkey-removed":       "The passkey is removed.",
 		"password-set":          "The password is set: sign in with it.",
+		"policy-activated":      "The version is active: it decides from the next event on.",
+		"policy-deactivated":    "No policy is active.",
+		"policy-made":           "The policy is made, as a draft.",
 		"reset-asked":           "If the address has an account, a mail with a link is on its way.",
 		"saved":                 "The changes are saved.",
 		"session-ended":         "The session is over.",

@@ -49,6 +49,7 @@ type Outcome struct {
 	notice string
 
 	screen  *Screen
+	again   bool // the form's own page
 	content any
 }
 
@@ -59,6 +60,10 @@ func GoTo(path, notice string) Outcome { return Outcome{path: path, notice: noti
 func ShowOnce(views *page.Views, name, title string, content any) Outcome {
 	return Outcome{screen: &Screen{Views: views, Name: name, Title: title}, content: content}
 }
+
+// ShowAgain shows the page of the form with its fields as they are, and with a content in the place of that of Show. It
+// is for forms that change nothing, such as one that checks a text.
+func ShowAgain(content any) Outcome { return Outcome{again: true, content: content} }
 
 // WithScript returns the outcome with a script in place of people.js, and the modules that it imports. It is for
 // outcomes of ShowOnce.
@@ -74,6 +79,9 @@ const (
 	formMedia      = "application/x-www-form-urlencoded"
 	// maxInFlight is how many pages are made at a time. Their calls have the bounds of the interface.
 	maxInFlight = 256
+	// maxLargeForms is how many forms beyond defaultMaxForm are in work at a time, because each is in memory several
+	// times.
+	maxLargeForms = 8
 )
 
 // Options configure New. All are required.
@@ -91,6 +99,7 @@ type Server struct {
 	kit     *page.Kit
 	views   *page.Views // of refusals and the step-up
 	class   admission.Class
+	large   admission.Class // of forms beyond defaultMaxForm
 	notices map[string]string
 }
 
@@ -99,6 +108,8 @@ func New(o Options) *Server {
 	s := &Server{edge: *o.Edge, calls: o.Calls, kit: o.Kit, views: parseViews(o.Kit), notices: notices(),
 		class: admission.Class{Control: o.Control, Waits: true, Anonymous: true,
 			Limit: admission.NewLimit(maxInFlight, maxInFlight)}}
+	s.large = s.class
+	s.large.Limit = admission.NewLimit(maxLargeForms, maxLargeForms)
 	s.edge.Quiet = true
 	return s
 }
@@ -121,9 +132,13 @@ func (s *Server) Mount(r *edge.Router, screens []Screen) {
 }
 
 func (s *Server) serveRoute(route *edge.Route[*Screen]) edge.Handler {
+	class := &s.class
+	if route.Body.Max > defaultMaxForm {
+		class = &s.large
+	}
 	return func(w http.ResponseWriter, r *http.Request) error {
 		q := &Request{Request: r, Kit: s.kit, server: s, screen: route.Handler, w: w, body: route.Body}
-		return s.class.Serve(r, q)
+		return class.Serve(r, q)
 	}
 }
 

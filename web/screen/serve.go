@@ -50,18 +50,16 @@ func (r *Request) serve() (page.Answer, error) {
 }
 
 func (r *Request) serveScreen() (page.Answer, error) {
-	if r.Method == http.MethodPost {
-		if err := r.readForm(); err != nil {
-			return page.Answer{}, err
-		}
-	}
 	if err := r.findPerson(); err != nil {
 		return page.Answer{}, err
 	}
-	if r.Method == http.MethodPost {
-		return r.serveForm()
+	if r.Method != http.MethodPost {
+		return r.show(http.StatusOK)
 	}
-	return r.show(http.StatusOK)
+	if err := r.readForm(); err != nil { // behind the sign-in, because a form can be large
+		return page.Answer{}, err
+	}
+	return r.serveForm()
 }
 
 // findPerson reads whose session it is. A screen for strangers needs no session.
@@ -100,6 +98,9 @@ func (r *Request) serveForm() (page.Answer, error) {
 		return r.show(http.StatusUnprocessableEntity)
 	case err != nil:
 		return page.Answer{}, err
+	case done.again:
+		return r.render(r.screen, r.Title, http.StatusOK, page.Frame{Page: done.content, Problem: r.Problem,
+			Form: r.shownForm()})
 	case done.screen != nil:
 		// The form may have begun a session, or moved it. A new secret is shown also when that can't be read.
 		_ = r.findPerson()

@@ -170,6 +170,7 @@ var layer = map[string]int{
 	"web/guide":         41,
 	"web/overview":      41,
 	"web/page":          40,
+	"web/policies":      41,
 	"web/screen":        41,
 	"web/settings":      41,
 
