@@ -11,6 +11,7 @@ import (
 	"github.com/agentledger/agentledger/web/members"
 	"github.com/agentledger/agentledger/web/overview"
 	"github.com/agentledger/agentledger/web/policies"
+	"github.com/agentledger/agentledger/web/reading"
 	"github.com/agentledger/agentledger/web/screen"
 	"github.com/agentledger/agentledger/web/settings"
 )
@@ -26,6 +27,7 @@ func (s *Server) addPeopleRoutes(r *edge.Router) {
 		members.Screens(s.kit),
 		approvals.Screens(s.kit),
 		policies.Screens(s.kit),
+		reading.Screens(s.kit),
 		settings.Screens(s.kit),
 	)
 	screen.New(screen.Options{Edge: &s.edge, Calls: r, Kit: s.kit, Control: s.control}).Mount(r, screens)

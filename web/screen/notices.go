@@ -10,6 +10,7 @@ func notices() map[string]string {
 		"draft-saved":           "The draft is saved. It decides nothing until it is activated.",
 		"email-asked":           "A mail with a link is on its way to the new address.",
 		"email-changed":         "Your account has the new address.",
+		"erasure-begun":         "The erasure has begun.",
 		"invitation-mailed":     "The invitation is sent by mail.",
 		"invitation-revoked":    "The invitation is revoked: its link is of no use any more.",
 		"joined":                "You are a member.",

@@ -215,7 +215,9 @@ func (r *Request) ReadList(path string, query url.Values, into any) error {
 	err := r.Read(path, query, into)
 	var refused *Refusal
 	if errors.As(err, &refused) && refused.Status == http.StatusUnprocessableEntity {
-		r.refused = refused
+		if r.refused = refused; r.Problem == "" {
+			r.Problem = refused.Message
+		}
 		return nil
 	}
 	return err

@@ -161,6 +161,7 @@ func (s *Server) listLinks(path string) []Link {
 		{Title: "Webhooks", URL: "/console/webhooks"},
 		{Title: "Evidence", URL: "/console/evidence"},
 		{Title: "Audit", URL: "/console/audit"},
+		{Title: "Erasures", URL: "/console/erasures"},
 		{Title: "Settings", URL: "/console/settings"},
 		{Title: "Account", URL: "/account"},
 	}

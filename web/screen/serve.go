@@ -134,8 +134,8 @@ func (r *Request) show(status int) (page.Answer, error) {
 	if err != nil {
 		return page.Answer{}, err
 	}
-	if r.refused != nil && r.Problem == "" {
-		status, r.Problem = r.refused.Status, r.refused.Message
+	if r.refused != nil && status == http.StatusOK {
+		status = r.refused.Status
 	}
 	return r.render(r.screen, r.Title, status, page.Frame{Page: content, Problem: r.Problem, Form: r.shownForm()})
 }
