@@ -22,8 +22,8 @@ var templates embed.FS
 // Script is the module of a page with the guide.
 const Script = "guide.js"
 
-// Modules returns the modules that Script imports.
-func Modules(k *page.Kit) []string { return append([]string{Script}, k.Assets.EventModules()...) }
+// Modules returns the modules that Script imports at once.
+func Modules() []string { return []string{Script, "times.js"} }
 
 // Answer is the answer of the interface to a new organization.
 type Answer struct {
@@ -85,5 +85,5 @@ func (g *Guide) ShowFounded(a Answer) screen.Outcome {
 		Origin: a.Origin, LogKey: a.LogKey, AgentID: a.Agent.ID, KeyID: a.Agent.KeyID,
 		PrivateKey: a.Agent.PrivateKey, Token: a.IngestKey.Secret})}
 	return screen.ShowOnce(g.views, "founded", "Your organization", v).
-		WithScript(Script, g.kit.Assets.EventModules()...)
+		WithScript(Script, "times.js")
 }

@@ -168,3 +168,9 @@ func (o *Organization) Ingest(method, path string, body, into any) {
 	s.call(http.DefaultClient, method, s.URL+"/v1/ingest"+path, body, into,
 		"Authorization", "Bearer "+o.IngestKey.Secret)
 }
+
+// Limit sets bounds of an organization in place of those of its plan.
+func (s *Service) Limit(o *Organization, limits map[string]any) {
+	s.Helper()
+	s.platform(http.MethodPatch, "/organizations/"+o.ID, map[string]any{"limits": limits}, nil)
+}

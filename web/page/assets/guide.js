@@ -1,8 +1,6 @@
 // The first steps of an organization: keys to save, programs to copy, and the first event with its proof.
 
-import { checkEvent } from "./eventcheck.js";
 import { addLocalTimes } from "./times.js";
-import { runChecks } from "./trust.js";
 
 const first = document.getElementById("first");
 const waiting = document.getElementById("waiting");
@@ -68,6 +66,8 @@ async function showFirst() {
   waiting.textContent = "The first event is here.";
   document.getElementById("arrived").hidden = false;
   const { origin } = first.dataset;
+  // The verifier is loaded here, because most visits of the overview wait for no event.
+  const [{ checkEvent }, { runChecks }] = await Promise.all([import("./eventcheck.js"), import("./trust.js")]);
   const transparency = `${first.dataset.public}/transparency`;
   await runChecks(origin, () => checkEvent({ url: `${page}?format=json`, transparency, origin, event }));
   first.dataset.done = "yes";
