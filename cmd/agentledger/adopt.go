@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 
+	"github.com/agentledger/agentledger/cmd/agentledger/datadir"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/log/anchor"
@@ -32,14 +33,14 @@ func (c adoptCommand) Run(ctx context.Context, out terminal) error {
 	if err != nil {
 		return err
 	}
-	ledgers, err := log.Open(ctx, log.Options{Store: s.engine, Keyring: s.keyring, Anchors: s.anchors,
-		Logger: newLogger(c.Logging, out.stderr)})
+	ledgers, err := log.Open(ctx, log.Options{Store: s.Engine, Keyring: s.Keyring, Anchors: s.Anchors,
+		Logger: c.Logging.NewLogger(out.stderr)})
 	if err != nil {
 		return errors.Join(err, s.Close())
 	}
 	err = adoptCheckpoint(ctx, ledgers, s, checkpoint.Origin, note)
-	anchored, _ := s.anchors.Size(checkpoint.Origin)
-	if err := errors.Join(err, ledgers.Close(), s.engine.Close()); err != nil {
+	anchored, _ := s.Anchors.Size(checkpoint.Origin)
+	if err := errors.Join(err, ledgers.Close(), s.Engine.Close()); err != nil {
 		return err
 	}
 	if anchored > checkpoint.Size {
@@ -51,8 +52,8 @@ func (c adoptCommand) Run(ctx context.Context, out terminal) error {
 	return err
 }
 
-func adoptCheckpoint(ctx context.Context, ledgers *log.Ledgers, s *store, origin id.Origin, note []byte) error {
-	for t, err := range s.engine.Tenants(ctx) {
+func adoptCheckpoint(ctx context.Context, ledgers *log.Ledgers, s *datadir.Store, origin id.Origin, note []byte) error {
+	for t, err := range s.Engine.Tenants(ctx) {
 		if err != nil {
 			return err
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"github.com/agentledger/agentledger/client"
+	"github.com/agentledger/agentledger/cmd/agentledger/datadir"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/seal"
 	"github.com/agentledger/agentledger/internal/test/enginetest"
@@ -53,7 +54,7 @@ func newAwayWorld(t *testing.T) *awayWorld {
 	}
 	c := demoCommand{}.demoSettings(t.TempDir())
 	watch := logOnlyObservation(slog.New(slog.DiscardHandler))
-	s, err := newService(t.Context(), c, &store{engine: awayEngine{w.store}, anchors: anchors, keyring: keyring}, watch, func(err error) { t.Errorf("fatal: %v", err) })
+	s, err := newService(t.Context(), c, &datadir.Store{Engine: awayEngine{w.store}, Anchors: anchors, Keyring: keyring}, watch, func(err error) { t.Errorf("fatal: %v", err) })
 	if err != nil {
 		t.Fatal(err)
 	}

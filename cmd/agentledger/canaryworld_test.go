@@ -192,7 +192,7 @@ func (w *canaryWorld) join(slug string, role account.Role) {
 	}
 	change, _, err := w.service.accounts.NewMembership(w.Context(), w.orgs[slug].tenant, who.ID, role)
 	if err == nil {
-		err = w.service.store.engine.Write(w.Context(), w.orgs[slug].tenant, []storage.Change{change})
+		err = w.service.store.Engine.Write(w.Context(), w.orgs[slug].tenant, []storage.Change{change})
 	}
 	if err != nil {
 		w.Fatal(err)
@@ -330,7 +330,7 @@ func (w *canaryWorld) consume(o *canaryOrg, owner http.Header) (request canaryRe
 // bury makes a dead letter of a delivery to the endpoint that tells of the approval, after one try of it.
 func (w *canaryWorld) bury(o *canaryOrg) {
 	w.Helper()
-	waiting, err := w.service.store.engine.Scan(w.Context(), o.tenant, "outbox", "", "", 100)
+	waiting, err := w.service.store.Engine.Scan(w.Context(), o.tenant, "outbox", "", "", 100)
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -356,7 +356,7 @@ func (w *canaryWorld) bury(o *canaryOrg) {
 func (w *canaryWorld) rebury(o *canaryOrg) {
 	w.Helper()
 	dead := []storage.Change{{Kind: "outbox_dead", Key: "msg_dead", Value: o.deadValue, If: storage.AnyVersion}}
-	if err := w.service.store.engine.Write(w.Context(), o.tenant, dead); err != nil {
+	if err := w.service.store.Engine.Write(w.Context(), o.tenant, dead); err != nil {
 		w.Fatal(err)
 	}
 }

@@ -54,7 +54,7 @@ func (s *timed) start(change func(*config.Serve)) {
 	if change != nil {
 		change(&c)
 	}
-	running, err := machine{clocks: s.machine}.startServer(s.t.Context(), c, newLogger(config.Logging{LogLevel: "error"}, s.t.Output()))
+	running, err := machine{clocks: s.machine}.startServer(s.t.Context(), c, config.Logging{LogLevel: "error"}.NewLogger(s.t.Output()))
 	if err != nil {
 		s.t.Fatal(err)
 	}

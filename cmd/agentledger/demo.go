@@ -8,6 +8,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/agentledger/agentledger/cmd/agentledger/datadir"
 	"github.com/agentledger/agentledger/internal/config"
 	"github.com/agentledger/agentledger/log/anchor"
 	"github.com/agentledger/agentledger/log/audit"
@@ -29,7 +30,7 @@ func (c demoCommand) Run(ctx context.Context, out terminal) (err error) {
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	settings := c.demoSettings(dir)
-	running, err := startServer(ctx, settings, newLogger(config.Logging{LogLevel: "warn"}, out.stderr))
+	running, err := startServer(ctx, settings, config.Logging{LogLevel: "warn"}.NewLogger(out.stderr))
 	if err != nil {
 		return err
 	}
@@ -103,12 +104,12 @@ func (s *stage) printConclusion(what string) { fmt.Fprintf(s.out, "   => %s\n", 
 // checkStoppedStore reads the stopped store again from its first event.
 func (s *stage) checkStoppedStore(ctx context.Context, settings config.Serve) error {
 	s.beginScene("The server has stopped; its files are read again from the first event")
-	st, err := openStoreReadOnly(ctx, settings.Store, settings.Tuning,
-		newLogger(config.Logging{LogLevel: "error"}, io.Discard), anchor.OpenReadOnly)
+	st, err := datadir.OpenReadOnly(ctx, settings.Store, settings.Tuning,
+		config.Logging{LogLevel: "error"}.NewLogger(io.Discard), anchor.OpenReadOnly)
 	if err != nil {
 		return err
 	}
-	result, err := audit.Fsck(ctx, st.engine, st.keyring, st.anchors, func(f audit.Finding) { s.printNote("%v", f) })
+	result, err := audit.Fsck(ctx, st.Engine, st.Keyring, st.Anchors, func(f audit.Finding) { s.printNote("%v", f) })
 	if err := errors.Join(err, st.Close()); err != nil {
 		return err
 	}

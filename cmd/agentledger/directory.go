@@ -27,7 +27,7 @@ func (s *service) buildDirectory(ctx context.Context, c config.Serve, n *syseven
 		return fmt.Errorf("--directory: %w", err)
 	}
 	s.directory = directory.New(directory.Options{
-		Ledgers: s.ledgers, Store: s.store.engine, Events: n, Tenant: t, Interval: c.DirectoryInterval,
+		Ledgers: s.ledgers, Store: s.store.Engine, Events: n, Tenant: t, Interval: c.DirectoryInterval,
 		Logger: s.watch.logger, Metrics: s.watch.registry,
 	})
 	s.directoryName = &publicapi.Directory{Slug: slug, Tenant: t, Listings: s.directory}

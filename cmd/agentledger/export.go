@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/agentledger/agentledger/cmd/agentledger/datadir"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/operate/rekey"
 	"github.com/agentledger/agentledger/internal/operate/transfer"
@@ -31,7 +32,7 @@ func (c exportCommand) Run(ctx context.Context, out terminal) error {
 		return err
 	}
 	x := transfer.Exporter{
-		Place: s.transferPlace(newLogger(c.Logging, out.stderr)), Dir: c.To, PieceBytes: c.PieceKiB << 10,
+		Place: s.TransferPlace(c.Logging.NewLogger(out.stderr)), Dir: c.To, PieceBytes: c.PieceKiB << 10,
 		Report: newProgressReport(out.stderr, c.JSON).printProgress,
 	}
 	done, err := x.Run(ctx, c.Organization)
@@ -47,7 +48,7 @@ func (c exportCommand) Run(ctx context.Context, out terminal) error {
 }
 
 // openSource opens the store to read it alone, unless it is to be marked afterwards.
-func (c exportCommand) openSource(ctx context.Context, out terminal) (*store, error) {
+func (c exportCommand) openSource(ctx context.Context, out terminal) (*datadir.Store, error) {
 	if c.Retire {
 		return c.openExisting(ctx, out)
 	}
@@ -82,7 +83,7 @@ func (c importCommand) dropImport(ctx context.Context, out terminal) error {
 	if err != nil {
 		return err
 	}
-	dropped, err := transfer.Drop(ctx, s.transferPlace(newLogger(c.Logging, out.stderr)), c.Organization)
+	dropped, err := transfer.Drop(ctx, s.TransferPlace(c.Logging.NewLogger(out.stderr)), c.Organization)
 	if err = errors.Join(err, s.Close()); err != nil {
 		return err
 	}
@@ -104,21 +105,21 @@ func (c importCommand) Run(ctx context.Context, out terminal) error {
 			return fmt.Sprintf("%s (%s): %d events, root %s", o.Slug, o.ID, o.Size, o.Root)
 		})
 	}
-	logger := newLogger(c.Logging, out.stderr)
-	if err := requireMasterKey(c.Store); err != nil {
+	logger := c.Logging.NewLogger(out.stderr)
+	if err := datadir.RequireMasterKey(c.Store); err != nil {
 		return err
 	}
-	s, err := openStore(ctx, c.Store, c.Tuning, logger, nil)
+	s, err := datadir.Open(ctx, c.Store, c.Tuning, logger, nil)
 	if err != nil {
 		return err
 	}
-	if err := rekey.BeginRekeying(ctx, s.engine, s.keyring); err != nil {
+	if err := rekey.BeginRekeying(ctx, s.Engine, s.Keyring); err != nil {
 		return errors.Join(err, s.Close())
 	}
-	i := transfer.Importer{Place: s.transferPlace(logger), Dir: c.From, Sealed: rekey.SealedRecords(), Reopen: c.Reopen,
+	i := transfer.Importer{Place: s.TransferPlace(logger), Dir: c.From, Sealed: rekey.SealedRecords(), Reopen: c.Reopen,
 		Report: progress.printProgress}
 	done, err := i.Run(ctx, c.Organization)
-	if err = errors.Join(err, s.engine.Close()); err != nil {
+	if err = errors.Join(err, s.Engine.Close()); err != nil {
 		return transferError(out, err)
 	}
 	return printResults(out, c.JSON, "organizations", done, func(a transfer.Arrived) string {

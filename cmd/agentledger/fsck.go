@@ -4,12 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 
+	"github.com/agentledger/agentledger/cmd/agentledger/datadir"
 	"github.com/agentledger/agentledger/internal/operate/compaction"
 	"github.com/agentledger/agentledger/log/anchor"
 	"github.com/agentledger/agentledger/log/audit"
-	"github.com/agentledger/agentledger/storage/pgstore"
 )
 
 // fsckCommand re-verifies a stopped server's store and writes nothing to it.
@@ -23,7 +22,7 @@ func (c fsckCommand) Run(ctx context.Context, out terminal) error {
 	if err != nil {
 		return err
 	}
-	result, err := audit.Fsck(ctx, s.engine, s.keyring, s.anchors,
+	result, err := audit.Fsck(ctx, s.Engine, s.Keyring, s.Anchors,
 		func(f audit.Finding) { fmt.Fprintln(out.stdout, f) })
 	if err := errors.Join(err, s.Close()); err != nil {
 		return err
@@ -55,36 +54,22 @@ func (c compactCommand) Run(ctx context.Context, out terminal) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(compaction.Compact(ctx, s.engine), s.Close())
+	return errors.Join(compaction.Compact(ctx, s.Engine), s.Close())
 }
 
 // openExisting opens a store that is there already.
-func (c offline) openExisting(ctx context.Context, out terminal) (*store, error) {
-	if err := c.requireStore(ctx); err != nil {
+func (c offline) openExisting(ctx context.Context, out terminal) (*datadir.Store, error) {
+	if err := datadir.Require(ctx, c.Store); err != nil {
 		return nil, err
 	}
-	return openStore(ctx, c.Store, c.Tuning, newLogger(c.Logging, out.stderr), nil)
+	return datadir.Open(ctx, c.Store, c.Tuning, c.Logging.NewLogger(out.stderr), nil)
 }
 
 // openExistingReadOnly opens a store that is there already, to read it alone.
-func (c offline) openExistingReadOnly(ctx context.Context, out terminal, openAnchors anchorOpener) (*store, error) {
-	if err := c.requireStore(ctx); err != nil {
+func (c offline) openExistingReadOnly(ctx context.Context, out terminal,
+	openAnchors datadir.AnchorOpener) (*datadir.Store, error) {
+	if err := datadir.Require(ctx, c.Store); err != nil {
 		return nil, err
 	}
-	return openStoreReadOnly(ctx, c.Store, c.Tuning, newLogger(c.Logging, out.stderr), openAnchors)
-}
-
-// requireStore refuses to make a store: an empty one at a mistyped address would be found to be without a fault.
-func (c offline) requireStore(ctx context.Context) error {
-	if c.Storage == "" {
-		if _, err := os.Stat(c.DatabaseDir()); err != nil {
-			return fmt.Errorf("no store in the data directory: %w", err)
-		}
-		return nil
-	}
-	found, err := pgstore.Exists(ctx, pgstore.Options{URL: c.Storage})
-	if err == nil && !found {
-		err = errors.New("no store in the database")
-	}
-	return err
+	return datadir.OpenReadOnly(ctx, c.Store, c.Tuning, c.Logging.NewLogger(out.stderr), openAnchors)
 }

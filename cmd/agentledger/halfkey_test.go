@@ -64,7 +64,7 @@ func TestHalfChangedMasterKey(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := rekey.Rekeyer{Store: s.store.engine, Ledgers: s.ledgers, Keyring: s.store.keyring, Sealed: rekey.SealedRecords()}
+	r := rekey.Rekeyer{Store: s.store.Engine, Ledgers: s.ledgers, Keyring: s.store.Keyring, Sealed: rekey.SealedRecords()}
 	if _, err := r.Run(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/agentledger/agentledger/client"
+	"github.com/agentledger/agentledger/cmd/agentledger/datadir"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/config"
 	"github.com/agentledger/agentledger/internal/http/edge"
@@ -83,8 +84,8 @@ func newDiskServer(t *testing.T, disk *hangingDisk) *hangServer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	watch := logOnlyObservation(newLogger(config.Logging{LogLevel: "error"}, t.Output()))
-	service, err := newService(t.Context(), c, &store{engine: engine, anchors: anchors, keyring: keyring}, watch, func(err error) { t.Error(err) })
+	watch := logOnlyObservation(config.Logging{LogLevel: "error"}.NewLogger(t.Output()))
+	service, err := newService(t.Context(), c, &datadir.Store{Engine: engine, Anchors: anchors, Keyring: keyring}, watch, func(err error) { t.Error(err) })
 	if err != nil {
 		t.Fatal(err)
 	}

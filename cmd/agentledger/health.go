@@ -46,7 +46,7 @@ func (s *service) findUnreadiness(ctx context.Context) (reason string) {
 
 func (s *service) serveHealth(w http.ResponseWriter, r *http.Request) error {
 	health, status := map[string]string{"status": "ok"}, http.StatusOK
-	if s.store.readOnly {
+	if s.store.ReadOnly {
 		health["status"] = "read_only"
 	}
 	if reason := s.findUnreadiness(r.Context()); reason != "" {
@@ -62,7 +62,7 @@ func (s *service) serveReadiness(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, reason, http.StatusServiceUnavailable)
 		return
 	}
-	if s.store.readOnly {
+	if s.store.ReadOnly {
 		fmt.Fprintln(w, "ok, read-only")
 		return
 	}
@@ -71,7 +71,7 @@ func (s *service) serveReadiness(w http.ResponseWriter, r *http.Request) {
 
 // checkStore asks whether the store answers.
 func (s *service) checkStore(ctx context.Context) string {
-	switch err := s.probe.AskStore(ctx, s.store.engine); {
+	switch err := s.probe.AskStore(ctx, s.store.Engine); {
 	case err == nil:
 		return ""
 	case ctx.Err() != nil:

@@ -99,7 +99,7 @@ func (c initCommand) makeOrganization(ctx context.Context, settings config.Serve
 	if err != nil {
 		return madeOrganization{}, err
 	}
-	s, err := openService(ctx, settings, logOnlyObservation(newLogger(c.Logging, out.stderr)),
+	s, err := openService(ctx, settings, logOnlyObservation(c.Logging.NewLogger(out.stderr)),
 		func(err error) { panic(err) })
 	if err != nil {
 		return madeOrganization{}, err

@@ -19,7 +19,7 @@ func startLogged(t *testing.T, change func(*config.Serve)) (*server, *lockedBuff
 	c := demoCommand{Listen: "127.0.0.1:0"}.demoSettings(t.TempDir())
 	change(&c)
 	out := new(lockedBuffer)
-	s, err := startServer(t.Context(), c, newLogger(config.Logging{LogLevel: "warn"}, out))
+	s, err := startServer(t.Context(), c, config.Logging{LogLevel: "warn"}.NewLogger(out))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,7 +13,7 @@ func (s *service) buildLogList(c config.Serve) {
 		return
 	}
 	s.logList = loglist.New(loglist.Options{
-		Ledgers: s.ledgers, Store: s.store.engine, Contact: c.LogListContact, PerDay: c.LogListRequests(),
+		Ledgers: s.ledgers, Store: s.store.Engine, Contact: c.LogListContact, PerDay: c.LogListRequests(),
 		Logger: s.watch.logger, Metrics: s.watch.registry,
 	})
 }

@@ -24,7 +24,7 @@ func thisMachine() machine {
 
 // serveUntilDone serves, and starts anew where it stands when volumes that took no writes take them again.
 func (m machine) serveUntilDone(ctx context.Context, c config.Serve, out terminal) error {
-	logger := newLogger(c.Logging, out.stderr)
+	logger := c.Logging.NewLogger(out.stderr)
 	for {
 		s, reason, err := m.startOrReadOnly(ctx, c, logger)
 		if err != nil {

@@ -24,7 +24,7 @@ func startHere(t *testing.T, change func(*config.Serve)) *server {
 	if change != nil {
 		change(&c)
 	}
-	s, err := startServer(t.Context(), c, newLogger(config.Logging{LogLevel: "warn"}, t.Output()))
+	s, err := startServer(t.Context(), c, config.Logging{LogLevel: "warn"}.NewLogger(t.Output()))
 	if err != nil {
 		t.Fatal(err)
 	}

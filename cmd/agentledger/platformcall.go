@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"time"
 
+	"github.com/agentledger/agentledger/cmd/agentledger/datadir"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/config"
 	"github.com/agentledger/agentledger/internal/sysevent"
@@ -80,19 +81,19 @@ func (c offline) changeOrganization(ctx context.Context, out terminal, slug stri
 	if err != nil {
 		return err
 	}
-	ledgers, err := log.Open(ctx, log.Options{Store: s.engine, Keyring: s.keyring, Anchors: s.anchors,
-		Logger: newLogger(c.Logging, out.stderr)})
+	ledgers, err := log.Open(ctx, log.Options{Store: s.Engine, Keyring: s.Keyring, Anchors: s.Anchors,
+		Logger: c.Logging.NewLogger(out.stderr)})
 	if err != nil {
 		return errors.Join(err, s.Close())
 	}
-	err = s.changeOrganization(ctx, ledgers, id.Slug(slug), change)
-	return errors.Join(err, ledgers.Close(), s.engine.Close())
+	err = changeIn(ctx, s, ledgers, id.Slug(slug), change)
+	return errors.Join(err, ledgers.Close(), s.Engine.Close())
 }
 
-func (s *store) changeOrganization(ctx context.Context, ledgers *log.Ledgers, slug id.Slug,
+func changeIn(ctx context.Context, s *datadir.Store, ledgers *log.Ledgers, slug id.Slug,
 	change func(*org.Orgs, id.Tenant) error) error {
-	n := &sysevent.Appender{Ledgers: ledgers, Records: s.engine, Keyring: s.keyring, Clock: time.Now}
-	orgs, err := org.New(org.Options{Records: s.engine, Events: n, Ledgers: ledgers})
+	n := &sysevent.Appender{Ledgers: ledgers, Records: s.Engine, Keyring: s.Keyring, Clock: time.Now}
+	orgs, err := org.New(org.Options{Records: s.Engine, Events: n, Ledgers: ledgers})
 	if err != nil {
 		return err
 	}

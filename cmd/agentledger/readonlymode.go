@@ -6,16 +6,18 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/agentledger/agentledger/cmd/agentledger/datadir"
 	"github.com/agentledger/agentledger/internal/config"
 	"github.com/agentledger/agentledger/log/anchor"
 )
 
 // openServedStore opens the store of a service, which makes it unless it is read-only.
-func openServedStore(ctx context.Context, c config.Serve, logger *slog.Logger, fatal func(error)) (*store, error) {
+func openServedStore(ctx context.Context, c config.Serve, logger *slog.Logger,
+	fatal func(error)) (*datadir.Store, error) {
 	if c.ReadOnly {
-		return openStoreReadOnly(ctx, c.Store, c.Tuning, logger, anchor.OpenReadOnly)
+		return datadir.OpenReadOnly(ctx, c.Store, c.Tuning, logger, anchor.OpenReadOnly)
 	}
-	return openStore(ctx, c.Store, c.Tuning, logger, fatal)
+	return datadir.Open(ctx, c.Store, c.Tuning, logger, fatal)
 }
 
 // registerModeMetric makes the metric of the read-only mode.
@@ -23,7 +25,7 @@ func (s *service) registerModeMetric() {
 	mode := prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "agentledger_read_only_mode", Help: "1 while the service writes nothing and answers reads alone.",
 	})
-	if s.store.readOnly {
+	if s.store.ReadOnly {
 		mode.Set(1)
 	}
 	s.watch.registry.MustRegister(mode)

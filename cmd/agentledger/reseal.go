@@ -16,7 +16,7 @@ func (s *service) resealKeys(ctx context.Context) {
 		Name: "agentledger_reseal_done", Help: "1 when no key is sealed under an older master key any more.",
 	})
 	s.watch.registry.MustRegister(done)
-	r := rekey.Rekeyer{Store: s.store.engine, Ledgers: s.ledgers, Keyring: s.store.keyring,
+	r := rekey.Rekeyer{Store: s.store.Engine, Ledgers: s.ledgers, Keyring: s.store.Keyring,
 		Sealed: rekey.SealedRecords(), Texts: rekey.SealedTexts()}
 	s.retryUntilDone(ctx, "keys are not resealed", func() error {
 		written, err := r.Run(ctx)

@@ -111,7 +111,7 @@ func (s *server) startWriters(background context.Context) {
 	if service.mail.Enabled() {
 		s.background.Go(func() { service.voterMail.Run(background, sweeps) })
 	}
-	s.background.Go(func() { compaction.Run(background, service.store.engine, compaction.Every, watch.logger) })
+	s.background.Go(func() { compaction.Run(background, service.store.Engine, compaction.Every, watch.logger) })
 }
 
 // openListeners opens the listeners. bounds are the connections that each may have open.

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"runtime"
 
+	"github.com/agentledger/agentledger/cmd/agentledger/datadir"
 	"github.com/agentledger/agentledger/console"
 	"github.com/agentledger/agentledger/identity"
 	"github.com/agentledger/agentledger/identity/platform"
@@ -63,7 +64,7 @@ import (
 type service struct {
 	watch    *observation
 	control  *admission.Control // of all surfaces of the main listener
-	store    *store
+	store    *datadir.Store
 	clock    *clock.Guard // of everything below
 	ledgers  *log.Ledgers
 	auditor  *audit.Auditor
@@ -112,9 +113,9 @@ func openService(ctx context.Context, c config.Serve, watch *observation, fatal 
 }
 
 // newService builds the service on a store, which it closes when it can't.
-func newService(ctx context.Context, c config.Serve, st *store, watch *observation,
+func newService(ctx context.Context, c config.Serve, st *datadir.Store, watch *observation,
 	fatal func(error)) (*service, error) {
-	watch.registry.MustRegister(st.engine.Collector())
+	watch.registry.MustRegister(st.Engine.Collector())
 	s := &service{watch: watch, control: admission.New(runtime.GOMAXPROCS(0)), store: st}
 	s.hashes, s.checks = hashprocess.New(watch.logger), []readiness{s.checkAppends, s.checkStore, s.checkClock}
 	s.registerModeMetric()
@@ -123,24 +124,24 @@ func newService(ctx context.Context, c config.Serve, st *store, watch *observati
 		return nil, errors.Join(err, st.Close())
 	}
 	s.ledgers, err = log.Open(ctx, log.Options{
-		Store: st.engine, Keyring: st.keyring, Anchors: st.anchors, Logger: watch.logger, Metrics: watch.registry,
-		Tracer: watch.tracer, Fatal: fatal, Clock: s.clock.Now, Held: s.clock.Check, ReadOnly: st.readOnly,
-		Anchored: c.AnchoredOnly, Shared: s.control.Contended, AnchorFirst: anchorFirst(c.Tuning, st.engine),
+		Store: st.Engine, Keyring: st.Keyring, Anchors: st.Anchors, Logger: watch.logger, Metrics: watch.registry,
+		Tracer: watch.tracer, Fatal: fatal, Clock: s.clock.Now, Held: s.clock.Check, ReadOnly: st.ReadOnly,
+		Anchored: c.AnchoredOnly, Shared: s.control.Contended, AnchorFirst: anchorFirst(c.Tuning, st.Engine),
 		Witness: s, LeafCacheBytes: max(1, int64(c.LeafCacheMiB)<<20), // 0 would be the default
 	})
 	if err != nil {
 		return nil, errors.Join(err, st.Close())
 	}
-	s.index = index.New(index.Options{Ledgers: s.ledgers, Store: st.engine, Clock: s.clock.Now,
+	s.index = index.New(index.Options{Ledgers: s.ledgers, Store: st.Engine, Clock: s.clock.Now,
 		Metrics: watch.registry})
-	s.auditor = audit.New(audit.Options{Ledgers: s.ledgers, Store: st.engine, Logger: watch.logger,
+	s.auditor = audit.New(audit.Options{Ledgers: s.ledgers, Store: st.Engine, Logger: watch.logger,
 		Metrics: watch.registry, Clock: s.clock.Now})
 	err = s.checkMasterKey(ctx)
-	if err == nil && !st.readOnly {
-		err = rekey.BeginRekeying(ctx, st.engine, st.keyring)
+	if err == nil && !st.ReadOnly {
+		err = rekey.BeginRekeying(ctx, st.Engine, st.Keyring)
 	}
 	if err == nil {
-		s.mail, err = mail.Open(mail.Options{Records: st.engine, Keyring: st.keyring, Clock: s.clock.Now,
+		s.mail, err = mail.Open(mail.Options{Records: st.Engine, Keyring: st.Keyring, Clock: s.clock.Now,
 			Metrics: watch.registry}, c.SMTP)
 	}
 	if err == nil {
@@ -155,7 +156,7 @@ func newService(ctx context.Context, c config.Serve, st *store, watch *observati
 // anchorFirst returns whether the anchor of an event is written before its answer. An
 // append that the embedded engine acknowledged is on the disk, and only a rollback by
 // people removes it. PostgreSQL can lose an append in a fail-over.
-func anchorFirst(c config.Tuning, e engine) func() bool {
+func anchorFirst(c config.Tuning, e datadir.Engine) func() bool {
 	synchronous := func() bool { return true }
 	if replicated, ok := e.(interface{ Synchronous() bool }); ok {
 		synchronous = replicated.Synchronous
@@ -167,7 +168,7 @@ func anchorFirst(c config.Tuning, e engine) func() bool {
 // master key than the present ones. A ledger with another fault proves nothing about the master key.
 func (s *service) checkMasterKey(ctx context.Context) error {
 	var unknown error
-	for t, err := range s.store.engine.Tenants(ctx) {
+	for t, err := range s.store.Engine.Tenants(ctx) {
 		if err != nil {
 			return fmt.Errorf("list ledgers: %w", err)
 		}
@@ -184,8 +185,8 @@ func (s *service) buildComponents(ctx context.Context, c config.Serve) error {
 	if err != nil {
 		return err
 	}
-	records := s.store.engine
-	n := &sysevent.Appender{Ledgers: s.ledgers, Records: records, Keyring: s.store.keyring, Clock: s.clock.Now,
+	records := s.store.Engine
+	n := &sysevent.Appender{Ledgers: s.ledgers, Records: records, Keyring: s.store.Keyring, Clock: s.clock.Now,
 		Processors: s.control.Processors}
 	rules, client, err := witnessRules(c)
 	if err != nil {
@@ -196,7 +197,7 @@ func (s *service) buildComponents(ctx context.Context, c config.Serve) error {
 		return err
 	}
 	bounds := &quota.Quota{Records: records, Clock: s.clock.Now}
-	s.agents = agent.New(agent.Options{Records: records, Events: n, Quota: bounds, Keyring: s.store.keyring,
+	s.agents = agent.New(agent.Options{Records: records, Events: n, Quota: bounds, Keyring: s.store.Keyring,
 		Clock: s.clock.Now})
 	s.orgs, err = org.New(org.Options{
 		Records: records, Events: n, Ledgers: s.ledgers, Quota: bounds, Agents: s.agents, Plans: offered,
@@ -211,15 +212,15 @@ func (s *service) buildComponents(ctx context.Context, c config.Serve) error {
 	s.policies = policystore.New(policystore.Options{Records: records, Events: n, Quota: bounds,
 		Processors: s.control.Processors, Clock: s.clock.Now, Settings: s.orgs, Voters: s.accounts})
 	s.webhooks = webhook.New(webhook.Options{
-		Records: records, Keyring: s.store.keyring, Caller: egress.New(egress.Options{Allow: c.CalloutAllow}),
+		Records: records, Keyring: s.store.Keyring, Caller: egress.New(egress.Options{Allow: c.CalloutAllow}),
 		Events: n, Pace: bounds, PublicURL: c.PublicURL, Mail: letters, Ledgers: s.ledgers, Plans: s.orgs,
 		Clock: s.clock.Now, Metrics: s.watch.registry})
 	s.exporter = streamexport.New(streamexport.Options{Records: records, Ledgers: s.ledgers, Events: n, Pace: bounds,
-		Keyring: s.store.keyring, Caller: egress.New(egress.Options{Allow: c.CalloutAllow}), Clock: s.clock.Now,
+		Keyring: s.store.Keyring, Caller: egress.New(egress.Options{Allow: c.CalloutAllow}), Clock: s.clock.Now,
 		Metrics: s.watch.registry})
 	s.approvals = approval.New(approval.Options{
 		Records: records, Events: n, Ledgers: s.ledgers, Policies: s.policies, Agents: s.agents,
-		Organizations: s.orgs, Members: s.accounts, Keyring: s.store.keyring, Clock: s.clock.Now, Held: s.clock.Check,
+		Organizations: s.orgs, Members: s.accounts, Keyring: s.store.Keyring, Clock: s.clock.Now, Held: s.clock.Check,
 		Webhooks: &votermail.Counter{Deliveries: s.webhooks, Records: records, Clock: s.clock.Now,
 			Enabled: s.mail.Enabled()},
 	})
@@ -233,8 +234,8 @@ func (s *service) buildComponents(ctx context.Context, c config.Serve) error {
 	s.buildErasures(n, bounds)
 	s.buildWitnesses(c, rules, client)
 	s.founder = &provision.Provisioner{Ledgers: s.ledgers, Organizations: s.orgs, Agents: s.agents,
-		Accounts: s.accounts, Keyring: s.store.keyring, Host: host}
-	s.setup = &setup.Setup{Store: records, Provisioner: s.founder, Clock: s.clock.Now, ReadOnly: s.store.readOnly}
+		Accounts: s.accounts, Keyring: s.store.Keyring, Host: host}
+	s.setup = &setup.Setup{Store: records, Provisioner: s.founder, Clock: s.clock.Now, ReadOnly: s.store.ReadOnly}
 	s.buildLogList(c)
 	return s.buildDirectory(ctx, c, n)
 }
@@ -243,14 +244,14 @@ func (s *service) buildComponents(ctx context.Context, c config.Serve) error {
 func (s *service) buildErasures(n *sysevent.Appender, bounds *quota.Quota) {
 	s.evidence = &evidence.Exporter{Ledgers: s.ledgers, Proofs: s.ledgers, Agents: s.agents,
 		Policies: s.policies, Approvals: s.approvals, Organizations: s.orgs, Events: n, Logger: s.watch.logger}
-	s.erasures = erasure.New(erasure.Options{Records: s.store.engine, Events: n, Ledgers: s.ledgers, Index: s.index,
+	s.erasures = erasure.New(erasure.Options{Records: s.store.Engine, Events: n, Ledgers: s.ledgers, Index: s.index,
 		Eraser: &erase.Eraser{Appender: n, Ledgers: s.ledgers}, Approvals: s.approvals, Lists: s.approvals,
 		Deliveries: s.webhooks, Settings: s.orgs, Pace: bounds, Clock: s.clock.Now, Held: s.clock.Check})
 }
 
 // buildPeople builds accounts, members and their tokens, and returns the mails of organizations.
 func (s *service) buildPeople(c config.Serve, n *sysevent.Appender, bounds *quota.Quota) letter.OrganizationMail {
-	records := s.store.engine
+	records := s.store.Engine
 	s.letters = letter.AccountMail{Outbox: s.mail, PublicURL: c.PublicURL}
 	s.accounts = account.New(account.Options{Records: records, Clock: s.clock.Now, Mail: s.letters,
 		Hashing: account.Hashing{Compute: s.hashes.Key}})
@@ -286,7 +287,7 @@ func (s *service) mainHandler(c config.Serve, signIn *identity.Server, shared *e
 		Approvals: s.approvals, Workflows: s.workflows, Webhooks: s.webhooks, Witnesses: s.witnesses,
 		Events:        &eventlist.Reader{Index: s.index, Ledgers: s.ledgers, Bundles: public, Organizations: s.orgs},
 		StreamExports: s.exporter, Tokens: s.tokens, PublicURL: c.PublicURL, Control: s.control, Erasures: s.erasures,
-		Evidence: s.evidence, People: s.accounts, Sources: sysevent.Sources{Records: s.store.engine},
+		Evidence: s.evidence, People: s.accounts, Sources: sysevent.Sources{Records: s.store.Engine},
 		Address: identity.AddressOf(c.ClientAddressHeader), Simulator: simulate.New(simulate.Options{
 			Ledgers: s.ledgers, Processors: s.control.Processors, Clock: s.clock.Now})})
 	if err != nil {
@@ -302,9 +303,9 @@ func (s *service) mainHandler(c config.Serve, signIn *identity.Server, shared *e
 
 // identitySurface returns the surface of the operator's calls and of signing in.
 func (s *service) identitySurface(c config.Serve, secret string, shared *edge.Edge) (*identity.Server, error) {
-	openID, err := oidc.New(oidc.Options{Providers: c.OpenID, Sealer: s.store.keyring, Clock: s.clock.Now,
+	openID, err := oidc.New(oidc.Options{Providers: c.OpenID, Sealer: s.store.Keyring, Clock: s.clock.Now,
 		Callback: identity.CallbackOf(c.PublicURL)})
-	factors, unfit := factor.New(factor.Options{Records: s.store.engine, Accounts: s.accounts, Sealer: s.store.keyring,
+	factors, unfit := factor.New(factor.Options{Records: s.store.Engine, Accounts: s.accounts, Sealer: s.store.Keyring,
 		PublicURL: c.PublicURL, Clock: s.clock.Now})
 	if err = errors.Join(err, unfit); err != nil {
 		return nil, err
@@ -315,7 +316,7 @@ func (s *service) identitySurface(c config.Serve, secret string, shared *edge.Ed
 		Provisioner: s.founder, Setup: s.setup, Organizations: s.orgs, People: s.accounts, Members: s.accounts,
 		Sessions: s.accounts, Credentials: s.accounts, Factors: factors, Visits: s.accounts, Resets: s.accounts,
 		EmailChanges: s.accounts, Mail: s.letters, Roster: s.members, Invitations: s.members, Invited: s.members,
-		Browsers: s.store.keyring, Joining: s.accounts, PlatformSecret: secret, PublicURL: c.PublicURL,
+		Browsers: s.store.Keyring, Joining: s.accounts, PlatformSecret: secret, PublicURL: c.PublicURL,
 		Signup: c.Signup == "members", Address: identity.AddressOf(c.ClientAddressHeader), Metrics: s.watch.registry})
 }
 
@@ -329,5 +330,5 @@ func (s *service) identityHandler(surface *identity.Server, shared *edge.Edge) h
 
 // Close waits until accepted events are durable and closes the store.
 func (s *service) Close() error {
-	return errors.Join(s.hashes.Close(), s.ledgers.Close(), s.store.engine.Close())
+	return errors.Join(s.hashes.Close(), s.ledgers.Close(), s.store.Engine.Close())
 }

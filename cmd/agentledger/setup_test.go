@@ -14,7 +14,7 @@ import (
 func setupServer(t *testing.T, dir string, logs *lockedBuffer) (s *server, printed string) {
 	t.Helper()
 	c := demoCommand{Listen: "127.0.0.1:0"}.demoSettings(dir)
-	s, err := startServer(t.Context(), c, newLogger(config.Logging{LogLevel: "debug"}, logs))
+	s, err := startServer(t.Context(), c, config.Logging{LogLevel: "debug"}.NewLogger(logs))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -32,11 +32,11 @@ func (c succeedCommand) Run(ctx context.Context, out terminal) error {
 		return err
 	}
 	run := succession.Succession{
-		Place: s.transferPlace(newLogger(c.Logging, out.stderr)), Organization: c.Organization, Reason: c.Reason,
+		Place: s.TransferPlace(c.Logging.NewLogger(out.stderr)), Organization: c.Organization, Reason: c.Reason,
 		Checkpoint: note,
 	}
 	successor, err := run.Run(ctx)
-	if err = errors.Join(err, s.engine.Close()); err != nil {
+	if err = errors.Join(err, s.Engine.Close()); err != nil {
 		return transferError(out, err)
 	}
 	return printResults(out, c.JSON, "logs", []succession.Successor{successor}, func(h succession.Successor) string {

@@ -145,7 +145,7 @@ func TestIdentityListenerOnASocket(t *testing.T) {
 	}
 	c := demoCommand{Listen: "127.0.0.1:0"}.demoSettings(t.TempDir())
 	c.IDListen = "unix:" + path
-	second, err := startServer(t.Context(), c, newLogger(config.Logging{LogLevel: "error"}, t.Output()))
+	second, err := startServer(t.Context(), c, config.Logging{LogLevel: "error"}.NewLogger(t.Output()))
 	if err == nil || !strings.Contains(err.Error(), "another process listens there") {
 		t.Errorf("a second service: got %v", err)
 	}

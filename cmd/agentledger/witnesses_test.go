@@ -67,7 +67,7 @@ func TestWitnessHangs(t *testing.T) {
 	data := t.TempDir()
 	c := demoCommand{Listen: "127.0.0.1:0"}.demoSettings(data)
 	set(&c)
-	witnessed, err := startServer(t.Context(), c, newLogger(config.Logging{LogLevel: "warn"}, t.Output()))
+	witnessed, err := startServer(t.Context(), c, config.Logging{LogLevel: "warn"}.NewLogger(t.Output()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,7 +127,7 @@ func TestWitnessPolicyFileIsRefused(t *testing.T) {
 	} {
 		c := demoCommand{Listen: "127.0.0.1:0"}.demoSettings(t.TempDir())
 		witnessedBy(t, row.policy)(&c)
-		s, err := startServer(t.Context(), c, newLogger(config.Logging{LogLevel: "error"}, t.Output()))
+		s, err := startServer(t.Context(), c, config.Logging{LogLevel: "error"}.NewLogger(t.Output()))
 		if err == nil {
 			t.Fatalf("%s: it starts: %v", name, s.stopServer(t.Context()))
 		}

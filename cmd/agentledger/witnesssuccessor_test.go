@@ -30,7 +30,7 @@ func runOn(t *testing.T, data string, set func(*config.Serve)) (*server, func())
 	t.Helper()
 	c := demoCommand{Listen: "127.0.0.1:0"}.demoSettings(data)
 	set(&c)
-	s, err := startServer(t.Context(), c, newLogger(config.Logging{LogLevel: "warn"}, t.Output()))
+	s, err := startServer(t.Context(), c, config.Logging{LogLevel: "warn"}.NewLogger(t.Output()))
 	if err != nil {
 		t.Fatal(err)
 	}

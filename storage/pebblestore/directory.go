@@ -7,8 +7,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/agentledger/agentledger/internal/durable"
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/agentledger/agentledger/internal/durable"
 )
 
 // directoryFS syncs directories where Pebble does not.
@@ -23,6 +24,8 @@ import (
 // It makes a table only a moment after a background job failed.
 //
 // And it keeps the store file beside the manifest.
+//
+// Files of a snapshot lie in another folder, and are written as they are.
 type directoryFS struct {
 	vfs.FS
 	engine *Engine
@@ -37,6 +40,9 @@ const (
 
 // Create implements vfs.FS.
 func (d directoryFS) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
+	if !d.isOwn(name) {
+		return d.FS.Create(name, category)
+	}
 	base := d.PathBase(name)
 	if strings.HasPrefix(base, markerPrefix) {
 		if err := durable.SyncDirOf(d, d.PathDir(name)); err != nil {
@@ -90,8 +96,8 @@ func (f *failures) waitAfterFailure() {
 // OpenDir implements vfs.FS.
 func (d directoryFS) OpenDir(name string) (vfs.File, error) {
 	f, err := d.FS.OpenDir(name)
-	if err != nil {
-		return nil, err
+	if err != nil || name != d.engine.file.dir {
+		return f, err
 	}
 	return directory{f, d.engine}, nil
 }

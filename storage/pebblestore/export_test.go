@@ -52,23 +52,3 @@ func (e *Engine) SetFormat(n uint64) error {
 	e.file.state.format = n
 	return errors.Join(e.file.writeState(), e.db.Set(formatKey(), binary.BigEndian.AppendUint64(nil, n), pebble.Sync))
 }
-
-// FlippedBit reports whether a chunk of a log is whole but for one bit.
-var FlippedBit = flippedBit
-
-// LastLogChunk returns where the last whole chunk of a log begins and ends.
-func LastLogChunk(b []byte, number uint32) (begin, end int) {
-	for at := 0; at < len(b); {
-		c, ok := logChunk(b[at:min(len(b), (at/logBlock+1)*logBlock)], number)
-		switch {
-		case ok:
-			begin, end = at, at+c.length
-			at = end
-		case logBlock-at%logBlock < logHeader:
-			at += logBlock - at%logBlock
-		default:
-			return begin, end
-		}
-	}
-	return begin, end
-}

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/agentledger/agentledger/storage/pebblestore/logscan"
 )
 
 // bringBack tells the operator how to repair a missing or damaged file.
@@ -106,8 +108,8 @@ func (l listing) wantNone(fs vfs.FS, dir string, state storeState) error {
 // holding reports whether there are tables, or records in logs.
 func (l listing) holding(fs vfs.FS, dir string) (bool, error) {
 	for _, number := range l.logs {
-		s, err := scanLogFile(fs, dir, number)
-		if err != nil || s.records+s.behind > 0 {
+		s, err := logscan.ReadFile(fs, dir, number)
+		if err != nil || s.Records+s.Behind > 0 {
 			return err == nil, err
 		}
 	}

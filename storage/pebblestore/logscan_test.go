@@ -2,6 +2,7 @@ package pebblestore_test
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"maps"
@@ -13,11 +14,14 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+
 	"github.com/agentledger/agentledger/internal/test/crashdisk"
 	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/storage/pebblestore"
-	"github.com/cockroachdb/pebble/v2/vfs"
-	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+	"github.com/agentledger/agentledger/storage/pebblestore/checksum"
+	"github.com/agentledger/agentledger/storage/pebblestore/logscan"
 )
 
 // longLog returns a file system on which a process ended that had two ledgers, some
@@ -107,6 +111,24 @@ func TestFlippedLog(t *testing.T) {
 	}
 }
 
+// lastLogChunk returns where the last whole chunk of a log begins and ends.
+func lastLogChunk(b []byte) (begin, end int) {
+	const header = 19
+	for at := 0; len(b)-at >= header; {
+		if left := checksum.Block - at%checksum.Block; left < header {
+			at += left
+			continue
+		}
+		next := at + header + int(binary.LittleEndian.Uint16(b[at+4:]))
+		if next > len(b) || checksum.Sum(b[at+6:next]) != binary.LittleEndian.Uint32(b[at:]) {
+			break
+		}
+		begin, end = at, next
+		at = next
+	}
+	return begin, end
+}
+
 // A bit that is wrong in the last chunks of a log is damage too: a crash does not
 // write a chunk with one bit wrong.
 func TestFlippedBitsAtTheEnd(t *testing.T) {
@@ -116,14 +138,14 @@ func TestFlippedBitsAtTheEnd(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	begin, end := pebblestore.LastLogChunk(whole, uint32(number))
+	begin, end := lastLogChunk(whole)
 	random := rand.New(rand.NewPCG(1, 1))
 	for i := 0; i < end-begin; i += 1 + min(i/32, 1)*6 { // every byte of the header
 		bent := slices.Clone(whole[begin:end])
 		bit := random.IntN(8)
 		bent[i] ^= 1 << bit
 		// Of a length that is greater than before there is nothing to hold it against.
-		if longer := (i == 4 || i == 5) && bent[i] > whole[begin+i]; !pebblestore.FlippedBit(bent, uint32(number)) && !longer {
+		if longer := (i == 4 || i == 5) && bent[i] > whole[begin+i]; !logscan.FlippedBit(bent, uint32(number)) && !longer {
 			t.Errorf("byte %d of %d, bit %d: not found", i, len(bent), bit)
 		}
 	}
@@ -135,7 +157,7 @@ func TestFlippedBitsAtTheEnd(t *testing.T) {
 		if bytes.Equal(torn, whole[begin:end]) {
 			continue
 		}
-		if pebblestore.FlippedBit(torn, uint32(number)) {
+		if logscan.FlippedBit(torn, uint32(number)) {
 			t.Errorf("seed %d: zeros from byte %d on are taken for a flipped bit", seed, from)
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"io"
 	"os"
 
@@ -115,17 +114,15 @@ func (p *logPosition) read(edit []byte) {
 // The form of a manifest: blocks in which chunks lie one behind the other, each checksum (4), length (2), type (1),
 // payload. The rest of a block that has no room for a chunk is zero.
 const (
-	manifestBlock  = 32 << 10
 	chunkHeader    = 7
 	lastChunkType  = 4
-	diskSector     = 512
 	maxManifestEnd = 1 << 20 // an unfinished record is smaller
 )
 
 // damagedChunk returns where a manifest is damaged, if it is.
 func damagedChunk(b []byte) (at int, damaged bool) {
 	for at < len(b) {
-		rest := b[at:min(len(b), (at/manifestBlock+1)*manifestBlock)] // of the block
+		rest := b[at:min(len(b), (at/checksum.Block+1)*checksum.Block)] // of the block
 		if len(rest) < chunkHeader && at+len(rest) < len(b) {
 			at += len(rest)
 			continue
@@ -145,15 +142,10 @@ func wholeChunk(b []byte) int {
 		return 0
 	}
 	n := chunkHeader + int(binary.LittleEndian.Uint16(b[4:]))
-	if b[6] == 0 || b[6] > lastChunkType || n > len(b) || chunkSum(b[6:n]) != binary.LittleEndian.Uint32(b) {
+	if b[6] == 0 || b[6] > lastChunkType || n > len(b) || checksum.Sum(b[6:n]) != binary.LittleEndian.Uint32(b) {
 		return 0
 	}
 	return n
-}
-
-// chunkSum is CRC-32C in the masked form that LevelDB's logs have.
-func chunkSum(b []byte) uint32 {
-	return checksum.Mask(crc32.Checksum(b, crc32.MakeTable(crc32.Castagnoli)))
 }
 
 // unfinished reports whether a crash may have left this end of a manifest, of
@@ -167,33 +159,20 @@ func unfinished(end, rest []byte, at int) bool {
 		return false
 	}
 	sum := binary.LittleEndian.Uint32(end)
-	if chunkSum(written[6:]) == sum || chunkSum(end[6:]) == sum {
+	if checksum.Sum(written[6:]) == sum || checksum.Sum(end[6:]) == sum {
 		return false // it is whole but for its length
 	}
 	n := chunkHeader + int(binary.LittleEndian.Uint16(end[4:]))
 	whole := n == len(end) || n <= len(rest) && n <= len(written)
-	return !whole || hasLostSector(rest[:n], at)
+	return !whole || checksum.HasLostSector(rest[:n], at)
 }
 
 // chunkFollows reports whether there is a right chunk somewhere in b.
 func chunkFollows(b []byte) bool {
 	for i := range b {
-		if n := wholeChunk(b[i:min(len(b), i+manifestBlock)]); n > chunkHeader {
+		if n := wholeChunk(b[i:min(len(b), i+checksum.Block)]); n > chunkHeader {
 			return true
 		}
-	}
-	return false
-}
-
-// hasLostSector reports whether the part of a chunk that lies in one sector of
-// the disk is nothing but zeros. The chunk begins at byte at.
-func hasLostSector(chunk []byte, at int) bool {
-	for begin := 0; begin < len(chunk); {
-		end := min(len(chunk), begin+diskSector-(at+begin)%diskSector)
-		if end-begin >= chunkHeader && len(bytes.Trim(chunk[begin:end], "\x00")) == 0 {
-			return true
-		}
-		begin = end
 	}
 	return false
 }

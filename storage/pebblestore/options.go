@@ -76,6 +76,7 @@ func (o Options) withDefaults() Options {
 	if o.FS == nil {
 		o.FS = filesystem.Private{FS: vfs.Default}
 	}
+	o.Dir = o.FS.PathJoin(o.Dir) // in the form that paths of its files have
 	return o
 }
 

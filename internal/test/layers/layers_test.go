@@ -188,6 +188,7 @@ var layer = map[string]int{
 	"internal/config": 45,
 
 	"cmd/agentledger":         50,
+	"cmd/agentledger/datadir": 50,
 	"cmd/aps":                 50,
 	"cmd/aps/mcp":             50,
 	"cmd/aps/acts":            50,
@@ -222,6 +223,7 @@ var layer = map[string]int{
 	"storage/pebblestore":             60,
 	"storage/pebblestore/filesystem":  60,
 	"storage/pebblestore/checksum":    60,
+	"storage/pebblestore/logscan":     60,
 	"storage/pgstore":                 60,
 	"storage/pgstore/dial":            60,
 	"storage/pgstore/document":        60,

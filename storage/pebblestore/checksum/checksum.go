@@ -1,4 +1,5 @@
-// Package checksum is CRC-32C as the logs and manifests of Pebble hold it, and the bit that a wrong sum tells of.
+// Package checksum is CRC-32C as the chunks of logs and manifests of Pebble hold it, and the signs of damage in a
+// chunk: the bit that a wrong sum tells of, and the sector that was never written.
 //
 // Invariants:
 //
@@ -6,6 +7,7 @@
 package checksum
 
 import (
+	"bytes"
 	"hash/crc32"
 	"math/bits"
 )
@@ -39,3 +41,30 @@ func Mask(c uint32) uint32 { return bits.RotateLeft32(c, 17) + 0xa282ead8 }
 
 // Unmask takes Mask back.
 func Unmask(s uint32) uint32 { return bits.RotateLeft32(s-0xa282ead8, 15) }
+
+// Block is the length in bytes of the blocks that logs and manifests consist of.
+const Block = 32 << 10
+
+// Sum is CRC-32C in the masked form that LevelDB's logs have.
+func Sum(b []byte) uint32 {
+	return Mask(crc32.Checksum(b, crc32.MakeTable(crc32.Castagnoli)))
+}
+
+// Sector is the length in bytes of the part of a disk that is written whole or not at all.
+const Sector = 512
+
+// chunkHeader is the length of the shortest header of a chunk: fewer zeros than that are no sign.
+const chunkHeader = 7
+
+// HasLostSector reports whether the part of a chunk that lies in one sector of
+// the disk is nothing but zeros. The chunk begins at byte at.
+func HasLostSector(chunk []byte, at int) bool {
+	for begin := 0; begin < len(chunk); {
+		end := min(len(chunk), begin+Sector-(at+begin)%Sector)
+		if end-begin >= chunkHeader && len(bytes.Trim(chunk[begin:end], "\x00")) == 0 {
+			return true
+		}
+		begin = end
+	}
+	return false
+}

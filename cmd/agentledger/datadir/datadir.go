@@ -1,4 +1,11 @@
-package main
+// Package datadir opens the data of a service: its engine, its anchors and the keys that open sealed keys.
+//
+// Invariants:
+//
+//   - A store that is refused leaves all as it was: no key is made before the engine is open.
+//   - A master key is made only where no ledger is sealed under another one.
+//   - A store that OpenReadOnly opens is not written to.
+package datadir
 
 import (
 	"context"
@@ -20,15 +27,15 @@ import (
 	"github.com/agentledger/agentledger/storage/pgstore"
 )
 
-// engine is a storage engine with metrics. Only openEngine and openEngineReadOnly know which engine runs.
-type engine interface {
+// Engine is a storage engine with metrics. Only openEngine and openEngineReadOnly know which engine runs.
+type Engine interface {
 	storage.Engine
 	Collector() prometheus.Collector
 }
 
 // openEngine opens the engine that the settings name. broken is called when it can't go on.
 func openEngine(ctx context.Context, c config.Store, t config.Tuning, logger *slog.Logger,
-	broken func(error)) (engine, error) {
+	broken func(error)) (Engine, error) {
 	if c.Storage != "" {
 		return pgstore.Open(ctx, pgstore.Options{URL: c.Storage, Logger: logger})
 	}
@@ -38,7 +45,7 @@ func openEngine(ctx context.Context, c config.Store, t config.Tuning, logger *sl
 }
 
 // openEngineReadOnly opens an engine whose store is there, to read it alone.
-func openEngineReadOnly(ctx context.Context, c config.Store, t config.Tuning, logger *slog.Logger) (engine, error) {
+func openEngineReadOnly(ctx context.Context, c config.Store, t config.Tuning, logger *slog.Logger) (Engine, error) {
 	if c.Storage != "" {
 		return pgstore.Open(ctx, pgstore.Options{URL: c.Storage, Logger: logger, ReadOnly: true})
 	}
@@ -54,19 +61,19 @@ func embeddedOptions(c config.Store, t config.Tuning, logger *slog.Logger) pebbl
 	}
 }
 
-// store is an opened store: the engine, the anchors and the keys that open sealed keys.
-type store struct {
-	engine  engine
-	anchors *anchor.Folder
-	keyring *seal.Keyring
+// Store is an opened store: the engine, the anchors and the keys that open sealed keys.
+type Store struct {
+	Engine  Engine
+	Anchors *anchor.Folder
+	Keyring *seal.Keyring
 
-	readOnly bool // nothing is written to it
+	ReadOnly bool // nothing is written to it
 }
 
-// openStore opens the data directory, or makes it, and the engine. It opens the engine
+// Open opens the data directory, or makes it, and the engine. It opens the engine
 // before it makes a key, so that a store that is refused leaves all as it was.
-func openStore(ctx context.Context, c config.Store, t config.Tuning, logger *slog.Logger,
-	broken func(error)) (*store, error) {
+func Open(ctx context.Context, c config.Store, t config.Tuning, logger *slog.Logger,
+	broken func(error)) (*Store, error) {
 	if err := os.MkdirAll(c.Data, 0o700); err != nil {
 		return nil, fmt.Errorf("data directory: %w", err)
 	}
@@ -78,12 +85,12 @@ func openStore(ctx context.Context, c config.Store, t config.Tuning, logger *slo
 	if err != nil {
 		return nil, err
 	}
-	s := &store{engine: engine}
+	s := &Store{Engine: engine}
 	if !keys.found {
 		keys.newest, err = s.makeMasterKey(ctx, c, len(keys.older) > 0)
 	}
 	if err == nil {
-		s.keyring, err = keys.buildKeyring()
+		s.Keyring, err = keys.buildKeyring()
 	}
 	if err == nil {
 		err = s.checkAndOpenAnchors(ctx, c, anchor.Open)
@@ -94,13 +101,13 @@ func openStore(ctx context.Context, c config.Store, t config.Tuning, logger *slo
 	return s, nil
 }
 
-// anchorOpener is anchor.Open or anchor.OpenReadOnly.
-type anchorOpener func(dir string) (*anchor.Folder, error)
+// AnchorOpener is anchor.Open or anchor.OpenReadOnly.
+type AnchorOpener func(dir string) (*anchor.Folder, error)
 
-// openStoreReadOnly opens a store that is there for a command that only reads it: nothing in the store is written,
+// OpenReadOnly opens a store that is there for a command that only reads it: nothing in the store is written,
 // and no key is made. openAnchors opens the anchors for reading alone, or for writing too.
-func openStoreReadOnly(ctx context.Context, c config.Store, t config.Tuning, logger *slog.Logger,
-	openAnchors anchorOpener) (*store, error) {
+func OpenReadOnly(ctx context.Context, c config.Store, t config.Tuning, logger *slog.Logger,
+	openAnchors AnchorOpener) (*Store, error) {
 	keys, err := readMasterKeys(c)
 	if err != nil {
 		return nil, err
@@ -113,7 +120,7 @@ func openStoreReadOnly(ctx context.Context, c config.Store, t config.Tuning, log
 	if err != nil {
 		return nil, err
 	}
-	s := &store{engine: engine, keyring: keyring, readOnly: true}
+	s := &Store{Engine: engine, Keyring: keyring, ReadOnly: true}
 	if err := s.checkAndOpenAnchors(ctx, c, openAnchors); err != nil {
 		return nil, errors.Join(err, engine.Close())
 	}
@@ -121,18 +128,18 @@ func openStoreReadOnly(ctx context.Context, c config.Store, t config.Tuning, log
 }
 
 // checkAndOpenAnchors checks that the keyring has every key that the store may need, and opens the anchors.
-func (s *store) checkAndOpenAnchors(ctx context.Context, c config.Store, openAnchors anchorOpener) (err error) {
-	if err := rekey.CheckMasterKeys(ctx, s.engine, s.keyring); err != nil {
+func (s *Store) checkAndOpenAnchors(ctx context.Context, c config.Store, openAnchors AnchorOpener) (err error) {
+	if err := rekey.CheckMasterKeys(ctx, s.Engine, s.Keyring); err != nil {
 		return fmt.Errorf("master key: %w", err)
 	}
-	s.anchors, err = openAnchors(c.AnchorsDir())
+	s.Anchors, err = openAnchors(c.AnchorsDir())
 	return err
 }
 
 // makeMasterKey makes the key of a store that has no ledger yet. Ledgers' keys are
 // sealed under another one, which is lost, unless that is given as an older key.
-func (s *store) makeMasterKey(ctx context.Context, c config.Store, replaces bool) (seal.Key, error) {
-	for _, err := range s.engine.Tenants(ctx) {
+func (s *Store) makeMasterKey(ctx context.Context, c config.Store, replaces bool) (seal.Key, error) {
+	for _, err := range s.Engine.Tenants(ctx) {
 		if replaces {
 			break
 		}
@@ -150,22 +157,24 @@ func (s *store) makeMasterKey(ctx context.Context, c config.Store, replaces bool
 }
 
 // Close closes a store whose ledgers were never opened.
-func (s *store) Close() error { return errors.Join(s.anchors.Close(), s.engine.Close()) }
+func (s *Store) Close() error { return errors.Join(s.Anchors.Close(), s.Engine.Close()) }
 
-// transferPlace is the store as organizations are moved to and from it.
-func (s *store) transferPlace(logger *slog.Logger) transfer.Place {
-	return transfer.Place{Store: s.engine, Keyring: s.keyring, Anchors: s.anchors, Logger: logger}
+// TransferPlace is the store as organizations are moved to and from it.
+func (s *Store) TransferPlace(logger *slog.Logger) transfer.Place {
+	return transfer.Place{Store: s.Engine, Keyring: s.Keyring, Anchors: s.Anchors, Logger: logger}
 }
 
-// newLogger returns a logger that writes lines of the configured level and above to w.
-func newLogger(c config.Logging, w interface{ Write([]byte) (int, error) }) *slog.Logger {
-	var level slog.Level
-	if err := level.UnmarshalText([]byte(c.LogLevel)); err != nil {
-		level = slog.LevelInfo
+// Require refuses to make a store: an empty one at a mistyped address would be found to be without a fault.
+func Require(ctx context.Context, c config.Store) error {
+	if c.Storage == "" {
+		if _, err := os.Stat(c.DatabaseDir()); err != nil {
+			return fmt.Errorf("no store in the data directory: %w", err)
+		}
+		return nil
 	}
-	options := &slog.HandlerOptions{Level: level}
-	if c.LogFormat == "json" {
-		return slog.New(slog.NewJSONHandler(w, options))
+	found, err := pgstore.Exists(ctx, pgstore.Options{URL: c.Storage})
+	if err == nil && !found {
+		err = errors.New("no store in the database")
 	}
-	return slog.New(slog.NewTextHandler(w, options))
+	return err
 }

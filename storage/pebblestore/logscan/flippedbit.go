@@ -1,4 +1,4 @@
-package pebblestore
+package logscan
 
 import (
 	"encoding/binary"
@@ -8,13 +8,13 @@ import (
 	"github.com/agentledger/agentledger/storage/pebblestore/checksum"
 )
 
-// flippedBit reports whether b begins with a chunk of a log that is whole except for one bit. Such a chunk is damage.
+// FlippedBit reports whether b begins with a chunk of a log that is whole except for one bit. Such a chunk is damage.
 // In a chunk that a crash left, some of the disk's sectors were never written, and hold zeros or an older log's
-// bytes. Zeros show that a crash left the chunk (hasLostSector). With an older log's bytes and a written header, the
-// chunk looks by chance like one with a wrong bit, in one case out of 10,000. Without a written header it never does,
-// because the header names the log. So the last chunk of a file that may have been an older log is not judged by
-// flippedBit (isDamaged).
-func flippedBit(b []byte, number uint32) bool {
+// bytes. Zeros show that a crash left the chunk (checksum.HasLostSector). With an older log's bytes and a written
+// header, the chunk looks by chance like one with a wrong bit, in one case out of 10,000. Without a written header it
+// never does, because the header names the log. So FlippedBit does not judge the last chunk of a file that may have
+// been an older log (IsDamaged).
+func FlippedBit(b []byte, number uint32) bool {
 	if len(b) < logHeader {
 		return false
 	}
@@ -28,7 +28,7 @@ func flippedBit(b []byte, number uint32) bool {
 		return false
 	}
 	content := b[6:end]
-	sum := chunkSum(content)
+	sum := checksum.Sum(content)
 	if named && bits.OnesCount32(sum^stored) == 1 { // the sum is wrong
 		return true
 	}

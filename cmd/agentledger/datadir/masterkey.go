@@ -1,0 +1,75 @@
+package datadir
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"github.com/agentledger/agentledger/internal/config"
+	"github.com/agentledger/agentledger/internal/seal"
+)
+
+// MasterKeyVariable is the environment variable that holds the master key itself.
+const MasterKeyVariable = "AGENTLEDGER_MASTER_KEY"
+
+// keySet is the master keys that the settings name.
+type keySet struct {
+	newest seal.Key
+	found  bool // newest is there
+	older  []seal.Key
+}
+
+// readMasterKeys reads the keys that private keys are sealed under. It makes none.
+func readMasterKeys(c config.Store) (keys keySet, err error) {
+	if secret := os.Getenv(MasterKeyVariable); secret != "" {
+		keys.newest, err = seal.KeyFromSecret(secret)
+	} else {
+		keys.newest, err = seal.LoadKey(c.MasterKeyPath())
+	}
+	switch {
+	case err == nil:
+		keys.found = true
+	case !errors.Is(err, fs.ErrNotExist):
+		return keySet{}, fmt.Errorf("master key: %w", err)
+	}
+	for _, file := range c.OlderMasterKeyFile {
+		key, err := seal.LoadKey(file)
+		if err != nil {
+			return keySet{}, fmt.Errorf("older master key: %w", err)
+		}
+		keys.older = append(keys.older, key)
+	}
+	return keys, nil
+}
+
+func (k keySet) buildKeyring() (*seal.Keyring, error) {
+	keyring, err := seal.NewKeyring(k.newest, k.older...)
+	if err != nil {
+		return nil, fmt.Errorf("master key: %w", err)
+	}
+	return keyring, nil
+}
+
+// readingKeyring returns a keyring that opens sealed keys, for a command that seals none.
+func (k keySet) readingKeyring(c config.Store) (*seal.Keyring, error) {
+	if !k.found {
+		if len(k.older) == 0 {
+			return nil, fmt.Errorf("there is no master key at %s: bring the key back", c.MasterKeyPath())
+		}
+		k.newest, k.older = k.older[0], k.older[1:]
+	}
+	return k.buildKeyring()
+}
+
+// RequireMasterKey refuses to go on where a new master key would be made, because
+// imported keys are sealed under the master key of the service that they come from.
+func RequireMasterKey(s config.Store) error {
+	if os.Getenv(MasterKeyVariable) != "" || len(s.OlderMasterKeyFile) > 0 {
+		return nil
+	}
+	if _, err := os.Stat(s.MasterKeyPath()); err != nil {
+		return fmt.Errorf("the master key of the service that the export comes from is needed: %w", err)
+	}
+	return nil
+}
