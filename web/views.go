@@ -3,6 +3,7 @@ package web
 import (
 	"embed"
 	"net/http"
+	"strings"
 
 	"github.com/agentledger/agentledger/web/page"
 )
@@ -53,7 +54,7 @@ func scriptModules(script string, a *page.Assets) []string {
 		return append([]string{script}, a.EventModules()...)
 	case checkScript:
 		all := append([]string{script, "marks.js"}, a.VerifierModules()...)
-		for _, name := range []string{"manifest", "pack", "packlines", "zip"} {
+		for name := range strings.FieldsSeq("coverage entries erasures manifest pack packlines source zip") {
 			all = append(all, page.VerifierFolder+"verify/"+name+".js")
 		}
 		return all

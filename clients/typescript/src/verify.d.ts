@@ -40,6 +40,10 @@ export const verify: {
   consistency(source: string | object, older: string, newer: string, trust?: Trust): Promise<Verification>;
   /** A C2SP tlog-proof for an entry's exact text. */
   tlogProof(text: string, entry: string, trust?: Trust): Promise<Verification>;
-  /** An evidence pack. `manifest` is the digest that the log's event of the export says. */
-  pack(bytes: Uint8Array, options?: Trust & { manifest?: string; require?: "full" }): Promise<Verification>;
+  /**
+   * An evidence pack: bytes, or a Blob or File (in Node of `openAsBlob`), which is read by slices, so that the memory does
+   * not depend on the pack's size. `manifest` is the digest that the log's event of the export says. A File that can't be
+   * read throws the platform's error.
+   */
+  pack(pack: Uint8Array | Blob, options?: Trust & { manifest?: string; require?: "full" }): Promise<Verification>;
 };

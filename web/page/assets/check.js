@@ -8,19 +8,26 @@ import { showOutcome } from "./marks.js";
 const form = document.getElementById("check");
 const states = { proved: "ok", proved_wrong: "fail", cant_tell: "fail" };
 
-/** Reports whether bytes begin as a ZIP file does. */
-function isZip(bytes) {
-  return bytes[0] === 0x50 && bytes[1] === 0x4b;
+const largestBundle = 64 << 20; // bytes; a pack is read by slices, and has no such bound
+
+/** Reports whether a file begins as a ZIP file does. */
+async function isZip(file) {
+  const begin = new Uint8Array(await file.slice(0, 2).arrayBuffer());
+  return begin[0] === 0x50 && begin[1] === 0x4b;
+}
+
+async function verifyFile(file, given) {
+  if (await isZip(file)) return verifyPack(file, given);
+  if (file.size > largestBundle) throw new LedgerError("the file is too large for a bundle, and no evidence pack");
+  return verifyBundle(new Uint8Array(await file.arrayBuffer()), given);
 }
 
 async function check() {
   showOutcome("waiting", "Checking …");
   const report = document.getElementById("report");
   report.textContent = "";
-  const bytes = new Uint8Array(await form.elements.file.files[0].arrayBuffer());
   const key = form.elements.trusted.value.trim();
-  const given = key === "" ? {} : { key };
-  const result = isZip(bytes) ? await verifyPack(bytes, given) : await verifyBundle(bytes, given);
+  const result = await verifyFile(form.elements.file.files[0], key === "" ? {} : { key });
   report.textContent = result.lines.join("\n");
   showOutcome(states[result.outcome], result.reason === "" ? "Proved, as far as the report says." : result.reason);
 }

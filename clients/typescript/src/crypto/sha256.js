@@ -20,25 +20,54 @@ function fraction(root) {
   return ((root - Math.floor(root)) * 2 ** 32) | 0;
 }
 
+/** A hash of bytes that come in parts. */
+export class Sha256 {
+  #h = H.slice();
+  #w = new Int32Array(64);
+  #rest = new Uint8Array(64); // what is not a whole block yet
+  #length = 0; // of all parts, in bytes
+
+  /** Appends bytes, which the caller may change afterwards. */
+  update(data) {
+    const had = this.#length % 64;
+    this.#length += data.length;
+    let at = 0;
+    if (had > 0) {
+      at = Math.min(64 - had, data.length);
+      this.#rest.set(data.subarray(0, at), had);
+      if (had + at < 64) return;
+      block(this.#h, this.#w, viewOf(this.#rest), 0);
+    }
+    const view = viewOf(data);
+    for (; at + 64 <= data.length; at += 64) block(this.#h, this.#w, view, at);
+    this.#rest.set(data.subarray(at));
+  }
+
+  /** Returns the 32-byte hash. Nothing can be appended then. */
+  digest() {
+    const rest = this.#length % 64;
+    const tail = new Uint8Array(rest < 56 ? 64 : 128);
+    tail.set(this.#rest.subarray(0, rest));
+    tail[rest] = 0x80;
+    const end = viewOf(tail);
+    end.setUint32(tail.length - 8, Math.floor(this.#length / 2 ** 29));
+    end.setUint32(tail.length - 4, (this.#length << 3) >>> 0);
+    for (let at = 0; at < tail.length; at += 64) block(this.#h, this.#w, end, at);
+    const out = new DataView(new ArrayBuffer(32));
+    for (let i = 0; i < 8; i++) out.setUint32(4 * i, this.#h[i]);
+    return new Uint8Array(out.buffer);
+  }
+}
+
+function viewOf(data) {
+  return new DataView(data.buffer, data.byteOffset, data.byteLength);
+}
+
 /** Returns the 32-byte hash of the parts, joined. Texts are UTF-8. */
 export function sha256(...parts) {
-  const data = parts.length === 1 && typeof parts[0] !== "string" ? parts[0] : concat(...parts);
-  const h = H.slice();
-  const w = new Int32Array(64);
-  const whole = data.length - (data.length % 64);
-  const view = new DataView(data.buffer, data.byteOffset, data.byteLength);
-  for (let at = 0; at < whole; at += 64) block(h, w, view, at);
-  const rest = data.length - whole;
-  const tail = new Uint8Array(rest < 56 ? 64 : 128);
-  tail.set(data.subarray(whole));
-  tail[rest] = 0x80;
-  const end = new DataView(tail.buffer);
-  end.setUint32(tail.length - 8, Math.floor(data.length / 2 ** 29));
-  end.setUint32(tail.length - 4, (data.length << 3) >>> 0);
-  for (let at = 0; at < tail.length; at += 64) block(h, w, end, at);
-  const out = new DataView(new ArrayBuffer(32));
-  for (let i = 0; i < 8; i++) out.setUint32(4 * i, h[i]);
-  return new Uint8Array(out.buffer);
+  const sum = new Sha256();
+  sum.update(parts.length === 1 && typeof parts[0] !== "string" ? parts[0] : concat(...parts));
+  return sum.digest();
 }
 
 /** Returns sha256 in lower-case hex. */

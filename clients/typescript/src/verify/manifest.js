@@ -1,9 +1,8 @@
 // The manifest of an evidence pack and the documents whose content is the operator's word.
 
-import { fromMultikey, hex, fromUTF8 } from "../bytes.js";
+import { fromMultikey, fromUTF8 } from "../bytes.js";
 import { parse } from "../canonical/parse.js";
 import { rewrite } from "../canonical/write.js";
-import { sha256 } from "../crypto/sha256.js";
 import { Malformed, Mismatch } from "../errors.js";
 import { parseLogKey } from "../log/note.js";
 import { isBefore } from "./bundle.js";
@@ -49,29 +48,30 @@ export function canonicalObject(source, forms, options) {
   return value;
 }
 
-/** Reads the manifest and compares it with the other files. */
-export function readManifest(files) {
-  const raw = files.get("manifest.json");
-  if (raw.length > 1 << 20) throw new Malformed("manifest.json: size");
+/**
+ * Reads the manifest and compares each other file with it. Resolves to the manifest and its SHA-256 in hex. No content
+ * counts before this.
+ */
+export async function readManifest(archive) {
+  const raw = await archive.content("manifest.json", 1 << 20);
   const m = canonicalObject(raw, manifestForms);
   checkForm(m.request, requestForms);
   checkForm(m.counts, countForms);
   if (m.begin > m.end || m.end > m.tree_size || m.end - m.begin > 1e6) throw new Malformed("manifest.json: range");
   if ((m.prev === null) !== (m.begin === m.end)) throw new Malformed("manifest.json: prev");
-  checkFiles(m, files);
+  await checkFiles(m, archive);
   checkRequest(m);
-  return m;
+  return { manifest: m, digest: await archive.digest("manifest.json") };
 }
 
-function checkFiles(m, files) {
-  const names = [...files.keys()].filter((n) => n !== "manifest.json");
+async function checkFiles(m, archive) {
+  const names = [...archive.files.keys()].filter((n) => n !== "manifest.json");
   if (m.files.length !== names.length) throw new Mismatch("files and the manifest");
-  m.files.forEach((f, i) => {
+  for (const [i, f] of m.files.entries()) {
     checkForm(f, { name: is.text, sha256: is.hash, size: is.natural });
-    const content = files.get(names[i]);
-    if (f.name !== names[i] || f.size !== content.length) throw new Mismatch(`name and size of file ${i + 1}`);
-    if (f.sha256 !== hex(sha256(content))) throw new Mismatch(`digest of ${f.name}`);
-  });
+    if (f.name !== names[i] || f.size !== archive.files.get(names[i]).size) throw new Mismatch(`name and size of file ${i + 1}`);
+    if (f.sha256 !== (await archive.digest(names[i]))) throw new Mismatch(`digest of ${f.name}`);
+  }
 }
 
 function checkRequest(m) {
@@ -96,7 +96,6 @@ export function fitsTool(pattern, tool) {
 
 /** Checks keys.json, and returns the keys with their sizes. */
 export function readPackKeys(raw) {
-  if (raw.length > 1 << 20) throw new Malformed("keys.json: size");
   const form = { vkey: is.text, use: is.oneOf("log"), from_size: is.natural, to_size: orNull(is.natural) };
   return canonicalObject(raw, { keys: listOf(isObject) }).keys.map((k) => {
     checkForm(k, form);
@@ -118,7 +117,6 @@ const agentKeyForms = {
 
 /** Reads agents.json: the keys of each agent, as key id LF Multikey. */
 export function readAgents(raw) {
-  if (raw.length > 16 << 20) throw new Malformed("agents.json: size");
   const found = new Map();
   let last = "";
   for (const a of canonicalObject(raw, { agents: listOf(isObject) }).agents) {

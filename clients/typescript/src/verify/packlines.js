@@ -1,46 +1,83 @@
-// The .ndjson files of an evidence pack: records, envelopes, approvals, erasures.
+// The .ndjson files of an evidence pack, line by line: records and envelopes side by side, approvals.
 
-import { unhex } from "../bytes.js";
 import { sha256hex } from "../crypto/sha256.js";
-import { Malformed, Mismatch } from "../errors.js";
-import { checkInclusion, leafHash, parseHashes } from "../log/tree.js";
-import { checkEnvelopeOf, checkSignatureOf, parseEntry, parseEnvelope, parseRecord } from "./documents.js";
+import { Mismatch } from "../errors.js";
+import { checkEnvelopeOf, checkSignatureOf, parseEnvelope, parseRecord } from "./documents.js";
 import { checkForm, is, isObject, listOf } from "./forms.js";
 import { canonicalObject, fitsTool } from "./manifest.js";
-import { linesOf } from "./zip.js";
 
-/** Step 6. Resolves to the shown records. */
-export async function readRecords({ m, files, hashes, known }) {
-  const shown = [];
+/**
+ * Steps 6 to 8. Resolves to the numbers of records, envelopes, erased events, agents and policies, and of signatures that
+ * can't be checked.
+ */
+export async function readShown(pack, coverage) {
+  const { m, archive } = pack;
+  const { envelopes: asked, agent_id: agent, tool, trace_id: trace } = m.request;
+  const named = new Named(pack);
+  const counts = { records: 0, envelopes: 0, erased: 0, unchecked: 0 };
+  const envelopes = archive.lines("envelopes.ndjson");
   let last = m.begin;
-  for (const text of linesOf(files.get("records.ndjson"))) {
-    const r = parseRecord(text);
-    if (r.origin !== m.origin || r.organization_id !== m.organization_id) throw new Mismatch("records.ndjson: log");
-    if (r.sequence_num <= last || r.sequence_num > m.end) throw new Mismatch("records.ndjson: order or range");
+  for await (const text of archive.lines("records.ndjson")) {
+    const r = await readRecord(pack, text, last);
     last = r.sequence_num;
-    checkPlace(m, hashes, r, text);
-    if (m.request.agent_id !== null && r.agent_id !== m.request.agent_id) throw new Mismatch("records.ndjson: agent");
-    if (r.sig_form === "digest") await checkSignatureOf(r);
-    if (r.signer === "agent" && !known.get(r.agent_id)?.has(r.key_id + "\n" + r.public_key)) {
-      throw new Mismatch("records.ndjson: key of the agent");
+    counts.records++;
+    named.check(r);
+    const canBeErased = r.signer !== "system";
+    if (canBeErased) coverage?.show(last - 1);
+    const erased = canBeErased && coverage !== undefined && coverage.covers(last - 1);
+    if (erased) counts.erased++;
+    if (asked && !erased) {
+      await checkEnvelope(m, r, await envelopes.next());
+      counts.envelopes++;
+    } else if (r.sig_form === "canonical") {
+      counts.unchecked++;
     }
-    shown.push(r);
   }
-  checkShown(m, hashes, known, shown);
-  return shown;
-}
-
-function checkPlace(m, hashes, r, text) {
-  if (sha256hex(text) !== hashes[r.sequence_num - 1 - m.begin]) throw new Mismatch("record and its hash in entries.bin");
-}
-
-function checkShown(m, hashes, known, shown) {
-  const { agent_id: agent, tool, trace_id: trace } = m.request;
-  if (agent === null && tool === null && trace === null && shown.length !== hashes.length) {
+  const more = await envelopes.next();
+  if (!more.done) throw new Mismatch("envelopes.ndjson: " + (asked ? "number" : "not asked for"));
+  if (agent === null && tool === null && trace === null && counts.records !== m.end - m.begin) {
     throw new Mismatch("records.ndjson: not all events of the range");
   }
-  const agents = new Set(shown.filter((r) => r.signer !== "system").map((r) => r.agent_id));
-  if (agents.size !== known.size || [...agents].some((a) => !known.has(a))) throw new Mismatch("agents.json and the records");
+  return { ...counts, ...named.counts() };
+}
+
+/** Reads a record and checks it (step 6). */
+async function readRecord({ m, hashes }, text, last) {
+  const r = parseRecord(text);
+  if (r.origin !== m.origin || r.organization_id !== m.organization_id) throw new Mismatch("records.ndjson: log");
+  if (r.sequence_num <= last || r.sequence_num > m.end) throw new Mismatch("records.ndjson: order or range");
+  await hashes.checkPlace(r, text);
+  if (m.request.agent_id !== null && r.agent_id !== m.request.agent_id) throw new Mismatch("records.ndjson: agent");
+  if (r.sig_form === "digest") await checkSignatureOf(r);
+  return r;
+}
+
+/** The agents and policies that shown records name: the pack has all of those, and no others. */
+class Named {
+  constructor({ m, known }) {
+    this.known = known;
+    this.agents = new Set();
+    const files = m.files.filter((f) => f.name.startsWith("policies/"));
+    this.policies = new Map(files.map((f) => [f.sha256, false]));
+  }
+
+  check(r) {
+    const { policy_digest: digest } = r.policy;
+    if (digest !== null && !this.policies.has(digest)) throw new Mismatch("policies: number");
+    if (digest !== null) this.policies.set(digest, true);
+    if (r.signer === "system") return;
+    const keys = this.known.get(r.agent_id);
+    if (!keys) throw new Mismatch("agents.json and the records");
+    if (r.signer === "agent" && !keys.has(r.key_id + "\n" + r.public_key)) throw new Mismatch("records.ndjson: key of the agent");
+    this.agents.add(r.agent_id);
+  }
+
+  /** Returns how many there are. Throws Mismatch for one that no record names. */
+  counts() {
+    if (this.agents.size !== this.known.size) throw new Mismatch("agents.json and the records");
+    if ([...this.policies.values()].includes(false)) throw new Mismatch("policies: number");
+    return { agents: this.agents.size, policies: this.policies.size };
+  }
 }
 
 /** Reads an envelope that belongs to a record, and checks the signature where the form needs it. */
@@ -52,26 +89,17 @@ async function belonging(text, r) {
   return e.members;
 }
 
-/** Step 8. Resolves to the number of envelopes. */
-export async function readEnvelopes({ m, files }, shown, erased) {
-  const lines = linesOf(files.get("envelopes.ndjson"));
-  if (!m.request.envelopes) {
-    if (lines.length > 0) throw new Mismatch("envelopes.ndjson: not asked for");
-    return 0;
-  }
-  const wanted = shown.filter((r) => !erased.has(r.sequence_num));
-  if (lines.length !== wanted.length) throw new Mismatch("envelopes.ndjson: number");
+/** Checks the line with a record's envelope (step 8). */
+async function checkEnvelope(m, r, { done, value: text }) {
+  if (done) throw new Mismatch("envelopes.ndjson: number");
   const { tool, trace_id: trace } = m.request;
-  for (const [i, text] of lines.entries()) {
-    const e = await belonging(text, wanted[i]);
-    if (trace !== null && e.trace_id !== trace) throw new Mismatch("envelopes.ndjson: trace");
-    if (tool !== null && !fitsTool(tool, e.tool_name)) throw new Mismatch("envelopes.ndjson: tool");
-  }
-  return lines.length;
+  const e = await belonging(text, r);
+  if (trace !== null && e.trace_id !== trace) throw new Mismatch("envelopes.ndjson: trace");
+  if (tool !== null && !fitsTool(tool, e.tool_name)) throw new Mismatch("envelopes.ndjson: tool");
 }
 
 /** Checks a statement of the service: its record and its envelope. Resolves to the envelope's members. */
-async function statement(m, r, text, kind) {
+export async function checkStatement(m, r, text, kind) {
   if (r.signer !== "system" || r.origin !== m.origin || r.organization_id !== m.organization_id) {
     throw new Mismatch("statement: signer or log");
   }
@@ -83,66 +111,32 @@ async function statement(m, r, text, kind) {
 }
 
 /** Step 9. Resolves to the number of approvals. */
-export async function readApprovals({ m, files, hashes }) {
-  const names = new Set();
+export async function readApprovals(pack) {
+  const names = new Set(); // hashes, because an id may be as long as a line
   let before = 0;
-  for (const line of linesOf(files.get("approvals.ndjson"), 20_000)) {
+  for await (const line of pack.archive.lines("approvals.ndjson", 20_000)) {
     const a = canonicalObject(line, { approval_id: is.someText, events: listOf(isObject) }, { closed: false });
-    if (names.has(a.approval_id) || a.events.length === 0) throw new Mismatch("approvals.ndjson: approval_id or events");
-    names.add(a.approval_id);
-    before = await readApproval(m, hashes, a, before);
+    const name = sha256hex(a.approval_id);
+    if (names.has(name) || a.events.length === 0) throw new Mismatch("approvals.ndjson: approval_id or events");
+    names.add(name);
+    const first = await readApproval(pack, a);
+    if (first <= before) throw new Mismatch("approvals.ndjson: order");
+    before = first;
   }
   return names.size;
 }
 
-async function readApproval(m, hashes, a, before) {
-  let last = 0;
-  let first = 0;
+/** Resolves to the sequence_num of an approval's first event. */
+async function readApproval({ m, hashes }, a) {
+  const numbers = [];
   for (const x of a.events) {
     checkForm(x, { envelope: is.text, record: is.text });
     const r = parseRecord(x.record);
-    if (r.sequence_num <= Math.max(last, m.begin) || r.sequence_num > m.end) throw new Mismatch("approvals.ndjson: order or range");
-    last = r.sequence_num;
-    first ||= last;
-    checkPlace(m, hashes, r, x.record);
-    const e = await statement(m, r, x.envelope, "ledger_approval");
+    if (r.sequence_num <= (numbers.at(-1) ?? m.begin) || r.sequence_num > m.end) throw new Mismatch("approvals.ndjson: order or range");
+    numbers.push(r.sequence_num);
+    await hashes.checkPlace(r, x.record);
+    const e = await checkStatement(m, r, x.envelope, "ledger_approval");
     if (e.payload.approval_id !== a.approval_id) throw new Mismatch("approvals.ndjson: another approval");
   }
-  if (first <= before) throw new Mismatch("approvals.ndjson: order");
-  return first;
-}
-
-/** Step 10. Resolves to the erased events (by sequence_num) and the number of statements. */
-export async function readErasures({ m, files }, shown) {
-  const erased = new Set();
-  const lines = linesOf(files.get("erasures.ndjson"), 20_000);
-  let last = 0;
-  for (const line of lines) {
-    const x = canonicalObject(line, { entry: is.text, envelope: is.text, proof: listOf(is.hash), record: is.text });
-    const r = parseRecord(x.record);
-    const { record, seq } = parseEntry(x.entry);
-    if (sha256hex(x.record) !== record || seq !== r.sequence_num || seq <= last) throw new Mismatch("erasures.ndjson: entry or order");
-    last = seq;
-    checkInclusion(BigInt(seq - 1), BigInt(m.tree_size), leafHash(x.entry), unhex(m.root_hash, 32), parseHashes(x.proof));
-    const e = await statement(m, r, x.envelope, "ledger_envelope_erased");
-    const covered = coveredBy(e.payload, seq, shown);
-    if (covered.length === 0) throw new Mismatch("erasures.ndjson: of no shown event");
-    for (const n of covered) erased.add(n);
-  }
-  return { erased, statements: lines.length };
-}
-
-/** Returns the sequence numbers of shown events whose envelope a statement erased. */
-function coveredBy(payload, seq, shown) {
-  checkForm(payload, { ranges: is.list, reason: is.matches(/^[a-z0-9_]{1,32}$/) });
-  const { ranges } = payload;
-  if (ranges.length < 1 || ranges.length > 1024) throw new Malformed("erasures.ndjson: ranges");
-  let end = 0;
-  for (const pair of ranges) {
-    const good = Array.isArray(pair) && pair.length === 2 && pair.every(is.natural);
-    if (!good || pair[0] < end || pair[0] >= pair[1] || pair[1] > seq - 1) throw new Malformed("erasures.ndjson: a range");
-    end = pair[1];
-  }
-  const inRanges = (n) => ranges.some(([a, b]) => a < n && n <= b);
-  return shown.filter((r) => r.signer !== "system" && inRanges(r.sequence_num)).map((r) => r.sequence_num);
+  return numbers[0];
 }

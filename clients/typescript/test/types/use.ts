@@ -33,6 +33,10 @@ export async function uses(): Promise<string> {
   const { outcome } = await verify.bundle("{}", { key: "log+00000000+AQ==" });
   // @ts-expect-error: no such outcome
   if (outcome === "perhaps") return "";
+  const packed = await verify.pack(new Blob(["PK"]), { key: "log+00000000+AQ==", require: "full" });
+  // @ts-expect-error: a path is no pack
+  await verify.pack("november.zip");
+  if (packed.status > 0) return packed.reason;
   canonicalize({ at: new Date() }, { convert: (v) => (v instanceof Date ? v.toISOString() : OMIT) });
   try {
     await client.guardFetch({ waitMs: 0 })("https://shop.example");
