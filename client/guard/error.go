@@ -7,16 +7,17 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// NotDecidedError is returned by Run when no decision on an action is known: the service can't be
-// reached, or its answer does not fit the request. The action did not run, and may be tried again.
+// NotDecidedError is returned by Run when no decision on an action is known, or the journal can't be written: the
+// service can't be reached, its answer does not fit the request, or the disk is full. The action did not run, and
+// may be tried again.
 type NotDecidedError struct {
 	Event id.Event // that asks for the decision
 	Err   error    // the cause
 }
 
-// Error names the event and the cause.
+// Error names the event and the cause, and says what to do.
 func (e *NotDecidedError) Error() string {
-	return fmt.Sprintf("the action is not decided (event %s): %v", e.Event, e.Err)
+	return fmt.Sprintf("the action did not run (event %s): %v. %s", e.Event, e.Err, Advise(e.Err))
 }
 
 // Unwrap returns the cause.

@@ -204,7 +204,7 @@ func (g *Guard) openAction(ctx context.Context, a Action, use func(known *action
 	if known.Stage != stageStarted {
 		known.Stage, known.BeganAt = stageStarted, id.InstantOf(time.Now())
 		if err := g.Journal.store(known, nil); err != nil {
-			return err
+			return fmt.Errorf("run action: %w", g.notDecided(known, err))
 		}
 	}
 	return use(known, false)

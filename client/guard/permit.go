@@ -22,7 +22,7 @@ func (g *Guard) obtainPermit(ctx context.Context, r *preparedAction, a *action) 
 	for range maxIntents {
 		if len(a.Intent) == 0 {
 			if err := g.signIntent(r, a, false); err != nil {
-				return err
+				return g.notDecided(a, err)
 			}
 		}
 		err := g.decideIntent(ctx, r, a)
@@ -49,7 +49,10 @@ func (g *Guard) decideIntent(ctx context.Context, r *preparedAction, a *action) 
 	case isStatus(err, http.StatusConflict):
 		return errForget
 	case g.FailOpen && client.IsUnreachable(err) && !isStoredUnasked(err):
-		return g.signIntent(r, a, true)
+		if err := g.signIntent(r, a, true); err != nil {
+			return g.notDecided(a, err)
+		}
+		return nil
 	case err != nil:
 		return g.notDecided(a, err)
 	}
@@ -61,8 +64,10 @@ func (g *Guard) decideIntent(ctx context.Context, r *preparedAction, a *action) 
 			return err
 		}
 		return g.obtainGrant(ctx, a)
+	case unwritten != nil:
+		return g.notDecided(a, unwritten)
 	case result.Decision == id.Allow || result.Status == client.Created:
-		return unwritten
+		return nil
 	}
 	return errForget // a replay of which the service does not tell the decision
 }
@@ -92,11 +97,12 @@ func (g *Guard) notDecided(a *action, err error) error {
 	return &NotDecidedError{Event: a.Permit.EventID, Err: err}
 }
 
+var errNobodyAsked = errors.New("people have to approve, and nobody could be asked")
+
 // takeApproval keeps the approval that an intent needs, if it is for this intent.
 func (g *Guard) takeApproval(a *action, asked *client.Approval) error {
 	if asked == nil {
-		return g.notDecided(a, errors.New("people have to approve, and nobody could be asked: "+
-			"the ingest key needs the scope approvals"))
+		return g.notDecided(a, errNobodyAsked)
 	}
 	act, err := g.intentAction(a.Intent)
 	if err != nil {
@@ -108,7 +114,7 @@ func (g *Guard) takeApproval(a *action, asked *client.Approval) error {
 	a.Approval, a.Asked, a.Stage = asked, true, stageDeciding
 	a.Permit.Decision, a.Permit.Approved = id.AllowWithObligation, string(act.Payload)
 	if err := g.Journal.store(a, nil); err != nil {
-		return err
+		return g.notDecided(a, err)
 	}
 	a.begunEarly = false
 	g.OnAsk(*asked)

@@ -38,6 +38,9 @@ func TestMain(m *testing.M) {
 	if *neighbourFile != "" {
 		os.Exit(beNeighbour(*neighbourFile, flag.Arg(0)))
 	}
+	if *shopFile != "" {
+		os.Exit(beShop(*shopFile))
+	}
 	if *guardedDir != "" {
 		os.Exit(beGuarded(*guardedDir))
 	}

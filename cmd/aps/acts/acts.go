@@ -108,7 +108,10 @@ func describeRefusal(subject string, err error) string {
 	case errors.Is(err, guard.ErrBegun), errors.Is(err, guard.ErrInterrupted):
 		return subject + " was begun before, and is not run again."
 	}
-	return fmt.Sprintf("%s is not decided, so it must not run: %s.", subject, err)
+	if undecided := (*guard.NotDecidedError)(nil); errors.As(err, &undecided) {
+		err = undecided.Err
+	}
+	return fmt.Sprintf("%s is not decided, so it must not run: %s. %s", subject, err, guard.Advise(err))
 }
 
 // openCall opens the guard of a call, and passes it to use.

@@ -88,7 +88,13 @@ func (c *call) answerFailure(ctx context.Context, err error) message.Message {
 		return failedResult(c.request, "The call was made, and its result could not be recorded: "+err.Error()+
 			" Do not call again.", &callStatus{Status: "unknown", Approval: approval})
 	}
-	return failedResult(c.request, "Not done, because there is no decision: "+err.Error()+". Call again later.",
+	if undecided, ok := errors.AsType[*guard.NotDecidedError](err); ok {
+		err = undecided.Err
+	}
+	if errors.Is(cause, errNoAnswer) {
+		err = cause
+	}
+	return failedResult(c.request, "Not done, because there is no decision: "+err.Error()+". "+guard.Advise(err),
 		&callStatus{Status: "not_decided", Approval: approval})
 }
 

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"net"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -9,6 +10,8 @@ import (
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/agentledger/agentledger/client"
 )
 
 // hangingServer has the counter's tools and one that waits until release is closed or the call is cancelled.
@@ -196,5 +199,29 @@ func TestCallsAreRefused(t *testing.T) {
 	r, err := caller.CallTool(t.Context(), &mcp.CallToolParams{Meta: named, Name: "add", Arguments: map[string]any{"a": 1}})
 	if err != nil || r.IsError || o.firstEvent(organizations[0]).ActorPrincipal != "ana@acme.example" {
 		t.Errorf("got %+v, %v", r, err)
+	}
+}
+
+// A service that never answers holds no call for longer than the bound, and other requests pass meanwhile.
+func TestServiceThatHangs(t *testing.T) {
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	c, _, _, sessions := startNeighbours(t, newOffice(t), func(config *Config) {
+		config.Decide = 300 * time.Millisecond
+		config.Client, err = client.New(client.Config{BaseURL: "http://" + silent.Addr().String(), Token: "t", Timeout: 20 * time.Second})
+		if err != nil {
+			t.Fatal(err)
+		}
+	})
+	waiting := callBeside(t, sessions[0], "add", 1)
+	if _, err := sessions[0].ListTools(t.Context(), nil); err != nil {
+		t.Error(err)
+	}
+	const want = "Not done, because there is no decision: the service has not decided in time. Make the same call again later."
+	if got := <-waiting; got != want || c.count() != 0 {
+		t.Errorf("got %q, %d calls", got, c.count())
 	}
 }

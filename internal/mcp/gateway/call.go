@@ -33,6 +33,7 @@ type call struct {
 	isNew     bool // no earlier call had the key
 	trace     id.Trace
 	abandoned chan struct{} // closed when the client cancels
+	deciding  *time.Timer   // ends the wait for a decision
 
 	mu       sync.Mutex
 	cancel   context.CancelCauseFunc
@@ -45,6 +46,7 @@ type call struct {
 
 var (
 	errWaitOver  = errors.New("the wait for people is over")
+	errNoAnswer  = errors.New("the service has not decided in time")
 	errCancelled = errors.New("cancelled by the client")
 	errEnded     = errors.New("the session has ended")
 )
@@ -176,6 +178,8 @@ func (c *call) run() {
 	}
 	c.mu.Unlock()
 	defer context.AfterFunc(s.ctx, func() { c.interrupt(errEnded) })()
+	c.deciding = time.AfterFunc(s.gate.Decide, func() { c.interrupt(errNoAnswer) })
+	defer c.deciding.Stop()
 	if c.approval != "" {
 		defer c.beginWait(c.approval)()
 	}
@@ -264,6 +268,7 @@ func (c *call) drop() {
 // beginWait bounds the wait for people, and tells the client about it. The returned function ends it.
 func (c *call) beginWait(approval string) (end func()) {
 	s := c.session
+	c.deciding.Stop()
 	c.mu.Lock()
 	c.approval = approval
 	c.mu.Unlock()

@@ -63,6 +63,7 @@ type Config struct {
 	HideDenied bool     // tools/list leaves out tools that the policy denies without arguments
 	Principal  Principal
 	Wait       time.Duration // how long a call waits for people; default 50 s
+	Decide     time.Duration // how long a call waits for the service's decision; default 50 s
 	Progress   time.Duration // between two notifications of a waiting call; default 5 s
 	Grace      time.Duration // how long running calls may take after the client has gone; default 5 s
 	Bounds     Bounds
@@ -98,6 +99,7 @@ func New(c Config) (*Gateway, error) {
 		}
 	}
 	setDefault(&c.Wait, 50*time.Second)
+	setDefault(&c.Decide, 50*time.Second)
 	setDefault(&c.Progress, 5*time.Second)
 	setDefault(&c.Grace, 5*time.Second)
 	setDefault(&c.Bounds.Calls, 128)
