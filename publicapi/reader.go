@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/agentledger/agentledger/did"
+	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/tlog"
@@ -57,6 +58,28 @@ func (r Reader) EventAt(ctx context.Context, t id.Tenant, at id.Index) (id.Event
 	return e.ID, err
 }
 
+// Received returns the times of receipt of a range of events of the organization's newest log, cut to its size: one for
+// each event, 0 for one that does not show its record.
+func (r Reader) Received(ctx context.Context, t id.Tenant, events id.Range) (times []id.Instant, err error) {
+	state, err := r.server.ledgers.State(ctx, t)
+	if err == nil {
+		err = state.Provable()
+	}
+	if err != nil {
+		return nil, err
+	}
+	for e, err := range r.server.ledgers.Events(ctx, state, events.Begin, events.End, storage.FieldRecord) {
+		if err != nil {
+			return nil, err
+		}
+		if e.Disclosure < id.DiscloseRecord {
+			e.ReceivedAt = 0
+		}
+		times = append(times, e.ReceivedAt)
+	}
+	return times, nil
+}
+
 // LogHead returns the head of the organization's newest log.
 func (r Reader) LogHead(ctx context.Context, t id.Tenant, slug id.Slug) (verify.Head, error) {
 	state, err := r.server.ledgers.State(ctx, t)
@@ -72,6 +95,19 @@ func (r Reader) LogHead(ctx context.Context, t id.Tenant, slug id.Slug) (verify.
 		return verify.Head{}, err
 	}
 	return of.describeHead(note), nil
+}
+
+// LogCosigned returns the newest checkpoint of the organization's newest log that has its quorum, nil for none.
+func (r Reader) LogCosigned(ctx context.Context, t id.Tenant) ([]byte, error) {
+	state, err := r.server.ledgers.State(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	note, err := r.server.witnesses.Cosigned(ctx, state)
+	if err != nil && fault.Of(err).Code == "not_cosigned" {
+		return nil, nil
+	}
+	return note, err
 }
 
 // LogKeys returns the keys of the organization's newest log, newest last. To is tlog.MaxSize

@@ -98,7 +98,7 @@ func newWorld(t testing.TB) *world {
 }
 
 // serve starts the surfaces. Pages read from documents, nil is the public interface.
-func (w *world) serve(documents web.Log) {
+func (w *world) serve(documents web.Log, more ...func(*web.Options)) {
 	e := &edge.Edge{Logger: slog.New(slog.NewTextHandler(w.Output(), nil))}
 	router, organizations := e.Router(), slugs{"red": ledgertest.Red, "blue": ledgertest.Blue}
 	api := publicapi.New(publicapi.Options{Edge: e, Ledgers: w.Ledgers, Organizations: organizations, Agents: keys{},
@@ -107,7 +107,11 @@ func (w *world) serve(documents web.Log) {
 	if documents == nil {
 		documents = w.public
 	}
-	pages := web.New(web.Options{Edge: e, Organizations: organizations, Log: documents, PublicURL: "https://log.example"})
+	options := web.Options{Edge: e, Organizations: organizations, Log: documents, PublicURL: "https://log.example"}
+	for _, change := range more {
+		change(&options)
+	}
+	pages := web.New(options)
 	pages.Routes(router)
 	api.Routes(router, pages.EventPage)
 	w.bare, w.handler = router, traffic.Watch(w.TB, router)

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
@@ -12,11 +13,22 @@ import (
 )
 
 // homeView is the content of the service's home.
-type homeView struct{ PublicURL string }
+type homeView struct {
+	PublicURL string
+	Trouble   string // why the service can't be used, "" for no reason
+	Logs      *logsView
+}
 
-// showHome serves the home of the service.
-func (s *Server) showHome(*request) (page.Answer, error) {
-	body, err := s.render(homePage, "Transparency log of AI agents", "", homeView{s.kit.Public})
+// showHome serves the home of the service. A list that can't be read at the moment is left out.
+func (s *Server) showHome(r *request) (page.Answer, error) {
+	v := homeView{PublicURL: s.kit.Public}
+	if s.options.Health != nil {
+		v.Trouble = s.options.Health(r.Context())
+	}
+	if found, err := s.readLogs(r, "", logsOnHome); err == nil {
+		v.Logs = found
+	}
+	body, err := s.render(homePage, "Transparency log of AI agents", "", v)
 	return page.Answer{Media: page.MediaHTML, Cache: page.Revalidate, Body: body}, err
 }
 
@@ -31,23 +43,40 @@ func (s *Server) eventURL(slug id.Slug, event string) string {
 	return s.kit.Base + "/v1/public/orgs/" + url.PathEscape(string(slug)) + "/verify/" + url.PathEscape(event)
 }
 
-// findEvent serves find: it leads to the event of a log that has an id or, with digits alone,
-// an index. Digits that are the id of an event are that id.
+// findEvent serves find: it leads to the event of a log that has an id or, with digits alone, an index, or an event
+// hash. A text that is the id of an event is that id. Without an event it leads to the home of the log.
 func (s *Server) findEvent(r *request) (page.Answer, error) {
 	name := r.formValue("event")
-	if r.slug == "" || name == "" {
-		return page.Answer{}, fault.New(fault.Invalid, "Give the name of a log, and an event id or index")
+	if r.slug != "" && name == "" {
+		return page.Answer{Status: http.StatusSeeOther, Cache: page.Never, Location: s.logURL(r.slug)}, nil
+	}
+	if r.slug == "" {
+		return page.Answer{}, fault.New(fault.Invalid, "Give the name of a log, and an event id, index or event hash")
 	}
 	_, err := s.log.EventBundle(r.Context(), r.tenant, r.slug, name, "")
-	if at, isIndex := parseIndex(name); isIndex && fault.Is(err, fault.NotFound) {
-		var found id.Event
-		found, err = s.log.EventAt(r.Context(), r.tenant, at)
-		name = string(found)
+	if fault.Is(err, fault.NotFound) {
+		name, err = s.findByPlace(r, name)
 	}
 	if err != nil {
 		return page.Answer{}, err
 	}
 	return page.Answer{Status: http.StatusSeeOther, Cache: page.Never, Location: s.eventURL(r.slug, name)}, nil
+}
+
+// findByPlace returns the id of the event that has an index or an event hash.
+func (s *Server) findByPlace(r *request, name string) (string, error) {
+	at, isIndex := parseIndex(name)
+	if hash, err := id.ParseHash(strings.ToLower(name)); err == nil && !isIndex && s.options.Hashes != nil {
+		if at, err = s.options.Hashes.IndexOf(r.Context(), r.tenant, hash); err != nil {
+			return "", err
+		}
+		isIndex = true
+	}
+	if !isIndex {
+		return "", errNotFound()
+	}
+	found, err := s.log.EventAt(r.Context(), r.tenant, at)
+	return string(found), err
 }
 
 // parseIndex reads a log index: decimal digits without leading zeros.

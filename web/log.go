@@ -26,6 +26,8 @@ type logView struct {
 	Keys      []keyView
 	Witnesses []witnessView
 	Quorum    string
+	Cosigned  string // the newest checkpoint with its quorum, where it is not the head's
+	Activity  *activity
 	Checks    []page.Check
 }
 
@@ -42,7 +44,10 @@ const maxRecent = 10
 // keyView is a key of a log and the sizes of the trees that it signed.
 type keyView struct{ Key, Sizes string }
 
-type witnessView struct{ Name, Key string }
+type witnessView struct {
+	Name, Key string
+	Newest    *cosigned // nil: none is known
+}
 
 // showLog serves the home of a log.
 func (s *Server) showLog(r *request) (page.Answer, error) {
@@ -57,11 +62,20 @@ func (s *Server) showLog(r *request) (page.Answer, error) {
 	if err != nil {
 		return page.Answer{}, err
 	}
-	if kept, ok := s.logs.Get(r.tenant); ok && kept.input == string(input) {
+	kept, ok := s.logs.Get(r.tenant)
+	if ok && kept.input == string(input) {
 		return kept.page, nil
 	}
 	v.Checks = listLogChecks()
 	if err := s.describeNewest(r, &v); err != nil {
+		return page.Answer{}, err
+	}
+	received, err := s.readReceived(r, v.Head, kept)
+	if err != nil {
+		return page.Answer{}, err
+	}
+	v.Activity = newActivity(received.times)
+	if err := s.describeCosignatures(r, &v); err != nil {
 		return page.Answer{}, err
 	}
 	body, err := s.render(logPage, "Log "+string(r.slug), logScript, v)
@@ -70,18 +84,19 @@ func (s *Server) showLog(r *request) (page.Answer, error) {
 	}
 	made := page.Answer{Media: page.MediaHTML, Cache: page.Revalidate, Body: body}
 	made.Tag = made.EntityTag()
-	s.logs.Put(r.tenant, &keptLog{string(input), made})
+	s.logs.Put(r.tenant, &keptLog{string(input), made, received})
 	return made, nil
 }
 
 // keptLog is the home of a log and the values from which it was made. The newest events follow from them, because the
 // head names the newest tree.
 type keptLog struct {
-	input string
-	page  page.Answer
+	input    string
+	page     page.Answer
+	received received
 }
 
-// maxLogs is how many homes are kept, of about 10 KiB each.
+// maxLogs is how many homes are kept, of about 24 KiB each.
 const maxLogs = 1024
 
 // describeLog returns all of the home but the newest events.
@@ -108,9 +123,40 @@ func (s *Server) describeLog(r *request) (logView, error) {
 	}
 	v.Quorum = policy.Quorum
 	for _, w := range policy.Witnesses {
-		v.Witnesses = append(v.Witnesses, witnessView{w.Name, w.Key.String()})
+		v.Witnesses = append(v.Witnesses, witnessView{Name: w.Name, Key: w.Key.String()})
+	}
+	if len(v.Witnesses) > 0 {
+		note, err := s.log.LogCosigned(r.Context(), r.tenant)
+		if err != nil {
+			return v, err
+		}
+		if string(note) != v.Head.Checkpoint {
+			v.Cosigned = string(note)
+		}
 	}
 	return v, nil
+}
+
+// describeCosignatures adds the newest cosignature of each witness.
+func (s *Server) describeCosignatures(r *request, v *logView) error {
+	if len(v.Witnesses) == 0 {
+		return nil
+	}
+	policy, err := s.log.LogPolicy(r.Context(), r.tenant)
+	if err != nil {
+		return err
+	}
+	keys, err := s.log.LogKeys(r.Context(), r.tenant)
+	if err != nil {
+		return err
+	}
+	newest, err := findCosignatures(policy, keys, v.Head.Checkpoint, v.Cosigned)
+	for i := range v.Witnesses {
+		if one, ok := newest[v.Witnesses[i].Key]; ok {
+			v.Witnesses[i].Newest = &one
+		}
+	}
+	return err
 }
 
 // describeNewest adds the newest events. A head of a damaged log may have none.

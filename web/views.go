@@ -14,6 +14,7 @@ var templates embed.FS
 // Pages, by the names of their templates.
 const (
 	homePage    = "home"
+	logsPage    = "logs"
 	eventPage   = "event"
 	logPage     = "log"
 	checkPage   = "check"
@@ -32,8 +33,8 @@ const (
 
 // parseViews reads the templates of every page.
 func parseViews(k *page.Kit) *page.Views {
-	return k.Parse(templates, []string{"form"},
-		[]string{homePage, eventPage, logPage, checkPage, agentPage, refusalPage, offlinePage})
+	return k.Parse(templates, []string{"form", "loglist"},
+		[]string{homePage, logsPage, eventPage, logPage, checkPage, agentPage, refusalPage, offlinePage})
 }
 
 // render makes a page. Modules are those that its script imports.

@@ -39,6 +39,28 @@ type Organizations interface {
 	BySlug(ctx context.Context, slug id.Slug) (id.Tenant, error)
 }
 
+// Logs lists the logs of the service, as far as the operator lists them for all to see.
+type Logs interface {
+	// Directory returns the short name of the log that lists all others, "" for none.
+	Directory() id.Slug
+	// ListLogs returns up to limit logs behind a position of the list, "" for its begin, and the next position, "" at
+	// the end. Without a list it is fault.NotFound.
+	ListLogs(ctx context.Context, after string, limit int) (logs []ListedLog, next string, err error)
+}
+
+// ListedLog is a log in the list of logs.
+type ListedLog struct {
+	Path string   // behind /o/: the id of the organization, and from the second log on its number
+	Key  string   // vkey, "" where the list has none
+	Size id.Index // that was listed, 0 where the list has none
+}
+
+// Hashes finds events by their hashes.
+type Hashes interface {
+	// IndexOf returns the index of the event with an event hash in the newest log; fault.NotFound when there is none.
+	IndexOf(ctx context.Context, t id.Tenant, hash id.Hash) (id.Index, error)
+}
+
 // Events reads the public documents of events. Unknown events and origins are
 // fault.NotFound.
 type Events interface {
@@ -47,11 +69,16 @@ type Events interface {
 	EventBundle(ctx context.Context, t id.Tenant, slug id.Slug, event string, origin id.Origin) (*verify.Bundle, error)
 	// EventAt returns the id of the event at an index of the newest log.
 	EventAt(ctx context.Context, t id.Tenant, at id.Index) (id.Event, error)
+	// Received returns the times of receipt of a range of events of the newest log, cut to its size: one for each
+	// event, 0 for one that does not show its record.
+	Received(ctx context.Context, t id.Tenant, events id.Range) ([]id.Instant, error)
 }
 
 // Heads reads the public documents of an organization's newest log.
 type Heads interface {
 	LogHead(ctx context.Context, t id.Tenant, slug id.Slug) (verify.Head, error)
+	// LogCosigned returns the newest checkpoint that has its quorum as a signed note, nil for none.
+	LogCosigned(ctx context.Context, t id.Tenant) ([]byte, error)
 	// LogKeys returns the keys of the log, newest last. To is at least tlog.MaxSize of a key
 	// that signs.
 	LogKeys(ctx context.Context, t id.Tenant) ([]verify.LogKey, error)
@@ -82,6 +109,10 @@ type Options struct {
 	// path, without a slash at the end.
 	PublicURL string
 
+	Logs   Logs                                   // default: no log is listed
+	Hashes Hashes                                 // default: events are not found by their hashes
+	Health func(context.Context) (trouble string) // why the service can't be used, "" for no reason; default: none
+
 	MaxInFlight int                // pages that are made at a time; default 512
 	Control     *admission.Control // load control shared with other surfaces; default: one of its own
 }
@@ -91,6 +122,7 @@ type Server struct {
 	edge    edge.Edge
 	orgs    Organizations
 	log     Log
+	options Options
 	kit     *page.Kit
 	views   *page.Views
 	offline *offline
@@ -114,7 +146,7 @@ func New(o Options) *Server {
 		panic(err) // the files are constants
 	}
 	s := &Server{
-		edge: *o.Edge, orgs: o.Organizations, log: o.Log, kit: kit, views: shown, offline: kept,
+		edge: *o.Edge, orgs: o.Organizations, log: o.Log, options: o, kit: kit, views: shown, offline: kept,
 		logs:    cache.NewMap(cache.MapOptions[id.Tenant, *keptLog]{Limit: maxLogs}),
 		control: o.Control, class: admission.Class{Control: o.Control, Computes: true, Anonymous: true,
 			Limit: admission.NewLimit(o.MaxInFlight, o.MaxInFlight)},
@@ -131,6 +163,7 @@ func (s *Server) Routes(r *edge.Router) {
 		table.Add(edge.GetAndHead, pattern, edge.Permission{}, edge.Body{}, get)
 	}
 	show("/", s.showHome)
+	show("/logs", s.listLogs)
 	show("/check", s.showCheck)
 	show("/check/offline.html", s.serveOffline)
 	show("/find", s.findEvent)

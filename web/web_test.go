@@ -91,7 +91,7 @@ func TestRefusals(t *testing.T) {
 		{"/log/red/agent/helper-blue", 404}, {"/log/red/agent/none", 404}, {"/log/red/agent/a%2Fb", 404}, {"/log/red/agent/system", 404},
 		{"/log/green/agent/helper-red", 404}, {"/log/green", 404}, {"/log/RED", 404}, {"/log/%ff", 404}, {"/v1/public/orgs/green/verify/one", 404}, {"/v1/public/orgs/%ff/verify/one", 404},
 		{"/find?log=green&event=one", 404}, {"/find?log=red&event=two", 404}, {"/find?log=red&event=1", 404},
-		{"/find?log=red&event=00", 404}, {"/find?log=red", 422}, {"/find?event=one", 422}, {"/find", 422},
+		{"/find?log=red&event=00", 404}, {"/find?log=green", 404}, {"/find?log=red&event=" + strings.Repeat("0a", 32), 404}, {"/logs", 404}, {"/find?event=one", 422}, {"/find", 422},
 		{"/assets/0123456789abcdef/pages.css", 404}, {"/assets/" + folder(w) + "/none.js", 404},
 		{"/assets/0123456789abcdef/verifier/bytes.js", 404}, {"/assets/0123456789abcdef/verifier/log/note.js", 404},
 		{"/assets/" + folder(w) + "/verifier/../pages.css", 404},
@@ -111,6 +111,7 @@ func TestFind(t *testing.T) {
 	for _, c := range []struct{ query, want string }{
 		{"log=red&event=one", redEvent + "one"}, {"log=red&event=1", redEvent + "0"},
 		{"log=red&event=0", redEvent + "0"}, // an id before an index
+		{"log=red", "/log/red"}, {"log=blue&event=", "/log/blue"},
 		{"log=blue&event=0", "/v1/public/orgs/blue/verify/a:b"},
 	} {
 		if got := w.page("/find?"+c.query, http.StatusSeeOther).Header().Get("Location"); got != c.want {

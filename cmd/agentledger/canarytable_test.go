@@ -232,7 +232,7 @@ func publicRows() map[string]map[string][]canary {
 // showsNothing are the operations whose answers have none of the texts.
 const showsNothing = `
 findAccounts finishOpenID getAgent getAskedApproval getAsset getCheckPage getDocument getErasure getEventAddress getHealth getHomePage
-getIngestKey getLivez getLogPage getAgentPage getOfflineCheckPage getVerifierFile getVerifierModule
+getIngestKey getLivez getLogPage getLogsPage getAgentPage getOfflineCheckPage getVerifierFile getVerifierModule
 getOrganization getPlanUsage getReadyz getRun getRunByShortPath getRunInConsole getWitnesses listAgentKeys listAgents
 listAudit listErasures listIngestKeys listInvitations listLoginEvents listMembers listOrganizations listPasskeys
 listPolicies listProviders listRunsInConsole listSessions listTokens listWebhookDeliveries me previewInvitation

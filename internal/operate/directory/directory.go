@@ -30,6 +30,7 @@ import (
 
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/records"
 	"github.com/agentledger/agentledger/internal/sysevent"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/storage"
@@ -128,6 +129,26 @@ func (d *Directory) Find(ctx context.Context, origin id.Origin) (Entry, error) {
 func (d *Directory) Listed(ctx context.Context, origin id.Origin) (id.Event, id.Index, error) {
 	e, _, err := d.readListing(ctx, origin)
 	return e.Event, e.Size, err
+}
+
+// ListedLog is a log with its newest listing.
+type ListedLog struct {
+	Path string // behind /o/: the id of the organization, and from the second log on its number
+	Size id.Index
+}
+
+// List returns up to limit logs behind a path, "" for the first, in the order of their paths.
+func (d *Directory) List(ctx context.Context, after string, limit int) ([]ListedLog, error) {
+	store := records.Store[Entry]{Records: d.Store, Kind: kindListed, Message: "The directory can't be read"}
+	found, err := store.List(ctx, d.Tenant, records.After(after), limit)
+	if err != nil {
+		return nil, err
+	}
+	logs := make([]ListedLog, len(found))
+	for i, one := range found {
+		logs[i] = ListedLog{one.Key, one.Value.Size}
+	}
+	return logs, nil
 }
 
 func (d *Directory) readListing(ctx context.Context, origin id.Origin) (e Entry, version uint64, err error) {

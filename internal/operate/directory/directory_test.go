@@ -160,6 +160,31 @@ func TestLists(t *testing.T) {
 	}
 }
 
+// The list has every log once with its newest listing, also in parts.
+func TestListsForPages(t *testing.T) {
+	w := newWorld(t)
+	w.say(ledgertest.Red, 3)
+	w.publish(1)
+	w.say(ledgertest.Red, 2)
+	w.say(ledgertest.Blue, 1)
+	w.publish(2)
+	sizes := map[string]id.Index{}
+	for after, more := "", true; more; {
+		part, err := w.List(t.Context(), after, 1)
+		if more = len(part) == 1; err != nil || len(part) > 1 {
+			t.Fatalf("got %v, %v", part, err)
+		}
+		if more {
+			after = part[0].Path
+			sizes[after] = part[0].Size
+		}
+	}
+	red, blue := ledgertest.Organization(ledgertest.Red).String(), ledgertest.Organization(ledgertest.Blue).String()
+	if len(sizes) != 2 || sizes[red] != w.State(t, ledgertest.Red).Size() || sizes[blue] != w.State(t, ledgertest.Blue).Size() {
+		t.Errorf("got %v", sizes)
+	}
+}
+
 // What moved before anybody followed is found, and nothing is listed twice.
 func TestCatchUp(t *testing.T) {
 	w := newWorld(t)

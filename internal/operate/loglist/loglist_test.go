@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -125,8 +126,8 @@ func TestForm(t *testing.T) {
 		"\nvkey " + blue.Key.String() + "\nqpd 43200\ncontact ops@log.example\n" +
 		"\nvkey " + red.Key.String() + "\nqpd 43200\ncontact ops@log.example\n"
 	made := l.Current()
-	if string(made.Text) != want || made.Logs != 2 {
-		t.Errorf("got %q, want %q", made.Text, want)
+	if string(made.Text) != want || made.Logs != 2 || !slices.Equal(made.Keys, []string{blue.Key.String(), red.Key.String()}) {
+		t.Errorf("got %q of %q, want %q", made.Text, made.Keys, want)
 	}
 	r, err := gzip.NewReader(bytes.NewReader(made.Gzip))
 	if err != nil {

@@ -17,6 +17,7 @@ type Made struct {
 	Text, Gzip       []byte
 	TextTag, GzipTag string // strong entity tags
 	Logs             int
+	Keys             []string // vkeys of the logs, ascending
 }
 
 const gzipLevel = 1 // higher levels save little, because keys do not compress
@@ -29,12 +30,13 @@ func (l *List) renderList() (*Made, error) {
 	var text bytes.Buffer
 	text.Grow(len(l.keys) * (len("\nvkey ") + usualKey + len(end)))
 	text.WriteString("logs/v0\n")
-	for _, key := range slices.Sorted(maps.Values(l.keys)) {
+	keys := slices.Sorted(maps.Values(l.keys))
+	for _, key := range keys {
 		text.WriteString("\nvkey ")
 		text.WriteString(key)
 		text.WriteString(end)
 	}
-	m := &Made{Text: text.Bytes(), Logs: len(l.keys)}
+	m := &Made{Text: text.Bytes(), Logs: len(l.keys), Keys: keys}
 	var packed bytes.Buffer
 	w, err := gzip.NewWriterLevel(&packed, gzipLevel)
 	if err == nil {

@@ -171,6 +171,7 @@ var layer = map[string]int{
 	"web/overview":      41,
 	"web/page":          40,
 	"web/policies":      41,
+	"web/publiclogs":    42, // joins the operator's lists to the pages, which know neither
 	"web/reading":       41,
 	"web/screen":        41,
 	"web/settings":      41,

@@ -7,7 +7,19 @@ export function addLocalTimes(root) {
     if (Number.isNaN(at.getTime())) continue;
     const local = document.createElement("span");
     local.className = "local";
-    local.textContent = ` (${at.toLocaleString("en-GB", { dateStyle: "medium", timeStyle: "long" })})`;
+    const age = element.dataset.age === undefined ? "" : `, ${describeAge(at)}`;
+    local.textContent = ` (${at.toLocaleString("en-GB", { dateStyle: "medium", timeStyle: "long" })}${age})`;
     element.after(local);
   }
+}
+
+/** Returns how long ago a time was, by the reader's clock. */
+function describeAge(at) {
+  const words = new Intl.RelativeTimeFormat("en", { numeric: "auto" });
+  let value = (at.getTime() - Date.now()) / 1000;
+  for (const [unit, size] of [["second", 60], ["minute", 60], ["hour", 24], ["day", Infinity]]) {
+    if (Math.abs(value) < size) return words.format(Math.round(value), unit);
+    value /= size;
+  }
+  return "";
 }

@@ -1,0 +1,137 @@
+package web_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/agentledger/agentledger/edkey"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/test/ledgertest"
+	"github.com/agentledger/agentledger/publicapi"
+	"github.com/agentledger/agentledger/tlog"
+	"github.com/agentledger/agentledger/trust"
+	"github.com/agentledger/agentledger/verify"
+)
+
+// counted is the public interface, which counts the events whose times it reads.
+type counted struct {
+	publicapi.Reader
+	read *int
+}
+
+func (c counted) Received(ctx context.Context, t id.Tenant, events id.Range) ([]id.Instant, error) {
+	*c.read += events.Len()
+	return c.Reader.Received(ctx, t, events)
+}
+
+// The activity has the newest events that show a record, each is read once, and a home that was made anew has the same.
+func TestActivityOfLog(t *testing.T) {
+	w := newWorld(t)
+	read := 0
+	w.serve(counted{w.public, &read})
+	if body := w.page("/log/red", http.StatusOK).Body.String(); strings.Contains(body, "Activity") {
+		t.Error("an empty log has activity")
+	}
+	w.append(ledgertest.Red, id.DiscloseCommitment, "hidden", nil)
+	if body := w.page("/log/red", http.StatusOK).Body.String(); strings.Contains(body, "Activity") {
+		t.Error("the receipt of an event without a record is told")
+	}
+	const all = 520
+	for i := range all {
+		w.append(ledgertest.Red, id.DiscloseRecord, fmt.Sprint("e", i), nil)
+		if i == 3 {
+			w.Pass(2 * time.Hour)
+		}
+		if i < 6 || i > all-3 {
+			w.page("/log/red", http.StatusOK)
+		}
+	}
+	body := w.page("/log/red", http.StatusOK).Body.String()
+	for _, want := range []string{"500 of the newest events, by the hour", `T14:00:00Z</time></td><td>500</td>`} {
+		if !strings.Contains(body, want) {
+			t.Errorf("the home lacks %s: %s", want, body)
+		}
+	}
+	if want := 7 + 500 + 1; read != want { // those between are not among the newest
+		t.Errorf("%d events were read, want %d", read, want)
+	}
+	w.serve(nil)
+	if anew := w.page("/log/red", http.StatusOK).Body.String(); anew != body {
+		t.Errorf("made anew: got %s\nwant %s", anew, body)
+	}
+	if blue := w.page("/log/blue", http.StatusOK).Body.String(); strings.Contains(blue, "Activity") {
+		t.Error("the other log has activity")
+	}
+}
+
+// witnessed is a log with three witnesses: the first cosigned its head, the second an older checkpoint, the third nothing.
+type witnessed struct {
+	publicapi.Reader
+	policy *trust.Policy
+	first  tlog.WitnessSigner
+	older  []byte
+}
+
+func (w *witnessed) LogPolicy(context.Context, id.Tenant) (*trust.Policy, error) {
+	return w.policy, nil
+}
+
+func (w *witnessed) LogCosigned(context.Context, id.Tenant) ([]byte, error) { return w.older, nil }
+
+func (w *witnessed) LogHead(ctx context.Context, t id.Tenant, slug id.Slug) (verify.Head, error) {
+	head, err := w.Reader.LogHead(ctx, t, slug)
+	if err == nil {
+		head.Checkpoint = string(cosign([]byte(head.Checkpoint), w.first, 1_800_000_000_000))
+	}
+	return head, err
+}
+
+func cosign(note []byte, by tlog.WitnessSigner, at id.Instant) []byte {
+	parsed, err := tlog.ParseNote(note)
+	if err == nil {
+		parsed, err = parsed.Add(by.Cosign(parsed.Text, at))
+	}
+	if err != nil {
+		panic(err)
+	}
+	return parsed.Bytes()
+}
+
+// The home names the newest cosignature of each witness, also one of an older tree.
+func TestCosignaturesOnHome(t *testing.T) {
+	w := newWorld(t)
+	w.append(ledgertest.Red, id.DiscloseFull, "one", nil)
+	head, err := w.public.LogHead(t.Context(), ledgertest.Red, "red")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var signers []tlog.WitnessSigner
+	policy := &trust.Policy{Quorum: "any-two"}
+	for _, name := range []string{"first.example", "second.example", "third.example"} {
+		s, err := tlog.NewWitnessSigner(name, edkey.NewPrivate())
+		if err != nil {
+			t.Fatal(err)
+		}
+		signers = append(signers, s)
+		policy.Witnesses = append(policy.Witnesses, trust.Witness{Name: name, Key: s.Key()})
+	}
+	older := cosign(cosign([]byte(head.Checkpoint), signers[0], 1_700_000_000_000), signers[1], 1_700_000_060_000)
+	log := &witnessed{w.public, policy, signers[0], older}
+	w.append(ledgertest.Red, id.DiscloseFull, "two", nil)
+	w.serve(log)
+	const size = `cosigned the size %d at <time datetime="%s"`
+	body := w.want("/log/red", fmt.Sprintf(size, 2, id.Instant(1_800_000_000_000)),
+		fmt.Sprintf(size, 1, id.Instant(1_700_000_060_000)))
+	if got := strings.Count(body, "no cosignature is known"); got != 1 {
+		t.Errorf("%d witnesses have no cosignature", got)
+	}
+	log.older = cosign(older, signers[2], 1_700_000_120_000) // the home follows the newest checkpoint with its quorum
+	w.want("/log/red", fmt.Sprintf(size, 1, id.Instant(1_700_000_120_000)))
+	if body := w.page("/log/blue", http.StatusOK).Body.String(); strings.Contains(body, "cosigned the size 1 ") {
+		t.Error("the other log has cosignatures of this one")
+	}
+}

@@ -1,0 +1,87 @@
+// Package publiclogs gives the public pages the logs that the operator lists for all to see, and the indices of events
+// by their hashes.
+//
+// Invariants:
+//
+//   - A log is listed only if the directory or the list for witnesses has it. Without both there is no list.
+//   - The directory comes first, because its own log proves the list.
+package publiclogs
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/operate/directory"
+	"github.com/agentledger/agentledger/internal/operate/loglist"
+	"github.com/agentledger/agentledger/internal/read/index"
+	"github.com/agentledger/agentledger/web"
+)
+
+// List is the list of logs for pages. It is safe for concurrent use.
+type List struct {
+	Slug      id.Slug              // of the directory's organization, "" without one
+	Listings  *directory.Directory // nil: none is kept
+	Witnessed *loglist.List        // list for witnesses; nil: none is made
+}
+
+// Directory implements web.Logs.
+func (l List) Directory() id.Slug { return l.Slug }
+
+// ListLogs implements web.Logs.
+func (l List) ListLogs(ctx context.Context, after string, limit int) ([]web.ListedLog, string, error) {
+	switch {
+	case l.Listings != nil:
+		return l.listDirectory(ctx, after, limit)
+	case l.Witnessed != nil && l.Witnessed.Current() != nil:
+		logs, next := listKeys(l.Witnessed.Current().Keys, after, limit)
+		return logs, next, nil
+	}
+	return nil, "", fault.New(fault.NotFound, "Not found")
+}
+
+func (l List) listDirectory(ctx context.Context, after string, limit int) ([]web.ListedLog, string, error) {
+	found, err := l.Listings.List(ctx, after, limit+1)
+	if err != nil {
+		return nil, "", err
+	}
+	next := ""
+	if len(found) > limit {
+		found = found[:limit]
+		next = found[limit-1].Path
+	}
+	logs := make([]web.ListedLog, len(found))
+	for i, one := range found {
+		logs[i] = web.ListedLog{Path: one.Path, Size: one.Size}
+	}
+	return logs, next, nil
+}
+
+// listKeys returns a part of ascending vkeys, whose names are the origins of logs.
+func listKeys(keys []string, after string, limit int) (logs []web.ListedLog, next string) {
+	at, found := slices.BinarySearch(keys, after)
+	if found {
+		at++
+	}
+	end := min(at+limit, len(keys))
+	for _, key := range keys[at:end] {
+		origin, _, _ := strings.Cut(key, "+")
+		_, path, _ := strings.Cut(origin, "/o/")
+		logs = append(logs, web.ListedLog{Path: path, Key: key})
+	}
+	if end < len(keys) {
+		next = keys[end-1]
+	}
+	return logs, next
+}
+
+// Hashes finds events by their hashes for pages. It is safe for concurrent use.
+type Hashes struct{ Index *index.Index }
+
+// IndexOf implements web.Hashes.
+func (h Hashes) IndexOf(ctx context.Context, t id.Tenant, hash id.Hash) (id.Index, error) {
+	row, err := h.Index.Find(ctx, t, hash.String())
+	return row.Index, err
+}
