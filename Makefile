@@ -50,7 +50,7 @@ test-adapters: build
 	cd clients/typescript/adapters-test && npm ci --silent --ignore-scripts
 	cd clients/typescript/adapters-test && AGENTLEDGER_BIN=$(CURDIR)/bin/agentledger npm test --silent
 
-# The n8n nodes and template, against the real server. The build takes parts of clients/typescript.
+# The n8n nodes and template, against the real server, with the n8n-workflow of n8n 1 and of n8n 2. The build takes parts of clients/typescript.
 test-n8n: build
 	./scripts/node
 	cd clients/n8n && npm ci --ignore-scripts && AGENTLEDGER_BIN=$(CURDIR)/bin/agentledger npm test

@@ -39,6 +39,14 @@ function workflowOf(parameters: INodeParameters): { workflow: Workflow; node: IN
 	return { workflow, node: workflow.getNode('Ledger')! };
 }
 
+test('n8n-workflow is of the version that the tests are for', () => {
+	const found = require.resolve('n8n-workflow');
+	const folder = found.slice(0, found.indexOf('/n8n-workflow/') + '/n8n-workflow/'.length);
+	const { version } = JSON.parse(readFileSync(resolve(folder, 'package.json'), 'utf8')) as { version: string };
+	assert.equal(version.split('.')[0], process.env.N8N_MAJOR ?? '1');
+	assert.ok(Object.keys(require.cache).some((path) => path.startsWith(folder)));
+});
+
 test("the package is a community node by n8n's rules", () => {
 	assert.match(manifest.name, /^n8n-nodes-/);
 	assert.ok(manifest.keywords.includes('n8n-community-node-package'));
