@@ -33,7 +33,7 @@ export class ApprovalDenied extends LedgerError {
   readonly comment: string | null;
   readonly code: string | null;
 }
-/** No decision was obtained, so the act was not done. The same call is safe to repeat. */
+/** No decision was obtained, so the act was not done. The same call is safe to repeat. The message says what to do. */
 export class NotDecided extends LedgerError {}
 /** The act was begun before, and its end is not known. It is not repeated. */
 export class Interrupted extends LedgerError {

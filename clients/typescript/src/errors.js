@@ -70,10 +70,11 @@ export class ApprovalDenied extends LedgerError {
   }
 }
 
-/** No decision was obtained, so the act was not done. The same call is safe to repeat. `cause` says why. */
+/** No decision was obtained, so the act was not done. The same call is safe to repeat. `cause` says why. `advice` says what to do. */
 export class NotDecided extends LedgerError {
-  constructor(why, options) {
-    super(`not decided: ${why}. The act was not done: the same call is safe to repeat`, options);
+  constructor(why, { advice = "", ...options } = {}) {
+    const sentences = [`not decided: ${why}`, "The act was not done: the same call is safe to repeat", advice];
+    super(sentences.filter(Boolean).join(". "), options);
   }
 }
 

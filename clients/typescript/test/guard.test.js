@@ -23,12 +23,12 @@ const own = {
 const json = (status, body, headers) => new Response(JSON.stringify(body), { status, headers });
 const created = (e) => ({ event_id: e.event_id, sequence_num: 1, event_hash: "00", chain_valid: true, status: "created" });
 
-/** Returns a fetch that stores what it is sent and answers by `answer(event)`. */
+/** Returns a fetch that stores what it is sent and answers by `answer(event, init)`. */
 function service(answer, sent = []) {
   return async (url, init) => {
     const lines = String(init.body).split("\n").filter(Boolean).map((line) => JSON.parse(line));
     sent.push(...lines);
-    if (!url.endsWith("/batch")) return answer(lines[0]);
+    if (!url.endsWith("/batch")) return answer(lines[0], init);
     return new Response(lines.map((e) => JSON.stringify({ status_code: 201, ...created(e) })).join("\n"));
   };
 }
@@ -36,29 +36,36 @@ function service(answer, sent = []) {
 const stopped = () => {
   throw new TypeError("fetch failed");
 };
+const silent = (e, { signal }) => new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
 const unwritable = Object.assign(new MemoryJournal(), {
   store: async () => {
     throw Object.assign(new Error("no space: " + token), { code: "ENOSPC" });
   },
 });
 
-test("after any failure before the act, it is not done", async () => {
+const network = /Check the network and the service's address/;
+const address = /Check the service's address \(url\), because something else may answer there/;
+const operator = /its operator can say more/;
+
+test("after any failure before the act, it is not done, and the message says what to do", async () => {
   const table = [
-    ["server down", stopped, NotDecided],
-    ["time-out", () => Promise.reject(new DOMException("late", "TimeoutError")), NotDecided],
-    ["401", () => json(401, { error: "Invalid API key" }), NotDecided],
-    ["403", () => json(403, { error: "Organization mismatch" }), NotDecided],
+    ["server down", stopped, NotDecided, network],
+    ["time-out", silent, NotDecided, network],
+    ["401", () => json(401, { error: "Invalid API key" }), NotDecided, /Invalid API key.*Check the ingest key \(token\)/],
+    ["403", () => json(403, { error: "Organization mismatch" }), NotDecided, /Organization mismatch.*Check the ingest key's scopes/],
     ["409", () => json(409, { error: "The event is stored without its approval" }), NotDecided],
-    ["422, the clock is off", () => json(422, { error: "emitted_at is too far in the future" }), NotDecided],
-    ["429", () => json(429, { error: "Monthly event limit reached", code: "plan_limit" }), NotDecided],
-    ["429 with Retry-After", () => json(429, { code: "rate_limited" }, { "Retry-After": "1" }), NotDecided],
-    ["500", () => json(500, { error: "Internal error" }), NotDecided],
-    ["503 frozen", () => json(503, { code: "frozen" }), NotDecided],
-    ["302", () => new Response("", { status: 302, headers: { Location: "http://other.test" } }), NotDecided],
-    ["204", () => new Response(null, { status: 204 }), NotDecided],
-    ["no JSON", () => new Response("<html>", { status: 201 }), NotDecided],
-    ["a list", () => json(201, []), NotDecided],
-    ["another event", (e) => json(201, { ...created(e), event_id: "evt_other" }), NotDecided],
+    ["422, the clock is ahead", () => json(422, { error: "emitted_at is too far in the future" }), NotDecided, /Set this machine's clock/],
+    ["422, the clock is behind", () => json(422, { error: "emitted_at is too far in the past" }), NotDecided, /Set this machine's clock/],
+    ["429", () => json(429, { error: "Monthly event limit reached", code: "plan_limit" }), NotDecided, /operator can raise it/],
+    ["429 with Retry-After", () => json(429, { code: "rate_limited" }, { "Retry-After": "7" }), NotDecided, /Repeat it after 7 s/],
+    ["429 alone", () => json(429, {}), NotDecided, /Repeat it later/],
+    ["500", () => json(500, { error: "Internal error" }), NotDecided, operator],
+    ["503 frozen", () => json(503, { code: "frozen" }), NotDecided, operator],
+    ["302", () => new Response("", { status: 302, headers: { Location: "http://other.test" } }), NotDecided, address],
+    ["204", () => new Response(null, { status: 204 }), NotDecided, address],
+    ["no JSON", () => new Response("<html>", { status: 201 }), NotDecided, address],
+    ["a list", () => json(201, []), NotDecided, address],
+    ["another event", (e) => json(201, { ...created(e), event_id: "evt_other" }), NotDecided, address],
     ["no status", (e) => json(201, { event_id: e.event_id }), NotDecided],
     ["no number", (e) => json(201, { event_id: e.event_id, status: "created" }), NotDecided],
     ["an unknown decision", (e) => json(201, { ...created(e), policy_decision: "permit" }), NotDecided],
@@ -66,16 +73,26 @@ test("after any failure before the act, it is not done", async () => {
     ["a broken approval", (e) => json(201, { ...created(e), policy_decision: "allow_with_obligation", approval: {} }), NotDecided],
     ["deny", (e) => json(201, { ...created(e), policy_decision: "deny" }), Denied],
     ["deny in a replay", (e) => json(200, { event_id: e.event_id, status: "replayed", policy_decision: "deny" }), Denied],
-    ["disk full", (e) => json(201, created(e)), NotDecided, unwritable],
+    ["disk full", (e) => json(201, created(e)), NotDecided, /the journal can't be written.*its disk may be full/, unwritable],
   ];
-  for (const [name, answer, want, journal] of table) {
-    const client = new Client({ ...own, fetch: service(answer), guard: { journal } });
-    const ran = client.guard("acme.mail.send", () => assert.fail("the act was done"))({ to: "bob" });
-    await assert.rejects(ran, (why) => {
-      assert.ok(why instanceof want, `${name}: ${why}`);
-      assert.ok(!(why.message + why.cause?.message).includes(token), name);
-      return true;
-    });
+  for (const [name, answer, want, says = /./, journal] of table) {
+    let done = 0;
+    const client = new Client({ ...own, timeoutMs: 50, fetch: service(answer), guard: { journal } });
+    const guarded = {
+      guard: () => client.guard("acme.mail.send", () => done++)({ to: "bob" }),
+      guardFetch: () => client.guardFetch({ fetch: async () => new Response(String(done++)) })("http://tool.test/", { method: "POST" }),
+    };
+    for (const [by, act] of Object.entries(guarded)) {
+      await assert.rejects(act(), (why) => {
+        assert.ok(why instanceof want, `${name}, ${by}: ${why}`);
+        assert.match(why.message, says, `${name}, ${by}`);
+        if (want === NotDecided) assert.match(why.message, /The act was not done: the same call is safe to repeat/);
+        assert.ok(!(why.message + why.cause?.message).includes(token), name);
+        return true;
+      });
+    }
+    assert.equal(done, 0, name);
+    await client.close(0).catch(() => {});
   }
 });
 
@@ -84,8 +101,9 @@ test("a disk that is really full keeps an act from running, and the next small o
   try {
     const line = `ulimit -f 4 && exec "$0" "$1" "$2" | cat`; // blocks of 512 bytes; the pipe has no bound
     const told = execFileSync("sh", ["-c", line, process.execPath, new URL("disk.js", import.meta.url).pathname, folder], { encoding: "utf8" });
-    const why = "NotDecided: not decided: the journal can't be written. The act was not done: the same call is safe to repeat";
-    assert.deepEqual(JSON.parse(told), { ran: 2, refusals: [why] });
+    const { ran, refusals } = JSON.parse(told);
+    assert.deepEqual([ran, refusals.length], [2, 1]);
+    assert.match(refusals[0], /^NotDecided: not decided: the journal can't be written. The act was not done: .*its disk may be full/);
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }

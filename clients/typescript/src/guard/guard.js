@@ -77,7 +77,8 @@ export class Guard {
     try {
       return await use();
     } catch (cause) {
-      throw new NotDecided(`the journal can't be ${verb}`, { cause: { name: cause?.name, code: cause?.code } });
+      const advice = "Check the journal's folder: its disk may be full, or this process may lack a permission";
+      throw new NotDecided(`the journal can't be ${verb}`, { cause: { name: cause?.name, code: cause?.code }, advice });
     }
   }
 

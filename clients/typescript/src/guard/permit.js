@@ -2,6 +2,7 @@
 
 import { ApprovalDenied, ApprovalRequired, Denied, LedgerError, NotDecided, Refused, printable } from "../errors.js";
 import { readApproval } from "../client/approvals.js";
+import { adviceFor } from "./advice.js";
 
 const definite = [400, 403, 404, 405, 409, 413, 415, 422]; // the same event will never be decided
 
@@ -15,7 +16,7 @@ export async function obtainPermit(guard, act, o) {
     if (why instanceof NotDecided) throw why;
     if (why instanceof Refused && definite.includes(why.status)) await forget(guard, act);
     const reason = why instanceof LedgerError ? printable(why.message) : "an unexpected failure";
-    throw new NotDecided(reason, { cause: why });
+    throw new NotDecided(reason, { cause: why, advice: adviceFor(why) });
   }
 }
 
