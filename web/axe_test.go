@@ -13,6 +13,7 @@ import (
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/test/chromium"
 	"github.com/agentledger/agentledger/internal/test/ledgertest"
+	"github.com/agentledger/agentledger/web"
 )
 
 // axe-core finds nothing wrong with any page, light and dark, with all parts unfolded, and no page
@@ -23,6 +24,9 @@ func TestAccessibility(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := newWorld(t)
+	w.serve(nil, func(o *web.Options) {
+		o.Logs = &list{directory: "red", logs: []web.ListedLog{{Path: ledgertest.Organization(ledgertest.Red).String(), Size: 3}}}
+	})
 	w.append(ledgertest.Red, id.DiscloseFull, "erased", nil)
 	w.erase(ledgertest.Red, 1)
 	for _, name := range []string{"one", "two"} {
@@ -37,7 +41,7 @@ func TestAccessibility(t *testing.T) {
 			{"name": "prefers-color-scheme", "value": scheme}}})
 		for _, width := range []int{360, 1200} {
 			b.Emulate("Emulation.setDeviceMetricsOverride", map[string]any{"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": false})
-			for _, path := range []string{"/", "/check", "/log/red", "/log/blue", "/log/red/agent/helper-red", redEvent + "one", redEvent + "erased",
+			for _, path := range []string{"/", "/logs", "/check", "/log/red", "/log/blue", "/log/red/agent/helper-red", redEvent + "one", redEvent + "erased",
 				"/v1/public/orgs/blue/verify/one", redEvent + "none"} {
 				b.Open(server.URL + path)
 				checkAccess(t, b, string(axe), fmt.Sprintf("%s %s %d", path, scheme, width))
