@@ -4,26 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import functools
-import os
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
 from types import TracebackType
 from typing import Any, TypeVar
 
-from . import calls
-from .answers import Decision, Stored
-from .arguments import Bound, KeyOf
-from .asyncsender import AsyncSender
-from .canonical import Convert
-from .errors import Refused, Unreachable
-from .guarding import Guarding, Opened
-from .intents import Options, Permit
-from .journal import Journal
-from .outbox import MAX_QUEUED, Outbox
-from .queuefile import QueueFile
-from .sender import result_of
 from .aioresources import AsyncApprovals, AsyncLog, AsyncRuns
-from .settings import Retry, read_settings
+from .answers import Decision, Stored
+from .arguments import KeyOf
+from .asyncsender import AsyncSender
+from .core import Core, Guard, result_of
+from .errors import Refused, Unreachable
+from .guarding import Opened
+from .intents import Options, Permit
 from .signer import Event, Signed
 from .wire.aio import Transport
 from .wire.effects import Operation
@@ -32,51 +24,21 @@ F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
 
 
-class AsyncClient:
+class AsyncClient(Core):
     """Calls one service as one agent. Nothing is connected before the first call.
 
     Arguments that are None come from APS_URL, APS_TOKEN, APS_ORG, APS_AGENT, APS_KEY_ID and APS_KEY_FILE.
     """
 
-    def __init__(
-        self,
-        url: str | None = None,
-        token: str | None = None,
-        org: str | None = None,
-        agent: str | None = None,
-        key_id: str | None = None,
-        key: str | bytes | None = None,
-        *,
-        timeout: float = 30.0,
-        retry: Retry = Retry(),
-        convert: Convert | None = None,
-        queue_file: str | os.PathLike[str] | None = None,
-        max_queued: int = MAX_QUEUED,
-        journal: Journal | None = None,
-    ) -> None:
-        """key is the Ed25519 seed in base64 or its 32 bytes. timeout bounds one try of a request, in seconds.
-
-        queue_file makes queued events survive a crash; max_queued bounds the queue. journal is that of guarded acts:
-        without one they are remembered in memory. Errors are NotAsked.
-        """
-        self.settings = read_settings(
-            url, token, org, agent, key_id, key, timeout=timeout, retry=retry, convert=convert
-        )
-        self.convert = convert
+    def _begin(self) -> None:
         self._transport = Transport(self.settings.address)
-        file = QueueFile(queue_file) if queue_file is not None else None
-        self._sender = AsyncSender(self.settings, self._transport, Outbox(max_queued, file))
-        self._journal = journal or Journal()
-        self._guarding = Guarding(self.settings, self._journal, self._queue_result)
+        self._sender = AsyncSender(self._delivery, self._transport)
         self._loop: asyncio.AbstractEventLoop | None = None
         self.approvals = AsyncApprovals(self)
         self.runs = AsyncRuns(self)
 
-    def __repr__(self) -> str:
-        return f"AsyncClient({self.settings.address.authority})"
-
     async def __aenter__(self) -> AsyncClient:
-        await self._sender.start()
+        self._sender.wake()
         return self
 
     async def __aexit__(
@@ -84,20 +46,13 @@ class AsyncClient:
     ) -> None:
         await self.close()
 
-    def sign(self, event: Event) -> Signed:
-        """Complete and sign an event. Errors are Malformed with the place of the value, and NotAsked without a key."""
-        return self.settings.require_signer().sign(event)
-
-    def _signed(self, event: Event | Signed) -> Signed:
-        return event if isinstance(event, Signed) else self.sign(event)
-
     async def send(self, event: Event | Signed) -> Stored:
-        """Store an event, and return when it is durable. Events of several threads share requests.
+        """Store an event, and return when it is durable. Events of several tasks share requests.
 
         Errors are Malformed, Overflow, Refused and Unreachable. After Unreachable the event may be stored: send the
         same Signed again.
         """
-        return result_of((await self._sender.send([self._signed(event)]))[0])
+        return result_of((await self._sender.send([self._prepared(event)]))[0])
 
     async def send_all(self, events: Iterable[Event | Signed]) -> list[Stored | Refused | Unreachable]:
         """Store events in their order. Return what became of each: a refused one keeps no other from being stored.
@@ -107,7 +62,10 @@ class AsyncClient:
         return await self._sender.send([self._signed(event) for event in events])
 
     async def queue(self, event: Event | Signed) -> Signed:
-        """Put an event into the queue, which is sent in the background. Errors are Malformed and Overflow."""
+        """Put an event into the queue, which is sent in the background.
+
+        Errors are Malformed, Overflow, and NotWritten when the queue's file has no room.
+        """
         signed = self._signed(event)
         await self._sender.queue([signed])
         return signed
@@ -129,7 +87,7 @@ class AsyncClient:
 
     async def evaluate(self, tool: str, payload: Mapping[str, Any] | None = None, **more: Any) -> Decision:
         """Ask the policy without doing or storing anything. more: actor_type, action_kind, request_approval."""
-        return await self._transport.run(calls.evaluate(self.settings, tool, payload or {}, more, self.convert))
+        return await self._transport.run(self._evaluate(tool, payload, more))
 
     async def act(
         self,
@@ -147,8 +105,7 @@ class AsyncClient:
         FailedBefore, KeyReused, Malformed.
         """
         self._loop = asyncio.get_running_loop()
-        chosen = self._options(options)
-        return await self._transport.run(self._guarding.run(tool, payload, do, chosen, key, trace))
+        return await self._transport.run(self._guarding.run(tool, payload, do, self._options(options), key, trace))
 
     async def open_act(
         self,
@@ -164,8 +121,7 @@ class AsyncClient:
         Do the act only if the result has a permit, and close_act it then. Errors are those of act.
         """
         self._loop = asyncio.get_running_loop()
-        chosen = self._options(options)
-        return await self._transport.run(self._guarding.open(tool, payload, chosen, key, trace))
+        return await self._transport.run(self._guarding.open(tool, payload, self._options(options), key, trace))
 
     async def close_act(self, opened: Opened, output: Any = None, failed: bool = False) -> None:
         """Note how an opened act ended, and state its result."""
@@ -176,14 +132,12 @@ class AsyncClient:
         self, tool: str, *, key: KeyOf | None = None, trace: str | None = None, options: Options = Options()
     ) -> Callable[[F], F]:
         """Decorate a function: each call is a guarded act whose payload is the arguments by name."""
+        guard = Guard(tool, key, trace, options)
 
         def decorate(function: F) -> F:
             @functools.wraps(function)
             async def guarded(*args: Any, **kwargs: Any) -> Any:
-                bound = Bound(function, args, kwargs)
-                payload = bound.payload
-                name = None if key is None else key(payload)
-                return await self.act(tool, payload, bound.call, key=name, trace=trace, options=options)
+                return await self.act(**guard.act(function, args, kwargs))
 
             return guarded  # type: ignore[return-value]
 
@@ -202,11 +156,8 @@ class AsyncClient:
         """Run an operation of this package, for calls that have no method here."""
         return await self._transport.run(operation)
 
-    def _options(self, options: Options) -> Options:
-        return options if options.convert or not self.convert else replace(options, convert=self.convert)
-
     def _queue_result(self, event: Signed, told: Callable[[], None]) -> None:
         """Queue a result. It is called in another thread than the event loop's, because it waits for disks."""
         assert self._loop is not None
-        queued = self._sender.queue([event], lambda outcome: told())
-        asyncio.run_coroutine_threadsafe(queued, self._loop).result()
+        self._delivery.outbox.put([event], lambda outcome: told())
+        self._loop.call_soon_threadsafe(self._sender.wake)

@@ -1,149 +1,138 @@
-"""A task that sends what waits: while one request is out events gather, and they go as the next batch."""
+"""Tasks that send what waits: while a request is out events gather, and they go as the next one."""
 
 from __future__ import annotations
 
 import asyncio
-import threading
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
-from .calls import Outcome, send_batch
-from .errors import LedgerError, NotAsked, Refused, Unreachable
-from .outbox import Outbox
-from .sender import LONGEST_PAUSE
-from .settings import Settings
-from .signer import Signed
+from .batches import Batch, Done, warn
+from .calls import Outcome
+from .delivery import FAULT_PAUSE, Delivery
+from .errors import Refused, Unreachable
+from .signer import Signed, Unsigned
 from .wire.aio import Transport
 
 
 class AsyncSender:
-    """Sends the events of one client, one request at a time."""
+    """Sends the events of one client. A task makes each request. One event loop uses it."""
 
-    def __init__(self, settings: Settings, transport: Transport, outbox: Outbox) -> None:
-        self._settings = settings
+    def __init__(self, delivery: Delivery, transport: Transport) -> None:
+        self._delivery = delivery
+        self._outbox = delivery.outbox
         self._transport = transport
-        self._outbox = outbox
-        self._change = asyncio.Condition()
-        self._task: asyncio.Task[None] | None = None
-        self._closed = False
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._timer: asyncio.TimerHandle | None = None
+        self._settled: set[asyncio.Future[None]] = set()
+        self._woken = False
 
-    async def queue(self, events: Sequence[Signed], done: Callable[[Outcome], None] | None = None) -> None:
-        """Put events into the queue and return. Errors are Overflow and those of the queue's file."""
-        async with self._change:
-            self._check_open()
-            if self._outbox.has_file:
-                await asyncio.to_thread(self._outbox.put, events, done)
-            else:
-                self._outbox.put(events, done)
-            self._start()
+    async def queue(self, events: Sequence[Signed], done: Done | None = None) -> None:
+        """Put events into the queue and return. Errors are Overflow and NotWritten."""
+        if self._outbox.has_file:
+            await asyncio.to_thread(self._outbox.put, events, done)
+        else:
+            self._outbox.put(events, done)
+        self.wake()
 
-    async def send(self, events: Sequence[Signed]) -> list[Outcome]:
+    async def send(self, events: Sequence[Signed | Unsigned]) -> list[Outcome]:
         """Send events and wait for their outcomes, in their order. Errors are Overflow."""
         loop = asyncio.get_running_loop()
         futures: list[asyncio.Future[Outcome]] = [loop.create_future() for _ in events]
-        async with self._change:
-            self._check_open()
-            self._outbox.check_room(len(events))
-            for event, future in zip(events, futures, strict=True):
-                self._outbox.put_waited(event, _setter(future))
-            self._start()
-        return list(await asyncio.gather(*futures))
+        self._outbox.put_waited(events, [_Setter(future) for future in futures])
+        self.wake()
+        return [await future for future in futures]
 
-    async def start(self) -> None:
-        """Begin to send what a queue's file holds from before."""
-        async with self._change:
-            if len(self._outbox):
-                self._start()
+    def wake(self) -> None:
+        """Look for events that may go, once the tasks that are ready now have put theirs."""
+        if not self._woken and self._delivery.is_due():
+            self._woken = True
+            asyncio.get_running_loop().call_soon(self._go_on)
 
-    def _check_open(self) -> None:
-        if self._closed:
-            raise NotAsked("the client is closed")
-
-    def _start(self) -> None:
-        self._change.notify_all()
-        if self._task is None:
-            self._task = asyncio.create_task(self._loop(), name="agentledger sender")
-
-    async def _loop(self) -> None:
-        failures = 0
-        while True:
-            async with self._change:
-                await self._change.wait_for(lambda: self._outbox.ready or self._closed)
-                if self._closed and (failures or not self._outbox.ready):
-                    self._outbox.give_up()
-                    return
-                batch = [item.event for item in self._outbox.take()]
-            outcomes = await self._send(batch)
-            async with self._change:
-                again = await self._settle(outcomes)
-                self._change.notify_all()
-                failures = failures + 1 if again else 0
-                if again and not self._closed:
-                    await self._pause(min(LONGEST_PAUSE, 2.0 ** min(failures, 10) / 2))
-
-    async def _settle(self, outcomes: Sequence[Outcome]) -> bool:
-        if self._outbox.settles_on_disk:
-            return await asyncio.to_thread(self._outbox.settle, outcomes)
-        return self._outbox.settle(outcomes)
-
-    async def _pause(self, seconds: float) -> None:
+    def _go_on(self) -> None:
+        self._woken = False
         try:
-            await asyncio.wait_for(self._change.wait_for(lambda: self._closed), seconds)
-        except TimeoutError:
-            return
+            self._take_all()
+            pause = self._delivery.pause
+        except Exception as why:
+            warn(f"the sender goes on after a fault: {type(why).__name__}")
+            pause = FAULT_PAUSE
+        if pause is not None and self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(pause, self._try_again)
 
-    async def _send(self, batch: list[Signed]) -> list[Outcome]:
+    def _take_all(self) -> None:
+        while (batch := self._delivery.take()) is not None:
+            task = asyncio.create_task(self._deliver(batch), name="agentledger sender")
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    def _try_again(self) -> None:
+        self._timer = None
+        self._go_on()
+
+    async def _deliver(self, batch: Batch) -> None:
         try:
-            return await self._transport.run(send_batch(self._settings, batch, self._settings.retry))
-        except (Refused, Unreachable) as why:
-            return [why] * len(batch)
-        except Exception as why:  # the sender must outlive a fault, because callers wait for it
-            said = str(why) if isinstance(why, LedgerError) else type(why).__name__
-            return [Unreachable(said)] * len(batch)
+            await self._transport.run(self._delivery.deliver(batch))
+        except asyncio.CancelledError:  # close has waited enough, or the event loop ends
+            self._end(batch)
+            self._outbox.give_up()
+            raise
+        except Exception as why:
+            warn(f"the sender goes on after a fault: {type(why).__name__}")
+        self._end(batch)
+        self._go_on()
+
+    def _end(self, batch: Batch) -> None:
+        try:
+            self._delivery.end(batch)
+        except Exception as why:
+            warn(f"the sender goes on after a fault: {type(why).__name__}")
+        for waiter in self._settled:
+            if not waiter.done():
+                waiter.set_result(None)
 
     async def flush(self, deadline: float) -> list[tuple[Signed, Refused]]:
         """Wait until nothing waits, at most so many seconds. See Sender.flush."""
-        end = time.monotonic() + deadline
-        async with self._change:
-            while len(self._outbox):
-                left = end - time.monotonic()
-                try:
-                    await asyncio.wait_for(self._change.wait(), max(left, 0.001))
-                except TimeoutError:
-                    raise Unreachable(f"{len(self._outbox)} events are still waiting") from None
-            return self._outbox.take_refused()
+        loop = asyncio.get_running_loop()
+        end = loop.time() + deadline
+        while len(self._outbox):
+            self._go_on()
+            waiter: asyncio.Future[None] = loop.create_future()
+            self._settled.add(waiter)
+            try:
+                await asyncio.wait_for(waiter, max(end - loop.time(), 0.001))
+            except TimeoutError:
+                raise Unreachable(f"{len(self._outbox)} events are still waiting") from None
+            finally:
+                self._settled.discard(waiter)
+        return self._outbox.take_refused()
 
     async def close(self, deadline: float) -> list[tuple[Signed, Refused]]:
-        """Flush, then stop. Errors are those of flush; the task ends also then."""
+        """Flush, then stop. Errors are those of flush; the tasks end also then."""
         try:
             return await self.flush(deadline)
         finally:
-            async with self._change:
-                self._closed = True
-                self._change.notify_all()
-            if self._task is not None:
-                await self._end_task(self._task)
-            self._outbox.close()
-
-    async def _end_task(self, task: asyncio.Task[None]) -> None:
-        try:
-            await asyncio.wait_for(task, 1.0)
-        except TimeoutError:  # it was in a request, and wait_for has cancelled it
+            self._delivery.close()
+            if self._timer is not None:
+                self._timer.cancel()
+            await self._end_tasks()
             self._outbox.give_up()
+            await asyncio.to_thread(self._outbox.close)
+
+    async def _end_tasks(self) -> None:
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=1.0)
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
 
 
-def _setter(future: asyncio.Future[Outcome]) -> Callable[[Outcome], None]:
-    loop, owner = future.get_loop(), threading.get_ident()
+class _Setter:
+    """Gives an outcome to a future, unless its task was cancelled."""
 
-    def set_result(outcome: Outcome) -> None:
-        if not future.done():
-            future.set_result(outcome)
+    __slots__ = ("_future",)
 
-    def set_anywhere(outcome: Outcome) -> None:
-        """Set the result from the loop's own thread, or from one that waited for a disk."""
-        if threading.get_ident() == owner:
-            set_result(outcome)
-        else:
-            loop.call_soon_threadsafe(set_result, outcome)
+    def __init__(self, future: asyncio.Future[Outcome]) -> None:
+        self._future = future
 
-    return set_anywhere
+    def __call__(self, outcome: Outcome) -> None:
+        if not self._future.done():
+            self._future.set_result(outcome)

@@ -3,25 +3,18 @@
 from __future__ import annotations
 
 import functools
-import os
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
 from types import TracebackType
 from typing import Any, TypeVar
 
-from . import calls
 from .answers import Decision, Stored
-from .arguments import Bound, KeyOf
-from .canonical import Convert
+from .arguments import KeyOf
+from .core import Core, Guard, result_of
 from .errors import Refused, Unreachable
-from .guarding import Guarding, Opened
+from .guarding import Opened
 from .intents import Options, Permit
-from .journal import Journal
-from .outbox import MAX_QUEUED, Outbox
-from .queuefile import QueueFile
-from .sender import Sender, result_of
 from .resources import Approvals, Log, Runs
-from .settings import Retry, read_settings
+from .sender import Sender
 from .signer import Event, Signed
 from .wire.blocking import Transport
 from .wire.effects import Operation
@@ -30,47 +23,17 @@ F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
 
 
-class Client:
+class Client(Core):
     """Calls one service as one agent. Nothing is connected before the first call.
 
     Arguments that are None come from APS_URL, APS_TOKEN, APS_ORG, APS_AGENT, APS_KEY_ID and APS_KEY_FILE.
     """
 
-    def __init__(
-        self,
-        url: str | None = None,
-        token: str | None = None,
-        org: str | None = None,
-        agent: str | None = None,
-        key_id: str | None = None,
-        key: str | bytes | None = None,
-        *,
-        timeout: float = 30.0,
-        retry: Retry = Retry(),
-        convert: Convert | None = None,
-        queue_file: str | os.PathLike[str] | None = None,
-        max_queued: int = MAX_QUEUED,
-        journal: Journal | None = None,
-    ) -> None:
-        """key is the Ed25519 seed in base64 or its 32 bytes. timeout bounds one try of a request, in seconds.
-
-        queue_file makes queued events survive a crash; max_queued bounds the queue. journal is that of guarded acts:
-        without one they are remembered in memory. Errors are NotAsked.
-        """
-        self.settings = read_settings(
-            url, token, org, agent, key_id, key, timeout=timeout, retry=retry, convert=convert
-        )
-        self.convert = convert
+    def _begin(self) -> None:
         self._transport = Transport(self.settings.address)
-        file = QueueFile(queue_file) if queue_file is not None else None
-        self._sender = Sender(self.settings, self._transport, Outbox(max_queued, file))
-        self._journal = journal or Journal()
-        self._guarding = Guarding(self.settings, self._journal, self._queue_result)
+        self._sender = Sender(self._delivery, self._transport)
         self.approvals = Approvals(self)
         self.runs = Runs(self)
-
-    def __repr__(self) -> str:
-        return f"Client({self.settings.address.authority})"
 
     def __enter__(self) -> Client:
         return self
@@ -80,20 +43,13 @@ class Client:
     ) -> None:
         self.close()
 
-    def sign(self, event: Event) -> Signed:
-        """Complete and sign an event. Errors are Malformed with the place of the value, and NotAsked without a key."""
-        return self.settings.require_signer().sign(event)
-
-    def _signed(self, event: Event | Signed) -> Signed:
-        return event if isinstance(event, Signed) else self.sign(event)
-
     def send(self, event: Event | Signed) -> Stored:
         """Store an event, and return when it is durable. Events of several threads share requests.
 
         Errors are Malformed, Overflow, Refused and Unreachable. After Unreachable the event may be stored: send the
         same Signed again.
         """
-        return result_of(self._sender.send([self._signed(event)])[0])
+        return result_of(self._sender.send([self._prepared(event)])[0])
 
     def send_all(self, events: Iterable[Event | Signed]) -> list[Stored | Refused | Unreachable]:
         """Store events in their order. Return what became of each: a refused one keeps no other from being stored.
@@ -103,7 +59,10 @@ class Client:
         return self._sender.send([self._signed(event) for event in events])
 
     def queue(self, event: Event | Signed) -> Signed:
-        """Put an event into the queue, which is sent in the background. Errors are Malformed and Overflow."""
+        """Put an event into the queue, which is sent in the background.
+
+        Errors are Malformed, Overflow, and NotWritten when the queue's file has no room.
+        """
         signed = self._signed(event)
         self._sender.queue([signed])
         return signed
@@ -125,7 +84,7 @@ class Client:
 
     def evaluate(self, tool: str, payload: Mapping[str, Any] | None = None, **more: Any) -> Decision:
         """Ask the policy without doing or storing anything. more: actor_type, action_kind, request_approval."""
-        return self._transport.run(calls.evaluate(self.settings, tool, payload or {}, more, self.convert))
+        return self._transport.run(self._evaluate(tool, payload, more))
 
     def act(
         self,
@@ -142,8 +101,7 @@ class Client:
         Errors are those of do, and Denied, ApprovalRequired, ApprovalDenied, NotDecided, OutcomeUnknown,
         FailedBefore, KeyReused, Malformed.
         """
-        chosen = self._options(options)
-        return self._transport.run(self._guarding.run(tool, payload, do, chosen, key, trace))
+        return self._transport.run(self._guarding.run(tool, payload, do, self._options(options), key, trace))
 
     def open_act(
         self,
@@ -158,8 +116,7 @@ class Client:
 
         Do the act only if the result has a permit, and close_act it then. Errors are those of act.
         """
-        chosen = self._options(options)
-        return self._transport.run(self._guarding.open(tool, payload, chosen, key, trace))
+        return self._transport.run(self._guarding.open(tool, payload, self._options(options), key, trace))
 
     def close_act(self, opened: Opened, output: Any = None, failed: bool = False) -> None:
         """Note how an opened act ended, and state its result."""
@@ -169,14 +126,12 @@ class Client:
         self, tool: str, *, key: KeyOf | None = None, trace: str | None = None, options: Options = Options()
     ) -> Callable[[F], F]:
         """Decorate a function: each call is a guarded act whose payload is the arguments by name."""
+        guard = Guard(tool, key, trace, options)
 
         def decorate(function: F) -> F:
             @functools.wraps(function)
             def guarded(*args: Any, **kwargs: Any) -> Any:
-                bound = Bound(function, args, kwargs)
-                payload = bound.payload
-                name = None if key is None else key(payload)
-                return self.act(tool, payload, bound.call, key=name, trace=trace, options=options)
+                return self.act(**guard.act(function, args, kwargs))
 
             return guarded  # type: ignore[return-value]
 
@@ -193,9 +148,6 @@ class Client:
     def run(self, operation: Operation[T]) -> T:
         """Run an operation of this package, for calls that have no method here."""
         return self._transport.run(operation)
-
-    def _options(self, options: Options) -> Options:
-        return options if options.convert or not self.convert else replace(options, convert=self.convert)
 
     def _queue_result(self, event: Signed, told: Callable[[], None]) -> None:
         self._sender.queue([event], lambda outcome: told())

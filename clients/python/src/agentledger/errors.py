@@ -62,6 +62,14 @@ class Overflow(LedgerError):
     """The queue of events is full. The event that was given is not in it."""
 
 
+class NotWritten(LedgerError, OSError):
+    """A file of the client's can't be written, for example because the disk is full. What was given is not in it."""
+
+    def __init__(self, what: str, why: OSError, advice: str) -> None:
+        super().__init__(f"{what} can't be written: {why.strerror or type(why).__name__}. {advice}")
+        self.errno = why.errno
+
+
 class NotDecided(LedgerError):
     """There is no decision, so the act was not done. The same call with the same key is safe to repeat."""
 

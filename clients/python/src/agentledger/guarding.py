@@ -18,15 +18,16 @@ from typing import Any
 
 from . import calls
 from .answers import Approval, Stored
+from .batches import warn
 from .errors import (
     ApprovalDenied,
     ApprovalRequired,
     Denied,
     FailedBefore,
     KeyReused,
+    LedgerError,
     NotDecided,
     OutcomeUnknown,
-    Overflow,
     Refused,
     Unreachable,
     one_line,
@@ -48,6 +49,7 @@ from .signer import Signed, Signer, new_id, read_signed
 from .wire.effects import Act, Disk, Operation
 
 _MAX_LOST_QUORUMS = 8
+_UNKNOWN = "the act was begun before, and how it ended is not known"
 _DEFINITE = (400, 403, 404, 405, 409, 413, 415, 422)
 
 
@@ -130,18 +132,22 @@ class Guarding:
         if entry is None:
             intent, call_id = sign_intent(signer, tool, payload, o, trace)
             entry = Entry(key, digest, DECIDING, call_id, intent.event_id, intent.text.decode(), kept, o.idempotent)
-            yield Disk(_storing(self.journal, entry))
+            yield from self._note(entry)
         try:
             permit = yield from self._permit(signer, entry, o)
         except Denied:
             yield Disk(lambda: self.journal.remove(key))
             raise
         entry.stage = BEGUN
+        yield from self._note(entry)
+        return Opened(entry, permit, o, self.clock())
+
+    def _note(self, entry: Entry) -> Operation[None]:
+        """Write an entry before its act. Errors are NotDecided."""
         try:
             yield Disk(_storing(self.journal, entry))
         except OSError as why:
-            raise NotDecided(f"the journal can't be written: {why.strerror}") from why
-        return Opened(entry, permit, o, self.clock())
+            raise NotDecided(f"the journal can't be written: {_reason(why)}: make room in its folder") from why
 
     def close(self, opened: Opened, output: Any, failed: bool) -> Operation[None]:
         """Note how an act ended, and state its result."""
@@ -155,8 +161,8 @@ class Guarding:
         entry.result = result.text.decode()
         try:
             yield Disk(_storing(self.journal, entry))
-        except OSError:  # the act is done, and stays begun in the journal: it never runs again
-            pass
+        except OSError as why:  # the act is done, and stays begun in the journal: it never runs again
+            warn(f"the journal can't note the end of an act: {_reason(why)}: make room in its folder")
         self.journal.leave(entry.key)
         yield Disk(lambda: self.tell(entry))
 
@@ -185,7 +191,7 @@ class Guarding:
         if stored.approval.action_digest != hashlib.sha256(approved).hexdigest():
             raise NotDecided("the answer does not fit: the approval is for another act")
         entry.approval_id = stored.approval.approval_id
-        yield Disk(_storing(self.journal, entry))
+        yield from self._note(entry)
         grant = yield from self._grant(signer, entry, stored, stored.approval, o)
         return Permit(intent.event_id, entry.call_id, decision, grant, approved_payload(intent))
 
@@ -234,11 +240,14 @@ class Guarding:
             return False
         if entry.stage == BEGUN:
             _end_unknown(signer, entry, o)
-            yield Disk(_storing(self.journal, entry))
+            try:
+                yield Disk(_storing(self.journal, entry))
+            except OSError as why:  # it is not told, because the next call would tell it by another event
+                raise OutcomeUnknown(f"{_UNKNOWN}. The journal can't be written: {_reason(why)}") from why
         if not entry.told:
             yield Disk(lambda: self.tell(entry))
         if entry.status == "unknown":
-            raise OutcomeUnknown("the act was begun before, and how it ended is not known")
+            raise OutcomeUnknown(_UNKNOWN)
         if entry.status == "error":
             raise FailedBefore("the act was done before and failed")
         return True
@@ -258,8 +267,8 @@ class Guarding:
 
         try:
             self.queue(read_signed(entry.result.encode()), told)
-        except (Overflow, OSError):  # the act is done: its result waits in the journal for resume
-            return
+        except (LedgerError, OSError) as why:  # the act is done
+            warn(f"the result of an act is not queued, and resume() after the next start states it: {why}")
 
     def resume(self) -> int:
         """Tell the results that the service does not have yet, and note interrupted acts as unknown.
@@ -280,6 +289,10 @@ class Guarding:
 def _end_unknown(signer: Signer, entry: Entry, o: Options) -> None:
     entry.stage, entry.status, entry.ended_at = ENDED, "unknown", time.time()
     entry.result = sign_result(signer, entry, 0.0, False, o, "").text.decode()
+
+
+def _reason(why: OSError) -> str:
+    return why.strerror or type(why).__name__
 
 
 def _storing(journal: Journal, entry: Entry) -> Callable[[], None]:

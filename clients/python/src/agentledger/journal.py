@@ -110,13 +110,12 @@ class Journal:
             return
         name = self._file(self._folder, entry.key)
         new = name.with_suffix(_TEMPORARY)
-        handle = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         try:
-            write_all(handle, json.dumps(asdict(entry)).encode())
-            os.fsync(handle)
-        finally:
-            os.close(handle)
-        os.replace(new, name)
+            _write_synced(new, json.dumps(asdict(entry)).encode())
+            os.replace(new, name)
+        except OSError:
+            new.unlink(missing_ok=True)  # else it keeps room that the disk lacks
+            raise
         sync_folder(self._folder)
 
     def remove(self, key: str) -> None:
@@ -141,6 +140,15 @@ class Journal:
         if self._handle >= 0:
             os.close(self._handle)
             self._handle = -1
+
+
+def _write_synced(name: pathlib.Path, text: bytes) -> None:
+    handle = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    try:
+        write_all(handle, text)
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def _read(text: bytes) -> Entry:

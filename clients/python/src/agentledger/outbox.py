@@ -1,144 +1,166 @@
-"""Events that wait to be sent: a bounded queue, in memory or in a file, and what goes as the next batch.
+"""Events that wait to be sent: a bounded queue, in memory or in a file.
 
 - The queue is told as full by Overflow. An event that was put is sent, or is told to its waiter, or stays.
-- The order of the queue is kept, so events of a trace are stored in the order in which they were put.
-- Nothing here waits or connects; a client calls under its own lock.
+- Whatever fails, finish tells each waiter of a batch, and kept events without an outcome go back to the front.
+- After shut nothing is added, and after give_up nobody waits.
+- Nothing here connects. Safe for several threads. put, record and close may wait for a disk; nothing else waits.
 """
 
 from __future__ import annotations
 
-import warnings
+import threading
 from collections import deque
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
-from .calls import Outcome, batch_size
-from .errors import Overflow, Refused, Unreachable
+from .batches import Batch, Done, Item, take_batch
+from .errors import NotAsked, Overflow, Refused, Unreachable
 from .queuefile import QueueFile
-from .signer import Signed
+from .signer import Signed, Unsigned
 
 MAX_QUEUED = 10_000
 """Events that wait, unless the caller says otherwise."""
 
 
-@dataclass(eq=False)
-class Item:
-    """An event that waits. done gets its outcome. A kept one is sent until it is stored or refused for good."""
-
-    event: Signed
-    kept: bool
-    done: Callable[[Outcome], None] | None = None
-
-
-def _tell(item: Item, outcome: Outcome) -> None:
-    """Tell the waiter of an event. Its own fault is a warning, because the sender must outlive it.
-
-    A journal that could not note a result sends it once more after a restart, and the service answers with a replay.
-    """
-    if item.done is None:
-        return
-    try:
-        item.done(outcome)
-    except Exception as why:
-        warnings.warn(f"agentledger: an outcome could not be noted: {type(why).__name__}", RuntimeWarning, stacklevel=2)
-
-
 class Outbox:
-    """A bounded queue of signed events."""
+    """A bounded queue of events."""
 
     def __init__(self, most: int, file: QueueFile | None) -> None:
         self.most = most
         self._file = file
-        self._items: deque[Item] = deque()
-        self._out: list[Item] = []
-        self.refused: list[tuple[Signed, Refused]] = []
-        """Kept events that the service refused for good, until they are taken."""
-        for event in file.waiting() if file else ():
-            self._items.append(Item(event, True))
+        self._lock = threading.Lock()
+        self._disk = threading.Lock()
+        self._waiting = deque(Item(event, True, True) for event in (file.waiting() if file else ()))
+        self._out: list[Batch] = []
+        self._count = self._fresh = len(self._waiting)
+        self._shut = False
+        self._refused: list[tuple[Signed, Refused]] = []
 
     def __len__(self) -> int:
-        return len(self._items) + len(self._out)
+        """Return how many events wait or are out."""
+        return self._count
 
     @property
-    def ready(self) -> bool:
-        """Whether anything waits that is not out."""
-        return bool(self._items)
+    def waiting(self) -> int:
+        """How many events wait that are not out."""
+        return len(self._waiting)
+
+    @property
+    def fresh(self) -> int:
+        """How many of those no take has looked at."""
+        return self._fresh
+
+    @property
+    def requests(self) -> int:
+        """How many batches are out."""
+        return len(self._out)
 
     @property
     def has_file(self) -> bool:
         """Whether put waits for a disk."""
         return self._file is not None
 
-    @property
-    def settles_on_disk(self) -> bool:
-        """Whether settle waits for a disk: the queue's, or the journal's of results that are out."""
-        return self._file is not None or any(item.kept and item.done is not None for item in self._out)
-
-    def put(self, events: Sequence[Signed], done: Callable[[Outcome], None] | None = None) -> None:
+    def put(self, events: Sequence[Signed], done: Done | None = None) -> None:
         """Add kept events, all or none. With a file they are on disk afterwards.
 
-        Errors are Overflow and those of the file.
+        Errors are Overflow, NotAsked after shut, and NotWritten.
         """
-        self.check_room(len(events))
-        if self._file is not None:
-            self._file.append(events)
-        self._items.extend(Item(event, True, done) for event in events)
-
-    def put_waited(self, event: Signed, done: Callable[[Outcome], None]) -> None:
-        """Add one event whose sender waits for done. It is not written to the file. Call check_room before."""
-        self._items.append(Item(event, False, done))
-
-    def check_room(self, count: int) -> None:
-        """Check that so many more events fit. Errors are Overflow."""
-        if len(self) + count > self.most:
-            raise Overflow(f"the queue holds {len(self)} of {self.most} events: {count} more do not fit")
-
-    def give_up(self) -> None:
-        """Tell all waiters that nothing is sent any more. Kept events stay in the queue."""
-        for item in self._items:
-            if not item.kept:
-                _tell(item, Unreachable("the client is closed"))
-        self._items = deque(item for item in self._items if item.kept)
-
-    def take(self) -> list[Item]:
-        """Return what waits, as much as one request takes. It is out until settle is called."""
-        size = batch_size([len(item.event.text) for item in self._first()])
-        self._out = [self._items.popleft() for _ in range(size)]
-        return self._out
-
-    def _first(self) -> list[Item]:
-        return [self._items[i] for i in range(min(len(self._items), 501))]
-
-    def settle(self, outcomes: Sequence[Outcome]) -> bool:
-        """Note the outcomes of what is out, and tell the waiters. Return whether anything has to be sent again.
-
-        A kept event that was not decided goes back to the front.
-        """
-        again, stored = [], []
-        for item, outcome in zip(self._out, outcomes, strict=True):
-            final = not isinstance(outcome, Exception) or isinstance(outcome, Refused) and outcome.final
-            if item.kept and not final:
-                again.append(item)
-                continue
-            stored.append(item.event)
-            _tell(item, outcome)
-            if item.kept and isinstance(outcome, Refused):
-                self.refused.append((item.event, outcome))
-        self._items.extendleft(reversed(again))
-        self._out = []
-        if self._file is not None:
+        items = [Item(event, True, True, done) for event in events]
+        if self._file is None:
+            self._put(items)
+            return
+        with self._disk:
+            with self._lock:
+                self._reserve(len(items))
             try:
-                self._file.remove(stored, [event for event, _ in self.refused])
+                self._file.append(events)
+            except BaseException:
+                with self._lock:
+                    self._count -= len(items)
+                raise
+            with self._lock:
+                self._add(items)
+
+    def put_waited(self, events: Sequence[Signed | Unsigned], dones: Sequence[Done]) -> None:
+        """Add events whose sender waits, all or none. The file does not get them. Errors are Overflow and NotAsked."""
+        in_line = len(events) > 1
+        self._put([Item(event, False, in_line, done) for event, done in zip(events, dones, strict=True)])
+
+    def _put(self, items: list[Item]) -> None:
+        with self._lock:
+            self._reserve(len(items))
+            self._add(items)
+
+    def _reserve(self, count: int) -> None:
+        if self._shut:
+            raise NotAsked("the client is closed")
+        if self._count + count > self.most:
+            raise Overflow(f"the queue holds {self._count} of {self.most} events: {count} more do not fit")
+        self._count += count
+
+    def _add(self, items: list[Item]) -> None:
+        self._waiting.extend(items)
+        self._fresh += len(items)
+
+    def take(self) -> Batch | None:
+        """Return what may go as the next request, None for nothing. It is out until finish is called."""
+        with self._lock:
+            batch, left = take_batch(self._waiting, self._out)
+            self._fresh = len(self._waiting) - left
+            if not batch.items:
+                return None
+            self._out.append(batch)
+            return batch
+
+    def record(self, batch: Batch) -> None:
+        """Note the kept events of a batch whose outcome stands, in the journal of acts and in the queue's file."""
+        for item, outcome in batch.ended:
+            item.tell(outcome)
+        if self._file is None:
+            return
+        ended = [item.signed() for item, _ in batch.ended]
+        refused = [item.signed() for item, outcome in batch.ended if isinstance(outcome, Refused)]
+        with self._disk:
+            try:
+                self._file.remove(ended, refused)
             except OSError:  # they are sent once more after a restart, and answered as replays
-                pass
-        return bool(again)
+                return
+
+    def finish(self, batch: Batch) -> bool:
+        """End a batch, and return whether events have to be sent again. They go back to the front."""
+        again = batch.kept()  # after a fault all are sent again, and those that are stored get replays as answers
+        try:
+            again = batch.undecided()
+            return bool(again)
+        finally:
+            with self._lock:
+                self._out.remove(batch)
+                self._waiting.extendleft(reversed(again))
+                self._count -= len(batch.items) - len(again)
+                self._refused += [(item.signed(), why) for item, why in batch.ended if isinstance(why, Refused)]
+            batch.abandon("the client failed before it knew the outcome, so the event may be stored")
 
     def take_refused(self) -> list[tuple[Signed, Refused]]:
-        """Return the events that were refused for good, and forget them."""
-        refused, self.refused = self.refused, []
+        """Return the kept events that were refused for good, and forget them."""
+        with self._lock:
+            refused, self._refused = self._refused, []
         return refused
+
+    def shut(self) -> None:
+        """Add nothing from now on."""
+        with self._lock:
+            self._shut = True
+
+    def give_up(self, why: str = "the client is closed") -> None:
+        """Tell all whose events wait that nothing is sent any more. Kept events stay in the queue."""
+        with self._lock:
+            left = [item for item in self._waiting if not item.kept]
+            self._waiting = deque(item for item in self._waiting if item.kept)
+            self._count -= len(left)
+        for item in left:
+            item.tell(Unreachable(why))
 
     def close(self) -> None:
         """Close the file."""
-        if self._file is not None:
-            self._file.close()
+        with self._disk:
+            if self._file is not None:
+                self._file.close()

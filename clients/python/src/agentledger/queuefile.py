@@ -14,7 +14,7 @@ import pathlib
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from .errors import NotAsked
+from .errors import NotAsked, NotWritten
 from .signer import Signed, read_signed
 
 _COMPACT_BYTES = 8 << 20
@@ -58,8 +58,12 @@ class QueueFile:
         return size
 
     def append(self, events: Sequence[Signed]) -> None:
-        """Write events durably. Errors are those of the file system; the events are not in the queue then."""
-        self._write([{"event": event.text.decode()} for event in events])
+        """Write events durably. Errors are NotWritten; the events are not in the queue then."""
+        try:
+            self._write_or_clear([{"event": event.text.decode()} for event in events])
+        except OSError as why:
+            advice = "The events are not queued: make room, and queue them again"
+            raise NotWritten(f"the queue {self._path}", why, advice) from why
         self._waiting.update({event.event_id: event for event in events})
 
     def remove(self, events: Iterable[Signed], refused: Iterable[Signed]) -> None:
@@ -70,10 +74,9 @@ class QueueFile:
         self._keep([event for event in refused if event.event_id not in self._told])
         names = [e.event_id for e in events if self._waiting.pop(e.event_id, None) is not None]
         if not self._waiting and self._size > _COMPACT_BYTES:
-            os.ftruncate(self._file, 0)
-            self._size = 0
+            self._clear()
         elif names:
-            self._write([{"done": name} for name in names])
+            self._write_or_clear([{"done": name} for name in names])
 
     def _keep(self, refused: list[Signed]) -> None:
         if not refused:
@@ -83,6 +86,20 @@ class QueueFile:
             out.flush()
             os.fsync(out.fileno())
         self._told.update(event.event_id for event in refused)
+
+    def _write_or_clear(self, lines: list[dict[str, Any]]) -> None:
+        """Write lines. Where they do not fit, and nothing waits, what the file holds is not needed any more."""
+        try:
+            self._write(lines)
+        except OSError:
+            if self._waiting or not self._size:
+                raise
+            self._clear()
+            self._write(lines)
+
+    def _clear(self) -> None:
+        os.ftruncate(self._file, 0)
+        self._size = 0
 
     def _write(self, lines: list[dict[str, Any]]) -> None:
         text = b"".join(json.dumps(line).encode() + b"\n" for line in lines)

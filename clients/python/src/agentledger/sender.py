@@ -1,21 +1,17 @@
-"""A thread that sends what waits: while one request is out events gather, and they go as the next batch."""
+"""Threads that send what waits: while a request is out events gather, and they go as the next one."""
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
-from .answers import Stored
-from .calls import Outcome, send_batch
-from .errors import LedgerError, NotAsked, Refused, Unreachable
-from .outbox import Outbox
-from .settings import Settings
-from .signer import Signed
+from .batches import Batch, Done, warn
+from .calls import Outcome
+from .delivery import FAULT_PAUSE, MAX_REQUESTS, Delivery
+from .errors import Refused, Unreachable
+from .signer import Signed, Unsigned
 from .wire.blocking import Transport
-
-LONGEST_PAUSE = 30.0
-"""Seconds between two tries of a queue that can't be sent."""
 
 
 class _Waiter:
@@ -39,74 +35,126 @@ class _Waiter:
 
 
 class Sender:
-    """Sends the events of one client, one request at a time."""
+    """Sends the events of one client. Each thread makes one request at a time; the first event starts the first thread.
 
-    def __init__(self, settings: Settings, transport: Transport, outbox: Outbox) -> None:
-        self._settings = settings
+    A thread that a fault ended is replaced.
+    """
+
+    def __init__(self, delivery: Delivery, transport: Transport) -> None:
+        self._delivery = delivery
+        self._outbox = delivery.outbox
         self._transport = transport
-        self._outbox = outbox
-        self._change = threading.Condition()
-        self._thread: threading.Thread | None = None
-        self._closed = False
-        with self._change:
-            if len(outbox):
-                self._start()
-
-    def queue(self, events: Sequence[Signed], done: Callable[[Outcome], None] | None = None) -> None:
-        """Put events into the queue and return. Errors are Overflow and those of the queue's file."""
-        with self._change:
-            self._check_open()
-            self._outbox.put(events, done)
+        self._lock = threading.Lock()
+        self._due = threading.Condition(self._lock)
+        self._settled = threading.Condition(self._lock)
+        self._threads: set[threading.Thread] = set()
+        self._idle = 0
+        if len(self._outbox):
             self._start()
 
-    def send(self, events: Sequence[Signed]) -> list[Outcome]:
-        """Send events and wait for their outcomes, in their order. Errors are Overflow."""
+    def queue(self, events: Sequence[Signed], done: Done | None = None) -> None:
+        """Put events into the queue and return. Errors are Overflow, Unreachable without threads, and NotWritten."""
+        self._start()
+        self._outbox.put(events, done)
+        self._wake()
+
+    def send(self, events: Sequence[Signed | Unsigned]) -> list[Outcome]:
+        """Send events and wait for their outcomes, in their order. Errors are Overflow, Unreachable without threads."""
         waiter = _Waiter(len(events))
-        with self._change:
-            self._check_open()
-            self._outbox.check_room(len(events))
-            for event in events:
-                self._outbox.put_waited(event, waiter.add)
-            self._start()
+        self._start()
+        self._outbox.put_waited(events, [waiter.add] * len(events))
+        self._wake()
         return waiter.wait()
 
-    def _check_open(self) -> None:
-        if self._closed:
-            raise NotAsked("the client is closed")
-
     def _start(self) -> None:
-        self._change.notify_all()
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._loop, name="agentledger sender", daemon=True)
-            self._thread.start()
+        """Have a thread before anything is put. Errors are Unreachable."""
+        if self._threads:
+            return
+        with self._lock:
+            if not self._threads and not self._delivery.has_ended:
+                self._add_thread()
 
-    def _loop(self) -> None:
-        failures = 0
-        while True:
-            with self._change:
-                while not self._outbox.ready and not self._closed:
-                    self._change.wait()
-                if self._closed and (failures or not self._outbox.ready):
-                    self._outbox.give_up()
-                    self._outbox.close()
-                    return
-                batch = [item.event for item in self._outbox.take()]
-            outcomes = self._send(batch)
-            with self._change:
-                again = self._outbox.settle(outcomes)
-                self._change.notify_all()
-                failures = failures + 1 if again else 0
-                if again and not self._closed:
-                    self._change.wait_for(lambda: self._closed, min(LONGEST_PAUSE, 2.0 ** min(failures, 10) / 2))
-
-    def _send(self, batch: list[Signed]) -> list[Outcome]:
+    def _add_thread(self) -> None:
+        thread = threading.Thread(target=self._run, name="agentledger sender", daemon=True)
+        self._threads.add(thread)
         try:
-            return self._transport.run(send_batch(self._settings, batch, self._settings.retry))
-        except (Refused, Unreachable) as why:
-            return [why] * len(batch)
-        except Exception as why:  # the sender must outlive a fault, because callers wait for it
-            said = str(why) if isinstance(why, LedgerError) else type(why).__name__
-            return [Unreachable(said)] * len(batch)
+            thread.start()
+        except RuntimeError as why:
+            self._threads.discard(thread)
+            raise Unreachable(f"nothing can be sent: {why}") from None
+
+    def _wake(self) -> None:
+        if self._delivery.is_due():  # else a thread looks for more when its request is over
+            with self._lock:
+                self._summon()
+
+    def _summon(self) -> None:
+        """Have one more thread look for events, if there may be one."""
+        if self._idle:
+            self._due.notify()
+        elif len(self._threads) < MAX_REQUESTS:
+            try:
+                self._add_thread()
+            except Unreachable as why:
+                if not self._threads:  # else the others do its work
+                    self._outbox.give_up(str(why))
+
+    def _run(self) -> None:
+        try:
+            while not self._delivery.has_ended:
+                try:
+                    self._deliver_next()
+                except Exception as why:
+                    warn(f"the sender goes on after a fault: {type(why).__name__}")
+                    with self._lock:
+                        self._due.wait(FAULT_PAUSE)
+        finally:
+            self._leave()
+
+    def _deliver_next(self) -> None:
+        batch = self._next()
+        if batch is None:
+            return
+        try:
+            self._transport.run(self._delivery.deliver(batch))
+        finally:
+            try:
+                self._delivery.end(batch)
+            finally:
+                with self._lock:
+                    self._settled.notify_all()
+
+    def _next(self) -> Batch | None:
+        """Return the next batch, None when nothing is sent any more."""
+        with self._lock:
+            self._idle += 1
+            try:
+                while not self._delivery.has_ended:
+                    batch = self._delivery.take()
+                    if batch is not None:
+                        return batch
+                    self._due.wait(self._delivery.pause)
+                return None
+            finally:
+                self._idle -= 1
+
+    def _leave(self) -> None:
+        """End this thread. After a fault another one goes on; the last one closes the queue."""
+        with self._lock:
+            self._threads.discard(threading.current_thread())
+            self._due.notify_all()
+            self._settled.notify_all()
+            if self._threads:
+                return
+            if not self._delivery.has_ended:
+                try:
+                    self._add_thread()
+                    return
+                except Unreachable as why:
+                    warn(str(why))
+        self._outbox.give_up("the client is closed" if self._delivery.has_ended else "nothing can be sent: no thread")
+        if self._delivery.has_ended:
+            self._outbox.close()
 
     def flush(self, deadline: float) -> list[tuple[Signed, Refused]]:
         """Wait until nothing waits, at most so many seconds. Return the queued events that were refused for good.
@@ -114,30 +162,24 @@ class Sender:
         Errors are Unreachable when the time is over. The events stay in the queue then.
         """
         end = time.monotonic() + deadline
-        with self._change:
+        with self._lock:
             while len(self._outbox):
                 left = end - time.monotonic()
-                if left <= 0 or self._thread is None:
+                if left <= 0 or not self._threads:
                     raise Unreachable(f"{len(self._outbox)} events are still waiting")
-                self._change.wait(left)
-            return self._outbox.take_refused()
+                self._settled.wait(left)
+        return self._outbox.take_refused()
 
     def close(self, deadline: float) -> list[tuple[Signed, Refused]]:
-        """Flush, then stop. Errors are those of flush; the thread ends also then."""
+        """Flush, then stop. Errors are those of flush; the threads end also then."""
         try:
-            return self.flush(deadline) if len(self._outbox) else self._outbox.take_refused()
+            return self.flush(deadline)
         finally:
-            with self._change:
-                self._closed = True
-                self._change.notify_all()
-            if self._thread is None:
+            self._delivery.close()
+            with self._lock:
+                self._due.notify_all()
+                threads = list(self._threads)
+            for thread in threads:
+                thread.join(1.0)  # it may be in a request, and ends by itself then
+            if not threads:
                 self._outbox.close()
-            else:
-                self._thread.join(1.0)  # it may be in a request, and ends by itself then
-
-
-def result_of(outcome: Outcome) -> Stored:
-    """Return the answer for an event, or raise the error."""
-    if isinstance(outcome, Exception):
-        raise outcome
-    return outcome

@@ -23,6 +23,9 @@ from .verify.encoding import base64_bytes
 MAX_ENVELOPE = 256 << 10
 """Bytes of the largest envelope that the service takes unless its operator set another bound."""
 
+_TEXT = b'%s"sig_alg":"ed25519",%s"sig_value_b64":"%s",%s'
+_SIGNATURE_SIZE = len(_TEXT % (b"", b"", b"", b"")) + 88
+
 Event = Mapping[str, Any] | str | bytes
 """An event to be signed: members, or a JSON text of them."""
 
@@ -38,6 +41,27 @@ class Signed:
 
     def __str__(self) -> str:
         return f"event {self.event_id}"
+
+
+class Unsigned:
+    """A checked event without its signature. size is that of the signed text in bytes."""
+
+    __slots__ = ("_signer", "_parts", "event_id", "trace_id", "size")
+
+    def __init__(self, signer: Signer, parts: tuple[bytes, bytes, bytes], event_id: str, trace_id: str) -> None:
+        """parts are the canonical form, cut where the two members of the signature go."""
+        self._signer = signer
+        self._parts = parts
+        self.event_id = event_id
+        self.trace_id = trace_id
+        self.size = sum(map(len, parts)) + _SIGNATURE_SIZE
+
+    def sign(self) -> Signed:
+        """Sign the event (form digest)."""
+        before, between, behind = self._parts
+        digest = event_digest(self._signer.key_id, before + between + behind)
+        text = _TEXT % (before, between, self._signer.sign_bytes(digest).encode(), behind)
+        return Signed(text, self.event_id, self.trace_id, digest.hex())
 
 
 class Signer:
@@ -107,6 +131,10 @@ class Signer:
 
     def sign(self, event: Event) -> Signed:
         """Complete and sign an event (form digest). Errors are Malformed, with the place of the value."""
+        return self.prepare(event).sign()
+
+    def prepare(self, event: Event) -> Unsigned:
+        """Complete and check an event, to be signed later, also by another thread. Errors are those of sign."""
         given = self._given(event)
         if "sig_alg" in given or "sig_value_b64" in given:
             raise Malformed("an event to be signed must not have sig_alg or sig_value_b64")
@@ -114,16 +142,14 @@ class Signer:
         payload = members["payload"]
         if not isinstance(payload, dict) and isinstance(payload, Mapping):
             raise Malformed("is a mapping of another kind: give a dict", "/payload")
-        before, between, behind = _plain_parts(members) or _strict_parts(members, self._convert)
+        parts = _plain_parts(members) or _strict_parts(members, self._convert)
         if not self._own_are_right or not are_right(given):
             check_members(members)
             check_reserved(members)
-        digest = event_digest(self.key_id, before + between + behind)
-        value = self.sign_bytes(digest).encode()
-        text = b'%s"sig_alg":"ed25519",%s"sig_value_b64":"%s",%s' % (before, between, value, behind)
-        if len(text) > MAX_ENVELOPE:
+        unsigned = Unsigned(self, parts, members["event_id"], members["trace_id"])
+        if unsigned.size > MAX_ENVELOPE:
             raise Malformed(f"The envelope is larger than {MAX_ENVELOPE} bytes")
-        return Signed(text, members["event_id"], members["trace_id"], digest.hex())
+        return unsigned
 
     def sign_bytes(self, message: bytes) -> str:
         """Return the signature of a message in base64."""

@@ -1,0 +1,99 @@
+"""How the events of one client leave: when a request goes, what its outcomes mean, and when all ends.
+
+Threads or tasks perform the deliveries. This module decides for both, and waits for nothing by itself.
+
+- While nothing is out, all that waits may go. A further request goes beside another one when enough events are new,
+  so that events are made and signed while the service works.
+- When queued events failed, one request goes at a time, after a pause that doubles up to LONGEST_PAUSE.
+- No fault while outcomes are settled ends a sender: waiters are told, and kept events stay.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from .batches import Batch, warn
+from .calls import Outcome, send_batch
+from .errors import LedgerError, Refused, Unreachable
+from .outbox import Outbox
+from .settings import Settings
+from .wire.effects import Disk, Operation
+
+FAULT_PAUSE = 1.0
+"""Seconds after a fault while events were taken."""
+LONGEST_PAUSE = 30.0
+"""Seconds between two tries of a queue that can't be sent."""
+MAX_REQUESTS = 2
+"""Requests that are out at a time."""
+ENOUGH = 16
+"""New events for which a further request goes while another one is out."""
+
+
+class Delivery:
+    """Decides for the sender of one client. clock returns seconds."""
+
+    def __init__(self, settings: Settings, outbox: Outbox, clock: Callable[[], float] = time.monotonic) -> None:
+        self.outbox = outbox
+        self._settings = settings
+        self._clock = clock
+        self._failures = 0
+        self._next_try = 0.0
+        self._closing = False
+
+    def is_due(self) -> bool:
+        """Tell whether a request may go now."""
+        o = self.outbox
+        if self._failures:
+            return not o.requests and o.waiting > 0 and not self._closing and self._clock() >= self._next_try
+        if not o.requests:
+            return o.waiting > 0
+        return o.fresh >= ENOUGH and o.requests < MAX_REQUESTS
+
+    def take(self) -> Batch | None:
+        """Return the events of a request that goes now, None for none. Deliver and end them then."""
+        return self.outbox.take() if self.is_due() else None
+
+    @property
+    def pause(self) -> float | None:
+        """Seconds until a request is due because of the time alone, None where none will be."""
+        o = self.outbox
+        if not self._failures or o.requests or not o.waiting:
+            return None
+        return max(0.0, self._next_try - self._clock())
+
+    def deliver(self, batch: Batch) -> Operation[None]:
+        """Send a batch and settle it. Whatever becomes of this, end the batch then."""
+        try:
+            batch.settle((yield from self._exchange(batch)))
+            if batch.ended and (self.outbox.has_file or any(item.done for item, _ in batch.ended)):
+                yield Disk(lambda: self.outbox.record(batch))
+        except Exception as why:
+            warn(f"outcomes could not be settled: {type(why).__name__}")
+
+    def end(self, batch: Batch) -> None:
+        """Tell each waiter of a batch who was not told yet, and put kept events without an outcome back."""
+        again = self.outbox.finish(batch)
+        if again or batch.ended:
+            self._failures = self._failures + 1 if again else 0
+            self._next_try = self._clock() + min(LONGEST_PAUSE, 2.0 ** min(self._failures, 10) / 2)
+
+    def _exchange(self, batch: Batch) -> Operation[list[Outcome]]:
+        try:
+            return (yield from send_batch(self._settings, batch.signed(), self._settings.retry))
+        except (Refused, Unreachable) as why:
+            return [why] * len(batch.items)
+        except Exception as why:  # callers wait for an outcome
+            said = str(why) if isinstance(why, LedgerError) else type(why).__name__
+            return [Unreachable(said)] * len(batch.items)
+
+    def close(self) -> None:
+        """Take no more events. What waits is still sent, unless queued events have failed."""
+        self.outbox.shut()
+        self._closing = True
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether nothing is sent any more."""
+        o = self.outbox
+        return self._closing and not o.requests and (self._failures > 0 or not o.waiting)

@@ -1,0 +1,83 @@
+"""An agent on a small volume that fills up: disk.py FOLDER. It says as JSON what happened, and the test judges.
+
+Act by act it fills the journal, then event by event the queue's file. Then room is made, and all goes on.
+"""
+
+import json
+import os
+import pathlib
+import sys
+import warnings
+from typing import Any
+
+import harness  # noqa: F401  (the path of the package)
+from fakeservice import FakeService, accept
+
+from agentledger import Client, Journal, NotDecided, NotWritten
+
+
+def fill(volume: pathlib.Path) -> None:
+    """Write a file until the volume has no room."""
+    handle = os.open(volume / "filler", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    for size in (4096, 1):
+        try:
+            while True:
+                os.write(handle, b"x" * size)
+        except OSError:
+            pass
+    os.close(handle)
+
+
+def main(volume: pathlib.Path) -> dict[str, Any]:
+    """Do it and return what happened."""
+    service = FakeService(accept)
+    said: dict[str, Any] = {"ran": []}
+    client = Client(**service.settings(), journal=Journal(volume / "journal"), queue_file=volume / "queue")
+
+    def act(key: str, during: Any = None) -> Any:
+        def run(permit: object) -> str:
+            said["ran"].append(key)
+            if during is not None:
+                during(volume)
+            return "x" * 5000
+
+        return client.act("acme.mail.send", {"text": "x" * 5000}, run, key=key)
+
+    act("before")
+    queued = [client.queue({"action_kind": "tool_call", "payload": {"n": 0}})]
+    client.flush()
+    fill(volume)
+    try:
+        act("full")
+    except NotDecided as why:
+        said["act"] = str(why)
+    service.script = lambda method, path, body: None  # nothing leaves, so what is queued needs room
+    try:
+        for n in range(1, 100):
+            queued.append(client.queue({"action_kind": "tool_call", "payload": {"n": n, "text": "x" * 1000}}))
+    except NotWritten as why:
+        said["queue"] = str(why)
+    service.script = accept
+    client.flush()
+    (volume / "filler").unlink()
+    queued.append(client.queue({"action_kind": "tool_call", "payload": {"n": 100}}))
+    act("full")
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        act("filled by the act", fill)
+        client.flush()
+    said["told"] = [str(w.message) for w in told]
+    client.close()
+    (volume / "filler").unlink()
+    with Client(**service.settings(), journal=Journal(volume / "journal"), queue_file=volume / "queue") as client:
+        client.resume()
+        client.flush()
+    lines = [line for _, path, body, _ in service.requests if path.endswith("/batch") for line in body.splitlines()]
+    arrived = {event["event_id"]: event["payload"] for event in map(json.loads, lines)}
+    said["lost"] = [e.event_id for e in queued if e.event_id not in arrived]
+    said["results"] = sorted(p["status"] for p in arrived.values() if p.get("phase") == "result")
+    return said
+
+
+if __name__ == "__main__":
+    print(json.dumps(main(pathlib.Path(sys.argv[1]))))

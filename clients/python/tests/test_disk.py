@@ -1,0 +1,46 @@
+"""A disk without room under the queue's file and the journal: no act runs without its entry, and no event is lost."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+from typing import Any
+
+from harness import HERE
+
+SMALL = 'mount -t tmpfs -o size=256k none "$1" && exec "$2" "$3" "$1"'
+
+
+def own_mounts() -> list[str]:
+    """Return the command that gives a program mounts of its own, which go with it: as root, else in a namespace."""
+    return ["unshare", "--mount"] if os.geteuid() == 0 else ["unshare", "--mount", "--user", "--map-root-user"]
+
+
+class FullDisk(unittest.TestCase):
+    def agent(self) -> dict[str, Any]:
+        """Run the agent on a volume of 256 KiB and return what it said."""
+        with tempfile.TemporaryDirectory() as folder:
+            command = [*own_mounts(), "sh", "-c", SMALL, "sh", folder, sys.executable, str(HERE / "disk.py")]
+            done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+        self.assertEqual(0, done.returncode, done.stderr)
+        said: dict[str, Any] = json.loads(done.stdout)
+        return said
+
+    def test_a_volume_that_fills_up(self) -> None:
+        said = self.agent()
+        self.assertEqual(["before", "full", "filled by the act"], said["ran"], "an act ran twice, or without room")
+        why = "the journal can't be written: No space left on device: make room in its folder"
+        self.assertEqual(f"{why}. The act was not done: the same call is safe to repeat", said["act"])
+        self.assertRegex(said["queue"], r"^the queue /.*/queue can't be written: No space left on device\. ")
+        self.assertTrue(said["queue"].endswith("The events are not queued: make room, and queue them again"))
+        self.assertEqual([], said["lost"])
+        self.assertEqual(["ok"] * 3 + ["unknown"], said["results"], "the act that filled the disk is begun at the restart")
+        self.assertTrue(any("can't note the end of an act" in text for text in said["told"]), said["told"])
+
+
+if __name__ == "__main__":
+    unittest.main()

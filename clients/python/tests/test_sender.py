@@ -1,0 +1,159 @@
+"""Faults that nobody foresaw, while events are taken, sent and settled: no caller waits for ever, and the sender goes on."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import unittest
+import warnings
+from collections.abc import Callable
+from typing import Any
+from unittest import mock
+
+import harness  # noqa: F401  (the path of the package)
+from fakeservice import FakeService, accept
+
+from agentledger import AsyncClient, Client, LedgerError, Retry, Unreachable
+from agentledger.batches import Batch
+from agentledger.outbox import Outbox
+from agentledger.signer import Unsigned
+from agentledger.wire import aio, blocking
+
+FAST = Retry(attempts=2, base=0.001, most=0.002)
+
+
+class Killed(BaseException):
+    """A fault that is no Exception: it ends a thread."""
+
+
+PLACES: tuple[tuple[Any, str], ...] = (
+    (Outbox, "take"),
+    (Outbox, "record"),
+    (Batch, "signed"),
+    (Batch, "settle"),
+    (Batch, "undecided"),
+    (Batch, "abandon"),
+    (Unsigned, "sign"),
+    (blocking.Transport, "fetch"),
+    (blocking.Transport, "run"),
+)
+FAULTS = (MemoryError(), ValueError("x"), Killed())
+
+
+def failing(owner: Any, name: str, fault: BaseException, times: int = 1) -> Any:
+    """Make a method fail at its first calls, before it does anything."""
+    real: Callable[..., Any] = getattr(owner, name)
+    faults = [fault] * times
+
+    def fail(*args: Any, **more: Any) -> Any:
+        if faults:
+            raise faults.pop()
+        return real(*args, **more)
+
+    return mock.patch.object(owner, name, fail)
+
+
+def event(n: int) -> dict[str, Any]:
+    return {"action_kind": "tool_call", "payload": {"n": n}}
+
+
+class Faults(unittest.TestCase):
+    def setUp(self) -> None:
+        self.service = FakeService(accept)
+        self.addCleanup(self.service.close)
+        quiet = warnings.catch_warnings()
+        quiet.__enter__()
+        self.addCleanup(quiet.__exit__, None, None, None)
+        warnings.simplefilter("error")  # a warning in the background must not end anything either
+        hook, threading.excepthook = threading.excepthook, lambda args: None
+        self.addCleanup(setattr, threading, "excepthook", hook)
+
+    def test_the_sender_of_threads(self) -> None:
+        for owner, name in PLACES:
+            for fault in FAULTS:
+                with self.subTest(place=name, fault=type(fault).__name__):
+                    self.attempt(owner, name, fault)
+
+    def attempt(self, owner: Any, name: str, fault: BaseException) -> None:
+        """Send, queue and flush with one fault on the way, and once more without any."""
+        c = Client(**self.service.settings(), retry=FAST, timeout=5.0)
+        told: list[object] = []
+
+        def send(number: int) -> None:
+            try:
+                told.append(c.send(event(number)))
+            except LedgerError as why:
+                told.append(why)
+
+        with failing(owner, name, fault):
+            senders = [threading.Thread(target=send, args=(n,), daemon=True) for n in range(3)]
+            for sender in senders:
+                sender.start()
+            for sender in senders:
+                sender.join(20)
+        self.assertEqual(3, len(told), "a caller still waits")
+        signed = c.sign(event(3))
+        with failing(owner, name, fault):
+            c.queue(signed)
+            c.flush(5)
+        self.assertEqual("created", c.send(event(4)).status)
+        c.close(5)
+
+    def test_the_sender_of_tasks(self) -> None:
+        for owner, name in PLACES[:-2]:
+            with self.subTest(place=name):
+                asyncio.run(self.attempt_async(owner, name, FAULTS[0]))
+        for name in ("fetch", "run"):
+            with self.subTest(place=name):
+                asyncio.run(self.attempt_async(aio.Transport, name, FAULTS[0]))
+
+    async def attempt_async(self, owner: Any, name: str, fault: BaseException) -> None:
+        async with AsyncClient(**self.service.settings(), retry=FAST, timeout=5.0) as c:
+            with failing(owner, name, fault):
+                calls = (c.send(event(n)) for n in range(3))
+                told = await asyncio.wait_for(asyncio.gather(*calls, return_exceptions=True), 20)
+            for outcome in told:
+                self.assertTrue(not isinstance(outcome, Exception) or isinstance(outcome, LedgerError), outcome)
+            signed = c.sign(event(3))
+            with failing(owner, name, fault):
+                await c.queue(signed)
+                await c.flush(5)
+            self.assertEqual("created", (await c.send(event(4))).status)
+
+    def test_queued_events_arrive_in_their_order_after_a_fault(self) -> None:
+        for owner, name in PLACES:
+            self.service.requests.clear()
+            with self.subTest(place=name), Client(**self.service.settings(), retry=FAST) as c:
+                events = [c.sign(event(n)) for n in range(20)]
+                with failing(owner, name, Killed()):
+                    names = [c.queue(signed).event_id for signed in events]
+                    c.flush(20)
+                sent = b"".join(body for _, _, body, _ in self.service.requests)
+                places = [sent.index(n.encode()) for n in names]
+                self.assertEqual(sorted(places), places)
+
+    def test_without_threads_a_caller_is_told(self) -> None:
+        with Client(**self.service.settings(), retry=FAST) as c:
+            with mock.patch.object(threading.Thread, "start", side_effect=RuntimeError("can't start new thread")):
+                with self.assertRaisesRegex(Unreachable, "can't start new thread"):
+                    c.send(event(0))
+            self.assertEqual("created", c.send(event(1)).status)
+
+    def test_a_sender_that_cannot_be_replaced_tells_those_who_wait(self) -> None:
+        with Client(**self.service.settings(), retry=FAST) as c:
+            c.send(event(0))
+            real = threading.Thread.start
+
+            def only_own(thread: threading.Thread) -> None:
+                if thread.name == "agentledger sender":
+                    raise RuntimeError("can't start new thread")
+                real(thread)
+
+            with mock.patch.object(threading.Thread, "start", only_own), failing(Outbox, "take", Killed(), 2):
+                with self.assertRaises(Unreachable):
+                    c.send(event(1))
+            self.assertEqual("created", c.send(event(2)).status)
+
+
+if __name__ == "__main__":
+    unittest.main()
