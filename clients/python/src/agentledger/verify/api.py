@@ -12,6 +12,7 @@ from .heads import check_consistency_answer, check_head, open_pinned
 from .note import Checkpoint
 from .outcome import BundleResult, verify_bundle
 from .packs.outcome import PackResult, verify_pack
+from .packs.source import Raw
 from .proof import ProofResult, verify_proof
 from .trust import Trust, read_trust
 
@@ -43,7 +44,7 @@ def tlog_proof(
 
 
 def pack(
-    raw: bytes,
+    raw: Raw,
     *,
     key: str | None = None,
     policy: Text | None = None,
@@ -51,9 +52,11 @@ def pack(
     manifest: str | None = None,
     full: bool = False,
 ) -> PackResult:
-    """Check an evidence pack. manifest is the digest that the log's event of the export names, in hex.
+    """Check an evidence pack: its bytes, a path, or a binary file that can seek, which stays open.
 
-    full makes a pack without envelopes CANT_TELL. Errors are NotAsked; a wrong pack is a result.
+    A file is read in portions, so the memory does not follow the pack's size. manifest is the digest that the log's
+    event of the export names, in hex. full makes a pack without envelopes CANT_TELL. Errors are NotAsked, and OSError
+    for a file that can't be read; a wrong pack is a result.
     """
     return verify_pack(raw, read_trust(key, policy, keys), manifest, full)
 

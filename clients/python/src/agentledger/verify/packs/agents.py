@@ -9,6 +9,7 @@ from ...grammar import INSTANT, is_time
 from ..documents import is_natural
 from ..encoding import multikey_bytes
 from ..flaw import MALFORMED, need
+from .archive import Member
 from .manifest import read_canonical
 
 _MAX_BYTES = 16 << 20
@@ -17,10 +18,10 @@ _AGENT = frozenset(("agent_id", "display_name", "keys"))
 _KEY = frozenset("key_id public_key did custody status registered_at ended_at compromised_from".split())
 
 
-def read_agents(raw: bytes) -> dict[str, set[tuple[str, str]]]:
+def read_agents(file: Member) -> dict[str, set[tuple[str, str]]]:
     """Return key id and public key of each key of each agent. Errors are Flaw."""
-    need(len(raw) <= _MAX_BYTES, "agents: size", MALFORMED)
-    lines = read_canonical(raw, frozenset(("agents",)), "agents")["agents"]
+    need(file.size <= _MAX_BYTES, "agents: size", MALFORMED)
+    lines = read_canonical(file.read(), frozenset(("agents",)), "agents")["agents"]
     need(isinstance(lines, list) and len(lines) <= _MAX_AGENTS, "agents: number", MALFORMED)
     found: dict[str, set[tuple[str, str]]] = {}
     last = b""

@@ -8,16 +8,20 @@ from typing import Any
 
 from ..documents import check_signature, genesis, is_natural, parse_record
 from ..encoding import sha
-from ..flaw import MALFORMED, Flaw, need
+from ..flaw import MALFORMED, MISMATCH, Flaw, need
 from ..keys import parse_log_key
 from ..note import Checkpoint, open_checkpoint, parse_note
 from ..tree import Tree, check_consistency, leaf_hash
 from .agents import read_agents
-from .archive import POLICY_FILE, open_archive
-from .manifest import COUNTS, MAX_DOCUMENT, fits_tool, read_canonical, read_lines, read_manifest
-from .statements import Erasures, read_approvals, read_envelope, read_erasures
+from .archive import POLICY_FILE, Member, open_archive
+from .events import Events
+from .manifest import COUNTS, MAX_DOCUMENT, fits_tool, read_canonical, read_manifest
+from .source import Source
+from .statements import read_approvals, read_envelope, read_erasures
 
+MAX_POLICIES = 1000
 _MAX_NOTE = 128 << 10
+_NAMED = "agents: agents and records"
 _KEY = frozenset(("vkey", "use", "from_size", "to_size"))
 
 
@@ -44,47 +48,45 @@ class Facts:
 Open = Callable[[str], Checkpoint]
 
 
-def check_pack(raw: bytes, open_note: Open | None, facts: Facts) -> None:
+def check_pack(source: Source, open_note: Open | None, facts: Facts) -> None:
     """Check a pack and fill the facts as far as the check comes. Errors are Flaw.
 
     open_note opens the checkpoint under the pinned keys; None takes the keys of the pack.
     """
-    files = open_archive(raw)
+    files = open_archive(source)
     m = read_manifest(files)
     request = m["request"]
     facts.origin, facts.begin, facts.end = m["origin"], m["begin"], m["end"]
-    facts.manifest_sha256 = sha(files["manifest.json"]).hex()
+    facts.manifest_sha256 = files["manifest.json"].sha256
     facts.filtered = any(request[n] is not None for n in ("agent_id", "tool", "trace_id"))
     facts.has_envelopes = request["envelopes"]
     _check_checkpoint(m, files, open_note, facts)
-    hashes = _check_entries(m, files["entries.bin"])
+    _check_entries(m, files["entries.bin"])
+    events = Events(m["begin"], m["end"], files["entries.bin"].read)
     known = read_agents(files["agents.json"])
-    shown = _read_records(m, files["records.ndjson"], hashes, known)
-    _check_policies(files, shown)
-    erasures = read_erasures(m, files["erasures.ndjson"], shown)
+    policies = {name.removeprefix("policies/").removesuffix(".json") for name in files if POLICY_FILE.fullmatch(name)}
+    used = _read_records(m, files["records.ndjson"], events, known)
+    _check_policies(files, policies, used)
     found = dict.fromkeys(COUNTS, 0)
-    found.update(entries=len(hashes), records=len(shown), agents=len(known))
-    found.update(erasures=erasures.lines, erased=len(erasures.covered))
-    found["policies"] = sum(POLICY_FILE.fullmatch(n) is not None for n in files)
-    found["envelopes"] = _check_envelopes(m, files["envelopes.ndjson"], shown, erasures)
-    found["approvals"] = read_approvals(m, files["approvals.ndjson"], hashes)
+    found["erasures"] = read_erasures(m, files["erasures.ndjson"], events)
+    found.update(entries=len(events), records=events.shown, agents=len(known))
+    found.update(erased=events.erased, policies=len(policies))
+    found["envelopes"] = _check_envelopes(m, files, events)
+    found["approvals"] = read_approvals(m, files["approvals.ndjson"], events)
     need(found == m["counts"], "counts: counts and what was found")
-    facts.tree_size, facts.shown, facts.withheld = m["tree_size"], len(shown), len(hashes) - len(shown)
-    facts.erased, facts.envelopes, facts.approvals = len(erasures.covered), found["envelopes"], found["approvals"]
-    facts.signatures_unchecked = sum(
-        r["sig_form"] == "canonical" and (not request["envelopes"] or r["sequence_num"] in erasures.covered)
-        for r in shown
-    )
+    facts.tree_size, facts.shown, facts.withheld = m["tree_size"], events.shown, len(events) - events.shown
+    facts.erased, facts.envelopes, facts.approvals = events.erased, found["envelopes"], found["approvals"]
+    facts.signatures_unchecked = events.unchecked(request["envelopes"])
 
 
-def _check_checkpoint(m: dict[str, Any], files: dict[str, bytes], open_note: Open | None, facts: Facts) -> None:
+def _check_checkpoint(m: dict[str, Any], files: dict[str, Member], open_note: Open | None, facts: Facts) -> None:
     note, keys = files["checkpoint"], files["keys.json"]
-    good = len(note) <= _MAX_NOTE and len(files["policy"]) <= _MAX_NOTE and len(keys) <= MAX_DOCUMENT
+    good = note.size <= _MAX_NOTE and files["policy"].size <= _MAX_NOTE and keys.size <= MAX_DOCUMENT
     need(good, "checkpoint: size of a file", MALFORMED)
-    text = note.decode("utf-8", "replace")
+    text = note.read().decode("utf-8", "replace")
     facts.checkpoint = text
-    vkeys = _read_keys(keys)
-    need(text.encode() == note, "checkpoint: not valid UTF-8", MALFORMED)
+    vkeys = _read_keys(keys.read())
+    need(text.encode() == note.read(), "checkpoint: not valid UTF-8", MALFORMED)
     checkpoint = open_note(text) if open_note else _open_by_any(text, vkeys)
     same = (checkpoint.origin, checkpoint.size, checkpoint.root.hex()) == (m["origin"], m["tree_size"], m["root_hash"])
     need(same, "checkpoint: manifest and checkpoint")
@@ -114,17 +116,20 @@ def _open_by_any(text: str, vkeys: list[str]) -> Checkpoint:
     raise last
 
 
-def _check_entries(m: dict[str, Any], raw: bytes) -> list[bytes]:
-    """Check that the log has exactly these entries in the range, and return the hashes of their records."""
+def _check_entries(m: dict[str, Any], file: Member) -> None:
+    """Check that the log has exactly these entries in the range. The file has the hashes of their records."""
     count = m["end"] - m["begin"]
-    need(len(raw) == 32 * count, "completeness: entries.bin", MALFORMED)
+    need(file.size == 32 * count, "completeness: entries.bin", MALFORMED)
     before = bytes.fromhex(m["prev"]) if count else b""
     need(not count or m["begin"] or before == genesis(m["origin"]), "completeness: first entry and genesis value")
     tree = Tree(m["begin"], [bytes.fromhex(h) for h in m["edge"]])
-    hashes = [raw[at : at + 32] for at in range(0, len(raw), 32)]
-    for number, h in enumerate(hashes, m["begin"] + 1):
-        before = leaf_hash(b'{"prev":"%s","record":"%s","seq":%d,"v":1}' % (_hex(before), _hex(h), number))
-        tree.add(before)
+    number = m["begin"]
+    for portion in file.source.portions(file.begin, file.size):
+        for at in range(0, len(portion), 32):
+            number += 1
+            own = _hex(portion[at : at + 32])
+            before = leaf_hash(b'{"prev":"%s","record":"%s","seq":%d,"v":1}' % (_hex(before), own, number))
+            tree.add(before)
     root, whole = tree.root(), bytes.fromhex(m["root_hash"])
     proof = [bytes.fromhex(h) for h in m["consistency"]]
     if m["end"] in (0, m["tree_size"]):
@@ -132,7 +137,6 @@ def _check_entries(m: dict[str, Any], raw: bytes) -> list[bytes]:
         need(m["end"] != m["tree_size"] or root == whole, "completeness: entries and root_hash")
     else:
         check_consistency(m["end"], m["tree_size"], root, whole, proof)
-    return hashes
 
 
 def _hex(value: bytes) -> bytes:
@@ -140,52 +144,70 @@ def _hex(value: bytes) -> bytes:
 
 
 def _read_records(
-    m: dict[str, Any], raw: bytes, hashes: list[bytes], known: dict[str, set[tuple[str, str]]]
-) -> list[dict[str, Any]]:
-    """Read the shown records: they lie in the range, fit the request, and their keys signed."""
-    shown: list[dict[str, Any]] = []
-    last = -1
-    for text in read_lines(raw, "records"):
+    m: dict[str, Any], file: Member, events: Events, known: dict[str, set[tuple[str, str]]]
+) -> set[str]:
+    """Read the shown records: they lie in the range, fit the request, and their keys signed.
+
+    Return the digests of their policies, MAX_POLICIES and one at most.
+    """
+    policies: set[str] = set()
+    named: set[str] = set()
+    last = m["begin"]
+    for text in file.lines("records"):
         r = parse_record(text)
-        at = r["sequence_num"] - 1
+        number = r["sequence_num"]
         need((r["origin"], r["organization_id"]) == (m["origin"], m["organization_id"]), "records: record and log")
-        place = max(last + 1, m["begin"]) <= at < m["end"] and sha(text.encode()) == hashes[at - m["begin"]]
+        place = last < number and events.has(number) and sha(text.encode()) == events.record_hash(number)
         need(place, "records: record and entry")
         need(m["request"]["agent_id"] in (None, r["agent_id"]), "records: record and request")
-        if r["sig_form"] == "digest":
-            check_signature(r, None)
-        if r["signer"] == "agent":
-            listed = (r["key_id"], r["public_key"]) in known.get(r["agent_id"], set())
-            need(listed, "records: key and agents.json")
-        last = at
-        shown.append(r)
+        _check_signer(r, known)
+        if r["signer"] != "system":
+            need(r["agent_id"] in known, _NAMED)
+            named.add(r["agent_id"])
+        if r["policy"]["policy_digest"] is not None and len(policies) <= MAX_POLICIES:
+            policies.add(r["policy"]["policy_digest"])
+        events.show(number, r["signer"] != "system", r["sig_form"] == "canonical")
+        last = number
     if all(m["request"][n] is None for n in ("agent_id", "tool", "trace_id")):
-        need(len(shown) == len(hashes), "records: not all events of the range")
-    named = {r["agent_id"] for r in shown if r["signer"] != "system"}
-    need(known.keys() == named, "agents: agents and records")
-    return shown
+        need(events.shown == len(events), "records: not all events of the range")
+    need(known.keys() == named, _NAMED)
+    return policies
 
 
-def _check_policies(files: dict[str, bytes], shown: list[dict[str, Any]]) -> None:
-    digests = {r["policy"]["policy_digest"] for r in shown} - {None}
-    policies = {name: raw for name, raw in files.items() if POLICY_FILE.fullmatch(name)}
-    need({f"policies/{d}.json" for d in digests} == set(policies), "policies: policies and records")
-    need(len(policies) <= 1000, "policies: number", MALFORMED)
-    for name, raw in policies.items():
-        need(len(raw) <= MAX_DOCUMENT, "policies: size", MALFORMED)
-        need(sha(raw).hex() == name.removeprefix("policies/").removesuffix(".json"), "policies: digest")
+def _check_signer(r: dict[str, Any], known: dict[str, set[tuple[str, str]]]) -> None:
+    if r["sig_form"] == "digest":
+        check_signature(r, None)
+    if r["signer"] == "agent":
+        listed = (r["key_id"], r["public_key"]) in known.get(r["agent_id"], set())
+        need(listed, "records: key and agents.json")
 
 
-def _check_envelopes(m: dict[str, Any], raw: bytes, shown: list[dict[str, Any]], erasures: Erasures) -> int:
-    """Check the envelopes of shown events, and return their number."""
-    request, lines = m["request"], read_lines(raw, "envelopes")
+def _check_policies(files: dict[str, Member], policies: set[str], used: set[str]) -> None:
+    need(used == policies, "policies: policies and records")
+    need(len(policies) <= MAX_POLICIES, "policies: number", MALFORMED)
+    for digest in policies:
+        file = files[f"policies/{digest}.json"]
+        need(file.size <= MAX_DOCUMENT, "policies: size", MALFORMED)
+        need(file.sha256 == digest, "policies: digest")
+
+
+def _check_envelopes(m: dict[str, Any], files: dict[str, Member], events: Events) -> int:
+    """Check the envelopes of shown events, and return their number. The records are read once more."""
+    request, lines = m["request"], files["envelopes.ndjson"].lines("envelopes")
     if not request["envelopes"]:
-        need(not lines, "envelopes: not asked for")
+        need(files["envelopes.ndjson"].size == 0, "envelopes: not asked for")
         return 0
-    wanted = [r for r in shown if r["sequence_num"] not in erasures.covered]
-    need(len(lines) == len(wanted), "envelopes: number")
-    for text, r in zip(lines, wanted, strict=True):
+    count = 0
+    for record in files["records.ndjson"].lines("records"):
+        r = parse_record(record)
+        if events.is_erased(r["sequence_num"]):
+            continue
+        text = next(lines, None)
+        if text is None:
+            raise Flaw("envelopes: number", MISMATCH)
         e = read_envelope(text, r).members
         need(request["trace_id"] in (None, e["trace_id"]), "envelopes: trace and request")
         need(request["tool"] is None or fits_tool(request["tool"], e.get("tool_name")), "envelopes: tool and request")
-    return len(lines)
+        count += 1
+    need(next(lines, None) is None, "envelopes: number")
+    return count

@@ -10,12 +10,11 @@ from ...errors import Malformed
 from ...grammar import AGENT, ID, INSTANT, UUID, is_time
 from ...strictjson import parse_object
 from ..documents import is_hash, is_natural
-from ..encoding import MAX_NATURAL, decimal, sha
+from ..encoding import MAX_NATURAL, decimal
 from ..flaw import MALFORMED, need
+from .archive import Member
 
 MAX_EVENTS = 1_000_000
-MAX_LINE = 4 << 20
-"""Bytes of the longest line."""
 MAX_DOCUMENT = 1 << 20
 
 _MEMBERS = frozenset(
@@ -47,24 +46,10 @@ def read_any_canonical(raw: bytes | str, what: str) -> dict[str, Any]:
     return value
 
 
-def read_lines(raw: bytes, what: str, most: int | None = None) -> list[str]:
-    """Return the lines of an .ndjson file. Errors are Flaw."""
-    good = raw == b"" or raw.endswith(b"\n")
-    lines = raw.split(b"\n")[:-1]
-    good = good and all(0 < len(line) <= MAX_LINE for line in lines) and (most is None or len(lines) <= most)
-    need(good, f"{what}: lines", MALFORMED)
-    try:
-        return [line.decode() for line in lines]
-    except UnicodeDecodeError:
-        need(False, f"{what}: not valid UTF-8", MALFORMED)
-        return []
-
-
-def read_manifest(files: dict[str, bytes]) -> dict[str, Any]:
+def read_manifest(files: dict[str, Member]) -> dict[str, Any]:
     """Read the manifest, and compare the files with it. Errors are Flaw."""
-    raw = files["manifest.json"]
-    need(len(raw) <= MAX_DOCUMENT, "manifest: size", MALFORMED)
-    m = read_canonical(raw, _MEMBERS, "manifest")
+    need(files["manifest.json"].size <= MAX_DOCUMENT, "manifest: size", MALFORMED)
+    m = read_canonical(files["manifest.json"].read(), _MEMBERS, "manifest")
     need(_is_manifest(m) and _is_request(m["request"]), "manifest: a member", MALFORMED)
     need(m["begin"] <= m["end"] <= m["tree_size"], "manifest: range", MALFORMED)
     need(m["end"] - m["begin"] <= MAX_EVENTS, "manifest: number of events", MALFORMED)
@@ -106,14 +91,14 @@ def _is_bound(value: Any) -> bool:
     return isinstance(value, str) and (decimal(value, MAX_NATURAL) is not None or is_time(value, INSTANT))
 
 
-def _check_files(said: list[Any], files: dict[str, bytes]) -> None:
+def _check_files(said: list[Any], files: dict[str, Member]) -> None:
     names = [name for name in files if name != "manifest.json"]
     need(len(said) == len(names), "files and the manifest")
     for f, name in zip(said, names, strict=True):
         form = isinstance(f, dict) and f.keys() == {"name", "sha256", "size"} and is_hash(f["sha256"])
         need(form and is_natural(f["size"]), "manifest: a file", MALFORMED)
-        need(f["name"] == name and f["size"] == len(files[name]), f"name and size of {name}")
-        need(f["sha256"] == sha(files[name]).hex(), f"digest of {name}")
+        need(f["name"] == name and f["size"] == files[name].size, f"name and size of {name}")
+        need(f["sha256"] == files[name].sha256, f"digest of {name}")
 
 
 def _check_range(m: dict[str, Any]) -> None:

@@ -10,6 +10,7 @@ from ..report import Witnessed
 from ..trust import Trust
 from ..words import printable, unknown_keys_words
 from .check import Facts, check_pack
+from .source import Raw, Source, open_source
 
 
 @dataclass
@@ -50,29 +51,37 @@ class PackResult:
         return "\n".join([*lines, "proved, as far as checked above"])
 
 
-def verify_pack(raw: bytes, trust: Trust, manifest: str | None = None, full: bool = False) -> PackResult:
-    """Check a pack. manifest is the digest that the log's event of the export names; full asks for envelopes."""
+def verify_pack(raw: Raw, trust: Trust, manifest: str | None = None, full: bool = False) -> PackResult:
+    """Check a pack. manifest is the digest that the log's event of the export names; full asks for envelopes.
+
+    Errors are NotAsked and OSError for a pack that can't be read.
+    """
+    with open_source(raw) as source:
+        return _verify(source, trust, manifest, full)
+
+
+def _verify(source: Source, trust: Trust, manifest: str | None, full: bool) -> PackResult:
     facts = Facts()
     result = PackResult(Outcome.PROVED, "", facts, bool(trust.keys))
-    if not raw.startswith(b"PK\3\4"):
+    if source.read(0, 4) != b"PK\3\4":
         result.outcome, result.reason = Outcome.CANT_TELL, "not a pack that this program reads"
         return result
     failed: Flaw | None = None
     try:
-        check_pack(raw, trust.open if trust.keys else None, facts)
+        check_pack(source, trust.open if trust.keys else None, facts)
     except Flaw as flaw:
         failed = flaw
     result.cosignatures = trust.cosignatures(facts.checkpoint)
     result.quorum_ok = trust.quorum(failed is None, facts.checkpoint)
-    if failed is not None and failed.kind == SIGNATURE and trust.keys and _is_whole(raw):
+    if failed is not None and failed.kind == SIGNATURE and trust.keys and _is_whole(source):
         result.unknown_keys = trust.unknown_signers(facts.checkpoint)
     result.outcome, result.reason = _judge(result, failed, trust, manifest, full)
     return result
 
 
-def _is_whole(raw: bytes) -> bool:
+def _is_whole(source: Source) -> bool:
     try:
-        check_pack(raw, None, Facts())
+        check_pack(source, None, Facts())
     except Flaw:
         return False
     return True

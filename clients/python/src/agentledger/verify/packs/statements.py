@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 from typing import Any
 
 from ..documents import (
@@ -19,7 +18,9 @@ from ..documents import (
 from ..encoding import sha
 from ..flaw import MALFORMED, need
 from ..tree import check_inclusion
-from .manifest import read_any_canonical, read_canonical, read_lines
+from .archive import Member
+from .events import Events
+from .manifest import read_any_canonical, read_canonical
 
 _MAX_LINES = 20_000
 _MAX_RANGES = 1024
@@ -45,28 +46,18 @@ def check_system(record: dict[str, Any], m: dict[str, Any]) -> None:
         check_signature(record, None)
 
 
-@dataclass
-class Erasures:
-    """Which shown events have no envelope, by sequence number, and how many statements say so."""
-
-    covered: set[int] = field(default_factory=set)
-    lines: int = 0
-
-
-def read_erasures(m: dict[str, Any], raw: bytes, shown: list[dict[str, Any]]) -> Erasures:
-    """Read the statements that erased envelopes of shown events. Errors are Flaw."""
-    found, last = Erasures(), 0
-    numbers = [r["sequence_num"] for r in shown if r["signer"] != "system"]
-    for line in read_lines(raw, "erasures", _MAX_LINES):
+def read_erasures(m: dict[str, Any], file: Member, events: Events) -> int:
+    """Read the statements that erased envelopes of shown events, and return their number. Errors are Flaw."""
+    count = last = 0
+    for line in file.lines("erasures", _MAX_LINES):
         x = read_canonical(line, _ERASURE, "erasures")
         texts = all(isinstance(x[n], str) for n in ("entry", "envelope", "record")) and isinstance(x["proof"], list)
         need(texts and all(is_hash(h) for h in x["proof"]), "erasures: a member", MALFORMED)
         ranges, last = _read_erasure(m, x, last)
-        covered = {n for n in numbers if any(begin < n <= end for begin, end in ranges)}
-        need(bool(covered), "erasures: a statement about no shown event")
-        found.covered |= covered
-        found.lines += 1
-    return found
+        found = [events.erase(begin, end) for begin, end in ranges]
+        need(any(found), "erasures: a statement about no shown event")
+        count += 1
+    return count
 
 
 def _read_erasure(m: dict[str, Any], x: dict[str, Any], last: int) -> tuple[list[Any], int]:
@@ -96,32 +87,33 @@ def _check_ranges(ranges: list[Any], index: int) -> None:
         end = pair[1]
 
 
-def read_approvals(m: dict[str, Any], raw: bytes, hashes: list[bytes]) -> int:
+def read_approvals(m: dict[str, Any], file: Member, events: Events) -> int:
     """Check the service's statements about approvals, and return the number of approvals. Errors are Flaw."""
-    names: set[str] = set()
+    names: set[bytes] = set()  # digests, because a name may be as long as a line
     first_before = 0
-    for line in read_lines(raw, "approvals", _MAX_LINES):
+    for line in file.lines("approvals", _MAX_LINES):
         a = read_any_canonical(line, "approvals")
-        name, events = a.get("approval_id"), a.get("events")
-        form = isinstance(name, str) and name and isinstance(events, list) and events
-        need(bool(form) and name not in names, "approvals: approval_id or events", MALFORMED)
-        names.add(str(name))
-        first = _check_events(m, str(name), events or [], hashes)
+        name, own = a.get("approval_id"), a.get("events")
+        form = isinstance(name, str) and name and isinstance(own, list) and own
+        digest = sha(str(name).encode())
+        need(bool(form) and digest not in names, "approvals: approval_id or events", MALFORMED)
+        names.add(digest)
+        first = _check_events(m, str(name), own or [], events)
         need(first > first_before, "approvals: order", MALFORMED)
         first_before = first
     return len(names)
 
 
-def _check_events(m: dict[str, Any], name: str, events: list[Any], hashes: list[bytes]) -> int:
+def _check_events(m: dict[str, Any], name: str, own: list[Any], events: Events) -> int:
     """Check the events of an approval, and return the first one's number."""
     last = first = 0
-    for x in events:
+    for x in own:
         form = isinstance(x, dict) and x.keys() == {"envelope", "record"}
         need(form and all(isinstance(v, str) for v in x.values()), "approvals: an event", MALFORMED)
         record = parse_record(x["record"])
         seq = record["sequence_num"]
-        place = last < seq and m["begin"] < seq <= m["end"]
-        need(place and sha(x["record"].encode()) == hashes[seq - 1 - m["begin"]], "approvals: record and entry")
+        place = last < seq and events.has(seq) and sha(x["record"].encode()) == events.record_hash(seq)
+        need(place, "approvals: record and entry")
         check_system(record, m)
         e = read_envelope(x["envelope"], record).members
         right = e["action_kind"] == "ledger_approval" and e["payload"].get("approval_id") == name

@@ -1,0 +1,20 @@
+"""Checks a pack in a file: packchild.py FILE KEY. It prints the outcome, and by how much the check raised the memory."""
+
+import json
+import resource
+import sys
+
+import harness  # noqa: F401  (the path of the package)
+
+from agentledger import verify
+
+
+def peak() -> int:
+    """Return the bytes of memory that the process took at most."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
+
+
+before = peak()
+result = verify.pack(sys.argv[1], key=sys.argv[2], full=True)
+said = {"outcome": result.outcome.name, "reason": result.reason, "envelopes": result.facts.envelopes}
+print(json.dumps({**said, "more": peak() - before}))
