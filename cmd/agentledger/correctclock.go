@@ -16,10 +16,9 @@ import (
 // does it, or this process in the store of one that is stopped, by the clock of this machine.
 type correctClockCommand struct {
 	offline
-	Slug               string `help:"The organization's slug." required:""`
-	Reason             string `help:"Why, in 1 to 1024 characters. Everybody can read it in the log." required:""`
-	Server             string `help:"Address of the identity listener of the server that runs, http://127.0.0.1:8091; it needs the platform secret. Without it the server must be stopped." placeholder:"URL"`
-	PlatformSecretFile string `help:"File of the platform secret, for --server. Default: DATA/platform.secret. AGENTLEDGER_PLATFORM_SECRET holds the secret itself instead." type:"path" env:"AGENTLEDGER_PLATFORM_SECRET_FILE"`
+	beside
+	Slug   string `help:"The organization's slug." required:""`
+	Reason string `help:"Why, in 1 to 1024 characters. Everybody can read it in the log." required:""`
 }
 
 // correctedClock is the event by which the ledger came back.

@@ -18,6 +18,7 @@ import (
 // exportCommand writes organizations of a stopped server's store into a folder.
 type exportCommand struct {
 	offline
+	beside
 	To           string `help:"Folder of the export, made with mode 0700. One that an export was killed in is gone on with." required:"" type:"path" placeholder:"DIR"`
 	Organization string `help:"Slug or id of the one organization to export. Default: all." placeholder:"SLUG|ID"`
 	Retire       bool   `help:"When the export is whole, mark what was exported as moved: this store takes no event of it any more."`
@@ -25,12 +26,29 @@ type exportCommand struct {
 	JSON         bool   `name:"json" help:"Machine-readable output and progress."`
 }
 
+// Validate implements kong's check after parsing.
+func (c exportCommand) Validate() error {
+	if c.Retire && c.Server != "" {
+		return errors.New("--retire: stop the server first, because it would go on to take events")
+	}
+	return nil
+}
+
 // Run exports and, if asked to, retires.
 func (c exportCommand) Run(ctx context.Context, out terminal) error {
+	if c.Server != "" {
+		return c.withSnapshot(ctx, out, c.beside, func(s *datadir.Store, _ string) error {
+			return c.export(ctx, out, s)
+		})
+	}
 	s, err := c.openSource(ctx, out)
 	if err != nil {
 		return err
 	}
+	return errors.Join(c.export(ctx, out, s), s.Close())
+}
+
+func (c exportCommand) export(ctx context.Context, out terminal, s *datadir.Store) error {
 	x := transfer.Exporter{
 		Place: s.TransferPlace(c.Logging.NewLogger(out.stderr)), Dir: c.To, PieceBytes: c.PieceKiB << 10,
 		Report: newProgressReport(out.stderr, c.JSON).printProgress,
@@ -39,7 +57,7 @@ func (c exportCommand) Run(ctx context.Context, out terminal) error {
 	if err == nil && c.Retire {
 		err = x.Retire(ctx)
 	}
-	if err = errors.Join(err, s.Close()); err != nil {
+	if err != nil {
 		return transferError(out, err)
 	}
 	return printResults(out, c.JSON, "organizations", done, func(o transfer.Organization) string {

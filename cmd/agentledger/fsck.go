@@ -11,20 +11,30 @@ import (
 	"github.com/agentledger/agentledger/log/audit"
 )
 
-// fsckCommand re-verifies a stopped server's store and writes nothing to it.
+// fsckCommand re-verifies the store of a stopped server, or a snapshot of one that runs. It writes nothing to it.
 type fsckCommand struct {
 	offline
+	beside
 }
 
-// Run prints each fault with its place, then a summary.
+// Run prints each fault with its place, then a summary. A snapshot is not compared with the anchors, because its server
+// does that.
 func (c fsckCommand) Run(ctx context.Context, out terminal) error {
+	if c.Server != "" {
+		return c.withSnapshot(ctx, out, c.beside, func(s *datadir.Store, _ string) error { return fsck(ctx, out, s) })
+	}
 	s, err := c.openExistingReadOnly(ctx, out, anchor.OpenReadOnly)
 	if err != nil {
 		return err
 	}
+	return errors.Join(fsck(ctx, out, s), s.Close())
+}
+
+// fsck re-verifies every ledger of a store.
+func fsck(ctx context.Context, out terminal, s *datadir.Store) error {
 	result, err := audit.Fsck(ctx, s.Engine, s.Keyring, s.Anchors,
 		func(f audit.Finding) { fmt.Fprintln(out.stdout, f) })
-	if err := errors.Join(err, s.Close()); err != nil {
+	if err != nil {
 		return err
 	}
 	if result.Importing > 0 {

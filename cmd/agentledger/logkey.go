@@ -18,10 +18,9 @@ import (
 // running server makes each step, or this process makes it in the store of a stopped server.
 type rotateLogKeyCommand struct {
 	offline
-	Slug               string `help:"The organization's slug." required:""`
-	Finish             bool   `help:"End the overlap: the older key signs no more."`
-	Server             string `help:"Address of the identity listener of the server that runs, http://127.0.0.1:8091; it needs the platform secret. Without it the server must be stopped." placeholder:"URL"`
-	PlatformSecretFile string `help:"File of the platform secret, for --server. Default: DATA/platform.secret. AGENTLEDGER_PLATFORM_SECRET holds the secret itself instead." type:"path" env:"AGENTLEDGER_PLATFORM_SECRET_FILE"`
+	beside
+	Slug   string `help:"The organization's slug." required:""`
+	Finish bool   `help:"End the overlap: the older key signs no more."`
 }
 
 // changedKey is the key that a step was about.

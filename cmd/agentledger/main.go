@@ -3,7 +3,9 @@
 //	serve           run the service, on the embedded store or on PostgreSQL
 //	demo            see the main job in a few seconds
 //	init            make an organization without a running server
-//	fsck            re-verify every ledger of a stopped server's store
+//	backup          copy the embedded store, also while the server runs
+//	restore         bring a backup back
+//	fsck            re-verify every ledger of a store, also while the server runs
 //	compact         rewrite a stopped server's store without the bytes of erased events
 //	adopt           let a ledger without an anchor take events again
 //	rotate-log-key  give a log another key under the same origin
@@ -17,8 +19,8 @@
 //	policy          check, test and replay policy documents
 //	version         print the version
 //
-// Exit status: 0 when all went well, 1 when fsck, export, import, policy, clock or the demo found
-// something wrong, 2 for everything else.
+// Exit status: 0 when all went well, 1 when fsck, backup, restore, export, import, policy, clock or the demo
+// found something wrong, 2 for everything else.
 package main
 
 import (
@@ -33,6 +35,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/agentledger/agentledger/cmd/agentledger/policyfile"
 	"github.com/agentledger/agentledger/internal/config"
 	"github.com/agentledger/agentledger/internal/tenant/passwordhash/hashprocess"
 )
@@ -56,7 +59,9 @@ type commands struct {
 	Serve        serveCommand        `cmd:"" help:"Run the service."`
 	Demo         demoCommand         `cmd:"" help:"See the main job: a server, an agent's day, and an outsider who checks it."`
 	Init         initCommand         `cmd:"" help:"Make an organization, its first agent and keys, without a running server."`
-	Fsck         fsckCommand         `cmd:"" help:"Re-verify every ledger from its first event. The server must be stopped."`
+	Backup       backupCommand       `cmd:"" help:"Copy the embedded store: of the server that runs (--server), or of a stopped one."`
+	Restore      restoreCommand      `cmd:"" help:"Bring a backup back into a data directory without a store."`
+	Fsck         fsckCommand         `cmd:"" help:"Re-verify every ledger from its first event: of a snapshot of the server that runs (--server), or of a stopped one's store."`
 	Compact      compactCommand      `cmd:"" help:"Rewrite a stopped server's store without erased texts."`
 	Adopt        adoptCommand        `cmd:"" help:"Make a checkpoint the anchor of its ledger, so that it takes events again. The server must be stopped."`
 	RotateLogKey rotateLogKeyCommand `cmd:"" help:"Give a log another key under the same origin: through the server that runs (--server), or in the store of a stopped one."`
@@ -65,9 +70,9 @@ type commands struct {
 	Clock        clockCommand        `cmd:"" help:"Show the clock of the server that runs, or accept it (--accept)."`
 	CorrectClock correctClockCommand `cmd:"" help:"Let a log go on that took events while a clock was ahead: through the server that runs (--server), or in the store of a stopped one."`
 	Succeed      succeedCommand      `cmd:"" help:"Let an organization whose log is frozen go on with another log. The server must be stopped."`
-	Export       exportCommand       `cmd:"" help:"Write one or all organizations into a folder, to move them to another store. The server must be stopped."`
+	Export       exportCommand       `cmd:"" help:"Write one or all organizations into a folder, to move them to another store: of a snapshot of the server that runs (--server), or of a stopped one's store."`
 	Import       importCommand       `cmd:"" help:"Bring organizations of an export into a store. Its server must be stopped."`
-	Policy       policyCommand       `cmd:"" help:"Check, test and replay policy documents, without a server."`
+	Policy       policyfile.Command  `cmd:"" help:"Check, test and replay policy documents, without a server."`
 	Version      versionCommand      `cmd:"" help:"Say what this is."`
 }
 
@@ -94,6 +99,7 @@ func runProgram(ctx context.Context, args []string, stdout, stderr io.Writer) in
 		kong.Exit(func(code int) { exited = code }),
 		kong.BindTo(ctx, (*context.Context)(nil)),
 		kong.Bind(terminal{stdout: stdout, stderr: stderr}),
+		kong.BindTo(stdout, (*io.Writer)(nil)),
 	)...)
 	if err != nil {
 		fmt.Fprintln(stderr, "agentledger:", err)
@@ -111,7 +117,7 @@ func runProgram(ctx context.Context, args []string, stdout, stderr io.Writer) in
 	switch {
 	case err == nil:
 		return 0
-	case errors.Is(err, errFound):
+	case errors.Is(err, errFound), errors.Is(err, policyfile.ErrFound):
 		return exitFound
 	}
 	fmt.Fprintln(stderr, "agentledger:", err)

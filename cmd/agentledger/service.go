@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"runtime"
+	"time"
 
 	"github.com/agentledger/agentledger/cmd/agentledger/datadir"
 	"github.com/agentledger/agentledger/console"
@@ -25,6 +26,7 @@ import (
 	"github.com/agentledger/agentledger/internal/letter"
 	"github.com/agentledger/agentledger/internal/mail"
 	"github.com/agentledger/agentledger/internal/oidc"
+	"github.com/agentledger/agentledger/internal/operate/backup"
 	"github.com/agentledger/agentledger/internal/operate/directory"
 	"github.com/agentledger/agentledger/internal/operate/erasure"
 	"github.com/agentledger/agentledger/internal/operate/loglist"
@@ -313,7 +315,8 @@ func (s *service) identitySurface(c config.Serve, secret string, shared *edge.Ed
 		return nil, err
 	}
 	calls := &platform.Calls{Provisioner: s.founder, Organizations: s.orgs, LogKeys: s.orgs, Clock: s.clock,
-		Witnesses: s.askWitnesses, Reindex: s.index.Rebuild, Accounts: s.accounts, Factors: factors}
+		Witnesses: s.askWitnesses, Reindex: s.index.Rebuild, Accounts: s.accounts, Factors: factors,
+		Snapshots: &backup.Snapshots{Store: s.store.Engine, Dir: c.SnapshotsDir(), Clock: time.Now}}
 	return identity.New(identity.Options{OpenID: openID, Subjects: s.accounts, Edge: shared, Operator: calls,
 		Provisioner: s.founder, Setup: s.setup, Organizations: s.orgs, People: s.accounts, Members: s.accounts,
 		Sessions: s.accounts, Credentials: s.accounts, Factors: factors, Visits: s.accounts, Resets: s.accounts,

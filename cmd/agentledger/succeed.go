@@ -39,8 +39,10 @@ func (c succeedCommand) Run(ctx context.Context, out terminal) error {
 	if err = errors.Join(err, s.Engine.Close()); err != nil {
 		return transferError(out, err)
 	}
-	return printResults(out, c.JSON, "logs", []succession.Successor{successor}, func(h succession.Successor) string {
-		return fmt.Sprintf("%s ended, last known with %d events. In its place:\n%s\nkey: %s\n"+
-			"Give it to the witnesses before the server starts.", h.Predecessor, h.LastSize, h.Origin, h.LogKey)
-	})
+	return printResults(out, c.JSON, "logs", []succession.Successor{successor}, successorText)
+}
+
+func successorText(s succession.Successor) string {
+	return fmt.Sprintf("%s ended, last known with %d events. In its place:\n%s\nkey: %s\n"+
+		"Give it to the witnesses before the server starts.", s.Predecessor, s.LastSize, s.Origin, s.LogKey)
 }

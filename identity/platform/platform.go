@@ -1,5 +1,5 @@
 // Package platform answers the calls of the operator: organizations, their log keys, clocks and
-// witnesses, and the accounts of people that lost a way in.
+// witnesses, the accounts of people that lost a way in, and snapshots of the store.
 //
 // Invariants:
 //
@@ -71,6 +71,7 @@ type Calls struct {
 	Reindex       Reindex
 	Accounts      Accounts
 	Factors       Factors
+	Snapshots     Snapshots
 }
 
 // Call is one call, below the path of the platform.
@@ -95,6 +96,8 @@ func (c *Calls) List() []Call {
 		{"POST", organization + "/clock", true, c.correctClock},
 		{"GET", "/clock", false, c.answerClock},
 		{"POST", "/clock", true, c.acceptClock},
+		{"POST", "/snapshots", false, c.makeSnapshot},
+		{"DELETE", "/snapshots/{snapshot}", false, c.removeSnapshot},
 		{"GET", "/accounts", false, c.findAccounts},
 		{"DELETE", "/accounts/{account}/second-factors", false, c.removeSecondFactors},
 	}

@@ -36,6 +36,9 @@ type Store struct {
 // DatabaseDir returns the engine's directory.
 func (s Store) DatabaseDir() string { return filepath.Join(s.Data, "db") }
 
+// SnapshotsDir returns the folder of snapshots that a serving store makes for other programs of the operator.
+func (s Store) SnapshotsDir() string { return filepath.Join(s.Data, "snapshots") }
+
 // AnchorsDir returns the folder of the anchors.
 func (s Store) AnchorsDir() string { return cmp.Or(s.Anchors, filepath.Join(s.Data, "anchors")) }
 

@@ -64,7 +64,7 @@ func embeddedOptions(c config.Store, t config.Tuning, logger *slog.Logger) pebbl
 // Store is an opened store: the engine, the anchors and the keys that open sealed keys.
 type Store struct {
 	Engine  Engine
-	Anchors *anchor.Folder
+	Anchors *anchor.Folder // nil for a copy
 	Keyring *seal.Keyring
 
 	ReadOnly bool // nothing is written to it
@@ -127,6 +127,28 @@ func OpenReadOnly(ctx context.Context, c config.Store, t config.Tuning, logger *
 	return s, nil
 }
 
+// OpenCopy opens a copy of an embedded store, such as a snapshot, to read it alone. It has no anchors.
+func OpenCopy(ctx context.Context, dir string, c config.Store, t config.Tuning, logger *slog.Logger) (*Store, error) {
+	keys, err := readMasterKeys(c)
+	if err != nil {
+		return nil, err
+	}
+	keyring, err := keys.readingKeyring(c)
+	if err != nil {
+		return nil, err
+	}
+	o := embeddedOptions(c, t, logger)
+	o.Dir, o.ReadOnly = dir, true
+	engine, err := pebblestore.Open(o)
+	if err != nil {
+		return nil, err
+	}
+	if err := rekey.CheckMasterKeys(ctx, engine, keyring); err != nil {
+		return nil, errors.Join(fmt.Errorf("master key: %w", err), engine.Close())
+	}
+	return &Store{Engine: engine, Keyring: keyring, ReadOnly: true}, nil
+}
+
 // checkAndOpenAnchors checks that the keyring has every key that the store may need, and opens the anchors.
 func (s *Store) checkAndOpenAnchors(ctx context.Context, c config.Store, openAnchors AnchorOpener) (err error) {
 	if err := rekey.CheckMasterKeys(ctx, s.Engine, s.Keyring); err != nil {
@@ -157,7 +179,12 @@ func (s *Store) makeMasterKey(ctx context.Context, c config.Store, replaces bool
 }
 
 // Close closes a store whose ledgers were never opened.
-func (s *Store) Close() error { return errors.Join(s.Anchors.Close(), s.Engine.Close()) }
+func (s *Store) Close() (err error) {
+	if s.Anchors != nil {
+		err = s.Anchors.Close()
+	}
+	return errors.Join(err, s.Engine.Close())
+}
 
 // TransferPlace is the store as organizations are moved to and from it.
 func (s *Store) TransferPlace(logger *slog.Logger) transfer.Place {

@@ -1,9 +1,17 @@
-package main
+// Package policyfile is the commands for policy documents: check, test and replay. They need no server.
+//
+// Invariants:
+//
+//   - A document is judged by the rules of the service, by the same code.
+//   - A file is only read.
+package policyfile
 
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 
 	"github.com/go-json-experiment/json"
@@ -13,15 +21,18 @@ import (
 	"github.com/agentledger/agentledger/policy"
 )
 
-// policyCommand groups the commands for policy documents, which need no server.
-type policyCommand struct {
-	Check  policyCheckCommand  `cmd:"" help:"Check policy documents as the service does."`
-	Test   policyTestCommand   `cmd:"" help:"Run the tests that policy documents hold."`
-	Replay policyReplayCommand `cmd:"" help:"Decide an event again: does the recorded decision follow from policy and envelope?"`
+// ErrFound: the command did its work and found something wrong.
+var ErrFound = errors.New("a document is wrong")
+
+// Command groups the commands for policy documents, which need no server.
+type Command struct {
+	Check  checkCommand  `cmd:"" help:"Check policy documents as the service does."`
+	Test   testCommand   `cmd:"" help:"Run the tests that policy documents hold."`
+	Replay replayCommand `cmd:"" help:"Decide an event again, and compare with what was recorded."`
 }
 
-// policyFiles are documents as they are sent to the service: policy_id and version may be left out.
-type policyFiles struct {
+// files are documents as they are sent to the service: policy_id and version may be left out.
+type files struct {
 	Files []string `arg:"" name:"file" help:"Policy documents (JSON)."`
 }
 
@@ -65,10 +76,10 @@ func compileFile(p policy.Policy) (*policy.Compiled, error) {
 	return policy.Compile(p)
 }
 
-type policyCheckCommand struct{ policyFiles }
+type checkCommand struct{ files }
 
 // Run prints a line for each document.
-func (c policyCheckCommand) Run(out terminal) error {
+func (c checkCommand) Run(out io.Writer) error {
 	return c.checkEachFile(out, func(p policy.Policy) (string, bool, error) {
 		said := fmt.Sprintf("ok, %d rules, %d tests", len(p.Rules), len(p.Tests))
 		if p.ID != "" && p.Version > 0 {
@@ -78,10 +89,10 @@ func (c policyCheckCommand) Run(out terminal) error {
 	})
 }
 
-type policyTestCommand struct{ policyFiles }
+type testCommand struct{ files }
 
 // Run prints a line for each document and each failure.
-func (c policyTestCommand) Run(out terminal) error {
+func (c testCommand) Run(out io.Writer) error {
 	return c.checkEachFile(out, func(p policy.Policy) (string, bool, error) {
 		compiled, err := compileFile(p)
 		if err != nil {
@@ -100,7 +111,7 @@ func (c policyTestCommand) Run(out terminal) error {
 }
 
 // checkEachFile reads every document and prints the result of look.
-func (c policyFiles) checkEachFile(out terminal, look func(policy.Policy) (said string, fine bool, err error)) error {
+func (c files) checkEachFile(out io.Writer, look func(policy.Policy) (said string, fine bool, err error)) error {
 	found := false
 	for _, file := range c.Files {
 		p, said, err := readPolicy(file)
@@ -112,10 +123,10 @@ func (c policyFiles) checkEachFile(out terminal, look func(policy.Policy) (said 
 			return fmt.Errorf("%s: %w", file, err)
 		}
 		found = found || !fine
-		fmt.Fprintf(out.stdout, "%s: %s\n", file, said)
+		fmt.Fprintf(out, "%s: %s\n", file, said)
 	}
 	if found {
-		return errFound
+		return ErrFound
 	}
 	return nil
 }

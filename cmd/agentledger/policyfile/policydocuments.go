@@ -1,4 +1,4 @@
-package main
+package policyfile
 
 import (
 	"bytes"
@@ -14,7 +14,7 @@ import (
 )
 
 // readDocuments reads record and envelope.
-func (c policyReplayCommand) readDocuments() (*event.Record, *event.Envelope, error) {
+func (c replayCommand) readDocuments() (*event.Record, *event.Envelope, error) {
 	if c.Bundle == "" && c.Record == "" {
 		return nil, nil, errors.New("give --bundle, or --record and --envelope")
 	}
@@ -30,7 +30,7 @@ func (c policyReplayCommand) readDocuments() (*event.Record, *event.Envelope, er
 	return &r, e, err
 }
 
-func (c policyReplayCommand) readDocumentTexts() (record, envelope []byte, err error) {
+func (c replayCommand) readDocumentTexts() (record, envelope []byte, err error) {
 	if c.Bundle == "" {
 		record, err = os.ReadFile(c.Record)
 		if err != nil {
@@ -54,7 +54,7 @@ func (c policyReplayCommand) readDocumentTexts() (record, envelope []byte, err e
 }
 
 // readPolicyDocument reads the policy, nil for none.
-func (c policyReplayCommand) readPolicyDocument() (*policy.Policy, error) {
+func (c replayCommand) readPolicyDocument() (*policy.Policy, error) {
 	if c.Policy == "" {
 		return nil, nil
 	}
@@ -70,7 +70,7 @@ func (c policyReplayCommand) readPolicyDocument() (*policy.Policy, error) {
 }
 
 // readIntent reads the documents of a result's intent.
-func (c policyReplayCommand) readIntent(result *event.Record) (d simulate.Documents, err error) {
+func (c replayCommand) readIntent(result *event.Record) (d simulate.Documents, err error) {
 	if c.Intent == "" {
 		return d, fmt.Errorf("%s is a result, decided by its intent %s: give the bundle of that with --intent",
 			result.EventID, result.Policy.Intent)

@@ -1,7 +1,8 @@
-package main
+package policyfile
 
 import (
 	"fmt"
+	"io"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -11,19 +12,19 @@ import (
 	"github.com/agentledger/agentledger/internal/operate/simulate"
 )
 
-// policyReplayCommand decides one event again.
-type policyReplayCommand struct {
-	Policy   string `help:"The policy version that was active, as a document or as the console shows it; none when none was." placeholder:"FILE"`
-	Bundle   string `help:"A verification bundle that discloses record and envelope." placeholder:"FILE" xor:"documents,with-record,with-envelope"`
+// replayCommand decides one event again.
+type replayCommand struct {
+	Policy   string `help:"The policy version that was active; none when none was." placeholder:"FILE"`
+	Bundle   string `help:"A bundle that discloses both." placeholder:"FILE" xor:"documents,with-record,with-envelope"`
 	Record   string `help:"The record (JSON)." placeholder:"FILE" xor:"with-record" and:"pair"`
 	Envelope string `help:"The envelope (JSON)." placeholder:"FILE" xor:"with-envelope" and:"pair"`
-	Intent   string `help:"For a result: a verification bundle that discloses the record of its intent." placeholder:"FILE"`
+	Intent   string `help:"For a result: a bundle that discloses its intent's record." placeholder:"FILE"`
 	JSON     bool   `help:"Answer as JSON."`
 }
 
 // Run tells whether the recorded decision follows from the documents, and if not which of its inputs is another one.
 // It checks no signature and no proof: aps verify does.
-func (c policyReplayCommand) Run(out terminal) error {
+func (c replayCommand) Run(out io.Writer) error {
 	record, envelope, err := c.readDocuments()
 	if err != nil {
 		return err
@@ -36,13 +37,13 @@ func (c policyReplayCommand) Run(out terminal) error {
 		return err
 	}
 	if len(replayed.Differences) > 0 {
-		return errFound
+		return ErrFound
 	}
 	return nil
 }
 
 // replayDecision decides again. A result is not judged, so its intent is looked at in place of a policy.
-func (c policyReplayCommand) replayDecision(event simulate.Documents) (simulate.Replayed, error) {
+func (c replayCommand) replayDecision(event simulate.Documents) (simulate.Replayed, error) {
 	if event.Record.Policy.Intent != "" {
 		intent, err := c.readIntent(event.Record)
 		if err != nil {
@@ -69,7 +70,7 @@ type replayAnswer struct {
 	Intent      id.Event              `json:"intent,omitzero"`   // of a result
 }
 
-func (c policyReplayCommand) printAnswer(out terminal, record *event.Record, replayed simulate.Replayed) error {
+func (c replayCommand) printAnswer(out io.Writer, record *event.Record, replayed simulate.Replayed) error {
 	differences := replayed.Differences
 	if c.JSON {
 		answer := replayAnswer{string(record.EventID), record.SequenceNum, len(differences) == 0,
@@ -77,15 +78,15 @@ func (c policyReplayCommand) printAnswer(out terminal, record *event.Record, rep
 		if record.Policy.RuleID != "" {
 			answer.RuleID = &record.Policy.RuleID
 		}
-		return json.MarshalWrite(out.stdout, answer, jsontext.Multiline(true))
+		return json.MarshalWrite(out, answer, jsontext.Multiline(true))
 	}
 	for _, d := range differences {
-		fmt.Fprintf(out.stdout, "%s: the record says %q, the documents say %q\n", d.Member, d.Record, d.Documents)
+		fmt.Fprintf(out, "%s: the record says %q, the documents say %q\n", d.Member, d.Record, d.Documents)
 	}
 	if len(differences) > 0 {
 		return nil
 	}
-	_, err := fmt.Fprintf(out.stdout, "same: %s #%d %s (%s)\n", record.EventID, record.SequenceNum,
+	_, err := fmt.Fprintf(out, "same: %s #%d %s (%s)\n", record.EventID, record.SequenceNum,
 		record.Policy.Effective, describeDecider(record, replayed.Formerly))
 	return err
 }

@@ -1,0 +1,119 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/agentledger/agentledger/cmd/agentledger/datadir"
+	"github.com/agentledger/agentledger/internal/operate/backup"
+)
+
+// backupCommand copies the embedded store, of a server that runs or of a stopped one.
+type backupCommand struct {
+	offline
+	beside
+	To     string `arg:"" help:"Folder of backups, or one tar file." type:"path" placeholder:"DIR|FILE.tar"`
+	Keep   int    `help:"How many backups stay in the folder, the new one among them. Default: all."`
+	Verify bool   `help:"Re-verify every ledger of the new backup from its first event."`
+	JSON   bool   `name:"json" help:"Machine-readable output."`
+}
+
+// Validate implements kong's check after parsing.
+func (c backupCommand) Validate() error {
+	if c.Keep < 0 || c.Keep > 0 && backup.IsArchive(c.To) {
+		return errors.New("--keep is a number above 0, for a folder of backups")
+	}
+	return nil
+}
+
+// madeBackup is the output with --json.
+type madeBackup struct {
+	Path   string    `json:"path"`
+	Name   string    `json:"name"`
+	MadeAt time.Time `json:"made_at"`
+
+	Ledgers int    `json:"ledgers"`
+	Events  uint64 `json:"events"`
+	Bytes   int64  `json:"bytes"`
+	Shared  int64  `json:"shared_bytes"`
+	Faults  int    `json:"faults"`
+}
+
+// Run makes the backup. It returns errFound when a ledger can't be read or verified.
+func (c backupCommand) Run(ctx context.Context, out terminal) error {
+	var made backup.Made
+	err := c.withSnapshot(ctx, out, c.beside, func(s *datadir.Store, dir string) (err error) {
+		source := backup.Source{Dir: dir, Heads: headsOf(s, out), Version: programVersion(), Clock: time.Now}
+		if backup.IsArchive(c.To) {
+			made, err = source.MakeFile(ctx, c.To)
+		} else {
+			made, err = source.MakeIn(ctx, c.To, c.Keep)
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	shown := madeBackup{Path: made.Path, Name: made.Name(), MadeAt: made.MadeAt, Ledgers: made.Ledgers,
+		Events: uint64(made.Events), Bytes: made.Bytes(), Shared: made.Shared, Faults: made.Faults}
+	if err := printResults(out, c.JSON, "backups", []madeBackup{shown}, func(m madeBackup) string {
+		return fmt.Sprintf("%s: %d ledgers, %d events, %d bytes, %d of them shared with the backup before\nheads: %s",
+			m.Path, m.Ledgers, m.Events, m.Bytes, m.Shared, m.Name)
+	}); err != nil {
+		return err
+	}
+	if c.Verify {
+		return c.verifyBackup(ctx, out, made.Path)
+	}
+	if made.Faults > 0 {
+		return errFound
+	}
+	return nil
+}
+
+// headsOf reads the heads of a store and prints problems.
+func headsOf(s *datadir.Store, out terminal) backup.Heads {
+	return backup.Heads{Store: s.Engine, Keyring: s.Keyring,
+		Report: func(problem string) { fmt.Fprintln(out.stderr, problem) }}
+}
+
+// verifyBackup extracts a backup beside the data directory's store and re-verifies it.
+func (c offline) verifyBackup(ctx context.Context, out terminal, path string) error {
+	dir, err := os.MkdirTemp(c.Data, "verify-*")
+	if err != nil {
+		return fmt.Errorf("verify backup: %w", err)
+	}
+	x, err := backup.Extract(ctx, path, filepath.Join(dir, "backup"))
+	if err == nil {
+		err = c.checkExtracted(ctx, out, x, func(s *datadir.Store) error { return fsck(ctx, out, s) })
+	}
+	return backupError(out, errors.Join(err, os.RemoveAll(dir)))
+}
+
+// checkExtracted compares an extracted store with the heads of its backup, and lets check look at it.
+func (c offline) checkExtracted(ctx context.Context, out terminal, x *backup.Extracted,
+	check func(*datadir.Store) error) error {
+	s, err := datadir.OpenCopy(ctx, x.StoreDir(), c.Store, c.Tuning, c.Logging.NewLogger(out.stderr))
+	if err != nil {
+		return err
+	}
+	err = x.CompareHeads(ctx, headsOf(s, out))
+	if err == nil {
+		err = check(s)
+	}
+	return errors.Join(err, s.Close())
+}
+
+// backupError prints that a backup is damaged and returns errFound (exit status 1). It returns other errors as they
+// are.
+func backupError(out terminal, err error) error {
+	if !errors.Is(err, backup.ErrDamaged) {
+		return err
+	}
+	fmt.Fprintln(out.stderr, "agentledger:", err)
+	return errFound
+}

@@ -1,0 +1,143 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/agentledger/agentledger/cmd/agentledger/datadir"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/operate/backup"
+	"github.com/agentledger/agentledger/internal/operate/succession"
+	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/log/anchor"
+)
+
+// restoreCommand brings a backup back into a data directory that has no store.
+type restoreCommand struct {
+	offline
+	From           string `arg:"" help:"Backup: its folder or its tar file." type:"path" placeholder:"DIR|FILE.tar"`
+	Check          bool   `help:"Only re-verify the backup and compare it with the anchors."`
+	AcceptRollback bool   `help:"Restore less than was shown: logs that lost events end, and others succeed them."`
+	Reason         string `help:"Why events were lost. Everybody will read it in the logs that succeed."`
+	AdoptHeads     bool   `help:"Say that no newer heads were ever shown, where anchors are missing."`
+}
+
+// Validate implements kong's check after parsing.
+func (c restoreCommand) Validate() error {
+	if c.AcceptRollback != (c.Reason != "") {
+		return errors.New("--accept-rollback and --reason belong together")
+	}
+	if c.Storage != "" {
+		return errors.New("the ledgers are in a database: docs/storage.md says how to restore it")
+	}
+	return nil
+}
+
+// restoring is the name behind the store's own while a backup arrives.
+const restoring = ".restoring"
+
+// Run restores the backup. It returns errFound when it is damaged, or when the anchors show more than it has.
+func (c restoreCommand) Run(ctx context.Context, out terminal) error {
+	if _, err := os.Stat(c.DatabaseDir()); err == nil && !c.Check {
+		return fmt.Errorf("there is a store at %s: move it away first", c.DatabaseDir())
+	}
+	arriving := c.DatabaseDir() + restoring
+	if err := errors.Join(os.MkdirAll(c.Data, 0o700), os.RemoveAll(arriving)); err != nil {
+		return fmt.Errorf("restore: %w", err)
+	}
+	x, err := backup.Extract(ctx, c.From, arriving)
+	if err != nil {
+		return backupError(out, err)
+	}
+	found, err := c.compareExtracted(ctx, out, x)
+	if err == nil && !c.Check && (c.AcceptRollback || !found.Differs()) {
+		return c.finishRestore(ctx, out, x, found)
+	}
+	if err := errors.Join(err, x.Remove()); err != nil {
+		return backupError(out, err)
+	}
+	if found.Differs() {
+		fmt.Fprintln(out.stdout, "nothing is restored, because the anchors show more than the backup has: "+
+			"bring a newer one")
+		return errFound
+	}
+	return nil
+}
+
+// compareExtracted checks the arriving store and prints how it differs from the anchors.
+func (c restoreCommand) compareExtracted(ctx context.Context, out terminal,
+	x *backup.Extracted) (found backup.Difference, err error) {
+	err = c.checkExtracted(ctx, out, x, func(s *datadir.Store) error {
+		if c.Check {
+			if err := fsck(ctx, out, s); err != nil {
+				return err
+			}
+		}
+		anchors, err := anchor.OpenReadOnly(c.AnchorsDir())
+		if err != nil {
+			return err
+		}
+		found, err = headsOf(s, out).CompareAnchors(ctx, anchors)
+		return errors.Join(err, anchors.Close())
+	})
+	for _, l := range append(found.Losses, found.Missing...) {
+		fmt.Fprintln(out.stdout, l)
+	}
+	if n := len(found.Unanchored); n > 0 {
+		fmt.Fprintf(out.stdout, "%d ledgers have no anchor here%s\n", n, textIf(!c.AdoptHeads,
+			": they take no events until their newest checkpoints are adopted (--adopt-heads, agentledger adopt)"))
+	}
+	return found, err
+}
+
+// finishRestore moves the store to its place, adopts heads, and makes the successors of logs that lost events.
+func (c restoreCommand) finishRestore(ctx context.Context, out terminal, x *backup.Extracted,
+	found backup.Difference) error {
+	if err := x.MoveStore(c.DatabaseDir()); err != nil {
+		return err
+	}
+	fmt.Fprintf(out.stdout, "restored %d ledgers, %d events, as they were at %s\n", x.Ledgers, x.Events,
+		x.MadeAt.Format("2006-01-02 15:04:05 MST"))
+	if c.AdoptHeads {
+		if err := c.adoptHeads(ctx, out, found.Unanchored); err != nil {
+			return err
+		}
+	}
+	for _, l := range found.Losses {
+		if err := c.succeedLoss(ctx, out, l); err != nil {
+			return fmt.Errorf("%w (run agentledger succeed for the organizations that are left)", err)
+		}
+	}
+	return nil
+}
+
+func (c restoreCommand) adoptHeads(ctx context.Context, out terminal, unanchored []id.Tenant) error {
+	s, err := c.openExisting(ctx, out)
+	if err != nil {
+		return err
+	}
+	ledgers, err := log.Open(ctx, log.Options{Store: s.Engine, Keyring: s.Keyring, Anchors: s.Anchors,
+		Logger: c.Logging.NewLogger(out.stderr)})
+	if err != nil {
+		return errors.Join(err, s.Close())
+	}
+	return errors.Join(backup.Adopt(ctx, ledgers, unanchored), ledgers.Close(), s.Engine.Close())
+}
+
+// succeedLoss makes the successor of one log.
+func (c restoreCommand) succeedLoss(ctx context.Context, out terminal, l backup.Loss) error {
+	s, err := c.openExisting(ctx, out)
+	if err != nil {
+		return err
+	}
+	run := succession.Succession{Place: s.TransferPlace(c.Logging.NewLogger(out.stderr)),
+		Organization: l.Organization.String(), Reason: c.Reason}
+	successor, err := run.Run(ctx)
+	if err = errors.Join(err, s.Engine.Close()); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(out.stdout, successorText(successor))
+	return err
+}

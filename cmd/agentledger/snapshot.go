@@ -1,0 +1,77 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/agentledger/agentledger/cmd/agentledger/datadir"
+	"github.com/agentledger/agentledger/internal/operate/backup"
+)
+
+// beside names the server that runs, for commands that read its embedded store through a snapshot.
+type beside struct {
+	Server             string `help:"Address of the identity listener of the server that runs, http://127.0.0.1:8091; it needs the platform secret. Without it the server must be stopped." placeholder:"URL"`
+	PlatformSecretFile string `help:"File of the platform secret, for --server. Default: DATA/platform.secret. AGENTLEDGER_PLATFORM_SECRET holds the secret itself instead." type:"path" env:"AGENTLEDGER_PLATFORM_SECRET_FILE"`
+}
+
+// snapshotTimeout is how long the server may take for a snapshot, which syncs the store first.
+const snapshotTimeout = time.Minute
+
+// snapshotCall returns a platform call about snapshots.
+func (c offline) snapshotCall(b beside, method, path string) platformCall {
+	return platformCall{server: b.Server, store: c.Store, secretFile: b.PlatformSecretFile, timeout: snapshotTimeout,
+		method: method, path: "/snapshots" + path}
+}
+
+// withSnapshot lets read use a snapshot of the store, and removes the snapshot. The server makes it, or this process
+// does for a stopped server.
+func (c offline) withSnapshot(ctx context.Context, out terminal, b beside,
+	read func(s *datadir.Store, dir string) error) error {
+	if c.Storage != "" {
+		return errors.New("the ledgers are in a database: docs/storage.md says how to copy it")
+	}
+	name, err := c.makeSnapshot(ctx, out, b)
+	if err != nil {
+		return fmt.Errorf("make snapshot: %w", err)
+	}
+	dir := filepath.Join(c.SnapshotsDir(), name)
+	s, err := datadir.OpenCopy(ctx, dir, c.Store, c.Tuning, c.Logging.NewLogger(out.stderr))
+	if err == nil {
+		err = errors.Join(read(s, dir), s.Close())
+	}
+	return errors.Join(err, c.removeSnapshot(ctx, b, dir))
+}
+
+func (c offline) makeSnapshot(ctx context.Context, out terminal, b beside) (string, error) {
+	if b.Server != "" {
+		var made struct {
+			Snapshot string `json:"snapshot"`
+		}
+		err := c.snapshotCall(b, http.MethodPost, "").callServer(ctx, &made)
+		return made.Snapshot, err
+	}
+	s, err := c.openExisting(ctx, out)
+	if err != nil {
+		return "", err
+	}
+	snapshots := backup.Snapshots{Store: s.Engine, Dir: c.SnapshotsDir(), Clock: time.Now}
+	name, err := snapshots.Make(ctx)
+	return name, errors.Join(err, s.Close())
+}
+
+// removeSnapshot goes on when the command is stopped.
+func (c offline) removeSnapshot(ctx context.Context, b beside, dir string) error {
+	if b.Server == "" {
+		return os.RemoveAll(dir)
+	}
+	call := c.snapshotCall(b, http.MethodDelete, "/"+filepath.Base(dir))
+	if err := call.callServer(context.WithoutCancel(ctx), nil); err != nil {
+		return fmt.Errorf("remove snapshot: %w", err)
+	}
+	return nil
+}

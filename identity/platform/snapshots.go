@@ -1,0 +1,38 @@
+package platform
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/go-chi/chi/v5"
+
+	"github.com/agentledger/agentledger/internal/http/edge"
+)
+
+// Snapshots makes and removes snapshots of the store, for programs of the operator on this machine (package backup).
+type Snapshots interface {
+	Make(ctx context.Context) (name string, err error)
+	Remove(ctx context.Context, name string) error
+}
+
+// madeSnapshot names a folder in the folder of snapshots, which is in the data directory.
+type madeSnapshot struct {
+	Snapshot string `json:"snapshot"`
+}
+
+// makeSnapshot goes on when the client disconnects. The request has no body.
+func (c *Calls) makeSnapshot(w http.ResponseWriter, r *http.Request, _ edge.Body) error {
+	name, err := c.Snapshots.Make(context.WithoutCancel(r.Context()))
+	if err != nil {
+		return err
+	}
+	return edge.WriteJSON(w, http.StatusCreated, madeSnapshot{name})
+}
+
+func (c *Calls) removeSnapshot(w http.ResponseWriter, r *http.Request, _ edge.Body) error {
+	if err := c.Snapshots.Remove(r.Context(), chi.URLParam(r, "snapshot")); err != nil {
+		return err
+	}
+	edge.WriteNoContent(w)
+	return nil
+}

@@ -1,0 +1,250 @@
+package backup_test
+
+import (
+	"archive/tar"
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/agentledger/agentledger/internal/operate/backup"
+	"github.com/agentledger/agentledger/internal/seal"
+	"github.com/agentledger/agentledger/storage/storagetest"
+)
+
+// source returns a snapshot of a few files without ledgers: damage of files has nothing to do with their content.
+func source(t *testing.T, at time.Time) backup.Source {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range map[string]string{"000004.sst": "a table", "000009.log": "a log", "marker.manifest.1": "",
+		"LOCK": "x"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	keyring, err := seal.NewKeyring(seal.NewKey())
+	if err != nil {
+		t.Fatal(err)
+	}
+	heads := backup.Heads{Store: storagetest.NewModel(), Keyring: keyring, Report: func(s string) { t.Error(s) }}
+	return backup.Source{Dir: dir, Heads: heads, Version: "test", Clock: func() time.Time { return at }}
+}
+
+var day = time.Date(2026, 11, 24, 0, 0, 0, 0, time.UTC)
+
+// Tables that are the same are shared among backups; logs and changed tables never are.
+func TestSharedTables(t *testing.T) {
+	into := t.TempDir()
+	first := source(t, day)
+	one, err := first.MakeIn(t.Context(), into, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if one.Shared != 0 || len(one.Files) != 4 { // three of the store, and the heads
+		t.Errorf("the first: got %+v", one)
+	}
+	second := first
+	second.Clock = func() time.Time { return day.Add(time.Hour) }
+	two, err := second.MakeIn(t.Context(), into, 0)
+	if err != nil || two.Shared != int64(len("a table")) {
+		t.Errorf("the second: got %d shared bytes, %v", two.Shared, err)
+	}
+	same := func(name string) bool {
+		a, errA := os.Stat(filepath.Join(one.Path, name))
+		b, errB := os.Stat(filepath.Join(two.Path, name))
+		return errors.Join(errA, errB) == nil && os.SameFile(a, b)
+	}
+	if !same("db/000004.sst") || same("db/000009.log") {
+		t.Errorf("shared: table %v, log %v", same("db/000004.sst"), same("db/000009.log"))
+	}
+	if err := os.WriteFile(filepath.Join(first.Dir, "000004.sst"), []byte("another"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	second.Clock = func() time.Time { return day.Add(2 * time.Hour) }
+	three, err := second.MakeIn(t.Context(), into, 2)
+	if err != nil || three.Shared != 0 {
+		t.Errorf("another table of that name: got %d shared bytes, %v", three.Shared, err)
+	}
+	left, err := os.ReadDir(into)
+	if err != nil || len(left) != 3 || left[0].Name() == filepath.Base(one.Path) {
+		t.Errorf("kept: got %v, %v", left, err)
+	}
+	for _, path := range []string{two.Path, three.Path} {
+		x, err := backup.Extract(t.Context(), path, filepath.Join(t.TempDir(), "x"))
+		if err != nil || x.Name() != one.Name() {
+			t.Errorf("%s: got %v", path, err)
+		}
+	}
+}
+
+// A backup that a crash ended is removed by the next one, and is none before.
+func TestUnfinished(t *testing.T) {
+	into := t.TempDir()
+	left := filepath.Join(into, "20261123T000000Z.new")
+	if err := os.MkdirAll(left, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := source(t, day).MakeIn(t.Context(), into, 0); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(left); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("it is still there: %v", err)
+	}
+	if _, err := source(t, day).MakeIn(t.Context(), into, 0); !errors.Is(err, os.ErrExist) {
+		t.Errorf("a second one at the same time: got %v", err)
+	}
+}
+
+// Each damage of a folder is found, and nothing is left.
+func TestDamagedFolder(t *testing.T) {
+	write := func(name, text string) func(string) error {
+		return func(dir string) error { return os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600) }
+	}
+	remove := func(name string) func(string) error {
+		return func(dir string) error { return os.Remove(filepath.Join(dir, name)) }
+	}
+	for name, damage := range map[string]func(dir string) error{
+		"a changed table":    write("db/000004.sst", "a tablf"),
+		"a longer log":       write("db/000009.log", "a log "),
+		"an emptied log":     write("db/000009.log", ""),
+		"changed heads":      write("heads.jsonl", "{}\n"),
+		"a missing table":    remove("db/000004.sst"),
+		"a missing marker":   remove("db/marker.manifest.1"),
+		"a manifest of text": write("manifest.json", "text"),
+		"a manifest of none": write("manifest.json", "{}"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			made, err := source(t, day).MakeIn(t.Context(), t.TempDir(), 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := damage(made.Path); err != nil {
+				t.Fatal(err)
+			}
+			to := filepath.Join(t.TempDir(), "x")
+			if _, err := backup.Extract(t.Context(), made.Path, to); err == nil {
+				t.Error("it is extracted")
+			}
+			if _, err := os.Stat(to); !errors.Is(err, os.ErrNotExist) {
+				t.Errorf("it left %s: %v", to, err)
+			}
+		})
+	}
+}
+
+// rewrite copies a tar file, with changed entries.
+func rewrite(t *testing.T, from, to string, change func(h *tar.Header, content []byte) (*tar.Header, []byte)) {
+	t.Helper()
+	text, err := os.ReadFile(from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	w := tar.NewWriter(&out)
+	for r := tar.NewReader(bytes.NewReader(text)); ; {
+		h, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		content, err := io.ReadAll(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if h, content = change(h, content); h == nil {
+			continue
+		}
+		h.Size = int64(len(content))
+		if err := w.WriteHeader(h); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.Write(content); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(w.Close(), os.WriteFile(to, out.Bytes(), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// No entry of a tar file leads out of the folder, and each damage is found.
+func TestDamagedFile(t *testing.T) {
+	whole := filepath.Join(t.TempDir(), "whole.tar")
+	if _, err := source(t, day).MakeFile(t.Context(), whole); err != nil {
+		t.Fatal(err)
+	}
+	named := func(from, to string) func(h *tar.Header, c []byte) (*tar.Header, []byte) {
+		return func(h *tar.Header, c []byte) (*tar.Header, []byte) {
+			if h.Name == from {
+				h.Name = to
+			}
+			return h, c
+		}
+	}
+	for name, change := range map[string]func(h *tar.Header, c []byte) (*tar.Header, []byte){
+		"a path out":       named("db/000004.sst", "../000004.sst"),
+		"an absolute path": named("db/000004.sst", "/tmp/000004.sst"),
+		"a folder deeper":  named("db/000004.sst", "db/more/000004.sst"),
+		"another name":     named("db/000004.sst", "db/000005.sst"),
+		"no manifest":      named("manifest.json", "db/manifest.json"),
+		"a link": func(h *tar.Header, c []byte) (*tar.Header, []byte) {
+			if h.Name == "db/000009.log" {
+				h.Typeflag, h.Linkname, c = tar.TypeSymlink, "/etc/passwd", nil
+			}
+			return h, c
+		},
+		"a changed byte": func(h *tar.Header, c []byte) (*tar.Header, []byte) {
+			if h.Name == "db/000009.log" {
+				c[0] ^= 1
+			}
+			return h, c
+		},
+		"a file less": func(h *tar.Header, c []byte) (*tar.Header, []byte) {
+			if h.Name == "db/000009.log" {
+				return nil, nil
+			}
+			return h, c
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bent, to := filepath.Join(t.TempDir(), "bent.tar"), filepath.Join(t.TempDir(), "x")
+			rewrite(t, whole, bent, change)
+			if _, err := backup.Extract(t.Context(), bent, to); !errors.Is(err, backup.ErrDamaged) {
+				t.Errorf("got %v", err)
+			}
+			if _, err := os.Stat(to); !errors.Is(err, os.ErrNotExist) {
+				t.Errorf("it left %s: %v", to, err)
+			}
+		})
+	}
+	if _, err := backup.Extract(t.Context(), whole, filepath.Join(t.TempDir(), "x")); err != nil {
+		t.Errorf("the whole one: %v", err)
+	}
+}
+
+// A file that is cut off anywhere is damaged.
+func TestCutFile(t *testing.T) {
+	whole := filepath.Join(t.TempDir(), "whole.tar")
+	if _, err := source(t, day).MakeFile(t.Context(), whole); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(whole)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cut := filepath.Join(t.TempDir(), "cut.tar")
+	for end := 0; end < len(text)-4*512; end += 256 { // behind that is padding alone
+		if err := os.WriteFile(cut, text[:end], 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, err := backup.Extract(t.Context(), cut, filepath.Join(t.TempDir(), "x"))
+		if !errors.Is(err, backup.ErrDamaged) {
+			t.Errorf("cut at %d of %d: got %v", end, len(text), err)
+		}
+	}
+}

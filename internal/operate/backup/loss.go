@@ -1,0 +1,109 @@
+package backup
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/log/anchor"
+)
+
+// Loss is a ledger of which the anchors show more than a backup has.
+type Loss struct {
+	Origin       id.Origin
+	Organization id.Organization // the zero value for a ledger that the backup does not have
+	Size         id.Index        // in the backup
+	Shown        id.Index        // by the anchor
+}
+
+// String says what is lost.
+func (l Loss) String() string {
+	if (l.Organization == id.Organization{}) {
+		return fmt.Sprintf("%s: it is not in the backup, and %d events were shown", l.Origin, l.Shown)
+	}
+	if l.Size >= l.Shown {
+		return fmt.Sprintf("%s: the backup has another tree than that of %d events that was shown", l.Origin, l.Shown)
+	}
+	return fmt.Sprintf("%s: the backup has %d events, and %d were shown", l.Origin, l.Size, l.Shown)
+}
+
+// Difference is how the ledgers of a backup differ from the anchors.
+type Difference struct {
+	Losses     []Loss      // of ledgers that the backup has
+	Missing    []Loss      // ledgers that it does not have
+	Unanchored []id.Tenant // ledgers with events and without an anchor
+}
+
+// Differs reports whether the backup has less than was shown.
+func (d Difference) Differs() bool { return len(d.Losses)+len(d.Missing) > 0 }
+
+// CompareAnchors compares each ledger of the store with its anchor. It writes nothing.
+func (h Heads) CompareAnchors(ctx context.Context, anchors *anchor.Folder) (d Difference, err error) {
+	ledgers := log.NewReader(log.Options{Store: h.Store, Keyring: h.Keyring, Anchors: anchors})
+	missing := anchors.CompareOrigins()
+	for t, err := range h.Store.Tenants(ctx) {
+		if err == nil {
+			err = d.compareLedger(ctx, ledgers, t, anchors, missing)
+		}
+		if err != nil && !log.IsDamage(err) { // damage was reported when the heads were compared
+			return d, fmt.Errorf("compare with the anchors: %w", err)
+		}
+	}
+	origins, _, err := missing.Missing()
+	if err != nil {
+		return d, fmt.Errorf("compare with the anchors: %w", err)
+	}
+	for _, o := range origins {
+		shown, _ := anchors.Size(o)
+		d.Missing = append(d.Missing, Loss{Origin: o, Shown: shown})
+	}
+	return d, nil
+}
+
+func (d *Difference) compareLedger(ctx context.Context, ledgers *log.Reader, t id.Tenant, anchors *anchor.Folder,
+	missing *anchor.Comparison) error {
+	stored, err := ledgers.Open(ctx, t)
+	if err != nil {
+		return err
+	}
+	identity := stored.Identity()
+	missing.MarkPresent(identity.Origin)
+	known, err := stored.RecordedFault(ctx)
+	if err != nil {
+		return err
+	}
+	if known.Level == log.Frozen || known.Level == log.Importing || known.Level == log.Moved {
+		return nil // it takes no events, whether or not the anchors show more
+	}
+	state, err := stored.State(ctx)
+	if err == nil {
+		err = stored.ConfirmHead(ctx, state)
+	}
+	if err != nil {
+		return err
+	}
+	switch state.Fault().Level {
+	case log.Frozen:
+		shown, _ := anchors.Size(identity.Origin)
+		d.Losses = append(d.Losses, Loss{Origin: identity.Origin, Organization: identity.Organization,
+			Size: state.Size(), Shown: shown})
+	case log.ReadOnly:
+		d.Unanchored = append(d.Unanchored, t)
+	}
+	return nil
+}
+
+// Adopt makes the heads of ledgers without an anchor their anchors.
+func Adopt(ctx context.Context, ledgers *log.Ledgers, unanchored []id.Tenant) error {
+	for _, t := range unanchored {
+		state, err := ledgers.State(ctx, t)
+		if err == nil {
+			err = ledgers.Adopt(ctx, t, state.Checkpoint())
+		}
+		if err != nil {
+			return fmt.Errorf("adopt the heads: %w", err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,187 @@
+package backup
+
+import (
+	"archive/tar"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/agentledger/agentledger/internal/durable"
+	"github.com/agentledger/agentledger/internal/lockfile"
+)
+
+// ErrDamaged is wrapped by errors about a backup that is not as its manifest says.
+var ErrDamaged = errors.New("the backup is damaged")
+
+const (
+	nameLayout = "20060102T150405Z" // of a backup's folder, in UTC
+	unfinished = ".new"             // ends the name of a backup that is not whole
+
+	headsPattern = ".heads-*" // of the file in which heads are collected before their number is known
+)
+
+// MakeIn makes a backup in a new folder below dir, which is named by the time. Tables that the newest backup in dir
+// has too are shared with it. With keep above 0 only so many backups stay, the new one among them.
+func (s Source) MakeIn(ctx context.Context, dir string, keep int) (m Made, err error) {
+	if err := os.MkdirAll(dir, durable.DirMode); err != nil {
+		return m, fmt.Errorf("backup: %w", err)
+	}
+	lock, err := lockfile.Acquire(filepath.Join(dir, "lock"))
+	if errors.Is(err, lockfile.ErrHeld) {
+		err = fmt.Errorf("another backup into %s is under way", dir)
+	}
+	if err != nil {
+		return m, fmt.Errorf("backup: %w", err)
+	}
+	defer func() { err = errors.Join(err, lock.Close()) }()
+	if err := removeUnfinished(dir); err != nil {
+		return m, fmt.Errorf("backup: %w", err)
+	}
+	made, err := list(dir)
+	if err != nil {
+		return m, fmt.Errorf("backup: %w", err)
+	}
+	if m, err = s.makeFolder(ctx, dir, made); err != nil {
+		return m, fmt.Errorf("backup: %w", err)
+	}
+	if keep > 0 {
+		err = removeOld(dir, made, keep-1)
+	}
+	return m, err
+}
+
+// makeFolder makes the backup, beside those that were made before.
+func (s Source) makeFolder(ctx context.Context, dir string, made []string) (m Made, err error) {
+	path := filepath.Join(dir, s.Clock().UTC().Format(nameLayout))
+	if _, err := os.Stat(path); err == nil {
+		return m, fmt.Errorf("%s: %w", path, fs.ErrExist)
+	}
+	temp := path + unfinished
+	to, err := makeFolder(temp)
+	if err != nil {
+		return m, err
+	}
+	if m, err = s.fillFolder(ctx, to, newest(dir, made)); err != nil {
+		return m, errors.Join(err, os.RemoveAll(temp))
+	}
+	m.Path = path
+	return m, durable.Rename(temp, path)
+}
+
+func (s Source) fillFolder(ctx context.Context, to folder, previous *Backup) (m Made, err error) {
+	heads, err := durable.NewTemporary(filepath.Join(to.dir, headsName), headsPattern)
+	if err != nil {
+		return m, err
+	}
+	m, err = s.write(ctx, to, previous, heads.File)
+	return m, errors.Join(err, heads.Discard(), to.syncNames())
+}
+
+// newest returns the newest backup that can be opened, nil for none.
+func newest(dir string, made []string) *Backup {
+	for _, name := range slices.Backward(made) {
+		if b, err := Open(filepath.Join(dir, name)); err == nil {
+			return b
+		}
+	}
+	return nil
+}
+
+// list returns the names of the whole backups below dir, oldest first.
+func list(dir string) (names []string, err error) {
+	entries, err := os.ReadDir(dir)
+	for _, e := range entries {
+		if _, malformed := time.Parse(nameLayout, e.Name()); malformed == nil && e.IsDir() {
+			names = append(names, e.Name())
+		}
+	}
+	return names, err
+}
+
+// removeUnfinished removes the folders of backups that a crash ended.
+func removeUnfinished(dir string) error {
+	entries, err := os.ReadDir(dir)
+	for _, e := range entries {
+		name, is := strings.CutSuffix(e.Name(), unfinished)
+		if _, malformed := time.Parse(nameLayout, name); is && malformed == nil {
+			err = errors.Join(err, os.RemoveAll(filepath.Join(dir, e.Name())))
+		}
+	}
+	return err
+}
+
+// removeOld removes all but the newest of these backups. Each loses its name first, so that none looks whole
+// while it is removed.
+func removeOld(dir string, made []string, keep int) error {
+	for _, name := range made[:max(0, len(made)-keep)] {
+		path := filepath.Join(dir, name)
+		if err := durable.Rename(path, path+unfinished); err != nil {
+			return fmt.Errorf("remove an old backup: %w", err)
+		}
+		if err := os.RemoveAll(path + unfinished); err != nil {
+			return fmt.Errorf("remove an old backup: %w", err)
+		}
+	}
+	return nil
+}
+
+// MakeFile makes a backup in one tar file at path, which must not exist.
+func (s Source) MakeFile(ctx context.Context, path string) (m Made, err error) {
+	if _, err := os.Stat(path); err == nil {
+		return m, fmt.Errorf("backup: %s: %w", path, fs.ErrExist)
+	}
+	t, err := durable.NewTemporary(path, ".backup-*"+durable.TemporarySuffix)
+	if err != nil {
+		return m, fmt.Errorf("backup: %w", err)
+	}
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("backup: %w", errors.Join(err, t.Discard()))
+		}
+	}()
+	if m, err = s.fillFile(ctx, t); err != nil {
+		return m, err
+	}
+	m.Path = path
+	if err := errors.Join(t.Sync(), t.MoveToPath(), t.Close()); err != nil {
+		return m, err
+	}
+	return m, durable.SyncDir(filepath.Dir(path))
+}
+
+func (s Source) fillFile(ctx context.Context, to *durable.Temporary) (m Made, err error) {
+	heads, err := durable.NewTemporary(to.Name(), headsPattern)
+	if err != nil {
+		return m, err
+	}
+	defer func() { err = errors.Join(err, heads.Discard()) }()
+	a := archive{tar.NewWriter(to), s.Clock()}
+	if m, err = s.write(ctx, a, nil, heads.File); err != nil {
+		return m, err
+	}
+	return m, a.Close()
+}
+
+// archive is a target: a tar file.
+type archive struct {
+	*tar.Writer
+	at time.Time
+}
+
+func (a archive) putFile(name string, size int64, content io.Reader) error {
+	header := &tar.Header{Name: name, Size: size, Mode: int64(durable.FileMode), ModTime: a.at, Format: tar.FormatPAX}
+	if err := a.WriteHeader(header); err != nil {
+		return err
+	}
+	_, err := io.Copy(a.Writer, content) // a wrong size is an error of the next header, or of Close
+	return err
+}
+
+func (archive) linkFile(string, string) (bool, error) { return false, nil }

@@ -1,0 +1,116 @@
+package backup
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/agentledger/agentledger/id"
+)
+
+// manifestFormat is the form of backups that this package writes and reads.
+const manifestFormat = 1
+
+// Manifest says which files a backup has.
+type Manifest struct {
+	Format  int       `json:"format"`
+	MadeAt  time.Time `json:"made_at"`
+	Version string    `json:"version"` // of the program that made the backup
+	Ledgers int       `json:"ledgers"`
+	Events  id.Index  `json:"events"` // of all ledgers
+	Faults  int       `json:"faults"` // ledgers whose head could not be read
+	Files   []File    `json:"files"`  // by name; without the manifest
+}
+
+// File is one file of a backup.
+type File struct {
+	Name   string `json:"name"` // below the backup, with "/"
+	Size   int64  `json:"size"` // bytes
+	SHA256 string `json:"sha256"`
+}
+
+// Name returns the name of the backup's content: the SHA-256 of its heads, in hex.
+func (m Manifest) Name() string { return m.file(headsName).SHA256 }
+
+// Bytes returns the sum of all sizes.
+func (m Manifest) Bytes() (sum int64) {
+	for _, f := range m.Files {
+		sum += f.Size
+	}
+	return sum
+}
+
+// file returns the file of that name, the zero value for none.
+func (m Manifest) file(name string) File {
+	for _, f := range m.Files {
+		if f.Name == name {
+			return f
+		}
+	}
+	return File{}
+}
+
+func (m Manifest) write(to target) error {
+	text, err := json.Marshal(m, jsontext.WithIndent("  "))
+	if err != nil {
+		return err
+	}
+	text = append(text, '\n')
+	return to.putFile(manifestName, int64(len(text)), bytes.NewReader(text))
+}
+
+// fileName is the form of names in a backup: no path leads out of its folder.
+var fileName = regexp.MustCompile(`^(?:heads\.jsonl|db/[A-Za-z0-9][A-Za-z0-9._-]{0,120})$`)
+
+// parseManifest reads a manifest and checks its form.
+func parseManifest(text []byte) (m Manifest, err error) {
+	if err := json.Unmarshal(text, &m); err != nil {
+		return m, fmt.Errorf("%w: %s: %w", ErrDamaged, manifestName, err)
+	}
+	if m.Format != manifestFormat {
+		return m, fmt.Errorf("the backup has format %d, and this program reads format %d", m.Format, manifestFormat)
+	}
+	last := ""
+	for _, f := range m.Files {
+		if !fileName.MatchString(f.Name) || f.Name <= last || f.Size < 0 {
+			return m, fmt.Errorf("%w: %s names the file %q", ErrDamaged, manifestName, f.Name)
+		}
+		last = f.Name
+	}
+	if m.Name() == "" {
+		return m, fmt.Errorf("%w: %s names no %s", ErrDamaged, manifestName, headsName)
+	}
+	return m, nil
+}
+
+// Backup is a whole backup in a folder. A nil one has no files.
+type Backup struct {
+	Manifest
+	dir string
+}
+
+// Open reads the manifest of the backup in dir.
+func Open(dir string) (*Backup, error) {
+	text, err := os.ReadFile(filepath.Join(dir, manifestName))
+	if err != nil {
+		return nil, fmt.Errorf("open backup: %w", err)
+	}
+	m, err := parseManifest(text)
+	if err != nil {
+		return nil, fmt.Errorf("open backup %s: %w", dir, err)
+	}
+	return &Backup{m, dir}, nil
+}
+
+func (b *Backup) path(name string) string { return filepath.Join(b.dir, name) }
+
+// has reports whether a backup names a file of that size.
+func (b *Backup) has(name string, size int64) bool {
+	return b != nil && b.file(name) != File{} && b.file(name).Size == size
+}

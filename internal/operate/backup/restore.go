@@ -1,0 +1,147 @@
+package backup
+
+import (
+	"archive/tar"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/agentledger/agentledger/internal/durable"
+)
+
+// maxManifest bounds a manifest in bytes: about a million files.
+const maxManifest = 256 << 20
+
+// Extracted is the files of a backup in a folder, in which db is the store.
+type Extracted struct {
+	Manifest
+	dir string
+}
+
+// StoreDir returns the folder of the extracted store.
+func (x *Extracted) StoreDir() string { return filepath.Join(x.dir, storeFolder) }
+
+// Extract copies the backup at path, a folder or a tar file, to dir, which must not exist, and checks each file.
+// ErrDamaged when one is not as the manifest says. It leaves nothing if it fails.
+func Extract(ctx context.Context, path, dir string) (x *Extracted, err error) {
+	if _, err := os.Stat(dir); err == nil {
+		return nil, fmt.Errorf("extract backup: %s: %w", dir, os.ErrExist)
+	}
+	to, err := makeFolder(dir)
+	if err != nil {
+		return nil, fmt.Errorf("extract backup: %w", err)
+	}
+	extract := extractFolder
+	if IsArchive(path) {
+		extract = extractArchive
+	}
+	m, err := extract(ctx, path, to)
+	if err == nil {
+		err = to.syncNames()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("extract backup %s: %w", path, errors.Join(err, os.RemoveAll(dir)))
+	}
+	return &Extracted{m, dir}, nil
+}
+
+// Remove removes the extracted files.
+func (x *Extracted) Remove() error { return os.RemoveAll(x.dir) }
+
+// MoveStore makes the extracted store the one at path, which must not exist, and removes the rest.
+func (x *Extracted) MoveStore(path string) error {
+	if err := durable.Rename(x.StoreDir(), path); err != nil {
+		return fmt.Errorf("restore: %w", err)
+	}
+	return x.Remove()
+}
+
+// CompareHeads compares the ledgers of the extracted store with the heads of the backup.
+func (x *Extracted) CompareHeads(ctx context.Context, h Heads) error {
+	f, err := os.Open(filepath.Join(x.dir, headsName))
+	if err != nil {
+		return err
+	}
+	n, err := h.compare(ctx, f)
+	if err := errors.Join(err, f.Close()); err != nil {
+		return fmt.Errorf("compare with the heads of the backup: %w", err)
+	}
+	if n.Faults != x.Faults {
+		return fmt.Errorf("%w: %d ledgers can't be read, and before there were %d", ErrDamaged, n.Faults, x.Faults)
+	}
+	return nil
+}
+
+func extractFolder(ctx context.Context, path string, to folder) (Manifest, error) {
+	b, err := Open(path)
+	if err != nil {
+		return Manifest{}, err
+	}
+	c := copier{to: to}
+	for _, f := range b.Files {
+		if err := c.copyFile(ctx, b.path(f.Name), f.Name, nil); err != nil {
+			return b.Manifest, damaged(err)
+		}
+	}
+	return b.Manifest, b.compareFiles(c.files)
+}
+
+func extractArchive(ctx context.Context, path string, to folder) (m Manifest, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return m, err
+	}
+	defer f.Close()
+	c := copier{to: to}
+	var manifest []byte
+	for entries := tar.NewReader(f); manifest == nil; {
+		h, err := entries.Next()
+		if err != nil {
+			return m, damaged(err)
+		}
+		switch {
+		case h.Name == manifestName && h.Size <= maxManifest:
+			manifest, err = io.ReadAll(entries)
+		case h.Typeflag == tar.TypeReg && fileName.MatchString(h.Name):
+			err = c.putFile(ctx, h.Name, h.Size, entries)
+		default:
+			err = fmt.Errorf("%w: it has the entry %q", ErrDamaged, h.Name)
+		}
+		if err != nil {
+			return m, damaged(err)
+		}
+	}
+	if m, err = parseManifest(manifest); err != nil {
+		return m, err
+	}
+	slices.SortFunc(c.files, func(a, b File) int { return strings.Compare(a.Name, b.Name) })
+	return m, m.compareFiles(c.files)
+}
+
+// damaged tells an end that comes too early, or a missing file, from other errors.
+func damaged(err error) error {
+	for _, cause := range []error{io.EOF, io.ErrUnexpectedEOF, tar.ErrHeader, os.ErrNotExist} {
+		if errors.Is(err, cause) {
+			return fmt.Errorf("%w: %w", ErrDamaged, err)
+		}
+	}
+	return err
+}
+
+// compareFiles compares the files that were copied with those of the manifest.
+func (m Manifest) compareFiles(copied []File) error {
+	if len(copied) != len(m.Files) {
+		return fmt.Errorf("%w: it has %d files, and should have %d", ErrDamaged, len(copied), len(m.Files))
+	}
+	for i, f := range m.Files {
+		if copied[i] != f {
+			return fmt.Errorf("%w: %s is not the file of the manifest", ErrDamaged, f.Name)
+		}
+	}
+	return nil
+}

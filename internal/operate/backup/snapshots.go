@@ -1,0 +1,98 @@
+package backup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/internal/durable"
+)
+
+const (
+	maxSnapshots = 4              // at a time, because each keeps tables that the store drops
+	snapshotLife = 24 * time.Hour // of one that its maker did not remove
+)
+
+// Snapshots makes snapshots of a serving store for other processes of this machine, which read and remove them.
+// Its methods may be called concurrently.
+type Snapshots struct {
+	Store any    // the engine
+	Dir   string // made when needed
+	Clock func() time.Time
+
+	mu sync.Mutex
+}
+
+// snapshotter is an engine that can make a snapshot of itself.
+type snapshotter interface {
+	Snapshot(ctx context.Context, dir string) error
+}
+
+// Make makes a snapshot and returns its name in the folder of snapshots. fault.Conflict when there are too many, or
+// when the store is none that can make one. It removes those that are older than a day.
+func (s *Snapshots) Make(ctx context.Context) (name string, err error) {
+	store, ok := s.Store.(snapshotter)
+	if !ok {
+		return "", fault.New(fault.Conflict, "The ledgers are in a database: make the backup there")
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.Clock().UTC()
+	if err := s.makeRoom(now); err != nil {
+		return "", err
+	}
+	name = now.Format(nameLayout)
+	err = store.Snapshot(ctx, filepath.Join(s.Dir, name))
+	if errors.Is(err, fs.ErrExist) {
+		err = fault.Wrap(fault.Conflict, "A snapshot was made in this second: try again", err)
+	}
+	return name, err
+}
+
+// makeRoom removes old snapshots and refuses to go on when there are too many.
+func (s *Snapshots) makeRoom(now time.Time) error {
+	if err := os.MkdirAll(s.Dir, durable.DirMode); err != nil {
+		return fmt.Errorf("make snapshot: %w", err)
+	}
+	names, err := list(s.Dir)
+	if err != nil {
+		return fmt.Errorf("make snapshot: %w", err)
+	}
+	left := 0
+	for _, name := range names {
+		if made, _ := time.Parse(nameLayout, name); now.Sub(made) < snapshotLife {
+			left++
+			continue
+		}
+		if err := os.RemoveAll(filepath.Join(s.Dir, name)); err != nil {
+			return fmt.Errorf("remove an old snapshot: %w", err)
+		}
+	}
+	if left >= maxSnapshots {
+		return fault.New(fault.Conflict, fmt.Sprintf("There are %d snapshots: remove one", left))
+	}
+	return nil
+}
+
+// Remove removes a snapshot. fault.NotFound when there is none of that name.
+func (s *Snapshots) Remove(_ context.Context, name string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	path := filepath.Join(s.Dir, name)
+	if _, malformed := time.Parse(nameLayout, name); malformed != nil {
+		return fault.New(fault.NotFound, "There is no such snapshot")
+	}
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		return fault.New(fault.NotFound, "There is no such snapshot")
+	}
+	if err := os.RemoveAll(path); err != nil {
+		return fmt.Errorf("remove snapshot: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,66 @@
+package backup_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/internal/operate/backup"
+)
+
+// engine makes folders for snapshots.
+type engine struct{}
+
+func (engine) Snapshot(_ context.Context, dir string) error { return os.Mkdir(dir, 0o700) }
+
+// There are four snapshots at most, and one that nobody removed goes after a day.
+func TestSnapshots(t *testing.T) {
+	now := day
+	s := backup.Snapshots{Store: engine{}, Dir: filepath.Join(t.TempDir(), "snapshots"),
+		Clock: func() time.Time { return now }}
+	var first string
+	for i := range 4 {
+		name, err := s.Make(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if i == 0 {
+			first = name
+			if _, err := s.Make(t.Context()); !fault.Is(err, fault.Conflict) {
+				t.Errorf("a second one in the same second: got %v", err)
+			}
+		}
+		now = now.Add(time.Second)
+	}
+	if _, err := s.Make(t.Context()); !fault.Is(err, fault.Conflict) {
+		t.Errorf("the fifth: got %v", err)
+	}
+	for _, name := range []string{"..", "", "20261124T000000", "20261124T000009Z", "20261124T000000Z/.."} {
+		if err := s.Remove(t.Context(), name); !fault.Is(err, fault.NotFound) {
+			t.Errorf("%q: got %v", name, err)
+		}
+	}
+	if err := s.Remove(t.Context(), first); err != nil {
+		t.Error(err)
+	}
+	if _, err := s.Make(t.Context()); err != nil {
+		t.Errorf("with room for it: got %v", err)
+	}
+	now = now.Add(25 * time.Hour)
+	if _, err := s.Make(t.Context()); err != nil {
+		t.Errorf("a day later: got %v", err)
+	}
+	if left, err := os.ReadDir(s.Dir); err != nil || len(left) != 1 {
+		t.Errorf("a day later there are %v, %v", left, err)
+	}
+}
+
+func TestDatabaseHasNoSnapshots(t *testing.T) {
+	s := backup.Snapshots{Store: struct{}{}, Dir: t.TempDir(), Clock: time.Now}
+	if _, err := s.Make(t.Context()); !fault.Is(err, fault.Conflict) {
+		t.Errorf("got %v", err)
+	}
+}
