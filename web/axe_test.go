@@ -19,10 +19,7 @@ import (
 // axe-core finds nothing wrong with any page, light and dark, with all parts unfolded, and no page
 // is wider than a phone. `make test-pages` installs axe-core.
 func TestAccessibility(t *testing.T) {
-	axe, err := os.ReadFile("node_modules/axe-core/axe.min.js")
-	if err != nil {
-		t.Fatal(err)
-	}
+	axe := chromium.Axe(t, ".")
 	w := newWorld(t)
 	w.serve(nil, func(o *web.Options) {
 		o.Logs = &list{directory: "red", logs: []web.ListedLog{{Path: ledgertest.Organization(ledgertest.Red).String(), Size: 3}}}
@@ -36,27 +33,14 @@ func TestAccessibility(t *testing.T) {
 	server := httptest.NewServer(w.handler)
 	defer server.Close()
 	b := chromium.New(t)
-	for _, scheme := range []string{"light", "dark"} {
-		b.Emulate("Emulation.setEmulatedMedia", map[string]any{"features": []map[string]string{
-			{"name": "prefers-color-scheme", "value": scheme}}})
-		for _, width := range []int{360, 1200} {
-			b.Emulate("Emulation.setDeviceMetricsOverride", map[string]any{"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": false})
-			for _, path := range []string{"/", "/logs", "/check", "/log/red", "/log/blue", "/log/red/agent/helper-red", redEvent + "one", redEvent + "erased",
-				"/v1/public/orgs/blue/verify/one", redEvent + "none"} {
-				b.Open(server.URL + path)
-				checkAccess(t, b, string(axe), fmt.Sprintf("%s %s %d", path, scheme, width))
-				keepPicture(t, b, fmt.Sprintf("%s-%s-%d", path, scheme, width))
-			}
+	for _, d := range chromium.Displays() {
+		b.SetDisplay(d)
+		for _, path := range []string{"/", "/logs", "/check", "/log/red", "/log/blue", "/log/red/agent/helper-red", redEvent + "one", redEvent + "erased",
+			"/v1/public/orgs/blue/verify/one", redEvent + "none"} {
+			b.Open(server.URL + path)
+			b.WantAccessible(axe, d, path)
+			b.KeepPicture(path + "-" + d.Name())
 		}
-	}
-}
-
-// keepPicture stores a picture of the page that is open: go test -artifacts -outputdir keeps it.
-func keepPicture(t *testing.T, b *chromium.Browser, name string) {
-	t.Helper()
-	file := strings.Trim(strings.ReplaceAll(name, "/", "-"), "-") + ".png"
-	if err := os.WriteFile(filepath.Join(t.ArtifactDir(), file), b.Picture(true), 0o600); err != nil {
-		t.Fatal(err)
 	}
 }
 
@@ -85,31 +69,5 @@ func TestReadmePictures(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(t.ArtifactDir(), name+".png"), b.Picture(false), 0o600); err != nil {
 			t.Fatal(err)
 		}
-	}
-}
-
-// checkAccess runs axe-core in the page that is open.
-func checkAccess(t *testing.T, b *chromium.Browser, axe, what string) {
-	t.Helper()
-	var got struct {
-		Rules int
-		Wide  bool
-		Dark  bool
-		Wrong []string
-	}
-	if err := b.Run(axe+`
-		const page = document.getElementById("checked");
-		while (page && page.dataset.done !== "yes") await new Promise((next) => setTimeout(next, 5));
-		for (const details of document.querySelectorAll("details")) details.open = true;
-		const found = await window.axe.run(document, {resultTypes: ["violations"]});
-		return {
-			rules: found.passes.length, wide: document.documentElement.scrollWidth > innerWidth,
-			dark: matchMedia("(prefers-color-scheme: dark)").matches,
-			wrong: found.violations.flatMap((v) => v.nodes.map((n) => v.id + " " + n.target)),
-		};`, &got); err != nil {
-		t.Fatalf("%s: %v", what, err)
-	}
-	if len(got.Wrong) > 0 || got.Rules < 10 || got.Wide || got.Dark != strings.Contains(what, " dark ") {
-		t.Errorf("%s: %d rules passed, wider than the window: %v, dark: %v, wrong: %s", what, got.Rules, got.Wide, got.Dark, strings.Join(got.Wrong, "; "))
 	}
 }

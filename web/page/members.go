@@ -21,6 +21,7 @@ type Payload struct {
 	Members []Member
 	More    bool   // there are members beyond those of the table
 	Raw     string // indented; unseen characters are escaped
+	Of      string // the document, on a page with several payloads; "" on other pages
 }
 
 // Member is a value in a payload that has no values in it.

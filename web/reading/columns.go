@@ -2,6 +2,7 @@ package reading
 
 import (
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -29,6 +30,28 @@ const maxColumns = 240
 
 // columnWidth is the width of a column with the space after it.
 const columnWidth = 4
+
+// fillRange adds empty hours at the ends of the range that was asked for, so that the picture shows the whole range.
+// Ranges that are longer than a picture of days, and log indices, have the times of their events alone.
+func fillRange(counts []count, from, to string, now time.Time) []count {
+	if len(counts) == 0 {
+		return nil
+	}
+	begin, err := time.Parse(time.RFC3339Nano, from)
+	if err != nil {
+		return counts
+	}
+	end, err := time.Parse(time.RFC3339Nano, to)
+	if err != nil || end.After(now) {
+		end = now
+	}
+	if !begin.Before(end) || end.Sub(begin) > (maxColumns-2)*24*time.Hour {
+		return counts
+	}
+	last := end.Add(-time.Nanosecond)
+	return append(slices.Clone(counts), count{Hour: begin.Format(time.RFC3339Nano)},
+		count{Hour: last.Format(time.RFC3339Nano)})
+}
 
 // newColumns draws counts by the hour. It is nil for no events. Hours that can't be read do not count.
 func newColumns(counts []count) *columns {

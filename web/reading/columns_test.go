@@ -32,6 +32,31 @@ func TestColumns(t *testing.T) {
 	}
 }
 
+// A picture has the whole range that was asked for, when the range is short enough and not in the future.
+func TestFillRange(t *testing.T) {
+	now := time.Date(2026, 1, 31, 15, 30, 0, 0, time.UTC)
+	counts := hours("2026-01-31T12:00:00Z")
+	for name, tt := range map[string]struct {
+		from, to string
+		want     [2]string
+	}{
+		"a begin":           {"2026-01-31T09:30:00Z", "", [2]string{"2026-01-31T09:00Z", "2026-01-31T15:00Z"}},
+		"an end":            {"2026-01-31T12:00:00Z", "2026-01-31T14:00:00Z", [2]string{"2026-01-31T12:00Z", "2026-01-31T13:00Z"}},
+		"an end to come":    {"2026-01-31T12:00:00Z", "2099-01-01T00:00:00Z", [2]string{"2026-01-31T12:00Z", "2026-01-31T15:00Z"}},
+		"an index":          {"0", "", [2]string{"2026-01-31T12:00Z", "2026-01-31T12:00Z"}},
+		"a range too long":  {"1970-01-01T00:00:00Z", "", [2]string{"2026-01-31T12:00Z", "2026-01-31T12:00Z"}},
+		"an end at a begin": {"2026-01-31T12:00:00Z", "2026-01-31T12:00:00Z", [2]string{"2026-01-31T12:00Z", "2026-01-31T12:00Z"}},
+	} {
+		got := newColumns(fillRange(counts, tt.from, tt.to, now))
+		if got := [2]string{got.From, got.To}; got != tt.want {
+			t.Errorf("%s: got %v, want %v", name, got, tt.want)
+		}
+	}
+	if got := newColumns(fillRange(nil, "2026-01-31T09:30:00Z", "", now)); got != nil {
+		t.Errorf("no events: got %+v", got)
+	}
+}
+
 // No range has more columns than the bound, and no event is lost in the columns.
 func TestColumnsKeepEvents(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))

@@ -88,12 +88,12 @@ func (p *pages) showEvent(r *screen.Request) (any, error) {
 		return nil, err
 	}
 	r.Title = "Event " + found.ID
-	v := &eventView{event: found.event, Record: page.NewPayload([]byte(found.Record)), Bundle: found.Bundle,
+	v := &eventView{event: found.event, Record: newDocument("record", found.Record), Bundle: found.Bundle,
 		Before: found.Before, After: found.After, LogQuery: logQuery(r), Reasons: reasons()}
 	own := strings.HasPrefix(v.Kind, "ledger_")
 	v.HidesIt = found.Envelope == nil && v.ErasedAt == ""
 	if found.Envelope != nil {
-		v.Envelope = page.NewPayload([]byte(*found.Envelope))
+		v.Envelope = newDocument("envelope", *found.Envelope)
 	}
 	v.readNames(found.Record, found.Envelope)
 	v.MayErase = r.Person.May("own") && v.LogQuery == "" && v.ErasedAt == "" && (!own || v.Kind == "ledger_approval")
@@ -103,6 +103,15 @@ func (p *pages) showEvent(r *screen.Request) (any, error) {
 	}
 	v.DataURL = r.Address(eventCalls, v.ID) + v.LogQuery
 	return v, nil
+}
+
+// newDocument returns a document of the event.
+func newDocument(of, text string) *page.Payload {
+	p := page.NewPayload([]byte(text))
+	if p != nil {
+		p.Of = of
+	}
+	return p
 }
 
 func eventCall(r *screen.Request) string {

@@ -104,7 +104,7 @@ func (p *pages) showStats(r *screen.Request) (any, error) {
 		v.Charts = append(v.Charts, newChart(r, d, query, found))
 	}
 	hours, err := countBy(r, query, "hour")
-	v.Hours = newColumns(hours.Counts)
+	v.Hours = newColumns(fillRange(hours.Counts, v.From, v.To, now))
 	return v, err
 }
 

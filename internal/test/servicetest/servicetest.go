@@ -32,9 +32,12 @@ const Secret = "a platform secret for tests"
 
 const module = "github.com/agentledger/agentledger/cmd/agentledger"
 
+// folder is where the program is built, if Main removes it.
+var folder string
+
 // built is the program, which the first service of a test's process builds.
 var built = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "agentledger-service-")
+	dir, err := os.MkdirTemp(folder, "agentledger-service-")
 	if err != nil {
 		return "", err
 	}
@@ -45,13 +48,14 @@ var built = sync.OnceValues(func() (string, error) {
 	return program, nil
 })
 
-// Main runs the tests of a package and removes the program that they built.
+// Main runs the tests of a package and removes the program, if they built it.
 func Main(m *testing.M) int {
-	defer func() {
-		if program, err := built(); err == nil {
-			_ = os.RemoveAll(filepath.Dir(program))
-		}
-	}()
+	var err error
+	if folder, err = os.MkdirTemp("", "agentledger-test-"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer func() { _ = os.RemoveAll(folder) }()
 	return m.Run()
 }
 

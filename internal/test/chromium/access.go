@@ -1,0 +1,79 @@
+package chromium
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// Display is how pages are shown.
+type Display struct {
+	Scheme string // light or dark
+	Width  int    // of the window, in CSS pixels
+}
+
+// Displays returns those that every page has to fit: light and dark, a phone and a desk.
+func Displays() []Display {
+	return []Display{{"light", 360}, {"light", 1200}, {"dark", 360}, {"dark", 1200}}
+}
+
+// Name returns the display as a part of a file's name.
+func (d Display) Name() string { return fmt.Sprintf("%s-%d", d.Scheme, d.Width) }
+
+// SetDisplay shows this page and all later ones in a display.
+func (b *Browser) SetDisplay(d Display) {
+	b.t.Helper()
+	b.Emulate("Emulation.setEmulatedMedia", map[string]any{"features": []map[string]string{
+		{"name": "prefers-color-scheme", "value": d.Scheme}}})
+	b.Emulate("Emulation.setDeviceMetricsOverride",
+		map[string]any{"width": d.Width, "height": 800, "deviceScaleFactor": 1, "mobile": false})
+}
+
+// Axe returns the program axe-core of a folder in which npm has installed it.
+func Axe(t testing.TB, folder string) string {
+	t.Helper()
+	axe, err := os.ReadFile(filepath.Join(folder, "node_modules/axe-core/axe.min.js"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(axe)
+}
+
+// WantAccessible unfolds all parts of the page that is open and runs axe-core in it. It fails for each fault
+// that axe-core finds, for a page wider than its window, and for a page in colors of another scheme.
+func (b *Browser) WantAccessible(axe string, d Display, what string) {
+	b.t.Helper()
+	var got struct {
+		Rules int
+		Wide  bool
+		Dark  bool
+		Wrong []string
+	}
+	if err := b.Run(axe+`
+		const page = document.getElementById("checked");
+		while (page && page.dataset.done !== "yes") await new Promise((next) => setTimeout(next, 5));
+		for (const details of document.querySelectorAll("details")) details.open = true;
+		const found = await window.axe.run(document, {resultTypes: ["violations"]});
+		return {
+			rules: found.passes.length, wide: document.documentElement.scrollWidth > innerWidth,
+			dark: matchMedia("(prefers-color-scheme: dark)").matches,
+			wrong: found.violations.flatMap((v) => v.nodes.map((n) => v.id + " " + n.target)),
+		};`, &got); err != nil {
+		b.t.Fatalf("%s: %v", what, err)
+	}
+	if len(got.Wrong) > 0 || got.Rules < 10 || got.Wide || got.Dark != (d.Scheme == "dark") {
+		b.t.Errorf("%s %s: %d rules passed, wider than the window: %v, dark: %v, wrong: %s", what, d.Name(), got.Rules,
+			got.Wide, got.Dark, strings.Join(got.Wrong, "; "))
+	}
+}
+
+// KeepPicture stores a picture of the whole page that is open: go test -artifacts -outputdir keeps it.
+func (b *Browser) KeepPicture(name string) {
+	b.t.Helper()
+	file := strings.Trim(strings.ReplaceAll(name, "/", "-"), "-") + ".png"
+	if err := os.WriteFile(filepath.Join(b.t.ArtifactDir(), file), b.Picture(true), 0o600); err != nil {
+		b.t.Fatal(err)
+	}
+}

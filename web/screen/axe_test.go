@@ -1,0 +1,96 @@
+//go:build axe
+
+package screen_test
+
+import (
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/agentledger/agentledger/internal/test/chromium"
+	"github.com/agentledger/agentledger/internal/test/servicetest"
+)
+
+func TestMain(m *testing.M) { os.Exit(servicetest.Main(m)) }
+
+// axe-core finds nothing wrong with any page for people, light and dark, with all parts unfolded, and no page is wider
+// than a phone. `make test-pages` installs axe-core.
+func TestAccessibilityOfPeoplePages(t *testing.T) {
+	axe := chromium.Axe(t, "..")
+	s := servicetest.New(t)
+	ann, b := s.SignIn(s.Red.Owner), s.Browser()
+	paths := fill(s, ann)
+	for _, d := range chromium.Displays() {
+		t.Run(d.Name(), func(*testing.T) {
+			check := func(path string) {
+				b.Visit(path)
+				b.WantAccessible(axe, d, path)
+				b.KeepPicture(path + "-" + d.Name())
+			}
+			b.SetDisplay(d)
+			b.Emulate("Network.clearBrowserCookies", map[string]any{})
+			for _, path := range []string{"/signin", "/forgot-password", "/reset-password", "/invitation", "/confirm-email"} {
+				check(path)
+			}
+			b.Become(ann)
+			for _, path := range paths {
+				check(path)
+			}
+		})
+	}
+}
+
+// fill gives an organization something of everything, and returns the paths of the pages that show it.
+func fill(s *servicetest.Service, ann *servicetest.Person) []string {
+	document := map[string]any{"policy_id": "refunds", "name": "Refunds", "rules": []any{
+		map[string]any{"rule_id": "large", "tool": "acme.refund", "when": "payload.amount_usd > 50", "decision": "allow_with_obligation", "reason": "money leaves",
+			"obligations": []any{map[string]any{"type": "human_approval"}}},
+		map[string]any{"rule_id": "no-deletion", "tool": "acme.delete", "decision": "deny"}},
+		"tests": []any{map[string]any{"name": "a refund", "input": map[string]any{"tool_name": "acme.refund", "payload": map[string]any{"amount_usd": 84.5}}, "expect": map[string]any{"decision": "allow_with_obligation"}}}}
+	ann.Call(http.MethodPost, "/v1/console/policies", document, nil)
+	ann.Call(http.MethodPost, "/v1/console/policies/refunds/activate", nil, nil)
+	ann.Call(http.MethodPatch, "/v1/console/policies/refunds", document, nil)
+	agent := "/v1/console/agents/" + s.Red.Agent.AgentID
+	ann.Call(http.MethodPatch, agent, map[string]bool{"bridge": true}, nil)
+	s.Red.Join("carl", "approver")
+	for i, tool := range []string{"acme.orders.read", "acme.orders.write", "acme.delete", "acme.mail.send"} {
+		name := "e" + string(rune('0'+i))
+		payload := map[string]any{"order": "A-100" + name, "amount_usd": 84.5, "text": "a longer text, which a page for a phone has to wrap: " + strings.Repeat("word ", 30)}
+		if i > 0 {
+			payload["parent_event_id"] = "e" + string(rune('0'+i/2))
+		}
+		s.Red.Send(name, map[string]any{"tool_name": tool, "trace_id": "day", "payload": payload, "actor_principal": "desk"})
+	}
+	ann.Call(http.MethodPost, "/v1/console/events/e3/erase", map[string]string{"reason": "test_data"}, nil)
+	decided, waiting := s.Red.Ask(nil), s.Red.Ask(map[string]any{"trace_id": "day", "payload": map[string]any{"amount_usd": 120, "order": "A-1002"}})
+	ann.Call(http.MethodPost, "/v1/console/approvals/"+decided.ID+"/votes", map[string]string{"vote": "deny", "action_digest": decided.ActionDigest, "comment": "not without a receipt"}, nil)
+	var run struct {
+		ID string `json:"run_id"`
+	}
+	s.Red.Ingest(http.MethodPost, "/workflows/runs", map[string]any{"workflow": map[string]any{"name": "Invoices", "version": "7", "tool": "n8n"}, "agent_id": s.Red.Agent.AgentID, "planned_steps": 3}, &run)
+	s.Red.Ingest(http.MethodPost, "/workflows/runs/"+run.ID+"/steps", map[string]any{"step_key": "read-mail", "status": "succeeded", "tool_name": "acme.mail.read"}, nil)
+	s.Red.Ingest(http.MethodPost, "/workflows/runs/"+run.ID+"/complete", map[string]any{"status": "failed", "error": "no answer"}, nil)
+	var erasures struct {
+		Erasures []struct {
+			ID    string `json:"erasure_id"`
+			State string `json:"state"`
+		} `json:"erasures"`
+	}
+	for len(erasures.Erasures) == 0 || erasures.Erasures[0].State != "done" {
+		time.Sleep(10 * time.Millisecond)
+		ann.Call(http.MethodGet, "/v1/console/erasures", nil, &erasures)
+	}
+	policy := "/console/policies/refunds"
+	return []string{
+		"/console", "/account", "/account/factors", "/account/sessions",
+		"/console/events", "/console/events/e1", "/console/events/e3", "/console/erasures", "/console/erasures/" + erasures.Erasures[0].ID,
+		"/console/traces", "/console/traces/day", "/console/runs", "/console/runs/" + run.ID, "/console/stats", "/console/audit", "/console/evidence",
+		"/console/approvals", "/console/approvals/" + decided.ID, "/console/approvals/" + waiting.ID,
+		"/console/policies", policy, policy + "/edit", policy + "/compare", policy + "/tests", policy + "/simulate",
+		"/console/agents", "/console/agents/" + s.Red.Agent.AgentID, "/console/agents/" + s.Red.Agent.AgentID + "/keys/" + s.Red.Agent.KeyID,
+		"/console/ingest-keys", "/console/ingest-keys/" + s.Red.IngestKey.KeyID, "/console/members", "/console/settings",
+		"/console/settings/stream-export", "/console/settings/tokens", "/console/webhooks", "/console/settings/witnesses", "/console/events/none",
+	}
+}
