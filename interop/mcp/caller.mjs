@@ -4,7 +4,6 @@ import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
 import {
   CreateMessageRequestSchema, ElicitRequestSchema, ListRootsRequestSchema, LoggingMessageNotificationSchema,
-  ResourceUpdatedNotificationSchema,
 } from "@modelcontextprotocol/sdk/types.js";
 import { steps } from "./steps.mjs";
 
@@ -22,7 +21,6 @@ client.setRequestHandler(ElicitRequestSchema, async (request) => {
 });
 client.setRequestHandler(ListRootsRequestSchema, async () => ({ roots: [{ uri: "file:///tmp", name: "tmp" }] }));
 client.setNotificationHandler(LoggingMessageNotificationSchema, () => {}); // comes by a clock
-client.setNotificationHandler(ResourceUpdatedNotificationSchema, () => {});
 
 const transport = new StdioClientTransport({ command, args, env: process.env, stderr: "inherit" });
 await client.connect(transport);

@@ -31,7 +31,7 @@ func TestSameAnswers(t *testing.T) {
 		server []string
 		calls  int
 	}{
-		"everything": {[]string{serverPath("mcp-server-everything")}, 78},
+		"everything": {[]string{serverPath("mcp-server-everything")}, 80},
 		"files":      {[]string{serverPath("mcp-server-filesystem"), "DIR"}, 7},
 		"memory":     {[]string{serverPath("mcp-server-memory")}, 6},
 	} {

@@ -1,11 +1,25 @@
 // The steps of each kind of server. Their answers do not depend on time.
+import { ResourceUpdatedNotificationSchema } from "@modelcontextprotocol/sdk/types.js";
+
 const call = (name, args, more = {}) => (client) => client.callTool({ name, arguments: args, ...more });
+
+const features = "demo://resource/static/document/features.md";
 
 const everything = () => [
   ["tools", (c) => c.listTools()],
   ["prompts", (c) => c.listPrompts()],
   ["resources", async (c) => (await c.listResources()).resources.length],
   ["templates", async (c) => (await c.listResourceTemplates()).resourceTemplates.map((t) => t.name)],
+  ["resource", (c) => c.readResource({ uri: features })],
+  ["unknown resource", (c) => c.readResource({ uri: "demo://resource/no-such" })],
+  ["updated resource", async (c) => {
+    const updated = new Promise((resolve) => c.setNotificationHandler(ResourceUpdatedNotificationSchema, (n) => resolve(n.params)));
+    const answers = [await c.subscribeResource({ uri: features })];
+    await c.callTool({ name: "toggle-subscriber-updates", arguments: {} });
+    answers.push(await updated);
+    await c.callTool({ name: "toggle-subscriber-updates", arguments: {} });
+    return [...answers, await c.unsubscribeResource({ uri: features })];
+  }],
   ["ping", (c) => c.ping()],
   ["level", (c) => c.setLoggingLevel("error")],
   ["echo", call("echo", { message: "héllo\n\u2028 \"quoted\"" })],
