@@ -51,6 +51,10 @@ test("a call that needs approval waits for people, and the model reads their com
   await vote;
   assert.deepEqual(done, []);
   assert.match(told, /^Not done: the approval is denied.*Too much/);
+  const agreed = desk.decide(desk.ann, "approve");
+  const second = await converse(client, "payments.refund", { amount_usd: 90 });
+  await agreed;
+  assert.deepEqual([second.done, second.told], [[{ amount_usd: 90 }], "sent"]);
   await client.close();
 });
 

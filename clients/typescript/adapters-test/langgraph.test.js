@@ -13,9 +13,9 @@ import { openDesk } from "./desk.js";
 const desk = openDesk();
 
 /** Compiles a graph of one tool node, which calls refund once. */
-function refunds(client, thread_id, done) {
-  const plain = tool(async ({ amount_usd }) => (done.push(amount_usd), "refunded"), {
-    name: "payments.refund",
+function refunds(client, thread_id, done, { name = "payments.refund", execute = () => "refunded" } = {}) {
+  const plain = tool(async ({ amount_usd }) => (done.push(amount_usd), execute()), {
+    name,
     description: "Refunds.",
     schema: z.object({ amount_usd: z.number() }),
   });
@@ -24,8 +24,8 @@ function refunds(client, thread_id, done) {
   return graph.addEdge(START, "tools").addEdge("tools", END).compile({ checkpointer: new MemorySaver() });
 }
 
-const call = (amount_usd) => ({
-  messages: [new AIMessage({ content: "", tool_calls: [{ id: "call-1", name: "payments.refund", args: { amount_usd }, type: "tool_call" }] })],
+const call = (amount_usd, name = "payments.refund") => ({
+  messages: [new AIMessage({ content: "", tool_calls: [{ id: "call-1", name, args: { amount_usd }, type: "tool_call" }] })],
 });
 
 test("a graph waits for people, and goes on with the same question", async () => {
@@ -67,4 +67,38 @@ test("a refusal reaches the model with its comment", async () => {
   assert.match(messages.at(-1).content, /^Not done: the approval is denied.*Too much/);
   assert.deepEqual(done, []);
   await client.close();
+});
+
+/** Runs a graph of one call and returns what the tool did and the last message. */
+async function converse(client, thread_id, name, execute) {
+  const done = [];
+  const graph = refunds(client, thread_id, done, { name, execute });
+  const { messages } = await graph.invoke(call(7, name), { configurable: { thread_id } });
+  return { done, told: messages.at(-1).content };
+}
+
+test("a denied call does not run, and the model reads why", async () => {
+  const client = desk.clientOf(desk.server.acme);
+  const { done, told } = await converse(client, "thread-4", "customers.delete");
+  assert.deepEqual(done, []);
+  assert.match(told, /^Not done: denied: Not the agent's business/);
+  await client.close();
+});
+
+test("a tool that fails is recorded as failed", async () => {
+  const client = desk.clientOf(desk.server.acme);
+  const { done, told } = await converse(client, "thread-5", "print", () => {
+    throw new Error("out of paper");
+  });
+  assert.equal(done.length, 1);
+  assert.match(told, /out of paper/);
+  await client.close();
+  assert.deepEqual(await desk.calls(desk.ann, "acme.print"), ["intent allow", "result error allow"]);
+});
+
+test("without the service nothing runs", async () => {
+  const client = desk.clientOf({ client: { ...desk.server.acme.client, url: "http://127.0.0.1:1" } }, { retry: { attempts: 1 } });
+  const { done, told } = await converse(client, "thread-6", "note");
+  assert.deepEqual(done, []);
+  assert.match(told, /not decided.*The act was not done/);
 });

@@ -1,7 +1,7 @@
 // The README's own text: an empty folder, its three commands and its program, with the packed package.
 
 import assert from "node:assert/strict";
-import { execFileSync } from "node:child_process";
+import { execFileSync, spawnSync } from "node:child_process";
 import { mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -13,6 +13,21 @@ const readme = readFileSync(new URL("../README.md", import.meta.url), "utf8");
 
 function block(language) {
   return new RegExp("```" + language + "\n([^`]*)```").exec(readme)[1].trim();
+}
+
+/** The program is TypeScript too: the compiler takes it with the installed package, under all strict rules. */
+function checkTypes(folder, source) {
+  const modules = fileURLToPath(new URL("../node_modules/", import.meta.url));
+  const options = { module: "nodenext", target: "es2023", strict: true, noEmit: true, types: ["node"], typeRoots: [join(modules, "@types")] };
+  writeFileSync(join(folder, "tsconfig.json"), JSON.stringify({ compilerOptions: options, files: ["first.mts"] }));
+  const compile = (text) => {
+    writeFileSync(join(folder, "first.mts"), text);
+    return spawnSync(process.execPath, [join(modules, "typescript/bin/tsc"), "-p", folder], { encoding: "utf8" });
+  };
+  const right = compile(source);
+  assert.deepEqual([right.status, right.stdout], [0, ""]);
+  const wrong = compile(source.replace("action_kind:", "action:"));
+  assert.match(wrong.stdout, /action_kind/);
 }
 
 test("the first event is proved by three commands and twelve lines", async () => {
@@ -31,6 +46,7 @@ test("the first event is proved by three commands and twelve lines", async () =>
     let output = "";
     for (const c of commands) output = execFileSync("sh", ["-c", c], { cwd: folder, env, stdio: ["ignore", "pipe", "ignore"] }).toString();
     assert.equal(output.trim().split("\n").at(-1), "proved", output);
+    checkTypes(folder, source);
     const packed = readdirSync(join(folder, "node_modules/@agentledger/client"));
     assert.deepEqual(packed.sort(), ["LICENSE", "README.md", "package.json", "src"]);
   } finally {
