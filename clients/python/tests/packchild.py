@@ -1,4 +1,4 @@
-"""Checks a pack in a file: packchild.py FILE KEY. It prints the outcome, and by how much the check raised the memory."""
+"""Checks a pack in a file: packchild.py FILE KEY. It prints the outcome, and how much memory the check added."""
 
 import json
 import resource

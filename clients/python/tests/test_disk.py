@@ -38,7 +38,8 @@ class FullDisk(unittest.TestCase):
         self.assertRegex(said["queue"], r"^the queue /.*/queue can't be written: No space left on device\. ")
         self.assertTrue(said["queue"].endswith("The events are not queued: make room, and queue them again"))
         self.assertEqual([], said["lost"])
-        self.assertEqual(["ok"] * 3 + ["unknown"], said["results"], "the act that filled the disk is begun at the restart")
+        begun = "the act that filled the disk is begun at the restart"
+        self.assertEqual(["ok"] * 3 + ["unknown"], said["results"], begun)
         self.assertTrue(any("can't note the end of an act" in text for text in said["told"]), said["told"])
 
 

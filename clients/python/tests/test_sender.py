@@ -1,4 +1,4 @@
-"""Faults that nobody foresaw, while events are taken, sent and settled: no caller waits for ever, and the sender goes on."""
+"""Faults that nobody foresaw while events are taken, sent and settled: no caller waits for ever."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from fakeservice import FakeService, accept
 from agentledger import AsyncClient, Client, LedgerError, Retry, Unreachable
 from agentledger.batches import Batch
 from agentledger.outbox import Outbox
+from agentledger.sender import STILL
 from agentledger.signer import Unsigned
 from agentledger.wire import aio, blocking
 
@@ -153,6 +154,45 @@ class Faults(unittest.TestCase):
                 with self.assertRaises(Unreachable):
                     c.send(event(1))
             self.assertEqual("created", c.send(event(2)).status)
+
+
+class Gathering(unittest.TestCase):
+    """Before a request the sender lets the callers of the last one put their next events, and waits for no time."""
+
+    def rest(self, told: int, waiting: int, put: int) -> tuple[int, int]:
+        """Gather with so many events that wait; each rest puts one more, put at most. Return rests and events."""
+        service = FakeService(accept)
+        self.addCleanup(service.close)
+        client = Client(**service.settings())
+        s, rests = client._sender, 0
+        s._told = told
+
+        def add(count: int) -> None:
+            s._outbox.put_waited([client.sign(event(n)) for n in range(count)], [lambda outcome: None] * count)
+
+        def rest(seconds: float) -> None:
+            nonlocal rests
+            self.assertEqual((0, False), (seconds, s._lock.locked()))
+            rests += 1
+            if rests <= put:
+                add(1)
+
+        add(waiting)
+        with mock.patch("agentledger.sender.time.sleep", rest), s._lock:
+            s._gather()
+        client._delivery.close()
+        return rests, s._outbox.waiting
+
+    def test_it_ends_with_as_many_events_or_when_no_more_come(self) -> None:
+        for told, waiting, put, want in (
+            (0, 1, 0, (0, 1)),
+            (1, 1, 0, (0, 1)),
+            (5, 1, 9, (4, 5)),
+            (64, 1, 0, (STILL, 1)),
+            (64, 2, 3, (3 + STILL, 5)),
+        ):
+            with self.subTest(told=told, waiting=waiting, put=put):
+                self.assertEqual(want, self.rest(told, waiting, put))
 
 
 if __name__ == "__main__":

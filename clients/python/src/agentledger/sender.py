@@ -14,6 +14,10 @@ from .signer import Signed, Unsigned
 from .wire.blocking import Transport
 
 
+STILL = 3
+"""How often other threads may run without putting an event before a request goes."""
+
+
 class _Waiter:
     """Waits for the outcomes of events, which come in their order. A bare lock costs less than a future."""
 
@@ -49,6 +53,7 @@ class Sender:
         self._settled = threading.Condition(self._lock)
         self._threads: set[threading.Thread] = set()
         self._idle = 0
+        self._told = 0
         if len(self._outbox):
             self._start()
 
@@ -115,6 +120,7 @@ class Sender:
         batch = self._next()
         if batch is None:
             return
+        self._told = sum(not item.kept for item in batch.items)
         try:
             self._transport.run(self._delivery.deliver(batch))
         finally:
@@ -130,6 +136,8 @@ class Sender:
             self._idle += 1
             try:
                 while not self._delivery.has_ended:
+                    if self._delivery.is_due():
+                        self._gather()
                     batch = self._delivery.take()
                     if batch is not None:
                         return batch
@@ -137,6 +145,24 @@ class Sender:
                 return None
             finally:
                 self._idle -= 1
+
+    def _gather(self) -> None:
+        """Let the callers whom the last answers set free put their next events, so that these go together.
+
+        Nobody waits for a time: it ends when as many events wait, or when other threads have run and put none.
+        """
+        most, seen, still = self._told, self._outbox.waiting, 0
+        if seen >= most:
+            return
+        self._lock.release()
+        try:
+            while seen < most and still < STILL:
+                time.sleep(0)
+                now = self._outbox.waiting
+                still = still + 1 if now <= seen else 0
+                seen = now
+        finally:
+            self._lock.acquire()
 
     def _leave(self) -> None:
         """End this thread. After a fault another one goes on; the last one closes the queue."""
