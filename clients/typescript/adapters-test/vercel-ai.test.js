@@ -24,11 +24,11 @@ function modelThatCalls(toolName, input, toolCallId = "call-1") {
 }
 
 /** Runs a conversation of one call and returns what the tool did and what the model was told. */
-async function converse(client, name, input, options) {
+async function converse(client, name, input, { execute = () => ({ sent: true }), ...options } = {}) {
   const done = [];
   const plain = tool({
     inputSchema: z.object({ to: z.string().optional(), amount_usd: z.number().optional() }),
-    execute: async (given) => (done.push(given), { sent: true }),
+    execute: async (given) => (done.push(given), execute()),
   });
   const tools = guardTools(client, { [name]: plain }, { prefix: "acme.", ...options });
   const model = modelThatCalls(name, input);
@@ -69,6 +69,17 @@ test("a call that needs approval waits for people, and the model reads their com
   assert.deepEqual((await converse(client, "payments.refund", { amount_usd: 90 })).done, [{ amount_usd: 90 }]);
   await agreed;
   await client.close();
+});
+
+test("a tool that fails is recorded as failed, and the model reads its error", async () => {
+  const client = desk.clientOf(desk.server.acme);
+  const fails = () => {
+    throw new Error("out of paper");
+  };
+  const { done, told } = await converse(client, "print", { to: "ann" }, { execute: fails });
+  assert.deepEqual([done.length, told], [1, { type: "error-text", value: "out of paper" }]);
+  await client.close();
+  assert.deepEqual(await desk.calls(desk.ann, "acme.print"), ["intent allow", "result error allow"]);
 });
 
 test("a call that was made in this conversation is not made again", async () => {
