@@ -67,3 +67,49 @@ func TestListOrganizations(t *testing.T) {
 		t.Errorf("without the secret: got %d %s", a.Code, a.Body)
 	}
 }
+
+// The operator reads one organization by its id or slug, with its own limits and settings.
+func TestReadOrganization(t *testing.T) {
+	w := newWorld(t)
+	red, blue := w.organization("red"), w.organization("blue")
+	w.platform("PATCH", organizations+"/red", `{"active":false,"limits":{"agents":7}}`)
+	type shown struct {
+		OrganizationID string `json:"organization_id"`
+		Slug           string `json:"slug"`
+		Active         bool   `json:"active"`
+		Origin         string `json:"origin"`
+		Disclosure     string `json:"disclosure"`
+		CreatedAt      string `json:"created_at"`
+		Limits         struct {
+			Agents   *int `json:"agents"`
+			Policies *int `json:"policies"`
+		} `json:"limits"`
+	}
+	read := func(name string, into *shown) {
+		t.Helper()
+		answer := w.platform("GET", organizations+"/"+name, "")
+		if err := json.Unmarshal(answer.Body.Bytes(), into); err != nil || answer.Code != 200 {
+			t.Errorf("%s: got %d %s, %v", name, answer.Code, answer.Body, err)
+		}
+	}
+	for _, name := range []string{"red", red.OrganizationID, strings.ToUpper(red.OrganizationID)} {
+		var got shown
+		read(name, &got)
+		if got.OrganizationID != red.OrganizationID || got.Slug != "red" || got.Active || got.Disclosure != "record" ||
+			!strings.HasSuffix(got.Origin, "/o/"+red.OrganizationID) || got.CreatedAt == "" ||
+			got.Limits.Agents == nil || *got.Limits.Agents != 7 || got.Limits.Policies != nil {
+			t.Errorf("%s: got %+v", name, got)
+		}
+	}
+	var other shown
+	read("blue", &other)
+	if other.OrganizationID != blue.OrganizationID || !other.Active || other.Limits.Agents != nil {
+		t.Errorf("blue: got %+v", other)
+	}
+	for _, name := range []string{"green", "8d0f6d0a-5b1c-4c55-9a52-0c8d7c6f1e11"} {
+		answers(t, name, w.platform("GET", organizations+"/"+name, ""), 404, refusal("Not found"))
+	}
+	if a := w.call("GET", organizations+"/red", ""); a.Code != 401 || !strings.Contains(a.Body.String(), "Invalid platform secret") {
+		t.Errorf("without the secret: got %d %s", a.Code, a.Body)
+	}
+}

@@ -18,6 +18,14 @@ type Directory struct {
 	Listings Listings
 }
 
+// Name returns the slug of the organization that keeps it, "" for none.
+func (d *Directory) Name() string {
+	if d == nil {
+		return ""
+	}
+	return string(d.Slug)
+}
+
 // Listings finds the newest listing of a log.
 type Listings interface {
 	// Listed returns the directory's event that lists a log, and the size listed;

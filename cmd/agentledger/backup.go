@@ -10,6 +10,7 @@ import (
 
 	"github.com/agentledger/agentledger/cmd/agentledger/datadir"
 	"github.com/agentledger/agentledger/internal/operate/backup"
+	"github.com/agentledger/agentledger/internal/telemetry"
 )
 
 // backupCommand copies the embedded store, of a server that runs or of a stopped one.
@@ -47,7 +48,7 @@ type madeBackup struct {
 func (c backupCommand) Run(ctx context.Context, out terminal) error {
 	var made backup.Made
 	err := c.withSnapshot(ctx, out, c.beside, func(s *datadir.Store, dir string) (err error) {
-		source := backup.Source{Dir: dir, Heads: headsOf(s, out), Version: programVersion(), Clock: time.Now}
+		source := backup.Source{Dir: dir, Heads: headsOf(s, out), Version: telemetry.ProgramVersion(), Clock: time.Now}
 		if backup.IsArchive(c.To) {
 			made, err = source.MakeFile(ctx, c.To)
 		} else {

@@ -30,13 +30,13 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"syscall"
 
 	"github.com/alecthomas/kong"
 
 	"github.com/agentledger/agentledger/cmd/agentledger/policyfile"
 	"github.com/agentledger/agentledger/internal/config"
+	"github.com/agentledger/agentledger/internal/telemetry"
 	"github.com/agentledger/agentledger/internal/tenant/passwordhash/hashprocess"
 )
 
@@ -127,22 +127,8 @@ func runProgram(ctx context.Context, args []string, stdout, stderr io.Writer) in
 type versionCommand struct{}
 
 func (versionCommand) Run(c terminal) error {
-	_, err := fmt.Fprintln(c.stdout, "agentledger", programVersion())
+	_, err := fmt.Fprintln(c.stdout, "agentledger", telemetry.ProgramVersion())
 	return err
-}
-
-// programVersion is the module version, or the commit that the program was built from.
-func programVersion() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "unknown"
-	}
-	for _, s := range info.Settings {
-		if s.Key == "vcs.revision" {
-			return s.Value
-		}
-	}
-	return info.Main.Version
 }
 
 // offline are the settings of commands that work on a stopped server's store.

@@ -11,6 +11,7 @@ import (
 	"github.com/agentledger/agentledger/internal/config"
 	"github.com/agentledger/agentledger/internal/http/edge"
 	"github.com/agentledger/agentledger/internal/http/listener"
+	"github.com/agentledger/agentledger/internal/telemetry"
 	"github.com/agentledger/agentledger/internal/trace"
 )
 
@@ -25,7 +26,7 @@ type observation struct {
 
 func newObservation(ctx context.Context, c config.Serve, logger *slog.Logger) (*observation, error) {
 	tracer, stop, err := newTracer(ctx, traceOptions{endpoint: c.TraceEndpoint, ratio: c.TraceRatio,
-		version: programVersion()})
+		version: telemetry.ProgramVersion()})
 	if err != nil {
 		return nil, err
 	}
@@ -33,7 +34,7 @@ func newObservation(ctx context.Context, c config.Serve, logger *slog.Logger) (*
 		clocks: clock.Machine()}
 	o.registry.MustRegister(collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	registerBuildInfo(o.registry, programVersion())
+	registerBuildInfo(o.registry, telemetry.ProgramVersion())
 	return o, nil
 }
 

@@ -42,6 +42,7 @@ import (
 	"github.com/agentledger/agentledger/internal/seal"
 	"github.com/agentledger/agentledger/internal/streamexport"
 	"github.com/agentledger/agentledger/internal/sysevent"
+	"github.com/agentledger/agentledger/internal/telemetry"
 	"github.com/agentledger/agentledger/internal/tenant/account"
 	"github.com/agentledger/agentledger/internal/tenant/agent"
 	"github.com/agentledger/agentledger/internal/tenant/consoletoken"
@@ -56,6 +57,7 @@ import (
 	"github.com/agentledger/agentledger/log/audit"
 	"github.com/agentledger/agentledger/publicapi"
 	"github.com/agentledger/agentledger/web"
+	operatorpages "github.com/agentledger/agentledger/web/operator"
 	"github.com/agentledger/agentledger/web/publiclogs"
 )
 
@@ -329,6 +331,8 @@ func (s *service) identitySurface(c config.Serve, secret string, shared *edge.Ed
 func (s *service) identityHandler(surface *identity.Server, shared *edge.Edge) http.Handler {
 	r := shared.Router()
 	surface.Routes(r)
+	operatorpages.Mount(r, operatorpages.Options{Edge: shared, PublicURL: surface.PublicURL,
+		Directory: s.directoryName.Name(), Version: telemetry.ProgramVersion()})
 	s.addHealthRoutes(r, shared)
 	return r
 }

@@ -3,7 +3,6 @@ package platform
 import (
 	"net/http"
 
-	"github.com/go-chi/chi/v5"
 	"github.com/go-json-experiment/json"
 
 	"github.com/agentledger/agentledger/fault"
@@ -147,11 +146,7 @@ type changedOrganization struct {
 }
 
 func (c *Calls) changeOrganization(w http.ResponseWriter, r *http.Request, bounds edge.Body) error {
-	organization, err := id.ParseOrganization(chi.URLParam(r, "organization"))
-	if err != nil {
-		return fault.Wrap(fault.NotFound, "Not found", err)
-	}
-	tenant, err := c.Organizations.ByID(r.Context(), organization)
+	tenant, err := c.findOrganization(r)
 	if err != nil {
 		return err
 	}

@@ -41,6 +41,37 @@ func describeListedOrganization(l org.Listed) listedOrganization {
 	return view
 }
 
+// answerOrganization tells of one organization as the list does, with its settings where they can be read.
+func (c *Calls) answerOrganization(w http.ResponseWriter, r *http.Request, _ edge.Body) error {
+	tenant, err := c.findOrganization(r)
+	if err != nil {
+		return err
+	}
+	listed, err := c.Organizations.ListOrganization(r.Context(), tenant)
+	if err != nil {
+		return err
+	}
+	body := struct {
+		listedOrganization `json:",inline"`
+		Origin             id.Origin     `json:"origin,omitzero"`
+		CreatedAt          id.Instant    `json:"created_at,omitzero"`
+		Disclosure         id.Disclosure `json:"disclosure,omitzero"`
+		SignIn             string        `json:"sign_in,omitzero"`
+		Limits             *limits       `json:"limits,omitzero"`
+	}{listedOrganization: describeListedOrganization(listed)}
+	if listed.Usage == nil {
+		return edge.WriteJSON(w, http.StatusOK, body)
+	}
+	is, err := c.Organizations.CurrentSettings(r.Context(), tenant)
+	if err != nil {
+		return err
+	}
+	own := describeLimits(is)
+	body.Origin, body.CreatedAt, body.Disclosure = is.Origin, is.CreatedAt, is.Disclosure
+	body.SignIn, body.Limits = is.SignIn, &own
+	return edge.WriteJSON(w, http.StatusOK, body)
+}
+
 // listOrganizations lists all organizations of the service for its operator, by slug.
 func (c *Calls) listOrganizations(w http.ResponseWriter, r *http.Request, _ edge.Body) error {
 	p, err := edge.ParsePage(r)

@@ -32,6 +32,8 @@ type Organizations interface {
 	ByID(ctx context.Context, organization id.Organization) (id.Tenant, error)
 	Summary(ctx context.Context, t id.Tenant) (org.Summary, error)
 	ListOrganizations(ctx context.Context, after id.Slug, limit int) ([]org.Listed, error)
+	ListOrganization(ctx context.Context, t id.Tenant) (org.Listed, error)
+	CurrentSettings(ctx context.Context, t id.Tenant) (*org.Settings, error)
 	Change(ctx context.Context, t id.Tenant, principal string, p org.Patch) (*org.Settings, error)
 }
 
@@ -88,6 +90,7 @@ func (c *Calls) List() []Call {
 	return []Call{
 		{"GET", organizations, false, c.listOrganizations},
 		{"POST", organizations, true, c.createOrganization},
+		{"GET", organization, false, c.answerOrganization},
 		{"PATCH", organization, true, c.changeOrganization},
 		{"POST", organization + "/log-keys", false, c.rotateLogKey},
 		{"POST", organization + "/log-keys/retire", false, c.retireLogKey},

@@ -26,6 +26,15 @@ type Kit struct {
 	Public string // the public URL, without a slash at its end
 	Base   string // its path, "" for none
 	Assets *Assets
+	Places Places
+}
+
+// Places are paths of pages to which other pages lead, below the base.
+type Places struct {
+	Home    string // of strangers
+	Inside  string // the first page of people who signed in
+	SignIn  string
+	SignOut string // takes a POST
 }
 
 // NewKit returns the kit of a service. It panics when the files that are built into the program can't be used.
@@ -34,7 +43,8 @@ func NewKit(publicURL string) *Kit {
 	if err != nil {
 		panic(err) // the files are constants
 	}
-	return &Kit{Public: publicURL, Base: pathOf(publicURL), Assets: files}
+	return &Kit{Public: publicURL, Base: pathOf(publicURL), Assets: files,
+		Places: Places{Home: "/", Inside: "/console", SignIn: "/signin", SignOut: "/signout"}}
 }
 
 // pathOf returns the path of the public URL, without a slash at its end.
@@ -56,7 +66,7 @@ type Frame struct {
 
 	// Of pages for people who signed in.
 	Links   []Link     // to the other pages
-	Person  string     // e-mail address and organization, "" for a stranger
+	Person  string     // the name of the reader, "" for a stranger
 	Notice  string     // the effect of the request before
 	Problem string     // why a form was refused
 	Form    url.Values // the refused form
@@ -74,6 +84,7 @@ type framed struct {
 	Base     string // the path before every path of the service
 	Assets   string // the folder of the assets, from the root of the host
 	Verifier string // SHA-256 of the verifier
+	Places   Places
 }
 
 // Views are parsed templates of pages.
@@ -107,7 +118,8 @@ func withSuffix(names []string) []string {
 // Render makes a page.
 func (v *Views) Render(f Frame) ([]byte, error) {
 	k := v.kit
-	full := framed{Frame: f, Base: k.Base, Assets: k.Base + "/assets/" + k.Assets.Folder, Verifier: k.Assets.Verifier}
+	full := framed{Frame: f, Base: k.Base, Assets: k.Base + "/assets/" + k.Assets.Folder, Verifier: k.Assets.Verifier,
+		Places: k.Places}
 	return v.Execute(f.Name, "frame", full)
 }
 

@@ -22,6 +22,7 @@ type Refusal struct {
 	Status     int
 	Message    string `json:"error"`
 	Code       string `json:"code"`
+	Reason     string `json:"reason"` // of /health alone
 	RequestID  string `json:"request_id"`
 	RetryAfter string `json:"-"` // seconds, "" for none
 }
@@ -118,6 +119,9 @@ func (r *Request) takeCookies(from http.Header) {
 		}
 	}
 }
+
+// SetCookie gives the browser a cookie of the page itself.
+func (r *Request) SetCookie(c *http.Cookie) { http.SetCookie(r.w, c) }
 
 // recorder keeps an answer in memory.
 type recorder struct {

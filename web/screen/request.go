@@ -59,7 +59,8 @@ func (p *Person) May(permission string) bool {
 type Request struct {
 	*http.Request
 	Kit    *page.Kit
-	Person *Person    // nil for a stranger
+	Person *Person    // nil for a stranger, and for readers without an account
+	Reader string     // the name of the reader, "" for a stranger
 	Form   url.Values // of a POST; empty else
 	Title  string     // of the page; Show may change it
 
@@ -162,12 +163,12 @@ func (r *Request) ReturnPath() string {
 			return path
 		}
 	}
-	return r.Address("/console")
+	return r.Address(r.Kit.Places.Inside)
 }
 
 // SignInAddress returns the address of the sign-in, after which the person comes back to this page.
 func (r *Request) SignInAddress() string {
-	return r.Address("/signin") + "?" + url.Values{"return": {r.Kit.Base + r.URL.RequestURI()}}.Encode()
+	return r.Address(r.Kit.Places.SignIn) + "?" + url.Values{"return": {r.Kit.Base + r.URL.RequestURI()}}.Encode()
 }
 
 // Provider is an OpenID provider at which people sign in.

@@ -66,7 +66,7 @@ func TestReturnPathOfARequest(t *testing.T) {
 		{"//evil.example", "https://evil.example", "/ledger/console"},
 	} {
 		r := &Request{Request: httptest.NewRequest(http.MethodGet, "/signin?"+url.Values{"return": {tt.query}}.Encode(), nil),
-			Kit: &page.Kit{Base: "/ledger"}, Form: url.Values{"return": {tt.form}}}
+			Kit: &page.Kit{Base: "/ledger", Places: page.Places{Inside: "/console", SignIn: "/signin"}}, Form: url.Values{"return": {tt.form}}}
 		if got := r.ReturnPath(); got != tt.want {
 			t.Errorf("form %q, query %q: got %q, want %q", tt.form, tt.query, got, tt.want)
 		}

@@ -84,12 +84,22 @@ const (
 	maxLargeForms = 8
 )
 
-// Options configure New. All are required.
+// Options configure New. All but Access are required.
 type Options struct {
 	Edge    *edge.Edge
 	Calls   http.Handler // the JSON interface
 	Kit     *page.Kit
 	Control *admission.Control
+	Access  Access // default: that of members of organizations, by their session
+}
+
+// Access is the way of readers into pages, and the list of these.
+type Access struct {
+	// Admit sets the reader, and the headers by which calls have the reader's permissions. A *Refusal with status 401
+	// and no code leads to the sign-in. It is called before each request, also of strangers to open pages.
+	Admit func(*Request) error
+	// Links are the pages that each page leads to, by their paths below the base.
+	Links []Link
 }
 
 // Server serves screens. It keeps nothing of a request.
@@ -101,13 +111,17 @@ type Server struct {
 	class   admission.Class
 	large   admission.Class // of forms beyond defaultMaxForm
 	notices map[string]string
+	access  Access
 }
 
 // New returns a server.
 func New(o Options) *Server {
 	s := &Server{edge: *o.Edge, calls: o.Calls, kit: o.Kit, views: parseViews(o.Kit), notices: notices(),
 		class: admission.Class{Control: o.Control, Waits: true, Anonymous: true,
-			Limit: admission.NewLimit(maxInFlight, maxInFlight)}}
+			Limit: admission.NewLimit(maxInFlight, maxInFlight)}, access: o.Access}
+	if s.access.Admit == nil {
+		s.access = Access{Admit: admitMember, Links: memberLinks()}
+	}
 	s.large = s.class
 	s.large.Limit = admission.NewLimit(maxLargeForms, maxLargeForms)
 	s.edge.Quiet = true
@@ -145,9 +159,9 @@ func (s *Server) serveRoute(route *edge.Route[*Screen]) edge.Handler {
 // Link is a page in the list that every page of a signed-in person has.
 type Link = page.Link
 
-// listLinks returns the links to the pages of an organization. Path is that of the page that is shown.
-func (s *Server) listLinks(path string) []Link {
-	links := []Link{
+// memberLinks returns the links to the pages of an organization.
+func memberLinks() []Link {
+	return []Link{
 		{Title: "Overview", URL: "/console"},
 		{Title: "Approvals", URL: "/console/approvals"},
 		{Title: "Events", URL: "/console/events"},
@@ -165,7 +179,11 @@ func (s *Server) listLinks(path string) []Link {
 		{Title: "Settings", URL: "/console/settings"},
 		{Title: "Account", URL: "/account"},
 	}
-	best := -1
+}
+
+// listLinks returns the links to all pages. Path is that of the page that is shown.
+func (s *Server) listLinks(path string) []Link {
+	links, best := slices.Clone(s.access.Links), -1
 	for i := range links {
 		if covers(links[i].URL, path) && (best < 0 || len(links[i].URL) > len(links[best].URL)) {
 			best = i

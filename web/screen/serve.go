@@ -50,7 +50,7 @@ func (r *Request) serve() (page.Answer, error) {
 }
 
 func (r *Request) serveScreen() (page.Answer, error) {
-	if err := r.findPerson(); err != nil {
+	if err := r.server.access.Admit(r); err != nil {
 		return page.Answer{}, err
 	}
 	if r.Method != http.MethodPost {
@@ -62,8 +62,11 @@ func (r *Request) serveScreen() (page.Answer, error) {
 	return r.serveForm()
 }
 
-// findPerson reads whose session it is. A screen for strangers needs no session.
-func (r *Request) findPerson() error {
+// IsOpen reports whether strangers may see the page.
+func (r *Request) IsOpen() bool { return r.screen.Open }
+
+// admitMember reads whose session it is. A screen for strangers needs no session.
+func admitMember(r *Request) error {
 	var p Person
 	err := r.Read("/v1/id/auth/me", nil, &p)
 	var refused *Refusal
@@ -71,7 +74,7 @@ func (r *Request) findPerson() error {
 		return nil
 	}
 	if err == nil {
-		r.Person = &p
+		r.Person, r.Reader = &p, p.Account.Email+" · "+p.Organization.Name
 	}
 	return err
 }
@@ -103,7 +106,7 @@ func (r *Request) serveForm() (page.Answer, error) {
 			Form: r.shownForm()})
 	case done.screen != nil:
 		// The form may have begun a session, or moved it. A new secret is shown also when that can't be read.
-		_ = r.findPerson()
+		_ = r.server.access.Admit(r)
 		return r.render(done.screen, done.screen.Title, http.StatusOK, page.Frame{Page: done.content})
 	}
 	address := done.path
@@ -166,8 +169,8 @@ func (r *Request) render(screen *Screen, title string, status int, f page.Frame)
 	if r.Method != http.MethodPost {
 		f.Notice = r.server.notice(r.URL.Query())
 	}
-	if p := r.Person; p != nil {
-		f.Person = p.Account.Email + " · " + p.Organization.Name
+	if r.Reader != "" {
+		f.Person = r.Reader
 		f.Links = r.server.listLinks(r.URL.Path)
 	}
 	body, err := screen.Views.Render(f)

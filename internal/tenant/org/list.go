@@ -50,6 +50,15 @@ func (o *Orgs) ListOrganizations(ctx context.Context, after id.Slug, limit int) 
 	return all, nil
 }
 
+// ListOrganization returns one organization as ListOrganizations does.
+func (o *Orgs) ListOrganization(ctx context.Context, t id.Tenant) (Listed, error) {
+	listed, err := o.readListed(ctx, t)
+	if err != nil {
+		return Listed{}, errUnreadable("read organization", err)
+	}
+	return listed, nil
+}
+
 func (o *Orgs) readListed(ctx context.Context, t id.Tenant) (Listed, error) {
 	stored, _, err := o.readRecord(ctx, t)
 	if err != nil {

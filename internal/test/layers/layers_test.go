@@ -169,6 +169,7 @@ var layer = map[string]int{
 	"web/members":       41,
 	"web/account":       41,
 	"web/guide":         41,
+	"web/operator":      41,
 	"web/overview":      41,
 	"web/page":          40,
 	"web/policies":      41,

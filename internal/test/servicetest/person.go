@@ -2,6 +2,7 @@ package servicetest
 
 import (
 	"io"
+	"maps"
 	"net/http"
 	"net/http/cookiejar"
 	"net/url"
@@ -12,6 +13,7 @@ import (
 type Person struct {
 	service *Service
 	client  *http.Client
+	header  http.Header // of each request
 }
 
 // Stranger returns a person who has not signed in.
@@ -21,9 +23,8 @@ func (s *Service) Stranger() *Person {
 	if err != nil {
 		s.Fatal(err)
 	}
-	return &Person{s, &http.Client{Jar: jar, CheckRedirect: func(*http.Request, []*http.Request) error {
-		return http.ErrUseLastResponse
-	}}}
+	return &Person{service: s, client: &http.Client{Jar: jar,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
 }
 
 // SignIn returns a person who has signed in by the page.
@@ -35,6 +36,15 @@ func (s *Service) SignIn(email string) *Person {
 		s.Fatalf("sign in %s: got %d %s", email, got.Status, got.Body)
 	}
 	return p
+}
+
+// With returns the same person, whose requests have a header more.
+func (p *Person) With(name, value string) *Person {
+	same := *p
+	same.header = http.Header{}
+	maps.Copy(same.header, p.header)
+	same.header.Set(name, value)
+	return &same
 }
 
 // Answer is the answer to a page's request.
@@ -84,9 +94,8 @@ func (p *Person) ask(method, path string, form url.Values, header http.Header) A
 	if err != nil {
 		s.Fatal(err)
 	}
-	for name, values := range header {
-		r.Header[name] = values
-	}
+	maps.Copy(r.Header, p.header)
+	maps.Copy(r.Header, header)
 	if form != nil {
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	}

@@ -182,5 +182,12 @@ func (s *Service) end() {
 	}
 }
 
+// Operated returns the same service as the identity listener serves it, for the pages of the operator.
+func (s *Service) Operated() *Service {
+	same := *s
+	same.URL = s.IdentityURL
+	return &same
+}
+
 // Log returns the lines that the service has logged.
 func (s *Service) Log() string { return s.log.String() }

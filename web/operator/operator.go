@@ -1,0 +1,105 @@
+// Package operator has the pages of the operator of the service, on the identity listener: organizations, accounts of
+// people who lost a way in, and the state of the service.
+//
+// Invariants:
+//
+//   - A page acts by the platform calls alone, with the secret that the operator signed in with.
+//   - The secret is in memory while a session lasts, and in no page, cookie or log line. A wrong one counts as one of
+//     the calls, so guesses are slowed down as theirs are.
+//   - A session ends after an hour, by signing out, and with the process. There are at most 100.
+//   - The cookie is HttpOnly and SameSite=Strict. A request from a page of another origin is refused, also from another
+//     port of the same host.
+//   - A secret of a new organization is shown by the form that made it, and never again.
+package operator
+
+import (
+	"embed"
+	"net/http"
+	"runtime"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+
+	"github.com/agentledger/agentledger/internal/http/admission"
+	"github.com/agentledger/agentledger/internal/http/edge"
+	"github.com/agentledger/agentledger/web/page"
+	"github.com/agentledger/agentledger/web/screen"
+)
+
+//go:embed templates
+var templates embed.FS
+
+const (
+	home              = "/operator"
+	newPage           = home + "/new"
+	accountsPage      = home + "/accounts"
+	organizationsPage = home + "/organizations"
+	servicePage       = home + "/service"
+
+	organizationCalls = "/v1/id/platform/organizations"
+)
+
+// Options configure Mount. All but Directory are required.
+type Options struct {
+	Edge      *edge.Edge
+	PublicURL string // of the main listener
+	Directory string // slug of the organization whose log is the directory, "" for none
+	Version   string // of the program
+}
+
+// pages makes the pages.
+type pages struct {
+	Options
+	views    *page.Views
+	sessions *sessions
+}
+
+// Mount adds the pages to r, which has or will have the platform calls and /health. The pages stand at the root of the
+// listener, because the path of the public URL is that of the main listener. Load of that one keeps no operator out.
+func Mount(r *edge.Router, o Options) {
+	kit := page.NewKit("")
+	kit.Public = o.PublicURL
+	kit.Places = page.Places{Home: home, Inside: home, SignIn: signInPage, SignOut: signOutPage}
+	p := &pages{Options: o, sessions: newSessions(time.Now), views: kit.Parse(templates, nil, []string{"signin",
+		"signout", "organizations", "new", "founded", "organization", "logkey", "accounts", "service"})}
+	links := []screen.Link{{Title: "Organizations", URL: home}, {Title: "New organization", URL: newPage},
+		{Title: "Accounts", URL: accountsPage}, {Title: "Service", URL: servicePage}}
+	screen.New(screen.Options{Edge: o.Edge, Calls: r, Kit: kit, Control: admission.New(runtime.GOMAXPROCS(0)),
+		Access: screen.Access{Admit: p.sessions.admit, Links: links}}).Mount(r, p.listScreens())
+	quiet := *o.Edge
+	quiet.Quiet = true
+	var table edge.Table[edge.Handler]
+	table.Add(edge.GetAndHead, "/assets/{tree}/*", edge.Permission{}, edge.Body{},
+		func(w http.ResponseWriter, q *http.Request) error {
+			file, err := kit.Assets.Answer(q, chi.URLParam(q, "tree"), chi.URLParam(q, "*"))
+			if err == nil {
+				file.WriteTo(w, q)
+			}
+			return err
+		})
+	files := edge.PlainSurface(&quiet)
+	files.Unlisted = true
+	edge.Mount(r, files, table)
+}
+
+func (p *pages) listScreens() []screen.Screen {
+	return []screen.Screen{
+		{Pattern: signInPage, Views: p.views, Name: "signin", Title: "The operator's pages", Open: true,
+			Show: showSignIn, Forms: map[string]screen.Form{"sign-in": p.sessions.signIn}},
+		{Pattern: signOutPage, Views: p.views, Name: "signout", Title: "Sign out", Open: true, Show: showNothing,
+			Forms: map[string]screen.Form{"": p.sessions.signOut}},
+		{Pattern: home, Views: p.views, Name: "organizations", Title: "Organizations", Show: showOrganizations},
+		{Pattern: newPage, Views: p.views, Name: "new", Title: "A new organization",
+			Show: showNewOrganization, Forms: map[string]screen.Form{"found": p.foundOrganization}},
+		{Pattern: organizationsPage + "/{organization}", Views: p.views, Name: "organization",
+			Show: showOrganization, Forms: map[string]screen.Form{"plan": changePlan, "switch-on": switchOn,
+				"switch-off": switchOff, "sign-in": freeSignIn, "new-key": p.rotateKey, "retire-key": p.retireKey,
+				"ask": askWitnesses, "reindex": reindex, "clock": correctClock}},
+		{Pattern: accountsPage, Views: p.views, Name: "accounts", Title: "Accounts", Show: showAccounts,
+			Forms: map[string]screen.Form{"remove-factors": removeFactors, "set-password": setPassword}},
+		{Pattern: servicePage, Views: p.views, Name: "service", Title: "Service", Show: p.showService,
+			Forms: map[string]screen.Form{"accept-clock": acceptClock}},
+	}
+}
+
+func showNothing(*screen.Request) (any, error) { return nil, nil }

@@ -1,0 +1,207 @@
+package operator_test
+
+import (
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/agentledger/agentledger/internal/test/servicetest"
+)
+
+func TestMain(m *testing.M) { os.Exit(servicetest.Main(m)) }
+
+// operate returns a service at its identity listener, with its operator.
+func operate(t testing.TB, more ...string) (*servicetest.Service, *servicetest.Person) {
+	t.Helper()
+	s := servicetest.New(t, more...).Operated()
+	p := s.Stranger()
+	p.Post("/operator/signin", "do", "sign-in", "secret", servicetest.Secret).Want(t, "sign in", http.StatusSeeOther)
+	return s, p
+}
+
+const red = "/operator/organizations/red"
+
+// The operator founds an organization, whose secrets are shown once and work.
+func TestFoundOrganization(t *testing.T) {
+	s, p := operate(t)
+	p.Get("/operator").Want(t, "the list", http.StatusOK, "Red", "Blue", "enterprise", "active")
+	p.Post("/operator/new", "do", "found", "name", "Green <1>", "slug", "red", "admin_email", "eve@green.example", "admin_password", servicetest.Password, "disclosure", "full").
+		Want(t, "a slug that is taken", http.StatusConflict, "slug is taken", "Green &lt;1&gt;", `<option value="full" selected>`).
+		WantNone(t, "a slug that is taken", servicetest.Password)
+	p.Post("/operator/new", "do", "found", "name", "Green", "slug", "gr een", "admin_email", "eve@green.example", "disclosure", "full").Want(t, "a wrong slug", http.StatusUnprocessableEntity)
+	p.Post("/operator/new", "do", "found", "name", "Green", "slug", "green", "admin_email", s.Red.Owner, "admin_password", "another password", "disclosure", "full").
+		Want(t, "a known account", http.StatusConflict, "The account is known")
+	got := p.Post("/operator/new", "do", "found", "name", "Green <1>", "slug", "green", "admin_email", "eve@green.example", "admin_password", servicetest.Password, "disclosure", "full", "plan", "enterprise")
+	got.Want(t, "found", http.StatusOK, "a new account", "/operator/organizations/green", "apl_live_", "shown this once").WantNone(t, "found", servicetest.Password)
+	key := regexp.MustCompile(`id="ingest-key">([^<]+)<`).FindStringSubmatch(got.Body)
+	if key == nil {
+		t.Fatalf("no ingest key: %s", got.Body)
+	}
+	p.Get("/operator").Want(t, "the list", http.StatusOK, "Green &lt;1&gt;").WantNone(t, "the list", key[1])
+	p.Get("/operator/organizations/green").Want(t, "its page", http.StatusOK, "Green &lt;1&gt;", "full").WantNone(t, "its page", key[1])
+	p.Post("/operator/new", "do", "found", "name", "Grey", "slug", "new", "admin_email", s.Red.Owner, "disclosure", "record").Want(t, "offer", http.StatusOK, "the membership is offered")
+	p.Get("/operator/organizations/new").Want(t, "a slug like a page", http.StatusOK, "Grey")
+}
+
+// The operator changes the plan, limits, the activity and the required sign-in of one organization, and no other one.
+func TestChangeOrganization(t *testing.T) {
+	s, p := operate(t)
+	s.Red.Send("evt-1", nil)
+	p.Get(red).Want(t, "the page", http.StatusOK, s.Red.ID, "full", "<dt>Required sign-in</dt><dd>none</dd>", s.Red.Origin)
+	p.Get("/operator/organizations/"+s.Red.ID).Want(t, "by id", http.StatusOK, s.Red.ID)
+	p.Get("/operator/organizations/none").Want(t, "none", http.StatusNotFound)
+	p.Post("/operator/organizations/none", "do", "switch-off").Want(t, "none", http.StatusNotFound)
+	p.Post(red, "do", "plan", "plan", "gold").Want(t, "an unknown plan", http.StatusUnprocessableEntity, "plan is not known", `value="gold"`)
+	p.Post(red, "do", "plan", "plan", "enterprise", "agents", "many").Want(t, "no number", http.StatusUnprocessableEntity, "Agents: give a whole number", `value="many"`)
+	p.Post(red, "do", "plan", "plan", "enterprise", "agents", "0").Want(t, "too few", http.StatusUnprocessableEntity, "agents must be 1 to 1000000000")
+	p.Post(red, "do", "plan", "plan", "enterprise", "agents", "7", "events_per_month", "5000").Want(t, "limits", http.StatusSeeOther)
+	p.Get(red+"?notice=saved").Want(t, "limits", http.StatusOK, "The changes are saved.", `name="agents" type="text" value="7"`, "1 of 5000")
+	p.Get("/operator").Want(t, "the list", http.StatusOK, "1 of 5000")
+	p.Post(red, "do", "plan", "plan", "enterprise").Want(t, "the plan's", http.StatusSeeOther)
+	p.Get(red).Want(t, "the plan's", http.StatusOK, `name="agents" type="text" value=""`).WantNone(t, "the plan's", "of 5000")
+	p.Post(red, "do", "switch-off").Want(t, "off", http.StatusSeeOther)
+	p.Get(red).Want(t, "off", http.StatusOK, "It is inactive", `value="switch-on"`)
+	p.Get("/operator").Want(t, "the list", http.StatusOK, "<strong>inactive</strong>")
+	p.Get("/operator/organizations/blue").Want(t, "blue", http.StatusOK, `value="switch-off"`).WantNone(t, "blue", "It is inactive", s.Red.ID)
+	p.Post(red, "do", "switch-on").Want(t, "on", http.StatusSeeOther)
+	p.Get(red).WantNone(t, "on", "It is inactive")
+}
+
+// A required sign-in that locks the owners out is taken away.
+func TestFreeSignIn(t *testing.T) {
+	main := servicetest.NewWithProvider(t)
+	owner := main.SignInByProvider(main.Red.Owner)
+	owner.Call("POST", "/v1/id/auth/step-up", map[string]string{"password": servicetest.Password}, nil)
+	owner.Call("PATCH", "/v1/console/organization", map[string]any{"sign_in": map[string]string{"require": "oidc:company"}}, nil)
+	s := main.Operated()
+	p := s.Stranger()
+	p.Post("/operator/signin", "do", "sign-in", "secret", servicetest.Secret).Want(t, "sign in", http.StatusSeeOther)
+	p.Get(red).Want(t, "required", http.StatusOK, "oidc:company", `value="sign-in"`)
+	p.Post(red, "do", "sign-in").Want(t, "take away", http.StatusSeeOther)
+	p.Get(red).Want(t, "taken away", http.StatusOK, "<dt>Required sign-in</dt><dd>none</dd>").WantNone(t, "taken away", `value="sign-in"`)
+}
+
+// Keys, index, witnesses and clock of a log.
+func TestOperateLog(t *testing.T) {
+	_, p := operate(t)
+	p.Post(red, "do", "retire-key").Want(t, "nothing to retire", http.StatusConflict, "Organization")
+	p.Post(red, "do", "new-key").Want(t, "a new key", http.StatusOK, "A new log key", "Both keys sign now", "/operator/organizations/red")
+	p.Post(red, "do", "new-key").Want(t, "two sign", http.StatusConflict)
+	p.Post(red, "do", "retire-key").Want(t, "retire", http.StatusOK, "The older log key is retired", "Signs nothing from size")
+	for do, notice := range map[string]string{"reindex": "reindexing", "ask": "witnesses-none"} {
+		got := p.Post(red, "do", do).Want(t, do, http.StatusSeeOther)
+		if to := got.Header.Get("Location"); to != red+"?notice="+notice {
+			t.Errorf("%s leads to %q", do, to)
+		}
+	}
+	p.Post(red, "do", "clock", "reason", "<b>x</b>").Want(t, "not ahead", http.StatusConflict, "<details open>", "&lt;b&gt;x&lt;/b&gt;")
+	p.Post(red, "do", "clock").Want(t, "no reason", http.StatusUnprocessableEntity, "reason")
+}
+
+// Accounts are found by address alone, and get a new way in.
+func TestAccounts(t *testing.T) {
+	s, p := operate(t)
+	p.Get("/operator/accounts").Want(t, "the form", http.StatusOK, "Find the account").WantNone(t, "the form", s.Red.Owner)
+	p.Get("/operator/accounts?email=%3Cb%3E%40x").Want(t, "malformed", http.StatusUnprocessableEntity, "The e-mail address is malformed", "&lt;b&gt;@x")
+	p.Get("/operator/accounts?email=none@red.example").Want(t, "none", http.StatusOK, "No account has the address", "none@red.example")
+	page := p.Get("/operator/accounts?email="+s.Red.Owner).Want(t, "ann", http.StatusOK, s.Red.Owner, "passkeys: 0, recovery codes: 0", "(owner)", red)
+	page.WantNone(t, "ann", "blue")
+	account := regexp.MustCompile(`name="account" value="([^"]+)"`).FindStringSubmatch(page.Body)
+	if account == nil {
+		t.Fatalf("no id: %s", page.Body)
+	}
+	p.Post("/operator/accounts?email="+s.Red.Owner, "do", "set-password", "email", s.Red.Owner, "password", "short").
+		Want(t, "too short", http.StatusUnprocessableEntity, "password").WantNone(t, "too short", `value="short"`)
+	p.Post("/operator/accounts?email="+s.Red.Owner, "do", "set-password", "email", "none@red.example", "password", "quite another one").Want(t, "nobody", http.StatusNotFound)
+	got := p.Post("/operator/accounts", "do", "set-password", "email", s.Red.Owner, "password", "quite another one").Want(t, "set", http.StatusSeeOther)
+	if to := got.Header.Get("Location"); to != "/operator/accounts?email=ann%40red.example&notice=password-given" {
+		t.Errorf("leads to %q", to)
+	}
+	p.Get(got.Header.Get("Location")).Want(t, "set", http.StatusOK, "The password is set, and all sessions")
+	main := *s
+	main.URL = publicURL(t, p)
+	main.Stranger().Post("/signin", "do", "sign-in", "email", s.Red.Owner, "password", servicetest.Password).Want(t, "the old one", http.StatusUnauthorized)
+	main.Stranger().Post("/signin", "do", "sign-in", "email", s.Red.Owner, "password", "quite another one").Want(t, "the new one", http.StatusSeeOther)
+	p.Post("/operator/accounts", "do", "remove-factors", "email", s.Red.Owner, "account", account[1]).Want(t, "factors", http.StatusSeeOther)
+	p.Post("/operator/accounts", "do", "remove-factors", "email", s.Red.Owner, "account", "acc_none").Want(t, "no account", http.StatusNotFound)
+}
+
+// publicURL returns the address of the main listener that the page of the service shows.
+func publicURL(t testing.TB, p *servicetest.Person) string {
+	t.Helper()
+	found := regexp.MustCompile(`<dt>Address</dt><dd><a href="([^"]+)/">`).FindStringSubmatch(p.Get("/operator/service").Body)
+	if found == nil {
+		t.Fatal("the page of the service has no address")
+	}
+	return found[1]
+}
+
+// The state of the service, with and without a directory.
+func TestService(t *testing.T) {
+	_, p := operate(t)
+	p.Get("/operator/service").Want(t, "the service", http.StatusOK, "ready", "<dt>Trusted</dt><dd>yes</dd>", "none is kept").WantNone(t, "the service", `value="accept-clock"`)
+	p.Post("/operator/service", "do", "accept-clock").Want(t, "accept", http.StatusSeeOther)
+}
+
+// The operator's journey in a real browser loads nothing from elsewhere.
+func TestJourneyInChromium(t *testing.T) {
+	s := servicetest.New(t).Operated()
+	b := s.Browser()
+	b.Visit("/operator")
+	b.Fill("secret", "wrong")
+	b.Press(`button[value="sign-in"]`)
+	if got := b.Text(".problem"); got != "Invalid platform secret" {
+		t.Errorf("got %q", got)
+	}
+	b.Messages() // of the browser itself, about the answer 401
+	b.Fill("secret", servicetest.Secret)
+	b.Press(`button[value="sign-in"]`)
+	keepPicture(t, b, "organizations")
+	b.Press(`a[href="/operator/new"]`)
+	b.Fill("name", servicetest.Hostile()[0])
+	b.Fill("slug", "green")
+	b.Fill("admin_email", "eve@green.example")
+	keepPicture(t, b, "new")
+	b.Press(`button[value="found"]`)
+	if got := b.Text("#ingest-key"); !strings.HasPrefix(got, "apl_live_") {
+		t.Errorf("got %q", got)
+	}
+	keepPicture(t, b, "founded")
+	for _, path := range []string{"/operator", "/operator/organizations/green"} {
+		b.Visit(path)
+		b.WantHarmless(servicetest.Hostile()[0])
+	}
+	keepPicture(t, b, "organization")
+	b.Visit("/operator/accounts?email=eve@green.example")
+	keepPicture(t, b, "accounts")
+	b.Visit("/operator/service")
+	keepPicture(t, b, "service")
+	var cookies string
+	b.Must(`return document.cookie`, &cookies)
+	if cookies != "" {
+		t.Errorf("a script reads %q", cookies)
+	}
+	b.Press(`form.account button`)
+	if got := b.Text(".notice"); got != "You are signed out." {
+		t.Errorf("got %q", got)
+	}
+	b.WantQuiet()
+}
+
+// keepPicture stores pictures of the page in light, dark and on a phone: go test -artifacts -outputdir keeps them.
+func keepPicture(t *testing.T, b *servicetest.Browser, name string) {
+	t.Helper()
+	for _, scheme := range []string{"light", "dark"} {
+		for width, suffix := range map[int]string{360: "phone", 1200: "wide"} {
+			b.Emulate("Emulation.setEmulatedMedia", map[string]any{"features": []map[string]string{{"name": "prefers-color-scheme", "value": scheme}}})
+			b.Emulate("Emulation.setDeviceMetricsOverride", map[string]any{"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": false})
+			file := filepath.Join(t.ArtifactDir(), name+"-"+scheme+"-"+suffix+".png")
+			if err := os.WriteFile(file, b.Picture(true), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}

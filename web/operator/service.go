@@ -1,0 +1,60 @@
+package operator
+
+import (
+	"errors"
+	"net/http"
+
+	"github.com/agentledger/agentledger/web/screen"
+)
+
+const (
+	clockCall  = "/v1/id/platform/clock"
+	healthCall = "/health"
+)
+
+// state says whether the service can be used, and its clock trusted.
+type state struct {
+	Status string `json:"status"` // ok, read_only or unavailable
+	Reason string `json:"reason"` // why it can't be used
+	Clock  clock  `json:"-"`
+}
+
+// clock is the time that the service trusts beside the time of the machine.
+type clock struct {
+	TrustedAt  string `json:"trusted_at"`
+	WallAt     string `json:"wall_at"`
+	OffsetMS   int64  `json:"offset_ms"`
+	Held       bool   `json:"held"`
+	HeldReason string `json:"held_reason"`
+}
+
+// readState asks the process that serves this page: another one of the same store may answer otherwise.
+func readState(r *screen.Request) (s state, err error) {
+	err = r.Read(healthCall, nil, &s)
+	var refused *screen.Refusal
+	if errors.As(err, &refused) && refused.Status == http.StatusServiceUnavailable {
+		s, err = state{Status: "unavailable", Reason: refused.Reason}, nil
+	}
+	if err == nil {
+		err = r.Read(clockCall, nil, &s.Clock)
+	}
+	return s, err
+}
+
+// serviceView is the content of the page of the service.
+type serviceView struct {
+	state
+	PublicURL, Version string
+	Directory          string // slug of the directory's organization, "" for none
+}
+
+func (p *pages) showService(r *screen.Request) (any, error) {
+	now, err := readState(r)
+	return serviceView{state: now, PublicURL: p.PublicURL, Version: p.Version, Directory: p.Directory}, err
+}
+
+// acceptClock takes the machine's clock for right.
+func acceptClock(r *screen.Request) (screen.Outcome, error) {
+	err := r.Change(http.MethodPost, clockCall, map[string]bool{"accept": true}, nil)
+	return screen.GoTo(r.Address(servicePage), "clock-accepted"), err
+}

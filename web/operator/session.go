@@ -1,0 +1,119 @@
+package operator
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/agentledger/agentledger/internal/cache"
+	"github.com/agentledger/agentledger/web/screen"
+)
+
+const (
+	signInPage  = home + "/signin"
+	signOutPage = home + "/signout"
+
+	secretHeader = "X-Platform-Secret"
+	cookieName   = "agentledger-operator"
+
+	maxSessions = 100
+	sessionTime = time.Hour
+)
+
+// sessions are the sessions of the operator, by the hashes of their tokens. Its methods may be called concurrently.
+type sessions struct {
+	now    func() time.Time
+	open   *cache.Map[[sha256.Size]byte, session]
+	origin *http.CrossOriginProtection
+}
+
+// session is a sign-in that goes on until a time.
+type session struct {
+	secret string
+	ends   time.Time
+}
+
+func newSessions(now func() time.Time) *sessions {
+	return &sessions{now: now, origin: http.NewCrossOriginProtection(),
+		open: cache.NewMap(cache.MapOptions[[sha256.Size]byte, session]{Limit: maxSessions})}
+}
+
+// begin begins a session with a secret that is right, and returns its token.
+func (s *sessions) begin(secret string) (token string) {
+	token = rand.Text()
+	s.open.Put(sha256.Sum256([]byte(token)), session{secret, s.now().Add(sessionTime)})
+	return token
+}
+
+// secretOf returns the secret of the session with a token, "" when there is none.
+func (s *sessions) secretOf(token string) string {
+	key := sha256.Sum256([]byte(token))
+	found, _ := s.open.Get(key)
+	if !s.now().Before(found.ends) {
+		s.open.Delete(key)
+		return ""
+	}
+	return found.secret
+}
+
+func (s *sessions) end(token string) { s.open.Delete(sha256.Sum256([]byte(token))) }
+
+// admit gives the calls of a page the secret of the request's session. A secret that the request itself brings counts
+// for nothing.
+func (s *sessions) admit(r *screen.Request) error {
+	r.Header.Del(secretHeader)
+	if err := s.origin.Check(r.Request); err != nil {
+		return &screen.Refusal{Status: http.StatusForbidden, Message: "Request of another origin"}
+	}
+	secret := s.secretOf(tokenOf(r))
+	switch {
+	case secret != "":
+		r.Reader = "The operator"
+		r.Header.Set(secretHeader, secret)
+	case !r.IsOpen():
+		return &screen.Refusal{Status: http.StatusUnauthorized, Message: "Not signed in"}
+	}
+	return nil
+}
+
+// tokenOf returns the token of the request's cookie, "" for none.
+func tokenOf(r *screen.Request) string {
+	c, err := r.Cookie(cookieName)
+	if err != nil {
+		return ""
+	}
+	return c.Value
+}
+
+// signInView is the content of the page for signing in.
+type signInView struct{ Return string }
+
+func showSignIn(r *screen.Request) (any, error) { return signInView{r.ReturnPath()}, nil }
+
+// signIn begins a session when a call with the secret succeeds.
+func (s *sessions) signIn(r *screen.Request) (screen.Outcome, error) {
+	secret := r.Value("secret")
+	err := r.ReadWithHeader(clockCall, secretHeader, secret, nil)
+	if err != nil {
+		return screen.Outcome{}, err
+	}
+	s.end(tokenOf(r))
+	r.SetCookie(newCookie(r, s.begin(secret), int(sessionTime/time.Second)))
+	return screen.GoTo(r.ReturnPath(), ""), nil
+}
+
+func (s *sessions) signOut(r *screen.Request) (screen.Outcome, error) {
+	s.end(tokenOf(r))
+	r.SetCookie(newCookie(r, "", -1))
+	return screen.GoTo(r.Address(signInPage), "signed-out"), nil
+}
+
+// newCookie returns the cookie with a token. It is Secure where the browser's connection is known to be TLS: the
+// listener itself has none.
+func newCookie(r *screen.Request, token string, seconds int) *http.Cookie {
+	return &http.Cookie{Name: cookieName, Value: token, Path: home, MaxAge: seconds, HttpOnly: true,
+		SameSite: http.SameSiteStrictMode,
+		Secure:   r.TLS != nil || strings.EqualFold(r.Header.Get("X-Forwarded-Proto"), "https")}
+}
