@@ -233,3 +233,51 @@ func TestHeadInChromium(t *testing.T) {
 	service.change, service.next = nil, other.handler
 	wantMarks(t, "another key", visit(t, b, page), map[string]string{"checkpoint": "fail: ", "outcome": "fail: Not proved: "})
 }
+
+// A home that is open shows new events without being loaded again, and checks the new tree. It says so when a service
+// lies about the new one. A page that is paused asks for nothing.
+func TestLiveLogInChromium(t *testing.T) {
+	w := newWorld(t)
+	w.append(ledgertest.Red, id.DiscloseFull, "one", nil)
+	service := &tamper{next: w.handler}
+	server := httptest.NewServer(service)
+	defer server.Close()
+	b := chromium.New(t)
+	visit(t, b, server.URL+"/log/red")
+	await := func(what, selector, text string) (marks map[string]string) {
+		t.Helper()
+		if err := b.Run(`
+			const shown = () => document.querySelector(args[0])?.textContent.includes(args[1]);
+			for (let i = 0; i < 6000 && !shown(); i++) await new Promise((next) => setTimeout(next, 5));
+			if (!shown()) throw new Error(document.body.innerText);
+			window.stays = (window.stays ?? 0) + 1; `+waitForMarks, &marks, selector, text); err != nil {
+			t.Fatalf("%s: %v", what, err)
+		}
+		return marks
+	}
+	w.append(ledgertest.Red, id.DiscloseFull, "two", nil)
+	await("a new event", "#events", "two")
+	await("the new size", "#newest", "Entries2")
+	wantMarks(t, "the new tree", await("the check", "#check-consistency .verdict", "extends"), map[string]string{"checkpoint": "ok: proved", "outcome": "ok: Proved"})
+	await("a message for screen readers", "#news", "Followed up to size 2.")
+	var stays int
+	if err := b.Run(`document.getElementById("live").click(); return window.stays;`, &stays); err != nil || stays != 4 {
+		t.Errorf("the page was loaded again: %d, %v", stays, err)
+	}
+	w.append(ledgertest.Red, id.DiscloseFull, "three", nil)
+	service.change = replaceText("/transparency/head", `"tree_size":3`, `"tree_size":4`)
+	b.Requests()
+	var shown bool
+	if err := b.Run(`await new Promise((next) => setTimeout(next, 5000)); return document.getElementById("events").textContent.includes("three");`, &shown); err != nil || shown {
+		t.Errorf("the page goes on while it is paused: %v, %v", shown, err)
+	}
+	if asked := b.Requests(); len(asked) > 0 {
+		t.Errorf("a page that is paused asks for %q", asked)
+	}
+	if err := b.Run(`document.getElementById("live").click();`, nil); err != nil {
+		t.Fatal(err)
+	}
+	await("the event after the pause", "#events", "three")
+	await("a lie", "#outcome", "Not proved")
+	wantQuiet(t, b, server.URL)
+}

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"fmt"
 	"net/url"
 	"strconv"
 	"strings"
@@ -29,6 +30,7 @@ type logView struct {
 	Cosigned  string // the newest checkpoint with its quorum, where it is not the head's
 	Activity  *activity
 	Checks    []page.Check
+	Live      *page.Live
 }
 
 // recentView is one of the newest events.
@@ -37,6 +39,9 @@ type recentView struct {
 	ID    id.Event
 	URL   string
 }
+
+// renewLog is how often the script of a home reads it again, in seconds. The answer is a 304 until the log grows.
+const renewLog = 2
 
 // maxRecent is how many events the home of a log lists.
 const maxRecent = 10
@@ -67,6 +72,7 @@ func (s *Server) showLog(r *request) (page.Answer, error) {
 		return kept.page, nil
 	}
 	v.Checks = listLogChecks()
+	v.Live = &page.Live{Every: renewLog, News: fmt.Sprintf("Followed up to size %d.", v.Head.TreeSize)}
 	if err := s.describeNewest(r, &v); err != nil {
 		return page.Answer{}, err
 	}

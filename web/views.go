@@ -60,8 +60,8 @@ func scriptModules(script string, a *page.Assets) []string {
 		}
 		return all
 	}
-	return append([]string{script, "consistency.js", "marks.js", "memory.js", "times.js", "trust.js"},
-		a.VerifierModules()...)
+	return append([]string{script, "consistency.js", "live.js", "marks.js", "memory.js", "times.js",
+		"trust.js"}, a.VerifierModules()...)
 }
 
 // showRefusal makes the page of a refused request. It repeats nothing of the request.

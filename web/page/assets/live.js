@@ -19,8 +19,8 @@ let paused = false;
 let asking = new AbortController(); // ends a question when the page is left or paused
 let wake = () => {};
 
-/** Follows the page's news until the page is closed. */
-export function keepLive() {
+/** Follows the page's news until the page is closed. After a change of the page it calls changed, and waits for it. */
+export function keepLive(changed = () => {}) {
   if (!control || !rules()) return;
   control.hidden = false;
   button.addEventListener("click", () => {
@@ -29,7 +29,7 @@ export function keepLive() {
     turn();
   });
   document.addEventListener("visibilitychange", turn);
-  run();
+  run(changed);
 }
 
 function turn() {
@@ -45,13 +45,13 @@ function rules() {
   return document.querySelector("#rules:is([data-follow], [data-every])");
 }
 
-async function run() {
+async function run(changed) {
   let failures = 0;
   while (rules()) {
     if (isResting()) await new Promise((resolve) => (wake = resolve));
     asking = new AbortController();
     try {
-      if (await awaitNews(rules().dataset)) await renew();
+      if ((await awaitNews(rules().dataset)) && (await renew())) await changed();
       failures = 0;
       await sleep(pace);
     } catch (why) {
@@ -95,20 +95,24 @@ function read(address, type) {
   });
 }
 
-/** Puts the parts of the page as it is now in the place of the old ones. */
+/** Puts the parts of the page as it is now in the place of the old ones. Resolves to true when there was a change. */
 async function renew() {
   const fresh = await read(location.href, "document");
   let kept = false;
+  let changed = false;
   for (const part of document.querySelectorAll("[data-live]")) {
     const other = fresh.getElementById(part.id);
     if (other?.isEqualNode(withoutLocalTimes(part))) continue;
+    changed = true;
     if (isInUse(part)) kept = true;
     else if (other) replace(part, document.importNode(other, true));
     else part.remove();
   }
-  if (kept) return say("This page has changed. What you are using stays as it is until you load the page again.");
-  const words = rules()?.dataset.news ?? "";
+  const words = kept
+    ? "This page has changed. What you are using stays as it is until you load the page again."
+    : (rules()?.dataset.news ?? "");
   if (words !== "" || news.textContent !== "") say(words);
+  return changed;
 }
 
 function replace(part, other) {

@@ -1,4 +1,4 @@
-// The home of a log: reads its head and checks it here.
+// The home of a log: reads its head and checks it here, and again after each change of the page.
 
 import { hex } from "./verifier/bytes.js";
 import { LedgerError } from "./verifier/errors.js";
@@ -6,6 +6,7 @@ import { parseNote } from "./verifier/log/note.js";
 import { Policy } from "./verifier/log/policy.js";
 import { verifyHead } from "./verifier/verify/index.js";
 import { checkConsistency } from "./consistency.js";
+import { keepLive } from "./live.js";
 import { showOutcome, showVerdict } from "./marks.js";
 import { addLocalTimes } from "./times.js";
 import { fetchText, readTrust, rememberKey, runChecks } from "./trust.js";
@@ -66,5 +67,6 @@ function judgeQuorum(policy, seen) {
 }
 
 addLocalTimes(page);
-await runChecks(origin, check);
+const checkAgain = await runChecks(origin, check);
 page.dataset.done = "yes";
+keepLive(checkAgain);

@@ -19,7 +19,10 @@ export async function readTrust(origin, transparency) {
   return key === undefined ? { policy } : { policy, key, keys };
 }
 
-/** Makes the checks, and again whenever the reader changes the key. Resolves after the first time. */
+/**
+ * Makes the checks, and again whenever the reader changes the key. Resolves after the first time, to a function that
+ * makes them again.
+ */
 export async function runChecks(origin, check) {
   const run = () => check().catch((why) => showOutcome("fail", `The checks could not be made: ${why.message}`));
   await run();
@@ -40,6 +43,7 @@ export async function runChecks(origin, check) {
     form.elements.key.value = "";
     run();
   });
+  return run;
 }
 
 /** Remembers the key of a log that was proved for the first time. Returns words about the key. */
