@@ -19,6 +19,7 @@ import (
 	"github.com/agentledger/agentledger/internal/http/edge"
 	"github.com/agentledger/agentledger/internal/test/ledgertest"
 	"github.com/agentledger/agentledger/internal/test/openapitest"
+	"github.com/agentledger/agentledger/internal/test/servicetest"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/publicapi"
 	"github.com/agentledger/agentledger/tlog"
@@ -28,7 +29,13 @@ import (
 
 var traffic = openapitest.Of("pages")
 
-func TestMain(m *testing.M) { os.Exit(traffic.Main(m)) }
+func TestMain(m *testing.M) { os.Exit(servicetest.Main(recorded{m})) }
+
+// recorded runs the tests of the package and compares their traffic with the description.
+type recorded struct{ m *testing.M }
+
+// Run implements servicetest.Runner.
+func (r recorded) Run() int { return traffic.Main(r.m) }
 
 const (
 	browsers = "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,*/*;q=0.8"

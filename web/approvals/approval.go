@@ -110,8 +110,9 @@ func (v *approvalView) readHistory(r *screen.Request) (err error) {
 	if v.AgentEvents, err = readEvents(r, "agent_id", v.Agent); err != nil || v.Trace == "" {
 		return err
 	}
-	v.TraceURL = r.Address("/console/traces", v.Trace)
-	v.TraceEvents, err = readEvents(r, "trace_id", v.Trace)
+	if v.TraceEvents, err = readEvents(r, "trace_id", v.Trace); len(v.TraceEvents) > 0 {
+		v.TraceURL = r.Address("/console/traces", v.Trace) // a trace without events has no page
+	}
 	return err
 }
 

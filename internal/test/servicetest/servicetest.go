@@ -48,8 +48,11 @@ var built = sync.OnceValues(func() (string, error) {
 	return program, nil
 })
 
+// Runner runs the tests of a package, as *testing.M does.
+type Runner interface{ Run() int }
+
 // Main runs the tests of a package and removes the program, if they built it.
-func Main(m *testing.M) int {
+func Main(m Runner) int {
 	var err error
 	if folder, err = os.MkdirTemp("", "agentledger-test-"); err != nil {
 		fmt.Fprintln(os.Stderr, err)
