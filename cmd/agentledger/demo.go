@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"time"
 
@@ -30,16 +31,17 @@ func (c demoCommand) Run(ctx context.Context, out terminal) (err error) {
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	settings := c.demoSettings(dir)
+	if err := choosePort(&settings); err != nil {
+		return err
+	}
 	running, err := startServer(ctx, settings, config.Logging{LogLevel: "warn"}.NewLogger(out.stderr))
 	if err != nil {
 		return err
 	}
 	s := &stage{out: out.stdout, began: time.Now(), dir: dir}
-	err = playStory(ctx, s, running)
+	w, err := playStory(ctx, s, running)
 	if err == nil && !c.Once {
-		if err = s.printInvitation(running); err == nil {
-			<-ctx.Done()
-		}
+		err = s.playOn(ctx, running, w)
 	}
 	if stopErr := running.stopServer(context.WithoutCancel(ctx)); err == nil {
 		err = stopErr
@@ -48,6 +50,22 @@ func (c demoCommand) Run(ctx context.Context, out terminal) (err error) {
 		err = s.checkStoppedStore(context.WithoutCancel(ctx), settings)
 	}
 	return errors.Join(err, s.printVerdict())
+}
+
+// choosePort chooses the port of the main listener, which the public URL then has. The host is localhost, because
+// browsers have passkeys there without TLS.
+func choosePort(c *config.Serve) error {
+	l, err := net.Listen("tcp", c.Listen.Listen)
+	if err != nil {
+		return err
+	}
+	c.Listen.Listen = l.Addr().String()
+	if err := l.Close(); err != nil {
+		return err
+	}
+	_, port, err := net.SplitHostPort(c.Listen.Listen)
+	c.PublicURL = "http://localhost:" + port
+	return err
 }
 
 func (c demoCommand) demoSettings(dir string) config.Serve {

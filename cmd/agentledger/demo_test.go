@@ -1,7 +1,10 @@
 package main
 
 import (
+	"bufio"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -27,6 +30,75 @@ func TestDemo(t *testing.T) {
 	}
 }
 
+// The agent works on while the demo serves: the log that the printed page is about grows, and a person's vote lets a
+// refund through. The demo ends well when it is told to.
+func TestDemoWorksOn(t *testing.T) {
+	cmd := exec.Command(filepath.Join(programs, "agentledger"), "demo")
+	printed, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill() })
+	lines := bufio.NewScanner(printed)
+	readUntil := func(text string) string {
+		for lines.Scan() {
+			if strings.Contains(lines.Text(), text) {
+				return strings.TrimSpace(lines.Text())
+			}
+		}
+		t.Fatalf("the demo did not print %q", text)
+		return ""
+	}
+	page, _, _ := strings.Cut(readUntil("/log/acme"), " ")
+	main := strings.TrimSuffix(page, "/log/acme")
+	readUntil("Stop with Ctrl-C.")
+	person, err := newOperator(main, main)
+	if err != nil {
+		t.Fatal(err)
+	}
+	size := func() (head struct {
+		Size int `json:"tree_size"`
+	}) {
+		if err := person.callJSON(t.Context(), "GET", main+"/v1/public/orgs/acme/transparency/head", nil, nil, &head); err != nil {
+			t.Fatal(err)
+		}
+		return head
+	}
+	before := size()
+	if err := person.signIn(t.Context(), demoEmail, demoPassword); err != nil {
+		t.Fatal(err)
+	}
+	var waiting struct {
+		Approvals []struct {
+			ID           string `json:"approval_id"`
+			ActionDigest string `json:"action_digest"`
+		} `json:"approvals"`
+	}
+	eventually(t, "a refund waits", func() bool {
+		err := person.callConsole(t.Context(), "GET", "/approvals?status=pending", nil, &waiting)
+		return err == nil && len(waiting.Approvals) == 1
+	})
+	asked := waiting.Approvals[0]
+	if err := person.callConsole(t.Context(), "POST", "/approvals/"+asked.ID+"/votes",
+		map[string]any{"vote": "approve", "action_digest": asked.ActionDigest}, nil); err != nil {
+		t.Fatal(err)
+	}
+	readUntil("a person agreed: the agent refunded order A-1010")
+	if after := size(); after.Size < before.Size+3 { // vote, use and refund
+		t.Errorf("the log had %d events and has %d", before.Size, after.Size)
+	}
+	if err := cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	readUntil("checks passed")
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("the demo ended with %v", err)
+	}
+}
+
 // transcript returns what the README shows below the command.
 func transcript(t *testing.T) string {
 	t.Helper()
@@ -42,9 +114,9 @@ func transcript(t *testing.T) string {
 	return block + "\n"
 }
 
-// drawn is what differs from one run to the next: verifier keys, organization
+// drawn is what differs from one run to the next: ports, verifier keys, organization
 // ids, agents, DIDs and the beginning of a root, in this order.
-var drawn = regexp.MustCompile(`\+[0-9a-f]{8}\+[A-Za-z0-9+/=]{44}` +
+var drawn = regexp.MustCompile(`localhost:[0-9]+/|\+[0-9a-f]{8}\+[A-Za-z0-9+/=]{44}` +
 	`|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}` +
 	`|agt_[a-z2-7]{26}` +
 	`|did:key:z6Mk[1-9A-HJ-NP-Za-km-z]+` +

@@ -4,16 +4,11 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
-	"path/filepath"
 	"regexp"
-	"strings"
 
 	"github.com/agentledger/agentledger/client"
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/durable"
-	"github.com/agentledger/agentledger/internal/operate/handover"
 	"github.com/agentledger/agentledger/tlog"
 	"github.com/agentledger/agentledger/verify"
 )
@@ -150,36 +145,4 @@ func firstOrEmpty(all []string) string {
 		return ""
 	}
 	return all[0]
-}
-
-// printInvitation prints requests to try while the demo goes on serving, with all credentials.
-func (s *stage) printInvitation(running *server) error {
-	main, acme := running.mainURL(), s.acme
-	agent := handover.Agent{URL: main, Organization: acme.OrganizationID, Agent: acme.Agent.AgentID,
-		Key: acme.Agent.KeyID, IngestKey: acme.IngestKey.Secret, KeyFile: filepath.Join(s.dir, "agent.key")}
-	if err := durable.CreateFile(agent.KeyFile, []byte(acme.Agent.PrivateB64+"\n")); err != nil {
-		return err
-	}
-	public, jar := main+"/v1/public/orgs/acme", filepath.Join(s.dir, "cookies")
-	fmt.Fprintf(s.out, `
-%d checks passed, %d failed. Still serving; the files are gone when it stops.
-A browser checks the log at %[8]s/log/acme, programs read it:
-
-   curl '%[3]s/transparency/head'
-   curl '%[3]s/transparency/consistency?from=1'
-   curl -s '%[3]s/verify/day-05' > bundle.json; aps verify bundle.json --key '%[4]s'
-
-Sign in to the console as its owner, %[5]s, password "%[6]s":
-
-   curl -c '%[7]s' '%[8]s/v1/id/auth/login' --json '{"email":"%[5]s","password":"%[6]s"}'
-   curl -b '%[7]s' '%[8]s/v1/console/policies'
-
-Be its agent:
-
-%[9]s   aps evaluate --tool acme.payments.refund --payload '{"amount_usd":84.5}'
-
-Stop with Ctrl-C.
-`, s.passed, s.failed, public, acme.LogKey, demoEmail, demoPassword, jar, main,
-		"   "+strings.ReplaceAll(strings.TrimSuffix(agent.Exports(), "\n"), "\n", "\n   ")+"\n")
-	return nil
 }

@@ -22,29 +22,29 @@ var policyOfTheDay = map[string]any{
 	},
 }
 
-// playStory plays all scenes. An error means that the demo could not go on. A check
-// that fails is no error: the stage counts it.
-func playStory(ctx context.Context, s *stage, running *server) error {
+// playStory plays all scenes and returns the agent, which can work on. An error means that the demo could not go on. A
+// check that fails is no error: the stage counts it.
+func playStory(ctx context.Context, s *stage, running *server) (*worker, error) {
 	acme, other, err := playSetUp(ctx, s, running)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	worker, err := newWorker(running.mainURL(), acme, client.Retry{})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	morning, err := worker.log.fetchHead(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	sent, err := playWork(ctx, s, worker)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if err := playTrouble(ctx, s, worker, other, sent); err != nil {
-		return err
+		return nil, err
 	}
-	return playOutsider(ctx, s, running, acme, morning, sent)
+	return worker, playOutsider(ctx, s, running, acme, morning, sent)
 }
 
 // playSetUp is the operator's part: two organizations, a policy for one.
@@ -120,14 +120,8 @@ func playWork(ctx context.Context, s *stage, w *worker) ([][]byte, error) {
 		if a.kind == "result" { // of the call before it
 			extra["parent_event_id"] = dayEventID(i - 1)
 		}
-		envelope, err := w.signer.SignEvent(client.Event{
-			EventID: dayEventID(i), TraceID: "conversation-1", ActorPrincipal: "support-agent",
-			ActionKind: a.kind, Decision: id.Allow, Tool: id.Tool(a.tool), Payload: a.payload, Extra: extra,
-		})
-		if err != nil {
-			return nil, err
-		}
-		r, err := w.client.Send(ctx, envelope)
+		e := client.Event{EventID: dayEventID(i), TraceID: "conversation-1", Extra: extra}
+		envelope, r, err := w.sendAct(ctx, a, e)
 		if err != nil {
 			return nil, err
 		}
@@ -139,6 +133,17 @@ func playWork(ctx context.Context, s *stage, w *worker) ([][]byte, error) {
 	s.printConclusion("the agent declared 'allow' each time; where the policy is stricter, " +
 		"the record says so (it only ever tightens)")
 	return sent, nil
+}
+
+// sendAct signs and sends the event of an act. Ids and members beyond those of the act are in e.
+func (w *worker) sendAct(ctx context.Context, a act, e client.Event) (envelope []byte, r client.Result, err error) {
+	e.ActorPrincipal, e.ActionKind, e.Decision = "support-agent", a.kind, id.Allow
+	e.Tool, e.Payload = id.Tool(a.tool), a.payload
+	if envelope, err = w.signer.SignEvent(e); err != nil {
+		return nil, r, err
+	}
+	r, err = w.client.Send(ctx, envelope)
+	return envelope, r, err
 }
 
 // dayEventID names the event of an act by its place in the day.
