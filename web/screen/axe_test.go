@@ -4,6 +4,7 @@ package screen_test
 
 import (
 	"net/http"
+	"net/url"
 	"os"
 	"strings"
 	"testing"
@@ -36,6 +37,33 @@ func TestAccessibilityOfPeoplePages(t *testing.T) {
 			}
 			b.Become(ann)
 			for _, path := range paths {
+				check(path)
+			}
+		})
+	}
+}
+
+// The same for the pages of the operator.
+func TestAccessibilityOfOperatorPages(t *testing.T) {
+	axe := chromium.Axe(t, "..")
+	s := servicetest.New(t)
+	s.Red.Send("e1", nil)
+	operated := s.Operated()
+	b := operated.Browser()
+	for _, d := range chromium.Displays() {
+		t.Run(d.Name(), func(*testing.T) {
+			check := func(path string) {
+				b.Visit(path)
+				b.WantAccessible(axe, d, path)
+				b.KeepPicture(path + "-" + d.Name())
+			}
+			b.SetDisplay(d)
+			b.Emulate("Network.clearBrowserCookies", map[string]any{})
+			check("/operator/signin")
+			b.Fill("secret", servicetest.Secret)
+			b.Press("[value=sign-in]")
+			for _, path := range []string{"/operator", "/operator/new", "/operator/organizations/red", "/operator/accounts",
+				"/operator/accounts?email=" + url.QueryEscape(s.Red.Owner), "/operator/service"} {
 				check(path)
 			}
 		})
@@ -82,6 +110,16 @@ func fill(s *servicetest.Service, ann *servicetest.Person) []string {
 		time.Sleep(10 * time.Millisecond)
 		ann.Call(http.MethodGet, "/v1/console/erasures", nil, &erasures)
 	}
+	var endpoint struct {
+		ID string `json:"endpoint_id"`
+	}
+	ann.Call(http.MethodPost, "/v1/console/webhooks", map[string]any{"url": "https://receiver.example/hook", "events": []string{"approval.*"}}, &endpoint)
+	var members struct {
+		Members []struct {
+			ID string `json:"membership_id"`
+		} `json:"members"`
+	}
+	ann.Call(http.MethodGet, "/v1/id/orgs/"+s.Red.ID+"/members", nil, &members)
 	policy := "/console/policies/refunds"
 	return []string{
 		"/console", "/account", "/account/factors", "/account/sessions",
@@ -92,5 +130,6 @@ func fill(s *servicetest.Service, ann *servicetest.Person) []string {
 		"/console/agents", "/console/agents/" + s.Red.Agent.AgentID, "/console/agents/" + s.Red.Agent.AgentID + "/keys/" + s.Red.Agent.KeyID,
 		"/console/ingest-keys", "/console/ingest-keys/" + s.Red.IngestKey.KeyID, "/console/members", "/console/settings",
 		"/console/settings/stream-export", "/console/settings/tokens", "/console/webhooks", "/console/settings/witnesses", "/console/events/none",
+		"/console/webhooks/" + endpoint.ID, "/console/members/" + members.Members[0].ID,
 	}
 }
