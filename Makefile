@@ -93,13 +93,14 @@ fuzz:
 # A served log of 100,003 entries, read and checked by programs of others. In a
 # module of its own; its versions of shared dependencies follow the product's.
 # interop/outside is a module that can't import internal packages: it uses the public
-# packages against the real server.
+# packages against the real server. interop/acme gets a certificate from an ACME server.
 interop:
 	./scripts/node
 	./scripts/python
 	cd interop/mcp && npm ci --ignore-scripts --no-audit --no-fund
 	cd interop && $(GO) test -mod=mod ./... -count=1 $(TIMEOUT)
 	cd interop/outside && $(GO) test -mod=mod ./... -count=1 $(TIMEOUT)
+	cd interop/acme && $(GO) test -mod=mod ./... -count=1 $(TIMEOUT)
 
 # SIGKILL of the real server under load, ROUNDS times; the commit path on a file
 # system that loses what was not synced, cut at every sync; the simulation of
