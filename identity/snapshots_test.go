@@ -1,0 +1,37 @@
+package identity_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/agentledger/agentledger/identity"
+	"github.com/agentledger/agentledger/internal/operate/backup"
+)
+
+// folders makes an empty folder for each snapshot.
+type folders struct{}
+
+func (folders) Snapshot(_ context.Context, dir string) error { return os.Mkdir(dir, 0o700) }
+
+// The operator's programs have a snapshot made and remove it; nobody else does.
+func TestSnapshots(t *testing.T) {
+	const path = "/v1/id/platform/snapshots"
+	at := time.Date(2026, 11, 24, 10, 30, 0, 0, time.UTC)
+	dir := filepath.Join(t.TempDir(), "snapshots")
+	w := newWorld(t, func(o *identity.Options) {
+		o.Operator.Snapshots = &backup.Snapshots{Store: folders{}, Dir: dir, Clock: func() time.Time { return at }}
+	})
+	answers(t, "a stranger", w.call("POST", path, ""), 401, refusal("Invalid platform secret"))
+	answers(t, "made", w.platform("POST", path, ""), 201, `{"snapshot":"20261124T103000Z"}`)
+	answers(t, "once more", w.platform("POST", path, ""), 409, refusal("A snapshot was made in this second: try again"))
+	answers(t, "a stranger", w.call("DELETE", path+"/20261124T103000Z", ""), 401, refusal("Invalid platform secret"))
+	answers(t, "removed", w.platform("DELETE", path+"/20261124T103000Z", ""), 204, ``)
+	answers(t, "removed before", w.platform("DELETE", path+"/20261124T103000Z", ""), 404, refusal("There is no such snapshot"))
+	answers(t, "no name", w.platform("DELETE", path+"/none", ""), 404, refusal("There is no such snapshot"))
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 0 {
+		t.Errorf("left: %v, %v", left, err)
+	}
+}
