@@ -51,6 +51,7 @@ func TestListOfLogs(t *testing.T) {
 	if strings.Contains(home, "1010") {
 		t.Error("the home has more than ten logs")
 	}
+	w.page("/logs", http.StatusNotModified, "If-None-Match: "+w.page("/logs", http.StatusOK).Header().Get("ETag"))
 	seen := 0
 	for target := "/logs"; target != ""; {
 		body := w.page(target, http.StatusOK).Body.String()
