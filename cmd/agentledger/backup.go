@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/agentledger/agentledger/cmd/agentledger/datadir"
@@ -82,17 +80,14 @@ func headsOf(s *datadir.Store, out terminal) backup.Heads {
 		Report: func(problem string) { fmt.Fprintln(out.stderr, problem) }}
 }
 
-// verifyBackup extracts a backup beside the data directory's store and re-verifies it.
+// verifyBackup re-verifies a backup where it lies.
 func (c offline) verifyBackup(ctx context.Context, out terminal, path string) error {
-	dir, err := os.MkdirTemp(c.Data, "verify-*")
-	if err != nil {
-		return fmt.Errorf("verify backup: %w", err)
-	}
-	x, err := backup.Extract(ctx, path, filepath.Join(dir, "backup"))
+	x, err := backup.Inspect(ctx, path)
 	if err == nil {
 		err = c.checkExtracted(ctx, out, x, func(s *datadir.Store) error { return fsck(ctx, out, s) })
+		err = errors.Join(err, x.Remove())
 	}
-	return backupError(out, errors.Join(err, os.RemoveAll(dir)))
+	return backupError(out, err)
 }
 
 // checkExtracted compares an extracted store with the heads of its backup, and lets check look at it.

@@ -40,14 +40,7 @@ const restoring = ".restoring"
 
 // Run restores the backup. It returns errFound when it is damaged, or when the anchors show more than it has.
 func (c restoreCommand) Run(ctx context.Context, out terminal) error {
-	if _, err := os.Stat(c.DatabaseDir()); err == nil && !c.Check {
-		return fmt.Errorf("there is a store at %s: move it away first", c.DatabaseDir())
-	}
-	arriving := c.DatabaseDir() + restoring
-	if err := errors.Join(os.MkdirAll(c.Data, 0o700), os.RemoveAll(arriving)); err != nil {
-		return fmt.Errorf("restore: %w", err)
-	}
-	x, err := backup.Extract(ctx, c.From, arriving)
+	x, err := c.readBackup(ctx)
 	if err != nil {
 		return backupError(out, err)
 	}
@@ -64,6 +57,21 @@ func (c restoreCommand) Run(ctx context.Context, out terminal) error {
 		return errFound
 	}
 	return nil
+}
+
+// readBackup extracts the backup to the place where the store arrives, or looks at it where it lies.
+func (c restoreCommand) readBackup(ctx context.Context) (*backup.Extracted, error) {
+	if c.Check {
+		return backup.Inspect(ctx, c.From)
+	}
+	if _, err := os.Stat(c.DatabaseDir()); err == nil {
+		return nil, fmt.Errorf("there is a store at %s: move it away first", c.DatabaseDir())
+	}
+	arriving := c.DatabaseDir() + restoring
+	if err := errors.Join(os.MkdirAll(c.Data, 0o700), os.RemoveAll(arriving)); err != nil {
+		return nil, fmt.Errorf("restore: %w", err)
+	}
+	return backup.Extract(ctx, c.From, arriving)
 }
 
 // compareExtracted checks the arriving store and prints how it differs from the anchors.

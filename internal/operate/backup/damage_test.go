@@ -131,7 +131,41 @@ func TestDamagedFolder(t *testing.T) {
 			if _, err := os.Stat(to); !errors.Is(err, os.ErrNotExist) {
 				t.Errorf("it left %s: %v", to, err)
 			}
+			if _, err := backup.Inspect(t.Context(), made.Path); err == nil {
+				t.Error("its inspection finds nothing")
+			}
 		})
+	}
+}
+
+// An inspection leaves a backup as it is, and nothing beside it.
+func TestInspect(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "one.tar")
+	if _, err := source(t, day).MakeFile(t.Context(), file); err != nil {
+		t.Fatal(err)
+	}
+	made, err := source(t, day).MakeIn(t.Context(), filepath.Join(dir, "all"), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{file, made.Path} {
+		x, err := backup.Inspect(t.Context(), path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text, err := os.ReadFile(filepath.Join(x.StoreDir(), "000004.sst")); err != nil || string(text) != "a table" {
+			t.Errorf("%s: got %q, %v", path, text, err)
+		}
+		if err := x.Remove(); err != nil {
+			t.Error(err)
+		}
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 2 {
+		t.Errorf("left: %v, %v", left, err)
+	}
+	if _, err := backup.Inspect(t.Context(), made.Path); err != nil {
+		t.Errorf("once more: %v", err)
 	}
 }
 

@@ -20,7 +20,8 @@ const maxManifest = 256 << 20
 // Extracted is the files of a backup in a folder, in which db is the store.
 type Extracted struct {
 	Manifest
-	dir string
+	dir     string
+	inPlace bool // they are the backup itself
 }
 
 // StoreDir returns the folder of the extracted store.
@@ -47,11 +48,44 @@ func Extract(ctx context.Context, path, dir string) (x *Extracted, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("extract backup %s: %w", path, errors.Join(err, os.RemoveAll(dir)))
 	}
-	return &Extracted{m, dir}, nil
+	return &Extracted{Manifest: m, dir: dir}, nil
 }
 
-// Remove removes the extracted files.
-func (x *Extracted) Remove() error { return os.RemoveAll(x.dir) }
+// checking ends the name of the folder that Inspect extracts a tar file to.
+const checking = ".checking"
+
+// Inspect is Extract of a backup that is only read: a folder stays where it is. A tar file is extracted beside itself.
+func Inspect(ctx context.Context, path string) (*Extracted, error) {
+	if IsArchive(path) {
+		if err := os.RemoveAll(path + checking); err != nil {
+			return nil, fmt.Errorf("check backup: %w", err)
+		}
+		return Extract(ctx, path, path+checking)
+	}
+	m, err := extractFolder(ctx, path, nowhere{})
+	if err != nil {
+		return nil, fmt.Errorf("check backup %s: %w", path, err)
+	}
+	return &Extracted{Manifest: m, dir: path, inPlace: true}, nil
+}
+
+// nowhere is a target that keeps nothing.
+type nowhere struct{}
+
+func (nowhere) putFile(_ string, _ int64, content io.Reader) error {
+	_, err := io.Copy(io.Discard, content)
+	return err
+}
+
+func (nowhere) linkFile(string, string) (bool, error) { return false, nil }
+
+// Remove removes the extracted files, and nothing of a backup.
+func (x *Extracted) Remove() error {
+	if x.inPlace {
+		return nil
+	}
+	return os.RemoveAll(x.dir)
+}
 
 // MoveStore makes the extracted store the one at path, which must not exist, and removes the rest.
 func (x *Extracted) MoveStore(path string) error {
@@ -77,7 +111,7 @@ func (x *Extracted) CompareHeads(ctx context.Context, h Heads) error {
 	return nil
 }
 
-func extractFolder(ctx context.Context, path string, to folder) (Manifest, error) {
+func extractFolder(ctx context.Context, path string, to target) (Manifest, error) {
 	b, err := Open(path)
 	if err != nil {
 		return Manifest{}, err
@@ -91,7 +125,7 @@ func extractFolder(ctx context.Context, path string, to folder) (Manifest, error
 	return b.Manifest, b.compareFiles(c.files)
 }
 
-func extractArchive(ctx context.Context, path string, to folder) (m Manifest, err error) {
+func extractArchive(ctx context.Context, path string, to target) (m Manifest, err error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return m, err
