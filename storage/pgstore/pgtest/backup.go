@@ -1,11 +1,14 @@
 package pgtest
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
+
+	"github.com/jackc/pgx/v5"
 )
 
 // Archiving are the settings of a server that archives its write-ahead log in the folder archive in its directory.
@@ -27,8 +30,8 @@ func (s *Server) BaseBackup() (*Server, error) {
 	return made, nil
 }
 
-// Restore runs a base backup with the archive of the server that it was made of: to the end of the archive, or to the point
-// that settings name (recovery_target_name=NAME). Then it is a primary.
+// Restore runs a base backup with the archive of the server that it was made of: to the end of the archive, or to the
+// point that settings name (recovery_target_name=NAME). Then it is a primary.
 func (s *Server) Restore(of *Server, settings ...string) error {
 	signal := filepath.Join(s.dataDirectory(), "recovery.signal")
 	err := os.WriteFile(signal, nil, 0o600)
@@ -46,14 +49,18 @@ func (s *Server) Restore(of *Server, settings ...string) error {
 	return s.Await("SELECT NOT pg_is_in_recovery()")
 }
 
-// Archived returns when all that was written is in the archive.
+// Archived returns when all that was written before is in the archive.
 func (s *Server) Archived() error {
-	if err := s.Exec("CREATE TABLE IF NOT EXISTS pgtest_mark (n int)", "INSERT INTO pgtest_mark VALUES (1)"); err != nil {
-		return err
+	ctx, cancel := context.WithTimeout(context.Background(), startTime)
+	defer cancel()
+	conn, err := pgx.Connect(ctx, s.URL())
+	if err != nil {
+		return fmt.Errorf("postgres: %w", err)
 	}
-	if err := s.Exec("SELECT pg_switch_wal()"); err != nil {
-		return err
+	var segment string
+	err = conn.QueryRow(ctx, "SELECT pg_walfile_name(pg_switch_wal())").Scan(&segment)
+	if err := errors.Join(err, conn.Close(ctx)); err != nil {
+		return fmt.Errorf("postgres: switch the log: %w", err)
 	}
-	return s.Await("SELECT last_archived_wal >= pg_walfile_name(pg_current_wal_lsn() - 1) FROM pg_stat_archiver WHERE last_archived_wal IS NOT NULL " +
-		"UNION ALL SELECT false WHERE NOT EXISTS (SELECT FROM pg_stat_archiver WHERE last_archived_wal IS NOT NULL) LIMIT 1")
+	return s.Await("SELECT coalesce(last_archived_wal, '') >= '" + segment + "' FROM pg_stat_archiver")
 }
