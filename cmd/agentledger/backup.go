@@ -50,7 +50,7 @@ func (c backupCommand) Run(ctx context.Context, out terminal) error {
 		if backup.IsArchive(c.To) {
 			made, err = source.MakeFile(ctx, c.To)
 		} else {
-			made, err = source.MakeIn(ctx, c.To, c.Keep)
+			made, err = source.MakeIn(ctx, c.To)
 		}
 		return err
 	})
@@ -66,17 +66,20 @@ func (c backupCommand) Run(ctx context.Context, out terminal) error {
 		return err
 	}
 	if c.Verify {
-		return c.verifyBackup(ctx, out, made.Path)
+		err = c.verifyBackup(ctx, out, made.Path)
 	}
-	if made.Faults > 0 {
-		return errFound
+	if err == nil && made.Faults > 0 {
+		err = errFound
 	}
-	return nil
+	if err == nil && c.Keep > 0 { // a backup with faults is no reason to remove others
+		err = backup.RemoveOld(c.To, c.Keep)
+	}
+	return err
 }
 
 // headsOf reads the heads of a store and prints problems.
 func headsOf(s *datadir.Store, out terminal) backup.Heads {
-	return backup.Heads{Store: s.Engine, Keyring: s.Keyring,
+	return backup.Heads{Store: s.Engine, Keyring: s.Keyring, Anchors: s.Anchors,
 		Report: func(problem string) { fmt.Fprintln(out.stderr, problem) }}
 }
 
@@ -93,7 +96,7 @@ func (c offline) verifyBackup(ctx context.Context, out terminal, path string) er
 // checkExtracted compares an extracted store with the heads of its backup, and lets check look at it.
 func (c offline) checkExtracted(ctx context.Context, out terminal, x *backup.Extracted,
 	check func(*datadir.Store) error) error {
-	s, err := datadir.OpenCopy(ctx, x.StoreDir(), c.Store, c.Tuning, c.Logging.NewLogger(out.stderr))
+	s, err := datadir.OpenCopy(ctx, x.StoreDir(), nil, c.Store, c.Tuning, c.Logging.NewLogger(out.stderr))
 	if err != nil {
 		return err
 	}

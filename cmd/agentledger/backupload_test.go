@@ -30,7 +30,7 @@ func TestBackupUnderLoad(t *testing.T) {
 	}
 	var before []map[id.Slug]map[id.Event]client.Result
 	for range 3 {
-		time.Sleep(1100 * time.Millisecond) // the names of backups are seconds
+		time.Sleep(500 * time.Millisecond)
 		before = append(before, d.copyAcknowledged())
 		out, exit := commandWith(t, []string{platformSecretVariable + "=" + testSecret}, "agentledger", "backup", backups,
 			"--data", dir, "--server", p.identity, "--verify")

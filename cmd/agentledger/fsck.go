@@ -17,8 +17,8 @@ type fsckCommand struct {
 	beside
 }
 
-// Run prints each fault with its place, then a summary. A snapshot is not compared with the anchors, because its server
-// does that.
+// Run prints each fault with its place, then a summary. A snapshot is compared with the anchors of before it, so an
+// organization that is founded in that moment may be reported without one.
 func (c fsckCommand) Run(ctx context.Context, out terminal) error {
 	if c.Server != "" {
 		return c.withSnapshot(ctx, out, c.beside, func(s *datadir.Store, _ string) error { return fsck(ctx, out, s) })

@@ -83,12 +83,16 @@ func (c restoreCommand) compareExtracted(ctx context.Context, out terminal,
 				return err
 			}
 		}
-		anchors, err := anchor.OpenReadOnly(c.AnchorsDir())
-		if err != nil {
+		open := anchor.OpenReadOnly
+		if c.Check {
+			open = anchor.OpenBeside
+		}
+		heads := headsOf(s, out)
+		if heads.Anchors, err = open(c.AnchorsDir()); err != nil {
 			return err
 		}
-		found, err = headsOf(s, out).CompareAnchors(ctx, anchors)
-		return errors.Join(err, anchors.Close())
+		found, err = heads.CompareAnchors(ctx)
+		return errors.Join(err, heads.Anchors.Close())
 	})
 	for _, l := range append(found.Losses, found.Missing...) {
 		fmt.Fprintln(out.stdout, l)

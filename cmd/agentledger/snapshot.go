@@ -11,9 +11,10 @@ import (
 
 	"github.com/agentledger/agentledger/cmd/agentledger/datadir"
 	"github.com/agentledger/agentledger/internal/operate/backup"
+	"github.com/agentledger/agentledger/log/anchor"
 )
 
-// beside names the server that runs, for commands that read its embedded store through a snapshot.
+// beside names the server that runs, for commands that work beside it or in the store of a stopped one.
 type beside struct {
 	Server             string `help:"Address of the identity listener of the server that runs, http://127.0.0.1:8091; it needs the platform secret. Without it the server must be stopped." placeholder:"URL"`
 	PlatformSecretFile string `help:"File of the platform secret, for --server. Default: DATA/platform.secret. AGENTLEDGER_PLATFORM_SECRET holds the secret itself instead." type:"path" env:"AGENTLEDGER_PLATFORM_SECRET_FILE"`
@@ -35,14 +36,20 @@ func (c offline) withSnapshot(ctx context.Context, out terminal, b beside,
 	if c.Storage != "" {
 		return errors.New("the ledgers are in a database: docs/storage.md says how to copy it")
 	}
+	anchors, err := anchor.OpenBeside(c.AnchorsDir()) // before the snapshot, which then extends them
+	if err != nil {
+		return err
+	}
 	name, err := c.makeSnapshot(ctx, out, b)
 	if err != nil {
-		return fmt.Errorf("make snapshot: %w", err)
+		return errors.Join(fmt.Errorf("make snapshot: %w", err), anchors.Close())
 	}
 	dir := filepath.Join(c.SnapshotsDir(), name)
-	s, err := datadir.OpenCopy(ctx, dir, c.Store, c.Tuning, c.Logging.NewLogger(out.stderr))
+	s, err := datadir.OpenCopy(ctx, dir, anchors, c.Store, c.Tuning, c.Logging.NewLogger(out.stderr))
 	if err == nil {
 		err = errors.Join(read(s, dir), s.Close())
+	} else {
+		err = errors.Join(err, anchors.Close())
 	}
 	return errors.Join(err, c.removeSnapshot(ctx, b, dir))
 }

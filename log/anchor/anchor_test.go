@@ -32,6 +32,40 @@ func TestAnchorsInUse(t *testing.T) {
 	}
 }
 
+// A reader beside the process that writes has the anchors of before it, and keeps them as they were.
+func TestOpenBeside(t *testing.T) {
+	dir := t.TempDir()
+	writer, err := anchor.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer writer.Close()
+	put := func(size int) {
+		if err := writer.Put([]byte(noteOf("log.test/o/red", size))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put(7)
+	beside, err := anchor.OpenBeside(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer beside.Close()
+	put(8)
+	if size, ok := beside.Size("log.test/o/red"); size != 7 || !ok {
+		t.Errorf("got %d, %v, want 7", size, ok)
+	}
+	if _, ok := beside.Size("log.test/o/blue"); ok {
+		t.Error("the other log has an anchor")
+	}
+	if err := beside.Put([]byte("note")); err == nil {
+		t.Error("a reader writes")
+	}
+	if _, err := anchor.OpenReadOnly(dir); err == nil {
+		t.Error("the process that writes is not seen")
+	}
+}
+
 // A folder that is not there has no anchors, and is not made.
 func TestNoAnchorsReadOnly(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "anchors")

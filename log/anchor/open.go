@@ -45,6 +45,14 @@ func OpenReadOnly(dir string) (*Folder, error) {
 	if errors.Is(err, lockfile.ErrHeld) {
 		return nil, wrapOpenError(dir, err)
 	}
+	return openReadOnly(dir, lock)
+}
+
+// OpenBeside is OpenReadOnly while another process may use the anchors. The result has the anchors that were written
+// before the call, and maybe some that came during it, for as long as it is open.
+func OpenBeside(dir string) (*Folder, error) { return openReadOnly(dir, nil) }
+
+func openReadOnly(dir string, lock *os.File) (*Folder, error) {
 	f := newFolder(dir, lock)
 	f.readOnly = true
 	if err := f.loadJournals(openJournalReadOnly); err != nil {

@@ -36,8 +36,7 @@ var ErrErasedSince = errors.New("events that were copied before were erased sinc
 
 // OpenExport compares the stored values of a ledger with each other and with its anchor.
 // It uses Store, Keyring, Anchors and Logger of o, which stay the caller's. A ledger that
-// no anchor confirms is not copied. Anchors is nil for a snapshot of a serving store, whose
-// server compares its ledgers with the anchors.
+// no anchor confirms is not copied.
 func OpenExport(ctx context.Context, o log.Options, t id.Tenant) (*Export, error) {
 	if err := o.Store.Barrier(ctx); err != nil {
 		return nil, fmt.Errorf("export: barrier: %w", err)
@@ -102,9 +101,6 @@ func (e *Export) checkLevel(ctx context.Context, stored *log.Stored) error {
 // compareAnchor refuses a ledger that does not extend its anchor. A ledger that is frozen
 // and has a successor is copied as it is, beside the checkpoint that it shows.
 func (e *Export) compareAnchor(ctx context.Context, o log.Options, stored *log.Stored) error {
-	if o.Anchors == nil {
-		return nil
-	}
 	if _, known := o.Anchors.Find(e.identity.Origin); !known && e.state.Size() == 0 {
 		return nil
 	}

@@ -13,6 +13,9 @@ import (
 // Snapshot makes a store in dir that has all that was durable before the call, and maybe more of what came during it.
 // Tables are hard links where dir is on the same volume, so they take no room until the store drops them. Reads and
 // writes go on meanwhile. The folder above dir must exist, and dir must not. What an error leaves is removed.
+//
+// All that the snapshot has is durable in the store too when Snapshot returns nil, so a head that was read from the
+// snapshot is never taken away from the store by a crash.
 func (e *Engine) Snapshot(ctx context.Context, dir string) error {
 	if err := e.Barrier(ctx); err != nil {
 		return fmt.Errorf("snapshot: %w", err)
@@ -28,7 +31,11 @@ func (e *Engine) Snapshot(ctx context.Context, dir string) error {
 	if err := e.db.Checkpoint(dir); err != nil {
 		return fmt.Errorf("snapshot: %w", readError(err))
 	}
-	if err := writeSnapshotState(fs, dir, e.file.storeFormat()); err != nil {
+	err := writeSnapshotState(fs, dir, e.file.storeFormat())
+	if err == nil {
+		err = e.Barrier(ctx) // the copied logs may have records that no sync had reached
+	}
+	if err != nil {
 		return errors.Join(fmt.Errorf("snapshot: %w", err), fs.RemoveAll(dir))
 	}
 	return nil

@@ -4,7 +4,7 @@
 //
 //   - A store that is refused leaves all as it was: no key is made before the engine is open.
 //   - A master key is made only where no ledger is sealed under another one.
-//   - A store that OpenReadOnly opens is not written to.
+//   - A store that OpenReadOnly or OpenCopy opens is not written to.
 package datadir
 
 import (
@@ -64,7 +64,7 @@ func embeddedOptions(c config.Store, t config.Tuning, logger *slog.Logger) pebbl
 // Store is an opened store: the engine, the anchors and the keys that open sealed keys.
 type Store struct {
 	Engine  Engine
-	Anchors *anchor.Folder // nil for a copy
+	Anchors *anchor.Folder // nil for a copy without anchors
 	Keyring *seal.Keyring
 
 	ReadOnly bool // nothing is written to it
@@ -127,8 +127,10 @@ func OpenReadOnly(ctx context.Context, c config.Store, t config.Tuning, logger *
 	return s, nil
 }
 
-// OpenCopy opens a copy of an embedded store, such as a snapshot, to read it alone. It has no anchors.
-func OpenCopy(ctx context.Context, dir string, c config.Store, t config.Tuning, logger *slog.Logger) (*Store, error) {
+// OpenCopy opens a copy of an embedded store, such as a snapshot, to read it alone. The anchors, nil for none, are
+// closed with the result; after an error they stay the caller's.
+func OpenCopy(ctx context.Context, dir string, anchors *anchor.Folder, c config.Store, t config.Tuning,
+	logger *slog.Logger) (*Store, error) {
 	keys, err := readMasterKeys(c)
 	if err != nil {
 		return nil, err
@@ -146,7 +148,7 @@ func OpenCopy(ctx context.Context, dir string, c config.Store, t config.Tuning, 
 	if err := rekey.CheckMasterKeys(ctx, engine, keyring); err != nil {
 		return nil, errors.Join(fmt.Errorf("master key: %w", err), engine.Close())
 	}
-	return &Store{Engine: engine, Keyring: keyring, ReadOnly: true}, nil
+	return &Store{Engine: engine, Keyring: keyring, Anchors: anchors, ReadOnly: true}, nil
 }
 
 // checkAndOpenAnchors checks that the keyring has every key that the store may need, and opens the anchors.

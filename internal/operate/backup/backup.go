@@ -127,8 +127,8 @@ func (r reader) Read(p []byte) (int, error) {
 // folder is a target: a folder on this machine.
 type folder struct{ dir string }
 
-// makeFolder makes the folder and the one of the store in it.
-func makeFolder(dir string) (folder, error) {
+// newFolder makes the folder and the one of the store in it.
+func newFolder(dir string) (folder, error) {
 	return folder{dir}, errors.Join(os.MkdirAll(filepath.Join(dir, storeFolder), durable.DirMode))
 }
 

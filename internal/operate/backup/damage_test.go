@@ -39,7 +39,7 @@ var day = time.Date(2026, 11, 24, 0, 0, 0, 0, time.UTC)
 func TestSharedTables(t *testing.T) {
 	into := t.TempDir()
 	first := source(t, day)
-	one, err := first.MakeIn(t.Context(), into, 0)
+	one, err := first.MakeIn(t.Context(), into)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,7 +48,7 @@ func TestSharedTables(t *testing.T) {
 	}
 	second := first
 	second.Clock = func() time.Time { return day.Add(time.Hour) }
-	two, err := second.MakeIn(t.Context(), into, 0)
+	two, err := second.MakeIn(t.Context(), into)
 	if err != nil || two.Shared != int64(len("a table")) {
 		t.Errorf("the second: got %d shared bytes, %v", two.Shared, err)
 	}
@@ -64,9 +64,12 @@ func TestSharedTables(t *testing.T) {
 		t.Fatal(err)
 	}
 	second.Clock = func() time.Time { return day.Add(2 * time.Hour) }
-	three, err := second.MakeIn(t.Context(), into, 2)
+	three, err := second.MakeIn(t.Context(), into)
 	if err != nil || three.Shared != 0 {
 		t.Errorf("another table of that name: got %d shared bytes, %v", three.Shared, err)
+	}
+	if err := backup.RemoveOld(into, 2); err != nil {
+		t.Error(err)
 	}
 	left, err := os.ReadDir(into)
 	if err != nil || len(left) != 3 || left[0].Name() == filepath.Base(one.Path) {
@@ -83,17 +86,17 @@ func TestSharedTables(t *testing.T) {
 // A backup that a crash ended is removed by the next one, and is none before.
 func TestUnfinished(t *testing.T) {
 	into := t.TempDir()
-	left := filepath.Join(into, "20261123T000000Z.new")
+	left := filepath.Join(into, "20261123T000000.000Z.new")
 	if err := os.MkdirAll(left, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := source(t, day).MakeIn(t.Context(), into, 0); err != nil {
+	if _, err := source(t, day).MakeIn(t.Context(), into); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(left); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("it is still there: %v", err)
 	}
-	if _, err := source(t, day).MakeIn(t.Context(), into, 0); !errors.Is(err, os.ErrExist) {
+	if _, err := source(t, day).MakeIn(t.Context(), into); !errors.Is(err, os.ErrExist) {
 		t.Errorf("a second one at the same time: got %v", err)
 	}
 }
@@ -117,7 +120,7 @@ func TestDamagedFolder(t *testing.T) {
 		"a manifest of none": write("manifest.json", "{}"),
 	} {
 		t.Run(name, func(t *testing.T) {
-			made, err := source(t, day).MakeIn(t.Context(), t.TempDir(), 0)
+			made, err := source(t, day).MakeIn(t.Context(), t.TempDir())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -145,7 +148,7 @@ func TestInspect(t *testing.T) {
 	if _, err := source(t, day).MakeFile(t.Context(), file); err != nil {
 		t.Fatal(err)
 	}
-	made, err := source(t, day).MakeIn(t.Context(), filepath.Join(dir, "all"), 0)
+	made, err := source(t, day).MakeIn(t.Context(), filepath.Join(dir, "all"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,20 +13,23 @@ import (
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/seal"
 	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/log/anchor"
 )
 
 // Head is the newest head of one ledger in a backup.
 type Head struct {
 	Origin     id.Origin `json:"origin"`
-	Size       id.Index  `json:"size"`
+	Size       id.Index  `json:"size"` // of the stored tree
 	Root       id.Hash   `json:"root"`
-	Checkpoint string    `json:"checkpoint"` // signed note
+	Checkpoint string    `json:"checkpoint"` // signed note of what readers are shown; "" where no anchor confirms it
 }
 
-// Heads reads the heads of a store that is not written to.
+// Heads reads the heads of a store that is not written to. It signs the checkpoints that the service shows: a stored
+// tree that does not extend its anchor is never signed.
 type Heads struct {
 	Store   log.Store
 	Keyring *seal.Keyring
+	Anchors *anchor.Folder       // not newer than the store; nil: no checkpoint is signed
 	Report  func(problem string) // is told of ledgers that can't be read
 }
 
@@ -38,13 +41,13 @@ type counted struct {
 
 // each calls do with the head of each ledger, in the order of the store.
 func (h Heads) each(ctx context.Context, do func(Head) error) (n counted, err error) {
-	ledgers := log.NewReader(log.Options{Store: h.Store, Keyring: h.Keyring})
+	ledgers := log.NewReader(log.Options{Store: h.Store, Keyring: h.Keyring, Anchors: h.Anchors})
 	for t, err := range h.Store.Tenants(ctx) {
 		if err != nil {
 			return n, fmt.Errorf("list ledgers: %w", err)
 		}
 		n.Ledgers++
-		head, err := readHead(ctx, ledgers, t)
+		head, err := h.readHead(ctx, ledgers, t)
 		if log.IsDamage(err) {
 			n.Faults++
 			h.Report(fmt.Sprintf("ledger %d can't be read: %v", t, err))
@@ -61,7 +64,7 @@ func (h Heads) each(ctx context.Context, do func(Head) error) (n counted, err er
 	return n, nil
 }
 
-func readHead(ctx context.Context, ledgers *log.Reader, t id.Tenant) (Head, error) {
+func (h Heads) readHead(ctx context.Context, ledgers *log.Reader, t id.Tenant) (Head, error) {
 	stored, err := ledgers.Open(ctx, t)
 	if err != nil {
 		return Head{}, err
@@ -70,8 +73,17 @@ func readHead(ctx context.Context, ledgers *log.Reader, t id.Tenant) (Head, erro
 	if err != nil {
 		return Head{}, err
 	}
-	return Head{Origin: stored.Identity().Origin, Size: state.Size(), Root: state.Root(),
-		Checkpoint: string(state.Checkpoint())}, nil
+	head := Head{Origin: stored.Identity().Origin, Size: state.Size(), Root: state.Root()}
+	if h.Anchors == nil {
+		return head, nil
+	}
+	if err := stored.ConfirmHead(ctx, state); err != nil {
+		return head, err
+	}
+	if state.Fault().Level != log.ReadOnly {
+		head.Checkpoint = string(state.Checkpoint())
+	}
+	return head, nil
 }
 
 // write writes each head as a line.

@@ -38,13 +38,13 @@ type Difference struct {
 // Differs reports whether the backup has less than was shown.
 func (d Difference) Differs() bool { return len(d.Losses)+len(d.Missing) > 0 }
 
-// CompareAnchors compares each ledger of the store with its anchor. It writes nothing.
-func (h Heads) CompareAnchors(ctx context.Context, anchors *anchor.Folder) (d Difference, err error) {
-	ledgers := log.NewReader(log.Options{Store: h.Store, Keyring: h.Keyring, Anchors: anchors})
-	missing := anchors.CompareOrigins()
+// CompareAnchors compares each ledger of the store with its anchor. It writes nothing. Anchors is required.
+func (h Heads) CompareAnchors(ctx context.Context) (d Difference, err error) {
+	ledgers := log.NewReader(log.Options{Store: h.Store, Keyring: h.Keyring, Anchors: h.Anchors})
+	missing := h.Anchors.CompareOrigins()
 	for t, err := range h.Store.Tenants(ctx) {
 		if err == nil {
-			err = d.compareLedger(ctx, ledgers, t, anchors, missing)
+			err = d.compareLedger(ctx, ledgers, t, h.Anchors, missing)
 		}
 		if err != nil && !log.IsDamage(err) { // damage was reported when the heads were compared
 			return d, fmt.Errorf("compare with the anchors: %w", err)
@@ -55,7 +55,7 @@ func (h Heads) CompareAnchors(ctx context.Context, anchors *anchor.Folder) (d Di
 		return d, fmt.Errorf("compare with the anchors: %w", err)
 	}
 	for _, o := range origins {
-		shown, _ := anchors.Size(o)
+		shown, _ := h.Anchors.Size(o)
 		d.Missing = append(d.Missing, Loss{Origin: o, Shown: shown})
 	}
 	return d, nil

@@ -21,50 +21,55 @@ import (
 var ErrDamaged = errors.New("the backup is damaged")
 
 const (
-	nameLayout = "20060102T150405Z" // of a backup's folder, in UTC
-	unfinished = ".new"             // ends the name of a backup that is not whole
+	nameLayout = "20060102T150405.000Z" // of a backup's or a snapshot's folder, in UTC
+	unfinished = ".new"                 // ends the name of a backup that is not whole
 
 	headsPattern = ".heads-*" // of the file in which heads are collected before their number is known
 )
 
 // MakeIn makes a backup in a new folder below dir, which is named by the time. Tables that the newest backup in dir
-// has too are shared with it. With keep above 0 only so many backups stay, the new one among them.
-func (s Source) MakeIn(ctx context.Context, dir string, keep int) (m Made, err error) {
+// has too are shared with it.
+func (s Source) MakeIn(ctx context.Context, dir string) (m Made, err error) {
 	if err := os.MkdirAll(dir, durable.DirMode); err != nil {
 		return m, fmt.Errorf("backup: %w", err)
 	}
-	lock, err := lockfile.Acquire(filepath.Join(dir, "lock"))
-	if errors.Is(err, lockfile.ErrHeld) {
-		err = fmt.Errorf("another backup into %s is under way", dir)
-	}
+	err = withLock(dir, func() error {
+		if err := removeUnfinished(dir); err != nil {
+			return err
+		}
+		made, err := list(dir)
+		if err != nil {
+			return err
+		}
+		m, err = s.makeBelow(ctx, dir, made)
+		return err
+	})
 	if err != nil {
 		return m, fmt.Errorf("backup: %w", err)
 	}
-	defer func() { err = errors.Join(err, lock.Close()) }()
-	if err := removeUnfinished(dir); err != nil {
-		return m, fmt.Errorf("backup: %w", err)
-	}
-	made, err := list(dir)
-	if err != nil {
-		return m, fmt.Errorf("backup: %w", err)
-	}
-	if m, err = s.makeFolder(ctx, dir, made); err != nil {
-		return m, fmt.Errorf("backup: %w", err)
-	}
-	if keep > 0 {
-		err = removeOld(dir, made, keep-1)
-	}
-	return m, err
+	return m, nil
 }
 
-// makeFolder makes the backup, beside those that were made before.
-func (s Source) makeFolder(ctx context.Context, dir string, made []string) (m Made, err error) {
+// withLock lets one process at a time change the backups below dir.
+func withLock(dir string, change func() error) error {
+	lock, err := lockfile.Acquire(filepath.Join(dir, "lock"))
+	if errors.Is(err, lockfile.ErrHeld) {
+		return fmt.Errorf("another backup into %s is under way", dir)
+	}
+	if err != nil {
+		return err
+	}
+	return errors.Join(change(), lock.Close())
+}
+
+// makeBelow makes the backup in a folder below dir, beside those that were made before.
+func (s Source) makeBelow(ctx context.Context, dir string, made []string) (m Made, err error) {
 	path := filepath.Join(dir, s.Clock().UTC().Format(nameLayout))
 	if _, err := os.Stat(path); err == nil {
 		return m, fmt.Errorf("%s: %w", path, fs.ErrExist)
 	}
 	temp := path + unfinished
-	to, err := makeFolder(temp)
+	to, err := newFolder(temp)
 	if err != nil {
 		return m, err
 	}
@@ -117,17 +122,27 @@ func removeUnfinished(dir string) error {
 	return err
 }
 
-// removeOld removes all but the newest of these backups. Each loses its name first, so that none looks whole
-// while it is removed.
-func removeOld(dir string, made []string, keep int) error {
-	for _, name := range made[:max(0, len(made)-keep)] {
-		path := filepath.Join(dir, name)
-		if err := durable.Rename(path, path+unfinished); err != nil {
-			return fmt.Errorf("remove an old backup: %w", err)
+// RemoveOld removes all backups below dir but the newest, of which keep stay. Each loses its name first, so that none
+// looks whole while it is removed.
+func RemoveOld(dir string, keep int) error {
+	err := withLock(dir, func() error {
+		made, err := list(dir)
+		if err != nil {
+			return err
 		}
-		if err := os.RemoveAll(path + unfinished); err != nil {
-			return fmt.Errorf("remove an old backup: %w", err)
+		for _, name := range made[:max(0, len(made)-keep)] {
+			path := filepath.Join(dir, name)
+			if err := durable.Rename(path, path+unfinished); err != nil {
+				return err
+			}
+			if err := os.RemoveAll(path + unfinished); err != nil {
+				return err
+			}
 		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("remove old backups: %w", err)
 	}
 	return nil
 }

@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -48,12 +50,12 @@ func (m Manifest) Bytes() (sum int64) {
 
 // file returns the file of that name, the zero value for none.
 func (m Manifest) file(name string) File {
-	for _, f := range m.Files {
-		if f.Name == name {
-			return f
-		}
+	i, found := slices.BinarySearchFunc(m.Files, name,
+		func(f File, name string) int { return strings.Compare(f.Name, name) })
+	if !found {
+		return File{}
 	}
-	return File{}
+	return m.Files[i]
 }
 
 func (m Manifest) write(to target) error {
@@ -112,5 +114,9 @@ func (b *Backup) path(name string) string { return filepath.Join(b.dir, name) }
 
 // has reports whether a backup names a file of that size.
 func (b *Backup) has(name string, size int64) bool {
-	return b != nil && b.file(name) != File{} && b.file(name).Size == size
+	if b == nil {
+		return false
+	}
+	f := b.file(name)
+	return f.Name == name && f.Size == size
 }

@@ -33,7 +33,7 @@ func Extract(ctx context.Context, path, dir string) (x *Extracted, err error) {
 	if _, err := os.Stat(dir); err == nil {
 		return nil, fmt.Errorf("extract backup: %s: %w", dir, os.ErrExist)
 	}
-	to, err := makeFolder(dir)
+	to, err := newFolder(dir)
 	if err != nil {
 		return nil, fmt.Errorf("extract backup: %w", err)
 	}

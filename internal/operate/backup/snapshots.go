@@ -50,7 +50,7 @@ func (s *Snapshots) Make(ctx context.Context) (name string, err error) {
 	name = now.Format(nameLayout)
 	err = store.Snapshot(ctx, filepath.Join(s.Dir, name))
 	if errors.Is(err, fs.ErrExist) {
-		err = fault.Wrap(fault.Conflict, "A snapshot was made in this second: try again", err)
+		err = fault.Wrap(fault.Conflict, "A snapshot was made in this millisecond: try again", err)
 	}
 	return name, err
 }

@@ -30,7 +30,7 @@ func TestSnapshots(t *testing.T) {
 		if i == 0 {
 			first = name
 			if _, err := s.Make(t.Context()); !fault.Is(err, fault.Conflict) {
-				t.Errorf("a second one in the same second: got %v", err)
+				t.Errorf("a second one in the same millisecond: got %v", err)
 			}
 		}
 		now = now.Add(time.Second)
@@ -38,7 +38,7 @@ func TestSnapshots(t *testing.T) {
 	if _, err := s.Make(t.Context()); !fault.Is(err, fault.Conflict) {
 		t.Errorf("the fifth: got %v", err)
 	}
-	for _, name := range []string{"..", "", "20261124T000000", "20261124T000009Z", "20261124T000000Z/.."} {
+	for _, name := range []string{"..", "", "20261124T000000", "20261124T000009.000Z", "20261124T000000.000Z/.."} {
 		if err := s.Remove(t.Context(), name); !fault.Is(err, fault.NotFound) {
 			t.Errorf("%q: got %v", name, err)
 		}
