@@ -4,8 +4,6 @@ import (
 	"net/url"
 	"strconv"
 
-	"github.com/go-json-experiment/json/jsontext"
-
 	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/verify"
@@ -83,7 +81,7 @@ func describeEvent(b *verify.Bundle) eventView {
 		served := event.Options{Server: true, MaxBytes: len(v.Envelope)}
 		if e, err := event.Parse([]byte(v.Envelope), served); err == nil {
 			v.Facts = append(v.Facts, envelopeFacts(e)...)
-			v.Payload = indent(e.Payload)
+			v.Payload = string(page.Indent(e.Payload))
 		}
 	}
 	return v
@@ -135,13 +133,4 @@ func envelopeFacts(e *event.Envelope) []field {
 		facts = append(facts, field{"Tool", string(e.Tool), kindCode})
 	}
 	return append(facts, field{"Trace", string(e.TraceID), kindCode})
-}
-
-// indent returns JSON for people, or as it is when it can't be read.
-func indent(text []byte) string {
-	v := jsontext.Value(text).Clone()
-	if err := v.Indent(jsontext.WithIndent("  ")); err != nil {
-		return string(text)
-	}
-	return string(v)
 }

@@ -20,7 +20,7 @@ const (
 type Payload struct {
 	Members []Member
 	More    bool   // there are members beyond those of the table
-	Raw     string // indented; unseen characters are escaped
+	Raw     string // as Indent has it; unseen characters are escaped
 	Of      string // the document, on a page with several payloads; "" on other pages
 }
 
@@ -43,13 +43,10 @@ func NewPayload(value []byte) *Payload {
 	if len(value) == 0 {
 		return nil
 	}
-	p := &Payload{Raw: string(textcheck.EscapeJSON(value))}
-	indented := jsontext.Value(value).Clone()
-	if err := indented.Indent(jsontext.WithIndent("  ")); err != nil {
-		return p
+	p := &Payload{Raw: string(textcheck.EscapeJSON(Indent(value)))}
+	if jsontext.Value(value).IsValid() {
+		p.readMembers(jsontext.NewDecoder(bytes.NewReader(value)), nil)
 	}
-	p.Raw = string(textcheck.EscapeJSON(indented))
-	p.readMembers(jsontext.NewDecoder(bytes.NewReader(value)), nil)
 	return p
 }
 

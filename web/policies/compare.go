@@ -127,8 +127,7 @@ func canonicalLines(shown jsontext.Value) ([]byte, error) {
 	if lines > maxCompared {
 		return nil, nil
 	}
-	text, err := indent(document)
-	return []byte(text + "\n"), err
+	return []byte(indent(document) + "\n"), nil
 }
 
 // canonicalDocument returns the document of a version as the service enforces it, with its tests.

@@ -12,7 +12,9 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/internal/jcs"
 	"github.com/agentledger/agentledger/internal/textcheck"
+	"github.com/agentledger/agentledger/web/page"
 )
 
 func decode(text jsontext.Value, into any) error {
@@ -76,7 +78,7 @@ func editable(shown jsontext.Value) (string, error) {
 	for _, name := range documentMembers() {
 		order, kept[name] = append(order, [2]string{name}), all[name]
 	}
-	return indent(kept.inOrder(order))
+	return indent(kept.inOrder(order)), nil
 }
 
 // dropDerived takes the members away that follow from the others of a rule.
@@ -133,13 +135,11 @@ func joinValues(values []jsontext.Value) jsontext.Value {
 	return append(out, ']')
 }
 
-// indent returns a value with a member in each line, and with characters that a reader does not see as escapes.
-func indent(v jsontext.Value) (string, error) {
-	if err := v.Indent(jsontext.WithIndent("  ")); err != nil {
-		return "", fmt.Errorf("indent document: %w", err)
-	}
-	return string(textcheck.EscapeJSON(v)), nil
-}
+// indent returns a value for people, with characters that a reader does not see as escapes.
+func indent(v jsontext.Value) string { return string(textcheck.EscapeJSON(page.Indent(v))) }
+
+// maxNesting is how deep values may stand in a text: a payload (64 deep) in the input of a test of a policy.
+const maxNesting = jcs.MaxDepth + 4
 
 // parseObject reads a JSON object. An error names the line.
 func parseObject(name, text string) (jsontext.Value, error) {
@@ -161,20 +161,35 @@ type misread struct {
 
 // readValue reads a text with one value.
 func readValue(text string) (jsontext.Value, *misread) {
+	if at := tooDeep(text); at >= 0 {
+		return nil, &misread{lineAt(text, at), fmt.Sprintf("values stand more than %d deep within others", maxNesting)}
+	}
 	d := jsontext.NewDecoder(strings.NewReader(text))
 	value, err := d.ReadValue()
 	if err == nil {
 		if rest := strings.TrimLeft(text[d.InputOffset():], " \t\r\n"); rest != "" {
 			return nil, &misread{lineAt(text, int64(len(text)-len(rest))), "there is more behind the end"}
 		}
-		value = value.Clone()
-		return value, nil
+		return value.Clone(), nil
 	}
 	var wrong *jsontext.SyntacticError
 	if !errors.As(err, &wrong) || wrong.ByteOffset >= int64(len(text)) || wrong.Err == nil {
 		return nil, &misread{lineAt(text, int64(len(text))), "the text ends too early"}
 	}
 	return nil, &misread{lineAt(text, wrong.ByteOffset), strings.TrimPrefix(wrong.Err.Error(), "jsontext: ")}
+}
+
+// tooDeep returns the offset behind the first value that stands too deep, -1 when there is none in front of an error.
+func tooDeep(text string) int64 {
+	d := jsontext.NewDecoder(strings.NewReader(text))
+	for {
+		if _, err := d.ReadToken(); err != nil {
+			return -1
+		}
+		if d.StackDepth() > maxNesting {
+			return d.InputOffset()
+		}
+	}
 }
 
 // lineAt returns the number of the line in which a byte stands, from 1.
@@ -184,37 +199,47 @@ func lineAt(text string, offset int64) int {
 }
 
 // findPlace returns the line of the member that a message of the interface begins with, such as rules[0].when, 0 when
-// it names none. Where the member is missing it is the line of the value that lacks it.
-func findPlace(text, message string) int {
-	path := placeOf(message)
-	if len(path) == 0 {
-		return 0
-	}
+// it names none. Where the member is missing it is the line of the value that lacks it. It reads the text once.
+func findPlace(text, message string) (line int) {
 	d := jsontext.NewDecoder(strings.NewReader(text), jsontext.AllowDuplicateNames(true))
-	line, deepest := 0, 0
-	for {
-		if _, err := d.ReadToken(); err != nil {
+	for _, step := range placeOf(message) {
+		token, err := d.ReadToken()
+		if err != nil {
 			return line
 		}
-		if depth := sharedDepth(d.StackPointer(), path); depth > deepest {
-			deepest, line = depth, lineAt(text, d.InputOffset())
-			if depth == len(path) {
-				return line
-			}
+		if !skipTo(d, token.Kind(), step) {
+			return line
 		}
+		at := int(d.InputOffset())
+		if token.Kind() == '[' { // in front of the value
+			at += len(text[at:]) - len(strings.TrimLeft(text[at:], " \t\r\n,"))
+		}
+		line = lineAt(text, int64(at))
 	}
+	return line
 }
 
-// sharedDepth returns how many steps of a path lead to the value of a pointer, 0 when the pointer leads elsewhere.
-func sharedDepth(pointer jsontext.Pointer, path []string) int {
-	n := 0
-	for token := range pointer.Tokens() {
-		if n == len(path) || token != path[n] {
-			return 0
+// skipTo reads up to the value of a step in an object or a list whose begin was read. It reports whether there is one.
+func skipTo(d *jsontext.Decoder, kind jsontext.Kind, step string) bool {
+	switch kind {
+	case '{':
+		for d.PeekKind() == '"' {
+			name, err := d.ReadToken()
+			if err != nil || name.String() == step {
+				return err == nil
+			}
+			if d.SkipValue() != nil {
+				return false
+			}
 		}
-		n++
+	case '[':
+		n, err := strconv.Atoi(step)
+		for ; n > 0 && err == nil && d.PeekKind() != ']'; n-- {
+			err = d.SkipValue()
+		}
+		return n == 0 && err == nil && d.PeekKind() != ']'
 	}
-	return n
+	return false
 }
 
 // placeOf returns the steps of the member at the begin of a message: rules[0].when, or Member "rules/0/when".
@@ -270,5 +295,5 @@ func withTest(document jsontext.Value, added any) (string, error) {
 		order = append(order, [2]string{name})
 	}
 	m["tests"] = joinValues(append(tests.Tests, bytes.TrimSpace(text)))
-	return indent(m.inOrder(order))
+	return indent(m.inOrder(order)), nil
 }

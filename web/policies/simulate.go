@@ -109,9 +109,8 @@ func (p *pages) showSimulation(r *screen.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	payload, err := indent(e.Envelope.Payload)
-	v.Input = inputFields{e.Envelope.Tool, e.Envelope.Agent, payload, e.At}
-	return v, err
+	v.Input = inputFields{e.Envelope.Tool, e.Envelope.Agent, indent(e.Envelope.Payload), e.At}
+	return v, nil
 }
 
 // readSimulation returns the page without a result.

@@ -37,10 +37,10 @@ type waits struct {
 	Complete bool   `json:"complete"`
 }
 
-// Half and Most are the waits that half of the approvals, and 99 of 100, did not exceed.
+// Half returns the wait that half of the approvals did not exceed, in words.
 func (w waits) Half() string { return durationWords(w.P50) }
 
-// Most is described at Half.
+// Most returns the wait that 99 of 100 approvals did not exceed, in words.
 func (w waits) Most() string { return durationWords(w.P99) }
 
 func durationWords(milliseconds *int64) string {

@@ -1,0 +1,44 @@
+package page
+
+import "github.com/go-json-experiment/json/jsontext"
+
+// maxIndented bounds an indented text in bytes. Nested lists of short values grow a hundredfold.
+const maxIndented = 4 << 20
+
+// Indent returns JSON for people, with a member in each line. A text that is no JSON, or that would be longer than
+// 4 MiB, stays as it is.
+func Indent(text []byte) []byte {
+	if sizeIndented(text) > maxIndented {
+		return text
+	}
+	v := jsontext.Value(text).Clone()
+	if err := v.Indent(jsontext.WithIndent("  ")); err != nil {
+		return text
+	}
+	return v
+}
+
+// sizeIndented returns how long a text gets at most.
+func sizeIndented(text []byte) int {
+	size, depth, quoted := len(text), 0, false
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '{' || c == '[':
+			depth++
+			size += 1 + 2*depth
+		case c == '}' || c == ']':
+			depth = max(depth-1, 0)
+			size += 1 + 2*depth
+		case c == ',':
+			size += 1 + 2*depth
+		case c == ':':
+			size++
+		}
+	}
+	return size
+}
