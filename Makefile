@@ -63,15 +63,17 @@ test-pages:
 	mkdir -p bin/pages
 	$(GO) test -tags axe ./web ./web/screen -run '^Test(Accessibility.*|ReadmePictures)$$' -timeout 60m -artifacts -outputdir $(CURDIR)/bin/pages
 
-# The Go tests under the race detector (needs a C compiler). Tests of cmd/agentledger that start the real programs are
-# left out, because those are built without the detector; the ones below run the service in the test's own process.
+# The Go tests under the race detector (needs a C compiler). Tests that start the real programs are left out, because
+# those are built without the detector: packages of pages that use servicetest (./web itself tests in its own process
+# too), and tests of cmd/agentledger but for the ones below.
 IN_PROCESS := ^Test(Clock|CorrectClock|Disk|Document|Half|Idle|Listeners|Metrics|Proxy|Routes|Setup|Slow|Start|Store|Successor|Traces|Unready|Witness)
 race:
 	./scripts/postgres
 	./scripts/python
 	./scripts/curl
 	./scripts/chromium
-	$(GO) test $(TIMEOUT) -race $$($(GO) list ./... | grep -v '/cmd/agentledger$$')
+	$(GO) test $(TIMEOUT) -race ./web $$($(GO) list -f '{{.ImportPath}} {{.TestImports}} {{.XTestImports}}' ./... | \
+		grep -v '/cmd/agentledger \|/servicetest' | cut -d' ' -f1)
 	$(GO) test $(TIMEOUT) -race ./cmd/agentledger -run '$(IN_PROCESS)'
 
 lint:

@@ -16,6 +16,7 @@ import (
 
 	"github.com/agentledger/agentledger/identity"
 	"github.com/agentledger/agentledger/internal/config"
+	"github.com/agentledger/agentledger/internal/heapfloor"
 	"github.com/agentledger/agentledger/internal/http/edge"
 	"github.com/agentledger/agentledger/internal/http/listener"
 	"github.com/agentledger/agentledger/internal/http/serving"
@@ -80,6 +81,7 @@ func (m machine) startServer(ctx context.Context, c config.Serve, logger *slog.L
 	}
 	background, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	s.cancel = cancel
+	s.background.Go(func() { heapfloor.Hold(background, int64(c.HeapFloorMiB)<<20) })
 	s.background.Go(func() { service.compareWithAnchors(background) })
 	if service.logList != nil {
 		s.background.Go(func() { service.logList.Run(background) })

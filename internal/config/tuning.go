@@ -13,6 +13,7 @@ type Tuning struct {
 	CacheMiB     int
 	LeafCacheMiB int
 	KeyTablesMiB int
+	HeapFloorMiB int
 
 	// Events and runs.
 	MaxEventKiB     int

@@ -1,0 +1,61 @@
+package heapfloor
+
+import (
+	"context"
+	"runtime"
+	"runtime/debug"
+	"testing"
+	"time"
+)
+
+func TestGrowth(t *testing.T) {
+	const mib = 1 << 20
+	for _, c := range []struct {
+		live uint64
+		want int
+	}{{0, 1000}, {mib, 1000}, {16 * mib, 800}, {32 * mib, 400}, {128 * mib, 100}, {4 << 30, 100}} {
+		if got := growth(c.live, 128*mib); got != c.want {
+			t.Errorf("%d bytes: got %d, want %d", c.live, got, c.want)
+		}
+	}
+}
+
+// percent returns the growth that the process has.
+func percent() int {
+	now := debug.SetGCPercent(100)
+	debug.SetGCPercent(now)
+	return now
+}
+
+func TestHold(t *testing.T) {
+	t.Setenv("GOGC", "")
+	runtime.GC()
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { Hold(ctx, 64<<20); close(done) }()
+	for deadline := time.Now().Add(time.Minute); percent() == 100; {
+		if time.Now().After(deadline) {
+			t.Fatal("the floor is not held")
+		}
+		time.Sleep(time.Millisecond)
+	}
+	cancel()
+	<-done
+	if got := percent(); got != 100 {
+		t.Errorf("afterwards: got %d, want 100", got)
+	}
+}
+
+// The operator's own settings stay.
+func TestLeftAlone(t *testing.T) {
+	for _, c := range []struct {
+		gogc  string
+		floor int64
+	}{{"70", 64 << 20}, {"off", 64 << 20}, {"", 0}} {
+		t.Setenv("GOGC", c.gogc)
+		Hold(t.Context(), c.floor) // returns
+		if got := percent(); got != 100 {
+			t.Errorf("GOGC=%s, floor %d: got %d, want 100", c.gogc, c.floor, got)
+		}
+	}
+}
