@@ -41,8 +41,8 @@ func (t *Tuning) memorySettings() []setting {
 				"to do without the tables"},
 		{"heap_floor_mib", number{&t.HeapFloorMiB, 128, 0, inMiB},
 			"by how much the heap of `serve` grows before it is collected, in MiB, when less is alive: larger takes " +
-				"less processor time; 0 is Go's own rule. `GOGC` in the environment takes its place, and `GOMEMLIMIT` " +
-				"comes before it",
+				"less processor time; 0 is Go's own rule. `GOGC` in the environment takes its place, and " +
+				"`GOMEMLIMIT` comes before it",
 			"The operator of a machine with little memory (0), or of one with much (512)"},
 		{"leaf_cache_mib", number{&t.LeafCacheMiB, 128, 0, inMiB},
 			"memory for leaf hashes, in MiB: an inclusion proof of an event that it has room for (about 30,000 in " +

@@ -1,11 +1,11 @@
 // Package heapfloor lets the garbage collector of a small heap run seldom. A service with 30 MiB of live objects is
-// collected whenever 30 MiB more were allocated, many times a second under load; with a floor of 128 MiB four times
-// less often.
+// collected each time that 30 MiB more were allocated, many times a second under load; with a floor of 128 MiB four
+// times less often.
 //
 // Invariants:
 //
-//   - The heap grows by the floor or by its live objects between two collections, whichever is more, and by ten times
-//     the live objects at most.
+//   - Between two collections the heap grows by the floor, or by its live objects where those are more. It grows by
+//     ten times the live objects at most.
 //   - A setting of GOGC is left as it is. A memory limit (GOMEMLIMIT) comes before the floor.
 package heapfloor
 
