@@ -64,6 +64,7 @@ type options struct {
 	Idle   []int         // numbers of idle organizations
 	Stored int           // events whose bytes on disk are counted
 	Many   int           // organizations with ten events each on PostgreSQL
+	Scale  []int         // sizes of the log that grows
 	Dir    string        // where data directories are made; "" for the system's
 	Memory string        // where those of idle organizations are made: best in memory
 }
@@ -78,16 +79,16 @@ func parse(args []string) (o options, names []string, err error) {
 	f.StringVar(&o.Dir, "dir", "", "folder for data directories (default: the system's for temporary files)")
 	f.StringVar(&o.Memory, "memory-dir", "", "folder for the data of idle organizations, best in memory (default: that of -dir)")
 	idle := f.String("idle", "100000", "numbers of idle organizations, with commas")
+	scale := f.String("scale", "100000,1000000", "sizes of the log that grows, with commas, ascending")
 	if err := f.Parse(args); err != nil {
 		return o, nil, err
 	}
 	o.Stored = (o.Stored + bundle - 1) / bundle * bundle
-	for text := range strings.SplitSeq(*idle, ",") {
-		n, err := strconv.Atoi(text)
-		if err != nil || n < 1 {
-			return o, nil, fmt.Errorf("-idle: %q is no number of organizations", text)
-		}
-		o.Idle = append(o.Idle, n)
+	if o.Idle, err = parseNumbers(*idle); err != nil {
+		return o, nil, fmt.Errorf("-idle: %w", err)
+	}
+	if o.Scale, err = parseNumbers(*scale); err != nil {
+		return o, nil, fmt.Errorf("-scale: %w", err)
 	}
 	for _, name := range f.Args() {
 		if !slices.ContainsFunc(measures(), func(m measure) bool { return m.name == name }) {
@@ -95,6 +96,17 @@ func parse(args []string) (o options, names []string, err error) {
 		}
 	}
 	return o, f.Args(), nil
+}
+
+func parseNumbers(list string) (numbers []int, err error) {
+	for text := range strings.SplitSeq(list, ",") {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 {
+			return nil, fmt.Errorf("%q is no number from 1", text)
+		}
+		numbers = append(numbers, n)
+	}
+	return numbers, nil
 }
 
 // measure is one thing that is measured; round takes all its contenders once.
@@ -117,5 +129,6 @@ func measures() []measure {
 		{"disk", (*suite).disks, false},                  // bytes of an event on disk
 		{"engines", (*suite).engines, false},             // both storage engines: appends, reads, bytes of an event
 		{"many", (*suite).many, true},                    // PostgreSQL with many organizations
+		{"scale", (*suite).scales, true},                 // a log that grows: events, reads, start, memory, fsck
 	}
 }

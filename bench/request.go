@@ -47,22 +47,27 @@ func (m *member) event(name, payload string) ([]byte, error) {
 	return m.signer.SignEvent(e)
 }
 
-// events signs n events, named after prefix, on all cores: event i by the member
-// that of(i) is.
-func events(prefix string, n int, of func(i int) *member) ([][]byte, error) {
+// signAll signs n events on all cores.
+func signAll(n int, sign func(i int) ([]byte, error)) ([][]byte, error) {
 	all := make([][]byte, n)
-	payload := text(rand.New(rand.NewPCG(2, 2)), entrySize)
 	workers := runtime.GOMAXPROCS(0)
 	var group errgroup.Group
 	for w := range workers {
 		group.Go(func() (err error) {
 			for i := w; i < n && err == nil; i += workers {
-				all[i], err = of(i).event(fmt.Sprint(prefix, "-", i), payload)
+				all[i], err = sign(i)
 			}
 			return err
 		})
 	}
 	return all, group.Wait()
+}
+
+// events signs n events, named after prefix, on all cores: event i by the member
+// that of(i) is.
+func events(prefix string, n int, of func(i int) *member) ([][]byte, error) {
+	payload := text(rand.New(rand.NewPCG(2, 2)), entrySize)
+	return signAll(n, func(i int) ([]byte, error) { return of(i).event(fmt.Sprint(prefix, "-", i), payload) })
 }
 
 // posts are n signed single events as requests.

@@ -10,6 +10,7 @@ package keytable
 
 import (
 	"runtime"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -42,22 +43,21 @@ type Options struct {
 // Tables has verifiers of keys. Its methods may be called concurrently.
 type Tables struct {
 	options Options
-	base    *edkey.Base // nil: there are no tables
-	tables  *cache.Map[edkey.Public, *edkey.Table]
+	base    func() *edkey.Base                     // computed at the first table
+	tables  *cache.Map[edkey.Public, *edkey.Table] // nil: there are none
 	uses    *cache.Map[edkey.Public, int]
 	owners  *cache.Map[id.Tenant, ratelimit.GCRA]
 	places  chan struct{} // one for each builder
 	metrics metrics
 }
 
-// New returns tables without any key. With room for one table in each shard or more it computes the multiples of the
-// base point, which takes some milliseconds.
+// New returns tables without any key. There are none, ever, without room for one table in each shard.
 func New(o Options) *Tables {
 	t := &Tables{options: o, metrics: newMetrics(), places: make(chan struct{}, runtime.GOMAXPROCS(0))}
 	if o.Bytes < shards*edkey.TableBytes {
 		return t
 	}
-	t.base = edkey.NewBase()
+	t.base = sync.OnceValue(edkey.NewBase)
 	t.tables = cache.NewMap(cache.MapOptions[edkey.Public, *edkey.Table]{Limit: o.Bytes, Shards: shards,
 		Weight: func(edkey.Public, *edkey.Table) int64 { return edkey.TableBytes }})
 	t.uses = cache.NewMap(cache.MapOptions[edkey.Public, int]{Limit: countedKeys, Shards: shards})
@@ -65,10 +65,10 @@ func New(o Options) *Tables {
 	return t
 }
 
-// Verifier returns the verifier of a key, whose use it counts for the organization. Keys MUST be registered ones, of an
-// authenticated caller's organization, because a stranger could fill the tables otherwise.
+// Verifier returns the verifier of a key, whose use it counts for the organization. On behalf of a caller, keys MUST be
+// registered ones of its organization, because a stranger could fill the tables otherwise.
 func (t *Tables) Verifier(owner id.Tenant, key edkey.Public) event.Verifier {
-	if t.base == nil {
+	if t.tables == nil {
 		return key
 	}
 	if table, found := t.tables.Get(key); found {
@@ -118,7 +118,7 @@ func (t *Tables) takeTurn(owner id.Tenant) (taken bool) {
 // build stores the table of a key. Two builders may do the same work once.
 func (t *Tables) build(key edkey.Public) {
 	began := time.Now()
-	table, err := t.base.NewTable(key)
+	table, err := t.base().NewTable(key)
 	if err != nil {
 		return // a stored key that is no point verifies nothing
 	}
@@ -147,7 +147,7 @@ func (t *Tables) Register(r prometheus.Registerer) {
 	r.MustRegister(t.metrics.lookups, t.metrics.builds, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "agentledger_key_table_bytes", Help: "Memory for tables of keys, that of the base point included.",
 	}, func() float64 {
-		if t.base == nil {
+		if t.tables == nil {
 			return 0
 		}
 		return float64(t.tables.TotalWeight() + edkey.BaseBytes)

@@ -6,6 +6,7 @@ import (
 	"github.com/agentledger/agentledger/did"
 	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/event/erasure"
+	"github.com/agentledger/agentledger/internal/keytable"
 	"github.com/agentledger/agentledger/log"
 
 	"github.com/agentledger/agentledger/edkey"
@@ -39,7 +40,10 @@ func (v verdict) toFinding(i *log.Identity, at id.Index) *Finding {
 
 // checker checks documents of events. It keeps decoded keys, and is used by one
 // goroutine at a time.
-type checker struct{ keys map[string]edkey.Public }
+type checker struct {
+	keys   map[string]edkey.Public
+	tables *keytable.Tables // of all checkers of an inspector
+}
 
 // checkDocuments checks the documents of an event of a ledger.
 func (c *checker) checkDocuments(i *log.Identity, e *storage.Event) verdict {
@@ -101,12 +105,13 @@ func checkErasedPlace(e *storage.Event, r *event.Record) string {
 func (c *checker) checkEnvelope(i *log.Identity, e *storage.Event, r *event.Record) (*event.Envelope, string) {
 	envelope, err := event.Parse(e.Envelope,
 		event.Options{Server: true, MaxBytes: len(e.Envelope) + 1, Organization: i.Organization})
-	return envelope, c.compareEnvelope(envelope, err, e, r)
+	return envelope, c.compareEnvelope(i.Tenant, envelope, err, e, r)
 }
 
 // compareEnvelope compares an envelope with its record and columns; err is why it can't be
 // parsed.
-func (c *checker) compareEnvelope(envelope *event.Envelope, err error, e *storage.Event, r *event.Record) string {
+func (c *checker) compareEnvelope(t id.Tenant, envelope *event.Envelope, err error, e *storage.Event,
+	r *event.Record) string {
 	switch {
 	case e.Envelope == nil:
 		return "is missing"
@@ -126,7 +131,7 @@ func (c *checker) compareEnvelope(envelope *event.Envelope, err error, e *storag
 	if err != nil {
 		return "is signed by a key that is none"
 	}
-	if form, ok := envelope.Verify(key); !ok || form.String() != r.SigForm {
+	if form, ok := envelope.Verify(c.tables.Verifier(t, key)); !ok || form.String() != r.SigForm {
 		return "is not signed as the record says"
 	}
 	return ""

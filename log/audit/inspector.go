@@ -2,8 +2,10 @@ package audit
 
 import (
 	"sync"
+	"time"
 
 	"github.com/agentledger/agentledger/edkey"
+	"github.com/agentledger/agentledger/internal/keytable"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/storage"
 )
@@ -14,11 +16,15 @@ type inspector struct {
 	free chan *checker // a check holds one, so that no more checks run at once
 }
 
+// tableBytes bounds the tables of the keys that signed most of the events, which share a few keys in most ledgers.
+const tableBytes = 16 << 20
+
 // newInspector returns an inspector that keeps so many processors busy.
 func newInspector(processors int) *inspector {
 	n := &inspector{free: make(chan *checker, processors)}
+	tables := keytable.New(keytable.Options{Bytes: tableBytes, Clock: time.Now})
 	for range processors {
-		n.free <- &checker{keys: make(map[string]edkey.Public)}
+		n.free <- &checker{keys: make(map[string]edkey.Public), tables: tables}
 	}
 	return n
 }
