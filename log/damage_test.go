@@ -372,6 +372,9 @@ func TestDamageBehindThePosition(t *testing.T) {
 			if f := after.state(red).Fault(); f.Level != step.want {
 				t.Errorf("%s, %v later: got fault %+v, want level %q", name, step.pass, f, step.want)
 			}
+			if worst := after.auditor.WorstLedgers(); (len(worst) == 1 && worst[0] == red) != (step.want != log.Healthy) {
+				t.Errorf("%s, %v later: the worst ledgers are %v", name, step.pass, worst)
+			}
 		}
 	}
 }

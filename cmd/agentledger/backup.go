@@ -65,9 +65,14 @@ func (c backupCommand) Run(ctx context.Context, out terminal) error {
 	}); err != nil {
 		return err
 	}
+	verified := backup.NotVerified
 	if c.Verify {
-		err = c.verifyBackup(ctx, out, made.Path)
+		verified = backup.Whole
+		if err = c.verifyBackup(ctx, out, made.Path); err != nil {
+			verified = backup.Failed
+		}
 	}
+	err = errors.Join(err, made.WriteNote(c.Data, verified))
 	if err == nil && made.Faults > 0 {
 		err = errFound
 	}

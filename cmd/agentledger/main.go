@@ -3,6 +3,7 @@
 //	serve           run the service, on the embedded store or on PostgreSQL
 //	demo            see the main job in a few seconds
 //	init            make an organization without a running server
+//	status          say whether a server is well
 //	backup          copy the embedded store, also while the server runs
 //	restore         bring a backup back
 //	fsck            re-verify every ledger of a store, also while the server runs
@@ -19,7 +20,7 @@
 //	policy          check, test and replay policy documents
 //	version         print the version
 //
-// Exit status: 0 when all went well, 1 when fsck, backup, restore, export, import, policy, clock or the demo
+// Exit status: 0 when all went well, 1 when status, fsck, backup, restore, export, import, policy, clock or the demo
 // found something wrong, 2 for everything else.
 package main
 
@@ -59,6 +60,7 @@ type commands struct {
 	Serve        serveCommand        `cmd:"" help:"Run the service."`
 	Demo         demoCommand         `cmd:"" help:"See the main job: a server, an agent's day, and an outsider who checks it."`
 	Init         initCommand         `cmd:"" help:"Make an organization, its first agent and keys, without a running server."`
+	Status       statusCommand       `cmd:"" help:"Say whether the server that runs is well: totals, the worst ledgers, room, backups, and what to do."`
 	Backup       backupCommand       `cmd:"" help:"Copy the embedded store: of the server that runs (--server), or of a stopped one."`
 	Restore      restoreCommand      `cmd:"" help:"Bring a backup back into a data directory without a store."`
 	Fsck         fsckCommand         `cmd:"" help:"Re-verify every ledger from its first event: of a snapshot of the server that runs (--server), or of a stopped one's store."`

@@ -3,17 +3,23 @@ package main
 import (
 	"bufio"
 	"context"
+	"log/slog"
 	"net"
 	"net/http"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/agentledger/agentledger/client"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/config"
+	"github.com/agentledger/agentledger/internal/test/witnesstest"
+	"github.com/agentledger/agentledger/storage/pgstore/pgtest"
 )
 
 // startHere starts a server in this process. It is stopped with the test.
@@ -54,43 +60,113 @@ func foundHere(t *testing.T, s *server, slug string) *worker {
 	return w
 }
 
-// Every metric that dashboard and alerts ask for is there after a little traffic,
-// and every metric of ours is in the manual.
+// Dashboard and alerts ask for metrics that a service has, the dashboard for all of them, and the manual names each.
+// The services have every option: certificates, a directory, witnesses, a new master key, both engines.
 func TestMetricsAreThoseOfDashboardAndAlerts(t *testing.T) {
-	s := startHere(t, nil)
-	w := foundHere(t, s, "acme")
-	body, err := w.signer.SignEvent(client.Event{TraceID: "t", ActorPrincipal: "p", ActionKind: "tool_call", Decision: id.Allow})
+	database, err := pgtest.Start()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.client.Send(t.Context(), body); err != nil {
-		t.Fatal(err)
-	}
+	t.Cleanup(func() { database.Stop() })
+	there := make(map[string]bool)
+	addRegistered(there, startHere(t, func(c *config.Serve) { c.Storage = database.URL() }))
+	addRegistered(there, startWithOptions(t))
+	s := startHere(t, nil)
+	w := foundHere(t, s, "acme")
+	sendOne(t, w)
 	getText(t, s.mainURL()+"/v1/public/orgs/acme/transparency/head")
 	getText(t, s.mainURL()+"/unknown")
-	there := map[string]bool{}
 	for _, m := range regexp.MustCompile(`(?m)^([a-z][a-z0-9_]*)[{ ]`).FindAllStringSubmatch(getText(t, s.listeners.URL(metricsListener)+"/metrics"), -1) {
-		there[m[1]] = true
-	}
-	asked := regexp.MustCompile(`\b(?:agentledger|go|process)_[a-z0-9_]+`)
-	for _, file := range []string{"../../deploy/dashboard.json", "../../deploy/alerts.yaml"} {
-		found := 0
-		for _, name := range asked.FindAllString(readFile(t, file), -1) {
-			found++
-			if !there[name] {
-				t.Errorf("%s: there is no metric %s", file, name)
-			}
+		name := partOfHistogram.ReplaceAllString(m[1], "")
+		if there[name] = true; strings.HasPrefix(name, "agentledger_") && !registered(s)[name] {
+			t.Errorf("%s is scraped and not registered", name)
 		}
-		if found == 0 {
-			t.Errorf("%s asks for nothing", file)
+	}
+	dashboard := askedIn(t, "../../deploy/dashboard.json")
+	for name := range dashboard {
+		if !there[name] {
+			t.Errorf("dashboard: there is no metric %s", name)
+		}
+	}
+	for name := range askedIn(t, "../../deploy/alerts.yaml") {
+		if !there[name] {
+			t.Errorf("alerts: there is no metric %s", name)
 		}
 	}
 	manual := readFile(t, "../../docs/reference.md")
 	for name := range there {
-		name = regexp.MustCompile(`_(bucket|sum|count)$`).ReplaceAllString(name, "")
-		if strings.HasPrefix(name, "agentledger_") && !strings.Contains(manual, "`"+name) {
+		if !strings.HasPrefix(name, "agentledger_") {
+			continue
+		}
+		if !strings.Contains(manual, "`"+name) {
 			t.Errorf("docs/reference.md does not tell of %s", name)
 		}
+		if !dashboard[name] {
+			t.Errorf("the dashboard does not show %s", name)
+		}
+	}
+}
+
+// startWithOptions starts a server with the parts that an operator has to ask for.
+func startWithOptions(t *testing.T) *server {
+	t.Helper()
+	first, err := startServer(t.Context(), demoCommand{Listen: "127.0.0.1:0"}.demoSettings(t.TempDir()), slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	foundHere(t, first, "listing")
+	if err := first.stopServer(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	key := filepath.Join(first.settings.Data, "master.key")
+	if err := os.Rename(key, key+".old"); err != nil {
+		t.Fatal(err)
+	}
+	witnessed := witnessedBy(t, witnesstest.New(t, "x.example").PolicyLine("x")+"quorum x\n")
+	s := startHere(t, func(c *config.Serve) {
+		witnessed(c)
+		c.Data, c.OlderMasterKeyFile, c.Directory, c.LogListContact = first.settings.Data, []string{key + ".old"}, "listing", "ops@log.test"
+		c.PublicURL, c.DirectoryInterval = "https://log.test", time.Second
+		c.TLSCert, c.TLSKey, _ = writeCertificate(t, t.TempDir(), 1)
+	})
+	for end := time.Now().Add(time.Minute); !registered(s)["agentledger_reseal_done"] && time.Now().Before(end); {
+		time.Sleep(10 * time.Millisecond) // it is registered in the background
+	}
+	return s
+}
+
+var partOfHistogram = regexp.MustCompile(`_(bucket|sum|count)$`)
+
+// askedIn returns the metrics that a file asks for.
+func askedIn(t *testing.T, file string) map[string]bool {
+	t.Helper()
+	asked := make(map[string]bool)
+	for _, name := range regexp.MustCompile(`\b(?:agentledger|go|process)_[a-z0-9_]+`).FindAllString(readFile(t, file), -1) {
+		asked[partOfHistogram.ReplaceAllString(name, "")] = true
+	}
+	if len(asked) == 0 {
+		t.Errorf("%s asks for nothing", file)
+	}
+	return asked
+}
+
+// registered returns the metrics of a service, also those without a value yet.
+func registered(s *server) map[string]bool {
+	there := make(map[string]bool)
+	addRegistered(there, s)
+	return there
+}
+
+func addRegistered(there map[string]bool, s *server) {
+	all := make(chan *prometheus.Desc)
+	go func() {
+		s.service.watch.registry.Describe(all)
+		close(all)
+	}()
+	for d := range all {
+		_, name, _ := strings.Cut(d.String(), `fqName: "`)
+		name, _, _ = strings.Cut(name, `"`)
+		there[name] = true
 	}
 }
 

@@ -83,6 +83,7 @@ func (m machine) startServer(ctx context.Context, c config.Serve, logger *slog.L
 	s.cancel = cancel
 	s.background.Go(func() { heapfloor.Hold(background, int64(c.HeapFloorMiB)<<20) })
 	s.background.Go(func() { service.compareWithAnchors(background) })
+	s.background.Go(func() { service.status.Run(background) })
 	if service.logList != nil {
 		s.background.Go(func() { service.logList.Run(background) })
 	}

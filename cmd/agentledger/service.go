@@ -34,6 +34,7 @@ import (
 	"github.com/agentledger/agentledger/internal/operate/rekey"
 	"github.com/agentledger/agentledger/internal/operate/setup"
 	"github.com/agentledger/agentledger/internal/operate/simulate"
+	"github.com/agentledger/agentledger/internal/operate/status"
 	"github.com/agentledger/agentledger/internal/operate/storeprobe"
 	"github.com/agentledger/agentledger/internal/operate/witness"
 	"github.com/agentledger/agentledger/internal/read/eventlist"
@@ -99,6 +100,7 @@ type service struct {
 
 	logList *loglist.List // nil without one
 
+	status *status.Service
 	index  *index.Index     // of events
 	checks []readiness      // of /readyz, in their order
 	probe  storeprobe.Probe // of the store, for a check
@@ -155,6 +157,7 @@ func newService(ctx context.Context, c config.Serve, st *datadir.Store, watch *o
 	if err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
+	s.buildStatus(c)
 	return s, nil
 }
 
@@ -318,7 +321,7 @@ func (s *service) identitySurface(c config.Serve, secret string, shared *edge.Ed
 	}
 	calls := &platform.Calls{Provisioner: s.founder, Organizations: s.orgs, LogKeys: s.orgs, Clock: s.clock,
 		Witnesses: s.askWitnesses, Reindex: s.index.Rebuild, Accounts: s.accounts, Factors: factors,
-		Snapshots: &backup.Snapshots{Store: s.store.Engine, Dir: c.SnapshotsDir(), Clock: time.Now}}
+		Snapshots: &backup.Snapshots{Store: s.store.Engine, Dir: c.SnapshotsDir(), Clock: time.Now}, Status: s.status}
 	return identity.New(identity.Options{OpenID: openID, Subjects: s.accounts, Edge: shared, Operator: calls,
 		Provisioner: s.founder, Setup: s.setup, Organizations: s.orgs, People: s.accounts, Members: s.accounts,
 		Sessions: s.accounts, Credentials: s.accounts, Factors: factors, Visits: s.accounts, Resets: s.accounts,

@@ -1,5 +1,5 @@
 // Package platform answers the calls of the operator: organizations, their log keys, clocks and
-// witnesses, the accounts of people that lost a way in, and snapshots of the store.
+// witnesses, the accounts of people that lost a way in, snapshots of the store, and the state of the service.
 //
 // Invariants:
 //
@@ -74,6 +74,7 @@ type Calls struct {
 	Accounts      Accounts
 	Factors       Factors
 	Snapshots     Snapshots
+	Status        Status
 }
 
 // Call is one call, below the path of the platform.
@@ -97,6 +98,7 @@ func (c *Calls) List() []Call {
 		{"POST", organization + "/witnesses/ask", false, c.askWitnesses},
 		{"POST", organization + "/reindex", false, c.reindexOrganization},
 		{"POST", organization + "/clock", true, c.correctClock},
+		{"GET", "/status", false, c.answerStatus},
 		{"GET", "/clock", false, c.answerClock},
 		{"POST", "/clock", true, c.acceptClock},
 		{"POST", "/snapshots", false, c.makeSnapshot},

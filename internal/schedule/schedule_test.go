@@ -156,3 +156,27 @@ func TestAbsent(t *testing.T) {
 		t.Errorf("left: %v, %v", left, err)
 	}
 }
+
+// What is due is counted, filed or not, of all organizations and of one family, up to a bound.
+func TestCountDue(t *testing.T) {
+	x := newIndex()
+	note(t, &schedule.Index{Records: x.Records, Kind: "others"}, schedule.Entry{At: 1, Tenant: 1, Name: "another family's"})
+	backlog(t, x, 1, 6, "a") // due at 0 to 5
+	backlog(t, x, 2, 3, "b")
+	count := func(now id.Instant, limit, want int) {
+		t.Helper()
+		if got, err := x.CountDue(t.Context(), now, limit); got != want || err != nil {
+			t.Errorf("at %d, up to %d: got %d, %v, want %d", now, limit, got, err, want)
+		}
+	}
+	for range 2 {
+		count(2, 100, 6)
+		count(2, 5, 5)
+		count(2, 1, 1)
+		count(1000, 100, 9)
+		var got []string // files what is due, and finishes nothing
+		if err := x.Sweep(t.Context(), at(2), seen(&got, func(schedule.Entry) schedule.Outcome { return schedule.Keep() })); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -254,3 +254,8 @@ func (o *Sender) moveToDeadLetters(
 	}
 	return o.endDelivery(ctx, e, changes...)
 }
+
+// CountDue returns how many deliveries are due and wait, those under way included. It counts no further than limit.
+func (o *Sender) CountDue(ctx context.Context, limit int) (int, error) {
+	return o.due.CountDue(ctx, o.currentTime(), limit)
+}

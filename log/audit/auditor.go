@@ -26,6 +26,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -65,10 +66,11 @@ type Auditor struct {
 	metrics *metrics
 	logger  *slog.Logger // leaves repetitions out
 
-	moved   *log.Moves
-	in      *inspector
-	backlog backlog
-	storing sync.Mutex // held from reading a position until it is written again
+	moved     *log.Moves
+	in        *inspector
+	backlog   backlog
+	storing   sync.Mutex            // held from reading a position until it is written again
+	lastRound atomic.Pointer[round] // nil before the end of the first one
 }
 
 // New returns an Auditor that begins with Run.

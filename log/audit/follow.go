@@ -62,9 +62,10 @@ func (a *Auditor) inspectAll(ctx context.Context) error {
 		if err != nil && ctx.Err() == nil {
 			a.logger.Error("ledger not re-verified", "tenant", t, "err", err)
 		}
-		round.countLedger(done, level)
+		round.countLedger(t, done, level)
 	}
 	a.metrics.setRoundGauges(round, a.clock())
+	a.lastRound.Store(round)
 	return nil
 }
 

@@ -66,21 +66,41 @@ type round struct {
 	events id.Index   // re-verified
 	oldest id.Instant // when the oldest last pass of a ledger began, 0 for none
 	levels map[log.Level]int
+	worst  map[log.Level][]id.Tenant // at most maxWorst of each level that is a fault
 }
+
+// maxWorst bounds the ledgers that WorstLedgers names.
+const maxWorst = 10
 
 func newRound() *round {
 	return &round{levels: map[log.Level]int{log.Suspect: 0, log.ReadOnly: 0, log.Importing: 0, log.Moved: 0,
-		log.Frozen: 0, log.Succeeded: 0}}
+		log.Frozen: 0, log.Succeeded: 0}, worst: make(map[log.Level][]id.Tenant)}
 }
 
-func (r *round) countLedger(v log.Reverified, level log.Level) {
+func (r *round) countLedger(t id.Tenant, v log.Reverified, level log.Level) {
 	r.events += v.To
 	if v.Since != 0 && level != log.Succeeded && (r.oldest == 0 || v.Since < r.oldest) {
 		r.oldest = v.Since
 	}
 	if level != log.Healthy {
 		r.levels[level]++
+		if len(r.worst[level]) < maxWorst {
+			r.worst[level] = append(r.worst[level], t)
+		}
 	}
+}
+
+// WorstLedgers returns at most ten ledgers with a fault, the worst level first, as the last look at all ledgers found
+// them. Ledgers that moved, that have a successor or that are being imported are not among them.
+func (a *Auditor) WorstLedgers() (worst []id.Tenant) {
+	last := a.lastRound.Load()
+	if last == nil {
+		return nil
+	}
+	for _, level := range []log.Level{log.Frozen, log.ReadOnly, log.Suspect} {
+		worst = append(worst, last.worst[level]...)
+	}
+	return worst[:min(len(worst), maxWorst)]
 }
 
 func (m *metrics) setRoundGauges(r *round, now time.Time) {

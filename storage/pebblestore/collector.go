@@ -14,6 +14,7 @@ func (e *Engine) Collector() prometheus.Collector {
 	add("memtable_bytes", "Written and not yet in tables.", gauge, func(m Metrics) float64 { return float64(m.MemTableBytes) })
 	add("compaction_debt_bytes", "What compaction has yet to work through, estimated.", gauge, func(m Metrics) float64 { return float64(m.CompactionDebt) })
 	add("read_amplification", "Tables that a read may have to look into.", gauge, func(m Metrics) float64 { return float64(m.ReadAmp) })
+	add("format", "Format of the store's files.", gauge, func(Metrics) float64 { return float64(e.file.storeFormat()) })
 	add("cache_hits_total", "Blocks found in the cache.", counter, func(m Metrics) float64 { return float64(m.CacheHits) })
 	add("cache_misses_total", "Blocks that were not in the cache.", counter, func(m Metrics) float64 { return float64(m.CacheMisses) })
 	return c

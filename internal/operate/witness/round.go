@@ -12,9 +12,8 @@ import (
 // storeRest is the time until the next round of a ledger after an error of the store.
 const storeRest = 30 * time.Second
 
-// runRound submits the newest checkpoint of a ledger to each witness that has not
-// cosigned it and does not rest. It returns the times of the next rounds in case the
-// ledger does not move.
+// runRound submits the newest checkpoint of a ledger to each witness that has not cosigned it and does not rest. It
+// returns the times of the next rounds in case the ledger does not move.
 func (w *Witnesses) runRound(ctx context.Context, e *queuedLedger) retryTimes {
 	began := w.Clock()
 	leave, err := w.asking.Lock(ctx, e.tenant)
@@ -42,8 +41,8 @@ func (w *Witnesses) runRound(ctx context.Context, e *queuedLedger) retryTimes {
 	return next
 }
 
-// submitToAll runs all submissions of the round concurrently. It returns the times of
-// the next rounds, and the outcomes in the order of the submissions.
+// submitToAll runs all submissions of the round concurrently. It returns the times of the next rounds, and the
+// outcomes in the order of the submissions.
 func (r *round) submitToAll(ctx context.Context) (next retryTimes, answers []outcome) {
 	var asking sync.WaitGroup
 	answers = make([]outcome, len(r.submissions))
@@ -59,8 +58,7 @@ func (r *round) submitToAll(ctx context.Context) (next retryTimes, answers []out
 	return next, answers
 }
 
-// submitAndStore runs one submission, stores its outcome, and returns the times of the
-// next rounds for it.
+// submitAndStore runs one submission, stores its outcome, and returns the times of the next rounds for it.
 func (r *round) submitAndStore(ctx context.Context, a *submission) (retryTimes, outcome) {
 	e := a.endpoint
 	if !e.breaker.acquireSlot(ctx, r.w.Clock) {
@@ -86,8 +84,8 @@ func (r *round) submitAndStore(ctx context.Context, a *submission) (retryTimes, 
 	return retryTimesAfter(answer.result, known, until, now), answer
 }
 
-// retryTimesAfter returns the times of the next rounds after an outcome. until is the
-// end of the pause that the outcome began, or zero.
+// retryTimesAfter returns the times of the next rounds after an outcome. until is the end of the pause that the
+// outcome began, or zero.
 func retryTimesAfter(r result, known bool, until, now time.Time) retryTimes {
 	switch {
 	case r == behind:
@@ -100,8 +98,7 @@ func retryTimesAfter(r result, known bool, until, now time.Time) retryTimes {
 	return retryTimes{paused: until}
 }
 
-// freezeContradicted logs that a witness knows a tree that the ledger does not extend,
-// and freezes the ledger.
+// freezeContradicted logs that a witness knows a tree that the ledger does not extend, and freezes the ledger.
 func (w *Witnesses) freezeContradicted(ctx context.Context, s *log.State, reason string) {
 	w.metrics.contradictions.Inc()
 	w.Logger.Error("a witness contradicts the ledger",

@@ -8,8 +8,7 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// queuedLedger is a ledger that moved, waits for its next round, or is in a round. An
-// idle ledger has none.
+// queuedLedger is a ledger that moved, waits for its next round, or is in a round. An idle ledger has none.
 type queuedLedger struct {
 	tenant   id.Tenant
 	own      bool      // the organization has its own witnesses; written by the round
@@ -22,9 +21,9 @@ type queuedLedger struct {
 	position int       // in the heap, -1 when not in it
 }
 
-// roundQueue orders the rounds. A ledger that moves gets a round at once, and the next
-// one an interval later if it moved again. Ledgers with own witnesses have a queue of
-// their own, so that slow own witnesses do not delay other ledgers.
+// roundQueue orders the rounds. A ledger that moves gets a round at once, and the next one an interval later if it
+// moved again. Ledgers with own witnesses have a queue of their own, so that slow own witnesses do not delay other
+// ledgers.
 type roundQueue struct {
 	limit, rounds int
 
@@ -44,8 +43,7 @@ func newRoundQueue(limit, rounds int) *roundQueue {
 	}
 }
 
-// enqueueMoved notes that a ledger moved or is due. It reports false when there is no
-// room.
+// enqueueMoved notes that a ledger moved or is due. It reports false when there is no room.
 func (a *roundQueue) enqueueMoved(t id.Tenant, now time.Time) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -64,9 +62,8 @@ func (a *roundQueue) enqueueMoved(t id.Tenant, now time.Time) bool {
 	return true
 }
 
-// enqueuePaused notes that a ledger is due at the end of a pause. Such a ledger does
-// not move, so room is reserved for those that do. It reports false when there is no
-// room.
+// enqueuePaused notes that a ledger is due at the end of a pause. Such a ledger does not move, so room is reserved
+// for those that do. It reports false when there is no room.
 func (a *roundQueue) enqueuePaused(t id.Tenant, at time.Time) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -116,8 +113,7 @@ func readyQueueIndex(e *queuedLedger) int {
 	return 0
 }
 
-// takeDueRounds returns the rounds that begin now, and the time of the next one, or
-// zero when it is unknown.
+// takeDueRounds returns the rounds that begin now, and the time of the next one, or zero when it is unknown.
 func (a *roundQueue) takeDueRounds(now time.Time) (rounds []*queuedLedger, next time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -147,8 +143,8 @@ func (a *roundQueue) takeDueRounds(now time.Time) (rounds []*queuedLedger, next 
 	return rounds, next
 }
 
-// finishRound ends a round that began in the ready queue line. soonest is the time of
-// the next round if the ledger moves.
+// finishRound ends a round that began in the ready queue line. soonest is the time of the next round if the ledger
+// moves.
 func (a *roundQueue) finishRound(e *queuedLedger, line int, next retryTimes, soonest time.Time) {
 	a.mu.Lock()
 	a.running[line]--
@@ -162,8 +158,7 @@ func (a *roundQueue) finishRound(e *queuedLedger, line int, next retryTimes, soo
 	a.signalChange()
 }
 
-// scheduleNext adds a ledger to those that wait for their next round. The caller holds
-// mu.
+// scheduleNext adds a ledger to those that wait for their next round. The caller holds mu.
 func (a *roundQueue) scheduleNext(e *queuedLedger, next retryTimes) {
 	switch {
 	case e.moved:
@@ -184,12 +179,26 @@ func (a *roundQueue) hasRoomForSweep() bool {
 	return a.hasSpareRoom()
 }
 
-// hasSpareRoom reports whether there is more room than the half that is reserved for
-// moving ledgers. The caller holds mu.
+// hasSpareRoom reports whether there is more room than the half that is reserved for moving ledgers. The caller holds
+// mu.
 func (a *roundQueue) hasSpareRoom() bool { return len(a.entries) < max(a.limit/2, 1) }
 
-// countAndOldest returns the number of ledgers in memory, and since when the oldest one
-// waits.
+// Waits returns since when each ledger with newer events waits for witnesses.
+func (w *Witnesses) Waits() map[id.Tenant]time.Time { return w.queue.listWaits() }
+
+func (a *roundQueue) listWaits() map[id.Tenant]time.Time {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	waits := make(map[id.Tenant]time.Time)
+	for t, e := range a.entries {
+		if e.moved || e.running {
+			waits[t] = e.since
+		}
+	}
+	return waits
+}
+
+// countAndOldest returns the number of ledgers in memory, and since when the oldest one waits.
 func (a *roundQueue) countAndOldest() (n int, since time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -1,6 +1,7 @@
 package witness
 
 import (
+	"maps"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -48,6 +49,19 @@ func TestAgendaCoalesces(t *testing.T) {
 	begins(t, a, now.Add(2*step)) // it did not move
 	if n, _ := a.countAndOldest(); n != 0 {
 		t.Errorf("an idle ledger is kept: %d", n)
+	}
+}
+
+// A ledger whose round found all cosigned does not wait.
+func TestWaits(t *testing.T) {
+	a, now := newRoundQueue(10, 10), testStart
+	for i, tenant := range []id.Tenant{5, 3, 4} {
+		a.enqueueMoved(tenant, now.Add(time.Duration(i)*time.Second))
+	}
+	e := begins(t, a, now.Add(time.Minute), 5, 3, 4)
+	a.finishRound(e[1], 0, retryTimes{}, now.Add(time.Hour))
+	if got, want := a.listWaits(), map[id.Tenant]time.Time{5: now, 4: now.Add(2 * time.Second)}; !maps.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
 	}
 }
 

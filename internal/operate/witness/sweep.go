@@ -12,9 +12,8 @@ import (
 	"github.com/agentledger/agentledger/tlog"
 )
 
-// sweepRepeatedly sweeps over all ledgers, again and again. A sweep finds ledgers whose
-// newest checkpoint lacks cosignatures and that are not queued: after a start, after an
-// overflow of the queue, and at the end of a pause.
+// sweepRepeatedly sweeps over all ledgers, again and again. A sweep finds ledgers whose newest checkpoint lacks
+// cosignatures and that are not queued: after a start, after an overflow of the queue, and at the end of a pause.
 func (w *Witnesses) sweepRepeatedly(ctx context.Context) {
 	for ctx.Err() == nil {
 		if err := w.sweepOnce(ctx); err != nil && ctx.Err() == nil {
@@ -26,8 +25,7 @@ func (w *Witnesses) sweepRepeatedly(ctx context.Context) {
 	}
 }
 
-// sweepPause is the time that a sweep waits for room in the queue before it tries
-// again.
+// sweepPause is the time that a sweep waits for room in the queue before it tries again.
 const sweepPause = 100 * time.Millisecond
 
 func (w *Witnesses) sweepOnce(ctx context.Context) error {
@@ -56,8 +54,8 @@ func (w *Witnesses) sweepOnce(ctx context.Context) error {
 	return nil
 }
 
-// isLedgerDue reports whether a witness is to be asked about a ledger, without loading
-// the ledger. Otherwise at is the end of the first pause, or zero for none.
+// isLedgerDue reports whether a witness is to be asked about a ledger, without loading the ledger. Otherwise at is
+// the end of the first pause, or zero for none.
 func (w *Witnesses) isLedgerDue(ctx context.Context, t id.Tenant) (is bool, at time.Time, err error) {
 	f, size, err := w.policyAndHeadSize(ctx, t)
 	if err != nil || size == 0 {
@@ -85,8 +83,8 @@ func (w *Witnesses) isLedgerDue(ctx context.Context, t id.Tenant) (is bool, at t
 	return false, at, nil
 }
 
-// policyAndHeadSize returns the policy in force for a ledger and the size of its head.
-// The size is 0 when there is no head, no organization, or no witness.
+// policyAndHeadSize returns the policy in force for a ledger and the size of its head. The size is 0 when there is no
+// head, no organization, or no witness.
 func (w *Witnesses) policyAndHeadSize(ctx context.Context, t id.Tenant) (*activePolicy, id.Index, error) {
 	wanted, err := w.Organizations.Witnessing(ctx, t)
 	if fault.Is(err, fault.NotFound) {

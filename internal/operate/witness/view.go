@@ -40,8 +40,7 @@ func (w *Witnesses) loadView(ctx context.Context, t id.Tenant) (*view, error) {
 	return v, err
 }
 
-// newestWithQuorum returns the newest checkpoint with a quorum under the policy in
-// force, or nil.
+// newestWithQuorum returns the newest checkpoint with a quorum under the policy in force, or nil.
 func (v *view) newestWithQuorum() *cosignedCheckpoint {
 	for _, c := range []*cosignedCheckpoint{v.record.newest, v.record.quorum} {
 		if c != nil && v.active.policy.Quorate(c.isCosignedBy) {
@@ -51,8 +50,7 @@ func (v *view) newestWithQuorum() *cosignedCheckpoint {
 	return nil
 }
 
-// Policy returns the policy in force for a ledger, without logs. Callers MUST NOT
-// change it.
+// Policy returns the policy in force for a ledger, without logs. Callers MUST NOT change it.
 func (w *Witnesses) Policy(ctx context.Context, s *log.State) (*trust.Policy, error) {
 	v, err := w.loadView(ctx, s.Identity().Tenant)
 	if err != nil {
@@ -61,8 +59,8 @@ func (w *Witnesses) Policy(ctx context.Context, s *log.State) (*trust.Policy, er
 	return v.active.policy, nil
 }
 
-// Checkpoint returns the newest checkpoint of a ledger with all stored cosignatures,
-// which may be none. Callers MUST NOT write to it.
+// Checkpoint returns the newest checkpoint of a ledger with all stored cosignatures, which may be none. Callers MUST
+// NOT write to it.
 func (w *Witnesses) Checkpoint(ctx context.Context, s *log.State) ([]byte, error) {
 	v, err := w.loadView(ctx, s.Identity().Tenant)
 	if err != nil {
@@ -78,8 +76,8 @@ func (v *view) newestNote(s *log.State) []byte {
 	return s.Checkpoint()
 }
 
-// Covering returns the checkpoint for the proof of an event: the newest one with a
-// quorum if its tree has the event at index, otherwise the newest one.
+// Covering returns the checkpoint for the proof of an event: the newest one with a quorum if its tree has the event
+// at index, otherwise the newest one.
 func (w *Witnesses) Covering(ctx context.Context, s *log.State, index id.Index) (tlog.Checkpoint, []byte, error) {
 	v, err := w.loadView(ctx, s.Identity().Tenant)
 	if err != nil {
@@ -95,9 +93,8 @@ func (w *Witnesses) Covering(ctx context.Context, s *log.State, index id.Index) 
 
 // Cosigned returns the newest checkpoint with a quorum of cosignatures.
 //
-// The error is fault.Unavailable with the code not_cosigned when there is none. It is
-// the same when the ledger fails closed and an event that is older than MaxLag is not
-// in the checkpoint.
+// The error is fault.Unavailable with the code not_cosigned when there is none. It is the same when the ledger fails
+// closed and an event that is older than MaxLag is not in the checkpoint.
 func (w *Witnesses) Cosigned(ctx context.Context, s *log.State) ([]byte, error) {
 	v, err := w.loadView(ctx, s.Identity().Tenant)
 	if err != nil {
@@ -128,8 +125,8 @@ func (w *Witnesses) Cosigned(ctx context.Context, s *log.State) ([]byte, error) 
 	return c.bytes, nil
 }
 
-// exceedsMaxLag reports whether the event at index, the first one after a checkpoint,
-// was received more than MaxLag ago.
+// exceedsMaxLag reports whether the event at index, the first one after a checkpoint, was received more than MaxLag
+// ago.
 func (w *Witnesses) exceedsMaxLag(ctx context.Context, s *log.State, index id.Index) (bool, error) {
 	if index >= s.Size() {
 		return false, nil

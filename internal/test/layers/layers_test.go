@@ -138,6 +138,7 @@ var layer = map[string]int{
 	"internal/operate/rekey":      30,
 	"internal/operate/handover":   30,
 	"internal/operate/storeprobe": 30,
+	"internal/operate/status":     32,
 	"internal/operate/simulate":   30,
 	"internal/operate/witness":    30,
 

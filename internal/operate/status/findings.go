@@ -1,0 +1,208 @@
+package status
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/agentledger/agentledger/internal/operate/backup"
+)
+
+// Severities of findings: a page needs a person at once.
+const (
+	Page   = "page"
+	Ticket = "ticket"
+)
+
+// Finding is a reason for an operator to look.
+type Finding struct {
+	Name     string `json:"name"` // of the rule in deploy/alerts.yaml, where there is one
+	Severity string `json:"severity"`
+	Summary  string `json:"summary"`
+	Do       string `json:"do"`
+}
+
+// rule makes a finding of one thing. check returns the summary, "" when there is nothing.
+type rule struct {
+	name, severity, do string
+	check              func(r *Report, now time.Time) string
+}
+
+// manual is where a finding's steps are.
+const manual = "docs/operations.md: "
+
+// rules returns all rules.
+func rules() []rule {
+	return slices.Concat(integrityRules(), storeRules(), lagRules(), upkeepRules())
+}
+
+// judge sets the findings and the state.
+func (r *Report) judge(now time.Time) {
+	r.Findings = []Finding{}
+	for _, rule := range rules() {
+		if summary := rule.check(r, now); summary != "" {
+			r.Findings = append(r.Findings, Finding{rule.name, rule.severity, summary, rule.do})
+		}
+	}
+	slices.SortStableFunc(r.Findings, func(a, b Finding) int { return cmp.Compare(a.Severity, b.Severity) })
+	r.State = Good
+	if len(r.Findings) > 0 {
+		r.State = Attention
+	}
+}
+
+// above returns a rule's check: the summary, with the value in it, when the value is above the limit.
+func above[T int | uint64 | float64](limit T, value func(*Report) T, summary string) func(*Report, time.Time) string {
+	return func(r *Report, _ time.Time) string {
+		if v := value(r); v > limit {
+			return fmt.Sprintf(summary, v)
+		}
+		return ""
+	}
+}
+
+// grew returns the check of a counter that grew lately.
+func grew(counter, summary string) func(*Report, time.Time) string {
+	return above(0, func(r *Report) float64 { return r.increases[counter] }, summary)
+}
+
+func faulty(levels ...string) func(*Report) uint64 {
+	return func(r *Report) (n uint64) {
+		for _, level := range levels {
+			n += r.Ledgers.Faulty[level]
+		}
+		return n
+	}
+}
+
+func integrityRules() []rule {
+	const levels = manual + "Anchors, and ledgers that are not well"
+	return []rule{
+		{"AgentledgerLedgerFrozen", Page, levels,
+			above(0, faulty("frozen"), "%d ledgers are frozen")},
+		{"AgentledgerLedgerReadOnly", Ticket, levels,
+			above(0, faulty("read_only", "suspect", "importing", "moved"),
+				"%d ledgers are read_only, suspect, importing or moved")},
+		{"AgentledgerLedgersMissing", Page, manual + "Organizations that a rollback took away",
+			above(0, func(r *Report) uint64 { return r.Ledgers.Missing },
+				"%d ledgers were shown and are not in the store")},
+		{"AgentledgerFaultFound", Page, levels, grew(faultsFound, "%g faults were found in 15 minutes")},
+		{"AgentledgerBadProof", Page, "look for bad memory, then run fsck",
+			grew(badProofs, "%g proofs did not hold in 15 minutes and were not served")},
+		{"AgentledgerContradicted", Page, "docs/witnesses.md: A contradiction",
+			grew(contradictions, "%g witnesses know of another history of a log")},
+		{"AgentledgerAnchorsLost", Page, manual + "Logs, anchors lost",
+			grew(anchorsLost, "the anchors were removed or replaced under the process, %g times in 15 minutes")},
+		{"AgentledgerAnchorsBehind", Page, "look at the volume of the anchors",
+			above(30, func(r *Report) float64 { return r.Anchors.LagSeconds }, "the anchors are %.0f s behind")},
+	}
+}
+
+func storeRules() []rule {
+	return []rule{
+		{"AgentledgerNotReady", Page, manual + "Health",
+			func(r *Report, _ time.Time) string { return r.UnreadyReason }},
+		{"AgentledgerReadOnlyMode", Page, manual + "A volume that takes no writes",
+			func(r *Report, _ time.Time) string {
+				return textIf(r.ReadOnly, "the service shows everything and writes nothing")
+			}},
+		{"AgentledgerClockHeld", Page, manual + "The clock", func(r *Report, _ time.Time) string {
+			return textIf(r.Clock.Held, "the machine's clock is not trusted")
+		}},
+		{"AgentledgerLedgerAheadOfClock", Page, manual + "A log that was ahead of the clock",
+			above(0, func(r *Report) uint64 { return r.Ledgers.AheadOfClock }, "%d ledgers are ahead of the clock")},
+		{"AgentledgerStoreFailing", Page, "look at the disk, then at the log",
+			grew(appendFailures, "%g appends failed in 15 minutes")},
+		{"AgentledgerAppendHangs", Page, manual + "A store that hangs",
+			above(10, func(r *Report) float64 { return r.Store.OldestAppendSeconds },
+				"an append has been out for %.0f s")},
+		{"AgentledgerRequestsLate", Page, manual + "A store that hangs",
+			grew(lateRequests, "%g requests in 15 minutes were answered for handlers that did not come back")},
+		{"AgentledgerStaleAnswers", Page, manual + "A store that hangs",
+			grew(staleAnswers,
+				"%g requests in 15 minutes were answered from memory, because the store did not answer")},
+	}
+}
+
+func lagRules() []rule {
+	return []rule{
+		{"AgentledgerQueueFills", Ticket, manual + "Overload", func(r *Report, _ time.Time) string {
+			return textIf(2*r.Events.Queued > r.Events.QueueLimit,
+				fmt.Sprintf("%d events wait, of %d that may", r.Events.Queued, r.Events.QueueLimit))
+		}},
+		{"AgentledgerWitnessesBehind", Ticket, "docs/witnesses.md",
+			above(900, func(r *Report) float64 { return r.Witnesses.WaitSeconds },
+				"a log has been waiting for its witnesses for %.0f s")},
+		{"AgentledgerReverificationLags", Ticket, "give the service more processor time, or look at the disk",
+			above(1800, func(r *Report) float64 { return r.Events.ReverifyLagSecond },
+				"the oldest event that is not re-verified is %.0f s old")},
+		{"AgentledgerStreamExportBehind", Ticket, "docs/stream-export.md",
+			above(3600, func(r *Report) float64 { return r.Exports.LagSeconds }, "a stream export is %.0f s behind")},
+	}
+}
+
+// Limits of the rules about room, certificate and backup.
+const (
+	fullShare      = 0.02 // of the volume: page
+	lowShare       = 0.1  // ticket
+	lowHours       = 24
+	certificateLow = 14 * 24 * time.Hour
+	backupOld      = 48 * time.Hour
+)
+
+func upkeepRules() []rule {
+	return []rule{
+		{"AgentledgerVolumeFull", Page, "free space now: a full volume ends the process",
+			func(r *Report, _ time.Time) string { return findVolume(r, Volume.isFull) }},
+		{"AgentledgerVolumeFills", Ticket, "free space, or make the volume larger",
+			func(r *Report, _ time.Time) string { return findVolume(r, Volume.fills) }},
+		{"AgentledgerCertificateEnds", Page, manual + "TLS", func(r *Report, now time.Time) string {
+			if r.CertificateEndsAt == nil || r.CertificateEndsAt.Time().Sub(now) > certificateLow {
+				return ""
+			}
+			return fmt.Sprintf("the certificate ends at %s", r.CertificateEndsAt)
+		}},
+		{"AgentledgerBackupOld", Ticket, manual + "Backup and restore", func(r *Report, now time.Time) string {
+			if r.Backup == nil || now.Sub(r.Backup.MadeAt) <= backupOld {
+				return textIf(r.BackupUnread, "the note of the newest backup can't be read")
+			}
+			return fmt.Sprintf("the newest backup is %.0f hours old", now.Sub(r.Backup.MadeAt).Hours())
+		}},
+		{"AgentledgerBackupNotWhole", Page, manual + "Backup and restore", func(r *Report, _ time.Time) string {
+			return textIf(r.Backup != nil && (r.Backup.Faults > 0 || r.Backup.Verification == backup.Failed),
+				"the newest backup has faults")
+		}},
+	}
+}
+
+// freeShare returns the part of the volume that is free, 1 when the size is unknown.
+func (v Volume) freeShare() float64 {
+	if v.SizeBytes == 0 {
+		return 1
+	}
+	return float64(v.FreeBytes) / float64(v.SizeBytes)
+}
+
+func (v Volume) isFull() bool { return v.freeShare() < fullShare }
+
+// fills reports whether a volume that is not full will be soon.
+func (v Volume) fills() bool {
+	return !v.isFull() && (v.freeShare() < lowShare || v.HoursLeft != nil && *v.HoursLeft < lowHours)
+}
+
+// findVolume describes the first volume that is such a one.
+func findVolume(r *Report, such func(Volume) bool) string {
+	i := slices.IndexFunc(r.Volumes, such)
+	if i < 0 {
+		return ""
+	}
+	return "the volume of the folder " + r.Volumes[i].Folder + " has " + r.Volumes[i].describeRoom()
+}
+
+func textIf(condition bool, text string) string {
+	if condition {
+		return text
+	}
+	return ""
+}

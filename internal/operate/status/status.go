@@ -1,0 +1,148 @@
+// Package status says whether a service is well: totals, the worst few ledgers, and findings that need a person.
+//
+// Invariants:
+//
+//   - The time of a report does not grow with the number of organizations: it reads metrics, at most twenty ledgers,
+//     and counts at most 1,000 deliveries.
+//   - A store that does not answer makes a report poorer, never an error: the parts that need it are left out.
+//   - A report has no secret and no content of an event.
+//   - Findings have the limits of the rules in deploy/alerts.yaml, and their names.
+package status
+
+import (
+	"context"
+	"runtime"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/tenant/org"
+	"github.com/agentledger/agentledger/log"
+)
+
+const (
+	// sampleEvery is the time between two samples.
+	sampleEvery = time.Minute
+	// askTime bounds all questions of a report to the store together.
+	askTime = 2 * time.Second
+	// maxDue bounds the deliveries that a report counts.
+	maxDue = 1000
+	// maxWaiting bounds the ledgers that wait for witnesses in a report.
+	maxWaiting = 10
+)
+
+// Ledgers gives the published states (package log).
+type Ledgers interface {
+	State(ctx context.Context, t id.Tenant) (*log.State, error)
+}
+
+// Organizations gives the names of organizations (package org).
+type Organizations interface {
+	Summary(ctx context.Context, t id.Tenant) (org.Summary, error)
+}
+
+// Options configure New. All are required but the last ones.
+type Options struct {
+	Metrics  *prometheus.Registry // of the process; the metrics of volumes and backups are added
+	Ledgers  Ledgers
+	Orgs     Organizations
+	Worst    func() []id.Tenant             // ledgers with faults, the worst first
+	Waits    func() map[id.Tenant]time.Time // since when ledgers wait for witnesses
+	CountDue func(ctx context.Context, limit int) (int, error)
+	Ready    func(ctx context.Context) string // why the service can't be used, "" when it can
+	Clock    func() time.Time
+
+	Version  string            // of the program
+	Engine   string            // embedded or postgresql
+	DataDir  string            // with the note of the newest backup
+	Folders  map[string]string // whose volumes are measured, by their names in reports
+	ReadOnly bool
+}
+
+// Service makes reports. Its methods may be called concurrently.
+type Service struct {
+	Options
+	startedAt time.Time
+	meters    []*meter
+	recent    recent
+	backup    backupNote
+}
+
+// New registers the metrics of volumes and backups, and measures for the first time.
+func New(o Options) *Service {
+	s := &Service{Options: o, startedAt: o.Clock()}
+	for _, name := range []string{"data", "store", "anchors"} {
+		if path := o.Folders[name]; path != "" {
+			m := &meter{name: name, path: path, measure: measureVolume}
+			m.register(o.Metrics)
+			m.takeSample(s.startedAt)
+			s.meters = append(s.meters, m)
+		}
+	}
+	s.backup.dir = o.DataDir
+	s.backup.loadNote()
+	s.backup.register(o.Metrics)
+	return s
+}
+
+// Run takes samples until ctx ends: of the volumes, of counters and of the note of the backup, each minute.
+func (s *Service) Run(ctx context.Context) {
+	tick := time.NewTicker(sampleEvery)
+	defer tick.Stop()
+	for {
+		s.takeSamples()
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (s *Service) takeSamples() {
+	now := s.Clock()
+	if all, err := readFigures(s.Metrics); err == nil {
+		s.recent.keepCounters(now, all)
+	}
+	for _, m := range s.meters {
+		m.takeSample(now)
+	}
+	s.backup.loadNote()
+}
+
+// Report returns the state of the service now. The error is that of ctx or of the metrics.
+func (s *Service) Report(ctx context.Context) (*Report, error) {
+	all, err := readFigures(s.Metrics)
+	if err != nil {
+		return nil, err
+	}
+	now := s.Clock()
+	r := &Report{At: id.InstantOf(now), ReadOnly: s.ReadOnly,
+		Program: Program{Version: s.Version, Go: runtime.Version(), StartedAt: id.InstantOf(s.startedAt),
+			UptimeSeconds: int64(now.Sub(s.startedAt).Seconds())}}
+	ready, cancel := context.WithTimeout(ctx, askTime)
+	defer cancel()
+	r.UnreadyReason = s.Ready(ready)
+	r.Ready = r.UnreadyReason == ""
+	r.setFigures(all, s.Engine, s.recent.increases(now, all))
+	for _, m := range s.meters {
+		if v, ok := m.describeVolume(); ok {
+			r.Volumes = append(r.Volumes, v)
+		}
+	}
+	asking, end := context.WithTimeout(ctx, askTime)
+	defer end()
+	r.Backup, r.BackupUnread = s.backup.readNote(asking)
+	s.readWebhooks(asking, r)
+	r.Worst = s.describeWorst(asking, now)
+	r.judge(now)
+	return r, ctx.Err()
+}
+
+// readWebhooks counts the deliveries that are due. Without an answer of the store there is no number.
+func (s *Service) readWebhooks(ctx context.Context, r *Report) {
+	if n, err := s.CountDue(ctx, maxDue); err == nil {
+		r.Webhooks = &Webhooks{Due: n, More: n == maxDue}
+	}
+}

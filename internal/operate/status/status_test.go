@@ -1,0 +1,185 @@
+package status
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/operate/backup"
+	"github.com/agentledger/agentledger/internal/tenant/org"
+	"github.com/agentledger/agentledger/internal/test/enginetest"
+	"github.com/agentledger/agentledger/internal/test/ledgertest"
+	"github.com/agentledger/agentledger/log"
+)
+
+func TestMain(m *testing.M) { os.Exit(enginetest.Main(m)) }
+
+const red, blue id.Tenant = 1, 2
+
+// names are the organizations of a test.
+type names map[id.Tenant]id.Slug
+
+func (n names) Summary(_ context.Context, t id.Tenant) (org.Summary, error) {
+	if n[t] == "" {
+		return org.Summary{}, errors.New("it can't be read")
+	}
+	return org.Summary{Slug: n[t]}, nil
+}
+
+// begun is a service with the two organizations, without metrics.
+func begun(t *testing.T) (Options, *ledgertest.Service) {
+	t.Helper()
+	s := ledgertest.New(t)
+	s.Found(t, red)
+	s.Found(t, blue)
+	return Options{Metrics: prometheus.NewRegistry(), Ledgers: s.Ledgers, Orgs: names{red: "red", blue: "blue"},
+		Worst: func() []id.Tenant { return nil }, Waits: func() map[id.Tenant]time.Time { return nil },
+		CountDue: func(context.Context, int) (int, error) { return 3, nil },
+		Ready:    func(context.Context) string { return "" }, Clock: s.Clock, Version: "v1", Engine: "embedded",
+		DataDir: t.TempDir(), Folders: map[string]string{"data": t.TempDir()}}, s
+}
+
+func report(t *testing.T, o Options) *Report {
+	t.Helper()
+	r, err := New(o).Report(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func TestReportOfAServiceThatIsWell(t *testing.T) {
+	o, _ := begun(t)
+	r := report(t, o)
+	if r.State != Good || len(r.Findings) != 0 || !r.Ready || len(r.Worst) != 0 {
+		t.Errorf("got %+v", r)
+	}
+	if r.Webhooks == nil || *r.Webhooks != (Webhooks{Due: 3}) {
+		t.Errorf("webhooks: got %+v", r.Webhooks)
+	}
+	if len(r.Volumes) != 1 || r.Volumes[0].Folder != "data" || r.Volumes[0].SizeBytes == 0 {
+		t.Errorf("volumes: got %+v", r.Volumes)
+	}
+	if r.Program.Version != "v1" || !strings.HasPrefix(r.Program.Go, "go") || r.Store.Engine != "embedded" {
+		t.Errorf("got %+v, %+v", r.Program, r.Store)
+	}
+}
+
+// A frozen ledger is named, and its neighbour is not.
+func TestWorstLedgers(t *testing.T) {
+	o, s := begun(t)
+	if err := s.Ledgers.Freeze(t.Context(), red, "for a test"); err != nil {
+		t.Fatal(err)
+	}
+	o.Worst = func() []id.Tenant { return []id.Tenant{red} }
+	r := report(t, o)
+	if len(r.Worst) != 1 || r.Worst[0].Slug != "red" || r.Worst[0].Level != string(log.Frozen) ||
+		r.Worst[0].Reason != "for a test" || r.Worst[0].Origin != s.State(t, red).Identity().Origin {
+		t.Errorf("got %+v", r.Worst)
+	}
+	o.Metrics = prometheus.NewRegistry()
+	o.Waits = func() map[id.Tenant]time.Time {
+		return map[id.Tenant]time.Time{blue: s.Clock().Add(-time.Minute), red: s.Clock().Add(-time.Second)}
+	}
+	r = report(t, o)
+	if len(r.Worst) != 2 || r.Worst[0].WaitSeconds != 1 || r.Worst[1].Slug != "blue" || r.Worst[1].WaitSeconds != 60 {
+		t.Errorf("got %+v", r.Worst)
+	}
+}
+
+// A store that does not answer makes a report poorer, and not late.
+func TestStoreThatHangs(t *testing.T) {
+	o, _ := begun(t)
+	o.Ready = func(context.Context) string { return "the store does not answer" }
+	o.CountDue = func(ctx context.Context, _ int) (int, error) { <-ctx.Done(); return 0, ctx.Err() }
+	o.Worst = func() []id.Tenant { return []id.Tenant{77} }
+	r := report(t, o)
+	if r.Webhooks != nil || r.Ready || r.State != Attention || r.Findings[0].Name != "AgentledgerNotReady" {
+		t.Errorf("got %+v", r)
+	}
+	if len(r.Worst) != 1 || r.Worst[0] != (Ledger{}) {
+		t.Errorf("a ledger that can't be read: got %+v", r.Worst)
+	}
+}
+
+// However many ledgers wait, ten are named: those that wait longest.
+func TestManyWait(t *testing.T) {
+	o, s := begun(t)
+	waits := make(map[id.Tenant]time.Time)
+	for i := range 1000 {
+		waits[id.Tenant(i+1)] = s.Clock().Add(-time.Duration(i) * time.Second)
+	}
+	o.Waits = func() map[id.Tenant]time.Time { return waits }
+	r := report(t, o)
+	for i, l := range r.Worst {
+		if want := float64(999 - i); l.WaitSeconds != want {
+			t.Errorf("number %d waits for %v, want %v", i, l.WaitSeconds, want)
+		}
+	}
+	if len(r.Worst) != 10 {
+		t.Errorf("%d are named", len(r.Worst))
+	}
+}
+
+func TestBackupInReports(t *testing.T) {
+	o, s := begun(t)
+	if r := report(t, o); r.Backup != nil || len(r.Findings) > 0 {
+		t.Errorf("without a backup: got %+v", r)
+	}
+	for name, tc := range map[string]struct {
+		age      time.Duration
+		verified backup.Verification
+		want     []string
+	}{
+		"fresh":     {time.Hour, backup.Whole, nil},
+		"not asked": {time.Hour, backup.NotVerified, nil},
+		"old":       {49 * time.Hour, backup.Whole, []string{"AgentledgerBackupOld"}},
+		"damaged":   {time.Hour, backup.Failed, []string{"AgentledgerBackupNotWhole"}},
+	} {
+		made := backup.Made{Path: "/backups/x", Manifest: backup.Manifest{MadeAt: s.Clock().Add(-tc.age), Events: 7}}
+		if err := made.WriteNote(o.DataDir, tc.verified); err != nil {
+			t.Fatal(err)
+		}
+		o.Metrics = prometheus.NewRegistry()
+		r := report(t, o)
+		if got := namesOf(r); fmt.Sprint(got) != fmt.Sprint(tc.want) || r.Backup.Events != 7 {
+			t.Errorf("%s: got %v, want %v", name, got, tc.want)
+		}
+		all, err := readFigures(o.Metrics)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := 0.0
+		if tc.verified == backup.Whole {
+			want = float64(made.MadeAt.Unix())
+		}
+		if got := all.sumOf("agentledger_backup_verified_timestamp_seconds"); got != want {
+			t.Errorf("%s: the verified one is of %v, want %v", name, got, want)
+		}
+		if got := all.sumOf("agentledger_backup_timestamp_seconds"); got != float64(made.MadeAt.Unix()) {
+			t.Errorf("%s: it is of %v", name, got)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(o.DataDir, "backup.json"), []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	o.Metrics = prometheus.NewRegistry()
+	if got := namesOf(report(t, o)); fmt.Sprint(got) != "[AgentledgerBackupOld]" {
+		t.Errorf("a note that can't be read: got %v", got)
+	}
+}
+
+func namesOf(r *Report) (all []string) {
+	for _, f := range r.Findings {
+		all = append(all, f.Name)
+	}
+	return all
+}

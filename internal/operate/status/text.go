@@ -1,0 +1,119 @@
+package status
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+)
+
+// WriteText writes the report for a person: findings first, then a line for each part.
+func (r *Report) WriteText(w io.Writer) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s\n", r.State)
+	for _, f := range r.Findings {
+		fmt.Fprintf(&b, "%s: %s: %s\n    do: %s\n", f.Severity, f.Name, f.Summary, f.Do)
+	}
+	for _, line := range slices.Concat(r.programLines(), r.ledgerLines(), r.upkeepLines()) {
+		fmt.Fprintf(&b, "%-14s%s\n", line[0], line[1])
+	}
+	for _, l := range r.Worst {
+		b.WriteString(l.describe() + "\n")
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func (r *Report) programLines() [][2]string {
+	ready := "ready"
+	switch {
+	case !r.Ready:
+		ready = "not ready: " + r.UnreadyReason
+	case r.ReadOnly:
+		ready = "ready, read-only"
+	}
+	return [][2]string{
+		{"service", fmt.Sprintf("%s, up for %s", ready, time.Duration(r.Program.UptimeSeconds)*time.Second)},
+		{"versions", fmt.Sprintf("program %s, %s, %s store of format %d", r.Program.Version, r.Program.Go,
+			r.Store.Engine, r.Store.Format)},
+		{"store", fmt.Sprintf("%s, since the start %d appends failed, %d answers from memory, %d requests late",
+			formatBytes(float64(r.Store.DiskBytes)), r.Store.AppendFailures, r.Store.StaleAnswers,
+			r.Store.LateRequests)},
+	}
+}
+
+func (r *Report) ledgerLines() [][2]string {
+	due := "unknown, because the store does not answer"
+	if r.Webhooks != nil {
+		due = fmt.Sprintf("%d due%s", r.Webhooks.Due, textIf(r.Webhooks.More, " or more"))
+	}
+	resting := textIf(len(r.Witnesses.Resting) > 0, ", left alone: "+strings.Join(r.Witnesses.Resting, ", "))
+	return [][2]string{
+		{"events", fmt.Sprintf("%d, %d of them not re-verified; %d wait for an append", r.Events.Total,
+			r.Events.NotReverified, r.Events.Queued)},
+		{"ledgers", fmt.Sprintf("%d frozen, %d read_only, %d suspect, %d missing, %d ahead of the clock",
+			r.Ledgers.Faulty["frozen"], r.Ledgers.Faulty["read_only"], r.Ledgers.Faulty["suspect"], r.Ledgers.Missing,
+			r.Ledgers.AheadOfClock)},
+		{"anchors", fmt.Sprintf("%.1f s behind, journal of %s", r.Anchors.LagSeconds,
+			formatBytes(float64(r.Anchors.JournalBytes)))},
+		{"witnesses", fmt.Sprintf("%d logs wait, %.0f s at most%s", r.Witnesses.WaitingLedgers, r.Witnesses.WaitSeconds,
+			resting)},
+		{"webhooks", due},
+		{"exports", fmt.Sprintf("%.0f s and %d events behind", r.Exports.LagSeconds, r.Exports.LagEvents)},
+	}
+}
+
+func (r *Report) upkeepLines() (lines [][2]string) {
+	for _, v := range r.Volumes {
+		lines = append(lines, [2]string{"disk, " + v.Folder, v.describeRoom()})
+	}
+	if r.CertificateEndsAt != nil {
+		lines = append(lines, [2]string{"certificate", "ends at " + r.CertificateEndsAt.String()})
+	}
+	made := "none made by agentledger backup"
+	if b := r.Backup; b != nil {
+		made = fmt.Sprintf("%s, of %s, %d events, verified: %s", b.Path, b.MadeAt.Format(time.RFC3339), b.Events,
+			b.Verification)
+	}
+	return append(lines, [2]string{"backup", made})
+}
+
+// describeRoom is the room in words: bytes, share and hours.
+func (v Volume) describeRoom() string {
+	text := fmt.Sprintf("%s free of %s", formatBytes(float64(v.FreeBytes)), formatBytes(float64(v.SizeBytes)))
+	switch {
+	case v.Growth == nil:
+		return text + ", growth not known yet"
+	case v.HoursLeft == nil:
+		return text + ", nothing grows"
+	}
+	return text + fmt.Sprintf(", enough for %.0f hours at %s an hour", *v.HoursLeft, formatBytes(*v.Growth))
+}
+
+func (l Ledger) describe() string {
+	text := fmt.Sprintf("%s (%s): %d events", l.Origin, l.Slug, l.Size)
+	if l.NewestEventAt != nil {
+		text += ", the newest of " + l.NewestEventAt.String()
+	}
+	if l.Level != "" {
+		text += ", " + l.Level + ": " + l.Reason
+	}
+	if l.WaitSeconds > 0 {
+		text += fmt.Sprintf(", waits for witnesses for %.0f s", l.WaitSeconds)
+	}
+	return text
+}
+
+// formatBytes is a number of bytes with the largest unit that leaves it at 1 or above.
+func formatBytes(n float64) string {
+	units := []string{"B", "KiB", "MiB", "GiB", "TiB", "PiB"}
+	i := 0
+	for n >= 1024 && i < len(units)-1 {
+		n, i = n/1024, i+1
+	}
+	if i == 0 {
+		return fmt.Sprintf("%.0f B", n)
+	}
+	return fmt.Sprintf("%.1f %s", n, units[i])
+}

@@ -1,0 +1,104 @@
+package status
+
+import (
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// How the growth of a volume is measured: over the last growthWindow, and not before growthAfter.
+const (
+	growthWindow = 6 * time.Hour
+	growthAfter  = 30 * time.Minute
+)
+
+// space is the room of a volume, in bytes.
+type space struct {
+	free, size uint64 // free is for processes without privileges
+}
+
+// Volume is the room of the volume that a folder lies on.
+type Volume struct {
+	Folder    string `json:"folder"` // data, store or anchors
+	FreeBytes uint64 `json:"free_bytes"`
+	SizeBytes uint64 `json:"size_bytes"`
+
+	// Growth of what is used, in bytes an hour, over the last six hours or since the start. Nil in the first half hour.
+	Growth *float64 `json:"growth_bytes_per_hour"`
+	// HoursLeft is for how long the room is enough at that growth. Nil while nothing grows.
+	HoursLeft *float64 `json:"hours_left"`
+}
+
+// meter measures the room of one volume again and again.
+type meter struct {
+	name, path string
+	measure    func(path string) (space, error)
+
+	mu      sync.Mutex
+	samples []sample // oldest first, of the last growthWindow
+}
+
+type sample struct {
+	at time.Time
+	space
+}
+
+// takeSample measures. A folder that can't be measured keeps its last sample.
+func (m *meter) takeSample(now time.Time) {
+	s, err := m.measure(m.path)
+	if err != nil {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.samples = append(m.samples, sample{now, s})
+	for now.Sub(m.samples[0].at) > growthWindow {
+		m.samples = m.samples[1:]
+	}
+}
+
+// newest returns the last sample; ok is false before the first.
+func (m *meter) newest() (s sample, ok bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if len(m.samples) == 0 {
+		return s, false
+	}
+	return m.samples[len(m.samples)-1], true
+}
+
+// describeVolume returns the room and its growth; ok is false before the first sample.
+func (m *meter) describeVolume() (v Volume, ok bool) {
+	last, ok := m.newest()
+	if !ok {
+		return v, false
+	}
+	m.mu.Lock()
+	first := m.samples[0]
+	m.mu.Unlock()
+	v = Volume{Folder: m.name, FreeBytes: last.free, SizeBytes: last.size}
+	passed := last.at.Sub(first.at)
+	if passed < growthAfter {
+		return v, true
+	}
+	growth := (float64(first.free) - float64(last.free)) / passed.Hours()
+	v.Growth = &growth
+	if growth > 0 {
+		left := float64(last.free) / growth
+		v.HoursLeft = &left
+	}
+	return v, true
+}
+
+// register makes the metrics of the volume, from the last sample, so that a scrape never waits for a disk.
+func (m *meter) register(r prometheus.Registerer) {
+	gauge := func(name, help string, value func(sample) uint64) {
+		r.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: name, Help: help, ConstLabels: prometheus.Labels{"folder": m.name},
+		}, func() float64 { s, _ := m.newest(); return float64(value(s)) }))
+	}
+	gauge("agentledger_volume_free_bytes", "Room that is left on the volume of a folder, as of the last minute.",
+		func(s sample) uint64 { return s.free })
+	gauge("agentledger_volume_size_bytes", "Size of the volume of a folder.", func(s sample) uint64 { return s.size })
+}

@@ -1,0 +1,56 @@
+package status
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/agentledger/agentledger/id"
+)
+
+// describeWorst returns the ledgers with faults, then those that wait longest for witnesses. Each is read for itself:
+// the names of one that can't be read are left out.
+func (s *Service) describeWorst(ctx context.Context, now time.Time) []Ledger {
+	waits := s.Waits()
+	tenants := s.Worst()
+	for _, t := range longestWaiting(waits) {
+		if !slices.Contains(tenants, t) {
+			tenants = append(tenants, t)
+		}
+	}
+	all := []Ledger{}
+	for _, t := range tenants {
+		l := s.describeLedger(ctx, t)
+		if since, does := waits[t]; does {
+			l.WaitSeconds = max(0, now.Sub(since).Seconds())
+		}
+		all = append(all, l)
+	}
+	return all
+}
+
+// longestWaiting returns at most maxWaiting ledgers, the one that waits longest first.
+func longestWaiting(waits map[id.Tenant]time.Time) []id.Tenant {
+	all := slices.SortedFunc(maps.Keys(waits), func(a, b id.Tenant) int {
+		return cmp.Or(waits[a].Compare(waits[b]), cmp.Compare(a, b))
+	})
+	return all[:min(len(all), maxWaiting)]
+}
+
+func (s *Service) describeLedger(ctx context.Context, t id.Tenant) (l Ledger) {
+	if named, err := s.Orgs.Summary(ctx, t); err == nil {
+		l.OrganizationID, l.Slug = named.ID, named.Slug
+	}
+	state, err := s.Ledgers.State(ctx, t)
+	if err != nil {
+		return l
+	}
+	l.Origin, l.Size = state.Identity().Origin, state.Shown().Size
+	l.Level, l.Reason = string(state.Fault().Level), state.Fault().Reason
+	if at := state.LastReceived(); at != 0 {
+		l.NewestEventAt = &at
+	}
+	return l
+}
