@@ -11,12 +11,13 @@ build:
 # Longer than the tests of any package take on a busy machine: only a hang reaches it.
 TIMEOUT := -timeout 40m
 
-# Every test, nothing skipped. PostgreSQL's server, Python, Node.js, curl and Chromium are installed when they are missing.
+# Every test, nothing skipped. PostgreSQL's server, Python, Node.js, curl, promtool and Chromium are installed when they are missing.
 test:
 	./scripts/postgres
 	./scripts/python
 	./scripts/node
 	./scripts/curl
+	./scripts/promtool
 	./scripts/chromium
 	$(GO) test $(TIMEOUT) ./...
 	$(MAKE) test-python
@@ -71,6 +72,7 @@ race:
 	./scripts/postgres
 	./scripts/python
 	./scripts/curl
+	./scripts/promtool
 	./scripts/chromium
 	$(GO) test $(TIMEOUT) -race ./web $$($(GO) list -f '{{.ImportPath}} {{.TestImports}} {{.XTestImports}}' ./... | \
 		grep -v '/cmd/agentledger \|/servicetest' | cut -d' ' -f1)

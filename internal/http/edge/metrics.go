@@ -32,6 +32,7 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 			Help: "Error answers, lines of batches included, by status and code."}, []string{"status", "code"}),
 	}
 	r.MustRegister(m.inFlight, m.seconds, m.refusals)
+	m.refusals.WithLabelValues("500", "") // so that the first one is an increase
 	return m
 }
 
