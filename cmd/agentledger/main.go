@@ -4,6 +4,7 @@
 //	demo            see the main job in a few seconds
 //	init            make an organization without a running server
 //	status          say whether a server is well
+//	doctor          look at the machine and the settings of a service
 //	backup          copy the embedded store, also while the server runs
 //	restore         bring a backup back
 //	fsck            re-verify every ledger of a store, also while the server runs
@@ -20,7 +21,7 @@
 //	policy          check, test and replay policy documents
 //	version         print the version
 //
-// Exit status: 0 when all went well, 1 when status, fsck, backup, restore, export, import, policy, clock or the demo
+// Exit status: 0 when all went well, 1 when status, doctor, fsck, backup, restore, export, import, policy, clock or the demo
 // found something wrong, 2 for everything else.
 package main
 
@@ -35,6 +36,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/agentledger/agentledger/cmd/agentledger/doctor"
 	"github.com/agentledger/agentledger/cmd/agentledger/policyfile"
 	"github.com/agentledger/agentledger/internal/config"
 	"github.com/agentledger/agentledger/internal/telemetry"
@@ -61,6 +63,7 @@ type commands struct {
 	Demo         demoCommand         `cmd:"" help:"See the main job: a server, an agent's day, and an outsider who checks it."`
 	Init         initCommand         `cmd:"" help:"Make an organization, its first agent and keys, without a running server."`
 	Status       statusCommand       `cmd:"" help:"Say whether the server that runs is well: totals, the worst ledgers, room, backups, and what to do."`
+	Doctor       doctor.Command      `cmd:"" help:"Look at the machine and the settings of serve, before it or beside it, and say what to change."`
 	Backup       backupCommand       `cmd:"" help:"Copy the embedded store: of the server that runs (--server), or of a stopped one."`
 	Restore      restoreCommand      `cmd:"" help:"Bring a backup back into a data directory without a store."`
 	Fsck         fsckCommand         `cmd:"" help:"Re-verify every ledger from its first event: of a snapshot of the server that runs (--server), or of a stopped one's store."`
@@ -119,7 +122,7 @@ func runProgram(ctx context.Context, args []string, stdout, stderr io.Writer) in
 	switch {
 	case err == nil:
 		return 0
-	case errors.Is(err, errFound), errors.Is(err, policyfile.ErrFound):
+	case errors.Is(err, errFound), errors.Is(err, policyfile.ErrFound), errors.Is(err, doctor.ErrFound):
 		return exitFound
 	}
 	fmt.Fprintln(stderr, "agentledger:", err)

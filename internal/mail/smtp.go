@@ -137,6 +137,15 @@ func (s *Server) Send(ctx context.Context, m Message) error {
 	return s.giveMessage(client, m, text)
 }
 
+// TryConnection connects and sends nothing, with TLS where the address says so.
+func (s *Server) TryConnection(ctx context.Context) error {
+	conn, err := s.dialServer(ctx)
+	if err != nil {
+		return err
+	}
+	return conn.Close()
+}
+
 func (s *Server) dialServer(ctx context.Context) (net.Conn, error) {
 	dial := s.Dial
 	if dial == nil {

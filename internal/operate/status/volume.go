@@ -18,6 +18,12 @@ type space struct {
 	free, size uint64 // free is for processes without privileges
 }
 
+// MeasureVolume returns the room of the volume that path lies on, in bytes. free is for processes without privileges.
+func MeasureVolume(path string) (free, size uint64, err error) {
+	s, err := measureVolume(path)
+	return s.free, s.size, err
+}
+
 // Volume is the room of the volume that a folder lies on.
 type Volume struct {
 	Folder    string `json:"folder"` // data, store or anchors

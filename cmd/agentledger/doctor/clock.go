@@ -1,0 +1,44 @@
+package doctor
+
+import (
+	"context"
+	"path/filepath"
+	"time"
+
+	"github.com/agentledger/agentledger/internal/clock"
+	"github.com/agentledger/agentledger/internal/config"
+)
+
+// clockSlack is by how much two clocks may differ, as the service has it.
+const clockSlack = 5 * time.Second
+
+// checkClock compares the machine's clock with the newest time that a service with these anchors trusted, and asks the
+// kernel whether a time service keeps the clock. It asks no server: one that is not configured proves nothing.
+func checkClock(_ context.Context, c config.Serve) []Finding {
+	newest, err := clock.Mark{Path: filepath.Join(c.AnchorsDir(), "clock")}.Read()
+	if err != nil {
+		return []Finding{attend("remove the file, or start once with --accept-clock", "%v", err)}
+	}
+	synchronized, known := isClockSynchronized()
+	return judgeClock(time.Now(), newest, c.ClockMaxGap, synchronized, known)
+}
+
+// judgeClock judges the clock of now. newest is zero for none; longestGap of 0 is any.
+func judgeClock(now, newest time.Time, longestGap time.Duration, synchronized, known bool) []Finding {
+	const do = "correct the clock, or start once with --accept-clock when it is right"
+	switch {
+	case !newest.IsZero() && newest.Sub(now) > clockSlack:
+		return []Finding{attend(do, "it shows %s, and %s was trusted before: a start holds it",
+			now.UTC().Format(time.RFC3339), newest.UTC().Format(time.RFC3339))}
+	case !newest.IsZero() && longestGap > 0 && now.Sub(newest) > longestGap:
+		return []Finding{attend(do, "it shows %s, more than %v after the newest trusted time: a start holds it",
+			now.UTC().Format(time.RFC3339), longestGap)}
+	case !known:
+		return []Finding{advise("make sure that a time service runs",
+			"the system does not say whether the clock is synchronized")}
+	case !synchronized:
+		return []Finding{advise("run a time service (chrony, systemd-timesyncd)",
+			"the kernel knows of no time service: the clock may drift")}
+	}
+	return []Finding{good("a time service keeps it, and it is not behind the newest trusted time")}
+}

@@ -1,0 +1,139 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/agentledger/agentledger/internal/config"
+	"github.com/agentledger/agentledger/internal/durable"
+	"github.com/agentledger/agentledger/internal/operate/status"
+)
+
+const (
+	syncs       = 32
+	syncBytes   = 4096
+	longestSync = 3 * time.Second // of all syncs together
+
+	// A disk, also the fastest one, needs longer than this to make bytes durable. A sync that is faster went to a
+	// memory: of the machine, or of a controller whose battery the operator has to know about.
+	implausible = 20 * time.Microsecond
+	slow        = 50 * time.Millisecond
+
+	lowShare = 0.1 // of the room of a volume
+)
+
+// checkDisks measures the volumes of the data directory and of the anchors.
+func checkDisks(ctx context.Context, c config.Serve) (found []Finding) {
+	folders := []struct{ name, path string }{{"data directory", c.Data}, {"anchors", c.AnchorsDir()}}
+	for _, folder := range folders {
+		path := nearestFolder(folder.path)
+		times, err := measureSyncs(ctx, path)
+		if err == nil {
+			found = append(found, judgeSyncs(folder.name, volumeKind(path), times))
+		} else {
+			found = append(found, judgeSyncError(folder.name, path, err, c.ReadOnly))
+		}
+		if free, size, err := status.MeasureVolume(path); err == nil {
+			found = append(found, judgeRoom(folder.name, free, size))
+		}
+	}
+	return append(found, judgePlaces(c.Data, c.AnchorsDir())...)
+}
+
+// nearestFolder returns the folder, or the nearest one above it that is there: a first start makes the others.
+func nearestFolder(path string) string {
+	for {
+		if info, err := os.Stat(path); err == nil && info.IsDir() || filepath.Dir(path) == path {
+			return path
+		}
+		path = filepath.Dir(path)
+	}
+}
+
+// measureSyncs writes a file in the folder again and again, syncs each time, and removes the file.
+func measureSyncs(ctx context.Context, dir string) (times []time.Duration, err error) {
+	f, err := durable.NewTemporary(filepath.Join(dir, "sync"), ".agentledger-doctor-*")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, f.Discard()) }()
+	for began := time.Now(); len(times) < syncs && time.Since(began) < longestSync && ctx.Err() == nil; {
+		if _, err := f.WriteAt(make([]byte, syncBytes), int64(len(times)*syncBytes)); err != nil {
+			return nil, err
+		}
+		before := time.Now()
+		if err := f.Sync(); err != nil {
+			return nil, err
+		}
+		times = append(times, time.Since(before))
+	}
+	return times, nil
+}
+
+func judgeSyncError(name, path string, err error, readOnly bool) Finding {
+	if errors.Is(err, fs.ErrPermission) {
+		return attend("give the folder to the user of the service, or make it for that user",
+			"%s: %s can't be written by this user", name, path)
+	}
+	if readOnly {
+		return advise("the service is to be read-only, so it goes on", "%s: %v", name, err)
+	}
+	return attend("docs/operations.md: A volume that takes no writes", "%s: %v", name, err)
+}
+
+// judgeSyncs says whether a sync really syncs, as far as that can be told from outside.
+func judgeSyncs(name, kind string, times []time.Duration) Finding {
+	sorted := slices.Sorted(slices.Values(times))
+	if len(sorted) == 0 {
+		return attend("look at the disk", "%s: no sync ended", name)
+	}
+	median, longest := sorted[len(sorted)/2], sorted[len(sorted)-1]
+	measured := fmt.Sprintf("%s: a sync takes %v, %v at most (%s)", name, median.Round(time.Microsecond),
+		longest.Round(time.Microsecond), kind)
+	switch {
+	case kind == "tmpfs" || kind == "ramfs":
+		return attend("put it on a disk", "%s: it lies in memory (%s), and is gone with the machine", name, kind)
+	case median < implausible:
+		return attend("find out what confirms writes before they are durable: a cache without battery, a hypervisor, "+
+			"a file system that is mounted without barriers", "%s: no disk is that fast", measured)
+	case median > slow:
+		return advise("look for another process that keeps the disk busy, or take a faster disk",
+			"%s: events wait for it", measured)
+	case kind == "overlay":
+		return advise("put it on a volume of its own",
+			"%s: it lies in a container's own layer, and goes with it", measured)
+	case kind == "nfs":
+		return advise("use a local disk: a network file system may confirm writes early and lose locks", "%s", measured)
+	}
+	return good("%s", measured)
+}
+
+func judgeRoom(name string, free, size uint64) Finding {
+	share := float64(free) / float64(max(size, 1))
+	summary := fmt.Sprintf("%s: %.1f GiB free of %.1f", name, float64(free)/(1<<30), float64(size)/(1<<30))
+	if share < lowShare {
+		return attend("free space, or make the volume larger: a full one ends the process", "%s", summary)
+	}
+	return good("%s", summary)
+}
+
+// judgePlaces advises to keep the anchors on another volume, so that a rollback of the store leaves them.
+func judgePlaces(data, anchors string) []Finding {
+	a, errData := os.Stat(nearestFolder(data))
+	b, errAnchors := os.Stat(nearestFolder(anchors))
+	if errData != nil || errAnchors != nil {
+		return nil
+	}
+	first, known := deviceOf(a)
+	if second, alsoKnown := deviceOf(b); known && alsoKnown && first == second {
+		return []Finding{advise("set --anchors to a folder on another volume",
+			"the anchors lie on the volume of the store: a rollback of that volume goes unnoticed")}
+	}
+	return nil
+}

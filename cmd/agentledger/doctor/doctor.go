@@ -1,0 +1,141 @@
+// Package doctor looks at a machine and the settings of a service, before the service starts or beside it, and says
+// what to change.
+//
+// Invariants:
+//
+//   - It reads the settings of serve. It changes nothing but a file of its own in the data directory and in the folder
+//     of the anchors, which it removes.
+//   - Every finding that is not good says what to do.
+//   - A check ends within ten seconds, and one that can't look says so.
+//   - Secrets and passwords are read for their form at most, and are in no finding.
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/agentledger/agentledger/internal/config"
+)
+
+// ErrFound says that something needs attention.
+var ErrFound = errors.New("something needs attention")
+
+// checkTime bounds each check.
+const checkTime = 10 * time.Second
+
+// Command looks at the machine and the settings.
+type Command struct {
+	JSON bool `name:"json" help:"Machine-readable output."`
+	config.Serve
+}
+
+// Level says how grave a finding is.
+type Level string
+
+// Levels.
+const (
+	Good      Level = "good"
+	Advice    Level = "advice"    // it works, and could be better
+	Attention Level = "attention" // it does not work, or acknowledged data are in danger
+)
+
+// Finding is the result of looking at one thing.
+type Finding struct {
+	Check   string `json:"check"`
+	Level   Level  `json:"level"`
+	Summary string `json:"summary"`
+	Do      string `json:"do,omitempty"` // "" for a good one
+}
+
+func good(format string, args ...any) Finding {
+	return Finding{Level: Good, Summary: fmt.Sprintf(format, args...)}
+}
+
+func advise(do, format string, args ...any) Finding {
+	return Finding{Level: Advice, Summary: fmt.Sprintf(format, args...), Do: do}
+}
+
+func attend(do, format string, args ...any) Finding {
+	return Finding{Level: Attention, Summary: fmt.Sprintf(format, args...), Do: do}
+}
+
+// check looks at one thing.
+type check struct {
+	name string
+	look func(ctx context.Context, c config.Serve) []Finding
+}
+
+func checks() []check {
+	return []check{{"settings", checkSettings}, {"files", checkFiles}, {"disk", checkDisks}, {"clock", checkClock},
+		{"open files", checkOpenFiles}, {"ports", checkPorts}, {"proxy", checkProxy}, {"certificate", checkCertificate},
+		{"database", checkDatabase}, {"mail", checkMail}}
+}
+
+// Run prints all findings. It returns ErrFound when one needs attention.
+func (c Command) Run(ctx context.Context, out io.Writer) error {
+	all := examine(ctx, c.Serve, checks())
+	if err := c.printFindings(out, all); err != nil {
+		return err
+	}
+	if slices.ContainsFunc(all, func(f Finding) bool { return f.Level == Attention }) {
+		return ErrFound
+	}
+	return nil
+}
+
+// examine makes all checks, one after the other, because some measure the disk.
+func examine(ctx context.Context, c config.Serve, all []check) (found []Finding) {
+	for _, one := range all {
+		bounded, cancel := context.WithTimeout(ctx, checkTime)
+		for _, f := range lookWithin(bounded, one, c) {
+			f.Check = one.name
+			found = append(found, f)
+		}
+		cancel()
+	}
+	return found
+}
+
+// lookWithin makes one check. A disk that does not answer keeps its goroutine, and the command goes on.
+func lookWithin(ctx context.Context, one check, c config.Serve) []Finding {
+	done := make(chan []Finding, 1)
+	go func() { done <- one.look(ctx, c) }()
+	select {
+	case found := <-done:
+		return found
+	case <-ctx.Done():
+	}
+	select { // a check that ends with ctx has findings of its own
+	case found := <-done:
+		return found
+	case <-time.After(time.Second):
+		return []Finding{attend("look at the disk and the network that the settings name",
+			"no answer within %v", checkTime)}
+	}
+}
+
+func (c Command) printFindings(out io.Writer, all []Finding) error {
+	if c.JSON {
+		text, err := json.Marshal(map[string][]Finding{"findings": all})
+		if err == nil {
+			_, err = fmt.Fprintf(out, "%s\n", text)
+		}
+		return err
+	}
+	var b strings.Builder
+	for _, f := range all {
+		fmt.Fprintf(&b, "%-10s%s: %s\n", f.Level, f.Check, f.Summary)
+		if f.Do != "" {
+			fmt.Fprintf(&b, "%-10sdo: %s\n", "", f.Do)
+		}
+	}
+	_, err := io.WriteString(out, b.String())
+	return err
+}

@@ -1,0 +1,107 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/agentledger/agentledger/cmd/agentledger/datadir"
+	"github.com/agentledger/agentledger/internal/config"
+)
+
+// privateFile is a file or folder that only its owner may use.
+type privateFile struct {
+	what, path string
+	needed     bool // it has to be there before a start
+}
+
+// checkFiles looks at modes and owners, and at the master key beside its store.
+func checkFiles(_ context.Context, c config.Serve) (found []Finding) {
+	looked := 0
+	for _, f := range privateFiles(c) {
+		finding, there := judgeFile(f)
+		if there {
+			looked++
+		}
+		if finding != nil {
+			found = append(found, *finding)
+		}
+	}
+	found = append(found, checkMasterKey(c)...)
+	found = append(found, checkSocketFolders(c)...)
+	if len(found) == 0 {
+		found = append(found, good("%d files and folders are private to the user of the service", looked))
+	}
+	return found
+}
+
+// privateFiles are those that the settings name.
+func privateFiles(c config.Serve) []privateFile {
+	all := []privateFile{{"data directory", c.Data, false}, {"folder of the anchors", c.AnchorsDir(), false},
+		{"store", c.DatabaseDir(), false}, {"master key", c.MasterKeyPath(), false},
+		{"platform secret", c.PlatformSecretPath(), c.PlatformSecretFile != "" && c.ReadOnly}}
+	for _, path := range c.OlderMasterKeyFile {
+		all = append(all, privateFile{"older master key", path, true})
+	}
+	if c.TLSKey != "" {
+		all = append(all, privateFile{"private key of the certificate", c.TLSKey, true})
+	}
+	return all
+}
+
+// judgeFile returns a finding about a file, nil for none, and whether the file is there.
+func judgeFile(f privateFile) (found *Finding, there bool) {
+	info, err := os.Stat(f.path)
+	problem := func(finding Finding) *Finding { return &finding }
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && f.needed:
+		return problem(attend("bring the file back, or name another one", "%s: there is no %s", f.what, f.path)), false
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, false
+	case err != nil:
+		return problem(attend("run the command as the user of the service", "%s: %v", f.what, err)), false
+	}
+	if owner, known := ownerOf(info); known && owner != os.Geteuid() {
+		return problem(attend(fmt.Sprintf("run as the user of the service, or chown %d %s", os.Geteuid(), f.path),
+			"%s: %s is of the user %d, and this is %d", f.what, f.path, owner, os.Geteuid())), true
+	}
+	if mode := info.Mode().Perm(); mode&0o077 != 0 {
+		want := mode &^ 0o077
+		return problem(attend(fmt.Sprintf("chmod %o %s", want, f.path),
+			"%s: %s has mode %04o: other users may use it", f.what, f.path, mode)), true
+	}
+	return nil, true
+}
+
+// checkMasterKey finds a store whose key is away: the start is refused then, and without the key all is lost.
+func checkMasterKey(c config.Serve) []Finding {
+	if os.Getenv(datadir.MasterKeyVariable) != "" || len(c.OlderMasterKeyFile) > 0 {
+		return nil
+	}
+	_, noStore := os.Stat(c.DatabaseDir())
+	_, noKey := os.Stat(c.MasterKeyPath())
+	if noStore == nil && errors.Is(noKey, fs.ErrNotExist) {
+		return []Finding{attend("bring the key back from its copy: without it no log can be read or written",
+			"there is a store, and no master key at %s", c.MasterKeyPath())}
+	}
+	return nil
+}
+
+// checkSocketFolders finds folders of sockets that are not there.
+func checkSocketFolders(c config.Serve) (found []Finding) {
+	for _, address := range []string{c.Listen.Listen, c.IDListen, c.MetricsListen} {
+		path, is := strings.CutPrefix(address, "unix:")
+		if !is {
+			continue
+		}
+		if info, err := os.Stat(filepath.Dir(path)); err != nil || !info.IsDir() {
+			found = append(found, attend("make the folder for the service's user (RuntimeDirectory= in the unit)",
+				"the folder of the socket %s is not there", path))
+		}
+	}
+	return found
+}

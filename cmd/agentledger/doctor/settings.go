@@ -1,0 +1,124 @@
+package doctor
+
+import (
+	"context"
+	"net"
+	"net/netip"
+	"os"
+	"strings"
+
+	"github.com/agentledger/agentledger/internal/config"
+	"github.com/agentledger/agentledger/internal/http/listener"
+	"github.com/agentledger/agentledger/internal/mail"
+	"github.com/agentledger/agentledger/internal/operate/provision"
+	"github.com/agentledger/agentledger/trust"
+)
+
+// checkSettings reads the settings that parsing alone does not judge.
+func checkSettings(_ context.Context, c config.Serve) (found []Finding) {
+	if _, err := provision.ParseHost(strings.TrimRight(c.PublicURL, "/")); err != nil {
+		found = append(found, attend("choose --public-url with care: it is in the name of every log, for ever",
+			"%v", err))
+	}
+	if c.WitnessPolicyFile != "" {
+		text, err := os.ReadFile(c.WitnessPolicyFile)
+		if err == nil {
+			_, err = trust.Parse(text)
+		}
+		if err != nil {
+			found = append(found, attend("docs/witnesses.md has the form of the file",
+				"--witness-policy-file: %v", err))
+		}
+	}
+	if c.AcceptClock {
+		found = append(found, advise("take --accept-clock away after one start",
+			"every start trusts the clock as it is"))
+	}
+	if len(found) == 0 {
+		found = append(found, good("they can be read; the public URL is %s", c.PublicURL))
+	}
+	return found
+}
+
+// checkOpenFiles divides the open files as a start does.
+func checkOpenFiles(_ context.Context, c config.Serve) []Finding {
+	return judgeOpenFiles(listener.OpenFileLimit(), c)
+}
+
+func judgeOpenFiles(limit int, c config.Serve) []Finding {
+	const do = "raise the limit: LimitNOFILE=65536 in the unit, or ulimit -n"
+	shares, err := listener.ShareOpenFiles(limit, c.MaxConnections, c.Storage == "")
+	switch {
+	case err != nil:
+		return []Finding{attend(do, "%v", err)}
+	case shares.Main < c.MaxConnections:
+		return []Finding{advise(do, "the process may have %d: the main listener gets %d connections, and not %d", limit,
+			shares.Main, c.MaxConnections)}
+	}
+	return []Finding{good("the process may have %d", limit)}
+}
+
+// checkProxy compares public URL, certificates, addresses and the header of the client's address.
+func checkProxy(_ context.Context, c config.Serve) (found []Finding) {
+	ownTLS, https := c.TLSCert != "" || c.ACME.Directory != "", strings.HasPrefix(c.PublicURL, "https://")
+	header := c.ClientAddressHeader
+	switch {
+	case ownTLS && header != "":
+		found = append(found, advise("leave --client-address-header out, unless a proxy passes the TLS connections on",
+			"clients reach the main listener directly, and any of them can name an address in %s", header))
+	case https && !ownTLS && header == "":
+		found = append(found, attend("set --client-address-header to the proxy's header, as X-Forwarded-For",
+			"a proxy speaks TLS, and all its clients count as one: one stranger uses up the sign-in attempts of all"))
+	case !https && !isLocalURL(c.PublicURL):
+		found = append(found, attend("put a proxy with TLS before it, or give it --tls-cert and --tls-key",
+			"the public URL is not https: ingest keys and passwords are sent as they are"))
+	}
+	for _, l := range []struct{ name, address string }{{"--id-listen", c.IDListen},
+		{"--metrics-listen", c.MetricsListen}} {
+		if isOpenToOthers(l.address) {
+			found = append(found, attend("name a loopback address, or one of a private network",
+				"%s %s: other machines may reach it without TLS", l.name, l.address))
+		}
+	}
+	if len(found) == 0 {
+		found = append(found, good("public URL, header and listeners fit together"))
+	}
+	return found
+}
+
+// isLocalURL reports whether a URL is of this machine, as for a first try.
+func isLocalURL(url string) bool {
+	_, host, _ := strings.Cut(url, "://")
+	host, _, _ = strings.Cut(host, "/")
+	if h, _, err := net.SplitHostPort(host); err == nil {
+		host = h
+	}
+	address, err := netip.ParseAddr(strings.Trim(host, "[]"))
+	return host == "localhost" || strings.HasSuffix(host, ".localhost") || err == nil && address.IsLoopback()
+}
+
+// isOpenToOthers reports whether an address of a listener is neither of this machine nor of a private network.
+func isOpenToOthers(listened string) bool {
+	host, _, err := net.SplitHostPort(listened)
+	if err != nil || host == "localhost" || host == "unix" { // none, or a socket
+		return false
+	}
+	address, err := netip.ParseAddr(host)
+	return err != nil || !address.IsLoopback() && !address.IsPrivate()
+}
+
+// checkMail connects to the mail server, and sends nothing.
+func checkMail(ctx context.Context, c config.Serve) []Finding {
+	if c.SMTP == "" {
+		return []Finding{advise("set --smtp, so that people can set a new password themselves", "no mail is sent")}
+	}
+	server, err := mail.NewServer(c.SMTP)
+	if err != nil {
+		return []Finding{attend("docs/operations.md: Mail", "%v", err)}
+	}
+	if err := server.TryConnection(ctx); err != nil {
+		return []Finding{attend("look at the address, the network and the firewall",
+			"the mail server can't be reached: %v", err)}
+	}
+	return []Finding{good("the mail server takes connections")}
+}
