@@ -11,9 +11,10 @@ build:
 # Longer than the tests of any package take on a busy machine: only a hang reaches it.
 TIMEOUT := -timeout 40m
 
-# Every test, nothing skipped. PostgreSQL's server, Python, Node.js, curl, promtool and Chromium are installed when they are missing.
+# Every test, nothing skipped. PostgreSQL's server, nginx, Caddy, HAProxy, Python, Node.js, curl, promtool and Chromium are installed when they are missing.
 test:
 	./scripts/postgres
+	./scripts/proxies
 	./scripts/python
 	./scripts/node
 	./scripts/curl

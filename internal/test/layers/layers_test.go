@@ -209,6 +209,7 @@ var layer = map[string]int{
 	"scripts/commonpasswords":    50,
 	"scripts/vulncheck":          50,
 
+	"deploy/proxy":                    60,
 	"internal/clock/clocktest":        60,
 	"internal/http/egress/egresstest": 60,
 	"internal/test/chromium":          60,
