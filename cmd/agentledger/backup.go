@@ -9,6 +9,7 @@ import (
 	"github.com/agentledger/agentledger/cmd/agentledger/datadir"
 	"github.com/agentledger/agentledger/internal/operate/backup"
 	"github.com/agentledger/agentledger/internal/telemetry"
+	"github.com/agentledger/agentledger/log/audit"
 )
 
 // backupCommand copies the embedded store, of a server that runs or of a stopped one.
@@ -92,7 +93,7 @@ func headsOf(s *datadir.Store, out terminal) backup.Heads {
 func (c offline) verifyBackup(ctx context.Context, out terminal, path string) error {
 	x, err := backup.Inspect(ctx, path)
 	if err == nil {
-		err = c.checkExtracted(ctx, out, x, func(s *datadir.Store) error { return fsck(ctx, out, s) })
+		err = c.checkExtracted(ctx, out, x, func(s *datadir.Store) error { return fsck(ctx, out, s, audit.Resume{}) })
 		err = errors.Join(err, x.Remove())
 	}
 	return backupError(out, err)

@@ -9,30 +9,48 @@ import (
 	"github.com/agentledger/agentledger/internal/operate/compaction"
 	"github.com/agentledger/agentledger/log/anchor"
 	"github.com/agentledger/agentledger/log/audit"
+	"github.com/agentledger/agentledger/log/audit/markfile"
 )
 
 // fsckCommand re-verifies the store of a stopped server, or a snapshot of one that runs. It writes nothing to it.
 type fsckCommand struct {
 	offline
 	beside
+	Progress string `help:"File that keeps how far the command came with large ledgers. A run with the same file goes on from there. It is removed at the end." type:"path" placeholder:"FILE"`
 }
 
 // Run prints each fault with its place, then a summary. A snapshot is compared with the anchors of before it, so an
 // organization that is founded in that moment may be reported without one.
 func (c fsckCommand) Run(ctx context.Context, out terminal) error {
 	if c.Server != "" {
-		return c.withSnapshot(ctx, out, c.beside, func(s *datadir.Store, _ string) error { return fsck(ctx, out, s) })
+		return c.withSnapshot(ctx, out, c.beside, func(s *datadir.Store, _ string) error { return c.check(ctx, out, s) })
 	}
 	s, err := c.openExistingReadOnly(ctx, out, anchor.OpenReadOnly)
 	if err != nil {
 		return err
 	}
-	return errors.Join(fsck(ctx, out, s), s.Close())
+	return errors.Join(c.check(ctx, out, s), s.Close())
+}
+
+// check is fsck, with the progress of an earlier run.
+func (c fsckCommand) check(ctx context.Context, out terminal, s *datadir.Store) error {
+	if c.Progress == "" {
+		return fsck(ctx, out, s, audit.Resume{})
+	}
+	marks, err := markfile.Open(c.Progress)
+	if err != nil {
+		return err
+	}
+	err = fsck(ctx, out, s, audit.Resume{Progress: marks})
+	if err == nil || errors.Is(err, errFound) {
+		return errors.Join(err, marks.Remove())
+	}
+	return errors.Join(err, marks.Keep())
 }
 
 // fsck re-verifies every ledger of a store.
-func fsck(ctx context.Context, out terminal, s *datadir.Store) error {
-	result, err := audit.Fsck(ctx, s.Engine, s.Keyring, s.Anchors,
+func fsck(ctx context.Context, out terminal, s *datadir.Store, resume audit.Resume) error {
+	result, err := audit.ResumeFsck(ctx, s.Engine, s.Keyring, s.Anchors, resume,
 		func(f audit.Finding) { fmt.Fprintln(out.stdout, f) })
 	if err != nil {
 		return err

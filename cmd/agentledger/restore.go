@@ -12,6 +12,7 @@ import (
 	"github.com/agentledger/agentledger/internal/operate/succession"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/log/anchor"
+	"github.com/agentledger/agentledger/log/audit"
 )
 
 // restoreCommand brings a backup back into a data directory that has no store.
@@ -79,7 +80,7 @@ func (c restoreCommand) compareExtracted(ctx context.Context, out terminal,
 	x *backup.Extracted) (found backup.Difference, err error) {
 	err = c.checkExtracted(ctx, out, x, func(s *datadir.Store) error {
 		if c.Check {
-			if err := fsck(ctx, out, s); err != nil {
+			if err := fsck(ctx, out, s, audit.Resume{}); err != nil {
 				return err
 			}
 		}

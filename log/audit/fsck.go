@@ -35,9 +35,15 @@ const (
 // no writer. anchors may be nil. An error means that the check could not be finished.
 func Fsck(ctx context.Context, store log.Store, keyring *seal.Keyring, anchors *anchor.Folder,
 	report func(Finding)) (FsckResult, error) {
+	return ResumeFsck(ctx, store, keyring, anchors, Resume{}, report)
+}
+
+// ResumeFsck is Fsck that goes on from the marks of an earlier run, and notes its own.
+func ResumeFsck(ctx context.Context, store log.Store, keyring *seal.Keyring, anchors *anchor.Folder,
+	resume Resume, report func(Finding)) (FsckResult, error) {
 	examining, stop := context.WithCancel(ctx)
 	f := &fsck{
-		store: store, anchors: anchors, in: newInspector(runtime.GOMAXPROCS(0)),
+		store: store, anchors: anchors, resume: resume, in: newInspector(runtime.GOMAXPROCS(0)),
 		reader: log.NewReader(log.Options{Store: store, Keyring: keyring, Anchors: anchors,
 			TileCacheBytes: readerCacheBytes, LeafCacheBytes: readerCacheBytes}),
 		begun: make(chan *examination, fsckAtOnce-1),
@@ -114,6 +120,7 @@ type fsck struct {
 	store   log.Store
 	reader  *log.Reader
 	anchors *anchor.Folder // nil: none
+	resume  Resume
 	in      *inspector
 	begun   chan *examination // in the order of the store; closed at the end
 	running sync.WaitGroup
@@ -190,7 +197,7 @@ func (f *fsck) examineStored(ctx context.Context, stored *log.Stored,
 	if level, err = f.checkRecords(ctx, x, stored); err != nil {
 		return 0, level, err
 	}
-	err = x.advanceTo(ctx, head.Size)
+	err = f.advanceInStretches(ctx, x)
 	if x.stopped || err != nil {
 		return int(x.tree.Size()), level, err
 	}

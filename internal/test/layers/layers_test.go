@@ -101,7 +101,7 @@ var layer = map[string]int{
 
 	"verify/pack": 11,
 
-	"log/anchor": 19, "log/audit": 21, "log": 20,
+	"log/anchor": 19, "log/audit": 21, "log": 20, "log/audit/markfile": 22,
 
 	"internal/follow":              21,
 	"internal/mail":                21,

@@ -1,0 +1,90 @@
+package audit
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/log"
+)
+
+// Mark says how far an examination of a ledger came: the events [0, Size) were examined and had this root.
+type Mark struct {
+	Size     id.Index             `json:"size"`
+	Root     id.Hash              `json:"root"`
+	Counted  map[log.Month]uint64 `json:"counted"`            // events of each month
+	Findings []Finding            `json:"findings,omitempty"` // in these events, 1,000 at most
+}
+
+// Progress keeps the marks of large ledgers, so that an fsck that was ended goes on where it was. Fsck calls its
+// methods concurrently.
+type Progress interface {
+	Find(o id.Origin) (Mark, bool)
+	Note(o id.Origin, m Mark) error
+}
+
+// Resume lets an fsck go on from the marks of an earlier one. The zero value begins at the first events, and notes none.
+type Resume struct {
+	Progress Progress
+	Stretch  id.Index // events between two marks; a ledger with fewer has none. Default: 100,000
+}
+
+// maxMarkedFindings is how many findings a ledger with marks has at most.
+const maxMarkedFindings = 1_000
+
+// advanceInStretches examines all events of a ledger, and notes a mark after each stretch.
+func (f *fsck) advanceInStretches(ctx context.Context, x *examiner) error {
+	end := x.head.Size
+	stretch := cmp.Or(f.resume.Stretch, 100_000)
+	if f.resume.Progress == nil || end < stretch {
+		return x.advanceTo(ctx, end)
+	}
+	report := x.report
+	found, err := f.resumeAtMark(ctx, x)
+	if err != nil {
+		return err
+	}
+	x.report = func(n Finding) {
+		found = append(found, n)
+		report(n)
+	}
+	defer func() { x.report = report }()
+	for x.tree.Size() < end && !x.stopped {
+		if err := x.advanceTo(ctx, min(x.tree.Size()+stretch, end)); err != nil {
+			return err
+		}
+		if x.stopped || len(found) > maxMarkedFindings {
+			continue
+		}
+		m := Mark{x.tree.Size(), x.tree.Root(), maps.Clone(x.counted), slices.Clone(found)}
+		if err := f.resume.Progress.Note(x.identity.Origin, m); err != nil {
+			return fmt.Errorf("note progress: %w", err)
+		}
+	}
+	return nil
+}
+
+// resumeAtMark goes on behind the mark of a ledger, and reports what was found before it. Where the store has
+// other events there, the examination begins at the first one.
+func (f *fsck) resumeAtMark(ctx context.Context, x *examiner) ([]Finding, error) {
+	m, ok := f.resume.Progress.Find(x.identity.Origin)
+	if !ok || m.Size > x.head.Size {
+		return nil, nil
+	}
+	err := x.resumeBehind(ctx, m.Size, m.Root)
+	if log.IsDamage(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	x.whole, x.counted = true, m.Counted
+	for _, n := range m.Findings {
+		n.Tenant = x.identity.Tenant
+		x.reportFinding(n)
+	}
+	return m.Findings, nil
+}
