@@ -26,7 +26,8 @@ type Progress interface {
 	Note(o id.Origin, m Mark) error
 }
 
-// Resume lets an fsck go on from the marks of an earlier one. The zero value begins at the first events, and notes none.
+// Resume lets an fsck go on from the marks of an earlier one. The zero value begins at the first events, and notes
+// none.
 type Resume struct {
 	Progress Progress
 	Stretch  id.Index // events between two marks; a ledger with fewer has none. Default: 100,000
