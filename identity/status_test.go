@@ -9,9 +9,11 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/identity"
 	"github.com/agentledger/agentledger/internal/operate/status"
+	"github.com/agentledger/agentledger/internal/operate/witness"
 )
 
 // brokenStatus has no report.
@@ -19,6 +21,21 @@ type brokenStatus struct{}
 
 func (brokenStatus) Report(context.Context) (*status.Report, error) {
 	return nil, errors.New("a secret cause")
+}
+
+func (brokenStatus) ReportOrganization(context.Context, id.Tenant) (*status.Organization, error) {
+	return nil, fault.New(fault.Unavailable, "The store can't be reached")
+}
+
+// noAnchors and noWitnesses are a service without either.
+type noAnchors struct{}
+
+func (noAnchors) Size(id.Origin) (id.Index, bool) { return 0, false }
+
+type noWitnesses struct{}
+
+func (noWitnesses) Status(context.Context, id.Tenant) (witness.Status, error) {
+	return witness.Status{}, nil
 }
 
 // The operator's programs learn whether the service is well; nobody else does.
@@ -31,6 +48,7 @@ func TestStatus(t *testing.T) {
 	unready := ""
 	reports := status.New(status.Options{Metrics: prometheus.NewRegistry(), Ledgers: w.Ledgers, Orgs: w.orgs,
 		Worst: func() []id.Tenant { return frozen }, Waits: func() map[id.Tenant]time.Time { return nil },
+		AnchorSizes: noAnchors{}, Cosignatures: noWitnesses{},
 		CountDue: func(context.Context, int) (int, error) { return 0, nil },
 		Ready:    func(context.Context) string { return unready }, Clock: w.Clock, Version: "v1", Engine: "embedded",
 		DataDir: t.TempDir(), Folders: map[string]string{"data": t.TempDir()}})
@@ -55,7 +73,24 @@ func TestStatus(t *testing.T) {
 	if r.State != status.Attention || r.Ready || len(r.Findings) != 1 || len(r.Worst) != 1 || r.Worst[0].Slug != "red" {
 		t.Errorf("got %+v", r)
 	}
+	const of = "/v1/id/platform/organizations/"
+	answers(t, "a stranger", w.call("GET", of+"red/status", ""), 401, refusal("Invalid platform secret"))
+	for slug, state := range map[string]string{"red": status.Attention, "blue": status.Good} {
+		var one status.Organization
+		w.decode(w.platform("GET", of+slug+"/status", ""), 200, &one)
+		var same status.Organization
+		w.decode(w.platform("GET", of+one.OrganizationID.String()+"/status", ""), 200, &same)
+		if string(one.Slug) != slug || one.State != state || same.Origin != one.Origin || one.Origin == "" {
+			t.Errorf("%s: got %+v, %+v", slug, one, same)
+		}
+	}
+	if got := w.platform("GET", of+"green/status", ""); got.Code != 404 {
+		t.Errorf("an unknown organization: got %d %s", got.Code, got.Body)
+	}
 	w.serveWith(func(o *identity.Options) { o.Operator.Status = brokenStatus{} })
+	if got := w.platform("GET", of+"red/status", ""); got.Code != 503 {
+		t.Errorf("a store that is away: got %d %s", got.Code, got.Body)
+	}
 	if got := w.platform("GET", path, ""); got.Code != 500 || strings.Contains(got.Body.String(), "secret") {
 		t.Errorf("without metrics: got %d %s", got.Code, got.Body)
 	}

@@ -4,33 +4,32 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-
-	"github.com/go-json-experiment/json"
+	"net/url"
 
 	"github.com/agentledger/agentledger/internal/config"
 	"github.com/agentledger/agentledger/internal/operate/status"
 	"github.com/agentledger/agentledger/internal/telemetry"
 )
 
-// statusCommand says whether a server that runs is well.
+// statusCommand says whether a server that runs is well, or one organization's ledger.
 type statusCommand struct {
-	JSON bool `name:"json" help:"Machine-readable output."`
+	Slug string `help:"Slug or id of one organization. Default: the service with all of them."`
+	JSON bool   `name:"json" help:"Machine-readable output."`
 	runningServer
 }
 
 // Run prints the report. It returns errFound when something needs attention.
 func (c statusCommand) Run(ctx context.Context, out terminal) error {
-	var r status.Report
-	err := c.platformCall(http.MethodGet, "/status", nil).callServer(ctx, &r)
+	var report status.Printed = new(status.Report)
+	path := "/status"
+	if c.Slug != "" {
+		report, path = new(status.Organization), "/organizations/"+url.PathEscape(c.Slug)+"/status"
+	}
+	err := c.platformCall(http.MethodGet, path, nil).callServer(ctx, report)
 	if err != nil {
 		return fmt.Errorf("status: %w", err)
 	}
-	if c.JSON {
-		err = json.MarshalWrite(out.stdout, &r)
-	} else {
-		err = r.WriteText(out.stdout)
-	}
-	if err == nil && r.State != status.Good {
+	if err = status.Print(out.stdout, report, c.JSON); err == nil && !report.IsGood() {
 		err = errFound
 	}
 	return err
@@ -43,6 +42,7 @@ func (s *service) buildStatus(c config.Serve) {
 	}
 	s.status = status.New(status.Options{Metrics: s.watch.registry, Ledgers: s.ledgers, Orgs: s.orgs,
 		Worst: s.auditor.WorstLedgers, Waits: s.witnesses.Waits, CountDue: s.webhooks.CountDue,
+		AnchorSizes: s.store.Anchors, Cosignatures: s.witnesses,
 		Ready: s.findUnreadiness, Clock: s.clock.Now, Version: telemetry.ProgramVersion(), Engine: engine,
 		DataDir: c.Data, Folders: folders, ReadOnly: s.store.ReadOnly})
 }

@@ -99,6 +99,7 @@ func (c *Calls) List() []Call {
 		{"POST", organization + "/reindex", false, c.reindexOrganization},
 		{"POST", organization + "/clock", true, c.correctClock},
 		{"GET", "/status", false, c.answerStatus},
+		{"GET", organization + "/status", false, c.answerOrganizationStatus},
 		{"GET", "/clock", false, c.answerClock},
 		{"POST", "/clock", true, c.acceptClock},
 		{"POST", "/snapshots", false, c.makeSnapshot},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 
+	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/http/edge"
 	"github.com/agentledger/agentledger/internal/operate/status"
 )
@@ -11,11 +12,25 @@ import (
 // Status says whether the service is well (package status).
 type Status interface {
 	Report(ctx context.Context) (*status.Report, error)
+	ReportOrganization(ctx context.Context, t id.Tenant) (*status.Organization, error)
 }
 
 // answerStatus answers 200 in every state, because the report is the answer. The request has no body.
 func (c *Calls) answerStatus(w http.ResponseWriter, r *http.Request, _ edge.Body) error {
 	report, err := c.Status.Report(r.Context())
+	if err != nil {
+		return err
+	}
+	return edge.WriteJSON(w, http.StatusOK, report)
+}
+
+// answerOrganizationStatus answers for one organization. The request has no body.
+func (c *Calls) answerOrganizationStatus(w http.ResponseWriter, r *http.Request, _ edge.Body) error {
+	tenant, err := c.findOrganization(r)
+	if err != nil {
+		return err
+	}
+	report, err := c.Status.ReportOrganization(r.Context(), tenant)
 	if err != nil {
 		return err
 	}

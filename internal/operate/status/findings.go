@@ -125,6 +125,9 @@ func storeRules() []rule {
 	}
 }
 
+// longestWait is for how many seconds a log may wait for its witnesses.
+const longestWait = 900
+
 func lagRules() []rule {
 	return []rule{
 		{"AgentledgerQueueFills", Ticket, manual + "Overload", func(r *Report, _ time.Time) string {
@@ -132,7 +135,7 @@ func lagRules() []rule {
 				fmt.Sprintf("%d events wait, of %d that may", r.Events.Queued, r.Events.QueueLimit))
 		}},
 		{"AgentledgerWitnessesBehind", Ticket, "docs/witnesses.md",
-			above(900, func(r *Report) float64 { return r.Witnesses.WaitSeconds },
+			above(longestWait, func(r *Report) float64 { return r.Witnesses.WaitSeconds },
 				"a log has been waiting for its witnesses for %.0f s")},
 		{"AgentledgerReverificationLags", Ticket, "give the service more processor time, or look at the disk",
 			above(1800, func(r *Report) float64 { return r.Events.ReverifyLagSecond },

@@ -44,14 +44,16 @@ type Organizations interface {
 
 // Options configure New. All are required but the last ones.
 type Options struct {
-	Metrics  *prometheus.Registry // of the process; the metrics of volumes and backups are added
-	Ledgers  Ledgers
-	Orgs     Organizations
-	Worst    func() []id.Tenant             // ledgers with faults, the worst first
-	Waits    func() map[id.Tenant]time.Time // since when ledgers wait for witnesses
-	CountDue func(ctx context.Context, limit int) (int, error)
-	Ready    func(ctx context.Context) string // why the service can't be used, "" when it can
-	Clock    func() time.Time
+	Metrics      *prometheus.Registry // of the process; the metrics of volumes and backups are added
+	Ledgers      Ledgers
+	Orgs         Organizations
+	Worst        func() []id.Tenant             // ledgers with faults, the worst first
+	Waits        func() map[id.Tenant]time.Time // since when ledgers wait for witnesses
+	AnchorSizes  AnchorSizes
+	Cosignatures Cosignatures
+	CountDue     func(ctx context.Context, limit int) (int, error)
+	Ready        func(ctx context.Context) string // why the service can't be used, "" when it can
+	Clock        func() time.Time
 
 	Version  string            // of the program
 	Engine   string            // embedded or postgresql

@@ -14,6 +14,7 @@ import (
 
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/operate/backup"
+	"github.com/agentledger/agentledger/internal/operate/witness"
 	"github.com/agentledger/agentledger/internal/tenant/org"
 	"github.com/agentledger/agentledger/internal/test/enginetest"
 	"github.com/agentledger/agentledger/internal/test/ledgertest"
@@ -34,6 +35,57 @@ func (n names) Summary(_ context.Context, t id.Tenant) (org.Summary, error) {
 	return org.Summary{Slug: n[t]}, nil
 }
 
+// sizes are the anchors of a test: each log was shown at size 3.
+type sizes struct{}
+
+func (sizes) Size(id.Origin) (id.Index, bool) { return 3, true }
+
+// cosigned is the state of witnesses of a test, by tenant; nil for none.
+type cosigned map[id.Tenant]*witness.Checkpoint
+
+func (c cosigned) Status(_ context.Context, t id.Tenant) (witness.Status, error) {
+	return witness.Status{Newest: c[t], Quorum: c[t], Witnesses: make([]witness.WitnessStatus, 2)}, nil
+}
+
+// One organization is well or not, whatever its neighbour is.
+func TestOrganization(t *testing.T) {
+	o, s := begun(t)
+	o.Cosignatures = cosigned{blue: {Size: 2}}
+	waits := map[id.Tenant]time.Time{blue: s.Clock().Add(-15 * time.Minute)}
+	o.Waits = func() map[id.Tenant]time.Time { return waits }
+	if err := s.Ledgers.Freeze(t.Context(), red, "for a test"); err != nil {
+		t.Fatal(err)
+	}
+	all := New(o)
+	for name, tc := range map[string]struct {
+		tenant id.Tenant
+		wait   time.Duration
+		want   string
+	}{
+		"frozen": {red, 0, "attention\n" + string(s.State(t, red).Identity().Origin) + " (red): 0 events, frozen: for a test\nanchored at 3 events; 2 witnesses, cosigned at 0 events, quorum at 0\n"},
+		"well": {blue, 15 * time.Minute, "good\n" + string(s.State(t, blue).Identity().Origin) +
+			" (blue): 0 events, waits for witnesses for 900 s\nanchored at 3 events; 2 witnesses, cosigned at 2 events, quorum at 2\n"},
+		"waits for long": {blue, 15*time.Minute + time.Second, "attention\n" + string(s.State(t, blue).Identity().Origin) +
+			" (blue): 0 events, waits for witnesses for 901 s\nanchored at 3 events; 2 witnesses, cosigned at 2 events, quorum at 2\n"},
+	} {
+		waits[blue] = s.Clock().Add(-tc.wait)
+		r, err := all.ReportOrganization(t.Context(), tc.tenant)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var b strings.Builder
+		if err := Print(&b, r, false); err != nil || b.String() != tc.want {
+			t.Errorf("%s: got %q, %v, want %q", name, b.String(), err, tc.want)
+		}
+		if r.IsGood() != (r.State == Good) {
+			t.Errorf("%s: got %+v", name, r)
+		}
+	}
+	if r, err := all.ReportOrganization(t.Context(), 77); err == nil {
+		t.Errorf("an unknown one: got %+v", r)
+	}
+}
+
 // begun is a service with the two organizations, without metrics.
 func begun(t *testing.T) (Options, *ledgertest.Service) {
 	t.Helper()
@@ -42,6 +94,7 @@ func begun(t *testing.T) (Options, *ledgertest.Service) {
 	s.Found(t, blue)
 	return Options{Metrics: prometheus.NewRegistry(), Ledgers: s.Ledgers, Orgs: names{red: "red", blue: "blue"},
 		Worst: func() []id.Tenant { return nil }, Waits: func() map[id.Tenant]time.Time { return nil },
+		AnchorSizes: sizes{}, Cosignatures: cosigned{},
 		CountDue: func(context.Context, int) (int, error) { return 3, nil },
 		Ready:    func(context.Context) string { return "" }, Clock: s.Clock, Version: "v1", Engine: "embedded",
 		DataDir: t.TempDir(), Folders: map[string]string{"data": t.TempDir()}}, s

@@ -6,7 +6,27 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/go-json-experiment/json"
 )
+
+// Printed is a report as the command prints it.
+type Printed interface {
+	WriteText(w io.Writer) error
+	IsGood() bool
+}
+
+// Print writes a report as text or as a line of JSON.
+func Print(w io.Writer, p Printed, asJSON bool) error {
+	if !asJSON {
+		return p.WriteText(w)
+	}
+	if err := json.MarshalWrite(w, p); err != nil {
+		return err
+	}
+	_, err := io.WriteString(w, "\n")
+	return err
+}
 
 // WriteText writes the report for a person: findings first, then a line for each part.
 func (r *Report) WriteText(w io.Writer) error {
