@@ -123,6 +123,7 @@ func TestText(t *testing.T) {
 	r.Backup = &backup.Note{Path: "/backups/x", MadeAt: now, Events: 7, Verification: backup.Whole}
 	ends := id.InstantOf(now)
 	r.CertificateEndsAt, r.Ledgers.Faulty["frozen"], r.Witnesses.Resting = &ends, 1, []string{"a.example"}
+	r.Events.CountedAt = &ends
 	r.judge(now)
 	var b strings.Builder
 	if err := r.WriteText(&b); err != nil {
@@ -132,7 +133,8 @@ func TestText(t *testing.T) {
 		"attention\npage: AgentledgerLedgerFrozen: 1 ledgers are frozen\n    do: docs/operations.md: Anchors, and ledgers that are not well\npage: AgentledgerCertificateEnds: the certificate ends at 2026-11-24T12:00:00.000Z\n    do: ",
 		"service       ready, up for 0s\n",
 		"store         3.0 MiB, since the start 0 appends failed, ",
-		"ledgers       1 frozen, 0 read_only, ",
+		"events        0, 0 of them not re-verified, as of 2026-11-24T12:00:00.000Z; 50 wait for an append\n",
+		"ledgers       1 frozen, 0 read_only, 0 suspect, as of 2026-11-24T12:00:00.000Z; 0 missing, 0 ahead of the clock\n",
 		"witnesses     0 logs wait, 900 s at most, left alone: a.example\n",
 		"webhooks      unknown, because the store does not answer\n",
 		"disk, data    5.0 GiB free of 10.0 GiB, enough for 5120 hours at 1.0 MiB an hour\n",

@@ -64,11 +64,12 @@ type Store struct {
 
 // Events counts the events of all ledgers, as the re-verification last looked at them.
 type Events struct {
-	Total             uint64  `json:"total"`
-	Queued            uint64  `json:"queued"`
-	QueueLimit        uint64  `json:"queue_limit"`
-	NotReverified     uint64  `json:"not_reverified"`
-	ReverifyLagSecond float64 `json:"reverify_lag_seconds"`
+	CountedAt         *id.Instant `json:"counted_at"` // of that look, also for faults; nil before the first
+	Total             uint64      `json:"total"`
+	Queued            uint64      `json:"queued"`
+	QueueLimit        uint64      `json:"queue_limit"`
+	NotReverified     uint64      `json:"not_reverified"`
+	ReverifyLagSecond float64     `json:"reverify_lag_seconds"`
 }
 
 // Ledgered counts ledgers with a known fault, by its level.
@@ -154,8 +155,15 @@ func (r *Report) setFigures(all figures, engine string, increases map[string]flo
 		LagEvents: count("agentledger_stream_export_lag_events")}
 	r.Clock = Clock{Held: all.sumOf("agentledger_clock_held") > 0,
 		OffsetSeconds: all.sumOf("agentledger_clock_offset_seconds")}
-	if ends := all.sumOf("agentledger_certificate_expires_seconds"); ends > 0 {
-		at := id.InstantOf(time.Unix(int64(ends), 0))
-		r.CertificateEndsAt = &at
+	r.CertificateEndsAt = instantOf(all.sumOf("agentledger_certificate_expires_seconds"))
+	r.Events.CountedAt = instantOf(all.sumOf("agentledger_reverify_round_timestamp_seconds"))
+}
+
+// instantOf returns the time of a metric in Unix seconds, nil for 0.
+func instantOf(seconds float64) *id.Instant {
+	if seconds <= 0 {
+		return nil
 	}
+	at := id.InstantOf(time.Unix(int64(seconds), 0))
+	return &at
 }

@@ -115,6 +115,9 @@ func TestReportOfAServiceThatIsWell(t *testing.T) {
 	if r.State != Good || len(r.Findings) != 0 || !r.Ready || len(r.Worst) != 0 {
 		t.Errorf("got %+v", r)
 	}
+	if r.Events.CountedAt != nil {
+		t.Errorf("counted without a look at %v", r.Events.CountedAt)
+	}
 	if r.Webhooks == nil || *r.Webhooks != (Webhooks{Due: 3}) {
 		t.Errorf("webhooks: got %+v", r.Webhooks)
 	}

@@ -68,13 +68,17 @@ func (r *Report) ledgerLines() [][2]string {
 	if r.Webhooks != nil {
 		due = fmt.Sprintf("%d due%s", r.Webhooks.Due, textIf(r.Webhooks.More, " or more"))
 	}
+	counted := ", not counted yet"
+	if r.Events.CountedAt != nil {
+		counted = ", as of " + r.Events.CountedAt.String()
+	}
 	resting := textIf(len(r.Witnesses.Resting) > 0, ", left alone: "+strings.Join(r.Witnesses.Resting, ", "))
 	return [][2]string{
-		{"events", fmt.Sprintf("%d, %d of them not re-verified; %d wait for an append", r.Events.Total,
-			r.Events.NotReverified, r.Events.Queued)},
-		{"ledgers", fmt.Sprintf("%d frozen, %d read_only, %d suspect, %d missing, %d ahead of the clock",
-			r.Ledgers.Faulty["frozen"], r.Ledgers.Faulty["read_only"], r.Ledgers.Faulty["suspect"], r.Ledgers.Missing,
-			r.Ledgers.AheadOfClock)},
+		{"events", fmt.Sprintf("%d, %d of them not re-verified%s; %d wait for an append", r.Events.Total,
+			r.Events.NotReverified, counted, r.Events.Queued)},
+		{"ledgers", fmt.Sprintf("%d frozen, %d read_only, %d suspect%s; %d missing, %d ahead of the clock",
+			r.Ledgers.Faulty["frozen"], r.Ledgers.Faulty["read_only"], r.Ledgers.Faulty["suspect"], counted,
+			r.Ledgers.Missing, r.Ledgers.AheadOfClock)},
 		{"anchors", fmt.Sprintf("%.1f s behind, journal of %s", r.Anchors.LagSeconds,
 			formatBytes(float64(r.Anchors.JournalBytes)))},
 		{"witnesses", fmt.Sprintf("%d logs wait, %.0f s at most%s", r.Witnesses.WaitingLedgers, r.Witnesses.WaitSeconds,
