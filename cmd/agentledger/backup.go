@@ -66,14 +66,10 @@ func (c backupCommand) Run(ctx context.Context, out terminal) error {
 	}); err != nil {
 		return err
 	}
-	verified := backup.NotVerified
 	if c.Verify {
-		verified = backup.Whole
-		if err = c.verifyBackup(ctx, out, made.Path); err != nil {
-			verified = backup.Failed
-		}
+		err = c.verifyBackup(ctx, out, made.Path)
 	}
-	err = errors.Join(err, made.WriteNote(c.Data, verified))
+	err = errors.Join(err, made.WriteNote(c.Data, backup.VerificationOf(c.Verify, err, errFound)))
 	if err == nil && made.Faults > 0 {
 		err = errFound
 	}

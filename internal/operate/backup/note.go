@@ -30,6 +30,18 @@ const (
 	Failed      Verification = "failed"
 )
 
+// VerificationOf returns the outcome of a verification that ended with err. found is the error that says that something
+// is wrong; any other error says nothing about the backup.
+func VerificationOf(asked bool, err, found error) Verification {
+	switch {
+	case asked && err == nil:
+		return Whole
+	case asked && errors.Is(err, found):
+		return Failed
+	}
+	return NotVerified
+}
+
 // Note is about the newest backup. The command that made the backup leaves it in the data directory, so that the
 // service can tell. It says nothing about copies that were made in another way.
 type Note struct {

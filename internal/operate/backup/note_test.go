@@ -1,6 +1,9 @@
 package backup_test
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -36,5 +39,21 @@ func TestNote(t *testing.T) {
 	}
 	if err := (backup.Made{}).WriteNote(filepath.Join(dir, "none"), backup.Whole); err == nil {
 		t.Error("a note was written into no folder")
+	}
+}
+
+func TestVerificationOf(t *testing.T) {
+	found := errors.New("something is wrong")
+	for _, tc := range []struct {
+		asked bool
+		err   error
+		want  backup.Verification
+	}{
+		{false, nil, backup.NotVerified}, {true, nil, backup.Whole}, {true, fmt.Errorf("fsck: %w", found), backup.Failed},
+		{true, context.Canceled, backup.NotVerified}, {false, found, backup.NotVerified},
+	} {
+		if got := backup.VerificationOf(tc.asked, tc.err, found); got != tc.want {
+			t.Errorf("%t, %v: got %s, want %s", tc.asked, tc.err, got, tc.want)
+		}
 	}
 }
