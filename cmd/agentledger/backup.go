@@ -8,7 +8,7 @@ import (
 
 	"github.com/agentledger/agentledger/cmd/agentledger/datadir"
 	"github.com/agentledger/agentledger/internal/operate/backup"
-	"github.com/agentledger/agentledger/internal/telemetry"
+	"github.com/agentledger/agentledger/internal/programversion"
 	"github.com/agentledger/agentledger/log/audit"
 )
 
@@ -47,7 +47,8 @@ type madeBackup struct {
 func (c backupCommand) Run(ctx context.Context, out terminal) error {
 	var made backup.Made
 	err := c.withSnapshot(ctx, out, c.beside, func(s *datadir.Store, dir string) (err error) {
-		source := backup.Source{Dir: dir, Heads: headsOf(s, out), Version: telemetry.ProgramVersion(), Clock: time.Now}
+		source := backup.Source{Dir: dir, Heads: headsOf(s, out),
+			Version: programversion.Read().Short(), Clock: time.Now}
 		if backup.IsArchive(c.To) {
 			made, err = source.MakeFile(ctx, c.To)
 		} else {

@@ -39,7 +39,7 @@ import (
 	"github.com/agentledger/agentledger/cmd/agentledger/doctor"
 	"github.com/agentledger/agentledger/cmd/agentledger/policyfile"
 	"github.com/agentledger/agentledger/internal/config"
-	"github.com/agentledger/agentledger/internal/telemetry"
+	"github.com/agentledger/agentledger/internal/programversion"
 	"github.com/agentledger/agentledger/internal/tenant/passwordhash/hashprocess"
 )
 
@@ -132,7 +132,7 @@ func runProgram(ctx context.Context, args []string, stdout, stderr io.Writer) in
 type versionCommand struct{}
 
 func (versionCommand) Run(c terminal) error {
-	_, err := fmt.Fprintln(c.stdout, "agentledger", telemetry.ProgramVersion())
+	_, err := fmt.Fprintln(c.stdout, "agentledger", programversion.Read())
 	return err
 }
 

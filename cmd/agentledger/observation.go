@@ -11,7 +11,7 @@ import (
 	"github.com/agentledger/agentledger/internal/config"
 	"github.com/agentledger/agentledger/internal/http/edge"
 	"github.com/agentledger/agentledger/internal/http/listener"
-	"github.com/agentledger/agentledger/internal/telemetry"
+	"github.com/agentledger/agentledger/internal/programversion"
 	"github.com/agentledger/agentledger/internal/trace"
 )
 
@@ -26,7 +26,7 @@ type observation struct {
 
 func newObservation(ctx context.Context, c config.Serve, logger *slog.Logger) (*observation, error) {
 	tracer, stop, err := newTracer(ctx, traceOptions{endpoint: c.TraceEndpoint, ratio: c.TraceRatio,
-		version: telemetry.ProgramVersion()})
+		version: programversion.Read().Short()})
 	if err != nil {
 		return nil, err
 	}
@@ -34,7 +34,7 @@ func newObservation(ctx context.Context, c config.Serve, logger *slog.Logger) (*
 		clocks: clock.Machine()}
 	o.registry.MustRegister(collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	registerBuildInfo(o.registry, telemetry.ProgramVersion())
+	registerBuildInfo(o.registry, programversion.Read().Short())
 	return o, nil
 }
 

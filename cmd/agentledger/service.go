@@ -37,13 +37,13 @@ import (
 	"github.com/agentledger/agentledger/internal/operate/status"
 	"github.com/agentledger/agentledger/internal/operate/storeprobe"
 	"github.com/agentledger/agentledger/internal/operate/witness"
+	"github.com/agentledger/agentledger/internal/programversion"
 	"github.com/agentledger/agentledger/internal/read/eventlist"
 	"github.com/agentledger/agentledger/internal/read/evidence"
 	"github.com/agentledger/agentledger/internal/read/index"
 	"github.com/agentledger/agentledger/internal/seal"
 	"github.com/agentledger/agentledger/internal/streamexport"
 	"github.com/agentledger/agentledger/internal/sysevent"
-	"github.com/agentledger/agentledger/internal/telemetry"
 	"github.com/agentledger/agentledger/internal/tenant/account"
 	"github.com/agentledger/agentledger/internal/tenant/agent"
 	"github.com/agentledger/agentledger/internal/tenant/consoletoken"
@@ -335,7 +335,7 @@ func (s *service) identityHandler(surface *identity.Server, shared *edge.Edge) h
 	r := shared.Router()
 	surface.Routes(r)
 	operatorpages.Mount(r, operatorpages.Options{Edge: shared, PublicURL: surface.PublicURL,
-		Directory: s.directoryName.Name(), Version: telemetry.ProgramVersion()})
+		Directory: s.directoryName.Name(), Version: programversion.Read().Short()})
 	s.addHealthRoutes(r, shared)
 	return r
 }

@@ -8,7 +8,7 @@ import (
 
 	"github.com/agentledger/agentledger/internal/config"
 	"github.com/agentledger/agentledger/internal/operate/status"
-	"github.com/agentledger/agentledger/internal/telemetry"
+	"github.com/agentledger/agentledger/internal/programversion"
 )
 
 // statusCommand says whether a server that runs is well, or one organization's ledger.
@@ -43,6 +43,6 @@ func (s *service) buildStatus(c config.Serve) {
 	s.status = status.New(status.Options{Metrics: s.watch.registry, Ledgers: s.ledgers, Orgs: s.orgs,
 		Worst: s.auditor.WorstLedgers, Waits: s.witnesses.Waits, CountDue: s.webhooks.CountDue,
 		AnchorSizes: s.store.Anchors, Cosignatures: s.witnesses,
-		Ready: s.findUnreadiness, Clock: s.clock.Now, Version: telemetry.ProgramVersion(), Engine: engine,
+		Ready: s.findUnreadiness, Clock: s.clock.Now, Version: programversion.Read().Short(), Engine: engine,
 		DataDir: c.Data, Folders: folders, ReadOnly: s.store.ReadOnly})
 }

@@ -1,9 +1,8 @@
 package main
 
 import (
-	"runtime/debug"
-
 	"github.com/agentledger/agentledger/client"
+	"github.com/agentledger/agentledger/internal/programversion"
 )
 
 type versionCommand struct{}
@@ -11,17 +10,16 @@ type versionCommand struct{}
 // versionOutput is the JSON output of version.
 type versionOutput struct {
 	Version        string `json:"version"`
+	Commit         string `json:"commit,omitzero"`
 	Go             string `json:"go"`
 	ServiceVersion string `json:"service_version"`
 }
 
 func (versionCommand) Run(s *streams) error {
-	out := versionOutput{Version: "unknown", ServiceVersion: client.ServiceVersion}
-	if info, ok := debug.ReadBuildInfo(); ok {
-		out.Version, out.Go = info.Main.Version, info.GoVersion
-	}
+	v := programversion.Read()
 	if s.json {
-		return s.printJSON(out)
+		return s.printJSON(versionOutput{Version: v.Release, Commit: v.Commit, Go: v.Go,
+			ServiceVersion: client.ServiceVersion})
 	}
-	return s.printLine("aps %s (%s), for Service-Version %s", out.Version, out.Go, out.ServiceVersion)
+	return s.printLine("aps %s, for Service-Version %s", v, client.ServiceVersion)
 }

@@ -30,11 +30,6 @@ type process struct {
 // exitFormat is the text of a failure.
 const exitFormat = "exit status %d"
 
-// forwarded are the signals that are passed to the program.
-var forwarded = []os.Signal{
-	syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2,
-}
-
 // run runs the program to its end and returns the members that its result has. The error says that the
 // exit status is not 0.
 func (p *process) run() (map[string]any, error) {

@@ -88,6 +88,8 @@ var layer = map[string]int{
 	"internal/trace":                           0,
 	"storage":                                  0,
 
+	"internal/programversion": 0, // both programs say by it what they are
+
 	"policy/internal/condition": 9,
 
 	"did":           10,
