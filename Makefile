@@ -3,7 +3,7 @@
 GO ?= go
 PROGRAMS := agentledger aps
 
-.PHONY: build test test-python test-typescript test-runtimes test-adapters test-n8n test-pages race lint vuln fuzz interop drill bench clean
+.PHONY: build test test-python test-typescript test-runtimes test-adapters test-n8n test-pages race lint vuln fuzz interop drill bench release release-check release-install-check clean
 
 build:
 	$(GO) build -o bin/ $(addprefix ./cmd/,$(PROGRAMS))
@@ -122,6 +122,22 @@ drill:
 # Writes what it measured to docs/performance.md.
 bench:
 	./scripts/bench
+
+# What operators install, from the commit that is checked out, into bin/release/VERSION.
+# release-check builds PLATFORM, or everything, twice and compares the bytes.
+# release-install-check installs the packages of this machine's architecture on this Debian, as root, and removes them again.
+VERSION ?= 0.0.0
+PLATFORM ?=
+RELEASE := $(GO) -C tools/release run .
+release:
+	$(RELEASE) build -tree $(CURDIR) -version $(VERSION) -platform "$(PLATFORM)" -out $(CURDIR)/bin/release/$(VERSION)
+
+release-check:
+	cd tools/release && $(GO) vet ./... && $(GO) test ./...
+	$(RELEASE) check -tree $(CURDIR) -version $(VERSION) -platform "$(PLATFORM)"
+
+release-install-check:
+	$(RELEASE) install-check $(CURDIR)/bin/release/$(VERSION)
 
 clean:
 	rm -rf bin

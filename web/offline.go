@@ -78,3 +78,14 @@ func (s *Server) serveOffline(*request) (page.Answer, error) {
 	return page.Answer{Media: page.MediaHTML, Cache: page.Revalidate, Body: s.offline.body,
 		File: "agentledger-check.html"}, nil
 }
+
+// OfflinePage returns that file as every service of this version serves it, and the list of the verifier's files in the
+// form of sha256sum. The page shows the SHA-256 of the list.
+func OfflinePage() (body, verifierSums []byte, err error) {
+	kit := page.NewKit("https://log.example") // the file names no address
+	kept, err := renderOffline(parseViews(kit), kit.Assets)
+	if err != nil {
+		return nil, nil, err
+	}
+	return kept.body, kit.Assets.Content(page.VerifierFolder + "SHA256SUMS"), nil
+}

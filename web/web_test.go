@@ -20,6 +20,7 @@ import (
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/test/ledgertest"
+	"github.com/agentledger/agentledger/web"
 )
 
 func TestEventAnswersByAccept(t *testing.T) {
@@ -242,6 +243,22 @@ func TestVerifierIsTheClients(t *testing.T) {
 	w.checkAsset("verifier/SHA256SUMS", []byte(sums))
 	sum := sha256.Sum256([]byte(sums))
 	if !strings.Contains(w.page("/", http.StatusOK).Body.String(), hex.EncodeToString(sum[:])) {
+		t.Errorf("the page does not show %x", sum)
+	}
+}
+
+// A release has the file that each service serves, and the list whose hash the page shows.
+func TestOfflinePage(t *testing.T) {
+	w := newWorld(t)
+	body, sums, err := web.OfflinePage()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(body, w.page("/check/offline.html", http.StatusOK).Body.Bytes()) {
+		t.Error("the page differs from the served one")
+	}
+	sum := sha256.Sum256(sums)
+	if !bytes.Contains(body, []byte(hex.EncodeToString(sum[:]))) {
 		t.Errorf("the page does not show %x", sum)
 	}
 }

@@ -1,0 +1,229 @@
+package main
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/agentledger/agentledger/tools/release/archive"
+	"github.com/agentledger/agentledger/tools/release/inventory"
+	"github.com/agentledger/agentledger/tools/release/linuxpkg"
+	"github.com/agentledger/agentledger/tools/release/program"
+	"github.com/agentledger/agentledger/tools/release/sums"
+	"github.com/agentledger/agentledger/web"
+)
+
+// options are those of a build.
+type options struct {
+	tree, version, platform, out, keyFile string
+	cache                                 string // Go's build cache, "" for the usual one
+}
+
+// release is a release that is being made.
+type release struct {
+	options
+	source program.Source
+	time   time.Time // of the commit
+	out    io.Writer
+}
+
+var versionForm = regexp.MustCompile(`^[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z.]+)?$`)
+
+// buildRelease makes the folder o.out, which must not be there.
+func buildRelease(ctx context.Context, o options, out io.Writer) (err error) {
+	if !versionForm.MatchString(o.version) {
+		return fmt.Errorf("version %q: must be like 1.2.3 or 1.2.3-rc.1", o.version)
+	}
+	if o.out, err = filepath.Abs(o.out); err != nil {
+		return err
+	}
+	work, err := os.MkdirTemp("", "agentledger-release-")
+	if err != nil {
+		return fmt.Errorf("make work folder: %w", err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(work)) }()
+	r := &release{options: o, out: out}
+	if err := r.exportSource(ctx, filepath.Join(work, "source")); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(o.out), 0o755); err != nil {
+		return err
+	}
+	if err := os.Mkdir(o.out, 0o755); err != nil {
+		return fmt.Errorf("make release folder: %w", err)
+	}
+	for _, t := range program.Targets(o.platform) {
+		if err := r.addTarget(ctx, t, filepath.Join(work, "programs")); err != nil {
+			return err
+		}
+	}
+	if err := r.addVerifier(); err != nil {
+		return err
+	}
+	return r.addSums()
+}
+
+// exportSource copies the files of the commit into dir, and reads its hash and time.
+func (r *release) exportSource(ctx context.Context, dir string) error {
+	changed, err := r.runGit(ctx, "status", "--porcelain", "--untracked-files=no")
+	if err != nil {
+		return err
+	}
+	if len(changed) > 0 {
+		return fmt.Errorf("there are changes that are not committed:\n%s", changed)
+	}
+	said, err := r.runGit(ctx, "log", "-1", "--format=%H %ct")
+	if err != nil {
+		return err
+	}
+	commit, seconds, _ := strings.Cut(strings.TrimSpace(string(said)), " ")
+	unix, err := strconv.ParseInt(seconds, 10, 64)
+	if err != nil {
+		return fmt.Errorf("read time of commit: %w", err)
+	}
+	r.time = time.Unix(unix, 0).UTC()
+	r.source = program.Source{Dir: dir, Version: r.version, Commit: commit, Cache: r.cache}
+	files, err := r.runGit(ctx, "archive", "--format=tar", "HEAD")
+	if err != nil {
+		return err
+	}
+	return extractTar(files, dir)
+}
+
+func (r *release) runGit(ctx context.Context, args ...string) ([]byte, error) {
+	cmd := exec.CommandContext(ctx, "git", args...)
+	cmd.Dir = r.tree
+	said, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("git %s: %w", args[0], err)
+	}
+	return said, nil
+}
+
+func extractTar(content []byte, dir string) error {
+	for r := tar.NewReader(bytes.NewReader(content)); ; {
+		head, err := r.Next()
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("copy source: %w", err)
+		}
+		if head.Typeflag != tar.TypeReg {
+			continue // folders are made with their files
+		}
+		name := filepath.Join(dir, filepath.FromSlash(head.Name))
+		text, err := io.ReadAll(r)
+		if err == nil {
+			err = os.MkdirAll(filepath.Dir(name), 0o755)
+		}
+		if err == nil {
+			err = os.WriteFile(name, text, 0o644)
+		}
+		if err != nil {
+			return fmt.Errorf("copy source: %w", err)
+		}
+	}
+}
+
+// addTarget adds the archive, the list of modules and the packages of one program.
+func (r *release) addTarget(ctx context.Context, t program.Target, work string) error {
+	file, err := r.source.Build(ctx, t, work)
+	if err != nil {
+		return err
+	}
+	if err := r.checkSize(t, file); err != nil {
+		return err
+	}
+	modules, err := inventory.Describe(file, t.Name, r.version)
+	if err != nil {
+		return err
+	}
+	name := t.Name + "_" + r.version + "_" + t.OS + "_" + t.Arch
+	if err := os.WriteFile(filepath.Join(r.options.out, name+".cdx.json"), modules, 0o644); err != nil {
+		return fmt.Errorf("write modules: %w", err)
+	}
+	files := []archive.File{{Name: name + "/" + t.Executable(), Source: file, Mode: 0o755}}
+	documents := []string{"LICENSE", "README.md", "CHANGELOG.md"}
+	if t.Name == "agentledger" {
+		documents = append(documents, "deploy/agentledger.json", "deploy/agentledger.service")
+	}
+	for _, d := range documents {
+		files = append(files, archive.File{Name: name + "/" + filepath.Base(d), Source: filepath.Join(r.source.Dir, d), Mode: 0o644})
+	}
+	if t.OS == "windows" {
+		return archive.WriteZip(filepath.Join(r.options.out, name+".zip"), files, r.time)
+	}
+	if err := archive.WriteTarGz(filepath.Join(r.options.out, name+".tar.gz"), files, r.time); err != nil || t.OS != "linux" {
+		return err
+	}
+	_, err = linuxpkg.Package{Name: t.Name, Arch: t.Arch, Version: r.version, Program: file, Source: r.source.Dir,
+		Time: r.time}.WriteAll(r.options.out)
+	return err
+}
+
+// Bounds of the programs for linux/amd64 in bytes. The goals are 12 MB and 40 MB; docs/performance.md says what
+// keeps the programs above them.
+var sizeBounds = map[string]int64{"aps": 15_000_000, "agentledger": 56_000_000}
+
+func (r *release) checkSize(t program.Target, file string) error {
+	info, err := os.Stat(file)
+	if err != nil {
+		return fmt.Errorf("measure program: %w", err)
+	}
+	fmt.Fprintf(r.out, "%-28s %5.1f MB\n", t, float64(info.Size())/1e6)
+	if bound := sizeBounds[t.Name]; t.OS == "linux" && t.Arch == "amd64" && info.Size() > bound {
+		return fmt.Errorf("%s has %d bytes, more than %d", t, info.Size(), bound)
+	}
+	return nil
+}
+
+// addVerifier adds the page that checks documents without a network, and the list of its verifier's files. The SHA-256
+// of the list, which stands in SHA256SUMS too, is the one that the page shows.
+func (r *release) addVerifier() error {
+	page, list, err := web.OfflinePage()
+	if err != nil {
+		return fmt.Errorf("make offline page: %w", err)
+	}
+	return errors.Join(
+		os.WriteFile(filepath.Join(r.options.out, "agentledger-check.html"), page, 0o644),
+		os.WriteFile(filepath.Join(r.options.out, "agentledger-check.verifier"), list, 0o644))
+}
+
+// addSums adds the list of files, and signs it when there is a key.
+func (r *release) addSums() error {
+	list, err := sums.Compute(r.options.out)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(r.options.out, sums.List), []byte(list), 0o644); err != nil {
+		return fmt.Errorf("write checksums: %w", err)
+	}
+	if r.keyFile == "" {
+		_, err := fmt.Fprintln(r.out, "UNSIGNED: AGENTLEDGER_RELEASE_KEY_FILE names no key")
+		return err
+	}
+	key, err := sums.ReadKey(r.keyFile)
+	if err != nil {
+		return err
+	}
+	note, err := key.SignNote(list)
+	if err != nil {
+		return fmt.Errorf("sign checksums: %w", err)
+	}
+	if err := os.WriteFile(filepath.Join(r.options.out, sums.Note), note.Bytes(), 0o644); err != nil {
+		return fmt.Errorf("write signature: %w", err)
+	}
+	_, err = fmt.Fprintln(r.out, "signed by", key.Verifier())
+	return err
+}

@@ -1,0 +1,41 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/agentledger/agentledger/tools/release/sums"
+)
+
+// checkReproducible builds the release twice from two folders, and compares every file. The second build of a whole
+// release has an empty build cache; that of one platform shares the cache, because a build from nothing takes minutes.
+func checkReproducible(ctx context.Context, o options, out io.Writer) (err error) {
+	work, err := os.MkdirTemp("", "agentledger-twice-")
+	if err != nil {
+		return fmt.Errorf("make work folder: %w", err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(work)) }()
+	o.keyFile = "" // signatures are not compared
+	var lists [2]string
+	for i := range lists {
+		o.out = filepath.Join(work, fmt.Sprintf("build-%d", i), "release")
+		if i == 1 && o.platform == "" {
+			o.cache = filepath.Join(work, "cache")
+		}
+		if err := buildRelease(ctx, o, out); err != nil {
+			return err
+		}
+		if lists[i], err = sums.Compute(o.out); err != nil {
+			return err
+		}
+	}
+	if lists[0] != lists[1] {
+		return fmt.Errorf("two builds differ:\n%s\n%s", lists[0], lists[1])
+	}
+	_, err = fmt.Fprintf(out, "two builds have the same bytes:\n%s", lists[0])
+	return err
+}
