@@ -124,7 +124,7 @@ bench:
 	./scripts/bench
 
 # What operators install, from the commit that is checked out, into bin/release/VERSION.
-# release-check builds PLATFORM, or everything, twice and compares the bytes.
+# release-check builds PLATFORM, or everything, twice and compares the bytes. The first build stays there, without a signature.
 # release-install-check installs the packages of this machine's architecture on this Debian, as root, and removes them again.
 VERSION ?= 0.0.0
 PLATFORM ?=
@@ -134,7 +134,7 @@ release:
 
 release-check:
 	cd tools/release && $(GO) vet ./... && $(GO) test ./...
-	$(RELEASE) check -tree $(CURDIR) -version $(VERSION) -platform "$(PLATFORM)"
+	$(RELEASE) check -tree $(CURDIR) -version $(VERSION) -platform "$(PLATFORM)" -out $(CURDIR)/bin/release/$(VERSION)
 
 release-install-check:
 	$(RELEASE) install-check $(CURDIR)/bin/release/$(VERSION)

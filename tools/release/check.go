@@ -13,6 +13,7 @@ import (
 
 // checkReproducible builds the release twice from two folders, and compares every file. The second build of a whole
 // release has an empty build cache; that of one platform shares the cache, because a build from nothing takes minutes.
+// The first build stays in o.out when that is named.
 func checkReproducible(ctx context.Context, o options, out io.Writer) (err error) {
 	work, err := os.MkdirTemp("", "agentledger-twice-")
 	if err != nil {
@@ -22,7 +23,9 @@ func checkReproducible(ctx context.Context, o options, out io.Writer) (err error
 	o.keyFile = "" // signatures are not compared
 	var lists [2]string
 	for i := range lists {
-		o.out = filepath.Join(work, fmt.Sprintf("build-%d", i), "release")
+		if i == 1 || o.out == "" {
+			o.out = filepath.Join(work, fmt.Sprintf("build-%d", i), "release")
+		}
 		if i == 1 && o.platform == "" {
 			o.cache = filepath.Join(work, "cache")
 		}

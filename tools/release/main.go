@@ -1,7 +1,8 @@
 // Command release builds what operators install: archives, packages, lists of modules, checksums and their signature.
 //
 //	release build -version 1.2.3 -out DIR [-platform linux/amd64]
-//	release check -version 1.2.3 [-platform linux/amd64]   build twice, and compare the bytes of every file
+//	release check -version 1.2.3 [-platform linux/amd64] [-out DIR]
+//	                                                       build twice, and compare the bytes of every file
 //	release verify -key VKEY DIR                           check a release before it is used
 //	release install-check DIR                              install the packages of DIR on this Debian, use and remove them
 //
