@@ -49,12 +49,9 @@ func (x *Index) nextStep(ctx context.Context, s *log.State, p *progress) (change
 		*p = progress{Current: *newGeneration(p), Dropping: true}
 		return nil, false, nil
 	}
-	if end := dueEnd(p.Current.Position, s.Size()); end > p.Current.Position {
-		var newest id.Instant
-		changes, newest, err = x.buildChanges(ctx, s, p.Current, end)
-		if err == nil {
-			x.noteDelay(s, end, newest)
-			p.Current.Position = end
+	end := dueEnd(p.Current.Position, s.Size())
+	if end > p.Current.Position || x.merger.DueLevel(p.Current.Merges, p.Current.wholeBlocks()) > 0 {
+		if changes, err = x.takeStep(ctx, s, &p.Current, end); err == nil {
 			return changes, false, nil
 		}
 		if !errors.Is(err, storage.ErrCorrupt) {
@@ -82,11 +79,24 @@ func (x *Index) replaceStep(ctx context.Context, s *log.State, p *progress) (cha
 		p.Current, p.Next, p.Dropping = *p.Next, nil, true
 		return nil, false, nil
 	}
-	end := dueEnd(p.Next.Position, s.Size())
-	if changes, _, err = x.buildChanges(ctx, s, *p.Next, end); err == nil {
-		p.Next.Position = end
-	}
+	changes, err = x.takeStep(ctx, s, p.Next, dueEnd(p.Next.Position, s.Size()))
 	return changes, false, err
+}
+
+// takeStep takes the events up to end into a generation, and merges some postings if that is due: four times what
+// a chunk adds at a level.
+func (x *Index) takeStep(ctx context.Context, s *log.State, g *generation, end id.Index) ([]storage.Change, error) {
+	changes, state, err := x.merger.Step(ctx, s.Identity().Tenant, g.Number, g.Merges, g.wholeBlocks())
+	if err == nil && end > g.Position {
+		taken, newest, failed := x.buildChanges(ctx, s, *g, end)
+		changes, err = append(taken, changes...), failed
+		x.noteDelay(s, end, newest)
+	}
+	if err != nil {
+		return nil, err
+	}
+	g.Position, g.Merges = end, state
+	return changes, nil
 }
 
 // Rebuild makes the index of a ledger anew. The present one is read until the new one reaches as far.

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/read/index/merging"
 	"github.com/agentledger/agentledger/internal/read/index/postings"
 	"github.com/agentledger/agentledger/internal/records"
 	"github.com/agentledger/agentledger/log"
@@ -176,8 +177,8 @@ func (x *Index) buildChanges(ctx context.Context, s *log.State, g generation, en
 	}
 	for i, record := range b.columns {
 		chunk := uint64(g.Position)/chunkEvents + uint64(i)
-		changes = append(changes, storage.Change{Kind: kindColumns, Key: columnsKey(g.Number, chunk), Value: record,
-			If: storage.AnyVersion})
+		changes = append(changes, storage.Change{Kind: kindColumns, If: storage.AnyVersion,
+			Key: postings.ColumnsKey(g.Number, chunk), Value: record})
 	}
 	if whole {
 		return b.appendBlock(changes, g), newest, nil
@@ -189,7 +190,7 @@ func (x *Index) buildChanges(ctx context.Context, s *log.State, g generation, en
 func (b *builder) appendBlock(changes []storage.Change, g generation) []storage.Change {
 	block := uint64(g.Position) / blockEvents
 	b.visitBuckets(func(t term, entries []byte) {
-		changes = append(changes, storage.Change{Kind: t.kind(), Key: recordKey(g.Number, t.bucket, block),
+		changes = append(changes, storage.Change{Kind: t.kind(), Key: postings.RecordKey(g.Number, t.bucket, block),
 			Value: entries, If: storage.AnyVersion})
 	})
 	return changes
@@ -204,7 +205,7 @@ func (b *builder) appendRecent(changes []storage.Change, g generation) []storage
 	for n, record := range groups {
 		if record != nil {
 			changes = append(changes, storage.Change{Kind: kindRecent, If: storage.AnyVersion,
-				Key: recordKey(g.Number, uint16(n), uint64(g.Position)/chunkEvents), Value: record})
+				Key: postings.RecordKey(g.Number, uint16(n), uint64(g.Position)/chunkEvents), Value: record})
 		}
 	}
 	return changes
@@ -233,8 +234,8 @@ func (x *Index) replaceRecent(ctx context.Context, t id.Tenant, g generation, b 
 func (x *Index) scanRecent(ctx context.Context, t id.Tenant, g generation, group uint16) ([]storage.Record, error) {
 	const chunks = blockEvents / chunkEvents
 	first := uint64(g.Position) / blockEvents * chunks
-	found, err := x.store.Scan(ctx, t, kindRecent, recordKey(g.Number, group, first),
-		recordKey(g.Number, group, first+chunks), chunks)
+	found, err := x.store.Scan(ctx, t, kindRecent, postings.RecordKey(g.Number, group, first),
+		postings.RecordKey(g.Number, group, first+chunks), chunks)
 	if err != nil {
 		return nil, fmt.Errorf("read newest postings: %w", err)
 	}
@@ -248,8 +249,9 @@ const dropAtOnce = 512
 // the end.
 func (x *Index) dropChanges(ctx context.Context, t id.Tenant, number uint64) ([]storage.Change, bool, error) {
 	var changes []storage.Change
-	for _, kind := range kinds() {
-		r := records.Range{End: generationPrefix(number)}
+	for _, kind := range []storage.Kind{kindPostings, merging.KindSingles, merging.KindMerged, kindRecent,
+		kindColumns} {
+		r := records.Range{End: postings.GenerationPrefix(number)}
 		for found, err := range records.Scan(ctx, x.store, t, kind, r, dropAtOnce) {
 			if err != nil {
 				return nil, false, fmt.Errorf("read dropped index: %w", err)

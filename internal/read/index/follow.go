@@ -23,7 +23,7 @@ func (x *Index) Run(ctx context.Context, logger *slog.Logger) { x.follower.Run(c
 // noteDelay notes how late the events below end are taken in. A follower that catches up is left out, because
 // its events are old.
 func (x *Index) noteDelay(s *log.State, end id.Index, newest id.Instant) {
-	if s.Size()-end < chunkEvents {
+	if newest > 0 && s.Size()-end < chunkEvents {
 		x.metrics.delay.Observe(float64(id.InstantOf(x.clock())-newest) / 1000)
 	}
 }

@@ -32,6 +32,7 @@ import (
 	"github.com/agentledger/agentledger/internal/cache"
 	"github.com/agentledger/agentledger/internal/follow"
 	"github.com/agentledger/agentledger/internal/keylock"
+	"github.com/agentledger/agentledger/internal/read/index/merging"
 	"github.com/agentledger/agentledger/internal/read/index/postings"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/storage"
@@ -81,6 +82,7 @@ type Index struct {
 	metrics  *metrics
 
 	maxCounted int // of trace.go; tests lower it
+	merger     merging.Merger
 
 	tails     *cache.Map[id.Tenant, tail]
 	extending keylock.Locks[id.Tenant] // one reader extends a tail
@@ -99,8 +101,9 @@ func New(o Options) *Index {
 		o.TailBytes = 64 << 20
 	}
 	x := &Index{ledgers: o.Ledgers, store: o.Store, clock: o.Clock, maxCounted: maxCounted,
-		tails: cache.NewMap(cache.MapOptions[id.Tenant, tail]{Limit: o.TailBytes, Weight: weighTail}),
-		times: cache.NewMap(cache.MapOptions[timeKey, id.Instant]{Limit: maxTimes}),
+		merger: merging.Merger{Store: o.Store, Bits: merging.Bits},
+		tails:  cache.NewMap(cache.MapOptions[id.Tenant, tail]{Limit: o.TailBytes, Weight: weighTail}),
+		times:  cache.NewMap(cache.MapOptions[timeKey, id.Instant]{Limit: maxTimes}),
 	}
 	x.follower = x.newFollower()
 	x.metrics = newMetrics(o.Metrics, x.follower)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/read/index/postings"
 	"github.com/agentledger/agentledger/log"
 )
 
@@ -81,7 +82,7 @@ func (x *Index) countSpan(ctx context.Context, v *view, s span, c *counter) erro
 	indexed := s.clip(span{0, v.position})
 	for begin := indexed.begin - indexed.begin%chunkEvents; begin < indexed.end; begin += chunkEvents {
 		record, err := x.readRecord(ctx, v.tenant, kindColumns,
-			columnsKey(v.generation.Number, uint64(begin)/chunkEvents))
+			postings.ColumnsKey(v.generation.Number, uint64(begin)/chunkEvents))
 		if err != nil {
 			return fmt.Errorf("read columns: %w", err)
 		}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/read/index/merging"
 	"github.com/agentledger/agentledger/storage"
 )
 
@@ -39,7 +40,7 @@ type term struct {
 // Each of the others has about one event, and many share a bucket.
 const (
 	termBits   = 12
-	singleBits = 10
+	singleBits = merging.SingleBits
 	recentBits = 4
 )
 
@@ -78,7 +79,7 @@ func (t term) section() uint16 {
 // kind is the kind of the records with the postings of whole blocks.
 func (t term) kind() storage.Kind {
 	if t.single {
-		return kindSingles
+		return merging.KindSingles
 	}
 	return kindPostings
 }

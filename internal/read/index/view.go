@@ -11,6 +11,7 @@ import (
 
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/read/index/merging"
 	"github.com/agentledger/agentledger/internal/read/index/postings"
 	"github.com/agentledger/agentledger/internal/records"
 	"github.com/agentledger/agentledger/log"
@@ -201,7 +202,7 @@ func (x *Index) yieldIndexed(ctx context.Context, v *view, terms []term, s span,
 	yield func(candidate, error) bool) bool {
 	first, end := uint64(s.begin)/blockEvents, uint64(s.end-1)/blockEvents+1
 	dense := make([]bool, len(terms))
-	for width := uint64(1); first < end; width = min(width*16, maxWindow) {
+	for width := uint64(1); first < end; width = min(width*16, widestWindow(terms)) {
 		window := [2]uint64{first, min(first+width, end)}
 		if ascending {
 			first = window[1]
@@ -228,8 +229,18 @@ func (x *Index) yieldIndexed(ctx context.Context, v *view, terms []term, s span,
 	return true
 }
 
-// maxWindow is how many blocks are read at once at most.
-const maxWindow = 128
+// How many blocks are read at once at most. A trace or a hash is in few blocks, and most blocks are merged.
+const (
+	maxWindow        = 128
+	maxWindowSingles = 4096
+)
+
+func widestWindow(terms []term) uint64 {
+	if len(terms) == 0 || slices.ContainsFunc(terms, func(t term) bool { return !t.single }) {
+		return maxWindow
+	}
+	return maxWindowSingles
+}
 
 // yieldBlock yields the events of a block that are in a set, or all for no terms, and in a span.
 func yieldBlock(found *postings.Set, block uint64, s span, all, ascending bool,
@@ -286,7 +297,7 @@ func (x *Index) readWindow(ctx context.Context, v *view, terms []term, dense []b
 			if dense[i] = isDense(of[i]); !known {
 				sets, known = of[i], true
 			} else {
-				intersectSets(sets, of[i])
+				postings.IntersectEach(sets, of[i])
 			}
 		}
 		if known && !slices.ContainsFunc(sets, func(s *postings.Set) bool { return s != nil }) {
@@ -315,7 +326,8 @@ func (x *Index) readTerm(ctx context.Context, v *view, t term, window [2]uint64)
 		return e.AddTo(sets[block-window[0]])
 	}
 	if newest := uint64(v.position) / blockEvents; v.position%blockEvents != 0 && newest < window[1] {
-		found, err := x.scanRecent(ctx, v.tenant, generation{v.generation.Number, v.position}, uint16(t.group()))
+		seen := generation{Number: v.generation.Number, Position: v.position}
+		found, err := x.scanRecent(ctx, v.tenant, seen, uint16(t.group()))
 		if err != nil {
 			return nil, err
 		}
@@ -329,15 +341,16 @@ func (x *Index) readTerm(ctx context.Context, v *view, t term, window [2]uint64)
 			}
 		}
 	}
-	found, err := x.store.Scan(ctx, v.tenant, t.kind(), recordKey(v.generation.Number, t.bucket, window[0]),
-		recordKey(v.generation.Number, t.bucket, window[1]), len(sets))
+	// A block is looked for where it was before it was merged first, so that it is found in one of both places.
+	found, err := x.store.Scan(ctx, v.tenant, t.kind(), postings.RecordKey(v.generation.Number, t.bucket, window[0]),
+		postings.RecordKey(v.generation.Number, t.bucket, window[1]), len(sets))
 	if err != nil {
 		return nil, fmt.Errorf("read postings: %w", err)
 	}
 	for i := range found {
-		block, err := partOf(found[i].Key)
+		block, err := postings.PartOf(found[i].Key)
 		if err == nil && (block < window[0] || block >= window[1]) {
-			err = errKey()
+			err = postings.ErrKey()
 		}
 		if err == nil {
 			err = add(block, found[i].Value)
@@ -346,14 +359,9 @@ func (x *Index) readTerm(ctx context.Context, v *view, t term, window [2]uint64)
 			return nil, err
 		}
 	}
-	return sets, nil
-}
-
-// intersectSets removes from sets all places that with does not have.
-func intersectSets(sets, with []*postings.Set) {
-	for i := range sets {
-		if sets[i] == nil || with[i] == nil || !sets[i].Intersect(with[i]) {
-			sets[i] = nil
-		}
+	if t.single {
+		err = x.merger.Visit(ctx, v.tenant, merging.Term{Generation: v.generation.Number, Bucket: t.bucket,
+			Fingerprint: t.fingerprint, Blocks: uint64(v.position) / blockEvents}, window, add)
 	}
+	return sets, err
 }

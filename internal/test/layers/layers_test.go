@@ -109,6 +109,7 @@ var layer = map[string]int{
 	"internal/mail":                21,
 	"internal/read/index":          21,
 	"internal/read/index/postings": 20,
+	"internal/read/index/merging":  20,
 	"internal/streamexport":        21,
 	"internal/schedule":            21,
 	"internal/sysevent":            21,

@@ -56,6 +56,15 @@ func (s *Set) Intersect(other *Set) bool {
 	return left != 0
 }
 
+// IntersectEach removes from each set all places that the other one does not have. nil is a set without places.
+func IntersectEach(sets, with []*Set) {
+	for i := range sets {
+		if sets[i] == nil || with[i] == nil || !sets[i].Intersect(with[i]) {
+			sets[i] = nil
+		}
+	}
+}
+
 // AddRange adds the places [begin, end).
 func (s *Set) AddRange(begin, end int) {
 	for i := begin / 64; i < (end+63)/64; i++ {
