@@ -11,8 +11,6 @@ import "runtime/debug"
 // release and commit are set by -ldflags -X.
 var release, commit string
 
-const unknown = "unknown"
-
 // Version tells which program runs.
 type Version struct {
 	Release string // v1.2.3; the module version of a program that is no release, such as (devel)
