@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/agentledger/agentledger/tools/release/archive"
+	"github.com/agentledger/agentledger/tools/release/image"
 	"github.com/agentledger/agentledger/tools/release/inventory"
 	"github.com/agentledger/agentledger/tools/release/linuxpkg"
 	"github.com/agentledger/agentledger/tools/release/program"
@@ -33,7 +34,8 @@ type options struct {
 type release struct {
 	options
 	source program.Source
-	time   time.Time // of the commit
+	time   time.Time       // of the commit
+	served []image.Program // the service for Linux, by architecture
 	out    io.Writer
 }
 
@@ -66,6 +68,9 @@ func buildRelease(ctx context.Context, o options, out io.Writer) (err error) {
 		if err := r.addTarget(ctx, t, filepath.Join(work, "programs")); err != nil {
 			return err
 		}
+	}
+	if err := r.addImage(); err != nil {
+		return err
 	}
 	if err := r.addVerifier(); err != nil {
 		return err
@@ -167,9 +172,24 @@ func (r *release) addTarget(ctx context.Context, t program.Target, work string) 
 	if err := archive.WriteTarGz(filepath.Join(r.options.out, name+".tar.gz"), files, r.time); err != nil || t.OS != "linux" {
 		return err
 	}
+	if t.Name == "agentledger" {
+		r.served = append(r.served, image.Program{Arch: t.Arch, File: file})
+	}
 	_, err = linuxpkg.Package{Name: t.Name, Arch: t.Arch, Version: r.version, Program: file, Source: r.source.Dir,
 		Time: r.time}.WriteAll(r.options.out)
 	return err
+}
+
+// addImage adds the container image of the service, for each architecture of Linux that was built.
+func (r *release) addImage() error {
+	if len(r.served) == 0 {
+		return nil
+	}
+	d := image.Description{Version: r.version, Commit: r.source.Commit, Time: r.time}
+	if err := image.Write(filepath.Join(r.options.out, "agentledger_"+r.version+"_oci.tar"), d, r.served); err != nil {
+		return fmt.Errorf("write image: %w", err)
+	}
+	return nil
 }
 
 // Bounds of the programs for linux/amd64 in bytes. The goals are 12 MB and 40 MB; docs/performance.md says what

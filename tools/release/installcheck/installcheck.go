@@ -37,7 +37,7 @@ func Run(ctx context.Context, dir string, out io.Writer) (err error) {
 	if err != nil {
 		return fmt.Errorf("make work folder: %w", err)
 	}
-	c := &check{work: work, out: out}
+	c := &check{work: work, dir: dir, out: out}
 	defer func() { err = errors.Join(err, c.cleanUp()) }()
 	for _, name := range []string{"agentledger", "aps"} {
 		found, err := filepath.Glob(filepath.Join(dir, name+"_*_"+runtime.GOARCH+".deb"))
@@ -54,6 +54,7 @@ func Run(ctx context.Context, dir string, out io.Writer) (err error) {
 		{"setup, event, verification", c.useService}, {"removal keeps data", c.checkRemoval},
 		{"installed again, the data is there", c.useAgain}, {"purge keeps data", c.checkPurge},
 		{"purge without data leaves nothing", c.checkEmptyPurge},
+		{"the image serves, and writes its data alone", c.checkImage},
 	}
 	for _, s := range steps {
 		if err := s.take(ctx); err != nil {
@@ -67,6 +68,7 @@ func Run(ctx context.Context, dir string, out io.Writer) (err error) {
 // check is one run.
 type check struct {
 	work     string
+	dir      string // of the release
 	out      io.Writer
 	packages []string
 	event    string // address of the bundle of the event that was sent

@@ -49,12 +49,17 @@ func startService(ctx context.Context) (*service, error) {
 		"--bounding-set=-all"}, strings.Fields(string(command[1]))...)
 	s := &service{cmd: exec.CommandContext(ctx, "setpriv", args...)}
 	s.cmd.Dir, s.cmd.Env, s.cmd.Stderr = "/", []string{"PATH=/usr/bin:/bin"}, os.Stderr
+	return s, s.awaitServing()
+}
+
+// awaitServing starts the command and returns when it serves.
+func (s *service) awaitServing() error {
 	said, err := s.cmd.StdoutPipe()
 	if err == nil {
 		err = s.cmd.Start()
 	}
 	if err != nil {
-		return nil, fmt.Errorf("start service: %w", err)
+		return fmt.Errorf("start service: %w", err)
 	}
 	for lines := bufio.NewScanner(said); lines.Scan(); {
 		if found := setupLine.FindStringSubmatch(lines.Text()); found != nil {
@@ -62,10 +67,10 @@ func startService(ctx context.Context) (*service, error) {
 		}
 		if found := servingLine.FindStringSubmatch(lines.Text()); found != nil {
 			s.url = found[1]
-			return s, nil
+			return nil
 		}
 	}
-	return nil, errors.Join(errors.New("the service did not begin to serve"), s.stop())
+	return errors.Join(errors.New("the service did not begin to serve"), s.stop())
 }
 
 // stop ends the service as a service manager does.

@@ -1,0 +1,108 @@
+package installcheck
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+
+	"github.com/agentledger/agentledger/tools/release/image"
+)
+
+// checkImage runs the image as a container does, with its user and with nothing but its files: no engine for containers
+// need be here. The service founds an organization, and writes into its data folder alone.
+func (c *check) checkImage(ctx context.Context) (err error) {
+	found, err := filepath.Glob(filepath.Join(c.dir, "agentledger_*_oci.tar"))
+	if err != nil || len(found) != 1 {
+		return fmt.Errorf("%s has no single image", c.dir)
+	}
+	root := filepath.Join(c.work, "image")
+	if err := os.Mkdir(root, 0o755); err != nil {
+		return err
+	}
+	if err := os.Chmod(c.work, 0o755); err != nil { // the image's user goes through it
+		return err
+	}
+	config, err := image.Unpack(found[0], runtime.GOARCH, root)
+	if err != nil {
+		return err
+	}
+	// A container has /proc, by which the program starts itself again for passwords.
+	proc := filepath.Join(root, "proc")
+	if err := os.Mkdir(proc, 0o555); err != nil {
+		return err
+	}
+	if err := syscall.Mount("proc", proc, "proc", 0, ""); err != nil {
+		return fmt.Errorf("mount proc: %w", err)
+	}
+	defer func() { err = errors.Join(err, syscall.Unmount(proc, 0)) }()
+	before, err := filesOf(root)
+	if err != nil {
+		return err
+	}
+	args := append(config.Cmd, "--public-url", "http://localhost", "--listen", "127.0.0.1:0", "--id-listen", "127.0.0.1:0", "--metrics-listen", "")
+	s := &service{cmd: exec.CommandContext(ctx, config.Entrypoint[0], args...)}
+	s.cmd.Path, s.cmd.Err = config.Entrypoint[0], nil // it is in the image, and not here
+	s.cmd.Dir, s.cmd.Env, s.cmd.Stderr = "/", config.Env, os.Stderr
+	s.cmd.SysProcAttr = &syscall.SysProcAttr{Chroot: root, Credential: &syscall.Credential{Uid: image.User, Gid: image.User}}
+	if err := s.awaitServing(); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.stop(), wantDataAlone(root, before)) }()
+	r, err := http.Get(s.url + "/readyz")
+	if err != nil {
+		return err
+	}
+	if r.Body.Close(); r.StatusCode != http.StatusOK {
+		return fmt.Errorf("ready: got %d", r.StatusCode)
+	}
+	_, err = s.setUp(ctx)
+	return err
+}
+
+// filesOf returns the names of all files, with their sizes.
+func filesOf(root string) (map[string]int64, error) {
+	all := make(map[string]int64)
+	return all, filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if e.IsDir() && path == filepath.Join(root, "proc") {
+			return filepath.SkipDir
+		}
+		info, err := e.Info()
+		if err == nil && info.Mode().IsRegular() {
+			all[strings.TrimPrefix(path, root)] = info.Size()
+		}
+		return err
+	})
+}
+
+// wantDataAlone wants new files in the data folder, and the others as they were.
+func wantDataAlone(root string, before map[string]int64) error {
+	after, err := filesOf(root)
+	if err != nil {
+		return err
+	}
+	written := 0
+	for name, size := range after {
+		old, was := before[name]
+		switch inData := strings.HasPrefix(name, image.DataDir+"/"); {
+		case inData:
+			written++
+		case !was || old != size:
+			return fmt.Errorf("the service wrote %s", name)
+		}
+	}
+	if written == 0 {
+		return errors.New("the service wrote no data")
+	}
+	return nil
+}
