@@ -34,15 +34,11 @@ func (c *check) checkImage(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	// A container has /proc, by which the program starts itself again for passwords.
-	proc := filepath.Join(root, "proc")
-	if err := os.Mkdir(proc, 0o555); err != nil {
+	unmount, err := addSystemFiles(root)
+	if err != nil {
 		return err
 	}
-	if err := syscall.Mount("proc", proc, "proc", 0, ""); err != nil {
-		return fmt.Errorf("mount proc: %w", err)
-	}
-	defer func() { err = errors.Join(err, syscall.Unmount(proc, 0)) }()
+	defer func() { err = errors.Join(err, unmount()) }()
 	before, err := filesOf(root)
 	if err != nil {
 		return err
@@ -65,6 +61,24 @@ func (c *check) checkImage(ctx context.Context) (err error) {
 	}
 	_, err = s.setUp(ctx)
 	return err
+}
+
+// addSystemFiles adds what every container has: /proc and /dev/null, by which the program starts itself again for
+// passwords.
+func addSystemFiles(root string) (unmount func() error, err error) {
+	proc, dev := filepath.Join(root, "proc"), filepath.Join(root, "dev")
+	null := filepath.Join(dev, "null")
+	const character, major, minor = syscall.S_IFCHR | 0o666, 1, 3
+	if err := errors.Join(os.Mkdir(proc, 0o555), os.Mkdir(dev, 0o755)); err != nil {
+		return nil, err
+	}
+	if err := errors.Join(syscall.Mknod(null, character, major<<8|minor), os.Chmod(null, 0o666)); err != nil {
+		return nil, fmt.Errorf("make /dev/null: %w", err)
+	}
+	if err := syscall.Mount("proc", proc, "proc", 0, ""); err != nil {
+		return nil, fmt.Errorf("mount proc: %w", err)
+	}
+	return func() error { return syscall.Unmount(proc, 0) }, nil
 }
 
 // filesOf returns the names of all files, with their sizes.
