@@ -115,6 +115,7 @@ var kinds = map[storage.Kind]struct {
 	"derived/index_postings": {ofLocal, "is built anew from the events"},
 	"derived/index_recent":   {ofLocal, "is built anew from the events"},
 	"derived/index_singles":  {ofLocal, "is built anew from the events"},
+	"derived/index_merged":   {ofLocal, "is built anew from the events"},
 	"ledger_reverified":      {ofLocal, "another copy is verified anew"},
 
 	"account":       {repeated, ""},
