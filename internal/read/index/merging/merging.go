@@ -173,10 +173,12 @@ type Term struct {
 	Blocks      uint64
 }
 
-// Visit calls visit with the entries of a term's bucket for each block of a window [begin, end) that is merged.
+// Visit calls visit with the entries of a term's bucket for each block of a window [begin, end) that is merged. It
+// looks at one level more than Blocks can have, because a part may be merged while the caller reads: with 15 blocks,
+// level 1 may have a part once the next block is whole.
 func (m Merger) Visit(ctx context.Context, tenant id.Tenant, t Term, window [2]uint64,
 	visit func(block uint64, entries []byte) error) error {
-	for level := 1; level*m.Bits <= sectionBits && t.Blocks>>(level*m.Bits) > 0; level++ {
+	for level := 1; level*m.Bits <= sectionBits && t.Blocks>>((level-1)*m.Bits) > 0; level++ {
 		shift := level * m.Bits
 		k := keys{t.Generation, level, uint64(t.Bucket)<<shift | uint64(t.Fingerprint>>(32-shift))}
 		found, err := m.scanParts(ctx, tenant, k, window[0]>>shift, (window[1]-1)>>shift+1)

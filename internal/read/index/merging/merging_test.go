@@ -200,6 +200,29 @@ func (m *memory) scanAll(t id.Tenant, kind storage.Kind) []storage.Record {
 	return found
 }
 
+// A reader that began before the last block was whole finds what was merged meanwhile.
+func TestReaderOfBefore(t *testing.T) {
+	const bits, blocks = 2, 1 << 2
+	m := newMemory()
+	g := merging.Merger{Store: m, Bits: bits}
+	all := m.fill(rand.New(rand.NewPCG(3, 4)), red, blocks)
+	var s merging.State
+	for g.DueLevel(s, blocks) > 0 {
+		changes, next, err := g.Step(t.Context(), red, 7, s, blocks)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.write(red, changes)
+		s = next
+	}
+	window := [2]uint64{0, blocks}
+	for _, e := range all {
+		if got, want := find(t, g, red, blocks-1, window, e.bucket, e.fingerprint), want(all, window, e.bucket, e.fingerprint); !slices.Equal(got, want) {
+			t.Fatalf("%+v: got %v, want %v", e, got, want)
+		}
+	}
+}
+
 // A record that can't be read is an error, and is not merged.
 func TestDamagedRecord(t *testing.T) {
 	for _, value := range [][]byte{{1}, {0, 0, 0, 9, 4, 1}, {0, 0, 0, 9, 2, 1, 0, 0, 0, 1, 2}, {0x90, 0, 0, 0, 2, 1, 0, 0, 0, 0, 2, 1}} {
