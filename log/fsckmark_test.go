@@ -2,9 +2,11 @@ package log_test
 
 import (
 	"errors"
+	"maps"
 	"path/filepath"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/agentledger/agentledger/id"
@@ -84,6 +86,41 @@ func TestFsckGoesOn(t *testing.T) {
 	clear(store.read)
 	if got, err := w.resumed(store, open()); err != nil || !reflect.DeepEqual(got, want) || store.read[red] < 1000 {
 		t.Errorf("anew: got %v, %v, %d events", got, err, store.read[red])
+	}
+}
+
+// keptProgress has one mark, and refuses to note another.
+type keptProgress struct{ mark audit.Mark }
+
+func (p *keptProgress) Find(o id.Origin) (audit.Mark, bool) {
+	return p.mark, o == ledgertest.Genesis(red).Origin
+}
+
+func (p *keptProgress) Note(id.Origin, audit.Mark) error { return nil }
+
+// A mark stays as it was noted, because others may read it meanwhile. One without counts is none of a whole ledger.
+func TestMarkIsLeftAlone(t *testing.T) {
+	store := newWatchedStore()
+	w := filled(t, store, 300, 1)
+	marks, err := markfile.Open(filepath.Join(t.TempDir(), "progress.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.resumed(store, &endingProgress{marks, 1}); !errors.Is(err, errEnded) {
+		t.Fatal(err)
+	}
+	mark, ok := marks.Find(ledgertest.Genesis(red).Origin)
+	if !ok || mark.Size != 100 || len(mark.Counted) != 1 {
+		t.Fatalf("got %+v, %v", mark, ok)
+	}
+	p := &keptProgress{mark}
+	want := maps.Clone(mark.Counted)
+	if got, err := w.resumed(store, p); err != nil || len(got) != 0 || !maps.Equal(p.mark.Counted, want) {
+		t.Errorf("got %v, %v, counted %v, want %v", got, err, p.mark.Counted, want)
+	}
+	p.mark.Counted = nil
+	if got, err := w.resumed(store, p); err != nil || len(got) != 1 || !strings.HasPrefix(got[0].Place, "counter") {
+		t.Errorf("without counts: got %v, %v", got, err)
 	}
 }
 

@@ -82,10 +82,11 @@ func (f *fsck) resumeAtMark(ctx context.Context, x *examiner) ([]Finding, error)
 	if err != nil {
 		return nil, err
 	}
-	x.whole, x.counted = true, m.Counted
+	x.whole = true
+	maps.Copy(x.counted, m.Counted)
 	for _, n := range m.Findings {
 		n.Tenant = x.identity.Tenant
 		x.reportFinding(n)
 	}
-	return m.Findings, nil
+	return slices.Clone(m.Findings), nil
 }
