@@ -95,8 +95,17 @@ func (s *suite) ask(url string, r resource) ([]byte, error) {
 }
 
 func (s *suite) readFrom(name, url string, r resource) error {
-	const connections = 64
-	took, err := load.Closed(connections, s.limit(), func(worker int) (load.Step, error) {
+	took, err := s.askRandomly(url, r, 64)
+	if err != nil {
+		return err
+	}
+	s.emitLoad(fmt.Sprintf("read/%s/leaves=%d/resource=%s", name, s.Leaves, r.name), took, 1, "requests/s")
+	return nil
+}
+
+// askRandomly is the load of connections that ask for random resources.
+func (s *suite) askRandomly(url string, r resource, connections int) (load.Result, error) {
+	return load.Closed(connections, s.limit(), func(worker int) (load.Step, error) {
 		random := rand.New(rand.NewPCG(6, uint64(worker)))
 		c, err := load.Dial(url)
 		return func(int) error {
@@ -104,9 +113,4 @@ func (s *suite) readFrom(name, url string, r resource) error {
 			return err
 		}, err
 	})
-	if err != nil {
-		return err
-	}
-	s.emitLoad(fmt.Sprintf("read/%s/leaves=%d/resource=%s", name, s.Leaves, r.name), took, 1, "requests/s")
-	return nil
 }

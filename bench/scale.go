@@ -190,17 +190,9 @@ func withCookie(request []byte, v *service) []byte {
 }
 
 func (x *scale) readScaled(r resource) error {
-	const connections = 4
 	pid := x.service.cmd.Process.Pid
 	before := spent(pid)
-	took, err := load.Closed(connections, x.limit(), func(worker int) (load.Step, error) {
-		random := rand.New(rand.NewPCG(7, uint64(worker)))
-		c, err := load.Dial(x.service.url())
-		return func(int) error {
-			_, err := c.Expect(http.StatusOK, r.request(random))
-			return err
-		}, err
-	})
+	took, err := x.askRandomly(x.service.url(), r, 4)
 	if err != nil {
 		return err
 	}
