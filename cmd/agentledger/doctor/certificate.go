@@ -8,10 +8,8 @@ import (
 	"time"
 
 	"github.com/agentledger/agentledger/internal/config"
+	"github.com/agentledger/agentledger/internal/operate/status"
 )
-
-// certificateLow is how long before its end a certificate needs attention, as the alert has it.
-const certificateLow = 14 * 24 * time.Hour
 
 // checkCertificate reads the files of the main listener's certificate.
 func checkCertificate(_ context.Context, c config.Serve) []Finding {
@@ -43,7 +41,7 @@ func judgeCertificate(leaf *x509.Certificate, host string, now time.Time) (found
 		found = append(found, attend("renew it", "it ended at %s", ends))
 	case now.Before(leaf.NotBefore):
 		found = append(found, attend("look at the clock", "it begins at %s", leaf.NotBefore.UTC().Format(time.RFC3339)))
-	case leaf.NotAfter.Sub(now) < certificateLow:
+	case leaf.NotAfter.Sub(now) < status.CertificateLow:
 		found = append(found, attend("renew it: changed files are served within a second", "it ends at %s", ends))
 	}
 	if len(found) == 0 {

@@ -9,9 +9,6 @@ import (
 	"github.com/agentledger/agentledger/internal/config"
 )
 
-// clockSlack is by how much two clocks may differ, as the service has it.
-const clockSlack = 5 * time.Second
-
 // checkClock compares the machine's clock with the newest time that a service with these anchors trusted, and asks the
 // kernel whether a time service keeps the clock. It asks no server: one that is not configured proves nothing.
 func checkClock(_ context.Context, c config.Serve) []Finding {
@@ -27,7 +24,7 @@ func checkClock(_ context.Context, c config.Serve) []Finding {
 func judgeClock(now, newest time.Time, longestGap time.Duration, synchronized, known bool) []Finding {
 	const do = "correct the clock, or start once with --accept-clock when it is right"
 	switch {
-	case !newest.IsZero() && newest.Sub(now) > clockSlack:
+	case !newest.IsZero() && newest.Sub(now) > clock.Bound:
 		return []Finding{attend(do, "it shows %s, and %s was trusted before: a start holds it",
 			now.UTC().Format(time.RFC3339), newest.UTC().Format(time.RFC3339))}
 	case !newest.IsZero() && longestGap > 0 && now.Sub(newest) > longestGap:

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/agentledger/agentledger/internal/clock"
 	"github.com/agentledger/agentledger/internal/config"
 )
 
@@ -75,7 +76,7 @@ func (s databaseSettings) judge(now time.Time) (found []Finding) {
 	if s.encoding != "UTF8" {
 		found = append(found, attend("make the database with ENCODING 'UTF8'", "its encoding is %s", s.encoding))
 	}
-	if ahead := s.at.Sub(now).Abs(); ahead > clockSlack {
+	if ahead := s.at.Sub(now).Abs(); ahead > clock.Bound {
 		found = append(found, advise("run a time service on both machines", "its clock and the one here are %v apart",
 			ahead.Round(time.Millisecond)))
 	}

@@ -24,8 +24,6 @@ const (
 	// memory: of the machine, or of a controller whose battery the operator has to know about.
 	implausible = 20 * time.Microsecond
 	slow        = 50 * time.Millisecond
-
-	lowShare = 0.1 // of the room of a volume
 )
 
 // checkDisks measures the volumes of the data directory and of the anchors.
@@ -117,7 +115,7 @@ func judgeSyncs(name, kind string, times []time.Duration) Finding {
 func judgeRoom(name string, free, size uint64) Finding {
 	share := float64(free) / float64(max(size, 1))
 	summary := fmt.Sprintf("%s: %.1f GiB free of %.1f", name, float64(free)/(1<<30), float64(size)/(1<<30))
-	if share < lowShare {
+	if share < status.LowShare {
 		return attend("free space, or make the volume larger: a full one ends the process", "%s", summary)
 	}
 	return good("%s", summary)

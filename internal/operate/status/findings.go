@@ -148,9 +148,9 @@ func lagRules() []rule {
 // Limits of the rules about room, certificate and backup.
 const (
 	fullShare      = 0.02 // of the volume: page
-	lowShare       = 0.1  // ticket
+	LowShare       = 0.1  // of the volume: ticket
 	lowHours       = 24
-	certificateLow = 14 * 24 * time.Hour
+	CertificateLow = 14 * 24 * time.Hour // before its end
 	backupOld      = 48 * time.Hour
 )
 
@@ -161,7 +161,7 @@ func upkeepRules() []rule {
 		{"AgentledgerVolumeFills", Ticket, "free space, or make the volume larger",
 			func(r *Report, _ time.Time) string { return findVolume(r, Volume.fills) }},
 		{"AgentledgerCertificateEnds", Page, manual + "TLS", func(r *Report, now time.Time) string {
-			if r.CertificateEndsAt == nil || r.CertificateEndsAt.Time().Sub(now) > certificateLow {
+			if r.CertificateEndsAt == nil || r.CertificateEndsAt.Time().Sub(now) > CertificateLow {
 				return ""
 			}
 			return fmt.Sprintf("the certificate ends at %s", r.CertificateEndsAt)
@@ -191,7 +191,7 @@ func (v Volume) isFull() bool { return v.freeShare() < fullShare }
 
 // fills reports whether a volume that is not full will be soon.
 func (v Volume) fills() bool {
-	return !v.isFull() && (v.freeShare() < lowShare || v.HoursLeft != nil && *v.HoursLeft < lowHours)
+	return !v.isFull() && (v.freeShare() < LowShare || v.HoursLeft != nil && *v.HoursLeft < lowHours)
 }
 
 // findVolume describes the first volume that is such a one.

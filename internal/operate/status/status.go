@@ -2,8 +2,8 @@
 //
 // Invariants:
 //
-//   - The time of a report does not grow with the number of organizations: it reads metrics, at most twenty ledgers,
-//     and counts at most 1,000 deliveries.
+//   - The time of a report does not grow with the number of organizations: it reads metrics and at most twenty ledgers,
+//     counts at most 1,000 deliveries, and sorts the ledgers that wait for witnesses, which the queue bounds.
 //   - A store that does not answer makes a report poorer, never an error: the parts that need it are left out.
 //   - A report has no secret and no content of an event.
 //   - Findings have the limits of the rules in deploy/alerts.yaml, and their names.
