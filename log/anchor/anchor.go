@@ -50,6 +50,7 @@ type Folder struct {
 	waitMu sync.Mutex
 	next   *sharedWrite // the write that follows the one under way, nil when no caller waits
 
+	flushMu sync.Mutex // held by the flush that is under way
 	dirtyMu sync.Mutex
 	dirty   map[Source]struct{}
 	since   time.Time // when the first of dirty was touched

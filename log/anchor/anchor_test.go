@@ -6,7 +6,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/log/anchor"
 )
 
@@ -78,5 +80,43 @@ func TestNoAnchorsReadOnly(t *testing.T) {
 	}
 	if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the folder: got %v", err)
+	}
+}
+
+// heldSource gives its checkpoint when it is let go.
+type heldSource struct {
+	note        []byte
+	asked, free chan struct{}
+}
+
+func (s *heldSource) Checkpoint() []byte {
+	close(s.asked)
+	<-s.free
+	return s.note
+}
+
+// A flush that comes while another one is under way does not end before it.
+func TestFlushWaitsForTheOneUnderWay(t *testing.T) {
+	anchors, err := anchor.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer anchors.Close()
+	for _, origin := range []id.Origin{"log.test/o/red", "log.test/o/blue"} {
+		s := &heldSource{note: []byte(noteOf(string(origin), 7)), asked: make(chan struct{}), free: make(chan struct{})}
+		anchors.Touch(s)
+		first := make(chan error)
+		go func() { first <- anchors.Flush() }()
+		<-s.asked
+		time.AfterFunc(50*time.Millisecond, func() { close(s.free) })
+		if err := anchors.Flush(); err != nil {
+			t.Error(err)
+		}
+		if size, ok := anchors.Size(origin); size != 7 || !ok {
+			t.Errorf("%s: got %d, %v after a flush, want 7", origin, size, ok)
+		}
+		if err := <-first; err != nil {
+			t.Error(err)
+		}
 	}
 }

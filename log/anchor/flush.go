@@ -29,8 +29,11 @@ func (f *Folder) Lag() time.Duration {
 	return 0
 }
 
-// Flush writes the anchors of all touched sources.
+// Flush writes the anchors of all touched sources. When it returns nil, those of all sources
+// touched before the call are durable, because it waits for a flush that is under way.
 func (f *Folder) Flush() error {
+	f.flushMu.Lock()
+	defer f.flushMu.Unlock()
 	f.dirtyMu.Lock()
 	dirty := f.dirty
 	if len(dirty) == 0 {

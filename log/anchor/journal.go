@@ -3,10 +3,11 @@ package anchor
 import (
 	"errors"
 	"fmt"
-	"github.com/agentledger/agentledger/internal/durable"
 	"io"
 	"os"
 	"path/filepath"
+
+	"github.com/agentledger/agentledger/internal/durable"
 )
 
 // journal is a file of notes. Each note follows a line

@@ -5,10 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/agentledger/agentledger/internal/durable"
 	"io"
 	"os"
 	"sync"
+
+	"github.com/agentledger/agentledger/internal/durable"
 )
 
 // rewriting is the pattern of the files of unfinished rewrites.
