@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/agentledger/agentledger/internal/releasefiles"
 	"github.com/agentledger/agentledger/tools/release/archive"
 	"github.com/agentledger/agentledger/tools/release/image"
 	"github.com/agentledger/agentledger/tools/release/inventory"
@@ -75,7 +76,7 @@ func buildRelease(ctx context.Context, o options, out io.Writer) (err error) {
 	if err := r.addVerifier(); err != nil {
 		return err
 	}
-	return r.addSums()
+	return r.addSums(ctx)
 }
 
 // exportSource copies the files of the commit into dir, and reads its hash and time.
@@ -221,12 +222,12 @@ func (r *release) addVerifier() error {
 }
 
 // addSums adds the list of files, and signs it when there is a key.
-func (r *release) addSums() error {
-	list, err := sums.Compute(r.options.out)
+func (r *release) addSums(ctx context.Context) error {
+	list, err := sums.Compute(ctx, r.options.out)
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(filepath.Join(r.options.out, sums.List), []byte(list), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(r.options.out, releasefiles.ListName), []byte(list), 0o644); err != nil {
 		return fmt.Errorf("write checksums: %w", err)
 	}
 	if r.keyFile == "" {
@@ -241,7 +242,7 @@ func (r *release) addSums() error {
 	if err != nil {
 		return fmt.Errorf("sign checksums: %w", err)
 	}
-	if err := os.WriteFile(filepath.Join(r.options.out, sums.Note), note.Bytes(), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(r.options.out, releasefiles.NoteName), note.Bytes(), 0o644); err != nil {
 		return fmt.Errorf("write signature: %w", err)
 	}
 	_, err = fmt.Fprintln(r.out, "signed by", key.Verifier())

@@ -32,7 +32,7 @@ func checkReproducible(ctx context.Context, o options, out io.Writer) (err error
 		if err := buildRelease(ctx, o, out); err != nil {
 			return err
 		}
-		if lists[i], err = sums.Compute(o.out); err != nil {
+		if lists[i], err = sums.Compute(ctx, o.out); err != nil {
 			return err
 		}
 	}

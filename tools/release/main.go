@@ -3,7 +3,6 @@
 //	release build -version 1.2.3 -out DIR [-platform linux/amd64]
 //	release check -version 1.2.3 [-platform linux/amd64] [-out DIR]
 //	                                                       build twice, and compare the bytes of every file
-//	release verify -key VKEY DIR                           check a release before it is used
 //	release install-check DIR                              install the packages of DIR on this Debian, use and remove them
 //
 // Invariants:
@@ -23,7 +22,6 @@ import (
 	"syscall"
 
 	"github.com/agentledger/agentledger/tools/release/installcheck"
-	"github.com/agentledger/agentledger/tools/release/sums"
 )
 
 func main() {
@@ -35,7 +33,7 @@ func main() {
 	}
 }
 
-var errUsage = errors.New("usage: release build|check|verify|install-check, see the package comment")
+var errUsage = errors.New("usage: release build|check|install-check, see the package comment")
 
 func runProgram(ctx context.Context, args []string, out io.Writer) error {
 	if len(args) == 0 {
@@ -47,7 +45,6 @@ func runProgram(ctx context.Context, args []string, out io.Writer) error {
 	flags.StringVar(&o.version, "version", "", "such as 1.2.3")
 	flags.StringVar(&o.platform, "platform", "", "one platform such as linux/amd64; all without it")
 	flags.StringVar(&o.out, "out", "", "folder of the release")
-	key := flags.String("key", "", "vkey of the release")
 	if err := flags.Parse(args[1:]); err != nil {
 		return err
 	}
@@ -57,8 +54,6 @@ func runProgram(ctx context.Context, args []string, out io.Writer) error {
 		return buildRelease(ctx, o, out)
 	case args[0] == "check":
 		return checkReproducible(ctx, o, out)
-	case args[0] == "verify" && flags.NArg() == 1:
-		return sums.Verify(flags.Arg(0), *key)
 	case args[0] == "install-check" && flags.NArg() == 1:
 		return installcheck.Run(ctx, flags.Arg(0), out)
 	}

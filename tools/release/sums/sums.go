@@ -1,64 +1,43 @@
-// Package sums writes and checks the list of a release's files, and its signature.
+// Package sums writes the list of a release's files, and reads the key that signs it. aps verify-release checks both by
+// package releasefiles, which has the rules of the list.
 //
-// Invariants:
-//   - The list has each file of the folder once, in the order of the names, except for itself and its note.
-//   - The note is a C2SP signed note whose text is the list, byte for byte.
+// Invariant: the list has each file of the folder once, in the order of the names, except for itself and its note.
 package sums
 
 import (
-	"crypto/sha256"
-	"errors"
+	"context"
 	"fmt"
-	"io"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/agentledger/agentledger/edkey"
+	"github.com/agentledger/agentledger/internal/releasefiles"
 	"github.com/agentledger/agentledger/tlog"
 )
 
-// Names of the files, and of the key in the note.
-const (
-	List    = "SHA256SUMS"
-	Note    = "SHA256SUMS.note"
-	KeyName = "github.com/agentledger/agentledger/release"
-)
-
-// ErrFound says that the signature, or a file, is not the one of the release.
-var ErrFound = errors.New("not the release that was signed")
-
-// Compute returns the list of a folder.
-func Compute(dir string) (string, error) {
-	entries, err := os.ReadDir(dir) // in the order of the names
+// Compute returns the list of a folder. A name that releasefiles would refuse is an error.
+func Compute(ctx context.Context, folder string) (string, error) {
+	dir, err := os.OpenRoot(folder)
+	if err != nil {
+		return "", fmt.Errorf("sum files: %w", err)
+	}
+	defer dir.Close()
+	names, err := releasefiles.List{}.Unlisted(dir)
 	if err != nil {
 		return "", fmt.Errorf("sum files: %w", err)
 	}
 	var list strings.Builder
-	for _, e := range entries {
-		if e.Name() == List || e.Name() == Note {
-			continue
-		}
-		sum, err := sumFile(filepath.Join(dir, e.Name()))
+	for _, name := range names {
+		sum, err := releasefiles.Sum(ctx, dir, name)
 		if err != nil {
 			return "", fmt.Errorf("sum files: %w", err)
 		}
-		fmt.Fprintf(&list, "%s  %s\n", sum, e.Name())
+		fmt.Fprintf(&list, "%s  %s\n", sum, name)
+	}
+	if _, err := releasefiles.ParseFiles(list.String()); err != nil {
+		return "", fmt.Errorf("sum files: %w", err)
 	}
 	return list.String(), nil
-}
-
-func sumFile(name string) (string, error) {
-	f, err := os.Open(name)
-	if err != nil {
-		return "", err
-	}
-	defer f.Close()
-	h := sha256.New()
-	if _, err := io.Copy(h, f); err != nil {
-		return "", err
-	}
-	return fmt.Sprintf("%x", h.Sum(nil)), nil
 }
 
 // ReadKey reads a private key as aps keygen --out writes it.
@@ -75,33 +54,5 @@ func ReadKey(file string) (tlog.SignerKey, error) {
 	if err != nil {
 		return tlog.SignerKey{}, fmt.Errorf("read release key: %w", err)
 	}
-	return tlog.NewSignerKey(KeyName, private)
-}
-
-// Verify checks the note of a folder under a key, and each file that the note lists. A file that is missing, changed or
-// not on the list is ErrFound, as is a wrong signature.
-func Verify(dir, vkey string) error {
-	key, err := tlog.ParseVerifierKey(vkey)
-	if err != nil {
-		return fmt.Errorf("verify release: %w", err)
-	}
-	text, err := os.ReadFile(filepath.Join(dir, Note))
-	if err != nil {
-		return fmt.Errorf("verify release: %w", err)
-	}
-	note, err := tlog.ParseNote(text)
-	if err != nil {
-		return fmt.Errorf("%w: parse note: %w", ErrFound, err)
-	}
-	if err := note.Verify(key); err != nil {
-		return fmt.Errorf("%w: %w", ErrFound, err)
-	}
-	list, err := Compute(dir)
-	if err != nil {
-		return err
-	}
-	if list != note.Text {
-		return fmt.Errorf("%w: the files differ from the list", ErrFound)
-	}
-	return nil
+	return tlog.NewSignerKey(releasefiles.KeyName, private)
 }

@@ -1,11 +1,13 @@
-package main
+package release
 
 import (
 	"github.com/agentledger/agentledger/client"
+	"github.com/agentledger/agentledger/cmd/aps/people"
 	"github.com/agentledger/agentledger/internal/programversion"
 )
 
-type versionCommand struct{}
+// VersionCommand is version.
+type VersionCommand struct{}
 
 // versionOutput is the JSON output of version.
 type versionOutput struct {
@@ -15,11 +17,12 @@ type versionOutput struct {
 	ServiceVersion string `json:"service_version"`
 }
 
-func (versionCommand) Run(s *streams) error {
+// Run prints the version of this program.
+func (VersionCommand) Run(out *people.Terminal) error {
 	v := programversion.Read()
-	if s.json {
-		return s.printJSON(versionOutput{Version: v.Release, Commit: v.Commit, Go: v.Go,
+	if out.JSON {
+		return out.PrintJSON(versionOutput{Version: v.Release, Commit: v.Commit, Go: v.Go,
 			ServiceVersion: client.ServiceVersion})
 	}
-	return s.printLine("aps %s, for Service-Version %s", v, client.ServiceVersion)
+	return out.PrintLine("aps %s, for Service-Version %s", v, client.ServiceVersion)
 }

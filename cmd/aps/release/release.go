@@ -1,0 +1,201 @@
+// Package release is the commands of aps about releases of agentledger: the version of this program, and the check of
+// downloaded files.
+//
+// Invariants:
+//   - Nothing is fetched, and nothing is read but the files that the list names.
+//   - Files that differ and files about which nothing can be told end with different errors.
+//   - Text of a list or a folder is made printable before it reaches a terminal.
+package release
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/agentledger/agentledger/cmd/aps/people"
+	"github.com/agentledger/agentledger/internal/releasefiles"
+	"github.com/agentledger/agentledger/internal/textcheck"
+	"github.com/agentledger/agentledger/tlog"
+	"github.com/agentledger/agentledger/verify"
+)
+
+// ErrWrong says that a file, the list or its signature is not as the release has it.
+var ErrWrong = errors.New("not the release")
+
+// Commands are the commands about releases.
+type Commands struct {
+	Verify  VerifyCommand  `cmd:"" name:"verify-release" help:"Verify files of a release offline."`
+	Version VersionCommand `cmd:"" help:"Print the version of this program."`
+}
+
+// VerifyCommand is verify-release.
+type VerifyCommand struct {
+	Path string `arg:"" help:"Folder of a release, or a file of it with SHA256SUMS.note beside it."`
+	Key  string `env:"APS_RELEASE_KEY" placeholder:"VKEY" help:"The release key, from a source that you trust."`
+}
+
+// Help implements kong.HelpProvider.
+func (*VerifyCommand) Help() string {
+	return `Status 0: the files are those that the key signed. 1: one differs, is missing or is not on the list. ` +
+		`2: can't tell: no key, not signed, signed by another key, or a file that can't be read. ` +
+		`Without a key files can be whole, but nothing says whose they are.
+
+Of a folder each file has to be on the list and each file of the list there. Nothing is fetched. ` +
+		`An old release is as well signed as the newest one: the names of the files have its version.`
+}
+
+// report is the JSON output of verify-release.
+type report struct {
+	OK       bool         `json:"ok"`
+	SignedBy string       `json:"signed_by,omitzero"` // name and key hash of the key given; "" when it has not signed
+	Files    []fileReport `json:"files"`
+	Error    string       `json:"error,omitzero"` // of the list or its signature
+}
+
+type fileReport struct {
+	Name  string `json:"name"`
+	OK    bool   `json:"ok"`
+	Error string `json:"error,omitzero"`
+}
+
+// Run prints the result of each file. The error wraps ErrWrong when one is wrong.
+func (c *VerifyCommand) Run(ctx context.Context, out *people.Terminal) error {
+	key, err := c.parseKey()
+	if err != nil {
+		return err
+	}
+	dir, name, err := c.openFolder()
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	list, err := releasefiles.ReadList(dir)
+	if err != nil {
+		return tellWrong(err)
+	}
+	var r report
+	signed := r.checkSignature(list, key)
+	differs, err := r.checkFiles(ctx, dir, list, name)
+	if err != nil {
+		return err
+	}
+	r.OK = signed == nil && differs == nil
+	if err := r.print(out); err != nil {
+		return err
+	}
+	if differs != nil {
+		return tellWrong(differs)
+	}
+	return tellWrong(signed)
+}
+
+// openFolder opens the folder of the list. The name is that of the one file to check, "" for all.
+func (c *VerifyCommand) openFolder() (dir *os.Root, name string, err error) {
+	folder := c.Path
+	if info, err := os.Stat(c.Path); err != nil || !info.IsDir() { // a file that is missing may be on the list
+		folder, name = filepath.Split(filepath.Clean(c.Path))
+	}
+	dir, err = os.OpenRoot(filepath.Clean(folder))
+	return dir, name, err
+}
+
+func (c *VerifyCommand) parseKey() (key tlog.VerifierKey, err error) {
+	if c.Key == "" {
+		return key, nil
+	}
+	if key, err = tlog.ParseVerifierKey(strings.TrimSpace(c.Key)); err != nil {
+		return key, fmt.Errorf("--key: %w", err)
+	}
+	if key.Name() != releasefiles.KeyName {
+		return key, fmt.Errorf("--key: %s signs no releases: the name of a release key is %s",
+			textcheck.Printable(key.Name()), releasefiles.KeyName)
+	}
+	return key, nil
+}
+
+// checkSignature checks the list under the key, which may be the zero one.
+func (r *report) checkSignature(list releasefiles.List, key tlog.VerifierKey) error {
+	err := list.CheckSignature(key)
+	switch {
+	case err == nil:
+		r.SignedBy = verify.Signer(key.Name(), key.Hash())
+		return nil
+	case key.Name() == "" && !errors.Is(err, releasefiles.ErrUnsigned):
+		err = errors.New("nothing says whose files these are: set --key")
+	}
+	r.Error = err.Error()
+	return err
+}
+
+// checkFiles adds the one file that is named, or all of the list and the folder. It returns the first difference.
+func (r *report) checkFiles(ctx context.Context, dir *os.Root, list releasefiles.List,
+	name string) (differs, err error) {
+	wanted := list.Files
+	var unlisted []string
+	if name == "" {
+		unlisted, err = list.Unlisted(dir)
+	} else if f, listed := list.Find(name); listed {
+		wanted = []releasefiles.File{f}
+	} else {
+		wanted, unlisted = nil, []string{name}
+	}
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range wanted {
+		found := f.Check(ctx, dir)
+		if found != nil && !errors.Is(found, releasefiles.ErrWrong) {
+			return nil, found
+		}
+		differs = cmp.Or(differs, r.addFile(f.Name, found))
+	}
+	for _, name := range unlisted {
+		differs = cmp.Or(differs, r.addFile(name, fmt.Errorf("not on the list: %w", releasefiles.ErrWrong)))
+	}
+	return differs, nil
+}
+
+// addFile adds the result of a file, and returns it with the name.
+func (r *report) addFile(name string, found error) error {
+	if found == nil {
+		r.Files = append(r.Files, fileReport{Name: name, OK: true})
+		return nil
+	}
+	r.Files = append(r.Files, fileReport{Name: name, Error: found.Error()})
+	return fmt.Errorf("%s: %w", name, found)
+}
+
+func (r *report) print(out *people.Terminal) error {
+	if out.JSON {
+		return out.PrintJSON(r)
+	}
+	var lines []string
+	if r.SignedBy != "" {
+		lines = append(lines, "ok    list signed by "+r.SignedBy)
+	} else {
+		lines = append(lines, "--    "+textcheck.Printable(r.Error))
+	}
+	for _, f := range r.Files {
+		if f.OK {
+			lines = append(lines, "ok    "+f.Name)
+		} else {
+			lines = append(lines, "FAIL  "+textcheck.Printable(f.Name+": "+f.Error))
+		}
+	}
+	return out.PrintLine("%s", strings.Join(lines, "\n"))
+}
+
+// tellWrong tells files that are not the release from errors that prove nothing.
+func tellWrong(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, releasefiles.ErrWrong):
+		return fmt.Errorf("%w: %s", ErrWrong, textcheck.Printable(err.Error()))
+	}
+	return fmt.Errorf("can't tell: %s", textcheck.Printable(err.Error()))
+}
