@@ -160,11 +160,7 @@ func (r *release) addTarget(ctx context.Context, t program.Target, work string) 
 		return fmt.Errorf("write modules: %w", err)
 	}
 	files := []archive.File{{Name: name + "/" + t.Executable(), Source: file, Mode: 0o755}}
-	documents := []string{"LICENSE", "README.md", "CHANGELOG.md"}
-	if t.Name == "agentledger" {
-		documents = append(documents, "deploy/agentledger.json", "deploy/agentledger.service")
-	}
-	for _, d := range documents {
+	for _, d := range t.Documents() {
 		files = append(files, archive.File{Name: name + "/" + filepath.Base(d), Source: filepath.Join(r.source.Dir, d), Mode: 0o644})
 	}
 	if t.OS == "windows" {

@@ -8,10 +8,12 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/agentledger/agentledger/tools/release/contents"
+	"github.com/agentledger/agentledger/tools/release/program"
 	"github.com/agentledger/agentledger/tools/release/sums"
 )
 
-// checkReproducible builds the release twice from two folders, and compares every file. The second build of a whole
+// checkReproducible builds the release twice from two folders, compares every file and checks the archives. The second build of a whole
 // release has an empty build cache; that of one platform shares the cache, because a build from nothing takes minutes.
 // The first build stays in o.out when that is named.
 func checkReproducible(ctx context.Context, o options, out io.Writer) (err error) {
@@ -31,6 +33,9 @@ func checkReproducible(ctx context.Context, o options, out io.Writer) (err error
 		}
 		if err := buildRelease(ctx, o, out); err != nil {
 			return err
+		}
+		if err := contents.Check(o.out, o.version, program.Targets(o.platform)); err != nil {
+			return fmt.Errorf("check archives: %w", err)
 		}
 		if lists[i], err = sums.Compute(ctx, o.out); err != nil {
 			return err

@@ -50,6 +50,15 @@ func (t Target) Executable() string {
 	return t.Name
 }
 
+// Documents are the files of the repository that go into the archive with the program.
+func (t Target) Documents() []string {
+	documents := []string{"LICENSE", "README.md", "CHANGELOG.md"}
+	if t.Name == "agentledger" {
+		documents = append(documents, "deploy/agentledger.json", "deploy/agentledger.service")
+	}
+	return documents
+}
+
 // Source is the tree that is built.
 type Source struct {
 	Dir     string
