@@ -137,6 +137,7 @@ release-check:
 	$(RELEASE) check -tree $(CURDIR) -version $(VERSION) -platform "$(PLATFORM)" -out $(CURDIR)/bin/release/$(VERSION)
 
 release-install-check:
+	./scripts/rpm
 	$(RELEASE) install-check $(CURDIR)/bin/release/$(VERSION)
 
 clean:

@@ -28,7 +28,7 @@ const (
 var owned = []string{"/etc/agentledger", dataFolder, "/var/lib/agentledger-anchors", "/etc/agentledger-monitor",
 	"/var/lib/agentledger-monitor"}
 
-// Run checks the Debian packages of a release folder.
+// Run checks the packages for Debian and RPM, and the image, of a release folder.
 func Run(ctx context.Context, dir string, out io.Writer) (err error) {
 	if err := checkMachine(); err != nil {
 		return err
@@ -54,6 +54,7 @@ func Run(ctx context.Context, dir string, out io.Writer) (err error) {
 		{"aps verifies a signed file of the release", c.verifyRelease}, {"setup, event, verification", c.useService}, {"removal keeps data", c.checkRemoval},
 		{"installed again, the data is there", c.useAgain}, {"purge keeps data", c.checkPurge},
 		{"purge without data leaves nothing", c.checkEmptyPurge},
+		{"RPM: installed, used, removed, data is kept", c.useRPM},
 		{"the image serves, and writes its data alone", c.checkImage},
 	}
 	for _, s := range steps {
