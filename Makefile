@@ -3,7 +3,7 @@
 GO ?= go
 PROGRAMS := agentledger aps
 
-.PHONY: build test test-python test-typescript test-runtimes test-adapters test-n8n test-pages race lint vuln fuzz interop drill bench release release-check release-install-check clean
+.PHONY: build test test-python test-typescript test-runtimes test-adapters test-n8n test-pages race lint vuln fuzz interop drill bench soak release release-check release-install-check clean
 
 build:
 	$(GO) build -o bin/ $(addprefix ./cmd/,$(PROGRAMS))
@@ -122,6 +122,12 @@ drill:
 # Writes what it measured to docs/performance.md.
 bench:
 	./scripts/bench
+
+# Mixed work for SOAK, at half of the rate that the machine carries. Fails when memory, goroutines, sockets or bytes of an event
+# grow by more than a tenth from the second quarter of the time to the last.
+SOAK ?= 2h
+soak:
+	cd bench && nice -n 5 $(GO) run -mod=mod . -soak $(SOAK) soak
 
 # What operators install, from the commit that is checked out, into bin/release/VERSION.
 # release-check builds PLATFORM, or everything, twice and compares the bytes. The first build stays there, without a signature.

@@ -4,7 +4,7 @@
 //
 //	go run . [flags] [MEASURE ...]
 //
-// Without a measure it takes all of them, in the order of their table below.
+// Without a measure it takes all of them but soak, in the order of their table below.
 //
 // Invariants:
 //
@@ -65,6 +65,7 @@ type options struct {
 	Stored int           // events whose bytes on disk are counted
 	Many   int           // organizations with ten events each on PostgreSQL
 	Scale  []int         // sizes of the log that grows
+	Soak   time.Duration // of the long load
 	Dir    string        // where data directories are made; "" for the system's
 	Memory string        // where those of idle organizations are made: best in memory
 }
@@ -76,6 +77,7 @@ func parse(args []string) (o options, names []string, err error) {
 	f.IntVar(&o.Leaves, "leaves", 1_000_000, "leaves of the log that is read")
 	f.IntVar(&o.Stored, "stored", 800*bundle, "events whose bytes on disk are counted, rounded up to whole bundles")
 	f.IntVar(&o.Many, "organizations", 20_000, "organizations with ten events each on PostgreSQL")
+	f.DurationVar(&o.Soak, "soak", 10*time.Minute, "time of the long load, from a second")
 	f.StringVar(&o.Dir, "dir", "", "folder for data directories (default: the system's for temporary files)")
 	f.StringVar(&o.Memory, "memory-dir", "", "folder for the data of idle organizations, best in memory (default: that of -dir)")
 	idle := f.String("idle", "100000", "numbers of idle organizations, with commas")
@@ -89,6 +91,9 @@ func parse(args []string) (o options, names []string, err error) {
 	}
 	if o.Scale, err = parseNumbers(*scale); err != nil {
 		return o, nil, fmt.Errorf("-scale: %w", err)
+	}
+	if o.Soak < time.Second {
+		return o, nil, fmt.Errorf("-soak: %v is less than a second", o.Soak)
 	}
 	for _, name := range f.Args() {
 		if !slices.ContainsFunc(measures(), func(m measure) bool { return m.name == name }) {
@@ -114,21 +119,23 @@ type measure struct {
 	name  string
 	round func(*suite, context.Context) error
 	long  bool // one round is all
+	named bool // it is taken only where it is named
 }
 
 func measures() []measure {
 	return []measure{
-		{"append", (*suite).appends, false},              // durable appends in process, by senders
-		{"publish", (*suite).publishes, false},           // until a checkpoint covers an append in process
-		{"ingest", (*suite).ingests, false},              // POST of one event, by connections
-		{"offered", (*suite).offers, false},              // latencies at 1,000 events a second
-		{"organizations", (*suite).organizations, false}, // many organizations at once, in process and over HTTP
-		{"batch", (*suite).batches, false},               // POST of many events
-		{"read", (*suite).reads, false},                  // proofs, tiles, heads, evaluations beside static answers
-		{"idle", (*suite).idles, false},                  // memory of organizations that do nothing
-		{"disk", (*suite).disks, false},                  // bytes of an event on disk
-		{"engines", (*suite).engines, false},             // both storage engines: appends, reads, bytes of an event
-		{"many", (*suite).many, true},                    // PostgreSQL with many organizations
-		{"scale", (*suite).scales, true},                 // a log that grows: events, reads, start, memory, fsck
+		{"append", (*suite).appends, false, false},              // durable appends in process, by senders
+		{"publish", (*suite).publishes, false, false},           // until a checkpoint covers an append in process
+		{"ingest", (*suite).ingests, false, false},              // POST of one event, by connections
+		{"offered", (*suite).offers, false, false},              // latencies at 1,000 events a second
+		{"organizations", (*suite).organizations, false, false}, // many organizations at once, in process and over HTTP
+		{"batch", (*suite).batches, false, false},               // POST of many events
+		{"read", (*suite).reads, false, false},                  // proofs, tiles, heads, evaluations beside static answers
+		{"idle", (*suite).idles, false, false},                  // memory of organizations that do nothing
+		{"disk", (*suite).disks, false, false},                  // bytes of an event on disk
+		{"engines", (*suite).engines, false, false},             // both storage engines: appends, reads, bytes of an event
+		{"many", (*suite).many, true, false},                    // PostgreSQL with many organizations
+		{"scale", (*suite).scales, true, false},                 // a log that grows: events, reads, start, memory, fsck
+		{"soak", (*suite).soaks, true, true},                    // mixed work for long: what grows with time alone
 	}
 }

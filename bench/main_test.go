@@ -32,8 +32,10 @@ func TestEveryMeasure(t *testing.T) {
 	}
 	var out bytes.Buffer
 	args := []string{"-runs", "1", "-time", "50ms", "-leaves", "3000", "-idle", "50", "-stored", "1000", "-organizations", "30", "-scale", "500,2000", "-dir", dir}
-	if err := run(t.Context(), args, nil, &out); err != nil {
-		t.Fatalf("%v\n%s", err, &out)
+	for _, args := range [][]string{args, {"-soak", "2s", "-dir", dir, "soak"}} {
+		if err := run(t.Context(), args, nil, &out); err != nil {
+			t.Fatalf("%v\n%s", err, &out)
+		}
 	}
 	for _, m := range measures() {
 		line := regexp.MustCompile(fmt.Sprintf(`(?m)^Benchmark%s/\S+ [1-9]\d*( [-+.e\d]+ \S+)+$`, m.name))
@@ -45,7 +47,7 @@ func TestEveryMeasure(t *testing.T) {
 
 func TestParseRefuses(t *testing.T) {
 	for name, args := range map[string][]string{
-		"measure": {"apend"}, "idle": {"-idle", "1,x"}, "zero": {"-idle", "0"}, "flag": {"-rounds", "3"},
+		"measure": {"apend"}, "idle": {"-idle", "1,x"}, "zero": {"-idle", "0"}, "soak": {"-soak", "10ms"}, "flag": {"-rounds", "3"},
 	} {
 		if _, _, err := parse(args); err == nil {
 			t.Errorf("%s: %q passed", name, args)

@@ -7,9 +7,6 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/url"
-	"os"
-	"os/exec"
-	"syscall"
 	"time"
 
 	"github.com/agentledger/agentledger/bench/load"
@@ -214,7 +211,7 @@ func (x *scale) measureOffline(ctx context.Context) error {
 	}
 	x.emit(x.name("store"), x.size, value{float64(bytes) / float64(x.size), "B/event"},
 		value{float64(resident) / (1 << 20), "server-peak-MiB"})
-	if err := x.checkStore(ctx); err != nil {
+	if err := x.checkStore(ctx, x.dir, x.name("fsck"), x.size); err != nil {
 		return err
 	}
 	begin := time.Now()
@@ -224,29 +221,5 @@ func (x *scale) measureOffline(ctx context.Context) error {
 	}
 	x.service.http.Jar = jar
 	x.emit(x.name("open"), 1, value{float64(time.Since(begin).Milliseconds()), "ms"})
-	return x.login(ctx)
-}
-
-// login begins a session on the new server's port.
-func (x *scale) login(ctx context.Context) error {
-	return x.service.call(ctx, x.service.identity()+"/v1/id/auth/login",
-		map[string]string{"email": adminEmail, "password": adminPassword}, nil)
-}
-
-// checkStore runs agentledger fsck on the store of the stopped server.
-func (x *scale) checkStore(ctx context.Context) error {
-	cmd := exec.CommandContext(ctx, x.server, "fsck", "--data", x.dir)
-	cmd.Env = append(os.Environ(), "AGENTLEDGER_MASTER_KEY="+x.key.secret)
-	begin := time.Now()
-	if text, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("fsck: %w\n%s", err, text)
-	}
-	took := time.Since(begin)
-	values := []value{{float64(x.size) / took.Seconds(), "events/s"},
-		{float64(cmd.ProcessState.UserTime().Microseconds()+cmd.ProcessState.SystemTime().Microseconds()) / float64(x.size), "cpu-µs/event"}}
-	if used, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage); ok {
-		values = append(values, value{float64(used.Maxrss) / 1024, "peak-MiB"})
-	}
-	x.emit(x.name("fsck"), x.size, values...)
-	return nil
+	return x.service.login(ctx)
 }

@@ -181,3 +181,8 @@ func (v *service) call(ctx context.Context, url string, body, answer any) error 
 	}
 	return json.Unmarshal(got, answer)
 }
+
+// login begins a session of the owner of the organization bench.
+func (v *service) login(ctx context.Context) error {
+	return v.call(ctx, v.identity()+"/v1/id/auth/login", map[string]string{"email": adminEmail, "password": adminPassword}, nil)
+}

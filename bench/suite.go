@@ -96,7 +96,7 @@ func (s *suite) close() {
 func (s *suite) measure(ctx context.Context, names []string) error {
 	var failed []error
 	for _, m := range measures() {
-		if len(names) > 0 && !slices.Contains(names, m.name) {
+		if m.named && len(names) == 0 || len(names) > 0 && !slices.Contains(names, m.name) {
 			continue
 		}
 		rounds := s.Runs

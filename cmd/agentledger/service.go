@@ -134,7 +134,8 @@ func newService(ctx context.Context, c config.Serve, st *datadir.Store, watch *o
 		Store: st.Engine, Keyring: st.Keyring, Anchors: st.Anchors, Logger: watch.logger, Metrics: watch.registry,
 		Tracer: watch.tracer, Fatal: fatal, Clock: s.clock.Now, Held: s.clock.Check, ReadOnly: st.ReadOnly,
 		Anchored: c.AnchoredOnly, Shared: s.control.Contended, AnchorFirst: anchorFirst(c.Tuning, st.Engine),
-		Witness: s, LeafCacheBytes: max(1, int64(c.LeafCacheMiB)<<20), // 0 would be the default
+		Witness: s, TileCacheBytes: max(1, int64(c.TileCacheMiB)<<20), // 0 would be the default
+		LeafCacheBytes: max(1, int64(c.LeafCacheMiB)<<20),
 	})
 	if err != nil {
 		return nil, errors.Join(err, st.Close())

@@ -48,6 +48,10 @@ func (t *Tuning) memorySettings() []setting {
 			"memory for leaf hashes, in MiB: an inclusion proof of an event that it has room for (about 30,000 in " +
 				"each MiB) reads nothing from the store; 0 is none",
 			"The operator of a large log, when `agentledger_leaf_reads_total{from=\"store\"}` grows with the proofs"},
+		{"tile_cache_mib", number{&t.TileCacheMiB, 128, 0, inMiB},
+			"memory for the upper nodes of trees, in MiB: about 2 KiB for 256 events that proofs were asked of; 0 is " +
+				"none, and each proof computes them",
+			"The operator, when memory is scarce, or of a log with more than 16 million events"},
 	}
 }
 

@@ -12,6 +12,7 @@ type Tuning struct {
 	// Memory.
 	CacheMiB     int
 	LeafCacheMiB int
+	TileCacheMiB int
 	KeyTablesMiB int
 	HeapFloorMiB int
 

@@ -1,0 +1,186 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"time"
+
+	"github.com/agentledger/agentledger/bench/load"
+)
+
+// soak is a long load of mixed work on two organizations, at half of the rate that the machine carries. It shows what
+// grows with time alone: memory, goroutines, open files, bytes of an event on disk, latencies.
+type soak struct {
+	*suite
+	dir     string
+	service *service
+	members [2]*member
+	rate    int // steps a second
+	names   [2]atomic.Int64
+	events  atomic.Int64 // that were acknowledged for the first time
+	refused atomic.Int64 // steps that the server had no room for
+	conns   []*load.Conn // of the slice under way
+	samples []sample
+}
+
+const (
+	soakSlices  = 120                    // of a run, each with a sample at its end: two hours have one a minute
+	minSlice    = 250 * time.Millisecond // so that a short run has fewer
+	soakWorkers = 64
+	warmSoak    = 5 * time.Minute // no drift is judged in a shorter run, because its caches are not full
+)
+
+// soaks is the measure.
+func (s *suite) soaks(ctx context.Context) error {
+	dir, remove, err := s.folder()
+	if err != nil {
+		return err
+	}
+	defer remove()
+	x := &soak{suite: s, dir: dir}
+	if err := x.begin(ctx); err != nil {
+		return err
+	}
+	defer func() {
+		if x.service != nil {
+			x.service.stop()
+		}
+	}()
+	if x.rate, err = x.halfOfCapacity(); err != nil {
+		return err
+	}
+	for n := range int(x.Soak / x.slice()) {
+		if err := x.runSlice(ctx, n); err != nil {
+			return fmt.Errorf("slice %d: %w", n, err)
+		}
+	}
+	return x.finish(ctx)
+}
+
+// begin starts the server with caches that a short run fills, and founds the organizations.
+func (x *soak) begin(ctx context.Context) (err error) {
+	settings := filepath.Join(x.dir, "settings.json")
+	const content = `{"tuning": {"leaf_cache_mib": 8, "tile_cache_mib": 2, "cache_mib": 64}}`
+	if err := os.WriteFile(settings, []byte(content), 0o600); err != nil {
+		return err
+	}
+	if x.service, err = x.serve(x.dir, "--config", settings, "--metrics-listen", "127.0.0.1:0"); err != nil {
+		return err
+	}
+	if x.members[0], err = x.service.foundWithPolicy(ctx); err == nil {
+		x.members[1], err = x.service.found(ctx, "neighbour")
+	}
+	if err != nil {
+		return errors.Join(err, x.service.stop())
+	}
+	return nil
+}
+
+// halfOfCapacity sends as much as it can for two slices.
+func (x *soak) halfOfCapacity() (int, error) {
+	limit := load.Limit{Warm: x.slice(), Time: x.slice()}
+	took, err := load.Closed(soakWorkers, limit, func(worker int) (load.Step, error) {
+		w, err := x.worker(worker)
+		return func(n int) error { return w.step(n) }, err
+	})
+	x.hangUp()
+	if err != nil {
+		return 0, fmt.Errorf("find the capacity: %w", err)
+	}
+	x.emit("soak/capacity", took.Steps(), value{took.Rate(), "steps/s"})
+	return max(1, int(took.Rate()/2)), nil
+}
+
+func (x *soak) slice() time.Duration { return max(x.Soak/soakSlices, minSlice) }
+
+// runSlice sends for one slice, over new connections, and takes a sample.
+func (x *soak) runSlice(ctx context.Context, n int) error {
+	pid := x.service.cmd.Process.Pid
+	before, refused := spent(pid), x.refused.Load()
+	took, err := load.Open(x.rate, soakWorkers, load.Limit{Time: x.slice()}, func(worker int) (load.Timed, error) {
+		w, err := x.worker(n*soakWorkers + worker)
+		return func(n int, _ time.Time) error { return errors.Join(w.step(n), ctx.Err()) }, err
+	})
+	if err != nil {
+		return err
+	}
+	x.hangUp()
+	at, err := x.takeSample(ctx)
+	if err != nil {
+		return err
+	}
+	at.p99 = took.Took.Quantile(0.99)
+	x.samples = append(x.samples, at)
+	cpu := float64((spent(pid) - before).Microseconds()) / float64(took.Steps())
+	values := []value{{float64(x.events.Load()), "events"}, {float64(x.refused.Load() - refused), "refused"},
+		micros(took.Took, 0.5, "p50-µs"), micros(took.Took, 0.99, "p99-µs"), {cpu, "cpu-µs/step"}}
+	for _, q := range quantities() {
+		values = append(values, value{q.of(at), q.unit})
+	}
+	x.emit(fmt.Sprintf("soak/slice=%d/rate=%d", n+1, x.rate), took.Steps(), values...)
+	return nil
+}
+
+// hangUp closes the connections of a slice.
+func (x *soak) hangUp() {
+	for _, c := range x.conns {
+		c.Close()
+	}
+	x.conns = nil
+}
+
+// finish tells the drifts, looks for everything that was acknowledged and re-verifies the store.
+func (x *soak) finish(ctx context.Context) error {
+	failed := x.findAcknowledged()
+	for _, d := range drifts(x.samples) {
+		x.emit("soak/drift="+d.unit, len(x.samples), value{d.early, "second-quarter"}, value{d.late, "last-quarter"}, value{d.ratio(), "ratio"})
+		if x.Soak >= warmSoak && d.leaks() {
+			failed = errors.Join(failed, fmt.Errorf("%s grew from %.6g to %.6g", d.unit, d.early, d.late))
+		}
+	}
+	if refused, steps := x.refused.Load(), int64(x.rate)*int64(x.Soak.Seconds()); refused > steps/100 {
+		failed = errors.Join(failed, fmt.Errorf("%d of %d steps were refused", refused, steps))
+	}
+	served := x.service
+	x.service = nil
+	if err := served.stop(); err != nil {
+		return errors.Join(failed, err)
+	}
+	return errors.Join(failed, x.checkStore(ctx, x.dir, "soak/fsck", int(x.events.Load())))
+}
+
+// findAcknowledged compares the sizes of the logs with the number of events that were acknowledged.
+func (x *soak) findAcknowledged() error {
+	c, err := load.Dial(x.service.url())
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	total := uint64(0)
+	for _, m := range x.members {
+		size, err := sizeOf(c, get("/o/"+m.Organization.String()+"/checkpoint"))()
+		if err != nil {
+			return err
+		}
+		total += size
+	}
+	if want := uint64(x.events.Load()); total < want {
+		return fmt.Errorf("the logs have %d events, and %d were acknowledged", total, want)
+	}
+	return nil
+}
+
+// scrape fetches a page of the metrics listener.
+func (v *service) scrape(ctx context.Context, path string) (*http.Response, error) {
+	const metrics = 4 // of the words after "serving"
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, v.said[metrics]+path, nil)
+	if err != nil {
+		return nil, err
+	}
+	return v.http.Do(r)
+}

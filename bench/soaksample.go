@@ -1,0 +1,171 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// sample is the state of the server at the end of a slice.
+type sample struct {
+	resident   float64 // bytes of anonymous memory in use
+	live       float64 // bytes of the heap behind a collection
+	goroutines float64
+	sockets    float64 // that are open, and what else is no file
+	files      float64 // that are open
+	disk       float64 // bytes an event
+	p99        time.Duration
+}
+
+// quantity is a member of a sample.
+type quantity struct {
+	unit  string
+	of    func(sample) float64
+	slack float64 // a growth of so much is none
+	told  bool    // it is told and not judged
+}
+
+func quantities() []quantity {
+	const mib = 1 << 20
+	return []quantity{
+		{unit: "resident-MiB", of: func(s sample) float64 { return s.resident / mib }, slack: 16},
+		{unit: "live-MiB", of: func(s sample) float64 { return s.live / mib }, slack: 8},
+		{unit: "goroutines", of: func(s sample) float64 { return s.goroutines }, slack: 8},
+		{unit: "sockets", of: func(s sample) float64 { return s.sockets }, slack: 4},
+		{unit: "B/event", of: func(s sample) float64 { return s.disk }, slack: 8},
+		// A store has more tables as it grows, up to the bound of open ones.
+		{unit: "files", of: func(s sample) float64 { return s.files }, told: true},
+		// Latencies are those of the machine, on which other programs run.
+		{unit: "p99-ms", of: func(s sample) float64 { return s.p99.Seconds() * 1000 }, told: true},
+	}
+}
+
+// drift is how a quantity went on: the medians of the second and of the last quarter of the samples. The first quarter
+// fills caches.
+type drift struct {
+	quantity
+	early, late float64
+}
+
+func (d drift) ratio() float64 { return d.late / d.early }
+
+// leaks reports whether the quantity grew by more than a tenth.
+func (d drift) leaks() bool { return !d.told && d.late > d.early*1.1 && d.late > d.early+d.slack }
+
+func drifts(samples []sample) (all []drift) {
+	quarter := len(samples) / 4
+	for _, q := range quantities() {
+		all = append(all, drift{q, median(samples[quarter:2*quarter], q.of), median(samples[len(samples)-quarter:], q.of)})
+	}
+	return all
+}
+
+func median(samples []sample, of func(sample) float64) float64 {
+	var values []float64
+	for _, s := range samples {
+		values = append(values, of(s))
+	}
+	slices.Sort(values)
+	return values[len(values)/2]
+}
+
+// takeSample lets the server collect its heap, and looks at it.
+func (x *soak) takeSample(ctx context.Context) (at sample, err error) {
+	heap, err := x.service.scrape(ctx, "/debug/pprof/heap?gc=1")
+	if err != nil {
+		return at, err
+	}
+	if _, err := io.Copy(io.Discard, heap.Body); err != nil {
+		return at, errors.Join(err, heap.Body.Close())
+	}
+	heap.Body.Close()
+	pid := x.service.cmd.Process.Pid
+	if at.resident, err = anonymousMemory(pid); err != nil {
+		return at, err
+	}
+	if at.files, at.sockets, err = countSettled(pid); err != nil {
+		return at, err
+	}
+	if at.live, at.goroutines, err = x.service.readRuntime(ctx); err != nil {
+		return at, err
+	}
+	bytes, err := size(x.dir)
+	at.disk = float64(bytes) / float64(max(1, x.events.Load()))
+	return at, err
+}
+
+// readRuntime returns bytes of the live heap and the number of goroutines.
+func (v *service) readRuntime(ctx context.Context) (live, goroutines float64, err error) {
+	page, err := v.scrape(ctx, "/metrics")
+	if err != nil {
+		return 0, 0, err
+	}
+	defer page.Body.Close()
+	for lines := bufio.NewScanner(page.Body); lines.Scan(); {
+		name, number, _ := strings.Cut(lines.Text(), " ")
+		switch name {
+		case "go_memstats_heap_alloc_bytes":
+			live, err = strconv.ParseFloat(number, 64)
+		case "go_goroutines":
+			goroutines, err = strconv.ParseFloat(number, 64)
+		}
+		if err != nil {
+			return 0, 0, err
+		}
+	}
+	if live == 0 || goroutines == 0 {
+		return 0, 0, errors.New("the metrics do not name heap and goroutines")
+	}
+	return live, goroutines, nil
+}
+
+// anonymousMemory is in bytes, from /proc/PID/status (proc(5)).
+func anonymousMemory(pid int) (float64, error) {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return 0, err
+	}
+	_, rest, _ := strings.Cut(string(status), "RssAnon:")
+	number, _, _ := strings.Cut(rest, "kB")
+	kib, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
+	return kib * 1024, err
+}
+
+// countSettled counts the descriptors when their number does not fall any more, because the server notices a moment later
+// that connections were closed.
+func countSettled(pid int) (files, others float64, err error) {
+	files, others, err = countDescriptors(pid)
+	for range 20 {
+		time.Sleep(50 * time.Millisecond)
+		before := others
+		if files, others, err = countDescriptors(pid); err != nil || others >= before {
+			break
+		}
+	}
+	return files, others, err
+}
+
+// countDescriptors counts the open files of a process and its other descriptors.
+func countDescriptors(pid int) (files, others float64, err error) {
+	dir := fmt.Sprintf("/proc/%d/fd", pid)
+	list, err := os.ReadDir(dir)
+	for _, d := range list {
+		target, err := os.Readlink(filepath.Join(dir, d.Name()))
+		switch {
+		case err != nil: // closed meanwhile
+		case strings.HasPrefix(target, "/"):
+			files++
+		default:
+			others++
+		}
+	}
+	return files, others, err
+}
