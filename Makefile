@@ -124,7 +124,7 @@ bench:
 	./scripts/bench
 
 # Mixed work for SOAK, at half of the rate that the machine carries. Fails when memory, goroutines, sockets or bytes of an event
-# grow by more than a tenth from the second quarter of the time to the last.
+# grow by more than a tenth from the second quarter of the time to the last (bytes of an event in runs from an hour on).
 SOAK ?= 2h
 soak:
 	cd bench && nice -n 5 $(GO) run -mod=mod . -soak $(SOAK) soak

@@ -33,6 +33,7 @@ const (
 	minSlice    = 250 * time.Millisecond // so that a short run has fewer
 	soakWorkers = 64
 	warmSoak    = 5 * time.Minute // no drift is judged in a shorter run, because its caches are not full
+	slowSoak    = time.Hour
 )
 
 // soaks is the measure.
@@ -139,7 +140,7 @@ func (x *soak) finish(ctx context.Context) error {
 	failed := x.findAcknowledged()
 	for _, d := range drifts(x.samples) {
 		x.emit("soak/drift="+d.unit, len(x.samples), value{d.early, "second-quarter"}, value{d.late, "last-quarter"}, value{d.ratio(), "ratio"})
-		if x.Soak >= warmSoak && d.leaks() {
+		if d.leaks(x.Soak) {
 			failed = errors.Join(failed, fmt.Errorf("%s grew from %.6g to %.6g", d.unit, d.early, d.late))
 		}
 	}

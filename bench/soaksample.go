@@ -31,16 +31,19 @@ type quantity struct {
 	of    func(sample) float64
 	slack float64 // a growth of so much is none
 	told  bool    // it is told and not judged
+	slow  bool    // it is judged in runs from slowSoak on
 }
 
+// quantities of memory have slack for a memtable and its names, which grow until they are flushed.
 func quantities() []quantity {
 	const mib = 1 << 20
 	return []quantity{
-		{unit: "resident-MiB", of: func(s sample) float64 { return s.resident / mib }, slack: 16},
-		{unit: "live-MiB", of: func(s sample) float64 { return s.live / mib }, slack: 8},
+		{unit: "resident-MiB", of: func(s sample) float64 { return s.resident / mib }, slack: 64},
+		{unit: "live-MiB", of: func(s sample) float64 { return s.live / mib }, slack: 16},
 		{unit: "goroutines", of: func(s sample) float64 { return s.goroutines }, slack: 8},
 		{unit: "sockets", of: func(s sample) float64 { return s.sockets }, slack: 4},
-		{unit: "B/event", of: func(s sample) float64 { return s.disk }, slack: 8},
+		// A store that was made a short time ago is compacted to other levels from minute to minute.
+		{unit: "B/event", of: func(s sample) float64 { return s.disk }, slack: 8, slow: true},
 		// A store has more tables as it grows, up to the bound of open ones.
 		{unit: "files", of: func(s sample) float64 { return s.files }, told: true},
 		// Latencies are those of the machine, on which other programs run.
@@ -57,8 +60,10 @@ type drift struct {
 
 func (d drift) ratio() float64 { return d.late / d.early }
 
-// leaks reports whether the quantity grew by more than a tenth.
-func (d drift) leaks() bool { return !d.told && d.late > d.early*1.1 && d.late > d.early+d.slack }
+// leaks reports whether the quantity grew by more than a tenth in a run of that length.
+func (d drift) leaks(run time.Duration) bool {
+	return !d.told && run >= warmSoak && (!d.slow || run >= slowSoak) && d.late > d.early*1.1 && d.late > d.early+d.slack
+}
 
 func drifts(samples []sample) (all []drift) {
 	quarter := len(samples) / 4
