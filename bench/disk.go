@@ -64,7 +64,7 @@ func (s *suite) diskTessera(ctx context.Context) (bytes int64, err error) {
 		return 0, err
 	}
 	defer remove()
-	t, err := peer.OpenTessera(ctx, dir, peer.Settings{Batch: bundle, Age: time.Minute})
+	t, err := peer.OpenTessera(ctx, dir, peer.Settings{Batch: bundle, Age: time.Minute, Checkpoint: peer.Defaults().Checkpoint})
 	if err != nil {
 		return 0, err
 	}
