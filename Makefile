@@ -118,6 +118,7 @@ drill:
 	$(GO) test ./cmd/agentledger -run '^TestKill' -count=1 -v -timeout 60m -kill-rounds $(ROUNDS)
 	$(GO) test ./log -run '^Test(Crash|FailingDisk|Damaged)' -count=1 -timeout 60m -crash-rounds $(ROUNDS)
 	$(GO) test ./log -run '^TestSim' -count=1 -timeout 60m -sim-seeds $(SEEDS)
+	$(GO) test ./internal/cluster -run '^TestSimulation$$' -count=1 -timeout 60m -sim-seeds 20000
 
 # Writes what it measured to docs/performance.md.
 bench:

@@ -55,10 +55,15 @@ func (e *Engine) Barrier(ctx context.Context) error {
 }
 
 func (e *Engine) passBarrier(ctx context.Context) error {
+	return e.onConnection(ctx, func(conn *pgx.Conn) error { return passBarrier(ctx, conn) })
+}
+
+// onConnection does work on a connection of the pool.
+func (e *Engine) onConnection(ctx context.Context, work func(*pgx.Conn) error) error {
 	conn, err := e.pool.Acquire(ctx)
 	if err != nil {
 		return readError(err)
 	}
 	defer conn.Release()
-	return passBarrier(ctx, conn.Conn())
+	return work(conn.Conn())
 }

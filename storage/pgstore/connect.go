@@ -50,7 +50,7 @@ func newConnector(o Options) (*connector, error) {
 	cc := config.ConnConfig
 	application := cc.RuntimeParams["application_name"]
 	maps.Copy(cc.RuntimeParams, session)
-	maps.Copy(cc.RuntimeParams, planning)
+	maps.Copy(cc.RuntimeParams, dial.Planning())
 	if o.ReadOnly {
 		cc.RuntimeParams["default_transaction_read_only"] = "on"
 	}

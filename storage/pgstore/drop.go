@@ -37,14 +37,12 @@ func (e *Engine) dropTenant(ctx context.Context, t id.Tenant, mark storage.Recor
 	if err := storage.ValidateDrop(t, mark); err != nil {
 		return err
 	}
-	conn, err := e.pool.Acquire(ctx)
-	if err != nil {
-		return readError(err)
-	}
-	defer conn.Release()
 	e.doubts.beginDoubt(t)
 	defer func() { e.doubts.endDoubt(t, !errors.Is(err, storage.ErrUnknown)) }()
-	err = transact(context.WithoutCancel(ctx), conn.Conn(), func(tx pgx.Tx) error { return dropAll(context.WithoutCancel(ctx), tx, t, mark) })
+	err = e.onConnection(ctx, func(conn *pgx.Conn) error {
+		ctx := context.WithoutCancel(ctx)
+		return transact(ctx, conn, func(tx pgx.Tx) error { return dropAll(ctx, tx, t, mark) })
+	})
 	if cause, wasRefused := refusedError(err); wasRefused {
 		return readError(cause)
 	}

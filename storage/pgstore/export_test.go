@@ -6,8 +6,9 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/agentledger/agentledger/storage/pgstore/schematext"
 	"github.com/jackc/pgx/v5/stdlib"
+
+	"github.com/agentledger/agentledger/storage/pgstore/schematext"
 )
 
 // Refuse is the check of a server of a version that no test runs.

@@ -20,7 +20,7 @@ import (
 var schemaText string
 
 // schemaTables are the tables of a store. The tables of the migrations' own are not among them.
-var schemaTables = []string{"barrier", "counter", "event", "head", "record", "segment", "tile"}
+var schemaTables = []string{"barrier", "counter", "event", "head", "lease", "lease_epoch", "node", "record", "segment", "tile"}
 
 // schemaSQL returns the properties of the tables $1 that the search_path leads to, and of their parts, as (name,
 // properties). It needs no right on the tables. Other tables, indexes that are not unique, and settings for speed and

@@ -58,6 +58,19 @@ func (l *connectionQueue) tryAlone(p part) (err error) {
 	return l.lost(err)
 }
 
+// Transact is transact for tables beside the ledgers. A statement that the server refused is an error of the store.
+func (e *Engine) Transact(ctx context.Context, work func(pgx.Tx) error) error {
+	if err := e.enterWrite(ctx); err != nil {
+		return err
+	}
+	defer e.endCall()
+	err := e.onConnection(ctx, func(conn *pgx.Conn) error { return transact(ctx, conn, work) })
+	if cause, wasRefused := refusedError(err); wasRefused {
+		return readError(cause)
+	}
+	return err
+}
+
 // transact runs work in a transaction. An error of work means that nothing was applied: it is returned as it is, or
 // as storage.ErrUnavailable when the connection is gone. From the COMMIT on, a lost connection and a warning are
 // storage.ErrUnknown.

@@ -1,4 +1,5 @@
-// Package dial bounds how long a connection waits for a server whose machine falls silent.
+// Package dial has the settings of a connection. It bounds how long a connection waits for a server whose machine
+// falls silent.
 //
 // Invariants:
 //

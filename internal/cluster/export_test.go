@@ -1,0 +1,34 @@
+package cluster
+
+import (
+	"time"
+)
+
+// State is the state of a node for the simulation.
+type State = state
+
+// Begin returns the state of a node with the times that it waits.
+func Begin(self NodeID, shards int, ownFor, deadAfter time.Duration) *State {
+	s := newState(self, shards)
+	s.timing.ownFor, s.timing.deadAfter = ownFor, deadAfter
+	return s
+}
+
+func (s *state) Plan(now time.Duration) (Step, []Lease)        { return s.plan(now) }
+func (s *state) Observe(v View, begin, end time.Duration) bool { return s.observe(v, begin, end) }
+func (s *state) FinishDrain(leases []Lease)                    { s.finishDrain(leases) }
+func (s *state) Owns(shard Shard, now time.Duration) bool      { return s.owns(shard, now) }
+func (s *state) OwnerOf(shard Shard) (Node, bool)              { return s.owner(shard) }
+func (s *state) NextBeat(begin time.Duration) time.Duration    { return s.nextBeat(begin) }
+func (s *state) Believes(now time.Duration) bool               { return s.joined && now < s.endOfBelief() }
+func (s *state) Stop()                                         { s.stops = true }
+func (s *state) Forget()                                       { s.forget() }
+
+// Winner is the owner of a shard among nodes.
+func Winner(nodes []NodeID, shard Shard) NodeID {
+	var all []*candidate
+	for _, n := range nodes {
+		all = append(all, newCandidate(n, int(shard)+1))
+	}
+	return winner(all, shard)
+}

@@ -1,0 +1,230 @@
+package cluster_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/cluster"
+	"github.com/agentledger/agentledger/internal/cluster/clustertest"
+)
+
+// group is some nodes on one table.
+type group struct {
+	t     *testing.T
+	table *clustertest.Memory
+	began time.Time
+	nodes []*node
+}
+
+// node is one of them. It is the table that it reaches, too.
+type node struct {
+	*group
+	*cluster.Cluster
+	stop context.CancelFunc
+	done chan error
+
+	mu       sync.Mutex
+	dead     bool
+	released map[cluster.Shard]int
+}
+
+func (n *node) Join(ctx context.Context, m cluster.Node) error {
+	if n.isDead() {
+		return errors.New("unreachable")
+	}
+	return n.table.Join(ctx, m)
+}
+
+func (n *node) Beat(ctx context.Context, s cluster.Step) (cluster.View, error) {
+	if n.isDead() {
+		return cluster.View{}, errors.New("unreachable")
+	}
+	time.Sleep(time.Millisecond)
+	return n.table.Beat(ctx, s)
+}
+
+func (n *node) isDead() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.dead
+}
+
+func (n *node) setDead(dead bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.dead = dead
+}
+
+func (n *node) Release(_ context.Context, shards []cluster.Shard) {
+	time.Sleep(20 * time.Millisecond)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, s := range shards {
+		n.released[s]++
+	}
+}
+
+func (g *group) add(url string) *node {
+	n := &node{group: g, done: make(chan error, 1), released: map[cluster.Shard]int{}}
+	n.Cluster = cluster.New(cluster.Options{Table: n, Node: cluster.Node{URL: url}, Holder: n,
+		Logger: slog.New(slog.DiscardHandler),
+		Clock:  func() time.Duration { return time.Since(g.began) },
+		Tell: func(others []cluster.Node) {
+			for _, m := range g.nodes {
+				if slices.ContainsFunc(others, func(o cluster.Node) bool { return o.ID == m.Self().ID }) {
+					m.Look()
+				}
+			}
+		}})
+	ctx, stop := context.WithCancel(g.t.Context())
+	n.stop = stop
+	g.nodes = append(g.nodes, n)
+	go func() {
+		n.done <- n.Run(ctx)
+		close(n.done)
+	}()
+	return n
+}
+
+// owners returns the number of the node that owns each shard, -1 for none.
+func (g *group) owners() []int {
+	all := make([]int, cluster.Shards)
+	for shard := range all {
+		all[shard] = -1
+		for i, n := range g.nodes {
+			if n.Owner(id.Tenant(shard)).Mine {
+				if all[shard] >= 0 {
+					g.t.Fatalf("shard %d has two owners", shard)
+				}
+				all[shard] = i
+			}
+		}
+	}
+	return all
+}
+
+func count(owners []int, n int) (found int) {
+	for _, o := range owners {
+		if o == n {
+			found++
+		}
+	}
+	return found
+}
+
+func TestNodesShareTheOrganizations(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGroup(t)
+		first := g.add("a")
+		time.Sleep(100 * time.Millisecond)
+		if got := count(g.owners(), 0); got != cluster.Shards {
+			t.Fatalf("one node owns %d shards, want all", got)
+		}
+		g.add("b")
+		third := g.add("c")
+		time.Sleep(2 * time.Second)
+		before := g.owners()
+		for n := range 3 {
+			if got := count(before, n); got < 250 || got > 430 {
+				t.Errorf("node %d of 3 owns %d shards", n, got)
+			}
+		}
+		if at := first.Owner(id.Tenant(slices.Index(before, 2))); at.Mine || at.Node.URL != "c" {
+			t.Errorf("the first node says that %q owns a shard of the third, by itself %t", at.Node.URL, at.Mine)
+		}
+		third.stop()
+		if err := <-third.done; err != nil {
+			t.Error(err)
+		}
+		time.Sleep(5 * time.Millisecond) // a beat of those that were told
+		after := g.owners()
+		if got := count(after, -1); got != 0 {
+			t.Errorf("%d shards have no owner right after a node left", got)
+		}
+		if moved := countMoved(before, after, 2); moved != 0 {
+			t.Errorf("%d shards moved between nodes that stayed", moved)
+		}
+		if got := len(third.released); got != count(before, 2) {
+			t.Errorf("the third node released %d shards, want its %d", got, count(before, 2))
+		}
+		g.end()
+	})
+}
+
+// countMoved counts the shards that changed their owner, but for those of one node.
+func countMoved(before, after []int, but int) (moved int) {
+	for i := range before {
+		if before[i] != after[i] && before[i] != but {
+			moved++
+		}
+	}
+	return moved
+}
+
+func TestDeadNodeIsReplaced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGroup(t)
+		g.add("a")
+		second := g.add("b")
+		time.Sleep(3 * time.Second)
+		before := g.owners()
+		second.setDead(true)
+		time.Sleep(1600 * time.Millisecond)
+		if got := count(g.owners(), 1); got != 0 {
+			t.Errorf("a node that is cut off owns %d shards", got)
+		}
+		time.Sleep(950 * time.Millisecond)
+		if got := count(g.owners(), 0); got != cluster.Shards {
+			t.Errorf("the other node owns %d shards 2.55 s later, want all", got)
+		}
+		second.setDead(false)
+		time.Sleep(3 * time.Second)
+		if got := g.owners(); count(got, 0)+count(got, 1) != cluster.Shards || count(got, 1) < 350 {
+			t.Errorf("with the node back the two own %d and %d shards", count(got, 0), count(got, 1))
+		}
+		if got, want := len(second.released), count(before, 1); got < want {
+			t.Errorf("the node released %d shards, want its %d", got, want)
+		}
+		g.end()
+	})
+}
+
+// A waiting request learns of the next owner without asking all the time.
+func TestChangedOwnerIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGroup(t)
+		n := g.add("a")
+		at := n.Owner(7)
+		for began := time.Now(); !at.Mine; at = n.Owner(7) {
+			select {
+			case <-at.Changed:
+			case <-time.After(time.Second):
+				t.Fatalf("no view in a second; %v since the start", time.Since(began))
+			}
+		}
+		if all := n.Nodes(); len(all) != 1 || all[0].URL != "a" {
+			t.Errorf("got the nodes %v", all)
+		}
+		g.end()
+	})
+}
+
+func newGroup(t *testing.T) *group {
+	return &group{t: t, table: clustertest.NewMemory(cluster.Shards), began: time.Now()}
+}
+
+func (g *group) end() {
+	for _, n := range g.nodes {
+		n.stop()
+		if err := <-n.done; err != nil {
+			g.t.Error(err)
+		}
+	}
+}

@@ -1,0 +1,127 @@
+package cluster
+
+import (
+	"slices"
+	"time"
+)
+
+// state is the view that one node has of the others, and its decisions. It has no clock and no goroutine: each method
+// is given the time, which is that of the node's own steady clock. The caller serializes the calls.
+type state struct {
+	self    NodeID
+	timing  timing
+	leases  []Lease // by shard
+	leaving []phase // by shard: how far the node is in giving its lease away
+	epoch   Epoch   // of the newest view
+	members map[NodeID]*member
+	renewed time.Duration // beginning of the newest beat that succeeded
+	joined  bool          // false once the node was told that it is forgotten
+	stops   bool          // the node is being stopped
+}
+
+// member is a node of the newest view.
+type member struct {
+	Node
+	*candidate
+	seen time.Duration // end of the beat that first showed Beats
+}
+
+// phase says how far a node is in giving a lease away.
+type phase uint8
+
+const (
+	kept     phase = iota
+	draining       // no new work is begun; earlier work may be under way
+	drained        // no work is under way: the lease may be given away
+)
+
+// newState returns the state of a node that is about to join.
+func newState(self NodeID, shards int) *state {
+	s := &state{self: self, timing: defaultTiming(), leases: make([]Lease, shards), leaving: make([]phase, shards),
+		members: map[NodeID]*member{}, joined: true}
+	for i := range s.leases {
+		s.leases[i].Shard = Shard(i)
+	}
+	return s
+}
+
+// observe takes in the answer to a beat that lasted from begin to end. It reports whether members or leases changed,
+// so that there may be something to do at once.
+func (s *state) observe(v View, begin, end time.Duration) (changed bool) {
+	s.renewed = max(s.renewed, begin)
+	changed = s.observeNodes(v.Nodes, end) || v.Epoch > s.epoch
+	for _, l := range v.Leases {
+		s.observeLease(l)
+	}
+	s.epoch = max(s.epoch, v.Epoch)
+	return changed
+}
+
+func (s *state) observeNodes(nodes []Node, now time.Duration) (changed bool) {
+	members := make(map[NodeID]*member, len(nodes))
+	for _, n := range nodes {
+		m, known := s.members[n.ID]
+		switch {
+		case !known:
+			m = &member{Node: n, candidate: newCandidate(n.ID, len(s.leases)), seen: now}
+			changed = true
+		case n.Beats > m.Beats:
+			changed = changed || n.Leaving != m.Leaving
+			m.Node, m.seen = n, now
+		}
+		members[n.ID] = m
+	}
+	changed = changed || len(members) != len(s.members)
+	s.members = members
+	return changed
+}
+
+// observeLease takes in one lease. A lease that came to the node, or came again under another epoch, is kept.
+func (s *state) observeLease(l Lease) {
+	if int(l.Shard) >= len(s.leases) || l.Epoch <= s.leases[l.Shard].Epoch {
+		return
+	}
+	s.leases[l.Shard] = l
+	s.leaving[l.Shard] = kept
+}
+
+// forget notes that the node is no member any more. It owns nothing from now on.
+func (s *state) forget() { s.joined = false }
+
+// ownLeases returns the leases that were the node's by the newest view.
+func (s *state) ownLeases() (own []Lease) {
+	for _, l := range s.leases {
+		if l.Owner == s.self {
+			own = append(own, l)
+		}
+	}
+	return own
+}
+
+// endOfBelief is the time from which on the node owns nothing, unless a beat succeeds before.
+func (s *state) endOfBelief() time.Duration { return s.renewed + s.timing.ownFor }
+
+// owns reports whether the node may begin work for a shard at a time.
+func (s *state) owns(shard Shard, now time.Duration) bool {
+	return s.joined && s.leases[shard].Owner == s.self && s.leaving[shard] == kept && now < s.endOfBelief()
+}
+
+// owner returns the node whose lease a shard is. It may be dead.
+func (s *state) owner(shard Shard) (Node, bool) {
+	m, found := s.members[s.leases[shard].Owner]
+	if !found {
+		return Node{}, false
+	}
+	return m.Node, true
+}
+
+// silent returns the nodes that are to be forgotten, in the order of their ids.
+func (s *state) silent(now time.Duration) (found []Sighting) {
+	for _, m := range s.members {
+		if m.Node.ID != s.self && now-m.seen >= s.timing.deadAfter {
+			found = append(found, Sighting{Node: m.Node.ID, Beats: m.Beats})
+		}
+	}
+	slices.SortFunc(found, func(a, b Sighting) int { return slices.Compare(a.Node[:], b.Node[:]) })
+	return found
+}

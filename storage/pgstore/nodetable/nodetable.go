@@ -1,0 +1,217 @@
+// Package nodetable keeps the nodes of a service, and their leases, in the tables of its PostgreSQL database.
+//
+// Invariants:
+//
+//   - A beat is one transaction with one commit. It waits for the standby as an append does, so that a node whose
+//     appends can't become durable soon owns nothing.
+//   - Steps that change members or leases hold the lock of the only row of lease_epoch. So they come one after
+//     another, and the leases of an epoch are seen together.
+//   - That lock comes before every row of a node. A beat without changes locks its own row alone. So no two steps
+//     wait for each other.
+package nodetable
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/agentledger/agentledger/internal/cluster"
+	"github.com/agentledger/agentledger/storage"
+)
+
+// Transactor runs transactions on the database.
+type Transactor interface {
+	// Transact runs work in one transaction. An error of work means that nothing was applied.
+	Transact(ctx context.Context, work func(pgx.Tx) error) error
+}
+
+// Table is a cluster.Table. Its methods may be called concurrently.
+type Table struct{ database Transactor }
+
+var _ cluster.Table = (*Table)(nil)
+
+// New returns the table of a database, whose schema is that of package pgstore.
+func New(database Transactor) *Table { return &Table{database} }
+
+const joinSQL = `INSERT INTO node (org, id, beats, leaving, url, version, key) VALUES (0, $1, 0, 0, $2, $3, $4)`
+
+// Join implements cluster.Table.
+func (t *Table) Join(ctx context.Context, node cluster.Node) error {
+	err := t.database.Transact(ctx, func(tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, joinSQL, node.ID[:], []byte(node.URL), []byte(node.Version), []byte(node.Key))
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("join the nodes: %w", err)
+	}
+	return nil
+}
+
+// Beat implements cluster.Table.
+func (t *Table) Beat(ctx context.Context, s cluster.Step) (v cluster.View, err error) {
+	err = t.database.Transact(ctx, func(tx pgx.Tx) (err error) {
+		v, err = applyStep(ctx, tx, s)
+		return err
+	})
+	if err != nil {
+		return cluster.View{}, fmt.Errorf("beat: %w", err)
+	}
+	return v, nil
+}
+
+const (
+	lockEpochSQL = `SELECT epoch FROM lease_epoch WHERE org = 0 FOR UPDATE`
+	readEpochSQL = `SELECT epoch FROM lease_epoch WHERE org = 0`
+	beatSQL      = `UPDATE node SET beats = beats + 1, leaving = $2 WHERE org = 0 AND id = $1`
+	readNodesSQL = `SELECT id, beats, leaving, url, version, key FROM node WHERE org = 0`
+	leasesSQL    = `SELECT shard, epoch, owner FROM lease WHERE org = 0 AND epoch > $1`
+)
+
+// applyStep applies one step. The lock of the epoch comes before every row of a node, so that two steps can't
+// wait for each other.
+func applyStep(ctx context.Context, tx pgx.Tx, s cluster.Step) (v cluster.View, err error) {
+	epochSQL := readEpochSQL
+	if s.HasChanges() {
+		epochSQL = lockEpochSQL
+	}
+	epoch := int64(0)
+	if err := tx.QueryRow(ctx, epochSQL).Scan(&epoch); err != nil {
+		return v, err
+	}
+	beat, err := tx.Exec(ctx, beatSQL, s.Node[:], flag(s.Leaving))
+	switch {
+	case err != nil:
+		return v, err
+	case beat.RowsAffected() == 0, cluster.Epoch(epoch) < s.Known:
+		return v, cluster.ErrForgotten
+	}
+	if err := changeMembers(ctx, tx, s, epoch); err != nil {
+		return v, err
+	}
+	return readView(ctx, tx, s.Known)
+}
+
+func flag(b bool) int16 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+const (
+	forgetSQL = `DELETE FROM node USING unnest($1::bytea[], $2::int8[]) AS seen (id, beats)
+WHERE node.org = 0 AND node.id = seen.id AND node.beats = seen.beats AND node.id <> $3`
+	giveSQL = `UPDATE lease SET owner = gift.receiver, epoch = $1
+FROM unnest($3::int2[], $4::int8[], $5::bytea[]) AS gift (shard, epoch, receiver)
+WHERE lease.org = 0 AND lease.shard = gift.shard AND lease.epoch = gift.epoch AND lease.owner = $2
+AND EXISTS (SELECT FROM node WHERE node.org = 0 AND node.id = gift.receiver)`
+	takeSQL = `UPDATE lease SET owner = $2, epoch = $1
+WHERE org = 0 AND shard = ANY ($3::int2[])
+AND (owner = $2 OR NOT EXISTS (SELECT FROM node WHERE node.org = 0 AND node.id = lease.owner))`
+	raiseEpochSQL = `UPDATE lease_epoch SET epoch = $1 WHERE org = 0`
+	leaveSQL      = `DELETE FROM node WHERE org = 0 AND id = $1`
+)
+
+// changeMembers applies the changes of a step, whose transaction holds the lock of the epoch.
+func changeMembers(ctx context.Context, tx pgx.Tx, s cluster.Step, epoch int64) error {
+	b := &pgx.Batch{}
+	if len(s.Forget) > 0 {
+		ids, beats := sightings(s.Forget)
+		b.Queue(forgetSQL, ids, beats, s.Node[:])
+	}
+	if len(s.Give) > 0 {
+		shards, epochs, receivers := gifts(s.Give)
+		b.Queue(giveSQL, epoch+1, s.Node[:], shards, epochs, receivers)
+	}
+	if len(s.Take) > 0 {
+		b.Queue(takeSQL, epoch+1, s.Node[:], shardNumbers(s.Take))
+	}
+	if s.ChangesLeases() {
+		b.Queue(raiseEpochSQL, epoch+1)
+	}
+	if s.Leave {
+		b.Queue(leaveSQL, s.Node[:])
+	}
+	if b.Len() == 0 {
+		return nil
+	}
+	return tx.SendBatch(ctx, b).Close()
+}
+
+func sightings(seen []cluster.Sighting) (ids [][]byte, beats []int64) {
+	for _, s := range seen {
+		ids, beats = append(ids, s.Node[:]), append(beats, int64(s.Beats))
+	}
+	return ids, beats
+}
+
+func gifts(all []cluster.Gift) (shards []int16, epochs []int64, receivers [][]byte) {
+	for _, g := range all {
+		shards, epochs = append(shards, int16(g.Lease.Shard)), append(epochs, int64(g.Lease.Epoch))
+		receivers = append(receivers, g.To[:])
+	}
+	return shards, epochs, receivers
+}
+
+func shardNumbers(shards []cluster.Shard) (numbers []int16) {
+	for _, s := range shards {
+		numbers = append(numbers, int16(s))
+	}
+	return numbers
+}
+
+// readView reads the epoch before the leases, so that no lease of that epoch is missed.
+func readView(ctx context.Context, tx pgx.Tx, known cluster.Epoch) (v cluster.View, err error) {
+	epoch := int64(0)
+	if err := tx.QueryRow(ctx, readEpochSQL).Scan(&epoch); err != nil {
+		return v, err
+	}
+	v.Epoch = cluster.Epoch(epoch)
+	if v.Nodes, err = collect(ctx, tx, scanNode, readNodesSQL); err != nil {
+		return v, err
+	}
+	v.Leases, err = collect(ctx, tx, scanLease, leasesSQL, int64(known))
+	return v, err
+}
+
+func collect[T any](ctx context.Context, tx pgx.Tx, scan pgx.RowToFunc[T], sql string, args ...any) ([]T, error) {
+	rows, err := tx.Query(ctx, sql, args...)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, scan)
+}
+
+func scanNode(row pgx.CollectableRow) (n cluster.Node, err error) {
+	var nodeID, url, version, key []byte
+	var beats int64
+	var leaving int16
+	if err := row.Scan(&nodeID, &beats, &leaving, &url, &version, &key); err != nil {
+		return n, err
+	}
+	n = cluster.Node{URL: string(url), Version: string(version), Key: string(key),
+		Leaving: leaving != 0, Beats: uint64(beats)}
+	return n, parseNodeID(&n.ID, nodeID)
+}
+
+func scanLease(row pgx.CollectableRow) (l cluster.Lease, err error) {
+	var owner []byte
+	var shard int16
+	var epoch int64
+	if err := row.Scan(&shard, &epoch, &owner); err != nil {
+		return l, err
+	}
+	l = cluster.Lease{Shard: cluster.Shard(shard), Epoch: cluster.Epoch(epoch)}
+	if len(owner) == 0 {
+		return l, nil
+	}
+	return l, parseNodeID(&l.Owner, owner)
+}
+
+func parseNodeID(n *cluster.NodeID, v []byte) error {
+	if copy(n[:], v) != len(v) || len(v) != len(n) {
+		return fmt.Errorf("id of a node: %w", storage.ErrCorrupt)
+	}
+	return nil
+}
