@@ -94,6 +94,8 @@ var layer = map[string]int{
 
 	"internal/programversion": 0, // both programs say by it what they are
 
+	"storage/archive/objects": 60, "storage/archive/objects/objectstest": 60,
+
 	"policy/internal/condition": 9,
 
 	"did":           10,

@@ -1,0 +1,241 @@
+package objects
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/agentledger/agentledger/internal/durable"
+	"github.com/agentledger/agentledger/internal/keylock"
+	"github.com/agentledger/agentledger/internal/lockfile"
+)
+
+// Names in the store's folder. They begin with ".", which names of objects don't.
+const (
+	lockName    = ".lock"
+	partialName = ".partial" // files that are being written
+)
+
+// lockPoll is the time between two tries to get the lock that another process holds.
+const lockPoll = 5 * time.Millisecond
+
+// Folder keeps each object in a file. The version of an object is the SHA-256 of its content.
+type Folder struct {
+	dir     string
+	writers keylock.Locks[struct{}]
+}
+
+// NewFolder returns a store in a folder, which is made when its parent is there. It removes parts that a crash left.
+func NewFolder(ctx context.Context, dir string) (*Folder, error) {
+	f := &Folder{dir: dir}
+	if err := makeFolder(dir); err != nil {
+		return nil, unavailable("make the folder", err)
+	}
+	return f, f.write(ctx, "remove parts", func() error {
+		if err := os.RemoveAll(filepath.Join(dir, partialName)); err != nil {
+			return err
+		}
+		return makeFolder(filepath.Join(dir, partialName))
+	})
+}
+
+// makeFolder makes one folder, durably. A folder that is there is no error.
+func makeFolder(dir string) error {
+	if err := os.Mkdir(dir, durable.DirMode); errors.Is(err, fs.ErrExist) {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	return durable.SyncDir(filepath.Dir(dir))
+}
+
+// Create is Store.Create.
+func (f *Folder) Create(ctx context.Context, name string, data []byte) error {
+	if err := checkName(name); err != nil {
+		return err
+	}
+	return f.write(ctx, "create", func() error {
+		_, err := os.Lstat(f.path(name))
+		if err == nil {
+			return ErrExists
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		return f.putFile(name, data)
+	})
+}
+
+// Read is Store.Read.
+func (f *Folder) Read(_ context.Context, name string, limit int64) ([]byte, string, error) {
+	if err := checkName(name); err != nil {
+		return nil, "", err
+	}
+	data, err := readFile(f.path(name), limit)
+	if err != nil {
+		return nil, "", stepError("read", err)
+	}
+	return data, versionOf(data), nil
+}
+
+// Replace is Store.Replace.
+func (f *Folder) Replace(ctx context.Context, name string, data []byte, version string) error {
+	if err := checkName(name); err != nil {
+		return err
+	}
+	return f.write(ctx, "replace", func() error {
+		stored, err := digestFile(f.path(name))
+		if errors.Is(err, fs.ErrNotExist) || err == nil && stored != version {
+			return ErrChanged
+		}
+		if err != nil {
+			return err
+		}
+		return f.putFile(name, data)
+	})
+}
+
+// Delete is Store.Delete.
+func (f *Folder) Delete(ctx context.Context, name string) error {
+	if err := checkName(name); err != nil {
+		return err
+	}
+	return f.write(ctx, "delete", func() error {
+		if err := os.Remove(f.path(name)); errors.Is(err, fs.ErrNotExist) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+		return durable.SyncDir(filepath.Dir(f.path(name)))
+	})
+}
+
+// path returns the file of an object, whose name was checked.
+func (f *Folder) path(name string) string { return filepath.Join(f.dir, filepath.FromSlash(name)) }
+
+// write runs one write while this call alone holds the folder, among all calls and processes.
+func (f *Folder) write(ctx context.Context, step string, act func() error) error {
+	leave, err := f.writers.Lock(ctx, struct{}{})
+	if err != nil {
+		return unavailable(step, err)
+	}
+	defer leave()
+	held, err := acquireLock(ctx, filepath.Join(f.dir, lockName))
+	if err != nil {
+		return unavailable(step, err)
+	}
+	return stepError(step, errors.Join(act(), held.Close()))
+}
+
+// acquireLock waits for the lock between processes.
+func acquireLock(ctx context.Context, path string) (io.Closer, error) {
+	for {
+		held, err := lockfile.Acquire(path)
+		if !errors.Is(err, lockfile.ErrHeld) {
+			return held, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, errors.Join(err, ctx.Err())
+		case <-time.After(lockPoll):
+		}
+	}
+}
+
+// putFile writes the object's file anew. The file appears as a whole.
+func (f *Folder) putFile(name string, data []byte) error {
+	path := f.path(name)
+	if err := f.makeParents(filepath.Dir(path)); err != nil {
+		return err
+	}
+	part, err := durable.NewTemporary(filepath.Join(f.dir, partialName, "part"), "*"+durable.TemporarySuffix)
+	if err != nil {
+		return err
+	}
+	_, err = part.Write(data)
+	if err = errors.Join(err, part.Sync(), part.Close()); err == nil {
+		err = durable.Rename(part.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(err, part.Discard())
+	}
+	return nil
+}
+
+// makeParents makes the folders of a name, the upper ones first.
+func (f *Folder) makeParents(dir string) error {
+	if _, err := os.Stat(dir); dir == f.dir || err == nil {
+		return nil
+	}
+	if err := f.makeParents(filepath.Dir(dir)); err != nil {
+		return err
+	}
+	return makeFolder(dir)
+}
+
+// readFile reads a regular file of at most limit bytes; else ErrTooLarge.
+func readFile(path string, limit int64) ([]byte, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("no regular file: %s", info.Mode().Type())
+	}
+	return readBounded(file, info.Size(), limit)
+}
+
+// readBounded reads a stream that says it has size bytes; -1 for an unknown size.
+func readBounded(r io.Reader, size, limit int64) ([]byte, error) {
+	if size > limit {
+		return nil, ErrTooLarge
+	}
+	data, err := io.ReadAll(io.LimitReader(r, limit+1))
+	if err == nil && int64(len(data)) > limit {
+		return nil, ErrTooLarge
+	}
+	return data, err
+}
+
+// digestFile returns the version of a file.
+func digestFile(path string) (string, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer file.Close()
+	digest := sha256.New()
+	_, err = io.Copy(digest, file)
+	return hex.EncodeToString(digest.Sum(nil)), err
+}
+
+// versionOf is the version of a content.
+func versionOf(data []byte) string {
+	digest := sha256.Sum256(data)
+	return hex.EncodeToString(digest[:])
+}
+
+// stepError names the step. It leaves this package's errors as they are, and makes all others unavailable.
+func stepError(step string, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("%s: %w", step, ErrNotFound)
+	case errors.Is(err, ErrExists), errors.Is(err, ErrChanged), errors.Is(err, ErrTooLarge):
+		return fmt.Errorf("%s: %w", step, err)
+	}
+	return unavailable(step, err)
+}

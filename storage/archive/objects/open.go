@@ -1,0 +1,63 @@
+package objects
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// Options configure New and Open.
+type Options struct {
+	// Getenv returns a variable of the environment; nil means that none is set. The variables
+	// AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN hold credentials.
+	Getenv func(string) string
+	// Roots are the authorities of server certificates; nil means the system's.
+	Roots *x509.CertPool
+	// Timeout bounds each try of a request. The default is 30 s.
+	Timeout time.Duration
+	// Tries bounds how often a request is sent. The default is 4.
+	Tries int
+}
+
+// Open is New and Probe.
+func Open(ctx context.Context, rawURL string, o Options) (Store, error) {
+	s, err := New(ctx, rawURL, o)
+	if err != nil {
+		return nil, err
+	}
+	if err := Probe(ctx, s); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// New returns the store at a URL: file:///folder or s3://bucket/prefix. It sends nothing to a server.
+// The URL is never in an error, because it may hold a secret by mistake.
+func New(ctx context.Context, rawURL string, o Options) (Store, error) {
+	u, err := url.Parse(rawURL)
+	if err != nil {
+		return nil, errors.New("objects: the address of the store is no URL")
+	}
+	if u.User != nil || u.Fragment != "" {
+		return nil, errors.New("objects: the address of the store has a user, a password or a fragment")
+	}
+	switch u.Scheme {
+	case "file":
+		return openFolder(ctx, u)
+	case "s3":
+		return nil, errors.New("objects: s3 is not built in")
+	}
+	return nil, fmt.Errorf("objects: the address of the store begins with %q, want file or s3", u.Scheme)
+}
+
+func openFolder(ctx context.Context, u *url.URL) (Store, error) {
+	if u.Host != "" || u.RawQuery != "" || !filepath.IsAbs(u.Path) || strings.Contains(u.Path, "\x00") {
+		return nil, errors.New("objects: want file:/// with an absolute path and nothing else")
+	}
+	return NewFolder(ctx, filepath.Clean(u.Path))
+}

@@ -1,0 +1,94 @@
+package objects
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// Probe writes, replaces, reads and deletes an object of a random name, to see that the store honours conditions.
+// ErrUnsupported, with the reason, when it does not. storage.ErrUnavailable when the store can't be used now.
+func Probe(ctx context.Context, s Store) error {
+	p := probe{s, "probe-" + strings.ToLower(rand.Text())}
+	err := p.run(ctx)
+	if deleted := s.Delete(ctx, p.name); err == nil {
+		err = deleted
+	}
+	if err != nil {
+		return fmt.Errorf("probe the object store: %w", err)
+	}
+	return nil
+}
+
+type probe struct {
+	Store
+	name string
+}
+
+// Contents of the probe's object. They differ in length too.
+var first, second = []byte("first"), []byte("second, longer")
+
+func (p probe) run(ctx context.Context) error {
+	if err := p.Create(ctx, p.name, first); err != nil {
+		return err
+	}
+	err := p.Create(ctx, p.name, second)
+	if err := p.expectRefusal(err, ErrExists, "a second create (If-None-Match: *)"); err != nil {
+		return err
+	}
+	version, err := p.expectContent(ctx, first)
+	if err != nil {
+		return err
+	}
+	if err := p.Replace(ctx, p.name, second, version); err != nil {
+		return err
+	}
+	// The version that was replaced is the wrong one now.
+	err = p.Replace(ctx, p.name, first, version)
+	if err := p.expectRefusal(err, ErrChanged, "a stale replace (If-Match)"); err != nil {
+		return err
+	}
+	if _, err := p.expectContent(ctx, second); err != nil {
+		return err
+	}
+	return p.expectAbsence(ctx)
+}
+
+// expectRefusal wants a write refused by that error.
+func (p probe) expectRefusal(err, want error, write string) error {
+	if errors.Is(err, want) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return fmt.Errorf("%w: it accepted %s", ErrUnsupported, write)
+}
+
+// expectContent wants the object read back, and returns its version.
+func (p probe) expectContent(ctx context.Context, want []byte) (version string, err error) {
+	got, version, err := p.Read(ctx, p.name, 1<<10)
+	if err != nil {
+		return "", err
+	}
+	if !bytes.Equal(got, want) {
+		return "", fmt.Errorf("%w: it returned another content than was written last", ErrUnsupported)
+	}
+	return version, nil
+}
+
+// expectAbsence deletes the object and wants it gone.
+func (p probe) expectAbsence(ctx context.Context) error {
+	if err := p.Delete(ctx, p.name); err != nil {
+		return err
+	}
+	if _, _, err := p.Read(ctx, p.name, 1<<10); errors.Is(err, ErrNotFound) {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	return fmt.Errorf("%w: it returned a deleted object", ErrUnsupported)
+}
