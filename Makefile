@@ -99,6 +99,7 @@ fuzz:
 # module of its own; its versions of shared dependencies follow the product's.
 # interop/outside is a module that can't import internal packages: it uses the public
 # packages against the real server. interop/acme gets a certificate from an ACME server.
+# interop/objects keeps objects of the archive in an S3 server.
 interop:
 	./scripts/node
 	./scripts/python
@@ -106,6 +107,7 @@ interop:
 	cd interop && $(GO) test -mod=mod ./... -count=1 $(TIMEOUT)
 	cd interop/outside && $(GO) test -mod=mod ./... -count=1 $(TIMEOUT)
 	cd interop/acme && $(GO) test -mod=mod ./... -count=1 $(TIMEOUT)
+	cd interop/objects && $(GO) test -mod=mod ./... -count=1 $(TIMEOUT)
 
 # SIGKILL of the real server under load, ROUNDS times; the commit path on a file
 # system that loses what was not synced, cut at every sync; the simulation of

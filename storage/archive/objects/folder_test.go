@@ -121,7 +121,7 @@ func TestOpenRefusesAddresses(t *testing.T) {
 	for _, address := range []string{
 		"", "/archive", "archive", "http://127.0.0.1/", "file:archive", "file://archive", "file://host/archive",
 		"file://" + dir + "?x=1", "file://" + dir + "#x", "file://" + dir + "/a%00b", "file://" + dir + "/absent/archive",
-		"file://" + dir + "/file", "file://user:SECRET@/archive", "://SECRET", "s3://KEY:SECRET@bucket/x?region=r",
+		"file://" + dir + "/file", "file://user:HIDDEN@/archive", "://HIDDEN", "s3://KEY:HIDDEN@bucket/x?region=r",
 	} {
 		s, err := objects.Open(t.Context(), address, objects.Options{})
 		if err == nil {

@@ -2,6 +2,7 @@ package objects
 
 import (
 	"context"
+	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
@@ -22,6 +23,8 @@ type Options struct {
 	Timeout time.Duration
 	// Tries bounds how often a request is sent. The default is 4.
 	Tries int
+	// Now is the clock of signatures. The default is time.Now.
+	Now func() time.Time
 }
 
 // Open is New and Probe.
@@ -36,8 +39,15 @@ func Open(ctx context.Context, rawURL string, o Options) (Store, error) {
 	return s, nil
 }
 
-// New returns the store at a URL: file:///folder or s3://bucket/prefix. It sends nothing to a server.
-// The URL is never in an error, because it may hold a secret by mistake.
+// New returns the store at a URL. It sends nothing to a server. The URL is never in an error, because it may hold
+// a secret by mistake. The forms are:
+//
+//	file:///folder
+//	s3://bucket/prefix?region=eu-west-1
+//	s3://bucket/prefix?endpoint=https://host:port
+//
+// Parameters are region (us-east-1 at an endpoint), credentials (the path of a file with mode 0600, in place of the
+// environment) and versions=expire, which says that a rule of the bucket deletes replaced versions.
 func New(ctx context.Context, rawURL string, o Options) (Store, error) {
 	u, err := url.Parse(rawURL)
 	if err != nil {
@@ -50,7 +60,7 @@ func New(ctx context.Context, rawURL string, o Options) (Store, error) {
 	case "file":
 		return openFolder(ctx, u)
 	case "s3":
-		return nil, errors.New("objects: s3 is not built in")
+		return openBucket(u, o)
 	}
 	return nil, fmt.Errorf("objects: the address of the store begins with %q, want file or s3", u.Scheme)
 }
@@ -60,4 +70,21 @@ func openFolder(ctx context.Context, u *url.URL) (Store, error) {
 		return nil, errors.New("objects: want file:/// with an absolute path and nothing else")
 	}
 	return NewFolder(ctx, filepath.Clean(u.Path))
+}
+
+func openBucket(u *url.URL, o Options) (Store, error) {
+	a, err := parseAddress(u)
+	if err != nil {
+		return nil, err
+	}
+	s, err := newSender(a, o)
+	if err != nil {
+		return nil, fmt.Errorf("objects: %w", err)
+	}
+	return &Bucket{sender: s, expires: a.expires}, nil
+}
+
+// tlsConfig asks for TLS 1.2 or newer.
+func tlsConfig(roots *x509.CertPool) *tls.Config {
+	return &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}
 }

@@ -54,7 +54,14 @@ func (p probe) run(ctx context.Context) error {
 	if _, err := p.expectContent(ctx, second); err != nil {
 		return err
 	}
-	return p.expectAbsence(ctx)
+	if err := p.expectAbsence(ctx); err != nil {
+		return err
+	}
+	if b, ok := p.Store.(*Bucket); ok && b.versioned.Load() && !b.expires {
+		return fmt.Errorf("%w: the bucket keeps replaced versions, so nothing could be erased: turn versioning off,"+
+			" or let a rule delete such versions and add versions=expire", ErrUnsupported)
+	}
+	return nil
 }
 
 // expectRefusal wants a write refused by that error.

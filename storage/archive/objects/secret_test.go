@@ -7,5 +7,5 @@ import (
 
 // containsSecret reports whether an error shows the secrets of the tests, in any form of printing.
 func containsSecret(err error) bool {
-	return strings.Contains(fmt.Sprintf("%v %+v %#v", err, err, err), "SECRET")
+	return strings.Contains(fmt.Sprintf("%v %+v %#v", err, err, err), "HIDDEN")
 }

@@ -1,0 +1,85 @@
+package objects
+
+import (
+	"encoding/xml"
+	"fmt"
+	"net/http"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// answer is a server's answer to one request.
+type answer struct {
+	status   int
+	header   http.Header
+	body     []byte // of a GET that succeeded
+	code     string // of a refusal, such as "NoSuchKey"; "" when there is none
+	repeated bool   // an earlier try of the same request may have been carried out
+}
+
+// isAbsent reports whether the server says that there is no such object. A 404 of another origin, such as a proxy
+// or a missing bucket, says nothing about the object.
+func (a answer) isAbsent() bool { return a.status == http.StatusNotFound && a.code == "NoSuchKey" }
+
+// passes reports whether the refusal passes by itself.
+func (a answer) passes() bool {
+	switch a.status {
+	case http.StatusRequestTimeout, http.StatusTooManyRequests, http.StatusConflict:
+		return true
+	case http.StatusBadRequest:
+		return a.code == "RequestTimeout"
+	}
+	return a.status >= 500 && a.status != http.StatusNotImplemented
+}
+
+// failure is the error of an answer that is none of the expected ones. It holds no text of the server but the code.
+func (a answer) failure() error {
+	status := strings.TrimSpace(fmt.Sprintf("the server answered %d %s", a.status, a.code))
+	if a.status >= 300 && a.status < 400 {
+		return fmt.Errorf("%s: redirects are not followed, so name the bucket's own region or endpoint", status)
+	}
+	switch a.code {
+	case "RequestTimeTooSkewed":
+		return fmt.Errorf("%s: set the clock of this machine or of the server", status)
+	case "NotImplemented":
+		return fmt.Errorf("%s: %w", status, ErrUnsupported)
+	}
+	return fmt.Errorf("%s", status)
+}
+
+// version returns the strong ETag without its quotes, or "".
+func (a answer) version() string {
+	tag := a.header.Get("ETag")
+	version := strings.TrimSuffix(strings.TrimPrefix(tag, `"`), `"`)
+	if strings.HasPrefix(tag, "W/") || !isVersion(version) {
+		return ""
+	}
+	return version
+}
+
+// maxRetryAfter bounds the time that a server may ask for.
+const maxRetryAfter = 5 * time.Second
+
+// retryAfter returns the time that the server asks for, or 0.
+func (a answer) retryAfter() time.Duration {
+	seconds, err := strconv.Atoi(a.header.Get("Retry-After"))
+	if err != nil || seconds < 0 {
+		return 0
+	}
+	return min(time.Duration(min(seconds, 60))*time.Second, maxRetryAfter)
+}
+
+var errorCode = regexp.MustCompile(`^[A-Za-z0-9.]{1,64}$`)
+
+// parseCode returns the code of an error document, or "".
+func parseCode(document []byte) string {
+	var parsed struct {
+		Code string `xml:"Code"`
+	}
+	if xml.Unmarshal(document, &parsed) != nil || !errorCode.MatchString(parsed.Code) {
+		return ""
+	}
+	return parsed.Code
+}

@@ -1,0 +1,98 @@
+package objectstest
+
+import (
+	"crypto/md5" // an ETag of S3 is one
+	"encoding/hex"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+)
+
+// AccessKey is the key that Server expects.
+const AccessKey = "AKIDEXAMPLE"
+
+// Server is a small S3 server in memory, for tests. The zero value honours conditional writes. It checks the access
+// key of a signature, and not the signature.
+type Server struct {
+	IgnoresIfNoneMatch bool
+	IgnoresIfMatch     bool
+	KeepsVersions      bool
+	Forgets            bool // acknowledges deletes without carrying them out
+
+	mu     sync.Mutex
+	stored map[string][]byte
+}
+
+// ServeHTTP answers PUT, GET and DELETE of objects.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if !strings.HasPrefix(r.Header.Get("Authorization"), "AWS4-HMAC-SHA256 Credential="+AccessKey+"/") {
+		Refuse(w, http.StatusForbidden, "InvalidAccessKeyId")
+		return
+	}
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		Refuse(w, http.StatusBadRequest, "IncompleteBody")
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	content, found := s.stored[r.URL.Path]
+	switch r.Method {
+	case http.MethodPut:
+		s.putObject(w, r, body, content, found)
+	case http.MethodDelete:
+		if !s.Forgets {
+			delete(s.stored, r.URL.Path)
+		}
+		w.WriteHeader(http.StatusNoContent)
+	case http.MethodGet:
+		if !found {
+			Refuse(w, http.StatusNotFound, "NoSuchKey")
+			return
+		}
+		w.Header().Set("ETag", entityTag(content))
+		_, _ = w.Write(content)
+	default:
+		Refuse(w, http.StatusMethodNotAllowed, "MethodNotAllowed")
+	}
+}
+
+// putObject writes under the conditions of the request. The caller holds the lock.
+func (s *Server) putObject(w http.ResponseWriter, r *http.Request, body, content []byte, found bool) {
+	if r.Header.Get("If-None-Match") == "*" && found && !s.IgnoresIfNoneMatch {
+		Refuse(w, http.StatusPreconditionFailed, "PreconditionFailed")
+		return
+	}
+	if want := r.Header.Get("If-Match"); want != "" && !s.IgnoresIfMatch {
+		if !found {
+			Refuse(w, http.StatusNotFound, "NoSuchKey")
+			return
+		}
+		if want != entityTag(content) {
+			Refuse(w, http.StatusPreconditionFailed, "PreconditionFailed")
+			return
+		}
+	}
+	if s.stored == nil {
+		s.stored = make(map[string][]byte)
+	}
+	s.stored[r.URL.Path] = body
+	w.Header().Set("ETag", entityTag(body))
+	if s.KeepsVersions {
+		w.Header().Set("X-Amz-Version-Id", "3HL4kqtJlcpXroDTDmJ")
+	}
+}
+
+func entityTag(content []byte) string {
+	digest := md5.Sum(content)
+	return `"` + hex.EncodeToString(digest[:]) + `"`
+}
+
+// Refuse answers with an error document of S3.
+func Refuse(w http.ResponseWriter, status int, code string) {
+	w.Header().Set("Content-Type", "application/xml")
+	w.WriteHeader(status)
+	_, _ = fmt.Fprintf(w, "<?xml version=\"1.0\"?>\n<Error><Code>%s</Code><Message>m</Message></Error>", code)
+}
