@@ -3,7 +3,7 @@
 GO ?= go
 PROGRAMS := agentledger aps
 
-.PHONY: build test test-python test-typescript test-runtimes test-adapters test-n8n test-pages race lint vuln fuzz interop drill bench soak release release-check release-install-check clean
+.PHONY: build test test-python test-typescript test-runtimes test-adapters test-n8n test-pages race lint vuln fuzz interop drill bench soak deploy-check release release-check release-install-check clean
 
 build:
 	$(GO) build -o bin/ $(addprefix ./cmd/,$(PROGRAMS))
@@ -132,6 +132,12 @@ SOAK ?= 2h
 soak:
 	cd bench && nice -n 5 $(GO) run -mod=mod . -soak $(SOAK) soak
 
+# The Helm chart and the compose file: read by the libraries of their authors, and the real program starts with what
+# they make of the values. In a module of its own.
+deploy-check:
+	./scripts/postgres
+	cd tools/deploy && $(GO) vet ./... && $(GO) test ./... -count=1 $(TIMEOUT)
+
 # What operators install, from the commit that is checked out, into bin/release/VERSION.
 # release-check builds PLATFORM, or everything, twice and compares the bytes. The first build stays there, without a signature.
 # release-install-check installs the packages of this machine's architecture on this Debian, as root, and removes them again.
@@ -147,6 +153,7 @@ release-check:
 
 release-install-check:
 	./scripts/rpm
+	./scripts/systemd
 	$(RELEASE) install-check $(CURDIR)/bin/release/$(VERSION)
 
 clean:

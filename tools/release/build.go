@@ -17,6 +17,7 @@ import (
 
 	"github.com/agentledger/agentledger/internal/releasefiles"
 	"github.com/agentledger/agentledger/tools/release/archive"
+	"github.com/agentledger/agentledger/tools/release/chart"
 	"github.com/agentledger/agentledger/tools/release/image"
 	"github.com/agentledger/agentledger/tools/release/inventory"
 	"github.com/agentledger/agentledger/tools/release/linuxpkg"
@@ -74,6 +75,9 @@ func buildRelease(ctx context.Context, o options, out io.Writer) (err error) {
 		return err
 	}
 	if err := r.addVerifier(); err != nil {
+		return err
+	}
+	if err := chart.Write(r.options.out, r.source.Dir, r.version, r.time); err != nil {
 		return err
 	}
 	return r.addSums(ctx)

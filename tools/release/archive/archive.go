@@ -17,9 +17,17 @@ import (
 
 // File is a file of an archive.
 type File struct {
-	Name   string // with slashes, from the archive's root
-	Source string // path of its content
-	Mode   fs.FileMode
+	Name    string // with slashes, from the archive's root
+	Source  string // path of its content
+	Content []byte // takes the place of Source unless it is nil
+	Mode    fs.FileMode
+}
+
+func (f File) read() ([]byte, error) {
+	if f.Content != nil {
+		return f.Content, nil
+	}
+	return os.ReadFile(f.Source)
 }
 
 // WriteTarGz writes the files into a new file.
@@ -35,7 +43,7 @@ func WriteTarGz(target string, files []File, at time.Time) (err error) {
 	}
 	w := tar.NewWriter(packed)
 	for _, f := range files {
-		content, err := os.ReadFile(f.Source)
+		content, err := f.read()
 		if err != nil {
 			return fmt.Errorf("write archive: %w", err)
 		}
@@ -59,7 +67,7 @@ func WriteZip(target string, files []File, at time.Time) (err error) {
 	defer func() { err = errors.Join(err, out.Close()) }()
 	w := zip.NewWriter(out)
 	for _, f := range files {
-		content, err := os.ReadFile(f.Source)
+		content, err := f.read()
 		if err != nil {
 			return fmt.Errorf("write archive: %w", err)
 		}

@@ -50,7 +50,7 @@ func Run(ctx context.Context, dir string, out io.Writer) (err error) {
 		name string
 		take func(context.Context) error
 	}{
-		{"install", c.installPackages}, {"files and user", c.checkInstalled},
+		{"install", c.installPackages}, {"files and user", c.checkInstalled}, {"systemd accepts the units", c.checkUnits},
 		{"aps verifies a signed file of the release", c.verifyRelease}, {"setup, event, verification", c.useService}, {"removal keeps data", c.checkRemoval},
 		{"installed again, the data is there", c.useAgain}, {"purge keeps data", c.checkPurge},
 		{"purge without data leaves nothing", c.checkEmptyPurge},
