@@ -58,12 +58,16 @@ func copyInto(root, pattern string) error {
 		return fmt.Errorf("copy %s: no such file", pattern)
 	}
 	for _, name := range found {
+		info, err := os.Stat(name)
+		if err != nil {
+			return fmt.Errorf("copy %s: %w", name, err)
+		}
 		content, err := os.ReadFile(name)
 		if err == nil {
 			err = os.MkdirAll(filepath.Dir(root+name), 0o755)
 		}
 		if err == nil {
-			err = os.WriteFile(root+name, content, 0o755)
+			err = os.WriteFile(root+name, content, info.Mode().Perm())
 		}
 		if err != nil {
 			return fmt.Errorf("copy %s: %w", name, err)
