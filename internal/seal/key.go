@@ -16,6 +16,7 @@
 package seal
 
 import (
+	"crypto/hkdf"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
@@ -68,6 +69,15 @@ func (k Key) fingerprint() keyID {
 	h.Write([]byte("agentledger/seal/key-id/v1\n"))
 	h.Write(k.secret()[:])
 	return keyID(h.Sum(nil))
+}
+
+// deriveSecret returns the secret of a label, by HKDF with SHA-256 (RFC 5869).
+func (k Key) deriveSecret(label string) [keySize]byte {
+	s, err := hkdf.Key(sha256.New, k.secret()[:], nil, label, keySize)
+	if err != nil {
+		panic("derive a secret: " + err.Error()) // only for a length that is too large
+	}
+	return [keySize]byte(s)
 }
 
 // String and LogValue say that this is a key and not which one; Format does so

@@ -32,6 +32,7 @@ type Keyring struct {
 	active keyID
 	ids    []keyID // of all keys, the active one first
 	cipher func(keyID) (cipher.AEAD, bool)
+	derive func(label string) [][keySize]byte
 }
 
 // NewKeyring returns a ring that seals under active and opens keys that are sealed under active or
@@ -49,8 +50,18 @@ func NewKeyring(active Key, older ...Key) (*Keyring, error) {
 		c, ok := ciphers[k]
 		return c, ok
 	}
-	return &Keyring{active: active.fingerprint(), ids: ids, cipher: lookup}, nil
+	derive := func(label string) (derived [][keySize]byte) {
+		for _, k := range append([]Key{active}, older...) {
+			derived = append(derived, k.deriveSecret(label))
+		}
+		return derived
+	}
+	return &Keyring{active: active.fingerprint(), ids: ids, cipher: lookup, derive: derive}, nil
 }
+
+// Derive returns a secret of 32 bytes for each key of the ring, the active one first. Secrets of other labels, and the
+// keys themselves, can't be told from it.
+func (r *Keyring) Derive(label string) [][keySize]byte { return r.derive(label) }
 
 // Fingerprints names the keys of the ring, the active one first: 16 hexadecimal digits
 // each, which are in all that the key seals and say nothing of the key.
