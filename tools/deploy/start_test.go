@@ -35,6 +35,9 @@ func TestMain(m *testing.M) {
 	if out, err := build.CombinedOutput(); err != nil {
 		panic(string(out))
 	}
+	if err := os.Chmod(dir, 0o755); err != nil { // the pod's user goes through it
+		panic(err)
+	}
 	code := m.Run()
 	_ = os.RemoveAll(dir)
 	os.Exit(code)
@@ -50,9 +53,17 @@ func newMachine(t *testing.T) machine {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(root) })
+	if err := os.Chmod(root, 0o755); err != nil {
+		t.Fatal(err)
+	}
 	for _, dir := range []string{image.DataDir, image.AnchorsDir, "/etc/agentledger"} {
-		// A volume with the group of the pod has this mode, for any owner.
-		if err := os.MkdirAll(root+dir, 0o770); err != nil {
+		if err := os.MkdirAll(root+dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// A volume is of root, with the group of the pod.
+	for _, dir := range []string{image.DataDir, image.AnchorsDir} {
+		if err := os.Chown(root+dir, os.Geteuid(), groupOfPod()); err != nil {
 			t.Fatal(err)
 		}
 		if err := os.Chmod(root+dir, 0o770|os.ModeSetgid); err != nil {
@@ -60,6 +71,14 @@ func newMachine(t *testing.T) machine {
 		}
 	}
 	return machine{root}
+}
+
+// groupOfPod is the group of volumes, and -1, which changes nothing, for a test that does not run as root.
+func groupOfPod() int {
+	if os.Geteuid() != 0 {
+		return -1
+	}
+	return image.User
 }
 
 // local puts the machine's own paths and addresses into a setting or an argument.
@@ -75,6 +94,9 @@ func (m machine) serve(t *testing.T, args, env []string, stop time.Duration, che
 	defer cancel()
 	c := exec.CommandContext(ctx, program, args...)
 	c.Dir, c.Env = "/", append([]string{"PATH=/usr/bin", "AGENTLEDGER_DATA=" + m.local(image.DataDir)}, env...) // the image's
+	if os.Geteuid() == 0 {
+		c.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: image.User, Gid: image.User}}
+	}
 	log := &bytes.Buffer{}
 	c.Stderr = log
 	out, err := c.StdoutPipe()
@@ -163,6 +185,9 @@ func TestChartStarts(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = server.Stop() })
+	if err := os.Chmod(server.Dir(), 0o755); err != nil { // the socket is in it
+		t.Fatal(err)
+	}
 	for name, v := range variants() {
 		t.Run(name, func(t *testing.T) {
 			m, p := render(t, v, "red"), newMachine(t)
