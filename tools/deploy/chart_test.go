@@ -4,17 +4,15 @@ import (
 	"encoding/json"
 	"maps"
 	"os"
-	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
-	"helm.sh/helm/v4/pkg/chart/v2/loader"
 	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/yaml"
 
-	"github.com/agentledger/agentledger/tools/release/chart"
 	"github.com/agentledger/agentledger/tools/release/image"
 )
 
@@ -25,9 +23,9 @@ func TestObjects(t *testing.T) {
 		"embedded":               "ConfigMap/x-agentledger Service/x-agentledger Service/x-agentledger-pods StatefulSet/x-agentledger",
 		"embedded, ingress":      "ConfigMap/x-agentledger Ingress/x-agentledger Service/x-agentledger Service/x-agentledger-pods StatefulSet/x-agentledger",
 		"embedded, metrics":      "ConfigMap/x-agentledger NetworkPolicy/x-agentledger Service/x-agentledger Service/x-agentledger-pods StatefulSet/x-agentledger",
-		"embedded, everything":   "ConfigMap/x-agentledger Ingress/x-agentledger NetworkPolicy/x-agentledger Service/x-agentledger Service/x-agentledger-pods ServiceMonitor/x-agentledger StatefulSet/x-agentledger",
+		"embedded, everything":   "ConfigMap/x-agentledger Ingress/x-agentledger NetworkPolicy/x-agentledger PrometheusRule/x-agentledger Service/x-agentledger Service/x-agentledger-pods ServiceMonitor/x-agentledger StatefulSet/x-agentledger",
 		"PostgreSQL":             "ConfigMap/x-agentledger Deployment/x-agentledger PersistentVolumeClaim/x-agentledger-anchors Service/x-agentledger Service/x-agentledger-pods",
-		"PostgreSQL, everything": "ConfigMap/x-agentledger Deployment/x-agentledger Ingress/x-agentledger NetworkPolicy/x-agentledger PersistentVolumeClaim/x-agentledger-anchors Service/x-agentledger Service/x-agentledger-pods ServiceMonitor/x-agentledger",
+		"PostgreSQL, everything": "ConfigMap/x-agentledger Deployment/x-agentledger Ingress/x-agentledger NetworkPolicy/x-agentledger PersistentVolumeClaim/x-agentledger-anchors PrometheusRule/x-agentledger Service/x-agentledger Service/x-agentledger-pods ServiceMonitor/x-agentledger",
 	} {
 		names := render(t, all[name], "x").names
 		slices.Sort(names)
@@ -263,6 +261,7 @@ func TestSchema(t *testing.T) {
 		"a stop that is too short":    with(values{"stopSeconds": 5}),
 		"an ingress without a host":   with(values{"ingress": values{"enabled": true}}),
 		"a monitor without metrics":   with(values{"metrics": values{"enabled": false, "serviceMonitor": values{"enabled": true}}}),
+		"alerts without metrics":      with(values{"metrics": values{"enabled": false, "prometheusRule": values{"enabled": true}}}),
 		"a setting of the chart":      with(values{"settings": values{"data": "/tmp"}}),
 		"listen as a setting":         with(values{"settings": values{"listen": ":1"}}),
 		"storage as a setting":        with(values{"settings": values{"storage": "postgres://u:p@h/d"}}),
@@ -272,7 +271,7 @@ func TestSchema(t *testing.T) {
 		"a port of none":              with(values{"service": values{"type": "ClusterIP", "port": 0}}),
 		"a type of service":           with(values{"service": values{"type": "ExternalName", "port": 80}}),
 	} {
-		if _, err := renderFiles(loadChart(t), bad, "red"); err == nil {
+		if _, err := renderFiles(loadChart(t, version), bad, "red"); err == nil {
 			t.Errorf("%s: accepted", name)
 		} else if !strings.Contains(err.Error(), "values don't meet the specifications of the schema") {
 			t.Errorf("%s: got %v", name, err)
@@ -300,28 +299,54 @@ func TestNotes(t *testing.T) {
 	}
 }
 
-// The packed chart is the one of the folder, with the version of the release for itself and for the image.
-func TestPackedChart(t *testing.T) {
-	dir := t.TempDir()
-	if err := chart.Write(dir, "../..", "1.2.3-rc.1", time.Unix(1_800_000_000, 0)); err != nil {
-		t.Fatal(err)
+// The version of the release is that of the chart and of the image.
+func TestVersion(t *testing.T) {
+	packed := loadChart(t, version)
+	if err := packed.Validate(); err != nil || packed.Metadata.Version != version || packed.Metadata.AppVersion != version {
+		t.Errorf("got %+v, %v", packed.Metadata, err)
 	}
-	packed, err := loader.Load(filepath.Join(dir, chart.Name("1.2.3-rc.1")))
+	if got, want := render(t, with(nil), "red").pod().Spec.Containers[0].Image, "agentledger:"+version; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	want := "registry.example:5000/ledger@sha256:" + strings.Repeat("0", 64)
+	if got := render(t, everything(), "red").pod().Spec.Containers[0].Image; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+// An upgrade to another version and to other values changes no member that Kubernetes refuses to change.
+func TestUpgrade(t *testing.T) {
+	more := everything()
+	more["data"], more["anchors"] = values{"size": "50Gi"}, values{"size": "1Gi"} // claims can't change
+	old, upgraded := renderVersion(t, with(nil), "red", "1.0.0"), renderVersion(t, more, "red", "2.0.0")
+	fixed := func(m manifests) any {
+		s := m.statefulSet.Spec
+		return []any{m.statefulSet.Name, s.Selector, s.ServiceName, s.PodManagementPolicy, s.VolumeClaimTemplates,
+			m.services[s.ServiceName].Spec.ClusterIP}
+	}
+	if !reflect.DeepEqual(fixed(old), fixed(upgraded)) {
+		t.Errorf("got %+v, before %+v", fixed(upgraded), fixed(old))
+	}
+	database := values{"secretName": "ledger-database"}
+	more["postgresql"] = database
+	old, upgraded = renderVersion(t, with(values{"postgresql": database}), "red", "1.0.0"), renderVersion(t, more, "red", "2.0.0")
+	if !reflect.DeepEqual(old.deployment.Spec.Selector, upgraded.deployment.Spec.Selector) || !reflect.DeepEqual(old.claims, upgraded.claims) {
+		t.Errorf("got %+v, before %+v", upgraded.deployment.Spec.Selector, old.deployment.Spec.Selector)
+	}
+}
+
+// The alert rules are those of the tree, with nothing in them rendered.
+func TestAlerts(t *testing.T) {
+	text, err := os.ReadFile("../../deploy/alerts.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := packed.Validate(); err != nil {
-		t.Error(err)
+	var want alertFile
+	if err := yaml.UnmarshalStrict(text, &want); err != nil {
+		t.Fatal(err)
 	}
-	if packed.Metadata.Version != "1.2.3-rc.1" || packed.Metadata.AppVersion != "1.2.3-rc.1" {
-		t.Errorf("got %+v", packed.Metadata)
-	}
-	files, err := renderFiles(packed, with(nil), "red")
-	if err != nil || !strings.Contains(files["agentledger/templates/statefulset.yaml"], `image: "agentledger:1.2.3-rc.1"`) {
-		t.Errorf("got %v, %s", err, files["agentledger/templates/statefulset.yaml"])
-	}
-	want, err := os.ReadFile(chartFolder + "/values.schema.json")
-	if err != nil || string(packed.Schema) != string(want) {
-		t.Errorf("the package has another schema: %v", err)
+	got := render(t, everything(), "red").rules
+	if got == nil || len(want.Groups) == 0 || !reflect.DeepEqual(got.Spec, want) {
+		t.Errorf("got %+v, want %+v", got, want)
 	}
 }

@@ -7,21 +7,25 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"helm.sh/helm/v4/pkg/chart/common"
 	"helm.sh/helm/v4/pkg/chart/common/util"
-	chart "helm.sh/helm/v4/pkg/chart/v2"
+	chartv2 "helm.sh/helm/v4/pkg/chart/v2"
 	"helm.sh/helm/v4/pkg/chart/v2/lint"
 	"helm.sh/helm/v4/pkg/chart/v2/loader"
+	chartutil "helm.sh/helm/v4/pkg/chart/v2/util"
 	"helm.sh/helm/v4/pkg/engine"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
+
+	"github.com/agentledger/agentledger/tools/release/chart"
 )
 
-const chartFolder = "../../deploy/helm/agentledger"
+const version = "1.2.3-rc.1"
 
 type values = map[string]any
 
@@ -38,14 +42,15 @@ func everything() values {
 		return []any{values{"podSelector": values{"matchLabels": values{"app": name}}}}
 	}
 	return with(values{
-		"image":               values{"repository": "registry.example:5000/ledger", "digest": "sha256:" + strings.Repeat("0", 64)},
-		"imagePullSecrets":    []any{values{"name": "registry"}},
-		"data":                values{"size": "100Gi", "storageClass": "fast"},
-		"anchors":             values{"size": "2Gi", "storageClass": "other"},
-		"settings":            values{"plans": values{"free": 10, "enterprise": 0}, "signup": "members", "tuning": values{"cache_mib": 64, "drain": "5s"}},
-		"service":             values{"type": "NodePort", "port": 8443, "annotations": values{"a": "b"}},
-		"ingress":             values{"enabled": true, "className": "nginx", "host": "log.example", "tlsSecretName": "log-tls", "annotations": values{"c": "d"}},
-		"metrics":             values{"enabled": true, "serviceMonitor": values{"enabled": true, "interval": "15s", "labels": values{"release": "prometheus"}}},
+		"image":            values{"repository": "registry.example:5000/ledger", "digest": "sha256:" + strings.Repeat("0", 64)},
+		"imagePullSecrets": []any{values{"name": "registry"}},
+		"data":             values{"size": "100Gi", "storageClass": "fast"},
+		"anchors":          values{"size": "2Gi", "storageClass": "other"},
+		"settings":         values{"plans": values{"free": 10, "enterprise": 0}, "signup": "members", "tuning": values{"cache_mib": 64, "drain": "5s"}},
+		"service":          values{"type": "NodePort", "port": 8443, "annotations": values{"a": "b"}},
+		"ingress":          values{"enabled": true, "className": "nginx", "host": "log.example", "tlsSecretName": "log-tls", "annotations": values{"c": "d"}},
+		"metrics": values{"enabled": true, "serviceMonitor": values{"enabled": true, "interval": "15s", "labels": values{"release": "prometheus"}},
+			"prometheusRule": values{"enabled": true, "labels": values{"release": "prometheus"}}},
 		"networkPolicy":       values{"enabled": true, "from": podsOf("ingress"), "metricsFrom": podsOf("prometheus"), "egress": podsOf("postgres")},
 		"resources":           values{"limits": values{"memory": "4Gi", "cpu": "2"}},
 		"podAnnotations":      values{"e": "f"},
@@ -92,6 +97,27 @@ type monitor struct {
 	} `json:"spec"`
 }
 
+// rules is the part of a PrometheusRule that the chart makes.
+type rules struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+	Spec              alertFile `json:"spec"`
+}
+
+// alertFile is a file of alert rules of Prometheus.
+type alertFile struct {
+	Groups []struct {
+		Name  string `json:"name"`
+		Rules []struct {
+			Alert       string            `json:"alert"`
+			Expr        string            `json:"expr"`
+			For         string            `json:"for"`
+			Labels      map[string]string `json:"labels"`
+			Annotations map[string]string `json:"annotations"`
+		} `json:"rules"`
+	} `json:"groups"`
+}
+
 // manifests are the objects of one rendering.
 type manifests struct {
 	configMap   *corev1.ConfigMap
@@ -102,20 +128,31 @@ type manifests struct {
 	ingress     *networkingv1.Ingress
 	policy      *networkingv1.NetworkPolicy
 	monitor     *monitor
+	rules       *rules
 	names       []string // kind/name
 	notes       string
 }
 
-func loadChart(t *testing.T) *chart.Chart {
+// packChart returns the packed chart of that version.
+func packChart(t *testing.T, version string) (file string) {
 	t.Helper()
-	c, err := loader.Load(chartFolder)
+	dir := t.TempDir()
+	if err := chart.Write(dir, "../..", version, time.Unix(1_800_000_000, 0)); err != nil {
+		t.Fatal(err)
+	}
+	return filepath.Join(dir, chart.Name(version))
+}
+
+func loadChart(t *testing.T, version string) *chartv2.Chart {
+	t.Helper()
+	c, err := loader.Load(packChart(t, version))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return c
 }
 
-func renderFiles(c *chart.Chart, v values, release string) (map[string]string, error) {
+func renderFiles(c *chartv2.Chart, v values, release string) (map[string]string, error) {
 	all, err := util.ToRenderValues(c, v, common.ReleaseOptions{Name: release, Namespace: "ledger", IsInstall: true, Revision: 1}, nil)
 	if err != nil {
 		return nil, err
@@ -126,7 +163,12 @@ func renderFiles(c *chart.Chart, v values, release string) (map[string]string, e
 // render renders the chart. Every object must be of a known kind, with known members only.
 func render(t *testing.T, v values, release string) manifests {
 	t.Helper()
-	files, err := renderFiles(loadChart(t), v, release)
+	return renderVersion(t, v, release, version)
+}
+
+func renderVersion(t *testing.T, v values, release, version string) manifests {
+	t.Helper()
+	files, err := renderFiles(loadChart(t, version), v, release)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -187,6 +229,9 @@ func (m *manifests) read(document string) error {
 	case "monitoring.coreos.com/v1 ServiceMonitor":
 		m.monitor = new(monitor)
 		return strict(m.monitor)
+	case "monitoring.coreos.com/v1 PrometheusRule":
+		m.rules = new(rules)
+		return strict(m.rules)
 	}
 	return fmt.Errorf("unknown kind %s %s", head.APIVersion, head.Kind)
 }
@@ -201,8 +246,12 @@ func (m manifests) pod() corev1.PodTemplateSpec {
 
 // The strict linter has nothing to say about any variant.
 func TestLint(t *testing.T) {
+	dir := t.TempDir()
+	if err := chartutil.ExpandFile(dir, packChart(t, version)); err != nil {
+		t.Fatal(err)
+	}
 	for name, v := range variants() {
-		for _, message := range lint.RunAll(chartFolder, v, "ledger").Messages {
+		for _, message := range lint.RunAll(filepath.Join(dir, "agentledger"), v, "ledger").Messages {
 			t.Errorf("%s: %v", name, message)
 		}
 	}

@@ -22,6 +22,9 @@ const Folder = "deploy/helm/agentledger"
 // ignored is the list of files that Helm leaves out of a package. It is read by Helm alone.
 const ignored = ".helmignore"
 
+// alerts are the alert rules, which the chart has a copy of.
+const alerts, alertsCopy = "deploy/alerts.yaml", "agentledger/files/alerts.yaml"
+
 // placeholders are the lines of Chart.yaml that get the version.
 var placeholders = []*regexp.Regexp{
 	regexp.MustCompile(`(?m)^(version: )0\.0\.0()$`), regexp.MustCompile(`(?m)^(appVersion: ")0\.0\.0(")$`),
@@ -45,6 +48,7 @@ func Write(dir, source, version string, at time.Time) error {
 	if err != nil {
 		return fmt.Errorf("list files of chart: %w", err)
 	}
+	files = append(files, archive.File{Name: alertsCopy, Source: filepath.Join(source, filepath.FromSlash(alerts)), Mode: 0o644})
 	for i := range files {
 		if files[i].Name == "agentledger/Chart.yaml" {
 			if files[i].Content, err = withVersion(files[i].Source, version); err != nil {
