@@ -39,6 +39,7 @@ type Cluster struct {
 	state   *state
 	changed chan struct{} // closed and replaced with each new view
 	node    Node
+	gains   uint64 // of earlier runs
 }
 
 // New returns the view of a node that has not joined yet and owns nothing.
@@ -62,6 +63,21 @@ func (c *Cluster) Owner(t id.Tenant) Owner {
 	o := Owner{Changed: c.changed, Mine: c.state.owns(ShardOf(t), c.options.Clock())}
 	o.Node, _ = c.state.owner(ShardOf(t))
 	return o
+}
+
+// Owned reports whether the node owns an organization now.
+func (c *Cluster) Owned(t id.Tenant) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.state.owns(ShardOf(t), c.options.Clock())
+}
+
+// Gains returns a number that rises after the node came to own organizations, also those that it did not take itself
+// for the owner of for a while.
+func (c *Cluster) Gains() uint64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.gains + c.state.gains
 }
 
 // Self returns the node itself, with the id of its newest run.
@@ -127,6 +143,7 @@ func (c *Cluster) join(ctx context.Context) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.gains += c.state.gains
 	c.state, c.node = newState(n.ID, Shards), n
 	return nil
 }

@@ -184,10 +184,14 @@ func TestDeadNodeIsReplaced(t *testing.T) {
 		if got := count(g.owners(), 0); got != cluster.Shards {
 			t.Errorf("the other node owns %d shards 2.55 s later, want all", got)
 		}
+		gains := second.Gains()
 		second.setDead(false)
 		time.Sleep(3 * time.Second)
 		if got := g.owners(); count(got, 0)+count(got, 1) != cluster.Shards || count(got, 1) < 350 {
 			t.Errorf("with the node back the two own %d and %d shards", count(got, 0), count(got, 1))
+		}
+		if second.Gains() == gains {
+			t.Error("a node that came back has no gains")
 		}
 		if got, want := len(second.released), count(before, 1); got < want {
 			t.Errorf("the node released %d shards, want its %d", got, want)

@@ -15,6 +15,7 @@ type state struct {
 	epoch   Epoch   // of the newest view
 	members map[NodeID]*member
 	renewed time.Duration // beginning of the newest beat that succeeded
+	gains   uint64        // rises when the node comes to own shards
 	joined  bool          // false once the node was told that it is forgotten
 	stops   bool          // the node is being stopped
 }
@@ -48,6 +49,9 @@ func newState(self NodeID, shards int) *state {
 // observe takes in the answer to a beat that lasted from begin to end. It reports whether members or leases changed,
 // so that there may be something to do at once.
 func (s *state) observe(v View, begin, end time.Duration) (changed bool) {
+	if end >= s.endOfBelief() {
+		s.gains++
+	}
 	s.renewed = max(s.renewed, begin)
 	changed = s.observeNodes(v.Nodes, end) || v.Epoch > s.epoch
 	for _, l := range v.Leases {
@@ -83,6 +87,9 @@ func (s *state) observeLease(l Lease) {
 	}
 	s.leases[l.Shard] = l
 	s.leaving[l.Shard] = kept
+	if l.Owner == s.self {
+		s.gains++
+	}
 }
 
 // forget notes that the node is no member any more. It owns nothing from now on.

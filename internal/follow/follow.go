@@ -19,6 +19,9 @@
 //     Followers whose last try failed have at most half of the places, so they delay no others.
 //   - Followers that wait for a place get it in the order in which they came. One with more to do comes to
 //     the end after each turn.
+//   - Of processes that share a store each follows the organizations that it owns. A look ends before the
+//     next batch when the organization goes to another process. The positions are safe without that, because a
+//     position moves only from where it was read.
 //   - A ledger that is being imported, or that goes on in another store, is not followed.
 package follow
 
@@ -27,6 +30,7 @@ import (
 	"context"
 	"iter"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/agentledger/agentledger/id"
@@ -57,7 +61,7 @@ type Census interface {
 
 // Options configure New. Those without a default are required.
 type Options struct {
-	Records   storage.RecordStore
+	Records   storage.RecordStore // may be a Share
 	Ledgers   Ledgers
 	Positions storage.Kind // of the records with positions, by the follower's name
 	Work      Work
@@ -75,6 +79,20 @@ type Options struct {
 	Turn   int              // batches in one look; default 16
 	Clock  func() time.Time // default: time.Now
 }
+
+// Share is a record store that several processes share. Its methods are asked often, and concurrently.
+type Share interface {
+	// Owned reports whether the process follows an organization now.
+	Owned(t id.Tenant) bool
+	// Gains returns a number that rises after organizations came to the process.
+	Gains() uint64
+}
+
+// allOwned is the share of a process that is alone.
+type allOwned struct{}
+
+func (allOwned) Owned(id.Tenant) bool { return true }
+func (allOwned) Gains() uint64        { return 0 }
 
 // Cursor names the next event of one log.
 type Cursor struct {
@@ -130,6 +148,9 @@ type Follower struct {
 	room    chan struct{} // holds one when a place became free
 
 	begin           sync.Once
+	share           Share
+	gains           uint64 // of share, when the ledgers were listed for the last time
+	listing         atomic.Bool
 	moved, relisted *log.Moves
 	ahead           *cache.Map[unit, id.Index] // with All: the size at which the next look is worth it
 }
@@ -149,8 +170,12 @@ func New(o Options) *Follower {
 		o.Clock = time.Now
 	}
 	o.Places, o.Turn = cmp.Or(o.Places, 32), cmp.Or(o.Turn, 16)
+	share, shared := o.Records.(Share)
+	if !shared {
+		share = allOwned{}
+	}
 	return &Follower{
-		Options:   o,
+		Options: o, share: share,
 		positions: records.New[Position](o.Records, o.Positions, "Positions can't be read"),
 		due:       schedule.Index{Records: o.Records, Kind: o.Due},
 		known:     make(map[id.Tenant]map[string]struct{}), later: make(map[unit]id.Instant),

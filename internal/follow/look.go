@@ -107,6 +107,9 @@ func (l *look) doTurn(ctx context.Context) (schedule.Outcome, error) {
 				return outcome, nil
 			}
 		}
+		if !l.share.Owned(l.tenant) {
+			return schedule.Keep(), nil
+		}
 		more, err := l.doBatch(ctx, stored, n == l.Turn)
 		if err != nil || !more {
 			return schedule.Done(), err

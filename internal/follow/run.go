@@ -39,16 +39,7 @@ func (f *Follower) Sweep(ctx context.Context, logger *slog.Logger) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	var err error
-	f.begin.Do(func() {
-		f.moved, f.relisted = f.Ledgers.Moves(), f.Ledgers.Relisted()
-		if f.All != nil {
-			f.flown.Go(func() { f.learnLedgers(ctx, logger) })
-			return
-		}
-		err = f.learnFollowers(ctx)
-	})
-	if err != nil {
+	if err := f.learn(ctx, logger); err != nil {
 		return err
 	}
 	f.collectMoved()
@@ -75,13 +66,41 @@ func (f *Follower) Sweep(ctx context.Context, logger *slog.Logger) error {
 	})
 }
 
+// learn finds what there is to follow, at the first sweep and after organizations came to this process.
+func (f *Follower) learn(ctx context.Context, logger *slog.Logger) (err error) {
+	gains, first := f.share.Gains(), false
+	f.begin.Do(func() {
+		f.moved, f.relisted = f.Ledgers.Moves(), f.Ledgers.Relisted()
+		first = true
+	})
+	switch {
+	case !first && gains == f.gains:
+		return nil
+	case f.All == nil:
+		err = f.learnFollowers(ctx)
+	case f.listing.CompareAndSwap(false, true):
+		f.flown.Go(func() {
+			defer f.listing.Store(false)
+			f.learnLedgers(ctx, logger)
+		})
+	default: // the next sweep lists them again
+		return nil
+	}
+	if err == nil {
+		f.gains = gains
+	}
+	return err
+}
+
 // learnFollowers finds the followers that have entries. Each is looked at once.
 func (f *Follower) learnFollowers(ctx context.Context) error {
 	for e, err := range f.due.Entries(ctx) {
 		if err != nil {
 			return err
 		}
-		f.Wake(e.Tenant, e.Name)
+		if f.share.Owned(e.Tenant) {
+			f.Wake(e.Tenant, e.Name)
+		}
 	}
 	return nil
 }
@@ -105,6 +124,9 @@ func (f *Follower) wakeLedgers(ctx context.Context) error {
 	for t, err := range f.All.Tenants(ctx) {
 		if err != nil {
 			return err
+		}
+		if !f.share.Owned(t) {
+			continue
 		}
 		head, err := f.All.Head(ctx, t)
 		if err != nil {
@@ -147,6 +169,10 @@ func (f *Follower) takeWaiting() (unit, *waiter) {
 		return unit{}, nil
 	}
 	u, w := f.queue.takeFirst(func(u unit) bool {
+		if !f.share.Owned(u.tenant) {
+			f.queue.remove(u)
+			return false
+		}
 		_, refused := f.roomFor(u)
 		return !refused
 	})

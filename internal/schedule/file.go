@@ -105,6 +105,10 @@ func (f *filing) addEntry(ctx context.Context, key string) {
 		f.failed, f.first = err, min(f.first, key)
 		return
 	}
+	if !f.x.owns(e.Tenant) {
+		f.first = min(f.first, key)
+		return
+	}
 	n, known := f.filed[e.Tenant]
 	if n >= f.most {
 		f.left, f.first = true, min(f.first, key)

@@ -13,6 +13,9 @@ const (
 	// gapLife is how long gaps are believed in, in milliseconds. An entry that another process filed
 	// in a gap waits that long at most.
 	gapLife id.Instant = 10_000
+	// sharedGapLife is the same where other processes have a part of the work, and file entries of organizations
+	// that may come here.
+	sharedGapLife id.Instant = 1_000
 	// maxGaps bounds the gaps; a forgotten one is learned again.
 	maxGaps = 256
 )
@@ -42,8 +45,12 @@ func (g *gaps) noteFiled(before string, now id.Instant) {
 }
 
 // forgetOld forgets all gaps when the oldest may be too old.
-func (g *gaps) forgetOld(now id.Instant) {
-	if now < g.since || now-g.since >= gapLife {
+func (g *gaps) forgetOld(now id.Instant, shared bool) {
+	life := gapLife
+	if shared {
+		life = sharedGapLife
+	}
+	if now < g.since || now-g.since >= life {
 		g.sorted, g.filed, g.since = nil, "", now
 	}
 }

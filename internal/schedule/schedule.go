@@ -12,6 +12,8 @@
 //     finished entries before another one gets a second turn. For example, of 100,000 due entries
 //     of one organization at most 16 are finished before the first entry of another one is
 //     examined.
+//   - Processes that share a store each sweep the organizations that they own. An organization that comes to
+//     another process is swept there within sharedGapLife.
 //   - Inside an organization a full lane keeps no other lane waiting.
 //   - The work of a sweep does not grow with the entries that were finished before.
 //   - Memory is bounded: 256 ranges without entries, a page of entries, a position for each
@@ -42,7 +44,7 @@ import (
 // Index is the due entries of one family of things. Its methods may be called
 // concurrently; one Sweep runs at a time.
 type Index struct {
-	Records storage.RecordStore
+	Records storage.RecordStore // may be a Share
 	Kind    storage.Kind
 
 	// Lane returns the lane of an entry: letters and digits, at most 64. Entries of one
@@ -54,6 +56,18 @@ type Index struct {
 	first string               // the place that the next pass begins at, "" for the first
 	lanes map[id.Tenant]string // the same for the next turn of an organization
 	gaps  gaps
+}
+
+// Share is a record store that several processes share. Sweep leaves the entries of organizations that are not
+// owned where they are, for the processes that own these.
+type Share interface {
+	// Owned reports whether this process does the work of an organization now. It is asked often, and concurrently.
+	Owned(t id.Tenant) bool
+}
+
+func (x *Index) owns(t id.Tenant) bool {
+	s, shared := x.Records.(Share)
+	return !shared || s.Owned(t)
 }
 
 // Entry is one due entry.

@@ -33,7 +33,8 @@ func (x *Index) Sweep(ctx context.Context, now func() id.Instant, look Look) err
 	s := sweep{x: x, look: look}
 	for most, more := filedFirst, true; more && ctx.Err() == nil; most = min(2*most, filedMost) {
 		s.now = now()
-		x.gaps.forgetOld(s.now)
+		_, shared := x.Records.(Share)
+		x.gaps.forgetOld(s.now, shared)
 		left, err := x.fileEntries(ctx, s.now, most)
 		s.reportEntry(err)
 		turns, err := s.sweepOnce(ctx)
@@ -91,12 +92,15 @@ func (s *sweep) organizations(ctx context.Context, begin, end string) (more bool
 			begin = found[0].Key + "\x00"
 			continue
 		}
+		_, begin = organizationPlaces(e.Tenant)
+		if !s.x.owns(e.Tenant) {
+			continue
+		}
 		again, err := s.takeTurn(ctx, e.Tenant)
 		if err != nil {
 			return more, err
 		}
 		more = more || again
-		_, begin = organizationPlaces(e.Tenant)
 		if len(s.changes) >= changesAtOnce {
 			if err := s.writeChanges(ctx); err != nil {
 				return more, err

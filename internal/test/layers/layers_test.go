@@ -58,6 +58,7 @@ var layer = map[string]int{
 	"internal/cluster":                         0,
 	"internal/cluster/clustertest":             60,
 	"internal/cluster/peer":                    0,
+	"internal/cluster/share":                   0,
 	"internal/durable":                         0,
 	"clients/typescript":                       0,
 	"internal/http/accept":                     0,
