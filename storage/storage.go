@@ -127,6 +127,10 @@ type Event struct {
 	// 0 for an event that was not erased. Read with FieldEnvelope.
 	ErasedBy id.Index
 
+	// Archived says that the engine holds neither Record nor Envelope any more, which are nil then. All
+	// else is there. Package archive reads them from an object store, so no other reader sees such an event.
+	Archived bool
+
 	// Only read by Append.
 	// Erases are indices of stored events whose envelopes this event takes away, in the same
 	// atomic append: their ErasedBy becomes its index. An event that was erased before keeps

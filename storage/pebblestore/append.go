@@ -6,9 +6,10 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/cockroachdb/pebble/v2"
+
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/storage"
-	"github.com/cockroachdb/pebble/v2"
 )
 
 // maxHeads bounds the cache of heads to about 15 MB.
@@ -72,7 +73,7 @@ func (e *Engine) appendAccepted(p *pending, batches []storage.Batch) error {
 		}
 		heads[i] = e.write.writer.putBatch(b, &batches[i], &c.head, c.part)
 		if c.erases {
-			e.write.writer.putErasures(b, batches[i].Tenant, c.erased)
+			e.write.writer.putErasures(b, batches[i].Tenant, c.erased, e.file.storeFormat())
 			e.erasures.Add(1)
 		}
 		c.putChanges(b)

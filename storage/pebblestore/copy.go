@@ -7,9 +7,10 @@ import (
 	"fmt"
 	"iter"
 
+	"github.com/cockroachdb/pebble/v2"
+
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/storage"
-	"github.com/cockroachdb/pebble/v2"
 )
 
 // IdempotencyKeys implements storage.Copier. Keys lie by their digests, so it reads all of the tenant's.

@@ -8,12 +8,13 @@ import (
 	"reflect"
 	"testing"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
+
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/test/crashdisk"
 	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/storage/pebblestore"
 	"github.com/agentledger/agentledger/storage/storagetest"
-	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
 // TestCrash takes images of what a disk could hold after a crash, at random

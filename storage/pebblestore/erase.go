@@ -7,12 +7,13 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/cockroachdb/pebble/v2"
+
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/storage"
-	"github.com/cockroachdb/pebble/v2"
 )
 
-// stagedErasure is an event as it is stored without its envelope.
+// stagedErasure is an event as it is stored without its envelope, or without its texts.
 type stagedErasure struct {
 	index id.Index
 	value []byte // of familyRecord
@@ -54,10 +55,10 @@ func (e *Engine) stageErasure(t id.Tenant, at, by id.Index) (s stagedErasure, er
 	return s, erased, err
 }
 
-// putErasures writes the erasures of a part that was checked, and the format that they need. The file
-// has that format already.
-func (w *writer) putErasures(b *pebble.Batch, t id.Tenant, staged []stagedErasure) {
-	_ = b.Set(formatKey(), binary.BigEndian.AppendUint64(nil, formatErased), nil)
+// putErasures writes the erasures of a part that was checked, and the format of the store file, which is at least
+// the one that they need.
+func (w *writer) putErasures(b *pebble.Batch, t id.Tenant, staged []stagedErasure, format uint64) {
+	_ = b.Set(formatKey(), binary.BigEndian.AppendUint64(nil, format), nil)
 	w.b, w.t = b, t
 	for i := range staged {
 		w.setAt(familyRecord, staged[i].index, staged[i].value)

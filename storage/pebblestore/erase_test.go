@@ -4,10 +4,11 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/storage"
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/storage"
 )
 
 // eraseFirst is an append that erases the first event of the store of damaged.

@@ -8,9 +8,10 @@ import (
 	"iter"
 	"slices"
 
+	"github.com/cockroachdb/pebble/v2"
+
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/storage"
-	"github.com/cockroachdb/pebble/v2"
 )
 
 // Events implements storage.Ledgers. It sees events whole, and the size as it is when the sequence begins.

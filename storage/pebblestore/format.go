@@ -19,11 +19,13 @@ import (
 // lost. A store with neither was made by a program from before the numbers, in the forms of format 1. A program that
 // raises the number writes it to the file first, then to the key, then writes the values of the new form.
 //
-// Format 2 is format 1 with events that were erased (form3 of events). A store gets it with its first
-// erased event, so that older programs go on in all other stores.
+// Format 2 is format 1 with events that were erased (form3 of events). Format 3 is format 2 with events whose
+// texts are archived (form4). A store gets each with its first such event, so that older programs go on in all
+// other stores.
 const (
-	formatNumber = 1
-	formatErased = 2
+	formatNumber   = 1
+	formatErased   = 2
+	formatArchived = 3
 )
 
 // wantFormat refuses a store of another format than this program's.
@@ -32,10 +34,10 @@ func wantFormat(n uint64) error {
 		return nil
 	}
 	return fmt.Errorf("the store has format %d, this program knows %d to %d: it was made by a newer agentledger; use that one or a newer one", n,
-		formatNumber, formatErased)
+		formatNumber, formatArchived)
 }
 
-func isKnownFormat(n uint64) bool { return n == formatNumber || n == formatErased }
+func isKnownFormat(n uint64) bool { return formatNumber <= n && n <= formatArchived }
 
 func formatKey() []byte { return appendPrefix(nil, id.Service, familyFormat) }
 

@@ -6,9 +6,10 @@ import (
 	"reflect"
 	"testing"
 
+	"github.com/cockroachdb/pebble/v2"
+
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/storage"
-	"github.com/cockroachdb/pebble/v2"
 )
 
 const both = storage.FieldRecord | storage.FieldEnvelope
@@ -17,8 +18,11 @@ const both = storage.FieldRecord | storage.FieldEnvelope
 func testEvents() map[string]storage.Event {
 	without, erased, short, empty, long := testEvent(), testEvent(), testEvent(), testEvent(), testEvent()
 	erased.ErasedBy = 1 << 40
+	archived, neither := testEvent(), testEvent()
+	archived.Archived, archived.Record = true, nil
+	neither.Archived, neither.Record, neither.ErasedBy = true, nil, 1<<40
 	short.Envelope, empty.Envelope, long.Envelope = []byte("{}"), []byte{}, make([]byte, togetherBytes+1)
-	return map[string]storage.Event{"no envelope": without, "erased": erased, "short envelope": short, "empty envelope": empty, "long envelope": long}
+	return map[string]storage.Event{"no envelope": without, "erased": erased, "archived": archived, "archived and erased": neither, "short envelope": short, "empty envelope": empty, "long envelope": long}
 }
 
 func TestParseEvent(t *testing.T) {
@@ -28,8 +32,8 @@ func TestParseEvent(t *testing.T) {
 			t.Errorf("%s: got %d bytes, want at most %d", name, len(v), eventLen(&e))
 		}
 		for parts, want := range map[storage.Fields]storage.Event{
-			storage.FieldRecord:   {ID: e.ID, Columns: e.Columns, Record: e.Record},
-			storage.FieldEnvelope: {Envelope: e.Envelope, ErasedBy: e.ErasedBy},
+			storage.FieldRecord:   {ID: e.ID, Columns: e.Columns, Record: e.Record, Archived: e.Archived},
+			storage.FieldEnvelope: {Envelope: e.Envelope, ErasedBy: e.ErasedBy, Archived: e.Archived},
 			both:                  e,
 		} {
 			if !together(&e) {
@@ -37,7 +41,7 @@ func TestParseEvent(t *testing.T) {
 			}
 			var got storage.Event
 			here, err := parseEvent(v, parts, &got)
-			if err != nil || here != (together(&e) || e.ErasedBy != 0) || !reflect.DeepEqual(got, want) {
+			if err != nil || here != (together(&e) || e.ErasedBy != 0 || e.Archived) || !reflect.DeepEqual(got, want) {
 				t.Errorf("%s, parts %d: got %+v, %v, %v, want %+v", name, parts, got, here, err, want)
 			}
 		}
@@ -57,7 +61,7 @@ func TestParseEventMutations(t *testing.T) {
 				t.Errorf("%s cut to %d bytes: got %v, want %v", name, n, err, storage.ErrCorrupt)
 			}
 		}
-		other := append([]byte{form3 + 1}, good[1:]...)
+		other := append([]byte{form4 + 1}, good[1:]...)
 		if _, err := parseEvent(other, both, &got); !errors.Is(err, storage.ErrCorrupt) {
 			t.Errorf("%s of another form: got %v, want %v", name, err, storage.ErrCorrupt)
 		}

@@ -7,9 +7,10 @@ import (
 	"iter"
 	"math"
 
+	"github.com/cockroachdb/pebble/v2"
+
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/storage"
-	"github.com/cockroachdb/pebble/v2"
 )
 
 // Head implements storage.Ledgers.

@@ -3,9 +3,10 @@ package pebblestore_test
 import (
 	"testing"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
+
 	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/storage/pebblestore"
-	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
 func TestMetrics(t *testing.T) {

@@ -3,9 +3,10 @@ package pebblestore
 import (
 	"encoding/binary"
 
+	"github.com/cockroachdb/pebble/v2"
+
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/storage"
-	"github.com/cockroachdb/pebble/v2"
 )
 
 // putBatch writes everything of a checked part but its changes; names are the keys of its events' names. Errors of a

@@ -4,9 +4,10 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/cockroachdb/pebble/v2"
+
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/storage"
-	"github.com/cockroachdb/pebble/v2"
 )
 
 // recentNames holds the names of events that Pebble may have in its memtables alone, each with its index. So a search

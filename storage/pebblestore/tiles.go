@@ -6,9 +6,10 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/cockroachdb/pebble/v2"
+
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/storage"
-	"github.com/cockroachdb/pebble/v2"
 )
 
 // TileHashes implements storage.Ledgers.

@@ -4,9 +4,10 @@ import (
 	"encoding/binary"
 	"fmt"
 
+	"github.com/cockroachdb/pebble/v2"
+
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/storage"
-	"github.com/cockroachdb/pebble/v2"
 )
 
 // Heads, events and stored records begin with the version of their form. Every other value has one
@@ -17,6 +18,7 @@ const (
 	form1 = 1
 	form2 = 2 // of heads with a counter, and of events with their envelopes
 	form3 = 3 // of events that were erased
+	form4 = 4 // of events whose texts are archived
 )
 
 // corruptValue names a damaged value.
@@ -119,17 +121,21 @@ func together(e *storage.Event) bool { return e.Envelope != nil && len(e.Envelop
 
 // appendEvent appends form, received_at (varint), effective decision, disclosure, the lengths of the five strings
 // (uvarint each), the strings, and the record. In form2 the length of the record (uvarint) is before the strings, and
-// the envelope behind it. In form3 the index of the erasing event (uvarint) is before the lengths.
+// the envelope behind it. In form3 the index of the erasing event (uvarint) is before the lengths. In form4 that is 0
+// for an event that was not erased, and there is no record.
 func appendEvent(dst []byte, e *storage.Event) []byte {
 	form := byte(form1)
-	if together(e) {
+	switch {
+	case e.Archived:
+		form = form4
+	case together(e):
 		form = form2
-	} else if e.ErasedBy != 0 {
+	case e.ErasedBy != 0:
 		form = form3
 	}
 	dst = binary.AppendVarint(append(dst, form), int64(e.ReceivedAt))
 	dst = append(dst, byte(e.Effective), byte(e.Disclosure))
-	if form == form3 {
+	if form >= form3 {
 		dst = binary.AppendUvarint(dst, uint64(e.ErasedBy))
 	}
 	all := stringsOf(e)
@@ -150,9 +156,9 @@ func appendEvent(dst []byte, e *storage.Event) []byte {
 }
 
 // parseEvent reads the parts that appendEvent wrote into e, and reports whether the envelope was there
-// or is erased, and so not apart; it keeps nothing of v.
+// or is erased or archived, and so not apart; it keeps nothing of v.
 func parseEvent(v []byte, parts storage.Fields, e *storage.Event) (together bool, err error) {
-	if len(v) == 0 || v[0] < form1 || v[0] > form3 {
+	if len(v) == 0 || v[0] < form1 || v[0] > form4 {
 		return false, corruptValue("record")
 	}
 	var columns storage.Event
@@ -160,8 +166,11 @@ func parseEvent(v []byte, parts storage.Fields, e *storage.Event) (together bool
 	if err != nil {
 		return false, err
 	}
+	e.Archived = v[0] == form4
 	if parts&storage.FieldRecord != 0 {
-		e.ID, e.Columns, e.Record = columns.ID, columns.Columns, append([]byte{}, record...)
+		if e.ID, e.Columns, e.Record = columns.ID, columns.Columns, nil; !e.Archived {
+			e.Record = append([]byte{}, record...)
+		}
 	}
 	if parts&storage.FieldEnvelope != 0 {
 		if e.ErasedBy = columns.ErasedBy; v[0] == form2 {
@@ -181,9 +190,9 @@ func splitEvent(v []byte, form byte, e *storage.Event) (record, envelope []byte,
 	v = v[n:]
 	e.Effective, e.Disclosure = id.Decision(v[0]), id.Disclosure(v[1])
 	v = v[2:]
-	if form == form3 {
+	if form >= form3 {
 		by, n := binary.Uvarint(v)
-		if n <= 0 || by == 0 {
+		if n <= 0 || by == 0 && form == form3 {
 			return nil, nil, corruptValue("record")
 		}
 		e.ErasedBy, v = id.Index(by), v[n:]
@@ -198,6 +207,9 @@ func splitEvent(v []byte, form byte, e *storage.Event) (record, envelope []byte,
 		return nil, nil, err
 	}
 	rest = takeStrings(e, rest, lengths[:eventStrings])
+	if form == form4 && len(rest) > 0 {
+		return nil, nil, corruptValue("record")
+	}
 	if form != form2 {
 		return rest, nil, nil
 	}

@@ -7,10 +7,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/storage"
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/storage"
 )
 
 func testEvent() storage.Event {

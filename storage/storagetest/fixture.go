@@ -1,6 +1,7 @@
 package storagetest
 
 import (
+	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
@@ -53,7 +54,7 @@ func (s *store) mustAppend(batches ...storage.Batch) {
 	}
 }
 
-// author makes the batches of one ledger, with content that only has the right sizes: engines do not hash.
+// author makes the batches of one ledger, with hashes of its records, and else only with content of the right sizes.
 type author struct {
 	tenant id.Tenant
 	head   storage.Head
@@ -93,20 +94,19 @@ func (a *author) draft(n int) storage.Batch {
 }
 
 func (a *author) makeEvent(i id.Index, item int) storage.Event {
+	record := fmt.Appendf(nil, `{"seq":%d,"tenant":%d}`, i+1, a.tenant)
 	return storage.Event{
-		Index: i,
-		ID:    id.Event(fmt.Sprintf("event-%d", i)),
-		Entry: storage.Entry{Prev: a.randomHash(), Record: a.randomHash()},
+		Index: i, ID: id.Event(fmt.Sprintf("event-%d", i)),
+		Entry: storage.Entry{Prev: a.randomHash(), Record: sha256.Sum256(record)},
 		Columns: storage.Columns{
 			ReceivedAt: 1_700_000_000_000 + id.Instant(i),
 			Agent:      id.Agent(fmt.Sprintf("agent-%d", i%3)),
 			Trace:      id.Trace(strings.Repeat("t", int(i%129))),
 			Tool:       id.Tool([]string{"", "mail.send", "db:read/x"}[i%3]),
-			ActionKind: "tool_call",
-			Effective:  id.Decision(1 + i%3),
+			ActionKind: "tool_call", Effective: id.Decision(1 + i%3),
 			Disclosure: id.Disclosure(1 + i%3),
 		},
-		Record:   fmt.Appendf(nil, `{"seq":%d,"tenant":%d}`, i+1, a.tenant),
+		Record:   record,
 		Envelope: fmt.Appendf(nil, `{"payload":{"n":%d,"tenant":%d}}`, i, a.tenant),
 		Item:     100 + item,
 	}

@@ -1,0 +1,94 @@
+package pebblestore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/storage"
+)
+
+// DropTexts takes record and envelope of the stored events [begin, end) away, at most storage.MaxErased, and returns
+// when that is durable. All else of the events stays. Events without texts are left as they are.
+func (e *Engine) DropTexts(ctx context.Context, t id.Tenant, begin, end id.Index) error {
+	if err := e.enterWrite(ctx); err != nil {
+		return fmt.Errorf("drop texts: %w", err)
+	}
+	defer e.endCall()
+	c, err := e.applyTextDrop(t, begin, end)
+	if unsynced := c.waitDurable(); unsynced != nil {
+		err = unsynced
+	}
+	if err != nil {
+		return fmt.Errorf("drop texts: %w", err)
+	}
+	return nil
+}
+
+// applyTextDrop writes the events without their texts, in one commit. The format comes first, as for erasures.
+func (e *Engine) applyTextDrop(t id.Tenant, begin, end id.Index) (*commit, error) {
+	e.write.Lock()
+	defer e.write.Unlock()
+	head, err := e.appliedHead(t)
+	if err != nil {
+		return e.write.last, err
+	}
+	if begin > end || end > head.Size || end-begin > storage.MaxErased {
+		return e.write.last, fmt.Errorf("events [%d, %d) of %d", begin, end, head.Size)
+	}
+	var staged []stagedErasure
+	for at := begin; at < end; at++ {
+		s, archived, err := e.stageTextDrop(t, at)
+		if err != nil {
+			return e.write.last, fmt.Errorf("event %d: %w", at, err)
+		}
+		if !archived {
+			staged = append(staged, s)
+		}
+	}
+	if len(staged) == 0 {
+		return e.write.last, nil
+	}
+	if err := e.file.raiseFormat(formatArchived); err != nil {
+		return e.write.last, err
+	}
+	b := e.db.NewBatch()
+	e.write.writer.putErasures(b, t, staged, formatArchived)
+	return e.applyBatch(b, nil)
+}
+
+// stageTextDrop returns the event at an index without its texts, or that it has none any more.
+func (e *Engine) stageTextDrop(t id.Tenant, at id.Index) (s stagedErasure, archived bool, err error) {
+	s.index = at
+	err = e.readValue(appendIndexKey(nil, t, familyRecord, at), func(v []byte) error {
+		var event storage.Event
+		together, err := parseEvent(v, storage.FieldRecord|storage.FieldEnvelope, &event)
+		if archived = event.Archived; err != nil || archived {
+			return err
+		}
+		event.Record, event.Envelope, event.Archived = nil, nil, true
+		s.value, s.apart = appendEvent(nil, &event), !together
+		return nil
+	})
+	if errors.Is(err, storage.ErrNotFound) {
+		err = corruptValue("missing record")
+	}
+	return s, archived, err
+}
+
+// ReclaimTexts gives the room back that the dropped texts of the events [begin, end) take in the files. It rewrites
+// the tables that hold them, and may take as long as these are large. Reads and writes go on meanwhile.
+func (e *Engine) ReclaimTexts(ctx context.Context, t id.Tenant, begin, end id.Index) error {
+	if err := e.enterWrite(ctx); err != nil {
+		return fmt.Errorf("reclaim texts: %w", err)
+	}
+	defer e.endCall()
+	for _, f := range []family{familyRecord, familyEnvelope} {
+		err := e.db.Compact(ctx, appendIndexKey(nil, t, f, begin), appendIndexKey(nil, t, f, end), false)
+		if err != nil {
+			return fmt.Errorf("reclaim texts: %w", readError(err))
+		}
+	}
+	return nil
+}
