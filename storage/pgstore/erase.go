@@ -2,83 +2,64 @@ package pgstore
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"maps"
-	"slices"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/storage/pgstore/document"
+	"github.com/agentledger/agentledger/storage/pgstore/rewrite"
 )
 
-const (
-	eraseEventSQL   = `UPDATE event SET documents = $3 WHERE org = $1 AND idx = $2 AND entry IS NOT NULL`
-	eraseSegmentSQL = `UPDATE segment SET texts = $3 WHERE org = $1 AND idx = $2`
-)
-
-// eraser writes the rows anew of events that lose their envelopes.
-type eraser struct {
-	codec   *document.Codec
-	org     int64
-	by      map[id.Index]id.Index // erasing events
-	last    int64                 // row that was read last
-	found   int                   // events of by
-	updates pgx.Batch
-}
-
-// eraseEnvelopes writes the rows of events anew that a batch erases. The transaction holds the head, so
-// that no other one writes these rows.
+// eraseEnvelopes writes the rows of events anew that a batch erases. The transaction holds the head.
 func eraseEnvelopes(ctx context.Context, tx pgx.Tx, codec *document.Codec, b *storage.Batch) error {
-	e := eraser{codec: codec, org: int64(b.Tenant), by: b.ErasedBy(), last: -1}
-	for at := range slices.Chunk(slices.Sorted(maps.Keys(e.by)), documentsPage) {
-		rows, err := tx.Query(ctx, eventsSQL(storage.FieldEnvelope, eventsAt, segmentsAt), e.org, at)
-		if err != nil {
-			return err
-		}
-		var row int64
-		var count int16
-		var entries, texts []byte
-		into := []any{&row, &count, &entries, &texts}
-		if _, err = pgx.ForEachRow(rows, into, func() error { return e.eraseRow(row, int(count), texts) }); err != nil {
-			return err
-		}
-	}
-	if e.found != len(e.by) {
-		return corruptValue("missing event")
-	}
-	return tx.SendBatch(ctx, &e.updates).Close()
+	t := rewrite.Texts{SQL: eventsSQL(storage.FieldEnvelope, eventsAt, segmentsAt), Org: int64(b.Tenant)}
+	return t.EraseEnvelopes(ctx, tx, codec, b.ErasedBy())
 }
 
-// eraseRow queues the update of a row, if it has events to erase. Rows come in their order, and a row may
-// come again in the next chunk of indices.
-func (e *eraser) eraseRow(row int64, count int, texts []byte) error {
-	if row <= e.last {
-		return nil
+const lockHeadSQL = `SELECT size FROM head WHERE org = $1 FOR UPDATE`
+
+// DropTexts takes record and envelope of the stored events [begin, end) away, at most storage.MaxErased, and returns
+// when that is durable. All else of the events stays. Events without texts are left as they are. The bytes stay in
+// dead rows until VACUUM. Once it is out, the end of ctx does not cut it off.
+func (e *Engine) DropTexts(ctx context.Context, t id.Tenant, begin, end id.Index) error {
+	if err := e.enterWrite(ctx); err != nil {
+		return fmt.Errorf("drop texts: %w", err)
 	}
-	e.last = row
-	by := func(member int) id.Index { return e.by[id.Index(row)+id.Index(member)] }
-	before := e.found
-	for i := range max(count, 1) {
-		if by(i) != 0 {
-			e.found++
-		}
-	}
-	if e.found == before {
-		return nil
-	}
-	sql := eraseSegmentSQL
-	stored, ok := e.codec.EraseMembers(texts, count, by)
-	if count == 0 {
-		sql = eraseEventSQL
-		stored, ok = e.codec.EraseDocument(texts, by(0))
-	}
-	if !ok {
-		return fmt.Errorf("erase event %d: %w", row, corruptValue("documents"))
-	}
-	if stored != nil {
-		e.updates.Queue(sql, e.org, row, stored)
+	defer e.endCall()
+	if err := e.dropTexts(ctx, t, begin, end); err != nil {
+		return fmt.Errorf("drop texts: %w", err)
 	}
 	return nil
+}
+
+func (e *Engine) dropTexts(ctx context.Context, t id.Tenant, begin, end id.Index) error {
+	conn, err := e.pool.Acquire(ctx)
+	if err != nil {
+		return readError(err)
+	}
+	defer conn.Release()
+	e.doubts.beginDoubt(t)
+	ctx = context.WithoutCancel(ctx)
+	err = transact(ctx, conn.Conn(), func(tx pgx.Tx) error { return dropTextsIn(ctx, tx, e.codec, t, begin, end) })
+	e.doubts.endDoubt(t, !errors.Is(err, storage.ErrUnknown))
+	if cause, wasRefused := refusedError(err); wasRefused {
+		return readError(cause)
+	}
+	return err
+}
+
+// dropTextsIn holds the head, so that no append writes the same rows.
+func dropTextsIn(ctx context.Context, tx pgx.Tx, codec *document.Codec, t id.Tenant, begin, end id.Index) error {
+	var size int64
+	if err := tx.QueryRow(ctx, lockHeadSQL, int64(t)).Scan(&size); err != nil {
+		return readError(err)
+	}
+	if begin > end || end > id.Index(size) || end-begin > storage.MaxErased {
+		return fmt.Errorf("events [%d, %d) of %d", begin, end, size)
+	}
+	texts := rewrite.Texts{SQL: eventsSQL(storage.FieldEnvelope, eventsAt, segmentsAt), Org: int64(t)}
+	return texts.Drop(ctx, tx, codec, begin, end)
 }

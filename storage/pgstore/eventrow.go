@@ -124,6 +124,7 @@ func (r *eventRow) appendEvent(page []storage.Event, index id.Index, entry []byt
 	if !parseEntry(&e.Entry, entry) {
 		return nil, fmt.Errorf("event %d: %w", index, corruptValue("entry"))
 	}
+	e.Archived = m.Archived
 	if r.parts&storage.FieldRecord != 0 {
 		e.ID, e.Record, e.Columns = m.ID, m.Record, m.Columns
 	}

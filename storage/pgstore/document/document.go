@@ -32,7 +32,8 @@ import (
 // if there is an envelope; the length of the record; and an S2 block of id, record and
 // envelope, one behind the other. The texts in the block are packed in form 1 (see pack)
 // and plain in form 2. Forms 3 and 4 are those of an event that was erased: packed and plain, with the
-// index of the erasing event before the block. The block is made with the dictionary of these forms
+// index of the erasing event before the block. Forms 5 and 6 are those of an event whose texts are archived: as 3
+// and 4, with 0 for an event that was not erased, and no record. The block is made with the dictionary of these forms
 // (https://github.com/klauspost/compress/tree/master/s2#dictionaries). Lengths are
 // as in encoding/binary's AppendUvarint.
 type Document struct {
@@ -40,6 +41,7 @@ type Document struct {
 	Record   []byte
 	Envelope []byte   // nil when erased
 	ErasedBy id.Index // as in storage.Event
+	Archived bool     // there are no Record and Envelope any more
 }
 
 // Of returns the texts of an event.
@@ -48,22 +50,29 @@ func Of(e *storage.Event) Document {
 }
 
 const (
-	packedForm = 1
-	plainForm  = 2
-	erasedForm = 2 // more than the form of an event that was not erased
+	packedForm   = 1
+	plainForm    = 2
+	erasedForm   = 2 // more than the form of an event that was not erased
+	archivedForm = 4 // more than the form of an event that was neither erased nor archived
 )
 
-// erased returns the form of texts alone, and whether the event was erased.
-func erased(form byte) (plain byte, isErased bool) {
-	if form > erasedForm {
-		return form - erasedForm, true
+// plainOf returns the form of texts alone, and whether the event may be erased or is archived.
+func plainOf(form byte) (plain byte, isErased, isArchived bool) {
+	switch {
+	case form > archivedForm:
+		return form - archivedForm, true, true
+	case form > erasedForm:
+		return form - erasedForm, true, false
 	}
-	return form, false
+	return form, false, false
 }
 
-// form returns the form of texts and of the erasure.
+// form returns the form of texts, of the erasure and of the archive.
 func (d *Document) form(plain byte) byte {
-	if d.ErasedBy != 0 {
+	switch {
+	case d.Archived:
+		return plain + archivedForm
+	case d.ErasedBy != 0:
 		return plain + erasedForm
 	}
 	return plain
@@ -71,7 +80,7 @@ func (d *Document) form(plain byte) byte {
 
 // appendErasure appends the index of the erasing event, if there is one.
 func (d *Document) appendErasure(dst []byte) []byte {
-	if d.ErasedBy == 0 {
+	if d.ErasedBy == 0 && !d.Archived {
 		return dst
 	}
 	return binary.AppendUvarint(dst, uint64(d.ErasedBy))
@@ -83,7 +92,7 @@ func (d *Document) parseErasure(v []byte, isErased bool) (rest []byte, ok bool) 
 		return v, true
 	}
 	by, n := binary.Uvarint(v)
-	if n <= 0 || by == 0 {
+	if n <= 0 || by == 0 && !d.Archived {
 		return nil, false
 	}
 	d.ErasedBy = id.Index(by)
@@ -150,7 +159,8 @@ func (c *Codec) Parse(v []byte) (d Document, ok bool) {
 	if n <= 0 {
 		return d, false
 	}
-	form, isErased := erased(form)
+	form, isErased, isArchived := plainOf(form)
+	d.Archived = isArchived
 	if v, ok = d.parseErasure(v[n:], isErased); !ok {
 		return Document{}, false
 	}
@@ -158,11 +168,14 @@ func (c *Codec) Parse(v []byte) (d Document, ok bool) {
 	size, envelope := uint64(len(text)), idLength&1 == 1
 	idLength >>= 1
 	if !ok || idLength > size || recordLength > size-idLength || !envelope && size != idLength+recordLength ||
-		envelope && isErased {
+		envelope && isErased || recordLength > 0 && isArchived {
 		return Document{}, false
 	}
 	end := idLength + recordLength
-	d.ID, d.Record = id.Event(text[:idLength]), text[idLength:end:end]
+	d.ID = id.Event(text[:idLength])
+	if !isArchived {
+		d.Record = text[idLength:end:end]
+	}
 	if envelope {
 		d.Envelope = text[end:]
 	}

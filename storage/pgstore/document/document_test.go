@@ -22,7 +22,7 @@ func same(t testing.TB, c *Codec, d Document) []byte {
 	}
 	value = value[len(prefix):]
 	got, ok := c.Parse(value)
-	if !ok || got.ID != d.ID || !bytes.Equal(got.Record, d.Record) || !bytes.Equal(got.Envelope, d.Envelope) || (got.Envelope == nil) != (d.Envelope == nil) || got.ErasedBy != d.ErasedBy {
+	if !ok || got.ID != d.ID || !bytes.Equal(got.Record, d.Record) || !bytes.Equal(got.Envelope, d.Envelope) || (got.Envelope == nil) != (d.Envelope == nil) || got.ErasedBy != d.ErasedBy || got.Archived != d.Archived {
 		t.Fatalf("got %+v, %v, want %+v", got, ok, d)
 	}
 	return value
@@ -41,6 +41,8 @@ func TestDocument(t *testing.T) {
 		"long runs":               {ID: "e1", Record: []byte(strings.Repeat("f", 511) + "-" + strings.Repeat("G", 3*1024+1))},
 		"marks":                   {ID: "e1", Record: []byte("\x01\x02" + hash), Envelope: []byte(signature + "\x01")},
 		"runs across the parts":   {ID: id.Event(hash), Record: []byte(hash), Envelope: []byte(signature)},
+		"archived":                {ID: id.Event(hash), Archived: true},
+		"archived and erased":     {ID: "\x01", Archived: true, ErasedBy: 7},
 		"more than a block":       {ID: "e1", Record: []byte(hash), Envelope: bytes.Repeat([]byte(signature+" and words "), 4096)},
 	}
 	c := NewCodec()

@@ -32,3 +32,37 @@ func (c *Codec) EraseMembers(v []byte, count int, by func(member int) id.Index) 
 	}
 	return c.AppendSegment(nil, members, new(Scratch)), true
 }
+
+// DropDocument returns the stored form v without record and envelope; nil when they were dropped before.
+// False means that v is none.
+func (c *Codec) DropDocument(v []byte) (stored []byte, ok bool) {
+	d, ok := c.Parse(v)
+	if !ok || d.Archived {
+		return nil, ok
+	}
+	d.drop()
+	stored, _ = c.Append(nil, d, nil)
+	return stored, true
+}
+
+// DropMembers returns a stored segment of count members without record and envelope of those that drop
+// reports; nil when these were dropped before. False means that v is none.
+func (c *Codec) DropMembers(v []byte, count int, drop func(member int) bool) (stored []byte, ok bool) {
+	members, ok := c.ParseSegment(v, 0, count)
+	if !ok {
+		return nil, false
+	}
+	changed := false
+	for i := range members {
+		if m := &members[i]; !m.Archived && drop(i) {
+			m.drop()
+			changed = true
+		}
+	}
+	if !changed {
+		return nil, true
+	}
+	return c.AppendSegment(nil, members, new(Scratch)), true
+}
+
+func (d *Document) drop() { d.Record, d.Envelope, d.Archived = nil, nil, true }

@@ -70,3 +70,53 @@ func TestEraseMembers(t *testing.T) {
 		t.Errorf("one more than there are: got %q", got)
 	}
 }
+
+func TestDropTexts(t *testing.T) {
+	c := NewCodec()
+	d := Document{ID: "e", Record: []byte(`{"v":1}`), Envelope: []byte(`{"text":"secret words"}`)}
+	for name, by := range map[string]id.Index{"with its envelope": 0, "erased": 7} {
+		value, _ := c.Append(nil, d, nil)
+		if by != 0 {
+			value, _ = c.EraseDocument(value, by)
+		}
+		dropped, ok := c.DropDocument(value)
+		got, parsed := c.Parse(dropped)
+		if !ok || !parsed || got.ID != "e" || !got.Archived || got.Record != nil || got.Envelope != nil || got.ErasedBy != by {
+			t.Errorf("%s: got %+v, %v, %v", name, got, ok, parsed)
+		}
+		if again, ok := c.DropDocument(dropped); !ok || again != nil {
+			t.Errorf("%s, again: got %q, %v", name, again, ok)
+		}
+		erased, ok := c.EraseDocument(dropped, 9)
+		if by != 0 {
+			ok = ok && erased == nil
+		} else {
+			got, parsed = c.Parse(erased)
+			ok = ok && parsed && got.Archived && got.ErasedBy == 9 && got.ID == "e"
+		}
+		if !ok {
+			t.Errorf("%s, erased afterwards: got %+v", name, got)
+		}
+	}
+	all := []Member{{Document: d}, {Document: d}, {Document: d}}
+	value := c.AppendSegment(nil, all, new(Scratch))
+	second := func(i int) bool { return i == 1 }
+	value, ok := c.DropMembers(value, 3, second)
+	if same, again := c.DropMembers(value, 3, second); !ok || !again || same != nil {
+		t.Errorf("dropped again: got %q, %v, %v", same, ok, again)
+	}
+	value, _ = c.EraseMembers(value, 3, func(i int) id.Index { return id.Index(2*i + 7) })
+	got, ok := c.ParseSegment(value, 0, 3)
+	if !ok || got[0].Archived || string(got[0].Record) != string(d.Record) || !got[1].Archived || got[1].Record != nil ||
+		got[1].ErasedBy != 9 || got[1].ID != "e" {
+		t.Errorf("members: got %+v, %v", got, ok)
+	}
+	for name, stored := range map[string][]byte{"none": {9}, "empty": {}} {
+		if _, ok := c.DropDocument(stored); ok {
+			t.Errorf("%s: it is a document", name)
+		}
+		if _, ok := c.DropMembers(stored, 1, second); ok {
+			t.Errorf("%s: it is a segment", name)
+		}
+	}
+}

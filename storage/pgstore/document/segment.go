@@ -19,11 +19,11 @@ import (
 //   - received_at (varint);
 //   - effective decision and disclosure (a byte each);
 //   - 1 if the texts behind the lengths are packed (see pack), else 2, and 2 more if the event was
-//     erased (a byte);
+//     erased, or 4 more if it is archived (a byte);
 //   - the lengths of agent, trace, tool and action kind (uvarint each);
 //   - the length of the id, twice, plus one if there is an envelope (uvarint);
 //   - the length of the record (uvarint);
-//   - the index of the erasing event, if the event was erased (uvarint);
+//   - the index of the erasing event, if the event was erased or is archived, 0 for none (uvarint);
 //   - all these texts, the envelope last.
 const segmentForm = 1
 
@@ -124,7 +124,8 @@ func (c *Codec) parseMember(v []byte) (m Member, ok bool) {
 		return m, false
 	}
 	m.ReceivedAt, m.Effective, m.Disclosure = id.Instant(received), id.Decision(v[n]), id.Disclosure(v[n+1])
-	form, isErased := erased(v[n+2])
+	form, isErased, isArchived := plainOf(v[n+2])
+	m.Archived = isArchived
 	v = v[n+3:]
 	var lengths [columnTexts + 2]uint64
 	for i := range lengths {
@@ -137,7 +138,7 @@ func (c *Codec) parseMember(v []byte) (m Member, ok bool) {
 		return m, false
 	}
 	text, ok := c.unpacked(form, v)
-	if !ok || isErased && lengths[columnTexts]&1 == 1 {
+	if !ok || isErased && lengths[columnTexts]&1 == 1 || isArchived && lengths[columnTexts+1] > 0 {
 		return m, false
 	}
 	envelope := lengths[columnTexts]&1 == 1
@@ -150,7 +151,9 @@ func (c *Codec) parseMember(v []byte) (m Member, ok bool) {
 		all[i], text = text[:length:length], text[length:]
 	}
 	m.Agent, m.Trace, m.Tool, m.ActionKind = id.Agent(all[0]), id.Trace(all[1]), id.Tool(all[2]), string(all[3])
-	m.ID, m.Record = id.Event(all[4]), all[5]
+	if m.ID = id.Event(all[4]); !isArchived {
+		m.Record = all[5]
+	}
 	if envelope {
 		m.Envelope = text
 	}

@@ -140,7 +140,10 @@ func FuzzSegment(f *testing.F) {
 		one := Member{storage.Columns{ReceivedAt: id.Instant(at), Agent: id.Agent(agent), Trace: id.Trace(trace)}, Document{ID: id.Event(name), Record: append([]byte{}, record...), Envelope: append([]byte{}, envelope...)}}
 		erased := one
 		erased.Envelope, erased.ErasedBy = nil, id.Index(at)&(1<<62-1)
-		sameSegment(t, c, []Member{one, erased, one})
+		archived, both := one, erased
+		archived.drop()
+		both.drop()
+		sameSegment(t, c, []Member{one, erased, archived, one, both})
 	})
 }
 

@@ -1,0 +1,126 @@
+// Package rewrite writes stored texts of events anew, row by row.
+//
+// Invariants:
+//
+//   - Only the column of the texts changes. Rows without an event that is asked for stay as they are.
+//   - Each event that is asked for is found in a row, or nothing is written.
+package rewrite
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/storage"
+	"github.com/agentledger/agentledger/storage/pgstore/document"
+)
+
+const (
+	eventSQL   = `UPDATE event SET documents = $3 WHERE org = $1 AND idx = $2 AND entry IS NOT NULL`
+	segmentSQL = `UPDATE segment SET texts = $3 WHERE org = $1 AND idx = $2`
+)
+
+// page is how many events are read at a time.
+const page = 128
+
+// Texts are rows of one organization, whose texts change.
+type Texts struct {
+	// SQL selects index, count, entries and texts of the rows that hold the events of organization $1 at
+	// indices $2, in their order. Count is 0 for an event in a row of its own.
+	SQL string
+	Org int64
+
+	// changeEvent changes the texts of an event in a row of its own, and changeMembers those of a segment.
+	// nil keeps the row. False means that the texts are damaged.
+	changeEvent   func(texts []byte, at id.Index) (stored []byte, ok bool)
+	changeMembers func(texts []byte, first id.Index, count int) (stored []byte, ok bool)
+
+	last    int64 // row that was read last
+	found   int   // events that are asked for
+	updates pgx.Batch
+}
+
+// EraseEnvelopes takes away the envelopes of events. by are the indices of the events and of those that erase them.
+// The transaction MUST hold the head, so that no other one writes these rows. Damage and a missing event are
+// storage.ErrCorrupt.
+func (t *Texts) EraseEnvelopes(ctx context.Context, tx pgx.Tx, codec *document.Codec, by map[id.Index]id.Index) error {
+	t.changeEvent = func(texts []byte, at id.Index) ([]byte, bool) { return codec.EraseDocument(texts, by[at]) }
+	t.changeMembers = func(texts []byte, first id.Index, count int) ([]byte, bool) {
+		return codec.EraseMembers(texts, count, func(n int) id.Index { return by[first+id.Index(n)] })
+	}
+	return t.rewrite(ctx, tx, slices.Sorted(maps.Keys(by)))
+}
+
+// Drop takes away record and envelope of the events [begin, end). All else is as for EraseEnvelopes.
+func (t *Texts) Drop(ctx context.Context, tx pgx.Tx, codec *document.Codec, begin, end id.Index) error {
+	t.changeEvent = func(texts []byte, _ id.Index) ([]byte, bool) { return codec.DropDocument(texts) }
+	t.changeMembers = func(texts []byte, first id.Index, count int) ([]byte, bool) {
+		return codec.DropMembers(texts, count, func(n int) bool {
+			i := first + id.Index(n)
+			return begin <= i && i < end
+		})
+	}
+	var at []id.Index
+	for i := begin; i < end; i++ {
+		at = append(at, i)
+	}
+	return t.rewrite(ctx, tx, at)
+}
+
+// rewrite changes the rows of the events at ascending indices.
+func (t *Texts) rewrite(ctx context.Context, tx pgx.Tx, at []id.Index) error {
+	t.last = -1
+	for some := range slices.Chunk(at, page) {
+		rows, err := tx.Query(ctx, t.SQL, t.Org, some)
+		if err != nil {
+			return err
+		}
+		var row int64
+		var count int16
+		var entries, texts []byte
+		into := []any{&row, &count, &entries, &texts}
+		if _, err = pgx.ForEachRow(rows, into, func() error { return t.changeRow(row, int(count), texts, at) }); err != nil {
+			return err
+		}
+	}
+	if t.found != len(at) {
+		return fmt.Errorf("missing event: %w", storage.ErrCorrupt)
+	}
+	return tx.SendBatch(ctx, &t.updates).Close()
+}
+
+// changeRow queues the update of a row, if it has events that are asked for. Rows come in their order, and a row
+// may come again in the next chunk of indices.
+func (t *Texts) changeRow(row int64, count int, texts []byte, at []id.Index) error {
+	if row <= t.last {
+		return nil
+	}
+	t.last = row
+	first := id.Index(row)
+	from, _ := slices.BinarySearch(at, first)
+	to, _ := slices.BinarySearch(at, first+id.Index(max(count, 1)))
+	if from == to {
+		return nil
+	}
+	t.found += to - from
+	sql := segmentSQL
+	var stored []byte
+	var ok bool
+	if count == 0 {
+		sql = eventSQL
+		stored, ok = t.changeEvent(texts, first)
+	} else {
+		stored, ok = t.changeMembers(texts, first, count)
+	}
+	if !ok {
+		return fmt.Errorf("texts of event %d: %w", row, storage.ErrCorrupt)
+	}
+	if stored != nil {
+		t.updates.Queue(sql, t.Org, row, stored)
+	}
+	return nil
+}
