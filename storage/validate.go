@@ -11,7 +11,8 @@ import (
 
 // Validate reports how b contradicts itself: event indices that do not follow
 // Expect.Size, a Head of another size, no Head at all, a tile of another length,
-// an event without a name or without texts, a kind that is none, an erasure that can't be. Every engine refuses such a batch.
+// an event without a name or without texts, a kind that is none, an erasure that can't be. Every engine refuses such
+// a batch.
 func (b *Batch) Validate() error {
 	if b.Head.Root == (id.Hash{}) {
 		return fmt.Errorf("batch: head without a root")
@@ -20,7 +21,8 @@ func (b *Batch) Validate() error {
 		return fmt.Errorf("batch: %d events lead from size %d to %d", len(b.Events), b.Expect.Size, b.Head.Size)
 	}
 	for i := range b.Events {
-		if e := &b.Events[i]; e.Index != b.Expect.Size+id.Index(i) || e.ID == "" || e.Archived {
+		e := &b.Events[i]
+		if e.Index != b.Expect.Size+id.Index(i) || e.ID == "" || e.Archived {
 			return fmt.Errorf("batch: event %d has index %d, or no id, or no texts", i, e.Index)
 		}
 	}

@@ -83,7 +83,8 @@ func (t *Texts) rewrite(ctx context.Context, tx pgx.Tx, at []id.Index) error {
 		var count int16
 		var entries, texts []byte
 		into := []any{&row, &count, &entries, &texts}
-		if _, err = pgx.ForEachRow(rows, into, func() error { return t.changeRow(row, int(count), texts, at) }); err != nil {
+		_, err = pgx.ForEachRow(rows, into, func() error { return t.changeRow(row, int(count), texts, at) })
+		if err != nil {
 			return err
 		}
 	}

@@ -1,0 +1,86 @@
+package archive
+
+import (
+	"context"
+	"slices"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/storage"
+)
+
+// Append implements storage.Appender. A batch with erasures writes a mark for each bundle that it takes an envelope
+// from, also for one that is not archived yet: its texts may be on their way.
+func (e *Engine) Append(batches []storage.Batch) storage.Pending {
+	var erasing []id.Tenant // of the batches, 0 for one without erasures
+	for i := range batches {
+		if !batches[i].Erases() || batches[i].Validate() != nil { // the inner engine refuses it
+			continue
+		}
+		if erasing == nil {
+			erasing, batches = make([]id.Tenant, len(batches)), slices.Clone(batches)
+		}
+		erasing[i] = batches[i].Tenant
+		batches[i].Changes = slices.Concat(batches[i].Changes, e.marksOf(&batches[i]))
+	}
+	p := e.inner.Append(batches)
+	if erasing == nil {
+		return p
+	}
+	return &pending{Pending: p, engine: e, erasing: erasing}
+}
+
+// marksOf returns the marks of the bundles that a batch takes envelopes from.
+func (e *Engine) marksOf(b *storage.Batch) (changes []storage.Change) {
+	marked := make(map[id.Index]struct{})
+	for i := range b.Events {
+		for _, r := range b.Events[i].Erases {
+			for n := r.Begin / e.options.width; n <= (r.End-1)/e.options.width; n++ {
+				marked[n] = struct{}{}
+			}
+		}
+	}
+	for n := range marked {
+		changes = append(changes, storage.Change{Kind: kindMark, Key: keyOf(n), Value: []byte(markValue),
+			If: storage.AnyVersion})
+	}
+	return changes
+}
+
+// pending tells the worker of the tenants that had an erasure.
+type pending struct {
+	storage.Pending
+	engine  *Engine
+	erasing []id.Tenant
+}
+
+// Wait implements storage.Pending.
+func (p *pending) Wait() []error {
+	results := p.Pending.Wait()
+	for i, err := range results {
+		if err == nil && p.erasing[i] != 0 {
+			p.engine.noteErasure(p.erasing[i])
+		}
+	}
+	return results
+}
+
+// noteErasure lets the worker look at a tenant's marks.
+func (e *Engine) noteErasure(t id.Tenant) {
+	e.mu.Lock()
+	e.dirty[t] = struct{}{}
+	e.mu.Unlock()
+	select {
+	case e.wake <- struct{}{}:
+	default:
+	}
+}
+
+// ErasuresWaiting reports whether an object may still hold an envelope of a tenant that was erased before the call.
+func (e *Engine) ErasuresWaiting(ctx context.Context, t id.Tenant) (bool, error) {
+	reached, err := e.frontiers.Get(ctx, t, "")
+	if err != nil || reached.Value.Next == 0 {
+		return false, err
+	}
+	marks, err := e.inner.Scan(ctx, t, kindMark, "", keyOf(reached.Value.Next), 1)
+	return len(marks) > 0, err
+}

@@ -1,0 +1,73 @@
+package archive
+
+import (
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/agentledger/agentledger/id"
+)
+
+// figures are the metrics of an archive.
+type figures struct {
+	bundles, bytes, reads, rewritten prometheus.Counter
+	failures                         *prometheus.CounterVec
+	oldest                           *oldest
+}
+
+// oldest is how long the bundle that is due for the longest time waits.
+type oldest struct {
+	mu            sync.Mutex
+	seconds, seen float64
+}
+
+func newFigures() figures {
+	counter := func(name, help string) prometheus.Counter {
+		return prometheus.NewCounter(prometheus.CounterOpts{Name: "agentledger_archive_" + name, Help: help})
+	}
+	return figures{
+		bundles:   counter("bundles_moved_total", "Bundles of 256 events whose texts were moved to objects."),
+		bytes:     counter("moved_bytes_total", "Bytes of the objects of moved bundles."),
+		reads:     counter("reads_total", "Bundles that were read from the object store."),
+		rewritten: counter("rewrites_total", "Bundles that were looked at after an erasure."),
+		failures: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "agentledger_archive_failures_total",
+			Help: "Failed steps, by step."}, []string{"step"}),
+		oldest: new(oldest),
+	}
+}
+
+func (f *figures) fail(step string) { f.failures.WithLabelValues(step).Inc() }
+
+// noteWaiting notes that a bundle could not be moved, and for how many milliseconds it has been due.
+func (o *oldest) noteWaiting(since id.Instant) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.seen = max(o.seen, float64(since)/1000)
+}
+
+// endPass shows what the pass has noted.
+func (o *oldest) endPass() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.seconds, o.seen = o.seen, 0
+}
+
+func (o *oldest) read() float64 {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.seconds
+}
+
+// Metrics returns the archive's metrics.
+func (e *Engine) Metrics() []prometheus.Collector {
+	gauge := func(name, help string, value func() float64) prometheus.Collector {
+		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "agentledger_archive_" + name, Help: help}, value)
+	}
+	return []prometheus.Collector{
+		e.figures.bundles, e.figures.bytes, e.figures.reads, e.figures.rewritten, e.figures.failures,
+		gauge("oldest_waiting_seconds", "How long the oldest bundle that could not be moved has been due.",
+			e.figures.oldest.read),
+		gauge("erasures_waiting", "Organizations whose objects may hold envelopes that were erased.",
+			func() float64 { return float64(e.waiting()) }),
+	}
+}

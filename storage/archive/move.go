@@ -1,0 +1,271 @@
+package archive
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/records"
+	"github.com/agentledger/agentledger/storage"
+	"github.com/agentledger/agentledger/storage/archive/bundle"
+	"github.com/agentledger/agentledger/storage/archive/objects"
+)
+
+// reclaimBundles is how many bundles of a tenant are moved before the room of their texts is given back, because
+// that rewrites whole tables.
+const reclaimBundles = 64
+
+// Move archives all bundles of a tenant that are old enough. After an error, bundles that were archived stay so, and
+// another call goes on.
+func (e *Engine) Move(ctx context.Context, t id.Tenant) error {
+	if err := e.finishNewest(ctx, t); err != nil {
+		return fmt.Errorf("archive: drop texts: %w", err)
+	}
+	for {
+		begun := time.Now()
+		moved, err := e.moveNext(ctx, t)
+		if err != nil {
+			return fmt.Errorf("archive: move: %w", err)
+		}
+		if !moved {
+			return e.reclaim(ctx, t)
+		}
+		if e.options.unpaced {
+			continue
+		}
+		if err := rest(ctx, time.Since(begun)); err != nil {
+			return err
+		}
+	}
+}
+
+// rest leaves half of the time to other work.
+func rest(ctx context.Context, worked time.Duration) error {
+	timer := time.NewTimer(min(worked, time.Second))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// finishNewest drops the texts of the newest archived bundle again, once in a process: a crash may have come between
+// its record and the drop.
+func (e *Engine) finishNewest(ctx context.Context, t id.Tenant) error {
+	e.moving.Lock()
+	defer e.moving.Unlock()
+	e.mu.Lock()
+	_, done := e.resumed[t]
+	e.mu.Unlock()
+	if done {
+		return nil
+	}
+	reached, err := e.frontiers.Get(ctx, t, "")
+	if err != nil {
+		return err
+	}
+	if reached.Value.Next > 0 {
+		newest := place{t, reached.Value.Next - 1}
+		kept, err := e.bundles.Get(ctx, t, keyOf(newest.number))
+		if err == nil {
+			err = e.dropTexts(ctx, newest, kept.Value)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	e.mu.Lock()
+	e.resumed[t] = struct{}{}
+	e.mu.Unlock()
+	return nil
+}
+
+// moveNext archives the next bundle of a tenant, if it is old enough.
+func (e *Engine) moveNext(ctx context.Context, t id.Tenant) (moved bool, err error) {
+	e.moving.Lock()
+	defer e.moving.Unlock()
+	reached, err := e.frontiers.Get(ctx, t, "")
+	if err != nil {
+		return false, err
+	}
+	p := place{t, reached.Value.Next}
+	since, due, err := e.isDue(ctx, p)
+	if err != nil || !due {
+		return false, err
+	}
+	if err := e.moveBundle(ctx, p, reached); err != nil {
+		e.figures.oldest.noteWaiting(since)
+		return false, err
+	}
+	return true, nil
+}
+
+// moveBundle archives a bundle. The caller holds moving.
+func (e *Engine) moveBundle(ctx context.Context, p place, reached records.Versioned[frontier]) error {
+	if err := e.beginArchive(ctx); err != nil {
+		return err
+	}
+	// The mark is read before the texts: an erasure after that changes its version.
+	erased, err := e.marks.Get(ctx, p.tenant, keyOf(p.number))
+	if err != nil {
+		return err
+	}
+	texts, _, err := e.textsOf(ctx, p)
+	if err == nil {
+		err = e.checkTexts(ctx, p, texts)
+	}
+	if err != nil {
+		return err
+	}
+	kept := stored{Local: true}
+	if texts.Bytes() <= bundle.MaxTexts {
+		if kept, err = e.writeObject(ctx, p, texts); err != nil {
+			return err
+		}
+	}
+	if err := e.keep(ctx, p.tenant, reached, kept, erased); err != nil {
+		return err
+	}
+	if err := e.dropTexts(ctx, p, kept); err != nil {
+		e.mu.Lock()
+		delete(e.resumed, p.tenant)
+		e.mu.Unlock()
+		return err
+	}
+	e.noteMoved(p, kept)
+	return nil
+}
+
+// isDue reports whether a bundle is full and its last event old enough, and since how many milliseconds.
+func (e *Engine) isDue(ctx context.Context, p place) (since id.Instant, due bool, err error) {
+	head, err := e.inner.Head(ctx, p.tenant)
+	if errors.Is(err, storage.ErrNotFound) {
+		return 0, false, nil
+	}
+	end := (p.number + 1) * e.options.width
+	if err != nil || head.Size < end {
+		return 0, false, err
+	}
+	now := id.Instant(e.options.Clock().Add(-e.options.After).UnixMilli())
+	for last, err := range e.inner.Events(ctx, p.tenant, end-1, end, storage.FieldRecord) {
+		since = now - last.ReceivedAt
+		return since, err == nil && since >= 0, err
+	}
+	return 0, false, nil
+}
+
+// writeObject writes the object of a bundle, or finds it written, and reads it back.
+func (e *Engine) writeObject(ctx context.Context, p place, texts *bundle.Texts) (stored, error) {
+	data := e.codec.Encode(texts)
+	err := e.options.Objects.Create(ctx, objectName(p), data)
+	if errors.Is(err, objects.ErrExists) {
+		err = e.replaceOther(ctx, p, texts, data)
+	}
+	if err != nil {
+		e.figures.fail("write")
+		return stored{}, fmt.Errorf("write object: %w", err)
+	}
+	found, o, err := e.readObject(ctx, p)
+	if err != nil {
+		e.figures.fail("read back")
+		return stored{}, fmt.Errorf("read object back: %w", err)
+	}
+	if !found.Equal(texts) {
+		e.figures.fail("read back")
+		return stored{}, fmt.Errorf("read object back: it has other texts: %w", bundle.ErrDamaged)
+	}
+	return stored{SHA256: o.sha256, Bytes: len(data)}, nil
+}
+
+// replaceOther replaces an object that is there, unless it has the same texts. It may come from an interrupted move,
+// or from a later state of a store that was restored.
+func (e *Engine) replaceOther(ctx context.Context, p place, texts *bundle.Texts, data []byte) error {
+	found, version, err := e.options.Objects.Read(ctx, objectName(p), bundle.MaxObject)
+	if err != nil {
+		return err
+	}
+	width := e.options.width
+	other, err := e.codec.Decode(found, p.tenant, p.number*width, int(width))
+	if err == nil && other.Equal(texts) {
+		return nil
+	}
+	return e.options.Objects.Replace(ctx, objectName(p), data, version)
+}
+
+// keep writes the record of a bundle. It fails with storage.ErrStale when envelopes of the bundle were erased since
+// its texts were read, or when another process has archived it.
+func (e *Engine) keep(ctx context.Context, t id.Tenant, reached records.Versioned[frontier], kept stored,
+	erased records.Versioned[mark]) error {
+	key := keyOf(reached.Value.Next)
+	made, err := e.bundles.Put(records.Versioned[stored]{Key: key, Value: kept})
+	if err != nil {
+		return err
+	}
+	reached.Value.Next++
+	next, err := e.frontiers.Put(reached)
+	if err != nil {
+		return err
+	}
+	// The texts were read after the mark, so they are without the envelopes that it is about.
+	unmarked := storage.Change{Kind: kindMark, Key: key, If: erased.Version}
+	if err := e.inner.Write(ctx, t, []storage.Change{made, next, unmarked}); err != nil {
+		return fmt.Errorf("write its record: %w", err)
+	}
+	return nil
+}
+
+// dropTexts drops the texts of a bundle whose object is recorded.
+func (e *Engine) dropTexts(ctx context.Context, p place, kept stored) error {
+	if kept.Local {
+		return nil
+	}
+	first := p.number * e.options.width
+	if err := e.inner.DropTexts(ctx, p.tenant, first, first+e.options.width); err != nil {
+		return fmt.Errorf("drop texts: %w", err)
+	}
+	return nil
+}
+
+// noteMoved counts a bundle that was moved.
+func (e *Engine) noteMoved(p place, kept stored) {
+	if kept.Local {
+		return
+	}
+	e.figures.bundles.Inc()
+	e.figures.bytes.Add(float64(kept.Bytes))
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if _, noted := e.moved[p.tenant]; !noted {
+		e.moved[p.tenant] = p.number * e.options.width
+	}
+}
+
+// reclaim gives the room of dropped texts back, if the engine can and there are many.
+func (e *Engine) reclaim(ctx context.Context, t id.Tenant) error {
+	engine, can := e.options.Engine.(reclaimer)
+	if !can {
+		return nil
+	}
+	reached, err := e.frontiers.Get(ctx, t, "")
+	if err != nil {
+		return fmt.Errorf("archive: %w", err)
+	}
+	end := reached.Value.Next * e.options.width
+	e.mu.Lock()
+	begin, moved := e.moved[t]
+	e.mu.Unlock()
+	if !moved || end-begin < reclaimBundles*e.options.width {
+		return nil
+	}
+	if err := engine.ReclaimTexts(ctx, t, begin, end); err != nil {
+		return fmt.Errorf("archive: %w", err)
+	}
+	e.mu.Lock()
+	delete(e.moved, t)
+	e.mu.Unlock()
+	return nil
+}

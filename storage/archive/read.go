@@ -1,0 +1,226 @@
+package archive
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/storage"
+	"github.com/agentledger/agentledger/storage/archive/bundle"
+	"github.com/agentledger/agentledger/storage/archive/objects"
+)
+
+// Events implements storage.Ledgers.
+func (e *Engine) Events(ctx context.Context, t id.Tenant, begin, end id.Index,
+	parts storage.Fields) iter.Seq2[storage.Event, error] {
+	events := e.inner.Events(ctx, t, begin, end, parts)
+	if parts == 0 {
+		return events
+	}
+	return func(yield func(storage.Event, error) bool) {
+		for event, err := range events {
+			if err == nil && event.Archived {
+				err = e.fill(ctx, t, &event, parts)
+			}
+			if err != nil {
+				yield(storage.Event{}, err)
+				return
+			}
+			if !yield(event, nil) {
+				return
+			}
+		}
+	}
+}
+
+// EventsAt implements storage.Ledgers.
+func (e *Engine) EventsAt(ctx context.Context, t id.Tenant, at []id.Index,
+	parts storage.Fields) ([]storage.Event, error) {
+	found, err := e.inner.EventsAt(ctx, t, at, parts)
+	if err != nil {
+		return nil, err
+	}
+	for i := range found {
+		if !found[i].Archived {
+			continue
+		}
+		if err := e.fill(ctx, t, &found[i], parts); err != nil {
+			return nil, err
+		}
+	}
+	return found, nil
+}
+
+// fill reads the texts of an event that the inner engine has dropped.
+func (e *Engine) fill(ctx context.Context, t id.Tenant, event *storage.Event, parts storage.Fields) error {
+	p := place{t, event.Index / e.options.width}
+	texts, err := e.readBundle(ctx, p)
+	if err != nil {
+		return fmt.Errorf("read event %d from the archive: %w", event.Index, err)
+	}
+	text := &texts.Events[event.Index%e.options.width]
+	event.Archived = false
+	if parts&storage.FieldRecord != 0 {
+		event.Record = cloneBytes(text.Record)
+	}
+	if parts&storage.FieldEnvelope == 0 || event.ErasedBy != 0 {
+		return nil
+	}
+	if !text.Erased {
+		event.Envelope = cloneBytes(text.Envelope)
+		return nil
+	}
+	return e.readErasure(ctx, t, event)
+}
+
+// readErasure reads the erasure of an event that was erased between the reads of event and object. An object without
+// the envelope, of an event that is not erased, is newer than the store.
+func (e *Engine) readErasure(ctx context.Context, t id.Tenant, event *storage.Event) error {
+	for now, err := range e.inner.Events(ctx, t, event.Index, event.Index+1, storage.FieldEnvelope) {
+		if err != nil {
+			return err
+		}
+		event.ErasedBy = now.ErasedBy
+	}
+	if event.ErasedBy == 0 {
+		return fmt.Errorf("event %d was erased in the archive, and in a state of the store after this one: %w",
+			event.Index, storage.ErrCorrupt)
+	}
+	return nil
+}
+
+func cloneBytes(b []byte) []byte {
+	if b == nil {
+		return nil
+	}
+	return append([]byte{}, b...)
+}
+
+// readBundle returns the texts of a bundle, checked. They are shared: no caller may write to them.
+func (e *Engine) readBundle(ctx context.Context, p place) (*bundle.Texts, error) {
+	return e.cached.Get(ctx, p, func(ctx context.Context) (*bundle.Texts, error) {
+		texts, _, err := e.loadBundle(ctx, p)
+		if err == nil {
+			e.figures.reads.Inc()
+		}
+		return texts, err
+	})
+}
+
+// object is an object as it was read.
+type object struct {
+	version string // of the object store
+	sha256  id.Hash
+}
+
+// loadBundle reads and checks the object of an archived bundle.
+func (e *Engine) loadBundle(ctx context.Context, p place) (*bundle.Texts, object, error) {
+	kept, err := e.bundles.Get(ctx, p.tenant, keyOf(p.number))
+	if err != nil {
+		return nil, object{}, err
+	}
+	if !kept.Exists() {
+		return nil, object{}, e.damaged(p, "find its record", storage.ErrNotFound)
+	}
+	texts, o, err := e.readObject(ctx, p)
+	switch {
+	case errors.Is(err, objects.ErrNotFound), errors.Is(err, objects.ErrTooLarge), errors.Is(err, bundle.ErrDamaged):
+		return nil, o, e.damaged(p, "read its object", err)
+	case err != nil:
+		e.figures.fail("read")
+		return nil, o, err
+	}
+	if err := e.checkTexts(ctx, p, texts); err != nil {
+		return nil, o, err
+	}
+	if o.sha256 != kept.Value.SHA256 { // it is being written, or the store is an older one that was restored
+		e.options.Logger.Warn("archive: an object is another one than its record names, with the same records",
+			"object", objectName(p))
+	}
+	return texts, o, nil
+}
+
+// readObject reads an object and takes it apart.
+func (e *Engine) readObject(ctx context.Context, p place) (*bundle.Texts, object, error) {
+	data, version, err := e.options.Objects.Read(ctx, objectName(p), bundle.MaxObject)
+	if err != nil {
+		return nil, object{}, err
+	}
+	width := e.options.width
+	texts, err := e.codec.Decode(data, p.tenant, p.number*width, int(width))
+	return texts, object{version, sha256.Sum256(data)}, err
+}
+
+// checkTexts compares each record with its entry, and each envelope with its record.
+func (e *Engine) checkTexts(ctx context.Context, p place, texts *bundle.Texts) error {
+	next := 0
+	end := texts.First + id.Index(len(texts.Events))
+	for stored, err := range e.inner.Events(ctx, p.tenant, texts.First, end, 0) {
+		if err != nil {
+			return err
+		}
+		text := &texts.Events[next]
+		if sha256.Sum256(text.Record) != stored.Entry.Record {
+			return e.damaged(p, fmt.Sprintf("compare the record of event %d", stored.Index), bundle.ErrDamaged)
+		}
+		if text.Envelope != nil {
+			if err := e.options.Check(text.Record, text.Envelope); err != nil {
+				return e.damaged(p, fmt.Sprintf("compare the envelope of event %d", stored.Index), err)
+			}
+		}
+		next++
+	}
+	if next != len(texts.Events) {
+		return e.damaged(p, "find its entries", storage.ErrNotFound)
+	}
+	return nil
+}
+
+// damaged logs why a bundle can't be read, and returns the error for readers.
+func (e *Engine) damaged(p place, step string, cause error) error {
+	e.figures.fail("damaged")
+	e.options.Logger.Error("archive: a bundle can't be read", "object", objectName(p), "step", step, "err", cause)
+	return fmt.Errorf("bundle %d, %s: %w", p.number, step, storage.ErrCorrupt)
+}
+
+// textsOf returns the texts of a bundle as the inner engine has them.
+func (e *Engine) textsOf(ctx context.Context, p place) (*bundle.Texts, id.Instant, error) {
+	width := e.options.width
+	texts := &bundle.Texts{Tenant: p.tenant, First: p.number * width, Events: make([]bundle.Text, 0, width)}
+	var last id.Instant
+	const both = storage.FieldRecord | storage.FieldEnvelope
+	for stored, err := range e.inner.Events(ctx, p.tenant, texts.First, texts.First+width, both) {
+		if err != nil {
+			return nil, 0, err
+		}
+		if stored.Archived {
+			return nil, 0, fmt.Errorf("event %d has no texts and no object: %w", stored.Index, storage.ErrCorrupt)
+		}
+		last = stored.ReceivedAt
+		texts.Events = append(texts.Events, bundle.Text{
+			Record: stored.Record, Envelope: stored.Envelope, Erased: stored.ErasedBy != 0})
+	}
+	if len(texts.Events) != int(width) {
+		return nil, 0, fmt.Errorf("bundle %d has %d events: %w", p.number, len(texts.Events), storage.ErrCorrupt)
+	}
+	return texts, last, nil
+}
+
+// eraseIn takes the envelopes away that the inner engine knows to be erased. It reports whether there were any.
+func (e *Engine) eraseIn(ctx context.Context, texts *bundle.Texts) (left *bundle.Texts, changed bool, err error) {
+	left = &bundle.Texts{Tenant: texts.Tenant, First: texts.First, Events: slices.Clone(texts.Events)}
+	end := texts.First + id.Index(len(texts.Events))
+	for stored, err := range e.inner.Events(ctx, texts.Tenant, texts.First, end, storage.FieldEnvelope) {
+		if err != nil {
+			return nil, false, err
+		}
+		if text := &left.Events[stored.Index-texts.First]; stored.ErasedBy != 0 && !text.Erased {
+			text.Envelope, text.Erased, changed = nil, true, true
+		}
+	}
+	return left, changed, nil
+}

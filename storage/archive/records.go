@@ -1,0 +1,63 @@
+package archive
+
+import (
+	"fmt"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/storage"
+)
+
+// The records of the archive. They are of one store, so that exports leave them out.
+const (
+	kindFrontier storage.Kind = "archive"         // of a tenant: how far its bundles are archived
+	kindBundle   storage.Kind = "archive_bundle"  // of a tenant: one for each archived bundle
+	kindMark     storage.Kind = "archive_erased"  // of a tenant: envelopes of the bundle were erased
+	kindOwner    storage.Kind = "archive_store"   // of the service
+	kindDropped  storage.Kind = "archive_dropped" // of the service: objects of a tenant that is being dropped
+)
+
+func isOwnKind(k storage.Kind) bool {
+	switch k {
+	case kindFrontier, kindBundle, kindMark, kindOwner, kindDropped:
+		return true
+	}
+	return false
+}
+
+// frontier says that the bundles below Next are archived.
+type frontier struct {
+	Next id.Index `json:"next"`
+}
+
+// stored is an archived bundle.
+type stored struct {
+	SHA256 id.Hash `json:"sha256,omitzero"` // of the object
+	Bytes  int     `json:"bytes,omitzero"`  // of the object
+	Local  bool    `json:"local,omitzero"`  // its texts are too large and stay in the engine
+}
+
+// mark says that envelopes of a bundle were erased since its object was made.
+type mark struct{}
+
+// markValue is the value of a mark.
+const markValue = "{}"
+
+// owner is the identity of a store in its object store.
+type owner struct {
+	ID    string `json:"id"`
+	Begun bool   `json:"begun,omitzero"` // there may be archived bundles
+}
+
+// dropped is the bundles of a tenant whose objects are to be deleted.
+type dropped struct {
+	Next id.Index `json:"next"`
+}
+
+// keyOf returns the key of a bundle's records. Keys are in the order of the bundles.
+func keyOf(number id.Index) string { return fmt.Sprintf("%016d", uint64(number)) }
+
+// tenantName names a tenant in keys and objects. The number is random.
+func tenantName(t id.Tenant) string { return fmt.Sprintf("%016x", uint64(t)) }
+
+// objectName names the object of a bundle.
+func objectName(p place) string { return tenantName(p.tenant) + "/" + keyOf(p.number) }

@@ -1,0 +1,143 @@
+package archive
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/storage"
+	"github.com/agentledger/agentledger/storage/archive/bundle"
+)
+
+// marksPage is how many marks are read at a time.
+const marksPage = 256
+
+// RewriteErased rewrites the objects of a tenant that may hold erased envelopes. It goes on with the next object after
+// an error, and returns all errors. Marks of bundles that are not archived stay for the move.
+func (e *Engine) RewriteErased(ctx context.Context, t id.Tenant) error {
+	reached, err := e.frontiers.Get(ctx, t, "")
+	if err != nil {
+		return fmt.Errorf("archive: %w", err)
+	}
+	if reached.Value.Next == 0 {
+		return nil
+	}
+	var failed []error
+	for begin := ""; ; {
+		marks, err := e.inner.Scan(ctx, t, kindMark, begin, keyOf(reached.Value.Next), marksPage)
+		if err != nil {
+			return fmt.Errorf("archive: %w", err)
+		}
+		for _, m := range marks {
+			if err := e.rewrite(ctx, t, m); err != nil {
+				failed = append(failed, fmt.Errorf("archive: erase in bundle %s: %w", m.Key, err))
+			}
+			begin = m.Key + "\x00"
+		}
+		if len(marks) < marksPage || ctx.Err() != nil {
+			return errors.Join(failed...)
+		}
+	}
+}
+
+// rewrite takes the erased envelopes out of one object.
+func (e *Engine) rewrite(ctx context.Context, t id.Tenant, m storage.Record) error {
+	var number uint64
+	if _, err := fmt.Sscanf(m.Key, "%d", &number); err != nil {
+		return fmt.Errorf("read its mark: %w: %w", storage.ErrCorrupt, err)
+	}
+	e.moving.Lock()
+	defer e.moving.Unlock()
+	p := place{t, id.Index(number)}
+	kept, err := e.bundles.Get(ctx, t, m.Key)
+	if err != nil {
+		return err
+	}
+	unmarked := storage.Change{Kind: kindMark, Key: m.Key, If: m.Version}
+	if kept.Value.Local {
+		return e.inner.Write(ctx, t, []storage.Change{unmarked})
+	}
+	if kept.Value, err = e.writeErased(ctx, p, kept.Value); err != nil {
+		return err
+	}
+	changed, err := e.bundles.Put(kept)
+	if err != nil {
+		return err
+	}
+	if err := e.inner.Write(ctx, t, []storage.Change{changed, unmarked}); err != nil {
+		return fmt.Errorf("write its record: %w", err)
+	}
+	e.figures.rewritten.Inc()
+	return nil
+}
+
+// writeErased replaces an object that holds erased envelopes, and returns the value of its record.
+func (e *Engine) writeErased(ctx context.Context, p place, kept stored) (stored, error) {
+	defer e.cached.Drop(p)
+	texts, o, err := e.loadBundle(ctx, p)
+	if err != nil {
+		return kept, err
+	}
+	left, changed, err := e.eraseIn(ctx, texts)
+	if err != nil {
+		return kept, err
+	}
+	if !changed { // it was rewritten before, and the answer or the record was lost
+		kept.SHA256 = o.sha256
+		return kept, nil
+	}
+	data := e.codec.Encode(left)
+	if err := e.options.Objects.Replace(ctx, objectName(p), data, o.version); err != nil {
+		e.figures.fail("erase")
+		return kept, fmt.Errorf("replace object: %w", err)
+	}
+	found, _, err := e.readObject(ctx, p)
+	if err == nil && !found.Equal(left) {
+		err = bundle.ErrDamaged
+	}
+	if err != nil {
+		e.figures.fail("erase")
+		return kept, fmt.Errorf("read object back: %w", err)
+	}
+	return stored{SHA256: sha256.Sum256(data), Bytes: len(data)}, nil
+}
+
+// RewriteAll is RewriteErased for all tenants. It returns when no object holds an envelope that was erased before
+// the call.
+func (e *Engine) RewriteAll(ctx context.Context) error {
+	var failed []error
+	for t, err := range e.inner.Tenants(ctx) {
+		if err != nil {
+			return fmt.Errorf("archive: list tenants: %w", err)
+		}
+		failed = append(failed, e.RewriteErased(ctx, t))
+	}
+	return errors.Join(failed...)
+}
+
+// noteDirty keeps a tenant for another look.
+func (e *Engine) noteDirty(t id.Tenant) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.dirty[t] = struct{}{}
+}
+
+// takeDirty returns the tenants with erasures since the last call.
+func (e *Engine) takeDirty() (tenants []id.Tenant) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for t := range e.dirty {
+		tenants = append(tenants, t)
+	}
+	clear(e.dirty)
+	return tenants
+}
+
+// waiting returns how many tenants wait for a look at their erasures.
+func (e *Engine) waiting() int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return len(e.dirty)
+}

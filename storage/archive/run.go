@@ -1,0 +1,97 @@
+package archive
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/agentledger/agentledger/id"
+)
+
+// retryPause is the time before another look after a failure.
+const retryPause = 30 * time.Second
+
+// Run archives old bundles, and takes erased envelopes out of objects as they come, until ctx ends. One call
+// at a time.
+func (e *Engine) Run(ctx context.Context) {
+	if e.options.ReadOnly {
+		return
+	}
+	next := time.Now()
+	for ctx.Err() == nil {
+		if err := e.CheckOwner(ctx); err != nil {
+			e.logFailure(ctx, err)
+		} else if now := time.Now(); !now.Before(next) {
+			next = now.Add(e.options.Pass)
+			if err := e.Pass(ctx); err != nil {
+				e.logFailure(ctx, err)
+			}
+		} else {
+			e.rewriteDirty(ctx)
+		}
+		e.awaitWork(ctx, time.Until(next))
+	}
+}
+
+// awaitWork returns when there was an erasure, or at the next look at all tenants.
+func (e *Engine) awaitWork(ctx context.Context, untilPass time.Duration) {
+	wake := e.wake
+	if e.waiting() > 0 { // failed before
+		wake, untilPass = nil, retryPause
+	}
+	timer := time.NewTimer(min(untilPass, e.options.Pass))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-wake:
+	case <-ctx.Done():
+	}
+}
+
+// Pass takes erased envelopes out of objects and moves bundles, for all tenants. It goes on with the next one after
+// an error, and returns all errors.
+func (e *Engine) Pass(ctx context.Context) error {
+	if err := e.finishDrops(ctx); err != nil {
+		return err // no tenant may be moved before
+	}
+	var failed []error
+	for t, err := range e.inner.Tenants(ctx) {
+		if err != nil {
+			failed = append(failed, fmt.Errorf("archive: list tenants: %w", err))
+			break
+		}
+		if err := errors.Join(e.rewriteOne(ctx, t), e.Move(ctx, t)); err != nil {
+			failed = append(failed, err)
+		}
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	e.figures.oldest.endPass()
+	return errors.Join(failed...)
+}
+
+// rewriteDirty works on the tenants that had erasures.
+func (e *Engine) rewriteDirty(ctx context.Context) {
+	for _, t := range e.takeDirty() {
+		if err := e.rewriteOne(ctx, t); err != nil {
+			e.logFailure(ctx, err)
+		}
+	}
+}
+
+// rewriteOne is RewriteErased, and keeps the tenant for another look after an error.
+func (e *Engine) rewriteOne(ctx context.Context, t id.Tenant) error {
+	err := e.RewriteErased(ctx, t)
+	if err != nil {
+		e.noteDirty(t)
+	}
+	return err
+}
+
+func (e *Engine) logFailure(ctx context.Context, err error) {
+	if ctx.Err() == nil {
+		e.options.Logger.Error("archive: a step failed, and is tried again", "err", err)
+	}
+}
