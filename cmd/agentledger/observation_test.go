@@ -127,6 +127,7 @@ func startWithOptions(t *testing.T) *server {
 		witnessed(c)
 		c.Data, c.OlderMasterKeyFile, c.Directory, c.LogListContact = first.settings.Data, []string{key + ".old"}, "listing", "ops@log.test"
 		c.PublicURL, c.DirectoryInterval = "https://log.test", time.Second
+		c.Archive = "file://" + filepath.Join(t.TempDir(), "archive")
 		c.TLSCert, c.TLSKey, _ = writeCertificate(t, t.TempDir(), 1)
 	})
 	for end := time.Now().Add(time.Minute); !registered(s)["agentledger_reseal_done"] && time.Now().Before(end); {

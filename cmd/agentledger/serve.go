@@ -114,6 +114,7 @@ func (s *server) startWriters(background context.Context) {
 	if service.mail.Enabled() {
 		s.background.Go(func() { service.voterMail.Run(background, sweeps) })
 	}
+	s.background.Go(func() { service.store.RunArchive(background) })
 	s.background.Go(func() { compaction.Run(background, service.store.Engine, compaction.Every, watch.logger) })
 }
 

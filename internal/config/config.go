@@ -31,6 +31,8 @@ type Store struct {
 	Anchors            string   `help:"Folder of the newest shown checkpoints; in production on another volume. Default: DATA/anchors." type:"path" env:"AGENTLEDGER_ANCHORS"`
 	MasterKeyFile      string   `help:"File of the key that private keys are sealed under (made at the first start). Default: DATA/master.key. AGENTLEDGER_MASTER_KEY holds the key itself instead." type:"path" env:"AGENTLEDGER_MASTER_KEY_FILE"`
 	OlderMasterKeyFile []string `help:"File of a master key that was used before. Repeatable. Keys that are sealed under it are opened, and serve seals them under the newest one." type:"path" sep:"none" env:"AGENTLEDGER_OLDER_MASTER_KEY_FILE"`
+
+	Archive string `help:"Object store for texts of old events." placeholder:"URL" env:"AGENTLEDGER_ARCHIVE"`
 }
 
 // DatabaseDir returns the engine's directory.

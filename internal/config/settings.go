@@ -25,7 +25,7 @@ const (
 // point into t.
 func (t *Tuning) allSettings() []setting {
 	return slices.Concat(t.memorySettings(), t.eventSettings(), t.loadSettings(), t.connectionSettings(),
-		t.anchorSettings(), t.witnessSettings())
+		t.anchorSettings(), t.archiveSettings(), t.witnessSettings())
 }
 
 func (t *Tuning) memorySettings() []setting {
@@ -152,6 +152,18 @@ func (t *Tuning) anchorSettings() []setting {
 			"how long the background re-verification leaves few new events of a ledger, and between two looks at all " +
 				"ledgers; 2,048 new events of one ledger don't wait for it",
 			"The operator, when damage must be found sooner, or when reading of a million ledgers takes too much"},
+	}
+}
+
+func (t *Tuning) archiveSettings() []setting {
+	return []setting{
+		{"archive_after_days", number{&t.ArchiveAfterDays, 30, 0, 36500},
+			"with `--archive`: how old the newest of 256 events is before their texts move to the " +
+				"[archive](storage.md#the-archive), in days",
+			"The operator, when older events are read often (more), or when the disk is scarce (fewer)"},
+		{"archive_cache_mib", number{&t.ArchiveCacheMiB, 64, 1, inMiB},
+			"memory for texts that were read from the archive, in MiB",
+			"The operator, when `agentledger_archive_reads_total` grows with reads of the same old events"},
 	}
 }
 

@@ -46,6 +46,10 @@ type Tuning struct {
 	AcceptAsynchronous bool
 	ReverifyPause      time.Duration
 
+	// The archive.
+	ArchiveAfterDays int
+	ArchiveCacheMiB  int
+
 	// Witnesses, directory, traces.
 	WitnessFail          string
 	WitnessMaxLag        time.Duration

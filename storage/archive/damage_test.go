@@ -36,7 +36,7 @@ func TestDamage(t *testing.T) {
 		"another form":          func(m *memory) { m.set(name, append([]byte{2}, m.get(name)[1:]...)) },
 		"of another bundle":     func(m *memory) { m.set(name, m.get(next)) },
 		"of another tenant":     func(m *memory) { m.set(name, m.get(others)) },
-		"record changed":        forge(func(b *bundle.Texts) { b.Events[1].Record = []byte("record 1: secret") }),
+		"record changed":        forge(func(b *bundle.Texts) { b.Events[1].Record = append([]byte("x"), b.Events[1].Record...) }),
 		"record of another":     forge(func(b *bundle.Texts) { b.Events[1].Record = b.Events[2].Record }),
 		"envelope changed":      forge(func(b *bundle.Texts) { b.Events[2].Envelope = []byte("secret 9") }),
 		"envelope of a sibling": forge(func(b *bundle.Texts) { b.Events[2].Envelope = b.Events[3].Envelope }),

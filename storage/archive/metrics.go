@@ -25,7 +25,7 @@ func newFigures() figures {
 	counter := func(name, help string) prometheus.Counter {
 		return prometheus.NewCounter(prometheus.CounterOpts{Name: "agentledger_archive_" + name, Help: help})
 	}
-	return figures{
+	f := figures{
 		bundles:   counter("bundles_moved_total", "Bundles of 256 events whose texts were moved to objects."),
 		bytes:     counter("moved_bytes_total", "Bytes of the objects of moved bundles."),
 		reads:     counter("reads_total", "Bundles that were read from the object store."),
@@ -34,6 +34,10 @@ func newFigures() figures {
 			Help: "Failed steps, by step."}, []string{"step"}),
 		oldest: new(oldest),
 	}
+	for _, step := range []string{"write", "read back", "read", "erase", "delete", "damaged"} {
+		f.failures.WithLabelValues(step)
+	}
+	return f
 }
 
 func (f *figures) fail(step string) { f.failures.WithLabelValues(step).Inc() }

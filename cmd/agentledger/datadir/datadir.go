@@ -5,6 +5,7 @@
 //   - A store that is refused leaves all as it was: no key is made before the engine is open.
 //   - A master key is made only where no ledger is sealed under another one.
 //   - A store that OpenReadOnly or OpenCopy opens is not written to.
+//   - A store whose texts are archived is not opened without its archive.
 package datadir
 
 import (
@@ -27,7 +28,8 @@ import (
 	"github.com/agentledger/agentledger/storage/pgstore"
 )
 
-// Engine is a storage engine with metrics. Only openEngine and openEngineReadOnly know which engine runs.
+// Engine is a storage engine with metrics. Only openEngine, openEngineReadOnly and openArchive know which engine
+// runs.
 type Engine interface {
 	storage.Engine
 	Collector() prometheus.Collector
@@ -82,6 +84,9 @@ func Open(ctx context.Context, c config.Store, t config.Tuning, logger *slog.Log
 		return nil, err
 	}
 	engine, err := openEngine(ctx, c, t, logger, broken)
+	if err == nil {
+		engine, err = withArchive(ctx, engine, c, t, logger, false)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -117,6 +122,9 @@ func OpenReadOnly(ctx context.Context, c config.Store, t config.Tuning, logger *
 		return nil, err
 	}
 	engine, err := openEngineReadOnly(ctx, c, t, logger)
+	if err == nil {
+		engine, err = withArchive(ctx, engine, c, t, logger, true)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -141,7 +149,11 @@ func OpenCopy(ctx context.Context, dir string, anchors *anchor.Folder, c config.
 	}
 	o := embeddedOptions(c, t, logger)
 	o.Dir, o.ReadOnly = dir, true
-	engine, err := pebblestore.Open(o)
+	copied, err := pebblestore.Open(o)
+	if err != nil {
+		return nil, err
+	}
+	engine, err := withArchive(ctx, copied, c, t, logger, true)
 	if err != nil {
 		return nil, err
 	}

@@ -10,6 +10,7 @@
 //   - An erasure is of the events that were there when it was asked for, and of no later one.
 //   - One append takes at most 4,096 indices. An organization gets one append before others have theirs.
 //   - At most 100 erasures of an organization wait.
+//   - An erasure is done only when no archived object holds an envelope that it took away.
 //   - Reasons are codes of a list. No text of a person and no erased text is in an event, an error or a log
 //     line. The name of a principal is forgotten with the end of its erasure.
 //   - Nothing of one organization is visible under another's handle.
@@ -95,9 +96,16 @@ type Options struct {
 	Deliveries Deliveries
 	Settings   Settings
 
-	Pace  Pace             // default: none
-	Clock func() time.Time // default: time.Now
-	Held  func() error     // why Run erases nothing now, nil when it does; default: always nil
+	Archive Archive          // default: none
+	Pace    Pace             // default: none
+	Clock   func() time.Time // default: time.Now
+	Held    func() error     // why Run erases nothing now, nil when it does; default: always nil
+}
+
+// Archive holds texts of old events in objects, which are rewritten after an erasure.
+type Archive interface {
+	// ErasuresWaiting reports whether an object may still hold an envelope that was erased before the call.
+	ErasuresWaiting(ctx context.Context, t id.Tenant) (bool, error)
 }
 
 // Erasures is the erasures of all organizations. Its methods may be called concurrently.

@@ -55,6 +55,7 @@ type world struct {
 	erasures  *erasure.Erasures
 	first     map[id.Tenant]id.Agent
 	key       edkey.Private
+	archive   *archive // nil: none
 }
 
 func newWorld(t testing.TB, s *ledgertest.Service) *world {
@@ -118,7 +119,7 @@ func (w *world) open() {
 	w.index = index.New(index.Options{Ledgers: w.Ledgers, Store: w.Engine, Clock: w.Clock})
 	w.erasures = erasure.New(erasure.Options{Records: w.Engine, Events: w.SystemEvents, Ledgers: w.Ledgers, Index: w.index,
 		Eraser: &erase.Eraser{Appender: w.SystemEvents, Ledgers: w.Ledgers}, Approvals: w.approvals, Lists: w.approvals,
-		Deliveries: w.webhooks, Settings: w.orgs, Clock: w.Clock})
+		Deliveries: w.webhooks, Archive: w.archive, Settings: w.orgs, Clock: w.Clock})
 }
 
 // deaf is a receiver that fails.

@@ -63,14 +63,15 @@ type record struct {
 	End       id.Index    `json:"end"` // the size of the log when it was asked for
 
 	Phase     phase       `json:"phase"`
-	Held      bool        `json:"held,omitzero"`   // by a legal hold, when it was last tried
-	Next      id.Index    `json:"next"`            // events below are done
-	Before    approval.ID `json:"before,omitzero"` // approvals from here on are done
-	Matched   uint64      `json:"matched"`         // events
-	Erased    uint64      `json:"erased"`          // by this erasure
-	Already   uint64      `json:"already"`         // whose envelope was gone before
-	Approvals uint64      `json:"approvals"`       // payloads that this erasure took away
-	Texts     uint64      `json:"deliveries"`      // that were changed
+	Held      bool        `json:"held,omitzero"`       // by a legal hold, when it was last tried
+	Next      id.Index    `json:"next"`                // events below are done
+	Before    approval.ID `json:"before,omitzero"`     // approvals from here on are done
+	Matched   uint64      `json:"matched"`             // events
+	Erased    uint64      `json:"erased"`              // by this erasure
+	Already   uint64      `json:"already"`             // whose envelope was gone before
+	Approvals uint64      `json:"approvals"`           // payloads that this erasure took away
+	Texts     uint64      `json:"deliveries"`          // that were changed
+	TextsGone bool        `json:"texts_gone,omitzero"` // deliveries were changed; archived objects were not all
 	EndedAt   id.Instant  `json:"ended_at,omitzero"`
 }
 

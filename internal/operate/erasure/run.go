@@ -21,6 +21,9 @@ const (
 	closedPause id.Instant = 3_600_000 // of a ledger that takes no events
 )
 
+// errObjects: archived objects still hold envelopes that were erased.
+var errObjects = errors.New("the archive is behind the erasure")
+
 // errLag: the index does not reach the events yet.
 var errLag = errors.New("the index is behind the erasure")
 
@@ -101,7 +104,7 @@ func (w *sweep) putOff(err error) (schedule.Outcome, error) {
 	case "frozen", "moved", "read_only", clock.Code: // until an operator acts
 		return schedule.Until(w.currentTime() + closedPause), nil
 	}
-	if errors.Is(err, errLag) || errors.Is(err, storage.ErrStale) { // a record moved, such as that of a new erasure
+	if errors.Is(err, errLag) || errors.Is(err, errObjects) || errors.Is(err, storage.ErrStale) { // a record moved, such as that of a new erasure
 		return schedule.Until(w.currentTime() + lagPause), nil
 	}
 	return schedule.Keep(), err
@@ -152,12 +155,15 @@ func (e *Erasures) step(ctx context.Context, t id.Tenant, r *records.Versioned[r
 // finish corrects the deliveries and ends an erasure.
 func (e *Erasures) finish(ctx context.Context, t id.Tenant, r *records.Versioned[record]) error {
 	v := &r.Value
-	if v.Erased+v.Approvals > 0 {
+	if v.Erased+v.Approvals > 0 && !v.TextsGone {
 		changed, err := e.Deliveries.EraseTexts(ctx, t, gone{e})
 		if err != nil {
 			return err
 		}
 		v.Texts += uint64(changed)
+	}
+	if err := e.checkObjects(ctx, t, r); err != nil {
+		return err
 	}
 	tally, err := e.tallies.Get(ctx, t, "")
 	if err != nil {
@@ -174,4 +180,30 @@ func (e *Erasures) finish(ctx context.Context, t id.Tenant, r *records.Versioned
 		return err
 	}
 	return e.write(ctx, t, counted, ended)
+}
+
+// checkObjects returns errObjects while the archive is behind an erasure of the organization. The texts in deliveries
+// are gone then.
+func (e *Erasures) checkObjects(ctx context.Context, t id.Tenant, r *records.Versioned[record]) error {
+	if e.Archive == nil {
+		return nil
+	}
+	waiting, err := e.Archive.ErasuresWaiting(ctx, t)
+	if err != nil {
+		return errUnreadable("look at the archive", err)
+	}
+	if !waiting {
+		return nil
+	}
+	if !r.Value.TextsGone {
+		r.Value.TextsGone = true
+		change, err := e.erasures.Put(*r)
+		if err == nil {
+			err = e.write(ctx, t, change)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return errObjects
 }
