@@ -1,0 +1,141 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io/fs"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/agentledger/agentledger/storage/pgstore/pgtest"
+)
+
+// A service archives the texts of two organizations. Bundles of proofs and exports stay the same to the byte, fsck finds
+// no fault, and an erasure is done when no object has its envelope any more.
+func TestArchive(t *testing.T) {
+	server, err := pgtest.Start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := server.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	for name, storage := range map[string][]string{"embedded": nil, "postgresql": {"--storage", server.URL()}} {
+		t.Run(name, func(t *testing.T) { archiveAll(t, storage) })
+	}
+}
+
+func archiveAll(t *testing.T, storage []string) {
+	m := &mover{t: t, random: rand.New(rand.NewPCG(1, 1))}
+	data, kept := t.TempDir(), filepath.Join(t.TempDir(), "archive")
+	at := append([]string{"--data", data}, storage...)
+	archived := append([]string{"--archive", "file://" + kept}, at...)
+	serve := append([]string{"tuning.archive_after_days=0", "--archive", "file://" + kept}, storage...)
+
+	p := startProcess(t, data, storage...)
+	m.orgs = append(m.orgs, p.found(t.Context(), "red", nil), p.found(t.Context(), "blue", nil))
+	m.fill(p, m.orgs[0], 3000)
+	m.fill(p, m.orgs[1], 2500)
+	bundles := m.bundles(p)
+	p.terminate()
+	before := filepath.Join(t.TempDir(), "before")
+	m.once(append([]string{"export", "--to", before}, at...)...)
+
+	p = startProcess(t, data, serve...)
+	awaitObjects(t, kept, 3000/256+2500/256)
+	wantSameBundles(t, m.bundles(p), bundles)
+	p.terminate()
+	if out, exit := command(t, "agentledger", append([]string{"fsck"}, at...)...); exit != 2 ||
+		!strings.Contains(out, "name it by --archive") {
+		t.Errorf("fsck without the archive: status %d, %s", exit, out)
+	}
+	if out, exit := command(t, "agentledger", append([]string{"fsck"}, archived...)...); exit != 0 ||
+		!strings.Contains(out, " 0 faults") {
+		t.Errorf("fsck: status %d, %s", exit, out)
+	}
+	after := filepath.Join(t.TempDir(), "after")
+	m.once(append([]string{"export", "--to", after}, archived...)...)
+	wantSamePieces(t, after, before)
+
+	p = startProcess(t, data, serve...)
+	was := objectsIn(t, kept)
+	environment := []string{"APS_URL=" + p.main, "APS_ID_URL=" + p.identity, "APS_EMAIL=ops@red.example", "APS_PASSWORD=" + testPassword}
+	if out, exit := commandWith(t, environment, "aps", "erase", string(m.name(m.orgs[0], 300)), "--reason", "test_data", "--wait"); exit != 0 ||
+		!strings.Contains(out, "done     test_data") {
+		t.Errorf("erase: status %d, %s", exit, out)
+	}
+	changed := 0
+	for name, object := range objectsIn(t, kept) {
+		if !bytes.Equal(was[name], object) && was[name] != nil {
+			changed++
+		}
+	}
+	if changed != 1 {
+		t.Errorf("the erasure changed %d objects, want 1", changed)
+	}
+	p.terminate()
+	if out, exit := command(t, "agentledger", append([]string{"fsck"}, archived...)...); exit != 0 {
+		t.Errorf("fsck after the erasure: status %d, %s", exit, out)
+	}
+
+	// A lost object is a fault of its events, and of no others.
+	name := fmt.Sprint(strings.Repeat("0", 15), 3)
+	p = startProcess(t, data, serve...)
+	for path := range maps.Keys(objectsIn(t, kept)) {
+		if filepath.Base(path) == name {
+			if err := os.Remove(path); err != nil {
+				t.Fatal(err)
+			}
+			break
+		}
+	}
+	p.terminate()
+	if out, exit := command(t, "agentledger", append([]string{"fsck"}, archived...)...); exit != 1 {
+		t.Errorf("fsck without an object: status %d, %s", exit, out)
+	}
+}
+
+// objectsIn reads the objects of a folder.
+func objectsIn(t *testing.T, folder string) map[string][]byte {
+	t.Helper()
+	found := make(map[string][]byte)
+	err := filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || strings.HasPrefix(d.Name(), ".") || len(d.Name()) != 16 {
+			return err
+		}
+		found[path], err = os.ReadFile(path)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+func awaitObjects(t *testing.T, folder string, n int) {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+		if _, err := os.Stat(filepath.Join(folder, "store")); err == nil && len(objectsIn(t, folder)) >= n {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("got %d objects, want %d", len(objectsIn(t, folder)), n)
+		}
+	}
+}
+
+func wantSameBundles[K comparable](t *testing.T, got, want map[K][]byte) {
+	t.Helper()
+	for name, bundle := range want {
+		if !bytes.Equal(got[name], bundle) {
+			t.Errorf("bundle of %v: got\n%s\nwant\n%s", name, got[name], bundle)
+		}
+	}
+}
