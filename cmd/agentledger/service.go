@@ -255,7 +255,8 @@ func (s *service) buildErasures(n *sysevent.Appender, bounds *quota.Quota) {
 		Policies: s.policies, Approvals: s.approvals, Organizations: s.orgs, Events: n, Logger: s.watch.logger}
 	s.erasures = erasure.New(erasure.Options{Records: s.store.Engine, Events: n, Ledgers: s.ledgers, Index: s.index,
 		Eraser: &erase.Eraser{Appender: n, Ledgers: s.ledgers}, Approvals: s.approvals, Lists: s.approvals,
-		Deliveries: s.webhooks, Archive: s.store, Settings: s.orgs, Pace: bounds, Clock: s.clock.Now, Held: s.clock.Check})
+		Deliveries: s.webhooks, Archive: s.store, Settings: s.orgs, Pace: bounds,
+		Clock: s.clock.Now, Held: s.clock.Check})
 }
 
 // buildPeople builds accounts, members and their tokens, and returns the mails of organizations.

@@ -116,7 +116,7 @@ func TestConformance(t *testing.T) {
 	each(t, func(t *testing.T, _ func(testing.TB) archive.Inner) {
 		fresh, width := openPebble, id.Index(2)
 		if t.Name() == "TestConformance/postgres" {
-			fresh, width = openPostgres, 16
+			fresh, width = openPostgres, 32
 		}
 		moved := 0
 		storagetest.Run(t, func(t *testing.T) storagetest.Open {

@@ -112,7 +112,9 @@ func (e embeddedWithArchive) Compact(ctx context.Context) error {
 func (e embeddedWithArchive) Erasures() uint64 { return e.inner.Erasures() }
 
 // Snapshot makes a snapshot, which has no objects.
-func (e embeddedWithArchive) Snapshot(ctx context.Context, dir string) error { return e.inner.Snapshot(ctx, dir) }
+func (e embeddedWithArchive) Snapshot(ctx context.Context, dir string) error {
+	return e.inner.Snapshot(ctx, dir)
+}
 
 // databaseWithArchive is the engine of PostgreSQL with an archive.
 type databaseWithArchive struct {

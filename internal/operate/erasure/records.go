@@ -71,7 +71,7 @@ type record struct {
 	Already   uint64      `json:"already"`             // whose envelope was gone before
 	Approvals uint64      `json:"approvals"`           // payloads that this erasure took away
 	Texts     uint64      `json:"deliveries"`          // that were changed
-	TextsGone bool        `json:"texts_gone,omitzero"` // deliveries were changed; archived objects were not all
+	TextsGone bool        `json:"texts_gone,omitzero"` // deliveries were changed, objects are not all
 	EndedAt   id.Instant  `json:"ended_at,omitzero"`
 }
 

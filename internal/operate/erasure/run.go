@@ -104,7 +104,8 @@ func (w *sweep) putOff(err error) (schedule.Outcome, error) {
 	case "frozen", "moved", "read_only", clock.Code: // until an operator acts
 		return schedule.Until(w.currentTime() + closedPause), nil
 	}
-	if errors.Is(err, errLag) || errors.Is(err, errObjects) || errors.Is(err, storage.ErrStale) { // a record moved, such as that of a new erasure
+	// ErrStale: a record moved, such as that of a new erasure.
+	if errors.Is(err, errLag) || errors.Is(err, errObjects) || errors.Is(err, storage.ErrStale) {
 		return schedule.Until(w.currentTime() + lagPause), nil
 	}
 	return schedule.Keep(), err
