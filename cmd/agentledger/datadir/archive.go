@@ -24,6 +24,9 @@ import (
 // errNoArchive: texts of the store are in an archive that the settings do not name.
 var errNoArchive = errors.New("texts of this store are in an archive: name it by --archive")
 
+// archiveTime bounds the first question to the object store, so that one that hangs does not delay a start for long.
+const archiveTime = 10 * time.Second
+
 // withArchive puts the archive of the settings around an engine, which it closes when it can't. Without one it returns
 // the engine, unless texts of the store are archived.
 func withArchive(ctx context.Context, engine Engine, c config.Store, t config.Tuning, logger *slog.Logger,
@@ -68,7 +71,9 @@ func openArchive(ctx context.Context, engine Engine, o archive.Options) (archive
 	if err != nil {
 		return nil, err
 	}
-	err = made.CheckOwner(ctx)
+	asking, cancel := context.WithTimeout(ctx, archiveTime)
+	defer cancel()
+	err = made.CheckOwner(asking)
 	if errors.Is(err, storage.ErrUnavailable) && !errors.Is(err, storage.ErrReadOnly) {
 		o.Logger.Error("the archive can't be reached: texts of archived events can't be read until it can", "err", err)
 		err = nil
