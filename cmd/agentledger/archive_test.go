@@ -85,6 +85,10 @@ func archiveAll(t *testing.T, storage []string) {
 		t.Errorf("fsck after the erasure: status %d, %s", exit, out)
 	}
 
+	if storage == nil {
+		backupArchived(t, m, archived)
+	}
+
 	// A lost object is a fault of its events, and of no others.
 	name := fmt.Sprint(strings.Repeat("0", 15), 3)
 	p = startProcess(t, data, serve...)
@@ -137,5 +141,20 @@ func wantSameBundles[K comparable](t *testing.T, got, want map[K][]byte) {
 		if !bytes.Equal(got[name], bundle) {
 			t.Errorf("bundle of %v: got\n%s\nwant\n%s", name, got[name], bundle)
 		}
+	}
+}
+
+// backupArchived makes a backup, verifies it, and reads it again with the archive and without.
+func backupArchived(t *testing.T, m *mover, archived []string) {
+	t.Helper()
+	to := filepath.Join(t.TempDir(), "backup.tar")
+	out, exit := command(t, "agentledger", append([]string{"backup", to, "--verify"}, archived...)...)
+	if exit != 0 || !strings.Contains(out, " 0 faults") {
+		t.Errorf("backup: status %d, %s", exit, out)
+	}
+	m.once(append([]string{"restore", to, "--check"}, archived...)...)
+	out, exit = command(t, "agentledger", "restore", to, "--check", "--data", archived[len(archived)-1])
+	if exit != 2 || !strings.Contains(out, "name it by --archive") {
+		t.Errorf("restore without the archive: status %d, %s", exit, out)
 	}
 }

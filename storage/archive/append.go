@@ -3,6 +3,7 @@ package archive
 import (
 	"context"
 	"slices"
+	"time"
 
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/storage"
@@ -66,9 +67,7 @@ func (p *pending) Wait() []error {
 
 // noteErasure lets the worker look at a tenant's marks.
 func (e *Engine) noteErasure(t id.Tenant) {
-	e.mu.Lock()
-	e.dirty[t] = struct{}{}
-	e.mu.Unlock()
+	e.noteDirty(t, time.Now())
 	select {
 	case e.wake <- struct{}{}:
 	default:

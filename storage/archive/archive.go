@@ -117,11 +117,11 @@ type Engine struct {
 	moving sync.Mutex // objects are written and deleted under it, and nothing else of this struct's
 
 	mu      sync.Mutex
-	owned   bool                   // the object store is known to be this store's
-	begun   bool                   // the owner's record says that there may be bundles
-	dirty   map[id.Tenant]struct{} // may have marks to work on
-	resumed map[id.Tenant]struct{} // the texts of the newest bundle are known to be dropped
-	moved   map[id.Tenant]id.Index // first event of those whose room was not reclaimed
+	owned   bool                    // the object store is known to be this store's
+	begun   bool                    // the owner's record says that there may be bundles
+	dirty   map[id.Tenant]time.Time // may have marks to work on, since
+	resumed map[id.Tenant]struct{}  // the texts of the newest bundle are known to be dropped
+	moved   map[id.Tenant]id.Index  // first event of those whose room was not reclaimed
 	wake    chan struct{}
 }
 
@@ -154,7 +154,7 @@ func New(o Options) (*Engine, error) {
 		marks:     records.New[mark](o.Engine, kindMark, ""),
 		owners:    records.New[owner](o.Engine, kindOwner, ""),
 		drops:     records.New[dropped](o.Engine, kindDropped, ""),
-		dirty:     make(map[id.Tenant]struct{}),
+		dirty:     make(map[id.Tenant]time.Time),
 		resumed:   make(map[id.Tenant]struct{}),
 		moved:     make(map[id.Tenant]id.Index),
 		wake:      make(chan struct{}, 1),

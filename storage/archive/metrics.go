@@ -71,7 +71,7 @@ func (e *Engine) Metrics() []prometheus.Collector {
 		e.figures.bundles, e.figures.bytes, e.figures.reads, e.figures.rewritten, e.figures.failures,
 		gauge("oldest_waiting_seconds", "How long the oldest bundle that could not be moved has been due.",
 			e.figures.oldest.read),
-		gauge("erasures_waiting", "Organizations whose objects may hold envelopes that were erased.",
-			func() float64 { return float64(e.waiting()) }),
+		gauge("erasure_waiting_seconds", "How long the oldest erasure waits for objects to be written anew.",
+			func() float64 { _, longest := e.waiting(); return longest.Seconds() }),
 	}
 }

@@ -44,10 +44,12 @@ func (e *Engine) CheckOwner(ctx context.Context) error {
 	if e.options.ReadOnly && !found.Exists() {
 		return nil
 	}
-	if !found.Exists() {
+	if !e.options.ReadOnly {
 		if err := objects.Probe(ctx, e.options.Objects); err != nil {
 			return fmt.Errorf("archive: %w", err)
 		}
+	}
+	if !found.Exists() {
 		if found, err = e.makeOwner(ctx); err != nil {
 			return fmt.Errorf("archive: make its identity: %w", err)
 		}

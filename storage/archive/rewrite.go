@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/storage"
@@ -117,27 +118,30 @@ func (e *Engine) RewriteAll(ctx context.Context) error {
 	return errors.Join(failed...)
 }
 
-// noteDirty keeps a tenant for another look.
-func (e *Engine) noteDirty(t id.Tenant) {
+// noteDirty keeps a tenant for another look, since the time of an erasure.
+func (e *Engine) noteDirty(t id.Tenant, since time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.dirty[t] = struct{}{}
+	if before, found := e.dirty[t]; !found || since.Before(before) {
+		e.dirty[t] = since
+	}
 }
 
 // takeDirty returns the tenants with erasures since the last call.
-func (e *Engine) takeDirty() (tenants []id.Tenant) {
+func (e *Engine) takeDirty() map[id.Tenant]time.Time {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	for t := range e.dirty {
-		tenants = append(tenants, t)
-	}
-	clear(e.dirty)
-	return tenants
+	taken := e.dirty
+	e.dirty = make(map[id.Tenant]time.Time)
+	return taken
 }
 
-// waiting returns how many tenants wait for a look at their erasures.
-func (e *Engine) waiting() int {
+// waiting returns how many tenants wait for a look at their erasures, and for how long the first one does.
+func (e *Engine) waiting() (tenants int, longest time.Duration) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return len(e.dirty)
+	for _, since := range e.dirty {
+		longest = max(longest, time.Since(since))
+	}
+	return len(e.dirty), longest
 }

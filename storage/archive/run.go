@@ -37,7 +37,7 @@ func (e *Engine) Run(ctx context.Context) {
 // awaitWork returns when there was an erasure, or at the next look at all tenants.
 func (e *Engine) awaitWork(ctx context.Context, untilPass time.Duration) {
 	wake := e.wake
-	if e.waiting() > 0 { // failed before
+	if tenants, _ := e.waiting(); tenants > 0 { // failed before
 		wake, untilPass = nil, retryPause
 	}
 	timer := time.NewTimer(min(untilPass, e.options.Pass))
@@ -61,7 +61,7 @@ func (e *Engine) Pass(ctx context.Context) error {
 			failed = append(failed, fmt.Errorf("archive: list tenants: %w", err))
 			break
 		}
-		if err := errors.Join(e.rewriteOne(ctx, t), e.Move(ctx, t)); err != nil {
+		if err := errors.Join(e.rewriteOne(ctx, t, time.Now()), e.Move(ctx, t)); err != nil {
 			failed = append(failed, err)
 		}
 		if ctx.Err() != nil {
@@ -74,18 +74,18 @@ func (e *Engine) Pass(ctx context.Context) error {
 
 // rewriteDirty works on the tenants that had erasures.
 func (e *Engine) rewriteDirty(ctx context.Context) {
-	for _, t := range e.takeDirty() {
-		if err := e.rewriteOne(ctx, t); err != nil {
+	for t, since := range e.takeDirty() {
+		if err := e.rewriteOne(ctx, t, since); err != nil {
 			e.logFailure(ctx, err)
 		}
 	}
 }
 
 // rewriteOne is RewriteErased, and keeps the tenant for another look after an error.
-func (e *Engine) rewriteOne(ctx context.Context, t id.Tenant) error {
+func (e *Engine) rewriteOne(ctx context.Context, t id.Tenant, since time.Time) error {
 	err := e.RewriteErased(ctx, t)
 	if err != nil {
-		e.noteDirty(t)
+		e.noteDirty(t, since)
 	}
 	return err
 }

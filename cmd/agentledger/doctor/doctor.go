@@ -75,7 +75,7 @@ type check struct {
 func checks() []check {
 	return []check{{"settings", checkSettings}, {"files", checkFiles}, {"disk", checkDisks}, {"clock", checkClock},
 		{"open files", checkOpenFiles}, {"ports", checkPorts}, {"proxy", checkProxy}, {"certificate", checkCertificate},
-		{"database", checkDatabase}, {"mail", checkMail}}
+		{"database", checkDatabase}, {"archive", checkArchive}, {"mail", checkMail}}
 }
 
 // Run prints all findings. It returns ErrFound when one needs attention.

@@ -321,3 +321,18 @@ func TestDatabase(t *testing.T) {
 		t.Errorf("got %+v", found)
 	}
 }
+
+func TestArchive(t *testing.T) {
+	folder := filepath.Join(t.TempDir(), "archive")
+	look := func(address string) []Finding {
+		return checkArchive(t.Context(), config.Serve{Store: config.Store{Archive: address}})
+	}
+	want(t, "none", look(""), "good: none")
+	want(t, "no URL", look("ftp://x"), "attention: ")
+	want(t, "no folder above", look("file://"+folder+"/below"), "attention: ")
+	want(t, "empty", look("file://"+folder), "good: no store has its archive there yet")
+	if err := os.WriteFile(filepath.Join(folder, "store"), []byte("name"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	want(t, "of a store", look("file://"+folder), "good: a store has its archive there")
+}

@@ -136,6 +136,7 @@ func TestText(t *testing.T) {
 		"events        0, 0 of them not re-verified, as of 2026-11-24T12:00:00.000Z; 50 wait for an append\n",
 		"ledgers       1 frozen, 0 read_only, 0 suspect, as of 2026-11-24T12:00:00.000Z; 0 missing, 0 ahead of the clock\n",
 		"witnesses     0 logs wait, 900 s at most, left alone: a.example\n",
+		"archive       since the start 0 bundles moved, 0 reads of damaged objects; 86400 s behind, erasures 3600 s\n",
 		"webhooks      unknown, because the store does not answer\n",
 		"disk, data    5.0 GiB free of 10.0 GiB, enough for 5120 hours at 1.0 MiB an hour\n",
 		"disk, store   5 B free of 10 B, nothing grows\n", "disk, anchors 5 B free of 10 B, growth not known yet\n",

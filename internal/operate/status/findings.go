@@ -34,7 +34,7 @@ const manual = "docs/operations.md: "
 
 // rules returns all rules.
 func rules() []rule {
-	return slices.Concat(integrityRules(), storeRules(), lagRules(), upkeepRules())
+	return slices.Concat(integrityRules(), storeRules(), lagRules(), archiveRules(), upkeepRules())
 }
 
 // judge sets the findings and the state.
@@ -142,6 +142,28 @@ func lagRules() []rule {
 				"the oldest event that is not re-verified is %.0f s old")},
 		{"AgentledgerStreamExportBehind", Ticket, "docs/stream-export.md",
 			above(3600, func(r *Report) float64 { return r.Exports.LagSeconds }, "a stream export is %.0f s behind")},
+	}
+}
+
+// The longest waits for the archive, in seconds.
+const (
+	longestMove    = 86400
+	longestErasure = 3600
+)
+
+func archiveRules() []rule {
+	const archive = "docs/storage.md: The archive"
+	return []rule{
+		{"AgentledgerArchiveDamaged", Page, archive,
+			grew(archiveFailures, "%g reads in 15 minutes found an object of the archive damaged or missing")},
+		{"AgentledgerArchiveBehind", Ticket, archive, func(r *Report, _ time.Time) string {
+			a := r.Archive
+			if a == nil || a.WaitSeconds <= longestMove && a.ErasureSeconds <= longestErasure {
+				return ""
+			}
+			return fmt.Sprintf("old events could not be moved for %.0f hours, erasures wait for objects for %.0f minutes",
+				a.WaitSeconds/3600, a.ErasureSeconds/60)
+		}},
 	}
 }
 

@@ -21,6 +21,7 @@ func well() *Report {
 	return &Report{Ready: true, Ledgers: Ledgered{Faulty: map[string]uint64{"frozen": 0, "succeeded": 9}},
 		Store: Store{OldestAppendSeconds: 10}, Anchors: Anchors{LagSeconds: 30},
 		Events: Events{Queued: 50, QueueLimit: 100, ReverifyLagSecond: 1800}, Witnesses: Witnesses{WaitSeconds: 900},
+		Archive: &Archive{WaitSeconds: 86400, ErasureSeconds: 3600},
 		Exports: Exports{LagSeconds: 3600}, CertificateEndsAt: &ends, increases: make(map[string]float64),
 		Volumes: []Volume{{Folder: "data", FreeBytes: 10, SizeBytes: 100, HoursLeft: hours(24)}, {Folder: "anchors"}},
 		Backup:  &backup.Note{MadeAt: now.Add(-48 * time.Hour), Verification: backup.Whole}}
@@ -54,6 +55,8 @@ func TestFindings(t *testing.T) {
 		"AgentledgerVolumeFills":        func(r *Report) { r.Volumes[0].HoursLeft = hours(23) },
 		"AgentledgerCertificateEnds":    func(r *Report) { r.CertificateEndsAt = &ends },
 		"AgentledgerBackupOld":          func(r *Report) { r.Backup.MadeAt = now.Add(-49 * time.Hour) },
+		"AgentledgerArchiveDamaged":     func(r *Report) { r.increases[archiveFailures] = 1 },
+		"AgentledgerArchiveBehind":      func(r *Report) { r.Archive.ErasureSeconds = 3601 },
 		"AgentledgerBackupNotWhole":     func(r *Report) { r.Backup.Faults = 1 },
 	}
 	r := well()

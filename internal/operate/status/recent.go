@@ -10,14 +10,18 @@ const recentWindow = 15 * time.Minute
 
 // counters are those whose increase is a finding.
 const (
-	faultsFound    = "agentledger_ledger_faults_total"
-	badProofs      = "agentledger_bad_proofs_total"
-	contradictions = "agentledger_witness_contradictions_total"
-	appendFailures = "agentledger_append_failures_total"
-	anchorsLost    = "agentledger_anchors_lost_total"
-	staleAnswers   = "agentledger_stale_answers_total"
-	lateRequests   = "agentledger_http_requests_late_total"
+	faultsFound     = "agentledger_ledger_faults_total"
+	badProofs       = "agentledger_bad_proofs_total"
+	contradictions  = "agentledger_witness_contradictions_total"
+	appendFailures  = "agentledger_append_failures_total"
+	archiveFailures = "agentledger_archive_failures_total"
+	anchorsLost     = "agentledger_anchors_lost_total"
+	staleAnswers    = "agentledger_stale_answers_total"
+	lateRequests    = "agentledger_http_requests_late_total"
 )
+
+// archiveBundles is there with an archive.
+const archiveBundles = "agentledger_archive_bundles_moved_total"
 
 // recent keeps the counters of the last recentWindow.
 type recent struct {
@@ -30,7 +34,8 @@ type counted struct {
 	values map[string]float64
 }
 
-// countAll returns the counters of now. Of failed appends those count that are the disk's.
+// countAll returns the counters of now. Of failed appends those count that are the disk's, and of the archive's
+// failures damaged objects.
 func countAll(all figures) map[string]float64 {
 	values := make(map[string]float64)
 	for _, name := range []string{faultsFound, badProofs, contradictions, anchorsLost, staleAnswers, lateRequests} {
@@ -39,6 +44,7 @@ func countAll(all figures) map[string]float64 {
 	for _, cause := range []string{"broken", "unknown", "unavailable"} {
 		values[appendFailures] += all.valuesBy(appendFailures, "cause")[cause]
 	}
+	values[archiveFailures] = all.valuesBy(archiveFailures, "step")["damaged"]
 	return values
 }
 

@@ -31,6 +31,7 @@ type Report struct {
 	Witnesses Witnesses `json:"witnesses"`
 	Webhooks  *Webhooks `json:"webhooks"` // nil when the store does not answer
 	Exports   Exports   `json:"stream_exports"`
+	Archive   *Archive  `json:"archive"` // nil without one
 	Clock     Clock     `json:"clock"`
 	Volumes   []Volume  `json:"volumes"`
 
@@ -109,6 +110,14 @@ type Exports struct {
 	LagEvents  uint64  `json:"lag_events"`
 }
 
+// Archive is the state of the object store that holds texts of old events.
+type Archive struct {
+	MovedBundles   uint64  `json:"moved_bundles"`           // since the start
+	Damaged        uint64  `json:"damaged"`                 // reads since the start that found an object wrong or missing
+	WaitSeconds    float64 `json:"oldest_waiting_seconds"`  // since the oldest bundle that could not be moved was due
+	ErasureSeconds float64 `json:"erasure_waiting_seconds"` // of the oldest erasure that waits for objects
+}
+
 // Clock says whether the machine's clock is trusted.
 type Clock struct {
 	Held          bool    `json:"held"`
@@ -153,6 +162,11 @@ func (r *Report) setFigures(all figures, engine string, increases map[string]flo
 		Resting:     all.namesAboveZero("agentledger_witness_resting", "witness")}
 	r.Exports = Exports{LagSeconds: all.sumOf("agentledger_stream_export_lag_seconds"),
 		LagEvents: count("agentledger_stream_export_lag_events")}
+	if all[archiveBundles] != nil {
+		r.Archive = &Archive{MovedBundles: count(archiveBundles), Damaged: uint64(totals[archiveFailures]),
+			WaitSeconds:    all.sumOf("agentledger_archive_oldest_waiting_seconds"),
+			ErasureSeconds: all.sumOf("agentledger_archive_erasure_waiting_seconds")}
+	}
 	r.Clock = Clock{Held: all.sumOf("agentledger_clock_held") > 0,
 		OffsetSeconds: all.sumOf("agentledger_clock_offset_seconds")}
 	r.CertificateEndsAt = instantOf(all.sumOf("agentledger_certificate_expires_seconds"))

@@ -95,6 +95,10 @@ func (r *Report) upkeepLines() (lines [][2]string) {
 	if r.CertificateEndsAt != nil {
 		lines = append(lines, [2]string{"certificate", "ends at " + r.CertificateEndsAt.String()})
 	}
+	if a := r.Archive; a != nil {
+		lines = append(lines, [2]string{"archive", fmt.Sprintf("since the start %d bundles moved, %d reads of damaged "+
+			"objects; %.0f s behind, erasures %.0f s", a.MovedBundles, a.Damaged, a.WaitSeconds, a.ErasureSeconds)})
+	}
 	made := "none made by agentledger backup"
 	if b := r.Backup; b != nil {
 		made = fmt.Sprintf("%s, of %s, %d events, verified: %s", b.Path, b.MadeAt.Format(time.RFC3339), b.Events,
