@@ -161,7 +161,7 @@ func archiveRules() []rule {
 			if a == nil || a.WaitSeconds <= longestMove && a.ErasureSeconds <= longestErasure {
 				return ""
 			}
-			return fmt.Sprintf("old events could not be moved for %.0f hours, erasures wait for objects for %.0f minutes",
+			return fmt.Sprintf("old events wait for %.0f hours, erasures wait for objects for %.0f minutes",
 				a.WaitSeconds/3600, a.ErasureSeconds/60)
 		}},
 	}

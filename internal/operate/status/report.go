@@ -113,7 +113,7 @@ type Exports struct {
 // Archive is the state of the object store that holds texts of old events.
 type Archive struct {
 	MovedBundles   uint64  `json:"moved_bundles"`           // since the start
-	Damaged        uint64  `json:"damaged"`                 // reads since the start that found an object wrong or missing
+	Damaged        uint64  `json:"damaged"`                 // reads of wrong or missing objects since the start
 	WaitSeconds    float64 `json:"oldest_waiting_seconds"`  // since the oldest bundle that could not be moved was due
 	ErasureSeconds float64 `json:"erasure_waiting_seconds"` // of the oldest erasure that waits for objects
 }
