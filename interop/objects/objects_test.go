@@ -58,8 +58,17 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// start runs a server with an empty bucket until the test ends, and returns its address.
-func start(t *testing.T, args ...string) string {
+// server is a server over a folder, which can be stopped and started again at the same address.
+type server struct {
+	*testing.T
+	address, root string
+	args          []string
+	command       *exec.Cmd
+	log           *bytes.Buffer
+}
+
+// newServer returns a server with an empty bucket. It ends with the test.
+func newServer(t *testing.T, args ...string) *server {
 	t.Helper()
 	root, versions := t.TempDir(), t.TempDir()
 	if err := os.Mkdir(filepath.Join(root, "bucket"), 0o755); err != nil {
@@ -69,35 +78,56 @@ func start(t *testing.T, args ...string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	address := l.Addr().String()
+	s := &server{T: t, address: l.Addr().String(), root: root, log: &bytes.Buffer{}}
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
-	args = append([]string{"--port", address, "--quiet"}, args...)
+	s.args = append([]string{"--port", s.address, "--quiet"}, args...)
 	// Without --sidecar: that stores a content and its ETag one after the other, and a reader may get the wrong pair.
-	c := exec.Command(program, append(args, "posix", "--versioning-dir", versions, root)...)
-	c.Env = append(os.Environ(), "ROOT_ACCESS_KEY_ID="+objectstest.AccessKey, "ROOT_SECRET_ACCESS_KEY="+secretKey)
-	log := &bytes.Buffer{}
-	c.Stdout, c.Stderr = log, log
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
+	s.args = append(s.args, "posix", "--versioning-dir", versions, root)
 	t.Cleanup(func() {
-		_ = c.Process.Kill()
-		_ = c.Wait()
+		s.stop()
 		if t.Failed() {
-			t.Logf("versitygw:\n%s", log)
+			t.Logf("versitygw:\n%s", s.log)
 		}
 	})
+	return s
+}
+
+// start starts the server and waits until it listens.
+func (s *server) start() {
+	s.Helper()
+	s.command = exec.Command(program, s.args...)
+	s.command.Env = append(os.Environ(), "ROOT_ACCESS_KEY_ID="+objectstest.AccessKey, "ROOT_SECRET_ACCESS_KEY="+secretKey)
+	s.command.Stdout, s.command.Stderr = s.log, s.log
+	if err := s.command.Start(); err != nil {
+		s.Fatal(err)
+	}
 	for range 300 {
-		if conn, err := net.Dial("tcp", address); err == nil {
+		if conn, err := net.Dial("tcp", s.address); err == nil {
 			_ = conn.Close()
-			return address
+			return
 		}
 		time.Sleep(100 * time.Millisecond)
 	}
-	t.Fatalf("the server does not start:\n%s", log)
-	return ""
+	s.Fatal("the server does not start")
+}
+
+// stop kills the server.
+func (s *server) stop() {
+	if s.command != nil {
+		_ = s.command.Process.Kill()
+		_ = s.command.Wait()
+	}
+	s.command = nil
+}
+
+// start runs a server until the test ends, and returns its address.
+func start(t *testing.T, args ...string) string {
+	t.Helper()
+	s := newServer(t, args...)
+	s.start()
+	return s.address
 }
 
 func address(endpoint string) string {

@@ -29,6 +29,12 @@ const version = "1.2.3-rc.1"
 
 type values = map[string]any
 
+// archiveURL names an object store at an endpoint that the tests of starts put their own into.
+const (
+	archiveEndpoint = "https://store.example"
+	archiveURL      = "s3://bucket/ledger?endpoint=" + archiveEndpoint
+)
+
 // with returns the smallest values that the chart takes, and more.
 func with(more values) values {
 	v := values{"publicURL": "https://log.example", "secrets": values{"name": "ledger-secrets"}}
@@ -78,6 +84,8 @@ func variants() map[string]values {
 		"embedded, everything":          everything(),
 		"PostgreSQL":                    with(values{"postgresql": database}),
 		"PostgreSQL, everything":        databaseAndAll,
+		"embedded, archive":             with(values{"archive": values{"url": archiveURL, "secretName": "ledger-archive"}}),
+		"PostgreSQL, archive":           with(values{"postgresql": database, "archive": values{"url": archiveURL, "secretName": "y", "accessKeyID": "id", "secretAccessKey": "key"}}),
 		"PostgreSQL, keys of its own":   with(values{"postgresql": values{"secretName": "x", "url": "uri", "password": "pw"}}),
 		"embedded, names of keys, path": with(values{"publicURL": "http://localhost:8080/ledger", "secrets": values{"name": "s", "masterKey": "k", "platformSecret": "p.q"}}),
 	}

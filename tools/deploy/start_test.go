@@ -6,6 +6,7 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -18,6 +19,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/agentledger/agentledger/storage/archive/objects/objectstest"
 	"github.com/agentledger/agentledger/storage/pgstore/pgtest"
 	"github.com/agentledger/agentledger/tools/release/image"
 )
@@ -190,6 +192,8 @@ func TestChartStarts(t *testing.T) {
 	}
 	for name, v := range variants() {
 		t.Run(name, func(t *testing.T) {
+			store := httptest.NewServer(new(objectstest.Server)) // an archive is of one service
+			t.Cleanup(store.Close)
 			m, p := render(t, v, "red"), newMachine(t)
 			schema := strings.NewReplacer(" ", "", ",", "").Replace(strings.ToLower(name))
 			if err := server.Exec(`CREATE SCHEMA "` + schema + `"`); err != nil {
@@ -197,8 +201,9 @@ func TestChartStarts(t *testing.T) {
 			}
 			database, key := server.URL("search_path="+schema), "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="
 			secrets := map[string]string{"ledger-secrets/master-key": key, "ledger-secrets/platform-secret": "a platform secret", "s/k": key,
-				"s/p.q": "another platform secret", "ledger-database/url": database, "ledger-database/password": "secret", "x/uri": database, "x/pw": "secret"}
-			settings := p.local(m.configMap.Data["agentledger.json"])
+				"s/p.q": "another platform secret", "ledger-archive/access-key-id": objectstest.AccessKey, "ledger-archive/secret-access-key": "secret", "y/id": objectstest.AccessKey, "y/key": "secret",
+				"ledger-database/url": database, "ledger-database/password": "secret", "x/uri": database, "x/pw": "secret"}
+			settings := strings.ReplaceAll(p.local(m.configMap.Data["agentledger.json"]), archiveEndpoint, store.URL)
 			if err := os.WriteFile(p.root+"/etc/agentledger/agentledger.json", []byte(settings), 0o644); err != nil {
 				t.Fatal(err)
 			}

@@ -39,6 +39,9 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- if $header -}}
 {{- $_ := set $made "client_address_header" $header -}}
 {{- end -}}
+{{- with .Values.archive.url -}}
+{{- $_ := set $made "archive" . -}}
+{{- end -}}
 {{- mergeOverwrite (dict "log_format" "json") (deepCopy .Values.settings) $made | toPrettyJson -}}
 {{- end -}}
 
@@ -112,6 +115,20 @@ spec:
             secretKeyRef:
               name: {{ .secretName | quote }}
               key: {{ .password | quote }}
+        {{- end }}
+        {{- end }}
+        {{- with .Values.archive }}
+        {{- if .url }}
+        - name: AWS_ACCESS_KEY_ID
+          valueFrom:
+            secretKeyRef:
+              name: {{ .secretName | quote }}
+              key: {{ .accessKeyID | quote }}
+        - name: AWS_SECRET_ACCESS_KEY
+          valueFrom:
+            secretKeyRef:
+              name: {{ .secretName | quote }}
+              key: {{ .secretAccessKey | quote }}
         {{- end }}
         {{- end }}
         {{- with .Values.extraEnv }}
