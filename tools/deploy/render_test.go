@@ -1,6 +1,7 @@
 package deploy
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"path/filepath"
@@ -165,7 +166,7 @@ func renderFiles(c *chartv2.Chart, v values, release string) (map[string]string,
 	if err != nil {
 		return nil, err
 	}
-	return engine.Engine{Strict: true}.Render(c, all)
+	return engine.Engine{Strict: true}.RenderWithContext(context.Background(), c, all)
 }
 
 // render renders the chart. Every object must be of a known kind, with known members only.
