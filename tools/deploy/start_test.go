@@ -89,16 +89,21 @@ func (m machine) local(s string) string {
 		`":8080"`, `"127.0.0.1:0"`, `":9464"`, `"127.0.0.1:0"`, "127.0.0.1:8091", "127.0.0.1:0", "127.0.0.1:9464", "127.0.0.1:0").Replace(s)
 }
 
+// inContainer gives a command the user and the variables of the image, and more variables.
+func (m machine) inContainer(c *exec.Cmd, env []string) *exec.Cmd {
+	c.Dir, c.Env = "/", append([]string{"PATH=/usr/bin", "AGENTLEDGER_DATA=" + m.local(image.DataDir)}, env...)
+	if os.Geteuid() == 0 {
+		c.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: image.User, Gid: image.User}}
+	}
+	return c
+}
+
 // serve runs the program until check has seen it serve, and wants it to end as it is told.
 func (m machine) serve(t *testing.T, args, env []string, stop time.Duration, check func(urls map[string]string)) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	c := exec.CommandContext(ctx, program, args...)
-	c.Dir, c.Env = "/", append([]string{"PATH=/usr/bin", "AGENTLEDGER_DATA=" + m.local(image.DataDir)}, env...) // the image's
-	if os.Geteuid() == 0 {
-		c.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: image.User, Gid: image.User}}
-	}
+	c := m.inContainer(exec.CommandContext(ctx, program, args...), env)
 	log := &bytes.Buffer{}
 	c.Stderr = log
 	out, err := c.StdoutPipe()
@@ -219,7 +224,11 @@ func TestChartStarts(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				p.serve(t, args, environmentOf(t, p, container, secrets), grace, func(urls map[string]string) { checkProbes(t, m, urls) })
+				env := environmentOf(t, p, container, secrets)
+				p.serve(t, args, env, grace, func(urls map[string]string) {
+					checkProbes(t, m, urls)
+					checkStatus(t, p, env, urls["identity"])
+				})
 			}
 			wantPrivate(t, p, m.deployment != nil)
 		})
@@ -239,6 +248,16 @@ func checkProbes(t *testing.T, m manifests, urls map[string]string) {
 	}
 	if statusOf(t, urls["identity"]+"/operator") == http.StatusNotFound || statusOf(t, urls["main"]+"/operator") != http.StatusNotFound {
 		t.Errorf("the operator's pages are not on the identity listener alone: %v", urls)
+	}
+}
+
+// checkStatus asks the service as an operator does inside of the container: the variables are enough.
+func checkStatus(t *testing.T, m machine, env []string, identity string) {
+	t.Helper()
+	c := m.inContainer(exec.Command(program, "status", "--server", identity), env)
+	out, err := c.CombinedOutput()
+	if code := c.ProcessState.ExitCode(); code != 0 && code != 1 || !strings.Contains(string(out), "service       ready") {
+		t.Errorf("status: got %v\n%s", err, out)
 	}
 }
 
