@@ -109,8 +109,8 @@ func TestMigration(t *testing.T) {
 			closeEngine(t, e)
 		}
 	}
-	if got := number(t, url, "SELECT count(*) FROM goose_db_version"); got != 7 {
-		t.Errorf("got %d lines of versions, want 7: none, and six migrations", got)
+	if got := number(t, url, "SELECT count(*) FROM goose_db_version"); got != 8 {
+		t.Errorf("got %d lines of versions, want 8: none, and seven migrations", got)
 	}
 	number(t, url, "INSERT INTO goose_db_version (version_id, is_applied) VALUES (99, true) RETURNING 1")
 	wantRefused(t, url, "newer program")

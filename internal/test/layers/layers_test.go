@@ -57,6 +57,7 @@ var layer = map[string]int{
 	"internal/clock":                           0,
 	"internal/cluster":                         0,
 	"internal/cluster/clustertest":             60,
+	"internal/cluster/exchange":                0,
 	"internal/cluster/peer":                    0,
 	"internal/cluster/share":                   0,
 	"internal/durable":                         0,

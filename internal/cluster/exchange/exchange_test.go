@@ -1,0 +1,294 @@
+package exchange_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/agentledger/agentledger/internal/cluster"
+	"github.com/agentledger/agentledger/internal/cluster/exchange"
+)
+
+// journal keeps notes in their order, each once.
+type journal struct {
+	mu    sync.Mutex
+	notes []string
+	fails error
+}
+
+func (j *journal) Put(notes ...[]byte) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.fails != nil {
+		return j.fails
+	}
+	for _, n := range notes {
+		if !slices.Contains(j.notes, string(n)) {
+			j.notes = append(j.notes, string(n))
+		}
+	}
+	return nil
+}
+
+func (j *journal) Notes() iter.Seq2[[]byte, error] {
+	return func(yield func([]byte, error) bool) {
+		for _, n := range j.all() {
+			if !yield([]byte(n), nil) {
+				return
+			}
+		}
+		j.mu.Lock()
+		err := j.fails
+		j.mu.Unlock()
+		if err != nil {
+			yield(nil, err)
+		}
+	}
+}
+
+func (j *journal) all() []string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return slices.Clone(j.notes)
+}
+
+func (j *journal) setFailure(err error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.fails = err
+}
+
+// node is one node of a group. down makes its listener answer nothing.
+type node struct {
+	*exchange.Exchange
+	group   *group
+	self    cluster.Node
+	journal journal
+	down    atomic.Bool
+	looks   atomic.Int32
+}
+
+type group struct {
+	t     *testing.T
+	mu    sync.Mutex
+	nodes []*node
+}
+
+func (n *node) Self() cluster.Node { return n.self }
+func (n *node) Look()              { n.looks.Add(1) }
+func (n *node) Nodes() (all []cluster.Node) {
+	n.group.mu.Lock()
+	defer n.group.mu.Unlock()
+	for _, m := range n.group.nodes {
+		all = append(all, m.self)
+	}
+	return all
+}
+
+// join starts a node, whose journal has notes.
+func (g *group) join(notes ...string) *node {
+	n := &node{group: g, self: cluster.Node{ID: cluster.NewNodeID()}, journal: journal{notes: notes}}
+	n.Exchange = exchange.New(exchange.Options{Members: n, Client: http.DefaultClient,
+		Journals: map[string]exchange.Journal{"anchors": &n.journal}})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if n.down.Load() {
+			w.WriteHeader(http.StatusBadGateway)
+			return
+		}
+		n.ServeHTTP(w, r)
+	}))
+	n.self.URL = server.URL
+	ctx, stop := context.WithCancel(g.t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		n.Run(ctx)
+	}()
+	g.t.Cleanup(func() {
+		stop()
+		<-done
+		server.Close()
+	})
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.nodes = append(g.nodes, n)
+	return n
+}
+
+// await waits until a journal has all notes.
+func (n *node) await(want ...string) {
+	n.group.t.Helper()
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
+		got := n.journal.all()
+		if !slices.ContainsFunc(want, func(w string) bool { return !slices.Contains(got, w) }) {
+			return
+		}
+		if time.Now().After(deadline) {
+			n.group.t.Fatalf("got %q, want %q", got, want)
+		}
+	}
+}
+
+// spread keeps notes at a node and gives them to the others, as anchors do.
+func (n *node) spread(notes ...string) {
+	n.group.t.Helper()
+	var all [][]byte
+	for _, s := range notes {
+		all = append(all, []byte(s))
+	}
+	if err := n.journal.Put(all...); err != nil {
+		n.group.t.Fatal(err)
+	}
+	n.Spread("anchors", all)
+}
+
+func TestNotesReachEveryNode(t *testing.T) {
+	g := &group{t: t}
+	a, b, c := g.join("of a"), g.join(), g.join()
+	b.await("of a")
+	c.await("of a")
+	a.spread("1", "2")
+	b.spread("3")
+	for _, n := range []*node{a, b, c} {
+		n.await("1", "2", "3")
+	}
+	c.down.Store(true)
+	for i := range 50 {
+		a.spread(fmt.Sprint("while down ", i))
+	}
+	b.await("while down 49")
+	d := g.join()
+	d.await("of a", "1", "2", "3", "while down 0", "while down 49")
+	c.down.Store(false)
+	c.await("while down 0", "while down 49")
+	c.journal.setFailure(errors.New("the disk is full"))
+	a.spread("4")
+	b.await("4")
+	c.journal.setFailure(nil)
+	c.await("4")
+}
+
+// A node that does not answer costs a bounded queue, and gets all notes once it answers.
+func TestFullQueue(t *testing.T) {
+	g := &group{t: t}
+	a, b := g.join(), g.join()
+	a.spread("first")
+	b.await("first")
+	b.down.Store(true)
+	want := []string{}
+	for i := range 120 {
+		note := fmt.Sprint(i, strings.Repeat("x", 60_000))
+		want = append(want, note)
+		a.spread(note)
+	}
+	b.down.Store(false)
+	b.await(want...)
+}
+
+func TestFetch(t *testing.T) {
+	g := &group{t: t}
+	a := g.join("1", "2", strings.Repeat("long", 10_000))
+	b := &node{group: g, self: cluster.Node{ID: cluster.NewNodeID()}}
+	b.Exchange = exchange.New(exchange.Options{Members: b, Client: http.DefaultClient,
+		Journals: map[string]exchange.Journal{"anchors": &b.journal}})
+	if err := b.Fetch(t.Context(), a.self); err != nil || len(b.journal.all()) != 3 {
+		t.Errorf("got %d notes, %v", len(b.journal.all()), err)
+	}
+	a.journal.setFailure(errors.New("damaged"))
+	if err := b.Fetch(t.Context(), a.self); !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Errorf("an answer without its end: got %v", err)
+	}
+	a.down.Store(true)
+	if err := b.Fetch(t.Context(), a.self); err == nil {
+		t.Error("a node that answers nothing")
+	}
+}
+
+func TestTell(t *testing.T) {
+	g := &group{t: t}
+	a, b := g.join(), g.join()
+	a.Tell([]cluster.Node{b.self, {URL: "http://127.0.0.1:1"}})
+	for deadline := time.Now().Add(time.Minute); b.looks.Load() == 0; time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("the node does not look")
+		}
+	}
+}
+
+func frame(note string) []byte {
+	return append(binary.BigEndian.AppendUint32(nil, uint32(len(note))), note...)
+}
+
+func TestHandlerRefuses(t *testing.T) {
+	n := (&group{t: t}).join()
+	full := bytes.Repeat(frame(strings.Repeat("x", 60_000)), 20)
+	tests := []struct {
+		name, method, path string
+		body               []byte
+		want               int
+	}{
+		{"a note", "POST", "journals/anchors", frame("a"), 204},
+		{"no note", "POST", "journals/anchors", nil, 204},
+		{"another journal", "POST", "journals/others", frame("a"), 404},
+		{"another journal's notes", "GET", "journals/others", nil, 404},
+		{"a path that leaves the journals", "GET", "journals/..%2flook", nil, 404},
+		{"another call", "POST", "leave", nil, 404},
+		{"another method of a call", "GET", "look", nil, 404},
+		{"another method", "DELETE", "journals/anchors", nil, 405},
+		{"an empty note", "POST", "journals/anchors", frame(""), 400},
+		{"a length that is too large", "POST", "journals/anchors", []byte{0xff, 0xff, 0xff, 0xff}, 400},
+		{"half a length", "POST", "journals/anchors", []byte{0, 0}, 400},
+		{"half a note", "POST", "journals/anchors", frame("abcdef")[:7], 400},
+		{"more than a message", "POST", "journals/anchors", full, 400},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			r, err := http.NewRequest(test.method, n.self.URL+exchange.Prefix+test.path, bytes.NewReader(test.body))
+			if err != nil {
+				t.Fatal(err)
+			}
+			answer, err := http.DefaultClient.Do(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer answer.Body.Close()
+			if answer.StatusCode != test.want {
+				t.Errorf("got %d, want %d", answer.StatusCode, test.want)
+			}
+		})
+	}
+	if got, want := n.journal.all(), []string{"a"}; !slices.Equal(got, want) {
+		t.Errorf("the journal has %d notes, want %q", len(got), want)
+	}
+}
+
+func FuzzNotes(f *testing.F) {
+	f.Add(frame("a"))
+	f.Add(append(frame("a"), frame("bc")...))
+	f.Add([]byte{0, 0, 0, 2, 'a'})
+	f.Fuzz(func(t *testing.T, body []byte) {
+		var j journal
+		var again []byte
+		x := exchange.New(exchange.Options{Journals: map[string]exchange.Journal{"j": &j}})
+		w := httptest.NewRecorder()
+		x.ServeHTTP(w, httptest.NewRequest("POST", exchange.Prefix+"journals/j", bytes.NewReader(body)))
+		for _, n := range j.all() {
+			again = append(again, frame(n)...)
+		}
+		if w.Code == 204 && len(again) > len(body) || w.Code != 204 && len(again) > 0 {
+			t.Errorf("status %d, %d bytes of notes from %d", w.Code, len(again), len(body))
+		}
+	})
+}

@@ -1,0 +1,77 @@
+package exchange
+
+import (
+	"bufio"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// frameHeader is the bytes before each note: its length, big-endian.
+const frameHeader = 4
+
+func appendFrame(body, note []byte) []byte {
+	body = binary.BigEndian.AppendUint32(body, uint32(len(note)))
+	return append(body, note...)
+}
+
+// readFrames reads notes until the end. Each note has memory of its own. A note that is empty or larger than
+// maxNote, and an end inside of a frame, are errors.
+func readFrames(r io.Reader, add func(note []byte) error) error {
+	in := bufio.NewReader(r)
+	for {
+		var header [frameHeader]byte
+		if _, err := io.ReadFull(in, header[:]); errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			return fmt.Errorf("read a note: %w", err)
+		}
+		n := binary.BigEndian.Uint32(header[:])
+		if n == 0 || n > maxNote {
+			return fmt.Errorf("read a note: %d bytes are not allowed", n)
+		}
+		note := make([]byte, n)
+		if _, err := io.ReadFull(in, note); err != nil {
+			return fmt.Errorf("read a note: %w", noEOF(err))
+		}
+		if err := add(note); err != nil {
+			return err
+		}
+	}
+}
+
+// noEOF says that the end came too early.
+func noEOF(err error) error {
+	if errors.Is(err, io.EOF) {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+// keeper puts notes into a journal, many with one call.
+type keeper struct {
+	journal Journal
+	notes   [][]byte
+	bytes   int
+}
+
+func (k *keeper) addNote(note []byte) error {
+	k.notes = append(k.notes, note)
+	if k.bytes += len(note); k.bytes >= maxMessage {
+		return k.flush()
+	}
+	return nil
+}
+
+func (k *keeper) flush() error {
+	if len(k.notes) == 0 {
+		return nil
+	}
+	err := k.journal.Put(k.notes...)
+	k.notes, k.bytes = nil, 0
+	if err != nil {
+		return fmt.Errorf("keep notes: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,74 @@
+package exchange
+
+import (
+	"net/http"
+	"strings"
+)
+
+const (
+	// Prefix is before the paths of all calls among nodes.
+	Prefix       = "/node/v1/"
+	journalsPath = Prefix + "journals/"
+	lookPath     = Prefix + "look"
+
+	// wholeTrailer ends an answer that has all notes, so that one which was cut off is not taken for a shorter one.
+	wholeTrailer = "Agentledger-Whole"
+)
+
+// ServeHTTP answers the calls of other nodes.
+func (x *Exchange) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	name, ofJournal := strings.CutPrefix(r.URL.Path, journalsPath)
+	journal, found := x.Journals[name]
+	switch {
+	case r.URL.Path == lookPath && r.Method == http.MethodPost:
+		x.Members.Look()
+		w.WriteHeader(http.StatusNoContent)
+	case !ofJournal || !found:
+		w.WriteHeader(http.StatusNotFound)
+	case r.Method == http.MethodPost:
+		x.takeNotes(w, r, journal)
+	case r.Method == http.MethodGet:
+		x.giveNotes(w, r, journal)
+	default:
+		w.WriteHeader(http.StatusMethodNotAllowed)
+	}
+}
+
+// takeNotes keeps the notes of another node. The answer comes once they are durable.
+func (x *Exchange) takeNotes(w http.ResponseWriter, r *http.Request, journal Journal) {
+	keep := keeper{journal: journal}
+	err := readFrames(http.MaxBytesReader(w, r.Body, maxMessage), keep.addNote)
+	if err != nil {
+		x.Logger.WarnContext(r.Context(), "cluster: notes of another node are malformed", "error", err)
+		w.WriteHeader(http.StatusBadRequest)
+		return
+	}
+	if err := keep.flush(); err != nil {
+		x.Logger.WarnContext(r.Context(), "cluster: notes of another node are not kept", "error", err)
+		w.WriteHeader(http.StatusServiceUnavailable)
+		return
+	}
+	w.WriteHeader(http.StatusNoContent)
+}
+
+// giveNotes shows another node all notes of a journal.
+func (x *Exchange) giveNotes(w http.ResponseWriter, r *http.Request, journal Journal) {
+	w.Header().Set("Content-Type", "application/octet-stream")
+	w.Header().Set("Trailer", wholeTrailer)
+	m := &message{send: func(body []byte) error {
+		_, err := w.Write(body)
+		return err
+	}}
+	for note, err := range journal.Notes() {
+		if err == nil {
+			err = m.addNote(note)
+		}
+		if err != nil {
+			x.Logger.WarnContext(r.Context(), "cluster: notes can't be shown to another node", "error", err)
+			return
+		}
+	}
+	if m.flush() == nil {
+		w.Header().Set(wholeTrailer, "yes")
+	}
+}

@@ -1,0 +1,169 @@
+package exchange
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/agentledger/agentledger/internal/cluster"
+)
+
+// sendTo sends a node all that waits for it. After a failure the notes wait again.
+func (x *Exchange) sendTo(ctx context.Context, p *peer) {
+	x.mu.Lock()
+	node, queued, behind := p.node, p.queued, p.behind
+	p.queued, p.bytes, p.behind = nil, 0, false
+	x.mu.Unlock()
+	var err error
+	if behind {
+		err = x.sendAll(ctx, node)
+	} else {
+		err = x.sendNotes(ctx, node, queued)
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	p.sending = false
+	if err != nil { // some notes may have come; which ones is not known
+		p.behind, p.queued, p.bytes = true, nil, 0
+		p.retryAt = time.Now().Add(retryTime)
+		x.Logger.WarnContext(ctx, "cluster: a node does not take notes", "node", node.ID, "url", node.URL, "error", err)
+	}
+	if p.behind || len(p.queued) > 0 {
+		x.signal()
+	}
+}
+
+// sendAll sends the newest notes of all journals.
+func (x *Exchange) sendAll(ctx context.Context, node cluster.Node) error {
+	for name, journal := range x.Journals {
+		m := &message{send: func(body []byte) error { return x.post(ctx, node, name, body) }}
+		for note, err := range journal.Notes() {
+			if err == nil {
+				err = m.addNote(note)
+			}
+			if err != nil {
+				return fmt.Errorf("send all notes of %s: %w", name, err)
+			}
+		}
+		if err := m.flush(); err != nil {
+			return fmt.Errorf("send all notes of %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// sendNotes sends notes in their order. Those behind each other of one journal go together.
+func (x *Exchange) sendNotes(ctx context.Context, node cluster.Node, queued []queuedNote) error {
+	for len(queued) > 0 {
+		name := queued[0].journal
+		m := &message{send: func(body []byte) error { return x.post(ctx, node, name, body) }}
+		for len(queued) > 0 && queued[0].journal == name {
+			if err := m.addNote(queued[0].note); err != nil {
+				return err
+			}
+			queued = queued[1:]
+		}
+		if err := m.flush(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// message gathers notes for one call.
+type message struct {
+	send func(body []byte) error
+	body []byte
+}
+
+func (m *message) addNote(note []byte) error {
+	if len(note) > maxNote {
+		return fmt.Errorf("a note has %d bytes, more than %d", len(note), maxNote)
+	}
+	if len(m.body)+len(note)+frameHeader > maxMessage {
+		if err := m.flush(); err != nil {
+			return err
+		}
+	}
+	m.body = appendFrame(m.body, note)
+	return nil
+}
+
+func (m *message) flush() error {
+	if len(m.body) == 0 {
+		return nil
+	}
+	err := m.send(m.body)
+	m.body = nil
+	return err
+}
+
+func (x *Exchange) post(ctx context.Context, node cluster.Node, journal string, body []byte) error {
+	r, err := x.call(ctx, http.MethodPost, node, journalsPath+journal, body)
+	if err != nil {
+		return err
+	}
+	return r.Body.Close()
+}
+
+// call calls another node. The caller closes the body of the answer.
+func (x *Exchange) call(ctx context.Context, method string, node cluster.Node, path string, body []byte) (
+	*http.Response, error,
+) {
+	r, err := http.NewRequestWithContext(ctx, method, node.URL+path, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	answer, err := x.Client.Do(r)
+	if err != nil {
+		return nil, err
+	}
+	if answer.StatusCode/100 != 2 {
+		return nil, errors.Join(fmt.Errorf("%s %s: status %d", method, path, answer.StatusCode), answer.Body.Close())
+	}
+	return answer, nil
+}
+
+// Tell makes nodes look at the leases at once, in the background. A node that does not answer looks by itself soon.
+func (x *Exchange) Tell(nodes []cluster.Node) {
+	for _, n := range nodes {
+		go func() {
+			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+			defer cancel()
+			if r, err := x.call(ctx, http.MethodPost, n, lookPath, nil); err == nil {
+				_ = r.Body.Close()
+			}
+		}()
+	}
+}
+
+// Fetch gets the newest notes of a node and keeps them. A node calls it for all others before it owns an
+// organization.
+func (x *Exchange) Fetch(ctx context.Context, node cluster.Node) error {
+	for name, journal := range x.Journals {
+		if err := x.fetchJournal(ctx, node, name, journal); err != nil {
+			return fmt.Errorf("fetch notes of %s from node %v: %w", name, node.ID, err)
+		}
+	}
+	return nil
+}
+
+func (x *Exchange) fetchJournal(ctx context.Context, node cluster.Node, name string, journal Journal) error {
+	r, err := x.call(ctx, http.MethodGet, node, journalsPath+name, nil)
+	if err != nil {
+		return err
+	}
+	defer r.Body.Close()
+	keep := keeper{journal: journal}
+	if err := readFrames(r.Body, keep.addNote); err != nil {
+		return err
+	}
+	if r.Trailer.Get(wholeTrailer) != "yes" {
+		return io.ErrUnexpectedEOF
+	}
+	return keep.flush()
+}
