@@ -67,7 +67,7 @@ type Node struct {
 	URL     string // of its internal listener
 	Version string // of its program
 	Key     string // fingerprint of its master key
-	Leaving bool   // it is being stopped and gives its shards away
+	Leaving bool   // it gets no shards: it is being stopped, or not prepared yet
 	Beats   uint64 // rises with each beat
 }
 

@@ -8,7 +8,7 @@ import (
 // plan returns the next step of the node, and the leases that it has to drain before it can give them away. The
 // caller drains them and then calls finishDrain.
 func (s *state) plan(now time.Duration) (step Step, drain []Lease) {
-	step = Step{Node: s.self, Known: s.epoch, Leaving: s.stops, Forget: s.silent(now)}
+	step = Step{Node: s.self, Known: s.epoch, Leaving: s.stops || s.waits, Forget: s.silent(now)}
 	candidates := s.candidates(step.Forget)
 	for i := range s.leases {
 		drain = append(drain, s.planShard(&step, Shard(i), candidates)...)
@@ -21,7 +21,11 @@ func (s *state) plan(now time.Duration) (step Step, drain []Lease) {
 func (s *state) candidates(silent []Sighting) (all []*candidate) {
 	for _, m := range s.members {
 		dead := slices.ContainsFunc(silent, func(g Sighting) bool { return g.Node == m.Node.ID })
-		if !dead && !m.Leaving && (m.Node.ID != s.self || !s.stops) {
+		away := m.Leaving
+		if m.Node.ID == s.self {
+			away = s.stops || s.waits
+		}
+		if !dead && !away {
 			all = append(all, m.candidate)
 		}
 	}

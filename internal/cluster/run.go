@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/wait"
 )
 
 // Holder has the state of organizations that a node owns.
@@ -26,7 +27,12 @@ type Options struct {
 	Node   Node // ID, Leaving and Beats are not read
 	Holder Holder
 	Clock  func() time.Duration // a steady clock that goes on while the machine sleeps
-	Tell   func([]Node)         // makes other nodes call Look, in the background; nil leaves them to their next beat
+
+	// Prepare is called after the node joined and before it owns a shard, with the other members. After an error it is
+	// called again. Nil: nothing has to be prepared.
+	Prepare func(ctx context.Context, others []Node) error
+
+	Tell   func([]Node) // makes other nodes call Look, in the background; nil leaves them to their next beat
 	Logger *slog.Logger
 }
 
@@ -145,12 +151,14 @@ func (c *Cluster) join(ctx context.Context) error {
 	defer c.mu.Unlock()
 	c.gains += c.state.gains
 	c.state, c.node = newState(n.ID, Shards), n
+	c.state.waits = c.options.Prepare != nil
 	return nil
 }
 
 // runMember beats until the node left, which is true, or was forgotten. When ctx ends, it begins to leave.
 func (c *Cluster) runMember(ctx, work context.Context, drains *sync.WaitGroup) (left bool, err error) {
 	var deadline <-chan time.Time
+	prepared := c.options.Prepare == nil
 	for {
 		if ctx.Err() != nil && deadline == nil {
 			deadline = time.After(leaveTime)
@@ -170,9 +178,35 @@ func (c *Cluster) runMember(ctx, work context.Context, drains *sync.WaitGroup) (
 			return false, nil
 		case err != nil:
 			c.options.Logger.WarnContext(ctx, "cluster: a beat failed", "error", err)
+		case !prepared:
+			prepared = true
+			drains.Go(func() { c.prepare(ctx) })
 		}
 		c.rest(ctx, next)
 	}
+}
+
+// prepare calls Prepare until it succeeds. From then on the node may own shards.
+func (c *Cluster) prepare(ctx context.Context) {
+	state := c.currentState()
+	for ctx.Err() == nil {
+		err := c.options.Prepare(ctx, c.others())
+		if err == nil {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			state.waits = false
+			c.Look()
+			return
+		}
+		c.options.Logger.WarnContext(ctx, "cluster: this node is not prepared yet", "error", err)
+		_ = wait.For(ctx, state.timing.beatEvery)
+	}
+}
+
+func (c *Cluster) currentState() *state {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.state
 }
 
 func (c *Cluster) beginStop() {
@@ -247,8 +281,13 @@ func (c *Cluster) tell() {
 	if c.options.Tell == nil {
 		return
 	}
+	c.options.Tell(c.others())
+}
+
+// others returns all members but the node itself.
+func (c *Cluster) others() []Node {
 	self := c.Self().ID
-	c.options.Tell(slices.DeleteFunc(c.Nodes(), func(n Node) bool { return n.ID == self }))
+	return slices.DeleteFunc(c.Nodes(), func(n Node) bool { return n.ID == self })
 }
 
 // drain releases shards in the background. Their leases can be given away afterwards.

@@ -21,6 +21,8 @@ type group struct {
 	table *clustertest.Memory
 	began time.Time
 	nodes []*node
+
+	unready error // of nodes that are added
 }
 
 // node is one of them. It is the table that it reaches, too.
@@ -32,6 +34,7 @@ type node struct {
 
 	mu       sync.Mutex
 	dead     bool
+	unready  error // of Prepare
 	released map[cluster.Shard]int
 }
 
@@ -48,6 +51,23 @@ func (n *node) Beat(ctx context.Context, s cluster.Step) (cluster.View, error) {
 	}
 	time.Sleep(time.Millisecond)
 	return n.table.Beat(ctx, s)
+}
+
+func (n *node) prepare(_ context.Context, others []cluster.Node) error {
+	for _, o := range others {
+		if o.ID == n.Self().ID {
+			n.t.Error("a node is told of itself")
+		}
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.unready
+}
+
+func (n *node) setUnready(err error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.unready = err
 }
 
 func (n *node) isDead() bool {
@@ -72,10 +92,11 @@ func (n *node) Release(_ context.Context, shards []cluster.Shard) {
 }
 
 func (g *group) add(url string) *node {
-	n := &node{group: g, done: make(chan error, 1), released: map[cluster.Shard]int{}}
+	n := &node{group: g, done: make(chan error, 1), released: map[cluster.Shard]int{}, unready: g.unready}
 	n.Cluster = cluster.New(cluster.Options{Table: n, Node: cluster.Node{URL: url}, Holder: n,
-		Logger: slog.New(slog.DiscardHandler),
-		Clock:  func() time.Duration { return time.Since(g.began) },
+		Logger:  slog.New(slog.DiscardHandler),
+		Clock:   func() time.Duration { return time.Since(g.began) },
+		Prepare: n.prepare,
 		Tell: func(others []cluster.Node) {
 			for _, m := range g.nodes {
 				if slices.ContainsFunc(others, func(o cluster.Node) bool { return o.ID == m.Self().ID }) {
@@ -195,6 +216,27 @@ func TestDeadNodeIsReplaced(t *testing.T) {
 		}
 		if got, want := len(second.released), count(before, 1); got < want {
 			t.Errorf("the node released %d shards, want its %d", got, want)
+		}
+		g.end()
+	})
+}
+
+// A node owns nothing before it is prepared, and the others serve meanwhile.
+func TestNodePreparesBeforeItOwns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGroup(t)
+		g.add("a")
+		time.Sleep(time.Second)
+		g.unready = errors.New("anchors are missing")
+		second := g.add("b")
+		time.Sleep(5 * time.Second)
+		if got := g.owners(); count(got, 0) != cluster.Shards {
+			t.Errorf("the first node owns %d shards, want all", count(got, 0))
+		}
+		second.setUnready(nil)
+		time.Sleep(2 * time.Second)
+		if got := g.owners(); count(got, 0)+count(got, 1) != cluster.Shards || count(got, 1) < 400 {
+			t.Errorf("the nodes own %d and %d shards", count(got, 0), count(got, 1))
 		}
 		g.end()
 	})

@@ -18,6 +18,7 @@ type state struct {
 	gains   uint64        // rises when the node comes to own shards
 	joined  bool          // false once the node was told that it is forgotten
 	stops   bool          // the node is being stopped
+	waits   bool          // the node is not prepared for owning yet
 }
 
 // member is a node of the newest view.
