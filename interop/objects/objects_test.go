@@ -137,7 +137,7 @@ func address(endpoint string) string {
 func newStore(t *testing.T, endpoint string) objects.Store {
 	t.Helper()
 	o := objects.Options{Getenv: environment(objectstest.AccessKey, secretKey), Tries: objectstest.Tries}
-	s, err := objects.New(t.Context(), address(endpoint), o)
+	s, err := objects.New(address(endpoint), o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -41,7 +41,7 @@ func fillLifelike(b *testing.B, e storage.Engine, n, each int) {
 
 func folder(b *testing.B) objects.Store {
 	b.Helper()
-	kept, err := objects.NewFolder(b.Context(), b.TempDir()+"/objects")
+	kept, err := objects.NewFolder(b.TempDir() + "/objects")
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -189,7 +189,7 @@ func bucketOf(b *testing.B, endpoint string) objects.Store {
 	b.Helper()
 	environment := map[string]string{"AWS_ACCESS_KEY_ID": objectstest.AccessKey, "AWS_SECRET_ACCESS_KEY": "HIDDEN-key"}
 	address := fmt.Sprintf("s3://bucket/%d?endpoint=%s", schemas.Add(1), url.QueryEscape(endpoint))
-	kept, err := objects.New(b.Context(), address, objects.Options{Getenv: func(n string) string { return environment[n] }})
+	kept, err := objects.New(address, objects.Options{Getenv: func(n string) string { return environment[n] }})
 	if err != nil {
 		b.Fatal(err)
 	}

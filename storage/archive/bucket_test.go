@@ -29,7 +29,7 @@ func TestBucket(t *testing.T) {
 	defer served.Close()
 	environment := map[string]string{"AWS_ACCESS_KEY_ID": objectstest.AccessKey, "AWS_SECRET_ACCESS_KEY": "HIDDEN-key"}
 	o := objects.Options{Getenv: func(name string) string { return environment[name] }, Tries: 1}
-	kept, err := objects.New(t.Context(), "s3://bucket/prefix?endpoint="+url.QueryEscape(served.URL), o)
+	kept, err := objects.New("s3://bucket/prefix?endpoint="+url.QueryEscape(served.URL), o)
 	if err != nil {
 		t.Fatal(err)
 	}

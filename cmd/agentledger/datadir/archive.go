@@ -43,7 +43,7 @@ func withArchive(ctx context.Context, engine Engine, c config.Store, t config.Tu
 		}
 		return engine, err
 	}
-	kept, err := objects.New(ctx, c.Archive, objects.Options{Getenv: os.Getenv})
+	kept, err := objects.New(c.Archive, objects.Options{Getenv: os.Getenv})
 	if err != nil {
 		return nil, err
 	}

@@ -14,7 +14,7 @@ func checkArchive(ctx context.Context, c config.Serve) []Finding {
 	if c.Archive == "" {
 		return []Finding{good("none: all texts are in the store")}
 	}
-	kept, err := objects.New(ctx, c.Archive, objects.Options{Getenv: os.Getenv, Tries: 1})
+	kept, err := objects.New(c.Archive, objects.Options{Getenv: os.Getenv, Tries: 1})
 	if err == nil {
 		_, _, err = kept.Read(ctx, "store", 1<<10)
 	}

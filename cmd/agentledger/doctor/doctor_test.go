@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"net"
@@ -331,6 +332,12 @@ func TestArchive(t *testing.T) {
 	want(t, "no URL", look("ftp://x"), "attention: ")
 	want(t, "no folder above", look("file://"+folder+"/below"), "attention: ")
 	want(t, "empty", look("file://"+folder), "good: no store has its archive there yet")
+	if _, err := os.Stat(folder); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the folder was made: %v", err)
+	}
+	if err := os.Mkdir(folder, 0o700); err != nil {
+		t.Fatal(err)
+	}
 	if err := os.WriteFile(filepath.Join(folder, "store"), []byte("name"), 0o600); err != nil {
 		t.Fatal(err)
 	}

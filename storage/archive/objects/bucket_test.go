@@ -41,7 +41,7 @@ func bucketURL(endpoint string, parameters ...string) string {
 
 func newBucket(t *testing.T, endpoint string) objects.Store {
 	t.Helper()
-	s, err := objects.New(t.Context(), bucketURL(endpoint), options())
+	s, err := objects.New(bucketURL(endpoint), options())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,7 +131,7 @@ func TestSilentServer(t *testing.T) {
 	}))
 	o := options()
 	o.Timeout, o.Tries = 50*time.Millisecond, 2
-	s, err := objects.New(t.Context(), bucketURL(endpoint), o)
+	s, err := objects.New(bucketURL(endpoint), o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -186,7 +186,7 @@ func TestAddresses(t *testing.T) {
 		"s3://bucket/" + strings.Repeat("a/", 150) + "?region=a":         false,
 		"s3://bucket?region=a&credentials=" + url.QueryEscape("/absent"): false,
 	} {
-		_, err := objects.New(t.Context(), address, options())
+		_, err := objects.New(address, options())
 		if (err == nil) != good {
 			t.Errorf("%s: got %v", address, err)
 		}

@@ -28,22 +28,25 @@ const lockPoll = 5 * time.Millisecond
 
 // Folder keeps each object in a file. The version of an object is the SHA-256 of its content.
 type Folder struct {
-	dir     string
-	writers keylock.Locks[struct{}]
+	dir      string
+	writers  keylock.Locks[struct{}]
+	prepared bool // the folder is ready for writes; of the holder of writers
 }
 
-// NewFolder returns a store in a folder, which is made when its parent is there. It removes parts that a crash left.
-func NewFolder(ctx context.Context, dir string) (*Folder, error) {
-	f := &Folder{dir: dir}
-	if err := makeFolder(dir); err != nil {
-		return nil, unavailable("make the folder", err)
+// NewFolder returns a store in a folder. It changes nothing: the first write makes the folder, whose parent must be
+// there, and removes parts that a crash left. So a program that only reads may run as another user.
+func NewFolder(dir string) (*Folder, error) {
+	info, err := os.Stat(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		info, err = os.Stat(filepath.Dir(dir))
 	}
-	return f, f.write(ctx, "remove parts", func() error {
-		if err := os.RemoveAll(filepath.Join(dir, partialName)); err != nil {
-			return err
-		}
-		return makeFolder(filepath.Join(dir, partialName))
-	})
+	if err == nil && !info.IsDir() {
+		err = fmt.Errorf("%s is no folder", dir)
+	}
+	if err != nil {
+		return nil, unavailable("look at the folder", err)
+	}
+	return &Folder{dir: dir}, nil
 }
 
 // makeFolder makes one folder, durably. A folder that is there is no error.
@@ -127,11 +130,36 @@ func (f *Folder) write(ctx context.Context, step string, act func() error) error
 		return unavailable(step, err)
 	}
 	defer leave()
+	if err := makeFolder(f.dir); err != nil {
+		return unavailable(step, err)
+	}
 	held, err := acquireLock(ctx, filepath.Join(f.dir, lockName))
 	if err != nil {
 		return unavailable(step, err)
 	}
-	return stepError(step, errors.Join(act(), held.Close()))
+	err = f.prepare()
+	if err == nil {
+		err = act()
+	}
+	return stepError(step, errors.Join(err, held.Close()))
+}
+
+// prepare makes the folder for parts and empties it, at the first write. The caller holds the lock, so no part is of a
+// write that goes on.
+func (f *Folder) prepare() error {
+	if f.prepared {
+		return nil
+	}
+	partial := filepath.Join(f.dir, partialName)
+	if err := makeFolder(partial); err != nil {
+		return err
+	}
+	parts, err := os.ReadDir(partial)
+	for _, part := range parts {
+		err = errors.Join(err, os.Remove(filepath.Join(partial, part.Name())))
+	}
+	f.prepared = err == nil
+	return err
 }
 
 // acquireLock waits for the lock between processes.

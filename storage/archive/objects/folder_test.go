@@ -56,6 +56,36 @@ func TestFolderFiles(t *testing.T) {
 	}
 }
 
+// A store that is only read changes nothing, in a folder that is there and in one that is not.
+func TestFolderIsOnlyRead(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "archive")
+	read := func(want error) {
+		s, err := objects.New("file://"+dir, objects.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _, err = s.Read(t.Context(), "red/1", 10)
+		objectstest.Want(t, "read", err, want)
+	}
+	read(objects.ErrNotFound)
+	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the folder was made: %v", err)
+	}
+	s := openFolder(t, dir)
+	objectstest.Want(t, "create", s.Create(t.Context(), "red/1", []byte("x")), nil)
+	part := filepath.Join(dir, ".partial", "1.new") // of a write that may go on in another process
+	if err := os.WriteFile(part, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(dir, 0o500); err != nil {
+		t.Fatal(err)
+	}
+	read(nil)
+	if _, err := os.Stat(part); err != nil {
+		t.Errorf("a reader removed a part: %v", err)
+	}
+}
+
 // A part that a crash left is no object, and the next start removes it.
 func TestFolderAfterACrash(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "archive")

@@ -29,7 +29,7 @@ type Options struct {
 
 // Open is New and Probe.
 func Open(ctx context.Context, rawURL string, o Options) (Store, error) {
-	s, err := New(ctx, rawURL, o)
+	s, err := New(rawURL, o)
 	if err != nil {
 		return nil, err
 	}
@@ -39,8 +39,8 @@ func Open(ctx context.Context, rawURL string, o Options) (Store, error) {
 	return s, nil
 }
 
-// New returns the store at a URL. It sends nothing to a server. The URL is never in an error, because it may hold
-// a secret by mistake. The forms are:
+// New returns the store at a URL. It sends nothing to a server and writes nothing. The URL is never in an error,
+// because it may hold a secret by mistake. The forms are:
 //
 //	file:///folder
 //	s3://bucket/prefix?region=eu-west-1
@@ -48,7 +48,7 @@ func Open(ctx context.Context, rawURL string, o Options) (Store, error) {
 //
 // Parameters are region (us-east-1 at an endpoint), credentials (the path of a file with mode 0600, in place of the
 // environment) and versions=expire, which says that a rule of the bucket deletes replaced versions.
-func New(ctx context.Context, rawURL string, o Options) (Store, error) {
+func New(rawURL string, o Options) (Store, error) {
 	u, err := url.Parse(rawURL)
 	if err != nil {
 		return nil, errors.New("objects: the address of the store is no URL")
@@ -58,18 +58,18 @@ func New(ctx context.Context, rawURL string, o Options) (Store, error) {
 	}
 	switch u.Scheme {
 	case "file":
-		return openFolder(ctx, u)
+		return openFolder(u)
 	case "s3":
 		return openBucket(u, o)
 	}
 	return nil, fmt.Errorf("objects: the address of the store begins with %q, want file or s3", u.Scheme)
 }
 
-func openFolder(ctx context.Context, u *url.URL) (Store, error) {
+func openFolder(u *url.URL) (Store, error) {
 	if u.Host != "" || u.RawQuery != "" || !filepath.IsAbs(u.Path) || strings.Contains(u.Path, "\x00") {
 		return nil, errors.New("objects: want file:/// with an absolute path and nothing else")
 	}
-	return NewFolder(ctx, filepath.Clean(u.Path))
+	return NewFolder(filepath.Clean(u.Path))
 }
 
 func openBucket(u *url.URL, o Options) (Store, error) {
