@@ -41,7 +41,7 @@ func RestoreTree(ctx context.Context, store storage.Ledgers, t id.Tenant, size i
 	if size == 0 {
 		return head, nil, ErrInconsistent
 	}
-	last, err := ReadEvent(ctx, store, t, size-1, storage.FieldRecord)
+	last, err := ReadEvent(ctx, store, t, size-1, storage.FieldColumns)
 	if err != nil {
 		return head, nil, err
 	}

@@ -248,7 +248,7 @@ func (s *Server) readErasedAt(ctx context.Context, state *log.State, e storage.E
 	if e.ErasedBy >= state.Size() { // it is newer than the state, and may not be durable
 		return nil, fault.New(fault.Unavailable, "An erasure of the event is under way")
 	}
-	by, err := s.ledgers.Event(ctx, state, e.ErasedBy, storage.FieldRecord)
+	by, err := s.ledgers.Event(ctx, state, e.ErasedBy, storage.FieldColumns)
 	if err != nil {
 		return nil, err
 	}

@@ -54,7 +54,7 @@ func (r Reader) EventAt(ctx context.Context, t id.Tenant, at id.Index) (id.Event
 	if at >= state.Size() {
 		return "", errNotFound()
 	}
-	e, err := r.server.ledgers.Event(ctx, state, at, storage.FieldRecord)
+	e, err := r.server.ledgers.Event(ctx, state, at, storage.FieldColumns)
 	return e.ID, err
 }
 
@@ -68,7 +68,7 @@ func (r Reader) Received(ctx context.Context, t id.Tenant, events id.Range) (tim
 	if err != nil {
 		return nil, err
 	}
-	for e, err := range r.server.ledgers.Events(ctx, state, events.Begin, events.End, storage.FieldRecord) {
+	for e, err := range r.server.ledgers.Events(ctx, state, events.Begin, events.End, storage.FieldColumns) {
 		if err != nil {
 			return nil, err
 		}

@@ -128,7 +128,8 @@ type Event struct {
 	ErasedBy id.Index
 
 	// Archived says that the engine holds neither Record nor Envelope any more, which are nil then. All
-	// else is there. Package archive reads them from an object store, so no other reader sees such an event.
+	// else is there. Package archive reads them from an object store, so readers see such an event with
+	// FieldLocal alone.
 	Archived bool
 
 	// Only read by Append.
@@ -151,6 +152,11 @@ const (
 	FieldRecord Fields = 1 << iota
 	// FieldEnvelope asks for Envelope and ErasedBy.
 	FieldEnvelope
+	// FieldColumns asks for ID and Columns alone, which are never archived.
+	FieldColumns
+	// FieldLocal lets an event whose texts are archived come without them, as Archived. For background
+	// work that is not worth a read of the archive.
+	FieldLocal
 )
 
 // MaxErased is the most indices that the events of one batch may erase together, because an

@@ -120,7 +120,7 @@ func (f *Follower) LagOf(ctx context.Context, t id.Tenant, p Position) (Lag, err
 		}
 		rest := sizeOf(s) - min(next, sizeOf(s))
 		if lag.Events == 0 && rest > 0 {
-			for e, err := range f.Ledgers.Events(ctx, s, next, next+1, storage.FieldRecord) {
+			for e, err := range f.Ledgers.Events(ctx, s, next, next+1, storage.FieldColumns) {
 				if err != nil {
 					return Lag{}, fmt.Errorf("read events: %w", err)
 				}

@@ -213,6 +213,7 @@ func (a *Auditor) newExaminer(ctx context.Context, s *log.State, size id.Index, 
 			a.logger.Error("ledger fault not marked", "origin", f.Origin, "place", f.Place, "err", err)
 		}
 	})
+	x.parts = allParts | storage.FieldLocal // a pass a day over all objects of an archive would cost more than it finds
 	err := x.resumeBehind(ctx, size, root)
 	if log.IsDamage(err) {
 		a.logger.Error("re-verification begins anew", "origin", s.Identity().Origin, "position", size, "err", err)

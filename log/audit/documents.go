@@ -47,6 +47,9 @@ type checker struct {
 
 // checkDocuments checks the documents of an event of a ledger.
 func (c *checker) checkDocuments(i *log.Identity, e *storage.Event) verdict {
+	if e.Archived {
+		return judgeArchived(e)
+	}
 	if event.RecordHash(e.Record) != e.Entry.Record {
 		return verdict{record: "is not the one that the entry commits to"}
 	}
@@ -70,6 +73,16 @@ func (c *checker) checkDocuments(i *log.Identity, e *storage.Event) verdict {
 	var envelope *event.Envelope
 	if envelope, v.envelope = c.checkEnvelope(i, e, &r); v.envelope == "" && r.Signer == event.SignerSystem {
 		v.readStatement(envelope, &r)
+	}
+	return v
+}
+
+// judgeArchived is the verdict on an event whose texts are archived and were not read.
+func judgeArchived(e *storage.Event) verdict {
+	reserved := event.ReservedAgent(string(e.Agent))
+	v := verdict{received: e.ReceivedAt, counted: !reserved}
+	if e.ErasedBy != 0 && (e.ErasedBy <= e.Index || reserved) {
+		v.envelope = "was erased by an event that is not behind it, or is the service's own"
 	}
 	return v
 }

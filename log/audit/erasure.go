@@ -55,8 +55,7 @@ func (x *examiner) checkErased(ctx context.Context, at id.Index, said *erasure.S
 			x.reportIndex(log.Suspect, "record", uint64(at), "erases events that are not before it")
 			return nil
 		}
-		for e, err := range x.store.Events(ctx, x.identity.Tenant, r.Begin, r.End,
-			storage.FieldRecord|storage.FieldEnvelope) {
+		for e, err := range x.store.Events(ctx, x.identity.Tenant, r.Begin, r.End, x.parts) {
 			if log.IsDamage(err) {
 				return nil // which has been reported
 			}
@@ -64,7 +63,7 @@ func (x *examiner) checkErased(ctx context.Context, at id.Index, said *erasure.S
 				return err
 			}
 			switch {
-			case e.Envelope != nil && !event.ReservedAgent(string(e.Agent)):
+			case (e.Envelope != nil || e.Archived && e.ErasedBy == 0) && !event.ReservedAgent(string(e.Agent)):
 				x.reportIndex(log.Suspect, "envelope", uint64(e.Index),
 					fmt.Sprintf("is there, and event %d says that it was erased", at))
 			case e.ErasedBy > at:

@@ -39,6 +39,7 @@ type examiner struct {
 	identity *log.Identity
 	in       *inspector // of the documents
 	report   func(Finding)
+	parts    storage.Fields // of the events that are read one after another
 
 	head     storage.Head
 	tree     *tlog.Builder
@@ -62,7 +63,7 @@ type examinedName struct {
 func newExaminer(store storage.Ledgers, in *inspector, identity *log.Identity, head storage.Head,
 	report func(Finding)) *examiner {
 	x := &examiner{
-		store: store, identity: identity, in: in, report: report, head: head, whole: true,
+		store: store, identity: identity, in: in, report: report, parts: allParts, head: head, whole: true,
 		tree: new(tlog.Builder), prev: event.Genesis(identity.Origin),
 		counted: make(map[log.Month]uint64),
 	}

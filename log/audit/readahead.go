@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/agentledger/agentledger/event/erasure"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/storage"
@@ -31,8 +32,10 @@ func (x *examiner) readAhead(ctx context.Context, begin, end id.Index) <-chan po
 		defer close(portions)
 		var events []storage.Event
 		bytes := 0
-		for e, err := range x.store.Events(ctx, x.identity.Tenant, begin, end,
-			storage.FieldRecord|storage.FieldEnvelope) {
+		for e, err := range x.store.Events(ctx, x.identity.Tenant, begin, end, x.parts) {
+			if err == nil && e.Archived && isFollowed(e.ActionKind) {
+				e, err = log.ReadEvent(ctx, x.store, x.identity.Tenant, e.Index, allParts)
+			}
 			if err != nil {
 				x.handOver(ctx, portions, events, err)
 				return
@@ -50,6 +53,12 @@ func (x *examiner) readAhead(ctx context.Context, begin, end id.Index) <-chan po
 	}()
 	return portions
 }
+
+// allParts are all of an event, also where its texts are archived.
+const allParts = storage.FieldRecord | storage.FieldEnvelope
+
+// isFollowed reports whether an examination follows the statements of a kind.
+func isFollowed(kind string) bool { return kind == erasure.Kind || kind == log.ClockKind }
 
 // handOver begins the inspection of events and hands them on; false when ctx has ended.
 func (x *examiner) handOver(ctx context.Context, portions chan<- portion, events []storage.Event, err error) bool {

@@ -67,6 +67,7 @@ type Options struct {
 	ReadOnly   bool             // nothing is written
 
 	width   id.Index // events of a bundle; tests have smaller ones
+	newest  bool     // the bundle with the newest event is archived too; for tests
 	unpaced bool     // moves have no pauses between them; for tests
 }
 

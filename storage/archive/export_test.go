@@ -2,9 +2,16 @@ package archive
 
 import "github.com/agentledger/agentledger/id"
 
-// WithWidth returns options with bundles of another number of events, and no pauses between moves.
+// WithWidth returns options with bundles of another number of events, of which the newest one is moved too, and no
+// pauses between moves.
 func (o Options) WithWidth(n id.Index) Options {
-	o.width, o.unpaced = n, true
+	o.width, o.newest, o.unpaced = n, true, true
+	return o
+}
+
+// KeepNewest returns options that leave the bundle with the newest event where it is, as those of a service do.
+func (o Options) KeepNewest() Options {
+	o.newest = false
 	return o
 }
 

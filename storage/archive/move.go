@@ -140,18 +140,19 @@ func (e *Engine) moveBundle(ctx context.Context, p place, reached records.Versio
 	return nil
 }
 
-// isDue reports whether a bundle is full and its last event old enough, and since how many milliseconds.
+// isDue reports whether a bundle is full and its last event old enough, and since how many milliseconds. The bundle
+// with the newest event stays, because a ledger reads that event when it is opened.
 func (e *Engine) isDue(ctx context.Context, p place) (since id.Instant, due bool, err error) {
 	head, err := e.inner.Head(ctx, p.tenant)
 	if errors.Is(err, storage.ErrNotFound) {
 		return 0, false, nil
 	}
 	end := (p.number + 1) * e.options.width
-	if err != nil || head.Size < end {
+	if err != nil || head.Size < end || head.Size == end && !e.options.newest {
 		return 0, false, err
 	}
 	now := id.Instant(e.options.Clock().Add(-e.options.After).UnixMilli())
-	for last, err := range e.inner.Events(ctx, p.tenant, end-1, end, storage.FieldRecord) {
+	for last, err := range e.inner.Events(ctx, p.tenant, end-1, end, storage.FieldColumns) {
 		since = now - last.ReceivedAt
 		return since, err == nil && since >= 0, err
 	}

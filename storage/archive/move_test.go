@@ -62,6 +62,55 @@ func TestAge(t *testing.T) {
 	}
 }
 
+// The bundle with the newest event stays, because a ledger reads that event when it is opened.
+func TestNewestStays(t *testing.T) {
+	w := newWorld(t, openPebble(t))
+	w.add(red, 2*width)
+	o := archive.Options{Engine: w.inner, Objects: w.objects, Check: checkEnvelope}.WithWidth(width).KeepNewest()
+	w.Engine = newEngine(t, o)
+	for _, want := range []int{width, 2 * width} {
+		w.pass()
+		if got := w.archived(red); got != want {
+			t.Errorf("%d events: got %d archived events, want %d", w.heads[red].Size, got, want)
+		}
+		w.add(red, 1)
+	}
+	w.check(red, "moved")
+}
+
+// Columns, and texts as far as the engine has them, are read without the object store.
+func TestReadWithoutObjects(t *testing.T) {
+	each(t, func(t *testing.T, open func(testing.TB) archive.Inner) {
+		w := newWorld(t, open)
+		w.add(red, 2*width+1)
+		w.pass()
+		w.add(red, 1, id.Range{Begin: 1, End: 2})
+		w.objects.leave(true)
+		w.restart()
+		for name, of := range map[string]storage.Fields{
+			"columns": storage.FieldColumns, "local": both | storage.FieldLocal, "local columns": storage.FieldColumns | storage.FieldLocal,
+		} {
+			n := id.Index(0)
+			for e, err := range w.Events(t.Context(), red, 0, storage.NoIndex, of) {
+				want := w.want[red][n]
+				archived := n < 2*width && of&storage.FieldLocal != 0
+				if err != nil || e.ID != want.ID || e.Columns != want.Columns || e.Archived != archived {
+					t.Errorf("%s: event %d: got %+v, %v", name, n, e, err)
+				}
+				n++
+			}
+			at, err := w.EventsAt(t.Context(), red, []id.Index{1, 2 * width}, of)
+			if n != w.heads[red].Size || err != nil || len(at) != 2 || at[0].Columns != w.want[red][1].Columns {
+				t.Errorf("%s: got %d events, and %+v, %v", name, n, at, err)
+			}
+		}
+		erased, err := w.EventsAt(t.Context(), red, []id.Index{1}, storage.FieldEnvelope)
+		if err != nil || erased[0].ErasedBy != 2*width+1 || erased[0].Archived {
+			t.Errorf("the erasure of an event: got %+v, %v", erased, err)
+		}
+	})
+}
+
 // Each write on the way of a move fails, before it has an effect or after it, and the process ends there or goes on.
 func TestMoveFailures(t *testing.T) {
 	each(t, func(t *testing.T, open func(testing.TB) archive.Inner) {

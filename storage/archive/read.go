@@ -18,7 +18,7 @@ import (
 func (e *Engine) Events(ctx context.Context, t id.Tenant, begin, end id.Index,
 	parts storage.Fields) iter.Seq2[storage.Event, error] {
 	events := e.inner.Events(ctx, t, begin, end, parts)
-	if parts == 0 {
+	if parts == 0 || parts&storage.FieldLocal != 0 {
 		return events
 	}
 	return func(yield func(storage.Event, error) bool) {
@@ -41,8 +41,8 @@ func (e *Engine) Events(ctx context.Context, t id.Tenant, begin, end id.Index,
 func (e *Engine) EventsAt(ctx context.Context, t id.Tenant, at []id.Index,
 	parts storage.Fields) ([]storage.Event, error) {
 	found, err := e.inner.EventsAt(ctx, t, at, parts)
-	if err != nil {
-		return nil, err
+	if err != nil || parts&storage.FieldLocal != 0 {
+		return found, err
 	}
 	for i := range found {
 		if !found[i].Archived {
@@ -57,17 +57,24 @@ func (e *Engine) EventsAt(ctx context.Context, t id.Tenant, at []id.Index,
 
 // fill reads the texts of an event that the inner engine has dropped.
 func (e *Engine) fill(ctx context.Context, t id.Tenant, event *storage.Event, parts storage.Fields) error {
+	event.Archived = false
+	wanted := parts & (storage.FieldRecord | storage.FieldEnvelope)
+	if event.ErasedBy != 0 {
+		wanted &^= storage.FieldEnvelope
+	}
+	if wanted == 0 {
+		return nil
+	}
 	p := place{t, event.Index / e.options.width}
 	texts, err := e.readBundle(ctx, p)
 	if err != nil {
 		return fmt.Errorf("read event %d from the archive: %w", event.Index, err)
 	}
 	text := &texts.Events[event.Index%e.options.width]
-	event.Archived = false
-	if parts&storage.FieldRecord != 0 {
+	if wanted&storage.FieldRecord != 0 {
 		event.Record = cloneBytes(text.Record)
 	}
-	if parts&storage.FieldEnvelope == 0 || event.ErasedBy != 0 {
+	if wanted&storage.FieldEnvelope == 0 {
 		return nil
 	}
 	if !text.Erased {

@@ -33,6 +33,7 @@ func TestParseEvent(t *testing.T) {
 		}
 		for parts, want := range map[storage.Fields]storage.Event{
 			storage.FieldRecord:   {ID: e.ID, Columns: e.Columns, Record: e.Record, Archived: e.Archived},
+			storage.FieldColumns:  {ID: e.ID, Columns: e.Columns, Archived: e.Archived},
 			storage.FieldEnvelope: {Envelope: e.Envelope, ErasedBy: e.ErasedBy, Archived: e.Archived},
 			both:                  e,
 		} {

@@ -167,10 +167,11 @@ func parseEvent(v []byte, parts storage.Fields, e *storage.Event) (together bool
 		return false, err
 	}
 	e.Archived = v[0] == form4
-	if parts&storage.FieldRecord != 0 {
-		if e.ID, e.Columns, e.Record = columns.ID, columns.Columns, nil; !e.Archived {
-			e.Record = append([]byte{}, record...)
-		}
+	if parts&(storage.FieldRecord|storage.FieldColumns) != 0 {
+		e.ID, e.Columns = columns.ID, columns.Columns
+	}
+	if parts&storage.FieldRecord != 0 && !e.Archived {
+		e.Record = append([]byte{}, record...)
 	}
 	if parts&storage.FieldEnvelope != 0 {
 		if e.ErasedBy = columns.ErasedBy; v[0] == form2 {

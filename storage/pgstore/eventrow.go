@@ -52,13 +52,16 @@ func newEventRow(c *document.Codec, parts storage.Fields) *eventRow {
 	if r.withTexts() {
 		r.into = append(r.into, &r.texts)
 	}
-	if parts&storage.FieldRecord != 0 {
+	if parts&withColumns != 0 {
 		r.into = append(r.into, &r.received, &r.effective, &r.disclosure, &r.agent, &r.trace, &r.tool, &r.kind)
 	}
 	return r
 }
 
-func (r *eventRow) withTexts() bool { return r.parts&(storage.FieldRecord|storage.FieldEnvelope) != 0 }
+// withColumns are the fields that ID and Columns come with.
+const withColumns = storage.FieldRecord | storage.FieldColumns
+
+func (r *eventRow) withTexts() bool { return r.parts&(withColumns|storage.FieldEnvelope) != 0 }
 
 // appendEvents appends those of the row's events that are asked for.
 func (r *eventRow) appendEvents(page []storage.Event) ([]storage.Event, error) {
@@ -125,8 +128,11 @@ func (r *eventRow) appendEvent(page []storage.Event, index id.Index, entry []byt
 		return nil, fmt.Errorf("event %d: %w", index, corruptValue("entry"))
 	}
 	e.Archived = m.Archived
+	if r.parts&withColumns != 0 {
+		e.ID, e.Columns = m.ID, m.Columns
+	}
 	if r.parts&storage.FieldRecord != 0 {
-		e.ID, e.Record, e.Columns = m.ID, m.Record, m.Columns
+		e.Record = m.Record
 	}
 	if r.parts&storage.FieldEnvelope != 0 {
 		e.Envelope, e.ErasedBy = m.Envelope, m.ErasedBy

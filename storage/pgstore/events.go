@@ -42,10 +42,10 @@ const (
 // an event in a row of its own; else the row is a segment, which may hold others too.
 func eventsSQL(parts storage.Fields, events, segments string) string {
 	event, segment := `SELECT idx, 0::int2 AS count, entry`, `SELECT idx, count, entries`
-	if parts&(storage.FieldRecord|storage.FieldEnvelope) != 0 {
+	if parts&(withColumns|storage.FieldEnvelope) != 0 {
 		event, segment = event+`, documents`, segment+`, texts`
 	}
-	if parts&storage.FieldRecord != 0 {
+	if parts&withColumns != 0 {
 		event += `, received_at, effective, disclosure, agent, trace, tool, action_kind`
 		segment += `, NULL::int8, NULL::int2, NULL::int2, NULL::bytea, NULL::bytea, NULL::bytea, NULL::bytea`
 	}

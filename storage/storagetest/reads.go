@@ -82,7 +82,7 @@ func readEventRanges(s *store) {
 func readEventParts(s *store) {
 	b := newAuthor(alpha).nextBatch(5)
 	s.mustAppend(b)
-	for _, parts := range []storage.Fields{0, storage.FieldRecord, storage.FieldEnvelope, everything} {
+	for _, parts := range []storage.Fields{0, storage.FieldRecord, storage.FieldEnvelope, everything, storage.FieldColumns} {
 		s.wantEvents(1, 4, parts, b.Events[1:4])
 	}
 }

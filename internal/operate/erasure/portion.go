@@ -170,7 +170,7 @@ func (e *Erasures) timeOf(ctx context.Context, s *log.State, r *record, b index.
 	case b.Index >= r.End:
 		return r.AskedAt + 1, nil
 	}
-	found, err := e.Ledgers.Event(ctx, s, b.Index, storage.FieldRecord)
+	found, err := e.Ledgers.Event(ctx, s, b.Index, storage.FieldColumns)
 	return found.ReceivedAt, err
 }
 

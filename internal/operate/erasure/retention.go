@@ -135,7 +135,7 @@ func (e *Erasures) retain(
 // as many as one append takes.
 func (e *Erasures) findOld(ctx context.Context, s *log.State, begin id.Index, before id.Instant) (id.Index, error) {
 	next, end := begin, min(begin+erase.MaxEvents, s.Size())
-	for stored, err := range e.Ledgers.Events(ctx, s, begin, end, storage.FieldRecord) {
+	for stored, err := range e.Ledgers.Events(ctx, s, begin, end, storage.FieldColumns) {
 		if err != nil {
 			return begin, err
 		}

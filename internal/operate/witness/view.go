@@ -135,7 +135,7 @@ func (w *Witnesses) exceedsMaxLag(ctx context.Context, s *log.State, index id.In
 	if w.MaxLag == 0 || s.LastReceived() < oldest {
 		return true, nil
 	}
-	e, err := w.Ledgers.Event(ctx, s, index, storage.FieldRecord)
+	e, err := w.Ledgers.Event(ctx, s, index, storage.FieldColumns)
 	if err != nil {
 		return false, fmt.Errorf("lag of cosignatures: %w", err)
 	}

@@ -30,7 +30,7 @@ func (r *erasures) addTime(ctx context.Context, e *Event) error {
 		if err != nil || s.Size() <= e.erasedBy {
 			return err
 		}
-		erasing, err := r.Ledgers.Event(ctx, s, e.erasedBy, storage.FieldRecord)
+		erasing, err := r.Ledgers.Event(ctx, s, e.erasedBy, storage.FieldColumns)
 		if err != nil {
 			return fmt.Errorf("read erasure: %w", err)
 		}

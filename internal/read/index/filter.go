@@ -203,7 +203,7 @@ func (x *Index) receivedAt(ctx context.Context, s *log.State, at []id.Index) ([]
 	if len(unread) == 0 {
 		return times, nil
 	}
-	found, err := x.store.EventsAt(ctx, s.Identity().Tenant, unread, storage.FieldRecord)
+	found, err := x.store.EventsAt(ctx, s.Identity().Tenant, unread, storage.FieldColumns)
 	if err == nil {
 		err = checkRead(len(unread) - len(found))
 	}

@@ -37,8 +37,11 @@ func Changes(changes []storage.Change) []storage.Change {
 
 // Event returns the parts of e, and nothing that e shares.
 func Event(e storage.Event, parts storage.Fields) storage.Event {
+	if parts&(storage.FieldRecord|storage.FieldColumns) == 0 {
+		e.ID, e.Columns = "", storage.Columns{}
+	}
 	if parts&storage.FieldRecord == 0 {
-		e.ID, e.Columns, e.Record = "", storage.Columns{}, nil
+		e.Record = nil
 	}
 	if parts&storage.FieldEnvelope == 0 {
 		e.Envelope, e.ErasedBy = nil, 0
