@@ -2,6 +2,7 @@ package admission_test
 
 import (
 	"context"
+	"net/http/httptest"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -53,3 +54,25 @@ func TestRefusalPacerThatIsOff(t *testing.T) {
 		}
 	})
 }
+
+// A request that another node answers is no refusal, and is not delayed.
+func TestElsewhereIsNoRefusal(t *testing.T) {
+	pacer := admission.NewRefusalPacer(1, time.Hour)
+	c := &admission.Class{Control: admission.New(1), Limit: admission.NewLimit(10, 10), Pacer: pacer}
+	for range 10 {
+		err := c.Serve(httptest.NewRequest("GET", "/", nil), elsewhereCall{})
+		if want := (&admission.Elsewhere{Tenant: 2}); err == nil || *err.(*admission.Elsewhere) != *want {
+			t.Fatalf("got %v, want %v", err, want)
+		}
+	}
+	if got := pacer.DelayedRefusals(); got != 0 || c.Limit.WeightInUse() != 0 {
+		t.Errorf("%d were delayed, %d are in the limit", got, c.Limit.WeightInUse())
+	}
+}
+
+type elsewhereCall struct{}
+
+func (elsewhereCall) Identify() (admission.Tenant, error) {
+	return admission.TenantOf(2), &admission.Elsewhere{Tenant: 2}
+}
+func (elsewhereCall) Handle() error { return nil }

@@ -57,7 +57,7 @@ func (c *Class) Serve(r *http.Request, call Call) error {
 		*s = slot{}
 		c.Control.unused.Put(s)
 	}
-	if err != nil && c.Pacer != nil {
+	if err != nil && c.Pacer != nil && !isElsewhere(err) {
 		c.Pacer.DelayRefusal(r.Context(), t)
 	}
 	return err

@@ -58,6 +58,9 @@ type Edge struct {
 	// of a process.
 	Bound *Bound
 
+	// Passer, when set, passes requests for organizations that other nodes own.
+	Passer passer
+
 	// Last, when set, reports whether answers from now on are the last ones of their
 	// connections, and have to say so.
 	Last func() bool
@@ -104,7 +107,7 @@ func (e *Edge) wrapHandler(h Handler, m *routeMeter, wait func(*http.Request) ti
 			r = e.startSpan(a, r)
 		}
 		defer e.finishRequest(a, r)
-		if err := h(a, r); err != nil {
+		if err := e.serveOrPass(h, a, r); err != nil {
 			e.answerError(a, r, err)
 		}
 	})

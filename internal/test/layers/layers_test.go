@@ -60,6 +60,7 @@ var layer = map[string]int{
 	"internal/cluster/exchange":                0,
 	"internal/cluster/peer":                    0,
 	"internal/cluster/share":                   0,
+	"internal/cluster/forward":                 1,
 	"internal/durable":                         0,
 	"clients/typescript":                       0,
 	"internal/http/accept":                     0,

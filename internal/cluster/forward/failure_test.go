@@ -1,0 +1,257 @@
+package forward_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/cluster"
+	"github.com/agentledger/agentledger/internal/cluster/forward"
+)
+
+// passer is the node that is asked in these tests: the last one, which owns nothing.
+func (s *service) passer() *node { return s.nodes[len(s.nodes)-1] }
+
+// With a dead owner nothing was sent: the client may try again. The other organization notices nothing.
+func TestDeadOwner(t *testing.T) {
+	s := newService(t, 3, readAll)
+	s.nodes[0].kill()
+	for _, method := range []string{"GET", "POST", "DELETE"} {
+		s.passer().ask(t.Context(), method, "/red/x", strings.NewReader("")).want(t, 503, `"code":"overloaded"`)
+	}
+	s.passer().ask(t.Context(), "POST", "/red/x", strings.NewReader("abc")).want(t, 503, `"code":"overloaded"`)
+	s.passer().ask(t.Context(), "POST", "/blue/x", strings.NewReader("abc")).want(t, 200, "3")
+}
+
+// A request waits for the next owner: another node, or the node itself.
+func TestOwnerComes(t *testing.T) {
+	for name, next := range map[string]int{"another node": 1, "this node": 2} {
+		s := newService(t, 3, readAll)
+		s.passer().proxy.Hurry(60e9, 1e9, 1e9, 1e9)
+		s.nodes[0].kill()
+		for _, method := range []string{"POST", "PUT"} {
+			s.move(red, s.nodes[0])
+			done := make(chan got)
+			go func() { done <- s.passer().ask(t.Context(), method, "/red/x", strings.NewReader("abc")) }()
+			eventually(t, name, func() bool { return s.passer().proxy.InFlight() == 1 })
+			s.move(red, s.nodes[next])
+			g := <-done
+			g.want(t, 200, "3")
+			g.wantNode(t, s.nodes[next])
+		}
+		if got := s.nodes[next].asked.Load(); got != 2 {
+			t.Errorf("%s: handled %d times, want 2", name, got)
+		}
+	}
+}
+
+// Without any owner the time of the request ends the wait.
+func TestNoOwner(t *testing.T) {
+	s := newService(t, 2, hello)
+	for _, n := range s.nodes {
+		n.view.set(map[id.Tenant]cluster.Node{red: {}})
+		n.ask(t.Context(), "GET", "/red/x", nil).want(t, 503, `"code":"overloaded"`)
+	}
+}
+
+// An owner that dies with a request in its hands: the outcome is unknown, but for requests without effects, which the
+// next owner answers.
+func TestOwnerDiesWithRequest(t *testing.T) {
+	for name, c := range map[string]struct {
+		method, body string
+		status       int
+		want         string
+	}{
+		"read":   {"GET", "", 200, "GET /red/x"},
+		"head":   {"HEAD", "", 200, ""},
+		"write":  {"POST", "abc", 503, `"code":"outcome_unknown"`},
+		"empty":  {"POST", "", 503, `"code":"outcome_unknown"`},
+		"delete": {"DELETE", "", 503, `"code":"outcome_unknown"`},
+	} {
+		var s *service
+		var die sync.Once
+		s = newService(t, 3, func(n *node, w http.ResponseWriter, r *http.Request) error {
+			_, _ = io.Copy(io.Discard, r.Body) // so that the server sees the end of the connection
+			if n == s.nodes[0] {
+				die.Do(func() {
+					go n.kill()
+					s.move(red, s.nodes[1])
+				})
+				<-r.Context().Done()
+				return r.Context().Err()
+			}
+			return hello(n, w, r)
+		})
+		s.passer().ask(t.Context(), c.method, "/red/x", strings.NewReader(c.body)).want(t, c.status, c.want)
+		if got := s.nodes[1].asked.Load() == 1; got != (c.status == 200) {
+			t.Errorf("%s: the next owner handled it: %v", name, got)
+		}
+	}
+}
+
+// An owner that stands still is given up when another node has the organization.
+func TestOwnerStandsStill(t *testing.T) {
+	for name, c := range map[string]struct {
+		method, body string
+		status       int
+		want         string
+	}{
+		"read":  {"GET", "", 200, "GET /red/x"},
+		"write": {"POST", "abc", 503, `"code":"outcome_unknown"`},
+	} {
+		var s *service
+		s = newService(t, 3, func(n *node, w http.ResponseWriter, r *http.Request) error {
+			_, _ = io.Copy(io.Discard, r.Body) // so that the server sees the end of the connection
+			if n == s.nodes[0] {
+				s.move(red, s.nodes[1])
+				<-r.Context().Done()
+				return r.Context().Err()
+			}
+			return hello(n, w, r)
+		})
+		s.passer().ask(t.Context(), c.method, "/red/x", strings.NewReader(c.body)).want(t, c.status, c.want)
+		if got := s.nodes[1].asked.Load() == 1; got != (c.status == 200) {
+			t.Errorf("%s: the next owner handled it: %v", name, got)
+		}
+	}
+}
+
+// Work that was done before the organization moved is answered by the node that did it.
+func TestOwnerFinishesAfterMove(t *testing.T) {
+	var s *service
+	s = newService(t, 3, func(n *node, w http.ResponseWriter, r *http.Request) error {
+		s.move(red, s.nodes[1])
+		return hello(n, w, r)
+	})
+	g := s.passer().ask(t.Context(), "POST", "/red/x", strings.NewReader("abc"))
+	g.want(t, 200, "POST /red/x")
+	g.wantNode(t, s.nodes[0])
+}
+
+// The client of an answer that is cut off sees that it is not whole, with and without a length.
+func TestOwnerDiesWithAnswer(t *testing.T) {
+	for _, length := range []string{"", "100"} {
+		s := newService(t, 2, func(n *node, w http.ResponseWriter, r *http.Request) error {
+			if length != "" {
+				w.Header().Set("Content-Length", length)
+			}
+			_, _ = io.WriteString(w, "half")
+			_ = http.NewResponseController(w).Flush()
+			n.kill()
+			<-r.Context().Done()
+			return errors.New("killed")
+		})
+		if g := s.nodes[1].ask(t.Context(), "GET", "/red/x", nil); g.err == nil {
+			t.Errorf("length %q: got %d %q as if it were whole", length, g.status, g.body)
+		}
+	}
+}
+
+// The owner takes no part of a body for the whole when its client goes.
+func TestBodyIsCutOff(t *testing.T) {
+	s := newService(t, 2, readAll)
+	c, err := net.Dial("tcp", s.nodes[1].external.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _ = io.WriteString(c, "POST /red/x HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n1234")
+	eventually(t, "the owner has the request", func() bool { return s.nodes[0].asked.Load() == 1 })
+	_ = c.(*net.TCPConn).CloseWrite()
+	answer, err := io.ReadAll(c)
+	if err != nil || strings.Contains(string(answer), "200 OK") || !strings.Contains(string(answer), "The body could not be read") {
+		t.Errorf("got %q, %v", answer, err)
+	}
+	_ = c.Close()
+}
+
+// A stranger can't reach the internal listener, and can't speak as a node on the others.
+func TestHeadersOfStrangers(t *testing.T) {
+	s := newService(t, 2, show)
+	forged := http.Header{"Agentledger-Hop-Remote": {"192.0.2.9:1"}, "agentledger-hop-secure": {"1"},
+		"Agentledger-Hop-Repeat-Idempotency-Key": {"forged"}, "Agentledger-Hop-New": {"x"}}
+	for _, n := range s.nodes {
+		r, _ := http.NewRequestWithContext(t.Context(), "GET", n.external.URL+"/red/x", nil)
+		r.Header = forged.Clone()
+		answer, err := n.external.Client().Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, _ := io.ReadAll(answer.Body)
+		_ = answer.Body.Close()
+		g := sight(t, got{body: string(text)})
+		if g.Secure || !g.Loopback || g.Header.Get("Idempotency-Key") != "" || strings.Contains(string(text), "192.0.2.9") ||
+			strings.Contains(strings.ToLower(string(text)), "agentledger-hop") {
+			t.Errorf("the handler saw %s", text)
+		}
+		if answer.StatusCode != 202 {
+			t.Errorf("got %d", answer.StatusCode)
+		}
+	}
+	r, _ := http.NewRequestWithContext(t.Context(), "GET", s.nodes[0].internal.URL+"/red/x", nil)
+	r.Header = forged
+	strange := &http.Transport{TLSClientConfig: insecure()}
+	defer strange.CloseIdleConnections()
+	if answer, err := strange.RoundTrip(r); err == nil {
+		t.Errorf("the internal listener answered a stranger: %d", answer.StatusCode)
+		_ = answer.Body.Close()
+	}
+	if got := s.nodes[0].asked.Load(); got != 2 {
+		t.Errorf("handled %d requests, want 2", got)
+	}
+}
+
+// A request of a node without the headers of a hop is refused.
+func TestInternalListenerTakesHopsAlone(t *testing.T) {
+	s := newService(t, 2, hello)
+	r, _ := http.NewRequestWithContext(t.Context(), "GET", s.nodes[0].internal.URL+"/red/x", nil)
+	answer, err := s.transport.RoundTrip(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusForbidden || s.nodes[0].asked.Load() != 0 {
+		t.Errorf("got %d", answer.StatusCode)
+	}
+}
+
+// A thousand requests at once are each answered once.
+func TestManyAtOnce(t *testing.T) {
+	s := newService(t, 3, readAll)
+	s.passer().proxy.Hurry(60e9, 60e9, 60e9, 60e9)
+	var all sync.WaitGroup
+	for i := range 1000 {
+		all.Go(func() {
+			path := []string{"/red/x", "/blue/x"}[i%2]
+			s.passer().ask(t.Context(), "POST", path, strings.NewReader("abc")).want(t, 200, "3")
+		})
+	}
+	all.Wait()
+	if red, blue := s.nodes[0].asked.Load(), s.nodes[1].asked.Load(); red != 500 || blue != 500 {
+		t.Errorf("handled %d and %d requests, want 500 each", red, blue)
+	}
+}
+
+// Requests of an organization without an owner are bounded, so that they leave room for the other one.
+func TestBound(t *testing.T) {
+	s := newService(t, 3, hello, forward.Options{MaxPassed: 10, MaxPassedOrganization: 5})
+	p := s.passer()
+	p.proxy.Hurry(60e9, 1e9, 1e9, 1e9)
+	s.nodes[0].kill()
+	ctx, cancel := context.WithCancel(t.Context())
+	var all sync.WaitGroup
+	for range 5 {
+		all.Go(func() { p.ask(ctx, "GET", "/red/x", nil) })
+	}
+	eventually(t, "five wait", func() bool { return p.proxy.InFlight() == 5 })
+	p.ask(t.Context(), "GET", "/red/x", nil).want(t, 503, "Too many requests of this organization")
+	p.ask(t.Context(), "GET", "/blue/x", nil).want(t, 200, "GET /blue/x")
+	cancel()
+	all.Wait()
+	eventually(t, "none waits", func() bool { return p.proxy.InFlight() == 0 })
+}

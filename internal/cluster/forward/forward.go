@@ -1,0 +1,141 @@
+// Package forward passes a request to the node that owns its organization, and takes requests in that other nodes pass.
+//
+//	client -> Expose -> surface -> Proxy.Pass -- mutual TLS --> Receive -> surface of the owner
+//
+// Invariants:
+//
+//   - A request makes one hop at most. A node that gets a passed request, and does not own the organization, waits
+//     shortly for it and then refuses the request.
+//   - A request with effects is sent to one node at most. Once a byte may have left, an answer that does not
+//     come is fault.OutcomeUnknown. A GET or HEAD without a body is sent again to the next owner.
+//   - Nothing of bodies and answers is kept: they are copied through a buffer of a fixed size.
+//   - The headers that tell the owner where a request comes from are believed from nodes alone. Expose removes them
+//     from the requests of strangers.
+//   - The owner admits the request, bounds its time and counts its quota. A passing node holds none of the slots in
+//     which requests are computed: its processors do no work meanwhile, and requests for an owner that stands still
+//     would keep it from its own organizations. Passed requests have a bound of their own instead, in all and of one
+//     organization, because each holds a goroutine, a connection and a buffer.
+package forward
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/cluster"
+	"github.com/agentledger/agentledger/internal/http/admission"
+)
+
+// timing is how long a node waits. The default is that of every node.
+type timing struct {
+	owner time.Duration // for an owner that can be reached
+	hop   time.Duration // of the receiving node, for its own view to have the lease that the sender saw
+	doubt time.Duration // until then an owner that takes its time is not doubted
+	moved time.Duration // for the answer of a node that gave the organization away after its work was done
+}
+
+func defaultTiming() timing {
+	return timing{owner: 5 * time.Second, hop: time.Second, doubt: 1500 * time.Millisecond, moved: time.Second}
+}
+
+// Bounds of the requests that a node passes at a time. A request of one organization whose owner is dead waits for
+// seconds, so one organization alone can't use up all.
+const (
+	maxPassed             = 4096
+	maxPassedOrganization = 1024
+)
+
+// View is the cluster as this node sees it (package cluster).
+type View interface {
+	Owner(t id.Tenant) cluster.Owner
+	Self() cluster.Node
+}
+
+// Options configure New. View and Transport are required.
+type Options struct {
+	View      View
+	Transport http.RoundTripper // to internal listeners: see NewTransport
+
+	// Requests that are passed at a time in all and of one organization. Defaults: 4,096 and 1,024.
+	MaxPassed, MaxPassedOrganization int
+}
+
+// Proxy passes requests. Its methods may be called concurrently.
+type Proxy struct {
+	view      View
+	transport http.RoundTripper
+	timing    timing
+	limit     *admission.Limit
+	buffers   buffers
+}
+
+// New returns a proxy.
+func New(o Options) *Proxy {
+	if o.MaxPassed == 0 {
+		o.MaxPassed = maxPassed
+	}
+	if o.MaxPassedOrganization == 0 {
+		o.MaxPassedOrganization = maxPassedOrganization
+	}
+	return &Proxy{view: o.View, transport: o.Transport, timing: defaultTiming(),
+		limit: admission.NewLimit(o.MaxPassed, o.MaxPassedOrganization)}
+}
+
+// Owns reports whether this node answers requests for an organization now.
+func (p *Proxy) Owns(t id.Tenant) bool { return p.view.Owner(t).Mine }
+
+// InFlight returns how many requests are being passed, or wait for an owner.
+func (p *Proxy) InFlight() int { return p.limit.WeightInUse() }
+
+// Pass passes a request, whose body is unread, to the owner of an organization and answers with the owner's
+// answer. It returns false without an error when this node has become the owner: then nothing was written, and
+// the caller handles the request.
+//
+// An error after the begin of the answer means that the rest is lost. Before it:
+// fault.Overloaded when nothing was sent, fault.OutcomeUnknown when a request with effects may have reached
+// an owner, fault.TooSlow or fault.Invalid for a body that did not arrive, and the error of the context.
+func (p *Proxy) Pass(w http.ResponseWriter, r *http.Request, t id.Tenant) (passed bool, err error) {
+	if err := p.limit.Acquire(t, 1); err != nil {
+		return false, err
+	}
+	defer p.limit.Release(t, 1)
+	if hasHopped(r.Context()) {
+		return false, p.awaitOwnership(r.Context(), w, t)
+	}
+	return newPassage(p, w, r, t).run()
+}
+
+// awaitOwnership waits until this node owns an organization, because the sender's view may be newer than its own.
+// Otherwise the answer tells the sender that nothing was done.
+func (p *Proxy) awaitOwnership(ctx context.Context, w http.ResponseWriter, t id.Tenant) error {
+	timer := time.NewTimer(p.timing.hop)
+	defer timer.Stop()
+	for {
+		owner := p.view.Owner(t)
+		if owner.Mine {
+			return nil
+		}
+		select {
+		case <-owner.Changed:
+		case <-timer.C:
+			w.Header()[hopRefused] = []string{"1"}
+			return errNoOwner(nil)
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// errNoOwner is the answer to a request that was not sent.
+func errNoOwner(cause error) error {
+	return &fault.Error{Kind: fault.Overloaded, Code: "overloaded", RetryAfter: time.Second, Err: cause,
+		Message: "The organization moves to another node; try again"}
+}
+
+// errOutcome is the answer to a request that may have been carried out.
+func errOutcome(cause error) error {
+	return &fault.Error{Kind: fault.OutcomeUnknown, Code: "outcome_unknown", RetryAfter: time.Second, Err: cause,
+		Message: "The request may have been carried out; look before you repeat it"}
+}

@@ -1,0 +1,166 @@
+package forward
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptrace"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/cluster"
+	"github.com/agentledger/agentledger/internal/http/listener"
+)
+
+// passage is one request on its way to an owner.
+type passage struct {
+	proxy  *Proxy
+	w      http.ResponseWriter
+	r      *http.Request
+	tenant id.Tenant
+
+	repeatable bool            // it has no effects and no body
+	begun      atomic.Bool     // a byte may have left
+	touched    atomic.Bool     // a byte of its body was read
+	sending    context.Context // ends with the client; nil before the first attempt
+	allowed    time.Duration   // from the end of the body to the begin of the answer; 0 for no bound
+
+	mu      sync.Mutex
+	until   time.Time // the begin of the answer, at the latest; zero for no bound
+	bodyErr error     // why the body did not arrive
+}
+
+func newPassage(p *Proxy, w http.ResponseWriter, r *http.Request, t id.Tenant) *passage {
+	x := &passage{proxy: p, w: w, r: r, tenant: t}
+	x.repeatable = (r.Method == http.MethodGet || r.Method == http.MethodHead) && r.ContentLength == 0
+	return x
+}
+
+// retryAfter is when an owner that could not be reached is tried again, if the view does not change before.
+const retryAfter = 500 * time.Millisecond
+
+// run sends the request until an owner answers.
+func (x *passage) run() (passed bool, err error) {
+	timer := time.NewTimer(x.proxy.timing.owner)
+	defer timer.Stop()
+	for {
+		owner := x.proxy.view.Owner(x.tenant)
+		if owner.Mine {
+			return false, nil
+		}
+		if owner.Node.URL != "" && owner.Node.ID != x.proxy.view.Self().ID {
+			if passed, err = x.attempt(owner.Node); passed || err != nil && !x.mayRepeat() {
+				return passed, x.failure(err)
+			}
+			timer.Reset(x.proxy.timing.owner)
+		}
+		select {
+		case <-owner.Changed:
+		case <-time.After(retryAfter):
+		case <-timer.C:
+			return false, errNoOwner(err)
+		case <-x.r.Context().Done():
+			return false, errNoOwner(x.r.Context().Err())
+		}
+	}
+}
+
+// mayRepeat reports whether the request may be sent to another node after an attempt that failed.
+func (x *passage) mayRepeat() bool {
+	return x.r.Context().Err() == nil && (x.repeatable || !x.begun.Load())
+}
+
+// failure returns the answer to a request whose attempt failed for good.
+func (x *passage) failure(err error) error {
+	x.mu.Lock()
+	bodyErr := x.bodyErr
+	x.mu.Unlock()
+	switch {
+	case err == nil || errors.Is(err, errCut):
+		return err
+	case errors.Is(bodyErr, os.ErrDeadlineExceeded):
+		return fault.Wrap(fault.TooSlow, "The body took too long to arrive", bodyErr)
+	case bodyErr != nil: // no owner takes a part of a body for the whole
+		return fault.Wrap(fault.Invalid, "The body could not be read", bodyErr)
+	case x.repeatable || !x.begun.Load():
+		return errNoOwner(err)
+	}
+	return errOutcome(err)
+}
+
+// errCut says that the rest of an answer is lost.
+var errCut = errors.New("the answer of the other node was cut off")
+
+// attempt sends the request to one node. Without an error the client has the answer.
+func (x *passage) attempt(to cluster.Node) (passed bool, err error) {
+	x.begin()
+	ctx, cancel := context.WithCancelCause(x.sending)
+	defer cancel(nil)
+	trace := &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { x.begun.Store(true) }}
+	out, err := x.outgoing(httptrace.WithClientTrace(ctx, trace), to.URL)
+	if err != nil {
+		return false, err
+	}
+	stop := x.watch(ctx, cancel, to)
+	answer, err := x.proxy.transport.RoundTrip(out)
+	stop()
+	if err != nil {
+		return false, fmt.Errorf("pass the request to node %s: %w", to.ID, errors.Join(context.Cause(ctx), err))
+	}
+	defer answer.Body.Close()
+	if x.isRefused(answer) {
+		return false, fmt.Errorf("pass the request to node %s: %w", to.ID, errMoved)
+	}
+	return true, x.copyAnswer(answer, cancel)
+}
+
+// isRefused reports whether a node did nothing because it does not own the organization, so that the request can be
+// sent again.
+func (x *passage) isRefused(answer *http.Response) bool {
+	if len(answer.Header[hopRefused]) == 0 || x.touched.Load() {
+		return false
+	}
+	x.begun.Store(false)
+	return true
+}
+
+// Times of a request that is sent.
+const (
+	answerGrace = 2 * time.Second  // beyond the time of the request, for an owner that answers at the last moment
+	longest     = 35 * time.Minute // for a body to be sent; the times of connections cut slow senders off before
+)
+
+// begin prepares the first attempt. From now on the owner bounds the request's time. The times of the client's
+// connection are for senders that are slow, and end no request that was sent.
+func (x *passage) begin() {
+	if x.sending != nil {
+		return
+	}
+	ctx := x.r.Context()
+	x.sending = ctx
+	if c := listener.ContextOf(ctx); c != nil {
+		x.sending = c.Context
+	}
+	if at, bounded := ctx.Deadline(); bounded {
+		x.allowed = time.Until(at) + answerGrace
+	}
+	if x.r.ContentLength == 0 {
+		x.endBody(nil)
+		_ = http.NewResponseController(x.w).SetReadDeadline(time.Time{}) // a writer of a test has none
+	}
+}
+
+// endBody notes that the body has been sent, or why not. The time of the answer begins.
+func (x *passage) endBody(err error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.bodyErr = err
+	if x.allowed > 0 {
+		x.until = time.Now().Add(x.allowed)
+	}
+}

@@ -1,0 +1,65 @@
+package forward
+
+import (
+	"context"
+	"crypto/tls"
+	"net/http"
+	"strings"
+)
+
+type hopKey struct{}
+
+// hasHopped reports whether a request came from another node.
+func hasHopped(ctx context.Context) bool { return ctx.Value(hopKey{}) != nil }
+
+// Receive returns the handler of the internal listener, which only nodes reach. It restores the facts about
+// the client, and gives the request to h. A request that no node has passed is refused.
+func (p *Proxy) Receive(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if len(r.Header[hopRemote]) != 1 {
+			http.Error(w, "Not a request of a node", http.StatusForbidden)
+			return
+		}
+		p.nameNode(w)
+		h.ServeHTTP(w, restore(r))
+	})
+}
+
+// Expose returns the handler of a listener that strangers reach. It removes the headers of hops from requests.
+func (p *Proxy) Expose(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		dropHop(r.Header)
+		p.nameNode(w)
+		h.ServeHTTP(w, r)
+	})
+}
+
+func (p *Proxy) nameNode(w http.ResponseWriter) {
+	w.Header()[NodeHeader] = []string{p.view.Self().ID.String()}
+}
+
+func dropHop(h http.Header) {
+	for name := range h {
+		if strings.HasPrefix(name, hopPrefix) {
+			delete(h, name)
+		}
+	}
+}
+
+// restore returns a passed request as the passing node got it.
+func restore(r *http.Request) *http.Request {
+	h := r.Header
+	r = r.WithContext(context.WithValue(r.Context(), hopKey{}, true))
+	r.RemoteAddr = h[hopRemote][0]
+	r.TLS = nil
+	if len(h[hopSecure]) > 0 {
+		r.TLS = &tls.ConnectionState{}
+	}
+	for _, name := range repeating() {
+		if values, given := h[hopSafe+name]; given {
+			h[name] = values
+		}
+	}
+	dropHop(h)
+	return r
+}

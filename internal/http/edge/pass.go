@@ -1,0 +1,54 @@
+package edge
+
+import (
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/http/admission"
+)
+
+// passer passes requests to the node that owns an organization (package forward).
+type passer interface {
+	// Owns reports whether this node answers requests for an organization.
+	Owns(t id.Tenant) bool
+	// Pass answers a request whose body is unread with the answer of the owner. It returns false without an
+	// error, and has written nothing, when this node owns the organization now.
+	Pass(w http.ResponseWriter, r *http.Request, t id.Tenant) (passed bool, err error)
+}
+
+// CheckOwner returns an error for a request whose organization another node owns. A handler calls it once, when the
+// organization is known. It MUST return the error as it is, before it reads the body and before it writes. Then the
+// edge passes the request on, or calls the handler again when the organization has come to this node meanwhile.
+// id.Service is no organization, and every node answers for it.
+func (e *Edge) CheckOwner(t id.Tenant) error {
+	if e.Passer == nil || t == id.Service || e.Passer.Owns(t) {
+		return nil
+	}
+	return &admission.Elsewhere{Tenant: t}
+}
+
+// passTries bounds how often a request meets an owner that is another one at the next look.
+const passTries = 8
+
+// serveOrPass calls h, and passes the request on when another node owns its organization.
+func (e *Edge) serveOrPass(h Handler, a *answer, r *http.Request) error {
+	if e.Passer == nil {
+		return h(a, r)
+	}
+	for range passTries {
+		err := h(a, r)
+		var elsewhere *admission.Elsewhere
+		if !errors.As(err, &elsewhere) {
+			return err
+		}
+		passed, err := e.Passer.Pass(a, r, elsewhere.Tenant)
+		if passed || err != nil {
+			return err
+		}
+	}
+	return &fault.Error{Kind: fault.Overloaded, Code: "overloaded", RetryAfter: time.Second,
+		Message: "The organization moves to another node; try again"}
+}

@@ -1,0 +1,80 @@
+package edge_test
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/http/edge"
+)
+
+// passer is a node that owns tenant 1, and tenant 3 from its third request on. Tenant 2 has another owner; the owners
+// of tenants 4 and 5 can't be reached and change all the time.
+type passer struct{ asked []string }
+
+func (p *passer) Owns(t id.Tenant) bool {
+	p.asked = append(p.asked, "owns")
+	return t == 1 || t == 3 && len(p.asked) > 4
+}
+
+func (p *passer) Pass(w http.ResponseWriter, r *http.Request, t id.Tenant) (bool, error) {
+	p.asked = append(p.asked, "pass")
+	switch t {
+	case 2:
+		_, _ = io.Copy(w, r.Body)
+		return true, nil
+	case 4:
+		return false, fault.New(fault.OutcomeUnknown, "No")
+	}
+	return false, nil
+}
+
+// A request is handled here, or passed with its body unread, or handled here once the organization has come.
+func TestPassing(t *testing.T) {
+	for name, c := range map[string]struct {
+		tenant id.Tenant
+		status int
+		body   string
+		asked  []string
+	}{
+		"no organization": {id.Service, 200, "local text", nil},
+		"own":             {1, 200, "local text", []string{"owns"}},
+		"another node's":  {2, 200, "text", []string{"owns", "pass"}},
+		"comes":           {3, 200, "local text", []string{"owns", "pass", "owns", "pass", "owns"}},
+		"unreachable":     {4, 503, "outcome_unknown", []string{"owns", "pass"}},
+		"restless":        {5, 503, "overloaded", slices.Repeat([]string{"owns", "pass"}, 8)},
+	} {
+		for _, mode := range []edge.Mode{edge.Apart, edge.InPlace, edge.Fast} {
+			e, _ := newEdge()
+			p := &passer{}
+			e.Passer, e.Bound = p, edge.NewBound(time.Minute)
+			m := routed(e, "POST", "/x", func(w http.ResponseWriter, r *http.Request) error {
+				if err := e.CheckOwner(c.tenant); err != nil {
+					return err
+				}
+				_, _ = io.WriteString(w, "local ")
+				_, err := io.Copy(w, r.Body)
+				return err
+			}, mode)
+			w := httptest.NewRecorder()
+			m.ServeHTTP(w, httptest.NewRequest("POST", "/x", strings.NewReader("text")))
+			if w.Code != c.status || !strings.Contains(w.Body.String(), c.body) || !slices.Equal(p.asked, c.asked) {
+				t.Errorf("%s: got %d %s, asked %q, want %d %s, %q", name, w.Code, w.Body, p.asked, c.status, c.body, c.asked)
+			}
+		}
+	}
+}
+
+// Without a passer each organization is this node's.
+func TestNoPasser(t *testing.T) {
+	e, _ := newEdge()
+	if err := e.CheckOwner(2); err != nil {
+		t.Error(err)
+	}
+}
