@@ -251,8 +251,7 @@ func (s *Server) listRoutes() edge.Table[handler] {
 		if call.HasBody {
 			body = some
 		}
-		handle := func(w http.ResponseWriter, r *request) error { return call.Handle(w, r.Request, r.body) }
-		table.Add(call.Method, "/v1/id/platform"+call.Path, secret, body, handle)
+		table.Add(call.Method, "/v1/id/platform"+call.Path, secret, body, s.handleOperator(call))
 	}
 	table.Add("POST", "/v1/id/platform/accounts/password", secret, some, s.setPassword)
 
@@ -280,6 +279,24 @@ func (s *Server) listRoutes() edge.Table[handler] {
 	s.addMemberRoutes(&table)
 	s.addPasskeyRoutes(&table)
 	return table
+}
+
+// handleOperator returns the handler of a call of the operator. A call about one organization is answered by the node
+// that owns it.
+func (s *Server) handleOperator(call platform.Call) handler {
+	named := strings.Contains(call.Path, "{organization}")
+	return func(w http.ResponseWriter, r *request) error {
+		if named && s.Edge.Passer != nil {
+			t, err := s.Operator.FindOrganization(r.Request)
+			if err == nil {
+				err = s.Edge.CheckOwner(t)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return call.Handle(w, r.Request, r.body)
+	}
 }
 
 // serveRoute checks the permission of a route before its handler sees a request. The handler

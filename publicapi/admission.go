@@ -1,6 +1,7 @@
 package publicapi
 
 import (
+	"errors"
 	"net/http"
 	"strings"
 
@@ -31,7 +32,16 @@ type call struct {
 // Identify implements admission.Call.
 func (c *call) Identify() (admission.Tenant, error) {
 	err := c.server.findOrganization(&c.request)
+	if err == nil {
+		err = c.server.edge.CheckOwner(c.tenant)
+	}
 	return admission.Tenant{ID: c.tenant, Public: true}, err
+}
+
+// isElsewhere reports whether another node answers.
+func isElsewhere(err error) bool {
+	var e *admission.Elsewhere
+	return errors.As(err, &e)
 }
 
 // Handle implements admission.Call.

@@ -39,7 +39,7 @@ func (s *Server) answerDocument(r *request) (response, error) {
 }
 
 func (s *Server) knownKeyDocument(r *request, public [32]byte) (response, error) {
-	refused := errNotFound()
+	refused, elsewhere := errNotFound(), error(nil)
 	for holder, err := range s.agents.KeyHolders(r.Context(), public) {
 		if err == nil {
 			_, err = s.trustedState(r, holder)
@@ -50,7 +50,14 @@ func (s *Server) knownKeyDocument(r *request, public [32]byte) (response, error)
 					return did.KeyDocument(public)
 				})
 		}
-		refused = err
+		if isElsewhere(err) {
+			elsewhere = err
+		} else {
+			refused = err
+		}
+	}
+	if elsewhere != nil {
+		return response{}, elsewhere
 	}
 	return response{}, refused
 }
@@ -92,6 +99,11 @@ func newestDocument(keys []did.Key) (did.Document, error) {
 // trustedState returns the state of an organization's ledger, or the error of
 // log.State.Trusted.
 func (s *Server) trustedState(r *request, t id.Tenant) (*log.State, error) {
+	if r.tenant == id.Service { // the DID names the organization, and not the path
+		if err := s.edge.CheckOwner(t); err != nil {
+			return nil, err
+		}
+	}
 	state, err := s.ledgers.State(r.Context(), t)
 	if err != nil {
 		return nil, err

@@ -49,9 +49,19 @@ func (s *Server) directoryState(ctx context.Context) (*log.State, error) {
 	return s.ledgers.State(ctx, s.directory.Tenant)
 }
 
+// ownDirectoryState is directoryState of the node that owns the directory.
+func (s *Server) ownDirectoryState(ctx context.Context) (*log.State, error) {
+	if s.directory != nil {
+		if err := s.edge.CheckOwner(s.directory.Tenant); err != nil {
+			return nil, err
+		}
+	}
+	return s.directoryState(ctx)
+}
+
 // answerDirectory serves directory.
 func (s *Server) answerDirectory(r *request) (response, error) {
-	state, err := s.directoryState(r.Context())
+	state, err := s.ownDirectoryState(r.Context())
 	if err != nil {
 		return response{}, err
 	}
@@ -84,7 +94,7 @@ type directoryEvent struct {
 
 // answerDirectoryEvents serves directory/events.
 func (s *Server) answerDirectoryEvents(r *request) (response, error) {
-	state, err := s.directoryState(r.Context())
+	state, err := s.ownDirectoryState(r.Context())
 	if err != nil {
 		return response{}, err
 	}

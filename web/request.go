@@ -54,6 +54,9 @@ func (c *call) Identify() (admission.Tenant, error) {
 	if c.slug != "" {
 		c.tenant, err = c.server.orgs.BySlug(c.Context(), c.slug)
 	}
+	if err == nil {
+		err = c.server.edge.CheckOwner(c.tenant)
+	}
 	return admission.Tenant{ID: c.tenant, Public: true}, err
 }
 

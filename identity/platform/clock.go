@@ -55,7 +55,7 @@ type correctedClock struct {
 // correctClock goes on when the client disconnects, because its outcome would be
 // unknown otherwise.
 func (c *Calls) correctClock(w http.ResponseWriter, r *http.Request, bounds edge.Body) error {
-	tenant, err := c.findOrganization(r)
+	tenant, err := c.FindOrganization(r)
 	if err != nil {
 		return err
 	}

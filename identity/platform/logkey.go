@@ -34,7 +34,7 @@ func (c *Calls) retireLogKey(w http.ResponseWriter, r *http.Request, _ edge.Body
 // when the client disconnects, because its outcome would be unknown otherwise.
 func (c *Calls) changeLogKey(w http.ResponseWriter, r *http.Request, status int,
 	change func(context.Context, id.Tenant, string) (log.LogKey, error)) error {
-	tenant, err := c.findOrganization(r)
+	tenant, err := c.FindOrganization(r)
 	if err != nil {
 		return err
 	}
@@ -51,8 +51,8 @@ func (c *Calls) changeLogKey(w http.ResponseWriter, r *http.Request, status int,
 	return edge.WriteJSON(w, status, told)
 }
 
-// findOrganization finds the organization of a path, by its id or slug: no slug is a UUID.
-func (c *Calls) findOrganization(r *http.Request) (id.Tenant, error) {
+// FindOrganization finds the organization of a path, by its id or slug: no slug is a UUID.
+func (c *Calls) FindOrganization(r *http.Request) (id.Tenant, error) {
 	name := chi.URLParam(r, "organization")
 	if organization, err := id.ParseOrganization(name); err == nil {
 		return c.Organizations.ByID(r.Context(), organization)

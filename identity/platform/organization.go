@@ -146,7 +146,7 @@ type changedOrganization struct {
 }
 
 func (c *Calls) changeOrganization(w http.ResponseWriter, r *http.Request, bounds edge.Body) error {
-	tenant, err := c.findOrganization(r)
+	tenant, err := c.FindOrganization(r)
 	if err != nil {
 		return err
 	}

@@ -43,7 +43,7 @@ func describeListedOrganization(l org.Listed) listedOrganization {
 
 // answerOrganization tells of one organization as the list does, with its settings where they can be read.
 func (c *Calls) answerOrganization(w http.ResponseWriter, r *http.Request, _ edge.Body) error {
-	tenant, err := c.findOrganization(r)
+	tenant, err := c.FindOrganization(r)
 	if err != nil {
 		return err
 	}

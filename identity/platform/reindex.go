@@ -13,7 +13,7 @@ type Reindex func(ctx context.Context, t id.Tenant) error
 
 // reindexOrganization does not wait for the new index. The request has no body.
 func (c *Calls) reindexOrganization(w http.ResponseWriter, r *http.Request, _ edge.Body) error {
-	tenant, err := c.findOrganization(r)
+	tenant, err := c.FindOrganization(r)
 	if err != nil {
 		return err
 	}

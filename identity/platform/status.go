@@ -26,7 +26,7 @@ func (c *Calls) answerStatus(w http.ResponseWriter, r *http.Request, _ edge.Body
 
 // answerOrganizationStatus answers for one organization. The request has no body.
 func (c *Calls) answerOrganizationStatus(w http.ResponseWriter, r *http.Request, _ edge.Body) error {
-	tenant, err := c.findOrganization(r)
+	tenant, err := c.FindOrganization(r)
 	if err != nil {
 		return err
 	}

@@ -19,7 +19,7 @@ type askedWitnesses struct {
 
 // askWitnesses does not wait for the answers of the witnesses. The request has no body.
 func (c *Calls) askWitnesses(w http.ResponseWriter, r *http.Request, _ edge.Body) error {
-	tenant, err := c.findOrganization(r)
+	tenant, err := c.FindOrganization(r)
 	if err != nil {
 		return err
 	}
