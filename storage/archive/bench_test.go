@@ -1,6 +1,7 @@
 package archive_test
 
 import (
+	"context"
 	"crypto/sha256"
 	"fmt"
 	"log/slog"
@@ -194,4 +195,39 @@ func bucketOf(b *testing.B, endpoint string) objects.Store {
 		b.Fatal(err)
 	}
 	return kept
+}
+
+// BenchmarkScan reads all events with their texts, in order. An object takes some milliseconds, as over a network.
+func BenchmarkScan(b *testing.B) {
+	const events, way = 1 << 14, 10 * time.Millisecond
+	e, err := pebblestore.Open(pebblestore.Options{Dir: b.TempDir()})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer e.Close()
+	fillLifelike(b, e, events, 64)
+	kept := newMemory()
+	a := newEngine(b, archive.Options{Engine: e, Objects: distant{kept, way}, CacheBytes: 4 << 20}.WithWidth(256))
+	if err := a.Pass(b.Context()); err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		for _, err := range a.Events(b.Context(), red, 0, events, both) {
+			if err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+	b.ReportMetric(float64(events)*float64(b.N)/b.Elapsed().Seconds(), "events/s")
+}
+
+// distant is an object store at the end of a long way.
+type distant struct {
+	*memory
+	way time.Duration
+}
+
+func (d distant) Read(ctx context.Context, name string, limit int64) ([]byte, string, error) {
+	time.Sleep(d.way)
+	return d.memory.Read(ctx, name, limit)
 }

@@ -14,7 +14,10 @@ import (
 	"github.com/agentledger/agentledger/storage/archive/objects"
 )
 
-// Events implements storage.Ledgers.
+// textFields are the fields that may be archived.
+const textFields = storage.FieldRecord | storage.FieldEnvelope
+
+// Events implements storage.Ledgers. It reads one bundle ahead.
 func (e *Engine) Events(ctx context.Context, t id.Tenant, begin, end id.Index,
 	parts storage.Fields) iter.Seq2[storage.Event, error] {
 	events := e.inner.Events(ctx, t, begin, end, parts)
@@ -22,8 +25,14 @@ func (e *Engine) Events(ctx context.Context, t id.Tenant, begin, end id.Index,
 		return events
 	}
 	return func(yield func(storage.Event, error) bool) {
+		ahead := place{t, begin / e.options.width}
 		for event, err := range events {
 			if err == nil && event.Archived {
+				n := event.Index/e.options.width + 1
+				if parts&textFields != 0 && n > ahead.number && n*e.options.width < end {
+					ahead.number = n
+					go e.readAhead(ctx, ahead)
+				}
 				err = e.fill(ctx, t, &event, parts)
 			}
 			if err != nil {
@@ -58,7 +67,7 @@ func (e *Engine) EventsAt(ctx context.Context, t id.Tenant, at []id.Index,
 // fill reads the texts of an event that the inner engine has dropped.
 func (e *Engine) fill(ctx context.Context, t id.Tenant, event *storage.Event, parts storage.Fields) error {
 	event.Archived = false
-	wanted := parts & (storage.FieldRecord | storage.FieldEnvelope)
+	wanted := parts & textFields
 	if event.ErasedBy != 0 {
 		wanted &^= storage.FieldEnvelope
 	}
@@ -105,6 +114,17 @@ func cloneBytes(b []byte) []byte {
 		return nil
 	}
 	return append([]byte{}, b...)
+}
+
+// readAhead reads the next bundle of a sequence into memory, if it is archived.
+func (e *Engine) readAhead(ctx context.Context, p place) {
+	if _, known := e.cached.Lookup(p, 0); known {
+		return
+	}
+	kept, err := e.bundles.Get(ctx, p.tenant, keyOf(p.number))
+	if err == nil && kept.Exists() && !kept.Value.Local {
+		_, _ = e.readBundle(ctx, p) // the sequence meets the error, if it comes so far
+	}
 }
 
 // readBundle returns the texts of a bundle, checked. They are shared: no caller may write to them.
@@ -199,8 +219,7 @@ func (e *Engine) textsOf(ctx context.Context, p place) (*bundle.Texts, id.Instan
 	width := e.options.width
 	texts := &bundle.Texts{Tenant: p.tenant, First: p.number * width, Events: make([]bundle.Text, 0, width)}
 	var last id.Instant
-	const both = storage.FieldRecord | storage.FieldEnvelope
-	for stored, err := range e.inner.Events(ctx, p.tenant, texts.First, texts.First+width, both) {
+	for stored, err := range e.inner.Events(ctx, p.tenant, texts.First, texts.First+width, textFields) {
 		if err != nil {
 			return nil, 0, err
 		}
