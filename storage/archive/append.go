@@ -77,8 +77,17 @@ func (e *Engine) noteErasure(t id.Tenant) {
 // ErasuresWaiting reports whether an object may still hold an envelope of a tenant that was erased before the call.
 func (e *Engine) ErasuresWaiting(ctx context.Context, t id.Tenant) (bool, error) {
 	reached, err := e.frontiers.Get(ctx, t, "")
-	if err != nil || reached.Value.Next == 0 {
+	if err != nil {
 		return false, err
+	}
+	if reached.Value.Writing {
+		next, err := e.marks.Get(ctx, t, keyOf(reached.Value.Next))
+		if err != nil || next.Exists() && !next.Value.Clean {
+			return true, err
+		}
+	}
+	if reached.Value.Next == 0 {
+		return false, nil
 	}
 	marks, err := e.inner.Scan(ctx, t, kindMark, "", keyOf(reached.Value.Next), 1)
 	return len(marks) > 0, err

@@ -61,7 +61,7 @@ type Options struct {
 
 	After      time.Duration    // a bundle is archived when its last event is older
 	CacheBytes int64            // of texts in memory; default 64 MiB
-	Pass       time.Duration    // between two looks at all tenants; default 10 minutes
+	Pass       time.Duration    // between two looks at all tenants; default an hour
 	Clock      func() time.Time // default time.Now
 	Logger     *slog.Logger     // default: none
 	ReadOnly   bool             // nothing is written
@@ -74,7 +74,7 @@ type Options struct {
 const (
 	bundleEvents      = 256
 	defaultCacheBytes = 64 << 20
-	defaultPass       = 10 * time.Minute
+	defaultPass       = time.Hour
 )
 
 func (o Options) withDefaults() Options {

@@ -26,7 +26,7 @@ func (e *Engine) Drop(ctx context.Context, t id.Tenant, mark storage.Record) err
 	if err != nil {
 		return fmt.Errorf("drop: %w", err)
 	}
-	planned.Value.Next = max(planned.Value.Next, reached.Value.Next)
+	planned.Value.Next = max(planned.Value.Next, reached.Value.objects())
 	change, err := e.drops.Put(planned)
 	if err == nil {
 		err = e.inner.Write(ctx, id.Service, []storage.Change{change})
@@ -41,7 +41,7 @@ func (e *Engine) Drop(ctx context.Context, t id.Tenant, mark storage.Record) err
 	delete(e.resumed, t)
 	delete(e.moved, t)
 	e.mu.Unlock()
-	for n := range reached.Value.Next {
+	for n := range reached.Value.objects() {
 		e.cached.Drop(place{t, n})
 	}
 	if err := e.deleteObjects(ctx, t); err != nil { // the worker tries again

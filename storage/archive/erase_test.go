@@ -130,7 +130,7 @@ func TestErasureDuringMove(t *testing.T) {
 	each(t, func(t *testing.T, open func(testing.TB) archive.Inner) {
 		w := newWorld(t, open)
 		w.add(red, width)
-		w.add(blue, width)
+		w.add(blue, width-1)
 		between := &interrupted{memory: w.objects, before: func() { w.add(red, 1, id.Range{End: 2}) }}
 		o := archive.Options{Engine: w.inner, Objects: between, Check: checkEnvelope}.WithWidth(width)
 		w.Engine = newEngine(t, o)
@@ -138,6 +138,23 @@ func TestErasureDuringMove(t *testing.T) {
 			t.Errorf("the move: got %v, want %v", err, storage.ErrStale)
 		}
 		w.check(red, "interrupted")
+		if !w.waiting(red) || w.waiting(blue) || !w.holds(red, 0) {
+			t.Error("the object of the move does not hold the envelope, or the erasure does not wait for it")
+		}
+		w.restart()
+		w.objects.leave(true)
+		if err := w.RewriteErased(t.Context(), red); !errors.Is(err, storage.ErrUnavailable) || !w.waiting(red) {
+			t.Errorf("the object store is away: got %v", err)
+		}
+		w.objects.leave(false)
+		for range 2 {
+			if err := w.RewriteErased(t.Context(), red); err != nil {
+				t.Fatal(err)
+			}
+			if w.waiting(red) || w.holds(red, 0) {
+				t.Error("the erasure waits, or the object of the move holds its envelope")
+			}
+		}
 		w.pass()
 		if got := w.archived(red); got != width {
 			t.Errorf("got %d archived events, want %d", got, width)

@@ -32,17 +32,18 @@ func (e *Engine) Move(ctx context.Context, t id.Tenant) error {
 		if !moved {
 			return e.reclaim(ctx, t)
 		}
-		if e.options.unpaced {
-			continue
-		}
-		if err := rest(ctx, time.Since(begun)); err != nil {
+		if err := e.rest(ctx, time.Since(begun)); err != nil {
 			return err
 		}
+		e.rewriteWoken(ctx)
 	}
 }
 
 // rest leaves half of the time to other work.
-func rest(ctx context.Context, worked time.Duration) error {
+func (e *Engine) rest(ctx context.Context, worked time.Duration) error {
+	if e.options.unpaced {
+		return nil
+	}
 	timer := time.NewTimer(min(worked, time.Second))
 	defer timer.Stop()
 	select {
@@ -123,6 +124,9 @@ func (e *Engine) moveBundle(ctx context.Context, p place, reached records.Versio
 	}
 	kept := stored{Local: true}
 	if texts.Bytes() <= bundle.MaxTexts {
+		if reached, err = e.beginWriting(ctx, p.tenant, reached); err != nil {
+			return err
+		}
 		if kept, err = e.writeObject(ctx, p, texts); err != nil {
 			return err
 		}
@@ -157,6 +161,23 @@ func (e *Engine) isDue(ctx context.Context, p place) (since id.Instant, due bool
 		return since, err == nil && since >= 0, err
 	}
 	return 0, false, nil
+}
+
+// beginWriting notes that there may be an object of the next bundle, so that an erasure looks for it.
+func (e *Engine) beginWriting(ctx context.Context, t id.Tenant,
+	reached records.Versioned[frontier]) (records.Versioned[frontier], error) {
+	if reached.Value.Writing {
+		return reached, nil
+	}
+	reached.Value.Writing = true
+	change, err := e.frontiers.Put(reached)
+	if err == nil {
+		err = e.inner.Write(ctx, t, []storage.Change{change})
+	}
+	if err != nil {
+		return reached, fmt.Errorf("note its object: %w", err)
+	}
+	return e.frontiers.Get(ctx, t, "")
 }
 
 // writeObject writes the object of a bundle, or finds it written, and reads it back.
@@ -206,7 +227,7 @@ func (e *Engine) keep(ctx context.Context, t id.Tenant, reached records.Versione
 	if err != nil {
 		return err
 	}
-	reached.Value.Next++
+	reached.Value = frontier{Next: reached.Value.Next + 1}
 	next, err := e.frontiers.Put(reached)
 	if err != nil {
 		return err

@@ -26,6 +26,7 @@ func (e *Engine) Events(ctx context.Context, t id.Tenant, begin, end id.Index,
 	}
 	return func(yield func(storage.Event, error) bool) {
 		ahead := place{t, begin / e.options.width}
+		var held *bundle.Texts
 		for event, err := range events {
 			if err == nil && event.Archived {
 				n := event.Index/e.options.width + 1
@@ -33,7 +34,7 @@ func (e *Engine) Events(ctx context.Context, t id.Tenant, begin, end id.Index,
 					ahead.number = n
 					go e.readAhead(ctx, ahead)
 				}
-				err = e.fill(ctx, t, &event, parts)
+				held, err = e.fill(ctx, t, &event, parts, held)
 			}
 			if err != nil {
 				yield(storage.Event{}, err)
@@ -53,44 +54,49 @@ func (e *Engine) EventsAt(ctx context.Context, t id.Tenant, at []id.Index,
 	if err != nil || parts&storage.FieldLocal != 0 {
 		return found, err
 	}
+	var held *bundle.Texts
 	for i := range found {
 		if !found[i].Archived {
 			continue
 		}
-		if err := e.fill(ctx, t, &found[i], parts); err != nil {
+		if held, err = e.fill(ctx, t, &found[i], parts, held); err != nil {
 			return nil, err
 		}
 	}
 	return found, nil
 }
 
-// fill reads the texts of an event that the inner engine has dropped.
-func (e *Engine) fill(ctx context.Context, t id.Tenant, event *storage.Event, parts storage.Fields) error {
+// fill reads the texts of an event that the inner engine has dropped. held is the bundle of the event before it, nil
+// for none; that of the event is returned.
+func (e *Engine) fill(ctx context.Context, t id.Tenant, event *storage.Event, parts storage.Fields,
+	held *bundle.Texts) (*bundle.Texts, error) {
 	event.Archived = false
 	wanted := parts & textFields
 	if event.ErasedBy != 0 {
 		wanted &^= storage.FieldEnvelope
 	}
 	if wanted == 0 {
-		return nil
+		return held, nil
 	}
 	p := place{t, event.Index / e.options.width}
-	texts, err := e.readBundle(ctx, p)
-	if err != nil {
-		return fmt.Errorf("read event %d from the archive: %w", event.Index, err)
+	if held == nil || held.First != p.number*e.options.width {
+		var err error
+		if held, err = e.readBundle(ctx, p); err != nil {
+			return nil, fmt.Errorf("read event %d from the archive: %w", event.Index, err)
+		}
 	}
-	text := &texts.Events[event.Index%e.options.width]
+	text := &held.Events[event.Index-held.First]
 	if wanted&storage.FieldRecord != 0 {
 		event.Record = cloneBytes(text.Record)
 	}
-	if wanted&storage.FieldEnvelope == 0 {
-		return nil
-	}
-	if !text.Erased {
+	switch {
+	case wanted&storage.FieldEnvelope == 0:
+	case text.Erased:
+		return held, e.readErasure(ctx, t, event)
+	default:
 		event.Envelope = cloneBytes(text.Envelope)
-		return nil
 	}
-	return e.readErasure(ctx, t, event)
+	return held, nil
 }
 
 // readErasure reads the erasure of an event that was erased between the reads of event and object. An object without

@@ -26,7 +26,16 @@ func isOwnKind(k storage.Kind) bool {
 
 // frontier says that the bundles below Next are archived.
 type frontier struct {
-	Next id.Index `json:"next"`
+	Next    id.Index `json:"next"`
+	Writing bool     `json:"writing,omitzero"` // there may be an object of Next too, which means nothing yet
+}
+
+// objects returns how many bundles may have objects.
+func (f frontier) objects() id.Index {
+	if f.Writing {
+		return f.Next + 1
+	}
+	return f.Next
 }
 
 // stored is an archived bundle.
@@ -37,9 +46,13 @@ type stored struct {
 }
 
 // mark says that envelopes of a bundle were erased since its object was made.
-type mark struct{}
+type mark struct {
+	// Clean: no object had the envelopes when the mark was looked at. For the bundle that is to be moved next,
+	// whose mark stays.
+	Clean bool `json:"clean,omitzero"`
+}
 
-// markValue is the value of a mark.
+// markValue is the value of a new mark.
 const markValue = "{}"
 
 // owner is the identity of a store in its object store.

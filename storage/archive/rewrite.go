@@ -22,10 +22,13 @@ func (e *Engine) RewriteErased(ctx context.Context, t id.Tenant) error {
 	if err != nil {
 		return fmt.Errorf("archive: %w", err)
 	}
-	if reached.Value.Next == 0 {
-		return nil
-	}
 	var failed []error
+	if reached.Value.Writing {
+		failed = append(failed, e.deleteUnfinished(ctx, t))
+	}
+	if reached.Value.Next == 0 {
+		return errors.Join(failed...)
+	}
 	for begin := ""; ; {
 		marks, err := e.inner.Scan(ctx, t, kindMark, begin, keyOf(reached.Value.Next), marksPage)
 		if err != nil {
@@ -41,6 +44,31 @@ func (e *Engine) RewriteErased(ctx context.Context, t id.Tenant) error {
 			return errors.Join(failed...)
 		}
 	}
+}
+
+// deleteUnfinished deletes the object of a move that did not come to its record, when envelopes of its bundle were
+// erased. The mark stays, because the next move rests on it.
+func (e *Engine) deleteUnfinished(ctx context.Context, t id.Tenant) error {
+	e.moving.Lock()
+	defer e.moving.Unlock()
+	reached, err := e.frontiers.Get(ctx, t, "")
+	if err != nil || !reached.Value.Writing {
+		return err
+	}
+	m, err := e.marks.Get(ctx, t, keyOf(reached.Value.Next))
+	if err != nil || !m.Exists() || m.Value.Clean {
+		return err
+	}
+	if err := e.options.Objects.Delete(ctx, objectName(place{t, reached.Value.Next})); err != nil {
+		e.figures.fail("erase")
+		return fmt.Errorf("archive: delete an unfinished object: %w", err)
+	}
+	m.Value.Clean = true
+	change, err := e.marks.Put(m)
+	if err != nil {
+		return err
+	}
+	return e.inner.Write(ctx, t, []storage.Change{change})
 }
 
 // rewrite takes the erased envelopes out of one object.

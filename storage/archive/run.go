@@ -12,6 +12,9 @@ import (
 // retryPause is the time before another look after a failure.
 const retryPause = 30 * time.Second
 
+// passStretch is the time for which a pass looks at tenants without a rest.
+const passStretch = 10 * time.Millisecond
+
 // Run archives old bundles, and takes erased envelopes out of objects as they come, until ctx ends. One call
 // at a time.
 func (e *Engine) Run(ctx context.Context) {
@@ -56,10 +59,15 @@ func (e *Engine) Pass(ctx context.Context) error {
 		return err // no tenant may be moved before
 	}
 	var failed []error
+	begun := time.Now()
 	for t, err := range e.inner.Tenants(ctx) {
 		if err != nil {
 			failed = append(failed, fmt.Errorf("archive: list tenants: %w", err))
 			break
+		}
+		if worked := time.Since(begun); worked >= passStretch {
+			_ = e.rest(ctx, worked)
+			begun = time.Now()
 		}
 		if err := errors.Join(e.rewriteOne(ctx, t, time.Now()), e.Move(ctx, t)); err != nil {
 			failed = append(failed, err)
@@ -70,6 +78,15 @@ func (e *Engine) Pass(ctx context.Context) error {
 	}
 	e.figures.oldest.endPass()
 	return errors.Join(failed...)
+}
+
+// rewriteWoken is rewriteDirty after an erasure, so that no erasure waits for the end of a long move.
+func (e *Engine) rewriteWoken(ctx context.Context) {
+	select {
+	case <-e.wake:
+		e.rewriteDirty(ctx)
+	default:
+	}
 }
 
 // rewriteDirty works on the tenants that had erasures.
