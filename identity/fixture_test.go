@@ -101,7 +101,7 @@ func newWorld(t testing.TB, change ...func(*identity.Options)) *world {
 	}
 	w.setup = &setup.Setup{Store: s.Store, Provisioner: founder, Clock: s.Clock}
 	o := identity.Options{
-		Edge:        &edge.Edge{Logger: slog.New(slog.NewJSONHandler(&w.log, &slog.HandlerOptions{Level: slog.LevelDebug}))},
+		Edge:        &edge.Edge{Passer: traffic.Passer(), Logger: slog.New(slog.NewJSONHandler(&w.log, &slog.HandlerOptions{Level: slog.LevelDebug}))},
 		Provisioner: founder, Setup: w.setup,
 		Organizations: orgs, Operator: &platform.Calls{Provisioner: founder, Organizations: orgs, LogKeys: orgs,
 			Clock: clock.New(clocktest.New(), clock.Start{}), Accounts: w.accounts}, People: w.accounts, Members: w.accounts, Sessions: w.accounts, Credentials: w.accounts, Visits: w.accounts, Resets: w.accounts, EmailChanges: w.accounts, Mail: letters,

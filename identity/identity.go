@@ -289,7 +289,7 @@ func (s *Server) handleOperator(call platform.Call) handler {
 		if named && s.Edge.Passer != nil {
 			t, err := s.Operator.FindOrganization(r.Request)
 			if err == nil {
-				err = s.Edge.CheckOwner(t)
+				err = s.Edge.CheckOwner(r.Context(), t)
 			}
 			if err != nil {
 				return err

@@ -59,7 +59,7 @@ func (s *Server) admitMember(r *http.Request, p account.Permission) (*account.Se
 	if tenant != who.Tenant {
 		return nil, fault.New(fault.NotFound, "Not found")
 	}
-	if err := s.Edge.CheckOwner(tenant); err != nil {
+	if err := s.Edge.CheckOwner(r.Context(), tenant); err != nil {
 		return nil, err
 	}
 	if err := s.checkMethod(r.Context(), tenant, who.SignIn); err != nil {

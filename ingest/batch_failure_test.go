@@ -67,7 +67,7 @@ func TestBatchFailuresAreLogged(t *testing.T) {
 	ledgers := &partly{}
 	w := newWorld(t, func(o *ingest.Options) {
 		ledgers.Ledgers, o.Ledgers = o.Ledgers, ledgers
-		o.Edge = &edge.Edge{Logger: slog.New(slog.NewTextHandler(&logged, &slog.HandlerOptions{Level: slog.LevelDebug}))}
+		o.Edge = &edge.Edge{Passer: traffic.Passer(), Logger: slog.New(slog.NewTextHandler(&logged, &slog.HandlerOptions{Level: slog.LevelDebug}))}
 	})
 	later := fault.Wrap(fault.Unavailable, "Later", errors.New("disk on fire"))
 	ledgers.failures = []error{nil, later, errors.New("secret cause"), later}
@@ -101,7 +101,7 @@ func TestBatchPanics(t *testing.T) {
 	var logged bytes.Buffer
 	w := newWorld(t, func(o *ingest.Options) {
 		o.Agents = explosive{o.Agents}
-		o.Edge = &edge.Edge{Logger: slog.New(slog.NewTextHandler(&logged, &slog.HandlerOptions{Level: slog.LevelDebug}))}
+		o.Edge = &edge.Edge{Passer: traffic.Passer(), Logger: slog.New(slog.NewTextHandler(&logged, &slog.HandlerOptions{Level: slog.LevelDebug}))}
 	})
 	bad := w.envelope(&w.red, "bad", fields{"key_id": "boom"})
 	for range 8 { // no slot is lost

@@ -53,7 +53,7 @@ func (s *Server) authenticate(r *http.Request, wants wantedScope) (caller, error
 	if c.Scopes&wants.scope == 0 {
 		return caller{Caller: c}, fault.New(fault.Forbidden, "The ingest key does not have the scope "+wants.name)
 	}
-	if err := s.edge.CheckOwner(c.Tenant); err != nil {
+	if err := s.edge.CheckOwner(ctx, c.Tenant); err != nil {
 		return caller{Caller: c}, err
 	}
 	state, err := s.ledgers.State(ctx, c.Tenant)

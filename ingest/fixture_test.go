@@ -117,7 +117,7 @@ func (w *world) open(change ...func(*ingest.Options)) {
 		Records: w.Engine, Events: w.SystemEvents, Ledgers: w.Ledgers, Policies: w.policies, Agents: w.agents, Organizations: w.orgs, Approvals: w.approvals, Clock: w.Clock,
 	})
 	o := ingest.Options{
-		Edge:    &edge.Edge{Logger: slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelError}))},
+		Edge:    &edge.Edge{Passer: traffic.Passer(), Logger: slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelError}))},
 		Ledgers: w.Ledgers, Organizations: w.orgs, Agents: w.agents, Policies: w.policies, Approvals: w.approvals, Workflows: w.workflows, Clock: w.Clock,
 	}
 	for _, f := range change {

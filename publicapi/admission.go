@@ -33,7 +33,7 @@ type call struct {
 func (c *call) Identify() (admission.Tenant, error) {
 	err := c.server.findOrganization(&c.request)
 	if err == nil {
-		err = c.server.edge.CheckOwner(c.tenant)
+		err = c.server.edge.CheckOwner(c.Context(), c.tenant)
 	}
 	return admission.Tenant{ID: c.tenant, Public: true}, err
 }

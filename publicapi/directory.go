@@ -52,7 +52,7 @@ func (s *Server) directoryState(ctx context.Context) (*log.State, error) {
 // ownDirectoryState is directoryState of the node that owns the directory.
 func (s *Server) ownDirectoryState(ctx context.Context) (*log.State, error) {
 	if s.directory != nil {
-		if err := s.edge.CheckOwner(s.directory.Tenant); err != nil {
+		if err := s.edge.CheckOwner(ctx, s.directory.Tenant); err != nil {
 			return nil, err
 		}
 	}

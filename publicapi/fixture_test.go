@@ -119,7 +119,7 @@ func (w *world) open(anchorDir string) {
 
 // serve starts the surface with what tells it about agents.
 func (w *world) serve(agents publicapi.Agents) {
-	edge := &edge.Edge{Logger: slog.New(slog.NewTextHandler(w.Output(), nil))}
+	edge := &edge.Edge{Passer: traffic.Passer(), Logger: slog.New(slog.NewTextHandler(w.Output(), nil))}
 	router := edge.Router()
 	surface := publicapi.New(publicapi.Options{
 		Edge: edge, Ledgers: w.ledgers, Organizations: w.orgs, Agents: agents, GrantKeys: grantKeys{}, PublicURL: publicURL, Clock: w.clock,

@@ -106,7 +106,7 @@ func newWorld(t testing.TB) *world {
 
 // serve starts the surfaces. Pages read from documents, nil is the public interface.
 func (w *world) serve(documents web.Log, more ...func(*web.Options)) {
-	e := &edge.Edge{Logger: slog.New(slog.NewTextHandler(w.Output(), nil))}
+	e := &edge.Edge{Passer: traffic.Passer(), Logger: slog.New(slog.NewTextHandler(w.Output(), nil))}
 	router, organizations := e.Router(), slugs{"red": ledgertest.Red, "blue": ledgertest.Blue}
 	api := publicapi.New(publicapi.Options{Edge: e, Ledgers: w.Ledgers, Organizations: organizations, Agents: keys{},
 		GrantKeys: noGrants{}, PublicURL: "https://log.example", Clock: w.Clock})

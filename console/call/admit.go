@@ -36,7 +36,7 @@ func (s *Surface) admitPerson(r *http.Request, right account.Permission) (*accou
 	if who.Tenant == id.Service || !who.Role.May(right) {
 		return nil, fault.New(fault.Forbidden, "Your role does not allow this")
 	}
-	if err := s.Edge.CheckOwner(who.Tenant); err != nil {
+	if err := s.Edge.CheckOwner(r.Context(), who.Tenant); err != nil {
 		return nil, err
 	}
 	if err := s.checkSignedIn(r, who); err != nil {
@@ -98,7 +98,7 @@ func (s *Surface) admitToken(
 	if !who.Role.May(right) {
 		return nil, "", fault.New(fault.Forbidden, "The token's role does not allow this")
 	}
-	return who, name, s.Edge.CheckOwner(who.Tenant)
+	return who, name, s.Edge.CheckOwner(r.Context(), who.Tenant)
 }
 
 // exchange is one request of a person and its answer.

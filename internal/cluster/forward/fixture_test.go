@@ -111,7 +111,7 @@ func (s *service) newNode(identity *peer.Identity, options ...forward.Options) *
 		if strings.HasPrefix(r.URL.Path, "/blue") {
 			t = blue
 		}
-		if err := e.CheckOwner(t); err != nil {
+		if err := e.CheckOwner(r.Context(), t); err != nil {
 			return err
 		}
 		n.asked.Add(1)

@@ -84,7 +84,7 @@ func New(o Options) *Proxy {
 }
 
 // Owns reports whether this node answers requests for an organization now.
-func (p *Proxy) Owns(t id.Tenant) bool { return p.view.Owner(t).Mine }
+func (p *Proxy) Owns(_ context.Context, t id.Tenant) bool { return p.view.Owner(t).Mine }
 
 // InFlight returns how many requests are being passed, or wait for an owner.
 func (p *Proxy) InFlight() int { return p.limit.WeightInUse() }

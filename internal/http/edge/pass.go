@@ -1,6 +1,7 @@
 package edge
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"time"
@@ -12,8 +13,8 @@ import (
 
 // passer passes requests to the node that owns an organization (package forward).
 type passer interface {
-	// Owns reports whether this node answers requests for an organization.
-	Owns(t id.Tenant) bool
+	// Owns reports whether this node answers requests for an organization. ctx is that of a request.
+	Owns(ctx context.Context, t id.Tenant) bool
 	// Pass answers a request whose body is unread with the answer of the owner. It returns false without an
 	// error, and has written nothing, when this node owns the organization now.
 	Pass(w http.ResponseWriter, r *http.Request, t id.Tenant) (passed bool, err error)
@@ -23,8 +24,8 @@ type passer interface {
 // organization is known. It MUST return the error as it is, before it reads the body and before it writes. Then the
 // edge passes the request on, or calls the handler again when the organization has come to this node meanwhile.
 // id.Service is no organization, and every node answers for it.
-func (e *Edge) CheckOwner(t id.Tenant) error {
-	if e.Passer == nil || t == id.Service || e.Passer.Owns(t) {
+func (e *Edge) CheckOwner(ctx context.Context, t id.Tenant) error {
+	if e.Passer == nil || t == id.Service || e.Passer.Owns(ctx, t) {
 		return nil
 	}
 	return &admission.Elsewhere{Tenant: t}

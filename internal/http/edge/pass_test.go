@@ -1,6 +1,7 @@
 package edge_test
 
 import (
+	"context"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -18,7 +19,7 @@ import (
 // of tenants 4 and 5 can't be reached and change all the time.
 type passer struct{ asked []string }
 
-func (p *passer) Owns(t id.Tenant) bool {
+func (p *passer) Owns(_ context.Context, t id.Tenant) bool {
 	p.asked = append(p.asked, "owns")
 	return t == 1 || t == 3 && len(p.asked) > 4
 }
@@ -55,7 +56,7 @@ func TestPassing(t *testing.T) {
 			p := &passer{}
 			e.Passer, e.Bound = p, edge.NewBound(time.Minute)
 			m := routed(e, "POST", "/x", func(w http.ResponseWriter, r *http.Request) error {
-				if err := e.CheckOwner(c.tenant); err != nil {
+				if err := e.CheckOwner(r.Context(), c.tenant); err != nil {
 					return err
 				}
 				_, _ = io.WriteString(w, "local ")
@@ -74,7 +75,7 @@ func TestPassing(t *testing.T) {
 // Without a passer each organization is this node's.
 func TestNoPasser(t *testing.T) {
 	e, _ := newEdge()
-	if err := e.CheckOwner(2); err != nil {
+	if err := e.CheckOwner(t.Context(), 2); err != nil {
 		t.Error(err)
 	}
 }

@@ -95,7 +95,7 @@ func newPath(template string, item node) *path {
 	}
 	for _, method := range []string{"get", "head", "post", "put", "patch", "delete", "options"} {
 		if o := item.member(method); o.isPresent() {
-			p.operations[strings.ToUpper(method)] = newOperation(o, item)
+			p.operations[strings.ToUpper(method)] = newOperation(template, o, item)
 		}
 	}
 	return p

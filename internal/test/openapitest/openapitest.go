@@ -43,8 +43,10 @@ type Traffic struct {
 	tags []string
 	load func() (*document, error)
 
-	mu   sync.Mutex
-	seen map[answered]bool
+	mu      sync.Mutex
+	seen    map[answered]bool
+	passing bool            // the surface has the passer of this traffic
+	passed  map[string]bool // operations that went to another node
 }
 
 // answered is an operation and a status that it was answered with.
@@ -53,7 +55,7 @@ type answered struct{ operation, status string }
 // Of returns the traffic of the operations with these tags.
 func Of(tags ...string) *Traffic {
 	return &Traffic{
-		tags: tags, seen: make(map[answered]bool),
+		tags: tags, seen: make(map[answered]bool), passed: make(map[string]bool),
 		load: sync.OnceValues(func() (*document, error) { return parseDocument([]byte(openapi.Document())) }),
 	}
 }
@@ -72,14 +74,17 @@ func (f *Traffic) Watch(t testing.TB, next http.Handler) http.Handler {
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var sent bytes.Buffer
-		asked := r.WithContext(r.Context())
+		owners := &ownership{readSoFar: sent.Len}
+		asked := r.WithContext(withOwnership(r.Context(), owners))
 		if r.Body != nil {
 			asked.Body = tee{io.TeeReader(r.Body, &sent), r.Body}
 		}
 		a := &answer{ResponseWriter: w}
 		next.ServeHTTP(a, asked)
 		x := exchange{request: r, sent: sent.Bytes(), status: a.status, header: a.header, body: a.body.Bytes()}
-		for _, problem := range f.checkExchange(d, x) {
+		problems := append(f.checkExchange(d, x), f.checkOwnership(d, x, owners)...)
+		problems = append(problems, f.checkPassing(d, x, next)...)
+		for _, problem := range problems {
 			t.Errorf("%s %s: %d: %s", r.Method, r.URL, a.status, problem)
 		}
 	})
@@ -153,6 +158,7 @@ func (f *Traffic) listUnseen(d *document) (missing []string) {
 			missing = append(missing, "any operation "+status)
 		}
 	}
+	missing = append(missing, f.listUnpassed(d)...)
 	slices.Sort(missing)
 	return missing
 }

@@ -11,12 +11,13 @@ import (
 // operation is one method of one path.
 type operation struct {
 	node       node
+	template   string // of its path
 	id, tag    string
 	parameters []node // its path's, then its own
 }
 
-func newOperation(n, item node) *operation {
-	o := &operation{node: n, id: n.member("operationId").text()}
+func newOperation(template string, n, item node) *operation {
+	o := &operation{template: template, node: n, id: n.member("operationId").text()}
 	if tags := n.member("tags").items(); len(tags) > 0 {
 		o.tag = tags[0].text()
 	}

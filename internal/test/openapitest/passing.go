@@ -1,0 +1,170 @@
+package openapitest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+
+	"github.com/agentledger/agentledger/id"
+)
+
+// Passer is the Passer of an edge whose node owns each organization. With it a surface is held to the rules of several
+// nodes: an operation that names an organization asks once which node owns it, before the body is read. Another
+// operation never asks. Where another node is the owner, the request is passed on, unread.
+type Passer struct{}
+
+// Passer returns the passer for the edge of the surface under test.
+func (f *Traffic) Passer() Passer {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.passing = true
+	return Passer{}
+}
+
+// ownership is the questions of one request about owners.
+type ownership struct {
+	readSoFar func() int // bytes of the body; nil for none
+	elsewhere bool       // another node owns each organization
+	asked     []id.Tenant
+	late      bool // a question came after the begin of the body
+	passed    int
+}
+
+type ownershipKey struct{}
+
+func withOwnership(ctx context.Context, o *ownership) context.Context {
+	return context.WithValue(ctx, ownershipKey{}, o)
+}
+
+// Owns notes the question.
+func (Passer) Owns(ctx context.Context, t id.Tenant) bool {
+	o, watched := ctx.Value(ownershipKey{}).(*ownership)
+	if !watched {
+		return true
+	}
+	o.asked = append(o.asked, t)
+	o.late = o.late || o.readSoFar != nil && o.readSoFar() > 0
+	return !o.elsewhere
+}
+
+// Pass answers as another node would.
+func (Passer) Pass(w http.ResponseWriter, r *http.Request, _ id.Tenant) (bool, error) {
+	o, watched := r.Context().Value(ownershipKey{}).(*ownership)
+	if !watched {
+		return false, errors.New("a request of no test is passed")
+	}
+	o.passed++
+	w.WriteHeader(http.StatusNoContent)
+	return true, nil
+}
+
+// namesOrganization reports whether an operation is about one organization. The directory is one, too.
+func (o *operation) namesOrganization() bool {
+	if strings.Contains(o.template, "{slug}") || strings.Contains(o.template, "{organization") {
+		return true
+	}
+	prefixes := []string{"/v1/ingest/", "/workflows/", "/v1/console/", "/v1/public/agents/", "/v1/public/did/",
+		"/v1/public/directory"}
+	return slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(o.template, prefix) })
+}
+
+// mayNameOrganization reports whether a query of an operation may name an organization.
+func (o *operation) mayNameOrganization() bool {
+	return slices.ContainsFunc(o.parameters, func(p node) bool { return p.member("name").text() == "log" })
+}
+
+// mostQuestions returns how often an operation may ask. A public key may belong to several organizations, and each of
+// these is asked for once.
+func (o *operation) mostQuestions(asked []id.Tenant) int {
+	switch {
+	case o.template == "/v1/public/did/{did}":
+		return len(slices.Compact(slices.Sorted(slices.Values(asked))))
+	case o.namesOrganization() || o.mayNameOrganization():
+		return 1
+	}
+	return 0
+}
+
+// checkOwnership returns the problems of the questions of an exchange.
+func (f *Traffic) checkOwnership(d *document, x exchange, is *ownership) (problems []string) {
+	o, _, found := d.findOperation(x.request)
+	if !found || !f.passes() || o.isPreflight() {
+		return nil
+	}
+	got, most := len(is.asked), o.mostQuestions(is.asked)
+	if got > most || got == 0 && o.namesOrganization() && x.status < 400 {
+		problems = append(problems, fmt.Sprintf("%s asked for the owners of %v, want %d questions",
+			o.id, is.asked, most))
+	}
+	if is.late {
+		problems = append(problems, o.id+" asked for the owner after it had begun to read the body")
+	}
+	return problems
+}
+
+func (f *Traffic) passes() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.passing
+}
+
+// checkPassing sends a request that was answered with success once more, as if another node owned its organization. It
+// does so until each operation was passed once.
+func (f *Traffic) checkPassing(d *document, x exchange, next http.Handler) []string {
+	o, _, found := d.findOperation(x.request)
+	if !found || x.status >= 400 || !o.namesOrganization() || o.isPreflight() || !f.isDue(o.id) {
+		return nil
+	}
+	is, unread := &ownership{elsewhere: true}, &unreadBody{}
+	r := x.request.Clone(withOwnership(x.request.Context(), is))
+	r.Body = unread
+	w := httptest.NewRecorder()
+	next.ServeHTTP(w, r)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch {
+	case unread.touched:
+		return []string{o.id + " read the body although another node owns the organization"}
+	case w.Code == http.StatusUnauthorized || w.Code == http.StatusForbidden || w.Code == http.StatusNotFound:
+		return nil // the request itself has ended the right to it
+	case is.passed != 1 || w.Code != http.StatusNoContent:
+		return []string{fmt.Sprintf("%s was passed %d times: %d %s", o.id, is.passed, w.Code, w.Body)}
+	}
+	f.passed[o.id] = true
+	return nil
+}
+
+func (f *Traffic) isDue(operation string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.passing && !f.passed[operation]
+}
+
+// unreadBody is a body that MUST NOT be read.
+type unreadBody struct{ touched bool }
+
+// Read implements io.Reader.
+func (b *unreadBody) Read([]byte) (int, error) {
+	b.touched = true
+	return 0, io.ErrUnexpectedEOF
+}
+
+// Close implements io.Closer.
+func (b *unreadBody) Close() error { return nil }
+
+// listUnpassed lists the operations about an organization that were never passed. The caller holds f.mu.
+func (f *Traffic) listUnpassed(d *document) (missing []string) {
+	for _, o := range d.operations() {
+		if f.passing && slices.Contains(f.tags, o.tag) && o.namesOrganization() && !f.passed[o.id] && !o.isPreflight() {
+			missing = append(missing, o.id+" on a node without the organization")
+		}
+	}
+	return missing
+}
+
+func (o *operation) isPreflight() bool { return strings.HasSuffix(o.node.pointer, "/options") }
