@@ -15,7 +15,7 @@ import (
 	"github.com/agentledger/agentledger/storage/pgstore/pgtest"
 )
 
-// A service archives the texts of two organizations. Bundles of proofs and exports stay the same to the byte, fsck finds
+// A service archives the texts of two organizations, and is killed on the way. Bundles of proofs and exports stay the same to the byte, fsck finds
 // no fault, and an erasure is done when no object has its envelope any more.
 func TestArchive(t *testing.T) {
 	server, err := pgtest.Start()
@@ -48,6 +48,11 @@ func archiveAll(t *testing.T, storage []string) {
 	before := filepath.Join(t.TempDir(), "before")
 	m.once(append([]string{"export", "--to", before}, at...)...)
 
+	for n := range 4 { // killed on the way
+		p = startProcess(t, data, serve...)
+		awaitObjects(t, kept, 4*n+1)
+		p.kill()
+	}
 	p = startProcess(t, data, serve...)
 	awaitObjects(t, kept, 3000/256+2500/256)
 	wantSameBundles(t, m.bundles(p), bundles)
@@ -153,6 +158,7 @@ func backupArchived(t *testing.T, m *mover, archived []string) {
 		t.Errorf("backup: status %d, %s", exit, out)
 	}
 	m.once(append([]string{"restore", to, "--check"}, archived...)...)
+	m.once(append([]string{"compact"}, archived...)...)
 	out, exit = command(t, "agentledger", "restore", to, "--check", "--data", archived[len(archived)-1])
 	if exit != 2 || !strings.Contains(out, "name it by --archive") {
 		t.Errorf("restore without the archive: status %d, %s", exit, out)
