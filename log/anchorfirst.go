@@ -5,7 +5,10 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/agentledger/agentledger/event"
+	"github.com/agentledger/agentledger/log/restore"
 	"github.com/agentledger/agentledger/storage"
+	"github.com/agentledger/agentledger/tlog"
 )
 
 // A store may lose an acknowledged event, for example in a fail-over to an asynchronous
@@ -62,6 +65,23 @@ func (l *Ledgers) anchorLoaded(ctx context.Context, s *State, known Fault) (*Sta
 		return nil, fmt.Errorf("%w: %w: %w", storage.ErrUnavailable, errNotAnchored, err)
 	}
 	return s, nil
+}
+
+// stateAtAnchor returns the state of a sound ledger as it was at its anchor.
+func (l *Ledgers) stateAtAnchor(ctx context.Context, s *State) (*State, error) {
+	shown, ok := l.anchors.Find(s.identity.Origin)
+	if !ok || s.fault.Level != Healthy || shown.Size >= s.Size() {
+		return s, nil
+	}
+	head, tree := storage.Head{Root: tlog.EmptyRoot(), Last: event.Genesis(s.identity.Origin)}, new(tlog.Builder)
+	if shown.Size > 0 {
+		var err error
+		if head, tree, err = restore.At(ctx, l.store, s.identity.Tenant, shown.Size, shown.Root); err != nil {
+			return nil, fmt.Errorf("state at the anchor: %w", err)
+		}
+	}
+	head.Epoch, head.ConfigVersion = s.head.Epoch, s.head.ConfigVersion
+	return &State{identity: s.identity, keys: s.keys, head: head, tree: tree, used: s.used}, nil
 }
 
 // takeNewKeys gives the state of a durable batch the log keys that the batch brings.

@@ -14,7 +14,8 @@ type cacheSlot struct {
 	led    *ledger
 	err    error
 	recent atomic.Bool // used since the last look of the evictor
-	next   *cacheSlot  // being read, to take its place; guarded by residentMu
+	ended  bool        // released, also while it is being read; guarded by slotsMu
+	next   *cacheSlot  // being read, to take its place; guarded by slotsMu
 }
 
 // loadTime bounds the reading of a ledger, which goes on when its caller has left.
@@ -22,7 +23,17 @@ const loadTime = 30 * time.Second
 
 // residentLedger returns a ledger of the store, reading it when it is not in memory. A ledger that could not be
 // repaired is returned as well, because its published state can be read.
+//
+// ErrNotOwner when the process does not own the ledger now.
 func (l *Ledgers) residentLedger(ctx context.Context, t id.Tenant) (*ledger, error) {
+	if err := l.fences.Check(t); err != nil {
+		return nil, err
+	}
+	return l.readLedger(ctx, t)
+}
+
+// readLedger is residentLedger for every process. A ledger that is not frozen is taken over.
+func (l *Ledgers) readLedger(ctx context.Context, t id.Tenant) (*ledger, error) {
 	r, first := l.findOrAddSlot(t)
 	if first {
 		go func() {
@@ -103,9 +114,10 @@ func (l *Ledgers) fillSuccessorSlot(ctx context.Context, t id.Tenant, r *cacheSl
 
 // openSlot lets the waiting callers of a slot go on. A fault of the ledger may be found only by reading it.
 func (l *Ledgers) openSlot(t id.Tenant, r *cacheSlot) {
+	l.refuseEnded(r)
 	close(r.ready)
 	if r.led != nil && r.led.published.Load().fault.Level != Healthy {
-		l.relisted.tellMoved(t)
+		l.relisted.Tell(t)
 	}
 }
 

@@ -24,11 +24,15 @@ func (l *Ledgers) confirmHead(ctx context.Context, s *State) error {
 	if !ok && s.Size() == 0 && l.anchors.ReadOnly() {
 		return nil // no newer head will be shown
 	}
-	if !ok && s.Size() == 0 {
-		if err := l.anchors.Put(s.Checkpoint()); err != nil {
-			return unanchored(err)
+	if s.Size() == 0 && shown.Size == 0 {
+		err := error(nil)
+		if !ok {
+			err = l.anchors.Put(s.Checkpoint())
 		}
-		return nil
+		if err == nil {
+			err = l.firstAnchor(ctx, s.Checkpoint())
+		}
+		return unanchored(err)
 	}
 	if !ok {
 		s.fault = Fault{Level: ReadOnly, Reason: "no anchor confirms the head", At: now}
@@ -49,8 +53,11 @@ func (l *Ledgers) confirmHead(ctx context.Context, s *State) error {
 	return nil
 }
 
-// unanchored is why a ledger can't begin: its first anchor can't be written.
+// unanchored is why a ledger can't begin: its first anchor can't be written. It is nil without an error.
 func unanchored(err error) error {
+	if err == nil {
+		return nil
+	}
 	return &fault.Error{Kind: fault.Unavailable, Code: "unavailable", Message: "The anchors can't be written", Err: err}
 }
 

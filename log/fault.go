@@ -8,6 +8,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/log/restore"
 	"github.com/agentledger/agentledger/storage"
 )
 
@@ -44,7 +45,7 @@ type Fault struct {
 // IsDamage reports whether a read failed because the stored values are damaged, not
 // because the store can't be reached.
 func IsDamage(err error) bool {
-	return errors.Is(err, ErrInconsistent) || errors.Is(err, storage.ErrCorrupt) || errors.Is(err, storage.ErrNotFound)
+	return errors.Is(err, restore.ErrInconsistent) || errors.Is(err, storage.ErrCorrupt) || errors.Is(err, storage.ErrNotFound)
 }
 
 // worseOf returns the worse of two faults, f when they are equal.
@@ -120,7 +121,7 @@ func (l *Ledgers) recordFault(ctx context.Context, led *ledger, level Level, rea
 	if s := led.published.Load(); f.Level.isWorseThan(s.fault.Level) {
 		led.published.Store(s.copyWithFault(f))
 	}
-	l.relisted.tellMoved(led.identity.Tenant)
+	l.relisted.Tell(led.identity.Tenant)
 }
 
 func (l *Ledgers) storeFault(ctx context.Context, t id.Tenant, f Fault) error {

@@ -102,9 +102,9 @@ func (l *Ledgers) publishBatch(p *ledgerBatch) {
 	if !l.importing && !p.anchored {
 		l.anchors.Touch(p.ledger)
 	}
-	l.moves.tellMoved(p.batch.Tenant)
+	l.moves.Tell(p.batch.Tenant)
 	if rekeyed {
-		l.relisted.tellMoved(p.batch.Tenant)
+		l.relisted.Tell(p.batch.Tenant)
 	}
 	p.releaseAllKeys()
 	p.answerSent(valid && p.state.fault.Level == Healthy)

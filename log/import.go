@@ -11,6 +11,7 @@ import (
 	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/log/takeover"
 	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/tlog"
 )
@@ -105,7 +106,7 @@ func (l *Ledgers) BeginImport(ctx context.Context, t id.Tenant, identity storage
 	switch standing.Level {
 	case Importing, Moved:
 		if standing.Level == Moved || standing.other {
-			err = l.beginImportAt(t, standing.Head, fenceHead(standing.Head), comes)
+			err = l.beginImportAt(t, standing.Head, takeover.Raise(standing.Head), comes)
 		}
 	case Healthy:
 		if !standing.Absent() {

@@ -13,6 +13,8 @@ import (
 	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/log/restore"
+	"github.com/agentledger/agentledger/log/takeover"
 	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/tlog"
 )
@@ -120,7 +122,7 @@ func (l *Ledgers) keepGenesisSlug(g Genesis) error {
 }
 
 func (l *Ledgers) createLedger(ctx context.Context, t id.Tenant, identity identityRecord, configVersion uint64, changes []storage.Change) (*State, error) {
-	if err := l.checkWritable(); err != nil {
+	if err := errors.Join(l.checkWritable(), l.fences.Check(t)); err != nil {
 		return nil, err
 	}
 	if _, known := l.anchors.Find(identity.Origin); known {
@@ -142,29 +144,17 @@ func (l *Ledgers) createLedger(ctx context.Context, t id.Tenant, identity identi
 		Counters: identity.toIdentity(t).initialCounters(),
 		Changes:  append([]storage.Change{{Kind: kindIdentity, Value: value}}, changes...),
 	}
-	if err := awaitAppended(ctx, l.store.Append([]storage.Batch{batch})); err != nil {
+	if err := takeover.Await(ctx, l.store.Append([]storage.Batch{batch})); err != nil {
 		return nil, createError(err)
 	}
+	l.fences.Note(t, batch.Head.Epoch)
 	led, err := l.residentLedger(ctx, t)
-	l.relisted.tellMoved(t)
+	l.relisted.Tell(t)
 	if err != nil {
 		l.logger.Error("a new ledger is not read yet", "origin", identity.Origin, "err", err)
 		return l.genesisState(identity.toIdentity(t), identity, batch.Head)
 	}
 	return led.published.Load(), nil
-}
-
-// awaitAppended returns the outcome of an append of one batch. The outcome is unknown when
-// ctx ends before; the append goes on.
-func awaitAppended(ctx context.Context, p storage.Pending) error {
-	done := make(chan error, 1)
-	go func() { done <- p.Wait()[0] }()
-	select {
-	case err := <-done:
-		return err
-	case <-ctx.Done():
-		return fmt.Errorf("%w: %w", storage.ErrUnknown, ctx.Err())
-	}
 }
 
 // genesisState returns the state of a ledger that was just made and is not published yet.
@@ -225,7 +215,7 @@ func (l *Ledgers) refreshState(ctx context.Context, led *ledger) error {
 	if err != nil {
 		return err
 	}
-	s, err := l.readState(ctx, led)
+	s, err := l.takeOverAndRead(ctx, led, known)
 	// The fault is read on both sides of the head: Retire moves the head together with
 	// the mark, and an import moves it before the mark is gone.
 	later, unread := l.storedFault(ctx, led.identity.Tenant)
@@ -274,7 +264,7 @@ func (l *Ledgers) readState(ctx context.Context, led *ledger) (*State, error) {
 	if err != nil {
 		return nil, fmt.Errorf("head: %w", err)
 	}
-	tree, err := restoreTree(ctx, l.store, t, head)
+	tree, err := restore.Tree(ctx, l.store, t, head)
 	if err != nil {
 		return nil, fmt.Errorf("tree: %w", err)
 	}
@@ -297,7 +287,7 @@ func (l *Ledgers) recoverState(ctx context.Context, led *ledger, damage error) *
 		head:  storage.Head{Size: shown.Size, Root: shown.Root, Last: event.Genesis(led.identity.Origin)},
 		fault: Fault{Level: Frozen, Reason: damage.Error(), At: id.InstantOf(l.clock())},
 	}
-	head, tree, err := RestoreTree(ctx, l.store, led.identity.Tenant, shown.Size, shown.Root)
+	head, tree, err := restore.At(ctx, l.store, led.identity.Tenant, shown.Size, shown.Root)
 	if err != nil {
 		s.anchoredView = &shown
 		return s

@@ -19,6 +19,8 @@
 //     signed that is not the anchor or extends it.
 //   - An idle ledger has no goroutine, channel or timer, and its state can be
 //     dropped and read back.
+//   - With Options.Owned, a ledger is taken over before its head is read (package takeover), and nothing is
+//     appended to it after it was released.
 //   - A failed sync ends the process (Options.Fatal); it is never retried.
 package log
 
@@ -34,13 +36,15 @@ import (
 
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/cache"
 	"github.com/agentledger/agentledger/internal/seal"
 	"github.com/agentledger/agentledger/internal/telemetry"
 	"github.com/agentledger/agentledger/internal/trace"
+	"github.com/agentledger/agentledger/internal/wait"
 	"github.com/agentledger/agentledger/log/anchor"
+	"github.com/agentledger/agentledger/log/moves"
+	"github.com/agentledger/agentledger/log/takeover"
+	"github.com/agentledger/agentledger/log/tiles"
 	"github.com/agentledger/agentledger/storage"
-	"github.com/agentledger/agentledger/tlog"
 )
 
 // Store is the engine of the ledgers.
@@ -90,6 +94,15 @@ type Options struct {
 	// and no anchors are written before they have arrived.
 	Importing bool
 
+	// Owned reports whether the process may begin work for a ledger now, for processes that share the store. It is asked
+	// for each call, concurrently. All other ledgers answer ErrNotOwner. When it says no to a ledger for good, the
+	// caller MUST call Release before it says yes again. Default: the store is not shared, and all ledgers are owned.
+	Owned func(id.Tenant) bool
+
+	// FirstAnchor is called with the checkpoint of an empty ledger before it takes its first event. It returns when
+	// another process that shares the store has it as an anchor too. An error is one of the ledger. Default: none.
+	FirstAnchor func(ctx context.Context, checkpoint []byte) error
+
 	// Shared reports whether senders of several organizations use the server at the moment. Then an organization has
 	// one turn in an append, and one append under way. The ledgers notice by themselves when several ledgers take
 	// events. It is asked concurrently. Default: never.
@@ -121,6 +134,9 @@ func (o Options) withDefaults() Options {
 	if o.AnchorFirst == nil {
 		o.AnchorFirst = reportsNever
 	}
+	if o.FirstAnchor == nil {
+		o.FirstAnchor = func(context.Context, []byte) error { return nil }
+	}
 	if o.Fatal == nil {
 		o.Fatal = func(err error) { panic(err) }
 	}
@@ -150,15 +166,16 @@ type Ledgers struct {
 	clock    func() time.Time
 	held     func() error
 	ahead    aheadLedgers
+	fences   *takeover.Fences // nil: the store is not shared
 	readOnly bool
 	anchored bool // see Options
 	fatal    func(error)
-	tiles    *cache.Map[tileKey, *tlog.Nodes]
+	tiles    *tiles.Reader
 
-	leafCache    *cache.Map[tileKey, []byte]
 	importing    bool
 	anchorsFirst func() bool // Options.AnchorFirst
 	witness      Witness     // nil: none
+	firstAnchor  func(context.Context, []byte) error
 
 	maxWaiting, maxWaitingTenant, maxResident int
 
@@ -167,8 +184,8 @@ type Ledgers struct {
 	slotsMu sync.RWMutex
 	slots   map[id.Tenant]*cacheSlot
 
-	moves    moveFollowers // of new published states
-	relisted moveFollowers // of changes of Listing
+	moves    moves.Followers // of new published states
+	relisted moves.Followers // of changes of Listing
 
 	queue   queue
 	repairs chan struct{}  // one token for each repair at work
@@ -213,12 +230,13 @@ func newLedgers(o Options) *Ledgers {
 	l := &Ledgers{
 		store: o.Store, keyring: o.Keyring, anchors: o.Anchors, logger: o.Logger,
 		metrics: newMetrics(o.Metrics), tracer: o.Tracer, clock: o.Clock, held: o.Held, readOnly: o.ReadOnly, anchored: o.Anchored, fatal: o.Fatal,
-		tiles:        newTileCache(o.TileCacheBytes),
-		leafCache:    newLeafCache(o.LeafCacheBytes),
+		tiles:        tiles.NewReader(o.Store, tiles.Options{NodeBytes: o.TileCacheBytes, LeafBytes: o.LeafCacheBytes, Metrics: o.Metrics}),
 		importing:    o.Importing,
 		anchorsFirst: o.AnchorFirst,
 		witness:      o.Witness,
+		firstAnchor:  o.FirstAnchor,
 		maxWaiting:   o.MaxWaiting, maxWaitingTenant: o.MaxWaitingTenant, maxResident: o.MaxResident,
+		fences:  takeover.NewFences(o.Store, o.Owned),
 		slots:   make(map[id.Tenant]*cacheSlot),
 		repairs: make(chan struct{}, maxRepairs),
 		renewal: patience,
@@ -238,7 +256,7 @@ func (l *Ledgers) Close() error { return l.Shutdown(context.Background()) }
 func (l *Ledgers) Shutdown(ctx context.Context) error {
 	l.queue.closeQueue()
 	l.stop()
-	err := awaitWithin(ctx, func() error { l.done.Wait(); return nil })
+	err := wait.Within(ctx, func() error { l.done.Wait(); return nil })
 	if err != nil {
 		err = fmt.Errorf("close ledgers: %s: %w", l.queue.describeWork(), err)
 	}

@@ -18,17 +18,6 @@ type metrics struct {
 	faults      *prometheus.CounterVec // by level
 	badProofs   prometheus.Counter
 	missing     prometheus.Gauge // ledgers that have an anchor and are not in the store
-	leaves      leafMetrics
-}
-
-// leafMetrics count the reads of leaf hashes for proofs, by where they were.
-type leafMetrics struct{ kept, read prometheus.Counter }
-
-func newLeafMetrics(r prometheus.Registerer) leafMetrics {
-	reads := prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "agentledger_leaf_reads_total", Help: "Reads of leaf hashes for proofs: kept in memory, or read from the store."}, []string{"from"})
-	r.MustRegister(reads)
-	return leafMetrics{kept: reads.WithLabelValues("memory"), read: reads.WithLabelValues("store")}
 }
 
 func newMetrics(r prometheus.Registerer) *metrics {
@@ -49,7 +38,6 @@ func newMetrics(r prometheus.Registerer) *metrics {
 			Name: "agentledger_bad_proofs_total", Help: "Proofs that did not hold and were not served."}),
 		missing: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "agentledger_missing_ledgers", Help: "Ledgers that were shown and are not in the store, as the start found it."}),
-		leaves: newLeafMetrics(r),
 	}
 	r.MustRegister(m.batchEvents, m.batchOrgs, m.commit, m.published, m.failures, m.faults, m.badProofs, m.missing)
 	for _, cause := range []string{"duplicate", "stale", "conflict", "unknown", "broken", "unavailable"} {

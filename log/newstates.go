@@ -1,74 +1,12 @@
 package log
 
-import (
-	"maps"
-	"slices"
-	"sync"
-	"sync/atomic"
+import "github.com/agentledger/agentledger/log/moves"
 
-	"github.com/agentledger/agentledger/id"
-)
+// Moves collects the ledgers that changed, for one follower.
+type Moves = moves.Follower
 
-// Moves collects the ledgers that got a new published state, for one follower of all ledgers, which may be slow: a
-// ledger that moved a thousand times is collected once. Its methods may be called concurrently.
-type Moves struct {
-	mu    sync.Mutex
-	moved map[id.Tenant]struct{}
-	ready chan struct{} // holds a token while moved is not empty
-}
-
-// Moves begins to collect. A follower lasts as long as the ledgers are open. Moves before the call are not collected.
-func (l *Ledgers) Moves() *Moves { return l.moves.newFollower() }
+// Moves begins to collect the ledgers that get a new published state. Moves before the call are not collected.
+func (l *Ledgers) Moves() *Moves { return l.moves.New() }
 
 // Relisted begins to collect the ledgers whose Listing may have changed, as Moves does. It may collect others too.
-func (l *Ledgers) Relisted() *Moves { return l.relisted.newFollower() }
-
-// Ready receives when there is something to take.
-func (m *Moves) Ready() <-chan struct{} { return m.ready }
-
-// Take returns the ledgers that moved since the last call, each once and in no order.
-func (m *Moves) Take() []id.Tenant {
-	m.mu.Lock()
-	moved := m.moved
-	m.moved = make(map[id.Tenant]struct{})
-	m.mu.Unlock()
-	return slices.Collect(maps.Keys(moved))
-}
-
-func (m *Moves) addMoved(t id.Tenant) {
-	m.mu.Lock()
-	m.moved[t] = struct{}{}
-	m.mu.Unlock()
-	select {
-	case m.ready <- struct{}{}:
-	default:
-	}
-}
-
-// moveFollowers are the followers of one kind of change.
-type moveFollowers struct {
-	mu  sync.Mutex
-	all atomic.Pointer[[]*Moves] // replaced, never changed
-}
-
-func (f *moveFollowers) newFollower() *Moves {
-	m := &Moves{moved: make(map[id.Tenant]struct{}), ready: make(chan struct{}, 1)}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	var followed []*Moves
-	if old := f.all.Load(); old != nil {
-		followed = append(followed, *old...)
-	}
-	followed = append(followed, m)
-	f.all.Store(&followed)
-	return m
-}
-
-// tellMoved notes a ledger for all followers. It costs a map entry each and never waits.
-func (f *moveFollowers) tellMoved(t id.Tenant) {
-	if followed := f.all.Load(); followed != nil {
-		for _, m := range *followed {
-			m.addMoved(t)
-		}
-	}
-}
+func (l *Ledgers) Relisted() *Moves { return l.relisted.New() }

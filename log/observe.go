@@ -44,9 +44,6 @@ func (l *Ledgers) registerGauges(r prometheus.Registerer) {
 			Name: "agentledger_anchors_lost_total", Help: "How often the anchors' folder or journal was found to be removed or replaced.",
 		}, func() float64 { return float64(l.anchors.TimesLost()) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "agentledger_leaf_cache_bytes", Help: "Leaf hashes kept in memory for proofs.",
-		}, func() float64 { return float64(l.leafCache.TotalWeight()) }),
-		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "agentledger_ledgers_ahead_of_clock", Help: "Ledgers that were found to take no events, because their newest one was received at a time that has not come.",
 		}, func() float64 { return float64(l.ahead.countAhead()) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{

@@ -37,7 +37,7 @@ type queue struct {
 	ring    []*ledger
 	streams []*stream      // by number; nil where there was no append
 	rounds  []*appendRound // of which something is out or has not landed, oldest first
-	landing sync.Cond      // of finishers that wait for another one
+	landing sync.Cond      // of finishers that wait for another one, and of releases
 	waiting int            // events of all ledgers
 	parked  int            // those of parked ledgers
 	busy    int            // batches in flight or being repaired
@@ -151,8 +151,9 @@ func (q *queue) unblockLedger(led *ledger, first []*submission) {
 	q.wakeAtEnd()
 }
 
-// wakeAtEnd wakes a sequencer that waits for the last of a closed queue.
+// wakeAtEnd wakes a sequencer that waits for the last of a closed queue, and a release that waits for a ledger.
 func (q *queue) wakeAtEnd() {
+	q.landing.Broadcast()
 	if q.closed {
 		q.wake.Signal()
 	}

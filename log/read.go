@@ -10,6 +10,8 @@ import (
 	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/log/restore"
+	"github.com/agentledger/agentledger/log/tiles"
 	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/tlog"
 )
@@ -92,7 +94,7 @@ func (l *Ledgers) Event(ctx context.Context, s *State, at id.Index, parts storag
 	if at >= s.Size() {
 		return storage.Event{}, fault.New(fault.NotFound, "Not found")
 	}
-	e, err := ReadEvent(ctx, l.store, s.identity.Tenant, at, parts)
+	e, err := restore.ReadEvent(ctx, l.store, s.identity.Tenant, at, parts)
 	if errors.Is(err, storage.ErrNotFound) {
 		err = fmt.Errorf("%w: event %d is missing", storage.ErrCorrupt, at)
 	}
@@ -145,14 +147,26 @@ func (l *Ledgers) readEventsAt(
 	return found, nil
 }
 
+// durableTree is the tree of s for the reader of tiles.
+func (s *State) durableTree() tiles.Tree {
+	return tiles.Tree{Tenant: s.identity.Tenant, Size: s.Size(), End: s.tree}
+}
+
+// Tile returns the hashes of a tile, 32 bytes each, which the caller must not
+// write to. fault.NotFound when the tile does not lie in s at that width.
+func (l *Ledgers) Tile(ctx context.Context, s *State, t tlog.Tile) ([]byte, error) {
+	b, err := l.tiles.Hashes(ctx, s.durableTree(), t)
+	return b, storeError("read tile", err)
+}
+
 // EntryOf returns the public entry of a stored event.
 func EntryOf(e storage.Event) event.Entry {
-	return event.Entry{Prev: e.Entry.Prev, Record: e.Entry.Record, Seq: e.Index.Sequence()}
+	return restore.EntryOf(e)
 }
 
 // Root returns the root of the tree of s when it had size leaves.
 func (l *Ledgers) Root(ctx context.Context, s *State, size id.Index) (id.Hash, error) {
-	return readRootAt(ctx, l.newProver(s), s, size)
+	return readRootAt(ctx, l.tiles.Prover(s.durableTree()), s, size)
 }
 
 func readRootAt(ctx context.Context, p *tlog.Prover, s *State, size id.Index) (id.Hash, error) {
@@ -168,7 +182,7 @@ func readRootAt(ctx context.Context, p *tlog.Prover, s *State, size id.Index) (i
 func (l *Ledgers) Inclusion(ctx context.Context, s *State, at, size id.Index) (leaf, root id.Hash, proof []id.Hash, err error) {
 	ctx, proving := l.tracer.StartSpan(ctx, "inclusion proof")
 	defer proving.End()
-	p := l.newProver(s)
+	p := l.tiles.Prover(s.durableTree())
 	if root, err = readRootAt(ctx, p, s, size); err != nil {
 		return leaf, root, nil, err
 	}
@@ -203,7 +217,7 @@ func (l *Ledgers) InclusionOf(ctx context.Context, s *State, e storage.Event, si
 func (l *Ledgers) Consistency(ctx context.Context, s *State, from, to id.Index) (fromRoot, toRoot id.Hash, proof []id.Hash, err error) {
 	ctx, proving := l.tracer.StartSpan(ctx, "consistency proof")
 	defer proving.End()
-	p := l.newProver(s)
+	p := l.tiles.Prover(s.durableTree())
 	if fromRoot, err = readRootAt(ctx, p, s, from); err != nil {
 		return fromRoot, toRoot, nil, err
 	}

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/agentledger/agentledger/internal/wait"
+	"github.com/agentledger/agentledger/log/restore"
 	"github.com/agentledger/agentledger/storage"
 )
 
@@ -27,6 +29,8 @@ const (
 // writes the anchors, passes a barrier and reads the ledger again. Then it finds out which batches were applied after
 // all, and queues the others anew in their old order. The anchors go first, because a store that failed may have come
 // back as an older one, and is compared with the checkpoints shown up to now.
+//
+// A ledger that the process does not own any more is given up.
 func (l *Ledgers) repairLedger(led *ledger) {
 	led.failedMu.Lock()
 	failed := led.failed
@@ -35,15 +39,20 @@ func (l *Ledgers) repairLedger(led *ledger) {
 	defer l.queue.noteFinished(len(failed))
 	ctx, cancel := context.WithTimeout(context.Background(), repairTime)
 	defer cancel()
-	err := awaitWithin(ctx, l.anchors.Flush)
+	lost := l.isLost(led)
+	err := wait.Within(ctx, l.anchors.Flush)
 	if err == nil {
 		err = l.store.Barrier(ctx)
 	}
-	if err == nil {
+	if err == nil && !lost {
 		err = l.refreshKeys(ctx, led)
 	}
-	if err == nil {
+	if err == nil && !lost {
 		err = l.refreshState(ctx, led)
+	}
+	if lost || errors.Is(err, ErrNotOwner) {
+		l.giveUpLedger(ctx, led, failed, err)
+		return
 	}
 	if err != nil {
 		l.abandonLedger(led, failed, err)
@@ -53,9 +62,9 @@ func (l *Ledgers) repairLedger(led *ledger) {
 		if !l.importing {
 			l.anchors.Touch(led)
 		}
-		l.moves.tellMoved(led.identity.Tenant)
+		l.moves.Tell(led.identity.Tenant)
 	}
-	l.relisted.tellMoved(led.identity.Tenant)
+	l.relisted.Tell(led.identity.Tenant)
 	var again []*submission
 	for _, f := range failed {
 		again = append(again, l.resolveFailed(ctx, led, f)...)
@@ -161,7 +170,7 @@ func (l *Ledgers) wasApplied(ctx context.Context, p *ledgerBatch) (bool, error) 
 	if at[0] != first.Index {
 		return false, nil
 	}
-	stored, err := ReadEvent(ctx, l.store, p.batch.Tenant, first.Index, 0)
+	stored, err := restore.ReadEvent(ctx, l.store, p.batch.Tenant, first.Index, 0)
 	if err != nil {
 		return false, fmt.Errorf("read the batch: %w", err)
 	}
@@ -182,18 +191,7 @@ func (l *Ledgers) abandonLedger(led *ledger, failed []failedBatch, cause error) 
 	for _, s := range l.queue.retireLedger(led) {
 		s.refuseWith(unavailable(cause))
 	}
-}
-
-// awaitWithin waits for work until ctx ends. The work goes on then.
-func awaitWithin(ctx context.Context, work func() error) error {
-	done := make(chan error, 1)
-	go func() { done <- work() }()
-	select {
-	case err := <-done:
-		return err
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	l.fences.Forget(led.identity.Tenant)
 }
 
 func (p *ledgerBatch) refuseAll(err error) {

@@ -6,6 +6,7 @@ import (
 	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/log/restore"
 	"github.com/agentledger/agentledger/storage"
 )
 
@@ -47,6 +48,9 @@ func (l *Ledgers) Replays(ctx context.Context, t id.Tenant, asked []Asked) []Rep
 }
 
 func (l *Ledgers) findReplays(ctx context.Context, t id.Tenant, asked []Asked, replays []Replay) (err error) {
+	if err := l.fences.Check(t); err != nil {
+		return err
+	}
 	names, of := listKeysOf(asked)
 	for t != 0 && err == nil {
 		t, err = l.findReplaysIn(ctx, t, names, of, asked, replays)
@@ -56,7 +60,7 @@ func (l *Ledgers) findReplays(ctx context.Context, t id.Tenant, asked []Asked, r
 
 // findReplaysIn answers from one ledger and returns its predecessor.
 func (l *Ledgers) findReplaysIn(ctx context.Context, t id.Tenant, names []storage.DedupKey, of []int, asked []Asked, replays []Replay) (id.Tenant, error) {
-	led, err := l.residentLedger(ctx, t)
+	led, err := l.readLedger(ctx, t)
 	if err != nil {
 		return 0, err
 	}
@@ -97,7 +101,7 @@ func listKeysOf(asked []Asked) (names []storage.DedupKey, of []int) {
 // asked for. It returns fault.Invalid when it is another one. An idempotency key of an
 // older store belongs to the ingest key of its event alone.
 func (l *Ledgers) isSameEvent(ctx context.Context, t id.Tenant, index id.Index, asked *Asked, name storage.DedupKey) (bool, error) {
-	e, err := ReadEvent(ctx, l.store, t, index, storage.FieldRecord)
+	e, err := restore.ReadEvent(ctx, l.store, t, index, storage.FieldRecord)
 	if err != nil {
 		return false, storeError("read known event", err)
 	}

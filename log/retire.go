@@ -9,6 +9,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/log/takeover"
 	"github.com/agentledger/agentledger/storage"
 )
 
@@ -26,7 +27,7 @@ func Retire(ctx context.Context, store Store, t id.Tenant, head storage.Head) er
 	if err != nil {
 		return fmt.Errorf("retire: %w", err)
 	}
-	batch := storage.Batch{Tenant: t, Expect: head, Head: fenceHead(head), Changes: []storage.Change{{Kind: kindFault, Value: value}}}
+	batch := storage.Batch{Tenant: t, Expect: head, Head: takeover.Raise(head), Changes: []storage.Change{{Kind: kindFault, Value: value}}}
 	err = store.Append([]storage.Batch{batch}).Wait()[0]
 	if errors.Is(err, storage.ErrConflict) || errors.Is(err, storage.ErrStale) {
 		err = fmt.Errorf("the ledger was written meanwhile: stop the server: %w", err)
@@ -35,12 +36,6 @@ func Retire(ctx context.Context, store Store, t id.Tenant, head storage.Head) er
 		return fmt.Errorf("retire: %w", err)
 	}
 	return nil
-}
-
-// fenceHead returns a head to which a writer that knows the old one can't append.
-func fenceHead(h storage.Head) storage.Head {
-	h.Epoch++
-	return h
 }
 
 // Local reports whether records of a kind are about a store's copy of a ledger: they are not copied.

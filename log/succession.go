@@ -96,6 +96,10 @@ func (l *Ledgers) AnchorLast(ctx context.Context, s *State, note []byte) error {
 	return l.refreshState(ctx, led)
 }
 
+// sameOwner is the part of a handle that a successor has in common with its predecessor, so that processes that
+// share the store and divide the ledgers by their last bits give both to one owner.
+const sameOwner id.Tenant = 1<<16 - 1
+
 // reserveSuccessor puts a ledger on record as frozen, with the handle of its successor.
 func (l *Ledgers) reserveSuccessor(ctx context.Context, s *State) (id.Tenant, error) {
 	of := s.identity.Tenant
@@ -109,7 +113,7 @@ func (l *Ledgers) reserveSuccessor(ctx context.Context, s *State) (id.Tenant, er
 	if err := l.storeFault(ctx, of, s.fault); err != nil {
 		return 0, fmt.Errorf("succeed: %w", err)
 	}
-	t := id.NewTenant()
+	t := id.NewTenant()&^sameOwner | of&sameOwner
 	value, err := json.Marshal(successorRecord{Tenant: t})
 	if err != nil {
 		return 0, fmt.Errorf("succeed: %w", err)
@@ -186,7 +190,11 @@ func (l *Ledgers) Predecessor(ctx context.Context, s *State) (*State, error) {
 	if s.identity.Predecessor == 0 {
 		return nil, nil
 	}
-	return l.State(ctx, s.identity.Predecessor)
+	led, err := l.readLedger(ctx, s.identity.Predecessor) // it is frozen, so that its owner does not matter
+	if err != nil {
+		return nil, err
+	}
+	return led.published.Load(), nil
 }
 
 // OpenCheckpoint reads a checkpoint of the ledger of s that one of its keys has signed, whose sizes it is of.

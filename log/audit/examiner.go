@@ -8,6 +8,7 @@ import (
 	"github.com/agentledger/agentledger/event/erasure"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/log/restore"
 	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/tlog"
 )
@@ -79,7 +80,7 @@ func (x *examiner) resumeBehind(ctx context.Context, position id.Index, root id.
 	if position == 0 {
 		return nil
 	}
-	head, tree, err := log.RestoreTree(ctx, x.store, x.identity.Tenant, position, root)
+	head, tree, err := restore.At(ctx, x.store, x.identity.Tenant, position, root)
 	if err != nil {
 		return err
 	}
@@ -106,7 +107,7 @@ func (x *examiner) advanceTo(ctx context.Context, end id.Index) error {
 // examineDamaged finds out which part of an event can't be read.
 func (x *examiner) examineDamaged(ctx context.Context, at id.Index, cause error) error {
 	part := func(parts storage.Fields) (storage.Event, error) {
-		return log.ReadEvent(ctx, x.store, x.identity.Tenant, at, parts)
+		return restore.ReadEvent(ctx, x.store, x.identity.Tenant, at, parts)
 	}
 	e, err := part(0)
 	switch {

@@ -1,4 +1,4 @@
-package log
+package tiles
 
 import (
 	"context"
@@ -12,12 +12,12 @@ import (
 
 // blank is a log of nothing but zeros, with the cache of one ledger.
 type blank struct {
-	stateTiles
+	treeTiles
 	reads, above int // tiles read in all, and above level 0
 }
 
 func newBlank(c *cache.Map[tileKey, *tlog.Nodes], t id.Tenant) *blank {
-	return &blank{stateTiles: stateTiles{ledgers: &Ledgers{tiles: c}, state: &State{identity: &Identity{Tenant: t}}}}
+	return &blank{treeTiles: treeTiles{reader: &Reader{nodes: c}, in: Tree{Tenant: t}}}
 }
 
 func (b *blank) Tile(_ context.Context, t tlog.Tile) ([]byte, error) {

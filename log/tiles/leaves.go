@@ -1,4 +1,4 @@
-package log
+package tiles
 
 import (
 	"context"
@@ -18,38 +18,32 @@ const leafTileBytes int64 = tlog.TileWidth*int64(len(id.Hash{})) + 144
 // cache and the others cost little.
 func newLeafCache(limit int64) *cache.Map[tileKey, []byte] {
 	return cache.NewMap(cache.MapOptions[tileKey, []byte]{
-		Limit: limit, Shards: tileShards, Hash: tileKey.hash, Weight: func(tileKey, []byte) int64 { return leafTileBytes },
+		Limit: limit, Shards: tileShards, Hash: tileKey.hash,
+		Weight: func(tileKey, []byte) int64 { return leafTileBytes },
 	})
 }
 
 // leafChance is how many tiles are read for each one that evicts another.
 const leafChance = 8
 
-// readLeafHashes returns the leaf hashes [begin, end) of one full tile of s.
-func (l *Ledgers) readLeafHashes(ctx context.Context, s *State, index uint64, begin, end int) ([]byte, error) {
+// readLeafHashes returns the leaf hashes [begin, end) of one full tile of a tree.
+func (r *Reader) readLeafHashes(ctx context.Context, in Tree, index uint64, begin, end int) ([]byte, error) {
 	const size = len(id.Hash{})
-	k := tileKey{tenant: s.identity.Tenant, index: index}
-	if kept, found := l.leafCache.Get(k); found {
-		l.countLeaves(func(m *leafMetrics) { m.kept.Inc() })
+	k := tileKey{tenant: in.Tenant, index: index}
+	if kept, found := r.leaves.Get(k); found {
+		r.kept.Inc()
 		return kept[begin*size : end*size : end*size], nil
 	}
-	l.countLeaves(func(m *leafMetrics) { m.read.Inc() })
+	r.read.Inc()
 	full := tlog.Tile{Index: index, Width: tlog.TileWidth}
-	if !l.leafCache.HasRoom(k, leafTileBytes) && rand.Uint32N(leafChance) > 0 {
+	if !r.leaves.HasRoom(k, leafTileBytes) && rand.Uint32N(leafChance) > 0 {
 		full.Width = uint16(end)
-		return l.readTileFrom(ctx, s, full, begin)
+		return r.readTileFrom(ctx, in, full, begin)
 	}
-	hashes, err := l.readTileFrom(ctx, s, full, 0)
+	hashes, err := r.readTileFrom(ctx, in, full, 0)
 	if err != nil {
 		return nil, err
 	}
-	l.leafCache.Put(k, hashes)
+	r.leaves.Put(k, hashes)
 	return hashes[begin*size : end*size : end*size], nil
-}
-
-// countLeaves counts a read by its source. A check of a store has no metrics.
-func (l *Ledgers) countLeaves(count func(*leafMetrics)) {
-	if l.metrics != nil {
-		count(&l.metrics.leaves)
-	}
 }

@@ -1,4 +1,4 @@
-package log
+package tiles
 
 import (
 	"github.com/agentledger/agentledger/id"

@@ -1,4 +1,5 @@
-package log
+// Package restore reads the growing end of a ledger's tree from a store, and checks it against a head.
+package restore
 
 import (
 	"context"
@@ -14,9 +15,9 @@ import (
 // ErrInconsistent is wrapped by errors of values that do not fit together in a store.
 var ErrInconsistent = errors.New("stored ledger does not fit together")
 
-// restoreTree builds the growing end of the tree from the tile roots and the last entries, and checks that it has the
+// Tree builds the growing end of the tree from the tile roots and the last entries, and checks that it has the
 // head's root and that the last entry is the head's.
-func restoreTree(ctx context.Context, store storage.Ledgers, t id.Tenant, head storage.Head) (*tlog.Builder, error) {
+func Tree(ctx context.Context, store storage.Ledgers, t id.Tenant, head storage.Head) (*tlog.Builder, error) {
 	partials := tlog.Partials(head.Size)
 	hashes := make([][]id.Hash, len(partials))
 	for i, p := range partials {
@@ -35,8 +36,10 @@ func restoreTree(ctx context.Context, store storage.Ledgers, t id.Tenant, head s
 	return tree, checkLastEntry(ctx, store, t, head)
 }
 
-// RestoreTree is restoreTree for a head of the past, of which size and root are known.
-func RestoreTree(ctx context.Context, store storage.Ledgers, t id.Tenant, size id.Index, root id.Hash) (storage.Head, *tlog.Builder, error) {
+// At is Tree for a head of the past, of which size and root are known.
+func At(
+	ctx context.Context, store storage.Ledgers, t id.Tenant, size id.Index, root id.Hash,
+) (storage.Head, *tlog.Builder, error) {
 	head := storage.Head{Size: size, Root: root}
 	if size == 0 {
 		return head, nil, ErrInconsistent
@@ -46,25 +49,8 @@ func RestoreTree(ctx context.Context, store storage.Ledgers, t id.Tenant, size i
 		return head, nil, err
 	}
 	head.Last, head.LastReceived = EntryOf(last).Hash(), last.ReceivedAt
-	tree, err := restoreTree(ctx, store, t, head)
+	tree, err := Tree(ctx, store, t, head)
 	return head, tree, err
-}
-
-// stateAtAnchor returns the state of a sound ledger as it was at its anchor.
-func (l *Ledgers) stateAtAnchor(ctx context.Context, s *State) (*State, error) {
-	shown, ok := l.anchors.Find(s.identity.Origin)
-	if !ok || s.fault.Level != Healthy || shown.Size >= s.Size() {
-		return s, nil
-	}
-	head, tree := storage.Head{Root: tlog.EmptyRoot(), Last: event.Genesis(s.identity.Origin)}, new(tlog.Builder)
-	if shown.Size > 0 {
-		var err error
-		if head, tree, err = RestoreTree(ctx, l.store, s.identity.Tenant, shown.Size, shown.Root); err != nil {
-			return nil, fmt.Errorf("state at the anchor: %w", err)
-		}
-	}
-	head.Epoch, head.ConfigVersion = s.head.Epoch, s.head.ConfigVersion
-	return &State{identity: s.identity, keys: s.keys, head: head, tree: tree, used: s.used}, nil
 }
 
 // partialHashes returns the hashes of a partial tile: leaf hashes of entries at
@@ -103,9 +89,16 @@ func checkLastEntry(ctx context.Context, store storage.Ledgers, t id.Tenant, hea
 }
 
 // ReadEvent reads one event from a store; storage.ErrNotFound when it is not there.
-func ReadEvent(ctx context.Context, store storage.Ledgers, t id.Tenant, at id.Index, parts storage.Fields) (storage.Event, error) {
+func ReadEvent(
+	ctx context.Context, store storage.Ledgers, t id.Tenant, at id.Index, parts storage.Fields,
+) (storage.Event, error) {
 	for e, err := range store.Events(ctx, t, at, at+1, parts) {
 		return e, err
 	}
 	return storage.Event{}, storage.ErrNotFound
+}
+
+// EntryOf returns the public entry of a stored event.
+func EntryOf(e storage.Event) event.Entry {
+	return event.Entry{Prev: e.Entry.Prev, Record: e.Entry.Record, Seq: e.Index.Sequence()}
 }

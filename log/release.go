@@ -1,0 +1,100 @@
+package log
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/wait"
+)
+
+// Release ends the work for all ledgers that match, which the process does not own any more (Options.Owned). Events
+// that were queued before are appended, and answered. The ledgers leave memory. States that callers hold stay good.
+// Release returns when nothing is under way for the ledgers, and the anchors of all that was shown are written; or
+// soon after ctx ends, with an error. An append that is still out then is answered when it ends: by its receipts if
+// it landed, and else as an unknown outcome or by ErrNotOwner. It asks the store nothing about ledgers that are idle.
+func (l *Ledgers) Release(ctx context.Context, match func(id.Tenant) bool) error {
+	l.fences.ForgetAll(match)
+	busy, err := l.evictMatching(match), error(nil)
+	for _, r := range busy {
+		select {
+		case <-r.ready:
+		case <-ctx.Done():
+		}
+	}
+	if err = l.queue.awaitReleased(ctx, busy); err == nil {
+		err = wait.Within(ctx, l.anchors.Flush)
+	}
+	if err != nil {
+		return fmt.Errorf("release ledgers: %s: %w", l.queue.describeWork(), err)
+	}
+	return nil
+}
+
+// evictMatching drops the slots of ledgers that match, and returns those with work under way.
+func (l *Ledgers) evictMatching(match func(id.Tenant) bool) (busy []*cacheSlot) {
+	l.slotsMu.Lock()
+	defer l.slotsMu.Unlock()
+	for t, r := range l.slots {
+		if !match(t) {
+			continue
+		}
+		delete(l.slots, t)
+		l.ahead.forgetAhead(t)
+		for ; r != nil; r = r.next {
+			r.ended = true
+			if !r.isReady() || r.led != nil && !l.queue.endLedger(r.led) {
+				busy = append(busy, r)
+			}
+		}
+	}
+	return busy
+}
+
+func (r *cacheSlot) isReady() bool {
+	select {
+	case <-r.ready:
+		return true
+	default:
+		return false
+	}
+}
+
+// refuseEnded refuses a ledger that was released while it was being read.
+func (l *Ledgers) refuseEnded(r *cacheSlot) {
+	l.slotsMu.Lock()
+	defer l.slotsMu.Unlock()
+	if r.ended {
+		r.led, r.err = nil, ErrNotOwner
+	}
+}
+
+// endLedger makes a ledger take no more submissions. It reports whether nothing is under way for it.
+func (q *queue) endLedger(led *ledger) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	led.pending.evicted = true
+	return led.isAtRest()
+}
+
+// isAtRest reports whether nothing waits, is in flight or is being repaired. The caller holds queue.mu.
+func (led *ledger) isAtRest() bool {
+	return led.pending.out == 0 && len(led.pending.waiting) == 0 && (!led.pending.blocked || led.retired.Load())
+}
+
+// awaitReleased returns when all ledgers of the slots are at rest, or the error of ctx when that ends before.
+func (q *queue) awaitReleased(ctx context.Context, slots []*cacheSlot) error {
+	defer context.AfterFunc(ctx, func() {
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		q.landing.Broadcast()
+	})()
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, r := range slots {
+		for ctx.Err() == nil && r.led != nil && !r.led.isAtRest() {
+			q.landing.Wait()
+		}
+	}
+	return ctx.Err()
+}
