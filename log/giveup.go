@@ -14,12 +14,18 @@ var ErrNotOwner = takeover.ErrNotOwner
 // takeOverAndRead is readState of a ledger that this process alone may write from then on. A ledger that takes no
 // events by its fault on record is only read, because nobody writes to it.
 func (l *Ledgers) takeOverAndRead(ctx context.Context, led *ledger, known Fault) (*State, error) {
-	if !l.readOnly && !l.importing && Importing.isWorseThan(known.Level) {
+	if l.fences == nil || l.readOnly || l.importing || !Importing.isWorseThan(known.Level) {
+		return l.readState(ctx, led)
+	}
+	for {
 		if err := l.fences.TakeOver(ctx, led.identity.Tenant); err != nil {
 			return nil, err
 		}
+		s, err := l.readState(ctx, led)
+		if err != nil || l.fences.Holds(led.identity.Tenant, s.head.Epoch) {
+			return s, err
+		}
 	}
-	return l.readState(ctx, led)
 }
 
 // isLost reports whether the ledger was released, or is another process's by now.

@@ -44,6 +44,9 @@ func (l *Ledgers) repairLedger(led *ledger) {
 	if err == nil {
 		err = l.store.Barrier(ctx)
 	}
+	if slices.ContainsFunc(failed, func(f failedBatch) bool { return errors.Is(f.err, storage.ErrUnknown) }) {
+		l.fences.Forget(led.identity.Tenant) // so that the append can't take effect later
+	}
 	if err == nil && !lost {
 		err = l.refreshKeys(ctx, led)
 	}

@@ -92,6 +92,9 @@ type sim struct {
 	names   int
 
 	applied, durable *oracle
+
+	crashes      func()                  // what the end of a process does
+	acknowledged func(*ticket, id.Index) // told of each acknowledged submission, with the size after it
 }
 
 // ticket is one submission of the simulation.
@@ -110,6 +113,17 @@ type ticket struct {
 const third id.Tenant = 13
 
 func newSim(t *testing.T, w *envelopes, seed uint64) *sim {
+	s := newSimState(t, w, seed)
+	if s.random.IntN(3) == 0 {
+		s.limit = uint64(5 + s.random.IntN(20))
+	}
+	s.open()
+	s.create()
+	return s
+}
+
+// newSimState returns a run with nothing in its store yet.
+func newSimState(t *testing.T, w *envelopes, seed uint64) *sim {
 	s := &sim{
 		t: t, w: w, random: rand.New(rand.NewPCG(seed, 7)), tenants: []id.Tenant{red, blue, third},
 		dir: fmt.Sprintf("%s/%d", w.dir, seed), large: seed%16 == 0, now: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC),
@@ -117,17 +131,17 @@ func newSim(t *testing.T, w *envelopes, seed uint64) *sim {
 	s.latest = s.now
 	s.store = newSimStore(s.random, s.trace)
 	s.applied, s.durable = newOracle(s.fault), newOracle(s.fault)
+	s.crashes, s.acknowledged = s.crash, func(*ticket, id.Index) {}
 	s.fails = []float64{0, 0.02, 0.1, 0.4}[s.random.IntN(4)]
-	if s.random.IntN(3) == 0 {
-		s.limit = uint64(5 + s.random.IntN(20))
-	}
-	s.open()
+	return s
+}
+
+func (s *sim) create() {
 	for _, tenant := range s.tenants {
-		if _, err := s.log.Create(t.Context(), tenant, ledgertest.Genesis(tenant)); err != nil {
-			t.Fatal(err)
+		if _, err := s.log.Create(s.t.Context(), tenant, ledgertest.Genesis(tenant)); err != nil {
+			s.t.Fatal(err)
 		}
 	}
-	return s
 }
 
 func (s *sim) trace(format string, args ...any) {
@@ -160,10 +174,14 @@ func (s *sim) opened() (*log.Stepped, error) {
 	fails := s.store.fails
 	s.store.fails = 0
 	defer func() { s.store.fails = fails }()
-	return log.OpenStepped(s.t.Context(), log.Options{
+	return log.OpenStepped(s.t.Context(), s.options())
+}
+
+func (s *sim) options() log.Options {
+	return log.Options{
 		Store: s.store, Keyring: s.w.keyring, Anchors: s.anchors, Clock: s.timeNow,
 		Fatal: func(error) { panic(errProcessEnds) }, MaxResident: 2, MaxWaitingTenant: 400, TileCacheBytes: 1 << 20,
-	})
+	}
 }
 
 const simSteps = 150
@@ -195,18 +213,14 @@ func (s *sim) guarded(f func()) {
 			if p != any(errProcessEnds) {
 				panic(p)
 			}
-			s.crash()
+			s.crashes()
 		}
 	}()
 	f()
 }
 
 func (s *sim) step(n int) {
-	steps := []struct {
-		weight int
-		name   string
-		do     func()
-	}{
+	s.take(n, []simStep{
 		{24, "submit", func() { s.submit(1) }},
 		{4, "submit several", func() { s.submit(2 + s.random.IntN(5)) }},
 		{1, "submit many", func() { s.submit(s.many(60 + s.random.IntN(250))) }},
@@ -223,7 +237,18 @@ func (s *sim) step(n int) {
 		{4, "clock", s.clock},
 		{3, "correct clock", func() { s.begin(s.log, &ticket{tenant: s.tenant(), names: s.fresh(1), correct: true}) }},
 		{1, "crash", s.crash},
-	}
+	})
+}
+
+// simStep is a step that the simulation may take.
+type simStep struct {
+	weight int
+	name   string
+	do     func()
+}
+
+// take takes one of the steps.
+func (s *sim) take(n int, steps []simStep) {
 	total := 0
 	for _, c := range steps {
 		total += c.weight
@@ -260,6 +285,7 @@ func (s *sim) told(t *ticket, l *oracleLedger, o log.Outcome) {
 		if wrong := l.landed(t, o.Receipts, s.store.broken()); wrong != "" {
 			s.fault("ticket %d: acknowledged, and its %s is not so in what is durable", t.number, wrong)
 		}
+		s.acknowledged(t, o.Receipts[len(o.Receipts)-1].Index+1)
 		return
 	case errors.Is(o.Err, log.ErrDuplicate):
 		if !l.knows(t) {

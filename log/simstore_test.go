@@ -20,6 +20,10 @@ type simStore struct {
 	release func()
 	fails   float64 // how often a call fails
 
+	asleep func(id.Tenant) // called before a head is read; nil: nothing
+	late   []storage.Batch // whose request is still on its way, though its sender has given up
+	delays bool            // requests may be late
+
 	applied []storage.Batch // what took effect, in order
 	durable int             // how many of applied a crash does not take
 }
@@ -39,6 +43,7 @@ func (s *simStore) use(m *storagetest.Model) {
 // crash loses what is not durable.
 func (s *simStore) crash() {
 	s.use(s.Model.Reopen())
+	s.late = nil
 	s.applied = s.applied[:s.durable]
 }
 
@@ -48,7 +53,7 @@ func (s *simStore) broken() bool {
 
 func (s *simStore) chance(p float64) bool { return s.random.Float64() < p }
 
-func (s *simStore) fail(storage.Batch) storagetest.Failure {
+func (s *simStore) fail(b storage.Batch) storagetest.Failure {
 	if !s.chance(s.fails) {
 		return storagetest.NoFailure
 	}
@@ -56,7 +61,24 @@ func (s *simStore) fail(storage.Batch) storagetest.Failure {
 	if s.chance(0.05) {
 		return storagetest.Broken
 	}
-	return kinds[s.random.IntN(len(kinds))]
+	kind := kinds[s.random.IntN(len(kinds))]
+	if kind == storagetest.RequestLost && s.delays {
+		s.late = append(s.late, b)
+	}
+	return kind
+}
+
+// deliver has a late request take effect after all, if the guard lets it.
+func (s *simStore) deliver() {
+	if len(s.late) == 0 {
+		return
+	}
+	b := s.late[0]
+	s.late = s.late[1:]
+	fails := s.fails
+	s.fails = 0
+	s.Append([]storage.Batch{b})
+	s.fails = fails
 }
 
 func (s *simStore) unavailable() error {
@@ -69,10 +91,14 @@ func (s *simStore) unavailable() error {
 
 // Append applies, and keeps what took effect for the oracle.
 func (s *simStore) Append(batches []storage.Batch) storage.Pending {
+	before := make([]storage.Head, len(batches))
+	for i, b := range batches {
+		before[i], _ = s.Model.Head(context.Background(), b.Tenant)
+	}
 	p := &simPending{store: s, Pending: s.Model.Append(batches)}
-	for _, b := range batches {
+	for i, b := range batches {
 		head, err := s.Model.Head(context.Background(), b.Tenant)
-		took := err == nil && head == b.Head
+		took := err == nil && head == b.Head && before[i] != head
 		s.trace("  append to %d at %d: %d events, took effect: %v", b.Tenant, b.Expect.Size, len(b.Events), took)
 		if took {
 			s.applied = append(s.applied, b)
@@ -125,6 +151,9 @@ func (s *simStore) Write(ctx context.Context, t id.Tenant, changes []storage.Cha
 }
 
 func (s *simStore) Head(ctx context.Context, t id.Tenant) (storage.Head, error) {
+	if s.asleep != nil {
+		s.asleep(t)
+	}
 	if err := s.unavailable(); err != nil {
 		return storage.Head{}, err
 	}

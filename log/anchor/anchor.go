@@ -46,6 +46,7 @@ type Folder struct {
 	slugs      *journal
 	slugOwners map[slugHash]originHash
 	closed     bool // no file is open any more
+	followers  []*Follower
 
 	waitMu sync.Mutex
 	next   *sharedWrite // the write that follows the one under way, nil when no caller waits

@@ -78,13 +78,23 @@ func hashFirstOrigin(o id.Origin) originHash {
 func (f *Folder) KeepSlug(slug id.Slug, o id.Origin) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if owner, founded := f.findSlugOwner(slug); founded || owner == hashFirstOrigin(o) {
+	if f.isSlugKept(slug, hashFirstOrigin(o)) {
 		return nil
 	}
-	if err := f.writeSlugNote(formatSlugNote(slug, o)); err != nil {
+	note := formatSlugNote(slug, o)
+	if err := f.writeSlugNote(note); err != nil {
 		return fmt.Errorf("write slug: %w", err)
 	}
+	for _, w := range f.followers {
+		w.addSlug(hashSlug([]byte(slug)), note)
+	}
 	return nil
+}
+
+// isSlugKept reports whether a slug is that of an origin already, or belongs to another organization that was founded.
+func (f *Folder) isSlugKept(slug id.Slug, origin originHash) bool {
+	owner, founded := f.findSlugOwner(slug)
+	return founded || owner == origin
 }
 
 func (f *Folder) writeSlugNote(note []byte) error {

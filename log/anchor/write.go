@@ -41,25 +41,39 @@ func (f *Folder) joinWrite(notes [][]byte) (w *sharedWrite, first bool) {
 	return f.next, first
 }
 
-// writeNotes appends notes to the journal and remembers their heads.
+// writeNotes appends notes of this process, and gives them to the followers once they are durable.
 func (f *Folder) writeNotes(notes [][]byte) error {
+	parsed, err := f.appendHeads(notes)
+	if err != nil {
+		return err
+	}
+	for _, w := range f.followers {
+		for i, p := range parsed {
+			w.addHead(p, notes[i])
+		}
+	}
+	return nil
+}
+
+// appendHeads appends notes to the journal and remembers their heads.
+func (f *Folder) appendHeads(notes [][]byte) ([]originHead, error) {
 	if f.readOnly {
-		return errReadOnly
+		return nil, errReadOnly
 	}
 	parsed := make([]originHead, len(notes))
 	for i, n := range notes {
 		var err error
 		if parsed[i], err = parseOriginHead(n); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	if err := appendInPlace(f.journal, notes); err != nil {
-		return err
+		return nil, err
 	}
 	for _, p := range parsed {
 		f.rememberHead(p.origin, p.head)
 	}
-	return nil
+	return parsed, nil
 }
 
 // appendInPlace appends to a journal that is still the file in the folder: notes in any

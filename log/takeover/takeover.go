@@ -64,7 +64,8 @@ func (f *Fences) Check(t id.Tenant) error {
 const takeOverTries = 8
 
 // TakeOver makes the process the only writer of a ledger, unless it is that already. The head that was read is
-// durable then, because the epoch is raised by an append behind it. The caller reads the ledger afterwards.
+// durable then, because the epoch is raised by an append behind it. The caller reads the ledger afterwards, and begins
+// again if the epoch is not held then.
 //
 // Errors: ErrNotOwner when the process lost the ledger meanwhile; fault.Unavailable when other writers are there all
 // the time; those of the store.
@@ -77,7 +78,7 @@ func (f *Fences) TakeOver(ctx context.Context, t id.Tenant) error {
 		if err != nil {
 			return fmt.Errorf("take over: head: %w", err)
 		}
-		if f.gave(t, head.Epoch) {
+		if f.Holds(t, head.Epoch) {
 			return nil
 		}
 		raised := Raise(head)
@@ -96,8 +97,9 @@ func (f *Fences) TakeOver(ctx context.Context, t id.Tenant) error {
 	}
 }
 
-// gave reports whether the epoch of a ledger is one that this process gave. Two processes never give the same one.
-func (f *Fences) gave(t id.Tenant, epoch uint64) bool {
+// Holds reports whether the epoch of a ledger is the one that this process gave. Two processes never give the same
+// one. A head with another epoch MUST NOT be appended to: its writer may append as well.
+func (f *Fences) Holds(t id.Tenant, epoch uint64) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	known, found := f.epochs[t]

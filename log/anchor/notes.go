@@ -1,0 +1,84 @@
+package anchor
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"os"
+)
+
+// Notes yields the notes of all slugs, and then the newest checkpoint of each origin, for the folder of a process
+// that joins. It reads the journals while others write. Notes that come meanwhile may be left out: call Follow before.
+// A note may be yielded twice. The last pair has the error that ended the reading, if there was one.
+func (f *Folder) Notes() iter.Seq2[Note, error] {
+	return func(yield func(Note, error) bool) {
+		for _, slugs := range []bool{true, false} {
+			more, err := f.yieldNotes(slugs, func(n Note) bool { return yield(n, nil) })
+			if err != nil {
+				yield(Note{}, fmt.Errorf("read anchors: %w", err))
+			}
+			if err != nil || !more {
+				return
+			}
+		}
+	}
+}
+
+// yieldNotes yields the notes of one journal that are in force. more is false once yield wants no more.
+func (f *Folder) yieldNotes(slugs bool, yield func(Note) bool) (more bool, err error) {
+	file, size, err := f.reopenJournal(slugs)
+	if err != nil || file == nil {
+		return true, err
+	}
+	defer file.Close()
+	r := newFrameReader(io.NewSectionReader(file, 0, size))
+	for {
+		note, _, err := r.readNextNote()
+		if errors.Is(err, io.EOF) {
+			return true, nil
+		}
+		if err != nil {
+			return false, fmt.Errorf("%w: %w", errJournal, err)
+		}
+		if f.isInForce(note, slugs) && !yield(Note{Slug: slugs, Text: bytes.Clone(note)}) {
+			return false, nil
+		}
+	}
+}
+
+// reopenJournal opens a journal once more, so that a compaction does not close it, and returns the bytes of its whole
+// notes. The file is nil when there is no journal.
+func (f *Folder) reopenJournal(slugs bool) (*os.File, int64, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	j := f.journal
+	if slugs {
+		j = f.slugs
+	}
+	if j.file == nil {
+		return nil, 0, nil
+	}
+	file, err := os.Open(j.path)
+	if err != nil {
+		return nil, 0, err
+	}
+	if info, err := file.Stat(); err != nil || !os.SameFile(info, j.info) {
+		return nil, 0, errors.Join(err, errLost, file.Close())
+	}
+	return file, j.size, nil
+}
+
+// isInForce reports whether a note is the one that its folder goes by.
+func (f *Folder) isInForce(note []byte, isSlug bool) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if isSlug {
+		slug, origin, err := parseSlugNote(note)
+		return err == nil && f.slugOwners[hashSlug(slug)] == hashOriginText(origin)
+	}
+	h, err := parseOriginHead(note)
+	known := f.heads[h.origin]
+	return err == nil && known.size == h.size && known.root == h.root
+}

@@ -1,0 +1,337 @@
+package log_test
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/log/anchor"
+)
+
+var nodeSeeds = flag.Uint64("sim-node-seeds", 300, "how many seeds the simulation of two nodes runs")
+
+// Two processes share a store. Ownership of the ledgers moves at any moment: to the other one, to both, to none, and
+// while a ledger is being read. Each has its own anchors, and the other's reach it late. Requests that were given up
+// may arrive at the store later.
+func TestSimulationOfNodes(t *testing.T) {
+	t.Parallel()
+	w := newEnvelopes(t)
+	first, last := uint64(1), *nodeSeeds
+	if *simSeed != 0 {
+		first, last = *simSeed, *simSeed
+	}
+	for seed := first; seed <= last; seed++ {
+		if newNodeSim(t, w, seed).run(); t.Failed() {
+			t.Fatalf("replay with -run '^TestSimulationOfNodes$' -sim-seed %d", seed)
+		}
+	}
+}
+
+// nodeSim is one run. Its sim has the state of the node that acts at the moment.
+type nodeSim struct {
+	*sim
+	nodes  []*simNode
+	acting *simNode
+	nested bool // a node sleeps, and the other acts
+
+	atLeast map[id.Tenant]id.Index // the size that was shown or acknowledged
+}
+
+// simNode is one process.
+type simNode struct {
+	number  int
+	log     *log.Stepped
+	anchors *anchor.Folder
+	news    *anchor.Follower
+	owns    map[id.Tenant]bool
+	alone   map[id.Tenant]bool // no other node owned the ledger since this one began to
+	left    map[id.Tenant]bool // it has owned the ledger, and has not released it yet
+}
+
+func newNodeSim(t *testing.T, w *envelopes, seed uint64) *nodeSim {
+	s := &nodeSim{sim: newSimState(t, w, seed), atLeast: map[id.Tenant]id.Index{}}
+	s.store.delays = true
+	s.crashes = s.endAll
+	s.acknowledged = func(t *ticket, size id.Index) { s.atLeast[t.tenant] = max(s.atLeast[t.tenant], size) }
+	for i := range 2 {
+		n := &simNode{number: i}
+		s.nodes = append(s.nodes, n)
+		s.start(n)
+	}
+	for _, tenant := range s.tenants {
+		s.grant(s.nodes[0], tenant)
+	}
+	s.act(s.nodes[0])
+	s.create()
+	s.store.asleep = s.sleep
+	return s
+}
+
+// start starts a process, which gets the anchors of the other one.
+func (s *nodeSim) start(n *simNode) {
+	var err error
+	if n.anchors, err = anchor.Open(fmt.Sprintf("%s-node-%d", s.dir, n.number)); err != nil {
+		s.t.Fatal(err)
+	}
+	n.news = n.anchors.Follow()
+	n.owns, n.alone, n.left = map[id.Tenant]bool{}, map[id.Tenant]bool{}, map[id.Tenant]bool{}
+	s.act(n)
+	o := s.options()
+	o.Owned = func(t id.Tenant) bool { return n.owns[t] }
+	o.FirstAnchor = func(_ context.Context, checkpoint []byte) error {
+		_, err := s.other(n).anchors.Receive([]anchor.Note{{Text: checkpoint}})
+		return err
+	}
+	fails := s.store.fails
+	s.store.fails = 0
+	n.log, err = log.OpenStepped(s.t.Context(), o)
+	s.store.fails = fails
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if other := s.other(n); other != nil && other.log != nil {
+		var notes []anchor.Note
+		for note, err := range other.anchors.Notes() {
+			s.must(err)
+			notes = append(notes, note)
+		}
+		s.must(n.log.ReceiveAnchors(s.t.Context(), notes))
+	}
+	s.act(n)
+}
+
+func (s *nodeSim) act(n *simNode) { s.acting, s.log, s.anchors = n, n.log, n.anchors }
+
+func (s *nodeSim) other(n *simNode) *simNode {
+	for _, o := range s.nodes {
+		if o != n {
+			return o
+		}
+	}
+	return nil
+}
+
+// grant gives a ledger to one node alone.
+func (s *nodeSim) grant(n *simNode, t id.Tenant) {
+	s.trace("  tenant %d goes to node %d", t, n.number)
+	if !n.alone[t] {
+		s.revoke(t)
+	} else {
+		s.leave(s.other(n), t)
+	}
+	s.own(n, t)
+	n.alone[t] = true
+}
+
+// own gives a ledger to a node, which has released it since it owned it before.
+func (s *nodeSim) own(n *simNode, t id.Tenant) {
+	if n.left[t] {
+		s.release(n, t)
+	}
+	n.owns[t] = true
+}
+
+func (s *nodeSim) leave(n *simNode, t id.Tenant) {
+	if n != nil && n.owns[t] {
+		n.owns[t], n.alone[t], n.left[t] = false, false, true
+	}
+}
+
+// revoke takes a ledger from all nodes.
+func (s *nodeSim) revoke(t id.Tenant) {
+	for _, n := range s.nodes {
+		s.leave(n, t)
+	}
+}
+
+// share gives a ledger to both.
+func (s *nodeSim) share(t id.Tenant) {
+	s.trace("  tenant %d goes to both", t)
+	for _, n := range s.nodes {
+		if !n.owns[t] {
+			s.own(n, t)
+		}
+		n.alone[t] = false
+	}
+}
+
+// release ends the work of a node for a ledger, in order or in the middle of it.
+func (s *nodeSim) release(n *simNode, t id.Tenant) {
+	ctx, cancel := context.WithCancel(s.t.Context())
+	defer cancel()
+	if s.nested || s.random.IntN(2) == 0 || !s.rest(n) {
+		cancel()
+	}
+	err := n.log.Release(ctx, func(other id.Tenant) bool { return other == t })
+	s.trace("  node %d releases tenant %d: %v", n.number, t, err)
+	n.left[t] = false
+}
+
+// rest lets a node end its work.
+func (s *nodeSim) rest(n *simNode) bool {
+	for n.log.Repair() || n.log.Land(s.random.IntN) || n.log.Launch() {
+		continue
+	}
+	return n.log.Idle()
+}
+
+// sleep lets another node go on while the acting one is about to read a head.
+func (s *nodeSim) sleep(t id.Tenant) {
+	if s.nested || !s.store.chance(0.05) || s.store.broken() {
+		return
+	}
+	asleep, fails := s.acting, s.store.fails
+	s.nested, s.store.fails = true, 0
+	awake := s.other(asleep)
+	s.trace("  node %d sleeps", asleep.number)
+	s.act(awake)
+	s.grant(awake, t)
+	s.look(t)
+	open := s.tickets
+	s.tickets = nil
+	s.begin(awake.log, &ticket{tenant: t, names: s.fresh(1)})
+	s.rest(awake)
+	s.poll()
+	s.tickets = append(open, s.tickets...)
+	s.act(asleep)
+	s.trace("  node %d is awake", asleep.number)
+	s.nested, s.store.fails = false, fails
+}
+
+// look reads the newest state. An owner shows all that was shown or acknowledged before.
+func (s *nodeSim) look(t id.Tenant) {
+	n, least := s.acting, s.atLeast[t]
+	state, err := s.log.State(s.t.Context(), t)
+	if err != nil {
+		s.trace("  node %d: tenant %d: %v", n.number, t, err)
+		return
+	}
+	if !n.owns[t] || !n.alone[t] {
+		return
+	}
+	s.trace("  node %d shows tenant %d at %d", n.number, t, state.Size())
+	if state.Size() < least {
+		s.fault("tenant %d: node %d shows size %d after %d", t, n.number, state.Size(), least)
+	}
+	s.atLeast[t] = max(s.atLeast[t], state.Size())
+}
+
+// end ends a process. Another one starts in its place, and owns nothing.
+func (s *nodeSim) end(n *simNode) {
+	s.trace("  node %d ends", n.number)
+	s.must(n.anchors.Abandon())
+	s.tickets = slices.DeleteFunc(s.tickets, func(t *ticket) bool { return t.by == n.log })
+	s.start(n)
+}
+
+// endAll ends both processes and the store, which loses the appends that are not durable.
+func (s *nodeSim) endAll() {
+	s.trace("  all end: %d of %d appends are durable", s.store.durable, len(s.store.applied))
+	s.store.crash()
+	for _, n := range s.nodes {
+		s.end(n)
+	}
+}
+
+// spread brings the newest anchors of a node to the other one.
+func (s *nodeSim) spread(n *simNode) {
+	notes, missed := n.news.Take()
+	if missed {
+		s.fault("a follower has missed notes")
+	}
+	_ = s.other(n).log.ReceiveAnchors(s.t.Context(), notes) // the store may be out of reach
+}
+
+func (s *nodeSim) step(n int) {
+	node, t := s.nodes[s.random.IntN(2)], s.tenant()
+	if s.store.broken() && s.random.IntN(4) == 0 {
+		s.endAll()
+	}
+	s.act(node)
+	steps := []simStep{
+		{24, "submit", func() { s.submit(1) }},
+		{4, "submit several", func() { s.submit(2 + s.random.IntN(5)) }},
+		{1, "submit many", func() { s.submit(s.many(60 + s.random.IntN(250))) }},
+		{4, "reconfigure", s.reconfigure},
+		{2, "erase", func() { s.begin(s.log, &ticket{tenant: t, names: s.fresh(1), erase: true}) }},
+		{8, "submit again", s.again},
+		{24, "launch", func() { s.log.Launch() }},
+		{24, "land", func() { s.log.Land(s.random.IntN) }},
+		{10, "repair", func() { s.log.Repair() }},
+		{8, "look", func() { s.look(t) }},
+		{3, "read", s.read},
+		{8, "move", func() { s.grant(node, t) }},
+		{2, "share", func() { s.share(t) }},
+		{1, "revoke", func() { s.revoke(t) }},
+		{4, "release", func() {
+			if node.left[t] {
+				s.release(node, t)
+			}
+		}},
+		{3, "anchors", func() { s.must(s.log.FlushAnchors()) }},
+		{4, "spread", func() { s.spread(node) }},
+		{4, "a late request", s.store.deliver},
+		{3, "clock", s.clock},
+		{2, "correct clock", func() { s.begin(s.log, &ticket{tenant: t, names: s.fresh(1), correct: true}) }},
+		{1, "end", func() { s.end(node) }},
+		{1, "end all", s.endAll},
+	}
+	s.take(n, steps)
+}
+
+func (s *nodeSim) check() {
+	for _, n := range s.nodes {
+		s.act(n)
+		s.sim.check()
+	}
+}
+
+func (s *nodeSim) run() {
+	defer func() {
+		for _, n := range s.nodes {
+			n.anchors.Close()
+		}
+	}()
+	for step := range 2 * simSteps {
+		s.store.fails = s.fails
+		s.guarded(func() { s.step(step) })
+		if s.check(); s.t.Failed() {
+			return
+		}
+	}
+	s.trace("to the end")
+	s.store.fails, s.store.asleep = 0, nil
+	if s.store.broken() {
+		s.endAll()
+	}
+	s.settle()
+	s.check()
+	for _, n := range s.nodes {
+		if !n.log.Idle() || len(s.tickets) > 0 {
+			s.fault("at the end: node %d: idle %v, %d open submissions", n.number, n.log.Idle(), len(s.tickets))
+		}
+	}
+	s.act(s.nodes[0])
+	s.last()
+	s.check()
+}
+
+// settle gives everything to one node, and lets all work come to its end.
+func (s *nodeSim) settle() {
+	for len(s.store.late) > 0 {
+		s.store.deliver()
+	}
+	for _, t := range s.tenants {
+		s.grant(s.nodes[0], t)
+	}
+	for range 2 {
+		for _, n := range s.nodes {
+			s.act(n)
+			s.drain(n.log)
+		}
+	}
+}
