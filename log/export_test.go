@@ -2,10 +2,12 @@ package log
 
 import (
 	"context"
+	"iter"
 	"slices"
 	"time"
 
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/log/anchor"
 )
 
 // CounterOf returns the name of the counter of a month.
@@ -13,6 +15,9 @@ func CounterOf(year, ofYear int) string { return Month(year*12 + ofYear - 1).Cou
 
 // FlushAnchors writes the anchors of what was published so far.
 func (l *Ledgers) FlushAnchors() error { return l.anchors.Flush() }
+
+// AnchorNotes yields the notes of the anchors.
+func (l *Ledgers) AnchorNotes() iter.Seq2[anchor.Note, error] { return l.anchors.Notes() }
 
 // Die leaves the anchors of ledgers that nobody closes.
 func (l *Ledgers) Die() { _ = l.anchors.Abandon() }

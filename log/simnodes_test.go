@@ -251,6 +251,10 @@ func (s *nodeSim) step(n int) {
 	if s.store.broken() && s.random.IntN(4) == 0 {
 		s.endAll()
 	}
+	end := func() { s.end(node) }
+	if s.store.broken() {
+		end = s.endAll
+	}
 	s.act(node)
 	steps := []simStep{
 		{24, "submit", func() { s.submit(1) }},
@@ -277,7 +281,7 @@ func (s *nodeSim) step(n int) {
 		{4, "a late request", s.store.deliver},
 		{3, "clock", s.clock},
 		{2, "correct clock", func() { s.begin(s.log, &ticket{tenant: t, names: s.fresh(1), correct: true}) }},
-		{1, "end", func() { s.end(node) }},
+		{1, "end", end},
 		{1, "end all", s.endAll},
 	}
 	s.take(n, steps)

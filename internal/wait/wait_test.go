@@ -24,3 +24,23 @@ func TestFor(t *testing.T) {
 		}
 	})
 }
+
+func TestWithin(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		failed := errors.New("failed")
+		if err := wait.Within(t.Context(), func() error { time.Sleep(time.Second); return failed }); !errors.Is(err, failed) {
+			t.Errorf("got %v, want the error of the work", err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		done, began := false, time.Now()
+		err := wait.Within(ctx, func() error { time.Sleep(time.Minute); done = true; return nil })
+		if !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != time.Second {
+			t.Errorf("got %v after %v", err, time.Since(began))
+		}
+		time.Sleep(time.Minute)
+		if synctest.Wait(); !done {
+			t.Error("the work did not go on")
+		}
+	})
+}

@@ -2,3 +2,6 @@ package anchor
 
 // LongestJournal returns how many notes a journal of so many origins has at most.
 func LongestJournal(origins int) int { return maxNotes(origins) }
+
+// LimitFollower makes a follower miss what is beyond n origins and slugs.
+func LimitFollower(w *Follower, n int) { w.most = n }

@@ -56,10 +56,13 @@ func appendReceived(shown []tlog.Checkpoint, text []byte) ([]tlog.Checkpoint, er
 // checkSlugNote refuses a note of a slug that this package would not write.
 func checkSlugNote(text []byte) error {
 	slug, origin, err := parseSlugNote(text)
-	if err == nil && (len(text) > maxNoteBytes || !bytes.Equal(formatSlugNote(id.Slug(slug), id.Origin(origin)), text)) {
-		err = fmt.Errorf("read slug: another spelling: %w", tlog.ErrMalformed)
+	if err != nil {
+		return err
 	}
-	return err
+	if len(text) > maxNoteBytes || !bytes.Equal(formatSlugNote(id.Slug(slug), id.Origin(origin)), text) {
+		return fmt.Errorf("read slug: another spelling: %w", tlog.ErrMalformed)
+	}
+	return nil
 }
 
 // isAnchor reports whether a checkpoint is the anchor of its origin.

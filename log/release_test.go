@@ -1,0 +1,400 @@
+package log_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/test/ledgertest"
+	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/log/anchor"
+	"github.com/agentledger/agentledger/storage"
+	"github.com/agentledger/agentledger/storage/storagetest"
+)
+
+// node is a process that shares its store.
+type node struct {
+	*world
+	owns map[id.Tenant]*atomic.Bool
+}
+
+// newNodes returns two processes on a store. The first one owns both ledgers.
+func newNodes(t *testing.T, store log.Store) (one, two *node) {
+	t.Helper()
+	w := newWorld(t, store)
+	w.ledgers.Close()
+	other := &world{t: t, store: store, keyring: w.keyring, anchors: t.TempDir(), agent: w.agent, fatal: w.fatal, Time: w.Time.Copy()}
+	one, two = newNode(w), newNode(other)
+	one.give(red, one)
+	one.give(blue, one)
+	one.spread(two)
+	return one, two
+}
+
+func newNode(w *world) *node {
+	n := &node{world: w, owns: map[id.Tenant]*atomic.Bool{red: {}, blue: {}}}
+	n.open(log.Options{Owned: func(t id.Tenant) bool { return n.owns[t] != nil && n.owns[t].Load() }})
+	return n
+}
+
+// give takes a ledger from the node, in order, and gives it to another one.
+func (n *node) give(t id.Tenant, to *node) {
+	n.t.Helper()
+	n.owns[t].Store(false)
+	if err := n.release(n.t.Context(), t); err != nil {
+		n.t.Error(err)
+	}
+	to.owns[t].Store(true)
+}
+
+func (n *node) release(ctx context.Context, t id.Tenant) error {
+	return n.ledgers.Release(ctx, func(other id.Tenant) bool { return other == t })
+}
+
+// spread brings all anchors of the node to another one.
+func (n *node) spread(to *node) {
+	n.t.Helper()
+	if err := to.ledgers.ReceiveAnchors(n.t.Context(), n.notes()); err != nil {
+		n.t.Error(err)
+	}
+}
+
+func (n *node) notes() (all []anchor.Note) {
+	n.t.Helper()
+	for note, err := range n.ledgers.AnchorNotes() {
+		if err != nil {
+			n.t.Error(err)
+		}
+		all = append(all, note)
+	}
+	return all
+}
+
+func isNotOwner(err error) bool {
+	return errors.Is(err, log.ErrNotOwner) && fault.Is(err, fault.Unavailable) && fault.Of(err).Code == "not_owner"
+}
+
+func TestOnlyTheOwnerAnswers(t *testing.T) {
+	model := storagetest.NewModel()
+	one, two := newNodes(t, model)
+	one.mustAppend(red, "a")
+	one.give(blue, two)
+	digest := one.envelope(red, "a").Digest
+	calls := map[string]func(n *node, tenant id.Tenant) error{
+		"append":  func(n *node, tenant id.Tenant) error { _, err := n.append(tenant, "new"); return err },
+		"state":   func(n *node, tenant id.Tenant) error { _, err := n.ledgers.State(t.Context(), tenant); return err },
+		"replays": func(n *node, tenant id.Tenant) error { _, err := n.replayed(tenant, "a", "", digest); return err },
+		"create": func(n *node, tenant id.Tenant) error {
+			_, err := n.ledgers.Create(t.Context(), tenant, ledgertest.Genesis(tenant))
+			if fault.Is(err, fault.Conflict) { // it exists
+				return nil
+			}
+			return err
+		},
+		"adopt": func(n *node, tenant id.Tenant) error {
+			err := n.ledgers.Adopt(t.Context(), tenant, []byte("no note"))
+			if !errors.Is(err, log.ErrNotOwner) {
+				return nil
+			}
+			return err
+		},
+		"mark fault": func(n *node, tenant id.Tenant) error {
+			if n.owns[tenant].Load() {
+				return nil
+			}
+			return n.ledgers.MarkFault(t.Context(), tenant, log.Suspect, "test")
+		},
+	}
+	for name, call := range calls {
+		for _, tt := range []struct {
+			by     *node
+			tenant id.Tenant
+			owns   bool
+		}{{one, red, true}, {one, blue, false}, {two, red, false}, {two, blue, true}} {
+			if err := call(tt.by, tt.tenant); tt.owns && err != nil || !tt.owns && !isNotOwner(err) {
+				t.Errorf("%s of %d: got %v, owner: %v", name, tt.tenant, err, tt.owns)
+			}
+		}
+	}
+}
+
+// Ledgers go to and fro while senders of both organizations are busy at both processes.
+func TestReleaseWhileBusy(t *testing.T) {
+	one, two := newNodes(t, storagetest.NewModel())
+	nodes := []*node{one, two}
+	receipts := map[id.Tenant]map[string]log.Receipt{red: {}, blue: {}}
+	var mu sync.Mutex
+	var senders sync.WaitGroup
+	ends := make(chan struct{})
+	for sender := range 8 {
+		tenant := []id.Tenant{red, blue}[sender%2]
+		senders.Go(func() {
+			for i := 0; ; i++ {
+				select {
+				case <-ends:
+					return
+				default:
+				}
+				name := fmt.Sprintf("e-%d-%d", sender, i)
+				r, err := nodes[(sender/2+i)%2].append(tenant, name)
+				if err != nil && !isNotOwner(err) {
+					t.Errorf("%s: %v", name, err)
+				}
+				if err == nil {
+					mu.Lock()
+					receipts[tenant][name] = r
+					mu.Unlock()
+				}
+			}
+		})
+	}
+	owner := map[id.Tenant]*node{red: one, blue: one}
+	for turn := range 40 {
+		tenant := []id.Tenant{red, blue, red}[turn%3]
+		from := owner[tenant]
+		to := nodes[(turn+1)%2]
+		if to == from {
+			continue
+		}
+		from.owns[tenant].Store(false)
+		if err := from.release(t.Context(), tenant); err != nil {
+			t.Error(err)
+		}
+		head, err := from.store.Head(t.Context(), tenant)
+		if err != nil {
+			t.Error(err)
+		}
+		time.Sleep(2 * time.Millisecond)
+		if later, err := from.store.Head(t.Context(), tenant); err != nil || later != head {
+			t.Errorf("the ledger goes on after its release: %d, then %d, %v", head.Size, later.Size, err)
+		}
+		from.spread(to)
+		to.owns[tenant].Store(true)
+		owner[tenant] = to
+		time.Sleep(2 * time.Millisecond)
+	}
+	close(ends)
+	senders.Wait()
+	for _, tenant := range []id.Tenant{red, blue} {
+		if n := len(receipts[tenant]); n < 20 {
+			t.Errorf("tenant %d: %d events only", tenant, n)
+		}
+		s := owner[tenant].state(tenant)
+		for name, r := range receipts[tenant] {
+			owner[tenant].holds(s, name, r)
+		}
+	}
+	one.audit(nil)
+}
+
+// A store that hangs does not hold a release, and the append is answered when it ends.
+func TestReleaseOfAnAppendThatHangs(t *testing.T) {
+	model := storagetest.NewModel()
+	one, two := newNodes(t, model)
+	one.mustAppend(red, "a")
+	hold := model.Hold()
+	type result struct {
+		log.Receipt
+		error
+	}
+	answered := make(chan result, 1)
+	go func() { r, err := one.append(red, "b"); answered <- result{r, err} }()
+	for one.ledgers.OldestAppend() == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	one.owns[red].Store(false)
+	if err := one.release(ctx, red); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("release: got %v", err)
+	}
+	hold()
+	two.owns[red].Store(true)
+	got := <-answered
+	if got.error != nil || got.Index != 1 {
+		t.Errorf("got %d, %v; want the receipt of 1", got.Index, got.error)
+	}
+	one.owns[blue].Store(true)
+	one.mustAppend(blue, "neighbour")
+	if err := one.ledgers.FlushAnchors(); err != nil {
+		t.Fatal(err)
+	}
+	one.spread(two)
+	two.holds(two.state(red), "b", got.Receipt)
+	two.mustAppend(red, "c")
+}
+
+// asked counts the calls of a store.
+type asked struct {
+	*storagetest.Model
+	calls atomic.Int64
+}
+
+func (a *asked) Head(ctx context.Context, t id.Tenant) (storage.Head, error) {
+	a.calls.Add(1)
+	return a.Model.Head(ctx, t)
+}
+
+func (a *asked) Append(batches []storage.Batch) storage.Pending {
+	a.calls.Add(1)
+	return a.Model.Append(batches)
+}
+
+func (a *asked) Get(ctx context.Context, t id.Tenant, kind storage.Kind, key string) (storage.Record, error) {
+	a.calls.Add(1)
+	return a.Model.Get(ctx, t, kind, key)
+}
+
+func (a *asked) Barrier(ctx context.Context) error {
+	a.calls.Add(1)
+	return a.Model.Barrier(ctx)
+}
+
+func TestReleaseOfIdleLedgersAsksNothing(t *testing.T) {
+	store := &asked{Model: storagetest.NewModel()}
+	one, two := newNodes(t, store)
+	one.mustAppend(red, "a")
+	one.mustAppend(blue, "a")
+	before := store.calls.Load()
+	one.give(red, two)
+	if n := store.calls.Load() - before; n > 0 {
+		t.Errorf("the release of an idle ledger made %d calls", n)
+	}
+	before = store.calls.Load()
+	one.mustAppend(blue, "b")
+	if n := store.calls.Load() - before; n != 1 {
+		t.Errorf("an event of the ledger that stayed made %d calls, want 1", n)
+	}
+}
+
+// The one who takes over knows the anchors of the one before, in time or late.
+func TestTakeOverComparesWithTheAnchorsOfOthers(t *testing.T) {
+	for name, late := range map[string]bool{"in time": false, "late": true} {
+		t.Run(name, func(t *testing.T) {
+			model := storagetest.NewModel()
+			one, two := newNodes(t, model)
+			one.mustAppend(red, "a")
+			one.mustAppend(blue, "a")
+			if err := one.ledgers.FlushAnchors(); err != nil {
+				t.Fatal(err)
+			}
+			one.spread(two)
+			older := model.Reopen()
+			one.mustAppend(red, "lost")
+			shown := bytes.Clone(one.state(red).Checkpoint())
+			if err := one.ledgers.FlushAnchors(); err != nil {
+				t.Fatal(err)
+			}
+			two.ledgers.Close()
+			two.store = older
+			two.open(log.Options{Owned: func(id.Tenant) bool { return true }})
+			if late {
+				two.mustAppend(blue, "b")
+				two.mustAppend(red, "fork")
+			}
+			one.spread(two)
+			two.refuses(red, "frozen")
+			if got := two.state(red).Checkpoint(); !late && !bytes.Equal(got, shown) {
+				t.Errorf("got checkpoint %q, want %q", got, shown)
+			}
+			two.mustAppend(blue, "c")
+		})
+	}
+}
+
+// An anchor of a larger tree that the store has is no fault of the one that fell behind.
+func TestLargerAnchorOfTheNewOwner(t *testing.T) {
+	one, two := newNodes(t, storagetest.NewModel())
+	one.mustAppend(red, "a")
+	two.owns[red].Store(true) // both own it
+	if err := one.ledgers.FlushAnchors(); err != nil {
+		t.Fatal(err)
+	}
+	one.spread(two)
+	two.mustAppend(red, "b", "c")
+	if err := two.ledgers.FlushAnchors(); err != nil {
+		t.Fatal(err)
+	}
+	two.spread(one)
+	if f := one.state(red).Fault(); f.Level != log.Healthy {
+		t.Errorf("got %+v", f)
+	}
+	one.mustAppend(red, "d")
+	two.mustAppend(red, "e")
+	one.audit(nil)
+}
+
+func TestLastShown(t *testing.T) {
+	one, two := newNodes(t, storagetest.NewModel())
+	for i := range 300 {
+		one.mustAppend(red, fmt.Sprint("shown-", i))
+	}
+	want := one.state(red)
+	if err := one.ledgers.FlushAnchors(); err != nil {
+		t.Fatal(err)
+	}
+	one.spread(two)
+	one.mustAppend(red, "not-spread-yet")
+	got, err := two.ledgers.LastShown(t.Context(), red)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got.Checkpoint(), want.Checkpoint()) || got.ConfigVersion() != want.ConfigVersion() {
+		t.Errorf("got %q, want %q", got.Checkpoint(), want.Checkpoint())
+	}
+	if _, _, _, err := two.ledgers.Inclusion(t.Context(), got, 17, got.Size()); err != nil {
+		t.Errorf("inclusion: %v", err)
+	}
+	if _, err := two.ledgers.State(t.Context(), red); !isNotOwner(err) {
+		t.Errorf("the newest state: got %v", err)
+	}
+	if got, err := two.ledgers.LastShown(t.Context(), blue); err != nil || got.Size() != 0 {
+		t.Errorf("the other organization: got %v", err)
+	}
+	if _, err := two.ledgers.LastShown(t.Context(), 99); !fault.Is(err, fault.NotFound) {
+		t.Errorf("no ledger: got %v", err)
+	}
+	fresh := newNode(&world{t: t, store: one.store, keyring: one.keyring, anchors: t.TempDir(), agent: one.agent, fatal: one.fatal, Time: one.Time.Copy()})
+	if _, err := fresh.ledgers.LastShown(t.Context(), red); !isNotOwner(err) {
+		t.Errorf("without an anchor: got %v", err)
+	}
+}
+
+// A successor of a frozen ledger belongs to the owner of that, and knows its events.
+func TestSuccessorHasTheSameOwner(t *testing.T) {
+	one, two := newNodes(t, storagetest.NewModel())
+	one.mustAppend(red, "a")
+	if err := one.ledgers.Freeze(t.Context(), red, "test"); err != nil {
+		t.Fatal(err)
+	}
+	frozen := one.state(red)
+	one.ledgers.Close()
+	one.open(log.Options{Owned: func(t id.Tenant) bool { return t%1024 == red%1024 }})
+	heir, err := one.ledgers.Succeed(t.Context(), frozen)
+	if err != nil {
+		t.Fatal(err)
+	}
+	successor := heir.Identity().Tenant
+	if _, err := two.ledgers.State(t.Context(), successor); !isNotOwner(err) {
+		t.Errorf("another process: got %v", err)
+	}
+	one.ledgers.Close()
+	one.open(log.Options{Owned: func(t id.Tenant) bool { return t == successor }}) // as in a store of before
+	known, err := one.replayed(successor, "a", "", one.envelope(red, "a").Digest)
+	if err != nil || !known {
+		t.Errorf("an event of the frozen ledger: got %v, %v", known, err)
+	}
+	if before, err := one.ledgers.Predecessor(t.Context(), heir); err != nil || before.Size() != 1 {
+		t.Errorf("the predecessor: got %v", err)
+	}
+	if _, err := one.ledgers.State(t.Context(), blue); !isNotOwner(err) {
+		t.Errorf("the other organization: got %v", err)
+	}
+}
