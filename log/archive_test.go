@@ -29,7 +29,7 @@ func archived(t *testing.T) (engine storage.Engine, folder string, move func()) 
 		t.Fatal(err)
 	}
 	folder = filepath.Join(t.TempDir(), "objects")
-	kept, err := objects.NewFolder(t.Context(), folder)
+	kept, err := objects.NewFolder(folder)
 	if err != nil {
 		t.Fatal(err)
 	}
