@@ -74,8 +74,17 @@ func (e *Engine) noteErasure(t id.Tenant) {
 	}
 }
 
-// ErasuresWaiting reports whether an object may still hold an envelope of a tenant that was erased before the call.
+// ErasuresWaiting reports whether an object may still hold an envelope of a tenant that was erased before the call. It
+// wakes the worker then, which may not know of an erasure that another process has made.
 func (e *Engine) ErasuresWaiting(ctx context.Context, t id.Tenant) (bool, error) {
+	waiting, err := e.erasuresWaiting(ctx, t)
+	if waiting {
+		e.noteErasure(t)
+	}
+	return waiting, err
+}
+
+func (e *Engine) erasuresWaiting(ctx context.Context, t id.Tenant) (bool, error) {
 	reached, err := e.frontiers.Get(ctx, t, "")
 	if err != nil {
 		return false, err

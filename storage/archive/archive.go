@@ -64,7 +64,10 @@ type Options struct {
 	Pass       time.Duration    // between two looks at all tenants; default an hour
 	Clock      func() time.Time // default time.Now
 	Logger     *slog.Logger     // default: none
-	ReadOnly   bool             // nothing is written
+	// Owns reports whether this process works for a tenant, where several share a store. Default: always. Two
+	// that work for one tenant do no harm.
+	Owns     func(t id.Tenant) bool
+	ReadOnly bool // nothing is written
 
 	width   id.Index // events of a bundle; tests have smaller ones
 	newest  bool     // the bundle with the newest event is archived too; for tests
@@ -93,6 +96,9 @@ func (o Options) withDefaults() Options {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
+	if o.Owns == nil {
+		o.Owns = func(id.Tenant) bool { return true }
+	}
 	if o.Check == nil {
 		o.Check = func([]byte, []byte) error { return nil }
 	}
@@ -108,6 +114,8 @@ type Engine struct {
 	codec   *bundle.Codec
 	cached  *cache.Loading[place, *bundle.Texts]
 	figures figures
+	small   chan struct{} // a place for each bundle of at most smallBytes that is being read
+	large   chan struct{} // and for each of the others
 
 	frontiers records.Store[frontier]
 	bundles   records.Store[stored]
@@ -146,6 +154,7 @@ func New(o Options) (*Engine, error) {
 	}
 	return &Engine{
 		Engine: o.Engine, inner: o.Engine, options: o, codec: codec, figures: newFigures(),
+		small: make(chan struct{}, smallLoads), large: make(chan struct{}, largeLoads),
 		cached: cache.NewLoading(cache.LoadingOptions[place, *bundle.Texts]{
 			MaxAge: cache.Forever, Limit: o.CacheBytes, LoadTime: loadTime,
 			Weight: func(_ place, t *bundle.Texts) int64 { return int64(t.Bytes() + len(t.Events)*perText) },
@@ -165,6 +174,11 @@ func New(o Options) (*Engine, error) {
 const (
 	perText  = 64               // bytes of a text in memory beside its own
 	loadTime = 30 * time.Second // of one bundle
+
+	// The bounds of bundles that are being read: together they take some 400 MiB at most.
+	smallBytes = 2 << 20 // of an object and its texts
+	smallLoads = 64
+	largeLoads = 2
 )
 
 // IdempotencyKeys implements storage.Copier.

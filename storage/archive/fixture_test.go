@@ -31,6 +31,7 @@ type world struct {
 	open    func(testing.TB) archive.Inner
 	inner   archive.Inner
 	objects *memory
+	weight  int // bytes that each envelope has more
 	heads   map[id.Tenant]storage.Head
 	want    map[id.Tenant][]storage.Event
 }
@@ -76,6 +77,7 @@ func (w *world) add(t id.Tenant, n int, erases ...id.Range) {
 	for i := range n {
 		at := head.Size + id.Index(i)
 		envelope := fmt.Appendf(nil, "secret %d of %d", at, t)
+		envelope = append(envelope, make([]byte, w.weight)...)
 		record := fmt.Appendf(nil, "record %d of %d: %s", at, t, envelope)
 		b.Events = append(b.Events, storage.Event{Index: at, ID: id.Event(fmt.Sprint("event-", at)),
 			Entry:  storage.Entry{Prev: id.Hash{byte(at)}, Record: sha256.Sum256(record)},

@@ -8,6 +8,7 @@ import (
 
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/records"
+	"github.com/agentledger/agentledger/internal/wait"
 	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/storage/archive/bundle"
 	"github.com/agentledger/agentledger/storage/archive/objects"
@@ -44,14 +45,7 @@ func (e *Engine) rest(ctx context.Context, worked time.Duration) error {
 	if e.options.unpaced {
 		return nil
 	}
-	timer := time.NewTimer(min(worked, time.Second))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	return wait.For(ctx, min(worked, time.Second))
 }
 
 // finishNewest drops the texts of the newest archived bundle again, once in a process: a crash may have come between
@@ -200,7 +194,7 @@ func (e *Engine) writeObject(ctx context.Context, p place, texts *bundle.Texts) 
 		e.figures.fail("read back")
 		return stored{}, fmt.Errorf("read object back: it has other texts: %w", bundle.ErrDamaged)
 	}
-	return stored{SHA256: o.sha256, Bytes: len(data)}, nil
+	return stored{SHA256: o.sha256, Bytes: len(data), Texts: texts.Bytes()}, nil
 }
 
 // replaceOther replaces an object that is there, unless it has the same texts. It may come from an interrupted move,

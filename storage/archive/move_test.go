@@ -9,6 +9,7 @@ import (
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/storage/archive"
+	"github.com/agentledger/agentledger/storage/archive/bundle"
 )
 
 func TestMove(t *testing.T) {
@@ -76,6 +77,31 @@ func TestNewestStays(t *testing.T) {
 		w.add(red, 1)
 	}
 	w.check(red, "moved")
+}
+
+// A bundle whose texts are too large stays in the engine, and those behind it move.
+func TestTooLarge(t *testing.T) {
+	w := newWorld(t, openPebble(t))
+	w.weight = bundle.MaxTexts / width
+	w.add(red, width)
+	w.weight = 0
+	w.add(red, width)
+	w.add(blue, width)
+	w.pass()
+	if got := w.archived(red); got != width || w.objects.get(archive.ObjectName(red, 0)) != nil {
+		t.Errorf("got %d archived events, want %d", got, width)
+	}
+	w.add(red, 1, id.Range{Begin: 1, End: 2}, id.Range{Begin: width, End: width + 1})
+	if !w.waiting(red) {
+		t.Error("the erasure does not wait")
+	}
+	w.restart()
+	w.pass()
+	if w.waiting(red) {
+		t.Error("the erasure waits")
+	}
+	w.check(red, "erased")
+	w.check(blue, "the other organization")
 }
 
 // Columns, and texts as far as the engine has them, are read without the object store.

@@ -159,6 +159,16 @@ func (e *Engine) loadBundle(ctx context.Context, p place) (*bundle.Texts, object
 	if !kept.Exists() {
 		return nil, object{}, e.damaged(p, "find its record", storage.ErrNotFound)
 	}
+	places := e.small
+	if kept.Value.Bytes+kept.Value.Texts > smallBytes {
+		places = e.large
+	}
+	select {
+	case places <- struct{}{}:
+		defer func() { <-places }()
+	case <-ctx.Done():
+		return nil, object{}, fmt.Errorf("too many bundles are being read: %w: %w", storage.ErrUnavailable, ctx.Err())
+	}
 	texts, o, err := e.readObject(ctx, p)
 	switch {
 	case errors.Is(err, objects.ErrNotFound), errors.Is(err, objects.ErrTooLarge), errors.Is(err, bundle.ErrDamaged):

@@ -42,6 +42,7 @@ func (f frontier) objects() id.Index {
 type stored struct {
 	SHA256 id.Hash `json:"sha256,omitzero"` // of the object
 	Bytes  int     `json:"bytes,omitzero"`  // of the object
+	Texts  int     `json:"texts,omitzero"`  // bytes of the texts in it
 	Local  bool    `json:"local,omitzero"`  // its texts are too large and stay in the engine
 }
 

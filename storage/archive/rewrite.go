@@ -130,7 +130,7 @@ func (e *Engine) writeErased(ctx context.Context, p place, kept stored) (stored,
 		e.figures.fail("erase")
 		return kept, fmt.Errorf("read object back: %w", err)
 	}
-	return stored{SHA256: sha256.Sum256(data), Bytes: len(data)}, nil
+	return stored{SHA256: sha256.Sum256(data), Bytes: len(data), Texts: left.Bytes()}, nil
 }
 
 // RewriteAll is RewriteErased for all tenants. It returns when no object holds an envelope that was erased before

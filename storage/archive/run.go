@@ -69,6 +69,9 @@ func (e *Engine) Pass(ctx context.Context) error {
 			_ = e.rest(ctx, worked)
 			begun = time.Now()
 		}
+		if !e.options.Owns(t) {
+			continue
+		}
 		if err := errors.Join(e.rewriteOne(ctx, t, time.Now()), e.Move(ctx, t)); err != nil {
 			failed = append(failed, err)
 		}

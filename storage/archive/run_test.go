@@ -1,0 +1,66 @@
+package archive_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/storage/archive"
+)
+
+// run lets the worker work until a condition holds.
+func (w *world) run(o archive.Options, until func() bool) {
+	w.t.Helper()
+	ctx, cancel := context.WithTimeout(w.t.Context(), time.Minute)
+	var worker sync.WaitGroup
+	w.Engine = newEngine(w.t, o)
+	worker.Go(func() { w.Run(ctx) })
+	for !until() && ctx.Err() == nil {
+		time.Sleep(time.Millisecond)
+	}
+	if ctx.Err() != nil {
+		w.t.Error("the worker did not get there")
+	}
+	cancel()
+	worker.Wait()
+}
+
+// The worker moves at its start, takes envelopes out of objects as they are erased, goes on after an outage, and does
+// nothing for tenants that are not its own.
+func TestRun(t *testing.T) {
+	w := newWorld(t, openPebble(t))
+	w.add(red, 2*width)
+	w.add(blue, width)
+	o := archive.Options{Engine: w.inner, Objects: w.objects, Check: checkEnvelope, Pass: time.Hour,
+		Owns: func(t id.Tenant) bool { return t == red }}.WithWidth(width)
+	w.run(o, func() bool {
+		if w.archived(red) < 2*width {
+			return false
+		}
+		if !w.holds(red, 1) { // the erasure below, without another pass
+			return true
+		}
+		if w.want[red][1].ErasedBy == 0 {
+			w.add(red, 1, id.Range{Begin: 1, End: 2})
+		}
+		return false
+	})
+	if w.waiting(red) || w.archived(blue) > 0 {
+		t.Error("the erasure waits, or the worker works for another one's tenant")
+	}
+	w.check(red, "erased")
+
+	w.add(red, 1, id.Range{Begin: 2, End: 3})
+	o.ReadOnly = true
+	w.Engine = newEngine(t, o)
+	w.Run(t.Context()) // ends at once
+	if !w.waiting(red) {
+		t.Error("a worker that may only read has written")
+	}
+	o.ReadOnly, o.Owns = false, nil
+	w.run(o, func() bool { return !w.waiting(red) && w.archived(blue) == width })
+	w.check(red, "erased by the next process")
+	w.check(blue, "moved")
+}
