@@ -84,7 +84,7 @@ func newService(t testing.TB, count int, handle func(*node, http.ResponseWriter,
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &service{t: t, handle: handle, transport: forward.NewTransport(identity.Client())}
+	s := &service{t: t, handle: handle, transport: &http.Transport{TLSClientConfig: identity.Client()}}
 	t.Cleanup(s.transport.CloseIdleConnections)
 	for range count {
 		s.nodes = append(s.nodes, s.newNode(identity, options...))
@@ -98,7 +98,7 @@ func newService(t testing.TB, count int, handle func(*node, http.ResponseWriter,
 func (s *service) newNode(identity *peer.Identity, options ...forward.Options) *node {
 	n := &node{view: newView()}
 	transport := forward.NewTransport(identity.Client())
-	s.t.Cleanup(transport.CloseIdleConnections)
+	s.t.Cleanup(transport.CloseUnused)
 	var o forward.Options
 	for _, o = range options {
 	}

@@ -56,7 +56,7 @@ type View interface {
 // Options configure New. View and Transport are required.
 type Options struct {
 	View      View
-	Transport http.RoundTripper // to internal listeners: see NewTransport
+	Transport *Transport // to internal listeners
 
 	// Requests that are passed at a time in all and of one organization. Defaults: 4,096 and 1,024.
 	MaxPassed, MaxPassedOrganization int
@@ -65,7 +65,7 @@ type Options struct {
 // Proxy passes requests. Its methods may be called concurrently.
 type Proxy struct {
 	view      View
-	transport http.RoundTripper
+	transport *Transport
 	timing    timing
 	limit     *admission.Limit
 	buffers   buffers

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
+	"strings"
 	"sync"
 	"time"
 )
@@ -19,80 +19,36 @@ const (
 	hopPrefix  = "Agentledger-Hop-"
 	hopRemote  = hopPrefix + "Remote"  // address of the client's connection; each hop has it
 	hopSecure  = hopPrefix + "Secure"  // 1 for a connection with TLS
-	hopSafe    = hopPrefix + "Repeat-" // before the name of a header by which http.Transport would send a request twice
 	hopRefused = hopPrefix + "Refused" // of an answer: nothing was done, because the node does not own the organization
 )
 
-// repeating are the headers by which http.Transport takes a request with effects for one that it may send twice.
-func repeating() [2]string { return [...]string{"Idempotency-Key", "X-Idempotency-Key"} }
-
-// dropHopByHop removes the headers of one connection (RFC 9110, section 7.6.1). Those that Connection names are kept:
-// by them a client could remove the headers in which a proxy before the service tells its address.
-func dropHopByHop(h http.Header) {
-	for _, name := range [...]string{"Connection", "Proxy-Connection", "Keep-Alive", "Te", "Trailer",
-		"Transfer-Encoding", "Upgrade", "Expect"} {
-		delete(h, name)
+// isHopByHop reports whether a header is of one connection (RFC 9110, section 7.6.1), or is written by this package.
+// Headers that Connection names are not: by them a client could remove the headers in which a proxy before the
+// service tells its address.
+func isHopByHop(name string) bool {
+	switch name {
+	case "Connection", "Proxy-Connection", "Keep-Alive", "Te", "Trailer", "Transfer-Encoding", "Upgrade", "Expect",
+		"Content-Length":
+		return true
 	}
-}
-
-// outgoing returns the request for a node.
-func (x *passage) outgoing(ctx context.Context, base string) (*http.Request, error) {
-	node, err := url.Parse(base)
-	if err != nil {
-		return nil, fmt.Errorf("pass the request: URL of the node: %w", err)
-	}
-	r := x.r
-	out := &http.Request{Method: r.Method, Host: r.Host, Header: hopHeader(r), ContentLength: r.ContentLength,
-		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Body: http.NoBody,
-		URL: &url.URL{Scheme: node.Scheme, Host: node.Host, Path: r.URL.Path, RawPath: r.URL.RawPath,
-			RawQuery: r.URL.RawQuery, ForceQuery: r.URL.ForceQuery}}
-	if r.ContentLength != 0 && r.Body != nil {
-		out.Body = &sentBody{ReadCloser: r.Body, passage: x}
-	}
-	return out.WithContext(ctx), nil
-}
-
-// hopHeader returns the headers of a request with those of the hop.
-func hopHeader(r *http.Request) http.Header {
-	h := r.Header.Clone()
-	dropHopByHop(h)
-	for _, name := range repeating() {
-		if values, given := h[name]; given {
-			h[hopSafe+name] = values
-			delete(h, name)
-		}
-	}
-	if _, given := h["User-Agent"]; !given {
-		h["User-Agent"] = []string{""} // otherwise http.Transport names itself
-	}
-	h[hopRemote] = []string{r.RemoteAddr}
-	if r.TLS != nil {
-		h[hopSecure] = []string{"1"}
-	}
-	return h
+	return strings.HasPrefix(name, hopPrefix)
 }
 
 // sentBody is the body of a request while it is sent.
 type sentBody struct {
-	io.ReadCloser
+	io.Reader
 	passage *passage
 }
 
 // Read implements io.Reader.
 func (b *sentBody) Read(p []byte) (int, error) {
-	b.passage.begun.Store(true)
 	b.passage.touched.Store(true)
-	n, err := b.ReadCloser.Read(p)
-	if errors.Is(err, io.EOF) {
-		b.passage.endBody(nil)
-	} else if err != nil {
+	n, err := b.Reader.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
 		b.passage.endBody(err)
 	}
 	return n, err
 }
-
-// Close implements io.Closer. The server of the client's connection closes the body.
-func (b *sentBody) Close() error { return nil }
 
 // Times of an answer that is being copied.
 const (
@@ -102,30 +58,31 @@ const (
 
 // copyAnswer answers with the answer of a node, each part as it comes.
 func (x *passage) copyAnswer(answer *http.Response, cancel context.CancelCauseFunc) error {
-	dropHopByHop(answer.Header)
-	dropHop(answer.Header)
 	h := x.w.Header()
 	for name, values := range answer.Header {
-		h[name] = values
+		if name == "Content-Length" || !isHopByHop(name) {
+			h[name] = values
+		}
 	}
 	c := http.NewResponseController(x.w)
 	_ = c.SetWriteDeadline(time.Now().Add(writeTime)) // a writer of a test has none
 	x.w.WriteHeader(answer.StatusCode)
-	buffer := x.proxy.buffers.borrow()
-	defer x.proxy.buffers.giveBack(buffer)
+	if answer.Body == http.NoBody {
+		return nil
+	}
+	return x.copyBody(c, answer, cancel)
+}
+
+func (x *passage) copyBody(c *http.ResponseController, answer *http.Response, cancel context.CancelCauseFunc) error {
+	part := x.proxy.buffers.borrow()
+	defer x.proxy.buffers.giveBack(part)
+	n, err := answer.Body.Read(part[:])
 	idle := time.AfterFunc(readTime, func() { cancel(errLate) })
 	defer idle.Stop()
-	for {
-		n, err := answer.Body.Read(buffer[:])
-		if n > 0 {
-			idle.Stop()
-			_ = c.SetWriteDeadline(time.Now().Add(writeTime))
-			if _, err := x.w.Write(buffer[:n]); err != nil {
-				return fmt.Errorf("%w: write: %w", errCut, err)
-			}
-			if answer.ContentLength < 0 {
-				_ = c.Flush()
-			}
+	for ; ; n, err = answer.Body.Read(part[:]) {
+		idle.Stop()
+		if err := x.writePart(c, part[:n], answer.ContentLength < 0); err != nil {
+			return err
 		}
 		if errors.Is(err, io.EOF) {
 			return nil
@@ -135,6 +92,21 @@ func (x *passage) copyAnswer(answer *http.Response, cancel context.CancelCauseFu
 		}
 		idle.Reset(readTime)
 	}
+}
+
+// writePart writes a part of an answer to the client, which may be slow.
+func (x *passage) writePart(c *http.ResponseController, part []byte, flush bool) error {
+	if len(part) == 0 {
+		return nil
+	}
+	_ = c.SetWriteDeadline(time.Now().Add(writeTime))
+	if _, err := x.w.Write(part); err != nil {
+		return fmt.Errorf("%w: write: %w", errCut, err)
+	}
+	if flush {
+		_ = c.Flush()
+	}
+	return nil
 }
 
 // buffers are those through which answers are copied.

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/http/httptrace"
 	"os"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -101,22 +101,82 @@ func (x *passage) attempt(to cluster.Node) (passed bool, err error) {
 	x.begin()
 	ctx, cancel := context.WithCancelCause(x.sending)
 	defer cancel(nil)
-	trace := &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { x.begun.Store(true) }}
-	out, err := x.outgoing(httptrace.WithClientTrace(ctx, trace), to.URL)
-	if err != nil {
-		return false, err
-	}
 	stop := x.watch(ctx, cancel, to)
-	answer, err := x.proxy.transport.RoundTrip(out)
-	stop()
+	defer stop()
+	c, err := x.proxy.transport.connect(ctx, addressOf(to))
+	if err != nil {
+		return false, fmt.Errorf("pass the request to node %s: %w", to.ID, err)
+	}
+	x.begun.Store(true)
+	aborted := context.AfterFunc(ctx, c.abort)
+	reusable, err := x.converse(c, cancel, stop)
+	if aborted() && reusable {
+		c.pool.release(c)
+	} else {
+		c.abort()
+	}
+	if errors.Is(err, errCut) {
+		return true, err
+	}
 	if err != nil {
 		return false, fmt.Errorf("pass the request to node %s: %w", to.ID, errors.Join(context.Cause(ctx), err))
 	}
-	defer answer.Body.Close()
-	if x.isRefused(answer) {
-		return false, fmt.Errorf("pass the request to node %s: %w", to.ID, errMoved)
+	return true, nil
+}
+
+// addressOf returns the address of a node's internal listener.
+func addressOf(n cluster.Node) string {
+	return strings.TrimSuffix(strings.TrimPrefix(n.URL, "https://"), "/")
+}
+
+// maxAtOnce is the largest body that is sent before the answer is looked for, in bytes. A larger one is sent by a
+// goroutine of its own, because the node may answer before it has read all.
+const maxAtOnce = 64 << 10
+
+// converse sends the request and answers with the answer. The connection can be used again if both were sent whole.
+func (x *passage) converse(c *connection, cancel context.CancelCauseFunc, stop func()) (reusable bool, err error) {
+	sent := make(chan error, 1)
+	if n := x.r.ContentLength; n >= 0 && n <= maxAtOnce {
+		x.send(c, sent)
+	} else {
+		go x.send(c, sent)
 	}
-	return true, x.copyAnswer(answer, cancel)
+	answer, err := c.readAnswer(x.r.Method)
+	stop()
+	if err != nil {
+		return false, err
+	}
+	if x.isRefused(answer) {
+		return false, errMoved
+	}
+	if err := x.copyAnswer(answer, cancel); err != nil {
+		return false, err
+	}
+	select {
+	case err = <-sent:
+		return err == nil && !answer.Close, nil
+	default:
+		return false, nil
+	}
+}
+
+// send sends the request, and tells how that went. When the body does not arrive, the connection is of no use. When the
+// node does not take the body, its answer may be there.
+func (x *passage) send(c *connection, sent chan<- error) {
+	err := c.writeRequest(x.r, &sentBody{x.r.Body, x})
+	switch {
+	case err == nil:
+		x.endBody(nil)
+	case x.bodyFailed() || errors.Is(err, errLineEnd) || errors.Is(err, errShortBody):
+		c.abort()
+	}
+	sent <- err
+}
+
+func (x *passage) bodyFailed() bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.bodyErr != nil
 }
 
 // isRefused reports whether a node did nothing because it does not own the organization, so that the request can be

@@ -55,11 +55,6 @@ func restore(r *http.Request) *http.Request {
 	if len(h[hopSecure]) > 0 {
 		r.TLS = &tls.ConnectionState{}
 	}
-	for _, name := range repeating() {
-		if values, given := h[hopSafe+name]; given {
-			h[name] = values
-		}
-	}
 	dropHop(h)
 	return r
 }

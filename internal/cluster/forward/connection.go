@@ -1,0 +1,155 @@
+package forward
+
+import (
+	"bufio"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httputil"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+const bufferSize = 8 << 10
+
+// connection is a connection to a node, for one request at a time. One goroutine writes and one reads.
+type connection struct {
+	pool   *pool
+	conn   *tls.Conn
+	raw    syscall.RawConn // below TLS; nil where there is none
+	writer *bufio.Writer
+	reader *bufio.Reader
+	used   time.Time // when it was released; guarded by pool.mu
+}
+
+func newConnection(conn *tls.Conn, p *pool) *connection {
+	c := &connection{pool: p, conn: conn, writer: bufio.NewWriterSize(conn, bufferSize),
+		reader: bufio.NewReaderSize(conn, bufferSize)}
+	if tcp, ok := conn.NetConn().(syscall.Conn); ok {
+		c.raw, _ = tcp.SyscallConn() // without it the connection is not kept
+	}
+	return c
+}
+
+// abort ends the connection at once. Reads and writes under way fail.
+func (c *connection) abort() { _ = c.conn.NetConn().Close() }
+
+// writeRequest writes a request of a client as one of a hop.
+func (c *connection) writeRequest(r *http.Request, body io.Reader) error {
+	if err := c.writeHead(r); err != nil {
+		return err
+	}
+	var err error
+	switch {
+	case r.ContentLength > 0:
+		var n int64
+		if n, err = c.writer.ReadFrom(io.LimitReader(body, r.ContentLength)); err == nil && n < r.ContentLength {
+			err = errShortBody
+		}
+	case r.ContentLength < 0:
+		err = c.writeChunks(body)
+	}
+	if err != nil {
+		return err
+	}
+	return c.writer.Flush()
+}
+
+// writeChunks writes a body of unknown length, each part as it comes.
+func (c *connection) writeChunks(body io.Reader) error {
+	chunks, part := httputil.NewChunkedWriter(c.writer), make([]byte, bufferSize)
+	for {
+		n, err := body.Read(part)
+		if n > 0 {
+			if _, err := chunks.Write(part[:n]); err != nil {
+				return err
+			}
+			if err := c.writer.Flush(); err != nil {
+				return err
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			_ = chunks.Close() // writes into the buffer, whose errors stay
+			_, err = c.writer.WriteString("\r\n")
+			return err
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// writeHead writes the begin of a request into the buffer, which keeps the first error.
+func (c *connection) writeHead(r *http.Request) error {
+	if err := c.writeLine(r.Method, " ", r.URL.RequestURI(), " HTTP/1.1"); err != nil {
+		return err
+	}
+	err := c.writeLine("Host: ", r.Host)
+	for name, values := range r.Header {
+		for _, value := range values {
+			if err == nil && !isHopByHop(name) {
+				err = c.writeLine(name, ": ", value)
+			}
+		}
+	}
+	if err == nil {
+		err = c.writeLine(hopRemote, ": ", r.RemoteAddr)
+	}
+	if err == nil && r.TLS != nil {
+		err = c.writeLine(hopSecure, ": 1")
+	}
+	if err == nil {
+		err = c.writeLength(r)
+	}
+	if err == nil {
+		_, err = c.writer.WriteString("\r\n")
+	}
+	return err
+}
+
+// writeLength writes the header of the body's length. A POST without a body has one too.
+func (c *connection) writeLength(r *http.Request) error {
+	switch {
+	case r.ContentLength < 0:
+		return c.writeLine("Transfer-Encoding: chunked")
+	case r.ContentLength > 0 || r.Header["Content-Length"] != nil:
+		return c.writeLine("Content-Length: ", strconv.FormatInt(r.ContentLength, 10))
+	}
+	return nil
+}
+
+var errShortBody = errors.New("the body is shorter than its length")
+
+var errLineEnd = errors.New("a line of a request has a line end")
+
+// writeLine writes a line of the head. No part of a request that a server has read has a line end, but a
+// mistake would let a client write headers of its own.
+func (c *connection) writeLine(parts ...string) error {
+	for _, part := range parts {
+		if strings.ContainsAny(part, "\r\n") {
+			return errLineEnd
+		}
+		if _, err := c.writer.WriteString(part); err != nil {
+			return err
+		}
+	}
+	_, err := c.writer.WriteString("\r\n")
+	return err
+}
+
+// readAnswer reads the head of the answer to a request of a method.
+func (c *connection) readAnswer(method string) (*http.Response, error) {
+	for {
+		answer, err := http.ReadResponse(c.reader, &http.Request{Method: method})
+		if err != nil {
+			return nil, fmt.Errorf("read the answer: %w", err)
+		}
+		if answer.StatusCode >= http.StatusOK {
+			return answer, nil
+		}
+	}
+}
