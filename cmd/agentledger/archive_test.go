@@ -6,12 +6,18 @@ import (
 	"io/fs"
 	"maps"
 	"math/rand/v2"
+	"net/http/httptest"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/agentledger/agentledger/client"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/config"
+	"github.com/agentledger/agentledger/storage/archive/objects/objectstest"
 	"github.com/agentledger/agentledger/storage/pgstore/pgtest"
 )
 
@@ -162,5 +168,58 @@ func backupArchived(t *testing.T, m *mover, archived []string) {
 	out, exit = command(t, "agentledger", "restore", to, "--check", "--data", archived[len(archived)-1])
 	if exit != 2 || !strings.Contains(out, "name it by --archive") {
 		t.Errorf("restore without the archive: status %d, %s", exit, out)
+	}
+}
+
+// A service starts while its object store is away, and takes events.
+func TestArchiveAwayAtStart(t *testing.T) {
+	t.Setenv("AWS_ACCESS_KEY_ID", objectstest.AccessKey)
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "secret")
+	bucket := httptest.NewServer(&objectstest.Server{})
+	archive := "s3://bucket?endpoint=" + url.QueryEscape(bucket.URL)
+	data := t.TempDir()
+	start := func() *server {
+		t.Helper()
+		c := demoCommand{Listen: "127.0.0.1:0"}.demoSettings(data)
+		c.MetricsListen, c.Archive = "127.0.0.1:0", archive
+		s, err := startServer(t.Context(), c, config.Logging{LogLevel: "warn"}.NewLogger(t.Output()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	first := start()
+	red, blue := foundHere(t, first, "red"), foundHere(t, first, "blue")
+	for range 257 {
+		sendOne(t, red)
+	}
+	if err := first.stopServer(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for step, away := range []bool{false, true} {
+		if away {
+			bucket.Close()
+		}
+		s := start()
+		for end := time.Now().Add(time.Minute); !away && !strings.Contains(getText(t, s.listeners.URL(metricsListener)+"/metrics"),
+			"agentledger_archive_bundles_moved_total 1"); time.Sleep(10 * time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatal("nothing is archived")
+			}
+		}
+		for _, w := range []*worker{red, blue} {
+			again, err := newWorker(s.mainURL(), w.org, client.Retry{Attempts: 1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			sendOne(t, again)
+			head, err := again.log.fetchHead(t.Context())
+			if want := map[*worker]id.Index{red: 258, blue: 1}[w] + id.Index(step); err != nil || head.Size < want {
+				t.Errorf("step %d: got %+v, %v, want %d events or more", step, head, err, want)
+			}
+		}
+		if err := s.stopServer(t.Context()); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
