@@ -10,6 +10,8 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -230,4 +232,39 @@ type distant struct {
 func (d distant) Read(ctx context.Context, name string, limit int64) ([]byte, string, error) {
 	time.Sleep(d.way)
 	return d.memory.Read(ctx, name, limit)
+}
+
+// BenchmarkAppend appends batches of 64 events, alone and while older events are moved.
+func BenchmarkAppend(b *testing.B) {
+	for _, moving := range []bool{false, true} {
+		b.Run(fmt.Sprintf("moving=%v", moving), func(b *testing.B) {
+			e, err := pebblestore.Open(pebblestore.Options{Dir: b.TempDir()})
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer e.Close()
+			fillLifelike(b, e, 1<<17, 256)
+			a := newEngine(b, archive.Options{Engine: e, Objects: folder(b)})
+			ctx, stop := context.WithCancel(b.Context())
+			var worker sync.WaitGroup
+			if moving {
+				worker.Go(func() { _ = a.Move(ctx, red) })
+			}
+			w := lifelike.NewWriter(blue)
+			var took []time.Duration
+			for b.Loop() {
+				batch := w.Next(64)
+				begun := time.Now()
+				if err := a.Append([]storage.Batch{batch}).Wait()[0]; err != nil {
+					b.Fatal(err)
+				}
+				took = append(took, time.Since(begun))
+			}
+			stop()
+			worker.Wait()
+			slices.Sort(took)
+			b.ReportMetric(float64(took[len(took)/2].Microseconds()), "p50-µs")
+			b.ReportMetric(float64(took[len(took)*99/100].Microseconds()), "p99-µs")
+		})
+	}
 }

@@ -1,6 +1,7 @@
 package archive_test
 
 import (
+	"context"
 	"errors"
 	"reflect"
 	"testing"
@@ -126,4 +127,44 @@ func TestDropTextsRace(t *testing.T) {
 		}
 		w.check(blue, "the other organization")
 	})
+}
+
+// The room of moved texts is given back, and nothing else changes.
+func TestReclaim(t *testing.T) {
+	w := newWorld(t, openPebble(t))
+	counted := &reclaims{Inner: w.inner}
+	w.start(counted)
+	w.weight = 500
+	for range 63 {
+		w.add(red, width)
+	}
+	w.add(blue, width)
+	w.pass()
+	if counted.ranges != nil {
+		t.Errorf("63 bundles: reclaimed %v", counted.ranges)
+	}
+	w.add(red, width)
+	w.pass()
+	w.pass()
+	if want := [][2]id.Index{{0, 64 * width}}; !reflect.DeepEqual(counted.ranges, want) {
+		t.Errorf("64 bundles: reclaimed %v, want %v", counted.ranges, want)
+	}
+	w.check(red, "reclaimed")
+	w.check(blue, "the other organization")
+	w.inner = counted.Inner
+	w.restart()
+	w.check(red, "restarted")
+}
+
+// reclaims notes which room is given back.
+type reclaims struct {
+	archive.Inner
+	ranges [][2]id.Index
+}
+
+func (r *reclaims) ReclaimTexts(ctx context.Context, t id.Tenant, begin, end id.Index) error {
+	r.ranges = append(r.ranges, [2]id.Index{begin, end})
+	return r.Inner.(interface {
+		ReclaimTexts(ctx context.Context, t id.Tenant, begin, end id.Index) error
+	}).ReclaimTexts(ctx, t, begin, end)
 }

@@ -14,9 +14,12 @@ import (
 	"github.com/agentledger/agentledger/storage/archive/objects"
 )
 
-// reclaimBundles is how many bundles of a tenant are moved before the room of their texts is given back, because
-// that rewrites whole tables.
-const reclaimBundles = 64
+// How many bundles of a tenant are moved before the room of their texts is given back, because that rewrites whole
+// tables: while there are others to move, and at the end.
+const (
+	reclaimWhileMoving = 1024
+	reclaimAtEnd       = 64
+)
 
 // Move archives all bundles of a tenant that are old enough. After an error, bundles that were archived stay so, and
 // another call goes on.
@@ -31,7 +34,10 @@ func (e *Engine) Move(ctx context.Context, t id.Tenant) error {
 			return fmt.Errorf("archive: move: %w", err)
 		}
 		if !moved {
-			return e.reclaim(ctx, t)
+			return e.reclaim(ctx, t, reclaimAtEnd)
+		}
+		if err := e.reclaim(ctx, t, reclaimWhileMoving); err != nil {
+			return err
 		}
 		if err := e.rest(ctx, time.Since(begun)); err != nil {
 			return err
@@ -260,10 +266,13 @@ func (e *Engine) noteMoved(p place, kept stored) {
 	}
 }
 
-// reclaim gives the room of dropped texts back, if the engine can and there are many.
-func (e *Engine) reclaim(ctx context.Context, t id.Tenant) error {
+// reclaim gives the room of dropped texts back, if the engine can and there are at least so many bundles.
+func (e *Engine) reclaim(ctx context.Context, t id.Tenant, bundles id.Index) error {
 	engine, can := e.options.Engine.(reclaimer)
-	if !can {
+	e.mu.Lock()
+	begin, moved := e.moved[t]
+	e.mu.Unlock()
+	if !can || !moved {
 		return nil
 	}
 	reached, err := e.frontiers.Get(ctx, t, "")
@@ -271,10 +280,7 @@ func (e *Engine) reclaim(ctx context.Context, t id.Tenant) error {
 		return fmt.Errorf("archive: %w", err)
 	}
 	end := reached.Value.Next * e.options.width
-	e.mu.Lock()
-	begin, moved := e.moved[t]
-	e.mu.Unlock()
-	if !moved || end-begin < reclaimBundles*e.options.width {
+	if end-begin < bundles*e.options.width {
 		return nil
 	}
 	if err := engine.ReclaimTexts(ctx, t, begin, end); err != nil {
