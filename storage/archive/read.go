@@ -8,6 +8,8 @@ import (
 	"iter"
 	"slices"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/storage/archive/bundle"
@@ -53,6 +55,9 @@ func (e *Engine) EventsAt(ctx context.Context, t id.Tenant, at []id.Index,
 	found, err := e.inner.EventsAt(ctx, t, at, parts)
 	if err != nil || parts&storage.FieldLocal != 0 {
 		return found, err
+	}
+	if parts&textFields != 0 {
+		e.readTogether(ctx, t, found)
 	}
 	var held *bundle.Texts
 	for i := range found {
@@ -122,15 +127,41 @@ func cloneBytes(b []byte) []byte {
 	return append([]byte{}, b...)
 }
 
-// readAhead reads the next bundle of a sequence into memory, if it is archived.
+// readAhead reads a bundle into memory that is needed soon, if it is archived and small.
 func (e *Engine) readAhead(ctx context.Context, p place) {
 	if _, known := e.cached.Lookup(p, 0); known {
 		return
 	}
 	kept, err := e.bundles.Get(ctx, p.tenant, keyOf(p.number))
-	if err == nil && kept.Exists() && !kept.Value.Local {
-		_, _ = e.readBundle(ctx, p) // the sequence meets the error, if it comes so far
+	if err == nil && kept.Exists() && !kept.Value.Local && kept.Value.isSmall() {
+		_, _ = e.readBundle(ctx, p) // the reader that needs it meets the error
 	}
+}
+
+// readsTogether is how many bundles one reader has read at a time.
+const readsTogether = 8
+
+// readTogether reads the bundles of events that lie apart, several at a time.
+func (e *Engine) readTogether(ctx context.Context, t id.Tenant, found []storage.Event) {
+	var places []place
+	for i := range found {
+		p := place{t, found[i].Index / e.options.width}
+		if found[i].Archived && (len(places) == 0 || places[len(places)-1] != p) {
+			places = append(places, p)
+		}
+	}
+	if len(places) < 2 {
+		return
+	}
+	var group errgroup.Group
+	group.SetLimit(readsTogether)
+	for _, p := range places {
+		group.Go(func() error {
+			e.readAhead(ctx, p)
+			return nil
+		})
+	}
+	_ = group.Wait()
 }
 
 // readBundle returns the texts of a bundle, checked. They are shared: no caller may write to them.
@@ -160,7 +191,7 @@ func (e *Engine) loadBundle(ctx context.Context, p place) (*bundle.Texts, object
 		return nil, object{}, e.damaged(p, "find its record", storage.ErrNotFound)
 	}
 	places := e.small
-	if kept.Value.Bytes+kept.Value.Texts > smallBytes {
+	if !kept.Value.isSmall() {
 		places = e.large
 	}
 	select {

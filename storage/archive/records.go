@@ -46,6 +46,9 @@ type stored struct {
 	Local  bool    `json:"local,omitzero"`  // its texts are too large and stay in the engine
 }
 
+// isSmall reports whether many such bundles may be read at a time.
+func (s stored) isSmall() bool { return s.Bytes+s.Texts <= smallBytes }
+
 // mark says that envelopes of a bundle were erased since its object was made.
 type mark struct {
 	// Clean: no object had the envelopes when the mark was looked at. For the bundle that is to be moved next,
