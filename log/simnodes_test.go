@@ -10,6 +10,7 @@ import (
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/log/anchor"
+	"github.com/agentledger/agentledger/storage"
 )
 
 var nodeSeeds = flag.Uint64("sim-node-seeds", 300, "how many seeds the simulation of two nodes runs")
@@ -36,6 +37,7 @@ type nodeSim struct {
 	*sim
 	nodes  []*simNode
 	acting *simNode
+	sleeps bool // nodes may sleep
 	nested bool // a node sleeps, and the other acts
 
 	atLeast map[id.Tenant]id.Index // the size that was shown or acknowledged
@@ -67,7 +69,7 @@ func newNodeSim(t *testing.T, w *envelopes, seed uint64) *nodeSim {
 	}
 	s.act(s.nodes[0])
 	s.create()
-	s.store.asleep = s.sleep
+	s.sleeps = true
 	return s
 }
 
@@ -81,6 +83,7 @@ func (s *nodeSim) start(n *simNode) {
 	n.owns, n.alone, n.left = map[id.Tenant]bool{}, map[id.Tenant]bool{}, map[id.Tenant]bool{}
 	s.act(n)
 	o := s.options()
+	o.Store = nodeStore{s.store, func(t id.Tenant) { s.sleep(n, t) }}
 	o.Owned = func(t id.Tenant) bool { return n.owns[t] }
 	o.FirstAnchor = func(_ context.Context, checkpoint []byte) error {
 		_, err := s.other(n).anchors.Receive([]anchor.Note{{Text: checkpoint}})
@@ -179,12 +182,23 @@ func (s *nodeSim) rest(n *simNode) bool {
 	return n.log.Idle()
 }
 
-// sleep lets another node go on while the acting one is about to read a head.
-func (s *nodeSim) sleep(t id.Tenant) {
-	if s.nested || !s.store.chance(0.05) || s.store.broken() {
+// nodeStore is the store as one node reaches it.
+type nodeStore struct {
+	*simStore
+	asleep func(id.Tenant)
+}
+
+func (s nodeStore) Head(ctx context.Context, t id.Tenant) (storage.Head, error) {
+	s.asleep(t)
+	return s.simStore.Head(ctx, t)
+}
+
+// sleep lets the other node go on while one is about to read a head.
+func (s *nodeSim) sleep(asleep *simNode, t id.Tenant) {
+	if !s.sleeps || s.nested || !s.store.chance(0.05) || s.store.broken() {
 		return
 	}
-	asleep, fails := s.acting, s.store.fails
+	acting, fails := s.acting, s.store.fails
 	s.nested, s.store.fails = true, 0
 	awake := s.other(asleep)
 	s.trace("  node %d sleeps", asleep.number)
@@ -197,7 +211,7 @@ func (s *nodeSim) sleep(t id.Tenant) {
 	s.rest(awake)
 	s.poll()
 	s.tickets = append(open, s.tickets...)
-	s.act(asleep)
+	s.act(acting)
 	s.trace("  node %d is awake", asleep.number)
 	s.nested, s.store.fails = false, fails
 }
@@ -308,7 +322,7 @@ func (s *nodeSim) run() {
 		}
 	}
 	s.trace("to the end")
-	s.store.fails, s.store.asleep = 0, nil
+	s.store.fails, s.sleeps = 0, false
 	if s.store.broken() {
 		s.endAll()
 	}

@@ -20,7 +20,6 @@ type simStore struct {
 	release func()
 	fails   float64 // how often a call fails
 
-	asleep func(id.Tenant) // called before a head is read; nil: nothing
 	late   []storage.Batch // whose request is still on its way, though its sender has given up
 	delays bool            // requests may be late
 
@@ -151,9 +150,6 @@ func (s *simStore) Write(ctx context.Context, t id.Tenant, changes []storage.Cha
 }
 
 func (s *simStore) Head(ctx context.Context, t id.Tenant) (storage.Head, error) {
-	if s.asleep != nil {
-		s.asleep(t)
-	}
 	if err := s.unavailable(); err != nil {
 		return storage.Head{}, err
 	}
