@@ -70,7 +70,9 @@ func (l *Ledgers) renewLedger(ctx context.Context, t id.Tenant, old *ledger) *le
 func (l *Ledgers) fillSlot(ctx context.Context, t id.Tenant, r *cacheSlot) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), loadTime)
 	defer cancel()
-	r.led, r.err = l.loadLedger(ctx, t)
+	if r.err = l.checkEnded(t); r.err == nil {
+		r.led, r.err = l.loadLedger(ctx, t)
+	}
 }
 
 func (r *cacheSlot) awaitLedger(ctx context.Context) (*ledger, error) {

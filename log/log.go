@@ -183,6 +183,7 @@ type Ledgers struct {
 
 	slotsMu sync.RWMutex
 	slots   map[id.Tenant]*cacheSlot
+	ending  map[id.Tenant]*ledger // released ones that may have work under way; nil until the first
 
 	moves    moves.Followers // of new published states
 	relisted moves.Followers // of changes of Listing

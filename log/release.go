@@ -2,7 +2,9 @@ package log
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"maps"
 
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/wait"
@@ -35,6 +37,7 @@ func (l *Ledgers) Release(ctx context.Context, match func(id.Tenant) bool) error
 func (l *Ledgers) evictMatching(match func(id.Tenant) bool) (busy []*cacheSlot) {
 	l.slotsMu.Lock()
 	defer l.slotsMu.Unlock()
+	maps.DeleteFunc(l.ending, func(_ id.Tenant, led *ledger) bool { return l.queue.endLedger(led) })
 	for t, r := range l.slots {
 		if !match(t) {
 			continue
@@ -43,12 +46,37 @@ func (l *Ledgers) evictMatching(match func(id.Tenant) bool) (busy []*cacheSlot) 
 		l.ahead.forgetAhead(t)
 		for ; r != nil; r = r.next {
 			r.ended = true
-			if !r.isReady() || r.led != nil && !l.queue.endLedger(r.led) {
+			switch {
+			case !r.isReady():
 				busy = append(busy, r)
+			case r.led != nil && !l.queue.endLedger(r.led):
+				busy = append(busy, r)
+				l.keepEnding(t, r.led)
 			}
 		}
 	}
 	return busy
+}
+
+// keepEnding remembers a released ledger with work under way, so that it is not read again before that ends.
+func (l *Ledgers) keepEnding(t id.Tenant, led *ledger) {
+	if l.ending == nil {
+		l.ending = make(map[id.Tenant]*ledger)
+	}
+	l.ending[t] = led
+}
+
+var errEnding = errors.New("work of before its release is still under way")
+
+// checkEnded returns why a ledger can't be read again yet. Two of one organization in memory would share an append.
+func (l *Ledgers) checkEnded(t id.Tenant) error {
+	l.slotsMu.Lock()
+	defer l.slotsMu.Unlock()
+	if led := l.ending[t]; led != nil && !l.queue.endLedger(led) {
+		return unavailable(errEnding)
+	}
+	delete(l.ending, t)
+	return nil
 }
 
 func (r *cacheSlot) isReady() bool {

@@ -215,6 +215,11 @@ func TestReleaseOfAnAppendThatHangs(t *testing.T) {
 	if err := one.release(ctx, red); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("release: got %v", err)
 	}
+	one.owns[red].Store(true) // again, while the append hangs
+	if _, err := one.append(red, "too-early"); !fault.Is(err, fault.Unavailable) || errors.Is(err, log.ErrNotOwner) {
+		t.Errorf("append behind one that hangs: got %v", err)
+	}
+	one.owns[red].Store(false)
 	hold()
 	two.owns[red].Store(true)
 	got := <-answered
@@ -229,6 +234,8 @@ func TestReleaseOfAnAppendThatHangs(t *testing.T) {
 	one.spread(two)
 	two.holds(two.state(red), "b", got.Receipt)
 	two.mustAppend(red, "c")
+	two.give(red, one)
+	one.mustAppend(red, "d")
 }
 
 // asked counts the calls of a store.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/storage"
@@ -20,8 +21,9 @@ type simStore struct {
 	release func()
 	fails   float64 // how often a call fails
 
-	late   []storage.Batch // whose request is still on its way, though its sender has given up
-	delays bool            // requests may be late
+	late     []storage.Batch // whose request is still on its way, though its sender has given up
+	delays   bool            // requests may be late
+	unfenced bool            // the guard does not compare epochs, as it must
 
 	applied []storage.Batch // what took effect, in order
 	durable int             // how many of applied a crash does not take
@@ -94,6 +96,9 @@ func (s *simStore) Append(batches []storage.Batch) storage.Pending {
 	for i, b := range batches {
 		before[i], _ = s.Model.Head(context.Background(), b.Tenant)
 	}
+	if s.unfenced {
+		batches = withEpochs(batches, before)
+	}
 	p := &simPending{store: s, Pending: s.Model.Append(batches)}
 	for i, b := range batches {
 		head, err := s.Model.Head(context.Background(), b.Tenant)
@@ -105,6 +110,17 @@ func (s *simStore) Append(batches []storage.Batch) storage.Pending {
 	}
 	p.applied = len(s.applied)
 	return p
+}
+
+// withEpochs returns batches that pass the guard of epochs, whoever wrote the stored heads.
+func withEpochs(batches []storage.Batch, stored []storage.Head) []storage.Batch {
+	batches = slices.Clone(batches)
+	for i := range batches {
+		b := &batches[i]
+		b.Expect.Epoch = stored[i].Epoch
+		b.Head.Epoch = max(b.Head.Epoch, stored[i].Epoch)
+	}
+	return batches
 }
 
 // Stream implements storage.Ledgers: appends land in an order of their own in each of
