@@ -206,3 +206,28 @@ func TestDrop(t *testing.T) {
 		}
 	})
 }
+
+// Another process drops an organization, which arrives again with other texts. A bundle in memory is not taken for the
+// new one.
+func TestDroppedElsewhere(t *testing.T) {
+	w := newWorld(t, openPebble(t))
+	mark := storage.Record{Kind: "mark", Version: 7}
+	w.add(red, width)
+	w.add(blue, width)
+	if err := w.Write(t.Context(), red, []storage.Change{{Kind: "mark", Value: []byte("m"), Version: 7}}); err != nil {
+		t.Fatal(err)
+	}
+	w.pass()
+	w.check(red, "in memory")
+	first := w.Engine
+	w.start(w.inner) // the other process
+	if err := w.Drop(t.Context(), red, mark); err != nil {
+		t.Fatal(err)
+	}
+	w.heads[red], w.want[red], w.weight = storage.Head{}, nil, 3
+	w.add(red, width)
+	w.pass()
+	w.Engine = first
+	w.check(red, "arrived again")
+	w.check(blue, "the other organization")
+}

@@ -83,12 +83,9 @@ func (e *Engine) fill(ctx context.Context, t id.Tenant, event *storage.Event, pa
 	if wanted == 0 {
 		return held, nil
 	}
-	p := place{t, event.Index / e.options.width}
-	if held == nil || held.First != p.number*e.options.width {
-		var err error
-		if held, err = e.readBundle(ctx, p); err != nil {
-			return nil, fmt.Errorf("read event %d from the archive: %w", event.Index, err)
-		}
+	held, err := e.bundleOf(ctx, t, event, held)
+	if err != nil {
+		return nil, fmt.Errorf("read event %d from the archive: %w", event.Index, err)
 	}
 	text := &held.Events[event.Index-held.First]
 	if wanted&storage.FieldRecord != 0 {
@@ -102,6 +99,27 @@ func (e *Engine) fill(ctx context.Context, t id.Tenant, event *storage.Event, pa
 		event.Envelope = cloneBytes(text.Envelope)
 	}
 	return held, nil
+}
+
+// bundleOf returns the bundle of an event, which may be held. One in memory that is of another event was dropped by
+// another process, and is read again.
+func (e *Engine) bundleOf(ctx context.Context, t id.Tenant, event *storage.Event,
+	held *bundle.Texts) (*bundle.Texts, error) {
+	p := place{t, event.Index / e.options.width}
+	for range 2 {
+		if held == nil || held.First != p.number*e.options.width {
+			var err error
+			if held, err = e.readBundle(ctx, p); err != nil {
+				return nil, err
+			}
+		}
+		if sha256.Sum256(held.Events[event.Index-held.First].Record) == event.Entry.Record {
+			return held, nil
+		}
+		e.cached.Drop(p)
+		held = nil
+	}
+	return nil, e.damaged(p, fmt.Sprintf("compare the record of event %d", event.Index), bundle.ErrDamaged)
 }
 
 // readErasure reads the erasure of an event that was erased between the reads of event and object. An object without
