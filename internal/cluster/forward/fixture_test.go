@@ -31,6 +31,7 @@ type view struct {
 	self cluster.Node
 
 	mu      sync.Mutex
+	drains  bool // the node gives its organizations away
 	owners  map[id.Tenant]cluster.Node
 	changed chan struct{}
 }
@@ -45,11 +46,23 @@ func (v *view) Owner(t id.Tenant) cluster.Owner {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	owner := v.owners[t]
-	return cluster.Owner{Node: owner, Mine: owner.ID == v.self.ID, Changed: v.changed}
+	return cluster.Owner{Node: owner, Mine: owner.ID == v.self.ID && !v.drains, Changed: v.changed}
 }
 
 // Self implements forward.View.
 func (v *view) Self() cluster.Node { return v.self }
+
+func (v *view) stay() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.drains = false
+}
+
+func (v *view) drain() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.drains = true
+}
 
 func (v *view) set(owners map[id.Tenant]cluster.Node) {
 	v.mu.Lock()

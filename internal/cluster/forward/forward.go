@@ -117,6 +117,10 @@ func (p *Proxy) awaitOwnership(ctx context.Context, w http.ResponseWriter, t id.
 		if owner.Mine {
 			return nil
 		}
+		if owner.Node.ID == p.view.Self().ID { // it is being given away
+			w.Header()[hopRefused] = []string{"1"}
+			return errNoOwner(nil)
+		}
 		select {
 		case <-owner.Changed:
 		case <-timer.C:

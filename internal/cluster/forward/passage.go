@@ -27,6 +27,7 @@ type passage struct {
 	repeatable bool            // it has no effects and no body
 	begun      atomic.Bool     // a byte may have left
 	touched    atomic.Bool     // a byte of its body was read
+	kept       []byte          // its whole body, nil if that is not kept
 	sending    context.Context // ends with the client; nil before the first attempt
 	allowed    time.Duration   // from the end of the body to the begin of the answer; 0 for no bound
 
@@ -46,11 +47,16 @@ const retryAfter = 500 * time.Millisecond
 
 // run sends the request until an owner answers.
 func (x *passage) run() (passed bool, err error) {
+	x.begin()
+	if err := x.keepBody(); err != nil {
+		return false, x.failure(err)
+	}
 	timer := time.NewTimer(x.proxy.timing.owner)
 	defer timer.Stop()
 	for {
 		owner := x.proxy.view.Owner(x.tenant)
 		if owner.Mine {
+			x.restoreBody()
 			return false, nil
 		}
 		if owner.Node.URL != "" && owner.Node.ID != x.proxy.view.Self().ID {
@@ -98,7 +104,6 @@ var errCut = errors.New("the answer of the other node was cut off")
 
 // attempt sends the request to one node. Without an error the client has the answer.
 func (x *passage) attempt(to cluster.Node) (passed bool, err error) {
-	x.begin()
 	ctx, cancel := context.WithCancelCause(x.sending)
 	defer cancel(nil)
 	stop := x.watch(ctx, cancel, to)
@@ -163,7 +168,7 @@ func (x *passage) converse(c *connection, cancel context.CancelCauseFunc, stop f
 // send sends the request, and tells how that went. When the body does not arrive, the connection is of no use. When the
 // node does not take the body, its answer may be there.
 func (x *passage) send(c *connection, sent chan<- error) {
-	err := c.writeRequest(x.r, &sentBody{x.r.Body, x})
+	err := c.writeRequest(x.r, x.nextBody())
 	switch {
 	case err == nil:
 		x.endBody(nil)
