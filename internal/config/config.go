@@ -71,6 +71,9 @@ type Listen struct {
 	TLSKey              string `help:"Its private key in PEM." type:"path" env:"AGENTLEDGER_TLS_KEY"`
 	ClientAddressHeader string `help:"Header whose last address is the client's, as a proxy in front of the service sets it (X-Forwarded-For). Without it, and wherever it holds no address, the client is the other end of the connection." env:"AGENTLEDGER_CLIENT_ADDRESS_HEADER"`
 
+	NodeListen string `help:"Address for other nodes." placeholder:"ADDRESS" env:"AGENTLEDGER_NODE_LISTEN"`
+	NodeURL    string `name:"node-url" help:"The same, as they reach it." placeholder:"URL" env:"AGENTLEDGER_NODE_URL"`
+
 	Signup string `help:"Who makes organizations." enum:"off,members" default:"off" env:"AGENTLEDGER_SIGNUP"`
 }
 
@@ -126,6 +129,9 @@ func (s Serve) Validate() error {
 		return errors.New("tuning.log_list_qpd needs --log-list-contact, without which there is no list")
 	}
 	if err := s.validateTLS(); err != nil {
+		return err
+	}
+	if err := s.validateNode(); err != nil {
 		return err
 	}
 	return checkContact(s.LogListContact)

@@ -101,6 +101,16 @@ func (x *Exchange) Spread(journal string, notes [][]byte) {
 	x.signal()
 }
 
+// SpreadAll gives all notes to all other nodes, because some were not given to Spread.
+func (x *Exchange) SpreadAll() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for _, p := range x.peers {
+		p.behind, p.queued, p.bytes = true, nil, 0
+	}
+	x.signal()
+}
+
 func (p *peer) addNote(n queuedNote) {
 	if p.behind {
 		return

@@ -173,6 +173,13 @@ func TestNotesReachEveryNode(t *testing.T) {
 	d.await("of a", "1", "2", "3", "while down 0", "while down 49")
 	c.down.Store(false)
 	c.await("while down 0", "while down 49")
+	if err := a.journal.Put([]byte("not spread")); err != nil {
+		t.Fatal(err)
+	}
+	a.SpreadAll()
+	for _, n := range []*node{b, c, d} {
+		n.await("not spread")
+	}
 	c.journal.setFailure(errors.New("the disk is full"))
 	a.spread("4")
 	b.await("4")

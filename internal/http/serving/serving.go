@@ -46,6 +46,7 @@ type Surface struct {
 	Connections int                // at a time
 	Certificate certificate.Source // nil is plain HTTP
 	Protocols   []string           // of ALPN, besides HTTP/1.1
+	TLS         *tls.Config        // in place of Certificate, for a listener with its own rules
 }
 
 // Set is the open listeners of a service.
@@ -81,15 +82,20 @@ func Open(surfaces []Surface, times Times, logger *slog.Logger) (*Set, error) {
 		bounded := listener.NewListener(l, surface.Connections)
 		bounded.Unused, bounded.Spare = times.Idle, listener.SpareConnections(surface.Connections)
 		s.open = append(s.open, s.serve(&opened{Listener: bounded, name: surface.Name,
-			secure: surface.Certificate != nil}, surface.Handler))
+			secure: surface.Certificate != nil || surface.TLS != nil}, surface.Handler))
 	}
 	return s, nil
 }
 
 func listen(s Surface) (net.Listener, error) {
 	l, err := listenPlain(s.Address)
-	if err != nil || s.Certificate == nil {
-		return l, err
+	switch {
+	case err != nil:
+		return nil, err
+	case s.TLS != nil:
+		return tls.NewListener(l, s.TLS), nil
+	case s.Certificate == nil:
+		return l, nil
 	}
 	return tls.NewListener(l, certificate.Config(s.Certificate, s.Protocols...)), nil
 }

@@ -64,9 +64,12 @@ type Accounts interface {
 	) (storage.Change, account.Membership, error)
 }
 
-// Provisioner makes organizations. All fields are required; its methods may be
+// Provisioner makes organizations. All fields but NewTenant are required; its methods may be
 // called concurrently.
 type Provisioner struct {
+	// NewTenant returns a random handle, of an organization that this process will own. Default: id.NewTenant.
+	NewTenant func() (id.Tenant, error)
+
 	Ledgers       Ledgers
 	Organizations Organizations
 	Agents        Agents
@@ -115,6 +118,13 @@ func (r *Result) Account() string {
 	return "created"
 }
 
+func (p *Provisioner) newTenant() (id.Tenant, error) {
+	if p.NewTenant == nil {
+		return id.NewTenant(), nil
+	}
+	return p.NewTenant()
+}
+
 // CreateOrganization makes an organization; it goes on when ctx is cancelled, until its deadline.
 //
 // fault.Invalid for a request that can't be, fault.Conflict when its slug or
@@ -125,8 +135,12 @@ func (p *Provisioner) CreateOrganization(ctx context.Context, r Request) (*Resul
 	if r.Organization == (id.Organization{}) {
 		r.Organization = id.NewOrganization()
 	}
+	tenant, err := p.newTenant()
+	if err != nil {
+		return nil, err
+	}
 	f := org.Founding{
-		Tenant: id.NewTenant(), ID: r.Organization, Slug: r.Slug,
+		Tenant: tenant, ID: r.Organization, Slug: r.Slug,
 		Name: r.Name, Plan: r.Plan, Disclosure: r.Disclosure,
 	}
 	if err := p.checkRequest(r, f); err != nil {

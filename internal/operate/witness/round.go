@@ -2,6 +2,7 @@ package witness
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -22,7 +23,7 @@ func (w *Witnesses) runRound(ctx context.Context, e *queuedLedger) retryTimes {
 	}
 	defer leave()
 	r, err := w.prepareRound(ctx, e)
-	if fault.Is(err, fault.NotFound) {
+	if fault.Is(err, fault.NotFound) || errors.Is(err, log.ErrNotOwner) {
 		return retryTimes{}
 	}
 	if err != nil {

@@ -2,12 +2,14 @@ package org
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"sync"
 	"time"
 
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/records"
+	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/storage"
 )
 
@@ -116,6 +118,9 @@ func (o *Orgs) StoreLastUses(ctx context.Context) error {
 
 func (o *Orgs) writeLastUses(ctx context.Context, t id.Tenant, of map[string]id.Instant) error {
 	s, err := o.ledgers.State(ctx, t)
+	if errors.Is(err, log.ErrNotOwner) {
+		return nil // another process has later uses
+	}
 	if err != nil {
 		return err
 	}

@@ -137,6 +137,24 @@ func Empty(t testing.TB, more ...string) *Service {
 	return s
 }
 
+// Program returns the path of the program, for tests that start it by themselves.
+func Program(t testing.TB) string {
+	t.Helper()
+	program, err := built()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return program
+}
+
+// At returns a service that the test started by itself, with the platform secret Secret.
+func At(t testing.TB, main, identity string) *Service {
+	return &Service{TB: t, URL: main, IdentityURL: identity, log: new(buffer)}
+}
+
+// FreeAddress returns an address of this machine that no program listens on.
+func FreeAddress(t testing.TB) string { return freeAddress(t) }
+
 // freeAddress returns an address of this machine that no program listens on.
 func freeAddress(t testing.TB) string {
 	t.Helper()
