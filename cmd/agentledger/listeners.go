@@ -17,6 +17,7 @@ const (
 	mainListener     = "main"
 	identityListener = "identity"
 	metricsListener  = "metrics"
+	nodeListener     = "node"
 )
 
 // certificates are those of the main listener; the zero value is plain HTTP.

@@ -90,6 +90,7 @@ func (m machine) startServer(ctx context.Context, c config.Serve, logger *slog.L
 	if !c.ReadOnly {
 		s.startWriters(background)
 	}
+	service.node.Start(service.ledgers)
 	return s, nil
 }
 
@@ -114,7 +115,7 @@ func (s *server) startWriters(background context.Context) {
 	if service.mail.Enabled() {
 		s.background.Go(func() { service.voterMail.Run(background, sweeps) })
 	}
-	s.background.Go(func() { service.store.RunArchive(background) })
+	s.background.Go(func() { service.node.RunOnce(background, service.store.RunArchive) })
 	s.background.Go(func() { compaction.Run(background, service.store.Engine, compaction.Every, watch.logger) })
 }
 
@@ -123,6 +124,7 @@ func (s *server) openListeners(watch *observation, bounds listener.Shares) error
 	c := s.settings
 	shared := watch.newEdge()
 	shared.Last = s.stopping.Load
+	s.service.node.PassFrom(shared)
 	if c.RequestTimeout > 0 {
 		shared.Bound = edge.NewBound(c.RequestTimeout)
 		watch.registerRequestMetrics(shared.Bound)
@@ -142,12 +144,16 @@ func (s *server) openListeners(watch *observation, bounds listener.Shares) error
 	if err != nil {
 		return err
 	}
+	node := s.service.node
 	surfaces := []serving.Surface{
-		{Name: mainListener, Address: c.Listen.Listen, Handler: proxies.WatchHeaders(main), Connections: bounds.Main},
-		{Name: identityListener, Address: c.IDListen, Handler: proxies.WatchHeaders(id), Connections: bounds.Identity},
+		{Name: mainListener, Address: c.Listen.Listen, Handler: node.Expose(proxies.WatchHeaders(main)),
+			Connections: bounds.Main},
+		{Name: identityListener, Address: c.IDListen, Handler: node.ExposeIdentity(proxies.WatchHeaders(id)),
+			Connections: bounds.Identity},
 		{Name: metricsListener, Address: c.MetricsListen, Handler: privateHandler(watch.registry, shared),
 			Connections: bounds.Metrics},
 	}
+	surfaces = append(surfaces, node.Surface(nodeListener, c.NodeListen, main, id, bounds.Main))
 	secured.protect(&surfaces[0])
 	for i := range surfaces {
 		surfaces[i].Handler = shared.RefuseBodies(surfaces[i].Handler)

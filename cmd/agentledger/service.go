@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/agentledger/agentledger/cmd/agentledger/datadir"
+	"github.com/agentledger/agentledger/cmd/agentledger/nodes"
 	"github.com/agentledger/agentledger/console"
 	"github.com/agentledger/agentledger/identity"
 	"github.com/agentledger/agentledger/identity/platform"
@@ -57,6 +58,7 @@ import (
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/log/audit"
 	"github.com/agentledger/agentledger/publicapi"
+	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/web"
 	operatorpages "github.com/agentledger/agentledger/web/operator"
 	"github.com/agentledger/agentledger/web/publiclogs"
@@ -71,7 +73,9 @@ type service struct {
 	watch    *observation
 	control  *admission.Control // of all surfaces of the main listener
 	store    *datadir.Store
-	clock    *clock.Guard // of everything below
+	node     *nodes.Node    // nil: this process serves alone
+	records  storage.Engine // as background work sees it
+	clock    *clock.Guard   // of everything below
 	ledgers  *log.Ledgers
 	auditor  *audit.Auditor
 	orgs     *org.Orgs
@@ -130,26 +134,33 @@ func newService(ctx context.Context, c config.Serve, st *datadir.Store, watch *o
 	if err != nil {
 		return nil, errors.Join(err, st.Close())
 	}
-	s.ledgers, err = log.Open(ctx, log.Options{
+	s.node, err = nodes.New(nodes.Options{URL: c.NodeURL, Version: programversion.Read().Short(),
+		Engine: st.Engine, Keyring: st.Keyring, Anchors: st.Anchors, Elapsed: watch.clocks.Elapsed,
+		Logger: watch.logger})
+	if err != nil {
+		return nil, errors.Join(err, st.Close())
+	}
+	s.records = s.node.Store(st.Engine)
+	s.ledgers, err = log.Open(ctx, log.Options{Owned: s.node.Share(),
 		Store: st.Engine, Keyring: st.Keyring, Anchors: st.Anchors, Logger: watch.logger, Metrics: watch.registry,
 		Tracer: watch.tracer, Fatal: fatal, Clock: s.clock.Now, Held: s.clock.Check, ReadOnly: st.ReadOnly,
-		Anchored: c.AnchoredOnly, Shared: s.control.Contended, AnchorFirst: anchorFirst(c.Tuning, st.Engine),
+		Anchored: c.AnchoredOnly, Shared: s.control.Contended, AnchorFirst: st.AnchorFirst(c.Tuning),
 		Witness: s, TileCacheBytes: max(1, int64(c.TileCacheMiB)<<20), // 0 would be the default
 		LeafCacheBytes: max(1, int64(c.LeafCacheMiB)<<20),
 	})
 	if err != nil {
 		return nil, errors.Join(err, st.Close())
 	}
-	s.index = index.New(index.Options{Ledgers: s.ledgers, Store: st.Engine, Clock: s.clock.Now,
+	s.index = index.New(index.Options{Ledgers: s.ledgers, Store: s.records, Clock: s.clock.Now,
 		Metrics: watch.registry})
-	s.auditor = audit.New(audit.Options{Ledgers: s.ledgers, Store: st.Engine, Logger: watch.logger,
+	s.auditor = audit.New(audit.Options{Ledgers: s.ledgers, Store: s.records, Logger: watch.logger,
 		Metrics: watch.registry, Clock: s.clock.Now})
 	err = s.checkMasterKey(ctx)
 	if err == nil && !st.ReadOnly {
 		err = rekey.BeginRekeying(ctx, st.Engine, st.Keyring)
 	}
 	if err == nil {
-		s.mail, err = mail.Open(mail.Options{Records: st.Engine, Keyring: st.Keyring, Clock: s.clock.Now,
+		s.mail, err = mail.Open(mail.Options{Records: s.records, Keyring: st.Keyring, Clock: s.clock.Now,
 			Metrics: watch.registry}, c.SMTP)
 	}
 	if err == nil {
@@ -160,17 +171,6 @@ func newService(ctx context.Context, c config.Serve, st *datadir.Store, watch *o
 	}
 	s.buildStatus(c)
 	return s, nil
-}
-
-// anchorFirst returns whether the anchor of an event is written before its answer. An
-// append that the embedded engine acknowledged is on the disk, and only a rollback by
-// people removes it. PostgreSQL can lose an append in a fail-over.
-func anchorFirst(c config.Tuning, e datadir.Engine) func() bool {
-	synchronous := func() bool { return true }
-	if replicated, ok := e.(interface{ Synchronous() bool }); ok {
-		synchronous = replicated.Synchronous
-	}
-	return func() bool { return c.AnchorsFirst(synchronous()) }
 }
 
 // checkMasterKey refuses a master key that opens no ledger's keys, because new keys would be sealed under another
@@ -194,7 +194,7 @@ func (s *service) buildComponents(ctx context.Context, c config.Serve) error {
 	if err != nil {
 		return err
 	}
-	records := s.store.Engine
+	records := s.records
 	n := &sysevent.Appender{Ledgers: s.ledgers, Records: records, Keyring: s.store.Keyring, Clock: s.clock.Now,
 		Processors: s.control.Processors}
 	rules, client, err := witnessRules(c)
@@ -243,8 +243,9 @@ func (s *service) buildComponents(ctx context.Context, c config.Serve) error {
 	s.buildErasures(n, bounds)
 	s.buildWitnesses(c, rules, client)
 	s.founder = &provision.Provisioner{Ledgers: s.ledgers, Organizations: s.orgs, Agents: s.agents,
-		Accounts: s.accounts, Keyring: s.store.Keyring, Host: host}
-	s.setup = &setup.Setup{Store: records, Provisioner: s.founder, Clock: s.clock.Now, ReadOnly: s.store.ReadOnly}
+		Accounts: s.accounts, Keyring: s.store.Keyring, Host: host, NewTenant: s.node.NewTenant}
+	s.setup = &setup.Setup{Store: s.store.Engine, Provisioner: s.founder, Clock: s.clock.Now,
+		ReadOnly: s.store.ReadOnly}
 	s.buildLogList(c)
 	return s.buildDirectory(ctx, c, n)
 }
@@ -253,7 +254,7 @@ func (s *service) buildComponents(ctx context.Context, c config.Serve) error {
 func (s *service) buildErasures(n *sysevent.Appender, bounds *quota.Quota) {
 	s.evidence = &evidence.Exporter{Ledgers: s.ledgers, Proofs: s.ledgers, Agents: s.agents,
 		Policies: s.policies, Approvals: s.approvals, Organizations: s.orgs, Events: n, Logger: s.watch.logger}
-	s.erasures = erasure.New(erasure.Options{Records: s.store.Engine, Events: n, Ledgers: s.ledgers, Index: s.index,
+	s.erasures = erasure.New(erasure.Options{Records: s.records, Events: n, Ledgers: s.ledgers, Index: s.index,
 		Eraser: &erase.Eraser{Appender: n, Ledgers: s.ledgers}, Approvals: s.approvals, Lists: s.approvals,
 		Deliveries: s.webhooks, Archive: s.store, Settings: s.orgs, Pace: bounds,
 		Clock: s.clock.Now, Held: s.clock.Check})
@@ -261,7 +262,7 @@ func (s *service) buildErasures(n *sysevent.Appender, bounds *quota.Quota) {
 
 // buildPeople builds accounts, members and their tokens, and returns the mails of organizations.
 func (s *service) buildPeople(c config.Serve, n *sysevent.Appender, bounds *quota.Quota) letter.OrganizationMail {
-	records := s.store.Engine
+	records := s.records
 	s.letters = letter.AccountMail{Outbox: s.mail, PublicURL: c.PublicURL}
 	s.accounts = account.New(account.Options{Records: records, Clock: s.clock.Now, Mail: s.letters,
 		Hashing: account.Hashing{Compute: s.hashes.Key}})

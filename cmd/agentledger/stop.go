@@ -25,6 +25,7 @@ func (s *server) stopServer(ctx context.Context) error {
 	}
 	draining, cancel := until(0)
 	defer cancel()
+	s.service.node.Leave()
 	s.stopping.Store(true)
 	s.service.approvals.Release()
 	errs := []error{s.listeners.Drain(draining)}

@@ -40,7 +40,7 @@ func witnessRules(c config.Serve) (witness.Rules, *egress.Client, error) {
 // buildWitnesses makes the witnesses of the service. No witness is asked yet.
 func (s *service) buildWitnesses(c config.Serve, rules witness.Rules, client *egress.Client) {
 	s.witnesses = witness.New(witness.Options{
-		Store: s.store.Engine, Ledgers: s.ledgers, Organizations: s.orgs, Client: client,
+		Store: s.records, Ledgers: s.ledgers, Organizations: s.orgs, Client: client,
 		Service: rules.Service, FailClosed: c.WitnessFail == "closed", MaxLag: c.WitnessMaxLag,
 		AlarmOnly: c.WitnessContradiction == "alarm", Anchor: c.WitnessAnchor == "quorum", Interval: c.WitnessInterval,
 		Clock: s.clock.Now, Logger: s.watch.logger, Metrics: s.watch.registry,

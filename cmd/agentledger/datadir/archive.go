@@ -8,6 +8,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/agentledger/agentledger/event"
@@ -133,6 +134,11 @@ func (e databaseWithArchive) Collector() prometheus.Collector {
 
 // Synchronous is that of the database.
 func (e databaseWithArchive) Synchronous() bool { return e.inner.Synchronous() }
+
+// Transact is that of the database.
+func (e databaseWithArchive) Transact(ctx context.Context, work func(pgx.Tx) error) error {
+	return e.inner.Transact(ctx, work)
+}
 
 // collectors are several as one.
 type collectors []prometheus.Collector

@@ -208,6 +208,7 @@ var layer = map[string]int{
 	"cmd/agentledger":            50,
 	"cmd/agentledger/datadir":    50,
 	"cmd/agentledger/doctor":     50, // it reads the settings and asks the database, as no other package may
+	"cmd/agentledger/nodes":      50,
 	"cmd/agentledger/policyfile": 50,
 	"cmd/aps":                    50,
 	"cmd/aps/mcp":                50,

@@ -1,0 +1,253 @@
+// Package nodes makes the program one of several nodes that serve from one database.
+//
+// Invariants:
+//
+//   - A node owns an organization only after it has the anchors of another node, or found itself alone.
+//   - It gives the organizations away when it is stopped, before its listeners close.
+//   - Its internal listener answers nodes of the same service alone (package peer).
+//   - Work of the whole service is done by the node that owns the service's own shard.
+//   - The nil node is a process that serves alone: it owns all organizations, and its methods change nothing.
+package nodes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/cluster"
+	"github.com/agentledger/agentledger/internal/cluster/exchange"
+	"github.com/agentledger/agentledger/internal/cluster/forward"
+	"github.com/agentledger/agentledger/internal/cluster/peer"
+	"github.com/agentledger/agentledger/internal/cluster/share"
+	"github.com/agentledger/agentledger/internal/seal"
+	"github.com/agentledger/agentledger/log/anchor"
+	"github.com/agentledger/agentledger/storage"
+	"github.com/agentledger/agentledger/storage/pgstore/nodetable"
+)
+
+// Ledgers has the state of the organizations that a node owns (package log).
+type Ledgers interface {
+	Release(ctx context.Context, match func(id.Tenant) bool) error
+}
+
+// Options configure New. All but URL are required.
+type Options struct {
+	URL     string // of the internal listener; "": the process serves alone
+	Version string // of the program
+	Engine  storage.Engine
+	Keyring *seal.Keyring
+	Anchors *anchor.Folder
+	Elapsed func() time.Duration // a steady clock that goes on while the machine sleeps
+	Logger  *slog.Logger
+}
+
+// Node is this process among the nodes.
+type Node struct {
+	*cluster.Cluster
+	options  Options
+	identity *peer.Identity
+	exchange *exchange.Exchange
+	proxy    *forward.Proxy
+	ledgers  Ledgers
+	stop     context.CancelFunc // nil before Start
+	done     chan struct{}
+}
+
+// idleTime is how long a connection for calls among nodes waits for the next call.
+const idleTime = 30 * time.Second
+
+// errEngine: the engine has no table of nodes.
+var errEngine = errors.New("several nodes need a PostgreSQL database")
+
+// New returns a node that has not joined yet and owns nothing, and nil for a process that serves alone.
+func New(o Options) (*Node, error) {
+	if o.URL == "" {
+		return nil, nil
+	}
+	database, is := o.Engine.(nodetable.Transactor)
+	if !is {
+		return nil, errEngine
+	}
+	identity, err := peer.NewIdentity(o.Keyring.Derive(peer.Label)...)
+	if err != nil {
+		return nil, err
+	}
+	n := &Node{options: o, identity: identity}
+	n.Cluster = cluster.New(cluster.Options{Table: nodetable.New(database), Holder: n, Clock: o.Elapsed,
+		Logger: o.Logger, Prepare: n.fetchAnchors, Tell: func(others []cluster.Node) { n.exchange.Tell(others) },
+		Node: cluster.Node{URL: o.URL, Version: o.Version, Key: o.Keyring.Fingerprints()[0]}})
+	n.exchange = exchange.New(exchange.Options{Members: n.Cluster, Logger: o.Logger,
+		Journals: map[string]exchange.Journal{anchorsName: anchors{o.Anchors}},
+		Client: &http.Client{Transport: &http.Transport{TLSClientConfig: identity.Client(),
+			IdleConnTimeout: idleTime}}})
+	n.proxy = forward.New(forward.Options{View: n.Cluster, Transport: forward.NewTransport(identity.Client())})
+	return n, nil
+}
+
+// Share returns the part of the ledgers that the node owns, nil for all.
+func (n *Node) Share() func(id.Tenant) bool {
+	if n == nil {
+		return nil
+	}
+	return n.Owned
+}
+
+// tenantTries is enough to meet one of 1,024 shards almost surely.
+const tenantTries = 20_000
+
+// NewTenant returns the handle of a new organization, which this node owns.
+func (n *Node) NewTenant() (id.Tenant, error) {
+	for range tenantTries {
+		if t := id.NewTenant(); n == nil || n.Owned(t) {
+			return t, nil
+		}
+	}
+	return 0, &fault.Error{Kind: fault.Overloaded, Code: "overloaded", RetryAfter: time.Second,
+		Message: "This node has no organizations yet; try again"}
+}
+
+// Store returns an engine as background work of this node sees it.
+func (n *Node) Store(e storage.Engine) storage.Engine {
+	if n == nil {
+		return e
+	}
+	return share.Store{Engine: e, Cluster: n.Cluster}
+}
+
+// Start joins the other nodes. It is called once, with the ledgers that were opened with Share.
+func (n *Node) Start(l Ledgers) {
+	if n == nil {
+		return
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	n.ledgers, n.stop, n.done = l, stop, make(chan struct{})
+	go func() {
+		defer close(n.done)
+		n.run(ctx)
+	}()
+}
+
+// Leave gives all organizations to the other nodes. It returns when that is done, or soon.
+func (n *Node) Leave() {
+	if n != nil && n.stop != nil {
+		n.stop()
+		<-n.done
+	}
+}
+
+// Release implements cluster.Holder.
+func (n *Node) Release(ctx context.Context, shards []cluster.Shard) {
+	given := make(map[cluster.Shard]bool, len(shards))
+	for _, s := range shards {
+		given[s] = true
+	}
+	err := n.ledgers.Release(ctx, func(t id.Tenant) bool { return given[cluster.ShardOf(t)] })
+	if err != nil {
+		n.options.Logger.WarnContext(ctx, "cluster: organizations are given away with work under way", "error", err)
+	}
+}
+
+// run joins the nodes, and leaves them when ctx ends.
+func (n *Node) run(ctx context.Context) {
+	var group sync.WaitGroup
+	defer group.Wait()
+	exchanging, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	group.Go(func() { n.exchange.Run(exchanging) })
+	group.Go(func() { n.spreadAnchors(exchanging) })
+	if err := n.Cluster.Run(ctx); err != nil {
+		n.options.Logger.WarnContext(ctx, "cluster: this node did not leave in time", "error", err)
+	}
+}
+
+// fetchAnchors gets the anchors of the other nodes. One is enough, because each has those of all. A node that reaches
+// none of several others waits: they may all be gone soon, or it is cut off.
+func (n *Node) fetchAnchors(ctx context.Context, others []cluster.Node) error {
+	var errs []error
+	for _, other := range others {
+		err := n.exchange.Fetch(ctx, other)
+		if err == nil {
+			return nil
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+const anchorsName = "anchors"
+
+// spreadAnchors gives the notes of this node's anchors to the other nodes.
+func (n *Node) spreadAnchors(ctx context.Context) {
+	follower := n.options.Anchors.Follow()
+	defer follower.Close()
+	for {
+		select {
+		case <-follower.Ready():
+		case <-ctx.Done():
+			return
+		}
+		notes, missed := follower.Take()
+		encoded := make([][]byte, len(notes))
+		for i, note := range notes {
+			encoded[i] = encodeNote(note)
+		}
+		if n.exchange.Spread(anchorsName, encoded); missed {
+			n.exchange.SpreadAll()
+		}
+	}
+}
+
+// anchors is the journal of notes of anchors. A note of the exchange is one byte for its kind, and its text.
+type anchors struct{ folder *anchor.Folder }
+
+const (
+	kindCheckpoint = 'c'
+	kindSlug       = 's'
+)
+
+func encodeNote(n anchor.Note) []byte {
+	kind := byte(kindCheckpoint)
+	if n.Slug {
+		kind = kindSlug
+	}
+	return append([]byte{kind}, n.Text...)
+}
+
+// Put implements exchange.Journal.
+func (a anchors) Put(encoded ...[]byte) error {
+	notes := make([]anchor.Note, len(encoded))
+	for i, e := range encoded {
+		switch {
+		case len(e) > 0 && e[0] == kindCheckpoint:
+			notes[i].Text = e[1:]
+		case len(e) > 0 && e[0] == kindSlug:
+			notes[i] = anchor.Note{Slug: true, Text: e[1:]}
+		default:
+			return errors.New("a note of an unknown kind")
+		}
+	}
+	_, err := a.folder.Receive(notes)
+	return err
+}
+
+// Notes implements exchange.Journal.
+func (a anchors) Notes() iter.Seq2[[]byte, error] {
+	return func(yield func([]byte, error) bool) {
+		for note, err := range a.folder.Notes() {
+			if err != nil {
+				yield(nil, fmt.Errorf("read anchors: %w", err))
+				return
+			}
+			if !yield(encodeNote(note), nil) {
+				return
+			}
+		}
+	}
+}

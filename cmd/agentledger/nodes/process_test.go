@@ -1,0 +1,137 @@
+package nodes_test
+
+import (
+	"bufio"
+	"bytes"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/agentledger/agentledger/internal/test/servicetest"
+)
+
+// masterKey is that of all nodes of a test.
+const masterKey = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="
+
+// process is one node, over its restarts. Its addresses stay the same.
+type process struct {
+	t                         *testing.T
+	storage, data             string
+	main, identity, node, log string
+
+	mu      sync.Mutex
+	command *exec.Cmd
+	errors  bytes.Buffer
+}
+
+// startProcess starts a node with a folder of its own.
+func startProcess(t *testing.T, storage string) *process {
+	t.Helper()
+	p := &process{t: t, storage: storage, data: t.TempDir(), main: "http://" + servicetest.FreeAddress(t),
+		identity: "http://" + servicetest.FreeAddress(t), node: servicetest.FreeAddress(t)}
+	t.Cleanup(func() {
+		p.kill()
+		if t.Failed() {
+			t.Logf("the log of node %s:\n%s", p.main, p.errors.String())
+		}
+	})
+	p.start()
+	return p
+}
+
+func (p *process) storeFlags() []string { return []string{"--storage", p.storage, "--data", p.data} }
+
+// start starts the program and waits until it serves.
+func (p *process) start() {
+	p.t.Helper()
+	args := append([]string{"serve"}, p.storeFlags()...)
+	args = append(args, "--listen", strings.TrimPrefix(p.main, "http://"),
+		"--id-listen", strings.TrimPrefix(p.identity, "http://"), "--metrics-listen", "",
+		"--public-url", "http://log.example", "--node-listen", p.node, "--node-url", "https://"+p.node)
+	command := exec.Command(servicetest.Program(p.t), args...)
+	command.Env = environment()
+	command.Stderr = p
+	out, err := command.StdoutPipe()
+	if err == nil {
+		err = command.Start()
+	}
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	p.mu.Lock()
+	p.command = command
+	p.mu.Unlock()
+	serves := make(chan bool, 1)
+	go func() {
+		lines := bufio.NewScanner(out)
+		for lines.Scan() && !strings.HasPrefix(lines.Text(), "serving ") {
+		}
+		serves <- lines.Err() == nil && strings.HasPrefix(lines.Text(), "serving ")
+		_, _ = io.Copy(io.Discard, out)
+	}()
+	select {
+	case ok := <-serves:
+		if !ok {
+			p.t.Fatalf("node %s ended", p.main)
+		}
+	case <-time.After(time.Minute):
+		p.t.Fatalf("node %s does not serve", p.main)
+	}
+}
+
+func environment() []string {
+	return append(os.Environ(), "AGENTLEDGER_PLATFORM_SECRET="+servicetest.Secret, "AGENTLEDGER_MASTER_KEY="+masterKey)
+}
+
+// fsck re-verifies the store beside the anchors of the node, which does not run.
+func (p *process) fsck() {
+	p.t.Helper()
+	command := exec.Command(servicetest.Program(p.t), append([]string{"fsck"}, p.storeFlags()...)...)
+	command.Env = environment()
+	if out, err := command.CombinedOutput(); err != nil {
+		p.t.Errorf("fsck with the anchors of node %s: %v\n%s", p.main, err, out)
+	}
+}
+
+// Write keeps the log of the node.
+func (p *process) Write(b []byte) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.errors.Write(b)
+}
+
+func (p *process) signal(s os.Signal) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.command != nil {
+		_ = p.command.Process.Signal(s) // it may have ended
+	}
+}
+
+// kill ends the node at once.
+func (p *process) kill() {
+	p.signal(syscall.SIGKILL)
+	if p.command != nil {
+		_ = p.command.Wait()
+	}
+}
+
+// terminate stops the node as an operator does.
+func (p *process) terminate() {
+	p.signal(syscall.SIGTERM)
+	if err := p.command.Wait(); err != nil {
+		p.t.Errorf("node %s: stop: %v", p.main, err)
+	}
+}
+
+// pause makes the node stand still for a time.
+func (p *process) pause(d time.Duration) {
+	p.signal(syscall.SIGSTOP)
+	time.Sleep(d)
+	p.signal(syscall.SIGCONT)
+}
