@@ -121,6 +121,7 @@ drill:
 	$(GO) test ./log -run '^Test(Crash|FailingDisk|Damaged)' -count=1 -timeout 60m -crash-rounds $(ROUNDS)
 	$(GO) test ./log -run '^TestSim' -count=1 -timeout 60m -sim-seeds $(SEEDS)
 	$(GO) test ./internal/cluster -run '^TestSimulation$$' -count=1 -timeout 60m -sim-seeds 20000
+	$(GO) test ./cmd/agentledger/nodes -run '^TestDrill$$' -count=1 -v -timeout 60m -node-rounds $(ROUNDS)
 
 # Writes what it measured to docs/performance.md.
 bench:
