@@ -112,11 +112,18 @@ type acceptance struct {
 // acceptInvitation makes the holder of a token a member and signs the person in to the organization.
 func (s *Server) acceptInvitation(w http.ResponseWriter, r *request) error {
 	var body acceptance
-	if err := r.decodeBody(&body); err != nil {
+	text, err := edge.ReadBody(r.Request, r.body)
+	if err == nil {
+		err = edge.DecodeStrict(text, &body)
+	}
+	if err != nil {
 		return err
 	}
 	found, err := s.findInvitation(r, body.Token)
 	if err != nil {
+		return err
+	}
+	if err := s.Edge.CheckOwnerByBody(r.Context(), found.Tenant, text); err != nil {
 		return err
 	}
 	if err := s.checkActive(r.Request, found.Tenant); err != nil {

@@ -2,6 +2,7 @@ package publicapi
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/agentledger/agentledger/fault"
@@ -41,15 +42,20 @@ type directoryName struct {
 	LogKey       string          `json:"log_key"`
 }
 
-// directoryState returns the state of the directory's ledger, 404 without one.
+// directoryState returns the state of the directory's ledger, 404 without one. Of a directory that another node owns,
+// it is the newest state that this node knows to have been shown.
 func (s *Server) directoryState(ctx context.Context) (*log.State, error) {
 	if s.directory == nil {
 		return nil, errNotFound()
 	}
-	return s.ledgers.State(ctx, s.directory.Tenant)
+	state, err := s.ledgers.State(ctx, s.directory.Tenant)
+	if errors.Is(err, log.ErrNotOwner) {
+		return s.ledgers.LastShown(ctx, s.directory.Tenant)
+	}
+	return state, err
 }
 
-// ownDirectoryState is directoryState of the node that owns the directory.
+// ownDirectoryState is directoryState, or an error by which the request is passed to the node that owns the directory.
 func (s *Server) ownDirectoryState(ctx context.Context) (*log.State, error) {
 	if s.directory != nil {
 		if err := s.edge.CheckOwner(ctx, s.directory.Tenant); err != nil {

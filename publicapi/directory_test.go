@@ -1,6 +1,7 @@
 package publicapi_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/internal/operate/directory"
+	"github.com/agentledger/agentledger/log"
 
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/publicapi"
@@ -172,6 +174,42 @@ func TestDirectoryPages(t *testing.T) {
 	}
 	if second := w.page(first.Next); second.Next != 1501 || len(second.Events) != 1 {
 		t.Errorf("got %d events up to %d", len(second.Events), second.Next)
+	}
+}
+
+// othersDirectory is the ledgers of a node that does not own the directory.
+type othersDirectory struct {
+	publicapi.Ledgers
+	shown map[id.Tenant]*log.State
+}
+
+func (o othersDirectory) State(ctx context.Context, t id.Tenant) (*log.State, error) {
+	if o.shown[t] != nil {
+		return nil, fmt.Errorf("read: %w", log.ErrNotOwner)
+	}
+	return o.Ledgers.State(ctx, t)
+}
+
+func (o othersDirectory) LastShown(_ context.Context, t id.Tenant) (*log.State, error) {
+	return o.shown[t], nil
+}
+
+// The second proof is there too where another node owns the directory, in the state that was shown.
+func TestSecondProofOfAnotherNode(t *testing.T) {
+	w, d, own := listed(t)
+	w.append(&w.red, id.DiscloseCommitment, "one")
+	before := w.state(own)
+	w.publish(d, 1)
+	for name, c := range map[string]struct {
+		shown *log.State
+		want  bool
+	}{"before the listing": {before, false}, "with the listing": {w.state(own), true}} {
+		w.read = othersDirectory{w.ledgers, map[id.Tenant]*log.State{own.tenant: c.shown}}
+		w.serve(w.agents)
+		b, err := verify.ParseBundle(w.get("/v1/public/orgs/red/verify/one?directory=1&verify=1").Body.Bytes())
+		if err != nil || (b.Directory != nil) != c.want || !b.Verification.OK {
+			t.Errorf("%s: got %+v, %v", name, b, err)
+		}
 	}
 }
 

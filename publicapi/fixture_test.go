@@ -59,6 +59,7 @@ type world struct {
 	anchors    string
 	keyring    *seal.Keyring
 	ledgers    *log.Ledgers
+	read       publicapi.Ledgers // by the surface; nil: ledgers
 	events     *sysevent.Appender
 	orgs       *org.Orgs
 	agents     *agent.Agents
@@ -121,8 +122,12 @@ func (w *world) open(anchorDir string) {
 func (w *world) serve(agents publicapi.Agents) {
 	edge := &edge.Edge{Passer: traffic.Passer(), Logger: slog.New(slog.NewTextHandler(w.Output(), nil))}
 	router := edge.Router()
+	ledgers := w.read
+	if ledgers == nil {
+		ledgers = w.ledgers
+	}
 	surface := publicapi.New(publicapi.Options{
-		Edge: edge, Ledgers: w.ledgers, Organizations: w.orgs, Agents: agents, GrantKeys: grantKeys{}, PublicURL: publicURL, Clock: w.clock,
+		Edge: edge, Ledgers: ledgers, Organizations: w.orgs, Agents: agents, GrantKeys: grantKeys{}, PublicURL: publicURL, Clock: w.clock,
 		Directory: w.directory,
 		Witnesses: w.witnesses, LogList: w.lists,
 		DIDBytes: w.documentBytes, Policies: w.policies,

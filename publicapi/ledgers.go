@@ -13,6 +13,7 @@ import (
 // Ledgers reads the ledgers (package log). This surface writes to none.
 type Ledgers interface {
 	States
+	Shown
 	Events
 	Proofs
 }
@@ -23,6 +24,12 @@ type States interface {
 	Predecessor(ctx context.Context, s *log.State) (*log.State, error)
 	Successor(ctx context.Context, s *log.State) (*log.State, error)
 	Reverified(ctx context.Context, t id.Tenant) (log.Reverified, error)
+}
+
+// Shown reads the states of ledgers that other nodes own.
+type Shown interface {
+	// LastShown returns a ledger as it was at its anchor.
+	LastShown(ctx context.Context, t id.Tenant) (*log.State, error)
 }
 
 // Events reads the events of a published state.

@@ -1,8 +1,10 @@
 package edge
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"io"
 	"net/http"
 	"time"
 
@@ -31,6 +33,14 @@ func (e *Edge) CheckOwner(ctx context.Context, t id.Tenant) error {
 	return &admission.Elsewhere{Tenant: t}
 }
 
+// CheckOwnerByBody is CheckOwner for a request whose body names the organization, and was read. The body is passed too.
+func (e *Edge) CheckOwnerByBody(ctx context.Context, t id.Tenant, body []byte) error {
+	if err := e.CheckOwner(ctx, t); err != nil {
+		return &admission.Elsewhere{Tenant: t, Body: body}
+	}
+	return nil
+}
+
 // passTries bounds how often a request meets an owner that is another one at the next look.
 const passTries = 8
 
@@ -45,11 +55,22 @@ func (e *Edge) serveOrPass(h Handler, a *answer, r *http.Request) error {
 		if !errors.As(err, &elsewhere) {
 			return err
 		}
-		passed, err := e.Passer.Pass(a, r, elsewhere.Tenant)
+		passed, err := e.Passer.Pass(a, withBody(r, elsewhere.Body), elsewhere.Tenant)
 		if passed || err != nil {
 			return err
 		}
+		r = withBody(r, elsewhere.Body)
 	}
 	return &fault.Error{Kind: fault.Overloaded, Code: "overloaded", RetryAfter: time.Second,
 		Message: "The organization moves to another node; try again"}
+}
+
+// withBody returns a request with a body that was read, or as it is for nil.
+func withBody(r *http.Request, body []byte) *http.Request {
+	if body == nil {
+		return r
+	}
+	r = r.WithContext(r.Context())
+	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	return r
 }

@@ -72,6 +72,30 @@ func TestPassing(t *testing.T) {
 	}
 }
 
+// A body that names the organization is read before, and passed all the same, or read again.
+func TestPassingAReadBody(t *testing.T) {
+	for tenant, want := range map[id.Tenant]string{1: "local text", 2: "text", 3: "local text"} {
+		e, _ := newEdge()
+		e.Passer, e.Bound = &passer{}, edge.NewBound(time.Minute)
+		m := routed(e, "POST", "/x", func(w http.ResponseWriter, r *http.Request) error {
+			body, err := edge.ReadBody(r, edge.Body{Media: "text/plain", Max: 100})
+			if err == nil {
+				err = e.CheckOwnerByBody(r.Context(), tenant, body)
+			}
+			if err != nil {
+				return err
+			}
+			_, err = io.WriteString(w, "local "+string(body))
+			return err
+		})
+		w := httptest.NewRecorder()
+		m.ServeHTTP(w, httptest.NewRequest("POST", "/x", strings.NewReader("text")))
+		if w.Code != 200 || w.Body.String() != want {
+			t.Errorf("tenant %d: got %d %s, want %s", tenant, w.Code, w.Body, want)
+		}
+	}
+}
+
 // Without a passer each organization is this node's.
 func TestNoPasser(t *testing.T) {
 	e, _ := newEdge()

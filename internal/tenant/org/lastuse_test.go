@@ -2,6 +2,7 @@ package org_test
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"testing"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/tenant/org"
+	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/storage"
 )
 
@@ -161,4 +163,32 @@ func TestChangeIngestKey(t *testing.T) {
 		t.Fatal(err)
 	}
 	refused(t, "revoked", change(red, key.ID, org.KeyPatch{Name: &name}), fault.Conflict, "The ingest key is revoked")
+}
+
+// elsewhere is the ledgers of a node that does not own Blue.
+type elsewhere struct{ org.Ledgers }
+
+func (e elsewhere) State(ctx context.Context, t id.Tenant) (*log.State, error) {
+	if t == blue {
+		return nil, fmt.Errorf("read: %w", log.ErrNotOwner)
+	}
+	return e.Ledgers.State(ctx, t)
+}
+
+// A node that passed a request on leaves its key's last use to the owner, and does not try again.
+func TestLastUseIsTheOwners(t *testing.T) {
+	w := newWorld(t)
+	store := &countingWrites{RecordStore: w.Store}
+	orgs, err := org.New(org.Options{Records: store, Events: w.SystemEvents, Ledgers: elsewhere{w.Ledgers}, Clock: w.Clock})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.orgs = orgs
+	w.use(red)
+	w.use(blue)
+	w.store()
+	w.store()
+	if store.writes != 1 {
+		t.Errorf("got %d writes, want that of the own organization", store.writes)
+	}
 }
