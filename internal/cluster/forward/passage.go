@@ -148,6 +148,9 @@ func (x *passage) converse(c *connection, cancel context.CancelCauseFunc, stop f
 	}
 	answer, err := c.readAnswer(x.r.Method)
 	stop()
+	if err != nil && x.sending.Err() != nil {
+		return false, errors.Join(err, <-sent) // reads of the body fail at once, too
+	}
 	if err != nil {
 		return false, err
 	}
