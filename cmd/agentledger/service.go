@@ -181,7 +181,7 @@ func (s *service) checkMasterKey(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("list ledgers: %w", err)
 		}
-		if _, err = s.ledgers.State(ctx, t); !errors.Is(err, seal.ErrUnknownKey) {
+		if err = s.ledgers.CheckKeys(ctx, t); !errors.Is(err, seal.ErrUnknownKey) {
 			return nil
 		}
 		unknown = fmt.Errorf("master key: not the one of the ledgers that are here: %w", err)

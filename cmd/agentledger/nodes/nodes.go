@@ -121,7 +121,11 @@ func (n *Node) Store(e storage.Engine) storage.Engine {
 	return share.Store{Engine: e, Cluster: n.Cluster}
 }
 
-// Start joins the other nodes. It is called once, with the ledgers that were opened with Share.
+// startTime is how long a start waits for the first view of the nodes.
+const startTime = 3 * time.Second
+
+// Start joins the other nodes. It is called once, with the ledgers that were opened with Share. It returns when the
+// node knows an owner of the service's own shard, or after startTime: a database that is away is no reason to wait.
 func (n *Node) Start(l Ledgers) {
 	if n == nil {
 		return
@@ -132,6 +136,14 @@ func (n *Node) Start(l Ledgers) {
 		defer close(n.done)
 		n.run(ctx)
 	}()
+	deadline := time.After(startTime)
+	for o := n.Owner(id.Service); o.Node.URL == ""; o = n.Owner(id.Service) {
+		select {
+		case <-o.Changed:
+		case <-deadline:
+			return
+		}
+	}
 }
 
 // Leave gives all organizations to the other nodes. It returns when that is done, or soon.

@@ -1,0 +1,49 @@
+package nodes_test
+
+import (
+	"bytes"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/agentledger/agentledger/internal/test/servicetest"
+	"github.com/agentledger/agentledger/storage/pgstore/pgtest"
+)
+
+// A node is not started with settings by which it could not be one, or would be one of another service.
+func TestStartIsRefused(t *testing.T) {
+	server, err := pgtest.Start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = server.Stop() })
+	first := startProcess(t, server.URL())
+	servicetest.At(t, first.main, first.identity).Found("Red", "red", "ann@red.example")
+	node := []string{"--node-listen", "127.0.0.1:0", "--node-url", "https://127.0.0.1:1"}
+	tests := []struct {
+		name  string
+		flags []string
+		env   string
+		want  string
+	}{
+		{"the embedded store", node, "", "several nodes need one database"},
+		{"no URL", append([]string{"--storage", server.URL()}, node[:2]...), "", "belong together"},
+		{"another master key", append([]string{"--storage", server.URL()}, node...),
+			"AGENTLEDGER_MASTER_KEY=AQECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=", "not the one of the ledgers that are here"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			command := exec.Command(servicetest.Program(t), append([]string{"serve", "--data", t.TempDir(), "--listen",
+				"127.0.0.1:0", "--id-listen", "127.0.0.1:0", "--metrics-listen", "", "--public-url", "http://log.example"},
+				test.flags...)...)
+			command.Env = environment()
+			if test.env != "" {
+				command.Env = append(command.Env, test.env)
+			}
+			out, err := command.CombinedOutput()
+			if err == nil || !strings.Contains(string(bytes.ToLower(out)), test.want) {
+				t.Errorf("got %v and %q, want %q", err, out, test.want)
+			}
+		})
+	}
+}
