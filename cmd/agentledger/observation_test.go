@@ -69,7 +69,9 @@ func TestMetricsAreThoseOfDashboardAndAlerts(t *testing.T) {
 	}
 	t.Cleanup(func() { database.Stop() })
 	there := make(map[string]bool)
-	addRegistered(there, startHere(t, func(c *config.Serve) { c.Storage = database.URL() }))
+	addRegistered(there, startHere(t, func(c *config.Serve) {
+		c.Storage, c.NodeListen, c.NodeURL = database.URL(), "127.0.0.1:0", "https://127.0.0.1:1"
+	}))
 	addRegistered(there, startWithOptions(t))
 	s := startHere(t, nil)
 	w := foundHere(t, s, "acme")

@@ -136,7 +136,7 @@ func newService(ctx context.Context, c config.Serve, st *datadir.Store, watch *o
 	}
 	s.node, err = nodes.New(nodes.Options{URL: c.NodeURL, Version: programversion.Read().Short(),
 		Engine: st.Engine, Keyring: st.Keyring, Anchors: st.Anchors, Elapsed: watch.clocks.Elapsed,
-		Logger: watch.logger})
+		Logger: watch.logger, Metrics: watch.registry})
 	if err != nil {
 		return nil, errors.Join(err, st.Close())
 	}

@@ -86,6 +86,26 @@ func (c *Cluster) Gains() uint64 {
 	return c.gains + c.state.gains
 }
 
+// OwnedShards returns how many shards the node owns now.
+func (c *Cluster) OwnedShards() (owned int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := c.options.Clock()
+	for shard := range Shard(Shards) {
+		if c.state.owns(shard, now) {
+			owned++
+		}
+	}
+	return owned
+}
+
+// BeatAge returns the time since the begin of the newest beat that succeeded.
+func (c *Cluster) BeatAge() time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.options.Clock() - c.state.renewed
+}
+
 // Self returns the node itself, with the id of its newest run.
 func (c *Cluster) Self() Node {
 	c.mu.Lock()

@@ -145,8 +145,11 @@ func TestNodesShareTheOrganizations(t *testing.T) {
 		g := newGroup(t)
 		first := g.add("a")
 		time.Sleep(100 * time.Millisecond)
-		if got := count(g.owners(), 0); got != cluster.Shards {
-			t.Fatalf("one node owns %d shards, want all", got)
+		if got := count(g.owners(), 0); got != cluster.Shards || first.OwnedShards() != got {
+			t.Fatalf("one node owns %d shards, by itself %d, want all", got, first.OwnedShards())
+		}
+		if age := first.BeatAge(); age <= 0 || age > 500*time.Millisecond {
+			t.Errorf("the newest beat is %v old", age)
 		}
 		g.add("b")
 		third := g.add("c")

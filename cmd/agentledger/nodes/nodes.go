@@ -19,6 +19,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/cluster"
@@ -46,6 +48,7 @@ type Options struct {
 	Anchors *anchor.Folder
 	Elapsed func() time.Duration // a steady clock that goes on while the machine sleeps
 	Logger  *slog.Logger
+	Metrics prometheus.Registerer
 }
 
 // Node is this process among the nodes.
@@ -88,6 +91,7 @@ func New(o Options) (*Node, error) {
 		Client: &http.Client{Transport: &http.Transport{TLSClientConfig: identity.Client(),
 			IdleConnTimeout: idleTime}}})
 	n.proxy = forward.New(forward.Options{View: n.Cluster, Transport: forward.NewTransport(identity.Client())})
+	n.registerMetrics(o.Metrics)
 	return n, nil
 }
 
