@@ -6,9 +6,10 @@
 //
 //   - A request makes one hop at most. A node that gets a passed request, and does not own the organization, waits
 //     shortly for it and then refuses the request.
-//   - A request with effects is sent to one node at most. Once a byte may have left, an answer that does not
+//   - A request with effects is handled by one node at most. Once a byte may have left, an answer that does not
 //     come is fault.OutcomeUnknown. A GET or HEAD without a body is sent again to the next owner.
-//   - Nothing of bodies and answers is kept: they are copied through a buffer of a fixed size.
+//   - Memory is bounded: answers and large bodies are copied through a buffer of a fixed size. A body of at most 16 KiB is
+//     kept while it is sent, so that a request that a node refused can go to the next owner.
 //   - The headers that tell the owner where a request comes from are believed from nodes alone. Expose removes them
 //     from the requests of strangers.
 //   - The owner admits the request, bounds its time and counts its quota. A passing node holds none of the slots in
