@@ -19,7 +19,7 @@ import (
 // textFields are the fields that may be archived.
 const textFields = storage.FieldRecord | storage.FieldEnvelope
 
-// Events implements storage.Ledgers. It reads one bundle ahead.
+// Events implements storage.Ledgers. It reads some bundles ahead.
 func (e *Engine) Events(ctx context.Context, t id.Tenant, begin, end id.Index,
 	parts storage.Fields) iter.Seq2[storage.Event, error] {
 	events := e.inner.Events(ctx, t, begin, end, parts)
@@ -27,14 +27,12 @@ func (e *Engine) Events(ctx context.Context, t id.Tenant, begin, end id.Index,
 		return events
 	}
 	return func(yield func(storage.Event, error) bool) {
-		ahead := place{t, begin / e.options.width}
+		ahead := lookahead{engine: e, tenant: t, end: end}
 		var held *bundle.Texts
 		for event, err := range events {
 			if err == nil && event.Archived {
-				n := event.Index/e.options.width + 1
-				if parts&textFields != 0 && n > ahead.number && n*e.options.width < end {
-					ahead.number = n
-					go e.readAhead(ctx, ahead)
+				if parts&textFields != 0 {
+					held = ahead.advance(ctx, event.Index, held)
 				}
 				held, err = e.fill(ctx, t, &event, parts, held)
 			}
@@ -143,17 +141,6 @@ func cloneBytes(b []byte) []byte {
 		return nil
 	}
 	return append([]byte{}, b...)
-}
-
-// readAhead reads a bundle into memory that is needed soon, if it is archived and small.
-func (e *Engine) readAhead(ctx context.Context, p place) {
-	if _, known := e.cached.Lookup(p, 0); known {
-		return
-	}
-	kept, err := e.bundles.Get(ctx, p.tenant, keyOf(p.number))
-	if err == nil && kept.Exists() && !kept.Value.Local && kept.Value.isSmall() {
-		_, _ = e.readBundle(ctx, p) // the reader that needs it meets the error
-	}
 }
 
 // readsTogether is how many bundles one reader has read at a time.
