@@ -8,8 +8,8 @@
 //     shortly for it and then refuses the request.
 //   - A request with effects is handled by one node at most. Once a byte may have left, an answer that does not
 //     come is fault.OutcomeUnknown. A GET or HEAD without a body is sent again to the next owner.
-//   - Memory is bounded: answers and large bodies are copied through a buffer of a fixed size. A body of at most 16 KiB is
-//     kept while it is sent, so that a request that a node refused can go to the next owner.
+//   - Memory is bounded: answers and large bodies are copied through a buffer of a fixed size. A body of at most
+//     16 KiB is kept while it is sent, so that a request that a node refused can go to the next owner.
 //   - The headers that tell the owner where a request comes from are believed from nodes alone. Expose removes them
 //     from the requests of strangers.
 //   - The owner admits the request, bounds its time and counts its quota. A passing node holds none of the slots in
