@@ -31,6 +31,7 @@ type ClockChange struct {
 	Before id.Instant // received_at of the newest event
 	At     id.Instant // received_at of the event that brings the change
 
+	size   id.Index          // for which the counters below are
 	used   usage             // in the month of At
 	later  []storage.Counter // of months after that, 0
 	limits []storage.Change
@@ -48,7 +49,7 @@ func (l *Ledgers) CorrectClock(ctx context.Context, s *State) (*ClockChange, err
 	if checkAhead(s.head.LastReceived, now) == nil {
 		return nil, fault.New(fault.Conflict, "The ledger is not ahead of the clock")
 	}
-	c := &ClockChange{Before: s.head.LastReceived, At: now}
+	c := &ClockChange{Before: s.head.LastReceived, At: now, size: s.Size()}
 	var err error
 	if c.used, err = l.readMonthCount(ctx, s.identity.Tenant, MonthOf(now)); err != nil {
 		return nil, storeError("correct clock", err)
@@ -109,6 +110,11 @@ func (l *Ledgers) pullLimits(ctx context.Context, t id.Tenant, now id.Instant) (
 		}
 	}
 	return changes, nil
+}
+
+// isCurrent reports whether no event came since the change was prepared.
+func (c *ClockChange) isCurrent(head storage.Head, arrived bool) bool {
+	return c == nil || c.Before == head.LastReceived && (arrived || c.size == head.Size)
 }
 
 // correctClock lets a batch go on at the time of a clock change.

@@ -338,3 +338,32 @@ func TestImportOfACorrectedLedger(t *testing.T) {
 		}
 	}
 }
+
+// An event that lands after a correction was prepared is counted: the correction is prepared again.
+func TestCorrectionBehindAnotherEvent(t *testing.T) {
+	w := newWorld(t, storagetest.NewModel())
+	w.Pass(time.Hour)
+	w.mustAppend(red, "early")
+	w.Pass(-time.Hour)
+	tries := 0
+	_, err := w.ledgers.Append(t.Context(), red, func(ctx context.Context, s *log.State) (sub log.Submission, err error) {
+		if sub.Clock, err = w.ledgers.CorrectClock(ctx, s); err != nil {
+			return sub, err
+		}
+		if tries++; tries == 1 {
+			w.Pass(time.Hour)
+			w.mustAppend(red, "meanwhile")
+			w.Pass(-time.Hour)
+		}
+		sub.Drafts = []log.Draft{statement(t, s, "corrected", sub.Clock.Payload("a test"))}
+		return sub, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if used := w.state(red).Used(id.InstantOf(w.Clock())); used != 2 || tries != 2 {
+		t.Errorf("got %d counted events after %d tries, want 2 and 2", used, tries)
+	}
+	w.mustAppend(blue, "neighbour")
+	w.audit(nil)
+}

@@ -28,13 +28,6 @@ func (l *Ledgers) takeOverAndRead(ctx context.Context, led *ledger, known Fault)
 	}
 }
 
-// isLost reports whether the ledger was released, or is another process's by now.
-func (l *Ledgers) isLost(led *ledger) bool {
-	l.queue.mu.Lock()
-	defer l.queue.mu.Unlock()
-	return l.fences != nil && (led.pending.evicted || l.fences.Check(led.identity.Tenant) != nil)
-}
-
 // giveUpLedger answers all submissions of a lost ledger, and drops it. An append with an unknown outcome is looked up
 // first. cause is why the store can't be asked, if that is known.
 func (l *Ledgers) giveUpLedger(ctx context.Context, led *ledger, failed []failedBatch, cause error) {

@@ -77,6 +77,15 @@ func (n *node) notes() (all []anchor.Note) {
 	return all
 }
 
+func (n *node) stored(t id.Tenant) storage.Head {
+	n.t.Helper()
+	head, err := n.store.Head(n.t.Context(), t)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	return head
+}
+
 func isNotOwner(err error) bool {
 	return errors.Is(err, log.ErrNotOwner) && fault.Is(err, fault.Unavailable) && fault.Of(err).Code == "not_owner"
 }
@@ -167,13 +176,10 @@ func TestReleaseWhileBusy(t *testing.T) {
 		if err := from.release(t.Context(), tenant); err != nil {
 			t.Error(err)
 		}
-		head, err := from.store.Head(t.Context(), tenant)
-		if err != nil {
-			t.Error(err)
-		}
+		head := from.stored(tenant)
 		time.Sleep(2 * time.Millisecond)
-		if later, err := from.store.Head(t.Context(), tenant); err != nil || later != head {
-			t.Errorf("the ledger goes on after its release: %d, then %d, %v", head.Size, later.Size, err)
+		if later := from.stored(tenant); later != head {
+			t.Errorf("the ledger goes on after its release: %d, then %d", head.Size, later.Size)
 		}
 		from.spread(to)
 		to.owns[tenant].Store(true)
@@ -372,6 +378,32 @@ func TestLastShown(t *testing.T) {
 	if _, err := fresh.ledgers.LastShown(t.Context(), red); !isNotOwner(err) {
 		t.Errorf("without an anchor: got %v", err)
 	}
+}
+
+// A node that was fenced refuses what it had accepted, and leaves the head to the new owner.
+func TestFencedNodeGivesUp(t *testing.T) {
+	one, two := newNodes(t, storagetest.NewModel())
+	one.mustAppend(red, "a")
+	one.mustAppend(blue, "a")
+	if err := one.ledgers.FlushAnchors(); err != nil {
+		t.Fatal(err)
+	}
+	one.spread(two)
+	prepare := one.single(red, "accepted", 0)
+	_, err := one.ledgers.Append(t.Context(), red, func(ctx context.Context, s *log.State) (log.Submission, error) {
+		two.owns[red].Store(true)
+		two.mustAppend(red, "b")
+		one.owns[red].Store(false)
+		return prepare(ctx, s)
+	})
+	if !isNotOwner(err) {
+		t.Errorf("got %v", err)
+	}
+	if got, want := two.state(red).Head(), two.stored(red); got != want || got.Size != 2 {
+		t.Errorf("the head of the new owner is %+v, the stored one %+v", got, want)
+	}
+	one.mustAppend(blue, "b")
+	two.mustAppend(red, "accepted")
 }
 
 // A successor of a frozen ledger belongs to the owner of that, and knows its events.

@@ -39,7 +39,7 @@ func (l *Ledgers) repairLedger(led *ledger) {
 	defer l.queue.noteFinished(len(failed))
 	ctx, cancel := context.WithTimeout(context.Background(), repairTime)
 	defer cancel()
-	lost := l.isLost(led)
+	lost := l.fences.Check(led.identity.Tenant) != nil
 	err := wait.Within(ctx, l.anchors.Flush)
 	if err == nil {
 		err = l.store.Barrier(ctx)
@@ -194,7 +194,6 @@ func (l *Ledgers) abandonLedger(led *ledger, failed []failedBatch, cause error) 
 	for _, s := range l.queue.retireLedger(led) {
 		s.refuseWith(unavailable(cause))
 	}
-	l.fences.Forget(led.identity.Tenant)
 }
 
 func (p *ledgerBatch) refuseAll(err error) {

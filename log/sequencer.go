@@ -143,7 +143,7 @@ func (p *ledgerBatch) buildBatch(now id.Instant, early error) {
 // addSubmission puts one submission into the batch, or answers it.
 func (p *ledgerBatch) addSubmission(s *submission, now id.Instant) {
 	tail := &p.ledger.tail
-	if s.configVersion != tail.head.ConfigVersion || s.Clock != nil && s.Clock.Before != tail.head.LastReceived {
+	if s.configVersion != tail.head.ConfigVersion || !s.Clock.isCurrent(tail.head, s.arrived) {
 		s.askAgain()
 		return
 	}

@@ -231,6 +231,9 @@ func (s *nodeSim) sleep(asleep *simNode, t id.Tenant) {
 	s.rest(awake)
 	s.poll()
 	s.tickets = append(open, s.tickets...)
+	if s.random.IntN(3) == 0 {
+		s.grant(asleep, t)
+	}
 	s.act(acting)
 	s.trace("  node %d is awake", asleep.number)
 	s.nested, s.store.fails = false, fails
