@@ -51,6 +51,9 @@ func (e *Edge) serveOrPass(h Handler, a *answer, r *http.Request) error {
 	}
 	for range passTries {
 		err := h(a, r)
+		if a.lostOwnership(r, err) {
+			continue
+		}
 		var elsewhere *admission.Elsewhere
 		if !errors.As(err, &elsewhere) {
 			return err
@@ -64,6 +67,16 @@ func (e *Edge) serveOrPass(h Handler, a *answer, r *http.Request) error {
 	return &fault.Error{Kind: fault.Overloaded, Code: "overloaded", RetryAfter: time.Second,
 		Message: "The organization moves to another node; try again"}
 }
+
+// lostOwnership reports whether a read found that its organization had just gone to another node. Then the handler is
+// called again, and asks for the owner again. A request with effects is left to its client.
+func (a *answer) lostOwnership(r *http.Request, err error) bool {
+	reads := (r.Method == http.MethodGet || r.Method == http.MethodHead) && r.ContentLength == 0
+	return err != nil && reads && a.status == 0 && fault.Of(err).Code == notOwner
+}
+
+// notOwner is the code of a ledger that another node owns (package log).
+const notOwner = "not_owner"
 
 // withBody returns a request with a body that was read, or as it is for nil.
 func withBody(r *http.Request, body []byte) *http.Request {

@@ -2,6 +2,7 @@ package edge_test
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -15,19 +16,19 @@ import (
 	"github.com/agentledger/agentledger/internal/http/edge"
 )
 
-// passer is a node that owns tenant 1, and tenant 3 from its third request on. Tenant 2 has another owner; the owners
+// passer is a node that owns tenant 1, tenant 3 from its third question on, and tenant 6 until its first question. Tenant 2 has another owner; the owners
 // of tenants 4 and 5 can't be reached and change all the time.
 type passer struct{ asked []string }
 
 func (p *passer) Owns(_ context.Context, t id.Tenant) bool {
 	p.asked = append(p.asked, "owns")
-	return t == 1 || t == 3 && len(p.asked) > 4
+	return t == 1 || t == 3 && len(p.asked) > 4 || t == 6 && len(p.asked) == 1
 }
 
 func (p *passer) Pass(w http.ResponseWriter, r *http.Request, t id.Tenant) (bool, error) {
 	p.asked = append(p.asked, "pass")
 	switch t {
-	case 2:
+	case 2, 6:
 		_, _ = io.Copy(w, r.Body)
 		return true, nil
 	case 4:
@@ -92,6 +93,37 @@ func TestPassingAReadBody(t *testing.T) {
 		m.ServeHTTP(w, httptest.NewRequest("POST", "/x", strings.NewReader("text")))
 		if w.Code != 200 || w.Body.String() != want {
 			t.Errorf("tenant %d: got %d %s, want %s", tenant, w.Code, w.Body, want)
+		}
+	}
+}
+
+// A read that loses its organization on the way is passed to the new owner. A request with effects is refused, and its
+// client sends it again.
+func TestLostOnTheWay(t *testing.T) {
+	lost := &fault.Error{Kind: fault.Unavailable, Code: "not_owner", Message: "No"}
+	for _, c := range []struct {
+		method string
+		tenant id.Tenant
+		status int
+		calls  int
+	}{
+		{"GET", 6, 200, 2}, {"HEAD", 6, 200, 2}, {"POST", 6, 503, 1}, {"DELETE", 6, 503, 1},
+		{"GET", 1, 503, 8}, // it is this node's, says the cluster
+	} {
+		e, _ := newEdge()
+		e.Passer, e.Bound = &passer{}, edge.NewBound(time.Minute)
+		calls := 0
+		m := routed(e, c.method, "/x", func(_ http.ResponseWriter, r *http.Request) error {
+			calls++
+			if err := e.CheckOwner(r.Context(), c.tenant); err != nil {
+				return err
+			}
+			return fmt.Errorf("read: %w", lost)
+		})
+		w := httptest.NewRecorder()
+		m.ServeHTTP(w, httptest.NewRequest(c.method, "/x", nil))
+		if w.Code != c.status || calls != c.calls {
+			t.Errorf("%s of %d: got %d after %d calls, want %d after %d", c.method, c.tenant, w.Code, calls, c.status, c.calls)
 		}
 	}
 }
