@@ -2,7 +2,10 @@ package archive
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/agentledger/agentledger/id"
@@ -75,13 +78,37 @@ func (e *Engine) noteErasure(t id.Tenant) {
 }
 
 // ErasuresWaiting reports whether an object may still hold an envelope of a tenant that was erased before the call. It
-// wakes the worker then, which may not know of an erasure that another process has made.
+// wakes the worker then, which may be in another process.
 func (e *Engine) ErasuresWaiting(ctx context.Context, t id.Tenant) (bool, error) {
 	waiting, err := e.erasuresWaiting(ctx, t)
-	if waiting {
-		e.noteErasure(t)
+	if err != nil || !waiting {
+		return waiting, err
 	}
-	return waiting, err
+	e.noteErasure(t)
+	_, err = e.inner.Get(ctx, id.Service, kindWaiting, tenantName(t))
+	if errors.Is(err, storage.ErrNotFound) {
+		err = e.inner.Write(ctx, id.Service, []storage.Change{{Kind: kindWaiting, Key: tenantName(t),
+			Value: []byte(markValue), If: storage.AnyVersion}})
+	}
+	return true, err
+}
+
+// takeWaiting notes the tenants whose erasures wait, as any process has found, and removes their records.
+func (e *Engine) takeWaiting(ctx context.Context) error {
+	found, err := e.inner.Scan(ctx, id.Service, kindWaiting, "", "", marksPage)
+	if err != nil || len(found) == 0 {
+		return err
+	}
+	var taken []storage.Change
+	for _, r := range found {
+		t, err := strconv.ParseUint(r.Key, 16, 64)
+		if err != nil {
+			return fmt.Errorf("read %s: %w: %w", kindWaiting, storage.ErrCorrupt, err)
+		}
+		e.noteDirty(id.Tenant(t), time.Now())
+		taken = append(taken, storage.Change{Kind: kindWaiting, Key: r.Key, If: storage.AnyVersion})
+	}
+	return e.inner.Write(ctx, id.Service, taken)
 }
 
 func (e *Engine) erasuresWaiting(ctx context.Context, t id.Tenant) (bool, error) {

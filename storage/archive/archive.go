@@ -69,9 +69,10 @@ type Options struct {
 	Owns     func(t id.Tenant) bool
 	ReadOnly bool // nothing is written
 
-	width   id.Index // events of a bundle; tests have smaller ones
-	newest  bool     // the bundle with the newest event is archived too; for tests
-	unpaced bool     // moves have no pauses between them; for tests
+	look    time.Duration // between two looks at erasures of other processes; tests have a shorter one
+	width   id.Index      // events of a bundle; tests have smaller ones
+	newest  bool          // the bundle with the newest event is archived too; for tests
+	unpaced bool          // moves have no pauses between them; for tests
 }
 
 const (
@@ -83,6 +84,9 @@ const (
 func (o Options) withDefaults() Options {
 	if o.width == 0 {
 		o.width = bundleEvents
+	}
+	if o.look == 0 {
+		o.look = lookPause
 	}
 	if o.CacheBytes == 0 {
 		o.CacheBytes = defaultCacheBytes

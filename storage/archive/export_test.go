@@ -1,11 +1,15 @@
 package archive
 
-import "github.com/agentledger/agentledger/id"
+import (
+	"time"
+
+	"github.com/agentledger/agentledger/id"
+)
 
 // WithWidth returns options with bundles of another number of events, of which the newest one is moved too, and no
 // pauses between moves.
 func (o Options) WithWidth(n id.Index) Options {
-	o.width, o.newest, o.unpaced = n, true, true
+	o.width, o.newest, o.unpaced, o.look = n, true, true, 5*time.Millisecond
 	return o
 }
 

@@ -14,11 +14,12 @@ const (
 	kindMark     storage.Kind = "archive_erased"  // of a tenant: envelopes of the bundle were erased
 	kindOwner    storage.Kind = "archive_store"   // of the service
 	kindDropped  storage.Kind = "archive_dropped" // of the service: objects of a tenant that is being dropped
+	kindWaiting  storage.Kind = "archive_waiting" // of the service: a tenant has an erasure that waits for objects
 )
 
 func isOwnKind(k storage.Kind) bool {
 	switch k {
-	case kindFrontier, kindBundle, kindMark, kindOwner, kindDropped:
+	case kindFrontier, kindBundle, kindMark, kindOwner, kindDropped, kindWaiting:
 		return true
 	}
 	return false

@@ -9,8 +9,10 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// retryPause is the time before another look after a failure.
-const retryPause = 30 * time.Second
+const (
+	retryPause = 30 * time.Second // before another look after a failure
+	lookPause  = 5 * time.Second  // between two looks at erasures of other processes
+)
 
 // passStretch is the time for which a pass looks at tenants without a rest.
 const passStretch = 10 * time.Millisecond
@@ -31,19 +33,23 @@ func (e *Engine) Run(ctx context.Context) {
 				e.logFailure(ctx, err)
 			}
 		} else {
+			if err := e.takeWaiting(ctx); err != nil {
+				e.logFailure(ctx, err)
+			}
 			e.rewriteDirty(ctx)
 		}
 		e.awaitWork(ctx, time.Until(next))
 	}
 }
 
-// awaitWork returns when there was an erasure, or at the next look at all tenants.
+// awaitWork returns when there was an erasure, or at the time of the next look.
 func (e *Engine) awaitWork(ctx context.Context, untilPass time.Duration) {
 	wake := e.wake
+	pause := min(untilPass, e.options.look)
 	if tenants, _ := e.waiting(); tenants > 0 { // failed before
-		wake, untilPass = nil, retryPause
+		wake, pause = nil, retryPause
 	}
-	timer := time.NewTimer(min(untilPass, e.options.Pass))
+	timer := time.NewTimer(pause)
 	defer timer.Stop()
 	select {
 	case <-timer.C:

@@ -62,5 +62,24 @@ func TestRun(t *testing.T) {
 	o.ReadOnly, o.Owns = false, nil
 	w.run(o, func() bool { return !w.waiting(red) && w.archived(blue) == width })
 	w.check(red, "erased by the next process")
+
+	// Another process erases while the worker rests until its next pass.
+	other := newEngine(t, o)
+	w.add(blue, width)
+	erased := false
+	w.run(o, func() bool {
+		if w.archived(blue) < 2*width {
+			return false // the pass at the start
+		}
+		if !erased {
+			worker := w.Engine
+			w.Engine, erased = other, true
+			w.add(red, 1, id.Range{Begin: 3, End: 4})
+			w.Engine = worker
+		}
+		waiting, err := other.ErasuresWaiting(t.Context(), red)
+		return err == nil && !waiting
+	})
+	w.check(red, "erased beside the worker")
 	w.check(blue, "moved")
 }
