@@ -18,7 +18,7 @@ type Listed struct {
 	Active bool
 	Fault  log.Level // of the ledger
 
-	// Usage is nil when it can't be read, and Unread says why, in words for clients.
+	// Usage is without Paced. It is nil when it can't be read, and Unread says why, in words for clients.
 	Usage  *Usage
 	Unread string
 }
@@ -59,6 +59,16 @@ func (o *Orgs) ListOrganization(ctx context.Context, t id.Tenant) (Listed, error
 	return listed, nil
 }
 
+// shownState returns the published state of a ledger. Of one that another node owns, it is the newest state that this
+// node knows to have been shown.
+func (o *Orgs) shownState(ctx context.Context, t id.Tenant) (*log.State, error) {
+	s, err := o.ledgers.State(ctx, t)
+	if errors.Is(err, log.ErrNotOwner) {
+		return o.ledgers.LastShown(ctx, t)
+	}
+	return s, err
+}
+
 func (o *Orgs) readListed(ctx context.Context, t id.Tenant) (Listed, error) {
 	stored, _, err := o.readRecord(ctx, t)
 	if err != nil {
@@ -68,10 +78,11 @@ func (o *Orgs) readListed(ctx context.Context, t id.Tenant) (Listed, error) {
 		Summary: Summary{ID: stored.OrganizationID, Slug: stored.Slug, Name: stored.Name},
 		Plan:    stored.Plan, Active: stored.Active,
 	}
-	usage, err := o.PlanUsage(ctx, t)
+	s, err := o.shownState(ctx, t)
 	if err == nil {
-		l.Usage = &usage
-		l.Fault, err = o.Fault(ctx, t)
+		l.Usage = new(Usage)
+		l.Fault = s.Fault().Level
+		*l.Usage, err = o.usageAt(ctx, s)
 	}
 	if ctx.Err() != nil {
 		return Listed{}, ctx.Err()

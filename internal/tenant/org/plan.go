@@ -8,6 +8,7 @@ import (
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/tenant/quota"
+	"github.com/agentledger/agentledger/log"
 )
 
 // Plan is an offer of the catalogue.
@@ -112,6 +113,16 @@ func (o *Orgs) PlanUsage(ctx context.Context, t id.Tenant) (Usage, error) {
 	if err != nil {
 		return Usage{}, err
 	}
+	u, err := o.usageAt(ctx, s)
+	if err != nil {
+		return Usage{}, err
+	}
+	u.Paced, err = o.quota.CountedStatements(ctx, t)
+	return u, err
+}
+
+// usageAt is PlanUsage under a state of the ledger, without Paced.
+func (o *Orgs) usageAt(ctx context.Context, s *log.State) (Usage, error) {
 	settings, err := o.Settings(ctx, s)
 	if err != nil {
 		return Usage{}, err
@@ -126,10 +137,7 @@ func (o *Orgs) PlanUsage(ctx context.Context, t id.Tenant) (Usage, error) {
 		ResetsAt:        id.InstantOf(time.Date(year, month+1, 1, 0, 0, 0, 0, time.UTC)),
 		Limits:          o.readLimits(settings),
 	}
-	if u.IngestKeys, err = o.quota.Count(ctx, t, ingestKeyResource()); err != nil {
-		return Usage{}, err
-	}
-	u.Paced, err = o.quota.CountedStatements(ctx, t)
+	u.IngestKeys, err = o.quota.Count(ctx, s.Identity().Tenant, ingestKeyResource())
 	return u, err
 }
 
