@@ -20,7 +20,7 @@ import (
 	"github.com/agentledger/agentledger/tlog"
 )
 
-var drillRounds = flag.Int("node-rounds", 4, "how many faults the drill of three nodes has")
+var drillRounds = flag.Int("node-rounds", 3, "how many faults the drill of three nodes has")
 
 func TestMain(m *testing.M) { os.Exit(servicetest.Main(m)) }
 
