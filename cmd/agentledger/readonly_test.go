@@ -138,7 +138,7 @@ func TestRefusedStores(t *testing.T) {
 		}, "bring the file back"},
 		"manifest": {func(db string) error { return os.Remove(newest(t, db, "MANIFEST-*")) }, "is missing"},
 		"newer format": {func(db string) error {
-			line := "agentledger-store/3 of some other form "
+			line := "agentledger-store/4 of some other form "
 			c := crc32.Checksum([]byte(line), crc32.MakeTable(crc32.Castagnoli))
 			line += fmt.Sprintf("%08x\n", bits.RotateLeft32(c, 17)+0xa282ead8)
 			return os.WriteFile(filepath.Join(db, "agentledger.store"), []byte(line+strings.Repeat(" ", 1024-len(line))), 0o600)
