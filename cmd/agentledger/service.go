@@ -141,7 +141,7 @@ func newService(ctx context.Context, c config.Serve, st *datadir.Store, watch *o
 		return nil, errors.Join(err, st.Close())
 	}
 	s.records = s.node.Store(st.Engine)
-	s.ledgers, err = log.Open(ctx, log.Options{Owned: s.node.Share(),
+	s.ledgers, err = log.Open(ctx, log.Options{Owned: s.node.Share(), FirstAnchor: s.node.FirstAnchor,
 		Store: st.Engine, Keyring: st.Keyring, Anchors: st.Anchors, Logger: watch.logger, Metrics: watch.registry,
 		Tracer: watch.tracer, Fatal: fatal, Clock: s.clock.Now, Held: s.clock.Check, ReadOnly: st.ReadOnly,
 		Anchored: c.AnchoredOnly, Shared: s.control.Contended, AnchorFirst: st.AnchorFirst(c.Tuning),

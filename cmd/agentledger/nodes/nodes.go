@@ -17,6 +17,7 @@ import (
 	"log/slog"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -37,6 +38,7 @@ import (
 // Ledgers has the state of the organizations that a node owns (package log).
 type Ledgers interface {
 	Release(ctx context.Context, match func(id.Tenant) bool) error
+	ReceiveAnchors(ctx context.Context, notes []anchor.Note) error
 }
 
 // Options configure New. All but URL are required.
@@ -58,8 +60,8 @@ type Node struct {
 	identity *peer.Identity
 	exchange *exchange.Exchange
 	proxy    *forward.Proxy
-	ledgers  Ledgers
-	stop     context.CancelFunc // nil before Start
+	ledgers  atomic.Pointer[Ledgers] // nil before Start
+	stop     context.CancelFunc      // nil before Start
 	done     chan struct{}
 }
 
@@ -87,7 +89,7 @@ func New(o Options) (*Node, error) {
 		Logger: o.Logger, Prepare: n.fetchAnchors, Tell: func(others []cluster.Node) { n.exchange.Tell(others) },
 		Node: cluster.Node{URL: o.URL, Version: o.Version, Key: o.Keyring.Fingerprints()[0]}})
 	n.exchange = exchange.New(exchange.Options{Members: n.Cluster, Logger: o.Logger,
-		Journals: map[string]exchange.Journal{anchorsName: anchors{o.Anchors}},
+		Journals: map[string]exchange.Journal{anchorsName: anchors{n}},
 		Client: &http.Client{Transport: &http.Transport{TLSClientConfig: identity.Client(),
 			IdleConnTimeout: idleTime}}})
 	n.proxy = forward.New(forward.Options{View: n.Cluster, Transport: forward.NewTransport(identity.Client())})
@@ -135,7 +137,8 @@ func (n *Node) Start(l Ledgers) {
 		return
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	n.ledgers, n.stop, n.done = l, stop, make(chan struct{})
+	n.ledgers.Store(&l)
+	n.stop, n.done = stop, make(chan struct{})
 	go func() {
 		defer close(n.done)
 		n.run(ctx)
@@ -164,7 +167,7 @@ func (n *Node) Release(ctx context.Context, shards []cluster.Shard) {
 	for _, s := range shards {
 		given[s] = true
 	}
-	err := n.ledgers.Release(ctx, func(t id.Tenant) bool { return given[cluster.ShardOf(t)] })
+	err := (*n.ledgers.Load()).Release(ctx, func(t id.Tenant) bool { return given[cluster.ShardOf(t)] })
 	if err != nil {
 		n.options.Logger.WarnContext(ctx, "cluster: organizations are given away with work under way", "error", err)
 	}
@@ -220,8 +223,37 @@ func (n *Node) spreadAnchors(ctx context.Context) {
 	}
 }
 
+// firstAnchorTime bounds the wait for a node that takes the first anchor of a ledger. A node that died is forgotten
+// before.
+const firstAnchorTime = 5 * time.Second
+
+// FirstAnchor gives the checkpoint of an empty ledger to another node, before the ledger takes events (package log).
+// Otherwise a node that died soon after would leave a ledger with events that no anchor confirms.
+func (n *Node) FirstAnchor(ctx context.Context, checkpoint []byte) error {
+	if n == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, firstAnchorTime)
+	defer cancel()
+	return n.exchange.Deliver(ctx, anchorsName, encodeNote(anchor.Note{Text: checkpoint}))
+}
+
+// receiveTime bounds the comparison of received anchors with the ledgers in memory.
+const receiveTime = 10 * time.Second
+
+// receiveAnchors keeps the anchors of another node. They are compared with the ledgers once these are open.
+func (n *Node) receiveAnchors(notes []anchor.Note) error {
+	if l := n.ledgers.Load(); l != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), receiveTime)
+		defer cancel()
+		return (*l).ReceiveAnchors(ctx, notes)
+	}
+	_, err := n.options.Anchors.Receive(notes)
+	return err
+}
+
 // anchors is the journal of notes of anchors. A note of the exchange is one byte for its kind, and its text.
-type anchors struct{ folder *anchor.Folder }
+type anchors struct{ node *Node }
 
 const (
 	kindCheckpoint = 'c'
@@ -249,14 +281,13 @@ func (a anchors) Put(encoded ...[]byte) error {
 			return errors.New("a note of an unknown kind")
 		}
 	}
-	_, err := a.folder.Receive(notes)
-	return err
+	return a.node.receiveAnchors(notes)
 }
 
 // Notes implements exchange.Journal.
 func (a anchors) Notes() iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
-		for note, err := range a.folder.Notes() {
+		for note, err := range a.node.options.Anchors.Notes() {
 			if err != nil {
 				yield(nil, fmt.Errorf("read anchors: %w", err))
 				return

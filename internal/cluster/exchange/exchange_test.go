@@ -299,3 +299,33 @@ func FuzzNotes(f *testing.F) {
 		}
 	})
 }
+
+func TestDeliver(t *testing.T) {
+	g := &group{t: t}
+	one := g.join()
+	if err := one.Deliver(t.Context(), "anchors", []byte("alone")); err != nil {
+		t.Errorf("alone: %v", err)
+	}
+	two, three := g.join(), g.join()
+	two.down.Store(true)
+	if err := one.Deliver(t.Context(), "anchors", []byte("red"), []byte("blue")); err != nil {
+		t.Error(err)
+	}
+	if got, want := three.journal.all(), []string{"red", "blue"}; !slices.Equal(got, want) {
+		t.Errorf("the node that lives: got %v, want %v", got, want)
+	}
+	three.journal.setFailure(errors.New("the disk is full"))
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	if err := one.Deliver(ctx, "anchors", []byte("late")); err == nil {
+		t.Error("delivered to nobody")
+	}
+	time.AfterFunc(100*time.Millisecond, func() { // the nodes that can't take it are forgotten
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		g.nodes = []*node{one}
+	})
+	if err := one.Deliver(t.Context(), "anchors", []byte("late")); err != nil {
+		t.Errorf("alone again: %v", err)
+	}
+}

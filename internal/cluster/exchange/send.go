@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/agentledger/agentledger/internal/cluster"
+	"github.com/agentledger/agentledger/internal/wait"
 )
 
 // sendTo sends a node all that waits for it. After a failure the notes wait again.
@@ -72,6 +73,47 @@ func (x *Exchange) sendNotes(ctx context.Context, node cluster.Node, queued []qu
 		}
 	}
 	return nil
+}
+
+// deliverTime is how long one node may take before the next one is asked.
+const deliverTime = time.Second
+
+// Deliver gives notes to one other node, and returns once that keeps them. Without other nodes it returns at once. As
+// long as no other node takes them it tries again, and asks anew which nodes there are, until ctx ends.
+func (x *Exchange) Deliver(ctx context.Context, journal string, notes ...[]byte) error {
+	for {
+		err := x.deliverOnce(ctx, journal, notes)
+		if err == nil {
+			return nil
+		}
+		if wait.For(ctx, retryTime/10) != nil {
+			return fmt.Errorf("deliver notes of %s: %w", journal, err)
+		}
+	}
+}
+
+// deliverOnce gives notes to the first of the other nodes that takes them.
+func (x *Exchange) deliverOnce(ctx context.Context, journal string, notes [][]byte) error {
+	var refusals []error
+	for _, n := range x.Members.Nodes() {
+		if n.ID == x.Members.Self().ID {
+			continue
+		}
+		m := &message{send: func(body []byte) error {
+			ctx, cancel := context.WithTimeout(ctx, deliverTime)
+			defer cancel()
+			return x.post(ctx, n, journal, body)
+		}}
+		var err error
+		for _, note := range notes {
+			err = errors.Join(err, m.addNote(note))
+		}
+		if err = errors.Join(err, m.flush()); err == nil {
+			return nil
+		}
+		refusals = append(refusals, err)
+	}
+	return errors.Join(refusals...)
 }
 
 // message gathers notes for one call.
