@@ -38,19 +38,19 @@ import (
 
 // Ledgers tells the published state of a ledger and changes its keys (package log).
 type Ledgers interface {
-	States
-	Keys
+	ledgerStates
+	ledgerKeys
 }
 
-// States tells the published state of a ledger.
-type States interface {
+// ledgerStates tells the published state of a ledger.
+type ledgerStates interface {
 	State(ctx context.Context, t id.Tenant) (*log.State, error)
 	// LastShown returns a ledger that another node owns, as it was at its anchor.
 	LastShown(ctx context.Context, t id.Tenant) (*log.State, error)
 }
 
-// Keys changes the keys and the clock of a ledger.
-type Keys interface {
+// ledgerKeys changes the keys and the clock of a ledger.
+type ledgerKeys interface {
 	RotateLogKey(ctx context.Context, s *log.State) (*log.KeyChange, error)
 	RetireLogKey(ctx context.Context, s *log.State) (*log.KeyChange, error)
 	CorrectClock(ctx context.Context, s *log.State) (*log.ClockChange, error)
