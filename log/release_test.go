@@ -437,3 +437,39 @@ func TestSuccessorHasTheSameOwner(t *testing.T) {
 		t.Errorf("the other organization: got %v", err)
 	}
 }
+
+// A ledger takes its first event once another process has its first anchor, and asks for no later one.
+func TestFirstAnchorBeforeTheFirstEvent(t *testing.T) {
+	w := newWorld(t, storagetest.NewModel())
+	w.mustAppend(blue, "a")
+	w.ledgers.Close()
+	var fails error = errors.New("no other process answers")
+	var given [][]byte
+	o := log.Options{FirstAnchor: func(_ context.Context, checkpoint []byte) error {
+		given = append(given, checkpoint)
+		return fails
+	}}
+	w.open(o)
+	for range 2 {
+		if _, err := w.append(red, "too-early"); !fault.Is(err, fault.Unavailable) {
+			t.Errorf("got %v", err)
+		}
+	}
+	fails = nil
+	w.mustAppend(red, "a", "b")
+	if want := 3; len(given) != want {
+		t.Errorf("asked %d times, want %d", len(given), want)
+	}
+	for _, note := range given {
+		if c, err := w.state(red).OpenCheckpoint(note); err != nil || c.Size != 0 {
+			t.Errorf("got a checkpoint of size %d, %v", c.Size, err)
+		}
+	}
+	w.ledgers.Close()
+	w.open(o)
+	w.mustAppend(red, "c")
+	w.mustAppend(blue, "b")
+	if len(given) != 3 {
+		t.Errorf("asked %d times after the first events", len(given))
+	}
+}
