@@ -42,8 +42,8 @@ type Inner interface {
 // TextDropper is an engine that can do without the texts of events.
 type TextDropper interface {
 	// DropTexts takes Record and Envelope of the stored events [begin, end) away, at most storage.MaxErased, and
-	// returns when that is durable. All else of the events stays, and they may be erased later. Events without
-	// texts are left as they are. The engine reads such an event with Archived.
+	// returns when that is durable: of all or of none. All else of the events stays, and they may be erased
+	// later. Events without texts are left as they are. The engine reads such an event with Archived.
 	DropTexts(ctx context.Context, t id.Tenant, begin, end id.Index) error
 }
 

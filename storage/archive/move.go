@@ -70,12 +70,7 @@ func (e *Engine) finishNewest(ctx context.Context, t id.Tenant) error {
 		return err
 	}
 	if reached.Value.Next > 0 {
-		newest := place{t, reached.Value.Next - 1}
-		kept, err := e.bundles.Get(ctx, t, keyOf(newest.number))
-		if err == nil {
-			err = e.dropTexts(ctx, newest, kept.Value)
-		}
-		if err != nil {
+		if err := e.dropAgain(ctx, place{t, reached.Value.Next - 1}); err != nil {
 			return err
 		}
 	}
@@ -83,6 +78,24 @@ func (e *Engine) finishNewest(ctx context.Context, t id.Tenant) error {
 	e.resumed[t] = struct{}{}
 	e.mu.Unlock()
 	return nil
+}
+
+// dropAgain drops the texts of an archived bundle, if they are there. They go as a whole.
+func (e *Engine) dropAgain(ctx context.Context, p place) error {
+	first := p.number * e.options.width
+	for event, err := range e.inner.Events(ctx, p.tenant, first, first+1, storage.FieldColumns) {
+		if err != nil || event.Archived {
+			return err
+		}
+	}
+	kept, err := e.bundles.Get(ctx, p.tenant, keyOf(p.number))
+	if err == nil && !kept.Exists() {
+		err = e.damaged(p, "find its record", storage.ErrNotFound)
+	}
+	if err != nil {
+		return err
+	}
+	return e.dropTexts(ctx, p, kept.Value)
 }
 
 // moveNext archives the next bundle of a tenant, if it is old enough.
@@ -115,7 +128,7 @@ func (e *Engine) moveBundle(ctx context.Context, p place, reached records.Versio
 	if err != nil {
 		return err
 	}
-	texts, _, err := e.textsOf(ctx, p)
+	texts, err := e.textsOf(ctx, p)
 	if err == nil {
 		err = e.checkTexts(ctx, p, texts)
 	}

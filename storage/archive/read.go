@@ -267,25 +267,23 @@ func (e *Engine) damaged(p place, step string, cause error) error {
 }
 
 // textsOf returns the texts of a bundle as the inner engine has them.
-func (e *Engine) textsOf(ctx context.Context, p place) (*bundle.Texts, id.Instant, error) {
+func (e *Engine) textsOf(ctx context.Context, p place) (*bundle.Texts, error) {
 	width := e.options.width
 	texts := &bundle.Texts{Tenant: p.tenant, First: p.number * width, Events: make([]bundle.Text, 0, width)}
-	var last id.Instant
 	for stored, err := range e.inner.Events(ctx, p.tenant, texts.First, texts.First+width, textFields) {
 		if err != nil {
-			return nil, 0, err
+			return nil, err
 		}
 		if stored.Archived {
-			return nil, 0, fmt.Errorf("event %d has no texts and no object: %w", stored.Index, storage.ErrCorrupt)
+			return nil, fmt.Errorf("event %d has no texts and no object: %w", stored.Index, storage.ErrCorrupt)
 		}
-		last = stored.ReceivedAt
 		texts.Events = append(texts.Events, bundle.Text{
 			Record: stored.Record, Envelope: stored.Envelope, Erased: stored.ErasedBy != 0})
 	}
 	if len(texts.Events) != int(width) {
-		return nil, 0, fmt.Errorf("bundle %d has %d events: %w", p.number, len(texts.Events), storage.ErrCorrupt)
+		return nil, fmt.Errorf("bundle %d has %d events: %w", p.number, len(texts.Events), storage.ErrCorrupt)
 	}
-	return texts, last, nil
+	return texts, nil
 }
 
 // eraseIn takes the envelopes away that the inner engine knows to be erased. It reports whether there were any.
