@@ -20,9 +20,9 @@ const masterKey = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="
 
 // process is one node, over its restarts. Its addresses stay the same.
 type process struct {
-	t                         *testing.T
-	storage, data             string
-	main, identity, node, log string
+	t                    *testing.T
+	storage, data        string
+	main, identity, node string
 
 	mu      sync.Mutex
 	command *exec.Cmd
