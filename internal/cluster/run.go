@@ -59,6 +59,7 @@ func New(o Options) *Cluster {
 type Owner struct {
 	Node    Node            // the zero value if none is known
 	Mine    bool            // the node itself, which may begin work now
+	Epoch   Epoch           // of the lease
 	Changed <-chan struct{} // closed at the next view of the cluster, which may have another owner
 }
 
@@ -66,7 +67,8 @@ type Owner struct {
 func (c *Cluster) Owner(t id.Tenant) Owner {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	o := Owner{Changed: c.changed, Mine: c.state.owns(ShardOf(t), c.options.Clock())}
+	o := Owner{Changed: c.changed, Mine: c.state.owns(ShardOf(t), c.options.Clock()),
+		Epoch: c.state.leases[ShardOf(t)].Epoch}
 	o.Node, _ = c.state.owner(ShardOf(t))
 	return o
 }

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/cluster"
 	"github.com/agentledger/agentledger/internal/http/edge"
 )
 
@@ -91,4 +93,22 @@ func TestBodiesSurviveMoves(t *testing.T) {
 	senders.Wait()
 	stop()
 	moves.Wait()
+}
+
+// A node that an older view has chosen says so at once, and does not wait for an organization that went on.
+func TestOlderViewIsRefusedAtOnce(t *testing.T) {
+	s := newService(t, 3, readAll)
+	for _, n := range s.nodes {
+		n.proxy.Hurry(60e9, 60e9, 1e9, 1e9)
+	}
+	moved := map[id.Tenant]cluster.Node{red: s.nodes[1].view.self}
+	s.nodes[0].view.set(moved)
+	s.nodes[1].view.set(moved)
+	done := make(chan got)
+	go func() { done <- s.passer().ask(t.Context(), "POST", "/red/x", strings.NewReader("abc")) }()
+	eventually(t, "the request waits", func() bool { return s.passer().proxy.InFlight() == 1 })
+	s.passer().view.set(moved)
+	g := <-done
+	g.want(t, 200, "3")
+	g.wantNode(t, s.nodes[1])
 }

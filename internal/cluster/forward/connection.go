@@ -12,6 +12,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/agentledger/agentledger/internal/cluster"
 )
 
 const bufferSize = 8 << 10
@@ -24,6 +26,8 @@ type connection struct {
 	writer *bufio.Writer
 	reader *bufio.Reader
 	used   time.Time // when it was released; guarded by pool.mu
+
+	epoch cluster.Epoch // of the lease by which the node was chosen for the request that is sent
 }
 
 func newConnection(conn *tls.Conn, p *pool) *connection {
@@ -101,6 +105,9 @@ func (c *connection) writeHead(r *http.Request) error {
 	}
 	if err == nil && r.TLS != nil {
 		err = c.writeLine(hopSecure, ": 1")
+	}
+	if err == nil {
+		err = c.writeLine(hopEpoch, ": ", strconv.FormatUint(uint64(c.epoch), 10))
 	}
 	if err == nil {
 		err = c.writeLength(r)

@@ -32,6 +32,7 @@ type view struct {
 
 	mu      sync.Mutex
 	drains  bool // the node gives its organizations away
+	epoch   cluster.Epoch
 	owners  map[id.Tenant]cluster.Node
 	changed chan struct{}
 }
@@ -46,7 +47,7 @@ func (v *view) Owner(t id.Tenant) cluster.Owner {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	owner := v.owners[t]
-	return cluster.Owner{Node: owner, Mine: owner.ID == v.self.ID && !v.drains, Changed: v.changed}
+	return cluster.Owner{Epoch: v.epoch, Node: owner, Mine: owner.ID == v.self.ID && !v.drains, Changed: v.changed}
 }
 
 // Self implements forward.View.
@@ -68,6 +69,7 @@ func (v *view) set(owners map[id.Tenant]cluster.Node) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	maps.Copy(v.owners, owners)
+	v.epoch++
 	close(v.changed)
 	v.changed = make(chan struct{})
 }

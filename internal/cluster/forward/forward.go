@@ -111,6 +111,7 @@ func (p *Proxy) Pass(w http.ResponseWriter, r *http.Request, t id.Tenant) (passe
 // awaitOwnership waits until this node owns an organization, because the sender's view may be newer than its own.
 // Otherwise the answer tells the sender that nothing was done.
 func (p *Proxy) awaitOwnership(ctx context.Context, w http.ResponseWriter, t id.Tenant) error {
+	seen, _ := ctx.Value(hopKey{}).(cluster.Epoch)
 	timer := time.NewTimer(p.timing.hop)
 	defer timer.Stop()
 	for {
@@ -118,7 +119,8 @@ func (p *Proxy) awaitOwnership(ctx context.Context, w http.ResponseWriter, t id.
 		if owner.Mine {
 			return nil
 		}
-		if owner.Node.ID == p.view.Self().ID { // it is being given away
+		if owner.Node.ID == p.view.Self().ID || seen > 0 && owner.Epoch >= seen {
+			// It is being given away, or went to another node after the sender's view.
 			w.Header()[hopRefused] = []string{"1"}
 			return errNoOwner(nil)
 		}

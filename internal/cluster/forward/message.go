@@ -19,6 +19,7 @@ const (
 	hopPrefix  = "Agentledger-Hop-"
 	hopRemote  = hopPrefix + "Remote"  // address of the client's connection; each hop has it
 	hopSecure  = hopPrefix + "Secure"  // 1 for a connection with TLS
+	hopEpoch   = hopPrefix + "Epoch"   // epoch of the lease by which the node was chosen
 	hopRefused = hopPrefix + "Refused" // of an answer: nothing was done, because the node does not own the organization
 )
 

@@ -60,7 +60,7 @@ func (x *passage) run() (passed bool, err error) {
 			return false, nil
 		}
 		if owner.Node.URL != "" && owner.Node.ID != x.proxy.view.Self().ID {
-			if passed, err = x.attempt(owner.Node); passed || err != nil && !x.mayRepeat() {
+			if passed, err = x.attempt(owner); passed || err != nil && !x.mayRepeat() {
 				return passed, x.failure(err)
 			}
 			timer.Reset(x.proxy.timing.owner)
@@ -103,7 +103,8 @@ func (x *passage) failure(err error) error {
 var errCut = errors.New("the answer of the other node was cut off")
 
 // attempt sends the request to one node. Without an error the client has the answer.
-func (x *passage) attempt(to cluster.Node) (passed bool, err error) {
+func (x *passage) attempt(owner cluster.Owner) (passed bool, err error) {
+	to := owner.Node
 	ctx, cancel := context.WithCancelCause(x.sending)
 	defer cancel(nil)
 	stop := x.watch(ctx, cancel, to)
@@ -112,6 +113,7 @@ func (x *passage) attempt(to cluster.Node) (passed bool, err error) {
 	if err != nil {
 		return false, fmt.Errorf("pass the request to node %s: %w", to.ID, err)
 	}
+	c.epoch = owner.Epoch
 	x.begun.Store(true)
 	aborted := context.AfterFunc(ctx, c.abort)
 	reusable, err := x.converse(c, cancel, stop)

@@ -4,7 +4,10 @@ import (
 	"context"
 	"crypto/tls"
 	"net/http"
+	"strconv"
 	"strings"
+
+	"github.com/agentledger/agentledger/internal/cluster"
 )
 
 type hopKey struct{}
@@ -49,7 +52,11 @@ func dropHop(h http.Header) {
 // restore returns a passed request as the passing node got it.
 func restore(r *http.Request) *http.Request {
 	h := r.Header
-	r = r.WithContext(context.WithValue(r.Context(), hopKey{}, true))
+	var seen uint64
+	if len(h[hopEpoch]) > 0 {
+		seen, _ = strconv.ParseUint(h[hopEpoch][0], 10, 64) // 0, which is no epoch, for anything else
+	}
+	r = r.WithContext(context.WithValue(r.Context(), hopKey{}, cluster.Epoch(seen)))
 	r.RemoteAddr = h[hopRemote][0]
 	r.TLS = nil
 	if len(h[hopSecure]) > 0 {
