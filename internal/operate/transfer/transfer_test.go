@@ -93,7 +93,7 @@ func TestOneOrganization(t *testing.T) {
 		there.imports(dir, "")
 		same(t, there.engine, here.engine, red.Tenant)
 		for _, r := range serviceRecords(t, there.engine) {
-			if strings.Contains(r.Key+string(r.Value), "blue") || strings.Contains(r.Key+string(r.Value), "bob") {
+			if strings.Contains(r.Key+string(r.Value), "blue") || strings.Contains(r.Key+string(r.Value), "bob@") {
 				t.Errorf("the service's partition has %v", r)
 			}
 		}
