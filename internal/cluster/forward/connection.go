@@ -49,13 +49,15 @@ func (c *connection) writeRequest(r *http.Request, body io.Reader) error {
 	}
 	var err error
 	switch {
+	case r.ContentLength < 0:
+		err = c.writeChunks(body)
+	case r.ContentLength > maxAtOnce:
+		err = c.writeParts(c.writer, body, r.ContentLength)
 	case r.ContentLength > 0:
 		var n int64
 		if n, err = c.writer.ReadFrom(io.LimitReader(body, r.ContentLength)); err == nil && n < r.ContentLength {
 			err = errShortBody
 		}
-	case r.ContentLength < 0:
-		err = c.writeChunks(body)
 	}
 	if err != nil {
 		return err
@@ -63,25 +65,41 @@ func (c *connection) writeRequest(r *http.Request, body io.Reader) error {
 	return c.writer.Flush()
 }
 
-// writeChunks writes a body of unknown length, each part as it comes.
+// writeChunks writes a body of unknown length.
 func (c *connection) writeChunks(body io.Reader) error {
-	chunks, part := httputil.NewChunkedWriter(c.writer), make([]byte, bufferSize)
+	chunks := httputil.NewChunkedWriter(c.writer)
+	if err := c.writeParts(chunks, body, -1); err != nil {
+		return err
+	}
+	_ = chunks.Close() // writes into the buffer, whose errors stay
+	_, err := c.writer.WriteString("\r\n")
+	return err
+}
+
+// writeParts writes the head, and each part of a body as it comes, because the node may answer before the end. A length
+// below 0 is unknown.
+func (c *connection) writeParts(w io.Writer, body io.Reader, length int64) error {
+	if length >= 0 {
+		body = io.LimitReader(body, length)
+	}
+	part, written := make([]byte, bufferSize), int64(0)
 	for {
-		n, err := body.Read(part)
-		if n > 0 {
-			if _, err := chunks.Write(part[:n]); err != nil {
-				return err
-			}
-			if err := c.writer.Flush(); err != nil {
-				return err
-			}
-		}
-		if errors.Is(err, io.EOF) {
-			_ = chunks.Close() // writes into the buffer, whose errors stay
-			_, err = c.writer.WriteString("\r\n")
+		if err := c.writer.Flush(); err != nil {
 			return err
 		}
-		if err != nil {
+		n, err := body.Read(part)
+		written += int64(n)
+		if n > 0 {
+			if _, err := w.Write(part[:n]); err != nil {
+				return err
+			}
+		}
+		switch {
+		case errors.Is(err, io.EOF) && written < length:
+			return errShortBody
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
 			return err
 		}
 	}

@@ -1,6 +1,7 @@
 package forward_test
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/cluster"
@@ -259,4 +261,29 @@ func TestBound(t *testing.T) {
 	cancel()
 	all.Wait()
 	eventually(t, "none waits", func() bool { return p.proxy.InFlight() == 0 })
+}
+
+// An owner that answers before it has read a large body is heard at once, also when the sender goes no further.
+func TestEarlyAnswer(t *testing.T) {
+	s := newService(t, 2, func(_ *node, _ http.ResponseWriter, r *http.Request) error {
+		_, _ = r.Body.Read(make([]byte, 1))
+		return errConflict
+	})
+	c, err := net.Dial("tcp", s.nodes[1].external.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	_ = c.SetDeadline(time.Now().Add(20 * time.Second))
+	_, _ = io.WriteString(c, "POST /red/x HTTP/1.1\r\nHost: x\r\nContent-Length: 10000000\r\n\r\n"+strings.Repeat("x", 1000))
+	answer, err := http.ReadResponse(bufio.NewReader(c), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusConflict {
+		t.Errorf("got %d", answer.StatusCode)
+	}
+	eventually(t, "the request is over", func() bool { return s.nodes[1].proxy.InFlight() == 0 })
+	s.nodes[1].ask(t.Context(), "POST", "/red/x", strings.NewReader("x")).want(t, 409, `{"error":"No"}`)
 }

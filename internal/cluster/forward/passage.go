@@ -146,6 +146,8 @@ func (x *passage) converse(c *connection, cancel context.CancelCauseFunc, stop f
 	if n := x.r.ContentLength; n >= 0 && n <= maxAtOnce {
 		x.send(c, sent)
 	} else {
+		// Otherwise the server would not answer while the body is read.
+		_ = http.NewResponseController(x.w).EnableFullDuplex() // a writer of a test has none
 		go x.send(c, sent)
 	}
 	answer, err := c.readAnswer(x.r.Method)
