@@ -9,7 +9,8 @@
 //     queue was full.
 //   - A note may arrive more than once, and an older one behind a newer one. The journal keeps the newest.
 //   - Memory is bounded: a queue of maxQueued bytes for each node, and one message of maxMessage bytes.
-//   - Spread does not wait for any node.
+//   - Spread does not wait for any node. A node that does not answer holds a call for a bounded time, and delays no
+//     other node.
 //
 // The handler trusts its callers. It MUST be reached by other nodes alone (package peer).
 package exchange
@@ -30,7 +31,6 @@ const (
 	maxMessage = 1 << 20 // bytes of notes in one call
 	maxNote    = 64 << 10
 
-	callTime  = 5 * time.Second // of one call
 	retryTime = 500 * time.Millisecond
 )
 
@@ -60,7 +60,9 @@ type Options struct {
 // Exchange calls the other nodes. Its methods may be called concurrently.
 type Exchange struct {
 	Options
-	wake chan struct{}
+	wake      chan struct{}
+	callTime  time.Duration // of a call with one message
+	fetchTime time.Duration // of the call for all notes of a journal
 
 	mu    sync.Mutex
 	peers map[cluster.NodeID]*peer
@@ -71,7 +73,8 @@ func New(o Options) *Exchange {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Exchange{Options: o, wake: make(chan struct{}, 1), peers: map[cluster.NodeID]*peer{}}
+	return &Exchange{Options: o, wake: make(chan struct{}, 1), callTime: 5 * time.Second, fetchTime: time.Minute,
+		peers: map[cluster.NodeID]*peer{}}
 }
 
 // peer is the notes that wait for one node.

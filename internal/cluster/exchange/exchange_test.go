@@ -77,6 +77,7 @@ type node struct {
 	self    cluster.Node
 	journal journal
 	down    atomic.Bool
+	stands  atomic.Pointer[chan struct{}] // requests wait for its end; nil for none
 	looks   atomic.Int32
 }
 
@@ -102,7 +103,11 @@ func (g *group) join(notes ...string) *node {
 	n := &node{group: g, self: cluster.Node{ID: cluster.NewNodeID()}, journal: journal{notes: notes}}
 	n.Exchange = exchange.New(exchange.Options{Members: n, Client: http.DefaultClient,
 		Journals: map[string]exchange.Journal{"anchors": &n.journal}})
+	n.Hurry(500*time.Millisecond, time.Second)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if stands := n.stands.Load(); stands != nil {
+			<-*stands
+		}
 		if n.down.Load() {
 			w.WriteHeader(http.StatusBadGateway)
 			return
@@ -221,6 +226,29 @@ func TestFetch(t *testing.T) {
 	if err := b.Fetch(t.Context(), a.self); err == nil {
 		t.Error("a node that answers nothing")
 	}
+}
+
+// A node that takes connections and answers nothing holds no call for ever, and delays no other node.
+func TestNodeStandsStill(t *testing.T) {
+	g := &group{t: t}
+	a, b, c := g.join(), g.join(), g.join()
+	a.spread("first")
+	b.await("first")
+	c.await("first")
+	goesOn := make(chan struct{})
+	b.stands.Store(&goesOn)
+	a.spread("while it stands")
+	c.await("while it stands")
+	d := &node{group: g, self: cluster.Node{ID: cluster.NewNodeID()}}
+	d.Exchange = exchange.New(exchange.Options{Members: d, Client: http.DefaultClient,
+		Journals: map[string]exchange.Journal{"anchors": &d.journal}})
+	d.Hurry(20*time.Millisecond, 20*time.Millisecond)
+	if err := d.Fetch(t.Context(), b.self); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("fetch: got %v, want the end of its time", err)
+	}
+	b.stands.Store(nil)
+	b.await("while it stands") // by another call: the one before is given up
+	close(goesOn)
 }
 
 func TestTell(t *testing.T) {

@@ -145,6 +145,8 @@ func (m *message) flush() error {
 }
 
 func (x *Exchange) post(ctx context.Context, node cluster.Node, journal string, body []byte) error {
+	ctx, cancel := context.WithTimeout(ctx, x.callTime)
+	defer cancel()
 	r, err := x.call(ctx, http.MethodPost, node, journalsPath+journal, body)
 	if err != nil {
 		return err
@@ -195,6 +197,8 @@ func (x *Exchange) Fetch(ctx context.Context, node cluster.Node) error {
 }
 
 func (x *Exchange) fetchJournal(ctx context.Context, node cluster.Node, name string, journal Journal) error {
+	ctx, cancel := context.WithTimeout(ctx, x.fetchTime)
+	defer cancel()
 	r, err := x.call(ctx, http.MethodGet, node, journalsPath+name, nil)
 	if err != nil {
 		return err
