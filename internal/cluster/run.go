@@ -208,27 +208,27 @@ func (c *Cluster) runMember(ctx, work context.Context, drains *sync.WaitGroup) (
 	}
 }
 
-// prepare calls Prepare until it succeeds. From then on the node may own shards.
+// prepare calls Prepare until it succeeds, or until the node is forgotten, because the members that it knows are then
+// old. From a success on the node may own shards.
 func (c *Cluster) prepare(ctx context.Context) {
-	state := c.currentState()
-	for ctx.Err() == nil {
+	for c.isJoined() && ctx.Err() == nil {
 		err := c.options.Prepare(ctx, c.others())
 		if err == nil {
 			c.mu.Lock()
 			defer c.mu.Unlock()
-			state.waits = false
+			c.state.waits = false
 			c.Look()
 			return
 		}
 		c.options.Logger.WarnContext(ctx, "cluster: this node is not prepared yet", "error", err)
-		_ = wait.For(ctx, state.timing.beatEvery)
+		_ = wait.For(ctx, defaultTiming().beatEvery)
 	}
 }
 
-func (c *Cluster) currentState() *state {
+func (c *Cluster) isJoined() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.state
+	return c.state.joined
 }
 
 func (c *Cluster) beginStop() {

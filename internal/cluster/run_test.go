@@ -245,6 +245,32 @@ func TestNodePreparesBeforeItOwns(t *testing.T) {
 	})
 }
 
+// A node that was forgotten before it was prepared joins anew, and prepares with the members of then.
+func TestNodeIsForgottenWhileItPrepares(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGroup(t)
+		g.add("a")
+		time.Sleep(time.Second)
+		g.unready = errors.New("anchors are missing")
+		second := g.add("b")
+		time.Sleep(2 * time.Second)
+		before := second.Self().ID
+		second.setDead(true)
+		time.Sleep(3 * time.Second)
+		second.setDead(false)
+		time.Sleep(3 * time.Second)
+		if second.Self().ID == before {
+			t.Fatal("the node did not join anew")
+		}
+		second.setUnready(nil)
+		time.Sleep(2 * time.Second)
+		if got := count(g.owners(), 1); got < 400 {
+			t.Errorf("the node owns %d shards", got)
+		}
+		g.end()
+	})
+}
+
 // A waiting request learns of the next owner without asking all the time.
 func TestChangedOwnerIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
