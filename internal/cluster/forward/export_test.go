@@ -6,3 +6,6 @@ import "time"
 func (p *Proxy) Hurry(owner, hop, doubt, moved time.Duration) {
 	p.timing = timing{owner: owner, hop: hop, doubt: doubt, moved: moved}
 }
+
+// RetryAfter is when an owner that could not be reached is tried again.
+const RetryAfter = retryAfter

@@ -8,11 +8,13 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/cluster"
 	"github.com/agentledger/agentledger/internal/cluster/forward"
@@ -30,6 +32,31 @@ func TestDeadOwner(t *testing.T) {
 	}
 	s.passer().ask(t.Context(), "POST", "/red/x", strings.NewReader("abc")).want(t, 503, `"code":"overloaded"`)
 	s.passer().ask(t.Context(), "POST", "/blue/x", strings.NewReader("abc")).want(t, 200, "3")
+}
+
+// The wait ends although a dead owner is tried again meanwhile, and although the request itself has no time.
+func TestWaitForDeadOwnerEnds(t *testing.T) {
+	for name, lose := range map[string]func(*node){
+		"killed": (*node).kill, "gives away": func(n *node) { n.view.drain() },
+	} {
+		s := newService(t, 3, readAll)
+		s.passer().proxy.Hurry(2*forward.RetryAfter, 1e9, 1e9, 1e9)
+		lose(s.nodes[0])
+		done := make(chan error)
+		go func() {
+			r := httptest.NewRequest("POST", "/red/x", strings.NewReader("abc"))
+			_, err := s.passer().proxy.Pass(httptest.NewRecorder(), r, red)
+			done <- err
+		}()
+		select {
+		case err := <-done:
+			if !fault.Is(err, fault.Overloaded) {
+				t.Errorf("%s: got %v", name, err)
+			}
+		case <-time.After(time.Minute):
+			t.Fatalf("%s: the request still waits", name)
+		}
+	}
 }
 
 // A request waits for the next owner: another node, or the node itself.

@@ -27,6 +27,7 @@ type passage struct {
 	repeatable bool            // it has no effects and no body
 	begun      atomic.Bool     // a byte may have left
 	touched    atomic.Bool     // a byte of its body was read
+	taken      bool            // the newest attempt had a connection, and was not refused
 	kept       []byte          // its whole body, nil if that is not kept
 	sending    context.Context // ends with the client; nil before the first attempt
 	allowed    time.Duration   // from the end of the body to the begin of the answer; 0 for no bound
@@ -63,7 +64,9 @@ func (x *passage) run() (passed bool, err error) {
 			if passed, err = x.attempt(owner); passed || err != nil && !x.mayRepeat() {
 				return passed, x.failure(err)
 			}
-			timer.Reset(x.proxy.timing.owner)
+			if x.taken { // the time of an attempt is no wait for an owner
+				timer.Reset(x.proxy.timing.owner)
+			}
 		}
 		select {
 		case <-owner.Changed:
@@ -105,6 +108,7 @@ var errCut = errors.New("the answer of the other node was cut off")
 // attempt sends the request to one node. Without an error the client has the answer.
 func (x *passage) attempt(owner cluster.Owner) (passed bool, err error) {
 	to := owner.Node
+	x.taken = false
 	ctx, cancel := context.WithCancelCause(x.sending)
 	defer cancel(nil)
 	stop := x.watch(ctx, cancel, to)
@@ -113,7 +117,7 @@ func (x *passage) attempt(owner cluster.Owner) (passed bool, err error) {
 	if err != nil {
 		return false, fmt.Errorf("pass the request to node %s: %w", to.ID, err)
 	}
-	c.epoch = owner.Epoch
+	c.epoch, x.taken = owner.Epoch, true
 	x.begun.Store(true)
 	aborted := context.AfterFunc(ctx, c.abort)
 	reusable, err := x.converse(c, cancel, stop)
@@ -198,6 +202,7 @@ func (x *passage) isRefused(answer *http.Response) bool {
 		return false
 	}
 	x.begun.Store(false)
+	x.taken = false
 	return true
 }
 
