@@ -188,7 +188,7 @@ func (d *drill) fault(round int) {
 	d.mu.Lock()
 	d.now = kind
 	d.mu.Unlock()
-	d.t.Logf("node %s is %s", p.main, kind)
+	d.t.Logf("fault: %s: node %s", kind, p.main)
 	switch kind {
 	case "killed":
 		p.kill()

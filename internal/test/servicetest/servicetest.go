@@ -114,11 +114,7 @@ func New(t testing.TB, more ...string) *Service {
 // Empty starts a service without organizations.
 func Empty(t testing.TB, more ...string) *Service {
 	t.Helper()
-	program, err := built()
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := freeAddress(t)
+	program, address := Program(t), FreeAddress(t)
 	_, port, _ := net.SplitHostPort(address)
 	s := &Service{TB: t, URL: "http://localhost:" + port, log: new(buffer)}
 	s.command = exec.Command(program, append([]string{"serve", "--data", t.TempDir(), "--listen", address,
@@ -153,10 +149,7 @@ func At(t testing.TB, main, identity string) *Service {
 }
 
 // FreeAddress returns an address of this machine that no program listens on.
-func FreeAddress(t testing.TB) string { return freeAddress(t) }
-
-// freeAddress returns an address of this machine that no program listens on.
-func freeAddress(t testing.TB) string {
+func FreeAddress(t testing.TB) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
