@@ -20,7 +20,8 @@ type scale struct {
 	dir     string
 	service *service
 	member  *member
-	size    int // events that were sent
+	size    int           // events that were sent
+	ahead   <-chan signed // set while the next requests are signed
 }
 
 // scales measures what the size of a log costs: an event that is added, what is read of it, the start of the server,
@@ -71,15 +72,18 @@ const (
 	scaleBatch = 50   // batches that are signed before they are sent
 )
 
-// growTo sends events until there are so many. The time of the last tenth is told.
+// growTo sends events until there are so many. The time of the last tenth is told: nothing is signed beside it.
 func (x *scale) growTo(ctx context.Context, size int) error {
 	last := size - max(scaleLines*scaleBatch, (size-x.size)/10)
 	took, cpu, sent := time.Duration(0), time.Duration(0), 0
 	for x.size < size {
 		n := min(size-x.size, scaleLines*scaleBatch)
-		requests, err := x.batches(n)
+		requests, err := x.takeBatches(n)
 		if err != nil {
 			return err
+		}
+		if next := x.size + n; next < last {
+			x.signAhead(next, scaleLines*scaleBatch)
 		}
 		pid := x.service.cmd.Process.Pid
 		begin, before := time.Now(), spent(pid)
@@ -95,18 +99,44 @@ func (x *scale) growTo(ctx context.Context, size int) error {
 	return nil
 }
 
-// batches signs the next n events, each with a text of its own. One in a thousand has a trace of its own.
-func (x *scale) batches(n int) ([][]byte, error) {
-	random := rand.New(rand.NewPCG(9, uint64(x.size)))
+// signed are requests that were signed while others were sent.
+type signed struct {
+	requests [][]byte
+	err      error
+}
+
+// signAhead begins to sign n events from a size on. The next takeBatches waits for them.
+func (x *scale) signAhead(from, n int) {
+	ready := make(chan signed, 1)
+	x.ahead = ready
+	go func() {
+		requests, err := x.batches(from, n)
+		ready <- signed{requests, err}
+	}()
+}
+
+// takeBatches returns the requests of the next n events.
+func (x *scale) takeBatches(n int) ([][]byte, error) {
+	if x.ahead == nil {
+		return x.batches(x.size, n)
+	}
+	s := <-x.ahead
+	x.ahead = nil
+	return s.requests, s.err
+}
+
+// batches signs n events from a size on, each with a text of its own. One in a thousand has a trace of its own.
+func (x *scale) batches(from, n int) ([][]byte, error) {
+	random := rand.New(rand.NewPCG(9, uint64(from)))
 	texts := make([]string, n)
 	for i := range texts {
 		texts[i] = text(random, entrySize/2)
 	}
 	all, err := signAll(n, func(i int) ([]byte, error) {
-		e := client.Event{EventID: id.Event(fmt.Sprint("s-", x.size+i)), TraceID: "trc_bench", ActorPrincipal: "bench",
+		e := client.Event{EventID: id.Event(fmt.Sprint("s-", from+i)), TraceID: "trc_bench", ActorPrincipal: "bench",
 			ActionKind: "tool_call", Tool: "acme.orders.read", Decision: id.Allow, Payload: map[string]string{"text": texts[i]}}
-		if (x.size+i)%scaleLines == 0 {
-			e.TraceID = trace(x.size + i)
+		if (from+i)%scaleLines == 0 {
+			e.TraceID = trace(from + i)
 		}
 		return x.member.signer.SignEvent(e)
 	})
