@@ -6,6 +6,8 @@
 //   - Tables weigh at most Bytes together. A table is built at the third use of its key, and not before.
 //   - No caller waits for a table. Builders are at most as many as processors, and an organization gets a hundred
 //     tables a second at most. A key whose table could not be built asks again at its next use.
+//   - Tables that push out others are few: ten a second for an organization, and fifty together. So more keys than have
+//     room cost a fiftieth of a processor, and not a table for each third use.
 package keytable
 
 import (
@@ -27,8 +29,13 @@ const (
 	shards        = 8
 	buildInterval = 10 * time.Millisecond // between two tables of an organization, after the first hundred
 	buildsAtOnce  = 100
-	countedKeys   = 1 << 16 // keys whose uses are counted; a key beyond them begins anew
-	countedOwners = 1 << 12
+
+	// The pace where a table pushes out another one, which may be used as much.
+	replaceInterval = 100 * time.Millisecond // of an organization
+	replaceTogether = 20 * time.Millisecond  // of all
+	replacesAtOnce  = 10
+	countedKeys     = 1 << 16 // keys whose uses are counted; a key beyond them begins anew
+	countedOwners   = 1 << 12
 )
 
 // Options configure New.
@@ -49,6 +56,9 @@ type Tables struct {
 	owners  *cache.Map[id.Tenant, ratelimit.GCRA]
 	places  chan struct{} // one for each builder
 	metrics metrics
+
+	mu       sync.Mutex
+	replaces ratelimit.GCRA // tables that pushed out others, of all organizations
 }
 
 // New returns tables without any key. There are none, ever, without room for one table in each shard.
@@ -97,7 +107,7 @@ func (t *Tables) startBuild(owner id.Tenant, key edkey.Public) {
 	default:
 		return
 	}
-	if !t.takeTurn(owner) {
+	if !t.takeTurn(owner, key) {
 		<-t.places
 		return
 	}
@@ -107,9 +117,26 @@ func (t *Tables) startBuild(owner id.Tenant, key edkey.Public) {
 	}()
 }
 
-func (t *Tables) takeTurn(owner id.Tenant) (taken bool) {
+// takeTurn reports whether a table may be built now, and counts it.
+func (t *Tables) takeTurn(owner id.Tenant, key edkey.Public) (taken bool) {
+	now := id.InstantOf(t.options.Clock())
+	if t.tables.HasRoom(key, edkey.TableBytes) {
+		return t.takeTurnOf(owner, now, buildsAtOnce, buildInterval)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.replaces.Wait(now, replacesAtOnce, replaceTogether) > 0 {
+		return false
+	}
+	if taken = t.takeTurnOf(owner, now, replacesAtOnce, replaceInterval); taken {
+		t.replaces.Add(now, replaceTogether)
+	}
+	return taken
+}
+
+func (t *Tables) takeTurnOf(owner id.Tenant, now id.Instant, burst int, every time.Duration) (taken bool) {
 	t.owners.Update(owner, func(g ratelimit.GCRA, _ bool) (ratelimit.GCRA, bool) {
-		taken = g.Take(id.InstantOf(t.options.Clock()), buildsAtOnce, buildInterval) == 0
+		taken = g.Take(now, burst, every) == 0
 		return g, true
 	})
 	return taken

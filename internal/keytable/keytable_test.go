@@ -136,6 +136,37 @@ func TestAttackByManyKeys(t *testing.T) {
 	}
 }
 
+// More keys than have room, all used alike: few tables are built, and a neighbour's new key gets one within a second.
+func TestMoreKeysThanRoom(t *testing.T) {
+	const room, organizations = shards * 2, 50
+	now := fixedTime()
+	tables := New(Options{Bytes: room * edkey.TableBytes, Clock: func() time.Time { return now }})
+	begun := now
+	for i := range 4000 {
+		now = now.Add(time.Millisecond)
+		use(t, tables, id.Tenant(10+i%organizations), signer(t, i%(10*room)))
+	}
+	got, most := builds(t, tables), uint64(room+replacesAtOnce+now.Sub(begun)/replaceTogether)
+	if got > most {
+		t.Errorf("got %d tables in %v, want %d at most", got, now.Sub(begun), most)
+	}
+	for i := 0; !isTable(use(t, tables, blue, signer(t, 5000))); i++ {
+		if now = now.Add(10 * time.Millisecond); i > 100 {
+			t.Fatal("the neighbour's key got no table in a second")
+		}
+		use(t, tables, red, signer(t, 6000+i%40))
+	}
+}
+
+func builds(t *testing.T, tables *Tables) uint64 {
+	t.Helper()
+	var m dto.Metric
+	if err := tables.metrics.builds.Write(&m); err != nil {
+		t.Fatal(err)
+	}
+	return m.GetHistogram().GetSampleCount()
+}
+
 // No caller waits, and no key is lost, when all builders are busy.
 func TestBusyBuilders(t *testing.T) {
 	tables := New(Options{Bytes: 64 << 20, Clock: fixedTime})
