@@ -135,8 +135,8 @@ func newService(ctx context.Context, c config.Serve, st *datadir.Store, watch *o
 		return nil, errors.Join(err, st.Close())
 	}
 	s.node, err = nodes.New(nodes.Options{URL: c.NodeURL, Version: programversion.Read().Short(),
-		Engine: st.Engine, Keyring: st.Keyring, Anchors: st.Anchors, Elapsed: watch.clocks.Elapsed,
-		Logger: watch.logger, Metrics: watch.registry})
+		Engine: st.Engine, Keyring: st.Keyring, Anchors: st.Anchors, Elapsed: watch.clocks.Elapsed, Now: s.clock.Now,
+		Held: s.clock.Check, Logger: watch.logger, Metrics: watch.registry})
 	if err != nil {
 		return nil, errors.Join(err, st.Close())
 	}

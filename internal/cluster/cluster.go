@@ -13,6 +13,7 @@
 //     beats is the one that was seen last. A node stops owning by itself a second and a half after the beginning of
 //     its last beat that succeeded, which is earlier. A forgotten node has to join anew, under another id.
 //   - A lease goes to another node by a gift of its owner, or after its owner was forgotten.
+//   - A node that says that it can't serve (Options.Fit) owns nothing while another one can.
 //   - A change of the node list moves only the shards whose owner by rendezvous hashing changed.
 //
 // The beats are counted and not dated, although a time of the database would be shorter to write. A time would jump
@@ -67,7 +68,7 @@ type Node struct {
 	URL     string // of its internal listener
 	Version string // of its program
 	Key     string // fingerprint of its master key
-	Leaving bool   // it gets no shards: it is being stopped, or not prepared yet
+	Leaving bool   // it gets no shards: it is being stopped, not prepared yet, or not fit
 	Beats   uint64 // rises with each beat
 }
 
@@ -131,4 +132,7 @@ type View struct {
 	Nodes  []Node  // all members, in any order; without the node itself after its Leave
 	Leases []Lease // those with an epoch after Step.Known, in any order
 	Epoch  Epoch   // of the newest change of a lease
+
+	// Time is the table's time of the day during the beat, zero if it has none. No lease depends on it.
+	Time time.Time
 }

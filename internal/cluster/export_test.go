@@ -22,6 +22,7 @@ func (s *state) OwnerOf(shard Shard) (Node, bool)              { return s.owner(
 func (s *state) NextBeat(begin time.Duration) time.Duration    { return s.nextBeat(begin) }
 func (s *state) Believes(now time.Duration) bool               { return s.joined && now < s.endOfBelief() }
 func (s *state) Stop()                                         { s.stops = true }
+func (s *state) SetUnfit(unfit bool)                           { s.unfit = unfit }
 func (s *state) Forget()                                       { s.forget() }
 
 // Winner is the owner of a shard among nodes.

@@ -8,7 +8,7 @@ import (
 // plan returns the next step of the node, and the leases that it has to drain before it can give them away. The
 // caller drains them and then calls finishDrain.
 func (s *state) plan(now time.Duration) (step Step, drain []Lease) {
-	step = Step{Node: s.self, Known: s.epoch, Leaving: s.stops || s.waits, Forget: s.silent(now)}
+	step = Step{Node: s.self, Known: s.epoch, Leaving: s.isLeaving(), Forget: s.silent(now)}
 	candidates := s.candidates(step.Forget)
 	for i := range s.leases {
 		drain = append(drain, s.planShard(&step, Shard(i), candidates)...)
@@ -17,17 +17,21 @@ func (s *state) plan(now time.Duration) (step Step, drain []Lease) {
 	return step, drain
 }
 
-// candidates are the nodes that may own shards: those that are neither silent nor leaving.
+// candidates are the nodes that may own shards: those that are neither silent nor leaving. Where there is none, a node
+// that can't serve goes on with its shards, because it can still answer readers.
 func (s *state) candidates(silent []Sighting) (all []*candidate) {
 	for _, m := range s.members {
 		dead := slices.ContainsFunc(silent, func(g Sighting) bool { return g.Node == m.Node.ID })
 		away := m.Leaving
 		if m.Node.ID == s.self {
-			away = s.stops || s.waits
+			away = s.isLeaving()
 		}
 		if !dead && !away {
 			all = append(all, m.candidate)
 		}
+	}
+	if own := s.members[s.self]; len(all) == 0 && own != nil && !s.stops && !s.waits {
+		all = append(all, own.candidate)
 	}
 	return all
 }

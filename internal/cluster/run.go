@@ -32,6 +32,10 @@ type Options struct {
 	// called again. Nil: nothing has to be prepared.
 	Prepare func(ctx context.Context, others []Node) error
 
+	// Fit reports whether the node can serve organizations. One that can't, for example because its clock is wrong,
+	// gives its organizations to the others and gets none, unless no node can. Nil: always.
+	Fit func() bool
+
 	Tell   func([]Node) // makes other nodes call Look, in the background; nil leaves them to their next beat
 	Logger *slog.Logger
 }
@@ -282,6 +286,7 @@ func (c *Cluster) beat(work context.Context, drains *sync.WaitGroup) (next time.
 func (c *Cluster) plan(now time.Duration) (Step, []Lease) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.state.unfit = c.options.Fit != nil && !c.options.Fit()
 	return c.state.plan(now)
 }
 

@@ -35,6 +35,7 @@ type node struct {
 	mu       sync.Mutex
 	dead     bool
 	unready  error // of Prepare
+	unfit    bool
 	released map[cluster.Shard]int
 }
 
@@ -70,6 +71,18 @@ func (n *node) setUnready(err error) {
 	n.unready = err
 }
 
+func (n *node) isFit() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return !n.unfit
+}
+
+func (n *node) setUnfit(unfit bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.unfit = unfit
+}
+
 func (n *node) isDead() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -96,7 +109,7 @@ func (g *group) add(url string) *node {
 	n.Cluster = cluster.New(cluster.Options{Table: n, Node: cluster.Node{URL: url}, Holder: n,
 		Logger:  slog.New(slog.DiscardHandler),
 		Clock:   func() time.Duration { return time.Since(g.began) },
-		Prepare: n.prepare,
+		Prepare: n.prepare, Fit: n.isFit,
 		Tell: func(others []cluster.Node) {
 			for _, m := range g.nodes {
 				if slices.ContainsFunc(others, func(o cluster.Node) bool { return o.ID == m.Self().ID }) {
@@ -138,6 +151,39 @@ func count(owners []int, n int) (found int) {
 		}
 	}
 	return found
+}
+
+// A node that can't serve gives its shards away. The last one keeps what it has, and a node that can serve takes it.
+func TestUnfitNodes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGroup(t)
+		defer g.end()
+		a, b := g.add("a"), g.add("b")
+		time.Sleep(2 * time.Second)
+		before := count(g.owners(), 0)
+		if before == 0 || before == cluster.Shards {
+			t.Fatalf("one of two nodes owns %d shards", before)
+		}
+		for _, step := range []struct {
+			name           string
+			unfitA, unfitB bool
+			wantA, wantB   int
+		}{
+			{"one can't", true, false, 0, cluster.Shards},
+			{"none can", true, true, 0, cluster.Shards},
+			{"the other one can", false, true, cluster.Shards, 0},
+			{"none can again", true, true, cluster.Shards, 0},
+			{"both can", false, false, before, cluster.Shards - before},
+		} {
+			a.setUnfit(step.unfitA)
+			b.setUnfit(step.unfitB)
+			time.Sleep(2 * time.Second)
+			owners := g.owners()
+			if gotA, gotB := count(owners, 0), count(owners, 1); gotA != step.wantA || gotB != step.wantB {
+				t.Errorf("%s: the nodes own %d and %d, want %d and %d", step.name, gotA, gotB, step.wantA, step.wantB)
+			}
+		}
+	})
 }
 
 func TestNodesShareTheOrganizations(t *testing.T) {

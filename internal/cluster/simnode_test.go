@@ -148,7 +148,7 @@ func (s *sim) answered(u turn, v cluster.View, err error) {
 // fault is one thing that goes wrong, or that an operator does.
 func (s *sim) fault() {
 	n := s.nodes[s.random.IntN(len(s.nodes))]
-	switch s.random.IntN(6) {
+	switch s.random.IntN(7) {
 	case 0: // kill -9
 		n.state = nil
 		s.after(s.upTo(4*time.Second), func() { s.start(n) })
@@ -169,6 +169,11 @@ func (s *sim) fault() {
 	case 5: // a restart that no other node notices
 		n.state = nil
 		s.start(n)
+	case 6: // it can't serve for a while
+		if st := n.state; st != nil {
+			st.SetUnfit(true)
+			s.after(s.upTo(6*time.Second), func() { st.SetUnfit(false) })
+		}
 	}
 }
 
@@ -177,6 +182,9 @@ func (s *sim) mend() {
 	s.quiet = true
 	for _, n := range s.nodes {
 		n.paused, n.cut = 0, 0
+		if n.state != nil {
+			n.state.SetUnfit(false)
+		}
 		s.start(n)
 	}
 }

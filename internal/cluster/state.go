@@ -19,6 +19,7 @@ type state struct {
 	joined  bool          // false once the node was told that it is forgotten
 	stops   bool          // the node is being stopped
 	waits   bool          // the node is not prepared for owning yet
+	unfit   bool          // the node can't serve
 }
 
 // member is a node of the newest view.
@@ -105,6 +106,9 @@ func (s *state) ownLeases() (own []Lease) {
 	}
 	return own
 }
+
+// isLeaving reports whether the node wants to own nothing.
+func (s *state) isLeaving() bool { return s.stops || s.waits || s.unfit }
 
 // endOfBelief is the time from which on the node owns nothing, unless a beat succeeds before.
 func (s *state) endOfBelief() time.Duration { return s.renewed + s.timing.ownFor }

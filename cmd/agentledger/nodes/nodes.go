@@ -3,7 +3,8 @@
 // Invariants:
 //
 //   - A node owns an organization only after it has the anchors of another node, or found itself alone.
-//   - It gives the organizations away when it is stopped, before its listeners close.
+//   - It gives the organizations away when it is stopped, before its listeners close, and while its clock is not
+//     trusted or is apart from the database's.
 //   - Its internal listener answers nodes of the same service alone (package peer).
 //   - Work of the whole service is done by the node that owns the service's own shard.
 //   - The nil node is a process that serves alone: it owns all organizations, and its methods change nothing.
@@ -49,6 +50,8 @@ type Options struct {
 	Keyring *seal.Keyring
 	Anchors *anchor.Folder
 	Elapsed func() time.Duration // a steady clock that goes on while the machine sleeps
+	Now     func() time.Time     // trusted time of the day
+	Held    func() error         // why nothing is appended by this node, because its clock is wrong
 	Logger  *slog.Logger
 	Metrics prometheus.Registerer
 }
@@ -85,8 +88,10 @@ func New(o Options) (*Node, error) {
 		return nil, err
 	}
 	n := &Node{options: o, identity: identity}
-	n.Cluster = cluster.New(cluster.Options{Table: nodetable.New(database), Holder: n, Clock: o.Elapsed,
+	table := &comparedTable{Table: nodetable.New(database), now: o.Now, logger: o.Logger}
+	n.Cluster = cluster.New(cluster.Options{Table: table, Holder: n, Clock: o.Elapsed,
 		Logger: o.Logger, Prepare: n.fetchAnchors, Tell: func(others []cluster.Node) { n.exchange.Tell(others) },
+		Fit:  func() bool { return o.Held() == nil && !table.apart.Load() },
 		Node: cluster.Node{URL: o.URL, Version: o.Version, Key: o.Keyring.Fingerprints()[0]}})
 	n.exchange = exchange.New(exchange.Options{Members: n.Cluster, Logger: o.Logger,
 		Journals: map[string]exchange.Journal{anchorsName: anchors{n}},

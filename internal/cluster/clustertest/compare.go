@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/agentledger/agentledger/internal/cluster"
 )
@@ -104,12 +105,13 @@ func (c *comparison) beat() {
 	}
 }
 
-// sortView returns a view in a form that can be compared.
+// sortView returns a view in a form that can be compared, without the time.
 func sortView(v cluster.View) cluster.View {
 	slices.SortFunc(v.Nodes, func(a, b cluster.Node) int { return slices.Compare(a.ID[:], b.ID[:]) })
 	slices.SortFunc(v.Leases, func(a, b cluster.Lease) int { return cmp.Compare(a.Shard, b.Shard) })
 	if len(v.Leases) == 0 {
 		v.Leases = nil
 	}
+	v.Time = time.Time{}
 	return v
 }

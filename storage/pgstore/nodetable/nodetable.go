@@ -63,6 +63,7 @@ func (t *Table) Beat(ctx context.Context, s cluster.Step) (v cluster.View, err e
 const (
 	lockEpochSQL = `SELECT epoch FROM lease_epoch WHERE org = 0 FOR UPDATE`
 	readEpochSQL = `SELECT epoch FROM lease_epoch WHERE org = 0`
+	readStateSQL = `SELECT epoch, clock_timestamp() FROM lease_epoch WHERE org = 0`
 	beatSQL      = `UPDATE node SET beats = beats + 1, leaving = $2 WHERE org = 0 AND id = $1`
 	readNodesSQL = `SELECT id, beats, leaving, url, version, key FROM node WHERE org = 0`
 	leasesSQL    = `SELECT shard, epoch, owner FROM lease WHERE org = 0 AND epoch > $1`
@@ -164,7 +165,7 @@ func shardNumbers(shards []cluster.Shard) (numbers []int16) {
 // readView reads the epoch before the leases, so that no lease of that epoch is missed.
 func readView(ctx context.Context, tx pgx.Tx, known cluster.Epoch) (v cluster.View, err error) {
 	epoch := int64(0)
-	if err := tx.QueryRow(ctx, readEpochSQL).Scan(&epoch); err != nil {
+	if err := tx.QueryRow(ctx, readStateSQL).Scan(&epoch, &v.Time); err != nil {
 		return v, err
 	}
 	v.Epoch = cluster.Epoch(epoch)

@@ -1,0 +1,44 @@
+package nodes
+
+import (
+	"context"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/agentledger/agentledger/internal/clock"
+	"github.com/agentledger/agentledger/internal/cluster"
+)
+
+// comparedTable is a table that compares the time of this node with that of the database at each beat. A node whose
+// time is wrong would give events times that have not come for the other nodes, which then take no events of these
+// logs. No lease depends on the comparison: a node that is apart gives its organizations to nodes that are not.
+type comparedTable struct {
+	cluster.Table
+	now    func() time.Time // trusted time of this node
+	logger *slog.Logger
+	apart  atomic.Bool // by more than clock.Bound
+}
+
+// Beat implements cluster.Table.
+func (t *comparedTable) Beat(ctx context.Context, s cluster.Step) (cluster.View, error) {
+	before := t.now()
+	v, err := t.Table.Beat(ctx, s)
+	if err != nil || v.Time.IsZero() {
+		return v, err
+	}
+	apart := v.Time.Before(before.Add(-clock.Bound)) || v.Time.After(t.now().Add(clock.Bound))
+	if t.apart.Swap(apart) != apart {
+		t.tell(ctx, apart, before.Sub(v.Time))
+	}
+	return v, nil
+}
+
+func (t *comparedTable) tell(ctx context.Context, apart bool, ahead time.Duration) {
+	if !apart {
+		t.logger.InfoContext(ctx, "cluster: the times of this node and of the database agree", "ahead", ahead)
+		return
+	}
+	t.logger.ErrorContext(ctx, "cluster: the times of this node and of the database are apart: this node owns no "+
+		"organizations while another one can", "ahead", ahead)
+}
