@@ -232,6 +232,8 @@ var layer = map[string]int{
 	"internal/test/passkeytest":       60,
 	"internal/test/exportedapi":       60,
 	"internal/test/fakeservice":       60,
+	"internal/test/faultproxy":        60,
+	"internal/test/history":           60,
 	"internal/test/houserules":        60,
 	"internal/test/crashdisk":         60,
 	"internal/test/openidtest":        60,
@@ -307,7 +309,7 @@ func TestNobodyReaches(t *testing.T) {
 		{"a ledger knows nothing of who sends to it or why",
 			[]string{"log"}, append([]string{module + "internal/sysevent", module + "policy", module + "internal/http/admission", "net/http"}, surfaces...)},
 		{"tests' engines are for tests",
-			[]string{"cmd/agentledger", "cmd/aps"}, []string{module + "storage/storagetest", module + "storage/pgstore/pgtest", module + "internal/test/ledgertest", module + "internal/test/enginetest", module + "internal/test/fakeservice", module + "internal/test/openapitest", module + "internal/test/vectors", module + "internal/clock/clocktest", "testing"}},
+			[]string{"cmd/agentledger", "cmd/aps"}, []string{module + "storage/storagetest", module + "storage/pgstore/pgtest", module + "internal/test/ledgertest", module + "internal/test/enginetest", module + "internal/test/fakeservice", module + "internal/test/faultproxy", module + "internal/test/history", module + "internal/test/openapitest", module + "internal/test/vectors", module + "internal/clock/clocktest", "testing"}},
 	}
 	packages := list(t)
 	for _, rule := range rules {

@@ -1,0 +1,114 @@
+package history
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+)
+
+// checkTime bounds the check of one part of a history.
+const checkTime = time.Minute
+
+// windowCalls is how many calls of a log are checked at a time. The checker's memory grows with its square.
+const windowCalls = 400
+
+// maxReported bounds the faults that are told.
+const maxReported = 10
+
+// Check returns an error for each part of the history that is not possible one call at a time, up to ten.
+func (h *History) Check() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var faults []error
+	check := func(model porcupine.Model, name string, calls []porcupine.Operation) {
+		result := porcupine.CheckOperationsTimeout(model, calls, checkTime)
+		if result != porcupine.Ok && len(faults) < maxReported {
+			faults = append(faults, fmt.Errorf("%s: %s: %s", name, result, describe(calls)))
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(h.events)) {
+		check(eventModel(), "event "+name, h.events[name])
+	}
+	for _, name := range slices.Sorted(maps.Keys(h.approvals)) {
+		check(approvalModel(), "approval "+name, h.approvals[name])
+	}
+	for _, name := range slices.Sorted(maps.Keys(h.logs)) {
+		for _, window := range windows(h.logs[name]) {
+			check(logModel(), "log "+name, window)
+		}
+	}
+	return errors.Join(faults...)
+}
+
+// Calls returns how many calls were noted.
+func (h *History) Calls() (n int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, calls := range h.events {
+		n += len(calls)
+	}
+	for _, calls := range h.approvals {
+		n += len(calls)
+	}
+	for _, calls := range h.logs {
+		for _, c := range calls {
+			if c.Output.(Outcome).kind == shown {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// windows divides the calls of a log into parts that are checked one by one, and finds the same faults as all together.
+// A part has, besides its own calls, the earlier ones that overlap it and the earlier one with the highest number.
+// Others say nothing more about it, because numbers may be left out.
+func windows(calls []porcupine.Operation) (parts [][]porcupine.Operation) {
+	slices.SortStableFunc(calls, func(a, b porcupine.Operation) int { return cmp.Compare(a.Call, b.Call) })
+	var earlier []porcupine.Operation
+	for own := range slices.Chunk(calls, windowCalls) {
+		part := slices.Concat(relevant(earlier, own[0].Call), own)
+		parts, earlier = append(parts, part), part
+	}
+	return parts
+}
+
+// relevant returns the calls of an earlier part that matter to calls that begin at a time or later.
+func relevant(earlier []porcupine.Operation, begin int64) (kept []porcupine.Operation) {
+	var highest *porcupine.Operation
+	for i, c := range earlier {
+		switch {
+		case c.Return >= begin:
+			kept = append(kept, c)
+		case highest == nil || sizeAfter(*highest) <= sizeAfter(c):
+			highest = &earlier[i]
+		}
+	}
+	if highest != nil {
+		kept = append(kept, *highest)
+	}
+	return kept
+}
+
+// sizeAfter is the smallest size of a log after a call.
+func sizeAfter(c porcupine.Operation) int64 {
+	_, after := logModel().Step(int64(0), nil, c.Output)
+	return after.(int64)
+}
+
+// maxDescribed bounds the calls of a fault that are shown.
+const maxDescribed = 12
+
+func describe(calls []porcupine.Operation) (text string) {
+	for _, c := range calls[max(0, len(calls)-maxDescribed):] {
+		o := c.Output.(Outcome)
+		text += fmt.Sprintf(" [%v to %v: kind %d, number %d]", time.Duration(c.Call), time.Duration(c.Return), o.kind,
+			o.number)
+	}
+	return text
+}
