@@ -23,6 +23,10 @@ type process struct {
 	t                    *testing.T
 	storage, data        string
 	main, identity, node string
+	url                  string   // of the internal listener, as the other nodes reach it
+	program              string   // its path
+	more                 []string // arguments of serve
+	variables            []string // of its environment
 
 	mu      sync.Mutex
 	command *exec.Cmd
@@ -32,15 +36,23 @@ type process struct {
 // startProcess starts a node with a folder of its own.
 func startProcess(t *testing.T, storage string) *process {
 	t.Helper()
+	p := newProcess(t, storage, servicetest.Program(t))
+	p.start()
+	return p
+}
+
+// newProcess returns a node with a folder of its own, which does not run yet and ends with the test.
+func newProcess(t *testing.T, storage, program string) *process {
+	t.Helper()
 	p := &process{t: t, storage: storage, data: t.TempDir(), main: "http://" + servicetest.FreeAddress(t),
-		identity: "http://" + servicetest.FreeAddress(t), node: servicetest.FreeAddress(t)}
+		identity: "http://" + servicetest.FreeAddress(t), node: servicetest.FreeAddress(t), program: program}
+	p.url = "https://" + p.node
 	t.Cleanup(func() {
 		p.kill()
 		if t.Failed() {
 			t.Logf("the log of node %s:\n%s", p.main, p.errors.String())
 		}
 	})
-	p.start()
 	return p
 }
 
@@ -52,9 +64,9 @@ func (p *process) start() {
 	args := append([]string{"serve"}, p.storeFlags()...)
 	args = append(args, "--listen", strings.TrimPrefix(p.main, "http://"),
 		"--id-listen", strings.TrimPrefix(p.identity, "http://"), "--metrics-listen", "",
-		"--public-url", "http://log.example", "--node-listen", p.node, "--node-url", "https://"+p.node)
-	command := exec.Command(servicetest.Program(p.t), args...)
-	command.Env = environment()
+		"--public-url", "http://log.example", "--node-listen", p.node, "--node-url", p.url)
+	command := exec.Command(p.program, append(args, p.more...)...)
+	command.Env = append(environment(), p.variables...)
 	command.Stderr = p
 	out, err := command.StdoutPipe()
 	if err == nil {
@@ -91,7 +103,7 @@ func environment() []string {
 // fsck re-verifies the store beside the anchors of the node, which does not run.
 func (p *process) fsck() {
 	p.t.Helper()
-	command := exec.Command(servicetest.Program(p.t), append([]string{"fsck"}, p.storeFlags()...)...)
+	command := exec.Command(p.program, append([]string{"fsck"}, p.storeFlags()...)...)
 	command.Env = environment()
 	if out, err := command.CombinedOutput(); err != nil {
 		p.t.Errorf("fsck with the anchors of node %s: %v\n%s", p.main, err, out)
@@ -111,6 +123,16 @@ func (p *process) signal(s os.Signal) {
 	if p.command != nil {
 		_ = p.command.Process.Signal(s) // it may have ended
 	}
+}
+
+// pid is the process id of the newest start, 0 before the first one.
+func (p *process) pid() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.command == nil {
+		return 0
+	}
+	return p.command.Process.Pid
 }
 
 // kill ends the node at once.

@@ -1,0 +1,94 @@
+package nodes_test
+
+import (
+	"net"
+	"runtime"
+	"testing"
+
+	"github.com/agentledger/agentledger/internal/test/faultproxy"
+)
+
+// node is one node of the drill, with proxies before the database and before its internal listener.
+type node struct {
+	*process
+	number   int // names the node in the links of proxies, from 1
+	database *faultproxy.Proxy
+	calls    *faultproxy.Proxy // from the other nodes
+	clock    wallClock
+}
+
+// newNode returns a node that does not run yet.
+func (d *drill) newNode(t *testing.T) *node {
+	t.Helper()
+	n := &node{clock: newWallClock(t)}
+	n.database = faultproxy.New(t, faultproxy.Options{Dial: d.database.dial})
+	n.process = newProcess(t, "postgres://postgres@"+n.database.Address()+"/postgres?sslmode=disable", d.program)
+	n.calls = faultproxy.New(t, faultproxy.Options{Caller: d.callerOf,
+		Dial: func() (net.Conn, error) { return net.Dial("tcp", n.node) }})
+	n.url = "https://" + n.calls.Address()
+	n.variables = []string{clockVariable + "=" + n.clock.path}
+	n.more = []string{"--callout-allow", "127.0.0.0/8"}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.everyNode = append(d.everyNode, n)
+	n.number = len(d.everyNode)
+	return n
+}
+
+// callerOf returns the number of the node that opened a connection, 0 where the system does not tell.
+func (d *drill) callerOf(c net.Conn) int {
+	d.mu.Lock()
+	numbers, pids := map[int]int{}, []int{}
+	for _, n := range d.everyNode {
+		if pid := n.pid(); pid != 0 {
+			numbers[pid], pids = n.number, append(pids, pid)
+		}
+	}
+	d.mu.Unlock()
+	return numbers[faultproxy.CallerOf(c, pids)]
+}
+
+// running returns the nodes that requests are sent to.
+func (d *drill) running() []*node {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return append([]*node(nil), d.nodes...)
+}
+
+// severity says what a node loses of its way to the other nodes.
+type severity struct {
+	cut             bool // everything, at once
+	speaks, listens bool // it is not heard by the others, hears nothing of them
+}
+
+// isolate breaks the ways between a node and the other ones. The zero severity mends them. A node is cut off in one
+// direction by holding its calls, and its answers to the calls of the others.
+func (d *drill) isolate(n *node, s severity) {
+	for _, other := range d.running() {
+		if other == n {
+			continue
+		}
+		other.setCaller(n, faultproxy.Fault{Cut: s.cut, HoldCalls: s.speaks, HoldAnswers: s.listens})
+		n.setCaller(other, faultproxy.Fault{Cut: s.cut, HoldCalls: s.listens, HoldAnswers: s.speaks})
+	}
+}
+
+// setCaller breaks the link of a caller to this node: where the system does not tell callers, that of all.
+func (n *node) setCaller(caller *node, f faultproxy.Fault) {
+	n.calls.Set(caller.number, f)
+	if runtime.GOOS != "linux" {
+		n.calls.Set(0, f)
+	}
+}
+
+// resetCalls ends the connections between a node and the other ones.
+func (d *drill) resetCalls(n *node) {
+	for _, other := range d.running() {
+		for _, number := range []int{0, other.number} {
+			n.calls.Reset(number)
+		}
+		for _, number := range []int{0, n.number} {
+			other.calls.Reset(number)
+		}
+	}
+}
