@@ -50,6 +50,7 @@ func TestStatus(t *testing.T) {
 		Worst: func() []id.Tenant { return frozen }, Waits: func() map[id.Tenant]time.Time { return nil },
 		AnchorSizes: noAnchors{}, Cosignatures: noWitnesses{},
 		CountDue: func(context.Context, int) (int, error) { return 0, nil },
+		Nodes:    func() []status.Node { return []status.Node{{ID: "aa", Host: "127.0.0.1:1", Self: true, Shards: 1024}} },
 		Ready:    func(context.Context) string { return unready }, Clock: w.Clock, Version: "v1", Engine: "embedded",
 		DataDir: t.TempDir(), Folders: map[string]string{"data": t.TempDir()}})
 	w.serveWith(func(o *identity.Options) { o.Operator.Status = reports })
@@ -58,7 +59,7 @@ func TestStatus(t *testing.T) {
 		w.decode(w.platform("GET", path, ""), 200, &r)
 		return r
 	}
-	if r := ask(); r.State != status.Good || !r.Ready || len(r.Worst) > 0 {
+	if r := ask(); r.State != status.Good || !r.Ready || len(r.Worst) > 0 || len(r.Nodes) != 1 || !r.Nodes[0].Self {
 		t.Errorf("got %+v", r)
 	}
 	tenant, err := w.orgs.BySlug(t.Context(), "red")

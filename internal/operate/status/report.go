@@ -33,6 +33,7 @@ type Report struct {
 	Exports   Exports   `json:"stream_exports"`
 	Archive   *Archive  `json:"archive"` // nil without one
 	Clock     Clock     `json:"clock"`
+	Nodes     []Node    `json:"nodes"` // none for a process that serves alone
 	Volumes   []Volume  `json:"volumes"`
 
 	CertificateEndsAt *id.Instant  `json:"certificate_ends_at"` // nil without TLS
@@ -122,6 +123,17 @@ type Archive struct {
 type Clock struct {
 	Held          bool    `json:"held"`
 	OffsetSeconds float64 `json:"offset_seconds"`
+}
+
+// Node is one of several nodes of the service, as the node that answers sees it.
+type Node struct {
+	ID             string  `json:"node_id"` // of its run, as X-Agentledger-Node has it
+	Self           bool    `json:"self"`    // it answers
+	Host           string  `json:"host"`    // and port, of its internal listener
+	Version        string  `json:"version"`
+	Leaving        bool    `json:"leaving"`          // it gets no shards: it is being stopped, or not prepared yet
+	BeatAgeSeconds float64 `json:"beat_age_seconds"` // since its newest beat was seen
+	Shards         int     `json:"shards"`           // of 1,024 that it owns
 }
 
 // Ledger is one of those that are not well, or that wait for witnesses.

@@ -53,6 +53,7 @@ type Options struct {
 	Cosignatures Cosignatures
 	CountDue     func(ctx context.Context, limit int) (int, error)
 	Ready        func(ctx context.Context) string // why the service can't be used, "" when it can
+	Nodes        func() []Node                    // of the service; none for a process that serves alone
 	Clock        func() time.Time
 
 	Version  string            // of the program
@@ -126,6 +127,7 @@ func (s *Service) Report(ctx context.Context) (*Report, error) {
 	ready, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
 	r.UnreadyReason = s.Ready(ready)
+	r.Nodes = s.Nodes()
 	r.Ready = r.UnreadyReason == ""
 	r.setFigures(all, s.Engine, s.recent.increases(now, all))
 	for _, m := range s.meters {

@@ -96,6 +96,7 @@ func begun(t *testing.T) (Options, *ledgertest.Service) {
 		Worst: func() []id.Tenant { return nil }, Waits: func() map[id.Tenant]time.Time { return nil },
 		AnchorSizes: sizes{}, Cosignatures: cosigned{},
 		CountDue: func(context.Context, int) (int, error) { return 3, nil },
+		Nodes:    func() []Node { return []Node{} },
 		Ready:    func(context.Context) string { return "" }, Clock: s.Clock, Version: "v1", Engine: "embedded",
 		DataDir: t.TempDir(), Folders: map[string]string{"data": t.TempDir()}}, s
 }
@@ -126,6 +127,28 @@ func TestReportOfAServiceThatIsWell(t *testing.T) {
 	}
 	if r.Program.Version != "v1" || !strings.HasPrefix(r.Program.Go, "go") || r.Store.Engine != "embedded" {
 		t.Errorf("got %+v, %+v", r.Program, r.Store)
+	}
+}
+
+// Each node of a service is described, and the one that answers is named.
+func TestNodes(t *testing.T) {
+	o, _ := begun(t)
+	o.Nodes = func() []Node {
+		return []Node{{ID: "aa", Host: "10.1.0.7:8092", Version: "v1", Shards: 512, BeatAgeSeconds: 0.25, Self: true},
+			{ID: "bb", Host: "10.1.0.8:8092", Version: "v2", Shards: 0, BeatAgeSeconds: 1, Leaving: true}}
+	}
+	r := report(t, o)
+	var b strings.Builder
+	if err := Print(&b, r, false); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"node          aa, 10.1.0.7:8092, program v1, owns 512 shards, newest beat 0.2 s ago, answers this\n",
+		"node          bb, 10.1.0.8:8092, program v2, owns 0 shards, newest beat 1.0 s ago, leaves or is not ready\n",
+	} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("got %q, want %q in it", b.String(), want)
+		}
 	}
 }
 

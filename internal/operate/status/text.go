@@ -89,6 +89,9 @@ func (r *Report) ledgerLines() [][2]string {
 }
 
 func (r *Report) upkeepLines() (lines [][2]string) {
+	for _, n := range r.Nodes {
+		lines = append(lines, [2]string{"node", n.describe()})
+	}
 	for _, v := range r.Volumes {
 		lines = append(lines, [2]string{"disk, " + v.Folder, v.describeRoom()})
 	}
@@ -117,6 +120,11 @@ func (v Volume) describeRoom() string {
 		return text + ", nothing grows"
 	}
 	return text + fmt.Sprintf(", enough for %.0f hours at %s an hour", *v.HoursLeft, formatBytes(*v.Growth))
+}
+
+func (n Node) describe() string {
+	return fmt.Sprintf("%s, %s, program %s, owns %d shards, newest beat %.1f s ago%s%s", n.ID, n.Host, n.Version,
+		n.Shards, n.BeatAgeSeconds, textIf(n.Leaving, ", leaves or is not ready"), textIf(n.Self, ", answers this"))
 }
 
 func (l Ledger) describe() string {

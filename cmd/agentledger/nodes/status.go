@@ -1,0 +1,20 @@
+package nodes
+
+import (
+	"strings"
+
+	"github.com/agentledger/agentledger/internal/operate/status"
+)
+
+// Status describes the nodes of the service as this one sees them; none for a process that serves alone.
+func (n *Node) Status() []status.Node {
+	all := []status.Node{}
+	if n == nil {
+		return all
+	}
+	for _, m := range n.Members() {
+		all = append(all, status.Node{ID: m.ID.String(), Self: m.Self, Host: strings.TrimPrefix(m.URL, "https://"),
+			Version: m.Version, Leaving: m.Leaving, BeatAgeSeconds: m.Age.Seconds(), Shards: m.Shards})
+	}
+	return all
+}
