@@ -110,7 +110,7 @@ func (l *Ledgers) MarkFault(ctx context.Context, t id.Tenant, level Level, reaso
 func (l *Ledgers) recordFault(ctx context.Context, led *ledger, level Level, reason string) {
 	f := Fault{Level: level, Reason: reason, At: id.InstantOf(l.clock())}
 	l.logger.Error("ledger fault found", "origin", led.identity.Origin, "level", level, "reason", reason)
-	l.metrics.faults.WithLabelValues(string(level)).Inc()
+	l.metrics.Faults.WithLabelValues(string(level)).Inc()
 	led.markMu.Lock()
 	defer led.markMu.Unlock()
 	if err := l.storeFault(ctx, led.identity.Tenant, f); err != nil {

@@ -98,7 +98,7 @@ func (l *Ledgers) publishBatch(p *ledgerBatch) {
 	l.takeClockChange(p)
 	rekeyed := p.state.keys != p.ledger.published.Load().keys
 	p.ledger.publishState(p.state)
-	l.metrics.published.Inc()
+	l.metrics.Published.Inc()
 	if !l.importing && !p.anchored {
 		l.anchors.Touch(p.ledger)
 	}

@@ -35,6 +35,7 @@ type world struct {
 	store   log.Store
 	keyring *seal.Keyring
 	anchors string
+	folder  *anchor.Folder // of anchors
 	ledgers *log.Ledgers
 	auditor *audit.Auditor // of ledgers
 	agent   *ledgertest.Agent
@@ -85,7 +86,7 @@ func (w *world) start(o log.Options) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	w.ledgers = ledgers
+	w.ledgers, w.folder = ledgers, anchors
 	w.auditor = audit.New(audit.Options{Ledgers: ledgers, Store: w.store, Logger: o.Logger, Metrics: o.Metrics, Clock: w.Clock})
 }
 

@@ -27,7 +27,7 @@ func (q *queue) takeRound() *appendRound {
 
 // gatherRound takes the submissions that go together, nil for none.
 func (q *queue) gatherRound() *appendRound {
-	r := &appendRound{began: q.now()}
+	r, elapsed := &appendRound{began: q.now()}, q.elapsed()
 	byLedger := make(map[*ledger]*ledgerBatch, partCapacity)
 	for events, bytes := 0, 0; len(q.ring) > 0 && events < batchEvents && bytes < batchBytes; {
 		led := q.ring[0]
@@ -43,7 +43,7 @@ func (q *queue) gatherRound() *appendRound {
 				q.parkLedger(led, s)
 				continue
 			}
-			p = &ledgerBatch{ledger: led, stream: s}
+			p = &ledgerBatch{ledger: led, stream: s, began: elapsed}
 			byLedger[led] = p
 			r.batches = append(r.batches, p)
 			q.addToOrder(p)
@@ -67,6 +67,7 @@ func (q *queue) addToOrder(p *ledgerBatch) {
 		p.prior = pending.lastBatch
 	}
 	pending.lastBatch = p
+	p.ledger.outstanding.Begin(p.began)
 	pending.out++
 	q.busy++
 }
@@ -102,11 +103,23 @@ func (q *queue) noteLanded(f appendInFlight) {
 		if p.last = p.ledger.pending.out == 0; p.last {
 			p.ledger.pending.lastBatch = nil
 		}
+		p.noteKnown()
 		q.enterRing(p.ledger)
 	}
 	q.landing.Broadcast()
 	if f.round.unlanded--; f.round.unlanded == 0 {
 		q.rounds = slices.DeleteFunc(q.rounds, func(r *appendRound) bool { return r == f.round })
+	}
+}
+
+// noteKnown notes that the outcome of a batch is known, if it is. The caller holds queue.mu.
+func (p *ledgerBatch) noteKnown() {
+	switch led := p.ledger; {
+	case p.err != nil: // until the repair
+	case led.pending.out == 0 && !led.pending.blocked:
+		led.outstanding.End()
+	default:
+		led.outstanding.Land(p.began)
 	}
 }
 

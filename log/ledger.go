@@ -38,6 +38,8 @@ type ledger struct {
 	tail    tail         // owned by the sequencer, or by a repair while the ledger is blocked
 	pending pendingQueue // guarded by queue.mu
 
+	outstanding takeover.Outstanding // written under queue.mu
+
 	limits limitCounters // of limits
 
 	retired atomic.Bool // dropped since it could not be repaired; it is still read
@@ -95,7 +97,7 @@ type Genesis struct {
 // the origin are the caller's claims. fault.Conflict: the handle has a ledger, the origin was shown before, or the
 // slug is another organization's (SlugTaken). fault.Unavailable: the anchors take no writes, and nothing was made.
 // When they take none after the step, the ledger is there all the same, and its first anchor is written before its
-// first event.
+// first event. The process need not own the ledger, whose owner has its first anchor written.
 func (l *Ledgers) Create(ctx context.Context, t id.Tenant, g Genesis) (*State, error) {
 	if g.Slug != "" && l.SlugTaken(g.Slug, g.Origin) {
 		return nil, fault.New(fault.Conflict, "slug is taken")
@@ -122,7 +124,7 @@ func (l *Ledgers) keepGenesisSlug(g Genesis) error {
 }
 
 func (l *Ledgers) createLedger(ctx context.Context, t id.Tenant, identity identityRecord, configVersion uint64, changes []storage.Change) (*State, error) {
-	if err := errors.Join(l.checkWritable(), l.fences.Check(t)); err != nil {
+	if err := l.checkWritable(); err != nil {
 		return nil, err
 	}
 	if _, known := l.anchors.Find(identity.Origin); known {
@@ -151,7 +153,9 @@ func (l *Ledgers) createLedger(ctx context.Context, t id.Tenant, identity identi
 	led, err := l.residentLedger(ctx, t)
 	l.relisted.Tell(t)
 	if err != nil {
-		l.logger.Error("a new ledger is not read yet", "origin", identity.Origin, "err", err)
+		if !errors.Is(err, ErrNotOwner) {
+			l.logger.Error("a new ledger is not read yet", "origin", identity.Origin, "err", err)
+		}
 		return l.genesisState(identity.toIdentity(t), identity, batch.Head)
 	}
 	return led.published.Load(), nil

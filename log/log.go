@@ -32,6 +32,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/agentledger/agentledger/log/commitmetrics"
+
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/agentledger/agentledger/fault"
@@ -99,6 +101,9 @@ type Options struct {
 	// caller MUST call Release before it says yes again. Default: the store is not shared, and all ledgers are owned.
 	Owned func(id.Tenant) bool
 
+	// Elapsed is a steady clock that goes on while the machine sleeps. Default: Go's, which may stand still then.
+	Elapsed func() time.Duration
+
 	// FirstAnchor is called with the checkpoint of an empty ledger before it takes its first event. It returns when
 	// another process that shares the store has it as an anchor too. An error is one of the ledger. Default: none.
 	FirstAnchor func(ctx context.Context, checkpoint []byte) error
@@ -124,6 +129,10 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Clock == nil {
 		o.Clock = time.Now
+	}
+	if o.Elapsed == nil {
+		began := time.Now()
+		o.Elapsed = func() time.Duration { return time.Since(began) }
 	}
 	if o.Held == nil {
 		o.Held = func() error { return nil }
@@ -161,7 +170,7 @@ type Ledgers struct {
 	keyring  *seal.Keyring
 	anchors  *anchor.Folder
 	logger   *slog.Logger
-	metrics  *metrics
+	metrics  *commitmetrics.Metrics
 	tracer   trace.Tracer
 	clock    func() time.Time
 	held     func() error
@@ -230,7 +239,7 @@ func refuseForeignStore(ctx context.Context, o Options) error {
 func newLedgers(o Options) *Ledgers {
 	l := &Ledgers{
 		store: o.Store, keyring: o.Keyring, anchors: o.Anchors, logger: o.Logger,
-		metrics: newMetrics(o.Metrics), tracer: o.Tracer, clock: o.Clock, held: o.Held, readOnly: o.ReadOnly, anchored: o.Anchored, fatal: o.Fatal,
+		metrics: commitmetrics.New(o.Metrics, string(Suspect), string(ReadOnly), string(Frozen)), tracer: o.Tracer, clock: o.Clock, held: o.Held, readOnly: o.ReadOnly, anchored: o.Anchored, fatal: o.Fatal,
 		tiles:        tiles.NewReader(o.Store, tiles.Options{NodeBytes: o.TileCacheBytes, LeafBytes: o.LeafCacheBytes, Metrics: o.Metrics}),
 		importing:    o.Importing,
 		anchorsFirst: o.AnchorFirst,
@@ -242,7 +251,7 @@ func newLedgers(o Options) *Ledgers {
 		repairs: make(chan struct{}, maxRepairs),
 		renewal: patience,
 	}
-	l.queue.setUp(o.Shared, o.Store.Stream)
+	l.queue.setUp(o.Shared, o.Store.Stream, o.Elapsed)
 	l.registerGauges(o.Metrics)
 	return l
 }

@@ -37,7 +37,7 @@ func (l *Ledgers) Census(ctx context.Context, slugOf func(context.Context, id.Te
 	if err := l.tellMissing(missing); err != nil {
 		return fmt.Errorf("census: %w", err)
 	}
-	l.metrics.missing.Set(float64(missing.CountMissing()))
+	l.metrics.Missing.Set(float64(missing.CountMissing()))
 	return nil
 }
 

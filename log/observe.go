@@ -90,7 +90,7 @@ func (l *Ledgers) observeAppend(f appendInFlight) {
 		return
 	}
 	f.span.End()
-	l.metrics.commit.Observe(l.queue.now().Sub(f.round.began).Seconds())
+	l.metrics.Commit.Observe(l.queue.now().Sub(f.round.began).Seconds())
 }
 
 // collectLinks returns the spans of the requests that wait for an append, nil when tracing is off.

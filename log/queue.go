@@ -28,7 +28,8 @@ const (
 type queue struct {
 	shared   func() bool // Options.Shared
 	streamOf func(id.Tenant) int
-	now      func() time.Time // for how long an append has been out
+	now      func() time.Time     // for how long an append has been out
+	elapsed  func() time.Duration // Options.Elapsed
 
 	mu      sync.Mutex
 	wake    sync.Cond // of the sequencer
@@ -48,8 +49,8 @@ type queue struct {
 	senderChanged time.Time // when that was another ledger than before
 }
 
-func (q *queue) setUp(shared func() bool, streamOf func(id.Tenant) int) {
-	q.shared, q.streamOf, q.now = shared, streamOf, time.Now
+func (q *queue) setUp(shared func() bool, streamOf func(id.Tenant) int, elapsed func() time.Duration) {
+	q.shared, q.streamOf, q.now, q.elapsed = shared, streamOf, time.Now, elapsed
 	q.wake.L, q.landing.L = &q.mu, &q.mu
 }
 
@@ -139,7 +140,9 @@ func (q *queue) enterRing(led *ledger) {
 func (q *queue) unblockLedger(led *ledger, first []*submission) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	led.pending.blocked = false
+	if led.pending.blocked = false; led.pending.out == 0 {
+		led.outstanding.End()
+	}
 	if len(first) > 0 {
 		led.pending.waiting = append(first, led.pending.waiting...)
 		for _, s := range first {

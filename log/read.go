@@ -18,11 +18,19 @@ import (
 
 // State returns the published state of a ledger, reading it when needed. fault.NotFound for an unknown tenant.
 func (l *Ledgers) State(ctx context.Context, t id.Tenant) (*State, error) {
+	s, _, err := l.Newest(ctx, t)
+	return s, err
+}
+
+// Newest is State. late says that an append has been out for so long that other processes may have shown it to
+// readers (package standin).
+func (l *Ledgers) Newest(ctx context.Context, t id.Tenant) (s *State, late bool, err error) {
 	led, err := l.residentLedger(ctx, t)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	return led.published.Load(), nil
+	late = led.outstanding.IsLate(l.queue.elapsed)
+	return led.published.Load(), late, nil
 }
 
 // Find returns the index of an event, which lies in s. fault.NotFound when it does not.
@@ -234,7 +242,7 @@ func (l *Ledgers) Consistency(ctx context.Context, s *State, from, to id.Index) 
 }
 
 func (l *Ledgers) refuseBadProof(s *State, kind string, err error) error {
-	l.metrics.badProofs.Inc()
+	l.metrics.BadProofs.Inc()
 	l.logger.Error("a proof does not hold", "origin", s.identity.Origin, "proof", kind, "err", err)
 	return fault.Wrap(fault.Internal, "Internal error", fmt.Errorf("%s proof: %w", kind, err))
 }

@@ -22,7 +22,8 @@ import (
 // node is a process that shares its store.
 type node struct {
 	*world
-	owns map[id.Tenant]*atomic.Bool
+	owns    map[id.Tenant]*atomic.Bool
+	elapsed atomic.Int64 // of its steady clock
 }
 
 // newNodes returns two processes on a store. The first one owns both ledgers.
@@ -40,9 +41,11 @@ func newNodes(t *testing.T, store log.Store) (one, two *node) {
 
 func newNode(w *world) *node {
 	n := &node{world: w, owns: map[id.Tenant]*atomic.Bool{red: {}, blue: {}}}
-	n.open(log.Options{Owned: func(t id.Tenant) bool { return n.owns[t] != nil && n.owns[t].Load() }})
+	n.open(log.Options{Elapsed: n.timeElapsed, Owned: func(t id.Tenant) bool { return n.owns[t] != nil && n.owns[t].Load() }})
 	return n
 }
+
+func (n *node) timeElapsed() time.Duration { return time.Duration(n.elapsed.Load()) }
 
 // give takes a ledger from the node, in order, and gives it to another one.
 func (n *node) give(t id.Tenant, to *node) {
@@ -100,13 +103,6 @@ func TestOnlyTheOwnerAnswers(t *testing.T) {
 		"append":  func(n *node, tenant id.Tenant) error { _, err := n.append(tenant, "new"); return err },
 		"state":   func(n *node, tenant id.Tenant) error { _, err := n.ledgers.State(t.Context(), tenant); return err },
 		"replays": func(n *node, tenant id.Tenant) error { _, err := n.replayed(tenant, "a", "", digest); return err },
-		"create": func(n *node, tenant id.Tenant) error {
-			_, err := n.ledgers.Create(t.Context(), tenant, ledgertest.Genesis(tenant))
-			if fault.Is(err, fault.Conflict) { // it exists
-				return nil
-			}
-			return err
-		},
 		"adopt": func(n *node, tenant id.Tenant) error {
 			err := n.ledgers.Adopt(t.Context(), tenant, []byte("no note"))
 			if !errors.Is(err, log.ErrNotOwner) {
@@ -132,6 +128,27 @@ func TestOnlyTheOwnerAnswers(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A node that lost a new organization while it was founding it makes it all the same. Its owner goes on.
+func TestCreateForAnotherOwner(t *testing.T) {
+	one, two := newNodes(t, storagetest.NewModel())
+	one.mustAppend(blue, "a")
+	one.owns[third] = new(atomic.Bool)
+	s, err := two.ledgers.Create(t.Context(), third, ledgertest.Genesis(third))
+	if err != nil || s.Size() != 0 || s.Identity().Origin != ledgertest.Genesis(third).Origin {
+		t.Fatalf("got %v", err)
+	}
+	if _, err := two.append(third, "a"); !isNotOwner(err) {
+		t.Errorf("an event: got %v", err)
+	}
+	one.owns[third].Store(true)
+	one.mustAppend(third, "a")
+	if _, err := two.ledgers.Create(t.Context(), third, ledgertest.Genesis(third)); !fault.Is(err, fault.Conflict) {
+		t.Errorf("again: got %v", err)
+	}
+	one.mustAppend(third, "b")
+	one.mustAppend(blue, "b")
 }
 
 // Ledgers go to and fro while senders of both organizations are busy at both processes.

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/agentledger/agentledger/log/commitmetrics"
+
 	"github.com/agentledger/agentledger/internal/wait"
 	"github.com/agentledger/agentledger/log/restore"
 	"github.com/agentledger/agentledger/storage"
@@ -78,7 +80,7 @@ func (l *Ledgers) repairLedger(led *ledger) {
 // resolveFailed answers the submissions of a failed batch as far as possible, and returns the others.
 func (l *Ledgers) resolveFailed(ctx context.Context, led *ledger, f failedBatch) []*submission {
 	p := f.batch
-	l.metrics.failures.WithLabelValues(failureLabel(f.err)).Inc()
+	l.metrics.Failures.WithLabelValues(commitmetrics.CauseOf(f.err)).Inc()
 	if errors.Is(f.err, storage.ErrUnknown) {
 		applied, err := l.wasApplied(ctx, p)
 		if err != nil {

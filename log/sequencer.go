@@ -3,6 +3,7 @@ package log
 import (
 	"iter"
 	"slices"
+	"time"
 
 	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/fault"
@@ -16,6 +17,7 @@ import (
 type ledgerBatch struct {
 	ledger      *ledger
 	stream      *stream
+	began       time.Duration // when it was taken from the queue, by queue.elapsed
 	prior       *ledgerBatch  // of the ledger in another stream, which is to land before; guarded by queue.mu
 	landed      bool          // guarded by queue.mu
 	subs        []*submission // taken from the queue
@@ -94,7 +96,7 @@ func (l *Ledgers) buildAppend(r *appendRound, batches []*ledgerBatch, now id.Ins
 	if len(built) > 0 {
 		f.span = l.tracer.StartLinkedSpan("commit", collectLinks(l.tracer, f.batches))
 		f.pending = l.store.Append(built)
-		l.metrics.observeBatches(built)
+		l.metrics.ObserveBatches(built)
 	}
 	return f
 }

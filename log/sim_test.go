@@ -80,9 +80,10 @@ type sim struct {
 	anchors *anchor.Folder
 	dir     string
 	now     time.Time
-	latest  time.Time // that now was
-	limit   uint64    // monthly cap
-	large   bool      // more than a tile of events, and re-verification, which take time
+	latest  time.Time     // that now was
+	elapsed time.Duration // of the steady clock
+	limit   uint64        // monthly cap
+	large   bool          // more than a tile of events, and re-verification, which take time
 	fails   float64
 
 	tenants []id.Tenant
@@ -176,6 +177,8 @@ func (s *sim) open() {
 
 func (s *sim) timeNow() time.Time { return s.now }
 
+func (s *sim) elapsedNow() time.Duration { return s.elapsed }
+
 func (s *sim) opened() (*log.Stepped, error) {
 	fails := s.store.fails
 	s.store.fails = 0
@@ -185,7 +188,7 @@ func (s *sim) opened() (*log.Stepped, error) {
 
 func (s *sim) options() log.Options {
 	return log.Options{
-		Store: s.store, Keyring: s.w.keyring, Anchors: s.anchors, Clock: s.timeNow,
+		Store: s.store, Keyring: s.w.keyring, Anchors: s.anchors, Clock: s.timeNow, Elapsed: s.elapsedNow,
 		Fatal: func(error) { panic(errProcessEnds) }, MaxResident: 2, MaxWaitingTenant: 400, TileCacheBytes: 1 << 20,
 	}
 }

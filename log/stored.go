@@ -51,6 +51,24 @@ func (s *Stored) State(ctx context.Context) (*State, error) {
 	return s.ledgers.readState(ctx, newLedger(s.identity, s.keys))
 }
 
+// MarkedState is State with the fault that is on record.
+func (s *Stored) MarkedState(ctx context.Context) (*State, error) {
+	state, err := s.State(ctx)
+	if err == nil {
+		state.fault, err = s.ledgers.storedFault(ctx, s.identity.Tenant)
+	}
+	return state, err
+}
+
+// Holds reports whether the stored ledger extends a checkpoint now.
+func (s *Stored) Holds(ctx context.Context, shown tlog.Checkpoint) (bool, error) {
+	now, err := s.State(ctx)
+	if err != nil {
+		return false, err
+	}
+	return extendsTree(ctx, s.ledgers, now, shown.Size, shown.Root)
+}
+
 // ConfirmHead compares the head of a state with its anchor, and sets the fault of the state
 // if it does not extend that.
 func (s *Stored) ConfirmHead(ctx context.Context, state *State) error {

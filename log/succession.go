@@ -171,10 +171,7 @@ func (l *Ledgers) levelWithSuccessor(ctx context.Context, t id.Tenant, level Lev
 // Successor returns the published state of the ledger that has gone on in place of
 // that of s, nil when there is none with an event.
 func (l *Ledgers) Successor(ctx context.Context, s *State) (*State, error) {
-	if s.fault.Level != Frozen {
-		return nil, nil
-	}
-	t, err := l.findSuccessor(ctx, s.identity.Tenant)
+	t, err := l.SuccessorOf(ctx, s)
 	if err != nil || t == 0 {
 		return nil, err
 	}
@@ -183,6 +180,14 @@ func (l *Ledgers) Successor(ctx context.Context, s *State) (*State, error) {
 		return nil, nil
 	}
 	return heir, err
+}
+
+// SuccessorOf returns the handle of the ledger that goes on in place of that of s, or is being made to; 0 for none.
+func (l *Ledgers) SuccessorOf(ctx context.Context, s *State) (id.Tenant, error) {
+	if s.fault.Level != Frozen {
+		return 0, nil
+	}
+	return l.findSuccessor(ctx, s.identity.Tenant)
 }
 
 // Predecessor returns the published state of the frozen ledger that the one of s succeeds, nil when it succeeds none.

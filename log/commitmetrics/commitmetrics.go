@@ -1,4 +1,6 @@
-package log
+// Package commitmetrics is the metrics of appends, and of the faults of ledgers. Labels are bounded: no organization is
+// one.
+package commitmetrics
 
 import (
 	"errors"
@@ -8,48 +10,58 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// metrics of the commit path. Labels are bounded: no organization is one.
-type metrics struct {
+// Metrics may be used concurrently.
+type Metrics struct {
 	batchEvents prometheus.Histogram
 	batchOrgs   prometheus.Histogram
-	commit      prometheus.Histogram // seconds
-	published   prometheus.Counter
-	failures    *prometheus.CounterVec // batches that were not applied, by cause
-	faults      *prometheus.CounterVec // by level
-	badProofs   prometheus.Counter
-	missing     prometheus.Gauge // ledgers that have an anchor and are not in the store
+
+	Commit    prometheus.Histogram // seconds
+	Published prometheus.Counter
+	Failures  *prometheus.CounterVec // batches that were not applied, by CauseOf
+	Faults    *prometheus.CounterVec // by level
+	BadProofs prometheus.Counter
+	Missing   prometheus.Gauge // ledgers that have an anchor and are not in the store
 }
 
-func newMetrics(r prometheus.Registerer) *metrics {
-	m := &metrics{
+// New registers the metrics. levels are those of faults.
+func New(r prometheus.Registerer, levels ...string) *Metrics {
+	m := &Metrics{
 		batchEvents: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "agentledger_append_events", Help: "Events in one append.", Buckets: prometheus.ExponentialBuckets(1, 2, 11)}),
+			Name: "agentledger_append_events", Help: "Events in one append.",
+			Buckets: prometheus.ExponentialBuckets(1, 2, 11)}),
 		batchOrgs: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "agentledger_append_organizations", Help: "Organizations in one append.", Buckets: prometheus.ExponentialBuckets(1, 2, 11)}),
-		commit: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "agentledger_append_seconds", Help: "Time from handing an append to the engine until it is durable.", Buckets: prometheus.ExponentialBuckets(0.00025, 2, 14)}),
-		published: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "agentledger_append_organizations", Help: "Organizations in one append.",
+			Buckets: prometheus.ExponentialBuckets(1, 2, 11)}),
+		Commit: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name:    "agentledger_append_seconds",
+			Help:    "Time from handing an append to the engine until it is durable.",
+			Buckets: prometheus.ExponentialBuckets(0.00025, 2, 14)}),
+		Published: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "agentledger_heads_published_total", Help: "New heads that readers were shown."}),
-		failures: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "agentledger_append_failures_total", Help: "Parts of appends that did not go through."}, []string{"cause"}),
-		faults: prometheus.NewCounterVec(prometheus.CounterOpts{
+		Failures: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "agentledger_append_failures_total",
+			Help: "Parts of appends that did not go through."}, []string{"cause"}),
+		Faults: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "agentledger_ledger_faults_total", Help: "Faults found in ledgers."}, []string{"level"}),
-		badProofs: prometheus.NewCounter(prometheus.CounterOpts{
+		BadProofs: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "agentledger_bad_proofs_total", Help: "Proofs that did not hold and were not served."}),
-		missing: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "agentledger_missing_ledgers", Help: "Ledgers that were shown and are not in the store, as the start found it."}),
+		Missing: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "agentledger_missing_ledgers",
+			Help: "Ledgers that were shown and are not in the store, as the start found it."}),
 	}
-	r.MustRegister(m.batchEvents, m.batchOrgs, m.commit, m.published, m.failures, m.faults, m.badProofs, m.missing)
+	r.MustRegister(m.batchEvents, m.batchOrgs, m.Commit, m.Published, m.Failures, m.Faults, m.BadProofs,
+		m.Missing)
 	for _, cause := range []string{"duplicate", "stale", "conflict", "unknown", "broken", "unavailable"} {
-		m.failures.WithLabelValues(cause)
+		m.Failures.WithLabelValues(cause)
 	}
-	for _, level := range []Level{Suspect, ReadOnly, Frozen} {
-		m.faults.WithLabelValues(string(level))
+	for _, level := range levels {
+		m.Faults.WithLabelValues(level)
 	}
 	return m
 }
 
-func (m *metrics) observeBatches(batches []storage.Batch) {
+// ObserveBatches observes the sizes of an append.
+func (m *Metrics) ObserveBatches(batches []storage.Batch) {
 	events := 0
 	for i := range batches {
 		events += len(batches[i].Events)
@@ -58,7 +70,8 @@ func (m *metrics) observeBatches(batches []storage.Batch) {
 	m.batchOrgs.Observe(float64(len(batches)))
 }
 
-func failureLabel(err error) string {
+// CauseOf returns the label of an error of an append.
+func CauseOf(err error) string {
 	switch {
 	case errors.Is(err, storage.ErrDuplicate):
 		return "duplicate"

@@ -113,12 +113,19 @@ func (n *Node) Share() func(id.Tenant) bool {
 // tenantTries is enough to meet one of 1,024 shards almost surely.
 const tenantTries = 20_000
 
-// NewTenant returns the handle of a new organization, which this node owns.
+// NewTenant returns the handle of a new organization, which this node owns if it owns any. An organization is made
+// all the same when it goes to another node meanwhile. A node without the anchors of the others makes none, because
+// these hold the names that are taken.
 func (n *Node) NewTenant() (id.Tenant, error) {
+	t := id.NewTenant()
 	for range tenantTries {
-		if t := id.NewTenant(); n == nil || n.Owned(t) {
+		if n == nil || n.Owned(t) {
 			return t, nil
 		}
+		t = id.NewTenant()
+	}
+	if n.Owner(t).Prepared {
+		return t, nil
 	}
 	return 0, &fault.Error{Kind: fault.Overloaded, Code: "overloaded", RetryAfter: time.Second,
 		Message: "This node has no organizations yet; try again"}

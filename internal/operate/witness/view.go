@@ -8,6 +8,7 @@ import (
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/log/takeover"
 	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/tlog"
 	"github.com/agentledger/agentledger/trust"
@@ -20,6 +21,9 @@ type view struct {
 }
 
 func (w *Witnesses) loadView(ctx context.Context, t id.Tenant) (*view, error) {
+	if takeover.StandsIn(ctx) { // the owner may have shown a newer one than is kept here
+		w.views.Expire(t)
+	}
 	v, err := w.views.Get(ctx, t, func(ctx context.Context) (*view, error) {
 		wanted, err := w.Organizations.Witnessing(ctx, t)
 		if err != nil {
@@ -33,9 +37,8 @@ func (w *Witnesses) loadView(ctx context.Context, t id.Tenant) (*view, error) {
 		return v, err
 	})
 	if err != nil && fault.Of(err).Kind == fault.Internal {
-		err = &fault.Error{
-			Kind: fault.Unavailable, Code: "unavailable", Message: "The cosignatures can't be read", Err: err,
-		}
+		err = &fault.Error{Kind: fault.Unavailable, Code: "unavailable", Err: err,
+			Message: "The cosignatures can't be read"}
 	}
 	return v, err
 }
@@ -143,8 +146,6 @@ func (w *Witnesses) exceedsMaxLag(ctx context.Context, s *log.State, index id.In
 }
 
 func (w *Witnesses) notCosignedError() error {
-	return &fault.Error{
-		Kind: fault.Unavailable, Code: "not_cosigned", RetryAfter: max(w.Interval, time.Second),
-		Message: "The newest checkpoint does not have its quorum of cosignatures yet",
-	}
+	return &fault.Error{Kind: fault.Unavailable, Code: "not_cosigned", RetryAfter: max(w.Interval, time.Second),
+		Message: "The newest checkpoint does not have its quorum of cosignatures yet"}
 }

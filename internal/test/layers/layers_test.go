@@ -113,7 +113,7 @@ var layer = map[string]int{
 
 	"verify/pack": 11,
 
-	"log/anchor": 19, "log/moves": 19, "log/restore": 19, "log/tiles": 19, "log/takeover": 19, "log/audit": 21, "log": 20, "log/audit/markfile": 22,
+	"log/anchor": 19, "log/commitmetrics": 19, "log/moves": 19, "log/restore": 19, "log/tiles": 19, "log/takeover": 19, "log/audit": 21, "log/standin": 21, "log": 20, "log/audit/markfile": 22,
 
 	"internal/follow":              21,
 	"internal/mail":                21,

@@ -1,0 +1,238 @@
+// Package standin answers readers of ledgers that other processes own, for processes that share a store.
+//
+// Invariants:
+//
+//   - A stand-in takes no ledger over, appends nothing and moves no epoch, so that the owner is not disturbed.
+//   - The state that it shows is not smaller than any that any process has shown before the request. Each state is in
+//     the store before it is shown, and the stand-in reads the store after the request came.
+//   - No process shows a smaller state afterwards. An owner that has not published the stored head yet has had an
+//     append out for takeover.Sight, and waits for its outcome before it shows the ledger (State).
+//   - The state is durable, extends the newest anchor that this process has of the ledger, and becomes its anchor
+//     before it is shown. A store that was rolled back is refused.
+//   - Work for readers is bounded by the requests that wait: there is no goroutine and no timer of a ledger.
+package standin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/cache"
+	"github.com/agentledger/agentledger/internal/wait"
+	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/log/anchor"
+	"github.com/agentledger/agentledger/log/takeover"
+	"github.com/agentledger/agentledger/storage"
+)
+
+// Store has the heads of ledgers.
+type Store interface {
+	Head(ctx context.Context, t id.Tenant) (storage.Head, error)
+	Barrier(ctx context.Context) error
+}
+
+// Options configure New. All but Wait are required.
+type Options struct {
+	Ledgers *log.Ledgers
+	Reader  *log.Reader // of the same store, with the same anchors
+	Store   Store
+	Anchors *anchor.Folder
+	Elapsed func() time.Duration // as that of Ledgers
+
+	// AnchorFirst is as that of Ledgers: an owner may have anchored a state that it has not shown yet.
+	AnchorFirst func() bool
+
+	Wait func(ctx context.Context, d time.Duration) error // until a sighting may be shown; default: wait.For
+}
+
+// Ledgers is the ledgers of a store for readers at any process. Its methods may be called concurrently.
+type Ledgers struct {
+	*log.Ledgers
+	options Options
+	kept    *cache.Map[id.Tenant, *sighting]  // that were shown
+	shown   *cache.Map[id.Tenant, *log.State] // at anchors
+}
+
+// maxKept is of how many ledgers the newest states are kept, of about 2 KiB each.
+const maxKept = 1024
+
+// New returns the ledgers of a store.
+func New(o Options) *Ledgers {
+	if o.Wait == nil {
+		o.Wait = wait.For
+	}
+	return &Ledgers{Ledgers: o.Ledgers, options: o,
+		kept:  cache.NewMap(cache.MapOptions[id.Tenant, *sighting]{Limit: maxKept}),
+		shown: cache.NewMap(cache.MapOptions[id.Tenant, *log.State]{Limit: maxKept}),
+	}
+}
+
+// lateLook is how often State looks for the outcome of an append.
+const lateLook = 20 * time.Millisecond
+
+// State returns the newest state of a ledger that may be shown. With takeover.WithStandIn this process need not own
+// it. An owner waits while an append is late, because a stand-in may have shown the result of that.
+//
+// Errors: log.ErrNotOwner; fault.Unavailable when an append is late until ctx ends, or when the stored state can't be
+// confirmed; those of the store.
+func (l *Ledgers) State(ctx context.Context, t id.Tenant) (*log.State, error) {
+	for {
+		s, late, err := l.Newest(ctx, t)
+		switch {
+		case errors.Is(err, log.ErrNotOwner) && takeover.StandsIn(ctx):
+			return l.standIn(ctx, t)
+		case err != nil || !late:
+			return s, err
+		}
+		if err := wait.For(ctx, lateLook); err != nil {
+			return nil, unavailable("An event is being written; try again", err)
+		}
+	}
+}
+
+// Successor is that of log.Ledgers. Another process may own the successor.
+func (l *Ledgers) Successor(ctx context.Context, s *log.State) (*log.State, error) {
+	t, err := l.SuccessorOf(ctx, s)
+	if err != nil || t == 0 {
+		return nil, err
+	}
+	heir, err := l.State(takeover.WithStandIn(ctx), t)
+	if fault.Is(err, fault.NotFound) || err == nil && heir.Size() == 0 {
+		return nil, nil
+	}
+	return heir, err
+}
+
+// standIn returns the newest state of a ledger that another process owns.
+func (l *Ledgers) standIn(ctx context.Context, t id.Tenant) (*log.State, error) {
+	found, err := l.findKept(ctx, t)
+	if found != nil || err != nil {
+		return found, err
+	}
+	seen, err := l.sight(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	if err := l.options.Wait(ctx, seen.until-l.options.Elapsed()); err != nil {
+		return nil, unavailable("The store can't be reached", err)
+	}
+	return l.show(seen)
+}
+
+// sighting is a state as it was found in the store.
+type sighting struct {
+	stored *log.Stored
+	state  *log.State
+	until  time.Duration // when it may be shown, by Options.Elapsed
+}
+
+// findKept returns the state that this process has shown last, if it is still the newest; else nil.
+func (l *Ledgers) findKept(ctx context.Context, t id.Tenant) (*log.State, error) {
+	kept, found := l.kept.Get(t)
+	if !found {
+		return nil, nil
+	}
+	head, err := l.options.Store.Head(ctx, t)
+	if err != nil {
+		return nil, fmt.Errorf("stand in: head: %w", err)
+	}
+	level, err := kept.stored.RecordedFault(ctx)
+	if err != nil || head != kept.state.Head() || level != kept.state.Fault() {
+		return nil, nil
+	}
+	if shown, _ := l.options.Anchors.Find(kept.state.Identity().Origin); shown.Size > head.Size {
+		return nil, errUnconfirmed(nil)
+	}
+	return kept.state, nil
+}
+
+// sight reads the stored state, and finds out whether it may be shown. The head is read before the barrier: it is
+// durable if the ledger extends it behind that.
+func (l *Ledgers) sight(ctx context.Context, t id.Tenant) (*sighting, error) {
+	stored, err := l.options.Reader.Open(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	s, err := stored.MarkedState(ctx)
+	if err != nil {
+		return nil, unread(err)
+	}
+	until := l.options.Elapsed() + takeover.Sight
+	if err := l.options.Store.Barrier(ctx); err != nil {
+		return nil, fmt.Errorf("stand in: barrier: %w", err)
+	}
+	durable, err := stored.Holds(ctx, s.Shown())
+	if err != nil {
+		return nil, unread(err)
+	}
+	shown, _ := l.options.Anchors.Find(s.Identity().Origin)
+	if s.Size() > 0 {
+		err = stored.ConfirmHead(ctx, s)
+	}
+	switch {
+	case err != nil:
+		return nil, unread(err)
+	case !durable || s.Size() < shown.Size || s.Detached() || s.Fault().Level == log.ReadOnly:
+		return nil, errUnconfirmed(nil)
+	case s.Size() == shown.Size && !l.options.AnchorFirst():
+		until = 0 // the owner, or another stand-in, has shown it
+	}
+	return &sighting{stored: stored, state: s, until: until}, nil
+}
+
+// show makes a state the anchor of its ledger, and returns it.
+func (l *Ledgers) show(seen *sighting) (*log.State, error) {
+	identity := seen.state.Identity()
+	if shown, _ := l.options.Anchors.Find(identity.Origin); shown.Size < seen.state.Size() {
+		if err := l.options.Anchors.Put(seen.state.Checkpoint()); err != nil {
+			return nil, unavailable("The anchors can't be written", err)
+		}
+	}
+	l.kept.Put(identity.Tenant, seen)
+	return seen.state, nil
+}
+
+// Shown returns a state of a ledger that was shown, and that within accepts by its size; nil if this process knows of
+// none. Another process may own the ledger. It is for parts of the tree that never change: other answers from it
+// would be old.
+func (l *Ledgers) Shown(ctx context.Context, t id.Tenant, within func(id.Index) bool) (*log.State, error) {
+	s, found := l.shown.Get(t)
+	if found {
+		if within(s.Size()) {
+			return s, nil
+		}
+		if anchored, _ := l.options.Anchors.Size(s.Identity().Origin); !within(anchored) {
+			return nil, nil
+		}
+	}
+	s, err := l.LastShown(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	l.shown.Put(t, s)
+	if !within(s.Size()) {
+		return nil, nil
+	}
+	return s, nil
+}
+
+func unavailable(message string, err error) error {
+	return &fault.Error{Kind: fault.Unavailable, Code: "unavailable", RetryAfter: time.Second, Err: err,
+		Message: message}
+}
+
+// unread is why a ledger was not read. The owner finds out about damage, and says so.
+func unread(err error) error {
+	if log.IsDamage(err) {
+		return errUnconfirmed(err)
+	}
+	return fmt.Errorf("stand in: %w", err)
+}
+
+// errUnconfirmed is the answer where the store has not the tree that was shown, or may lose it.
+func errUnconfirmed(err error) error {
+	return unavailable("The newest state of the log can't be confirmed; try again", err)
+}
