@@ -100,7 +100,7 @@ func newestDocument(keys []did.Key) (did.Document, error) {
 // log.State.Trusted.
 func (s *Server) trustedState(r *request, t id.Tenant) (*log.State, error) {
 	if r.tenant == id.Service { // the DID names the organization, and not the path
-		if err := s.edge.CheckOwner(r.Context(), t); err != nil {
+		if err := s.edge.CheckReader(r.Context(), t); err != nil {
 			return nil, err
 		}
 	}

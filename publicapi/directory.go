@@ -58,7 +58,7 @@ func (s *Server) directoryState(ctx context.Context) (*log.State, error) {
 // ownDirectoryState is directoryState, or an error by which the request is passed to the node that owns the directory.
 func (s *Server) ownDirectoryState(ctx context.Context) (*log.State, error) {
 	if s.directory != nil {
-		if err := s.edge.CheckOwner(ctx, s.directory.Tenant); err != nil {
+		if err := s.edge.CheckReader(ctx, s.directory.Tenant); err != nil {
 			return nil, err
 		}
 	}

@@ -2,6 +2,7 @@ package publicapi
 
 import (
 	"context"
+	"net/http"
 	"strconv"
 
 	"github.com/go-chi/chi/v5"
@@ -43,18 +44,27 @@ func (s *Server) findByOrigin(ctx context.Context, state *log.State, q *query) (
 // findByNumber returns the log of the line that a path of tiles names: the first, or one
 // by its number from 2 on.
 func (s *Server) findByNumber(r *request, state *log.State) (*log.State, error) {
-	want := 1
-	if text := chi.URLParam(r.Request, "number"); text != "" {
-		n, err := strconv.Atoi(text)
-		if err != nil || n < 2 || strconv.Itoa(n) != text {
-			return nil, errNotFound()
-		}
-		want = n
+	want, err := numberOfPath(r.Request)
+	if err != nil {
+		return nil, err
 	}
 	return s.findInLine(r.Context(), state, func(l *log.State) bool {
 		_, number := l.Identity().Origin.Split()
 		return number == want
 	})
+}
+
+// numberOfPath returns the number in its line of the log that a path of tiles names.
+func numberOfPath(r *http.Request) (int, error) {
+	text := chi.URLParam(r, "number")
+	if text == "" {
+		return 1, nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 2 || strconv.Itoa(n) != text {
+		return 0, errNotFound()
+	}
+	return n, nil
 }
 
 // findHoldingLog returns the newest log of the line that holds an event, and its index.

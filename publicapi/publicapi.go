@@ -85,6 +85,7 @@ type Options struct {
 	Directory *Directory       // default: none
 	LogList   LogList          // default: none
 	Policies  Policies         // default: none is published
+	Known     Known            // of organizations that other nodes own; default: their nodes are asked for all
 
 	MaxInFlight int                   // reads under way at a time, and as many of heads and checkpoints; default 512
 	GzipBytes   int64                 // room for compressed entry bundles; default 32 MiB
@@ -105,6 +106,7 @@ type Server struct {
 	directory *Directory // nil: there is none
 	lists     LogList    // nil: there is none
 	policies  Policies   // nil: none is published
+	known     Known      // nil: none
 	witnesses Witnesses
 	publicURL string
 	host      string // of did:web identifiers
@@ -143,7 +145,7 @@ func New(o Options) *Server {
 	_, host, _ := strings.Cut(o.PublicURL, "://")
 	s := &Server{
 		edge: *o.Edge, ledgers: o.Ledgers, orgs: o.Organizations, agents: o.Agents, grantKeys: o.GrantKeys,
-		witnesses: o.Witnesses, directory: o.Directory, lists: o.LogList, policies: o.Policies,
+		witnesses: o.Witnesses, directory: o.Directory, lists: o.LogList, policies: o.Policies, known: o.Known,
 		publicURL: o.PublicURL, host: strings.ToLower(host), clock: o.Clock,
 		control: o.Control, limit: admission.NewLimit(o.MaxInFlight, o.MaxInFlight),
 		newest:    admission.NewLimit(o.MaxInFlight, o.MaxInFlight),
@@ -204,9 +206,9 @@ type getter func(*request) (response, error)
 
 // serveRoute answers the requests of a route. Every fault.NotFound has the same answer.
 func (s *Server) serveRoute(route *edge.Route[getter]) edge.Handler {
-	class := s.classOf(route)
+	class, ofTile := s.classOf(route), strings.Contains(route.Pattern, "/tile/")
 	return func(w http.ResponseWriter, r *http.Request) error {
-		err := class.Serve(r, &call{request: request{Request: r}, server: s, get: route.Handler, w: w})
+		err := class.Serve(r, &call{request: request{Request: r}, server: s, get: route.Handler, w: w, ofTile: ofTile})
 		if fault.Is(err, fault.NotFound) {
 			return fault.Wrap(fault.NotFound, "Not found", err)
 		}

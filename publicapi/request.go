@@ -28,8 +28,9 @@ func pathParameter(r *http.Request, name string) string {
 // request is a request and the organization that its path names. Its query is parsed once.
 type request struct {
 	*http.Request
-	slug   id.Slug   // "" when none is named by it
-	tenant id.Tenant // id.Service when none is named
+	slug   id.Slug    // "" when none is named by it
+	tenant id.Tenant  // id.Service when none is named
+	known  *log.State // that has the tile which is named, of an organization that another node owns; else nil
 
 	query      *query // once parsed; nil also for a request without a query
 	queryError error
@@ -96,6 +97,9 @@ func (s *Server) bySlug(r *request) (*log.State, error) {
 func (s *Server) byID(r *request) (*log.State, error) {
 	if r.tenant == id.Service {
 		return nil, errNotFound()
+	}
+	if r.known != nil {
+		return r.known, nil
 	}
 	state, err := s.ledgers.State(r.Context(), r.tenant)
 	if err != nil {

@@ -55,7 +55,7 @@ func (c *call) Identify() (admission.Tenant, error) {
 		c.tenant, err = c.server.orgs.BySlug(c.Context(), c.slug)
 	}
 	if err == nil {
-		err = c.server.edge.CheckOwner(c.Context(), c.tenant)
+		err = c.server.edge.CheckReader(c.Context(), c.tenant)
 	}
 	return admission.Tenant{ID: c.tenant, Public: true}, err
 }

@@ -142,7 +142,8 @@ func newService(ctx context.Context, c config.Serve, st *datadir.Store, watch *o
 	}
 	s.records = s.node.Store(st.Engine)
 	s.ledgers, err = log.Open(ctx, log.Options{Owned: s.node.Share(), FirstAnchor: s.node.FirstAnchor,
-		Store: st.Engine, Keyring: st.Keyring, Anchors: st.Anchors, Logger: watch.logger, Metrics: watch.registry,
+		Elapsed: watch.clocks.Elapsed,
+		Store:   st.Engine, Keyring: st.Keyring, Anchors: st.Anchors, Logger: watch.logger, Metrics: watch.registry,
 		Tracer: watch.tracer, Fatal: fatal, Clock: s.clock.Now, Held: s.clock.Check, ReadOnly: st.ReadOnly,
 		Anchored: c.AnchoredOnly, Shared: s.control.Contended, AnchorFirst: st.AnchorFirst(c.Tuning),
 		Witness: s, TileCacheBytes: max(1, int64(c.TileCacheMiB)<<20), // 0 would be the default
@@ -285,7 +286,8 @@ func (s *service) mainHandler(c config.Serve, signIn *identity.Server, shared *e
 		MaxPollsOrganization: c.MaxPollsOrganization, Clock: s.clock.Now, Control: s.control,
 		KeyTableBytes: int64(c.KeyTablesMiB) << 20})
 	events.Routes(r)
-	public := publicapi.New(publicapi.Options{Edge: shared, Ledgers: s.ledgers, Organizations: s.orgs,
+	readers, known := s.node.Readers(s.ledgers, s.store.AnchorFirst(c.Tuning))
+	public := publicapi.New(publicapi.Options{Edge: shared, Ledgers: readers, Known: known, Organizations: s.orgs,
 		Agents: s.agents, GrantKeys: s.approvals, Witnesses: s.witnesses, Policies: s.policies,
 		PublicURL: c.PublicURL, Directory: s.directoryName, LogList: s.publicLogList(), Clock: s.clock.Now,
 		MaxInFlight: c.MaxPublicReads, Control: s.control, Metrics: s.watch.registry})

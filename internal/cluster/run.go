@@ -61,9 +61,12 @@ func New(o Options) *Cluster {
 
 // Owner is the owner of an organization at a moment.
 type Owner struct {
-	Node    Node            // the zero value if none is known
-	Mine    bool            // the node itself, which may begin work now
-	Epoch   Epoch           // of the lease
+	Node  Node  // the zero value if none is known
+	Mine  bool  // the node itself, which may begin work now
+	Epoch Epoch // of the lease
+
+	Prepared bool // the node that was asked may own organizations: it is a member, and Prepare has succeeded
+
 	Changed <-chan struct{} // closed at the next view of the cluster, which may have another owner
 }
 
@@ -72,7 +75,7 @@ func (c *Cluster) Owner(t id.Tenant) Owner {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	o := Owner{Changed: c.changed, Mine: c.state.owns(ShardOf(t), c.options.Clock()),
-		Epoch: c.state.leases[ShardOf(t)].Epoch}
+		Epoch: c.state.leases[ShardOf(t)].Epoch, Prepared: c.state.joined && !c.state.waits}
 	o.Node, _ = c.state.owner(ShardOf(t))
 	return o
 }

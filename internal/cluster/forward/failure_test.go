@@ -18,6 +18,7 @@ import (
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/cluster"
 	"github.com/agentledger/agentledger/internal/cluster/forward"
+	"github.com/agentledger/agentledger/internal/http/admission"
 )
 
 // passer is the node that is asked in these tests: the last one, which owns nothing.
@@ -45,7 +46,7 @@ func TestWaitForDeadOwnerEnds(t *testing.T) {
 		done := make(chan error)
 		go func() {
 			r := httptest.NewRequest("POST", "/red/x", strings.NewReader("abc"))
-			_, err := s.passer().proxy.Pass(httptest.NewRecorder(), r, red)
+			_, err := s.passer().proxy.Pass(httptest.NewRecorder(), r, &admission.Elsewhere{Tenant: red})
 			done <- err
 		}()
 		select {

@@ -30,8 +30,11 @@ const (
 type view struct {
 	self cluster.Node
 
-	mu      sync.Mutex
-	drains  bool // the node gives its organizations away
+	mu     sync.Mutex
+	drains bool // the node gives its organizations away
+
+	unprepared bool // the node has no anchors of others yet
+
 	epoch   cluster.Epoch
 	owners  map[id.Tenant]cluster.Node
 	changed chan struct{}
@@ -47,7 +50,8 @@ func (v *view) Owner(t id.Tenant) cluster.Owner {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	owner := v.owners[t]
-	return cluster.Owner{Epoch: v.epoch, Node: owner, Mine: owner.ID == v.self.ID && !v.drains, Changed: v.changed}
+	return cluster.Owner{Epoch: v.epoch, Node: owner, Mine: owner.ID == v.self.ID && !v.drains,
+		Changed: v.changed, Prepared: !v.unprepared}
 }
 
 // Self implements forward.View.
@@ -120,13 +124,18 @@ func (s *service) newNode(identity *peer.Identity, options ...forward.Options) *
 	o.View, o.Transport = n.view, transport
 	n.proxy = forward.New(o)
 	n.proxy.Hurry(300*time.Millisecond, 100*time.Millisecond, 20*time.Millisecond, 20*time.Millisecond)
+	n.proxy.HurryReaders(20*time.Millisecond, 10*time.Second)
 	e := &edge.Edge{Passer: n.proxy, Bound: edge.NewBound(10 * time.Second)}
 	surface := e.Handle(func(w http.ResponseWriter, r *http.Request) error {
 		t := red
 		if strings.HasPrefix(r.URL.Path, "/blue") {
 			t = blue
 		}
-		if err := e.CheckOwner(r.Context(), t); err != nil {
+		check := e.CheckOwner
+		if strings.HasSuffix(r.URL.Path, "/public") {
+			check = e.CheckReader
+		}
+		if err := check(r.Context(), t); err != nil {
 			return err
 		}
 		n.asked.Add(1)

@@ -8,6 +8,8 @@
 //     shortly for it and then refuses the request.
 //   - A request with effects is handled by one node at most. Once a byte may have left, an answer that does not
 //     come is fault.OutcomeUnknown. A GET or HEAD without a body is sent again to the next owner.
+//   - A public read does not wait for an owner that can't be reached: the node answers by itself (admission.ErrAbsent),
+//     if it has the anchors of the others.
 //   - Memory is bounded: answers and large bodies are copied through a buffer of a fixed size. A body of at most
 //     16 KiB is kept while it is sent, so that a request that a node refused can go to the next owner.
 //   - The headers that tell the owner where a request comes from are believed from nodes alone. Expose removes them
@@ -35,10 +37,14 @@ type timing struct {
 	hop   time.Duration // of the receiving node, for its own view to have the lease that the sender saw
 	doubt time.Duration // until then an owner that takes its time is not doubted
 	moved time.Duration // for the answer of a node that gave the organization away after its work was done
+
+	absent time.Duration // of a public read, for an owner that can't be reached
+	silent time.Duration // of a public read, for the begin of an answer
 }
 
 func defaultTiming() timing {
-	return timing{owner: 5 * time.Second, hop: time.Second, doubt: 1500 * time.Millisecond, moved: time.Second}
+	return timing{owner: 5 * time.Second, hop: time.Second, doubt: 1500 * time.Millisecond, moved: time.Second,
+		absent: 300 * time.Millisecond, silent: time.Second}
 }
 
 // Bounds of the requests that a node passes at a time. A request of one organization whose owner is dead waits for
@@ -90,14 +96,16 @@ func (p *Proxy) Owns(_ context.Context, t id.Tenant) bool { return p.view.Owner(
 // InFlight returns how many requests are being passed, or wait for an owner.
 func (p *Proxy) InFlight() int { return p.limit.WeightInUse() }
 
-// Pass passes a request, whose body is unread, to the owner of an organization and answers with the owner's
-// answer. It returns false without an error when this node has become the owner: then nothing was written, and
-// the caller handles the request.
+// Pass passes a request, whose body is unread, to the owner of its organization and answers with the owner's answer.
+// It returns false without an error when this node has become the owner: then nothing was written, and the caller
+// handles the request.
 //
 // An error after the begin of the answer means that the rest is lost. Before it:
 // fault.Overloaded when nothing was sent, fault.OutcomeUnknown when a request with effects may have reached
-// an owner, fault.TooSlow or fault.Invalid for a body that did not arrive, and the error of the context.
-func (p *Proxy) Pass(w http.ResponseWriter, r *http.Request, t id.Tenant) (passed bool, err error) {
+// an owner, fault.TooSlow or fault.Invalid for a body that did not arrive, the error of the context, and
+// admission.ErrAbsent for a public read without an owner that can be reached.
+func (p *Proxy) Pass(w http.ResponseWriter, r *http.Request, to *admission.Elsewhere) (passed bool, err error) {
+	t := to.Tenant
 	if err := p.limit.Acquire(t, 1); err != nil {
 		return false, err
 	}
@@ -105,7 +113,7 @@ func (p *Proxy) Pass(w http.ResponseWriter, r *http.Request, t id.Tenant) (passe
 	if hasHopped(r.Context()) {
 		return false, p.awaitOwnership(r.Context(), w, t)
 	}
-	return newPassage(p, w, r, t).run()
+	return newPassage(p, w, r, to).run()
 }
 
 // awaitOwnership waits until this node owns an organization, because the sender's view may be newer than its own.

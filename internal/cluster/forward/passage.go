@@ -14,6 +14,7 @@ import (
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/cluster"
+	"github.com/agentledger/agentledger/internal/http/admission"
 	"github.com/agentledger/agentledger/internal/http/listener"
 )
 
@@ -25,6 +26,7 @@ type passage struct {
 	tenant id.Tenant
 
 	repeatable bool            // it has no effects and no body
+	public     bool            // this node may answer it when no owner can be reached
 	begun      atomic.Bool     // a byte may have left
 	touched    atomic.Bool     // a byte of its body was read
 	taken      bool            // the newest attempt had a connection, and was not refused
@@ -37,9 +39,10 @@ type passage struct {
 	bodyErr error     // why the body did not arrive
 }
 
-func newPassage(p *Proxy, w http.ResponseWriter, r *http.Request, t id.Tenant) *passage {
-	x := &passage{proxy: p, w: w, r: r, tenant: t}
+func newPassage(p *Proxy, w http.ResponseWriter, r *http.Request, to *admission.Elsewhere) *passage {
+	x := &passage{proxy: p, w: w, r: r, tenant: to.Tenant}
 	x.repeatable = (r.Method == http.MethodGet || r.Method == http.MethodHead) && r.ContentLength == 0
+	x.public = to.Public && x.repeatable
 	return x
 }
 
@@ -54,15 +57,25 @@ func (x *passage) run() (passed bool, err error) {
 	}
 	timer := time.NewTimer(x.proxy.timing.owner)
 	defer timer.Stop()
+	absent := x.absence()
 	for {
 		owner := x.proxy.view.Owner(x.tenant)
 		if owner.Mine {
 			x.restoreBody()
 			return false, nil
 		}
+		if !owner.Prepared { // it does not know what others have shown
+			absent = nil
+		}
+		if owner.Node.URL == "" && absent != nil { // it is forgotten
+			return false, admission.ErrAbsent
+		}
 		if owner.Node.URL != "" && owner.Node.ID != x.proxy.view.Self().ID {
 			if passed, err = x.attempt(owner); passed || err != nil && !x.mayRepeat() {
 				return passed, x.failure(err)
+			}
+			if errors.Is(err, errSilent) && absent != nil {
+				return false, admission.ErrAbsent
 			}
 			if x.taken { // the time of an attempt is no wait for an owner
 				timer.Reset(x.proxy.timing.owner)
@@ -71,12 +84,22 @@ func (x *passage) run() (passed bool, err error) {
 		select {
 		case <-owner.Changed:
 		case <-time.After(retryAfter):
+		case <-absent:
+			return false, admission.ErrAbsent
 		case <-timer.C:
 			return false, errNoOwner(err)
 		case <-x.r.Context().Done():
 			return false, errNoOwner(x.r.Context().Err())
 		}
 	}
+}
+
+// absence returns a channel that yields when a public read has waited for an owner for long enough; nil for others.
+func (x *passage) absence() <-chan time.Time {
+	if !x.public {
+		return nil
+	}
+	return time.After(x.proxy.timing.absent)
 }
 
 // mayRepeat reports whether the request may be sent to another node after an attempt that failed.

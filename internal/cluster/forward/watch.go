@@ -12,11 +12,18 @@ import (
 var (
 	errMoved = errors.New("the organization has another owner")
 	errLate  = errors.New("the node did not answer in time")
+
+	errSilent = errors.New("the node did not answer a public read soon")
 )
 
 // watch ends an attempt whose node does not answer in time, or has lost the organization. A request that may be
-// repeated goes to the next owner at once. The caller calls stop at the begin of the answer.
+// repeated goes to the next owner at once, and a public read may be answered by this node. The caller calls stop at the
+// begin of the answer.
 func (x *passage) watch(ctx context.Context, cancel context.CancelCauseFunc, to cluster.Node) (stop func()) {
+	if x.public {
+		timer := time.AfterFunc(x.proxy.timing.silent, func() { cancel(errSilent) })
+		return func() { timer.Stop() }
+	}
 	watched, stopWatch := context.WithCancel(ctx)
 	timer := time.AfterFunc(x.proxy.timing.doubt, func() {
 		if err := x.watchOwner(watched, to); err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/http/admission"
+	"github.com/agentledger/agentledger/log/takeover"
 )
 
 // passer passes requests to the node that owns an organization (package forward).
@@ -18,8 +19,9 @@ type passer interface {
 	// Owns reports whether this node answers requests for an organization. ctx is that of a request.
 	Owns(ctx context.Context, t id.Tenant) bool
 	// Pass answers a request whose body is unread with the answer of the owner. It returns false without an
-	// error, and has written nothing, when this node owns the organization now.
-	Pass(w http.ResponseWriter, r *http.Request, t id.Tenant) (passed bool, err error)
+	// error, and has written nothing, when this node owns the organization now; and for a public read with
+	// admission.ErrAbsent when no owner can be reached.
+	Pass(w http.ResponseWriter, r *http.Request, to *admission.Elsewhere) (passed bool, err error)
 }
 
 // CheckOwner returns an error for a request whose organization another node owns. A handler calls it once, when the
@@ -31,6 +33,15 @@ func (e *Edge) CheckOwner(ctx context.Context, t id.Tenant) error {
 		return nil
 	}
 	return &admission.Elsewhere{Tenant: t}
+}
+
+// CheckReader is CheckOwner for a read of public values. If no owner can be reached, the handler is called again with a
+// context by which the ledgers are read in place of the owner (takeover.StandsIn), and then CheckReader returns nil.
+func (e *Edge) CheckReader(ctx context.Context, t id.Tenant) error {
+	if err := e.CheckOwner(ctx, t); err != nil && !takeover.StandsIn(ctx) {
+		return &admission.Elsewhere{Tenant: t, Public: true}
+	}
+	return nil
 }
 
 // CheckOwnerByBody is CheckOwner for a request whose body names the organization, and was read. The body is passed too.
@@ -58,8 +69,12 @@ func (e *Edge) serveOrPass(h Handler, a *answer, r *http.Request) error {
 		if !errors.As(err, &elsewhere) {
 			return err
 		}
-		passed, err := e.Passer.Pass(a, withBody(r, elsewhere.Body), elsewhere.Tenant)
-		if passed || err != nil {
+		passed, err := e.Passer.Pass(a, withBody(r, elsewhere.Body), elsewhere)
+		switch {
+		case errors.Is(err, admission.ErrAbsent):
+			r = r.WithContext(takeover.WithStandIn(r.Context()))
+			continue
+		case passed || err != nil:
 			return err
 		}
 		r = withBody(r, elsewhere.Body)

@@ -13,7 +13,9 @@ import (
 
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/http/admission"
 	"github.com/agentledger/agentledger/internal/http/edge"
+	"github.com/agentledger/agentledger/log/takeover"
 )
 
 // passer is a node that owns tenant 1, tenant 3 from its third question on, and tenant 6 until its first question. Tenant 2 has another owner; the owners
@@ -25,9 +27,13 @@ func (p *passer) Owns(_ context.Context, t id.Tenant) bool {
 	return t == 1 || t == 3 && len(p.asked) > 4 || t == 6 && len(p.asked) == 1
 }
 
-func (p *passer) Pass(w http.ResponseWriter, r *http.Request, t id.Tenant) (bool, error) {
+func (p *passer) Pass(w http.ResponseWriter, r *http.Request, to *admission.Elsewhere) (bool, error) {
 	p.asked = append(p.asked, "pass")
-	switch t {
+	switch to.Tenant {
+	case 7:
+		if to.Public {
+			return false, admission.ErrAbsent
+		}
 	case 2, 6:
 		_, _ = io.Copy(w, r.Body)
 		return true, nil
@@ -124,6 +130,31 @@ func TestLostOnTheWay(t *testing.T) {
 		m.ServeHTTP(w, httptest.NewRequest(c.method, "/x", nil))
 		if w.Code != c.status || calls != c.calls {
 			t.Errorf("%s of %d: got %d after %d calls, want %d after %d", c.method, c.tenant, w.Code, calls, c.status, c.calls)
+		}
+	}
+}
+
+// A public read whose owner can't be reached is handled here in place of the owner. Other requests never are.
+func TestStandingIn(t *testing.T) {
+	for _, mode := range []edge.Mode{edge.Apart, edge.InPlace, edge.Fast} {
+		e, _ := newEdge()
+		p := &passer{}
+		e.Passer, e.Bound = p, edge.NewBound(time.Minute)
+		m := routed(e, "GET", "/x", func(w http.ResponseWriter, r *http.Request) error {
+			if err := e.CheckReader(r.Context(), 7); err != nil {
+				return err
+			}
+			_, err := fmt.Fprint(w, "stands in: ", takeover.StandsIn(r.Context()))
+			return err
+		}, mode)
+		w := httptest.NewRecorder()
+		m.ServeHTTP(w, httptest.NewRequest("GET", "/x", nil))
+		want := []string{"owns", "pass", "owns"}
+		if w.Code != 200 || w.Body.String() != "stands in: true" || !slices.Equal(p.asked, want) {
+			t.Errorf("got %d %s, asked %q, want %q", w.Code, w.Body, p.asked, want)
+		}
+		if err := e.CheckOwner(takeover.WithStandIn(t.Context()), 7); err == nil {
+			t.Error("a request that is not a public read is handled in place of the owner")
 		}
 	}
 }

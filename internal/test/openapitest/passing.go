@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/http/admission"
 )
 
 // Passer is the Passer of an edge whose node owns each organization. With it a surface is held to the rules of several
@@ -53,7 +54,7 @@ func (Passer) Owns(ctx context.Context, t id.Tenant) bool {
 }
 
 // Pass answers as another node would.
-func (Passer) Pass(w http.ResponseWriter, r *http.Request, _ id.Tenant) (bool, error) {
+func (Passer) Pass(w http.ResponseWriter, r *http.Request, _ *admission.Elsewhere) (bool, error) {
 	o, watched := r.Context().Value(ownershipKey{}).(*ownership)
 	if !watched {
 		return false, errors.New("a request of no test is passed")

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/http/admission"
 )
 
 // owned is a document with operations that name an organization, and one that names none.
@@ -30,7 +31,7 @@ func TestOwnership(t *testing.T) {
 		if (Passer{}).Owns(r.Context(), 1) {
 			return false
 		}
-		_, _ = Passer{}.Pass(w, r, 1)
+		_, _ = Passer{}.Pass(w, r, &admission.Elsewhere{Tenant: 1})
 		return true
 	}
 	for name, c := range map[string]struct {

@@ -1,0 +1,78 @@
+package nodes_test
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/agentledger/agentledger/internal/test/servicetest"
+	"github.com/agentledger/agentledger/storage/pgstore/pgtest"
+)
+
+// Organizations are founded at a node while shards go to and fro. Each call succeeds, and each log is shown by both
+// nodes afterwards.
+func TestFoundingWhileShardsMove(t *testing.T) {
+	server, err := pgtest.Start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = server.Stop() })
+	one, two := startProcess(t, server.URL()), startProcess(t, server.URL())
+	done := make(chan struct{})
+	var founded []string
+	var group sync.WaitGroup
+	group.Go(func() {
+		for n := 0; ; n++ {
+			select {
+			case <-done:
+				return
+			default:
+			}
+			slug := fmt.Sprint("org-", n)
+			if status, body := found(one, slug); status != http.StatusCreated {
+				t.Errorf("%s: got %d %s", slug, status, body)
+			}
+			founded = append(founded, slug)
+		}
+	})
+	for range 2 {
+		two.terminate()
+		two.start()
+		time.Sleep(500 * time.Millisecond)
+	}
+	close(done)
+	group.Wait()
+	for _, slug := range founded {
+		for _, p := range []*process{one, two} {
+			if status, _, body, err := get(t.Context(), p, headPath(slug), time.Minute); err != nil || status != http.StatusOK {
+				t.Errorf("%s at node %s: got %d %s, %v", slug, p.main, status, body, err)
+			}
+		}
+	}
+	if status, body := found(two, founded[0]); status != http.StatusConflict {
+		t.Errorf("a slug that is taken: got %d %s", status, body)
+	}
+	t.Logf("%d organizations were founded", len(founded))
+}
+
+// found makes an organization at a node.
+func found(p *process, slug string) (status int, body string) {
+	text := fmt.Sprintf(`{"name":"Test","slug":%q,"admin_email":%q}`, slug, slug+"@test.example")
+	r, err := http.NewRequest(http.MethodPost, p.identity+"/v1/id/platform/organizations", strings.NewReader(text))
+	if err != nil {
+		return 0, err.Error()
+	}
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("X-Platform-Secret", servicetest.Secret)
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return 0, err.Error()
+	}
+	defer answer.Body.Close()
+	all, _ := io.ReadAll(answer.Body)
+	return answer.StatusCode, string(all)
+}

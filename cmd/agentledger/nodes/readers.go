@@ -1,0 +1,23 @@
+package nodes
+
+import (
+	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/log/standin"
+	"github.com/agentledger/agentledger/publicapi"
+)
+
+// readerCache is the room for tiles by which stored heads are compared with anchors, in bytes.
+const readerCache = 1 << 20
+
+// Readers returns the ledgers for readers of public logs, twice: for all reads, and for parts that never change of logs
+// that other nodes own. anchorFirst is log.Options.AnchorFirst.
+func (n *Node) Readers(l *log.Ledgers, anchorFirst func() bool) (publicapi.Ledgers, publicapi.Known) {
+	if n == nil {
+		return l, nil
+	}
+	o := &n.options
+	readers := standin.New(standin.Options{Ledgers: l, Store: o.Engine, Anchors: o.Anchors, Elapsed: o.Elapsed,
+		AnchorFirst: anchorFirst, Reader: log.NewReader(log.Options{Store: o.Engine, Keyring: o.Keyring,
+			Anchors: o.Anchors, Logger: o.Logger, TileCacheBytes: readerCache, LeafCacheBytes: readerCache})})
+	return readers, readers
+}

@@ -1,0 +1,94 @@
+package forward_test
+
+import (
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/cluster"
+	"github.com/agentledger/agentledger/log/takeover"
+)
+
+// tell answers with the node, and whether it stands in for the owner.
+func tell(n *node, w http.ResponseWriter, r *http.Request) error {
+	text := n.view.self.ID.String()
+	if takeover.StandsIn(r.Context()) {
+		text += " stands in"
+	}
+	_, err := io.WriteString(w, text)
+	return err
+}
+
+// A public read is answered by the node that got it when its owner is gone, and by no other node before. Other
+// requests wait for an owner. The other organization notices nothing.
+func TestAbsentOwner(t *testing.T) {
+	for name, lose := range map[string]func(*service){
+		"killed":     func(s *service) { s.nodes[0].kill() },
+		"forgotten":  func(s *service) { s.passer().view.set(map[id.Tenant]cluster.Node{red: {}}) },
+		"gives away": func(s *service) { s.nodes[0].view.drain() },
+	} {
+		s := newService(t, 3, tell)
+		p := s.passer()
+		p.ask(t.Context(), "GET", "/red/public", nil).want(t, 200, s.nodes[0].view.self.ID.String())
+		lose(s)
+		want := p.view.self.ID.String() + " stands in"
+		for _, method := range []string{"GET", "HEAD"} {
+			g := p.ask(t.Context(), method, "/red/public", nil)
+			g.wantNode(t, p)
+			if method == "HEAD" {
+				want = ""
+			}
+			if g.want(t, 200, want); t.Failed() {
+				t.Fatalf("%s: %s", name, method)
+			}
+		}
+		p.ask(t.Context(), "GET", "/red/x", nil).want(t, 503, `"code":"overloaded"`)
+		p.ask(t.Context(), "POST", "/red/public", strings.NewReader("abc")).want(t, 503, `"code":"overloaded"`)
+		p.ask(t.Context(), "GET", "/blue/public", nil).want(t, 200, s.nodes[1].view.self.ID.String())
+	}
+}
+
+// A node that may not own organizations yet does not know what others have shown, and answers nothing in their place.
+func TestUnpreparedNodeStandsInForNobody(t *testing.T) {
+	s := newService(t, 3, tell)
+	s.nodes[0].kill()
+	p := s.passer()
+	p.view.mu.Lock()
+	p.view.unprepared = true
+	p.view.mu.Unlock()
+	p.ask(t.Context(), "GET", "/red/public", nil).want(t, 503, `"code":"overloaded"`)
+	p.view.set(map[id.Tenant]cluster.Node{red: {}})
+	p.ask(t.Context(), "GET", "/red/public", nil).want(t, 503, `"code":"overloaded"`)
+}
+
+// An owner that does not begin to answer is given up by public reads alone, although it is not forgotten.
+func TestSilentOwner(t *testing.T) {
+	var s *service
+	s = newService(t, 3, func(n *node, w http.ResponseWriter, r *http.Request) error {
+		if n == s.nodes[0] && r.URL.Path == "/red/public" {
+			<-r.Context().Done()
+		}
+		return tell(n, w, r)
+	})
+	p := s.passer()
+	p.proxy.HurryReaders(10*time.Second, 50*time.Millisecond)
+	p.ask(t.Context(), "GET", "/red/public", nil).want(t, 200, p.view.self.ID.String()+" stands in")
+	p.ask(t.Context(), "GET", "/red/x", nil).want(t, 200, s.nodes[0].view.self.ID.String())
+}
+
+// The next owner is asked when it comes in time.
+func TestPublicReadFindsTheNextOwner(t *testing.T) {
+	s := newService(t, 3, tell)
+	s.nodes[0].kill()
+	p := s.passer()
+	p.proxy.Hurry(60e9, 1e9, 1e9, 1e9)
+	p.proxy.HurryReaders(60e9, 60e9)
+	done := make(chan got)
+	go func() { done <- p.ask(t.Context(), "GET", "/red/public", nil) }()
+	eventually(t, "the request waits", func() bool { return p.proxy.InFlight() == 1 })
+	s.move(red, s.nodes[1])
+	(<-done).want(t, 200, s.nodes[1].view.self.ID.String())
+}

@@ -1,0 +1,59 @@
+package publicapi
+
+import (
+	"context"
+	"net/http"
+	"strings"
+
+	"github.com/go-chi/chi/v5"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/tlog"
+)
+
+// Known gives states of ledgers that other nodes own.
+type Known interface {
+	// Shown returns a state that was shown, and that within accepts by its size; nil for none.
+	Shown(ctx context.Context, t id.Tenant, within func(id.Index) bool) (*log.State, error)
+}
+
+// findKnown finds a state for a tile whose organization another node owns. A tile never changes, so this node answers
+// without that one if it knows that the tile was shown. Otherwise that node answers, or says why not.
+func (s *Server) findKnown(r *request) bool {
+	within := tileOfPath(r.Request)
+	if s.known == nil || within == nil {
+		return false
+	}
+	state, err := s.known.Shown(r.Context(), r.tenant, within)
+	if err != nil || state == nil {
+		return false
+	}
+	_, number := state.Identity().Origin.Split()
+	if want, err := numberOfPath(r.Request); err != nil || want != number {
+		return false
+	}
+	r.known = state
+	return true
+}
+
+// tileOfPath returns a function that reports whether a tree of a size has the tile or entry bundle that a path names.
+// It is nil for a path that names none.
+func tileOfPath(r *http.Request) (within func(id.Index) bool) {
+	position := chi.URLParam(r, "*")
+	if hasQuery(r) {
+		return nil
+	}
+	if strings.Contains(r.URL.Path, "/tile/entries/") {
+		b, err := tlog.ParseBundlePath("tile/entries/" + position)
+		if err != nil {
+			return nil
+		}
+		return b.Within
+	}
+	t, err := tlog.ParseTilePath("tile/" + position)
+	if err != nil {
+		return nil
+	}
+	return t.Within
+}

@@ -1,0 +1,96 @@
+package publicapi_test
+
+import (
+	"bytes"
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/http/admission"
+	"github.com/agentledger/agentledger/internal/http/edge"
+	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/publicapi"
+)
+
+// noOwner is a node that owns nothing. What it passes on is answered with 204.
+type noOwner struct{}
+
+func (noOwner) Owns(context.Context, id.Tenant) bool { return false }
+
+func (noOwner) Pass(w http.ResponseWriter, _ *http.Request, to *admission.Elsewhere) (bool, error) {
+	if !to.Public {
+		w.WriteHeader(http.StatusTeapot)
+		return true, nil
+	}
+	w.WriteHeader(http.StatusNoContent)
+	return true, nil
+}
+
+// knownStates is the states that a node knows, by tenant.
+type knownStates map[id.Tenant]*log.State
+
+func (s knownStates) Shown(_ context.Context, t id.Tenant, within func(id.Index) bool) (*log.State, error) {
+	if s[t] == nil || !within(s[t].Size()) {
+		return nil, nil
+	}
+	return s[t], nil
+}
+
+// A node answers for tiles that were shown, byte by byte as their owner. All else is passed on to the owner, also tiles
+// that may be newer, of another log of the line, and of an organization of which the node knows nothing.
+func TestTilesOfOtherNodes(t *testing.T) {
+	w := newWorld(t)
+	w.append(&w.red, id.DiscloseCommitment, names("e", 300)...)
+	w.append(&w.blue, id.DiscloseCommitment, names("e", 300)...)
+	known := knownStates{w.red.tenant: w.state(&w.red)}
+	w.append(&w.red, id.DiscloseCommitment, names("later", 10)...)
+	router := (&edge.Edge{Passer: noOwner{}}).Router()
+	publicapi.New(publicapi.Options{
+		Edge: &edge.Edge{Passer: noOwner{}}, Ledgers: w.ledgers, Organizations: w.orgs, Agents: w.agents,
+		GrantKeys: grantKeys{}, PublicURL: publicURL, Clock: w.clock, Directory: w.directory, Known: known,
+	}).Routes(router, nil)
+	red, blue := "/o/"+w.red.id.String(), "/o/"+w.blue.id.String()
+	for path, own := range map[string]bool{
+		red + "/tile/0/000":                     true,
+		red + "/tile/0/000.p/1":                 true,
+		red + "/tile/0/001.p/44":                true,
+		red + "/tile/1/000.p/1":                 true,
+		red + "/tile/entries/000":               true,
+		red + "/tile/entries/001.p/3":           true,
+		red + "/tile/0/001.p/45":                false,
+		red + "/tile/entries/001.p/5/":          false,
+		red + "/tile/entries/001":               false,
+		red + "/tile/0/000?a":                   false,
+		red + "/2/tile/0/000":                   false,
+		red + "/1/tile/0/000":                   false,
+		red + "/checkpoint":                     false,
+		red + "/successor":                      false,
+		blue + "/tile/0/000":                    false,
+		"/v1/public/orgs/red/transparency/head": false,
+		"/v1/public/orgs/red/transparency/inclusion?index=1&size=300": false,
+		"/v1/public/orgs/red/verify/e-1":                              false,
+		"/v1/public/agents/" + string(w.red.agent.Agent) + "/did":     false,
+		"/v1/public/did/did:web:ledger.example%3A8443":                true, // it names no organization
+	} {
+		for _, coding := range []string{"", "gzip"} {
+			got := httptest.NewRecorder()
+			r := httptest.NewRequest(http.MethodGet, path, nil)
+			r.Header.Set("Accept-Encoding", coding)
+			router.ServeHTTP(got, r)
+			if !own {
+				if got.Code != http.StatusNoContent {
+					t.Errorf("%s: got %d %s, want it passed on", path, got.Code, got.Body)
+				}
+				continue
+			}
+			want := w.do(http.MethodGet, path, "Accept-Encoding: "+coding)
+			if got.Code != want.Code || !bytes.Equal(got.Body.Bytes(), want.Body.Bytes()) ||
+				got.Header().Get("Etag") != want.Header().Get("Etag") {
+				t.Errorf("%s %s: got %d and %d bytes, want %d and %d", path, coding, got.Code, got.Body.Len(), want.Code,
+					want.Body.Len())
+			}
+		}
+	}
+}
