@@ -157,7 +157,7 @@ func trace(n int) id.Trace { return id.Trace(fmt.Sprint("trc_", n-n%scaleLines))
 
 // sendAll sends batches on a few connections.
 func (x *scale) sendAll(ctx context.Context, requests [][]byte) error {
-	const connections = 4
+	const connections = 8
 	limit := load.Limit{Time: 10 * time.Minute, Count: len(requests)}
 	_, err := load.Closed(connections, limit, func(int) (load.Step, error) {
 		c, err := load.Dial(x.service.url())

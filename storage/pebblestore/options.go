@@ -52,6 +52,10 @@ const (
 	memTableBytes   = 64 << 20
 	memTablesQueued = 4
 
+	// Flushes that are merged into the level below together. A merge rewrites tables at the ends of its families of keys
+	// and all tables of names, about 40 MB, whatever it brings: with two flushes of 20 MB that is most of the work.
+	l0Runs = 8
+
 	// Events are about 1 KiB, so that a block holds some twenty events: enough
 	// for compression to see repetition, small enough for single reads.
 	blockBytes      = 32 << 10
@@ -92,7 +96,7 @@ func (o Options) pebble(e *Engine) *pebble.Options {
 		MaxOpenFiles:                o.MaxTables + otherFiles,
 		MemTableSize:                memTableBytes,
 		MemTableStopWritesThreshold: memTablesQueued,
-		L0CompactionThreshold:       2,
+		L0CompactionThreshold:       l0Runs,
 		L0CompactionFileThreshold:   500,
 		L0StopWritesThreshold:       100,
 		LBaseMaxBytes:               256 << 20,
