@@ -52,8 +52,8 @@ const (
 	memTableBytes   = 64 << 20
 	memTablesQueued = 4
 
-	// Flushes that are merged into the level below together. A merge rewrites tables at the ends of its families of keys
-	// and all tables of names, about 40 MB, whatever it brings: with two flushes of 20 MB that is most of the work.
+	// Flushes that are merged into the level below together. A merge rewrites tables at the ends of its families
+	// of keys and all tables of names, about 40 MB. With two flushes of 20 MB that is most of the work.
 	l0Runs = 8
 
 	// Events are about 1 KiB, so that a block holds some twenty events: enough
