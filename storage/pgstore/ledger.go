@@ -5,12 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"math"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/storage"
+	"github.com/agentledger/agentledger/storage/pgstore/listing"
+	"github.com/agentledger/agentledger/storage/survey"
 )
 
 const headSQL = `SELECT size, root, last, last_received, epoch, config_version FROM head WHERE org = $1`
@@ -92,53 +93,20 @@ func (e *Engine) Counters(ctx context.Context, t id.Tenant, names []string) ([]u
 	return values, nil
 }
 
-// tenantsPage is how many tenants are read at a time.
-const tenantsPage = 1000
-
-const tenantsSQL = `SELECT org FROM head WHERE org >= $1 AND org <= $2 ORDER BY org LIMIT $3`
-
 // Tenants implements storage.Ledgers.
 func (e *Engine) Tenants(ctx context.Context) iter.Seq2[id.Tenant, error] {
-	return func(yield func(id.Tenant, error) bool) {
-		// As int8, numbers from 2^63 on are negative.
-		more, err := e.listTenants(ctx, 0, math.MaxInt64, yield)
-		if more && err == nil {
-			_, err = e.listTenants(ctx, math.MinInt64, -1, yield)
-		}
-		if err != nil {
-			yield(0, fmt.Errorf("list tenants: %w", err))
-		}
-	}
+	return listing.Tenants(ctx, e.readPage)
 }
 
-// listTenants yields the tenants of [begin, last]; more is false when the consumer has enough.
-func (e *Engine) listTenants(ctx context.Context, begin, last int64, yield func(id.Tenant, error) bool) (more bool, err error) {
-	for {
-		page, err := e.tenantsPage(ctx, begin, last)
-		if err != nil {
-			return false, err
-		}
-		for _, t := range page {
-			if !yield(id.Tenant(t), nil) {
-				return false, nil
-			}
-		}
-		if len(page) < tenantsPage || page[len(page)-1] == last {
-			return true, nil
-		}
-		begin = page[len(page)-1] + 1
-	}
+// Survey implements survey.Surveyor.
+func (e *Engine) Survey(ctx context.Context, q survey.Question) iter.Seq2[survey.Ledger, error] {
+	return listing.Survey(ctx, q, e.readPage)
 }
 
-func (e *Engine) tenantsPage(ctx context.Context, begin, last int64) ([]int64, error) {
+func (e *Engine) readPage(ctx context.Context, page func(listing.Querier) error) error {
 	if err := e.beginCall(ctx); err != nil {
-		return nil, err
+		return err
 	}
 	defer e.endCall()
-	rows, err := e.pool.Query(ctx, tenantsSQL, begin, last, tenantsPage)
-	if err != nil {
-		return nil, readError(err)
-	}
-	page, err := pgx.CollectRows(rows, pgx.RowTo[int64])
-	return page, readError(err)
+	return readError(page(e.pool))
 }

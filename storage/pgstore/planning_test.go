@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/agentledger/agentledger/storage"
+	"github.com/agentledger/agentledger/storage/pgstore/listing"
 )
 
 // PlansOf returns how each statement is done on the connections of an engine, by
@@ -22,7 +23,7 @@ func (e *Engine) PlansOf(t *testing.T) map[string]string {
 	plans := make(map[string]string)
 	for i, sql := range []string{
 		appendSQL, freeSQL, barrierSQL, lockSQL, putSQL, replaceSQL, removeSQL, keysSQL, partitionSQL, sizeSQL, entriesSQL, headSQL, lookupSQL,
-		countersSQL, tenantsSQL, scanSQL, scanToEndSQL, tileHashesSQL, tileRootsSQL, zeroHeadSQL,
+		countersSQL, listing.TenantsSQL, listing.HeadsSQL, listing.RecordsSQL, scanSQL, scanToEndSQL, tileHashesSQL, tileRootsSQL, zeroHeadSQL,
 		eventsSQL(0, eventsWithin, segmentsWithin), eventsSQL(storage.FieldRecord, eventsWithin, segmentsWithin),
 		eventsSQL(storage.FieldEnvelope, eventsWithin, segmentsWithin), eventsSQL(storage.FieldRecord, eventsAt, segmentsAt),
 	} {

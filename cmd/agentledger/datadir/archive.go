@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"log/slog"
 	"os"
 	"time"
@@ -20,6 +21,7 @@ import (
 	"github.com/agentledger/agentledger/storage/archive/objects"
 	"github.com/agentledger/agentledger/storage/pebblestore"
 	"github.com/agentledger/agentledger/storage/pgstore"
+	"github.com/agentledger/agentledger/storage/survey"
 )
 
 // errNoArchive: texts of the store are in an archive that the settings do not name.
@@ -138,6 +140,11 @@ func (e databaseWithArchive) Synchronous() bool { return e.inner.Synchronous() }
 // Transact is that of the database.
 func (e databaseWithArchive) Transact(ctx context.Context, work func(pgx.Tx) error) error {
 	return e.inner.Transact(ctx, work)
+}
+
+// Survey is that of the database, because an archive moves no heads and no records.
+func (e databaseWithArchive) Survey(ctx context.Context, q survey.Question) iter.Seq2[survey.Ledger, error] {
+	return e.inner.Survey(ctx, q)
 }
 
 // collectors are several as one.

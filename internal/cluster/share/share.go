@@ -13,6 +13,7 @@ import (
 
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/storage"
+	"github.com/agentledger/agentledger/storage/survey"
 )
 
 // Cluster says which organizations the node owns (package cluster).
@@ -39,4 +40,11 @@ func (s Store) Tenants(ctx context.Context) iter.Seq2[id.Tenant, error] {
 			}
 		}
 	}
+}
+
+// Survey implements survey.Surveyor for the tenants that are owned.
+func (s Store) Survey(ctx context.Context, q survey.Question) iter.Seq2[survey.Ledger, error] {
+	all := q
+	q.Wanted = func(t id.Tenant) bool { return s.Owned(t) && all.Wants(t) }
+	return survey.Ledgers(ctx, s.Engine, q)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/agentledger/agentledger/internal/test/enginetest"
 	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/storage/storagetest/lifelike"
+	"github.com/agentledger/agentledger/storage/survey"
 )
 
 // odd owns the tenants with odd numbers.
@@ -58,5 +59,25 @@ func TestTenants(t *testing.T) {
 		if err == nil {
 			t.Errorf("a closed store has %d", tenant)
 		}
+	}
+}
+
+func TestSurvey(t *testing.T) {
+	e := enginetest.Pebble(t)
+	for _, tenant := range []id.Tenant{1, 2, 3, 4, 5} {
+		if err := e.Append([]storage.Batch{lifelike.NewWriter(tenant).Next(1)}).Wait()[0]; err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := share.Store{Engine: e, Cluster: odd{}}
+	var got []id.Tenant
+	for l, err := range survey.Ledgers(t.Context(), s, survey.Question{Wanted: func(t id.Tenant) bool { return t > 1 }}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, l.Tenant)
+	}
+	if want := []id.Tenant{3, 5}; !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
 	}
 }

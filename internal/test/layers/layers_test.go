@@ -93,6 +93,7 @@ var layer = map[string]int{
 	"internal/telemetry":                       0,
 	"internal/trace":                           0,
 	"storage":                                  0,
+	"storage/survey":                           0,
 
 	"internal/releasefiles": 41, // it reads files, so it is no part of the pure library; aps and the module tools/release read the list of a release by it
 
@@ -254,6 +255,7 @@ var layer = map[string]int{
 	"storage/pgstore":                 60,
 	"storage/pgstore/dial":            60,
 	"storage/pgstore/document":        60,
+	"storage/pgstore/listing":         60,
 	"storage/pgstore/nodetable":       60,
 	"storage/pgstore/pgtest":          60,
 	"storage/pgstore/rewrite":         60,

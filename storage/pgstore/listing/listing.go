@@ -1,0 +1,167 @@
+// Package listing lists the ledgers of a PostgreSQL database in pages.
+//
+// Invariants:
+//
+//   - A page is one statement, and with records two, for up to a thousand ledgers.
+//   - Pages are read one after another, when the consumer wants the next one. No connection is held between two pages.
+package listing
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"math"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/storage"
+	"github.com/agentledger/agentledger/storage/survey"
+)
+
+// Querier runs statements on a connection.
+type Querier interface {
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+}
+
+// Read gives a connection to the reader of one page. Its errors are those of the engine.
+type Read func(ctx context.Context, page func(Querier) error) error
+
+// pageSize is how many ledgers are read at a time.
+const pageSize = 1000
+
+// Statements of pages. Their parameters are the first and the last tenant, and the number of ledgers; those of
+// RecordsSQL are tenants and kinds.
+const (
+	TenantsSQL = `SELECT org FROM head WHERE org >= $1 AND org <= $2 ORDER BY org LIMIT $3`
+	HeadsSQL   = `SELECT org, size, root, last, last_received, epoch, config_version FROM head
+WHERE org >= $1 AND org <= $2 ORDER BY org LIMIT $3`
+	RecordsSQL = `SELECT asked.org, asked.kind, r.value
+FROM (SELECT org, kind FROM unnest($1::int8[]) AS org CROSS JOIN unnest($2::bytea[]) AS kind) AS asked
+CROSS JOIN LATERAL (SELECT value FROM record
+	WHERE record.org = asked.org AND record.kind = asked.kind AND record.key = '' LIMIT 1) AS r`
+)
+
+// Tenants yields all tenants that have a ledger, in ascending order.
+func Tenants(ctx context.Context, read Read) iter.Seq2[id.Tenant, error] {
+	return pages(func(begin, last int64) (page []id.Tenant, err error) {
+		err = read(ctx, func(q Querier) error {
+			rows, err := q.Query(ctx, TenantsSQL, begin, last, pageSize)
+			if err != nil {
+				return err
+			}
+			page, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (id.Tenant, error) {
+				var org int64
+				err := row.Scan(&org)
+				return id.Tenant(org), err
+			})
+			return err
+		})
+		return page, err
+	}, func(t id.Tenant) id.Tenant { return t })
+}
+
+// Survey implements survey.Surveyor. The tenants of a page that are not wanted are passed over with their heads.
+func Survey(ctx context.Context, question survey.Question, read Read) iter.Seq2[survey.Ledger, error] {
+	all := pages(func(begin, last int64) (page []survey.Ledger, err error) {
+		err = read(ctx, func(q Querier) error {
+			page, err = readHeads(ctx, q, begin, last)
+			if err != nil {
+				return err
+			}
+			return addRecords(ctx, q, question, page)
+		})
+		return page, err
+	}, func(l survey.Ledger) id.Tenant { return l.Tenant })
+	return func(yield func(survey.Ledger, error) bool) {
+		for l, err := range all {
+			if err == nil && l.Values == nil {
+				continue // it is not wanted
+			}
+			if !yield(l, err) {
+				return
+			}
+		}
+	}
+}
+
+// pages yields the elements of all pages. read returns at most pageSize elements of the tenants [begin, last] in
+// ascending order.
+func pages[T any](read func(begin, last int64) ([]T, error), tenant func(T) id.Tenant) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		// As int8, numbers from 2^63 on are negative.
+		for _, half := range [][2]int64{{0, math.MaxInt64}, {math.MinInt64, -1}} {
+			for begin, last, more := half[0], half[1], true; more; {
+				page, err := read(begin, last)
+				if err != nil {
+					var none T
+					yield(none, fmt.Errorf("list tenants: %w", err))
+					return
+				}
+				for _, element := range page {
+					if !yield(element, nil) {
+						return
+					}
+				}
+				if more = len(page) == pageSize; more {
+					newest := int64(tenant(page[len(page)-1]))
+					begin, more = newest+1, newest != last
+				}
+			}
+		}
+	}
+}
+
+func readHeads(ctx context.Context, q Querier, begin, last int64) ([]survey.Ledger, error) {
+	rows, err := q.Query(ctx, HeadsSQL, begin, last, pageSize)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (l survey.Ledger, err error) {
+		var root, last []byte
+		var org, size, received, epoch, config int64
+		if err := row.Scan(&org, &size, &root, &last, &received, &epoch, &config); err != nil {
+			return l, err
+		}
+		l.Tenant = id.Tenant(org)
+		l.Head = storage.Head{Size: id.Index(size), LastReceived: id.Instant(received), Epoch: uint64(epoch),
+			ConfigVersion: uint64(config)}
+		if len(root) != len(l.Head.Root) || len(last) != len(l.Head.Last) {
+			l.Err = fmt.Errorf("head: %w", storage.ErrCorrupt)
+		}
+		copy(l.Head.Root[:], root)
+		copy(l.Head.Last[:], last)
+		return l, nil
+	})
+}
+
+// addRecords adds the records of the wanted ledgers. Others keep no values.
+func addRecords(ctx context.Context, q Querier, question survey.Question, page []survey.Ledger) error {
+	wanted := make(map[int64]*survey.Ledger, len(page))
+	var orgs []int64
+	for i := range page {
+		if l := &page[i]; question.Wants(l.Tenant) {
+			l.Values = map[storage.Kind][]byte{}
+			wanted[int64(l.Tenant)] = l
+			orgs = append(orgs, int64(l.Tenant))
+		}
+	}
+	if len(orgs) == 0 || len(question.Kinds) == 0 {
+		return nil
+	}
+	kinds := make([][]byte, len(question.Kinds))
+	for i, kind := range question.Kinds {
+		kinds[i] = []byte(kind)
+	}
+	rows, err := q.Query(ctx, RecordsSQL, orgs, kinds)
+	if err != nil {
+		return err
+	}
+	var org int64
+	var kind, value []byte
+	_, err = pgx.ForEachRow(rows, []any{&org, &kind, &value}, func() error {
+		wanted[org].Values[storage.Kind(kind)] = append([]byte{}, value...)
+		return nil
+	})
+	return err
+}
