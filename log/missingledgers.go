@@ -1,13 +1,18 @@
 package log
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
 
+	"github.com/go-json-experiment/json"
+
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/wait"
 	"github.com/agentledger/agentledger/log/anchor"
+	"github.com/agentledger/agentledger/storage"
+	"github.com/agentledger/agentledger/storage/survey"
 )
 
 // missingTold is how many missing ledgers are named in the operator's log.
@@ -17,20 +22,20 @@ const missingTold = 100
 // one core meanwhile. A ledger that has an anchor and is not in the store was removed by a
 // rollback: it is named in the operator's log and counted.
 //
-// The slugs of the ledgers in the store are kept beside the anchors. slugOf reads the slug
-// of an organization, "" for none; it is asked for each ledger that has an anchor.
-func (l *Ledgers) Census(ctx context.Context, slugOf func(context.Context, id.Tenant) (id.Slug, error)) error {
-	missing := l.anchors.CompareOrigins()
-	for t, err := range l.store.Tenants(ctx) {
-		if err != nil {
-			return fmt.Errorf("census: list ledgers: %w", err)
+// The slugs of the ledgers in the store are kept beside the anchors. slugOf reads the slug in an
+// organization's record of a kind, "" for none; value is nil where there is no such record.
+func (l *Ledgers) Census(ctx context.Context, kind storage.Kind, slugOf slugReader) error {
+	missing, began := l.anchors.CompareOrigins(), time.Now()
+	asked := survey.Question{Kinds: []storage.Kind{kindIdentity, kind}}
+	for found, err := range survey.Ledgers(ctx, l.store, asked) {
+		if err == nil {
+			err = l.reportUncounted(ctx, found.Tenant, l.countLedger(found, missing, slugOf, found.Values[kind]))
 		}
-		began := time.Now()
-		if err := l.countLedger(ctx, t, missing, slugOf); err != nil {
-			return fmt.Errorf("census: %w", err)
+		if worked := time.Since(began); worked > time.Millisecond {
+			_ = wait.For(ctx, worked)
+			began = time.Now()
 		}
-		_ = wait.For(ctx, time.Since(began))
-		if err := ctx.Err(); err != nil {
+		if err = cmp.Or(err, ctx.Err()); err != nil {
 			return fmt.Errorf("census: %w", err)
 		}
 	}
@@ -41,30 +46,29 @@ func (l *Ledgers) Census(ctx context.Context, slugOf func(context.Context, id.Te
 	return nil
 }
 
+type slugReader = func(t id.Tenant, value []byte) (id.Slug, error)
+
 // countLedger marks a ledger as present and keeps its slug. A ledger that can't be read is
 // left to the re-verification, which reports it.
-func (l *Ledgers) countLedger(ctx context.Context, t id.Tenant, missing *anchor.Comparison, slugOf func(context.Context, id.Tenant) (id.Slug, error)) error {
+func (l *Ledgers) countLedger(found survey.Ledger, missing *anchor.Comparison, slugOf slugReader, value []byte) error {
 	var stored identityRecord
-	if err := l.readOwnRecord(ctx, t, kindIdentity, &stored); err != nil {
-		return l.reportUncounted(ctx, t, err)
+	if err := json.Unmarshal(found.Values[kindIdentity], &stored); err != nil {
+		return cmp.Or(found.Err, fmt.Errorf("%w: %s: %w", storage.ErrCorrupt, kindIdentity, err))
 	}
 	missing.MarkPresent(stored.Origin)
 	if _, shown := l.anchors.Find(stored.Origin); !shown || l.anchors.ReadOnly() {
 		return nil // it has not arrived yet
 	}
-	slug, err := slugOf(ctx, t)
-	if err != nil {
-		return l.reportUncounted(ctx, t, err)
-	}
-	if slug == "" {
-		return nil
+	slug, err := slugOf(found.Tenant, value)
+	if err != nil || slug == "" {
+		return err
 	}
 	return l.anchors.KeepSlug(slug, stored.Origin)
 }
 
 // reportUncounted logs a ledger that could not be read. Only a store that can't be reached ends the census.
 func (l *Ledgers) reportUncounted(ctx context.Context, t id.Tenant, err error) error {
-	if ctx.Err() != nil || !IsDamage(err) {
+	if err == nil || ctx.Err() != nil || !IsDamage(err) {
 		return err
 	}
 	l.logger.Error("ledger not counted", "tenant", t, "err", err)

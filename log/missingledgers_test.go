@@ -2,7 +2,6 @@ package log_test
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"log/slog"
 	"os"
@@ -21,7 +20,7 @@ import (
 )
 
 // slugs are those that the tests' organizations have.
-func slugs(_ context.Context, t id.Tenant) (id.Slug, error) {
+func slugs(t id.Tenant, _ []byte) (id.Slug, error) {
 	return map[id.Tenant]id.Slug{red: "red", blue: "blue", 30: "green"}[t], nil
 }
 
@@ -33,7 +32,7 @@ func TestRollbackToBeforeAnOrganization(t *testing.T) {
 	w := newWorld(t, model)
 	w.mustAppend(red, "a")
 	w.mustAppend(blue, "a")
-	if err := w.ledgers.Census(t.Context(), slugs); err != nil {
+	if err := w.ledgers.Census(t.Context(), "organization", slugs); err != nil {
 		t.Fatal(err)
 	}
 	backup := model.Reopen()
@@ -47,7 +46,7 @@ func TestRollbackToBeforeAnOrganization(t *testing.T) {
 	var told bytes.Buffer
 	registry := prometheus.NewRegistry()
 	w.open(log.Options{Metrics: registry, Logger: slog.New(slog.NewTextHandler(&told, nil))})
-	if err := w.ledgers.Census(t.Context(), slugs); err != nil {
+	if err := w.ledgers.Census(t.Context(), "organization", slugs); err != nil {
 		t.Fatal(err)
 	}
 	if got := gauge(t, registry, "agentledger_missing_ledgers"); got != 1 {

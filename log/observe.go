@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/go-json-experiment/json"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/agentledger/agentledger/id"
@@ -52,8 +53,9 @@ func (l *Ledgers) registerGauges(r prometheus.Registerer) {
 	)
 }
 
-// FaultLevel returns the known level of a ledger without loading it.
-func (l *Ledgers) FaultLevel(ctx context.Context, t id.Tenant) Level {
+// FaultLevel returns the known level of a ledger without loading it. stored is the value of its record
+// of KindFault, nil for none. One that can't be read counts as the worst fault.
+func (l *Ledgers) FaultLevel(ctx context.Context, t id.Tenant, stored []byte) Level {
 	l.slotsMu.RLock()
 	r := l.slots[t]
 	l.slotsMu.RUnlock()
@@ -66,9 +68,9 @@ func (l *Ledgers) FaultLevel(ctx context.Context, t id.Tenant) Level {
 		default:
 		}
 	}
-	f, err := l.storedFault(ctx, t)
-	if err != nil {
-		return Healthy
+	var f Fault
+	if stored != nil && (json.Unmarshal(stored, &f) != nil || !f.Level.isWorseThan(Healthy)) {
+		f.Level = Frozen
 	}
 	return l.levelOrSucceeded(ctx, t, f.Level)
 }

@@ -8,9 +8,11 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// KindReverified is the kind of the record, in the partition of a ledger, of how far the
-// ledger was re-verified. Package audit writes it.
-const KindReverified storage.Kind = "ledger_reverified"
+// Records of a ledger in its own partition, under key "", that package audit reads.
+const (
+	KindReverified storage.Kind = "ledger_reverified" // how far it was re-verified; package audit writes it
+	KindFault                   = kindFault           // see FaultLevel
+)
 
 // Reverified says how far a ledger was re-verified from the store itself.
 type Reverified struct {

@@ -2,11 +2,13 @@ package main
 
 import (
 	"context"
+	"errors"
 	"time"
 
-	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/tenant/org"
 	"github.com/agentledger/agentledger/internal/wait"
+	"github.com/agentledger/agentledger/storage"
 )
 
 // retryPause is the time after which background work that failed is tried again.
@@ -31,15 +33,18 @@ func (s *service) retryUntilDone(ctx context.Context, message string, work func(
 // until that is done or ctx ends.
 func (s *service) compareWithAnchors(ctx context.Context) {
 	s.retryUntilDone(ctx, "ledgers are not compared with the anchors", func() error {
-		return s.ledgers.Census(ctx, s.lookupSlug)
+		return s.ledgers.Census(ctx, org.Kind, slugIn)
 	})
 }
 
-// lookupSlug returns the slug of an organization, "" when there is none behind the handle.
-func (s *service) lookupSlug(ctx context.Context, t id.Tenant) (id.Slug, error) {
-	summary, err := s.orgs.Summary(ctx, t)
-	if fault.Is(err, fault.NotFound) {
+// slugIn returns the slug in an organization's record, "" when there is no organization behind the handle.
+func slugIn(_ id.Tenant, value []byte) (id.Slug, error) {
+	if value == nil {
 		return "", nil
 	}
-	return summary.Slug, err
+	names, err := org.NamesOf(storage.Record{Kind: org.Kind, Value: value})
+	if errors.Is(err, storage.ErrNotFound) {
+		return "", nil
+	}
+	return names.Slug, err
 }

@@ -39,6 +39,7 @@ import (
 	"github.com/agentledger/agentledger/internal/schedule"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/storage"
+	"github.com/agentledger/agentledger/storage/survey"
 )
 
 // Ledgers reads ledgers and tells which moved (package log).
@@ -53,12 +54,6 @@ type Ledgers interface {
 // Work does the work for a batch. With an error nothing is written, and the batch comes again.
 type Work func(ctx context.Context, b Batch) (Result, error)
 
-// Census lists the ledgers of a store.
-type Census interface {
-	Tenants(ctx context.Context) iter.Seq2[id.Tenant, error]
-	Head(ctx context.Context, t id.Tenant) (storage.Head, error)
-}
-
 // Options configure New. Those without a default are required.
 type Options struct {
 	Records   storage.RecordStore // may be a Share
@@ -72,7 +67,7 @@ type Options struct {
 
 	// All makes each of these ledgers have a follower. Its work gets batches without events and reads
 	// the events behind the position by itself. Default: none.
-	All   Census
+	All   survey.Store
 	Least id.Index // with All: how many events behind the position are worth a look
 
 	Places int              // looks at once; default 32

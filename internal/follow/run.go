@@ -2,12 +2,14 @@ package follow
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"slices"
 	"time"
 
 	"github.com/agentledger/agentledger/internal/schedule"
 	"github.com/agentledger/agentledger/internal/wait"
+	"github.com/agentledger/agentledger/storage/survey"
 )
 
 // maxRunningOrganization bounds the looks under way of one organization.
@@ -121,19 +123,12 @@ func (f *Follower) learnLedgers(ctx context.Context, logger *slog.Logger) {
 }
 
 func (f *Follower) wakeLedgers(ctx context.Context) error {
-	for t, err := range f.All.Tenants(ctx) {
-		if err != nil {
+	for l, err := range survey.Ledgers(ctx, f.All, survey.Question{Wanted: f.share.Owned}) {
+		if err = errors.Join(err, l.Err); err != nil {
 			return err
 		}
-		if !f.share.Owned(t) {
-			continue
-		}
-		head, err := f.All.Head(ctx, t)
-		if err != nil {
-			return err
-		}
-		if head.Size >= f.Least {
-			f.Wake(t, "")
+		if l.Head.Size >= f.Least {
+			f.Wake(l.Tenant, "")
 		}
 	}
 	return nil

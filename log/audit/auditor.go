@@ -42,7 +42,7 @@ import (
 // Ledgers is the ledgers that an Auditor checks (package log).
 type Ledgers interface {
 	State(ctx context.Context, t id.Tenant) (*log.State, error)
-	FaultLevel(ctx context.Context, t id.Tenant) log.Level
+	FaultLevel(ctx context.Context, t id.Tenant, stored []byte) log.Level
 	MarkFault(ctx context.Context, t id.Tenant, level log.Level, reason string) error
 	Moves() *log.Moves
 }
@@ -134,13 +134,16 @@ func restFactor(lag uint64) float64 {
 // events, and begins at the first event of a ledger once a day. A ledger with many new
 // events is followed at once, the others after every. New events and whole passes take
 // about a tenth of one core each, and new events that wait up to a fifth.
+//
+// Where a look at all ledgers takes long, looks are further apart, so that they take a fiftieth of the time at most.
 func (a *Auditor) Run(ctx context.Context, every time.Duration) {
 	var passes sync.WaitGroup
 	defer passes.Wait()
 	passes.Go(func() {
 		for ctx.Err() == nil {
-			a.reportStop(ctx, a.passAllLedgers(ctx))
-			_ = wait.For(ctx, every)
+			took, err := a.passAllLedgers(ctx)
+			a.reportStop(ctx, err)
+			_ = wait.For(ctx, max(every, lookRest*took))
 		}
 	})
 	a.followMoves(ctx, every)
@@ -152,7 +155,8 @@ func (a *Auditor) RunOnce(ctx context.Context) error {
 	err := a.inspectAll(ctx)
 	for a.giveTurns(ctx, a.backlog.listDueLedgers(time.Now(), 0)) {
 	}
-	return errors.Join(err, a.passAllLedgers(ctx), a.inspectAll(ctx))
+	_, passErr := a.passAllLedgers(ctx)
+	return errors.Join(err, passErr, a.inspectAll(ctx))
 }
 
 // reportStop logs an error that ended a round early.
@@ -174,14 +178,19 @@ func (a *Auditor) readPosition(ctx context.Context, t id.Tenant) (p positionReco
 func readPosition(ctx context.Context, store log.Store, t id.Tenant) (p positionRecord, err error) {
 	r, err := store.Get(ctx, t, log.KindReverified, "")
 	if err == nil {
-		if parseErr := json.Unmarshal(r.Value, &p); parseErr != nil {
-			return positionRecord{}, fmt.Errorf("%w: %s: %w", storage.ErrCorrupt, log.KindReverified, parseErr)
-		}
+		p, err = parsePosition(r.Value)
 	}
 	if err != nil {
 		err = fmt.Errorf("read re-verification: %w", err)
 	}
 	return p, err
+}
+
+func parsePosition(value []byte) (p positionRecord, err error) {
+	if err := json.Unmarshal(value, &p); err != nil {
+		return positionRecord{}, fmt.Errorf("%w: %s: %w", storage.ErrCorrupt, log.KindReverified, err)
+	}
+	return p, nil
 }
 
 // changePosition changes the stored position of a ledger.

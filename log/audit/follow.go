@@ -17,14 +17,16 @@ const (
 	turnEvents = 4096        // of one ledger, before it is another one's turn
 )
 
-// followMoves re-verifies new events until ctx ends. After every it looks at all ledgers of
-// the store; those that move meanwhile are noticed at once.
+// followMoves re-verifies new events until ctx ends. After every, or later where that takes long, it looks at all
+// ledgers of the store; those that move meanwhile are noticed at once.
 func (a *Auditor) followMoves(ctx context.Context, every time.Duration) {
 	var looked time.Time
+	var pause time.Duration
 	for ctx.Err() == nil {
-		if time.Since(looked) >= every {
+		if begin := time.Now(); begin.Sub(looked) >= pause {
 			a.reportStop(ctx, a.inspectAll(ctx))
 			looked = time.Now()
+			pause = max(every, lookRest*looked.Sub(begin))
 		}
 		a.noteMoved(ctx)
 		if !a.giveTurns(ctx, a.backlog.listDueLedgers(time.Now(), every)) {
@@ -55,15 +57,14 @@ func (a *Auditor) giveTurns(ctx context.Context, due []id.Tenant) bool {
 // envelopes counts for no lag, because its position stays before the damage.
 func (a *Auditor) inspectAll(ctx context.Context) error {
 	round := newRound()
-	for t, err := range a.store.Tenants(ctx) {
+	for s, err := range a.survey(ctx) {
 		if err != nil || ctx.Err() != nil {
 			return err
 		}
-		done, level, err := a.inspectOne(ctx, t)
-		if err != nil && ctx.Err() == nil {
-			a.logger.Error("ledger not re-verified", "tenant", t, "err", err)
+		if err := a.inspectOne(ctx, &s); err != nil && ctx.Err() == nil {
+			a.logger.Error("ledger not re-verified", "tenant", s.Tenant, "err", err)
 		}
-		round.countLedger(t, done, level)
+		round.countLedger(s.Tenant, s.position.Reverified, s.level)
 	}
 	a.metrics.setRoundGauges(round, a.clock())
 	a.lastRound.Store(round)
@@ -72,24 +73,19 @@ func (a *Auditor) inspectAll(ctx context.Context) error {
 
 // inspectOne compares the position of a ledger with its head. It does not load a ledger
 // that has no new events.
-func (a *Auditor) inspectOne(ctx context.Context, t id.Tenant) (log.Reverified, log.Level, error) {
-	level := a.ledgers.FaultLevel(ctx, t)
-	done, err := a.readPosition(ctx, t)
-	if err != nil {
-		return done.Reverified, level, err
-	}
-	head, err := a.store.Head(ctx, t)
+func (a *Auditor) inspectOne(ctx context.Context, s *surveyed) error {
+	err := s.err
 	if log.IsDamage(err) { // loading the ledger freezes it
-		_, err = a.ledgers.State(ctx, t)
+		_, err = a.ledgers.State(ctx, s.Tenant)
 	}
 	if err != nil {
-		return done.Reverified, level, fmt.Errorf("re-verify: %w", err)
+		return fmt.Errorf("re-verify: %w", err)
 	}
-	if done.To > head.Size { // another store: begin anew
-		done.Reverified = log.Reverified{}
+	if s.position.To > s.Head.Size { // another store: begin anew
+		s.position.Reverified = log.Reverified{}
 	}
-	a.notePositionLag(ctx, t, level, done.To, head.Size)
-	return done.Reverified, level, nil
+	a.notePositionLag(ctx, s.Tenant, s.level, s.position.To, s.Head.Size)
+	return nil
 }
 
 // noteMoved notes the new sizes of the ledgers that moved.

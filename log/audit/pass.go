@@ -17,34 +17,60 @@ const stretchEvents = 1 << 16
 // passAllLedgers begins a whole pass over each ledger whose last one is too old, or goes on with
 // one that did not end. In a ledger with damaged records or envelopes it checks all events
 // behind the position as well, because the position stays before the damage and there may
-// be worse. A ledger that can't be read does not keep the others from their turn.
-func (a *Auditor) passAllLedgers(ctx context.Context) error {
-	for t, err := range a.store.Tenants(ctx) {
-		if err != nil || ctx.Err() != nil {
-			return err
+// be worse. A ledger that can't be read does not keep the others from their turn. It returns
+// how long the look at all ledgers took.
+func (a *Auditor) passAllLedgers(ctx context.Context) (took time.Duration, err error) {
+	begin := time.Now()
+	due, err := a.listPasses(ctx)
+	took = time.Since(begin)
+	for _, p := range due {
+		if ctx.Err() != nil {
+			break
 		}
-		err := a.passOneLedger(ctx, t)
-		if err == nil && a.ledgers.FaultLevel(ctx, t) == log.Suspect {
-			err = a.takeTurn(ctx, t, id.Index(tlog.MaxSize))
+		err := a.passOneLedger(ctx, p.tenant)
+		if err == nil && p.suspect {
+			err = a.takeTurn(ctx, p.tenant, id.Index(tlog.MaxSize))
 		}
 		if err != nil && ctx.Err() == nil {
-			a.logger.Error("ledger not re-verified", "tenant", t, "err", err)
+			a.logger.Error("ledger not re-verified", "tenant", p.tenant, "err", err)
 		}
 	}
-	return nil
+	return took, err
 }
 
-// passOneLedger re-verifies a ledger from its first event up to its published state. A ledger
-// without a position is left to takeTurn, which begins at its first event.
+// duePass is a ledger that is to be read from its first event.
+type duePass struct {
+	tenant  id.Tenant
+	suspect bool // it has damaged records or envelopes
+}
+
+// listPasses returns the ledgers whose whole pass is due, and those with damage.
+func (a *Auditor) listPasses(ctx context.Context) (due []duePass, err error) {
+	for s, err := range a.survey(ctx) {
+		if err != nil || ctx.Err() != nil {
+			return due, err
+		}
+		suspect := s.level == log.Suspect
+		if suspect || s.err != nil || a.isPassDue(s.position) {
+			due = append(due, duePass{s.Tenant, suspect})
+		}
+	}
+	return due, nil
+}
+
+// isPassDue reports whether a ledger with that position is due for a whole pass. One without a position is left to
+// takeTurn, which begins at its first event.
+func (a *Auditor) isPassDue(p positionRecord) bool {
+	return p.To > 0 && (p.Pass.Since != 0 || a.clock().Sub(p.Since.Time()) > MaxPassAge)
+}
+
+// passOneLedger re-verifies a ledger from its first event up to its published state, if that is due.
 func (a *Auditor) passOneLedger(ctx context.Context, t id.Tenant) error {
 	done, err := a.readPosition(ctx, t)
-	if err != nil || done.To == 0 {
+	if err != nil || !a.isPassDue(done) {
 		return err
 	}
 	now := id.InstantOf(a.clock())
-	if done.Pass.Since == 0 && now.Time().Sub(done.Since.Time()) <= MaxPassAge {
-		return nil
-	}
 	s, err := a.ledgers.State(ctx, t)
 	if err != nil {
 		return err

@@ -69,8 +69,7 @@ func (v *cosignedCheckpoint) treeSize() id.Index {
 	return v.checkpoint.Size
 }
 
-// readRecord returns the record of a ledger. A record that can't be parsed counts as
-// absent, because the witnesses can be asked again.
+// readRecord returns the record of a ledger.
 func (w *Witnesses) readRecord(ctx context.Context, t id.Tenant) (*ledgerRecord, error) {
 	r, err := w.Store.Get(ctx, t, kindWitnessed, "")
 	if errors.Is(err, storage.ErrNotFound) {
@@ -79,13 +78,22 @@ func (w *Witnesses) readRecord(ctx context.Context, t id.Tenant) (*ledgerRecord,
 	if err != nil {
 		return nil, fmt.Errorf("read cosignatures: %w", err)
 	}
-	p, err := parseRecord(r.Value)
-	if err != nil {
-		w.Logger.Error("stored cosignatures can't be read", "tenant", t, "err", err)
-		p = &ledgerRecord{hints: map[string]*hint{}}
-	}
+	p := w.recordIn(t, r.Value)
 	p.version = r.Version
 	return p, nil
+}
+
+// recordIn parses a record, nil for none. One that can't be parsed counts as absent, because the
+// witnesses can be asked again.
+func (w *Witnesses) recordIn(t id.Tenant, value []byte) *ledgerRecord {
+	if value != nil {
+		p, err := parseRecord(value)
+		if err == nil {
+			return p
+		}
+		w.Logger.Error("stored cosignatures can't be read", "tenant", t, "err", err)
+	}
+	return &ledgerRecord{hints: map[string]*hint{}}
 }
 
 func parseRecord(value []byte) (*ledgerRecord, error) {

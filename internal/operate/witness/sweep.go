@@ -5,10 +5,10 @@ import (
 	"errors"
 	"time"
 
-	"github.com/agentledger/agentledger/fault"
-	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/tenant/org"
 	"github.com/agentledger/agentledger/internal/wait"
 	"github.com/agentledger/agentledger/storage"
+	"github.com/agentledger/agentledger/storage/survey"
 	"github.com/agentledger/agentledger/tlog"
 )
 
@@ -29,11 +29,13 @@ func (w *Witnesses) sweepRepeatedly(ctx context.Context) {
 const sweepPause = 100 * time.Millisecond
 
 func (w *Witnesses) sweepOnce(ctx context.Context) error {
-	for t, err := range w.Store.Tenants(ctx) {
+	asked := survey.Question{Kinds: []storage.Kind{org.Kind, kindWitnessed}}
+	for l, err := range survey.Ledgers(ctx, w.Store, asked) {
 		if err != nil || ctx.Err() != nil {
 			return err
 		}
-		due, at, err := w.isLedgerDue(ctx, t)
+		t := l.Tenant
+		due, at, err := w.isLedgerDue(ctx, l)
 		if err != nil && ctx.Err() == nil {
 			w.Logger.Error("ledger not looked at for witnesses", "tenant", t, "err", err)
 			continue
@@ -56,21 +58,18 @@ func (w *Witnesses) sweepOnce(ctx context.Context) error {
 
 // isLedgerDue reports whether a witness is to be asked about a ledger, without loading the ledger. Otherwise at is
 // the end of the first pause, or zero for none.
-func (w *Witnesses) isLedgerDue(ctx context.Context, t id.Tenant) (is bool, at time.Time, err error) {
-	f, size, err := w.policyAndHeadSize(ctx, t)
-	if err != nil || size == 0 {
+func (w *Witnesses) isLedgerDue(ctx context.Context, l survey.Ledger) (is bool, at time.Time, err error) {
+	f, err := w.policyOf(l)
+	if f == nil || l.Head.Size == 0 || err != nil {
 		return false, at, err
 	}
-	p, err := w.readRecord(ctx, t)
-	if err != nil {
-		return false, at, err
-	}
+	p := w.recordIn(l.Tenant, l.Values[kindWitnessed])
 	p.applyPolicy(f)
-	if confirms, err := w.needsConfirmation(ctx, t); confirms || err != nil {
+	if confirms, err := w.needsConfirmation(ctx, l.Tenant); confirms || err != nil {
 		return confirms, at, err
 	}
 	var newest tlog.Checkpoint // at the size of the head, if it is cosigned
-	if p.newest.treeSize() == size {
+	if p.newest.treeSize() == l.Head.Size {
 		newest = p.newest.checkpoint
 	}
 	for _, e := range f.endpoints {
@@ -83,23 +82,15 @@ func (w *Witnesses) isLedgerDue(ctx context.Context, t id.Tenant) (is bool, at t
 	return false, at, nil
 }
 
-// policyAndHeadSize returns the policy in force for a ledger and the size of its head. The size is 0 when there is no
-// head, no organization, or no witness.
-func (w *Witnesses) policyAndHeadSize(ctx context.Context, t id.Tenant) (*activePolicy, id.Index, error) {
-	wanted, err := w.Organizations.Witnessing(ctx, t)
-	if fault.Is(err, fault.NotFound) {
-		return nil, 0, nil
+// policyOf returns the policy in force for a ledger; nil when there is no organization or no witness.
+func (w *Witnesses) policyOf(l survey.Ledger) (*activePolicy, error) {
+	wanted, found, err := org.WitnessingIn(l.Values[org.Kind])
+	if err = errors.Join(l.Err, err); !found || err != nil {
+		return nil, err
 	}
-	if err != nil {
-		return nil, 0, err
-	}
-	f, err := w.policyInForce(t, wanted)
+	f, err := w.policyInForce(l.Tenant, wanted)
 	if err != nil || len(f.targets) == 0 {
-		return nil, 0, err
+		return nil, err
 	}
-	head, err := w.Store.Head(ctx, t)
-	if errors.Is(err, storage.ErrNotFound) {
-		return f, 0, nil
-	}
-	return f, head.Size, err
+	return f, nil
 }

@@ -36,6 +36,7 @@ import (
 	"github.com/agentledger/agentledger/internal/read/index/postings"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/storage"
+	"github.com/agentledger/agentledger/storage/survey"
 )
 
 // The sizes of an index. They are part of its stored form.
@@ -54,11 +55,10 @@ type Ledgers interface {
 	Locate(ctx context.Context, s *log.State, events []id.Event) ([]id.Index, error)
 }
 
-// Store keeps the index, in the partition of each organization. Events are read from it by their
-// indices, all below the size of a published state.
+// Store keeps the index, in the partition of each organization. Events are read by indices below a published size.
 type Store interface {
 	storage.RecordStore
-	follow.Census
+	survey.Store
 	EventsAt(ctx context.Context, t id.Tenant, at []id.Index, parts storage.Fields) ([]storage.Event, error)
 }
 

@@ -3,6 +3,8 @@ package org
 import (
 	"context"
 
+	"github.com/go-json-experiment/json"
+
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
 )
@@ -42,4 +44,15 @@ func (o *Orgs) Witnessing(ctx context.Context, t id.Tenant) (Witnessing, error) 
 		return Witnessing{}, errUnreadable("read witnesses", err)
 	}
 	return stored.Witnessing, nil
+}
+
+// WitnessingIn reads the wish in an organization's record; false for no record, and for that of a handle that was
+// given up.
+func WitnessingIn(value []byte) (w Witnessing, found bool, err error) {
+	if value == nil || string(value) == voidValue {
+		return w, false, nil
+	}
+	var stored orgRecord
+	err = json.Unmarshal(value, &stored)
+	return stored.Witnessing, err == nil, err
 }
