@@ -135,6 +135,8 @@ func measures() []measure {
 		{"disk", (*suite).disks, false, false},                  // bytes of an event on disk
 		{"engines", (*suite).engines, false, false},             // both storage engines: appends, reads, bytes of an event
 		{"many", (*suite).many, true, false},                    // PostgreSQL with many organizations
+		{"nodes", (*suite).nodes, false, false},                 // several nodes on one database: processor time
+		{"idlenodes", (*suite).idleNodes, true, false},          // several nodes with many organizations that do nothing
 		{"scale", (*suite).scales, true, false},                 // a log that grows: events, reads, start, memory, fsck
 		{"soak", (*suite).soaks, true, true},                    // mixed work for long: what grows with time alone
 	}

@@ -64,6 +64,9 @@ func performanceGoals() []goal {
 			of("engines/http/pebble/.*/lines=1000$", rate), 0.8, "the embedded engine"},
 		{"PostgreSQL, one event a request, 64 connections", of("engines/http/postgres/.*/lines=1$", rate),
 			of("engines/http/pebble/.*/lines=1$", rate), 0.7, "the embedded engine"},
+		{"three nodes beside one at 1,000/s offered, processor time", of("nodes/ratio", "three/one"), pick{}, 1.15, ""},
+		{"the same, the database's alone", of("nodes/ratio", "db-three/one"), pick{}, 1.15, ""},
+		{"a request that is passed to another node", of("nodes/passing", "cpu-µs/request"), pick{}, 30, ""},
 		{"an event of 1 KiB on disk, embedded engine", of("engines/disk/pebble", "B/event"), pick{}, 640, ""},
 		{"an event of 1 KiB on disk, PostgreSQL", of("engines/disk/postgres", "B/event"), pick{}, 800, ""},
 	}

@@ -1,0 +1,172 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	"github.com/agentledger/agentledger/bench/load"
+	"github.com/agentledger/agentledger/internal/wait"
+)
+
+// nodeGroup is equal processes of the server on one store in PostgreSQL.
+type nodeGroup struct {
+	*suite
+	store    store
+	dirs     []string // of the nodes
+	flags    [][]string
+	services []*service
+	removes  []func()
+}
+
+// newNodes returns a fleet on an empty store. None runs yet.
+func (s *suite) newNodes(f fleet) (*nodeGroup, error) {
+	d, err := s.postgres()
+	if err != nil {
+		return nil, err
+	}
+	st, err := d.fresh()
+	if err != nil {
+		return nil, err
+	}
+	g := &nodeGroup{suite: s, store: st}
+	for range max(1, f.nodes) {
+		dir, remove, err := s.folder()
+		if err != nil {
+			return nil, errors.Join(err, g.stop(), st.drop())
+		}
+		g.dirs, g.removes = append(g.dirs, dir), append(g.removes, remove)
+		flags := []string{"--storage", st.url, "--metrics-listen", "127.0.0.1:0"}
+		if f.nodes > 0 {
+			address, err := freeAddress()
+			if err != nil {
+				return nil, errors.Join(err, g.stop(), st.drop())
+			}
+			flags = append(flags, "--node-listen", address, "--node-url", "https://"+address)
+		}
+		g.flags = append(g.flags, flags)
+	}
+	return g, nil
+}
+
+// freeAddress returns an address of this machine on which nobody listens now.
+func freeAddress() (string, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	return l.Addr().String(), l.Close()
+}
+
+// start starts all, one after the other.
+func (g *nodeGroup) start() error {
+	for i, dir := range g.dirs {
+		v, err := g.serve(dir, g.flags[i]...)
+		if err != nil {
+			return fmt.Errorf("node %d: %w", i+1, err)
+		}
+		g.services = append(g.services, v)
+	}
+	return nil
+}
+
+// stop stops those that run and removes their folders.
+func (g *nodeGroup) stop() (err error) {
+	for _, v := range g.services {
+		err = errors.Join(err, v.stop())
+	}
+	for _, remove := range g.removes {
+		remove()
+	}
+	return err
+}
+
+// kill ends the last node at once.
+func (g *nodeGroup) kill() error {
+	last := g.services[len(g.services)-1]
+	g.services = g.services[:len(g.services)-1]
+	if err := last.cmd.Process.Kill(); err != nil {
+		return err
+	}
+	<-last.exited
+	return nil
+}
+
+func (g *nodeGroup) pids() (all []int) {
+	for _, v := range g.services {
+		all = append(all, v.cmd.Process.Pid)
+	}
+	return all
+}
+
+// dial connects to each node.
+func (g *nodeGroup) dial() (conns []*load.Conn, err error) {
+	for _, v := range g.services {
+		c, err := load.Dial(v.url())
+		if err != nil {
+			return nil, err
+		}
+		conns = append(conns, c)
+	}
+	return conns, nil
+}
+
+// ownTime is how long a node may take until it owns organizations.
+const ownTime = 30 * time.Second
+
+// found makes n organizations. Organization i is that of node i modulo the nodes, because a node makes organizations that
+// it owns.
+func (g *nodeGroup) found(ctx context.Context, n int) (members []*member, err error) {
+	begin := time.Now()
+	for len(members) < n {
+		m, err := g.services[len(members)%len(g.services)].found(ctx, fmt.Sprint("org-", len(members)))
+		switch {
+		case err == nil:
+			members = append(members, m)
+		case time.Since(begin) > ownTime:
+			return nil, fmt.Errorf("make organizations: %w", err)
+		default: // the node has not joined yet
+			if err := wait.For(ctx, 100*time.Millisecond); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return members, nil
+}
+
+// nodesMeter tells the processor time of all processes of a group, and that of its database.
+type nodesMeter struct {
+	group             *nodeGroup
+	pids              []int
+	program, database time.Duration
+}
+
+func (g *nodeGroup) meter() nodesMeter {
+	m := nodesMeter{group: g, pids: g.pids()}
+	m.program, m.database = m.read()
+	return m
+}
+
+func (m nodesMeter) read() (program, database time.Duration) {
+	return spent(m.pids...), spent(m.group.store.database.pid())
+}
+
+// since returns the time that was spent since the meter was made.
+func (m nodesMeter) since() (program, database time.Duration) {
+	program, database = m.read()
+	return program - m.program, database - m.database
+}
+
+// each is the time of one of n operations.
+func (m nodesMeter) each(n int) nodesCost {
+	program, database := m.since()
+	return nodesCost{float64(program.Microseconds()) / float64(n), float64(database.Microseconds()) / float64(n)}
+}
+
+// rate is the time in each second.
+func (m nodesMeter) rate(of time.Duration) []value {
+	program, database := m.since()
+	return []value{{program.Seconds() * 1000 / of.Seconds(), "cpu-ms/s"}, {database.Seconds() * 1000 / of.Seconds(), "db-cpu-ms/s"}}
+}

@@ -1,0 +1,114 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/agentledger/agentledger/bench/load"
+)
+
+// fleet is how many processes serve from one database. 0 nodes are one process that is no node.
+type fleet struct {
+	name  string
+	nodes int
+}
+
+func fleets() []fleet { return []fleet{{"alone", 0}, {"nodes=1", 1}, {"nodes=3", 3}} }
+
+// nodesMembers is how many organizations send: as many of each node.
+const nodesMembers = 12
+
+// way says which node of some gets request n, whose organization is that of node n%nodes.
+type way struct {
+	name string
+	node func(n, nodes int) int
+}
+
+// ways are those of a load balancer that knows nothing, by which all but one of the nodes pass a request, and of one that
+// knows the organizations.
+func ways() []way {
+	return []way{
+		{"turns", func(n, nodes int) int { return (n + n/nodesMembers) % nodes }},
+		{"organization", func(n, nodes int) int { return n % nodes }},
+	}
+}
+
+// nodesCost is processor time of a fleet for one event.
+type nodesCost struct{ program, database float64 } // in µs
+
+func (c nodesCost) all() float64 { return c.program + c.database }
+
+// nodes measures what several nodes cost beside one, and beside a process that is none, at the same offered load.
+func (s *suite) nodes(ctx context.Context) error {
+	costs := map[string]nodesCost{}
+	for _, f := range fleets() {
+		if err := s.offerFleet(ctx, f, costs); err != nil {
+			return fmt.Errorf("%s: %w", f.name, err)
+		}
+	}
+	alone, one := costs["alone/turns"], costs["nodes=1/turns"]
+	three, direct := costs["nodes=3/turns"], costs["nodes=3/organization"]
+	s.emit("nodes/ratio", 1, value{three.all() / one.all(), "three/one"}, value{three.program / one.program, "program-three/one"},
+		value{three.database / one.database, "db-three/one"}, value{direct.all() / one.all(), "direct-three/one"},
+		value{one.all() / alone.all(), "one/alone"})
+	const passed = 2.0 / 3
+	s.emit("nodes/passing", 1, value{(three.program - direct.program) / passed, "cpu-µs/request"})
+	return nil
+}
+
+// offerFleet starts a fleet on an empty store and measures it at rest and under each way of load.
+func (s *suite) offerFleet(ctx context.Context, f fleet, costs map[string]nodesCost) (err error) {
+	g, err := s.newNodes(f)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, g.stop(), g.store.drop()) }()
+	if err := g.start(); err != nil {
+		return err
+	}
+	members, err := g.found(ctx, nodesMembers)
+	if err != nil {
+		return err
+	}
+	rest := g.meter()
+	time.Sleep(4 * s.Window)
+	s.emit("nodes/rest/"+f.name, 1, rest.rate(4*s.Window)...)
+	for i, w := range ways() {
+		if f.nodes < 2 && i > 0 {
+			continue
+		}
+		name := f.name + "/" + w.name
+		if costs[name], err = g.offer(name, w, members); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// offer sends single events at the offered rate.
+func (g *nodeGroup) offer(name string, w way, members []*member) (cost nodesCost, err error) {
+	requests, err := posts(w.name, g.requests(3*offeredRate), func(i int) *member { return members[i%len(members)] })
+	if err != nil {
+		return cost, err
+	}
+	const connections = 64
+	meter := g.meter()
+	r, err := load.Open(offeredRate, connections, g.offeredLimit(), func(int) (load.Timed, error) {
+		conns, err := g.dial()
+		return func(n int, _ time.Time) error {
+			at := n % len(requests)
+			_, err := conns[w.node(at, len(conns))].Expect(http.StatusCreated, requests[at])
+			return err
+		}, err
+	})
+	if err != nil {
+		return cost, err
+	}
+	cost = meter.each(r.Done)
+	g.emitLoad("nodes/offered/"+name, r, 1, "events/s", value{cost.all(), "cpu-µs/event"},
+		value{cost.program, "program-cpu-µs/event"}, value{cost.database, "db-cpu-µs/event"})
+	return cost, nil
+}
