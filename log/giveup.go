@@ -5,7 +5,6 @@ import (
 	"errors"
 
 	"github.com/agentledger/agentledger/log/commitmetrics"
-
 	"github.com/agentledger/agentledger/log/takeover"
 	"github.com/agentledger/agentledger/storage"
 )

@@ -32,8 +32,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/agentledger/agentledger/log/commitmetrics"
-
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/agentledger/agentledger/fault"
@@ -43,6 +41,7 @@ import (
 	"github.com/agentledger/agentledger/internal/trace"
 	"github.com/agentledger/agentledger/internal/wait"
 	"github.com/agentledger/agentledger/log/anchor"
+	"github.com/agentledger/agentledger/log/commitmetrics"
 	"github.com/agentledger/agentledger/log/moves"
 	"github.com/agentledger/agentledger/log/takeover"
 	"github.com/agentledger/agentledger/log/tiles"

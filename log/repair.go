@@ -7,9 +7,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/agentledger/agentledger/log/commitmetrics"
-
 	"github.com/agentledger/agentledger/internal/wait"
+	"github.com/agentledger/agentledger/log/commitmetrics"
 	"github.com/agentledger/agentledger/log/restore"
 	"github.com/agentledger/agentledger/storage"
 )
