@@ -69,10 +69,10 @@ func TestTilesOfOtherNodes(t *testing.T) {
 		red + "/successor":                      false,
 		blue + "/tile/0/000":                    false,
 		"/v1/public/orgs/red/transparency/head": false,
-		"/v1/public/orgs/red/transparency/inclusion?index=1&size=300": false,
-		"/v1/public/orgs/red/verify/e-1":                              false,
-		"/v1/public/agents/" + string(w.red.agent.Agent) + "/did":     false,
-		"/v1/public/did/did:web:ledger.example%3A8443":                true, // it names no organization
+		"/v1/public/orgs/red/transparency/inclusion?log_index=1&tree_size=300": false,
+		"/v1/public/orgs/red/verify/e-1":                                       false,
+		"/v1/public/agents/" + string(w.red.agent.Agent) + "/did":              false,
+		"/v1/public/did/did:web:ledger.example%3A8443":                         true, // it names no organization
 	} {
 		for _, coding := range []string{"", "gzip"} {
 			got := httptest.NewRecorder()

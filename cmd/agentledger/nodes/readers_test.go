@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -37,9 +38,10 @@ func TestReadersWithoutOwner(t *testing.T) {
 	for _, o := range w.organizations {
 		w.mustSend(o, "before")
 	}
-	for name, fault := range map[string]func(*process){
-		"killed": func(p *process) { p.kill(); time.Sleep(3500 * time.Millisecond); p.start() },
-		"paused": func(p *process) { p.pause(4 * time.Second) },
+	w.notePaths()
+	for name, fault := range map[string]struct{ begin, end func(*process) }{
+		"killed": {(*process).kill, (*process).start},
+		"paused": {func(p *process) { p.signal(syscall.SIGSTOP) }, func(p *process) { p.signal(syscall.SIGCONT) }},
 	} {
 		owner, other := w.ownerOf("red")
 		ctx, stop := context.WithCancel(t.Context())
@@ -49,7 +51,10 @@ func TestReadersWithoutOwner(t *testing.T) {
 			group.Go(func() { w.poll(ctx, o.Slug, owner, other) })
 		}
 		time.Sleep(500 * time.Millisecond)
-		fault(owner)
+		fault.begin(owner)
+		w.readAll(other)
+		time.Sleep(2 * time.Second)
+		fault.end(owner)
 		time.Sleep(time.Second)
 		stop()
 		group.Wait()
@@ -69,6 +74,7 @@ type readers struct {
 
 	mu      sync.Mutex
 	sizes   map[string]uint64 // that were seen, by slug
+	paths   []string          // of all public reads of both organizations
 	heads   atomic.Int64
 	longest atomic.Int64
 }
@@ -91,6 +97,44 @@ func get(ctx context.Context, p *process, path string, timeout time.Duration) (s
 }
 
 func headPath(slug string) string { return "/v1/public/orgs/" + slug + "/transparency/head" }
+
+// notePaths notes a path of each public read.
+func (w *readers) notePaths() {
+	for _, o := range w.organizations {
+		slug, log := "/v1/public/orgs/"+o.Slug, "/o/"+o.ID
+		_, _, document, err := get(w.t.Context(), w.processes[0], "/v1/public/agents/"+o.Agent.AgentID+"/did", time.Minute)
+		var did struct {
+			ID string `json:"id"`
+		}
+		if err == nil {
+			err = json.Unmarshal(document, &did)
+		}
+		if err != nil || did.ID == "" {
+			w.t.Fatalf("DID document: %v: %s", err, document)
+		}
+		w.paths = append(w.paths, slug+"/transparency/head", slug+"/transparency/checkpoint",
+			slug+"/transparency/checkpoint?cosigned=1", slug+"/transparency/inclusion?log_index=0&tree_size=1",
+			slug+"/transparency/consistency?from=0&to=1", slug+"/transparency/keys", slug+"/transparency/policy",
+			slug+"/verify/before?verify=1", log+"/checkpoint", log+"/tile/0/000.p/1", log+"/tile/entries/000.p/1",
+			"/v1/public/agents/"+o.Agent.AgentID+"/did", "/v1/public/agents/"+o.Agent.AgentID+"/did.json",
+			"/v1/public/did/"+did.ID)
+	}
+	w.readAll(w.processes[0])
+	w.readAll(w.processes[1])
+}
+
+// readAll makes each public read at a node, all at once.
+func (w *readers) readAll(p *process) {
+	var group sync.WaitGroup
+	for _, path := range w.paths {
+		group.Go(func() {
+			if status, _, body, err := get(w.t.Context(), p, path, time.Minute); err != nil || status != http.StatusOK {
+				w.t.Errorf("%s: got %d %s, %v", path, status, body, err)
+			}
+		})
+	}
+	group.Wait()
+}
 
 // ownerOf returns the node that answers for an organization, and another one.
 func (w *readers) ownerOf(slug string) (owner, other *process) {

@@ -75,8 +75,15 @@ func TestSilentOwner(t *testing.T) {
 	})
 	p := s.passer()
 	p.proxy.HurryReaders(10*time.Second, 50*time.Millisecond)
-	p.ask(t.Context(), "GET", "/red/public", nil).want(t, 200, p.view.self.ID.String()+" stands in")
+	for range 2 {
+		p.ask(t.Context(), "GET", "/red/public", nil).want(t, 200, p.view.self.ID.String()+" stands in")
+	}
+	if got := s.nodes[0].asked.Load(); got != 1 {
+		t.Errorf("the silent node was asked %d times, want once", got)
+	}
 	p.ask(t.Context(), "GET", "/red/x", nil).want(t, 200, s.nodes[0].view.self.ID.String())
+	s.move(red, s.nodes[1])
+	p.ask(t.Context(), "GET", "/red/public", nil).want(t, 200, s.nodes[1].view.self.ID.String())
 }
 
 // The next owner is asked when it comes in time.

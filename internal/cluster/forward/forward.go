@@ -76,6 +76,7 @@ type Proxy struct {
 	timing    timing
 	limit     *admission.Limit
 	buffers   buffers
+	silent    silences
 }
 
 // New returns a proxy.

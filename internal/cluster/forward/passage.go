@@ -67,7 +67,8 @@ func (x *passage) run() (passed bool, err error) {
 		if !owner.Prepared { // it does not know what others have shown
 			absent = nil
 		}
-		if owner.Node.URL == "" && absent != nil { // it is forgotten
+		target := silence{owner.Node.ID, x.tenant}
+		if absent != nil && (owner.Node.URL == "" || x.proxy.silent.has(target)) { // it is forgotten, or may be soon
 			return false, admission.ErrAbsent
 		}
 		if owner.Node.URL != "" && owner.Node.ID != x.proxy.view.Self().ID {
@@ -75,6 +76,7 @@ func (x *passage) run() (passed bool, err error) {
 				return passed, x.failure(err)
 			}
 			if errors.Is(err, errSilent) && absent != nil {
+				x.proxy.silent.note(target)
 				return false, admission.ErrAbsent
 			}
 			if x.taken { // the time of an attempt is no wait for an owner
