@@ -23,14 +23,14 @@ const (
 
 // session are the settings of every connection. There is no statement_timeout because it would end
 // an append's wait for its commit, which lock_timeout does not. A transaction that a lost client
-// left open must end, because it holds the lock of a head.
+// left open must end soon, because it holds the lock of a head, for which the next owner of its ledger waits.
 var session = map[string]string{
 	"application_name":                    "agentledger",
 	"client_encoding":                     "UTF8",
 	"default_transaction_isolation":       "read committed",
 	"statement_timeout":                   "0",
 	"lock_timeout":                        lockTimeout,
-	"idle_in_transaction_session_timeout": "30s",
+	"idle_in_transaction_session_timeout": "5s",
 	"tcp_keepalives_idle":                 "10",
 	"tcp_keepalives_interval":             "5",
 	"tcp_keepalives_count":                "4",

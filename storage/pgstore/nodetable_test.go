@@ -2,13 +2,17 @@ package pgstore_test
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/cluster"
 	"github.com/agentledger/agentledger/internal/cluster/clustertest"
+	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/storage/pgstore"
 	"github.com/agentledger/agentledger/storage/pgstore/nodetable"
 )
@@ -17,9 +21,23 @@ func TestNodesAnswerAsInMemory(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(4) {
 		e := open(t, pgstore.Options{URL: fresh(t, shared)})
-		clustertest.Compare(t, nodetable.New(e), seed, 150)
+		clustertest.Compare(t, patient{nodetable.New(e)}, seed, 150)
 		closeEngine(t, e)
 	}
+}
+
+// patient is a table that takes a step again while nothing of it was applied. On a busy machine the server may end a
+// transaction because its node was silent for too long.
+type patient struct{ cluster.Table }
+
+func (p patient) Beat(ctx context.Context, s cluster.Step) (v cluster.View, err error) {
+	const tries = 10
+	for range tries {
+		if v, err = p.Table.Beat(ctx, s); !errors.Is(err, storage.ErrUnavailable) {
+			break
+		}
+	}
+	return v, err
 }
 
 // nothingHeld holds no state.
@@ -53,6 +71,63 @@ func TestNodesOfOneDatabase(t *testing.T) {
 	awaitOwners(t, []*cluster.Cluster{nodes[0], nodes[2]})
 	stops[0]()
 	stops[2]()
+}
+
+// stalled is a database on which each transaction of a node stands still before its end.
+type stalled struct {
+	*pgstore.Engine
+	begun chan struct{} // is closed when the transaction holds its locks
+	end   chan struct{}
+}
+
+func (s *stalled) Transact(ctx context.Context, work func(pgx.Tx) error) error {
+	return s.Engine.Transact(ctx, func(tx pgx.Tx) error {
+		err := work(tx)
+		close(s.begun)
+		<-s.end
+		return err
+	})
+}
+
+// A node that is cut off in the middle of a beat holds the locks of its transaction. Another node can forget it all the
+// same, and take its shards.
+func TestNodeThatIsCutOffInItsBeat(t *testing.T) {
+	t.Parallel()
+	e := open(t, pgstore.Options{URL: fresh(t, shared)})
+	table, lost, other := nodetable.New(e), cluster.NewNodeID(), cluster.NewNodeID()
+	for _, n := range []cluster.NodeID{lost, other} {
+		must(t, table.Join(t.Context(), cluster.Node{ID: n}))
+	}
+	_, err := table.Beat(t.Context(), cluster.Step{Node: lost, Take: []cluster.Shard{7}})
+	must(t, err)
+	cut := &stalled{e, make(chan struct{}), make(chan struct{})}
+	ended := make(chan error, 1)
+	go func() {
+		_, err := nodetable.New(cut).Beat(t.Context(), cluster.Step{Node: lost})
+		ended <- err
+	}()
+	<-cut.begun
+	const tries = 8 // of a second and a half each
+	for n := range tries {
+		ctx, cancel := context.WithTimeout(t.Context(), 1500*time.Millisecond)
+		v, err := table.Beat(ctx, cluster.Step{Node: other, Forget: []cluster.Sighting{{Node: lost, Beats: 1}},
+			Take: []cluster.Shard{7}})
+		cancel()
+		if err == nil {
+			if len(v.Nodes) != 1 || len(v.Leases) != 1 || v.Leases[0].Owner != other || v.Time.IsZero() {
+				t.Errorf("got %+v, want one node with the shard", v)
+			}
+			break
+		}
+		if n == tries-1 {
+			t.Errorf("the node that is cut off is not forgotten: %v", err)
+		}
+	}
+	close(cut.end)
+	if err := <-ended; err == nil {
+		t.Error("the beat of the node that was cut off had an effect")
+	}
+	closeEngine(t, e)
 }
 
 // awaitOwners waits until every shard has one owner, and every node has some.

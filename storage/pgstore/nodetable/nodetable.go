@@ -8,6 +8,8 @@
 //     another, and the leases of an epoch are seen together.
 //   - That lock comes before every row of a node. A beat without changes locks its own row alone. So no two steps
 //     wait for each other.
+//   - A node that is cut off in the middle of a beat loses its locks after a second and a half. The others forget it only later, so
+//     that they never wait for it.
 package nodetable
 
 import (
@@ -61,13 +63,16 @@ func (t *Table) Beat(ctx context.Context, s cluster.Step) (v cluster.View, err e
 }
 
 const (
-	lockEpochSQL = `SELECT epoch FROM lease_epoch WHERE org = 0 FOR UPDATE`
-	readEpochSQL = `SELECT epoch FROM lease_epoch WHERE org = 0`
+	lockEpochSQL = `SELECT epoch, ` + endSoon + ` FROM lease_epoch WHERE org = 0 FOR UPDATE`
+	readEpochSQL = `SELECT epoch, ` + endSoon + ` FROM lease_epoch WHERE org = 0`
 	readStateSQL = `SELECT epoch, clock_timestamp() FROM lease_epoch WHERE org = 0`
 	beatSQL      = `UPDATE node SET beats = beats + 1, leaving = $2 WHERE org = 0 AND id = $1`
 	readNodesSQL = `SELECT id, beats, leaving, url, version, key FROM node WHERE org = 0`
 	leasesSQL    = `SELECT shard, epoch, owner FROM lease WHERE org = 0 AND epoch > $1`
 )
+
+// endSoon makes the server end the transaction when the node sends nothing for so long.
+const endSoon = `set_config('idle_in_transaction_session_timeout', '1500ms', true)`
 
 // applyStep applies one step. The lock of the epoch comes before every row of a node, so that two steps can't
 // wait for each other.
@@ -77,7 +82,7 @@ func applyStep(ctx context.Context, tx pgx.Tx, s cluster.Step) (v cluster.View, 
 		epochSQL = lockEpochSQL
 	}
 	epoch := int64(0)
-	if err := tx.QueryRow(ctx, epochSQL).Scan(&epoch); err != nil {
+	if err := tx.QueryRow(ctx, epochSQL).Scan(&epoch, nil); err != nil {
 		return v, err
 	}
 	beat, err := tx.Exec(ctx, beatSQL, s.Node[:], flag(s.Leaving))
