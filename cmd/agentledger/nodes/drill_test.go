@@ -15,7 +15,10 @@ import (
 	"github.com/agentledger/agentledger/internal/test/servicetest"
 )
 
-var drillRounds = flag.Int("node-rounds", 3, "how many faults the drill of three nodes has")
+var (
+	drillRounds = flag.Int("node-rounds", 3, "how many faults the drill of three nodes has")
+	drillFault  = flag.String("node-fault", "", "only faults whose name has this text")
+)
 
 func TestMain(m *testing.M) { os.Exit(servicetest.Main(m)) }
 
@@ -34,9 +37,14 @@ func TestDrill(t *testing.T) {
 	work, stop := context.WithCancel(t.Context())
 	defer stop()
 	workers := d.startWork(work)
+	kinds := faultKinds(*drillFault)
 	for round := range *drillRounds {
 		time.Sleep(time.Second)
-		d.round(kindOf(round))
+		kind, again := kinds[round%len(kinds)], round >= len(kinds)
+		if again {
+			kind = kinds[rand.IntN(len(kinds))]
+		}
+		d.round(kind, again && kind.lasts && rand.IntN(2) == 0)
 	}
 	stop()
 	workers.Wait()
@@ -61,6 +69,7 @@ type drill struct {
 	receiver      *receiver // of webhooks
 	calls         history.History
 	turn          atomic.Uint64 // of the next request, for the round robin
+	second        *node         // that is killed while the fault of this round lasts, nil for none
 
 	mu        sync.Mutex
 	nodes     []*node // that requests are sent to
@@ -95,10 +104,15 @@ func (d *drill) nodeOf(turn uint64) *node {
 	return all[turn%uint64(len(all))]
 }
 
-// round strikes once, and waits until all is well again.
-func (d *drill) round(kind faultKind) {
+// round strikes a node, and waits until all is well again. A second node may be killed meanwhile.
+func (d *drill) round(kind faultKind, twice bool) {
 	all := d.running()
-	n := all[rand.IntN(len(all))]
+	i := rand.IntN(len(all))
+	n := all[i]
+	if d.second = nil; twice {
+		d.second = all[(i+1)%len(all)]
+		kind.name += ", and another node is killed"
+	}
 	d.beginRound(kind.name, n)
 	kind.strike(d, n)
 	d.awaitProgress()
@@ -111,7 +125,7 @@ func (d *drill) awaitServing() {
 	for _, n := range d.running() {
 		for _, o := range d.organizations {
 			d.await("a head", func() error {
-				l, err := o.logAt(n)
+				l, err := o.log(n.once())
 				if err == nil {
 					_, _, err = l.Head(d.t.Context())
 				}

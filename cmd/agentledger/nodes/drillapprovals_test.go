@@ -83,7 +83,7 @@ func (d *drill) consume(ctx context.Context, o *organization, e *errand) bool {
 func (d *drill) insist(o *organization, what string, do func(*node, *client.Client) error) bool {
 	for began := time.Now(); ; time.Sleep(20 * time.Millisecond) {
 		n := d.nextNode()
-		c, err := o.clientAt(n)
+		c, err := o.client(n.once())
 		if err == nil {
 			err = do(n, c)
 		}

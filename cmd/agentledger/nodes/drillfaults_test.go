@@ -2,6 +2,8 @@ package nodes_test
 
 import (
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/agentledger/agentledger/internal/test/faultproxy"
@@ -11,35 +13,36 @@ import (
 type faultKind struct {
 	name   string
 	strike func(d *drill, n *node)
+	lasts  bool // strike calls meanwhile
 }
 
-// faultKinds are in the order of a short drill: the first ones differ most.
-func faultKinds() []faultKind {
-	return []faultKind{
-		{"a node is killed", (*drill).killNode},
-		{"the database fails over", (*drill).failOver},
-		{stopped, (*drill).stopNode},
-		{"a node is not heard by the others", isolation(severity{speaks: true})},
-		{"a node's clock moves forward", clockStep(1)},
-		{"a node hears nothing of the database", databaseFault(faultproxy.Fault{HoldAnswers: true})},
-		{"a node is added, and taken away", (*drill).addNode},
-		{"a node stands still for 5 s", (*drill).pauseNode},
-		{"a node hears nothing of the others", isolation(severity{listens: true})},
-		{"a node is cut off from the others", isolation(severity{cut: true})},
-		{"a node is cut off from the database", databaseFault(faultproxy.Fault{Cut: true})},
-		{"the database hears nothing of a node", databaseFault(faultproxy.Fault{HoldCalls: true})},
-		{"a node's clock moves back", clockStep(-1)},
-		{"a node starts with a clock that is ahead", (*drill).startAhead},
-	}
+// faultKinds returns the kinds with a text in their names. They are in the order of a short drill: the first ones differ
+// most.
+func faultKinds(part string) []faultKind {
+	return slices.DeleteFunc([]faultKind{
+		{name: "a node is killed", strike: (*drill).killNode},
+		{name: "the database fails over", strike: (*drill).failOver},
+		{name: stopped, strike: (*drill).stopNode},
+		{name: "a node is not heard by the others", strike: isolation(severity{speaks: true}), lasts: true},
+		{name: "a node's clock moves forward", strike: clockStep(1), lasts: true},
+		{name: "a node hears nothing of the database", strike: databaseFault(faultproxy.Fault{HoldAnswers: true}), lasts: true},
+		{name: "a node is added, and taken away", strike: (*drill).addNode},
+		{name: "a node stands still for 5 s", strike: (*drill).pauseNode},
+		{name: "a node hears nothing of the others", strike: isolation(severity{listens: true}), lasts: true},
+		{name: "a node is cut off from the others", strike: isolation(severity{cut: true}), lasts: true},
+		{name: "a node is cut off from the database", strike: databaseFault(faultproxy.Fault{Cut: true}), lasts: true},
+		{name: "the database hears nothing of a node", strike: databaseFault(faultproxy.Fault{HoldCalls: true}), lasts: true},
+		{name: "a node's clock moves back", strike: clockStep(-1), lasts: true},
+		{name: "a node starts with a clock that is ahead", strike: (*drill).startAhead},
+	}, func(k faultKind) bool { return !strings.Contains(k.name, part) })
 }
 
-// kindOf returns the fault of a round: each kind once, and then any.
-func kindOf(round int) faultKind {
-	all := faultKinds()
-	if round < len(all) {
-		return all[round]
+// meanwhile returns after the time that a fault lasts.
+func (d *drill) meanwhile() {
+	time.Sleep(awhile())
+	if d.second != nil {
+		d.killNode(d.second)
 	}
-	return all[rand.IntN(len(all))]
 }
 
 // awhile is a random time, shorter or longer than the others wait for a silent node.
@@ -62,7 +65,7 @@ func (d *drill) stopNode(n *node) {
 func isolation(s severity) func(d *drill, n *node) {
 	return func(d *drill, n *node) {
 		d.isolate(n, s)
-		time.Sleep(awhile())
+		d.meanwhile()
 		if rand.IntN(2) == 0 {
 			d.resetCalls(n) // the bytes that wait are lost; else they come late
 		}
@@ -72,9 +75,9 @@ func isolation(s severity) func(d *drill, n *node) {
 
 // databaseFault returns the fault of a node that is cut off from the database for a while.
 func databaseFault(f faultproxy.Fault) func(d *drill, n *node) {
-	return func(_ *drill, n *node) {
+	return func(d *drill, n *node) {
 		n.database.Set(0, f)
-		time.Sleep(awhile())
+		d.meanwhile()
 		if rand.IntN(2) == 0 {
 			n.database.Reset(0)
 		}
@@ -108,9 +111,9 @@ func (d *drill) addNode(*node) {
 
 // clockStep returns the fault of a clock that is wrong by minutes for a while.
 func clockStep(sign time.Duration) func(d *drill, n *node) {
-	return func(_ *drill, n *node) {
+	return func(d *drill, n *node) {
 		n.clock.move(sign * time.Duration(2+rand.IntN(18)) * time.Minute)
-		time.Sleep(awhile())
+		d.meanwhile()
 		n.clock.move(0)
 	}
 }

@@ -25,7 +25,7 @@ type organization struct {
 	struck                bool          // the node of the round's fault owned it; guarded by the drill
 
 	mu           sync.Mutex
-	clients      map[*node]*client.Client
+	clients      map[clientOf]*client.Client
 	acknowledged map[id.Event]client.Result
 	envelopes    map[id.Event][]byte // of acknowledged events
 	refused      int                 // events beyond the cap
@@ -37,7 +37,7 @@ type organization struct {
 const (
 	others = 3 // organizations beside red, blue and green
 	// maxSum bounds the payments of each tool. A tool is used for some seconds, which is enough to go beyond it.
-	maxSum    = "11.000000000000000007"
+	maxSum    = "9.000000000000000007"
 	eventsCap = 90
 )
 
@@ -91,26 +91,38 @@ func (d *drill) newOrganization(made *servicetest.Organization) *organization {
 	if err != nil {
 		d.t.Fatal(err)
 	}
-	return &organization{Organization: made, name: name, key: key, signer: signer, lastEvent: time.Now(), clients: map[*node]*client.Client{},
+	return &organization{Organization: made, name: name, key: key, signer: signer, lastEvent: time.Now(), clients: map[clientOf]*client.Client{},
 		acknowledged: map[id.Event]client.Result{}, envelopes: map[id.Event][]byte{}, roots: map[id.Index]id.Hash{}}
 }
 
-// clientAt returns the client of an agent that asks one node, once.
-func (o *organization) clientAt(n *node) (*client.Client, error) {
+// clientOf is a client of one node.
+type clientOf struct {
+	*node
+	tries int // of a request; 0: as many as usual
+}
+
+// once is a client that tries each request once.
+func (n *node) once() clientOf { return clientOf{n, 1} }
+
+// again is a client that tries again, for checks when all is well.
+func (n *node) again() clientOf { return clientOf{n, 0} }
+
+// client returns the organization's client.
+func (o *organization) client(of clientOf) (*client.Client, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if c := o.clients[n]; c != nil {
+	if c := o.clients[of]; c != nil {
 		return c, nil
 	}
-	c, err := client.New(client.Config{BaseURL: n.main, Token: o.IngestKey.Secret, Timeout: 10 * time.Second,
-		Retry: client.Retry{Attempts: 1}})
-	o.clients[n] = c
+	c, err := client.New(client.Config{BaseURL: of.main, Token: o.IngestKey.Secret, Timeout: 10 * time.Second,
+		Retry: client.Retry{Attempts: of.tries}})
+	o.clients[of] = c
 	return c, err
 }
 
-// logAt returns the organization's log as one node shows it.
-func (o *organization) logAt(n *node) (*client.Log, error) {
-	c, err := o.clientAt(n)
+// log returns the organization's log as a client sees it.
+func (o *organization) log(of clientOf) (*client.Log, error) {
+	c, err := o.client(of)
 	if err != nil {
 		return nil, err
 	}

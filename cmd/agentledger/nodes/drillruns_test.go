@@ -57,7 +57,7 @@ func (d *drill) runFlows(ctx context.Context, o *organization) {
 
 // checkFlow reads a run again: its steps are there once, in their order, with the root that was told.
 func (d *drill) checkFlow(o *organization, f *flow) error {
-	c, err := o.clientAt(d.nextNode())
+	c, err := o.client(d.nextNode().again())
 	if err != nil {
 		return err
 	}

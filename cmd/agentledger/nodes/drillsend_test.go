@@ -19,9 +19,11 @@ const (
 	senders = 3 // of red and blue; the others have one
 	pollers = 2
 	// pace is the time between two events of a sender.
-	pace = 25 * time.Millisecond
+	pace = 40 * time.Millisecond
+	// pollPace is the time between two heads of a poller.
+	pollPace = 25 * time.Millisecond
 	// paysOfATool is how many events a sender sends before it pays by another tool, a quarter of them payments.
-	paysOfATool = 120
+	paysOfATool = 100
 	payTool     = "acme.pay.t"
 	// longestTry bounds the tries of one request.
 	longestTry = time.Minute
@@ -80,7 +82,7 @@ func (d *drill) sendOne(ctx context.Context, o *organization, name id.Event, env
 	began, turn := time.Now(), d.turn.Add(1)
 	var failed []error
 	for ; ; turn++ {
-		c, err := o.clientAt(d.nodeOf(turn))
+		c, err := o.client(d.nodeOf(turn).once())
 		if err != nil {
 			d.t.Error(err)
 			return false
@@ -135,9 +137,9 @@ func (o *organization) keep(name id.Event, r client.Result, envelope []byte) {
 // size differ.
 func (d *drill) poll(ctx context.Context, o *organization) {
 	newest := id.Index(0) // that this poller saw
-	for ; ctx.Err() == nil; time.Sleep(10 * time.Millisecond) {
+	for ; ctx.Err() == nil; time.Sleep(pollPace) {
 		n := d.nextNode()
-		l, err := o.logAt(n)
+		l, err := o.log(n.once())
 		if err != nil {
 			d.t.Error(err)
 			return
