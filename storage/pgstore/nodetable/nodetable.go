@@ -17,6 +17,7 @@ import (
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/agentledger/agentledger/internal/cluster"
 	"github.com/agentledger/agentledger/storage"
@@ -75,27 +76,47 @@ const (
 const endSoon = `set_config('idle_in_transaction_session_timeout', '1500ms', true)`
 
 // applyStep applies one step. The lock of the epoch comes before every row of a node, so that two steps can't
-// wait for each other.
+// wait for each other. A step without changes, as almost all are, goes to the server at once: each way takes long on a
+// busy machine, and a beat that takes too long is worth nothing.
 func applyStep(ctx context.Context, tx pgx.Tx, s cluster.Step) (v cluster.View, err error) {
+	b, begin := &pgx.Batch{}, beginning{}
+	begin.queue(b, s)
+	if !s.HasChanges() {
+		queueView(b, s.Known, &v)
+	}
+	if err := tx.SendBatch(ctx, b).Close(); err != nil {
+		return v, err
+	}
+	if begin.beaten == 0 || cluster.Epoch(begin.epoch) < s.Known {
+		return v, cluster.ErrForgotten
+	}
+	if !s.HasChanges() {
+		return v, nil
+	}
+	if err := changeMembers(ctx, tx, s, begin.epoch); err != nil {
+		return v, err
+	}
+	b = &pgx.Batch{}
+	queueView(b, s.Known, &v)
+	return v, tx.SendBatch(ctx, b).Close()
+}
+
+// beginning is the answers to the first statements of a step.
+type beginning struct {
+	epoch  int64
+	beaten int64 // nodes whose count was raised
+}
+
+func (g *beginning) queue(b *pgx.Batch, s cluster.Step) {
 	epochSQL := readEpochSQL
 	if s.HasChanges() {
 		epochSQL = lockEpochSQL
 	}
-	epoch := int64(0)
-	if err := tx.QueryRow(ctx, epochSQL).Scan(&epoch, nil); err != nil {
-		return v, err
-	}
-	beat, err := tx.Exec(ctx, beatSQL, s.Node[:], flag(s.Leaving))
-	switch {
-	case err != nil:
-		return v, err
-	case beat.RowsAffected() == 0, cluster.Epoch(epoch) < s.Known:
-		return v, cluster.ErrForgotten
-	}
-	if err := changeMembers(ctx, tx, s, epoch); err != nil {
-		return v, err
-	}
-	return readView(ctx, tx, s.Known)
+	b.Queue(epochSQL).QueryRow(func(row pgx.Row) error { return row.Scan(&g.epoch, nil) })
+	b.Queue(beatSQL, s.Node[:], flag(s.Leaving)).Exec(func(tag pgconn.CommandTag) error {
+		g.beaten = tag.RowsAffected()
+		return nil
+	})
 }
 
 func flag(b bool) int16 {
@@ -167,26 +188,23 @@ func shardNumbers(shards []cluster.Shard) (numbers []int16) {
 	return numbers
 }
 
-// readView reads the epoch before the leases, so that no lease of that epoch is missed.
-func readView(ctx context.Context, tx pgx.Tx, known cluster.Epoch) (v cluster.View, err error) {
-	epoch := int64(0)
-	if err := tx.QueryRow(ctx, readStateSQL).Scan(&epoch, &v.Time); err != nil {
-		return v, err
-	}
-	v.Epoch = cluster.Epoch(epoch)
-	if v.Nodes, err = collect(ctx, tx, scanNode, readNodesSQL); err != nil {
-		return v, err
-	}
-	v.Leases, err = collect(ctx, tx, scanLease, leasesSQL, int64(known))
-	return v, err
+// queueView reads the epoch before the leases, so that no lease of that epoch is missed.
+func queueView(b *pgx.Batch, known cluster.Epoch, v *cluster.View) {
+	b.Queue(readStateSQL).QueryRow(func(row pgx.Row) error {
+		epoch := int64(0)
+		err := row.Scan(&epoch, &v.Time)
+		v.Epoch = cluster.Epoch(epoch)
+		return err
+	})
+	queueRows(b, scanNode, &v.Nodes, readNodesSQL)
+	queueRows(b, scanLease, &v.Leases, leasesSQL, int64(known))
 }
 
-func collect[T any](ctx context.Context, tx pgx.Tx, scan pgx.RowToFunc[T], sql string, args ...any) ([]T, error) {
-	rows, err := tx.Query(ctx, sql, args...)
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, scan)
+func queueRows[T any](b *pgx.Batch, scan pgx.RowToFunc[T], into *[]T, sql string, args ...any) {
+	b.Queue(sql, args...).Query(func(rows pgx.Rows) (err error) {
+		*into, err = pgx.CollectRows(rows, scan)
+		return err
+	})
 }
 
 func scanNode(row pgx.CollectableRow) (n cluster.Node, err error) {
