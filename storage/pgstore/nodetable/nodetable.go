@@ -8,8 +8,8 @@
 //     another, and the leases of an epoch are seen together.
 //   - That lock comes before every row of a node. A beat without changes locks its own row alone. So no two steps
 //     wait for each other.
-//   - A node that is cut off in the middle of a beat loses its locks after a second and a half. The others forget it only later, so
-//     that they never wait for it.
+//   - A node that is cut off in the middle of a beat loses its locks after a second and a half. The others forget it
+//     only later, so that they never wait for it.
 package nodetable
 
 import (
