@@ -16,6 +16,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/agentledger/agentledger/fault"
@@ -52,6 +53,7 @@ type Options struct {
 type Ledgers struct {
 	*log.Ledgers
 	options Options
+	stoodIn atomic.Uint64
 	kept    *cache.Map[id.Tenant, *sighting]  // that were shown
 	shown   *cache.Map[id.Tenant, *log.State] // at anchors
 }
@@ -83,7 +85,10 @@ func (l *Ledgers) State(ctx context.Context, t id.Tenant) (*log.State, error) {
 		s, late, err := l.Newest(ctx, t)
 		switch {
 		case errors.Is(err, log.ErrNotOwner) && takeover.StandsIn(ctx):
-			return l.standIn(ctx, t)
+			if s, err = l.standIn(ctx, t); err == nil {
+				l.stoodIn.Add(1)
+			}
+			return s, err
 		case err != nil || !late:
 			return s, err
 		}
@@ -92,6 +97,9 @@ func (l *Ledgers) State(ctx context.Context, t id.Tenant) (*log.State, error) {
 		}
 	}
 }
+
+// StoodIn returns how many states of other processes' ledgers were shown.
+func (l *Ledgers) StoodIn() uint64 { return l.stoodIn.Load() }
 
 // Successor is that of log.Ledgers. Another process may own the successor.
 func (l *Ledgers) Successor(ctx context.Context, s *log.State) (*log.State, error) {

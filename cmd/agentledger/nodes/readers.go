@@ -1,6 +1,8 @@
 package nodes
 
 import (
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/log/standin"
 	"github.com/agentledger/agentledger/publicapi"
@@ -19,5 +21,9 @@ func (n *Node) Readers(l *log.Ledgers, anchorFirst func() bool) (publicapi.Ledge
 	readers := standin.New(standin.Options{Ledgers: l, Store: o.Engine, Anchors: o.Anchors, Elapsed: o.Elapsed,
 		AnchorFirst: anchorFirst, Reader: log.NewReader(log.Options{Store: o.Engine, Keyring: o.Keyring,
 			Anchors: o.Anchors, Logger: o.Logger, TileCacheBytes: readerCache, LeafCacheBytes: readerCache})})
+	o.Metrics.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
+		Name: "agentledger_node_stand_in_reads_total",
+		Help: "Public reads of logs whose owner could not be reached, answered from the database.",
+	}, func() float64 { return float64(readers.StoodIn()) }))
 	return readers, readers
 }
