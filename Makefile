@@ -111,7 +111,8 @@ interop:
 
 # SIGKILL of the real server under load, ROUNDS times; the commit path on a file
 # system that loses what was not synced, cut at every sync; the simulation of
-# sequencer and store for SEEDS seeds.
+# sequencer and store for SEEDS seeds; three nodes whose network, database, clocks and
+# processes break, ROUNDS times (docs/cluster.md).
 ROUNDS ?= 100
 SEEDS ?= 20000
 SIGNATURES ?= 1000000

@@ -153,7 +153,7 @@ func (d *drill) awaitProgress() {
 
 func (d *drill) await(what string, look func() error) {
 	d.t.Helper()
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(longestTry); ; time.Sleep(20 * time.Millisecond) {
 		err := look()
 		if err == nil {
 			return

@@ -81,7 +81,7 @@ func buildWithClock(t *testing.T) string {
 		t.Fatal(err)
 	}
 	program := filepath.Join(dir, "agentledger")
-	build := exec.Command("go", "build", "-overlay", filepath.Join(dir, "overlay.json"), "-o", program, "..")
+	build := exec.Command("go", "build", "-overlay", filepath.Join(dir, "overlay.json"), "-ldflags=-s -w", "-o", program, "..")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build: %v\n%s", err, out)
 	}
