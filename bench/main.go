@@ -65,6 +65,7 @@ type options struct {
 	Stored int           // events whose bytes on disk are counted
 	Many   int           // organizations with ten events each on PostgreSQL
 	Scale  []int         // sizes of the log that grows
+	Rate   int           // events a second that are offered to nodes
 	Soak   time.Duration // of the long load
 	Dir    string        // where data directories are made; "" for the system's
 	Memory string        // where those of idle organizations are made: best in memory
@@ -77,6 +78,7 @@ func parse(args []string) (o options, names []string, err error) {
 	f.IntVar(&o.Leaves, "leaves", 1_000_000, "leaves of the log that is read")
 	f.IntVar(&o.Stored, "stored", 800*bundle, "events whose bytes on disk are counted, rounded up to whole bundles")
 	f.IntVar(&o.Many, "organizations", 20_000, "organizations with ten events each on PostgreSQL")
+	f.IntVar(&o.Rate, "rate", offeredRate, "events a second that are offered to several nodes")
 	f.DurationVar(&o.Soak, "soak", 10*time.Minute, "time of the long load, from a second")
 	f.StringVar(&o.Dir, "dir", "", "folder for data directories (default: the system's for temporary files)")
 	f.StringVar(&o.Memory, "memory-dir", "", "folder for the data of idle organizations, best in memory (default: that of -dir)")
@@ -91,6 +93,9 @@ func parse(args []string) (o options, names []string, err error) {
 	}
 	if o.Scale, err = parseNumbers(*scale); err != nil {
 		return o, nil, fmt.Errorf("-scale: %w", err)
+	}
+	if o.Rate < 1 {
+		return o, nil, fmt.Errorf("-rate: %d is no rate", o.Rate)
 	}
 	if o.Soak < time.Second {
 		return o, nil, fmt.Errorf("-soak: %v is less than a second", o.Soak)

@@ -90,13 +90,13 @@ func (s *suite) offerFleet(ctx context.Context, f fleet, costs map[string]nodesC
 
 // offer sends single events at the offered rate.
 func (g *nodeGroup) offer(name string, w way, members []*member) (cost nodesCost, err error) {
-	requests, err := posts(w.name, g.requests(3*offeredRate), func(i int) *member { return members[i%len(members)] })
+	requests, err := posts(w.name, g.requests(3*g.Rate), func(i int) *member { return members[i%len(members)] })
 	if err != nil {
 		return cost, err
 	}
 	const connections = 64
 	meter := g.meter()
-	r, err := load.Open(offeredRate, connections, g.offeredLimit(), func(int) (load.Timed, error) {
+	r, err := load.Open(g.Rate, connections, g.offeredLimit(), func(int) (load.Timed, error) {
 		conns, err := g.dial()
 		return func(n int, _ time.Time) error {
 			at := n % len(requests)
@@ -108,7 +108,7 @@ func (g *nodeGroup) offer(name string, w way, members []*member) (cost nodesCost
 		return cost, err
 	}
 	cost = meter.each(r.Done)
-	g.emitLoad("nodes/offered/"+name, r, 1, "events/s", value{cost.all(), "cpu-µs/event"},
+	g.emitLoad(fmt.Sprintf("nodes/rate=%d/%s", g.Rate, name), r, 1, "events/s", value{cost.all(), "cpu-µs/event"},
 		value{cost.program, "program-cpu-µs/event"}, value{cost.database, "db-cpu-µs/event"})
 	return cost, nil
 }
