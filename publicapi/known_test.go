@@ -5,6 +5,7 @@ import (
 	"context"
 	"net/http"
 	"net/http/httptest"
+	"syscall"
 	"testing"
 
 	"github.com/agentledger/agentledger/id"
@@ -38,6 +39,17 @@ func (s knownStates) Shown(_ context.Context, t id.Tenant, within func(id.Index)
 	return s[t], nil
 }
 
+// elsewhere returns the surface of a node that owns nothing.
+func (w *world) elsewhere(known publicapi.Known) http.Handler {
+	e := &edge.Edge{Passer: noOwner{}}
+	router := e.Router()
+	publicapi.New(publicapi.Options{
+		Edge: e, Ledgers: w.ledgers, Organizations: w.orgs, Agents: w.agents,
+		GrantKeys: grantKeys{}, PublicURL: publicURL, Clock: w.clock, Directory: w.directory, Known: known,
+	}).Routes(router, nil)
+	return router
+}
+
 // A node answers for tiles that were shown, byte by byte as their owner. All else is passed on to the owner, also tiles
 // that may be newer, of another log of the line, and of an organization of which the node knows nothing.
 func TestTilesOfOtherNodes(t *testing.T) {
@@ -46,11 +58,7 @@ func TestTilesOfOtherNodes(t *testing.T) {
 	w.append(&w.blue, id.DiscloseCommitment, names("e", 300)...)
 	known := knownStates{w.red.tenant: w.state(&w.red)}
 	w.append(&w.red, id.DiscloseCommitment, names("later", 10)...)
-	router := (&edge.Edge{Passer: noOwner{}}).Router()
-	publicapi.New(publicapi.Options{
-		Edge: &edge.Edge{Passer: noOwner{}}, Ledgers: w.ledgers, Organizations: w.orgs, Agents: w.agents,
-		GrantKeys: grantKeys{}, PublicURL: publicURL, Clock: w.clock, Directory: w.directory, Known: known,
-	}).Routes(router, nil)
+	router := w.elsewhere(known)
 	red, blue := "/o/"+w.red.id.String(), "/o/"+w.blue.id.String()
 	for path, own := range map[string]bool{
 		red + "/tile/0/000":                     true,
@@ -92,5 +100,29 @@ func TestTilesOfOtherNodes(t *testing.T) {
 					want.Body.Len())
 			}
 		}
+	}
+}
+
+// processorTime returns the time that this process has used, in microseconds.
+func processorTime() float64 {
+	var u syscall.Rusage
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u)
+	return float64(u.Utime.Sec+u.Stime.Sec)*1e6 + float64(u.Utime.Usec+u.Stime.Usec)
+}
+
+// BenchmarkTile is a tile at its owner, and at another node that knows it.
+func BenchmarkTile(b *testing.B) {
+	w := newWorld(b)
+	w.append(&w.red, id.DiscloseCommitment, names("e", 300)...)
+	for name, h := range map[string]http.Handler{
+		"owner": w.fast, "another node": w.elsewhere(knownStates{w.red.tenant: w.state(&w.red)}),
+	} {
+		b.Run(name, func(b *testing.B) {
+			began := processorTime()
+			for range b.N {
+				h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/o/"+w.red.id.String()+"/tile/0/000", nil))
+			}
+			b.ReportMetric((processorTime()-began)/float64(b.N), "cpu-µs/op")
+		})
 	}
 }

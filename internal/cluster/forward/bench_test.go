@@ -43,3 +43,26 @@ func BenchmarkPass(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkPassTile is BenchmarkPass for a tile of 256 hashes. The difference is saved where a node answers for a tile
+// by itself.
+func BenchmarkPassTile(b *testing.B) {
+	tile := []byte(strings.Repeat("x", 8<<10))
+	s := newService(b, 2, func(_ *node, w http.ResponseWriter, _ *http.Request) error {
+		w.Header()["Content-Length"] = []string{"8192"}
+		_, err := w.Write(tile)
+		return err
+	})
+	for i, name := range []string{"here", "passed"} {
+		h := s.nodes[i].external.Config.Handler
+		b.Run(name, func(b *testing.B) {
+			began := processorTime()
+			b.RunParallel(func(p *testing.PB) {
+				for p.Next() {
+					h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/red/x", nil))
+				}
+			})
+			b.ReportMetric((processorTime()-began)/float64(b.N), "cpu-µs/op")
+		})
+	}
+}
