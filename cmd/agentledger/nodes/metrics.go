@@ -1,6 +1,10 @@
 package nodes
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/agentledger/agentledger/internal/cluster/forward"
+)
 
 // registerMetrics registers the metrics of a node.
 func (n *Node) registerMetrics(r prometheus.Registerer) {
@@ -16,5 +20,19 @@ func (n *Node) registerMetrics(r prometheus.Registerer) {
 			func() float64 { return n.BeatAge().Seconds() }),
 		gauge("agentledger_node_passed_requests", "Requests that are passed to other nodes, or wait for an owner.",
 			func() float64 { return float64(n.proxy.InFlight()) }),
+		gauge("agentledger_node_anchor_lag_seconds", "Longest time for which another node has been lacking anchors.",
+			func() float64 { return n.exchange.Lag().Seconds() }),
+		n.countPasses("answered", func(c forward.Counts) uint64 { return c.Answered }),
+		n.countPasses("no_owner", func(c forward.Counts) uint64 { return c.NoOwner }),
+		n.countPasses("outcome_unknown", func(c forward.Counts) uint64 { return c.OutcomeUnknown }),
+		n.countPasses("cut", func(c forward.Counts) uint64 { return c.Cut }),
 	)
+}
+
+// countPasses returns the counter of the passed requests with one result.
+func (n *Node) countPasses(result string, value func(forward.Counts) uint64) prometheus.Collector {
+	return prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "agentledger_node_passes_total",
+		Help:        "Requests that were passed to other nodes, by how that ended.",
+		ConstLabels: prometheus.Labels{"result": result}},
+		func() float64 { return float64(value(n.proxy.Counts())) })
 }

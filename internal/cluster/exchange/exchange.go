@@ -49,10 +49,11 @@ type Members interface {
 	Look()
 }
 
-// Options configure New. All but Logger are required.
+// Options configure New. All but Optional and Logger are required.
 type Options struct {
 	Members  Members
 	Journals map[string]Journal // by a name that is a segment of a path
+	Optional map[string]bool    // journals that nodes of another version may not have
 	Client   *http.Client       // of internal listeners
 	Logger   *slog.Logger       // default: discards
 }
@@ -85,6 +86,7 @@ type peer struct {
 	behind  bool // it has to get all notes
 	sending bool // a goroutine of Run sends to it
 	retryAt time.Time
+	since   time.Time // when the oldest note began to wait that it did not take; zero for none
 }
 
 type queuedNote struct {
@@ -110,11 +112,13 @@ func (x *Exchange) SpreadAll() {
 	defer x.mu.Unlock()
 	for _, p := range x.peers {
 		p.behind, p.queued, p.bytes = true, nil, 0
+		p.lacks()
 	}
 	x.signal()
 }
 
 func (p *peer) addNote(n queuedNote) {
+	p.lacks()
 	if p.behind {
 		return
 	}
@@ -170,7 +174,7 @@ func (x *Exchange) takeReady() (ready []*peer) {
 	for n, node := range members {
 		p, known := x.peers[n]
 		if !known {
-			p = &peer{behind: true}
+			p = &peer{behind: true, since: now}
 			x.peers[n] = p
 		}
 		p.node = node

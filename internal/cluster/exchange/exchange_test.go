@@ -99,10 +99,15 @@ func (n *node) Nodes() (all []cluster.Node) {
 }
 
 // join starts a node, whose journal has notes.
-func (g *group) join(notes ...string) *node {
+func (g *group) join(notes ...string) *node { return g.joinWith(func(*exchange.Options) {}, notes...) }
+
+// joinWith is join with other options.
+func (g *group) joinWith(change func(*exchange.Options), notes ...string) *node {
 	n := &node{group: g, self: cluster.Node{ID: cluster.NewNodeID()}, journal: journal{notes: notes}}
-	n.Exchange = exchange.New(exchange.Options{Members: n, Client: http.DefaultClient,
-		Journals: map[string]exchange.Journal{"anchors": &n.journal}})
+	o := exchange.Options{Members: n, Client: http.DefaultClient,
+		Journals: map[string]exchange.Journal{"anchors": &n.journal}}
+	change(&o)
+	n.Exchange = exchange.New(o)
 	n.Hurry(500*time.Millisecond, time.Second)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if stands := n.stands.Load(); stands != nil {

@@ -18,6 +18,7 @@ func (x *Exchange) sendTo(ctx context.Context, p *peer) {
 	x.mu.Lock()
 	node, queued, behind := p.node, p.queued, p.behind
 	p.queued, p.bytes, p.behind = nil, 0, false
+	began := time.Now()
 	x.mu.Unlock()
 	var err error
 	if behind {
@@ -33,8 +34,15 @@ func (x *Exchange) sendTo(ctx context.Context, p *peer) {
 		p.retryAt = time.Now().Add(retryTime)
 		x.Logger.WarnContext(ctx, "cluster: a node does not take notes", "node", node.ID, "url", node.URL, "error", err)
 	}
-	if p.behind || len(p.queued) > 0 {
+	waits := p.behind || len(p.queued) > 0
+	if waits {
 		x.signal()
+	}
+	switch {
+	case err == nil && waits:
+		p.since = began // those that wait came since
+	case err == nil:
+		p.since = time.Time{}
 	}
 }
 
@@ -148,11 +156,17 @@ func (x *Exchange) post(ctx context.Context, node cluster.Node, journal string, 
 	ctx, cancel := context.WithTimeout(ctx, x.callTime)
 	defer cancel()
 	r, err := x.call(ctx, http.MethodPost, node, journalsPath+journal, body)
+	if errors.Is(err, errUnknown) && x.Optional[journal] {
+		return nil
+	}
 	if err != nil {
 		return err
 	}
 	return r.Body.Close()
 }
+
+// errUnknown is the answer of a node that does not know a journal or a call.
+var errUnknown = errors.New("the node does not know that")
 
 // call calls another node. The caller closes the body of the answer.
 func (x *Exchange) call(ctx context.Context, method string, node cluster.Node, path string, body []byte) (
@@ -166,8 +180,14 @@ func (x *Exchange) call(ctx context.Context, method string, node cluster.Node, p
 	if err != nil {
 		return nil, err
 	}
-	if answer.StatusCode/100 != 2 {
-		return nil, errors.Join(fmt.Errorf("%s %s: status %d", method, path, answer.StatusCode), answer.Body.Close())
+	switch {
+	case answer.StatusCode == http.StatusNotFound:
+		err = errUnknown
+	case answer.StatusCode/100 != 2:
+		err = fmt.Errorf("%s %s: status %d", method, path, answer.StatusCode)
+	}
+	if err != nil {
+		return nil, errors.Join(err, answer.Body.Close())
 	}
 	return answer, nil
 }
@@ -189,7 +209,11 @@ func (x *Exchange) Tell(nodes []cluster.Node) {
 // organization.
 func (x *Exchange) Fetch(ctx context.Context, node cluster.Node) error {
 	for name, journal := range x.Journals {
-		if err := x.fetchJournal(ctx, node, name, journal); err != nil {
+		err := x.fetchJournal(ctx, node, name, journal)
+		if errors.Is(err, errUnknown) && x.Optional[name] {
+			continue
+		}
+		if err != nil {
 			return fmt.Errorf("fetch notes of %s from node %v: %w", name, node.ID, err)
 		}
 	}

@@ -77,6 +77,7 @@ type Proxy struct {
 	limit     *admission.Limit
 	buffers   buffers
 	silent    silences
+	counters  counters
 }
 
 // New returns a proxy.
@@ -114,7 +115,9 @@ func (p *Proxy) Pass(w http.ResponseWriter, r *http.Request, to *admission.Elsew
 	if hasHopped(r.Context()) {
 		return false, p.awaitOwnership(r.Context(), w, t)
 	}
-	return newPassage(p, w, r, to).run()
+	passed, err = newPassage(p, w, r, to).run()
+	p.counters.countEnd(passed, err)
+	return passed, err
 }
 
 // awaitOwnership waits until this node owns an organization, because the sender's view may be newer than its own.
