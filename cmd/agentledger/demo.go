@@ -3,13 +3,14 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"os"
 	"time"
 
 	"github.com/agentledger/agentledger/cmd/agentledger/datadir"
+	"github.com/agentledger/agentledger/cmd/agentledger/nodesdemo"
+	"github.com/agentledger/agentledger/cmd/agentledger/scenes"
 	"github.com/agentledger/agentledger/internal/config"
 	"github.com/agentledger/agentledger/log/anchor"
 	"github.com/agentledger/agentledger/log/audit"
@@ -20,11 +21,15 @@ import (
 type demoCommand struct {
 	Once   bool   `help:"End after the checks; status 0 only if each of them passed."`
 	Listen string `help:"Address to serve on." default:"127.0.0.1:0"`
+	Nodes  int    `help:"Serve from 2 to 9 nodes, on a PostgreSQL that the demo starts, and kill one." default:"1"`
 	config.Logging
 }
 
 // Run plays the demo on a data directory of its own, which it removes.
 func (c demoCommand) Run(ctx context.Context, out terminal) (err error) {
+	if c.Nodes != 1 {
+		return c.playNodes(ctx, out)
+	}
 	dir, err := os.MkdirTemp("", "agentledger-demo-")
 	if err != nil {
 		return err
@@ -38,7 +43,7 @@ func (c demoCommand) Run(ctx context.Context, out terminal) (err error) {
 	if err != nil {
 		return err
 	}
-	s := &stage{out: out.stdout, began: time.Now(), dir: dir}
+	s := &stage{Printer: scenes.Printer{Out: out.stdout}, dir: dir}
 	w, err := playStory(ctx, s, running)
 	if err == nil && !c.Once {
 		err = s.playOn(ctx, running, w)
@@ -49,7 +54,24 @@ func (c demoCommand) Run(ctx context.Context, out terminal) (err error) {
 	if err == nil {
 		err = s.checkStoppedStore(context.WithoutCancel(ctx), settings)
 	}
-	return errors.Join(err, s.printVerdict())
+	return errors.Join(err, verdictOf(&s.Printer))
+}
+
+// playNodes is the demo of several nodes.
+func (c demoCommand) playNodes(ctx context.Context, out terminal) error {
+	p := &scenes.Printer{Out: out.stdout}
+	err := nodesdemo.Play(ctx, nodesdemo.Options{Nodes: c.Nodes, Once: c.Once, Printer: p, Errors: out.stderr})
+	if err != nil {
+		return err
+	}
+	return verdictOf(p)
+}
+
+func verdictOf(p *scenes.Printer) error {
+	if !p.PrintVerdict() {
+		return errFound
+	}
+	return nil
 }
 
 // choosePort chooses the port of the main listener, which the public URL then has. The host is localhost, because
@@ -82,66 +104,27 @@ func (c demoCommand) demoSettings(dir string) config.Serve {
 	}
 }
 
-// stage prints the steps of the demo and counts the checks.
+// stage is the demo on its way.
 type stage struct {
-	out    io.Writer
-	began  time.Time
-	dir    string
-	acme   foundedOrganization
-	scenes int
-	passed int
-	failed int
+	scenes.Printer
+	dir  string
+	acme foundedOrganization
 }
-
-// beginScene begins a part of the story.
-func (s *stage) beginScene(title string) {
-	s.scenes++
-	fmt.Fprintf(s.out, "\n%d. %s\n", s.scenes, title)
-}
-
-// printNote tells something that is not a check.
-func (s *stage) printNote(format string, args ...any) {
-	fmt.Fprintf(s.out, "   "+format+"\n", args...)
-}
-
-// countCheck tells whether something holds.
-func (s *stage) countCheck(ok bool, format string, args ...any) {
-	mark := "ok  "
-	if ok {
-		s.passed++
-	} else {
-		s.failed++
-		mark = "FAIL"
-	}
-	fmt.Fprintf(s.out, "   "+mark+" "+format+"\n", args...)
-}
-
-// printConclusion prints the conclusion from the checks before it.
-func (s *stage) printConclusion(what string) { fmt.Fprintf(s.out, "   => %s\n", what) }
 
 // checkStoppedStore reads the stopped store again from its first event.
 func (s *stage) checkStoppedStore(ctx context.Context, settings config.Serve) error {
-	s.beginScene("The server has stopped; its files are read again from the first event")
+	s.BeginScene("The server has stopped; its files are read again from the first event")
 	st, err := datadir.OpenReadOnly(ctx, settings.Store, settings.Tuning,
 		config.Logging{LogLevel: "error"}.NewLogger(io.Discard), anchor.OpenReadOnly)
 	if err != nil {
 		return err
 	}
-	result, err := audit.Fsck(ctx, st.Engine, st.Keyring, st.Anchors, func(f audit.Finding) { s.printNote("%v", f) })
+	result, err := audit.Fsck(ctx, st.Engine, st.Keyring, st.Anchors, func(f audit.Finding) { s.PrintNote("%v", f) })
 	if err := errors.Join(err, st.Close()); err != nil {
 		return err
 	}
-	s.countCheck(result.Findings == 0 && result.Events > 0, "fsck: %d ledgers, %d events, %d faults", result.Ledgers,
+	s.CountCheck(result.Findings == 0 && result.Events > 0, "fsck: %d ledgers, %d events, %d faults", result.Ledgers,
 		result.Events, result.Findings)
-	s.printConclusion("what was acknowledged is on disk: entries, records, signatures, tiles and heads fit together")
-	return nil
-}
-
-// printVerdict is the demo's result.
-func (s *stage) printVerdict() error {
-	fmt.Fprintf(s.out, "\n%d checks passed, %d failed\n", s.passed, s.failed)
-	if s.failed > 0 || s.passed == 0 {
-		return errFound
-	}
+	s.PrintConclusion("what was acknowledged is on disk: entries, records, signatures, tiles and heads fit together")
 	return nil
 }

@@ -72,7 +72,7 @@ func (w *worker) workOnRefunds(ctx context.Context, s *stage) error {
 			return err
 		}
 		if decided.Status != client.ApprovalApproved {
-			s.printNote("the refund of order %s is %s: the agent leaves it", order, decided.Status)
+			s.PrintNote("the refund of order %s is %s: the agent leaves it", order, decided.Status)
 			continue
 		}
 		if _, err := w.client.ConsumeApproval(ctx, w.signer, decided); err != nil {
@@ -82,7 +82,7 @@ func (w *worker) workOnRefunds(ctx context.Context, s *stage) error {
 			TraceID: id.Trace("refund-" + order)}); err != nil {
 			return err
 		}
-		s.printNote("a person agreed: the agent refunded order %s, as event refund-%s says", order, order)
+		s.PrintNote("a person agreed: the agent refunded order %s, as event refund-%s says", order, order)
 	}
 	return nil
 }
@@ -97,7 +97,8 @@ func (s *stage) printInvitation(running *server) error {
 		return err
 	}
 	public, jar := main+"/v1/public/orgs/acme", filepath.Join(s.dir, "cookies")
-	fmt.Fprintf(s.out, `
+	passed, failed := s.Counts()
+	fmt.Fprintf(s.Out, `
 %d checks passed, %d failed. Still serving; the files are gone when it stops.
 The agent works on. Open these pages in a browser and watch:
 
@@ -121,7 +122,7 @@ Be its agent:
 %[9]s   aps evaluate --tool acme.payments.refund --payload '{"amount_usd":84.5}'
 
 Stop with Ctrl-C.
-`, s.passed, s.failed, public, acme.LogKey, demoEmail, demoPassword, jar, main,
+`, passed, failed, public, acme.LogKey, demoEmail, demoPassword, jar, main,
 		"   "+strings.ReplaceAll(strings.TrimSuffix(agent.Exports(), "\n"), "\n", "\n   ")+"\n", pages)
 	return nil
 }

@@ -16,7 +16,7 @@ import (
 // playTrouble plays the faults of a normal day: a lost answer, a forged event,
 // another organization's event, an unknown key.
 func playTrouble(ctx context.Context, s *stage, w *worker, other foundedOrganization, sent [][]byte) error {
-	s.beginScene("What goes wrong: lost answers, forgeries, strangers")
+	s.BeginScene("What goes wrong: lost answers, forgeries, strangers")
 	before, err := w.log.fetchHead(ctx)
 	if err != nil {
 		return err
@@ -25,7 +25,7 @@ func playTrouble(ctx context.Context, s *stage, w *worker, other foundedOrganiza
 	if err != nil {
 		return err
 	}
-	s.countCheck(r.Status == client.Replayed, "the same refund sent again: %s", r.Status)
+	s.CountCheck(r.Status == client.Replayed, "the same refund sent again: %s", r.Status)
 
 	forged := bytes.Replace(sent[4], []byte("84.5"), []byte("9084.5"), 1)
 	forged = bytes.Replace(forged, []byte(`"day-05"`), []byte(`"day-99"`), 1)
@@ -58,8 +58,8 @@ func playTrouble(ctx context.Context, s *stage, w *worker, other foundedOrganiza
 	if err != nil {
 		return err
 	}
-	s.countCheck(before == after, "the tree did not move: %d leaves before and after", after.Size)
-	s.printConclusion("retries are safe, and nothing of a refused request is stored")
+	s.CountCheck(before == after, "the tree did not move: %d leaves before and after", after.Size)
+	s.PrintConclusion("retries are safe, and nothing of a refused request is stored")
 	return nil
 }
 
@@ -72,16 +72,16 @@ func (s *stage) checkRefused(err error, status int, what string) {
 	var answer *client.Error
 	ok := errors.As(err, &answer) && answer.Status == status
 	if !ok {
-		s.countCheck(false, "%s: %v", what, err)
+		s.CountCheck(false, "%s: %v", what, err)
 		return
 	}
-	s.countCheck(true, "%s: %d %q", what, answer.Status, answer.Message)
+	s.CountCheck(true, "%s: %d %q", what, answer.Status, answer.Message)
 }
 
 // playOutsider checks from outside, with the pinned key and nothing else.
 func playOutsider(ctx context.Context, s *stage, running *server, acme foundedOrganization, morning tlog.Checkpoint,
 	sent [][]byte) error {
-	s.beginScene("An outsider with no account checks, trusting only the pinned key")
+	s.BeginScene("An outsider with no account checks, trusting only the pinned key")
 	l, err := newPublicLog(running.mainURL(), acme)
 	if err != nil {
 		return err
@@ -90,10 +90,10 @@ func playOutsider(ctx context.Context, s *stage, running *server, acme foundedOr
 	if err != nil {
 		return err
 	}
-	s.countCheck(evening.Size > morning.Size, "signed head: %d leaves, root %.16s…", evening.Size, head.RootHash)
+	s.CountCheck(evening.Size > morning.Size, "signed head: %d leaves, root %.16s…", evening.Size, head.RootHash)
 	_, err = l.log.Consistency(ctx, morning, evening)
-	s.countCheck(err == nil, "the morning's head (%d leaves) is a prefix of the evening's", morning.Size)
-	s.printConclusion("nothing was rewritten in between")
+	s.CountCheck(err == nil, "the morning's head (%d leaves) is a prefix of the evening's", morning.Size)
+	s.PrintConclusion("nothing was rewritten in between")
 	for _, name := range []id.Event{"day-05", "day-06"} {
 		raw, err := l.client.FetchBundle(ctx, acme.Slug, name)
 		if err != nil {
@@ -103,13 +103,13 @@ func playOutsider(ctx context.Context, s *stage, running *server, acme foundedOr
 			return err
 		}
 	}
-	s.printConclusion("offline: the leaf is under the signed root, the leaf before it is the one it names, " +
+	s.PrintConclusion("offline: the leaf is under the signed root, the leaf before it is the one it names, " +
 		"the agent's key signed the envelope")
 	document, err := l.client.AgentDID(ctx, acme.Agent.AgentID)
 	if err != nil {
 		return err
 	}
-	s.countCheck(len(document.VerificationMethod) > 0, "the agent's DID document: %.24s…", document.ID)
+	s.CountCheck(len(document.VerificationMethod) > 0, "the agent's DID document: %.24s…", document.ID)
 	return nil
 }
 
@@ -127,7 +127,7 @@ func (s *stage) checkBundle(raw []byte, vkey string, name id.Event) error {
 		return err
 	}
 	report := verify.Check(bundle, verify.Options{Key: &key})
-	s.countCheck(report.OK && report.SignatureOK != nil && *report.SignatureOK,
+	s.CountCheck(report.OK && report.SignatureOK != nil && *report.SignatureOK,
 		"bundle of %s: inclusion, checkpoint, chain, record, signature, envelope", name)
 	bent := decided.ReplaceAll(raw, []byte(`\"effective\":\"allow\"`))
 	tampered, err := verify.ParseBundle(bent)
@@ -135,7 +135,7 @@ func (s *stage) checkBundle(raw []byte, vkey string, name id.Event) error {
 		return err
 	}
 	report = verify.Check(tampered, verify.Options{Key: &key})
-	s.countCheck(!report.OK && len(report.Errors) > 0, "the same with its decision changed is found out: %s",
+	s.CountCheck(!report.OK && len(report.Errors) > 0, "the same with its decision changed is found out: %s",
 		firstOrEmpty(report.Errors))
 	return nil
 }

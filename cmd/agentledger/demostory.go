@@ -49,7 +49,7 @@ func playStory(ctx context.Context, s *stage, running *server) (*worker, error) 
 
 // playSetUp is the operator's part: two organizations, a policy for one.
 func playSetUp(ctx context.Context, s *stage, running *server) (acme, other foundedOrganization, err error) {
-	s.beginScene("An operator makes two organizations and gives one a policy")
+	s.BeginScene("An operator makes two organizations and gives one a policy")
 	o, err := newOperator(running.mainURL(), running.identityURL())
 	if err != nil {
 		return acme, other, err
@@ -74,10 +74,10 @@ func playSetUp(ctx context.Context, s *stage, running *server) (acme, other foun
 		return acme, other, err
 	}
 	s.acme = acme
-	s.printNote("log origin  %s", acme.Origin)
-	s.printNote("log key     %s", acme.LogKey)
-	s.printNote("agent       %s", acme.Agent.AgentID)
-	s.printConclusion("each organization has its own log, under its own key; auditors pin that key now")
+	s.PrintNote("log origin  %s", acme.Origin)
+	s.PrintNote("log key     %s", acme.LogKey)
+	s.PrintNote("agent       %s", acme.Agent.AgentID)
+	s.PrintConclusion("each organization has its own log, under its own key; auditors pin that key now")
 	return acme, other, nil
 }
 
@@ -105,7 +105,7 @@ var day = []act{
 // playWork plays the agent's day: the agent asks before it calls a tool, and signs an
 // event for each act, which always declares "allow". playWork returns the signed envelopes.
 func playWork(ctx context.Context, s *stage, w *worker) ([][]byte, error) {
-	s.beginScene("The agent works: it asks before it acts, and signs what it did")
+	s.BeginScene("The agent works: it asks before it acts, and signs what it did")
 	var sent [][]byte
 	for i, a := range day {
 		if a.tool != "" && a.kind == "tool_call" {
@@ -114,7 +114,7 @@ func playWork(ctx context.Context, s *stage, w *worker) ([][]byte, error) {
 			if err != nil {
 				return nil, err
 			}
-			s.countCheck(d.Decision == a.want, "asks  %-24s %s (rule %s)", a.tool, d.Decision, d.RuleID)
+			s.CountCheck(d.Decision == a.want, "asks  %-24s %s (rule %s)", a.tool, d.Decision, d.RuleID)
 		}
 		extra := map[string]any{}
 		if a.kind == "result" { // of the call before it
@@ -127,10 +127,10 @@ func playWork(ctx context.Context, s *stage, w *worker) ([][]byte, error) {
 		}
 		sent = append(sent, envelope)
 		effective := max(r.Decision, id.Allow)
-		s.countCheck(r.Status == client.Created && effective == a.want, "signs %-24s #%d %s", actName(a), r.Sequence,
+		s.CountCheck(r.Status == client.Created && effective == a.want, "signs %-24s #%d %s", actName(a), r.Sequence,
 			effective)
 	}
-	s.printConclusion("the agent declared 'allow' each time; where the policy is stricter, " +
+	s.PrintConclusion("the agent declared 'allow' each time; where the policy is stricter, " +
 		"the record says so (it only ever tightens)")
 	return sent, nil
 }

@@ -11,6 +11,7 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/url"
 	"os"
@@ -148,15 +149,19 @@ func At(t testing.TB, main, identity string) *Service {
 	return &Service{TB: t, URL: main, IdentityURL: identity, log: new(buffer)}
 }
 
-// FreeAddress returns an address of this machine that no program listens on.
+// FreeAddress returns an address of this machine that no program listens on. Its port is below those that systems give
+// to connections, so that it stays free while a program that listens there is started again.
 func FreeAddress(t testing.TB) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for range 1000 {
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 15_000+rand.IntN(15_000)))
+		if err == nil {
+			defer l.Close()
+			return l.Addr().String()
+		}
 	}
-	defer l.Close()
-	return l.Addr().String()
+	t.Fatal("no address is free")
+	return ""
 }
 
 // awaitServing reads the lines of the program until it serves.
