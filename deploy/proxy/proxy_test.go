@@ -12,6 +12,7 @@ import (
 	"encoding/pem"
 	"fmt"
 	"io"
+	"maps"
 	"math/big"
 	"net"
 	"net/http"
@@ -57,7 +58,7 @@ func TestSamples(t *testing.T) {
 	s.Blue.Send("e0", nil)
 	for name, p := range proxies() {
 		t.Run(name, func(t *testing.T) {
-			b := startProxy(t, p, strings.TrimPrefix(s.URL, "http://localhost"))
+			b := startProxy(t, p, map[string]string{"127.0.0.1:8080": "127.0.0.1" + strings.TrimPrefix(s.URL, "http://localhost")})
 			b.service = s
 			b.sameAnswers()
 			b.takesEvents(name)
@@ -76,8 +77,8 @@ type before struct {
 	trusted *x509.CertPool
 }
 
-// startProxy runs a sample with another port, other certificates and the port of the service.
-func startProxy(t *testing.T, p proxy, port string) *before {
+// startProxy runs a sample with another port, other certificates and the addresses of the service.
+func startProxy(t *testing.T, p proxy, addresses map[string]string) *before {
 	t.Helper()
 	dir := t.TempDir()
 	trusted := writeCertificate(t, dir)
@@ -88,7 +89,9 @@ func startProxy(t *testing.T, p proxy, port string) *before {
 	address := freeAddress(t)
 	_, own, _ := net.SplitHostPort(address)
 	changed := string(text)
-	for old, now := range map[string]string{"/etc/agentledger/tls": dir, "127.0.0.1:8080": "127.0.0.1" + port, "443": own} {
+	changes := map[string]string{"/etc/agentledger/tls": dir, "443": own}
+	maps.Copy(changes, addresses)
+	for old, now := range changes {
 		if !strings.Contains(changed, old) {
 			t.Fatalf("the sample lacks %s", old)
 		}

@@ -25,6 +25,8 @@ func TestObjects(t *testing.T) {
 		"embedded, metrics":      "ConfigMap/x-agentledger NetworkPolicy/x-agentledger Service/x-agentledger Service/x-agentledger-pods StatefulSet/x-agentledger",
 		"embedded, everything":   "ConfigMap/x-agentledger Ingress/x-agentledger NetworkPolicy/x-agentledger PrometheusRule/x-agentledger Service/x-agentledger Service/x-agentledger-pods ServiceMonitor/x-agentledger StatefulSet/x-agentledger",
 		"PostgreSQL":             "ConfigMap/x-agentledger Deployment/x-agentledger PersistentVolumeClaim/x-agentledger-anchors Service/x-agentledger Service/x-agentledger-pods",
+		"nodes":                  "ConfigMap/x-agentledger PodDisruptionBudget/x-agentledger Service/x-agentledger Service/x-agentledger-pods StatefulSet/x-agentledger",
+		"nodes, everything":      "ConfigMap/x-agentledger Ingress/x-agentledger NetworkPolicy/x-agentledger PodDisruptionBudget/x-agentledger PrometheusRule/x-agentledger Service/x-agentledger Service/x-agentledger-pods ServiceMonitor/x-agentledger StatefulSet/x-agentledger",
 		"PostgreSQL, everything": "ConfigMap/x-agentledger Deployment/x-agentledger Ingress/x-agentledger NetworkPolicy/x-agentledger PersistentVolumeClaim/x-agentledger-anchors PrometheusRule/x-agentledger Service/x-agentledger Service/x-agentledger-pods ServiceMonitor/x-agentledger",
 	} {
 		names := render(t, all[name], "x").names
@@ -73,7 +75,7 @@ func TestReferences(t *testing.T) {
 		m := render(t, v, "red")
 		pod := m.pod()
 		if set := m.statefulSet; set != nil {
-			if !matches(set.Spec.Selector.MatchLabels, pod.Labels) || m.services[set.Spec.ServiceName] == nil || *set.Spec.Replicas != 1 {
+			if !matches(set.Spec.Selector.MatchLabels, pod.Labels) || m.services[set.Spec.ServiceName] == nil || *set.Spec.Replicas > 1 && !m.several() {
 				t.Errorf("%s: got selector %v, service %q, %d replicas", name, set.Spec.Selector, set.Spec.ServiceName, *set.Spec.Replicas)
 			}
 		}
@@ -87,7 +89,7 @@ func TestReferences(t *testing.T) {
 			ports[p.Name] = p.ContainerPort
 		}
 		metrics := m.services["red-agentledger-pods"].Spec.Ports
-		if _, open := ports["metrics"]; open != (len(metrics) == 2) || len(m.services["red-agentledger"].Spec.Ports) != 1 {
+		if len(metrics) != len(ports) || len(m.services["red-agentledger"].Spec.Ports) != 1 {
 			t.Errorf("%s: ports of services: got %v, of the pod %v", name, metrics, ports)
 		}
 		for _, s := range m.services {
@@ -125,7 +127,7 @@ func checkEdges(t *testing.T, name string, m manifests, ports map[string]int32) 
 		}
 		for _, rule := range m.policy.Spec.Ingress {
 			port := rule.Ports[0].Port.StrVal
-			if ports[port] == 0 || port == "metrics" && len(rule.From) == 0 {
+			if ports[port] == 0 || port != "http" && len(rule.From) == 0 || port == "node" && !matches(rule.From[0].PodSelector.MatchLabels, m.pod().Labels) {
 				t.Errorf("%s: network policy: got %+v", name, rule)
 			}
 		}
@@ -164,7 +166,9 @@ func TestVolumes(t *testing.T) {
 			for _, c := range m.statefulSet.Spec.VolumeClaimTemplates {
 				sources[c.Name] = "claim"
 			}
-			want["data"] = "claim"
+			if m.embedded() {
+				want["data"] = "claim"
+			}
 		}
 		if !maps.Equal(sources, want) {
 			t.Errorf("%s: got %v, want %v", name, sources, want)
@@ -267,6 +271,12 @@ func TestSchema(t *testing.T) {
 		"storage as a setting":        with(values{"settings": values{"storage": "postgres://u:p@h/d"}}),
 		"a setting by its flag":       with(values{"settings": values{"log-level": "debug"}}),
 		"a variable of the chart":     with(values{"extraEnv": []any{values{"name": "AGENTLEDGER_DATA", "value": "/tmp"}}}),
+		"nodes on the embedded store": with(values{"nodes": 2}),
+		"no node":                     with(values{"nodes": 0}),
+		"half a node":                 with(values{"nodes": 1.5}),
+		"a name for all nodes":        with(values{"nodeHost": "ledger.example"}),
+		"a listener of nodes":         with(values{"settings": values{"node_listen": ":1"}}),
+		"a URL of nodes":              with(values{"extraEnv": []any{values{"name": "AGENTLEDGER_NODE_URL", "value": "https://a:1"}}}),
 		"an archive without a secret": with(values{"archive": values{"url": "s3://bucket/x?region=r"}}),
 		"a secret without an archive": with(values{"archive": values{"url": "", "secretName": "s"}}),
 		"an archive in a folder":      with(values{"archive": values{"url": "file:///archive", "secretName": "s"}}),
@@ -276,7 +286,7 @@ func TestSchema(t *testing.T) {
 		"a port of none":              with(values{"service": values{"type": "ClusterIP", "port": 0}}),
 		"a type of service":           with(values{"service": values{"type": "ExternalName", "port": 80}}),
 	} {
-		if _, err := renderFiles(loadChart(t, version), bad, "red"); err == nil {
+		if _, err := renderFiles(loadChart(t, version), bad, "red", oldest); err == nil {
 			t.Errorf("%s: accepted", name)
 		} else if !strings.Contains(err.Error(), "values don't meet the specifications of the schema") {
 			t.Errorf("%s: got %v", name, err)
@@ -290,7 +300,9 @@ func TestNotes(t *testing.T) {
 		"embedded":               {"statefulset/red-agentledger", "Secret ledger-secrets", "set clientAddressHeader"},
 		"embedded, ingress":      {"statefulset/red-agentledger"},
 		"embedded, metrics":      {"statefulset/red-agentledger", "set clientAddressHeader"},
-		"PostgreSQL, everything": {"deployment/red-agentledger", "from PostgreSQL"},
+		"PostgreSQL, everything": {"deployment/red-agentledger", "from PostgreSQL."},
+		"nodes":                  {"statefulset/red-agentledger", "from PostgreSQL by 3 nodes.", "set clientAddressHeader"},
+		"nodes, everything":      {"statefulset/red-agentledger", "by 5 nodes"},
 	} {
 		notes := render(t, variants()[name], "red").notes
 		for _, text := range append(want, "https://log.example", "port-forward", "--namespace ledger") {
@@ -337,6 +349,11 @@ func TestUpgrade(t *testing.T) {
 	old, upgraded = renderVersion(t, with(values{"postgresql": database}), "red", "1.0.0"), renderVersion(t, more, "red", "2.0.0")
 	if !reflect.DeepEqual(old.deployment.Spec.Selector, upgraded.deployment.Spec.Selector) || !reflect.DeepEqual(old.claims, upgraded.claims) {
 		t.Errorf("got %+v, before %+v", upgraded.deployment.Spec.Selector, old.deployment.Spec.Selector)
+	}
+	more["nodes"] = 5
+	old, upgraded = renderVersion(t, with(values{"postgresql": database, "nodes": 3}), "red", "1.0.0"), renderVersion(t, more, "red", "2.0.0")
+	if !reflect.DeepEqual(fixed(old), fixed(upgraded)) {
+		t.Errorf("got %+v, before %+v", fixed(upgraded), fixed(old))
 	}
 }
 

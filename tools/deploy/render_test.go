@@ -20,6 +20,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
@@ -78,6 +79,9 @@ func variants() map[string]values {
 	database := values{"secretName": "ledger-database"}
 	databaseAndAll := everything()
 	databaseAndAll["postgresql"] = database
+	nodesAndAll := everything()
+	maps.Copy(nodesAndAll, values{"postgresql": database, "nodes": 5, "nodeHost": "$(POD_NAME).red-agentledger-pods.ledger.svc",
+		"topologySpreadConstraints": []any{values{"topologyKey": "rack", "maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule"}}})
 	return map[string]values{
 		"embedded":                      with(nil),
 		"embedded, ingress":             with(values{"ingress": values{"enabled": true, "host": "log.example"}}),
@@ -85,6 +89,8 @@ func variants() map[string]values {
 		"embedded, everything":          everything(),
 		"PostgreSQL":                    with(values{"postgresql": database}),
 		"PostgreSQL, everything":        databaseAndAll,
+		"nodes":                         with(values{"postgresql": database, "nodes": 3}),
+		"nodes, everything":             nodesAndAll,
 		"embedded, archive":             with(values{"archive": values{"url": archiveURL, "secretName": "ledger-archive"}}),
 		"PostgreSQL, archive":           with(values{"postgresql": database, "archive": values{"url": archiveURL, "secretName": "y", "accessKeyID": "id", "secretAccessKey": "key"}}),
 		"PostgreSQL, keys of its own":   with(values{"postgresql": values{"secretName": "x", "url": "uri", "password": "pw"}}),
@@ -136,6 +142,7 @@ type manifests struct {
 	services    map[string]*corev1.Service
 	ingress     *networkingv1.Ingress
 	policy      *networkingv1.NetworkPolicy
+	disruption  *policyv1.PodDisruptionBudget
 	monitor     *monitor
 	rules       *rules
 	names       []string // kind/name
@@ -161,8 +168,13 @@ func loadChart(t *testing.T, version string) *chartv2.Chart {
 	return c
 }
 
-func renderFiles(c *chartv2.Chart, v values, release string) (map[string]string, error) {
-	all, err := util.ToRenderValues(c, v, common.ReleaseOptions{Name: release, Namespace: "ledger", IsInstall: true, Revision: 1}, nil)
+// oldest is the oldest cluster that the chart is for.
+const oldest = "v1.25.0"
+
+func renderFiles(c *chartv2.Chart, v values, release, cluster string) (map[string]string, error) {
+	capabilities := common.DefaultCapabilities.Copy()
+	capabilities.KubeVersion = common.KubeVersion{Version: cluster}
+	all, err := util.ToRenderValues(c, v, common.ReleaseOptions{Name: release, Namespace: "ledger", IsInstall: true, Revision: 1}, capabilities)
 	if err != nil {
 		return nil, err
 	}
@@ -177,7 +189,13 @@ func render(t *testing.T, v values, release string) manifests {
 
 func renderVersion(t *testing.T, v values, release, version string) manifests {
 	t.Helper()
-	files, err := renderFiles(loadChart(t, version), v, release)
+	return renderOn(t, v, release, version, oldest)
+}
+
+// renderOn renders the chart for a version of Kubernetes.
+func renderOn(t *testing.T, v values, release, version, cluster string) manifests {
+	t.Helper()
+	files, err := renderFiles(loadChart(t, version), v, release, cluster)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -235,6 +253,9 @@ func (m *manifests) read(document string) error {
 	case "networking.k8s.io/v1 NetworkPolicy":
 		m.policy = new(networkingv1.NetworkPolicy)
 		return strict(m.policy)
+	case "policy/v1 PodDisruptionBudget":
+		m.disruption = new(policyv1.PodDisruptionBudget)
+		return strict(m.disruption)
 	case "monitoring.coreos.com/v1 ServiceMonitor":
 		m.monitor = new(monitor)
 		return strict(m.monitor)
@@ -245,7 +266,15 @@ func (m *manifests) read(document string) error {
 	return fmt.Errorf("unknown kind %s %s", head.APIVersion, head.Kind)
 }
 
-// pod returns the template of the one pod.
+// embedded reports whether the pod has the embedded store.
+func (m manifests) embedded() bool {
+	return m.statefulSet != nil && len(m.statefulSet.Spec.VolumeClaimTemplates) == 2
+}
+
+// several reports whether the pods are nodes.
+func (m manifests) several() bool { return m.disruption != nil }
+
+// pod returns the template of the pods.
 func (m manifests) pod() corev1.PodTemplateSpec {
 	if m.statefulSet != nil {
 		return m.statefulSet.Spec.Template

@@ -20,7 +20,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/agentledger/agentledger/storage/archive/objects/objectstest"
-	"github.com/agentledger/agentledger/storage/pgstore/pgtest"
 	"github.com/agentledger/agentledger/tools/release/image"
 )
 
@@ -46,7 +45,10 @@ func TestMain(m *testing.M) {
 }
 
 // machine is a folder in which the paths of a container lie, with its ports at loopback.
-type machine struct{ root string }
+type machine struct {
+	root string
+	node string // address for other nodes
+}
 
 func newMachine(t *testing.T) machine {
 	t.Helper()
@@ -72,7 +74,7 @@ func newMachine(t *testing.T) machine {
 			t.Fatal(err)
 		}
 	}
-	return machine{root}
+	return machine{root, addressOfNode()}
 }
 
 // groupOfPod is the group of volumes, and -1, which changes nothing, for a test that does not run as root.
@@ -86,7 +88,8 @@ func groupOfPod() int {
 // local puts the machine's own paths and addresses into a setting or an argument.
 func (m machine) local(s string) string {
 	return strings.NewReplacer("/var/lib/", m.root+"/var/lib/", "/etc/agentledger", m.root+"/etc/agentledger",
-		`":8080"`, `"127.0.0.1:0"`, `":9464"`, `"127.0.0.1:0"`, "127.0.0.1:8091", "127.0.0.1:0", "127.0.0.1:9464", "127.0.0.1:0").Replace(s)
+		`":8080"`, `"127.0.0.1:0"`, `":9464"`, `"127.0.0.1:0"`, `":8092"`, `"`+m.node+`"`, "$(POD_IP):8092", m.node,
+		"$(POD_NAME).red-agentledger-pods.ledger.svc:8092", m.node, "127.0.0.1:8091", "127.0.0.1:0", "127.0.0.1:9464", "127.0.0.1:0").Replace(s)
 }
 
 // inContainer gives a command the user and the variables of the image, and more variables.
@@ -171,7 +174,10 @@ func environmentOf(t *testing.T, m machine, c corev1.Container, secrets map[stri
 	for _, e := range c.Env {
 		wantVariable(t, e.Name)
 		value := m.local(e.Value)
-		if e.ValueFrom != nil {
+		switch {
+		case e.ValueFrom != nil && e.ValueFrom.FieldRef != nil:
+			value = "of the pod: " + e.ValueFrom.FieldRef.FieldPath // where it is used, the machine has its own
+		case e.ValueFrom != nil:
 			ref := e.ValueFrom.SecretKeyRef
 			found, ok := secrets[ref.Name+"/"+ref.Key]
 			if !ok {
@@ -187,14 +193,7 @@ func environmentOf(t *testing.T, m machine, c corev1.Container, secrets map[stri
 // The arguments, variables and settings of each variant start the real program. It answers the probes, makes its files
 // below the volumes with private modes, starts a second time over them, and ends in time.
 func TestChartStarts(t *testing.T) {
-	server, err := pgtest.Start()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = server.Stop() })
-	if err := os.Chmod(server.Dir(), 0o755); err != nil { // the socket is in it
-		t.Fatal(err)
-	}
+	server := startDatabase(t)
 	for name, v := range variants() {
 		t.Run(name, func(t *testing.T) {
 			store := httptest.NewServer(new(objectstest.Server)) // an archive is of one service
@@ -204,7 +203,7 @@ func TestChartStarts(t *testing.T) {
 			if err := server.Exec(`CREATE SCHEMA "` + schema + `"`); err != nil {
 				t.Fatal(err)
 			}
-			database, key := server.URL("search_path="+schema), "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="
+			database, key := server.URL("search_path="+schema), masterKey
 			secrets := map[string]string{"ledger-secrets/master-key": key, "ledger-secrets/platform-secret": "a platform secret", "s/k": key,
 				"s/p.q": "another platform secret", "ledger-archive/access-key-id": objectstest.AccessKey, "ledger-archive/secret-access-key": "secret", "y/id": objectstest.AccessKey, "y/key": "secret",
 				"ledger-database/url": database, "ledger-database/password": "secret", "x/uri": database, "x/pw": "secret"}
@@ -219,7 +218,7 @@ func TestChartStarts(t *testing.T) {
 			}
 			grace := time.Duration(*m.pod().Spec.TerminationGracePeriodSeconds) * time.Second
 			for range 2 {
-				if m.deployment != nil { // a new pod has a new data folder
+				if !m.embedded() { // a new pod has a new data folder
 					if err := os.RemoveAll(p.root + image.DataDir + "/data"); err != nil {
 						t.Fatal(err)
 					}
@@ -230,7 +229,7 @@ func TestChartStarts(t *testing.T) {
 					checkStatus(t, p, env, urls["identity"])
 				})
 			}
-			wantPrivate(t, p, m.deployment != nil)
+			wantPrivate(t, p, !m.embedded())
 		})
 	}
 }

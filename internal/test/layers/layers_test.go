@@ -58,6 +58,7 @@ var layer = map[string]int{
 	"internal/cluster":                         0,
 	"internal/cluster/clustertest":             60,
 	"internal/cluster/exchange":                0,
+	"internal/cluster/news":                    0,
 	"internal/cluster/peer":                    0,
 	"internal/cluster/share":                   0,
 	"internal/cluster/forward":                 1,
@@ -210,7 +211,9 @@ var layer = map[string]int{
 	"cmd/agentledger/datadir":    50,
 	"cmd/agentledger/doctor":     50, // it reads the settings and asks the database, as no other package may
 	"cmd/agentledger/nodes":      50,
+	"cmd/agentledger/nodesdemo":  50,
 	"cmd/agentledger/policyfile": 50,
+	"cmd/agentledger/scenes":     50,
 	"cmd/aps":                    50,
 	"cmd/aps/mcp":                50,
 	"cmd/aps/acts":               50,

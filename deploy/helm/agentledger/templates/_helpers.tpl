@@ -26,6 +26,16 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end -}}
 {{- end -}}
 
+{{/* "several" where several nodes serve from one database, and nothing otherwise. */}}
+{{- define "agentledger.several" -}}
+{{- if gt (int .Values.nodes) 1 -}}
+{{- if not .Values.postgresql.secretName -}}
+{{- fail "several nodes need PostgreSQL: set postgresql.secretName" -}}
+{{- end -}}
+several
+{{- end -}}
+{{- end -}}
+
 {{/* The content of agentledger.json. Folders lie below the mounts, so that the service makes them with its own modes. */}}
 {{- define "agentledger.settings" -}}
 {{- $made := dict
@@ -41,6 +51,9 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end -}}
 {{- with .Values.archive.url -}}
 {{- $_ := set $made "archive" . -}}
+{{- end -}}
+{{- if include "agentledger.several" . -}}
+{{- $_ := set $made "node_listen" ":8092" -}}
 {{- end -}}
 {{- mergeOverwrite (dict "log_format" "json") (deepCopy .Values.settings) $made | toPrettyJson -}}
 {{- end -}}
@@ -131,6 +144,18 @@ spec:
               key: {{ .secretAccessKey | quote }}
         {{- end }}
         {{- end }}
+        {{- if include "agentledger.several" . }}
+        - name: POD_NAME
+          valueFrom:
+            fieldRef:
+              fieldPath: metadata.name
+        - name: POD_IP
+          valueFrom:
+            fieldRef:
+              fieldPath: status.podIP
+        - name: AGENTLEDGER_NODE_URL
+          value: {{ printf "https://%s:8092" .Values.nodeHost | quote }}
+        {{- end }}
         {{- with .Values.extraEnv }}
         {{- toYaml . | nindent 8 }}
         {{- end }}
@@ -141,6 +166,16 @@ spec:
         - name: metrics
           containerPort: 9464
         {{- end }}
+        {{- if include "agentledger.several" . }}
+        - name: node
+          containerPort: 8092
+        {{- end }}
+      {{- if and (include "agentledger.several" .) (semverCompare ">=1.30-0" .Capabilities.KubeVersion.Version) }}
+      lifecycle:
+        preStop:
+          sleep:
+            seconds: 5 # until no proxy sends requests here any more; then the node gives its organizations away
+      {{- end }}
       startupProbe:
         httpGet:
           path: /livez
@@ -189,6 +224,20 @@ spec:
   {{- with .Values.affinity }}
   affinity:
     {{- toYaml . | nindent 4 }}
+  {{- end }}
+  {{- if .Values.topologySpreadConstraints }}
+  topologySpreadConstraints:
+    {{- toYaml .Values.topologySpreadConstraints | nindent 4 }}
+  {{- else if include "agentledger.several" . }}
+  topologySpreadConstraints:
+    {{- range list "kubernetes.io/hostname" "topology.kubernetes.io/zone" }}
+    - topologyKey: {{ . }}
+      maxSkew: 1
+      whenUnsatisfiable: ScheduleAnyway # a machine that is gone must not keep a node from starting
+      labelSelector:
+        matchLabels:
+          {{- include "agentledger.selector" $ | nindent 10 }}
+    {{- end }}
   {{- end }}
   {{- with .Values.priorityClassName }}
   priorityClassName: {{ . | quote }}
