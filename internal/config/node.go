@@ -20,8 +20,6 @@ func (s Serve) validateNode() error {
 			"because the embedded store is one process's")
 	case s.ReadOnly:
 		return errors.New("--node-listen: a node writes; a read-only service is none")
-	case s.Directory != "" || s.LogListContact != "":
-		return errors.New("--node-listen: a directory and a list of logs can't be published by several nodes yet")
 	case strings.HasPrefix(s.NodeListen, "unix:"):
 		return errors.New("--node-listen: other machines reach no socket of this one")
 	case err != nil || u.Scheme != "https" || u.Host == "" || u.Path != "" || u.RawQuery != "" || u.Fragment != "" ||

@@ -10,30 +10,27 @@ func TestValidateNode(t *testing.T) {
 	tests := []struct {
 		name, storage, listen, url string
 		readOnly                   bool
-		directory                  string
 		want                       string // in the error; "" for none
 	}{
-		{"no node", "", "", "", false, "", ""},
-		{"a node", database, listen, url, false, "", ""},
-		{"a host with a name", database, listen, "https://node-1.internal:8092", false, "", ""},
-		{"no URL", database, listen, "", false, "", "belong together"},
-		{"no address", database, "", url, false, "", "belong together"},
-		{"the embedded store", "", listen, url, false, "", "need one database"},
-		{"read-only", database, listen, url, true, "", "a read-only service is none"},
-		{"a directory", database, listen, url, false, "logs", "can't be published by several nodes"},
-		{"a socket", database, "unix:/run/node", url, false, "", "reach no socket"},
-		{"http", database, listen, "http://10.1.0.7:8092", false, "", "want https"},
-		{"a path", database, listen, url + "/nodes", false, "", "want https"},
-		{"a slash", database, listen, url + "/", false, "", "want https"},
-		{"a query", database, listen, url + "?a=b", false, "", "want https"},
-		{"a user", database, listen, "https://a:b@10.1.0.7", false, "", "want https"},
-		{"no host", database, listen, "https://", false, "", "want https"},
-		{"no URL at all", database, listen, "::", false, "", "want https"},
+		{"no node", "", "", "", false, ""},
+		{"a node", database, listen, url, false, ""},
+		{"a host with a name", database, listen, "https://node-1.internal:8092", false, ""},
+		{"no URL", database, listen, "", false, "belong together"},
+		{"no address", database, "", url, false, "belong together"},
+		{"the embedded store", "", listen, url, false, "need one database"},
+		{"read-only", database, listen, url, true, "a read-only service is none"},
+		{"a socket", database, "unix:/run/node", url, false, "reach no socket"},
+		{"http", database, listen, "http://10.1.0.7:8092", false, "want https"},
+		{"a path", database, listen, url + "/nodes", false, "want https"},
+		{"a slash", database, listen, url + "/", false, "want https"},
+		{"a query", database, listen, url + "?a=b", false, "want https"},
+		{"a user", database, listen, "https://a:b@10.1.0.7", false, "want https"},
+		{"no host", database, listen, "https://", false, "want https"},
+		{"no URL at all", database, listen, "::", false, "want https"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			var s Serve
-			s.Directory = test.directory
 			s.Storage, s.NodeListen, s.NodeURL, s.ReadOnly = test.storage, test.listen, test.url, test.readOnly
 			err := s.validateNode()
 			if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {

@@ -28,6 +28,7 @@ import (
 	"github.com/agentledger/agentledger/internal/cluster"
 	"github.com/agentledger/agentledger/internal/cluster/exchange"
 	"github.com/agentledger/agentledger/internal/cluster/forward"
+	"github.com/agentledger/agentledger/internal/cluster/news"
 	"github.com/agentledger/agentledger/internal/cluster/peer"
 	"github.com/agentledger/agentledger/internal/cluster/share"
 	"github.com/agentledger/agentledger/internal/seal"
@@ -63,6 +64,8 @@ type Node struct {
 	identity *peer.Identity
 	exchange *exchange.Exchange
 	proxy    *forward.Proxy
+	news     *news.Journal
+	tellers  []teller
 	ledgers  atomic.Pointer[Ledgers] // nil before Start
 	stop     context.CancelFunc      // nil before Start
 	done     chan struct{}
@@ -87,19 +90,28 @@ func New(o Options) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := &Node{options: o, identity: identity}
+	n := &Node{options: o, identity: identity, news: news.NewJournal()}
 	table := &comparedTable{Table: nodetable.New(database), now: o.Now, logger: o.Logger}
 	n.Cluster = cluster.New(cluster.Options{Table: table, Holder: n, Clock: o.Elapsed,
 		Logger: o.Logger, Prepare: n.fetchAnchors, Tell: func(others []cluster.Node) { n.exchange.Tell(others) },
 		Fit:  func() bool { return o.Held() == nil && !table.apart.Load() },
 		Node: cluster.Node{URL: o.URL, Version: o.Version, Key: o.Keyring.Fingerprints()[0]}})
 	n.exchange = exchange.New(exchange.Options{Members: n.Cluster, Logger: o.Logger,
-		Journals: map[string]exchange.Journal{anchorsName: anchors{n}},
+		Journals: map[string]exchange.Journal{anchorsName: anchors{n}, newsName: n.news},
+		Optional: map[string]bool{newsName: true},
 		Client: &http.Client{Transport: &http.Transport{TLSClientConfig: identity.Client(),
 			IdleConnTimeout: idleTime}}})
 	n.proxy = forward.New(forward.Options{View: n.Cluster, Transport: forward.NewTransport(identity.Client())})
 	n.registerMetrics(o.Metrics)
 	return n, nil
+}
+
+// Keeps returns whether the node owns an organization now, nil for a process that serves alone.
+func (n *Node) Keeps(t id.Tenant) func() bool {
+	if n == nil {
+		return nil
+	}
+	return func() bool { return n.Owned(t) }
 }
 
 // Share returns the part of the ledgers that the node owns, nil for all.
@@ -193,6 +205,9 @@ func (n *Node) run(ctx context.Context) {
 	defer stop()
 	group.Go(func() { n.exchange.Run(exchanging) })
 	group.Go(func() { n.spreadAnchors(exchanging) })
+	for _, t := range n.tellers {
+		group.Go(func() { n.spreadNews(exchanging, t) })
+	}
 	if err := n.Cluster.Run(ctx); err != nil {
 		n.options.Logger.WarnContext(ctx, "cluster: this node did not leave in time", "error", err)
 	}

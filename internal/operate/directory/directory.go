@@ -14,7 +14,10 @@
 //     another history is frozen.
 //   - The directory does not list itself.
 //
-// Several processes may keep one directory. The second one finds the listing done.
+// Several processes may keep one directory. The second one finds the listing done. Of
+// several nodes the one that owns the directory's ledger keeps it (Options.Keeps). It reads
+// the logs of other nodes as they were at their anchors. Each node compares its own logs
+// with their listings, and freezes those that contradict.
 package directory
 
 import (
@@ -30,6 +33,7 @@ import (
 
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/cluster/news"
 	"github.com/agentledger/agentledger/internal/records"
 	"github.com/agentledger/agentledger/internal/sysevent"
 	"github.com/agentledger/agentledger/log"
@@ -39,6 +43,8 @@ import (
 // Ledgers is the part of package log that the directory uses.
 type Ledgers interface {
 	State(ctx context.Context, t id.Tenant) (*log.State, error)
+	// LastShown returns a ledger that another node owns, as it was at its anchor.
+	LastShown(ctx context.Context, t id.Tenant) (*log.State, error)
 	Root(ctx context.Context, s *log.State, size id.Index) (id.Hash, error)
 	Moves() *log.Moves
 	Freeze(ctx context.Context, t id.Tenant, reason string) error
@@ -58,6 +64,9 @@ type Options struct {
 	Events  *sysevent.Appender
 	Tenant  id.Tenant // of the organization that is the directory
 
+	Keeps  func() bool // whether this process appends to the directory now; nil: always
+	Others *news.Inbox // logs that grew on other nodes; nil: there are none
+
 	Interval time.Duration         // between two appends, at least; default 10 s
 	Logger   *slog.Logger          // default: discards
 	Metrics  prometheus.Registerer // default: none
@@ -67,9 +76,10 @@ type Options struct {
 // with all else. Run, CatchUp and Publish MUST be called by one goroutine.
 type Directory struct {
 	Options
-	moves   *log.Moves
-	pending map[id.Tenant]struct{}
-	metrics *metrics
+	moves    *log.Moves
+	caughtUp bool
+	pending  map[id.Tenant]time.Time // logs to look at; those of other nodes again until that time
+	metrics  *metrics
 }
 
 // New returns a directory that follows each log that moves from now on. CatchUp finds
@@ -87,7 +97,7 @@ func New(o Options) *Directory {
 	return &Directory{
 		Options: o,
 		moves:   o.Ledgers.Moves(),
-		pending: map[id.Tenant]struct{}{},
+		pending: map[id.Tenant]time.Time{},
 		metrics: newMetrics(o.Metrics),
 	}
 }

@@ -23,15 +23,8 @@ const maxEvents = 8
 
 // Run catches up, and then lists the logs that move, until ctx ends.
 func (d *Directory) Run(ctx context.Context) {
-	for caughtUp := false; ctx.Err() == nil; {
-		var err error
-		if !caughtUp {
-			err = d.CatchUp(ctx)
-			caughtUp = err == nil
-		}
-		if err == nil {
-			_, err = d.Publish(ctx)
-		}
+	for ctx.Err() == nil {
+		err := d.runRound(ctx)
 		if err != nil && ctx.Err() == nil {
 			d.metrics.failures.Inc()
 			d.Logger.Error("directory not published", "err", err)
@@ -40,7 +33,26 @@ func (d *Directory) Run(ctx context.Context) {
 	}
 }
 
-// waitForMoves waits for the interval, and then until a log moves.
+// runRound lists the logs that moved, or looks at this node's own logs while another node keeps the directory.
+func (d *Directory) runRound(ctx context.Context) error {
+	if d.Keeps != nil && !d.Keeps() {
+		return d.compareOwn(ctx)
+	}
+	if !d.caughtUp {
+		if err := d.CatchUp(ctx); err != nil {
+			return err
+		}
+		d.caughtUp = true
+	}
+	_, err := d.Publish(ctx)
+	if errors.Is(err, log.ErrNotOwner) {
+		return nil // another node has it now
+	}
+	return err
+}
+
+// waitForMoves waits for the interval, and then until a log moves. One of several nodes waits for the interval alone,
+// because it may get the directory, and its own logs can't tell.
 func (d *Directory) waitForMoves(ctx context.Context, failed bool) {
 	timer := time.NewTimer(d.Interval)
 	defer timer.Stop()
@@ -49,7 +61,7 @@ func (d *Directory) waitForMoves(ctx context.Context, failed bool) {
 		return
 	case <-timer.C:
 	}
-	if failed || len(d.pending) > 0 {
+	if failed || len(d.pending) > 0 || d.Keeps != nil {
 		return
 	}
 	select {
@@ -69,17 +81,44 @@ func (d *Directory) CatchUp(ctx context.Context) error {
 			return fmt.Errorf("catch up: %w", err)
 		}
 		if head.Size > 0 {
-			d.pending[t] = struct{}{}
+			d.pending[t] = time.Time{}
 		}
 	}
 	return nil
 }
 
+// anchorTime is how long after the news of another node the anchor of the log may come. It comes within a second when
+// all is well.
+const anchorTime = 5 * time.Second
+
+// gatherMoves notes the logs that moved here and on other nodes.
+func (d *Directory) gatherMoves(ctx context.Context) error {
+	for _, t := range d.moves.Take() {
+		d.pending[t] = time.Time{}
+	}
+	changed, missed := d.Others.Take()
+	until := time.Now().Add(anchorTime)
+	for _, t := range changed {
+		d.pending[t] = until
+	}
+	if missed {
+		return d.CatchUp(ctx)
+	}
+	return nil
+}
+
+// settle forgets a log that was looked at, unless its anchor may still come.
+func (d *Directory) settle(t id.Tenant) {
+	if time.Now().After(d.pending[t]) {
+		delete(d.pending, t)
+	}
+}
+
 // Publish lists the logs that moved, limited to one append. It returns the number of
 // listed logs.
 func (d *Directory) Publish(ctx context.Context) (listed int, err error) {
-	for _, t := range d.moves.Take() {
-		d.pending[t] = struct{}{}
+	if err := d.gatherMoves(ctx); err != nil {
+		return 0, err
 	}
 	delete(d.pending, d.Tenant)
 	batch, err := d.collectCandidates(ctx)
@@ -96,7 +135,7 @@ func (d *Directory) Publish(ctx context.Context) (listed int, err error) {
 		return 0, fmt.Errorf("publish directory: %w", err)
 	}
 	for _, c := range batch {
-		delete(d.pending, c.tenant)
+		d.settle(c.tenant)
 	}
 	d.metrics.observeRound(len(taken), len(d.pending), len(receipts) > 0)
 	return len(taken), nil
@@ -109,6 +148,13 @@ type candidate struct {
 	listed verify.Listed
 }
 
+func candidateOf(t id.Tenant, s *log.State) candidate {
+	shown := s.Shown()
+	return candidate{tenant: t, state: s, listed: verify.Listed{
+		Origin: shown.Origin, Size: shown.Size, Root: shown.Root, LogKey: s.VerifierKey().String(),
+	}}
+}
+
 // collectCandidates reads the published states of as many logs as one append can list.
 // A log that can't be read stays pending and does not stop the others from being
 // listed.
@@ -117,7 +163,7 @@ func (d *Directory) collectCandidates(ctx context.Context) (batch []candidate, e
 		if len(batch) == maxEvents*verify.MaxListed {
 			break
 		}
-		s, err := d.Ledgers.State(ctx, t)
+		s, err := d.readShown(ctx, t)
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
@@ -125,18 +171,24 @@ func (d *Directory) collectCandidates(ctx context.Context) (batch []candidate, e
 			d.Logger.Error("log not listed", "tenant", t, "err", err)
 			continue
 		}
-		shown := s.Shown()
-		if shown.Size == 0 {
-			delete(d.pending, t)
+		if s.Shown().Size == 0 {
+			d.settle(t)
 			continue
 		}
-		batch = append(batch, candidate{tenant: t, state: s, listed: verify.Listed{
-			Origin: shown.Origin, Size: shown.Size, Root: shown.Root, LogKey: s.VerifierKey().String(),
-		}})
+		batch = append(batch, candidateOf(t, s))
 	}
 	slices.SortFunc(batch,
 		func(a, b candidate) int { return strings.Compare(string(a.listed.Origin), string(b.listed.Origin)) })
 	return batch, nil
+}
+
+// readShown returns the published state of a log, or its state at the anchor if another node owns it.
+func (d *Directory) readShown(ctx context.Context, t id.Tenant) (*log.State, error) {
+	s, err := d.Ledgers.State(ctx, t)
+	if errors.Is(err, log.ErrNotOwner) {
+		return d.Ledgers.LastShown(ctx, t)
+	}
+	return s, err
 }
 
 // listLarger lists the logs of a batch that are larger than their last listing. A
@@ -177,7 +229,8 @@ func (d *Directory) extendsListed(ctx context.Context, c candidate, last Entry) 
 	d.Logger.Error("a log does not extend what the directory has listed of it", "origin", c.listed.Origin, "listed",
 		last.Size, "shown", c.listed.Size)
 	reason := fmt.Sprintf("does not extend the tree of size %d that the directory has listed", last.Size)
-	if err := d.Ledgers.Freeze(ctx, c.tenant, reason); err != nil {
+	err = d.Ledgers.Freeze(ctx, c.tenant, reason)
+	if err != nil && !errors.Is(err, log.ErrNotOwner) { // the owner finds it as well
 		return false, fmt.Errorf("freeze: %w", err)
 	}
 	return false, nil

@@ -14,7 +14,8 @@
 //   - The list is made again only after a log came, went, or got another key. That
 //     takes at most a fiftieth of a processor. For example, 100,000 logs take 0.6 s, so
 //     the next list is made half a minute later. Requests get the finished list.
-//   - The same logs and settings give the same bytes in every process.
+//   - The same logs and settings give the same bytes in every process. Each node makes its own list, and hears of the
+//     changes on other nodes.
 package loglist
 
 import (
@@ -27,6 +28,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/cluster/news"
 	"github.com/agentledger/agentledger/log"
 )
 
@@ -48,6 +50,8 @@ type Options struct {
 	Contact string // how people reach the operator: one line, not empty
 	PerDay  int    // how often a log asks a witness in a day, 1 to 2^31 - 1
 
+	Others *news.Inbox // logs that came, ended or got another key on other nodes; nil: there are none
+
 	Interval time.Duration         // between two lists, at least; default 1 s
 	Logger   *slog.Logger          // default: discards
 	Metrics  prometheus.Registerer // default: none
@@ -58,6 +62,8 @@ type Options struct {
 type List struct {
 	Options
 	relisted *log.Moves
+	found    bool                 // all logs were found; false again when news of other nodes were missed
+	changed  bool                 // keys are not those of the current list
 	keys     map[id.Tenant]string // vkeys of the logs that are listed
 	pending  map[id.Tenant]struct{}
 	current  atomic.Pointer[Made]

@@ -3,6 +3,7 @@ package loglist
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/agentledger/agentledger/fault"
@@ -13,14 +14,14 @@ import (
 // Run finds all logs, and then follows changes, until ctx ends. A log that can't be
 // read is read again after the interval.
 func (l *List) Run(ctx context.Context) {
-	for found := false; ctx.Err() == nil; {
+	for ctx.Err() == nil {
 		var err error
 		began := time.Now()
-		if !found {
+		if !l.found {
 			err = l.findAllLogs(ctx)
-			found = err == nil
+			l.found = err == nil
 		}
-		if found {
+		if l.found {
 			began = time.Now() // finding has its own pauses
 			err = l.updateChanged(ctx)
 		}
@@ -46,12 +47,13 @@ func (l *List) waitForChange(ctx context.Context, d time.Duration, failed bool) 
 		return
 	case <-timer.C:
 	}
-	if failed {
+	if failed || !l.found {
 		return
 	}
 	select {
 	case <-ctx.Done():
 	case <-l.relisted.Ready():
+	case <-l.Others.Ready():
 	}
 }
 
@@ -63,9 +65,11 @@ func (l *List) findAllLogs(ctx context.Context) error {
 			return fmt.Errorf("list ledgers: %w", err)
 		}
 		began := time.Now()
-		if _, err := l.readListing(ctx, t); err != nil {
+		news, err := l.readListing(ctx, t)
+		if err != nil {
 			return err
 		}
+		l.changed = l.changed || news
 		if err := wait.For(ctx, time.Since(began)); err != nil {
 			return err
 		}
@@ -75,26 +79,28 @@ func (l *List) findAllLogs(ctx context.Context) error {
 
 // updateChanged reads the listings that changed, and makes the list again if needed.
 func (l *List) updateChanged(ctx context.Context) (err error) {
-	for _, t := range l.relisted.Take() {
+	others, missed := l.Others.Take()
+	for _, t := range slices.Concat(l.relisted.Take(), others) {
 		l.pending[t] = struct{}{}
 	}
-	changed := l.Current() == nil
+	l.found = !missed
 	for t := range l.pending {
 		news, failed := l.readListing(ctx, t)
 		if failed != nil {
 			err = failed // the others are still read
 			continue
 		}
-		changed = changed || news
+		l.changed = l.changed || news
 		delete(l.pending, t)
 	}
-	if !changed {
+	if !l.changed && l.Current() != nil {
 		return err
 	}
 	made, failed := l.renderList()
 	if failed != nil {
 		return failed
 	}
+	l.changed = false
 	l.current.Store(made)
 	l.logs.Set(float64(made.Logs))
 	return err

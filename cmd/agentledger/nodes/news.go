@@ -1,0 +1,56 @@
+package nodes
+
+import (
+	"context"
+	"time"
+
+	"github.com/agentledger/agentledger/internal/cluster/news"
+	"github.com/agentledger/agentledger/internal/wait"
+	"github.com/agentledger/agentledger/log"
+)
+
+const newsName = "news"
+
+// newsPause is how long the news of this node are gathered before they are sent, so that a log that grows a thousand
+// times is told of once.
+const newsPause = time.Second
+
+// teller is the changes of one kind on this node, for the others.
+type teller struct {
+	kind    news.Kind
+	changed *log.Moves
+}
+
+// Exchange tells the other nodes of the ledgers that changed on this one, from Start on, and returns those that
+// changed there. follow begins to collect the changes here. Exchange is called before Start. A process that serves
+// alone tells no other process, and its inbox is nil.
+func (n *Node) Exchange(kind news.Kind, follow func() *log.Moves) *news.Inbox {
+	if n == nil {
+		return nil
+	}
+	n.tellers = append(n.tellers, teller{kind, follow()})
+	if kind == news.Grown {
+		return n.news.Grown
+	}
+	return n.news.Relisted
+}
+
+// spreadNews gives the news of one kind to the other nodes until ctx ends.
+func (n *Node) spreadNews(ctx context.Context, t teller) {
+	for {
+		select {
+		case <-t.changed.Ready():
+		case <-ctx.Done():
+			return
+		}
+		if wait.For(ctx, newsPause) != nil {
+			return
+		}
+		changed := t.changed.Take()
+		notes := make([][]byte, len(changed))
+		for i, tenant := range changed {
+			notes[i] = news.NoteOf(t.kind, tenant)
+		}
+		n.exchange.Spread(newsName, notes)
+	}
+}
