@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -178,6 +180,55 @@ func TestStandInWaitsForDurability(t *testing.T) {
 	}
 	if n := <-shown; n != 2 {
 		t.Errorf("got size %d", n)
+	}
+}
+
+// slowBarrier is a store with barriers that take a while, and are counted.
+type slowBarrier struct {
+	*storagetest.Model
+	barriers atomic.Int64
+}
+
+func (s *slowBarrier) Barrier(ctx context.Context) error {
+	s.barriers.Add(1)
+	time.Sleep(100 * time.Millisecond)
+	return s.Model.Barrier(ctx)
+}
+
+// Requests that come together read the store together. Each shows a state that was read after it came.
+func TestStandInReadsTogether(t *testing.T) {
+	store := &slowBarrier{Model: storagetest.NewModel()}
+	one, two := newNodes(t, store)
+	one.mustAppend(red, "a")
+	if err := one.ledgers.FlushAnchors(); err != nil {
+		t.Fatal(err)
+	}
+	one.spread(two)
+	began := time.Now()
+	readers := standin.New(standin.Options{Ledgers: two.ledgers, Store: store, Anchors: two.folder,
+		Reader:      log.NewReader(log.Options{Store: store, Keyring: two.keyring, Anchors: two.folder}),
+		AnchorFirst: func() bool { return true }, Elapsed: func() time.Duration { return time.Since(began) },
+		Wait: func(context.Context, time.Duration) error { return nil }})
+	before := store.barriers.Load()
+	var all sync.WaitGroup
+	for range 100 {
+		all.Go(func() {
+			s, err := readers.State(takeover.WithStandIn(t.Context()), red)
+			if err != nil || s.Size() != 1 {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+	all.Wait()
+	if n := store.barriers.Load() - before; n > 50 {
+		t.Errorf("%d barriers for 100 requests", n)
+	}
+	one.mustAppend(red, "b")
+	if s, err := readers.State(takeover.WithStandIn(t.Context()), red); err != nil || s.Size() != 2 {
+		t.Errorf("afterwards: got %v", err)
+	}
+	if got := readers.StoodIn(); got != 101 {
+		t.Errorf("%d reads are counted, want 101", got)
 	}
 }
 

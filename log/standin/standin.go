@@ -9,7 +9,7 @@
 //     append out for takeover.Sight, and waits for its outcome before it shows the ledger (State).
 //   - The state is durable, extends the newest anchor that this process has of the ledger, and becomes its anchor
 //     before it is shown. A store that was rolled back is refused.
-//   - Work for readers is bounded by the requests that wait: there is no goroutine and no timer of a ledger.
+//   - One request at a time reads the newest state of a ledger. Those that came before it began show the same one.
 package standin
 
 import (
@@ -22,6 +22,7 @@ import (
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/cache"
+	"github.com/agentledger/agentledger/internal/keylock"
 	"github.com/agentledger/agentledger/internal/wait"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/log/anchor"
@@ -54,6 +55,8 @@ type Ledgers struct {
 	*log.Ledgers
 	options Options
 	stoodIn atomic.Uint64
+	reading keylock.Locks[id.Tenant]
+	sighted *cache.Map[id.Tenant, *sighting]  // the newest of each ledger
 	kept    *cache.Map[id.Tenant, *sighting]  // that were shown
 	shown   *cache.Map[id.Tenant, *log.State] // at anchors
 }
@@ -67,8 +70,9 @@ func New(o Options) *Ledgers {
 		o.Wait = wait.For
 	}
 	return &Ledgers{Ledgers: o.Ledgers, options: o,
-		kept:  cache.NewMap(cache.MapOptions[id.Tenant, *sighting]{Limit: maxKept}),
-		shown: cache.NewMap(cache.MapOptions[id.Tenant, *log.State]{Limit: maxKept}),
+		sighted: cache.NewMap(cache.MapOptions[id.Tenant, *sighting]{Limit: maxKept}),
+		kept:    cache.NewMap(cache.MapOptions[id.Tenant, *sighting]{Limit: maxKept}),
+		shown:   cache.NewMap(cache.MapOptions[id.Tenant, *log.State]{Limit: maxKept}),
 	}
 }
 
@@ -116,11 +120,12 @@ func (l *Ledgers) Successor(ctx context.Context, s *log.State) (*log.State, erro
 
 // standIn returns the newest state of a ledger that another process owns.
 func (l *Ledgers) standIn(ctx context.Context, t id.Tenant) (*log.State, error) {
+	asked := l.options.Elapsed()
 	found, err := l.findKept(ctx, t)
 	if found != nil || err != nil {
 		return found, err
 	}
-	seen, err := l.sight(ctx, t)
+	seen, err := l.sightAfter(ctx, t, asked)
 	if err != nil {
 		return nil, err
 	}
@@ -134,7 +139,25 @@ func (l *Ledgers) standIn(ctx context.Context, t id.Tenant) (*log.State, error) 
 type sighting struct {
 	stored *log.Stored
 	state  *log.State
-	until  time.Duration // when it may be shown, by Options.Elapsed
+	began  time.Duration // before the head was read, by Options.Elapsed
+	until  time.Duration // when it may be shown
+}
+
+// sightAfter returns a state that was read after a request asked, by this or another request.
+func (l *Ledgers) sightAfter(ctx context.Context, t id.Tenant, asked time.Duration) (*sighting, error) {
+	leave, err := l.reading.Lock(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	if last, found := l.sighted.Get(t); found && last.began > asked {
+		return last, nil
+	}
+	seen, err := l.sight(ctx, t)
+	if err == nil {
+		l.sighted.Put(t, seen)
+	}
+	return seen, err
 }
 
 // findKept returns the state that this process has shown last, if it is still the newest; else nil.
@@ -160,6 +183,7 @@ func (l *Ledgers) findKept(ctx context.Context, t id.Tenant) (*log.State, error)
 // sight reads the stored state, and finds out whether it may be shown. The head is read before the barrier: it is
 // durable if the ledger extends it behind that.
 func (l *Ledgers) sight(ctx context.Context, t id.Tenant) (*sighting, error) {
+	began := l.options.Elapsed()
 	stored, err := l.options.Reader.Open(ctx, t)
 	if err != nil {
 		return nil, err
@@ -188,7 +212,7 @@ func (l *Ledgers) sight(ctx context.Context, t id.Tenant) (*sighting, error) {
 	case s.Size() == shown.Size && !l.options.AnchorFirst():
 		until = 0 // the owner, or another stand-in, has shown it
 	}
-	return &sighting{stored: stored, state: s, until: until}, nil
+	return &sighting{stored: stored, state: s, began: began, until: until}, nil
 }
 
 // show makes a state the anchor of its ledger, and returns it.
