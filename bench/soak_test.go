@@ -26,6 +26,8 @@ func TestDrifts(t *testing.T) {
 		{"bytes of an event in a short run", 59 * time.Minute, sample{disk: 600}, sample{disk: 700}, nil},
 		{"memory in a short run", 5 * time.Minute, sample{live: 100 * mib}, sample{live: 120 * mib}, []string{"live-MiB"}},
 		{"memory before the caches are full", 4 * time.Minute, sample{live: 100 * mib}, sample{live: 120 * mib}, nil},
+		{"resident memory in a short run", 10 * time.Minute, sample{resident: 120 * mib}, sample{resident: 200 * mib}, nil},
+		{"files", 10 * time.Minute, sample{files: 20}, sample{files: 300}, []string{"files"}},
 		{"a memtable", time.Hour, sample{resident: 300 * mib}, sample{resident: 360 * mib}, nil},
 		{"tables and latencies", time.Hour, sample{files: 10, p99: 1}, sample{files: 90, p99: 9}, nil},
 	}

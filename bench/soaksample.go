@@ -38,14 +38,15 @@ type quantity struct {
 func quantities() []quantity {
 	const mib = 1 << 20
 	return []quantity{
-		{unit: "resident-MiB", of: func(s sample) float64 { return s.resident / mib }, slack: 64},
+		// A heap that grows slowly towards its floor, or to its first collections, has its memory later than a short run ends.
+		{unit: "resident-MiB", of: func(s sample) float64 { return s.resident / mib }, slack: 64, slow: true},
 		{unit: "live-MiB", of: func(s sample) float64 { return s.live / mib }, slack: 16},
 		{unit: "goroutines", of: func(s sample) float64 { return s.goroutines }, slack: 8},
 		{unit: "sockets", of: func(s sample) float64 { return s.sockets }, slack: 4},
 		// A store that was made a short time ago is compacted to other levels from minute to minute.
 		{unit: "B/event", of: func(s sample) float64 { return s.disk }, slack: 8, slow: true},
 		// A store has more tables as it grows, up to the bound of open ones.
-		{unit: "files", of: func(s sample) float64 { return s.files }, told: true},
+		{unit: "files", of: func(s sample) float64 { return s.files }, slack: 256},
 		// Latencies are those of the machine, on which other programs run.
 		{unit: "p99-ms", of: func(s sample) float64 { return s.p99.Seconds() * 1000 }, told: true},
 	}
