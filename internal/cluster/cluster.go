@@ -64,12 +64,13 @@ func (n NodeID) String() string { return hex.EncodeToString(n[:]) }
 
 // Node is one node, as the others see it.
 type Node struct {
-	ID      NodeID
-	URL     string // of its internal listener
-	Version string // of its program
-	Key     string // fingerprint of its master key
-	Leaving bool   // it gets no shards: it is being stopped, not prepared yet, or not fit
-	Beats   uint64 // rises with each beat
+	ID       NodeID
+	URL      string // of its internal listener
+	Version  string // of its program
+	Key      string // fingerprint of its master key
+	Protocol int    // the newest of the calls among nodes that its program knows
+	Leaving  bool   // it gets no shards: it is being stopped, not prepared yet, or not fit
+	Beats    uint64 // rises with each beat
 }
 
 // Epoch counts the steps that changed leases in a database, from 1.

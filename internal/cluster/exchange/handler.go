@@ -2,7 +2,10 @@ package exchange
 
 import (
 	"net/http"
+	"strconv"
 	"strings"
+
+	"github.com/agentledger/agentledger/internal/cluster"
 )
 
 const (
@@ -13,13 +16,23 @@ const (
 
 	// wholeTrailer ends an answer that has all notes, so that one which was cut off is not taken for a shorter one.
 	wholeTrailer = "Agentledger-Whole"
+
+	// protocolHeader has the protocol of a call, and of an answer the newest one that the node knows. A call without it
+	// has protocol 1.
+	protocolHeader = "Agentledger-Node-Protocol"
 )
 
 // ServeHTTP answers the calls of other nodes.
 func (x *Exchange) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	name, ofJournal := strings.CutPrefix(r.URL.Path, journalsPath)
 	journal, found := x.Journals[name]
+	w.Header().Set(protocolHeader, strconv.Itoa(cluster.Protocol))
+	protocol, err := cluster.ParseProtocol(r.Header.Get(protocolHeader))
 	switch {
+	case err != nil:
+		x.Logger.WarnContext(r.Context(), "cluster: a call of another node is refused", "protocol", protocol,
+			"remote", r.RemoteAddr, "error", err)
+		http.Error(w, err.Error(), http.StatusBadRequest)
 	case r.URL.Path == lookPath && r.Method == http.MethodPost:
 		x.Members.Look()
 		w.WriteHeader(http.StatusNoContent)

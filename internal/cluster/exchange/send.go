@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strconv"
 	"time"
 
 	"github.com/agentledger/agentledger/internal/cluster"
@@ -176,6 +177,11 @@ func (x *Exchange) call(ctx context.Context, method string, node cluster.Node, p
 	if err != nil {
 		return nil, err
 	}
+	protocol, err := node.Speaks()
+	if err != nil {
+		return nil, err
+	}
+	r.Header.Set(protocolHeader, strconv.Itoa(protocol))
 	answer, err := x.Client.Do(r)
 	if err != nil {
 		return nil, err
@@ -184,12 +190,23 @@ func (x *Exchange) call(ctx context.Context, method string, node cluster.Node, p
 	case answer.StatusCode == http.StatusNotFound:
 		err = errUnknown
 	case answer.StatusCode/100 != 2:
-		err = fmt.Errorf("%s %s: status %d", method, path, answer.StatusCode)
+		err = fmt.Errorf("%s %s: %w", method, path, refusalOf(answer))
 	}
 	if err != nil {
 		return nil, errors.Join(err, answer.Body.Close())
 	}
 	return answer, nil
+}
+
+// refusalSize bounds the text of a refusal that is told, in bytes.
+const refusalSize = 300
+
+func refusalOf(answer *http.Response) error {
+	text, err := io.ReadAll(io.LimitReader(answer.Body, refusalSize))
+	if err != nil {
+		return fmt.Errorf("status %d: %w", answer.StatusCode, err)
+	}
+	return fmt.Errorf("status %d: %s", answer.StatusCode, bytes.TrimSpace(text))
 }
 
 // Tell makes nodes look at the leases at once, in the background. A node that does not answer looks by itself soon.

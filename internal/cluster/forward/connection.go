@@ -27,7 +27,8 @@ type connection struct {
 	reader *bufio.Reader
 	used   time.Time // when it was released; guarded by pool.mu
 
-	epoch cluster.Epoch // of the lease by which the node was chosen for the request that is sent
+	epoch    cluster.Epoch // of the lease by which the node was chosen for the request that is sent
+	protocol int           // of the request that is sent
 }
 
 func newConnection(conn *tls.Conn, p *pool) *connection {
@@ -126,6 +127,9 @@ func (c *connection) writeHead(r *http.Request) error {
 	}
 	if err == nil {
 		err = c.writeLine(hopEpoch, ": ", strconv.FormatUint(uint64(c.epoch), 10))
+	}
+	if err == nil && c.protocol > 1 { // a request without the header has protocol 1
+		err = c.writeLine(hopProtocol, ": ", strconv.Itoa(c.protocol))
 	}
 	if err == nil {
 		err = c.writeLength(r)

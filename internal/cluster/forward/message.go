@@ -21,6 +21,9 @@ const (
 	hopSecure  = hopPrefix + "Secure"  // 1 for a connection with TLS
 	hopEpoch   = hopPrefix + "Epoch"   // epoch of the lease by which the node was chosen
 	hopRefused = hopPrefix + "Refused" // of an answer: nothing was done, because the node does not own the organization
+
+	// hopProtocol is the protocol of a request. In an answer with hopRefused it says why nothing was done.
+	hopProtocol = hopPrefix + "Protocol"
 )
 
 // isHopByHop reports whether a header is of one connection (RFC 9110, section 7.6.1), or is written by this package.

@@ -134,6 +134,10 @@ var errCut = errors.New("the answer of the other node was cut off")
 func (x *passage) attempt(owner cluster.Owner) (passed bool, err error) {
 	to := owner.Node
 	x.taken = false
+	protocol, err := to.Speaks()
+	if err != nil {
+		return false, err
+	}
 	ctx, cancel := context.WithCancelCause(x.sending)
 	defer cancel(nil)
 	stop := x.watch(ctx, cancel, to)
@@ -142,7 +146,7 @@ func (x *passage) attempt(owner cluster.Owner) (passed bool, err error) {
 	if err != nil {
 		return false, fmt.Errorf("pass the request to node %s: %w", to.ID, err)
 	}
-	c.epoch, x.taken = owner.Epoch, true
+	c.epoch, c.protocol, x.taken = owner.Epoch, protocol, true
 	x.begun.Store(true)
 	aborted := context.AfterFunc(ctx, c.abort)
 	reusable, err := x.converse(c, cancel, stop)
@@ -188,7 +192,7 @@ func (x *passage) converse(c *connection, cancel context.CancelCauseFunc, stop f
 		return false, err
 	}
 	if x.isRefused(answer) {
-		return false, errMoved
+		return false, refusalOf(answer)
 	}
 	if err := x.copyAnswer(answer, cancel); err != nil {
 		return false, err
@@ -229,6 +233,14 @@ func (x *passage) isRefused(answer *http.Response) bool {
 	x.begun.Store(false)
 	x.taken = false
 	return true
+}
+
+// refusalOf returns why a node did nothing.
+func refusalOf(answer *http.Response) error {
+	if why := answer.Header.Get(hopProtocol); why != "" {
+		return fmt.Errorf("the node refused the request: %s", why)
+	}
+	return errMoved
 }
 
 // Times of a request that is sent.

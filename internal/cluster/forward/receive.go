@@ -23,6 +23,12 @@ func (p *Proxy) Receive(h http.Handler) http.Handler {
 			http.Error(w, "Not a request of a node", http.StatusForbidden)
 			return
 		}
+		if _, err := cluster.ParseProtocol(r.Header.Get(hopProtocol)); err != nil {
+			w.Header()[hopRefused] = []string{"1"}
+			w.Header()[hopProtocol] = []string{err.Error()}
+			http.Error(w, err.Error(), http.StatusServiceUnavailable)
+			return
+		}
 		p.nameNode(w)
 		h.ServeHTTP(w, restore(r))
 	})

@@ -1,0 +1,41 @@
+package cluster
+
+import (
+	"fmt"
+	"strconv"
+)
+
+// Protocol is the newest protocol of the calls among nodes that this program knows, and OldestProtocol the oldest.
+//
+// Two nodes speak the newest one that both know. A new header, a new journal or a new kind of note needs no new
+// protocol, because each node passes over those that it does not know. A change that an older node would misread does.
+// The oldest rises a version later, so that nodes of two versions reach each other.
+const (
+	Protocol       = 1
+	OldestProtocol = 1
+)
+
+// Speaks returns the protocol of calls to a node. The error says that its program is too old for calls of this one.
+func (n Node) Speaks() (int, error) {
+	protocol := min(max(n.Protocol, 1), Protocol)
+	if protocol < OldestProtocol {
+		return 0, fmt.Errorf("node %s at %s has version %s and speaks protocol %d, this one speaks %d to %d: "+
+			"bring that node to a newer version", n.ID, n.URL, n.Version, n.Protocol, OldestProtocol, Protocol)
+	}
+	return protocol, nil
+}
+
+// ParseProtocol reads the protocol of a call, "" for 1. The error says that this program does not speak it, in words
+// for the operator of the other node.
+func ParseProtocol(text string) (protocol int, err error) {
+	if protocol = 1; text != "" {
+		if protocol, err = strconv.Atoi(text); err != nil {
+			return 0, fmt.Errorf("the protocol of a call is no number")
+		}
+	}
+	if protocol < OldestProtocol || protocol > Protocol {
+		return protocol, fmt.Errorf("this node speaks protocol %d to %d, and not %d: bring the older one of both "+
+			"nodes to a newer version", OldestProtocol, Protocol, protocol)
+	}
+	return protocol, nil
+}
