@@ -28,13 +28,16 @@ const (
 	formatArchived = 3
 )
 
+// ErrFormat says that the store has a format that this program does not know.
+var ErrFormat = errors.New("it was made by a newer agentledger")
+
 // wantFormat refuses a store of another format than this program's.
 func wantFormat(n uint64) error {
 	if isKnownFormat(n) {
 		return nil
 	}
-	return fmt.Errorf("the store has format %d, this program knows %d to %d: it was made by a newer agentledger; use that one or a newer one", n,
-		formatNumber, formatArchived)
+	return fmt.Errorf("the store has format %d, this program knows %d to %d: %w; use that one or a newer one", n,
+		formatNumber, formatArchived, ErrFormat)
 }
 
 func isKnownFormat(n uint64) bool { return formatNumber <= n && n <= formatArchived }

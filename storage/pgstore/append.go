@@ -28,7 +28,7 @@ type part struct {
 // appends of one tenant keep the order of its queue.
 func (e *Engine) Append(batches []storage.Batch) storage.Pending {
 	p := &pending{results: make([]error, len(batches)), out: &e.out}
-	if err := e.enterWrite(context.Background()); err != nil {
+	if err := e.enterAppend(context.Background()); err != nil {
 		for i := range p.results {
 			p.results[i] = fmt.Errorf("append: %w", err)
 		}
@@ -53,7 +53,7 @@ func (e *Engine) Append(batches []storage.Batch) storage.Pending {
 		p.landed.Add(1)
 		e.out.Add(1)
 		if len(s.together) > 0 {
-			s.arguments = argumentsOf(e.codec, s.together)
+			s.arguments = e.argumentsOf(s.together)
 		}
 		l.queue.addWaiting(s)
 	}

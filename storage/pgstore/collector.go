@@ -12,7 +12,7 @@ func (e *Engine) Collector() prometheus.Collector {
 		return prometheus.NewCounterFunc(prometheus.CounterOpts{Name: prefix + name, Help: help}, value)
 	}
 	return collectors{
-		gauge("format", "Version of the schema.", func() float64 { files, _ := migrations.ReadDir("migrations"); return float64(len(files)) }),
+		gauge("format", "Version of the schema.", func() float64 { return float64(e.fence.known) }),
 		gauge("readers", "Connections that are open for reads, barriers and changes of records.", func() float64 { return float64(e.pool.Stat().TotalConns()) }),
 		gauge("readers_busy", "Those in use.", func() float64 { return float64(e.pool.Stat().AcquiredConns()) }),
 		counter("readers_waited_total", "Calls that had to wait for one of them.", func() float64 { return float64(e.pool.Stat().EmptyAcquireCount()) }),

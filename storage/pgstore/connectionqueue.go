@@ -45,6 +45,7 @@ func (l *connectionQueue) runQueue() {
 	for s := l.queue.takeWaiting(); s != nil; s = l.queue.takeWaiting() {
 		all := *s
 		l.servePending(s)
+		l.engine.fence.explain(all.together, all.alone)
 		l.engine.remember(l, all.together)
 		l.engine.remember(l, all.alone)
 		all.landed()
@@ -117,13 +118,13 @@ func (l *connectionQueue) split(parts []part, cause *pgconn.PgError) {
 			return
 		}
 		if 0 < len(free) && len(free) < len(parts) {
-			l.together(free, argumentsOf(l.engine.codec, free))
+			l.together(free, l.engine.argumentsOf(free))
 			return
 		}
 		parts = free // empty, or the locked row is not a head
 	}
 	for i := range parts {
-		l.together(parts[i:i+1], argumentsOf(l.engine.codec, parts[i:i+1]))
+		l.together(parts[i:i+1], l.engine.argumentsOf(parts[i:i+1]))
 	}
 }
 

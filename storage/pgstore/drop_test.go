@@ -9,9 +9,9 @@ import (
 )
 
 // A table that is made later must not be forgotten when an organization is dropped.
-// The rows of barriers, nodes and leases are no organization's.
+// The rows of barriers, nodes, leases and writers are no organization's.
 func TestDropKnowsEveryTable(t *testing.T) {
-	files, err := filepath.Glob("migrations/*.sql")
+	files, err := filepath.Glob("schema/migrations/*.sql")
 	if err != nil || len(files) == 0 {
 		t.Fatal(files, err)
 	}
@@ -22,7 +22,7 @@ func TestDropKnowsEveryTable(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, made := range regexp.MustCompile(`CREATE TABLE (\w+)`).FindAllSubmatch(text, -1) {
-			if name := string(made[1]); !slices.Contains([]string{"barrier", "lease", "lease_epoch", "node"}, name) {
+			if name := string(made[1]); !slices.Contains([]string{"barrier", "lease", "lease_epoch", "node", "writer"}, name) {
 				want = append(want, "DELETE FROM "+name+" WHERE org = $1")
 			}
 		}

@@ -6,6 +6,8 @@
 //   - The guard is in the statement: all writes of an append depend on an UPDATE of the head that
 //     compares size, root, epoch and config version, at READ COMMITTED. Several programs may work
 //     on one database; safety depends on nothing else.
+//   - The guard also compares the newest schema that the program knows with the lowest one that may
+//     write. A program that is too old sees that in a second, too, and then answers no call any more.
 //   - The appends of one tenant go through one connection, one after another, in the order of the
 //     Append calls. Waiting appends of different tenants go as one statement and one commit. When
 //     that fails, each tenant goes by itself.
@@ -41,6 +43,7 @@ import (
 	"github.com/agentledger/agentledger/internal/inflight"
 	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/storage/pgstore/document"
+	"github.com/agentledger/agentledger/storage/pgstore/schema"
 )
 
 // Engine is a storage.Engine on a PostgreSQL database.
@@ -57,6 +60,7 @@ type Engine struct {
 	doubts   doubts
 	lookups  lookups
 	door     inflight.Group
+	fence    *fence
 
 	lost, split atomic.Uint64 // see Collector
 }
@@ -84,18 +88,23 @@ func (e *Engine) openPools(ctx context.Context, o Options, c *connector) error {
 		return err
 	}
 	s.warnSettings(o.Logger)
-	schema := migrate
+	program, err := schema.New(o.Version, o.Keys, o.Logger)
+	if err != nil {
+		return err
+	}
+	bring := program.Bring
 	if o.ReadOnly {
-		schema = wantSchema
+		bring = program.Check
 	}
-	if err := schema(ctx, c.single()); err != nil {
+	if err := bring(ctx, c.single()); err != nil {
 		return err
 	}
-	if err := checkSchema(ctx, c.single()); err != nil {
+	if e.pool, err = c.openPool(ctx, o.Readers, e.doubts.raiseDoubt); err != nil {
 		return err
 	}
-	if e.pool, err = c.openPool(ctx, o.Readers, e.doubts.raiseDoubt); err != nil || o.ReadOnly {
-		return err
+	e.fence = newFence(program, e.pool, o.OnOutdated)
+	if o.ReadOnly {
+		return nil
 	}
 	for range o.Writers {
 		e.queues = append(e.queues, e.startQueue(c, false))
@@ -138,6 +147,7 @@ func (e *Engine) closePools() error {
 	if e.side != nil { // a store that is open read-only has no queues
 		errs = append(errs, e.side.closeQueue())
 	}
+	e.fence.close()
 	e.pool.Close()
 	return errors.Join(errs...)
 }
@@ -148,6 +158,9 @@ var errClosed = fmt.Errorf("store is closed: %w", storage.ErrUnavailable)
 // beginCall begins a call, which ends with leave.
 func (e *Engine) beginCall(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if err := e.fence.refusal(); err != nil {
 		return err
 	}
 	if !e.door.Begin() {
@@ -161,8 +174,20 @@ func (e *Engine) endCall() { e.door.End() }
 // errReadOnly answers every write to a store that is open read-only.
 var errReadOnly = fmt.Errorf("the store is open read-only: %w", storage.ErrReadOnly)
 
-// enterWrite is enter for a call that writes.
+// enterWrite is beginCall for a call that writes.
 func (e *Engine) enterWrite(ctx context.Context) error {
+	if err := e.enterAppend(ctx); err != nil {
+		return err
+	}
+	if err := e.fence.pass(ctx); err != nil {
+		e.endCall()
+		return err
+	}
+	return nil
+}
+
+// enterAppend is enterWrite for a call whose statement has the fence in its guard.
+func (e *Engine) enterAppend(ctx context.Context) error {
 	if err := e.beginCall(ctx); err != nil {
 		return err
 	}

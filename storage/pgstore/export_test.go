@@ -2,13 +2,10 @@ package pgstore
 
 import (
 	"context"
-	"errors"
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/jackc/pgx/v5/stdlib"
-
-	"github.com/agentledger/agentledger/storage/pgstore/schematext"
+	"github.com/agentledger/agentledger/storage/pgstore/schema"
 )
 
 // Refuse is the check of a server of a version that no test runs.
@@ -18,42 +15,47 @@ func Refuse(version int) error {
 
 // Migrate makes the tables of this program.
 func Migrate(ctx context.Context, url string) error {
-	c, err := newConnector(Options{URL: url})
-	if err != nil {
-		return err
-	}
-	return migrate(ctx, c.single())
+	return withProgram(url, func(p *schema.Program, config *pgx.ConnConfig) error { return p.Bring(ctx, config) })
 }
 
 // MigrateTo makes the tables as an older program left them.
 func MigrateTo(ctx context.Context, url string, version int64) (err error) {
+	return withProgram(url, func(p *schema.Program, config *pgx.ConnConfig) error {
+		return p.BringTo(ctx, config, version)
+	})
+}
+
+func withProgram(url string, do func(*schema.Program, *pgx.ConnConfig) error) error {
 	c, err := newConnector(Options{URL: url})
 	if err != nil {
 		return err
 	}
-	db := stdlib.OpenDB(*c.single())
-	defer func() { err = errors.Join(err, db.Close()) }()
-	p, err := migrator(db)
-	if err == nil {
-		_, err = p.UpTo(ctx, version)
+	p, err := schema.New("", nil, nil)
+	if err != nil {
+		return err
 	}
-	return err
+	return do(p, c.single())
 }
 
 // SchemaText is what the program wants of a database.
-func SchemaText() string { return schemaText }
+func SchemaText() string {
+	p, err := schema.New("", nil, nil)
+	if err != nil {
+		return err.Error()
+	}
+	return p.Text()
+}
 
 // ReadSchema returns what a database has, as SchemaText has it.
-func ReadSchema(ctx context.Context, url string) (string, error) {
-	c, err := newConnector(Options{URL: url})
-	if err != nil {
-		return "", err
-	}
-	conn, err := pgx.ConnectConfig(ctx, c.single())
-	if err != nil {
-		return "", err
-	}
-	defer conn.Close(ctx)
-	found, err := readSchema(ctx, conn)
-	return schematext.Format(found), err
+func ReadSchema(ctx context.Context, url string) (text string, err error) {
+	err = withProgram(url, func(p *schema.Program, config *pgx.ConnConfig) error {
+		conn, err := pgx.ConnectConfig(ctx, config)
+		if err != nil {
+			return err
+		}
+		defer conn.Close(ctx)
+		text, err = p.ReadText(ctx, conn)
+		return err
+	})
+	return text, err
 }

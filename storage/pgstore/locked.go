@@ -93,7 +93,7 @@ func (l *connectionQueue) leaveLocked(s *share) {
 		s.appendPart(p)
 	}
 	if len(s.together) > 0 {
-		s.arguments = argumentsOf(l.engine.codec, s.together)
+		s.arguments = l.engine.argumentsOf(s.together)
 	}
 }
 

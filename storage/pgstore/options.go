@@ -16,8 +16,19 @@ type Options struct {
 	Readers int
 
 	// ReadOnly opens a store that is there and writes nothing to the database, not
-	// even its schema: one of another version is refused.
+	// even its schema: an older one is refused.
 	ReadOnly bool
+
+	// Version is that of the program, for people.
+	Version string
+
+	// Keys are the fingerprints of the master keys of the program. While nodes live whose keys are others, nothing is
+	// opened. nil: not compared.
+	Keys []string
+
+	// OnOutdated is called at most once, when the database takes newer programs only from now on. The process MUST end
+	// then; until it does, every call fails. nil: no call is made.
+	OnOutdated func(error)
 
 	// Logger gets warnings about the server and lost connections. nil discards them.
 	Logger *slog.Logger

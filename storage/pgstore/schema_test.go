@@ -19,7 +19,7 @@ func TestSchemaText(t *testing.T) {
 	got, err := pgstore.ReadSchema(t.Context(), url)
 	must(t, err)
 	if *update {
-		must(t, os.WriteFile("schema.txt", []byte(got), 0o644))
+		must(t, os.WriteFile("schema/schema.txt", []byte(got), 0o644))
 		return
 	}
 	if want := pgstore.SchemaText(); got != want {

@@ -109,8 +109,8 @@ func TestMigration(t *testing.T) {
 			closeEngine(t, e)
 		}
 	}
-	if got := number(t, url, "SELECT count(*) FROM goose_db_version"); got != 8 {
-		t.Errorf("got %d lines of versions, want 8: none, and seven migrations", got)
+	if got := number(t, url, "SELECT count(*) FROM goose_db_version"); got != 9 {
+		t.Errorf("got %d lines of versions, want 9: none, and eight migrations", got)
 	}
 	number(t, url, "INSERT INTO goose_db_version (version_id, is_applied) VALUES (99, true) RETURNING 1")
 	wantRefused(t, url, "newer program")
@@ -125,8 +125,8 @@ func TestSchema(t *testing.T) {
 		what, query string
 		want        int64
 	}{
-		{"tables", "SELECT count(*) FROM pg_class WHERE relkind = 'r' AND oid IN (" + ours + ")", 10},
-		{"unique indexes", "SELECT count(*) FROM pg_index WHERE indisunique AND indrelid IN (" + ours + ")", 12},
+		{"tables", "SELECT count(*) FROM pg_class WHERE relkind = 'r' AND oid IN (" + ours + ")", 11},
+		{"unique indexes", "SELECT count(*) FROM pg_index WHERE indisunique AND indrelid IN (" + ours + ")", 13},
 		{"indexes that do not begin with the organization", "SELECT count(*) FROM pg_index JOIN pg_attribute ON attrelid = indrelid AND attnum = indkey[0] WHERE attname <> 'org' AND indrelid IN (" + ours + ")", 0},
 		{"organizations that are not int8", "SELECT count(*) FROM pg_attribute WHERE attname = 'org' AND atttypid <> 'int8'::regtype AND attrelid IN (" + ours + " AND relkind = 'r')", 0},
 		{"columns that are neither numbers nor bytes", "SELECT count(*) FROM pg_attribute WHERE attnum > 0 AND atttypid NOT IN ('int8'::regtype, 'int2'::regtype, 'bytea'::regtype) AND attrelid IN (" + ours + " AND relkind = 'r')", 0},

@@ -2,16 +2,18 @@ package pgstore
 
 import (
 	"context"
+	"encoding/binary"
 	"slices"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/storage/pgstore/document"
 )
 
 // appendSQL is an append of any number of tenants. A head that is not the expected one moves nothing of its tenant.
 // At READ COMMITTED an UPDATE that had to wait for another one compares again with the row that the other one left.
+// The lowest schema of programs that may write is read once a statement. It changes under a lock that this statement
+// waits for (package schema), so that no append of a program that is too old is applied afterwards.
 //
 // Arrays are unnested in the SELECT list, where their elements come one by one: in FROM, each array
 // would be copied into a table first. "IS TRUE" keeps the planner from joining with moved, whose
@@ -28,6 +30,7 @@ WITH part AS (
 	FROM part p
 	WHERE head.org = p.org AND head.size = p.was_size AND head.epoch = p.was_epoch
 		AND head.config_version = p.was_config AND head.root = p.was_root
+		AND (SELECT lowest FROM writer WHERE writer.org = 0) <= $42::int8
 	RETURNING head.org
 ), events AS (
 	INSERT INTO event (org, idx, received_at, effective, disclosure, entry, name, idempotency, agent, trace, tool, action_kind, documents)
@@ -87,12 +90,14 @@ func move(ctx context.Context, conn *pgx.Conn, args arguments) (moved, error) {
 }
 
 // argumentsOf returns the arguments for parts. They share no memory with the batches.
-func argumentsOf(codec *document.Codec, parts []part) arguments {
-	c := newColumns(codec, parts)
+func (e *Engine) argumentsOf(parts []part) arguments {
+	c := newColumns(e.codec, parts)
 	for _, p := range parts {
 		c.appendBatch(p.Batch)
 	}
-	return slices.Concat(c.heads.values(), c.events.values(), c.names.values(), c.segments.values(), c.tiles.values(), c.counters.values())
+	known := binary.BigEndian.AppendUint64(nil, uint64(e.fence.known))
+	return slices.Concat(c.heads.values(), c.events.values(), c.names.values(), c.segments.values(), c.tiles.values(),
+		c.counters.values(), [][]byte{known})
 }
 
 // querier is a connection, a transaction or a pool.

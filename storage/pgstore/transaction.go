@@ -43,7 +43,7 @@ func (l *connectionQueue) tryAlone(p part) (err error) {
 	l.engine.doubts.beginDoubt(p.Tenant)
 	defer func() { l.engine.doubts.endDoubt(p.Tenant, !errors.Is(err, storage.ErrUnknown)) }()
 	err = transact(ctx, conn, func(tx pgx.Tx) error {
-		return applyAlone(ctx, tx, l.engine.codec, p, argumentsOf(l.engine.codec, []part{p}))
+		return applyAlone(ctx, tx, l.engine.codec, p, l.engine.argumentsOf([]part{p}))
 	})
 	cause, wasRefused := refusedError(err)
 	var stale *storage.ItemError
@@ -57,6 +57,9 @@ func (l *connectionQueue) tryAlone(p part) (err error) {
 	}
 	return l.lost(err)
 }
+
+// Schema returns the number of the newest schema that the program knows.
+func (e *Engine) Schema() int64 { return e.fence.known }
 
 // Transact is transact for tables beside the ledgers. A statement that the server refused is an error of the store.
 func (e *Engine) Transact(ctx context.Context, work func(pgx.Tx) error) error {

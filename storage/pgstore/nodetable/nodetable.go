@@ -14,6 +14,7 @@ package nodetable
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
@@ -27,6 +28,8 @@ import (
 type Transactor interface {
 	// Transact runs work in one transaction. An error of work means that nothing was applied.
 	Transact(ctx context.Context, work func(pgx.Tx) error) error
+	// Schema returns the number of the newest schema that the program knows.
+	Schema() int64
 }
 
 // Table is a cluster.Table. Its methods may be called concurrently.
@@ -37,12 +40,21 @@ var _ cluster.Table = (*Table)(nil)
 // New returns the table of a database, whose schema is that of package pgstore.
 func New(database Transactor) *Table { return &Table{database} }
 
-const joinSQL = `INSERT INTO node (org, id, beats, leaving, url, version, key) VALUES (0, $1, 0, 0, $2, $3, $4)`
+// joinSQL adds no node whose program is too old for the database (package schema).
+const joinSQL = `INSERT INTO node (org, id, beats, leaving, url, version, key, schema, protocol)
+SELECT 0, $1::bytea, 0, 0, $2::bytea, $3::bytea, $4::bytea, $5::int8, $6::int8 FROM writer
+WHERE writer.org = 0 AND writer.lowest <= $5::int8`
+
+var errTooOld = errors.New("the database takes newer programs only")
 
 // Join implements cluster.Table.
 func (t *Table) Join(ctx context.Context, node cluster.Node) error {
 	err := t.database.Transact(ctx, func(tx pgx.Tx) error {
-		_, err := tx.Exec(ctx, joinSQL, node.ID[:], []byte(node.URL), []byte(node.Version), []byte(node.Key))
+		joined, err := tx.Exec(ctx, joinSQL, node.ID[:], []byte(node.URL), []byte(node.Version), []byte(node.Key),
+			t.database.Schema(), int64(node.Protocol))
+		if err == nil && joined.RowsAffected() == 0 {
+			err = errTooOld
+		}
 		return err
 	})
 	if err != nil {
@@ -68,7 +80,7 @@ const (
 	readEpochSQL = `SELECT epoch, ` + endSoon + ` FROM lease_epoch WHERE org = 0`
 	readStateSQL = `SELECT epoch, clock_timestamp() FROM lease_epoch WHERE org = 0`
 	beatSQL      = `UPDATE node SET beats = beats + 1, leaving = $2 WHERE org = 0 AND id = $1`
-	readNodesSQL = `SELECT id, beats, leaving, url, version, key FROM node WHERE org = 0`
+	readNodesSQL = `SELECT id, beats, leaving, url, version, key, coalesce(protocol, 1) FROM node WHERE org = 0`
 	leasesSQL    = `SELECT shard, epoch, owner FROM lease WHERE org = 0 AND epoch > $1`
 )
 
@@ -209,12 +221,12 @@ func queueRows[T any](b *pgx.Batch, scan pgx.RowToFunc[T], into *[]T, sql string
 
 func scanNode(row pgx.CollectableRow) (n cluster.Node, err error) {
 	var nodeID, url, version, key []byte
-	var beats int64
+	var beats, protocol int64
 	var leaving int16
-	if err := row.Scan(&nodeID, &beats, &leaving, &url, &version, &key); err != nil {
+	if err := row.Scan(&nodeID, &beats, &leaving, &url, &version, &key, &protocol); err != nil {
 		return n, err
 	}
-	n = cluster.Node{URL: string(url), Version: string(version), Key: string(key),
+	n = cluster.Node{URL: string(url), Version: string(version), Key: string(key), Protocol: int(protocol),
 		Leaving: leaving != 0, Beats: uint64(beats)}
 	return n, parseNodeID(&n.ID, nodeID)
 }

@@ -1,6 +1,8 @@
 -- The nodes that serve from this database, and who of them owns which shard of the
 -- organizations (package internal/cluster). The rows of lease and lease_epoch are all made here, so
 -- that nodes change them only. All rows are the service's own, organization 0.
+--
+-- Lowest: 7
 
 -- +goose Up
 CREATE TABLE node (

@@ -3,6 +3,8 @@
 --
 -- Unsigned 64-bit numbers are stored as int8 of the same bits. Tenants are below
 -- 2^63, so theirs read as they are.
+--
+-- Lowest: 1
 
 -- +goose Up
 CREATE TABLE head (

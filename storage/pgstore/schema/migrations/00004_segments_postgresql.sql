@@ -1,4 +1,6 @@
 -- What only PostgreSQL knows. Nothing but speed and space depends on it.
+--
+-- Lowest: 3
 
 -- +goose Up
 

@@ -1,6 +1,8 @@
 -- Several events of one append lie together in one row, without which they take
 -- half as much again. Their rows in table event have nothing but what must be
 -- unique and where it is. Events that are stored already stay where they are.
+--
+-- Lowest: 3
 
 -- +goose Up
 CREATE TABLE segment (

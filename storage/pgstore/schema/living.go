@@ -1,0 +1,83 @@
+package schema
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/agentledger/agentledger/internal/wait"
+)
+
+// row is a row of table node.
+type row struct {
+	id, url, version, key []byte
+	beats                 int64
+	schema                int64 // that its program knows
+}
+
+func (r row) name() string { return fmt.Sprintf("%s (%s)", r.url, named(string(r.version))) }
+
+// The schema of a node is not there before writerStep.
+const (
+	nodesSQL       = `SELECT id, url, version, key, beats, coalesce(schema, 7) FROM node WHERE org = 0`
+	nodesBeforeSQL = `SELECT id, url, version, key, beats, 7::int8 FROM node WHERE org = 0`
+)
+
+func readNodes(ctx context.Context, conn *pgx.Conn, number int64) ([]row, error) {
+	query := nodesSQL
+	if number < writerStep {
+		query = nodesBeforeSQL
+	}
+	rows, err := conn.Query(ctx, query)
+	if err != nil {
+		return nil, fmt.Errorf("read the nodes: %w", unreachable(err))
+	}
+	all, err := pgx.CollectRows(rows, func(c pgx.CollectableRow) (r row, err error) {
+		return r, c.Scan(&r.id, &r.url, &r.version, &r.key, &r.beats, &r.schema)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read the nodes: %w", unreachable(err))
+	}
+	return all, nil
+}
+
+// findLiving returns the nodes that match and beat meanwhile, and those that match and are silent. Without any match
+// it does not wait.
+func (p *Program) findLiving(ctx context.Context, conn *pgx.Conn, number int64,
+	match func(row) bool) (alive, silent []row, err error) {
+	before, err := readNodes(ctx, conn, number)
+	if err != nil || !slices.ContainsFunc(before, match) {
+		return nil, nil, err
+	}
+	if err := wait.For(ctx, p.pauses.sighting); err != nil {
+		return nil, nil, err
+	}
+	after, err := readNodes(ctx, conn, number)
+	for _, now := range after {
+		same := func(r row) bool { return slices.Equal(r.id, now.id) && r.beats == now.beats }
+		switch {
+		case !match(now):
+		case slices.ContainsFunc(before, same):
+			silent = append(silent, now)
+		default:
+			alive = append(alive, now)
+		}
+	}
+	return alive, silent, err
+}
+
+// compareKeys refuses a program whose master keys are not those of the nodes that live. Its text names no key.
+func (p *Program) compareKeys(ctx context.Context, conn *pgx.Conn, s state) error {
+	if p.Keys == nil || !s.hasNodes {
+		return nil
+	}
+	foreign := func(r row) bool { return !slices.Contains(p.Keys, string(r.key)) }
+	alive, _, err := p.findLiving(ctx, conn, s.number, foreign)
+	if err != nil || len(alive) == 0 {
+		return err
+	}
+	return fmt.Errorf("%w: the master key is not the one of the nodes that serve from it. Give this node the "+
+		"master key of the others, or those of both sides of a change", ErrRefused)
+}

@@ -1,0 +1,91 @@
+package schema
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/pressly/goose/v3"
+	"github.com/pressly/goose/v3/lock"
+
+	"github.com/agentledger/agentledger/internal/wait"
+)
+
+const (
+	// stepLockTimeout is how long a step waits for a lock, in the form of the setting. Appends that need the same table
+	// wait behind the step meanwhile.
+	stepLockTimeout = "100ms"
+	// lockedFor bounds the tries of a step whose tables are in use.
+	lockedFor = 10 * time.Minute
+)
+
+// SQLSTATE codes (PostgreSQL documentation, appendix A).
+const (
+	lockNotAvailable = "55P03"
+	deadlockDetected = "40P01"
+)
+
+// isLocked reports whether a statement was given up because of another session.
+func isLocked(err error) bool {
+	var p *pgconn.PgError
+	return errors.As(err, &p) && (p.Code == lockNotAvailable || p.Code == deadlockDetected)
+}
+
+// untilFree does work until no other session is in the way.
+func (p *Program) untilFree(ctx context.Context, work func() error) error {
+	ctx, cancel := context.WithTimeout(ctx, lockedFor)
+	defer cancel()
+	for {
+		err := work()
+		if !isLocked(err) {
+			return err
+		}
+		if wait.For(ctx, p.pauses.locked) != nil {
+			return fmt.Errorf("other sessions hold the tables: %w", err)
+		}
+	}
+}
+
+// stepUpTo takes the steps up to a version that no program has taken, each in a transaction.
+func (p *Program) stepUpTo(ctx context.Context, config *pgx.ConnConfig, version int64) (err error) {
+	config = config.Copy()
+	config.RuntimeParams["lock_timeout"] = stepLockTimeout
+	db := stdlib.OpenDB(*config)
+	defer func() { err = errors.Join(err, db.Close()) }()
+	provider, err := p.provider(db)
+	if err != nil {
+		return err
+	}
+	return p.untilFree(ctx, func() error {
+		_, err := provider.UpTo(ctx, version)
+		return err
+	})
+}
+
+// Times of the lock by which programs take turns. It is a row that is renewed, so that a program that dies frees it
+// soon. Steps don't rely on it: the second of two that meet fails as a whole.
+const (
+	turnRenewals = 5 // in the time of a lease
+	turnRetry    = 200 * time.Millisecond
+	turnTries    = 3000
+)
+
+// isTurnTaken reports whether it is another program's turn. The error of the lock wraps no other one then. The server
+// is asked once only, so that a start fails soon without one.
+func isTurnTaken(err error) bool { return errors.Unwrap(err) == nil || isLocked(err) }
+
+func (p *Program) provider(db *sql.DB) (*goose.Provider, error) {
+	locker, err := lock.NewPostgresTableLocker(lock.WithTableLeaseDuration(p.pauses.lease),
+		lock.WithTableHeartbeatInterval(p.pauses.lease/turnRenewals), lock.WithTableLockTimeout(turnRetry, turnTries),
+		lock.WithTableUnlockTimeout(turnRetry, turnRenewals), lock.WithTableRetryPolicy(isTurnTaken))
+	if err != nil {
+		return nil, err
+	}
+	return goose.NewProvider(goose.DialectPostgres, db, p.known.files, goose.WithLocker(locker),
+		goose.WithDisableGlobalRegistry(true))
+}
