@@ -22,7 +22,7 @@
 //	version         print the version
 //
 // Exit status: 0 when all went well, 1 when status, doctor, fsck, backup, restore, export, import, policy, clock or the demo
-// found something wrong, 2 for everything else.
+// found something wrong, 3 when the store does not take this program, 2 for everything else.
 package main
 
 import (
@@ -37,6 +37,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/agentledger/agentledger/cmd/agentledger/doctor"
+	"github.com/agentledger/agentledger/cmd/agentledger/ending"
 	"github.com/agentledger/agentledger/cmd/agentledger/policyfile"
 	"github.com/agentledger/agentledger/internal/config"
 	"github.com/agentledger/agentledger/internal/programversion"
@@ -91,7 +92,7 @@ var errFound = errors.New("found something wrong")
 
 const (
 	exitFound = 1
-	exitError = 2
+	exitError = ending.Failed
 )
 
 // runProgram is the program as a value, so that tests run it too.
@@ -126,7 +127,7 @@ func runProgram(ctx context.Context, args []string, stdout, stderr io.Writer) in
 		return exitFound
 	}
 	fmt.Fprintln(stderr, "agentledger:", err)
-	return exitError
+	return ending.Status(err)
 }
 
 type versionCommand struct{}

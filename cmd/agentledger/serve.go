@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/pprof"
-	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -14,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/agentledger/agentledger/cmd/agentledger/ending"
 	"github.com/agentledger/agentledger/identity"
 	"github.com/agentledger/agentledger/internal/config"
 	"github.com/agentledger/agentledger/internal/heapfloor"
@@ -64,11 +64,7 @@ func (m machine) startServer(ctx context.Context, c config.Serve, logger *slog.L
 		return nil, err
 	}
 	watch.clocks = m.clocks
-	service, err := openService(ctx, c, watch, func(err error) {
-		logger.Error("the store is broken: ending at once, so that nothing is acknowledged that may be lost", "err",
-			err)
-		os.Exit(exitError)
-	})
+	service, err := openService(ctx, c, watch, ending.AtOnce(logger))
 	if err != nil {
 		return nil, errors.Join(err, watch.stop(ctx))
 	}

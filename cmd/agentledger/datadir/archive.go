@@ -137,6 +137,9 @@ func (e databaseWithArchive) Collector() prometheus.Collector {
 // Synchronous is that of the database.
 func (e databaseWithArchive) Synchronous() bool { return e.inner.Synchronous() }
 
+// Schema is that of the database.
+func (e databaseWithArchive) Schema() int64 { return e.inner.Schema() }
+
 // Transact is that of the database.
 func (e databaseWithArchive) Transact(ctx context.Context, work func(pgx.Tx) error) error {
 	return e.inner.Transact(ctx, work)

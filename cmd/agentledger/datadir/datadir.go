@@ -21,11 +21,13 @@ import (
 	"github.com/agentledger/agentledger/internal/http/listener"
 	"github.com/agentledger/agentledger/internal/operate/rekey"
 	"github.com/agentledger/agentledger/internal/operate/transfer"
+	"github.com/agentledger/agentledger/internal/programversion"
 	"github.com/agentledger/agentledger/internal/seal"
 	"github.com/agentledger/agentledger/log/anchor"
 	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/storage/pebblestore"
 	"github.com/agentledger/agentledger/storage/pgstore"
+	"github.com/agentledger/agentledger/storage/pgstore/schema"
 )
 
 // Engine is a storage engine with metrics. Only openEngine, openEngineReadOnly and openArchive know which engine
@@ -35,11 +37,21 @@ type Engine interface {
 	Collector() prometheus.Collector
 }
 
+// IsRefusal reports whether a store does not take this program, as long as nothing is changed.
+func IsRefusal(err error) bool {
+	return errors.Is(err, schema.ErrRefused) || errors.Is(err, pebblestore.ErrFormat)
+}
+
 // openEngine opens the engine that the settings name. broken is called when it can't go on.
-func openEngine(ctx context.Context, c config.Store, t config.Tuning, logger *slog.Logger,
+func openEngine(ctx context.Context, c config.Store, t config.Tuning, keys keySet, logger *slog.Logger,
 	broken func(error)) (Engine, error) {
 	if c.Storage != "" {
-		return pgstore.Open(ctx, pgstore.Options{URL: c.Storage, Logger: logger})
+		fingerprints, err := keys.fingerprints()
+		if err != nil {
+			return nil, err
+		}
+		return pgstore.Open(ctx, pgstore.Options{URL: c.Storage, Logger: logger, Keys: fingerprints,
+			Version: programversion.Read().Short(), OnOutdated: broken})
 	}
 	o := embeddedOptions(c, t, logger)
 	o.OnBroken = broken
@@ -49,7 +61,8 @@ func openEngine(ctx context.Context, c config.Store, t config.Tuning, logger *sl
 // openEngineReadOnly opens an engine whose store is there, to read it alone.
 func openEngineReadOnly(ctx context.Context, c config.Store, t config.Tuning, logger *slog.Logger) (Engine, error) {
 	if c.Storage != "" {
-		return pgstore.Open(ctx, pgstore.Options{URL: c.Storage, Logger: logger, ReadOnly: true})
+		return pgstore.Open(ctx, pgstore.Options{URL: c.Storage, Logger: logger, ReadOnly: true,
+			Version: programversion.Read().Short()})
 	}
 	o := embeddedOptions(c, t, logger)
 	o.ReadOnly = true
@@ -83,7 +96,7 @@ func Open(ctx context.Context, c config.Store, t config.Tuning, logger *slog.Log
 	if err != nil {
 		return nil, err
 	}
-	engine, err := openEngine(ctx, c, t, logger, broken)
+	engine, err := openEngine(ctx, c, t, keys, logger, broken)
 	if err == nil {
 		engine, err = withArchive(ctx, engine, c, t, logger, false)
 	}

@@ -43,6 +43,22 @@ func readMasterKeys(c config.Store) (keys keySet, err error) {
 	return keys, nil
 }
 
+// fingerprints names all keys, also for a set without any.
+func (k keySet) fingerprints() ([]string, error) {
+	if !k.found && len(k.older) == 0 {
+		return []string{}, nil
+	}
+	all := k
+	if !k.found {
+		all.newest, all.older = k.older[0], k.older[1:]
+	}
+	keyring, err := all.buildKeyring()
+	if err != nil {
+		return nil, err
+	}
+	return keyring.Fingerprints(), nil
+}
+
 func (k keySet) buildKeyring() (*seal.Keyring, error) {
 	keyring, err := seal.NewKeyring(k.newest, k.older...)
 	if err != nil {

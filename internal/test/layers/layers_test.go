@@ -210,6 +210,7 @@ var layer = map[string]int{
 	"cmd/agentledger":            50,
 	"cmd/agentledger/datadir":    50,
 	"cmd/agentledger/doctor":     50, // it reads the settings and asks the database, as no other package may
+	"cmd/agentledger/ending":     50,
 	"cmd/agentledger/nodes":      50,
 	"cmd/agentledger/nodesdemo":  50,
 	"cmd/agentledger/policyfile": 50,
@@ -262,6 +263,7 @@ var layer = map[string]int{
 	"storage/pgstore/nodetable":       60,
 	"storage/pgstore/pgtest":          60,
 	"storage/pgstore/rewrite":         60,
+	"storage/pgstore/schema":          60,
 	"storage/pgstore/schematext":      60,
 	"storage/storagetest":             60,
 	"storage/storagetest/clone":       60,
