@@ -7,6 +7,7 @@
 //     trusted or is apart from the database's.
 //   - Its internal listener answers nodes of the same service alone (package peer).
 //   - Work of the whole service is done by the node that owns the service's own shard.
+//   - Nodes of two versions may serve beside each other. A note of a kind that a node does not know is passed over.
 //   - The nil node is a process that serves alone: it owns all organizations, and its methods change nothing.
 package nodes
 
@@ -94,8 +95,9 @@ func New(o Options) (*Node, error) {
 	table := &comparedTable{Table: nodetable.New(database), now: o.Now, logger: o.Logger}
 	n.Cluster = cluster.New(cluster.Options{Table: table, Holder: n, Clock: o.Elapsed,
 		Logger: o.Logger, Prepare: n.fetchAnchors, Tell: func(others []cluster.Node) { n.exchange.Tell(others) },
-		Fit:  func() bool { return o.Held() == nil && !table.apart.Load() },
-		Node: cluster.Node{URL: o.URL, Version: o.Version, Key: o.Keyring.Fingerprints()[0]}})
+		Fit: func() bool { return o.Held() == nil && !table.apart.Load() },
+		Node: cluster.Node{URL: o.URL, Version: o.Version, Key: o.Keyring.Fingerprints()[0],
+			Protocol: cluster.Protocol}})
 	n.exchange = exchange.New(exchange.Options{Members: n.Cluster, Logger: o.Logger,
 		Journals: map[string]exchange.Journal{anchorsName: anchors{n}, newsName: n.news},
 		Optional: map[string]bool{newsName: true},
@@ -208,6 +210,7 @@ func (n *Node) run(ctx context.Context) {
 	for _, t := range n.tellers {
 		group.Go(func() { n.spreadNews(exchanging, t) })
 	}
+	group.Go(func() { n.tellVersions(exchanging) })
 	if err := n.Cluster.Run(ctx); err != nil {
 		n.options.Logger.WarnContext(ctx, "cluster: this node did not leave in time", "error", err)
 	}
@@ -297,15 +300,15 @@ func encodeNote(n anchor.Note) []byte {
 
 // Put implements exchange.Journal.
 func (a anchors) Put(encoded ...[]byte) error {
-	notes := make([]anchor.Note, len(encoded))
-	for i, e := range encoded {
+	notes := make([]anchor.Note, 0, len(encoded))
+	for _, e := range encoded {
 		switch {
 		case len(e) > 0 && e[0] == kindCheckpoint:
-			notes[i].Text = e[1:]
+			notes = append(notes, anchor.Note{Text: e[1:]})
 		case len(e) > 0 && e[0] == kindSlug:
-			notes[i] = anchor.Note{Slug: true, Text: e[1:]}
+			notes = append(notes, anchor.Note{Slug: true, Text: e[1:]})
 		default:
-			return errors.New("a note of an unknown kind")
+			a.node.options.Logger.Info("cluster: a note of a newer program is passed over, a newer program fetches it")
 		}
 	}
 	return a.node.receiveAnchors(notes)

@@ -29,7 +29,7 @@ func TestStartIsRefused(t *testing.T) {
 		{"the embedded store", node, "", "several nodes need one database"},
 		{"no URL", append([]string{"--storage", server.URL()}, node[:2]...), "", "belong together"},
 		{"another master key", append([]string{"--storage", server.URL()}, node...),
-			"AGENTLEDGER_MASTER_KEY=AQECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=", "not the one of the ledgers that are here"},
+			"AGENTLEDGER_MASTER_KEY=AQECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=", "not the one of the nodes that serve from it"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

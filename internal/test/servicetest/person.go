@@ -47,6 +47,13 @@ func (p *Person) With(name, value string) *Person {
 	return &same
 }
 
+// At returns the same person, with the same cookies, at another node of the service.
+func (p *Person) At(node *Service) *Person {
+	same := *p
+	same.service = node
+	return &same
+}
+
 // Answer is the answer to a page's request.
 type Answer struct {
 	Status int

@@ -144,6 +144,18 @@ func Program(t testing.TB) string {
 	return program
 }
 
+// ProgramWith returns the path of a program that is built with further arguments of go build, for example of another
+// version.
+func ProgramWith(t testing.TB, arguments ...string) string {
+	t.Helper()
+	program := filepath.Join(t.TempDir(), "agentledger")
+	command := exec.Command("go", append(append([]string{"build", "-o", program}, arguments...), module)...)
+	if out, err := command.CombinedOutput(); err != nil {
+		t.Fatalf("build: %v\n%s", err, out)
+	}
+	return program
+}
+
 // At returns a service that the test started by itself, with the platform secret Secret.
 func At(t testing.TB, main, identity string) *Service {
 	return &Service{TB: t, URL: main, IdentityURL: identity, log: new(buffer)}

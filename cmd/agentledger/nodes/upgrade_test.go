@@ -1,0 +1,74 @@
+package nodes_test
+
+import (
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/agentledger/agentledger/internal/test/servicetest"
+	"github.com/agentledger/agentledger/storage/pgstore/pgtest"
+)
+
+// refusedStatus is the exit status of a program that the database does not take.
+const refusedStatus = 3
+
+// nextProgram returns a program of a version that does not exist, with some further steps of the schema.
+func nextProgram(t *testing.T, version, steps string) string {
+	t.Helper()
+	const of = "-X github.com/agentledger/agentledger/"
+	return servicetest.ProgramWith(t, "-tags", "agentledger_next", "-ldflags",
+		of+"internal/programversion.release="+version+" "+of+"storage/pgstore/schema.nextSteps="+steps)
+}
+
+// Three nodes are brought to the next version one by one under load, and two of them back. The version after that one
+// contracts the schema. It is refused while a node lives that would break. A node that stood still meanwhile ends by
+// itself, and is not taken again. A client that tries once more sees no error, and no acknowledged event is lost.
+func TestUpgrade(t *testing.T) {
+	server, err := pgtest.Start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = server.Stop() })
+	v1, v2, v3 := servicetest.Program(t), nextProgram(t, "v2.0.0", "1"), nextProgram(t, "v3.0.0", "2")
+	var nodes []*upgraded
+	for range 3 {
+		nodes = append(nodes, newUpgraded(t, server.URL(), v1))
+	}
+	time.Sleep(time.Second) // the nodes find each other
+	l := startUpgradeLoad(t, nodes)
+	for _, n := range nodes {
+		l.during("a node goes to the next version", func() { n.restart(v2) })
+	}
+	for _, n := range nodes[:2] {
+		l.during("a node goes back", func() { n.restart(v1) })
+	}
+	l.during("a contraction is refused", func() {
+		nodes[2].stop()
+		nodes[2].wantRefused(v3, "yet: nodes serve from it", nodes[0].url())
+		nodes[2].start(v2)
+	})
+	l.during("a node goes to the next version", func() { nodes[1].restart(v2) })
+
+	l.bear() // requests at a node that stands still take their time
+	nodes[0].signal(syscall.SIGSTOP)
+	time.Sleep(3 * time.Second)
+	l.during("a contraction", func() { nodes[2].restart(v3) })
+	nodes[0].signal(syscall.SIGCONT)
+	nodes[0].wantEnd("the database takes newer programs only")
+	nodes[0].wantRefused(v1, "version v3.0.0", "Install the newer program")
+	nodes[0].start(v3)
+	nodes[1].restart(v3)
+	l.verify()
+	for _, n := range nodes {
+		n.stop()
+	}
+	for _, n := range nodes {
+		if out, status := n.run("fsck"); status != 0 {
+			t.Errorf("fsck with the anchors of a node: status %d\n%s", status, out)
+		}
+	}
+	if log := nodes[1].log(); !strings.Contains(log, "node_version=v2.0.0") || !strings.Contains(log, "node_version=v3.0.0") {
+		t.Errorf("the log does not name the versions of the other nodes: %s", log)
+	}
+}

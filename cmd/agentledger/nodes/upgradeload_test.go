@@ -1,0 +1,205 @@
+package nodes_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/agentledger/agentledger/client"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/test/servicetest"
+	"github.com/agentledger/agentledger/tlog"
+)
+
+// upgradeLoad is senders and readers of two organizations, who ask the nodes in turn.
+type upgradeLoad struct {
+	t             *testing.T
+	nodes         []*upgraded
+	organizations []*servicetest.Organization
+	turn          atomic.Uint64
+	bears         atomic.Bool // a second failure is no error any more
+	stop          func()
+
+	mu           sync.Mutex
+	clients      map[string]*client.Client
+	acknowledged map[string][]client.Result // by slug
+	sizes        map[string]int64           // of the newest head, by slug
+	longest      time.Duration
+	repeated     int
+}
+
+func startUpgradeLoad(t *testing.T, nodes []*upgraded) *upgradeLoad {
+	t.Helper()
+	first := servicetest.At(t, nodes[0].main, nodes[0].identity)
+	l := &upgradeLoad{t: t, nodes: nodes, clients: map[string]*client.Client{}, sizes: map[string]int64{},
+		acknowledged: map[string][]client.Result{}, organizations: []*servicetest.Organization{
+			first.Found("Red", "red", "ann@red.example"), first.Found("Blue", "blue", "bob@blue.example")}}
+	ctx, cancel := context.WithCancel(t.Context())
+	var group sync.WaitGroup
+	for i := range 4 {
+		group.Go(func() { l.send(ctx, l.organizations[i%2], fmt.Sprint("u", i)) })
+	}
+	for _, o := range l.organizations {
+		group.Go(func() { l.read(ctx, o) })
+	}
+	l.stop = sync.OnceFunc(func() {
+		cancel()
+		group.Wait()
+	})
+	t.Cleanup(l.stop)
+	l.awaitProgress()
+	return l
+}
+
+// clientOf returns the client of the next node in turn.
+func (l *upgradeLoad) clientOf(o *servicetest.Organization) *client.Client {
+	main := l.nodes[l.turn.Add(1)%uint64(len(l.nodes))].main
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	c := l.clients[main+o.Slug]
+	if c == nil {
+		var err error
+		c, err = client.New(client.Config{BaseURL: main, Token: o.IngestKey.Secret, Timeout: 10 * time.Second,
+			Retry: client.Retry{Attempts: 1}})
+		if err != nil {
+			l.t.Error(err)
+		}
+		l.clients[main+o.Slug] = c
+	}
+	return c
+}
+
+// once does a call, and once more at the next node when it fails.
+func (l *upgradeLoad) once(ctx context.Context, what string, call func() error) {
+	err := call()
+	for tries := 1; err != nil && ctx.Err() == nil; tries++ {
+		if tries > 1 && !l.bears.Load() || tries > 100 {
+			l.t.Errorf("%s fails %d times: %v", what, tries, err)
+			return
+		}
+		l.mu.Lock()
+		l.repeated++
+		l.mu.Unlock()
+		err = call()
+	}
+}
+
+func (l *upgradeLoad) send(ctx context.Context, o *servicetest.Organization, prefix string) {
+	for n := 0; ctx.Err() == nil; n++ {
+		name := fmt.Sprintf("%s-%d", prefix, n)
+		envelope, began := o.Sign(name, nil), time.Now()
+		l.once(ctx, name, func() error {
+			r, err := l.clientOf(o).Send(context.WithoutCancel(ctx), envelope)
+			if err == nil {
+				l.mu.Lock()
+				defer l.mu.Unlock()
+				l.acknowledged[o.Slug] = append(l.acknowledged[o.Slug], r)
+				l.longest = max(l.longest, time.Since(began))
+			}
+			return err
+		})
+	}
+}
+
+// read reads the head. It is never smaller than one before.
+func (l *upgradeLoad) read(ctx context.Context, o *servicetest.Organization) {
+	for ; ctx.Err() == nil; time.Sleep(5 * time.Millisecond) {
+		l.once(ctx, "head of "+o.Slug, func() error {
+			log, err := l.logOf(o)
+			if err != nil {
+				return err
+			}
+			_, head, err := log.Head(ctx)
+			if err != nil {
+				return err
+			}
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			if before := l.sizes[o.Slug]; int64(head.Size) < before {
+				l.t.Errorf("%s: a head at %d after one at %d", o.Slug, head.Size, before)
+			}
+			l.sizes[o.Slug] = int64(head.Size)
+			return nil
+		})
+	}
+}
+
+func (l *upgradeLoad) logOf(o *servicetest.Organization) (*client.Log, error) {
+	key, err := tlog.ParseVerifierKey(o.LogKey)
+	if err != nil {
+		return nil, err
+	}
+	return l.clientOf(o).Log(id.Slug(o.Slug), key), nil
+}
+
+// during does something under load, and logs how long the longest event took meanwhile.
+func (l *upgradeLoad) during(what string, do func()) {
+	l.t.Helper()
+	l.mu.Lock()
+	l.longest, l.repeated = 0, 0
+	l.mu.Unlock()
+	began := time.Now()
+	do()
+	took := time.Since(began)
+	l.awaitProgress()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.t.Logf("%s: %v, the longest event %v, %d calls were repeated", what, took.Round(time.Millisecond),
+		l.longest.Round(time.Millisecond), l.repeated)
+}
+
+// bear makes clients try again until they have an answer.
+func (l *upgradeLoad) bear() { l.bears.Store(true) }
+
+// awaitProgress waits until each organization has more events.
+func (l *upgradeLoad) awaitProgress() {
+	l.t.Helper()
+	counts := func() (n [2]int) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		for i, o := range l.organizations {
+			n[i] = len(l.acknowledged[o.Slug])
+		}
+		return n
+	}
+	before := counts()
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+		if now := counts(); now[0] >= before[0]+20 && now[1] >= before[1]+20 {
+			return
+		}
+		if time.Now().After(deadline) {
+			l.t.Fatal("the organizations have no new events")
+		}
+	}
+}
+
+// verify ends the load, and verifies that each acknowledged event is there under its number.
+func (l *upgradeLoad) verify() {
+	l.t.Helper()
+	l.stop()
+	for _, o := range l.organizations {
+		numbers, all := map[uint64]id.Event{}, l.acknowledged[o.Slug]
+		for _, told := range all {
+			log, err := l.logOf(o)
+			if err != nil {
+				l.t.Fatal(err)
+			}
+			bundle, report, err := log.Bundle(l.t.Context(), told.EventID)
+			switch {
+			case err != nil || !report.OK:
+				l.t.Errorf("%s: acknowledged event %s: %v %+v", o.Slug, told.EventID, err, report)
+				continue
+			case told.Status == client.Created && bundle.SequenceNum != told.Sequence:
+				l.t.Errorf("%s: %s: told #%d, is #%d", o.Slug, told.EventID, told.Sequence, bundle.SequenceNum)
+			}
+			if other, twice := numbers[bundle.SequenceNum]; twice {
+				l.t.Errorf("%s: %s and %s have number %d", o.Slug, told.EventID, other, bundle.SequenceNum)
+			}
+			numbers[bundle.SequenceNum] = told.EventID
+		}
+		l.t.Logf("%s: %d events acknowledged", o.Slug, len(all))
+	}
+}
