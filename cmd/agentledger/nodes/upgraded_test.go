@@ -21,7 +21,7 @@ type upgraded struct {
 	t                    *testing.T
 	storage, data        string
 	main, identity, node string
-	program              string
+	release              release
 
 	mu      sync.Mutex
 	command *exec.Cmd
@@ -29,7 +29,7 @@ type upgraded struct {
 	text    bytes.Buffer
 }
 
-func newUpgraded(t *testing.T, storage, program string) *upgraded {
+func newUpgraded(t *testing.T, storage string, r release) *upgraded {
 	t.Helper()
 	n := &upgraded{t: t, storage: storage, data: t.TempDir(), main: "http://" + servicetest.FreeAddress(t),
 		identity: "http://" + servicetest.FreeAddress(t), node: servicetest.FreeAddress(t)}
@@ -41,7 +41,7 @@ func newUpgraded(t *testing.T, storage, program string) *upgraded {
 			t.Logf("the log of node %s:\n%s", n.main, n.log())
 		}
 	})
-	n.start(program)
+	n.start(r)
 	return n
 }
 
@@ -68,9 +68,9 @@ func (n *upgraded) prepare(args ...string) *exec.Cmd {
 			"http://log.example", "--id-listen", strings.TrimPrefix(n.identity, "http://"), "--node-listen", n.node,
 			"--node-url", n.url())
 	}
-	command := exec.Command(n.program, args...)
+	command := exec.Command(n.release.program, args...)
 	command.Env = append(os.Environ(), "AGENTLEDGER_PLATFORM_SECRET="+servicetest.Secret,
-		"AGENTLEDGER_MASTER_KEY="+masterKey)
+		"AGENTLEDGER_MASTER_KEY="+masterKey, "NEXT_STEPS_OF_TESTS="+n.release.steps)
 	return command
 }
 
@@ -93,9 +93,9 @@ func statusOf(err error) int {
 }
 
 // start starts a program and waits until it serves.
-func (n *upgraded) start(program string) {
+func (n *upgraded) start(r release) {
 	n.t.Helper()
-	n.program = program
+	n.release = r
 	command := n.prepare("serve")
 	command.Stderr = n
 	out, err := command.StdoutPipe()
@@ -156,16 +156,16 @@ func (n *upgraded) awaitEnd() error {
 	return nil
 }
 
-func (n *upgraded) restart(program string) {
+func (n *upgraded) restart(r release) {
 	n.t.Helper()
 	n.stop()
-	n.start(program)
+	n.start(r)
 }
 
 // wantRefused starts a program that is to end because the database does not take it.
-func (n *upgraded) wantRefused(program string, words ...string) {
+func (n *upgraded) wantRefused(r release, words ...string) {
 	n.t.Helper()
-	n.program = program
+	n.release = r
 	out, status := n.run("serve")
 	for _, w := range words {
 		if status != refusedStatus || !strings.Contains(out, w) {

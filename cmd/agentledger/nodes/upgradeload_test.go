@@ -54,9 +54,9 @@ func startUpgradeLoad(t *testing.T, nodes []*upgraded) *upgradeLoad {
 	return l
 }
 
-// clientOf returns the client of the next node in turn.
-func (l *upgradeLoad) clientOf(o *servicetest.Organization) *client.Client {
-	main := l.nodes[l.turn.Add(1)%uint64(len(l.nodes))].main
+// clientOf returns a client of a node, which is counted around.
+func (l *upgradeLoad) clientOf(node uint64, o *servicetest.Organization) *client.Client {
+	main := l.nodes[node%uint64(len(l.nodes))].main
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	c := l.clients[main+o.Slug]
@@ -72,9 +72,10 @@ func (l *upgradeLoad) clientOf(o *servicetest.Organization) *client.Client {
 	return c
 }
 
-// once does a call, and once more at the next node when it fails.
-func (l *upgradeLoad) once(ctx context.Context, what string, call func() error) {
-	err := call()
+// once does a call at the next node in turn, and once more at the one behind that when it fails.
+func (l *upgradeLoad) once(ctx context.Context, what string, call func(node uint64) error) {
+	node := l.turn.Add(1)
+	err := call(node)
 	for tries := 1; err != nil && ctx.Err() == nil; tries++ {
 		if tries > 1 && !l.bears.Load() || tries > 100 {
 			l.t.Errorf("%s fails %d times: %v", what, tries, err)
@@ -83,7 +84,8 @@ func (l *upgradeLoad) once(ctx context.Context, what string, call func() error) 
 		l.mu.Lock()
 		l.repeated++
 		l.mu.Unlock()
-		err = call()
+		node++
+		err = call(node)
 	}
 }
 
@@ -91,8 +93,8 @@ func (l *upgradeLoad) send(ctx context.Context, o *servicetest.Organization, pre
 	for n := 0; ctx.Err() == nil; n++ {
 		name := fmt.Sprintf("%s-%d", prefix, n)
 		envelope, began := o.Sign(name, nil), time.Now()
-		l.once(ctx, name, func() error {
-			r, err := l.clientOf(o).Send(context.WithoutCancel(ctx), envelope)
+		l.once(ctx, name, func(node uint64) error {
+			r, err := l.clientOf(node, o).Send(context.WithoutCancel(ctx), envelope)
 			if err == nil {
 				l.mu.Lock()
 				defer l.mu.Unlock()
@@ -107,8 +109,8 @@ func (l *upgradeLoad) send(ctx context.Context, o *servicetest.Organization, pre
 // read reads the head. It is never smaller than one before.
 func (l *upgradeLoad) read(ctx context.Context, o *servicetest.Organization) {
 	for ; ctx.Err() == nil; time.Sleep(5 * time.Millisecond) {
-		l.once(ctx, "head of "+o.Slug, func() error {
-			log, err := l.logOf(o)
+		l.once(ctx, "head of "+o.Slug, func(node uint64) error {
+			log, err := l.logOf(node, o)
 			if err != nil {
 				return err
 			}
@@ -127,12 +129,12 @@ func (l *upgradeLoad) read(ctx context.Context, o *servicetest.Organization) {
 	}
 }
 
-func (l *upgradeLoad) logOf(o *servicetest.Organization) (*client.Log, error) {
+func (l *upgradeLoad) logOf(node uint64, o *servicetest.Organization) (*client.Log, error) {
 	key, err := tlog.ParseVerifierKey(o.LogKey)
 	if err != nil {
 		return nil, err
 	}
-	return l.clientOf(o).Log(id.Slug(o.Slug), key), nil
+	return l.clientOf(node, o).Log(id.Slug(o.Slug), key), nil
 }
 
 // during does something under load, and logs how long the longest event took meanwhile.
@@ -183,7 +185,7 @@ func (l *upgradeLoad) verify() {
 	for _, o := range l.organizations {
 		numbers, all := map[uint64]id.Event{}, l.acknowledged[o.Slug]
 		for _, told := range all {
-			log, err := l.logOf(o)
+			log, err := l.logOf(l.turn.Add(1), o)
 			if err != nil {
 				l.t.Fatal(err)
 			}

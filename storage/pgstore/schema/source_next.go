@@ -5,14 +5,15 @@ package schema
 import (
 	"fmt"
 	"io/fs"
+	"os"
 	"strconv"
 	"strings"
 	"testing/fstest"
 )
 
-// nextSteps is how many steps of versions that do not exist the program has, from 0 to 2. The linker sets it. Tests of
-// upgrades have such programs, and no program that is released has these steps.
-var nextSteps = "0"
+// nextStepsVariable is the environment variable that says how many steps of versions that do not exist the program has,
+// from 0 to 2. Tests of upgrades have such programs, and no program that is released has these steps.
+const nextStepsVariable = "NEXT_STEPS_OF_TESTS"
 
 // nextStep is a step of a version that does not exist.
 type nextStep struct {
@@ -21,7 +22,7 @@ type nextStep struct {
 	contracts      bool   // programs that know no step of these can't write after it
 }
 
-// own returns the released steps, and the first nextSteps ones of versions that do not exist.
+// own returns the released steps, and the first ones of versions that do not exist.
 func own() (source, error) {
 	s, err := released()
 	if err != nil {
@@ -31,7 +32,7 @@ func own() (source, error) {
 	if err != nil {
 		return s, err
 	}
-	count, err := strconv.Atoi(nextSteps)
+	count, err := strconv.Atoi(os.Getenv(nextStepsVariable))
 	if err != nil {
 		return s, err
 	}
