@@ -15,6 +15,7 @@ import (
 	"github.com/agentledger/agentledger/internal/sysevent"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/storage"
+	"github.com/agentledger/agentledger/storage/survey"
 	"github.com/agentledger/agentledger/verify"
 )
 
@@ -72,16 +73,12 @@ func (d *Directory) waitForMoves(ctx context.Context, failed bool) {
 
 // CatchUp finds the logs that moved before New.
 func (d *Directory) CatchUp(ctx context.Context) error {
-	for t, err := range d.Store.Tenants(ctx) {
+	for l, err := range survey.Ledgers(ctx, d.Store, survey.Question{}) {
 		if err != nil {
 			return fmt.Errorf("catch up: %w", err)
 		}
-		head, err := d.Store.Head(ctx, t)
-		if err != nil {
-			return fmt.Errorf("catch up: %w", err)
-		}
-		if head.Size > 0 {
-			d.pending[t] = time.Time{}
+		if l.Err != nil || l.Head.Size > 0 { // one that can't be read now is tried again
+			d.pending[l.Tenant] = time.Time{}
 		}
 	}
 	return nil
