@@ -150,7 +150,7 @@ func (t *Tuning) anchorSettings() []setting {
 			"The operator of a service for tests"},
 		{"reverify_pause", duration{&t.ReverifyPause, time.Minute, time.Millisecond, day},
 			"how long the background re-verification leaves few new events of a ledger, and between two looks at all " +
-				"ledgers; 2,048 new events of one ledger don't wait for it",
+				"ledgers (at least 49 times as long as a look takes); 2,048 new events of one ledger don't wait for it",
 			"The operator, when damage must be found sooner, or when reading of a million ledgers takes too much"},
 	}
 }
