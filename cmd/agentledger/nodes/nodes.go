@@ -33,6 +33,7 @@ import (
 	"github.com/agentledger/agentledger/internal/cluster/peer"
 	"github.com/agentledger/agentledger/internal/cluster/share"
 	"github.com/agentledger/agentledger/internal/seal"
+	"github.com/agentledger/agentledger/internal/wait"
 	"github.com/agentledger/agentledger/log/anchor"
 	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/storage/pgstore/nodetable"
@@ -232,6 +233,10 @@ func (n *Node) fetchAnchors(ctx context.Context, others []cluster.Node) error {
 
 const anchorsName = "anchors"
 
+// spreadPause is the time between two spreads of anchors. Where each append waits for its anchor, a spread for each
+// would be a call to each other node, and a sync there. The newest anchor of a ledger stands for those before it.
+const spreadPause = 250 * time.Millisecond
+
 // spreadAnchors gives the notes of this node's anchors to the other nodes.
 func (n *Node) spreadAnchors(ctx context.Context) {
 	follower := n.options.Anchors.Follow()
@@ -250,6 +255,7 @@ func (n *Node) spreadAnchors(ctx context.Context) {
 		if n.exchange.Spread(anchorsName, encoded); missed {
 			n.exchange.SpreadAll()
 		}
+		_ = wait.For(ctx, spreadPause)
 	}
 }
 
