@@ -63,7 +63,7 @@ type options struct {
 	Leaves int           // of the log that is read
 	Idle   []int         // numbers of idle organizations
 	Stored int           // events whose bytes on disk are counted
-	Many   int           // organizations with ten events each on PostgreSQL
+	Many   int           // organizations with ten events each
 	Scale  []int         // sizes of the log that grows
 	Rate   int           // events a second that are offered to nodes
 	Soak   time.Duration // of the long load
@@ -77,7 +77,7 @@ func parse(args []string) (o options, names []string, err error) {
 	f.DurationVar(&o.Window, "time", time.Second, "time of one load")
 	f.IntVar(&o.Leaves, "leaves", 1_000_000, "leaves of the log that is read")
 	f.IntVar(&o.Stored, "stored", 800*bundle, "events whose bytes on disk are counted, rounded up to whole bundles")
-	f.IntVar(&o.Many, "organizations", 20_000, "organizations with ten events each on PostgreSQL")
+	f.IntVar(&o.Many, "organizations", 20_000, "organizations with ten events each")
 	f.IntVar(&o.Rate, "rate", offeredRate, "events a second that are offered to several nodes")
 	f.DurationVar(&o.Soak, "soak", 10*time.Minute, "time of the long load, from a second")
 	f.StringVar(&o.Dir, "dir", "", "folder for data directories (default: the system's for temporary files)")
@@ -139,7 +139,7 @@ func measures() []measure {
 		{"idle", (*suite).idles, false, false},                  // memory of organizations that do nothing
 		{"disk", (*suite).disks, false, false},                  // bytes of an event on disk
 		{"engines", (*suite).engines, false, false},             // both storage engines: appends, reads, bytes of an event
-		{"many", (*suite).many, true, false},                    // PostgreSQL with many organizations
+		{"many", (*suite).many, true, false},                    // many organizations with ten events each, on both engines
 		{"nodes", (*suite).nodes, false, false},                 // several nodes on one database: processor time
 		{"idlenodes", (*suite).idleNodes, true, false},          // several nodes with many organizations that do nothing
 		{"scale", (*suite).scales, true, false},                 // a log that grows: events, reads, start, memory, fsck

@@ -5,17 +5,44 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"path/filepath"
 	"time"
 
 	"github.com/agentledger/agentledger/bench/load"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/storage"
+	"github.com/agentledger/agentledger/storage/pebblestore"
 )
 
 // many measures what many organizations with a few events each come to: how fast
 // they are made and written to, what they take, and how long it takes to open the
 // store and to find one of them.
 func (s *suite) many(ctx context.Context) error {
+	return errors.Join(s.manyEmbedded(ctx), s.manyInDatabase(ctx))
+}
+
+func (s *suite) manyEmbedded(ctx context.Context) error {
+	dir, remove, err := s.folder()
+	if err != nil {
+		return err
+	}
+	defer remove()
+	c := contestant{name: "pebble", open: func() (storage.Engine, error) {
+		return pebblestore.Open(pebblestore.Options{Dir: filepath.Join(dir, "db")})
+	}}
+	name, err := s.fillMany(ctx, c)
+	if err != nil {
+		return err
+	}
+	bytes, err := s.rested(ctx, dir)
+	if err != nil {
+		return err
+	}
+	s.emit(name+"/size", s.Many, value{float64(bytes) / float64(s.Many), "B/org"}, value{float64(bytes) / (1 << 30), "GiB"})
+	return s.readMany(ctx, name, c)
+}
+
+func (s *suite) manyInDatabase(ctx context.Context) error {
 	d, err := s.postgres()
 	if err != nil {
 		return err
@@ -29,12 +56,24 @@ func (s *suite) many(ctx context.Context) error {
 }
 
 func (s *suite) manyOn(ctx context.Context, c contestant, st store) error {
+	name, err := s.fillMany(ctx, c)
+	if err != nil {
+		return err
+	}
+	if err := st.rest(ctx); err != nil {
+		return err
+	}
+	return s.sizeAndReadMany(ctx, name, c, st)
+}
+
+// fillMany makes the organizations and their events. It returns the begin of the names of results.
+func (s *suite) fillMany(ctx context.Context, c contestant) (name string, err error) {
 	const each, senders = 10, 256
-	name := fmt.Sprintf("many/%s/organizations=%d/events=%d", c.name, s.Many, each)
+	name = fmt.Sprintf("many/%s/organizations=%d/events=%d", c.name, s.Many, each)
 	began := time.Now()
 	l, err := s.withLedgers(ctx, c, s.Many)
 	if err != nil {
-		return err
+		return "", err
 	}
 	s.emit(name+"/found", s.Many, value{float64(s.Many) / time.Since(began).Seconds(), "organizations/s"})
 	payload := newProse()
@@ -42,17 +81,13 @@ func (s *suite) manyOn(ctx context.Context, c contestant, st store) error {
 		return func(n int) error { return l.addAll(ctx, id.Tenant(1+n), n*each, each, payload) }, nil
 	})
 	if err := errors.Join(err, l.Close()); err != nil {
-		return err
+		return "", err
 	}
 	s.emitLoad(name+"/append", r, each, "events/s")
-	if err := st.rest(ctx); err != nil {
-		return err
-	}
-	return s.manyRead(ctx, name, c, st)
+	return name, nil
 }
 
-// manyRead measures a store that is full, opened anew.
-func (s *suite) manyRead(ctx context.Context, name string, c contestant, st store) error {
+func (s *suite) sizeAndReadMany(ctx context.Context, name string, c contestant, st store) error {
 	tables, err := st.number(ctx, allTables)
 	if err != nil {
 		return err
@@ -62,6 +97,11 @@ func (s *suite) manyRead(ctx context.Context, name string, c contestant, st stor
 		return err
 	}
 	s.emit(name+"/size", s.Many, value{float64(tables) / float64(s.Many), "B/org"}, value{float64(indexes) / float64(s.Many), "index-B/org"}, value{float64(tables) / (1 << 30), "GiB"})
+	return s.readMany(ctx, name, c)
+}
+
+// readMany measures a store that is full, opened anew.
+func (s *suite) readMany(ctx context.Context, name string, c contestant) error {
 	began := time.Now()
 	l, err := s.withLedgers(ctx, c, 0)
 	if err != nil {
