@@ -104,7 +104,7 @@ func (x *soak) runSlice(ctx context.Context, n int) error {
 	pid := x.service.cmd.Process.Pid
 	before, refused := spent(pid), x.refused.Load()
 	took, err := load.Open(x.rate, soakWorkers, load.Limit{Time: x.slice()}, func(worker int) (load.Timed, error) {
-		w, err := x.worker(n*soakWorkers + worker)
+		w, err := x.worker((n+1)*soakWorkers + worker) // none draws the numbers of another one, or of the search for the rate
 		return func(n int, _ time.Time) error { return errors.Join(w.step(n), ctx.Err()) }, err
 	})
 	if err != nil {
