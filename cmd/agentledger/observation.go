@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"log/slog"
+	"os"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -11,6 +12,7 @@ import (
 	"github.com/agentledger/agentledger/internal/config"
 	"github.com/agentledger/agentledger/internal/http/edge"
 	"github.com/agentledger/agentledger/internal/http/listener"
+	"github.com/agentledger/agentledger/internal/otlp/tracing"
 	"github.com/agentledger/agentledger/internal/programversion"
 	"github.com/agentledger/agentledger/internal/trace"
 )
@@ -25,8 +27,8 @@ type observation struct {
 }
 
 func newObservation(ctx context.Context, c config.Serve, logger *slog.Logger) (*observation, error) {
-	tracer, stop, err := newTracer(ctx, traceOptions{endpoint: c.TraceEndpoint, ratio: c.TraceRatio,
-		version: programversion.Read().Short()})
+	tracer, stop, err := tracing.NewTracer(ctx, tracing.Options{Endpoint: c.TraceEndpoint, Ratio: c.TraceRatio,
+		Service: "agentledger", Version: programversion.Read().Short(), Getenv: os.Getenv, Logger: logger})
 	if err != nil {
 		return nil, err
 	}

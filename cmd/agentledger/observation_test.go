@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"compress/gzip"
 	"context"
 	"log/slog"
 	"net"
@@ -252,8 +253,13 @@ func TestIdleConnectionsShutNobodyOut(t *testing.T) {
 func TestTracesOfAnEvent(t *testing.T) {
 	spans := make(chan string, 100)
 	receiver := http.Server{Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		text, err := gzip.NewReader(r.Body)
+		if err != nil {
+			t.Error(err)
+			return
+		}
 		var b strings.Builder
-		_, _ = bufio.NewReader(r.Body).WriteTo(&b)
+		_, _ = bufio.NewReader(text).WriteTo(&b)
 		spans <- b.String()
 	})}
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -14,7 +14,6 @@ import (
 	"testing"
 	"time"
 
-	collector "go.opentelemetry.io/proto/otlp/collector/logs/v1"
 	common "go.opentelemetry.io/proto/otlp/common/v1"
 	logs "go.opentelemetry.io/proto/otlp/logs/v1"
 	"google.golang.org/protobuf/encoding/protojson"
@@ -59,7 +58,7 @@ func newReceiver(t testing.TB) *receiver {
 }
 
 func (r *receiver) ServeHTTP(w http.ResponseWriter, h *http.Request) {
-	var sent collector.ExportLogsServiceRequest
+	var sent logs.LogsData // with the bytes of ExportLogsServiceRequest
 	unpacked, err := gzip.NewReader(h.Body)
 	if err != nil || h.Header.Get("Content-Encoding") != "gzip" {
 		r.t.Errorf("body: %v, headers %v", err, h.Header)

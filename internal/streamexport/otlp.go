@@ -1,12 +1,9 @@
 package streamexport
 
 import (
-	"bytes"
 	"fmt"
 	"time"
 
-	"github.com/klauspost/compress/gzip"
-	collector "go.opentelemetry.io/proto/otlp/collector/logs/v1"
 	common "go.opentelemetry.io/proto/otlp/common/v1"
 	logs "go.opentelemetry.io/proto/otlp/logs/v1"
 	resource "go.opentelemetry.io/proto/otlp/resource/v1"
@@ -15,6 +12,7 @@ import (
 
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/follow"
+	"github.com/agentledger/agentledger/internal/otlp"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/storage"
 )
@@ -64,7 +62,7 @@ func (c *codec) encodeTest(identity *log.Identity) ([]byte, error) {
 }
 
 func (c *codec) encode(identity *log.Identity, all []*logs.LogRecord) ([]byte, error) {
-	request := &collector.ExportLogsServiceRequest{ResourceLogs: []*logs.ResourceLogs{{
+	request := &logs.LogsData{ResourceLogs: []*logs.ResourceLogs{{
 		Resource: &resource.Resource{Attributes: members{}.
 			text("service.name", "agentledger").
 			text("agentledger.organization_id", identity.Organization.String()).
@@ -75,15 +73,7 @@ func (c *codec) encode(identity *log.Identity, all []*logs.LogRecord) ([]byte, e
 	if err != nil {
 		return nil, fmt.Errorf("write request: %w", err)
 	}
-	var body bytes.Buffer
-	w := gzip.NewWriter(&body)
-	if _, err := w.Write(text); err != nil {
-		return nil, fmt.Errorf("compress request: %w", err)
-	}
-	if err := w.Close(); err != nil {
-		return nil, fmt.Errorf("compress request: %w", err)
-	}
-	return body.Bytes(), nil
+	return otlp.Compress(text)
 }
 
 func (c *codec) marshal(request proto.Message) ([]byte, error) {
@@ -96,17 +86,12 @@ func (c *codec) marshal(request proto.Message) ([]byte, error) {
 // rejectedRecords returns how many log records the receiver rejects in an answer of success. An answer
 // that is none of OTLP rejects none, because the status says that the request was taken.
 func (c *codec) rejectedRecords(body []byte) int64 {
-	var answer collector.ExportLogsServiceResponse
-	var err error
+	read := otlp.ReadProtobuf
 	if c.encoding == EncodingJSON {
-		err = protojson.UnmarshalOptions{DiscardUnknown: true}.Unmarshal(body, &answer)
-	} else {
-		err = proto.Unmarshal(body, &answer)
+		read = otlp.ReadLogsJSON
 	}
-	if err != nil {
-		return 0
-	}
-	return answer.GetPartialSuccess().GetRejectedLogRecords()
+	rejected, _ := read(body)
+	return rejected.Count
 }
 
 // logRecord returns the log record of an event.

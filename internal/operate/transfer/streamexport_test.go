@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	collector "go.opentelemetry.io/proto/otlp/collector/logs/v1"
+	logs "go.opentelemetry.io/proto/otlp/logs/v1"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/agentledger/agentledger/fault"
@@ -43,7 +43,7 @@ func (c *collected) Post(_ context.Context, _ string, header http.Header, body [
 	if header.Get("X-Key") != "s3cret" {
 		c.t.Errorf("headers: got %v", header)
 	}
-	var sent collector.ExportLogsServiceRequest
+	var sent logs.LogsData // with the bytes of ExportLogsServiceRequest
 	r, err := gzip.NewReader(bytes.NewReader(body))
 	if err == nil {
 		body, err = io.ReadAll(r)

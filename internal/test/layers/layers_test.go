@@ -93,6 +93,8 @@ var layer = map[string]int{
 	"internal/tenant/quota":                    0,
 	"internal/telemetry":                       0,
 	"internal/trace":                           0,
+	"internal/otlp":                            0,
+	"internal/otlp/tracing":                     1,
 	"storage":                                  0,
 	"storage/survey":                           0,
 

@@ -1,0 +1,135 @@
+package tracing
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"net/http"
+	"time"
+
+	spans "go.opentelemetry.io/proto/otlp/trace/v1"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/agentledger/agentledger/internal/http/retryafter"
+	"github.com/agentledger/agentledger/internal/otlp"
+	"github.com/agentledger/agentledger/internal/wait"
+)
+
+const (
+	maxTries   = 5
+	firstPause = time.Second // doubled by each further try
+	maxAnswer  = 64 << 10    // bytes that are read of an answer
+)
+
+// client sends spans (otlptrace.Client). Its methods may be called concurrently.
+type client struct {
+	address string // of the receiver for traces
+	header  http.Header
+	timeout time.Duration // of one try
+	plain   bool
+	http    *http.Client
+	logger  *slog.Logger
+}
+
+// Start does nothing.
+func (*client) Start(context.Context) error { return nil }
+
+// Stop closes connections that are idle. A request under way goes on to its end.
+func (c *client) Stop(context.Context) error {
+	c.http.CloseIdleConnections()
+	return nil
+}
+
+// UploadTraces sends spans. A busy receiver gets them again, up to the end of ctx. Spans that it did not take are
+// told in the log and not by the result, because the SDK writes errors beside the log.
+func (c *client) UploadTraces(ctx context.Context, all []*spans.ResourceSpans) error {
+	rejected, err := c.deliver(ctx, all)
+	switch {
+	case err != nil:
+		c.logger.Warn("spans were not delivered", "err", err)
+	case rejected != otlp.Rejection{}:
+		c.logger.Warn("the receiver of traces did not take all spans", "rejected", rejected.Count,
+			"message", fmt.Sprintf("%.200q", rejected.Message))
+	}
+	return nil
+}
+
+func (c *client) deliver(ctx context.Context, all []*spans.ResourceSpans) (otlp.Rejection, error) {
+	body, err := proto.Marshal(&spans.TracesData{ResourceSpans: all}) // the bytes of ExportTraceServiceRequest
+	if err != nil {
+		return otlp.Rejection{}, fmt.Errorf("write request: %w", err)
+	}
+	if !c.plain {
+		if body, err = otlp.Compress(body); err != nil {
+			return otlp.Rejection{}, err
+		}
+	}
+	for try := 1; ; try++ {
+		a, err := c.post(ctx, body)
+		switch {
+		case err != nil:
+			return otlp.Rejection{}, err
+		case a.status/100 == 2:
+			rejected, _ := otlp.ReadProtobuf(a.body) // an answer that is none of OTLP rejects none
+			return rejected, nil
+		case !isBusy(a.status) || try == maxTries:
+			return otlp.Rejection{}, fmt.Errorf("answered %d", a.status)
+		}
+		if err := waitForNext(ctx, try, a.told); err != nil {
+			return otlp.Rejection{}, fmt.Errorf("answered %d: %w", a.status, err)
+		}
+	}
+}
+
+// isBusy reports whether OTLP has the request sent again after an answer.
+func isBusy(status int) bool {
+	return status == http.StatusTooManyRequests || status == http.StatusBadGateway ||
+		status == http.StatusServiceUnavailable || status == http.StatusGatewayTimeout
+}
+
+// waitForNext waits for between half of the pause and the pause, or for as long as the receiver told. It fails
+// at once where ctx ends before.
+func waitForNext(ctx context.Context, try int, told time.Duration) error {
+	pause := firstPause << (try - 1)
+	pause = max(told, pause/2+rand.N(pause/2))
+	if end, ok := ctx.Deadline(); ok && time.Until(end) < pause {
+		return fmt.Errorf("no time is left for a pause of %v", pause.Round(time.Millisecond))
+	}
+	return wait.For(ctx, pause)
+}
+
+// answer is the answer to a request.
+type answer struct {
+	status int
+	body   []byte        // of success
+	told   time.Duration // pause that the receiver asks for
+}
+
+// post makes one try.
+func (c *client) post(ctx context.Context, body []byte) (answer, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, c.address, bytes.NewReader(body))
+	if err != nil {
+		return answer{}, fmt.Errorf("make request: %w", err)
+	}
+	for name, values := range c.header {
+		r.Header[name] = values
+	}
+	r.Header.Set("Content-Type", "application/x-protobuf")
+	if !c.plain {
+		r.Header.Set("Content-Encoding", "gzip")
+	}
+	w, err := c.http.Do(r)
+	if err != nil {
+		return answer{}, err
+	}
+	defer w.Body.Close()
+	a := answer{status: w.StatusCode, told: retryafter.ParseHeader(w.Header, time.Now())}
+	// An answer that ends early changes nothing: the status counts.
+	a.body, _ = io.ReadAll(io.LimitReader(w.Body, maxAnswer))
+	return a, nil
+}

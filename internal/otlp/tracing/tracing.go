@@ -1,0 +1,89 @@
+// Package tracing delivers the service's own spans to a receiver by OTLP/HTTP in protobuf.
+//
+// Invariants:
+//
+//   - Without an endpoint the tracer is off: there is no exporter, no goroutine and no network.
+//   - Spans wait in memory, at most 2,048. Spans that can't be delivered are dropped, and the log tells it.
+//   - No redirect is followed, because requests may carry the operator's credentials.
+//   - OpenTelemetry's variables OTEL_EXPORTER_OTLP_… say of a request the headers, timeout, compression and
+//     certificates. The endpoint is the operator's setting alone, and the protocol is always http/protobuf.
+package tracing
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace"
+	"go.opentelemetry.io/otel/sdk/resource"
+	sdk "go.opentelemetry.io/otel/sdk/trace"
+
+	"github.com/agentledger/agentledger/internal/trace"
+)
+
+// Options configure NewTracer.
+type Options struct {
+	Endpoint string                   // base URL of a receiver, http://127.0.0.1:4318; "" for no traces
+	Ratio    float64                  // of requests that are traced, 0 to 1
+	Service  string                   // name of the process in traces
+	Version  string                   // of the program
+	Getenv   func(name string) string // reads an environment variable, "" for one that is not set
+	Logger   *slog.Logger             // is told which spans were not delivered
+}
+
+// NewTracer returns a tracer and a function that delivers the last spans at the end. Errors are of the endpoint and
+// the environment; the receiver is not asked.
+func NewTracer(ctx context.Context, o Options) (trace.Tracer, func(context.Context) error, error) {
+	if o.Endpoint == "" {
+		return trace.Tracer{}, func(context.Context) error { return nil }, nil
+	}
+	c, err := newClient(o)
+	if err != nil {
+		return trace.Tracer{}, nil, fmt.Errorf("export traces: %w", err)
+	}
+	exporter, err := otlptrace.New(ctx, c)
+	if err != nil {
+		return trace.Tracer{}, nil, fmt.Errorf("export traces: %w", err)
+	}
+	provider := sdk.NewTracerProvider(
+		sdk.WithBatcher(exporter),
+		sdk.WithSampler(sdk.ParentBased(sdk.TraceIDRatioBased(o.Ratio))),
+		sdk.WithResource(resource.NewSchemaless(
+			attribute.String("service.name", o.Service), attribute.String("service.version", o.Version))),
+	)
+	return trace.New(provider.Tracer(o.Service)), provider.Shutdown, nil
+}
+
+func newClient(o Options) (*client, error) {
+	base, err := url.Parse(o.Endpoint)
+	if err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Host == "" {
+		return nil, errors.New("the endpoint is no http or https URL")
+	}
+	s, err := readSettings(o.Getenv)
+	if err != nil {
+		return nil, err
+	}
+	if s.header.Get("User-Agent") == "" {
+		s.header.Set("User-Agent", o.Service+"/"+o.Version)
+	}
+	return &client{
+		address: base.JoinPath("v1/traces").String(), // where OTLP/HTTP has them
+		header:  s.header, timeout: s.timeout, plain: s.plain, logger: o.Logger,
+		http: newHTTPClient(s),
+	}, nil
+}
+
+func newHTTPClient(s settings) *http.Client {
+	return &http.Client{
+		Transport: &http.Transport{
+			Proxy: http.ProxyFromEnvironment, TLSClientConfig: s.tls, ForceAttemptHTTP2: true,
+			IdleConnTimeout: time.Minute,
+		},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+}
