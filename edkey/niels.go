@@ -74,14 +74,14 @@ func twiceD() *field.Element {
 	return d.Negate(d)
 }
 
-// setMultiples writes step·p, 2·step·p … into the windows, where step grows by the factor from one window to the
-// next one. A window has factor/2 multiples.
-func setMultiples(p *edwards25519.Point, windows [][]niels) {
-	points := make([]*edwards25519.Point, 0, len(windows)*len(windows[0]))
+// setMultiples writes the windows of a point's table, one behind the other. A window is step·p, 2·step·p … up to
+// size·step·p, where step is 1 and then grows by 2·size from one window to the next.
+func setMultiples(p *edwards25519.Point, multiples []niels, size int) {
+	points := make([]*edwards25519.Point, 0, len(multiples))
 	step := new(edwards25519.Point).Set(p)
-	for _, window := range windows {
+	for len(points) < len(multiples) {
 		sum := new(edwards25519.Point).Set(step)
-		for range window {
+		for range size {
 			points = append(points, new(edwards25519.Point).Set(sum))
 			sum.Add(sum, step)
 		}
@@ -90,8 +90,8 @@ func setMultiples(p *edwards25519.Point, windows [][]niels) {
 	}
 	product := twiceD()
 	x, y := affine(points)
-	for i := range points {
-		q := &windows[i/len(windows[0])][i%len(windows[0])]
+	for i := range multiples {
+		q := &multiples[i]
 		q.sum.Add(&y[i], &x[i])
 		q.difference.Subtract(&y[i], &x[i])
 		q.product.Multiply(&x[i], &y[i])

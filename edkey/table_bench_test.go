@@ -2,16 +2,14 @@ package edkey
 
 import "testing"
 
-// The table beside crypto/ed25519, for a message of 32 bytes.
+// The tables beside crypto/ed25519, for a message of 32 bytes.
 func BenchmarkTable(b *testing.B) {
 	k := testKey(b, 1)
 	message := make([]byte, 32)
 	sig := k.Sign(message)
-	table, err := NewBase().NewTable(k.Public())
-	if err != nil {
-		b.Fatal(err)
-	}
-	for name, verify := range map[string]func(message, sig []byte) bool{"table": table.Verify, "plain": k.Public().Verify} {
+	both := mustTables(b, NewBase(), k.Public())
+	for name, verify := range map[string]func(message, sig []byte) bool{
+		"narrow": both[0].Verify, "wide": both[1].Verify, "plain": k.Public().Verify} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
@@ -25,10 +23,15 @@ func BenchmarkTable(b *testing.B) {
 
 func BenchmarkNewTable(b *testing.B) {
 	base, key := NewBase(), testKey(b, 1).Public()
-	for b.Loop() {
-		if _, err := base.NewTable(key); err != nil {
-			b.Fatal(err)
-		}
+	for name, compute := range map[string]func(Public) (*Table, error){"narrow": base.NewTable, "wide": base.NewWideTable} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := compute(key); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
 	}
 }
 

@@ -17,20 +17,31 @@ import (
 	"filippo.io/edwards25519"
 )
 
-var signatures = flag.Int("signatures", 10_000, "number of signatures that table and crypto/ed25519 both judge")
+var signatures = flag.Int("signatures", 10_000, "number of signatures that tables and crypto/ed25519 judge")
 
 // plainVerify is the strict rule by crypto/ed25519 alone, for bytes that need not be a good key.
 func plainVerify(key, message, sig []byte) bool {
 	return len(sig) == SignatureSize && !smallOrder(sig[:32]) && ed25519.Verify(key, message, sig)
 }
 
-// judge compares the answers of table and crypto/ed25519 for one signature, and returns the answer.
-func judge(t *testing.T, table *Table, message, sig []byte) bool {
+// tables are the narrow and the wide table of a key.
+type tables [2]*Table
+
+func tablesOf(base *Base, k Public) (both tables, err error) {
+	narrow, err := base.NewTable(k)
+	wide, wideErr := base.NewWideTable(k)
+	return tables{narrow, wide}, errors.Join(err, wideErr)
+}
+
+// judge compares the answers of both tables and crypto/ed25519 for one signature, and returns the answer.
+func judge(t *testing.T, both tables, message, sig []byte) bool {
 	t.Helper()
-	key := table.Public().Bytes()
+	key := both[0].Public().Bytes()
 	want := plainVerify(key[:], message, sig)
-	if got := table.Verify(message, sig); got != want {
-		t.Fatalf("key %x, message %x, signature %x: got %v, want %v", key, message, sig, got, want)
+	for _, table := range both {
+		if got := table.Verify(message, sig); got != want {
+			t.Fatalf("key %x, wide %v, message %x, signature %x: got %v, want %v", key, table.IsWide(), message, sig, got, want)
+		}
 	}
 	return want
 }
@@ -90,14 +101,14 @@ func judgeMany(t *testing.T, base *Base, r *rand.Rand, n int) {
 	accepted := 0
 	const ofAKey = 500
 	var key Private
-	var table *Table
+	var both tables
 	for i := range n {
 		if i%ofAKey == 0 {
 			var err error
 			if key, err = PrivateFromSeed(randomBytes(r, SeedSize)); err != nil {
 				t.Fatal(err)
 			}
-			table = tableOf(t, base, key.Public())
+			both = mustTables(t, base, key.Public())
 		}
 		length := 32
 		if i%len(mutations) == 1 {
@@ -106,7 +117,7 @@ func judgeMany(t *testing.T, base *Base, r *rand.Rand, n int) {
 		message := randomBytes(r, length)
 		sig := key.Sign(message)
 		changed, mutant := mutations[i%len(mutations)].change(r, message, slices.Clone(sig[:]))
-		if judge(t, table, changed, mutant) {
+		if judge(t, both, changed, mutant) {
 			accepted++
 		}
 	}
@@ -115,13 +126,13 @@ func judgeMany(t *testing.T, base *Base, r *rand.Rand, n int) {
 	}
 }
 
-func tableOf(t testing.TB, base *Base, k Public) *Table {
+func mustTables(t testing.TB, base *Base, k Public) tables {
 	t.Helper()
-	table, err := base.NewTable(k)
+	both, err := tablesOf(base, k)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return table
+	return both
 }
 
 // Keys that ParsePublic refuses get the library's answers too: of small and mixed order, and not canonical.
@@ -140,7 +151,7 @@ func TestTablesOfHostileKeys(t *testing.T) {
 		if public.IsZero() {
 			continue // of order 4; the test below has it
 		}
-		table := tableOf(t, base, public)
+		both := mustTables(t, base, public)
 		forge.public = key
 		for range 40 {
 			nonce := scalarOf(t, new(big.Int).SetBytes(randomBytes(r, 31)))
@@ -148,7 +159,7 @@ func TestTablesOfHostileKeys(t *testing.T) {
 			for _, p := range points {
 				message := string(randomBytes(r, 3))
 				sig := forge.sign(new(edwards25519.Point).Add(at, p).Bytes(), nonce, message)
-				if judge(t, table, []byte(message), sig) {
+				if judge(t, both, []byte(message), sig) {
 					accepted++
 				}
 			}
@@ -187,18 +198,21 @@ func TestEdgeScalars(t *testing.T) {
 		scalars = append(scalars, new(big.Int).SetBytes(append([]byte{0x0f}, bytes.Repeat([]byte{digit}, 31)...)))
 	}
 	base := NewBase()
-	table := tableOf(t, base, testKey(t, 5).Public())
-	key := point(t, table.key.encoded[:])
+	both := mustTables(t, base, testKey(t, 5).Public())
+	key := point(t, both[0].key.encoded[:])
 	for _, n := range scalars {
 		s := scalarOf(t, n)
-		var ofKey, ofBase extended
-		ofKey.setIdentity()
-		ofBase.setIdentity()
-		table.addMultiple(&ofKey, [32]byte(s.Bytes()))
-		base.addMultiple(&ofBase, [32]byte(s.Bytes()))
-		if got, want := ofKey.bytes(), new(edwards25519.Point).ScalarMult(new(edwards25519.Scalar).Negate(s), key).Bytes(); !bytes.Equal(got[:], want) {
-			t.Errorf("-%v·A: got %x, want %x", n, got, want)
+		for _, table := range both {
+			var ofKey extended
+			ofKey.setIdentity()
+			table.addMultiple(&ofKey, [32]byte(s.Bytes()))
+			if got, want := ofKey.bytes(), new(edwards25519.Point).ScalarMult(new(edwards25519.Scalar).Negate(s), key).Bytes(); !bytes.Equal(got[:], want) {
+				t.Errorf("-%v·A, wide %v: got %x, want %x", n, table.IsWide(), got, want)
+			}
 		}
+		var ofBase extended
+		ofBase.setIdentity()
+		base.addMultiple(&ofBase, [32]byte(s.Bytes()))
 		if got, want := ofBase.bytes(), new(edwards25519.Point).ScalarBaseMult(s).Bytes(); !bytes.Equal(got[:], want) {
 			t.Errorf("%v·B: got %x, want %x", n, got, want)
 		}
@@ -253,7 +267,7 @@ func TestPublishedEdgeCases(t *testing.T) {
 	var got []bool
 	for _, c := range cases {
 		key, message, sig := unhex(t, c.Pub_Key), unhex(t, c.Message), unhex(t, c.Signature)
-		got = append(got, judge(t, tableOf(t, base, Stored([32]byte(key))), message, sig))
+		got = append(got, judge(t, mustTables(t, base, Stored([32]byte(key))), message, sig))
 	}
 	// ParsePublic refuses the keys of cases 1 and 3, which are of small and of mixed order. Other signatures that a
 	// lenient verifier accepts need a cofactor, a reduced S or another encoding of R.
@@ -283,7 +297,7 @@ func TestTableKnownAnswers(t *testing.T) {
 		{"TEST 3", "fc51cd8e6218a1a38da47ed00230f0580816ed13ba3303ac5deb911548908025", "af82",
 			"6291d657deec24024827e69c3abe01a30ce548a284743a445e3680d7db5ac3ac18ff9b538d16f290ae67f760984dc6594a7c15e9716ed28dc027beceea1ec40a"},
 	} {
-		if !judge(t, tableOf(t, base, Stored([32]byte(unhex(t, c.key)))), unhex(t, c.message), unhex(t, c.sig)) {
+		if !judge(t, mustTables(t, base, Stored([32]byte(unhex(t, c.key)))), unhex(t, c.message), unhex(t, c.sig)) {
 			t.Errorf("%s: refused", c.name)
 		}
 	}
@@ -296,11 +310,15 @@ func TestNoTable(t *testing.T) {
 		if _, err := base.NewTable(key); !errors.Is(err, ErrEncoding) {
 			t.Errorf("%s: got %v, want %v", name, err, ErrEncoding)
 		}
+		if _, err := base.NewWideTable(key); !errors.Is(err, ErrEncoding) {
+			t.Errorf("%s, wide: got %v, want %v", name, err, ErrEncoding)
+		}
 	}
-	table := tableOf(t, base, testKey(t, 1).Public())
-	for _, n := range []int{0, 1, 32, 63, 65, 128} {
-		if table.Verify(nil, make([]byte, n)) {
-			t.Errorf("signature of %d bytes: accepted", n)
+	for _, table := range mustTables(t, base, testKey(t, 1).Public()) {
+		for _, n := range []int{0, 1, 32, 63, 65, 128} {
+			if table.Verify(nil, make([]byte, n)) {
+				t.Errorf("wide %v, signature of %d bytes: accepted", table.IsWide(), n)
+			}
 		}
 	}
 }
@@ -316,10 +334,10 @@ func FuzzTable(f *testing.F) {
 		if len(key) != PublicSize {
 			return
 		}
-		table, err := base.NewTable(Stored([32]byte(key)))
+		both, err := tablesOf(base, Stored([32]byte(key)))
 		if err != nil {
 			return
 		}
-		judge(t, table, message, sig)
+		judge(t, both, message, sig)
 	})
 }

@@ -64,7 +64,7 @@ func Floor(m Member) (http.Handler, error) {
 	if err != nil {
 		return nil, fmt.Errorf("floor: public key: %w", err)
 	}
-	table, err := edkey.NewBase().NewTable(public)
+	table, err := edkey.NewBase().NewWideTable(public)
 	if err != nil {
 		return nil, fmt.Errorf("floor: public key: %w", err)
 	}

@@ -35,8 +35,8 @@ func (t *Tuning) memorySettings() []setting {
 			"The operator, when memory is scarce, or when reads of old events keep the disk busy"},
 		{"key_tables_mib", number{&t.KeyTablesMiB, 64, 0, inMiB},
 			"memory for tables of the keys that sign most, in MiB, about 60 KiB a key: their signatures are " +
-				"verified in less than half of the time; 0 is none, and every signature is verified by the " +
-				"standard library",
+				"verified in less than half of the time; a quarter is for wide tables, 480 KiB each, of the keys " +
+				"that sign very much; 0 is none, and every signature is verified by the standard library",
 			"The operator, when `agentledger_key_table_lookups_total{result=\"miss\"}` grows with the events, or " +
 				"to do without the tables"},
 		{"heap_floor_mib", number{&t.HeapFloorMiB, 128, 0, inMiB},
