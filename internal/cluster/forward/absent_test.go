@@ -2,6 +2,7 @@ package forward_test
 
 import (
 	"io"
+	"net"
 	"net/http"
 	"strings"
 	"testing"
@@ -84,6 +85,25 @@ func TestSilentOwner(t *testing.T) {
 	p.ask(t.Context(), "GET", "/red/x", nil).want(t, 200, s.nodes[0].view.self.ID.String())
 	s.move(red, s.nodes[1])
 	p.ask(t.Context(), "GET", "/red/public", nil).want(t, 200, s.nodes[1].view.self.ID.String())
+}
+
+// An owner that takes connections and says nothing on them is as silent, and is not asked again by the next read.
+func TestSilentOwnerOfConnections(t *testing.T) {
+	s := newService(t, 2, tell)
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	p := s.passer()
+	p.proxy.Hurry(10*time.Second, 1e9, 1e9, 1e9)
+	p.proxy.HurryReaders(10*time.Second, 50*time.Millisecond)
+	p.view.set(map[id.Tenant]cluster.Node{red: {ID: cluster.NewNodeID(), URL: "https://" + silent.Addr().String()}})
+	want := p.view.self.ID.String() + " stands in"
+	p.ask(t.Context(), "GET", "/red/public", nil).want(t, 200, want)
+	_ = silent.Close()
+	p.ask(t.Context(), "GET", "/red/public", nil).want(t, 200, want)
+	p.ask(t.Context(), "GET", "/blue/public", nil).want(t, 200, p.view.self.ID.String())
 }
 
 // The next owner is asked when it comes in time.

@@ -2,6 +2,7 @@ package forward
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"net/http"
 	"time"
@@ -33,7 +34,35 @@ func (x *passage) nextBody() io.Reader {
 	if x.kept != nil {
 		return bytes.NewReader(x.kept)
 	}
-	return &sentBody{x.r.Body, x}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.body = &sentBody{x.r.Body, x}
+	return x.body
+}
+
+// errWithdrawn is the end of a body whose attempt is over.
+var errWithdrawn = errors.New("the body goes to another node")
+
+// withdrawBody takes the body back from an attempt that has not begun to read, and reports whether it could. The
+// goroutine that sends the body may go on for a while, and reads nothing any more.
+func (x *passage) withdrawBody() bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if !x.touched {
+		x.body = nil
+	}
+	return !x.touched
+}
+
+// beginRead reports whether an attempt may read the body.
+func (b *sentBody) beginRead() bool {
+	b.passage.mu.Lock()
+	defer b.passage.mu.Unlock()
+	if b.passage.body != b {
+		return false
+	}
+	b.passage.touched = true
+	return true
 }
 
 // restoreBody gives the request its body back, for the handler of this node.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/cluster"
+	"github.com/agentledger/agentledger/internal/cluster/forward"
 	"github.com/agentledger/agentledger/internal/http/edge"
 )
 
@@ -53,6 +54,21 @@ func TestOwnerGivesAway(t *testing.T) {
 				t.Errorf("the node that gave it away handled %d requests", n)
 			}
 		})
+	}
+}
+
+// A body goes to one attempt alone: the goroutine of a refused one, which may still run, takes no part away.
+func TestBodyOfARefusedAttempt(t *testing.T) {
+	for readBefore, want := range map[bool]string{false: "abcdef", true: ""} {
+		r, _ := http.NewRequestWithContext(t.Context(), "POST", "/red/x", strings.NewReader("abcdef"))
+		body, again := forward.Refused(r, readBefore)
+		late, err := io.ReadAll(body)
+		if again == readBefore || again && (len(late) > 0 || err == nil) {
+			t.Errorf("read before %v: sent again %v, and the refused attempt read %q, %v", readBefore, again, late, err)
+		}
+		if rest, _ := io.ReadAll(r.Body); string(rest) != want {
+			t.Errorf("read before %v: the next attempt gets %q, want %q", readBefore, rest, want)
+		}
 	}
 }
 

@@ -1,6 +1,12 @@
 package forward
 
-import "time"
+import (
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/agentledger/agentledger/internal/http/admission"
+)
 
 // Hurry makes a proxy wait for shorter times than others do.
 func (p *Proxy) Hurry(owner, hop, doubt, moved time.Duration) {
@@ -10,6 +16,20 @@ func (p *Proxy) Hurry(owner, hop, doubt, moved time.Duration) {
 // HurryReaders is Hurry for public reads.
 func (p *Proxy) HurryReaders(absent, silent time.Duration) {
 	p.timing.absent, p.timing.silent = absent, silent
+}
+
+// HurryAnswers is Hurry for the parts of answers.
+func (p *Proxy) HurryAnswers(part time.Duration) { p.timing.part = part }
+
+// Refused returns the body of an attempt that a node refused, and whether the request can go to another node.
+// readBefore says that a byte of the body was read before the refusal came.
+func Refused(r *http.Request, readBefore bool) (body io.Reader, again bool) {
+	x := newPassage(New(Options{}), nil, r, &admission.Elsewhere{})
+	body = x.nextBody()
+	if readBefore {
+		_, _ = body.Read(make([]byte, 1))
+	}
+	return body, x.isRefused(&http.Response{Header: http.Header{hopRefused: {"1"}}})
 }
 
 // RetryAfter is when an owner that could not be reached is tried again.

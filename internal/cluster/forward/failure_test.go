@@ -184,6 +184,29 @@ func TestOwnerDiesWithAnswer(t *testing.T) {
 	}
 }
 
+// An owner that stands still within its answer is given up, also before the first part.
+func TestOwnerStandsStillWithAnswer(t *testing.T) {
+	for _, first := range []string{"", "half"} {
+		held := make(chan struct{})
+		s := newService(t, 2, func(_ *node, w http.ResponseWriter, r *http.Request) error {
+			_, _ = io.WriteString(w, first)
+			_ = http.NewResponseController(w).Flush()
+			if strings.HasPrefix(r.URL.Path, "/red") {
+				<-held
+			}
+			return nil
+		})
+		s.nodes[1].proxy.HurryAnswers(50 * time.Millisecond)
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		if g := s.nodes[1].ask(ctx, "GET", "/red/x", nil); g.err == nil || ctx.Err() != nil {
+			t.Errorf("first part %q: got %d %q, %v", first, g.status, g.body, g.err)
+		}
+		s.nodes[1].ask(t.Context(), "GET", "/blue/x", nil).want(t, 200, first)
+		cancel()
+		close(held)
+	}
+}
+
 // The owner takes no part of a body for the whole when its client goes. Of a short one it sees nothing.
 func TestBodyIsCutOff(t *testing.T) {
 	for length, asked := range map[int]int64{10: 0, 1 << 20: 1} {

@@ -40,11 +40,13 @@ type timing struct {
 
 	absent time.Duration // of a public read, for an owner that can't be reached
 	silent time.Duration // of a public read, for the begin of an answer
+
+	part time.Duration // for each part of an answer; the times of connections cut a dead node off before
 }
 
 func defaultTiming() timing {
 	return timing{owner: 5 * time.Second, hop: time.Second, doubt: 1500 * time.Millisecond, moved: time.Second,
-		absent: 300 * time.Millisecond, silent: time.Second}
+		absent: 300 * time.Millisecond, silent: time.Second, part: time.Minute}
 }
 
 // Bounds of the requests that a node passes at a time. A request of one organization whose owner is dead waits for

@@ -46,7 +46,9 @@ type sentBody struct {
 
 // Read implements io.Reader.
 func (b *sentBody) Read(p []byte) (int, error) {
-	b.passage.touched.Store(true)
+	if !b.beginRead() {
+		return 0, errWithdrawn
+	}
 	n, err := b.Reader.Read(p)
 	if err != nil && !errors.Is(err, io.EOF) {
 		b.passage.endBody(err)
@@ -54,11 +56,8 @@ func (b *sentBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Times of an answer that is being copied.
-const (
-	writeTime = 30 * time.Second // of one write to a slow client
-	readTime  = time.Minute      // between two parts of an answer; the times of connections cut a dead node off before
-)
+// writeTime bounds one write to a slow client.
+const writeTime = 30 * time.Second
 
 // copyAnswer answers with the answer of a node, each part as it comes.
 func (x *passage) copyAnswer(answer *http.Response, cancel context.CancelCauseFunc) error {
@@ -80,10 +79,10 @@ func (x *passage) copyAnswer(answer *http.Response, cancel context.CancelCauseFu
 func (x *passage) copyBody(c *http.ResponseController, answer *http.Response, cancel context.CancelCauseFunc) error {
 	part := x.proxy.buffers.borrow()
 	defer x.proxy.buffers.giveBack(part)
-	n, err := answer.Body.Read(part[:])
-	idle := time.AfterFunc(readTime, func() { cancel(errLate) })
+	idle := time.AfterFunc(x.proxy.timing.part, func() { cancel(errLate) })
 	defer idle.Stop()
-	for ; ; n, err = answer.Body.Read(part[:]) {
+	for {
+		n, err := answer.Body.Read(part[:])
 		idle.Stop()
 		if err := x.writePart(c, part[:n], answer.ContentLength < 0); err != nil {
 			return err
@@ -94,7 +93,7 @@ func (x *passage) copyBody(c *http.ResponseController, answer *http.Response, ca
 		if err != nil {
 			return fmt.Errorf("%w: %w", errCut, err)
 		}
-		idle.Reset(readTime)
+		idle.Reset(x.proxy.timing.part)
 	}
 }
 

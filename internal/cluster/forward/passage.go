@@ -28,7 +28,6 @@ type passage struct {
 	repeatable bool            // it has no effects and no body
 	public     bool            // this node may answer it when no owner can be reached
 	begun      atomic.Bool     // a byte may have left
-	touched    atomic.Bool     // a byte of its body was read
 	taken      bool            // the newest attempt had a connection, and was not refused
 	kept       []byte          // its whole body, nil if that is not kept
 	sending    context.Context // ends with the client; nil before the first attempt
@@ -37,6 +36,8 @@ type passage struct {
 	mu      sync.Mutex
 	until   time.Time // the begin of the answer, at the latest; zero for no bound
 	bodyErr error     // why the body did not arrive
+	body    *sentBody // of the newest attempt, which alone may read; nil after withdrawBody
+	touched bool      // a byte of the body was read
 }
 
 func newPassage(p *Proxy, w http.ResponseWriter, r *http.Request, to *admission.Elsewhere) *passage {
@@ -144,7 +145,7 @@ func (x *passage) attempt(owner cluster.Owner) (passed bool, err error) {
 	defer stop()
 	c, err := x.proxy.transport.connect(ctx, addressOf(to))
 	if err != nil {
-		return false, fmt.Errorf("pass the request to node %s: %w", to.ID, err)
+		return false, fmt.Errorf("pass the request to node %s: %w", to.ID, errors.Join(context.Cause(ctx), err))
 	}
 	c.epoch, c.protocol, x.taken = owner.Epoch, protocol, true
 	x.begun.Store(true)
@@ -227,7 +228,7 @@ func (x *passage) bodyFailed() bool {
 // isRefused reports whether a node did nothing because it does not own the organization, so that the request can be
 // sent again.
 func (x *passage) isRefused(answer *http.Response) bool {
-	if len(answer.Header[hopRefused]) == 0 || x.touched.Load() {
+	if len(answer.Header[hopRefused]) == 0 || !x.withdrawBody() {
 		return false
 	}
 	x.begun.Store(false)
