@@ -22,6 +22,16 @@ func (p *extended) setIdentity() {
 	p.t.Zero()
 }
 
+// addSigned adds q, or -q for a negative sign, or nothing for 0.
+func (p *extended) addSigned(q *niels, sign int) {
+	switch {
+	case sign > 0:
+		p.addPoint(q)
+	case sign < 0:
+		p.subtractPoint(q)
+	}
+}
+
 // addPoint adds an affine point (Hisil, Wong, Carter and Dawson, Twisted Edwards Curves Revisited, 2008, section 3.1,
 // with Z2 = 1).
 // The formula holds for all points of the curve, because a = -1 is a square and d is none.

@@ -117,30 +117,35 @@ func (t *Table) digest(r, message []byte) (digest [sha512.Size]byte) {
 // addMultiple adds -scalar·A.
 func (t *Table) addMultiple(p *extended, scalar [32]byte) {
 	if t.wide != nil {
-		addWide(p, t.wide, &scalar)
+		digits := recode256(&scalar)
+		addDigits(p, t.wide[:], wideWindow, digits[:])
 		return
 	}
-	for i, digit := range recode16(&scalar) {
-		switch {
-		case digit > 0:
-			p.addPoint(&t.narrow[narrowWindow*i+int(digit)-1])
-		case digit < 0:
-			p.subtractPoint(&t.narrow[narrowWindow*i-int(digit)-1])
-		}
-	}
+	digits := recode16(&scalar)
+	addDigits(p, t.narrow[:], narrowWindow, digits[:])
 }
 
 // addMultiple adds scalar·B.
-func (b *Base) addMultiple(p *extended, scalar [32]byte) { addWide(p, &b.multiples, &scalar) }
+func (b *Base) addMultiple(p *extended, scalar [32]byte) {
+	digits := recode256(&scalar)
+	addDigits(p, b.multiples[:], wideWindow, digits[:])
+}
 
-// addWide adds the multiple of a point from its table by 256.
-func addWide(p *extended, multiples *[32 * wideWindow]niels, scalar *[32]byte) {
-	for i, digit := range recode256(scalar) {
-		switch {
-		case digit > 0:
-			p.addPoint(&multiples[wideWindow*i+int(digit)-1])
-		case digit < 0:
-			p.subtractPoint(&multiples[wideWindow*i-int(digit)-1])
+// nearby is how many multiples are copied before one is added. Reads from memory that do not wait for an
+// addition overlap, and the tables of many keys are in no cache of the processor.
+const nearby = 16
+
+// addDigits adds the multiple of a point from its table. The number of digits is a multiple of nearby.
+func addDigits[D int8 | int16](p *extended, multiples []niels, window int, digits []D) {
+	var near [nearby]niels
+	for ; len(digits) > 0; digits, multiples = digits[nearby:], multiples[nearby*window:] {
+		for i, digit := range digits[:nearby] {
+			if digit != 0 {
+				near[i] = multiples[window*i+max(int(digit), -int(digit))-1]
+			}
+		}
+		for i, digit := range digits[:nearby] {
+			p.addSigned(&near[i], int(digit))
 		}
 	}
 }

@@ -1,6 +1,9 @@
 package edkey
 
-import "testing"
+import (
+	"fmt"
+	"testing"
+)
 
 // The tables beside crypto/ed25519, for a message of 32 bytes.
 func BenchmarkTable(b *testing.B) {
@@ -38,5 +41,26 @@ func BenchmarkNewTable(b *testing.B) {
 func BenchmarkNewBase(b *testing.B) {
 	for b.Loop() {
 		NewBase()
+	}
+}
+
+// Verification in turns with as many keys as one and as many as no cache of a processor has room for, each of another
+// message.
+func BenchmarkTables(b *testing.B) {
+	base := NewBase()
+	for _, n := range []int{1, 1000} {
+		tables, sigs := make([]*Table, n), make([][64]byte, n)
+		for i := range tables {
+			k := NewPrivate()
+			tables[i], _ = base.NewTable(k.Public())
+			sigs[i] = k.Sign([]byte{byte(i)})
+		}
+		b.Run(fmt.Sprint("keys=", n), func(b *testing.B) {
+			for i := 0; b.Loop(); i++ {
+				if i %= n; !tables[i].Verify([]byte{byte(i)}, sigs[i][:]) {
+					b.Fatal("refused")
+				}
+			}
+		})
 	}
 }
