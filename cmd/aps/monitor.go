@@ -38,8 +38,8 @@ type monitorCommand struct {
 	MetricsListen string `placeholder:"ADDRESS" help:"Serve Prometheus metrics under /metrics at this address, without --once."`
 }
 
-// Validate implements kong's check after parsing.
-func (c *monitorCommand) Validate() error {
+// CheckFlags is called after parsing (package commandline).
+func (c *monitorCommand) CheckFlags() error {
 	switch {
 	case c.Interval <= 0 || c.Timeout <= 0 || c.Tries <= 0 || c.Readers <= 0:
 		return errors.New("--interval, --timeout, --tries and --readers must be positive")

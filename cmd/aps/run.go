@@ -2,11 +2,13 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"io"
 
 	"github.com/alecthomas/kong"
 
 	"github.com/agentledger/agentledger/cmd/aps/acts"
+	"github.com/agentledger/agentledger/cmd/aps/commandline"
 	"github.com/agentledger/agentledger/cmd/aps/mcp"
 	"github.com/agentledger/agentledger/cmd/aps/people"
 	"github.com/agentledger/agentledger/cmd/aps/release"
@@ -43,25 +45,46 @@ type streams struct {
 // its error into a text and an exit status.
 func runProgram(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) error {
 	var p program
-	helped := false
 	parser, err := kong.New(&p,
 		kong.Name("aps"),
 		kong.Description("Agents, auditors and monitors of an agentledger service."),
 		kong.Writers(stdout, stderr),
-		kong.Exit(func(int) { helped = true }),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
 	)
 	if err != nil {
 		return err
 	}
-	command, err := parser.Parse(args)
-	if helped {
-		return nil
-	} else if err != nil {
+	command, err := commandline.Parse(parser, args)
+	if command == nil || err != nil {
 		return err
 	}
-	command.BindTo(ctx, (*context.Context)(nil))
-	command.Bind(&people.Terminal{In: stdin, Out: stdout, JSON: p.JSON})
-	command.Bind(&acts.Streams{In: stdin, Out: stdout, Err: stderr})
-	return command.Run(&streams{in: stdin, out: stdout, err: stderr, json: p.JSON})
+	s := &streams{in: stdin, out: stdout, err: stderr, json: p.JSON}
+	return runCommand(ctx, command, s, &people.Terminal{In: stdin, Out: stdout, JSON: p.JSON})
+}
+
+// runCommand calls the method Run of a command, which takes the parts that it needs.
+func runCommand(ctx context.Context, command any, s *streams, t *people.Terminal) error {
+	switch c := command.(type) {
+	case interface{ Run(*streams) error }:
+		return c.Run(s)
+	case interface {
+		Run(context.Context, *streams) error
+	}:
+		return c.Run(ctx, s)
+	case interface {
+		Run(context.Context, *streams, *people.Terminal) error
+	}:
+		return c.Run(ctx, s, t)
+	case interface{ Run(*people.Terminal) error }:
+		return c.Run(t)
+	case interface {
+		Run(context.Context, *people.Terminal) error
+	}:
+		return c.Run(ctx, t)
+	case interface {
+		Run(context.Context, *acts.Streams) error
+	}:
+		return c.Run(ctx, &acts.Streams{In: s.in, Out: s.out, Err: s.err})
+	}
+	return fmt.Errorf("the command %T has no method Run", command)
 }

@@ -221,6 +221,7 @@ var layer = map[string]int{
 	"cmd/aps/mcp":                50,
 	"cmd/aps/acts":               50,
 	"cmd/aps/agentflags":         50,
+	"cmd/aps/commandline":        50,
 	"cmd/aps/packs":              50,
 	"cmd/aps/people":             50,
 	"cmd/aps/release":            50,
