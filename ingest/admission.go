@@ -30,7 +30,7 @@ func (s *Server) classOf(route *edge.Route[handler]) *admission.Class {
 		Waits: route.Mode == edge.LongPoll,
 	}
 	if route.Permission.Right == org.ScopeEvaluate.String() {
-		c.Limit = s.evaluations
+		c.Limit, c.Queue = s.evaluations, s.control.Decisions
 	}
 	return c
 }

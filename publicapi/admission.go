@@ -13,7 +13,7 @@ import (
 
 // classOf returns how the requests of a route are admitted.
 func (s *Server) classOf(route *edge.Route[getter]) *admission.Class {
-	c := &admission.Class{Control: s.control, Limit: s.limit, Computes: true, Anonymous: true}
+	c := &admission.Class{Control: s.control, Limit: s.limit, Queue: s.control.Reads, Anonymous: true}
 	if strings.HasSuffix(route.Pattern, "/head") || strings.HasSuffix(route.Pattern, "/checkpoint") {
 		c.Limit = s.newest
 	}

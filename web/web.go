@@ -148,7 +148,7 @@ func New(o Options) *Server {
 	s := &Server{
 		edge: *o.Edge, orgs: o.Organizations, log: o.Log, options: o, kit: kit, views: shown, offline: kept,
 		logs:    cache.NewMap(cache.MapOptions[id.Tenant, *keptLog]{Limit: maxLogs}),
-		control: o.Control, class: admission.Class{Control: o.Control, Computes: true, Anonymous: true,
+		control: o.Control, class: admission.Class{Control: o.Control, Queue: o.Control.Reads, Anonymous: true,
 			Limit: admission.NewLimit(o.MaxInFlight, o.MaxInFlight)},
 	}
 	s.edge.Quiet = true

@@ -170,6 +170,9 @@ func (s *Surface) serveRoute(route *edge.Route[Handler]) edge.Handler {
 
 // classOf returns how the requests of a route are admitted.
 func (s *Surface) classOf(route *edge.Route[Handler]) *admission.Class {
-	return &admission.Class{Control: s.Control, Limit: s.limit, MaxBody: route.Body.Max,
-		Computes: route.Method == http.MethodGet, Yields: true}
+	class := &admission.Class{Control: s.Control, Limit: s.limit, MaxBody: route.Body.Max, Yields: true}
+	if route.Method == http.MethodGet {
+		class.Queue = s.Control.Reads
+	}
+	return class
 }

@@ -7,8 +7,10 @@
 //	 Limit        concurrency limit, in all    503, at once;    RefusalPacer
 //	   |          and of one tenant            floods of refusals are answered later
 //	   v
-//	 Slots        fair queue: each tenant has a share of slots, by weight
-//	   |          a waiter gets the slot that its tenant frees
+//	 Slots,       fair queues: each tenant has a share of slots in each, by weight
+//	 Reads,       a waiter gets the slot that its tenant frees
+//	 Decisions
+//	   |
 //	   v
 //	 Processors   fair queue: one slot for each processor, round robin over tenants
 //	   |          for signatures, policies, compiling
@@ -22,6 +24,7 @@
 //     tenant that waits, however much those tenants have to do.
 //   - A slot of work that stands still for 200 ms, for example behind a store that hangs,
 //     counts no more: waiters of its own tenant and of others go on.
+//   - Decisions and reads of a tenant wait for none of its requests that store something.
 //   - No bound of a FairQueue holds for a tenant that is alone. With two tenants or more, no
 //     tenant has all slots if there are two or more.
 //   - The cost of a slot does not grow with the number of tenants.
@@ -49,14 +52,12 @@ func TenantOf(t id.Tenant) Tenant { return Tenant{ID: t} }
 // Control is the load control that all surfaces of a server share, so that a tenant that
 // keeps one surface busy leaves the others their part of the processors on each.
 type Control struct {
-	Slots      *FairQueue // of requests, from their body to their answer
+	Slots      *FairQueue // of requests that store something, from their body to their answer
+	Reads      *FairQueue // of requests that read; with contention, one processor stays free of each tenant's
+	Decisions  *FairQueue // the same for policy decisions, which agents wait for and people's reads do not delay
 	Processors *FairQueue // of work that does nothing but compute
 	contention *contention
 	unused     sync.Pool // of slots
-
-	// readWeight is the weight of a request that does nothing but compute: with
-	// contention, one processor stays free of each tenant's.
-	readWeight int
 }
 
 // slotsPerProcessor is the share of one tenant, with contention. It is enough to fill
@@ -69,8 +70,9 @@ func New(processors int) *Control {
 	return &Control{
 		contention: c,
 		Slots:      newFairQueue(c, 0, share),
+		Reads:      newFairQueue(c, 0, others),
+		Decisions:  newFairQueue(c, 0, others),
 		Processors: newFairQueue(c, processors, others),
-		readWeight: (share + others - 1) / others,
 	}
 }
 

@@ -16,8 +16,8 @@ type Class struct {
 	MaxBody int64
 	// WeighBody says that a body has its weight in the limit too.
 	WeighBody bool
-	// Computes says that a request does nothing but compute, for example a read from memory.
-	Computes bool
+	// Queue is where a request waits for its slot, Control.Reads for example; nil: Control.Slots.
+	Queue *FairQueue
 	// Yields says that a request that had to wait for its slot pauses before it computes. Go
 	// polls the network only on a processor without work, so a tenant that fills every
 	// pause with its next request delays the first byte of the others'.
@@ -50,7 +50,9 @@ func (c *Class) Serve(r *http.Request, call Call) error {
 	if s == nil {
 		s = new(slot)
 	}
-	s.queue = c.Control.Slots
+	if s.queue = c.Queue; s.queue == nil {
+		s.queue = c.Control.Slots
+	}
 	err := c.handleAndSend(r, call, s)
 	t := s.tenant.ID
 	if !s.hasBody { // otherwise the request's body may still use it
@@ -157,8 +159,8 @@ func (c *Class) limitWeight(length int64) int {
 }
 
 func (c *Class) slotWeight(length int64) int {
-	if c.Computes {
-		return c.Control.readWeight
+	if c.Queue != nil {
+		return 1
 	}
 	return bodyUnits(c.boundBody(length), slotUnit)
 }

@@ -6,11 +6,13 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/http/admission"
 )
 
@@ -113,6 +115,66 @@ func TestServeReadsBodies(t *testing.T) {
 			time.Sleep(time.Second) // stalls are looked for no more
 		}
 	})
+}
+
+// A tenant whose requests store something as fast as they can has its reads and decisions at once, and one kind of these
+// does not wait for the other. Those of a neighbour do not wait either.
+func TestReadsAndDecisionsWaitForNoEvent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		control := admission.New(2)
+		noteContention(t, control)
+		var answered atomic.Int64
+		serve := func(tenant id.Tenant, queue *admission.FairQueue, handle func() error) {
+			class := &admission.Class{Control: control, Limit: admission.NewLimit(100, 100), Queue: queue}
+			go func() {
+				if err := class.Serve(httptest.NewRequest(http.MethodPost, "/", nil), &step{tenant: of(tenant), handle: handle}); err != nil {
+					t.Error(err)
+				}
+				answered.Add(1)
+			}()
+			synctest.Wait()
+		}
+		end := make(chan struct{})
+		waits := func() error { <-end; return nil }
+		for range 20 { // more than a share
+			serve(red, nil, waits)
+		}
+		for i, c := range []struct {
+			tenant id.Tenant
+			queue  *admission.FairQueue
+			handle func() error
+			want   int64 // answered
+		}{
+			{red, control.Reads, nil, 1}, {red, control.Decisions, nil, 2},
+			{red, control.Reads, waits, 2}, {red, control.Reads, nil, 2}, // behind a slow read
+			{red, control.Decisions, nil, 3},
+			{blue, nil, nil, 4}, {blue, control.Reads, nil, 5}, {blue, control.Decisions, nil, 6},
+		} {
+			if serve(c.tenant, c.queue, c.handle); answered.Load() != c.want {
+				t.Errorf("request %d: got %d answers, want %d", i, answered.Load(), c.want)
+			}
+		}
+		close(end)
+		synctest.Wait()
+		if got := answered.Load(); got != 28 {
+			t.Errorf("got %d answers, want 28", got)
+		}
+		time.Sleep(time.Second) // stalls are looked for no more
+	})
+}
+
+// noteContention lets requests of two tenants come.
+func noteContention(t *testing.T, control *admission.Control) {
+	t.Helper()
+	for _, tenant := range []id.Tenant{gold, blue} {
+		if err := control.Slots.Acquire(t.Context(), of(tenant), 1); err != nil {
+			t.Fatal(err)
+		}
+		control.Slots.Release(of(tenant), 1)
+	}
+	if !control.Contended() {
+		t.Fatal("no contention")
+	}
 }
 
 type countedReader struct {
