@@ -29,7 +29,7 @@ type Options struct {
 	Clock  func() time.Duration // a steady clock that goes on while the machine sleeps
 
 	// Prepare is called after the node joined and before it owns a shard, with the other members. After an error it is
-	// called again. Nil: nothing has to be prepared.
+	// called again. Its context ends when the node is forgotten. Nil: nothing has to be prepared.
 	Prepare func(ctx context.Context, others []Node) error
 
 	// Fit reports whether the node can serve organizations. One that can't, for example because its clock is wrong,
@@ -187,6 +187,8 @@ func (c *Cluster) join(ctx context.Context) error {
 // runMember beats until the node left, which is true, or was forgotten. When ctx ends, it begins to leave.
 func (c *Cluster) runMember(ctx, work context.Context, drains *sync.WaitGroup) (left bool, err error) {
 	var deadline <-chan time.Time
+	member, end := context.WithCancel(ctx)
+	defer end()
 	prepared := c.options.Prepare == nil
 	for {
 		if ctx.Err() != nil && deadline == nil {
@@ -209,7 +211,7 @@ func (c *Cluster) runMember(ctx, work context.Context, drains *sync.WaitGroup) (
 			c.options.Logger.WarnContext(ctx, "cluster: a beat failed", "error", err)
 		case !prepared:
 			prepared = true
-			drains.Go(func() { c.prepare(ctx) })
+			drains.Go(func() { c.prepare(member) })
 		}
 		c.rest(ctx, next)
 	}

@@ -54,16 +54,23 @@ func (n *node) Beat(ctx context.Context, s cluster.Step) (cluster.View, error) {
 	return n.table.Beat(ctx, s)
 }
 
-func (n *node) prepare(_ context.Context, others []cluster.Node) error {
+func (n *node) prepare(ctx context.Context, others []cluster.Node) error {
 	for _, o := range others {
 		if o.ID == n.Self().ID {
 			n.t.Error("a node is told of itself")
 		}
 	}
 	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.unready
+	unready := n.unready
+	n.mu.Unlock()
+	if errors.Is(unready, errHangs) {
+		<-ctx.Done()
+	}
+	return unready
 }
+
+// errHangs makes Prepare wait for the end of its context.
+var errHangs = errors.New("another node does not answer")
 
 func (n *node) setUnready(err error) {
 	n.mu.Lock()
@@ -293,28 +300,33 @@ func TestNodePreparesBeforeItOwns(t *testing.T) {
 
 // A node that was forgotten before it was prepared joins anew, and prepares with the members of then.
 func TestNodeIsForgottenWhileItPrepares(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := newGroup(t)
-		g.add("a")
-		time.Sleep(time.Second)
-		g.unready = errors.New("anchors are missing")
-		second := g.add("b")
-		time.Sleep(2 * time.Second)
-		before := second.Self().ID
-		second.setDead(true)
-		time.Sleep(3 * time.Second)
-		second.setDead(false)
-		time.Sleep(3 * time.Second)
-		if second.Self().ID == before {
-			t.Fatal("the node did not join anew")
-		}
-		second.setUnready(nil)
-		time.Sleep(2 * time.Second)
-		if got := count(g.owners(), 1); got < 400 {
-			t.Errorf("the node owns %d shards", got)
-		}
-		g.end()
-	})
+	for _, unready := range []error{errors.New("anchors are missing"), errHangs} {
+		synctest.Test(t, func(t *testing.T) { forgetUnprepared(t, unready) })
+	}
+}
+
+func forgetUnprepared(t *testing.T, unready error) {
+	g := newGroup(t)
+	g.add("a")
+	time.Sleep(time.Second)
+	g.unready = unready
+	second := g.add("b")
+	time.Sleep(2 * time.Second)
+	before := second.Self().ID
+	second.setDead(true)
+	second.setUnready(errors.New("anchors are missing")) // of the next call
+	time.Sleep(3 * time.Second)
+	second.setDead(false)
+	time.Sleep(3 * time.Second)
+	if second.Self().ID == before {
+		t.Fatal("the node did not join anew")
+	}
+	second.setUnready(nil)
+	time.Sleep(2 * time.Second)
+	if got := count(g.owners(), 1); got < 400 {
+		t.Errorf("the node owns %d shards", got)
+	}
+	g.end()
 }
 
 // A waiting request learns of the next owner without asking all the time.

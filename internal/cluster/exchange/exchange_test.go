@@ -256,6 +256,36 @@ func TestNodeStandsStill(t *testing.T) {
 	close(goesOn)
 }
 
+// A node that stands still within its answer, or before it, is given up soon, so that another one is asked.
+func TestFetchFromANodeThatStandsStill(t *testing.T) {
+	g := &group{t: t}
+	a := g.join("1")
+	goesOn := make(chan struct{})
+	for _, begins := range []bool{false, true} {
+		still := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			if begins {
+				_ = http.NewResponseController(w).Flush()
+			}
+			<-goesOn
+		}))
+		defer still.Close()
+		b := &node{group: g, self: cluster.Node{ID: cluster.NewNodeID()}}
+		b.Exchange = exchange.New(exchange.Options{Members: b, Client: http.DefaultClient,
+			Journals: map[string]exchange.Journal{"anchors": &b.journal}})
+		b.Hurry(20*time.Millisecond, time.Hour)
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		if err := b.Fetch(ctx, cluster.Node{URL: still.URL}); err == nil || ctx.Err() != nil {
+			t.Errorf("begins %v: got %v, %v", begins, err, ctx.Err())
+		}
+		b.Hurry(10*time.Second, time.Hour)
+		if err := b.Fetch(ctx, a.self); err != nil || len(b.journal.all()) != 1 {
+			t.Errorf("another node: got %d notes, %v", len(b.journal.all()), err)
+		}
+		cancel()
+	}
+	close(goesOn)
+}
+
 func TestTell(t *testing.T) {
 	g := &group{t: t}
 	a, b := g.join(), g.join()

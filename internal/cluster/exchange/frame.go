@@ -2,10 +2,12 @@ package exchange
 
 import (
 	"bufio"
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
+	"time"
 )
 
 // frameHeader is the bytes before each note: its length, big-endian.
@@ -47,6 +49,23 @@ func noEOF(err error) error {
 		return io.ErrUnexpectedEOF
 	}
 	return err
+}
+
+// errStandsStill says that a node sent nothing for a while.
+var errStandsStill = fmt.Errorf("the node stands still: %w", context.DeadlineExceeded)
+
+// patience bounds each wait for the next bytes of a node, and not the time in which they are kept.
+type patience struct {
+	io.Reader
+	limit time.Duration
+	timer *time.Timer // ends the call
+}
+
+// Read implements io.Reader.
+func (p *patience) Read(b []byte) (int, error) {
+	p.timer.Reset(p.limit)
+	defer p.timer.Stop()
+	return p.Reader.Read(b)
 }
 
 // keeper puts notes into a journal, many with one call.

@@ -237,17 +237,23 @@ func (x *Exchange) Fetch(ctx context.Context, node cluster.Node) error {
 	return nil
 }
 
+// fetchJournal gives a node up that stands still, because another one may answer.
 func (x *Exchange) fetchJournal(ctx context.Context, node cluster.Node, name string, journal Journal) error {
 	ctx, cancel := context.WithTimeout(ctx, x.fetchTime)
 	defer cancel()
+	ctx, giveUp := context.WithCancelCause(ctx)
+	defer giveUp(nil)
+	wait := patience{limit: x.callTime, timer: time.AfterFunc(x.callTime, func() { giveUp(errStandsStill) })}
+	defer wait.timer.Stop()
 	r, err := x.call(ctx, http.MethodGet, node, journalsPath+name, nil)
 	if err != nil {
-		return err
+		return errors.Join(context.Cause(ctx), err)
 	}
 	defer r.Body.Close()
+	wait.Reader = r.Body
 	keep := keeper{journal: journal}
-	if err := readFrames(r.Body, keep.addNote); err != nil {
-		return err
+	if err := readFrames(&wait, keep.addNote); err != nil {
+		return errors.Join(context.Cause(ctx), err)
 	}
 	if r.Trailer.Get(wholeTrailer) != "yes" {
 		return io.ErrUnexpectedEOF
