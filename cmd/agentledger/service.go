@@ -246,7 +246,7 @@ func (s *service) buildComponents(ctx context.Context, c config.Serve) error {
 	s.founder = &provision.Provisioner{Ledgers: s.ledgers, Organizations: s.orgs, Agents: s.agents,
 		Accounts: s.accounts, Keyring: s.store.Keyring, Host: host, NewTenant: s.node.NewTenant}
 	s.setup = &setup.Setup{Store: s.store.Engine, Provisioner: s.founder, Clock: s.clock.Now,
-		ReadOnly: s.store.ReadOnly}
+		Process: c.NodeURL, ReadOnly: s.store.ReadOnly}
 	s.buildLogList(c)
 	return s.buildDirectory(ctx, c, n)
 }

@@ -61,8 +61,13 @@ func TestFoundingWhileShardsMove(t *testing.T) {
 
 // found makes an organization at a node.
 func found(p *process, slug string) (status int, body string) {
-	text := fmt.Sprintf(`{"name":"Test","slug":%q,"admin_email":%q}`, slug, slug+"@test.example")
-	r, err := http.NewRequest(http.MethodPost, p.identity+"/v1/id/platform/organizations", strings.NewReader(text))
+	return post(p.identity+"/v1/id/platform/organizations",
+		fmt.Sprintf(`{"name":"Test","slug":%q,"admin_email":%q}`, slug, slug+"@test.example"))
+}
+
+// post makes a call of the platform, or of a person.
+func post(url, text string) (status int, body string) {
+	r, err := http.NewRequest(http.MethodPost, url, strings.NewReader(text))
 	if err != nil {
 		return 0, err.Error()
 	}

@@ -27,6 +27,7 @@ type process struct {
 	program              string   // its path
 	more                 []string // arguments of serve
 	variables            []string // of its environment
+	token                string   // that the newest start printed for the setup, "" for none
 
 	mu      sync.Mutex
 	command *exec.Cmd
@@ -81,7 +82,11 @@ func (p *process) start() {
 	serves := make(chan bool, 1)
 	go func() {
 		lines := bufio.NewScanner(out)
+		p.token = ""
 		for lines.Scan() && !strings.HasPrefix(lines.Text(), "serving ") {
+			if _, token, is := strings.Cut(lines.Text(), "/setup#token="); is {
+				p.token = token
+			}
 		}
 		serves <- lines.Err() == nil && strings.HasPrefix(lines.Text(), "serving ")
 		_, _ = io.Copy(io.Discard, out)

@@ -5,18 +5,18 @@
 //
 //   - There is a token only while no organization exists. Strangers can't set the service up,
 //     however early they come.
-//   - A token lives for 30 minutes in the memory of one process. A newer one, a restart and a
-//     setup that succeeded end it.
-//   - Of several calls with one token at most one makes an organization.
+//   - A token lives for 30 minutes. A newer one of the same process, its restart and a setup that
+//     succeeded end the token. The store has the hash, so that each process of the service accepts the token.
+//   - Of several calls, at several processes and with several tokens, at most one makes an organization.
+//     A process that stands still for a minute in the middle of a call is the exception.
 //   - A refused request, for example one with a common password, leaves the token as it is.
 package setup
 
 import (
 	"context"
 	"crypto/rand"
-	"crypto/sha256"
-	"crypto/subtle"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"io"
 	"iter"
@@ -28,6 +28,7 @@ import (
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/operate/provision"
+	"github.com/agentledger/agentledger/storage"
 )
 
 // Life is how long a token is good.
@@ -36,9 +37,10 @@ const Life = 30 * time.Minute
 // tokenSize is the number of random bytes of a token.
 const tokenSize = 32
 
-// Store tells the ledgers that exist (package storage).
+// Store tells the ledgers that exist, and has the record of tokens (package storage).
 type Store interface {
 	Tenants(ctx context.Context) iter.Seq2[id.Tenant, error]
+	storage.RecordStore
 }
 
 // Provisioner makes organizations (package provision).
@@ -51,20 +53,18 @@ type Provisioner interface {
 type Setup struct {
 	Store       Store
 	Provisioner Provisioner
+	Process     string           // a name among the processes of the service; "": it serves alone
 	Clock       func() time.Time // default: time.Now
 	ReadOnly    bool             // nothing can be written: there is no token
 
-	mu    sync.Mutex
-	hash  [sha256.Size]byte // of the token
-	until time.Time         // the token's end; zero: there is none
+	mu sync.Mutex // held while a token or an organization is made
 }
 
-// NewToken returns a new token in place of any, and "" when there is an organization or nothing can
-// be written.
+// NewToken returns a new token in place of that of this process, and "" when there is an organization or nothing can
+// be written. In a process that serves alone it takes the place of all tokens.
 func (s *Setup) NewToken(ctx context.Context) (string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.until = time.Time{}
 	empty, err := s.storeIsEmpty(ctx)
 	if err != nil || !empty || s.ReadOnly {
 		return "", err
@@ -72,7 +72,9 @@ func (s *Setup) NewToken(ctx context.Context) (string, error) {
 	var secret [tokenSize]byte
 	rand.Read(secret[:]) // never fails since Go 1.24
 	token := base64.RawURLEncoding.EncodeToString(secret[:])
-	s.hash, s.until = sha256.Sum256([]byte(token)), s.currentTime().Add(Life)
+	if err := s.keepToken(ctx, token); err != nil {
+		return "", err
+	}
 	return token, nil
 }
 
@@ -90,30 +92,83 @@ func (s *Setup) PrintURL(ctx context.Context, out io.Writer, logger *slog.Logger
 		strings.TrimRight(publicURL, "/"), token)
 }
 
+// foundingTime bounds a call that makes the organization.
+const foundingTime = 30 * time.Second
+
 // FoundOrganization makes the organization of the holder of the token. fault.Conflict with
 // code set_up when there is an organization, fault.Unauthorized for another
-// token, and the errors of provision.CreateOrganization.
+// token, fault.Overloaded while another process makes the organization, and the errors of
+// provision.CreateOrganization.
 func (s *Setup) FoundOrganization(
 	ctx context.Context, token string, r provision.Request,
 ) (*provision.Result, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	empty, err := s.storeIsEmpty(ctx)
+	begun, err := s.begin(ctx, token)
 	if err != nil {
 		return nil, err
 	}
-	if !empty {
-		return nil, &fault.Error{Kind: fault.Conflict, Code: "set_up", Message: "The service is set up already"}
-	}
-	given := sha256.Sum256([]byte(token))
-	if subtle.ConstantTimeCompare(given[:], s.hash[:]) != 1 || !s.currentTime().Before(s.until) {
-		return nil, fault.New(fault.Unauthorized, "Invalid setup token: the service prints a new one at its next start")
-	}
-	result, err := s.Provisioner.CreateOrganization(ctx, r)
-	if err == nil {
-		s.until = time.Time{}
-	}
+	founding, cancel := context.WithTimeout(ctx, foundingTime)
+	defer cancel()
+	result, err := s.Provisioner.CreateOrganization(founding, r)
+	s.end(ctx, begun, err)
 	return result, err
+}
+
+// begin checks the token and that there is no organization, and excludes other processes. The record is read first:
+// an organization that another process makes later changes the record, and one made before is seen.
+func (s *Setup) begin(ctx context.Context, token string) (begun found, err error) {
+	record, err := s.records().Get(ctx, id.Service, "")
+	if err != nil {
+		return record, err
+	}
+	empty, err := s.storeIsEmpty(ctx)
+	if err != nil {
+		return record, err
+	}
+	if !empty {
+		return record, &fault.Error{Kind: fault.Conflict, Code: "set_up", Message: "The service is set up already"}
+	}
+	now := s.currentTime()
+	if !record.Value.accepts(token, now) {
+		return record, errInvalid()
+	}
+	if record.Value.isFounding(now) {
+		return record, errFounding()
+	}
+	record.Value.Founding = id.InstantOf(now)
+	if err = s.write(ctx, record); errors.Is(err, storage.ErrStale) {
+		return record, errFounding()
+	}
+	record.Version++
+	return record, err
+}
+
+func errInvalid() error {
+	return fault.New(fault.Unauthorized, "Invalid setup token: the service prints a new one at its next start")
+}
+
+func errFounding() error {
+	return &fault.Error{Kind: fault.Overloaded, Code: "overloaded", RetryAfter: time.Second,
+		Message: "The service is being set up; try again"}
+}
+
+// endTime bounds the write after the organization was made or refused.
+const endTime = 5 * time.Second
+
+// end lets other processes go on. After an unknown outcome and a failed write they wait until the founding is over
+// by its time.
+func (s *Setup) end(ctx context.Context, begun found, err error) {
+	if fault.Is(err, fault.OutcomeUnknown) {
+		return
+	}
+	begun.Value.Founding = 0
+	if err == nil {
+		begun.Value.Tokens = nil
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTime)
+	defer cancel()
+	_ = s.write(ctx, begun) // the organization, or its refusal, holds all the same
 }
 
 // storeIsEmpty reports whether there is no organization. An account alone is the leftover of

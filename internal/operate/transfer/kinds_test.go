@@ -148,6 +148,7 @@ var kinds = map[storage.Kind]struct {
 	"session":          {stays, "people sign in again"},
 	"session_end":      {stays, "people sign in again"},
 	"session_of":       {stays, "people sign in again"},
+	"setup":            {stays, "links of this service before it has an organization"},
 }
 
 // kindsInSource finds the constants of type storage.Kind in the product's source, with their places.

@@ -1,0 +1,90 @@
+package setup
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/records"
+	"github.com/agentledger/agentledger/storage"
+)
+
+// kindSetup is one record of the service's own partition, under the key "".
+const kindSetup storage.Kind = "setup"
+
+// tokens is the record of the setup.
+type tokens struct {
+	Tokens   []stored   `json:"tokens"`
+	Founding id.Instant `json:"founding,omitzero"` // when a process began to make the organization; 0: none does
+}
+
+// stored is a token as the store has it.
+type stored struct {
+	Process string     `json:"process,omitzero"` // that printed it
+	Hash    id.Hash    `json:"hash"`             // SHA-256 of the token
+	Until   id.Instant `json:"until"`
+}
+
+type found = records.Versioned[tokens]
+
+func (s *Setup) records() records.Store[tokens] {
+	return records.New[tokens](s.Store, kindSetup, "The setup can't be read")
+}
+
+// write writes the record on the condition that it is as it was read; storage.ErrStale else.
+func (s *Setup) write(ctx context.Context, record found) error {
+	change, err := s.records().Put(record)
+	if err != nil {
+		return err
+	}
+	err = s.Store.Write(ctx, id.Service, []storage.Change{change})
+	if err == nil || errors.Is(err, storage.ErrStale) {
+		return err
+	}
+	return fault.Wrap(fault.Unavailable, "The setup can't be written", err)
+}
+
+const (
+	maxTokens   = 64 // of all processes
+	maxAttempts = 16 // of processes that start together
+)
+
+// keepToken adds a token to the record, in place of those that are void from now on.
+func (s *Setup) keepToken(ctx context.Context, token string) (err error) {
+	now := s.currentTime()
+	for range maxAttempts {
+		var record found
+		if record, err = s.records().Get(ctx, id.Service, ""); err != nil {
+			return err
+		}
+		if s.Process == "" {
+			record.Value = tokens{} // also of a founding in which this process died
+		}
+		record.Value.Tokens = append(slices.DeleteFunc(record.Value.Tokens, func(t stored) bool {
+			return t.Process == s.Process || !now.Before(t.Until.Time())
+		}), stored{s.Process, sha256.Sum256([]byte(token)), id.InstantOf(now.Add(Life))})
+		record.Value.Tokens = record.Value.Tokens[max(0, len(record.Value.Tokens)-maxTokens):]
+		if err = s.write(ctx, record); !errors.Is(err, storage.ErrStale) {
+			return err
+		}
+	}
+	return err
+}
+
+// accepts reports whether a token is good. Hashes of random tokens are compared, so that the time tells nothing.
+func (t tokens) accepts(token string, now time.Time) bool {
+	hash := id.Hash(sha256.Sum256([]byte(token)))
+	return slices.ContainsFunc(t.Tokens, func(s stored) bool { return s.Hash == hash && now.Before(s.Until.Time()) })
+}
+
+// foundingLife is how long a founding excludes others at most. It is longer than foundingTime and endTime together.
+const foundingLife = time.Minute
+
+// isFounding reports whether a process makes the organization.
+func (t tokens) isFounding(now time.Time) bool {
+	return t.Founding != 0 && now.Before(t.Founding.Time().Add(foundingLife))
+}
