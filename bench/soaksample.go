@@ -110,27 +110,36 @@ func (x *soak) takeSample(ctx context.Context) (at sample, err error) {
 
 // readRuntime returns bytes of the live heap and the number of goroutines.
 func (v *service) readRuntime(ctx context.Context) (live, goroutines float64, err error) {
-	page, err := v.scrape(ctx, "/metrics")
+	found, err := v.readMetrics(ctx, "go_memstats_heap_alloc_bytes", "go_goroutines")
 	if err != nil {
 		return 0, 0, err
 	}
+	return found[0], found[1], nil
+}
+
+// readMetrics returns the values of metrics without labels, each of which has to be there.
+func (v *service) readMetrics(ctx context.Context, names ...string) ([]float64, error) {
+	page, err := v.scrape(ctx, "/metrics")
+	if err != nil {
+		return nil, err
+	}
 	defer page.Body.Close()
+	values, missing := make([]float64, len(names)), len(names)
 	for lines := bufio.NewScanner(page.Body); lines.Scan(); {
 		name, number, _ := strings.Cut(lines.Text(), " ")
-		switch name {
-		case "go_memstats_heap_alloc_bytes":
-			live, err = strconv.ParseFloat(number, 64)
-		case "go_goroutines":
-			goroutines, err = strconv.ParseFloat(number, 64)
+		at := slices.Index(names, name)
+		if at < 0 {
+			continue
 		}
-		if err != nil {
-			return 0, 0, err
+		if values[at], err = strconv.ParseFloat(number, 64); err != nil {
+			return nil, err
 		}
+		missing--
 	}
-	if live == 0 || goroutines == 0 {
-		return 0, 0, errors.New("the metrics do not name heap and goroutines")
+	if missing > 0 {
+		return nil, fmt.Errorf("the metrics do not name all of %q", names)
 	}
-	return live, goroutines, nil
+	return values, nil
 }
 
 // anonymousMemory is in bytes, from /proc/PID/status (proc(5)).
