@@ -347,6 +347,69 @@ func TestShownTrees(t *testing.T) {
 	}
 }
 
+// heldStore holds the reads of heads.
+type heldStore struct {
+	*storagetest.Model
+	held    chan struct{} // nil: it does not
+	reading atomic.Int64
+}
+
+func (s *heldStore) Head(ctx context.Context, t id.Tenant) (storage.Head, error) {
+	if s.held != nil {
+		s.reading.Add(1)
+		<-s.held
+	}
+	return s.Model.Head(ctx, t)
+}
+
+// Strangers who ask for the tiles of many logs at once do not make a node read all of these. What it has read it shows.
+func TestShownReadsFewAtOnce(t *testing.T) {
+	store := &heldStore{Model: storagetest.NewModel()}
+	one, two := newNodes(t, store)
+	one.mustAppend(red, "a")
+	one.mustAppend(blue, "a")
+	if err := one.ledgers.FlushAnchors(); err != nil {
+		t.Fatal(err)
+	}
+	one.spread(two)
+	var waited time.Duration
+	readers := two.readers(&waited, false)
+	shown := func(tenant id.Tenant) *log.State {
+		s, err := readers.Shown(t.Context(), tenant, func(n id.Index) bool { return n > 0 })
+		if err != nil {
+			t.Error(err)
+		}
+		return s
+	}
+	shown(blue)
+	store.held = make(chan struct{})
+	var found, none atomic.Int64
+	var all sync.WaitGroup
+	for range 100 {
+		all.Go(func() {
+			if shown(red) == nil {
+				none.Add(1)
+			} else {
+				found.Add(1)
+			}
+		})
+	}
+	for store.reading.Load()+none.Load() < 100 {
+		time.Sleep(time.Millisecond)
+	}
+	if n := store.reading.Load(); n == 0 || n > 20 {
+		t.Errorf("%d reads at once", n)
+	}
+	if shown(blue) == nil {
+		t.Error("a tree that was read before is not known")
+	}
+	close(store.held)
+	all.Wait()
+	if found.Load() != store.reading.Load() || shown(red) == nil {
+		t.Errorf("%d reads, %d found", store.reading.Load(), found.Load())
+	}
+}
+
 // A successor in a store of before may belong to another node than its predecessor. Each node shows both.
 func TestSuccessorOfAnotherOwner(t *testing.T) {
 	one, two := newNodes(t, storagetest.NewModel())

@@ -59,6 +59,7 @@ type Ledgers struct {
 	sighted *cache.Map[id.Tenant, *sighting]  // the newest of each ledger
 	kept    *cache.Map[id.Tenant, *sighting]  // that were shown
 	shown   *cache.Map[id.Tenant, *log.State] // at anchors
+	looks   chan struct{}                     // holds one for each look of Shown into the store
 }
 
 // maxKept is of how many ledgers the newest states are kept, of about 2 KiB each.
@@ -73,6 +74,7 @@ func New(o Options) *Ledgers {
 		sighted: cache.NewMap(cache.MapOptions[id.Tenant, *sighting]{Limit: maxKept}),
 		kept:    cache.NewMap(cache.MapOptions[id.Tenant, *sighting]{Limit: maxKept}),
 		shown:   cache.NewMap(cache.MapOptions[id.Tenant, *log.State]{Limit: maxKept}),
+		looks:   make(chan struct{}, maxLooks),
 	}
 }
 
@@ -225,30 +227,6 @@ func (l *Ledgers) show(seen *sighting) (*log.State, error) {
 	}
 	l.kept.Put(identity.Tenant, seen)
 	return seen.state, nil
-}
-
-// Shown returns a state of a ledger that was shown, and that within accepts by its size; nil if this process knows of
-// none. Another process may own the ledger. It is for parts of the tree that never change: other answers from it
-// would be old.
-func (l *Ledgers) Shown(ctx context.Context, t id.Tenant, within func(id.Index) bool) (*log.State, error) {
-	s, found := l.shown.Get(t)
-	if found {
-		if within(s.Size()) {
-			return s, nil
-		}
-		if anchored, _ := l.options.Anchors.Size(s.Identity().Origin); !within(anchored) {
-			return nil, nil
-		}
-	}
-	s, err := l.LastShown(ctx, t)
-	if err != nil {
-		return nil, err
-	}
-	l.shown.Put(t, s)
-	if !within(s.Size()) {
-		return nil, nil
-	}
-	return s, nil
 }
 
 func unavailable(message string, err error) error {
