@@ -314,6 +314,32 @@ func TestBound(t *testing.T) {
 	eventually(t, "none waits", func() bool { return p.proxy.InFlight() == 0 })
 }
 
+// Strangers who read a public log, and whose answers take long, leave half of the room to the agents.
+func TestBoundOfPublicReads(t *testing.T) {
+	held := make(chan struct{})
+	s := newService(t, 2, func(n *node, w http.ResponseWriter, r *http.Request) error {
+		if r.Method == "GET" && r.URL.Path == "/red/public" {
+			<-held
+		}
+		return hello(n, w, r)
+	}, forward.Options{MaxPassed: 40, MaxPassedOrganization: 10})
+	p := s.passer()
+	p.view.set(map[id.Tenant]cluster.Node{blue: s.nodes[0].view.self})
+	s.nodes[0].view.set(map[id.Tenant]cluster.Node{blue: s.nodes[0].view.self})
+	p.proxy.HurryReaders(60e9, 60e9)
+	var all sync.WaitGroup
+	for range 5 {
+		all.Go(func() { p.ask(t.Context(), "GET", "/red/public", nil).want(t, 200, "GET /red/public") })
+	}
+	eventually(t, "five wait", func() bool { return p.proxy.InFlight() == 5 })
+	p.ask(t.Context(), "GET", "/red/public", nil).want(t, 503, "Too many requests of this organization")
+	p.ask(t.Context(), "POST", "/red/x", strings.NewReader("abc")).want(t, 200, "POST /red/x")
+	p.ask(t.Context(), "GET", "/blue/public", nil).want(t, 200, "GET /blue/public")
+	close(held)
+	all.Wait()
+	p.ask(t.Context(), "GET", "/red/public", nil).want(t, 200, "GET /red/public")
+}
+
 // An owner that answers before it has read a large body is heard at once, also when the sender goes no further.
 func TestEarlyAnswer(t *testing.T) {
 	s := newService(t, 2, func(_ *node, _ http.ResponseWriter, r *http.Request) error {

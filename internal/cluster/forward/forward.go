@@ -17,7 +17,8 @@
 //   - The owner admits the request, bounds its time and counts its quota. A passing node holds none of the slots in
 //     which requests are computed: its processors do no work meanwhile, and requests for an owner that stands still
 //     would keep it from its own organizations. Passed requests have a bound of their own instead, in all and of one
-//     organization, because each holds a goroutine, a connection and a buffer.
+//     organization, because each holds a goroutine, a connection and a buffer. Public reads get half of that, so that
+//     strangers who read slowly shut no agent out, and one organization never more than it leaves free for the others.
 package forward
 
 import (
@@ -77,6 +78,7 @@ type Proxy struct {
 	transport *Transport
 	timing    timing
 	limit     *admission.Limit
+	readers   *admission.Limit // of public reads, which count in limit too
 	buffers   buffers
 	silent    silences
 	counters  counters
@@ -91,7 +93,8 @@ func New(o Options) *Proxy {
 		o.MaxPassedOrganization = maxPassedOrganization
 	}
 	return &Proxy{view: o.View, transport: o.Transport, timing: defaultTiming(),
-		limit: admission.NewLimit(o.MaxPassed, o.MaxPassedOrganization)}
+		limit:   admission.NewSharedLimit(o.MaxPassed, o.MaxPassedOrganization, "", time.Second),
+		readers: admission.NewSharedLimit(o.MaxPassed/2, o.MaxPassedOrganization/2, "", time.Second)}
 }
 
 // Owns reports whether this node answers requests for an organization now.
@@ -110,6 +113,12 @@ func (p *Proxy) InFlight() int { return p.limit.WeightInUse() }
 // admission.ErrAbsent for a public read without an owner that can be reached.
 func (p *Proxy) Pass(w http.ResponseWriter, r *http.Request, to *admission.Elsewhere) (passed bool, err error) {
 	t := to.Tenant
+	if to.Public {
+		if err := p.readers.Acquire(t, 1); err != nil {
+			return false, err
+		}
+		defer p.readers.Release(t, 1)
+	}
 	if err := p.limit.Acquire(t, 1); err != nil {
 		return false, err
 	}
