@@ -8,9 +8,9 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/modelcontextprotocol/go-sdk/mcp"
-
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/mcp/message"
+	"github.com/agentledger/agentledger/internal/mcp/toolserver"
 	"github.com/agentledger/agentledger/internal/textcheck"
 )
 
@@ -26,7 +26,7 @@ func (c *MCPApprovalsCommand) Run(ctx context.Context, t *Terminal) error {
 	if err != nil {
 		return err
 	}
-	return newApprovalServer(p.newest).Run(ctx, &mcp.StdioTransport{})
+	return newApprovalServer(p.newest).Serve(ctx, message.NewLines(t.In, t.Out, 0))
 }
 
 // newest returns the session, or the one that aps login has kept since.
@@ -44,85 +44,80 @@ func (s *session) newest() (*session, error) {
 
 // newApprovalServer returns the server of the tools list_approvals, show_approval and vote_on_approval. Each call of a
 // tool is made by the session that open returns.
-func newApprovalServer(open func() (*session, error)) *mcp.Server {
-	server := mcp.NewServer(&mcp.Implementation{Name: "agentledger-approvals", Version: "1"}, nil)
+func newApprovalServer(open func() (*session, error)) *toolserver.Server {
 	desk := approvalDesk{open}
-	mcp.AddTool(server, &mcp.Tool{Name: "list_approvals",
-		Description: "List the actions of agents that wait for people, one page. Pass next as after for another one.",
-		Annotations: &mcp.ToolAnnotations{ReadOnlyHint: true}}, desk.listPage)
-	mcp.AddTool(server, &mcp.Tool{Name: "show_approval",
-		Description: "Show one approval with the agent, the tool, the whole payload and the votes.",
-		Annotations: &mcp.ToolAnnotations{ReadOnlyHint: true}}, desk.showApproval)
-	destructive := true
-	mcp.AddTool(server, &mcp.Tool{Name: "vote_on_approval",
-		Description: "Approve or deny an action for the person who is signed in. Ask the person first: " +
-			"show the tool and the payload, and pass the action_digest that was shown. A denial is final.",
-		Annotations: &mcp.ToolAnnotations{DestructiveHint: &destructive}}, desk.castVote)
-	return server
+	return &toolserver.Server{Name: "agentledger-approvals", Version: "1", Tools: []toolserver.Tool{
+		{Name: "list_approvals", ReadOnly: true, Call: desk.listPage, Arguments: listArguments(),
+			Description: "List the actions of agents that wait for people, one page. " +
+				"Pass next as after for another one."},
+		{Name: "show_approval", ReadOnly: true, Call: desk.showApproval, Arguments: voteArguments()[:1],
+			Description: "Show one approval with the agent, the tool, the whole payload and the votes."},
+		{Name: "vote_on_approval", Call: desk.castVote, Arguments: voteArguments(),
+			Description: "Approve or deny an action for the person who is signed in. Ask the person first: " +
+				"show the tool and the payload, and pass the action_digest that was shown. A denial is final."},
+	}}
+}
+
+func listArguments() []toolserver.Argument {
+	return []toolserver.Argument{
+		{Name: "status", Description: "pending (the default), approved, consumed, denied and so on"},
+		{Name: "after", Description: "next of the page before"},
+	}
+}
+
+// voteArguments returns the arguments of a vote. The first one is the approval's id.
+func voteArguments() []toolserver.Argument {
+	return []toolserver.Argument{
+		{Name: "approval_id", Required: true, Description: "apr_…"},
+		{Name: "vote", Required: true, Description: "approve or deny"},
+		{Name: "action_digest", Required: true, Description: "digest of the action, as show_approval has it"},
+		{Name: "comment", Description: "why, for the agent and the record"},
+		{Name: "reason_code", Description: "why, as a word for programs: over_budget"},
+	}
 }
 
 // approvalDesk makes the calls of the tools.
 type approvalDesk struct{ open func() (*session, error) }
 
-type listInput struct {
-	Status string `json:"status,omitempty" jsonschema:"pending (the default), approved, consumed, denied and so on"`
-	After  string `json:"after,omitempty" jsonschema:"next of the page before"`
-}
-
-type nameInput struct {
-	ID string `json:"approval_id" jsonschema:"apr_…"`
-}
-
-type voteInput struct {
-	ID      string `json:"approval_id" jsonschema:"apr_…"`
-	Vote    string `json:"vote" jsonschema:"approve or deny"`
-	Action  string `json:"action_digest" jsonschema:"digest of the action, as show_approval has it"`
-	Comment string `json:"comment,omitempty" jsonschema:"why, for the agent and the record"`
-	Code    string `json:"reason_code,omitempty" jsonschema:"why, as a word for programs: over_budget"`
-}
-
-// toolResult is a result with the service's JSON as text.
-type toolResult = *mcp.CallToolResult
-
-func (d approvalDesk) listPage(ctx context.Context, _ *mcp.CallToolRequest, in listInput) (toolResult, any, error) {
-	if in.Status == "" {
-		in.Status = "pending"
+func (d approvalDesk) listPage(ctx context.Context, in map[string]string) (string, error) {
+	status := in["status"]
+	if status == "" {
+		status = "pending"
 	}
 	return d.fetch(ctx, http.MethodGet,
-		"/approvals?status="+url.QueryEscape(in.Status)+"&after="+url.QueryEscape(in.After), nil)
+		"/approvals?status="+url.QueryEscape(status)+"&after="+url.QueryEscape(in["after"]), nil)
 }
 
-func (d approvalDesk) showApproval(ctx context.Context, _ *mcp.CallToolRequest, in nameInput) (toolResult, any, error) {
-	return d.fetch(ctx, http.MethodGet, "/approvals/"+url.PathEscape(in.ID), nil)
+func (d approvalDesk) showApproval(ctx context.Context, in map[string]string) (string, error) {
+	return d.fetch(ctx, http.MethodGet, "/approvals/"+url.PathEscape(in["approval_id"]), nil)
 }
 
-func (d approvalDesk) castVote(ctx context.Context, _ *mcp.CallToolRequest, in voteInput) (toolResult, any, error) {
-	action, err := id.ParseHash(strings.TrimSpace(in.Action))
+func (d approvalDesk) castVote(ctx context.Context, in map[string]string) (string, error) {
+	action, err := id.ParseHash(strings.TrimSpace(in["action_digest"]))
 	if err != nil {
-		return nil, nil, fmt.Errorf("action_digest: %w", err)
+		return "", fmt.Errorf("action_digest: %w", err)
 	}
-	if in.Vote != "approve" && in.Vote != "deny" {
-		return nil, nil, fmt.Errorf("vote: must be approve or deny")
+	if in["vote"] != "approve" && in["vote"] != "deny" {
+		return "", fmt.Errorf("vote: must be approve or deny")
 	}
-	ballot := map[string]any{"vote": in.Vote, "comment": in.Comment, "action_digest": action}
-	if in.Code != "" {
-		ballot["reason_code"] = in.Code
+	ballot := map[string]any{"vote": in["vote"], "comment": in["comment"], "action_digest": action}
+	if in["reason_code"] != "" {
+		ballot["reason_code"] = in["reason_code"]
 	}
-	return d.fetch(ctx, http.MethodPost, "/approvals/"+url.PathEscape(in.ID)+"/votes", ballot)
+	return d.fetch(ctx, http.MethodPost, "/approvals/"+url.PathEscape(in["approval_id"])+"/votes", ballot)
 }
 
 // fetch makes one console call. The answer is JSON of the service.
-func (d approvalDesk) fetch(ctx context.Context, method, path string, body any) (toolResult, any, error) {
+func (d approvalDesk) fetch(ctx context.Context, method, path string, body any) (string, error) {
 	p, err := d.open()
 	if err != nil {
-		return nil, nil, err
+		return "", err
 	}
 	var text rawText
 	if err := p.callConsole(ctx, method, path, body, &text); err != nil {
-		return nil, nil, adviseSignIn(err)
+		return "", adviseSignIn(err)
 	}
-	shown := &mcp.TextContent{Text: string(textcheck.EscapeJSON(text))}
-	return &mcp.CallToolResult{Content: []mcp.Content{shown}}, nil, nil
+	return string(textcheck.EscapeJSON(text)), nil
 }
 
 // adviseSignIn adds to a refusal what the person can do outside of the model's reach.

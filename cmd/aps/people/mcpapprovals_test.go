@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/agentledger/agentledger/internal/mcp/message"
 )
 
 const shownDigest = "00000000000000000000000000000000000000000000000000000000000000aa"
@@ -61,12 +63,15 @@ func TestApprovalsByMCP(t *testing.T) {
 		if s.token == "" {
 			s.token = "nobody"
 		}
-		toServer, toClient := mcp.NewInMemoryTransports()
-		server, err := newApprovalServer(s.newest).Connect(t.Context(), toClient, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		caller, err := mcp.NewClient(&mcp.Implementation{Name: "c", Version: "1"}, nil).Connect(t.Context(), toServer, nil)
+		requests, toServer := io.Pipe()
+		answers, toClient := io.Pipe()
+		ended := make(chan error, 1)
+		go func() {
+			ended <- newApprovalServer(s.newest).Serve(t.Context(), message.NewLines(requests, toClient, 0))
+			toClient.Close()
+		}()
+		caller, err := mcp.NewClient(&mcp.Implementation{Name: "c", Version: "1"}, nil).
+			Connect(t.Context(), &mcp.IOTransport{Reader: answers, Writer: toServer}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -75,6 +80,8 @@ func TestApprovalsByMCP(t *testing.T) {
 			t.Errorf("%s: got %+v, %v", name, r, err)
 		}
 		caller.Close()
-		server.Close()
+		if err := <-ended; err != nil {
+			t.Errorf("%s: the server ended with %v", name, err)
+		}
 	}
 }
