@@ -286,14 +286,14 @@ func (s *service) mainHandler(c config.Serve, signIn *identity.Server, shared *e
 		MaxPollsOrganization: c.MaxPollsOrganization, Clock: s.clock.Now, Control: s.control,
 		KeyTableBytes: int64(c.KeyTablesMiB) << 20})
 	events.Routes(r)
-	readers, known := s.node.Readers(s.ledgers, s.store.AnchorFirst(c.Tuning))
+	readers, known, standIn := s.node.Readers(s.ledgers, s.store.AnchorFirst(c.Tuning))
 	public := publicapi.New(publicapi.Options{Edge: shared, Ledgers: readers, Known: known, Organizations: s.orgs,
 		Agents: s.agents, GrantKeys: s.approvals, Witnesses: s.witnesses, Policies: s.policies,
 		PublicURL: c.PublicURL, Directory: s.directoryName, LogList: s.publicLogList(), Clock: s.clock.Now,
 		MaxInFlight: c.MaxPublicReads, Control: s.control, Metrics: s.watch.registry})
 	pages := web.New(web.Options{Edge: shared, Organizations: s.orgs, Log: public.Reader(), PublicURL: c.PublicURL,
-		Logs: s.publicLogs(), Hashes: publiclogs.Hashes{Index: s.index}, Health: s.findUnreadiness,
-		MaxInFlight: c.MaxPublicReads, Control: s.control})
+		Logs: s.publicLogs(), Hashes: publiclogs.Hashes{Index: s.index, StandIn: standIn},
+		Health: s.findUnreadiness, MaxInFlight: c.MaxPublicReads, Control: s.control})
 	public.Routes(r, pages.EventPage)
 	s.evidence.Witnesses, s.evidence.Transparency = s.witnesses, public
 	people, err := console.New(console.Options{

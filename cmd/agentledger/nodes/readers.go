@@ -3,19 +3,22 @@ package nodes
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/agentledger/agentledger/internal/read/index"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/log/standin"
 	"github.com/agentledger/agentledger/publicapi"
 )
 
-// readerCache is the room for tiles by which stored heads are compared with anchors, in bytes.
+// readerCache is the room for tiles by which stored heads are compared with anchors, in bytes. The newest events of
+// logs that are found by their hashes have as much.
 const readerCache = 1 << 20
 
 // Readers returns the ledgers for readers of public logs, twice: for all reads, and for parts that never change of logs
-// that other nodes own. anchorFirst is log.Options.AnchorFirst.
-func (n *Node) Readers(l *log.Ledgers, anchorFirst func() bool) (publicapi.Ledgers, publicapi.Known) {
+// that other nodes own. The index finds events in place of an owner, and is nil for a process that serves alone.
+// anchorFirst is log.Options.AnchorFirst.
+func (n *Node) Readers(l *log.Ledgers, anchorFirst func() bool) (publicapi.Ledgers, publicapi.Known, *index.Index) {
 	if n == nil {
-		return l, nil
+		return l, nil, nil
 	}
 	o := &n.options
 	readers := standin.New(standin.Options{Ledgers: l, Store: o.Engine, Anchors: o.Anchors, Elapsed: o.Elapsed,
@@ -25,5 +28,5 @@ func (n *Node) Readers(l *log.Ledgers, anchorFirst func() bool) (publicapi.Ledge
 		Name: "agentledger_node_stand_in_reads_total",
 		Help: "Public reads of logs whose owner could not be reached, answered from the database.",
 	}, func() float64 { return float64(readers.StoodIn()) }))
-	return readers, readers
+	return readers, readers, index.New(index.Options{Ledgers: readers, Store: o.Engine, TailBytes: readerCache})
 }

@@ -112,7 +112,18 @@ func (w *readers) notePaths() {
 		if err != nil || did.ID == "" {
 			w.t.Fatalf("DID document: %v: %s", err, document)
 		}
-		w.paths = append(w.paths, slug+"/transparency/head", slug+"/transparency/checkpoint",
+		_, _, bundle, err := get(w.t.Context(), w.processes[0], slug+"/verify/before", time.Minute)
+		var event struct {
+			Hash string `json:"event_hash"`
+		}
+		if err == nil {
+			err = json.Unmarshal(bundle, &event)
+		}
+		if err != nil || event.Hash == "" {
+			w.t.Fatalf("bundle: %v: %s", err, bundle)
+		}
+		found := "/find?log=" + o.Slug + "&event="
+		w.paths = append(w.paths, found+event.Hash, found+"0", found+"before", slug+"/transparency/head", slug+"/transparency/checkpoint",
 			slug+"/transparency/checkpoint?cosigned=1", slug+"/transparency/inclusion?log_index=0&tree_size=1",
 			slug+"/transparency/consistency?from=0&to=1", slug+"/transparency/keys", slug+"/transparency/policy",
 			slug+"/verify/before?verify=1", log+"/checkpoint", log+"/tile/0/000.p/1", log+"/tile/entries/000.p/1",
