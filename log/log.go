@@ -184,6 +184,7 @@ type Ledgers struct {
 	anchorsFirst func() bool // Options.AnchorFirst
 	witness      Witness     // nil: none
 	firstAnchor  func(context.Context, []byte) error
+	uncompared   takeover.Uncompared
 
 	maxWaiting, maxWaitingTenant, maxResident int
 

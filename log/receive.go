@@ -11,15 +11,16 @@ import (
 )
 
 // ReceiveAnchors takes the anchors of another process that shares the store (anchor.Follower, anchor.Folder.Notes). A
-// ledger in memory that is not consistent with one of them is frozen. All others are compared when they are read.
+// ledger in memory that is not consistent with one of them is frozen. All others are compared when they are read. After
+// an error, a ledger that could not be compared is compared by the next call.
 func (l *Ledgers) ReceiveAnchors(ctx context.Context, notes []anchor.Note) error {
 	differs, err := l.anchors.Receive(notes)
-	byOrigin := make(map[id.Origin]tlog.Checkpoint, len(differs))
-	for _, c := range differs {
-		byOrigin[c.Origin] = c
-	}
+	byOrigin := l.uncompared.Take(differs)
 	for _, led := range l.residentAmong(byOrigin) {
-		err = errors.Join(err, l.compareShown(ctx, led, byOrigin[led.identity.Origin]))
+		if unread := l.compareShown(ctx, led, byOrigin[led.identity.Origin]); unread != nil {
+			l.uncompared.Keep(byOrigin[led.identity.Origin])
+			err = errors.Join(err, unread)
+		}
 	}
 	return err
 }
@@ -32,10 +33,7 @@ func (l *Ledgers) residentAmong(origins map[id.Origin]tlog.Checkpoint) (found []
 	l.slotsMu.RLock()
 	defer l.slotsMu.RUnlock()
 	for _, r := range l.slots {
-		if !r.isReady() || r.led == nil {
-			continue
-		}
-		if _, is := origins[r.led.identity.Origin]; is {
+		if r.isReady() && r.led != nil && origins[r.led.identity.Origin].Origin != "" {
 			found = append(found, r.led)
 		}
 	}

@@ -339,6 +339,49 @@ func TestTakeOverComparesWithTheAnchorsOfOthers(t *testing.T) {
 	}
 }
 
+// awayStore is a store whose heads can't be read for a while.
+type awayStore struct {
+	*storagetest.Model
+	away atomic.Bool
+}
+
+func (s *awayStore) Head(ctx context.Context, t id.Tenant) (storage.Head, error) {
+	if s.away.Load() {
+		return storage.Head{}, storage.ErrUnavailable
+	}
+	return s.Model.Head(ctx, t)
+}
+
+// An anchor that comes while the store is away, as in a fail-over to an older one, is compared when the store is back.
+func TestAnchorComesWhileTheStoreIsAway(t *testing.T) {
+	model := storagetest.NewModel()
+	one, two := newNodes(t, model)
+	one.mustAppend(red, "a")
+	one.mustAppend(blue, "a")
+	if err := one.ledgers.FlushAnchors(); err != nil {
+		t.Fatal(err)
+	}
+	one.spread(two)
+	older := &awayStore{Model: model.Reopen()}
+	one.mustAppend(red, "lost")
+	if err := one.ledgers.FlushAnchors(); err != nil {
+		t.Fatal(err)
+	}
+	two.ledgers.Close()
+	two.store = older
+	two.open(log.Options{Owned: func(id.Tenant) bool { return true }})
+	two.state(red)
+	two.state(blue)
+	older.away.Store(true)
+	if err := two.ledgers.ReceiveAnchors(t.Context(), one.notes()); !errors.Is(err, storage.ErrUnavailable) {
+		t.Errorf("while it is away: got %v", err)
+	}
+	older.away.Store(false)
+	one.spread(two) // as the other node does after an error
+	two.refuses(red, "frozen")
+	two.mustAppend(blue, "b")
+}
+
 // An anchor of a larger tree that the store has is no fault of the one that fell behind.
 func TestLargerAnchorOfTheNewOwner(t *testing.T) {
 	one, two := newNodes(t, storagetest.NewModel())

@@ -1,0 +1,46 @@
+package takeover
+
+import (
+	"sync"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/tlog"
+)
+
+// Uncompared is the checkpoints that other processes have shown, and that a ledger in memory could not be compared
+// with, because the store did not answer. The zero value is empty. Its methods may be called concurrently.
+type Uncompared struct {
+	mu   sync.Mutex
+	kept map[id.Origin]tlog.Checkpoint // nil for none
+}
+
+// Take returns new checkpoints and those that were kept, the largest of each origin. It keeps none.
+func (u *Uncompared) Take(shown []tlog.Checkpoint) map[id.Origin]tlog.Checkpoint {
+	u.mu.Lock()
+	all := u.kept
+	u.kept = nil
+	u.mu.Unlock()
+	if all == nil {
+		all = make(map[id.Origin]tlog.Checkpoint, len(shown))
+	}
+	for _, c := range shown {
+		addLarger(all, c)
+	}
+	return all
+}
+
+// Keep keeps a checkpoint for the next Take.
+func (u *Uncompared) Keep(c tlog.Checkpoint) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.kept == nil {
+		u.kept = make(map[id.Origin]tlog.Checkpoint)
+	}
+	addLarger(u.kept, c)
+}
+
+func addLarger(all map[id.Origin]tlog.Checkpoint, c tlog.Checkpoint) {
+	if known, found := all[c.Origin]; !found || known.Size < c.Size {
+		all[c.Origin] = c
+	}
+}
