@@ -112,6 +112,11 @@ func (e *Envelope) readOrganization(m *members, want id.Organization) error {
 	}
 	var room [36]byte
 	text, _ := jcs.AppendDecoded(room[:0], m.memberValue(organizationID))
+	var wanted [36]byte // for nearly all envelopes, which need no string
+	if want != (id.Organization{}) && string(text) == string(want.AppendTo(wanted[:0])) {
+		e.OrganizationID = want
+		return nil
+	}
 	org, err := id.ParseOrganization(string(text))
 	if err != nil {
 		return newInvalidError("organization_id must be a UUID")

@@ -2,6 +2,7 @@ package event
 
 import (
 	"encoding/hex"
+	"slices"
 	"strconv"
 
 	"github.com/agentledger/agentledger/id"
@@ -11,18 +12,23 @@ import (
 // Text returns the record's canonical JSON.
 func (r *Record) Text() []byte {
 	f := r.Frame()
-	return f.AppendTo(nil, r.ReceivedAt, r.SequenceNum)
+	return f.Fill(r.ReceivedAt, r.SequenceNum)
 }
 
 // Frame is a record rendered but for the two members that only the sequencer
 // can give. It is made in the caller's goroutine, so that the sequencer has
-// nothing left to do but copy and hash.
+// nothing left to do but fill in and hash.
 type Frame struct {
-	text []byte
-	cut  int // where the received_at value and the sequence number go in
+	text []byte // the texts before and behind the gap; once it is filled, with the filling between them
+	cut  int    // the length of the text before the gap
+	tail int    // and of the text behind
 }
 
 const frameGap = `","sequence_num":`
+
+// maxFilling is the length in bytes of the longest filling of the gap: a time, the text between
+// and a number.
+const maxFilling = 24 + len(frameGap) + 20
 
 // Frame renders r without received_at and sequence_num.
 func (r *Record) Frame() Frame {
@@ -33,7 +39,7 @@ func (r *Record) Frame() Frame {
 	b = appendMember(b, `,"event_id":`, string(r.EventID))
 	b = appendNullable(b, `,"ingest_key_id":`, r.IngestKeyID)
 	b = appendMember(b, `,"key_id":`, string(r.KeyID))
-	b = appendMember(b, `,"organization_id":`, r.OrganizationID.String())
+	b = append(r.OrganizationID.AppendTo(append(b, `,"organization_id":"`...)), '"')
 	b = appendMember(b, `,"origin":`, string(r.Origin))
 	b = r.Policy.appendCanonical(append(b, `,"policy":`...))
 	b = appendMember(b, `,"public_key":`, r.PublicKey)
@@ -43,19 +49,36 @@ func (r *Record) Frame() Frame {
 	b = appendMember(b, `,"sig_value_b64":`, r.SigValueB64)
 	b = appendMember(b, `,"signer":`, string(r.Signer))
 	b = append(b, `,"v":1}`...)
-	return Frame{text: b, cut: cut}
+	return Frame{text: b, cut: cut, tail: len(b) - cut}
 }
 
 // Len returns the length in bytes of the longest record that f can become.
-func (f Frame) Len() int { return len(f.text) + 24 + len(frameGap) + 20 }
+func (f Frame) Len() int { return f.cut + f.tail + maxFilling }
 
 // AppendTo appends the whole record to dst.
 func (f Frame) AppendTo(dst []byte, received id.Instant, seq uint64) []byte {
 	dst = append(dst, f.text[:f.cut]...)
-	dst = received.AppendTo(dst)
-	dst = append(dst, frameGap...)
-	dst = strconv.AppendUint(dst, seq, 10)
-	return append(dst, f.text[f.cut:]...)
+	dst = appendFilling(dst, received, seq)
+	return append(dst, f.text[len(f.text)-f.tail:]...)
+}
+
+// Fill returns the whole record. The first call makes it in the memory of f, as long as that has
+// room; later calls make another text. So the results of earlier calls stay as they are. Copies
+// share this memory, and after Fill only f itself may be used.
+func (f *Frame) Fill(received id.Instant, seq uint64) []byte {
+	if filled := len(f.text) > f.cut+f.tail; filled || cap(f.text) < f.Len() {
+		return slices.Clip(f.AppendTo(make([]byte, 0, f.Len()), received, seq))
+	}
+	var room [maxFilling]byte
+	filling := appendFilling(room[:0], received, seq)
+	f.text = slices.Insert(f.text, f.cut, filling...)
+	return slices.Clip(f.text)
+}
+
+// appendFilling appends the members that fill the gap.
+func appendFilling(b []byte, received id.Instant, seq uint64) []byte {
+	b = append(received.AppendTo(b), frameGap...)
+	return strconv.AppendUint(b, seq, 10)
 }
 
 func (p *Policy) appendCanonical(b []byte) []byte {

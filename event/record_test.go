@@ -201,6 +201,35 @@ func TestFrame(t *testing.T) {
 	}
 }
 
+// A filled frame has its record in its own memory, and what was filled before stays: a record that is made
+// again gets memory of its own. A neighbour's frame is not touched.
+func TestFill(t *testing.T) {
+	for _, rule := range []string{"", "r", strings.Repeat("r", 700), strings.Repeat("r", 2000)} {
+		r, blue := fullRecord(), fullRecord()
+		r.Policy.RuleID, blue.EventID = rule, "evt_blue"
+		f, beside := r.Frame(), blue.Frame()
+		var got [][]byte
+		var want []string
+		for i, seq := range []uint64{MaxSeq, 1, 42} {
+			r.SequenceNum, r.ReceivedAt = seq, r.ReceivedAt+id.Instant(i)
+			other := r.Frame()
+			want = append(want, string(other.AppendTo(nil, r.ReceivedAt, seq)))
+			got = append(got, f.Fill(r.ReceivedAt, seq))
+			if again := f.AppendTo(nil, r.ReceivedAt, seq); string(again) != want[i] || f.Len() < len(again) {
+				t.Errorf("seq %d, after it was filled: got %s, want %s", seq, again, want[i])
+			}
+		}
+		for i := range want {
+			if string(got[i]) != want[i] || cap(got[i]) != len(got[i]) {
+				t.Errorf("rule of %d bytes, filling %d: got %.900s, want %.900s", len(rule), i, got[i], want[i])
+			}
+		}
+		if text := beside.Fill(blue.ReceivedAt, 7); !bytes.Contains(text, []byte("evt_blue")) {
+			t.Errorf("the neighbour's: got %s", text)
+		}
+	}
+}
+
 // memberNames are the members of a record and, behind them, of its policy.
 func memberNames() (record, policy []string) {
 	return []string{"agent_id", "custody", "event_digest", "event_id", "ingest_key_id", "key_id", "organization_id", "origin",

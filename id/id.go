@@ -58,17 +58,17 @@ func NewOrganization() Organization {
 
 // String returns the lower-case 8-4-4-4-12 form.
 func (o Organization) String() string {
-	var b [36]byte
-	hex.Encode(b[:8], o[:4])
-	b[8] = '-'
-	hex.Encode(b[9:13], o[4:6])
-	b[13] = '-'
-	hex.Encode(b[14:18], o[6:8])
-	b[18] = '-'
-	hex.Encode(b[19:23], o[8:10])
-	b[23] = '-'
-	hex.Encode(b[24:], o[10:])
-	return string(b[:])
+	var room [36]byte
+	return string(o.AppendTo(room[:0]))
+}
+
+// AppendTo appends the form of String to b, and allocates nothing when b has room for 36 bytes.
+func (o Organization) AppendTo(b []byte) []byte {
+	b = append(hex.AppendEncode(b, o[:4]), '-')
+	b = append(hex.AppendEncode(b, o[4:6]), '-')
+	b = append(hex.AppendEncode(b, o[6:8]), '-')
+	b = append(hex.AppendEncode(b, o[8:10]), '-')
+	return hex.AppendEncode(b, o[10:])
 }
 
 // MarshalText is String; UnmarshalText is ParseOrganization.

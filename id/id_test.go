@@ -14,7 +14,7 @@ func TestOrganization(t *testing.T) {
 	const text = "8d0f6d0a-5b1c-4c55-9a52-0c8d7c6f1e11"
 	for _, spelling := range []string{text, strings.ToUpper(text)} {
 		o, err := id.ParseOrganization(spelling)
-		if err != nil || o.String() != text {
+		if err != nil || o.String() != text || string(o.AppendTo([]byte("x"))) != "x"+text {
 			t.Errorf("%s: got %s, %v", spelling, o, err)
 		}
 	}
