@@ -6,8 +6,13 @@ import (
 	"time"
 )
 
+// patience is for how long a wait for the end of a Context does not notice that the client
+// goes. Most waits are over before, and noticing it costs six objects and two locks.
+const patience = 50 * time.Millisecond
+
 // Context is the context of a request with a deadline that can be moved. It costs a timer
-// only while its end is waited for. Its methods may be called concurrently.
+// only while its end is waited for. Err notices at once that the client has gone, Done at most
+// patience later. Its methods may be called concurrently.
 type Context struct {
 	context.Context // of the connection: ends when the client goes
 
@@ -17,7 +22,7 @@ type Context struct {
 	err        error         // why the context ended; nil before
 	done       chan struct{} // nil until Done is called
 	timer      *time.Timer   // nil as long as done is
-	stopParent func() bool   // ends the wait for the parent's end
+	stopParent func() bool   // ends the wait for the parent's end; nil before patience is over
 	callbacks  map[*func()]struct{}
 }
 
@@ -77,9 +82,7 @@ func (c *Context) Resume() {
 	defer c.mu.Unlock()
 	c.at = c.at.Add(time.Since(c.paused))
 	c.paused = time.Time{}
-	if c.timer != nil && c.err == nil {
-		c.timer.Reset(time.Until(c.at))
-	}
+	c.resetTimer()
 }
 
 // Extend moves the deadline to at least d from now. A context that has ended stays so.
@@ -89,9 +92,19 @@ func (c *Context) Extend(d time.Duration) {
 	if at := time.Now().Add(d); at.After(c.at) {
 		c.at = at
 	}
-	if c.timer != nil && c.err == nil {
-		c.timer.Reset(time.Until(c.at))
+	c.resetTimer()
+}
+
+// resetTimer sets the timer anew, if there is one, once the deadline was moved.
+func (c *Context) resetTimer() {
+	if c.timer == nil || c.err != nil {
+		return
 	}
+	d := time.Until(c.at)
+	if c.stopParent == nil {
+		d = min(d, patience)
+	}
+	c.timer.Reset(d)
 }
 
 // Done implements context.Context.
@@ -106,19 +119,27 @@ func (c *Context) Done() <-chan struct{} {
 		close(c.done)
 		return c.done
 	}
-	c.timer = time.AfterFunc(time.Until(c.at), c.endAtDeadline)
-	c.stopParent = context.AfterFunc(c.Context, func() { c.endWithError(c.Context.Err()) })
+	c.timer = time.AfterFunc(min(time.Until(c.at), patience), c.checkEnd)
 	return c.done
 }
 
 func (c *Context) hasPassed() bool { return c.paused.IsZero() && !time.Now().Before(c.at) }
 
-// endAtDeadline ends the context, unless its deadline was moved.
-func (c *Context) endAtDeadline() {
+// checkEnd ends the context at its deadline. Before, it has the context wait for its parent too, once,
+// and sets the timer for the deadline.
+func (c *Context) checkEnd() {
 	c.mu.Lock()
 	passed := c.hasPassed()
+	if !passed && c.err == nil {
+		if c.stopParent == nil {
+			c.stopParent = context.AfterFunc(c.Context, func() { c.endWithError(c.Context.Err()) })
+		}
+		if c.paused.IsZero() { // otherwise Resume sets the timer
+			c.resetTimer()
+		}
+	}
 	c.mu.Unlock()
-	if passed { // otherwise Resume sets the timer
+	if passed {
 		c.endWithError(context.DeadlineExceeded)
 	}
 }
@@ -174,7 +195,9 @@ func (c *Context) endWithError(err error) {
 	if c.done != nil {
 		close(c.done)
 		c.timer.Stop()
-		c.stopParent()
+		if c.stopParent != nil {
+			c.stopParent()
+		}
 	}
 	for f := range c.callbacks {
 		go (*f)()

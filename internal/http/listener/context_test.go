@@ -101,6 +101,55 @@ func TestDetached(t *testing.T) {
 	})
 }
 
+// Who waits for its end alone learns that the client has gone soon after, whenever that is and however its
+// deadline was moved meanwhile. The neighbour's client is still there.
+func TestClientGoes(t *testing.T) {
+	for name, move := range map[string]func(*listener.Context){
+		"at once":         func(*listener.Context) {},
+		"later":           func(*listener.Context) { time.Sleep(time.Second) },
+		"after a body":    func(c *listener.Context) { pauseFor(c, time.Second) },
+		"within a body":   func(c *listener.Context) { time.Sleep(time.Millisecond); c.Pause() },
+		"extended":        func(c *listener.Context) { c.Extend(time.Hour) },
+		"extended, later": func(c *listener.Context) { time.Sleep(time.Second); c.Extend(time.Hour) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				parent, client := context.WithCancel(t.Context())
+				c := listener.WithContext(parent, time.Now().Add(time.Minute))
+				defer c.Release()
+				beside := listener.WithContext(t.Context(), time.Now().Add(time.Minute))
+				defer beside.Release()
+				done, others := c.Done(), beside.Done()
+				move(c)
+				client()
+				time.Sleep(50 * time.Millisecond)
+				synctest.Wait()
+				select {
+				case <-done:
+				case <-others:
+					t.Error("the neighbour's ended")
+				default:
+					t.Error("it did not end")
+				}
+			})
+		})
+	}
+}
+
+// A wait that is over at once costs a channel and a timer with its function.
+func TestShortWaitAllocates(t *testing.T) {
+	parent, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	got := testing.AllocsPerRun(100, func() {
+		c := listener.WithContext(parent, time.Now().Add(time.Minute))
+		_ = c.Done()
+		c.Release()
+	})
+	if got > 4 {
+		t.Errorf("got %v objects, want at most 4", got)
+	}
+}
+
 func BenchmarkContext(b *testing.B) {
 	parent, cancel := context.WithCancel(b.Context())
 	defer cancel()
