@@ -125,7 +125,8 @@ func (c *Class) handleInSlot(r *http.Request, call Call, s *slot) error {
 	}
 	if hasBody {
 		s.hasBody = true
-		r.Body = &slotBody{ReadCloser: r.Body, ctx: r.Context(), slot: s}
+		s.body = slotBody{ReadCloser: r.Body, ctx: r.Context(), slot: s}
+		r.Body = &s.body
 	}
 	if err := call.Handle(); s.lost == nil {
 		return err

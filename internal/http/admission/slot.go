@@ -15,10 +15,11 @@ type slot struct {
 	tenant  Tenant
 	weight  int
 	held    bool
-	waited  bool  // the slot was not free at once
-	hasBody bool  // a slotBody uses it
-	loan    *loan // nil while the slot is not lent
-	lost    error // why the slot could not be had again
+	waited  bool     // the slot was not free at once
+	hasBody bool     // body is in use
+	body    slotBody // of a request with a body
+	loan    *loan    // nil while the slot is not lent
+	lost    error    // why the slot could not be had again
 }
 
 func (s *slot) acquireSlot(ctx context.Context) error {
