@@ -39,7 +39,8 @@ type Token struct{ text func() string }
 func generateToken(env string) (Token, string) {
 	key := randomText(1)
 	text := tokenPrefix + "_" + env + "_" + key + "_" + randomText(2)
-	text += tokenChecksum(text)
+	sum := checksumText(text)
+	text += string(sum[:])
 	return Token{func() string { return text }}, key
 }
 
@@ -52,12 +53,13 @@ func randomText(n int) string {
 	return b.String()
 }
 
-func tokenChecksum(s string) string {
+// checksumText returns the checksum of a text of at most maxToken bytes, and allocates nothing.
+func checksumText(s string) (digits [crcSize]byte) {
+	var onStack [maxToken]byte
 	var crc [crcSize / 2]byte
-	var digits [crcSize]byte
-	binary.BigEndian.PutUint32(crc[:], crc32.ChecksumIEEE([]byte(s)))
+	binary.BigEndian.PutUint32(crc[:], crc32.ChecksumIEEE(append(onStack[:0], s...)))
 	hex.Encode(digits[:], crc[:])
-	return string(digits[:])
+	return digits
 }
 
 // parseToken returns the id of a well-formed token.
@@ -76,7 +78,8 @@ func parseToken(s string) (key string, ok bool) {
 		return "", false
 	}
 	body := len(s) - crcSize
-	return key, tokenChecksum(s[:body]) == s[body:]
+	sum := checksumText(s[:body])
+	return key, string(sum[:]) == s[body:]
 }
 
 func encodeBase32(s string) bool {
