@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/agentledger/agentledger/event"
@@ -139,7 +140,8 @@ func (a *appendCall) refuseAll(which []int, err error) []Outcome {
 type attempt struct {
 	subs     []*submission
 	outcomes []int
-	dropped  bool // the ledger was dropped from memory: nothing was queued
+	done     chan answer // of all of them
+	dropped  bool        // the ledger was dropped from memory: nothing was queued
 }
 
 // tryAppend prepares and queues the submissions of open and waits for them. It returns
@@ -171,7 +173,9 @@ func (a *appendCall) prepareAndQueue(ctx context.Context, open []int) (attempt, 
 	if err := a.ledgers.checkWritable(); err != nil {
 		return attempt{outcomes: open}, err
 	}
-	at := attempt{subs: make([]*submission, 0, len(open)), outcomes: make([]int, 0, len(open))}
+	n := len(open)
+	at := attempt{subs: make([]*submission, 0, n), outcomes: make([]int, 0, n), done: make(chan answer, n)}
+	room := make([]submission, n) // of all, in one piece of memory
 	for _, i := range open {
 		s, err := a.prepares[i](ctx, state)
 		if err == nil {
@@ -182,11 +186,12 @@ func (a *appendCall) prepareAndQueue(ctx context.Context, open []int) (attempt, 
 			continue
 		}
 		s.Reconfigures = s.Reconfigures || s.Keys != nil || s.Clock != nil
-		at.outcomes = append(at.outcomes, i)
-		at.subs = append(at.subs, &submission{
+		sub := &room[len(at.subs)]
+		*sub = submission{
 			Submission: s, ledger: led, configVersion: state.head.ConfigVersion,
-			link: a.ledgers.tracer.SpanLink(ctx), done: make(chan answer, 1),
-		})
+			link: a.ledgers.tracer.SpanLink(ctx), done: at.done, outcome: i,
+		}
+		at.outcomes, at.subs = append(at.outcomes, i), append(at.subs, sub)
 	}
 	at.dropped, err = a.ledgers.queue.enqueueAll(led, at.subs, a.ledgers.maxWaiting, a.ledgers.maxWaitingTenant)
 	if err != nil || at.dropped {
@@ -209,38 +214,38 @@ func (a *appendCall) reloadLedger(ctx context.Context, open []int) (again []int)
 
 // awaitOutcomes waits for an attempt. It returns the submissions that have to be prepared again.
 func (a *appendCall) awaitOutcomes(ctx context.Context, at attempt) (again []int) {
-	for n, i := range at.outcomes {
+	for range at.subs {
 		select {
-		case got := <-at.subs[n].done:
-			if a.outcomes[i] = got.Outcome; got.stale {
-				again = append(again, i)
+		case got := <-at.done:
+			if a.outcomes[got.outcome] = got.Outcome; got.stale {
+				again = append(again, got.outcome)
 			}
 		case <-ctx.Done():
 			a.refuseAll(again, unavailable(ctx.Err())) // they would be prepared anew
-			a.abandonWait(attempt{subs: at.subs[n:], outcomes: at.outcomes[n:]}, ctx.Err())
+			a.abandonWait(at, ctx.Err())
 			return nil
 		}
 	}
+	slices.Sort(again) // answers come in any order, and submissions land in theirs
 	return again
 }
 
 // abandonWait ends the wait for submissions whose caller waits no longer. Those that are
 // not sequenced yet are taken back, and never land.
 func (a *appendCall) abandonWait(at attempt, cause error) {
-	if len(at.subs) == 0 {
-		return
-	}
-	for _, s := range a.ledgers.queue.withdrawWaiting(at.subs[0].ledger, at.subs) {
+	for _, s := range a.ledgers.queue.withdrawWaiting(a.ledger, at.subs) {
 		s.refuseWith(unavailable(cause))
 	}
-	for n, i := range at.outcomes {
-		select {
-		case got := <-at.subs[n].done:
-			if a.outcomes[i] = got.Outcome; got.stale {
-				a.outcomes[i] = Outcome{Err: unavailable(cause)}
-			}
-		default:
-			a.outcomes[i] = Outcome{Err: outcomeUnknown(fmt.Errorf("append: %w", cause))}
+	for len(at.done) > 0 { // nothing else receives
+		if got := <-at.done; got.stale {
+			a.outcomes[got.outcome] = Outcome{Err: unavailable(cause)}
+		} else {
+			a.outcomes[got.outcome] = got.Outcome
+		}
+	}
+	for _, i := range at.outcomes {
+		if o := &a.outcomes[i]; o.Err == nil && o.Receipts == nil {
+			o.Err = outcomeUnknown(fmt.Errorf("append: %w", cause))
 		}
 	}
 }
@@ -255,13 +260,16 @@ type submission struct {
 	attempts      int         // how often it was part of an append that failed
 	arrived       bool        // from another store, where it was received
 	received      id.Instant  // then
-	done          chan answer // one value, never blocks
+	done          chan answer // of its attempt: has room for this answer, so that it never blocks
+	outcome       int         // its place in appendCall.outcomes
+	receipt       [1]Receipt  // the memory of its receipts, as long as one is enough
 }
 
 // answer is the sequencer's answer to a submission.
 type answer struct {
 	Outcome
-	stale bool // it has to be prepared again: the ledger was reconfigured meanwhile
+	outcome int  // of the submission
+	stale   bool // it has to be prepared again: the ledger was reconfigured meanwhile
 }
 
 func (s *submission) refuseWith(err error) { s.sendAnswer(answer{Outcome: Outcome{Err: err}}) }
@@ -272,6 +280,7 @@ func (s *submission) askAgain() { s.sendAnswer(answer{stale: true}) }
 // sendAnswer answers the submission, once.
 func (s *submission) sendAnswer(a answer) {
 	s.unpinCounters()
+	a.outcome = s.outcome
 	s.done <- a
 }
 

@@ -6,22 +6,18 @@ import "github.com/agentledger/agentledger/storage"
 // of organizations in an append, pieces for each would cost more than the events.
 type arena struct {
 	events   []storage.Event
-	texts    []byte
 	names    []storage.DedupKey
 	counters []storage.Counter
 	sent     []*submission
 }
 
 // arenaSize is how much of an arena a batch may take.
-type arenaSize struct{ drafts, text, subs int }
+type arenaSize struct{ drafts, subs int }
 
 func (p *ledgerBatch) measureArena() (n arenaSize) {
 	n.subs = len(p.subs)
 	for _, s := range p.subs {
 		n.drafts += len(s.Drafts)
-		for i := range s.Drafts {
-			n.text += s.Drafts[i].Record.Len()
-		}
 	}
 	return n
 }
@@ -31,17 +27,16 @@ func reserveArena(batches []*ledgerBatch) {
 	var all arenaSize
 	for _, p := range batches {
 		n := p.measureArena()
-		all.drafts, all.text, all.subs = all.drafts+n.drafts, all.text+n.text, all.subs+n.subs
+		all.drafts, all.subs = all.drafts+n.drafts, all.subs+n.subs
 	}
 	const namesEach, countersEach = 2, 1
 	r := arena{
-		events: make([]storage.Event, all.drafts), texts: make([]byte, all.text), names: make([]storage.DedupKey, namesEach*all.drafts),
+		events: make([]storage.Event, all.drafts), names: make([]storage.DedupKey, namesEach*all.drafts),
 		counters: make([]storage.Counter, countersEach*len(batches)), sent: make([]*submission, all.subs),
 	}
 	for _, p := range batches {
 		n := p.measureArena()
 		p.batch.Events, r.events = cutFront(r.events, n.drafts)
-		p.texts, r.texts = cutFront(r.texts, n.text)
 		p.claimedKeys, r.names = cutFront(r.names, namesEach*n.drafts)
 		p.batch.Counters, r.counters = cutFront(r.counters, countersEach)
 		p.sent, r.sent = cutFront(r.sent, n.subs)

@@ -40,10 +40,7 @@ func NewDraft(identity *Identity, e *event.Envelope, a Attestation) Draft {
 	system := a.Signer == event.SignerSystem
 	var decide Decide
 	if len(a.Claims) > 0 {
-		decide = func(before []decimal.Decimal) (event.Frame, event.Policy) {
-			record.Policy = a.Decide(before)
-			return record.Frame(), record.Policy
-		}
+		decide = decideRecord(record, a.Decide)
 	}
 	return Draft{
 		ID: e.EventID, IdempotencyKey: idempotencyText(a.IngestKeyID, a.IdempotencyKey),
@@ -54,5 +51,13 @@ func NewDraft(identity *Identity, e *event.Envelope, a Attestation) Draft {
 		Record: record.Frame(), Envelope: e.Canonical,
 		Counted: !system, Cap: a.Cap,
 		Claims: a.Claims, Decide: decide,
+	}
+}
+
+// decideRecord is apart from NewDraft so that only drafts with claims have their record on the heap.
+func decideRecord(record event.Record, decide func([]decimal.Decimal) event.Policy) Decide {
+	return func(before []decimal.Decimal) (event.Frame, event.Policy) {
+		record.Policy = decide(before)
+		return record.Frame(), record.Policy
 	}
 }

@@ -170,7 +170,7 @@ func (l *Ledgers) verifyLink(p *ledgerBatch) bool {
 func (p *ledgerBatch) answerSent(chainValid bool) {
 	first := 0
 	for _, s := range p.sent {
-		s.sendAnswer(answer{Outcome: Outcome{Receipts: p.makeReceipts(first, s.Drafts, chainValid)}})
+		s.sendAnswer(answer{Outcome: Outcome{Receipts: p.makeReceipts(first, s, chainValid)}})
 		first += len(s.Drafts)
 	}
 }

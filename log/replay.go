@@ -87,6 +87,7 @@ func (l *Ledgers) findReplaysIn(ctx context.Context, t id.Tenant, names []storag
 // listKeysOf returns the names of events, and of which event each is: its id, its idempotency
 // key, and that as stores of before have it.
 func listKeysOf(asked []Asked) (names []storage.DedupKey, of []int) {
+	names = make([]storage.DedupKey, 0, len(asked))
 	for i, a := range asked {
 		names, of = append(names, storage.DedupKey{Text: string(a.Event)}), append(of, i)
 		if a.Key != "" {

@@ -24,7 +24,6 @@ type ledgerBatch struct {
 	sent        []*submission // those whose events are in the batch
 	duplicates  []*submission // duplicates of events in flight: answered when this batch lands
 	batch       storage.Batch
-	texts       []byte // the records of the batch's events, one behind the other
 	state       *State // published when the batch is durable
 	claimedKeys []storage.DedupKey
 	counters    []changedCounter    // that the events add to
@@ -298,9 +297,7 @@ func (p *ledgerBatch) appendEvent(d *Draft, received id.Instant, item int) {
 	if len(d.Claims) > 0 {
 		p.decideByCounters(d, received, item)
 	}
-	begin := len(p.texts)
-	p.texts = d.Record.AppendTo(p.texts, received, head.Size.Sequence())
-	record := p.texts[begin:len(p.texts):len(p.texts)]
+	record := d.Record.Fill(received, head.Size.Sequence())
 	entry := event.Entry{Prev: head.Last, Record: event.RecordHash(record), Seq: head.Size.Sequence()}
 	columns := d.Columns
 	columns.ReceivedAt = received
@@ -319,11 +316,11 @@ func (p *ledgerBatch) appendEvent(d *Draft, received id.Instant, item int) {
 }
 
 // makeReceipts returns the receipts of a sent submission whose first event is number first of the batch.
-func (p *ledgerBatch) makeReceipts(first int, drafts []Draft, chainValid bool) []Receipt {
-	receipts := make([]Receipt, len(drafts))
-	for i := range receipts {
+func (p *ledgerBatch) makeReceipts(first int, s *submission, chainValid bool) []Receipt {
+	receipts := slices.Grow(s.receipt[:0], len(s.Drafts))
+	for i := range s.Drafts {
 		e := &p.batch.Events[first+i]
-		receipts[i] = Receipt{Index: e.Index, ReceivedAt: e.ReceivedAt, EventHash: p.eventHashAt(first + i), ChainValid: chainValid, Decided: drafts[i].decided}
+		receipts = append(receipts, Receipt{Index: e.Index, ReceivedAt: e.ReceivedAt, EventHash: p.eventHashAt(first + i), ChainValid: chainValid, Decided: s.Drafts[i].decided})
 	}
 	return receipts
 }

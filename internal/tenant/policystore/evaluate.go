@@ -71,7 +71,8 @@ func Judge(
 func (j *Judgement) Attest(a *log.Attestation) {
 	a.Policy = j.Policy
 	if len(j.Evaluation.Claims) > 0 {
-		a.Claims, a.Decide = LimitClaims(&j.Evaluation, j.Policy)
+		kept := j.Evaluation // so that only a judgement with claims is on the heap
+		a.Claims, a.Decide = LimitClaims(&kept, j.Policy)
 	}
 }
 
