@@ -20,23 +20,42 @@ type answer struct {
 	body   []byte // one JSON object, or a line for each
 }
 
-func (a answer) writeJSON(w http.ResponseWriter) { a.writeMedia(w, edge.MediaJSON) }
+func (s *Server) writeJSON(w http.ResponseWriter, a answer) {
+	s.values.writeAnswer(w, a, s.values.json)
+}
 
-func (a answer) writeMedia(w http.ResponseWriter, mediaType string) {
+// headerValues are values of headers that all answers of a server share. They never change.
+type headerValues struct{ version, json, lines, noStore, noSniff []string }
+
+func newHeaderValues() headerValues {
+	return headerValues{
+		version: []string{Version}, json: []string{edge.MediaJSON}, lines: []string{edge.MediaNDJSON},
+		noStore: []string{"no-store"}, noSniff: []string{"nosniff"},
+	}
+}
+
+func (v *headerValues) writeAnswer(w http.ResponseWriter, a answer, mediaType []string) {
 	h := w.Header()
-	values := [...]string{mediaType, "no-store", "nosniff"} // in one piece of memory
-	h["Content-Type"] = values[0:1:1]
-	h["Cache-Control"] = values[1:2:2]
-	h["X-Content-Type-Options"] = values[2:3:3]
+	h["Content-Type"], h["Cache-Control"], h["X-Content-Type-Options"] = mediaType, v.noStore, v.noSniff
 	w.WriteHeader(a.status)
 	_, _ = w.Write(a.body) // a client that is gone reads nothing
 }
 
+// Bytes of an answer beside the event's id: of a replay, of an event, and of one with the policy's decision.
+const (
+	replayRoom  = 64
+	createdRoom = 192
+	decidedRoom = 512
+)
+
 // renderAnswer renders the answer to a request with one event.
 func (in *incomingEvent) renderAnswer() answer {
-	room := 64 + len(in.envelope.EventID)
-	if in.fate == created {
-		room = 512
+	room := replayRoom + len(in.envelope.EventID)
+	switch {
+	case in.fate == created && in.policy.Effective != in.policy.Declared:
+		room = decidedRoom
+	case in.fate == created:
+		room = createdRoom + len(in.envelope.EventID)
 	}
 	b := in.appendMembers(append(make([]byte, 0, room), '{'))
 	return answer{in.httpStatus(), append(b, '}')}

@@ -24,7 +24,7 @@ const maxClaim = 4 << 10
 
 // postApproval serves POST /v1/ingest/approvals.
 func (s *Server) postApproval(w http.ResponseWriter, r *http.Request, c caller, body []byte) error {
-	if err := checkVersion(w, r); err != nil {
+	if err := s.checkVersion(w, r); err != nil {
 		return err
 	}
 	q, err := parseQuestion(body)
@@ -47,7 +47,7 @@ func (s *Server) postApproval(w http.ResponseWriter, r *http.Request, c caller, 
 	if made {
 		status = http.StatusCreated
 	}
-	answer{status, appendApproval(nil, asked)}.writeJSON(w)
+	s.writeJSON(w, answer{status, appendApproval(nil, asked)})
 	return nil
 }
 
@@ -97,7 +97,7 @@ func approvalOfPath(r *http.Request) approval.ID { return approval.ID(chi.URLPar
 
 // consumeApproval serves POST /v1/ingest/approvals/:id/consume.
 func (s *Server) consumeApproval(w http.ResponseWriter, r *http.Request, c caller, body []byte) error {
-	if err := checkVersion(w, r); err != nil {
+	if err := s.checkVersion(w, r); err != nil {
 		return err
 	}
 	var claim struct {
@@ -119,14 +119,14 @@ func (s *Server) consumeApproval(w http.ResponseWriter, r *http.Request, c calle
 		return err
 	}
 	b := jcs.AppendString([]byte(`{"status":"consumed","grant":`), note)
-	answer{http.StatusOK, append(b, '}')}.writeJSON(w)
+	s.writeJSON(w, answer{http.StatusOK, append(b, '}')})
 	return nil
 }
 
 // cancelApproval serves POST /v1/ingest/approvals/:id/cancel, whose body may be
 // left out.
 func (s *Server) cancelApproval(w http.ResponseWriter, r *http.Request, c caller, body []byte) error {
-	if err := checkVersion(w, r); err != nil {
+	if err := s.checkVersion(w, r); err != nil {
 		return err
 	}
 	if len(body) > 0 {
@@ -137,7 +137,7 @@ func (s *Server) cancelApproval(w http.ResponseWriter, r *http.Request, c caller
 	if err := s.approvals.Cancel(r.Context(), c.Tenant, c.KeyID, approvalOfPath(r)); err != nil {
 		return err
 	}
-	answer{http.StatusOK, []byte(`{"status":"cancelled"}`)}.writeJSON(w)
+	s.writeJSON(w, answer{http.StatusOK, []byte(`{"status":"cancelled"}`)})
 	return nil
 }
 

@@ -14,7 +14,7 @@ import (
 
 // postBatch serves POST /v1/ingest/events/batch.
 func (s *Server) postBatch(w http.ResponseWriter, r *http.Request, c caller, body []byte) error {
-	lines, err := splitBatch(w, r, body)
+	lines, err := s.splitBatch(w, r, body)
 	if err != nil {
 		return err
 	}
@@ -30,7 +30,7 @@ func (s *Server) postBatch(w http.ResponseWriter, r *http.Request, c caller, bod
 	s.countRefused(batch)
 	requestID := w.Header().Get(edge.RequestIDHeader)
 	s.logFailures(r.Context(), requestID, failuresOf(batch))
-	writeLines(w, requestID, batch)
+	s.writeLines(w, requestID, batch)
 	return nil
 }
 
@@ -56,12 +56,12 @@ func (s *Server) takeBatch(ctx context.Context, c caller, lines [][]byte) ([]inc
 }
 
 // splitBatch returns the lines of a body and checks the headers of its request.
-func splitBatch(w http.ResponseWriter, r *http.Request, body []byte) ([][]byte, error) {
+func (s *Server) splitBatch(w http.ResponseWriter, r *http.Request, body []byte) ([][]byte, error) {
 	lines, err := splitLines(body)
 	if err != nil {
 		return nil, err
 	}
-	if err := checkVersion(w, r); err != nil {
+	if err := s.checkVersion(w, r); err != nil {
 		return nil, err
 	}
 	if len(r.Header["Idempotency-Key"]) > 0 {
@@ -94,7 +94,7 @@ func pointersToAll(batch []incomingEvent) []*incomingEvent {
 const lineRoom = 256
 
 // writeLines answers with a line for each event, in their order.
-func writeLines(w http.ResponseWriter, requestID string, batch []incomingEvent) {
+func (s *Server) writeLines(w http.ResponseWriter, requestID string, batch []incomingEvent) {
 	b := make([]byte, 0, lineRoom*len(batch))
 	for i := range batch {
 		b = strconv.AppendInt(append(b, `{"status_code":`...), int64(batch[i].httpStatus()), 10)
@@ -107,7 +107,7 @@ func writeLines(w http.ResponseWriter, requestID string, batch []incomingEvent) 
 		b = append(b, "}\n"...)
 	}
 	w.Header()["Content-Length"] = []string{strconv.Itoa(len(b))}
-	answer{http.StatusOK, b}.writeMedia(w, edge.MediaNDJSON)
+	s.values.writeAnswer(w, answer{http.StatusOK, b}, s.values.lines)
 }
 
 // appendError appends the members of an error answer.

@@ -24,7 +24,7 @@ const (
 // evaluatePolicy serves POST /v1/ingest/policy/evaluate. It changes nothing, unless it is
 // to ask for an approval where one is needed.
 func (s *Server) evaluatePolicy(w http.ResponseWriter, r *http.Request, c caller, body []byte) error {
-	if err := checkVersion(w, r); err != nil {
+	if err := s.checkVersion(w, r); err != nil {
 		return err
 	}
 	a, ask, err := s.decideQuestion(r.Context(), c, body)
@@ -38,7 +38,7 @@ func (s *Server) evaluatePolicy(w http.ResponseWriter, r *http.Request, c caller
 		}
 		a.body = append(appendAsked(a.body[:len(a.body)-1], &asked), '}')
 	}
-	a.writeJSON(w)
+	s.writeJSON(w, a)
 	return nil
 }
 

@@ -6,7 +6,7 @@ import (
 
 // postEvent serves POST /v1/ingest/events.
 func (s *Server) postEvent(w http.ResponseWriter, r *http.Request, c caller, body []byte) error {
-	if err := checkVersion(w, r); err != nil {
+	if err := s.checkVersion(w, r); err != nil {
 		return err
 	}
 	key, err := idempotencyKey(r.Header)
@@ -35,6 +35,6 @@ func (s *Server) postEvent(w http.ResponseWriter, r *http.Request, c caller, bod
 	if in.fate == refused {
 		return in.err
 	}
-	in.renderAnswer().writeJSON(w)
+	s.writeJSON(w, in.renderAnswer())
 	return nil
 }

@@ -3,6 +3,7 @@ package ingest_test
 import (
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -204,4 +205,25 @@ func TestOtherMethods(t *testing.T) {
 		}
 	}
 	w.expect(w.post(eventsPath+"/", w.red.token, "{}"), 404, "Not found")
+}
+
+// Answers share the values of their headers: one that is added to the answer of one organization
+// is not in the next answer, of another.
+func TestHeadersOfAnswersAreApart(t *testing.T) {
+	w := newWorld(t)
+	for _, p := range []*member{&w.red, &w.blue} {
+		r := httptest.NewRequest(http.MethodPost, eventsPath, strings.NewReader(w.envelope(p, "one", nil)))
+		r.Header.Set("Authorization", "Bearer "+p.token)
+		answer := httptest.NewRecorder()
+		w.handler.ServeHTTP(answer, r)
+		if answer.Code != http.StatusCreated {
+			t.Fatalf("got %d %s", answer.Code, answer.Body)
+		}
+		for name, values := range answer.Header() {
+			if len(values) != 1 || values[0] == "added" {
+				t.Errorf("%s: got %q", name, values)
+			}
+			answer.Header().Add(name, "added")
+		}
+	}
 }

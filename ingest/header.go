@@ -14,12 +14,12 @@ const Version = "2026-05-18"
 const versionHeader = "Service-Version"
 
 // checkVersion reads Service-Version and repeats it in the answer's header.
-func checkVersion(w http.ResponseWriter, r *http.Request) error {
+func (s *Server) checkVersion(w http.ResponseWriter, r *http.Request) error {
 	values := r.Header[versionHeader]
 	if len(values) > 1 || len(values) == 1 && values[0] != Version {
 		return fault.New(fault.Invalid, "Service-Version is not known; known versions: "+Version)
 	}
-	w.Header()[versionHeader] = []string{Version}
+	w.Header()[versionHeader] = s.values.version
 	return nil
 }
 

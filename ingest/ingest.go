@@ -180,6 +180,7 @@ type Server struct {
 	pacer       *admission.RefusalPacer
 	keyTables   *keytable.Tables
 	metrics     *metrics
+	values      headerValues
 }
 
 // linesInQueue is how many lines of an organization's batches may be in its queue for
@@ -206,6 +207,7 @@ func New(o Options) *Server {
 		lines:     admission.NewFairQueue(linesInQueue),
 		pacer:     admission.NewRefusalPacer(o.MaxRefusals, refusalDelay),
 		keyTables: keytable.New(keytable.Options{Bytes: o.KeyTableBytes, Clock: o.Clock}),
+		values:    newHeaderValues(),
 	}
 	s.keyTables.Register(o.Metrics)
 	s.metrics = newMetrics(o.Metrics, s.pacer, s.polls, s.limit, s.evaluations)
@@ -223,7 +225,7 @@ func (s *Server) Routes(r *edge.Router) {
 	claim := edge.JSONBody(maxClaim)
 	approvals := permitScope(org.ScopeApprovals)
 	var table edge.Table[handler]
-	table.Add("POST", "/v1/ingest/events", permitScope(org.ScopeEvents), event, s.postEvent, edge.InPlace)
+	table.Add("POST", "/v1/ingest/events", permitScope(org.ScopeEvents), event, s.postEvent, edge.Fast)
 	table.Add("POST", "/v1/ingest/events/batch", permitScope(org.ScopeEvents), edge.LinesBody(maxBatchBytes),
 		s.postBatch, edge.InPlace)
 	table.Add("POST", "/v1/ingest/policy/evaluate", permitScope(org.ScopeEvaluate), event, s.evaluatePolicy, edge.Fast)

@@ -12,7 +12,7 @@ const pollRetry = 5 * time.Second
 
 // answerApproval serves GET /v1/ingest/approvals/:id.
 func (s *Server) answerApproval(w http.ResponseWriter, r *http.Request, c caller, _ []byte) error {
-	if err := checkVersion(w, r); err != nil {
+	if err := s.checkVersion(w, r); err != nil {
 		return err
 	}
 	wait, err := edge.ParseWait(r)
@@ -24,6 +24,6 @@ func (s *Server) answerApproval(w http.ResponseWriter, r *http.Request, c caller
 	if err != nil {
 		return err
 	}
-	answer{http.StatusOK, appendApproval(nil, found)}.writeJSON(w)
+	s.writeJSON(w, answer{http.StatusOK, appendApproval(nil, found)})
 	return nil
 }

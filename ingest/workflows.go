@@ -23,7 +23,7 @@ func runOfPath(r *http.Request) workflow.ID { return workflow.ID(chi.URLParam(r,
 
 // postRun serves POST …/workflows/runs.
 func (s *Server) postRun(w http.ResponseWriter, r *http.Request, c caller, body []byte) error {
-	if err := checkVersion(w, r); err != nil {
+	if err := s.checkVersion(w, r); err != nil {
 		return err
 	}
 	var asked struct {
@@ -51,13 +51,13 @@ func (s *Server) postRun(w http.ResponseWriter, r *http.Request, c caller, body 
 	if made {
 		status = http.StatusCreated
 	}
-	answer{status, appendStarted(nil, &run, &started)}.writeJSON(w)
+	s.writeJSON(w, answer{status, appendStarted(nil, &run, &started)})
 	return nil
 }
 
 // postSteps serves POST …/workflows/runs/:runId/steps: one step or a list.
 func (s *Server) postSteps(w http.ResponseWriter, r *http.Request, c caller, body []byte) error {
-	if err := checkVersion(w, r); err != nil {
+	if err := s.checkVersion(w, r); err != nil {
 		return err
 	}
 	steps, list, err := parseSteps(body)
@@ -77,7 +77,7 @@ func (s *Server) postSteps(w http.ResponseWriter, r *http.Request, c caller, bod
 			status = http.StatusCreated
 		}
 	}
-	answer{status, appendRecorded(nil, recorded, list)}.writeJSON(w)
+	s.writeJSON(w, answer{status, appendRecorded(nil, recorded, list)})
 	return nil
 }
 
@@ -143,7 +143,7 @@ func parseSteps(body []byte) (steps []workflow.Step, list bool, err error) {
 
 // completeRun serves POST …/workflows/runs/:runId/complete.
 func (s *Server) completeRun(w http.ResponseWriter, r *http.Request, c caller, body []byte) error {
-	if err := checkVersion(w, r); err != nil {
+	if err := s.checkVersion(w, r); err != nil {
 		return err
 	}
 	var ending struct {
@@ -160,13 +160,13 @@ func (s *Server) completeRun(w http.ResponseWriter, r *http.Request, c caller, b
 	if err != nil {
 		return err
 	}
-	answer{http.StatusOK, appendEnded(nil, &run)}.writeJSON(w)
+	s.writeJSON(w, answer{http.StatusOK, appendEnded(nil, &run)})
 	return nil
 }
 
 // answerRun serves GET …/workflows/runs/:runId.
 func (s *Server) answerRun(w http.ResponseWriter, r *http.Request, c caller, _ []byte) error {
-	if err := checkVersion(w, r); err != nil {
+	if err := s.checkVersion(w, r); err != nil {
 		return err
 	}
 	after, err := parseQueryNumber(r, "after", 0, 0, 1<<31-1)
@@ -185,7 +185,7 @@ func (s *Server) answerRun(w http.ResponseWriter, r *http.Request, c caller, _ [
 	if err != nil {
 		return err
 	}
-	answer{http.StatusOK, appendWholeRun(nil, &run, events, next, settings.Slug)}.writeJSON(w)
+	s.writeJSON(w, answer{http.StatusOK, appendWholeRun(nil, &run, events, next, settings.Slug)})
 	return nil
 }
 
