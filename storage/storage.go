@@ -157,6 +157,9 @@ const (
 	// FieldLocal lets an event whose texts are archived come without them, as Archived. For background
 	// work that is not worth a read of the archive.
 	FieldLocal
+	// FieldLent lets Record and Envelope of an event of Events be the engine's memory, which is good up to the
+	// next event. An engine may give memory of the caller's own all the same.
+	FieldLent
 )
 
 // MaxErased is the most indices that the events of one batch may erase together, because an

@@ -99,6 +99,7 @@ func (e *Engine) Entries(ctx context.Context, places []storage.Position) []stora
 // readEventAt reads one event by its keys, which costs less than iterators. ErrNotFound without an entry.
 func (e *Engine) readEventAt(t id.Tenant, i id.Index, parts storage.Fields) (event storage.Event, err error) {
 	event.Index = i
+	parts &^= storage.FieldLent // a value is good until its read ends
 	key := appendIndexKey(make([]byte, 0, prefixLen+indexLen), t, familyEntry, i)
 	err = e.readValue(key, func(v []byte) (err error) {
 		event.Entry, err = parseEntry(v)
@@ -195,7 +196,7 @@ func (r *eventReader) readApart(event *storage.Event) (err error) {
 	}
 	v, found, err := r.envelopes.nextValue(event.Index)
 	if found {
-		event.Envelope = append([]byte{}, v...)
+		event.Envelope = ownedText(v, r.parts)
 	} else if err == nil {
 		err = r.erasure(event)
 	}

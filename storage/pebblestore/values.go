@@ -3,6 +3,7 @@ package pebblestore
 import (
 	"encoding/binary"
 	"fmt"
+	"slices"
 
 	"github.com/cockroachdb/pebble/v2"
 
@@ -156,7 +157,7 @@ func appendEvent(dst []byte, e *storage.Event) []byte {
 }
 
 // parseEvent reads the parts that appendEvent wrote into e, and reports whether the envelope was there
-// or is erased or archived, and so not apart; it keeps nothing of v.
+// or is erased or archived, and so not apart; it keeps nothing of v, but for storage.FieldLent.
 func parseEvent(v []byte, parts storage.Fields, e *storage.Event) (together bool, err error) {
 	if len(v) == 0 || v[0] < form1 || v[0] > form4 {
 		return false, corruptValue("record")
@@ -171,14 +172,22 @@ func parseEvent(v []byte, parts storage.Fields, e *storage.Event) (together bool
 		e.ID, e.Columns = columns.ID, columns.Columns
 	}
 	if parts&storage.FieldRecord != 0 && !e.Archived {
-		e.Record = append([]byte{}, record...)
+		e.Record = ownedText(record, parts)
 	}
 	if parts&storage.FieldEnvelope != 0 {
 		if e.ErasedBy = columns.ErasedBy; v[0] == form2 {
-			e.Envelope = append([]byte{}, envelope...)
+			e.Envelope = ownedText(envelope, parts)
 		}
 	}
 	return v[0] != form1, nil
+}
+
+// ownedText returns text for a caller that reads parts: a copy, unless the engine's memory is good enough.
+func ownedText(text []byte, parts storage.Fields) []byte {
+	if parts&storage.FieldLent != 0 {
+		return slices.Clip(text)
+	}
+	return append([]byte{}, text...)
 }
 
 // splitEvent reads the bytes behind the form. The results are parts of v.

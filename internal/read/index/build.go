@@ -86,8 +86,7 @@ func (b *builder) addSingle(t term, place uint16) {
 	b.singles = append(b.singles, uint64(t.bucket)<<48|uint64(t.fingerprint)<<16|uint64(place))
 }
 
-// addRecent takes in a record of newest postings. The records of a group come in ascending order, before
-// any rows.
+// addRecent takes in a record of newest postings. The records of a group come in ascending order, before any rows.
 func (b *builder) addRecent(record []byte) error {
 	for len(record) > 0 {
 		section, entries, rest, err := postings.CutSection(record)
@@ -160,7 +159,7 @@ func (x *Index) buildChanges(ctx context.Context, s *log.State, g generation, en
 			return nil, 0, err
 		}
 	}
-	for e, err := range x.ledgers.Events(ctx, s, g.Position, end, allParts) {
+	for e, err := range x.ledgers.Events(ctx, s, g.Position, end, allParts|storage.FieldLent) {
 		if err != nil {
 			return nil, 0, fmt.Errorf("read events: %w", err)
 		}

@@ -84,7 +84,7 @@ func cutMember(record []byte, name string) (text []byte, plain bool) {
 // allParts are the parts of an event that a row is made from.
 const allParts = storage.FieldRecord | storage.FieldEnvelope
 
-// newRow returns the row of an event that was read with allParts.
+// newRow returns the row of an event that was read with allParts. It keeps nothing of the event's texts.
 func newRow(e *storage.Event) (Row, error) {
 	said, err := readStatement(e.Record)
 	if err != nil {

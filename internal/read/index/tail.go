@@ -8,6 +8,7 @@ import (
 	"github.com/agentledger/agentledger/event/erasure"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/storage"
 )
 
 // tail is the rows of the events behind the position of an index. Rows never change: an erasure has it read anew.
@@ -64,7 +65,7 @@ func (t tail) slice(begin, end id.Index) tail {
 
 // extendTail appends the rows up to the newest event.
 func (x *Index) extendTail(ctx context.Context, s *log.State, t tail) (tail, error) {
-	for e, err := range x.ledgers.Events(ctx, s, t.end(), s.Size(), allParts) {
+	for e, err := range x.ledgers.Events(ctx, s, t.end(), s.Size(), allParts|storage.FieldLent) {
 		if err != nil {
 			return t, fmt.Errorf("read newest events: %w", err)
 		}
