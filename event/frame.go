@@ -32,7 +32,7 @@ const maxFilling = 24 + len(frameGap) + 20
 
 // Frame renders r without received_at and sequence_num.
 func (r *Record) Frame() Frame {
-	b := make([]byte, 0, 1024)
+	b := make([]byte, 0, r.estimateLength())
 	b = appendMember(b, `{"agent_id":`, string(r.AgentID))
 	b = appendMember(b, `,"custody":`, string(r.Custody))
 	b = appendHash(b, `,"event_digest":`, r.EventDigest)
@@ -50,6 +50,16 @@ func (r *Record) Frame() Frame {
 	b = appendMember(b, `,"signer":`, string(r.Signer))
 	b = append(b, `,"v":1}`...)
 	return Frame{text: b, cut: cut, tail: len(b) - cut}
+}
+
+// estimateLength returns the length in bytes of the longest record that the frame of r can become, as long
+// as no text of r needs an escape.
+func (r *Record) estimateLength() int {
+	const names = 800 // of members, with hashes, times, numbers and the longest words
+	p := &r.Policy
+	return names + len(r.AgentID) + len(r.EventID) + len(r.KeyID) + len(r.Origin) + len(r.PublicKey) +
+		len(r.SigValueB64) + len(r.IngestKeyID) + len(p.PolicyID) + len(p.RuleID) + len(p.Engine) + len(p.Limits) +
+		len(p.ApprovalID) + len(p.Intent)
 }
 
 // Len returns the length in bytes of the longest record that f can become.

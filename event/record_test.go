@@ -230,6 +230,17 @@ func TestFill(t *testing.T) {
 	}
 }
 
+// The memory that a frame gets is enough for its record, with the longest words, and hardly more than enough.
+func TestFrameHasRoom(t *testing.T) {
+	r := fullRecord()
+	r.Policy.RuleID, r.SequenceNum = strings.Repeat("r", 3000), 1<<64-1
+	r.Policy.Declared, r.Policy.Effective, r.Policy.Intent = id.AllowWithObligation, id.AllowWithObligation, "evt_intent"
+	f := r.Frame()
+	if room := cap(f.text); room < f.Len() || room > f.Len()+512 {
+		t.Errorf("got room for %d bytes, the longest record has %d", room, f.Len())
+	}
+}
+
 // memberNames are the members of a record and, behind them, of its policy.
 func memberNames() (record, policy []string) {
 	return []string{"agent_id", "custody", "event_digest", "event_id", "ingest_key_id", "key_id", "organization_id", "origin",

@@ -33,12 +33,7 @@ type ingestKeyCaller struct {
 // does not answer. A key that was revoked through these Orgs is refused at once,
 // whether the store answers or not.
 func (o *Orgs) Authenticate(ctx context.Context, token string) (*Caller, error) {
-	keyID, ok := parseToken(token)
-	if !ok {
-		return nil, errUnauthorized()
-	}
-	hash := hashTokenText(token)
-	c, err := o.findCaller(ctx, keyID, hash)
+	c, err := o.findCaller(ctx, token)
 	if err != nil {
 		return nil, err
 	}
@@ -49,10 +44,18 @@ func (o *Orgs) Authenticate(ctx context.Context, token string) (*Caller, error) 
 	return &c.Caller, nil
 }
 
-// findCaller returns the caller with a token's hash. One that is known makes no closure.
-func (o *Orgs) findCaller(ctx context.Context, keyID string, hash id.Hash) (*ingestKeyCaller, error) {
+// findCaller returns the caller with a token. A token that is known by its hash was parsed before.
+func (o *Orgs) findCaller(ctx context.Context, token string) (*ingestKeyCaller, error) {
+	if len(token) > maxToken {
+		return nil, errUnauthorized()
+	}
+	hash := hashTokenText(token)
 	if c, found := o.callers.Lookup(hash, 0); found {
 		return c, nil
+	}
+	keyID, ok := parseToken(token)
+	if !ok {
+		return nil, errUnauthorized()
 	}
 	return o.callers.Get(ctx, hash, func(ctx context.Context) (*ingestKeyCaller, error) {
 		return o.readCaller(ctx, keyID, hash)
