@@ -17,6 +17,7 @@ import (
 	"os"
 
 	"github.com/agentledger/agentledger/cmd/agentledger/scenes"
+	"github.com/agentledger/agentledger/storage/pgstore/pgprograms"
 )
 
 // Bounds of Options.Nodes.
@@ -70,7 +71,7 @@ type stage struct {
 }
 
 // play plays all scenes.
-func (s *stage) play(ctx context.Context, installed installation) error {
+func (s *stage) play(ctx context.Context, installed pgprograms.Installation) error {
 	if err := s.playStart(ctx, installed); err != nil {
 		return err
 	}

@@ -7,15 +7,12 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
-	"os/user"
 	"path/filepath"
-	"regexp"
-	"slices"
-	"strconv"
 	"syscall"
 	"time"
 
 	"github.com/agentledger/agentledger/internal/wait"
+	"github.com/agentledger/agentledger/storage/pgstore/pgprograms"
 )
 
 // ErrNoPostgreSQL says how to get the programs.
@@ -23,91 +20,18 @@ var ErrNoPostgreSQL = errors.New("several nodes need PostgreSQL, and the program
 	"here: install its server (Debian, Ubuntu: apt-get install postgresql; Fedora: dnf install postgresql-server; " +
 	"macOS: brew install postgresql), or see the demo of one process, which needs nothing: agentledger demo")
 
-const oldestPostgreSQL = 15
-
-// installation is the programs of PostgreSQL, and the user that they run as.
-type installation struct {
-	bin     string
-	version string              // such as 15.13
-	user    *syscall.Credential // nil: the one of this process
-}
-
-// findPostgreSQL returns the newest installation on this machine.
-func findPostgreSQL() (installation, error) { return newestOf(programFolders()) }
-
-// newestOf returns the installation in the first folder that has one.
-func newestOf(folders []string) (installation, error) {
-	for _, bin := range folders {
-		version, found := versionOf(bin)
-		if !found {
-			continue
-		}
-		owner, err := unprivilegedUser()
-		return installation{bin: bin, version: version, user: owner}, err
+// findPostgreSQL returns the newest installation on this machine, or ErrNoPostgreSQL.
+func findPostgreSQL() (pgprograms.Installation, error) {
+	found, err := pgprograms.Find()
+	if errors.Is(err, pgprograms.ErrNone) {
+		err = ErrNoPostgreSQL
 	}
-	return installation{}, ErrNoPostgreSQL
-}
-
-// programFolders lists where the programs may be, the best first.
-func programFolders() []string {
-	folders, _ := filepath.Glob("/usr/lib/postgresql/*/bin") // Debian; the pattern is well-formed
-	slices.SortFunc(folders, func(a, b string) int { return majorOf(b) - majorOf(a) })
-	if path, err := exec.LookPath("initdb"); err == nil {
-		folders = append(folders, filepath.Dir(path))
-		if real, err := filepath.EvalSymlinks(path); err == nil {
-			folders = append(folders, filepath.Dir(real))
-		}
-	}
-	return folders
-}
-
-func majorOf(folder string) int {
-	n, _ := strconv.Atoi(filepath.Base(filepath.Dir(folder))) // 0 for another name, which is the last
-	return n
-}
-
-var versionPattern = regexp.MustCompile(`\(PostgreSQL\) (([0-9]+)\S*)`)
-
-// versionOf returns the version of the programs in a folder, if all are there and new enough.
-func versionOf(bin string) (version string, found bool) {
-	for _, name := range []string{"initdb", "postgres", "pg_isready"} {
-		if _, err := os.Stat(filepath.Join(bin, name)); err != nil {
-			return "", false
-		}
-	}
-	said, err := exec.Command(filepath.Join(bin, "postgres"), "--version").Output()
-	parts := versionPattern.FindStringSubmatch(string(said))
-	if err != nil || parts == nil {
-		return "", false
-	}
-	if major, err := strconv.Atoi(parts[2]); err != nil || major < oldestPostgreSQL {
-		return "", false
-	}
-	return parts[1], true
-}
-
-// unprivilegedUser returns the user that a server runs as when this process is root's, because PostgreSQL refuses root.
-func unprivilegedUser() (*syscall.Credential, error) {
-	if os.Geteuid() != 0 {
-		return nil, nil
-	}
-	for _, name := range []string{"postgres", "nobody"} {
-		u, err := user.Lookup(name)
-		if err != nil {
-			continue
-		}
-		uid, uidErr := strconv.ParseUint(u.Uid, 10, 32)
-		gid, gidErr := strconv.ParseUint(u.Gid, 10, 32)
-		if uidErr == nil && gidErr == nil {
-			return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, nil
-		}
-	}
-	return nil, errors.New("PostgreSQL does not run as root, and there is neither a user postgres nor a user nobody")
+	return found, err
 }
 
 // database is a server that runs.
 type database struct {
-	installed installation
+	installed pgprograms.Installation
 	dir       string // data and socket
 	process   *process
 	log       tail
@@ -117,14 +41,14 @@ type database struct {
 const serverTime = time.Minute
 
 // startDatabase makes a cluster and runs it. It is reached by a socket in its own folder alone.
-func startDatabase(ctx context.Context, installed installation) (*database, error) {
+func startDatabase(ctx context.Context, installed pgprograms.Installation) (*database, error) {
 	dir, err := os.MkdirTemp("", "agentledger-pg-") // short, because the path of a socket is bounded
 	if err != nil {
 		return nil, err
 	}
 	d := &database{installed: installed, dir: dir}
-	if installed.user != nil {
-		err = os.Chown(dir, int(installed.user.Uid), int(installed.user.Gid))
+	if installed.User != nil {
+		err = os.Chown(dir, int(installed.User.Uid), int(installed.User.Gid))
 	}
 	if err == nil {
 		err = d.initialize(ctx)
@@ -139,11 +63,8 @@ func startDatabase(ctx context.Context, installed installation) (*database, erro
 }
 
 func (d *database) command(ctx context.Context, name string, args ...string) *exec.Cmd {
-	c := exec.CommandContext(ctx, filepath.Join(d.installed.bin, name), args...)
-	c.Dir = "/" // the working folder may be closed to the user
+	c := d.installed.Command(ctx, attributes(syscall.SIGQUIT), name, args...)
 	c.Env = environment("LC_ALL=C", "TZ=UTC")
-	c.SysProcAttr = attributes(syscall.SIGQUIT)
-	c.SysProcAttr.Credential = d.installed.user
 	return c
 }
 

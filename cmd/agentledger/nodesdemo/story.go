@@ -11,6 +11,7 @@ import (
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/cluster"
 	"github.com/agentledger/agentledger/internal/wait"
+	"github.com/agentledger/agentledger/storage/pgstore/pgprograms"
 )
 
 // platformSecret is that of the demo's operator. The service ends with the demo.
@@ -20,12 +21,12 @@ const platformSecret = "the platform secret of a demo"
 const patience = time.Minute
 
 // playStart starts the database and the nodes.
-func (s *stage) playStart(ctx context.Context, installed installation) (err error) {
+func (s *stage) playStart(ctx context.Context, installed pgprograms.Installation) (err error) {
 	s.BeginScene(fmt.Sprintf("PostgreSQL and %d nodes start", s.options.Nodes))
 	if s.database, err = startDatabase(ctx, installed); err != nil {
 		return err
 	}
-	s.PrintNote("PostgreSQL %s, process %d, in a folder of the demo", installed.version,
+	s.PrintNote("PostgreSQL %s, process %d, in a folder of the demo", installed.Version,
 		s.database.process.command.Process.Pid)
 	var key [32]byte
 	_, _ = rand.Read(key[:]) // never fails

@@ -265,6 +265,7 @@ var layer = map[string]int{
 	"storage/pgstore/document":        60,
 	"storage/pgstore/listing":         60,
 	"storage/pgstore/nodetable":       60,
+	"storage/pgstore/pgprograms":      0,
 	"storage/pgstore/pgtest":          60,
 	"storage/pgstore/rewrite":         60,
 	"storage/pgstore/schema":          60,

@@ -35,8 +35,8 @@ func (s *Server) BaseBackup() (*Server, error) {
 func (s *Server) Restore(of *Server, settings ...string) error {
 	signal := filepath.Join(s.dataDirectory(), "recovery.signal")
 	err := os.WriteFile(signal, nil, 0o600)
-	if err == nil && s.programs.user != nil {
-		err = os.Chown(signal, int(s.programs.user.Uid), int(s.programs.user.Gid))
+	if err == nil && s.programs.User != nil {
+		err = os.Chown(signal, int(s.programs.User.Uid), int(s.programs.User.Gid))
 	}
 	if err != nil {
 		return fmt.Errorf("restore postgres: %w", err)

@@ -89,8 +89,8 @@ func (p programs) newServer(l Layout, settings []string) (*Server, error) {
 		if folder == "" || err != nil {
 			continue
 		}
-		if err = os.MkdirAll(folder, 0o700); err == nil && p.user != nil {
-			err = os.Chown(folder, int(p.user.Uid), int(p.user.Gid))
+		if err = os.MkdirAll(folder, 0o700); err == nil && p.User != nil {
+			err = os.Chown(folder, int(p.User.Uid), int(p.User.Gid))
 		}
 	}
 	return &Server{programs: p, dir: dir, layout: l, settings: settings}, err

@@ -21,7 +21,7 @@ func (s *Server) LimitFiles(bytes uint64) error {
 	for _, pid := range append([]int{parent}, childrenOf(parent)...) { // those that come now have the parent's
 		c := exec.Command("prlimit", "--pid", fmt.Sprint(pid), "--fsize="+limit) // of util-linux
 		// The user root may lack the right, the owner has it.
-		c.SysProcAttr = &syscall.SysProcAttr{Credential: s.programs.user}
+		c.SysProcAttr = &syscall.SysProcAttr{Credential: s.programs.User}
 		if out, err := c.CombinedOutput(); err != nil && runs(pid) {
 			return fmt.Errorf("limit the files of postgres: %w: %s", err, out)
 		}

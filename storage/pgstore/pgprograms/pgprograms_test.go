@@ -1,4 +1,4 @@
-package nodesdemo
+package pgprograms
 
 import (
 	"errors"
@@ -35,10 +35,10 @@ func TestVersionOf(t *testing.T) {
 	}
 }
 
-// Without an installation the demo says how to get one.
-func TestNoPostgreSQL(t *testing.T) {
+// Folders without an installation are told apart from failures.
+func TestNone(t *testing.T) {
 	empty := t.TempDir()
-	if _, err := newestOf([]string{empty, filepath.Join(empty, "none")}); !errors.Is(err, ErrNoPostgreSQL) {
+	if _, err := newestOf([]string{empty, filepath.Join(empty, "none")}); !errors.Is(err, ErrNone) {
 		t.Errorf("got %v", err)
 	}
 }
