@@ -1,20 +1,19 @@
 package main
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
-	"net/http"
-	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/go-json-experiment/json"
-
 	"github.com/agentledger/agentledger/client"
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/test/servicetest"
 	"github.com/agentledger/agentledger/storage/pgstore/pgtest"
 )
 
@@ -49,8 +48,7 @@ type errand struct {
 }
 
 func approvalsUnderKills(t *testing.T, flags ...string) {
-	hooks := newHooks()
-	defer hooks.Close()
+	callbacks := servicetest.NewCallbacks(t)
 	flags = append(flags, "--callout-allow", "127.0.0.0/8")
 	dir := t.TempDir()
 	p := startProcess(t, dir, flags...)
@@ -63,7 +61,7 @@ func approvalsUnderKills(t *testing.T, flags ...string) {
 		over := make(chan struct{})
 		var group sync.WaitGroup
 		for n := range errands {
-			group.Go(func() { errands[n] = r.errands(t, hooks.URL, errands[n], n, over) })
+			group.Go(func() { errands[n] = r.errands(t, callbacks.URL, errands[n], n, over) })
 		}
 		time.Sleep(time.Duration(150+rand.IntN(400)) * time.Millisecond)
 		p.kill()
@@ -77,7 +75,7 @@ func approvalsUnderKills(t *testing.T, flags ...string) {
 	for _, own := range errands {
 		for _, e := range own {
 			total++
-			if err := r.run(t, hooks.URL, e); err != nil {
+			if err := r.run(t, callbacks.URL, e); err != nil {
 				t.Fatal(err)
 			}
 			if got, err := r.client.GetApproval(t.Context(), e.asked.ID); err != nil || got.Status != client.ApprovalConsumed || len(e.grants) != 1 {
@@ -85,7 +83,7 @@ func approvalsUnderKills(t *testing.T, flags ...string) {
 			}
 		}
 	}
-	hooks.await(t, errands)
+	awaitCallbacks(t, callbacks, errands)
 	p.terminate()
 	arguments := append([]string{"fsck", "--data", dir}, flags[:len(flags)-2]...)
 	// Activation, grant key, and of each: requested, approved, consumed.
@@ -150,70 +148,19 @@ func (r *refunder) run(t *testing.T, hook string, e *errand) error {
 	return nil
 }
 
-// hooks is the receiver of the callbacks.
-type hooks struct {
-	*httptest.Server
-	mu   sync.Mutex
-	told map[string]map[string]bool // webhook-ids by approval and what happened
-}
-
-func newHooks() *hooks {
-	h := &hooks{told: map[string]map[string]bool{}}
-	h.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, _ := io.ReadAll(r.Body)
-		var said struct {
-			Type string `json:"type"`
-			Data struct {
-				Approval string `json:"approval_id"`
-			} `json:"data"`
+// awaitCallbacks waits until each errand's two changes were told, each as one message.
+func awaitCallbacks(t *testing.T, c *servicetest.Callbacks, errands [][]*errand) {
+	t.Helper()
+	for end := time.Now().Add(2 * time.Minute); ; time.Sleep(50 * time.Millisecond) {
+		var missing error
+		for _, e := range slices.Concat(errands...) {
+			missing = cmp.Or(missing, c.CheckConsumed(e.asked.ID))
 		}
-		if json.Unmarshal(body, &said) != nil {
-			w.WriteHeader(http.StatusBadRequest)
+		if missing == nil || time.Now().After(end) {
+			if err := errors.Join(missing, c.CheckOnce()); err != nil {
+				t.Error(err)
+			}
 			return
 		}
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		key := said.Data.Approval + " " + said.Type
-		if h.told[key] == nil {
-			h.told[key] = map[string]bool{}
-		}
-		h.told[key][r.Header.Get("Webhook-Id")] = true
-	}))
-	return h
-}
-
-// await waits until each errand's two changes were told, each as one message.
-func (h *hooks) await(t *testing.T, errands [][]*errand) {
-	t.Helper()
-	missing := ""
-	for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
-		if missing = h.missing(errands); missing == "" {
-			break
-		}
 	}
-	if missing != "" {
-		t.Errorf("nobody was told: %s", missing)
-	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for what, ids := range h.told {
-		if len(ids) != 1 {
-			t.Errorf("%s: told as %d messages", what, len(ids))
-		}
-	}
-}
-
-func (h *hooks) missing(errands [][]*errand) string {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for _, own := range errands {
-		for _, e := range own {
-			for _, what := range []string{"approval.approved", "approval.consumed"} {
-				if key := e.asked.ID + " " + what; h.told[key] == nil {
-					return e.trace + ": " + what
-				}
-			}
-		}
-	}
-	return ""
 }

@@ -66,7 +66,7 @@ type drill struct {
 	program       string
 	database      *database
 	organizations []*organization
-	receiver      *receiver // of webhooks
+	receiver      *servicetest.Callbacks
 	calls         history.History
 	turn          atomic.Uint64 // of the next request, for the round robin
 	second        *node         // that is killed while the fault of this round lasts, nil for none
@@ -81,7 +81,7 @@ type drill struct {
 
 func newDrill(t *testing.T) *drill {
 	began := time.Now()
-	d := &drill{t: t, program: buildWithClock(t), database: newDatabase(t), receiver: newReceiver(t),
+	d := &drill{t: t, program: buildWithClock(t), database: newDatabase(t), receiver: servicetest.NewCallbacks(t),
 		began: began, now: noFault, tallies: map[string]*tally{noFault: {}}}
 	for range 3 {
 		n := d.newNode(t)

@@ -181,5 +181,5 @@ func (d *drill) checkErrand(o *organization, e *errand) {
 	if got, err := c.GetApproval(d.t.Context(), e.asked.ID); err != nil || got.Status != client.ApprovalConsumed {
 		d.t.Errorf("%s: %s is %s: %v", o.Slug, e.asked.ID, got.Status, err)
 	}
-	d.await("callbacks", func() error { return d.receiver.check(e) })
+	d.await("callbacks", func() error { return d.receiver.CheckConsumed(e.asked.ID) })
 }
