@@ -25,7 +25,10 @@ func TestNodes(t *testing.T) {
 				t.Errorf("%s: spreads %v", name, c.LabelSelector)
 			}
 		}
-		stop := pod.Spec.Containers[0].Lifecycle
+		stop, grace := pod.Spec.Containers[0].Lifecycle, int64(60+5)
+		if seconds, is := variants()[name]["stopSeconds"].(int); is {
+			grace = int64(seconds + 5) // the time before SIGTERM counts
+		}
 		for what, good := range map[string]bool{
 			"replicas":    fmt.Sprint(*set.Spec.Replicas) == fmt.Sprint(variants()[name]["nodes"]),
 			"in order":    set.Spec.PodManagementPolicy == "OrderedReady",
@@ -33,7 +36,7 @@ func TestNodes(t *testing.T) {
 			"names":       pods.Spec.ClusterIP == "None" && pods.Spec.PublishNotReadyAddresses,
 			"disruption":  m.disruption.Spec.MaxUnavailable.IntValue() == 1 && matches(m.disruption.Spec.Selector.MatchLabels, pod.Labels),
 			"spread":      strings.Join(spread, " ") == topologies,
-			"stop":        stop != nil && stop.PreStop.Sleep.Seconds == 5 && *pod.Spec.TerminationGracePeriodSeconds >= 60,
+			"stop":        stop != nil && stop.PreStop.Sleep.Seconds == 5 && *pod.Spec.TerminationGracePeriodSeconds == grace,
 			"older":       render(t, variants()[name], "red").pod().Spec.Containers[0].Lifecycle == nil,
 			"one process": renderOn(t, variants()["PostgreSQL"], "red", version, "v1.30.0").pod().Spec.Containers[0].Lifecycle == nil,
 		} {

@@ -84,7 +84,8 @@ metadata:
 spec:
   automountServiceAccountToken: false
   enableServiceLinks: false
-  terminationGracePeriodSeconds: {{ .Values.stopSeconds }}
+  # The time before SIGTERM counts, too.
+  terminationGracePeriodSeconds: {{ add .Values.stopSeconds (ternary 5 0 (ne (include "agentledger.several" .) "")) }}
   securityContext:
     runAsNonRoot: true
     runAsUser: 65532
