@@ -22,6 +22,8 @@ type contestant struct {
 	open  func() (storage.Engine, error)
 	size  func(*ledgers) (int64, error) // closes the ledgers; bytes once the store has come to rest
 	drop  func() error
+
+	indexes func() (int64, error) // bytes of size that are indexes; nil: not counted
 }
 
 // contestants makes an empty store of each engine.
@@ -61,7 +63,8 @@ func (s *suite) contestants(ctx context.Context) (all []contestant, err error) {
 			}
 			return st.number(ctx, allTables)
 		},
-		drop: st.drop,
+		drop:    st.drop,
+		indexes: func() (int64, error) { return st.number(ctx, allIndexes) },
 	}), nil
 }
 

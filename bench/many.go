@@ -5,99 +5,57 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"path/filepath"
 	"time"
 
 	"github.com/agentledger/agentledger/bench/load"
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/storage"
-	"github.com/agentledger/agentledger/storage/pebblestore"
 )
 
 // many measures what many organizations with a few events each come to: how fast
 // they are made and written to, what they take, and how long it takes to open the
 // store and to find one of them.
 func (s *suite) many(ctx context.Context) error {
-	return errors.Join(s.manyEmbedded(ctx), s.manyInDatabase(ctx))
+	return s.each(ctx, func(c contestant) error { return s.manyOn(ctx, c) })
 }
 
-func (s *suite) manyEmbedded(ctx context.Context) error {
-	dir, remove, err := s.folder()
+func (s *suite) manyOn(ctx context.Context, c contestant) error {
+	name, l, err := s.fillMany(ctx, c)
 	if err != nil {
 		return err
 	}
-	defer remove()
-	c := contestant{name: "pebble", open: func() (storage.Engine, error) {
-		return pebblestore.Open(pebblestore.Options{Dir: filepath.Join(dir, "db")})
-	}}
-	name, err := s.fillMany(ctx, c)
+	bytes, err := c.size(l)
 	if err != nil {
 		return err
 	}
-	bytes, err := s.rested(ctx, dir)
-	if err != nil {
-		return err
+	sizes := []value{{float64(bytes) / float64(s.Many), "B/org"}, {float64(bytes) / (1 << 30), "GiB"}}
+	if c.indexes != nil {
+		if bytes, err = c.indexes(); err != nil {
+			return err
+		}
+		sizes = append(sizes, value{float64(bytes) / float64(s.Many), "index-B/org"})
 	}
-	s.emit(name+"/size", s.Many, value{float64(bytes) / float64(s.Many), "B/org"}, value{float64(bytes) / (1 << 30), "GiB"})
+	s.emit(name+"/size", s.Many, sizes...)
 	return s.readMany(ctx, name, c)
 }
 
-func (s *suite) manyInDatabase(ctx context.Context) error {
-	d, err := s.postgres()
-	if err != nil {
-		return err
-	}
-	st, err := d.fresh()
-	if err != nil {
-		return err
-	}
-	c := contestant{name: "postgres", open: func() (storage.Engine, error) { return st.open(ctx) }}
-	return errors.Join(s.manyOn(ctx, c, st), st.drop())
-}
-
-func (s *suite) manyOn(ctx context.Context, c contestant, st store) error {
-	name, err := s.fillMany(ctx, c)
-	if err != nil {
-		return err
-	}
-	if err := st.rest(ctx); err != nil {
-		return err
-	}
-	return s.sizeAndReadMany(ctx, name, c, st)
-}
-
 // fillMany makes the organizations and their events. It returns the begin of the names of results.
-func (s *suite) fillMany(ctx context.Context, c contestant) (name string, err error) {
+func (s *suite) fillMany(ctx context.Context, c contestant) (name string, l *ledgers, err error) {
 	const each, senders = 10, 256
 	name = fmt.Sprintf("many/%s/organizations=%d/events=%d", c.name, s.Many, each)
 	began := time.Now()
-	l, err := s.withLedgers(ctx, c, s.Many)
-	if err != nil {
-		return "", err
+	if l, err = s.withLedgers(ctx, c, s.Many); err != nil {
+		return "", nil, err
 	}
 	s.emit(name+"/found", s.Many, value{float64(s.Many) / time.Since(began).Seconds(), "organizations/s"})
 	payload := newProse()
 	r, err := load.Closed(senders, load.Limit{Time: 4 * time.Hour, Count: s.Many}, func(int) (load.Step, error) {
 		return func(n int) error { return l.addAll(ctx, id.Tenant(1+n), n*each, each, payload) }, nil
 	})
-	if err := errors.Join(err, l.Close()); err != nil {
-		return "", err
+	if err != nil {
+		return "", nil, errors.Join(err, l.Close())
 	}
 	s.emitLoad(name+"/append", r, each, "events/s")
-	return name, nil
-}
-
-func (s *suite) sizeAndReadMany(ctx context.Context, name string, c contestant, st store) error {
-	tables, err := st.number(ctx, allTables)
-	if err != nil {
-		return err
-	}
-	indexes, err := st.number(ctx, allIndexes)
-	if err != nil {
-		return err
-	}
-	s.emit(name+"/size", s.Many, value{float64(tables) / float64(s.Many), "B/org"}, value{float64(indexes) / float64(s.Many), "index-B/org"}, value{float64(tables) / (1 << 30), "GiB"})
-	return s.readMany(ctx, name, c)
+	return name, l, nil
 }
 
 // readMany measures a store that is full, opened anew.
