@@ -155,6 +155,9 @@ func TestComposeNodes(t *testing.T) {
 	if len(balancer.Ports) != 1 || len(database.Ports) != 0 || balancer.Privileged || database.Privileged {
 		t.Errorf("got %+v, %+v", balancer, database)
 	}
+	if check := strings.Join(database.HealthCheck.Test, " "); !strings.Contains(check, "--host 127.0.0.1") { // else it is healthy before its start
+		t.Errorf("the database is asked by %q", check)
+	}
 	proxy, err := os.ReadFile("../../deploy/proxy/haproxy-nodes.cfg")
 	for _, name := range nodeNames {
 		if err != nil || !strings.Contains(string(proxy), "\tserver "+name+" "+name+":8080\n") {
