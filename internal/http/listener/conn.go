@@ -1,6 +1,7 @@
 package listener
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -40,6 +41,7 @@ func newAcceptedConn(c net.Conn, l *Listener) *conn {
 		reads:    deadline{tell: c.SetReadDeadline, grace: grace},
 		writes:   deadline{tell: c.SetWriteDeadline, grace: grace},
 	}
+	_, accepted.writes.exact = c.(*tls.Conn)
 	accepted.unused.Store(true)
 	accepted.idle.Store(time.Now().UnixNano())
 	return accepted

@@ -16,9 +16,14 @@ import (
 // have stood still, or the handler may have waited for a processor, while data that was
 // sent in time lay in the kernel. So a deadline with grace is extended once, by the time
 // for which it was overlooked and by the grace.
+//
+// After a write that a deadline ended, a connection of crypto/tls fails each further write. So a
+// deadline of such writes is exact: the connection below is told of each one, and no call that was
+// ended is made again.
 type deadline struct {
 	tell  func(time.Time) error // sets the deadline of the connection below
 	grace time.Duration         // 0 for no extension
+	exact bool                  // the connection below is of no use after a deadline that ended a call
 
 	mu       sync.Mutex
 	wanted   time.Time // zero for none
@@ -50,7 +55,7 @@ func (d *deadline) setFinalDeadline(t time.Time) error {
 
 func (d *deadline) moveDeadline(t time.Time) error {
 	d.wanted = t
-	if d.waiting && d.endsTooLate() {
+	if d.waiting && d.isToldWrong() {
 		return d.tellWanted()
 	}
 	return nil
@@ -61,12 +66,20 @@ func (d *deadline) endsTooLate() bool {
 	return !d.wanted.IsZero() && (d.told.IsZero() || d.wanted.Before(d.told))
 }
 
+// isToldWrong reports whether the connection below has to be told of the deadline before or while a call waits.
+func (d *deadline) isToldWrong() bool {
+	return d.endsTooLate() || d.exact && !d.told.Equal(d.wanted)
+}
+
 func (d *deadline) tellWanted() error {
 	d.told = d.wanted
 	return d.tell(d.wanted)
 }
 
-func (d *deadline) hasPassed() bool { return !d.wanted.IsZero() && !time.Now().Before(d.wanted) }
+func (d *deadline) hasPassed() bool { return isOver(d.wanted) }
+
+// isOver reports whether a deadline has passed, which one of zero never does.
+func isOver(t time.Time) bool { return !t.IsZero() && !time.Now().Before(t) }
 
 // extendOnce moves a deadline that has passed, and reports whether it did.
 func (d *deadline) extendOnce() bool {
@@ -84,7 +97,7 @@ func (d *deadline) extendOnce() bool {
 func (d *deadline) beginWaitingCall() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.endsTooLate() {
+	if d.isToldWrong() || d.exact && d.hasPassed() {
 		if d.hasPassed() && !d.extendOnce() {
 			return os.ErrDeadlineExceeded
 		}
@@ -97,11 +110,14 @@ func (d *deadline) beginWaitingCall() error {
 }
 
 // endWaitingCall comes after a call that moved n bytes in all and ended with err. With again
-// the call was ended before its deadline and is made once more.
+// the call was ended before its deadline and is made once more. A time-out before the deadline
+// that the connection below was told is not the end of a call: that connection is broken, as one
+// of crypto/tls is after a handshake that took too long.
 func (d *deadline) endWaitingCall(n int, err error) (_ error, again bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if err != nil && errors.Is(err, os.ErrDeadlineExceeded) && (!d.hasPassed() || n == 0 && d.extendOnce()) {
+	timedOut := errors.Is(err, os.ErrDeadlineExceeded) && isOver(d.told)
+	if timedOut && !d.exact && (!d.hasPassed() || n == 0 && d.extendOnce()) {
 		if err = d.tellWanted(); err == nil {
 			return nil, true
 		}
