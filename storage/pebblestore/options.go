@@ -16,7 +16,7 @@ type Options struct {
 	// Dir is the directory of the store; it is made with mode 0700.
 	Dir string
 
-	// CacheBytes bounds the cache of decompressed blocks. 0 means 256 MiB.
+	// CacheBytes bounds the cache of decompressed blocks. 0 means 256 MiB. Memtables have 128 MiB beside it.
 	CacheBytes int64
 
 	// MaxTables bounds the tables that are kept open, each a file descriptor; at least 64 are. 0 means 1000.
@@ -51,6 +51,10 @@ const (
 	// memtable is written out.
 	memTableBytes   = 64 << 20
 	memTablesQueued = 4
+
+	// Memtables that there are mostly: the one that is written, and the one that is flushed or kept for the next
+	// one. Pebble takes their bytes from the cache of blocks, and those of more memtables in a burst.
+	memTablesUsual = 2
 
 	// Flushes that are merged into the level below together. A merge rewrites tables at the ends of its families
 	// of keys and all tables of names, about 40 MB. With two flushes of 20 MB that is most of the work.
@@ -92,7 +96,7 @@ func (o Options) pebble(e *Engine) *pebble.Options {
 		Lock:                        e.lock,
 		ReadOnly:                    o.ReadOnly,
 		FormatMajorVersion:          pebble.FormatNewest,
-		CacheSize:                   o.CacheBytes,
+		CacheSize:                   o.CacheBytes + memTablesUsual*memTableBytes,
 		MaxOpenFiles:                o.MaxTables + otherFiles,
 		MemTableSize:                memTableBytes,
 		MemTableStopWritesThreshold: memTablesQueued,
