@@ -103,7 +103,7 @@ func TestNodeThatIsCutOffInItsBeat(t *testing.T) {
 	cut := &stalled{e, make(chan struct{}), make(chan struct{})}
 	ended := make(chan error, 1)
 	go func() {
-		_, err := nodetable.New(cut).Beat(t.Context(), cluster.Step{Node: lost})
+		_, err := nodetable.New(cut).Beat(t.Context(), cluster.Step{Node: lost, Take: []cluster.Shard{8}})
 		ended <- err
 	}()
 	<-cut.begun
@@ -128,6 +128,50 @@ func TestNodeThatIsCutOffInItsBeat(t *testing.T) {
 		t.Error("the beat of the node that was cut off had an effect")
 	}
 	closeEngine(t, e)
+}
+
+// counted counts the ways to a database.
+type counted struct {
+	*pgstore.Engine
+	sent, transacted int
+}
+
+func (c *counted) Send(ctx context.Context, statements *pgx.Batch) error {
+	c.sent++
+	return c.Engine.Send(ctx, statements)
+}
+
+func (c *counted) Transact(ctx context.Context, work func(pgx.Tx) error) error {
+	c.transacted++
+	return c.Engine.Transact(ctx, work)
+}
+
+// A beat without changes is sent whole. That of a node which is no member, or which knows more than the database,
+// changes nothing of any node.
+func TestBeatIsSentWhole(t *testing.T) {
+	t.Parallel()
+	e := &counted{Engine: open(t, pgstore.Options{URL: fresh(t, shared)})}
+	table, one, other := nodetable.New(e), cluster.NewNodeID(), cluster.NewNodeID()
+	for _, n := range []cluster.NodeID{one, other} {
+		must(t, table.Join(t.Context(), cluster.Node{ID: n}))
+	}
+	e.transacted = 0
+	for _, s := range []cluster.Step{{Node: one, Known: 1 << 20}, {Node: cluster.NewNodeID()}} {
+		if _, err := table.Beat(t.Context(), s); !errors.Is(err, cluster.ErrForgotten) {
+			t.Errorf("%+v: got %v, want %v", s, err, cluster.ErrForgotten)
+		}
+	}
+	v, err := table.Beat(t.Context(), cluster.Step{Node: one})
+	must(t, err)
+	for _, n := range v.Nodes {
+		if want := map[cluster.NodeID]uint64{one: 1, other: 0}[n.ID]; n.Beats != want {
+			t.Errorf("node %v: got %d beats, want %d", n.ID, n.Beats, want)
+		}
+	}
+	if len(v.Nodes) != 2 || v.Time.IsZero() || e.sent != 3 || e.transacted != 0 {
+		t.Errorf("got %+v by %d sends and %d transactions, want two nodes by three sends", v, e.sent, e.transacted)
+	}
+	closeEngine(t, e.Engine)
 }
 
 // awaitOwners waits until every shard has one owner, and every node has some.

@@ -63,11 +63,24 @@ func (e *Engine) Schema() int64 { return e.fence.known }
 
 // Transact is transact for tables beside the ledgers. A statement that the server refused is an error of the store.
 func (e *Engine) Transact(ctx context.Context, work func(pgx.Tx) error) error {
+	return e.writeBeside(ctx, func(conn *pgx.Conn) error { return transact(ctx, conn, work) })
+}
+
+// Send is Transact for statements that do not depend on each other. They go to the server together, which begins and
+// ends their transaction by itself. After an error of a function that takes an answer they may have been applied.
+func (e *Engine) Send(ctx context.Context, statements *pgx.Batch) error {
+	return e.writeBeside(ctx, func(conn *pgx.Conn) error {
+		begins(conn)
+		return outcome(conn, conn.SendBatch(ctx, statements).Close())
+	})
+}
+
+func (e *Engine) writeBeside(ctx context.Context, write func(*pgx.Conn) error) error {
 	if err := e.enterWrite(ctx); err != nil {
 		return err
 	}
 	defer e.endCall()
-	err := e.onConnection(ctx, func(conn *pgx.Conn) error { return transact(ctx, conn, work) })
+	err := e.onConnection(ctx, write)
 	if cause, wasRefused := refusedError(err); wasRefused {
 		return readError(cause)
 	}
@@ -90,7 +103,11 @@ func transact(ctx context.Context, conn *pgx.Conn, work func(pgx.Tx) error) erro
 		}
 		return err
 	}
-	err = tx.Commit(ctx)
+	return outcome(conn, tx.Commit(ctx))
+}
+
+// outcome returns what a commit came to, which ended with err.
+func outcome(conn *pgx.Conn, err error) error {
 	if _, wasRefused := refusedError(err); wasRefused {
 		return err
 	}

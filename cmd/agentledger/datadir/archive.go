@@ -145,6 +145,11 @@ func (e databaseWithArchive) Transact(ctx context.Context, work func(pgx.Tx) err
 	return e.inner.Transact(ctx, work)
 }
 
+// Send is that of the database.
+func (e databaseWithArchive) Send(ctx context.Context, statements *pgx.Batch) error {
+	return e.inner.Send(ctx, statements)
+}
+
 // Survey is that of the database, because an archive moves no heads and no records.
 func (e databaseWithArchive) Survey(ctx context.Context, q survey.Question) iter.Seq2[survey.Ledger, error] {
 	return e.inner.Survey(ctx, q)

@@ -8,8 +8,9 @@
 //     another, and the leases of an epoch are seen together.
 //   - That lock comes before every row of a node. A beat without changes locks its own row alone. So no two steps
 //     wait for each other.
-//   - A node that is cut off in the middle of a beat loses its locks after a second and a half. The others forget it
-//     only later, so that they never wait for it.
+//   - A beat without changes leaves no transaction open, because its commit goes to the server with it. A node that is
+//     cut off in the middle of another one loses its locks after a second and a half. The others forget it only later,
+//     so that they never wait for it.
 package nodetable
 
 import (
@@ -28,6 +29,8 @@ import (
 type Transactor interface {
 	// Transact runs work in one transaction. An error of work means that nothing was applied.
 	Transact(ctx context.Context, work func(pgx.Tx) error) error
+	// Send runs statements in one transaction, with one way to the server.
+	Send(ctx context.Context, statements *pgx.Batch) error
 	// Schema returns the number of the newest schema that the program knows.
 	Schema() int64
 }
@@ -65,21 +68,37 @@ func (t *Table) Join(ctx context.Context, node cluster.Node) error {
 
 // Beat implements cluster.Table.
 func (t *Table) Beat(ctx context.Context, s cluster.Step) (v cluster.View, err error) {
-	err = t.database.Transact(ctx, func(tx pgx.Tx) (err error) {
-		v, err = applyStep(ctx, tx, s)
-		return err
-	})
+	if s.HasChanges() {
+		err = t.database.Transact(ctx, func(tx pgx.Tx) (err error) {
+			v, err = applyStep(ctx, tx, s)
+			return err
+		})
+	} else {
+		v, err = t.beatOnly(ctx, s)
+	}
 	if err != nil {
 		return cluster.View{}, fmt.Errorf("beat: %w", err)
 	}
 	return v, nil
 }
 
+// beatOnly applies a step without changes, as almost all are. It goes to the server at once, with its commit: each way
+// takes long on a busy machine, and a beat that takes too long is worth nothing.
+func (t *Table) beatOnly(ctx context.Context, s cluster.Step) (v cluster.View, err error) {
+	b, begin := &pgx.Batch{}, beginning{}
+	begin.queueBeat(b, s)
+	queueView(b, s.Known, &v)
+	if err := t.database.Send(ctx, b); err != nil {
+		return v, err
+	}
+	return v, begin.check()
+}
+
 const (
 	lockEpochSQL = `SELECT epoch, ` + endSoon + ` FROM lease_epoch WHERE org = 0 FOR UPDATE`
-	readEpochSQL = `SELECT epoch, ` + endSoon + ` FROM lease_epoch WHERE org = 0`
 	readStateSQL = `SELECT epoch, clock_timestamp() FROM lease_epoch WHERE org = 0`
-	beatSQL      = `UPDATE node SET beats = beats + 1, leaving = $2 WHERE org = 0 AND id = $1`
+	beatSQL      = `UPDATE node SET beats = beats + 1, leaving = $2 WHERE org = 0 AND id = $1
+AND $3 <= (SELECT epoch FROM lease_epoch WHERE org = 0)`
 	readNodesSQL = `SELECT id, beats, leaving, url, version, key, coalesce(protocol, 1) FROM node WHERE org = 0`
 	leasesSQL    = `SELECT shard, epoch, owner FROM lease WHERE org = 0 AND epoch > $1`
 )
@@ -87,23 +106,17 @@ const (
 // endSoon makes the server end the transaction when the node sends nothing for so long.
 const endSoon = `set_config('idle_in_transaction_session_timeout', '1500ms', true)`
 
-// applyStep applies one step. The lock of the epoch comes before every row of a node, so that two steps can't
-// wait for each other. A step without changes, as almost all are, goes to the server at once: each way takes long on a
-// busy machine, and a beat that takes too long is worth nothing.
+// applyStep applies a step with changes. The lock of the epoch comes before every row of a node, so that two steps
+// can't wait for each other.
 func applyStep(ctx context.Context, tx pgx.Tx, s cluster.Step) (v cluster.View, err error) {
 	b, begin := &pgx.Batch{}, beginning{}
-	begin.queue(b, s)
-	if !s.HasChanges() {
-		queueView(b, s.Known, &v)
-	}
+	b.Queue(lockEpochSQL).QueryRow(func(row pgx.Row) error { return row.Scan(&begin.epoch, nil) })
+	begin.queueBeat(b, s)
 	if err := tx.SendBatch(ctx, b).Close(); err != nil {
 		return v, err
 	}
-	if begin.beaten == 0 || cluster.Epoch(begin.epoch) < s.Known {
-		return v, cluster.ErrForgotten
-	}
-	if !s.HasChanges() {
-		return v, nil
+	if err := begin.check(); err != nil {
+		return v, err
 	}
 	if err := changeMembers(ctx, tx, s, begin.epoch); err != nil {
 		return v, err
@@ -119,16 +132,19 @@ type beginning struct {
 	beaten int64 // nodes whose count was raised
 }
 
-func (g *beginning) queue(b *pgx.Batch, s cluster.Step) {
-	epochSQL := readEpochSQL
-	if s.HasChanges() {
-		epochSQL = lockEpochSQL
-	}
-	b.Queue(epochSQL).QueryRow(func(row pgx.Row) error { return row.Scan(&g.epoch, nil) })
-	b.Queue(beatSQL, s.Node[:], flag(s.Leaving)).Exec(func(tag pgconn.CommandTag) error {
+func (g *beginning) queueBeat(b *pgx.Batch, s cluster.Step) {
+	b.Queue(beatSQL, s.Node[:], flag(s.Leaving), int64(s.Known)).Exec(func(tag pgconn.CommandTag) error {
 		g.beaten = tag.RowsAffected()
 		return nil
 	})
+}
+
+// check returns cluster.ErrForgotten when the node is no member, or knows more than the database.
+func (g *beginning) check() error {
+	if g.beaten == 0 {
+		return cluster.ErrForgotten
+	}
+	return nil
 }
 
 func flag(b bool) int16 {
