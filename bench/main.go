@@ -66,6 +66,7 @@ type options struct {
 	Many   int           // organizations with ten events each
 	Scale  []int         // sizes of the log that grows
 	Rate   int           // events a second that are offered to nodes
+	Spared bool          // nodes answer before their anchors are written, as with a synchronous standby
 	Soak   time.Duration // of the long load
 	Dir    string        // where data directories are made; "" for the system's
 	Memory string        // where those of idle organizations are made: best in memory
@@ -79,6 +80,7 @@ func parse(args []string) (o options, names []string, err error) {
 	f.IntVar(&o.Stored, "stored", 800*bundle, "events whose bytes on disk are counted, rounded up to whole bundles")
 	f.IntVar(&o.Many, "organizations", 20_000, "organizations with ten events each")
 	f.IntVar(&o.Rate, "rate", offeredRate, "events a second that are offered to several nodes")
+	f.BoolVar(&o.Spared, "spare-anchors", false, "several nodes answer before their anchors are written, as with a synchronous standby")
 	f.DurationVar(&o.Soak, "soak", 10*time.Minute, "time of the long load, from a second")
 	f.StringVar(&o.Dir, "dir", "", "folder for data directories (default: the system's for temporary files)")
 	f.StringVar(&o.Memory, "memory-dir", "", "folder for the data of idle organizations, best in memory (default: that of -dir)")

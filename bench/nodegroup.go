@@ -1,10 +1,15 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/agentledger/agentledger/bench/load"
@@ -39,6 +44,13 @@ func (s *suite) newNodes(f fleet) (*nodeGroup, error) {
 		}
 		g.dirs, g.removes = append(g.dirs, dir), append(g.removes, remove)
 		flags := []string{"--storage", st.url, "--metrics-listen", "127.0.0.1:0"}
+		if s.Spared {
+			settings := filepath.Join(dir, "settings.json")
+			if err := os.WriteFile(settings, []byte(`{"tuning": {"anchor_first": "never"}}`), 0o600); err != nil {
+				return nil, errors.Join(err, g.stop(), st.drop())
+			}
+			flags = append(flags, "--config", settings)
+		}
 		if f.nodes > 0 {
 			address, err := freeAddress()
 			if err != nil {
@@ -136,6 +148,34 @@ func (g *nodeGroup) found(ctx context.Context, n int) (members []*member, err er
 	return members, nil
 }
 
+// appends returns how many appends all nodes have begun.
+func (g *nodeGroup) appends(ctx context.Context) (total float64, err error) {
+	for _, v := range g.services {
+		n, err := v.readAppends(ctx)
+		if err != nil {
+			return 0, fmt.Errorf("count the appends of a node: %w", err)
+		}
+		total += n
+	}
+	return total, nil
+}
+
+// readAppends returns how many appends a server has begun.
+func (v *service) readAppends(ctx context.Context) (n float64, err error) {
+	page, err := v.scrape(ctx, "/metrics")
+	if err != nil {
+		return 0, err
+	}
+	defer page.Body.Close()
+	lines := bufio.NewScanner(page.Body)
+	for lines.Scan() {
+		if name, number, _ := strings.Cut(lines.Text(), " "); name == "agentledger_append_events_count" {
+			return strconv.ParseFloat(number, 64)
+		}
+	}
+	return 0, errors.Join(errors.New("the metrics do not name it"), lines.Err())
+}
+
 // nodesMeter tells the processor time of all processes of a group, and that of its database.
 type nodesMeter struct {
 	group             *nodeGroup
@@ -162,7 +202,8 @@ func (m nodesMeter) since() (program, database time.Duration) {
 // each is the time of one of n operations.
 func (m nodesMeter) each(n int) nodesCost {
 	program, database := m.since()
-	return nodesCost{float64(program.Microseconds()) / float64(n), float64(database.Microseconds()) / float64(n)}
+	return nodesCost{program: float64(program.Microseconds()) / float64(n),
+		database: float64(database.Microseconds()) / float64(n)}
 }
 
 // rate is the time in each second.

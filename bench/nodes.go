@@ -23,21 +23,26 @@ const nodesMembers = 12
 
 // way says which node of some gets request n, whose organization is that of node n%nodes.
 type way struct {
-	name string
-	node func(n, nodes int) int
+	name  string
+	node  func(n, nodes int) int
+	parts int // the offered rate is divided by them
 }
 
 // ways are those of a load balancer that knows nothing, by which all but one of the nodes pass a request, and of one that
-// knows the organizations.
-func ways() []way {
-	return []way{
-		{"turns", func(n, nodes int) int { return (n + n/nodesMembers) % nodes }},
-		{"organization", func(n, nodes int) int { return n % nodes }},
+// knows the organizations. One node has its load whole, and as the part that each of three nodes has.
+func (f fleet) ways() []way {
+	turns := func(n, nodes int) int { return (n + n/nodesMembers) % nodes }
+	if f.nodes < 2 {
+		return []way{{"turns", turns, 1}, {"third", turns, 3}}
 	}
+	return []way{{"turns", turns, 1}, {"organization", func(n, nodes int) int { return n % nodes }, 1}}
 }
 
 // nodesCost is processor time of a fleet for one event.
-type nodesCost struct{ program, database float64 } // in µs
+type nodesCost struct {
+	program, database float64 // in µs
+	appends           float64
+}
 
 func (c nodesCost) all() float64 { return c.program + c.database }
 
@@ -53,7 +58,7 @@ func (s *suite) nodes(ctx context.Context) error {
 	three, direct := costs["nodes=3/turns"], costs["nodes=3/organization"]
 	s.emit("nodes/ratio", 1, value{three.all() / one.all(), "three/one"}, value{three.program / one.program, "program-three/one"},
 		value{three.database / one.database, "db-three/one"}, value{direct.all() / one.all(), "direct-three/one"},
-		value{one.all() / alone.all(), "one/alone"})
+		value{one.all() / alone.all(), "one/alone"}, value{costs["nodes=1/third"].all() / one.all(), "third/one"})
 	const passed = 2.0 / 3
 	s.emit("nodes/passing", 1, value{(three.program - direct.program) / passed, "cpu-µs/request"})
 	return nil
@@ -76,12 +81,9 @@ func (s *suite) offerFleet(ctx context.Context, f fleet, costs map[string]nodesC
 	rest := g.meter()
 	time.Sleep(4 * s.Window)
 	s.emit("nodes/rest/"+f.name, 1, rest.rate(4*s.Window)...)
-	for i, w := range ways() {
-		if f.nodes < 2 && i > 0 {
-			continue
-		}
+	for _, w := range f.ways() {
 		name := f.name + "/" + w.name
-		if costs[name], err = g.offer(name, w, members); err != nil {
+		if costs[name], err = g.offer(ctx, name, w, members); err != nil {
 			return err
 		}
 	}
@@ -89,14 +91,19 @@ func (s *suite) offerFleet(ctx context.Context, f fleet, costs map[string]nodesC
 }
 
 // offer sends single events at the offered rate.
-func (g *nodeGroup) offer(name string, w way, members []*member) (cost nodesCost, err error) {
-	requests, err := posts(w.name, g.requests(3*g.Rate), func(i int) *member { return members[i%len(members)] })
+func (g *nodeGroup) offer(ctx context.Context, name string, w way, members []*member) (cost nodesCost, err error) {
+	rate := max(1, g.Rate/w.parts)
+	requests, err := posts(w.name, g.requests(3*rate), func(i int) *member { return members[i%len(members)] })
 	if err != nil {
 		return cost, err
 	}
 	const connections = 64
+	before, err := g.appends(ctx)
+	if err != nil {
+		return cost, err
+	}
 	meter := g.meter()
-	r, err := load.Open(g.Rate, connections, g.offeredLimit(), func(int) (load.Timed, error) {
+	r, err := load.Open(rate, connections, g.offeredLimit(), func(int) (load.Timed, error) {
 		conns, err := g.dial()
 		return func(n int, _ time.Time) error {
 			at := n % len(requests)
@@ -108,7 +115,12 @@ func (g *nodeGroup) offer(name string, w way, members []*member) (cost nodesCost
 		return cost, err
 	}
 	cost = meter.each(r.Done)
-	g.emitLoad(fmt.Sprintf("nodes/rate=%d/%s", g.Rate, name), r, 1, "events/s", value{cost.all(), "cpu-µs/event"},
-		value{cost.program, "program-cpu-µs/event"}, value{cost.database, "db-cpu-µs/event"})
+	after, err := g.appends(ctx)
+	if err != nil {
+		return cost, err
+	}
+	cost.appends = (after - before) / float64(r.Done)
+	g.emitLoad(fmt.Sprintf("nodes/rate=%d/%s", rate, name), r, 1, "events/s", value{cost.all(), "cpu-µs/event"},
+		value{cost.program, "program-cpu-µs/event"}, value{cost.database, "db-cpu-µs/event"}, value{cost.appends, "appends/event"})
 	return cost, nil
 }
