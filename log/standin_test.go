@@ -183,6 +183,45 @@ func TestStandInWaitsForDurability(t *testing.T) {
 	}
 }
 
+// failingOver is a store that becomes an older one before its next barrier.
+type failingOver struct {
+	*storagetest.Model
+	older *storagetest.Model // nil afterwards
+}
+
+func (s *failingOver) Barrier(ctx context.Context) error {
+	if s.older != nil {
+		s.Model, s.older = s.older, nil
+	}
+	return s.Model.Barrier(ctx)
+}
+
+// A head that was read before the store failed over to an older one is not shown, and is no anchor.
+func TestStandInReadsAgainBehindTheBarrier(t *testing.T) {
+	model := storagetest.NewModel()
+	one, two := newNodes(t, model)
+	one.mustAppend(red, "a")
+	one.mustAppend(blue, "a")
+	if err := one.ledgers.FlushAnchors(); err != nil {
+		t.Fatal(err)
+	}
+	one.spread(two)
+	older := model.Reopen()
+	one.mustAppend(red, "b")
+	two.store = &failingOver{Model: model, older: older}
+	var waited time.Duration
+	readers := two.readers(&waited, false)
+	ctx := takeover.WithStandIn(t.Context())
+	if s, err := readers.State(ctx, red); !isUnconfirmed(err) {
+		t.Errorf("got %v, %v", s, err)
+	}
+	for _, tenant := range []id.Tenant{red, blue} {
+		if s, err := readers.State(ctx, tenant); err != nil || s.Size() != 1 {
+			t.Errorf("afterwards: got %v", err)
+		}
+	}
+}
+
 // slowBarrier is a store with barriers that take a while, and are counted.
 type slowBarrier struct {
 	*storagetest.Model
