@@ -1,9 +1,7 @@
 package nodes_test
 
 import (
-	"bufio"
 	"bytes"
-	"io"
 	"os"
 	"os/exec"
 	"strings"
@@ -79,26 +77,7 @@ func (p *process) start() {
 	p.mu.Lock()
 	p.command = command
 	p.mu.Unlock()
-	serves := make(chan bool, 1)
-	go func() {
-		lines := bufio.NewScanner(out)
-		p.token = ""
-		for lines.Scan() && !strings.HasPrefix(lines.Text(), "serving ") {
-			if _, token, is := strings.Cut(lines.Text(), "/setup#token="); is {
-				p.token = token
-			}
-		}
-		serves <- lines.Err() == nil && strings.HasPrefix(lines.Text(), "serving ")
-		_, _ = io.Copy(io.Discard, out)
-	}()
-	select {
-	case ok := <-serves:
-		if !ok {
-			p.t.Fatalf("node %s ended", p.main)
-		}
-	case <-time.After(time.Minute):
-		p.t.Fatalf("node %s does not serve", p.main)
-	}
+	_, p.token, _ = strings.Cut(servicetest.SetupURL(servicetest.AwaitServing(p.t, "node "+p.main, out)), "#token=")
 }
 
 func environment() []string {

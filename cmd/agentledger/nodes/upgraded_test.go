@@ -1,10 +1,8 @@
 package nodes_test
 
 import (
-	"bufio"
 	"bytes"
 	"errors"
-	"io"
 	"os"
 	"os/exec"
 	"strings"
@@ -105,28 +103,12 @@ func (n *upgraded) start(r release) {
 	if err != nil {
 		n.t.Fatal(err)
 	}
-	serves, ended := make(chan bool, 1), make(chan error, 1)
-	go func() {
-		lines := bufio.NewScanner(out)
-		found := false
-		for !found && lines.Scan() {
-			found = strings.HasPrefix(lines.Text(), "serving ")
-		}
-		serves <- found
-		_, _ = io.Copy(io.Discard, out)
-		ended <- command.Wait()
-	}()
+	ended := make(chan error, 1)
+	go func() { ended <- command.Wait() }() // nothing of its output is needed once it has ended
 	n.mu.Lock()
 	n.command, n.ended = command, ended
 	n.mu.Unlock()
-	select {
-	case ok := <-serves:
-		if !ok {
-			n.t.Fatalf("node %s ended", n.main)
-		}
-	case <-time.After(time.Minute):
-		n.t.Fatalf("node %s does not serve", n.main)
-	}
+	servicetest.AwaitServing(n.t, "node "+n.main, out)
 }
 
 func (n *upgraded) signal(s os.Signal) {

@@ -3,12 +3,10 @@ package servicetest
 import (
 	"bufio"
 	"fmt"
-	"io"
 	"net/http"
 	"os"
 	"os/exec"
 	"slices"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -63,22 +61,7 @@ func (n *Node) Start(more ...string) {
 	if err != nil {
 		n.Fatal(err)
 	}
-	serves := make(chan bool, 1)
-	go func() {
-		lines := bufio.NewScanner(out)
-		for lines.Scan() && !strings.HasPrefix(lines.Text(), "serving ") {
-		}
-		serves <- strings.HasPrefix(lines.Text(), "serving ")
-		_, _ = io.Copy(io.Discard, out)
-	}()
-	select {
-	case good := <-serves:
-		if !good {
-			n.Fatalf("node %s ended", n.Main)
-		}
-	case <-time.After(2 * time.Minute):
-		n.Fatalf("node %s does not serve", n.Main)
-	}
+	AwaitServing(n, "node "+n.Main, out)
 	n.ID = n.OwnerOf("/livez")
 }
 

@@ -8,9 +8,7 @@
 package servicetest
 
 import (
-	"bufio"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"net"
 	"net/url"
@@ -20,7 +18,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/agentledger/agentledger/internal/test/openidtest"
 )
@@ -130,7 +127,8 @@ func Empty(t testing.TB, more ...string) *Service {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.end)
-	s.awaitServing(out)
+	lines := AwaitServing(t, "the service", out)
+	s.SetupURL, s.IdentityURL = SetupURL(lines), strings.Fields(lines[len(lines)-1])[3]
 	return s
 }
 
@@ -174,34 +172,6 @@ func FreeAddress(t testing.TB) string {
 	}
 	t.Fatal("no address is free")
 	return ""
-}
-
-// awaitServing reads the lines of the program until it serves.
-func (s *Service) awaitServing(out io.Reader) {
-	s.Helper()
-	serving := make(chan []string, 1)
-	go func() {
-		defer close(serving)
-		for lines := bufio.NewScanner(out); lines.Scan(); {
-			if _, url, found := strings.Cut(lines.Text(), "once: "); found {
-				s.SetupURL = url
-			}
-			if fields := strings.Fields(lines.Text()); len(fields) > 3 && fields[0] == "serving" {
-				serving <- fields
-				break
-			}
-		}
-		_, _ = io.Copy(io.Discard, out)
-	}()
-	select {
-	case fields, ok := <-serving:
-		if !ok {
-			s.Fatalf("the service ended: %s", s.log)
-		}
-		s.IdentityURL = fields[3]
-	case <-time.After(2 * time.Minute):
-		s.Fatalf("the service does not serve: %s", s.log)
-	}
 }
 
 // end ends the service. The log of a test that failed is shown.
