@@ -212,7 +212,7 @@ func (s *service) buildComponents(ctx context.Context, c config.Serve) error {
 	s.orgs, err = org.New(org.Options{
 		Records: records, Events: n, Ledgers: s.ledgers, Quota: bounds, Agents: s.agents, Plans: offered,
 		Environment: c.Environment, Witnesses: rules, Clock: s.clock.Now, Metrics: s.watch.registry,
-		Providers: c.ProviderNames(),
+		Providers: c.ProviderNames(), Watch: s.store.Watch(),
 	})
 	if err != nil {
 		return err

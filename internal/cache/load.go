@@ -135,7 +135,7 @@ func (c *Loading[K, V]) runLoad(ctx context.Context, key K, l *load[V], read fun
 // an error removes the value of before: a key that another process has revoked
 // must not come back when the store falls silent.
 func (c *Loading[K, V]) finishLoad(key K, l *load[V], value V) {
-	l.loaded = &loaded[V]{value: value, began: l.asked.at, version: l.asked.version}
+	l.loaded = &loaded[V]{value: value, began: l.asked.at, version: l.asked.version, writes: l.asked.writes}
 	c.mu.Lock()
 	if c.loads[key] == l {
 		delete(c.loads, key)

@@ -30,6 +30,10 @@ type LoadingOptions[K comparable, V any] struct {
 	MaxAge time.Duration
 	Clock  func() time.Time // default: time.Now
 
+	// Writes grows with each write that may change a value, before that write is acknowledged. A value stays fresh
+	// beyond MaxAge until it grows. nil: writes are not known.
+	Writes func() uint64
+
 	// The bound, as in MapOptions.
 	Limit  int64
 	Weight func(K, V) int64
@@ -76,6 +80,7 @@ type loaded[V any] struct {
 	value   V
 	began   time.Time // of its read
 	version uint64    // for which it was read
+	writes  uint64    // when its read began
 	expired bool
 }
 
@@ -83,6 +88,7 @@ type loaded[V any] struct {
 type request struct {
 	at      time.Time // zero with MaxAge Forever
 	version uint64
+	writes  uint64 // 0 without Writes
 }
 
 // NewLoading returns an empty cache.
@@ -150,14 +156,19 @@ func (c *Loading[K, V]) requestNow(version uint64) request {
 	if c.options.MaxAge == Forever {
 		return request{version: version}
 	}
-	return request{at: c.options.Clock(), version: version}
+	r := request{at: c.options.Clock(), version: version}
+	if c.options.Writes != nil {
+		r.writes = c.options.Writes()
+	}
+	return r
 }
 
 func (c *Loading[K, V]) isFresh(known *loaded[V], asked request) bool {
 	if known == nil || known.expired || known.version < asked.version {
 		return false
 	}
-	return c.options.MaxAge == Forever || asked.at.Sub(known.began) < c.options.MaxAge
+	return c.options.MaxAge == Forever || asked.at.Sub(known.began) < c.options.MaxAge ||
+		c.options.Writes != nil && known.writes == asked.writes
 }
 
 // strictTime is for how long after Drop no value of a key is shown as a stale one.

@@ -53,6 +53,42 @@ func TestAge(t *testing.T) {
 	}
 }
 
+// With Writes a value is read again beyond its age after a write alone, also one that came during its read.
+func TestWrites(t *testing.T) {
+	now, writes := time.Unix(1_800_000_000, 0), uint64(0)
+	c := cache.NewLoading(cache.LoadingOptions[string, int64]{MaxAge: time.Second, Limit: 10,
+		Clock: func() time.Time { return now }, Writes: func() uint64 { return writes }})
+	load, _ := counting()
+	for i, step := range []struct {
+		wait           time.Duration
+		writes, during uint64
+		drop           bool
+		want           int64
+	}{
+		{0, 0, 0, false, 1},
+		{time.Hour, 0, 0, false, 1},
+		{0, 1, 0, false, 2}, // it was an hour old
+		{time.Second - 1, 1, 0, false, 2},
+		{1, 0, 1, false, 3},
+		{time.Second, 0, 0, false, 4},
+		{time.Hour, 0, 0, false, 4},
+		{0, 0, 0, true, 5},
+	} {
+		now = now.Add(step.wait)
+		writes += step.writes
+		if step.drop {
+			c.Drop("a")
+		}
+		got, err := c.Get(t.Context(), "a", func(ctx context.Context) (int64, error) {
+			writes += step.during
+			return load(ctx)
+		})
+		if err != nil || got != step.want {
+			t.Errorf("step %d: got %d, %v, want %d", i, got, err, step.want)
+		}
+	}
+}
+
 func TestForever(t *testing.T) {
 	now := time.Unix(0, 0)
 	c := cache.NewLoading(cache.LoadingOptions[string, int64]{MaxAge: cache.Forever, Limit: 10, Clock: func() time.Time { return now }})

@@ -93,6 +93,7 @@ func (e *Engine) applyBatch(b *pebble.Batch, records []string) (c *commit, err e
 		return nil, c.abandonCommit(fmt.Errorf("commit: %w", err))
 	}
 	e.write.last = c
+	e.countWrites(records)
 	return c, nil
 }
 

@@ -56,6 +56,7 @@ type Engine struct {
 		heads      map[id.Tenant]head // heads as applied; a cache of at most maxHeads
 		last       *commit            // the newest commit, nil before the first
 		writer     writer
+		watches    map[storage.Kind][]*atomic.Uint64 // see WatchKinds
 	}
 	erasures atomic.Uint64 // appends with erasures since the start
 	unsynced unsynced

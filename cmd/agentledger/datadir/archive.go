@@ -116,6 +116,11 @@ func (e embeddedWithArchive) Compact(ctx context.Context) error {
 	return errors.Join(e.RewriteAll(ctx), e.inner.Compact(ctx))
 }
 
+// WatchKinds is that of the embedded engine, which has all records.
+func (e embeddedWithArchive) WatchKinds(kinds ...storage.Kind) func() uint64 {
+	return e.inner.WatchKinds(kinds...)
+}
+
 // Erasures implements compaction.Store.
 func (e embeddedWithArchive) Erasures() uint64 { return e.inner.Erasures() }
 

@@ -85,6 +85,19 @@ type Store struct {
 	ReadOnly bool // nothing is written to it
 }
 
+// watcher is an engine that one process writes alone.
+type watcher interface {
+	WatchKinds(kinds ...storage.Kind) func() uint64
+}
+
+// Watch returns pebblestore.Engine.WatchKinds of the embedded engine, nil for a store that other processes write too.
+func (s *Store) Watch() func(kinds ...storage.Kind) (writes func() uint64) {
+	if w, ok := s.Engine.(watcher); ok {
+		return w.WatchKinds
+	}
+	return nil
+}
+
 // Open opens the data directory, or makes it, and the engine. It opens the engine
 // before it makes a key, so that a store that is refused leaves all as it was.
 func Open(ctx context.Context, c config.Store, t config.Tuning, logger *slog.Logger,

@@ -77,6 +77,8 @@ type Options struct {
 	Clock       func() time.Time // default: time.Now
 	Cached      int              // organizations, and ingest keys, kept in memory; default 65,536
 
+	// Watch is that of an engine which this process alone writes. nil: ingest keys are read again each second.
+	Watch   func(kinds ...storage.Kind) (writes func() uint64)
 	Metrics prometheus.Registerer // default: none
 }
 
@@ -119,6 +121,9 @@ func New(o Options) (*Orgs, error) {
 	if o.Cached == 0 {
 		o.Cached = 1 << 16
 	}
+	if o.Watch == nil {
+		o.Watch = func(...storage.Kind) func() uint64 { return nil }
+	}
 	if o.Environment == "" {
 		o.Environment = "live"
 	}
@@ -145,6 +150,7 @@ func New(o Options) (*Orgs, error) {
 		callers: cache.NewLoading(cache.LoadingOptions[id.Hash, *ingestKeyCaller]{
 			MaxAge: callerAge,
 			Stale:  staleCaller,
+			Writes: o.Watch(kindIngestKeyClaim, kindIngestKey, kindOrg),
 			Limit:  int64(o.Cached),
 			Clock:  o.Clock,
 		}),
