@@ -12,7 +12,7 @@ import (
 // If it does not, s is frozen and signs the anchor in place of its own head.
 //
 // A ledger without events gets its first anchor here. A ledger with events and no anchor
-// is read-only until an operator adopts a checkpoint.
+// is read-only until an operator adopts a checkpoint, where no other process has its anchor either.
 func (l *Ledgers) confirmHead(ctx context.Context, s *State) error {
 	now := id.InstantOf(l.clock())
 	if _, shown := l.anchors.Find(s.identity.Origin.Next()); shown {
@@ -21,6 +21,12 @@ func (l *Ledgers) confirmHead(ctx context.Context, s *State) error {
 		}()
 	}
 	shown, ok := l.anchors.Find(s.identity.Origin)
+	if !ok && s.Size() > 0 && l.fetchAnchors != nil {
+		if err := l.fetchAnchors(ctx); err != nil {
+			return &fault.Error{Kind: fault.Unavailable, Code: "unavailable", Message: "The anchors of other nodes can't be read", Err: err}
+		}
+		shown, ok = l.anchors.Find(s.identity.Origin)
+	}
 	if !ok && s.Size() == 0 && l.anchors.ReadOnly() {
 		return nil // no newer head will be shown
 	}
@@ -29,7 +35,7 @@ func (l *Ledgers) confirmHead(ctx context.Context, s *State) error {
 		if !ok {
 			err = l.anchors.Put(s.Checkpoint())
 		}
-		if err == nil {
+		if err == nil && l.firstAnchor != nil {
 			err = l.firstAnchor(ctx, s.Checkpoint())
 		}
 		return unanchored(err)

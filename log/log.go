@@ -107,6 +107,10 @@ type Options struct {
 	// another process that shares the store has it as an anchor too. An error is one of the ledger. Default: none.
 	FirstAnchor func(ctx context.Context, checkpoint []byte) error
 
+	// FetchAnchors is called for a ledger with events and without an anchor. It returns when all anchors of other
+	// processes that share the store are here (ReceiveAnchors). Default: there are no others.
+	FetchAnchors func(context.Context) error
+
 	// Shared reports whether senders of several organizations use the server at the moment. Then an organization has
 	// one turn in an append, and one append under way. The ledgers notice by themselves when several ledgers take
 	// events. It is asked concurrently. Default: never.
@@ -141,9 +145,6 @@ func (o Options) withDefaults() Options {
 	}
 	if o.AnchorFirst == nil {
 		o.AnchorFirst = reportsNever
-	}
-	if o.FirstAnchor == nil {
-		o.FirstAnchor = func(context.Context, []byte) error { return nil }
 	}
 	if o.Fatal == nil {
 		o.Fatal = func(err error) { panic(err) }
@@ -181,9 +182,10 @@ type Ledgers struct {
 	tiles    *tiles.Reader
 
 	importing    bool
-	anchorsFirst func() bool // Options.AnchorFirst
-	witness      Witness     // nil: none
-	firstAnchor  func(context.Context, []byte) error
+	anchorsFirst func() bool                         // Options.AnchorFirst
+	witness      Witness                             // nil: none
+	firstAnchor  func(context.Context, []byte) error // nil: no process shares the store
+	fetchAnchors func(context.Context) error         // the same
 	uncompared   takeover.Uncompared
 
 	maxWaiting, maxWaitingTenant, maxResident int
@@ -244,8 +246,8 @@ func newLedgers(o Options) *Ledgers {
 		importing:    o.Importing,
 		anchorsFirst: o.AnchorFirst,
 		witness:      o.Witness,
-		firstAnchor:  o.FirstAnchor,
-		maxWaiting:   o.MaxWaiting, maxWaitingTenant: o.MaxWaitingTenant, maxResident: o.MaxResident,
+		firstAnchor:  o.FirstAnchor, fetchAnchors: o.FetchAnchors,
+		maxWaiting: o.MaxWaiting, maxWaitingTenant: o.MaxWaitingTenant, maxResident: o.MaxResident,
 		fences:  takeover.NewFences(o.Store, o.Owned),
 		slots:   make(map[id.Tenant]*cacheSlot),
 		repairs: make(chan struct{}, maxRepairs),

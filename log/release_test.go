@@ -533,3 +533,38 @@ func TestFirstAnchorBeforeTheFirstEvent(t *testing.T) {
 		t.Errorf("asked %d times after the first events", len(given))
 	}
 }
+
+// A ledger that moves before its new owner has its first anchor is no ledger without an anchor: the anchors of the other
+// processes are fetched first. It waits while they can't be fetched, and is read-only when they have none.
+func TestAnchorsOfOthersBeforeReadOnly(t *testing.T) {
+	one, two := newNodes(t, storagetest.NewModel())
+	one.mustAppend(red, "a")
+	one.mustAppend(blue, "a")
+	if err := one.ledgers.FlushAnchors(); err != nil {
+		t.Fatal(err)
+	}
+	two.ledgers.Close()
+	two.anchors = t.TempDir()
+	var fails error = errors.New("no other process answers")
+	spread, asked := func() {}, 0
+	two.open(log.Options{Owned: func(id.Tenant) bool { return true }, FetchAnchors: func(context.Context) error {
+		if asked++; fails == nil {
+			spread()
+		}
+		return fails
+	}})
+	if _, err := two.append(red, "b"); !fault.Is(err, fault.Unavailable) {
+		t.Errorf("while the anchors can't be fetched: got %v", err)
+	}
+	fails = nil
+	two.refuses(blue, "read_only")
+	spread = func() { one.spread(two) }
+	two.mustAppend(red, "b")
+	if asked != 3 {
+		t.Errorf("asked %d times, want 3", asked)
+	}
+	two.mustAppend(red, "c")
+	if asked != 3 {
+		t.Errorf("asked %d times for a ledger with an anchor", asked-3)
+	}
+}

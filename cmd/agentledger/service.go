@@ -142,8 +142,8 @@ func newService(ctx context.Context, c config.Serve, st *datadir.Store, watch *o
 	}
 	s.records = s.node.Store(st.Engine)
 	s.ledgers, err = log.Open(ctx, log.Options{Owned: s.node.Share(), FirstAnchor: s.node.FirstAnchor,
-		Elapsed: watch.clocks.Elapsed,
-		Store:   st.Engine, Keyring: st.Keyring, Anchors: st.Anchors, Logger: watch.logger, Metrics: watch.registry,
+		FetchAnchors: s.node.FetchAnchors, Elapsed: watch.clocks.Elapsed,
+		Store: st.Engine, Keyring: st.Keyring, Anchors: st.Anchors, Logger: watch.logger, Metrics: watch.registry,
 		Tracer: watch.tracer, Fatal: fatal, Clock: s.clock.Now, Held: s.clock.Check, ReadOnly: st.ReadOnly,
 		Anchored: c.AnchoredOnly, Shared: s.control.Contended, AnchorFirst: st.AnchorFirst(c.Tuning),
 		Witness: s, TileCacheBytes: max(1, int64(c.TileCacheMiB)<<20), // 0 would be the default

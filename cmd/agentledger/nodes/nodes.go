@@ -71,6 +71,9 @@ type Node struct {
 	ledgers  atomic.Pointer[Ledgers] // nil before Start
 	stop     context.CancelFunc      // nil before Start
 	done     chan struct{}
+
+	fetching sync.Mutex
+	fetched  time.Duration // when the newest FetchAnchors began that got all
 }
 
 // idleTime is how long a connection for calls among nodes waits for the next call.
@@ -272,6 +275,33 @@ func (n *Node) FirstAnchor(ctx context.Context, checkpoint []byte) error {
 	ctx, cancel := context.WithTimeout(ctx, firstAnchorTime)
 	defer cancel()
 	return n.exchange.Deliver(ctx, anchorsName, encodeNote(anchor.Note{Text: checkpoint}))
+}
+
+// FetchAnchors gets the anchors of all other nodes, for a ledger with events of which this node has no anchor (package
+// log). The node that founded the ledger gave its first anchor to one node, and tells the others a little later. An
+// organization that moves to a third node meanwhile would be read-only there. Calls that wait share the next fetch.
+func (n *Node) FetchAnchors(ctx context.Context) error {
+	if n == nil {
+		return nil
+	}
+	asked := n.options.Elapsed()
+	n.fetching.Lock()
+	defer n.fetching.Unlock()
+	if n.fetched > asked {
+		return nil
+	}
+	began, self := n.options.Elapsed(), n.Cluster.Self().ID
+	var errs []error
+	for _, other := range n.Cluster.Nodes() {
+		if other.ID != self {
+			errs = append(errs, n.exchange.Fetch(ctx, other))
+		}
+	}
+	err := errors.Join(errs...)
+	if err == nil {
+		n.fetched = began
+	}
+	return err
 }
 
 // receiveTime bounds the comparison of received anchors with the ledgers in memory.
