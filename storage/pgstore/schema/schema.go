@@ -80,15 +80,11 @@ func (p *Program) Newest() int64 { return p.steps[len(p.steps)-1].Version }
 // Bring brings the schema up to the program's, and compares the tables. A newer schema that takes the program stays as
 // it is. Programs may call it at the same time. Errors wrap ErrRefused if the program may not use the database.
 func (p *Program) Bring(ctx context.Context, config *pgx.ConnConfig) error {
-	conn, err := pgx.ConnectConfig(ctx, config)
-	if err != nil {
-		return unreachable(err)
-	}
-	defer conn.Close(context.WithoutCancel(ctx))
-	s, err := p.admit(ctx, conn)
+	conn, s, err := p.connect(ctx, config)
 	if err != nil {
 		return err
 	}
+	defer conn.Close(context.WithoutCancel(ctx))
 	if err := p.compareKeys(ctx, conn, s); err != nil {
 		return err
 	}
@@ -107,20 +103,30 @@ func (p *Program) Bring(ctx context.Context, config *pgx.ConnConfig) error {
 
 // Check refuses a schema that does not take the program, or that is older, and changes nothing.
 func (p *Program) Check(ctx context.Context, config *pgx.ConnConfig) error {
-	conn, err := pgx.ConnectConfig(ctx, config)
-	if err != nil {
-		return unreachable(err)
-	}
-	defer conn.Close(context.WithoutCancel(ctx))
-	s, err := p.admit(ctx, conn)
+	conn, s, err := p.connect(ctx, config)
 	if err != nil {
 		return err
 	}
+	defer conn.Close(context.WithoutCancel(ctx))
 	if s.number < p.Newest() {
 		return fmt.Errorf("the schema has version %d, this program needs %d: start the server once, which brings it up",
 			s.number, p.Newest())
 	}
 	return p.compareTables(ctx, conn)
+}
+
+// connect connects to a database that takes the program. The caller closes the connection.
+func (p *Program) connect(ctx context.Context, config *pgx.ConnConfig) (*pgx.Conn, state, error) {
+	conn, err := pgx.ConnectConfig(ctx, config)
+	if err != nil {
+		return nil, state{}, unreachable(err)
+	}
+	s, err := p.admit(ctx, conn)
+	if err != nil {
+		_ = conn.Close(context.WithoutCancel(ctx))
+		return nil, state{}, err
+	}
+	return conn, s, nil
 }
 
 // admit reads the state, and refuses a schema that does not take the program.
