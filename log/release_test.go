@@ -39,6 +39,21 @@ func newNodes(t *testing.T, store log.Store) (one, two *node) {
 	return one, two
 }
 
+// newNodesAndOlderStore returns two nodes that both know the anchors of one event in each ledger, their store, and what
+// it holds now: a store that was rolled back to that.
+func newNodesAndOlderStore(t *testing.T) (one, two *node, store, older *storagetest.Model) {
+	t.Helper()
+	store = storagetest.NewModel()
+	one, two = newNodes(t, store)
+	one.mustAppend(red, "a")
+	one.mustAppend(blue, "a")
+	if err := one.ledgers.FlushAnchors(); err != nil {
+		t.Fatal(err)
+	}
+	one.spread(two)
+	return one, two, store, store.Reopen()
+}
+
 func newNode(w *world) *node {
 	n := &node{world: w, owns: map[id.Tenant]*atomic.Bool{red: {}, blue: {}}}
 	n.open(log.Options{Elapsed: n.timeElapsed, Owned: func(t id.Tenant) bool { return n.owns[t] != nil && n.owns[t].Load() }})
@@ -308,15 +323,7 @@ func TestReleaseOfIdleLedgersAsksNothing(t *testing.T) {
 func TestTakeOverComparesWithTheAnchorsOfOthers(t *testing.T) {
 	for name, late := range map[string]bool{"in time": false, "late": true} {
 		t.Run(name, func(t *testing.T) {
-			model := storagetest.NewModel()
-			one, two := newNodes(t, model)
-			one.mustAppend(red, "a")
-			one.mustAppend(blue, "a")
-			if err := one.ledgers.FlushAnchors(); err != nil {
-				t.Fatal(err)
-			}
-			one.spread(two)
-			older := model.Reopen()
+			one, two, _, older := newNodesAndOlderStore(t)
 			one.mustAppend(red, "lost")
 			shown := bytes.Clone(one.state(red).Checkpoint())
 			if err := one.ledgers.FlushAnchors(); err != nil {
@@ -354,15 +361,8 @@ func (s *awayStore) Head(ctx context.Context, t id.Tenant) (storage.Head, error)
 
 // An anchor that comes while the store is away, as in a fail-over to an older one, is compared when the store is back.
 func TestAnchorComesWhileTheStoreIsAway(t *testing.T) {
-	model := storagetest.NewModel()
-	one, two := newNodes(t, model)
-	one.mustAppend(red, "a")
-	one.mustAppend(blue, "a")
-	if err := one.ledgers.FlushAnchors(); err != nil {
-		t.Fatal(err)
-	}
-	one.spread(two)
-	older := &awayStore{Model: model.Reopen()}
+	one, two, _, copied := newNodesAndOlderStore(t)
+	older := &awayStore{Model: copied}
 	one.mustAppend(red, "lost")
 	if err := one.ledgers.FlushAnchors(); err != nil {
 		t.Fatal(err)

@@ -105,15 +105,7 @@ func TestStandIn(t *testing.T) {
 
 // A store that was rolled back to before a tree that was shown is refused, also where it was shown here.
 func TestStandInRefusesAnOlderStore(t *testing.T) {
-	model := storagetest.NewModel()
-	one, two := newNodes(t, model)
-	one.mustAppend(red, "a")
-	one.mustAppend(blue, "a")
-	if err := one.ledgers.FlushAnchors(); err != nil {
-		t.Fatal(err)
-	}
-	one.spread(two)
-	older := model.Reopen()
+	one, two, model, older := newNodesAndOlderStore(t)
 	one.mustAppend(red, "b")
 	if err := one.ledgers.FlushAnchors(); err != nil {
 		t.Fatal(err)
@@ -198,15 +190,7 @@ func (s *failingOver) Barrier(ctx context.Context) error {
 
 // A head that was read before the store failed over to an older one is not shown, and is no anchor.
 func TestStandInReadsAgainBehindTheBarrier(t *testing.T) {
-	model := storagetest.NewModel()
-	one, two := newNodes(t, model)
-	one.mustAppend(red, "a")
-	one.mustAppend(blue, "a")
-	if err := one.ledgers.FlushAnchors(); err != nil {
-		t.Fatal(err)
-	}
-	one.spread(two)
-	older := model.Reopen()
+	one, two, model, older := newNodesAndOlderStore(t)
 	one.mustAppend(red, "b")
 	two.store = &failingOver{Model: model, older: older}
 	var waited time.Duration
