@@ -15,7 +15,7 @@ func (s *suite) checkStore(ctx context.Context, dir, name string, events int) er
 	cmd.Env = append(os.Environ(), "AGENTLEDGER_MASTER_KEY="+s.key.secret)
 	begin := time.Now()
 	if text, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("fsck: %w\n%s", err, text)
+		return fmt.Errorf("fsck: %w\n%s", err, text[max(0, len(text)-2000):])
 	}
 	took := time.Since(begin)
 	values := []value{{float64(events) / took.Seconds(), "events/s"},

@@ -142,6 +142,7 @@ func measures() []measure {
 		{"disk", (*suite).disks, false, false},                  // bytes of an event on disk
 		{"engines", (*suite).engines, false, false},             // both storage engines: appends, reads, bytes of an event
 		{"many", (*suite).many, true, false},                    // many organizations with ten events each, on both engines
+		{"checkmany", (*suite).manyChecks, true, true},          // fsck of many organizations with a few signed events each
 		{"nodes", (*suite).nodes, false, false},                 // several nodes on one database: processor time
 		{"idlenodes", (*suite).idleNodes, true, false},          // several nodes with many organizations that do nothing
 		{"scale", (*suite).scales, true, false},                 // a log that grows: events, reads, start, memory, fsck

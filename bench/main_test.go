@@ -32,7 +32,7 @@ func TestEveryMeasure(t *testing.T) {
 	}
 	var out bytes.Buffer
 	args := []string{"-runs", "1", "-time", "50ms", "-leaves", "3000", "-idle", "50", "-stored", "1000", "-organizations", "30", "-scale", "500,2000", "-dir", dir}
-	for _, args := range [][]string{args, {"-soak", "2s", "-dir", dir, "soak"}} {
+	for _, args := range [][]string{args, {"-soak", "2s", "-dir", dir, "soak"}, {"-organizations", "30", "-dir", dir, "checkmany"}} {
 		if err := run(t.Context(), args, nil, &out); err != nil {
 			t.Fatalf("%v\n%s", err, &out)
 		}
