@@ -32,7 +32,7 @@ func (t *Tuning) memorySettings() []setting {
 	return []setting{
 		{"cache_mib", number{&t.CacheMiB, 256, 0, inMiB},
 			"memory for data blocks of the embedded store, in MiB, beside 128 MiB for events that are not in tables " +
-				"yet; 0 is the default",
+				"yet and at most 43 MiB for names of events; 0 is the default",
 			"The operator, when memory is scarce, or when reads of old events keep the disk busy"},
 		{"key_tables_mib", number{&t.KeyTablesMiB, 64, 0, inMiB},
 			"memory for tables of the keys that sign most, in MiB, about 60 KiB a key: their signatures are " +

@@ -90,6 +90,9 @@ func (e *Engine) appendAccepted(p *pending, batches []storage.Batch) error {
 	}
 	p.commit = commit
 	e.recent.addName(c.claimed)
+	for i := range c.claimed {
+		e.names.Add(c.claimed[i].key[:])
+	}
 	for i := range batches {
 		if p.results[i] == nil {
 			e.cacheHead(batches[i].Tenant, heads[i])

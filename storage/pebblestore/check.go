@@ -8,6 +8,7 @@ import (
 
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/storage"
+	"github.com/agentledger/agentledger/storage/pebblestore/namefilter"
 )
 
 // nameKey is the key of an event id or idempotency key.
@@ -24,6 +25,8 @@ type claim struct {
 type checker struct {
 	engine  *Engine
 	known   nameSearch
+	all     *pebble.Iterator     // for sweeps of names; nil until one is due
+	seen    namefilter.View      // of the tenant
 	tenant  id.Tenant            // of the last part that makes sense by itself, if there was one
 	begun   bool                 // there was one
 	head    head                 // that the part checked last continues
@@ -44,7 +47,13 @@ func (e *Engine) newChecker(batches []storage.Batch) *checker {
 	return &checker{engine: e, known: nameSearch{engine: e}, claimed: make([]claim, 0, events)}
 }
 
-func (c *checker) closeSearch() error { return c.known.close() }
+func (c *checker) closeSearch() error {
+	err := c.known.close()
+	if c.all != nil {
+		err = errors.Join(err, readError(c.all.Close()))
+	}
+	return err
+}
 
 // checkBatch returns why a part can't be applied.
 func (c *checker) checkBatch(part *storage.Batch) error {
@@ -92,6 +101,9 @@ func (c *checker) checkNames(part *storage.Batch) error {
 		c.names = make(map[nameKey]struct{}, 2*len(part.Events))
 	}
 	clear(c.names)
+	if err := c.viewNames(part); err != nil {
+		return err
+	}
 	for i := range part.Events {
 		e := &part.Events[i]
 		for n := range e.DedupKeys {
@@ -107,6 +119,26 @@ func (c *checker) checkNames(part *storage.Batch) error {
 	return nil
 }
 
+// viewNames takes the names that the tenant may have, and reads some of them first if they are not all known.
+func (c *checker) viewNames(part *storage.Batch) (err error) {
+	names, t := c.engine.names, part.Tenant
+	if c.seen = names.View(t); c.seen.Whole() {
+		return nil
+	}
+	due := names.Due(t, len(part.Events), c.head.Size)
+	if due == 0 {
+		return nil
+	}
+	if c.all == nil {
+		if c.all, err = c.engine.db.NewIter(nil); err != nil {
+			return readError(err)
+		}
+	}
+	err = names.Sweep(t, c.all, appendPrefix(nil, t, familyEventID), appendPrefix(nil, t, familyIdempotency+1), due)
+	c.seen = names.View(t)
+	return readError(err)
+}
+
 // checkDedupKey returns ErrDuplicate for a name that is taken.
 func (c *checker) checkDedupKey(part *storage.Batch, at id.Index, n storage.DedupKey) error {
 	c.claimed = append(c.claimed, claim{index: at})
@@ -118,7 +150,7 @@ func (c *checker) checkDedupKey(part *storage.Batch, at id.Index, n storage.Dedu
 		}
 		c.names[*key] = struct{}{}
 	}
-	if c.engine.absences.isKnownAbsent(key) {
+	if c.seen.Absent(key[:]) {
 		return nil
 	}
 	index, err := c.known.index(key)

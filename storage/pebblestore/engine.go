@@ -36,6 +36,7 @@ import (
 	"github.com/agentledger/agentledger/internal/inflight"
 	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/storage/pebblestore/filesystem"
+	"github.com/agentledger/agentledger/storage/pebblestore/namefilter"
 )
 
 // Engine is a storage.Engine on a Pebble store.
@@ -61,7 +62,7 @@ type Engine struct {
 	erasures atomic.Uint64 // appends with erasures since the start
 	unsynced unsynced
 	recent   *recentNames
-	absences *absences
+	names    *namefilter.Filter // written under the write lock
 }
 
 var _ storage.Engine = (*Engine)(nil)
@@ -84,7 +85,7 @@ func Open(o Options) (*Engine, error) {
 		}
 	}
 	e := &Engine{lock: lock, file: &storeFile{fs: o.FS, dir: o.Dir}, readOnly: o.ReadOnly, onBroken: o.OnBroken, recent: new(recentNames)}
-	e.absences = newAbsences(e.recent)
+	e.names = namefilter.New()
 	e.write.heads = make(map[id.Tenant]head)
 	e.unsynced.records = make(map[string]*commit)
 	if err := e.openStore(o); err != nil {

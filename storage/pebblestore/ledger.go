@@ -59,8 +59,7 @@ func (e *Engine) Lookup(ctx context.Context, t id.Tenant, names []storage.DedupK
 		return nil, fmt.Errorf("look up names: %w", err)
 	}
 	defer e.endCall()
-	applies := e.recent.applies.Load()
-	search := nameSearch{engine: e}
+	known, search := e.names.View(t), nameSearch{engine: e}
 	defer func() {
 		if err = errors.Join(err, search.close()); err != nil {
 			found, err = nil, fmt.Errorf("look up names: %w", err)
@@ -70,11 +69,10 @@ func (e *Engine) Lookup(ctx context.Context, t id.Tenant, names []storage.DedupK
 	var key nameKey
 	for i, n := range names {
 		appendNameKey(key[:0], t, n)
-		if found[i], err = search.index(&key); err != nil {
+		if known.Absent(key[:]) {
+			found[i] = storage.NoIndex
+		} else if found[i], err = search.index(&key); err != nil {
 			return nil, err
-		}
-		if found[i] == storage.NoIndex {
-			e.absences.noteAbsence(&key, applies)
 		}
 	}
 	return found, nil

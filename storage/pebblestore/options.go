@@ -16,7 +16,8 @@ type Options struct {
 	// Dir is the directory of the store; it is made with mode 0700.
 	Dir string
 
-	// CacheBytes bounds the cache of decompressed blocks. 0 means 256 MiB. Memtables have 128 MiB beside it.
+	// CacheBytes bounds the cache of decompressed blocks. 0 means 256 MiB. Memtables have 128 MiB beside
+	// it, and names of events at most 43 MiB.
 	CacheBytes int64
 
 	// MaxTables bounds the tables that are kept open, each a file descriptor; at least 64 are. 0 means 1000.

@@ -20,19 +20,16 @@ import (
 // that Open replays are in tables when it returns. Only a store that is open read-only keeps them in memory, and a
 // search looks there too.
 type recentNames struct {
-	log     atomic.Uint64 // number of the newest log
-	applies atomic.Uint64 // calls of addName
+	log atomic.Uint64 // number of the newest log
 
 	mu          sync.RWMutex
 	generations []generation  // oldest first
-	from        uint64        // of the oldest generation, or applies when there is none
 	drops       atomic.Uint64 // calls of drop and forgetTenant; written under mu
 }
 
 // generation is the names of one log.
 type generation struct {
 	log   uint64
-	from  uint64 // applies when it was begun
 	names map[nameKey]id.Index
 }
 
@@ -40,10 +37,6 @@ type generation struct {
 func (r *recentNames) findName(key *nameKey) id.Index {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
-	return r.search(key)
-}
-
-func (r *recentNames) search(key *nameKey) id.Index {
 	for i := len(r.generations) - 1; i >= 0; i-- {
 		if index, ok := r.generations[i].names[*key]; ok {
 			return index
@@ -52,27 +45,18 @@ func (r *recentNames) search(key *nameKey) id.Index {
 	return storage.NoIndex
 }
 
-// none reports whether it is certain that a name was not among those of the
-// applies numbered above n: they are all here, and it is not.
-func (r *recentNames) none(key *nameKey, n uint64) bool {
-	r.mu.RLock()
-	defer r.mu.RUnlock()
-	return n >= r.from && r.search(key) == storage.NoIndex
-}
-
 // addName tells the names of an append that was applied. One caller at a time.
 func (r *recentNames) addName(names []claim) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	log := r.log.Load()
 	if last := len(r.generations) - 1; last < 0 || r.generations[last].log != log {
-		r.generations = append(r.generations, generation{log: log, from: r.applies.Load(), names: make(map[nameKey]id.Index)})
+		r.generations = append(r.generations, generation{log: log, names: make(map[nameKey]id.Index)})
 	}
 	newest := r.generations[len(r.generations)-1].names
 	for i := range names {
 		newest[names[i].key] = names[i].index
 	}
-	r.applies.Add(1)
 }
 
 // drop forgets the names of the logs up to a number.
@@ -83,10 +67,6 @@ func (r *recentNames) drop(log uint64) {
 		r.generations = r.generations[1:]
 	}
 	r.drops.Add(1)
-	r.from = r.applies.Load()
-	if len(r.generations) > 0 {
-		r.from = r.generations[0].from
-	}
 }
 
 // created notes each new log. Pebble is done with the log whose file the new one takes.

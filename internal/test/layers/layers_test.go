@@ -260,6 +260,7 @@ var layer = map[string]int{
 	"storage/pebblestore/filesystem":  60,
 	"storage/pebblestore/checksum":    60,
 	"storage/pebblestore/logscan":     60,
+	"storage/pebblestore/namefilter":  60,
 	"storage/pgstore":                 60,
 	"storage/pgstore/dial":            60,
 	"storage/pgstore/document":        60,
