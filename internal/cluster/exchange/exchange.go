@@ -6,9 +6,10 @@
 //   - A note that Spread was given reaches every other node that lives, in a second if its internal listener answers,
 //     and else once it answers again. Notes of one journal arrive in their order.
 //   - A node that was seen for the first time, or that fell behind, gets all notes. So no note is missing because a
-//     queue was full.
+//     queue was full. After a call that failed, a node gets the notes that it has not acknowledged.
 //   - A note may arrive more than once, and an older one behind a newer one. The journal keeps the newest.
-//   - Memory is bounded: a queue of maxQueued bytes for each node, and one message of maxMessage bytes.
+//   - Memory is bounded: a queue of maxQueued bytes for each node, one message of maxMessage bytes, and hashes of
+//     maxAcknowledged notes while a node gets all.
 //   - Spread does not wait for any node. A node that does not answer holds a call for a bounded time, and delays no
 //     other node.
 //
@@ -81,9 +82,10 @@ func New(o Options) *Exchange {
 // peer is the notes that wait for one node.
 type peer struct {
 	node    cluster.Node
-	queued  []queuedNote
-	bytes   int
-	behind  bool // it has to get all notes
+	queued  []queuedNote // are sent behind all notes, when it has to get these
+	bytes   int          // of queued
+	behind  bool         // it has to get all notes
+	taken   *acknowledged
 	sending bool // a goroutine of Run sends to it
 	retryAt time.Time
 	since   time.Time // when the oldest note began to wait that it did not take; zero for none
@@ -111,22 +113,37 @@ func (x *Exchange) SpreadAll() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for _, p := range x.peers {
-		p.behind, p.queued, p.bytes = true, nil, 0
-		p.lacks()
+		p.fallBehind()
 	}
 	x.signal()
 }
 
 func (p *peer) addNote(n queuedNote) {
 	p.lacks()
-	if p.behind {
-		return
-	}
-	if p.bytes += len(n.note); p.bytes > maxQueued {
-		p.behind, p.queued, p.bytes = true, nil, 0
-		return
-	}
 	p.queued = append(p.queued, n)
+	if p.bytes += len(n.note); p.bytes > maxQueued {
+		p.fallBehind()
+	}
+}
+
+// fallBehind drops the queue: the node has to get all notes, also those that it acknowledged before. A note of a journal
+// may stand for those that were dropped.
+func (p *peer) fallBehind() {
+	p.behind, p.queued, p.bytes, p.taken = true, nil, 0, nil
+	p.lacks()
+}
+
+// putBack puts notes before the others that wait, because the node has not acknowledged them.
+func (p *peer) putBack(notes []queuedNote) {
+	if p.queued = append(notes, p.queued...); len(notes) > 0 {
+		p.lacks()
+	}
+	for _, n := range notes {
+		p.bytes += len(n.note)
+	}
+	if p.bytes > maxQueued {
+		p.fallBehind()
+	}
 }
 
 func (x *Exchange) signal() {

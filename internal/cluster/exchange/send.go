@@ -14,26 +14,35 @@ import (
 	"github.com/agentledger/agentledger/internal/wait"
 )
 
-// sendTo sends a node all that waits for it. After a failure the notes wait again.
+// sendTo sends a node all that waits for it. After a failure the notes that it has not acknowledged wait again.
 func (x *Exchange) sendTo(ctx context.Context, p *peer) {
 	x.mu.Lock()
-	node, queued, behind := p.node, p.queued, p.behind
-	p.queued, p.bytes, p.behind = nil, 0, false
-	began := time.Now()
+	node, behind, began := p.node, p.behind, time.Now()
+	var queued []queuedNote
+	if !behind {
+		queued, p.queued, p.bytes = p.queued, nil, 0
+	} else if p.taken == nil {
+		p.taken = new(acknowledged)
+	}
+	taken := p.taken
+	p.behind = false
 	x.mu.Unlock()
 	var err error
 	if behind {
-		err = x.sendAll(ctx, node)
+		err = x.sendAll(ctx, node, taken)
 	} else {
-		err = x.sendNotes(ctx, node, queued)
+		queued, err = x.sendNotes(ctx, node, queued)
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	p.sending = false
-	if err != nil { // some notes may have come; which ones is not known
-		p.behind, p.queued, p.bytes = true, nil, 0
+	if err != nil {
+		p.behind = p.behind || behind
+		p.putBack(queued)
 		p.retryAt = time.Now().Add(retryTime)
 		x.Logger.WarnContext(ctx, "cluster: a node does not take notes", "node", node.ID, "url", node.URL, "error", err)
+	} else if p.taken == taken && !p.behind {
+		p.taken = nil
 	}
 	waits := p.behind || len(p.queued) > 0
 	if waits {
@@ -47,17 +56,30 @@ func (x *Exchange) sendTo(ctx context.Context, p *peer) {
 	}
 }
 
-// sendAll sends the newest notes of all journals.
-func (x *Exchange) sendAll(ctx context.Context, node cluster.Node) error {
+// sendAll sends the newest notes of all journals, without those that the node took before.
+func (x *Exchange) sendAll(ctx context.Context, node cluster.Node, taken *acknowledged) error {
 	for name, journal := range x.Journals {
-		m := &message{send: func(body []byte) error { return x.post(ctx, node, name, body) }}
+		var sent []noteHash // that are in the message
+		m := &message{send: func(body []byte) error {
+			err := x.post(ctx, node, name, body)
+			if err == nil {
+				taken.add(sent)
+				sent = nil
+			}
+			return err
+		}}
 		for note, err := range journal.Notes() {
+			hash := hashOf(name, note)
+			if err == nil && taken.has(hash) {
+				continue
+			}
 			if err == nil {
 				err = m.addNote(note)
 			}
 			if err != nil {
 				return fmt.Errorf("send all notes of %s: %w", name, err)
 			}
+			sent = append(sent, hash)
 		}
 		if err := m.flush(); err != nil {
 			return fmt.Errorf("send all notes of %s: %w", name, err)
@@ -66,22 +88,29 @@ func (x *Exchange) sendAll(ctx context.Context, node cluster.Node) error {
 	return nil
 }
 
-// sendNotes sends notes in their order. Those behind each other of one journal go together.
-func (x *Exchange) sendNotes(ctx context.Context, node cluster.Node, queued []queuedNote) error {
+// sendNotes sends notes in their order. Those behind each other of one journal go together. It returns the notes that
+// the node has not acknowledged.
+func (x *Exchange) sendNotes(ctx context.Context, node cluster.Node, queued []queuedNote) ([]queuedNote, error) {
 	for len(queued) > 0 {
-		name := queued[0].journal
-		m := &message{send: func(body []byte) error { return x.post(ctx, node, name, body) }}
-		for len(queued) > 0 && queued[0].journal == name {
-			if err := m.addNote(queued[0].note); err != nil {
-				return err
+		name, n := queued[0].journal, 0
+		m := &message{send: func(body []byte) error {
+			err := x.post(ctx, node, name, body)
+			if err == nil {
+				queued, n = queued[n:], 0
 			}
-			queued = queued[1:]
+			return err
+		}}
+		for n < len(queued) && queued[n].journal == name {
+			if err := m.addNote(queued[n].note); err != nil {
+				return queued, err
+			}
+			n++
 		}
 		if err := m.flush(); err != nil {
-			return err
+			return queued, err
 		}
 	}
-	return nil
+	return nil, nil
 }
 
 // deliverTime is how long one node may take before the next one is asked.
