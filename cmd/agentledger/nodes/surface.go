@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/agentledger/agentledger/internal/cluster/exchange"
+	"github.com/agentledger/agentledger/internal/cluster/forward"
 	"github.com/agentledger/agentledger/internal/http/edge"
 	"github.com/agentledger/agentledger/internal/http/serving"
 )
@@ -59,5 +60,5 @@ func (n *Node) Surface(name, address string, main, identity http.Handler, connec
 		}
 	})
 	return serving.Surface{Name: name, Address: address, Handler: handler, Connections: connections,
-		TLS: n.identity.Server()}
+		TLS: n.identity.Server(), Header: forward.HeaderBytes(serving.MaxHeader)}
 }

@@ -108,7 +108,11 @@ func (c *connection) writeParts(w io.Writer, body io.Reader, length int64) error
 
 // writeHead writes the begin of a request into the buffer, which keeps the first error.
 func (c *connection) writeHead(r *http.Request) error {
-	if err := c.writeLine(r.Method, " ", r.URL.RequestURI(), " HTTP/1.1"); err != nil {
+	target := r.RequestURI // as it came: escaped anew it may be three times as long
+	if target == "" {
+		target = r.URL.RequestURI()
+	}
+	if err := c.writeLine(r.Method, " ", target, " HTTP/1.1"); err != nil {
 		return err
 	}
 	err := c.writeLine("Host: ", r.Host)

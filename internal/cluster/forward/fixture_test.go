@@ -26,6 +26,9 @@ const (
 	blue id.Tenant = 2
 )
 
+// maxHeader is the bound of headers at the listeners that strangers reach, in bytes.
+const maxHeader = 16 << 10
+
 // view is a cluster in which the test says who owns an organization.
 type view struct {
 	self cluster.Node
@@ -141,8 +144,11 @@ func (s *service) newNode(identity *peer.Identity, options ...forward.Options) *
 		n.asked.Add(1)
 		return s.handle(n, w, r)
 	})
-	n.external = httptest.NewServer(n.proxy.Expose(surface))
+	n.external = httptest.NewUnstartedServer(n.proxy.Expose(surface))
+	n.external.Config.MaxHeaderBytes = maxHeader
+	n.external.Start()
 	n.internal = httptest.NewUnstartedServer(n.proxy.Receive(surface))
+	n.internal.Config.MaxHeaderBytes = forward.HeaderBytes(maxHeader)
 	n.internal.TLS = identity.Server()
 	n.internal.StartTLS()
 	n.view.self.URL = n.internal.URL

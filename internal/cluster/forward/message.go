@@ -26,6 +26,10 @@ const (
 	hopProtocol = hopPrefix + "Protocol"
 )
 
+// HeaderBytes returns how many bytes of headers an internal listener has to take where the other listeners take bound
+// bytes, which is 4 KiB or more. A hop adds its own headers, and a space to each of the client's that has none.
+func HeaderBytes(bound int) int { return 2 * bound }
+
 // isHopByHop reports whether a header is of one connection (RFC 9110, section 7.6.1), or is written by this package.
 // Headers that Connection names are not: by them a client could remove the headers in which a proxy before the
 // service tells its address.

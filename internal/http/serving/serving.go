@@ -10,6 +10,7 @@
 package serving
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -27,8 +28,8 @@ import (
 	"github.com/agentledger/agentledger/internal/telemetry"
 )
 
-// maxHeader bounds the headers of a request, in bytes.
-const maxHeader = 16 << 10
+// MaxHeader bounds the headers of a request, in bytes. Package http adds 4 KiB to it.
+const MaxHeader = 16 << 10
 
 // Times bound the parts of a request on each connection; 0 is no bound.
 type Times struct {
@@ -47,6 +48,7 @@ type Surface struct {
 	Certificate certificate.Source // nil is plain HTTP
 	Protocols   []string           // of ALPN, besides HTTP/1.1
 	TLS         *tls.Config        // in place of Certificate, for a listener with its own rules
+	Header      int                // bytes of the headers of a request; 0: MaxHeader
 }
 
 // Set is the open listeners of a service.
@@ -82,7 +84,7 @@ func Open(surfaces []Surface, times Times, logger *slog.Logger) (*Set, error) {
 		bounded := listener.NewListener(l, surface.Connections)
 		bounded.Unused, bounded.Spare = times.Idle, listener.SpareConnections(surface.Connections)
 		s.open = append(s.open, s.serve(&opened{Listener: bounded, name: surface.Name,
-			secure: surface.Certificate != nil || surface.TLS != nil}, surface.Handler))
+			secure: surface.Certificate != nil || surface.TLS != nil}, surface))
 	}
 	return s, nil
 }
@@ -101,10 +103,11 @@ func listen(s Surface) (net.Listener, error) {
 }
 
 // serve serves a listener in the background.
-func (s *Set) serve(o *opened, h http.Handler) *opened {
+func (s *Set) serve(o *opened, surface Surface) *opened {
 	o.http = &http.Server{
-		Handler: h, ReadHeaderTimeout: s.times.Header, ReadTimeout: s.times.Body, WriteTimeout: s.times.Answer,
-		IdleTimeout: s.times.Idle, MaxHeaderBytes: maxHeader, ConnState: o.ConnState,
+		Handler: surface.Handler, ReadHeaderTimeout: s.times.Header, ReadTimeout: s.times.Body,
+		WriteTimeout: s.times.Answer, IdleTimeout: s.times.Idle, ConnState: o.ConnState,
+		MaxHeaderBytes: cmp.Or(surface.Header, MaxHeader),
 		ErrorLog: slog.NewLogLogger(telemetry.NewConnectionHandler(s.logger.Handler()), slog.LevelDebug),
 	}
 	s.background.Go(func() {
