@@ -29,6 +29,7 @@ type conn struct {
 	heading atomic.Bool  // headers of a request are arriving
 	leaving atomic.Bool  // no further request is read
 	closed  atomic.Bool
+	strange atomic.Bool // hands are to be shaken before the first read (Listener.Strangers)
 
 	headerTime    time.Duration // in which headers have to arrive, 0 for no bound; set while unused
 	reads, writes deadline
@@ -50,6 +51,11 @@ func newAcceptedConn(c net.Conn, l *Listener) *conn {
 // Read implements net.Conn. Headers that do not arrive in time get an answer, and so do
 // headers that were cut off because the connection had to make room.
 func (c *conn) Read(p []byte) (int, error) {
+	if c.strange.Load() {
+		if err := c.shakeHands(); err != nil {
+			return 0, err
+		}
+	}
 	n, err := c.readByDeadline(p)
 	switch {
 	case n > 0 && c.idle.Load() != 0:

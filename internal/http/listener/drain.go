@@ -51,6 +51,7 @@ func (l *Listener) endIdleConns() {
 			c.endReading()
 		}
 	}
+	l.hurryStrangers()
 	l.closeWhenEmpty()
 }
 
@@ -80,7 +81,7 @@ func (l *Listener) isDraining() bool {
 
 // closeWhenEmpty ends a drain after the last connection. The caller holds l.mu.
 func (l *Listener) closeWhenEmpty() {
-	if l.draining && len(l.open) == 0 {
+	if l.draining && len(l.open)+len(l.strange) == 0 {
 		closeOnce(l.empty)
 	}
 }

@@ -8,7 +8,8 @@
 //   - A call on a connection does not end before its deadline. A deadline that was
 //     overlooked, because the process did not run, is extended once.
 //   - Setting a deadline into the past ends the call that is under way.
-//   - At most max connections are open, and Spare more are held that have to end.
+//   - At most max connections are open, and Spare more are held that have to end. Where Strangers is set, those that
+//     have not shaken hands are counted by themselves and push no other connection out.
 //   - A Context ends at its deadline or with its parent. It has a timer only while
 //     its end is waited for.
 package listener
@@ -38,14 +39,19 @@ type Listener struct {
 	// so that file descriptors are bounded too. 0 for no bound.
 	Spare int
 
+	// Strangers is how many connections may be open, besides max, that have not shaken hands.
+	// 0: they count as all others. Set it for connections of crypto/tls alone.
+	Strangers int
+
 	max       int
 	closeOnce sync.Once
 	refusals  chan struct{} // holds one for each refusal that is being written
 
 	mu       sync.Mutex
 	open     map[*conn]struct{}
-	held     int        // connections that are not closed, evicted and refused ones included
-	released *sync.Cond // held has fallen, or draining is true; with mu
+	strange  map[*conn]struct{} // those that have not shaken hands, where Strangers is set
+	held     int                // connections that are not closed, evicted and refused ones included
+	released *sync.Cond         // held has fallen, or draining is true; with mu
 	evicted  uint64
 	refused  uint64
 	draining bool
@@ -56,8 +62,8 @@ type Listener struct {
 // NewListener bounds l to max connections; 0 is no bound.
 func NewListener(l net.Listener, max int) *Listener {
 	bounded := &Listener{
-		Listener: l, max: max, open: make(map[*conn]struct{}), refusals: make(chan struct{}, maxRefusals),
-		accepted: make(chan struct{}), empty: make(chan struct{}),
+		Listener: l, max: max, open: make(map[*conn]struct{}), strange: make(map[*conn]struct{}),
+		refusals: make(chan struct{}, maxRefusals), accepted: make(chan struct{}), empty: make(chan struct{}),
 	}
 	bounded.released = sync.NewCond(&bounded.mu)
 	return bounded
@@ -82,32 +88,44 @@ func (l *Listener) Accept() (net.Conn, error) {
 func (l *Listener) awaitSpare() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for l.max > 0 && l.Spare > 0 && l.held >= l.max+l.Spare && !l.draining {
+	for l.max > 0 && l.Spare > 0 && l.held >= l.max+l.Strangers+l.Spare && !l.draining {
 		l.released.Wait()
 	}
 }
 
 // admitConn returns the connection as an open one, or nil when there is no room for it.
 func (l *Listener) admitConn(c net.Conn) *conn {
-	l.mu.Lock()
-	var oldest *conn
-	l.held++
-	if l.max > 0 && len(l.open) >= l.max {
-		if oldest = l.longestIdle(); oldest == nil {
-			l.refused++
-			l.mu.Unlock()
-			return nil
-		}
-		delete(l.open, oldest)
-		l.evicted++
-	}
 	admitted := newAcceptedConn(c, l)
-	l.open[admitted] = struct{}{}
+	if l.Strangers > 0 {
+		l.admitStranger(admitted)
+		return admitted
+	}
+	l.mu.Lock()
+	l.held++
+	oldest, there := l.addOpen(admitted)
 	l.mu.Unlock()
 	if oldest != nil {
 		oldest.endReading()
 	}
+	if !there {
+		return nil
+	}
 	return admitted
+}
+
+// addOpen adds a connection to the open ones, if there is room. It returns the one that has to end for it, nil for none.
+// The caller holds l.mu.
+func (l *Listener) addOpen(c *conn) (oldest *conn, added bool) {
+	if l.max > 0 && len(l.open) >= l.max {
+		if oldest = l.longestIdle(); oldest == nil {
+			l.refused++
+			return nil, false
+		}
+		delete(l.open, oldest)
+		l.evicted++
+	}
+	l.open[c] = struct{}{}
+	return oldest, true
 }
 
 func (l *Listener) longestIdle() *conn {
@@ -163,6 +181,7 @@ func (l *Listener) forgetConn(c *conn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.open, c)
+	delete(l.strange, c)
 	l.held--
 	l.released.Signal()
 	l.closeWhenEmpty()
@@ -179,5 +198,5 @@ type Connections struct {
 func (l *Listener) Connections() Connections {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return Connections{Open: len(l.open), Evicted: l.evicted, Refused: l.refused}
+	return Connections{Open: len(l.open) + len(l.strange), Evicted: l.evicted, Refused: l.refused}
 }

@@ -51,6 +51,20 @@ type Surface struct {
 	Header      int                // bytes of the headers of a request; 0: MaxHeader
 }
 
+// strangers is how many of the connections of a listener with its own rules may be those that have not proved by a
+// handshake that they may be there.
+func (s Surface) strangers() int {
+	switch {
+	case s.TLS == nil:
+		return 0
+	case s.Connections == 0: // no bound
+		return maxStrangers
+	}
+	return min(maxStrangers, s.Connections/4)
+}
+
+const maxStrangers = 256
+
 // Set is the open listeners of a service.
 type Set struct {
 	Failed chan error // of listeners that ended by themselves
@@ -81,8 +95,10 @@ func Open(surfaces []Surface, times Times, logger *slog.Logger) (*Set, error) {
 		if err != nil {
 			return s, fmt.Errorf("listen: %w", err)
 		}
-		bounded := listener.NewListener(l, surface.Connections)
+		strangers := surface.strangers()
+		bounded := listener.NewListener(l, max(0, surface.Connections-strangers))
 		bounded.Unused, bounded.Spare = times.Idle, listener.SpareConnections(surface.Connections)
+		bounded.Strangers = strangers
 		s.open = append(s.open, s.serve(&opened{Listener: bounded, name: surface.Name,
 			secure: surface.Certificate != nil || surface.TLS != nil}, surface))
 	}
@@ -108,7 +124,7 @@ func (s *Set) serve(o *opened, surface Surface) *opened {
 		Handler: surface.Handler, ReadHeaderTimeout: s.times.Header, ReadTimeout: s.times.Body,
 		WriteTimeout: s.times.Answer, IdleTimeout: s.times.Idle, ConnState: o.ConnState,
 		MaxHeaderBytes: cmp.Or(surface.Header, MaxHeader),
-		ErrorLog: slog.NewLogLogger(telemetry.NewConnectionHandler(s.logger.Handler()), slog.LevelDebug),
+		ErrorLog:       slog.NewLogLogger(telemetry.NewConnectionHandler(s.logger.Handler()), slog.LevelDebug),
 	}
 	s.background.Go(func() {
 		if err := o.http.Serve(o.Listener); !errors.Is(err, http.ErrServerClosed) && !s.draining.Load() {

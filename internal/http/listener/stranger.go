@@ -1,0 +1,122 @@
+package listener
+
+import (
+	"context"
+	"crypto/tls"
+	"io"
+	"net"
+	"net/netip"
+	"time"
+)
+
+// Times of strangers.
+const (
+	handshakeTime = 5 * time.Second
+	lastTime      = 500 * time.Millisecond // of a handshake, and then of a request, when the listener is drained
+)
+
+// admitStranger adds a connection that has not shaken hands. Beyond the bound the oldest stranger of the address that
+// has the most is closed, so that one address alone shuts no other one out.
+func (l *Listener) admitStranger(c *conn) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.held++
+	c.strange.Store(true)
+	if len(l.strange) >= l.Strangers {
+		oldest := l.oldestStranger()
+		delete(l.strange, oldest)
+		l.evicted++
+		_ = oldest.below().Close() // no request can have come
+	}
+	l.strange[c] = struct{}{}
+}
+
+// oldestStranger returns the oldest stranger of the address that has the most. The caller holds l.mu.
+func (l *Listener) oldestStranger() (oldest *conn) {
+	counts := make(map[netip.Addr]int, len(l.strange))
+	for c := range l.strange {
+		counts[c.network()]++
+	}
+	most := 0
+	for c := range l.strange {
+		n := counts[c.network()]
+		if n > most || n == most && c.idle.Load() < oldest.idle.Load() {
+			most, oldest = n, c
+		}
+	}
+	return oldest
+}
+
+// welcome makes a stranger that has shaken hands one of the open connections, if there is room. last says that the
+// listener is drained.
+func (l *Listener) welcome(c *conn) (added, last bool) {
+	l.mu.Lock()
+	_, there := l.strange[c] // else it was closed meanwhile
+	delete(l.strange, c)
+	c.idle.Store(time.Now().UnixNano())
+	var oldest *conn
+	if there {
+		oldest, added = l.addOpen(c)
+	}
+	last = l.draining
+	l.closeWhenEmpty()
+	l.mu.Unlock()
+	if oldest != nil {
+		oldest.endReading()
+	}
+	return added, last
+}
+
+// hurryStrangers gives the handshakes that are under way a last time. The caller holds l.mu.
+func (l *Listener) hurryStrangers() {
+	for c := range l.strange {
+		_ = c.below().SetDeadline(time.Now().Add(lastTime))
+	}
+}
+
+// shakeHands shakes hands with the other side. A connection for which there is no room gets an answer.
+func (c *conn) shakeHands() error {
+	ctx, cancel := context.WithTimeout(context.Background(), handshakeTime)
+	defer cancel()
+	if secure, is := c.Conn.(*tls.Conn); is {
+		if err := secure.HandshakeContext(ctx); err != nil {
+			return err
+		}
+	}
+	c.strange.Store(false)
+	added, last := c.listener.welcome(c)
+	if !added {
+		c.leaving.Store(true)
+		return c.answerCutHeaders(io.EOF)
+	}
+	if last {
+		_ = c.Conn.SetDeadline(time.Time{}) // of hurryStrangers
+		_ = c.reads.setDeadline(time.Now().Add(lastTime))
+	}
+	return nil
+}
+
+// below returns the connection below TLS.
+func (c *conn) below() net.Conn {
+	if secure, is := c.Conn.(*tls.Conn); is {
+		return secure.NetConn()
+	}
+	return c.Conn
+}
+
+// network returns the address of the other side: the first 64 bits of one of IPv6, and none for a socket.
+func (c *conn) network() netip.Addr {
+	tcp, is := c.RemoteAddr().(*net.TCPAddr)
+	if !is {
+		return netip.Addr{}
+	}
+	address := tcp.AddrPort().Addr().Unmap().WithZone("")
+	if address.Is4() {
+		return address
+	}
+	p, err := address.Prefix(64)
+	if err != nil {
+		return address
+	}
+	return p.Addr()
+}
