@@ -272,7 +272,10 @@ var errLeft = errors.New("the node left")
 func (c *Cluster) beat(work context.Context, drains *sync.WaitGroup) (next time.Duration, err error) {
 	begin := c.options.Clock()
 	step, leases := c.plan(begin)
-	c.drain(work, drains, leases)
+	if c.drain(work, drains, leases, drainWait) {
+		begin = c.options.Clock()
+		step, _ = c.plan(begin) // with the gifts
+	}
 	ctx, cancel := context.WithTimeout(work, c.state.timing.ownFor)
 	defer cancel()
 	v, err := c.options.Table.Beat(ctx, step)
@@ -322,23 +325,35 @@ func (c *Cluster) others() []Node {
 	return slices.DeleteFunc(c.Nodes(), func(n Node) bool { return n.ID == self })
 }
 
-// drain releases shards in the background. Their leases can be given away afterwards.
-func (c *Cluster) drain(work context.Context, drains *sync.WaitGroup, leases []Lease) {
+// drainWait is how long a beat waits for shards that are being released. Mostly that takes a few milliseconds, and the
+// leases are given away by the same beat.
+const drainWait = 100 * time.Millisecond
+
+// drain releases shards in the background. Their leases can be given away afterwards. It waits for that for a while, and
+// reports whether it is done.
+func (c *Cluster) drain(work context.Context, drains *sync.WaitGroup, leases []Lease, most time.Duration) bool {
 	if len(leases) == 0 {
-		return
+		return false
 	}
 	shards := make([]Shard, len(leases))
 	for i, l := range leases {
 		shards[i] = l.Shard
 	}
-	state := c.state
+	state, done := c.state, make(chan struct{})
 	drains.Go(func() {
 		c.options.Holder.Release(work, shards)
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		state.finishDrain(leases)
+		close(done)
 		c.Look()
 	})
+	select {
+	case <-done:
+		return true
+	case <-time.After(most):
+		return false
+	}
 }
 
 // forget ends the node's ownership, and releases all that it has.
@@ -347,5 +362,5 @@ func (c *Cluster) forget(work context.Context, drains *sync.WaitGroup) {
 	c.state.forget()
 	owned := c.state.ownLeases()
 	c.mu.Unlock()
-	c.drain(work, drains, owned)
+	c.drain(work, drains, owned, 0)
 }

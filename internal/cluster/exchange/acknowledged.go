@@ -20,15 +20,15 @@ func hashOf(journal string, note []byte) (hash noteHash) {
 	return hash
 }
 
-// acknowledged is what a node has taken of all notes. Its methods are called by one goroutine at a time.
+// acknowledged is the notes that a node has taken while it gets all. Its methods are called by one goroutine at a time.
 type acknowledged struct{ notes map[noteHash]struct{} }
 
-func (a *acknowledged) has(h noteHash) bool {
+func (a *acknowledged) contains(h noteHash) bool {
 	_, found := a.notes[h]
 	return found
 }
 
-func (a *acknowledged) add(hashes []noteHash) {
+func (a *acknowledged) addTaken(hashes []noteHash) {
 	if a.notes == nil {
 		a.notes = make(map[noteHash]struct{}, len(hashes))
 	}

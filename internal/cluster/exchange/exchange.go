@@ -126,8 +126,8 @@ func (p *peer) addNote(n queuedNote) {
 	}
 }
 
-// fallBehind drops the queue: the node has to get all notes, also those that it acknowledged before. A note of a journal
-// may stand for those that were dropped.
+// fallBehind drops the queue: the node has to get all notes, also those that it acknowledged before. A note of a
+// journal may stand for those that were dropped.
 func (p *peer) fallBehind() {
 	p.behind, p.queued, p.bytes, p.taken = true, nil, 0, nil
 	p.lacks()

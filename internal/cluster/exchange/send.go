@@ -63,14 +63,14 @@ func (x *Exchange) sendAll(ctx context.Context, node cluster.Node, taken *acknow
 		m := &message{send: func(body []byte) error {
 			err := x.post(ctx, node, name, body)
 			if err == nil {
-				taken.add(sent)
+				taken.addTaken(sent)
 				sent = nil
 			}
 			return err
 		}}
 		for note, err := range journal.Notes() {
 			hash := hashOf(name, note)
-			if err == nil && taken.has(hash) {
+			if err == nil && taken.contains(hash) {
 				continue
 			}
 			if err == nil {

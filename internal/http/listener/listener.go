@@ -113,8 +113,8 @@ func (l *Listener) admitConn(c net.Conn) *conn {
 	return admitted
 }
 
-// addOpen adds a connection to the open ones, if there is room. It returns the one that has to end for it, nil for none.
-// The caller holds l.mu.
+// addOpen adds a connection to the open ones, if there is room. It returns the one that has to end for it, nil for
+// none. The caller holds l.mu.
 func (l *Listener) addOpen(c *conn) (oldest *conn, added bool) {
 	if l.max > 0 && len(l.open) >= l.max {
 		if oldest = l.longestIdle(); oldest == nil {

@@ -74,6 +74,14 @@ func (n *Node) End(s os.Signal) error {
 	return n.command.Wait()
 }
 
+// Signal sends a signal that does not end the node.
+func (n *Node) Signal(s os.Signal) {
+	n.Helper()
+	if err := n.command.Process.Signal(s); err != nil {
+		n.Fatal(err)
+	}
+}
+
 // OwnerOf asks this node for a path, and returns the id of the node that answered.
 func (n *Node) OwnerOf(path string) string {
 	n.Helper()
@@ -89,21 +97,45 @@ func (n *Node) OwnerOf(path string) string {
 func (n *Node) AwaitShards(nodes int) {
 	n.Helper()
 	for end := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
-		answer, err := http.Get(n.metrics + "/metrics")
-		if err != nil {
-			n.Fatal(err)
-		}
-		var seen, owned int
-		for lines := bufio.NewScanner(answer.Body); lines.Scan(); {
-			_, _ = fmt.Sscanf(lines.Text(), "agentledger_nodes %d", &seen)
-			_, _ = fmt.Sscanf(lines.Text(), "agentledger_node_shards %d", &owned)
-		}
-		_ = answer.Body.Close()
+		seen, owned := n.sees()
 		if seen == nodes && owned > 0 {
 			return
 		}
 		if time.Now().After(end) {
 			n.Fatalf("node %s sees %d nodes, and owns %d shards", n.Main, seen, owned)
+		}
+	}
+}
+
+// sees returns how many nodes the node sees, and how many shards it owns.
+func (n *Node) sees() (nodes, owned int) {
+	n.Helper()
+	answer, err := http.Get(n.metrics + "/metrics")
+	if err != nil {
+		n.Fatal(err)
+	}
+	defer answer.Body.Close()
+	for lines := bufio.NewScanner(answer.Body); lines.Scan(); {
+		_, _ = fmt.Sscanf(lines.Text(), "agentledger_nodes %d", &nodes)
+		_, _ = fmt.Sscanf(lines.Text(), "agentledger_node_shards %d", &owned)
+	}
+	return nodes, owned
+}
+
+// AwaitStatus waits until the node answers a GET with a status.
+func (n *Node) AwaitStatus(path string, want int) {
+	n.Helper()
+	for end := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+		answer, err := http.Get(n.Main + path)
+		if err != nil {
+			n.Fatal(err)
+		}
+		_ = answer.Body.Close()
+		if answer.StatusCode == want {
+			return
+		}
+		if time.Now().After(end) {
+			n.Fatalf("node %s: %s: got %d, want %d", n.Main, path, answer.StatusCode, want)
 		}
 	}
 }

@@ -107,28 +107,21 @@ AND $3 <= (SELECT epoch FROM lease_epoch WHERE org = 0)`
 const endSoon = `set_config('idle_in_transaction_session_timeout', '1500ms', true)`
 
 // applyStep applies a step with changes. The lock of the epoch comes before every row of a node, so that two steps
-// can't wait for each other.
+// can't wait for each other. All statements go to the server at once. When the node is no member, they are undone.
 func applyStep(ctx context.Context, tx pgx.Tx, s cluster.Step) (v cluster.View, err error) {
 	b, begin := &pgx.Batch{}, beginning{}
-	b.Queue(lockEpochSQL).QueryRow(func(row pgx.Row) error { return row.Scan(&begin.epoch, nil) })
+	b.Queue(lockEpochSQL).QueryRow(func(row pgx.Row) error { return row.Scan(nil, nil) })
 	begin.queueBeat(b, s)
+	queueChanges(b, s)
+	queueView(b, s.Known, &v)
 	if err := tx.SendBatch(ctx, b).Close(); err != nil {
 		return v, err
 	}
-	if err := begin.check(); err != nil {
-		return v, err
-	}
-	if err := changeMembers(ctx, tx, s, begin.epoch); err != nil {
-		return v, err
-	}
-	b = &pgx.Batch{}
-	queueView(b, s.Known, &v)
-	return v, tx.SendBatch(ctx, b).Close()
+	return v, begin.check()
 }
 
 // beginning is the answers to the first statements of a step.
 type beginning struct {
-	epoch  int64
 	beaten int64 // nodes whose count was raised
 }
 
@@ -157,41 +150,37 @@ func flag(b bool) int16 {
 const (
 	forgetSQL = `DELETE FROM node USING unnest($1::bytea[], $2::int8[]) AS seen (id, beats)
 WHERE node.org = 0 AND node.id = seen.id AND node.beats = seen.beats AND node.id <> $3`
-	giveSQL = `UPDATE lease SET owner = gift.receiver, epoch = $1
-FROM unnest($3::int2[], $4::int8[], $5::bytea[]) AS gift (shard, epoch, receiver)
-WHERE lease.org = 0 AND lease.shard = gift.shard AND lease.epoch = gift.epoch AND lease.owner = $2
+	raiseEpochSQL = `UPDATE lease_epoch SET epoch = epoch + 1 WHERE org = 0`
+	newEpoch      = `(SELECT epoch FROM lease_epoch WHERE org = 0)`
+	giveSQL       = `UPDATE lease SET owner = gift.receiver, epoch = ` + newEpoch + `
+FROM unnest($2::int2[], $3::int8[], $4::bytea[]) AS gift (shard, epoch, receiver)
+WHERE lease.org = 0 AND lease.shard = gift.shard AND lease.epoch = gift.epoch AND lease.owner = $1
 AND EXISTS (SELECT FROM node WHERE node.org = 0 AND node.id = gift.receiver)`
-	takeSQL = `UPDATE lease SET owner = $2, epoch = $1
-WHERE org = 0 AND shard = ANY ($3::int2[])
-AND (owner = $2 OR NOT EXISTS (SELECT FROM node WHERE node.org = 0 AND node.id = lease.owner))`
-	raiseEpochSQL = `UPDATE lease_epoch SET epoch = $1 WHERE org = 0`
+	takeSQL = `UPDATE lease SET owner = $1, epoch = ` + newEpoch + `
+WHERE org = 0 AND shard = ANY ($2::int2[])
+AND (owner = $1 OR NOT EXISTS (SELECT FROM node WHERE node.org = 0 AND node.id = lease.owner))`
 	leaveSQL      = `DELETE FROM node WHERE org = 0 AND id = $1`
 )
 
-// changeMembers applies the changes of a step, whose transaction holds the lock of the epoch.
-func changeMembers(ctx context.Context, tx pgx.Tx, s cluster.Step, epoch int64) error {
-	b := &pgx.Batch{}
+// queueChanges queues the changes of a step, in a transaction with the lock of the epoch.
+func queueChanges(b *pgx.Batch, s cluster.Step) {
 	if len(s.Forget) > 0 {
 		ids, beats := sightings(s.Forget)
 		b.Queue(forgetSQL, ids, beats, s.Node[:])
 	}
+	if s.ChangesLeases() {
+		b.Queue(raiseEpochSQL)
+	}
 	if len(s.Give) > 0 {
 		shards, epochs, receivers := gifts(s.Give)
-		b.Queue(giveSQL, epoch+1, s.Node[:], shards, epochs, receivers)
+		b.Queue(giveSQL, s.Node[:], shards, epochs, receivers)
 	}
 	if len(s.Take) > 0 {
-		b.Queue(takeSQL, epoch+1, s.Node[:], shardNumbers(s.Take))
-	}
-	if s.ChangesLeases() {
-		b.Queue(raiseEpochSQL, epoch+1)
+		b.Queue(takeSQL, s.Node[:], shardNumbers(s.Take))
 	}
 	if s.Leave {
 		b.Queue(leaveSQL, s.Node[:])
 	}
-	if b.Len() == 0 {
-		return nil
-	}
-	return tx.SendBatch(ctx, b).Close()
 }
 
 func sightings(seen []cluster.Sighting) (ids [][]byte, beats []int64) {

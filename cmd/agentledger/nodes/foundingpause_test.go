@@ -1,0 +1,81 @@
+package nodes_test
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/agentledger/agentledger/internal/test/servicetest"
+	"github.com/agentledger/agentledger/storage/pgstore/pgtest"
+)
+
+// A node stands still in the middle of foundings, each at another point, for longer than a request may take and until the
+// other node has forgotten it. Meanwhile their names are asked for at the other node. Each name makes one organization at
+// most, and nobody is told of a second one. A caller whose organization may exist is told so.
+func TestFoundingStandsStill(t *testing.T) {
+	server, err := pgtest.Start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = server.Stop() })
+	settings := filepath.Join(t.TempDir(), "agentledger.json")
+	if err := os.WriteFile(settings, []byte(`{"tuning":{"request_timeout":"2s"}}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	flags := []string{"--config", settings}
+	one, two := servicetest.StartNode(t, server.URL(), flags), servicetest.StartNode(t, server.URL(), flags)
+	for _, n := range []*servicetest.Node{one, two} {
+		n.AwaitShards(2)
+	}
+	began := time.Now()
+	if status, body := foundAt(one, "first"); status != http.StatusCreated {
+		t.Fatalf("got %d %s", status, body)
+	}
+	took := time.Since(began)
+	const names = 10
+	type answer struct {
+		status int
+		body   string
+	}
+	first, second := make([]answer, names), make([]answer, names)
+	var group sync.WaitGroup
+	for i := range names { // they are at different points when the node stands still
+		group.Go(func() { first[i].status, first[i].body = foundAt(one, fmt.Sprint("org-", i)) })
+		time.Sleep(took / 4)
+	}
+	one.Signal(syscall.SIGSTOP)
+	two.AwaitShards(1)
+	time.Sleep(time.Until(began.Add(3 * time.Second)))
+	for i := range names {
+		second[i].status, second[i].body = foundAt(two, fmt.Sprint("org-", i))
+	}
+	one.Signal(syscall.SIGCONT)
+	group.Wait()
+	one.AwaitShards(2)
+	for i := range names {
+		slug := fmt.Sprint("org-", i)
+		made := first[i].status == http.StatusCreated
+		unknown := strings.Contains(first[i].body, "outcome_unknown")
+		switch made2 := second[i].status == http.StatusCreated; {
+		case made && made2:
+			t.Errorf("%s was made twice", slug)
+		case !made && !made2 && !unknown:
+			t.Errorf("%s exists, and its caller is not told: got %+v, then %+v", slug, first[i], second[i])
+		}
+		for _, n := range []*servicetest.Node{one, two} {
+			n.AwaitStatus(headPath(slug), http.StatusOK)
+		}
+	}
+}
+
+// foundAt makes an organization at a node.
+func foundAt(n *servicetest.Node, slug string) (status int, body string) {
+	return post(n.Identity+"/v1/id/platform/organizations",
+		fmt.Sprintf(`{"name":"Test","slug":%q,"admin_email":%q}`, slug, slug+"@test.example"))
+}
