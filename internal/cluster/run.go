@@ -329,8 +329,8 @@ func (c *Cluster) others() []Node {
 // leases are given away by the same beat.
 const drainWait = 100 * time.Millisecond
 
-// drain releases shards in the background. Their leases can be given away afterwards. It waits for that for a while, and
-// reports whether it is done.
+// drain releases shards in the background. Their leases can be given away afterwards. It waits for that for a while,
+// and reports whether it is done.
 func (c *Cluster) drain(work context.Context, drains *sync.WaitGroup, leases []Lease, most time.Duration) bool {
 	if len(leases) == 0 {
 		return false
