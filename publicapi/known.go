@@ -5,8 +5,6 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/go-chi/chi/v5"
-
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/tlog"
@@ -40,18 +38,18 @@ func (s *Server) findKnown(r *request) bool {
 // tileOfPath returns a function that reports whether a tree of a size has the tile or entry bundle that a path names.
 // It is nil for a path that names none.
 func tileOfPath(r *http.Request) (within func(id.Index) bool) {
-	position := chi.URLParam(r, "*")
+	path := tilePath(r)
 	if hasQuery(r) {
 		return nil
 	}
-	if strings.Contains(r.URL.Path, "/tile/entries/") {
-		b, err := tlog.ParseBundlePath("tile/entries/" + position)
+	if strings.HasPrefix(path, "tile/entries/") {
+		b, err := tlog.ParseBundlePath(path)
 		if err != nil {
 			return nil
 		}
 		return b.Within
 	}
-	t, err := tlog.ParseTilePath("tile/" + position)
+	t, err := tlog.ParseTilePath(path)
 	if err != nil {
 		return nil
 	}

@@ -179,12 +179,14 @@ func (s *Server) Routes(r *edge.Router, eventPage edge.Handler) {
 	list("/v1/public/agents/{agent}/did", s.answerKeyDocument)
 	list("/v1/public/agents/{agent}/did.json", s.answerWebDocument)
 	list("/v1/public/did/{did}", s.answerDocument)
-	for _, log := range []string{"/o/{organization}", "/o/{organization}/{number:[0-9]+}"} {
-		list(log+"/checkpoint", s.answerLogCheckpoint)
+	listLog := func(log string, mode edge.Mode) {
+		list(log+"/checkpoint", s.answerLogCheckpoint, mode)
 		list(log+"/successor", s.answerSuccessor)
-		list(log+"/tile/entries/*", s.answerEntries)
-		list(log+"/tile/*", s.answerTile)
+		list(log+"/tile/entries/*", s.answerEntries, mode)
+		list(log+"/tile/*", s.answerTile, mode)
 	}
+	listLog(idPrefix+"{organization}", edge.Fast)
+	listLog(idPrefix+"{organization}/{number:[0-9]+}", edge.InPlace)
 	serve := func(route *edge.Route[getter]) edge.Handler {
 		if route.Pattern == bundlePattern {
 			return orPage(s.serveRoute(route), eventPage)

@@ -60,6 +60,33 @@ func slugOfPath(r *http.Request) id.Slug {
 	return ""
 }
 
+// idPrefix begins the paths that name an organization by its id.
+const idPrefix = "/o/"
+
+// organizationOfPath returns the organization id that the path of a request names, "" for none.
+func organizationOfPath(r *http.Request) string {
+	if r.URL.RawPath != "" {
+		return chi.URLParam(r, "organization")
+	}
+	if rest, ok := strings.CutPrefix(r.URL.Path, idPrefix); ok {
+		organization, _, _ := strings.Cut(rest, "/")
+		return organization
+	}
+	return ""
+}
+
+// tilePath returns the path of a request from tile/ on, as it was sent; "" without one.
+func tilePath(r *http.Request) string {
+	path := r.URL.RawPath
+	if path == "" {
+		path = r.URL.Path
+	}
+	if begin := strings.Index(path, "/tile/"); begin >= 0 {
+		return path[begin+1:]
+	}
+	return ""
+}
+
 // findOrganization fills in the organization, by the slug that the path names, by its id, or by its
 // agent.
 func (s *Server) findOrganization(r *request) (err error) {
@@ -67,7 +94,7 @@ func (s *Server) findOrganization(r *request) (err error) {
 	switch {
 	case r.slug != "":
 		r.tenant, err = s.orgs.BySlug(r.Context(), r.slug)
-	case chi.URLParam(r.Request, "organization") != "":
+	case organizationOfPath(r.Request) != "":
 		r.tenant, err = s.tenantByID(r.Request)
 	case chi.URLParam(r.Request, "agent") != "":
 		r.tenant, err = s.agents.Owner(r.Context(), id.Agent(pathParameter(r.Request, "agent")))
@@ -111,7 +138,7 @@ func (s *Server) byID(r *request) (*log.State, error) {
 // tenantByID returns the handle of the organization that the path names by its id,
 // in its one spelling.
 func (s *Server) tenantByID(r *http.Request) (id.Tenant, error) {
-	text := chi.URLParam(r, "organization")
+	text := organizationOfPath(r)
 	organization, err := id.ParseOrganization(text)
 	if err != nil || organization.String() != text {
 		return 0, errNotFound()

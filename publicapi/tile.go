@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"net/http"
 
-	"github.com/go-chi/chi/v5"
-
 	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/http/accept"
@@ -31,7 +29,7 @@ func hasQuery(r *http.Request) bool { return r.URL.RawQuery != "" || r.URL.Force
 
 // answerTile serves tile/<L>/<N>[.p/<W>].
 func (s *Server) answerTile(r *request) (response, error) {
-	t, err := tlog.ParseTilePath("tile/" + chi.URLParam(r.Request, "*"))
+	t, err := tlog.ParseTilePath(tilePath(r.Request))
 	if err != nil || hasQuery(r.Request) {
 		return response{}, errNotFound()
 	}
@@ -51,7 +49,7 @@ func (s *Server) answerTile(r *request) (response, error) {
 
 // answerEntries serves tile/entries/<N>[.p/<W>].
 func (s *Server) answerEntries(r *request) (response, error) {
-	b, err := tlog.ParseBundlePath("tile/entries/" + chi.URLParam(r.Request, "*"))
+	b, err := tlog.ParseBundlePath(tilePath(r.Request))
 	if err != nil || hasQuery(r.Request) {
 		return response{}, errNotFound()
 	}

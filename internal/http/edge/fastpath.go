@@ -7,11 +7,12 @@ import (
 )
 
 // fastPath holds the routes of mode Fast. It finds a pattern without a parameter by the
-// whole path, and a pattern with one by the text around the parameter. Paths with escapes
-// are left to chi.
+// whole path, and a pattern with one by the text around the parameter. A pattern may end with
+// a wildcard. Paths with escapes are left to chi.
 type fastPath struct {
 	handlers map[fastKey]http.Handler
-	prefixes []string // the texts before a parameter
+	prefixes []string   // the texts before a parameter
+	tails    []string   // the texts between a parameter and a wildcard, longest first
 }
 
 // fastKey is a method and a pattern. Before and after are the texts around the
@@ -20,14 +21,26 @@ type fastKey struct{ method, before, after string }
 
 func newFastPath() fastPath { return fastPath{handlers: make(map[fastKey]http.Handler)} }
 
-// addRoute adds a route. Its pattern has no parameter, or one that is a whole segment.
+// addRoute adds a route. Its pattern has no parameter, or one that is a whole segment, and a wildcard
+// at most at its end, behind a parameter.
 func (f *fastPath) addRoute(method, pattern string, h http.Handler) {
 	before, rest, parameter := strings.Cut(pattern, "{")
 	_, after, _ := strings.Cut(rest, "}")
 	if parameter && !slices.Contains(f.prefixes, before) {
 		f.prefixes = append(f.prefixes, before)
 	}
+	if tail, ok := strings.CutSuffix(after, "*"); ok {
+		f.addTail(tail)
+	}
 	f.handlers[fastKey{method, before, after}] = h
+}
+
+// addTail adds a text before a wildcard. chi prefers the longer one too.
+func (f *fastPath) addTail(tail string) {
+	if !slices.Contains(f.tails, tail) {
+		f.tails = append(f.tails, tail)
+		slices.SortFunc(f.tails, func(a, b string) int { return len(b) - len(a) })
+	}
 }
 
 // findHandler returns the handler of a request, nil when chi has to look.
@@ -39,10 +52,20 @@ func (f *fastPath) findHandler(r *http.Request) http.Handler {
 	for _, before := range f.prefixes {
 		if rest, ok := strings.CutPrefix(path, before); ok {
 			if end := strings.IndexByte(rest, '/'); end > 0 {
-				return f.handlers[fastKey{r.Method, before, rest[end:]}]
+				return f.findBehind(r.Method, before, rest[end:])
 			}
 			return nil
 		}
 	}
 	return f.handlers[fastKey{r.Method, path, ""}]
+}
+
+// findBehind finds the handler by the path behind its parameter.
+func (f *fastPath) findBehind(method, before, after string) http.Handler {
+	for _, tail := range f.tails {
+		if strings.HasPrefix(after, tail) {
+			return f.handlers[fastKey{method, before, tail + "*"}]
+		}
+	}
+	return f.handlers[fastKey{method, before, after}]
 }

@@ -79,7 +79,8 @@ const (
 	// 7 µs. The handler MUST end when its context does.
 	InPlace
 	// Fast is InPlace for the few hot routes. The router finds them in a table of its
-	// own before it asks chi. Their patterns have at most one parameter.
+	// own before it asks chi. Their patterns have at most one parameter, and behind it at most
+	// one wildcard, at the end.
 	Fast
 	// LongPoll is InPlace for requests that wait. Surface.Wait moves their deadline.
 	LongPoll
