@@ -79,7 +79,7 @@ func (j *journal) loadNotes(see func(note []byte) error) (err error) {
 			err = see(note)
 		}
 		if err != nil {
-			return fmt.Errorf("%w at byte %d: %w", errJournal, j.size, err)
+			return fmt.Errorf("%s: %w at byte %d: %w", j.path, errJournal, j.size, err)
 		}
 		j.size += int64(n)
 		j.notes++
@@ -102,7 +102,7 @@ func (j *journal) readAllNotes(see func(note []byte) error) error {
 			err = see(note)
 		}
 		if err != nil {
-			return fmt.Errorf("%w: %w", errJournal, err)
+			return fmt.Errorf("%s: %w: %w", j.path, errJournal, err)
 		}
 	}
 }
