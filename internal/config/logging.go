@@ -11,9 +11,17 @@ func (l Logging) NewLogger(w io.Writer) *slog.Logger {
 	if err := level.UnmarshalText([]byte(l.LogLevel)); err != nil {
 		level = slog.LevelInfo
 	}
-	options := &slog.HandlerOptions{Level: level}
+	options := &slog.HandlerOptions{Level: level, ReplaceAttr: withoutStack}
 	if l.LogFormat == "json" {
 		return slog.New(slog.NewJSONHandler(w, options))
 	}
 	return slog.New(slog.NewTextHandler(w, options))
+}
+
+// withoutStack writes an error as its text. The text format would use %+v, by which some libraries print a stack.
+func withoutStack(_ []string, a slog.Attr) slog.Attr {
+	if err, isError := a.Value.Any().(error); isError && a.Value.Kind() == slog.KindAny {
+		a.Value = slog.StringValue(err.Error())
+	}
+	return a
 }

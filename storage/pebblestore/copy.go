@@ -1,6 +1,7 @@
 package pebblestore
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -92,7 +93,7 @@ func (e *Engine) each(ctx context.Context, t id.Tenant, f family, see func(key, 
 	if err != nil {
 		return readError(err)
 	}
-	defer func() { err = errors.Join(err, readError(it.Close())) }()
+	defer func() { err = cmp.Or(err, readError(it.Close())) }()
 	for more := it.First(); more; more = it.Next() {
 		value, err := it.ValueAndErr()
 		if err = errors.Join(readError(err), ctx.Err()); err != nil {

@@ -118,6 +118,7 @@ func (e *Engine) openStore(o Options) error {
 		d.logWarning(o.Logger)
 	}
 	if o.ReadOnly {
+		e.file.state.format = max(state.format, formatNumber)
 		return e.openReadOnly(o, exists)
 	}
 	if exists && !found {

@@ -1,6 +1,7 @@
 package pebblestore
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -52,7 +53,7 @@ func (e *Engine) readEvents(ctx context.Context, t id.Tenant, begin, end id.Inde
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, r.closeColumns()) }()
+	defer func() { err = cmp.Or(err, r.closeColumns()) }()
 	for i := begin; i < end; i++ {
 		if err := ctx.Err(); err != nil {
 			return err

@@ -1,6 +1,7 @@
 package pebblestore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -130,7 +131,7 @@ func (e *Engine) listTenants(ctx context.Context, yield func(id.Tenant, error) b
 	if err != nil {
 		return readError(err)
 	}
-	defer func() { err = errors.Join(err, readError(it.Close())) }()
+	defer func() { err = cmp.Or(err, readError(it.Close())) }()
 	for more := it.First(); more; {
 		t, f, err := keyTenant(it.Key())
 		if err = errors.Join(err, ctx.Err()); err != nil {

@@ -95,7 +95,7 @@ func (l *logger) events() *pebble.EventListener {
 			}
 		},
 		DataCorruption: func(info pebble.DataCorruptionInfo) {
-			l.slog.Error("store: damaged data", "file", info.Path, "error", info.Details)
+			l.slog.Error("store: damaged data", "file", info.Path, "error", readError(info.Details))
 		},
 		DiskSlow: func(info pebble.DiskSlowInfo) { l.slog.Warn("store: slow disk", "info", info.String()) },
 		WALCreated: func(info pebble.WALCreateInfo) {

@@ -1,6 +1,7 @@
 package pebblestore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -60,7 +61,7 @@ func (e *Engine) scanRecords(ctx context.Context, lower, upper []byte, limit int
 	if err != nil {
 		return nil, readError(err)
 	}
-	defer func() { err = errors.Join(err, readError(it.Close())) }()
+	defer func() { err = cmp.Or(err, readError(it.Close())) }()
 	for more := it.First(); more && len(found) < limit; more = it.Next() {
 		if err := ctx.Err(); err != nil {
 			return nil, err

@@ -1,9 +1,9 @@
 package pebblestore
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -61,7 +61,7 @@ func (e *Engine) readTileRoots(t id.Tenant, level uint8, begin, end uint64) (roo
 	if err != nil {
 		return nil, readError(err)
 	}
-	defer func() { err = errors.Join(err, readError(it.Close())) }()
+	defer func() { err = cmp.Or(err, readError(it.Close())) }()
 	next := begin
 	for more := it.First(); more; more = it.Next() {
 		index, root, err := tileRootAt(it)

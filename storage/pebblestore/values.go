@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/cockroachdb/pebble/v2"
 
@@ -25,12 +26,14 @@ const (
 // corruptValue names a damaged value.
 func corruptValue(what string) error { return fmt.Errorf("%s: %w", what, storage.ErrCorrupt) }
 
-// readError translates an error of Pebble's reads.
+// readError translates an error of Pebble's reads, which the close of an iterator returns once more. Of damage it
+// keeps the first line: Pebble adds a stack in others.
 func readError(err error) error {
-	if err != nil && pebble.IsCorruptionError(err) {
-		return fmt.Errorf("%w: %w", storage.ErrCorrupt, err)
+	if err == nil || !pebble.IsCorruptionError(err) {
+		return err
 	}
-	return err
+	text, _, _ := strings.Cut(err.Error(), "\n")
+	return fmt.Errorf("%w: %s", storage.ErrCorrupt, text)
 }
 
 // head is the stored end of a ledger. The counter that was written
