@@ -48,6 +48,8 @@ func TestReverificationSaysItsLag(t *testing.T) {
 	w.mustAppend(blue, "a", "b", "c")
 	eventually(t, "the busy ledger is followed", func() bool { return w.reverified(red).To == 3000 })
 	eventually(t, "the other one lags", func() bool { return metric(t, registry, "agentledger_reverify_lag_events") == 3 })
+	eventually(t, "the positions follow, so that with the lag they are all events",
+		func() bool { return metric(t, registry, "agentledger_reverified_position_events") == 3000 })
 	w.Pass(90 * time.Second)
 	w.mustAppend(blue, "d")
 	eventually(t, "the lag grows", func() bool { return metric(t, registry, "agentledger_reverify_lag_events") == 4 })

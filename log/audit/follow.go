@@ -159,7 +159,11 @@ func (a *Auditor) takeTurn(ctx context.Context, t id.Tenant, most id.Index) erro
 		a.backlog.removeLedger(t)
 		return nil
 	}
-	return a.storeTurn(ctx, x, done.Since)
+	if err := a.storeTurn(ctx, x, done.Since); err != nil {
+		return err
+	}
+	a.metrics.events.Add(float64(x.tree.Size()) - float64(done.To)) // with the lag, which falls at once
+	return nil
 }
 
 // storeTurn stores the position that a turn has reached.
