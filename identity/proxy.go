@@ -16,14 +16,14 @@ type ProxyNotice struct {
 	told   atomic.Bool
 }
 
-// NewProxyNotice returns nil when the settings name a header. A public URL with https
-// says at once that there is a proxy, because the listeners speak plain HTTP.
-func NewProxyNotice(clientHeader, publicURL string, logger *slog.Logger) *ProxyNotice {
+// NewProxyNotice returns nil when the settings name a header. A public URL with https says at once that there is a
+// proxy, unless the main listener speaks TLS by itself (ownTLS).
+func NewProxyNotice(clientHeader, publicURL string, ownTLS bool, logger *slog.Logger) *ProxyNotice {
 	if clientHeader != "" {
 		return nil
 	}
 	n := &ProxyNotice{logger: logger}
-	if strings.HasPrefix(strings.ToLower(publicURL), "https://") {
+	if !ownTLS && strings.HasPrefix(strings.ToLower(publicURL), "https://") {
 		n.warnOnce("the public URL is https and the listeners speak plain HTTP")
 	}
 	return n

@@ -118,6 +118,11 @@ func TestProxyWithoutItsHeaderIsTold(t *testing.T) {
 	if strings.Contains(out.String(), line) || strings.Count(secure.String(), line) != 1 {
 		t.Errorf("with the setting: %s\nwith an https URL: %s", out, secure)
 	}
+	chain, key, _ := writeCertificate(t, t.TempDir(), 1)
+	_, own := startLogged(t, func(c *config.Serve) { c.PublicURL, c.TLSCert, c.TLSKey = "https://log.test", chain, key })
+	if strings.Contains(own.String(), line) {
+		t.Errorf("with TLS of its own: %s", own)
+	}
 }
 
 // The settings that are shipped are for a service behind a proxy and name its header.

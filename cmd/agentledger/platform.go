@@ -11,6 +11,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/http/serving"
 )
 
 // operator makes the calls of an operator's tool over HTTP: the platform call and, once logged in, the console's.
@@ -24,7 +25,8 @@ func newOperator(main, identity string) (*operator, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &operator{main: main, identity: identity, http: &http.Client{Jar: jar}}, nil
+	identity, transport := serving.Reach(identity)
+	return &operator{main: main, identity: identity, http: &http.Client{Jar: jar, Transport: transport}}, nil
 }
 
 // foundedOrganization is the answer of the platform call.

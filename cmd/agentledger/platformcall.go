@@ -17,7 +17,7 @@ import (
 
 // runningServer names a server that runs and its platform secret.
 type runningServer struct {
-	Server             string `help:"Address of the identity listener of the server that runs, http://127.0.0.1:8091; it needs the platform secret." required:"" placeholder:"URL"`
+	Server             string `help:"Address of the identity listener of the server that runs, http://127.0.0.1:8091 or unix:PATH; it needs the platform secret." required:"" placeholder:"URL"`
 	Data               string `help:"Data directory of that server, for its platform secret." default:"agentledger-data" type:"path" env:"AGENTLEDGER_DATA"`
 	PlatformSecretFile string `help:"File of the platform secret. Default: DATA/platform.secret. AGENTLEDGER_PLATFORM_SECRET holds the secret itself instead." type:"path" env:"AGENTLEDGER_PLATFORM_SECRET_FILE"`
 }

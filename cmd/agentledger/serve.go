@@ -135,7 +135,7 @@ func (s *server) openListeners(watch *observation, bounds listener.Shares) error
 		return err
 	}
 	id := s.service.identityHandler(signIn, shared)
-	proxies := identity.NewProxyNotice(c.ClientAddressHeader, c.PublicURL, watch.logger)
+	proxies := identity.NewProxyNotice(c.ClientAddressHeader, c.PublicURL, c.SpeaksTLS(), watch.logger)
 	secured, err := openCertificates(c, watch)
 	if err != nil {
 		return err

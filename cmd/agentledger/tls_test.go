@@ -140,6 +140,14 @@ func TestIdentityListenerOnASocket(t *testing.T) {
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o660 {
 		t.Errorf("got mode %v, %v", info.Mode(), err)
 	}
+	var told struct {
+		TrustedAt string `json:"trusted_at"`
+	}
+	call := platformCall{server: s.identityURL(), store: s.settings.Store, method: http.MethodGet, path: "/clock",
+		timeout: quickCallTimeout}
+	if err := call.callServer(t.Context(), &told); err != nil || told.TrustedAt == "" {
+		t.Errorf("an operator's command over the socket: got %+v, %v", told, err)
+	}
 	if got := s.listeners.Describe(); !strings.Contains(got, path+" (identity)") || !strings.Contains(got, "only this machine") {
 		t.Errorf("got %s", got)
 	}

@@ -33,6 +33,9 @@ func decodeACME(section any) (a ACME, err error) {
 	return a, nil
 }
 
+// SpeaksTLS reports whether the main listener speaks TLS by itself, without a proxy.
+func (s Serve) SpeaksTLS() bool { return s.TLSCert != "" || s.ACME.Directory != "" }
+
 // validateTLS refuses certificates for a service that tells the world to reach it by plain HTTP.
 func (s Serve) validateTLS() error {
 	withFiles, withACME := s.TLSCert != "" || s.TLSKey != "", s.ACME.Directory != ""

@@ -134,6 +134,9 @@ func (s Serve) Validate() error {
 	if err := s.validateNode(); err != nil {
 		return err
 	}
+	if err := checkHeaderName(s.ClientAddressHeader); err != nil {
+		return err
+	}
 	return checkContact(s.LogListContact)
 }
 
@@ -146,6 +149,17 @@ func (l Limits) validatePlans() error {
 		if _, known := l.Plans[plan]; !ok || !known {
 			return fmt.Errorf("--plan-limits: %q does not begin with one of the plans and a dot", name)
 		}
+	}
+	return nil
+}
+
+// checkHeaderName refuses a name that no header can have (RFC 9110, token).
+func checkHeaderName(name string) error {
+	isNoToken := func(r rune) bool {
+		return r <= ' ' || r >= unicode.MaxASCII || strings.ContainsRune(`"(),/:;<=>?@[\]{}`, r)
+	}
+	if strings.ContainsFunc(name, isNoToken) {
+		return errors.New("--client-address-header: the name of one header, such as X-Forwarded-For")
 	}
 	return nil
 }

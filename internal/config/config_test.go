@@ -92,6 +92,8 @@ func TestRefusals(t *testing.T) {
 		{"log level", []string{"--log-level", "loud"}, "--log-level"},
 		{"network", []string{"--callout-allow", "10.0.0.0/33"}, "--callout-allow"},
 		{"address for a network", []string{"--callout-allow", "10.0.0.1"}, "--callout-allow"},
+		{"header of two words", []string{"--client-address-header", "X Forwarded"}, "--client-address-header"},
+		{"two headers", []string{"--client-address-header", "X-Real-Ip,Forwarded"}, "--client-address-header"},
 		{"contact of two lines", []string{"--log-list-contact", "ops\nme"}, "--log-list-contact"},
 		{"contact that is too long", []string{"--log-list-contact", strings.Repeat("x", 257)}, "--log-list-contact"},
 	}

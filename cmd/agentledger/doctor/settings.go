@@ -60,7 +60,7 @@ func judgeOpenFiles(limit int, c config.Serve) []Finding {
 
 // checkProxy compares public URL, certificates, addresses and the header of the client's address.
 func checkProxy(_ context.Context, c config.Serve) (found []Finding) {
-	ownTLS, https := c.TLSCert != "" || c.ACME.Directory != "", strings.HasPrefix(c.PublicURL, "https://")
+	ownTLS, https := c.SpeaksTLS(), strings.HasPrefix(c.PublicURL, "https://")
 	header := c.ClientAddressHeader
 	switch {
 	case ownTLS && header != "":
