@@ -80,6 +80,14 @@ func RecordHash(text []byte) id.Hash { return sha256.Sum256(text) }
 // ParseRecord reads a record's text. It accepts exactly the form of Text: all members, no
 // others, in canonical form. Errors wrap ErrRecord.
 func ParseRecord(text []byte) (Record, error) {
+	if r, accepted := readPlainRecord(text); accepted {
+		return r, nil
+	}
+	return decodeRecord(text)
+}
+
+// decodeRecord is ParseRecord for any spelling of the members.
+func decodeRecord(text []byte) (Record, error) {
 	var r Record
 	if err := json.Unmarshal(text, &r, json.RejectUnknownMembers(true)); err != nil {
 		return Record{}, fmt.Errorf("%w: %w", ErrRecord, err)

@@ -370,9 +370,11 @@ func FuzzParseRecord(f *testing.F) {
 	for _, e := range readLedgerVectors(f).Entries {
 		f.Add([]byte(e.Record))
 	}
-	r := fullRecord()
-	f.Add(r.Text())
+	for _, r := range []Record{fullRecord(), plainRecord()} {
+		f.Add(r.Text())
+	}
 	f.Fuzz(func(t *testing.T, text []byte) {
+		comparePlainReader(t, text)
 		r, err := ParseRecord(text)
 		if err != nil {
 			if !errors.Is(err, ErrRecord) {

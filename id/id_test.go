@@ -101,6 +101,32 @@ func TestInstantAgreesWithTime(t *testing.T) {
 	}
 }
 
+// Texts that are nearly times are read as package time reads them.
+func TestParseInstantAgreesWithTime(t *testing.T) {
+	const layout = "2006-01-02T15:04:05.000Z"
+	rng := rand.New(rand.NewPCG(3, 4))
+	for range 50_000 {
+		text := []byte(id.Instant(rng.Int64N(253402300800000)).String())
+		for range rng.IntN(3) {
+			text[rng.IntN(len(text))] = "0123456789:-. TZ/\x00\xff\u00e9"[rng.IntN(21)]
+		}
+		want, err := time.Parse(layout, string(text))
+		good := err == nil && want.Format(layout) == string(text)
+		if got, err := id.ParseInstant(string(text)); good != (err == nil) || good && got != id.InstantOf(want) {
+			t.Errorf("%q: got %d, %v, want %v, %v", text, got, err, want, good)
+		}
+	}
+}
+
+func BenchmarkParseInstant(b *testing.B) {
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := id.ParseInstant("2026-11-20T12:00:00.123Z"); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
 func BenchmarkInstant(b *testing.B) {
 	buf := make([]byte, 0, 32)
 	b.ReportAllocs()

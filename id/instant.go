@@ -16,11 +16,22 @@ func InstantOf(t time.Time) Instant { return Instant(t.UnixMilli()) }
 
 // ParseInstant reads exactly YYYY-MM-DDThh:mm:ss.sssZ.
 func ParseInstant(s string) (Instant, error) {
-	t, err := time.Parse(instantLayout, s)
-	if err != nil || t.Format(instantLayout) != s {
+	if len(s) != len(instantLayout) {
 		return 0, fmt.Errorf("time: %w", ErrMalformed)
 	}
-	return InstantOf(t), nil
+	number := func(begin, end int) (n int) { // of digits; for all else some number
+		for _, c := range []byte(s[begin:end]) {
+			n = n*10 + int(c) - '0'
+		}
+		return n
+	}
+	i := InstantOf(time.Date(number(0, 4), time.Month(number(5, 7)), number(8, 10),
+		number(11, 13), number(14, 16), number(17, 19), number(20, 23)*int(time.Millisecond), time.UTC))
+	var written [len(instantLayout)]byte
+	if string(i.AppendTo(written[:0])) != s { // no such time, or no digits
+		return 0, fmt.Errorf("time: %w", ErrMalformed)
+	}
+	return i, nil
 }
 
 // Time returns i as a UTC time.

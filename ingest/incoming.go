@@ -98,6 +98,9 @@ func (in *incomingEvent) verifySignature(ctx context.Context, body []byte) (even
 	if !ok {
 		return 0, in.errInvalidSignature(body)
 	}
+	if form == event.FormDigest {
+		in.server.verified.Note(key.Public, in.envelope.Digest, in.envelope.Signature)
+	}
 	return form, nil
 }
 

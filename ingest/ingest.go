@@ -120,7 +120,8 @@ type Options struct {
 	// answered at once; those beyond are answered a second later. 0: all at once.
 	MaxRefusals int
 
-	KeyTableBytes int64 // for tables of the keys that sign most; 0: none
+	KeyTableBytes int64              // for tables of the keys that sign most; 0: none
+	Verified      *keytable.Verified // is told which signatures were verified; nil: nothing is
 
 	Metrics prometheus.Registerer // default: none
 }
@@ -179,6 +180,7 @@ type Server struct {
 	lines       *admission.FairQueue // of batches, by lines, between reading and the queue
 	pacer       *admission.RefusalPacer
 	keyTables   *keytable.Tables
+	verified    *keytable.Verified
 	metrics     *metrics
 	values      headerValues
 }
@@ -207,6 +209,7 @@ func New(o Options) *Server {
 		lines:     admission.NewFairQueue(linesInQueue),
 		pacer:     admission.NewRefusalPacer(o.MaxRefusals, refusalDelay),
 		keyTables: keytable.New(keytable.Options{Bytes: o.KeyTableBytes, Clock: o.Clock}),
+		verified:  o.Verified,
 		values:    newHeaderValues(),
 	}
 	s.keyTables.Register(o.Metrics)

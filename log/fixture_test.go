@@ -12,6 +12,7 @@ import (
 
 	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/keytable"
 	"github.com/agentledger/agentledger/internal/seal"
 	"github.com/agentledger/agentledger/internal/test/ledgertest"
 	"github.com/agentledger/agentledger/log"
@@ -39,8 +40,10 @@ type world struct {
 	ledgers *log.Ledgers
 	auditor *audit.Auditor // of ledgers
 	agent   *ledgertest.Agent
-	fatal   chan error
-	disk    vfs.FS // of the store, where a test needs it
+
+	verified keytable.Verified // the signatures of all envelopes
+	fatal    chan error
+	disk     vfs.FS // of the store, where a test needs it
 	*ledgertest.Time
 }
 
@@ -87,7 +90,8 @@ func (w *world) start(o log.Options) {
 		w.t.Fatal(err)
 	}
 	w.ledgers, w.folder = ledgers, anchors
-	w.auditor = audit.New(audit.Options{Ledgers: ledgers, Store: w.store, Logger: o.Logger, Metrics: o.Metrics, Clock: w.Clock})
+	w.auditor = audit.New(audit.Options{Ledgers: ledgers, Store: w.store, Logger: o.Logger, Metrics: o.Metrics, Clock: w.Clock,
+		Verified: &w.verified})
 }
 
 // reopen is a stop and a start on another view of the data.
@@ -100,7 +104,9 @@ func (w *world) reopen(store log.Store) {
 
 // envelope signs an event of an organization.
 func (w *world) envelope(tenant id.Tenant, name string) *event.Envelope {
-	return w.agent.Envelope(w.t, tenant, name, nil)
+	e := w.agent.Envelope(w.t, tenant, name, nil)
+	w.verified.Note(w.agent.Public(), e.Digest, e.Signature) // as a surface does that verified it
+	return e
 }
 
 // single prepares a submission of one event.

@@ -24,6 +24,7 @@ import (
 	"github.com/agentledger/agentledger/internal/http/edge"
 	"github.com/agentledger/agentledger/internal/http/egress"
 	"github.com/agentledger/agentledger/internal/http/openapi"
+	"github.com/agentledger/agentledger/internal/keytable"
 	"github.com/agentledger/agentledger/internal/letter"
 	"github.com/agentledger/agentledger/internal/mail"
 	"github.com/agentledger/agentledger/internal/oidc"
@@ -78,6 +79,7 @@ type service struct {
 	clock    *clock.Guard   // of everything below
 	ledgers  *log.Ledgers
 	auditor  *audit.Auditor
+	verified *keytable.Verified // of the events that came of late
 	orgs     *org.Orgs
 	agents   *agent.Agents
 	policies *policystore.Policies
@@ -127,7 +129,8 @@ func openService(ctx context.Context, c config.Serve, watch *observation, fatal 
 func newService(ctx context.Context, c config.Serve, st *datadir.Store, watch *observation,
 	fatal func(error)) (*service, error) {
 	watch.registry.MustRegister(st.Engine.Collector())
-	s := &service{watch: watch, control: admission.New(runtime.GOMAXPROCS(0)), store: st}
+	s := &service{watch: watch, control: admission.New(runtime.GOMAXPROCS(0)), store: st,
+		verified: new(keytable.Verified)}
 	s.hashes, s.checks = hashprocess.New(watch.logger), []readiness{s.checkAppends, s.checkStore, s.checkClock}
 	s.registerModeMetric()
 	err := s.buildClock(c)
@@ -155,7 +158,7 @@ func newService(ctx context.Context, c config.Serve, st *datadir.Store, watch *o
 	s.index = index.New(index.Options{Ledgers: s.ledgers, Store: s.records, Clock: s.clock.Now,
 		Metrics: watch.registry})
 	s.auditor = audit.New(audit.Options{Ledgers: s.ledgers, Store: s.records, Logger: watch.logger,
-		Metrics: watch.registry, Clock: s.clock.Now})
+		Metrics: watch.registry, Clock: s.clock.Now, Verified: s.verified})
 	err = s.checkMasterKey(ctx)
 	if err == nil && !st.ReadOnly {
 		err = rekey.BeginRekeying(ctx, st.Engine, st.Keyring)
@@ -284,7 +287,7 @@ func (s *service) mainHandler(c config.Serve, signIn *identity.Server, shared *e
 		MaxAhead: c.ClockAhead, MaxAge: c.ClockBehind, MaxInFlight: c.MaxInFlight, MaxRefusals: c.MaxRefusals,
 		MaxInFlightOrganization: c.MaxInFlightOrganization, MaxPolls: c.MaxPolls, Metrics: s.watch.registry,
 		MaxPollsOrganization: c.MaxPollsOrganization, Clock: s.clock.Now, Control: s.control,
-		KeyTableBytes: int64(c.KeyTablesMiB) << 20})
+		KeyTableBytes: int64(c.KeyTablesMiB) << 20, Verified: s.verified})
 	events.Routes(r)
 	readers, known, standIn := s.node.Readers(s.ledgers, s.store.AnchorFirst(c.Tuning))
 	public := publicapi.New(publicapi.Options{Edge: shared, Ledgers: readers, Known: known, Organizations: s.orgs,

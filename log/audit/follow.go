@@ -142,6 +142,7 @@ func (a *Auditor) takeTurn(ctx context.Context, t id.Tenant, most id.Index) erro
 	if err != nil {
 		return err
 	}
+	x.in = a.inNew
 	if x.tree.Size() == 0 {
 		done.Since = id.InstantOf(a.clock())
 	}

@@ -13,7 +13,8 @@ import (
 // inspector checks the documents of many events at a time, because signatures are most of
 // the work of an audit. It may be used by several goroutines, for several ledgers.
 type inspector struct {
-	free chan *checker // a check holds one, so that no more checks run at once
+	free     chan *checker      // a check holds one, so that no more checks run at once
+	verified *keytable.Verified // signatures that need not be verified again; nil: all are
 }
 
 // tableBytes bounds the tables of the keys that signed most of the events, which share a few keys in most ledgers.
@@ -27,6 +28,11 @@ func newInspector(processors int) *inspector {
 		n.free <- &checker{keys: make(map[string]edkey.Public), tables: tables}
 	}
 	return n
+}
+
+// withVerified returns an inspector that does not verify again what was verified. Both keep the same processors busy.
+func (n *inspector) withVerified(v *keytable.Verified) *inspector {
+	return &inspector{free: n.free, verified: v}
 }
 
 // processors is how many checks are made at once.
@@ -49,6 +55,7 @@ func (n *inspector) beginInspection(of *log.Identity, events []storage.Event) *i
 		end := min(first+share, len(events))
 		c.shares.Go(func() {
 			checker := <-n.free
+			checker.verified = n.verified
 			defer func() { n.free <- checker }()
 			for k := first; k < end; k++ {
 				c.verdicts[k] = checker.checkDocuments(of, &events[k])

@@ -98,7 +98,7 @@ func (a *Auditor) continuePass(ctx context.Context, x *examiner, since id.Instan
 	t, end := x.identity.Tenant, x.head.Size
 	for x.tree.Size() < end {
 		if err := a.advanceSlowly(ctx, x, min(x.tree.Size()+stretchEvents, end),
-			func() float64 { return usualRest }); err != nil {
+			func() float64 { return passRest }); err != nil {
 			return err
 		}
 		if x.stopped {

@@ -53,11 +53,11 @@ type statement struct {
 }
 
 // readStatement reads a record as the service wrote it: canonical JSON, in which each of these names
-// stands once. Quotes within texts are escaped, so a name in quotes with a colon behind it is a member.
+// stands once, in this order. Quotes within texts are escaped, so a name in quotes with a colon behind it is a member.
 func readStatement(record []byte) (said statement, err error) {
-	signer, signed := cutMember(record, `"signer":`)
-	declared, judged := cutMember(record, `"declared":`)
-	rule, ruled := cutMember(record, `"rule_id":`)
+	declared, rest, judged := cutMember(record, `"declared":`)
+	rule, rest, ruled := cutMember(rest, `"rule_id":`)
+	signer, _, signed := cutMember(rest, `"signer":`)
 	if !signed || !judged || !ruled {
 		err = json.Unmarshal(record, &said)
 		return said, err
@@ -67,18 +67,18 @@ func readStatement(record []byte) (said statement, err error) {
 	return said, err
 }
 
-// cutMember returns the text of a member, nil for null. plain is false without such a member, and when
-// the text has an escape.
-func cutMember(record []byte, name string) (text []byte, plain bool) {
+// cutMember returns the text of a member, nil for null, and the rest behind. plain is false without such a member, and
+// when the text has an escape.
+func cutMember(record []byte, name string) (text, rest []byte, plain bool) {
 	_, rest, found := bytes.Cut(record, []byte(name))
 	if found && bytes.HasPrefix(rest, []byte("null")) {
-		return nil, true
+		return nil, rest, true
 	}
 	if !found || len(rest) == 0 || rest[0] != '"' {
-		return nil, false
+		return nil, nil, false
 	}
-	text, _, closed := bytes.Cut(rest[1:], []byte(`"`))
-	return text, closed && bytes.IndexByte(text, '\\') < 0
+	text, rest, closed := bytes.Cut(rest[1:], []byte(`"`))
+	return text, rest, closed && bytes.IndexByte(text, '\\') < 0
 }
 
 // allParts are the parts of an event that a row is made from.

@@ -22,6 +22,9 @@ type Agent struct{ key edkey.Private }
 // NewAgent returns an agent with a key of its own.
 func NewAgent() *Agent { return &Agent{key: edkey.NewPrivate()} }
 
+// Public returns the key that verifies the agent's signatures.
+func (a *Agent) Public() edkey.Public { return a.key.Public() }
+
 // Envelope signs an event with an id, which is also its payload's text, and with more
 // members of the payload.
 func (a *Agent) Envelope(t testing.TB, tenant id.Tenant, name string, more map[string]any) *event.Envelope {
