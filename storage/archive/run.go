@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/wait"
 )
 
 const (
@@ -24,10 +25,20 @@ func (e *Engine) Run(ctx context.Context) {
 		return
 	}
 	next := time.Now()
+	var noted time.Time // when noteDue was called
 	for ctx.Err() == nil {
+		now := time.Now()
 		if err := e.CheckOwner(ctx); err != nil {
+			e.figures.fail("write")
 			e.logFailure(ctx, err)
-		} else if now := time.Now(); !now.Before(next) {
+			if now.Sub(noted) >= e.options.Pass {
+				noted = now
+				e.noteDue(ctx)
+			}
+			_ = wait.For(ctx, retryPause)
+			continue
+		}
+		if !now.Before(next) {
 			next = now.Add(e.options.Pass)
 			if err := e.Pass(ctx); err != nil {
 				e.logFailure(ctx, err)
@@ -87,6 +98,32 @@ func (e *Engine) Pass(ctx context.Context) error {
 	}
 	e.figures.oldest.endPass()
 	return errors.Join(failed...)
+}
+
+// noteDue notes for how long bundles have been due that can't be moved, while the object store is not known to be this
+// store's. A tenant that can't be read is left out.
+func (e *Engine) noteDue(ctx context.Context) {
+	begun := time.Now()
+	for t, err := range e.inner.Tenants(ctx) {
+		if err != nil || ctx.Err() != nil {
+			break
+		}
+		if worked := time.Since(begun); worked >= passStretch {
+			_ = e.rest(ctx, worked)
+			begun = time.Now()
+		}
+		if !e.options.Owns(t) {
+			continue
+		}
+		reached, err := e.frontiers.Get(ctx, t, "")
+		if err != nil {
+			continue
+		}
+		if since, due, err := e.isDue(ctx, place{t, reached.Value.Next}); err == nil && due {
+			e.figures.oldest.noteWaiting(since)
+		}
+	}
+	e.figures.oldest.endPass()
 }
 
 // rewriteWoken is rewriteDirty after an erasure, so that no erasure waits for the end of a long move.

@@ -2,9 +2,15 @@ package archive_test
 
 import (
 	"context"
+	"net/http/httptest"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/storage/archive"
@@ -82,4 +88,56 @@ func TestRun(t *testing.T) {
 	})
 	w.check(red, "erased beside the worker")
 	w.check(blue, "moved")
+}
+
+// asked counts the questions whether the object store can hold an archive.
+type asked struct {
+	*memory
+	times atomic.Int32
+}
+
+func (a *asked) Create(ctx context.Context, name string, data []byte) error {
+	a.times.Add(1)
+	return a.memory.Create(ctx, name, data)
+}
+
+// A worker that begins while the object store is away rests between its tries, and its metrics say that it fails and
+// for how long bundles of its own tenants have been due.
+func TestObjectStoreIsAwayFromTheStart(t *testing.T) {
+	for name, tc := range map[string]struct {
+		owns    id.Tenant
+		waiting string
+	}{
+		"a bundle is due": {red, "agentledger_archive_oldest_waiting_seconds 3600"},
+		"none is due":     {blue, "agentledger_archive_oldest_waiting_seconds 0"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, openPebble(t))
+			w.add(red, 2*width)
+			w.add(blue, width-1)
+			w.objects.leave(true)
+			away := &asked{memory: w.objects}
+			o := archive.Options{Engine: w.inner, Objects: away, Pass: time.Hour, After: time.Hour,
+				Clock: clockAt(time.UnixMilli(1_700_000_000_000), 7200),
+				Owns:  func(t id.Tenant) bool { return t == tc.owns }}.WithWidth(width)
+			metrics := ""
+			w.run(o, func() bool {
+				metrics = w.metrics()
+				return strings.Contains(metrics, `failures_total{step="write"} 1`) && strings.Contains(metrics, tc.waiting)
+			})
+			if got := away.times.Load(); got != 1 {
+				t.Errorf("the object store was asked %d times, want once before the pause\n%s", got, metrics)
+			}
+		})
+	}
+}
+
+// metrics returns the metrics as text.
+func (w *world) metrics() string {
+	w.t.Helper()
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(w.Metrics()...)
+	answer := httptest.NewRecorder()
+	promhttp.HandlerFor(registry, promhttp.HandlerOpts{}).ServeHTTP(answer, httptest.NewRequest("GET", "/metrics", nil))
+	return answer.Body.String()
 }
