@@ -21,6 +21,7 @@ import (
 	"github.com/agentledger/agentledger/internal/http/listener"
 	"github.com/agentledger/agentledger/internal/http/serving"
 	"github.com/agentledger/agentledger/internal/operate/compaction"
+	"github.com/agentledger/agentledger/internal/processors"
 	"github.com/agentledger/agentledger/internal/telemetry"
 )
 
@@ -31,6 +32,7 @@ type serveCommand struct {
 
 // Run serves until ctx ends or the store breaks.
 func (c serveCommand) Run(ctx context.Context, out terminal) error {
+	processors.SetLeast()
 	return thisMachine().serveUntilDone(ctx, c.Serve, out)
 }
 

@@ -82,6 +82,7 @@ var layer = map[string]int{
 	"internal/toolglob":                        0,
 	"internal/wait":                            0,
 	"internal/heapfloor":                       0,
+	"internal/processors":                      0,
 	"internal/records":                         0,
 	"internal/seal":                            0,
 	"internal/slidingsum":                      0,

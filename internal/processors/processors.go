@@ -1,0 +1,25 @@
+// Package processors sets how many threads of a process run Go code at once.
+//
+// Invariants:
+//
+//   - These are at least two, but where the environment names a number.
+//   - The number is set once, at the start, and only if it would be one.
+package processors
+
+import (
+	"os"
+	"runtime"
+)
+
+// least is for machines with one processor, because one thread makes requests wait for other work. A merge of
+// tables runs for 10 ms before the runtime stops it, and a sync of the disk may keep the thread as long. The
+// operating system divides the processor among two threads in shorter turns.
+const least = 2
+
+// SetLeast lets at least two threads run Go code. GOMAXPROCS of the environment wins. It MUST be called before
+// others read runtime.GOMAXPROCS. Where it changes the number, later limits of a container have no effect.
+func SetLeast() {
+	if os.Getenv("GOMAXPROCS") == "" && runtime.GOMAXPROCS(0) < least {
+		runtime.GOMAXPROCS(least)
+	}
+}
