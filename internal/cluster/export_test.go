@@ -14,6 +14,7 @@ func Begin(self NodeID, shards int, ownFor, deadAfter time.Duration) *State {
 	return s
 }
 
+func (s *state) Hear(n News) bool                              { return s.hear(n) }
 func (s *state) Plan(now time.Duration) (Step, []Lease)        { return s.plan(now) }
 func (s *state) Observe(v View, begin, end time.Duration) bool { return s.observe(v, begin, end) }
 func (s *state) FinishDrain(leases []Lease)                    { s.finishDrain(leases) }
@@ -24,6 +25,9 @@ func (s *state) Believes(now time.Duration) bool               { return s.joined
 func (s *state) Stop()                                         { s.stops = true }
 func (s *state) SetUnfit(unfit bool)                           { s.unfit = unfit }
 func (s *state) Forget()                                       { s.forget() }
+
+// NewsOf returns the news of a step.
+func NewsOf(s Step, v View) News { return newsOf(s, v) }
 
 // Winner is the owner of a shard among nodes.
 func Winner(nodes []NodeID, shard Shard) NodeID {

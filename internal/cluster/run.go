@@ -36,7 +36,7 @@ type Options struct {
 	// gives its organizations to the others and gets none, unless no node can. Nil: always.
 	Fit func() bool
 
-	Tell   func([]Node) // makes other nodes call Look, in the background; nil leaves them to their next beat
+	Tell   func([]Node, News) // makes other nodes call Hear, in the background; nil leaves them to their next beat
 	Logger *slog.Logger
 }
 
@@ -133,8 +133,7 @@ func (c *Cluster) Nodes() []Node {
 	return all
 }
 
-// Look makes the node beat at once. Another node calls it after it changed leases, so that no request waits for
-// the next beat. Calls while a beat is due are one.
+// Look makes the node beat at once, so that no request waits for the next beat. Calls while a beat is due are one.
 func (c *Cluster) Look() {
 	select {
 	case c.look <- struct{}{}:
@@ -283,7 +282,7 @@ func (c *Cluster) beat(work context.Context, drains *sync.WaitGroup) (next time.
 		return c.state.nextBeat(begin), fmt.Errorf("beat: %w", err)
 	}
 	if step.HasChanges() {
-		defer c.tell()
+		defer c.tell(newsOf(step, v))
 	}
 	if step.Leave {
 		return 0, errLeft
@@ -311,12 +310,12 @@ func (c *Cluster) observe(v View, begin, end time.Duration) (next time.Duration)
 	return c.state.nextBeat(begin)
 }
 
-// tell makes the others look at the changes.
-func (c *Cluster) tell() {
+// tell makes the others take the changes in.
+func (c *Cluster) tell(n News) {
 	if c.options.Tell == nil {
 		return
 	}
-	c.options.Tell(c.others())
+	c.options.Tell(c.others(), n)
 }
 
 // others returns all members but the node itself.

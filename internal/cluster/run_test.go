@@ -117,10 +117,10 @@ func (g *group) add(url string) *node {
 		Logger:  slog.New(slog.DiscardHandler),
 		Clock:   func() time.Duration { return time.Since(g.began) },
 		Prepare: n.prepare, Fit: n.isFit,
-		Tell: func(others []cluster.Node) {
+		Tell: func(others []cluster.Node, news cluster.News) {
 			for _, m := range g.nodes {
 				if slices.ContainsFunc(others, func(o cluster.Node) bool { return o.ID == m.Self().ID }) {
-					m.Look()
+					m.Hear(news)
 				}
 			}
 		}})

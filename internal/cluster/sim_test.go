@@ -55,6 +55,7 @@ func TestSimulationFindsFaults(t *testing.T) {
 		"a gift is applied whatever the epoch":                 func(s *sim) { s.giftsIgnoreEpoch = true },
 		"a silent node is deleted whatever its count":          func(s *sim) { s.forgetIgnoresBeats = true },
 		"a forgotten node goes on":                             func(s *sim) { s.forgottenGoesOn = true },
+		"news that leave a gap are taken":                      func(s *sim) { s.hearsGaps = true },
 		"a lease is given before its work has ended":           func(s *sim) { s.drainAtOnce = true },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -83,7 +84,7 @@ type sim struct {
 	calm              int  // one call of so many is lost in each way
 	quiet             bool // no faults any more
 
-	giftsIgnoreEpoch, forgetIgnoresBeats, forgottenGoesOn, drainAtOnce bool
+	giftsIgnoreEpoch, forgetIgnoresBeats, forgottenGoesOn, drainAtOnce, hearsGaps bool
 }
 
 // simNode is one process, over its restarts.

@@ -105,6 +105,38 @@ func (s *sim) apply(step cluster.Step) (cluster.View, error) {
 	return s.table.Beat(context.Background(), step)
 }
 
+// spread tells the other nodes news. Some hear them late, some never.
+func (s *sim) spread(from *simNode, news cluster.News) {
+	if news.Epoch == 0 {
+		return
+	}
+	if s.hearsGaps {
+		news.Since = 0
+	}
+	for _, n := range s.nodes {
+		if n == from {
+			continue
+		}
+		switch late := s.random.IntN(8); {
+		case late == 0 && !s.quiet:
+			s.after(s.upTo(4*time.Second), func() { s.hear(n, news) })
+		case late > 1:
+			s.after(s.delay(), func() { s.hear(n, news) })
+		}
+	}
+}
+
+// hear takes news in once the node does not pause any more.
+func (s *sim) hear(n *simNode, news cluster.News) {
+	switch {
+	case n.state == nil:
+	case n.paused > s.now:
+		s.at(n.paused, func() { s.hear(n, news) })
+	default:
+		n.state.Hear(news)
+	}
+}
+
 // turn is a beat that is under way.
 type turn struct {
 	node  *simNode
@@ -122,6 +154,9 @@ func (s *sim) answered(u turn, v cluster.View, err error) {
 	if n.paused > s.now {
 		s.at(n.paused, func() { s.answered(u, v, err) })
 		return
+	}
+	if err == nil {
+		s.spread(n, cluster.NewsOf(u.step, v))
 	}
 	now := n.clock(s.now)
 	next := u.state.NextBeat(u.begin)

@@ -71,6 +71,7 @@ type Node struct {
 	ledgers  atomic.Pointer[Ledgers] // nil before Start
 	stop     context.CancelFunc      // nil before Start
 	done     chan struct{}
+	warmed   atomic.Bool // its connections to the database were used before it owned organizations
 
 	fetching sync.Mutex
 	fetched  time.Duration // when the newest FetchAnchors began that got all
@@ -98,8 +99,9 @@ func New(o Options) (*Node, error) {
 	n := &Node{options: o, identity: identity, news: news.NewJournal()}
 	table := &comparedTable{Table: nodetable.New(database), now: o.Now, logger: o.Logger}
 	n.Cluster = cluster.New(cluster.Options{Table: table, Holder: n, Clock: o.Elapsed,
-		Logger: o.Logger, Prepare: n.fetchAnchors, Tell: func(others []cluster.Node) { n.exchange.Tell(others) },
-		Fit: func() bool { return o.Held() == nil && !table.apart.Load() },
+		Logger: o.Logger, Prepare: n.prepare,
+		Tell: func(others []cluster.Node, news cluster.News) { n.exchange.Tell(others, news) },
+		Fit:  func() bool { return o.Held() == nil && !table.apart.Load() },
 		Node: cluster.Node{URL: o.URL, Version: o.Version, Key: o.Keyring.Fingerprints()[0],
 			Protocol: cluster.Protocol}})
 	n.exchange = exchange.New(exchange.Options{Members: n.Cluster, Logger: o.Logger,
@@ -215,6 +217,7 @@ func (n *Node) run(ctx context.Context) {
 		group.Go(func() { n.spreadNews(exchanging, t) })
 	}
 	group.Go(func() { n.tellVersions(exchanging) })
+	group.Go(func() { n.keepWarm(exchanging) })
 	if err := n.Cluster.Run(ctx); err != nil {
 		n.options.Logger.WarnContext(ctx, "cluster: this node did not leave in time", "error", err)
 	}

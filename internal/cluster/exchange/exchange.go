@@ -47,7 +47,7 @@ type Journal interface {
 type Members interface {
 	Nodes() []cluster.Node
 	Self() cluster.Node
-	Look()
+	Hear(n cluster.News)
 }
 
 // Options configure New. All but Optional and Logger are required.

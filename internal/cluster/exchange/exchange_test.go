@@ -10,6 +10,7 @@ import (
 	"iter"
 	"net/http"
 	"net/http/httptest"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -79,6 +80,7 @@ type node struct {
 	down    atomic.Bool
 	stands  atomic.Pointer[chan struct{}] // requests wait for its end; nil for none
 	looks   atomic.Int32
+	heard   atomic.Pointer[cluster.News]
 }
 
 type group struct {
@@ -88,7 +90,10 @@ type group struct {
 }
 
 func (n *node) Self() cluster.Node { return n.self }
-func (n *node) Look()              { n.looks.Add(1) }
+func (n *node) Hear(news cluster.News) {
+	n.heard.Store(&news)
+	n.looks.Add(1)
+}
 func (n *node) Nodes() (all []cluster.Node) {
 	n.group.mu.Lock()
 	defer n.group.mu.Unlock()
@@ -289,10 +294,29 @@ func TestFetchFromANodeThatStandsStill(t *testing.T) {
 func TestTell(t *testing.T) {
 	g := &group{t: t}
 	a, b := g.join(), g.join()
-	a.Tell([]cluster.Node{b.self, {URL: "http://127.0.0.1:1"}})
-	for deadline := time.Now().Add(time.Minute); b.looks.Load() == 0; time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("the node does not look")
+	most := cluster.News{From: a.self.ID, Leaving: true, Since: 6, Epoch: 7}
+	for shard := range cluster.Shard(cluster.Shards) {
+		most.Leases = append(most.Leases, cluster.Lease{Shard: shard, Epoch: 7, Owner: b.self.ID})
+	}
+	some := cluster.News{From: a.self.ID, Since: 1 << 40, Epoch: 1<<40 + 2, Leases: []cluster.Lease{{Shard: 1023, Epoch: 1<<40 + 1}}}
+	for i, want := range []cluster.News{{}, most, some} {
+		a.Tell([]cluster.Node{b.self, {URL: "http://127.0.0.1:1"}}, want)
+		awaitTrue(t, "the node hears nothing", func() bool { return int(b.looks.Load()) == i+1 })
+		if got := *b.heard.Load(); !reflect.DeepEqual(got, want) {
+			t.Errorf("news %d: got %d leases of %d to %d", i, len(got.Leases), got.Since, got.Epoch)
+		}
+	}
+	header := binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(append(bytes.Clone(a.self.ID[:]), 0), 6), 7)
+	lease := binary.BigEndian.AppendUint64([]byte{0, 1}, 8) // of an epoch that is no news
+	for i, body := range [][]byte{header[:32], append(header[:33:33], 1), append(append(header[:33:33], lease...), b.self.ID[:]...),
+		make([]byte, 1<<16)} {
+		answer, err := http.Post(b.self.URL+exchange.Prefix+"look", "", bytes.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = answer.Body.Close()
+		if got := *b.heard.Load(); answer.StatusCode != http.StatusNoContent || len(got.Leases) > 0 || got.Epoch != 0 {
+			t.Errorf("malformed news %d: got %d, %+v, want that there are some", i, answer.StatusCode, got)
 		}
 	}
 }

@@ -34,8 +34,7 @@ func (x *Exchange) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			"remote", r.RemoteAddr, "error", err)
 		http.Error(w, err.Error(), http.StatusBadRequest)
 	case r.URL.Path == lookPath && r.Method == http.MethodPost:
-		x.Members.Look()
-		w.WriteHeader(http.StatusNoContent)
+		x.takeNews(w, r)
 	case !ofJournal || !found:
 		w.WriteHeader(http.StatusNotFound)
 	case r.Method == http.MethodPost:

@@ -238,13 +238,14 @@ func refusalOf(answer *http.Response) error {
 	return fmt.Errorf("status %d: %s", answer.StatusCode, bytes.TrimSpace(text))
 }
 
-// Tell makes nodes look at the leases at once, in the background. A node that does not answer looks by itself soon.
-func (x *Exchange) Tell(nodes []cluster.Node) {
+// Tell tells nodes news of leases at once, in the background. A node that does not answer learns them by itself soon.
+func (x *Exchange) Tell(nodes []cluster.Node, n cluster.News) {
+	news := encodeNews(n)
 	for _, n := range nodes {
 		go func() {
 			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 			defer cancel()
-			if r, err := x.call(ctx, http.MethodPost, n, lookPath, nil); err == nil {
+			if r, err := x.call(ctx, http.MethodPost, n, lookPath, news); err == nil {
 				_ = r.Body.Close()
 			}
 		}()

@@ -98,6 +98,7 @@ var layer = map[string]int{
 	"internal/otlp/tracing":                    1,
 	"storage":                                  0,
 	"storage/survey":                           0,
+	"storage/warm":                             0,
 
 	"internal/releasefiles": 41, // it reads files, so it is no part of the pure library; aps and the module tools/release read the list of a release by it
 

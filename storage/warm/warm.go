@@ -1,0 +1,78 @@
+// Package warm makes the first use of a store as fast as later ones. An engine with a server opens connections when they
+// are first needed, and each connection prepares a statement when that is first used. Together this takes a busy machine
+// longer than all else of a take-over.
+//
+// Invariants:
+//
+//   - Nothing is written, and nothing of any organization is read: all calls are for a handle without a ledger.
+//   - Errors tell nothing, because a store that does not answer is told by those who use it.
+package warm
+
+import (
+	"context"
+	"sync"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/wait"
+	"github.com/agentledger/agentledger/storage"
+)
+
+const (
+	connections = 8  // that a call is made on at once, as far as an engine has them
+	streamTries = 64 // handles that are looked at for appends of all streams
+)
+
+// Use makes the calls of a take-over and of the first event behind it, and returns when they have ended or ctx ends.
+// Appends are not ended by ctx.
+func Use(ctx context.Context, e storage.Engine) {
+	t := id.NewTenant()
+	var appends sync.WaitGroup
+	useAppends(e, &appends)
+	for _, call := range reads(e, t) {
+		var group sync.WaitGroup
+		for range connections {
+			group.Go(func() { call(ctx) })
+		}
+		group.Wait()
+	}
+	_ = wait.Within(ctx, func() error { appends.Wait(); return nil })
+}
+
+// reads are the calls that read, one statement each.
+func reads(e storage.Engine, t id.Tenant) []func(context.Context) {
+	const kind = storage.Kind("warm")
+	return []func(context.Context){
+		func(ctx context.Context) { _, _ = e.Head(ctx, t) },
+		func(ctx context.Context) { _, _ = e.Get(ctx, t, kind, "") },
+		func(ctx context.Context) { _, _ = e.Scan(ctx, t, kind, "", "", 1) },
+		func(ctx context.Context) { _, _ = e.Counters(ctx, t, []string{"warm"}) },
+		func(ctx context.Context) { _, _ = e.Lookup(ctx, t, []storage.DedupKey{{Text: "warm"}}) },
+		func(ctx context.Context) { _, _ = e.TileRoots(ctx, t, 0, 0, 1) },
+		func(ctx context.Context) { _, _ = e.TileHashes(ctx, t, 0, 0, 0, 1) },
+		func(ctx context.Context) { _ = e.Entries(ctx, []storage.Position{{Tenant: t}}) },
+		func(ctx context.Context) { useEvents(ctx, e, t, 0) },
+		func(ctx context.Context) { useEvents(ctx, e, t, storage.FieldRecord|storage.FieldEnvelope) },
+	}
+}
+
+func useEvents(ctx context.Context, e storage.Engine, t id.Tenant, parts storage.Fields) {
+	for range e.Events(ctx, t, 0, 1, parts) {
+		return
+	}
+}
+
+// useAppends begins an append of each stream, which meets no ledger.
+func useAppends(e storage.Engine, group *sync.WaitGroup) {
+	seen := make(map[int]bool)
+	for range streamTries {
+		t := id.NewTenant()
+		s := e.Stream(t)
+		if seen[s] {
+			continue
+		}
+		seen[s] = true
+		absent := storage.Head{Size: 1, Root: id.Hash{1}, Epoch: 1}
+		p := e.Append([]storage.Batch{{Tenant: t, Expect: absent, Head: absent}})
+		group.Go(func() { p.Wait() })
+	}
+}
