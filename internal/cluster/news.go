@@ -19,8 +19,9 @@ func newsOf(s Step, v View) News {
 	return News{From: s.Node, Leaving: s.Leaving, Since: s.Known, Epoch: v.Epoch, Leases: v.Leases}
 }
 
-// Hear takes news of another node in, and makes the node beat at once. The node may own a shard from then on, as long as
-// its newest beat lets it: it was a member when the lease became its own, and nobody forgets it before its belief ends.
+// Hear takes news of another node in, and makes the node beat at once. The node may own a shard from then on, as
+// long as its newest beat lets it: it was a member when the lease became its own, and nobody forgets it before its
+// belief ends.
 func (c *Cluster) Hear(n News) {
 	c.mu.Lock()
 	if c.state.hear(n) {

@@ -1,6 +1,6 @@
-// Package warm makes the first use of a store as fast as later ones. An engine with a server opens connections when they
-// are first needed, and each connection prepares a statement when that is first used. Together this takes a busy machine
-// longer than all else of a take-over.
+// Package warm makes the first use of a store as fast as later ones. An engine with a server opens connections when
+// they are first needed, and each connection prepares a statement when that is first used. Together this takes a
+// busy machine longer than all else of a take-over.
 //
 // Invariants:
 //
