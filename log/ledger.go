@@ -194,13 +194,6 @@ func (l *Ledgers) loadLedger(ctx context.Context, t id.Tenant) (*ledger, error) 
 	return led, nil
 }
 
-// CheckKeys returns an error if the log keys of a ledger can't be opened: seal.ErrUnknownKey (wrapped) if they
-// are sealed under another master key. The ledger need not be owned.
-func (l *Ledgers) CheckKeys(ctx context.Context, t id.Tenant) error {
-	_, _, err := l.readIdentity(ctx, t)
-	return err
-}
-
 func newLedger(identity *Identity, keys *logKeys) *ledger {
 	led := &ledger{identity: identity}
 	led.keys.Store(keys)

@@ -23,7 +23,8 @@ type Stored struct {
 	keys     *logKeys
 }
 
-// Open reads the identity and the log keys of a ledger.
+// Open reads the identity and the log keys of a ledger: seal.ErrUnknownKey (wrapped) if these are sealed under another
+// master key.
 func (r *Reader) Open(ctx context.Context, t id.Tenant) (*Stored, error) {
 	identity, keys, err := r.ledgers.readIdentity(ctx, t)
 	if err != nil {

@@ -27,7 +27,7 @@ func (c backupCommand) Validate() error {
 	if c.Keep < 0 || c.Keep > 0 && backup.IsArchive(c.To) {
 		return errors.New("--keep is a number above 0, for a folder of backups")
 	}
-	return nil
+	return c.CheckCopy(c.To)
 }
 
 // madeBackup is the output with --json.

@@ -31,7 +31,7 @@ func (c exportCommand) Validate() error {
 	if c.Retire && c.Server != "" {
 		return errors.New("--retire: stop the server first, because it would go on to take events")
 	}
-	return nil
+	return c.CheckCopy(c.To)
 }
 
 // Run exports and, if asked to, retires.

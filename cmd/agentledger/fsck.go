@@ -50,6 +50,9 @@ func (c fsckCommand) check(ctx context.Context, out terminal, s *datadir.Store) 
 
 // fsck re-verifies every ledger of a store.
 func fsck(ctx context.Context, out terminal, s *datadir.Store, resume audit.Resume) error {
+	if err := s.CheckMasterKey(ctx); err != nil {
+		return err
+	}
 	result, err := audit.ResumeFsck(ctx, s.Engine, s.Keyring, s.Anchors, resume,
 		func(f audit.Finding) { fmt.Fprintln(out.stdout, f) })
 	if err != nil {

@@ -57,6 +57,9 @@ func startServer(ctx context.Context, c config.Serve, logger *slog.Logger) (*ser
 // startServer opens the store, builds the service and listens.
 func (m machine) startServer(ctx context.Context, c config.Serve, logger *slog.Logger) (*server, error) {
 	c.PublicURL = strings.TrimRight(c.PublicURL, "/")
+	if c.Listen.Listen == "" { // as a variable that is set to nothing leaves it
+		return nil, errors.New("--listen: the main listener needs an address")
+	}
 	bounds, err := listener.ShareOpenFiles(listener.OpenFileLimit(), c.MaxConnections, c.Storage == "")
 	if err != nil {
 		return nil, err

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"runtime"
 	"time"
@@ -43,7 +42,6 @@ import (
 	"github.com/agentledger/agentledger/internal/read/eventlist"
 	"github.com/agentledger/agentledger/internal/read/evidence"
 	"github.com/agentledger/agentledger/internal/read/index"
-	"github.com/agentledger/agentledger/internal/seal"
 	"github.com/agentledger/agentledger/internal/streamexport"
 	"github.com/agentledger/agentledger/internal/sysevent"
 	"github.com/agentledger/agentledger/internal/tenant/account"
@@ -159,7 +157,7 @@ func newService(ctx context.Context, c config.Serve, st *datadir.Store, watch *o
 		Metrics: watch.registry})
 	s.auditor = audit.New(audit.Options{Ledgers: s.ledgers, Store: s.records, Logger: watch.logger,
 		Metrics: watch.registry, Clock: s.clock.Now, Verified: s.verified})
-	err = s.checkMasterKey(ctx)
+	err = s.store.CheckMasterKey(ctx)
 	if err == nil && !st.ReadOnly {
 		err = rekey.BeginRekeying(ctx, st.Engine, st.Keyring)
 	}
@@ -175,22 +173,6 @@ func newService(ctx context.Context, c config.Serve, st *datadir.Store, watch *o
 	}
 	s.buildStatus(c)
 	return s, nil
-}
-
-// checkMasterKey refuses a master key that opens no ledger's keys, because new keys would be sealed under another
-// master key than the present ones. A ledger with another fault proves nothing about the master key.
-func (s *service) checkMasterKey(ctx context.Context) error {
-	var unknown error
-	for t, err := range s.store.Engine.Tenants(ctx) {
-		if err != nil {
-			return fmt.Errorf("list ledgers: %w", err)
-		}
-		if err = s.ledgers.CheckKeys(ctx, t); !errors.Is(err, seal.ErrUnknownKey) {
-			return nil
-		}
-		unknown = fmt.Errorf("master key: not the one of the ledgers that are here: %w", err)
-	}
-	return unknown
 }
 
 func (s *service) buildComponents(ctx context.Context, c config.Serve) error {

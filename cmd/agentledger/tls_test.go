@@ -153,6 +153,13 @@ func TestIdentityListenerOnASocket(t *testing.T) {
 	}
 	c := demoCommand{Listen: "127.0.0.1:0"}.demoSettings(t.TempDir())
 	c.IDListen = "unix:" + path
+	for _, address := range []string{"", "unix:"} {
+		none := c
+		none.Listen.Listen = address
+		if _, err := startServer(t.Context(), none, config.Logging{LogLevel: "error"}.NewLogger(t.Output())); err == nil {
+			t.Errorf("a main listener at %q: no error", address)
+		}
+	}
 	second, err := startServer(t.Context(), c, config.Logging{LogLevel: "error"}.NewLogger(t.Output()))
 	if err == nil || !strings.Contains(err.Error(), "another process listens there") {
 		t.Errorf("a second service: got %v", err)

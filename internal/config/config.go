@@ -44,6 +44,16 @@ func (s Store) SnapshotsDir() string { return filepath.Join(s.Data, "snapshots")
 // AnchorsDir returns the folder of the anchors.
 func (s Store) AnchorsDir() string { return cmp.Or(s.Anchors, filepath.Join(s.Data, "anchors")) }
 
+// CheckCopy refuses a path in a folder that the service keeps for itself: it would remove a copy there, or not start.
+func (s Store) CheckCopy(path string) error {
+	for _, own := range []string{s.DatabaseDir(), s.SnapshotsDir(), s.AnchorsDir()} {
+		if inside, err := filepath.Rel(own, path); err == nil && filepath.IsLocal(inside) {
+			return fmt.Errorf("%s is a folder of the service itself: choose another place", own)
+		}
+	}
+	return nil
+}
+
 // MasterKeyPath returns the master key's file.
 func (s Store) MasterKeyPath() string {
 	return cmp.Or(s.MasterKeyFile, filepath.Join(s.Data, "master.key"))

@@ -77,6 +77,16 @@ func TestPathsFollowTheDataDirectory(t *testing.T) {
 	}
 }
 
+func TestCopiesLieOutsideOfTheServicesFolders(t *testing.T) {
+	s := config.Store{Data: "/d", Anchors: "/a"}
+	for path, refused := range map[string]bool{"/d/db": true, "/d/db/x.tar": true, "/d/snapshots": true, "/a/new": true,
+		"/d": false, "/d/backups": false, "/d/dbs": false, "/backups": false, "/d/anchors": false} {
+		if err := s.CheckCopy(path); (err != nil) != refused {
+			t.Errorf("%s: got %v", path, err)
+		}
+	}
+}
+
 func TestRefusals(t *testing.T) {
 	tests := []struct {
 		name string

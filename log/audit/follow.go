@@ -160,18 +160,15 @@ func (a *Auditor) takeTurn(ctx context.Context, t id.Tenant, most id.Index) erro
 		a.backlog.removeLedger(t)
 		return nil
 	}
-	if err := a.storeTurn(ctx, x, done.Since); err != nil {
-		return err
-	}
-	a.metrics.events.Add(float64(x.tree.Size()) - float64(done.To)) // with the lag, which falls at once
-	return nil
+	return a.storeTurn(ctx, x, done.Since)
 }
 
 // storeTurn stores the position that a turn has reached.
 func (a *Auditor) storeTurn(ctx context.Context, x *examiner, since id.Instant) error {
 	t := x.identity.Tenant
 	err := a.changePosition(ctx, t, func(done *positionRecord) {
-		fresh := done.To == 0 || x.whole // it began at the first event
+		fresh := done.To == 0 || x.whole                                // it began at the first event
+		a.metrics.events.Add(float64(x.tree.Size()) - float64(done.To)) // with the lag, which falls at once
 		done.To, done.Root, done.At = x.tree.Size(), x.tree.Root(), id.InstantOf(a.clock())
 		if fresh {
 			done.Since, done.Pass = since, passPosition{}

@@ -42,16 +42,13 @@ func Fsck(ctx context.Context, store log.Store, keyring *seal.Keyring, anchors *
 // ResumeFsck is Fsck that goes on from the marks of an earlier run, and notes its own.
 func ResumeFsck(ctx context.Context, store log.Store, keyring *seal.Keyring, anchors *anchor.Folder,
 	resume Resume, report func(Finding)) (FsckResult, error) {
+	examining, stop := context.WithCancel(ctx)
 	f := &fsck{
 		store: store, anchors: anchors, resume: resume, in: newInspector(runtime.GOMAXPROCS(0)),
 		reader: log.NewReader(log.Options{Store: store, Keyring: keyring, Anchors: anchors,
 			TileCacheBytes: readerCacheBytes, LeafCacheBytes: readerCacheBytes}),
 		begun: make(chan *examination, fsckAtOnce-1),
 	}
-	if err := f.checkMasterKey(ctx); err != nil {
-		return FsckResult{}, fmt.Errorf("fsck: %w", err)
-	}
-	examining, stop := context.WithCancel(ctx)
 	f.running.Go(func() { f.examineAll(examining) })
 	defer f.running.Wait()
 	defer stop()
@@ -139,22 +136,6 @@ type examination struct {
 	size   int       // events that were examined
 	level  log.Level
 	err    error // the examination was not finished
-}
-
-// checkMasterKey refuses a master key that opens no ledger's keys: with it nothing can be checked, and every ledger
-// would look damaged. A ledger with another fault proves nothing about the master key.
-func (f *fsck) checkMasterKey(ctx context.Context) error {
-	var unknown error
-	for t, err := range f.store.Tenants(ctx) {
-		if err == nil {
-			_, err = f.reader.Open(ctx, t)
-		}
-		if !errors.Is(err, seal.ErrUnknownKey) {
-			return nil // an error is reported when that ledger is examined
-		}
-		unknown = fmt.Errorf("master key: not the one of the ledgers that are here: %w", err)
-	}
-	return unknown
 }
 
 // examineAll begins the examination of all ledgers, each when there is room, until ctx ends.

@@ -54,11 +54,10 @@ func (a *Auditor) registerLag(r prometheus.Registerer) {
 }
 
 func (a *Auditor) lagSeconds() float64 {
-	since := a.backlog.findOldest()
-	if since == 0 {
-		return 0
+	if since := a.backlog.findOldest(); since != 0 {
+		return max(0, a.clock().Sub(since.Time()).Seconds())
 	}
-	return max(0, a.clock().Sub(since.Time()).Seconds())
+	return 0
 }
 
 // round is the sum over all ledgers of one round.

@@ -1,6 +1,7 @@
 package datadir
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/agentledger/agentledger/internal/config"
 	"github.com/agentledger/agentledger/internal/seal"
+	"github.com/agentledger/agentledger/log"
 )
 
 // MasterKeyVariable is the environment variable that holds the master key itself.
@@ -88,4 +90,21 @@ func RequireMasterKey(s config.Store) error {
 		return fmt.Errorf("the master key of the service that the export comes from is needed: %w", err)
 	}
 	return nil
+}
+
+// CheckMasterKey refuses a master key that opens no ledger's keys: new keys would be sealed under another one than the
+// present keys, and every ledger would look damaged. A ledger with another fault proves nothing about the master key.
+func (s *Store) CheckMasterKey(ctx context.Context) error {
+	reader := log.NewReader(log.Options{Store: s.Engine, Keyring: s.Keyring})
+	var unknown error
+	for t, err := range s.Engine.Tenants(ctx) {
+		if err != nil {
+			return fmt.Errorf("list ledgers: %w", err)
+		}
+		if _, err = reader.Open(ctx, t); !errors.Is(err, seal.ErrUnknownKey) {
+			return nil
+		}
+		unknown = fmt.Errorf("master key: not the one of the ledgers that are here: %w", err)
+	}
+	return unknown
 }

@@ -27,6 +27,9 @@ func listenPlain(address string) (net.Listener, error) {
 			return nil, err
 		}
 	}
+	if path == "" { // the system would choose a name
+		return nil, errors.New("unix: names no path")
+	}
 	l, err := net.Listen("unix", path)
 	if err != nil {
 		return nil, err
