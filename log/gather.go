@@ -28,7 +28,6 @@ func (q *queue) takeRound() *appendRound {
 // gatherRound takes the submissions that go together, nil for none.
 func (q *queue) gatherRound() *appendRound {
 	r, elapsed := &appendRound{began: q.now()}, q.elapsed()
-	byLedger := make(map[*ledger]*ledgerBatch, partCapacity)
 	for events, bytes := 0, 0; len(q.ring) > 0 && events < batchEvents && bytes < batchBytes; {
 		led := q.ring[0]
 		q.ring = q.ring[1:]
@@ -36,15 +35,14 @@ func (q *queue) gatherRound() *appendRound {
 		if led.pending.blocked || len(led.pending.waiting) == 0 {
 			continue // since it entered the ring; unblock brings it back
 		}
-		p := byLedger[led]
-		if p == nil {
+		p := led.pending.lastBatch
+		if p == nil || p.round != r {
 			s := q.streamFor(led)
 			if !r.addStream(s) {
 				q.parkLedger(led, s)
 				continue
 			}
-			p = &ledgerBatch{ledger: led, stream: s, began: elapsed}
-			byLedger[led] = p
+			p = &ledgerBatch{ledger: led, round: r, stream: s, began: elapsed}
 			r.batches = append(r.batches, p)
 			q.addToOrder(p)
 		}
@@ -83,10 +81,15 @@ func (q *queue) takeTurn(led *ledger, p *ledgerBatch) (events, bytes int) {
 		led.pending.blocked = s.Reconfigures
 		n++
 	}
-	p.subs = append(p.subs, led.pending.waiting[:n]...)
-	clear(led.pending.waiting[:n]) // they are in the batch now
-	if led.pending.waiting = led.pending.waiting[n:]; len(led.pending.waiting) == 0 {
+	waiting := led.pending.waiting
+	if led.pending.waiting = waiting[n:]; n == len(waiting) {
 		led.pending.waiting = nil
+	}
+	if p.subs == nil && n == len(waiting) {
+		p.subs = waiting
+	} else {
+		p.subs = append(p.subs, waiting[:n]...)
+		clear(waiting[:n]) // they are in the batch now
 	}
 	q.countWaiting(led, -events)
 	return events, bytes

@@ -12,14 +12,13 @@ import (
 // share the queue, each has one turn in an append and one append in flight. So a new submission waits for no more
 // than one append of turns to be built and synced.
 const (
-	batchEvents  = 1024
-	batchBytes   = 1 << 20
-	turnEvents   = 64
-	turnBytes    = 128 << 10
-	appendsOut   = 2 // of each stream: one being synced, one applied behind it
-	maxAttempts  = 8 // failed appends that one submission may be part of
-	maxRefusals  = 3 // of those, appends that the store could not take at the moment
-	partCapacity = 16
+	batchEvents = 1024
+	batchBytes  = 1 << 20
+	turnEvents  = 64
+	turnBytes   = 128 << 10
+	appendsOut  = 2 // of each stream: one being synced, one applied behind it
+	maxAttempts = 8 // failed appends that one submission may be part of
+	maxRefusals = 3 // of those, appends that the store could not take at the moment
 )
 
 // queue holds the waiting submissions by ledger, and hands them out in turns. A ledger is
@@ -143,12 +142,10 @@ func (q *queue) unblockLedger(led *ledger, first []*submission) {
 	if led.pending.blocked = false; led.pending.out == 0 {
 		led.outstanding.End()
 	}
-	if len(first) > 0 {
-		led.pending.waiting = append(first, led.pending.waiting...)
-		for _, s := range first {
-			s.taken = false
-			q.countWaiting(led, len(s.Drafts))
-		}
+	led.pending.waiting = append(first, led.pending.waiting...)
+	for _, s := range first {
+		s.taken = false
+		q.countWaiting(led, len(s.Drafts))
 	}
 	q.enterRing(led)
 	q.wakeAtEnd()

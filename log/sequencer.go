@@ -16,6 +16,7 @@ import (
 // ledgerBatch is the share of one ledger in an append.
 type ledgerBatch struct {
 	ledger      *ledger
+	round       *appendRound
 	stream      *stream
 	began       time.Duration // when it was taken from the queue, by queue.elapsed
 	prior       *ledgerBatch  // of the ledger in another stream, which is to land before; guarded by queue.mu
@@ -220,12 +221,11 @@ func (p *ledgerBatch) putMonthCounter(u usage) {
 
 // setCounter puts a counter into the batch, in place of an earlier value.
 func (p *ledgerBatch) setCounter(c storage.Counter) {
-	i := slices.IndexFunc(p.batch.Counters, func(was storage.Counter) bool { return was.Name == c.Name })
-	if i < 0 {
-		p.batch.Counters = append(p.batch.Counters, c)
+	if i := slices.IndexFunc(p.batch.Counters, func(was storage.Counter) bool { return was.Name == c.Name }); i >= 0 {
+		p.batch.Counters[i] = c
 		return
 	}
-	p.batch.Counters[i] = c
+	p.batch.Counters = append(p.batch.Counters, c)
 }
 
 // claimKeys claims the deduplication keys of a submission, or reports that one belongs to an event in flight.

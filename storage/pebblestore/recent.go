@@ -51,7 +51,11 @@ func (r *recentNames) addName(names []claim) {
 	defer r.mu.Unlock()
 	log := r.log.Load()
 	if last := len(r.generations) - 1; last < 0 || r.generations[last].log != log {
-		r.generations = append(r.generations, generation{log: log, names: make(map[nameKey]id.Index)})
+		usual := 0
+		if last >= 0 {
+			usual = len(r.generations[last].names)
+		}
+		r.generations = append(r.generations, generation{log: log, names: make(map[nameKey]id.Index, usual)})
 	}
 	newest := r.generations[len(r.generations)-1].names
 	for i := range names {
