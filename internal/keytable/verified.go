@@ -1,7 +1,7 @@
 package keytable
 
 import (
-	"encoding/binary"
+	"slices"
 	"sync"
 
 	"github.com/agentledger/agentledger/edkey"
@@ -12,28 +12,32 @@ import (
 // follows from the bytes of key, digest and signature alone, and all bytes are compared. So Has gives the answer that
 // verifying would give again, in a thirtieth of the time.
 //
-// Each digest has one place, which the next digest of that place takes. A sender who fills all places costs others
-// the time for which they would have been spared, and nothing else. The methods may be called concurrently; those of
-// nil remember nothing.
+// Each digest has a row of four places, in which the newest pushes out the oldest. So a signature is nearly always
+// known while a third of VerifiedPlaces are noted after it. A sender who fills all places costs others the time for
+// which they would have been spared, and nothing else. The methods may be called concurrently; those of nil remember
+// nothing.
 type Verified struct {
 	shards [64]struct {
-		mu     sync.Mutex
-		places []verifiedSignature // nil before the first
+		mu   sync.Mutex
+		rows []placesRow // nil before the first
 	}
 }
+
+// placesRow is the newest first.
+type placesRow [4]verifiedSignature
 
 // verifiedSignature is a triple that was verified. The zero value is none, because no key of zeros is a Public that
 // verifies anything.
 type verifiedSignature struct {
+	digest    id.Hash // first, because it is the part that differs
 	key       edkey.Public
-	digest    id.Hash
 	signature [edkey.SignatureSize]byte
 }
 
 // VerifiedPlaces is how many signatures a Verified remembers at most, in 8 MiB.
-const VerifiedPlaces = 64 * placesOfShard
+const VerifiedPlaces = 64 * rowsOfShard * len(placesRow{})
 
-const placesOfShard = 1024
+const rowsOfShard = 256
 
 // Note remembers a signature that the key's verifier has accepted for the digest.
 func (v *Verified) Note(key edkey.Public, digest id.Hash, signature [edkey.SignatureSize]byte) {
@@ -43,10 +47,12 @@ func (v *Verified) Note(key edkey.Public, digest id.Hash, signature [edkey.Signa
 	s := &v.shards[digest[0]%64]
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.places == nil {
-		s.places = make([]verifiedSignature, placesOfShard)
+	if s.rows == nil {
+		s.rows = make([]placesRow, rowsOfShard)
 	}
-	s.places[placeOf(&digest)] = verifiedSignature{key, digest, signature}
+	row := &s.rows[digest[1]]
+	copy(row[1:], row[:])
+	row[0] = verifiedSignature{digest, key, signature}
 }
 
 // Has reports whether this very signature of the digest is remembered. After false it may be good or bad.
@@ -57,8 +63,5 @@ func (v *Verified) Has(key edkey.Public, digest id.Hash, signature [edkey.Signat
 	s := &v.shards[digest[0]%64]
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.places != nil && s.places[placeOf(&digest)] == verifiedSignature{key, digest, signature}
+	return s.rows != nil && slices.Contains(s.rows[digest[1]][:], verifiedSignature{digest, key, signature})
 }
-
-// placeOf returns the place of a digest in its shard.
-func placeOf(digest *id.Hash) int { return int(binary.LittleEndian.Uint16(digest[1:])) % placesOfShard }

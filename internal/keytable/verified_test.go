@@ -44,18 +44,45 @@ func TestVerifiedComparesAllBytes(t *testing.T) {
 	}
 }
 
-// The digest that comes last to a place has it; digests of other places stay. Nil remembers nothing.
-func TestVerifiedHasOnePlaceEach(t *testing.T) {
+// The newest four digests of a row have it; digests of other rows stay. Nil remembers nothing.
+func TestVerifiedKeepsTheNewest(t *testing.T) {
 	var v, none *Verified = new(Verified), nil
 	key, sig := signer(t, 1).Public(), [64]byte{1}
-	first, same, other := id.Hash{5, 6, 7, 8}, id.Hash{5, 6, 7, 9}, id.Hash{5, 7, 7, 8}
-	for _, d := range []id.Hash{first, other, same} {
+	inRow := func(n int) id.Hash { return id.Hash{5, 6, byte(n)} }
+	others := []id.Hash{{5, 7}, {6, 6}, {5, 255}, {255, 6}}
+	for _, d := range others {
 		v.Note(key, d, sig)
-		none.Note(key, d, sig)
 	}
-	got := [4]bool{v.Has(key, first, sig), v.Has(key, other, sig), v.Has(key, same, sig), none.Has(key, same, sig)}
-	if want := [4]bool{false, true, true, false}; got != want {
-		t.Errorf("got %v, want %v", got, want)
+	for n := range 9 {
+		v.Note(key, inRow(n), sig)
+		none.Note(key, inRow(n), sig)
+		for k := range 9 {
+			if got, want := v.Has(key, inRow(k), sig), k <= n && k > n-4; got != want {
+				t.Errorf("%d after %d: got %v, want %v", k, n, got, want)
+			}
+		}
+	}
+	for _, d := range others {
+		if !v.Has(key, d, sig) || none.Has(key, d, sig) {
+			t.Errorf("other row %x: got %v, nil has it: %v", d[:2], v.Has(key, d, sig), none.Has(key, d, sig))
+		}
+	}
+}
+
+// While a third of the places are noted after it, nearly every signature is known.
+func TestVerifiedRoom(t *testing.T) {
+	var v Verified
+	key, sig := signer(t, 1).Public(), [64]byte{1}
+	digest := func(n int) id.Hash { return sha256.Sum256([]byte{byte(n), byte(n >> 8), byte(n >> 16)}) }
+	known := 0
+	for n := range VerifiedPlaces {
+		v.Note(key, digest(n), sig)
+		if before := n - VerifiedPlaces/3; before >= 0 && v.Has(key, digest(before), sig) {
+			known++
+		}
+	}
+	if share := float64(known) / float64(VerifiedPlaces-VerifiedPlaces/3); share < 0.94 {
+		t.Errorf("got %.3f known, want 0.94 or more", share)
 	}
 }
 

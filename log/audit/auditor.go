@@ -126,10 +126,10 @@ const (
 	passRest    = 9   // a tenth of one core
 
 	// Between these lags, in events, new events get more of a core: from a twentieth to a
-	// tenth, which is 16,000 events a second whose signatures are known, and 5,000 of others.
+	// tenth, which is 14,000 events a second whose signatures are known, and 5,000 of others.
 	// More would be taken from a service that has no processor to spare, because then each
 	// core is shared with requests.
-	lagLow, lagHigh = 10_000, 50_000
+	lagLow, lagHigh = 10_000, 30_000
 	usualRest       = 19
 	shortestRest    = 9
 )

@@ -3,14 +3,12 @@ package audit
 import (
 	"bytes"
 
-	"github.com/agentledger/agentledger/did"
+	"github.com/agentledger/agentledger/edkey"
 	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/event/erasure"
+	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/keytable"
 	"github.com/agentledger/agentledger/log"
-
-	"github.com/agentledger/agentledger/edkey"
-	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/storage"
 )
 
@@ -41,9 +39,8 @@ func (v verdict) toFinding(i *log.Identity, at id.Index) *Finding {
 // checker checks documents of events. It keeps decoded keys, and is used by one
 // goroutine at a time.
 type checker struct {
-	keys   map[string]edkey.Public
-	tables *keytable.Tables // of all checkers of an inspector
-
+	keys     keytable.Decoder
+	tables   *keytable.Tables   // of all checkers of an inspector
 	verified *keytable.Verified // of the inspector that has the checker now
 }
 
@@ -142,7 +139,7 @@ func (c *checker) compareEnvelope(t id.Tenant, envelope *event.Envelope, err err
 	case r.Policy.Intent != "" && !envelope.IsResultOf(r.Policy.Intent):
 		return "is not a result of the event that the record names"
 	}
-	key, err := c.decodeKey(r.PublicKey)
+	key, err := c.keys.Decode(r.PublicKey)
 	if err != nil {
 		return "is signed by a key that is none"
 	}
@@ -158,26 +155,4 @@ func (c *checker) verifySignature(t id.Tenant, key edkey.Public, envelope *event
 		return event.FormDigest, true
 	}
 	return envelope.Verify(c.tables.Verifier(t, key))
-}
-
-// maxKeys bounds the decoded keys that one checker keeps, about 200 bytes each.
-const maxKeys = 4096
-
-func (c *checker) decodeKey(multikey string) (edkey.Public, error) {
-	if k, ok := c.keys[multikey]; ok {
-		return k, nil
-	}
-	raw, err := did.ParseMultikey(multikey)
-	if err != nil {
-		return edkey.Public{}, err
-	}
-	k, err := edkey.ParsePublic(raw[:])
-	if err != nil {
-		return edkey.Public{}, err
-	}
-	if len(c.keys) >= maxKeys {
-		clear(c.keys)
-	}
-	c.keys[multikey] = k
-	return k, nil
 }

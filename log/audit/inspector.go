@@ -4,7 +4,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/agentledger/agentledger/edkey"
 	"github.com/agentledger/agentledger/internal/keytable"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/storage"
@@ -25,7 +24,7 @@ func newInspector(processors int) *inspector {
 	n := &inspector{free: make(chan *checker, processors)}
 	tables := keytable.New(keytable.Options{Bytes: tableBytes, Clock: time.Now})
 	for range processors {
-		n.free <- &checker{keys: make(map[string]edkey.Public), tables: tables}
+		n.free <- &checker{tables: tables}
 	}
 	return n
 }
