@@ -48,7 +48,8 @@ type call struct {
 // Identify implements admission.Call.
 func (c *call) Identify() (t admission.Tenant, err error) {
 	c.caller, err = c.server.authenticate(c.r, c.scope)
-	return admission.TenantOf(c.caller.tenantOrService()), err
+	of := c.caller.tenantOrService()
+	return admission.TenantOf(of), c.server.edge.CheckLost(err, of, nil)
 }
 
 // Handle implements admission.Call.
@@ -59,7 +60,8 @@ func (c *call) Handle() (err error) {
 			return err
 		}
 	}
-	return c.route.Handler(c.w, c.r, c.caller, body)
+	err = c.route.Handler(c.w, c.r, c.caller, body)
+	return c.server.edge.CheckLost(err, c.caller.tenantOrService(), body)
 }
 
 // admissionTenant returns the tenant whose processors the request takes.

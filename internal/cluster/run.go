@@ -48,6 +48,7 @@ type Cluster struct {
 	mu      sync.Mutex
 	state   *state
 	changed chan struct{} // closed and replaced with each new view
+	left    bool          // there is no further one
 	node    Node
 	gains   uint64 // of earlier runs
 }
@@ -68,13 +69,14 @@ type Owner struct {
 	Prepared bool // the node that was asked may own organizations: it is a member, and Prepare has succeeded
 
 	Changed <-chan struct{} // closed at the next view of the cluster, which may have another owner
+	Left    bool            // the node that was asked has left the cluster: there is no next view
 }
 
 // Owner returns the owner of an organization.
 func (c *Cluster) Owner(t id.Tenant) Owner {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	o := Owner{Changed: c.changed, Mine: c.state.owns(ShardOf(t), c.options.Clock()),
+	o := Owner{Changed: c.changed, Left: c.left, Mine: c.state.owns(ShardOf(t), c.options.Clock()),
 		Epoch: c.state.leases[ShardOf(t)].Epoch, Prepared: c.state.joined && !c.state.waits}
 	o.Node, _ = c.state.owner(ShardOf(t))
 	return o
@@ -202,6 +204,7 @@ func (c *Cluster) runMember(ctx, work context.Context, drains *sync.WaitGroup) (
 		next, err := c.beat(work, drains)
 		switch {
 		case errors.Is(err, errLeft):
+			c.endView()
 			return true, nil
 		case errors.Is(err, ErrForgotten):
 			c.forget(work, drains)
@@ -308,6 +311,15 @@ func (c *Cluster) observe(v View, begin, end time.Duration) (next time.Duration)
 		return end
 	}
 	return c.state.nextBeat(begin)
+}
+
+// endView tells those who wait for another owner that the node learns of none any more.
+func (c *Cluster) endView() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.left = true
+	close(c.changed)
+	c.changed = make(chan struct{})
 }
 
 // tell makes the others take the changes in.

@@ -349,6 +349,24 @@ func TestChangedOwnerIsTold(t *testing.T) {
 	})
 }
 
+// A node that has left tells those who wait for another owner, and still names the owners that it knew last.
+func TestNodeThatHasLeftTellsIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGroup(t)
+		a, b := g.add("a"), g.add("b")
+		time.Sleep(5 * time.Second)
+		before := a.Owner(7)
+		if before.Left {
+			t.Error("a node that is there has left")
+		}
+		g.end()
+		<-before.Changed
+		if at := a.Owner(7); !at.Left || at.Mine || !b.Owner(7).Left {
+			t.Errorf("got left %v, mine %v", at.Left, at.Mine)
+		}
+	})
+}
+
 func newGroup(t *testing.T) *group {
 	return &group{t: t, table: clustertest.NewMemory(cluster.Shards), began: time.Now()}
 }

@@ -76,9 +76,11 @@ func (l *upgradeLoad) clientOf(node uint64, o *servicetest.Organization) *client
 func (l *upgradeLoad) once(ctx context.Context, what string, call func(node uint64) error) {
 	node := l.turn.Add(1)
 	err := call(node)
+	var why []string
 	for tries := 1; err != nil && ctx.Err() == nil; tries++ {
+		why = append(why, fmt.Sprintf("node %d: %v", node%uint64(len(l.nodes)), err))
 		if tries > 1 && !l.bears.Load() || tries > 100 {
-			l.t.Errorf("%s fails %d times: %v", what, tries, err)
+			l.t.Errorf("%s fails %d times, at last %q", what, tries, why[max(0, len(why)-2):])
 			return
 		}
 		l.mu.Lock()

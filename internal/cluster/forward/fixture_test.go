@@ -35,6 +35,7 @@ type view struct {
 
 	mu     sync.Mutex
 	drains bool // the node gives its organizations away
+	left   bool // the node has left, and learns nothing any more
 
 	unprepared bool // the node has no anchors of others yet
 
@@ -54,7 +55,7 @@ func (v *view) Owner(t id.Tenant) cluster.Owner {
 	defer v.mu.Unlock()
 	owner := v.owners[t]
 	return cluster.Owner{Epoch: v.epoch, Node: owner, Mine: owner.ID == v.self.ID && !v.drains,
-		Changed: v.changed, Prepared: !v.unprepared}
+		Changed: v.changed, Left: v.left, Prepared: !v.unprepared}
 }
 
 // Self implements forward.View.
@@ -70,6 +71,12 @@ func (v *view) drain() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.drains = true
+}
+
+func (v *view) leave() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.left = true
 }
 
 func (v *view) set(owners map[id.Tenant]cluster.Node) {

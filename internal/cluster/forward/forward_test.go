@@ -10,6 +10,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/cluster"
@@ -232,4 +233,21 @@ func TestReceiverLearnsLater(t *testing.T) {
 	g := <-done
 	g.want(t, 200, "3")
 	g.wantNode(t, b)
+}
+
+// A node that has left the cluster passes requests to the owners that it knew last, and does not wait for others.
+func TestNodeThatHasLeft(t *testing.T) {
+	s := newService(t, 3, tell)
+	a, b, c := s.nodes[0], s.nodes[1], s.nodes[2]
+	c.proxy.Hurry(time.Hour, 5e9, 5e9, 5e9)
+	c.view.leave()
+	c.ask(t.Context(), "POST", "/red/x", strings.NewReader("abc")).want(t, 200, a.view.self.ID.String())
+	a.view.set(map[id.Tenant]cluster.Node{red: b.view.self}) // moves without being told
+	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Second)
+	defer cancel()
+	for _, method := range []string{"POST", "GET", "DELETE"} {
+		c.ask(ctx, method, "/red/x", strings.NewReader("abc")).want(t, 503, `"code":"overloaded"`)
+	}
+	c.ask(ctx, "GET", "/red/public", nil).want(t, 200, c.view.self.ID.String()+" stands in")
+	c.ask(ctx, "GET", "/blue/x", nil).want(t, 200, b.view.self.ID.String())
 }

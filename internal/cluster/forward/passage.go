@@ -84,6 +84,9 @@ func (x *passage) run() (passed bool, err error) {
 				timer.Reset(x.proxy.timing.owner)
 			}
 		}
+		if owner.Left { // other nodes know who has the organization now
+			return false, x.withoutOwner(absent, err)
+		}
 		select {
 		case <-owner.Changed:
 		case <-time.After(retryAfter):
@@ -95,6 +98,14 @@ func (x *passage) run() (passed bool, err error) {
 			return false, errNoOwner(x.r.Context().Err())
 		}
 	}
+}
+
+// withoutOwner returns the error of a request that was not sent, because this node has left the cluster.
+func (x *passage) withoutOwner(absent <-chan time.Time, err error) error {
+	if absent != nil {
+		return admission.ErrAbsent
+	}
+	return errNoOwner(err)
 }
 
 // absence returns a channel that yields when a public read has waited for an owner for long enough; nil for others.

@@ -11,8 +11,8 @@ import (
 // a wildcard. Paths with escapes are left to chi.
 type fastPath struct {
 	handlers map[fastKey]http.Handler
-	prefixes []string   // the texts before a parameter
-	tails    []string   // the texts between a parameter and a wildcard, longest first
+	prefixes []string // the texts before a parameter
+	tails    []string // the texts between a parameter and a wildcard, longest first
 }
 
 // fastKey is a method and a pattern. Before and after are the texts around the

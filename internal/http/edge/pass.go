@@ -52,6 +52,15 @@ func (e *Edge) CheckOwnerByBody(ctx context.Context, t id.Tenant, body []byte) e
 	return nil
 }
 
+// CheckLost returns the error of a handler that has read the whole body, or no part, which is nil. For a ledger that
+// went to another node in the meantime it is an error by which the request is passed on, because nothing was done here.
+func (e *Edge) CheckLost(err error, t id.Tenant, body []byte) error {
+	if e.Passer == nil || t == id.Service || err == nil || fault.Of(err).Code != notOwner {
+		return err
+	}
+	return &admission.Elsewhere{Tenant: t, Body: body}
+}
+
 // passTries bounds how often a request meets an owner that is another one at the next look.
 const passTries = 8
 
@@ -66,7 +75,7 @@ func (e *Edge) serveOrPass(h Handler, a *answer, r *http.Request) error {
 			continue
 		}
 		var elsewhere *admission.Elsewhere
-		if !errors.As(err, &elsewhere) {
+		if !errors.As(err, &elsewhere) || a.status != 0 { // the rest of an answer can't come from another node
 			return err
 		}
 		passed, err := e.Passer.Pass(a, withBody(r, elsewhere.Body), elsewhere)
@@ -84,7 +93,7 @@ func (e *Edge) serveOrPass(h Handler, a *answer, r *http.Request) error {
 }
 
 // lostOwnership reports whether a read found that its organization had just gone to another node. Then the handler is
-// called again, and asks for the owner again. A request with effects is left to its client.
+// called again, and asks for the owner again. For other requests, handlers call CheckLost.
 func (a *answer) lostOwnership(r *http.Request, err error) bool {
 	reads := (r.Method == http.MethodGet || r.Method == http.MethodHead) && r.ContentLength == 0
 	return err != nil && reads && a.status == 0 && fault.Of(err).Code == notOwner

@@ -103,8 +103,57 @@ func TestPassingAReadBody(t *testing.T) {
 	}
 }
 
-// A read that loses its organization on the way is passed to the new owner. A request with effects is refused, and its
-// client sends it again.
+// A request whose organization goes to another node while it is handled is passed there with the body that was read. An
+// answer that was begun is cut off, other errors stay, and without other nodes nothing changes.
+func TestPassingWhatWasLost(t *testing.T) {
+	lost := &fault.Error{Kind: fault.Unavailable, Code: "not_owner", Message: "No"}
+	for name, c := range map[string]struct {
+		err    error
+		begun  bool
+		body   string
+		alone  bool
+		status int
+		want   string
+		passed bool
+	}{
+		"lost":             {lost, false, "text", false, 200, "text", true},
+		"without a body":   {lost, false, "", false, 200, "", true},
+		"answer was begun": {lost, true, "text", false, 200, "begun", false},
+		"another error":    {fault.New(fault.Invalid, "No"), false, "text", false, 422, "No", false},
+		"no other nodes":   {lost, false, "text", true, 503, "not_owner", false},
+	} {
+		e, _ := newEdge()
+		p := &passer{}
+		if e.Bound = edge.NewBound(time.Minute); !c.alone {
+			e.Passer = p
+		}
+		m := routed(e, "POST", "/x", func(w http.ResponseWriter, r *http.Request) error {
+			body, err := edge.ReadBody(r, edge.Body{Media: "text/plain", Max: 100})
+			if err != nil {
+				return err
+			}
+			if c.begun {
+				_, _ = io.WriteString(w, "begun")
+			}
+			return e.CheckLost(c.err, 2, body)
+		})
+		w := httptest.NewRecorder()
+		func() {
+			defer func() {
+				if why := recover(); (why != nil) != c.begun || c.begun && why != http.ErrAbortHandler {
+					t.Errorf("%s: ended with %v", name, why)
+				}
+			}()
+			m.ServeHTTP(w, httptest.NewRequest("POST", "/x", strings.NewReader(c.body)))
+		}()
+		if w.Code != c.status || !strings.Contains(w.Body.String(), c.want) || slices.Contains(p.asked, "pass") != c.passed {
+			t.Errorf("%s: got %d %s, asked %q, want %d %s", name, w.Code, w.Body, p.asked, c.status, c.want)
+		}
+	}
+}
+
+// A read that loses its organization on the way is passed to the new owner. A request with effects whose handler does
+// not check that is refused, and its client sends it again.
 func TestLostOnTheWay(t *testing.T) {
 	lost := &fault.Error{Kind: fault.Unavailable, Code: "not_owner", Message: "No"}
 	for _, c := range []struct {
