@@ -159,7 +159,7 @@ AND EXISTS (SELECT FROM node WHERE node.org = 0 AND node.id = gift.receiver)`
 	takeSQL = `UPDATE lease SET owner = $1, epoch = ` + newEpoch + `
 WHERE org = 0 AND shard = ANY ($2::int2[])
 AND (owner = $1 OR NOT EXISTS (SELECT FROM node WHERE node.org = 0 AND node.id = lease.owner))`
-	leaveSQL      = `DELETE FROM node WHERE org = 0 AND id = $1`
+	leaveSQL = `DELETE FROM node WHERE org = 0 AND id = $1`
 )
 
 // queueChanges queues the changes of a step, in a transaction with the lock of the epoch.
