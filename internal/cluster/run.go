@@ -151,6 +151,7 @@ const leaveTime = 5 * time.Second
 func (c *Cluster) Run(ctx context.Context) error {
 	var drains sync.WaitGroup
 	defer drains.Wait()
+	defer c.endView()
 	work, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	for ctx.Err() == nil {
@@ -204,7 +205,6 @@ func (c *Cluster) runMember(ctx, work context.Context, drains *sync.WaitGroup) (
 		next, err := c.beat(work, drains)
 		switch {
 		case errors.Is(err, errLeft):
-			c.endView()
 			return true, nil
 		case errors.Is(err, ErrForgotten):
 			c.forget(work, drains)

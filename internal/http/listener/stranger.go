@@ -47,9 +47,9 @@ func (l *Listener) oldestStranger() (oldest *conn) {
 	return oldest
 }
 
-// welcome makes a stranger that has shaken hands one of the open connections, if there is room. last says that the
-// listener is drained.
-func (l *Listener) welcome(c *conn) (added, last bool) {
+// openAfterHandshake makes a stranger that has shaken hands one of the open connections, if there is room. last says
+// that the listener is drained.
+func (l *Listener) openAfterHandshake(c *conn) (added, last bool) {
 	l.mu.Lock()
 	_, there := l.strange[c] // else it was closed meanwhile
 	delete(l.strange, c)
@@ -84,7 +84,7 @@ func (c *conn) shakeHands() error {
 		}
 	}
 	c.strange.Store(false)
-	added, last := c.listener.welcome(c)
+	added, last := c.listener.openAfterHandshake(c)
 	if !added {
 		c.leaving.Store(true)
 		return c.answerCutHeaders(io.EOF)
