@@ -46,7 +46,14 @@ func (s Store) AnchorsDir() string { return cmp.Or(s.Anchors, filepath.Join(s.Da
 
 // CheckCopy refuses a path in a folder that the service keeps for itself: it would remove a copy there, or not start.
 func (s Store) CheckCopy(path string) error {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return err
+	}
 	for _, own := range []string{s.DatabaseDir(), s.SnapshotsDir(), s.AnchorsDir()} {
+		if own, err = filepath.Abs(own); err != nil {
+			return err
+		}
 		if inside, err := filepath.Rel(own, path); err == nil && filepath.IsLocal(inside) {
 			return fmt.Errorf("%s is a folder of the service itself: choose another place", own)
 		}

@@ -85,6 +85,13 @@ func TestCopiesLieOutsideOfTheServicesFolders(t *testing.T) {
 			t.Errorf("%s: got %v", path, err)
 		}
 	}
+	here, err := filepath.Abs("d")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := (config.Store{Data: "d", Anchors: "a"}).CheckCopy(filepath.Join(here, "db")); err == nil {
+		t.Error("a folder that is named from here and from the root is not the same")
+	}
 }
 
 func TestRefusals(t *testing.T) {
