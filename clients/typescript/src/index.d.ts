@@ -316,7 +316,7 @@ export class Client {
   guardFetch(options?: FetchOptions): typeof globalThis.fetch;
   /** Returns a reader of a public log under a pinned key or a policy. */
   log(slug: string, trust: import("./verify.js").Trust): Log;
-  /** Resolves when nothing waits; rejects with Unreachable after the deadline in ms (default 30,000). */
+  /** Resolves when nothing waits and the journal of acts knows it; rejects with Unreachable after the deadline in ms (default 30,000). */
   flush(deadlineMs?: number): Promise<void>;
   /** flush, and takes no more events. */
   close(deadlineMs?: number): Promise<void>;

@@ -164,6 +164,24 @@ test("an act that was cut off is not repeated after a restart", async () => {
   }
 });
 
+test("flush and close wait for the journal's note that a result is stored", async () => {
+  const told = [];
+  const slow = Object.assign(new MemoryJournal(), {
+    store: async (act) => {
+      if (!act.told) return;
+      await new Promise((resolve) => setTimeout(resolve, 50));
+      told.push(act.key);
+    },
+  });
+  const client = new Client({ ...own, fetch: service((e) => json(201, created(e))), guard: { journal: slow } });
+  await client.run({ tool: "acme.mail.send", key: "a" }, () => 1);
+  await client.flush();
+  assert.deepEqual(told, ["a"]);
+  await client.run({ tool: "acme.mail.send", key: "b" }, () => 1);
+  await client.close();
+  assert.deepEqual(told, ["a", "b"]);
+});
+
 test("a file queue keeps events through a restart, and tells when it is full", async () => {
   const folder = mkdtempSync(join(tmpdir(), "agentledger-queue-"));
   const sent = [];

@@ -99,14 +99,22 @@ export class Client {
     return new Log(this.transport, slug, trust);
   }
 
-  /** Resolves when the service has every event of the queue; rejects when the deadline is over first. */
-  flush(deadlineMs) {
-    return this.#sender.flush(deadlineMs);
+  /**
+   * Resolves when the service has every event of the queue, and the journal of guarded acts knows it; rejects when the
+   * deadline is over first.
+   */
+  async flush(deadlineMs) {
+    await this.#sender.flush(deadlineMs);
+    await this.guards.settle();
   }
 
-  /** flush, and takes no more events. */
-  close(deadlineMs) {
-    return this.#sender.close(deadlineMs);
+  /** flush, and takes no more events. Nothing is written into the journal afterwards for acts that have ended. */
+  async close(deadlineMs) {
+    try {
+      await this.#sender.close(deadlineMs);
+    } finally {
+      await this.guards.settle();
+    }
   }
 }
 

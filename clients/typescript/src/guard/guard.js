@@ -13,6 +13,7 @@ import { obtainPermit } from "./permit.js";
 /** The guard of one client. */
 export class Guard {
   #busy = new Map(); // acts under way, by key
+  #notes = new Set(); // promises of writes into the journal that are under way
 
   constructor(client, options) {
     this.client = client;
@@ -167,8 +168,22 @@ export class Guard {
 
   async #tell(act) {
     const { stored } = await this.client.enqueue(act.result);
-    const told = stored.then(() => (act.kept ? this.journal.store({ ...act, told: true }) : this.journal.remove(act.key)));
-    told.catch((why) => this.trouble(why));
+    stored.then(() => this.#noteTold(act)).catch((why) => this.trouble(why));
+  }
+
+  async #noteTold(act) {
+    const note = act.kept ? this.journal.store({ ...act, told: true }) : this.journal.remove(act.key);
+    this.#notes.add(note);
+    try {
+      await note;
+    } finally {
+      this.#notes.delete(note);
+    }
+  }
+
+  /** Resolves when the journal has the notes about all results that the service has by now. It never rejects. */
+  async settle() {
+    await Promise.allSettled(this.#notes);
   }
 
   /** Tells the caller of an error that changes no outcome. */
