@@ -191,8 +191,8 @@ func (s *suite) engineHTTP(ctx context.Context, c contestant) error {
 			return err
 		}
 		s.emitLoad(fmt.Sprintf("engines/http/%s/connections=%d/lines=1", c.name, single), r, 1, "events/s", meter.each(r.Done)...)
-		for _, lines := range []int{64, 1000} {
-			if err := s.batch("engines/http/"+c.name, v, m, 4, lines); err != nil {
+		for _, events := range []lines{64, 1000} {
+			if err := s.batch("engines/http/"+c.name, v, m, 4, events); err != nil {
 				return err
 			}
 		}

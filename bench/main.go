@@ -66,6 +66,7 @@ type options struct {
 	Many   int           // organizations with ten events each
 	Scale  []int         // sizes of the log that grows
 	Rate   int           // events a second that are offered to nodes
+	Lines  int           // events of a request to nodes
 	Spared bool          // nodes answer before their anchors are written, as with a synchronous standby
 	Soak   time.Duration // of the long load
 	Dir    string        // where data directories are made; "" for the system's
@@ -80,6 +81,7 @@ func parse(args []string) (o options, names []string, err error) {
 	f.IntVar(&o.Stored, "stored", 800*bundle, "events whose bytes on disk are counted, rounded up to whole bundles")
 	f.IntVar(&o.Many, "organizations", 20_000, "organizations with ten events each")
 	f.IntVar(&o.Rate, "rate", offeredRate, "events a second that are offered to several nodes")
+	f.IntVar(&o.Lines, "lines", 1, "events of a request that is offered to several nodes, up to 1000")
 	f.BoolVar(&o.Spared, "spare-anchors", false, "several nodes answer before their anchors are written, as with a synchronous standby")
 	f.DurationVar(&o.Soak, "soak", 10*time.Minute, "time of the long load, from a second")
 	f.StringVar(&o.Dir, "dir", "", "folder for data directories (default: the system's for temporary files)")
@@ -98,6 +100,9 @@ func parse(args []string) (o options, names []string, err error) {
 	}
 	if o.Rate < 1 {
 		return o, nil, fmt.Errorf("-rate: %d is no rate", o.Rate)
+	}
+	if o.Lines < 1 || o.Lines > 1000 {
+		return o, nil, fmt.Errorf("-lines: %d is not from 1 to 1000", o.Lines)
 	}
 	if o.Soak < time.Second {
 		return o, nil, fmt.Errorf("-soak: %v is less than a second", o.Soak)

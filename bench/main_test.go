@@ -47,7 +47,7 @@ func TestEveryMeasure(t *testing.T) {
 
 func TestParseRefuses(t *testing.T) {
 	for name, args := range map[string][]string{
-		"measure": {"apend"}, "idle": {"-idle", "1,x"}, "zero": {"-idle", "0"}, "soak": {"-soak", "10ms"}, "rate": {"-rate", "0"}, "flag": {"-rounds", "3"},
+		"measure": {"apend"}, "idle": {"-idle", "1,x"}, "zero": {"-idle", "0"}, "soak": {"-soak", "10ms"}, "rate": {"-rate", "0"}, "lines": {"-lines", "1001"}, "flag": {"-rounds", "3"},
 	} {
 		if _, _, err := parse(args); err == nil {
 			t.Errorf("%s: %q passed", name, args)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"time"
 
 	"github.com/agentledger/agentledger/bench/load"
@@ -90,10 +89,11 @@ func (s *suite) offerFleet(ctx context.Context, f fleet, costs map[string]nodesC
 	return nil
 }
 
-// offer sends single events at the offered rate.
+// offer sends events at the offered rate, in requests of so many as were asked for.
 func (g *nodeGroup) offer(ctx context.Context, name string, w way, members []*member) (cost nodesCost, err error) {
-	rate := max(1, g.Rate/w.parts)
-	requests, err := posts(w.name, g.requests(3*rate), func(i int) *member { return members[i%len(members)] })
+	events := lines(g.Lines)
+	rate := max(1, g.Rate/g.Lines/w.parts) // of requests
+	requests, err := events.posts(w.name, g.requests(3*rate), func(i int) *member { return members[i%len(members)] })
 	if err != nil {
 		return cost, err
 	}
@@ -106,21 +106,20 @@ func (g *nodeGroup) offer(ctx context.Context, name string, w way, members []*me
 	r, err := load.Open(rate, connections, g.offeredLimit(), func(int) (load.Timed, error) {
 		conns, err := g.dial()
 		return func(n int, _ time.Time) error {
-			at := n % len(requests)
-			_, err := conns[w.node(at, len(conns))].Expect(http.StatusCreated, requests[at])
-			return err
+			return events.send(conns[w.node(n, len(conns))], requests[n])
 		}, err
 	})
 	if err != nil {
 		return cost, err
 	}
-	cost = meter.each(r.Done)
+	stored := r.Done * g.Lines
+	cost = meter.each(stored)
 	after, err := g.appends(ctx)
 	if err != nil {
 		return cost, err
 	}
-	cost.appends = (after - before) / float64(r.Done)
-	g.emitLoad(fmt.Sprintf("nodes/rate=%d/%s", rate, name), r, 1, "events/s", value{cost.all(), "cpu-µs/event"},
+	cost.appends = (after - before) / float64(stored)
+	g.emitLoad(fmt.Sprintf("nodes/rate=%d/%s", rate*g.Lines, name), r, g.Lines, "events/s", value{cost.all(), "cpu-µs/event"},
 		value{cost.program, "program-cpu-µs/event"}, value{cost.database, "db-cpu-µs/event"}, value{cost.appends, "appends/event"})
 	return cost, nil
 }

@@ -1,12 +1,16 @@
 package main
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net/http"
 	"runtime"
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/agentledger/agentledger/bench/load"
 	"github.com/agentledger/agentledger/client"
 	"github.com/agentledger/agentledger/id"
 )
@@ -72,12 +76,43 @@ func events(prefix string, n int, of func(i int) *member) ([][]byte, error) {
 
 // posts are n signed single events as requests.
 func posts(prefix string, n int, of func(i int) *member) ([][]byte, error) {
-	all, err := events(prefix, n, of)
-	for i := range all {
-		all[i] = of(i).post(eventsPath, mediaJSON, all[i])
-	}
-	return all, err
+	return lines(1).posts(prefix, n, of)
 }
+
+// lines is how many events a request has. One alone goes to the route of single events.
+type lines int
+
+// posts are n requests, the events of request i signed by the member that of(i) is.
+func (l lines) posts(prefix string, n int, of func(i int) *member) ([][]byte, error) {
+	all, err := events(prefix, n*int(l), func(i int) *member { return of(i / int(l)) })
+	if err != nil {
+		return nil, err
+	}
+	path, media := eventsPath, mediaJSON
+	if l > 1 {
+		path, media = batchPath, mediaNDJSON
+	}
+	requests := make([][]byte, n)
+	for i := range requests {
+		requests[i] = of(i).post(path, media, bytes.Join(all[i*int(l):(i+1)*int(l)], []byte("\n")))
+	}
+	return requests, nil
+}
+
+// send sends a request. Each event of it has to be new.
+func (l lines) send(c *load.Conn, request []byte) error {
+	status := http.StatusCreated
+	if l > 1 {
+		status = http.StatusOK
+	}
+	body, err := c.Expect(status, request)
+	if err == nil && bytes.Count(body, []byte(`"status":"created"`)) != int(l) {
+		err = fmt.Errorf("%w: %.300s", errRefused, body)
+	}
+	return err
+}
+
+var errRefused = errors.New("an event was refused")
 
 // always is the one member of every event.
 func always(m *member) func(int) *member { return func(int) *member { return m } }
