@@ -75,7 +75,7 @@ func (c backupCommand) Run(ctx context.Context, out terminal) error {
 		err = errFound
 	}
 	if err == nil && c.Keep > 0 { // a backup with faults is no reason to remove others
-		err = backup.RemoveOld(c.To, c.Keep)
+		err = made.RemoveOld(c.To, c.Keep, out.printProblem)
 	}
 	return err
 }
@@ -83,7 +83,7 @@ func (c backupCommand) Run(ctx context.Context, out terminal) error {
 // headsOf reads the heads of a store and prints problems.
 func headsOf(s *datadir.Store, out terminal) backup.Heads {
 	return backup.Heads{Store: s.Engine, Keyring: s.Keyring, Anchors: s.Anchors,
-		Report: func(problem string) { fmt.Fprintln(out.stderr, problem) }}
+		Report: out.printProblem}
 }
 
 // verifyBackup re-verifies a backup where it lies.

@@ -87,6 +87,8 @@ type terminal struct {
 	stdout, stderr io.Writer
 }
 
+func (t terminal) printProblem(problem string) { fmt.Fprintln(t.stderr, problem) }
+
 // errFound: the command did its work and found something wrong.
 var errFound = errors.New("found something wrong")
 

@@ -7,6 +7,7 @@
 //
 //   - A backup has its name only when it is whole and durable. A crash leaves a folder whose name ends with ".new",
 //     which the next backup into the same folder removes.
+//   - Only files of backups are removed: a folder with any other file stays, however it is named.
 //   - A backup shares no file with a store. Tables are shared among backups alone, as hard links.
 //   - The ledgers of a backup are those of its heads: each head was signed from the copied files.
 //   - A restored store gets its place only after each file has the SHA-256 of the manifest.

@@ -68,7 +68,7 @@ func TestSharedTables(t *testing.T) {
 	if err != nil || three.Shared != 0 {
 		t.Errorf("another table of that name: got %d shared bytes, %v", three.Shared, err)
 	}
-	if err := backup.RemoveOld(into, 2); err != nil {
+	if err := three.RemoveOld(into, 2, func(s string) { t.Error(s) }); err != nil {
 		t.Error(err)
 	}
 	left, err := os.ReadDir(into)

@@ -30,7 +30,7 @@ type Heads struct {
 	Store   log.Store
 	Keyring *seal.Keyring
 	Anchors *anchor.Folder       // not newer than the store; nil: no checkpoint is signed
-	Report  func(problem string) // is told of ledgers that can't be read
+	Report  func(problem string) // is told of ledgers that can't be read, and of folders that stay
 }
 
 // counted is the number of ledgers, of their events and of ledgers that can't be read.

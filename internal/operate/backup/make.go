@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/agentledger/agentledger/internal/durable"
@@ -34,7 +33,7 @@ func (s Source) MakeIn(ctx context.Context, dir string) (m Made, err error) {
 		return m, fmt.Errorf("backup: %w", err)
 	}
 	err = withLock(dir, func() error {
-		if err := removeUnfinished(dir); err != nil {
+		if err := removeUnfinished(dir, s.Heads.Report); err != nil {
 			return err
 		}
 		made, err := list(dir)
@@ -95,54 +94,6 @@ func newest(dir string, made []string) *Backup {
 		if b, err := Open(filepath.Join(dir, name)); err == nil {
 			return b
 		}
-	}
-	return nil
-}
-
-// list returns the names of the whole backups below dir, oldest first.
-func list(dir string) (names []string, err error) {
-	entries, err := os.ReadDir(dir)
-	for _, e := range entries {
-		if _, malformed := time.Parse(nameLayout, e.Name()); malformed == nil && e.IsDir() {
-			names = append(names, e.Name())
-		}
-	}
-	return names, err
-}
-
-// removeUnfinished removes the folders of backups that a crash ended.
-func removeUnfinished(dir string) error {
-	entries, err := os.ReadDir(dir)
-	for _, e := range entries {
-		name, is := strings.CutSuffix(e.Name(), unfinished)
-		if _, malformed := time.Parse(nameLayout, name); is && malformed == nil {
-			err = errors.Join(err, os.RemoveAll(filepath.Join(dir, e.Name())))
-		}
-	}
-	return err
-}
-
-// RemoveOld removes all backups below dir but the newest, of which keep stay. Each loses its name first, so that none
-// looks whole while it is removed.
-func RemoveOld(dir string, keep int) error {
-	err := withLock(dir, func() error {
-		made, err := list(dir)
-		if err != nil {
-			return err
-		}
-		for _, name := range made[:max(0, len(made)-keep)] {
-			path := filepath.Join(dir, name)
-			if err := durable.Rename(path, path+unfinished); err != nil {
-				return err
-			}
-			if err := os.RemoveAll(path + unfinished); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		return fmt.Errorf("remove old backups: %w", err)
 	}
 	return nil
 }

@@ -1,0 +1,169 @@
+package backup
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/durable"
+)
+
+// list returns the names of the folders below dir that are named by a time, oldest first.
+func list(dir string) (names []string, err error) {
+	entries, err := os.ReadDir(dir)
+	for _, e := range entries {
+		if _, malformed := time.Parse(nameLayout, e.Name()); malformed == nil && e.IsDir() {
+			names = append(names, e.Name())
+		}
+	}
+	return names, err
+}
+
+// removeUnfinished removes the folders of backups that a crash ended. A folder with any other file is left and told.
+func removeUnfinished(dir string, report func(string)) error {
+	entries, err := os.ReadDir(dir)
+	for _, e := range entries {
+		name, is := strings.CutSuffix(e.Name(), unfinished)
+		if _, malformed := time.Parse(nameLayout, name); !is || malformed != nil || !e.IsDir() {
+			continue
+		}
+		path := filepath.Join(dir, e.Name())
+		if foreign := findForeign(path, isBackupFile); foreign != nil {
+			report(fmt.Sprintf("%s stays, because it is no backup that was ended: %v", path, foreign))
+			continue
+		}
+		err = errors.Join(err, os.RemoveAll(path))
+	}
+	return err
+}
+
+// isBackupFile reports whether a backup, whole or not, has files of that name.
+func isBackupFile(name string) bool {
+	heads, _ := filepath.Match(headsPattern, name)
+	return heads || name == manifestName || fileName.MatchString(name)
+}
+
+// findForeign returns an error that names a file or folder below dir that no backup has, nil when there is none.
+func findForeign(dir string, known func(name string) bool) error {
+	return filepath.WalkDir(dir, func(path string, e os.DirEntry, err error) error {
+		name, relErr := filepath.Rel(dir, path)
+		name = filepath.ToSlash(name)
+		switch {
+		case err != nil || relErr != nil:
+			return errors.Join(err, relErr)
+		case e.IsDir() && (name == "." || name == storeFolder):
+			return nil
+		case !e.Type().IsRegular() || !known(name):
+			return fmt.Errorf("it has %s", name)
+		}
+		return nil
+	})
+}
+
+// openWhole opens a backup that has each file of its manifest, in that size, and no other. No table is read.
+func openWhole(dir string) (*Backup, error) {
+	b, err := Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range b.Files {
+		info, err := os.Lstat(b.path(f.Name))
+		if err == nil && info.Size() != f.Size {
+			err = fmt.Errorf("%s has %d bytes, and should have %d", f.Name, info.Size(), f.Size)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return b, findForeign(dir, func(name string) bool {
+		return name == manifestName || name == storeFolder+"/"+lockName || b.file(name).Name != ""
+	})
+}
+
+// firstOrigin returns the origin of the first ledger in the heads, "" for a store without ledgers.
+func (b *Backup) firstOrigin() (id.Origin, error) {
+	f, err := os.Open(b.path(headsName))
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	var first Head
+	err = json.UnmarshalDecode(jsontext.NewDecoder(bufio.NewReader(f)), &first)
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	return first.Origin, err
+}
+
+// checkRemovable returns why the folder at path is no whole backup of the store whose first ledger has that origin. A
+// backup without ledgers is one of any store.
+func checkRemovable(path string, origin id.Origin) error {
+	b, err := openWhole(path)
+	if err != nil {
+		return err
+	}
+	first, err := b.firstOrigin()
+	if err == nil && first != "" && first != origin {
+		err = errors.New("it is of another store")
+	}
+	return err
+}
+
+// RemoveOld removes old backups of the store of m below dir. The newest backups stay: m and keep-1 others. Folders that
+// are no whole backup of that store stay and don't count: report gets one line with their names.
+func (m Made) RemoveOld(dir string, keep int, report func(string)) error {
+	err := withLock(dir, func() error {
+		origin, err := (&Backup{m.Manifest, m.Path}).firstOrigin()
+		if err != nil {
+			return err
+		}
+		names, err := list(dir)
+		if err != nil {
+			return err
+		}
+		var others []string
+		names = slices.DeleteFunc(names, func(name string) bool {
+			if name == filepath.Base(m.Path) {
+				return true
+			}
+			err := checkRemovable(filepath.Join(dir, name), origin)
+			if err != nil {
+				others = append(others, fmt.Sprintf("%s (%v)", name, err))
+			}
+			return err != nil
+		})
+		if len(others) > 0 {
+			report(fmt.Sprintf("no whole backups of this store, so they stay in %s: %s",
+				dir, strings.Join(others, ", ")))
+		}
+		return removeAll(dir, names[:max(0, len(names)+1-keep)])
+	})
+	if err != nil {
+		return fmt.Errorf("remove old backups: %w", err)
+	}
+	return nil
+}
+
+// removeAll removes backups. Each loses its name first, so that none looks whole while it is removed.
+func removeAll(dir string, names []string) error {
+	for _, name := range names {
+		path := filepath.Join(dir, name)
+		if err := durable.Rename(path, path+unfinished); err != nil {
+			return err
+		}
+		if err := os.RemoveAll(path + unfinished); err != nil {
+			return err
+		}
+	}
+	return nil
+}
