@@ -2,6 +2,7 @@ package status
 
 import (
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -72,6 +73,39 @@ func TestIncreases(t *testing.T) {
 	disk := figures{appendFailures: {{map[string]string{"cause": "broken"}, 1}, {map[string]string{"cause": "duplicate"}, 5}}}
 	if got := countAll(disk)[appendFailures]; got != 1 {
 		t.Errorf("failures that are the disk's: got %v", got)
+	}
+}
+
+// A lag is one only while it lasts: old events that a sleep or a start leaves for a moment are none.
+func TestLags(t *testing.T) {
+	with := func(n float64) figures {
+		return figures{reverifyLag: {{value: n}}, witnessWait: {{value: n}}, exportLag: {{value: n}}}
+	}
+	steps := []struct {
+		name                       string
+		minute                     int
+		lag                        float64
+		reverify, witness, streams float64
+	}{
+		{"a start after a pause", 0, 4000, 0, 0, 0},
+		{"soon after", 1, 4000, 0, 0, 0},
+		{"six minutes after", 6, 4000, 0, 4000, 4000},
+		{"it lasts", 16, 4100, 4000, 4000, 4000},
+		{"it is over", 17, 0, 0, 0, 0},
+		{"after a sleep", 57, 4000, 0, 0, 0},
+		{"a minute after", 58, 3990, 0, 0, 0},
+		{"six minutes after", 63, 3980, 0, 3980, 3980},
+		{"it lasts again", 73, 4500, 3980, 3980, 3980},
+	}
+	var r recent
+	for _, s := range steps {
+		at := now.Add(time.Duration(s.minute) * time.Minute)
+		got := r.least(at, with(s.lag))
+		want := map[string]float64{reverifyLag: s.reverify, witnessWait: s.witness, exportLag: s.streams}
+		if !maps.Equal(got, want) {
+			t.Errorf("minute %d, %s: got %v, want %v", s.minute, s.name, got, want)
+		}
+		r.keepCounters(at, with(s.lag))
 	}
 }
 

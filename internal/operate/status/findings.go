@@ -67,6 +67,13 @@ func grew(counter, summary string) func(*Report, time.Time) string {
 	return above(0, func(r *Report) float64 { return r.increases[counter] }, summary)
 }
 
+// lasts returns the check of a lag that has been above the limit for a while. The summary has the value of now.
+func lasts(limit float64, lag string, value func(*Report) float64, summary string) func(*Report, time.Time) string {
+	return func(r *Report, _ time.Time) string {
+		return textIf(r.least[lag] > limit, fmt.Sprintf(summary, value(r)))
+	}
+}
+
 func faulty(levels ...string) func(*Report) uint64 {
 	return func(r *Report) (n uint64) {
 		for _, level := range levels {
@@ -135,13 +142,14 @@ func lagRules() []rule {
 				fmt.Sprintf("%d events wait, of %d that may", r.Events.Queued, r.Events.QueueLimit))
 		}},
 		{"AgentledgerWitnessesBehind", Ticket, "docs/witnesses.md",
-			above(longestWait, func(r *Report) float64 { return r.Witnesses.WaitSeconds },
+			lasts(longestWait, witnessWait, func(r *Report) float64 { return r.Witnesses.WaitSeconds },
 				"a log has been waiting for its witnesses for %.0f s")},
 		{"AgentledgerReverificationLags", Ticket, "give the service more processor time, or look at the disk",
-			above(1800, func(r *Report) float64 { return r.Events.ReverifyLagSecond },
+			lasts(1800, reverifyLag, func(r *Report) float64 { return r.Events.ReverifyLagSecond },
 				"the oldest event that is not re-verified is %.0f s old")},
 		{"AgentledgerStreamExportBehind", Ticket, "docs/stream-export.md",
-			above(3600, func(r *Report) float64 { return r.Exports.LagSeconds }, "a stream export is %.0f s behind")},
+			lasts(3600, exportLag, func(r *Report) float64 { return r.Exports.LagSeconds },
+				"a stream export is %.0f s behind")},
 	}
 }
 

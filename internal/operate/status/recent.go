@@ -20,10 +20,24 @@ const (
 	lateRequests    = "agentledger_http_requests_late_total"
 )
 
+// lags are gauges that are a finding only while they last.
+const (
+	reverifyLag = "agentledger_reverify_lag_seconds"
+	witnessWait = "agentledger_witness_wait_seconds"
+	exportLag   = "agentledger_stream_export_lag_seconds"
+)
+
+// lastTime says for how long each lag has to last, at most recentWindow, as in deploy/alerts.yaml. A machine that
+// slept, or a start after a pause, shows old events for a moment.
+func lastTime() map[string]time.Duration {
+	const soon = 5 * time.Minute
+	return map[string]time.Duration{reverifyLag: recentWindow, witnessWait: soon, exportLag: soon}
+}
+
 // archiveBundles is there with an archive.
 const archiveBundles = "agentledger_archive_bundles_moved_total"
 
-// recent keeps the counters of the last recentWindow.
+// recent keeps the counters and lags of the last recentWindow.
 type recent struct {
 	mu   sync.Mutex
 	kept []counted // oldest first
@@ -32,6 +46,16 @@ type recent struct {
 type counted struct {
 	at     time.Time
 	values map[string]float64
+	lags   map[string]float64
+}
+
+// readLags returns the lags of now.
+func readLags(all figures) map[string]float64 {
+	lags := make(map[string]float64)
+	for name := range lastTime() {
+		lags[name] = all.sumOf(name)
+	}
+	return lags
 }
 
 // countAll returns the counters of now. Of failed appends those count that are the disk's, and of the archive's
@@ -52,7 +76,7 @@ func countAll(all figures) map[string]float64 {
 func (r *recent) keepCounters(now time.Time, all figures) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.kept = append(r.kept, counted{now, countAll(all)})
+	r.kept = append(r.kept, counted{now, countAll(all), readLags(all)})
 	for len(r.kept) > 1 && now.Sub(r.kept[1].at) >= recentWindow {
 		r.kept = r.kept[1:]
 	}
@@ -69,4 +93,22 @@ func (r *recent) increases(now time.Time, all figures) map[string]float64 {
 		}
 	}
 	return values
+}
+
+// least returns the smallest value of each lag while it has to last: 0 in a process that is younger than that.
+func (r *recent) least(now time.Time, all figures) map[string]float64 {
+	lags := readLags(all)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for name, lasts := range lastTime() {
+		covered := false
+		for i := len(r.kept) - 1; i >= 0 && !covered; i-- {
+			lags[name] = min(lags[name], r.kept[i].lags[name])
+			covered = now.Sub(r.kept[i].at) >= lasts
+		}
+		if !covered {
+			lags[name] = 0
+		}
+	}
+	return lags
 }

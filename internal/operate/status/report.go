@@ -43,6 +43,7 @@ type Report struct {
 	Worst []Ledger `json:"worst_ledgers"` // at most twenty
 
 	increases map[string]float64 // of counters, lately
+	least     map[string]float64 // of lags, lately
 }
 
 // Program says what runs and since when.
@@ -159,7 +160,7 @@ func (r *Report) setFigures(all figures, engine string, increases map[string]flo
 		StaleAnswers:        count(staleAnswers), LateRequests: count(lateRequests)}
 	lag := count("agentledger_reverify_lag_events")
 	r.Events = Events{Total: count("agentledger_reverified_position_events") + lag, NotReverified: lag,
-		Queued: count("agentledger_queue_events"), ReverifyLagSecond: all.sumOf("agentledger_reverify_lag_seconds"),
+		Queued: count("agentledger_queue_events"), ReverifyLagSecond: all.sumOf(reverifyLag),
 		QueueLimit: uint64(all.valuesBy("agentledger_queue_limit_events", "bound")["all"])}
 	r.Ledgers = Ledgered{Missing: count("agentledger_missing_ledgers"), Faulty: make(map[string]uint64),
 		AheadOfClock: count("agentledger_ledgers_ahead_of_clock"), InMemory: count("agentledger_resident_ledgers"),
@@ -170,9 +171,9 @@ func (r *Report) setFigures(all figures, engine string, increases map[string]flo
 	r.Anchors = Anchors{LagSeconds: all.sumOf("agentledger_anchor_lag_seconds"), Lost: count(anchorsLost),
 		JournalBytes: count("agentledger_anchor_journal_bytes")}
 	r.Witnesses = Witnesses{WaitingLedgers: count("agentledger_witness_ledgers"), Contradictions: count(contradictions),
-		WaitSeconds: all.sumOf("agentledger_witness_wait_seconds"),
+		WaitSeconds: all.sumOf(witnessWait),
 		Resting:     all.namesAboveZero("agentledger_witness_resting", "witness")}
-	r.Exports = Exports{LagSeconds: all.sumOf("agentledger_stream_export_lag_seconds"),
+	r.Exports = Exports{LagSeconds: all.sumOf(exportLag),
 		LagEvents: count("agentledger_stream_export_lag_events")}
 	if all[archiveBundles] != nil {
 		r.Archive = &Archive{MovedBundles: count(archiveBundles), Damaged: uint64(totals[archiveFailures]),

@@ -130,6 +130,7 @@ func (s *Service) Report(ctx context.Context) (*Report, error) {
 	r.Nodes = s.Nodes()
 	r.Ready = r.UnreadyReason == ""
 	r.setFigures(all, s.Engine, s.recent.increases(now, all))
+	r.least = s.recent.least(now, all)
 	for _, m := range s.meters {
 		if v, ok := m.describeVolume(); ok {
 			r.Volumes = append(r.Volumes, v)
