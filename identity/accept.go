@@ -126,6 +126,9 @@ func (s *Server) acceptInvitation(w http.ResponseWriter, r *request) error {
 	if err := s.Edge.CheckOwnerByBody(r.Context(), found.Tenant, text); err != nil {
 		return err
 	}
+	if body.Passkey == nil { // its challenge is good for one try
+		r.moves = found.Tenant
+	}
 	if err := s.checkActive(r.Request, found.Tenant); err != nil {
 		return err
 	}

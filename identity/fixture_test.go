@@ -73,7 +73,11 @@ func (b *lockedBuffer) Write(p []byte) (int, error) {
 
 func newWorld(t testing.TB, change ...func(*identity.Options)) *world {
 	t.Helper()
-	s := ledgertest.New(t)
+	return newWorldOf(t, ledgertest.New(t), change...)
+}
+
+func newWorldOf(t testing.TB, s *ledgertest.Service, change ...func(*identity.Options)) *world {
+	t.Helper()
 	orgs, err := org.New(org.Options{Records: s.Store, Events: s.SystemEvents, Ledgers: s.Ledgers, Clock: s.Clock,
 		Providers: []string{"company"}})
 	if err != nil {

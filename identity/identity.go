@@ -223,6 +223,8 @@ type request struct {
 	*http.Request
 	body edge.Body
 	who  *account.Session // of a route that names a permission of roles, else nil
+
+	moves id.Tenant // the request can be passed on when this organization goes to another node; id.Service: none
 }
 
 // Routes adds the routes of the surface to r.
@@ -294,6 +296,7 @@ func (s *Server) handleOperator(call platform.Call) handler {
 			if err != nil {
 				return err
 			}
+			r.moves = t
 		}
 		return call.Handle(w, r.Request, r.body)
 	}
@@ -322,9 +325,13 @@ func (s *Server) serveRoute(route *edge.Route[handler]) edge.Handler {
 				return err
 			}
 			from.Credential, from.ID = sysevent.BySession, asked.who.ID
+			asked.moves = asked.who.Tenant
 		}
-		asked.Request = r.WithContext(sysevent.WithSource(r.Context(), from))
-		return route.Handler(w, asked)
+		ctx, check := sysevent.WithOutcome(sysevent.WithSource(r.Context(), from))
+		asked.Request = r.WithContext(ctx)
+		kept := s.Edge.KeepBody(asked.Request)
+		err := check(route.Handler(w, asked))
+		return s.Edge.CheckLost(err, asked.moves, kept())
 	}
 }
 

@@ -63,7 +63,7 @@ func (s *Server) admitMember(r *http.Request, p account.Permission) (*account.Se
 		return nil, err
 	}
 	if err := s.checkMethod(r.Context(), tenant, who.SignIn); err != nil {
-		return nil, err
+		return nil, s.Edge.CheckLost(err, tenant, nil)
 	}
 	if !who.Role.May(p) {
 		return nil, fault.New(fault.Forbidden, "Your role does not allow this")
@@ -74,7 +74,7 @@ func (s *Server) admitMember(r *http.Request, p account.Permission) (*account.Se
 		}
 	}
 	if p.NeedsActive() {
-		return who, s.checkActive(r, tenant)
+		return who, s.Edge.CheckLost(s.checkActive(r, tenant), tenant, nil)
 	}
 	return who, nil
 }

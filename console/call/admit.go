@@ -1,7 +1,9 @@
 package call
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"net/http"
 	"strings"
 
@@ -40,7 +42,7 @@ func (s *Surface) admitPerson(r *http.Request, right account.Permission) (*accou
 		return nil, err
 	}
 	if err := s.checkSignedIn(r, who); err != nil {
-		return nil, err
+		return nil, s.Edge.CheckLost(err, who.Tenant, nil)
 	}
 	if right.NeedsFactor() {
 		return who, who.CheckFactor()
@@ -136,9 +138,25 @@ func (e *exchange) sourceContext() context.Context {
 // Handle implements admission.Call. The request is copied here and not before, because the admission
 // has replaced its body meanwhile.
 func (e *exchange) Handle() (err error) {
-	e.Request.Request = e.WithContext(e.sourceContext())
+	ctx, check := sysevent.WithOutcome(e.sourceContext())
+	e.Request.Request = e.WithContext(ctx)
+	kept := e.surface.Edge.KeepBody(e.Request.Request)
 	e.answer, err = e.handle(&e.Request)
+	err = e.surface.Edge.CheckLost(check(err), e.Who.Tenant, nil)
+	if lost, ok := errors.AsType[*admission.Elsewhere](err); ok {
+		lost.Body, err = e.wholeBody(kept(), err)
+	}
 	return err
+}
+
+// wholeBody returns the body of a call that is passed on, with err. A handler has read the whole body or no part. The
+// admission's body can't be read after the call.
+func (e *exchange) wholeBody(kept []byte, err error) ([]byte, error) {
+	if kept != nil || e.body.Max == 0 {
+		return kept, err
+	}
+	rest, failed := e.ReadBody()
+	return rest, cmp.Or(failed, err)
 }
 
 // Send implements admission.Sender.

@@ -2,6 +2,7 @@ package streamexport
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -74,7 +75,10 @@ func (x *Exporter) addProgress(ctx context.Context, t id.Tenant, e *Export) erro
 		return err
 	}
 	e.Position = position.Value
-	if e.Lag, err = x.follower.LagOf(ctx, t, e.Position); err != nil {
+	if e.Lag, err = x.follower.LagOf(ctx, t, e.Position); errors.Is(err, log.ErrNotOwner) {
+		return err
+	}
+	if err != nil {
 		return records.Unreadable(unreadableMessage, "count events to come", err)
 	}
 	if e.Lag.Received > 0 {

@@ -234,9 +234,11 @@ func (n *Appender) Append(
 			Reconfigures: !act.KeepConfigVersion,
 		}, err
 	})
+	if len(receipts) > 0 {
+		noteStatement(ctx)
+	}
 	if fault.Is(err, fault.OutcomeUnknown) {
-		err = &fault.Error{Kind: fault.OutcomeUnknown, Code: "outcome_unknown", Err: err,
-			Message: "The change may have been made; look before you repeat it"}
+		err = errOutcome("The change may have been made; look before you repeat it", err)
 	}
 	return receipts, err
 }

@@ -61,6 +61,30 @@ func (e *Edge) CheckLost(err error, t id.Tenant, body []byte) error {
 	return &admission.Elsewhere{Tenant: t, Body: body}
 }
 
+// KeepBody makes a request keep the bytes of its body that are read. kept returns them for CheckLost, nil for none.
+// Nothing is kept without a Passer.
+func (e *Edge) KeepBody(r *http.Request) (kept func() []byte) {
+	if e.Passer == nil || r.Body == nil {
+		return func() []byte { return nil }
+	}
+	b := &keptBody{ReadCloser: r.Body}
+	r.Body = b
+	return func() []byte { return b.text }
+}
+
+// keptBody is a body that keeps the bytes that were read.
+type keptBody struct {
+	io.ReadCloser
+	text []byte
+}
+
+// Read implements io.Reader.
+func (b *keptBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	b.text = append(b.text, p[:n]...)
+	return n, err
+}
+
 // passTries bounds how often a request meets an owner that is another one at the next look.
 const passTries = 8
 

@@ -215,3 +215,36 @@ func TestNoPasser(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A request keeps what is read of its body, where requests are passed.
+func TestKeepBody(t *testing.T) {
+	for name, c := range map[string]struct {
+		passer  *passer
+		reads   int
+		want    string
+		nothing bool
+	}{
+		"read":     {&passer{}, 100, "text", false},
+		"a part":   {&passer{}, 2, "te", false},
+		"unread":   {&passer{}, 0, "", true},
+		"one node": {nil, 100, "", true},
+	} {
+		e, _ := newEdge()
+		if c.passer != nil {
+			e.Passer = c.passer
+		}
+		r := httptest.NewRequest("POST", "/x", strings.NewReader("text"))
+		kept := e.KeepBody(r)
+		if _, err := io.CopyN(io.Discard, r.Body, int64(c.reads)); err != nil && err != io.EOF {
+			t.Fatal(err)
+		}
+		if got := kept(); string(got) != c.want || (got == nil) != c.nothing {
+			t.Errorf("%s: got %q", name, got)
+		}
+	}
+	e, _ := newEdge()
+	e.Passer = &passer{}
+	if kept := e.KeepBody(&http.Request{}); kept() != nil {
+		t.Error("a request without a body has one")
+	}
+}

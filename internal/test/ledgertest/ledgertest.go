@@ -42,6 +42,7 @@ type Service struct {
 	*Time
 	keyring *seal.Keyring
 	anchors string
+	owned   func(id.Tenant) bool // nil: the store is not shared
 }
 
 // Confirm is a log.Witness that is Witness, if there is one by then.
@@ -61,6 +62,15 @@ func New(t testing.TB) *Service {
 	return s
 }
 
+// NewShared is New for one of several processes on a store. It has the ledgers that owned names (log.Options.Owned).
+func NewShared(t testing.TB, owned func(id.Tenant) bool) *Service {
+	t.Helper()
+	store := storagetest.NewModel()
+	s := &Service{Store: store, keyring: newKeyring(t, seal.NewKey()), Time: new(Time), owned: owned}
+	s.open(t, store, t.TempDir())
+	return s
+}
+
 // On is New on another engine, which the caller closes afterwards.
 func On(t testing.TB, engine storage.Engine) *Service {
 	t.Helper()
@@ -71,13 +81,18 @@ func On(t testing.TB, engine storage.Engine) *Service {
 // store has already need Adopted.
 func OnSealed(t testing.TB, engine storage.Engine, key seal.Key) *Service {
 	t.Helper()
+	s := &Service{keyring: newKeyring(t, key), Time: new(Time)}
+	s.open(t, engine, t.TempDir())
+	return s
+}
+
+func newKeyring(t testing.TB, key seal.Key) *seal.Keyring {
+	t.Helper()
 	keyring, err := seal.NewKeyring(key)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &Service{keyring: keyring, Time: new(Time)}
-	s.open(t, engine, t.TempDir())
-	return s
+	return keyring
 }
 
 // Again returns the service as it is after a restart on the same store; the one
@@ -118,6 +133,7 @@ func (s *Service) open(t testing.TB, engine storage.Engine, anchors string) {
 		Store: engine, Keyring: s.keyring, Anchors: journal, Clock: s.Clock, Witness: s,
 		Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
 		Fatal:  func(err error) { t.Errorf("fatal: %v", err) },
+		Owned:  s.owned,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -1,0 +1,223 @@
+package console_test
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/agentledger/agentledger/console"
+	"github.com/agentledger/agentledger/edkey"
+	"github.com/agentledger/agentledger/internal/test/ledgertest"
+	"github.com/agentledger/agentledger/storage"
+)
+
+// newMovingWorld is a world whose red moves.
+func newMovingWorld(t *testing.T) (*world, *ledgertest.Move) {
+	t.Helper()
+	m := &ledgertest.Move{Tenant: red}
+	var options console.Options
+	w := newWorldOf(t, ledgertest.NewShared(t, m.Owned), func(o *console.Options) {
+		o.Edge.Passer = m
+		options = *o
+	})
+	surface, err := console.New(options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	router := options.Edge.Router()
+	surface.Routes(router)
+	w.handler = router
+	return w, m
+}
+
+const standardExport = `{"url":"https://logs.example/v1/logs","format":"ocsf","from":"now"}`
+
+// changes are a request for each route that changes something, whose objects it makes.
+func changes() map[string]func(w *world) (path, body string) {
+	key := func(w *world) string { return "/ingest-keys/" + w.key(red) }
+	agents := func(w *world) string { return "/agents/" + string(w.first[red].Agent) }
+	agentKey := func(w *world) string { return agents(w) + "/keys/" + string(w.first[red].Key) }
+	draft := func(w *world) string {
+		w.call(201, "POST", "/policies", `{"policy_id":"p","name":"P","rules":[`+paymentRule+`]}`)
+		return "/policies/p"
+	}
+	endpoint := func(w *world) string {
+		return "/webhooks/" + w.call(201, "POST", "/webhooks", standardEndpoint)["endpoint_id"].(string)
+	}
+	ballot := func(w *world) (path, body string) {
+		a := w.ask(red)
+		return "/approvals/" + string(a.ID), `{"vote":"deny","action_digest":"` + a.ActionDigest.String() + `"}`
+	}
+	exporting := func(w *world) { w.call(200, "PUT", "/stream-export", standardExport) }
+	witnesses := func(w *world) string {
+		return fmt.Sprintf(`{"policy":%s}`, quoted(w.house.PolicyLine("house")+"quorum house\n"))
+	}
+	of := func(path, body string) func(*world) (string, string) {
+		return func(*world) (string, string) { return path, body }
+	}
+	at := func(object func(*world) string, below, body string) func(*world) (string, string) {
+		return func(w *world) (string, string) { return object(w) + below, body }
+	}
+	return map[string]func(w *world) (path, body string){
+		"POST /ingest-keys":                          of("/ingest-keys", `{"name":"new"}`),
+		"PATCH /ingest-keys/{keyId}":                 at(key, "", `{"name":"another"}`),
+		"DELETE /ingest-keys/{keyId}":                at(key, "", ""),
+		"POST /agents":                               of("/agents", `{"agent_id":"new-bot","display_name":"New"}`),
+		"PATCH /agents/{agentId}":                    at(agents, "", `{"display_name":"another"}`),
+		"POST /agents/{agentId}/keys/{keyId}/retire": at(agentKey, "/retire", ""),
+		"POST /agents/{agentId}/keys/{keyId}/revoke": at(agentKey, "/revoke", `{"reason":"lost"}`),
+		"POST /policies":                             of("/policies", `{"policy_id":"q","name":"Q","rules":[]}`),
+		"PATCH /policies/{policyId}":                 at(draft, "", `{"name":"another"}`),
+		"DELETE /policies/{policyId}":                at(draft, "", ""),
+		"POST /policies/{policyId}/activate":         at(draft, "/activate", ""),
+		"POST /policies/check":                       of("/policies/check", `{"name":"n","rules":[]}`),
+		"POST /policies/{policyId}/simulate":         at(draft, "/simulate", `{"last":10}`),
+		"POST /approvals/{approvalId}/revoke":        func(w *world) (string, string) { path, _ := ballot(w); return path + "/revoke", `{}` },
+		"POST /approvals/{approvalId}/votes":         func(w *world) (string, string) { path, body := ballot(w); return path + "/votes", body },
+		"POST /webhooks":                             of("/webhooks", standardEndpoint),
+		"PATCH /webhooks/{webhookId}":                at(endpoint, "", `{"name":"another"}`),
+		"DELETE /webhooks/{webhookId}":               at(endpoint, "", ""),
+		"POST /webhooks/{webhookId}/test":            at(endpoint, "/test", ""),
+		"PUT /stream-export":                         of("/stream-export", standardExport),
+		"PUT /witnesses":                             func(w *world) (string, string) { return "/witnesses", witnesses(w) },
+		"DELETE /witnesses": func(w *world) (string, string) {
+			w.call(200, "PUT", "/witnesses", witnesses(w))
+			return "/witnesses", ""
+		},
+		"POST /witnesses/ask":      of("/witnesses/ask", ""),
+		"DELETE /stream-export":    func(w *world) (string, string) { exporting(w); return "/stream-export", "" },
+		"POST /stream-export/test": func(w *world) (string, string) { exporting(w); return "/stream-export/test", "" },
+		"PATCH /organization":      of("/organization", `{"name":"another"}`),
+		"POST /events/{eventId}/erase": func(w *world) (string, string) {
+			return "/events/" + string(w.secretEvent()) + "/erase", `{"reason":"test_data"}`
+		},
+		"POST /erasures": func(w *world) (string, string) {
+			w.secretEvent()
+			return "/erasures", `{"trace_id":"trc-secret","reason":"test_data"}`
+		},
+		"POST /agents/{agentId}/keys": func(w *world) (string, string) {
+			return agents(w) + "/keys", registration(red, w.first[red].Agent, "", edkey.NewPrivate())
+		},
+		"DELETE /tokens/{tokenId}": func(w *world) (string, string) {
+			name, _ := w.token("red-owner", "admin")
+			return "/tokens/" + name, ""
+		},
+		"POST /tokens": func(w *world) (string, string) {
+			return "/tokens", fmt.Sprintf(`{"name":"ci","role":"admin","expires_at":%q}`, w.Clock().Add(time.Hour).Format(time.RFC3339))
+		},
+		"POST /policies/{policyId}/deactivate": func(w *world) (string, string) {
+			path := draft(w)
+			w.call(200, "POST", path+"/activate", "")
+			return path + "/deactivate", ""
+		},
+		"POST /webhooks/{webhookId}/replay": func(w *world) (string, string) {
+			dead := fmt.Appendf(nil, `{"organization_id":%q,"url":"https://a.example/","type":"approval.denied","body":{},"created_at":"2026-11-20T12:00:00.000Z",
+				"next_at":"2026-11-20T12:00:00.000Z","tries":10,"trouble":"answered 500"}`, ledgertest.Organization(red))
+			if err := w.Store.Write(w.t.Context(), red, []storage.Change{{Kind: "outbox_dead", Key: "msg_1", Value: dead}}); err != nil {
+				w.t.Fatal(err)
+			}
+			return "/webhooks/msg_1/replay", ""
+		},
+	}
+}
+
+// A read of an organization that goes to another node is answered there, whenever it goes.
+func TestEveryReadWhileTheOrganizationMoves(t *testing.T) {
+	w, m := newMovingWorld(t)
+	asked := w.ask(red)
+	run := w.run(red, "exec-0", 1)
+	endpoint := w.call(201, "POST", "/webhooks", standardEndpoint)["endpoint_id"].(string)
+	w.call(200, "PUT", "/stream-export", standardExport)
+	event := string(w.sendOwn(red, "evt-own", nil))
+	erasure := w.call(202, "POST", "/events/"+event+"/erase", `{"reason":"test_data"}`)["erasure_id"].(string)
+	names := strings.NewReplacer("/v1/console", "", "{key}", asked.IngestKeyID, "{agent}", string(w.first[red].Agent), "{policy}", "p",
+		"{approval}", string(asked.ID), "{run}", string(run.ID), "{webhook}", endpoint, "{erasure}", erasure, "{event}", event,
+		"{trace}", "trc")
+	for _, route := range w.routed {
+		if route.Method != "GET" {
+			continue
+		}
+		path, looks := names.Replace(route.Pattern), 1
+		for moved := true; moved && looks < maxLooks; looks++ {
+			m.Begin(looks)
+			status, text := w.read(path)
+			if moved, _ = m.End(); status != 200 {
+				t.Errorf("%s at look %d: got %d %s", path, looks, status, text)
+			}
+		}
+		if looks == maxLooks {
+			t.Errorf("%s: %d looks for an owner", path, looks)
+		}
+	}
+}
+
+// read reads a path. An evidence pack may be cut off when it was begun.
+func (w *world) read(path string) (status int, text string) {
+	defer func() {
+		if why := recover(); why != nil && (path != "/evidence.zip" || why != http.ErrAbortHandler) {
+			panic(why)
+		}
+	}()
+	status = 200 // of one that is cut off
+	g := w.do(w.request("GET", path, ""))
+	return g.status, g.text
+}
+
+// An organization goes to another node at each moment of each call that changes something. The call is passed on, and is
+// done once: the answer is that of an undisturbed call, or says that the outcome is not known after the change landed.
+func TestEveryChangeWhileTheOrganizationMoves(t *testing.T) {
+	all := changes()
+	for _, route := range writeRoutes(t) {
+		prepare := all[route]
+		if prepare == nil {
+			t.Errorf("%s is not tried", route)
+			continue
+		}
+		t.Run(strings.ReplaceAll(route, "/", " "), func(t *testing.T) { moveDuring(t, route, prepare) })
+	}
+}
+
+// maxLooks bounds the looks for an owner during one call.
+const maxLooks = 40
+
+func moveDuring(t *testing.T, route string, prepare func(*world) (path, body string)) {
+	method, _, _ := strings.Cut(route, " ")
+	who, status, changed, passes := "red-owner", 0, []string(nil), 0
+	if strings.HasSuffix(route, "/votes") {
+		who = "red-admin" // the owner has asked
+	}
+	for at := range maxLooks {
+		w, m := newMovingWorld(t)
+		path, body := prepare(w)
+		before, other := w.kinds(red), w.kinds(blue)
+		m.Begin(at)
+		g := w.do(w.request(method, path, body, as(who)))
+		moved, passed := m.End()
+		did := w.kinds(red)[len(before):]
+		switch {
+		case at == 0:
+			if status, changed = g.status, did; status >= 400 {
+				t.Fatalf("undisturbed: got %d %s", status, g.text)
+			}
+		case !moved:
+			if passes == 0 && at > 1 {
+				t.Errorf("passed at none of %d looks", at-1)
+			}
+			return
+		case !slices.Equal(did, changed):
+			t.Errorf("at look %d: states %q, want %q; %d %s", at, did, changed, g.status, g.text)
+		case g.status == status && passed == 1:
+			passes++
+		case g.status == status && passed == 0: // the look was of other work, or of no matter
+		case g.status != http.StatusServiceUnavailable || !strings.Contains(g.text, `"outcome_unknown"`) || passed > 0:
+			t.Errorf("at look %d: got %d %s, passed %d times, want %d", at, g.status, g.text, passed, status)
+		}
+		if !slices.Equal(w.kinds(blue), other) {
+			t.Errorf("at look %d: blue has %q", at, w.kinds(blue))
+		}
+	}
+	t.Errorf("%d looks for an owner", maxLooks)
+}
