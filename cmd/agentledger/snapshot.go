@@ -45,13 +45,14 @@ func (c offline) withSnapshot(ctx context.Context, out terminal, b beside,
 		return errors.Join(fmt.Errorf("make snapshot: %w", err), anchors.Close())
 	}
 	dir := filepath.Join(c.SnapshotsDir(), name)
+	use := backup.UseSnapshot(dir)
 	s, err := datadir.OpenCopy(ctx, dir, anchors, c.Store, c.Tuning, c.Logging.NewLogger(out.stderr))
 	if err == nil {
 		err = errors.Join(read(s, dir), s.Close())
 	} else {
 		err = errors.Join(err, anchors.Close())
 	}
-	return errors.Join(err, c.removeSnapshot(ctx, b, dir))
+	return errors.Join(err, c.removeSnapshot(ctx, b, dir), use.End())
 }
 
 func (c offline) makeSnapshot(ctx context.Context, out terminal, b beside) (string, error) {

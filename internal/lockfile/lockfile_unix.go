@@ -8,6 +8,9 @@ import (
 	"syscall"
 )
 
+// Enforced reports whether the system has file locks.
+const Enforced = true
+
 // Acquire makes the file at path and locks it until the result is closed. ErrHeld when it
 // is locked already.
 func Acquire(path string) (*os.File, error) {

@@ -16,7 +16,7 @@ import (
 
 const (
 	maxSnapshots = 4              // at a time, because each keeps tables that the store drops
-	snapshotLife = 24 * time.Hour // of one that its maker did not remove
+	snapshotLife = 24 * time.Hour // of one that an unknown reader did not remove
 )
 
 // Snapshots makes snapshots of a serving store for other processes of this machine, which read and remove them.
@@ -35,7 +35,8 @@ type snapshotter interface {
 }
 
 // Make makes a snapshot and returns its name in the folder of snapshots. fault.Conflict when there are too many, or
-// when the store is none that can make one. It removes those that are older than a day.
+// when the store is none that can make one. Snapshots are removed whose reader has ended, and those of unknown readers
+// after a day. One that is in use stays, however old.
 func (s *Snapshots) Make(ctx context.Context) (name string, err error) {
 	store, ok := s.Store.(snapshotter)
 	if !ok {
@@ -66,16 +67,17 @@ func (s *Snapshots) makeRoom(now time.Time) error {
 	}
 	left := 0
 	for _, name := range names {
-		if made, _ := time.Parse(nameLayout, name); now.Sub(made) < snapshotLife {
+		if made, _ := time.Parse(nameLayout, name); !isAbandoned(filepath.Join(s.Dir, name), now.Sub(made)) {
 			left++
 			continue
 		}
-		if err := os.RemoveAll(filepath.Join(s.Dir, name)); err != nil {
+		if err := removeSnapshot(filepath.Join(s.Dir, name)); err != nil {
 			return fmt.Errorf("remove an old snapshot: %w", err)
 		}
 	}
 	if left >= maxSnapshots {
-		return fault.New(fault.Conflict, fmt.Sprintf("There are %d snapshots: remove one", left))
+		return fault.New(fault.Conflict, fmt.Sprintf("There are %d snapshots that may be in use: "+
+			"end a backup, fsck or export, or remove one from DATA/snapshots", left))
 	}
 	return nil
 }
@@ -91,7 +93,7 @@ func (s *Snapshots) Remove(_ context.Context, name string) error {
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 		return fault.New(fault.NotFound, "There is no such snapshot")
 	}
-	if err := os.RemoveAll(path); err != nil {
+	if err := removeSnapshot(path); err != nil {
 		return fmt.Errorf("remove snapshot: %w", err)
 	}
 	return nil

@@ -58,6 +58,49 @@ func TestSnapshots(t *testing.T) {
 	}
 }
 
+// A snapshot whose reader has ended goes with the next one. One that is in use stays, also after a day.
+func TestReadersOfSnapshots(t *testing.T) {
+	now := day
+	s := backup.Snapshots{Store: engine{}, Dir: filepath.Join(t.TempDir(), "snapshots"),
+		Clock: func() time.Time { return now }}
+	snapshot := func() string {
+		t.Helper()
+		now = now.Add(time.Second)
+		name, err := s.Make(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return name
+	}
+	reader := func(name string) *backup.Use { return backup.UseSnapshot(filepath.Join(s.Dir, name)) }
+	end := func(u *backup.Use) {
+		t.Helper()
+		if err := u.End(); err != nil {
+			t.Error(err)
+		}
+	}
+	killed, read, unknown := snapshot(), snapshot(), snapshot()
+	end(reader(killed))
+	reading := reader(read)
+	now = now.Add(3 * time.Minute)
+	another := snapshot() // in place of the one of the killed command
+	end(reader(another))
+	wantNames(t, s.Dir, read, read+".in-use", unknown, another, another+".in-use")
+	fresh := snapshot()
+	if _, err := s.Make(t.Context()); !fault.Is(err, fault.Conflict) {
+		t.Errorf("with four, of which one was abandoned a moment ago: got %v", err)
+	}
+	now = now.Add(25 * time.Hour)
+	newest := snapshot()
+	wantNames(t, s.Dir, read, read+".in-use", newest)
+	if err := s.Remove(t.Context(), read); err != nil {
+		t.Error(err)
+	}
+	end(reading)
+	end(reader(fresh)) // gone under its reader
+	wantNames(t, s.Dir, newest)
+}
+
 func TestDatabaseHasNoSnapshots(t *testing.T) {
 	s := backup.Snapshots{Store: struct{}{}, Dir: t.TempDir(), Clock: time.Now}
 	if _, err := s.Make(t.Context()); !fault.Is(err, fault.Conflict) {
