@@ -180,6 +180,45 @@ func TestFiles(t *testing.T) {
 	}
 }
 
+// The owner needs its rights to a folder, and in a service that is read-only no more than those to read. Root needs none.
+func TestModes(t *testing.T) {
+	c := settingsIn(t)
+	rights := func() map[string]privateFile {
+		all := make(map[string]privateFile)
+		for _, f := range privateFiles(c) {
+			all[f.what] = f
+		}
+		return all
+	}
+	for _, tc := range []struct {
+		what     string
+		mode     fs.FileMode
+		user     int
+		readOnly bool
+		want, do string
+	}{
+		{"store", 0o700, 1000, false, "", ""},
+		{"store", 0o500, 1000, false, "has mode 0500: the service can't use it", "chmod 700 "},
+		{"store", 0o500, 0, false, "", ""},
+		{"store", 0o500, 1000, true, "", ""},
+		{"store", 0o400, 1000, true, "has mode 0400: the service can't use it", "chmod 500 "},
+		{"store", 0o555, 1000, false, "has mode 0555: other users may use it", "chmod 700 "},
+		{"data directory", 0o500, 1000, false, "can't use it", "chmod 700 "},
+		{"folder of the anchors", 0o600, 1000, false, "can't use it", "chmod 700 "},
+		{"master key", 0o400, 1000, false, "", ""},
+		{"master key", 0o200, 1000, false, "can't use it", "chmod 600 "},
+	} {
+		c.ReadOnly = tc.readOnly
+		got := judgeMode(rights()[tc.what], tc.mode, tc.user)
+		switch {
+		case tc.want == "" && got != nil:
+			t.Errorf("%+v: got %+v", tc, got)
+		case tc.want != "" && (got == nil || !strings.Contains(got.Summary, tc.want) || !strings.HasPrefix(got.Do, tc.do)):
+			t.Errorf("%+v: got %+v", tc, got)
+		}
+	}
+}
+
 func TestSyncs(t *testing.T) {
 	times := func(d ...time.Duration) []time.Duration { return d }
 	ms, us := time.Millisecond, time.Microsecond

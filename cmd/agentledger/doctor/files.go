@@ -13,10 +13,18 @@ import (
 	"github.com/agentledger/agentledger/internal/config"
 )
 
+// Rights of the owner.
+const (
+	readable = 0o400 // of a file
+	listable = 0o500 // of a folder
+	writable = 0o700 // of a folder
+)
+
 // privateFile is a file or folder that only its owner may use.
 type privateFile struct {
 	what, path string
-	needed     bool // it has to be there before a start
+	needed     bool        // it has to be there before a start
+	owner      fs.FileMode // the rights that the service has to have
 }
 
 // checkFiles looks at modes and owners, and at the master key beside its store.
@@ -41,14 +49,19 @@ func checkFiles(_ context.Context, c config.Serve) (found []Finding) {
 
 // privateFiles are those that the settings name.
 func privateFiles(c config.Serve) []privateFile {
-	all := []privateFile{{"data directory", c.Data, false}, {"folder of the anchors", c.AnchorsDir(), false},
-		{"store", c.DatabaseDir(), false}, {"master key", c.MasterKeyPath(), false},
-		{"platform secret", c.PlatformSecretPath(), c.PlatformSecretFile != "" && c.ReadOnly}}
+	folder := fs.FileMode(writable)
+	if c.ReadOnly {
+		folder = listable
+	}
+	all := []privateFile{{"data directory", c.Data, false, folder},
+		{"folder of the anchors", c.AnchorsDir(), false, folder},
+		{"store", c.DatabaseDir(), false, folder}, {"master key", c.MasterKeyPath(), false, readable},
+		{"platform secret", c.PlatformSecretPath(), c.PlatformSecretFile != "" && c.ReadOnly, readable}}
 	for _, path := range c.OlderMasterKeyFile {
-		all = append(all, privateFile{"older master key", path, true})
+		all = append(all, privateFile{"older master key", path, true, readable})
 	}
 	if c.TLSKey != "" {
-		all = append(all, privateFile{"private key of the certificate", c.TLSKey, true})
+		all = append(all, privateFile{"private key of the certificate", c.TLSKey, true, readable})
 	}
 	return all
 }
@@ -69,12 +82,23 @@ func judgeFile(f privateFile) (found *Finding, there bool) {
 		return problem(attend(fmt.Sprintf("run as the user of the service, or chown %d %s", os.Geteuid(), f.path),
 			"%s: %s is of the user %d, and this is %d", f.what, f.path, owner, os.Geteuid())), true
 	}
-	if mode := info.Mode().Perm(); mode&0o077 != 0 {
-		want := mode &^ 0o077
-		return problem(attend(fmt.Sprintf("chmod %o %s", want, f.path),
-			"%s: %s has mode %04o: other users may use it", f.what, f.path, mode)), true
+	return judgeMode(f, info.Mode().Perm(), os.Geteuid()), true
+}
+
+// judgeMode returns a finding about the mode of a file of that user, nil for none. Root needs no rights.
+func judgeMode(f privateFile, mode fs.FileMode, user int) *Finding {
+	wrong := ""
+	switch {
+	case mode&0o077 != 0:
+		wrong = "other users may use it"
+	case mode&f.owner != f.owner && user != 0:
+		wrong = "the service can't use it"
+	default:
+		return nil
 	}
-	return nil, true
+	finding := attend(fmt.Sprintf("chmod %o %s", mode&^0o077|f.owner, f.path),
+		"%s: %s has mode %04o: %s", f.what, f.path, mode, wrong)
+	return &finding
 }
 
 // checkMasterKey finds a store whose key is away: the start is refused then, and without the key all is lost.
