@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
@@ -13,7 +14,7 @@ import (
 // coldReads measures what a server answers that was just started and has nothing
 // decoded, compressed or proved: each thing is asked for once, in random order. The
 // system's own cache of files is warm. The server is warm in the end.
-func (s *suite) coldReads() error {
+func (s *suite) coldReads(ctx context.Context) error {
 	l := s.library
 	for _, c := range []struct {
 		name    string
@@ -22,7 +23,7 @@ func (s *suite) coldReads() error {
 		{"inclusion", func(tile int) []byte { return l.proof(tile * tlog.TileWidth) }},
 		{"tile", l.tile}, {"entries", l.entries}, {"entries-gzip", l.packed},
 	} {
-		if err := s.restart(); err != nil {
+		if err := s.restart(ctx); err != nil {
 			return fmt.Errorf("%s, cold: %w", c.name, err)
 		}
 		if err := s.cold(c.name, c.request); err != nil {
@@ -33,11 +34,11 @@ func (s *suite) coldReads() error {
 }
 
 // restart ends the library's server and starts another one on its data.
-func (s *suite) restart() (err error) {
+func (s *suite) restart(ctx context.Context) (err error) {
 	if err := s.library.service.stop(); err != nil {
 		return err
 	}
-	s.library.service, err = s.serveLibrary(s.library.dir)
+	s.library.service, err = s.serveLibrary(ctx, s.library.dir, s.library.size)
 	return err
 }
 

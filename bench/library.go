@@ -42,7 +42,7 @@ func (s *suite) collect(ctx context.Context) (*library, error) {
 	if _, err := s.rested(ctx, dir); err != nil {
 		return nil, err
 	}
-	if v, err = s.serveLibrary(dir); err != nil {
+	if v, err = s.serveLibrary(ctx, dir, size); err != nil {
 		return nil, err
 	}
 	l := &library{dir: dir, service: v, member: m, size: size, events: s.Leaves}
@@ -52,15 +52,25 @@ func (s *suite) collect(ctx context.Context) (*library, error) {
 	return l, nil
 }
 
-// serveLibrary starts a server that has room in memory for all leaf hashes of the log.
-func (s *suite) serveLibrary(dir string) (*service, error) {
+// serveLibrary starts a server that has room in memory for all leaf hashes of the log, and waits for its own work: the
+// events came below HTTP, so at first all of them are indexed.
+func (s *suite) serveLibrary(ctx context.Context, dir string, size int) (*service, error) {
 	const leavesInMiB, usual = 30_000, 128
 	settings := filepath.Join(dir, "settings.json")
 	content := fmt.Sprintf(`{"tuning": {"leaf_cache_mib": %d}}`, max(usual, s.Leaves/leavesInMiB+1))
 	if err := os.WriteFile(settings, []byte(content), 0o600); err != nil {
 		return nil, err
 	}
-	return s.serve(dir, "--config", settings)
+	v, err := s.serve(dir, "--config", settings, "--metrics-listen", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	background, err := v.settle(ctx, size)
+	if err != nil {
+		return nil, errors.Join(err, v.stop())
+	}
+	s.emit(fmt.Sprintf("read/background/leaves=%d", s.Leaves), 1, value{background, "cpus"})
+	return v, nil
 }
 
 // warm asks for a proof below every tile once.

@@ -20,7 +20,7 @@ func (s *suite) reads(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := s.coldReads(); err != nil {
+	if err := s.coldReads(ctx); err != nil {
 		return err
 	}
 	for _, r := range s.library.resources() {

@@ -12,7 +12,6 @@ import (
 	"github.com/agentledger/agentledger/bench/load"
 	"github.com/agentledger/agentledger/client"
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/wait"
 )
 
 // scale is one server whose log grows from step to step. Each event is signed, sent and verified as always.
@@ -172,55 +171,12 @@ func (x *scale) sendAll(ctx context.Context, requests [][]byte) error {
 	return err
 }
 
-// settle waits until the index has all events, and then for the rest of the server's own work, such as its
-// re-verification. That of a large log goes on for longer than restTime: then reads are measured beside the work, and
-// the processors that it takes are noted and told.
-func (x *scale) settle(ctx context.Context) error {
-	if err := x.awaitIndex(ctx); err != nil {
+// settle waits for the server's own work, and tells what of it is left.
+func (x *scale) settle(ctx context.Context) (err error) {
+	if x.background, err = x.service.settle(ctx, x.size); err != nil {
 		return err
 	}
-	pid, begin := x.service.cmd.Process.Pid, time.Now()
-	first, rested := spent(pid), false
-	for !rested && time.Since(begin) < restTime {
-		before := spent(pid)
-		if err := wait.For(ctx, time.Second); err != nil {
-			return err
-		}
-		rested = spent(pid)-before < 100*time.Millisecond
-	}
-	if x.background = 0; !rested {
-		x.background = (spent(pid) - first).Seconds() / time.Since(begin).Seconds()
-	}
 	x.emit(x.name("background"), 1, value{x.background, "cpus"})
-	return nil
-}
-
-const (
-	restTime   = 10 * time.Minute
-	indexTime  = 10 * time.Minute // for the index of a small log
-	indexSpeed = 5_000            // events a second of a slow machine
-	indexLooks = 10               // without a change
-)
-
-// awaitIndex waits until the search index has all events, but for those that it keeps in memory.
-func (x *scale) awaitIndex(ctx context.Context) error {
-	limit := indexTime + time.Duration(x.size/indexSpeed)*time.Second
-	same, writes := 0, 0.0
-	for begin := time.Now(); same < indexLooks; same++ {
-		if time.Since(begin) > limit {
-			return fmt.Errorf("the index has not come to its end within %v", limit)
-		}
-		if err := wait.For(ctx, 200*time.Millisecond); err != nil {
-			return err
-		}
-		now, err := x.service.readMetrics(ctx, "agentledger_index_writes_total", "agentledger_index_waiting_ledgers")
-		if err != nil {
-			return err
-		}
-		if now[0] != writes || now[1] > 0 {
-			same, writes = 0, now[0]
-		}
-	}
 	return nil
 }
 

@@ -1,6 +1,8 @@
 package publicapi
 
 import (
+	"crypto/sha256"
+	"encoding/binary"
 	"encoding/hex"
 	"strconv"
 
@@ -19,7 +21,7 @@ func renderInclusion(a *verify.InclusionAnswer) response {
 	b = appendNumber(append(b, `,"tree_size":`...), a.TreeSize)
 	b = appendHash(append(b, `,"leaf_hash":`...), a.LeafHash)
 	b = appendHash(append(b, `,"root_hash":`...), a.RootHash)
-	return finishProof(b, a.Hashes)
+	return finishProof(b, a.Hashes, proofTag(a.RootHash, a.LogIndex))
 }
 
 // renderConsistency renders c.
@@ -29,14 +31,27 @@ func renderConsistency(c *verify.Consistency) response {
 	b = appendNumber(append(b, `,"to":`...), c.To)
 	b = appendHash(append(b, `,"from_root":`...), c.FromRoot)
 	b = appendHash(append(b, `,"to_root":`...), c.ToRoot)
-	return finishProof(b, c.Hashes)
+	return finishProof(b, c.Hashes, proofTag(c.ToRoot, c.From))
+}
+
+// formOfProofs is in the tag of each proof. It MUST change when the same proof is rendered as other bytes.
+const formOfProofs = 1
+
+// proofTag returns the ETag of the proof at a number to a root without a look at its bytes, which follow from both: a
+// root stands for the size and all leaves of its tree, and no two proofs of one thing lead to one root.
+func proofTag(root id.Hash, at id.Index) string {
+	var of [1 + len(root) + 8]byte // one block of SHA-256
+	of[0] = formOfProofs
+	copy(of[1:], root[:])
+	binary.BigEndian.PutUint64(of[1+len(root):], uint64(at))
+	return tagOf(sha256.Sum256(of[:]))
 }
 
 // maxProofLength is the length that an answer has at most.
 func maxProofLength(hashes []id.Hash) int { return 256 + (2*len(id.Hash{})+len(`"",`))*len(hashes) }
 
 // finishProof ends an answer with the hashes of its proof.
-func finishProof(b []byte, hashes []id.Hash) response {
+func finishProof(b []byte, hashes []id.Hash, tag string) response {
 	b = append(b, `,"hashes":[`...)
 	for i, h := range hashes {
 		if i > 0 {
@@ -44,7 +59,7 @@ func finishProof(b []byte, hashes []id.Hash) response {
 		}
 		b = appendHash(b, h)
 	}
-	return response{media: edge.MediaJSON, cache: revalidate, body: append(b, "]}"...)}
+	return response{media: edge.MediaJSON, cache: revalidate, body: append(b, "]}"...), tag: tag}
 }
 
 func appendNumber(b []byte, n id.Index) []byte { return strconv.AppendUint(b, uint64(n), 10) }

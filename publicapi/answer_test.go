@@ -1,7 +1,9 @@
 package publicapi
 
 import (
+	"encoding/hex"
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/agentledger/agentledger/id"
@@ -32,6 +34,33 @@ func TestProofsRenderedByHand(t *testing.T) {
 			if got := tt.got.body; string(got) != string(want) || len(got) > maxProofLength(hashes) {
 				t.Errorf("got  %s\nwant %s", got, want)
 			}
+		}
+	}
+}
+
+// A tag of a proof stands for its bytes, which this table has: whoever changes them changes formOfProofs too.
+func TestFormOfProofs(t *testing.T) {
+	one, two := strings.Repeat("01", 32), strings.Repeat("02", 32)
+	h := func(text string) id.Hash {
+		b, err := hex.DecodeString(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return id.Hash(b)
+	}
+	a := renderInclusion(&verify.InclusionAnswer{LogIndex: 7, TreeSize: 9, LeafHash: h(one), RootHash: h(two), Hashes: []id.Hash{h(one)}})
+	c := renderConsistency(&verify.Consistency{From: 7, To: 9, FromRoot: h(one), ToRoot: h(two), Hashes: []id.Hash{h(one)}})
+	for _, tt := range []struct {
+		got       response
+		body, tag string
+	}{
+		{a, `{"log_index":7,"tree_size":9,"leaf_hash":"` + one + `","root_hash":"` + two + `","hashes":["` + one + `"]}`,
+			`"f7e771295d85b51fa6be522b6fb7eca2"`},
+		{c, `{"from":7,"to":9,"from_root":"` + one + `","to_root":"` + two + `","hashes":["` + one + `"]}`,
+			`"f7e771295d85b51fa6be522b6fb7eca2"`},
+	} {
+		if string(tt.got.body) != tt.body || tt.got.entityTag() != tt.tag {
+			t.Errorf("got  %s %s\nwant %s %s", tt.got.body, tt.got.entityTag(), tt.body, tt.tag)
 		}
 	}
 }

@@ -39,12 +39,15 @@ func newJSONResponse(v any, cache string) (response, error) {
 	return response{media: edge.MediaJSON, cache: cache, body: body}, err
 }
 
-// entityTag is strong: it follows from the bytes alone, so every coding has its own.
+// entityTag is strong: it follows from the bytes, or stands for them, so every coding has its own.
 func (p response) entityTag() string {
 	if p.tag != "" {
 		return p.tag
 	}
-	sum := sha256.Sum256(p.body)
+	return tagOf(sha256.Sum256(p.body))
+}
+
+func tagOf(sum [sha256.Size]byte) string {
 	var tag [2 + 32]byte
 	return string(append(hex.AppendEncode(append(tag[:0], '"'), sum[:16]), '"'))
 }

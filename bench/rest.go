@@ -1,0 +1,60 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/agentledger/agentledger/internal/wait"
+)
+
+const (
+	restTime   = 10 * time.Minute
+	indexTime  = 10 * time.Minute // for the index of a small log
+	indexSpeed = 5_000            // events a second of a slow machine
+	indexLooks = 10               // without a change
+)
+
+// settle waits until the index has all events of a log of that size, and then for the rest of the server's own work, such
+// as its re-verification. That of a large log goes on for longer than restTime: background is the processors that it
+// takes then, beside which all is measured. The server needs a metrics listener.
+func (v *service) settle(ctx context.Context, size int) (background float64, err error) {
+	if err := v.awaitIndex(ctx, size); err != nil {
+		return 0, err
+	}
+	pid, begin := v.cmd.Process.Pid, time.Now()
+	first, rested := spent(pid), false
+	for !rested && time.Since(begin) < restTime {
+		before := spent(pid)
+		if err := wait.For(ctx, time.Second); err != nil {
+			return 0, err
+		}
+		rested = spent(pid)-before < 100*time.Millisecond
+	}
+	if rested {
+		return 0, nil
+	}
+	return (spent(pid) - first).Seconds() / time.Since(begin).Seconds(), nil
+}
+
+// awaitIndex waits until the search index has all events, but for those that it keeps in memory.
+func (v *service) awaitIndex(ctx context.Context, size int) error {
+	limit := indexTime + time.Duration(size/indexSpeed)*time.Second
+	same, writes := 0, 0.0
+	for begin := time.Now(); same < indexLooks; same++ {
+		if time.Since(begin) > limit {
+			return fmt.Errorf("the index has not come to its end within %v", limit)
+		}
+		if err := wait.For(ctx, 200*time.Millisecond); err != nil {
+			return err
+		}
+		now, err := v.readMetrics(ctx, "agentledger_index_writes_total", "agentledger_index_waiting_ledgers")
+		if err != nil {
+			return err
+		}
+		if now[0] != writes || now[1] > 0 {
+			same, writes = 0, now[0]
+		}
+	}
+	return nil
+}
