@@ -74,7 +74,7 @@ func (e *Engine) appendAccepted(p *pending, batches []storage.Batch) error {
 		heads[i] = e.write.writer.putBatch(b, &batches[i], &c.head, c.part)
 		if c.erases {
 			e.write.writer.putErasures(b, batches[i].Tenant, c.erased, e.file.storeFormat())
-			e.erasures.Add(1)
+			e.erasures.Add(b, erasuresKey())
 		}
 		c.putChanges(b)
 	}

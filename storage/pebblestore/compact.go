@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -21,27 +22,31 @@ func (e *Engine) Compact(ctx context.Context) error {
 		return fmt.Errorf("compact: %w", err)
 	}
 	defer e.endCall()
-	for range reusedLogs {
-		if err := e.db.Set(formatKey(), binary.BigEndian.AppendUint64(nil, e.file.storeFormat()), pebble.Sync); err != nil {
-			return fmt.Errorf("compact: %w", readError(err))
-		}
-		if err := e.db.Flush(); err != nil {
-			return fmt.Errorf("compact: %w", readError(err))
-		}
+	erasures := e.erasures.Count()
+	err := e.rewriteFiles(ctx)
+	if err == nil {
+		e.write.Lock()
+		err = e.erasures.Forget(e.db, erasuresKey(), erasures)
+		e.write.Unlock()
 	}
-	if err := e.db.Compact(ctx, []byte{0}, bytes.Repeat([]byte{0xff}, prefixLen), false); err != nil {
+	if err != nil {
 		return fmt.Errorf("compact: %w", readError(err))
 	}
 	return nil
 }
 
-// Erasures returns 0 for a store without erased events. Each append with erasures gives another number.
-func (e *Engine) Erasures() uint64 {
-	if e.file.storeFormat() < formatErased {
-		return 0
+func (e *Engine) rewriteFiles(ctx context.Context) error {
+	format := binary.BigEndian.AppendUint64(nil, e.file.storeFormat())
+	for range reusedLogs {
+		if err := errors.Join(e.db.Set(formatKey(), format, pebble.Sync), e.db.Flush()); err != nil {
+			return err
+		}
 	}
-	return 1 + e.erasures.Load()
+	return e.db.Compact(ctx, []byte{0}, bytes.Repeat([]byte{0xff}, prefixLen), false)
 }
+
+// Erasures implements compaction.Store, durably: a store that was compacted since its last erasure has 0 after a start.
+func (e *Engine) Erasures() uint64 { return e.erasures.Count() }
 
 func (s *storeFile) storeFormat() uint64 {
 	s.mu.Lock()
@@ -52,7 +57,7 @@ func (s *storeFile) storeFormat() uint64 {
 // ReuseForWrite implements vfs.FS. In a store with erased events it makes a new file, because the end of a log
 // that is written over still has the texts of before.
 func (d directoryFS) ReuseForWrite(oldname, newname string, category vfs.DiskWriteCategory) (vfs.File, error) {
-	if d.engine.Erasures() == 0 {
+	if d.engine.file.storeFormat() < formatErased {
 		return d.FS.ReuseForWrite(oldname, newname, category)
 	}
 	if err := d.Remove(oldname); err != nil {

@@ -89,3 +89,55 @@ func TestCompactForgets(t *testing.T) {
 	}
 	want("after it was closed")
 }
+
+// A start finds whether the store has to be compacted: after an erasure, until Compact was called. Archived texts and
+// events of others change nothing.
+func TestErasuresOverStarts(t *testing.T) {
+	dir := t.TempDir()
+	e := open(t, pebblestore.Options{Dir: dir})
+	red, blue := lifelike.NewWriter(1), lifelike.NewWriter(2)
+	add := func(w *lifelike.Writer, erases ...id.Range) {
+		t.Helper()
+		b := w.Next(40)
+		b.Events[0].Erases = erases
+		wantAll(t, e.Append([]storage.Batch{b}).Wait(), nil)
+	}
+	compact := func() {
+		t.Helper()
+		if err := e.Compact(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, step := range []struct {
+		name   string
+		do     func()
+		erased bool
+	}{
+		{"events of two organizations", func() { add(red); add(blue) }, false},
+		{"a compaction without an erasure", compact, false},
+		{"an erasure", func() { add(red, id.Range{Begin: 3, End: 4}) }, true},
+		{"a start", func() {}, true},
+		{"a compaction", compact, false},
+		{"events after it", func() { add(red); add(blue) }, false},
+		{"archived texts", func() {
+			if err := e.DropTexts(t.Context(), 2, 0, 8); err != nil {
+				t.Fatal(err)
+			}
+		}, false},
+		{"an erasure after it", func() { add(blue, id.Range{Begin: 9, End: 10}) }, true},
+		{"a compaction and an erasure", func() { compact(); add(blue, id.Range{Begin: 11, End: 12}) }, true},
+		{"the last compaction", compact, false},
+	} {
+		step.do()
+		if err := e.Close(); err != nil {
+			t.Fatal(err)
+		}
+		e = open(t, pebblestore.Options{Dir: dir})
+		if got := e.Erasures(); (got != 0) != step.erased {
+			t.Errorf("a start after %s: got %d erasures", step.name, got)
+		}
+	}
+	if err := e.Close(); err != nil {
+		t.Error(err)
+	}
+}

@@ -35,6 +35,7 @@ import (
 	"github.com/agentledger/agentledger/internal/durable"
 	"github.com/agentledger/agentledger/internal/inflight"
 	"github.com/agentledger/agentledger/storage"
+	"github.com/agentledger/agentledger/storage/pebblestore/erasedbytes"
 	"github.com/agentledger/agentledger/storage/pebblestore/filesystem"
 	"github.com/agentledger/agentledger/storage/pebblestore/namefilter"
 )
@@ -59,7 +60,7 @@ type Engine struct {
 		writer     writer
 		watches    map[storage.Kind][]*atomic.Uint64 // see WatchKinds
 	}
-	erasures atomic.Uint64 // appends with erasures since the start
+	erasures erasedbytes.Counter // changed under the write lock
 	unsynced unsynced
 	recent   *recentNames
 	names    *namefilter.Filter // written under the write lock
@@ -132,7 +133,10 @@ func (e *Engine) openStore(o Options) error {
 	if err := e.openPebble(o, exists); err != nil {
 		return err
 	}
-	return e.keepFormat()
+	if err := e.keepFormat(); err != nil {
+		return err
+	}
+	return e.erasures.Load(e.db, erasuresKey(), e.file.storeFormat() >= formatErased)
 }
 
 // openPebble opens a store twice if it is new or of an older format of Pebble's. Pebble raises

@@ -44,6 +44,8 @@ func isKnownFormat(n uint64) bool { return formatNumber <= n && n <= formatArchi
 
 func formatKey() []byte { return appendPrefix(nil, id.Service, familyFormat) }
 
+func erasuresKey() []byte { return appendPrefix(nil, id.Service, familyErasures) }
+
 // readFormat refuses a store of another format by its key. found is false where there is none.
 func readFormat(db *pebble.DB) (found bool, err error) {
 	v, closer, err := db.Get(formatKey())

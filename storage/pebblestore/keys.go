@@ -22,6 +22,7 @@ import (
 //	counter      name                              value (8), unless it is in the head
 //	stored       kind 0x00 key                     see appendStored
 //	format       –, of the service's partition     see formatNumber (8)
+//	erasures     –, of the service's partition     see package erasedbytes
 //
 // Entries are stored apart from records and envelopes, so that chain checks and entry bundles read
 // no payloads. Each key of an append is searched for in the memtable, so values that can share a key
@@ -40,6 +41,7 @@ const (
 	familyCounter
 	familyStored
 	familyFormat
+	familyErasures
 )
 
 const (

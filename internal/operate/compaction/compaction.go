@@ -2,8 +2,8 @@
 //
 // Invariants:
 //
-//   - A store that runs is compacted at the start if it has erased events, and once an hour after that if
-//     there was an erasure since.
+//   - A store that runs is compacted at the start if events were erased since it was compacted last, and once an
+//     hour after that if there was an erasure since.
 //   - A failed compaction is logged and made again an hour later. It changes nothing that a reader sees.
 package compaction
 
@@ -22,7 +22,7 @@ const Every = time.Hour
 // Store is an engine whose files hold erased bytes until they are rewritten.
 type Store interface {
 	Compact(ctx context.Context) error
-	Erasures() uint64 // a number that each append with an erasure changes; 0: there never was one
+	Erasures() uint64 // a number that each append with an erasure changes; 0: none since the store was compacted
 }
 
 // ErrOther: the engine has no files of its own.

@@ -259,6 +259,7 @@ var layer = map[string]int{
 	"storage/archive":                 60,
 	"storage/archive/bundle":          60,
 	"storage/pebblestore":             60,
+	"storage/pebblestore/erasedbytes": 60,
 	"storage/pebblestore/filesystem":  60,
 	"storage/pebblestore/checksum":    60,
 	"storage/pebblestore/logscan":     60,
