@@ -276,6 +276,23 @@ func TestReleaseOfAnAppendThatHangs(t *testing.T) {
 	one.mustAppend(red, "d")
 }
 
+// A node that gives a ledger away has written the anchor of all that it showed there. The neighbour's may be late.
+func TestReleaseWritesAnchors(t *testing.T) {
+	one, two := newNodes(t, storagetest.NewModel())
+	one.mustAppend(red, "a")
+	one.mustAppend(red, "b")
+	one.mustAppend(blue, "a")
+	one.give(red, two)
+	beside, err := anchor.OpenBeside(one.anchors)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer beside.Close()
+	if shown, _ := beside.Find(ledgertest.Genesis(red).Origin); shown.Size != 2 {
+		t.Errorf("got an anchor of %d events, want 2", shown.Size)
+	}
+}
+
 // asked counts the calls of a store.
 type asked struct {
 	*storagetest.Model

@@ -14,6 +14,12 @@ func Begin(self NodeID, shards int, ownFor, deadAfter time.Duration) *State {
 	return s
 }
 
+// Times returns the times of every node: between beats, of its own belief, and until others forget it.
+func Times() (beatEvery, ownFor, deadAfter time.Duration) {
+	t := defaultTiming()
+	return t.beatEvery, t.ownFor, t.deadAfter
+}
+
 func (s *state) Hear(n News) bool                              { return s.hear(n) }
 func (s *state) Plan(now time.Duration) (Step, []Lease)        { return s.plan(now) }
 func (s *state) Observe(v View, begin, end time.Duration) bool { return s.observe(v, begin, end) }

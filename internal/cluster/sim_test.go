@@ -72,6 +72,18 @@ func TestSimulationFindsFaults(t *testing.T) {
 	}
 }
 
+// Nodes wait as long as those of the simulation do. A node whose clock is slow by a quarter stops owning before another
+// one, whose clock is right, forgets it. Two beats may be lost before that.
+func TestTimes(t *testing.T) {
+	beat, own, dead := cluster.Times()
+	if beat != 500*time.Millisecond || own != ownFor || dead != deadAfter {
+		t.Errorf("got beats each %v, belief for %v, death after %v", beat, own, dead)
+	}
+	if own > dead*3/4 || own < 3*beat {
+		t.Errorf("belief for %v, beats each %v, death after %v do not fit together", own, beat, dead)
+	}
+}
+
 // sim is one run.
 type sim struct {
 	random            *rand.Rand

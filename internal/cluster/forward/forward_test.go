@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"reflect"
 	"strings"
 	"testing"
@@ -105,6 +106,24 @@ func sight(t *testing.T, g got) (s seen) {
 		}
 	}
 	return s
+}
+
+// The owner sees the address of the client and not that of the node that was asked, and whether it came by TLS.
+func TestClientAddressIsKept(t *testing.T) {
+	s := newService(t, 2, func(_ *node, w http.ResponseWriter, r *http.Request) error {
+		return edge.WriteJSON(w, http.StatusOK, fmt.Sprint(r.RemoteAddr, " ", r.TLS != nil))
+	})
+	for i, n := range s.nodes {
+		for url, secure := range map[string]bool{"http://log.example/red/a": false, "https://log.example/red/a": true} {
+			r := httptest.NewRequestWithContext(t.Context(), "GET", url, nil)
+			r.RemoteAddr = "203.0.113.7:4711"
+			w := httptest.NewRecorder()
+			n.external.Config.Handler.ServeHTTP(w, r)
+			if got, want := w.Body.String(), fmt.Sprintf("\"203.0.113.7:4711 %t\"", secure); strings.TrimSpace(got) != want {
+				t.Errorf("node %d: got %d %s, want %s", i, w.Code, got, want)
+			}
+		}
+	}
 }
 
 // Each organization is answered by its owner, on every node, refusals too.
