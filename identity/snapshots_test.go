@@ -2,12 +2,16 @@ package identity_test
 
 import (
 	"context"
+	"errors"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/agentledger/agentledger/identity"
+	"github.com/agentledger/agentledger/identity/platform"
+	"github.com/agentledger/agentledger/internal/http/edge"
 	"github.com/agentledger/agentledger/internal/operate/backup"
 )
 
@@ -31,6 +35,26 @@ func TestSnapshots(t *testing.T) {
 	answers(t, "removed", w.platform("DELETE", path+"/20261124T103000.000Z", ""), 204, ``)
 	answers(t, "removed before", w.platform("DELETE", path+"/20261124T103000.000Z", ""), 404, refusal("There is no such snapshot"))
 	answers(t, "no name", w.platform("DELETE", path+"/none", ""), 404, refusal("There is no such snapshot"))
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 0 {
+		t.Errorf("left: %v, %v", left, err)
+	}
+}
+
+// A client that has gone before the answer leaves no snapshot, because it does not know the name.
+func TestSnapshotOfNobody(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "snapshots")
+	calls := platform.Calls{Snapshots: &backup.Snapshots{Store: folders{}, Dir: dir, Clock: time.Now}}
+	for _, c := range calls.List() {
+		if c.Method != "POST" || c.Path != "/snapshots" {
+			continue
+		}
+		gone, leave := context.WithCancel(t.Context())
+		leave()
+		err := c.Handle(httptest.NewRecorder(), httptest.NewRequestWithContext(gone, c.Method, c.Path, nil), edge.Body{})
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("got %v", err)
+		}
+	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) != 0 {
 		t.Errorf("left: %v, %v", left, err)
 	}

@@ -2,6 +2,7 @@ package platform
 
 import (
 	"context"
+	"errors"
 	"net/http"
 
 	"github.com/go-chi/chi/v5"
@@ -20,11 +21,14 @@ type madeSnapshot struct {
 	Snapshot string `json:"snapshot"`
 }
 
-// makeSnapshot goes on when the client disconnects. The request has no body.
+// makeSnapshot goes on when the client disconnects, and then removes the snapshot. The request has no body.
 func (c *Calls) makeSnapshot(w http.ResponseWriter, r *http.Request, _ edge.Body) error {
 	name, err := c.Snapshots.Make(context.WithoutCancel(r.Context()))
 	if err != nil {
 		return err
+	}
+	if gone := r.Context().Err(); gone != nil {
+		return errors.Join(gone, c.Snapshots.Remove(context.WithoutCancel(r.Context()), name))
 	}
 	return edge.WriteJSON(w, http.StatusCreated, madeSnapshot{name})
 }

@@ -76,8 +76,8 @@ func (s *Snapshots) makeRoom(now time.Time) error {
 		}
 	}
 	if left >= maxSnapshots {
-		return fault.New(fault.Conflict, fmt.Sprintf("There are %d snapshots that may be in use: "+
-			"end a backup, fsck or export, or remove one from DATA/snapshots", left))
+		return fault.New(fault.Conflict, fmt.Sprintf("There are %d snapshots: try again after a backup, fsck or "+
+			"export ended, or two minutes after one was killed, or remove unread ones from DATA/snapshots", left))
 	}
 	return nil
 }
