@@ -35,18 +35,24 @@ func TestDamagedTableIsOneLine(t *testing.T) {
 	e = open(t, pebblestore.Options{Dir: "data", FS: fs, ReadOnly: true,
 		Logger: slog.New(slog.NewTextHandler(&out, nil))})
 	defer e.Close()
-	var found error
-	for _, err := range e.Events(t.Context(), 1, 0, 100, storage.FieldRecord|storage.FieldEnvelope) {
-		if found == nil {
-			found = err
+	read := func() (found error) {
+		for _, err := range e.Events(t.Context(), 1, 0, 100, storage.FieldRecord|storage.FieldEnvelope) {
+			if found == nil {
+				found = err
+			}
 		}
+		return found
 	}
+	found := read()
 	if !errors.Is(found, storage.ErrCorrupt) || strings.Contains(found.Error(), "\n") {
 		t.Errorf("got %q, want one line and %v", found, storage.ErrCorrupt)
 	}
 	if got := out.String(); strings.Count(got, "damaged data") != 1 || strings.Contains(got, "goroutine") ||
 		strings.Contains(got, "stack") {
 		t.Errorf("logged: %s", got)
+	}
+	if again := read(); again == nil || again.Error() != found.Error() || e.DamagedBlocks() != 1 {
+		t.Errorf("the second time: got %v, and %d blocks are known to be damaged", again, e.DamagedBlocks())
 	}
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(e.Collector())

@@ -36,6 +36,7 @@ const (
 	manifestMarkerPrefix = "marker.manifest."
 	formatMarkerPrefix   = "marker.format-version."
 	manifestPrefix       = "MANIFEST-"
+	tableSuffix          = ".sst"
 )
 
 // Create implements vfs.FS.
@@ -49,7 +50,7 @@ func (d directoryFS) Create(name string, category vfs.DiskWriteCategory) (vfs.Fi
 			return nil, err
 		}
 	}
-	if strings.HasSuffix(name, ".sst") {
+	if strings.HasSuffix(name, tableSuffix) {
 		d.engine.failures.waitAfterFailure()
 	}
 	f, err := d.FS.Create(name, category)
@@ -91,6 +92,15 @@ func (f *failures) waitAfterFailure() {
 	if f.pending.Swap(false) {
 		time.Sleep(failurePause)
 	}
+}
+
+// Open implements vfs.FS.
+func (d directoryFS) Open(name string, opts ...vfs.OpenOption) (vfs.File, error) {
+	f, err := d.FS.Open(name, opts...)
+	if err != nil || !strings.HasSuffix(name, tableSuffix) {
+		return f, err
+	}
+	return d.engine.damaged.Guard(f, name), nil
 }
 
 // OpenDir implements vfs.FS.

@@ -35,6 +35,7 @@ import (
 	"github.com/agentledger/agentledger/internal/durable"
 	"github.com/agentledger/agentledger/internal/inflight"
 	"github.com/agentledger/agentledger/storage"
+	"github.com/agentledger/agentledger/storage/pebblestore/damagedblocks"
 	"github.com/agentledger/agentledger/storage/pebblestore/erasedbytes"
 	"github.com/agentledger/agentledger/storage/pebblestore/filesystem"
 	"github.com/agentledger/agentledger/storage/pebblestore/namefilter"
@@ -63,6 +64,7 @@ type Engine struct {
 	erasures erasedbytes.Counter // changed under the write lock
 	unsynced unsynced
 	recent   *recentNames
+	damaged  damagedblocks.Blocks
 	names    *namefilter.Filter // written under the write lock
 }
 

@@ -52,3 +52,6 @@ func (e *Engine) SetFormat(n uint64) error {
 	e.file.state.format = n
 	return errors.Join(e.file.writeState(), e.db.Set(formatKey(), binary.BigEndian.AppendUint64(nil, n), pebble.Sync))
 }
+
+// DamagedBlocks is how many damaged blocks are known.
+func (e *Engine) DamagedBlocks() int { return e.damaged.Count() }

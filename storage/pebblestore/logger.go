@@ -95,6 +95,7 @@ func (l *logger) events() *pebble.EventListener {
 			}
 		},
 		DataCorruption: func(info pebble.DataCorruptionInfo) {
+			l.engine.damaged.Note(info.Path, info.Details)
 			l.slog.Error("store: damaged data", "file", info.Path, "error", readError(info.Details))
 		},
 		DiskSlow: func(info pebble.DiskSlowInfo) { l.slog.Warn("store: slow disk", "info", info.String()) },

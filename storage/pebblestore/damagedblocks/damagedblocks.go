@@ -1,0 +1,102 @@
+// Package damagedblocks answers repeated reads of damaged blocks of tables at once. For each read of a block with a
+// wrong checksum, Pebble tries for half a second which bit was flipped.
+//
+// Invariants:
+//
+//   - Each read asks the disk. A block that has the right checksum again is read as any other.
+//   - Only reads of the very blocks in which Pebble found a wrong checksum are answered with an error.
+package damagedblocks
+
+import (
+	"encoding/binary"
+	"fmt"
+	"path"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/agentledger/agentledger/storage/pebblestore/checksum"
+)
+
+const (
+	maxKnown     = 1024 // blocks
+	trailerBytes = 5    // the kind of compression and the checksum behind a block
+	sumBytes     = 4
+)
+
+// Blocks are the damaged blocks that are known. The zero value has none. All methods may be called concurrently.
+type Blocks struct {
+	count atomic.Int64
+	mu    sync.Mutex
+	known map[block]error
+}
+
+// block is the place of a block and its trailer, in bytes.
+type block struct {
+	file        string
+	begin, size int64
+}
+
+// Note keeps the block that Pebble's report of damage in a file names. A report of other damage changes nothing.
+func (k *Blocks) Note(file string, report error) {
+	const before = "block "
+	b := block{file: path.Base(file)}
+	_, place, _ := strings.Cut(report.Error(), before)
+	if n, _ := fmt.Sscanf(place, "%d/%d: crc32c checksum mismatch", &b.begin, &b.size); n != 2 {
+		return
+	}
+	b.size += trailerBytes
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if _, found := k.known[b]; found || len(k.known) >= maxKnown {
+		return
+	}
+	if k.known == nil {
+		k.known = make(map[block]error)
+	}
+	k.known[b] = report
+	k.count.Store(int64(len(k.known)))
+}
+
+// Count returns how many blocks are known.
+func (k *Blocks) Count() int { return int(k.count.Load()) }
+
+// Guard returns a table whose reads of known blocks end with the report of the first one.
+func (k *Blocks) Guard(table vfs.File, name string) vfs.File {
+	return &guarded{table, k, path.Base(name)}
+}
+
+// judge returns the report of a block that is known and still damaged.
+func (k *Blocks) judge(b block, content []byte) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	report := k.known[b]
+	if report == nil {
+		return nil
+	}
+	end := len(content) - sumBytes
+	if checksum.Sum(content[:end]) != binary.LittleEndian.Uint32(content[end:]) {
+		return report
+	}
+	delete(k.known, b)
+	k.count.Store(int64(len(k.known)))
+	return nil
+}
+
+// guarded is a table that is open.
+type guarded struct {
+	vfs.File
+	blocks *Blocks
+	name   string
+}
+
+// ReadAt implements io.ReaderAt.
+func (g *guarded) ReadAt(p []byte, at int64) (int, error) {
+	n, err := g.File.ReadAt(p, at)
+	if err == nil && g.blocks.Count() > 0 {
+		err = g.blocks.judge(block{g.name, at, int64(len(p))}, p)
+	}
+	return n, err
+}
