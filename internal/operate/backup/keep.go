@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -74,7 +75,7 @@ func findForeign(dir string, known func(name string) bool) error {
 func openWhole(dir string) (*Backup, error) {
 	b, err := Open(dir)
 	if err != nil {
-		return nil, err
+		return nil, nameMissing(manifestName, err)
 	}
 	for _, f := range b.Files {
 		info, err := os.Lstat(b.path(f.Name))
@@ -82,12 +83,20 @@ func openWhole(dir string) (*Backup, error) {
 			err = fmt.Errorf("%s has %d bytes, and should have %d", f.Name, info.Size(), f.Size)
 		}
 		if err != nil {
-			return nil, err
+			return nil, nameMissing(f.Name, err)
 		}
 	}
 	return b, findForeign(dir, func(name string) bool {
 		return name == manifestName || name == storeFolder+"/"+lockName || b.file(name).Name != ""
 	})
+}
+
+// nameMissing shortens the error about a file that is not there.
+func nameMissing(name string, err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("it has no %s", name)
+	}
+	return err
 }
 
 // firstOrigin returns the origin of the first ledger in the heads, "" for a store without ledgers.

@@ -23,7 +23,8 @@ const (
 	nameLayout = "20060102T150405.000Z" // of a backup's or a snapshot's folder, in UTC
 	unfinished = ".new"                 // ends the name of a backup that is not whole
 
-	headsPattern = ".heads-*" // of the file in which heads are collected before their number is known
+	archivePattern = ".backup-*" + durable.TemporarySuffix // of a tar file that is not whole
+	headsPattern   = ".heads-*"                            // of a file of heads whose number is not known yet
 )
 
 // MakeIn makes a backup in a new folder below dir, which is named by the time. Tables that the newest backup in dir
@@ -103,7 +104,10 @@ func (s Source) MakeFile(ctx context.Context, path string) (m Made, err error) {
 	if _, err := os.Stat(path); err == nil {
 		return m, fmt.Errorf("backup: %s: %w", path, fs.ErrExist)
 	}
-	t, err := durable.NewTemporary(path, ".backup-*"+durable.TemporarySuffix)
+	if err := removeLeft(filepath.Dir(path), s.Clock()); err != nil {
+		return m, fmt.Errorf("backup: remove what a killed one left: %w", err)
+	}
+	t, err := newTemporary(path, archivePattern)
 	if err != nil {
 		return m, fmt.Errorf("backup: %w", err)
 	}
@@ -116,14 +120,14 @@ func (s Source) MakeFile(ctx context.Context, path string) (m Made, err error) {
 		return m, err
 	}
 	m.Path = path
-	if err := errors.Join(t.Sync(), t.MoveToPath(), t.Close()); err != nil {
+	if err := errors.Join(t.Sync(), t.MoveToPath(), t.Close(), t.unlock()); err != nil {
 		return m, err
 	}
 	return m, durable.SyncDir(filepath.Dir(path))
 }
 
-func (s Source) fillFile(ctx context.Context, to *durable.Temporary) (m Made, err error) {
-	heads, err := durable.NewTemporary(to.Name(), headsPattern)
+func (s Source) fillFile(ctx context.Context, to *temporary) (m Made, err error) {
+	heads, err := newTemporary(to.Name(), headsPattern)
 	if err != nil {
 		return m, err
 	}
