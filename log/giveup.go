@@ -18,15 +18,11 @@ func (l *Ledgers) takeOverAndRead(ctx context.Context, led *ledger, known Fault)
 	if l.fences == nil || l.readOnly || l.importing || !Importing.isWorseThan(known.Level) {
 		return l.readState(ctx, led)
 	}
-	for {
-		if err := l.fences.TakeOver(ctx, led.identity.Tenant); err != nil {
-			return nil, err
-		}
-		s, err := l.readState(ctx, led)
-		if err != nil || l.fences.Holds(led.identity.Tenant, s.head.Epoch) {
-			return s, err
-		}
+	head, err := l.fences.TakeOver(ctx, led.identity.Tenant)
+	if err != nil {
+		return nil, err
 	}
+	return l.readStateAt(ctx, led, head)
 }
 
 // giveUpLedger answers all submissions of a lost ledger, and drops it. An append with an unknown outcome is looked up

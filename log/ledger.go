@@ -13,6 +13,7 @@ import (
 	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/wait"
 	"github.com/agentledger/agentledger/log/restore"
 	"github.com/agentledger/agentledger/log/takeover"
 	"github.com/agentledger/agentledger/storage"
@@ -263,20 +264,26 @@ func (l *Ledgers) refreshState(ctx context.Context, led *ledger) error {
 
 // readState reads head, tree and counters.
 func (l *Ledgers) readState(ctx context.Context, led *ledger) (*State, error) {
-	t := led.identity.Tenant
-	head, err := l.store.Head(ctx, t)
+	head, err := l.store.Head(ctx, led.identity.Tenant)
 	if err != nil {
 		return nil, fmt.Errorf("head: %w", err)
 	}
-	tree, err := restore.Tree(ctx, l.store, t, head)
+	return l.readStateAt(ctx, led, head)
+}
+
+func (l *Ledgers) readStateAt(ctx context.Context, led *ledger, head storage.Head) (*State, error) {
+	s := &State{identity: led.identity, keys: led.keys.Load(), head: head}
+	err := wait.All(func() (err error) {
+		s.tree, err = restore.Tree(ctx, l.store, led.identity.Tenant, head)
+		return err
+	}, func() (err error) {
+		s.used, err = l.readUsage(ctx, led.identity, head)
+		return err
+	})
 	if err != nil {
-		return nil, fmt.Errorf("tree: %w", err)
+		return nil, fmt.Errorf("tree and counters: %w", err)
 	}
-	used, err := l.readUsage(ctx, led.identity, head)
-	if err != nil {
-		return nil, fmt.Errorf("counters: %w", err)
-	}
-	return &State{identity: led.identity, keys: led.keys.Load(), head: head, tree: tree, used: used}, nil
+	return s, nil
 }
 
 // recoverState returns a frozen state for reading a ledger whose head can't be relied on: the state at its anchor,

@@ -3,6 +3,8 @@ package wait
 
 import (
 	"context"
+	"errors"
+	"sync"
 	"time"
 )
 
@@ -16,6 +18,17 @@ func For(ctx context.Context, d time.Duration) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+}
+
+// All does work side by side, and returns when all has ended. The errors are joined in the order of the work.
+func All(work ...func() error) error {
+	var group sync.WaitGroup
+	errs := make([]error, len(work))
+	for i, do := range work {
+		group.Go(func() { errs[i] = do() })
+	}
+	group.Wait()
+	return errors.Join(errs...)
 }
 
 // Within returns the result of work, or the error of ctx if that ends before. The work goes on then.

@@ -25,6 +25,24 @@ func TestFor(t *testing.T) {
 	})
 }
 
+func TestAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		one, two := errors.New("one"), errors.New("two")
+		began := time.Now()
+		err := wait.All(func() error { time.Sleep(2 * time.Second); return one },
+			func() error { time.Sleep(time.Second); return two }, func() error { return nil })
+		if !errors.Is(err, one) || !errors.Is(err, two) || err.Error() != "one\ntwo" {
+			t.Errorf("got %v, want both errors in their order", err)
+		}
+		if took := time.Since(began); took != 2*time.Second {
+			t.Errorf("took %v, want as long as the longest", took)
+		}
+		if err := wait.All(); err != nil {
+			t.Errorf("got %v of no work", err)
+		}
+	})
+}
+
 func TestWithin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		failed := errors.New("failed")

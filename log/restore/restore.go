@@ -8,6 +8,7 @@ import (
 
 	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/wait"
 	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/tlog"
 )
@@ -19,12 +20,9 @@ var ErrInconsistent = errors.New("stored ledger does not fit together")
 // head's root and that the last entry is the head's.
 func Tree(ctx context.Context, store storage.Ledgers, t id.Tenant, head storage.Head) (*tlog.Builder, error) {
 	partials := tlog.Partials(head.Size)
-	hashes := make([][]id.Hash, len(partials))
-	for i, p := range partials {
-		var err error
-		if hashes[i], err = partialHashes(ctx, store, t, p); err != nil {
-			return new(tlog.Builder), err
-		}
+	hashes, err := allHashes(ctx, store, t, partials)
+	if err != nil {
+		return new(tlog.Builder), err
 	}
 	tree, err := tlog.NewBuilder(head.Size, hashes...)
 	if err != nil {
@@ -33,7 +31,11 @@ func Tree(ctx context.Context, store storage.Ledgers, t id.Tenant, head storage.
 	if tree.Root() != head.Root {
 		return tree, fmt.Errorf("%w: the tree's root is not the head's", ErrInconsistent)
 	}
-	return tree, checkLastEntry(ctx, store, t, head)
+	last, err := lastEntry(ctx, store, t, head, partials, hashes)
+	if err == nil && last != head.Last && head.Size > 0 {
+		err = fmt.Errorf("%w: the last entry is not the head's", ErrInconsistent)
+	}
+	return tree, err
 }
 
 // At is Tree for a head of the past, of which size and root are known.
@@ -51,6 +53,18 @@ func At(
 	head.Last, head.LastReceived = EntryOf(last).Hash(), last.ReceivedAt
 	tree, err := Tree(ctx, store, t, head)
 	return head, tree, err
+}
+
+// allHashes returns the hashes of partial tiles, which are read side by side: each read is a way to the store.
+func allHashes(ctx context.Context, store storage.Ledgers, t id.Tenant, partials []tlog.Tile) ([][]id.Hash, error) {
+	hashes, reads := make([][]id.Hash, len(partials)), make([]func() error, len(partials))
+	for i, p := range partials {
+		reads[i] = func() (err error) {
+			hashes[i], err = partialHashes(ctx, store, t, p)
+			return err
+		}
+	}
+	return hashes, wait.All(reads...)
 }
 
 // partialHashes returns the hashes of a partial tile: leaf hashes of entries at
@@ -74,18 +88,18 @@ func partialHashes(ctx context.Context, store storage.Ledgers, t id.Tenant, p tl
 	return hashes, nil
 }
 
-func checkLastEntry(ctx context.Context, store storage.Ledgers, t id.Tenant, head storage.Head) error {
+// lastEntry returns the leaf hash of the last entry, that of no entry for an empty ledger. A partial tile of level 0
+// that was read ends with it.
+func lastEntry(ctx context.Context, store storage.Ledgers, t id.Tenant, head storage.Head, partials []tlog.Tile,
+	hashes [][]id.Hash) (id.Hash, error) {
+	if len(partials) > 0 && partials[0].Level == 0 {
+		return hashes[0][len(hashes[0])-1], nil
+	}
 	if head.Size == 0 {
-		return nil
+		return id.Hash{}, nil
 	}
 	last, err := ReadEvent(ctx, store, t, head.Size-1, 0)
-	if err != nil {
-		return err
-	}
-	if EntryOf(last).Hash() != head.Last {
-		return fmt.Errorf("%w: the last entry is not the head's", ErrInconsistent)
-	}
-	return nil
+	return EntryOf(last).Hash(), err
 }
 
 // ReadEvent reads one event from a store; storage.ErrNotFound when it is not there.

@@ -63,35 +63,35 @@ func (f *Fences) Check(t id.Tenant) error {
 // takeOverTries bounds how often the head is read again because another process moved it.
 const takeOverTries = 8
 
-// TakeOver makes the process the only writer of a ledger, unless it is that already. The head that was read is
-// durable then, because the epoch is raised by an append behind it. The caller reads the ledger afterwards, and begins
-// again if the epoch is not held then.
+// TakeOver makes the process the only writer of a ledger, unless it is that already, and returns the head that the
+// ledger had then. That is durable, because the epoch is raised by an append behind it. Another process may take the
+// ledger over at any time afterwards; then an append on top of this head is refused. A nil *Fences returns no head.
 //
 // Errors: ErrNotOwner when the process lost the ledger meanwhile; fault.Unavailable when other writers are there all
 // the time; those of the store.
-func (f *Fences) TakeOver(ctx context.Context, t id.Tenant) error {
+func (f *Fences) TakeOver(ctx context.Context, t id.Tenant) (storage.Head, error) {
 	if f == nil {
-		return nil
+		return storage.Head{}, nil
 	}
 	for range takeOverTries {
 		head, err := f.store.Head(ctx, t)
 		if err != nil {
-			return fmt.Errorf("take over: head: %w", err)
+			return head, fmt.Errorf("take over: head: %w", err)
 		}
 		if f.Holds(t, head.Epoch) {
-			return nil
+			return head, nil
 		}
 		raised := Raise(head)
 		err = Await(ctx, f.store.Append([]storage.Batch{{Tenant: t, Expect: head, Head: raised}}))
 		switch {
 		case err == nil:
 			f.Note(t, raised.Epoch)
-			return f.Check(t)
+			return raised, f.Check(t)
 		case !errors.Is(err, storage.ErrConflict) && !errors.Is(err, storage.ErrUnknown):
-			return fmt.Errorf("take over: %w", err)
+			return head, fmt.Errorf("take over: %w", err)
 		}
 	}
-	return &fault.Error{
+	return storage.Head{}, &fault.Error{
 		Kind: fault.Unavailable, Code: "unavailable", Message: "The organization is changing its node",
 		RetryAfter: time.Second,
 	}

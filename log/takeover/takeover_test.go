@@ -63,8 +63,12 @@ func TestTakeOverFencesOthers(t *testing.T) {
 	}
 	for _, s := range steps {
 		s.before()
-		if err := s.by.TakeOver(t.Context(), red); err != nil {
+		head, err := s.by.TakeOver(t.Context(), red)
+		if err != nil {
 			t.Fatalf("%s: %v", s.name, err)
+		}
+		if stored, err := m.Head(t.Context(), red); err != nil || head != stored {
+			t.Errorf("%s: got head %v, %v; stored is %v", s.name, head, err, stored)
 		}
 		if got := epoch(t, m, red); got != s.want || !s.by.Holds(red, got) {
 			t.Errorf("%s: got epoch %d, held %v; want %d", s.name, got, s.by.Holds(red, got), s.want)
@@ -83,11 +87,11 @@ func TestTakeOverOfALostLedger(t *testing.T) {
 	owned := true
 	f := takeover.NewFences(m, func(tenant id.Tenant) bool { return owned || tenant == blue })
 	m.Fail(func(storage.Batch) storagetest.Failure { owned = false; return storagetest.NoFailure })
-	err := f.TakeOver(t.Context(), red)
+	_, err := f.TakeOver(t.Context(), red)
 	if !errors.Is(err, takeover.ErrNotOwner) || !fault.Is(err, fault.Unavailable) || fault.Of(err).Code != "not_owner" {
 		t.Errorf("lost meanwhile: got %v", err)
 	}
-	if err := f.TakeOver(t.Context(), blue); err != nil {
+	if _, err := f.TakeOver(t.Context(), blue); err != nil {
 		t.Errorf("the other organization: %v", err)
 	}
 }
@@ -114,7 +118,7 @@ func TestTakeOverWhenTheStoreFails(t *testing.T) {
 				return failure
 			})
 			f := takeover.NewFences(m, always)
-			if err := f.TakeOver(t.Context(), red); !errors.Is(err, tt.want) || (err == nil) != (tt.want == nil) {
+			if _, err := f.TakeOver(t.Context(), red); !errors.Is(err, tt.want) || (err == nil) != (tt.want == nil) {
 				t.Errorf("got %v, want %v", err, tt.want)
 			}
 			if tt.want == nil && epoch(t, m, red) != tt.epoch {
@@ -131,7 +135,7 @@ type racing struct {
 }
 
 func (r racing) Append(batches []storage.Batch) storage.Pending {
-	if err := r.other.TakeOver(context.Background(), batches[0].Tenant); err != nil {
+	if _, err := r.other.TakeOver(context.Background(), batches[0].Tenant); err != nil {
 		panic(err)
 	}
 	r.other.Forget(batches[0].Tenant)
@@ -141,10 +145,10 @@ func (r racing) Append(batches []storage.Batch) storage.Pending {
 func TestTakeOverGivesUp(t *testing.T) {
 	m := newStore(t)
 	f := takeover.NewFences(racing{m, takeover.NewFences(m, always)}, always)
-	if err := f.TakeOver(t.Context(), red); !fault.Is(err, fault.Unavailable) || errors.Is(err, takeover.ErrNotOwner) {
+	if _, err := f.TakeOver(t.Context(), red); !fault.Is(err, fault.Unavailable) || errors.Is(err, takeover.ErrNotOwner) {
 		t.Errorf("got %v, want unavailable", err)
 	}
-	if err := f.TakeOver(t.Context(), 99); !errors.Is(err, storage.ErrNotFound) {
+	if _, err := f.TakeOver(t.Context(), 99); !errors.Is(err, storage.ErrNotFound) {
 		t.Errorf("no ledger: got %v", err)
 	}
 }
@@ -170,7 +174,8 @@ func TestNoFences(t *testing.T) {
 	f.Note(red, 7)
 	f.Forget(red)
 	f.ForgetAll(always)
-	if err := errors.Join(f.Check(red), f.TakeOver(t.Context(), red)); err != nil || epoch(t, m, red) != 0 {
-		t.Errorf("got %v, epoch %d; want nothing done", err, epoch(t, m, red))
+	head, err := f.TakeOver(t.Context(), red)
+	if err := errors.Join(f.Check(red), err); err != nil || epoch(t, m, red) != 0 || head != (storage.Head{}) {
+		t.Errorf("got %v, epoch %d, head %v; want nothing done", err, epoch(t, m, red), head)
 	}
 }
