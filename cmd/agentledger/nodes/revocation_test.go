@@ -168,9 +168,10 @@ func TestRevocationsHoldOnAllNodes(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = server.Stop() })
 	var nodes [2]*servicetest.Service
+	var folders []string
 	for i := range nodes {
 		n := newUpgraded(t, server.URL(), release{program: servicetest.Program(t)})
-		nodes[i] = servicetest.At(t, n.main, n.identity)
+		nodes[i], folders = servicetest.At(t, n.main, n.identity), append(folders, n.data)
 	}
 	time.Sleep(time.Second) // the nodes find each other
 	red, blue := nodes[0].Found("Red", "red", "ann@red.example"), nodes[0].Found("Blue", "blue", "bob@blue.example")
@@ -188,5 +189,8 @@ func TestRevocationsHoldOnAllNodes(t *testing.T) {
 			neighbour.wantEverywhere("an event", neighbour.send, 201)
 			neighbour.wantEverywhere("a session", session, 200)
 		}
+	}
+	for _, o := range []*servicetest.Organization{red, blue} {
+		awaitAnchors(t, nodes[0], o, folders)
 	}
 }
