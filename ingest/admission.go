@@ -3,7 +3,6 @@ package ingest
 import (
 	"net/http"
 
-	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/http/admission"
 	"github.com/agentledger/agentledger/internal/http/edge"
 	"github.com/agentledger/agentledger/internal/tenant/org"
@@ -47,9 +46,10 @@ type call struct {
 
 // Identify implements admission.Call.
 func (c *call) Identify() (t admission.Tenant, err error) {
-	c.caller, err = c.server.authenticate(c.r, c.scope)
-	of := c.caller.tenantOrService()
-	return admission.TenantOf(of), c.server.edge.CheckLost(err, of, nil)
+	if c.caller, err = c.server.authenticate(c.r, c.scope); c.caller.Caller == nil {
+		return t, err
+	}
+	return c.caller.admissionTenant(), c.server.edge.CheckLost(err, c.caller.Tenant, nil)
 }
 
 // Handle implements admission.Call.
@@ -61,16 +61,8 @@ func (c *call) Handle() (err error) {
 		}
 	}
 	err = c.route.Handler(c.w, c.r, c.caller, body)
-	return c.server.edge.CheckLost(err, c.caller.tenantOrService(), body)
+	return c.server.edge.CheckLost(err, c.caller.Tenant, body)
 }
 
 // admissionTenant returns the tenant whose processors the request takes.
 func (c caller) admissionTenant() admission.Tenant { return admission.TenantOf(c.Tenant) }
-
-// tenantOrService returns the organization of the caller, id.Service for an unknown caller.
-func (c caller) tenantOrService() id.Tenant {
-	if c.Caller == nil {
-		return id.Service
-	}
-	return c.Tenant
-}

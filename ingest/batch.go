@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"strconv"
 
@@ -10,6 +11,7 @@ import (
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/internal/http/edge"
 	"github.com/agentledger/agentledger/internal/jcs"
+	"github.com/agentledger/agentledger/log"
 )
 
 // postBatch serves POST /v1/ingest/events/batch.
@@ -34,6 +36,19 @@ func (s *Server) postBatch(w http.ResponseWriter, r *http.Request, c caller, bod
 	return nil
 }
 
+// errorOfMove returns log.ErrNotOwner for a batch whose ledger went to another node before any line was stored, so that
+// the batch is passed on as a whole. Else its lines have their own answers.
+func errorOfMove(batch []incomingEvent) (moved error) {
+	for i := range batch {
+		if in := &batch[i]; in.fate == created {
+			return nil
+		} else if errors.Is(in.err, log.ErrNotOwner) {
+			moved = in.err
+		}
+	}
+	return moved
+}
+
 // takeBatch reads a batch and brings it into the ledger. It waits for room for all of its
 // lines once the first ones are read, so that none is refused by halves. With an error
 // no line is stored, and no append is in flight.
@@ -52,7 +67,7 @@ func (s *Server) takeBatch(ctx context.Context, c caller, lines [][]byte) ([]inc
 	if err := s.settleLines(ctx, c, r); err != nil {
 		return r.batch, r.refuseOpen(err)
 	}
-	return r.batch, nil
+	return r.batch, errorOfMove(r.batch)
 }
 
 // splitBatch returns the lines of a body and checks the headers of its request.
