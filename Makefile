@@ -3,7 +3,7 @@
 GO ?= go
 PROGRAMS := agentledger aps
 
-.PHONY: build test test-python test-typescript test-runtimes test-adapters test-n8n test-pages race lint vuln fuzz interop drill bench soak deploy-check release release-check release-install-check clean
+.PHONY: build test test-python test-typescript test-runtimes test-adapters test-n8n test-pages race lint vuln fuzz interop drill drill-signatures nightly bench soak deploy-check release release-check release-install-check clean
 
 build:
 	$(GO) build -o bin/ $(addprefix ./cmd/,$(PROGRAMS))
@@ -116,13 +116,21 @@ interop:
 ROUNDS ?= 100
 SEEDS ?= 20000
 SIGNATURES ?= 1000000
-drill:
-	$(GO) test ./edkey -run '^TestTableAnswersAsTheLibrary' -count=1 -timeout 0 -signatures $(SIGNATURES)
+SIGNATURES_SEED ?= 25519
+drill: drill-signatures
 	$(GO) test ./cmd/agentledger -run '^TestKill' -count=1 -v -timeout 60m -kill-rounds $(ROUNDS)
 	$(GO) test ./log -run '^Test(Crash|FailingDisk|Damaged)' -count=1 -timeout 60m -crash-rounds $(ROUNDS)
 	$(GO) test ./log -run '^TestSim' -count=1 -timeout 60m -sim-seeds $(SEEDS)
 	$(GO) test ./internal/cluster -run '^TestSimulation$$' -count=1 -timeout 60m -sim-seeds 20000
 	$(GO) test ./cmd/agentledger/nodes -run '^TestDrill$$' -count=1 -v -timeout 60m -node-rounds $(ROUNDS)
+
+drill-signatures:
+	$(GO) test ./edkey -run '^TestTableAnswersAsTheLibrary' -count=1 -timeout 0 -signatures $(SIGNATURES) -signatures-seed $(SIGNATURES_SEED)
+
+# For a machine that has the night for it: other signatures each time, which take 100 minutes of a core, and longer fuzzing.
+nightly:
+	$(MAKE) drill-signatures SIGNATURES=100000000 SIGNATURES_SEED=$$(date +%Y%m%d)
+	$(MAKE) fuzz FUZZTIME=200000x
 
 # Writes what it measured to docs/performance.md.
 bench:
