@@ -457,6 +457,25 @@ func TestLastShown(t *testing.T) {
 	}
 }
 
+// A store that lost a tree which another node showed has no last shown state of that log. The neighbour's is there.
+func TestLastShownOfAnOlderStore(t *testing.T) {
+	one, two, _, older := newNodesAndOlderStore(t)
+	one.mustAppend(red, "lost")
+	if err := one.ledgers.FlushAnchors(); err != nil {
+		t.Fatal(err)
+	}
+	two.ledgers.Close()
+	two.store = older
+	two.open(log.Options{Owned: func(id.Tenant) bool { return false }})
+	one.spread(two)
+	if got, err := two.ledgers.LastShown(t.Context(), red); !isNotOwner(err) {
+		t.Errorf("got %v, %v, want no state", got, err)
+	}
+	if got, err := two.ledgers.LastShown(t.Context(), blue); err != nil || got.Size() != 1 {
+		t.Errorf("the other organization: got %v", err)
+	}
+}
+
 // A node that was fenced refuses what it had accepted, and leaves the head to the new owner.
 func TestFencedNodeGivesUp(t *testing.T) {
 	one, two := newNodes(t, storagetest.NewModel())
