@@ -88,15 +88,16 @@ func startProxy(t *testing.T, p proxy, addresses map[string]string) *before {
 	}
 	address := freeAddress(t)
 	_, own, _ := net.SplitHostPort(address)
-	changed := string(text)
 	changes := map[string]string{"/etc/agentledger/tls": dir, "443": own}
 	maps.Copy(changes, addresses)
+	var pairs []string
 	for old, now := range changes {
-		if !strings.Contains(changed, old) {
+		if !bytes.Contains(text, []byte(old)) {
 			t.Fatalf("the sample lacks %s", old)
 		}
-		changed = strings.ReplaceAll(changed, old, now)
+		pairs = append(pairs, old, now)
 	}
+	changed := strings.NewReplacer(pairs...).Replace(string(text)) // at once, because a port may have 443 in it
 	file := filepath.Join(dir, p.file)
 	if err := os.WriteFile(file, []byte(changed), 0o600); err != nil {
 		t.Fatal(err)
