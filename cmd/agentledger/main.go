@@ -87,6 +87,7 @@ type terminal struct {
 	stdout, stderr io.Writer
 }
 
+// printProblem prints a line that is no result.
 func (t terminal) printProblem(problem string) { fmt.Fprintln(t.stderr, problem) }
 
 // errFound: the command did its work and found something wrong.

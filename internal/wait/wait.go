@@ -20,7 +20,8 @@ func For(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// All does work side by side, and returns when all has ended. The errors are joined in the order of the work.
+// All does work side by side, and returns when all has ended. The errors are joined in the order of the work, because
+// callers look for certain ones: an errgroup would return the first one in time.
 func All(work ...func() error) error {
 	var group sync.WaitGroup
 	errs := make([]error, len(work))
