@@ -89,7 +89,7 @@ var ErrForgotten = errors.New("cluster: the node is no member")
 // Table is the state that the nodes share. Its methods may be called concurrently. After any error but
 // ErrForgotten the outcome is unknown, and the call may still take effect later.
 type Table interface {
-	// Join adds a node with no beats, whose id is new.
+	// Join adds a node with no beats, whose id is new. It may join as one that gets no shards yet.
 	Join(ctx context.Context, n Node) error
 
 	// Beat raises the node's count of beats, applies its step and returns the state after that, in one transaction.

@@ -173,6 +173,7 @@ func (c *Cluster) Run(ctx context.Context) error {
 func (c *Cluster) join(ctx context.Context) error {
 	n := c.options.Node
 	n.ID = NewNodeID()
+	n.Leaving = c.options.Prepare != nil // else the others may give it shards before its first beat
 	ctx, cancel := context.WithTimeout(ctx, defaultTiming().ownFor)
 	defer cancel()
 	if err := c.options.Table.Join(ctx, n); err != nil {

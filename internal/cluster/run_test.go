@@ -43,6 +43,9 @@ func (n *node) Join(ctx context.Context, m cluster.Node) error {
 	if n.isDead() {
 		return errors.New("unreachable")
 	}
+	if !m.Leaving {
+		n.t.Error("a node that is not prepared joins as one that gets shards")
+	}
 	return n.table.Join(ctx, m)
 }
 

@@ -41,7 +41,8 @@ type comparison struct {
 
 func (c *comparison) join() {
 	c.t.Helper()
-	n := cluster.Node{URL: "https://node:1", Version: "1.2.3", Key: "k\x00é", Protocol: 3}
+	n := cluster.Node{URL: "https://node:1", Version: "1.2.3", Key: "k\x00é", Protocol: 3,
+		Leaving: c.random.IntN(2) == 0}
 	for i := range n.ID {
 		n.ID[i] = byte(c.random.Uint32())
 	}

@@ -35,7 +35,7 @@ func (m *Memory) Join(_ context.Context, n cluster.Node) error {
 	if _, taken := m.nodes[n.ID]; taken {
 		return fmt.Errorf("join: there is a node %v", n.ID)
 	}
-	n.Beats, n.Leaving = 0, false
+	n.Beats = 0
 	m.nodes[n.ID] = n
 	return nil
 }

@@ -45,7 +45,7 @@ func New(database Transactor) *Table { return &Table{database} }
 
 // joinSQL adds no node whose program is too old for the database (package schema).
 const joinSQL = `INSERT INTO node (org, id, beats, leaving, url, version, key, schema, protocol)
-SELECT 0, $1::bytea, 0, 0, $2::bytea, $3::bytea, $4::bytea, $5::int8, $6::int8 FROM writer
+SELECT 0, $1::bytea, 0, $7::int2, $2::bytea, $3::bytea, $4::bytea, $5::int8, $6::int8 FROM writer
 WHERE writer.org = 0 AND writer.lowest <= $5::int8`
 
 var errTooOld = errors.New("the database takes newer programs only")
@@ -54,7 +54,7 @@ var errTooOld = errors.New("the database takes newer programs only")
 func (t *Table) Join(ctx context.Context, node cluster.Node) error {
 	err := t.database.Transact(ctx, func(tx pgx.Tx) error {
 		joined, err := tx.Exec(ctx, joinSQL, node.ID[:], []byte(node.URL), []byte(node.Version), []byte(node.Key),
-			t.database.Schema(), int64(node.Protocol))
+			t.database.Schema(), int64(node.Protocol), flag(node.Leaving))
 		if err == nil && joined.RowsAffected() == 0 {
 			err = errTooOld
 		}
