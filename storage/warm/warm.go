@@ -23,19 +23,27 @@ const (
 )
 
 // Use makes the calls of a take-over and of the first event behind it, and returns when they have ended or ctx ends.
-// Appends are not ended by ctx.
+// Appends are not ended by ctx. Connections are opened one after another, because the others of the machine, which may
+// be its database, have work to do meanwhile.
 func Use(ctx context.Context, e storage.Engine) {
 	t := id.NewTenant()
-	var appends sync.WaitGroup
-	useAppends(e, &appends)
-	for _, call := range reads(e, t) {
-		var group sync.WaitGroup
-		for range connections {
-			group.Go(func() { call(ctx) })
-		}
-		group.Wait()
+	useAppends(ctx, e)
+	calls := reads(e, t)
+	for n := range connections {
+		callAtOnce(ctx, n, calls[0]) // n connections are open, and one more is needed
 	}
-	_ = wait.Within(ctx, func() error { appends.Wait(); return nil })
+	for _, call := range calls {
+		callAtOnce(ctx, connections, call)
+	}
+}
+
+// callAtOnce makes a call n times at once, each on a connection of its own as far as the engine has them.
+func callAtOnce(ctx context.Context, n int, call func(context.Context)) {
+	var group sync.WaitGroup
+	for range n {
+		group.Go(func() { call(ctx) })
+	}
+	group.Wait()
 }
 
 // reads are the calls that read, one statement each.
@@ -61,8 +69,8 @@ func useEvents(ctx context.Context, e storage.Engine, t id.Tenant, parts storage
 	}
 }
 
-// useAppends begins an append of each stream, which meets no ledger.
-func useAppends(e storage.Engine, group *sync.WaitGroup) {
+// useAppends makes an append of each stream, which meets no ledger.
+func useAppends(ctx context.Context, e storage.Engine) {
 	seen := make(map[int]bool)
 	for range streamTries {
 		t := id.NewTenant()
@@ -73,6 +81,6 @@ func useAppends(e storage.Engine, group *sync.WaitGroup) {
 		seen[s] = true
 		absent := storage.Head{Size: 1, Root: id.Hash{1}, Epoch: 1}
 		p := e.Append([]storage.Batch{{Tenant: t, Expect: absent, Head: absent}})
-		group.Go(func() { p.Wait() })
+		_ = wait.Within(ctx, func() error { p.Wait(); return nil })
 	}
 }

@@ -71,7 +71,6 @@ type Node struct {
 	ledgers  atomic.Pointer[Ledgers] // nil before Start
 	stop     context.CancelFunc      // nil before Start
 	done     chan struct{}
-	warmed   atomic.Bool // its connections to the database were used before it owned organizations
 
 	fetching sync.Mutex
 	fetched  time.Duration // when the newest FetchAnchors began that got all
@@ -99,7 +98,7 @@ func New(o Options) (*Node, error) {
 	n := &Node{options: o, identity: identity, news: news.NewJournal()}
 	table := &comparedTable{Table: nodetable.New(database), now: o.Now, logger: o.Logger}
 	n.Cluster = cluster.New(cluster.Options{Table: table, Holder: n, Clock: o.Elapsed,
-		Logger: o.Logger, Prepare: n.prepare,
+		Logger: o.Logger, Prepare: n.fetchAnchors,
 		Tell: func(others []cluster.Node, news cluster.News) { n.exchange.Tell(others, news) },
 		Fit:  func() bool { return o.Held() == nil && !table.apart.Load() },
 		Node: cluster.Node{URL: o.URL, Version: o.Version, Key: o.Keyring.Fingerprints()[0],

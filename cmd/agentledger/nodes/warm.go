@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/agentledger/agentledger/internal/cluster"
 	"github.com/agentledger/agentledger/internal/wait"
 	"github.com/agentledger/agentledger/storage/warm"
 )
@@ -14,19 +13,19 @@ const (
 	// after an hour, so most new ones are used once before a request needs them.
 	warmEvery = 5 * time.Minute
 
-	// warmTime bounds the first use, for which a node that is not alone waits before it first owns organizations.
+	// warmTime bounds the first use, for which a node waits before it takes requests.
 	warmTime = 2 * time.Second
 )
 
-// prepare gets the node ready to own organizations: it has the anchors of the others, and its connections are used to
-// what a take-over asks. Otherwise the organizations that it is given would stand until both is done.
-func (n *Node) prepare(ctx context.Context, others []cluster.Node) error {
-	if len(others) > 0 && !n.warmed.Swap(true) {
-		ctx, cancel := context.WithTimeout(ctx, warmTime)
-		defer cancel()
-		warm.Use(ctx, n.options.Engine)
+// Warm uses the connections to the database, before the node takes requests and joins the others. Otherwise requests,
+// and the organizations that it is given, would wait until each connection is open and has prepared its statements.
+func (n *Node) Warm(ctx context.Context) {
+	if n == nil {
+		return
 	}
-	return n.fetchAnchors(ctx, others)
+	ctx, cancel := context.WithTimeout(ctx, warmTime)
+	defer cancel()
+	warm.Use(ctx, n.options.Engine)
 }
 
 // keepWarm uses the connections to the database now and then, until ctx ends.
