@@ -56,9 +56,13 @@ func (d *drill) killNode(n *node) {
 
 func (d *drill) pauseNode(n *node) { n.pause(5 * time.Second) }
 
+// returnTime is enough for a node that was started to get organizations from the others.
+const returnTime = time.Second
+
 func (d *drill) stopNode(n *node) {
 	n.terminate()
 	n.start()
+	time.Sleep(returnTime)
 }
 
 // isolation returns the fault of a node that is cut off from the others for a while.
