@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/agentledger/agentledger/bench/load"
+	"github.com/agentledger/agentledger/internal/cluster"
 	"github.com/agentledger/agentledger/internal/wait"
 )
 
@@ -148,20 +149,50 @@ func (g *nodeGroup) found(ctx context.Context, n int) (members []*member, err er
 	return members, nil
 }
 
-// appends returns how many appends all nodes have begun.
-func (g *nodeGroup) appends(ctx context.Context) (total float64, err error) {
+// Metrics of a server that are read.
+const (
+	appendsMetric = "agentledger_append_events_count"
+	passesMetric  = `agentledger_node_passes_total{result="answered"}` // of nodes alone
+	shardsMetric  = "agentledger_node_shards"                          // of nodes alone
+)
+
+// readMetrics returns the sum of a metric of all nodes.
+func (g *nodeGroup) readMetrics(ctx context.Context, name string) (total float64, err error) {
 	for _, v := range g.services {
-		n, err := v.readAppends(ctx)
+		n, err := v.readMetric(ctx, name)
 		if err != nil {
-			return 0, fmt.Errorf("count the appends of a node: %w", err)
+			return 0, fmt.Errorf("read a metric of a node: %w", err)
 		}
 		total += n
 	}
 	return total, nil
 }
 
-// readAppends returns how many appends a server has begun.
-func (v *service) readAppends(ctx context.Context) (n float64, err error) {
+// awaitShares waits until each of several nodes owns about as many shards as the others.
+func (g *nodeGroup) awaitShares(ctx context.Context) error {
+	for begin := time.Now(); ; {
+		least := float64(cluster.Shards)
+		for _, v := range g.services {
+			n, err := v.readMetric(ctx, shardsMetric)
+			if err != nil {
+				return err
+			}
+			least = min(least, n)
+		}
+		if least > cluster.Shards/2/float64(len(g.services)) {
+			return nil
+		}
+		if time.Since(begin) > ownTime {
+			return fmt.Errorf("a node owns %.0f shards only", least)
+		}
+		if err := wait.For(ctx, 100*time.Millisecond); err != nil {
+			return err
+		}
+	}
+}
+
+// readMetric returns a metric of a server, 0 for one that is not a node's.
+func (v *service) readMetric(ctx context.Context, metric string) (n float64, err error) {
 	page, err := v.scrape(ctx, "/metrics")
 	if err != nil {
 		return 0, err
@@ -169,11 +200,14 @@ func (v *service) readAppends(ctx context.Context) (n float64, err error) {
 	defer page.Body.Close()
 	lines := bufio.NewScanner(page.Body)
 	for lines.Scan() {
-		if name, number, _ := strings.Cut(lines.Text(), " "); name == "agentledger_append_events_count" {
+		if name, number, _ := strings.Cut(lines.Text(), " "); name == metric {
 			return strconv.ParseFloat(number, 64)
 		}
 	}
-	return 0, errors.Join(errors.New("the metrics do not name it"), lines.Err())
+	if err := lines.Err(); err != nil || strings.HasPrefix(metric, "agentledger_node_") {
+		return 0, err
+	}
+	return 0, fmt.Errorf("the metrics do not name %s", metric)
 }
 
 // nodesMeter tells the processor time of all processes of a group, and that of its database.

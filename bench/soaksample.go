@@ -69,18 +69,9 @@ func (d drift) leaks(run time.Duration) bool {
 func drifts(samples []sample) (all []drift) {
 	quarter := len(samples) / 4
 	for _, q := range quantities() {
-		all = append(all, drift{q, median(samples[quarter:2*quarter], q.of), median(samples[len(samples)-quarter:], q.of)})
+		all = append(all, drift{q, medianOf(samples[quarter:2*quarter], q.of), medianOf(samples[len(samples)-quarter:], q.of)})
 	}
 	return all
-}
-
-func median(samples []sample, of func(sample) float64) float64 {
-	var values []float64
-	for _, s := range samples {
-		values = append(values, of(s))
-	}
-	slices.Sort(values)
-	return values[len(values)/2]
 }
 
 // takeSample lets the server collect its heap, and looks at it.
