@@ -29,8 +29,8 @@ func Use(ctx context.Context, e storage.Engine) {
 	t := id.NewTenant()
 	useAppends(ctx, e)
 	calls := reads(e, t)
-	for n := range connections {
-		callAtOnce(ctx, n, calls[0]) // n connections are open, and one more is needed
+	for open := range connections {
+		callAtOnce(ctx, open+1, calls[0]) // one more than those that are open is needed
 	}
 	for _, call := range calls {
 		callAtOnce(ctx, connections, call)

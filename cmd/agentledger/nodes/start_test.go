@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/agentledger/agentledger/internal/test/servicetest"
 	"github.com/agentledger/agentledger/storage/pgstore/pgtest"
 )
@@ -45,5 +47,29 @@ func TestStartIsRefused(t *testing.T) {
 				t.Errorf("got %v and %q, want %q", err, out, test.want)
 			}
 		})
+	}
+}
+
+// A node that takes requests has its connections for appends open, with their statement prepared. Otherwise its first
+// organizations, and the others of the machine, would wait for that.
+func TestStartOpensConnections(t *testing.T) {
+	server, err := pgtest.Start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = server.Stop() })
+	startProcess(t, server.URL())
+	conn, err := pgx.Connect(t.Context(), server.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close(t.Context()) })
+	const statement = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'agentledger' AND query LIKE '%WITH part AS%'"
+	var used int // for an append before
+	if err := conn.QueryRow(t.Context(), statement).Scan(&used); err != nil {
+		t.Fatal(err)
+	}
+	if want := 4; used != want {
+		t.Errorf("got %d connections, want %d", used, want)
 	}
 }
