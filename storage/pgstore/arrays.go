@@ -84,3 +84,14 @@ func (a *array) value() []byte {
 	}
 	return a.wire
 }
+
+// elements returns the parameters that are the only elements of arrays, nil for NULL.
+func elements(arrays [][]byte) [][]byte {
+	all := make([][]byte, len(arrays))
+	for i, wire := range arrays {
+		if value := wire[arrayHeader:]; binary.BigEndian.Uint32(value) != 0xffffffff {
+			all[i] = value[4:]
+		}
+	}
+	return all
+}

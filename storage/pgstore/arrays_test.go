@@ -48,3 +48,17 @@ func TestArrays(t *testing.T) {
 		})
 	}
 }
+
+// The only elements of arrays are parameters by themselves: NULL is none, and an empty text is one.
+func TestElements(t *testing.T) {
+	number, null, empty, text := int8s(1), byteas(1, 0), byteas(1, 0), byteas(1, 3)
+	number.int8(7)
+	null.null()
+	empty.text("")
+	text.bytes([]byte("a"), []byte("bc"))
+	got := elements(values(&number, &null, &empty, &text))
+	want := [][]byte{{0, 0, 0, 0, 0, 0, 0, 7}, nil, {}, []byte("abc")}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}

@@ -91,8 +91,10 @@ func (c *connector) connectAndCheck(ctx context.Context) (*pgx.Conn, error) {
 		return nil, unreachable(err)
 	}
 	err = c.prepare(ctx, conn)
-	if err == nil {
-		_, err = conn.Prepare(ctx, appendName, appendSQL)
+	for name, sql := range appendStatements() {
+		if err == nil {
+			_, err = conn.Prepare(ctx, name, sql)
+		}
 	}
 	if err != nil {
 		return nil, errors.Join(unreachable(err), conn.Close(ctx))

@@ -43,6 +43,7 @@ import (
 	"github.com/agentledger/agentledger/internal/inflight"
 	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/storage/pgstore/document"
+	"github.com/agentledger/agentledger/storage/pgstore/lookup"
 	"github.com/agentledger/agentledger/storage/pgstore/schema"
 )
 
@@ -58,7 +59,7 @@ type Engine struct {
 	codec    *document.Codec
 	connect  *connector
 	doubts   doubts
-	lookups  lookups
+	lookups  *lookup.Lookups
 	door     inflight.Group
 	fence    *fence
 
@@ -102,6 +103,7 @@ func (e *Engine) openPools(ctx context.Context, o Options, c *connector) error {
 	if e.pool, err = c.openPool(ctx, o.Readers, e.doubts.raiseDoubt); err != nil {
 		return err
 	}
+	e.lookups = lookup.New(e.pool)
 	e.fence = newFence(program, e.pool, o.OnOutdated)
 	if o.ReadOnly {
 		return nil

@@ -164,6 +164,12 @@ CROSS JOIN LATERAL (
 ) AS s
 WHERE place.idx - s.idx < s.count`
 
+// entryOneSQL is entriesSQL for one place, as most appends ask for. The server sets it up in half of the time.
+const entryOneSQL = `SELECT 1::int8, entry FROM event WHERE org = $1 AND idx = $2 AND entry IS NOT NULL
+UNION ALL SELECT 1::int8, substring(s.entries FROM least($2 - s.idx, s.count)::int4 * 64 + 1 FOR 64)
+FROM (SELECT idx, count, entries FROM segment WHERE org = $1 AND idx <= $2 ORDER BY idx DESC LIMIT 1) AS s
+WHERE $2 - s.idx < s.count`
+
 // Entries implements storage.Ledgers.
 func (e *Engine) Entries(ctx context.Context, places []storage.Position) []storage.EntryResult {
 	found := make([]storage.EntryResult, len(places))
@@ -187,7 +193,11 @@ func (e *Engine) readEntries(ctx context.Context, places []storage.Position, fou
 		found[i].Err = storage.ErrNotFound
 		tenants, indices = append(tenants, int64(p.Tenant)), append(indices, int64(p.Index))
 	}
-	rows, err := e.pool.Query(ctx, entriesSQL, tenants, indices)
+	sql, args := entriesSQL, []any{tenants, indices}
+	if len(places) == 1 {
+		sql, args = entryOneSQL, []any{tenants[0], indices[0]}
+	}
+	rows, err := e.pool.Query(ctx, sql, args...)
 	if err != nil {
 		return readError(err)
 	}

@@ -58,6 +58,22 @@ func readHead(ctx context.Context, q querier, t id.Tenant) (h storage.Head, foun
 // parseHash copies a stored hash and reports whether it has its length.
 func parseHash(dst *id.Hash, v []byte) bool { return copy(dst[:], v) == len(v) && len(v) == len(dst) }
 
+// Lookup implements storage.Ledgers.
+func (e *Engine) Lookup(ctx context.Context, t id.Tenant, names []storage.DedupKey) ([]id.Index, error) {
+	if err := e.beginCall(ctx); err != nil {
+		return nil, fmt.Errorf("look up names: %w", err)
+	}
+	defer e.endCall()
+	if len(names) == 0 {
+		return nil, nil
+	}
+	found, err := e.lookups.Find(ctx, t, names)
+	if err != nil {
+		return nil, fmt.Errorf("look up names: %w", readError(err))
+	}
+	return found, nil
+}
+
 const countersSQL = `SELECT name, value FROM counter WHERE org = $1 AND name = ANY ($2::bytea[])`
 
 // Counters implements storage.Ledgers.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/storage/pgstore/listing"
+	"github.com/agentledger/agentledger/storage/pgstore/lookup"
 )
 
 // PlansOf returns how each statement is done on the connections of an engine, by
@@ -22,7 +23,8 @@ func (e *Engine) PlansOf(t *testing.T) map[string]string {
 	defer conn.Release()
 	plans := make(map[string]string)
 	for i, sql := range []string{
-		appendSQL, freeSQL, barrierSQL, lockSQL, putSQL, replaceSQL, removeSQL, keysSQL, partitionSQL, sizeSQL, entriesSQL, headSQL, lookupSQL,
+		appendSQL, appendEventsSQL, appendOneSQL, freeSQL, barrierSQL, lockSQL, putSQL, replaceSQL, removeSQL, keysSQL,
+		partitionSQL, sizeSQL, entriesSQL, entryOneSQL, headSQL, lookup.SQL, lookup.OneSQL,
 		countersSQL, listing.TenantsSQL, listing.HeadsSQL, listing.RecordsSQL, scanSQL, scanToEndSQL, tileHashesSQL, tileRootsSQL, zeroHeadSQL,
 		eventsSQL(0, eventsWithin, segmentsWithin), eventsSQL(storage.FieldRecord, eventsWithin, segmentsWithin),
 		eventsSQL(storage.FieldEnvelope, eventsWithin, segmentsWithin), eventsSQL(storage.FieldRecord, eventsAt, segmentsAt),

@@ -18,7 +18,16 @@ import (
 // Arrays are unnested in the SELECT list, where their elements come one by one: in FROM, each array
 // would be copied into a table first. "IS TRUE" keeps the planner from joining with moved, whose
 // size it can't know. The organizations become a hash table that each row is looked up in.
-const appendSQL = `
+//
+// The server sets each part of a statement up for each execution, also where it writes nothing. So there are shorter ones:
+// appendOneSQL for one event of one tenant, and appendEventsSQL for several that write no other tables.
+const (
+	appendEventsSQL = guardedSQL + movedSQL
+	appendSQL       = guardedSQL + otherTablesSQL + movedSQL
+)
+
+// guardedSQL moves the heads and writes the events that have rows of their own, and the counters.
+const guardedSQL = `
 WITH part AS (
 	SELECT unnest($1::int8[]) AS org, unnest($2::int8[]) AS was_size, unnest($3::int8[]) AS was_epoch,
 		unnest($4::int8[]) AS was_config, unnest($5::bytea[]) AS was_root,
@@ -30,46 +39,73 @@ WITH part AS (
 	FROM part p
 	WHERE head.org = p.org AND head.size = p.was_size AND head.epoch = p.was_epoch
 		AND head.config_version = p.was_config AND head.root = p.was_root
-		AND (SELECT lowest FROM writer WHERE writer.org = 0) <= $42::int8
+		AND (SELECT lowest FROM writer WHERE writer.org = 0) <= $12::int8
 	RETURNING head.org
 ), events AS (
 	INSERT INTO event (org, idx, received_at, effective, disclosure, entry, name, idempotency, agent, trace, tool, action_kind, documents)
 	SELECT * FROM (
-		SELECT unnest($12::int8[]) AS org, unnest($13::int8[]), unnest($14::int8[]), unnest($15::int2[]), unnest($16::int2[]),
-			unnest($17::bytea[]), unnest($18::bytea[]), unnest($19::bytea[]), unnest($20::bytea[]), unnest($21::bytea[]),
-			unnest($22::bytea[]), unnest($23::bytea[]), unnest($24::bytea[])
+		SELECT unnest($13::int8[]) AS org, unnest($14::int8[]), unnest($15::int8[]), unnest($16::int2[]), unnest($17::int2[]),
+			unnest($18::bytea[]), unnest($19::bytea[]), unnest($20::bytea[]), unnest($21::bytea[]), unnest($22::bytea[]),
+			unnest($23::bytea[]), unnest($24::bytea[]), unnest($25::bytea[])
 	) AS e
 	WHERE (e.org IN (SELECT org FROM moved)) IS TRUE
-), names AS (
+), counters AS (
+	INSERT INTO counter (org, value, name)
+	SELECT * FROM (SELECT unnest($26::int8[]) AS org, unnest($27::int8[]), unnest($28::bytea[])) AS c
+	WHERE (c.org IN (SELECT org FROM moved)) IS TRUE
+	ON CONFLICT (org, name) DO UPDATE SET value = excluded.value
+)`
+
+const otherTablesSQL = `, names AS (
 	INSERT INTO event (org, idx, name, idempotency)
-	SELECT * FROM (SELECT unnest($25::int8[]) AS org, unnest($26::int8[]), unnest($27::bytea[]), unnest($28::bytea[])) AS n
+	SELECT * FROM (SELECT unnest($29::int8[]) AS org, unnest($30::int8[]), unnest($31::bytea[]), unnest($32::bytea[])) AS n
 	WHERE (n.org IN (SELECT org FROM moved)) IS TRUE
 ), segments AS (
 	INSERT INTO segment (org, idx, count, entries, texts)
 	SELECT * FROM (
-		SELECT unnest($29::int8[]) AS org, unnest($30::int8[]), unnest($31::int2[]), unnest($32::bytea[]), unnest($33::bytea[])
+		SELECT unnest($33::int8[]) AS org, unnest($34::int8[]), unnest($35::int2[]), unnest($36::bytea[]), unnest($37::bytea[])
 	) AS s
 	WHERE (s.org IN (SELECT org FROM moved)) IS TRUE
 ), tiles AS (
 	INSERT INTO tile (org, level, idx, root, hashes)
 	SELECT * FROM (
-		SELECT unnest($34::int8[]) AS org, unnest($35::int2[]), unnest($36::int8[]), unnest($37::bytea[]), unnest($38::bytea[])
+		SELECT unnest($38::int8[]) AS org, unnest($39::int2[]), unnest($40::int8[]), unnest($41::bytea[]), unnest($42::bytea[])
 	) AS t
 	WHERE (t.org IN (SELECT org FROM moved)) IS TRUE
 	ON CONFLICT (org, level, idx) DO UPDATE SET root = excluded.root, hashes = excluded.hashes
+)`
+
+const movedSQL = `
+SELECT org FROM moved`
+
+// appendOneSQL has the elements of the arrays of appendEventsSQL as its parameters.
+const appendOneSQL = `
+WITH moved AS (
+	UPDATE head SET size = $6::int8, last_received = $7::int8, epoch = $8::int8, config_version = $9::int8, root = $10::bytea,
+		last = $11::bytea
+	WHERE org = $1::int8 AND size = $2::int8 AND epoch = $3::int8 AND config_version = $4::int8 AND root = $5::bytea
+		AND (SELECT lowest FROM writer WHERE writer.org = 0) <= $12::int8
+	RETURNING org
+), events AS (
+	INSERT INTO event (org, idx, received_at, effective, disclosure, entry, name, idempotency, agent, trace, tool, action_kind, documents)
+	SELECT $13::int8, $14::int8, $15::int8, $16::int2, $17::int2, $18::bytea, $19::bytea, $20::bytea, $21::bytea, $22::bytea,
+		$23::bytea, $24::bytea, $25::bytea FROM moved
 ), counters AS (
-	INSERT INTO counter (org, value, name)
-	SELECT * FROM (SELECT unnest($39::int8[]) AS org, unnest($40::int8[]), unnest($41::bytea[])) AS c
-	WHERE (c.org IN (SELECT org FROM moved)) IS TRUE
+	INSERT INTO counter (org, value, name) SELECT $26::int8, $27::int8, $28::bytea FROM moved
 	ON CONFLICT (org, name) DO UPDATE SET value = excluded.value
 )
 SELECT org FROM moved`
 
-// appendName is the name of the prepared appendSQL on each connection of a queue.
-const appendName = "append"
+// appendStatements are the prepared statements on each connection of a queue, by their names.
+func appendStatements() map[string]string {
+	return map[string]string{"append": appendSQL, "append_events": appendEventsSQL, "append_one": appendOneSQL}
+}
 
-// arguments are those of appendSQL, in its order, as they are sent.
-type arguments [][]byte
+// arguments are those of a statement, in its order, as they are sent.
+type arguments struct {
+	statement string // its name
+	values    [][]byte
+}
 
 // moved is the tenants whose heads moved.
 type moved map[id.Tenant]bool
@@ -77,7 +113,7 @@ type moved map[id.Tenant]bool
 // move applies the parts whose heads are the expected ones, in the transaction that conn is in or in one of its own.
 func move(ctx context.Context, conn *pgx.Conn, args arguments) (moved, error) {
 	const binary = 1
-	result := conn.PgConn().ExecPrepared(ctx, appendName, args, []int16{binary}, []int16{binary}).Read()
+	result := conn.PgConn().ExecPrepared(ctx, args.statement, args.values, []int16{binary}, []int16{binary}).Read()
 	m := make(moved, len(result.Rows))
 	for _, row := range result.Rows {
 		org, ok := number(row[0])
@@ -96,8 +132,15 @@ func (e *Engine) argumentsOf(parts []part) arguments {
 		c.appendBatch(p.Batch)
 	}
 	known := binary.BigEndian.AppendUint64(nil, uint64(e.fence.known))
-	return slices.Concat(c.heads.values(), c.events.values(), c.names.values(), c.segments.values(), c.tiles.values(),
-		c.counters.values(), [][]byte{known})
+	head, events, counted := c.heads.values(), c.events.values(), c.counters.values()
+	others := c.names.org.count + c.segments.org.count + c.tiles.org.count
+	switch {
+	case others > 0:
+		return arguments{"append", slices.Concat(head, [][]byte{known}, events, counted, c.names.values(), c.segments.values(), c.tiles.values())}
+	case c.heads.org.count == 1 && c.events.org.count == 1 && c.counters.org.count == 1:
+		return arguments{"append_one", slices.Concat(elements(head), [][]byte{known}, elements(events), elements(counted))}
+	}
+	return arguments{"append_events", slices.Concat(head, [][]byte{known}, events, counted)}
 }
 
 // querier is a connection, a transaction or a pool.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/storage/pgstore/document"
+	"github.com/agentledger/agentledger/storage/pgstore/lookup"
 )
 
 // retries is how often a transaction that met another one's new record is done again. Each time, the
@@ -188,13 +189,13 @@ func duplicate(ctx context.Context, q querier, b *storage.Batch) error {
 			names, items = append(names, n), append(items, e.Item)
 		}
 	}
-	l := &lookup{tenant: b.Tenant, names: names}
-	if err := findNames(ctx, q, []*lookup{l}); err != nil {
-		return err
+	found, err := lookup.FindIn(ctx, q, b.Tenant, names)
+	if err != nil {
+		return readError(err)
 	}
 	taken := make(map[storage.DedupKey]bool, len(names))
 	for i, n := range names {
-		if l.found[i] != storage.NoIndex || taken[n] {
+		if found[i] != storage.NoIndex || taken[n] {
 			return &storage.ItemError{Item: items[i], Err: storage.ErrDuplicate}
 		}
 		taken[n] = true

@@ -55,9 +55,11 @@ func reads(e storage.Engine, t id.Tenant) []func(context.Context) {
 		func(ctx context.Context) { _, _ = e.Scan(ctx, t, kind, "", "", 1) },
 		func(ctx context.Context) { _, _ = e.Counters(ctx, t, []string{"warm"}) },
 		func(ctx context.Context) { _, _ = e.Lookup(ctx, t, []storage.DedupKey{{Text: "warm"}}) },
+		func(ctx context.Context) { _, _ = e.Lookup(ctx, t, []storage.DedupKey{{Text: "warm"}, {Text: "too"}}) },
 		func(ctx context.Context) { _, _ = e.TileRoots(ctx, t, 0, 0, 1) },
 		func(ctx context.Context) { _, _ = e.TileHashes(ctx, t, 0, 0, 0, 1) },
 		func(ctx context.Context) { _ = e.Entries(ctx, []storage.Position{{Tenant: t}}) },
+		func(ctx context.Context) { _ = e.Entries(ctx, []storage.Position{{Tenant: t}, {Tenant: t, Index: 1}}) },
 		func(ctx context.Context) { useEvents(ctx, e, t, 0) },
 		func(ctx context.Context) { useEvents(ctx, e, t, storage.FieldRecord|storage.FieldEnvelope) },
 	}
@@ -69,7 +71,7 @@ func useEvents(ctx context.Context, e storage.Engine, t id.Tenant, parts storage
 	}
 }
 
-// useAppends makes an append of each stream, which meets no ledger.
+// useAppends makes appends of each stream, which meet no ledger.
 func useAppends(ctx context.Context, e storage.Engine) {
 	seen := make(map[int]bool)
 	for range streamTries {
@@ -79,8 +81,24 @@ func useAppends(ctx context.Context, e storage.Engine) {
 			continue
 		}
 		seen[s] = true
-		absent := storage.Head{Size: 1, Root: id.Hash{1}, Epoch: 1}
-		p := e.Append([]storage.Batch{{Tenant: t, Expect: absent, Head: absent}})
-		_ = wait.Within(ctx, func() error { p.Wait(); return nil })
+		for _, batch := range []storage.Batch{raising(t), oneEvent(t)} {
+			p := e.Append([]storage.Batch{batch})
+			_ = wait.Within(ctx, func() error { p.Wait(); return nil })
+		}
 	}
+}
+
+// raising is the batch of a take-over.
+func raising(t id.Tenant) storage.Batch {
+	absent := storage.Head{Size: 1, Root: id.Hash{1}, Epoch: 1}
+	return storage.Batch{Tenant: t, Expect: absent, Head: absent}
+}
+
+// oneEvent is the batch of an event that is alone.
+func oneEvent(t id.Tenant) storage.Batch {
+	b := raising(t)
+	b.Head.Size = 2
+	b.Events = []storage.Event{{Index: 1, ID: "warm", Record: []byte("{}"), Envelope: []byte("{}")}}
+	b.Counters = []storage.Counter{{Name: "warm", Value: 1}}
+	return b
 }

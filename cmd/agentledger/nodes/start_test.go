@@ -64,7 +64,7 @@ func TestStartOpensConnections(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = conn.Close(t.Context()) })
-	const statement = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'agentledger' AND query LIKE '%WITH part AS%'"
+	const statement = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'agentledger' AND query LIKE '%UPDATE head SET size%'"
 	var used int // for an append before
 	if err := conn.QueryRow(t.Context(), statement).Scan(&used); err != nil {
 		t.Fatal(err)

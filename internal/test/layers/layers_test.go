@@ -269,6 +269,7 @@ var layer = map[string]int{
 	"storage/pgstore/dial":              60,
 	"storage/pgstore/document":          60,
 	"storage/pgstore/listing":           60,
+	"storage/pgstore/lookup":            60,
 	"storage/pgstore/nodetable":         60,
 	"storage/pgstore/pgprograms":        0,
 	"storage/pgstore/pgtest":            60,

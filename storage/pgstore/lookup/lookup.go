@@ -1,0 +1,191 @@
+// Package lookup finds events by their names in a PostgreSQL database.
+//
+// Invariants:
+//
+//   - Look-ups that wait for each other share a statement: each new event is looked up once, and a statement of its own
+//     would cost more than storing it.
+//   - A caller that leaves ends no statement, because others may share it.
+package lookup
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/storage"
+)
+
+// Querier runs statements: a pool, a connection or a transaction.
+type Querier interface {
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+}
+
+// SQL finds any number of names of any tenants. It has a LIMIT in the subquery for each name, so that the planner can
+// choose nothing but a lookup for each name. Without it, the planner would read all keys of a table that has few
+// idempotency keys.
+const SQL = `SELECT false, asked.n, e.idx
+FROM unnest($1::int8[], $2::bytea[]) WITH ORDINALITY AS asked (org, name, n)
+CROSS JOIN LATERAL (SELECT idx FROM event WHERE event.org = asked.org
+	AND event.name = asked.name LIMIT 1) AS e
+UNION ALL SELECT true, asked.n, e.idx
+FROM unnest($3::int8[], $4::bytea[]) WITH ORDINALITY AS asked (org, name, n)
+CROSS JOIN LATERAL (SELECT idx FROM event WHERE event.org = asked.org
+	AND event.idempotency = asked.name LIMIT 1) AS e`
+
+// OneSQL is SQL for one event of a tenant: its id, and its idempotency key or NULL.
+const OneSQL = `(SELECT false, 1::int8, idx FROM event WHERE org = $1::int8 AND name = $2::bytea LIMIT 1)
+UNION ALL (SELECT true, 1::int8, idx FROM event WHERE org = $1::int8 AND idempotency = $3::bytea LIMIT 1)`
+
+const (
+	mostStatements = 2   // under way at a time
+	mostTogether   = 512 // look-ups in one statement
+)
+
+// Lookups are the look-ups of an engine. There is no goroutine while there are none. The methods may be called
+// concurrently.
+type Lookups struct {
+	database Querier
+
+	mu         sync.Mutex
+	waiting    []*lookup
+	statements int
+}
+
+// New returns the look-ups of a database.
+func New(database Querier) *Lookups { return &Lookups{database: database} }
+
+// lookup is one call of Find.
+type lookup struct {
+	tenant id.Tenant
+	names  []storage.DedupKey
+	found  []id.Index
+	err    error
+	done   chan struct{}
+}
+
+// Find returns the index of the event of each name, storage.NoIndex for none. Errors are those of the database or of
+// ctx.
+func (w *Lookups) Find(ctx context.Context, t id.Tenant, names []storage.DedupKey) ([]id.Index, error) {
+	l := &lookup{tenant: t, names: names, done: make(chan struct{})}
+	if w.addLookup(l) {
+		go w.findWaiting()
+	}
+	select {
+	case <-l.done:
+		return l.found, l.err
+	case <-ctx.Done():
+		w.leave(l)
+		return nil, ctx.Err()
+	}
+}
+
+// findWaiting looks up the waiting names until no call waits.
+func (w *Lookups) findWaiting() {
+	for together := w.takeLookups(); together != nil; together = w.takeLookups() {
+		err := findNames(context.Background(), w.database, together) // of no caller alone
+		for _, l := range together {
+			l.err = err
+			close(l.done)
+		}
+	}
+}
+
+// addLookup queues a call. begin tells the caller to start findWaiting.
+func (w *Lookups) addLookup(l *lookup) (begin bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.waiting = append(w.waiting, l)
+	if w.statements == mostStatements {
+		return false
+	}
+	w.statements++
+	return true
+}
+
+// leave takes back a call that waits for a statement.
+func (w *Lookups) leave(l *lookup) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if i := slices.Index(w.waiting, l); i >= 0 {
+		w.waiting = slices.Delete(w.waiting, i, i+1)
+	}
+}
+
+// takeLookups returns the calls that share the next statement. It returns nil when no call waits,
+// and findWaiting then ends.
+func (w *Lookups) takeLookups() []*lookup {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.waiting) == 0 {
+		w.statements--
+		return nil
+	}
+	n := min(len(w.waiting), mostTogether)
+	together := w.waiting[:n:n]
+	w.waiting = w.waiting[n:]
+	return together
+}
+
+// FindIn is Lookups.Find by a statement of its own, for example in a transaction.
+func FindIn(ctx context.Context, q Querier, t id.Tenant, names []storage.DedupKey) ([]id.Index, error) {
+	l := &lookup{tenant: t, names: names}
+	err := findNames(ctx, q, []*lookup{l})
+	return l.found, err
+}
+
+// place is a name of a lookup.
+type place struct {
+	lookup *lookup
+	name   int
+}
+
+// asked are the columns of one kind of names, and where their answers go.
+type asked struct {
+	orgs   []int64
+	stored [][]byte
+	places []place
+}
+
+func (a *asked) appendQuestion(l *lookup, name int, digest storage.KeyDigest) {
+	a.orgs = append(a.orgs, int64(l.tenant))
+	a.stored = append(a.stored, digest[:])
+	a.places = append(a.places, place{l, name})
+}
+
+// findNames sets the result of each lookup.
+func findNames(ctx context.Context, q Querier, all []*lookup) error {
+	var ids, keys asked
+	for _, l := range all {
+		l.found = make([]id.Index, len(l.names))
+		for i, n := range l.names {
+			l.found[i] = storage.NoIndex
+			if n.Idempotency {
+				keys.appendQuestion(l, i, n.IdempotencyDigest())
+			} else {
+				ids.appendQuestion(l, i, storage.DigestIdempotencyKey(n.Text))
+			}
+		}
+	}
+	sql, args := SQL, []any{ids.orgs, ids.stored, keys.orgs, keys.stored}
+	if len(all) == 1 && len(ids.orgs) == 1 && len(keys.orgs) < 2 {
+		sql, args = OneSQL, []any{ids.orgs[0], ids.stored[0], slices.Concat(keys.stored...)}
+	}
+	rows, err := q.Query(ctx, sql, args...)
+	if err != nil {
+		return err
+	}
+	var idempotency bool
+	var n, index int64 // n counts from 1
+	_, err = pgx.ForEachRow(rows, []any{&idempotency, &n, &index}, func() error {
+		p := ids.places
+		if idempotency {
+			p = keys.places
+		}
+		p[n-1].lookup.found[p[n-1].name] = id.Index(index)
+		return nil
+	})
+	return err
+}
