@@ -59,7 +59,7 @@ type Engine struct {
 	codec    *document.Codec
 	connect  *connector
 	doubts   doubts
-	lookups  *lookup.Lookups
+	names    *lookup.Finder
 	door     inflight.Group
 	fence    *fence
 
@@ -103,7 +103,7 @@ func (e *Engine) openPools(ctx context.Context, o Options, c *connector) error {
 	if e.pool, err = c.openPool(ctx, o.Readers, e.doubts.raiseDoubt); err != nil {
 		return err
 	}
-	e.lookups = lookup.New(e.pool)
+	e.names = lookup.New(e.pool)
 	e.fence = newFence(program, e.pool, o.OnOutdated)
 	if o.ReadOnly {
 		return nil

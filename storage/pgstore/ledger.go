@@ -67,7 +67,7 @@ func (e *Engine) Lookup(ctx context.Context, t id.Tenant, names []storage.DedupK
 	if len(names) == 0 {
 		return nil, nil
 	}
-	found, err := e.lookups.Find(ctx, t, names)
+	found, err := e.names.Find(ctx, t, names)
 	if err != nil {
 		return nil, fmt.Errorf("look up names: %w", readError(err))
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/agentledger/agentledger/storage/storagetest/lifelike"
 )
 
-// shape is a kind of batch. Each is written by a statement of its own.
+// shape is a kind of batch. It decides which statement writes the batch.
 type shape struct {
 	name string
 	next func(w *lifelike.Writer) storage.Batch

@@ -26,7 +26,7 @@ const (
 	appendSQL       = guardedSQL + otherTablesSQL + movedSQL
 )
 
-// guardedSQL moves the heads and writes the events that have rows of their own, and the counters.
+// guardedSQL is the part of both that moves the heads and writes the events that have rows of their own, and the counters.
 const guardedSQL = `
 WITH part AS (
 	SELECT unnest($1::int8[]) AS org, unnest($2::int8[]) AS was_size, unnest($3::int8[]) AS was_epoch,
@@ -56,6 +56,7 @@ WITH part AS (
 	ON CONFLICT (org, name) DO UPDATE SET value = excluded.value
 )`
 
+// otherTablesSQL is the part that writes events of segments, segments and tiles.
 const otherTablesSQL = `, names AS (
 	INSERT INTO event (org, idx, name, idempotency)
 	SELECT * FROM (SELECT unnest($29::int8[]) AS org, unnest($30::int8[]), unnest($31::bytea[]), unnest($32::bytea[])) AS n
@@ -75,6 +76,7 @@ const otherTablesSQL = `, names AS (
 	ON CONFLICT (org, level, idx) DO UPDATE SET root = excluded.root, hashes = excluded.hashes
 )`
 
+// movedSQL is the end of both: the answer is the tenants whose heads moved.
 const movedSQL = `
 SELECT org FROM moved`
 
@@ -96,9 +98,16 @@ WITH moved AS (
 )
 SELECT org FROM moved`
 
-// appendStatements are the prepared statements on each connection of a queue, by their names.
+// Names of the prepared statements.
+const (
+	appendName       = "append"
+	appendEventsName = "append_events"
+	appendOneName    = "append_one"
+)
+
+// appendStatements are those of each connection of a queue, by their names.
 func appendStatements() map[string]string {
-	return map[string]string{"append": appendSQL, "append_events": appendEventsSQL, "append_one": appendOneSQL}
+	return map[string]string{appendName: appendSQL, appendEventsName: appendEventsSQL, appendOneName: appendOneSQL}
 }
 
 // arguments are those of a statement, in its order, as they are sent.
@@ -136,11 +145,11 @@ func (e *Engine) argumentsOf(parts []part) arguments {
 	others := c.names.org.count + c.segments.org.count + c.tiles.org.count
 	switch {
 	case others > 0:
-		return arguments{"append", slices.Concat(head, [][]byte{known}, events, counted, c.names.values(), c.segments.values(), c.tiles.values())}
+		return arguments{appendName, slices.Concat(head, [][]byte{known}, events, counted, c.names.values(), c.segments.values(), c.tiles.values())}
 	case c.heads.org.count == 1 && c.events.org.count == 1 && c.counters.org.count == 1:
-		return arguments{"append_one", slices.Concat(elements(head), [][]byte{known}, elements(events), elements(counted))}
+		return arguments{appendOneName, slices.Concat(elements(head), [][]byte{known}, elements(events), elements(counted))}
 	}
-	return arguments{"append_events", slices.Concat(head, [][]byte{known}, events, counted)}
+	return arguments{appendEventsName, slices.Concat(head, [][]byte{known}, events, counted)}
 }
 
 // querier is a connection, a transaction or a pool.

@@ -23,16 +23,16 @@ const (
 )
 
 // Use makes the calls of a take-over and of the first event behind it, and returns when they have ended or ctx ends.
-// Appends are not ended by ctx. Connections are opened one after another, because the others of the machine, which may
-// be its database, have work to do meanwhile.
+// Appends are not ended by ctx. Connections are opened one after another, because other programs of the machine, such
+// as the database, have work to do meanwhile.
 func Use(ctx context.Context, e storage.Engine) {
 	t := id.NewTenant()
 	useAppends(ctx, e)
 	calls := reads(e, t)
 	for open := range connections {
-		callAtOnce(ctx, open+1, calls[0]) // one more than those that are open is needed
+		callAtOnce(ctx, open+1, calls[0]) // this needs one connection more than are open
 	}
-	for _, call := range calls {
+	for _, call := range calls[1:] {
 		callAtOnce(ctx, connections, call)
 	}
 }

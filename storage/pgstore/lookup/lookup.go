@@ -44,9 +44,8 @@ const (
 	mostTogether   = 512 // look-ups in one statement
 )
 
-// Lookups are the look-ups of an engine. There is no goroutine while there are none. The methods may be called
-// concurrently.
-type Lookups struct {
+// Finder makes the look-ups of an engine. It has no goroutine while there are none. Find may be called concurrently.
+type Finder struct {
 	database Querier
 
 	mu         sync.Mutex
@@ -54,8 +53,8 @@ type Lookups struct {
 	statements int
 }
 
-// New returns the look-ups of a database.
-func New(database Querier) *Lookups { return &Lookups{database: database} }
+// New returns the finder of a database.
+func New(database Querier) *Finder { return &Finder{database: database} }
 
 // lookup is one call of Find.
 type lookup struct {
@@ -68,24 +67,24 @@ type lookup struct {
 
 // Find returns the index of the event of each name, storage.NoIndex for none. Errors are those of the database or of
 // ctx.
-func (w *Lookups) Find(ctx context.Context, t id.Tenant, names []storage.DedupKey) ([]id.Index, error) {
+func (f *Finder) Find(ctx context.Context, t id.Tenant, names []storage.DedupKey) ([]id.Index, error) {
 	l := &lookup{tenant: t, names: names, done: make(chan struct{})}
-	if w.addLookup(l) {
-		go w.findWaiting()
+	if f.addLookup(l) {
+		go f.findWaiting()
 	}
 	select {
 	case <-l.done:
 		return l.found, l.err
 	case <-ctx.Done():
-		w.leave(l)
+		f.leave(l)
 		return nil, ctx.Err()
 	}
 }
 
 // findWaiting looks up the waiting names until no call waits.
-func (w *Lookups) findWaiting() {
-	for together := w.takeLookups(); together != nil; together = w.takeLookups() {
-		err := findNames(context.Background(), w.database, together) // of no caller alone
+func (f *Finder) findWaiting() {
+	for together := f.takeLookups(); together != nil; together = f.takeLookups() {
+		err := findNames(context.Background(), f.database, together) // of no caller alone
 		for _, l := range together {
 			l.err = err
 			close(l.done)
@@ -94,42 +93,42 @@ func (w *Lookups) findWaiting() {
 }
 
 // addLookup queues a call. begin tells the caller to start findWaiting.
-func (w *Lookups) addLookup(l *lookup) (begin bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.waiting = append(w.waiting, l)
-	if w.statements == mostStatements {
+func (f *Finder) addLookup(l *lookup) (begin bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.waiting = append(f.waiting, l)
+	if f.statements == mostStatements {
 		return false
 	}
-	w.statements++
+	f.statements++
 	return true
 }
 
 // leave takes back a call that waits for a statement.
-func (w *Lookups) leave(l *lookup) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if i := slices.Index(w.waiting, l); i >= 0 {
-		w.waiting = slices.Delete(w.waiting, i, i+1)
+func (f *Finder) leave(l *lookup) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if i := slices.Index(f.waiting, l); i >= 0 {
+		f.waiting = slices.Delete(f.waiting, i, i+1)
 	}
 }
 
 // takeLookups returns the calls that share the next statement. It returns nil when no call waits,
 // and findWaiting then ends.
-func (w *Lookups) takeLookups() []*lookup {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if len(w.waiting) == 0 {
-		w.statements--
+func (f *Finder) takeLookups() []*lookup {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.waiting) == 0 {
+		f.statements--
 		return nil
 	}
-	n := min(len(w.waiting), mostTogether)
-	together := w.waiting[:n:n]
-	w.waiting = w.waiting[n:]
+	n := min(len(f.waiting), mostTogether)
+	together := f.waiting[:n:n]
+	f.waiting = f.waiting[n:]
 	return together
 }
 
-// FindIn is Lookups.Find by a statement of its own, for example in a transaction.
+// FindIn is Finder.Find by a statement of its own, for example in a transaction.
 func FindIn(ctx context.Context, q Querier, t id.Tenant, names []storage.DedupKey) ([]id.Index, error) {
 	l := &lookup{tenant: t, names: names}
 	err := findNames(ctx, q, []*lookup{l})
