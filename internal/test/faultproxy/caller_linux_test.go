@@ -1,0 +1,29 @@
+package faultproxy
+
+import (
+	"net"
+	"testing"
+)
+
+// Both ways to find a socket find the same one. Kernels without sock_diag have the second alone.
+func TestSocketIsFoundBothWays(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	client, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	from, to := client.LocalAddr().(*net.TCPAddr), l.Addr().(*net.TCPAddr)
+	asked, err := askSocket(from, to)
+	if found := searchSocket(from); found == "" || err == nil && asked != found {
+		t.Errorf("got %q, %v by asking and %q by searching", asked, err, found)
+	}
+	nobody := &net.TCPAddr{IP: to.IP, Port: 1}
+	if asked, err := askSocket(nobody, nobody); err == nil {
+		t.Errorf("a socket that is not there: got %q", asked)
+	}
+}
