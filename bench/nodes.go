@@ -46,8 +46,8 @@ type nodesCost struct {
 
 func (c nodesCost) all() float64 { return c.program + c.database }
 
-// nodesTurns is how often each fleet has the load in each way. The fleets have it in turns of a second, because the
-// machine is faster at one time than at another. The first turn is not counted: connections open, and heaps grow.
+// nodesTurns is how often each fleet has the load in each way. The fleets have it by short turns, because the machine
+// is faster at one time than at another. The first turn is not counted: connections open, and heaps grow.
 const nodesTurns = 9
 
 // offeredWay is a fleet that gets the load in one way.
@@ -171,7 +171,7 @@ func (o *offeredWay) emitCosts() {
 		value{of(func(c nodesCost) float64 { return c.passes }), "passes/event"})
 }
 
-// emitRatios prints the medians of the ratios, each of two loads that followed each other.
+// emitRatios prints the medians of the ratios, each of two loads of one turn.
 func (s *suite) emitRatios(costs map[string][]nodesCost) {
 	ratio := func(of, to string, part func(nodesCost) float64, unit string) value {
 		ratios := make([]float64, len(costs[of]))

@@ -50,8 +50,8 @@ func TestStartIsRefused(t *testing.T) {
 	}
 }
 
-// A node that takes requests has its connections for appends open, with their statement prepared. Otherwise its first
-// organizations, and the others of the machine, would wait for that.
+// A node that takes requests has used its connections for appends. Otherwise the first events of its organizations would
+// wait until they are open.
 func TestStartOpensConnections(t *testing.T) {
 	server, err := pgtest.Start()
 	if err != nil {
