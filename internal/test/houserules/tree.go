@@ -1,12 +1,7 @@
-// Package houserules counts how the tree reads and holds the counts against limits.
+// Package houserules holds two rules about the tree that no linter knows: each mechanism exists once,
+// and documents name only files and folders that exist.
 //
-// Invariants:
-//   - A count depends on the files alone: the same tree gives the same numbers.
-//   - A limit that the tree misses is on a list in testdata. The lists only shrink: an entry
-//     that is no longer needed fails the test as well.
-//   - Only Go files that are not tests are counted, unless a function says otherwise.
-//
-// Tests use it, and scripts/housecount prints the same numbers for a reader.
+// It reads the Go files that are not tests. The result depends on the files alone.
 package houserules
 
 import (
@@ -21,9 +16,6 @@ import (
 	"strings"
 )
 
-// Module is the import path of the product with a slash at its end.
-const Module = "github.com/agentledger/agentledger/"
-
 // File is one Go file of the tree.
 type File struct {
 	Path   string // from the root, with slashes
@@ -34,14 +26,6 @@ type File struct {
 
 // Package returns the folder of the file.
 func (f *File) Package() string { return path.Dir(f.Path) }
-
-// Lines returns the number of lines.
-func (f *File) Lines() int { return strings.Count(f.Text, "\n") }
-
-// span returns the number of lines that a node covers.
-func (f *File) span(n ast.Node) int {
-	return f.Set.Position(n.End()).Line - f.Set.Position(n.Pos()).Line + 1
-}
 
 // Tree is the product's Go files that are not tests, in the order of their paths.
 type Tree struct {
@@ -98,15 +82,4 @@ func (t *Tree) addFile(name string) error {
 	}
 	t.Files = append(t.Files, &File{Path: filepath.ToSlash(relative), Text: string(text), Syntax: syntax, Set: set})
 	return nil
-}
-
-// Functions calls yield with each function and method of the tree.
-func (t *Tree) Functions(yield func(*File, *ast.FuncDecl)) {
-	for _, f := range t.Files {
-		for _, d := range f.Syntax.Decls {
-			if fn, ok := d.(*ast.FuncDecl); ok {
-				yield(f, fn)
-			}
-		}
-	}
 }

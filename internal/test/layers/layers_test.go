@@ -255,7 +255,6 @@ var layer = map[string]int{
 	"internal/test/servicetest":         60,
 	"internal/test/vectors":             60,
 	"internal/test/witnesstest":         60,
-	"scripts/housecount":                60,
 	"storage/archive":                   60,
 	"storage/archive/bundle":            60,
 	"storage/pebblestore":               60,
