@@ -187,7 +187,9 @@ func (s *Server) ensureByPasskey(r *request, found *invitedTo, body acceptance) 
 	if err != nil {
 		return account.Account{}, err
 	}
-	return s.Factors.Create(r.Context(), found.Email, body.DisplayName, made)
+	who, err := s.Factors.Create(r.Context(), found.Email, body.DisplayName, made)
+	s.logRefusal(newPasskeyRefused, r, err)
+	return who, err
 }
 
 func (s *Server) ensureByPassword(r *request, found *invitedTo, body acceptance) (account.Account, error) {

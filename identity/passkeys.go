@@ -7,8 +7,10 @@ import (
 	"github.com/go-chi/chi/v5"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/http/edge"
+	"github.com/agentledger/agentledger/internal/ratelimit"
 	"github.com/agentledger/agentledger/internal/tenant/account"
 	"github.com/agentledger/agentledger/internal/tenant/factor"
 )
@@ -81,10 +83,30 @@ func (s *Server) usePasskey(r *request, answer jsontext.Value) (account.Account,
 	}
 	who, err := s.Factors.Use(r.Context(), s.readCookie(r, challengeCookie), answer, s.describeVisit(r))
 	s.logins.countAttempt(err)
+	s.logRefusal("passkey refused", r, err)
 	if err == nil {
 		undo()
 	}
 	return who, err
+}
+
+// newPasskeyRefused is the log message for a new passkey that was refused.
+const newPasskeyRefused = "new passkey refused"
+
+// logRefusal logs why a way to sign in was refused, because the answer does not contain the reason. It logs
+// nothing for other errors, which the request's own line has.
+func (s *Server) logRefusal(message string, r *request, err error) {
+	if err == nil || s.Edge.Logger == nil {
+		return
+	}
+	refused := fault.Of(err)
+	if refused.Err == nil {
+		return
+	}
+	switch refused.Kind {
+	case fault.Unauthorized, fault.Forbidden, fault.Invalid:
+		s.Edge.Logger.Warn(message, "reason", refused.Err.Error(), "network", ratelimit.NetworkOf(s.Address(r.Request)))
+	}
 }
 
 // finishPasskey signs in the person of a passkey. Neither a password nor another factor is needed,
@@ -225,6 +247,7 @@ func (s *Server) addPasskey(w http.ResponseWriter, r *request) error {
 		return err
 	}
 	who, added, err := s.Factors.Add(r.Context(), session.Account, made, s.describeVisit(r))
+	s.logRefusal(newPasskeyRefused, r, err)
 	if err != nil {
 		return err
 	}
@@ -235,7 +258,9 @@ func (s *Server) addPasskey(w http.ResponseWriter, r *request) error {
 }
 
 func (s *Server) checkNewPasskey(r *request, wished *newPasskey) (*factor.Created, error) {
-	return s.Factors.CheckCreation(s.readCookie(r, challengeCookie), wished.Name, wished.Credential)
+	made, err := s.Factors.CheckCreation(s.readCookie(r, challengeCookie), wished.Name, wished.Credential)
+	s.logRefusal(newPasskeyRefused, r, err)
+	return made, err
 }
 
 // continueSession begins a session in place of one that a change of the account's factors has ended. The

@@ -75,8 +75,7 @@ func TestPasskeyRefused(t *testing.T) {
 		"bob's, with his handle":  func(a *passkeytest.Authenticator) { a.Credential, a.Handle = bobs.Credential, bobs.Handle },
 		"a credential of nobody":  func(a *passkeytest.Authenticator) { a.Credential = []byte("a credential of nobody") },
 		"an empty credential id":  func(a *passkeytest.Authenticator) { a.Credential = nil },
-		"a backup that was not":   func(a *passkeytest.Authenticator) { a.Flags |= 0x08 },
-		"a backup without a will": func(a *passkeytest.Authenticator) { a.Flags |= 0x10 },
+		"backed up, not eligible": func(a *passkeytest.Authenticator) { a.Flags |= passkeytest.BackedUp },
 	} {
 		broken := good
 		change(&broken)
@@ -90,6 +89,65 @@ func TestPasskeyRefused(t *testing.T) {
 		answers(t, name, b.ask("POST", passkeyFinish, `{"credential":`+credential+`}`), 401, passkeyRefused)
 	}
 	w.decode(w.browser(160).use(key), 200, &signedIn{})
+}
+
+// A provider may begin to sync a passkey: the backup-eligible flag turns on and the passkey still signs in. The
+// flag is stored, so an answer without it is refused from then on.
+func TestPasskeyBackupFlags(t *testing.T) {
+	w, ann, bob := twoBrowsers(t)
+	key, bobs := ann.register("laptop"), bob.register("phone")
+	key.Flags |= passkeytest.BackupEligible
+	key.Break = func(s []byte) { s[len(s)-1] ^= 1 }
+	answers(t, "the flag without a signature", w.browser(5).use(key), 401, passkeyRefused)
+	key.Break = nil
+	w.decode(w.browser(5).use(key), 200, &signedIn{})
+	key.Flags |= passkeytest.BackedUp
+	w.decode(w.browser(5).use(key), 200, &signedIn{})
+	synced := w.browser(5)
+	w.decode(synced.use(key), 200, &signedIn{})
+	if list := synced.passkeys().Passkeys; !list[0].BackedUp {
+		t.Errorf("got %+v", list)
+	}
+	key.Flags &^= passkeytest.BackedUp
+	w.decode(synced.use(key), 200, &signedIn{})
+	if list := synced.passkeys().Passkeys; list[0].BackedUp {
+		t.Errorf("no longer backed up: got %+v", list)
+	}
+	w.log.Reset()
+	key.Flags &^= passkeytest.BackupEligible
+	answers(t, "the flag turned off", w.browser(6).use(key), 401, passkeyRefused)
+	if got := w.log.String(); !strings.Contains(got, `"passkey refused"`) || !strings.Contains(got, "Backup Eligible flag") {
+		t.Errorf("the log does not contain the reason: %s", got)
+	}
+	w.decode(w.browser(7).use(bobs), 200, &signedIn{})
+}
+
+// The log contains the reason of each refusal, and no answer does.
+func TestPasskeyRefusalsAreLogged(t *testing.T) {
+	w, ann, _ := twoBrowsers(t)
+	key := ann.register("laptop")
+	good := *key
+	for reason, change := range map[string]func(*passkeytest.Authenticator){
+		"origin":                  func(a *passkeytest.Authenticator) { a.Origin = "https://evil.example" },
+		"RP Hash":                 func(a *passkeytest.Authenticator) { a.RPID = "evil.example" },
+		"User verification":       func(a *passkeytest.Authenticator) { a.Flags = passkeytest.Present },
+		"assertion signature":     func(a *passkeytest.Authenticator) { a.Break = func(s []byte) { s[len(s)-1] ^= 1 } },
+		"credential is not known": func(a *passkeytest.Authenticator) { a.Credential = []byte("unknown") },
+	} {
+		broken := good
+		change(&broken)
+		w.log.Reset()
+		answers(t, reason, w.browser(100+len(reason)).use(&broken), 401, passkeyRefused)
+		if got := w.log.String(); !strings.Contains(got, "passkey refused") || !strings.Contains(strings.ToLower(got), strings.ToLower(reason)) {
+			t.Errorf("%s: got %s", reason, got)
+		}
+	}
+	evil := passkeytest.New(t, "https://evil.example")
+	w.log.Reset()
+	answers(t, "new", ann.finish("k", evil.Create(ann.options(passkeysPath+"/begin", ""))), 422, newPasskeyRefused)
+	if got := w.log.String(); !strings.Contains(got, "new passkey refused") || !strings.Contains(got, "origin") {
+		t.Errorf("a new passkey: got %s", got)
+	}
 }
 
 // A counter that does not rise is the sign of a copy. The person sees it.

@@ -68,6 +68,7 @@ func (s *Server) setUp(w http.ResponseWriter, r *request) error {
 	if created != nil {
 		by = account.ByPasskey
 		who, err = s.Factors.AddFirst(r.Context(), who.ID, created, s.describeVisit(r))
+		s.logRefusal(newPasskeyRefused, r, err)
 	}
 	if err != nil {
 		return err

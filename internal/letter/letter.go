@@ -13,6 +13,7 @@ package letter
 
 import (
 	"context"
+	"fmt"
 	"strings"
 
 	"github.com/agentledger/agentledger/id"
@@ -68,6 +69,35 @@ func (l AccountMail) PasswordMail(ctx context.Context, who account.ID, email str
 			"and all its sessions ended.\n\n" +
 			"If it was not you, set a new password by \"forgot password\" now, " +
 			"and tell the operator of the service.\n",
+	})
+}
+
+// FactorMail implements account.Mail.
+func (l AccountMail) FactorMail(
+	ctx context.Context, who account.ID, email string, kind account.LoginKind,
+) ([]storage.Change, error) {
+	var subject, change string
+	switch kind {
+	case account.AddedPasskey:
+		subject, change = "A passkey was added to your account", "A passkey was added to your account at %s."
+	case account.RemovedPasskey:
+		subject, change = "A passkey was removed from your account", "A passkey was removed from your account at %s."
+	case account.MadeCodes:
+		subject = "New recovery codes were generated"
+		change = "New recovery codes were generated for your account at %s. The previous codes no longer work."
+	case account.UsedCode:
+		subject, change = "A recovery code was used", "A recovery code of your account at %s was used to sign in."
+	case account.RemovedFactors:
+		subject = "Your passkeys and recovery codes were removed"
+		change = "The operator removed all passkeys and recovery codes of your account at %s."
+	default:
+		return nil, nil
+	}
+	return l.writeOne(ctx, string(kind)+"-"+string(who), mail.Message{
+		To: email, Subject: subject,
+		Text: fmt.Sprintf(change, serviceURL(l.PublicURL)) + "\n\n" +
+			"If it was not you, set a new password by \"forgot password\", check the passkeys and sessions of your " +
+			"account, and tell the operator of the service.\n",
 	})
 }
 

@@ -90,6 +90,9 @@ type Options struct {
 type Mail interface {
 	// PasswordMail tells that an account has another password.
 	PasswordMail(ctx context.Context, who ID, email string) ([]storage.Change, error)
+	// FactorMail reports a change of the passkeys or the recovery codes of an account: AddedPasskey,
+	// RemovedPasskey, MadeCodes, UsedCode or RemovedFactors.
+	FactorMail(ctx context.Context, who ID, email string, kind LoginKind) ([]storage.Change, error)
 	// ConfirmMail sends the token that confirms a new address.
 	ConfirmMail(ctx context.Context, c EmailChange) ([]storage.Change, error)
 	// AddressMail tells the address that an account had before that it has another one.

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"net/netip"
+	"slices"
 	"strings"
 
 	"github.com/agentledger/agentledger/fault"
@@ -63,11 +64,22 @@ func (a *Accounts) ChangeFactors(ctx context.Context, who ID, kind LoginKind, v 
 	if err != nil {
 		return Account{}, err
 	}
+	mailed, err := a.factorMail(ctx, who, r.Email, kind)
+	if err != nil {
+		return Account{}, err
+	}
 	r.Generation++
-	if err := a.writeAccount(ctx, who, r, version, append(changes, event...)...); err != nil {
+	if err := a.writeAccount(ctx, who, r, version, slices.Concat(changes, event, mailed)...); err != nil {
 		return Account{}, err
 	}
 	return r.toAccount(who), nil
+}
+
+func (a *Accounts) factorMail(ctx context.Context, who ID, email string, kind LoginKind) ([]storage.Change, error) {
+	if a.mail == nil {
+		return nil, nil
+	}
+	return a.mail.FactorMail(ctx, who, email, kind)
 }
 
 // CreateWithFactor makes an account without a password. The changes that more returns, which are
@@ -112,10 +124,20 @@ func (a *Accounts) StepUpBy(ctx context.Context, token string, v Visit) (string,
 	return a.replaceSession(ctx, token, event, func(r *sessionRecord) { r.FactorAt = a.currentTime() })
 }
 
-// DescribeLogin returns the changes that add a login event to an account. They are written with
+// DescribeLogin returns the changes that add a login event to an account. They must be written with
 // their cause.
 func (a *Accounts) DescribeLogin(ctx context.Context, who ID, kind LoginKind, v Visit) ([]storage.Change, error) {
 	return a.loginEvent(ctx, who, kind, v)
+}
+
+// DescribeCodeUse is DescribeLogin for a recovery code that was used, with the mail about it.
+func (a *Accounts) DescribeCodeUse(ctx context.Context, who Account, v Visit) ([]storage.Change, error) {
+	event, err := a.loginEvent(ctx, who.ID, UsedCode, v)
+	if err != nil {
+		return nil, err
+	}
+	mailed, err := a.factorMail(ctx, who.ID, who.Email, UsedCode)
+	return append(event, mailed...), err
 }
 
 // CountCode counts an attempt with a recovery code on an account, as the sign-in counts passwords;

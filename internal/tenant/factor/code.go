@@ -70,7 +70,7 @@ func (f *Factors) UseCode(ctx context.Context, who account.Account, typed string
 	}
 	given := hashCode(who.ID, typed)
 	for range attempts {
-		stale, err := f.useCode(ctx, who.ID, given, v)
+		stale, err := f.useCode(ctx, who, given, v)
 		if err != nil {
 			return err
 		}
@@ -82,8 +82,10 @@ func (f *Factors) UseCode(ctx context.Context, who account.Account, typed string
 	return errBusy()
 }
 
-func (f *Factors) useCode(ctx context.Context, who account.ID, given string, v account.Visit) (stale bool, err error) {
-	r, err := f.readFactors(ctx, who)
+func (f *Factors) useCode(
+	ctx context.Context, who account.Account, given string, v account.Visit,
+) (stale bool, err error) {
+	r, err := f.readFactors(ctx, who.ID)
 	if err != nil {
 		return false, err
 	}
@@ -101,7 +103,7 @@ func (f *Factors) useCode(ctx context.Context, who account.ID, given string, v a
 	if err != nil {
 		return false, err
 	}
-	event, err := f.Accounts.DescribeLogin(ctx, who, account.UsedCode, v)
+	event, err := f.Accounts.DescribeCodeUse(ctx, who, v)
 	if err != nil {
 		return false, err
 	}

@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"slices"
+	"strings"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-webauthn/webauthn/protocol"
@@ -158,12 +159,20 @@ func (f *Factors) CheckCreation(cookie, name string, answer []byte) (*Created, e
 	return &Created{ceremony: c, passkey: k}, nil
 }
 
-// explain adds the library's detail for the log.
+// maxReason bounds the part of a reason that quotes the browser's answer, in bytes.
+const maxReason = 300
+
+// explain returns the library's reason for the log.
 func explain(err error) error {
-	if detailed, ok := errors.AsType[*protocol.Error](err); ok {
-		return errors.New(detailed.Details + ": " + detailed.DevInfo)
+	detailed, ok := errors.AsType[*protocol.Error](err)
+	if !ok {
+		return err
 	}
-	return err
+	reason := detailed.Details
+	if info := strings.ToValidUTF8(detailed.DevInfo[:min(len(detailed.DevInfo), maxReason)], ""); info != "" {
+		reason += ": " + info
+	}
+	return errors.New(reason)
 }
 
 // Add stores a new passkey of the account that began it, and ends the sessions of the account.

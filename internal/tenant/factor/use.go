@@ -1,9 +1,11 @@
 package factor
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/go-webauthn/webauthn/protocol"
 	"github.com/go-webauthn/webauthn/webauthn"
@@ -104,29 +106,40 @@ func (f *Factors) useOnce(ctx context.Context, who account.ID, c *ceremony,
 }
 
 // validate checks an answer against the passkeys of an account.
+//
+// The library compares the backup-eligible flag of the answer with the stored one. Providers that begin to
+// sync a passkey set the flag later, so an answer with the flag is checked as if it had been stored. The
+// signature covers the flag, so only the authenticator can set it. An answer without a stored flag is refused.
 func (f *Factors) validate(r *factorsRecord, c *ceremony, parsed *protocol.ParsedCredentialAssertionData) (
 	*webauthn.Credential, error) {
+	passkeys := slices.Clone(r.Passkeys)
+	for i := range passkeys {
+		if k := &passkeys[i]; bytes.Equal(k.Credential, parsed.RawID) {
+			k.Eligible = k.Eligible || parsed.Response.AuthenticatorData.Flags.HasBackupEligible()
+		}
+	}
 	owner := func(_, _ []byte) (webauthn.User, error) {
-		return &person{handle: r.Handle, passkeys: r.Passkeys}, nil
+		return &person{handle: r.Handle, passkeys: passkeys}, nil
 	}
 	return f.party.ValidateDiscoverableLogin(owner, webauthn.SessionData{
 		Challenge: c.Challenge, UserVerification: protocol.VerificationRequired}, parsed)
 }
 
-// refuseCopy tells the person of a passkey whose counter went back.
+// refuseCopy records in the login events that the counter of a passkey decreased.
 func (f *Factors) refuseCopy(ctx context.Context, who account.ID, v account.Visit) error {
 	event, err := f.Accounts.DescribeLogin(ctx, who, account.RefusedCopy, v)
 	if err == nil {
 		_, err = f.writeChanges(ctx, "note copied passkey", event)
 	}
-	return Refuse(errors.Join(errors.New("the counter went back: the passkey was copied"), err))
+	return Refuse(errors.Join(errors.New("signature counter decreased: the passkey may have been cloned"), err))
 }
 
 func (f *Factors) noteUse(ctx context.Context, r records.Versioned[factorsRecord], c *ceremony,
 	used *webauthn.Credential) (stale bool, err error) {
 	for i := range r.Value.Passkeys {
 		if k := &r.Value.Passkeys[i]; string(k.Credential) == string(used.ID) {
-			k.Counter, k.BackedUp, k.UsedAt = used.Authenticator.SignCount, used.Flags.BackupState, f.currentTime()
+			k.Counter, k.UsedAt = used.Authenticator.SignCount, f.currentTime()
+			k.Eligible, k.BackedUp = used.Flags.BackupEligible, used.Flags.BackupState
 		}
 	}
 	stored, err := f.factors.Put(r)

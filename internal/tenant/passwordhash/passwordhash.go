@@ -5,6 +5,8 @@
 //   - A password that is checked against no hash causes the same work as any other, and never matches.
 //   - A bounded number of hashes is computed at one time, and a bounded number of callers waits.
 //   - A hash of another cost still opens, because it holds its cost.
+//   - A password is hashed in Unicode's normal form C, so that every keyboard and system can type it again. A
+//     hash of the text as it was typed, which older programs made, still matches.
 package passwordhash
 
 import (
@@ -20,6 +22,7 @@ import (
 	"time"
 
 	"golang.org/x/crypto/argon2"
+	"golang.org/x/text/unicode/norm"
 
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/internal/tenant/passwordhash/hashprocess"
@@ -106,6 +109,9 @@ func (h *Hasher) acquireSlot(ctx context.Context) (leave func(), err error) {
 	}
 }
 
+// Normalize returns a password in Unicode's normal form C.
+func Normalize(password string) string { return norm.NFC.String(password) }
+
 // HashPassword returns the PHC string of a new password.
 func (h *Hasher) HashPassword(ctx context.Context, password string) (string, error) {
 	leave, err := h.acquireSlot(ctx)
@@ -115,7 +121,7 @@ func (h *Hasher) HashPassword(ctx context.Context, password string) (string, err
 	defer leave()
 	var salt [saltSize]byte
 	rand.Read(salt[:]) // never fails since Go 1.24
-	key := h.computeKey(password, phc{salt: salt[:], passes: h.Passes, memory: h.MemoryKiB, lanes: lanes})
+	key := h.computeKey(Normalize(password), phc{salt: salt[:], passes: h.Passes, memory: h.MemoryKiB, lanes: lanes})
 	return h.encodeHash(salt[:], key), nil
 }
 
@@ -138,8 +144,16 @@ func (h *Hasher) MatchesHash(ctx context.Context, stored, password string) (bool
 		return false, err
 	}
 	defer leave()
-	got := h.computeKey(password, p)
-	return subtle.ConstantTimeCompare(got, p.hash) == 1 && known, nil
+	normal := Normalize(password)
+	matches := h.matchesKey(normal, p)
+	if !matches && normal != password {
+		matches = h.matchesKey(password, p)
+	}
+	return matches && known, nil
+}
+
+func (h *Hasher) matchesKey(password string, p phc) bool {
+	return subtle.ConstantTimeCompare(h.computeKey(password, p), p.hash) == 1
 }
 
 func (h *Hasher) computeKey(password string, p phc) []byte {

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/crypto/argon2"
 
 	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/internal/tenant/passwordhash/hashprocess"
 )
 
 func cheap() *Hasher { return New(Cost{MemoryKiB: 64, Passes: 1}) }
@@ -46,6 +47,57 @@ func TestCostOfAStoredHash(t *testing.T) {
 	}
 	if got, err := cheap().MatchesHash(t.Context(), "", "anything"); got || err != nil {
 		t.Errorf("no hash: got %v, %v", got, err)
+	}
+}
+
+// A password matches in every Unicode form. A hash of the text as it was typed, which older programs made,
+// still matches that text.
+func TestUnicodeForms(t *testing.T) {
+	const composed, decomposed, other = "caf\u00e9 horse", "cafe\u0301 horse", "cafe horse"
+	h := cheap()
+	normal, err := h.HashPassword(t.Context(), decomposed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	salt := []byte("0123456789abcdef")
+	old := h.encodeHash(salt, argon2.IDKey([]byte(decomposed), salt, 1, 64, 1, 32))
+	for _, tc := range []struct {
+		name, stored, password string
+		want                   bool
+	}{
+		{"composed", normal, composed, true}, {"decomposed", normal, decomposed, true}, {"another", normal, other, false},
+		{"old, as typed", old, decomposed, true}, {"old, another", old, other, false},
+		{"none", "", composed, false}, {"none, decomposed", "", decomposed, false},
+	} {
+		if got, err := h.MatchesHash(t.Context(), tc.stored, tc.password); got != tc.want || err != nil {
+			t.Errorf("%s: got %v, %v", tc.name, got, err)
+		}
+	}
+}
+
+// Checking a password costs the same with and without a stored hash, in every form.
+func TestFormsCostTheSame(t *testing.T) {
+	computed := 0
+	h := New(Cost{MemoryKiB: 64, Passes: 1, Compute: func(p hashprocess.Parameters) []byte {
+		computed++
+		return p.Compute()
+	}})
+	stored, err := h.HashPassword(t.Context(), "correct horse")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, password := range []string{"plain text", "cafe\u0301", strings.Repeat("e\u0301", MaxLength)} {
+		var counts []int
+		for _, against := range []string{stored, ""} {
+			computed = 0
+			if got, err := h.MatchesHash(t.Context(), against, password); got || err != nil {
+				t.Errorf("got %v, %v", got, err)
+			}
+			counts = append(counts, computed)
+		}
+		if counts[0] != counts[1] || counts[0] > 2 {
+			t.Errorf("%d bytes: got %v computations", len(password), counts)
+		}
 	}
 }
 

@@ -4,7 +4,8 @@
 //
 //   - The rule holds for new passwords only: a password that was chosen under another rule goes on to
 //     work, because sign-in does not ask for this one.
-//   - Letter case and white space around a password make no difference to the names that it must not be.
+//   - Letter case, white space around a password and its Unicode form make no difference to the names that it
+//     must not be.
 package passwordrule
 
 import (
@@ -26,13 +27,15 @@ const (
 // Check returns fault.Invalid for a password that can't be chosen: one of
 // another length, one of the commonest, the e-mail address or the part before its @,
 // or one of names, which are those of the person's organizations. Letter case and
-// white space around the password make no difference.
+// white space around the password make no difference. The bounds apply to the normal form of the password,
+// because that is hashed.
 func Check(password, email string, names ...string) error {
+	password = passwordhash.Normalize(password)
 	if utf8.RuneCountInString(password) < minPassword || len(password) > maxPassword || !utf8.ValidString(password) {
 		return fault.New(fault.Invalid, "The password must have at least 10 characters and at most 1024 bytes")
 	}
 	is := func(other string) bool {
-		return strings.EqualFold(strings.TrimSpace(password), strings.TrimSpace(other))
+		return strings.EqualFold(strings.TrimSpace(password), strings.TrimSpace(passwordhash.Normalize(other)))
 	}
 	local, _, _ := strings.Cut(email, "@")
 	switch {

@@ -22,6 +22,7 @@ func TestCheck(t *testing.T) {
 		{"1234567890", common}, {"password123", common}, {"PASSWORD123", common}, {"1q2w3e4r5t", common}, {" password123 ", common},
 		{"annabel.lee@EXAMPLE.com", address}, {"annabel.lee", address}, {" Annabel.Lee", address},
 		{"Blue Harbour Ltd", name}, {"blue harbour ltd ", name}, {"RED HARBOUR", name},
+		{strings.Repeat("e\u0301", 9), length}, {strings.Repeat("e\u0301", 10), ""},
 		{"x7K-q2m_9!", ""}, {"ééééééééæœ", ""}, {"Blue Harbour Ltd.", ""}, {"annabel.lee2", ""}, {strings.Repeat("a ", 512), ""},
 	} {
 		err := passwordrule.Check(tc.password, who, "Blue Harbour Ltd", "Red Harbour")

@@ -15,9 +15,11 @@ import (
 
 // Flags of authenticator data (WebAuthn, section 6.1).
 const (
-	Present  = 0x01
-	Verified = 0x04
-	attested = 0x40
+	Present        = 0x01
+	Verified       = 0x04
+	BackupEligible = 0x08
+	BackedUp       = 0x10
+	attested       = 0x40
 )
 
 // Authenticator has one passkey. All fields may be changed between two answers.
