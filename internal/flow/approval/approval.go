@@ -40,6 +40,7 @@ import (
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/cache"
 	"github.com/agentledger/agentledger/internal/flow/approval/grantkey"
+	"github.com/agentledger/agentledger/internal/flow/approval/principal"
 	"github.com/agentledger/agentledger/internal/flow/approval/waiters"
 	"github.com/agentledger/agentledger/internal/records"
 	"github.com/agentledger/agentledger/internal/schedule"
@@ -125,7 +126,7 @@ type Approval struct {
 	Payload       jsontext.Value // canonical; nil when it is erased
 	ActionDigest  id.Hash
 	Trace         id.Trace // "" for none
-	Principal     string   // for whom the agent acts, as it says; "" for none
+	Principal     string   // for whom the agent acts, as it says; "" if none was sent or it was erased
 	IngestKeyID   string   // the key that asked
 	CallbackURL   string   // "" for none
 	PolicyID      string
@@ -142,6 +143,13 @@ type Approval struct {
 	ErasedAt      id.Instant // when the payload was taken away; 0: it is there
 
 	keyMaker, agentMaker string // principals that made the ingest key and the agent
+	principal            string // as sent, "" if erased
+	hidden               principal.Hidden
+}
+
+// mentions reports whether the agent acts for an account of this name.
+func (a *Approval) mentions(name string) bool {
+	return principal.Mentions(a.principal, name) || a.hidden.Mentions(name)
 }
 
 // Ledgers tells the published state of a ledger (package log).

@@ -21,17 +21,16 @@ func (a *Approvals) Behind(ctx context.Context, t id.Tenant, after ID) iter.Seq2
 	}
 }
 
-// Erase returns the changes that take the payload of an approval away, none when it is gone. They MUST be
-// written in the append of the statement that says so. Status and votes go on. While the approval is open
-// its principal stays, because that person may not vote.
+// Erase returns the changes that remove the payload, the principal and, if the approval has ended, the callback
+// address of an approval. It returns none if the approval was erased before. The changes must be written in the
+// append of the event that states the erasure. The approval continues with its status and votes: a salted hash of
+// the principal still keeps that account from voting.
 func (a *Approvals) Erase(ctx context.Context, t id.Tenant, name ID, at id.Instant) ([]storage.Change, error) {
 	r, err := a.readApproval(ctx, t, name)
 	if err != nil || r.Value.ErasedAt != 0 {
 		return nil, err
 	}
-	if r.Value.Payload, r.Value.ErasedAt = nil, at; !r.Value.Status.Open() {
-		r.Value.Principal = ""
-	}
+	r.Value.eraseTexts(at)
 	change, err := a.stores.approvals.Put(r)
 	return []storage.Change{change, actionindex.Remove(r.Value.ActionDigest, r.Key)}, err
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/clock"
+	"github.com/agentledger/agentledger/internal/flow/approval/principal"
 	"github.com/agentledger/agentledger/internal/ratelimit"
 	"github.com/agentledger/agentledger/internal/records"
 	"github.com/agentledger/agentledger/internal/tenant/account"
@@ -39,36 +40,38 @@ const (
 const kindDue storage.Kind = "approval_due"
 
 type record struct {
-	Status        Status         `json:"status"`
-	Agent         id.Agent       `json:"agent_id"`
-	AgentMaker    string         `json:"agent_maker"` // principal that made the agent
-	Tool          id.Tool        `json:"tool_name"`
-	ActorType     string         `json:"actor_type,omitzero"`      // "" is agent
-	ActionKind    string         `json:"action_kind,omitzero"`     // "" is tool_call
-	Intent        id.Event       `json:"intent_event_id,omitzero"` // the stored event that asked, "" for none
-	Payload       jsontext.Value `json:"payload,omitzero"`
-	ActionDigest  id.Hash        `json:"action_digest"`
-	Trace         id.Trace       `json:"trace_id,omitzero"`
-	Principal     string         `json:"actor_principal,omitzero"`
-	IngestKeyID   string         `json:"ingest_key_id"`
-	KeyMaker      string         `json:"key_maker"` // principal that made the ingest key
-	CallbackURL   string         `json:"callback_url,omitzero"`
-	PolicyID      string         `json:"policy_id"`
-	PolicyVersion uint64         `json:"policy_version"`
-	PolicyDigest  id.Hash        `json:"policy_digest"`
-	RuleID        string         `json:"rule_id"`
-	Reason        string         `json:"reason"`
-	Quorum        int            `json:"quorum"`
-	Votes         []Vote         `json:"votes,omitempty"`
-	Revocation    Remark         `json:"revocation,omitzero"`
-	Steps         int            `json:"steps"` // transitions stated so far
-	CreatedAt     id.Instant     `json:"created_at"`
-	ExpiresAt     id.Instant     `json:"expires_at"`
-	EndedAt       id.Instant     `json:"ended_at,omitzero"`
-	ErasedAt      id.Instant     `json:"erased_at,omitzero"` // of the payload, which is absent then
-	Grant         string         `json:"grant,omitzero"`     // the signed note
-	GrantEnds     id.Instant     `json:"grant_ends,omitzero"`
-	Shared        bool           `json:"shared,omitzero"` // counted for its ingest key; false in older records
+	Status       Status         `json:"status"`
+	Agent        id.Agent       `json:"agent_id"`
+	AgentMaker   string         `json:"agent_maker"` // principal that made the agent
+	Tool         id.Tool        `json:"tool_name"`
+	ActorType    string         `json:"actor_type,omitzero"`      // "" is agent
+	ActionKind   string         `json:"action_kind,omitzero"`     // "" is tool_call
+	Intent       id.Event       `json:"intent_event_id,omitzero"` // the stored event that asked, "" for none
+	Payload      jsontext.Value `json:"payload,omitzero"`
+	ActionDigest id.Hash        `json:"action_digest"`
+	Trace        id.Trace       `json:"trace_id,omitzero"`
+	Principal    string         `json:"actor_principal,omitzero"`
+	// Hidden replaces Principal when an open approval is erased. Older programs kept Principal until the approval ended.
+	Hidden        principal.Hidden `json:"hidden_principal,omitzero"`
+	IngestKeyID   string           `json:"ingest_key_id"`
+	KeyMaker      string           `json:"key_maker"` // principal that made the ingest key
+	CallbackURL   string           `json:"callback_url,omitzero"`
+	PolicyID      string           `json:"policy_id"`
+	PolicyVersion uint64           `json:"policy_version"`
+	PolicyDigest  id.Hash          `json:"policy_digest"`
+	RuleID        string           `json:"rule_id"`
+	Reason        string           `json:"reason"`
+	Quorum        int              `json:"quorum"`
+	Votes         []Vote           `json:"votes,omitempty"`
+	Revocation    Remark           `json:"revocation,omitzero"`
+	Steps         int              `json:"steps"` // transitions stated so far
+	CreatedAt     id.Instant       `json:"created_at"`
+	ExpiresAt     id.Instant       `json:"expires_at"`
+	EndedAt       id.Instant       `json:"ended_at,omitzero"`
+	ErasedAt      id.Instant       `json:"erased_at,omitzero"` // of the payload, which is absent then
+	Grant         string           `json:"grant,omitzero"`     // the signed note
+	GrantEnds     id.Instant       `json:"grant_ends,omitzero"`
+	Shared        bool             `json:"shared,omitzero"` // counted for its ingest key; false in older records
 }
 
 // statusByTime returns the status that holds now but for the policy: judge.findStatus has both. An
@@ -82,14 +85,32 @@ func (r *record) statusByTime(now id.Instant) Status {
 }
 
 func (r *record) toApproval(name ID, status Status) Approval {
+	shown := r.Principal
+	if r.ErasedAt != 0 {
+		shown = ""
+	}
 	return Approval{
 		ID: name, Status: status, Agent: r.Agent, Tool: r.Tool, Payload: r.Payload, ActionDigest: r.ActionDigest,
-		Trace: r.Trace, Principal: r.Principal, IngestKeyID: r.IngestKeyID, CallbackURL: r.CallbackURL,
+		Trace: r.Trace, Principal: shown, IngestKeyID: r.IngestKeyID, CallbackURL: r.CallbackURL,
 		PolicyID: r.PolicyID, PolicyVersion: r.PolicyVersion,
 		PolicyDigest: r.PolicyDigest, RuleID: r.RuleID, Reason: r.Reason,
 		Quorum: r.Quorum, Votes: r.Votes, Remark: r.remarkAt(status),
 		CreatedAt: r.CreatedAt, ExpiresAt: r.ExpiresAt, EndedAt: r.EndedAt, ErasedAt: r.ErasedAt,
-		keyMaker: r.KeyMaker, agentMaker: r.AgentMaker,
+		keyMaker: r.KeyMaker, agentMaker: r.AgentMaker, principal: r.Principal, hidden: r.Hidden,
+	}
+}
+
+// eraseTexts removes what the agent wrote, at an instant. An open approval keeps a salted hash of the principal,
+// because that account may not vote, and the address for callbacks. Both are removed when the approval ends.
+func (r *record) eraseTexts(at id.Instant) {
+	if r.ErasedAt == 0 {
+		r.Payload, r.ErasedAt = nil, at
+	}
+	if r.Principal != "" {
+		r.Hidden, r.Principal = principal.Hide(r.Principal), ""
+	}
+	if !r.Status.Open() {
+		r.Hidden, r.CallbackURL = principal.Hidden{}, ""
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/flow/approval/principal"
 	"github.com/agentledger/agentledger/internal/tenant/account"
 	"github.com/agentledger/agentledger/internal/tenant/agent"
 	"github.com/agentledger/agentledger/log"
@@ -120,7 +119,7 @@ func (m *makersOf) findAskers(ctx context.Context, s *log.State, a *Approval) (f
 	}
 	return func(who account.ID, names []string) bool {
 		return registrars[string(who)] || string(who) == a.keyMaker || string(who) == a.agentMaker ||
-			slices.ContainsFunc(names, func(name string) bool { return principal.Mentions(a.Principal, name) })
+			slices.ContainsFunc(names, a.mentions)
 	}, nil
 }
 

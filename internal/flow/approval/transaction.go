@@ -146,11 +146,11 @@ func (c *transaction) endApproval(
 	ctx context.Context, name ID, r *records.Versioned[record], to Status, t transition,
 ) error {
 	r.Value.Status, r.Value.EndedAt = to, c.owner.currentTime()
-	if r.Value.ErasedAt != 0 { // until now that person could not vote
-		r.Value.Principal = ""
-	}
 	t.name = string(to)
 	c.appendStatement(name, &r.Value, t)
+	if r.Value.ErasedAt != 0 {
+		r.Value.eraseTexts(r.Value.ErasedAt)
+	}
 	c.Changes = append(c.Changes, storage.Change{Kind: kindOpen, Key: r.Value.openName(), If: storage.AnyVersion})
 	if err := c.countOpen(ctx, -1); err != nil {
 		return err

@@ -1,8 +1,10 @@
 package erasure_test
 
 import (
+	"encoding/json"
 	"testing"
 
+	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/flow/approval"
 	"github.com/agentledger/agentledger/internal/operate/erasure"
@@ -90,4 +92,42 @@ func TestServiceRecords(t *testing.T) {
 			t.Errorf("%s: a damaged record has entries", kind)
 		}
 	}
+}
+
+// An older program kept the principal of an open approval. No answer shows it, its account may not vote, and it is
+// removed with the end of the approval.
+func TestPrincipalOfOlderErasures(t *testing.T) {
+	w := newWorld(t, ledgertest.New(t))
+	w.furnish(red)
+	question := w.question(red, some()[3])
+	question.Principal = "mia@example.com"
+	asked := w.ask(red, question)
+	stored, err := w.Engine.Get(t.Context(), red, "approval", string(asked.ID))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var members map[string]any
+	if err := json.Unmarshal(stored.Value, &members); err != nil {
+		t.Fatal(err)
+	}
+	delete(members, "payload")
+	members["erased_at"] = asked.CreatedAt
+	older, err := json.Marshal(members)
+	if err != nil {
+		t.Fatal(err)
+	}
+	change := storage.Change{Kind: "approval", Key: string(asked.ID), Value: older, If: stored.Version}
+	if err := w.Engine.Write(t.Context(), red, []storage.Change{change}); err != nil {
+		t.Fatal(err)
+	}
+	found, err := w.approvals.Find(t.Context(), red, asked.ID)
+	if err != nil || found.Principal != "" || found.ErasedAt == 0 {
+		t.Errorf("got %+v, %v", found, err)
+	}
+	_, err = w.approvals.Vote(t.Context(), red, asked.ID, approval.Ballot{Account: "mia", Vote: approval.Approve, Action: asked.ActionDigest})
+	refused(t, "a vote of the principal", err, fault.Forbidden, "")
+	if _, err := w.approvals.Vote(t.Context(), red, asked.ID, approval.Ballot{Account: "acc_bob", Vote: approval.Deny, Action: asked.ActionDigest}); err != nil {
+		t.Fatal(err)
+	}
+	wantText(t, "places of the principal", w.places(red, `"mia`), "[]")
 }

@@ -188,14 +188,17 @@ func TestEveryPlace(t *testing.T) {
 			}
 			w.drain()
 			wantText(t, "places of the text", w.places(red, e.text), "[]")
+			wantText(t, "places of the principal", w.places(red, e.principal), "[]")
 			got := w.find(red, made.ID)
 			if got.State != erasure.Done || got.ApprovalsErased != 1 || got.Erased != 1 || got.DeliveriesCorrected == 0 {
 				t.Errorf("got %+v", got)
 			}
 			found, err := w.approvals.Find(t.Context(), red, asked.ID)
-			if err != nil || found.Payload != nil || found.ErasedAt == 0 || found.Status != approval.Pending {
+			if err != nil || found.Payload != nil || found.Principal != "" || found.ErasedAt == 0 || found.Status != approval.Pending {
 				t.Errorf("approval: got %+v, %v", found, err)
 			}
+			_, err = w.approvals.Vote(t.Context(), red, asked.ID, approval.Ballot{Account: "maria", Vote: approval.Approve, Action: asked.ActionDigest})
+			refused(t, "a vote of the erased principal", err, fault.Forbidden, "")
 			voted, err := w.approvals.Vote(t.Context(), red, asked.ID, approval.Ballot{Account: "acc_bob", Vote: approval.Approve, Action: asked.ActionDigest})
 			if err != nil || voted.Status != approval.Approved || voted.ErasedAt == 0 {
 				t.Errorf("vote: got %+v, %v", voted, err)
@@ -206,7 +209,9 @@ func TestEveryPlace(t *testing.T) {
 			if err := w.approvals.Revoke(t.Context(), red, ann, asked.ID, approval.Remark{}); err != nil {
 				t.Error(err)
 			}
-			wantText(t, "places of the principal", w.places(red, e.principal), "[]")
+			if got := w.places(red, `"hidden_principal"`); len(got) != 0 {
+				t.Errorf("the hash of the principal is in %v after the end", got)
+			}
 		})
 	}
 }

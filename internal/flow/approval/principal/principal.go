@@ -3,11 +3,12 @@
 // Invariants:
 //
 //   - A principal is the sender's free text, and it is never changed: only compared.
-//   - The comparison errs on the strict side: a text that has a name anywhere mentions the person.
+//   - The comparison errs on the strict side: a text that contains a name anywhere mentions the account.
+//   - An erased principal mentions the same accounts as before, and its text cannot be read back.
 package principal
 
 import (
-	"net/url"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -16,9 +17,9 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// Mentions reports whether a principal, which is the sender's free text, names a person
-// by a name of the account: its id or its e-mail address. It finds the name anywhere in the
-// text, however it is dressed up. Examples for ann@example.com: "Ann@Example.com ",
+// Mentions reports whether a principal, which is the sender's free text, contains a name of an
+// account: its ID or its e-mail address. It finds the name anywhere in the text, in every
+// spelling. Examples for ann@example.com: "Ann@Example.com ",
 // "mailto:ann%40example.com", "Ann <ann@example.com>". Text that only looks like the name,
 // such as letters of another script, is not found.
 func Mentions(principal, name string) bool {
@@ -26,17 +27,7 @@ func Mentions(principal, name string) bool {
 	if name == "" {
 		return false
 	}
-	texts := []string{principal}
-	if unescaped, err := url.PathUnescape(principal); err == nil && unescaped != principal {
-		texts = append(texts, unescaped)
-	}
-	for _, text := range texts {
-		text = foldText(text)
-		if containsWord(text, name) || containsWord(withoutSpace(text), name) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(forms(principal), func(text string) bool { return containsWord(text, name) })
 }
 
 // foldText folds case and width, and removes invisible characters: formatting characters, quotes and

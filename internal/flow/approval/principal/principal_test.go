@@ -1,6 +1,12 @@
 package principal
 
-import "testing"
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+)
 
 func TestMentions(t *testing.T) {
 	const ann = "ann@example.com"
@@ -14,19 +20,90 @@ func TestMentions(t *testing.T) {
 		"": false, "ann": false, "example.com": false, "bob@example.com": false, "joann@example.com": false, "x.ann@example.com": false,
 		"ann@example.com.evil.org": false, "ann@example.community": false, "ann@example.com-x": false, "аnn@example.com": false, "%zz": false,
 	} {
-		if got := Mentions(text, ann); got != want {
-			t.Errorf("%q: got %v, want %v", text, got, want)
-		}
+		checkMentions(t, text, ann, want)
 	}
 	for text, want := range map[string]bool{"acc_ann": true, " ACC_ANN": true, "user acc_ann": true, "acc_anna": false, "xacc_ann": false} {
-		if got := Mentions(text, "acc_ann"); got != want {
-			t.Errorf("%q: got %v, want %v", text, got, want)
-		}
+		checkMentions(t, text, "acc_ann", want)
 	}
 	if Mentions("", "") || Mentions("anybody", "") {
 		t.Error("nobody is named by no name")
 	}
 	if !Mentions("stra\u00dfe@example.com", "STRASSE@example.com") || !Mentions("e\u0301va@example.com", "\u00e9va@example.com") {
 		t.Error("a folded or decomposed address is not found")
+	}
+}
+
+// checkMentions checks a principal and its hidden form, also after it was stored.
+func checkMentions(t *testing.T, text, name string, want bool) {
+	t.Helper()
+	if got := Mentions(text, name); got != want {
+		t.Errorf("%q: got %v, want %v", text, got, want)
+	}
+	stored, err := json.Marshal(Hide(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var hidden Hidden
+	if err := json.Unmarshal(stored, &hidden); err != nil {
+		t.Fatal(err)
+	}
+	if got := hidden.Mentions(name); got != want {
+		t.Errorf("%q, hidden: got %v, want %v", text, got, want)
+	}
+	if strings.Contains(string(stored), name) {
+		t.Errorf("%q: %s contains the name", text, stored)
+	}
+}
+
+// A hidden principal mentions everybody whom the principal mentions.
+func TestHiddenMentionsTheSame(t *testing.T) {
+	parts := []string{"ann@example.com", "acc_ann", "bob@example.com", "joann@example.com", "Ann", " ", " ", ",", "<", ">", ".", "@", "\u00e9", "%40", "\"",
+		"\u200b", "x", "-", "+", "ANN@EXAMPLE.COM", "\ufdfa", "\u00a8", "(", "mailto:"}
+	random := rand.New(rand.NewPCG(1, 2))
+	mentioned := 0
+	for range 10_000 {
+		var text strings.Builder
+		for range random.IntN(9) {
+			text.WriteString(parts[random.IntN(len(parts))])
+		}
+		hidden := Hide(text.String())
+		for _, name := range []string{"ann@example.com", "bob@example.com", "acc_ann", "eve@example.com"} {
+			want := Mentions(text.String(), name)
+			if got := hidden.Mentions(name); got != want {
+				t.Fatalf("%q, %s: got %v, want %v", text.String(), name, got, want)
+			}
+			if want {
+				mentioned++
+			}
+		}
+	}
+	if mentioned < 1500 {
+		t.Errorf("%d principals mention a name", mentioned)
+	}
+}
+
+func TestHiddenIsSalted(t *testing.T) {
+	one, other := Hide("ann@example.com"), Hide("ann@example.com")
+	if string(one.Sums) == string(other.Sums) {
+		t.Error("two hidden principals have the same hashes")
+	}
+	if none := Hide(", <>"); fmt.Sprint(none) != fmt.Sprint(Hidden{}) || none.Mentions("ann@example.com") || none.Mentions("") {
+		t.Errorf("a principal without a name: got %v", none)
+	}
+}
+
+// The work and the size are bounded, whatever an agent sends: such a principal mentions everybody.
+func TestHiddenIsBounded(t *testing.T) {
+	for _, text := range []string{strings.Repeat("!", 128) + "@" + strings.Repeat("!", 127), strings.Repeat("a@ ", 85), strings.Repeat("\ufdfa@", 128)} {
+		hidden := Hide(text)
+		if len(hidden.Sums) > maxNames*sumLen {
+			t.Errorf("got %d bytes", len(hidden.Sums))
+		}
+		if hidden.All && (!hidden.Mentions("ann@example.com") || hidden.Mentions("")) {
+			t.Error("a principal with too many names mentions nobody")
+		}
+	}
+	if !Hide(strings.Repeat("!", 128) + "@" + strings.Repeat("!", 127)).All {
+		t.Error("a principal with 16,384 names has all of them")
 	}
 }
