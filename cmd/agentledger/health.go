@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/agentledger/agentledger/internal/http/edge"
 )
 
@@ -42,6 +44,18 @@ func (s *service) findUnreadiness(ctx context.Context) (reason string) {
 		}
 	}
 	return reason
+}
+
+// registerReadyMetric registers readiness as a metric, which asks the store at each scrape as /readyz does.
+func (s *service) registerReadyMetric() {
+	s.watch.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "agentledger_ready", Help: "1 if /readyz is 200, else 0.",
+	}, func() float64 {
+		if s.findUnreadiness(context.Background()) != "" {
+			return 0
+		}
+		return 1
+	}))
 }
 
 func (s *service) serveHealth(w http.ResponseWriter, r *http.Request) error {

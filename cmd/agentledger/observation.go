@@ -36,7 +36,7 @@ func newObservation(ctx context.Context, c config.Serve, logger *slog.Logger) (*
 		clocks: clock.Machine()}
 	o.registry.MustRegister(collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	registerBuildInfo(o.registry, programversion.Read().Short())
+	registerBuildInfo(o.registry, programversion.Read().Short(), c.PublicURL)
 	return o, nil
 }
 

@@ -171,6 +171,7 @@ func newService(ctx context.Context, c config.Serve, st *datadir.Store, watch *o
 	if err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
+	s.registerReadyMetric()
 	s.buildStatus(c)
 	return s, nil
 }

@@ -36,10 +36,60 @@ func readDeployed(t *testing.T, name string) string {
 	return string(text)
 }
 
-// Each alert fires when it should and not otherwise, as promtool finds by the series of the test files.
+// alertTest is one test of a file of promtool.
+type alertTest struct {
+	alert, evalTime string
+	fires           bool
+	series          string // the lines of input_series
+	expected        string // the lines of exp_alerts
+}
+
+var alertTestPattern = regexp.MustCompile(`(?m)^  - name: (\w+) (fires|does not fire)\n    interval: 1m\n    input_series:\n((?:      .*\n)+)` +
+	`    alert_rule_test:\n      - eval_time: (\w+)\n        alertname: (\w+)\n((?:        .*\n)+)`)
+
+func parseAlertTests(t *testing.T, file string) (tests []alertTest) {
+	t.Helper()
+	text := readDeployed(t, file)
+	for _, m := range alertTestPattern.FindAllStringSubmatch(text, -1) {
+		if m[1] != m[5] {
+			t.Errorf("%s: the test of %s is about %s", file, m[1], m[5])
+		}
+		tests = append(tests, alertTest{alert: m[1], fires: m[2] == "fires", series: m[3], evalTime: m[4], expected: m[6]})
+	}
+	if len(tests) != strings.Count(text, "- name: ") {
+		t.Errorf("%s: %d of %d tests have the usual form", file, len(tests), strings.Count(text, "- name: "))
+	}
+	return tests
+}
+
+func (a alertTest) write(name, series string) string {
+	return fmt.Sprintf("  - name: %s\n    interval: 1m\n    input_series:\n%s    alert_rule_test:\n      - eval_time: %s\n        alertname: %s\n%s",
+		name, series, a.evalTime, a.alert, a.expected)
+}
+
+// twoServices returns the test of an alert with two services, acme and blue, of two instances each. The sick one has the
+// series with which the alert fires, and the others those with which it does not. A test with several instances is about a
+// service, so all instances of acme are sick.
+func twoServices(fires, quiet alertTest) string {
+	const first = `instance="acme-1"`
+	series := fires.series
+	blue := strings.ReplaceAll(quiet.series, "acme", "blue")
+	if strings.Contains(quiet.series+fires.series, "acme-2") {
+		series += blue
+	} else {
+		series += strings.ReplaceAll(quiet.series, first, `instance="acme-2"`) +
+			blue + strings.ReplaceAll(blue, `instance="blue-1"`, `instance="blue-2"`)
+	}
+	test := fires.write(fires.alert, series)
+	mirrored := strings.NewReplacer("acme", "blue", "blue", "acme").Replace(test)
+	return test + strings.Replace(mirrored, "name: "+fires.alert, "name: "+fires.alert+" mirrored", 1)
+}
+
+// Each alert fires when it should and not otherwise, as promtool finds by the series of the test files: with one service
+// in Prometheus, and with a healthy instance and a healthy service next to the sick one.
 func TestAlertRules(t *testing.T) {
 	for _, name := range []string{"alerts", "monitor-alerts"} {
-		rules, tests := readDeployed(t, name+".yaml"), readDeployed(t, name+".test.yaml")
+		rules := readDeployed(t, name+".yaml")
 		if problems := promtool(t, "check", "rules", deploy+name+".yaml"); problems != "" {
 			t.Error(problems)
 		}
@@ -50,17 +100,34 @@ func TestAlertRules(t *testing.T) {
 		if len(alerts) < 9 {
 			t.Errorf("%s has %d alerts", name, len(alerts))
 		}
-		for _, alert := range alerts {
-			for _, want := range []string{" fires", " does not fire"} {
-				if strings.Count(tests, "- name: "+alert[1]+want+"\n") != 1 {
-					t.Errorf("%s.test.yaml: there is no test that %s%s", name, alert[1], want)
-				}
+		fires, quiet := make(map[string]alertTest), make(map[string]alertTest)
+		tests := parseAlertTests(t, name+".test.yaml")
+		for _, test := range tests {
+			if test.fires {
+				fires[test.alert] = test
+			} else {
+				quiet[test.alert] = test
 			}
 		}
-		fires := strings.Count(tests, "        exp_alerts:\n          - exp_labels:")
-		quiet := strings.Count(tests, "        exp_alerts: []\n")
-		if fires != len(alerts) || quiet != len(alerts) {
-			t.Errorf("%s.test.yaml: %d fire and %d do not, of %d", name, fires, quiet, len(alerts))
+		several := "rule_files: [" + name + ".yaml]\nevaluation_interval: 15m\ntests:\n"
+		for _, alert := range alerts {
+			f, q := fires[alert[1]], quiet[alert[1]]
+			if !strings.Contains(f.expected, "exp_labels") || q.expected != "        exp_alerts: []\n" || f.evalTime != q.evalTime {
+				t.Errorf("%s.test.yaml: %s needs a test that it fires and one at the same time that it does not", name, alert[1])
+			}
+			several += twoServices(f, q)
+		}
+		if len(tests) != 2*len(alerts) {
+			t.Errorf("%s.test.yaml: %d tests of %d alerts", name, len(tests), len(alerts))
+		}
+		dir := t.TempDir()
+		for file, text := range map[string]string{name + ".yaml": rules, "several.test.yaml": several} {
+			if err := os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if problems := promtool(t, "test", "rules", filepath.Join(dir, "several.test.yaml")); problems != "" {
+			t.Errorf("with two services of two instances each: %s", problems)
 		}
 	}
 }
