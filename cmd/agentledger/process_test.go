@@ -20,6 +20,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/agentledger/agentledger/internal/tenant/passwordhash/hashprocess"
+	"github.com/agentledger/agentledger/internal/test/servicetest"
 )
 
 var (
@@ -27,7 +28,7 @@ var (
 	traces     = flag.String("traces", "../../examples/day.ndjson", "events that TestReplay sends")
 )
 
-// programs is where TestMain built the real binaries.
+// programs is the folder of the real programs.
 var programs string
 
 func TestMain(m *testing.M) {
@@ -44,23 +45,19 @@ func TestMain(m *testing.M) {
 	if *guardedDir != "" {
 		os.Exit(beGuarded(*guardedDir))
 	}
-	os.Exit(withPrograms(m))
+	os.Exit(servicetest.Main(withPrograms{m}))
 }
 
-func withPrograms(m *testing.M) int {
-	dir, err := os.MkdirTemp("", "agentledger-test-")
-	if err != nil {
+// withPrograms runs the tests of this package with the programs that they start.
+type withPrograms struct{ *testing.M }
+
+func (m withPrograms) Run() (status int) {
+	var err error
+	if programs, err = servicetest.Programs(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 2
 	}
-	defer os.RemoveAll(dir)
-	build := exec.Command("go", "build", "-o", dir+string(filepath.Separator), "../agentledger", "../aps", "../../examples/toolloop", "../../examples/httptool", "../../examples/importer")
-	if out, err := build.CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "build programs: %v\n%s", err, out)
-		return 2
-	}
-	programs = dir
-	return traffic.Main(m)
+	return traffic.Main(m.M)
 }
 
 const (

@@ -14,7 +14,6 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -27,38 +26,6 @@ const Password = "a password for tests"
 
 // Secret is the platform secret of every service.
 const Secret = "a platform secret for tests"
-
-const module = "github.com/agentledger/agentledger/cmd/agentledger"
-
-// folder is where the program is built, if Main removes it.
-var folder string
-
-// built is the program, which the first service of a test's process builds.
-var built = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp(folder, "agentledger-service-")
-	if err != nil {
-		return "", err
-	}
-	program := filepath.Join(dir, "agentledger")
-	if out, err := exec.Command("go", "build", "-o", program, module).CombinedOutput(); err != nil {
-		return "", fmt.Errorf("build: %w\n%s", err, out)
-	}
-	return program, nil
-})
-
-// Runner runs the tests of a package, as *testing.M does.
-type Runner interface{ Run() int }
-
-// Main runs the tests of a package and removes the program, if they built it.
-func Main(m Runner) int {
-	var err error
-	if folder, err = os.MkdirTemp("", "agentledger-test-"); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer func() { _ = os.RemoveAll(folder) }()
-	return m.Run()
-}
 
 // Service is a service that serves.
 type Service struct {
@@ -130,28 +97,6 @@ func Empty(t testing.TB, more ...string) *Service {
 	lines := AwaitServing(t, "the service", out)
 	s.SetupURL, s.IdentityURL = SetupURL(lines), strings.Fields(lines[len(lines)-1])[3]
 	return s
-}
-
-// Program returns the path of the program, for tests that start it by themselves.
-func Program(t testing.TB) string {
-	t.Helper()
-	program, err := built()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return program
-}
-
-// ProgramWith returns the path of a program that is built with further arguments of go build, for example of another
-// version.
-func ProgramWith(t testing.TB, arguments ...string) string {
-	t.Helper()
-	program := filepath.Join(t.TempDir(), "agentledger")
-	command := exec.Command("go", append(append([]string{"build", "-o", program}, arguments...), module)...)
-	if out, err := command.CombinedOutput(); err != nil {
-		t.Fatalf("build: %v\n%s", err, out)
-	}
-	return program
 }
 
 // At returns a service that the test started by itself, with the platform secret Secret.
