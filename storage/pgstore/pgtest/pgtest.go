@@ -64,12 +64,11 @@ func StartIn(l Layout, settings ...string) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	args := []string{"--pgdata", s.dataDirectory(), "--username", "postgres", "--auth", "trust", "--encoding", "UTF8",
-		"--no-locale", "--no-sync", "--no-instructions"}
-	if l.Log != "" {
-		args = append(args, "--waldir", l.Log)
+	if l == (Layout{}) {
+		err = s.copyCluster()
+	} else {
+		err = p.initialize(s.dataDirectory(), l.Log)
 	}
-	err = p.run("initdb", args...)
 	if err == nil {
 		err = s.Run()
 	}
