@@ -25,6 +25,8 @@ import (
 	"net/url"
 	"strings"
 	"time"
+
+	"github.com/agentledger/agentledger/internal/secret"
 )
 
 // Defaults of Config.
@@ -39,7 +41,7 @@ const (
 type Config struct {
 	// BaseURL is the address of the service: http or https, a host, optionally a path.
 	BaseURL string
-	// Token is the ingest key. Without one only the public calls work.
+	// Token is the ingest key. If empty, only the public calls work. One trailing line end is removed.
 	Token string
 	// HTTP sends the requests. nil means a new client with its own connection pool. It
 	// does not follow redirects, so a token is sent to BaseURL only.
@@ -70,8 +72,9 @@ func New(c Config) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
+	c.Token = secret.TrimLineEnd(c.Token)
 	if strings.ContainsFunc(c.Token, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		return nil, errors.New("token: must be visible ASCII without spaces")
+		return nil, errors.New("token: must be visible ASCII without spaces and line ends")
 	}
 	out := &Client{base: base, token: c.Token, version: c.ServiceVersion, timeout: c.Timeout,
 		retry: c.Retry.withDefaults(), http: c.HTTP}

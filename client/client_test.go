@@ -16,7 +16,7 @@ func TestNewRefuses(t *testing.T) {
 		"query":            {BaseURL: "http://localhost?a=b"},
 		"fragment":         {BaseURL: "http://localhost#a"},
 		"token with space": {BaseURL: "http://localhost", Token: "a secret"},
-		"token with LF":    {BaseURL: "http://localhost", Token: "secret\n"},
+		"token with LF":    {BaseURL: "http://localhost", Token: "secret\n\n"},
 	} {
 		if _, err := New(c); err == nil || strings.Contains(err.Error(), "secret") {
 			t.Errorf("%s: got %v", name, err)
@@ -25,7 +25,7 @@ func TestNewRefuses(t *testing.T) {
 }
 
 func TestPrintingShowsNoSecret(t *testing.T) {
-	c, err := New(Config{BaseURL: "http://localhost/", Token: "s3cret"})
+	c, err := New(Config{BaseURL: "http://localhost/", Token: "s3cret\r\n"})
 	if err != nil {
 		t.Fatal(err)
 	}

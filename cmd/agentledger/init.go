@@ -12,6 +12,7 @@ import (
 	"github.com/agentledger/agentledger/internal/config"
 	"github.com/agentledger/agentledger/internal/operate/handover"
 	"github.com/agentledger/agentledger/internal/operate/provision"
+	"github.com/agentledger/agentledger/internal/secret"
 	"github.com/agentledger/agentledger/internal/tenant/agent"
 )
 
@@ -107,7 +108,7 @@ func (c initCommand) makeOrganization(ctx context.Context, settings config.Serve
 	defer func() { err = errors.Join(err, s.Close()) }()
 	r, err := s.founder.CreateOrganization(ctx, provision.Request{
 		Name: c.Name, Slug: id.Slug(c.Slug), Plan: c.Plan, Disclosure: disclosure, AdminEmail: c.AdminEmail,
-		AdminPassword: c.AdminPassword,
+		AdminPassword: secret.TrimLineEnd(c.AdminPassword),
 	})
 	if err != nil {
 		return madeOrganization{}, err

@@ -82,7 +82,7 @@ func TestPoliciesFromAFolder(t *testing.T) {
 	if err := os.Chmod(kept, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if out, exit := aps("", "policy", "show", "refunds"); exit != 2 || !strings.Contains(out, "others may read it") {
+	if out, exit := aps("", "policy", "show", "refunds"); exit != 2 || !strings.Contains(out, "other users have access") {
 		t.Errorf("an open file: status %d, %s", exit, out)
 	}
 }

@@ -8,9 +8,11 @@ import (
 	"io/fs"
 	"os"
 	"strings"
+	"unicode"
 
 	"github.com/agentledger/agentledger/internal/config"
 	"github.com/agentledger/agentledger/internal/durable"
+	"github.com/agentledger/agentledger/internal/secret"
 )
 
 // platformSecretVariable is the environment variable that holds the secret itself.
@@ -19,60 +21,69 @@ const platformSecretVariable = "AGENTLEDGER_PLATFORM_SECRET"
 // minSecret is the length of the shortest platform secret.
 const minSecret = 16
 
-// loadPlatformSecret returns the platform secret and, when it was made just now, the file that it is in.
-func loadPlatformSecret(c config.Serve) (secret, madeFile string, err error) {
-	if secret = os.Getenv(platformSecretVariable); secret == "" {
-		secret, madeFile, err = readOrMakeSecret(c.PlatformSecretPath())
+// loadPlatformSecret returns the platform secret and, if it was generated just now, the file that contains it.
+func loadPlatformSecret(c config.Serve) (text, madeFile string, err error) {
+	if text = secret.Getenv(platformSecretVariable); text == "" {
+		text, madeFile, err = readOrMakeSecret(c.PlatformSecretPath())
 	}
-	if err == nil && len(secret) < minSecret {
-		err = fmt.Errorf("shorter than %d characters", minSecret)
+	if err == nil {
+		err = checkPlatformSecret(text)
 	}
 	if err != nil {
 		return "", "", fmt.Errorf("platform secret: %w", err)
 	}
-	return secret, madeFile, nil
+	return text, madeFile, nil
+}
+
+// checkPlatformSecret rejects a secret that callers could not send as the value of a header.
+func checkPlatformSecret(text string) error {
+	if err := secret.CheckLine(text); err != nil {
+		return err
+	}
+	switch {
+	case text != strings.TrimSpace(text):
+		return errors.New("begins or ends with white space")
+	case strings.ContainsFunc(text, unicode.IsControl):
+		return errors.New("contains a control character")
+	case len(text) < minSecret:
+		return fmt.Errorf("shorter than %d characters", minSecret)
+	}
+	return nil
 }
 
 // servedPlatformSecret is platformSecret, or knownPlatformSecret where nothing is written.
-func servedPlatformSecret(c config.Serve) (secret, madeFile string, err error) {
+func servedPlatformSecret(c config.Serve) (text, madeFile string, err error) {
 	if !c.ReadOnly {
 		return loadPlatformSecret(c)
 	}
-	secret, err = knownPlatformSecret(c)
-	return secret, "", err
+	text, err = knownPlatformSecret(c)
+	return text, "", err
 }
 
 // knownPlatformSecret returns the platform secret of a server that runs; it makes none.
 func knownPlatformSecret(c config.Serve) (string, error) {
-	if os.Getenv(platformSecretVariable) == "" {
+	if secret.Getenv(platformSecretVariable) == "" {
 		if _, err := os.Stat(c.PlatformSecretPath()); err != nil {
 			return "", fmt.Errorf("platform secret: %w", err)
 		}
 	}
-	secret, _, err := loadPlatformSecret(c)
-	return secret, err
+	text, _, err := loadPlatformSecret(c)
+	return text, err
 }
 
-// readOrMakeSecret reads a file that only its owner may read, or makes it.
-func readOrMakeSecret(path string) (secret, made string, err error) {
-	info, err := os.Stat(path)
+// readOrMakeSecret reads the secret from a file, or creates the file with a random secret.
+func readOrMakeSecret(path string) (text, made string, err error) {
+	text, err = secret.ReadLine(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		secret, err = makeSecretFile(path)
-		return secret, path, err
+		text, err = makeSecretFile(path)
+		return text, path, err
 	}
-	if err != nil {
-		return "", "", err
-	}
-	if info.Mode().Perm()&0o077 != 0 {
-		return "", "", fmt.Errorf("%s may be read by others than its owner: chmod 600 it", path)
-	}
-	b, err := os.ReadFile(path)
-	return strings.TrimSpace(string(b)), "", err
+	return text, "", err
 }
 
 func makeSecretFile(path string) (string, error) {
 	var b [32]byte
 	rand.Read(b[:])
-	secret := base64.RawURLEncoding.EncodeToString(b[:])
-	return secret, durable.CreateFile(path, []byte(secret+"\n"))
+	text := base64.RawURLEncoding.EncodeToString(b[:])
+	return text, durable.CreateFile(path, []byte(text+"\n"))
 }

@@ -3,12 +3,11 @@ package config
 import (
 	"errors"
 	"fmt"
-	"os"
-	"strings"
 
 	"github.com/go-json-experiment/json"
 
 	"github.com/agentledger/agentledger/internal/oidc"
+	"github.com/agentledger/agentledger/internal/secret"
 )
 
 // openIDSection is the file's member of the OpenID providers.
@@ -36,29 +35,21 @@ func decodeProviders(section any) ([]oidc.Provider, error) {
 	}
 	providers := make([]oidc.Provider, len(entries))
 	for i, e := range entries {
-		secret, err := readClientSecret(e.ClientSecretFile)
+		clientSecret, err := readClientSecret(e.ClientSecretFile)
 		if err != nil {
 			return nil, fmt.Errorf("openid %q: %w", e.Name, err)
 		}
-		providers[i] = oidc.Provider{Name: e.Name, Issuer: e.Issuer, ClientID: e.ClientID, ClientSecret: secret}
+		providers[i] = oidc.Provider{Name: e.Name, Issuer: e.Issuer, ClientID: e.ClientID, ClientSecret: clientSecret}
 	}
 	return providers, nil
 }
 
-// readClientSecret reads a file that only its owner may read; "" for a public client.
+// readClientSecret returns the secret in a file, or "" if path is "": a public client has no secret.
 func readClientSecret(path string) (string, error) {
 	if path == "" {
 		return "", nil
 	}
-	found, err := os.Stat(path)
-	if err != nil {
-		return "", err
-	}
-	if found.Mode().Perm()&0o077 != 0 {
-		return "", fmt.Errorf("%s: others may read it: set its mode to 0600", path)
-	}
-	text, err := os.ReadFile(path)
-	return strings.TrimSpace(string(text)), err
+	return secret.ReadLine(path)
 }
 
 // BeforeApply is kong's hook: it takes the settings of the file that have no flag.

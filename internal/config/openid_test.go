@@ -17,15 +17,17 @@ func TestOpenIDProviders(t *testing.T) {
 		}
 		return path
 	}
-	secret, open := write("secret", "s3cret-of-the-client\n", 0o600), write("open", "s3cret-of-the-client", 0o644)
+	two := write("two", "s3cret-of-the-client\n\n", 0o600)
+	secret, open := write("secret", "s3cret-of-the-client\r\n", 0o600), write("open", "s3cret-of-the-client", 0o644)
 	for name, tt := range map[string]struct{ section, want string }{
 		"one":               {`[{"name":"company","issuer":"https://id.example","client_id":"c","client_secret_file":"` + secret + `"}]`, ""},
 		"a public client":   {`[{"name":"company","issuer":"https://id.example","client_id":"c"}]`, ""},
 		"none":              {`[]`, ""},
 		"no list":           {`{"name":"company"}`, "openid: a list of objects with name, issuer"},
 		"an unknown member": {`[{"name":"company","client_secret":"s3cret-of-the-client"}]`, "openid: a list of objects with name, issuer"},
-		"no secret file":    {`[{"name":"company","client_secret_file":"` + dir + `/none"}]`, `openid "company": stat `},
-		"an open file":      {`[{"name":"company","client_secret_file":"` + open + `"}]`, "others may read it: set its mode to 0600"},
+		"no secret file":    {`[{"name":"company","client_secret_file":"` + dir + `/none"}]`, `openid "company": open `},
+		"an open file":      {`[{"name":"company","client_secret_file":"` + open + `"}]`, "other users have access: set it to 0600"},
+		"two line ends":     {`[{"name":"company","client_secret_file":"` + two + `"}]`, "contains a line end"},
 	} {
 		file := write("config.json", `{"public-url":"http://log.example","openid":`+tt.section+`}`, 0o600)
 		c, err := parse(t, "--config", file)

@@ -13,9 +13,10 @@ import (
 	"net/smtp"
 	"net/textproto"
 	"net/url"
-	"os"
 	"strings"
 	"time"
+
+	"github.com/agentledger/agentledger/internal/secret"
 )
 
 // Reasons why a message is not sent.
@@ -92,21 +93,14 @@ func parseAddress(address string) (u *url.URL, from, credentialsFile string, err
 	return u, parameters.Get("from"), parameters.Get("credentials"), nil
 }
 
-// readCredentials reads a file that only its owner may read.
+// readCredentials reads the user and the password from a file.
 func (s *Server) readCredentials(path string) error {
-	info, err := os.Stat(path)
+	line, err := secret.ReadLine(path)
 	if err != nil {
 		return fmt.Errorf("--smtp: credentials: %w", err)
 	}
-	if info.Mode().Perm()&0o077 != 0 {
-		return fmt.Errorf("--smtp: credentials: %s may be read by others than its owner: chmod 600 it", path)
-	}
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return fmt.Errorf("--smtp: credentials: %w", err)
-	}
-	user, password, ok := strings.Cut(strings.TrimRight(string(text), "\r\n"), ":")
-	if !ok || user == "" || password == "" || strings.ContainsAny(user+password, "\r\n\x00") {
+	user, password, ok := strings.Cut(line, ":")
+	if !ok || user == "" || password == "" || strings.ContainsRune(line, 0) {
 		return errors.New("--smtp: credentials: want one line USER:PASSWORD")
 	}
 	s.user, s.password = user, password

@@ -67,6 +67,7 @@ func message() mail.Message {
 
 func TestSend(t *testing.T) {
 	file := credentials(t, "ledger:a mail: password\n")
+	crlf := credentials(t, "ledger:a mail: password\r\n")
 	for name, c := range map[string]struct {
 		startTLS, implicit bool
 		url, file          string
@@ -74,6 +75,7 @@ func TestSend(t *testing.T) {
 	}{
 		"STARTTLS":          {true, false, "smtp://mail.example", file, true},
 		"TLS":               {false, true, "smtps://mail.example", file, true},
+		"CRLF":              {false, true, "smtps://mail.example", crlf, true},
 		"without a sign-in": {true, false, "smtp://mail.example:2525", "", true},
 		"loopback, no TLS":  {false, false, "smtp://127.0.0.1:25", "", false},
 		"loopback, sign-in": {false, false, "smtp://127.0.0.1:25", file, false},

@@ -4,18 +4,16 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
-	"github.com/agentledger/agentledger/internal/durable"
-	"io"
 	"io/fs"
 	"os"
 	"strings"
+
+	"github.com/agentledger/agentledger/internal/durable"
+	"github.com/agentledger/agentledger/internal/secret"
 )
 
-// fileHeader is the first line of a master key file; the second and last is the
-// key in base64.
-const fileHeader = "agentledger-master-key/v1\n"
-
-const fileSize = len(fileHeader) + 44 + 1
+// fileHeader is the first line of a master key file. The second and last line is the key in base64.
+const fileHeader = "agentledger-master-key/v1"
 
 // LoadOrCreateKey reads the master key file at path or, when there is none, makes a
 // random key and writes it there, created is then true. The file's directory must
@@ -35,59 +33,44 @@ func LoadOrCreateKey(path string) (key Key, created bool, err error) {
 	return key, true, nil
 }
 
-// LoadKey reads a master key file. It must be a regular file that only its owner
-// may read or write, with exactly the content that LoadOrCreate writes. A
-// missing file is fs.ErrNotExist (wrapped).
+// LoadKey reads a master key file. It must be a regular file with the two lines that LoadOrCreateKey writes, whose
+// line ends may be LF or CRLF and of which the last may lack its line end. It returns fs.ErrNotExist (wrapped) if the
+// file is missing, and an error if other users can read it (secret.CheckAccess).
 func LoadKey(path string) (Key, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return Key{}, fmt.Errorf("open master key file: %w", err)
+	info, err := os.Stat(path)
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%s: not a regular file", path)
 	}
-	defer f.Close()
-	if err := checkAccess(f); err != nil {
-		return Key{}, fmt.Errorf("check master key file %s: %w", path, err)
-	}
-	content, err := io.ReadAll(io.LimitReader(f, int64(fileSize)+1))
 	if err != nil {
 		return Key{}, fmt.Errorf("read master key file: %w", err)
 	}
-	key, err := parseFile(string(content))
+	content, err := secret.ReadFile(path)
+	if err != nil {
+		return Key{}, fmt.Errorf("read master key file: %w", err)
+	}
+	key, err := parseFile(content)
 	if err != nil {
 		return Key{}, fmt.Errorf("read master key file %s: %w", path, err)
 	}
 	return key, nil
 }
 
-func checkAccess(f *os.File) error {
-	info, err := f.Stat()
-	if err != nil {
-		return err
-	}
-	if !info.Mode().IsRegular() {
-		return errors.New("not a regular file")
-	}
-	if mode := info.Mode().Perm(); mode&0o077 != 0 {
-		return fmt.Errorf("mode is %#o, others than the owner have access: want 0600", mode)
-	}
-	return nil
-}
-
 func parseFile(content string) (Key, error) {
-	body, ok := strings.CutPrefix(content, fileHeader)
-	if !ok {
+	header, line, found := strings.Cut(content, "\n")
+	if !found || strings.TrimSuffix(header, "\r") != fileHeader {
 		return Key{}, fmt.Errorf("header line: %w", ErrMalformed)
 	}
-	secret, rest, ok := strings.Cut(body, "\n")
-	if !ok || rest != "" {
-		return Key{}, fmt.Errorf("key line: %w", ErrMalformed)
+	key, err := KeyFromSecret(line)
+	if err != nil {
+		return Key{}, fmt.Errorf("key line: %w", err)
 	}
-	return KeyFromSecret(secret)
+	return key, nil
 }
 
 // writeKeyFile makes the file durable before anything can be sealed under its key. A
 // file that could not be written to its end is removed; one that a crash cut
 // short is refused by Load, and nothing was sealed under it.
 func writeKeyFile(path string, key Key) error {
-	content := fileHeader + base64.StdEncoding.EncodeToString(key.secret()[:]) + "\n"
+	content := fileHeader + "\n" + base64.StdEncoding.EncodeToString(key.secret()[:]) + "\n"
 	return durable.CreateFile(path, []byte(content))
 }

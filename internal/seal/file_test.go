@@ -49,23 +49,34 @@ func TestLoadOrCreate(t *testing.T) {
 }
 
 func TestLoadReadsTheStoredForm(t *testing.T) {
-	for _, mode := range []fs.FileMode{0o600, 0o400} {
-		key, err := seal.LoadKey(write(t, goodFile, mode))
+	want, err := seal.KeyFromSecret(secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, file := range map[string]struct {
+		content string
+		mode    fs.FileMode
+	}{
+		"as it is written":          {goodFile, 0o600},
+		"read-only":                 {goodFile, 0o400},
+		"readable by the own group": {goodFile, 0o440},
+		"no last line end":          {strings.TrimSuffix(goodFile, "\n"), 0o600},
+		"CRLF":                      {strings.ReplaceAll(goodFile, "\n", "\r\n"), 0o600},
+		"CRLF once":                 {strings.TrimSuffix(goodFile, "\n") + "\r\n", 0o600},
+	} {
+		key, err := seal.LoadKey(write(t, file.content, file.mode))
 		if err != nil {
-			t.Fatalf("mode %v: %v", mode, err)
-		}
-		want, err := seal.KeyFromSecret(secret)
-		if err != nil {
-			t.Fatal(err)
+			t.Errorf("%s: %v", name, err)
+			continue
 		}
 		if _, err := ring(t, want).Open(contextA, sealed(t, ring(t, key), contextA, "x")); err != nil {
-			t.Errorf("mode %v: another key was read: %v", mode, err)
+			t.Errorf("%s: another key was read: %v", name, err)
 		}
 	}
 }
 
 func TestLoadRefusesAccessOfOthers(t *testing.T) {
-	for _, mode := range []fs.FileMode{0o640, 0o604, 0o620, 0o602, 0o610, 0o601, 0o666, 0o777} {
+	for _, mode := range []fs.FileMode{0o660, 0o604, 0o620, 0o602, 0o610, 0o601, 0o666, 0o777} {
 		path := write(t, goodFile, mode)
 		if _, err := seal.LoadKey(path); err == nil {
 			t.Errorf("mode %v: loaded", mode)
@@ -82,14 +93,13 @@ func TestLoadRefusesContent(t *testing.T) {
 		"header alone":          "agentledger-master-key/v1\n",
 		"key alone":             secret + "\n",
 		"cut short":             goodFile[:len(goodFile)-10],
-		"no last line feed":     strings.TrimSuffix(goodFile, "\n"),
-		"two last line feeds":   goodFile + "\n",
-		"carriage returns":      strings.ReplaceAll(goodFile, "\n", "\r\n"),
+		"two last line ends":    goodFile + "\n",
+		"CR at the end":         strings.TrimSuffix(goodFile, "\n") + "\r",
 		"another version":       strings.Replace(goodFile, "v1", "v2", 1),
 		"byte order mark":       "\ufeff" + goodFile,
 		"key of 31 bytes":       "agentledger-master-key/v1\nAAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHg==\n",
 		"second key":            goodFile + secret + "\n",
-		"longer than any other": goodFile + strings.Repeat("x", 1<<16),
+		"longer than any other": goodFile + strings.Repeat("x", 1<<13),
 	} {
 		path := write(t, content, 0o600)
 		_, err := seal.LoadKey(path)

@@ -6,8 +6,8 @@
 //   - A sealed value opens only under the key that sealed it and in the context
 //     it was sealed for; any changed bit is an error, never other plaintext.
 //   - Nonces are random and 24 bytes long, so one key may seal without counting.
-//   - Master keys are 32 bytes and enter as strict text; a master key file that
-//     others than its owner may read or write is refused.
+//   - Master keys are 32 bytes and are read from strict text. A master key file that
+//     other users can read or write is rejected.
 //   - No key shows in a log line or a formatted value.
 //
 // Sealed form: version byte 1, key id (8 bytes), nonce (24 bytes), then
@@ -23,6 +23,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+
+	"github.com/agentledger/agentledger/internal/secret"
 )
 
 // ErrMalformed is returned (wrapped) for a master key in another than the one
@@ -51,8 +53,12 @@ func NewKey() Key {
 }
 
 // KeyFromSecret reads a master key as it is given by a secret store or the
-// environment: base64 (standard alphabet, padded) of 32 bytes and nothing else.
+// environment: base64 (standard alphabet, padded) of 32 bytes, and at most one line end after it.
 func KeyFromSecret(s string) (Key, error) {
+	s = secret.TrimLineEnd(s)
+	if err := secret.CheckLine(s); err != nil {
+		return Key{}, fmt.Errorf("read secret: %w: %w", ErrMalformed, err)
+	}
 	b, err := base64.StdEncoding.Strict().DecodeString(s)
 	if err != nil || len(b) != keySize || base64.StdEncoding.EncodeToString(b) != s {
 		return Key{}, fmt.Errorf("read secret: %w", ErrMalformed)

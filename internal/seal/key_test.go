@@ -15,8 +15,10 @@ import (
 const secret = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="
 
 func TestFromSecretRefuses(t *testing.T) {
-	if _, err := seal.KeyFromSecret(secret); err != nil {
-		t.Fatal(err)
+	for _, s := range []string{secret, secret + "\n", secret + "\r\n"} {
+		if _, err := seal.KeyFromSecret(s); err != nil {
+			t.Errorf("%q: %v", s, err)
+		}
 	}
 	for name, s := range map[string]string{
 		"empty":               "",
@@ -25,8 +27,8 @@ func TestFromSecretRefuses(t *testing.T) {
 		"no padding":          strings.TrimSuffix(secret, "="),
 		"bits behind the end": strings.Replace(secret, "h8=", "h9=", 1),
 		"URL alphabet":        strings.Replace(secret, "AAEC", "_-EC", 1),
-		"trailing line feed":  secret + "\n",
-		"line feed inside":    secret[:20] + "\n" + secret[20:],
+		"two line ends":       secret + "\n\n",
+		"line end inside":     secret[:20] + "\n" + secret[20:],
 		"leading space":       " " + secret,
 		"hexadecimal":         strings.Repeat("00", 32),
 	} {
@@ -34,6 +36,9 @@ func TestFromSecretRefuses(t *testing.T) {
 		if !errors.Is(err, seal.ErrMalformed) {
 			t.Errorf("%s: got %v, want ErrMalformed", name, err)
 			continue
+		}
+		if strings.Contains(name, "line end") && !strings.Contains(err.Error(), "contains a line end") {
+			t.Errorf("%s: got %v, which does not name the line end", name, err)
 		}
 		if s != "" && strings.Contains(err.Error(), s) {
 			t.Errorf("%s: the error repeats the secret", name)

@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/agentledger/agentledger/internal/secret"
 	"github.com/agentledger/agentledger/storage/pgstore/dial"
 )
 
@@ -43,11 +44,12 @@ type connector struct {
 }
 
 func newConnector(o Options) (*connector, error) {
-	config, err := pgxpool.ParseConfig(o.URL)
+	config, err := pgxpool.ParseConfig(secret.TrimLineEnd(o.URL))
 	if err != nil {
 		return nil, errors.New("the address of the database can't be read") // the cause may repeat a password
 	}
 	cc := config.ConnConfig
+	cc.Password = secret.TrimLineEnd(cc.Password) // PGPASSWORD may have been filled from a file
 	application := cc.RuntimeParams["application_name"]
 	maps.Copy(cc.RuntimeParams, session)
 	maps.Copy(cc.RuntimeParams, dial.Planning())

@@ -9,6 +9,7 @@ import (
 
 	"github.com/agentledger/agentledger/internal/config"
 	"github.com/agentledger/agentledger/internal/seal"
+	"github.com/agentledger/agentledger/internal/secret"
 	"github.com/agentledger/agentledger/log"
 )
 
@@ -24,8 +25,8 @@ type keySet struct {
 
 // readMasterKeys reads the keys that private keys are sealed under. It makes none.
 func readMasterKeys(c config.Store) (keys keySet, err error) {
-	if secret := os.Getenv(MasterKeyVariable); secret != "" {
-		keys.newest, err = seal.KeyFromSecret(secret)
+	if text := secret.Getenv(MasterKeyVariable); text != "" {
+		keys.newest, err = seal.KeyFromSecret(text)
 	} else {
 		keys.newest, err = seal.LoadKey(c.MasterKeyPath())
 	}
@@ -83,7 +84,7 @@ func (k keySet) readingKeyring(c config.Store) (*seal.Keyring, error) {
 // RequireMasterKey refuses to go on where a new master key would be made, because
 // imported keys are sealed under the master key of the service that they come from.
 func RequireMasterKey(s config.Store) error {
-	if os.Getenv(MasterKeyVariable) != "" || len(s.OlderMasterKeyFile) > 0 {
+	if secret.Getenv(MasterKeyVariable) != "" || len(s.OlderMasterKeyFile) > 0 {
 		return nil
 	}
 	if _, err := os.Stat(s.MasterKeyPath()); err != nil {

@@ -7,10 +7,10 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/agentledger/agentledger/internal/clock"
 	"github.com/agentledger/agentledger/internal/config"
+	"github.com/agentledger/agentledger/internal/secret"
 )
 
 const (
@@ -50,10 +50,12 @@ const settingsSQL = `SELECT current_setting('server_version_num')::int4, pg_is_i
 
 // readDatabase connects and reads. Errors don't repeat the address, which may hold a password.
 func readDatabase(ctx context.Context, address string) (s databaseSettings, err error) {
-	conn, err := pgx.Connect(ctx, address)
-	if parse := new(pgconn.ParseConfigError); errors.As(err, &parse) {
+	config, err := pgx.ParseConfig(secret.TrimLineEnd(address))
+	if err != nil {
 		return s, errors.New("the address of the database can't be read")
 	}
+	config.Password = secret.TrimLineEnd(config.Password)
+	conn, err := pgx.ConnectConfig(ctx, config)
 	if err != nil {
 		return s, err
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/agentledger/agentledger/cmd/agentledger/datadir"
 	"github.com/agentledger/agentledger/internal/config"
+	"github.com/agentledger/agentledger/internal/secret"
 )
 
 // Rights of the owner.
@@ -78,6 +79,9 @@ func judgeFile(f privateFile) (found *Finding, there bool) {
 	case err != nil:
 		return problem(attend("run the command as the user of the service", "%s: %v", f.what, err)), false
 	}
+	if !info.IsDir() && info.Mode().Perm()&0o040 != 0 && secret.CheckAccess(info) == nil {
+		return nil, true // the service reads it by its group, as Kubernetes mounts secrets
+	}
 	if owner, known := ownerOf(info); known && owner != os.Geteuid() {
 		return problem(attend(fmt.Sprintf("run as the user of the service, or chown %d %s", os.Geteuid(), f.path),
 			"%s: %s is of the user %d, and this is %d", f.what, f.path, owner, os.Geteuid())), true
@@ -103,7 +107,7 @@ func judgeMode(f privateFile, mode fs.FileMode, user int) *Finding {
 
 // checkMasterKey finds a store whose key is away: the start is refused then, and without the key all is lost.
 func checkMasterKey(c config.Serve) []Finding {
-	if os.Getenv(datadir.MasterKeyVariable) != "" || len(c.OlderMasterKeyFile) > 0 {
+	if secret.Getenv(datadir.MasterKeyVariable) != "" || len(c.OlderMasterKeyFile) > 0 {
 		return nil
 	}
 	_, noStore := os.Stat(c.DatabaseDir())

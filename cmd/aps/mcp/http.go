@@ -11,6 +11,7 @@ import (
 
 	"github.com/agentledger/agentledger/internal/mcp/gateway"
 	"github.com/agentledger/agentledger/internal/mcp/listen"
+	"github.com/agentledger/agentledger/internal/secret"
 )
 
 // tokenVariable holds the bearer token of clients by HTTP.
@@ -24,7 +25,7 @@ const (
 
 // serveHTTP serves clients until ctx ends.
 func (c *serveCommand) serveHTTP(ctx context.Context, g *gateway.Gateway, s Settings) error {
-	token := os.Getenv(tokenVariable)
+	token := secret.Getenv(tokenVariable)
 	socket, err := net.Listen("tcp", c.Listen)
 	if err != nil {
 		return err

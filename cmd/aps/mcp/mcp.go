@@ -27,6 +27,7 @@ import (
 	"github.com/agentledger/agentledger/internal/mcp/gateway"
 	"github.com/agentledger/agentledger/internal/mcp/message"
 	"github.com/agentledger/agentledger/internal/mcp/upstream"
+	"github.com/agentledger/agentledger/internal/secret"
 	"github.com/agentledger/agentledger/internal/textcheck"
 )
 
@@ -208,7 +209,7 @@ func connectTo(s ServerSettings, maxBytes int) (func(context.Context) (upstream.
 		if !ok {
 			return nil, fmt.Errorf("headers_env: %s is not set", variable)
 		}
-		headers[name] = value
+		headers[name] = secret.TrimLineEnd(value)
 	}
 	return upstream.Remote{URL: s.URL, Headers: headers, MaxBytes: maxBytes}.Connect, nil
 }

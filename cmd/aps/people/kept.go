@@ -11,6 +11,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/agentledger/agentledger/internal/durable"
+	"github.com/agentledger/agentledger/internal/secret"
 )
 
 // keptSession is the session of one service in the file.
@@ -41,8 +42,8 @@ func readAllKept() (path string, kept map[string]keptSession, err error) {
 	if err != nil {
 		return "", nil, err
 	}
-	if found.Mode().Perm()&0o077 != 0 {
-		return "", nil, fmt.Errorf("%s: others may read it: set its mode to 0600, or remove it and sign in", path)
+	if err := secret.CheckAccess(found); err != nil {
+		return "", nil, fmt.Errorf("%s: %w, or remove it and sign in", path, err)
 	}
 	text, err := os.ReadFile(path)
 	if err == nil {

@@ -8,10 +8,10 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"strings"
 
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/secret"
 )
 
 // serviceFlags name the service.
@@ -35,7 +35,7 @@ type personFlags struct {
 // openSession returns the session of a command: of the token, of the address, or the kept one.
 func (f *personFlags) openSession(ctx context.Context, t *Terminal) (*session, error) {
 	s := newSession(f.URL)
-	if s.token = os.Getenv("APS_CONSOLE_TOKEN"); s.token != "" {
+	if s.token = secret.Getenv("APS_CONSOLE_TOKEN"); s.token != "" {
 		return s, nil
 	}
 	if f.Email != "" {
@@ -85,7 +85,7 @@ func (f *personFlags) signIn(ctx context.Context, t *Terminal, s *session) error
 
 // bringCode ends a sign-in that lacks its second factor by a recovery code.
 func (f *personFlags) bringCode(ctx context.Context, s *session, begun []*http.Cookie) ([]*http.Cookie, error) {
-	code := os.Getenv("APS_RECOVERY_CODE")
+	code := secret.Getenv("APS_RECOVERY_CODE")
 	if code == "" || len(begun) == 0 {
 		return nil, errors.New("the account has a second factor: put a recovery code into APS_RECOVERY_CODE")
 	}
@@ -96,11 +96,11 @@ func (f *personFlags) bringCode(ctx context.Context, s *session, begun []*http.C
 }
 
 func readPassword(in io.Reader) (string, error) {
-	if password := os.Getenv("APS_PASSWORD"); password != "" {
+	if password := secret.Getenv("APS_PASSWORD"); password != "" {
 		return password, nil
 	}
 	line, err := bufio.NewReader(io.LimitReader(in, 4<<10)).ReadString('\n')
-	if password := strings.TrimRight(line, "\r\n"); password != "" {
+	if password := secret.TrimLineEnd(line); password != "" {
 		return password, nil
 	}
 	return "", errors.Join(errors.New("no password: set APS_PASSWORD or write it to standard input"), err)

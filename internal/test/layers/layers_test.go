@@ -75,6 +75,7 @@ var layer = map[string]int{
 	"internal/childprocess":                    0,
 	"internal/linelog":                         1,
 	"internal/lockfile":                        0,
+	"internal/secret":                          0,
 	"internal/oidc":                            0,
 	"internal/ratelimit":                       0,
 	"internal/keytable":                        11,

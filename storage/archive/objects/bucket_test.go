@@ -218,6 +218,8 @@ func TestCredentials(t *testing.T) {
 		"an empty environment": {func(string) string { return "" }, "", false},
 		"a part":               {withoutKey, "", false},
 		"the environment":      {environment, "", true},
+		"line ends after them": {func(name string) string { return environment(name) + "\n" }, "", true},
+		"a line end inside":    {func(name string) string { return environment(name) + "\n\n" }, "", false},
 		"a file":               {nil, write("good", objectstest.AccessKey, 0o600), true},
 		"a file of all":        {environment, write("open", objectstest.AccessKey, 0o644), false},
 		"a file without a key": {environment, write("empty", "", 0o600), false},

@@ -2,18 +2,13 @@ package objects
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
-	"io/fs"
-	"os"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-)
 
-// maxCredentials bounds the file of credentials, in bytes. A session token has up to 4 KiB at some providers.
-const maxCredentials = 16 << 10
+	"github.com/agentledger/agentledger/internal/secret"
+)
 
 // credentialSource is where the credentials of a bucket come from. A printed one does not show them.
 type credentialSource struct {
@@ -26,9 +21,9 @@ func newCredentialSource(path string, getenv func(string) string) (credentialSou
 	var env aws.Credentials
 	if getenv != nil {
 		env = aws.Credentials{
-			AccessKeyID:     getenv("AWS_ACCESS_KEY_ID"),
-			SecretAccessKey: getenv("AWS_SECRET_ACCESS_KEY"),
-			SessionToken:    getenv("AWS_SESSION_TOKEN"),
+			AccessKeyID:     secret.TrimLineEnd(getenv("AWS_ACCESS_KEY_ID")),
+			SecretAccessKey: secret.TrimLineEnd(getenv("AWS_SECRET_ACCESS_KEY")),
+			SessionToken:    secret.TrimLineEnd(getenv("AWS_SESSION_TOKEN")),
 		}
 	}
 	s := credentialSource{path, func() aws.Credentials { return env }}
@@ -40,7 +35,7 @@ func newCredentialSource(path string, getenv func(string) string) (credentialSou
 func (s credentialSource) Retrieve(context.Context) (aws.Credentials, error) {
 	c, origin := s.env(), "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
 	if s.path != "" {
-		text, err := readPrivateFile(s.path)
+		text, err := secret.ReadFile(s.path)
 		if err != nil {
 			return aws.Credentials{}, fmt.Errorf("read the credentials of the object store: %w", err)
 		}
@@ -49,28 +44,10 @@ func (s credentialSource) Retrieve(context.Context) (aws.Credentials, error) {
 	if !c.HasKeys() {
 		return aws.Credentials{}, fmt.Errorf("no credentials of the object store: set %s", origin)
 	}
+	if err := secret.CheckLine(c.AccessKeyID + c.SecretAccessKey + c.SessionToken); err != nil {
+		return aws.Credentials{}, fmt.Errorf("credentials of the object store: %w", err)
+	}
 	return c, nil
-}
-
-// readPrivateFile reads a small file that only its owner can read.
-func readPrivateFile(path string) (string, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return "", err
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return "", err
-	}
-	if info.Mode().Perm()&0o077 != 0 {
-		return "", fmt.Errorf("%s: others may read it: set its mode to 0600", path)
-	}
-	text, err := io.ReadAll(io.LimitReader(f, maxCredentials+1))
-	if err == nil && len(text) > maxCredentials {
-		err = &fs.PathError{Op: "read", Path: path, Err: errors.New("too large")}
-	}
-	return string(text), err
 }
 
 // parseCredentials reads lines of "name = value", the format of the AWS tools. Sections and other names are passed

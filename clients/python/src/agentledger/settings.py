@@ -86,8 +86,9 @@ def read_settings(
     org = org if org is not None else env.get("APS_ORG", "")
     agent = agent if agent is not None else env.get("APS_AGENT", "")
     key_id = key_id if key_id is not None else env.get("APS_KEY_ID", "")
+    token = _trim_line_end(token)
     if any(not "!" <= c <= "~" for c in token):
-        raise NotAsked("token (APS_TOKEN) must be visible ASCII without spaces")
+        raise NotAsked("token (APS_TOKEN) must be visible ASCII without spaces and line ends")
     if key is None and env.get("APS_KEY_FILE"):
         key = _read_key_file(env["APS_KEY_FILE"])
     signer = None if key is None else Signer(org, agent, key_id, key, convert)
@@ -108,6 +109,11 @@ def parse_address(url: str) -> Address:
     if parts.username is not None or parts.query or parts.fragment:
         raise NotAsked("url (APS_URL) must not have user, query or fragment")
     return Address(parts.scheme, parts.hostname, port, parts.path.rstrip("/"))
+
+
+def _trim_line_end(text: str) -> str:
+    """Return text without one trailing LF or CRLF, which files and variables filled from files often have."""
+    return text[:-1].removesuffix("\r") if text.endswith("\n") else text
 
 
 def _read_key_file(name: str) -> str:

@@ -54,7 +54,8 @@ export class Transport {
     if (!["http:", "https:"].includes(base.protocol) || odd) {
       throw new LedgerError("url: must be http or https with a host, without user, query or fragment");
     }
-    if (token !== undefined && !/^[!-~]+$/.test(token)) throw new LedgerError("token: must be visible ASCII without spaces");
+    token = token?.replace(/\r?\n$/, ""); // files and variables filled from files often end in a line end
+    if (token !== undefined && !/^[!-~]+$/.test(token)) throw new LedgerError("token: must be visible ASCII without spaces and line ends");
     this.base = base.href.replace(/\/+$/, "");
     this.send = send;
     this.timeoutMs = timeoutMs;

@@ -1,0 +1,98 @@
+// Package secret reads secrets from files and from the environment, in the forms in which editors, password
+// managers and Kubernetes write them.
+//
+// Invariants:
+//
+//   - Exactly one trailing line end, LF or CRLF, is removed. Everything else belongs to the secret.
+//   - A file that other users can read, or that its group can write, is refused. Its group may read it only if it
+//     is one of the groups of this process.
+//   - No error contains a secret.
+package secret
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strings"
+)
+
+// maxFile bounds a file of secrets, in bytes. The longest one holds the credentials of an object store, whose session
+// tokens have up to 4 KiB at some providers.
+const maxFile = 16 << 10
+
+// errLineEnd is the error of a secret that contains a line end after its trailing one was removed.
+var errLineEnd = errors.New("contains a line end: a secret is one line, with at most one line end after it")
+
+// TrimLineEnd returns text without one trailing LF or CRLF.
+func TrimLineEnd(text string) string {
+	if line, ok := strings.CutSuffix(text, "\n"); ok {
+		return strings.TrimSuffix(line, "\r")
+	}
+	return text
+}
+
+// Getenv returns the value of an environment variable without its trailing line end, or "" if it is not set.
+func Getenv(name string) string { return TrimLineEnd(os.Getenv(name)) }
+
+// ReadLine reads a file that contains one secret and nothing else.
+func ReadLine(path string) (string, error) {
+	text, err := ReadFile(path)
+	if err != nil {
+		return "", err
+	}
+	line := TrimLineEnd(text)
+	if err := CheckLine(line); err != nil {
+		return "", fmt.Errorf("%s: %w", path, err)
+	}
+	return line, nil
+}
+
+// CheckLine returns an error if a secret without its trailing line end contains another one.
+func CheckLine(line string) error {
+	if strings.ContainsAny(line, "\r\n") {
+		return errLineEnd
+	}
+	return nil
+}
+
+// ReadFile reads a small private file whole.
+func ReadFile(path string) (string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return "", err
+	}
+	if err := CheckAccess(info); err != nil {
+		return "", fmt.Errorf("%s: %w", path, err)
+	}
+	text, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	if err == nil && len(text) > maxFile {
+		err = &fs.PathError{Op: "read", Path: path, Err: fmt.Errorf("larger than %d bytes", maxFile)}
+	}
+	return string(text), err
+}
+
+// Bits of a mode that give access to users other than the owner.
+const (
+	groupRead  fs.FileMode = 0o040
+	notPrivate fs.FileMode = 0o037 // whatever the group is
+)
+
+// CheckAccess returns an error if a file is accessible to other users. Reading by one of the process's own groups is
+// allowed: Kubernetes mounts secrets with mode 0440 and the group of the pod (fsGroup).
+func CheckAccess(info fs.FileInfo) error {
+	mode := info.Mode().Perm()
+	switch {
+	case mode&notPrivate != 0:
+		return fmt.Errorf("mode is %04o, so other users have access: set it to 0600, or to 0640 or 0440 for a group of this process", mode)
+	case mode&groupRead != 0 && !inOwnGroup(info):
+		return fmt.Errorf("mode is %04o, and the file's group is not a group of this process: set it to 0600", mode)
+	}
+	return nil
+}
