@@ -17,7 +17,7 @@ type backupCommand struct {
 	offline
 	beside
 	To     string `arg:"" help:"Folder of backups, or one tar file." type:"path" placeholder:"DIR|FILE.tar"`
-	Keep   int    `help:"How many backups stay in the folder, the new one among them. Default: all."`
+	Keep   int    `help:"How many backups stay in the folder, the new one among them, in addition to as many that were verified whole. Older ones are removed only if a newer one was verified whole (--verify). Default: all."`
 	Verify bool   `help:"Re-verify every ledger of the new backup from its first event."`
 	JSON   bool   `name:"json" help:"Machine-readable output."`
 }
@@ -43,7 +43,8 @@ type madeBackup struct {
 	Faults  int    `json:"faults"`
 }
 
-// Run makes the backup. It returns errFound when a ledger can't be read or verified.
+// Run makes the backup. It returns errFound if a ledger can't be read or verified, if the backup before is damaged, or
+// if older backups stay beyond --keep because none was verified.
 func (c backupCommand) Run(ctx context.Context, out terminal) error {
 	var made backup.Made
 	err := c.withSnapshot(ctx, out, c.beside, func(s *datadir.Store, dir string) (err error) {
@@ -67,15 +68,35 @@ func (c backupCommand) Run(ctx context.Context, out terminal) error {
 	}); err != nil {
 		return err
 	}
+	return c.finishBackup(ctx, out, made)
+}
+
+// finishBackup verifies the backup, removes older backups that it replaces, and notes the outcome.
+func (c backupCommand) finishBackup(ctx context.Context, out terminal, made backup.Made) (err error) {
 	if c.Verify {
 		err = c.verifyBackup(ctx, out, made.Path)
 	}
-	err = errors.Join(err, made.WriteNote(c.Data, backup.VerificationOf(c.Verify, err, errFound)))
+	verified := backup.VerificationOf(c.Verify, err)
+	err = errors.Join(err, made.Mark(verified, time.Now()))
 	if err == nil && made.Faults > 0 {
 		err = errFound
 	}
 	if err == nil && c.Keep > 0 { // a backup with faults is no reason to remove others
-		err = made.RemoveOld(c.To, c.Keep, out.printProblem)
+		err = c.removeOld(ctx, out, &made)
+	}
+	if made.Damaged != nil {
+		err = errors.Join(err, backupError(out, made.Damaged.Err))
+	}
+	return errors.Join(err, made.WriteNote(c.Data, verified))
+}
+
+// removeOld removes backups beyond --keep. It returns errFound if more stay, because no newer one was verified.
+func (c backupCommand) removeOld(ctx context.Context, out terminal, made *backup.Made) error {
+	unreplaced, err := made.RemoveOld(ctx, c.To, c.Keep, out.printProblem)
+	if err == nil && unreplaced > 0 {
+		out.printProblem(fmt.Sprintf("%d older backups stay in %s beyond --keep %d, because no newer one was verified "+
+			"whole: run the command with --verify", unreplaced, c.To, c.Keep))
+		err = errFound
 	}
 	return err
 }

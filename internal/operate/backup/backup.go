@@ -9,6 +9,9 @@
 //     which the next backup into the same folder removes.
 //   - Only files of backups are removed: a folder with any other file stays, however it is named.
 //   - A backup shares no file with a store. Tables are shared among backups alone, as hard links.
+//   - A table is linked only if it was read and has the same content as the store's own. Damage in one backup never
+//     spreads to the next one.
+//   - A backup is removed only if a newer one was verified whole.
 //   - The ledgers of a backup are those of its heads: each head was signed from the copied files.
 //   - A restored store gets its place only after each file has the SHA-256 of the manifest.
 package backup
@@ -52,9 +55,10 @@ type target interface {
 
 // copier copies files and notes their sizes and sums.
 type copier struct {
-	to     target
-	files  []File
-	shared int64 // bytes of linked files
+	to      target
+	files   []File
+	shared  int64  // bytes of linked files
+	damaged string // the first table of the previous backup that was not linked because it is damaged, "" for none
 }
 
 // copyFile copies the file at path. A table that previous has too is linked.
@@ -77,16 +81,16 @@ func (c *copier) copyFile(ctx context.Context, path, name string, previous *Back
 	return c.putFile(ctx, name, info.Size(), f)
 }
 
-// linkFile links a table to the one of the previous backup, if both are the same.
+// linkFile links a table to the one of the previous backup, if both have the same content. It reads both: a manifest
+// shows only what the previous backup once had.
 func (c *copier) linkFile(ctx context.Context, f *os.File, name string, size int64, previous *Backup) (bool, error) {
-	sum := sha256.New()
-	if _, err := io.Copy(sum, reader{ctx, f}); err != nil {
+	sum, err := sumContent(ctx, f)
+	if err != nil {
 		return false, err
 	}
-	made := File{Name: name, Size: size, SHA256: sumText(sum)}
+	made := File{Name: name, Size: size, SHA256: sum}
 	linked := false
-	if previous.file(name) == made {
-		var err error
+	if previous.file(name) == made && c.isSound(ctx, previous, made) {
 		if linked, err = c.to.linkFile(name, previous.path(name)); err != nil {
 			return false, err
 		}
@@ -96,8 +100,33 @@ func (c *copier) linkFile(ctx context.Context, f *os.File, name string, size int
 		c.shared += size
 		return true, nil
 	}
-	_, err := f.Seek(0, io.SeekStart)
+	_, err = f.Seek(0, io.SeekStart)
 	return false, err
+}
+
+// isSound reports whether a file of a backup is as its manifest describes it, and notes the first one that is not.
+func (c *copier) isSound(ctx context.Context, b *Backup, want File) bool {
+	f, err := os.Open(b.path(want.Name))
+	if err == nil {
+		var sum string
+		sum, err = sumContent(ctx, f)
+		_ = f.Close() // nothing was written
+		if err == nil && sum == want.SHA256 {
+			return true
+		}
+	}
+	if c.damaged == "" && ctx.Err() == nil {
+		c.damaged = want.Name
+	}
+	return false
+}
+
+func sumContent(ctx context.Context, from io.Reader) (string, error) {
+	sum := sha256.New()
+	if _, err := io.Copy(sum, reader{ctx, from}); err != nil {
+		return "", err
+	}
+	return sumText(sum), nil
 }
 
 // putFile copies a content of that size.
@@ -205,12 +234,24 @@ func (s Source) write(ctx context.Context, to target, previous *Backup, heads *o
 	if err := m.write(to); err != nil {
 		return Made{}, err
 	}
-	return Made{Manifest: m, Shared: c.shared}, nil
+	made := Made{Manifest: m, Shared: c.shared}
+	if c.damaged != "" {
+		made.Damaged = &Damage{Path: previous.dir, Err: fmt.Errorf("check backup %s: %w: %s is not the file of the manifest",
+			previous.dir, ErrDamaged, c.damaged)}
+	}
+	return made, nil
 }
 
 // Made is a backup that was made.
 type Made struct {
 	Path string
 	Manifest
-	Shared int64 // bytes of tables that an earlier backup has too
+	Shared  int64   // bytes of tables that an earlier backup has too
+	Damaged *Damage // of an earlier backup whose files were read; nil if none was found
+}
+
+// Damage is what was found to be wrong with an earlier backup.
+type Damage struct {
+	Path string // of the backup
+	Err  error  // wraps ErrDamaged, and names the backup and the file
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -68,8 +69,11 @@ func TestSharedTables(t *testing.T) {
 	if err != nil || three.Shared != 0 {
 		t.Errorf("another table of that name: got %d shared bytes, %v", three.Shared, err)
 	}
-	if err := three.RemoveOld(into, 2, func(s string) { t.Error(s) }); err != nil {
-		t.Error(err)
+	if err := three.Mark(backup.Whole, day); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := three.RemoveOld(t.Context(), into, 2, func(s string) { t.Error(s) }); n != 0 || err != nil {
+		t.Errorf("removal: got %d that stay, %v", n, err)
 	}
 	left, err := os.ReadDir(into)
 	if err != nil || len(left) != 3 || left[0].Name() == filepath.Base(one.Path) {
@@ -81,6 +85,66 @@ func TestSharedTables(t *testing.T) {
 			t.Errorf("%s: got %v", path, err)
 		}
 	}
+}
+
+// A table that was damaged in the backup before is copied and not linked, so that the new backup is whole. The damaged
+// backup is named and marked, and the next backup links to the sound table again.
+func TestDamagedTableIsNotLinked(t *testing.T) {
+	for name, damage := range map[string]func(path string) error{
+		"a flipped bit": func(path string) error { return flipFirstBit(path) },
+		"cut off":       func(path string) error { return os.Truncate(path, 3) },
+		"missing":       os.Remove,
+	} {
+		t.Run(name, func(t *testing.T) {
+			into, from := t.TempDir(), source(t, day)
+			makeAt := func(n int) backup.Made {
+				t.Helper()
+				from.Clock = func() time.Time { return day.Add(time.Duration(n) * time.Hour) }
+				made, err := from.MakeIn(t.Context(), into)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return made
+			}
+			one := makeAt(0)
+			if err := errors.Join(one.Mark(backup.Whole, day), damage(filepath.Join(one.Path, "db", "000004.sst"))); err != nil {
+				t.Fatal(err)
+			}
+			two := makeAt(1)
+			if two.Shared != 0 || two.Damaged == nil || two.Damaged.Path != one.Path ||
+				!strings.Contains(two.Damaged.Err.Error(), "db/000004.sst is not the file") {
+				t.Errorf("after the damage: %d shared bytes, damage %v", two.Shared, two.Damaged)
+			}
+			if _, err := backup.Inspect(t.Context(), two.Path); err != nil {
+				t.Error(err)
+			}
+			if text, err := os.ReadFile(filepath.Join(one.Path, "verification.json")); err != nil || !strings.Contains(string(text), `"failed"`) {
+				t.Errorf("mark of the damaged one: %s, %v", text, err)
+			}
+			three := makeAt(2)
+			if three.Shared != int64(len("a table")) || three.Damaged != nil {
+				t.Errorf("the third: %d shared bytes, damage %v", three.Shared, three.Damaged)
+			}
+			if _, err := backup.Inspect(t.Context(), three.Path); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// flipFirstBit flips a bit of a file in place, so that every link to it has the damage.
+func flipFirstBit(path string) error {
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	b := make([]byte, 1)
+	_, err = f.ReadAt(b, 0)
+	b[0] ^= 1
+	if err == nil {
+		_, err = f.WriteAt(b, 0)
+	}
+	return errors.Join(err, f.Close())
 }
 
 // A backup that a crash ended is removed by the next one, and is none before.

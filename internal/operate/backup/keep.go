@@ -2,6 +2,7 @@ package backup
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -51,7 +52,7 @@ func removeUnfinished(dir string, report func(string)) error {
 // isBackupFile reports whether a backup, whole or not, has files of that name.
 func isBackupFile(name string) bool {
 	heads, _ := filepath.Match(headsPattern, name)
-	return heads || name == manifestName || fileName.MatchString(name)
+	return heads || name == manifestName || isMark(name) || fileName.MatchString(name)
 }
 
 // findForeign returns an error that names a file or folder below dir that no backup has, nil when there is none.
@@ -87,7 +88,7 @@ func openWhole(dir string) (*Backup, error) {
 		}
 	}
 	return b, findForeign(dir, func(name string) bool {
-		return name == manifestName || name == storeFolder+"/"+lockName || b.file(name).Name != ""
+		return name == manifestName || isMark(name) || name == storeFolder+"/"+lockName || b.file(name).Name != ""
 	})
 }
 
@@ -128,39 +129,114 @@ func checkRemovable(path string, origin id.Origin) error {
 	return err
 }
 
-// RemoveOld removes old backups of the store of m below dir. The newest backups stay: m and keep-1 others. Folders that
-// are no whole backup of that store stay and don't count: report gets one line with their names.
-func (m Made) RemoveOld(dir string, keep int, report func(string)) error {
-	err := withLock(dir, func() error {
-		origin, err := (&Backup{m.Manifest, m.Path}).firstOrigin()
+// RemoveOld removes old backups of the store of m below dir. The newest keep backups stay, and so do the newest keep
+// that were verified whole; those that failed do not count. An older backup is removed only if a newer one was
+// verified whole and still is: unless m itself was verified, the files of the newest verified one are read again.
+// RemoveOld returns how many backups stay only because no newer one was verified whole.
+//
+// If that finds damage, RemoveOld marks the backup as failed, sets m.Damaged and looks for an older verified one.
+//
+// m counts as the newest, whatever its name. Folders that are no whole backup of that store stay and don't count:
+// report gets one line with their names.
+func (m *Made) RemoveOld(ctx context.Context, dir string, keep int, report func(string)) (unreplaced int, err error) {
+	err = withLock(dir, func() error {
+		names, err := m.listRemovable(dir, report)
 		if err != nil {
 			return err
 		}
-		names, err := list(dir)
+		marks, err := m.readMarks(ctx, dir, names)
 		if err != nil {
 			return err
 		}
-		var others []string
-		names = slices.DeleteFunc(names, func(name string) bool {
-			if name == filepath.Base(m.Path) {
-				return true
-			}
-			err := checkRemovable(filepath.Join(dir, name), origin)
-			if err != nil {
-				others = append(others, fmt.Sprintf("%s (%v)", name, err))
-			}
-			return err != nil
-		})
-		if len(others) > 0 {
-			report(fmt.Sprintf("no whole backups of this store, so they stay in %s: %s",
-				dir, strings.Join(others, ", ")))
-		}
-		return removeAll(dir, names[:max(0, len(names)+1-keep)])
+		var old []string
+		old, unreplaced = chooseOld(names, marks, keep)
+		return removeAll(dir, old)
 	})
 	if err != nil {
-		return fmt.Errorf("remove old backups: %w", err)
+		return unreplaced, fmt.Errorf("remove old backups: %w", err)
 	}
-	return nil
+	return unreplaced, nil
+}
+
+// listRemovable returns the names of the whole backups of the store of m below dir, oldest first and m last.
+func (m *Made) listRemovable(dir string, report func(string)) ([]string, error) {
+	origin, err := (&Backup{m.Manifest, m.Path}).firstOrigin()
+	if err != nil {
+		return nil, err
+	}
+	names, err := list(dir)
+	if err != nil {
+		return nil, err
+	}
+	var others []string
+	names = slices.DeleteFunc(names, func(name string) bool {
+		if name == filepath.Base(m.Path) {
+			return true
+		}
+		err := checkRemovable(filepath.Join(dir, name), origin)
+		if err != nil {
+			others = append(others, fmt.Sprintf("%s (%v)", name, err))
+		}
+		return err != nil
+	})
+	if len(others) > 0 {
+		report(fmt.Sprintf("no whole backups of this store, so they stay in %s: %s",
+			dir, strings.Join(others, ", ")))
+	}
+	return append(names, filepath.Base(m.Path)), nil
+}
+
+// readMarks returns the marks of backups, the last of which is m. The files of the newest backup that is marked as
+// whole still are as its manifest describes them.
+func (m *Made) readMarks(ctx context.Context, dir string, names []string) ([]Verification, error) {
+	marks := make([]Verification, len(names))
+	for i, name := range names {
+		marks[i] = readMark(filepath.Join(dir, name))
+	}
+	for i := range slices.Backward(marks) {
+		if marks[i] != Whole {
+			continue
+		}
+		if i == len(marks)-1 {
+			break // it was verified a moment ago
+		}
+		path := filepath.Join(dir, names[i])
+		_, err := Inspect(ctx, path)
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, ErrDamaged) {
+			return nil, err
+		}
+		if err := writeMark(path, Failed, time.Now()); err != nil {
+			return nil, err
+		}
+		marks[i], m.Damaged = Failed, &Damage{Path: path, Err: err}
+	}
+	return marks, nil
+}
+
+// chooseOld returns the backups to remove, oldest first, and the number of those that stay only because no newer one
+// was verified whole.
+func chooseOld(names []string, marks []Verification, keep int) (old []string, unreplaced int) {
+	newer, verified := 0, 0 // of the backups that are newer than the i-th
+	for i := range slices.Backward(names) {
+		switch {
+		case newer < keep || marks[i] == Whole && verified < keep:
+		case verified > 0:
+			old = append(old, names[i])
+		default:
+			unreplaced++
+		}
+		if marks[i] != Failed {
+			newer++
+		}
+		if marks[i] == Whole {
+			verified++
+		}
+	}
+	slices.Reverse(old)
+	return old, unreplaced
 }
 
 // removeAll removes backups. Each loses its name first, so that none looks whole while it is removed.

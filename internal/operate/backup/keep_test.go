@@ -58,6 +58,9 @@ func TestRemoveOld(t *testing.T) {
 		t.Fatal(err)
 	}
 	made := makeFor(t, into, hour(8), ledgertest.Red, ledgertest.Blue)
+	if err := made.Mark(backup.Whole, hour(9)); err != nil {
+		t.Fatal(err)
+	}
 	for keep, want := range map[int][]string{
 		2: {name(1), name(3), name(4), name(5), name(6), name(7), name(8), "lock"},
 		1: {name(1), name(3), name(4), name(6), name(7), name(8), "lock"},
@@ -69,8 +72,8 @@ func TestRemoveOld(t *testing.T) {
 		}
 		m := made
 		m.Path = filepath.Join(copied, filepath.Base(made.Path))
-		if err := m.RemoveOld(copied, keep, func(s string) { told = append(told, s) }); err != nil {
-			t.Fatal(err)
+		if n, err := m.RemoveOld(t.Context(), copied, keep, func(s string) { told = append(told, s) }); n != 0 || err != nil {
+			t.Fatalf("got %d that stay, %v", n, err)
 		}
 		wantNames(t, copied, want...)
 		if len(told) != 1 || strings.Contains(told[0], "\n") {
@@ -85,13 +88,106 @@ func TestRemoveOld(t *testing.T) {
 	}
 }
 
+// Only a newer backup that was verified whole replaces older ones. Letters are backups, oldest first: v was verified
+// whole, u was not verified, f failed; a V is damaged after its verification. The last one was just made.
+func TestOnlyVerifiedBackupsReplace(t *testing.T) {
+	for _, tc := range []struct {
+		backups    string
+		keep       int
+		want       string // those that stay
+		unreplaced int
+	}{
+		{"uuuv", 2, "uv", 0},
+		{"uuuu", 2, "uuuu", 2},
+		{"vvvu", 2, "vvu", 0},    // the latest two that were verified, and the latest two of all
+		{"vvvuu", 2, "vvuu", 0},  // unverified ones do not count as verified
+		{"vuuuu", 2, "vuuuu", 2}, // the one that was verified is older
+		{"uuvu", 2, "vu", 0},
+		{"vvfu", 2, "vvfu", 0}, // one that failed replaces nothing
+		{"vffv", 2, "vffv", 0}, // and does not count among the latest
+		{"vffvv", 2, "vv", 0},
+		{"ffu", 1, "ffu", 2},
+		{"uuVu", 1, "uuVu", 3}, // the damage is found before anything is removed
+		{"vvVu", 1, "vVu", 1},  // an older verified one is still whole
+		{"uuuV", 1, "V", 0},    // it was verified a moment ago
+		{"v", 1, "v", 0},
+		{"u", 1, "u", 0},
+	} {
+		t.Run(tc.backups, func(t *testing.T) {
+			into := t.TempDir()
+			var made backup.Made
+			letters := map[string]string{}
+			for i, letter := range tc.backups {
+				made = makeFor(t, into, day.Add(time.Duration(i)*time.Hour), ledgertest.Red)
+				letters[filepath.Base(made.Path)] = string(letter)
+				v := map[rune]backup.Verification{'v': backup.Whole, 'V': backup.Whole, 'u': backup.NotVerified, 'f': backup.Failed}[letter]
+				if err := made.Mark(v, day); err != nil {
+					t.Fatal(err)
+				}
+				if letter == 'V' {
+					if err := flipFirstBit(filepath.Join(made.Path, "db", "000009.log")); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			unreplaced, err := made.RemoveOld(t.Context(), into, tc.keep, func(string) {})
+			if err != nil || unreplaced != tc.unreplaced {
+				t.Errorf("got %d that stay, %v, want %d", unreplaced, err, tc.unreplaced)
+			}
+			left, err := os.ReadDir(into)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := ""
+			for _, e := range left {
+				got += letters[e.Name()]
+			}
+			if got != tc.want {
+				t.Errorf("got %s, want %s", got, tc.want)
+			}
+		})
+	}
+}
+
+// A mark counts for the manifest that was verified alone, and one that can't be read is none.
+func TestMark(t *testing.T) {
+	for name, spoil := range map[string]func(dir string) error{
+		"cut off": func(dir string) error { return os.Truncate(filepath.Join(dir, "verification.json"), 9) },
+		"of another manifest": func(dir string) error {
+			path := filepath.Join(dir, "manifest.json")
+			text, err := os.ReadFile(path)
+			if err == nil {
+				err = os.WriteFile(path, append(text, '\n'), 0o600)
+			}
+			return err
+		},
+	} {
+		into := t.TempDir()
+		makeFor(t, into, day, ledgertest.Red)
+		marked := makeFor(t, into, day.Add(time.Hour), ledgertest.Red)
+		made := makeFor(t, into, day.Add(2*time.Hour), ledgertest.Red)
+		if err := marked.Mark(backup.Whole, day); err != nil {
+			t.Fatal(err)
+		}
+		if err := spoil(marked.Path); err != nil {
+			t.Fatal(err)
+		}
+		if n, err := made.RemoveOld(t.Context(), into, 1, func(s string) { t.Error(s) }); n != 2 || err != nil {
+			t.Errorf("%s: got %d that stay, %v, want 2", name, n, err)
+		}
+	}
+}
+
 // The new backup stays also when the clock was set back before it.
 func TestNewBackupStays(t *testing.T) {
 	into := t.TempDir()
 	makeFor(t, into, day.Add(time.Hour), ledgertest.Red)
 	made := makeFor(t, into, day, ledgertest.Red)
-	if err := made.RemoveOld(into, 1, func(s string) { t.Error(s) }); err != nil {
+	if err := made.Mark(backup.Whole, day); err != nil {
 		t.Fatal(err)
+	}
+	if n, err := made.RemoveOld(t.Context(), into, 1, func(s string) { t.Error(s) }); n != 0 || err != nil {
+		t.Fatalf("got %d that stay, %v", n, err)
 	}
 	wantNames(t, into, filepath.Base(made.Path), "lock")
 }

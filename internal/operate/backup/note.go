@@ -1,6 +1,7 @@
 package backup
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -30,20 +31,20 @@ const (
 	Failed      Verification = "failed"
 )
 
-// VerificationOf returns the outcome of a verification that ended with err. found is the error that says that something
-// is wrong; any other error says nothing about the backup.
-func VerificationOf(asked bool, err, found error) Verification {
+// VerificationOf returns the outcome of a verification that ended with err. One that was interrupted says nothing about
+// the backup.
+func VerificationOf(asked bool, err error) Verification {
 	switch {
-	case asked && err == nil:
+	case !asked || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded):
+		return NotVerified
+	case err == nil:
 		return Whole
-	case asked && errors.Is(err, found):
-		return Failed
 	}
-	return NotVerified
+	return Failed
 }
 
-// Note is about the newest backup. The command that made the backup leaves it in the data directory, so that the
-// service can tell. It says nothing about copies that were made in another way.
+// Note is about the newest backup. The command that made the backup leaves it in the data directory for the service
+// to read. Copies that were made in another way are not in it.
 type Note struct {
 	Path         string       `json:"path"`
 	MadeAt       time.Time    `json:"made_at"`
@@ -52,12 +53,45 @@ type Note struct {
 	Bytes        int64        `json:"bytes"`
 	Faults       int          `json:"faults"` // ledgers whose head could not be read
 	Verification Verification `json:"verification"`
+
+	// LastFailure is the last verification that failed, or the last backup that was found to be damaged. A verification
+	// that succeeds removes it.
+	LastFailure *Failure `json:"last_failure,omitempty"`
 }
 
-// WriteNote leaves the note about a backup in a data directory, durably.
+// Failure is a verification that failed.
+type Failure struct {
+	Path   string    `json:"path"`    // of the backup
+	MadeAt time.Time `json:"made_at"` // of the command's own backup
+}
+
+// failure returns the failure that n records. Older programs wrote no last_failure.
+func (n *Note) failure() *Failure {
+	switch {
+	case n == nil:
+		return nil
+	case n.LastFailure == nil && n.Verification == Failed:
+		return &Failure{Path: n.Path, MadeAt: n.MadeAt}
+	}
+	return n.LastFailure
+}
+
+// WriteNote leaves the note about a backup in a data directory, durably. A failure that the note before it records
+// stays in the new note until a backup is verified whole.
 func (m Made) WriteNote(dir string, v Verification) error {
-	text, err := json.Marshal(Note{Path: m.Path, MadeAt: m.MadeAt, Ledgers: m.Ledgers, Events: uint64(m.Events),
-		Bytes: m.Bytes(), Faults: m.Faults, Verification: v})
+	n := Note{Path: m.Path, MadeAt: m.MadeAt, Ledgers: m.Ledgers, Events: uint64(m.Events),
+		Bytes: m.Bytes(), Faults: m.Faults, Verification: v}
+	switch {
+	case v == Failed:
+		n.LastFailure = &Failure{Path: m.Path, MadeAt: m.MadeAt}
+	case v == Whole:
+	case m.Damaged != nil:
+		n.LastFailure = &Failure{Path: m.Damaged.Path, MadeAt: m.MadeAt}
+	default:
+		before, _ := ReadNote(dir) // one that can't be read is replaced
+		n.LastFailure = before.failure()
+	}
+	text, err := json.Marshal(n)
 	if err == nil {
 		err = durable.ReplaceFile(filepath.Join(dir, noteName), text)
 	}
@@ -85,5 +119,6 @@ func ReadNote(dir string) (*Note, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the note of the backup: %w", err)
 	}
+	n.LastFailure = n.failure()
 	return &n, nil
 }

@@ -25,8 +25,16 @@ func TestNote(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := backup.Note{Path: "/backups/x", MadeAt: m.MadeAt, Ledgers: 2, Events: 7, Bytes: 7, Faults: 1, Verification: v}
-		if n, err := backup.ReadNote(dir); err != nil || *n != want {
-			t.Errorf("got %+v, %v", n, err)
+		n, err := backup.ReadNote(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if failed := n.LastFailure != nil; failed != (v == backup.Failed) {
+			t.Errorf("%s: last failure %+v", v, n.LastFailure)
+		}
+		n.LastFailure = nil
+		if *n != want {
+			t.Errorf("got %+v", n)
 		}
 	}
 	for name, text := range map[string]string{"cut": "{", "no object": "7", "too large": `{"path":"` + strings.Repeat("x", 65<<10) + `"}`} {
@@ -42,17 +50,57 @@ func TestNote(t *testing.T) {
 	}
 }
 
+// A failure stays in the note until a verification succeeds, also one that an older program noted.
+func TestFailureStays(t *testing.T) {
+	dir := t.TempDir()
+	old := `{"path":"/backups/old","made_at":"2026-11-23T00:00:00Z","verification":"failed"}`
+	if err := os.WriteFile(filepath.Join(dir, "backup.json"), []byte(old), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for i, tc := range []struct {
+		verification backup.Verification
+		damaged      *backup.Damage
+		want         string
+	}{
+		{backup.NotVerified, nil, "/backups/old"},
+		{backup.NotVerified, &backup.Damage{Path: "/backups/before"}, "/backups/before"},
+		{backup.NotVerified, nil, "/backups/before"},
+		{backup.Failed, nil, "/backups/3"},
+		{backup.NotVerified, nil, "/backups/3"},
+		{backup.Whole, nil, ""},
+		{backup.NotVerified, nil, ""},
+		{backup.NotVerified, &backup.Damage{Path: "/backups/before"}, "/backups/before"},
+		{backup.Whole, &backup.Damage{Path: "/backups/before"}, ""},
+	} {
+		m := backup.Made{Path: fmt.Sprint("/backups/", i), Manifest: backup.Manifest{MadeAt: day}, Damaged: tc.damaged}
+		if err := m.WriteNote(dir, tc.verification); err != nil {
+			t.Fatal(err)
+		}
+		n, err := backup.ReadNote(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		if n.LastFailure != nil {
+			got = n.LastFailure.Path
+		}
+		if got != tc.want {
+			t.Errorf("%d: the note names %q, want %q", i, got, tc.want)
+		}
+	}
+}
+
+// Any verification that ended with an error failed, unless it was interrupted.
 func TestVerificationOf(t *testing.T) {
-	found := errors.New("something is wrong")
 	for _, tc := range []struct {
 		asked bool
 		err   error
 		want  backup.Verification
 	}{
-		{false, nil, backup.NotVerified}, {true, nil, backup.Whole}, {true, fmt.Errorf("fsck: %w", found), backup.Failed},
-		{true, context.Canceled, backup.NotVerified}, {false, found, backup.NotVerified},
+		{false, nil, backup.NotVerified}, {true, nil, backup.Whole}, {true, errors.New("input/output error"), backup.Failed},
+		{true, fmt.Errorf("fsck: %w", context.Canceled), backup.NotVerified}, {false, errors.New("another"), backup.NotVerified},
 	} {
-		if got := backup.VerificationOf(tc.asked, tc.err, found); got != tc.want {
+		if got := backup.VerificationOf(tc.asked, tc.err); got != tc.want {
 			t.Errorf("%t, %v: got %s, want %s", tc.asked, tc.err, got, tc.want)
 		}
 	}

@@ -72,9 +72,10 @@ func (b *backupNote) register(r prometheus.Registerer) {
 			}
 			return n.MadeAt.Unix()
 		})
-	gauge("agentledger_backup_failed", "1 when the newest backup has faults, or its verification did not end well.",
+	gauge("agentledger_backup_failed",
+		"1 if the latest backup has faults, or if a verification failed and none has succeeded since.",
 		func(n *backup.Note) int64 {
-			if n.Faults > 0 || n.Verification == backup.Failed {
+			if n.Faults > 0 || n.LastFailure != nil {
 				return 1
 			}
 			return 0

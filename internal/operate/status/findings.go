@@ -202,10 +202,8 @@ func upkeepRules() []rule {
 			}
 			return fmt.Sprintf("the newest backup is %.0f hours old", now.Sub(r.Backup.MadeAt).Hours())
 		}},
-		{"AgentledgerBackupNotWhole", Page, manual + "Backup and restore", func(r *Report, _ time.Time) string {
-			return textIf(r.Backup != nil && (r.Backup.Faults > 0 || r.Backup.Verification == backup.Failed),
-				"the newest backup has faults")
-		}},
+		{"AgentledgerBackupNotWhole", Page, manual + "A damaged backup",
+			func(r *Report, _ time.Time) string { return describeFailedBackup(r.Backup) }},
 	}
 }
 
@@ -238,4 +236,16 @@ func textIf(condition bool, text string) string {
 		return text
 	}
 	return ""
+}
+
+// describeFailedBackup describes why the backups can't be relied on, "" if they can.
+func describeFailedBackup(b *backup.Note) string {
+	switch {
+	case b == nil:
+		return ""
+	case b.LastFailure != nil:
+		return fmt.Sprintf("the backup %s is damaged or its verification failed, as found on %s, and none was verified "+
+			"whole since", b.LastFailure.Path, b.LastFailure.MadeAt.Format(time.RFC3339))
+	}
+	return textIf(b.Faults > 0, "the latest backup has faults")
 }

@@ -58,7 +58,7 @@ func TestFindings(t *testing.T) {
 		"AgentledgerBackupOld":          func(r *Report) { r.Backup.MadeAt = now.Add(-49 * time.Hour) },
 		"AgentledgerArchiveDamaged":     func(r *Report) { r.increases[archiveFailures] = 1 },
 		"AgentledgerArchiveBehind":      func(r *Report) { r.Archive.ErasureSeconds = 3601 },
-		"AgentledgerBackupNotWhole":     func(r *Report) { r.Backup.Faults = 1 },
+		"AgentledgerBackupNotWhole":     func(r *Report) { r.Backup.LastFailure = &backup.Failure{Path: "/backups/w"} },
 	}
 	r := well()
 	if r.judge(now); r.State != Good || len(r.Findings) > 0 {

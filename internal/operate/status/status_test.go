@@ -232,6 +232,7 @@ func TestBackupInReports(t *testing.T) {
 		"old":       {49 * time.Hour, backup.Whole, []string{"AgentledgerBackupOld"}},
 		"damaged":   {time.Hour, backup.Failed, []string{"AgentledgerBackupNotWhole"}},
 	} {
+		o.DataDir = t.TempDir() // a failure is noted until a verification succeeds
 		made := backup.Made{Path: "/backups/x", Manifest: backup.Manifest{MadeAt: s.Clock().Add(-tc.age), Events: 7}}
 		if err := made.WriteNote(o.DataDir, tc.verified); err != nil {
 			t.Fatal(err)
@@ -262,6 +263,32 @@ func TestBackupInReports(t *testing.T) {
 	o.Metrics = prometheus.NewRegistry()
 	if got := namesOf(report(t, o)); fmt.Sprint(got) != "[AgentledgerBackupOld]" {
 		t.Errorf("a note that can't be read: got %v", got)
+	}
+}
+
+// A failed verification stays in reports and metrics until another one succeeds.
+func TestFailedBackupStaysInReports(t *testing.T) {
+	o, s := begun(t)
+	for i, tc := range []struct {
+		verification backup.Verification
+		failed       bool
+	}{
+		{backup.Failed, true}, {backup.NotVerified, true}, {backup.NotVerified, true}, {backup.Whole, false}, {backup.NotVerified, false},
+	} {
+		made := backup.Made{Path: fmt.Sprint("/backups/", i), Manifest: backup.Manifest{MadeAt: s.Clock()}}
+		if err := made.WriteNote(o.DataDir, tc.verification); err != nil {
+			t.Fatal(err)
+		}
+		o.Metrics = prometheus.NewRegistry()
+		r := report(t, o)
+		all, err := readFigures(o.Metrics)
+		if err != nil {
+			t.Fatal(err)
+		}
+		metric, text := all.sumOf("agentledger_backup_failed") == 1, fmt.Sprint(r.Findings)
+		if finding := strings.Contains(text, "the backup /backups/0 is damaged"); finding != tc.failed || metric != tc.failed || (r.State == Good) == tc.failed {
+			t.Errorf("%d: finding %v, metric %v, state %s, want %v", i, finding, metric, r.State, tc.failed)
+		}
 	}
 }
 

@@ -106,6 +106,9 @@ func (r *Report) upkeepLines() (lines [][2]string) {
 	if b := r.Backup; b != nil {
 		made = fmt.Sprintf("%s, of %s, %d events, verified: %s", b.Path, b.MadeAt.Format(time.RFC3339), b.Events,
 			b.Verification)
+		if b.LastFailure != nil && b.LastFailure.Path != b.Path {
+			made += "; " + b.LastFailure.Path + " failed"
+		}
 	}
 	return append(lines, [2]string{"backup", made})
 }

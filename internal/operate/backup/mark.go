@@ -1,0 +1,76 @@
+package backup
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/agentledger/agentledger/internal/durable"
+)
+
+// markName is the file in a backup's folder that records the outcome of its last verification.
+const markName = "verification.json"
+
+// mark is the outcome of the last verification of a backup.
+type mark struct {
+	Verification Verification `json:"verification"`
+	At           time.Time    `json:"at"`
+	Manifest     string       `json:"manifest_sha256"` // of the manifest that was verified
+}
+
+// isMark reports whether name is that of a mark, or of a mark whose writing a crash ended.
+func isMark(name string) bool {
+	unfinished, _ := filepath.Match("."+markName+"-*"+durable.TemporarySuffix, name)
+	return unfinished || name == markName
+}
+
+// Mark records in the backup's folder how its verification ended, durably. A tar file has no mark.
+func (m Made) Mark(v Verification, at time.Time) error {
+	if IsArchive(m.Path) || v == NotVerified {
+		return nil
+	}
+	return writeMark(m.Path, v, at)
+}
+
+func writeMark(dir string, v Verification, at time.Time) error {
+	sum, err := sumManifest(dir)
+	var text []byte
+	if err == nil {
+		text, err = json.Marshal(mark{Verification: v, At: at.UTC().Truncate(time.Second), Manifest: sum})
+	}
+	if err == nil {
+		err = durable.ReplaceFile(filepath.Join(dir, markName), append(text, '\n'))
+	}
+	if err != nil {
+		return fmt.Errorf("mark the backup: %w", err)
+	}
+	return nil
+}
+
+// readMark returns the outcome of the last verification of the backup in dir. A mark that can't be read, or that was
+// made for another manifest, is not one.
+func readMark(dir string) Verification {
+	text, err := os.ReadFile(filepath.Join(dir, markName))
+	var m mark
+	if err != nil || json.Unmarshal(text, &m) != nil {
+		return NotVerified
+	}
+	if sum, err := sumManifest(dir); err != nil || sum != m.Manifest {
+		return NotVerified
+	}
+	return m.Verification
+}
+
+func sumManifest(dir string) (string, error) {
+	text, err := os.ReadFile(filepath.Join(dir, manifestName))
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:]), nil
+}
