@@ -71,7 +71,7 @@ const (
 	maxStreamsOrganization = 4
 )
 
-// retryAfter is when to come again with a poll or a stream for which there was no room.
+// retryAfter is when to retry a poll for which there was no slot.
 const retryAfter = 5 * time.Second
 
 // Surface serves tables of routes. It keeps nothing of a call.
@@ -82,7 +82,7 @@ type Surface struct {
 
 	limit   *admission.Limit
 	polls   *admission.Limit // of requests that wait
-	streams *admission.Limit // of answers that are streamed
+	streams *admission.Downloads
 }
 
 // New returns a surface.
@@ -95,8 +95,7 @@ func New(o Options) (*Surface, error) {
 		limit: admission.NewLimit(o.MaxInFlight, o.MaxInFlightOrganization),
 		polls: admission.NewSharedLimit(o.MaxPolls, o.MaxPollsOrganization,
 			"Too many polls wait; ask again later, or without wait", retryAfter),
-		streams: admission.NewSharedLimit(maxStreams, maxStreamsOrganization,
-			"Too many downloads are under way; ask again later", retryAfter),
+		streams: admission.NewDownloads(maxStreams, maxStreamsOrganization),
 	}
 	u, err := url.Parse(o.PublicURL)
 	if err == nil {

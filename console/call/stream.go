@@ -2,19 +2,26 @@ package call
 
 import (
 	"context"
+	"errors"
 	"mime"
 	"net/http"
+	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/agentledger/agentledger/internal/http/admission"
 	"github.com/agentledger/agentledger/internal/http/listener"
 )
 
-// Times of a streamed answer.
+// Bounds of a streamed answer.
 const (
 	streamTime = 30 * time.Minute // of the whole answer
-	writeTime  = 30 * time.Second // of one write to a slow reader
+	minRate    = 64 << 10         // bytes a second that its reader must take
+	patience   = 15 * time.Second // by which the reader may fall behind that rate
+	pieceBytes = 32 << 10         // of one write
 )
+
+var errSlowReader = errors.New("stream: the reader takes less than 64 KiB a second")
 
 // Stream is an answer with status 200 that is sent while it is made.
 type Stream struct {
@@ -33,24 +40,28 @@ type StreamWriter struct {
 	w          http.ResponseWriter
 	controller *http.ResponseController
 	begun      bool
+	from       netip.Addr
+	patience   time.Duration // how much longer writes may wait; each byte that is taken adds to it
 	tenant     admission.Tenant
 	processors *admission.FairQueue
+	failed     bool // a write failed
 }
 
 // stream sends a streamed answer.
 func (e *exchange) stream() error {
-	tenant := e.Who.Tenant
-	if err := e.surface.streams.Acquire(tenant, 1); err != nil {
+	tenant, from := e.Who.Tenant, e.surface.Address(e.Request.Request)
+	release, err := e.surface.streams.Acquire(tenant, from)
+	if err != nil {
 		return err
 	}
-	defer e.surface.streams.Release(tenant, 1)
 	ctx := e.Context()
 	if c := listener.ContextOf(ctx); c != nil {
 		c.Extend(streamTime)
 	}
-	w := &StreamWriter{stream: e.answer.Stream, w: e.w, controller: http.NewResponseController(e.w),
-		tenant: admission.TenantOf(tenant), processors: e.surface.Control.Processors}
-	if err := w.stream.Write(ctx, w); err != nil {
+	w := &StreamWriter{stream: e.answer.Stream, w: e.w, controller: http.NewResponseController(e.w), from: from,
+		tenant: admission.TenantOf(tenant), processors: e.surface.Control.Processors, patience: patience}
+	defer func() { release(w.TooSlow()) }()
+	if err = w.stream.Write(ctx, w); err != nil {
 		return err
 	}
 	w.begin() // of an answer without a byte
@@ -66,12 +77,34 @@ func (w *StreamWriter) TakeTurn(ctx context.Context) (give func(), err error) {
 	return func() { w.processors.Release(w.tenant, 1) }, nil
 }
 
-// Write implements io.Writer. It waits for a slow reader for at most 30 seconds.
-func (w *StreamWriter) Write(p []byte) (int, error) {
+// Write implements io.Writer. It fails once the reader has fallen behind the minimum rate by 15 seconds. The time in which
+// nothing waits to be sent does not count.
+func (w *StreamWriter) Write(p []byte) (done int, err error) {
 	w.begin()
-	_ = w.controller.SetWriteDeadline(time.Now().Add(writeTime)) // a writer of a test has none
-	return w.w.Write(p)
+	for piece := range slices.Chunk(p, pieceBytes) {
+		began := time.Now()
+		_ = w.controller.SetWriteDeadline(began.Add(w.patience)) // a writer of a test has none
+		n, err := w.w.Write(piece)
+		done += n
+		w.patience += time.Duration(n)*time.Second/minRate - time.Since(began)
+		w.patience = min(w.patience, patience)
+		if err == nil && w.patience <= 0 {
+			err = errSlowReader
+		}
+		if err != nil {
+			w.failed = true
+			return done, err
+		}
+	}
+	return done, nil
 }
+
+// From returns the network address of the reader.
+func (w *StreamWriter) From() netip.Addr { return w.from }
+
+// TooSlow reports whether the answer ended early and the reader had fallen behind by then. A reader that goes just before
+// its time is over is no better than one that was sent away.
+func (w *StreamWriter) TooSlow() bool { return w.failed && w.patience < patience*2/3 }
 
 // begin sends the headers once.
 func (w *StreamWriter) begin() {

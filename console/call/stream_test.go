@@ -6,8 +6,10 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/agentledger/agentledger/console/call"
@@ -36,8 +38,8 @@ func (people) Authenticate(context.Context, string) (*account.Session, consoleto
 func (people) Active(context.Context, id.Tenant) (bool, error)   { return true, nil }
 func (people) SignIn(context.Context, id.Tenant) (string, error) { return "", nil }
 
-// serve serves one route that streams what write writes.
-func serve(t *testing.T, timeout time.Duration, write func(context.Context, *call.StreamWriter) error) *httptest.Server {
+// route returns a router of one route that streams what write writes.
+func route(t *testing.T, timeout time.Duration, write func(context.Context, *call.StreamWriter) error) http.Handler {
 	t.Helper()
 	e := &edge.Edge{Bound: edge.NewBound(timeout)}
 	surface, err := call.New(call.Options{Edge: e, Sessions: people{}, Tokens: people{}, Organizations: people{},
@@ -52,7 +54,13 @@ func serve(t *testing.T, timeout time.Duration, write func(context.Context, *cal
 	})
 	r := e.Router()
 	surface.Mount(r, table)
-	server := httptest.NewServer(r)
+	return r
+}
+
+// serve serves one route that streams what write writes.
+func serve(t *testing.T, timeout time.Duration, write func(context.Context, *call.StreamWriter) error) *httptest.Server {
+	t.Helper()
+	server := httptest.NewServer(route(t, timeout, write))
 	t.Cleanup(server.Close)
 	return server
 }
@@ -156,5 +164,82 @@ func TestStreamsAreBounded(t *testing.T) {
 		if err := <-done; err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// slowReader is a client that takes so many bytes a second, 0 for none.
+type slowReader struct {
+	*httptest.ResponseRecorder
+	rate     int
+	deadline time.Time
+}
+
+func (s *slowReader) SetWriteDeadline(at time.Time) error {
+	s.deadline = at
+	return nil
+}
+
+func (s *slowReader) Write(p []byte) (int, error) {
+	takes := time.Hour
+	if s.rate > 0 {
+		takes = time.Duration(len(p)) * time.Second / time.Duration(s.rate)
+	}
+	if left := time.Until(s.deadline); takes > left {
+		time.Sleep(left)
+		return 0, os.ErrDeadlineExceeded
+	}
+	time.Sleep(takes)
+	return s.ResponseRecorder.Write(p)
+}
+
+// A reader below the minimum rate is cut off, however little it reads, and its organization waits for its next stream.
+// A reader at the rate gets all, however long that takes.
+func TestStreamOfASlowReader(t *testing.T) {
+	const size = 4 << 20
+	for name, c := range map[string]struct {
+		rate  int
+		whole bool
+		most  time.Duration
+	}{
+		"none":              {0, false, 15 * time.Second},
+		"a few bytes":       {1000, false, 15 * time.Second},
+		"half of the rate":  {32 << 10, false, 31 * time.Second},
+		"the minimum rate":  {64 << 10, true, 65 * time.Second},
+		"more than enough":  {1 << 20, true, 5 * time.Second},
+		"a gigabit network": {1 << 27, true, time.Second},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			h := route(t, time.Hour, func(_ context.Context, w *call.StreamWriter) error {
+				_, err := w.Write(make([]byte, size))
+				return err
+			})
+			ask := func(session string, rate int) (*slowReader, time.Duration) {
+				w := &slowReader{ResponseRecorder: httptest.NewRecorder(), rate: rate}
+				r := httptest.NewRequest("GET", "/stream", nil)
+				r.AddCookie(&http.Cookie{Name: account.CookieName("http://ledger.example"), Value: session})
+				began := time.Now()
+				defer func() { _ = recover() }() // of a connection that ends early
+				h.ServeHTTP(w, r)
+				return w, time.Since(began)
+			}
+			began := time.Now()
+			w, _ := ask("1", c.rate)
+			if took := time.Since(began); took > c.most {
+				t.Errorf("%s: took %s, want at most %s", name, took, c.most)
+			}
+			if whole := w != nil && w.Body.Len() == size; whole != c.whole {
+				t.Errorf("%s: got whole %v, want %v", name, whole, c.whole)
+			}
+			for wait, want := range map[string]bool{"1": c.whole, "2": true} {
+				w, _ := ask(wait, 1<<27)
+				if got := w != nil && w.Body.Len() == size; got != want {
+					t.Errorf("%s: then organization %s: got whole %v, want %v", name, wait, got, want)
+				}
+			}
+			time.Sleep(time.Minute)
+			if w, _ := ask("1", 1<<27); w == nil || w.Body.Len() != size {
+				t.Errorf("%s: a minute later: refused", name)
+			}
+		})
 	}
 }

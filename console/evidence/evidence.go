@@ -4,7 +4,8 @@
 //
 //   - A pack is of the organization of the caller's session, and of no other.
 //   - Roles that may read payloads get packs, and no others.
-//   - An organization has one export under way, and the service four: a pack reads its range several times.
+//   - An organization has one export in flight, a network two, and the service four, because a pack reads its range several
+//     times. A reader that takes less than 64 KiB a second is cut off.
 package evidence
 
 import (
@@ -19,7 +20,7 @@ import (
 	"github.com/agentledger/agentledger/internal/tenant/account"
 )
 
-// Bounds of exports that are under way, in all and of one organization.
+// Bounds of exports that are in flight, in all and of one organization.
 const (
 	maxExports             = 4
 	maxExportsOrganization = 1
@@ -33,12 +34,12 @@ type Exporter interface {
 // Calls are the calls for packs.
 type Calls struct {
 	exporter Exporter
-	exports  *admission.Limit
+	exports  *admission.Downloads
 }
 
 // New returns the calls.
 func New(x Exporter) *Calls {
-	return &Calls{exporter: x, exports: admission.NewLimit(maxExports, maxExportsOrganization)}
+	return &Calls{exporter: x, exports: admission.NewDownloads(maxExports, maxExportsOrganization)}
 }
 
 // AddRoutes adds the routes of the calls.
@@ -54,15 +55,17 @@ func (c *Calls) download(r *call.Request) (call.Answer, error) {
 	asked := evidence.Asked{Tenant: r.Who.Tenant, Principal: string(r.Who.Account), Wanted: wanted}
 	return call.Answer{Stream: &call.Stream{Media: "application/zip", FileName: "evidence.zip",
 		Write: func(ctx context.Context, w *call.StreamWriter) error {
-			if err := c.exports.Acquire(asked.Tenant, 1); err != nil {
+			release, err := c.exports.Acquire(asked.Tenant, w.From())
+			if err != nil {
 				return errBusy(err)
 			}
-			defer c.exports.Release(asked.Tenant, 1)
+			defer func() { release(w.TooSlow()) }()
 			return c.exporter.Export(ctx, asked, w)
 		}}}, nil
 }
 
 func errBusy(cause error) error {
-	return &fault.Error{Kind: fault.RateLimited, Code: "rate_limited", RetryAfter: 10 * time.Second, Err: cause,
-		Message: "Another evidence pack is being made; ask again when it is done"}
+	return &fault.Error{Kind: fault.RateLimited, Code: "rate_limited", Err: cause,
+		RetryAfter: max(10*time.Second, fault.Of(cause).RetryAfter),
+		Message:    "Too many evidence packs are being made; ask again later"}
 }

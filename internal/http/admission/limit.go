@@ -51,7 +51,7 @@ func (l *Limit) Acquire(t id.Tenant, weight int) error {
 	defer l.mu.Unlock()
 	one := l.tenants[t]
 	switch {
-	case one > 0 && (one+weight > l.maxOne || l.shared && one+weight > l.maxAll-l.all):
+	case exceedsShare(one, weight, l.maxOne, l.leftForOne()):
 		l.refused.One++
 		return l.countRefusal("Too many requests of this organization are under way")
 	case l.all > 0 && l.all+weight > l.maxAll:
@@ -61,6 +61,20 @@ func (l *Limit) Acquire(t id.Tenant, weight int) error {
 	l.all += weight
 	l.tenants[t] = one + weight
 	return nil
+}
+
+// leftForOne returns the weight that a tenant must leave free for others to get more.
+func (l *Limit) leftForOne() int {
+	if l.shared {
+		return l.maxAll - l.all
+	}
+	return l.maxOne
+}
+
+// exceedsShare reports whether somebody that holds a weight may not get more: it may hold up to most, and no more than it
+// leaves free. The first weight is never more than the share.
+func exceedsShare(held, more, most, free int) bool {
+	return held > 0 && held+more > min(most, free)
 }
 
 func (l *Limit) countRefusal(message string) error {
