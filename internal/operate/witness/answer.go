@@ -32,7 +32,10 @@ func (a *submission) classifyAnswer(ctx context.Context, answer egress.Answer) (
 	case http.StatusBadRequest, http.StatusForbidden, http.StatusNotFound:
 		return outcome{result: refused, wait: wait}, true
 	}
-	if answer.Status == http.StatusTooManyRequests || answer.Status == http.StatusServiceUnavailable && wait > 0 {
+	switch overloaded := answer.Status == http.StatusTooManyRequests; {
+	case overloaded && wait == 0:
+		return outcome{result: busy, cause: told}, true
+	case overloaded, answer.Status == http.StatusServiceUnavailable && wait > 0:
 		return outcome{result: unwell, wait: wait, cause: told}, true
 	}
 	return outcome{result: failed, wait: wait, cause: told}, true

@@ -35,7 +35,8 @@ const severalLogs = 3
 // answer.
 type breaker struct {
 	label string
-	slots chan struct{}
+	lane  lane
+	slots chan struct{} // of all witnesses that share them
 
 	mu       sync.Mutex
 	failures int // in a row
@@ -46,27 +47,41 @@ type breaker struct {
 }
 
 func newBreaker(label string, slots chan struct{}) *breaker {
-	return &breaker{label: label, slots: slots}
+	return &breaker{label: label, slots: slots, lane: lane{limit: cap(slots), most: cap(slots)}}
 }
 
 // acquireSlot waits for a slot, and reports whether the witness may be asked now. After
-// true the caller MUST call releaseSlot.
-func (l *breaker) acquireSlot(ctx context.Context, now func() time.Time) bool {
+// true the caller must call releaseSlot.
+func (l *breaker) acquireSlot(ctx context.Context, now func() time.Time) (c call, ok bool) {
 	if l.isResting(now()) {
-		return false
+		return c, false
+	}
+	c, ok = l.lane.enter(ctx)
+	if !ok {
+		return c, false
 	}
 	select {
 	case l.slots <- struct{}{}:
 	case <-ctx.Done():
-		return false
+		l.lane.leave(c, gone)
+		return c, false
 	}
+	if !l.mayAsk(now()) {
+		<-l.slots
+		l.lane.leave(c, gone)
+		return c, false
+	}
+	return c, true
+}
+
+// mayAsk reports whether the witness may be asked. If it was failing, the caller probes it.
+func (l *breaker) mayAsk(now time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
 	case l.failures == 0:
 		return true
-	case now().Before(l.until) || l.probing:
-		<-l.slots
+	case now.Before(l.until) || l.probing:
 		return false
 	}
 	l.probing = true
@@ -86,15 +101,22 @@ type endedSubmission struct {
 	outcome
 }
 
-// releaseSlot releases the slot and notes the health of the witness. It returns the
-// change to log.
-func (l *breaker) releaseSlot(a endedSubmission, now time.Time) healthChange {
+// releaseSlot releases the slot and notes the health of the witness. It returns the outcome
+// and the change to log. A witness that is busy although it has nothing else to do is unwell.
+func (l *breaker) releaseSlot(c call, a endedSubmission, now time.Time) (outcome, healthChange) {
 	<-l.slots
+	if alone := l.lane.leave(c, a.result); alone && a.result == busy {
+		a.result = unwell
+	}
+	return a.outcome, l.noteOutcome(a, now)
+}
+
+func (l *breaker) noteOutcome(a endedSubmission, now time.Time) healthChange {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.probing = false
 	switch {
-	case a.result == gone, a.result == failed && !a.known: // the outcome does not show the witness's health
+	case a.result == gone, a.result == busy, a.result == failed && !a.known: // the outcome does not show the witness's health
 		return healthChange{}
 	case a.result == unwell, a.result == failed && l.noteFailedLog(a.of):
 		return l.beginRest(a, now)

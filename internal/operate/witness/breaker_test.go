@@ -13,14 +13,21 @@ func TestLane(t *testing.T) {
 	now := testStart
 	clock := func() time.Time { return now }
 	l := newBreaker("x", make(chan struct{}, 2))
+	var calls []call
 	enter := func(want bool) {
 		t.Helper()
-		if ok := l.acquireSlot(t.Context(), clock); ok != want {
+		c, ok := l.acquireSlot(t.Context(), clock)
+		if ok != want {
 			t.Fatalf("at %v: got %v", now.Sub(testStart), ok)
+		}
+		if ok {
+			calls = append(calls, c)
 		}
 	}
 	leave := func(how result, wait time.Duration) {
-		l.releaseSlot(endedSubmission{of: "log.example", known: true, outcome: outcome{result: how, wait: wait}}, now)
+		c := calls[0]
+		calls = calls[1:]
+		l.releaseSlot(c, endedSubmission{of: "log.example", known: true, outcome: outcome{result: how, wait: wait}}, now)
 	}
 	enter(true)
 	enter(true)
@@ -75,7 +82,9 @@ func TestLane(t *testing.T) {
 func (l *breaker) asked(t *testing.T, log int, known bool, how outcome, now time.Time) healthChange {
 	t.Helper()
 	l.slots <- struct{}{}
-	return l.releaseSlot(endedSubmission{of: id.Origin(fmt.Sprint("log.example/", log)), known: known, outcome: how}, now)
+	c, _ := l.lane.enter(t.Context())
+	_, change := l.releaseSlot(c, endedSubmission{of: id.Origin(fmt.Sprint("log.example/", log)), known: known, outcome: how}, now)
+	return change
 }
 
 // Only several different logs in a row that fail count for the witness, and only those
@@ -143,5 +152,26 @@ func TestNewsOfAWitness(t *testing.T) {
 		if i == 5 && got.after != time.Minute+time.Hour+2*time.Second {
 			t.Errorf("it was down for %v", got.after)
 		}
+	}
+}
+
+// A busy witness pauses for others only if it had nothing else to do.
+func TestBusyWitness(t *testing.T) {
+	l := newBreaker("x", make(chan struct{}, 2))
+	clock := func() time.Time { return testStart }
+	leave := func(c call, how outcome) result {
+		got, _ := l.releaseSlot(c, endedSubmission{of: "log.example", known: true, outcome: how}, testStart)
+		return got.result
+	}
+	one, _ := l.acquireSlot(t.Context(), clock)
+	two, _ := l.acquireSlot(t.Context(), clock)
+	for _, c := range []call{one, two} {
+		if got := leave(c, outcome{result: busy}); got != busy || l.isResting(testStart) {
+			t.Errorf("one of two calls: got %s, rests %v", got, l.isResting(testStart))
+		}
+	}
+	alone, _ := l.acquireSlot(t.Context(), clock)
+	if got := leave(alone, outcome{result: busy}); got != unwell || !l.isResting(testStart) {
+		t.Errorf("a lone call: got %s, rests %v", got, l.isResting(testStart))
 	}
 }

@@ -23,10 +23,12 @@ type counter struct {
 	others []tlog.WitnessSigner // that sign with it
 	pause  time.Duration        // of each call
 	closed <-chan struct{}      // calls wait until it is; nil: they do not
+	able   int                  // it answers 429 while more calls are in flight; 0 for never
 
 	mu          sync.Mutex
 	calls       map[id.Origin]int
 	under, most int
+	busy        int // answers
 }
 
 func newCounter(t testing.TB) *counter {
@@ -47,6 +49,10 @@ func (c *counter) Post(_ context.Context, _ string, _ http.Header, body []byte) 
 	c.calls[r.Checkpoint.Origin]++
 	c.under++
 	c.most = max(c.most, c.under)
+	busy := c.able > 0 && c.under > c.able
+	if busy {
+		c.busy++
+	}
 	c.mu.Unlock()
 	time.Sleep(c.pause)
 	if c.closed != nil {
@@ -55,6 +61,9 @@ func (c *counter) Post(_ context.Context, _ string, _ http.Header, body []byte) 
 	c.mu.Lock()
 	c.under--
 	c.mu.Unlock()
+	if busy {
+		return egress.Answer{Status: http.StatusTooManyRequests}, nil
+	}
 	lines := []tlog.Signature{c.signer.Cosign(r.Checkpoint.Text(), testTime)}
 	for _, other := range c.others {
 		lines = append(lines, other.Cosign(r.Checkpoint.Text(), testTime))
@@ -155,5 +164,29 @@ func TestOverflowIsFoundAgain(t *testing.T) {
 	w.pass(0)
 	for _, tenant := range all {
 		w.eventually("cosigned", func() bool { return w.cosignedNow(tenant, c) })
+	}
+}
+
+// A witness that is busy with more than one call, as SQLite makes some of them, gets fewer calls at a time. It is not
+// paused for the other logs, and cosigns all.
+func TestBusyWitnessIsAskedLess(t *testing.T) {
+	w := newWorld(t)
+	c := newCounter(t)
+	c.able = 1
+	all := w.crowd(100)
+	w.start("", func(o *Options) { o.Client, o.Service = c, c.policy() })
+	for _, tenant := range all {
+		w.append(tenant)
+	}
+	for _, tenant := range all {
+		w.eventually("cosigned", func() bool { return w.cosignedNow(tenant, c) })
+	}
+	if paused := w.asks(unwell) + w.asks(skipped); paused > 0 {
+		t.Errorf("%d submissions found the witness paused", paused)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.busy == 0 || c.most < 2 {
+		t.Errorf("it was busy %d times, with %d calls at most", c.busy, c.most)
 	}
 }

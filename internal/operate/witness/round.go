@@ -62,18 +62,15 @@ func (r *round) submitToAll(ctx context.Context) (next retryTimes, answers []out
 // submitAndStore runs one submission, stores its outcome, and returns the times of the next rounds for it.
 func (r *round) submitAndStore(ctx context.Context, a *submission) (retryTimes, outcome) {
 	e := a.endpoint
-	if !e.breaker.acquireSlot(ctx, r.w.Clock) {
-		r.w.metrics.countResults(e, outcome{result: skipped})
-		return retryTimes{behind: e.breaker.nextAttempt(r.w.Clock())}, outcome{result: skipped}
-	}
-	answer := a.submitWithRetries(ctx)
-	now := r.w.Clock()
 	known := r.record.acknowledged(e) > 0
-	ended := endedSubmission{of: a.shown.Origin, known: known, outcome: answer}
-	r.w.logHealthChange(e, e.breaker.releaseSlot(ended, now))
+	answer := r.submitUntilNotBusy(ctx, a, known)
+	now := r.w.Clock()
 	r.w.metrics.countResults(e, answer)
-	if answer.result == unwell {
+	switch answer.result {
+	case skipped, unwell:
 		return retryTimes{behind: e.breaker.nextAttempt(now)}, answer
+	case busy:
+		return retryTimes{behind: now.Add(withJitter(r.w.Interval))}, answer
 	}
 	until, err := r.storeOutcome(ctx, a, answer)
 	if err != nil {
@@ -83,6 +80,28 @@ func (r *round) submitAndStore(ctx context.Context, a *submission) (retryTimes, 
 		return retryTimes{behind: now.Add(storeRest)}, answer
 	}
 	return retryTimesAfter(answer.result, known, until, now), answer
+}
+
+// maxBusy is how often a busy witness is asked in one submission. Each time fewer calls are in flight.
+const maxBusy = 6
+
+// submitUntilNotBusy runs a submission in a slot of its witness. It is repeated in another slot if the witness is busy.
+func (r *round) submitUntilNotBusy(ctx context.Context, a *submission, known bool) (answer outcome) {
+	b := a.endpoint.breaker
+	for range maxBusy {
+		c, ok := b.acquireSlot(ctx, r.w.Clock)
+		if !ok {
+			return outcome{result: skipped}
+		}
+		ended := endedSubmission{of: a.shown.Origin, known: known, outcome: a.submitWithRetries(ctx)}
+		var change healthChange
+		answer, change = b.releaseSlot(c, ended, r.w.Clock())
+		r.w.logHealthChange(a.endpoint, change)
+		if answer.result != busy {
+			break
+		}
+	}
+	return answer
 }
 
 // retryTimesAfter returns the times of the next rounds after an outcome. until is the end of the pause that the

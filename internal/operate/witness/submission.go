@@ -24,7 +24,8 @@ const (
 	refused      result = "refused"      // 400, 403, 404: the witness refuses this log, or this key
 	unverified   result = "unverified"   // 200 without a cosignature of the key
 	failed       result = "failed"       // a failure about this log alone: 5xx, or an answer outside of the protocol
-	unwell       result = "unwell"       // no answer, 429, 503 with Retry-After
+	unwell       result = "unwell"       // no answer, 429 or 503 with Retry-After, 429 to a lone call
+	busy         result = "busy"         // 429 without Retry-After, while other calls were in flight
 	contradicted result = "contradicted" // the witness knows a tree that the ledger does not extend
 	gone         result = "gone"         // the service stops, or could not make the proof
 	skipped      result = "skipped"      // no request, because the witness rests

@@ -14,8 +14,9 @@
 //   - A ledger has one round at a time. So a ledger has one request at a time to an
 //     address, with any number of keys, and all its witnesses get the same checkpoint.
 //   - An answer about one ledger does not delay other ledgers. A witness as a whole
-//     rests only after no answer, after an answer that asks for a pause, or after
-//     failures about several ledgers in a row that it cosigned before.
+//     rests only after no answer, after an answer that asks for a pause, after 429 to
+//     the only call in flight, or after failures about several ledgers in a row that it
+//     cosigned before. A witness that is busy otherwise gets fewer calls at a time.
 //   - The last size that a witness acknowledged is a hint. The answer of the witness
 //     overrides it.
 //   - A ledger is frozen when a witness says twice in a row that it knows a tree that

@@ -1,0 +1,91 @@
+package witness
+
+import (
+	"context"
+	"slices"
+	"sync"
+)
+
+// growAfter is the number of answers in a row after which one more call may be in flight.
+const growAfter = 16
+
+// lane bounds the calls in flight to one witness. A witness that is busy gets half as many, down to one, and one more
+// after some good answers. Callers enter in the order in which they came. Its methods may be called concurrently.
+type lane struct {
+	mu       sync.Mutex
+	limit    int // of calls in flight
+	most     int // the largest limit
+	inFlight int
+	begun    uint64 // calls, in all
+	lowered  uint64 // begun when the limit was lowered last
+	answered int    // since then or since the limit grew
+	waiting  []chan struct{}
+}
+
+// call is one call in a lane.
+type call struct {
+	number uint64 // begun with it
+	alone  bool   // no other call was in flight when it began
+}
+
+// enter waits until the call may begin. It reports false if ctx ends first. After true the caller must call leave.
+func (l *lane) enter(ctx context.Context) (call, bool) {
+	l.mu.Lock()
+	if l.inFlight < l.limit && len(l.waiting) == 0 {
+		defer l.mu.Unlock()
+		return l.begin(), true
+	}
+	granted := make(chan struct{})
+	l.waiting = append(l.waiting, granted)
+	l.mu.Unlock()
+	select {
+	case <-granted:
+	case <-ctx.Done():
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if i := slices.Index(l.waiting, granted); i >= 0 {
+		l.waiting = slices.Delete(l.waiting, i, i+1)
+		return call{}, false
+	}
+	l.inFlight-- // which admit counted
+	return l.begin(), true
+}
+
+// begin counts a call. The caller holds mu.
+func (l *lane) begin() call {
+	l.inFlight++
+	l.begun++
+	return call{number: l.begun, alone: l.inFlight == 1}
+}
+
+// leave ends a call and adapts the limit to its result. It reports whether no other call was in flight during the call.
+func (l *lane) leave(c call, r result) (alone bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	alone = c.alone && c.number == l.begun
+	l.inFlight--
+	switch {
+	case r == busy:
+		l.answered = 0
+		if c.number > l.lowered { // calls that were in flight together count as one
+			l.limit, l.lowered = max(1, l.limit/2), l.begun
+		}
+	case r == gone || r == unwell:
+	case l.limit < l.most:
+		if l.answered++; l.answered >= growAfter {
+			l.limit, l.answered = l.limit+1, 0
+		}
+	}
+	l.admit()
+	return alone
+}
+
+// admit lets waiting callers begin. The caller holds mu.
+func (l *lane) admit() {
+	for len(l.waiting) > 0 && l.inFlight < l.limit {
+		close(l.waiting[0])
+		l.waiting = l.waiting[1:]
+		l.inFlight++ // until the caller begins
+	}
+}
