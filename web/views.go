@@ -55,7 +55,7 @@ func scriptModules(script string, a *page.Assets) []string {
 		return append([]string{script}, a.EventModules()...)
 	case checkScript:
 		all := append([]string{script, "marks.js"}, a.VerifierModules()...)
-		for name := range strings.FieldsSeq("coverage entries erasures manifest pack packlines source zip") {
+		for name := range strings.FieldsSeq("archive container coverage entries erasures inflate manifest pack packlines source") {
 			all = append(all, page.VerifierFolder+"verify/"+name+".js")
 		}
 		return all

@@ -10,7 +10,7 @@ import (
 )
 
 // The program says of the published packs what is written there: 0 for a right one with its numbers, 1 for a
-// wrong one, and 2 for one that another key than the pinned one signed, or that is no ZIP file.
+// wrong one, and 2 for one that another key than the pinned one signed, or whose files can't be read.
 func TestPackVectors(t *testing.T) {
 	f, err := vectors.ReadFile("../../testdata/packs/evidence-pack.json")
 	if err != nil || len(f.Vectors) < 100 {
@@ -23,13 +23,13 @@ func TestPackVectors(t *testing.T) {
 		switch {
 		case v.Verdict == vectors.Accept:
 			want = 0
-		case v.Name == "another log's key" || !strings.HasPrefix(text, "PK\x03\x04"):
+		case v.Name == "another log's key" || v.Expect["cant_tell"] == true:
 			want = 2
 		}
 		if got.status != want {
 			t.Errorf("%s: got %+v, want status %d", v.Name, got, want)
 		}
-		if v.Expect == nil {
+		if want != 0 {
 			continue
 		}
 		var said map[string]any

@@ -8,35 +8,38 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/agentledger/agentledger/cmd/aps/agentflags"
 	"github.com/agentledger/agentledger/cmd/aps/packs"
 	"github.com/agentledger/agentledger/cmd/aps/people"
+	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/textcheck"
 	"github.com/agentledger/agentledger/verify"
+	"github.com/agentledger/agentledger/verify/pack"
 )
 
 // maxProven is the size in bytes of the largest file that verify reads.
 const maxProven = 64 << 20
 
 type verifyCommand struct {
-	Bundle string `arg:"" help:"File with a bundle, a tlog-proof or an evidence pack, - for standard input, or its address, which is fetched; with --url the event id."`
+	Bundle string `arg:"" help:"File with a bundle, a tlog-proof or an evidence pack, folder with an unpacked pack, - for standard input, or the address of a document, which is fetched; with --url and --slug the event id."`
 	trustFlags
 	Directory directoryFlags `embed:"" prefix:"directory-"`
 
 	Entry    string `placeholder:"FILE" help:"The entry that a tlog-proof is for, as it was logged, - for standard input. A line end behind it does not count."`
 	Require  string `enum:"commitment,record,full" default:"commitment" help:"How much a bundle has to disclose: commitment, record or full."`
 	Manifest string `placeholder:"HEX" help:"SHA-256 of an evidence pack's manifest, as the log's event of the export says it."`
-	URL      string `name:"url" placeholder:"URL" help:"Fetch the bundle of an event from this service."`
+	URL      string `name:"url" placeholder:"URL" help:"Fetch the bundle of an event from this service. For an evidence pack: fetch the log's event of the export, with the session of aps login or APS_CONSOLE_TOKEN, and compare the manifest with it."`
 	Slug     string `placeholder:"NAME" help:"The organization's slug, with --url."`
 }
 
 func (*verifyCommand) Help() string {
 	return `Status 0: verified. 1: proved wrong; the first thing that fails is named. 2: can't tell: no key, ` +
 		`or signed by another one than those given, too few cosignatures, not enough disclosed, ` +
-		`a file that can't be read, a service that can't be reached.
+		`a file that can't be read, a manifest that no event of the log names, a service that can't be reached.
 
 Nothing is fetched unless an address or --url is given.`
 }
@@ -46,8 +49,11 @@ func (c *verifyCommand) Run(ctx context.Context, s *streams, t *people.Terminal)
 	if err != nil {
 		return err
 	}
-	if c.URL == "" && packs.IsPack(c.Bundle) {
+	if c.Slug == "" && packs.IsPack(c.Bundle) {
 		wanted := packs.Wanted{Manifest: c.Manifest, Full: c.Require == "full"}
+		if c.URL != "" {
+			wanted.FindExport = func(r *pack.Report) (id.Index, bool, error) { return c.findExport(ctx, t, trusted, r) }
+		}
 		return packs.Verify(c.Bundle, wanted, t, packs.Trust{Known: trusted.knownKeys(), Open: trusted.openCheckpoint,
 			Quorum: trusted.checkQuorum, Cosignatures: trusted.validCosignatures, ErrQuorum: errQuorum,
 			Wrong: func(err error) error { return &negative{err} }, Unknown: unknownKeysError})
@@ -64,6 +70,44 @@ func (c *verifyCommand) Run(ctx context.Context, s *streams, t *people.Terminal)
 		return c.checkProof(s, text, trusted)
 	}
 	return c.checkBundle(s, text, trusted, directory)
+}
+
+// findExport asks the service for the log's event of the export of a pack, and proves it.
+func (c *verifyCommand) findExport(ctx context.Context, t *people.Terminal, trusted auditorTrust, r *pack.Report) (
+	at id.Index, found bool, err error) {
+	manifest := r.ManifestSHA256.String()
+	exports, err := people.FindExports(ctx, t, c.URL, pack.ExportKind, manifest, r.TreeSize)
+	if err != nil {
+		return 0, false, &unable{fmt.Errorf("look for the event of the export: %w", err)}
+	}
+	for _, x := range exports {
+		b, err := verify.ParseBundle(x.Bundle)
+		if err != nil || b.Origin != r.Origin {
+			continue
+		}
+		b.Envelope = &x.Envelope
+		if proved := verify.Check(b, trusted.bundleOptions(b)); proved.OK && proved.RecordOK != nil && proved.EnvelopeOK != nil &&
+			namesManifest(b, manifest) {
+			return b.LogIndex, true, nil
+		}
+	}
+	return 0, false, nil
+}
+
+// namesManifest reports whether a proved bundle is of an event of the service's own about the export of a manifest.
+func namesManifest(b *verify.Bundle, manifest string) bool {
+	record, err := event.ParseRecord([]byte(*b.Record))
+	if err != nil || record.Signer != event.SignerSystem {
+		return false
+	}
+	e, err := event.Parse([]byte(*b.Envelope), event.Options{MaxBytes: len(*b.Envelope), Server: true})
+	if err != nil || e.ActionKind != pack.ExportKind {
+		return false
+	}
+	var statement struct {
+		Manifest string `json:"manifest_sha256"`
+	}
+	return json.Unmarshal(e.Payload, &statement) == nil && statement.Manifest == manifest
 }
 
 // loadInput reads the bundle or the tlog-proof.

@@ -1,12 +1,10 @@
-// Package storedzip writes and reads ZIP files that have one spelling: stored files without compression,
-// with fixed times, and nothing beside them. docs/evidence.md has the format to the byte.
+// Package storedzip writes ZIP files without compression and with fixed times. docs/evidence.md specifies the format to
+// the byte.
 //
 // Invariants:
 //
 //   - The bytes of a ZIP file follow from the names and contents of its files, in their order.
-//   - The reader refuses each other spelling, so that a change of any byte is found.
-//   - The writer keeps about 60 bytes for each file, and no content. The reader's work before it answers
-//     does not depend on the contents' length.
+//   - The writer keeps about 60 bytes for each file, and no content.
 //   - A name is ASCII without path steps: it can't lead out of a folder.
 package storedzip
 
@@ -25,8 +23,8 @@ const MaxName = 255
 // MaxBytes is the size in bytes of the largest ZIP file.
 const MaxBytes = 1<<32 - 1
 
-// ErrMalformed says that bytes are not a ZIP file of this package's spelling.
-var ErrMalformed = errors.New("not a ZIP file of the one accepted spelling")
+// ErrMalformed indicates a name that no file may have.
+var ErrMalformed = errors.New("malformed name of a file")
 
 // ErrTooLarge says that a ZIP file would exceed the bounds.
 var ErrTooLarge = errors.New("ZIP file too large")
@@ -44,25 +42,18 @@ const (
 	date           = 1<<5 | 1
 )
 
-// The lengths of the parts in bytes, without names.
-const (
-	localLen      = 30
-	descriptorLen = 16
-	centralLen    = 46
-	endLen        = 22
-)
+// localLen is the length in bytes of a local header, without its name.
+const localLen = 30
 
 // File is a file in a ZIP file.
 type File struct {
 	Name   string
 	Offset int64  // of the content
 	Size   int64  // of the content, in bytes
-	CRC    uint32 // of the content; the caller MUST compare it
+	CRC    uint32 // of the content
 }
 
 func (f *File) headerOffset() int64 { return f.Offset - localLen - int64(len(f.Name)) }
-
-func (f *File) end() int64 { return f.Offset + f.Size + descriptorLen }
 
 // appendLocal appends the local header.
 func (f *File) appendLocal(b []byte) []byte {

@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """Verifies evidence packs of agentledger logs, by docs/evidence.md alone.
 
-  pack.py FILE VKEY      a pack under the log's pinned key
+  pack.py FILE VKEY      a pack, or the folder of an unpacked one, under the log's pinned key
 
-Exit 0: verified, with what is proved. 1: refused, with the reason.
+Exit 0: verified, with what is proved. 1: refused, with the reason. 2: the files of the pack can't be read.
 """
-import re, struct, sys, zlib
-from strict import ERRORS, canonical, ijson, need, signed, unbase64
-from verify import (HASH, ID, LIST, LOG, MOMENT, NATURAL, OBJECT, SOME, TEXT, UUID, consistency, entry, envelope, has_form, inclusion, leaf_hash,
+import os, re, struct, sys, zlib
+from policy import policy
+from strict import ERRORS, Refused, canonical, ijson, need, signed, unbase64
+from verify import (HASH, ID, LIST, LOG, MOMENT, NATURAL, OBJECT, SOME, SOME_HASH, TEXT, UUID, consistency, entry, envelope, has_form, inclusion, leaf_hash,
     multikey, node, open_checkpoint, or_null, real_day, record, sha, verifier)
 
 FLAG, HASHES = "true|false", r"\[(%s(,%s)*)?\]" % (HASH, HASH)
@@ -25,29 +26,77 @@ AGENT_KEY = dict(key_id=TEXT, public_key=TEXT, did=TEXT, custody='"(agent|server
 ERASURE = dict(entry=TEXT, envelope=TEXT, proof=HASHES, record=TEXT)
 POLICY_FILE = r"policies/[0-9a-f]{64}\.json"
 
-def unzip(raw):                                     # the files in order; whatever is spelled otherwise is refused
-    need(len(raw) < 2**32, "pack: size")
-    count, _, at = struct.unpack("<HII", raw[-12:-2])
-    files, directory, place = {}, b"", 0
-    for _ in range(count):                          # names and lengths from the directory, and all bytes are compared
-        head = raw[at:at + 46]
-        crc, size, _, length = struct.unpack("<IIIH", head[16:30])
-        name = raw[at + 46:at + 46 + length]
-        text = name.decode("ascii")
-        need(text not in files and len(name) == length, "pack: name")
-        directory += b"PK\1\2\x14\0\x14\0\x08\0\0\0\0\0\x21\0" + struct.pack("<IIIH", crc, size, size, length) + bytes(12) + struct.pack("<I", place) + name
-        local = b"PK\3\4\x14\0\x08\0\0\0\0\0\x21\0" + bytes(12) + struct.pack("<HH", length, 0) + name
-        content = raw[place + len(local):place + len(local) + size]
-        part = local + content + b"PK\7\x08" + struct.pack("<III", crc, size, size)
-        need(len(content) == size and zlib.crc32(content) == crc and raw[place:place + len(part)] == part, "pack: a file's bytes")
-        files[text], place, at = content, place + len(part), at + 46 + length
-    end = b"PK\5\6\0\0\0\0" + struct.pack("<HHII", count, count, len(directory), place) + b"\0\0"
-    need(raw[place:] == directory + end, "pack: directory or end")
-    policies = [name for name in files if re.fullmatch(POLICY_FILE, name)]
-    names = ["checkpoint", "keys.json", "policy", "agents.json", *sorted(policies), "entries.bin", "records.ndjson", "envelopes.ndjson", "approvals.ndjson",
+class Unreadable(Refused): pass                     # the container: nothing is known about the pack
+
+def readable(ok, why):
+    if not ok: raise Unreadable(why)
+
+def is_passed_over(name):                           # files of operating systems and archivers
+    *folders, last = name.split(b"/")
+    return last.startswith(b".") or last in (b"Thumbs.db", b"desktop.ini") or b"__MACOSX" in folders
+
+def is_path(name):
+    return not re.search(rb"[\x00-\x1f\x7f\\]", name) and all(step not in (b"", b".", b"..") for step in name.split(b"/"))
+
+def inflate(raw, size):
+    d = zlib.decompressobj(-15)
+    try: content = d.decompress(raw, size + 1)
+    except zlib.error as why: raise Unreadable(why)
+    readable(d.eof and not d.unused_data and not d.unconsumed_tail and len(content) == size, "compressed bytes of a file")
+    return content
+
+def unzip(raw):                                     # the contents by name
+    readable(22 <= len(raw) < 2**32, "size")
+    at = raw.rfind(b"PK\5\6")
+    while at >= max(0, len(raw) - 22 - 65535) and (at + 22 > len(raw) or at + 22 + struct.unpack("<H", raw[at + 20:at + 22])[0] != len(raw)):
+        at = raw.rfind(b"PK\5\6", 0, at + 3)
+    readable(at >= max(0, len(raw) - 22 - 65535), "end of a ZIP file")
+    disks, first, count, length, offset = struct.unpack("<IHHII", raw[at + 4:at + 20])
+    readable(disks == 0 and first == count <= 4096 and length <= 1 << 20 and offset + length == at, "end of a ZIP file")
+    directory, files, used, total = raw[offset:at], {}, 0, 0
+    for _ in range(count):
+        readable(len(directory) >= 46 and directory[:4] == b"PK\1\2", "directory")
+        flags, method, _, _, packed, size, n, extra, comment, disk, _, _, header = struct.unpack("<HHIIIIHHHHHII", directory[8:46])
+        name, rest = directory[46:46 + n], 46 + n + extra + comment
+        readable(len(directory) >= rest and disk == 0, "directory")
+        directory, used = directory[rest:], used + 30 + n + packed
+        readable(used <= offset, "size of a file")
+        path = name[:-1] if name.endswith(b"/") else name
+        readable(is_path(path), "name of a file")
+        if path != name or is_passed_over(name): continue
+        readable(name not in files, "a name twice")
+        readable(not flags & 1 and method in (0, 8) and (method or packed == size), "compression of a file")
+        readable(header + 30 <= offset and raw[header:header + 4] == b"PK\3\4", "header of a file")
+        names, extra = struct.unpack("<HH", raw[header + 26:header + 30])
+        begin, total = header + 30 + names + extra, total + size
+        readable(names == n and raw[header + 30:header + 30 + n] == name and begin + packed <= offset and total < 2**32, "header of a file")
+        files[name] = raw[begin:begin + packed], method, size
+    readable(not directory, "directory")
+    return {name: inflate(content, size) if method else content for name, (content, method, size) in files.items()}
+
+def unfold(folder):                                 # the contents by name, of a folder
+    files, count = {}, 0
+    for path, folders, names in os.walk(os.fsencode(folder)):
+        count += len(folders) + len(names)
+        readable(count <= 4096, "number of files")
+        for name in (os.path.join(path, n) for n in folders + names):
+            relative = os.path.relpath(name, os.fsencode(folder)).replace(os.sep.encode(), b"/")
+            readable(is_path(relative), "name of a file")
+            if os.path.isdir(name) and not os.path.islink(name) or is_passed_over(relative): continue
+            readable(os.path.isfile(name) and not os.path.islink(name), "a symbolic link or a special file")
+            with open(name, "rb") as f: files[relative] = f.read()
+    return files
+
+def named(found):                                   # the files in order, and the names of policies
+    manifests = [name for name in found if name.split(b"/")[-1] == b"manifest.json"]
+    readable(len(manifests) == 1, "no file manifest.json, or two")
+    folder = manifests[0][:-len(b"manifest.json")]
+    contents = {name.removeprefix(folder).decode("latin-1"): content for name, content in found.items()}
+    policies = sorted(name for name in contents if re.fullmatch(POLICY_FILE, name))
+    names = ["checkpoint", "keys.json", "policy", "agents.json", *policies, "entries.bin", "records.ndjson", "envelopes.ndjson", "approvals.ndjson",
         "erasures.ndjson", "report.html", "manifest.json"]
-    need(list(files) == names, "pack: files")
-    return files, policies
+    need(len(contents) == len(found) and sorted(contents) == sorted(names), "pack: files")
+    return {name: contents[name] for name in names}, policies
 
 def lines(raw, most=None):                          # of .ndjson
     text = raw.decode()
@@ -208,7 +257,7 @@ def approvals(m, raw, hashes):
         has_form(a, dict(approval_id=SOME, events=LIST), closed=False)
         need(canonical(a) == line and a["approval_id"] not in names and a["events"], "approval: not canonical, twice, or without events")
         names.add(a["approval_id"])
-        last = 0
+        last, actions, actors = 0, set(), set()
         for x in a["events"]:
             has_form(x, dict(envelope=TEXT, record=TEXT))
             r = record(x["record"])
@@ -219,17 +268,42 @@ def approvals(m, raw, hashes):
             need(e["action_kind"] == "ledger_approval" and e["payload"]["approval_id"] == a["approval_id"], "approval: another one")
             if not last: need(at + 1 > first_before, "approvals: order")
             first_before, last = at + 1 if not last else first_before, at + 1
+            if "action_digest" in e["payload"]: need(re.fullmatch(SOME_HASH, canonical(e["payload"]["action_digest"])), "approval: action_digest")
+            actions.add(e["payload"].get("action_digest"))
+            actors.add(e["actor_principal"].split("/")[0])
+        action(m, a, actions)
+        people = a.get("people", [])
+        need(isinstance(people, list), "approval: people")
+        for p in people: has_form(p, dict(account_id=SOME, email=TEXT))
+        accounts = [p["account_id"] for p in people]
+        need(len(set(accounts)) == len(accounts) and actors.issuperset(accounts), "approval: people and the events")
     return number
+
+def action(m, a, actions):                          # what a line shows of it, and the digest that the events name
+    need(len(actions) == 1, "approval: several action_digests")
+    for n in "action_digest", "agent_id", "tool_name": need(isinstance(a.get(n, ""), str), "approval: " + n)
+    if "action_digest" in a: need({a["action_digest"]} == actions, "approval: action_digest")
+    payload = a.get("payload")
+    if payload is None: return
+    value = ijson(payload)
+    need(isinstance(value, dict) and canonical(value) == payload, "approval: payload")
+    parts = canonical(a["agent_id"]), m["organization_id"], payload, canonical(a["tool_name"])
+    text = '{"agent_id":%s,"organization_id":"%s","payload":%s,"tool_name":%s,"v":1}' % parts
+    need({sha(text.encode()).hex()} == actions, "approval: payload and action_digest")
 
 def check_pack(raw, vkey):
     """Returns what is proved: begin, end, shown, withheld, erased, and how many signatures were not checked."""
-    files, policies = unzip(raw)
+    files, policies = named(unfold(raw) if isinstance(raw, str) else unzip(raw))
     m = manifest(files)
     need(len(files["checkpoint"]) <= 128 << 10 and len(files["policy"]) <= 128 << 10 and len(files["keys.json"]) <= 1 << 20, "size of a file")
     head = open_checkpoint(files["checkpoint"].decode(), verifier(vkey, LOG))
     need(head == (m["origin"], m["tree_size"], bytes.fromhex(m["root_hash"])), "manifest and checkpoint")
-    for k in canonical_object(files["keys.json"], dict(keys=LIST))["keys"]:
+    policy(files["policy"])
+    keys = canonical_object(files["keys.json"], dict(keys=LIST))["keys"]
+    need(keys, "keys: none")
+    for k in keys:
         has_form(k, LOG_KEY), verifier(k["vkey"], LOG), naturals(k["from_size"], k["to_size"])
+        need(k["to_size"] is None or k["from_size"] <= k["to_size"], "keys: sizes")
     hashes, known = entries(m, files["entries.bin"]), agents(files["agents.json"])
     shown = records(m, files, hashes, known)
     digests = {r["policy"]["policy_digest"] for r in shown} - {None}
@@ -244,8 +318,13 @@ def check_pack(raw, vkey):
 
 def main():
     if len(sys.argv) != 3: sys.exit(__doc__)
-    with open(sys.argv[1], "rb") as f: raw = f.read()
+    raw = sys.argv[1]
+    if not os.path.isdir(raw):
+        with open(raw, "rb") as f: raw = f.read()
     try: said, unchecked = check_pack(raw, sys.argv[2])
+    except Unreadable as why:
+        print("can't tell: the files of the pack can't be read:", why)
+        return 2
     except (*ERRORS, struct.error) as why:
         print("refused:", why)
         return 1

@@ -4,34 +4,64 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/agentledger/agentledger/grant"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/jcs"
 	"github.com/agentledger/agentledger/verify"
 )
 
-// approvalLine is the part of a line of approvals.ndjson that is checked.
+// approvalLine is the part of a line of approvals.ndjson that is checked. Members are nil if they are absent.
 type approvalLine struct {
-	ApprovalID string      `json:"approval_id"`
-	Events     []Statement `json:"events"`
+	ApprovalID   string
+	Events       []Statement
+	ActionDigest *id.Hash
+	AgentID      *string
+	ToolName     *string
+	Payload      *string
+	People       []string // their account_id
 }
 
-// parseApproval reads a line in canonical form, with any members beside those that are checked.
+// parseApproval reads a line in canonical form, which may have other members too.
 func parseApproval(line []byte) (a approvalLine, err error) {
 	canonical, _, err := jcs.ParseObject(nil, line, jcs.MaxDepth)
 	if err != nil || !bytes.Equal(canonical, line) {
 		return a, fmt.Errorf("not the exact canonical form: %w", verify.ErrMalformed)
 	}
 	var members struct {
-		ApprovalID string           `json:"approval_id"`
-		Events     []map[string]any `json:"events"`
+		ApprovalID   string           `json:"approval_id"`
+		Events       []map[string]any `json:"events"`
+		ActionDigest jsontext.Value   `json:"action_digest"`
+		AgentID      jsontext.Value   `json:"agent_id"`
+		ToolName     jsontext.Value   `json:"tool_name"`
+		Payload      *string          `json:"payload"`
+		People       jsontext.Value   `json:"people"`
 	}
 	if err := json.Unmarshal(line, &members); err != nil {
 		return a, fmt.Errorf("%w: %w", verify.ErrMalformed, err)
 	}
-	a.ApprovalID = members.ApprovalID
+	a.ApprovalID, a.Payload = members.ApprovalID, members.Payload
+	for _, m := range []struct {
+		name  string
+		value jsontext.Value
+		to    any
+	}{{"action_digest", members.ActionDigest, &a.ActionDigest}, {"agent_id", members.AgentID, &a.AgentID},
+		{"tool_name", members.ToolName, &a.ToolName}} {
+		if m.value == nil {
+			continue
+		}
+		if err := json.Unmarshal(m.value, m.to); err != nil || m.value.Kind() != '"' {
+			return a, fmt.Errorf("%s: %w", m.name, verify.ErrMalformed)
+		}
+	}
+	if a.People, err = parsePeople(members.People); err != nil {
+		return a, err
+	}
 	for _, e := range members.Events {
 		envelope, isText := e["envelope"].(string)
 		record, alsoText := e["record"].(string)
@@ -44,6 +74,26 @@ func parseApproval(line []byte) (a approvalLine, err error) {
 		return a, fmt.Errorf("approval_id, events: %w", verify.ErrMalformed)
 	}
 	return a, nil
+}
+
+// parsePeople reads the voters of an approval and returns their accounts.
+func parsePeople(text jsontext.Value) (accounts []string, err error) {
+	if text == nil {
+		return nil, nil
+	}
+	var people []map[string]any
+	if err := json.Unmarshal(text, &people); err != nil || text.Kind() != '[' {
+		return nil, fmt.Errorf("people: %w", verify.ErrMalformed)
+	}
+	for _, p := range people {
+		account, _ := p["account_id"].(string)
+		_, isText := p["email"].(string)
+		if len(p) != 2 || account == "" || !isText || slices.Contains(accounts, account) {
+			return nil, fmt.Errorf("people: %w", verify.ErrMalformed)
+		}
+		accounts = append(accounts, account)
+	}
+	return accounts, nil
 }
 
 // checkApprovals checks the service's statements about approvals.
@@ -77,6 +127,8 @@ func (c *checker) checkApprovals() error {
 // checkApproval checks the statements about one approval, and returns the sequence number of the first.
 func (c *checker) checkApproval(a *approvalLine) (first uint64, err error) {
 	var last uint64
+	var action id.Hash
+	actors := make(map[string]bool)
 	for i := range a.Events {
 		d, _, err := c.checkLogged([]byte(a.Events[i].Record))
 		if err != nil {
@@ -86,11 +138,22 @@ func (c *checker) checkApproval(a *approvalLine) (first uint64, err error) {
 			return 0, err
 		}
 		var said struct {
-			ApprovalID string `json:"approval_id"`
+			ApprovalID   string         `json:"approval_id"`
+			ActionDigest jsontext.Value `json:"action_digest"`
 		}
 		if err := json.Unmarshal(d.Envelope.Payload, &said); err != nil || said.ApprovalID != a.ApprovalID {
 			return 0, fmt.Errorf("approval_id: %w", verify.ErrMismatch)
 		}
+		named, err := parseActionDigest(said.ActionDigest)
+		if err == nil && i > 0 && named != action {
+			err = fmt.Errorf("action_digest of the events: %w", verify.ErrMismatch)
+		}
+		if err != nil {
+			return 0, err
+		}
+		action = named
+		actor, _, _ := strings.Cut(d.Envelope.ActorPrincipal, "/")
+		actors[actor] = true
 		if d.Record.SequenceNum <= last {
 			return 0, fmt.Errorf("order of events: %w", verify.ErrMismatch)
 		}
@@ -98,5 +161,45 @@ func (c *checker) checkApproval(a *approvalLine) (first uint64, err error) {
 			first = last
 		}
 	}
-	return first, nil
+	for _, account := range a.People {
+		if !actors[account] {
+			return 0, fmt.Errorf("people and the events: %w", verify.ErrMismatch)
+		}
+	}
+	return first, c.checkAction(a, action)
+}
+
+// parseActionDigest reads the action_digest of a statement, the zero hash if it has none.
+func parseActionDigest(text jsontext.Value) (digest id.Hash, err error) {
+	if text == nil {
+		return digest, nil
+	}
+	if err := json.Unmarshal(text, &digest); err != nil || text.Kind() != '"' || digest == (id.Hash{}) {
+		return digest, fmt.Errorf("action_digest of an event: %w", verify.ErrMalformed)
+	}
+	return digest, nil
+}
+
+// checkAction compares the action that a line shows with the action_digest of the events, which is zero if they have none.
+func (c *checker) checkAction(a *approvalLine, proved id.Hash) error {
+	if a.ActionDigest != nil && (*a.ActionDigest != proved || proved == id.Hash{}) {
+		return fmt.Errorf("action_digest and the events: %w", verify.ErrMismatch)
+	}
+	if a.Payload == nil {
+		c.report.ActionsUnchecked++
+		return nil
+	}
+	if a.AgentID == nil || a.ToolName == nil {
+		return fmt.Errorf("a payload without agent_id and tool_name: %w", verify.ErrMalformed)
+	}
+	payload, _, err := jcs.ParseObject(nil, []byte(*a.Payload), jcs.MaxDepth)
+	if err != nil || string(payload) != *a.Payload {
+		return fmt.Errorf("payload: not the exact canonical form: %w", verify.ErrMalformed)
+	}
+	action := grant.Action{Organization: c.manifest.OrganizationID, Agent: id.Agent(*a.AgentID), Tool: id.Tool(*a.ToolName),
+		Payload: payload}
+	if action.Digest() != proved {
+		return fmt.Errorf("agent_id, tool_name, payload and action_digest: %w", verify.ErrMismatch)
+	}
+	return nil
 }

@@ -2,20 +2,20 @@ package pack
 
 import (
 	"bufio"
+	"cmp"
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"io"
 	"iter"
+	"slices"
 
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/storedzip"
 	"github.com/agentledger/agentledger/verify"
 )
 
-// source is the reader of a pack. It remembers its first error, so that a file that can't be read is told from
-// a pack that is wrong.
+// source is the reader of a pack. It remembers its first error, so that Check can distinguish a file that can't be read
+// from a pack that is wrong.
 type source struct {
 	r   io.ReaderAt
 	err error
@@ -24,64 +24,74 @@ type source struct {
 // ReadAt implements io.ReaderAt.
 func (s *source) ReadAt(b []byte, offset int64) (int, error) {
 	n, err := s.r.ReadAt(b, offset)
-	if err != nil && !errors.Is(err, io.EOF) && s.err == nil {
-		s.err = err
+	if err != nil && !errors.Is(err, io.EOF) {
+		err = s.note(err)
 	}
 	return n, err
 }
 
-// archive is the files of a pack.
-type archive struct {
-	source *source
-	files  []storedzip.File
-	byName map[string]*storedzip.File
+// note remembers an error.
+func (s *source) note(err error) error {
+	s.err = cmp.Or(s.err, err)
+	return err
 }
 
-// openArchive reads the ZIP file and checks the names in it.
-func openArchive(s *source, size int64) (*archive, error) {
-	files, err := storedzip.Read(s, size)
-	if errors.Is(err, storedzip.ErrMalformed) {
-		err = fmt.Errorf("%w: %v", verify.ErrMalformed, err)
-	}
-	if err != nil {
+// archive is the files of a pack, in the order of the manifest.
+type archive struct {
+	files  []member
+	byName map[string]*member
+}
+
+// newArchive orders the files of a container and checks their names.
+func newArchive(files []member) (*archive, error) {
+	if err := withoutFolder(files); err != nil {
 		return nil, err
 	}
-	a := &archive{source: s, files: files, byName: make(map[string]*storedzip.File, len(files))}
+	slices.SortFunc(files, func(a, b member) int {
+		return cmp.Or(cmp.Compare(rank(a.name), rank(b.name)), cmp.Compare(a.name, b.name))
+	})
+	a := &archive{files: files, byName: make(map[string]*member, len(files))}
 	for i := range files {
-		a.byName[files[i].Name] = &files[i]
+		a.byName[files[i].name] = &files[i]
 	}
-	if len(a.byName) != len(files) || !a.hasNames() {
+	if !a.hasNames() {
 		return nil, fmt.Errorf("names of the files: %w", verify.ErrMalformed)
 	}
 	return a, nil
 }
 
-// hasNames reports whether the files are those of a pack, in their order.
+// rank orders the files of a pack: the fixed names, and those of policies in between.
+func rank(name string) int {
+	if i := slices.Index(filesBefore, name); i >= 0 {
+		return i - len(filesBefore)
+	}
+	return 1 + slices.Index(filesAfter, name)
+}
+
+// hasNames reports whether the files are those of a pack.
 func (a *archive) hasNames() bool {
-	policies := len(a.files) - len(filesBefore) - len(filesBehind)
+	policies := len(a.files) - len(filesBefore) - len(filesAfter)
 	if policies < 0 || policies > MaxPolicies {
 		return false
 	}
-	before := ""
 	for i := range a.files {
-		name, behind := a.files[i].Name, i-len(filesBefore)-policies
+		name, after := a.files[i].name, i-len(filesBefore)-policies
 		switch {
 		case i < len(filesBefore):
 			if name != filesBefore[i] {
 				return false
 			}
-		case behind >= 0:
-			if name != filesBehind[behind] {
+		case after >= 0:
+			if name != filesAfter[after] {
 				return false
 			}
 		default:
-			if _, ok := policyDigest(name); !ok || name <= before {
+			if _, ok := policyDigest(name); !ok {
 				return false
 			}
-			before = name
 		}
 	}
-	return true
+	return len(a.byName) == len(a.files)
 }
 
 // policyDigest returns the digest that the name of a policy's file names.
@@ -93,42 +103,51 @@ func policyDigest(name string) (id.Hash, bool) {
 	return digest, err == nil && name == PolicyFile(digest)
 }
 
-func (a *archive) open(name string) *io.SectionReader {
-	f := a.byName[name]
-	return io.NewSectionReader(a.source, f.Offset, f.Size)
-}
-
-// digest returns the SHA-256 of a file, after its CRC was compared.
-func (a *archive) digest(f *storedzip.File) (id.Hash, error) {
-	sum, crc := sha256.New(), crc32.NewIEEE()
-	if _, err := io.Copy(io.MultiWriter(sum, crc), a.open(f.Name)); err != nil {
+// digest returns the SHA-256 of a file.
+func (m *member) digest() (id.Hash, error) {
+	r, err := m.open()
+	if err != nil {
 		return id.Hash{}, err
 	}
-	if crc.Sum32() != f.CRC {
-		return id.Hash{}, fmt.Errorf("CRC: %w", verify.ErrMismatch)
+	sum := sha256.New()
+	if _, err := io.Copy(sum, r); err != nil {
+		return id.Hash{}, err
 	}
 	return id.Hash(sum.Sum(nil)), nil
 }
 
 // readSmall reads a file of at most limit bytes.
 func (a *archive) readSmall(name string, limit int64) ([]byte, error) {
-	if a.byName[name].Size > limit {
+	f := a.byName[name]
+	if f.size > limit {
 		return nil, fmt.Errorf("%s: too large: %w", name, verify.ErrMalformed)
 	}
-	return io.ReadAll(a.open(name))
+	r, err := f.open()
+	if err != nil {
+		return nil, err
+	}
+	return io.ReadAll(r)
 }
 
 // lines yields the lines of a file without their ends. They are valid until the next one.
 func (a *archive) lines(name string) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
-		in := bufio.NewReaderSize(a.open(name), 64<<10)
+		r, err := a.byName[name].open()
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		in := bufio.NewReaderSize(r, 64<<10)
 		var line []byte
 		for {
 			part, err := in.ReadSlice('\n')
 			switch {
 			case errors.Is(err, io.EOF) && len(line)+len(part) == 0:
 				return
-			case err != nil && !errors.Is(err, bufio.ErrBufferFull):
+			case err != nil && !errors.Is(err, bufio.ErrBufferFull) && !errors.Is(err, io.EOF):
+				yield(nil, err)
+				return
+			case errors.Is(err, io.EOF):
 				yield(nil, fmt.Errorf("a line without an end: %w", verify.ErrMalformed))
 				return
 			case len(line)+len(part) > MaxLine || err == nil && len(line)+len(part) == 1:

@@ -4,10 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 
 	"github.com/agentledger/agentledger/edkey"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/tlog"
+	"github.com/agentledger/agentledger/trust"
 	"github.com/agentledger/agentledger/verify"
 )
 
@@ -19,7 +21,7 @@ type Options struct {
 	OpenCheckpoint func(note []byte) (tlog.Checkpoint, error)
 }
 
-// Report tells the facts that a pack proves.
+// Report contains the facts that a pack proves.
 type Report struct {
 	LogKeySource   verify.KeySource `json:"log_key_source"`
 	Origin         id.Origin        `json:"origin"`
@@ -34,31 +36,50 @@ type Report struct {
 	Erased         uint64           `json:"erased"` // shown events whose envelope was erased
 	Envelopes      uint64           `json:"envelopes"`
 	Approvals      uint64           `json:"approvals"`
+	// ActionsUnchecked counts approvals that show no payload, so that their agent and tool aren't compared.
+	ActionsUnchecked uint64 `json:"actions_unchecked"`
 	// SignaturesUnchecked counts shown events whose signature needs an envelope that is not in the pack.
 	SignaturesUnchecked uint64  `json:"signatures_unchecked"`
 	ManifestSHA256      id.Hash `json:"manifest_sha256"` // which the log names in an event of ExportKind
 	Checkpoint          string  `json:"checkpoint"`      // signed note, with its cosignatures
+	// NotCovered names what no check covers, for readers of the report.
+	NotCovered []string `json:"not_covered"`
 }
 
-// Check checks a pack of size bytes. Errors name the step and wrap verify.ErrMalformed, verify.ErrMismatch,
-// verify.ErrVersion, tlog.ErrMalformed, tlog.ErrProof or tlog.ErrSignature for a pack that is not proved; any
-// other error says that r can't be read. The report is filled as far as the check went.
+// Check checks a pack in a ZIP file of size bytes, which may have been made by any program. Errors name the step. They wrap
+// verify.ErrMalformed, verify.ErrMismatch, verify.ErrVersion, tlog.ErrMalformed, tlog.ErrProof or tlog.ErrSignature for a
+// pack that is not proved, and ErrContainer if its files can't be read; any other error is an error of r. The report is
+// filled as far as the check went.
 func Check(r io.ReaderAt, size int64, o Options) (Report, error) {
-	c := &checker{source: &source{r: r}, options: o}
-	err := c.check(size)
-	if c.source.err != nil {
-		err = fmt.Errorf("read pack: %w", c.source.err)
+	s := &source{r: r}
+	return check(s, o, func() ([]member, error) { return readZIP(s, size) })
+}
+
+// CheckFolder checks a pack that was unpacked. It follows no symbolic link. Errors are those of Check, or of dir.
+func CheckFolder(dir fs.FS, o Options) (Report, error) {
+	s := &source{}
+	return check(s, o, func() ([]member, error) { return readFolder(dir, s) })
+}
+
+func check(s *source, o Options, read func() ([]member, error)) (Report, error) {
+	c := &checker{options: o}
+	members, err := read()
+	if err == nil {
+		err = c.check(members)
+	}
+	if s.err != nil {
+		err = fmt.Errorf("read pack: %w", s.err)
 	}
 	return c.report, err
 }
 
 // checker is one run of Check.
 type checker struct {
-	source  *source
 	options Options
 	report  Report
 
 	files      *archive
+	entries    io.ReaderAt // the hashes of the records in the range
 	manifest   Manifest
 	checkpoint tlog.Checkpoint
 	agents     map[id.Agent]*knownAgent
@@ -68,9 +89,9 @@ type checker struct {
 	found      Counts
 }
 
-func (c *checker) check(size int64) (err error) {
-	if c.files, err = openArchive(c.source, size); err != nil {
-		return fmt.Errorf("zip: %w", err)
+func (c *checker) check(members []member) (err error) {
+	if c.files, err = newArchive(members); err != nil {
+		return err
 	}
 	c.keys = make(map[string]edkey.Public)
 	for _, step := range []struct {
@@ -98,8 +119,7 @@ func (c *checker) check(size int64) (err error) {
 
 // readManifest reads the manifest. The log names its digest.
 func (c *checker) readManifest() error {
-	f := c.files.byName[FileManifest]
-	digest, err := c.files.digest(f)
+	digest, err := c.files.byName[FileManifest].digest()
 	if err != nil {
 		return err
 	}
@@ -123,15 +143,15 @@ func (c *checker) checkDigests() error {
 	}
 	for i, said := range c.manifest.Files {
 		f := &c.files.files[i]
-		if said.Name != f.Name || said.Size != uint64(f.Size) {
+		digest, err := f.digest() // a container that gives another size is found here
+		if err != nil {
+			return fmt.Errorf("%s: %w", f.name, err)
+		}
+		if said.Name != f.name || said.Size != uint64(f.size) {
 			return fmt.Errorf("name and size of file %d: %w", i+1, verify.ErrMismatch)
 		}
-		digest, err := c.files.digest(f)
-		if err != nil {
-			return fmt.Errorf("%s: %w", f.Name, err)
-		}
 		if digest != said.SHA256 {
-			return fmt.Errorf("digest of %s: %w", f.Name, verify.ErrMismatch)
+			return fmt.Errorf("digest of %s: %w", f.name, verify.ErrMismatch)
 		}
 	}
 	return nil
@@ -152,6 +172,13 @@ func (c *checker) openCheckpoint() error {
 	if err != nil {
 		return err
 	}
+	policy, err := c.files.readSmall(FilePolicy, maxNote)
+	if err != nil {
+		return err
+	}
+	if _, err := trust.Parse(policy); err != nil {
+		return fmt.Errorf("%s: %w: %v", FilePolicy, verify.ErrMalformed, err)
+	}
 	open := c.options.OpenCheckpoint
 	c.report.LogKeySource = verify.KeyFromArgument
 	if open == nil {
@@ -169,12 +196,17 @@ func (c *checker) openCheckpoint() error {
 	return nil
 }
 
-// parseKeys reads keys.json.
+// parseKeys reads keys.json. Other than in a saved list of keys, each key signs checkpoints.
 func parseKeys(text []byte) ([]verify.LogKey, error) {
-	if _, err := parseExact[Keys](text); err != nil {
+	list, err := parseExact[Keys](text)
+	if err != nil {
 		return nil, fmt.Errorf("%s: %w", FileKeys, err)
 	}
-	return verify.ParseKeys(text)
+	keys, err := verify.ParseKeys(text)
+	if err == nil && len(keys) != len(list.Keys) {
+		err = fmt.Errorf("%s: use: %w", FileKeys, verify.ErrMalformed)
+	}
+	return keys, err
 }
 
 // openWithKeys opens a checkpoint with the key among keys that signed it.
@@ -204,5 +236,25 @@ func (c *checker) checkCounts() error {
 	r := &c.report
 	r.Shown, r.Withheld, r.Erased = c.found.Records, c.found.Entries-c.found.Records, c.found.Erased
 	r.Envelopes, r.Approvals = c.found.Envelopes, c.found.Approvals
+	r.NotCovered = notCovered(r)
 	return nil
+}
+
+// notCovered names the parts of a pack that no check covers. The verifiers in other languages have the same words in the
+// same order.
+func notCovered(r *Report) (names []string) {
+	if r.Request.Filters() {
+		names = append(names, "that no withheld event fits the request (docs/evidence.md)")
+	}
+	names = append(names, FileRecords+": received_at, custody, policy, and whose key public_key is",
+		FileAgents+": display_name, custody, status, registered_at, ended_at, compromised_from")
+	if r.Approvals > 0 {
+		names = append(names, FileApprovals+": trace_id, policy_id, policy_version, policy_digest, rule_id, quorum, "+
+			"created_at, expires_at, email of people, members that docs/evidence.md does not list")
+	}
+	if r.ActionsUnchecked > 0 {
+		names = append(names, fmt.Sprintf("%s: agent_id and tool_name of the %d approvals without payload", FileApprovals,
+			r.ActionsUnchecked))
+	}
+	return append(names, FileKeys+", "+FilePolicy+", "+FileReport)
 }

@@ -3,9 +3,12 @@ package pack_test
 import (
 	"bytes"
 	"errors"
+	"io/fs"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
+	"testing/fstest"
 
 	"github.com/agentledger/agentledger/internal/test/packtest"
 	"github.com/agentledger/agentledger/tlog"
@@ -51,19 +54,30 @@ func TestSamples(t *testing.T) {
 	}
 }
 
-// A change of any byte of a pack is found, and so is a pack without its end.
+// A change of any byte of a file is found. One of the container is found too, or the files are the same.
 func TestEachByteIsChecked(t *testing.T) {
 	l := packtest.NewSampleLog(t)
-	b := packtest.Samples(t, l)[2].Parts.Bytes(t)
+	p := packtest.Samples(t, l)[2].Parts
+	b := p.Bytes(t)
+	isContent, at := make([]bool, len(b)), 0
+	for _, f := range p.Contents(t) {
+		at += 30 + len(f.Name)
+		for range len(f.Content) {
+			isContent[at] = true
+			at++
+		}
+		at += 16
+	}
 	for i := range b {
 		for _, flip := range []byte{1, 0x20, 0x80} {
 			b[i] ^= flip
-			if _, err := check(b, l.Key()); !isWrong(err) {
+			_, err := check(b, l.Key())
+			if isContent[i] && !isWrong(err) || err != nil && !isWrong(err) && !errors.Is(err, pack.ErrContainer) {
 				t.Errorf("byte %d of %d flipped by %#x: got %v", i, len(b), flip, err)
 			}
 			b[i] ^= flip
 		}
-		if _, err := check(b[:i], l.Key()); !isWrong(err) {
+		if _, err := check(b[:i], l.Key()); !errors.Is(err, pack.ErrContainer) {
 			t.Errorf("cut at %d: got %v", i, err)
 		}
 	}
@@ -127,7 +141,7 @@ func FuzzCheck(f *testing.F) {
 func TestChangedPacksAreRefused(t *testing.T) {
 	l := packtest.NewSampleLog(t)
 	for _, w := range packtest.Changed(t, l) {
-		if r, err := check(w.Bytes, l.Key()); !isWrong(err) {
+		if r, err := check(w.Bytes, l.Key()); isWrong(err) == w.Unreadable || errors.Is(err, pack.ErrContainer) != w.Unreadable {
 			t.Errorf("%s: got %+v, %v", w.Name, r, err)
 		}
 	}
@@ -164,4 +178,66 @@ func TestEachLineCounts(t *testing.T) {
 			}
 		}
 	}
+}
+
+// The files of a pack count, and not how they were packed. A container that can't be read proves nothing wrong.
+func TestContainers(t *testing.T) {
+	l := packtest.NewSampleLog(t)
+	for i, s := range packtest.Samples(t, l) {
+		want, err := check(s.Parts.Bytes(t), l.Key())
+		if err != nil {
+			t.Fatal(err)
+		}
+		compare := func(name string, got pack.Report, err error) {
+			if err != nil || !reflect.DeepEqual(got, want) {
+				t.Errorf("%s, %s: got %+v, %v, want %+v", s.Name, name, got, err, want)
+			}
+		}
+		open := pack.Options{OpenCheckpoint: func(note []byte) (tlog.Checkpoint, error) { return tlog.OpenCheckpoint(note, l.Key()) }}
+		got, err := pack.CheckFolder(s.Parts.Folder(t), open)
+		compare("a folder", got, err)
+		dir := s.Parts.Folder(t)
+		dir[".DS_Store"], dir["__MACOSX/._policy"] = &fstest.MapFile{}, &fstest.MapFile{}
+		got, err = pack.CheckFolder(dir, open)
+		compare("a folder with files of an operating system", got, err)
+		right, unreadable := packtest.Packed(t, s.Parts)
+		for _, w := range right {
+			got, err := check(w.Bytes, l.Key())
+			compare(w.Name, got, err)
+		}
+		for _, w := range unreadable {
+			if got, err := check(w.Bytes, l.Key()); !errors.Is(err, pack.ErrContainer) || isWrong(err) {
+				t.Errorf("%s, %s: got %+v, %v", s.Name, w.Name, got, err)
+			}
+		}
+		for name, dir := range packtest.BadFolders(t, s.Parts) {
+			if got, err := pack.CheckFolder(dir, open); !errors.Is(err, pack.ErrContainer) || isWrong(err) {
+				t.Errorf("%s, a folder with %s: got %+v, %v", s.Name, name, got, err)
+			}
+		}
+		changed := s.Parts.Folder(t)
+		changed[pack.FileReport].Data = append(changed[pack.FileReport].Data, ' ')
+		if _, err := pack.CheckFolder(changed, open); !isWrong(err) {
+			t.Errorf("%d: a changed file in a folder: got %v", i, err)
+		}
+	}
+}
+
+// A folder that can't be read is not called wrong.
+func TestUnreadableFolder(t *testing.T) {
+	l := packtest.NewSampleLog(t)
+	_, err := pack.CheckFolder(brokenFS{packtest.Samples(t, l)[0].Parts.Folder(t)}, pack.Options{})
+	if !errors.Is(err, errDisk) || isWrong(err) || errors.Is(err, pack.ErrContainer) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// brokenFS lists its files and opens no document.
+type brokenFS struct{ fstest.MapFS }
+
+func (b brokenFS) Open(name string) (fs.File, error) {
+	if strings.HasSuffix(name, "json") {
+		return nil, errDisk
+	}
+	return b.MapFS.Open(name)
 }

@@ -15,7 +15,7 @@ import (
 // from the tree of Begin leaves to the tree of the checkpoint.
 func (c *checker) checkEntries() error {
 	m := &c.manifest
-	if uint64(c.files.byName[FileEntries].Size) != uint64(m.End-m.Begin)*uint64(len(id.Hash{})) {
+	if uint64(c.files.byName[FileEntries].size) != uint64(m.End-m.Begin)*uint64(len(id.Hash{})) {
 		return fmt.Errorf("length of %s: %w", FileEntries, verify.ErrMismatch)
 	}
 	edge, err := tlog.NewEdge(m.Begin, m.Edge)
@@ -41,7 +41,16 @@ func (c *checker) checkEntries() error {
 }
 
 func (c *checker) appendEntries(edge *tlog.Edge) error {
-	m, in := &c.manifest, bufio.NewReaderSize(c.files.open(FileEntries), 64<<10)
+	m := &c.manifest
+	file := c.files.byName[FileEntries]
+	content, err := file.open()
+	if err != nil {
+		return err
+	}
+	if c.entries, err = file.readerAt(); err != nil {
+		return err
+	}
+	in := bufio.NewReaderSize(content, 64<<10)
 	var entry event.Entry
 	if m.Prev != nil {
 		entry.Prev = *m.Prev
@@ -69,7 +78,7 @@ func (c *checker) checkLogged(text []byte) (d verify.Documents, at id.Index, err
 		return d, 0, fmt.Errorf("record and the manifest's origin, organization_id, range: %w", verify.ErrMismatch)
 	}
 	var said id.Hash
-	if _, err := c.files.open(FileEntries).ReadAt(said[:], int64(at-m.Begin)*int64(len(said))); err != nil {
+	if n, err := c.entries.ReadAt(said[:], int64(at-m.Begin)*int64(len(said))); n < len(said) {
 		return d, 0, err
 	}
 	if event.RecordHash(text) != said {

@@ -57,12 +57,12 @@ func (k *AgentKey) valid() bool {
 func (c *checker) readPolicies() error {
 	c.policies = make(map[id.Hash]bool)
 	for i := range c.files.files {
-		digest, is := policyDigest(c.files.files[i].Name)
+		digest, is := policyDigest(c.files.files[i].name)
 		if !is {
 			continue
 		}
 		// The manifest has the digest of the file already, and it was compared.
-		if c.manifest.Files[i].SHA256 != digest || c.files.files[i].Size > MaxDocument {
+		if c.manifest.Files[i].SHA256 != digest || c.files.files[i].size > MaxDocument {
 			return fmt.Errorf("a policy and its digest: %w", verify.ErrMismatch)
 		}
 		c.policies[digest] = false

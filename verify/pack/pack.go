@@ -1,11 +1,14 @@
 // Package pack reads and checks evidence packs: ZIP files that prove the content of an organization's log in
-// a range of events. docs/evidence.md has the format to the byte.
+// a range of events. A pack may also be a folder, or a ZIP file that another program made of the same files.
+// docs/evidence.md specifies the format to the byte.
 //
 // Invariants:
 //
 //   - A check depends on the bytes of the pack and on the keys given: no network, no clock, no state.
-//   - Each byte of a pack is checked. No content counts before its digest in the manifest is compared.
-//   - A report asserts recomputed facts only, and nothing about the parts that are the operator's word.
+//   - Each byte of each file is checked. No content counts before its digest in the manifest is compared.
+//   - A container decides nothing: if its files can be read, only their contents count, and otherwise nothing is
+//     claimed about the pack. No file is written, so no name in a container can do harm.
+//   - A report asserts recomputed facts only. It names what no check covers.
 //   - Memory is bounded by the bounds of the format, and not by the size of the pack: about 100 MiB for the
 //     most hostile one, and below 10 MiB for a range of 100,000 events.
 //   - Everything here is safe for concurrent use, and no input makes it panic.
@@ -53,11 +56,10 @@ const (
 // PolicyFile returns the name of the file of a policy document.
 func PolicyFile(digest id.Hash) string { return "policies/" + digest.String() + ".json" }
 
-// The files before and behind those of policies.
+// The files before and after those of policies.
 var (
 	filesBefore = []string{FileCheckpoint, FileKeys, FilePolicy, FileAgents}
-	filesBehind = []string{FileEntries, FileRecords, FileEnvelopes, FileApprovals, FileErasures, FileReport,
-		FileManifest}
+	filesAfter  = []string{FileEntries, FileRecords, FileEnvelopes, FileApprovals, FileErasures, FileReport, FileManifest}
 )
 
 // The kinds of the service's events that speak of packs and of approvals.

@@ -203,11 +203,12 @@ class Packs(unittest.TestCase):
             with self.subTest(v["name"]):
                 i = Input(v["input"])
                 result = pack(i.raw("pack"), key=i.text("key"))
-                other = v["name"] == "another log's key" or not i.raw("pack").startswith(b"PK\3\4")
+                other = v["name"] == "another log's key" or "cant_tell" in v.get("expect", {})
                 want = Outcome.PROVED if v["verdict"] == "accept" else Outcome.CANT_TELL if other else Outcome.WRONG
                 self.assertEqual(want, result.outcome, result.reason)
-                for name, value in v.get("expect", {}).items():
-                    self.assertEqual(value, str(getattr(result.facts, name)), name)
+                if result.proved:
+                    for name, value in v["expect"].items():
+                        self.assertEqual(value, str(getattr(result.facts, name)), name)
 
     def test_what_is_wanted_beside_a_right_pack(self) -> None:
         path = harness.REPOSITORY / "testdata" / "packs" / "evidence-pack.json"

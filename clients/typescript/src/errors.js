@@ -38,6 +38,13 @@ export class UnknownVersion extends LedgerError {
   }
 }
 
+/** A container whose files can't be read, so that nothing is known about the evidence pack in it. */
+export class Unreadable extends LedgerError {
+  constructor(what) {
+    super("the files of the pack can't be read: " + what);
+  }
+}
+
 /** A signature or a proof that does not hold. `signature` tells a signature from a proof. */
 export class Unproved extends LedgerError {
   constructor(what, signature = false) {

@@ -73,6 +73,7 @@ const kinds = {
   "second-proof": judgeBundle,
   "evidence-pack": async ({ raw, text }) => {
     const { outcome, reason, report } = await verifyPack(raw("pack"), { key: text("key") });
+    if (reason.startsWith("can't tell: the files")) return { ok: false, cant_tell: true };
     if (outcome !== "proved") throw new LedgerError(reason);
     const { begin, end, shown, withheld, erased } = report;
     return Object.fromEntries(Object.entries({ begin, end, shown, withheld, erased }).map(([n, v]) => [n, String(v)]));

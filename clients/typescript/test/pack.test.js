@@ -11,8 +11,8 @@ import { after, before, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { verify } from "../src/index.js";
 import { Sha256 } from "../src/crypto/sha256.js";
-import { sliceBytes, sourceOf } from "../src/verify/source.js";
-import { Archive } from "../src/verify/zip.js";
+import { sliceBytes, slices, sourceOf } from "../src/verify/source.js";
+import { Archive } from "../src/verify/archive.js";
 import { corpusFiles } from "./corpus.js";
 import { Server, clientOf } from "./harness.js";
 
@@ -95,14 +95,30 @@ test("each organization's pack is proved under its own key alone, as bytes and a
   }
 });
 
-test("a changed byte is found wherever it is", async () => {
+/** Returns the contents of the pack's files as one text of bytes; undefined if they can't be read. */
+async function contents(bytes) {
+  try {
+    const { files } = await Archive.open(bytes);
+    const parts = [];
+    for (const [name, file] of files) {
+      parts.push(Buffer.from(name + "\n"));
+      for await (const part of file.slices()) parts.push(part);
+    }
+    return Buffer.concat(parts).toString("latin1");
+  } catch {
+    return undefined;
+  }
+}
+
+test("a changed byte is found wherever it is, or the files are the same", async () => {
   const bytes = new Uint8Array(await (await openAsBlob(packs.boole)).arrayBuffer());
   for (let i = 0; i < 40; i++) {
     const at = i < 30 ? Math.floor((bytes.length * i) / 30) : bytes.length - 1 - 7 * (i - 30);
     const changed = bytes.slice();
     changed[at] ^= 1;
     const { outcome } = await verify.pack(new Blob([changed]), { key: server.boole.logKey });
-    assert.equal(outcome, "proved_wrong", `byte ${at}`);
+    const same = (await contents(changed)) === (await contents(bytes));
+    assert.ok(same ? outcome === "proved" : outcome !== "proved", `byte ${at}: ${outcome}`);
   }
 });
 
@@ -125,8 +141,7 @@ test("Blobs of the corpus get the verdicts of bytes", async () => {
 /** Reads the lines of a text as those of a file of a pack. */
 async function linesOf(text, most) {
   const bytes = new TextEncoder().encode(text);
-  const archive = new Archive(sourceOf(bytes));
-  archive.files.set("a", { begin: 0, end: bytes.length, size: bytes.length });
+  const archive = new Archive(new Map([["a", { size: bytes.length, slices: () => slices(sourceOf(bytes), 0, bytes.length) }]]));
   const lines = [];
   for await (const line of archive.lines("a", most)) lines.push(line);
   return lines;

@@ -2,7 +2,7 @@
 //
 // Invariants:
 //
-//   - Nothing is fetched: a pack is a file.
+//   - A pack is a file or a folder. Nothing is fetched but the log's event of the export, if that is wanted.
 //   - A pack that is not proved and one about which nothing can be told end with different errors.
 //   - Text of a pack is made printable before it reaches a terminal.
 package packs
@@ -38,10 +38,17 @@ type Trust struct {
 type Wanted struct {
 	Manifest string // SHA-256 of its manifest, in hex; "": any
 	Full     bool   // with the signed texts
+
+	// FindExport returns the log index of the log's event that names a manifest, after it was proved. It returns
+	// false if the log has none. If nil, no event is looked for.
+	FindExport func(*pack.Report) (at id.Index, found bool, err error)
 }
 
-// IsPack reports whether a file begins as packs do. Standard input and addresses are no packs.
+// IsPack reports whether a file begins as packs do, or is a folder. Standard input and addresses are no packs.
 func IsPack(name string) bool {
+	if info, err := os.Stat(name); err == nil && info.IsDir() {
+		return true
+	}
 	f, err := os.Open(name)
 	if err != nil {
 		return false
@@ -58,6 +65,8 @@ type report struct {
 	OK           bool                 `json:"ok"`
 	Error        string               `json:"error,omitzero"`
 	QuorumOK     *bool                `json:"quorum_ok,omitzero"`
+	ManifestOK   *bool                `json:"manifest_ok,omitzero"` // has the digest that was given or is in the log
+	ExportIndex  *id.Index            `json:"export_log_index,omitzero"`
 	Cosignatures []verify.Cosignature `json:"cosignatures"`
 	UnknownKeys  []string             `json:"unknown_keys,omitzero"` // set when they are the only fault
 }
@@ -65,14 +74,14 @@ type report struct {
 // Verify checks a pack, prints the facts that it proves, and returns an error unless these are all that were
 // wanted.
 func Verify(name string, w Wanted, out *people.Terminal, t Trust) error {
-	f, err := os.Open(name)
+	r, failed, err := check(name, t)
 	if err != nil {
 		return err
 	}
-	defer f.Close()
-	r, failed := check(f, t)
-	if failed != nil && !isWrong(failed) {
-		return failed
+	if failed == nil {
+		if err := compareManifest(&r, w); err != nil {
+			return err
+		}
 	}
 	if err := print(out, name, &r, failed, t); err != nil {
 		return err
@@ -83,40 +92,100 @@ func Verify(name string, w Wanted, out *people.Terminal, t Trust) error {
 	case failed != nil:
 		return t.Wrong(fmt.Errorf("not proved: %s", textcheck.Printable(failed.Error())))
 	case w.Manifest != "" && w.Manifest != r.ManifestSHA256.String():
-		return t.Wrong(errors.New("not proved: the pack has another manifest than --manifest says"))
+		return t.Wrong(errors.New("not proved: the pack has another manifest than was asked for"))
 	case len(t.Known) == 0:
 		return errors.New("can't tell whose log this is: neither --key nor --policy names it")
 	case r.QuorumOK != nil && !*r.QuorumOK:
 		return t.ErrQuorum
 	case w.Full && !r.Request.Envelopes:
 		return errors.New("can't tell: the pack was made without envelopes")
+	case r.ManifestOK != nil && !*r.ManifestOK:
+		return errors.New("can't tell: no event of the log names the manifest of this pack, so it may have been repacked")
 	}
 	return nil
 }
 
-// check checks a pack by the pinned keys. A pack in which all is right but that other keys signed is told apart.
-func check(f *os.File, t Trust) (r report, failed error) {
-	info, err := f.Stat()
-	if err != nil {
-		return r, err
+// repacked is what is not covered while the digest of the manifest isn't known from elsewhere.
+const repacked = "that this pack is as the service sent it: without the digest of its manifest, its carrier may have repacked it"
+
+// compareManifest compares the manifest with the digest that is known.
+func compareManifest(r *report, w Wanted) error {
+	known := w.Manifest != ""
+	if known {
+		ok := w.Manifest == r.ManifestSHA256.String()
+		r.ManifestOK = &ok
 	}
+	if w.FindExport != nil {
+		at, found, err := w.FindExport(&r.Report)
+		if err != nil {
+			return err
+		}
+		if r.ManifestOK == nil || *r.ManifestOK {
+			r.ManifestOK = &found
+		}
+		if known = known || found; found {
+			r.ExportIndex = &at
+		}
+	}
+	if !known {
+		r.NotCovered = append(r.NotCovered, repacked)
+	}
+	return nil
+}
+
+// open returns the check of a pack, which is a file or a folder.
+func open(name string) (check func(pack.Options) (pack.Report, error), end func(), err error) {
+	info, err := os.Stat(name)
+	if err != nil {
+		return nil, nil, err
+	}
+	if info.IsDir() {
+		root, err := os.OpenRoot(name)
+		if err != nil {
+			return nil, nil, err
+		}
+		check = func(o pack.Options) (pack.Report, error) { return pack.CheckFolder(root.FS(), o) }
+		return check, func() { root.Close() }, nil
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, nil, err
+	}
+	check = func(o pack.Options) (pack.Report, error) { return pack.Check(f, info.Size(), o) }
+	return check, func() { f.Close() }, nil
+}
+
+// check checks a pack by the pinned keys. failed is set if it is not proved. A pack in which all is right but that other
+// keys signed is told apart.
+func check(name string, t Trust) (r report, failed, err error) {
+	checkPack, end, err := open(name)
+	if err != nil {
+		return r, nil, err
+	}
+	defer end()
 	o := pack.Options{OpenCheckpoint: t.Open}
 	if len(t.Known) == 0 {
 		o.OpenCheckpoint = nil
 	}
-	r.Report, failed = pack.Check(f, info.Size(), o)
+	r.Report, failed = checkPack(o)
+	switch {
+	case errors.Is(failed, pack.ErrContainer):
+		return r, nil, fmt.Errorf("can't tell: %s", textcheck.Printable(failed.Error()))
+	case failed != nil && !isWrong(failed):
+		return r, nil, failed
+	}
 	note := []byte(r.Checkpoint)
 	r.Cosignatures, r.QuorumOK, r.OK = t.Cosignatures(note), t.Quorum(failed == nil, note), failed == nil
 	if failed == nil {
-		return r, nil
+		return r, nil, nil
 	}
 	r.Error = failed.Error()
 	if errors.Is(failed, tlog.ErrSignature) && len(t.Known) > 0 {
-		if _, err := pack.Check(f, info.Size(), pack.Options{}); err == nil {
+		if _, err := checkPack(pack.Options{}); err == nil {
 			r.UnknownKeys = verify.UnknownSigners(note, t.Known)
 		}
 	}
-	return r, failed
+	return r, failed, nil
 }
 
 // isWrong reports whether a pack is not proved. All else is a file that can't be read.
@@ -148,8 +217,15 @@ func print(out *people.Terminal, name string, r *report, failed error, t Trust) 
 		fmt.Sprintf("ok          complete for [%d, %d): %d events shown, %d withheld, %d erased",
 			r.Begin, r.End, r.Shown, r.Withheld, r.Erased),
 		fmt.Sprintf("ok          under the checkpoint of %d events, signed by %s", r.TreeSize, key),
-		fmt.Sprintf("ok          %d envelopes, %d approvals", r.Envelopes, r.Approvals),
+		fmt.Sprintf("ok          %d envelopes, %d approvals, %d of them with the payload that was decided on",
+			r.Envelopes, r.Approvals, r.Approvals-r.ActionsUnchecked),
 		fmt.Sprintf("manifest    %s", r.ManifestSHA256),
+	}
+	switch {
+	case r.ExportIndex != nil:
+		lines = append(lines, fmt.Sprintf("ok          event %d of the log names this manifest", *r.ExportIndex))
+	case r.ManifestOK != nil && *r.ManifestOK:
+		lines = append(lines, "ok          the manifest has the digest that was given")
 	}
 	for _, c := range r.Cosignatures {
 		lines = append(lines, fmt.Sprintf("cosigned    by %s at %s", textcheck.Printable(c.Name), c.Time))
@@ -158,11 +234,12 @@ func print(out *people.Terminal, name string, r *report, failed error, t Trust) 
 		lines = append(lines, fmt.Sprintf("--          %d signatures need envelopes that are not in the pack",
 			r.SignaturesUnchecked))
 	}
-	if r.Request.Filters() {
-		lines = append(lines, "not covered: that no withheld event fits the request (docs/evidence.md)")
+	for _, what := range r.NotCovered {
+		lines = append(lines, "not covered: "+what)
 	}
-	lines = append(lines, "not covered: times, the owners of keys, names and addresses, report.html",
-		"proved, as far as checked above")
+	if r.ManifestOK == nil || *r.ManifestOK {
+		lines = append(lines, "proved, as far as checked above")
+	}
 	for _, line := range lines {
 		if err := out.PrintLine("%s", line); err != nil {
 			return err

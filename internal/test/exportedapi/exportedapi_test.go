@@ -88,8 +88,6 @@ func TestForeignIsFound(t *testing.T) {
 // translated before they leave.
 func TestPublicPackagesLeakNoInternalErrors(t *testing.T) {
 	translated := map[string]string{
-		"internal/storedzip.ErrMalformed":           "pack.Check wraps verify.ErrMalformed instead",
-		"internal/storedzip.ErrTooLarge":            "of the writer, which no public package uses",
 		"internal/lockfile.ErrHeld":                 "guard.OpenJournal returns guard.ErrJournalInUse instead",
 		"policy/internal/condition.ErrTooExpensive": "policy.Compiled gives its text as the reason of a denial",
 	}

@@ -27,18 +27,35 @@ func corpus(t *testing.T) vectors.File {
 		f.Vectors = append(f.Vectors, vectors.Vector{Name: name, Verdict: verdict, Expect: expect,
 			Input: map[string]any{"pack_b64": base64.StdEncoding.EncodeToString(b), "key": l.Key().String()}})
 	}
-	for _, s := range packtest.Samples(t, l) {
+	samples := packtest.Samples(t, l)
+	facts := func(s packtest.Sample) map[string]any {
 		count := func(n uint64) string { return strconv.FormatUint(n, 10) }
-		add(s.Name, s.Parts.Bytes(t), vectors.Accept, map[string]any{
-			"begin": count(uint64(s.Begin)), "end": count(uint64(s.End)), "shown": count(s.Shown),
-			"withheld": count(s.Withheld), "erased": count(s.Erased)})
+		return map[string]any{"begin": count(uint64(s.Begin)), "end": count(uint64(s.End)), "shown": count(s.Shown),
+			"withheld": count(s.Withheld), "erased": count(s.Erased)}
 	}
-	for _, w := range packtest.Changed(t, l) {
-		add(w.Name, w.Bytes, vectors.Refuse, nil)
+	refuse := func(prefix string, all []packtest.Wrong) {
+		for _, w := range all {
+			var expect map[string]any
+			if w.Unreadable {
+				expect = map[string]any{"cant_tell": true}
+			}
+			add(prefix+w.Name, w.Bytes, vectors.Refuse, expect)
+		}
 	}
-	for _, w := range packtest.Damaged(packtest.Samples(t, l)[5].Parts.Bytes(t)) {
-		add("ZIP: "+w.Name, w.Bytes, vectors.Refuse, nil)
+	for _, s := range samples {
+		add(s.Name, s.Parts.Bytes(t), vectors.Accept, facts(s))
 	}
+	refuse("", packtest.Changed(t, l))
+	right, wrong := packtest.Damaged(samples[5].Parts.Bytes(t))
+	for _, w := range right {
+		add("ZIP: "+w.Name, w.Bytes, vectors.Accept, facts(samples[5]))
+	}
+	refuse("ZIP: ", wrong)
+	right, wrong = packtest.Packed(t, packtest.Samples(t, l)[7].Parts)
+	for _, w := range right {
+		add(w.Name, w.Bytes, vectors.Accept, facts(samples[7]))
+	}
+	refuse("", wrong)
 	add("another log's key", packtest.Samples(t, l)[5].Parts.Bytes(t), vectors.Refuse, nil)
 	f.Vectors[len(f.Vectors)-1].Input["key"] = packtest.OtherKey(t).String()
 	return f

@@ -3,6 +3,7 @@ package packtest
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"strings"
 
@@ -143,21 +144,21 @@ func describeAgent(r *event.Record) pack.Agent {
 // approvals has one line, if the range has statements about Approval.
 func (l *Log) approvals(a Asked, counts *pack.Counts) string {
 	l.t.Helper()
-	line := struct {
-		ApprovalID string           `json:"approval_id"`
-		AgentID    string           `json:"agent_id"`
-		Events     []pack.Statement `json:"events"`
-	}{Approval, "agt_1", nil}
+	var events []pack.Statement
 	for i := a.Begin; i < a.End; i++ {
 		if e := &l.Events[i]; e.Envelope.ActionKind == "ledger_approval" {
-			line.Events = append(line.Events,
-				pack.Statement{Envelope: string(e.Envelope.Canonical), Record: e.Text})
+			events = append(events, pack.Statement{Envelope: string(e.Envelope.Canonical), Record: e.Text})
 		}
 	}
-	if line.Events == nil {
+	if events == nil {
 		return ""
 	}
 	counts.Approvals++
+	line := map[string]any{"approval_id": Approval, "events": events}
+	maps.Copy(line, l.approval)
+	if _, has := line["payload"]; has && !a.Request.Envelopes {
+		line["payload"] = nil
+	}
 	return l.text(line) + "\n"
 }
 

@@ -54,6 +54,7 @@ type Log struct {
 	signer        tlog.SignerKey
 	agent, system edkey.Private
 	Events        []Logged
+	approval      map[string]any // members of the line of Approval besides approval_id and events
 }
 
 func key(t testing.TB, seed byte) edkey.Private {
@@ -72,7 +73,7 @@ func NewLog(t testing.TB) *Log {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &Log{t: t, signer: signer, agent: key(t, 2), system: key(t, 3)}
+	return &Log{t: t, signer: signer, agent: key(t, 2), system: key(t, 3), approval: map[string]any{"agent_id": "agt_1"}}
 }
 
 // Key returns the log's key.
@@ -88,6 +89,7 @@ type Wanted struct {
 	Judged    bool   // by Policy
 	Approval  string // that was used
 	Canonical bool   // the form of the signature
+	Principal string // actor_principal
 }
 
 // Append logs an event.
@@ -136,7 +138,7 @@ func (l *Log) sign(w Wanted, seq uint64, actor string, private edkey.Private) *e
 	members := map[string]any{
 		"schema_version": 1, "event_id": fmt.Sprintf("e%d", seq), "organization_id": organization,
 		"trace_id": or(w.Trace, "trc"), "agent_id": or(w.Agent, "agt_1"), "key_id": "key_" + or(w.Agent, "agt_1"),
-		"emitted_at": receivedAt(seq), "actor_type": actor, "actor_principal": "svc",
+		"emitted_at": receivedAt(seq), "actor_type": actor, "actor_principal": or(w.Principal, "svc"),
 		"action_kind": or(w.Kind, "tool_call"), "policy_decision": "allow", "payload": w.Payload,
 	}
 	if w.Payload == nil {

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/agentledger/agentledger/grant"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/verify/pack"
 )
@@ -40,6 +41,40 @@ func NewSampleLog(t testing.TB) *Log {
 	return l
 }
 
+// NewApprovalLog returns a log of six events in which Approval is bound to an action: an intent, three statements, the
+// action and an export.
+func NewApprovalLog(t testing.TB) *Log {
+	t.Helper()
+	l := NewLog(t)
+	organizationID, err := id.ParseOrganization(organization)
+	if err != nil {
+		t.Fatal(err)
+	}
+	payload := `{"amount_usd":1.5,"text":"\u00e9\u20ac"}`
+	action, err := grant.NewAction(organizationID, "agt_1", "acme.payments.refund", []byte(payload))
+	if err != nil {
+		t.Fatal(err)
+	}
+	digest := action.Digest().String()
+	l.Append(Wanted{Tool: "acme.payments.refund", Judged: true})
+	for i, s := range []struct{ transition, vote, principal string }{
+		{"requested", "", "ik_1"}, {"voted", "approve", "acc_1/session"}, {"approved", "approve", "acc_2"},
+	} {
+		said := map[string]any{"approval_id": Approval, "transition": s.transition, "step": i + 1, "action_digest": digest}
+		if s.vote != "" {
+			said["vote"] = s.vote
+		}
+		l.Append(Wanted{Kind: "ledger_approval", Payload: said, Principal: s.principal})
+	}
+	l.Append(Wanted{Tool: "acme.payments.refund", Judged: true, Approval: Approval})
+	l.Append(Wanted{Kind: "ledger_evidence_exported", Payload: map[string]any{"manifest_sha256": digest}})
+	l.approval = map[string]any{"action_digest": digest, "agent_id": "agt_1", "tool_name": "acme.payments.refund",
+		"payload": string(action.Payload), "trace_id": "trc", "quorum": 2, "rule_id": "refunds",
+		"people": []any{map[string]any{"account_id": "acc_1", "email": "ann@example.com"},
+			map[string]any{"account_id": "acc_2", "email": ""}}}
+	return l
+}
+
 func erasedRanges(begin, end int) map[string]any {
 	return map[string]any{"ranges": [][]int{{begin, end}}, "reason": "request"}
 }
@@ -61,7 +96,7 @@ func Samples(t testing.TB, l *Log) []Sample {
 	late := Asked{Size: 13, Begin: 13, End: 13, Request: pack.Request{From: text("13")}}
 	middle := Asked{Size: 9, Begin: 4, End: 6,
 		Request: pack.Request{From: text("2026-11-18T14:26:45.000Z"), To: text("6"), TraceID: &trace}}
-	agents := l.Pack(one)
+	agents, approved := l.Pack(one), NewApprovalLog(t)
 	more := l.erasures(Asked{Size: 13, Erasing: []id.Index{10}}, new(pack.Counts))
 	agents.spare = strings.TrimSuffix(more, "\n")
 	return []Sample{
@@ -72,5 +107,7 @@ func Samples(t testing.TB, l *Log) []Sample {
 		{"a trace, from a time", l.Pack(middle), 4, 6, 1, 1, 0},
 		{"an empty range at the end", l.Pack(late), 13, 13, 0, 0, 0},
 		{"an empty log", NewLog(t).Pack(Asked{}), 0, 0, 0, 0, 0},
+		{"an approval of an action", approved.Pack(Asked{Size: 6, End: 6, Request: pack.Request{Envelopes: true}}), 0, 6, 6, 0, 0},
+		{"an approval without payload", approved.Pack(Asked{Size: 6, End: 6}), 0, 6, 6, 0, 0},
 	}
 }

@@ -6,14 +6,16 @@ import (
 	"testing"
 
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/jcs"
 	"github.com/agentledger/agentledger/tlog"
 	"github.com/agentledger/agentledger/verify/pack"
 )
 
 // Wrong is a pack that is one change away from a sample, and wrong.
 type Wrong struct {
-	Name  string
-	Bytes []byte
+	Name       string
+	Bytes      []byte
+	Unreadable bool // its container can't be read, so nothing is known about the pack
 }
 
 // change is a change of the parts of a sample. Digests, sizes and counts of lines are written anew.
@@ -27,10 +29,10 @@ type change struct {
 func Changed(t testing.TB, l *Log) (all []Wrong) {
 	t.Helper()
 	for _, c := range slices.Concat(manifestChanges(), entryChanges(), recordChanges(), documentChanges(),
-		statementChanges(), requestChanges()) {
+		statementChanges(), requestChanges(), actionChanges(), ruleChanges()) {
 		s := Samples(t, l)[c.sample]
 		c.bend(s.Parts)
-		all = append(all, Wrong{s.Name + ": " + c.name, s.Parts.Bytes(t)})
+		all = append(all, Wrong{s.Name + ": " + c.name, s.Parts.Bytes(t), c.name == "a file doubled"})
 	}
 	return all
 }
@@ -295,6 +297,97 @@ func requestChanges() []change {
 		{0, "envelopes that were not asked for", ask(func(r *pack.Request) { r.Envelopes = false })},
 		{1, "no envelopes though asked for", ask(func(r *pack.Request) { r.Envelopes = true })},
 	}
+}
+
+// actionChanges change what a line of an approval says about the action and the voters.
+func actionChanges() (all []change) {
+	other := strings.Repeat("ab", 32)
+	for _, c := range []struct {
+		sample         int
+		name, old, new string
+	}{
+		{7, "another payload of an approval", `\"amount_usd\":1.5`, `\"amount_usd\":1000000`},
+		{7, "a payload with white space", `\"amount_usd\":1.5`, `\"amount_usd\": 1.5`},
+		{7, "a payload that is no object", `"payload":"`, `"payload":"1","was":"`},
+		{7, "a payload in JSON", `"payload":"`, `"payload":{},"was":"`},
+		{7, "another agent of an approval", `"agent_id":"agt_1","approval_id"`, `"agent_id":"agt_2","approval_id"`},
+		{7, "another tool of an approval", `"tool_name":"acme.payments.refund"`, `"tool_name":"acme.orders.read"`},
+		{7, "a payload without a tool", `"tool_name":`, `"tool_names":`},
+		{7, "a payload without an agent", `"agent_id":"agt_1","approval_id"`, `"agent_ids":"agt_1","approval_id"`},
+		{7, "another action_digest of an approval", `{"action_digest":"`, `{"action_digest":"` + other + `","agent_hash":"`},
+		{8, "another action_digest of an approval", `{"action_digest":"`, `{"action_digest":"` + other + `","agent_hash":"`},
+		{8, "an action_digest that is no text", `{"action_digest":"`, `{"action_digest":null,"agent_hash":"`},
+		{8, "an agent_id that is no text", `"agent_id":"agt_1","approval_id"`, `"agent_id":null,"approval_id"`},
+		{8, "a tool_name that is no text", `"tool_name":"acme.payments.refund"`, `"tool_name":1`},
+		{8, "people that are no list", `"people":[`, `"people":{},"persons":[`},
+		{8, "a voter who has not voted", `"account_id":"acc_1"`, `"account_id":"acc_3"`},
+		{8, "a voter twice", `"account_id":"acc_2"`, `"account_id":"acc_1"`},
+		{8, "a voter without account_id", `"account_id":"acc_1"`, `"account_id":""`},
+		{8, "a voter without e-mail address", `"email":""`, `"email":null`},
+		{8, "a member more of a voter", `"email":""`, `"email":"","role":"ceo"`},
+		{0, "an action_digest that no event names", `{"agent_id":`, `{"action_digest":"` + other + `","agent_id":`},
+		{0, "a payload that no event names", `"events":[{`, `"payload":"{}","tool_name":"a","events":[{`},
+	} {
+		all = append(all, change{c.sample, c.name, canonicalLine(c.old, c.new)})
+	}
+	return all
+}
+
+// canonicalLine replaces a text in the line of the approval, and writes the line in canonical form again.
+func canonicalLine(old, text string) func(*Parts) {
+	return func(p *Parts) {
+		replace(pack.FileApprovals, old, text)(p)
+		file := p.File(pack.FileApprovals)
+		canonical, _, err := jcs.ParseObject(nil, []byte(strings.TrimSuffix(*file, "\n")), jcs.MaxDepth)
+		if err != nil {
+			panic(err)
+		}
+		*file = string(canonical) + "\n"
+	}
+}
+
+// ruleChanges are cases of documents on which verifiers once disagreed.
+func ruleChanges() (all []change) {
+	const mark = "\ufeff"
+	before := func(name string) func(*Parts) { return func(p *Parts) { *p.File(name) = mark + *p.File(name) } }
+	for _, name := range []string{pack.FileCheckpoint, pack.FileKeys, pack.FilePolicy, pack.FileAgents, pack.FileRecords,
+		pack.FileEnvelopes, pack.FileApprovals, pack.FileErasures} {
+		all = append(all, change{0, "a byte order mark before " + name, before(name)})
+	}
+	key := func(edit func(line string) string) func(*Parts) {
+		return func(p *Parts) {
+			file := p.File(pack.FileKeys)
+			line := strings.TrimSuffix(strings.TrimPrefix(*file, `{"keys":[`), `]}`)
+			*file = `{"keys":[` + edit(line) + `]}`
+		}
+	}
+	use := func(text string) func(string) string {
+		return func(line string) string { return line + "," + strings.Replace(line, `"use":"log"`, `"use":`+text, 1) }
+	}
+	return append(all, []change{
+		{0, "a byte order mark before manifest.json", func(p *Parts) {
+			text, err := p.sealed()
+			if err != nil {
+				panic(err)
+			}
+			p.Text = mark + text
+		}},
+		{0, "a second key for grants", key(use(`"grant"`))},
+		{0, "a second key of an unknown use", key(use(`""`))},
+		{0, "a second key without use", key(use("null"))},
+		{0, "a second key whose use is in upper case", key(use(`"LOG"`))},
+		{0, "no key", key(func(string) string { return "" })},
+		{0, "a key whose sizes end before they begin", key(func(line string) string {
+			return strings.Replace(strings.Replace(line, `"from_size":0`, `"from_size":9`, 1), `"to_size":null`, `"to_size":8`, 1)
+		})},
+		{0, "a key that is none", key(func(line string) string { return strings.Replace(line, `"vkey":"l`, `"vkey":"m`, 1) })},
+		{0, "an empty tlog-policy", func(p *Parts) { *p.File(pack.FilePolicy) = "" }},
+		{0, "a tlog-policy without quorum", replace(pack.FilePolicy, "quorum none\n", "")},
+		{0, "a tlog-policy without a line end", func(p *Parts) { cut(p.File(pack.FilePolicy), 1) }},
+		{0, "a tlog-policy with a carriage return", replace(pack.FilePolicy, "none\n", "none\r\n")},
+		{0, "a tlog-policy with an unknown line", replace(pack.FilePolicy, "quorum", "threshold 1\nquorum")},
+		{0, "a tlog-policy whose key is none", replace(pack.FilePolicy, "log log", "log lag")},
+	}...)
 }
 
 func policyFile() string { return pack.PolicyFile(PolicyDigest()) }

@@ -1,6 +1,6 @@
 // The entries of an evidence pack's range: completeness (step 5), and the place of a record.
 
-import { equal, hex, unhex } from "../bytes.js";
+import { concat, equal, hex, unhex } from "../bytes.js";
 import { sha256, sha256hex } from "../crypto/sha256.js";
 import { Malformed, Mismatch } from "../errors.js";
 import { checkConsistency, leafHash, nodeHash, parseHashes } from "../log/tree.js";
@@ -12,7 +12,7 @@ export async function checkEntries(m, archive) {
   if (m.end > m.begin && m.begin === 0 && m.prev !== genesis(m.origin)) throw new Mismatch("entries.bin: genesis");
   const subtrees = edgeOf(m);
   let { prev, begin: seq } = m;
-  for await (const slice of archive.slices("entries.bin")) {
+  for await (const slice of wholeHashes(archive.slices("entries.bin"))) {
     for (let at = 0; at < slice.length; at += 32) {
       const leaf = leafHash(`{"prev":"${prev}","record":"${hex(slice.subarray(at, at + 32))}","seq":${++seq},"v":1}`);
       prev = hex(leaf);
@@ -20,6 +20,17 @@ export async function checkEntries(m, archive) {
     }
   }
   checkRoot(m, subtrees);
+}
+
+/** Yields slices of whole hashes. */
+async function* wholeHashes(parts) {
+  let rest = new Uint8Array();
+  for await (const part of parts) {
+    const joined = rest.length === 0 ? part : concat(rest, part);
+    const whole = joined.length - (joined.length % 32);
+    yield joined.subarray(0, whole);
+    rest = joined.subarray(whole);
+  }
 }
 
 function edgeOf(m) {
@@ -53,6 +64,7 @@ const windowHashes = 2048;
 /** The hashes of entries.bin. It holds 64 KiB of them, because records are asked for in ascending order. */
 export class EntryHashes {
   #window = new Uint8Array();
+  #reader;
   #first = 0; // the index in the range of the window's first hash
 
   constructor(m, archive) {
@@ -71,7 +83,7 @@ export class EntryHashes {
   async #read(at) {
     this.#first = at - (at % windowHashes);
     const count = Math.min(windowHashes, this.m.end - this.m.begin - this.#first);
-    const begin = this.archive.files.get("entries.bin").begin + 32 * this.#first;
-    this.#window = await this.archive.source.read(begin, begin + 32 * count);
+    this.#reader ??= await this.archive.reader("entries.bin");
+    this.#window = await this.#reader(32 * this.#first, 32 * (this.#first + count));
   }
 }

@@ -89,7 +89,7 @@ function missingPart(r, require) {
 /** Tells a bundle that breaks the rules from something that is none or can't be read yet. */
 function unreadable(source, why) {
   if (!(why instanceof LedgerError)) throw why;
-  const text = typeof source === "string" ? source : new TextDecoder().decode(source);
+  const text = typeof source === "string" ? source : new TextDecoder("utf-8", { ignoreBOM: true }).decode(source);
   let looksLikeOne = false;
   try {
     looksLikeOne = isObject(JSON.parse(text)) && text.includes('"inclusion"');

@@ -69,8 +69,9 @@ async function checkFiles(m, archive) {
   if (m.files.length !== names.length) throw new Mismatch("files and the manifest");
   for (const [i, f] of m.files.entries()) {
     checkForm(f, { name: is.text, sha256: is.hash, size: is.natural });
+    const digest = await archive.digest(names[i]); // a container that gives another size is found here
     if (f.name !== names[i] || f.size !== archive.files.get(names[i]).size) throw new Mismatch(`name and size of file ${i + 1}`);
-    if (f.sha256 !== (await archive.digest(names[i]))) throw new Mismatch(`digest of ${f.name}`);
+    if (f.sha256 !== digest) throw new Mismatch(`digest of ${f.name}`);
   }
 }
 
@@ -97,8 +98,11 @@ export function fitsTool(pattern, tool) {
 /** Checks keys.json, and returns the keys with their sizes. */
 export function readPackKeys(raw) {
   const form = { vkey: is.text, use: is.oneOf("log"), from_size: is.natural, to_size: orNull(is.natural) };
-  return canonicalObject(raw, { keys: listOf(isObject) }).keys.map((k) => {
+  const { keys } = canonicalObject(raw, { keys: listOf(isObject) });
+  if (keys.length === 0) throw new Malformed("keys.json: no key");
+  return keys.map((k) => {
     checkForm(k, form);
+    if (k.to_size !== null && k.from_size > k.to_size) throw new Malformed("keys.json: sizes");
     return { key: parseLogKey(k.vkey), from: BigInt(k.from_size), to: k.to_size === null ? undefined : BigInt(k.to_size) };
   });
 }

@@ -1,34 +1,36 @@
 // Offline verification of evidence packs: the eleven steps of docs/evidence.md.
 
 import { fromUTF8, hex } from "../bytes.js";
-import { LedgerError, Mismatch, Unproved, printable } from "../errors.js";
+import { LedgerError, Mismatch, Unproved, Unreadable, printable } from "../errors.js";
 import { openCheckpoint, parseNote, readCheckpoint } from "../log/note.js";
 import { unknownSigners } from "../log/tree.js";
 import { Policy } from "../log/policy.js";
+import { Archive } from "./archive.js";
 import { signedSize } from "./bundle.js";
 import { EntryHashes, checkEntries } from "./entries.js";
 import { checkErasuresUsed, readErasures } from "./erasures.js";
 import { cantTell, proved, provedWrong, result, unknownReason } from "./index.js";
 import { readAgents, readManifest, readPackKeys } from "./manifest.js";
 import { readApprovals, readShown } from "./packlines.js";
-import { sourceOf } from "./source.js";
 import { Trust } from "./trust.js";
-import { Archive } from "./zip.js";
 
 /**
- * Verifies an evidence pack: bytes, or a Blob or File, which is read by slices. The bound of its memory does not depend on the
- * pack's size. A File that can't be read throws the platform's error. `given`: key, policy, keys as for bundles; manifest,
- * the hex digest that the log's event of the export says; require "full" asks for envelopes.
+ * Verifies an evidence pack: a ZIP file as bytes, or as a Blob or File, which is read by slices; or the files of a folder, as
+ * Files or as pairs of a path and of bytes or a Blob. The bound of its memory does not depend on the pack's size. A File that
+ * can't be read throws the platform's error. `given`: key, policy, keys as for bundles; manifest, the hex digest that the
+ * log's event of the export names; require "full" asks for envelopes.
  */
 export async function verifyPack(pack, given = {}) {
   const trust = new Trust(given);
-  const source = sourceOf(pack);
+  const source = pack?.[Symbol.iterator] && !(pack instanceof Uint8Array) && typeof pack !== "string" ? [...pack] : pack;
   let report;
   try {
     report = await checkPack(source, trust);
   } catch (why) {
     return refusedPack(source, trust, why);
   }
+  if (given.manifest === undefined) report.not_covered.push(repacked);
+  else report.manifest_ok = given.manifest === report.manifest_sha256;
   const note = parseNote(report.checkpoint);
   const quorum = await trust.quorum(note);
   if (quorum !== undefined) report.quorum_ok = quorum;
@@ -37,8 +39,11 @@ export async function verifyPack(pack, given = {}) {
   return result(outcome, reason, { report, lines: packLines(report) });
 }
 
+const repacked = "that this pack is as the service sent it: without the digest of its manifest, its carrier may have repacked it";
+
 async function refusedPack(source, trust, why) {
   if (!(why instanceof LedgerError)) throw why;
+  if (why instanceof Unreadable) return result(cantTell, "can't tell: " + printable(why.message));
   if (why.signature && trust.keys.length > 0) {
     const whole = await checkPack(source, new Trust()).catch(onlyLedgerErrors);
     const unknown = whole ? unknownSigners(parseNote(whole.checkpoint), trust.known) : [];
@@ -52,7 +57,7 @@ function onlyLedgerErrors(why) {
 }
 
 function judge(r, trust, given) {
-  if (given.manifest !== undefined && given.manifest !== r.manifest_sha256) {
+  if (r.manifest_ok === false) {
     return [provedWrong, "not proved: the pack has another manifest than was asked for"];
   }
   if (trust.keys.length === 0) return [cantTell, "can't tell whose log this is: neither key nor policy names it"];
@@ -84,14 +89,15 @@ async function checkPack(source, trust) {
   const { coverage, statements } = await readErasures(pack);
   const { unchecked, ...found } = await readShown(pack, coverage);
   await checkErasuresUsed(pack, coverage);
-  const counts = { ...found, entries: m.end - m.begin, erasures: statements, approvals: await readApprovals(pack) };
+  const { approvals, actionsUnchecked } = await readApprovals(pack);
+  const counts = { ...found, entries: m.end - m.begin, erasures: statements, approvals };
   for (const [name, n] of Object.entries(m.counts)) {
     if (counts[name] !== n) throw new Mismatch("counts of the manifest");
   }
-  return reportOf(m, trust, { counts, unchecked, digest, checkpoint });
+  return reportOf(m, trust, { counts, unchecked, actionsUnchecked, digest, checkpoint });
 }
 
-function reportOf(m, trust, { counts, unchecked, digest, checkpoint }) {
+function reportOf(m, trust, { counts, unchecked, actionsUnchecked, digest, checkpoint }) {
   return {
     log_key_source: trust.keys.length > 0 ? "argument" : "bundle",
     origin: m.origin,
@@ -106,11 +112,31 @@ function reportOf(m, trust, { counts, unchecked, digest, checkpoint }) {
     erased: counts.erased,
     envelopes: counts.envelopes,
     approvals: counts.approvals,
+    actions_unchecked: actionsUnchecked,
     signatures_unchecked: unchecked,
     manifest_sha256: digest,
     checkpoint,
+    not_covered: notCovered(m.request, counts.approvals, actionsUnchecked),
     ok: true,
   };
+}
+
+/** Names what no check covers, in the words of `aps verify`. */
+function notCovered({ agent_id: agent, tool, trace_id: trace }, approvals, actionsUnchecked) {
+  const names = [];
+  if (agent !== null || tool !== null || trace !== null) names.push("that no withheld event fits the request (docs/evidence.md)");
+  names.push("records.ndjson: received_at, custody, policy, and whose key public_key is");
+  names.push("agents.json: display_name, custody, status, registered_at, ended_at, compromised_from");
+  if (approvals > 0) {
+    names.push(
+      "approvals.ndjson: trace_id, policy_id, policy_version, policy_digest, rule_id, quorum, created_at, expires_at, " +
+        "email of people, members that docs/evidence.md does not list",
+    );
+  }
+  if (actionsUnchecked > 0) {
+    names.push(`approvals.ndjson: agent_id and tool_name of the ${actionsUnchecked} approvals without payload`);
+  }
+  return [...names, "keys.json, policy, report.html"];
 }
 
 /** Opens the checkpoint under the reader's trust, or under the pack's own keys where nothing is trusted. */
@@ -137,17 +163,16 @@ function packLines(r) {
     `log         ${printable(r.origin)}`,
     `ok          complete for [${r.begin}, ${r.end}): ${r.shown} events shown, ${r.withheld} withheld, ${r.erased} erased`,
     `ok          under the checkpoint of ${r.tree_size} events, signed by ${key}`,
-    `ok          ${r.envelopes} envelopes, ${r.approvals} approvals`,
+    `ok          ${r.envelopes} envelopes, ${r.approvals} approvals, ` +
+      `${r.approvals - r.actions_unchecked} of them with the payload that was decided on`,
     `manifest    ${r.manifest_sha256}`,
+    ...(r.manifest_ok ? ["ok          the manifest has the digest that was given"] : []),
     ...r.cosignatures.map((c) => `cosigned    by ${printable(c.name)} at ${c.time}`),
   ];
   if (r.signatures_unchecked > 0) {
     lines.push(`--          ${r.signatures_unchecked} signatures need envelopes that are not in the pack`);
   }
-  const { agent_id: agent, tool, trace_id: trace } = r.request;
-  if (agent !== null || tool !== null || trace !== null) {
-    lines.push("not covered: that no withheld event fits the request (docs/evidence.md)");
-  }
-  lines.push("not covered: times, the owners of keys, names and addresses, report.html", "proved, as far as checked above");
+  lines.push(...r.not_covered.map((what) => "not covered: " + what));
+  if (r.manifest_ok !== false) lines.push("proved, as far as checked above");
   return lines;
 }

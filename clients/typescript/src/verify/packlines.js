@@ -1,7 +1,9 @@
 // The .ndjson files of an evidence pack, line by line: records and envelopes side by side, approvals.
 
 import { sha256hex } from "../crypto/sha256.js";
-import { Mismatch } from "../errors.js";
+import { parse } from "../canonical/parse.js";
+import { rewrite } from "../canonical/write.js";
+import { Malformed, Mismatch } from "../errors.js";
 import { checkEnvelopeOf, checkSignatureOf, parseEnvelope, parseRecord } from "./documents.js";
 import { checkForm, is, isObject, listOf } from "./forms.js";
 import { canonicalObject, fitsTool } from "./manifest.js";
@@ -110,10 +112,13 @@ export async function checkStatement(m, r, text, kind) {
   return e;
 }
 
-/** Step 9. Resolves to the number of approvals. */
+const optionalText = (v) => v === undefined || is.text(v);
+const personForms = { account_id: is.someText, email: is.text };
+
+/** Step 9. Resolves to the number of approvals, and to that of those without payload. */
 export async function readApprovals(pack) {
   const names = new Set(); // hashes, because an id may be as long as a line
-  let before = 0;
+  let [before, actionsUnchecked] = [0, 0];
   for await (const line of pack.archive.lines("approvals.ndjson", 20_000)) {
     const a = canonicalObject(line, { approval_id: is.someText, events: listOf(isObject) }, { closed: false });
     const name = sha256hex(a.approval_id);
@@ -122,13 +127,38 @@ export async function readApprovals(pack) {
     const first = await readApproval(pack, a);
     if (first <= before) throw new Mismatch("approvals.ndjson: order");
     before = first;
+    if (a.payload === undefined || a.payload === null) actionsUnchecked++;
   }
-  return names.size;
+  return { approvals: names.size, actionsUnchecked };
+}
+
+/** Compares the action and the voters that a line shows with what its events say. */
+function checkAction(m, a, { action, actors }) {
+  for (const name of ["action_digest", "agent_id", "tool_name"]) {
+    if (!optionalText(a[name])) throw new Malformed("approvals.ndjson: " + name);
+  }
+  if (a.action_digest !== undefined && a.action_digest !== action) throw new Mismatch("approvals.ndjson: action_digest");
+  const people = a.people === undefined ? [] : a.people;
+  if (!Array.isArray(people)) throw new Malformed("approvals.ndjson: people");
+  const accounts = new Set();
+  for (const p of people) {
+    checkForm(p, personForms);
+    if (accounts.has(p.account_id) || !actors.has(p.account_id)) throw new Mismatch("approvals.ndjson: people and the events");
+    accounts.add(p.account_id);
+  }
+  if (a.payload === undefined || a.payload === null) return;
+  if (!is.text(a.payload) || a.agent_id === undefined || a.tool_name === undefined) throw new Malformed("approvals.ndjson: payload");
+  const payload = parse(a.payload);
+  if (!isObject(payload) || rewrite(payload) !== a.payload) throw new Malformed("approvals.ndjson: payload");
+  const [agent, tool] = [rewrite(a.agent_id), rewrite(a.tool_name)];
+  const text = `{"agent_id":${agent},"organization_id":"${m.organization_id}","payload":${a.payload},"tool_name":${tool},"v":1}`;
+  if (sha256hex(text) !== action) throw new Mismatch("approvals.ndjson: agent_id, tool_name, payload and action_digest");
 }
 
 /** Resolves to the sequence_num of an approval's first event. */
 async function readApproval({ m, hashes }, a) {
   const numbers = [];
+  const said = { action: undefined, actors: new Set() };
   for (const x of a.events) {
     checkForm(x, { envelope: is.text, record: is.text });
     const r = parseRecord(x.record);
@@ -137,6 +167,12 @@ async function readApproval({ m, hashes }, a) {
     await hashes.checkPlace(r, x.record);
     const e = await checkStatement(m, r, x.envelope, "ledger_approval");
     if (e.payload.approval_id !== a.approval_id) throw new Mismatch("approvals.ndjson: another approval");
+    const { action_digest: action } = e.payload;
+    if (action !== undefined && !is.someHash(action)) throw new Malformed("approvals.ndjson: action_digest of an event");
+    if (numbers.length > 1 && action !== said.action) throw new Mismatch("approvals.ndjson: action_digest of the events");
+    said.action = action;
+    said.actors.add(e.actor_principal.split("/", 1)[0]);
   }
+  checkAction(m, a, said);
   return numbers[0];
 }

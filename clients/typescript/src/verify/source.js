@@ -12,11 +12,11 @@ export const sliceBytes = 1 << 18;
 export function sourceOf(pack) {
   if (pack instanceof Uint8Array) return { size: pack.length, read: async (begin, end) => pack.subarray(begin, end) };
   if (typeof pack?.arrayBuffer !== "function" || typeof pack.slice !== "function") {
-    throw new TypeError("an evidence pack is a Uint8Array, a Blob or a File");
+    throw new TypeError("an evidence pack is a Uint8Array, a Blob or a File, or the files of a folder");
   }
   const read = async (begin, end) => {
     const bytes = new Uint8Array(await pack.slice(begin, end).arrayBuffer());
-    if (bytes.length !== end - begin) throw new Malformed("zip: size");
+    if (bytes.length !== end - begin) throw new Malformed("size of the pack");
     return bytes;
   };
   return { size: pack.size, read };

@@ -9,6 +9,10 @@ PROOF = "proof does not hold"
 VERSION = "unknown version"
 
 
+class Unreadable(Exception):
+    """A container whose files can't be read, so that nothing is known about the pack."""
+
+
 class Flaw(Exception):
     """A check that fails. kind is one of the constants of this module."""
 

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from typing import Any
 
 from ..documents import check_signature, genesis, is_natural, parse_record
 from ..encoding import sha
-from ..flaw import MALFORMED, MISMATCH, Flaw, need
+from ..flaw import MALFORMED, MISMATCH, SIGNATURE, Flaw, need
 from ..keys import parse_log_key
-from ..note import Checkpoint, open_checkpoint, parse_note
+from ..note import Checkpoint, open_checkpoint, parse_note, read_checkpoint
+from ..policy import parse_policy
 from ..tree import Tree, check_consistency, leaf_hash
 from .agents import read_agents
-from .archive import POLICY_FILE, Member, open_archive
+from .archive import POLICY_FILE, Member, open_archive, reader
 from .events import Events
 from .manifest import COUNTS, MAX_DOCUMENT, fits_tool, read_canonical, read_manifest
 from .source import Source
@@ -22,7 +24,7 @@ from .statements import read_approvals, read_envelope, read_erasures
 MAX_POLICIES = 1000
 _MAX_NOTE = 128 << 10
 _NAMED = "agents: agents and records"
-_KEY = frozenset(("vkey", "use", "from_size", "to_size"))
+_KEY_MEMBERS = frozenset(("vkey", "use", "from_size", "to_size"))
 
 
 @dataclass
@@ -38,22 +40,24 @@ class Facts:
     erased: int = 0
     envelopes: int = 0
     approvals: int = 0
+    actions_unchecked: int = 0
     signatures_unchecked: int = 0
     manifest_sha256: str = ""
     checkpoint: str = ""
     filtered: bool = False
     has_envelopes: bool = False
+    not_covered: list[str] = field(default_factory=list)
 
 
 Open = Callable[[str], Checkpoint]
 
 
-def check_pack(source: Source, open_note: Open | None, facts: Facts) -> None:
-    """Check a pack and fill the facts as far as the check comes. Errors are Flaw.
+def check_pack(pack: Source | str | os.PathLike[str], open_note: Open | None, facts: Facts) -> None:
+    """Check a pack, of which a path is that of a folder, and fill the facts as far as the check comes.
 
-    open_note opens the checkpoint under the pinned keys; None takes the keys of the pack.
+    Errors are Flaw, Unreadable and OSError. open_note opens the checkpoint under the pinned keys; None takes the keys of the pack.
     """
-    files = open_archive(source)
+    files = open_archive(pack)
     m = read_manifest(files)
     request = m["request"]
     facts.origin, facts.begin, facts.end = m["origin"], m["begin"], m["end"]
@@ -62,7 +66,7 @@ def check_pack(source: Source, open_note: Open | None, facts: Facts) -> None:
     facts.has_envelopes = request["envelopes"]
     _check_checkpoint(m, files, open_note, facts)
     _check_entries(m, files["entries.bin"])
-    events = Events(m["begin"], m["end"], files["entries.bin"].read)
+    events = Events(m["begin"], m["end"], reader(files["entries.bin"]))
     known = read_agents(files["agents.json"])
     policies = {name.removeprefix("policies/").removesuffix(".json") for name in files if POLICY_FILE.fullmatch(name)}
     used = _read_records(m, files["records.ndjson"], events, known)
@@ -72,11 +76,12 @@ def check_pack(source: Source, open_note: Open | None, facts: Facts) -> None:
     found.update(entries=len(events), records=events.shown, agents=len(known))
     found.update(erased=events.erased, policies=len(policies))
     found["envelopes"] = _check_envelopes(m, files, events)
-    found["approvals"] = read_approvals(m, files["approvals.ndjson"], events)
+    found["approvals"], facts.actions_unchecked = read_approvals(m, files["approvals.ndjson"], events)
     need(found == m["counts"], "counts: counts and what was found")
     facts.tree_size, facts.shown, facts.withheld = m["tree_size"], events.shown, len(events) - events.shown
     facts.erased, facts.envelopes, facts.approvals = events.erased, found["envelopes"], found["approvals"]
     facts.signatures_unchecked = events.unchecked(request["envelopes"])
+    facts.not_covered = _not_covered(facts)
 
 
 def _check_checkpoint(m: dict[str, Any], files: dict[str, Member], open_note: Open | None, facts: Facts) -> None:
@@ -86,34 +91,61 @@ def _check_checkpoint(m: dict[str, Any], files: dict[str, Member], open_note: Op
     text = note.read().decode("utf-8", "replace")
     facts.checkpoint = text
     vkeys = _read_keys(keys.read())
+    parse_policy(files["policy"].read())
     need(text.encode() == note.read(), "checkpoint: not valid UTF-8", MALFORMED)
     checkpoint = open_note(text) if open_note else _open_by_any(text, vkeys)
     same = (checkpoint.origin, checkpoint.size, checkpoint.root.hex()) == (m["origin"], m["tree_size"], m["root_hash"])
     need(same, "checkpoint: manifest and checkpoint")
 
 
-def _read_keys(raw: bytes) -> list[str]:
+@dataclass(frozen=True)
+class _Key:
+    vkey: str
+    begin: int
+    end: int | None
+
+
+def _read_keys(raw: bytes) -> list[_Key]:
     lines = read_canonical(raw, frozenset(("keys",)), "keys.json")["keys"]
-    need(isinstance(lines, list), "keys.json", MALFORMED)
+    need(isinstance(lines, list) and len(lines) > 0, "keys.json", MALFORMED)
     for line in lines:
-        form = isinstance(line, dict) and line.keys() == _KEY and isinstance(line["vkey"], str) and line["use"] == "log"
+        form = isinstance(line, dict) and line.keys() == _KEY_MEMBERS and isinstance(line["vkey"], str) and line["use"] == "log"
         need(form and _are_sizes(line["from_size"], line["to_size"]), "keys.json: a key", MALFORMED)
         parse_log_key(line["vkey"])
-    return [line["vkey"] for line in lines]
+    return [_Key(line["vkey"], line["from_size"], line["to_size"]) for line in lines]
 
 
 def _are_sizes(begin: Any, end: Any) -> bool:
-    return is_natural(begin) and (end is None or is_natural(end))
+    return is_natural(begin) and (end is None or is_natural(end) and begin <= end)
 
 
-def _open_by_any(text: str, vkeys: list[str]) -> Checkpoint:
-    last: Flaw = Flaw("checkpoint: no key", MALFORMED)
-    for vkey in vkeys:
-        try:
-            return open_checkpoint(parse_note(text), parse_log_key(vkey))
-        except Flaw as flaw:
-            last = flaw
+def _open_by_any(text: str, keys: list[_Key]) -> Checkpoint:
+    last = Flaw("keys of the pack", SIGNATURE)
+    size = read_checkpoint(parse_note(text)).size
+    for key in keys:
+        if key.begin <= size and (key.end is None or size < key.end):
+            try:
+                return open_checkpoint(parse_note(text), parse_log_key(key.vkey))
+            except Flaw as flaw:
+                last = flaw
     raise last
+
+
+def _not_covered(f: Facts) -> list[str]:
+    """Name what no check covers, in the words of `aps verify`."""
+    names = ["that no withheld event fits the request (docs/evidence.md)"] if f.filtered else []
+    names.append("records.ndjson: received_at, custody, policy, and whose key public_key is")
+    names.append("agents.json: display_name, custody, status, registered_at, ended_at, compromised_from")
+    if f.approvals:
+        names.append(
+            "approvals.ndjson: trace_id, policy_id, policy_version, policy_digest, rule_id, quorum, created_at, "
+            "expires_at, email of people, members that docs/evidence.md does not list"
+        )
+    if f.actions_unchecked:
+        names.append(
+            f"approvals.ndjson: agent_id and tool_name of the {f.actions_unchecked} approvals without payload"
+        )
+    return [*names, "keys.json, policy, report.html"]
 
 
 def _check_entries(m: dict[str, Any], file: Member) -> None:
@@ -124,7 +156,7 @@ def _check_entries(m: dict[str, Any], file: Member) -> None:
     need(not count or m["begin"] or before == genesis(m["origin"]), "completeness: first entry and genesis value")
     tree = Tree(m["begin"], [bytes.fromhex(h) for h in m["edge"]])
     number = m["begin"]
-    for portion in file.source.portions(file.begin, file.size):
+    for portion in _whole_hashes(file):
         for at in range(0, len(portion), 32):
             number += 1
             own = _hex(portion[at : at + 32])
@@ -137,6 +169,16 @@ def _check_entries(m: dict[str, Any], file: Member) -> None:
         need(m["end"] != m["tree_size"] or root == whole, "completeness: entries and root_hash")
     else:
         check_consistency(m["end"], m["tree_size"], root, whole, proof)
+
+
+def _whole_hashes(file: Member) -> Iterator[bytes]:
+    """Return the content in portions of whole hashes."""
+    rest = b""
+    for portion in file.portions():
+        rest += portion
+        whole = len(rest) - len(rest) % 32
+        yield rest[:whole]
+        rest = rest[whole:]
 
 
 def _hex(value: bytes) -> bytes:

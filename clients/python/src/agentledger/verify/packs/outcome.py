@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
 
-from ..flaw import SIGNATURE, Flaw
+from ..flaw import SIGNATURE, Flaw, Unreadable
 from ..outcome import NO_KEY, NO_QUORUM, Outcome
 from ..report import Witnessed
 from ..trust import Trust
@@ -24,6 +25,8 @@ class PackResult:
     quorum_ok: bool | None = None
     cosignatures: list[Witnessed] = field(default_factory=list)
     unknown_keys: list[str] = field(default_factory=list)
+    manifest_ok: bool | None = None
+    """Whether the manifest has the digest that was given; None if none was."""
 
     @property
     def proved(self) -> bool:
@@ -31,7 +34,7 @@ class PackResult:
         return self.outcome is Outcome.PROVED
 
     def __str__(self) -> str:
-        if self.outcome is Outcome.WRONG or self.unknown_keys:
+        if self.outcome is Outcome.WRONG and self.manifest_ok is None or self.unknown_keys or not self.facts.not_covered:
             return self.reason
         f, key = self.facts, "the key given" if self.pinned else "a key that the pack names itself"
         shown = f"{f.shown} events shown, {f.withheld} withheld, {f.erased} erased"
@@ -39,16 +42,19 @@ class PackResult:
             f"log         {printable(f.origin)}",
             f"ok          complete for [{f.begin}, {f.end}): {shown}",
             f"ok          under the checkpoint of {f.tree_size} events, signed by {key}",
-            f"ok          {f.envelopes} envelopes, {f.approvals} approvals",
+            f"ok          {f.envelopes} envelopes, {f.approvals} approvals, "
+            f"{f.approvals - f.actions_unchecked} of them with the payload that was decided on",
             f"manifest    {f.manifest_sha256}",
         ]
+        if self.manifest_ok:
+            lines.append("ok          the manifest has the digest that was given")
         lines += [f"cosigned    by {printable(c.name)} at {c.time}" for c in self.cosignatures]
         if f.signatures_unchecked:
             lines.append(f"--          {f.signatures_unchecked} signatures need envelopes that are not in the pack")
-        if f.filtered:
-            lines.append("not covered: that no withheld event fits the request (docs/evidence.md)")
-        lines.append("not covered: times, the owners of keys, names and addresses, report.html")
-        return "\n".join([*lines, "proved, as far as checked above"])
+        lines += [f"not covered: {what}" for what in f.not_covered]
+        if self.manifest_ok is not False:
+            lines.append("proved, as far as checked above")
+        return "\n".join(lines)
 
 
 def verify_pack(raw: Raw, trust: Trust, manifest: str | None = None, full: bool = False) -> PackResult:
@@ -56,32 +62,43 @@ def verify_pack(raw: Raw, trust: Trust, manifest: str | None = None, full: bool 
 
     Errors are NotAsked and OSError for a pack that can't be read.
     """
+    if isinstance(raw, (str, os.PathLike)) and os.path.isdir(raw):
+        return _verify(raw, trust, manifest, full)
     with open_source(raw) as source:
         return _verify(source, trust, manifest, full)
 
 
-def _verify(source: Source, trust: Trust, manifest: str | None, full: bool) -> PackResult:
+_REPACKED = (
+    "that this pack is as the service sent it: without the digest of its manifest, its carrier may have repacked it"
+)
+
+
+def _verify(pack: Source | str | os.PathLike[str], trust: Trust, manifest: str | None, full: bool) -> PackResult:
     facts = Facts()
     result = PackResult(Outcome.PROVED, "", facts, bool(trust.keys))
-    if source.read(0, 4) != b"PK\3\4":
-        result.outcome, result.reason = Outcome.CANT_TELL, "not a pack that this program reads"
-        return result
     failed: Flaw | None = None
     try:
-        check_pack(source, trust.open if trust.keys else None, facts)
+        check_pack(pack, trust.open if trust.keys else None, facts)
+    except Unreadable as why:
+        result.outcome, result.reason = Outcome.CANT_TELL, f"can't tell: {why}"
+        return result
     except Flaw as flaw:
         failed = flaw
+    if failed is None and manifest is None:
+        facts.not_covered.append(_REPACKED)
+    elif failed is None:
+        result.manifest_ok = manifest == facts.manifest_sha256
     result.cosignatures = trust.cosignatures(facts.checkpoint)
     result.quorum_ok = trust.quorum(failed is None, facts.checkpoint)
-    if failed is not None and failed.kind == SIGNATURE and trust.keys and _is_whole(source):
+    if failed is not None and failed.kind == SIGNATURE and trust.keys and _is_whole(pack):
         result.unknown_keys = trust.unknown_signers(facts.checkpoint)
     result.outcome, result.reason = _judge(result, failed, trust, manifest, full)
     return result
 
 
-def _is_whole(source: Source) -> bool:
+def _is_whole(pack: Source | str | os.PathLike[str]) -> bool:
     try:
-        check_pack(source, None, Facts())
+        check_pack(pack, None, Facts())
     except Flaw:
         return False
     return True
@@ -93,7 +110,7 @@ def _judge(r: PackResult, failed: Flaw | None, trust: Trust, manifest: str | Non
     if failed is not None:
         return Outcome.WRONG, f"not proved: {failed}"
     if manifest is not None and manifest != r.facts.manifest_sha256:
-        return Outcome.WRONG, "not proved: the pack has another manifest than --manifest says"
+        return Outcome.WRONG, "not proved: the pack has another manifest than was asked for"
     if not trust.keys:
         return Outcome.CANT_TELL, NO_KEY
     if r.quorum_ok is False:

@@ -14,7 +14,7 @@ PORTION = 1 << 20
 """Bytes that are read at once."""
 
 Raw = bytes | str | os.PathLike[str] | BinaryIO
-"""A pack: its bytes, the path of a file, or a binary file that can be read at any place."""
+"""A pack: its bytes, the path of a file or of a folder, or a binary file that can be read at any place."""
 
 
 class Source:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from ...canonical import canonical_text
 from ..documents import (
     Envelope,
     check_envelope,
@@ -87,10 +88,13 @@ def _check_ranges(ranges: list[Any], index: int) -> None:
         end = pair[1]
 
 
-def read_approvals(m: dict[str, Any], file: Member, events: Events) -> int:
-    """Check the service's statements about approvals, and return the number of approvals. Errors are Flaw."""
+def read_approvals(m: dict[str, Any], file: Member, events: Events) -> tuple[int, int]:
+    """Check the service's statements about approvals.
+
+    Return the number of approvals, and how many of them show no payload. Errors are Flaw.
+    """
     names: set[bytes] = set()  # digests, because a name may be as long as a line
-    first_before = 0
+    first_before = unchecked = 0
     for line in file.lines("approvals", _MAX_LINES):
         a = read_any_canonical(line, "approvals")
         name, own = a.get("approval_id"), a.get("events")
@@ -98,15 +102,49 @@ def read_approvals(m: dict[str, Any], file: Member, events: Events) -> int:
         digest = sha(str(name).encode())
         need(bool(form) and digest not in names, "approvals: approval_id or events", MALFORMED)
         names.add(digest)
-        first = _check_events(m, str(name), own or [], events)
+        actors: set[str] = set()
+        first, action = _check_events(m, str(name), own or [], events, actors)
         need(first > first_before, "approvals: order", MALFORMED)
         first_before = first
-    return len(names)
+        _check_people(a.get("people", []), actors)
+        unchecked += not _check_action(m, a, action)
+    return len(names), unchecked
 
 
-def _check_events(m: dict[str, Any], name: str, own: list[Any], events: Events) -> int:
-    """Check the events of an approval, and return the first one's number."""
+def _check_people(people: Any, actors: set[str]) -> None:
+    """Check that the voters of an approval act in its events."""
+    accounts: set[str] = set()
+    need(isinstance(people, list), "approvals: people", MALFORMED)
+    for p in people:
+        form = isinstance(p, dict) and p.keys() == {"account_id", "email"}
+        need(form and all(isinstance(v, str) for v in p.values()), "approvals: people", MALFORMED)
+        need(p["account_id"] != "" and p["account_id"] not in accounts, "approvals: people", MALFORMED)
+        need(p["account_id"] in actors, "approvals: people and the events")
+        accounts.add(p["account_id"])
+
+
+def _check_action(m: dict[str, Any], a: dict[str, Any], proved: str | None) -> bool:
+    """Compare the action that a line shows with the digest that its events name. Tell whether it shows the payload."""
+    for name in ("action_digest", "agent_id", "tool_name"):
+        need(name not in a or isinstance(a[name], str), f"approvals: {name}", MALFORMED)
+    need("action_digest" not in a or a["action_digest"] == proved, "approvals: action_digest and the events")
+    payload = a.get("payload")
+    if payload is None:
+        return False
+    need(isinstance(payload, str) and "agent_id" in a and "tool_name" in a, "approvals: payload", MALFORMED)
+    read_any_canonical(payload, "approvals: payload")
+    parts = canonical_text(a["agent_id"]), m["organization_id"], payload, canonical_text(a["tool_name"])
+    action = '{"agent_id":%s,"organization_id":"%s","payload":%s,"tool_name":%s,"v":1}' % parts
+    need(sha(action.encode()).hex() == proved, "approvals: agent_id, tool_name, payload and action_digest")
+    return True
+
+
+def _check_events(
+    m: dict[str, Any], name: str, own: list[Any], events: Events, actors: set[str]
+) -> tuple[int, str | None]:
+    """Check the events of an approval, and add who acts in them. Return the first one's number and the action_digest."""
     last = first = 0
+    action: str | None = None
     for x in own:
         form = isinstance(x, dict) and x.keys() == {"envelope", "record"}
         need(form and all(isinstance(v, str) for v in x.values()), "approvals: an event", MALFORMED)
@@ -118,5 +156,11 @@ def _check_events(m: dict[str, Any], name: str, own: list[Any], events: Events) 
         e = read_envelope(x["envelope"], record).members
         right = e["action_kind"] == "ledger_approval" and e["payload"].get("approval_id") == name
         need(right, "approvals: an event of another one")
+        digest = e["payload"].get("action_digest")
+        form = "action_digest" not in e["payload"] or is_hash(digest) and digest != "0" * 64
+        need(form, "approvals: action_digest of an event", MALFORMED)
+        need(not first or digest == action, "approvals: action_digest of the events")
+        action = digest
+        actors.add(e["actor_principal"].split("/")[0])
         last, first = seq, first or seq
-    return first
+    return first, action

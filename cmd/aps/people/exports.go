@@ -1,0 +1,46 @@
+package people
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/agentledger/agentledger/id"
+)
+
+// Export is an event of the log about an export, with what is needed to prove it.
+type Export struct {
+	Bundle   jsontext.Value `json:"bundle"`
+	Envelope string         `json:"envelope"`
+}
+
+// maxExports bounds the number of events that are looked at: a manifest has one, and other texts hardly contain its digest.
+const maxExports = 10
+
+// FindExports returns the events of a kind at or after an index whose texts contain a digest. The service is asked with
+// the session of aps login or the token in the environment.
+func FindExports(ctx context.Context, t *Terminal, address, kind, digest string, from id.Index) (found []Export, err error) {
+	f := personFlags{serviceFlags: serviceFlags{URL: address}}
+	s, err := f.openSession(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	values := url.Values{"action_kind": {kind}, "q": {digest}, "from": {strconv.FormatUint(uint64(from), 10)}}
+	err = s.readPages(ctx, "/events", values, maxExports, func(text jsontext.Value) error {
+		var e listedEvent
+		if err := json.Unmarshal(text, &e); err != nil {
+			return err
+		}
+		var x Export
+		if err := s.callConsole(ctx, http.MethodGet, "/events/"+url.PathEscape(string(e.Event)), nil, &x); err != nil {
+			return err
+		}
+		found = append(found, x)
+		return nil
+	})
+	return found, err
+}
