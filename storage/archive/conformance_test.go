@@ -11,6 +11,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/test/enginetest"
 	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/storage/archive"
 	"github.com/agentledger/agentledger/storage/archive/objects"
@@ -54,11 +55,11 @@ func openPebble(*testing.T) func(t testing.TB) archive.Inner {
 
 // openPostgres returns how to open a new store in the database.
 func openPostgres(t *testing.T) func(t testing.TB) archive.Inner {
-	name := fmt.Sprint("a", schemas.Add(1))
-	if err := server.Exec("CREATE SCHEMA " + name); err != nil {
+	t.Helper()
+	url, err := server.NewSchema(enginetest.FillSchema)
+	if err != nil {
 		t.Fatal(err)
 	}
-	url := server.URL("search_path=" + name)
 	return func(t testing.TB) archive.Inner {
 		t.Helper()
 		e, err := pgstore.Open(t.Context(), pgstore.Options{URL: url, Writers: 2, Readers: 4})

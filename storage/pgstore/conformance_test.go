@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/agentledger/agentledger/internal/test/enginetest"
 	"github.com/agentledger/agentledger/storage/pgstore"
 	"github.com/agentledger/agentledger/storage/pgstore/pgtest"
 	"github.com/agentledger/agentledger/storage/storagetest"
@@ -52,7 +53,11 @@ func open(t testing.TB, o pgstore.Options) *pgstore.Engine {
 
 func TestConformance(t *testing.T) {
 	storagetest.Run(t, func(t *testing.T) storagetest.Open {
-		url := fresh(t, shared)
+		t.Helper()
+		url, err := shared.NewSchema(enginetest.FillSchema)
+		if err != nil {
+			t.Fatal(err)
+		}
 		return func(t *testing.T) storagetest.Engine {
 			return open(t, pgstore.Options{URL: url, Writers: 2, Readers: 4})
 		}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"os"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -22,6 +21,7 @@ import (
 	"github.com/agentledger/agentledger/internal/tenant/agent"
 	"github.com/agentledger/agentledger/internal/tenant/org"
 	"github.com/agentledger/agentledger/internal/tenant/policystore"
+	"github.com/agentledger/agentledger/internal/test/enginetest"
 	"github.com/agentledger/agentledger/internal/webhook"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/log/anchor"
@@ -50,8 +50,6 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-var schemas atomic.Int64
-
 func postgres(t testing.TB) storagetest.Engine {
 	t.Helper()
 	return openPostgres(t, freshPostgres(t))
@@ -66,11 +64,11 @@ func freshPostgres(t testing.TB) string {
 	if server.err != nil {
 		t.Fatal(server.err)
 	}
-	name := fmt.Sprint("t", schemas.Add(1))
-	if err := server.Exec("CREATE SCHEMA " + name); err != nil {
+	url, err := server.NewSchema(enginetest.FillSchema)
+	if err != nil {
 		t.Fatal(err)
 	}
-	return server.URL("search_path=" + name)
+	return url
 }
 
 func openPostgres(t testing.TB, url string) storagetest.Engine {

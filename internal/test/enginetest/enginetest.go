@@ -7,10 +7,10 @@
 package enginetest
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"sync"
-	"sync/atomic"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -26,8 +26,7 @@ import (
 var server struct {
 	once sync.Once
 	*pgtest.Server
-	err     error
-	schemas atomic.Int64
+	err error
 }
 
 // Main runs the tests and stops the server. It returns the status to exit with.
@@ -63,12 +62,21 @@ func Postgres(t testing.TB) storage.Engine {
 	if server.err != nil {
 		t.Fatal(server.err)
 	}
-	name := fmt.Sprint("t", server.schemas.Add(1))
-	if err := server.Exec("CREATE SCHEMA " + name); err != nil {
+	url, err := server.NewSchema(FillSchema)
+	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := pgstore.Open(t.Context(), pgstore.Options{URL: server.URL("search_path=" + name), Writers: 1, Readers: 4})
+	e, err := pgstore.Open(t.Context(), pgstore.Options{URL: url, Writers: 1, Readers: 4})
 	return closeAtCleanup(t, e, err)
+}
+
+// FillSchema makes the tables of a store in an empty schema, for pgtest.Server.NewSchema.
+func FillSchema(url string) error {
+	e, err := pgstore.Open(context.Background(), pgstore.Options{URL: url, Writers: 1, Readers: 1})
+	if err != nil {
+		return err
+	}
+	return e.Close()
 }
 
 func closeAtCleanup(t testing.TB, e storage.Engine, err error) storage.Engine {

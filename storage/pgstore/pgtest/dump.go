@@ -14,6 +14,46 @@ func (s *Server) Dump() (statements []byte, err error) {
 	return statements, nil
 }
 
+// template is the name of the schema that NewSchema copies. Nothing else in a dump has this text.
+const template = "template_of_tests"
+
+// NewSchema makes a schema with the tables that fill makes in an empty one, and returns its URL. fill gets the URL of
+// an empty schema and is called once for a server: copying its tables takes a quarter of the time of pgstore.Open in an
+// empty schema.
+func (s *Server) NewSchema(fill func(url string) error) (url string, err error) {
+	s.schemas.Lock()
+	defer s.schemas.Unlock()
+	if s.schemas.text == "" {
+		if err := s.dumpTemplate(fill); err != nil {
+			return "", err
+		}
+	}
+	s.schemas.made++
+	name := fmt.Sprint("copy_", s.schemas.made)
+	return s.URL("search_path=" + name), s.Exec(strings.ReplaceAll(s.schemas.text, template, name))
+}
+
+// dumpTemplate fills the template and keeps the statements that make it.
+func (s *Server) dumpTemplate(fill func(url string) error) error {
+	if err := s.Exec("CREATE SCHEMA " + template); err != nil {
+		return err
+	}
+	if err := fill(s.URL("search_path=" + template)); err != nil {
+		return err
+	}
+	dump, err := s.programs.command("pg_dump", "--no-owner", "--no-comments", "--inserts", "--schema="+template,
+		"--dbname", s.connection()).Output()
+	if err != nil {
+		return fmt.Errorf("pg_dump: %w", err)
+	}
+	for line := range strings.Lines(string(dump)) {
+		if !strings.HasPrefix(line, `\`) && !strings.HasPrefix(line, "--") { // commands of psql, comments
+			s.schemas.text += line
+		}
+	}
+	return nil
+}
+
 // Load runs the statements of Dump in an empty database.
 func (s *Server) Load(statements []byte) error {
 	c := s.programs.command("psql", "--quiet", "--no-psqlrc", "--set", "ON_ERROR_STOP=1", "--dbname", s.connection())

@@ -21,6 +21,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -38,6 +39,12 @@ type Server struct {
 	settings []string
 	process  *exec.Cmd // nil when it does not run
 	ended    chan struct{}
+
+	schemas struct { // of NewSchema
+		sync.Mutex
+		text string // statements that make the template
+		made int
+	}
 }
 
 // Layout says where a server has its files, as folders that need not be there. A folder that is ""
