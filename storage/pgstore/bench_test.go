@@ -1,6 +1,8 @@
 package pgstore_test
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -15,7 +17,15 @@ import (
 // with enough memory that nothing but the log is written meanwhile. bytes/event is the size
 // of the events' tables and indexes, wal/event what was written to the server's log.
 func BenchmarkAppend(b *testing.B) {
-	s, err := pgtest.Start("shared_buffers=1GB")
+	dir, err := os.MkdirTemp("", "bench")
+	if err == nil {
+		err = os.Chmod(dir, 0o755) // the server runs as another user than root
+	}
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	s, err := pgtest.StartIn(pgtest.Layout{Data: filepath.Join(dir, "data")}, "shared_buffers=1GB")
 	if err != nil {
 		b.Fatal(err)
 	}

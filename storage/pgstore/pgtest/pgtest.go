@@ -48,7 +48,8 @@ type Server struct {
 }
 
 // Layout says where a server has its files, as folders that need not be there. A folder that is ""
-// lies in the server's directory.
+// lies in the server's directory, which is in memory where the system has a file system for that: a measurement names
+// a folder for the data.
 type Layout struct {
 	Data string
 	Log  string // write-ahead log
@@ -85,9 +86,12 @@ func StartIn(l Layout, settings ...string) (*Server, error) {
 	return s, nil
 }
 
+// dirPrefix begins the names of the directories of servers, before the process that started the server.
+const dirPrefix = "agentledger-pg-"
+
 // newServer makes the directory of a server and the folders of its layout.
 func (p programs) newServer(l Layout, settings []string) (*Server, error) {
-	dir, err := os.MkdirTemp("", "pg")
+	dir, err := os.MkdirTemp(serverFolder(), fmt.Sprintf("%s%d-", dirPrefix, os.Getpid()))
 	if err != nil {
 		return nil, fmt.Errorf("postgres: %w", err)
 	}
@@ -137,7 +141,7 @@ func (s *Server) Run() error {
 	defer log.Close()
 	args := []string{"-D", s.dataDirectory(), "-k", s.dir}
 	for _, setting := range append([]string{"listen_addresses=", "max_connections=200", "shared_buffers=64MB",
-		"max_wal_size=4GB"}, s.settings...) {
+		"max_wal_size=1GB"}, s.settings...) {
 		args = append(args, "-c", setting)
 	}
 	s.process = s.programs.command("postgres", args...)

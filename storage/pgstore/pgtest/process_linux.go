@@ -2,8 +2,13 @@ package pgtest
 
 import (
 	"fmt"
+	"os"
 	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
 	"syscall"
+	"time"
 )
 
 // endsWithUs makes the system end the server when the test process is gone, also
@@ -27,4 +32,31 @@ func (s *Server) LimitFiles(bytes uint64) error {
 		}
 	}
 	return nil
+}
+
+// memory is a file system in memory, where a sync costs nothing. A server there still runs with fsync on.
+const memory = "/dev/shm"
+
+// leftFor is how old a directory must be before it is removed: its process may be in another container.
+const leftFor = time.Hour
+
+// enoughMemory is the free space, in bytes, that serverFolder asks for.
+const enoughMemory = 2 << 30
+
+// serverFolder returns where servers have their directories: in memory if there is enough, and else in the folder for
+// temporary files. Directories that test processes left in memory when they were killed are removed.
+func serverFolder() string {
+	var s syscall.Statfs_t
+	if err := syscall.Statfs(memory, &s); err != nil || s.Bavail*uint64(s.Bsize) < enoughMemory {
+		return os.TempDir()
+	}
+	left, _ := filepath.Glob(filepath.Join(memory, dirPrefix+"*")) // the pattern is well-formed
+	for _, dir := range left {
+		owner, _, _ := strings.Cut(strings.TrimPrefix(filepath.Base(dir), dirPrefix), "-")
+		pid, err := strconv.Atoi(owner)
+		if info, statErr := os.Stat(dir); err == nil && statErr == nil && !runs(pid) && time.Since(info.ModTime()) > leftFor {
+			_ = os.RemoveAll(dir) // another process may remove it too
+		}
+	}
+	return memory
 }

@@ -4,6 +4,7 @@ package pgtest
 
 import (
 	"errors"
+	"os"
 	"syscall"
 )
 
@@ -14,3 +15,6 @@ func endsWithUs() *syscall.SysProcAttr { return &syscall.SysProcAttr{} }
 func (s *Server) LimitFiles(uint64) error {
 	return errors.New("limit the files of postgres: not on this system")
 }
+
+// serverFolder is the folder for temporary files.
+func serverFolder() string { return os.TempDir() }
