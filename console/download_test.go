@@ -62,7 +62,7 @@ func checkDownloads(t *testing.T, w *world) {
 		}
 		for query, message := range map[string]string{
 			"?format=xls": "format must be json, csv or ndjson", "?format=csv&limit=0": "limit must be from 1 to 100000 with format",
-			"?limit=1001": "limit must be from 1 to 1000", "?format=ndjson&wait=1": "wait is for format=json", "?format=csv&after=x": "after must be a log index, such as next of the page before",
+			"?limit=1001": "limit must be from 1 to 1000", "?format=csv&after=x": "after must be a log index, such as next of the page before",
 		} {
 			w.refuses(list+query, w.request("GET", list+query, ""), 422, message)
 		}

@@ -154,7 +154,8 @@ func TestListEventsRefuses(t *testing.T) {
 		"?tool=a..b":                            "tool must be a tool name or a pattern of a policy",
 		"?signer=me":                            "signer must be agent, bridge or system",
 		"?decision=maybe":                       "decision must be allow, deny or allow_with_obligation",
-		"?declared=":                            "declared must be allow, deny or allow_with_obligation",
+		"?declared=maybe":                       "declared must be allow, deny or allow_with_obligation",
+		"?format=csv&wait=1":                    "wait is for format=json",
 		"?from=yesterday":                       "from must be a UTC time like 2026-01-31T12:00:00Z, or a log index",
 		"?to=2026-02-30T00:00:00Z":              "to must be a UTC time like 2026-01-31T12:00:00Z, or a log index",
 		"?q=" + long:                            "q must have at most 256 bytes",
@@ -171,7 +172,6 @@ func TestListEventsRefuses(t *testing.T) {
 	w.refuses("by", w.request("GET", "/stats?by=agent,moon", ""), 422, "by must be of agent, tool, decision, rule and hour")
 	w.refuses("from", w.request("GET", "/stats?from=x", ""), 422, "from must be a UTC time like 2026-01-31T12:00:00Z, or a log index")
 	w.refuses("to", w.request("GET", "/stats?to=x", ""), 422, "to must be a UTC time like 2026-01-31T12:00:00Z, or a log index")
-	w.refuses("q", w.request("GET", "/traces?q=x", ""), 422, "Lists of traces take no q and have the newest first")
 }
 
 // Which role sees which envelope.

@@ -253,7 +253,8 @@ func (s *Server) listRoutes() edge.Table[handler] {
 		if call.HasBody {
 			body = some
 		}
-		table.Add(call.Method, "/v1/id/platform"+call.Path, secret, body, s.handleOperator(call))
+		table.Add(call.Method, "/v1/id/platform"+call.Path, secret, body, s.handleOperator(call)).
+			Takes(call.Query...)
 	}
 	table.Add("POST", "/v1/id/platform/accounts/password", secret, some, s.setPassword)
 
@@ -276,8 +277,9 @@ func (s *Server) listRoutes() edge.Table[handler] {
 	table.Add("GET", "/v1/id/account/login-events", session, none, s.listLoginEvents)
 	open := edge.Permission{}
 	table.Add("GET", openIDPath, open, none, s.listProviders)
-	table.Add("GET", openIDPath+"/{provider}/start", open, none, s.startOpenID)
-	table.Add("GET", openIDPath+"/{provider}/callback", open, none, s.finishOpenID)
+	table.Add("GET", openIDPath+"/{provider}/start", open, none, s.startOpenID).Takes("return", "fresh")
+	table.Add("GET", openIDPath+"/{provider}/callback", open, none, s.finishOpenID).
+		TakesAnyQuery() // RFC 6749, 4.1.2: a client ignores response parameters that it does not know
 	s.addMemberRoutes(&table)
 	s.addPasskeyRoutes(&table)
 	return table

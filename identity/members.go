@@ -22,10 +22,10 @@ func (s *Server) addMemberRoutes(table *edge.Table[handler]) {
 	reads, leaves := permit(account.Read), permit(account.Leave)
 	changes, invites := permit(account.ChangeMembers), permit(account.Invite)
 	none, some, everybody := edge.Body{}, edge.JSONBody(maxBody), edge.Permission{}
-	table.Add("GET", members, reads, none, s.listMembers)
+	table.Add("GET", members, reads, none, s.listMembers).TakesPage()
 	table.Add("PATCH", members+"/{membership}", changes, some, s.changeMember)
 	table.Add("DELETE", members+"/{membership}", leaves, none, s.removeMember)
-	table.Add("GET", invitations, changes, none, s.listInvitations)
+	table.Add("GET", invitations, changes, none, s.listInvitations).TakesPage()
 	table.Add("POST", invitations, invites, some, s.invitePerson)
 	table.Add("POST", invitations+"/{invitation}/resend", invites, none, s.resendInvitation)
 	table.Add("DELETE", invitations+"/{invitation}", changes, none, s.revokeInvitation)

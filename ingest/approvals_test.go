@@ -185,7 +185,7 @@ func TestApprovalRefused(t *testing.T) {
 			t.Errorf("%s: got %d %s, want %d %s", name, a.Code, a.Body, c.status, c.message)
 		}
 	}
-	for _, wait := range []string{"31", "-1", "x", "", "1.5", "999"} {
+	for _, wait := range []string{"31", "-1", "x", "1.5", "999"} {
 		w.expect(w.do("GET", path+"?wait="+wait, w.red.token, ""), 422, "wait must be a whole number of seconds from 0 to 30")
 	}
 	w.Pass(time.Hour)

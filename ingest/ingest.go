@@ -233,13 +233,14 @@ func (s *Server) Routes(r *edge.Router) {
 		s.postBatch, edge.InPlace)
 	table.Add("POST", "/v1/ingest/policy/evaluate", permitScope(org.ScopeEvaluate), event, s.evaluatePolicy, edge.Fast)
 	table.Add("POST", "/v1/ingest/approvals", approvals, event, s.postApproval)
-	table.Add("GET", "/v1/ingest/approvals/{approval}", approvals, edge.Body{}, s.answerApproval, edge.LongPoll)
+	table.Add("GET", "/v1/ingest/approvals/{approval}", approvals, edge.Body{}, s.answerApproval, edge.LongPoll).
+		Takes("wait")
 	table.Add("POST", "/v1/ingest/approvals/{approval}/consume", approvals, claim, s.consumeApproval)
 	table.Add("POST", "/v1/ingest/approvals/{approval}/cancel", approvals, claim, s.cancelApproval)
 	workflows, run := permitScope(org.ScopeWorkflows), edge.JSONBody(maxRun)
 	for _, prefix := range []string{"/v1/ingest/workflows", "/workflows"} {
 		table.Add("POST", prefix+"/runs", workflows, run, s.postRun)
-		table.Add("GET", prefix+"/runs/{run}", workflows, edge.Body{}, s.answerRun)
+		table.Add("GET", prefix+"/runs/{run}", workflows, edge.Body{}, s.answerRun).TakesPage()
 		table.Add("POST", prefix+"/runs/{run}/steps", workflows, edge.JSONBody(maxBatchBytes), s.postSteps)
 		table.Add("POST", prefix+"/runs/{run}/complete", workflows, run, s.completeRun)
 	}

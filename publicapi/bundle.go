@@ -27,27 +27,24 @@ func (s *Server) answerBundle(r *request) (response, error) {
 	if err != nil {
 		return response{}, err
 	}
-	q, err := r.parameters()
+	format, err := wantedFormat(r)
 	if err != nil {
 		return response{}, err
 	}
-	format, err := wantedFormat(r, q)
-	if err != nil {
-		return response{}, err
-	}
-	state, b, err := s.makeNewestBundle(r.Context(), r.slug, state, pathParameter(r.Request, "event"), q)
+	state, b, err := s.makeNewestBundle(r.Context(), r.slug, state, pathParameter(r.Request, "event"),
+		r.origin())
 	if err != nil {
 		return response{}, err
 	}
 	if format == formatProof {
 		return response{media: mediaText, cache: never, vary: "Accept", body: b.TlogProof()}, nil
 	}
-	if q.textParameter("directory") == "1" {
+	if r.query.Get("directory") == "1" {
 		if err := s.addDirectory(r.Context(), state, b); err != nil {
 			return response{}, err
 		}
 	}
-	if q.textParameter("verify") == "1" {
+	if r.query.Get("verify") == "1" {
 		if err := s.verifyBundle(r.Context(), state, b); err != nil {
 			return response{}, err
 		}
@@ -86,8 +83,8 @@ func (s *Server) verifyBundle(ctx context.Context, state *log.State, b *verify.B
 }
 
 // wantedFormat returns the form that is asked for, in the query or by Accept.
-func wantedFormat(r *request, q *query) (string, error) {
-	switch format := q.textParameter("format"); format {
+func wantedFormat(r *request) (string, error) {
+	switch format := r.query.Get("format"); format {
 	case formatProof, formatJSON:
 		return format, nil
 	case "":
@@ -114,14 +111,14 @@ func orPage(documents, page edge.Handler) edge.Handler {
 	}
 }
 
-// makeNewestBundle makes the bundle of an event that is in the log of a state, or in one
-// before it, unless the query names the log. It returns the state of that log.
+// makeNewestBundle makes the bundle of an event that is in the log of a state, or, if origin is "", in one
+// before it. It returns the state of that log.
 func (s *Server) makeNewestBundle(ctx context.Context, slug id.Slug, state *log.State, name string,
-	q *query) (*log.State, *verify.Bundle, error) {
+	origin id.Origin) (*log.State, *verify.Bundle, error) {
 	if !event.ValidEvent(name) {
 		return nil, nil, errNotFound()
 	}
-	if q.hasParameter("origin") {
+	if origin != "" {
 		b, err := s.makeEventBundle(ctx, slug, state, name)
 		return state, b, err
 	}

@@ -172,7 +172,7 @@ func TestBundleForms(t *testing.T) {
 		}
 	}
 	w.invalid(target+"?format=xml", "format must be json or tlog-proof")
-	w.invalid(target+"?verify=1&verify=1", "A query parameter is given twice")
+	w.invalid(target+"?verify=1&verify=1", `Query parameter \"verify\" is given more than once`)
 }
 
 func TestTlogProof(t *testing.T) {

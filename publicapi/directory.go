@@ -107,11 +107,7 @@ func (s *Server) answerDirectoryEvents(r *request) (response, error) {
 	if err := state.Provable(); err != nil {
 		return response{}, err
 	}
-	q, err := r.parameters()
-	if err != nil {
-		return response{}, err
-	}
-	from, err := q.indexParameter("from", 0)
+	from, err := indexParameter(r.query, "from", 0)
 	if err != nil {
 		return response{}, err
 	}

@@ -159,7 +159,7 @@ func TestDirectoryEvents(t *testing.T) {
 	}
 	w.missing("/v1/public/directory/events?from=4")
 	w.invalid("/v1/public/directory/events?from=-1", "from must be a whole number in decimal digits")
-	w.invalid("/v1/public/directory/events?from=1&from=2", "A query parameter is given twice")
+	w.invalid("/v1/public/directory/events?from=1&from=2", `Query parameter \"from\" is given more than once`)
 }
 
 // Pages end, and lead through the whole log.

@@ -31,13 +31,11 @@ func (s *Server) findInLine(ctx context.Context, state *log.State, of func(*log.
 	return state, nil
 }
 
-// findByOrigin returns the log of the line that a query names by its origin, the newest
-// when it names none.
-func (s *Server) findByOrigin(ctx context.Context, state *log.State, q *query) (*log.State, error) {
-	if !q.hasParameter("origin") {
+// findByOrigin returns the log of the line with an origin. If origin is "", it returns state, the newest.
+func (s *Server) findByOrigin(ctx context.Context, state *log.State, origin id.Origin) (*log.State, error) {
+	if origin == "" {
 		return state, nil
 	}
-	origin := id.Origin(q.textParameter("origin"))
 	return s.findInLine(ctx, state, func(l *log.State) bool { return l.Identity().Origin == origin })
 }
 

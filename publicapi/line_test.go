@@ -203,7 +203,7 @@ func TestTransparencyOfALine(t *testing.T) {
 		}
 		w.missing(base + route + join + "origin=" + string(w.red.origin()) + "/3")
 		w.missing("/v1/public/orgs/blue/transparency/" + route + join + "origin=" + now.Name())
-		w.invalid(base+route+join+"origin=a&origin=b", "A query parameter is given twice")
+		w.invalid(base+route+join+"origin=a&origin=b", `Query parameter \"origin\" is given more than once`)
 	}
 }
 

@@ -2,11 +2,14 @@ package publicapi
 
 import (
 	"context"
+	"strconv"
 
 	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/http/edge"
 	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/tlog"
 	"github.com/agentledger/agentledger/verify"
 )
 
@@ -30,14 +33,10 @@ func (s *Server) answerInclusion(r *request) (response, error) {
 
 // wantedLeaf reads leaf and tree size of an inclusion proof: at < size <= state.Size().
 func (s *Server) wantedLeaf(r *request, state *log.State) (at, size id.Index, err error) {
-	q, err := r.parameters()
-	if err != nil {
+	if size, err = indexParameter(r.query, "tree_size", state.Size()); err != nil {
 		return 0, 0, err
 	}
-	if size, err = q.indexParameter("tree_size", state.Size()); err != nil {
-		return 0, 0, err
-	}
-	if at, err = s.wantedIndex(r.Context(), state, q); err != nil {
+	if at, err = s.wantedIndex(r.Context(), state, r.query); err != nil {
 		return 0, 0, err
 	}
 	if at >= size {
@@ -49,15 +48,29 @@ func (s *Server) wantedLeaf(r *request, state *log.State) (at, size id.Index, er
 	return at, size, nil
 }
 
+// indexParameter returns a log index or tree size: decimal digits without leading zeros. It returns absent if the query
+// does not have the parameter.
+func indexParameter(q *edge.Query, name string, absent id.Index) (id.Index, error) {
+	text, given := q.Parameter(name)
+	if !given {
+		return absent, nil
+	}
+	n, err := strconv.ParseUint(text, 10, 64)
+	if err != nil || id.Index(n) > tlog.MaxSize || len(text) > 1 && text[0] == '0' {
+		return 0, fault.New(fault.Invalid, name+" must be a whole number in decimal digits")
+	}
+	return id.Index(n), nil
+}
+
 // wantedIndex returns the one index that a query names, by itself or by event.
-func (s *Server) wantedIndex(ctx context.Context, state *log.State, q *query) (id.Index, error) {
-	if q.hasParameter("event_id") == q.hasParameter("log_index") {
+func (s *Server) wantedIndex(ctx context.Context, state *log.State, q *edge.Query) (id.Index, error) {
+	if q.Has("event_id") == q.Has("log_index") {
 		return 0, fault.New(fault.Invalid, "Give either log_index or event_id")
 	}
-	if q.hasParameter("log_index") {
-		return q.indexParameter("log_index", 0)
+	if q.Has("log_index") {
+		return indexParameter(q, "log_index", 0)
 	}
-	name := q.textParameter("event_id")
+	name := q.Get("event_id")
 	if !event.ValidEvent(name) {
 		return 0, fault.New(fault.Invalid, "event_id must match [A-Za-z0-9._:-]{1,128} and not be . or ..")
 	}
@@ -84,17 +97,13 @@ func (s *Server) answerConsistency(r *request) (response, error) {
 
 // wantedSizes reads the two sizes of a consistency proof: from <= to <= head.
 func wantedSizes(r *request, head id.Index) (from, to id.Index, err error) {
-	q, err := r.parameters()
-	if err != nil {
-		return 0, 0, err
-	}
-	if !q.hasParameter("from") {
+	if !r.query.Has("from") {
 		return 0, 0, fault.New(fault.Invalid, "from is required")
 	}
-	if from, err = q.indexParameter("from", 0); err != nil {
+	if from, err = indexParameter(r.query, "from", 0); err != nil {
 		return 0, 0, err
 	}
-	if to, err = q.indexParameter("to", head); err != nil {
+	if to, err = indexParameter(r.query, "to", head); err != nil {
 		return 0, 0, err
 	}
 	if from > to {

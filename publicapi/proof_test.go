@@ -60,7 +60,7 @@ func TestInclusionRefused(t *testing.T) {
 	for query, message := range map[string]string{
 		"":                               either,
 		"?log_index=0&event_id=one":      either,
-		"?log_index=":                    "log_index" + number,
+		"?log_index=":                    `Query parameter \"log_index\" is empty: give it a value or leave it out`,
 		"?log_index=-1":                  "log_index" + number,
 		"?log_index=%2B1":                "log_index" + number,
 		"?log_index=01":                  "log_index" + number,
@@ -72,9 +72,9 @@ func TestInclusionRefused(t *testing.T) {
 		"?log_index=0&tree_size=0":       below,
 		"?log_index=9&tree_size=9":       below,
 		"?event_id=two&tree_size=1":      below,
-		"?event_id=":                     "event_id must match [A-Za-z0-9._:-]{1,128} and not be . or ..",
+		"?event_id=":                     `Query parameter \"event_id\" is empty: give it a value or leave it out`,
 		"?event_id=a/b":                  "event_id must match [A-Za-z0-9._:-]{1,128} and not be . or ..",
-		"?log_index=0&log_index=1":       "A query parameter is given twice",
+		"?log_index=0&log_index=1":       `Query parameter \"log_index\" is given more than once`,
 		"?log_index=%zz":                 "The query is malformed",
 	} {
 		w.invalid(redInclusion+query, message)
@@ -126,14 +126,14 @@ func TestConsistencyRefused(t *testing.T) {
 	for query, message := range map[string]string{
 		"":                   "from is required",
 		"?to=1":              "from is required",
-		"?from=":             "from must be a whole number in decimal digits",
-		"?from=1&to=":        "to must be a whole number in decimal digits",
+		"?from=":             `Query parameter \"from\" is empty: give it a value or leave it out`,
+		"?from=1&to=":        `Query parameter \"to\" is empty: give it a value or leave it out`,
 		"?from=2&to=1":       "from must not be above to",
 		"?from=3":            "from must not be above to",
-		"?from=0&from=1":     "A query parameter is given twice",
+		"?from=0&from=1":     `Query parameter \"from\" is given more than once`,
 		"?from=0&to=0x1":     "to must be a whole number in decimal digits",
 		"?from=00&to=1":      "from must be a whole number in decimal digits",
-		"?from=9&to=8&x=%25": "from must not be above to",
+		"?from=9&to=8&x=%25": `Unknown query parameter \"x\": known are origin, from, to`,
 	} {
 		w.invalid(redConsistency+query, message)
 	}

@@ -162,28 +162,29 @@ func New(o Options) *Server {
 func (s *Server) Routes(r *edge.Router, eventPage edge.Handler) {
 	const slug = slugPrefix + "{slug}"
 	var table edge.Table[getter]
-	list := func(pattern string, get getter, mode ...edge.Mode) {
-		table.Add(edge.GetAndHead, pattern, edge.Permission{}, edge.Body{}, get, mode...)
+	list := func(pattern string, get getter, mode ...edge.Mode) *edge.Route[getter] {
+		return table.Add(edge.GetAndHead, pattern, edge.Permission{}, edge.Body{}, get, mode...)
 	}
-	list(slug+"/transparency/head", s.answerHead, edge.Fast)
-	list(slug+"/transparency/checkpoint", s.answerCheckpoint, edge.Fast)
-	list(slug+"/transparency/inclusion", s.answerInclusion, edge.Fast)
-	list(slug+"/transparency/consistency", s.answerConsistency, edge.Fast)
-	list(slug+"/transparency/keys", s.answerKeys)
-	list(slug+"/transparency/policy", s.answerPolicy)
-	list(bundlePattern, s.answerBundle)
-	list(slug+"/policies/{digest}", s.answerPolicyDocument)
+	list(slug+"/transparency/head", s.answerHead, edge.Fast).Takes("origin")
+	list(slug+"/transparency/checkpoint", s.answerCheckpoint, edge.Fast).Takes("origin", "cosigned")
+	list(slug+"/transparency/inclusion", s.answerInclusion, edge.Fast).
+		Takes("origin", "log_index", "event_id", "tree_size")
+	list(slug+"/transparency/consistency", s.answerConsistency, edge.Fast).Takes("origin", "from", "to")
+	list(slug+"/transparency/keys", s.answerKeys).Takes("origin")
+	list(slug+"/transparency/policy", s.answerPolicy).Takes("origin")
+	list(bundlePattern, s.answerBundle).Takes("origin", "verify", "directory", "format")
+	list(slug+"/policies/{digest}", s.answerPolicyDocument).Takes("origin")
 	list("/v1/public/witness-network/logs/v0", s.answerLogList)
 	list("/v1/public/directory", s.answerDirectory)
-	list("/v1/public/directory/events", s.answerDirectoryEvents)
+	list("/v1/public/directory/events", s.answerDirectoryEvents).Takes("from")
 	list("/v1/public/agents/{agent}/did", s.answerKeyDocument)
 	list("/v1/public/agents/{agent}/did.json", s.answerWebDocument)
 	list("/v1/public/did/{did}", s.answerDocument)
 	listLog := func(log string, mode edge.Mode) {
-		list(log+"/checkpoint", s.answerLogCheckpoint, mode)
+		list(log+"/checkpoint", s.answerLogCheckpoint, mode).Takes("cosigned")
 		list(log+"/successor", s.answerSuccessor)
-		list(log+"/tile/entries/*", s.answerEntries, mode)
-		list(log+"/tile/*", s.answerTile, mode)
+		list(log+"/tile/entries/*", s.answerEntries, mode).TakesAnyQuery() // 404 with a query
+		list(log+"/tile/*", s.answerTile, mode).TakesAnyQuery()
 	}
 	listLog(idPrefix+"{organization}", edge.Fast)
 	listLog(idPrefix+"{organization}/{number:[0-9]+}", edge.InPlace)
@@ -193,8 +194,8 @@ func (s *Server) Routes(r *edge.Router, eventPage edge.Handler) {
 		}
 		return s.serveRoute(route)
 	}
-	edge.Mount(r, edge.Surface[getter]{Edge: &s.edge, Serve: serve, Prefixes: []string{"/v1/public", "/o"},
-		Around: allowAllOrigins}, table)
+	edge.Mount(r, edge.Surface[getter]{Edge: &s.edge, Serve: serve, ReadsQuery: true,
+		Prefixes: []string{"/v1/public", "/o"}, Around: allowAllOrigins}, table)
 }
 
 // slugPrefix begins the paths that name an organization by its slug.
@@ -210,7 +211,12 @@ type getter func(*request) (response, error)
 func (s *Server) serveRoute(route *edge.Route[getter]) edge.Handler {
 	class, ofTile := s.classOf(route), strings.Contains(route.Pattern, "/tile/")
 	return func(w http.ResponseWriter, r *http.Request) error {
-		err := class.Serve(r, &call{request: request{Request: r}, server: s, get: route.Handler, w: w, ofTile: ofTile})
+		q, err := route.ReadQuery(r)
+		if err != nil {
+			return err
+		}
+		err = class.Serve(r, &call{request: request{Request: r, query: q}, server: s, get: route.Handler, w: w,
+			ofTile: ofTile})
 		if fault.Is(err, fault.NotFound) {
 			return fault.Wrap(fault.NotFound, "Not found", err)
 		}

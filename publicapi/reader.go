@@ -27,17 +27,13 @@ func (r Reader) EventBundle(ctx context.Context, t id.Tenant, slug id.Slug, even
 	if err != nil {
 		return nil, err
 	}
-	var q query
-	if origin != "" {
-		q = query{count: 1, few: [fewParameters]parameter{{"origin", string(origin)}}}
-	}
-	if state, err = r.server.findByOrigin(ctx, state, &q); err != nil {
+	if state, err = r.server.findByOrigin(ctx, state, origin); err != nil {
 		return nil, err
 	}
 	if err := state.Provable(); err != nil {
 		return nil, err
 	}
-	_, b, err := r.server.makeNewestBundle(ctx, slug, state, event, &q)
+	_, b, err := r.server.makeNewestBundle(ctx, slug, state, event, origin)
 	return b, err
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/go-chi/chi/v5"
 
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/http/edge"
 	"github.com/agentledger/agentledger/log"
 )
 
@@ -25,28 +26,18 @@ func pathParameter(r *http.Request, name string) string {
 	return ""
 }
 
-// request is a request and the organization that its path names. Its query is parsed once.
+// request is a request and the organization that its path names.
 type request struct {
 	*http.Request
 	slug   id.Slug    // "" when none is named by it
 	tenant id.Tenant  // id.Service when none is named
 	known  *log.State // that has the tile which is named, of an organization that another node owns; else nil
 
-	query      *query // once parsed; nil also for a request without a query
-	queryError error
-	parsed     bool
+	query *edge.Query // nil for tiles, whose URLs have no query
 }
 
-// parameters returns the parameters of the query.
-func (r *request) parameters() (*query, error) {
-	if !r.parsed {
-		if r.URL.RawQuery != "" {
-			r.query, r.queryError = parseQuery(r.Request)
-		}
-		r.parsed = true
-	}
-	return r.query, r.queryError
-}
+// origin returns the origin of the log that the query names, or "" if it names none.
+func (r *request) origin() id.Origin { return id.Origin(r.query.Get("origin")) }
 
 // slugOfPath returns the slug that the path of a request names, "" for none.
 func slugOfPath(r *http.Request) id.Slug {
@@ -109,14 +100,10 @@ func (s *Server) bySlug(r *request) (*log.State, error) {
 		return nil, errNotFound()
 	}
 	state, err := s.ledgers.State(r.Context(), r.tenant)
-	if err != nil || r.URL.RawQuery == "" {
-		return state, err
-	}
-	q, err := r.parameters()
 	if err != nil {
 		return nil, err
 	}
-	return s.findByOrigin(r.Context(), state, q)
+	return s.findByOrigin(r.Context(), state, r.origin())
 }
 
 // byID returns the state of the ledger that the path names by organization id, and

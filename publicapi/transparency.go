@@ -21,12 +21,8 @@ func (s *Server) answerCheckpoint(r *request) (response, error) {
 // newestCheckpoint returns the newest checkpoint with its cosignatures. With cosigned=1 it
 // returns the newest checkpoint with a quorum of cosignatures.
 func (s *Server) newestCheckpoint(r *request, state *log.State) (response, error) {
-	q, err := r.parameters()
-	if err != nil {
-		return response{}, err
-	}
 	which := s.witnesses.Checkpoint
-	switch q.textParameter("cosigned") {
+	switch r.query.Get("cosigned") {
 	case "1":
 		which = s.witnesses.Cosigned
 	case "", "0":

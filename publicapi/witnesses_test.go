@@ -167,7 +167,7 @@ func TestWhatIsShown(t *testing.T) {
 	}
 	for _, target := range []string{"/v1/public/orgs/red/transparency/checkpoint", "/o/" + w.red.id.String() + "/checkpoint"} {
 		w.invalid(target+"?cosigned=2", "cosigned must be 1 or 0")
-		w.invalid(target+"?cosigned=1&cosigned=1", "A query parameter is given twice")
+		w.invalid(target+"?cosigned=1&cosigned=1", `Query parameter \"cosigned\" is given more than once`)
 	}
 }
 

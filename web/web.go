@@ -159,18 +159,18 @@ func New(o Options) *Server {
 // have no route here: the public interface serves them by EventPage at the URLs of events.
 func (s *Server) Routes(r *edge.Router) {
 	var table edge.Table[getter]
-	show := func(pattern string, get getter) {
-		table.Add(edge.GetAndHead, pattern, edge.Permission{}, edge.Body{}, get)
+	show := func(pattern string, get getter, query ...string) {
+		table.Add(edge.GetAndHead, pattern, edge.Permission{}, edge.Body{}, get).Takes(query...)
 	}
 	show("/", s.showHome)
-	show("/logs", s.listLogs)
+	show("/logs", s.listLogs, "after")
 	show("/check", s.showCheck)
 	show("/check/offline.html", s.serveOffline)
-	show("/find", s.findEvent)
+	show("/find", s.findEvent, "log", "event")
 	show("/log/{slug}", s.showLog)
 	show("/log/{slug}/agent/{agent}", s.showAgent)
 	show("/assets/{tree}/*", s.serveAsset)
-	edge.Mount(r, edge.Surface[getter]{Edge: &s.edge, Serve: s.serveRoute}, table)
+	edge.Mount(r, edge.Surface[getter]{Edge: &s.edge, Serve: s.serveRoute, ReadsQuery: true}, table)
 	s.addPeopleRoutes(r)
 }
 
@@ -182,20 +182,24 @@ func (s *Server) serveAsset(r *request) (page.Answer, error) {
 // getter makes the answer to a request.
 type getter func(*request) (page.Answer, error)
 
-func (s *Server) serveRoute(route *edge.Route[getter]) edge.Handler { return s.handle(route.Handler) }
+func (s *Server) serveRoute(route *edge.Route[getter]) edge.Handler {
+	return s.handle(route.Handler, route.Query...)
+}
 
 // EventPage answers a request to the URL of an event with its page. The route has the
 // parameters slug and event.
 func (s *Server) EventPage(w http.ResponseWriter, r *http.Request) error {
-	return s.handle(s.showEvent)(w, r)
+	return s.handle(s.showEvent, "origin", "verify", "directory")(w, r)
 }
 
-// handle answers refusals with a page too. An error of the service is left to the edge, which
-// logs its cause and answers in JSON with the request id.
-func (s *Server) handle(get getter) edge.Handler {
+// handle returns the handler of a page with some query parameters. It answers refusals with a page too. An error of
+// the service is left to the edge, which logs its cause and answers in JSON with the request id.
+func (s *Server) handle(get getter, query ...string) edge.Handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
-		c := &call{request: request{Request: r}, server: s, get: get, w: w}
-		err := s.class.Serve(r, c)
+		err := edge.CheckPageQuery(r, query...)
+		if err == nil {
+			err = s.class.Serve(r, &call{request: request{Request: r}, server: s, get: get, w: w})
+		}
 		if err == nil || edge.StatusOf(err) >= http.StatusInternalServerError {
 			return err
 		}

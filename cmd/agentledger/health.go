@@ -20,15 +20,17 @@ const readinessTime = time.Second
 
 // addHealthRoutes adds the routes for orchestrators: /livez answers 200 as long as the process
 // answers, /readyz and, in JSON, /health 503 with the first reason why the service can't be used. A service
-// that is read-only is ready, because the public log is up, and says that it is.
+// that is read-only is ready, because the public log is up, and says that it is. Query parameters are ignored:
+// a probe must not fail because of one.
 func (s *service) addHealthRoutes(r *edge.Router, shared *edge.Edge) {
 	quiet := *shared
 	quiet.Quiet = true
 	var table edge.Table[edge.Handler]
-	table.Add(edge.GetAndHead, "/livez", edge.Permission{}, edge.Body{}, edge.Plain(http.HandlerFunc(serveAlive)))
+	table.Add(edge.GetAndHead, "/livez", edge.Permission{}, edge.Body{}, edge.Plain(http.HandlerFunc(serveAlive))).
+		TakesAnyQuery()
 	table.Add(edge.GetAndHead, "/readyz", edge.Permission{}, edge.Body{},
-		edge.Plain(http.HandlerFunc(s.serveReadiness)))
-	table.Add(edge.GetAndHead, "/health", edge.Permission{}, edge.Body{}, s.serveHealth)
+		edge.Plain(http.HandlerFunc(s.serveReadiness))).TakesAnyQuery()
+	table.Add(edge.GetAndHead, "/health", edge.Permission{}, edge.Body{}, s.serveHealth).TakesAnyQuery()
 	edge.Mount(r, edge.PlainSurface(&quiet), table)
 }
 

@@ -39,7 +39,7 @@ func (c *Calls) AddRoutes(table *call.Table) {
 	none, some := edge.Body{}, edge.JSONBody(call.MaxBody)
 	table.Add("POST", "/v1/console/events/{event}/erase", owns, some, c.eraseEvent)
 	table.Add("POST", "/v1/console/erasures", owns, some, c.eraseMany)
-	table.Add("GET", "/v1/console/erasures", reads, none, c.listErasures)
+	table.Add("GET", "/v1/console/erasures", reads, none, c.listErasures).TakesPage()
 	table.Add("GET", "/v1/console/erasures/{erasure}", reads, none, c.answerErasure)
 }
 

@@ -44,7 +44,8 @@ func New(x Exporter) *Calls {
 
 // AddRoutes adds the routes of the calls.
 func (c *Calls) AddRoutes(table *call.Table) {
-	table.Add("GET", "/v1/console/evidence.zip", call.Permit(account.ReadPayloads), edge.Body{}, c.download)
+	table.Add("GET", "/v1/console/evidence.zip", call.Permit(account.ReadPayloads), edge.Body{}, c.download).
+		Takes("from", "to", "agent_id", "tool", "trace_id", "envelopes")
 }
 
 func (c *Calls) download(r *call.Request) (call.Answer, error) {

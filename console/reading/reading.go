@@ -47,12 +47,16 @@ type Calls struct {
 // AddRoutes adds the routes of the calls.
 func (c *Calls) AddRoutes(table *call.Table) {
 	reads, none := call.Permit(account.Read), edge.Body{}
-	table.Add("GET", "/v1/console/events", reads, none, c.listEvents, edge.LongPoll)
-	table.Add("GET", "/v1/console/events/{event}", reads, none, c.answerEvent)
-	table.Add("GET", "/v1/console/traces", reads, none, c.listTraces)
-	table.Add("GET", "/v1/console/traces/{trace}", reads, none, c.answerTrace)
-	table.Add("GET", "/v1/console/stats", reads, none, c.answerStats)
-	table.Add("GET", "/v1/console/audit", call.Permit(account.ReadAudit), none, c.listAudit)
+	filters := []string{"agent_id", "tool", "action_kind", "decision", "declared", "trace_id", "principal", "signer",
+		"from", "to", "format", "after", "limit", "log"}
+	table.Add("GET", "/v1/console/events", reads, none, c.listEvents, edge.LongPoll).
+		Takes(append([]string{"q", "order", "wait"}, filters...)...)
+	table.Add("GET", "/v1/console/events/{event}", reads, none, c.answerEvent).Takes("log")
+	table.Add("GET", "/v1/console/traces", reads, none, c.listTraces).Takes(filters...)
+	table.Add("GET", "/v1/console/traces/{trace}", reads, none, c.answerTrace).Takes("after", "limit", "log")
+	table.Add("GET", "/v1/console/stats", reads, none, c.answerStats).Takes("from", "to", "by", "log")
+	table.Add("GET", "/v1/console/audit", call.Permit(account.ReadAudit), none, c.listAudit).
+		Takes("actor", "kind", "from", "to", "order", "format", "after", "limit")
 }
 
 // parseAsked reads a question about events.

@@ -81,7 +81,8 @@ type Calls struct {
 type Call struct {
 	Method  string
 	Path    string
-	HasBody bool // JSON
+	Query   []string // names of its query parameters
+	HasBody bool     // JSON
 	Handle  func(w http.ResponseWriter, r *http.Request, body edge.Body) error
 }
 
@@ -89,23 +90,23 @@ type Call struct {
 func (c *Calls) List() []Call {
 	const organizations, organization = "/organizations", "/organizations/{organization}"
 	return []Call{
-		{"GET", organizations, false, c.listOrganizations},
-		{"POST", organizations, true, c.createOrganization},
-		{"GET", organization, false, c.answerOrganization},
-		{"PATCH", organization, true, c.changeOrganization},
-		{"POST", organization + "/log-keys", false, c.rotateLogKey},
-		{"POST", organization + "/log-keys/retire", false, c.retireLogKey},
-		{"POST", organization + "/witnesses/ask", false, c.askWitnesses},
-		{"POST", organization + "/reindex", false, c.reindexOrganization},
-		{"POST", organization + "/clock", true, c.correctClock},
-		{"GET", "/status", false, c.answerStatus},
-		{"GET", organization + "/status", false, c.answerOrganizationStatus},
-		{"GET", "/clock", false, c.answerClock},
-		{"POST", "/clock", true, c.acceptClock},
-		{"POST", "/snapshots", false, c.makeSnapshot},
-		{"DELETE", "/snapshots/{snapshot}", false, c.removeSnapshot},
-		{"GET", "/accounts", false, c.findAccounts},
-		{"DELETE", "/accounts/{account}/second-factors", false, c.removeSecondFactors},
+		{"GET", organizations, []string{"after", "limit"}, false, c.listOrganizations},
+		{"POST", organizations, nil, true, c.createOrganization},
+		{"GET", organization, nil, false, c.answerOrganization},
+		{"PATCH", organization, nil, true, c.changeOrganization},
+		{"POST", organization + "/log-keys", nil, false, c.rotateLogKey},
+		{"POST", organization + "/log-keys/retire", nil, false, c.retireLogKey},
+		{"POST", organization + "/witnesses/ask", nil, false, c.askWitnesses},
+		{"POST", organization + "/reindex", nil, false, c.reindexOrganization},
+		{"POST", organization + "/clock", nil, true, c.correctClock},
+		{"GET", "/status", nil, false, c.answerStatus},
+		{"GET", organization + "/status", nil, false, c.answerOrganizationStatus},
+		{"GET", "/clock", nil, false, c.answerClock},
+		{"POST", "/clock", nil, true, c.acceptClock},
+		{"POST", "/snapshots", nil, false, c.makeSnapshot},
+		{"DELETE", "/snapshots/{snapshot}", nil, false, c.removeSnapshot},
+		{"GET", "/accounts", []string{"email"}, false, c.findAccounts},
+		{"DELETE", "/accounts/{account}/second-factors", nil, false, c.removeSecondFactors},
 	}
 }
 

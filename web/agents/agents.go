@@ -29,10 +29,10 @@ func keyModules() []string { return []string{keyScript, "edkey.js", "passkey.js"
 func Screens(k *page.Kit) []screen.Screen {
 	p := &pages{k.Parse(templates, []string{"parts"}, []string{"agents", "agent", "key", "newagent", "newkey"})}
 	return []screen.Screen{
-		{Pattern: agentsPage, Views: p.views, Name: "agents", Title: "Agents", Script: keyScript,
+		{Pattern: agentsPage, Query: []string{"after"}, Views: p.views, Name: "agents", Title: "Agents", Script: keyScript,
 			Modules: keyModules(), Show: p.listAgents, Forms: map[string]screen.Form{
 				"create": p.createAgent, "create-with-key": p.createAgentWithKey}},
-		{Pattern: agentsPage + "/{agent}", Views: p.views, Name: "agent", Script: keyScript,
+		{Pattern: agentsPage + "/{agent}", Query: []string{"after"}, Views: p.views, Name: "agent", Script: keyScript,
 			Modules: keyModules(), Show: p.showAgent, Forms: map[string]screen.Form{
 				"change": p.changeAgent, "register": p.registerKey}},
 		{Pattern: agentsPage + "/{agent}/keys/{key}", Views: p.views, Name: "key", Show: p.showKey,

@@ -26,7 +26,8 @@ var templates embed.FS
 func Screens(k *page.Kit) []screen.Screen {
 	p := &pages{k.Parse(templates, []string{"list"}, []string{"inbox", "approval"})}
 	return []screen.Screen{
-		{Pattern: "/console/approvals", Views: p.views, Name: "inbox", Title: "Approvals", Show: p.showInbox,
+		{Pattern: "/console/approvals", Query: []string{"mine", "status", "agent_id", "tool", "after"},
+			Views: p.views, Name: "inbox", Title: "Approvals", Show: p.showInbox,
 			Script: page.LiveScript, Modules: page.LiveModules()},
 		{Pattern: "/console/approvals/{approval}", Views: p.views, Name: "approval", Show: p.showApproval,
 			Script: page.LiveScript, Modules: page.LiveModules(), Forms: map[string]screen.Form{

@@ -28,9 +28,11 @@ func Screens(k *page.Kit) []screen.Screen {
 	signIn := []string{"signin.js", "passkey.js", "times.js"}
 	links := []string{"token.js", "passkeyform.js", "passkey.js", "times.js"}
 	return []screen.Screen{
-		{Pattern: "/signin", Views: p.views, Name: "signin", Title: "Sign in", Open: true, Show: p.showSignIn,
+		{Pattern: "/signin", Query: []string{"return", "refused"},
+			Views: p.views, Name: "signin", Title: "Sign in", Open: true, Show: p.showSignIn,
 			Script: "signin.js", Modules: signIn, Forms: map[string]screen.Form{"sign-in": p.signIn}},
-		{Pattern: "/signin/second", Views: p.views, Name: "secondfactor", Title: "Second factor", Open: true,
+		{Pattern: "/signin/second", Query: []string{"return"},
+			Views: p.views, Name: "secondfactor", Title: "Second factor", Open: true,
 			Show: p.showSecondFactor, Script: "signin.js", Modules: signIn,
 			Forms: map[string]screen.Form{"recovery-code": p.useRecoveryCode}},
 		{Pattern: "/signout", Views: p.views, Name: "signout", Title: "Sign out", Open: true, Show: p.showSignOut,

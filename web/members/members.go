@@ -24,7 +24,8 @@ var templates embed.FS
 func Screens(k *page.Kit) []screen.Screen {
 	p := &pages{k.Parse(templates, []string{"roles"}, []string{"members", "member", "invitation"})}
 	return []screen.Screen{
-		{Pattern: membersPage, Views: p.views, Name: "members", Title: "Members", Show: p.listMembers,
+		{Pattern: membersPage, Query: []string{"after"},
+			Views: p.views, Name: "members", Title: "Members", Show: p.listMembers,
 			Forms: map[string]screen.Form{"invite": p.invite, "resend": p.resendInvitation,
 				"revoke": p.revokeInvitation}},
 		{Pattern: membersPage + "/{membership}", Views: p.views, Name: "member", Show: p.showMember,

@@ -35,11 +35,13 @@ type pages struct{ views *page.Views }
 
 func (p *pages) eventScreens() []screen.Screen {
 	return []screen.Screen{
-		{Pattern: "/console/events", Views: p.views, Name: "events", Title: "Events", Show: p.listEvents,
+		{Pattern: "/console/events", Query: append(eventFilters(),
+			"q", "order", "limit", "after"), Views: p.views, Name: "events", Title: "Events", Show: p.listEvents,
 			Script: page.LiveScript, Modules: page.LiveModules()},
-		{Pattern: "/console/events/{event}", Views: p.views, Name: "event", Show: p.showEvent,
+		{Pattern: "/console/events/{event}", Query: []string{"log"}, Views: p.views, Name: "event", Show: p.showEvent,
 			Forms: map[string]screen.Form{"erase": p.eraseEvent}},
-		{Pattern: "/console/erasures", Views: p.views, Name: "erasures", Title: "Erasures", Show: p.listErasures,
+		{Pattern: "/console/erasures", Query: []string{"by", "name", "after"},
+			Views: p.views, Name: "erasures", Title: "Erasures", Show: p.listErasures,
 			Forms: map[string]screen.Form{"erase": p.eraseMany}},
 		{Pattern: "/console/erasures/{erasure}", Views: p.views, Name: "erasure", Title: "Erasure",
 			Show: p.showErasure, Script: page.LiveScript, Modules: page.LiveModules()},
@@ -48,18 +50,24 @@ func (p *pages) eventScreens() []screen.Screen {
 
 func (p *pages) traceScreens() []screen.Screen {
 	return []screen.Screen{
-		{Pattern: "/console/traces", Views: p.views, Name: "traces", Title: "Traces", Show: p.listTraces},
-		{Pattern: "/console/traces/{trace}", Views: p.views, Name: "trace", Show: p.showTrace},
-		{Pattern: "/console/runs", Views: p.views, Name: "runs", Title: "Runs", Show: p.listRuns},
-		{Pattern: "/console/runs/{run}", Views: p.views, Name: "run", Show: p.showRun},
+		{Pattern: "/console/traces", Query: append(eventFilters(),
+			"limit", "after"), Views: p.views, Name: "traces", Title: "Traces", Show: p.listTraces},
+		{Pattern: "/console/traces/{trace}", Query: []string{"after", "log"},
+			Views: p.views, Name: "trace", Show: p.showTrace},
+		{Pattern: "/console/runs", Query: []string{"status", "agent_id", "after"},
+			Views: p.views, Name: "runs", Title: "Runs", Show: p.listRuns},
+		{Pattern: "/console/runs/{run}", Query: []string{"after"}, Views: p.views, Name: "run", Show: p.showRun},
 	}
 }
 
 func (p *pages) otherScreens() []screen.Screen {
 	return []screen.Screen{
-		{Pattern: "/console/stats", Views: p.views, Name: "stats", Title: "Statistics", Show: p.showStats},
-		{Pattern: "/console/audit", Views: p.views, Name: "audit", Title: "Audit", Show: p.listActs},
-		{Pattern: "/console/evidence", Views: p.views, Name: "evidence", Title: "Evidence", Show: p.showEvidence,
+		{Pattern: "/console/stats", Query: []string{"from", "to", "log"},
+			Views: p.views, Name: "stats", Title: "Statistics", Show: p.showStats},
+		{Pattern: "/console/audit", Query: []string{"actor", "kind", "from", "to", "order", "after"},
+			Views: p.views, Name: "audit", Title: "Audit", Show: p.listActs},
+		{Pattern: "/console/evidence", Query: []string{"from", "to", "agent_id", "tool", "trace_id"},
+			Views: p.views, Name: "evidence", Title: "Evidence", Show: p.showEvidence,
 			Forms: map[string]screen.Form{"make": p.makePack}},
 	}
 }

@@ -231,7 +231,7 @@ func (r *Request) NextPage(next string) string {
 		return ""
 	}
 	query := r.URL.Query()
-	query.Del("notice")
+	query.Del(noticeParameter)
 	query.Set("after", next)
 	return r.Kit.Base + r.URL.EscapedPath() + "?" + query.Encode()
 }

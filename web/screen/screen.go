@@ -31,6 +31,7 @@ type Screen struct {
 	Script  string   // the page's module, "" for people.js
 	Modules []string // that the script imports
 	Open    bool     // strangers see it too
+	Query   []string // names of its query parameters, besides noticeParameter
 
 	// Show returns the content of the page. It is called with GET, and again for a form that was refused.
 	Show func(*Request) (content any, err error)
@@ -142,7 +143,7 @@ func (s *Server) Mount(r *edge.Router, screens []Screen) {
 			table.Add(http.MethodPost, one.Pattern, edge.Permission{}, body, one)
 		}
 	}
-	edge.Mount(r, edge.Surface[*Screen]{Edge: &s.edge, Serve: s.serveRoute, Unlisted: true}, table)
+	edge.Mount(r, edge.Surface[*Screen]{Edge: &s.edge, Serve: s.serveRoute, Unlisted: true, ReadsQuery: true}, table)
 }
 
 func (s *Server) serveRoute(route *edge.Route[*Screen]) edge.Handler {
@@ -200,8 +201,11 @@ func covers(link, path string) bool {
 	return path == link || len(path) > len(link) && path[:len(link)] == link && path[len(link)] == '/'
 }
 
+// noticeParameter is the query parameter of every page that names the effect of a form.
+const noticeParameter = "notice"
+
 // notice returns the text of the effect that an address names, "" for an unknown one.
-func (s *Server) notice(query url.Values) string { return s.notices[query.Get("notice")] }
+func (s *Server) notice(query url.Values) string { return s.notices[query.Get(noticeParameter)] }
 
 // HasForm reports whether a form of the screen has a name.
 func (s *Screen) formNamed(name string) (Form, bool) {

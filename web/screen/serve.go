@@ -53,6 +53,9 @@ func (r *Request) serveScreen() (page.Answer, error) {
 	if err := r.server.access.Admit(r); err != nil {
 		return page.Answer{}, err
 	}
+	if err := edge.CheckPageQuery(r.Request, append([]string{noticeParameter}, r.screen.Query...)...); err != nil {
+		return page.Answer{}, err
+	}
 	if r.Method != http.MethodPost {
 		return r.show(http.StatusOK)
 	}
@@ -115,7 +118,7 @@ func (r *Request) serveForm() (page.Answer, error) {
 		if strings.Contains(address, "?") {
 			separator = "&"
 		}
-		address += separator + "notice=" + url.QueryEscape(done.notice)
+		address += separator + noticeParameter + "=" + url.QueryEscape(done.notice)
 	}
 	return r.redirect(address), nil
 }

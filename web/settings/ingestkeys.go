@@ -26,7 +26,7 @@ type ingestKey struct {
 
 func (p *pages) ingestKeyScreens() []screen.Screen {
 	return []screen.Screen{
-		{Pattern: "/console/ingest-keys", Views: p.views, Name: "ingestkeys", Title: "Ingest keys",
+		{Pattern: "/console/ingest-keys", Query: []string{"after"}, Views: p.views, Name: "ingestkeys", Title: "Ingest keys",
 			Show: p.listIngestKeys, Forms: map[string]screen.Form{"create": p.createIngestKey}},
 		{Pattern: "/console/ingest-keys/{key}", Views: p.views, Name: "ingestkey", Show: p.showIngestKey,
 			Forms: map[string]screen.Form{"change": p.changeIngestKey, "revoke": p.revokeIngestKey}},

@@ -15,7 +15,8 @@ const (
 
 func (p *pages) tokenScreens() []screen.Screen {
 	return []screen.Screen{
-		{Pattern: tokensPage, Views: p.views, Name: "tokens", Title: "Your tokens", Show: p.listTokens,
+		{Pattern: tokensPage, Query: []string{"after"},
+			Views: p.views, Name: "tokens", Title: "Your tokens", Show: p.listTokens,
 			Forms: map[string]screen.Form{"create": p.createToken, "delete": p.deleteToken}},
 	}
 }

@@ -17,7 +17,8 @@ const (
 
 func (p *pages) webhookScreens() []screen.Screen {
 	return []screen.Screen{
-		{Pattern: webhooksPage, Views: p.views, Name: "webhooks", Title: "Webhooks", Show: p.listWebhooks,
+		{Pattern: webhooksPage, Query: []string{"after"},
+			Views: p.views, Name: "webhooks", Title: "Webhooks", Show: p.listWebhooks,
 			Forms: map[string]screen.Form{"create": p.createWebhook, "replay": p.replayDelivery}},
 		{Pattern: webhooksPage + "/{webhook}", Views: p.views, Name: "webhook", Show: p.showWebhook,
 			Forms: map[string]screen.Form{"change": p.changeWebhook, "test": p.testWebhook,

@@ -57,8 +57,7 @@ func (c *approvalsListCommand) Run(ctx context.Context, t *Terminal) error {
 			Approvals []consoleApproval `json:"approvals"`
 			Next      *string           `json:"next"`
 		}
-		path := "/approvals?status=" + url.QueryEscape(c.Status) + "&after=" + url.QueryEscape(after)
-		if err := p.callConsole(ctx, http.MethodGet, path, nil, &page); err != nil {
+		if err := p.callConsole(ctx, http.MethodGet, approvalsPath(c.Status, after), nil, &page); err != nil {
 			return err
 		}
 		for i := range page.Approvals {
@@ -71,6 +70,17 @@ func (c *approvalsListCommand) Run(ctx context.Context, t *Terminal) error {
 		}
 		after = *page.Next
 	}
+}
+
+// approvalsPath returns the path of a page of approvals. Empty parameters are left out.
+func approvalsPath(status, after string) string {
+	values := make(url.Values)
+	for name, value := range map[string]string{"status": status, "after": after} {
+		if value != "" {
+			values.Set(name, value)
+		}
+	}
+	return "/approvals?" + values.Encode()
 }
 
 func (a *consoleApproval) printSummary(t *Terminal) error {

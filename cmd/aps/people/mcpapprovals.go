@@ -84,8 +84,7 @@ func (d approvalDesk) listPage(ctx context.Context, in map[string]string) (strin
 	if status == "" {
 		status = "pending"
 	}
-	return d.fetch(ctx, http.MethodGet,
-		"/approvals?status="+url.QueryEscape(status)+"&after="+url.QueryEscape(in["after"]), nil)
+	return d.fetch(ctx, http.MethodGet, approvalsPath(status, in["after"]), nil)
 }
 
 func (d approvalDesk) showApproval(ctx context.Context, in map[string]string) (string, error) {

@@ -29,7 +29,7 @@ func TestMetrics(t *testing.T) {
 				panic("oops")
 			}
 			return edge.WriteJSON(w, 200, struct{}{})
-		})
+		}).Takes("as")
 	}
 	edge.Mount(m, edge.PlainSurface(e), table)
 	for _, path := range []string{

@@ -16,19 +16,33 @@ type Route[H any] struct {
 	Body       Body
 	Handler    H
 	Mode       Mode
+	Query      []string // names of the query parameters; any other is refused
+	AnyQuery   bool     // query parameters are not checked here; Query is empty
 }
 
 // Table is the routes of a surface.
 type Table[H any] []Route[H]
 
-// Add adds a route. It is of mode Apart unless a mode is given.
-func (t *Table[H]) Add(method, pattern string, p Permission, b Body, h H, mode ...Mode) {
+// Add adds a route without query parameters. It is of mode Apart unless a mode is given. The result is valid until
+// the next Add.
+func (t *Table[H]) Add(method, pattern string, p Permission, b Body, h H, mode ...Mode) *Route[H] {
 	route := Route[H]{Method: method, Pattern: pattern, Permission: p, Body: b, Handler: h}
 	for _, m := range mode {
 		route.Mode = m
 	}
 	*t = append(*t, route)
+	return &(*t)[len(*t)-1]
 }
+
+// Takes sets the names of the query parameters of the route.
+func (r *Route[H]) Takes(names ...string) { r.Query = names }
+
+// TakesPage sets the query parameters of a list that ParsePage reads.
+func (r *Route[H]) TakesPage() { r.Takes("after", "limit") }
+
+// TakesAnyQuery turns the check of query parameters off: the handler checks them itself, or ignores them as a
+// protocol requires.
+func (r *Route[H]) TakesAnyQuery() { r.AnyQuery = true }
 
 // GetAndHead is the Method of a route that answers GET and HEAD.
 const GetAndHead = http.MethodGet + " " + http.MethodHead
@@ -102,6 +116,9 @@ type Surface[H any] struct {
 	// Unlisted says that the document of the interface does not have the routes, because
 	// they are pages for people and no calls.
 	Unlisted bool
+	// ReadsQuery indicates that Serve checks the query parameters (Route.ReadQuery, CheckPageQuery).
+	// If false, requests with wrong parameters are refused before the handler is called.
+	ReadsQuery bool
 }
 
 // PlainSurface serves routes whose handlers need nothing but the edge.
@@ -115,4 +132,6 @@ type Listed struct {
 	Pattern    string
 	Permission Permission
 	Body       Body
+	Query      []string
+	AnyQuery   bool
 }

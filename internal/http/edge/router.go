@@ -61,16 +61,31 @@ func mountBelow[H any](r *Router, below chi.Router, s Surface[H], prefix string,
 		if !ok {
 			continue
 		}
-		handler := s.Edge.serveRoute(route.Pattern, route.Mode, s.Wait, s.Serve(route))
+		serve := s.Serve(route)
+		if !s.ReadsQuery {
+			serve = withCheckedQuery(route, serve)
+		}
+		handler := s.Edge.serveRoute(route.Pattern, route.Mode, s.Wait, serve)
 		for _, method := range route.Methods() {
 			below.Method(method, pattern, handler)
 			if !s.Unlisted {
-				r.listed = append(r.listed, Listed{method, route.Pattern, route.Permission, route.Body})
+				r.listed = append(r.listed, Listed{method, route.Pattern, route.Permission, route.Body, route.Query,
+					route.AnyQuery})
 			}
 			if route.Mode == Fast {
 				r.fast.addRoute(method, route.Pattern, wrapAround(s.Around, handler))
 			}
 		}
+	}
+}
+
+// withCheckedQuery returns a handler that refuses wrong query parameters before it calls h.
+func withCheckedQuery[H any](route *Route[H], h Handler) Handler {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		if _, err := route.ReadQuery(r); err != nil {
+			return err
+		}
+		return h(w, r)
 	}
 }
 

@@ -40,7 +40,7 @@ func Routes(r *edge.Router, e *edge.Edge) {
 		func(w http.ResponseWriter, r *http.Request) error {
 			serveDocument(w, r, etag)
 			return nil
-		})
+		}).TakesAnyQuery()
 	edge.Mount(r, edge.PlainSurface(e), table)
 }
 

@@ -22,18 +22,9 @@ type Wanted struct {
 	from, to index.Bound
 }
 
-// ParseWanted reads the parameters of a request. fault.Invalid.
+// ParseWanted parses the parameters of a request: from, to, agent_id, tool, trace_id and envelopes. It returns
+// fault.Invalid if one is malformed.
 func ParseWanted(values url.Values) (w Wanted, err error) {
-	for name, texts := range values {
-		switch name {
-		case "from", "to", "agent_id", "tool", "trace_id", "envelopes":
-			if len(texts) == 1 {
-				continue
-			}
-		}
-		return w, fault.New(fault.Invalid,
-			"The parameters are from, to, agent_id, tool, trace_id and envelopes, each at most once")
-	}
 	q, err := eventlist.ParseQuery(values, "", 1)
 	if err != nil {
 		return w, err

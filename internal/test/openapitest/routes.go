@@ -11,8 +11,8 @@ import (
 )
 
 // CheckRoutes holds the routes of a router against the operations of the traffic's
-// tags, in both directions: paths, methods, credentials and bodies. Preflight requests
-// are of prefixes and have no route.
+// tags, in both directions: paths, methods, credentials, query parameters and bodies. Preflight
+// requests are of prefixes and have no route.
 func (f *Traffic) CheckRoutes(t testing.TB, routes []edge.Listed) {
 	t.Helper()
 	d, err := f.load()
@@ -120,5 +120,5 @@ func (o *operation) checkRoute(route edge.Listed) (problems []string) {
 		problems = append(problems,
 			fmt.Sprintf("%s: 413 is documented: %v, the route takes %d bytes", o.id, tooLarge, route.Body.Max))
 	}
-	return problems
+	return append(problems, o.checkQuery(route)...)
 }

@@ -1,0 +1,13 @@
+package ingest_test
+
+import (
+	"testing"
+
+	"github.com/agentledger/agentledger/internal/http/edge"
+)
+
+// Every route refuses query parameters that it does not take, empty ones and repeated ones, before anything else.
+func TestWrongQueries(t *testing.T) {
+	w := newWorld(t)
+	traffic.CheckQueries(t, w.fast.(*edge.Router).List(), w.handler)
+}

@@ -1,0 +1,85 @@
+package openapitest
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/agentledger/agentledger/internal/http/edge"
+)
+
+// queryParameters returns the names of the documented query parameters, in order.
+func (o *operation) queryParameters() (names []string) {
+	for _, p := range o.parameters {
+		if p.member("in").text() == "query" {
+			names = append(names, p.member("name").text())
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// checkQuery returns where the query parameters of an operation and of its route differ.
+func (o *operation) checkQuery(route edge.Listed) []string {
+	if route.AnyQuery {
+		return nil
+	}
+	taken, documented := slices.Sorted(slices.Values(route.Query)), o.queryParameters()
+	if !slices.Equal(taken, documented) {
+		return []string{fmt.Sprintf("%s: documented query parameters are %v, the route takes %v", o.id, documented, taken)}
+	}
+	if !o.node.member("responses").member("422").isPresent() {
+		return []string{o.id + ": 422 is not documented"}
+	}
+	return nil
+}
+
+// CheckQueries sends wrong query parameters to every route of the traffic's tags: an unknown one, and each that the
+// route takes without a value and twice. The answer must be 422 and name the parameter. A page takes empty parameters,
+// because browsers send empty fields of forms.
+func (f *Traffic) CheckQueries(t *testing.T, routes []edge.Listed, h http.Handler) {
+	t.Helper()
+	d, err := f.load()
+	if err != nil {
+		t.Fatalf("openapi.json: %v", err)
+	}
+	for _, p := range d.paths {
+		for method, o := range p.operations {
+			at := findRoute(routes, method, p)
+			if method == http.MethodOptions || at < 0 || !slices.Contains(f.tags, o.tag) || routes[at].AnyQuery {
+				continue
+			}
+			queries := map[string]string{"surplus=1": "surplus"}
+			for _, name := range o.queryParameters() {
+				queries[name+"=1&"+name+"=1"] = name
+				if o.tag != "pages" {
+					queries[name+"="] = name
+				}
+			}
+			for query, name := range queries {
+				w := httptest.NewRecorder()
+				h.ServeHTTP(w, httptest.NewRequest(method, p.example()+"?"+query, nil))
+				if named := method == http.MethodHead || strings.Contains(w.Body.String(), name); w.Code != 422 || !named {
+					t.Errorf("%s with %s: got %d %.200s, want 422 with the name", o.id, query, w.Code, w.Body)
+				}
+			}
+		}
+	}
+}
+
+// example returns a path that matches the template.
+func (p *path) example() string {
+	var b strings.Builder
+	for _, s := range p.segments {
+		b.WriteByte('/')
+		if s.parameter != "" {
+			b.WriteByte('7')
+		} else {
+			b.WriteString(s.literal)
+		}
+	}
+	return b.String()
+}
