@@ -30,6 +30,7 @@ package storage
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -213,6 +214,14 @@ type Change struct {
 	// another store; 0: the version after the stored one.
 	Version uint64
 	Item    int // the caller's number, for ItemError
+	// Forget means that the stored value is an erased text. An embedded store reports that its files are to be
+	// rewritten, as for the erasure of an envelope.
+	Forget bool
+}
+
+// Forgets reports whether one of the changes has Forget.
+func Forgets(changes []Change) bool {
+	return slices.ContainsFunc(changes, func(c Change) bool { return c.Forget })
 }
 
 // Batch is one tenant's part of an append. The guard is checked first, then

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -43,19 +44,20 @@ func canaries() []canary {
 	return []canary{inPayload, inApproval, inStep, inTrace, inDecision, inRule, inAddress, inHeader, inReply}
 }
 
+// forms returns the text as it is, and in base64 wherever it begins in a group of three bytes.
+func (c canary) forms() []string {
+	all := []string{string(c)}
+	for shift := range 3 {
+		whole := base64.RawStdEncoding.EncodeToString([]byte(strings.Repeat("x", shift) + string(c)))
+		all = append(all, whole[4:len(whole)-4])
+	}
+	return all
+}
+
 // isIn reports whether an answer has the text, as it is or in base64.
 func (c canary) isIn(answer []byte) bool {
 	text := string(answer)
-	if strings.Contains(text, string(c)) {
-		return true
-	}
-	for shift := range 3 { // where it begins in a group of three bytes
-		whole := base64.RawStdEncoding.EncodeToString([]byte(strings.Repeat("x", shift) + string(c)))
-		if strings.Contains(text, whole[4:len(whole)-4]) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(c.forms(), func(form string) bool { return strings.Contains(text, form) })
 }
 
 // canaryOrg is an organization with an object of each kind.
@@ -87,12 +89,7 @@ type canaryWorld struct {
 }
 
 func newCanaryWorld(t *testing.T) *canaryWorld {
-	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.WriteHeader(http.StatusInternalServerError)
-		_, _ = io.WriteString(w, string(inReply))
-	}))
-	t.Cleanup(receiver.Close)
-	w := &canaryWorld{T: t, secret: "a platform secret of a test", orgs: map[string]*canaryOrg{}, receiver: receiver.URL}
+	w := &canaryWorld{T: t, secret: "a platform secret of a test", orgs: map[string]*canaryOrg{}, receiver: failingReceiver(t)}
 	w.hook = w.receiver + "/" + string(inAddress)
 	w.service, w.config = openSmallWith(t, func(c *config.Serve) {
 		c.CalloutAllow = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
@@ -117,6 +114,16 @@ func newCanaryWorld(t *testing.T) *canaryWorld {
 		w.join("red", role)
 	}
 	return w
+}
+
+// failingReceiver returns the address of a receiver of webhooks that answers 500.
+func failingReceiver(t *testing.T) string {
+	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusInternalServerError)
+		_, _ = io.WriteString(w, string(inReply))
+	}))
+	t.Cleanup(receiver.Close)
+	return receiver.URL
 }
 
 // send makes a request. Each comes from an address of its own, because wrong secrets are slowed down.

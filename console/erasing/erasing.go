@@ -105,6 +105,23 @@ type view struct {
 	To        *string        `json:"to"`
 	TreeSize  id.Index       `json:"tree_size"` // no event from there on is erased
 	Counts    counts         `json:"counts"`
+	Remains   []remainder    `json:"remains,omitempty"` // of a single erasure alone
+}
+
+// remainder is something that an erasure does not remove.
+type remainder struct {
+	Code  string `json:"code"`
+	What  string `json:"what"`
+	Until string `json:"until"`
+}
+
+func describeRemains() []remainder {
+	all := erasure.Remains()
+	views := make([]remainder, len(all))
+	for i, r := range all {
+		views[i] = remainder(r)
+	}
+	return views
 }
 
 // counts are the numbers of an erasure so far.
@@ -166,5 +183,7 @@ func (c *Calls) listErasures(r *call.Request) (call.Answer, error) {
 
 func (c *Calls) answerErasure(r *call.Request) (call.Answer, error) {
 	found, err := c.Erasures.Find(r.Context(), r.Who.Tenant, erasure.ID(r.PathParameter("erasure")))
-	return call.OK(describe(found), err)
+	one := describe(found)
+	one.Remains = describeRemains()
+	return call.OK(one, err)
 }

@@ -85,6 +85,7 @@ func (o *Sender) eraseFrom(
 		if err != nil {
 			return false, err
 		}
+		change.Forget = true
 		err = o.records.Write(ctx, t, []storage.Change{change})
 		if !errors.Is(err, storage.ErrStale) {
 			return err == nil, err

@@ -87,7 +87,7 @@ func (c *checker) decideBatch(part *storage.Batch) error {
 	if c.changes, err = c.engine.stage(part.Tenant, part.Changes); err != nil {
 		return err
 	}
-	if c.erases = part.TouchesErased(); !c.erases {
+	if c.erases = part.TouchesErased() || storage.Forgets(part.Changes); !c.erases {
 		return nil
 	}
 	if c.erased, err = c.engine.stageErasures(part); err != nil {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -40,6 +41,7 @@ func TestCompactForgets(t *testing.T) {
 	e := open(t, pebblestore.Uncompressed(pebblestore.Options{Dir: dir}))
 	red, blue := lifelike.NewWriter(1), lifelike.NewWriter(2)
 	short, long, kept := []byte("a short secret"), []byte("a long secret"), []byte("another's text")
+	recorded := []byte("a secret in a record")
 	add := func(w *lifelike.Writer, change func(*storage.Batch)) {
 		t.Helper()
 		b := w.Next(40)
@@ -49,18 +51,22 @@ func TestCompactForgets(t *testing.T) {
 	add(red, func(b *storage.Batch) {
 		b.Events[3].Envelope = short
 		b.Events[7].Envelope = append(bytes.Repeat([]byte("x"), 8<<10), long...)
+		b.Changes = []storage.Change{{Kind: "k", Key: "a", Value: recorded}}
 	})
 	add(blue, func(b *storage.Batch) { b.Events[3].Envelope = kept })
 	if err := e.Close(); err != nil { // tables of before, and a log
 		t.Fatal(err)
 	}
 	e = open(t, pebblestore.Uncompressed(pebblestore.Options{Dir: dir}))
-	for _, text := range [][]byte{short, long, kept} {
+	for _, text := range [][]byte{short, long, recorded, kept} {
 		if len(holding(t, dir, text)) == 0 {
 			t.Fatal("the text is not found before the erasure")
 		}
 	}
 	add(red, func(b *storage.Batch) { b.Events[0].Erases = []id.Range{{Begin: 3, End: 4}, {Begin: 7, End: 8}} })
+	if err := e.Write(t.Context(), 1, []storage.Change{{Kind: "k", Key: "a", Value: []byte("{}"), If: 1, Forget: true}}); err != nil {
+		t.Fatal(err)
+	}
 	if len(holding(t, dir, short)) == 0 {
 		t.Error("the text is gone before the store was compacted: the test shows nothing")
 	}
@@ -70,7 +76,7 @@ func TestCompactForgets(t *testing.T) {
 	want := func(when string) {
 		t.Helper()
 		for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
-			found := append(holding(t, dir, short), holding(t, dir, long)...)
+			found := append(holding(t, dir, short), slices.Concat(holding(t, dir, long), holding(t, dir, recorded))...)
 			if len(found) == 0 {
 				break
 			}
@@ -108,6 +114,12 @@ func TestErasuresOverStarts(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	put := func(c storage.Change) {
+		t.Helper()
+		if err := e.Write(t.Context(), 1, []storage.Change{c}); err != nil {
+			t.Fatal(err)
+		}
+	}
 	for _, step := range []struct {
 		name   string
 		do     func()
@@ -126,6 +138,15 @@ func TestErasuresOverStarts(t *testing.T) {
 		}, false},
 		{"an erasure after it", func() { add(blue, id.Range{Begin: 9, End: 10}) }, true},
 		{"a compaction and an erasure", func() { compact(); add(blue, id.Range{Begin: 11, End: 12}) }, true},
+		{"a compaction after both", compact, false},
+		{"a record", func() { put(storage.Change{Kind: "k", Key: "a", Value: []byte("text"), If: storage.AnyVersion}) }, false},
+		{"an erased record", func() { put(storage.Change{Kind: "k", Key: "a", If: storage.AnyVersion, Forget: true}) }, true},
+		{"a compaction after it", compact, false},
+		{"an append that erases a record", func() {
+			b := red.Next(1)
+			b.Changes = []storage.Change{{Kind: "k", Key: "a", If: storage.AnyVersion, Forget: true}}
+			wantAll(t, e.Append([]storage.Batch{b}).Wait(), nil)
+		}, true},
 		{"the last compaction", compact, false},
 	} {
 		step.do()

@@ -121,6 +121,13 @@ func (e *Engine) applyChanges(t id.Tenant, changes []storage.Change) (*commit, e
 		return e.write.last, err
 	}
 	b := e.db.NewBatch()
+	if storage.Forgets(changes) {
+		if err := e.file.raiseFormat(formatErased); err != nil {
+			return e.write.last, err
+		}
+		e.write.writer.putErasures(b, t, nil, e.file.storeFormat())
+		e.erasures.Add(b, erasuresKey())
+	}
 	putChanges(b, staged)
 	keys := make([]string, len(staged))
 	for i := range staged {

@@ -36,6 +36,10 @@ type erasure struct {
 		Approvals  uint64 `json:"approvals"`
 		Deliveries uint64 `json:"deliveries"`
 	} `json:"counts"`
+	Remains []struct {
+		What  string `json:"what"`
+		Until string `json:"until"`
+	} `json:"remains"`
 }
 
 // Ended reports whether nothing more comes of the erasure.

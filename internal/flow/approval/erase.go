@@ -32,5 +32,6 @@ func (a *Approvals) Erase(ctx context.Context, t id.Tenant, name ID, at id.Insta
 	}
 	r.Value.eraseTexts(at)
 	change, err := a.stores.approvals.Put(r)
+	change.Forget = true
 	return []storage.Change{change, actionindex.Remove(r.Value.ActionDigest, r.Key)}, err
 }

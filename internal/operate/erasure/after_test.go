@@ -2,13 +2,16 @@ package erasure_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"testing"
 
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/flow/approval"
+	"github.com/agentledger/agentledger/internal/operate/compaction"
 	"github.com/agentledger/agentledger/internal/operate/erasure"
 	"github.com/agentledger/agentledger/internal/read/index"
+	"github.com/agentledger/agentledger/internal/test/enginetest"
 	"github.com/agentledger/agentledger/internal/test/ledgertest"
 	"github.com/agentledger/agentledger/storage"
 )
@@ -130,4 +133,36 @@ func TestPrincipalOfOlderErasures(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantText(t, "places of the principal", w.places(red, `"mia`), "[]")
+}
+
+// The files of an embedded store are rewritten after an erasure of an approval alone, too, and after the principal of an
+// erasure is forgotten.
+func TestErasuresOfRecordsAreCompacted(t *testing.T) {
+	engine := enginetest.Pebble(t).(compaction.Store)
+	w := newWorld(t, ledgertest.On(t, engine.(storage.Engine)))
+	w.furnish(red)
+	question := w.question(red, some()[3])
+	w.ask(red, question)
+	at := w.State(t, red).Size() - 1
+	compacted := func() uint64 {
+		t.Helper()
+		if err := engine.Compact(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		return engine.Erasures()
+	}
+	before := compacted()
+	if _, err := w.erasures.AskForEvent(t.Context(), red, ann, fmt.Sprint(at), erasure.BySecret); err != nil {
+		t.Fatal(err)
+	}
+	w.drain()
+	if engine.Erasures() == before {
+		t.Error("the store is not compacted after the erasure of an approval")
+	}
+	before = compacted()
+	w.begin(red, erasure.Wanted{Principal: "nobody"})
+	w.drain()
+	if engine.Erasures() == before {
+		t.Error("the store is not compacted after a principal is forgotten")
+	}
 }

@@ -175,11 +175,13 @@ func (e *Erasures) finish(ctx context.Context, t id.Tenant, r *records.Versioned
 	if err != nil {
 		return err
 	}
+	forget := v.Principal != ""
 	v.Phase, v.Principal, v.EndedAt = phaseDone, "", e.currentTime()
 	ended, err := e.erasures.Put(*r)
 	if err != nil {
 		return err
 	}
+	ended.Forget = forget
 	return e.write(ctx, t, counted, ended)
 }
 
