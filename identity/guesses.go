@@ -11,8 +11,8 @@ import (
 	"github.com/agentledger/agentledger/internal/ratelimit"
 )
 
-// Wrong platform secrets that a network may give: so many at once, then one in each
-// interval. A caller that knows the secret needs fewer attempts, because a secret has at
+// Wrong platform secrets that a network may give to all nodes together: so many at once, then
+// one in each interval. A caller that knows the secret needs fewer attempts, because a secret has at
 // least 16 characters and is pasted.
 const (
 	guessBurst   = 10
@@ -31,7 +31,7 @@ type secretAttempts struct {
 	accepted, refused, limited prometheus.Counter
 }
 
-func newSecretAttempts(now func() time.Time, r prometheus.Registerer) *secretAttempts {
+func newSecretAttempts(now func() time.Time, nodes func() int, r prometheus.Registerer) *secretAttempts {
 	calls := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "agentledger_platform_calls_total",
 		Help: "Platform calls by their secret: accepted, refused (a wrong one), limited " +
@@ -39,7 +39,8 @@ func newSecretAttempts(now func() time.Time, r prometheus.Registerer) *secretAtt
 	}, []string{"result"})
 	r.MustRegister(calls)
 	return &secretAttempts{
-		now: now, networks: ratelimit.New(ratelimit.Limit{Burst: guessBurst, Every: guessEvery, Tracked: guessTracked}),
+		now: now, networks: ratelimit.New(ratelimit.Limit{Burst: guessBurst, Every: guessEvery, Tracked: guessTracked,
+			Nodes: nodes}),
 		accepted: calls.WithLabelValues("accepted"), refused: calls.WithLabelValues("refused"),
 		limited: calls.WithLabelValues("limited"),
 	}

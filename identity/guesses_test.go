@@ -41,6 +41,16 @@ func platformRoutes(t *testing.T, organization string) (routes [][2]string) {
 
 const tooManyGuesses = "Too many wrong platform secrets, try again later"
 
+// Each of three nodes judges its share of the wrong secrets.
+func TestGuessesAreSharedByNodes(t *testing.T) {
+	w := newWorld(t, func(o *identity.Options) { o.Nodes = func() int { return 3 } })
+	for i, want := range []int{401, 401, 401, 401, 429} { // 10 by three nodes
+		if a := w.call("GET", "/v1/id/platform/clock", "", "X-Platform-Secret", "a wrong secret of some length"); a.Code != want {
+			t.Errorf("guess %d: got %d, want %d", i, a.Code, want)
+		}
+	}
+}
+
 // Ten wrong secrets of a network are judged, then one each half minute. Whoever is
 // elsewhere, with the right one, does not notice.
 func TestGuessedPlatformSecretsAreSlowedDown(t *testing.T) {

@@ -157,6 +157,9 @@ type Options struct {
 	// address that the proxy reports.
 	Address func(*http.Request) netip.Addr
 
+	// Nodes returns the number of nodes of the service, which share the limits on attempts. Default: one.
+	Nodes func() int
+
 	Metrics prometheus.Registerer // default: none
 
 	// Now tells the time by which wrong platform secrets are counted; default: time.Now.
@@ -206,8 +209,8 @@ func New(o Options) (*Server, error) {
 	if s.Now == nil {
 		s.Now = time.Now
 	}
-	s.flowAttempts, s.tokenAttempts = newFlowAttempts(), newFlowAttempts()
-	s.secretAttempts, s.attemptLog = newSecretAttempts(s.Now, s.Metrics), telemetry.WithoutRepeats(s.Edge.Logger)
+	s.flowAttempts, s.tokenAttempts = newFlowAttempts(o.Nodes), newFlowAttempts(o.Nodes)
+	s.secretAttempts, s.attemptLog = newSecretAttempts(s.Now, o.Nodes, s.Metrics), telemetry.WithoutRepeats(s.Edge.Logger)
 	return s, nil
 }
 

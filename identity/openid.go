@@ -46,9 +46,10 @@ type flowAttempts struct {
 	networks *ratelimit.Attempts
 }
 
-func newFlowAttempts() *flowAttempts {
+func newFlowAttempts(nodes func() int) *flowAttempts {
 	return &flowAttempts{
-		networks: ratelimit.New(ratelimit.Limit{Burst: flowBurst, Every: flowEvery, Tracked: flowTracked})}
+		networks: ratelimit.New(ratelimit.Limit{Burst: flowBurst, Every: flowEvery, Tracked: flowTracked,
+			Nodes: nodes})}
 }
 
 // countAttempt counts an attempt from an address; undo takes it back. fault.RateLimited

@@ -251,7 +251,7 @@ func (s *service) buildErasures(n *sysevent.Appender, bounds *quota.Quota) {
 func (s *service) buildPeople(c config.Serve, n *sysevent.Appender, bounds *quota.Quota) letter.OrganizationMail {
 	records := s.records
 	s.letters = letter.AccountMail{Outbox: s.mail, PublicURL: c.PublicURL}
-	s.accounts = account.New(account.Options{Records: records, Clock: s.clock.Now, Mail: s.letters,
+	s.accounts = account.New(account.Options{Records: records, Clock: s.clock.Now, Mail: s.letters, Nodes: s.node.Count,
 		Hashing: account.Hashing{Compute: s.hashes.Key}})
 	letters := letter.OrganizationMail{Outbox: s.mail, Organizations: s.orgs, Accounts: s.accounts,
 		PublicURL: c.PublicURL}
@@ -318,7 +318,7 @@ func (s *service) identitySurface(c config.Serve, secret string, shared *edge.Ed
 		Sessions: s.accounts, Credentials: s.accounts, Factors: factors, Visits: s.accounts, Resets: s.accounts,
 		EmailChanges: s.accounts, Mail: s.letters, Roster: s.members, Invitations: s.members, Invited: s.members,
 		Browsers: s.store.Keyring, Joining: s.accounts, PlatformSecret: secret, PublicURL: c.PublicURL,
-		Signup: c.Signup == "members", Address: identity.AddressOf(c.ClientAddressHeader), Metrics: s.watch.registry})
+		Signup: c.Signup == "members", Address: identity.AddressOf(c.ClientAddressHeader), Nodes: s.node.Count, Metrics: s.watch.registry})
 }
 
 // identityHandler returns the handler of the identity listener.

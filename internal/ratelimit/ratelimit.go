@@ -21,11 +21,24 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// Limit is how many attempts a subject may make. All fields are required.
+// Limit is how many attempts a subject may make. All fields but Nodes are required.
 type Limit struct {
 	Burst   int           // attempts at once
 	Every   time.Duration // after which one more is allowed
 	Tracked int           // subjects remembered
+
+	// Nodes returns the number of processes that each count by themselves. Each allows its share of the limit, so that
+	// all together allow no more than one alone. If nil, there is one.
+	Nodes func() int
+}
+
+// share returns the burst and the interval of one process. A burst is at least one attempt.
+func (l Limit) share() (burst int, every time.Duration) {
+	n := 1
+	if l.Nodes != nil {
+		n = max(1, l.Nodes())
+	}
+	return (l.Burst + n - 1) / n, l.Every * time.Duration(n)
 }
 
 // Attempts counts the attempts of many subjects. Its methods must not be called
@@ -51,7 +64,8 @@ func New(l Limit) *Attempts {
 
 // Wait returns how long a subject has to wait for its next attempt, 0 for not at all.
 func (a *Attempts) Wait(name string, now time.Time) time.Duration {
-	return a.subjects[a.subjectOf(name)].Wait(id.InstantOf(now), a.limit.Burst, a.limit.Every)
+	burst, every := a.limit.share()
+	return a.subjects[a.subjectOf(name)].Wait(id.InstantOf(now), burst, every)
 }
 
 // Add counts one attempt of a subject. It does not ask Wait.
@@ -70,7 +84,8 @@ func (a *Attempts) subjectOf(name string) subject {
 func (a *Attempts) changeSubject(name string, at time.Time, count func(*GCRA, id.Instant, time.Duration)) {
 	s, now := a.subjectOf(name), id.InstantOf(at)
 	g, known := a.subjects[s]
-	if count(&g, now, a.limit.Every); g.Arrival <= now {
+	_, every := a.limit.share()
+	if count(&g, now, every); g.Arrival <= now {
 		delete(a.subjects, s)
 		return
 	}

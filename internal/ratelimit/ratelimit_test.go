@@ -57,3 +57,46 @@ func TestNetwork(t *testing.T) {
 		}
 	}
 }
+
+// Nodes that each count by themselves allow together what one allows alone, rounded up to whole attempts at once.
+func TestNodesShareALimit(t *testing.T) {
+	const minutes = 600
+	for nodes := 1; nodes <= 5; nodes++ {
+		now := time.Unix(1_800_000_000, 0)
+		all := make([]*ratelimit.Attempts, nodes)
+		for i := range all {
+			all[i] = ratelimit.New(ratelimit.Limit{Burst: 10, Every: time.Minute, Tracked: 8, Nodes: func() int { return nodes }})
+		}
+		guess := func() (allowed int) {
+			for _, a := range all {
+				for ; a.Wait("x", now) == 0; allowed++ {
+					a.Add("x", now)
+				}
+			}
+			return allowed
+		}
+		if got := guess(); got < 10 || got > 10+nodes-1 {
+			t.Errorf("%d nodes: %d attempts at once", nodes, got)
+		}
+		later := 0
+		for range minutes {
+			now = now.Add(time.Minute)
+			later += guess()
+		}
+		if later < minutes-nodes || later > minutes {
+			t.Errorf("%d nodes: %d attempts in %d minutes", nodes, later, minutes)
+		}
+	}
+	nodes := 1
+	now := time.Unix(1_800_000_000, 0)
+	a := ratelimit.New(ratelimit.Limit{Burst: 4, Every: time.Minute, Tracked: 8, Nodes: func() int { return nodes }})
+	for range 3 {
+		a.Add("x", now)
+	}
+	if got := a.Wait("x", now); got != 0 {
+		t.Errorf("alone: got %v", got)
+	}
+	if nodes = 4; a.Wait("x", now) == 0 {
+		t.Error("among four nodes: a fourth attempt is allowed at once")
+	}
+}

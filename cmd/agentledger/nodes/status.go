@@ -6,6 +6,14 @@ import (
 	"github.com/agentledger/agentledger/internal/operate/status"
 )
 
+// Count returns the number of nodes of the service as this one sees them, 1 for a process that serves alone.
+func (n *Node) Count() int {
+	if n == nil {
+		return 1
+	}
+	return max(1, len(n.Nodes()))
+}
+
 // Status describes the nodes of the service as this one sees them; none for a process that serves alone.
 func (n *Node) Status() []status.Node {
 	all := []status.Node{}

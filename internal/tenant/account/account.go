@@ -80,6 +80,7 @@ type Options struct {
 	Hashing     Hashing          // of passwords; default: see passwordhash.Cost
 	Limits      Limits           // default: see Limits
 	Resets      Limits           // of resets of passwords; default: 3 and one in 10 minutes, 30 and one in 30 s
+	Nodes       func() int       // of the service, which share Limits and Resets; default: one
 	Clock       func() time.Time // default: time.Now
 	Cached      int              // sessions kept in memory; default 16,384
 	Mail        Mail             // default: none
@@ -127,10 +128,11 @@ func New(o Options) *Accounts {
 	if o.Clock == nil {
 		o.Clock = time.Now
 	}
-	if o.Resets == (Limits{}) {
+	if o.Resets.AccountBurst == 0 {
 		o.Resets = Limits{AccountBurst: 3, AccountEvery: 10 * time.Minute, EverywhereBurst: 3,
 			EverywhereEvery: 10 * time.Minute, AddressBurst: 30, AddressEvery: 30 * time.Second}
 	}
+	o.Limits.Nodes, o.Resets.Nodes = o.Nodes, o.Nodes
 	if o.Cached == 0 {
 		o.Cached = 1 << 14
 	}

@@ -24,6 +24,7 @@ type Limits struct {
 	AddressBurst    int           // from one network address (IPv6: /64); default 100
 	AddressEvery    time.Duration // default 3 seconds
 	Tracked         int           // subjects of each kind that are remembered; default 32,768
+	Nodes           func() int    // see ratelimit.Limit
 }
 
 func (l Limits) withDefaults() Limits {
@@ -35,6 +36,7 @@ func (l Limits) withDefaults() Limits {
 		AddressBurst:    cmp.Or(l.AddressBurst, 100),
 		AddressEvery:    cmp.Or(l.AddressEvery, 3*time.Second),
 		Tracked:         cmp.Or(l.Tracked, 1<<15),
+		Nodes:           l.Nodes,
 	}
 }
 
@@ -67,7 +69,7 @@ type attempts struct {
 func newAttempts(l Limits, clock func() time.Time, message string) *attempts {
 	l = l.withDefaults()
 	limit := func(burst int, every time.Duration) *ratelimit.Attempts {
-		return ratelimit.New(ratelimit.Limit{Burst: burst, Every: every, Tracked: l.Tracked})
+		return ratelimit.New(ratelimit.Limit{Burst: burst, Every: every, Tracked: l.Tracked, Nodes: l.Nodes})
 	}
 	return &attempts{
 		clock:      clock,
