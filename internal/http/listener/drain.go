@@ -13,7 +13,7 @@ import (
 const acceptTime = 20 * time.Millisecond
 
 // Drain stops listening and ends each connection as soon as no request is under way on
-// it. A request that has arrived by then, read or not, is answered, where
+// it, and none has come for the time Next. A request that has arrived by then, read or not, is answered, where
 // http.Server.Shutdown would drop it. Drain returns when no connection is open, or with the
 // error of ctx. Call it once, while the listener is served.
 func (l *Listener) Drain(ctx context.Context) error {
@@ -36,6 +36,24 @@ func (l *Listener) Drain(ctx context.Context) error {
 	}
 }
 
+// endAfterNext ends a connection that is idle, once it has been idle for the time in which its next request may come.
+func (c *conn) endAfterNext() {
+	since := c.idle.Load()
+	if since == 0 {
+		return
+	}
+	end := func() {
+		if c.idle.Load() == since {
+			c.endReading()
+		}
+	}
+	if left := c.listener.Next - time.Since(time.Unix(0, since)); left > 0 {
+		time.AfterFunc(left, end)
+		return
+	}
+	end()
+}
+
 func (l *Listener) beginDraining() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -47,9 +65,7 @@ func (l *Listener) endIdleConns() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for c := range l.open {
-		if c.idle.Load() != 0 {
-			c.endReading()
-		}
+		c.endAfterNext()
 	}
 	l.hurryStrangers()
 	l.closeWhenEmpty()

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"testing"
+	"time"
 )
 
 // A drain answers what has come, closes what is idle and takes nothing new.
@@ -68,4 +69,47 @@ func TestDrainEndsWithItsContext(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	close(p.release)
+}
+
+// A client that goes on to use its connection gets the answer to its next request, before and after the drain has begun.
+func TestDrainAnswersTheNextRequest(t *testing.T) {
+	p := newPlace(t, 0)
+	p.listener.Next = time.Hour
+	c, other, busy := p.idle(), p.idle(), p.busy()
+	drained := make(chan error, 1)
+	go func() { drained <- p.listener.Drain(t.Context()) }()
+	for {
+		late, err := net.Dial("tcp", p.listener.Addr().String())
+		if err != nil {
+			break // it accepts no more
+		}
+		late.Close()
+		time.Sleep(50 * time.Millisecond) // Accept goes on while connections come
+	}
+	close(p.release)
+	for _, c := range []net.Conn{c, other, busy} {
+		if c != busy { // the answer from before
+			want(t, c, http.StatusOK)
+		}
+		p.send(c, "GET")
+		want(t, c, http.StatusOK)
+		c.Close()
+	}
+	if err := <-drained; err != nil {
+		t.Error(err)
+	}
+}
+
+// A connection on which no request comes ends.
+func TestDrainEndsWithoutANextRequest(t *testing.T) {
+	p := newPlace(t, 0)
+	p.listener.Next = 50 * time.Millisecond
+	c := p.idle()
+	if err := p.listener.Drain(t.Context()); err != nil {
+		t.Error(err)
+	}
+	want(t, c, http.StatusOK)
+	if _, err := c.Read(make([]byte, 1)); err != io.EOF {
+		t.Errorf("got %v, want the end", err)
+	}
 }

@@ -43,6 +43,11 @@ type Listener struct {
 	// 0: they count as all others. Set it for connections of crypto/tls alone.
 	Strangers int
 
+	// Next is how long a connection is kept for its next request after an answer, once a drain has begun. A client
+	// that sends its requests one after another is told by the answer that the connection ends, instead of losing a
+	// request that it sends at that moment.
+	Next time.Duration
+
 	max       int
 	closeOnce sync.Once
 	refusals  chan struct{} // holds one for each refusal that is being written
@@ -168,7 +173,7 @@ func (l *Listener) ConnState(c net.Conn, s http.ConnState) {
 	case s == http.StateIdle:
 		known.idle.Store(time.Now().UnixNano())
 		if l.isDraining() {
-			known.endReading()
+			known.endAfterNext()
 		}
 	case s == http.StateActive:
 		known.idle.Store(0)

@@ -65,6 +65,9 @@ func (s Surface) strangers() int {
 
 const maxStrangers = 256
 
+// nextRequestTime is how long a drain waits for the next request of a connection that has just had an answer.
+const nextRequestTime = 250 * time.Millisecond
+
 // Set is the open listeners of a service.
 type Set struct {
 	Failed chan error // of listeners that ended by themselves
@@ -79,12 +82,13 @@ type Set struct {
 // opened is one listener with its server.
 type opened struct {
 	*listener.Listener
-	name   string
-	secure bool
-	http   *http.Server
+	name    string
+	secure  bool
+	surface Surface
+	http    *http.Server // nil before serve
 }
 
-// Open opens listeners and serves them. Those that are open when one fails are left to Drain.
+// Open opens listeners, and serves them once all are open. Those that are open when one fails are left to Drain.
 func Open(surfaces []Surface, times Times, logger *slog.Logger) (*Set, error) {
 	s := &Set{Failed: make(chan error, len(surfaces)), times: times, logger: logger}
 	for _, surface := range surfaces {
@@ -98,9 +102,13 @@ func Open(surfaces []Surface, times Times, logger *slog.Logger) (*Set, error) {
 		strangers := surface.strangers()
 		bounded := listener.NewListener(l, max(0, surface.Connections-strangers))
 		bounded.Unused, bounded.Spare = times.Idle, listener.SpareConnections(surface.Connections)
+		bounded.Next = nextRequestTime
 		bounded.Strangers = strangers
-		s.open = append(s.open, s.serve(&opened{Listener: bounded, name: surface.Name,
-			secure: surface.Certificate != nil || surface.TLS != nil}, surface))
+		s.open = append(s.open, &opened{Listener: bounded, name: surface.Name,
+			secure: surface.Certificate != nil || surface.TLS != nil, surface: surface})
+	}
+	for _, o := range s.open {
+		s.serve(o)
 	}
 	return s, nil
 }
@@ -119,11 +127,11 @@ func listen(s Surface) (net.Listener, error) {
 }
 
 // serve serves a listener in the background.
-func (s *Set) serve(o *opened, surface Surface) *opened {
+func (s *Set) serve(o *opened) {
 	o.http = &http.Server{
-		Handler: surface.Handler, ReadHeaderTimeout: s.times.Header, ReadTimeout: s.times.Body,
+		Handler: o.surface.Handler, ReadHeaderTimeout: s.times.Header, ReadTimeout: s.times.Body,
 		WriteTimeout: s.times.Answer, IdleTimeout: s.times.Idle, ConnState: o.ConnState,
-		MaxHeaderBytes: cmp.Or(surface.Header, MaxHeader),
+		MaxHeaderBytes: cmp.Or(o.surface.Header, MaxHeader),
 		ErrorLog:       slog.NewLogLogger(telemetry.NewConnectionHandler(s.logger.Handler()), slog.LevelDebug),
 	}
 	s.background.Go(func() {
@@ -131,7 +139,6 @@ func (s *Set) serve(o *opened, surface Surface) *opened {
 			s.Failed <- fmt.Errorf("serve: %w", err)
 		}
 	})
-	return o
 }
 
 // Each calls f with the name of each listener and its connections.
@@ -148,6 +155,10 @@ func (s *Set) Drain(ctx context.Context) error {
 	errs := make([]error, len(s.open))
 	var group sync.WaitGroup
 	for i, o := range s.open {
+		if o.http == nil { // another one failed to open
+			errs[i] = o.Close()
+			continue
+		}
 		group.Go(func() {
 			err := o.Listener.Drain(ctx)
 			if err = errors.Join(err, o.http.Shutdown(ctx)); err != nil {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/agentledger/agentledger/internal/http/serving"
 )
@@ -70,13 +71,25 @@ func TestTakenAddress(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
+	served := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		t.Error("a request was answered before all listeners were open")
+	})
 	s, err := serving.Open([]serving.Surface{
-		{Name: "main", Address: "127.0.0.1:0", Handler: http.NotFoundHandler()},
+		{Name: "main", Address: "127.0.0.1:0", Handler: served},
 		{Name: "metrics"},
 		{Name: "identity", Address: l.Addr().String(), Handler: http.NotFoundHandler()},
 	}, serving.Times{}, slog.New(slog.DiscardHandler))
 	if err == nil || s.URL("main") == "" || s.URL("metrics") != "" || s.URL("identity") != "" {
 		t.Fatalf("got %v, %s", err, s.Describe())
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	early, err := http.NewRequestWithContext(ctx, "GET", s.URL("main"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if answer, err := http.DefaultClient.Do(early); err == nil {
+		answer.Body.Close()
 	}
 	if err := s.Drain(context.Background()); err != nil {
 		t.Error(err)
