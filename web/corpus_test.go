@@ -16,6 +16,8 @@ import (
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/test/chromium"
 	"github.com/agentledger/agentledger/internal/test/ledgertest"
+	"github.com/agentledger/agentledger/internal/test/packtest"
+	"github.com/agentledger/agentledger/verify/pack"
 )
 
 // corpusWorker judges the vectors of a file.
@@ -160,9 +162,11 @@ func TestFilesInChromium(t *testing.T) {
 	b := chromium.New(t)
 	b.Open(server.URL + "/check")
 	checkFiles(t, b, bundle, key, other)
+	checkFolders(t, b)
 	wantQuiet(t, b, server.URL)
 	b.Open(keepOffline(t, w))
 	checkFiles(t, b, bundle, key, other)
+	checkFolders(t, b)
 	for _, url := range b.Requests() {
 		if !strings.HasPrefix(url, "file://") && !strings.HasPrefix(url, "data:") {
 			t.Errorf("the file has asked for %s", url)
@@ -173,10 +177,75 @@ func TestFilesInChromium(t *testing.T) {
 	}
 }
 
+// checkFolders lets the open page check the files of a folder, chosen and dropped.
+func checkFolders(t *testing.T, b *chromium.Browser) {
+	t.Helper()
+	l := packtest.NewSampleLog(t)
+	p, key := packtest.Samples(t, l)[0].Parts, l.Key().String()
+	right, wrong, cut := map[string]string{}, map[string]string{}, map[string]string{}
+	for _, f := range p.Contents(t) {
+		right[f.Name], wrong[f.Name], cut[f.Name] = f.Content, f.Content, f.Content
+	}
+	wrong[pack.FileReport] += " "
+	delete(cut, pack.FileManifest)
+	for _, c := range []struct {
+		name                 string
+		files                map[string]string
+		state, words, report string
+	}{
+		{"unpacked", right, "ok", "Proved", "complete for [0, 13)"},
+		{"changed", wrong, "fail", "not proved: name and size of file", ""},
+		{"without manifest", cut, "fail", "can't tell: the files of the pack can't be read: no file manifest.json", ""},
+	} {
+		for _, drops := range []bool{false, true} {
+			files := map[string]string{}
+			for name, content := range c.files {
+				files[name] = base64.StdEncoding.EncodeToString([]byte(content))
+			}
+			var got struct{ State, Words, Report string }
+			if err := b.Run(`
+				const [files, key, drops] = args, outcome = document.getElementById("outcome");
+				const all = Object.entries(files).map(([name, text]) => {
+					const file = new File([Uint8Array.from(atob(text), (c) => c.charCodeAt(0))], name.split("/").at(-1));
+					Object.defineProperty(file, "webkitRelativePath", {value: "november/" + name});
+					return file;
+				});
+				document.getElementById("trusted").value = key;
+				outcome.dataset.state = "waiting";
+				if (drops) {
+					const entryOf = (name, entries) => ({name, isDirectory: true, createReader: () => {
+						const parts = [entries.slice(0, 3), entries.slice(3), []];
+						return {readEntries: (resolve) => resolve(parts.shift())};
+					}});
+					const fileEntry = (f) => ({name: f.name, isFile: true, file: (resolve) => resolve(f)});
+					const policies = all.filter((f) => f.webkitRelativePath.includes("/policies/"));
+					const top = all.filter((f) => !policies.includes(f)).map(fileEntry);
+					const folder = entryOf("november", [...top, entryOf("policies", policies.map(fileEntry))]);
+					const drop = new Event("drop", {bubbles: true, cancelable: true});
+					drop.dataTransfer = {files: [], items: [{webkitGetAsEntry: () => folder}]};
+					document.body.dispatchEvent(drop);
+				} else {
+					document.getElementById("file").value = "";
+					Object.defineProperty(document.getElementById("folder"), "files", {value: all, configurable: true});
+					document.querySelector("#check button").click();
+				}
+				while (outcome.dataset.state === "waiting") await new Promise((next) => setTimeout(next, 5));
+				delete document.getElementById("folder").files;
+				return {state: outcome.dataset.state, words: outcome.textContent, report: document.getElementById("report").textContent};`,
+				&got, files, key, drops); err != nil {
+				t.Fatal(err)
+			}
+			if got.State != c.state || !strings.Contains(got.Words, c.words) || !strings.Contains(got.Report, c.report) {
+				t.Errorf("%s, dropped %t: got %+v, want %s, %q, %q", c.name, drops, got, c.state, c.words, c.report)
+			}
+		}
+	}
+}
+
 // checkFiles lets the open page check files: honest ones, forged ones and others.
 func checkFiles(t *testing.T, b *chromium.Browser, bundle, key, other string) {
 	t.Helper()
-	pack, packKey := readPack(t, "accept")
+	honest, packKey := readPack(t, "accept")
 	forged, forgedKey := readPack(t, "refuse")
 	for i, c := range []struct {
 		name, file, key, state, words, report string
@@ -187,8 +256,8 @@ func checkFiles(t *testing.T, b *chromium.Browser, bundle, key, other string) {
 		{"forged", strings.Replace(bundle, `\"effective\":\"allow\"`, `\"effective\":\"deny\"`, 1), key, "fail", "not proved: record: ", "FAIL  record"},
 		{"no bundle", "<script>", key, "fail", "not a bundle that this program reads", ""},
 		{"no key", bundle, "<b>", "fail", "The check could not be made", ""},
-		{"pack", string(pack), packKey, "ok", "Proved", "complete for [0, "},
-		{"pack of another log", string(pack), key, "fail", "can't tell: signed by the key", ""},
+		{"pack", string(honest), packKey, "ok", "Proved", "complete for [0, "},
+		{"pack of another log", string(honest), key, "fail", "can't tell: signed by the key", ""},
 		{"forged pack", string(forged), forgedKey, "fail", "", ""},
 	} {
 		var got struct{ State, Words, Report string }

@@ -133,6 +133,40 @@ class Packs(unittest.TestCase):
                     path.write_bytes(changed)
                     self.assertTrue(not pack(path, key=self.boole.log_key).proved or contents(changed) == contents(raw), at)
 
+    def test_a_folder_and_a_pack_of_another_program(self) -> None:
+        raw, key = self.small.read_bytes(), self.boole.log_key
+        want = pack(raw, key=key)
+        with tempfile.TemporaryDirectory() as name:
+            top = pathlib.Path(name)
+            with zipfile.ZipFile(self.small) as z, zipfile.ZipFile(top / "again.zip", "w", zipfile.ZIP_DEFLATED) as again:
+                z.extractall(top / "folder" / "november")
+                for info in z.infolist():
+                    again.writestr("november/" + info.filename, z.read(info))
+            (top / "folder" / ".DS_Store").touch()
+            for form in (top / "folder", str(top / "folder" / "november"), top / "again.zip"):
+                with self.subTest(form):
+                    got = pack(form, key=key)
+                    self.assertEqual((want.outcome, str(want)), (got.outcome, str(got)))
+            self.assertIn("its carrier may have repacked it", str(want))
+            known = pack(raw, key=key, manifest=want.facts.manifest_sha256)
+            self.assertNotIn("repacked", str(known))
+            (top / "folder" / "link").symlink_to("/etc/passwd")
+            self.check_unreadable(top / "folder", "a symbolic link or a special file")
+            (top / "folder" / "link").unlink()
+            (top / "folder" / "manifest.json").touch()
+            self.check_unreadable(top / "folder", "two files manifest.json")
+            self.check_unreadable(top, "two files manifest.json")
+            (top / "empty").mkdir()
+            self.check_unreadable(top / "empty", "no file manifest.json")
+            for n in range(4097):
+                (top / "empty" / f".{n}").touch()
+            self.check_unreadable(top / "empty", "number of files")
+
+    def check_unreadable(self, folder: pathlib.Path, words: str) -> None:
+        got = pack(folder, key=self.boole.log_key)
+        self.assertIs(Outcome.CANT_TELL, got.outcome)
+        self.assertEqual(f"can't tell: the files of the pack can't be read: {words}", got.reason)
+
 
 def lines_of(raw: bytes, most: int | None = None) -> list[str]:
     return list(Member(Stored(Source(io.BytesIO(raw)), 0, len(raw)), "").lines("a", most))

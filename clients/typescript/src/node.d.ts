@@ -25,6 +25,12 @@ export class FileJournal implements Journal {
   close(): Promise<void>;
 }
 
+/**
+ * The files of the folder of an unpacked evidence pack, for `verify.pack`. Follows no symbolic link. Rejects with a
+ * LedgerError for a link, a special file and too many files.
+ */
+export function folderFiles(folder: string): Promise<[string, Blob][]>;
+
 /** Reads a private key file: base64 of the 32-byte seed. Throws LedgerError without the path's content. */
 export function readKeyFile(path: string): Uint8Array;
 /** Makes a client of APS_URL, APS_TOKEN, APS_ORG, APS_AGENT, APS_KEY_ID, APS_KEY_FILE. Arguments win. */

@@ -5,6 +5,7 @@ import { Client } from "./client/client.js";
 import { parseSeed } from "./client/signer.js";
 import { LedgerError } from "./errors.js";
 
+export { folderFiles } from "./node/folder.js";
 export { FileQueue } from "./node/filequeue.js";
 export { FileJournal } from "./node/filejournal.js";
 

@@ -42,8 +42,9 @@ export const verify: {
   tlogProof(text: string, entry: string, trust?: Trust): Promise<Verification>;
   /**
    * An evidence pack: bytes, or a Blob or File (in Node of `openAsBlob`), which is read by slices, so that the memory does
-   * not depend on the pack's size. `manifest` is the digest that the log's event of the export says. A File that can't be
-   * read throws the platform's error.
+   * not depend on the pack's size. An unpacked one is the files of its folder: Files (of an input with `webkitdirectory`), or
+   * pairs of a path and its content (in Node of `folderFiles`). `manifest` is the digest that the log's event of the export
+   * names. A File that can't be read throws the platform's error.
    */
-  pack(pack: Uint8Array | Blob, options?: Trust & { manifest?: string; require?: "full" }): Promise<Verification>;
+  pack(pack: Uint8Array | Blob | Iterable<File> | Iterable<[string, Uint8Array | Blob]>, options?: Trust & { manifest?: string; require?: "full" }): Promise<Verification>;
 };

@@ -3,13 +3,14 @@
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
-import { createWriteStream, openAsBlob, statSync, truncateSync } from "node:fs";
-import { join } from "node:path";
+import { createWriteStream, mkdirSync, openAsBlob, statSync, symlinkSync, truncateSync, writeFileSync } from "node:fs";
+import { basename, dirname, join } from "node:path";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { after, before, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { verify } from "../src/index.js";
+import { folderFiles } from "../src/node.js";
 import { Sha256 } from "../src/crypto/sha256.js";
 import { sliceBytes, slices, sourceOf } from "../src/verify/source.js";
 import { Archive } from "../src/verify/archive.js";
@@ -136,6 +137,47 @@ test("Blobs of the corpus get the verdicts of bytes", async () => {
     const { outcome } = await verify.pack(new Blob([Buffer.from(input.pack_b64, "base64")]), { key: input.key });
     assert.equal(outcome === "proved", verdict === "accept", name);
   }
+});
+
+test("an unpacked pack is proved, and a folder that can't be read is no verdict", async () => {
+  const whole = await openAsBlob(await exportPack(server.boole));
+  const { files } = await Archive.open(whole);
+  const folder = join(server.folder, "unpacked");
+  const pairs = [];
+  for (const [name, file] of files) {
+    const parts = [];
+    for await (const part of file.slices()) parts.push(part);
+    pairs.push([name, Buffer.concat(parts)]);
+    mkdirSync(dirname(join(folder, name)), { recursive: true });
+    writeFileSync(join(folder, name), pairs.at(-1)[1]);
+  }
+  writeFileSync(join(folder, ".DS_Store"), "");
+  const key = server.boole.logKey;
+  const want = await verify.pack(whole, { key });
+  const within = pairs.map(([name, content]) => ["november/" + name, content]);
+  const chosen = pairs.map(([name, content]) =>
+    Object.defineProperty(new File([content], basename(name)), "webkitRelativePath", { value: "november/" + name }));
+  for (const source of [await folderFiles(folder), new Map(pairs), within.reverse(), chosen]) {
+    const got = await verify.pack(source, { key });
+    assert.deepEqual(got, want);
+  }
+  assert.match(want.lines.join("\n"), /its carrier may have repacked it/);
+  const known = await verify.pack(pairs, { key, manifest: want.report.manifest_sha256 });
+  assert.doesNotMatch(known.lines.join("\n"), /repacked/);
+  const bad = { "a name twice": [...pairs, pairs[0]], "two files": [...pairs, ["old/manifest.json", new Uint8Array()]] };
+  bad["no file"] = pairs.slice(0, -1);
+  bad["name of a file"] = [...pairs, ["../x", new Uint8Array()]];
+  bad["number of files"] = [...pairs, ...Array.from({ length: 4096 }, (_, n) => [`.x/${n}`, new Uint8Array()])];
+  for (const [words, source] of Object.entries(bad)) {
+    const { outcome, reason } = await verify.pack(source, { key });
+    assert.equal(outcome, "cant_tell");
+    assert.match(reason, new RegExp("the files of the pack can't be read: " + words));
+  }
+  const { outcome } = await verify.pack(pairs.map(([n, c]) => [n, n === "report.html" ? new Uint8Array() : c]), { key });
+  assert.equal(outcome, "proved_wrong");
+  symlinkSync("/etc/passwd", join(folder, "link"));
+  await assert.rejects(folderFiles(folder), /symbolic link/);
+  for (const wrong of [[1], [["a"]], [[1, whole]]]) await assert.rejects(verify.pack(wrong, {}), TypeError);
 });
 
 /** Reads the lines of a text as those of a file of a pack. */

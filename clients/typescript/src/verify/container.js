@@ -22,7 +22,7 @@ function isPath(name) {
 }
 
 /** Reports whether a file isn't the pack's: operating systems and archivers add such files. */
-function isIgnored(name) {
+export function isIgnored(name) {
   const folders = name.split("/");
   const last = folders.pop();
   return last.startsWith(".") || last === "Thumbs.db" || last === "desktop.ini" || folders.includes("__MACOSX");
