@@ -54,6 +54,9 @@ func ParseBundle(src []byte) (*Bundle, error) {
 	if err != nil {
 		return nil, fmt.Errorf("parse bundle: %w: %w", ErrMalformed, err)
 	}
+	if err := checkVersion(canonical, members); err != nil {
+		return nil, fmt.Errorf("parse bundle: %w", err)
+	}
 	b := new(Bundle)
 	if b.unknown, err = checkMembers(canonical, members); err != nil {
 		return nil, fmt.Errorf("parse bundle: %w", err)
@@ -84,6 +87,18 @@ func (b *Bundle) readDirectory(canonical []byte, members []jcs.Member) (err erro
 	return nil
 }
 
+// checkVersion returns ErrVersion for a bundle of another version, whatever its other members are. It passes one without a
+// version, which is malformed.
+func checkVersion(canonical []byte, members []jcs.Member) error {
+	for _, m := range members {
+		value := canonical[m.Value:m.End]
+		if string(m.Name(canonical)) == "version" && string(value) != "1" && !isNullValue(value) {
+			return ErrVersion
+		}
+	}
+	return nil
+}
+
 // checkMembers refuses absent members and null, which decoding into a struct would
 // accept. It returns the unknown names.
 func checkMembers(canonical []byte, members []jcs.Member) (others []string, err error) {
@@ -97,8 +112,6 @@ func checkMembers(canonical []byte, members []jcs.Member) (others []string, err 
 			others = append(others, name)
 		case kind == required && isNullValue(value):
 			return nil, fmt.Errorf("%s is null: %w", name, ErrMalformed)
-		case name == "version" && string(value) != "1":
-			return nil, ErrVersion
 		case name == "inclusion" || name == "previous_inclusion" && !isNullValue(value):
 			if err := checkInclusionMembers(value); err != nil {
 				return nil, fmt.Errorf("%s: %w", name, err)

@@ -19,9 +19,16 @@ func remarkDecoders() *json.Unmarshalers {
 			return nil
 		}),
 		json.UnmarshalFunc(func(value []byte, o *OperatorStatement) error {
-			if json.Unmarshal(value, o) != nil {
-				*o = OperatorStatement{}
+			if json.Unmarshal(value, o) == nil {
+				return nil
 			}
+			var claim struct {
+				KeyClaim string `json:"key_claim"`
+			}
+			if json.Unmarshal(value, &claim) != nil {
+				claim.KeyClaim = ""
+			}
+			*o = OperatorStatement{KeyClaim: claim.KeyClaim} // a warning that readers must not miss
 			return nil
 		}),
 	)

@@ -1,6 +1,7 @@
 package pack
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -119,14 +120,11 @@ func (c *checker) check(members []member) (err error) {
 
 // readManifest reads the manifest. The log names its digest.
 func (c *checker) readManifest() error {
-	digest, err := c.files.byName[FileManifest].digest()
-	if err != nil {
-		return err
-	}
 	text, err := c.files.readSmall(FileManifest, MaxDocument)
 	if err != nil {
 		return err
 	}
+	digest := id.Hash(sha256.Sum256(text))
 	if c.manifest, err = ParseManifest(text); err != nil {
 		return err
 	}

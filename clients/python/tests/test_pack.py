@@ -169,7 +169,7 @@ class Packs(unittest.TestCase):
 
 
 def lines_of(raw: bytes, most: int | None = None) -> list[str]:
-    return list(Member(Stored(Source(io.BytesIO(raw)), 0, len(raw)), "").lines("a", most))
+    return list(Member(Stored(Source(io.BytesIO(raw)), 0, len(raw))).lines("a", most))
 
 
 class Lines(unittest.TestCase):

@@ -143,8 +143,7 @@ export class WrongAnswer extends Unreachable {
   }
 }
 
-/** Makes a text of others safe for a terminal: no control characters, at most 512 characters. */
+/** Makes a text of others safe for a terminal: a question mark for each character that it doesn't print; at most 512 characters. */
 export function printable(text) {
-  // eslint-disable-next-line no-control-regex
-  return String(text).slice(0, 512).replace(/[\u0000-\u001f\u007f-\u009f]/g, "?");
+  return String(text).slice(0, 512).replace(/[^\p{L}\p{M}\p{N}\p{P}\p{S} ]/gu, "?");
 }

@@ -109,10 +109,10 @@ def _bundle(b: dict[str, Any]) -> Bundle:
 
 
 def _check_presence(b: dict[str, Any]) -> None:
+    if b.get("version") is not None:
+        need(is_natural(b["version"]) and b["version"] == 1, "", VERSION)
     for name in _REQUIRED:
         need(name not in b or b[name] is not None, f"{name} is null", MALFORMED)
-    if "version" in b:
-        need(is_natural(b["version"]) and b["version"] == 1, "", VERSION)
     need(all(n in b for n in (*_REQUIRED, *_NULLABLE)), "missing member", MALFORMED)
 
 

@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 from ..flaw import MALFORMED, Flaw, need
 from .container import Content, Stored, read_folder, read_zip, without_folder
@@ -27,17 +28,24 @@ _AFTER = (
 )
 
 
-@dataclass(frozen=True)
+@dataclass
 class Member:
-    """A file of a pack, and its digest."""
+    """A file of a pack."""
 
     content: Content
-    sha256: str
 
     @property
     def size(self) -> int:
         """Its bytes."""
         return self.content.size
+
+    @cached_property
+    def sha256(self) -> str:
+        """The digest of the content, which is read for it once."""
+        digest = hashlib.sha256()
+        for portion in self.portions():
+            digest.update(portion)
+        return digest.hexdigest()
 
     def read(self) -> bytes:
         """Return the bytes of the file. The caller bounds their number."""
@@ -70,20 +78,13 @@ def _text(line: bytes, what: str) -> str:
 def open_archive(pack: Source | str | os.PathLike[str]) -> dict[str, Member]:
     """Return the files of a pack by name, in the order of the manifest. A path is that of a folder.
 
-    Each file was read then. Errors are Flaw, Unreadable and OSError.
+    Errors are Flaw, Unreadable and OSError.
     """
     files = without_folder(read_zip(pack) if isinstance(pack, Source) else read_folder(pack))
     policies = sorted(name for name in files if POLICY_FILE.fullmatch(name))
     names = [*_BEFORE, *policies, *_AFTER]
     need(len(names) == len(files) and files.keys() == set(names), "names of the files", MALFORMED)
-    return {name: Member(files[name], _digest(files[name])) for name in names}
-
-
-def _digest(content: Content) -> str:
-    digest = hashlib.sha256()
-    for portion in content.portions():
-        digest.update(portion)
-    return digest.hexdigest()
+    return {name: Member(files[name]) for name in names}
 
 
 def reader(member: Member) -> Callable[[int, int], bytes]:
