@@ -3,7 +3,7 @@
 GO ?= go
 PROGRAMS := agentledger aps
 
-.PHONY: build test test-python test-typescript test-runtimes test-adapters test-n8n test-pages race lint vuln fuzz interop drill drill-signatures nightly bench soak deploy-check release release-check release-install-check clean
+.PHONY: build test test-python test-typescript test-runtimes test-adapters test-n8n test-pages race lint vuln fuzz fuzz-verifiers interop drill drill-signatures nightly bench soak deploy-check release release-check release-install-check clean
 
 build:
 	$(GO) build -o bin/ $(addprefix ./cmd/,$(PROGRAMS))
@@ -92,8 +92,16 @@ vuln:
 
 # Each fuzz target for FUZZTIME.
 FUZZTIME ?= 10s
-fuzz:
+fuzz: fuzz-verifiers
 	./scripts/fuzz $(FUZZTIME)
+
+# All verifiers (aps, both clients, interop/python and interop/frompage) judge DOCUMENTS bundles and evidence packs with random changes, and must agree.
+DOCUMENTS ?= 400
+DOCUMENTS_SEED ?= 1
+fuzz-verifiers:
+	./scripts/node
+	./scripts/python
+	$(GO) test ./cmd/aps -run '^TestVerifiersAgree$$' -count=1 -v $(TIMEOUT) -differential-inputs $(DOCUMENTS) -differential-seed $(DOCUMENTS_SEED)
 
 # A served log of 100,003 entries, read and checked by programs of others. In a
 # module of its own; its versions of shared dependencies follow the product's.
@@ -130,7 +138,7 @@ drill-signatures:
 # For a machine that has the night for it: other signatures each time, which take 100 minutes of a core, and longer fuzzing.
 nightly:
 	$(MAKE) drill-signatures SIGNATURES=100000000 SIGNATURES_SEED=$$(date +%Y%m%d)
-	$(MAKE) fuzz FUZZTIME=200000x
+	$(MAKE) fuzz FUZZTIME=200000x DOCUMENTS=20000 DOCUMENTS_SEED=$$(date +%Y%m%d)
 
 # Writes what it measured to docs/performance.md.
 bench:
