@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -221,5 +222,62 @@ func TestArchiveAwayAtStart(t *testing.T) {
 		if err := s.stopServer(t.Context()); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// A damaged or missing object makes every read of its texts a 503 with a code. Other reads, other organizations and
+// new events are answered as before.
+func TestArchiveDamaged(t *testing.T) {
+	m := &mover{t: t, random: rand.New(rand.NewPCG(2, 2))}
+	data, kept := t.TempDir(), filepath.Join(t.TempDir(), "archive")
+	serve := []string{"tuning.archive_after_days=0", "--archive", "file://" + kept}
+	p := startProcess(t, data)
+	m.orgs = append(m.orgs, p.found(t.Context(), "red", nil), p.found(t.Context(), "blue", nil))
+	m.fill(p, m.orgs[0], 500)
+	blue, err := newWorker(p.main, m.orgs[1], client.Retry{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sendOne(t, blue) // too few for an object
+	p.terminate()
+	p = startProcess(t, data, serve...)
+	awaitObjects(t, kept, 1)
+	p.terminate()
+	objects := objectsIn(t, kept)
+	name := slices.Collect(maps.Keys(objects))[0]
+	damaged := bytes.Clone(objects[name])
+	damaged[len(damaged)/2] ^= 1
+	for kind, damage := range map[string]func() error{
+		"damaged": func() error { return os.WriteFile(name, damaged, 0o600) },
+		"cut off": func() error { return os.WriteFile(name, damaged[:len(damaged)/2], 0o600) },
+		"missing": func() error { return os.Remove(name) },
+	} {
+		if err := damage(); err != nil {
+			t.Fatal(err)
+		}
+		p := startProcess(t, data, serve...)
+		person := newColleague(t, p)
+		person.call("POST", "/v1/id/auth/login", object{"email": "ops@red.example", "password": testPassword}, 200)
+		old := string(m.name(m.orgs[0], 100))
+		for _, path := range []string{
+			"/v1/public/orgs/red/verify/" + old, "/v1/public/orgs/red/verify/" + old + "?verify=1",
+			"/v1/console/events/" + old, "/v1/console/traces/move", "/v1/console/events?after=200",
+		} {
+			if got := person.call("GET", path, nil, 503); got.text("code") != "archive_damaged" {
+				t.Errorf("%s: %s: got code %q", kind, path, got.text("code"))
+			}
+		}
+		for _, path := range []string{
+			"/v1/public/orgs/red/transparency/head", "/v1/public/orgs/red/verify/" + string(m.name(m.orgs[0], 400)),
+			"/v1/public/orgs/blue/transparency/head",
+		} {
+			person.call("GET", path, nil, 200)
+		}
+		w, err := newWorker(p.main, m.orgs[0], client.Retry{Attempts: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		sendOne(t, w)
+		p.terminate()
 	}
 }

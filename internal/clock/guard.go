@@ -5,8 +5,9 @@
 //
 //   - Guard.Now is trusted time. While the wall clock is not trusted, the time goes
 //     on from where it was trusted last, so that nothing ends because of a step.
-//   - The wall clock never moves by more than Bound within Refill unnoticed, whether in
-//     one step or in many.
+//   - Within Refill, all corrections of the wall clock that are followed stay in a range that is
+//     Bound wide, whether there is one step or many. So trusted time is never more than Bound
+//     behind an earlier trusted time.
 //   - A suspended machine is not a step: the time of its sleep has passed.
 //   - A held clock is trusted again by itself once it is right, or when the operator
 //     says so (Guard.Accept), and by nothing else.
@@ -20,10 +21,11 @@ import (
 )
 
 const (
-	// Bound is how far the wall clock may be corrected, all corrections within Refill
-	// together: 3 s forward and 3 s back are 6 s, and too much.
+	// Bound is the width of the range in which the wall clock may be corrected within Refill. For
+	// example, 4 s forward and 4 s back use 4 s of it. After that, 1 s further back is allowed, or
+	// 5 s forward.
 	Bound = 5 * time.Second
-	// Refill is the time in which a used Bound comes back, evenly: 1 s in 12 minutes.
+	// Refill is the time in which a used Bound becomes available again, evenly: 1 s in 12 minutes.
 	Refill = time.Hour
 )
 
@@ -39,8 +41,9 @@ type Guard struct {
 
 	mu       sync.Mutex
 	accepted pair
-	spent    time.Duration // of Bound
-	spentAt  time.Duration // the elapsed time at which it was that
+	below    time.Duration // the accepted pair minus the lowest recent correction, at least 0
+	above    time.Duration // the highest recent correction minus the accepted pair, at least 0
+	rangeAt  time.Duration // the elapsed time at which below and above were computed
 }
 
 // pair is a wall clock that was trusted, and the elapsed time then.
@@ -73,6 +76,7 @@ func New(source Source, s Start) *Guard {
 	g := &Guard{source: source}
 	r, elapsed := g.readSource()
 	g.acceptReading(r, elapsed)
+	g.rangeAt = elapsed
 	if s.Newest.IsZero() || s.Accept {
 		return g
 	}
@@ -80,8 +84,10 @@ func New(source Source, s Start) *Guard {
 	if gap == 0 {
 		gap = 1<<63 - 1
 	}
-	if late := r.Wall.Sub(s.Newest); late < -Bound || late > gap {
-		g.accepted.wall = s.Newest.Round(0)
+	late := r.Wall.Sub(s.Newest)
+	g.above = max(0, -late) // a later step back must not be longer than the rest of Bound
+	if late < -Bound || late > gap {
+		g.accepted.wall, g.above = s.Newest.Round(0), 0
 		g.hold.Store(&hold{behind: Bound, ahead: gap, reason: fmt.Sprintf(
 			"the clock shows %s, and the service has trusted %s before", formatTime(r.Wall), formatTime(s.Newest))})
 	}
@@ -133,7 +139,7 @@ func (g *Guard) Accept() Status {
 	defer g.mu.Unlock()
 	r, elapsed := g.readSource()
 	g.acceptReading(r, elapsed)
-	g.spent = 0
+	g.below, g.above = 0, 0
 	return Status{Trusted: r.Wall, Wall: r.Wall}
 }
 
@@ -151,10 +157,11 @@ func (g *Guard) compareClocks() Status {
 		s.Trusted = r.Wall
 	case h.coversOffset(s.Offset):
 		g.acceptReading(r, elapsed)
+		g.above, g.rangeAt = max(0, -s.Offset), elapsed
 		s.Trusted = r.Wall
-	case away <= g.remainingBound(elapsed):
+	case g.allowsCorrection(s.Offset, elapsed):
 		g.acceptReading(r, elapsed)
-		g.spent += away
+		g.below, g.above = max(0, g.below+s.Offset), max(0, g.above-s.Offset)
 		s.Trusted = r.Wall
 	case h == nil:
 		h = &hold{reason: fmt.Sprintf("the clock moved by %v to %s while %s was expected",
@@ -167,12 +174,12 @@ func (g *Guard) compareClocks() Status {
 	return s
 }
 
-// remainingBound returns how much of Bound is left.
-func (g *Guard) remainingBound(elapsed time.Duration) time.Duration {
-	back := min(elapsed-g.spentAt, Refill)
-	g.spent = max(0, g.spent-time.Duration(float64(Bound)*float64(back)/float64(Refill)))
-	g.spentAt = elapsed
-	return Bound - g.spent
+// allowsCorrection reports whether the wall clock may move by offset: whether the range of recent corrections stays
+// within Bound. A correction that undoes an earlier one stays within the range that the earlier one has used.
+func (g *Guard) allowsCorrection(offset, elapsed time.Duration) bool {
+	refilled := time.Duration(float64(Bound) * float64(min(elapsed-g.rangeAt, Refill)) / float64(Refill))
+	g.below, g.above, g.rangeAt = max(0, g.below-refilled), max(0, g.above-refilled), elapsed
+	return g.below+offset <= Bound && g.above-offset <= Bound
 }
 
 func (g *Guard) acceptReading(r Reading, elapsed time.Duration) {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"log/slog"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -55,8 +56,30 @@ func TestGuard(t *testing.T) {
 		},
 		"to and fro": {
 			{what: "to", step: 3 * time.Second, ahead: 3 * time.Second},
-			{what: "fro", step: -3 * time.Second, ahead: 3 * time.Second, held: true},
+			{what: "fro", step: -3 * time.Second},
 			{what: "to", step: 3 * time.Second, ahead: 3 * time.Second},
+			{what: "back to a little before", step: -5 * time.Second, ahead: -2 * time.Second},
+			{what: "too far before", step: -time.Second, ahead: -2 * time.Second, held: true},
+			{what: "right again", step: 3 * time.Second},
+		},
+		"a step forward is corrected": {
+			{what: "step", step: 4 * time.Second, ahead: 4 * time.Second},
+			{what: "corrected", pass: time.Minute, step: -4 * time.Second},
+			{what: "step", pass: time.Minute, step: 4 * time.Second, ahead: 4 * time.Second},
+			{what: "corrected", pass: time.Minute, step: -4 * time.Second},
+			{what: "all of the bound forward", step: 5 * time.Second, ahead: 5 * time.Second},
+		},
+		"a step back is corrected": {
+			{what: "step", step: -5 * time.Second, ahead: -5 * time.Second},
+			{what: "corrected", step: 5 * time.Second},
+			{what: "step", step: -5 * time.Second, ahead: -5 * time.Second},
+			{what: "corrected", step: 5 * time.Second},
+		},
+		"a correction does not free the way back": {
+			{what: "step", step: 4 * time.Second, ahead: 4 * time.Second},
+			{what: "corrected", step: -4 * time.Second},
+			{what: "6 s before the latest time", step: -2 * time.Second, held: true},
+			{what: "5 s before the latest time", step: time.Second, ahead: -time.Second},
 		},
 		"the bound comes back": {
 			{what: "one", step: 5 * time.Second, ahead: 5 * time.Second},
@@ -137,6 +160,11 @@ func TestStart(t *testing.T) {
 			{what: "start", ahead: 50 * 365 * day, held: true},
 			{what: "time comes, two days later than the newest", pass: time.Minute, step: 50*365*day + 2*day, ahead: 50*365*day + 2*day},
 		}},
+		"early, and back again": {newest: -4 * time.Second, start: clock.Start{MaxGap: gap}, acts: []act{
+			{what: "start"},
+			{what: "6 s before the newest", step: -2 * time.Second, held: true},
+			{what: "5 s before the newest", step: time.Second, ahead: -time.Second},
+		}},
 		"any gap":  {newest: 9000 * day, acts: []act{{what: "start"}}},
 		"accepted": {newest: -day, start: clock.Start{MaxGap: gap, Accept: true}, acts: []act{{what: "start"}, {what: "step", step: day, held: true}}},
 	}
@@ -146,6 +174,36 @@ func TestStart(t *testing.T) {
 			c.start.Newest = m.TrueTime().Add(-c.newest)
 			play(t, m, clock.New(m, c.start), c.acts)
 		})
+	}
+}
+
+// Whatever the steps are, trusted time is never more than Bound behind an earlier trusted time, so that the received
+// times of a log need not run backwards. A clock that is right again is trusted if it was followed within Bound.
+func TestGuardNeverGoesBackFurtherThanBound(t *testing.T) {
+	for seed := range uint64(200) {
+		random := rand.New(rand.NewPCG(seed, 1))
+		m := clocktest.New()
+		g := clock.New(m, clock.Start{})
+		newest, ahead := g.Now(), time.Duration(0)
+		for range 100 {
+			m.Pass(time.Duration(random.Int64N(int64(10 * time.Minute))))
+			step := time.Duration(random.Int64N(int64(12*time.Second))) - 6*time.Second
+			if random.IntN(3) == 0 {
+				step = -ahead // the machine's clock becomes right
+			}
+			ahead += step
+			m.Step(step)
+			now := g.Now()
+			if back := newest.Sub(now); back > clock.Bound {
+				t.Fatalf("seed %d: trusted time went back by %v", seed, back)
+			}
+			if now.After(newest) {
+				newest = now
+			}
+			if held := g.HeldReason(); held == "" && now.Sub(m.TrueTime()) != ahead {
+				t.Fatalf("seed %d: trusted time is %v ahead, the clock %v", seed, now.Sub(m.TrueTime()), ahead)
+			}
+		}
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/storage/archive"
@@ -48,8 +49,12 @@ func TestDamage(t *testing.T) {
 		w.pass()
 		damage(w.objects)
 		for _, of := range []storage.Fields{storage.FieldRecord, storage.FieldEnvelope, both} {
-			if err := w.readError(red, 2, of); !errors.Is(err, storage.ErrCorrupt) {
+			err := w.readError(red, 2, of)
+			if !errors.Is(err, storage.ErrCorrupt) {
 				t.Errorf("%s: got %v, want %v", step, err, storage.ErrCorrupt)
+			}
+			if f := fault.Of(err); f.Kind != fault.Unavailable || f.Code != "archive_damaged" {
+				t.Errorf("%s: got kind %d and code %q, want an unavailable text", step, f.Kind, f.Code)
 			}
 		}
 		if _, err := w.EventsAt(t.Context(), red, []id.Index{2}, both); !errors.Is(err, storage.ErrCorrupt) {

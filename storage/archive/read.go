@@ -7,9 +7,11 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/storage/archive/bundle"
@@ -130,8 +132,8 @@ func (e *Engine) readErasure(ctx context.Context, t id.Tenant, event *storage.Ev
 		event.ErasedBy = now.ErasedBy
 	}
 	if event.ErasedBy == 0 {
-		return fmt.Errorf("event %d was erased in the archive, and in a state of the store after this one: %w",
-			event.Index, storage.ErrCorrupt)
+		return errDamaged(fmt.Errorf("event %d was erased in the archive, and in a state of the store after this one: %w",
+			event.Index, storage.ErrCorrupt))
 	}
 	return nil
 }
@@ -263,7 +265,16 @@ func (e *Engine) checkTexts(ctx context.Context, p place, texts *bundle.Texts) e
 func (e *Engine) damaged(p place, step string, cause error) error {
 	e.figures.fail("damaged")
 	e.options.Logger.Error("archive: a bundle can't be read", "object", objectName(p), "step", step, "err", cause)
-	return fmt.Errorf("bundle %d, %s: %w", p.number, step, storage.ErrCorrupt)
+	return errDamaged(fmt.Errorf("bundle %d, %s: %w", p.number, step, storage.ErrCorrupt))
+}
+
+// damagedRetry is the Retry-After for texts whose object is damaged or missing: the operator has to bring it back.
+const damagedRetry = time.Minute
+
+// errDamaged returns the error for readers of texts whose object is damaged or missing.
+func errDamaged(cause error) error {
+	return &fault.Error{Kind: fault.Unavailable, Code: "archive_damaged", RetryAfter: damagedRetry,
+		Message: "The archived text can't be read: its object is damaged or missing", Err: cause}
 }
 
 // textsOf returns the texts of a bundle as the inner engine has them.

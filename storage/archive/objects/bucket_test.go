@@ -253,6 +253,37 @@ func TestCredentials(t *testing.T) {
 	objectstest.Want(t, "the key again", s.Create(t.Context(), "red/1", nil), nil)
 }
 
+// A file with a wrong secret is corrected while the store is open. The access key ID stays the same.
+func TestCorrectedSecret(t *testing.T) {
+	const secret = "HIDDEN-of-the-file"
+	endpoint := serve(t, &objectstest.Server{Secret: secret})
+	path := filepath.Join(t.TempDir(), "credentials")
+	write := func(secret string) {
+		t.Helper()
+		text := "aws_access_key_id = " + objectstest.AccessKey + "\naws_secret_access_key = " + secret + "\n"
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(secret)
+	s, err := objects.New(bucketURL(endpoint, "credentials="+path), objects.Options{Tries: objectstest.Tries})
+	if err != nil {
+		t.Fatal(err)
+	}
+	objectstest.Want(t, "the right secret", s.Create(t.Context(), "red/1", []byte("text")), nil)
+	for range 2 {
+		write("HIDDEN-and-wrong")
+		_, _, err = s.Read(t.Context(), "red/1", 100)
+		if err == nil || !strings.Contains(err.Error(), "SignatureDoesNotMatch") || containsSecret(err) {
+			t.Fatalf("a wrong secret: got %v", err)
+		}
+		write(secret)
+		if got, _, err := s.Read(t.Context(), "red/1", 100); err != nil || string(got) != "text" {
+			t.Fatalf("the corrected secret: got %q, %v", got, err)
+		}
+	}
+}
+
 // A server whose certificate is of an authority that is not trusted gets no request.
 func TestCertificate(t *testing.T) {
 	server := httptest.NewUnstartedServer(&objectstest.Server{})

@@ -34,7 +34,6 @@ type sender struct {
 	region      string
 	credentials credentialSource
 	client      *http.Client
-	signer      *v4.Signer
 	tries       int
 	now         func() time.Time
 	versioned   *atomic.Bool // an answer named a version, so the bucket keeps replaced ones
@@ -47,8 +46,7 @@ func newSender(a address, o Options) (sender, error) {
 	}
 	s := sender{
 		base: a.base, region: a.region, credentials: credentials, client: newHTTPClient(o),
-		signer: v4.NewSigner(func(o *v4.SignerOptions) { o.DisableURIPathEscaping = true }),
-		tries:  o.Tries, now: o.Now, versioned: new(atomic.Bool),
+		tries: o.Tries, now: o.Now, versioned: new(atomic.Bool),
 	}
 	if s.tries == 0 {
 		s.tries = 4
@@ -160,7 +158,10 @@ func (s *sender) sign(ctx context.Context, r request) (*http.Request, error) {
 	if r.method == http.MethodPut {
 		signed.Header.Set("Content-Type", "application/octet-stream")
 	}
-	return signed, s.signer.SignHTTP(ctx, credentials, signed, payload, "s3", s.region, s.now())
+	// A Signer caches the key that it derives from the secret by the access key ID alone, for a day. Each request gets its
+	// own Signer, so that a corrected secret takes effect at once.
+	signer := v4.NewSigner(func(o *v4.SignerOptions) { o.DisableURIPathEscaping = true })
+	return signed, signer.SignHTTP(ctx, credentials, signed, payload, "s3", s.region, s.now())
 }
 
 // readAnswer reads the body, up to the request's limit or as far as a refusal's code needs it.

@@ -6,16 +6,22 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"regexp"
 	"strings"
 	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 )
 
 // AccessKey is the key that Server expects.
 const AccessKey = "AKIDEXAMPLE"
 
 // Server is a small S3 server in memory, for tests. The zero value honours conditional writes. It checks the access
-// key of a signature, and not the signature.
+// key of a signature, and the signature itself only if Secret is set.
 type Server struct {
+	Secret             string // the secret access key of AccessKey
 	IgnoresIfNoneMatch bool
 	IgnoresIfMatch     bool
 	KeepsVersions      bool
@@ -29,6 +35,10 @@ type Server struct {
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !strings.HasPrefix(r.Header.Get("Authorization"), "AWS4-HMAC-SHA256 Credential="+AccessKey+"/") {
 		Refuse(w, http.StatusForbidden, "InvalidAccessKeyId")
+		return
+	}
+	if s.Secret != "" && !s.isSigned(r) {
+		Refuse(w, http.StatusForbidden, "SignatureDoesNotMatch")
 		return
 	}
 	body, err := io.ReadAll(r.Body)
@@ -57,6 +67,29 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	default:
 		Refuse(w, http.StatusMethodNotAllowed, "MethodNotAllowed")
 	}
+}
+
+var signedHeaders = regexp.MustCompile(`Credential=[^/]*/[0-9]{8}/([^/]*)/s3/aws4_request, SignedHeaders=([^,]*),`)
+
+// isSigned reports whether signing the request again with the secret gives the same signature.
+func (s *Server) isSigned(r *http.Request) bool {
+	got := r.Header.Get("Authorization")
+	scope := signedHeaders.FindStringSubmatch(got)
+	date, err := time.Parse("20060102T150405Z", r.Header.Get("X-Amz-Date"))
+	if scope == nil || err != nil {
+		return false
+	}
+	again := r.Clone(r.Context())
+	again.URL.Host, again.Header = r.Host, http.Header{}
+	for name := range strings.SplitSeq(scope[2], ";") {
+		if value := r.Header.Get(name); value != "" {
+			again.Header.Set(name, value)
+		}
+	}
+	signer := v4.NewSigner(func(o *v4.SignerOptions) { o.DisableURIPathEscaping = true })
+	err = signer.SignHTTP(r.Context(), aws.Credentials{AccessKeyID: AccessKey, SecretAccessKey: s.Secret,
+		SessionToken: r.Header.Get("X-Amz-Security-Token")}, again, r.Header.Get("X-Amz-Content-Sha256"), "s3", scope[1], date)
+	return err == nil && again.Header.Get("Authorization") == got
 }
 
 // putObject writes under the conditions of the request. The caller holds the lock.
