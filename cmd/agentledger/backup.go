@@ -120,7 +120,7 @@ func (c offline) verifyBackup(ctx context.Context, out terminal, path string) er
 // checkExtracted compares an extracted store with the heads of its backup, and lets check look at it.
 func (c offline) checkExtracted(ctx context.Context, out terminal, x *backup.Extracted,
 	check func(*datadir.Store) error) error {
-	s, err := datadir.OpenCopy(ctx, x.StoreDir(), nil, c.Store, c.Tuning, c.Logging.NewLogger(out.stderr))
+	s, err := datadir.OpenCopy(ctx, x.StoreDir(), nil, c.Store, c.forReading(), c.Logging.NewLogger(out.stderr))
 	if err != nil {
 		return err
 	}

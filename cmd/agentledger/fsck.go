@@ -6,6 +6,8 @@ import (
 	"fmt"
 
 	"github.com/agentledger/agentledger/cmd/agentledger/datadir"
+	"github.com/agentledger/agentledger/internal/config"
+	"github.com/agentledger/agentledger/internal/heapfloor"
 	"github.com/agentledger/agentledger/internal/operate/compaction"
 	"github.com/agentledger/agentledger/log/anchor"
 	"github.com/agentledger/agentledger/log/audit"
@@ -96,11 +98,28 @@ func (c offline) openExisting(ctx context.Context, out terminal) (*datadir.Store
 	return datadir.Open(ctx, c.Store, c.Tuning, c.Logging.NewLogger(out.stderr), nil)
 }
 
+// Memory of commands that read a store from its beginning to its end. Together with the program itself it stays below
+// 400 MiB, whatever the size of the store.
+const (
+	readCacheMiB = 64        // of the store's blocks: each is read once, so that a larger cache would not help
+	readMemory   = 320 << 20 // bytes of the Go runtime, in which Pebble keeps its blocks too
+)
+
+// forReading bounds the memory of this process and returns the settings for a store that is read whole.
+func (c offline) forReading() config.Tuning {
+	heapfloor.Limit(readMemory)
+	t := c.Tuning
+	if t.CacheMiB == 0 || t.CacheMiB > readCacheMiB {
+		t.CacheMiB = readCacheMiB
+	}
+	return t
+}
+
 // openExistingReadOnly opens a store that is there already, to read it alone.
 func (c offline) openExistingReadOnly(ctx context.Context, out terminal,
 	openAnchors datadir.AnchorOpener) (*datadir.Store, error) {
 	if err := datadir.Require(ctx, c.Store); err != nil {
 		return nil, err
 	}
-	return datadir.OpenReadOnly(ctx, c.Store, c.Tuning, c.Logging.NewLogger(out.stderr), openAnchors)
+	return datadir.OpenReadOnly(ctx, c.Store, c.forReading(), c.Logging.NewLogger(out.stderr), openAnchors)
 }

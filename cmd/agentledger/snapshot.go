@@ -46,7 +46,7 @@ func (c offline) withSnapshot(ctx context.Context, out terminal, b beside,
 	}
 	dir := filepath.Join(c.SnapshotsDir(), name)
 	use := backup.UseSnapshot(dir)
-	s, err := datadir.OpenCopy(ctx, dir, anchors, c.Store, c.Tuning, c.Logging.NewLogger(out.stderr))
+	s, err := datadir.OpenCopy(ctx, dir, anchors, c.Store, c.forReading(), c.Logging.NewLogger(out.stderr))
 	if err == nil {
 		err = errors.Join(read(s, dir), s.Close())
 	} else {

@@ -1,4 +1,4 @@
-// Package heapfloor lets the garbage collector of a small heap run seldom. A service with 30 MiB of live objects is
+// Package heapfloor sets how often the garbage collector runs. Hold lets the collector of a small heap run seldom. A service with 30 MiB of live objects is
 // collected each time that 30 MiB more were allocated, many times a second under load; with a floor of 128 MiB four
 // times less often.
 //
@@ -45,6 +45,15 @@ func Hold(ctx context.Context, floor int64) {
 			return
 		case <-ticker.C:
 		}
+	}
+}
+
+// Limit makes the collector run more often once the memory of the Go runtime reaches so many bytes. Without it a heap may
+// grow to twice its live objects, which include the store's cache in a program without cgo. It has no effect if
+// GOMEMLIMIT is in the environment.
+func Limit(bytes int64) {
+	if os.Getenv("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(bytes)
 	}
 }
 

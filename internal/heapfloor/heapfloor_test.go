@@ -59,3 +59,18 @@ func TestLeftAlone(t *testing.T) {
 		}
 	}
 }
+
+func TestLimit(t *testing.T) {
+	before := debug.SetMemoryLimit(-1)
+	t.Cleanup(func() { debug.SetMemoryLimit(before) })
+	t.Setenv("GOMEMLIMIT", "1GiB")
+	Limit(123 << 20)
+	if got := debug.SetMemoryLimit(-1); got != before {
+		t.Errorf("with GOMEMLIMIT in the environment: got %d, want %d", got, before)
+	}
+	t.Setenv("GOMEMLIMIT", "")
+	Limit(123 << 20)
+	if got := debug.SetMemoryLimit(-1); got != 123<<20 {
+		t.Errorf("got %d, want %d", got, 123<<20)
+	}
+}

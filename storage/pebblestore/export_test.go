@@ -55,3 +55,6 @@ func (e *Engine) SetFormat(n uint64) error {
 
 // DamagedBlocks is how many damaged blocks are known.
 func (e *Engine) DamagedBlocks() int { return e.damaged.Count() }
+
+// CacheBytes returns the size of Pebble's cache with options.
+func CacheBytes(o Options) int64 { return o.withDefaults().pebble(&Engine{}).CacheSize }

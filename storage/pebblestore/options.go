@@ -16,8 +16,8 @@ type Options struct {
 	// Dir is the directory of the store; it is made with mode 0700.
 	Dir string
 
-	// CacheBytes bounds the cache of decompressed blocks. 0 means 256 MiB. Memtables have 128 MiB beside
-	// it, and names of events at most 43 MiB.
+	// CacheBytes bounds the cache of decompressed blocks. 0 means 256 MiB. Memtables have 128 MiB in addition, unless
+	// the store is read-only, and names of events at most 43 MiB.
 	CacheBytes int64
 
 	// MaxTables bounds the tables that are kept open, each a file descriptor; at least 64 are. 0 means 1000.
@@ -89,6 +89,15 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
+// cacheSize returns the bytes of Pebble's cache, from which it takes those of memtables. A read-only store has a memtable
+// only if its log has events that are in no table yet.
+func (o Options) cacheSize() int64 {
+	if o.ReadOnly {
+		return o.CacheBytes
+	}
+	return o.CacheBytes + memTablesUsual*memTableBytes
+}
+
 // pebble returns the options of the underlying store. e learns of its failures.
 func (o Options) pebble(e *Engine) *pebble.Options {
 	logger := &logger{engine: e, slog: o.Logger}
@@ -97,7 +106,7 @@ func (o Options) pebble(e *Engine) *pebble.Options {
 		Lock:                        e.lock,
 		ReadOnly:                    o.ReadOnly,
 		FormatMajorVersion:          pebble.FormatNewest,
-		CacheSize:                   o.CacheBytes + memTablesUsual*memTableBytes,
+		CacheSize:                   o.cacheSize(),
 		MaxOpenFiles:                o.MaxTables + otherFiles,
 		MemTableSize:                memTableBytes,
 		MemTableStopWritesThreshold: memTablesQueued,

@@ -153,3 +153,19 @@ func TestReadOnlyRefusals(t *testing.T) {
 		t.Errorf("made: %v, %v", names, err)
 	}
 }
+
+// A read-only store takes no memory for memtables that it does not have.
+func TestReadOnlyCache(t *testing.T) {
+	for name, c := range map[string]struct {
+		options pebblestore.Options
+		want    int64
+	}{
+		"read-only":          {pebblestore.Options{ReadOnly: true, CacheBytes: 64 << 20}, 64 << 20},
+		"read-only, default": {pebblestore.Options{ReadOnly: true}, 256 << 20},
+		"with writes":        {pebblestore.Options{CacheBytes: 64 << 20}, (64 + 128) << 20},
+	} {
+		if got := pebblestore.CacheBytes(c.options); got != c.want {
+			t.Errorf("%s: got %d MiB, want %d", name, got>>20, c.want>>20)
+		}
+	}
+}
