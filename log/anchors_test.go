@@ -2,6 +2,7 @@ package log_test
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -153,24 +154,59 @@ func TestFsckMeetsAnAnchorThatLags(t *testing.T) {
 	}
 }
 
+// A note that a crash cut off is removed. Any other damage leaves the notes before and after it: a ledger takes events
+// if it has a note after the damage, or if the damage is known to be another ledger's.
 func TestAnchorJournal(t *testing.T) {
+	first := func(b []byte) int { return bytes.Index(b[1:], []byte("anchor ")) + 1 } // end of the first note
+	last := func(b []byte) int { return bytes.LastIndex(b, []byte("anchor ")) }
+	flip := func(at func([]byte) int) func([]byte) []byte {
+		return func(b []byte) []byte { b[at(b)] ^= 1; return b }
+	}
+	digit := func(at func([]byte) int) func([]byte) []byte { // of the note's length
+		return func(b []byte) []byte { b[at(b)+7] ^= 4; return b }
+	}
 	tests := []struct {
 		name   string
 		mutate func([]byte) []byte
-		opens  bool
+		red    bool // takes events; its note is the last one
+		blue   bool // takes events; its only note is an earlier one
 	}{
-		{"whole", func(b []byte) []byte { return b }, true},
-		{"last note cut off", func(b []byte) []byte { return b[:len(b)-7] }, true},
-		{"cut off inside the last header", func(b []byte) []byte { return b[:bytes.LastIndex(b, []byte("anchor "))+9] }, true},
-		{"flipped byte in the first note", func(b []byte) []byte { b[60] ^= 1; return b }, false},
-		{"flipped byte in the first header", func(b []byte) []byte { b[2] ^= 1; return b }, false},
-		{"foreign text in front", func(b []byte) []byte { return append([]byte("hello\n"), b...) }, false},
-		{"first note removed but its header", func(b []byte) []byte { return append(b[:30:30], b[300:]...) }, false},
+		{"whole", func(b []byte) []byte { return b }, true, true},
+		{"last note cut off", func(b []byte) []byte { return b[:len(b)-7] }, true, true},
+		{"cut off inside the last header", func(b []byte) []byte { return b[:last(b)+9] }, true, true},
+		{"zeros in the place of the last note", func(b []byte) []byte { return append(b[:last(b)], make([]byte, 300)...) }, true, true},
+		{"flipped bit in the first note", flip(func(b []byte) int { return first(b) - 9 }), true, true},
+		{"flipped bit in the first header", flip(func([]byte) int { return 2 }), true, true},
+		{"flipped bit in the first length", digit(func([]byte) int { return 0 }), true, true},
+		{"flipped bit in the signature of the last note", flip(func(b []byte) int { return len(b) - 9 }), false, true},
+		{"flipped bit in the size of the last note", flip(func(b []byte) int { return last(b) + bytes.Index(b[last(b):], []byte("\n3\n")) + 1 }), false, true},
+		{"flipped bit in the checksum of the last note", flip(func(b []byte) int { return last(b) + 15 }), false, true},
+		{"flipped bit in the last header", flip(func(b []byte) int { return last(b) + 2 }), false, true},
+		{"flipped bit in the last length", digit(last), false, true},
+		{"flipped bit in the origin of the last note", flip(func(b []byte) int { return last(b) + 40 }), false, false},
+		{"flipped line end in the last note", flip(func(b []byte) int { return last(b) + bytes.IndexByte(b[last(b):], '\n') }), false, false},
+		{"foreign text in front", func(b []byte) []byte { return append([]byte("hello\n"), b...) }, true, true},
+		{"foreign text at the end", func(b []byte) []byte { return append(b, "hello\n"...) }, false, false},
+		{"first note removed but its header", func(b []byte) []byte { return append(b[:30:30], b[first(b):]...) }, true, true},
+		{"all but the first and the last note overwritten", func(b []byte) []byte {
+			for i := first(b); i < last(b); i++ {
+				b[i] = 'x'
+			}
+			return b
+		}, true, false},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			w := newWorld(t, storagetest.NewModel())
-			w.mustAppend(red, "a", "b", "c")
+			if _, err := w.ledgers.State(t.Context(), blue); err != nil {
+				t.Fatal(err)
+			}
+			w.mustAppend(blue, "a")
+			w.reopen(w.store)
+			for _, name := range []string{"a", "b", "c"} {
+				w.mustAppend(red, name)
+				w.reopen(w.store)
+			}
 			w.ledgers.Close()
 			b, err := os.ReadFile(w.journal())
 			if err != nil {
@@ -179,16 +215,75 @@ func TestAnchorJournal(t *testing.T) {
 			if err := os.WriteFile(w.journal(), tt.mutate(b), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			anchors, err := anchor.Open(w.anchors)
-			if (err == nil) != tt.opens {
-				t.Fatalf("open: got %v, want success: %v", err, tt.opens)
+			for range 2 { // a restart does not make the doubt go away
+				w.open(log.Options{})
+				for tenant, takes := range map[id.Tenant]bool{red: tt.red, blue: tt.blue} {
+					if s := w.state(tenant); (s.Fault().Level == log.Healthy) != takes || s.Fault().Level == log.Frozen {
+						t.Errorf("tenant %d: fault %+v", tenant, s.Fault())
+					}
+					if !takes {
+						w.refuses(tenant, "read_only")
+					}
+				}
+				w.ledgers.Close()
+				anchors, err := anchor.Open(w.anchors) // nor does a compaction
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := errors.Join(anchors.Compact(t.Context(), nil), anchors.Close()); err != nil {
+					t.Fatal(err)
+				}
 			}
-			if err != nil {
-				return
-			}
-			anchors.Close()
 			w.open(log.Options{})
-			w.mustAppend(red, "d")
+			for _, tenant := range []id.Tenant{red, blue} {
+				if w.state(tenant).Fault().Level != log.Healthy {
+					if err := w.ledgers.Adopt(t.Context(), tenant, w.state(tenant).Checkpoint()); err != nil {
+						t.Fatal(err)
+					}
+				}
+				w.mustAppend(tenant, "d")
+			}
+			w.reopen(w.store)
+			w.mustAppend(red, "e")
+			w.mustAppend(blue, "e")
+		})
+	}
+}
+
+// A store that was rolled back to before the damaged note is not taken for the newest one, also if the ledger is empty
+// there.
+func TestRollbackBehindDamage(t *testing.T) {
+	for name, events := range map[string][]string{"empty": nil, "with events": {"a"}} {
+		t.Run(name, func(t *testing.T) {
+			model := storagetest.NewModel()
+			w := newWorld(t, model)
+			w.mustAppend(blue, "a")
+			if events != nil {
+				w.mustAppend(red, events...)
+			}
+			w.ledgers.Close()
+			backup := model.Reopen()
+			w.open(log.Options{})
+			w.mustAppend(red, "shown")
+			w.ledgers.Close()
+			b, err := os.ReadFile(w.journal())
+			if err != nil {
+				t.Fatal(err)
+			}
+			b[len(b)-9] ^= 1
+			if err := os.WriteFile(w.journal(), b, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			w.store = backup
+			w.open(log.Options{})
+			if s := w.state(red); s.Fault().Level != log.ReadOnly {
+				t.Errorf("fault %+v", s.Fault())
+			}
+			w.mustAppend(blue, "b")
+			if err := w.ledgers.Adopt(t.Context(), red, w.state(red).Checkpoint()); err != nil {
+				t.Fatal(err)
+			}
+			w.mustAppend(red, "other") // the operator was wrong, which is the operator's fault
 		})
 	}
 }

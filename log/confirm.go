@@ -12,7 +12,8 @@ import (
 // If it does not, s is frozen and signs the anchor in place of its own head.
 //
 // A ledger without events gets its first anchor here. A ledger with events and no anchor
-// is read-only until an operator adopts a checkpoint, where no other process has its anchor either.
+// is read-only until an operator adopts a checkpoint, where no other process has its anchor either. So is a ledger
+// whose latest anchor may have been in damaged bytes of the anchors, also one without events.
 func (l *Ledgers) confirmHead(ctx context.Context, s *State) error {
 	now := id.InstantOf(l.clock())
 	if _, shown := l.anchors.Find(s.identity.Origin.Next()); shown {
@@ -29,6 +30,11 @@ func (l *Ledgers) confirmHead(ctx context.Context, s *State) error {
 	}
 	if !ok && s.Size() == 0 && l.anchors.ReadOnly() {
 		return nil // no newer head will be shown
+	}
+	doubtful := l.anchors.Doubtful(s.identity.Origin)
+	if doubtful && (!ok || s.Size() == 0 && shown.Size == 0) {
+		s.fault = Fault{Level: ReadOnly, Reason: lostAnchor, At: now}
+		return nil
 	}
 	if s.Size() == 0 && shown.Size == 0 {
 		err := error(nil)
@@ -52,12 +58,18 @@ func (l *Ledgers) confirmHead(ctx context.Context, s *State) error {
 		return err
 	case !extends:
 		s.fault = Fault{Level: Frozen, Reason: fmt.Sprintf("the head does not extend the checkpoint shown at size %d", shown.Size), At: now}
+	case doubtful:
+		s.fault = Fault{Level: ReadOnly, Reason: lostAnchor, At: now}
+		return nil
 	default:
 		return nil
 	}
 	s.anchoredView = &shown
 	return nil
 }
+
+// lostAnchor is why a ledger is read-only whose latest anchor may have been in damaged bytes.
+const lostAnchor = "its latest anchor may be lost, because anchors.journal is damaged: adopt its latest checkpoint"
 
 // unanchored is why a ledger can't begin: its first anchor can't be written. It is nil without an error.
 func unanchored(err error) error {
@@ -100,6 +112,10 @@ func (l *Ledgers) Adopt(ctx context.Context, t id.Tenant, note []byte) error {
 	}
 	if err := l.anchors.Put(note); err != nil {
 		return err
+	}
+	if l.anchors.Doubtful(s.identity.Origin) {
+		shown, _ := l.anchors.Find(s.identity.Origin)
+		return fmt.Errorf("adopt checkpoint: a checkpoint of size %d was shown: adopt one that is not smaller", shown.Size)
 	}
 	led, err := l.residentLedger(ctx, t)
 	if err != nil {

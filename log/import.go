@@ -290,6 +290,9 @@ func (i *Import) openLedger(ctx context.Context, note []byte, configVersion uint
 // extendsShown refuses a state that does not extend the checkpoint that was shown of the ledger.
 func (l *Ledgers) extendsShown(ctx context.Context, s *State) error {
 	shown, ok := l.anchors.Find(s.identity.Origin)
+	if l.anchors.Doubtful(s.identity.Origin) {
+		return errors.New(lostAnchor)
+	}
 	if !ok {
 		return nil
 	}

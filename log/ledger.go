@@ -103,6 +103,10 @@ func (l *Ledgers) Create(ctx context.Context, t id.Tenant, g Genesis) (*State, e
 	if g.Slug != "" && l.SlugTaken(g.Slug, g.Origin) {
 		return nil, fault.New(fault.Conflict, "slug is taken")
 	}
+	if g.Slug != "" && l.SlugsDoubtful() {
+		return nil, &fault.Error{Kind: fault.Unavailable, Code: "unavailable",
+			Message: "No organization can be founded, because names.journal is damaged", Err: errSlugsDoubtful}
+	}
 	if err := l.keepGenesisSlug(g); err != nil {
 		return nil, fmt.Errorf("create ledger: %w", unanchored(err))
 	}
@@ -115,6 +119,9 @@ func (l *Ledgers) Create(ctx context.Context, t id.Tenant, g Genesis) (*State, e
 	}
 	return s, nil
 }
+
+var errSlugsDoubtful = errors.New("a slug that seems to be free may belong to an organization that the store lost: " +
+	"agentledger adopt --all-heads --reason TEXT")
 
 // keepGenesisSlug keeps the slug of a genesis.
 func (l *Ledgers) keepGenesisSlug(g Genesis) error {
@@ -151,6 +158,7 @@ func (l *Ledgers) createLedger(ctx context.Context, t id.Tenant, identity identi
 		return nil, createError(err)
 	}
 	l.fences.Note(t, batch.Head.Epoch)
+	l.anchors.MarkNew(identity.Origin)
 	led, err := l.residentLedger(ctx, t)
 	l.relisted.Tell(t)
 	if err != nil {

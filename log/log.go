@@ -218,6 +218,12 @@ func Open(ctx context.Context, o Options) (*Ledgers, error) {
 		}
 	}
 	l := newLedgers(o)
+	for _, problem := range o.Anchors.Problems() {
+		l.logger.Error("anchors damaged", "problem", problem)
+	}
+	if problem := o.Anchors.MissingNames(); problem != "" {
+		l.logger.Error("names missing", "problem", problem)
+	}
 	background, stop := context.WithCancel(context.Background())
 	l.stop = stop
 	l.done.Go(l.runSequencer)

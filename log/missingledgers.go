@@ -39,8 +39,12 @@ func (l *Ledgers) Census(ctx context.Context, kind storage.Kind, slugOf slugRead
 			return fmt.Errorf("census: %w", err)
 		}
 	}
-	if err := l.tellMissing(missing); err != nil {
+	lost, err := l.tellMissing(missing)
+	if err != nil {
 		return fmt.Errorf("census: %w", err)
+	}
+	if !lost && !l.anchors.ReadOnly() {
+		l.anchors.SettleSlugs() // those of all organizations are kept again
 	}
 	l.metrics.Missing.Set(float64(missing.CountMissing()))
 	return nil
@@ -75,11 +79,17 @@ func (l *Ledgers) reportUncounted(ctx context.Context, t id.Tenant, err error) e
 	return nil
 }
 
-// tellMissing names the missing ledgers.
-func (l *Ledgers) tellMissing(missing *anchor.Comparison) error {
+// tellMissing names the missing ledgers. It reports whether one of them is the first of its organization and the slug
+// of that is not known.
+func (l *Ledgers) tellMissing(missing *anchor.Comparison) (slugLost bool, err error) {
 	origins, slugs, err := missing.Missing()
 	if err != nil {
-		return err
+		return true, err
+	}
+	for _, o := range origins {
+		if first, _ := o.Split(); o == first && slugs[o] == "" {
+			slugLost = true
+		}
 	}
 	for _, o := range origins[:min(len(origins), missingTold)] {
 		first, _ := o.Split()
@@ -88,9 +98,12 @@ func (l *Ledgers) tellMissing(missing *anchor.Comparison) error {
 	if more := len(origins) - missingTold; more > 0 {
 		l.logger.Error("more ledgers are missing: fsck names them all", "ledgers", more)
 	}
-	return nil
+	return slugLost, nil
 }
 
 // SlugTaken reports whether a slug is known to belong to another organization than the
 // one of an origin, for example to one that the store has lost.
 func (l *Ledgers) SlugTaken(slug id.Slug, o id.Origin) bool { return l.anchors.SlugTaken(slug, o) }
+
+// SlugsDoubtful reports whether slugs of organizations that the store has lost may be lost too.
+func (l *Ledgers) SlugsDoubtful() bool { return l.anchors.SlugsDoubtful() }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -77,6 +78,74 @@ func TestRollbackToBeforeAnOrganization(t *testing.T) {
 	findings := w.findings()
 	if len(findings) != 1 || findings[0].Origin != genesis.Origin || !strings.Contains(findings[0].Problem, "green") {
 		t.Errorf("fsck: got %v", findings)
+	}
+}
+
+// While notes of slugs may be lost, no organization is founded. The slugs of the organizations in the store are written
+// again, which ends the doubt unless the store lacks a ledger whose slug is lost.
+func TestDamagedNames(t *testing.T) {
+	for name, tc := range map[string]struct {
+		spoil func(b []byte) []byte // nil: the journal is removed
+		lost  bool                  // the slug of the organization that is not in the store
+	}{
+		"removed":                    {nil, true},
+		"a flipped bit in a slug":    {func(b []byte) []byte { b[bytes.Index(b, []byte("green"))] ^= 1; return b }, true},
+		"a flipped bit in a header":  {func(b []byte) []byte { b[1] ^= 1; return b }, false},
+		"a note between the others":  {func(b []byte) []byte { return append([]byte("text\n"), b...) }, false},
+		"zeros over the first bytes": {func(b []byte) []byte { return append(make([]byte, 99), b[99:]...) }, false},
+	} {
+		for _, rolledBack := range []bool{false, true} {
+			model := storagetest.NewModel()
+			w := newWorld(t, model)
+			if err := w.ledgers.Census(t.Context(), "organization", slugs); err != nil {
+				t.Fatal(err)
+			}
+			backup := model.Reopen()
+			genesis := ledgertest.Genesis(30)
+			genesis.Slug = "green"
+			if _, err := w.ledgers.Create(t.Context(), 30, genesis); err != nil {
+				t.Fatal(err)
+			}
+			w.ledgers.Close()
+			if rolledBack {
+				w.store = backup
+			}
+			journal := filepath.Join(w.anchors, "names.journal")
+			b, err := os.ReadFile(journal)
+			if err == nil && tc.spoil != nil {
+				err = os.WriteFile(journal, tc.spoil(b), 0o600)
+			} else if err == nil {
+				err = os.Remove(journal)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			other := ledgertest.Genesis(31)
+			other.Slug = "other"
+			for range 2 { // a restart does not make the doubt go away
+				var told bytes.Buffer
+				w.open(log.Options{Logger: slog.New(slog.NewTextHandler(&told, nil))})
+				if _, err := w.ledgers.Create(t.Context(), 31, other); !fault.Is(err, fault.Unavailable) {
+					t.Errorf("%s: before the census: got %v", name, err)
+				}
+				if !strings.Contains(told.String(), "names.journal is") {
+					t.Errorf("%s: the log does not name the file: %s", name, &told)
+				}
+				w.ledgers.Close()
+			}
+			w.open(log.Options{})
+			if err := w.ledgers.Census(t.Context(), "organization", slugs); err != nil {
+				t.Fatal(err)
+			}
+			_, err = w.ledgers.Create(t.Context(), 31, other)
+			if refused := fault.Is(err, fault.Unavailable); refused != (rolledBack && tc.lost) || !refused && err != nil {
+				t.Errorf("%s, rolled back %v: after the census: got %v", name, rolledBack, err)
+			}
+			if taken := w.ledgers.SlugTaken("green", "log.example/o/another"); taken == (rolledBack && tc.lost) {
+				t.Errorf("%s, rolled back %v: green is taken: %v", name, rolledBack, taken)
+			}
+			w.ledgers.Close()
+		}
 	}
 }
 

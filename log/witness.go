@@ -29,13 +29,13 @@ func (l *Ledgers) confirmByWitness(ctx context.Context, led *ledger) *State {
 // forgetWitness says that a ledger was read from the store.
 func (led *ledger) forgetWitness() { led.witnessed.Store(new(sync.Once)) }
 
-// Anchored reports whether a ledger has an anchor. It reads the identity of the ledger
-// alone. A ledger without an anchor takes no events (ReadOnly), unless it is empty.
+// Anchored reports whether a ledger has an anchor that is known to be its latest. It reads the identity of the ledger
+// alone. A ledger without one takes no events (ReadOnly), unless it is empty.
 func (l *Ledgers) Anchored(ctx context.Context, t id.Tenant) (bool, error) {
 	var stored identityRecord
 	if err := l.readOwnRecord(ctx, t, kindIdentity, &stored); err != nil {
 		return false, storeError("read identity", err)
 	}
 	_, anchored := l.anchors.Find(stored.Origin)
-	return anchored, nil
+	return anchored && !l.anchors.Doubtful(stored.Origin), nil
 }

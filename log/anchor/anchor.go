@@ -6,8 +6,9 @@
 //
 //   - A checkpoint is durable when Put returns nil, and no crash takes it away again.
 //   - The anchor of an origin is the largest checkpoint that was put, in any order.
-//   - A journal is damaged at its end at most, where a crash cut off a note that was being
-//     written. Any other damage is an error of Open.
+//   - A note that a crash cut off at the end of a journal is removed. Any other damage stays in the journal, and the notes
+//     before and after it count. An origin whose newest note may have been in the damaged bytes is doubtful until a
+//     checkpoint of it is put.
 //   - One process uses a folder at a time: two would overwrite each other's notes, and
 //     could write to one database without noticing each other.
 //   - A slug is never given to another organization, also when the store was rolled back to
@@ -45,6 +46,7 @@ type Folder struct {
 	round      uint32 // number of the newest compaction
 	slugs      *journal
 	slugOwners map[slugHash]originHash
+	doubts     doubts
 	closed     bool // no file is open any more
 	followers  []*Follower
 
@@ -180,7 +182,7 @@ func (f *Folder) listOrigins(wanted map[originHash]struct{}) (origins []id.Origi
 	err = f.journal.readAllNotes(func(note []byte) error {
 		origin, _, err := parseCheckpoint(note)
 		if err != nil {
-			return err
+			return nil // it is damaged
 		}
 		hash := hashOriginText(origin)
 		if _, is := left[hash]; is {

@@ -12,9 +12,6 @@ import (
 	"syscall"
 )
 
-// errJournal: the journal is damaged before its end.
-var errJournal = errors.New("anchor journal is damaged")
-
 const (
 	maxNoteBytes   = 64 << 10
 	checksumDigits = 16
@@ -34,13 +31,13 @@ func (n frameReader) readNextNote() (note []byte, taken int, err error) {
 	line, err := n.r.ReadSlice('\n')
 	if err != nil {
 		if errors.Is(err, bufio.ErrBufferFull) {
-			err = errNotAFrame
+			err = errDamagedNote
 		}
 		return nil, 0, err
 	}
 	length, sum, ok := parseFrameLine(line)
 	if !ok {
-		return nil, 0, errNotAFrame
+		return nil, 0, errDamagedNote
 	}
 	taken = len(line) + length
 	if note, err = n.r.Peek(length); err != nil {
@@ -50,13 +47,14 @@ func (n frameReader) readNextNote() (note []byte, taken int, err error) {
 		return nil, 0, err
 	}
 	if checksumNote(note) != sum {
-		return nil, 0, errors.New("checksum does not match")
+		return nil, 0, errDamagedNote
 	}
 	_, err = n.r.Discard(length)
 	return note, taken, err
 }
 
-var errNotAFrame = errors.New("not an anchor line")
+// errDamagedNote: the bytes are no note, or not the note that its first line announces.
+var errDamagedNote = errors.New("damaged note")
 
 // parseFrameLine reads the line in front of a note.
 func parseFrameLine(line []byte) (length int, sum [checksumDigits]byte, ok bool) {

@@ -3,7 +3,6 @@ package anchor
 import (
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 
@@ -25,18 +24,22 @@ type journal struct {
 	size  int64       // of the notes that are known to be whole
 	notes int
 
+	damages []damage // between the notes, in the order of the file
+	missing bool     // there was no file when the journal was opened now, or at the start that made it
+
 	torn    bool // bytes of an append that failed may lie behind size
 	renamed bool // the rename that brought file to path may not be durable
 }
 
 // openJournal opens or makes the file and calls see with its notes in order. A note is
-// valid until see returns. A note that a crash cut off is removed.
+// valid until see returns. A note that a crash cut off is removed; damaged bytes stay.
 func openJournal(path string, see func(note []byte) error) (*journal, error) {
+	_, missing := os.Stat(path)
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	j := &journal{path: path, file: f}
+	j := &journal{path: path, file: f, missing: isMissing(missing)}
 	err = j.loadNotes(see)
 	if err == nil {
 		err = errors.Join(f.Truncate(j.size), f.Sync(), durable.SyncDir(filepath.Dir(path)))
@@ -52,7 +55,7 @@ func openJournal(path string, see func(note []byte) error) (*journal, error) {
 func openJournalReadOnly(path string, see func(note []byte) error) (*journal, error) {
 	f, err := os.Open(path)
 	if errors.Is(err, os.ErrNotExist) {
-		return &journal{path: path}, nil
+		return &journal{path: path, missing: true}, nil
 	}
 	if err != nil {
 		return nil, err
@@ -64,47 +67,41 @@ func openJournalReadOnly(path string, see func(note []byte) error) (*journal, er
 	return j, nil
 }
 
-// loadNotes reads whole notes up to the end, or to the note that a crash cut off.
+// loadNotes reads the notes up to the end, or to the note that a crash cut off. A note that
+// is whole and that see refuses counts as damaged.
 func (j *journal) loadNotes(see func(note []byte) error) (err error) {
 	if j.info, err = j.file.Stat(); err != nil {
 		return err
 	}
-	r := newFrameReader(j.file)
-	for {
-		note, n, err := r.readNextNote()
-		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+	j.size, err = scanNotes(j.file, 0, j.info.Size(), scan{
+		note: func(note []byte, at int64, taken int) error {
+			if see(note) != nil {
+				j.damages = append(j.damages, damage{at: at, bytes: int64(taken)})
+			} else {
+				j.notes++
+			}
 			return nil
-		}
-		if err == nil {
-			err = see(note)
-		}
-		if err != nil {
-			return fmt.Errorf("%s: %w at byte %d: %w", j.path, errJournal, j.size, err)
-		}
-		j.size += int64(n)
-		j.notes++
+		},
+		damaged: func(d damage) error { j.damages = append(j.damages, d); return nil },
+	})
+	if err != nil {
+		return fmt.Errorf("read %s: %w", j.path, err)
 	}
+	j.missing = j.missing || j.wasMissing()
+	return nil
 }
 
-// readAllNotes calls see with every note, in their order. A note is valid until see
+// readAllNotes calls see with every whole note, in their order. A note is valid until see
 // returns.
 func (j *journal) readAllNotes(see func(note []byte) error) error {
 	if j.file == nil {
 		return nil
 	}
-	r := newFrameReader(io.NewSectionReader(j.file, 0, j.size))
-	for {
-		note, _, err := r.readNextNote()
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err == nil {
-			err = see(note)
-		}
-		if err != nil {
-			return fmt.Errorf("%s: %w: %w", j.path, errJournal, err)
-		}
+	_, err := scanNotes(j.file, 0, j.size, scan{note: func(note []byte, _ int64, _ int) error { return see(note) }})
+	if err != nil {
+		return fmt.Errorf("read %s: %w", j.path, err)
 	}
+	return nil
 }
 
 // appendNotes writes notes with one sync. When it fails it cuts the file back to the whole

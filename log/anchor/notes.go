@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"iter"
 	"os"
 )
@@ -33,20 +32,24 @@ func (f *Folder) yieldNotes(slugs bool, yield func(Note) bool) (more bool, err e
 		return true, err
 	}
 	defer file.Close()
-	r := newFrameReader(io.NewSectionReader(file, 0, size))
-	for {
-		note, _, err := r.readNextNote()
-		if errors.Is(err, io.EOF) {
-			return true, nil
+	more = true
+	_, err = scanNotes(file, 0, size, scan{note: func(note []byte, _ int64, _ int) error {
+		if more && f.isInForce(note, slugs) {
+			more = yield(Note{Slug: slugs, Text: bytes.Clone(note)})
 		}
-		if err != nil {
-			return false, fmt.Errorf("%w: %w", errJournal, err)
+		if !more {
+			return errStopped
 		}
-		if f.isInForce(note, slugs) && !yield(Note{Slug: slugs, Text: bytes.Clone(note)}) {
-			return false, nil
-		}
+		return nil
+	}})
+	if errors.Is(err, errStopped) {
+		err = nil
 	}
+	return more, err
 }
+
+// errStopped ends a scan whose caller needs no more.
+var errStopped = errors.New("stopped")
 
 // reopenJournal opens a journal once more, so that a compaction does not close it, and returns the bytes of its whole
 // notes. The file is nil when there is no journal.

@@ -14,9 +14,10 @@ import (
 
 const headJournal = "anchors.journal"
 
-// Open opens the anchors in dir, or makes the folder. A damaged journal is an error; only
-// an unfinished note at its very end, which a crash leaves, is cut off. Open compacts
-// nothing, so that a service starts while the volume is full.
+// Open opens the anchors in dir, or makes the folder. An unfinished note at the very end of
+// a journal, which a crash leaves, is cut off. Other damage is no error: Problems names it, and
+// Doubtful the origins that it concerns. Open compacts nothing, so that a service starts
+// while the volume is full.
 func Open(dir string) (*Folder, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("open anchors: %w", err)
@@ -72,7 +73,10 @@ func (f *Folder) loadJournals(open journalOpener) error {
 	slugs := make(chan error)
 	go func() { slugs <- f.loadSlugs(open) }()
 	err := f.loadHeads(open)
-	if err = errors.Join(err, <-slugs); err != nil {
+	if err = errors.Join(err, <-slugs); err == nil {
+		err = f.findDoubts()
+	}
+	if err != nil {
 		return errors.Join(err, f.closeFiles())
 	}
 	return nil
@@ -112,11 +116,14 @@ func (f *Folder) loadHeads(open journalOpener) (err error) {
 	batch := make([]originHead, 0, loadBatch)
 	f.journal, err = open(path, func(note []byte) error {
 		h, err := parseOriginHead(note)
+		if err != nil {
+			return err
+		}
 		if batch = append(batch, h); len(batch) == loadBatch {
 			batches <- batch
 			batch = make([]originHead, 0, loadBatch)
 		}
-		return err
+		return nil
 	})
 	batches <- batch
 	close(batches)
@@ -149,7 +156,7 @@ func wrapOpenError(dir string, err error) error {
 
 // removeRewrites removes the files of rewrites that a crash ended.
 func removeRewrites(dir string) error {
-	left, err := filepath.Glob(filepath.Join(dir, rewriting))
+	left, err := filepath.Glob(filepath.Join(dir, rewritePattern))
 	if err != nil {
 		return fmt.Errorf("open anchors: %w", err)
 	}

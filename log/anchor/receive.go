@@ -97,6 +97,6 @@ func (f *Folder) writeReceived(notes []Note) error {
 	if len(heads) == 0 {
 		return nil
 	}
-	_, err := f.appendHeads(heads)
+	_, _, err := f.appendHeads(heads)
 	return err
 }

@@ -12,22 +12,28 @@ import (
 	"github.com/agentledger/agentledger/internal/durable"
 )
 
-// rewriting is the pattern of the files of unfinished rewrites.
-const rewriting = ".anchors-*"
+// rewritePattern is the pattern of the files of unfinished rewrites.
+const rewritePattern = ".anchors-*"
 
-// rewriteNotes replaces the file of the journal by a new one with the notes that keep
-// accepts. mu guards the journal. It is held only to copy the notes that were appended
-// meanwhile and to exchange the files, so that appends go on while notes are copied.
+// rewriting is how a rewrite chooses what it copies.
+type rewriting struct {
+	keep   func(note []byte) bool // nil: all notes
+	retain func(d damage) bool    // whether damaged bytes are copied, as they are; nil: all
+}
+
+// rewriteNotes replaces the file of the journal by a new one with what r chooses. mu guards
+// the journal. It is held only to copy the notes that were appended meanwhile and to
+// exchange the files, so that appends go on while notes are copied.
 //
 // A crash at any moment leaves the old file or the new one at the path, and both have all
 // notes that were appended by then. Notes are read from the open file, so that a rewrite
 // restores a journal that was removed.
-func (j *journal) rewriteNotes(ctx context.Context, mu sync.Locker, keep func(note []byte) bool) error {
+func (j *journal) rewriteNotes(ctx context.Context, mu sync.Locker, r rewriting) error {
 	next, err := createCopy(j.path)
 	if err != nil {
 		return err
 	}
-	err = next.fillFrom(ctx, j, mu, keep)
+	err = next.fillFrom(ctx, j, mu, r)
 	if err == nil {
 		err = next.replaceJournal(j, mu)
 	}
@@ -39,15 +45,16 @@ func (j *journal) rewriteNotes(ctx context.Context, mu sync.Locker, keep func(no
 
 // journalCopy is a new file for a journal.
 type journalCopy struct {
-	file  *durable.Temporary
-	to    *bufio.Writer
-	from  int64 // of the old file: up to where it was copied
-	size  int64
-	notes int
+	file    *durable.Temporary
+	to      *bufio.Writer
+	from    int64 // of the old file: up to where it was copied
+	size    int64
+	notes   int
+	damages []damage
 }
 
 func createCopy(path string) (*journalCopy, error) {
-	f, err := durable.NewTemporary(path, rewriting)
+	f, err := durable.NewTemporary(path, rewritePattern)
 	if err != nil {
 		return nil, err
 	}
@@ -55,41 +62,61 @@ func createCopy(path string) (*journalCopy, error) {
 }
 
 // fillFrom copies the notes of a journal, then those that were appended meanwhile.
-func (c *journalCopy) fillFrom(ctx context.Context, j *journal, mu sync.Locker, keep func([]byte) bool) error {
+func (c *journalCopy) fillFrom(ctx context.Context, j *journal, mu sync.Locker, r rewriting) error {
 	for range 2 {
 		mu.Lock()
-		file, size := j.file, j.size
+		file, size, damages := j.file, j.size, j.damages
 		mu.Unlock()
-		if err := c.copyNotes(ctx, file, size, keep); err != nil {
+		if err := c.copyNotes(ctx, file, size, damages, r); err != nil {
 			return err
 		}
-		keep = nil
+		r = rewriting{}
 	}
 	return c.flushAndSync()
 }
 
-// copyNotes copies the kept notes of file up to a byte; nil keeps all.
-func (c *journalCopy) copyNotes(ctx context.Context, file *os.File, upTo int64, keep func([]byte) bool) error {
-	r := newFrameReader(io.NewSectionReader(file, c.from, upTo-c.from))
-	for c.from < upTo {
+// copyNotes copies file up to a byte. damages are its damaged regions.
+func (c *journalCopy) copyNotes(ctx context.Context, file *os.File, upTo int64, damages []damage, r rewriting) error {
+	for _, d := range damages {
+		if d.at < c.from || d.at >= upTo {
+			continue
+		}
+		if err := c.copyWhole(ctx, file, d.at, r.keep); err != nil {
+			return err
+		}
+		if r.retain == nil || r.retain(d) {
+			c.damages = append(c.damages, damage{at: c.size, bytes: d.bytes})
+			if _, err := io.Copy(c.to, io.NewSectionReader(file, d.at, d.bytes)); err != nil {
+				return err
+			}
+			c.size += d.bytes
+		}
+		c.from = d.end()
+	}
+	return c.copyWhole(ctx, file, upTo, r.keep)
+}
+
+// copyWhole copies whole notes up to a byte.
+func (c *journalCopy) copyWhole(ctx context.Context, file *os.File, upTo int64, keep func([]byte) bool) error {
+	end, err := scanWhole(file, c.from, upTo, func(note []byte, at int64, taken int) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		note, n, err := r.readNextNote()
-		if err != nil {
-			return fmt.Errorf("%w at byte %d: %w", errJournal, c.from, err)
-		}
-		c.from += int64(n)
 		if keep != nil && !keep(note) {
-			continue
+			return nil
 		}
 		if _, err := c.to.Write(appendFrame(c.to.AvailableBuffer(), note)); err != nil {
 			return err
 		}
-		c.size += int64(n)
+		c.size += int64(taken)
 		c.notes++
+		return nil
+	})
+	if err == nil && end != upTo {
+		err = fmt.Errorf("%s was damaged at byte %d while it was open", file.Name(), end)
 	}
-	return nil
+	c.from = upTo
+	return err
 }
 
 func (c *journalCopy) flushAndSync() error {
@@ -104,7 +131,7 @@ func (c *journalCopy) replaceJournal(j *journal, mu sync.Locker) error {
 	mu.Lock()
 	defer mu.Unlock()
 	if j.size > c.from {
-		if err := errors.Join(c.copyNotes(context.Background(), j.file, j.size, nil), c.flushAndSync()); err != nil {
+		if err := errors.Join(c.copyNotes(context.Background(), j.file, j.size, nil, rewriting{}), c.flushAndSync()); err != nil {
 			return err
 		}
 	}
@@ -119,7 +146,7 @@ func (c *journalCopy) replaceJournal(j *journal, mu sync.Locker) error {
 		return err
 	}
 	_ = j.file.Close() // its notes are in the new one
-	*j = journal{path: j.path, file: c.file.File, info: info, size: c.size, notes: c.notes, renamed: true}
+	*j = journal{path: j.path, file: c.file.File, info: info, size: c.size, notes: c.notes, damages: c.damages, missing: j.missing, renamed: true}
 	_ = j.finishFailed() // or the next append tries again, and fails as long as this does
 	return nil
 }

@@ -77,7 +77,11 @@ func (u *upkeep) inspectJournals(ctx context.Context) {
 	case !there:
 		u.restoreLost(ctx)
 	case time.Now().After(u.rest):
-		if _, err := u.folder.CompactIfLong(ctx); err != nil && ctx.Err() == nil {
+		_, err := u.folder.CompactIfLong(ctx)
+		if err == nil {
+			err = u.folder.dropSettledDamage(ctx)
+		}
+		if err != nil && ctx.Err() == nil {
 			u.reportFailure("anchors not compacted", err)
 		}
 	}
@@ -154,20 +158,31 @@ func maxNotes(origins int) int { return origins + origins/2 + spareNotes }
 // meanwhile. Only one compaction may run at a time. seen, if not nil, is called before each
 // note is copied, while no lock is held.
 func (f *Folder) Compact(ctx context.Context, seen func()) error {
-	f.mu.Lock()
-	f.round++
-	round := f.round
-	f.mu.Unlock()
-	err := f.journal.rewriteNotes(ctx, &f.mu, func(note []byte) bool {
-		if seen != nil {
-			seen()
-		}
-		return f.isNewestNote(note, round)
+	round := f.nextRound()
+	err := f.journal.rewriteNotes(ctx, &f.mu, rewriting{
+		keep: func(note []byte) bool {
+			if seen != nil {
+				seen()
+			}
+			return f.isNewestNote(note, round)
+		},
+		retain: func(d damage) bool {
+			round = f.nextRound() // the newest note of an origin stays on both sides of the damage
+			return f.mayHideNotes(d)
+		},
 	})
 	if err != nil {
 		return fmt.Errorf("compact anchors: %w", err)
 	}
 	return nil
+}
+
+// nextRound returns the number of the next compaction, or of its next part.
+func (f *Folder) nextRound() uint32 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.round++
+	return f.round
 }
 
 // isNewestNote reports whether a note is the newest one of its origin, the first time that the
@@ -198,8 +213,7 @@ func (f *Folder) restoreJournals(ctx context.Context) error {
 	if err := f.takeLock(); err != nil {
 		return err
 	}
-	all := func([]byte) bool { return true }
-	if err := f.slugs.rewriteNotes(ctx, &f.mu, all); err != nil {
+	if err := f.slugs.rewriteNotes(ctx, &f.mu, rewriting{}); err != nil {
 		return fmt.Errorf("write names anew: %w", err)
 	}
 	return f.Compact(ctx, nil)

@@ -43,37 +43,45 @@ func (f *Folder) joinWrite(notes [][]byte) (w *sharedWrite, first bool) {
 
 // writeNotes appends notes of this process, and gives them to the followers once they are durable.
 func (f *Folder) writeNotes(notes [][]byte) error {
-	parsed, err := f.appendHeads(notes)
+	written, parsed, err := f.appendHeads(notes)
 	if err != nil {
 		return err
 	}
 	for _, w := range f.followers {
 		for i, p := range parsed {
-			w.addHead(p, notes[i])
+			w.addHead(p, written[i])
 		}
 	}
 	return nil
 }
 
-// appendHeads appends notes to the journal and remembers their heads.
-func (f *Folder) appendHeads(notes [][]byte) ([]originHead, error) {
+// appendHeads appends notes to the journal, remembers their heads and returns them. Notes that are older than the
+// anchor of their origin are left out. So the notes of an origin are in the order of their sizes, and one after
+// damaged bytes is newer than any note in them.
+func (f *Folder) appendHeads(notes [][]byte) (written [][]byte, parsed []originHead, err error) {
 	if f.readOnly {
-		return nil, errReadOnly
+		return nil, nil, errReadOnly
 	}
-	parsed := make([]originHead, len(notes))
-	for i, n := range notes {
-		var err error
-		if parsed[i], err = parseOriginHead(n); err != nil {
-			return nil, err
+	for _, n := range notes {
+		p, err := parseOriginHead(n)
+		if err != nil {
+			return nil, nil, err
+		}
+		if known, ok := f.heads[p.origin]; !ok || known.size <= p.size {
+			written, parsed = append(written, n), append(parsed, p)
 		}
 	}
-	if err := appendInPlace(f.journal, notes); err != nil {
-		return nil, err
+	if len(written) == 0 {
+		return nil, nil, nil
+	}
+	if err := appendInPlace(f.journal, written); err != nil {
+		return nil, nil, err
 	}
 	for _, p := range parsed {
 		f.rememberHead(p.origin, p.head)
+		f.doubts.settle(p.origin)
 	}
-	return parsed, nil
+	return written, parsed, nil
 }
 
 // appendInPlace appends to a journal that is still the file in the folder: notes in any

@@ -16,13 +16,16 @@ import (
 // Finding is one fault in a stored ledger.
 type Finding struct {
 	Tenant  id.Tenant
-	Origin  id.Origin
-	Place   string // the damaged object with its index: "entry 17", "tile 0/3", "head"
+	Origin  id.Origin // "" for a finding that is not about one ledger
+	Place   string    // the damaged object with its index: "entry 17", "tile 0/3", "head"
 	Problem string
 	Level   log.Level // the consequence for the ledger: log.Suspect or log.Frozen
 }
 
 func (f Finding) String() string {
+	if f.Origin == "" {
+		return fmt.Sprintf("%s: %s", f.Place, f.Problem)
+	}
 	return fmt.Sprintf("%s: %s: %s", f.Origin, f.Place, f.Problem)
 }
 

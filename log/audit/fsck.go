@@ -74,6 +74,10 @@ func ResumeFsck(ctx context.Context, store log.Store, keyring *seal.Keyring, anc
 		return result, fmt.Errorf("fsck: %w", err)
 	}
 	result.Findings += missing.CountMissing()
+	for _, problem := range anchors.Problems() {
+		report(Finding{Place: "anchors", Problem: problem})
+		result.Findings++
+	}
 	return result, nil
 }
 
@@ -260,6 +264,8 @@ func (f *fsck) compareAnchor(ctx context.Context, x *examiner, stored *log.Store
 		return err
 	case !ok:
 		x.reportProblem(log.Frozen, "head", fmt.Sprintf("does not extend the checkpoint shown at size %d", shown.Size))
+	case f.anchors.Doubtful(x.identity.Origin):
+		x.reportProblem(log.ReadOnly, "anchor", "a newer one may have been in the damaged bytes of anchors.journal")
 	}
 	return nil
 }

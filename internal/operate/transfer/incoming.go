@@ -74,6 +74,10 @@ func (w *incoming) isComplete(ctx context.Context) (there bool, err error) {
 	if err := w.checkPrivateKeys(ctx, s.Identity); err != nil {
 		return false, err
 	}
+	if w.ledgers.SlugsDoubtful() {
+		return false, Refusedf("names.journal of the anchors is damaged, so org_slug %q may belong to an organization that was lost: "+
+			"start the service once, or run agentledger adopt --all-heads --reason TEXT", w.Slug)
+	}
 	if w.ledgers.SlugTaken(w.Slug, w.Origin) {
 		return false, Refusedf("org_slug %q is taken here by another organization, which may have been lost", w.Slug)
 	}

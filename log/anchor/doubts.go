@@ -1,0 +1,252 @@
+package anchor
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/tlog"
+)
+
+// doubts are what damaged journals may have lost. The zero value is none.
+type doubts struct {
+	// all: there is damage of which it is not known whose notes it held. Then each origin is doubtful, except for those
+	// that are settled.
+	all      bool
+	settled  map[originHash]struct{}
+	affected map[originHash]int64 // origins whose note was in damage, and the offset of that
+	slugs    bool                 // notes of slugs may be lost
+}
+
+// findDoubts compares the damage of the journals with the notes that are left. It is called once, when both are loaded.
+func (f *Folder) findDoubts() error {
+	if len(f.heads) == 0 {
+		f.slugs.missing = false // there was no organization yet
+	}
+	if f.slugs.missing && !f.readOnly {
+		if err := f.slugs.noteMissing(); err != nil {
+			return err
+		}
+	}
+	f.doubts.slugs = f.slugs.missing || len(f.slugs.damages) > 0
+	if len(f.journal.damages) == 0 {
+		return nil
+	}
+	unknownEnd := int64(0)
+	f.doubts.settled, f.doubts.affected = make(map[originHash]struct{}), make(map[originHash]int64)
+	for _, d := range f.journal.damages {
+		if origin, known := f.identify(d); known {
+			f.doubts.affected[origin] = d.at
+		} else {
+			f.doubts.all, unknownEnd = true, d.end()
+		}
+	}
+	_, err := scanNotes(f.journal.file, 0, f.journal.size, scan{note: func(note []byte, at int64, _ int) error {
+		h, err := parseOriginHead(note)
+		if err != nil || h.size < f.heads[h.origin].size {
+			return nil
+		}
+		if at >= unknownEnd {
+			f.doubts.settled[h.origin] = struct{}{}
+		}
+		if lost, is := f.doubts.affected[h.origin]; is && at > lost {
+			delete(f.doubts.affected, h.origin)
+		}
+		return nil
+	}})
+	return err
+}
+
+// identify returns the origin whose note was in damaged bytes, if they are one note of an origin that is known from
+// other notes. An origin that was damaged itself is not known.
+func (f *Folder) identify(d damage) (originHash, bool) {
+	if d.bytes > int64(maxFrameLine+maxNoteBytes) {
+		return originHash{}, false
+	}
+	region := make([]byte, d.bytes)
+	if _, err := f.journal.file.ReadAt(region, d.at); err != nil && !errors.Is(err, io.EOF) {
+		return originHash{}, false
+	}
+	line, note, _ := bytes.Cut(region, []byte("\n"))
+	length, _, ok := parseFrameLine(append(line, '\n'))
+	if !ok || length != len(note) { // then the note itself has to be sound
+		n, err := tlog.ParseNote(note)
+		if err == nil {
+			_, err = n.ReadCheckpoint()
+		}
+		if err != nil {
+			return originHash{}, false
+		}
+	}
+	origin, _, _ := bytes.Cut(note, []byte("\n"))
+	hash := hashOriginText(origin)
+	if _, known := f.heads[hash]; known {
+		return hash, true
+	}
+	for _, owner := range f.slugOwners {
+		if owner == hash {
+			return hash, true
+		}
+	}
+	return originHash{}, false
+}
+
+func (d *doubts) settle(o originHash) {
+	if d.all {
+		d.settled[o] = struct{}{}
+	}
+	delete(d.affected, o)
+}
+
+// Doubtful reports whether the newest anchor of an origin may have been in damaged bytes of the journal. Its ledger must
+// take no events until an operator or a quorum of witnesses has confirmed its head, which is put then.
+func (f *Folder) Doubtful(o id.Origin) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	hash := hashOrigin(o)
+	_, affected := f.doubts.affected[hash]
+	_, settled := f.doubts.settled[hash]
+	return affected || f.doubts.all && !settled
+}
+
+// MarkNew notes that an origin was just made, so that no journal can have lost a note of it.
+func (f *Folder) MarkNew(o id.Origin) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.doubts.settle(hashOrigin(o))
+}
+
+// SlugsDoubtful reports whether notes of slugs may be lost, so that a slug that seems to be free may belong to an
+// organization.
+func (f *Folder) SlugsDoubtful() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.doubts.slugs
+}
+
+// SettleSlugs notes that the slugs of all organizations that were ever founded are kept again.
+func (f *Folder) SettleSlugs() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.doubts.slugs = false
+}
+
+// Problems describes the damage of the journals, each with its file and what to do about it.
+func (f *Folder) Problems() (all []string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	held := "no ledger is affected, because each has a newer anchor"
+	switch {
+	case f.doubts.all:
+		held = "it is not known whose anchors they held, so every ledger without a newer anchor is read-only: adopt the " +
+			"latest checkpoint that was shown of each (agentledger adopt --checkpoint FILE), or all stored heads " +
+			"(agentledger adopt --all-heads --reason TEXT)"
+	case len(f.doubts.affected) > 0:
+		held = fmt.Sprintf("%d ledgers that lost their latest anchor are read-only: adopt the latest checkpoint that was shown of "+
+			"each (agentledger adopt --checkpoint FILE), or the stored heads (agentledger adopt --all-heads --reason TEXT)",
+			len(f.doubts.affected))
+	}
+	for _, d := range f.journal.damages {
+		all = append(all, fmt.Sprintf("%s is damaged: %d bytes at byte %d; %s", f.journal.path, d.bytes, d.at, held))
+	}
+	for _, d := range f.slugs.damages {
+		if d.bytes != missingBytes || !f.slugs.missing {
+			all = append(all, fmt.Sprintf("%s is damaged: %d bytes at byte %d; %s", f.slugs.path, d.bytes, d.at, lostNames))
+		}
+	}
+	return all
+}
+
+const lostNames = "the names of the organizations in the store are written again; until that is done, and as long as the store " +
+	"lacks a ledger whose name is lost, no organization can be founded (agentledger adopt --all-heads --reason TEXT ends that)"
+
+// MissingNames describes that there was no journal of slugs although there are anchors, "" if there was one.
+func (f *Folder) MissingNames() string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !f.slugs.missing || !f.doubts.slugs {
+		return ""
+	}
+	return fmt.Sprintf("%s is missing; %s", f.slugs.path, lostNames)
+}
+
+// A journal of slugs that was missing begins with this line and the time. It is no note and counts as damage, so a
+// restart knows of the loss.
+const (
+	missingText  = "this journal was missing on "
+	missingBytes = int64(len(missingText + time.DateOnly + "\n"))
+)
+
+func (j *journal) noteMissing() error {
+	if j.size > 0 { // it is there since an earlier start
+		return nil
+	}
+	text := []byte(missingText + time.Now().UTC().Format(time.DateOnly) + "\n")
+	if _, err := j.file.WriteAt(text, 0); err != nil {
+		return err
+	}
+	j.size, j.damages = missingBytes, []damage{{at: 0, bytes: missingBytes}}
+	return j.file.Sync()
+}
+
+// wasMissing reports whether the journal begins with the line that noteMissing writes.
+func (j *journal) wasMissing() bool {
+	text := make([]byte, len(missingText))
+	_, err := j.file.ReadAt(text, 0)
+	return err == nil && string(text) == missingText
+}
+
+// mayHideNotes reports whether damaged bytes may have held the newest note of an origin that is doubtful now.
+func (f *Folder) mayHideNotes(d damage) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if origin, known := f.identify(d); known {
+		_, affected := f.doubts.affected[origin]
+		return affected
+	}
+	return f.doubts.all
+}
+
+// dropSettledDamage removes damaged bytes that no longer matter from the journals.
+func (f *Folder) dropSettledDamage(ctx context.Context) error {
+	f.mu.Lock()
+	heads := len(f.journal.damages) > 0 && !f.doubts.all && len(f.doubts.affected) == 0
+	slugs := len(f.slugs.damages) > 0 && !f.doubts.slugs
+	f.mu.Unlock()
+	if heads {
+		if err := f.Compact(ctx, nil); err != nil {
+			return err
+		}
+	}
+	if slugs {
+		return f.slugs.rewriteNotes(ctx, &f.mu, rewriting{retain: func(damage) bool { return false }})
+	}
+	return nil
+}
+
+// ForgetDamage removes the damaged bytes from the journals, after an operator has decided on every ledger that they may
+// concern. The damaged files stay beside the journals under other names. Run must not be at work.
+func (f *Folder) ForgetDamage(ctx context.Context) error {
+	f.mu.Lock()
+	f.doubts = doubts{}
+	journals := []*journal{f.journal, f.slugs}
+	f.mu.Unlock()
+	for _, j := range journals {
+		if len(j.damages) == 0 {
+			continue
+		}
+		err := os.Link(j.path, j.path+".damaged-"+time.Now().UTC().Format("20060102T150405.000Z"))
+		if err == nil {
+			err = j.rewriteNotes(ctx, &f.mu, rewriting{retain: func(damage) bool { return false }})
+		}
+		if err != nil {
+			return fmt.Errorf("remove damaged bytes: %w", err)
+		}
+	}
+	return nil
+}
