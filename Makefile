@@ -3,7 +3,7 @@
 GO ?= go
 PROGRAMS := agentledger aps
 
-.PHONY: build test test-python test-typescript test-runtimes test-adapters test-n8n test-pages race lint vuln fuzz fuzz-verifiers interop drill drill-signatures nightly bench soak deploy-check release release-check release-install-check clean
+.PHONY: build check test test-python test-typescript test-runtimes test-adapters test-n8n test-pages race lint vuln fuzz fuzz-verifiers interop drill drill-signatures nightly bench soak deploy-check release release-check release-install-check clean
 
 build:
 	$(GO) build -o bin/ $(addprefix ./cmd/,$(PROGRAMS))
@@ -79,16 +79,19 @@ race:
 		grep -v '/cmd/agentledger \|/servicetest' | cut -d' ' -f1)
 	$(GO) test $(TIMEOUT) -race ./cmd/agentledger -run '$(IN_PROCESS)'
 
+# The fast loop of a contributor: lint, build and the tests of the packages that changed since BASE.
+check:
+	./scripts/check
+
 lint:
 	@test -z "$$(gofmt -l .)" || { echo "not gofmt'ed:"; gofmt -l .; exit 1; }
 	$(GO) vet ./...
 	$(GO) tool -modfile=tools/go.mod staticcheck ./...
 
-# Known vulnerabilities in what is linked. Asks the public database, so it needs a network
-# (or GOVULNDB). A scan that found nothing puts its date into tools/vulncheck.date: commit it.
-# One that can't be made is an error when that date is older than 30 days.
+# Known vulnerabilities in code that the module calls. Asks the public database, or reads the copy VULNDB.
+VULNDB ?=
 vuln:
-	$(GO) run ./scripts/vulncheck tools/vulncheck.date $(GO) tool -modfile=tools/go.mod govulncheck ./...
+	./scripts/vuln $(VULNDB)
 
 # Each fuzz target for FUZZTIME.
 FUZZTIME ?= 10s

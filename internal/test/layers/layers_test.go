@@ -234,7 +234,6 @@ var layer = map[string]int{
 	"examples/toolloop":          50,
 	"scripts/benchreport":        50,
 	"scripts/commonpasswords":    50,
-	"scripts/vulncheck":          50,
 
 	"deploy/proxy":                      60,
 	"internal/clock/clocktest":          60,
