@@ -190,7 +190,11 @@ func keyLists(m *maker) {
 		{"key id of another key", one[strings.Index(one, "+") : strings.Index(one, "+")+9], "+00000000"},
 		{"witness's key", one, m.witness(logName).Key().String()},
 		{"text behind", `]}`, `]}x`},
+		{"byte order mark", `{"keys"`, "\ufeff" + `{"keys"`},
+		{"use null", `"use":"log"`, `"use":null`},
+		{"use as a number", `"use":"log"`, `"use":1`},
 	})
+	m.accept("an empty use and one in upper case", in{"keys": strings.Replace(strings.Replace(good, `"grant"`, `""`, 1), `"use":"log"`, `"use":"LOG"`, 1)}, said(two))
 	m.refuse("no list", in{"keys": `{}`})
 	m.refuse("empty list", in{"keys": `{"keys":[]}`})
 	m.refuse("no key of a log", in{"keys": `{"keys":[{"from_size":0,"to_size":null,"use":"grant","vkey":"x"}]}`})
