@@ -2,8 +2,10 @@ package people
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"net/url"
+	"os"
 	"strconv"
 
 	"github.com/go-json-experiment/json"
@@ -21,10 +23,15 @@ type Export struct {
 // maxExports bounds the number of events that are looked at: a manifest has one, and other texts hardly contain its digest.
 const maxExports = 10
 
-// FindExports returns the events of a kind at or after an index whose texts contain a digest. The service is asked with
-// the session of aps login or the token in the environment.
+// FindExports returns the events of a kind at or after an index whose texts contain a digest. The service is asked as by
+// the other commands for people: with a token or an address in the environment, or with the session of aps login.
 func FindExports(ctx context.Context, t *Terminal, address, kind, digest string, from id.Index) (found []Export, err error) {
-	f := personFlags{serviceFlags: serviceFlags{URL: address}}
+	f := personFlags{serviceFlags: serviceFlags{URL: address}, Email: os.Getenv("APS_EMAIL")}
+	if text := os.Getenv("APS_ORG"); text != "" {
+		if f.Org, err = id.ParseOrganization(text); err != nil {
+			return nil, fmt.Errorf("APS_ORG: %w", err)
+		}
+	}
 	s, err := f.openSession(ctx, t)
 	if err != nil {
 		return nil, err
