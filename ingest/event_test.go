@@ -153,6 +153,9 @@ func TestRefused(t *testing.T) {
 		{"changed after signing", red, strings.Replace(good, "llm_invocation", "llm_invocations", 1), nil, 422, "Invalid signature"},
 		{"event id of another event", red, w.envelope(&w.red, "known", fields{"trace_id": "other"}), nil, 422, known},
 		{"idempotency key of another event", red, good, []string{"Idempotency-Key: taken"}, 422, "Idempotency-Key was used with another event"},
+		{"Go's zero time", red, w.envelope(&w.red, "new", fields{"emitted_at": "0001-01-01T00:00:00Z"}), nil, 422, "emitted_at is before 1971: it looks like a time that was not set"},
+		{"the epoch", red, w.envelope(&w.red, "new", fields{"emitted_at": "1970-01-01T00:00:00.000Z"}), nil, 422, "emitted_at is before 1971: it looks like a time that was not set"},
+		{"seconds as milliseconds", red, w.envelope(&w.red, "new", fields{"emitted_at": "1970-01-21T18:43:12.000Z"}), nil, 422, "emitted_at is before 1971: it looks like a time that was not set"},
 		{"too early", red, w.envelope(&w.red, "new", fields{"emitted_at": "2026-11-20T12:15:00.001Z"}), nil, 422, "emitted_at is too far in the future"},
 	} {
 		r.check(w)
@@ -182,6 +185,7 @@ func TestAccepted(t *testing.T) {
 		"longest-quoted":   {nil, []string{`Idempotency-Key: "` + strings.Repeat(`\"`, 255) + `"`}},
 		"just-in-time":     {fields{"emitted_at": "2026-11-20T12:15:00Z"}, nil},
 		"years-late":       {fields{"emitted_at": "1999-12-31T23:59:59.123456789Z"}, nil},
+		"decades-late":     {fields{"emitted_at": "1971-01-01T00:00:00Z"}, nil},
 		"upper-case":       {fields{"organization_id": strings.ToUpper(w.red.id.String())}, nil},
 		"unknown-tokens":   {fields{"actor_type": "robot", "action_kind": "dreaming", "span_id": "s"}, nil},
 	} {

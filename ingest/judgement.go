@@ -60,10 +60,16 @@ func (s *Server) checkNewEvent(now time.Time, e *event.Envelope) error {
 	return s.checkClock(now, e.EmittedAt)
 }
 
+// earliestEmitted refuses zero times of programming languages (year 1, 1970) and seconds that were taken for milliseconds.
+var earliestEmitted = time.Date(1971, time.January, 1, 0, 0, 0, 0, time.UTC)
+
 // checkClock applies the bounds on emitted_at.
 func (s *Server) checkClock(now, emitted time.Time) error {
 	if emitted.After(now.Add(s.maxAhead)) {
 		return fault.New(fault.Invalid, "emitted_at is too far in the future")
+	}
+	if emitted.Before(earliestEmitted) {
+		return fault.New(fault.Invalid, "emitted_at is before 1971: it looks like a time that was not set")
 	}
 	if s.maxAge > 0 && emitted.Before(now.Add(-s.maxAge)) {
 		return fault.New(fault.Invalid, "emitted_at is too far in the past")

@@ -66,11 +66,7 @@ func showOrganizations(r *screen.Request) (any, error) {
 type newView struct{ Disclosures []page.Option }
 
 func showNewOrganization(*screen.Request) (any, error) {
-	return newView{Disclosures: []page.Option{
-		{Value: "record", Title: "record: who acted with which tool, and the decision"},
-		{Value: "commitment", Title: "commitment: the entry, which is hashes alone"},
-		{Value: "full", Title: "full: also the signed text with its payload"},
-	}}, nil
+	return newView{Disclosures: page.Disclosures()}, nil
 }
 
 // foundedView is the content of the page that shows the secrets of a new organization.

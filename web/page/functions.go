@@ -52,6 +52,15 @@ func (f Field) ID() string {
 // Option is a value of a choice and its words.
 type Option struct{ Value, Title string }
 
+// Disclosures returns what the public log shows of each event at each level of disclosure.
+func Disclosures() []Option {
+	return []Option{
+		{Value: "commitment", Title: "commitment: the entry, which contains hashes alone"},
+		{Value: "record", Title: "record: also the agent, its key, and the policy decision with its rule"},
+		{Value: "full", Title: "full: also the signed text, with tool and payload"},
+	}
+}
+
 // newField returns the input of a field. Its value is that of a refused form, else the given one. Type is one of HTML's
 // types of inputs, or textarea. More are "required", and "NAME=VALUE" for hint, autocomplete, rows, max, and form: the
 // value of the button of its form, on a page with several ones.

@@ -64,6 +64,8 @@ type Frame struct {
 	Modules []string // that the script imports, below the folder
 	Page    any      // the page's own content
 
+	SignsIn bool // whether forms of the page may set a cookie of the sign-in
+
 	// Of pages for people who signed in.
 	Links   []Link     // to the other pages
 	Person  string     // the name of the reader, "" for a stranger

@@ -26,6 +26,27 @@ func await(t *testing.T, b *servicetest.Browser, selector, text string) {
 	}
 }
 
+// Long names and values of a payload break on a narrow page of an event, which does not scroll sideways.
+func TestNarrowEvent(t *testing.T) {
+	s := servicetest.New(t)
+	ann := s.SignIn(s.Red.Owner)
+	long := strings.Repeat("a_member_name_without_any_place_to_break_", 4)
+	s.Red.Send("long", map[string]any{"tool_name": "acme." + long, "trace_id": long[:120], "actor_principal": long,
+		"payload": map[string]any{long: "x", "token": strings.Repeat("v", 2000), "list": []any{map[string]any{long: []any{long}}}}})
+	b := s.Browser()
+	b.Become(ann)
+	for _, width := range []int{320, 360, 390} {
+		b.Emulate("Emulation.setDeviceMetricsOverride", map[string]any{"width": width, "height": 740, "deviceScaleFactor": 1, "mobile": false})
+		for _, path := range []string{"/console/events/long", "/console/events", "/console/traces/" + long[:120], "/v1/public/orgs/red/verify/long"} {
+			b.Open(s.URL + path)
+			var wide int
+			if b.Must(`return document.documentElement.scrollWidth`, &wide); wide > width {
+				t.Errorf("%s at %d px is %d px wide", path, width, wide)
+			}
+		}
+	}
+}
+
 // The list of events is followed while it is open. An owner opens one, erases it, sees it gone, and takes a pack that the
 // page of checks proves.
 func TestJourneyInChromium(t *testing.T) {

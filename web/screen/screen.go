@@ -129,7 +129,8 @@ func New(o Options) *Server {
 	return s
 }
 
-// Mount adds the routes of screens to r. The document of the interface leaves them out, because they are for people.
+// Mount adds the routes of screens to r, and a page for addresses that r does not have. The document of the interface
+// leaves them out, because they are for people.
 func (s *Server) Mount(r *edge.Router, screens []Screen) {
 	var table edge.Table[*Screen]
 	for i := range screens {
@@ -144,6 +145,16 @@ func (s *Server) Mount(r *edge.Router, screens []Screen) {
 		}
 	}
 	edge.Mount(r, edge.Surface[*Screen]{Edge: &s.edge, Serve: s.serveRoute, Unlisted: true, ReadsQuery: true}, table)
+	r.AnswerUnknown(&s.edge, "text/html", s.showUnknown)
+}
+
+func (s *Server) showUnknown(w http.ResponseWriter, q *http.Request) error {
+	r := &Request{Request: q, Kit: s.kit, server: s, screen: &Screen{Open: true}, w: w}
+	answer, err := r.showRefusal(&Refusal{Status: http.StatusNotFound, Message: "Not found"})
+	if err == nil {
+		answer.WriteTo(w, q)
+	}
+	return err
 }
 
 func (s *Server) serveRoute(route *edge.Route[*Screen]) edge.Handler {

@@ -172,6 +172,7 @@ func (r *Request) render(screen *Screen, title string, status int, f page.Frame)
 	if r.Method != http.MethodPost {
 		f.Notice = r.server.notice(r.URL.Query())
 	}
+	f.SignsIn = true
 	if r.Reader != "" {
 		f.Person = r.Reader
 		f.Links = r.server.listLinks(r.URL.Path)

@@ -103,11 +103,7 @@ type organizationView struct {
 
 func (p *pages) showOrganization(r *screen.Request) (any, error) {
 	v := organizationView{MayManage: r.Person.May("manage"), MayOwn: r.Person.May("own"), PublicURL: r.Kit.Public,
-		Disclosures: []page.Option{
-			{Value: "commitment", Title: "commitment: the entry, which is hashes alone"},
-			{Value: "record", Title: "record: also who acted with which tool, and the decision"},
-			{Value: "full", Title: "full: also the signed text with its payload"},
-		}}
+		Disclosures: page.Disclosures()}
 	if err := r.Read(organizationCall, nil, &v.Organization); err != nil {
 		return nil, err
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/go-chi/chi/v5"
 
 	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/internal/http/accept"
 )
 
 // listMethods returns the methods that a route may have, in the order of the Allow header.
@@ -37,6 +38,20 @@ func (e *Edge) Router() *Router {
 	r.NotFound(quiet.wrapHandler(refuseUnknown, newRouteMeter(e.Metrics, noRoute), nil).ServeHTTP)
 	r.MethodNotAllowed(quiet.wrapHandler(refuseMethod, newRouteMeter(e.Metrics, noRoute), nil).ServeHTTP)
 	return r
+}
+
+// AnswerUnknown answers GET and HEAD requests that no route has with h if the client prefers its media type to JSON.
+func (r *Router) AnswerUnknown(e *Edge, media string, h Handler) {
+	quiet := *e
+	quiet.Quiet = true
+	r.NotFound(quiet.wrapHandler(func(w http.ResponseWriter, q *http.Request) error {
+		w.Header().Set("Vary", "Accept")
+		reads := q.Method == http.MethodGet || q.Method == http.MethodHead
+		if !reads || accept.PreferredMedia(q.Header.Values("Accept"), "application/json", media) != media {
+			return refuseUnknown(w, q)
+		}
+		return h(w, q)
+	}, newRouteMeter(e.Metrics, noRoute), nil).ServeHTTP)
 }
 
 // Mount adds the routes of a table.

@@ -23,8 +23,8 @@ type Browser struct {
 
 var started = regexp.MustCompile(`started successfully on port ([0-9]+)`)
 
-// New starts a browser.
-func New(t testing.TB) *Browser {
+// New starts a browser with more arguments than the usual ones.
+func New(t testing.TB, more ...string) *Browser {
 	t.Helper()
 	b := &Browser{t: t}
 	address := startDriver(t)
@@ -35,9 +35,9 @@ func New(t testing.TB) *Browser {
 		"browserName": "chrome", "goog:loggingPrefs": map[string]any{"browser": "ALL", "performance": "ALL"},
 		"goog:chromeOptions": map[string]any{
 			"binary": findProgram(t, "chromium", "chromium-browser", "google-chrome"),
-			"args": []string{"--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+			"args": append([]string{"--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
 				"--disable-background-networking", "--disable-component-update", "--disable-sync",
-				"--user-data-dir=" + t.TempDir()},
+				"--user-data-dir=" + t.TempDir()}, more...),
 		},
 	}}}, &session)
 	b.session = address + "/session/" + session.ID

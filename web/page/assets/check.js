@@ -3,7 +3,7 @@
 import { LedgerError } from "./verifier/errors.js";
 import { verifyBundle } from "./verifier/verify/index.js";
 import { verifyPack } from "./verifier/verify/pack.js";
-import { showOutcome } from "./marks.js";
+import { canCheck, showOutcome } from "./marks.js";
 
 const form = document.getElementById("check");
 const states = { proved: "ok", proved_wrong: "fail", cant_tell: "fail" };
@@ -48,6 +48,7 @@ function verifyChosen(folder, given) {
 }
 
 async function check(folder) {
+  if (!canCheck()) return;
   showOutcome("waiting", "Checking …");
   const report = document.getElementById("report");
   report.textContent = "";
@@ -84,4 +85,5 @@ document.addEventListener("drop", (dropped) => {
   form.elements.file.files = dropped.dataTransfer.files;
   form.requestSubmit();
 });
+canCheck();
 document.getElementById("checked").dataset.done = "yes";

@@ -23,6 +23,17 @@ export function showOutcome(state, words) {
   line.textContent = words;
 }
 
+/**
+ * Reports whether this page can make checks, and shows why it cannot. Browsers provide cryptography only to pages over
+ * https and to pages of this machine.
+ */
+export function canCheck() {
+  if (globalThis.isSecureContext) return true;
+  showOutcome("none", "Not checked: browsers make these checks only on pages over https. Open this page over https, " +
+    "or check the bundle with aps verify.");
+  return false;
+}
+
 function make(name, text) {
   const element = document.createElement(name);
   element.textContent = text;

@@ -2,7 +2,7 @@
 
 import { LedgerError } from "./verifier/errors.js";
 import { parseLogKey } from "./verifier/log/note.js";
-import { showOutcome } from "./marks.js";
+import { canCheck, showOutcome } from "./marks.js";
 import { forget, recall, remember } from "./memory.js";
 
 /** Resolves to the text at an address of this service. */
@@ -25,6 +25,7 @@ export async function readTrust(origin, transparency) {
  */
 export async function runChecks(origin, check) {
   const run = () => check().catch((why) => showOutcome("fail", `The checks could not be made: ${why.message}`));
+  if (!canCheck()) return async () => {};
   await run();
   const form = document.getElementById("pin");
   form.hidden = false;
