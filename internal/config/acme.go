@@ -25,6 +25,9 @@ func decodeACME(section any) (a ACME, err error) {
 		return a, fmt.Errorf("acme: %w", err)
 	}
 	if err := json.Unmarshal(text, &a, json.RejectUnknownMembers(true)); err != nil {
+		if name := unknownMember(err); name != "" {
+			return a, unknownSetting("acme.", name, []string{"directory", "contact"})
+		}
 		return a, errors.New("acme: an object with directory and contact is needed")
 	}
 	if u, err := url.Parse(a.Directory); err != nil || u.Scheme != "https" || u.Host == "" {

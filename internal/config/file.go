@@ -1,6 +1,7 @@
 package config
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -13,16 +14,32 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/agentledger/agentledger/internal/oidc"
+	"github.com/agentledger/agentledger/internal/textcheck"
 )
 
 // File is the JSON file of settings, or none. Its members are named like flags, with
 // dashes or with underscores. The members "tuning", "openid" and "acme" have the settings without a
 // flag.
 type File struct {
-	flags  map[string]any // by name, with dashes
-	tuning Tuning
-	openID []oidc.Provider
-	acme   ACME
+	flags   map[string]any    // by name, with dashes
+	written map[string]string // names as the file has them, by name with dashes
+	tuning  Tuning
+	openID  []oidc.Provider
+	acme    ACME
+}
+
+var byteOrderMark = []byte("\ufeff")
+
+// decodeSettings decodes the file. The standard error for a byte order mark does not name it.
+func decodeSettings(r io.Reader) (given map[string]any, err error) {
+	text, err := io.ReadAll(r)
+	switch {
+	case err != nil:
+		return nil, err
+	case bytes.HasPrefix(text, byteOrderMark):
+		return nil, errors.New("it begins with a byte order mark: save it as UTF-8 without one")
+	}
+	return given, json.Unmarshal(text, &given)
 }
 
 // tuningSection is the file's member of the settings without a flag.
@@ -37,11 +54,14 @@ func ParserOptions() []kong.Option {
 
 // loadFile implements kong.ConfigurationLoader.
 func (f *File) loadFile(r io.Reader) (kong.Resolver, error) {
-	var given map[string]any
-	if err := json.UnmarshalRead(r, &given); err != nil {
+	given, err := decodeSettings(r)
+	if err != nil {
 		return nil, fmt.Errorf("settings file: %w", err)
 	}
-	var err error
+	f.written = make(map[string]string, len(given))
+	for name := range given {
+		f.written[strings.ReplaceAll(name, "_", "-")] = name
+	}
 	if f.flags, err = normalizeNames(given, "_", "-"); err != nil {
 		return nil, fmt.Errorf("settings file: %w", err)
 	}
@@ -101,9 +121,25 @@ func (t *Tuning) decodeSection(section any) error {
 		delete(members, s.key)
 	}
 	for _, name := range slices.Sorted(maps.Keys(members)) {
-		return fmt.Errorf("tuning.%s is not a setting", name)
+		return unknownSetting("tuning.", name, t.keys())
 	}
 	return nil
+}
+
+// keys returns the names of all tuning settings.
+func (t *Tuning) keys() (names []string) {
+	for _, s := range t.allSettings() {
+		names = append(names, s.key)
+	}
+	return names
+}
+
+// unknownSetting returns the error for a name that is no setting, with the one that was probably meant.
+func unknownSetting(section, name string, known []string) error {
+	if closest := textcheck.Closest(name, known); closest != "" {
+		return fmt.Errorf("%s%s is not a setting: did you mean %s%s?", section, name, section, closest)
+	}
+	return fmt.Errorf("%s%s is not a setting", section, name)
 }
 
 // Validate refuses a name that is no setting of any command, because it would have no
@@ -123,9 +159,36 @@ func (f *File) Validate(app *kong.Application) error {
 		if key, moved := tuningKey(name); moved {
 			return fmt.Errorf("settings file: %s is tuning.%s now", name, key)
 		}
-		return fmt.Errorf("settings file: %s is not a setting", name)
+		return fmt.Errorf("settings file: %w", f.unknownName(name, known))
 	}
 	return err
+}
+
+// unknownName returns the error for a name of the file that no flag has, in the spelling of the file.
+func (f *File) unknownName(name string, flags map[string]bool) error {
+	known := slices.Sorted(maps.Keys(flags))
+	known = append(known, tuningSection, openIDSection, acmeSection)
+	written := f.written[name]
+	if strings.Contains(written, "_") {
+		for i := range known {
+			known[i] = strings.ReplaceAll(known[i], "-", "_")
+		}
+	}
+	if textcheck.Closest(written, known) == "" {
+		if key := textcheck.Closest(strings.ReplaceAll(written, "-", "_"), f.tuning.keys()); key != "" {
+			return fmt.Errorf("%s is not a setting: did you mean tuning.%s?", written, key)
+		}
+	}
+	return unknownSetting("", written, known)
+}
+
+// unknownMember returns the name of the unknown member that a section of the file was refused for, or "".
+func unknownMember(err error) string {
+	semantic := (*json.SemanticError)(nil)
+	if !errors.Is(err, json.ErrUnknownName) || !errors.As(err, &semantic) {
+		return ""
+	}
+	return semantic.JSONPointer.LastToken()
 }
 
 // Resolve returns the value for a flag that was not given, unless the

@@ -30,6 +30,9 @@ func decodeProviders(section any) ([]oidc.Provider, error) {
 	}
 	var entries []providerEntry
 	if err := json.Unmarshal(text, &entries, json.RejectUnknownMembers(true)); err != nil {
+		if name := unknownMember(err); name != "" {
+			return nil, unknownSetting("openid.", name, []string{"name", "issuer", "client_id", "client_secret_file"})
+		}
 		return nil, errors.New("openid: a list of objects with name, issuer, client_id and client_secret_file " +
 			"is needed")
 	}

@@ -24,7 +24,7 @@ func TestOpenIDProviders(t *testing.T) {
 		"a public client":   {`[{"name":"company","issuer":"https://id.example","client_id":"c"}]`, ""},
 		"none":              {`[]`, ""},
 		"no list":           {`{"name":"company"}`, "openid: a list of objects with name, issuer"},
-		"an unknown member": {`[{"name":"company","client_secret":"s3cret-of-the-client"}]`, "openid: a list of objects with name, issuer"},
+		"an unknown member": {`[{"name":"company","client_secret":"s3cret-of-the-client"}]`, "openid.client_secret is not a setting"},
 		"no secret file":    {`[{"name":"company","client_secret_file":"` + dir + `/none"}]`, `openid "company": open `},
 		"an open file":      {`[{"name":"company","client_secret_file":"` + open + `"}]`, "other users have access: set it to 0600"},
 		"two line ends":     {`[{"name":"company","client_secret_file":"` + two + `"}]`, "contains a line end"},

@@ -71,7 +71,7 @@ func TestTuningFromTheFile(t *testing.T) {
 
 func TestTuningIsRefused(t *testing.T) {
 	for _, tt := range []struct{ member, says string }{
-		{`"max_poll": 7`, "tuning.max_poll is not a setting"},
+		{`"max_poll": 7`, "tuning.max_poll is not a setting: did you mean tuning.max_polls?"},
 		{`"listen": ":80"`, "tuning.listen is not a setting"},
 		{`"max_polls": 7, "max-polls": 7`, "tuning: max_polls is there twice"},
 		{`"max_polls": -1`, "tuning.max_polls: a whole number from 0 to"},
@@ -163,5 +163,24 @@ func TestTuningIsInTheReference(t *testing.T) {
 	}
 	if rows != 0 {
 		t.Errorf("docs/reference.md: %d rows are of no setting", rows)
+	}
+}
+
+// A name that no setting has is shown as the file has it, with the setting that was probably meant. A byte order mark is
+// named as such.
+func TestNamesOfTheFile(t *testing.T) {
+	for text, want := range map[string]string{
+		`{"log_levle": "warn"}`:                      "settings file: log_levle is not a setting: did you mean log_level?",
+		`{"log-levle": "warn"}`:                      "settings file: log-levle is not a setting: did you mean log-level?",
+		`{"tunign": {}}`:                             "settings file: tunign is not a setting: did you mean tuning?",
+		`{"max_poll": 7}`:                            "settings file: max_poll is not a setting: did you mean tuning.max_polls?",
+		`{"colour": "red"}`:                          "settings file: colour is not a setting",
+		`{"openid": [{"nmae": "x"}]}`:                "openid.nmae is not a setting: did you mean openid.name?",
+		`{"acme": {"directroy": "https://ca.test"}}`: "acme.directroy is not a setting: did you mean acme.directory?",
+		"\ufeff{}":                                   "settings file: it begins with a byte order mark: save it as UTF-8 without one",
+	} {
+		if _, err := parseFile(t, text); err == nil || !strings.HasSuffix(err.Error(), want) {
+			t.Errorf("%s: got %v, want %s", text, err, want)
+		}
 	}
 }

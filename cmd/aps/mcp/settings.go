@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"maps"
@@ -63,6 +64,9 @@ func LoadSettings(path string) (Settings, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return Settings{}, err
+	}
+	if bytes.HasPrefix(text, []byte("\ufeff")) {
+		return Settings{}, fmt.Errorf("%s begins with a byte order mark: save it as UTF-8 without one", path)
 	}
 	var s Settings
 	if err := json.Unmarshal(text, &s, json.RejectUnknownMembers(true)); err != nil {
