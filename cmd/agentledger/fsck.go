@@ -101,7 +101,7 @@ func (c offline) openExisting(ctx context.Context, out terminal) (*datadir.Store
 // Memory of commands that read a store from its beginning to its end. Together with the program itself it stays below
 // 400 MiB, whatever the size of the store.
 const (
-	readCacheMiB = 64        // of the store's blocks: each is read once, so that a larger cache would not help
+	readCacheMiB = 128       // of the store's blocks: with 64, 200,000 events take twice the processor time
 	readMemory   = 320 << 20 // bytes of the Go runtime, in which Pebble keeps its blocks too
 )
 

@@ -73,6 +73,7 @@ type service struct {
 	control  *admission.Control // of all surfaces of the main listener
 	store    *datadir.Store
 	node     *nodes.Node    // nil: this process serves alone
+	claim    *nodes.Claim   // that it serves alone; nil for a node
 	records  storage.Engine // as background work sees it
 	clock    *clock.Guard   // of everything below
 	ledgers  *log.Ledgers
@@ -333,5 +334,7 @@ func (s *service) identityHandler(surface *identity.Server, shared *edge.Edge) h
 
 // Close waits until accepted events are durable and closes the store.
 func (s *service) Close() error {
-	return errors.Join(s.hashes.Close(), s.ledgers.Close(), s.store.Engine.Close())
+	err := errors.Join(s.hashes.Close(), s.ledgers.Close())
+	s.claim.Release()
+	return errors.Join(err, s.store.Engine.Close())
 }

@@ -3,6 +3,7 @@ package nodes
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -24,6 +25,7 @@ type comparedTable struct {
 func (t *comparedTable) Beat(ctx context.Context, s cluster.Step) (cluster.View, error) {
 	before := t.now()
 	v, err := t.Table.Beat(ctx, s)
+	v.Nodes = slices.DeleteFunc(v.Nodes, servesAlone) // it ends when it notices this node (Claim)
 	if err != nil || v.Time.IsZero() {
 		return v, err
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os/exec"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -47,6 +48,84 @@ func TestStartIsRefused(t *testing.T) {
 				t.Errorf("got %v and %q, want %q", err, out, test.want)
 			}
 		})
+	}
+}
+
+// A process that serves alone is refused beside nodes that live, and a node beside such a process. One that was killed
+// or stopped is in nobody's way.
+func TestAloneBesideNodes(t *testing.T) {
+	server, err := pgtest.Start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = server.Stop() })
+	alone := []string{"--storage", server.URL()}
+	node := append([]string{"--node-listen", "127.0.0.1:0", "--node-url", "https://127.0.0.1:1"}, alone...)
+	serve := func(flags []string) *exec.Cmd {
+		command := exec.Command(servicetest.Program(t), append([]string{"serve", "--data", t.TempDir(), "--listen",
+			"127.0.0.1:0", "--id-listen", "127.0.0.1:0", "--metrics-listen", "", "--public-url", "http://log.example"},
+			flags...)...)
+		command.Env = environment()
+		return command
+	}
+	refused := func(step, want string, flags []string) {
+		t.Helper()
+		command := serve(flags)
+		out, err := command.CombinedOutput()
+		if code := command.ProcessState.ExitCode(); err == nil || code != 3 || !strings.Contains(string(out), want) {
+			t.Errorf("%s: got status %d and %q, want status 3 and %q", step, code, out, want)
+		}
+	}
+	first := startProcess(t, server.URL())
+	refused("beside a node", "nodes serve from it", alone)
+	first.kill()
+
+	single := serve(alone)
+	out, err := single.StdoutPipe()
+	if err == nil {
+		err = single.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = single.Process.Kill() })
+	servicetest.AwaitServing(t, "alone", out)
+	refused("beside a process that serves alone", "a process without --node-listen", node)
+	if err := single.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = single.Wait() // it was killed
+	startProcess(t, server.URL()).terminate()
+}
+
+// A process that serves alone ends when it finds that nodes have begun to serve while it stood still.
+func TestAloneEndsBesideNodes(t *testing.T) {
+	server, err := pgtest.Start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = server.Stop() })
+	single := exec.Command(servicetest.Program(t), "serve", "--data", t.TempDir(), "--listen", "127.0.0.1:0",
+		"--id-listen", "127.0.0.1:0", "--metrics-listen", "", "--public-url", "http://log.example", "--storage", server.URL())
+	single.Env = environment()
+	out, err := single.StdoutPipe()
+	if err == nil {
+		err = single.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = single.Process.Kill() })
+	servicetest.AwaitServing(t, "alone", out)
+	if err := single.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	startProcess(t, server.URL())
+	if err := single.Process.Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	if err := single.Wait(); err == nil || single.ProcessState.ExitCode() != 3 {
+		t.Errorf("got %v, want status 3", err)
 	}
 }
 

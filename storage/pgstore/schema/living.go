@@ -17,7 +17,12 @@ type row struct {
 	schema                int64 // that its program knows
 }
 
-func (r row) name() string { return fmt.Sprintf("%s (%s)", r.url, named(string(r.version))) }
+func (r row) name() string {
+	if len(r.url) == 0 {
+		return fmt.Sprintf("a process that serves alone (%s)", named(string(r.version)))
+	}
+	return fmt.Sprintf("%s (%s)", r.url, named(string(r.version)))
+}
 
 // The schema of a node is not there before writerStep.
 const (
