@@ -72,6 +72,24 @@ func (w *world) resetToken(email string) string {
 	return found[1]
 }
 
+// A second reset in ten minutes sends no mail and answers 204 all the same. The first link stays good, so nobody can take
+// it away by asking again.
+func TestResetsAreMailedOnceInTenMinutes(t *testing.T) {
+	w, _, _ := twoPeople(t)
+	token := w.resetToken(email)
+	for _, typed := range []string{email, "ANN+tag@example.com", strings.ToUpper(email), "nobody@example.com", "nobody@example.com"} {
+		answers(t, typed, w.forgot(typed), 204, "")
+	}
+	if sent := w.deliver(); len(sent) != 0 {
+		t.Errorf("got mails %+v", sent)
+	}
+	answers(t, "another person", w.forgot("bob@example.com"), 204, "")
+	if sent := w.deliver(); len(sent) != 1 {
+		t.Errorf("bob: got mails %+v", sent)
+	}
+	answers(t, "the first link", w.reset(token, newPassword), 204, "")
+}
+
 const resetOver = `{"error":"The link to set a new password is over: ask for another one","code":"reset_over"}`
 
 func TestReset(t *testing.T) {
@@ -112,6 +130,7 @@ func TestReset(t *testing.T) {
 func TestResetTokenEnds(t *testing.T) {
 	for name, end := range map[string]func(w *world, token string) string{
 		"later one": func(w *world, token string) string {
+			w.Pass(10 * time.Minute) // the bound of mails to an address
 			w.resetToken(email)
 			return token
 		},

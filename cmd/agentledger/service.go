@@ -164,7 +164,7 @@ func newService(ctx context.Context, c config.Serve, st *datadir.Store, watch *o
 	}
 	if err == nil {
 		s.mail, err = mail.Open(mail.Options{Records: s.records, Keyring: st.Keyring, Clock: s.clock.Now,
-			Metrics: watch.registry}, c.SMTP)
+			DailyMails: c.StrangerMails, Metrics: watch.registry}, c.SMTP)
 	}
 	if err == nil {
 		err = s.buildComponents(ctx, c)

@@ -46,6 +46,9 @@ type Tuning struct {
 	AcceptAsynchronous bool
 	ReverifyPause      time.Duration
 
+	// Mail.
+	StrangerMails int
+
 	// The archive.
 	ArchiveAfterDays int
 	ArchiveCacheMiB  int

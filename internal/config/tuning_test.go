@@ -25,7 +25,7 @@ func parseFile(t *testing.T, text string, args ...string) (config.Serve, error) 
 // The values are those of the flags that the settings were.
 func TestDefaultTuning(t *testing.T) {
 	want := config.Tuning{
-		CacheMiB: 256, LeafCacheMiB: 128, TileCacheMiB: 128, KeyTablesMiB: 64, HeapFloorMiB: 128, ArchiveAfterDays: 30, ArchiveCacheMiB: 64, MaxEventKiB: 256, ClockAhead: 15 * time.Minute, ClockMaxGap: 744 * time.Hour,
+		CacheMiB: 256, LeafCacheMiB: 128, TileCacheMiB: 128, KeyTablesMiB: 64, HeapFloorMiB: 128, StrangerMails: 100, ArchiveAfterDays: 30, ArchiveCacheMiB: 64, MaxEventKiB: 256, ClockAhead: 15 * time.Minute, ClockMaxGap: 744 * time.Hour,
 		WorkflowSilence: 24 * time.Hour, MaxInFlight: 4096, MaxInFlightOrganization: 1024, MaxPublicReads: 512, MaxRefusals: 200,
 		MaxConnections: 8192, HeaderTimeout: 5 * time.Second, BodyTimeout: 30 * time.Second, RequestTimeout: 20 * time.Second,
 		AnswerTimeout: time.Minute, IdleTimeout: 2 * time.Minute, Drain: 15 * time.Second, AnchorFirst: "auto",

@@ -7,7 +7,9 @@
 //     none, and tells that to the caller by no changes.
 //   - A token is in the fragment of a link, so no server's log has it.
 //   - Texts of callers stand in bodies alone, on one line each. Payloads and URLs of webhooks are in
-//     no mail.
+//     no mail. The name of an organization is shown only if it can't be taken for an address or an instruction to
+//     open one (safeName).
+//   - A mail to an address that is not a member's is counted before it is written (mail.CountStranger).
 //   - A cause writes at most one mail for each person, and at most 50 in all.
 package letter
 
@@ -26,6 +28,7 @@ import (
 type Outbox interface {
 	Enabled() bool
 	WriteMessages(ctx context.Context, t id.Tenant, all ...mail.Named) ([]storage.Change, error)
+	CountStranger(ctx context.Context, s mail.Stranger) error
 }
 
 // AccountMail is the mails to the person of an account. It implements account.Mail.
@@ -49,9 +52,16 @@ func (l AccountMail) writeOne(ctx context.Context, name string, m mail.Message) 
 func serviceURL(publicURL string) string { return strings.TrimRight(publicURL, "/") }
 
 // ResetMail sends the link of a reset of a password. An address without an account causes a mail
-// without a recipient.
+// without a recipient. It returns fault.RateLimited if a link was asked for reset.Typed in the last 10 minutes. There
+// is no bound for a day, because strangers could use it up and lock the person out.
 func (l AccountMail) ResetMail(ctx context.Context, reset account.Reset) ([]storage.Change, error) {
 	service := serviceURL(l.PublicURL)
+	if l.Outbox.Enabled() && reset.Typed != "" {
+		err := l.Outbox.CountStranger(ctx, mail.Stranger{Address: reset.Typed, Purpose: "reset", Unlimited: true})
+		if err != nil {
+			return nil, err
+		}
+	}
 	return l.writeOne(ctx, "reset-"+reset.Name, mail.Message{
 		To: reset.Email, Subject: "Set a new password", Until: reset.Until,
 		Text: "A new password was asked for, for this address at " + service + ".\n\n" +
@@ -104,6 +114,11 @@ func (l AccountMail) FactorMail(
 // ConfirmMail implements account.Mail.
 func (l AccountMail) ConfirmMail(ctx context.Context, c account.EmailChange) ([]storage.Change, error) {
 	service := serviceURL(l.PublicURL)
+	if l.Outbox.Enabled() {
+		if err := l.Outbox.CountStranger(ctx, mail.Stranger{Address: c.Email}); err != nil {
+			return nil, err
+		}
+	}
 	return l.writeOne(ctx, "confirm-"+string(c.Account), mail.Message{
 		To: c.Email, Subject: "Confirm your address", Until: c.Until,
 		Text: "This address was named as the new one of an account at " + service + ".\n\n" +

@@ -39,10 +39,14 @@ type OrganizationMail struct {
 
 // InvitationMail implements member.Mail. A token that is sent again replaces a mail that waits.
 func (l OrganizationMail) InvitationMail(
-	ctx context.Context, i member.Invitation, token string,
+	ctx context.Context, i member.Invitation, token, cause string,
 ) ([]storage.Change, error) {
 	if !l.Outbox.Enabled() {
 		return nil, nil
+	}
+	counted := mail.Stranger{Address: i.Email, Cause: cause, Organization: i.Tenant}
+	if err := l.Outbox.CountStranger(ctx, counted); err != nil {
+		return nil, err
 	}
 	summary, err := l.Organizations.Summary(ctx, i.Tenant)
 	if err != nil {
@@ -54,7 +58,7 @@ func (l OrganizationMail) InvitationMail(
 			"Its name: %s\nYour role: %s\n\n"+
 			"Accept within seven days, once, by this link:\n\n%s\n\n"+
 			"If you do not know the organization, do nothing.\n",
-			serviceURL(l.PublicURL), summary.Name, i.Role, InvitationURL(l.PublicURL, token)),
+			serviceURL(l.PublicURL), OrganizationName(summary), i.Role, InvitationURL(l.PublicURL, token)),
 	}})
 }
 
@@ -90,7 +94,7 @@ func (l OrganizationMail) EndpointMail(
 				"Organization: %s (%s)\nService: %s\n\n"+
 				"Deliveries that waited are dead letters now. "+
 				"Mend the receiver, activate the endpoint, and replay them.\n",
-				e.ID, e.Host, why, summary.Name, summary.Slug, serviceURL(l.PublicURL)),
+				e.ID, e.Host, why, OrganizationName(summary), summary.Slug, serviceURL(l.PublicURL)),
 		}}
 	}
 	return l.Outbox.WriteMessages(ctx, t, all...)

@@ -10,6 +10,8 @@
 //   - No text of a caller makes a header, a command or a second recipient.
 //   - Messages are sealed in the store, because they hold links that let people in. Addresses and
 //     texts are in no log line and no error.
+//   - An address that is no member gets at most one mail in 10 minutes and five a day, and an organization causes at
+//     most DailyMails of them in a day, over all nodes. Callers count such a mail before they write it (CountStranger).
 //   - At most four messages are under way, so a server that hangs holds four connections.
 package mail
 
@@ -76,9 +78,11 @@ type Options struct {
 	Records storage.RecordStore
 	Keyring *seal.Keyring
 
-	Transport Transport             // nil: no mail is sent, and Enabled is false
-	Clock     func() time.Time      // default: time.Now
-	Metrics   prometheus.Registerer // default: none
+	Transport Transport // nil: no mail is sent, and Enabled is false
+	// DailyMails is how many mails to strangers an organization causes in a day; 0: DefaultDailyMails.
+	DailyMails int
+	Clock      func() time.Time      // default: time.Now
+	Metrics    prometheus.Registerer // default: none
 }
 
 // Outbox is the messages of a store. Its methods may be called concurrently.

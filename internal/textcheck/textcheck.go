@@ -17,6 +17,19 @@ func Plain(s string, least, most int) bool {
 	return Within(s, least, most) && !strings.ContainsFunc(s, unicode.IsControl)
 }
 
+// Name reports whether s can be the name of something that people read: Plain, and without characters that are
+// invisible or change the order of the text around them. These are format characters (Cf, for example U+202E and U+200B)
+// and separators of lines and paragraphs (U+2028, U+2029). The joiners U+200C and U+200D are allowed, because scripts
+// and emoji need them.
+func Name(s string, least, most int) bool {
+	return Plain(s, least, most) && !strings.ContainsFunc(s, misleads)
+}
+
+func misleads(r rune) bool {
+	const nonJoiner, joiner = '\u200c', '\u200d'
+	return unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp) && r != nonJoiner && r != joiner
+}
+
 // Printable returns s with a question mark for each character that a terminal does not
 // print, so that text from elsewhere can't control the terminal.
 func Printable(s string) string {

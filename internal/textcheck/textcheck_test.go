@@ -56,3 +56,17 @@ func TestEscapeJSON(t *testing.T) {
 		}
 	}
 }
+
+// A name has no characters that are invisible or change the order of the text around them.
+func TestName(t *testing.T) {
+	for _, s := range []string{"Acme", "می‌خواهم", "👩‍🚀 Crew", "Über & Söhne", "株式会社　東京"} {
+		if !textcheck.Name(s, 1, 100) {
+			t.Errorf("%q is refused", s)
+		}
+	}
+	for _, r := range []rune{0, '\n', 0x7f, 0x85, 0xad, 0x61c, 0x180e, 0x200b, 0x200e, 0x200f, 0x2028, 0x2029, 0x202a, 0x202e, 0x2060, 0x2066, 0x2069, 0xfeff, 0xfff9, 0xe0001, 0xe0041} {
+		if textcheck.Name("a"+string(r)+"b", 1, 100) {
+			t.Errorf("%U is accepted", r)
+		}
+	}
+}

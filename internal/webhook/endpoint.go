@@ -115,7 +115,7 @@ func (r *endpointRecord) matches(m *Message) bool {
 
 // checkPatch returns fault.Invalid for a member that no endpoint can have.
 func (o *Sender) checkPatch(p EndpointPatch) error {
-	if p.Name != nil && !textcheck.Plain(*p.Name, 0, maxEndpointName) {
+	if p.Name != nil && !textcheck.Name(*p.Name, 0, maxEndpointName) {
 		return fault.New(fault.Invalid, "name must have at most 100 characters and no control characters")
 	}
 	if p.URL != nil {

@@ -13,6 +13,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
+	"strings"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -31,7 +33,8 @@ type Command struct {
 	Replay replayCommand `cmd:"" help:"Decide an event again, and compare with what was recorded."`
 }
 
-// files are documents as they are sent to the service: policy_id and version may be left out.
+// files are documents as they are sent to the service. The version may be left out. A document without a policy_id has
+// the name of its file without .json, also in aps policy.
 type files struct {
 	Files []string `arg:"" name:"file" help:"Policy documents (JSON)."`
 }
@@ -42,7 +45,14 @@ func readPolicy(file string) (p policy.Policy, wrong string, err error) {
 	if err != nil {
 		return p, "", err
 	}
-	return parsePolicy(text)
+	if p, wrong, err = parsePolicy(text); err != nil || wrong != "" || p.ID != "" {
+		return p, wrong, err
+	}
+	p.ID = strings.TrimSuffix(filepath.Base(file), ".json")
+	if _, err = compileFile(p); fault.Is(err, fault.Invalid) {
+		return p, fault.Of(err).Message, nil
+	}
+	return p, "", err
 }
 
 func parsePolicy(text []byte) (p policy.Policy, wrong string, err error) {

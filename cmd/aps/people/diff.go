@@ -152,6 +152,20 @@ func versionMembers() []string {
 }
 
 // withoutVersion returns a document as one for a new policy. A saved answer of the console is one too.
+// withMember returns a JSON object with a member set.
+func withMember(text []byte, name, value string) ([]byte, error) {
+	var members map[string]jsontext.Value
+	if err := json.Unmarshal(text, &members); err != nil {
+		return nil, err
+	}
+	encoded, err := json.Marshal(value)
+	if err != nil {
+		return nil, err
+	}
+	members[name] = encoded
+	return json.Marshal(members, json.Deterministic(true))
+}
+
 func withoutVersion(d document) ([]byte, error) {
 	var members map[string]jsontext.Value
 	if err := json.Unmarshal(d.text, &members); err != nil {

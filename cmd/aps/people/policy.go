@@ -7,7 +7,9 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"path/filepath"
 	"strconv"
+	"strings"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -85,10 +87,11 @@ func (c *policyShowCommand) Run(ctx context.Context, t *Terminal) error {
 	return t.PrintJSON(v)
 }
 
-// policyFiles are documents of a folder. Each names its policy_id.
+// policyFiles are documents of a folder. A document without a policy_id has the name of its file without .json, also in
+// agentledger policy.
 type policyFiles struct {
 	personFlags
-	Files []string `arg:"" name:"file" help:"Policy documents (JSON) with a policy_id."`
+	Files []string `arg:"" name:"file" help:"Policy documents (JSON). Without policy_id the file name is the id."`
 }
 
 // document is a policy document of a file.
@@ -121,9 +124,10 @@ func readDocument(file string) (d document, err error) {
 		return d, fmt.Errorf("%s: %w", file, err)
 	}
 	if d.policy = named.Policy; d.policy == "" {
-		return d, fmt.Errorf("%s: policy_id is missing: a document of a folder names its policy", file)
+		d.policy = strings.TrimSuffix(filepath.Base(file), ".json")
+		d.text, err = withMember(d.text, "policy_id", d.policy)
 	}
-	return d, nil
+	return d, err
 }
 
 // forEachDocument opens a session and calls handle with each document. A document that can't

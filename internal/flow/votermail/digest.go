@@ -150,7 +150,7 @@ func (d *digest) writeMails(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	d.name = fmt.Sprintf("%s (%s)", summary.Name, summary.Slug)
+	d.name = fmt.Sprintf("%s (%s)", letter.OrganizationName(summary), summary.Slug)
 	members, err := d.Accounts.Members(ctx, d.tenant)
 	if err != nil {
 		return err

@@ -141,6 +141,8 @@ var kinds = map[storage.Kind]struct {
 	"passkey_account":  {stays, "passkeys are bound to this service's name"},
 	"passkey_answered": {stays, "challenges of this service, for minutes"},
 	"account_subject":  {stays, "the maker of an export could link accounts of another service to persons of a choice"},
+	"mail_stranger":    {stays, "whom this service mailed in the last day"},
+	"mail_daily":       {stays, "how many mails it caused here today"},
 	"email_change":     {stays, "a link of this service, for an hour or so"},
 	"login_event":      {stays, "is about this service's sign-ins"},
 	"password_reset":   {stays, "a link of this service, for an hour"},

@@ -156,7 +156,7 @@ func (a *Accounts) replacePassword(ctx context.Context, who ID, r *accountRecord
 
 // CheckDisplayName returns fault.Invalid for a name that SetWishes does not take.
 func CheckDisplayName(name string) error {
-	if !textcheck.Plain(name, 0, 100) {
+	if !textcheck.Name(name, 0, 100) {
 		return fault.New(fault.Invalid, "display_name must have at most 100 characters, and no control characters")
 	}
 	return nil

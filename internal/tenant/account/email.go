@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/internal/textcheck"
 )
 
 // maxEmail is the longest address, in bytes (RFC 5321, section 4.5.3.1).
@@ -14,7 +15,7 @@ const maxEmail = 254
 // no comments) and returns it in lower case, which is how addresses are compared.
 func ParseEmail(s string) (string, error) {
 	parsed, err := mail.ParseAddress(s)
-	if err != nil || parsed.Name != "" || parsed.Address != s || len(s) > maxEmail {
+	if err != nil || parsed.Name != "" || parsed.Address != s || !textcheck.Name(s, 1, maxEmail) || len(s) > maxEmail {
 		return "", fault.New(fault.Invalid, "The e-mail address is malformed")
 	}
 	return strings.ToLower(s), nil

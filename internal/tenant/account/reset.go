@@ -40,6 +40,7 @@ type resetRecord struct {
 type Reset struct {
 	Token string
 	Name  string // names the reset until a later one of the account
+	Typed string // the address for which it was asked, in lower case
 	Email string // "" for an address without an account
 	Until id.Instant
 }
@@ -59,26 +60,36 @@ func (a *Accounts) BeginReset(
 	if err != nil {
 		return err
 	}
-	name := string(who)
-	if who == "" {
-		name = string(decoyOf(typed))
+	reset := a.newReset(who, typed, r.Email)
+	changes, err := tell(ctx, reset)
+	if fault.Is(err, fault.RateLimited) { // mailed recently: that link stays good, and the work is that of an unknown address
+		reset = a.newReset("", typed, "")
+		reset.Typed = ""
+		changes, err = tell(ctx, reset)
 	}
-	reset := Reset{Token: name + "." + newToken(), Name: name, Email: r.Email,
-		Until: id.InstantOf(a.clock().Add(ResetLife))}
+	if err != nil {
+		return err
+	}
 	hash := hashToken(reset.Token)
 	value, err := json.Marshal(resetRecord{Hash: hash.String(), Generation: r.Generation, ExpiresAt: reset.Until})
 	if err != nil {
 		return fmt.Errorf("begin reset: %w", err)
 	}
-	changes, err := tell(ctx, reset)
-	if err != nil {
-		return err
-	}
-	changes = append(changes, storage.Change{Kind: kindReset, Key: name, Value: value, If: storage.AnyVersion})
+	changes = append(changes, storage.Change{Kind: kindReset, Key: reset.Name, Value: value, If: storage.AnyVersion})
 	if err := a.records.Write(ctx, id.Service, changes); err != nil {
 		return errUnreadable("begin reset", err)
 	}
 	return nil
+}
+
+// newReset returns a reset of an account, "" for none.
+func (a *Accounts) newReset(who ID, typed, email string) Reset {
+	name := string(who)
+	if who == "" {
+		name = string(decoyOf(typed))
+	}
+	return Reset{Token: name + "." + newToken(), Name: name, Typed: typed, Email: email,
+		Until: id.InstantOf(a.clock().Add(ResetLife))}
 }
 
 // decoyOf returns the account that is read, and never there, for an address without one.

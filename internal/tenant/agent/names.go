@@ -58,7 +58,7 @@ func checkKeyID(k id.Key) error {
 }
 
 func checkDisplayName(s string) error {
-	if !textcheck.Plain(s, 0, maxDisplayName) {
+	if !textcheck.Name(s, 0, maxDisplayName) {
 		return fault.New(fault.Invalid,
 			"display_name must have at most 256 characters, none of them a control character")
 	}

@@ -26,7 +26,7 @@ type Wanted struct {
 func (k *Tokens) checkWanted(w Wanted, maker account.Role) error {
 	now := k.currentTime()
 	switch {
-	case !textcheck.Plain(w.Name, 1, maxName):
+	case !textcheck.Name(w.Name, 1, maxName):
 		return fault.New(fault.Invalid, "name must have 1 to 100 characters and no control characters")
 	case !w.Role.Valid() || w.Role == account.Owner:
 		return fault.New(fault.Invalid, "role must be admin, policy_editor, approver, auditor or member")

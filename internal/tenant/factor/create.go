@@ -128,7 +128,7 @@ func (f *Factors) CheckCreation(cookie, name string, answer []byte) (*Created, e
 	if err := f.checkParty(); err != nil {
 		return nil, err
 	}
-	if !textcheck.Plain(name, 1, MaxName) {
+	if !textcheck.Name(name, 1, MaxName) {
 		return nil, fault.New(fault.Invalid,
 			"The passkey's name must have 1 to 100 characters, and no control characters")
 	}

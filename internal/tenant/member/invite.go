@@ -16,8 +16,9 @@ import (
 // Mail writes to invited people.
 type Mail interface {
 	// InvitationMail returns the changes by which a letter with a token goes out once they are
-	// written: none while the service has no mail.
-	InvitationMail(ctx context.Context, i Invitation, token string) ([]storage.Change, error)
+	// written: none while the service has no mail. cause names the request, whose write may be prepared several times.
+	// It returns fault.RateLimited if the address or the organization has had too many.
+	InvitationMail(ctx context.Context, i Invitation, token, cause string) ([]storage.Change, error)
 }
 
 // Sent is an invitation with its new token. The token is "" when it went out by mail, because an
@@ -31,7 +32,8 @@ type Sent struct {
 // Invite invites an address and states it (ledger_invitation_created). Errors: fault.Invalid for a
 // malformed address or role, fault.Forbidden for a person without the right, fault.Conflict with a
 // code for an address that is invited (invited) or a member (member) and for an organization that is
-// full (member_limit), fault.RateLimited for changes that come too fast.
+// full (member_limit), fault.RateLimited for changes that come too fast and for an address or organization with too many
+// mails.
 func (m *Members) Invite(
 	ctx context.Context, t id.Tenant, by *account.Session, email string, role account.Role,
 ) (Sent, error) {
@@ -114,6 +116,7 @@ func (m *Members) sendToken(
 	ctx context.Context, t id.Tenant, by *account.Session, kind sysevent.Kind,
 	choose func(context.Context, roster) (storedInvitation, []storage.Change, error),
 ) (sent Sent, err error) {
+	cause := newName()
 	prepare := func(ctx context.Context, s *log.State) (sysevent.Change, error) {
 		r, err := m.Accounts.Members(ctx, t)
 		if err != nil {
@@ -137,7 +140,7 @@ func (m *Members) sendToken(
 			return sysevent.Change{}, err
 		}
 		var mailed []storage.Change
-		if sent, mailed, err = m.mailToken(ctx, toInvitation(t, v), token); err != nil {
+		if sent, mailed, err = m.mailToken(ctx, toInvitation(t, v), token, cause); err != nil {
 			return sysevent.Change{}, err
 		}
 		put, err := m.invitations.Put(v)
@@ -149,9 +152,9 @@ func (m *Members) sendToken(
 }
 
 // mailToken returns the changes that mail a token, or the token for the inviter.
-func (m *Members) mailToken(ctx context.Context, i Invitation, token string) (Sent, []storage.Change, error) {
+func (m *Members) mailToken(ctx context.Context, i Invitation, token, cause string) (Sent, []storage.Change, error) {
 	if m.Mail != nil {
-		changes, err := m.Mail.InvitationMail(ctx, i, token)
+		changes, err := m.Mail.InvitationMail(ctx, i, token, cause)
 		if err != nil || len(changes) > 0 {
 			return Sent{Invitation: i, Mailed: true}, changes, err
 		}

@@ -255,7 +255,7 @@ func TestMailedInvitation(t *testing.T) {
 // post is mail that writes a record for each letter.
 type post struct{ tokens []string }
 
-func (p *post) InvitationMail(_ context.Context, i member.Invitation, token string) ([]storage.Change, error) {
+func (p *post) InvitationMail(_ context.Context, i member.Invitation, token, _ string) ([]storage.Change, error) {
 	p.tokens = append(p.tokens, token)
 	return []storage.Change{{Kind: "letter", Key: fmt.Sprint(len(p.tokens)), Value: []byte("{}")}}, nil
 }

@@ -68,7 +68,7 @@ func checkName(s string) error {
 	if !textcheck.Within(s, 1, maxName) {
 		return fault.New(fault.Invalid, "name must have 1 to 200 characters")
 	}
-	if !textcheck.Plain(s, 1, maxName) {
+	if !textcheck.Name(s, 1, maxName) {
 		return fault.New(fault.Invalid, "name must not have control characters")
 	}
 	return nil

@@ -12,6 +12,7 @@ import (
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/http/admission"
 	"github.com/agentledger/agentledger/internal/records"
+	"github.com/agentledger/agentledger/internal/textcheck"
 	"github.com/agentledger/agentledger/policy"
 	"github.com/agentledger/agentledger/storage"
 )
@@ -169,7 +170,11 @@ func (b *Policies) parseDocument(ctx context.Context, t id.Tenant, document []by
 		return policy.Policy{}, fmt.Errorf("wait for a turn: %w", err)
 	}
 	defer b.processors.Release(tenant, 1)
-	return policy.ParseWithin(ctx, document)
+	p, err := policy.ParseWithin(ctx, document)
+	if err == nil && !textcheck.Name(p.Name, 1, policy.MaxName) { // older documents may have such a name
+		return p, fault.New(fault.Invalid, "name must not have control characters")
+	}
+	return p, err
 }
 
 func (b *Policies) writeVersion(ctx context.Context, t id.Tenant, changes ...storage.Change) error {
