@@ -52,9 +52,10 @@ def pack(
     manifest: str | None = None,
     full: bool = False,
 ) -> PackResult:
-    """Check an evidence pack: its bytes, a path, or a binary file that can seek, which stays open.
+    """Check an evidence pack: its bytes, the path of a file or of a folder, or a binary file that can seek, which stays open.
 
-    A file is read in portions, so the memory does not follow the pack's size. manifest is the digest that the log's
+    A file is read in portions, so the memory does not follow the pack's size. If the files of a ZIP or of a folder can't be
+    read, the result is CANT_TELL, and a symbolic link in a folder is never followed. manifest is the digest that the log's
     event of the export names, in hex. full makes a pack without envelopes CANT_TELL. Errors are NotAsked, and OSError
     for a file that can't be read; a wrong pack is a result.
     """
