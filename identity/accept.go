@@ -37,7 +37,12 @@ type Invited interface {
 // Joining makes accounts of invited people and moves sessions (package account).
 type Joining interface {
 	SwitchSession(ctx context.Context, token string, t id.Tenant) (string, *account.Session, error)
-	Ensure(ctx context.Context, email, password string, names ...string) (account.Account, bool, error)
+	EnsureInvited(ctx context.Context, email, password string, c account.Claim, v account.Visit, names ...string) (
+		who account.Account, made bool, err error)
+	TakeOverByMail(ctx context.Context, email string, v account.Visit) (account.Account, error)
+	ConfirmByMail(ctx context.Context, who account.ID, v account.Visit) error
+	CheckProved(ctx context.Context, who account.ID) error
+	Proof(ctx context.Context, who account.ID) (account.Proof, error)
 }
 
 // tokenHeader has the token of an invitation in a preview, because a query would be in logs.
@@ -76,7 +81,7 @@ func (s *Server) readInvitation(ctx context.Context, text string) (found invited
 type invitedTo struct {
 	member.Invitation
 	token member.Token
-	known bool // there is an account of the address
+	known bool // the person signs in as the account of the address
 }
 
 // previewInvitation shows an invitation to the holder of its token.
@@ -155,6 +160,11 @@ func (s *Server) acceptSignedIn(w http.ResponseWriter, r *request, found *invite
 	if err != nil {
 		return err
 	}
+	if found.Mailed && session.Email == found.Email {
+		if err := s.Joining.ConfirmByMail(r.Context(), session.Account, s.describeVisit(r)); err != nil {
+			return err
+		}
+	}
 	who := account.Account{ID: session.Account, Email: session.Email}
 	if err := s.Invited.Accept(r.Context(), found.Tenant, who, found.token); err != nil {
 		return err
@@ -178,7 +188,7 @@ func (s *Server) ensureInvited(
 	return who, account.ByPassword, err
 }
 
-// ensureByPasskey makes the account of a new passkey when the address has none.
+// ensureByPasskey makes the account of a new passkey if the address has none, or takes over an unproved one.
 func (s *Server) ensureByPasskey(r *request, found *invitedTo, body acceptance) (account.Account, error) {
 	if found.known {
 		return s.usePasskey(r, body.Passkey.Credential)
@@ -187,9 +197,32 @@ func (s *Server) ensureByPasskey(r *request, found *invitedTo, body acceptance) 
 	if err != nil {
 		return account.Account{}, err
 	}
-	who, err := s.Factors.Create(r.Context(), found.Email, body.DisplayName, made)
+	ctx, visit := r.Context(), s.describeVisit(r)
+	if found.Mailed {
+		switch taken, err := s.Joining.TakeOverByMail(ctx, found.Email, visit); {
+		case err == nil:
+			who, err := s.Factors.AddFirst(ctx, taken.ID, made, visit)
+			s.logRefusal(newPasskeyRefused, r, err)
+			if err == nil {
+				err = s.nameInvited(ctx, &who, body.DisplayName)
+			}
+			return who, err
+		case !fault.Is(err, fault.NotFound):
+			return account.Account{}, err
+		}
+	}
+	who, err := s.Factors.Create(ctx, found.Email, body.DisplayName, found.Claim(), made)
 	s.logRefusal(newPasskeyRefused, r, err)
 	return who, err
+}
+
+// nameInvited gives an account that was made or taken over the name that its person wishes for.
+func (s *Server) nameInvited(ctx context.Context, who *account.Account, name string) error {
+	if name == "" {
+		return nil
+	}
+	who.DisplayName = name
+	return s.Credentials.SetWishes(ctx, who.ID, account.Wishes{DisplayName: &name})
 }
 
 func (s *Server) ensureByPassword(r *request, found *invitedTo, body acceptance) (account.Account, error) {
@@ -199,10 +232,10 @@ func (s *Server) ensureByPassword(r *request, found *invitedTo, body acceptance)
 		if err != nil {
 			return account.Account{}, err
 		}
-		who, made, err := s.Joining.Ensure(ctx, found.Email, body.Password, summary.Name)
-		if err == nil && made && body.DisplayName != "" {
-			who.DisplayName = body.DisplayName
-			err = s.Credentials.SetWishes(ctx, who.ID, account.Wishes{DisplayName: &body.DisplayName})
+		who, made, err := s.Joining.EnsureInvited(ctx, found.Email, body.Password, found.Claim(), s.describeVisit(r),
+			summary.Name)
+		if err == nil && made {
+			err = s.nameInvited(ctx, &who, body.DisplayName)
 		}
 		if err != nil || made {
 			return who, err

@@ -57,6 +57,7 @@ func TestSessionAfterRoleLoss(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			red, blue := w.team("red", "admin"), w.team("blue")
+			w.prove(address("admin"))
 			_, token := blue.invite(address("admin"), "admin")
 			blue.must(200, "", "POST", accept, `{"token":"`+token+`","password":"`+password+`"}`)
 			blue.enter("admin", address("admin"))

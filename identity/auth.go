@@ -40,6 +40,9 @@ type shownAccount struct {
 	DisplayName string     `json:"display_name"`
 
 	ApprovalMail bool `json:"approval_mail"`
+
+	// EmailProved reports whether the address was proved: an account without proof stays in one organization.
+	EmailProved bool `json:"email_proved"`
 }
 
 type shownUser struct {
@@ -198,10 +201,17 @@ func (s *Server) checkMethod(ctx context.Context, t id.Tenant, by account.Method
 	return account.Method(required).Allow(by)
 }
 
-// openPlaces returns the places of an account that it may enter: none that is suspended.
+// openPlaces returns the places of an account that it may enter: no suspended ones, and for an unproved account no
+// offered ones.
 func (s *Server) openPlaces(ctx context.Context, who account.ID) ([]account.Membership, error) {
 	places, err := s.Members.Places(ctx, who)
-	return slices.DeleteFunc(places, func(m account.Membership) bool { return m.Suspended }), err
+	if err != nil {
+		return nil, err
+	}
+	proof, err := s.Joining.Proof(ctx, who)
+	return slices.DeleteFunc(places, func(m account.Membership) bool {
+		return m.Suspended || m.Offered && proof == account.Unproved
+	}), err
 }
 
 func (s *Server) describeSession(ctx context.Context, session *account.Session) (*signedIn, error) {
@@ -209,9 +219,13 @@ func (s *Server) describeSession(ctx context.Context, session *account.Session) 
 	if err != nil {
 		return nil, err
 	}
+	proof, err := s.Joining.Proof(ctx, session.Account)
+	if err != nil {
+		return nil, err
+	}
 	a := &signedIn{
 		Account: shownAccount{AccountID: session.Account, Email: session.Email, DisplayName: session.DisplayName,
-			ApprovalMail: session.ApprovalMail},
+			ApprovalMail: session.ApprovalMail, EmailProved: proof != account.Unproved},
 		User: shownUser{MembershipID: session.MembershipID, Role: session.Role,
 			Permissions: session.Role.Permissions()},
 		Organizations: make([]shownOrganization, len(places)),

@@ -33,6 +33,7 @@ type signedIn struct {
 		DisplayName string `json:"display_name"`
 
 		ApprovalMail bool `json:"approval_mail"`
+		EmailProved  bool `json:"email_proved"`
 	} `json:"account"`
 	User struct {
 		MembershipID string `json:"membership_id"`

@@ -189,6 +189,7 @@ func TestOperatorRemovesSecondFactors(t *testing.T) {
 			Email         string           `json:"email"`
 			DisplayName   string           `json:"display_name"`
 			CreatedAt     string           `json:"created_at"`
+			EmailProof    string           `json:"email_proof"`
 			HasPassword   bool             `json:"has_password"`
 			Passkeys      int              `json:"passkeys"`
 			CodesLeft     int              `json:"recovery_codes_left"`
@@ -205,7 +206,7 @@ func TestOperatorRemovesSecondFactors(t *testing.T) {
 		t.Fatalf("got %+v", found)
 	}
 	a := found.Accounts[0]
-	if a.Email != email || !a.HasPassword || a.Passkeys != 1 || a.CodesLeft != 10 || len(a.Organizations) != 1 || a.Organizations[0]["slug"] != "red" || a.Organizations[0]["role"] != "owner" {
+	if a.Email != email || a.EmailProof != "operator" || !a.HasPassword || a.Passkeys != 1 || a.CodesLeft != 10 || len(a.Organizations) != 1 || a.Organizations[0]["slug"] != "red" || a.Organizations[0]["role"] != "owner" {
 		t.Errorf("got %+v", a)
 	}
 	if found := find("eve@example.com"); len(found.Accounts) != 0 {

@@ -208,6 +208,18 @@ func (w *world) organization(slug string) made {
 	return m
 }
 
+// prove marks the address of an account as proved, as a link in a mail does.
+func (w *world) prove(email string) {
+	w.t.Helper()
+	who, err := w.accounts.Find(w.t.Context(), email)
+	if err == nil {
+		err = w.accounts.ConfirmByMail(w.t.Context(), who.ID, account.Visit{})
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
 // decode reads an answer, which must have that status and no other members
 // than v has.
 func (w *world) decode(answer *httptest.ResponseRecorder, status int, v any) {

@@ -147,7 +147,7 @@ type Options struct {
 	Mail           Mail
 	OpenID         OpenID      // nil: no provider
 	Subjects       Subjects    // required with OpenID
-	Browsers       seal.Sealer // seals the cookies of known browsers; nil: no browser is known
+	Browsers       seal.Sealer // seals the cookies of known browsers and of links that wait; nil: neither exists
 	Signup         bool        // people with an account may make organizations
 	PlatformSecret string      // not empty
 	PublicURL      string      // with https the cookie is Secure

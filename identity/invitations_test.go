@@ -66,6 +66,7 @@ func TestInvitations(t *testing.T) {
 	}
 
 	// A known account accepts by its session, from another organization.
+	w.prove("bob@example.com")
 	other, token := blue.invite("bob@example.com", "auditor")
 	blue.people["bob"] = &person{cookie: w.cookie(answer)}
 	code, got := blue.as("", "GET", preview, "", "X-Invitation-Token", token)
@@ -149,6 +150,7 @@ func TestInvitationOfAnotherAddress(t *testing.T) {
 	red, blue := w.team("red"), w.team("blue")
 	blue.join("bob", "member")
 	blue.join("eve", "member")
+	w.prove(address("bob"))
 	_, token := red.invite(address("bob"), "admin")
 	body := `{"token":"` + token + `"}`
 	blue.refuses("eve", "POST", accept, body, 403, "", "The invitation is for another address")
@@ -222,6 +224,7 @@ func TestAcceptanceOfAMemberAndGuesses(t *testing.T) {
 	w := newWorld(t)
 	red, blue := w.team("red"), w.team("blue")
 	bob := blue.join("bob", "member")
+	w.prove(bob.email)
 	_, token := red.invite(bob.email, "admin")
 	for range 10 {
 		blue.refuses("", "POST", accept, `{"token":"`+token+`","password":"wrong password"}`, 401, "", "Invalid e-mail address or password")

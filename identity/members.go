@@ -92,6 +92,7 @@ type shownMember struct {
 	MembershipID string       `json:"membership_id"`
 	AccountID    account.ID   `json:"account_id"`
 	Email        string       `json:"email"`
+	EmailProved  bool         `json:"email_proved"`
 	DisplayName  string       `json:"display_name"`
 	Role         account.Role `json:"role"`
 	MemberSince  id.Instant   `json:"member_since"`
@@ -100,8 +101,8 @@ type shownMember struct {
 }
 
 func describeMember(m member.Listed) shownMember {
-	return shownMember{MembershipID: m.ID, AccountID: m.Account, Email: m.Email, DisplayName: m.DisplayName,
-		Role: m.Role, MemberSince: m.Since, Suspended: m.Suspended, Offered: m.Offered}
+	return shownMember{MembershipID: m.ID, AccountID: m.Account, Email: m.Email, EmailProved: m.EmailProved,
+		DisplayName: m.DisplayName, Role: m.Role, MemberSince: m.Since, Suspended: m.Suspended, Offered: m.Offered}
 }
 
 func (s *Server) listMembers(w http.ResponseWriter, r *request) error {

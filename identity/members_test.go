@@ -169,7 +169,7 @@ func TestMembersAreListedChangedAndRemoved(t *testing.T) {
 	}
 	second := listed[1].(map[string]any)
 	if second["membership_id"] != bob.membership || second["account_id"] != bob.account || second["email"] != bob.email ||
-		second["role"] != "approver" || second["suspended"] != false || second["member_since"] == nil || second["display_name"] != "" || len(second) != 7 {
+		second["role"] != "approver" || second["suspended"] != false || second["member_since"] == nil || second["display_name"] != "" || second["email_proved"] != false || len(second) != 8 {
 		t.Errorf("got %v", second)
 	}
 	page := red.must(200, "bob", "GET", red.path+"/members?limit=1&after="+bob.membership, "")

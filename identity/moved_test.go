@@ -59,6 +59,7 @@ func movingCalls() map[string]moving {
 			return "", "POST", accept, `{"token":"` + token + `","password":"` + password + `"}`
 		},
 		"a member of another organization": func(t *team) (string, string, string, string) {
+			t.prove(address("admin"))
 			_, token := t.invite(address("admin"), "member")
 			return "", "POST", accept, `{"token":"` + token + `","password":"` + password + `"}`
 		},

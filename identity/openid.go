@@ -28,7 +28,8 @@ type OpenID interface {
 
 // Subjects finds the accounts of persons of identity providers (package account).
 type Subjects interface {
-	AuthenticateSubject(ctx context.Context, s account.Subject) (account.Account, error)
+	AuthenticateSubject(ctx context.Context, s account.Subject, v account.Visit) (account.Account, error)
+	LinkSubject(ctx context.Context, s account.Subject, who account.Account, v account.Visit) (account.Account, error)
 }
 
 // Sign-ins that a network may end without success: so many at once, then one in each
@@ -104,7 +105,7 @@ func (s *Server) startOpenID(w http.ResponseWriter, r *request) error {
 	started, err := s.OpenID.Start(r.Context(), chi.URLParam(r.Request, "provider"), query.Get("return"),
 		query.Get("fresh") == "1")
 	if err != nil {
-		return s.refuseBrowser(w, r, err)
+		return s.refuseBrowser(w, r, "", err)
 	}
 	http.SetCookie(w, s.flowCookie(openIDCookie, started.Cookie, int(oidc.FlowTime.Seconds())))
 	redirectBrowser(w, started.URL)
@@ -118,7 +119,7 @@ func (s *Server) finishOpenID(w http.ResponseWriter, r *request) error {
 	}
 	undo, err := s.flowAttempts.countAttempt(s.Address(r.Request), s.Now())
 	if err != nil {
-		return s.refuseBrowser(w, r, err)
+		return s.refuseBrowser(w, r, "", err)
 	}
 	path, err := s.signInSubject(w, r)
 	s.logins.countAttempt(err)
@@ -126,7 +127,7 @@ func (s *Server) finishOpenID(w http.ResponseWriter, r *request) error {
 		http.SetCookie(w, s.flowCookie(openIDCookie, "", -1)) // the flow is over
 	}
 	if err != nil {
-		return s.refuseBrowser(w, r, err)
+		return s.refuseBrowser(w, r, path, err)
 	}
 	undo()
 	redirectBrowser(w, path)
@@ -134,14 +135,22 @@ func (s *Server) finishOpenID(w http.ResponseWriter, r *request) error {
 }
 
 // refuseBrowser leads a browser whose sign-in was refused to the page for signing in, which says why. Programs, and
-// refusals that no person can mend, get the refusal itself.
-func (s *Server) refuseBrowser(w http.ResponseWriter, r *request, refused error) error {
+// refusals that no person can mend, get the refusal itself. returnTo is the path to go on to after a sign-in that
+// connects the provider.
+func (s *Server) refuseBrowser(w http.ResponseWriter, r *request, returnTo string, refused error) error {
+	s.logRefusal("sign-in at a provider refused", r, refused)
 	reason := refusalReason(refused)
 	if reason == "" || accept.PreferredMedia(r.Header["Accept"], edge.MediaJSON, mediaHTML) != mediaHTML {
 		return refused
 	}
-	s.attemptLog.Warn("sign-in at a provider refused", "err", refused)
-	redirectBrowser(w, s.base+"/signin?refused="+reason)
+	if kind := fault.Of(refused).Kind; kind == fault.Unavailable || kind == fault.RateLimited {
+		s.attemptLog.Warn("sign-in at a provider failed", "err", refused)
+	}
+	to := url.Values{"refused": {reason}}
+	if reason == "link" {
+		to.Set("return", returnTo)
+	}
+	redirectBrowser(w, s.base+"/signin?"+to.Encode())
 	return nil
 }
 
@@ -149,6 +158,9 @@ const mediaHTML = "text/html"
 
 // refusalReason returns the name by which the page for signing in knows the reason of a refusal, "" for none.
 func refusalReason(refused error) string {
+	if fault.Of(refused).Code == linkRequired {
+		return "link"
+	}
 	switch fault.Of(refused).Kind {
 	case fault.Unauthorized:
 		return "failed"
@@ -170,12 +182,14 @@ func (s *Server) signInSubject(w http.ResponseWriter, r *request) (path string, 
 	if err != nil {
 		return "", err
 	}
-	who, err := s.Subjects.AuthenticateSubject(r.Context(),
-		account.Subject{Issuer: person.Issuer, Name: person.Subject, Email: person.Email})
+	who, err := s.findSubject(w, r, person)
 	if err != nil {
-		return "", err
+		return path, err
 	}
 	by := account.ByProvider + account.Method(person.Provider)
+	if who, by, err = s.finishLink(w, r, who, by); err != nil {
+		return "", err
+	}
 	tenant, err := s.chooseOrganization(r.Context(), who.ID, id.Organization{}, by)
 	if err != nil {
 		return "", err

@@ -91,8 +91,29 @@ func (w *openIDWorld) finish(cookie string, query url.Values) *httptest.Response
 	return w.call("GET", oidcPath+"/company/callback?"+query.Encode(), "", "Cookie", cookie)
 }
 
+// link connects ann with the provider's person: by a sign-in there, and then by the password.
+func (w *openIDWorld) link() {
+	w.t.Helper()
+	before := w.provider.Claims
+	w.provider.Claims = func(c map[string]any) { c["email"] = email }
+	cookie, query := w.begin("")
+	refused := w.finish(cookie, query)
+	answers(w.t, "first sign-in", refused, 401, linkRequired)
+	var link string
+	for _, c := range refused.Result().Cookies() {
+		if c.Name == "__Host-agentledger_link" && c.HttpOnly && c.Secure && c.MaxAge > 0 {
+			link = c.Name + "=" + c.Value
+		}
+	}
+	w.decode(w.call("POST", login, `{"email":"`+email+`","password":"`+password+`"}`, "Cookie", link), 200, &signedIn{})
+	w.provider.Claims = before
+}
+
+const linkRequired = `{"error":"The account has another way to sign in: use it once, in this browser, to connect the provider","code":"link_required"}`
+
 func TestOpenID(t *testing.T) {
 	w := newOpenIDWorld(t)
+	w.link()
 	answers(t, "providers", w.call("GET", oidcPath, ""), 200, `{"providers":[{"name":"company","start":"/v1/id/auth/oidc/company/start"}]}`)
 	w.provider.Claims = func(c map[string]any) { c["email"] = "Ann@Example.com" }
 	cookie, query := w.begin("?return=/approvals/7")
@@ -127,6 +148,7 @@ func TestOpenID(t *testing.T) {
 // old proof, is stepped up by a fresh sign-in.
 func TestOpenIDFactor(t *testing.T) {
 	w := newOpenIDWorld(t)
+	w.link()
 	for _, tt := range []struct {
 		query   string
 		claimed any // auth_time
@@ -234,6 +256,7 @@ func claim(name string, value any) func(*openIDWorld, *string, url.Values) {
 // A session without a proof gets none by a change of the account's address or organization.
 func TestOpenIDWithoutProof(t *testing.T) {
 	w := newOpenIDWorld(t)
+	w.link()
 	blue := w.organization("blue")
 	w.provider.Claims = func(c map[string]any) { c["email"], c["auth_time"] = email, nil }
 	b := w.browser(1)
@@ -250,6 +273,7 @@ func TestOpenIDWithoutProof(t *testing.T) {
 // are never used up.
 func TestOpenIDAttempts(t *testing.T) {
 	w := newOpenIDWorld(t)
+	w.link()
 	for range 40 {
 		cookie, query := w.begin("")
 		if answer := w.finish(cookie, query); answer.Code != 303 {

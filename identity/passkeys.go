@@ -130,6 +130,10 @@ func (s *Server) finishPasskey(w http.ResponseWriter, r *request) error {
 func (s *Server) enterBy(
 	w http.ResponseWriter, r *request, who account.Account, wished id.Organization, by account.Method,
 ) error {
+	who, by, err := s.finishLink(w, r, who, by)
+	if err != nil {
+		return err
+	}
 	tenant, err := s.chooseOrganization(r.Context(), who.ID, wished, by)
 	if err != nil {
 		return err

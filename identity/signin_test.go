@@ -26,6 +26,7 @@ const needsCompany = `{"error":"The organization requires to sign in by the prov
 // wish. The other organization is as it was.
 func TestRequiredProvider(t *testing.T) {
 	w := newOpenIDWorld(t) // ann owns red
+	w.link()
 	w.Pass(time.Minute)
 	blue := w.organization("blue")
 	var red signedIn

@@ -31,6 +31,9 @@ func (s *Server) foundOwn(w http.ResponseWriter, r *request) error {
 	if err := r.decodeBody(&body); err != nil {
 		return err
 	}
+	if err := s.Joining.CheckProved(r.Context(), session.Account); err != nil {
+		return err
+	}
 	made, err := s.createOwned(r.Context(), session.Account, body.Name, body.Slug)
 	if err != nil {
 		return err

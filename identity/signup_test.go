@@ -15,6 +15,8 @@ func TestSignup(t *testing.T) {
 	red := w.team("red")
 	bob := red.join("bob", "member")
 	before := bob.cookie
+	red.refuses("bob", "POST", orgs, `{"name":"Own","slug":"own"}`, 403, "address_unproved", addressUnproved)
+	w.prove(bob.email)
 	answer := w.call("POST", orgs, `{"name":"Own","slug":"own"}`, "Cookie", before)
 	var made struct {
 		signedIn

@@ -83,6 +83,20 @@ func (r *identityRecord) toIdentity(t id.Tenant) *Identity {
 	return i
 }
 
+// BeganAt returns when the ledger of that handle was created. isFirst reports whether it is its organization's first
+// ledger. It reads the store, so that any node can ask.
+func BeganAt(ctx context.Context, store storage.RecordStore, t id.Tenant) (at id.Instant, isFirst bool, err error) {
+	stored, err := store.Get(ctx, t, kindIdentity, "")
+	if err != nil {
+		return 0, false, fmt.Errorf("read identity: %w", err)
+	}
+	var r identityRecord
+	if err := json.Unmarshal(stored.Value, &r); err != nil {
+		return 0, false, fmt.Errorf("read identity: %w", storage.ErrCorrupt)
+	}
+	return r.CreatedAt, r.Predecessor == nil, nil
+}
+
 // sealContext binds a sealed log key to its origin.
 func sealContext(o id.Origin) string { return "log-key\n" + string(o) }
 

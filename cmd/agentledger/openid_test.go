@@ -6,6 +6,7 @@ import (
 	"net/http/cookiejar"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/agentledger/agentledger/internal/test/openidtest"
@@ -46,6 +47,18 @@ func TestOpenIDSignIn(t *testing.T) {
 		return answer
 	}
 	get("/v1/id/auth/me", 401)
+	first := get("/v1/id/auth/oidc/company/start", 303)
+	get("/v1/id/auth/oidc/company/callback?"+provider.Authorize(first.Header.Get("Location")).Encode(), 401) // the account has a password
+	body := strings.NewReader(`{"email":"ops@red.example","password":"` + testPassword + `"}`)
+	linked, err := browser.Post(p.main+"/v1/id/auth/login", "application/json", body)
+	if err != nil || linked.StatusCode != 200 {
+		t.Fatalf("connect the provider: got %v, %v", linked, err)
+	}
+	linked.Body.Close()
+	if jar, err = cookiejar.New(nil); err != nil {
+		t.Fatal(err)
+	}
+	browser.Jar = jar
 	started := get("/v1/id/auth/oidc/company/start?return=/welcome", 303)
 	answer := provider.Authorize(started.Header.Get("Location"))
 	ended := get("/v1/id/auth/oidc/company/callback?"+answer.Encode(), 303)

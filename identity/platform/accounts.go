@@ -13,10 +13,13 @@ import (
 
 // foundAccount is an account as the operator sees it.
 type foundAccount struct {
-	AccountID   account.ID   `json:"account_id"`
-	Email       string       `json:"email"`
-	DisplayName string       `json:"display_name"`
-	CreatedAt   id.Instant   `json:"created_at"`
+	AccountID   account.ID `json:"account_id"`
+	Email       string     `json:"email"`
+	DisplayName string     `json:"display_name"`
+	CreatedAt   id.Instant `json:"created_at"`
+
+	EmailProof account.Proof `json:"email_proof"`
+
 	HasPassword bool         `json:"has_password"`
 	Passkeys    int          `json:"passkeys"`
 	CodesLeft   int          `json:"recovery_codes_left"`
@@ -62,7 +65,12 @@ func (c *Calls) describeAccount(r *http.Request, who account.Account) (foundAcco
 	if err != nil {
 		return foundAccount{}, err
 	}
-	view := foundAccount{AccountID: who.ID, Email: who.Email, DisplayName: who.DisplayName, CreatedAt: who.CreatedAt,
+	proof, err := c.Accounts.Proof(r.Context(), who.ID)
+	if err != nil {
+		return foundAccount{}, err
+	}
+	view := foundAccount{EmailProof: proof,
+		AccountID: who.ID, Email: who.Email, DisplayName: who.DisplayName, CreatedAt: who.CreatedAt,
 		HasPassword: who.HasPassword, Passkeys: len(factors.Passkeys), CodesLeft: factors.CodesLeft,
 		Places: make([]foundPlace, len(places))}
 	for i, m := range places {

@@ -55,6 +55,7 @@ type Clock interface {
 type Accounts interface {
 	Find(ctx context.Context, email string) (account.Account, error)
 	Places(ctx context.Context, who account.ID) ([]account.Membership, error)
+	Proof(ctx context.Context, who account.ID) (account.Proof, error)
 }
 
 // Factors counts and removes the second factors of accounts (package factor).

@@ -31,6 +31,7 @@ func TestJourneyInChromium(t *testing.T) {
 	require(ann, 1, "money leaves")
 	s.Red.Send("before", nil)
 	eve := s.Red.Join("eve", "approver")
+	s.Prove(eve)
 	b := s.Browser()
 	b.Become(s.SignInByProvider(eve)) // with no proof of when: a vote needs a step-up
 	b.Visit("/console/approvals")

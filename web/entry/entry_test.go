@@ -103,6 +103,12 @@ func TestProvider(t *testing.T) {
 	b := s.Browser()
 	b.Visit("/signin?return=%2Faccount")
 	b.Press(".providers a")
+	if got := b.Text(".problem"); !strings.Contains(got, "to connect the provider") {
+		t.Errorf("got %q", got)
+	}
+	b.Fill("email", s.Red.Owner)
+	b.Fill("password", servicetest.Password)
+	b.Press(`button[value="sign-in"]`)
 	if got := b.Text("header"); !strings.Contains(got, s.Red.Owner) {
 		t.Errorf("got %q", got)
 	}
@@ -129,7 +135,11 @@ func TestRequiredSignIn(t *testing.T) {
 	ann := s.Stranger()
 	begun := ann.Get("/v1/id/auth/oidc/company/start?return=/console")
 	answer := provider.Authorize(begun.Header.Get("Location"))
-	leads(t, "the provider's answer", ann.Get("/v1/id/auth/oidc/company/callback?"+answer.Encode()), "/console")
+	if got := ann.Get("/v1/id/auth/oidc/company/callback?" + answer.Encode()); got.Status != http.StatusUnauthorized {
+		t.Errorf("the provider's first answer: got %d", got.Status)
+	}
+	leads(t, "the password connects the provider", ann.Post("/signin?return=/console", "do", "sign-in", "email", s.Red.Owner,
+		"password", servicetest.Password, "return", "/console"), "/console")
 	ann.Call(http.MethodPatch, "/v1/console/organization", map[string]any{"sign_in": map[string]string{"require": "oidc:company"}}, nil)
 
 	shows(t, "the provider's session", ann.Get("/console"), http.StatusOK)

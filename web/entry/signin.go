@@ -16,8 +16,10 @@ type signInView struct {
 // refusals returns the texts of the reasons for which a sign-in at a provider was refused, by their names in addresses.
 func refusals() map[string]string {
 	return map[string]string{
-		"failed":      "The sign-in failed: begin again.",
-		"no-account":  "No account of a member belongs to this sign-in: ask for an invitation.",
+		"failed":     "The sign-in failed: begin again.",
+		"no-account": "No account of a member belongs to this sign-in: ask for an invitation.",
+		"link": "Your account has another way to sign in. Use it once, in this browser, to connect the provider " +
+			"to your account.",
 		"too-many":    "Too many attempts, try again later.",
 		"unavailable": "The provider of the sign-in can't be reached: try again later.",
 	}

@@ -49,6 +49,7 @@ type member struct {
 	MembershipID string `json:"membership_id"`
 	AccountID    string `json:"account_id"`
 	Email        string `json:"email"`
+	EmailProved  bool   `json:"email_proved"`
 	DisplayName  string `json:"display_name"`
 	Role         string `json:"role"`
 	MemberSince  string `json:"member_since"`

@@ -15,6 +15,7 @@ type foundAccount struct {
 	Email         string `json:"email"`
 	DisplayName   string `json:"display_name"`
 	CreatedAt     string `json:"created_at"`
+	EmailProof    string `json:"email_proof"`
 	HasPassword   bool   `json:"has_password"`
 	Passkeys      int    `json:"passkeys"`
 	RecoveryCodes int    `json:"recovery_codes_left"`

@@ -176,6 +176,7 @@ type people struct {
 	roles      map[account.ID]account.Role
 	selfReview bool
 	former     map[account.ID][]string
+	proved     bool // all addresses are
 }
 
 func newPeople() *people {
@@ -216,7 +217,11 @@ func (p *people) ByID(_ context.Context, who account.ID) (account.Account, error
 	if _, ok := p.roles[who]; !ok {
 		return account.Account{}, fault.New(fault.NotFound, "Not found")
 	}
-	return account.Account{ID: who, Email: string(who) + "@example.com", FormerEmails: p.former[who]}, nil
+	proof := account.Unproved
+	if p.proved {
+		proof = account.ProvedByMail
+	}
+	return account.Account{ID: who, Email: string(who) + "@example.com", FormerEmails: p.former[who], Proof: proof}, nil
 }
 
 // moves gives a person another address in place of one.

@@ -110,6 +110,53 @@ func TestPrincipalsAreFound(t *testing.T) {
 	}
 }
 
+// Two accounts that have or had one address are one person, unless the address is proved for both.
+func TestUnprovedAddressIsNoSecondPerson(t *testing.T) {
+	for _, proved := range []bool{false, true} {
+		w := newWorld(t)
+		w.activate(red, "two", 2)
+		w.people.proved = proved
+		w.people.moves(eve, string(bob)+"@example.com") // bob's address of now
+		a := w.ask(red, w.question(red))
+		w.approve(red, a, eve)
+		_, err := w.vote(red, a, bob, approval.Approve)
+		if (err == nil) != proved {
+			t.Errorf("proved %v: the second vote: %v", proved, err)
+		}
+		if !proved && fault.Of(err).Code != "address_unproved" {
+			t.Errorf("got %v", err)
+		}
+
+		w = newWorld(t)
+		w.people.proved = proved
+		w.people.moves(eve, string(bob)+"@example.com")
+		w.register(red, eve)
+		a = w.ask(red, w.question(red))
+		if _, err := w.vote(red, a, bob, approval.Approve); (err == nil) != proved {
+			t.Errorf("proved %v: bob decides on what eve asks: %v", proved, err)
+		}
+		list, err := w.approvals.Obstacles(t.Context(), red, bob, []approval.Approval{a})
+		if err != nil || (list[0] == approval.ObstacleOwn) == proved {
+			t.Errorf("proved %v: got obstacle %q, %v", proved, list[0], err)
+		}
+	}
+}
+
+// A vote that was cast before two accounts came to have one address counts no more beside the other one.
+func TestVotesOfOneAddressAreCountedOnce(t *testing.T) {
+	w := newWorld(t)
+	w.activate(red, "two", 2)
+	a := w.ask(red, w.question(red))
+	w.approve(red, a, bob)
+	w.approve(red, a, eve)
+	w.people.moves(eve, string(bob)+"@example.com")
+	wantLost(t, "one person twice", consumeErr(w, red, a))
+	w.approve(red, a, ann)
+	if err := consumeErr(w, red, a); err != nil {
+		t.Error(err)
+	}
+}
+
 // register gives a tenant's agent another key in the name of an account.
 func (w *world) register(tenant id.Tenant, who account.ID) id.Key {
 	w.t.Helper()

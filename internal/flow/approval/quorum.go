@@ -6,7 +6,6 @@ import (
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/records"
-	"github.com/agentledger/agentledger/internal/tenant/account"
 	"github.com/agentledger/agentledger/internal/tenant/agent"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/storage"
@@ -16,30 +15,32 @@ import (
 // These are the makers of the ingest key and the agent, the people who registered an active key of
 // the agent, and the principal that the agent names. The list is empty where the organization allows
 // self-review.
-func (a *Approvals) askersOf(ctx context.Context, s *log.State, r *record) (func(account.ID, []string) bool, error) {
+func (a *Approvals) askersOf(ctx context.Context, s *log.State, r *record) (func(*person) bool, error) {
 	asked := r.toApproval("", r.Status)
-	return (&makersOf{owner: a, known: make(map[id.Agent]map[string]bool)}).findAskers(ctx, s, &asked)
+	return newMakers(a).findAskers(ctx, s, &asked)
 }
 
-// validVotes returns the votes that count now: of people who may vote, and did not ask. Those
-// of a member who lost the role count no more.
+// validVotes returns the votes that count now: those of people who may vote and did not ask. Votes of a member who
+// lost the role no longer count. Of several accounts that count as one person, the first vote counts.
 func (a *Approvals) validVotes(ctx context.Context, s *log.State, r *record) ([]Vote, error) {
 	asker, err := a.askersOf(ctx, s, r)
 	if err != nil {
 		return nil, err
 	}
 	var counted []Vote
+	var voters []person
 	for _, v := range r.Votes {
 		may, err := a.isVoter(ctx, s.Identity().Tenant, v.Account)
 		if err != nil {
 			return nil, err
 		}
-		names, err := a.namesOf(ctx, v.Account)
+		voter, err := a.findPerson(ctx, v.Account)
 		if err != nil {
 			return nil, err
 		}
-		if may && !asker(v.Account, append(names, v.Email)) {
-			counted = append(counted, v)
+		voter.names = append(voter.names, v.Email)
+		if may && !asker(&voter) && !voter.isOneOf(voters) {
+			counted, voters = append(counted, v), append(voters, voter)
 		}
 	}
 	return counted, nil

@@ -2,6 +2,8 @@ package approval
 
 import (
 	"context"
+	"iter"
+	"maps"
 	"slices"
 
 	"github.com/agentledger/agentledger/id"
@@ -48,17 +50,17 @@ func (a *Approvals) Obstacles(
 type voter struct {
 	state  *log.State
 	who    account.ID
-	names  []string
+	person person
 	may    bool // by the role
-	makers makersOf
+	makers *makersOf
 }
 
 func (a *Approvals) newVoter(ctx context.Context, s *log.State, who account.ID) (v *voter, err error) {
-	v = &voter{state: s, who: who, makers: makersOf{owner: a, known: make(map[id.Agent]map[string]bool)}}
+	v = &voter{state: s, who: who, makers: newMakers(a)}
 	if v.may, err = a.isVoter(ctx, s.Identity().Tenant, who); err != nil {
 		return nil, err
 	}
-	v.names, err = a.namesOf(ctx, who)
+	v.person, err = a.findPerson(ctx, who)
 	return v, err
 }
 
@@ -72,7 +74,7 @@ func (v *voter) findObstacle(ctx context.Context, a *Approval) (Obstacle, error)
 		return "", err
 	}
 	switch {
-	case own(v.who, v.names):
+	case own(&v.person):
 		return ObstacleOwn, nil
 	case a.voteOf(v.who) != "":
 		return ObstacleVoted, nil
@@ -97,18 +99,38 @@ func (a *Approval) obstacleFor(who account.ID, may bool) Obstacle {
 
 // makersOf finds who registered the keys of agents, each agent once.
 type makersOf struct {
-	owner *Approvals
-	known map[id.Agent]map[string]bool
+	owner  *Approvals
+	known  map[id.Agent]map[string]bool
+	people map[string]person // by account
+}
+
+func newMakers(a *Approvals) *makersOf {
+	return &makersOf{owner: a, known: make(map[id.Agent]map[string]bool), people: make(map[string]person)}
+}
+
+// findPeople returns the people of principals, each of them read once. The operator and the service are nobody.
+func (m *makersOf) findPeople(ctx context.Context, principals iter.Seq[string]) (found []person, err error) {
+	for name := range principals {
+		who, known := m.people[name]
+		if !known {
+			if who, err = m.owner.findPerson(ctx, account.ID(name)); err != nil {
+				return nil, err
+			}
+			m.people[name] = who
+		}
+		found = append(found, who)
+	}
+	return found, nil
 }
 
 // findAskers is askersOf for an approval that was read.
-func (m *makersOf) findAskers(ctx context.Context, s *log.State, a *Approval) (func(account.ID, []string) bool, error) {
+func (m *makersOf) findAskers(ctx context.Context, s *log.State, a *Approval) (func(*person) bool, error) {
 	settings, err := m.owner.orgs.Settings(ctx, s)
 	if err != nil {
 		return nil, err
 	}
 	if settings.SelfReview {
-		return func(account.ID, []string) bool { return false }, nil
+		return func(*person) bool { return false }, nil
 	}
 	registrars, known := m.known[a.Agent]
 	if !known {
@@ -117,9 +139,15 @@ func (m *makersOf) findAskers(ctx context.Context, s *log.State, a *Approval) (f
 		}
 		m.known[a.Agent] = registrars
 	}
-	return func(who account.ID, names []string) bool {
-		return registrars[string(who)] || string(who) == a.keyMaker || string(who) == a.agentMaker ||
-			slices.ContainsFunc(names, a.mentions)
+	makers := maps.Clone(registrars)
+	makers[a.keyMaker], makers[a.agentMaker] = true, true
+	askers, err := m.findPeople(ctx, maps.Keys(makers))
+	if err != nil {
+		return nil, err
+	}
+	return func(p *person) bool {
+		return p.isOneOf(askers) ||
+			slices.ContainsFunc(p.names, a.mentions)
 	}, nil
 }
 

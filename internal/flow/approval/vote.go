@@ -96,12 +96,22 @@ func (a *Approvals) checkMayVote(ctx context.Context, s *log.State, r *record, b
 	if err != nil {
 		return err
 	}
-	names, err := a.namesOf(ctx, b.Account)
+	voter, err := a.findPerson(ctx, b.Account)
 	if err != nil {
 		return err
 	}
-	if asker(b.Account, names) {
+	if asker(&voter) {
 		return fault.New(fault.Forbidden, "Somebody else has to decide on what you asked for yourself")
+	}
+	for _, v := range r.Votes {
+		other, err := a.findPerson(ctx, v.Account)
+		if err != nil {
+			return err
+		}
+		if voter.SharesAddress(other.Account) {
+			return &fault.Error{Kind: fault.Forbidden, Code: "address_unproved",
+				Message: "Another account of your address has voted: the address of one of both is not proved"}
+		}
 	}
 	return nil
 }

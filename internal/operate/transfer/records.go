@@ -128,6 +128,11 @@ func (w *incoming) claimEntries(ctx context.Context, all bool) error {
 		if err != nil || !free || !all && !isName {
 			return err
 		}
+		if account.IsAccount(r) {
+			if r, err = account.ImportedRecord(r, w.parsedTenant()); err != nil {
+				return Damagedf("account %s: %w", r.Key, err)
+			}
+		}
 		changes = append(changes, storage.Change{Kind: r.Kind, Key: r.Key, Value: r.Value, Version: r.Version})
 		if len(changes) < changesAtOnce {
 			return nil
@@ -168,6 +173,9 @@ func checkSameAddress(have, want storage.Record) error {
 	b, err := account.AddressRecord(want)
 	if err == nil && a.Key != b.Key {
 		err = Refusedf("account %s has another address here", want.Key)
+	}
+	if err == nil && errors.Is(account.CheckHolder(have, want), account.ErrOtherHolder) {
+		err = Refusedf("account %s: %w", want.Key, account.ErrOtherHolder)
 	}
 	return err
 }

@@ -3,7 +3,12 @@
 //
 // Invariants:
 //
-//   - An e-mail address, in lower case, belongs to one account of the service.
+//   - An e-mail address, in lower case, belongs to one account of the service. An account records whether and how
+//     its address was proved.
+//   - Only a proved address is an identity. An unproved account exists in the organization that invited it alone:
+//     it joins no other one, accepts no offer, founds nothing and is linked with no person of a provider.
+//   - The first proof of an address takes the account over: its sessions, password, passkeys and recovery codes end,
+//     and its login events record it. Only a proof within a session of the account itself leaves these as they are.
 //   - Passwords are stored as Argon2id hashes and session tokens as SHA-256
 //     hashes; neither is in an error or a log line.
 //   - A password that is chosen has 10 characters or more and is none of the 100,000
@@ -19,8 +24,9 @@
 //   - An account gets another address by a token that was mailed there, within an hour, in a session
 //     of its own: neither a stolen session nor a reader of the new mailbox can do it alone. All its
 //     other sessions end. Each change of password or address is mailed in the write of the change.
-//   - An address belongs to the first caller that named it. A known account is offered a membership,
-//     which is of no effect until the account itself accepts it.
+//   - A known account is offered a membership, which is of no effect until the account itself accepts it.
+//   - A person of an identity provider is linked with a proved account after one of the account's own factors was
+//     proved, unless the account has none.
 //   - A session is of one account in one organization. It lives as long as its
 //     time, the account's password and the membership do. A changed password and a membership
 //     that is suspended or removed end it at once, and the role is the one of now; other knowledge
@@ -67,6 +73,8 @@ type Account struct {
 
 	FormerEmails []string // each other address that the account had, lower case
 
+	Proof Proof // of the address; "" for an account of an older program (see Accounts.Proof)
+
 	ApprovalMailOff bool   // the person wants no mail about approvals
 	generation      uint64 // of its password and other factors
 }
@@ -112,7 +120,19 @@ type Accounts struct {
 	resets   *attempts                      // to ask for one, and wrong tokens
 	codes    *attempts                      // recovery codes
 	sessions *cache.Loading[id.Hash, *held] // by hash of the token
+	factors  Factors                        // nil: accounts have none
 }
+
+// Factors is the passkeys and the recovery codes of accounts (package factor).
+type Factors interface {
+	// HasAny reports whether an account has a passkey or an unused recovery code.
+	HasAny(ctx context.Context, who ID) (bool, error)
+	// RemoveChanges returns the changes that remove all passkeys and recovery codes of an account.
+	RemoveChanges(ctx context.Context, who ID) ([]storage.Change, error)
+}
+
+// UseFactors makes the accounts know their other factors. It must be called before any other method.
+func (a *Accounts) UseFactors(f Factors) { a.factors = f }
 
 // sessionAge is how old the knowledge of a session may be.
 const sessionAge = time.Second

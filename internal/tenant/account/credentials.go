@@ -53,7 +53,7 @@ func (a *Accounts) StepUp(
 	if _, _, err := a.checkPassword(ctx, s, password, from, v.Browser); err != nil {
 		return "", nil, err
 	}
-	event, err := a.loginEvent(ctx, s.Account, SteppedUp, v)
+	event, err := a.loginEvent(ctx, s.Account, v, SteppedUp)
 	if err != nil {
 		return "", nil, err
 	}
@@ -123,7 +123,7 @@ func (a *Accounts) ChangePassword(
 	if err != nil {
 		return Account{}, err
 	}
-	event, err := a.loginEvent(ctx, s.Account, ChangedPassword, v)
+	event, err := a.loginEvent(ctx, s.Account, v, ChangedPassword)
 	if err != nil {
 		return Account{}, err
 	}

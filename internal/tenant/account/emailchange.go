@@ -100,8 +100,9 @@ func (a *Accounts) newEmailChange(
 }
 
 // FinishEmailChange gives the account of a session the address that its token was mailed to, mails
-// that to the address before, and ends all sessions at once. The token is used up. The account is
-// returned as Open takes it.
+// that to the address before, and ends all sessions at once. The address is proved by that, and an unproved
+// account that held it loses it with all its ways in. An account may confirm the address that it has. The token
+// is used up. The account is returned as Open takes it.
 //
 // Errors: fault.Invalid with code change_over for a token that is wrong, of another account, used,
 // replaced by a later one or over, also by another password; fault.RateLimited after too many of
@@ -162,6 +163,9 @@ func errChangeOver() error {
 func (a *Accounts) moveAddress(
 	ctx context.Context, who ID, r *accountRecord, email string, v Visit,
 ) ([]storage.Change, error) {
+	if email == r.Email {
+		return a.confirmAddress(ctx, who, r, v)
+	}
 	held, err := json.Marshal(emailRecord{Account: who})
 	if err != nil {
 		return nil, fmt.Errorf("change address: %w", err)
@@ -170,7 +174,7 @@ func (a *Accounts) moveAddress(
 		return nil, &fault.Error{Kind: fault.Conflict, Code: "addresses_full",
 			Message: "The account had 32 other addresses: it keeps this one"}
 	}
-	event, err := a.loginEvent(ctx, who, ChangedEmail, v)
+	event, err := a.loginEvent(ctx, who, v, ChangedEmail)
 	if err != nil {
 		return nil, err
 	}
@@ -178,15 +182,29 @@ func (a *Accounts) moveAddress(
 	if err != nil {
 		return nil, err
 	}
-	changes := slices.Concat(event, mailed)
-	if email != r.Email {
-		changes = append(changes, removeChange(kindEmail, r.Email),
-			storage.Change{Kind: kindEmail, Key: email, Value: held})
-		r.FormerEmails = append(slices.DeleteFunc(r.FormerEmails, func(e string) bool { return e == email }), r.Email)
+	released, err := a.releaseAddress(ctx, email)
+	if err != nil {
+		return nil, err
 	}
+	changes := slices.Concat(event, mailed, released)
+	changes = slices.DeleteFunc(changes, func(c storage.Change) bool { return c.Kind == kindEmail && c.Key == email })
+	claim := storage.Change{Kind: kindEmail, Key: email, Value: held}
+	if len(released) > 0 {
+		claim.If = storage.AnyVersion // the holder's record is written under its version
+	}
+	changes = append(changes, removeChange(kindEmail, r.Email), claim)
+	r.FormerEmails = append(slices.DeleteFunc(r.FormerEmails, func(e string) bool { return e == email }), r.Email)
 	r.Email = email
 	r.Generation++
+	r.Proof = Claim{By: ProvedByMail}.record(a.currentTime())
 	return changes, nil
+}
+
+// confirmAddress proves the address that an account has, in r, and returns the changes that go with it.
+func (a *Accounts) confirmAddress(ctx context.Context, who ID, r *accountRecord, v Visit) ([]storage.Change, error) {
+	r.Generation++
+	r.Proof = Claim{By: ProvedByMail}.record(a.currentTime())
+	return a.loginEvent(ctx, who, v, ProvedAddress)
 }
 
 func (a *Accounts) mailBefore(ctx context.Context, who ID, before string) ([]storage.Change, error) {
@@ -200,8 +218,11 @@ func (a *Accounts) mailBefore(ctx context.Context, who ID, before string) ([]sto
 func (a *Accounts) explainStale(ctx context.Context, who ID, email string) error {
 	holder, _, _, err := a.findByEmail(ctx, email)
 	if err == nil && holder != who {
-		return &fault.Error{Kind: fault.Conflict, Code: "address_known",
-			Message: "The address belongs to another account"}
+		return errAddressKnown()
 	}
 	return errChangeOver()
+}
+
+func errAddressKnown() error {
+	return &fault.Error{Kind: fault.Conflict, Code: "address_known", Message: "The address belongs to another account"}
 }

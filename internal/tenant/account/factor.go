@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/agentledger/agentledger/fault"
-	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/storage"
 )
 
@@ -60,7 +59,7 @@ func (a *Accounts) ChangeFactors(ctx context.Context, who ID, kind LoginKind, v 
 	if err != nil {
 		return Account{}, err
 	}
-	event, err := a.loginEvent(ctx, who, kind, v)
+	event, err := a.loginEvent(ctx, who, v, kind)
 	if err != nil {
 		return Account{}, err
 	}
@@ -84,7 +83,7 @@ func (a *Accounts) factorMail(ctx context.Context, who ID, email string, kind Lo
 
 // CreateWithFactor makes an account without a password. The changes that more returns, which are
 // its way in, are written with it. fault.Conflict when the address has an account.
-func (a *Accounts) CreateWithFactor(ctx context.Context, email, name string,
+func (a *Accounts) CreateWithFactor(ctx context.Context, email, name string, c Claim,
 	more func(ID) ([]storage.Change, error)) (Account, error) {
 	email, err := ParseEmail(email)
 	if err == nil {
@@ -98,7 +97,8 @@ func (a *Accounts) CreateWithFactor(ctx context.Context, email, name string,
 	if err != nil {
 		return Account{}, err
 	}
-	r := accountRecord{Email: email, CreatedAt: id.InstantOf(a.clock()), DisplayName: name}
+	now := a.currentTime()
+	r := accountRecord{Email: email, CreatedAt: now, DisplayName: name, Proof: c.record(now)}
 	err = a.createAccount(ctx, who, r, changes...)
 	if errors.Is(err, storage.ErrStale) {
 		return Account{}, fault.Wrap(fault.Conflict, "The account was changed meanwhile", err)
@@ -117,7 +117,7 @@ func (a *Accounts) StepUpBy(ctx context.Context, token string, v Visit) (string,
 	if err != nil {
 		return "", nil, err
 	}
-	event, err := a.loginEvent(ctx, s.Account, SteppedUp, v)
+	event, err := a.loginEvent(ctx, s.Account, v, SteppedUp)
 	if err != nil {
 		return "", nil, err
 	}
@@ -127,12 +127,12 @@ func (a *Accounts) StepUpBy(ctx context.Context, token string, v Visit) (string,
 // DescribeLogin returns the changes that add a login event to an account. They must be written with
 // their cause.
 func (a *Accounts) DescribeLogin(ctx context.Context, who ID, kind LoginKind, v Visit) ([]storage.Change, error) {
-	return a.loginEvent(ctx, who, kind, v)
+	return a.loginEvent(ctx, who, v, kind)
 }
 
 // DescribeCodeUse is DescribeLogin for a recovery code that was used, with the mail about it.
 func (a *Accounts) DescribeCodeUse(ctx context.Context, who Account, v Visit) ([]storage.Change, error) {
-	event, err := a.loginEvent(ctx, who.ID, UsedCode, v)
+	event, err := a.loginEvent(ctx, who.ID, v, UsedCode)
 	if err != nil {
 		return nil, err
 	}

@@ -60,6 +60,9 @@ const (
 	MadeCodes       LoginKind = "recovery_codes_made"
 	UsedCode        LoginKind = "recovery_code_used"
 	RemovedFactors  LoginKind = "second_factors_removed" // by the operator
+	ProvedAddress   LoginKind = "address_proved"         // in a session of the account
+	TakenOver       LoginKind = "address_taken_over"     // its first proof, which ended all ways in
+	LinkedProvider  LoginKind = "provider_linked"
 )
 
 // LoginEvent is one entry of an account's login events, which only the account sees. They are no
@@ -74,20 +77,24 @@ type LoginEvent struct {
 // service's own partition.
 const kindLoginEvent storage.Kind = "login_event"
 
-// loginEvent returns the changes that add an event and take the oldest ones away. They are
-// written with their cause.
-func (a *Accounts) loginEvent(ctx context.Context, who ID, kind LoginKind, v Visit) ([]storage.Change, error) {
+// loginEvent returns the changes that add an event of each kind and remove the oldest ones. They must be
+// written with their cause, and one write must have the changes of one call alone.
+func (a *Accounts) loginEvent(ctx context.Context, who ID, v Visit, kinds ...LoginKind) ([]storage.Change, error) {
 	now := a.currentTime()
-	value, err := json.Marshal(LoginEvent{At: now, Kind: kind, Visit: v.bounded()})
-	if err != nil {
-		return nil, fmt.Errorf("write login event: %w", err)
+	var changes []storage.Change
+	for _, kind := range kinds {
+		value, err := json.Marshal(LoginEvent{At: now, Kind: kind, Visit: v.bounded()})
+		if err != nil {
+			return nil, fmt.Errorf("write login event: %w", err)
+		}
+		key := string(who) + "/" + id.Rising("", now)
+		changes = append(changes, storage.Change{Kind: kindLoginEvent, Key: key, Value: value})
 	}
 	stored, err := a.loginEvents(ctx, who)
 	if err != nil {
 		return nil, err
 	}
-	changes := []storage.Change{{Kind: kindLoginEvent, Key: string(who) + "/" + id.Rising("", now), Value: value}}
-	for ; len(stored) >= MaxLoginEvents; stored = stored[1:] {
+	for ; len(stored)+len(kinds) > MaxLoginEvents; stored = stored[1:] {
 		changes = append(changes, removeChange(kindLoginEvent, stored[0].Key))
 	}
 	return changes, nil

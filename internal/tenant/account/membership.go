@@ -178,23 +178,33 @@ func (a *Accounts) Memberships(ctx context.Context, who ID) ([]Membership, error
 // Places returns all places of an account, oldest first, behind them those that were
 // offered to it and are not accepted, and last those that are suspended.
 func (a *Accounts) Places(ctx context.Context, who ID) ([]Membership, error) {
-	var found []Membership
-	keys := records.Range{Begin: membershipKey(who, 0), End: string(who) + "0"} // "0" follows "/"
-	for r, err := range records.Scan(ctx, a.records, id.Service, kindPlace, keys, 0) {
-		if err != nil {
-			return nil, errUnreadable("list memberships", err)
-		}
-		m, err := a.findMembership(ctx, who, r.Key)
-		if fault.Is(err, fault.NotFound) {
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		found = append(found, m)
+	found, _, err := a.scanPlaces(ctx, who)
+	if err != nil {
+		return nil, err
 	}
 	slices.SortFunc(found, func(a, b Membership) int { return cmp.Or(a.rank()-b.rank(), compareAge(a, b)) })
 	return found, nil
+}
+
+// scanPlaces returns all places of an account in no order. gone reports whether the account's list names others, which
+// it left or which never came to be.
+func (a *Accounts) scanPlaces(ctx context.Context, who ID) (found []Membership, gone bool, err error) {
+	keys := records.Range{Begin: membershipKey(who, 0), End: string(who) + "0"} // "0" follows "/"
+	for r, err := range records.Scan(ctx, a.records, id.Service, kindPlace, keys, 0) {
+		if err != nil {
+			return nil, false, errUnreadable("list memberships", err)
+		}
+		m, err := a.findMembership(ctx, who, r.Key)
+		if fault.Is(err, fault.NotFound) {
+			gone = true
+			continue
+		}
+		if err != nil {
+			return nil, false, err
+		}
+		found = append(found, m)
+	}
+	return found, gone, nil
 }
 
 // rank orders memberships by their effect: 0 for effective ones.

@@ -9,11 +9,11 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// Owner returns the account of an address for a new organization, and makes it when there is none,
-// as Ensure does. known says that a person may use the account already. Then the organization can
-// only offer a membership, because an address belongs to the person who named it first. The leftover
-// of a failed call is not known to the same call again: an account that is in no organization, with
-// the same password or likewise without one.
+// Owner returns the account of an address for a new organization, and creates it if there is none, as
+// Ensure does. known reports whether a person may use the account already; then the organization can
+// only offer a membership. An unproved account is taken over and is not known. The leftover of a failed
+// call is not known to the same call again: an account that is in no organization, with the same password
+// or likewise without one.
 //
 // Errors are those of Ensure, and fault.Conflict with code account_known for a password that is
 // given for a known account.
@@ -53,7 +53,8 @@ func (a *Accounts) checkUnused(ctx context.Context, who Account, password string
 }
 
 // Accept makes an account a member where that was offered to it; a member stays one.
-// fault.NotFound when nothing was offered, or when the membership is suspended.
+// fault.NotFound if nothing was offered, or if the membership is suspended; fault.Forbidden with
+// code address_unproved for an unproved account, which an older program may have made an offer.
 func (a *Accounts) Accept(ctx context.Context, t id.Tenant, who ID) (Membership, error) {
 	m, err := a.readMembership(ctx, t, who)
 	if err != nil || !m.Offered {
@@ -61,6 +62,9 @@ func (a *Accounts) Accept(ctx context.Context, t id.Tenant, who ID) (Membership,
 	}
 	if m.Suspended {
 		return Membership{}, fault.New(fault.NotFound, "Not found")
+	}
+	if err := a.CheckProved(ctx, who); err != nil {
+		return Membership{}, err
 	}
 	m.Offered, m.Since = false, id.InstantOf(a.clock())
 	change, err := m.Put()

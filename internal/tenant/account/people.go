@@ -29,6 +29,12 @@ type accountRecord struct {
 	FormerEmails []string `json:"former_emails,omitzero"`
 
 	ApprovalMailOff bool `json:"approval_mail_off,omitzero"`
+
+	Proof *proofRecord `json:"proof,omitempty"` // of the address; nil: an older program stored the account
+	// TakenOverAt is when all that let a previous holder in ended, 0 for never.
+	TakenOverAt id.Instant `json:"taken_over_at,omitzero"`
+
+	Linked bool `json:"linked,omitzero"` // a person of an identity provider signs in as the account
 }
 
 type emailRecord struct {
@@ -36,7 +42,12 @@ type emailRecord struct {
 }
 
 func (r *accountRecord) toAccount(a ID) Account {
+	var proof Proof
+	if r.Proof != nil {
+		proof = r.Proof.By
+	}
 	return Account{
+		Proof:       proof,
 		ID:          a,
 		Email:       r.Email,
 		HasPassword: r.PasswordHash != "",
@@ -89,24 +100,42 @@ func (a *Accounts) findByID(ctx context.Context, who ID) (*accountRecord, uint64
 	return &r, version, err
 }
 
-// Ensure returns the account of an address and makes it when there is none,
-// with password, or without any when that is "". The password of a known
-// account stays as it is, also when it has none. names are those of the person's
-// organizations (see passwordrule.Check). made says that there was none.
+// Ensure returns the account of an address that the operator names, and creates it if there is none,
+// with password, or without any if that is "". An unproved account is taken over, as if there had been
+// none. The password of a proved account stays as it is, even if it has none. names are the names of the
+// person's organizations (see passwordrule.Check). made reports whether the account was created or taken over.
 //
 // fault.Invalid for a malformed address or, for a new account, password.
 func (a *Accounts) Ensure(
 	ctx context.Context, email, password string, names ...string,
 ) (who Account, made bool, err error) {
-	known, err := a.Find(ctx, email)
-	if !fault.Is(err, fault.NotFound) {
-		return known, false, err
-	}
+	return a.ensure(ctx, email, password, Claim{By: ProvedByOperator}, Visit{}, names)
+}
+
+// EnsureInvited is Ensure for a person who accepts an invitation. An unproved account is taken over only
+// if the claim proves the address.
+func (a *Accounts) EnsureInvited(
+	ctx context.Context, email, password string, c Claim, v Visit, names ...string,
+) (who Account, made bool, err error) {
+	return a.ensure(ctx, email, password, c, v, names)
+}
+
+func (a *Accounts) ensure(
+	ctx context.Context, email, password string, c Claim, v Visit, names []string,
+) (who Account, made bool, err error) {
 	email, err = ParseEmail(email)
 	if err != nil {
 		return Account{}, false, err
 	}
-	r := accountRecord{Email: email, CreatedAt: id.InstantOf(a.clock())}
+	name, known, version, err := a.findByEmail(ctx, email)
+	if err == nil {
+		return a.ensureKnown(ctx, name, known, version, password, c, v, names)
+	}
+	if !fault.Is(err, fault.NotFound) {
+		return Account{}, false, err
+	}
+	now := a.currentTime()
+	r := accountRecord{Email: email, CreatedAt: now, Proof: c.record(now)}
 	if password != "" {
 		if err := passwordrule.Check(password, email, names...); err != nil {
 			return Account{}, false, err
@@ -115,16 +144,40 @@ func (a *Accounts) Ensure(
 			return Account{}, false, err
 		}
 	}
-	name := newID()
+	name = newID()
 	err = a.createAccount(ctx, name, r)
 	if errors.Is(err, storage.ErrStale) { // another call made it meanwhile
-		known, err = a.Find(ctx, email)
-		return known, false, err
+		who, err = a.Find(ctx, email)
+		return who, false, err
 	}
 	if err != nil {
 		return Account{}, false, errUnreadable("make account", err)
 	}
 	return r.toAccount(name), true, nil
+}
+
+// ensureKnown is ensure for an address that has an account.
+func (a *Accounts) ensureKnown(ctx context.Context, who ID, r *accountRecord, version uint64, password string,
+	c Claim, v Visit, names []string) (_ Account, taken bool, err error) {
+	if err := a.ensureProof(ctx, who, r); err != nil {
+		return Account{}, false, err
+	}
+	if r.Proof.proved() || c.By == Unproved {
+		return r.toAccount(who), false, nil
+	}
+	changes, err := a.takeOver(ctx, who, r, c.By, v)
+	if err != nil {
+		return Account{}, false, err
+	}
+	if password == "" {
+		err = a.writeAccount(ctx, who, r, version, changes...)
+	} else {
+		err = a.replacePassword(ctx, who, r, version, password, names, changes...)
+	}
+	if err != nil {
+		return Account{}, false, err
+	}
+	return r.toAccount(who), true, nil
 }
 
 func (a *Accounts) createAccount(ctx context.Context, who ID, r accountRecord, more ...storage.Change) error {
@@ -142,8 +195,9 @@ func (a *Accounts) createAccount(ctx context.Context, who ID, r accountRecord, m
 	}, more...))
 }
 
-// SetPassword gives an account a password, in place of any, and ends all its
-// sessions at once, on every node. names are those of the person's organizations.
+// SetPassword gives an account the password that the operator chose, in place of any, and ends all its
+// sessions at once, on every node. An unproved account is taken over, so its other factors end too.
+// names are the names of the person's organizations.
 // fault.Invalid for a password that can't be chosen (see passwordrule.Check),
 // fault.NotFound for an unknown address, fault.Conflict when another change came
 // between.
@@ -156,5 +210,14 @@ func (a *Accounts) SetPassword(ctx context.Context, email, password string, name
 	if err != nil {
 		return err
 	}
-	return a.replacePassword(ctx, who, r, version, password, names)
+	if err := a.ensureProof(ctx, who, r); err != nil {
+		return err
+	}
+	var taken []storage.Change
+	if !r.Proof.proved() {
+		if taken, err = a.takeOver(ctx, who, r, ProvedByOperator, Visit{}); err != nil {
+			return err
+		}
+	}
+	return a.replacePassword(ctx, who, r, version, password, names, taken...)
 }

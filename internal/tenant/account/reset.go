@@ -152,7 +152,8 @@ func asNoReset(err error) error {
 }
 
 // ResetPassword gives an account the password of its person, who has a token of BeginReset, and
-// ends all its sessions at once. The token is used up. names are those of the person's organizations.
+// ends all its sessions at once. If the address was not proved before, the account is taken over and its
+// other factors end too. The token is used up. names are those of the person's organizations.
 // Errors are those of FindReset and SetPassword: a password that can't be chosen leaves the token good.
 func (a *Accounts) ResetPassword(
 	ctx context.Context, token, password string, from netip.Addr, v Visit, names ...string,
@@ -161,7 +162,15 @@ func (a *Accounts) ResetPassword(
 	if err != nil {
 		return err
 	}
-	changes, err := a.loginEvent(ctx, who, ResetPassword, v)
+	if err := a.ensureProof(ctx, who, r); err != nil {
+		return err
+	}
+	var changes []storage.Change
+	if r.Proof.proved() {
+		changes, err = a.loginEvent(ctx, who, v, ResetPassword)
+	} else {
+		changes, err = a.takeOver(ctx, who, r, ProvedByMail, v, ResetPassword)
+	}
 	if err != nil {
 		return err
 	}

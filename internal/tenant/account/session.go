@@ -105,7 +105,7 @@ func (a *Accounts) OpenFrom(
 		ID: id.Rising("ses_", now), OpenedAt: now, SeenAt: now, FactorAt: min(now, cmp.Or(v.FactorAt, now)),
 		EndsAt: id.InstantOf(a.clock().Add(a.longest)), Visit: v.bounded(),
 	}
-	event, err := a.loginEvent(ctx, who.ID, SignedIn, v)
+	event, err := a.loginEvent(ctx, who.ID, v, SignedIn)
 	if err != nil {
 		return "", nil, err
 	}

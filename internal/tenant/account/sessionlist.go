@@ -122,7 +122,7 @@ func (a *Accounts) EndSessions(ctx context.Context, who ID, v Visit, end func(Li
 	if len(chosen) == 0 {
 		return 0, nil
 	}
-	changes, err := a.loginEvent(ctx, who, EndedSessions, v)
+	changes, err := a.loginEvent(ctx, who, v, EndedSessions)
 	if err != nil {
 		return 0, err
 	}

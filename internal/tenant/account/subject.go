@@ -24,7 +24,7 @@ const kindSubject storage.Kind = "account_subject"
 type Subject struct {
 	Issuer string
 	Name   string
-	Email  string // verified by the provider; "" when none is
+	Email  string // verified by the provider; "" if none is
 }
 
 type subjectRecord struct {
@@ -39,59 +39,150 @@ func (s Subject) key() string {
 	return id.Hash(sha256.Sum256([]byte(s.Issuer + "\x00" + s.Name))).String()
 }
 
-// AuthenticateSubject returns the account of a person that an identity provider has
-// authenticated. The first sign-in links the person with the account of the verified
-// address, and from then on the address does not matter. fault.Forbidden when there is no
-// such account.
-func (a *Accounts) AuthenticateSubject(ctx context.Context, s Subject) (Account, error) {
-	who, err := a.findSubject(ctx, s)
+// AuthenticateSubject returns the account of a person that an identity provider has authenticated. From the first
+// sign-in on the person is linked with the account, and the address does not matter.
+//
+// The first sign-in needs the verified address of an account. If the provider is the first to prove that address, the
+// person takes the account over. Else the person is linked at once only if the account has no factor of its own.
+//
+// Errors: fault.Forbidden if no account has the address; fault.Unauthorized with code link_required, and the account,
+// if one of its own factors has to be proved first (LinkSubject).
+func (a *Accounts) AuthenticateSubject(ctx context.Context, s Subject, v Visit) (Account, error) {
+	who, err := a.findSubject(ctx, s, v)
 	if !fault.Is(err, fault.NotFound) {
 		return who, err
 	}
 	if s.Email == "" {
-		return Account{}, errNoAccount(errors.New("no verified address"))
+		return Account{}, errNoAccount(errors.New("the provider returned no verified address"))
 	}
-	known, err := a.Find(ctx, s.Email)
-	if fault.Is(err, fault.NotFound) || fault.Is(err, fault.Invalid) {
-		return Account{}, errNoAccount(err)
+	email, err := ParseEmail(s.Email)
+	if err != nil {
+		return Account{}, errNoAccount(errors.New("the provider returned a malformed address"))
+	}
+	name, r, version, err := a.findByEmail(ctx, email)
+	if fault.Is(err, fault.NotFound) {
+		return Account{}, errNoAccount(errors.New("no account has the verified address"))
+	}
+	if err == nil {
+		err = a.ensureProof(ctx, name, r)
 	}
 	if err != nil {
 		return Account{}, err
 	}
-	return a.linkSubject(ctx, s, known)
+	if !r.Proof.proved() {
+		return a.takeOverBySubject(ctx, s, name, r, version, v)
+	}
+	own, err := a.hasOwnFactor(ctx, name, r)
+	if err != nil {
+		return Account{}, err
+	}
+	if own {
+		if who, err = a.findSubject(ctx, s, v); !fault.Is(err, fault.NotFound) { // another call linked it meanwhile
+			return who, err
+		}
+		return r.toAccount(name), &fault.Error{Kind: fault.Unauthorized, Code: "link_required",
+			Message: "The account has another way to sign in: use it once, in this browser, to connect the provider",
+			Err:     errors.New("the account is proved and is not linked with this person")}
+	}
+	return a.linkSubject(ctx, s, name, r, version, v)
 }
 
 func errNoAccount(cause error) error {
 	return fault.Wrap(fault.Forbidden, "No account belongs to this sign-in: ask for an invitation", cause)
 }
 
-// findSubject returns the account that a person is linked with.
-func (a *Accounts) findSubject(ctx context.Context, s Subject) (Account, error) {
+// hasOwnFactor reports whether an account has a factor that its person can prove.
+func (a *Accounts) hasOwnFactor(ctx context.Context, who ID, r *accountRecord) (bool, error) {
+	if r.PasswordHash != "" || r.Linked || a.factors == nil {
+		return r.PasswordHash != "" || r.Linked, nil
+	}
+	return a.factors.HasAny(ctx, who)
+}
+
+// takeOverBySubject gives an unproved account to the person whose provider proves its address.
+func (a *Accounts) takeOverBySubject(
+	ctx context.Context, s Subject, who ID, r *accountRecord, version uint64, v Visit,
+) (Account, error) {
+	changes, err := a.takeOver(ctx, who, r, ProvedByProvider, v, LinkedProvider)
+	if err != nil {
+		return Account{}, err
+	}
+	return a.writeLink(ctx, s, who, r, version, v, changes)
+}
+
+// LinkSubject links a person of a provider with an account, as it was when AuthenticateSubject returned it, whose own
+// factor was proved since. fault.Conflict if the account was changed in between.
+func (a *Accounts) LinkSubject(ctx context.Context, s Subject, who Account, v Visit) (Account, error) {
+	r, version, err := a.findByID(ctx, who.ID)
+	if err == nil && r.Generation != who.generation {
+		err = fault.New(fault.Conflict, "The account was changed meanwhile")
+	}
+	if err != nil {
+		return Account{}, err
+	}
+	return a.linkSubject(ctx, s, who.ID, r, version, v)
+}
+
+func (a *Accounts) linkSubject(
+	ctx context.Context, s Subject, who ID, r *accountRecord, version uint64, v Visit,
+) (Account, error) {
+	event, err := a.loginEvent(ctx, who, v, LinkedProvider)
+	if err != nil {
+		return Account{}, err
+	}
+	return a.writeLink(ctx, s, who, r, version, v, event)
+}
+
+// writeLink writes a link with the account. Of two first sign-ins at once, the link of the first one counts.
+func (a *Accounts) writeLink(ctx context.Context, s Subject, who ID, r *accountRecord, version uint64, v Visit,
+	changes []storage.Change) (Account, error) {
+	value, err := json.Marshal(subjectRecord{
+		Account: who, Issuer: s.Issuer, Subject: s.Name, Since: id.InstantOf(a.clock())})
+	if err != nil {
+		return Account{}, fmt.Errorf("link subject: %w", err)
+	}
+	r.Linked = true
+	err = a.writeAccount(ctx, who, r, version,
+		append(changes, storage.Change{Kind: kindSubject, Key: s.key(), Value: value})...)
+	if errors.Is(err, storage.ErrStale) {
+		linked, found := a.findSubject(ctx, s, v)
+		if fault.Is(found, fault.NotFound) {
+			return Account{}, err
+		}
+		return linked, found
+	}
+	if err != nil {
+		return Account{}, err
+	}
+	return r.toAccount(who), nil
+}
+
+// findSubject returns the account that a person is linked with. A link of an older program may be one with an account
+// that somebody else had made for the address: the first sign-in with the verified address takes it over.
+func (a *Accounts) findSubject(ctx context.Context, s Subject, v Visit) (Account, error) {
 	var linked subjectRecord
 	if _, err := a.readRecord(ctx, id.Service, kindSubject, s.key(), &linked); err != nil {
 		return Account{}, err
 	}
-	r, _, err := a.findByID(ctx, linked.Account)
+	r, version, err := a.findByID(ctx, linked.Account)
 	if err != nil {
 		return Account{}, err
 	}
+	if r.Linked && r.Proof != nil {
+		return r.toAccount(linked.Account), nil
+	}
+	if err := a.ensureProof(ctx, linked.Account, r); err != nil {
+		return Account{}, err
+	}
+	var changes []storage.Change
+	if email, err := ParseEmail(s.Email); err == nil && email == r.Email && !r.Proof.proved() {
+		if changes, err = a.takeOver(ctx, linked.Account, r, ProvedByProvider, v); err != nil {
+			return Account{}, err
+		}
+	}
+	r.Linked = true
+	if err := a.writeAccount(ctx, linked.Account, r, version, changes...); err != nil {
+		return Account{}, err
+	}
 	return r.toAccount(linked.Account), nil
-}
-
-// linkSubject links a person with an account. Of two first sign-ins at once, the link of
-// the first one counts.
-func (a *Accounts) linkSubject(ctx context.Context, s Subject, who Account) (Account, error) {
-	value, err := json.Marshal(subjectRecord{
-		Account: who.ID, Issuer: s.Issuer, Subject: s.Name, Since: id.InstantOf(a.clock())})
-	if err != nil {
-		return Account{}, fmt.Errorf("link subject: %w", err)
-	}
-	err = a.records.Write(ctx, id.Service, []storage.Change{{Kind: kindSubject, Key: s.key(), Value: value}})
-	if errors.Is(err, storage.ErrStale) {
-		return a.findSubject(ctx, s)
-	}
-	if err != nil {
-		return Account{}, errUnreadable("link subject", err)
-	}
-	return who, nil
 }

@@ -13,7 +13,8 @@ const noAccount = "No account belongs to this sign-in: ask for an invitation"
 func TestAuthenticateSubject(t *testing.T) {
 	w := newWorld(t)
 	accounts := w.open()
-	ann, bob := w.ensure("ann@example.com", "correct horse battery"), w.ensure("bob@example.com", "")
+	ann, bob := w.ensure("ann@example.com", ""), w.ensure("bob@example.com", "")
+	carl := w.ensure("carl@example.com", password)
 	at := func(issuer, name, email string) account.Subject {
 		return account.Subject{Issuer: "https://" + issuer + ".example", Name: name, Email: email}
 	}
@@ -32,9 +33,8 @@ func TestAuthenticateSubject(t *testing.T) {
 		{"a subject of the same name at another provider", at("blue", "1", ""), ""},
 		{"that one with the address of bob", at("blue", "1", "bob@example.com"), bob.ID},
 		{"issuer and name that join to the same text", at("red", "\x001", ""), ""},
-		{"a second person with the address of ann", at("red", "3", "ann@example.com"), ann.ID},
 	} {
-		got, err := accounts.AuthenticateSubject(t.Context(), step.subject)
+		got, err := accounts.AuthenticateSubject(t.Context(), step.subject, account.Visit{})
 		if step.want == "" {
 			refused(t, step.name, err, fault.Forbidden, noAccount)
 			continue
@@ -43,18 +43,43 @@ func TestAuthenticateSubject(t *testing.T) {
 			t.Errorf("%s: got %s, %v, want %s", step.name, got.ID, err, step.want)
 		}
 	}
+	for name, tc := range map[string]struct {
+		subject account.Subject
+		want    account.Account
+	}{
+		"an account with a password":               {at("red", "4", "carl@example.com"), carl},
+		"a second person with the address of ann":  {at("red", "3", "ann@example.com"), ann},
+		"another provider with the address of ann": {at("blue", "9", "ann@example.com"), ann},
+	} {
+		got, err := accounts.AuthenticateSubject(t.Context(), tc.subject, account.Visit{})
+		if fault.Of(err).Code != "link_required" || fault.Of(err).Kind != fault.Unauthorized || got.ID != tc.want.ID {
+			t.Errorf("%s: got %v, %v", name, got.ID, err)
+		}
+	}
+	got, err := accounts.LinkSubject(t.Context(), at("red", "4", "carl@example.com"), carl, account.Visit{})
+	if err != nil || got.ID != carl.ID || got.Generation() != carl.Generation() {
+		t.Errorf("linked: got %+v, %v", got, err)
+	}
+	if got, err := accounts.AuthenticateSubject(t.Context(), at("red", "4", ""), account.Visit{}); err != nil || got.ID != carl.ID {
+		t.Errorf("the linked one: got %v, %v", got.ID, err)
+	}
+	if err := accounts.SetPassword(t.Context(), "carl@example.com", "another password"); err != nil {
+		t.Fatal(err)
+	}
+	_, err = accounts.LinkSubject(t.Context(), at("red", "5", "carl@example.com"), carl, account.Visit{})
+	refused(t, "an account that was changed", err, fault.Conflict, "The account was changed meanwhile")
 }
 
 // Two first sign-ins at once end in one account.
 func TestAuthenticateSubjectAtOnce(t *testing.T) {
 	w := newWorld(t)
 	accounts := w.open()
-	ann := w.ensure("ann@example.com", "correct horse battery")
+	ann := w.ensure("ann@example.com", "")
 	var all sync.WaitGroup
 	for range 8 {
 		all.Go(func() {
 			got, err := accounts.AuthenticateSubject(t.Context(),
-				account.Subject{Issuer: "https://red.example", Name: "1", Email: "ann@example.com"})
+				account.Subject{Issuer: "https://red.example", Name: "1", Email: "ann@example.com"}, account.Visit{})
 			if err != nil || got.ID != ann.ID {
 				t.Errorf("got %s, %v, want %s", got.ID, err, ann.ID)
 			}

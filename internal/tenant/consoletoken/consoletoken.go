@@ -62,6 +62,7 @@ type Token struct {
 // suspended member.
 type Members interface {
 	Membership(ctx context.Context, t id.Tenant, who account.ID) (account.Membership, error)
+	TakenOverAt(ctx context.Context, who account.ID) (id.Instant, error)
 }
 
 // Pace bounds how often an organization's people change something (package quota).
@@ -137,6 +138,13 @@ func (k *Tokens) Authenticate(ctx context.Context, token string) (*account.Sessi
 	}
 	if err != nil {
 		return nil, "", err
+	}
+	takenOver, err := k.Members.TakenOverAt(ctx, at.Account)
+	if err != nil {
+		return nil, "", err
+	}
+	if takenOver != 0 && found.CreatedAt <= takenOver { // a previous holder of the account made it
+		return nil, "", errUnauthorized()
 	}
 	if !maker.Role.Covers(found.Role) {
 		return nil, "", fault.New(fault.Forbidden, "The token's role is beyond that of its maker")

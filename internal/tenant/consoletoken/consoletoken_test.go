@@ -121,6 +121,33 @@ const (
 	beyond      = "The token's role is beyond that of its maker"
 )
 
+// A token that a previous holder of the account made ends when the account is taken over.
+func TestTokenEndsWithItsHolder(t *testing.T) {
+	enginetest.Each(t, func(t *testing.T, open func(testing.TB) storage.Engine) {
+		w := newWorld(t, open(t))
+		who, _, err := w.accounts.EnsureInvited(t.Context(), "ann@example.com", "correct horse battery",
+			account.ClaimByInvitation(red, false), account.Visit{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.join(red, who.ID, account.Admin)
+		_, token := w.create(red, who.ID, account.Auditor)
+		if _, _, err := w.tokens.Authenticate(t.Context(), token); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.accounts.TakeOverByMail(t.Context(), "ann@example.com", account.Visit{}); err != nil {
+			t.Fatal(err)
+		}
+		w.expect("taken over", token, fault.Unauthorized, notSignedIn)
+		w.Pass(time.Minute)
+		_, later := w.create(red, who.ID, account.Auditor)
+		if _, _, err := w.tokens.Authenticate(t.Context(), later); err != nil {
+			t.Errorf("a later token: %v", err)
+		}
+		w.expect("still", token, fault.Unauthorized, notSignedIn)
+	})
+}
+
 // A token follows its maker: demoted, suspended, back, removed, and a member again.
 func TestTokenFollowsItsMaker(t *testing.T) {
 	enginetest.Each(t, func(t *testing.T, open func(testing.TB) storage.Engine) {

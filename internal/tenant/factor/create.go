@@ -210,11 +210,13 @@ func (f *Factors) storePasskey(ctx context.Context, who account.ID, made *Create
 
 // Create makes the account of a new passkey. fault.Conflict when the address has an account or the
 // passkey is known.
-func (f *Factors) Create(ctx context.Context, email, name string, made *Created) (account.Account, error) {
+func (f *Factors) Create(
+	ctx context.Context, email, name string, c account.Claim, made *Created,
+) (account.Account, error) {
 	if made.ceremony.Account != "" {
 		return account.Account{}, errNotTaken(errors.New("a known account began it"))
 	}
-	return f.Accounts.CreateWithFactor(ctx, email, name, func(who account.ID) ([]storage.Change, error) {
+	return f.Accounts.CreateWithFactor(ctx, email, name, c, func(who account.ID) ([]storage.Change, error) {
 		return f.addChanges(ctx, who, records.Versioned[factorsRecord]{Key: string(who)}, made)
 	})
 }

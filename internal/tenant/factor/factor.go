@@ -84,6 +84,7 @@ type Factors struct {
 func New(o Options) (*Factors, error) {
 	f := &Factors{Options: o, factors: records.New[factorsRecord](o.Records, kindFactors, unreadable),
 		owners: records.New[ownerRecord](o.Records, kindCredential, unreadable)}
+	o.Accounts.UseFactors(f)
 	u, err := url.Parse(o.PublicURL)
 	if err != nil {
 		return nil, fmt.Errorf("passkeys: public URL: %w", err)
@@ -198,17 +199,28 @@ func (f *Factors) readFactors(ctx context.Context, who account.ID) (records.Vers
 func (f *Factors) RemoveAll(ctx context.Context, who account.ID) error {
 	_, err := f.Accounts.ChangeFactors(ctx, who, account.RemovedFactors, account.Visit{},
 		func(ctx context.Context, _ account.Account) ([]storage.Change, error) {
-			r, err := f.readFactors(ctx, who)
-			if err != nil || !r.Exists() {
-				return nil, err
-			}
-			changes := []storage.Change{{Kind: kindFactors, Key: string(who), If: r.Version}}
-			for i := range r.Value.Passkeys {
-				changes = append(changes, r.Value.Passkeys[i].removeOwner())
-			}
-			return changes, nil
+			return f.RemoveChanges(ctx, who)
 		})
 	return err
+}
+
+// RemoveChanges implements account.Factors.
+func (f *Factors) RemoveChanges(ctx context.Context, who account.ID) ([]storage.Change, error) {
+	r, err := f.readFactors(ctx, who)
+	if err != nil || !r.Exists() {
+		return nil, err
+	}
+	changes := []storage.Change{{Kind: kindFactors, Key: string(who), If: r.Version}}
+	for i := range r.Value.Passkeys {
+		changes = append(changes, r.Value.Passkeys[i].removeOwner())
+	}
+	return changes, nil
+}
+
+// HasAny implements account.Factors.
+func (f *Factors) HasAny(ctx context.Context, who account.ID) (bool, error) {
+	s, err := f.Summary(ctx, who)
+	return len(s.Second()) > 0, err
 }
 
 // credentialKey is the key of a credential's owner, because a credential id may have 1,023 bytes.

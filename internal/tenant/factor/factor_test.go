@@ -207,7 +207,7 @@ func TestLastWayInRaced(t *testing.T) {
 		if failed != nil {
 			t.Fatal(failed)
 		}
-		eve, err := w.Create(t.Context(), "eve@example.com", "Eve", made)
+		eve, err := w.Create(t.Context(), "eve@example.com", "Eve", account.Claim{By: account.ProvedByMail}, made)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -256,7 +256,9 @@ func TestCreateRaced(t *testing.T) {
 			if failed != nil {
 				t.Fatal(failed)
 			}
-			group.Go(func() { _, errs[i] = w.Create(t.Context(), "eve@example.com", "", made) })
+			group.Go(func() {
+				_, errs[i] = w.Create(t.Context(), "eve@example.com", "", account.Claim{By: account.ProvedByMail}, made)
+			})
 		}
 		group.Wait()
 		good := 0

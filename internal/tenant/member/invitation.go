@@ -35,6 +35,9 @@ type invitationRecord struct {
 	CreatedAt id.Instant   `json:"created_at"`
 	CreatedBy account.ID   `json:"created_by"` // the sender of the newest token
 	ExpiresAt id.Instant   `json:"expires_at"`
+
+	// Mailed means that the newest token went to the address alone, so whoever has it reads the mailbox.
+	Mailed bool `json:"mailed,omitzero"`
 }
 
 // Invitation is the part of an invitation that may be shown.
@@ -46,11 +49,16 @@ type Invitation struct {
 	CreatedAt id.Instant
 	CreatedBy account.ID
 	ExpiresAt id.Instant
+	Mailed    bool // the newest token went to the address alone
 }
+
+// Claim is how an account that accepts the invitation comes to its address.
+func (i Invitation) Claim() account.Claim { return account.ClaimByInvitation(i.Tenant, i.Mailed) }
 
 func toInvitation(t id.Tenant, v records.Versioned[invitationRecord]) Invitation {
 	return Invitation{ID: v.Key, Tenant: t, Email: v.Value.Email, Role: v.Value.Role,
-		CreatedAt: v.Value.CreatedAt, CreatedBy: v.Value.CreatedBy, ExpiresAt: v.Value.ExpiresAt}
+		CreatedAt: v.Value.CreatedAt, CreatedBy: v.Value.CreatedBy, ExpiresAt: v.Value.ExpiresAt,
+		Mailed: v.Value.Mailed}
 }
 
 // Sizes of the parts of a token, in bytes.
@@ -160,8 +168,9 @@ func (m *Members) findByToken(ctx context.Context, t id.Tenant, r roster, token 
 	return v, nil
 }
 
-// FindInvitation returns the invitation of a token, whose organization is t, and whether there is an
-// account of its address.
+// FindInvitation returns the invitation of a token, whose organization is t, and whether the person has to sign in as
+// the account of its address. An unproved account counts as none if the token proves the address, because its
+// holder takes it over.
 func (m *Members) FindInvitation(ctx context.Context, t id.Tenant, token Token) (Invitation, bool, error) {
 	all, err := m.Accounts.Members(ctx, t)
 	if err != nil {
@@ -171,9 +180,15 @@ func (m *Members) FindInvitation(ctx context.Context, t id.Tenant, token Token) 
 	if err != nil {
 		return Invitation{}, false, err
 	}
-	_, err = m.Accounts.Find(ctx, v.Value.Email)
-	if err != nil && !fault.Is(err, fault.NotFound) {
-		return Invitation{}, false, err
+	who, err := m.Accounts.Find(ctx, v.Value.Email)
+	if fault.Is(err, fault.NotFound) {
+		return toInvitation(t, v), false, nil
 	}
-	return toInvitation(t, v), err == nil, nil
+	known := !v.Value.Mailed
+	if err == nil && !known {
+		var proof account.Proof
+		proof, err = m.Accounts.Proof(ctx, who.ID)
+		known = proof != account.Unproved
+	}
+	return toInvitation(t, v), known, err
 }

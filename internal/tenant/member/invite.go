@@ -143,6 +143,7 @@ func (m *Members) sendToken(
 		if sent, mailed, err = m.mailToken(ctx, toInvitation(t, v), token, cause); err != nil {
 			return sysevent.Change{}, err
 		}
+		v.Value.Mailed = sent.Mailed
 		put, err := m.invitations.Put(v)
 		changes = slices.Concat(changes, paced, mailed, []storage.Change{put})
 		return stateInvitation(kind, v, changes), err
@@ -184,7 +185,8 @@ func (m *Members) Revoke(ctx context.Context, t id.Tenant, by *account.Session, 
 
 // Accept makes an account a member by an invitation of its address and states it
 // (ledger_member_added). Errors: fault.NotFound for a token that can't be accepted; fault.Forbidden
-// for an account of another address; fault.Conflict with code member for a member.
+// for an account of another address and, with code address_unproved, for an unproved account of another
+// organization; fault.Conflict with code member for a member.
 func (m *Members) Accept(ctx context.Context, t id.Tenant, who account.Account, token Token) error {
 	return m.appendChange(ctx, t, who.ID, func(ctx context.Context, r roster) (sysevent.Change, error) {
 		v, err := m.findByToken(ctx, t, r, token)
@@ -193,6 +195,9 @@ func (m *Members) Accept(ctx context.Context, t id.Tenant, who account.Account, 
 		}
 		if v.Value.Email != who.Email {
 			return sysevent.Change{}, fault.New(fault.Forbidden, "The invitation is for another address")
+		}
+		if err := m.Accounts.CheckJoin(ctx, who.ID, t); err != nil {
+			return sysevent.Change{}, err
 		}
 		if _, there := r.findAccount(who.ID); there {
 			return sysevent.Change{}, errMember("member", "The address is one of a member")

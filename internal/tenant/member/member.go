@@ -60,6 +60,7 @@ func New(o Options) *Members {
 type Listed struct {
 	account.Membership
 	Email       string
+	EmailProved bool
 	DisplayName string
 }
 
@@ -102,7 +103,10 @@ func findBegin[E any](list []E, after string, name func(*E) string) (int, error)
 
 func (m *Members) withAccount(ctx context.Context, s account.Membership) (Listed, error) {
 	who, err := m.Accounts.ByID(ctx, s.Account)
-	return Listed{s, who.Email, who.DisplayName}, err
+	if err == nil && who.Proof == "" { // an older program stored it
+		who.Proof, err = m.Accounts.Proof(ctx, s.Account)
+	}
+	return Listed{s, who.Email, who.Proof != account.Unproved, who.DisplayName}, err
 }
 
 // roster is the members of an organization as one append sees them.

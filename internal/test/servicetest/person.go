@@ -118,6 +118,13 @@ func (p *Person) ask(method, path string, form url.Values, header http.Header) A
 	return Answer{answer.StatusCode, answer.Header, string(text)}
 }
 
+// Prove proves the address of an account in the operator's name, which takes the account over: it has Password and no
+// display name then.
+func (s *Service) Prove(email string) {
+	s.Helper()
+	s.platform(http.MethodPost, "/accounts/password", map[string]string{"email": email, "password": Password}, nil)
+}
+
 // Join makes a member of an organization with a role, and returns the address. The owner invites, and the new person
 // accepts.
 func (o *Organization) Join(name, role string) (email string) {

@@ -44,9 +44,18 @@ func (s *Service) SignInByProvider(email string) *Person {
 		delete(claims, "auth_time")
 	}
 	p := s.Stranger()
-	started := p.Get("/v1/id/auth/oidc/company/start?return=/console")
-	answer := s.provider.Authorize(started.Header.Get("Location"))
-	if ended := p.Get("/v1/id/auth/oidc/company/callback?" + answer.Encode()); ended.Status != http.StatusSeeOther {
+	signIn := func() Answer {
+		started := p.Get("/v1/id/auth/oidc/company/start?return=/console")
+		answer := s.provider.Authorize(started.Header.Get("Location"))
+		return p.Get("/v1/id/auth/oidc/company/callback?" + answer.Encode())
+	}
+	ended := signIn()
+	if ended.Status == http.StatusUnauthorized { // the account has a password, which connects the provider
+		p.Post("/signin", "do", "sign-in", "email", email, "password", Password)
+		p.Post("/signout", "do", "sign-out")
+		ended = signIn()
+	}
+	if ended.Status != http.StatusSeeOther {
 		s.Fatalf("sign in %s at the provider: got %d %s", email, ended.Status, ended.Body)
 	}
 	return p

@@ -1,0 +1,95 @@
+package identity
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/oidc"
+	"github.com/agentledger/agentledger/internal/seal"
+	"github.com/agentledger/agentledger/internal/tenant/account"
+)
+
+const (
+	// linkCookie names the cookie of a person of a provider who has yet to prove a factor of the account.
+	linkCookie = "link"
+	// linkContext binds the sealed cookie to its use.
+	linkContext = "oidc-link"
+)
+
+// pendingLink is a person that a provider has authenticated and the proved account of the person's address. The
+// browser holds it, sealed. The next sign-in to the account in this browser links both.
+type pendingLink struct {
+	Provider   string     `json:"provider"`
+	Issuer     string     `json:"issuer"`
+	Subject    string     `json:"subject"`
+	Email      string     `json:"email"`
+	Account    account.ID `json:"account"`
+	Generation uint64     `json:"generation"`
+	Ends       id.Instant `json:"ends"`
+}
+
+// holdLink sets the cookie of a link that waits for a factor of the account.
+func (s *Server) holdLink(w http.ResponseWriter, person oidc.Person, who account.Account) error {
+	if s.Browsers == nil {
+		return nil
+	}
+	cookie, err := seal.Cookie(s.Browsers, linkContext, pendingLink{Provider: person.Provider, Issuer: person.Issuer,
+		Subject: person.Subject, Email: person.Email, Account: who.ID, Generation: who.Generation(),
+		Ends: id.InstantOf(s.Now().Add(oidc.FlowTime))})
+	if err == nil {
+		http.SetCookie(w, s.flowCookie(linkCookie, cookie, int(oidc.FlowTime.Seconds())))
+	}
+	return err
+}
+
+// finishLink links the person that the browser's cookie names with an account whose factor was proved now. It returns
+// the method of the session: that of the provider if both were linked, else by.
+func (s *Server) finishLink(
+	w http.ResponseWriter, r *request, who account.Account, by account.Method,
+) (account.Account, account.Method, error) {
+	var p pendingLink
+	cookie := s.readCookie(r, linkCookie)
+	if cookie == "" || s.Browsers == nil || seal.OpenCookie(s.Browsers, linkContext, cookie, &p) != nil ||
+		p.Account != who.ID || id.InstantOf(s.Now()) >= p.Ends || p.Generation != who.Generation() {
+		return who, by, nil
+	}
+	linked, err := s.Subjects.LinkSubject(r.Context(),
+		account.Subject{Issuer: p.Issuer, Name: p.Subject, Email: p.Email}, who, s.describeVisit(r))
+	if err != nil {
+		return who, by, err
+	}
+	http.SetCookie(w, s.flowCookie(linkCookie, "", -1))
+	if linked.ID != who.ID { // another account was quicker
+		return who, by, nil
+	}
+	return linked, account.ByProvider + account.Method(p.Provider), nil
+}
+
+// findSubject returns the account of a person that a provider has authenticated. If the account has another factor,
+// the session of the browser proves it, or the next sign-in does.
+func (s *Server) findSubject(w http.ResponseWriter, r *request, person oidc.Person) (account.Account, error) {
+	subject := account.Subject{Issuer: person.Issuer, Name: person.Subject, Email: person.Email}
+	visit := s.describeVisit(r)
+	who, err := s.Subjects.AuthenticateSubject(r.Context(), subject, visit)
+	if err == nil || fault.Of(err).Code != linkRequired {
+		return who, err
+	}
+	if s.hasRecentSession(r.Context(), r, who.ID) {
+		return s.Subjects.LinkSubject(r.Context(), subject, who, visit)
+	}
+	if held := s.holdLink(w, person, who); held != nil {
+		return account.Account{}, held
+	}
+	return account.Account{}, err
+}
+
+// linkRequired is the code of a sign-in at a provider that waits for a factor of the account.
+const linkRequired = "link_required"
+
+// hasRecentSession reports whether the browser has a session of an account whose person was there lately.
+func (s *Server) hasRecentSession(ctx context.Context, r *request, who account.ID) bool {
+	session, err := s.Sessions.Session(ctx, s.sessionToken(r.Request))
+	return err == nil && session.Account == who && session.CheckFactor() == nil
+}

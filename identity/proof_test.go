@@ -1,0 +1,485 @@
+package identity_test
+
+import (
+	"encoding/json"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/identity"
+	"github.com/agentledger/agentledger/internal/letter"
+	"github.com/agentledger/agentledger/internal/tenant/account"
+	"github.com/agentledger/agentledger/internal/tenant/member"
+	"github.com/agentledger/agentledger/internal/test/passkeytest"
+	"github.com/agentledger/agentledger/storage"
+)
+
+const addressUnproved = "The address of the account is not proved: confirm it by mail, sign in at an OpenID provider, or ask the operator"
+
+const ceo, squatted = "ceo@victim.example", "the squatter knows this"
+
+// squat is a service on which the owner of green has accepted the invitation of a stranger's address, with a password, a
+// passkey and recovery codes. The squatter is signed in.
+func squat(t *testing.T, w *world) (red *team, squatter *browser, key *passkeytest.Authenticator, codes []string) {
+	t.Helper()
+	red = w.team("green")
+	_, token := red.invite(ceo, "approver")
+	squatter = w.browser(60)
+	w.decode(squatter.ask("POST", accept, `{"token":"`+token+`","password":"`+squatted+`","display_name":"Eve"}`), 200, &signedIn{})
+	key = squatter.register("laptop")
+	return red, squatter, key, squatter.makeCodes()
+}
+
+// gone checks that nothing of the squatter lets anybody in.
+func (w *world) gone(t *testing.T, step string, squatter *browser, key *passkeytest.Authenticator) {
+	t.Helper()
+	answers(t, step+": session", squatter.ask("GET", me, ""), 401, refusal("Not signed in"))
+	answers(t, step+": password", w.browser(61).ask("POST", login, `{"email":"`+ceo+`","password":"`+squatted+`"}`), 401, refusal("Invalid e-mail address or password"))
+	answers(t, step+": passkey", w.browser(62).use(key), 401, passkeyRefused)
+}
+
+func (w *world) summary(t *testing.T, email string) (a struct {
+	EmailProof string `json:"email_proof"`
+	Passkeys   int    `json:"passkeys"`
+	CodesLeft  int    `json:"recovery_codes_left"`
+	AccountID  string `json:"account_id"`
+}) {
+	t.Helper()
+	answer := w.platform("GET", "/v1/id/platform/accounts?email="+email, "")
+	var list struct{ Accounts []json.RawMessage }
+	if err := json.Unmarshal(answer.Body.Bytes(), &list); err != nil || len(list.Accounts) != 1 {
+		t.Fatalf("got %d %s", answer.Code, answer.Body)
+	}
+	if err := json.Unmarshal(list.Accounts[0], &a); err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+// An account whose address nobody has proved exists in the organization that invited it, and nowhere else.
+func TestUnprovedAccount(t *testing.T) {
+	w := newWorld(t, func(o *identity.Options) { o.Signup = true })
+	red, squatter, _, _ := squat(t, w)
+	blue := w.team("blue")
+	var who signedIn
+	w.decode(squatter.ask("GET", me, ""), 200, &who)
+	if who.Account.EmailProved || w.summary(t, ceo).EmailProof != "none" {
+		t.Errorf("got %+v", who.Account)
+	}
+	var ann signedIn
+	w.decode(w.browser(63).ask("POST", login, `{"email":"`+email+`","password":"`+password+`"}`), 200, &ann)
+	if !ann.Account.EmailProved {
+		t.Errorf("the operator named ann: got %+v", ann.Account)
+	}
+	for _, m := range red.must(200, "ann", "GET", red.path+"/members", "")["members"].([]any) {
+		if m := m.(map[string]any); m["email_proved"] != (m["email"] == email) {
+			t.Errorf("got %v", m)
+		}
+	}
+	unproved := `{"error":"` + addressUnproved + `","code":"address_unproved"}`
+	_, token := blue.invite(ceo, "owner")
+	answers(t, "another organization, by the session", squatter.ask("POST", accept, `{"token":"`+token+`"}`), 403, unproved)
+	answers(t, "an organization of its own", squatter.ask("POST", orgs, `{"name":"Own","slug":"own"}`), 403, unproved)
+	if list := blue.must(200, "ann", "GET", blue.path+"/members", "")["members"].([]any); len(list) != 1 {
+		t.Errorf("blue has %v", list)
+	}
+	w.decode(squatter.ask("GET", red.path+"/members", ""), 200, &map[string]any{})
+
+	// It may leave its organization and come back.
+	answers(t, "leaves", squatter.ask("DELETE", red.path+"/members/"+who.User.MembershipID, ""), 204, "")
+	_, token = red.invite("other@example.com", "member")
+	eve := w.browser(64)
+	w.decode(eve.ask("POST", accept, `{"token":"`+token+`","password":"`+password+`"}`), 200, &who)
+	answers(t, "leaves", eve.ask("DELETE", red.path+"/members/"+who.User.MembershipID, ""), 204, "")
+	_, token = red.invite("other@example.com", "member")
+	w.decode(w.browser(65).ask("POST", accept, `{"token":"`+token+`","password":"`+password+`"}`), 200, &who)
+	_, token = blue.invite("other@example.com", "member")
+	answers(t, "blue, by the password", w.browser(66).ask("POST", accept, `{"token":"`+token+`","password":"`+password+`"}`), 403, unproved)
+}
+
+// The operator who founds an organization for an address takes it over.
+func TestFoundingTakesOver(t *testing.T) {
+	for name, given := range map[string]string{"without a password": "", "with a password": "the operator's choice"} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			red, squatter, key, _ := squat(t, w)
+			body := `{"name":"Victim","slug":"victim","admin_email":"` + ceo + `"`
+			if given != "" {
+				body += `,"admin_password":"` + given + `"`
+			}
+			var m made
+			w.decode(w.platform("POST", organizations, body+"}"), 201, &m)
+			if m.Account != "created" {
+				t.Errorf("got %q: the answer tells of an account that nobody proved", m.Account)
+			}
+			w.gone(t, "founded", squatter, key)
+			if a := w.summary(t, ceo); a.EmailProof != "operator" || a.Passkeys != 0 || a.CodesLeft != 0 {
+				t.Errorf("got %+v", a)
+			}
+			if given == "" {
+				given = "set by the operator"
+				answers(t, "password", w.platform("POST", "/v1/id/platform/accounts/password", `{"email":"`+ceo+`","password":"`+given+`"}`), 204, "")
+			}
+			b := w.browser(67)
+			var who signedIn
+			w.decode(b.ask("POST", login, `{"email":"`+ceo+`","password":"`+given+`","organization_id":"`+m.OrganizationID+`"}`), 200, &who)
+			if who.User.Role != "owner" || who.Account.DisplayName != "" || len(who.Organizations) != 2 || !who.Account.EmailProved {
+				t.Errorf("got %+v", who)
+			}
+			if got := b.kindsOfLogin(); !slices.Contains(got, "address_taken_over") {
+				t.Errorf("got %v", got)
+			}
+			red.must(200, "ann", "GET", me, "")
+			if got := strings.Count(strings.Join(b.kindsOfLogin(), " "), "address_taken_over"); got != 1 {
+				t.Errorf("taken over %d times", got)
+			}
+		})
+	}
+}
+
+// A password that the operator sets is the first proof of an address, and leaves other factors of a proved account.
+func TestOperatorsPasswordTakesOver(t *testing.T) {
+	w := newWorld(t)
+	_, squatter, key, codes := squat(t, w)
+	set := func(password string) {
+		t.Helper()
+		answers(t, "set", w.platform("POST", "/v1/id/platform/accounts/password", `{"email":"`+ceo+`","password":"`+password+`"}`), 204, "")
+	}
+	set("set by the operator")
+	w.gone(t, "set", squatter, key)
+	b := w.browser(68)
+	w.decode(b.ask("POST", login, `{"email":"`+ceo+`","password":"set by the operator"}`), 200, &signedIn{})
+	if status, _ := b.code(codes[0]); status == 200 {
+		t.Error("a recovery code of before counts")
+	}
+	b.register("own")
+	set("set once more here")
+	if a := w.summary(t, ceo); a.Passkeys != 1 {
+		t.Errorf("a proved account lost its passkey: %+v", a)
+	}
+}
+
+// The link of a forgotten password is a proof by mail.
+func TestResetTakesOver(t *testing.T) {
+	w := newWorld(t)
+	_, squatter, key, _ := squat(t, w)
+	w.deliver()
+	answers(t, "reset", w.reset(w.resetToken(ceo), "chosen by the person"), 204, "")
+	w.gone(t, "reset", squatter, key)
+	b := w.browser(69)
+	w.decode(b.ask("POST", login, `{"email":"`+ceo+`","password":"chosen by the person"}`), 200, &signedIn{})
+	if got := b.kindsOfLogin(); !slices.Contains(got, "address_taken_over") || !slices.Contains(got, "password_reset") {
+		t.Errorf("got %v", got)
+	}
+	if a := w.summary(t, ceo); a.EmailProof != "mail" || a.Passkeys != 0 || a.CodesLeft != 0 {
+		t.Errorf("got %+v", a)
+	}
+	codes := b.makeCodes()
+	w.deliver()
+	answers(t, "a second reset", w.reset(w.resetToken(ceo), "chosen once more here"), 204, "")
+	if a := w.summary(t, ceo); a.CodesLeft != len(codes) {
+		t.Errorf("a proved account lost its codes: %+v", a)
+	}
+}
+
+// An invitation that was mailed to the address alone proves it: the person takes over what somebody else had made,
+// by a password or by a passkey. A person who is signed in already keeps everything.
+func TestMailedInvitationTakesOver(t *testing.T) {
+	for name, take := range map[string]func(b *browser, token string) *httptest.ResponseRecorder{
+		"password": func(b *browser, token string) *httptest.ResponseRecorder {
+			return b.ask("POST", accept, `{"token":"`+token+`","password":"chosen by the person","display_name":"Ceo"}`)
+		},
+		"passkey": func(b *browser, token string) *httptest.ResponseRecorder {
+			made := passkeytest.New(b.t, origin).Create(b.options(passkeyCreate, `{"email":"`+ceo+`"}`))
+			return b.ask("POST", accept, `{"token":"`+token+`","display_name":"Ceo","passkey":{"name":"phone","credential":`+made+`}}`)
+		},
+		"session": nil,
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			_, squatter, key, _ := squat(t, w)
+			blue := w.team("blue")
+			w.withInvitationMail()
+			w.deliver()
+			code, sent := blue.as("ann", "POST", blue.path+"/invitations", `{"email":"`+ceo+`","role":"auditor"}`)
+			if code != 201 || sent["mailed"] != true || sent["url"] != nil {
+				t.Fatalf("got %d %v", code, sent)
+			}
+			_, token, _ := strings.Cut(w.deliver()[0].Text, "#token=")
+			token, _, _ = strings.Cut(token, "\n")
+			if _, shown := blue.as("", "GET", preview, "", "X-Invitation-Token", token); shown["account_exists"] != false {
+				t.Errorf("the preview tells of an account that nobody proved: %v", shown)
+			}
+			var who signedIn
+			if take == nil {
+				w.decode(squatter.ask("POST", accept, `{"token":"`+token+`"}`), 200, &who)
+				if got := squatter.kindsOfLogin(); !slices.Contains(got, "address_proved") || slices.Contains(got, "address_taken_over") {
+					t.Errorf("got %v", got)
+				}
+				w.decode(w.browser(70).use(key), 200, &signedIn{})
+			} else {
+				b := w.browser(71)
+				w.decode(take(b, token), 200, &who)
+				w.gone(t, name, squatter, key)
+				if got := b.kindsOfLogin(); !slices.Contains(got, "address_taken_over") {
+					t.Errorf("got %v", got)
+				}
+				if who.Account.DisplayName != "Ceo" {
+					t.Errorf("got %+v", who.Account)
+				}
+			}
+			if who.Organization.Slug != "blue" || !who.Account.EmailProved || w.summary(t, ceo).EmailProof != "mail" {
+				t.Errorf("got %+v", who)
+			}
+		})
+	}
+}
+
+// withInvitationMail sends the invitations of all organizations by mail.
+func (w *world) withInvitationMail() {
+	o := w.members.Options
+	o.Mail = letter.OrganizationMail{Outbox: w.mail, Organizations: w.orgs, Accounts: w.accounts, PublicURL: publicURL}
+	w.members = member.New(o)
+	w.serveWith(func(o *identity.Options) { o.Roster, o.Invitations, o.Invited = w.members, w.members, w.members })
+}
+
+// A new account that accepts a mailed invitation is proved, and one that accepts a link from the inviter is not.
+func TestInvitationProves(t *testing.T) {
+	w := newWorld(t)
+	red := w.team("red")
+	red.join("bob", "member")
+	w.withInvitationMail()
+	red.must(201, "ann", "POST", red.path+"/invitations", `{"email":"carl@example.com","role":"member"}`)
+	_, token, _ := strings.Cut(w.deliver()[0].Text, "#token=")
+	token, _, _ = strings.Cut(token, "\n")
+	w.decode(w.browser(72).ask("POST", accept, `{"token":"`+token+`","password":"`+password+`"}`), 200, &signedIn{})
+	if bob, carl := w.summary(t, address("bob")).EmailProof, w.summary(t, "carl@example.com").EmailProof; bob != "none" || carl != "mail" {
+		t.Errorf("got %s and %s", bob, carl)
+	}
+}
+
+// A person of a provider takes over the account that somebody else had made for the address.
+func TestProviderTakesOver(t *testing.T) {
+	w := newOpenIDWorld(t)
+	red, squatter, key, _ := squat(t, w.world)
+	w.provider.Claims = func(c map[string]any) { c["email"] = ceo }
+	b := w.browser(73)
+	cookie, query := w.begin("")
+	b.keep(w.session(w.finish(cookie, query)))
+	var who signedIn
+	w.decode(b.ask("GET", me, ""), 200, &who)
+	if who.Account.Email != ceo || !who.Account.EmailProved || who.Account.DisplayName != "" {
+		t.Errorf("got %+v", who.Account)
+	}
+	w.gone(t, "provider", squatter, key)
+	if got := b.kindsOfLogin(); !slices.Contains(got, "address_taken_over") || !slices.Contains(got, "provider_linked") {
+		t.Errorf("got %v", got)
+	}
+	if a := w.summary(t, ceo); a.EmailProof != "provider" || a.Passkeys != 0 {
+		t.Errorf("got %+v", a)
+	}
+	red.must(200, "ann", "GET", me, "")
+}
+
+// A proved account is linked with a provider after one of its own factors was proved, once.
+func TestLinkAsksForAFactor(t *testing.T) {
+	w := newOpenIDWorld(t)
+	w.provider.Claims = func(c map[string]any) { c["email"] = email }
+	begin := func(b *browser) {
+		t.Helper()
+		b.follow(w, linkRequired)
+	}
+	b := w.browser(80)
+	begin(b)
+	answers(t, "no session yet", b.ask("GET", me, ""), 401, refusal("Not signed in"))
+
+	// Another account's sign-in links nothing, and so does a sign-in in another browser.
+	w.decode(w.platform("POST", organizations, `{"name":"Blue","slug":"blue","admin_email":"bob@example.com","admin_password":"`+password+`"}`), 201, &made{})
+	w.decode(b.ask("POST", login, `{"email":"bob@example.com","password":"`+password+`"}`), 200, &signedIn{})
+	w.decode(w.browser(81).ask("POST", login, `{"email":"`+email+`","password":"`+password+`"}`), 200, &signedIn{})
+	begin(w.browser(82))
+
+	// Neither does a wrong password; a password alone does not for an account with a second factor.
+	ann := w.signedInBrowser(83, email)
+	codes := ann.makeCodes()
+	c := w.browser(84)
+	begin(c)
+	c.begin(email, `"recovery_code"`)
+	begin(w.browser(85))
+	if status, body := c.code(codes[0]); status != 200 {
+		t.Fatalf("got %d %s", status, body)
+	}
+	if got := c.kindsOfLogin(); !slices.Contains(got, "provider_linked") || slices.Contains(got, "address_taken_over") {
+		t.Errorf("got %v", got)
+	}
+	fresh := w.browser(86)
+	fresh.follow(w, "")
+	var who signedIn
+	w.decode(fresh.ask("GET", me, ""), 200, &who)
+	if who.Account.Email != email {
+		t.Errorf("got %+v", who)
+	}
+}
+
+// The session of the account in the same browser proves the factor, while the person was there lately.
+func TestLinkBySession(t *testing.T) {
+	w := newOpenIDWorld(t)
+	w.provider.Claims = func(c map[string]any) { c["email"] = email }
+	old, recent := w.signedInBrowser(90, email), w.signedInBrowser(91, email)
+	w.Pass(15 * time.Minute)
+	w.decode(recent.ask("POST", stepUp, `{"password":"`+password+`"}`), 200, &signedIn{})
+	old.follow(w, linkRequired)
+	recent.follow(w, "")
+	if got := recent.kindsOfLogin(); !slices.Contains(got, "provider_linked") {
+		t.Errorf("got %v", got)
+	}
+}
+
+// follow signs in at the provider; refusal is the expected answer, "" for a session.
+func (b *browser) follow(w *openIDWorld, refusal string) {
+	b.t.Helper()
+	started := b.ask("GET", oidcPath+"/company/start", "")
+	query := w.provider.Authorize(started.Header().Get("Location"))
+	answer := b.ask("GET", oidcPath+"/company/callback?"+query.Encode(), "")
+	if refusal == "" && answer.Code == 303 {
+		return
+	}
+	answers(b.t, "sign-in at the provider", answer, 401, refusal)
+}
+
+// An account that changes to an address takes it from an unproved account, which then has no way in.
+func TestChangeTakesAddress(t *testing.T) {
+	w := newWorld(t)
+	_, squatter, key, _ := squat(t, w)
+	ann := w.signedInBrowser(92, email)
+	w.deliver()
+	answers(t, "ask", ann.ask("POST", "/v1/id/account/email", `{"email":"`+ceo+`"}`), 204, "")
+	_, token, _ := strings.Cut(w.deliver()[0].Text, "#token=")
+	token, _, _ = strings.Cut(token, "\n")
+	var who signedIn
+	w.decode(ann.ask("POST", "/v1/id/account/email/confirm", `{"token":"`+token+`"}`), 200, &who)
+	if who.Account.Email != ceo {
+		t.Errorf("got %+v", who.Account)
+	}
+	w.gone(t, "changed", squatter, key)
+	if a := w.summary(t, ceo); a.AccountID != who.Account.AccountID || a.EmailProof != "mail" {
+		t.Errorf("got %+v", a)
+	}
+	w.decode(w.browser(93).ask("POST", login, `{"email":"`+ceo+`","password":"`+password+`"}`), 200, &signedIn{})
+}
+
+// A person whose address is not proved confirms it by a change to the same address, and keeps all ways in.
+func TestConfirmOwnAddress(t *testing.T) {
+	w := newWorld(t)
+	_, squatter, key, codes := squat(t, w)
+	w.deliver()
+	answers(t, "ask", squatter.ask("POST", "/v1/id/account/email", `{"email":"`+ceo+`"}`), 204, "")
+	sent := w.deliver()
+	if len(sent) != 1 || sent[0].To != ceo {
+		t.Fatalf("got %+v", sent)
+	}
+	_, token, _ := strings.Cut(sent[0].Text, "#token=")
+	token, _, _ = strings.Cut(token, "\n")
+	var who signedIn
+	w.decode(squatter.ask("POST", "/v1/id/account/email/confirm", `{"token":"`+token+`"}`), 200, &who)
+	if !who.Account.EmailProved || w.summary(t, ceo).CodesLeft != len(codes) {
+		t.Errorf("got %+v", who)
+	}
+	w.decode(w.browser(94).use(key), 200, &signedIn{})
+	if got := squatter.kindsOfLogin(); !slices.Contains(got, "address_proved") {
+		t.Errorf("got %v", got)
+	}
+	if sent := w.deliver(); len(sent) != 0 {
+		t.Errorf("no address changed: got %+v", sent)
+	}
+}
+
+// An offer that an older program made to an unproved account is not shown and not accepted.
+func TestOldOfferToUnprovedAccount(t *testing.T) {
+	w := newWorld(t)
+	_, squatter, _, _ := squat(t, w)
+	blue := w.team("blue")
+	who, err := w.accounts.Find(t.Context(), ceo)
+	if err != nil {
+		t.Fatal(err)
+	}
+	record, _, err := w.accounts.NewOffer(t.Context(), blue.tenant(), who.ID, account.Owner)
+	if err == nil {
+		err = w.Store.Write(t.Context(), blue.tenant(), []storage.Change{record})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	var shown signedIn
+	w.decode(squatter.ask("GET", me, ""), 200, &shown)
+	if len(shown.Organizations) != 1 {
+		t.Errorf("got %+v", shown.Organizations)
+	}
+	answers(t, "switch", squatter.ask("POST", "/v1/id/orgs/switch", `{"organization_id":"`+blue.OrganizationID+`"}`), 403, refusal("Not a member of the organization"))
+	w.prove(ceo)
+	w.decode(squatter.ask("POST", "/v1/id/orgs/switch", `{"organization_id":"`+blue.OrganizationID+`"}`), 200, &shown)
+}
+
+// Accounts that an older program stored have no proof. What its data shows counts.
+func TestProofOfOlderAccounts(t *testing.T) {
+	w := newWorld(t, func(o *identity.Options) { o.Signup = true })
+	red := w.team("red")
+	w.Pass(time.Second)
+	for _, name := range []string{"bob", "carl", "dora", "eve"} {
+		red.join(name, "member")
+	}
+	ann := w.signedInBrowser(95, email)
+	w.deliver()
+	answers(t, "dora resets", w.reset(w.resetToken(address("dora")), "chosen by the person"), 204, "")
+	eve := w.signedInBrowser(96, address("eve"))
+	answers(t, "ask", eve.ask("POST", "/v1/id/account/email", `{"email":"eve2@example.com"}`), 204, "")
+	for _, m := range w.deliver() {
+		if _, token, ok := strings.Cut(m.Text, "confirm-email#token="); ok {
+			token, _, _ = strings.Cut(token, "\n")
+			w.decode(eve.ask("POST", "/v1/id/account/email/confirm", `{"token":"`+token+`"}`), 200, &signedIn{})
+		}
+	}
+	w.prove(address("carl"))
+	own := w.signedInBrowser(97, address("carl"))
+	w.decode(own.ask("POST", orgs, `{"name":"Own","slug":"own"}`), 201, &setUpAnswer{})
+	for who, want := range map[string]string{email: "operator", address("bob"): "none", address("carl"): "none", address("dora"): "mail", "eve2@example.com": "mail"} {
+		w.forgetProof(who)
+		if got := w.summary(t, who).EmailProof; got != want {
+			t.Errorf("%s: got %s, want %s", who, got, want)
+		}
+		if got := w.summary(t, who).EmailProof; got != want {
+			t.Errorf("%s again: got %s, want %s", who, got, want)
+		}
+	}
+	w.decode(ann.ask("GET", me, ""), 200, &signedIn{}) // nothing ends by that
+	w.decode(own.ask("GET", me, ""), 200, &signedIn{})
+}
+
+// forgetProof stores the account of an address as older programs did.
+func (w *world) forgetProof(email string) {
+	w.t.Helper()
+	who, err := w.accounts.Find(w.t.Context(), email)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	stored, err := w.Store.Get(w.t.Context(), id.Service, "account", string(who.ID))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	var members map[string]any
+	if err := json.Unmarshal(stored.Value, &members); err != nil {
+		w.t.Fatal(err)
+	}
+	delete(members, "proof")
+	delete(members, "linked")
+	value, err := json.Marshal(members)
+	if err == nil {
+		err = w.Store.Write(w.t.Context(), id.Service, []storage.Change{{Kind: "account", Key: string(who.ID), Value: value, If: stored.Version}})
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
