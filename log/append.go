@@ -65,7 +65,7 @@ type Receipt struct {
 	Index      id.Index
 	EventHash  id.Hash
 	ReceivedAt id.Instant
-	ChainValid bool // the entry read back before it is the one it links to, and no fault is known
+	ChainValid bool // no fault is known, the entry that it links to included, which is read back
 
 	// Decided is the policy in the record, of a draft whose decision the sequencer made
 	// (Draft.Decide); nil for all others.

@@ -242,6 +242,7 @@ func (w *world) checkpoint(tenant id.Tenant) tlog.Checkpoint {
 type damaged struct {
 	*storagetest.Model
 	event func(tenant id.Tenant, e *storage.Event)
+	slow  error // of reads of entries; nil: none
 }
 
 func (d *damaged) Events(ctx context.Context, t id.Tenant, begin, end id.Index, parts storage.Fields) iter.Seq2[storage.Event, error] {
@@ -260,6 +261,9 @@ func (d *damaged) Events(ctx context.Context, t id.Tenant, begin, end id.Index, 
 func (d *damaged) Entries(ctx context.Context, places []storage.Position) []storage.EntryResult {
 	found := d.Model.Entries(ctx, places)
 	for i, p := range places {
+		if d.slow != nil {
+			found[i] = storage.EntryResult{Err: d.slow}
+		}
 		if found[i].Err == nil && d.event != nil {
 			e := storage.Event{Index: p.Index, Entry: found[i].Entry}
 			d.event(p.Tenant, &e)

@@ -137,6 +137,24 @@ func TestDamagedLastEntryIsFoundByTheNextBatch(t *testing.T) {
 	w.mustAppend(blue, "a")
 }
 
+// A store that does not answer in time, or not at all, is no damage of the record.
+func TestSlowStoreLeavesTheChainValid(t *testing.T) {
+	store := &damaged{Model: storagetest.NewModel()}
+	w := newWorld(t, store)
+	w.mustAppend(red, "a")
+	for name, err := range map[string]error{"slow": context.DeadlineExceeded, "away": storage.ErrUnavailable} {
+		store.slow = fmt.Errorf("read: %w", err)
+		r, err := w.append(red, name)
+		if err != nil || !r.ChainValid {
+			t.Errorf("%s: got chain_valid %v, %v; want true", name, r.ChainValid, err)
+		}
+	}
+	store.slow = nil
+	if r, err := w.append(red, "again"); err != nil || !r.ChainValid || w.state(red).Fault().Level != log.Healthy {
+		t.Errorf("afterwards: got chain_valid %v, fault %+v, %v", r.ChainValid, w.state(red).Fault(), err)
+	}
+}
+
 func TestDamagedEndIsFoundAtStart(t *testing.T) {
 	store := &damaged{Model: storagetest.NewModel()}
 	w := newWorld(t, store)

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"net"
+	"net/http"
 	"net/url"
 	"path/filepath"
 	"time"
@@ -54,5 +56,26 @@ func openCertificates(c config.Serve, watch *observation) (certificates, error) 
 	return found, nil
 }
 
-// protect makes a listener speak TLS, if there are certificates.
-func (c certificates) protect(s *serving.Surface) { s.Certificate, s.Protocols = c.source, c.protocols }
+// protect makes a listener speak TLS, if there are certificates. Its answers tell browsers to use TLS from then on, unless
+// the host is this machine, where other services may speak plain HTTP.
+func (c certificates) protect(s *serving.Surface, publicURL string) {
+	s.Certificate, s.Protocols = c.source, c.protocols
+	if c.source == nil || isLocal(publicURL) {
+		return
+	}
+	next := s.Handler
+	s.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Strict-Transport-Security", "max-age=31536000")
+		next.ServeHTTP(w, r)
+	})
+}
+
+// isLocal reports whether the host of a URL is localhost or a loopback address.
+func isLocal(publicURL string) bool {
+	u, err := url.Parse(publicURL)
+	if err != nil {
+		return false
+	}
+	ip := net.ParseIP(u.Hostname())
+	return u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
+}

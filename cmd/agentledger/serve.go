@@ -166,7 +166,7 @@ func (s *server) openListeners(watch *observation, bounds listener.Shares) error
 			Connections: bounds.Metrics},
 	}
 	surfaces = append(surfaces, node.Surface(nodeListener, c.NodeListen, main, id, bounds.Main))
-	secured.protect(&surfaces[0])
+	secured.protect(&surfaces[0], c.PublicURL)
 	for i := range surfaces {
 		surfaces[i].Handler = shared.RefuseBodies(surfaces[i].Handler)
 		if surfaces[i].Connections < c.MaxConnections && surfaces[i].Address != "" {

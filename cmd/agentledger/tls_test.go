@@ -9,9 +9,11 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"io"
+	"log/slog"
 	"math/big"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -19,6 +21,8 @@ import (
 	"time"
 
 	"github.com/agentledger/agentledger/internal/config"
+	"github.com/agentledger/agentledger/internal/http/certificate"
+	"github.com/agentledger/agentledger/internal/http/serving"
 )
 
 // writeCertificate writes a certificate for log.test and its key, and returns the paths and the roots that know it.
@@ -85,6 +89,16 @@ func TestMainListenerSpeaksTLS(t *testing.T) {
 		t.Errorf("plain HTTP is answered: %s", got)
 	}
 	getText(t, s.identityURL()+"/livez")
+	for _, path := range []string{"/livez", "/no/such/page", "/v1/console/organization"} {
+		answer, err := first.Get("https://log.test" + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer.Body.Close()
+		if got := answer.Header.Get("Strict-Transport-Security"); got != "max-age=31536000" {
+			t.Errorf("%s: got Strict-Transport-Security %q", path, got)
+		}
+	}
 	_, _, newRoots := writeCertificate(t, dir, 2)
 	eventually(t, "the new certificate is served", func() bool {
 		got, err := getOver(clientOf(s, newRoots), live)
@@ -166,5 +180,34 @@ func TestIdentityListenerOnASocket(t *testing.T) {
 	}
 	if err == nil {
 		_ = second.stopServer(context.Background())
+	}
+}
+
+// A browser is not told to use TLS for all services of this machine, nor by a listener that speaks plain HTTP.
+func TestStrictTransportIsForPublicHosts(t *testing.T) {
+	chain, key, _ := writeCertificate(t, t.TempDir(), 1)
+	files, err := certificate.OpenFiles(chain, key, slog.New(slog.DiscardHandler), time.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		certificates certificates
+		publicURL    string
+		want         bool
+	}{
+		{certificates{source: files}, "https://log.test", true},
+		{certificates{source: files}, "https://log.test:8443/path", true},
+		{certificates{source: files}, "https://localhost:8443", false},
+		{certificates{source: files}, "https://127.0.0.1:8443", false},
+		{certificates{source: files}, "https://[::1]:8443", false},
+		{certificates{}, "https://log.test", false},
+	} {
+		s := serving.Surface{Handler: http.NotFoundHandler()}
+		tt.certificates.protect(&s, tt.publicURL)
+		answer := httptest.NewRecorder()
+		s.Handler.ServeHTTP(answer, httptest.NewRequest("GET", "/", nil))
+		if got := answer.Header().Get("Strict-Transport-Security") != ""; got != tt.want {
+			t.Errorf("%s: got the header %v, want %v", tt.publicURL, got, tt.want)
+		}
 	}
 }

@@ -2,6 +2,7 @@
 package proxy_test
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"crypto/ecdsa"
@@ -9,6 +10,7 @@ import (
 	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/json"
 	"encoding/pem"
 	"fmt"
 	"io"
@@ -16,6 +18,7 @@ import (
 	"math/big"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -297,4 +300,46 @@ func writeCertificate(t *testing.T, dir string) *x509.CertPool {
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM(chain)
 	return pool
+}
+
+// nginx refuses in the service's form: JSON, with a time after 429.
+func TestNginxRefusalsAreJSON(t *testing.T) {
+	upstream := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	defer upstream.Close()
+	b := startProxy(t, proxies()["nginx"], map[string]string{
+		"127.0.0.1:8080": strings.TrimPrefix(upstream.URL, "http://"), "rate=500r/s": "rate=1r/m", "burst=1000": "burst=1",
+	})
+	want := func(r *http.Response, text []byte, status int, code string) {
+		t.Helper()
+		var body struct {
+			Error string `json:"error"`
+			Code  string `json:"code"`
+		}
+		if err := json.Unmarshal(text, &body); err != nil || r.StatusCode != status || r.Header.Get("Content-Type") != "application/json" ||
+			body.Error == "" || body.Code != code {
+			t.Errorf("got %d %s %q, want %d in JSON with code %q", r.StatusCode, r.Header.Get("Content-Type"), text, status, code)
+		}
+	}
+	c, err := tls.Dial("tcp", b.address, &tls.Config{RootCAs: b.trusted, ServerName: host})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	fmt.Fprintf(c, "POST / HTTP/1.1\r\nHost: %s\r\nContent-Length: 99000000\r\n\r\n", host) // it refuses before the body
+	r, err := http.ReadResponse(bufio.NewReader(c), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := io.ReadAll(r.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want(r, text, http.StatusRequestEntityTooLarge, "")
+	for range 3 {
+		r, text = b.do(b.client, http.MethodGet, "/", "")
+	}
+	want(r, text, http.StatusTooManyRequests, "rate_limited")
+	if r.Header.Get("Retry-After") == "" {
+		t.Error("429 without Retry-After")
+	}
 }

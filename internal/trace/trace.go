@@ -36,6 +36,15 @@ func (t Tracer) StartSpan(ctx context.Context, name string) (context.Context, Sp
 	return ctx, Span{s}
 }
 
+// StartServerSpan is StartSpan for the span of a request that a client sent.
+func (t Tracer) StartServerSpan(ctx context.Context, name string) (context.Context, Span) {
+	if t.tracer == nil {
+		return ctx, Span{}
+	}
+	ctx, s := t.tracer.Start(ctx, name, trace.WithSpanKind(trace.SpanKindServer))
+	return ctx, Span{s}
+}
+
 // Link names a span that another one has to do with.
 type Link struct{ context trace.SpanContext }
 

@@ -218,6 +218,9 @@ func (e *Edge) logLevel(f *fault.Error) slog.Level {
 	return slog.LevelWarn
 }
 
+// otherMethod stands for methods that HTTP does not define.
+const otherMethod = "other"
+
 // knownMethod returns the method of a request, "other" for a method that HTTP does not
 // define, because that is a text of the client.
 func knownMethod(r *http.Request) string {
@@ -226,7 +229,7 @@ func knownMethod(r *http.Request) string {
 			return m
 		}
 	}
-	return "other"
+	return otherMethod
 }
 
 // answer is a ResponseWriter that notes status, length and failure.

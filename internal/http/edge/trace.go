@@ -1,18 +1,47 @@
 package edge
 
-import "net/http"
+import (
+	"net/http"
+	"strconv"
+)
 
-// startSpan begins the span of a request. It is a root span, because the trace headers of
-// clients are not trusted.
+// startSpan begins the span of a request, with the attributes of OpenTelemetry's semantic conventions for HTTP. It is a
+// root span, because the trace headers of clients are not trusted. The route is in place of the path, whose values are a
+// client's.
 func (e *Edge) startSpan(a *answer, r *http.Request) *http.Request {
-	ctx, s := e.Tracer.StartSpan(r.Context(), knownMethod(r)+" "+a.meter.route)
+	method, name := knownMethod(r), knownMethod(r)
+	if method == otherMethod {
+		method, name = "_OTHER", "HTTP"
+	}
+	if a.meter.route != "" {
+		name += " " + a.meter.route
+	}
+	ctx, s := e.Tracer.StartServerSpan(r.Context(), name)
 	a.span = s
+	s.SetText("http.request.method", method)
+	if a.meter.route != "" {
+		s.SetText("http.route", a.meter.route)
+		s.SetText("url.path", a.meter.route)
+	}
+	s.SetText("url.scheme", schemeOf(r))
+	s.SetText("network.protocol.version", strconv.Itoa(r.ProtoMajor)+"."+strconv.Itoa(r.ProtoMinor))
 	s.SetText("request_id", a.id[0])
 	return r.WithContext(ctx)
 }
 
+func schemeOf(r *http.Request) string {
+	if r.TLS != nil {
+		return "https"
+	}
+	return "http"
+}
+
 func (a *answer) endSpan() {
-	a.span.SetInt("http.response.status_code", max(a.status, http.StatusOK))
+	status := max(a.status, http.StatusOK)
+	a.span.SetInt("http.response.status_code", status)
+	if status >= http.StatusInternalServerError {
+		a.span.SetText("error.type", strconv.Itoa(status))
+	}
 	if a.failure != nil && statusOfKind(a.failure.Kind) >= http.StatusInternalServerError {
 		a.span.MarkFailed(a.failure.Message)
 	}
