@@ -2,6 +2,7 @@ package log_test
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
