@@ -94,6 +94,7 @@ func TestMainListenerSpeaksTLS(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		_, _ = io.Copy(io.Discard, answer.Body) // or the connection is not used again
 		answer.Body.Close()
 		if got := answer.Header.Get("Strict-Transport-Security"); got != "max-age=31536000" {
 			t.Errorf("%s: got Strict-Transport-Security %q", path, got)
