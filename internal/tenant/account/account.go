@@ -148,20 +148,19 @@ func New(o Options) *Accounts {
 	if o.Clock == nil {
 		o.Clock = time.Now
 	}
-	if o.Resets.AccountBurst == 0 {
+	if o.Resets == (Limits{}) {
 		o.Resets = Limits{AccountBurst: 3, AccountEvery: 10 * time.Minute, EverywhereBurst: 3,
 			EverywhereEvery: 10 * time.Minute, AddressBurst: 30, AddressEvery: 30 * time.Second}
 	}
-	o.Limits.Nodes, o.Resets.Nodes = o.Nodes, o.Nodes
 	if o.Cached == 0 {
 		o.Cached = 1 << 14
 	}
 	return &Accounts{
 		records: o.Records, life: o.SessionLife, longest: o.LongestLife, mail: o.Mail, clock: o.Clock,
 		hasher:   passwordhash.New(o.Hashing),
-		attempts: newAttempts(o.Limits, o.Clock, "Too many sign-in attempts, try again later"),
-		resets:   newAttempts(o.Resets, o.Clock, "Too many resets of passwords, try again later"),
-		codes:    newAttempts(o.Limits, o.Clock, "Too many recovery codes, try again later"),
+		attempts: newAttempts(o.Limits, o.Nodes, o.Clock, "Too many sign-in attempts, try again later"),
+		resets:   newAttempts(o.Resets, o.Nodes, o.Clock, "Too many resets of passwords, try again later"),
+		codes:    newAttempts(o.Limits, o.Nodes, o.Clock, "Too many recovery codes, try again later"),
 		sessions: cache.NewLoading(cache.LoadingOptions[id.Hash, *held]{
 			MaxAge: sessionAge,
 			Limit:  int64(o.Cached),

@@ -24,7 +24,6 @@ type Limits struct {
 	AddressBurst    int           // from one network address (IPv6: /64); default 100
 	AddressEvery    time.Duration // default 3 seconds
 	Tracked         int           // subjects of each kind that are remembered; default 32,768
-	Nodes           func() int    // see ratelimit.Limit
 }
 
 func (l Limits) withDefaults() Limits {
@@ -36,7 +35,6 @@ func (l Limits) withDefaults() Limits {
 		AddressBurst:    cmp.Or(l.AddressBurst, 100),
 		AddressEvery:    cmp.Or(l.AddressEvery, 3*time.Second),
 		Tracked:         cmp.Or(l.Tracked, 1<<15),
-		Nodes:           l.Nodes,
 	}
 }
 
@@ -66,10 +64,11 @@ type attempts struct {
 	addresses  *ratelimit.Attempts // of networks
 }
 
-func newAttempts(l Limits, clock func() time.Time, message string) *attempts {
+// newAttempts returns attempts under the share of one of so many nodes.
+func newAttempts(l Limits, nodes func() int, clock func() time.Time, message string) *attempts {
 	l = l.withDefaults()
 	limit := func(burst int, every time.Duration) *ratelimit.Attempts {
-		return ratelimit.New(ratelimit.Limit{Burst: burst, Every: every, Tracked: l.Tracked, Nodes: l.Nodes})
+		return ratelimit.New(ratelimit.Limit{Burst: burst, Every: every, Tracked: l.Tracked, Nodes: nodes})
 	}
 	return &attempts{
 		clock:      clock,
