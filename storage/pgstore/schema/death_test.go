@@ -58,8 +58,7 @@ func TestDeathAtEachStatement(t *testing.T) {
 }
 
 func dieAt(t *testing.T, v1, v3 *schema.Program, d *death) {
-	where := newPlace(t)
-	must(t, v1.Bring(t.Context(), where.config))
+	where := newPlaceOf(t, v1)
 	traced := where.config.Copy()
 	traced.Tracer = d
 	died := v3.Bring(t.Context(), traced)

@@ -49,7 +49,26 @@ func newPlace(t *testing.T) *place {
 	t.Helper()
 	name := fmt.Sprint("s", schemas.Add(1))
 	must(t, shared.Exec("CREATE SCHEMA "+name))
-	config, err := pgx.ParseConfig(shared.URL("search_path=" + name))
+	return placeAt(t, shared.URL("search_path="+name))
+}
+
+// newPlaceOf returns a place that a program has brought up. All such places of a run are of the same program.
+func newPlaceOf(t *testing.T, p *schema.Program) *place {
+	t.Helper()
+	url, err := shared.NewSchema(func(url string) error {
+		config, err := pgx.ParseConfig(url)
+		if err == nil {
+			err = p.Bring(t.Context(), config)
+		}
+		return err
+	})
+	must(t, err)
+	return placeAt(t, url)
+}
+
+func placeAt(t *testing.T, url string) *place {
+	t.Helper()
+	config, err := pgx.ParseConfig(url)
 	must(t, err)
 	conn, err := pgx.ConnectConfig(t.Context(), config)
 	must(t, err)
