@@ -48,20 +48,20 @@ func archiveAll(t *testing.T, storage []string) {
 
 	p := startProcess(t, data, storage...)
 	m.orgs = append(m.orgs, p.found(t.Context(), "red", nil), p.found(t.Context(), "blue", nil))
-	m.fill(p, m.orgs[0], 3000)
-	m.fill(p, m.orgs[1], 2500)
+	m.fill(p, m.orgs[0], 1500) // five full objects
+	m.fill(p, m.orgs[1], 1000) // three
 	bundles := m.bundles(p)
 	p.terminate()
 	before := filepath.Join(t.TempDir(), "before")
 	m.once(append([]string{"export", "--to", before}, at...)...)
 
-	for n := range 4 { // killed on the way
+	for n := range 3 { // killed on the way
 		p = startProcess(t, data, serve...)
-		awaitObjects(t, kept, 4*n+1)
+		awaitObjects(t, kept, 2*n+1)
 		p.kill()
 	}
 	p = startProcess(t, data, serve...)
-	awaitObjects(t, kept, 3000/256+2500/256)
+	awaitObjects(t, kept, 1500/256+1000/256)
 	wantSameBundles(t, m.bundles(p), bundles)
 	p.terminate()
 	if out, exit := command(t, "agentledger", append([]string{"fsck"}, at...)...); exit != 2 ||

@@ -20,7 +20,7 @@ import (
 func TestBackupUnderLoad(t *testing.T) {
 	dir, backups := t.TempDir(), filepath.Join(t.TempDir(), "backups")
 	p := startProcess(t, dir)
-	d := &drill{t: t, dir: dir, acknowledged: map[id.Slug]map[id.Event]client.Result{}, late: map[id.Event]bool{}}
+	d := &drill{t: t, dir: dir, pace: 20 * time.Millisecond, acknowledged: map[id.Slug]map[id.Event]client.Result{}, late: map[id.Event]bool{}}
 	d.orgs = []foundedOrganization{p.found(t.Context(), "red", nil), p.found(t.Context(), "blue", nil)}
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()

@@ -50,6 +50,8 @@ type drill struct {
 	dir  string
 	orgs []foundedOrganization
 
+	pace time.Duration // between two events of a sender
+
 	mu           sync.Mutex
 	acknowledged map[id.Slug]map[id.Event]client.Result
 	heads        []shown
@@ -116,6 +118,7 @@ func (d *drill) send(ctx context.Context, p *process, org foundedOrganization, p
 		if !d.one(ctx, w, sent{org, name, envelope}) {
 			return
 		}
+		time.Sleep(d.pace)
 	}
 }
 

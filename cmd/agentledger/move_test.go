@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"flag"
 	"fmt"
 	"io/fs"
 	"math/rand/v2"
@@ -35,8 +36,8 @@ func TestMoveKilled(t *testing.T) {
 	here := t.TempDir()
 	p := startProcess(t, here)
 	m.orgs = []foundedOrganization{p.found(t.Context(), "red", nil), p.found(t.Context(), "blue", nil)}
-	m.fill(p, m.orgs[0], 5000)
-	m.fill(p, m.orgs[1], 2500)
+	m.fill(p, m.orgs[0], 3000)
+	m.fill(p, m.orgs[1], 1500)
 	bundles := m.bundles(p)
 	p.terminate()
 
@@ -118,7 +119,7 @@ func (m *mover) bundles(p *process) map[id.Event][]byte {
 		if err != nil {
 			m.t.Fatal(err)
 		}
-		for i := 0; i < 2500; i += 97 {
+		for i := 0; i < 1000; i += 97 {
 			bundle, err := l.client.FetchBundle(m.t.Context(), org.Slug, m.name(org, i))
 			if err != nil {
 				m.t.Fatal(err)
@@ -142,13 +143,13 @@ func (m *mover) once(args ...string) {
 }
 
 // moveKills is how often each command is killed before it is left alone.
-const moveKills = 6
+var moveKills = flag.Int("move-kills", 2, "how often TestMoveKilled kills each export and import")
 
 // killed runs a command that is killed at moments drawn by lot, then to its end.
 func (m *mover) killed(args ...string) {
 	m.t.Helper()
 	kills := 0
-	for kills < moveKills {
+	for kills < *moveKills {
 		cmd := exec.Command(filepath.Join(programs, "agentledger"), args...)
 		var out bytes.Buffer
 		cmd.Stdout, cmd.Stderr = &out, &out

@@ -2,6 +2,7 @@ package approval_test
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -15,6 +16,8 @@ import (
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/policy"
 )
+
+var activationRounds = flag.Int("activation-rounds", 12, "how many random policies TestActivationOracle activates on each engine")
 
 // install makes a policy of these rules active.
 func (w *world) install(tenant id.Tenant, name string, rules ...string) {
@@ -130,13 +133,14 @@ func TestNoPolicyInvalidates(t *testing.T) {
 // Oracle: the other organization gets the same policy, and is asked the same question anew. What it
 // answers says whether the approval holds. A process that dies between the activation and the
 // statement changes nothing.
+//
+// Each engine gets the same policies.
 func TestActivationOracle(t *testing.T) { onEngines(t, activationOracle) }
 
 func activationOracle(t *testing.T, w *world) {
 	random := rand.New(rand.NewPCG(11, 11))
 	kept := 0
-	const rounds = 40
-	for round := range rounds {
+	for round := range *activationRounds {
 		w.install(red, fmt.Sprint("before-", round), obliging("refund", 2, 600, ""))
 		a := w.ask(red, w.question(red))
 		rules := randomRules(random)
@@ -181,7 +185,7 @@ func activationOracle(t *testing.T, w *world) {
 			}
 		}
 	}
-	if kept < rounds/8 || kept > rounds*7/8 {
+	if rounds := *activationRounds; kept < rounds/8 || kept > rounds*7/8 {
 		t.Errorf("%d of %d were kept: the policies are too alike", kept, rounds)
 	}
 }
