@@ -45,7 +45,8 @@ import (
 // and the folders of the verifier in Python as PYTHON, of the example policies as POLICIES.
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
-		Dir: "testdata",
+		Dir:      "testdata",
+		Deadline: time.Now().Add(10 * time.Minute), // ends a program that should have refused to serve
 		Condition: func(name string) (bool, error) {
 			if name != "crowded" { // status has a finding then
 				return false, fmt.Errorf("there is no condition %q", name)
