@@ -16,7 +16,7 @@ import (
 )
 
 var (
-	drillRounds = flag.Int("node-rounds", 3, "how many faults the drill of three nodes has")
+	drillRounds = flag.Int("node-rounds", 1, "how many faults the drill of three nodes has")
 	drillFault  = flag.String("node-fault", "", "only faults whose name has this text")
 )
 

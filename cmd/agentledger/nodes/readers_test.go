@@ -179,7 +179,7 @@ func (w *readers) poll(ctx context.Context, slug string, owner, other *process) 
 		if status, node, body, err = get(ctx, owner, headPath(slug), 200*time.Millisecond); err == nil && status == http.StatusOK {
 			w.see(slug, node, body)
 		}
-		time.Sleep(5 * time.Millisecond)
+		time.Sleep(15 * time.Millisecond)
 	}
 }
 

@@ -14,6 +14,9 @@ import (
 	"github.com/agentledger/agentledger/tlog"
 )
 
+// upgradePace is the time between two calls of a client.
+const upgradePace = 15 * time.Millisecond
+
 // upgradeLoad is senders and readers of two organizations, who ask the nodes in turn.
 type upgradeLoad struct {
 	t             *testing.T
@@ -105,12 +108,13 @@ func (l *upgradeLoad) send(ctx context.Context, o *servicetest.Organization, pre
 			}
 			return err
 		})
+		time.Sleep(upgradePace)
 	}
 }
 
 // read reads the head. It is never smaller than one before.
 func (l *upgradeLoad) read(ctx context.Context, o *servicetest.Organization) {
-	for ; ctx.Err() == nil; time.Sleep(5 * time.Millisecond) {
+	for ; ctx.Err() == nil; time.Sleep(upgradePace) {
 		l.once(ctx, "head of "+o.Slug, func(node uint64) error {
 			log, err := l.logOf(node, o)
 			if err != nil {
