@@ -3,6 +3,7 @@ package webhook_test
 import (
 	"context"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -400,13 +401,15 @@ func TestSlackBodies(t *testing.T) {
 	}
 }
 
-// Of 100,000 deliveries that wait (fewer under the race detector) few are under way at once, and another
+var manyWaiting = flag.Int("many-waiting", 10_000, "how many deliveries wait in TestManyWaiting")
+
+// Of many deliveries that wait few are under way at once, and another
 // organization's is begun before most of them are filed.
 func TestManyWaiting(t *testing.T) {
 	h := newHouse(t, enginetest.Pebble(t))
 	h.create(red, "https://slow.example/")
 	h.create(blue, "https://quick.example/")
-	h.tell(red, manyWaiting, webhook.Message{})
+	h.tell(red, *manyWaiting, webhook.Message{})
 	h.tell(blue, 1, webhook.Message{})
 	letGo, filed := make(chan struct{}), make(chan int, 1)
 	h.answer = func(address string) (egress.Answer, error) {
@@ -420,8 +423,8 @@ func TestManyWaiting(t *testing.T) {
 	if err := h.sender.Sweep(t.Context(), slog.New(slog.DiscardHandler)); err != nil {
 		t.Fatal(err)
 	}
-	if n := <-filed; n > manyWaiting/2 {
-		t.Errorf("%d of %d were filed before the other organization's was begun", n, manyWaiting)
+	if n := <-filed; n > *manyWaiting/2 {
+		t.Errorf("%d of %d were filed before the other organization's was begun", n, *manyWaiting)
 	}
 	if n := h.count(); n > 8+1 {
 		t.Errorf("%d calls are under way", n)
@@ -433,14 +436,14 @@ func TestManyWaiting(t *testing.T) {
 	if n := h.count(); n < 20 {
 		t.Errorf("got %d calls: nothing goes on", n)
 	}
-	if n := h.restOf(red, "outbox"); n < manyWaiting-h.count() || n > manyWaiting {
+	if n := h.restOf(red, "outbox"); n < *manyWaiting-h.count() || n > *manyWaiting {
 		t.Errorf("%d are left after %d calls", n, h.count())
 	}
 }
 
 // filed returns how many due entries are filed by organization.
 func (h *house) filed() int {
-	found, err := h.Engine.Scan(h.t.Context(), id.Service, "outbox_due", "t/", "t0", manyWaiting)
+	found, err := h.Engine.Scan(h.t.Context(), id.Service, "outbox_due", "t/", "t0", *manyWaiting)
 	if err != nil {
 		h.t.Error(err)
 	}

@@ -14,9 +14,6 @@ import (
 	"github.com/agentledger/agentledger/internal/webhook"
 )
 
-// manyWaiting is how many deliveries wait in TestManyWaiting.
-const manyWaiting = 100_000
-
 // Waiting deliveries lie in the store, not in memory: of 128 MiB of bodies a sweep keeps few. The race
 // detector has memory of its own, so the test is not for it.
 func TestWaitingBodiesCostNoMemory(t *testing.T) {
