@@ -20,13 +20,27 @@ test:
 	./scripts/curl
 	./scripts/promtool
 	./scripts/chromium
-	$(GO) test $(TIMEOUT) ./...
+	$(MAKE) --jobs=2 --output-sync=line test-go test-others
+
+.PHONY: test-go test-others programs
+
+# The Go tests. Many of them wait for processes, so more packages than processors run at a time. vet is a part of lint.
+test-go: programs
+	$(PROGRAMS_BUILT) $(GO) test $(TIMEOUT) -vet=off -p 4 ./...
+
+# Everything but the Go tests, one after the other, because some of them use the same node_modules.
+test-others: programs
 	$(MAKE) test-python
 	$(MAKE) test-typescript
 	$(MAKE) test-runtimes
 	$(MAKE) test-adapters
 	$(MAKE) test-n8n
 	$(MAKE) test-pages
+
+# The programs that Go tests start, which are built once for all packages (internal/test/servicetest).
+PROGRAMS_BUILT := AGENTLEDGER_TEST_PROGRAMS=$(CURDIR)/bin/test
+programs:
+	$(GO) build -buildvcs=false -o bin/test/ $(addprefix ./cmd/,$(PROGRAMS)) ./examples/toolloop ./examples/httptool ./examples/importer
 
 # The client for Python: types, and tests against the real server.
 test-python: build
@@ -58,12 +72,12 @@ test-n8n: build
 	cd clients/n8n && npm ci --ignore-scripts && AGENTLEDGER_BIN=$(CURDIR)/bin/agentledger npm test
 
 # The pages in Chromium under axe-core, which npm brings. Their pictures, light, dark and as wide as a phone, are kept in bin/pages.
-test-pages:
+test-pages: programs
 	./scripts/chromium
 	./scripts/node
 	cd web && npm ci --silent
 	mkdir -p bin/pages
-	$(GO) test -tags axe ./web ./web/screen -run '^Test(Accessibility.*|ReadmePictures)$$' -timeout 60m -artifacts -outputdir $(CURDIR)/bin/pages
+	$(PROGRAMS_BUILT) $(GO) test -vet=off -tags axe ./web ./web/screen -run '^Test(Accessibility.*|ReadmePictures)$$' -timeout 60m -artifacts -outputdir $(CURDIR)/bin/pages
 
 # The Go tests under the race detector (needs a C compiler). Tests that start the real programs are left out, because
 # those are built without the detector: packages of pages that use servicetest (./web itself tests in its own process
@@ -123,17 +137,23 @@ interop:
 # SIGKILL of the real server under load, ROUNDS times; the commit path on a file
 # system that loses what was not synced, cut at every sync; the simulation of
 # sequencer and store for SEEDS seeds; three nodes whose network, database, clocks and
-# processes break, ROUNDS times (docs/cluster.md).
+# processes break, ROUNDS times (docs/cluster.md). Then the long forms of tests that make test runs shortly.
 ROUNDS ?= 100
 SEEDS ?= 20000
+NODE_SEEDS ?= 300
+MOVE_KILLS ?= 6
+ACTIVATIONS ?= 40
 SIGNATURES ?= 1000000
 SIGNATURES_SEED ?= 25519
 drill: drill-signatures
 	$(GO) test ./cmd/agentledger -run '^TestKill' -count=1 -v -timeout 60m -kill-rounds $(ROUNDS)
 	$(GO) test ./log -run '^Test(Crash|FailingDisk|Damaged)' -count=1 -timeout 60m -crash-rounds $(ROUNDS)
-	$(GO) test ./log -run '^TestSim' -count=1 -timeout 60m -sim-seeds $(SEEDS)
+	$(GO) test ./log -run '^TestSim' -count=1 -timeout 60m -sim-seeds $(SEEDS) -sim-node-seeds $(NODE_SEEDS)
 	$(GO) test ./internal/cluster -run '^TestSimulation$$' -count=1 -timeout 60m -sim-seeds 20000
 	$(GO) test ./cmd/agentledger/nodes -run '^TestDrill$$' -count=1 -v -timeout 60m -node-rounds $(ROUNDS)
+	$(GO) test ./cmd/agentledger -run '^TestMoveKilled$$' -count=1 -timeout 60m -move-kills $(MOVE_KILLS)
+	$(GO) test ./internal/flow/approval -run '^TestActivationOracle$$' -count=1 -timeout 60m -activation-rounds $(ACTIVATIONS)
+	$(GO) test ./internal/webhook -run '^TestManyWaiting$$' -count=1 -timeout 60m -many-waiting 100000
 
 drill-signatures:
 	$(GO) test ./edkey -run '^TestTableAnswersAsTheLibrary' -count=1 -timeout 0 -signatures $(SIGNATURES) -signatures-seed $(SIGNATURES_SEED)
