@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -32,12 +33,12 @@ func TestMain(m *testing.M) { os.Exit(servicetest.Main(m)) }
 //   - The calls of all clients are possible one at a time (package history).
 //   - fsck finds no fault beside the anchors of each node.
 func TestDrill(t *testing.T) {
-	d := newDrill(t)
+	kinds := faultKinds(*drillFault)
+	d := newDrill(t, drillProgram(t, kinds[:min(*drillRounds, len(kinds))]))
 	d.awaitServing()
 	work, stop := context.WithCancel(t.Context())
 	defer stop()
 	workers := d.startWork(work)
-	kinds := faultKinds(*drillFault)
 	for round := range *drillRounds {
 		time.Sleep(time.Second)
 		kind, again := kinds[round%len(kinds)], round >= len(kinds)
@@ -79,9 +80,18 @@ type drill struct {
 	tallies   map[string]*tally
 }
 
-func newDrill(t *testing.T) *drill {
+// drillProgram returns the program of the nodes. The one whose clock can be moved is built only if a fault moves it,
+// because most packages have to be compiled again for it.
+func drillProgram(t *testing.T, kinds []faultKind) string {
+	if slices.ContainsFunc(kinds, func(k faultKind) bool { return k.clock }) {
+		return buildWithClock(t)
+	}
+	return servicetest.Program(t)
+}
+
+func newDrill(t *testing.T, program string) *drill {
 	began := time.Now()
-	d := &drill{t: t, program: buildWithClock(t), database: newDatabase(t), receiver: servicetest.NewCallbacks(t),
+	d := &drill{t: t, program: program, database: newDatabase(t), receiver: servicetest.NewCallbacks(t),
 		began: began, now: noFault, tallies: map[string]*tally{noFault: {}}}
 	for range 3 {
 		n := d.newNode(t)

@@ -14,6 +14,7 @@ type faultKind struct {
 	name   string
 	strike func(d *drill, n *node)
 	lasts  bool // strike calls meanwhile
+	clock  bool // strike moves the clock of a node
 }
 
 // faultKinds returns the kinds with a text in their names. They are in the order of a short drill: the first ones differ
@@ -24,7 +25,7 @@ func faultKinds(part string) []faultKind {
 		{name: "the database fails over", strike: (*drill).failOver},
 		{name: stopped, strike: (*drill).stopNode},
 		{name: "a node is not heard by the others", strike: isolation(severity{speaks: true}), lasts: true},
-		{name: "a node's clock moves forward", strike: clockStep(1), lasts: true},
+		{name: "a node's clock moves forward", strike: clockStep(1), lasts: true, clock: true},
 		{name: "a node hears nothing of the database", strike: databaseFault(faultproxy.Fault{HoldAnswers: true}), lasts: true},
 		{name: "a node is added, and taken away", strike: (*drill).addNode},
 		{name: "a node stands still for 5 s", strike: (*drill).pauseNode},
@@ -32,8 +33,8 @@ func faultKinds(part string) []faultKind {
 		{name: "a node is cut off from the others", strike: isolation(severity{cut: true}), lasts: true},
 		{name: "a node is cut off from the database", strike: databaseFault(faultproxy.Fault{Cut: true}), lasts: true},
 		{name: "the database hears nothing of a node", strike: databaseFault(faultproxy.Fault{HoldCalls: true}), lasts: true},
-		{name: "a node's clock moves back", strike: clockStep(-1), lasts: true},
-		{name: "a node starts with a clock that is ahead", strike: (*drill).startAhead},
+		{name: "a node's clock moves back", strike: clockStep(-1), lasts: true, clock: true},
+		{name: "a node starts with a clock that is ahead", strike: (*drill).startAhead, clock: true},
 	}, func(k faultKind) bool { return !strings.Contains(k.name, part) })
 }
 
