@@ -62,7 +62,7 @@ func slowRoutes() (table edge.Table[edge.Handler]) {
 		time.Sleep(6 * shortTime)
 		_, err := io.WriteString(w, "polled")
 		return err
-	}, edge.LongPoll)
+	}, edge.LongPoll).Takes("wait")
 	table.Add("GET", "/stream", edge.Permission{}, edge.Body{}, func(w http.ResponseWriter, _ *http.Request) error {
 		c := http.NewResponseController(w)
 		for i := range 6 {
