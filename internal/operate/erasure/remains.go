@@ -20,7 +20,7 @@ func Remains() []Remainder {
 		{"principal_hashes", "A salted hash of each e-mail address and account ID in the principal of an open approval",
 			"the approval ends, within seven days"},
 		{"callbacks", "callback_url of open approvals, and of callbacks that wait or have failed",
-			"the callback is delivered, or 1,000 newer deliveries of the organization have failed"},
+			"the approval ends and the callback is delivered, or 1,000 newer deliveries of the organization have failed"},
 		{"index_hashes", "39 bits of a hash of each actor_principal in the index of events", "the operator runs agentledger reindex"},
 		{"members", "What members wrote: policies and their tests, names and descriptions of agents, keys, webhooks and tokens, accounts and invitations",
 			"a member changes or deletes it; events about the change are permanent"},
