@@ -3,6 +3,8 @@ package config
 import (
 	"io"
 	"log/slog"
+
+	"github.com/agentledger/agentledger/internal/telemetry"
 )
 
 // NewLogger returns a logger that writes lines of the configured level and above to w.
@@ -13,9 +15,9 @@ func (l Logging) NewLogger(w io.Writer) *slog.Logger {
 	}
 	options := &slog.HandlerOptions{Level: level, ReplaceAttr: withoutStack}
 	if l.LogFormat == "json" {
-		return slog.New(slog.NewJSONHandler(w, options))
+		return slog.New(telemetry.NewHandOverHandler(slog.NewJSONHandler(w, options)))
 	}
-	return slog.New(slog.NewTextHandler(w, options))
+	return slog.New(telemetry.NewHandOverHandler(slog.NewTextHandler(w, options)))
 }
 
 // withoutStack writes an error as its text. The text format would use %+v, by which some libraries print a stack.
