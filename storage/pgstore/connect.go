@@ -22,12 +22,10 @@ const (
 	silence     = 30 * time.Second // a peer that answers nothing for so long is taken for gone
 )
 
-// session are the settings of every connection. There is no statement_timeout because it would end
+// session are the settings of every connection, which are set after connecting. There is no statement_timeout because it would end
 // an append's wait for its commit, which lock_timeout does not. A transaction that a lost client
 // left open must end soon, because it holds the lock of a head, for which the next owner of its ledger waits.
 var session = map[string]string{
-	"application_name":                    "agentledger",
-	"client_encoding":                     "UTF8",
 	"default_transaction_isolation":       "read committed",
 	"statement_timeout":                   "0",
 	"lock_timeout":                        lockTimeout,
@@ -50,15 +48,16 @@ func newConnector(o Options) (*connector, error) {
 	}
 	cc := config.ConnConfig
 	cc.Password = secret.TrimLineEnd(cc.Password) // PGPASSWORD may have been filled from a file
-	application := cc.RuntimeParams["application_name"]
-	maps.Copy(cc.RuntimeParams, session)
-	maps.Copy(cc.RuntimeParams, dial.Planning())
+	settings := maps.Clone(session)
+	maps.Copy(settings, dial.Planning())
 	if o.ReadOnly {
-		cc.RuntimeParams["default_transaction_read_only"] = "on"
+		settings["default_transaction_read_only"] = "on"
 	}
-	if application != "" {
-		cc.RuntimeParams["application_name"] = application
+	cc.RuntimeParams["client_encoding"] = "UTF8"
+	if cc.RuntimeParams["application_name"] == "" {
+		cc.RuntimeParams["application_name"] = "agentledger"
 	}
+	cc.AfterConnect = dial.Settings(settings)
 	if cc.ConnectTimeout == 0 {
 		cc.ConnectTimeout = connectTime
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/pressly/goose/v3/lock"
 
 	"github.com/agentledger/agentledger/internal/wait"
+	"github.com/agentledger/agentledger/storage/pgstore/dial"
 )
 
 const (
@@ -54,7 +55,15 @@ func (p *Program) untilFree(ctx context.Context, work func() error) error {
 // stepUpTo takes the steps up to a version that no program has taken, each in a transaction.
 func (p *Program) stepUpTo(ctx context.Context, config *pgx.ConnConfig, version int64) (err error) {
 	config = config.Copy()
-	config.RuntimeParams["lock_timeout"] = stepLockTimeout
+	usual := config.AfterConnect
+	config.AfterConnect = func(ctx context.Context, conn *pgconn.PgConn) error {
+		if usual != nil {
+			if err := usual(ctx, conn); err != nil {
+				return err
+			}
+		}
+		return dial.Settings(map[string]string{"lock_timeout": stepLockTimeout})(ctx, conn)
+	}
 	db := stdlib.OpenDB(*config)
 	defer func() { err = errors.Join(err, db.Close()) }()
 	provider, err := p.provider(db)
