@@ -33,7 +33,9 @@ func (h handOver) Handle(ctx context.Context, r slog.Record) error {
 }
 
 // WithAttrs implements slog.Handler.
-func (h handOver) WithAttrs(attrs []slog.Attr) slog.Handler { return handOver{h.Handler.WithAttrs(attrs)} }
+func (h handOver) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return handOver{h.Handler.WithAttrs(attrs)}
+}
 
 // WithGroup implements slog.Handler.
 func (h handOver) WithGroup(name string) slog.Handler { return handOver{h.Handler.WithGroup(name)} }
