@@ -145,6 +145,7 @@ func (s *Server) Routes(r *edge.Router) {
 	table.Add("GET", "/v1/console/webhooks/{webhook}", reads, none, s.answerEndpoint)
 	table.Add("PATCH", "/v1/console/webhooks/{webhook}", manages, some, s.patchEndpoint)
 	table.Add("DELETE", "/v1/console/webhooks/{webhook}", manages, none, s.deleteEndpoint)
+	table.Add("POST", "/v1/console/webhooks/{webhook}/rotate", manages, some, s.rotateEndpoint)
 	table.Add("POST", "/v1/console/webhooks/{webhook}/test", manages, some, s.testEndpoint)
 	table.Add("GET", "/v1/console/webhooks/{webhook}/deliveries", reads, none, s.listAttempts).TakesPage()
 	table.Add("POST", "/v1/console/webhooks/{webhook}/replay", manages, some, s.replayWebhook)

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/agentledger/agentledger/console/call"
 	"github.com/agentledger/agentledger/fault"
@@ -15,27 +16,31 @@ import (
 
 // endpointView is an endpoint of the organization.
 type endpointView struct {
-	ID           webhook.EndpointID `json:"endpoint_id"`
-	Name         string             `json:"name"`
-	URL          *string            `json:"url"` // null for roles that may not change it, because it may hold a secret
-	Events       []string           `json:"events"`
-	Tools        []string           `json:"tools"`  // empty: all
-	Agents       []id.Agent         `json:"agents"` // empty: all
-	Format       webhook.Format     `json:"format"`
-	State        string             `json:"state"` // active or disabled
-	Disabled     *webhook.Reason    `json:"disabled_reason"`
-	FailingSince *id.Instant        `json:"failing_since"`
-	KeyID        string             `json:"signing_key_id"`
-	PublicKey    string             `json:"public_key"`
-	CreatedAt    id.Instant         `json:"created_at"`
-	CreatedBy    string             `json:"created_by"`
+	ID           webhook.EndpointID  `json:"endpoint_id"`
+	Name         string              `json:"name"`
+	URL          *string             `json:"url"` // null for roles that may not change it, because it may hold a secret
+	Events       []string            `json:"events"`
+	Tools        []string            `json:"tools"`  // empty: all
+	Agents       []id.Agent          `json:"agents"` // empty: all
+	Format       webhook.Format      `json:"format"`
+	State        string              `json:"state"` // active or disabled
+	Disabled     *webhook.Reason     `json:"disabled_reason"`
+	FailingSince *id.Instant         `json:"failing_since"`
+	KeyID        string              `json:"signing_key_id"`
+	PublicKey    string              `json:"public_key"`
+	HasSecret    bool                `json:"has_secret"`
+	Secret       string              `json:"secret,omitzero"` // only in the answer to the call that generated it
+	Former       []webhook.FormerKey `json:"former_keys"`     // that still sign
+	CreatedAt    id.Instant          `json:"created_at"`
+	CreatedBy    string              `json:"created_by"`
 }
 
 func describeEndpoint(e webhook.Endpoint, role account.Role) endpointView {
 	v := endpointView{
 		ID: e.ID, Name: e.Name, Events: e.Events, Tools: slices.Concat([]string{}, e.Tools),
 		Agents: slices.Concat([]id.Agent{}, e.Agents), Format: e.Format, State: "active", Disabled: orNull(e.Disabled),
-		FailingSince: orNull(e.FailingSince), KeyID: e.KeyID, PublicKey: e.PublicKey,
+		FailingSince: orNull(e.FailingSince), KeyID: e.KeyID, PublicKey: e.PublicKey, HasSecret: e.HasSecret,
+		Secret: e.Secret, Former: e.Former,
 		CreatedAt: e.CreatedAt, CreatedBy: e.CreatedBy,
 	}
 	if e.Disabled != "" {
@@ -127,6 +132,28 @@ func (s *Server) patchEndpoint(r *call.Request) (call.Answer, error) {
 	}
 	return call.JSON(http.StatusOK, describeEndpoint(changed, r.Who.Role)), nil
 }
+
+// rotateEndpoint gives an endpoint new keys. The ones before sign next to them for overlap_hours.
+func (s *Server) rotateEndpoint(r *call.Request) (call.Answer, error) {
+	var body struct {
+		Overlap *int `json:"overlap_hours"`
+	}
+	if err := r.DecodeOptionalBody(&body); err != nil {
+		return call.Answer{}, err
+	}
+	overlap := webhook.DefaultOverlap
+	if body.Overlap != nil {
+		overlap = time.Duration(max(-1, min(*body.Overlap, maxOverlapHours))) * time.Hour
+	}
+	rotated, err := s.Webhooks.RotateKeys(r.Context(), r.Who.Tenant, string(r.Who.Account), endpointID(r), overlap)
+	if err != nil {
+		return call.Answer{}, err
+	}
+	return call.JSON(http.StatusOK, describeEndpoint(rotated, r.Who.Role)), nil
+}
+
+// maxOverlapHours keeps an overlap from overflowing before it is checked.
+const maxOverlapHours = 1 << 20
 
 func (s *Server) deleteEndpoint(r *call.Request) (call.Answer, error) {
 	return call.NoContent(s.Webhooks.DeleteEndpoint(r.Context(), r.Who.Tenant, string(r.Who.Account), endpointID(r)))

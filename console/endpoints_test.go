@@ -24,7 +24,11 @@ func TestEndpoints(t *testing.T) {
 	name := made["endpoint_id"].(string)
 	want := fmt.Sprintf(`{"endpoint_id":%q,"name":"desk","url":"https://hooks.example/secret","events":["approval.pending","run.*"],"tools":["acme.**"],
 		"agents":["agt_1"],"format":"standard","state":"active","disabled_reason":null,"failing_since":null,"signing_key_id":%q,"public_key":%q,
-		"created_at":%q,"created_by":"acc_red-owner"}`, name, made["signing_key_id"], made["public_key"], made["created_at"])
+		"has_secret":true,"former_keys":[],"created_at":%q,"created_by":"acc_red-owner"}`, name, made["signing_key_id"], made["public_key"], made["created_at"])
+	if secret, _ := made["secret"].(string); !strings.HasPrefix(secret, "whsec_") || len(secret) != 50 {
+		t.Errorf("got secret %q", secret)
+	}
+	delete(made, "secret")
 	equal(t, "made", made, want)
 	equal(t, "alone", w.call(200, "GET", "/webhooks/"+name, ""), want)
 	for _, role := range []string{"approver", "auditor", "policy_editor", "member"} { // the address may hold a secret
@@ -117,6 +121,41 @@ func TestWrongEndpoints(t *testing.T) {
 	w.refuses("a bad limit", w.request("GET", "/webhooks/"+name+"/deliveries?limit=0", ""), 422, "limit must be from 1 to 1000")
 }
 
+// A rotation shows the new secret once and keeps the keys of before for a while.
+func TestRotateEndpoint(t *testing.T) {
+	w := newWorld(t)
+	made := w.call(201, "POST", "/webhooks", standardEndpoint)
+	name, path := made["endpoint_id"].(string), "/webhooks/"+made["endpoint_id"].(string)
+	rotated := w.call(200, "POST", path+"/rotate", `{"overlap_hours":1}`)
+	if made["secret"] == nil || rotated["secret"] == nil || made["secret"] == rotated["secret"] {
+		t.Errorf("got secrets %v and %v", made["secret"], rotated["secret"])
+	}
+	former := rotated["former_keys"].([]any)
+	if len(former) != 1 || former[0].(map[string]any)["signing_key_id"] != made["signing_key_id"] {
+		t.Errorf("got former keys %v, want %v", former, made["signing_key_id"])
+	}
+	shown := w.call(200, "GET", path, "")
+	if shown["secret"] != nil || shown["has_secret"] != true || shown["signing_key_id"] != rotated["signing_key_id"] {
+		t.Errorf("got %v", shown)
+	}
+	for text := range w.storedText(t) {
+		for _, secret := range []any{made["secret"], rotated["secret"]} {
+			if strings.Contains(text, strings.TrimPrefix(secret.(string), "whsec_")) {
+				t.Errorf("%s holds a secret", text)
+			}
+		}
+	}
+	if got := w.call(200, "POST", path+"/rotate", `{"overlap_hours":0}`)["former_keys"].([]any); len(got) != 0 {
+		t.Errorf("without an overlap: got %v", got)
+	}
+	for _, hours := range []string{"-1", "169", "9007199254740992"} {
+		w.refuses(hours, w.request("POST", path+"/rotate", `{"overlap_hours":`+hours+`}`), 422, "overlap_hours must be a whole number from 0 to 168")
+	}
+	w.refuses("the other organization's", w.request("POST", path+"/rotate", "", as("blue-owner")), 404, "Not found")
+	w.call(204, "DELETE", "/webhooks/"+name, "")
+	w.refuses("deleted", w.request("POST", path+"/rotate", ""), 404, "Not found")
+}
+
 func TestNumberOfEndpoints(t *testing.T) {
 	w := newWorld(t)
 	w.own(red, map[org.Limit]uint64{org.StatementsPerMinute: 100})
@@ -139,6 +178,7 @@ func TestPaceOfEndpoints(t *testing.T) {
 		"new":    w.request("POST", "/webhooks", standardEndpoint),
 		"change": w.request("PATCH", "/webhooks/"+name, `{"name":"n"}`),
 		"test":   w.request("POST", "/webhooks/"+name+"/test", ""),
+		"rotate": w.request("POST", "/webhooks/"+name+"/rotate", ""),
 	} {
 		w.bounded(what, r, 429, "rate_limited", "Too many changes: at most 1 in a minute")
 	}

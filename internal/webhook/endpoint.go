@@ -59,10 +59,20 @@ type Endpoint struct {
 	Format       Format
 	KeyID        string // of the key that signs its deliveries
 	PublicKey    string // whpk_ and base64 of 32 bytes
+	HasSecret    bool
+	Secret       string      // whsec_ and base64 of 32 bytes; "" but from the calls that generate it
+	Former       []FormerKey // that still sign, oldest first
 	Disabled     Reason
 	FailingSince id.Instant // the first of the tries that failed with no success since; 0: none
 	CreatedAt    id.Instant
 	CreatedBy    string
+}
+
+// FormerKey is a key of before a rotation. It signs until its time, together with the secret of before.
+type FormerKey struct {
+	KeyID     string     `json:"signing_key_id"`
+	PublicKey string     `json:"public_key"`
+	Until     id.Instant `json:"until"`
 }
 
 // EndpointPatch is a new endpoint or a change of one. Members that are nil stay as they are.

@@ -6,7 +6,6 @@ import (
 	"net/url"
 	"slices"
 
-	"github.com/agentledger/agentledger/edkey"
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/records"
@@ -24,32 +23,44 @@ type endpointsRecord struct {
 }
 
 type endpointRecord struct {
-	ID        EndpointID `json:"id"`
-	Name      string     `json:"name,omitzero"`
-	URL       []byte     `json:"url"`  // sealed, because an address may hold a secret
-	Lane      string     `json:"lane"` // of the receiver: receiverAddress
-	Events    []string   `json:"events"`
-	Tools     []string   `json:"tools,omitempty"`
-	Agents    []id.Agent `json:"agents,omitempty"`
-	Format    Format     `json:"format"`
-	Public    string     `json:"public"` // base64 of 32 bytes
-	Key       []byte     `json:"key"`    // sealed
-	Disabled  Reason     `json:"disabled,omitzero"`
-	CreatedAt id.Instant `json:"created_at"`
-	CreatedBy string     `json:"created_by"`
+	ID     EndpointID `json:"id"`
+	Name   string     `json:"name,omitzero"`
+	URL    []byte     `json:"url"`  // sealed, because an address may hold a secret
+	Lane   string     `json:"lane"` // of the receiver: receiverAddress
+	Events []string   `json:"events"`
+	Tools  []string   `json:"tools,omitempty"`
+	Agents []id.Agent `json:"agents,omitempty"`
+	Format Format     `json:"format"`
+	signingKeys
+	Former    []formerKeys `json:"former,omitempty"` // oldest first
+	Disabled  Reason       `json:"disabled,omitzero"`
+	CreatedAt id.Instant   `json:"created_at"`
+	CreatedBy string       `json:"created_by"`
 }
 
 func endpointContext(o id.Organization) string { return "webhook-endpoint\n" + o.String() }
 
-// SealedEndpoints is where the addresses and keys of an organization's endpoints are.
+// SealedEndpoints is where the addresses, keys and secrets of an organization's endpoints are.
 func SealedEndpoints() seal.Record {
 	return seal.RecordOf(kindEndpoints, "webhook endpoints", seal.ForOrganization(endpointContext),
 		func(r *endpointsRecord) (sealed []*[]byte) {
 			for i := range r.Endpoints {
-				sealed = append(sealed, &r.Endpoints[i].URL, &r.Endpoints[i].Key)
+				e := &r.Endpoints[i]
+				sealed = append(sealed, &e.URL)
+				sealed = append(sealed, e.sealed()...)
+				for j := range e.Former {
+					sealed = append(sealed, e.Former[j].sealed()...)
+				}
 			}
 			return sealed
 		})
+}
+
+func (k *signingKeys) sealed() []*[]byte {
+	if len(k.Secret) == 0 {
+		return []*[]byte{&k.Key}
+	}
+	return []*[]byte{&k.Key, &k.Secret}
 }
 
 func (r *endpointsRecord) indexOf(name EndpointID) int {
@@ -64,9 +75,18 @@ func (o *Sender) toEndpoint(organization id.Organization, r *endpointRecord) (En
 	}
 	return Endpoint{
 		ID: r.ID, Name: r.Name, URL: string(address), Events: r.Events, Tools: r.Tools, Agents: r.Agents,
-		Format: r.Format, KeyID: keyIDOf(r.Public), PublicKey: publicPrefix + r.Public, Disabled: r.Disabled,
+		Format: r.Format, KeyID: keyIDOf(r.Public), PublicKey: publicPrefix + r.Public, HasSecret: len(r.Secret) > 0,
+		Former: describeFormer(r.signingFormer(o.currentTime())), Disabled: r.Disabled,
 		CreatedAt: r.CreatedAt, CreatedBy: r.CreatedBy,
 	}, nil
+}
+
+func describeFormer(all []formerKeys) []FormerKey {
+	shown := make([]FormerKey, len(all))
+	for i, f := range all {
+		shown[i] = FormerKey{KeyID: keyIDOf(f.Public), PublicKey: publicPrefix + f.Public, Until: f.Until}
+	}
+	return shown
 }
 
 // Endpoints returns the endpoints of an organization, oldest first.
@@ -110,7 +130,8 @@ func (o *Sender) Endpoint(
 
 func errNoEndpoint() error { return fault.New(fault.NotFound, "Not found") }
 
-// CreateEndpoint makes an endpoint with a key of its own and states it (ledger_webhook_created).
+// CreateEndpoint makes an endpoint with a key and a secret of its own and states it (ledger_webhook_created). The
+// result has the secret, which is shown this once.
 // fault.Conflict when the organization has MaxEndpoints.
 func (o *Sender) CreateEndpoint(
 	ctx context.Context, t id.Tenant, principal string, p EndpointPatch,
@@ -127,7 +148,7 @@ func (o *Sender) CreateEndpoint(
 				Message: "The organization has 20 webhook endpoints, as many as it may have: delete one first"}
 		}
 		organization := s.Identity().Organization
-		e, err := o.newEndpoint(organization, principal)
+		e, secret, err := o.newEndpoint(organization, principal)
 		if err != nil {
 			return nil, err
 		}
@@ -142,6 +163,7 @@ func (o *Sender) CreateEndpoint(
 		if made, err = o.toEndpoint(organization, e); err != nil {
 			return nil, err
 		}
+		made.Secret = secret
 		return &statement{kind: sysevent.WebhookCreated, paced: true, changes: followed, payload: map[string]any{
 			"endpoint_id": e.ID, "name": e.Name, "events": e.Events, "format": e.Format, "signing_key_id": made.KeyID,
 		}}, nil
@@ -149,18 +171,18 @@ func (o *Sender) CreateEndpoint(
 	return made, err
 }
 
-func (o *Sender) newEndpoint(organization id.Organization, principal string) (*endpointRecord, error) {
-	now := o.currentTime()
-	private := edkey.NewPrivate()
-	seed := private.Seed()
-	sealed, err := o.keyring.Seal(endpointContext(organization), seed[:])
+func (o *Sender) newEndpoint(
+	organization id.Organization, principal string,
+) (made *endpointRecord, secret string, err error) {
+	keys, secret, err := o.newSigningKeys(organization)
 	if err != nil {
-		return nil, fmt.Errorf("make endpoint: %w", err)
+		return nil, "", err
 	}
+	now := o.currentTime()
 	return &endpointRecord{
-		ID: EndpointID(id.Rising("whe_", now)), Format: FormatStandard, Public: private.Public().String(), Key: sealed,
+		ID: EndpointID(id.Rising("whe_", now)), Format: FormatStandard, signingKeys: keys,
 		CreatedAt: now, CreatedBy: principal,
-	}, nil
+	}, secret, nil
 }
 
 // applyPatch changes an endpoint and returns the names of the members that are changed.

@@ -2,10 +2,10 @@ package webhook
 
 import (
 	"context"
-	"encoding/base64"
 	"fmt"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/agentledger/agentledger/edkey"
@@ -84,27 +84,28 @@ func (o *Sender) callbackTarget(ctx context.Context, t id.Tenant, d *delivery) (
 	if r == nil {
 		return target{}, errUnreadable("read webhook key", storage.ErrNotFound)
 	}
-	return target{url: d.URL, sealed: r.Sealed, context: sealContext(d.Organization)}, nil
+	return target{url: d.URL, keys: []signingKeys{{Public: r.Public, Key: r.Sealed}},
+		context: sealContext(d.Organization)}, nil
 }
 
-// signatureHeader signs one try of a delivery.
+// signatureHeader signs one try of a delivery. Receivers accept it if one signature is by a key that they know.
 func (o *Sender) signatureHeader(to target, name ID, d *delivery, now time.Time) (http.Header, error) {
-	seed, err := o.keyring.Open(to.context, to.sealed)
-	if err != nil {
-		return nil, fmt.Errorf("open webhook key: %w", err)
-	}
-	private, err := edkey.PrivateFromSeed(seed)
-	if err != nil {
-		return nil, fmt.Errorf("open webhook key: %w", err)
-	}
 	timestamp := strconv.FormatInt(now.Unix(), 10)
-	signature := private.Sign(fmt.Appendf(nil, "%s.%s.%s", name, timestamp, d.Body))
+	text := fmt.Appendf(nil, "%s.%s.%s", name, timestamp, d.Body)
+	var signatures []string
+	for _, k := range to.keys {
+		signed, err := o.sign(k, to.context, text)
+		if err != nil {
+			return nil, err
+		}
+		signatures = append(signatures, signed...)
+	}
 	header := http.Header{
 		"Content-Type":      {"application/json"},
 		"User-Agent":        {"agentledger"},
 		"Webhook-Id":        {string(name)},
 		"Webhook-Timestamp": {timestamp},
-		"Webhook-Signature": {"v1a," + base64.StdEncoding.EncodeToString(signature[:])},
+		"Webhook-Signature": {strings.Join(signatures, " ")},
 	}
 	if to.keyID != "" {
 		header["Webhook-Key-Id"] = []string{to.keyID}

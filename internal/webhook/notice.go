@@ -87,9 +87,9 @@ func cutText(s string, most int) string {
 // target is where one try goes and which key signs it.
 type target struct {
 	url     string
-	sealed  []byte // the key
-	context string // of the seal
-	keyID   string // "" for the key of callbacks
+	keys    []signingKeys // that sign, newest first
+	context string        // of their seals
+	keyID   string        // "" for the key of callbacks
 }
 
 // The faults of deliveries whose endpoint takes none.
@@ -121,5 +121,5 @@ func (o *Sender) findTarget(ctx context.Context, t id.Tenant, d *delivery) (to t
 	if err != nil {
 		return target{}, "", fmt.Errorf("open endpoint: %w", err)
 	}
-	return target{string(address), e.Key, context, keyIDOf(e.Public)}, "", nil
+	return target{string(address), e.signers(o.currentTime()), context, keyIDOf(e.Public)}, "", nil
 }

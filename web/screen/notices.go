@@ -42,7 +42,6 @@ func notices() map[string]string {
 		"token-deleted":         "The token is deleted.",
 		"voted":                 "Your vote is counted.",
 		"webhook-deleted":       "The receiver is deleted.",
-		"webhook-made":          "The receiver is made.",
 		"webhook-off":           "The receiver is switched off.",
 		"webhook-on":            "The receiver is switched on.",
 		"witnesses-asked":       "The witnesses are asked. Their answers come after a moment.",

@@ -32,6 +32,7 @@ func TestJourneyInChromium(t *testing.T) {
 	b.Fill("url", to.URL)
 	b.Must(`document.querySelector('[name="events"][value="run.*"]').click();`, nil)
 	b.Press(`button[value="create"]`)
+	b.Press(`main a[href*="/console/webhooks/whe_"]`)
 	b.Press(`button[value="test"]`)
 	for range 600 {
 		if b.AwaitScript(); strings.Contains(b.Text("table"), "webhook.test") {

@@ -21,7 +21,7 @@ var templates embed.FS
 // Screens returns the pages.
 func Screens(k *page.Kit) []screen.Screen {
 	p := &pages{k.Parse(templates, []string{"endpointform"}, []string{"ingestkeys", "ingestkey", "newingestkey",
-		"webhooks", "webhook", "organization", "witnesses", "streamexport", "tokens", "newtoken"})}
+		"webhooks", "webhook", "organization", "witnesses", "streamexport", "tokens", "newtoken", "newsecret"})}
 	return slices.Concat(p.ingestKeyScreens(), p.webhookScreens(), p.organizationScreens(), p.witnessScreens(),
 		p.streamExportScreens(), p.tokenScreens())
 }

@@ -22,7 +22,8 @@ func (p *pages) webhookScreens() []screen.Screen {
 			Forms: map[string]screen.Form{"create": p.createWebhook, "replay": p.replayDelivery}},
 		{Pattern: webhooksPage + "/{webhook}", Views: p.views, Name: "webhook", Show: p.showWebhook,
 			Forms: map[string]screen.Form{"change": p.changeWebhook, "test": p.testWebhook,
-				"switch-on": p.switchWebhookOn, "switch-off": p.switchWebhookOff, "delete": p.deleteWebhook}},
+				"switch-on": p.switchWebhookOn, "switch-off": p.switchWebhookOff, "delete": p.deleteWebhook,
+				"rotate": p.rotateWebhook}},
 	}
 }
 
@@ -40,8 +41,14 @@ type endpoint struct {
 	FailingSince   string   `json:"failing_since"`
 	SigningKeyID   string   `json:"signing_key_id"`
 	PublicKey      string   `json:"public_key"`
-	CreatedAt      string   `json:"created_at"`
-	CreatedBy      string   `json:"created_by"`
+	HasSecret      bool     `json:"has_secret"`
+	Secret         string   `json:"secret"` // of a new endpoint or a rotation
+	FormerKeys     []struct {
+		SigningKeyID string `json:"signing_key_id"`
+		Until        string `json:"until"`
+	} `json:"former_keys"`
+	CreatedAt string `json:"created_at"`
+	CreatedBy string `json:"created_by"`
 }
 
 // Title returns the name of the endpoint, its id when it has none.
@@ -144,8 +151,19 @@ func endpointBody(r *screen.Request) map[string]any {
 
 func (p *pages) createWebhook(r *screen.Request) (screen.Outcome, error) {
 	var made endpoint
-	err := r.Change(http.MethodPost, webhookCalls, endpointBody(r), &made)
-	return screen.GoTo(r.Address(webhooksPage, made.EndpointID), "webhook-made"), err
+	if err := r.Change(http.MethodPost, webhookCalls, endpointBody(r), &made); err != nil {
+		return screen.Outcome{}, err
+	}
+	return screen.ShowOnce(p.views, "newsecret", "The new receiver", made), nil
+}
+
+// rotateWebhook gives the endpoint a new secret and a new key. Those of before sign too for a day.
+func (p *pages) rotateWebhook(r *screen.Request) (screen.Outcome, error) {
+	var rotated endpoint
+	if err := r.Change(http.MethodPost, webhookCall(r)+"/rotate", nil, &rotated); err != nil {
+		return screen.Outcome{}, err
+	}
+	return screen.ShowOnce(p.views, "newsecret", "The new secret", rotated), nil
 }
 
 func (p *pages) replayDelivery(r *screen.Request) (screen.Outcome, error) {

@@ -77,12 +77,14 @@ func TestWebhooks(t *testing.T) {
 			`value="run.*" checked`, `value="decision.denied"`, "acme.**\nother.*</textarea>")
 	ann.Post("/console/webhooks", "do", "create", "url", to.URL, "format", "standard").Want(t, "without notices", http.StatusUnprocessableEntity, "events must have 1 to 32 elements")
 	made := ann.Post("/console/webhooks", "do", "create", "name", "Hook <1>", "url", to.URL+"/?key=k1", "events", "decision.*", "types", "event.stored", "tools", "acme.orders.*", "format", "standard")
-	made.Want(t, "create", http.StatusSeeOther)
-	page := regexp.MustCompile(`^/console/webhooks/whe_[^?]+`).FindString(made.Header.Get("Location"))
+	made.Want(t, "create", http.StatusOK, "whsec_", "whpk_")
+	page := regexp.MustCompile(`/console/webhooks/whe_[^"?]+`).FindString(made.Body)
 	ann.Get("/console/webhooks").Want(t, "list", http.StatusOK, `href="`+page+`"`, "Hook &lt;1&gt;", to.URL+"/?key=k1", "event.stored", "No delivery was given up.")
-	ann.Get(page+"?notice=webhook-made").Want(t, "page", http.StatusOK, "acme.orders.*", "whpk_", "Nothing was sent yet.", "The receiver is made.", `value="decision.*" checked`, `value="event.stored"`)
+	ann.Get(page).WantNone(t, "the secret", "whsec_")
+	ann.Post(page, "do", "rotate").Want(t, "rotate", http.StatusOK, "whsec_", "sign too until")
+	ann.Get(page).Want(t, "page", http.StatusOK, "acme.orders.*", "whpk_", "Nothing was sent yet.", "Former key", `value="decision.*" checked`, `value="event.stored"`)
 	bob.Get(page).Want(t, "blue", http.StatusNotFound)
-	for _, do := range []string{"change", "test", "switch-on", "switch-off", "delete"} {
+	for _, do := range []string{"change", "test", "switch-on", "switch-off", "rotate", "delete"} {
 		bob.Post(page, "do", do, "url", to.URL, "events", "run.*", "format", "standard").Want(t, "blue: "+do, http.StatusNotFound)
 	}
 	bob.Get("/console/webhooks").WantNone(t, "blue", "Hook", "k1")
@@ -112,7 +114,7 @@ func TestDeadLetters(t *testing.T) {
 	ann, bob := s.SignIn(s.Red.Owner), s.SignIn(s.Blue.Owner)
 	carl := s.SignIn(s.Red.Join("carl", "auditor"))
 	made := ann.Post("/console/webhooks", "do", "create", "url", to.URL+"/?key=k1", "types", "event.stored", "tools", "acme.dead", "format", "standard")
-	page := regexp.MustCompile(`^/console/webhooks/whe_[^?]+`).FindString(made.Header.Get("Location"))
+	page := regexp.MustCompile(`/console/webhooks/whe_[^"?]+`).FindString(made.Body)
 	to.answer(http.StatusGone)
 	s.Red.Send("dead", map[string]any{"tool_name": "acme.dead"})
 	list := await(t, ann, "/console/webhooks", "Send again")
@@ -135,7 +137,7 @@ func TestDeadLetters(t *testing.T) {
 func TestWebhooksOfARole(t *testing.T) {
 	s := allowed(t)
 	made := s.SignIn(s.Red.Owner).Post("/console/webhooks", "do", "create", "url", "http://127.0.0.1:9/hidden", "events", "run.*", "format", "standard")
-	page := regexp.MustCompile(`^/console/webhooks/whe_[^?]+`).FindString(made.Header.Get("Location"))
+	page := regexp.MustCompile(`/console/webhooks/whe_[^"?]+`).FindString(made.Body)
 	for role, may := range map[string]bool{"admin": true, "policy_editor": false, "approver": false, "auditor": false, "member": false} {
 		p := s.SignIn(s.Red.Join(role, role))
 		for _, path := range []string{"/console/webhooks", page} {

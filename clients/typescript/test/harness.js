@@ -87,9 +87,10 @@ export class Server {
 
   /** Starts the program and resolves when it answers. */
   async serve() {
+    const callouts = ["--callout-allow", "127.0.0.0/8"]; // receivers of webhooks are in the tests
     const listen = ["--listen", `127.0.0.1:${this.port}`, "--id-listen", `127.0.0.1:${this.idPort}`, "--metrics-listen", ""];
     const log = openSync(join(this.folder, "log"), "a");
-    const settings = ["serve", "--public-url", this.url, "--data", join(this.folder, "data"), ...listen];
+    const settings = ["serve", "--public-url", this.url, "--data", join(this.folder, "data"), ...listen, ...callouts];
     this.#process = spawn(this.program, settings, { stdio: ["ignore", log, log] });
     const ended = new Promise((resolve) => this.#process.once("exit", resolve));
     this.ended = ended;
