@@ -25,6 +25,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"regexp"
 	"sync"
 	"sync/atomic"
 
@@ -104,8 +105,11 @@ func lockError(dir string, err error) error {
 	if errors.As(err, &path) {
 		return fmt.Errorf("the lock file of %s can't be opened: %w", dir, err)
 	}
-	return fmt.Errorf("%s is in use: %w", dir, err)
+	return fmt.Errorf("%s is in use: %w: %w", dir, ErrInUse, err)
 }
+
+// ErrInUse: another process has the store open.
+var ErrInUse = errors.New("another process has it open")
 
 // openStore inspects the files before Pebble opens them, because Pebble deletes files that it takes for unused.
 func (e *Engine) openStore(o Options) error {
@@ -152,7 +156,7 @@ func (e *Engine) openPebble(o Options, exists bool) error {
 	if !exists || found.FormatMajorVersion < pebble.FormatNewest {
 		db, err := pebble.Open(o.Dir, o.pebble(e))
 		if err != nil {
-			return err
+			return openError(o.Dir, err)
 		}
 		if err := db.Close(); err != nil {
 			return err
@@ -160,6 +164,23 @@ func (e *Engine) openPebble(o Options, exists bool) error {
 	}
 	e.db, err = pebble.Open(o.Dir, o.pebble(e))
 	e.opened.Store(err == nil)
+	return openError(o.Dir, err)
+}
+
+// tableInError finds the table in an error of Pebble's check of the tables at the start.
+var tableInError = regexp.MustCompile(`(?m)^L\d+: (\d+): (.*)$`)
+
+// openError adds the file and what to do to an error with which Pebble refuses a store. Other errors stay as they are.
+func openError(dir string, err error) error {
+	if err == nil {
+		return nil
+	}
+	if table := tableInError.FindStringSubmatch(err.Error()); table != nil {
+		return corruptValue(fmt.Sprintf("the table %s.sst in %s is missing or damaged (%s): %s", table[1], dir, table[2], bringBack))
+	}
+	if pebble.IsCorruptionError(err) {
+		return fmt.Errorf("a file in %s is damaged: %w: %s", dir, readError(err), bringBack)
+	}
 	return err
 }
 

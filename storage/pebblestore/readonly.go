@@ -38,7 +38,7 @@ func (e *Engine) openReadOnly(o Options, exists bool) (err error) {
 	}
 	e.db, err = pebble.Open(o.Dir, o.pebble(e))
 	if err != nil {
-		return err
+		return openError(o.Dir, err)
 	}
 	e.opened.Store(true)
 	_, err = readFormat(e.db)

@@ -73,7 +73,7 @@ type check struct {
 }
 
 func checks() []check {
-	return []check{{"settings", checkSettings}, {"files", checkFiles}, {"disk", checkDisks}, {"clock", checkClock},
+	return []check{{"settings", checkSettings}, {"files", checkFiles}, {"store", checkStore}, {"disk", checkDisks}, {"clock", checkClock},
 		{"open files", checkOpenFiles}, {"ports", checkPorts}, {"proxy", checkProxy}, {"certificate", checkCertificate},
 		{"database", checkDatabase}, {"archive", checkArchive}, {"mail", checkMail}}
 }

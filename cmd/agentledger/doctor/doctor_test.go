@@ -81,11 +81,14 @@ func TestSettings(t *testing.T) {
 	}{
 		"good":         {func(*config.Serve) {}, []string{"good: https://log.test"}},
 		"public URL":   {func(c *config.Serve) { c.PublicURL = "log.test" }, []string{"attention: "}},
+		"placeholder":  {func(c *config.Serve) { c.PublicURL = "https://Log.Example:8443/x" }, []string{"attention: is that of an example"}},
+		"no listener":  {func(c *config.Serve) { c.Listen.Listen = "" }, []string{"attention: no address"}},
 		"no policy":    {func(c *config.Serve) { c.WitnessPolicyFile = bad + "x" }, []string{"attention: --witness-policy-file: open "}},
 		"bad policy":   {func(c *config.Serve) { c.WitnessPolicyFile = bad }, []string{"attention: --witness-policy-file: "}},
 		"accept clock": {func(c *config.Serve) { c.AcceptClock = true }, []string{"advice: every start"}},
 	} {
 		c := config.Serve{Identity: config.Identity{PublicURL: "https://log.test"}}
+		c.Listen.Listen = ":8080"
 		tc.change(&c)
 		want(t, name, checkSettings(t.Context(), c), tc.want...)
 	}

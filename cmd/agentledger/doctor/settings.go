@@ -4,7 +4,9 @@ import (
 	"context"
 	"net"
 	"net/netip"
+	"net/url"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/agentledger/agentledger/internal/config"
@@ -19,6 +21,12 @@ func checkSettings(_ context.Context, c config.Serve) (found []Finding) {
 	if _, err := provision.ParseHost(strings.TrimRight(c.PublicURL, "/")); err != nil {
 		found = append(found, attend("choose --public-url with care: it is in the name of every log, for ever",
 			"%v", err))
+	} else if isPlaceholder(c.PublicURL) {
+		found = append(found, attend("set --public-url to the address of this service: it is in the name of every log, permanently",
+			"the public URL %s is that of an example", c.PublicURL))
+	}
+	if c.Listen.Listen == "" {
+		found = append(found, attend("set --listen", "the main listener has no address"))
 	}
 	if c.WitnessPolicyFile != "" {
 		text, err := os.ReadFile(c.WitnessPolicyFile)
@@ -38,6 +46,17 @@ func checkSettings(_ context.Context, c config.Serve) (found []Finding) {
 		found = append(found, good("they can be read; the public URL is %s", c.PublicURL))
 	}
 	return found
+}
+
+// isPlaceholder reports whether a URL has a host that is reserved for examples.
+func isPlaceholder(publicURL string) bool {
+	u, err := url.Parse(publicURL)
+	if err != nil {
+		return false
+	}
+	host := "." + strings.TrimSuffix(strings.ToLower(u.Hostname()), ".")
+	return slices.ContainsFunc([]string{".example", ".example.com", ".example.net", ".example.org", ".invalid"},
+		func(reserved string) bool { return strings.HasSuffix(host, reserved) })
 }
 
 // checkOpenFiles divides the open files as a start does.
@@ -87,8 +106,8 @@ func checkProxy(_ context.Context, c config.Serve) (found []Finding) {
 }
 
 // isLocalURL reports whether a URL is of this machine, as for a first try.
-func isLocalURL(url string) bool {
-	_, host, _ := strings.Cut(url, "://")
+func isLocalURL(publicURL string) bool {
+	_, host, _ := strings.Cut(publicURL, "://")
 	host, _, _ = strings.Cut(host, "/")
 	if h, _, err := net.SplitHostPort(host); err == nil {
 		host = h

@@ -33,6 +33,9 @@ import (
 // again is of no use.
 var ErrRefused = errors.New("this program may not use the database")
 
+// ErrOlder: the schema is of an earlier version. Open brings it up, and Check refuses it.
+var ErrOlder = errors.New("the schema has version")
+
 // Program is a program that opens a store.
 type Program struct {
 	Version string       // for people
@@ -109,7 +112,7 @@ func (p *Program) Check(ctx context.Context, config *pgx.ConnConfig) error {
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
 	if s.number < p.Newest() {
-		return fmt.Errorf("the schema has version %d, this program needs %d: start the server once, which brings it up",
+		return fmt.Errorf("%w %d, this program needs %d: start the server once, which brings it up", ErrOlder,
 			s.number, p.Newest())
 	}
 	return p.compareTables(ctx, conn)

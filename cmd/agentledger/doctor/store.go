@@ -1,0 +1,143 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/agentledger/agentledger/cmd/agentledger/datadir"
+	"github.com/agentledger/agentledger/internal/config"
+	"github.com/agentledger/agentledger/internal/seal"
+	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/log/anchor"
+	"github.com/agentledger/agentledger/storage/pebblestore"
+	"github.com/agentledger/agentledger/storage/pgstore/schema"
+)
+
+// anchorTime bounds the comparison of the ledgers with their anchors.
+const anchorTime = 5 * time.Second
+
+// checkStore opens what serve opens, to read it alone: the store, its archive, the master keys and the anchors. It
+// finds why a start would be refused, and ledgers that would take no events.
+func checkStore(ctx context.Context, c config.Serve) []Finding {
+	if err := datadir.Require(ctx, c.Store); err != nil {
+		return judgeNoStore(c, err)
+	}
+	quiet := slog.New(slog.DiscardHandler)
+	s, err := datadir.OpenReadOnly(ctx, c.Store, c.Tuning, quiet, anchor.OpenBeside)
+	if err != nil {
+		return []Finding{judgeRefusedStore(err)}
+	}
+	if err := s.CheckMasterKey(ctx); err != nil {
+		return []Finding{judgeRefusedStore(errors.Join(err, s.Close()))}
+	}
+	found := judgeAnchorFiles(s, c)
+	ledgers, err := log.Open(ctx, log.Options{Store: s.Engine, Keyring: s.Keyring, Anchors: s.Anchors, Logger: quiet,
+		ReadOnly: true})
+	if err != nil {
+		return append(found, judgeRefusedStore(errors.Join(err, s.Close())))
+	}
+	summary, err := countUnanchored(ctx, s, ledgers)
+	switch err := errors.Join(err, ledgers.Close(), s.Engine.Close()); {
+	case err != nil:
+		found = append(found, judgeRefusedStore(err))
+	case summary != "":
+		found = append(found, attend("bring the anchors back if they were moved; else adopt the latest checkpoint that was "+
+			"shown of each log, or all stored heads (docs/operations.md: Anchors)", "%s", summary))
+	}
+	if len(found) == 0 {
+		found = append(found, good("it opens with these keys and anchors"))
+	}
+	return found
+}
+
+// judgeNoStore judges that there is no store, which a first start makes.
+func judgeNoStore(c config.Serve, err error) []Finding {
+	if c.Storage != "" {
+		return nil // checkDatabase connects too, and a first start makes the tables
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		return []Finding{attend("run the command as the user of the service", "%v", err)}
+	}
+	anchors, err := anchor.OpenBeside(c.AnchorsDir())
+	if err != nil {
+		return []Finding{attend("look at the folder of --anchors", "%v", err)}
+	}
+	defer anchors.Close()
+	switch {
+	case anchors.HasAny():
+		return []Finding{attend("bring the store back (docs/operations.md: Backup and restore), or use another folder of "+
+			"anchors for a new store", "there are anchors in %s, and no store at %s: a start is refused", c.AnchorsDir(),
+			c.DatabaseDir())}
+	case c.ReadOnly:
+		return []Finding{attend("name the data directory of the store in --data", "there is no store at %s to be read",
+			c.DatabaseDir())}
+	}
+	return []Finding{good("there is none yet: the first start makes it")}
+}
+
+// judgeRefusedStore judges why a store could not be opened.
+func judgeRefusedStore(err error) Finding {
+	switch {
+	case errors.Is(err, pebblestore.ErrInUse):
+		return good("another process has it open, such as the service itself: it is not examined")
+	case errors.Is(err, schema.ErrOlder):
+		return good("it is of an earlier version, and the next start brings it up")
+	case errors.Is(err, seal.ErrUnknownKey):
+		return attend("bring the master key of this store back; name a key that was replaced in --older-master-key-file",
+			"a start is refused: %v", err)
+	}
+	return attend("docs/operations.md: A store that is refused", "a start is refused: %v", err)
+}
+
+// judgeAnchorFiles judges the files of the anchors.
+func judgeAnchorFiles(s *datadir.Store, c config.Serve) (found []Finding) {
+	const do = "docs/operations.md: Damaged anchors"
+	for _, problem := range s.Anchors.Problems() {
+		found = append(found, attend(do, "%s", problem))
+	}
+	if problem := s.Anchors.MissingNames(); problem != "" {
+		found = append(found, attend("bring the file back if it was moved; else the next start writes it again", "%s", problem))
+	}
+	if _, err := os.Stat(c.AnchorsDir()); errors.Is(err, fs.ErrNotExist) {
+		found = append(found, attend("mount the volume of the anchors, or name their folder in --anchors",
+			"there is a store, and no folder of anchors at %s", c.AnchorsDir()))
+	}
+	return found
+}
+
+// countUnanchored describes ledgers that would take no events because no anchor confirms their heads, "" if there is
+// none.
+func countUnanchored(ctx context.Context, s *datadir.Store, ledgers *log.Ledgers) (summary string, err error) {
+	looked, unanchored, end := 0, 0, time.Now().Add(anchorTime)
+	for t, err := range s.Engine.Tenants(ctx) {
+		if err != nil {
+			return "", fmt.Errorf("list ledgers: %w", err)
+		}
+		anchored, err := ledgers.Anchored(ctx, t)
+		if err != nil && !log.IsDamage(err) { // fsck finds damage of one ledger
+			return "", err
+		}
+		if err == nil && !anchored {
+			head, err := s.Engine.Head(ctx, t)
+			if err != nil && !log.IsDamage(err) {
+				return "", err
+			}
+			if head.Size > 0 {
+				unanchored++
+			}
+		}
+		if looked++; time.Now().After(end) {
+			break
+		}
+	}
+	if unanchored == 0 {
+		return "", nil
+	}
+	return fmt.Sprintf("%d of %d logs that were looked at have no anchor that confirms their head: they would be read-only",
+		unanchored, looked), nil
+}

@@ -1,0 +1,167 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/go-json-experiment/json"
+)
+
+// doctor finds each store that serve refuses, or whose logs would take no events, and has nothing to say about others.
+func TestDoctorAgreesWithServe(t *testing.T) {
+	whole := t.TempDir()
+	fill(t, whole, 3)
+	startProcess(t, whole).terminate() // writes the events into tables
+	other := t.TempDir()
+	fill(t, other, 1)
+	newest := func(t *testing.T, dir, pattern string) string {
+		t.Helper()
+		files, err := filepath.Glob(filepath.Join(dir, pattern))
+		if err != nil || len(files) == 0 {
+			t.Fatalf("%s: %v, %v", pattern, files, err)
+		}
+		return slices.Max(files)
+	}
+	truncate := func(pattern string) func(*testing.T, string) error {
+		return func(t *testing.T, dir string) error {
+			file := newest(t, dir, pattern)
+			info, err := os.Stat(file)
+			if err != nil {
+				return err
+			}
+			return os.Truncate(file, info.Size()/2)
+		}
+	}
+	flip := func(name string) func(*testing.T, string) error {
+		return func(t *testing.T, dir string) error {
+			b, err := os.ReadFile(filepath.Join(dir, name))
+			if err != nil {
+				return err
+			}
+			b[len(b)-9] ^= 1
+			return os.WriteFile(filepath.Join(dir, name), b, 0o600)
+		}
+	}
+	remove := func(pattern string) func(*testing.T, string) error {
+		return func(t *testing.T, dir string) error { return os.RemoveAll(newest(t, dir, pattern)) }
+	}
+	const starts, held, refused = "starts", "starts, and logs take no events", "is refused"
+	for name, tc := range map[string]struct {
+		spoil func(t *testing.T, dir string) error
+		serve string
+		url   string // default: http://log.test
+	}{
+		"whole":                   {func(*testing.T, string) error { return nil }, starts, ""},
+		"first start":             {func(_ *testing.T, dir string) error { return errors.Join(os.RemoveAll(dir), os.Mkdir(dir, 0o700)) }, starts, ""},
+		"no anchors":              {remove("anchors"), held, ""},
+		"no anchors journal":      {remove("anchors/anchors.journal"), held, ""},
+		"damaged anchors journal": {flip("anchors/anchors.journal"), held, ""},
+		"no store beside anchors": {remove("db"), refused, ""},
+		"no master key":           {remove("master.key"), refused, ""},
+		"another master key": {func(_ *testing.T, dir string) error {
+			return replaceFile(filepath.Join(other, "master.key"), filepath.Join(dir, "master.key"))
+		}, refused, ""},
+		"master key readable by all": {func(_ *testing.T, dir string) error { return os.Chmod(filepath.Join(dir, "master.key"), 0o644) }, refused, ""},
+		"no manifest marker":         {remove("db/marker.manifest.*"), refused, ""},
+		"no format marker":           {remove("db/marker.format-version.*"), refused, ""},
+		"no manifest":                {remove("db/MANIFEST-*"), refused, ""},
+		"cut manifest":               {truncate("db/MANIFEST-*"), refused, ""},
+		"cut table":                  {truncate("db/*.sst"), refused, ""},
+		"no table":                   {remove("db/*.sst"), refused, ""},
+		"cut store file":             {truncate("db/agentledger.store"), refused, ""},
+		"not a public URL":           {func(*testing.T, string) error { return nil }, refused, "ftp://log.test"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "data")
+			err := os.CopyFS(dir, os.DirFS(whole))
+			if err == nil { // a copy has ordinary permissions, which are refused
+				err = filepath.WalkDir(dir, func(path string, e os.DirEntry, err error) error {
+					if err != nil || e.IsDir() {
+						return errors.Join(err, os.Chmod(path, 0o700))
+					}
+					return os.Chmod(path, 0o600)
+				})
+			}
+			if err == nil {
+				err = tc.spoil(t, dir)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			url := tc.url
+			if url == "" {
+				url = "http://log.test"
+			}
+			flags := []string{"--data", dir, "--public-url", url, "--listen", "127.0.0.1:0", "--id-listen", "127.0.0.1:0", "--metrics-listen", ""}
+			before := listFolder(t, dir)
+			out, _ := command(t, "agentledger", append([]string{"doctor", "--json"}, flags...)...)
+			var answer struct {
+				Findings []struct{ Check, Level, Summary, Do string }
+			}
+			if err := json.Unmarshal([]byte(out), &answer); err != nil {
+				t.Fatalf("%v\n%s", err, out)
+			}
+			var found []string
+			for _, f := range answer.Findings {
+				if (f.Check == "store" || f.Check == "files" || f.Check == "settings") && f.Level == "attention" {
+					found = append(found, f.Summary)
+				}
+			}
+			if (len(found) > 0) != (tc.serve != starts) {
+				t.Errorf("doctor found %q, and serve %s", found, tc.serve)
+			}
+			if text := strings.Join(found, "\n"); strings.HasSuffix(name, " table") && (!strings.Contains(text, ".sst in "+dir) || !strings.Contains(text, "bring the file back")) {
+				t.Errorf("doctor names neither the file nor the way out: %q", text)
+			}
+			if after := listFolder(t, dir); !slices.Equal(before, after) {
+				t.Errorf("doctor changed the data directory from %q to %q", before, after)
+			}
+			got := starts
+			cmd := exec.Command(filepath.Join(programs, "agentledger"), append([]string{"serve"}, flags...)...)
+			cmd.Env = append(os.Environ(), "AGENTLEDGER_PLATFORM_SECRET="+testSecret)
+			p, err := launch(cmd)
+			if err != nil {
+				got = refused
+			} else {
+				defer p.kill()
+				if name != "first start" && strings.Contains(getText(t, p.main+"/v1/public/orgs/red/transparency/head")+
+					getText(t, p.main+"/v1/public/orgs/blue/transparency/head"), `"fault":"read_only"`) {
+					got = held
+				}
+			}
+			if got != tc.serve {
+				t.Errorf("serve %s, want %s: %v", got, tc.serve, err)
+			}
+		})
+	}
+}
+
+// listFolder returns the files below a folder with their sizes.
+func listFolder(t *testing.T, dir string) (all []string) {
+	t.Helper()
+	err := filepath.WalkDir(dir, func(path string, e os.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		content, err := os.ReadFile(path)
+		all = append(all, path+": "+string(content))
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+func replaceFile(from, to string) error {
+	b, err := os.ReadFile(from)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(to, b, 0o600)
+}
