@@ -166,7 +166,7 @@ func TestFiles(t *testing.T) {
 		"private":       {func(*config.Serve) error { return nil }, []string{"good: 4 files and folders"}},
 		"first start":   {func(c *config.Serve) error { c.Data += "x"; return nil }, []string{"good: 0 files"}},
 		"open data":     {func(c *config.Serve) error { return os.Chmod(c.Data, 0o755) }, []string{"attention: mode 0755"}},
-		"open key":      {func(c *config.Serve) error { return os.Chmod(c.MasterKeyPath(), 0o640) }, []string{"attention: master key: "}},
+		"open key":      {func(c *config.Serve) error { return os.Chmod(c.MasterKeyPath(), 0o644) }, []string{"attention: master key: "}},
 		"no master key": {func(c *config.Serve) error { return os.Remove(c.MasterKeyPath()) }, []string{"attention: no master key"}},
 		"no older key": {func(c *config.Serve) error { c.OlderMasterKeyFile = []string{c.Data + "/none"}; return nil },
 			[]string{"attention: older master key: there is no"}},
