@@ -73,7 +73,6 @@ func TestDoctorAgreesWithServe(t *testing.T) {
 		"cut manifest":               {truncate("db/MANIFEST-*"), refused, ""},
 		"cut table":                  {truncate("db/*.sst"), refused, ""},
 		"no table":                   {remove("db/*.sst"), refused, ""},
-		"cut store file":             {truncate("db/agentledger.store"), refused, ""},
 		"not a public URL":           {func(*testing.T, string) error { return nil }, refused, "ftp://log.test"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -101,7 +100,11 @@ func TestDoctorAgreesWithServe(t *testing.T) {
 			before := listFolder(t, dir)
 			out, _ := command(t, "agentledger", append([]string{"doctor", "--json"}, flags...)...)
 			var answer struct {
-				Findings []struct{ Check, Level, Summary, Do string }
+				Findings []struct {
+					Check   string `json:"check"`
+					Level   string `json:"level"`
+					Summary string `json:"summary"`
+				} `json:"findings"`
 			}
 			if err := json.Unmarshal([]byte(out), &answer); err != nil {
 				t.Fatalf("%v\n%s", err, out)
