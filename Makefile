@@ -129,6 +129,7 @@ interop:
 	./scripts/node
 	./scripts/python
 	cd interop/mcp && npm ci --ignore-scripts --no-audit --no-fund
+	cd interop/openid && npm ci --ignore-scripts --no-audit --no-fund
 	cd interop && $(GO) test -mod=mod ./... -count=1 $(TIMEOUT)
 	cd interop/outside && $(GO) test -mod=mod ./... -count=1 $(TIMEOUT)
 	cd interop/acme && $(GO) test -mod=mod ./... -count=1 $(TIMEOUT)

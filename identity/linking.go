@@ -73,6 +73,9 @@ func (s *Server) findSubject(w http.ResponseWriter, r *request, person oidc.Pers
 	subject := account.Subject{Issuer: person.Issuer, Name: person.Subject, Email: person.Email}
 	visit := s.describeVisit(r)
 	who, err := s.Subjects.AuthenticateSubject(r.Context(), subject, visit)
+	if fault.Is(err, fault.Forbidden) && person.NoEmail != nil {
+		return who, person.NoEmail
+	}
 	if err == nil || fault.Of(err).Code != linkRequired {
 		return who, err
 	}

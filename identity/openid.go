@@ -158,8 +158,11 @@ const mediaHTML = "text/html"
 
 // refusalReason returns the name by which the page for signing in knows the reason of a refusal, "" for none.
 func refusalReason(refused error) string {
-	if fault.Of(refused).Code == linkRequired {
+	switch fault.Of(refused).Code {
+	case linkRequired:
 		return "link"
+	case "no_verified_address":
+		return "no-address"
 	}
 	switch fault.Of(refused).Kind {
 	case fault.Unauthorized:

@@ -14,7 +14,7 @@ const clockSkew = time.Minute
 // maxSubject is the length of the longest subject, in bytes (OpenID Connect Core, section 2).
 const maxSubject = 255
 
-// claims are the members of an ID token that go-oidc does not check.
+// claims are the members of an ID token or a UserInfo answer that go-oidc does not check.
 type claims struct {
 	AuthorizedParty string `json:"azp"`
 	Email           string `json:"email"`
@@ -47,8 +47,8 @@ func readClaims(token *oidc.IDToken, f *flow, clientID string, now time.Time) (P
 	if c.AuthTime > 0 { // a provider that tells none proves nothing about when
 		who.AuthenticatedAt = time.Unix(c.AuthTime, 0)
 	}
-	if c.EmailVerified == true || c.EmailVerified == "true" {
-		who.Email = c.Email
-	}
+	who.takeAddress("the ID token", c.Email, c.isVerified())
 	return who, nil
 }
+
+func (c *claims) isVerified() bool { return c.EmailVerified == true || c.EmailVerified == "true" }

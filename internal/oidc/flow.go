@@ -146,7 +146,8 @@ func (p *Party) checkAnswer(f *flow, e *endpoint, provider string, query url.Val
 	return nil
 }
 
-// redeemCode exchanges the code for an ID token and checks the token.
+// redeemCode exchanges the code for an ID token and checks the token. If the token has no verified address, it asks
+// the UserInfo endpoint.
 func (p *Party) redeemCode(ctx context.Context, e *endpoint, f *flow, code string) (Person, error) {
 	token, err := e.oauth.Exchange(oidc.ClientContext(ctx, p.Client), code, oauth2.VerifierOption(f.Verifier))
 	if err != nil {
@@ -163,6 +164,9 @@ func (p *Party) redeemCode(ctx context.Context, e *endpoint, f *flow, code strin
 	who, err := readClaims(checked, f, e.oauth.ClientID, p.Clock())
 	if err != nil {
 		return Person{}, errRefused(fmt.Errorf("check ID token: %w", err))
+	}
+	if who.NoEmail != nil {
+		p.askUserInfo(ctx, e, &who, token)
 	}
 	return who, nil
 }

@@ -9,7 +9,8 @@
 //     nonce are right. Only asymmetric algorithms are accepted.
 //   - An answer of another issuer is refused (RFC 9207), so that one provider can't redeem
 //     the code of another (mix-up).
-//   - An e-mail address is unverified unless the token says that it is verified.
+//   - An e-mail address is unverified unless the ID token, or the UserInfo answer about the same subject, contains
+//     email_verified. UserInfo is asked only if the ID token has no verified address.
 //   - The provider is asked when the person proved to be there, and a provider that does not tell is no
 //     proof of a time: AuthenticatedAt is zero.
 //   - A fresh sign-in ends only when the provider tells that the person proved to be there
@@ -71,7 +72,8 @@ type Person struct {
 	Provider string
 	Issuer   string
 	Subject  string
-	Email    string // "" when the provider tells none, or has not verified it
+	Email    string // verified; "" if there is none
+	NoEmail  error  // why there is no Email, fault.Forbidden with code no_verified_address; nil with an Email
 	Name     string // for display; may be ""
 
 	// AuthenticatedAt is when the person proved to the provider to be there; zero when
@@ -145,6 +147,7 @@ func (p *Party) HasProvider(name string) bool { return slices.Contains(p.Names()
 // endpoint is a provider whose discovery document was read.
 type endpoint struct {
 	oauth    oauth2.Config
+	provider *oidc.Provider
 	verifier *oidc.IDTokenVerifier
 	issuer   string
 	tellsIss bool // its answers name the issuer (RFC 9207)
@@ -185,6 +188,7 @@ func (p *Party) discover(ctx context.Context, provider Provider) (*endpoint, err
 		return nil, err
 	}
 	return &endpoint{
+		provider: found,
 		oauth: oauth2.Config{
 			ClientID: provider.ClientID, ClientSecret: provider.ClientSecret, Endpoint: found.Endpoint(),
 			RedirectURL: p.Callback(provider.Name), Scopes: []string{oidc.ScopeOpenID, "email", "profile"},

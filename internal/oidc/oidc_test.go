@@ -75,6 +75,60 @@ func TestSignIn(t *testing.T) {
 	}
 }
 
+// The address comes from UserInfo if the ID token has no verified one, and the reason for none is named.
+func TestUserInfo(t *testing.T) {
+	without := func(c map[string]any) { c["email"], c["email_verified"] = nil, nil }
+	unverified := func(c map[string]any) { c["email_verified"] = false }
+	keep := func(map[string]any) {}
+	status := func(code int, body string) func(http.ResponseWriter) {
+		return func(w http.ResponseWriter) {
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(code)
+			fmt.Fprint(w, body)
+		}
+	}
+	for name, tt := range map[string]struct {
+		token, info func(map[string]any)
+		broken      func(http.ResponseWriter)
+		email       string
+		message     string // of the refusal of a person without an address
+		cause       string // for the log
+	}{
+		"only in UserInfo":        {without, keep, nil, "ann@example.com", "", ""},
+		"verified there":          {unverified, keep, nil, "ann@example.com", "", ""},
+		"as text":                 {without, func(c map[string]any) { c["email_verified"] = "true" }, nil, "ann@example.com", "", ""},
+		"the token's counts":      {keep, func(c map[string]any) { c["email"] = "eve@example.com" }, nil, "ann@example.com", "", ""},
+		"another sub":             {without, func(c map[string]any) { c["sub"] = "subject-2" }, nil, "", "could not be asked", "another sub"},
+		"no sub":                  {without, func(c map[string]any) { c["sub"] = nil }, nil, "", "could not be asked", "another sub"},
+		"unverified everywhere":   {unverified, unverified, nil, "", "has not verified", "UserInfo has an email without email_verified"},
+		"nowhere":                 {without, without, nil, "", "returned no e-mail address", "UserInfo has no email"},
+		"no endpoint":             {without, nil, nil, "", "returned no e-mail address", "the ID token has no email"},
+		"unverified, no endpoint": {unverified, nil, nil, "", "has not verified", "the ID token has an email without email_verified"},
+		"an error":                {without, nil, status(500, "secret of the provider"), "", "could not be asked", "no usable answer"},
+		"no JSON":                 {without, nil, status(200, "<html>secret of the provider"), "", "could not be asked", "no usable answer"},
+		"another type":            {without, nil, status(200, `{"sub":"subject-1","email":7}`), "", "could not be asked", "UserInfo"},
+		"too large":               {without, nil, status(200, `{"sub":"subject-1","email":"`+strings.Repeat("a", 2<<20)+`"}`), "", "could not be asked", "no usable answer"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.red.Claims, w.red.UserInfo, w.red.Broken = tt.token, tt.info, tt.broken
+			s := w.start("red")
+			who, _, err := w.party.Finish(t.Context(), "red", s.Cookie, w.red.Authorize(s.URL))
+			if err != nil || who.Subject != "subject-1" || who.Email != tt.email || (who.NoEmail == nil) != (tt.email != "") {
+				t.Fatalf("got %+v, %v", who, err)
+			}
+			if who.NoEmail == nil {
+				return
+			}
+			told := fault.Of(who.NoEmail)
+			if told.Kind != fault.Forbidden || told.Code != "no_verified_address" || !strings.Contains(told.Message, tt.message) ||
+				!strings.Contains(told.Err.Error(), tt.cause) || strings.Contains(told.Error(), "secret") {
+				t.Errorf("got %v", told)
+			}
+		})
+	}
+}
+
 // Each attack ends in the same refusal.
 func TestRefusals(t *testing.T) {
 	for name, attack := range map[string]func(w *world) (provider, cookie string, query url.Values){

@@ -25,6 +25,7 @@ type Service struct {
 	data     string
 	Address  string // host:port of the main listener
 	process  *exec.Cmd
+	more     []string // arguments of serve
 
 	Organization id.Organization `json:"organization_id"`
 	Slug         id.Slug         `json:"slug"`
@@ -47,7 +48,10 @@ func must(t testing.TB, err error) {
 }
 
 // Start builds the programs and starts the server, which ends with the test.
-func Start(t testing.TB) *Service {
+func Start(t testing.TB) *Service { return StartWith(t) }
+
+// StartWith is Start for a server with more arguments.
+func StartWith(t testing.TB, more ...string) *Service {
 	t.Helper()
 	dir := t.TempDir()
 	build := exec.Command("go", "build", "-o", dir, "./cmd/agentledger", "./cmd/aps")
@@ -55,7 +59,7 @@ func Start(t testing.TB) *Service {
 	if output, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build: %v\n%s", err, output)
 	}
-	s := &Service{Programs: dir, data: filepath.Join(dir, "data"), Address: "127.0.0.1:0"}
+	s := &Service{Programs: dir, data: filepath.Join(dir, "data"), Address: "127.0.0.1:0", more: more}
 	create := exec.Command(filepath.Join(dir, "agentledger"), "init", "--public-url", "http://log.test", "--data", s.data,
 		"--name", "Acme", "--slug", "acme", "--admin-email", "ops@acme.example", "--disclosure", "full", "--json")
 	create.Env = append(os.Environ(), "AGENTLEDGER_ADMIN_PASSWORD=a password for tests")
@@ -71,8 +75,10 @@ func Start(t testing.TB) *Service {
 // Serve starts the server, at the same address as before.
 func (s *Service) Serve(t testing.TB) {
 	t.Helper()
-	s.process = exec.Command(filepath.Join(s.Programs, "agentledger"), "serve", "--public-url", "http://log.test",
-		"--data", s.data, "--listen", s.Address, "--id-listen", "127.0.0.1:0", "--metrics-listen", "", "--log-level", "warn")
+	arguments := append([]string{"serve", "--public-url", "http://log.test",
+		"--data", s.data, "--listen", s.Address, "--id-listen", "127.0.0.1:0", "--metrics-listen", "", "--log-level", "warn"},
+		s.more...)
+	s.process = exec.Command(filepath.Join(s.Programs, "agentledger"), arguments...)
 	s.process.Stderr = os.Stderr
 	output, err := s.process.StdoutPipe()
 	must(t, err)

@@ -20,6 +20,8 @@ func refusals() map[string]string {
 		"no-account": "No account of a member belongs to this sign-in: ask for an invitation.",
 		"link": "Your account has another way to sign in. Use it once, in this browser, to connect the provider " +
 			"to your account.",
+		"no-address": "The provider did not give this service a verified e-mail address of yours: ask the operator of the " +
+			"service or of the provider.",
 		"too-many":    "Too many attempts, try again later.",
 		"unavailable": "The provider of the sign-in can't be reached: try again later.",
 	}

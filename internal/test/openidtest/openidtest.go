@@ -32,6 +32,8 @@ type Provider struct {
 	T testing.TB
 
 	Claims   func(map[string]any)             // changes the claims of a token; nil leaves a claim out
+	UserInfo func(map[string]any)             // changes the claims of UserInfo; nil: there is no such endpoint
+	Broken   func(http.ResponseWriter)        // answers in place of UserInfo
 	Answer   func(url.Values)                 // changes the answer to the browser
 	Token    func(w http.ResponseWriter) bool // answers in place of the token endpoint
 	Metadata func(map[string]any)             // changes the discovery document
@@ -64,6 +66,7 @@ func New(t testing.TB) *Provider {
 	endpoints := map[string]http.HandlerFunc{
 		"GET /authorize":                        p.serveConsent,
 		"GET /.well-known/openid-configuration": p.serveMetadata, "GET /keys": p.serveKeys, "POST /token": p.serveToken,
+		"GET /userinfo": p.serveUserInfo,
 	}
 	p.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		serve, ok := endpoints[r.Method+" "+r.URL.Path]
@@ -104,10 +107,29 @@ func (p *Provider) serveMetadata(w http.ResponseWriter, _ *http.Request) {
 	document := map[string]any{"issuer": p.URL, "authorization_endpoint": p.URL + "/authorize",
 		"token_endpoint": p.URL + "/token", "jwks_uri": p.URL + "/keys",
 		"id_token_signing_alg_values_supported": []string{"RS256", "ES256", "HS256", "none"}}
+	if p.UserInfo != nil || p.Broken != nil {
+		document["userinfo_endpoint"] = p.URL + "/userinfo"
+	}
 	if p.Metadata != nil {
 		p.Metadata(document)
 	}
 	_ = json.NewEncoder(w).Encode(document)
+}
+
+// serveUserInfo answers the claims of the person whose access token the request has.
+func (p *Provider) serveUserInfo(w http.ResponseWriter, r *http.Request) {
+	if r.Header.Get("Authorization") != "Bearer secret-access-token" {
+		p.T.Errorf("UserInfo: got authorization %q", r.Header.Get("Authorization"))
+	}
+	if p.Broken != nil {
+		p.Broken(w)
+		return
+	}
+	claims := map[string]any{"sub": "subject-1", "email": "ann@example.com", "email_verified": true, "name": "Ann"}
+	p.UserInfo(claims)
+	maps.DeleteFunc(claims, func(_ string, v any) bool { return v == nil })
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(claims)
 }
 
 func (p *Provider) serveKeys(w http.ResponseWriter, _ *http.Request) {

@@ -1,0 +1,64 @@
+package oidc
+
+import (
+	"context"
+	"crypto/subtle"
+	"errors"
+
+	"github.com/coreos/go-oidc/v3/oidc"
+	"golang.org/x/oauth2"
+
+	"github.com/agentledger/agentledger/fault"
+)
+
+// Reasons why a person has no address, for the person.
+const (
+	noAddress         = "The provider returned no e-mail address: it has to release email and email_verified to this service"
+	unverifiedAddress = "The provider has not verified your e-mail address"
+	addressUnknown    = "The provider could not be asked for your e-mail address"
+)
+
+func errNoAddress(message, cause string) error {
+	return &fault.Error{Kind: fault.Forbidden, Code: "no_verified_address", Message: message, Err: errors.New(cause)}
+}
+
+// takeAddress puts the address of claims into the person, if it is verified, or else the reason why there is none.
+func (who *Person) takeAddress(source, email string, verified bool) {
+	switch {
+	case email == "":
+		who.NoEmail = errNoAddress(noAddress, source+" has no email")
+	case !verified:
+		who.NoEmail = errNoAddress(unverifiedAddress, source+" has an email without email_verified")
+	default:
+		who.Email, who.NoEmail = email, nil
+	}
+}
+
+// askUserInfo asks the UserInfo endpoint for the address of a person whose ID token has no verified one, which is the
+// usual case of the code flow (OpenID Connect Core, section 5.4). The sign-in does not fail without an answer, because
+// a person who is linked with an account needs no address.
+func (p *Party) askUserInfo(ctx context.Context, e *endpoint, who *Person, token *oauth2.Token) {
+	if e.provider.UserInfoEndpoint() == "" {
+		return // the reason of the ID token stays
+	}
+	info, err := e.provider.UserInfo(oidc.ClientContext(ctx, p.Client), oauth2.StaticTokenSource(token))
+	if err != nil {
+		// The library's error quotes the body of the answer, which may hold personal data.
+		who.NoEmail = errNoAddress(addressUnknown, "UserInfo: no usable answer")
+		return
+	}
+	// An answer about another subject must not be used (section 5.3.2).
+	if subtle.ConstantTimeCompare([]byte(info.Subject), []byte(who.Subject)) != 1 {
+		who.NoEmail = errNoAddress(addressUnknown, "UserInfo: the answer has another sub than the ID token")
+		return
+	}
+	var c claims
+	if err := info.Claims(&c); err != nil {
+		who.NoEmail = errNoAddress(addressUnknown, "UserInfo: members of another type")
+		return
+	}
+	if who.Name == "" {
+		who.Name = c.Name
+	}
+	who.takeAddress("UserInfo", c.Email, c.isVerified())
+}
