@@ -171,6 +171,8 @@ func TestOpenIDFactor(t *testing.T) {
 
 func TestOpenIDRefusals(t *testing.T) {
 	const failed = `{"error":"The sign-in failed"}`
+	const unverified = `{"error":"The provider has not verified your e-mail address","code":"no_verified_address"}`
+	const missing = `{"error":"The provider returned no e-mail address: it has to release email and email_verified to this service","code":"no_verified_address"}`
 	const nobody = `{"error":"No account belongs to this sign-in: ask for an invitation"}`
 	for name, tt := range map[string]struct {
 		change func(w *openIDWorld, cookie *string, query url.Values)
@@ -181,7 +183,8 @@ func TestOpenIDRefusals(t *testing.T) {
 		"another state":         {func(_ *openIDWorld, _ *string, q url.Values) { q.Set("state", "A") }, 401, failed},
 		"an unknown code":       {func(_ *openIDWorld, _ *string, q url.Values) { q.Set("code", "A") }, 401, failed},
 		"an unknown person":     {claim("email", "eve@example.com"), 403, nobody},
-		"an unverified address": {claim("email_verified", false), 403, nobody},
+		"an unverified address": {claim("email_verified", false), 403, unverified},
+		"no address":            {claim("email", nil), 403, missing},
 		"a member of nothing": {func(w *openIDWorld, _ *string, _ url.Values) {
 			if _, _, err := w.accounts.Ensure(w.t.Context(), "ann2@example.com", ""); err != nil {
 				w.t.Fatal(err)
