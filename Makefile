@@ -79,9 +79,8 @@ test-pages: programs
 	mkdir -p bin/pages
 	$(PROGRAMS_BUILT) $(GO) test -vet=off -tags axe ./web ./web/screen -run '^Test(Accessibility.*|ReadmePictures)$$' -timeout 60m -artifacts -outputdir $(CURDIR)/bin/pages
 
-# The Go tests under the race detector (needs a C compiler). Tests that start the real programs are left out, because
-# those are built without the detector: packages of pages that use servicetest (./web itself tests in its own process
-# too), and tests of cmd/agentledger but for the ones below.
+# The Go tests under the race detector (needs a C compiler), of the packages that have anything to race (scripts/racepackages).
+# The pages of ./web and the tests of cmd/agentledger below run the service in the process of the test.
 IN_PROCESS := ^Test(Clock|CorrectClock|Disk|Document|Half|Idle|Listeners|Metrics|Proxy|Routes|Setup|Slow|Start|Store|Successor|Traces|Unready|Witness)
 race:
 	./scripts/postgres
@@ -89,9 +88,8 @@ race:
 	./scripts/curl
 	./scripts/promtool
 	./scripts/chromium
-	$(GO) test $(TIMEOUT) -race ./web $$($(GO) list -f '{{.ImportPath}} {{.TestImports}} {{.XTestImports}}' ./... | \
-		grep -v '/cmd/agentledger \|/servicetest' | cut -d' ' -f1)
-	$(GO) test $(TIMEOUT) -race ./cmd/agentledger -run '$(IN_PROCESS)'
+	$(GO) test $(TIMEOUT) -vet=off -p 4 -race ./web $$(./scripts/racepackages)
+	$(GO) test $(TIMEOUT) -vet=off -race ./cmd/agentledger -run '$(IN_PROCESS)'
 
 # The fast loop of a contributor: lint, build and the tests of the packages that changed since BASE.
 check:
