@@ -157,9 +157,11 @@ drill: drill-signatures
 drill-signatures:
 	$(GO) test ./edkey -run '^TestTableAnswersAsTheLibrary' -count=1 -timeout 0 -signatures $(SIGNATURES) -signatures-seed $(SIGNATURES_SEED)
 
-# For a machine that has the night for it: other signatures each time, which take 100 minutes of a core, and longer fuzzing.
+# The long forms, which take a night: every drill, two hours of mixed work, and signatures and inputs that differ each time. .ci/run has
+# the short forms.
 nightly:
-	$(MAKE) drill-signatures SIGNATURES=100000000 SIGNATURES_SEED=$$(date +%Y%m%d)
+	$(MAKE) drill SIGNATURES=100000000 SIGNATURES_SEED=$$(date +%Y%m%d)
+	$(MAKE) soak
 	$(MAKE) fuzz FUZZTIME=200000x DOCUMENTS=20000 DOCUMENTS_SEED=$$(date +%Y%m%d)
 
 # Writes what it measured to docs/performance.md.
