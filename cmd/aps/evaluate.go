@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
+	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -36,7 +38,20 @@ func (c *evaluateCommand) Run(ctx context.Context, s *streams) error {
 	if err := printDecision(s, decision); err != nil {
 		return err
 	}
+	c.warnOfUnknownAgent(ctx, s, service, question.Agent)
 	return map[id.Decision]error{id.Deny: decided(3), id.AllowWithObligation: decided(4)}[decision.Decision]
+}
+
+// warnOfUnknownAgent says so if the agent has no active key, for example because its id is misspelt: the service
+// evaluates any agent id. Nothing is printed if the service does not answer.
+func (c *evaluateCommand) warnOfUnknownAgent(ctx context.Context, s *streams, service *client.Client, agent id.Agent) {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	_, err := service.AgentDID(ctx, agent)
+	if answer, ok := errors.AsType[*client.Error](err); ok && answer.Status == http.StatusNotFound {
+		fmt.Fprintf(s.err, "aps: no agent %s with an active key is known to the service: "+
+			"the decision is the one for an unknown agent\n", textcheck.Printable(string(agent)))
+	}
 }
 
 func (c *evaluateCommand) buildQuestion() (client.Question, error) {

@@ -38,3 +38,14 @@ func TestEvaluate(t *testing.T) {
 		}
 	}
 }
+
+// An agent without an active key is named in the report. The decision and the exit code stay.
+func TestEvaluateUnknownAgent(t *testing.T) {
+	s := fakeservice.Start(t, 2)
+	o := s.Organization(0)
+	o.Rules = map[id.Tool]id.Decision{"crm.customers.export": id.Deny}
+	got := aps(t, "", with("evaluate", at(s, o), []string{"--org", o.ID.String(), "--agent", "agt_misspelt", "--tool", "crm.customers.export"})...)
+	if got.status != 3 || !strings.HasPrefix(got.out, "deny\n") || !strings.Contains(got.report, "no agent agt_misspelt with an active key") {
+		t.Errorf("got %+v", got)
+	}
+}

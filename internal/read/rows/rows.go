@@ -3,7 +3,8 @@
 // Invariants:
 //
 //   - A stream holds at most MaxRows rows. One page is in memory.
-//   - CSV is RFC 4180: lines end with CR LF, cells with a comma, a quote or a line end are quoted.
+//   - CSV begins with a byte order mark, because spreadsheets read it as another coding than UTF-8 without one. It is
+//     RFC 4180: lines end with CR LF, cells with a comma, a quote or a line end are quoted.
 //   - An apostrophe stands before each part of a text that a spreadsheet would take for a formula: at the
 //     begin of the cell and behind each character that a spreadsheet may take for a separator. So the
 //     cells of CSV are for reading; NDJSON has the exact texts.
@@ -15,6 +16,8 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/go-json-experiment/json"
 
@@ -120,7 +123,7 @@ func (l *List[T]) encodePage(ctx context.Context, w Writer, after string, limit 
 		return nil, 0, nil, err
 	}
 	if begin && l.Format == CSV {
-		text = appendLine(text, l.Columns)
+		text = appendLine(append(text, byteOrderMark...), l.Columns)
 	}
 	for _, row := range found {
 		if text, err = l.appendRow(text, row); err != nil {
@@ -151,26 +154,33 @@ func Number[N ~uint64 | ~int](n N) Cell { return Cell(strconv.FormatInt(int64(n)
 
 // Characters that make a part of a text a formula.
 const (
-	formulaBegins = "=+-@\t\r"
+	formulaBegins = "=+-@\t\r＝＋－＠" // spreadsheets read full-width signs as the others
 	separators    = ",;|\t\r\n"
 )
 
+// byteOrderMark begins CSV, so that spreadsheets read it as UTF-8.
+const byteOrderMark = "\ufeff"
+
 // Text returns the cell of a text, with an apostrophe before each part that begins as a formula does.
 // Parts begin at the begin and behind separators, because a spreadsheet may split lines at another
-// character than the comma, and then takes no notice of quotes within a cell. Quotes and spaces before a
-// formula do not hide it.
+// character than the comma, and then takes no notice of quotes within a cell. Quotes, spaces of any kind (also U+3000)
+// and invisible characters before a formula do not hide it.
 func Text[S ~string](s S) Cell {
-	if !strings.ContainsAny(string(s), formulaBegins) {
-		return Cell(s)
+	text := string(s)
+	if !strings.ContainsAny(text, formulaBegins) {
+		return Cell(text)
 	}
 	var cell strings.Builder
 	begins := true
-	for i := range len(s) {
-		if begins && strings.IndexByte(formulaBegins, s[i]) >= 0 {
+	for len(text) > 0 {
+		c, size := utf8.DecodeRuneInString(text)
+		if begins && strings.ContainsRune(formulaBegins, c) {
 			cell.WriteByte('\'')
 		}
-		begins = strings.IndexByte(separators, s[i]) >= 0 || begins && (s[i] == '"' || s[i] == ' ')
-		cell.WriteByte(s[i])
+		hides := c == '"' || unicode.IsSpace(c) || unicode.In(c, unicode.Zs, unicode.Cf)
+		begins = strings.ContainsRune(separators, c) || begins && hides
+		cell.WriteString(text[:size])
+		text = text[size:]
 	}
 	return Cell(cell.String())
 }

@@ -103,7 +103,7 @@ func FuzzCells(f *testing.F) {
 		if found := findFormula(s.String()); found != "" {
 			t.Errorf("%q: a spreadsheet computes %q", s.String(), found)
 		}
-		r := csv.NewReader(bytes.NewReader(s.Bytes()))
+		r := csv.NewReader(strings.NewReader(strings.TrimPrefix(s.String(), "\ufeff")))
 		got, err := r.ReadAll()
 		want = strings.ReplaceAll(want, "\r\n", "\n") // as this reader does within quotes
 		if err != nil || len(got) != 2 || len(got[1]) != 2 || got[1][0] != "1" || got[1][1] != want {
@@ -124,7 +124,7 @@ func FuzzCells(f *testing.F) {
 func findFormula(text string) string {
 	for _, separator := range ",;|\t" {
 		for part := range strings.FieldsFuncSeq(text, func(c rune) bool { return c == separator || c == '\r' || c == '\n' }) {
-			if bare := strings.TrimLeft(part, `" `); bare != "" && strings.Contains("=+-@", bare[:1]) {
+			if bare := strings.TrimLeft(part, "\" \u3000\u00a0\u200b\ufeff"); strings.HasPrefix(bare, "=") || strings.HasPrefix(bare, "+") || strings.HasPrefix(bare, "-") || strings.HasPrefix(bare, "@") || strings.HasPrefix(bare, "＝") {
 				return part
 			}
 		}
@@ -137,7 +137,7 @@ func TestFormulas(t *testing.T) {
 		"": "", "a": "a", "a-b=c": "a-b=c", "a;b": "a;b", "=1+1": "'=1+1", "-1": "'-1", "@x": "'@x", "\tx": "'\tx", "\rx": "'\rx",
 		"a;=1+1": "a;'=1+1", "a;b;@x": "a;b;'@x", "a\t+1": "a\t'+1", "a|-1": "a|'-1", "a,=1": "a,'=1", "a\r\n=1": "a\r\n'=1",
 		`a;"=1"`: `a;"'=1"`, "a; =1": "a; '=1", " =1": " '=1", "=1;=2": "'=1;'=2", "did:key:z6": "did:key:z6",
-		"2026-11-20T12:00:00.000Z": "2026-11-20T12:00:00.000Z", "a;\t=1": "a;'\t'=1",
+		"2026-11-20T12:00:00.000Z": "2026-11-20T12:00:00.000Z", "a;\t=1": "a;'\t'=1", "＝1": "'＝1", "＠x": "'＠x", "\u3000=1": "\u3000'=1", "\u00a0＋1": "\u00a0'＋1", "\u200b-1": "\u200b'-1", "a;\u3000－1": "a;\u3000'－1", "\xff=1": "\xff=1", "日＝本": "日＝本",
 	} {
 		if got := rows.Text(text); string(got) != want {
 			t.Errorf("%q: got %q, want %q", text, got, want)
