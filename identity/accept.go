@@ -201,7 +201,7 @@ func (s *Server) ensureByPasskey(r *request, found *invitedTo, body acceptance) 
 	if found.Mailed {
 		switch taken, err := s.Joining.TakeOverByMail(ctx, found.Email, visit); {
 		case err == nil:
-			who, err := s.Factors.AddFirst(ctx, taken.ID, made, visit)
+			who, err := s.Factors.AddFirst(ctx, taken, made, visit)
 			s.logRefusal(newPasskeyRefused, r, err)
 			if err == nil {
 				err = s.nameInvited(ctx, &who, body.DisplayName)

@@ -228,8 +228,7 @@ func (s *Server) beginOwnPasskey(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	begun, err := s.Factors.BeginCreation(r.Context(), account.Account{
-		ID: session.Account, Email: session.Email, DisplayName: session.DisplayName})
+	begun, err := s.Factors.BeginCreation(r.Context(), session.Person())
 	if err != nil {
 		return err
 	}
@@ -250,7 +249,7 @@ func (s *Server) addPasskey(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	who, added, err := s.Factors.Add(r.Context(), session.Account, made, s.describeVisit(r))
+	who, added, err := s.Factors.Add(r.Context(), session.Person(), made, s.describeVisit(r))
 	s.logRefusal(newPasskeyRefused, r, err)
 	if err != nil {
 		return err
@@ -289,7 +288,7 @@ func (s *Server) removePasskey(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	who, err := s.Factors.Remove(r.Context(), session.Account, chi.URLParam(r.Request, "passkey"), s.describeVisit(r))
+	who, err := s.Factors.Remove(r.Context(), session.Person(), chi.URLParam(r.Request, "passkey"), s.describeVisit(r))
 	if err == nil {
 		err = s.continueSession(w, r, who, session)
 	}
@@ -306,7 +305,7 @@ func (s *Server) makeRecoveryCodes(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	who, codes, err := s.Factors.MakeCodes(r.Context(), session.Account, s.describeVisit(r))
+	who, codes, err := s.Factors.MakeCodes(r.Context(), session.Person(), s.describeVisit(r))
 	if err == nil {
 		err = s.continueSession(w, r, who, session)
 	}

@@ -67,7 +67,7 @@ func (s *Server) setUp(w http.ResponseWriter, r *request) error {
 	by := account.ByPassword
 	if created != nil {
 		by = account.ByPasskey
-		who, err = s.Factors.AddFirst(r.Context(), who.ID, created, s.describeVisit(r))
+		who, err = s.Factors.AddFirst(r.Context(), who, created, s.describeVisit(r))
 		s.logRefusal(newPasskeyRefused, r, err)
 	}
 	if err != nil {

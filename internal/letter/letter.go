@@ -9,7 +9,8 @@
 //   - Texts of callers stand in bodies alone, on one line each. Payloads and URLs of webhooks are in
 //     no mail. The name of an organization is shown only if it can't be taken for an address or an instruction to
 //     open one (safeName).
-//   - A mail to an address that is not a member's is counted before it is written (mail.CountStranger).
+//   - A mail to an address that is not a member's, or that the member has not proved to own, is counted before it is
+//     written (mail.CountStranger).
 //   - A cause writes at most one mail for each person, and at most 50 in all.
 package letter
 
@@ -18,6 +19,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/mail"
 	"github.com/agentledger/agentledger/internal/tenant/account"
@@ -48,6 +50,33 @@ func (l AccountMail) writeOne(ctx context.Context, name string, m mail.Message) 
 	return l.Outbox.WriteMessages(ctx, id.Service, mail.Named{Name: name, Message: m})
 }
 
+// MayMail reports whether the person of an account may be mailed now. An address that was never proved may belong to a
+// stranger whom the holder of the account wants to annoy, so its mails are bounded as mails to a stranger, caused by an
+// organization or by id.Service. They are counted apart from invitations, so that the holder cannot use up the mails
+// by which the owner of the address takes the account over.
+func MayMail(ctx context.Context, o Outbox, who account.Account, t id.Tenant) (bool, error) {
+	if who.Proof != account.Unproved || !o.Enabled() {
+		return true, nil
+	}
+	err := o.CountStranger(ctx, mail.Stranger{Address: who.Email, Purpose: "account", Organization: t})
+	if fault.Is(err, fault.RateLimited) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// writeOwn writes a mail to the person of an account about the account, unless too many have gone to an unproved
+// address.
+func (l AccountMail) writeOwn(
+	ctx context.Context, who account.Account, name string, m mail.Message,
+) ([]storage.Change, error) {
+	if may, err := MayMail(ctx, l.Outbox, who, id.Service); err != nil || !may {
+		return nil, err
+	}
+	m.To = who.Email
+	return l.writeOne(ctx, name+"-"+string(who.ID), m)
+}
+
 // serviceURL returns the public URL without a slash at its end.
 func serviceURL(publicURL string) string { return strings.TrimRight(publicURL, "/") }
 
@@ -72,9 +101,9 @@ func (l AccountMail) ResetMail(ctx context.Context, reset account.Reset) ([]stor
 }
 
 // PasswordMail implements account.Mail.
-func (l AccountMail) PasswordMail(ctx context.Context, who account.ID, email string) ([]storage.Change, error) {
-	return l.writeOne(ctx, "password-"+string(who), mail.Message{
-		To: email, Subject: "Your password was changed",
+func (l AccountMail) PasswordMail(ctx context.Context, who account.Account) ([]storage.Change, error) {
+	return l.writeOwn(ctx, who, "password", mail.Message{
+		Subject: "Your password was changed",
 		Text: "The password of your account at " + serviceURL(l.PublicURL) + " was changed, " +
 			"and all its sessions ended.\n\n" +
 			"If it was not you, set a new password by \"forgot password\" now, " +
@@ -84,7 +113,7 @@ func (l AccountMail) PasswordMail(ctx context.Context, who account.ID, email str
 
 // FactorMail implements account.Mail.
 func (l AccountMail) FactorMail(
-	ctx context.Context, who account.ID, email string, kind account.LoginKind,
+	ctx context.Context, who account.Account, kind account.LoginKind,
 ) ([]storage.Change, error) {
 	var subject, change string
 	switch kind {
@@ -103,8 +132,8 @@ func (l AccountMail) FactorMail(
 	default:
 		return nil, nil
 	}
-	return l.writeOne(ctx, string(kind)+"-"+string(who), mail.Message{
-		To: email, Subject: subject,
+	return l.writeOwn(ctx, who, string(kind), mail.Message{
+		Subject: subject,
 		Text: fmt.Sprintf(change, serviceURL(l.PublicURL)) + "\n\n" +
 			"If it was not you, set a new password by \"forgot password\", check the passkeys and sessions of your " +
 			"account, and tell the operator of the service.\n",
@@ -129,9 +158,9 @@ func (l AccountMail) ConfirmMail(ctx context.Context, c account.EmailChange) ([]
 }
 
 // AddressMail implements account.Mail.
-func (l AccountMail) AddressMail(ctx context.Context, who account.ID, before string) ([]storage.Change, error) {
-	return l.writeOne(ctx, "address-"+string(who), mail.Message{
-		To: before, Subject: "The address of your account was changed",
+func (l AccountMail) AddressMail(ctx context.Context, before account.Account) ([]storage.Change, error) {
+	return l.writeOwn(ctx, before, "address", mail.Message{
+		Subject: "The address of your account was changed",
 		Text: "Your account at " + serviceURL(l.PublicURL) + " has another address now: this one is not " +
 			"used any more.\n\n" +
 			"If it was not you, tell the operator of the service at once.\n",

@@ -179,3 +179,31 @@ func TestDisabledEndpointIsTold(t *testing.T) {
 		}
 	})
 }
+
+// The holder of an account with an unproved address can't have a stranger mailed more often than by invitations.
+func TestUnprovedAddressIsMailedAsAStranger(t *testing.T) {
+	enginetest.Each(t, func(t *testing.T, open func(testing.TB) storage.Engine) {
+		w := newWorld(t, open(t))
+		mails := letter.AccountMail{Outbox: w.outbox, PublicURL: "https://log.example"}
+		proved := account.Account{ID: "acc_1", Email: "ann@example.com", Proof: account.ProvedByMail}
+		unproved := account.Account{ID: "acc_2", Email: "victim@example.com", Proof: account.Unproved}
+		for _, tc := range []struct {
+			who         account.Account
+			first, more int // written mails
+		}{{proved, 1, 1}, {unproved, 1, 0}} {
+			for i := range 3 {
+				want := tc.first
+				if i > 0 {
+					want = tc.more
+				}
+				got, err := mails.FactorMail(t.Context(), tc.who, account.AddedPasskey)
+				if err != nil || len(got) > 0 != (want > 0) {
+					t.Errorf("%s, mail %d: got %d changes, %v, want mailed %v", tc.who.Email, i, len(got), err, want > 0)
+				}
+			}
+			if got, err := mails.PasswordMail(t.Context(), tc.who); err != nil || len(got) > 0 != (tc.more > 0) {
+				t.Errorf("%s, password: got %d changes, %v", tc.who.Email, len(got), err)
+			}
+		}
+	})
+}

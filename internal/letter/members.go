@@ -100,7 +100,7 @@ func (l OrganizationMail) EndpointMail(
 	return l.Outbox.WriteMessages(ctx, t, all...)
 }
 
-// findReaders returns the accounts of effective members with a permission, at most maxReaders.
+// findReaders returns the accounts of effective members with a permission who may be mailed now, at most maxReaders.
 func (l OrganizationMail) findReaders(
 	ctx context.Context, t id.Tenant, p account.Permission,
 ) ([]account.Account, error) {
@@ -120,7 +120,13 @@ func (l OrganizationMail) findReaders(
 		if err != nil {
 			return nil, err
 		}
-		found = append(found, who)
+		may, err := MayMail(ctx, l.Outbox, who, t)
+		if err != nil {
+			return nil, err
+		}
+		if may {
+			found = append(found, who)
+		}
 	}
 	return found, nil
 }

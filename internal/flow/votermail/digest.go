@@ -162,7 +162,7 @@ func (d *digest) writeMails(ctx context.Context) (err error) {
 			}
 		}
 	}
-	if len(d.mails) == 0 {
+	if len(d.changes) == 0 {
 		return nil
 	}
 	written, err := d.Outbox.WriteMessages(ctx, d.tenant, d.mails...)
@@ -200,9 +200,16 @@ func (d *digest) addPerson(ctx context.Context, who account.ID) error {
 		d.full = true
 		return nil
 	}
+	may, err := letter.MayMail(ctx, d.Outbox, person, d.tenant)
+	if err != nil {
+		return err
+	}
 	told.Value = toldRecord{Asked: d.asked, At: now}
 	change, err := d.told.Put(told)
 	d.changes = append(d.changes, change)
+	if !may {
+		return err
+	}
 	d.mails = append(d.mails, mail.Named{Name: "approvals-" + string(who), Message: d.message(person.Email, open)})
 	return err
 }

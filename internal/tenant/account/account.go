@@ -97,15 +97,15 @@ type Options struct {
 // Mail writes to the people of accounts. Its methods return the changes that send a message once
 // they are written to the service's own partition: none while the service has no mail.
 type Mail interface {
-	// PasswordMail tells that an account has another password.
-	PasswordMail(ctx context.Context, who ID, email string) ([]storage.Change, error)
+	// PasswordMail reports that the password of an account was changed.
+	PasswordMail(ctx context.Context, who Account) ([]storage.Change, error)
 	// FactorMail reports a change of the passkeys or the recovery codes of an account: AddedPasskey,
 	// RemovedPasskey, MadeCodes, UsedCode or RemovedFactors.
-	FactorMail(ctx context.Context, who ID, email string, kind LoginKind) ([]storage.Change, error)
+	FactorMail(ctx context.Context, who Account, kind LoginKind) ([]storage.Change, error)
 	// ConfirmMail sends the token that confirms a new address.
 	ConfirmMail(ctx context.Context, c EmailChange) ([]storage.Change, error)
-	// AddressMail tells the address that an account had before that it has another one.
-	AddressMail(ctx context.Context, who ID, before string) ([]storage.Change, error)
+	// AddressMail reports to the address of an account that the account gets another address.
+	AddressMail(ctx context.Context, before Account) ([]storage.Change, error)
 }
 
 // Accounts is all accounts of a store. Its methods may be called concurrently.

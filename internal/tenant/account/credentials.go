@@ -145,7 +145,7 @@ func (a *Accounts) replacePassword(ctx context.Context, who ID, r *accountRecord
 	}
 	r.Generation++
 	if a.mail != nil {
-		mailed, err := a.mail.PasswordMail(ctx, who, r.Email)
+		mailed, err := a.mail.PasswordMail(ctx, r.toAccount(who))
 		if err != nil {
 			return err
 		}

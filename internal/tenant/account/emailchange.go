@@ -178,7 +178,7 @@ func (a *Accounts) moveAddress(
 	if err != nil {
 		return nil, err
 	}
-	mailed, err := a.mailBefore(ctx, who, r.Email)
+	mailed, err := a.mailBefore(ctx, r.toAccount(who))
 	if err != nil {
 		return nil, err
 	}
@@ -207,11 +207,11 @@ func (a *Accounts) confirmAddress(ctx context.Context, who ID, r *accountRecord,
 	return a.loginEvent(ctx, who, v, ProvedAddress)
 }
 
-func (a *Accounts) mailBefore(ctx context.Context, who ID, before string) ([]storage.Change, error) {
+func (a *Accounts) mailBefore(ctx context.Context, before Account) ([]storage.Change, error) {
 	if a.mail == nil {
 		return nil, nil
 	}
-	return a.mail.AddressMail(ctx, who, before)
+	return a.mail.AddressMail(ctx, before)
 }
 
 // explainStale returns the error of a change of address that could not be written.

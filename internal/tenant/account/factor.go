@@ -48,12 +48,18 @@ func (a Account) Generation() uint64 { return a.generation }
 
 // ChangeFactors changes the ways into an account, which ends all its sessions at once. The changes
 // that change returns are written together with the account as change saw it. The account is
-// returned as Open takes it. fault.Conflict when another change came between.
-func (a *Accounts) ChangeFactors(ctx context.Context, who ID, kind LoginKind, v Visit,
+// returned as Open takes it. It returns fault.Unauthorized if the factors of the account have changed
+// since the caller read seen, because the session of the caller has ended by that, and fault.Conflict if
+// another change came between.
+func (a *Accounts) ChangeFactors(ctx context.Context, seen Account, kind LoginKind, v Visit,
 	change func(context.Context, Account) ([]storage.Change, error)) (Account, error) {
+	who := seen.ID
 	r, version, err := a.findByID(ctx, who)
 	if err != nil {
 		return Account{}, err
+	}
+	if r.Generation != seen.generation {
+		return Account{}, errNoSession()
 	}
 	changes, err := change(ctx, r.toAccount(who))
 	if err != nil {
@@ -63,7 +69,7 @@ func (a *Accounts) ChangeFactors(ctx context.Context, who ID, kind LoginKind, v 
 	if err != nil {
 		return Account{}, err
 	}
-	mailed, err := a.factorMail(ctx, who, r.Email, kind)
+	mailed, err := a.factorMail(ctx, r.toAccount(who), kind)
 	if err != nil {
 		return Account{}, err
 	}
@@ -74,11 +80,11 @@ func (a *Accounts) ChangeFactors(ctx context.Context, who ID, kind LoginKind, v 
 	return r.toAccount(who), nil
 }
 
-func (a *Accounts) factorMail(ctx context.Context, who ID, email string, kind LoginKind) ([]storage.Change, error) {
+func (a *Accounts) factorMail(ctx context.Context, who Account, kind LoginKind) ([]storage.Change, error) {
 	if a.mail == nil {
 		return nil, nil
 	}
-	return a.mail.FactorMail(ctx, who, email, kind)
+	return a.mail.FactorMail(ctx, who, kind)
 }
 
 // CreateWithFactor makes an account without a password. The changes that more returns, which are
@@ -136,7 +142,7 @@ func (a *Accounts) DescribeCodeUse(ctx context.Context, who Account, v Visit) ([
 	if err != nil {
 		return nil, err
 	}
-	mailed, err := a.factorMail(ctx, who.ID, who.Email, UsedCode)
+	mailed, err := a.factorMail(ctx, who, UsedCode)
 	return append(event, mailed...), err
 }
 

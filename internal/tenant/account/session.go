@@ -32,6 +32,13 @@ type Session struct {
 	FactorAt  id.Instant // when the person proved last to be there
 	StepUpDue bool       // FactorAt is too long ago for CheckFactor
 	SignIn    Method
+
+	generation uint64 // of the account
+}
+
+// Person returns the account of the session as the session was checked, for ChangeFactors.
+func (s *Session) Person() Account {
+	return Account{ID: s.Account, Email: s.Email, DisplayName: s.DisplayName, generation: s.generation}
 }
 
 // Records of the service's own partition.
@@ -137,6 +144,7 @@ func (a *Accounts) toSession(s *sessionRecord, who Account, m Membership) *Sessi
 		Role:         m.Role,
 		ExpiresAt:    s.ExpiresAt,
 		SignIn:       s.SignIn,
+		generation:   who.generation,
 	}
 }
 

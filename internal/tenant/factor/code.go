@@ -40,16 +40,18 @@ func hashCode(who account.ID, typed string) string {
 
 // MakeCodes gives an account new recovery codes in place of all others, and ends its sessions. The
 // codes are in no record.
-func (f *Factors) MakeCodes(ctx context.Context, who account.ID, v account.Visit) (account.Account, []string, error) {
+func (f *Factors) MakeCodes(
+	ctx context.Context, who account.Account, v account.Visit,
+) (account.Account, []string, error) {
 	shown := make([]string, codes)
 	hashes := make([]string, codes)
 	for i := range shown {
 		shown[i] = newCode()
-		hashes[i] = hashCode(who, shown[i])
+		hashes[i] = hashCode(who.ID, shown[i])
 	}
 	changed, err := f.Accounts.ChangeFactors(ctx, who, account.MadeCodes, v,
 		func(ctx context.Context, _ account.Account) ([]storage.Change, error) {
-			r, err := f.readFactors(ctx, who)
+			r, err := f.readFactors(ctx, who.ID)
 			if err != nil {
 				return nil, err
 			}

@@ -177,16 +177,16 @@ func explain(err error) error {
 
 // Add stores a new passkey of the account that began it, and ends the sessions of the account.
 // fault.Conflict with code passkey_limit or passkey_known, and when another change came between.
-func (f *Factors) Add(ctx context.Context, who account.ID, made *Created, v account.Visit) (
+func (f *Factors) Add(ctx context.Context, who account.Account, made *Created, v account.Visit) (
 	account.Account, Passkey, error) {
-	if made.ceremony.Account != who {
+	if made.ceremony.Account != who.ID {
 		return account.Account{}, Passkey{}, errNotTaken(errors.New("another account began it"))
 	}
 	return f.storePasskey(ctx, who, made, v)
 }
 
 // AddFirst is Add for an account that was made after BeginNew and has no factor.
-func (f *Factors) AddFirst(ctx context.Context, who account.ID, made *Created, v account.Visit) (
+func (f *Factors) AddFirst(ctx context.Context, who account.Account, made *Created, v account.Visit) (
 	account.Account, error) {
 	if made.ceremony.Account != "" {
 		return account.Account{}, errNotTaken(errors.New("a known account began it"))
@@ -195,15 +195,15 @@ func (f *Factors) AddFirst(ctx context.Context, who account.ID, made *Created, v
 	return owner, err
 }
 
-func (f *Factors) storePasskey(ctx context.Context, who account.ID, made *Created, v account.Visit) (
+func (f *Factors) storePasskey(ctx context.Context, who account.Account, made *Created, v account.Visit) (
 	account.Account, Passkey, error) {
 	changed, err := f.Accounts.ChangeFactors(ctx, who, account.AddedPasskey, v,
 		func(ctx context.Context, _ account.Account) ([]storage.Change, error) {
-			r, err := f.readFactors(ctx, who)
+			r, err := f.readFactors(ctx, who.ID)
 			if err != nil {
 				return nil, err
 			}
-			return f.addChanges(ctx, who, r, made)
+			return f.addChanges(ctx, who.ID, r, made)
 		})
 	return changed, made.passkey.toPasskey(), err
 }
@@ -272,10 +272,12 @@ func errTooMany() error {
 // Remove takes a passkey from an account and ends the sessions of the account. fault.NotFound when the
 // account has none of that name, fault.Conflict with code last_way_in when the person could sign
 // in no more.
-func (f *Factors) Remove(ctx context.Context, who account.ID, name string, v account.Visit) (account.Account, error) {
+func (f *Factors) Remove(
+	ctx context.Context, who account.Account, name string, v account.Visit,
+) (account.Account, error) {
 	return f.Accounts.ChangeFactors(ctx, who, account.RemovedPasskey, v,
 		func(ctx context.Context, is account.Account) ([]storage.Change, error) {
-			r, err := f.readFactors(ctx, who)
+			r, err := f.readFactors(ctx, who.ID)
 			if err != nil {
 				return nil, err
 			}

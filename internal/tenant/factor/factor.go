@@ -197,7 +197,11 @@ func (f *Factors) readFactors(ctx context.Context, who account.ID) (records.Vers
 // RemoveAll takes all passkeys and recovery codes from an account, also the last way in: the
 // operator's help for a person who lost them. fault.NotFound for an unknown account.
 func (f *Factors) RemoveAll(ctx context.Context, who account.ID) error {
-	_, err := f.Accounts.ChangeFactors(ctx, who, account.RemovedFactors, account.Visit{},
+	found, err := f.Accounts.ByID(ctx, who)
+	if err != nil {
+		return err
+	}
+	_, err = f.Accounts.ChangeFactors(ctx, found, account.RemovedFactors, account.Visit{},
 		func(ctx context.Context, _ account.Account) ([]storage.Change, error) {
 			return f.RemoveChanges(ctx, who)
 		})

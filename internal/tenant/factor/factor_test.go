@@ -30,6 +30,7 @@ type world struct {
 	t        *testing.T
 	store    storage.Engine
 	now      time.Time
+	accounts *account.Accounts
 	ann, bob account.Account
 }
 
@@ -54,6 +55,7 @@ func onEach(t *testing.T, test func(t *testing.T, w *world)) {
 				t.Fatal(err)
 			}
 		}
+		w.accounts = accounts
 		test(t, w)
 	})
 }
@@ -76,10 +78,20 @@ func (w *world) register(who account.Account) *passkeytest.Authenticator {
 	if failed != nil {
 		w.t.Fatal(failed)
 	}
-	if _, _, err = w.Add(w.t.Context(), who.ID, made, account.Visit{}); err != nil {
+	if _, _, err = w.Add(w.t.Context(), w.current(who), made, account.Visit{}); err != nil {
 		w.t.Fatal(err)
 	}
 	return key
+}
+
+// current returns an account as it is stored now.
+func (w *world) current(who account.Account) account.Account {
+	w.t.Helper()
+	found, err := w.accounts.ByID(w.t.Context(), who.ID)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return found
 }
 
 // answer is an answer of a passkey to a challenge of its own.
@@ -165,11 +177,11 @@ func TestUseIsNotSpentByAFailure(t *testing.T) {
 // Of many uses of one recovery code at once exactly one counts, and the other account's are its own.
 func TestCodeRaced(t *testing.T) {
 	onEach(t, func(t *testing.T, w *world) {
-		_, codes, err := w.MakeCodes(t.Context(), w.ann.ID, account.Visit{})
+		_, codes, err := w.MakeCodes(t.Context(), w.ann, account.Visit{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, _, err := w.MakeCodes(t.Context(), w.bob.ID, account.Visit{}); err != nil {
+		if _, _, err := w.MakeCodes(t.Context(), w.bob, account.Visit{}); err != nil {
 			t.Fatal(err)
 		}
 		from := netip.MustParseAddr("192.0.2.1")
@@ -216,13 +228,46 @@ func TestLastWayInRaced(t *testing.T) {
 		if err != nil || len(listed.Passkeys) != 2 {
 			t.Fatalf("got %+v, %v", listed, err)
 		}
+		eve = w.current(eve)
 		var group sync.WaitGroup
 		for _, k := range listed.Passkeys {
-			group.Go(func() { w.Remove(t.Context(), eve.ID, k.ID, account.Visit{}) })
+			group.Go(func() { w.Remove(t.Context(), eve, k.ID, account.Visit{}) })
 		}
 		group.Wait()
 		if listed, err = w.Summary(t.Context(), eve.ID); err != nil || len(listed.Passkeys) != 1 {
 			t.Errorf("got %+v, %v", listed, err)
+		}
+	})
+}
+
+// A request whose session has ended in the meantime, for example because the address was taken over, changes no factor.
+func TestEndedSessionsChangeNoFactors(t *testing.T) {
+	onEach(t, func(t *testing.T, w *world) {
+		w.register(w.ann)
+		before := w.current(w.ann)
+		begun, err := w.BeginCreation(t.Context(), before)
+		key := passkeytest.New(t, origin)
+		made, failed := w.CheckCreation(begun.Cookie, "late", []byte(key.Create(w.options(begun, err))))
+		if failed != nil {
+			t.Fatal(failed)
+		}
+		listed, err := w.Summary(t.Context(), w.ann.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := w.MakeCodes(t.Context(), before, account.Visit{}); err != nil {
+			t.Fatal(err)
+		}
+		_, _, added := w.Add(t.Context(), before, made, account.Visit{})
+		_, _, coded := w.MakeCodes(t.Context(), before, account.Visit{})
+		_, removed := w.Remove(t.Context(), before, listed.Passkeys[0].ID, account.Visit{})
+		for name, err := range map[string]error{"add": added, "codes": coded, "remove": removed} {
+			if !fault.Is(err, fault.Unauthorized) {
+				t.Errorf("%s: got %v, want fault.Unauthorized", name, err)
+			}
+		}
+		if now, err := w.Summary(t.Context(), w.ann.ID); err != nil || len(now.Passkeys) != 1 {
+			t.Errorf("got %+v, %v, want one passkey", now, err)
 		}
 	})
 }
