@@ -48,7 +48,7 @@ func TestStatus(t *testing.T) {
 	unready := ""
 	reports := status.New(status.Options{Metrics: prometheus.NewRegistry(), Ledgers: w.Ledgers, Orgs: w.orgs,
 		Worst: func() []id.Tenant { return frozen }, Waits: func() map[id.Tenant]time.Time { return nil },
-		AnchorSizes: noAnchors{}, Cosignatures: noWitnesses{},
+		Behind: func(int) []id.Tenant { return nil }, AnchorSizes: noAnchors{}, Cosignatures: noWitnesses{},
 		CountDue: func(context.Context, int) (int, error) { return 0, nil },
 		Nodes:    func() []status.Node { return []status.Node{{ID: "aa", Host: "127.0.0.1:1", Self: true, Shards: 1024}} },
 		Ready:    func(context.Context) string { return unready }, Clock: w.Clock, Version: "v1", Engine: "embedded",

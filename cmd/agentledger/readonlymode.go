@@ -17,7 +17,7 @@ func openServedStore(ctx context.Context, c config.Serve, logger *slog.Logger,
 	if c.ReadOnly {
 		return datadir.OpenReadOnly(ctx, c.Store, c.Tuning, logger, anchor.OpenReadOnly)
 	}
-	return datadir.Open(ctx, c.Store, c.Tuning, logger, fatal)
+	return datadir.OpenServed(ctx, c.Store, c.Tuning, logger, fatal)
 }
 
 // registerModeMetric makes the metric of the read-only mode.

@@ -42,7 +42,7 @@ func (s *service) buildStatus(c config.Serve) {
 	}
 	s.status = status.New(status.Options{Metrics: s.watch.registry, Ledgers: s.ledgers, Orgs: s.orgs,
 		Worst: s.auditor.WorstLedgers, Waits: s.witnesses.Waits, CountDue: s.webhooks.CountDue,
-		AnchorSizes: s.store.Anchors, Cosignatures: s.witnesses, Nodes: s.node.Status,
+		Behind: s.exporter.FurthestBehind, AnchorSizes: s.store.Anchors, Cosignatures: s.witnesses, Nodes: s.node.Status,
 		Ready: s.findUnreadiness, Clock: s.clock.Now, Version: programversion.Read().Short(), Engine: engine,
 		DataDir: c.Data, Folders: folders, ReadOnly: s.store.ReadOnly})
 }

@@ -120,9 +120,15 @@ func TestFailures(t *testing.T) {
 			if again := len(r.take()); tries == 0 || again != 0 {
 				t.Errorf("%s: %d tries, and %d in the pause", tc.name, tries, again)
 			}
+			if behind := h.exporter.FurthestBehind(10); !slices.Equal(behind, []id.Tenant{red}) || len(h.exporter.FurthestBehind(0)) > 0 {
+				t.Errorf("%s: %v are behind", tc.name, behind)
+			}
 			r.answers(nil)
 			h.Pass(pause)
 			h.send()
+			if behind := h.exporter.FurthestBehind(10); len(behind) > 0 {
+				t.Errorf("%s: %v are behind at the end", tc.name, behind)
+			}
 			if got, want := indices(r.take()), []int64{int64(next)}; !slices.Equal(got, want) {
 				t.Errorf("%s: later: got %v, want %v", tc.name, got, want)
 			}

@@ -1,6 +1,9 @@
 package streamexport
 
 import (
+	"cmp"
+	"maps"
+	"slices"
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -79,4 +82,14 @@ func (m *metrics) total() (events id.Index, oldest id.Instant) {
 		}
 	}
 	return events, oldest
+}
+
+// furthestBehind returns at most n organizations whose exports are behind, the one with the oldest unsent event first.
+func (m *metrics) furthestBehind(n int) []id.Tenant {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	all := slices.SortedFunc(maps.Keys(m.lags), func(a, b id.Tenant) int {
+		return cmp.Or(cmp.Compare(m.lags[a].Received, m.lags[b].Received), cmp.Compare(a, b))
+	})
+	return all[:min(len(all), n)]
 }

@@ -102,6 +102,9 @@ func (x *Exporter) Sweep(ctx context.Context, logger *slog.Logger) error {
 	return x.follower.Sweep(ctx, logger)
 }
 
+// FurthestBehind returns at most n organizations whose exports are behind, the one with the oldest unsent event first.
+func (x *Exporter) FurthestBehind(n int) []id.Tenant { return x.metrics.furthestBehind(n) }
+
 func (x *Exporter) currentTime() id.Instant { return id.InstantOf(x.Clock()) }
 
 // unreadableMessage is the message for a client when records of exports can't be read.

@@ -231,17 +231,43 @@ func (s *Store) TransferPlace(logger *slog.Logger) transfer.Place {
 	return transfer.Place{Store: s.Engine, Keyring: s.Keyring, Anchors: s.Anchors, Logger: logger}
 }
 
-// Require refuses to make a store: an empty one at a mistyped address would be found to be without a fault.
+// OpenServed opens the store of a service, and makes it unless there was one: if there are anchors but no store, it
+// returns an error and leaves everything as it was, so that a backup can be restored there.
+func OpenServed(ctx context.Context, c config.Store, t config.Tuning, logger *slog.Logger,
+	broken func(error)) (*Store, error) {
+	if missing := Require(ctx, c); errors.Is(missing, ErrNoStore) && hasAnchors(c) {
+		return nil, fmt.Errorf("there are anchors in %s, and %w: restore a backup, or use another folder of "+
+			"anchors for a new store", c.AnchorsDir(), missing)
+	}
+	return Open(ctx, c, t, logger, broken)
+}
+
+// hasAnchors reports whether checkpoints were shown by a service with these settings. Anchors that cannot be read are
+// left to the start, which names the reason.
+func hasAnchors(c config.Store) bool {
+	anchors, err := anchor.OpenBeside(c.AnchorsDir())
+	if err != nil {
+		return false
+	}
+	found := anchors.HasAny()
+	return anchors.Close() == nil && found
+}
+
+// ErrNoStore is returned by Require if there is no store.
+var ErrNoStore = errors.New("no store")
+
+// Require refuses to make a store: an empty one at a mistyped address would be found to be without a fault. It returns
+// ErrNoStore if there is none.
 func Require(ctx context.Context, c config.Store) error {
 	if c.Storage == "" {
 		if _, err := os.Stat(c.DatabaseDir()); err != nil {
-			return fmt.Errorf("no store in the data directory: %w", err)
+			return fmt.Errorf("%w in the data directory: %w", ErrNoStore, err)
 		}
 		return nil
 	}
 	found, err := pgstore.Exists(ctx, pgstore.Options{URL: c.Storage})
 	if err == nil && !found {
-		err = errors.New("no store in the database")
+		err = fmt.Errorf("%w in the database", ErrNoStore)
 	}
 	return err
 }

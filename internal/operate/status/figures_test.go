@@ -148,6 +148,16 @@ func TestGrowth(t *testing.T) {
 
 func equal(a, b *float64) bool { return a == b || a != nil && b != nil && *a == *b }
 
+func TestWaitingLogsInText(t *testing.T) {
+	for n, want := range []string{"no log waits", "1 log has been waiting for 7 s", "2 logs wait, 7 s at most"} {
+		r := &Report{Witnesses: Witnesses{WaitingLedgers: uint64(n), WaitSeconds: 7}}
+		var b strings.Builder
+		if err := r.WriteText(&b); err != nil || !strings.Contains(b.String(), "witnesses     "+want+"\n") {
+			t.Errorf("%d: %v\n%s", n, err, b.String())
+		}
+	}
+}
+
 func TestText(t *testing.T) {
 	r := well()
 	r.Store.Engine, r.Program.Version, r.Store.DiskBytes = "embedded", "v1", 3<<20
@@ -169,7 +179,7 @@ func TestText(t *testing.T) {
 		"store         3.0 MiB, since the start 0 appends failed, ",
 		"events        0, 0 of them not re-verified, as of 2026-11-24T12:00:00.000Z; 50 wait for an append\n",
 		"ledgers       1 frozen, 0 read_only, 0 suspect, as of 2026-11-24T12:00:00.000Z; 0 missing, 0 ahead of the clock\n",
-		"witnesses     0 logs wait, 900 s at most, left alone: a.example\n",
+		"witnesses     no log waits, left alone: a.example\n",
 		"archive       since the start 0 bundles moved, 0 reads of damaged objects; 86400 s behind, erasures 3600 s\n",
 		"webhooks      unknown, because the store does not answer\n",
 		"disk, data    5.0 GiB free of 10.0 GiB, enough for 5120 hours at 1.0 MiB an hour\n",

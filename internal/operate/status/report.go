@@ -108,8 +108,9 @@ type Webhooks struct {
 
 // Exports is how far the stream exports of all organizations are behind.
 type Exports struct {
-	LagSeconds float64 `json:"lag_seconds"`
-	LagEvents  uint64  `json:"lag_events"`
+	LagSeconds float64   `json:"lag_seconds"`
+	LagEvents  uint64    `json:"lag_events"`
+	Behind     []id.Slug `json:"behind"` // the organizations with the oldest unsent events, at most ten
 }
 
 // Archive is the state of the object store that holds texts of old events.

@@ -2,8 +2,9 @@
 //
 // Invariants:
 //
-//   - The time of a report does not grow with the number of organizations: it reads metrics and at most twenty ledgers,
-//     counts at most 1,000 deliveries, and sorts the ledgers that wait for witnesses, which the queue bounds.
+//   - The time of a report does not grow with the number of organizations: it reads metrics, at most twenty ledgers and
+//     the names of ten organizations, counts at most 1,000 deliveries, and sorts the ledgers that wait for witnesses,
+//     which the queue bounds, and the stream exports that are behind.
 //   - A store that does not answer makes a report poorer, never an error: the parts that need it are left out.
 //   - A report has no secret and no content of an event.
 //   - Findings have the limits of the rules in deploy/alerts.yaml, and their names.
@@ -28,6 +29,8 @@ const (
 	askTime = 2 * time.Second
 	// maxDue bounds the deliveries that a report counts.
 	maxDue = 1000
+	// maxBehind bounds the organizations in a report whose exports are behind.
+	maxBehind = 10
 	// maxWaiting bounds the ledgers that wait for witnesses in a report.
 	maxWaiting = 10
 )
@@ -49,6 +52,7 @@ type Options struct {
 	Orgs         Organizations
 	Worst        func() []id.Tenant             // ledgers with faults, the worst first
 	Waits        func() map[id.Tenant]time.Time // since when ledgers wait for witnesses
+	Behind       func(n int) []id.Tenant        // at most n whose stream exports are behind, the furthest first
 	AnchorSizes  AnchorSizes
 	Cosignatures Cosignatures
 	CountDue     func(ctx context.Context, limit int) (int, error)
@@ -140,9 +144,21 @@ func (s *Service) Report(ctx context.Context) (*Report, error) {
 	defer end()
 	r.Backup, r.BackupUnread = s.backup.readNote(asking)
 	s.readWebhooks(asking, r)
+	r.Exports.Behind = s.listBehind(asking)
 	r.Worst = s.describeWorst(asking, now)
 	r.judge(now)
 	return r, ctx.Err()
+}
+
+// listBehind returns the names of the organizations whose exports are behind, as far as the store gives them.
+func (s *Service) listBehind(ctx context.Context) []id.Slug {
+	names := []id.Slug{}
+	for _, t := range s.Behind(maxBehind) {
+		if named, err := s.Orgs.Summary(ctx, t); err == nil {
+			names = append(names, named.Slug)
+		}
+	}
+	return names
 }
 
 // readWebhooks counts the deliveries that are due. Without an answer of the store there is no number.

@@ -94,7 +94,7 @@ func begun(t *testing.T) (Options, *ledgertest.Service) {
 	s.Found(t, blue)
 	return Options{Metrics: prometheus.NewRegistry(), Ledgers: s.Ledgers, Orgs: names{red: "red", blue: "blue"},
 		Worst: func() []id.Tenant { return nil }, Waits: func() map[id.Tenant]time.Time { return nil },
-		AnchorSizes: sizes{}, Cosignatures: cosigned{},
+		AnchorSizes: sizes{}, Cosignatures: cosigned{}, Behind: func(int) []id.Tenant { return nil },
 		CountDue: func(context.Context, int) (int, error) { return 3, nil },
 		Nodes:    func() []Node { return []Node{} },
 		Ready:    func(context.Context) string { return "" }, Clock: s.Clock, Version: "v1", Engine: "embedded",
@@ -214,6 +214,16 @@ func TestManyWait(t *testing.T) {
 	}
 	if len(r.Worst) != 10 {
 		t.Errorf("%d are named", len(r.Worst))
+	}
+}
+
+// The organizations whose exports are behind are named, so that the operator knows whom to ask.
+func TestExportsThatAreBehind(t *testing.T) {
+	o, _ := begun(t)
+	o.Behind = func(n int) []id.Tenant { return []id.Tenant{blue, 77, red}[:min(n, 3)] }
+	var b strings.Builder
+	if err := report(t, o).WriteText(&b); err != nil || !strings.Contains(b.String(), " events behind: blue, red\n") {
+		t.Errorf("%v\n%s", err, b.String())
 	}
 }
 

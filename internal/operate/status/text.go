@@ -81,11 +81,28 @@ func (r *Report) ledgerLines() [][2]string {
 			r.Ledgers.Missing, r.Ledgers.AheadOfClock)},
 		{"anchors", fmt.Sprintf("%.1f s behind, journal of %s", r.Anchors.LagSeconds,
 			formatBytes(float64(r.Anchors.JournalBytes)))},
-		{"witnesses", fmt.Sprintf("%d logs wait, %.0f s at most%s", r.Witnesses.WaitingLedgers, r.Witnesses.WaitSeconds,
-			resting)},
+		{"witnesses", r.Witnesses.describe() + resting},
 		{"webhooks", due},
-		{"exports", fmt.Sprintf("%.0f s and %d events behind", r.Exports.LagSeconds, r.Exports.LagEvents)},
+		{"exports", r.Exports.describe()},
 	}
+}
+
+func (w Witnesses) describe() string {
+	switch w.WaitingLedgers {
+	case 0:
+		return "no log waits"
+	case 1:
+		return fmt.Sprintf("1 log has been waiting for %.0f s", w.WaitSeconds)
+	}
+	return fmt.Sprintf("%d logs wait, %.0f s at most", w.WaitingLedgers, w.WaitSeconds)
+}
+
+func (e Exports) describe() string {
+	text := fmt.Sprintf("%.0f s and %d events behind", e.LagSeconds, e.LagEvents)
+	for i, name := range e.Behind {
+		text += textIf(i == 0, ": ") + textIf(i > 0, ", ") + string(name)
+	}
+	return text
 }
 
 func (r *Report) upkeepLines() (lines [][2]string) {

@@ -38,8 +38,12 @@ func (w *Witnesses) prepareRound(ctx context.Context, e *queuedLedger) (*round, 
 	if err != nil {
 		return nil, err
 	}
-	if r.active, err = w.policyInForce(e.tenant, wanted); err != nil || len(r.active.targets) == 0 {
+	if r.active, err = w.policyInForce(e.tenant, wanted); err != nil {
 		return nil, err
+	}
+	w.queue.noteWitnesses(e, len(r.active.targets) > 0)
+	if len(r.active.targets) == 0 {
+		return nil, nil
 	}
 	if r.active.hasOwnPolicy() && !e.own {
 		e.own, r.foreign = true, true

@@ -53,7 +53,7 @@ func (m *metrics) registerGauges(r prometheus.Registerer, w *Witnesses) {
 		cache.StaleCounter("cosignatures", w.views.StaleAnswers),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "agentledger_witness_ledgers",
-			Help: "Ledgers that moved and wait for witnesses, or are being asked about.",
+			Help: "Ledgers with new events that wait for their witnesses. Ledgers without witnesses do not count.",
 		}, func() float64 { n, _ := w.queue.countAndOldest(); return float64(n) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "agentledger_witness_wait_seconds",

@@ -16,6 +16,7 @@ type queuedLedger struct {
 	moved    bool      // since the last round began
 	paused   bool      // the ledger did not move, and waits for the end of a pause
 	running  bool
+	alone    bool      // no witness is asked about it, as far as is known
 	soonest  time.Time // of the next round, if the ledger moves
 	due      time.Time // of the next round
 	position int       // in the heap, -1 when not in it
@@ -26,6 +27,7 @@ type queuedLedger struct {
 // ledgers.
 type roundQueue struct {
 	limit, rounds int
+	alone         bool // the service has no witnesses; organizations may have their own
 
 	mu       sync.Mutex
 	entries  map[id.Tenant]*queuedLedger
@@ -55,7 +57,7 @@ func (a *roundQueue) enqueueMoved(t id.Tenant, now time.Time) bool {
 		a.overflow++
 		return false
 	}
-	e := &queuedLedger{tenant: t, since: now, moved: true, position: -1}
+	e := &queuedLedger{tenant: t, since: now, moved: true, alone: a.alone, position: -1}
 	a.entries[t] = e
 	a.appendReady(e)
 	a.signalChange()
@@ -172,6 +174,13 @@ func (a *roundQueue) scheduleNext(e *queuedLedger, next retryTimes) {
 	heap.Push(&a.waiting, e)
 }
 
+// noteWitnesses notes in a round whether the ledger has a witness to wait for.
+func (a *roundQueue) noteWitnesses(e *queuedLedger, found bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	e.alone = !found
+}
+
 // hasRoomForSweep reports whether a sweep may add a ledger.
 func (a *roundQueue) hasRoomForSweep() bool {
 	a.mu.Lock()
@@ -183,7 +192,8 @@ func (a *roundQueue) hasRoomForSweep() bool {
 // mu.
 func (a *roundQueue) hasSpareRoom() bool { return len(a.entries) < max(a.limit/2, 1) }
 
-// Waits returns since when each ledger with newer events waits for witnesses.
+// Waits returns since when each ledger with newer events waits for its witnesses. A ledger without witnesses does not
+// wait.
 func (w *Witnesses) Waits() map[id.Tenant]time.Time { return w.queue.listWaits() }
 
 func (a *roundQueue) listWaits() map[id.Tenant]time.Time {
@@ -191,21 +201,20 @@ func (a *roundQueue) listWaits() map[id.Tenant]time.Time {
 	defer a.mu.Unlock()
 	waits := make(map[id.Tenant]time.Time)
 	for t, e := range a.entries {
-		if e.moved || e.running {
+		if (e.moved || e.running) && !e.alone {
 			waits[t] = e.since
 		}
 	}
 	return waits
 }
 
-// countAndOldest returns the number of ledgers in memory, and since when the oldest one waits.
+// countAndOldest returns the number of ledgers that wait for their witnesses, and since when the oldest one waits.
 func (a *roundQueue) countAndOldest() (n int, since time.Time) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	for _, e := range a.entries {
-		if (e.moved || e.running) && (since.IsZero() || e.since.Before(since)) {
-			since = e.since
+	waits := a.listWaits()
+	for _, at := range waits {
+		if since.IsZero() || at.Before(since) {
+			since = at
 		}
 	}
-	return len(a.entries), since
+	return len(waits), since
 }

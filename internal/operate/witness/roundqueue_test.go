@@ -43,11 +43,11 @@ func TestAgendaCoalesces(t *testing.T) {
 	begins(t, a, now.Add(step-1))
 	e = begins(t, a, now.Add(step), 1)[0]
 	a.finishRound(e, 0, retryTimes{}, now.Add(2*step))
-	if n, since := a.countAndOldest(); n != 1 || !since.IsZero() {
-		t.Errorf("got %d entries, since %v", n, since)
+	if n, since := a.countAndOldest(); n != 0 || !since.IsZero() {
+		t.Errorf("%d ledgers wait, since %v", n, since)
 	}
 	begins(t, a, now.Add(2*step)) // it did not move
-	if n, _ := a.countAndOldest(); n != 0 {
+	if n := len(a.entries); n != 0 {
 		t.Errorf("an idle ledger is kept: %d", n)
 	}
 }
@@ -63,6 +63,29 @@ func TestWaits(t *testing.T) {
 	if got, want := a.listWaits(), map[id.Tenant]time.Time{5: now, 4: now.Add(2 * time.Second)}; !maps.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
+}
+
+// A ledger without witnesses waits for none, however often it moves. It does once its organization has witnesses.
+func TestNothingToWaitFor(t *testing.T) {
+	a, now := newRoundQueue(10, 10), testStart
+	a.alone = true
+	a.enqueueMoved(1, now)
+	waiting := func(want int) {
+		t.Helper()
+		n, since := a.countAndOldest()
+		if n != want || len(a.listWaits()) != want || since.IsZero() != (want == 0) {
+			t.Errorf("%d ledgers wait since %v, %v, want %d", n, since, a.listWaits(), want)
+		}
+	}
+	waiting(0)
+	e := begins(t, a, now, 1)[0]
+	a.noteWitnesses(e, false)
+	a.finishRound(e, 0, retryTimes{}, now.Add(step))
+	a.enqueueMoved(1, now)
+	waiting(0)
+	begins(t, a, now.Add(step), 1)
+	a.noteWitnesses(e, true)
+	waiting(1)
 }
 
 // A ledger whose witness rests is asked about late, unless it moves: then the
@@ -176,7 +199,7 @@ func TestAgendaAtRandom(t *testing.T) {
 			delete(moved, e.tenant)
 		}
 	}
-	if n, _ := a.countAndOldest(); n != 0 || len(moved) > 0 {
+	if n := len(a.entries); n != 0 || len(moved) > 0 {
 		t.Errorf("%d entries are left, and %d ledgers were forgotten", n, len(moved))
 	}
 }

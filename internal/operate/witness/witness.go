@@ -142,6 +142,7 @@ func New(o Options) *Witnesses {
 			MaxAge: viewAge, Stale: staleView, Limit: 1 << 16, Clock: o.Clock}),
 	}
 	w.base = w.newServicePolicy()
+	w.queue.alone = len(w.base.targets) == 0
 	w.metrics.registerGauges(o.Metrics, w)
 	return w
 }
