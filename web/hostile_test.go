@@ -1,10 +1,12 @@
 package web_test
 
 import (
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"unicode"
 
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/test/chromium"
@@ -21,6 +23,19 @@ func hostile() []string {
 		"\u2028window.pwned=1\u2029", "\u2066<b>\u2069", `onclick=window.pwned=1 `, `<math><mtext><table><mglyph><style><img src=x onerror=window.pwned=1>`,
 		`https://evil.example/`, `' onfocus='window.pwned=1' autofocus='`,
 	}
+}
+
+// visible returns a text as pages show it: unseen characters by their numbers.
+func visible(text string) string {
+	var shown strings.Builder
+	for _, r := range text {
+		if unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp) {
+			fmt.Fprintf(&shown, "U+%04X", r)
+		} else {
+			shown.WriteRune(r)
+		}
+	}
+	return shown.String()
 }
 
 // Every text that an agent chooses is text on the page, in the service's markup and in the browser.
@@ -42,6 +57,9 @@ func TestHostileTexts(t *testing.T) {
 	const tags = "<script>window|<img src=x|<svg onload|<iframe|<style>*|<base|<meta http-equiv=\"refresh|<math|<a href=\"javascript"
 	for _, name := range names {
 		body := w.page(redEvent+name, http.StatusOK).Body.String()
+		if i := strings.IndexFunc(body, func(r rune) bool { return unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp) }); i >= 0 {
+			t.Errorf("%s: the page has an unseen character: %q", name, body[max(0, i-40):min(len(body), i+40)])
+		}
 		for tag := range strings.SplitSeq(tags, "|") {
 			if strings.Contains(body, tag) {
 				t.Errorf("%s: the page has %s", name, tag)
@@ -65,7 +83,7 @@ func TestHostileTexts(t *testing.T) {
 				pwned: window.pwned !== undefined,
 				text: facts.includes(args[0]),
 				foreign: document.querySelectorAll("main script, main iframe, main img, main style, main base, main meta, main math, main [onclick], main [onfocus]").length,
-			};`, &seen, texts[i]); err != nil {
+			};`, &seen, visible(texts[i])); err != nil {
 			t.Fatal(err)
 		}
 		if seen.Pwned || !seen.Text || seen.Foreign != 0 {

@@ -17,6 +17,7 @@ func functions() template.FuncMap {
 		"list":   func(options ...Option) []Option { return options },
 		"path":   url.PathEscape,
 		"pieces": splitText,
+		"plain":  showPlain,
 		"rows":   func(base string, list any) Rows { return Rows{base, list} },
 	}
 }

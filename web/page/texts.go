@@ -18,7 +18,10 @@ type Piece struct {
 // splitText splits a stored text at its unseen characters. The template "text" shows them by their numbers, because
 // they can hide text from a reader, and change the order of other text. The element bdi alone does not hold against a
 // stray U+2069. Beyond maxUnseen each further one is U+FFFD.
-func splitText(stored string) (pieces []Piece) {
+//
+// The text is a string, a type of strings, or bytes.
+func splitText(text any) (pieces []Piece) {
+	stored := readText(text)
 	begin, unseen := 0, 0
 	for i, r := range stored {
 		if !isUnseen(r) {
@@ -39,6 +42,16 @@ func splitText(stored string) (pieces []Piece) {
 	}
 	return pieces
 }
+
+func readText(text any) string {
+	if b, ok := text.([]byte); ok {
+		return string(b)
+	}
+	return fmt.Sprint(text)
+}
+
+// showPlain returns a text for places without markup, such as the title of a page, with U+FFFD for each unseen character.
+func showPlain(text any) string { return strings.Map(replaceUnseen, readText(text)) }
 
 // isUnseen reports whether a character is a control, a format or a separator of lines. Joiners within a word are
 // not, because scripts and emoji need them.
