@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"syscall"
 
 	"github.com/cockroachdb/pebble/v2"
 
@@ -88,7 +89,7 @@ func (l *logger) events() *pebble.EventListener {
 	return &pebble.EventListener{
 		FlushEnd: func(info pebble.FlushInfo) { l.flush = info.Err },
 		BackgroundError: func(err error) {
-			l.slog.Error("store: background job", "error", err)
+			l.slog.Error("store: background job", "error", readError(err), "remedy", remedy(err))
 			l.engine.failures.noteFailure()
 			if l.flush != nil && errors.Is(err, l.flush) && !l.engine.opened.Load() {
 				l.Fatalf("flush: %w", err)
@@ -96,7 +97,8 @@ func (l *logger) events() *pebble.EventListener {
 		},
 		DataCorruption: func(info pebble.DataCorruptionInfo) {
 			l.engine.damaged.Note(info.Path, info.Details)
-			l.slog.Error("store: damaged data", "file", info.Path, "error", readError(info.Details))
+			l.slog.Error("store: damaged data", "file", info.Path, "error", readError(info.Details),
+				"remedy", remedy(info.Details))
 		},
 		DiskSlow: func(info pebble.DiskSlowInfo) { l.slog.Warn("store: slow disk", "info", info.String()) },
 		WALCreated: func(info pebble.WALCreateInfo) {
@@ -107,4 +109,15 @@ func (l *logger) events() *pebble.EventListener {
 		},
 		WALDeleted: l.engine.recent.deleted,
 	}
+}
+
+// remedy tells the operator what to do about an error of Pebble in a running store.
+func remedy(err error) string {
+	switch {
+	case pebble.IsCorruptionError(err):
+		return "stop the service, run agentledger fsck, and bring the file back from a copy of this store or restore a verified backup"
+	case errors.Is(err, syscall.ENOSPC):
+		return "free space on the volume of the store; the job is retried"
+	}
+	return "the job is retried; if the error persists, check the volume of the store"
 }
