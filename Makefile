@@ -3,7 +3,10 @@
 GO ?= go
 PROGRAMS := agentledger aps
 
-.PHONY: build check test test-python test-typescript test-runtimes test-adapters test-n8n test-pages race lint vuln fuzz fuzz-verifiers interop drill drill-signatures nightly bench soak deploy-check release release-check release-install-check clean
+# As releases are built: without C code, which also links faster. Only the race detector needs a C compiler.
+export CGO_ENABLED ?= 0
+
+.PHONY: build check test test-python test-typescript test-runtimes test-adapters test-n8n test-pages pictures race lint vuln fuzz fuzz-verifiers interop drill drill-signatures nightly bench soak deploy-check release release-check release-install-check clean
 
 build:
 	$(GO) build -o bin/ $(addprefix ./cmd/,$(PROGRAMS))
@@ -43,45 +46,54 @@ programs:
 	$(GO) build -buildvcs=false -o bin/test/ $(addprefix ./cmd/,$(PROGRAMS)) ./examples/toolloop ./examples/httptool ./examples/importer
 
 # The client for Python: types, and tests against the real server.
-test-python: build
+test-python: programs
 	./scripts/python
 	cd clients/python && ./interpreter -m mypy src
-	cd clients/python/tests && AGENTLEDGER_BIN=$(CURDIR)/bin/agentledger APS_BIN=$(CURDIR)/bin/aps ../interpreter -m unittest
+	cd clients/python/tests && AGENTLEDGER_BIN=$(CURDIR)/bin/test/agentledger APS_BIN=$(CURDIR)/bin/test/aps ../interpreter -m unittest
 
 # The client for TypeScript: types, and tests against the real server.
-test-typescript: build
+test-typescript: programs
 	./scripts/node
 	cd clients/typescript && npm ci --silent && npm run --silent types
-	cd clients/typescript && AGENTLEDGER_BIN=$(CURDIR)/bin/agentledger APS_BIN=$(CURDIR)/bin/aps npm test --silent
+	cd clients/typescript && AGENTLEDGER_BIN=$(CURDIR)/bin/test/agentledger APS_BIN=$(CURDIR)/bin/test/aps npm test --silent
 
 # The client for TypeScript in Deno and Bun, which npm brings, in programs and in workers. Chromium is a Go test of web.
-test-runtimes: build
+test-runtimes: programs
 	./scripts/node
 	cd clients/typescript/runtimes-test && npm install --silent --no-audit --no-fund --no-package-lock
-	cd clients/typescript/runtimes-test && AGENTLEDGER_BIN=$(CURDIR)/bin/agentledger npm test --silent
+	cd clients/typescript/runtimes-test && AGENTLEDGER_BIN=$(CURDIR)/bin/test/agentledger npm test --silent
 
 # The adapters of the client for TypeScript, against the real packages and the real server.
-test-adapters: build
+test-adapters: programs
 	./scripts/node
 	cd clients/typescript/adapters-test && npm ci --silent --ignore-scripts
-	cd clients/typescript/adapters-test && AGENTLEDGER_BIN=$(CURDIR)/bin/agentledger npm test --silent
+	cd clients/typescript/adapters-test && AGENTLEDGER_BIN=$(CURDIR)/bin/test/agentledger npm test --silent
 
 # The n8n nodes and template, against the real server, with the n8n-workflow of n8n 1 and of n8n 2. The build takes parts of clients/typescript.
-test-n8n: build
+test-n8n: programs
 	./scripts/node
-	cd clients/n8n && npm ci --ignore-scripts && AGENTLEDGER_BIN=$(CURDIR)/bin/agentledger npm test
+	cd clients/n8n && npm ci --ignore-scripts && AGENTLEDGER_BIN=$(CURDIR)/bin/test/agentledger npm test
 
-# The pages in Chromium under axe-core, which npm brings. Their pictures, light, dark and as wide as a phone, are kept in bin/pages.
+# The pages in Chromium under axe-core, which npm brings, light on a phone and dark on a desk. `make pictures` checks all four
+# combinations and keeps pictures of them in bin/pages.
+PAGES := ^Test(Accessibility.*|ReadmePictures)$$
 test-pages: programs
 	./scripts/chromium
 	./scripts/node
 	cd web && npm ci --silent
+	$(PROGRAMS_BUILT) $(GO) test -vet=off -tags axe ./web ./web/screen -run '$(PAGES)' -timeout 60m
+
+pictures: programs
+	./scripts/chromium
+	./scripts/node
+	cd web && npm ci --silent
 	mkdir -p bin/pages
-	$(PROGRAMS_BUILT) $(GO) test -vet=off -tags axe ./web ./web/screen -run '^Test(Accessibility.*|ReadmePictures)$$' -timeout 60m -artifacts -outputdir $(CURDIR)/bin/pages
+	$(PROGRAMS_BUILT) $(GO) test -vet=off -tags axe ./web ./web/screen -run '$(PAGES)' -timeout 60m -artifacts -outputdir $(CURDIR)/bin/pages
 
 # The Go tests under the race detector (needs a C compiler), of the packages that have anything to race (scripts/racepackages).
 # The pages of ./web and the tests of cmd/agentledger below run the service in the process of the test.
 IN_PROCESS := ^Test(Clock|CorrectClock|Disk|Document|Half|Idle|Listeners|Metrics|Proxy|Routes|Setup|Slow|Start|Store|Successor|Traces|Unready|Witness)
+race: export CGO_ENABLED := 1
 race:
 	./scripts/postgres
 	./scripts/python
@@ -162,6 +174,7 @@ drill-signatures:
 nightly:
 	$(MAKE) drill SIGNATURES=100000000 SIGNATURES_SEED=$$(date +%Y%m%d)
 	$(MAKE) soak
+	$(MAKE) pictures
 	$(MAKE) fuzz FUZZTIME=200000x DOCUMENTS=20000 DOCUMENTS_SEED=$$(date +%Y%m%d)
 
 # Writes what it measured to docs/performance.md.

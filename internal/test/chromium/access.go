@@ -1,6 +1,7 @@
 package chromium
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -14,9 +15,20 @@ type Display struct {
 	Width  int    // of the window, in CSS pixels
 }
 
-// Displays returns those that every page has to fit: light and dark, a phone and a desk.
+// Displays returns the displays that every page has to fit: light on a phone and dark on a desk, and with pictures all
+// four combinations.
 func Displays() []Display {
-	return []Display{{"light", 360}, {"light", 1200}, {"dark", 360}, {"dark", 1200}}
+	all := []Display{{"light", 360}, {"dark", 1200}, {"light", 1200}, {"dark", 360}}
+	if !keepsPictures() {
+		return all[:2]
+	}
+	return all
+}
+
+// keepsPictures reports whether the test was started with -artifacts.
+func keepsPictures() bool {
+	f := flag.Lookup("test.artifacts")
+	return f != nil && f.Value.String() == "true"
 }
 
 // Name returns the display as a part of a file's name.
@@ -72,6 +84,9 @@ func (b *Browser) WantAccessible(axe string, d Display, what string) {
 // KeepPicture stores a picture of the whole page that is open: go test -artifacts -outputdir keeps it.
 func (b *Browser) KeepPicture(name string) {
 	b.t.Helper()
+	if !keepsPictures() {
+		return
+	}
 	file := strings.Trim(strings.ReplaceAll(name, "/", "-"), "-") + ".png"
 	if err := os.WriteFile(filepath.Join(b.t.ArtifactDir(), file), b.Picture(true), 0o600); err != nil {
 		b.t.Fatal(err)
