@@ -2,26 +2,31 @@ package lockfile_test
 
 import (
 	"errors"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"syscall"
 	"testing"
 
 	"github.com/agentledger/agentledger/internal/lockfile"
 )
 
-// holds is the variable that makes this test's program hold a file of that name and
-// wait to be killed.
+// holds is the variable that makes this test's program hold a file of that name until it is
+// killed or its standard input ends.
 const holds = "LOCKFILE_TEST_HOLDS"
 
 func TestMain(m *testing.M) {
 	if path := os.Getenv(holds); path != "" {
-		if _, err := lockfile.Acquire(path); err != nil {
+		f, err := lockfile.Acquire(path)
+		if err != nil {
 			os.Exit(1)
 		}
 		os.Stdout.WriteString("held\n")
-		select {}
+		io.Copy(io.Discard, os.Stdin) // select {} would be reported as a deadlock in a program without C code
+		runtime.KeepAlive(f)          // a file that nothing refers to is closed by the garbage collector
+		os.Exit(0)
 	}
 	os.Exit(m.Run())
 }
@@ -97,6 +102,11 @@ func TestKilled(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lock")
 	other := exec.Command(os.Args[0])
 	other.Env = append(os.Environ(), holds+"="+path)
+	in, err := other.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
 	out, err := other.StdoutPipe()
 	if err == nil {
 		err = other.Start()
@@ -104,7 +114,7 @@ func TestKilled(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := out.Read(make([]byte, 8)); err != nil {
+	if _, err := io.ReadFull(out, make([]byte, len("held\n"))); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := lockfile.Acquire(path); !errors.Is(err, lockfile.ErrHeld) {
