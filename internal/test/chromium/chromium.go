@@ -27,7 +27,7 @@ var started = regexp.MustCompile(`started successfully on port ([0-9]+)`)
 func New(t testing.TB, more ...string) *Browser {
 	t.Helper()
 	b := &Browser{t: t}
-	address := startDriver(t)
+	address := startDriver(t, findProgram(t, "chromedriver"))
 	var session struct {
 		ID string `json:"sessionId"`
 	}
@@ -56,10 +56,33 @@ func findProgram(t testing.TB, names ...string) string {
 	return ""
 }
 
-// startDriver starts chromedriver on a free port of this machine, and returns its URL.
-func startDriver(t testing.TB) string {
+// startTries bounds how often chromedriver is started. It takes a port that is free at ::1 and ends if another program
+// has the same port at 127.0.0.1, which is common while many tests run.
+const startTries = 20
+
+// startDriver starts chromedriver on a free port of this machine and returns its URL.
+func startDriver(t testing.TB, program string) string {
 	t.Helper()
-	driver := exec.Command(findProgram(t, "chromedriver"), "--port=0")
+	var output string
+	for range startTries {
+		var port string
+		if port, output = tryDriver(t, program); port != "" {
+			return "http://127.0.0.1:" + port
+		}
+		if !strings.Contains(output, "port not available") {
+			break
+		}
+	}
+	t.Fatalf("chromedriver does not start:\n%s", output)
+	return ""
+}
+
+// tryDriver starts the program once. It returns the port, or "" and the program's output if the program ended.
+func tryDriver(t testing.TB, program string) (port, output string) {
+	t.Helper()
+	driver := exec.Command(program, "--port=0")
+	var stderr bytes.Buffer
+	driver.Stderr = &stderr
 	out, err := driver.StdoutPipe()
 	if err == nil {
 		err = driver.Start()
@@ -67,18 +90,20 @@ func startDriver(t testing.TB) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		driver.Process.Kill()
-		driver.Wait()
-	})
+	var stdout strings.Builder
 	for lines := bufio.NewScanner(out); lines.Scan(); {
-		if port := started.FindStringSubmatch(lines.Text()); port != nil {
+		if found := started.FindStringSubmatch(lines.Text()); found != nil {
+			t.Cleanup(func() {
+				driver.Process.Kill()
+				driver.Wait()
+			})
 			go io.Copy(io.Discard, out)
-			return "http://127.0.0.1:" + port[1]
+			return found[1], ""
 		}
+		stdout.WriteString(lines.Text() + "\n")
 	}
-	t.Fatal("chromedriver does not start")
-	return ""
+	err = driver.Wait()
+	return "", fmt.Sprintf("%s%s%v", &stdout, &stderr, err)
 }
 
 // call makes one WebDriver call and reads its value into value.
