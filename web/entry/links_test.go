@@ -88,6 +88,12 @@ func TestInvitation(t *testing.T) {
 	shows(t, "a wrong password", stranger.Post("/invitation", "do", "accept", "token", second, "password", newPassword), http.StatusUnauthorized,
 		"Invalid e-mail address or password", "has an account here")
 	shows(t, "its session", carl.Post("/invitation", "do", "open", "token", second), http.StatusOK, "Accept as <bdi>carl@new.example</bdi>")
+	// Whoever saw the first link may have created the account, so it can't join another organization before a proof of its address.
+	shows(t, "an unproved address", carl.Post("/invitation", "do", "accept", "token", second), http.StatusForbidden,
+		"The address of the account is not proved", "Accept as <bdi>carl@new.example</bdi>", `value="`+second+`"`)
+	s.Prove("carl@new.example")
+	leads(t, "the session from before the proof", carl.Get("/console"), "/signin?return=%2Fconsole")
+	carl = s.SignIn("carl@new.example")
 	leads(t, "accepted by the session", carl.Post("/invitation", "do", "accept", "token", second), "/console?notice=joined")
 	shows(t, "inside", carl.Get("/console"), http.StatusOK, "carl@new.example · Blue", "auditor")
 
