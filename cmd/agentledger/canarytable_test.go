@@ -121,6 +121,7 @@ func canaryPosts(w *canaryWorld, o *canaryOrg) map[string]func() []canaryRequest
 			return []canaryRequest{{console + "/webhooks", fmt.Sprintf(`{"url":%q,"events":["run.*"]}`, w.receiver)}}
 		},
 		"changeWebhookEndpoint": one(console+"/webhooks/{webhook}", `{"name":"x"}`),
+		"rotateWebhookEndpoint": one(console+"/webhooks/{webhook}/rotate", `{"overlap_hours":0}`),
 		"testWebhookEndpoint":   one(console+"/webhooks/{webhook}/test", ""),
 		"replayWebhook": func() []canaryRequest {
 			w.rebury(o)
@@ -215,6 +216,7 @@ func canaryRows() map[string]map[canary]readers {
 		"listWebhooks":          {inAddress: managers},
 		"getWebhookEndpoint":    {inAddress: managers},
 		"changeWebhookEndpoint": {inAddress: managers},
+		"rotateWebhookEndpoint": {inAddress: managers},
 		"getStreamExport":       {inAddress: managers},
 		"testStreamExport":      {inAddress: managers},
 	}

@@ -51,7 +51,7 @@ func TestPoliciesFromAFolder(t *testing.T) {
 		{"", "policy push --activate " + refunds, 0, "refunds  version 1  active"},
 		{"", "policy diff " + changed, 1, "refunds  rule r  changed\nrefunds  rule s  added\nrefunds  tests  changed\n"},
 		{"", "policy push " + wrong, 1, "wrong.json: 422 rules[0].decision"},
-		{"", "policy push " + nameless, 2, "nameless.json: policy_id is missing"},
+		{"", "policy push " + nameless, 0, "nameless  version 1  draft"}, // its file name is its id
 		{"", "policy push " + changed, 0, "refunds  version 2  draft"},
 		{"", "policy activate refunds", 0, "refunds  version 2  active"},
 		{"", "policy rollback refunds", 0, "refunds  version 1  active"},
