@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"slices"
+	"time"
 
 	"github.com/agentledger/agentledger/event"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/http/accept"
 	"github.com/agentledger/agentledger/internal/http/edge"
+	"github.com/agentledger/agentledger/internal/wait"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/verify"
@@ -242,14 +244,49 @@ func (s *Server) readErasedAt(ctx context.Context, state *log.State, e storage.E
 	if e.ErasedBy == 0 {
 		return nil, nil
 	}
-	if e.ErasedBy >= state.Size() { // it is newer than the state, and may not be durable
-		return nil, fault.New(fault.Unavailable, "An erasure of the event is under way")
+	state, err := s.awaitErasure(ctx, state, e.ErasedBy)
+	if err != nil {
+		return nil, err
 	}
 	by, err := s.ledgers.Event(ctx, state, e.ErasedBy, storage.FieldColumns)
 	if err != nil {
 		return nil, err
 	}
 	return &by.ReceivedAt, nil
+}
+
+// The store removes an envelope before the ledger publishes the erasure. awaitErasure looks for the new state at this
+// interval and at most this often.
+const (
+	erasureLook  = 20 * time.Millisecond
+	erasureLooks = 50
+)
+
+// awaitErasure returns a state that contains the event at index by: state itself or a newer one. The error is
+// fault.Unavailable if the erasure is not published in time.
+func (s *Server) awaitErasure(ctx context.Context, state *log.State, by id.Index) (*log.State, error) {
+	if by < state.Size() {
+		return state, nil
+	}
+	tenant := state.Identity().Tenant
+	for range erasureLooks {
+		newer, err := s.ledgers.State(ctx, tenant)
+		if err != nil {
+			return nil, errErasing(err)
+		}
+		if state = newer; by < state.Size() {
+			return state, nil
+		}
+		if err := wait.For(ctx, erasureLook); err != nil {
+			return nil, errErasing(err)
+		}
+	}
+	return nil, errErasing(nil)
+}
+
+func errErasing(cause error) error {
+	return &fault.Error{Kind: fault.Unavailable, Code: "unavailable", RetryAfter: time.Second, Err: cause,
+		Message: "An erasure of the event is being written; try again"}
 }
 
 // operatorStatement returns the statement of the service about its own ledger. A fault is

@@ -55,3 +55,25 @@ func TestErasedBundle(t *testing.T) {
 		}
 	}
 }
+
+// A reader whose state is from before an erasure gets the bundle without the envelope, and with the time of the erasure.
+func TestBundleOfAnOlderState(t *testing.T) {
+	w := newWorld(t)
+	w.append(&w.red, id.DiscloseFull, "one")
+	older := w.state(&w.red)
+	w.now = w.now.Add(time.Hour)
+	eraser := erase.Eraser{Appender: w.events, Ledgers: w.ledgers}
+	_, err := eraser.Erase(t.Context(), w.red.tenant, "acc_1", func(context.Context, *log.State) (erase.Erasure, error) {
+		return erase.Erasure{Ranges: []id.Range{{End: 1}}, Reason: "person_request"}, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := w.surface.MakeBundle(t.Context(), w.red.slug, older, 0, id.DiscloseFull)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b.Envelope != nil || b.ErasedAt == nil || *b.ErasedAt != id.InstantOf(w.now) || !b.Verification.OK {
+		t.Errorf("got %+v", b)
+	}
+}

@@ -59,6 +59,7 @@ type world struct {
 	anchors    string
 	keyring    *seal.Keyring
 	ledgers    *log.Ledgers
+	surface    *publicapi.Server
 	read       publicapi.Ledgers // by the surface; nil: ledgers
 	events     *sysevent.Appender
 	orgs       *org.Orgs
@@ -126,13 +127,13 @@ func (w *world) serve(agents publicapi.Agents) {
 	if ledgers == nil {
 		ledgers = w.ledgers
 	}
-	surface := publicapi.New(publicapi.Options{
+	w.surface = publicapi.New(publicapi.Options{
 		Edge: edge, Ledgers: ledgers, Organizations: w.orgs, Agents: agents, GrantKeys: grantKeys{}, PublicURL: publicURL, Clock: w.clock,
 		Directory: w.directory,
 		Witnesses: w.witnesses, LogList: w.lists,
 		DIDBytes: w.documentBytes, Policies: w.policies,
 	})
-	surface.Routes(router, nil)
+	w.surface.Routes(router, nil)
 	w.fast, w.slow = router, router.WithoutFastPath()
 	w.handler = traffic.Watch(w.TB, router)
 }

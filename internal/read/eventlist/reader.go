@@ -138,8 +138,13 @@ func (r *Reader) Find(ctx context.Context, a Asked, name string) (Detail, error)
 	if err != nil {
 		return Detail{}, err
 	}
-	shown.Bundle, err = r.Bundles.MakeBundle(ctx, settings.Slug, state, row.Index, disclosure)
-	return shown, err
+	if shown.Bundle, err = r.Bundles.MakeBundle(ctx, settings.Slug, state, row.Index, disclosure); err != nil {
+		return Detail{}, err
+	}
+	if shown.ErasedAt == nil && e.ErasedBy != 0 { // the erasure is newer than the row of the index
+		shown.ErasedAt = shown.Bundle.ErasedAt
+	}
+	return shown, nil
 }
 
 // mayReadEnvelope reports whether a role may read the envelopes of events of a kind.
