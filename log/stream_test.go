@@ -27,6 +27,7 @@ type hanging struct {
 	moved   map[id.Tenant]int
 	appends map[int]chan struct{} // of streams whose appends hang
 	entries chan struct{}         // when reads of entries hang
+	damaged bool                  // the entries of red are read as other ones
 	barrier chan struct{}         // when barriers hang
 	refuses int                   // appends of red's to be refused
 }
@@ -105,7 +106,7 @@ func pass(ctx context.Context, gate chan struct{}) error {
 
 func (h *hanging) Entries(ctx context.Context, places []storage.Position) []storage.EntryResult {
 	h.mu.Lock()
-	gate := h.entries
+	gate, damaged := h.entries, h.damaged
 	h.mu.Unlock()
 	if err := pass(ctx, gate); err != nil {
 		found := make([]storage.EntryResult, len(places))
@@ -114,7 +115,13 @@ func (h *hanging) Entries(ctx context.Context, places []storage.Position) []stor
 		}
 		return found
 	}
-	return h.Model.Entries(ctx, places)
+	found := h.Model.Entries(ctx, places)
+	for i, p := range places {
+		if damaged && p.Tenant == red {
+			found[i].Entry.Record[5] ^= 1
+		}
+	}
+	return found
 }
 
 func (h *hanging) Barrier(ctx context.Context) error {
@@ -291,7 +298,8 @@ func TestChangedStreamKeepsTheOrder(t *testing.T) {
 	})
 }
 
-// An answer does not wait for ever for the entry before it to be read back.
+// An answer waits only a few seconds for the entry before it to be read back. A read-back that timed out is no sign of
+// damage. Every later batch reads its own entry back again, and damage that it finds freezes the ledger.
 func TestHungReadBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHanging()
@@ -299,18 +307,31 @@ func TestHungReadBack(t *testing.T) {
 		w.mustAppend(red, "before")
 		gate := make(chan struct{})
 		h.do(func() { h.entries = gate })
+		begin := time.Now()
 		r, err := w.append(red, "one")
-		if err != nil || r.ChainValid {
-			t.Errorf("got %+v, %v; want a receipt that does not call the chain valid", r, err)
+		if err != nil || !r.ChainValid {
+			t.Errorf("while the store hangs: got %+v, %v; want a receipt that calls the chain valid", r, err)
+		}
+		if waited := time.Since(begin); waited != 5*time.Second { // of the clock of synctest
+			t.Errorf("the answer waited %v", waited)
+		}
+		if f := w.state(red).Fault(); f.Level != log.Healthy {
+			t.Errorf("got fault %+v", f)
 		}
 		close(gate)
 		h.do(func() { h.entries = nil })
 		if r, err := w.append(red, "two"); err != nil || !r.ChainValid {
 			t.Errorf("got %+v, %v; want a receipt that calls the chain valid", r, err)
 		}
-		if f := w.state(red).Fault(); f.Level != log.Healthy {
-			t.Errorf("got fault %+v", f)
+		h.do(func() { h.damaged = true })
+		if r, err := w.append(red, "three"); err != nil || r.ChainValid {
+			t.Errorf("damaged: got %+v, %v; want a receipt that does not call the chain valid", r, err)
 		}
+		if f := w.state(red).Fault(); f.Level != log.Frozen {
+			t.Errorf("damaged: got fault %+v", f)
+		}
+		w.refuses(red, "frozen")
+		w.mustAppend(blue, "other")
 		w.ledgers.Close()
 	})
 }
