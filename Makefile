@@ -93,6 +93,10 @@ pictures: programs
 # The Go tests under the race detector (needs a C compiler), of the packages that have anything to race (scripts/racepackages).
 # The pages of ./web and the tests of cmd/agentledger below run the service in the process of the test.
 IN_PROCESS := ^Test(Clock|CorrectClock|Disk|Document|Half|Idle|Listeners|Metrics|Proxy|Routes|Setup|Slow|Start|Store|Successor|Traces|Unready|Witness)
+#
+# Tests that repeat one sequence of steps for each write, seed or flipped bit, and tests of other programs, take most of the time there and
+# have nothing to race that other tests leave out. make test runs them.
+UNRACED := AtEachWrite|AtEachStatement|Simulation|Oracle|AlertRules|Promtool|Chromium|WithoutScripts|Hostile|MergedPostings|OfEachSize|NaiveScans|Damaged|Flipped|RandomFaults|FailOver
 race: export CGO_ENABLED := 1
 race:
 	./scripts/postgres
@@ -100,7 +104,7 @@ race:
 	./scripts/curl
 	./scripts/promtool
 	./scripts/chromium
-	$(GO) test $(TIMEOUT) -vet=off -p 4 -race ./web $$(./scripts/racepackages)
+	$(GO) test $(TIMEOUT) -vet=off -p 4 -race -skip '$(UNRACED)' ./web $$(./scripts/racepackages)
 	$(GO) test $(TIMEOUT) -vet=off -race ./cmd/agentledger -run '$(IN_PROCESS)'
 
 # The fast loop of a contributor: lint, build and the tests of the packages that changed since BASE.
