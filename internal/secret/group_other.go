@@ -4,5 +4,8 @@ package secret
 
 import "io/fs"
 
-// inOwnGroup returns false: the group of a file is unknown.
-func inOwnGroup(fs.FileInfo) bool { return false }
+// groupOf returns noGroup: the group of a file is unknown.
+func groupOf(fs.FileInfo) int { return noGroup }
+
+// ownGroups returns no groups.
+func ownGroups() []int { return nil }

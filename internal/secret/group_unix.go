@@ -5,19 +5,19 @@ package secret
 import (
 	"io/fs"
 	"os"
-	"slices"
 	"syscall"
 )
 
-// inOwnGroup reports whether the group of a file is the group of this process or one of its supplementary groups.
-func inOwnGroup(info fs.FileInfo) bool {
-	s, ok := info.Sys().(*syscall.Stat_t)
-	if !ok {
-		return false
+// groupOf returns the group of a file, or noGroup if it is unknown.
+func groupOf(info fs.FileInfo) int {
+	if s, ok := info.Sys().(*syscall.Stat_t); ok {
+		return int(s.Gid)
 	}
-	if int(s.Gid) == os.Getegid() {
-		return true
-	}
-	groups, err := os.Getgroups()
-	return err == nil && slices.Contains(groups, int(s.Gid))
+	return noGroup
+}
+
+// ownGroups returns the group of this process and its supplementary groups.
+func ownGroups() []int {
+	supplementary, _ := os.Getgroups() // without them, only the group of the process is accepted
+	return append(supplementary, os.Getegid())
 }

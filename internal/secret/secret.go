@@ -15,6 +15,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
 )
 
@@ -84,14 +85,21 @@ const (
 	notPrivate fs.FileMode = 0o037 // whatever the group is
 )
 
+// noGroup is the group of a file on systems that do not report it. No process is in it.
+const noGroup = -1
+
 // CheckAccess returns an error if a file is accessible to other users. Reading by one of the process's own groups is
 // allowed: Kubernetes mounts secrets with mode 0440 and the group of the pod (fsGroup).
 func CheckAccess(info fs.FileInfo) error {
-	mode := info.Mode().Perm()
+	return checkMode(info.Mode().Perm(), groupOf(info), ownGroups())
+}
+
+// checkMode returns an error if a file with this mode and group is accessible to users outside of the given groups.
+func checkMode(mode fs.FileMode, group int, own []int) error {
 	switch {
 	case mode&notPrivate != 0:
 		return fmt.Errorf("mode is %04o, so other users have access: set it to 0600, or to 0640 or 0440 for a group of this process", mode)
-	case mode&groupRead != 0 && !inOwnGroup(info):
+	case mode&groupRead != 0 && !slices.Contains(own, group):
 		return fmt.Errorf("mode is %04o, and the file's group is not a group of this process: set it to 0600", mode)
 	}
 	return nil
