@@ -36,10 +36,7 @@ func TestStartIsRefused(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			command := exec.Command(servicetest.Program(t), append([]string{"serve", "--data", t.TempDir(), "--listen",
-				"127.0.0.1:0", "--id-listen", "127.0.0.1:0", "--metrics-listen", "", "--public-url", "http://log.example"},
-				test.flags...)...)
-			command.Env = environment()
+			command := serveCommand(t, test.flags...)
 			if test.env != "" {
 				command.Env = append(command.Env, test.env)
 			}
@@ -49,6 +46,32 @@ func TestStartIsRefused(t *testing.T) {
 			}
 		})
 	}
+}
+
+// serveCommand returns the command that starts a process with a data folder and ports of its own.
+func serveCommand(t *testing.T, flags ...string) *exec.Cmd {
+	t.Helper()
+	command := exec.Command(servicetest.Program(t), append([]string{"serve", "--data", t.TempDir(), "--listen",
+		"127.0.0.1:0", "--id-listen", "127.0.0.1:0", "--metrics-listen", "", "--public-url", "http://log.example"},
+		flags...)...)
+	command.Env = environment()
+	return command
+}
+
+// startAlone starts a process without node flags and waits until it serves. It ends with the test.
+func startAlone(t *testing.T, storage string) *exec.Cmd {
+	t.Helper()
+	command := serveCommand(t, "--storage", storage)
+	out, err := command.StdoutPipe()
+	if err == nil {
+		err = command.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = command.Process.Kill() })
+	servicetest.AwaitServing(t, "alone", out)
+	return command
 }
 
 // A process that serves alone is refused beside nodes that live, and a node beside such a process. One that was killed
@@ -61,16 +84,9 @@ func TestAloneBesideNodes(t *testing.T) {
 	t.Cleanup(func() { _ = server.Stop() })
 	alone := []string{"--storage", server.URL()}
 	node := append([]string{"--node-listen", "127.0.0.1:0", "--node-url", "https://127.0.0.1:1"}, alone...)
-	serve := func(flags []string) *exec.Cmd {
-		command := exec.Command(servicetest.Program(t), append([]string{"serve", "--data", t.TempDir(), "--listen",
-			"127.0.0.1:0", "--id-listen", "127.0.0.1:0", "--metrics-listen", "", "--public-url", "http://log.example"},
-			flags...)...)
-		command.Env = environment()
-		return command
-	}
 	refused := func(step, want string, flags []string) {
 		t.Helper()
-		command := serve(flags)
+		command := serveCommand(t, flags...)
 		out, err := command.CombinedOutput()
 		if code := command.ProcessState.ExitCode(); err == nil || code != 3 || !strings.Contains(string(out), want) {
 			t.Errorf("%s: got status %d and %q, want status 3 and %q", step, code, out, want)
@@ -80,16 +96,7 @@ func TestAloneBesideNodes(t *testing.T) {
 	refused("beside a node", "nodes serve from it", alone)
 	first.kill()
 
-	single := serve(alone)
-	out, err := single.StdoutPipe()
-	if err == nil {
-		err = single.Start()
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = single.Process.Kill() })
-	servicetest.AwaitServing(t, "alone", out)
+	single := startAlone(t, server.URL())
 	refused("beside a process that serves alone", "a process without --node-listen", node)
 	if err := single.Process.Kill(); err != nil {
 		t.Fatal(err)
@@ -105,18 +112,7 @@ func TestAloneEndsBesideNodes(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = server.Stop() })
-	single := exec.Command(servicetest.Program(t), "serve", "--data", t.TempDir(), "--listen", "127.0.0.1:0",
-		"--id-listen", "127.0.0.1:0", "--metrics-listen", "", "--public-url", "http://log.example", "--storage", server.URL())
-	single.Env = environment()
-	out, err := single.StdoutPipe()
-	if err == nil {
-		err = single.Start()
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = single.Process.Kill() })
-	servicetest.AwaitServing(t, "alone", out)
+	single := startAlone(t, server.URL())
 	if err := single.Process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
