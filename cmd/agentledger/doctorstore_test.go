@@ -71,9 +71,13 @@ func TestDoctorAgreesWithServe(t *testing.T) {
 		"no format marker":           {remove("db/marker.format-version.*"), refused, ""},
 		"no manifest":                {remove("db/MANIFEST-*"), refused, ""},
 		"cut manifest":               {truncate("db/MANIFEST-*"), refused, ""},
-		"cut table":                  {truncate("db/*.sst"), refused, ""},
-		"no table":                   {remove("db/*.sst"), refused, ""},
-		"not a public URL":           {func(*testing.T, string) error { return nil }, refused, "ftp://log.test"},
+		"cut store file":             {truncate("db/agentledger.store"), refused, ""},
+		"damaged store file": {func(_ *testing.T, dir string) error {
+			return os.WriteFile(filepath.Join(dir, "db/agentledger.store"), []byte("agentledger-store/1\n"), 0o600)
+		}, refused, ""},
+		"cut table":        {truncate("db/*.sst"), refused, ""},
+		"no table":         {remove("db/*.sst"), refused, ""},
+		"not a public URL": {func(*testing.T, string) error { return nil }, refused, "ftp://log.test"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "data")
@@ -119,6 +123,9 @@ func TestDoctorAgreesWithServe(t *testing.T) {
 				t.Errorf("doctor found %q, and serve %s", found, tc.serve)
 			}
 			if text := strings.Join(found, "\n"); strings.HasSuffix(name, " table") && (!strings.Contains(text, ".sst in "+dir) || !strings.Contains(text, "bring the file back")) {
+				t.Errorf("doctor names neither the file nor the way out: %q", text)
+			}
+			if text := strings.Join(found, "\n"); strings.HasSuffix(name, " store file") && (!strings.Contains(text, filepath.Join(dir, "db/agentledger.store")) || !strings.Contains(text, "bring the file back")) {
 				t.Errorf("doctor names neither the file nor the way out: %q", text)
 			}
 			if after := listFolder(t, dir); !slices.Equal(before, after) {

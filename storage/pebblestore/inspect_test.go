@@ -1,6 +1,7 @@
 package pebblestore_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"maps"
@@ -174,6 +175,54 @@ func TestTornStoreFile(t *testing.T) {
 				t.Errorf("slot %d, from byte %d on: %v", slot, end, err)
 			}
 		}
+	}
+}
+
+// A store file that no program has written is refused, even if one of its slots is whole: it names the file and the way out.
+func TestMalformedStoreFile(t *testing.T) {
+	image, _ := killed(t)
+	const name = "data/agentledger.store"
+	whole := readFile(t, image, name)
+	first, second := whole[:512], whole[512:]
+	join := func(parts ...[]byte) []byte { return slices.Concat(parts...) }
+	zeros := make([]byte, 512)
+	edited := func(old, replacement string) []byte { return bytes.Replace(first, []byte(old), []byte(replacement), 1) }
+	for what, content := range map[string][]byte{
+		"empty":                     {},
+		"one byte":                  whole[:1],
+		"cut in the first slot":     whole[:300],
+		"cut to the first slot":     first,
+		"cut in the second slot":    whole[:1000],
+		"without its last byte":     whole[:1023],
+		"with one more byte":        join(whole, []byte("\n")),
+		"with one more slot":        join(whole, first),
+		"zeros":                     join(zeros, zeros),
+		"slots exchanged":           join(second, first),
+		"bytes after the line":      join(edited("\n  ", "\n x"), zeros),
+		"no line end after a slot":  join(first[:511], []byte(" "), zeros),
+		"carriage return line ends": bytes.ReplaceAll(whole, []byte("\n"), []byte("\r\n")),
+	} {
+		writeFile(t, image, name, content)
+		before := files(t, image, "data")
+		for _, readOnly := range []bool{true, false} {
+			e, err := pebblestore.Open(pebblestore.Options{Dir: "data", FS: image, ReadOnly: readOnly})
+			if err == nil {
+				e.Close()
+			}
+			if !errors.Is(err, storage.ErrCorrupt) || !strings.Contains(err.Error(), name+" is damaged") ||
+				!strings.Contains(err.Error(), "bring the file back") {
+				t.Errorf("%s, read-only %v: got %v", what, readOnly, err)
+			}
+		}
+		if after := files(t, image, "data"); !maps.Equal(before, after) {
+			t.Errorf("%s: the refusal changed files", what)
+		}
+	}
+	if err := image.Remove(name); err != nil { // the way out
+		t.Fatal(err)
+	}
+	if err := open(t, pebblestore.Options{Dir: "data", FS: image}).Close(); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -1,6 +1,7 @@
 package pebblestore
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -43,8 +44,9 @@ func (s storeState) slot() []byte {
 	return []byte(line + strings.Repeat(" ", slotLen-1-len(line)) + "\n")
 }
 
-// parseSlot reads a slot. One of another format is read up to its format.
-func parseSlot(b []byte) (s storeState, ok bool) {
+// parseSlot reads a slot. In a known format it must be exactly what slot writes at index. A slot of an unknown format
+// is read only up to its format.
+func parseSlot(b []byte, index int) (s storeState, ok bool) {
 	line, _, _ := strings.Cut(string(b), "\n")
 	end := strings.LastIndexByte(line, ' ') + 1
 	if line[end:] != fmt.Sprintf("%08x", checksum.Sum([]byte(line[:end]))) {
@@ -57,25 +59,26 @@ func parseSlot(b []byte) (s storeState, ok bool) {
 		return s, true
 	}
 	_, err := fmt.Sscanf(line, storeFileWord+"%d turn %d manifest %d length %d", &s.format, &s.turn, &s.manifest, &s.length)
-	return s, err == nil
+	return s, err == nil && bytes.Equal(b, s.slot()) && (s.turn == 0 || int(s.turn%2) == index)
 }
 
-// readStoreFile returns the newest state of a store, found is false where there is
-// no store file: an older program made the store, or a copy has lost the file.
+// readStoreFile returns the latest state of a store. found is false if there is no store file: an older program made
+// the store, or a copy has lost the file. A crash can damage one slot, but it never changes the size of the file.
 func readStoreFile(fs vfs.FS, dir string) (s storeState, found bool, err error) {
-	f, err := fs.Open(fs.PathJoin(dir, storeFileName))
+	path := fs.PathJoin(dir, storeFileName)
+	f, err := fs.Open(path)
 	if errors.Is(err, os.ErrNotExist) {
 		return storeState{}, false, nil
 	}
 	if err != nil {
 		return storeState{}, false, err
 	}
-	b, err := io.ReadAll(io.LimitReader(f, 2*slotLen))
+	b, err := io.ReadAll(io.LimitReader(f, 2*slotLen+1))
 	if err := errors.Join(err, f.Close()); err != nil {
 		return storeState{}, false, err
 	}
-	for i := 0; i+slotLen <= len(b); i += slotLen {
-		slot, ok := parseSlot(b[i : i+slotLen])
+	for i := range len(b) / slotLen {
+		slot, ok := parseSlot(b[i*slotLen:(i+1)*slotLen], i)
 		if ok && !isKnownFormat(slot.format) {
 			return slot, true, wantFormat(slot.format)
 		}
@@ -83,11 +86,17 @@ func readStoreFile(fs vfs.FS, dir string) (s storeState, found bool, err error) 
 			s, found = slot, true
 		}
 	}
-	if !found {
-		return storeState{}, false, corruptValue(storeFileName + " is damaged: bring the file back from a copy of the stopped store. " +
-			"Without a copy and with all other files of the store whole, move it away: the next start makes it anew")
+	reason := ""
+	switch {
+	case len(b) < 2*slotLen:
+		reason = fmt.Sprintf(" (it has %d bytes instead of %d)", len(b), 2*slotLen)
+	case len(b) > 2*slotLen:
+		reason = fmt.Sprintf(" (it has more than %d bytes)", 2*slotLen)
+	case found:
+		return s, true, nil
 	}
-	return s, true, nil
+	return storeState{}, false, corruptValue(path + " is damaged" + reason + ": bring the file back from a copy of the " +
+		"stopped store. Without a copy and with all other files of the store whole, move it away: the next start makes it anew")
 }
 
 // storeFile keeps the store file beside the manifest, for directoryFS, which tells it of syncs. The manifest is
