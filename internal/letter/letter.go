@@ -53,8 +53,12 @@ func (l AccountMail) writeOne(ctx context.Context, name string, m mail.Message) 
 // MayMail reports whether the person of an account may be mailed now. An address that was never proved may belong to a
 // stranger whom the holder of the account wants to annoy, so its mails are bounded as mails to a stranger, caused by an
 // organization or by id.Service. They are counted apart from invitations, so that the holder cannot use up the mails
-// by which the owner of the address takes the account over.
+// by which the owner of the address takes the account over. An account whose address leads to another account gets no
+// mail.
 func MayMail(ctx context.Context, o Outbox, who account.Account, t id.Tenant) (bool, error) {
+	if who.Released {
+		return false, nil
+	}
 	if who.Proof != account.Unproved || !o.Enabled() {
 		return true, nil
 	}

@@ -87,8 +87,10 @@ func Follow(
 		}
 		if account.IsAccount(found) {
 			var address storage.Record
-			address, err = account.AddressRecord(found)
-			open = append(open, Entry{Record: address})
+			var owned bool
+			if address, owned, err = account.AddressRecord(found); owned {
+				open = append(open, Entry{Record: address})
+			}
 		}
 		if err == nil {
 			err = see(found)

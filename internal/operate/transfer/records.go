@@ -166,11 +166,11 @@ func (w *incoming) isFree(ctx context.Context, r storage.Record) (bool, error) {
 // checkSameAddress lets an account that is here count in place of the exported one,
 // if it is the same person's.
 func checkSameAddress(have, want storage.Record) error {
-	a, err := account.AddressRecord(have)
+	a, _, err := account.AddressRecord(have)
 	if err != nil {
 		return err
 	}
-	b, err := account.AddressRecord(want)
+	b, _, err := account.AddressRecord(want)
 	if err == nil && a.Key != b.Key {
 		err = Refusedf("account %s has another address here", want.Key)
 	}

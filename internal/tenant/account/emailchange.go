@@ -163,7 +163,7 @@ func errChangeOver() error {
 func (a *Accounts) moveAddress(
 	ctx context.Context, who ID, r *accountRecord, email string, v Visit,
 ) ([]storage.Change, error) {
-	if email == r.Email {
+	if email == r.Email && !r.Released {
 		return a.confirmAddress(ctx, who, r, v)
 	}
 	held, err := json.Marshal(emailRecord{Account: who})
@@ -192,9 +192,12 @@ func (a *Accounts) moveAddress(
 	if len(released) > 0 {
 		claim.If = storage.AnyVersion // the holder's record is written under its version
 	}
-	changes = append(changes, removeChange(kindEmail, r.Email), claim)
+	changes = append(changes, claim)
+	if !r.Released {
+		changes = append(changes, removeChange(kindEmail, r.Email))
+	}
 	r.FormerEmails = append(slices.DeleteFunc(r.FormerEmails, func(e string) bool { return e == email }), r.Email)
-	r.Email = email
+	r.Email, r.Released = email, false
 	r.Generation++
 	r.Proof = Claim{By: ProvedByMail}.record(a.currentTime())
 	return changes, nil

@@ -34,6 +34,9 @@ type accountRecord struct {
 	// TakenOverAt is when all that let a previous holder in ended, 0 for never.
 	TakenOverAt id.Instant `json:"taken_over_at,omitzero"`
 
+	// Released means that the address leads to another account, which has proved it.
+	Released bool `json:"released,omitzero"`
+
 	Linked bool `json:"linked,omitzero"` // a person of an identity provider signs in as the account
 }
 
@@ -48,6 +51,7 @@ func (r *accountRecord) toAccount(a ID) Account {
 	}
 	return Account{
 		Proof:       proof,
+		Released:    r.Released,
 		ID:          a,
 		Email:       r.Email,
 		HasPassword: r.PasswordHash != "",

@@ -253,6 +253,7 @@ func (a *Accounts) releaseAddress(ctx context.Context, email string) ([]storage.
 	if err != nil {
 		return nil, err
 	}
+	r.Released = true
 	value, err := json.Marshal(r)
 	if err != nil {
 		return nil, fmt.Errorf("release address: %w", err)

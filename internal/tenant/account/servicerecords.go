@@ -26,14 +26,15 @@ func ServiceRecords(t id.Tenant, r storage.Record) ([]storage.Record, error) {
 // password: where there is one of the same name and address already, it counts.
 func IsAccount(r storage.Record) bool { return r.Kind == kindAccount }
 
-// AddressRecord returns the record by which the address of an account is its own.
-func AddressRecord(r storage.Record) (storage.Record, error) {
+// AddressRecord returns the record by which the address of an account is its own. owned is false if the address leads
+// to another account, which has proved it.
+func AddressRecord(r storage.Record) (address storage.Record, owned bool, err error) {
 	var stored accountRecord
 	if err := json.Unmarshal(r.Value, &stored); err != nil || !IsAccount(r) {
-		return storage.Record{}, fmt.Errorf("account: %w", storage.ErrCorrupt)
+		return storage.Record{}, false, fmt.Errorf("account: %w", storage.ErrCorrupt)
 	}
 	value, err := json.Marshal(emailRecord{Account: ID(r.Key)})
-	return storage.Record{Kind: kindEmail, Key: stored.Email, Value: value}, err
+	return storage.Record{Kind: kindEmail, Key: stored.Email, Value: value}, !stored.Released, err
 }
 
 // IsAddress reports whether r names an account by an address.

@@ -175,7 +175,7 @@ func (a *Accounts) findSubject(ctx context.Context, s Subject, v Visit) (Account
 		return Account{}, err
 	}
 	var changes []storage.Change
-	if email, err := ParseEmail(s.Email); err == nil && email == r.Email && !r.Proof.proved() {
+	if email, err := ParseEmail(s.Email); err == nil && email == r.Email && !r.Released && !r.Proof.proved() {
 		if changes, err = a.takeOver(ctx, linked.Account, r, ProvedByProvider, v); err != nil {
 			return Account{}, err
 		}
