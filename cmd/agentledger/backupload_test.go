@@ -12,6 +12,7 @@ import (
 
 	"github.com/agentledger/agentledger/client"
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/config"
 )
 
 // Backups are made while two organizations send, one after the other into one folder. Each has every event that was
@@ -32,7 +33,7 @@ func TestBackupUnderLoad(t *testing.T) {
 	for range 3 {
 		time.Sleep(500 * time.Millisecond)
 		before = append(before, d.copyAcknowledged())
-		out, exit := commandWith(t, []string{platformSecretVariable + "=" + testSecret}, "agentledger", "backup", backups,
+		out, exit := commandWith(t, []string{config.PlatformSecretVariable + "=" + testSecret}, "agentledger", "backup", backups,
 			"--data", dir, "--server", p.identity, "--verify")
 		if exit != 0 {
 			t.Errorf("backup: exit %d\n%s", exit, out)

@@ -119,6 +119,7 @@ func runProgram(ctx context.Context, args []string, stdout, stderr io.Writer) in
 		return exited
 	}
 	if err == nil {
+		config.WarnOfVariables(parsed)
 		err = parsed.Run()
 	} else {
 		err = config.ExplainError(err)

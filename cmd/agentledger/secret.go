@@ -15,15 +15,12 @@ import (
 	"github.com/agentledger/agentledger/internal/secret"
 )
 
-// platformSecretVariable is the environment variable that holds the secret itself.
-const platformSecretVariable = "AGENTLEDGER_PLATFORM_SECRET"
-
 // minSecret is the length of the shortest platform secret.
 const minSecret = 16
 
 // loadPlatformSecret returns the platform secret and, if it was generated just now, the file that contains it.
 func loadPlatformSecret(c config.Serve) (text, madeFile string, err error) {
-	if text = secret.Getenv(platformSecretVariable); text == "" {
+	if text = secret.Getenv(config.PlatformSecretVariable); text == "" {
 		text, madeFile, err = readOrMakeSecret(c.PlatformSecretPath())
 	}
 	if err == nil {
@@ -62,7 +59,7 @@ func servedPlatformSecret(c config.Serve) (text, madeFile string, err error) {
 
 // knownPlatformSecret returns the platform secret of a server that runs; it makes none.
 func knownPlatformSecret(c config.Serve) (string, error) {
-	if secret.Getenv(platformSecretVariable) == "" {
+	if secret.Getenv(config.PlatformSecretVariable) == "" {
 		if _, err := os.Stat(c.PlatformSecretPath()); err != nil {
 			return "", fmt.Errorf("platform secret: %w", err)
 		}

@@ -18,9 +18,9 @@ func TestPlatformSecretForms(t *testing.T) {
 		t.Helper()
 		c := config.Serve{Store: config.Store{Data: t.TempDir()}}
 		if !inFile {
-			t.Setenv(platformSecretVariable, text)
+			t.Setenv(config.PlatformSecretVariable, text)
 		} else {
-			t.Setenv(platformSecretVariable, "")
+			t.Setenv(config.PlatformSecretVariable, "")
 			c.PlatformSecretFile = filepath.Join(c.Data, "mounted")
 			if err := os.WriteFile(c.PlatformSecretFile, []byte(text), 0o600); err != nil {
 				t.Fatal(err)

@@ -25,7 +25,7 @@ func setupServer(t *testing.T, dir string, logs *lockedBuffer) (s *server, print
 
 // An empty service prints a URL, whose token works once, at the main listener, until the next start.
 func TestSetupURL(t *testing.T) {
-	t.Setenv(platformSecretVariable, testSecret)
+	t.Setenv(config.PlatformSecretVariable, testSecret)
 	dir := t.TempDir()
 	var logs lockedBuffer
 	line := regexp.MustCompile(`^set up the service within 30 minutes, once: http://localhost/setup#token=([A-Za-z0-9_-]{43})\n$`)

@@ -13,9 +13,6 @@ import (
 	"github.com/agentledger/agentledger/log"
 )
 
-// MasterKeyVariable is the environment variable that holds the master key itself.
-const MasterKeyVariable = "AGENTLEDGER_MASTER_KEY"
-
 // keySet is the master keys that the settings name.
 type keySet struct {
 	newest seal.Key
@@ -25,7 +22,7 @@ type keySet struct {
 
 // readMasterKeys reads the keys that private keys are sealed under. It makes none.
 func readMasterKeys(c config.Store) (keys keySet, err error) {
-	if text := secret.Getenv(MasterKeyVariable); text != "" {
+	if text := secret.Getenv(config.MasterKeyVariable); text != "" {
 		keys.newest, err = seal.KeyFromSecret(text)
 	} else {
 		keys.newest, err = seal.LoadKey(c.MasterKeyPath())
@@ -84,7 +81,7 @@ func (k keySet) readingKeyring(c config.Store) (*seal.Keyring, error) {
 // RequireMasterKey refuses to go on where a new master key would be made, because
 // imported keys are sealed under the master key of the service that they come from.
 func RequireMasterKey(s config.Store) error {
-	if secret.Getenv(MasterKeyVariable) != "" || len(s.OlderMasterKeyFile) > 0 {
+	if secret.Getenv(config.MasterKeyVariable) != "" || len(s.OlderMasterKeyFile) > 0 {
 		return nil
 	}
 	if _, err := os.Stat(s.MasterKeyPath()); err != nil {

@@ -19,6 +19,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/alecthomas/kong"
 	"github.com/go-json-experiment/json"
 
 	"github.com/agentledger/agentledger/internal/config"
@@ -79,8 +80,8 @@ func checks() []check {
 }
 
 // Run prints all findings. It returns ErrFound when one needs attention.
-func (c Command) Run(ctx context.Context, out io.Writer) error {
-	all := examine(ctx, c.Serve, checks())
+func (c Command) Run(ctx context.Context, out io.Writer, parsed *kong.Context) error {
+	all := append(judgeVariables(config.UnknownVariables(parsed.Model)), examine(ctx, c.Serve, checks())...)
 	if err := c.printFindings(out, all); err != nil {
 		return err
 	}

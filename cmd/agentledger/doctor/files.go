@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/agentledger/agentledger/cmd/agentledger/datadir"
 	"github.com/agentledger/agentledger/internal/config"
 	"github.com/agentledger/agentledger/internal/secret"
 )
@@ -107,7 +106,7 @@ func judgeMode(f privateFile, mode fs.FileMode, user int) *Finding {
 
 // checkMasterKey finds a store whose key is away: the start is refused then, and without the key all is lost.
 func checkMasterKey(c config.Serve) []Finding {
-	if secret.Getenv(datadir.MasterKeyVariable) != "" || len(c.OlderMasterKeyFile) > 0 {
+	if secret.Getenv(config.MasterKeyVariable) != "" || len(c.OlderMasterKeyFile) > 0 {
 		return nil
 	}
 	_, noStore := os.Stat(c.DatabaseDir())

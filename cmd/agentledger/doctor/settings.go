@@ -48,6 +48,19 @@ func checkSettings(_ context.Context, c config.Serve) (found []Finding) {
 	return found
 }
 
+// judgeVariables returns a finding for each environment variable that looks like a setting and is none.
+func judgeVariables(unknown []config.UnknownVariable) (found []Finding) {
+	for _, v := range unknown {
+		f := advise("remove it", "the environment variable %s is not a setting and has no effect", v.Name)
+		if v.Meant != "" {
+			f.Level, f.Do = Attention, "did you mean "+v.Meant+"?"
+		}
+		f.Check = "environment"
+		found = append(found, f)
+	}
+	return found
+}
+
 // isPlaceholder reports whether a URL has a host that is reserved for examples.
 func isPlaceholder(publicURL string) bool {
 	u, err := url.Parse(publicURL)
