@@ -60,7 +60,7 @@ func (c adoptCommand) Run(ctx context.Context, out terminal) error {
 	if err == nil && anchored <= checkpoint.Size {
 		err = c.recordAdoption(checkpoint)
 	}
-	if err := errors.Join(err, ledgers.Close(), s.Engine.Close()); err != nil {
+	if err := errors.Join(err, ledgers.Close(), s.CloseEngine()); err != nil {
 		return err
 	}
 	if anchored > checkpoint.Size {
@@ -105,7 +105,7 @@ func (c adoptCommand) adoptAllHeads(ctx context.Context, out terminal) error {
 			break
 		}
 	}
-	if err := errors.Join(err, ledgers.Close(), s.Engine.Close()); err != nil {
+	if err := errors.Join(err, ledgers.Close(), s.CloseEngine()); err != nil {
 		return err
 	}
 	anchors, err := anchor.Open(c.AnchorsDir())

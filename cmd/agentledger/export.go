@@ -127,7 +127,7 @@ func (c importCommand) Run(ctx context.Context, out terminal) error {
 	if err := datadir.RequireMasterKey(c.Store); err != nil {
 		return err
 	}
-	s, err := datadir.Open(ctx, c.Store, c.Tuning, logger, nil)
+	s, err := c.openToWrite(ctx, out)
 	if err != nil {
 		return err
 	}
@@ -137,7 +137,7 @@ func (c importCommand) Run(ctx context.Context, out terminal) error {
 	i := transfer.Importer{Place: s.TransferPlace(logger), Dir: c.From, Sealed: rekey.SealedRecords(), Reopen: c.Reopen,
 		Report: progress.printProgress}
 	done, err := i.Run(ctx, c.Organization)
-	if err = errors.Join(err, s.Engine.Close()); err != nil {
+	if err = errors.Join(err, s.CloseEngine()); err != nil {
 		return transferError(out, err)
 	}
 	return printResults(out, c.JSON, "organizations", done, func(a transfer.Arrived) string {

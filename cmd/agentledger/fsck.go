@@ -90,12 +90,25 @@ func (c compactCommand) Run(ctx context.Context, out terminal) error {
 	return errors.Join(compaction.Compact(ctx, s.Engine), s.Close())
 }
 
-// openExisting opens a store that is there already.
+// openExisting opens a store that is there already, to write to it.
 func (c offline) openExisting(ctx context.Context, out terminal) (*datadir.Store, error) {
 	if err := datadir.Require(ctx, c.Store); err != nil {
 		return nil, err
 	}
-	return datadir.Open(ctx, c.Store, c.Tuning, c.Logging.NewLogger(out.stderr), nil)
+	return c.openToWrite(ctx, out)
+}
+
+// openToWrite opens a store, or makes it, while no server has it open.
+func (c offline) openToWrite(ctx context.Context, out terminal) (*datadir.Store, error) {
+	logger := c.Logging.NewLogger(out.stderr)
+	s, err := datadir.Open(ctx, c.Store, c.Tuning, logger, nil)
+	if err != nil {
+		return nil, err
+	}
+	if err := claimDatabase(ctx, c.Store, "", s, logger); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
 }
 
 // Memory of commands that read a store from its beginning to its end. Together with the program itself it stays below

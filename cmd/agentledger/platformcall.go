@@ -87,7 +87,7 @@ func (c offline) changeOrganization(ctx context.Context, out terminal, slug stri
 		return errors.Join(err, s.Close())
 	}
 	err = changeIn(ctx, s, ledgers, id.Slug(slug), change)
-	return errors.Join(err, ledgers.Close(), s.Engine.Close())
+	return errors.Join(err, ledgers.Close(), s.CloseEngine())
 }
 
 func changeIn(ctx context.Context, s *datadir.Store, ledgers *log.Ledgers, slug id.Slug,

@@ -136,7 +136,7 @@ func (c restoreCommand) adoptHeads(ctx context.Context, out terminal, unanchored
 	if err != nil {
 		return errors.Join(err, s.Close())
 	}
-	return errors.Join(backup.Adopt(ctx, ledgers, unanchored), ledgers.Close(), s.Engine.Close())
+	return errors.Join(backup.Adopt(ctx, ledgers, unanchored), ledgers.Close(), s.CloseEngine())
 }
 
 // succeedLoss makes the successor of one log.
@@ -148,7 +148,7 @@ func (c restoreCommand) succeedLoss(ctx context.Context, out terminal, l backup.
 	run := succession.Succession{Place: s.TransferPlace(c.Logging.NewLogger(out.stderr)),
 		Organization: l.Organization.String(), Reason: c.Reason}
 	successor, err := run.Run(ctx)
-	if err = errors.Join(err, s.Engine.Close()); err != nil {
+	if err = errors.Join(err, s.CloseEngine()); err != nil {
 		return err
 	}
 	_, err = fmt.Fprintln(out.stdout, successorText(successor))

@@ -14,7 +14,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/agentledger/agentledger/cmd/agentledger/ending"
-	"github.com/agentledger/agentledger/cmd/agentledger/nodes"
 	"github.com/agentledger/agentledger/identity"
 	"github.com/agentledger/agentledger/internal/config"
 	"github.com/agentledger/agentledger/internal/heapfloor"
@@ -23,7 +22,6 @@ import (
 	"github.com/agentledger/agentledger/internal/http/serving"
 	"github.com/agentledger/agentledger/internal/operate/compaction"
 	"github.com/agentledger/agentledger/internal/processors"
-	"github.com/agentledger/agentledger/internal/programversion"
 	"github.com/agentledger/agentledger/internal/telemetry"
 )
 
@@ -74,14 +72,6 @@ func (m machine) startServer(ctx context.Context, c config.Serve, logger *slog.L
 	service, err := openService(ctx, c, watch, ending.AtOnce(logger))
 	if err != nil {
 		return nil, errors.Join(err, watch.stop(ctx))
-	}
-	if !service.store.ReadOnly {
-		service.claim, err = nodes.Take(ctx, nodes.ClaimOptions{URL: c.NodeURL, Version: programversion.Read().Short(),
-			Key: service.store.Keyring.Fingerprints()[0], Engine: service.store.Engine, Logger: logger,
-			Conflict: ending.AtOnce(logger)})
-	}
-	if err != nil {
-		return nil, errors.Join(err, service.Close(), watch.stop(ctx))
 	}
 	service.node.Warm(ctx)
 	s := &server{settings: c, service: service, listeners: new(serving.Set)}

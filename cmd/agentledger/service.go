@@ -73,7 +73,6 @@ type service struct {
 	control  *admission.Control // of all surfaces of the main listener
 	store    *datadir.Store
 	node     *nodes.Node    // nil: this process serves alone
-	claim    *nodes.Claim   // that it serves alone; nil for a node
 	records  storage.Engine // as background work sees it
 	clock    *clock.Guard   // of everything below
 	ledgers  *log.Ledgers
@@ -120,6 +119,9 @@ func openService(ctx context.Context, c config.Serve, watch *observation, fatal 
 	st, err := openServedStore(ctx, c, watch.logger, fatal)
 	if err != nil {
 		return nil, err
+	}
+	if err := claimDatabase(ctx, c.Store, c.NodeURL, st, watch.logger); err != nil {
+		return nil, errors.Join(err, st.Close())
 	}
 	return newService(ctx, c, st, watch, fatal)
 }
@@ -335,6 +337,5 @@ func (s *service) identityHandler(surface *identity.Server, shared *edge.Edge) h
 // Close waits until accepted events are durable and closes the store.
 func (s *service) Close() error {
 	err := errors.Join(s.hashes.Close(), s.ledgers.Close())
-	s.claim.Release()
-	return errors.Join(err, s.store.Engine.Close())
+	return errors.Join(err, s.store.CloseEngine())
 }

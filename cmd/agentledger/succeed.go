@@ -36,7 +36,7 @@ func (c succeedCommand) Run(ctx context.Context, out terminal) error {
 		Checkpoint: note,
 	}
 	successor, err := run.Run(ctx)
-	if err = errors.Join(err, s.Engine.Close()); err != nil {
+	if err = errors.Join(err, s.CloseEngine()); err != nil {
 		return transferError(out, err)
 	}
 	return printResults(out, c.JSON, "logs", []succession.Successor{successor}, successorText)

@@ -83,6 +83,8 @@ type Store struct {
 	Keyring *seal.Keyring
 
 	ReadOnly bool // nothing is written to it
+
+	Release func() // if set, CloseEngine calls it before it closes the engine
 }
 
 // watcher is an engine that one process writes alone.
@@ -223,7 +225,15 @@ func (s *Store) Close() (err error) {
 	if s.Anchors != nil {
 		err = s.Anchors.Close()
 	}
-	return errors.Join(err, s.Engine.Close())
+	return errors.Join(err, s.CloseEngine())
+}
+
+// CloseEngine closes a store whose ledgers were opened and closed, which closed the anchors.
+func (s *Store) CloseEngine() error {
+	if s.Release != nil {
+		s.Release()
+	}
+	return s.Engine.Close()
 }
 
 // TransferPlace is the store as organizations are moved to and from it.

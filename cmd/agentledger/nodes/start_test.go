@@ -2,6 +2,9 @@ package nodes_test
 
 import (
 	"bytes"
+	"context"
+	"fmt"
+	"os"
 	"os/exec"
 	"strings"
 	"syscall"
@@ -51,7 +54,12 @@ func TestStartIsRefused(t *testing.T) {
 // serveCommand returns the command that starts a process with a data folder and ports of its own.
 func serveCommand(t *testing.T, flags ...string) *exec.Cmd {
 	t.Helper()
-	command := exec.Command(servicetest.Program(t), append([]string{"serve", "--data", t.TempDir(), "--listen",
+	return serveCommandIn(t, t.TempDir(), flags...)
+}
+
+func serveCommandIn(t *testing.T, data string, flags ...string) *exec.Cmd {
+	t.Helper()
+	command := exec.Command(servicetest.Program(t), append([]string{"serve", "--data", data, "--listen",
 		"127.0.0.1:0", "--id-listen", "127.0.0.1:0", "--metrics-listen", "", "--public-url", "http://log.example"},
 		flags...)...)
 	command.Env = environment()
@@ -59,9 +67,9 @@ func serveCommand(t *testing.T, flags ...string) *exec.Cmd {
 }
 
 // startAlone starts a process without node flags and waits until it serves. It ends with the test.
-func startAlone(t *testing.T, storage string) *exec.Cmd {
+func startAlone(t *testing.T, storage, data string) *exec.Cmd {
 	t.Helper()
-	command := serveCommand(t, "--storage", storage)
+	command := serveCommandIn(t, data, "--storage", storage)
 	out, err := command.StdoutPipe()
 	if err == nil {
 		err = command.Start()
@@ -96,13 +104,124 @@ func TestAloneBesideNodes(t *testing.T) {
 	refused("beside a node", "nodes serve from it", alone)
 	first.kill()
 
-	single := startAlone(t, server.URL())
+	single := startAlone(t, server.URL(), t.TempDir())
 	refused("beside a process that serves alone", "a process without --node-listen", node)
-	if err := single.Process.Kill(); err != nil {
+	killAndWait(t, single)
+	startProcess(t, server.URL()).terminate()
+}
+
+func killAndWait(t *testing.T, command *exec.Cmd) {
+	t.Helper()
+	if err := command.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	_ = single.Wait() // it was killed
-	startProcess(t, server.URL()).terminate()
+	_ = command.Wait() // it was killed
+}
+
+// Of two processes that serve alone the second is refused with the name of the first, and so are commands that write to
+// the store. After a crash another folder of anchors waits until the row is silent; the folder of the process that crashed
+// starts without that, because it has the lock.
+func TestAloneBesideAlone(t *testing.T) {
+	server, err := pgtest.Start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = server.Stop() })
+	conn, err := pgx.Connect(t.Context(), server.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close(t.Context()) })
+	rows := func() (n int) {
+		t.Helper()
+		if err := conn.QueryRow(t.Context(), "SELECT count(*) FROM node").Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	data, other := t.TempDir(), t.TempDir()
+	host, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused := func(command *exec.Cmd, holder int) {
+		t.Helper()
+		command.Env = environment()
+		out, err := command.CombinedOutput()
+		text := string(out)
+		if code := command.ProcessState.ExitCode(); err == nil || code != 3 || !strings.Contains(text, "serves from it") ||
+			!strings.Contains(text, fmt.Sprintf("on %s, process %d", host, holder)) {
+			t.Errorf("%v: got status %d and %q, want status 3 with the name of the process", command.Args[1:], code, text)
+		}
+	}
+	first := startAlone(t, server.URL(), data)
+	for _, args := range [][]string{
+		{"compact"}, {"succeed", "--organization", "red", "--reason", "x"}, {"rotate-log-key", "--slug", "red"},
+		{"init", "--name", "Red", "--slug", "red", "--admin-email", "ann@red.example", "--public-url", "http://log.example", "--json"},
+	} {
+		refused(exec.Command(servicetest.Program(t), append(args, "--storage", server.URL(), "--data", other)...), first.Process.Pid)
+	}
+	refused(serveCommandIn(t, other, "--storage", server.URL()), first.Process.Pid)
+	killAndWait(t, first)
+
+	third := startAlone(t, server.URL(), other)
+	killAndWait(t, third)
+	ctx, stop := context.WithCancel(t.Context())
+	beaten := make(chan error, 1)
+	go func() { // as if the last process were alive
+		for ctx.Err() == nil {
+			if _, err := conn.Exec(ctx, "UPDATE node SET beats = beats + 1 WHERE version LIKE $1",
+				fmt.Appendf(nil, "%% process %d", third.Process.Pid)); err != nil && ctx.Err() == nil {
+				beaten <- err
+				return
+			}
+		}
+		beaten <- nil
+	}()
+	refused(serveCommandIn(t, data, "--storage", server.URL()), third.Process.Pid)
+	again := startAlone(t, server.URL(), other)
+	stop()
+	if err := <-beaten; err != nil {
+		t.Fatal(err)
+	}
+	if err := again.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := again.Wait(); err != nil {
+		t.Errorf("stop: %v", err)
+	}
+	if conn, err = pgx.Connect(t.Context(), server.URL()); err != nil { // the context ended the first one
+		t.Fatal(err)
+	}
+	if n := rows(); n > 1 {
+		t.Errorf("%d rows are left after a stop, want that of the killed process at most", n)
+	}
+}
+
+// A process that serves alone ends when it continues and finds that another one took its place while it was suspended.
+func TestAloneEndsBesideAlone(t *testing.T) {
+	server, err := pgtest.Start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = server.Stop() })
+	first := startAlone(t, server.URL(), t.TempDir())
+	if err := first.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	second := startAlone(t, server.URL(), t.TempDir())
+	if err := first.Process.Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	if err := first.Wait(); err == nil || first.ProcessState.ExitCode() != 3 {
+		t.Errorf("the first: got %v, want status 3", err)
+	}
+	if err := second.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := second.Wait(); err != nil {
+		t.Errorf("the second: got %v, want that it went on until it was stopped", err)
+	}
 }
 
 // A process that serves alone ends when it finds that nodes have begun to serve while it stood still.
@@ -112,7 +231,7 @@ func TestAloneEndsBesideNodes(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = server.Stop() })
-	single := startAlone(t, server.URL())
+	single := startAlone(t, server.URL(), t.TempDir())
 	if err := single.Process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
