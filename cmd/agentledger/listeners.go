@@ -1,7 +1,6 @@
 package main
 
 import (
-	"net"
 	"net/http"
 	"net/url"
 	"path/filepath"
@@ -56,11 +55,11 @@ func openCertificates(c config.Serve, watch *observation) (certificates, error) 
 	return found, nil
 }
 
-// protect makes a listener speak TLS, if there are certificates. Its answers tell browsers to use TLS from then on, unless
-// the host is this machine, where other services may speak plain HTTP.
+// protect makes a listener use TLS if there are certificates. Its responses then have a Strict-Transport-Security header,
+// unless the public host is this machine, where other services may use plain HTTP.
 func (c certificates) protect(s *serving.Surface, publicURL string) {
 	s.Certificate, s.Protocols = c.source, c.protocols
-	if c.source == nil || isLocal(publicURL) {
+	if c.source == nil || config.IsLocalURL(publicURL) {
 		return
 	}
 	next := s.Handler
@@ -68,14 +67,4 @@ func (c certificates) protect(s *serving.Surface, publicURL string) {
 		w.Header().Set("Strict-Transport-Security", "max-age=31536000")
 		next.ServeHTTP(w, r)
 	})
-}
-
-// isLocal reports whether the host of a URL is localhost or a loopback address.
-func isLocal(publicURL string) bool {
-	u, err := url.Parse(publicURL)
-	if err != nil {
-		return false
-	}
-	ip := net.ParseIP(u.Hostname())
-	return u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
 }

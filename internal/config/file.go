@@ -39,7 +39,8 @@ func decodeSettings(r io.Reader) (given map[string]any, err error) {
 	case bytes.HasPrefix(text, byteOrderMark):
 		return nil, errors.New("it begins with a byte order mark: save it as UTF-8 without one")
 	}
-	return given, json.Unmarshal(text, &given)
+	err = json.Unmarshal(text, &given)
+	return given, err
 }
 
 // tuningSection is the file's member of the settings without a flag.

@@ -101,7 +101,7 @@ func checkProxy(_ context.Context, c config.Serve) (found []Finding) {
 	case https && !ownTLS && header == "":
 		found = append(found, attend("set --client-address-header to the proxy's header, as X-Forwarded-For",
 			"a proxy speaks TLS, and all its clients count as one: one stranger uses up the sign-in attempts of all"))
-	case !https && !isLocalURL(c.PublicURL):
+	case !https && !config.IsLocalURL(c.PublicURL):
 		found = append(found, attend("put a proxy with TLS before it, or give it --tls-cert and --tls-key",
 			"the public URL is not https: ingest keys and passwords are sent as they are"))
 	}
@@ -116,17 +116,6 @@ func checkProxy(_ context.Context, c config.Serve) (found []Finding) {
 		found = append(found, good("public URL, header and listeners fit together"))
 	}
 	return found
-}
-
-// isLocalURL reports whether a URL is of this machine, as for a first try.
-func isLocalURL(publicURL string) bool {
-	_, host, _ := strings.Cut(publicURL, "://")
-	host, _, _ = strings.Cut(host, "/")
-	if h, _, err := net.SplitHostPort(host); err == nil {
-		host = h
-	}
-	address, err := netip.ParseAddr(strings.Trim(host, "[]"))
-	return host == "localhost" || strings.HasSuffix(host, ".localhost") || err == nil && address.IsLoopback()
 }
 
 // isOpenToOthers reports whether an address of a listener is neither of this machine nor of a private network.

@@ -151,7 +151,6 @@ func versionMembers() []string {
 	return []string{"version", "state", "policy_digest", "written_at", "written_by", "activated_at", "archived_at"}
 }
 
-// withoutVersion returns a document as one for a new policy. A saved answer of the console is one too.
 // withMember returns a JSON object with a member set.
 func withMember(text []byte, name, value string) ([]byte, error) {
 	var members map[string]jsontext.Value
@@ -166,6 +165,8 @@ func withMember(text []byte, name, value string) ([]byte, error) {
 	return json.Marshal(members, json.Deterministic(true))
 }
 
+// withoutVersion returns a document without the members that the console adds, so that it can be sent as a new policy.
+// The document may be a saved response of the console.
 func withoutVersion(d document) ([]byte, error) {
 	var members map[string]jsontext.Value
 	if err := json.Unmarshal(d.text, &members); err != nil {
