@@ -65,7 +65,7 @@ type Receipt struct {
 	Index      id.Index
 	EventHash  id.Hash
 	ReceivedAt id.Instant
-	ChainValid bool // no fault is known, the entry that it links to included, which is read back
+	ChainValid bool // false if a fault of the ledger is known; the entry that this one links to is read back and compared
 
 	// Decided is the policy in the record, of a draft whose decision the sequencer made
 	// (Draft.Decide); nil for all others.

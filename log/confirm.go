@@ -12,8 +12,8 @@ import (
 // If it does not, s is frozen and signs the anchor in place of its own head.
 //
 // A ledger without events gets its first anchor here. A ledger with events and no anchor
-// is read-only until an operator adopts a checkpoint, where no other process has its anchor either. So is a ledger
-// whose latest anchor may have been in damaged bytes of the anchors, also one without events.
+// is read-only until an operator adopts a checkpoint, where no other process has its anchor either. The same holds for
+// a ledger whose latest anchor may have been in damaged bytes of the journal, even if the ledger has no events.
 func (l *Ledgers) confirmHead(ctx context.Context, s *State) error {
 	now := id.InstantOf(l.clock())
 	if _, shown := l.anchors.Find(s.identity.Origin.Next()); shown {
@@ -68,7 +68,7 @@ func (l *Ledgers) confirmHead(ctx context.Context, s *State) error {
 	return nil
 }
 
-// lostAnchor is why a ledger is read-only whose latest anchor may have been in damaged bytes.
+// lostAnchor is the reason of a ledger that is read-only because its latest anchor may have been in damaged bytes.
 const lostAnchor = "its latest anchor may be lost, because anchors.journal is damaged: adopt its latest checkpoint"
 
 // unanchored is why a ledger can't begin: its first anchor can't be written. It is nil without an error.

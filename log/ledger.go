@@ -83,8 +83,8 @@ func (r *identityRecord) toIdentity(t id.Tenant) *Identity {
 	return i
 }
 
-// BeganAt returns when the ledger of that handle was created. isFirst reports whether it is its organization's first
-// ledger. It reads the store, so that any node can ask.
+// BeganAt returns when the ledger with that handle was created. isFirst reports whether it is the first ledger of its
+// organization. BeganAt reads the store, so it works on every node, also on one that does not own the ledger.
 func BeganAt(ctx context.Context, store storage.RecordStore, t id.Tenant) (at id.Instant, isFirst bool, err error) {
 	stored, err := store.Get(ctx, t, kindIdentity, "")
 	if err != nil {

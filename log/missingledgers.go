@@ -44,7 +44,7 @@ func (l *Ledgers) Census(ctx context.Context, kind storage.Kind, slugOf slugRead
 		return fmt.Errorf("census: %w", err)
 	}
 	if !lost && !l.anchors.ReadOnly() {
-		l.anchors.SettleSlugs() // those of all organizations are kept again
+		l.anchors.SettleSlugs() // the census has kept all slugs again
 	}
 	l.metrics.Missing.Set(float64(missing.CountMissing()))
 	return nil
@@ -79,8 +79,8 @@ func (l *Ledgers) reportUncounted(ctx context.Context, t id.Tenant, err error) e
 	return nil
 }
 
-// tellMissing names the missing ledgers. It reports whether one of them is the first of its organization and the slug
-// of that is not known.
+// tellMissing logs the missing ledgers. slugLost reports whether one of them is the first of its organization and has a
+// slug that is not known.
 func (l *Ledgers) tellMissing(missing *anchor.Comparison) (slugLost bool, err error) {
 	origins, slugs, err := missing.Missing()
 	if err != nil {

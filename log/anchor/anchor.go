@@ -7,8 +7,8 @@
 //   - A checkpoint is durable when Put returns nil, and no crash takes it away again.
 //   - The anchor of an origin is the largest checkpoint that was put, in any order.
 //   - A note that a crash cut off at the end of a journal is removed. Any other damage stays in the journal, and the notes
-//     before and after it count. An origin whose newest note may have been in the damaged bytes is doubtful until a
-//     checkpoint of it is put.
+//     before and after it are used. An origin whose latest note may have been in the damaged bytes is doubtful until
+//     another checkpoint of it is put.
 //   - One process uses a folder at a time: two would overwrite each other's notes, and
 //     could write to one database without noticing each other.
 //   - A slug is never given to another organization, also when the store was rolled back to
@@ -182,7 +182,7 @@ func (f *Folder) listOrigins(wanted map[originHash]struct{}) (origins []id.Origi
 	err = f.journal.readAllNotes(func(note []byte) error {
 		origin, _, err := parseCheckpoint(note)
 		if err != nil {
-			return nil // it is damaged
+			return nil // a damaged note
 		}
 		hash := hashOriginText(origin)
 		if _, is := left[hash]; is {

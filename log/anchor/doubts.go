@@ -13,20 +13,20 @@ import (
 	"github.com/agentledger/agentledger/tlog"
 )
 
-// doubts are what damaged journals may have lost. The zero value is none.
+// doubts record what damaged journals may have lost. The zero value means that nothing is lost.
 type doubts struct {
-	// all: there is damage of which it is not known whose notes it held. Then each origin is doubtful, except for those
-	// that are settled.
+	// all is set if it is not known whose notes some damaged bytes contained. Then every origin is doubtful, except
+	// for those in settled.
 	all      bool
 	settled  map[originHash]struct{}
-	affected map[originHash]int64 // origins whose note was in damage, and the offset of that
+	affected map[originHash]int64 // origins that lost a note, and the offset of the damaged bytes
 	slugs    bool                 // notes of slugs may be lost
 }
 
-// findDoubts compares the damage of the journals with the notes that are left. It is called once, when both are loaded.
+// findDoubts compares the damage of the journals with the remaining notes. It is called once, after both are loaded.
 func (f *Folder) findDoubts() error {
 	if len(f.heads) == 0 {
-		f.slugs.missing = false // there was no organization yet
+		f.slugs.missing = false // no organization was founded yet
 	}
 	if f.slugs.missing && !f.readOnly {
 		if err := f.slugs.noteMissing(); err != nil {
@@ -62,8 +62,8 @@ func (f *Folder) findDoubts() error {
 	return err
 }
 
-// identify returns the origin whose note was in damaged bytes, if they are one note of an origin that is known from
-// other notes. An origin that was damaged itself is not known.
+// identify returns the origin whose note was in damaged bytes. It reports false unless the bytes are one note, of an
+// origin that other notes name too: the damage may be in the origin itself.
 func (f *Folder) identify(d damage) (originHash, bool) {
 	if d.bytes > int64(maxFrameLine+maxNoteBytes) {
 		return originHash{}, false
@@ -74,7 +74,7 @@ func (f *Folder) identify(d damage) (originHash, bool) {
 	}
 	line, note, _ := bytes.Cut(region, []byte("\n"))
 	length, _, ok := parseFrameLine(append(line, '\n'))
-	if !ok || length != len(note) { // then the note itself has to be sound
+	if !ok || length != len(note) { // the damage is in the first line, so the note must be whole
 		n, err := tlog.ParseNote(note)
 		if err == nil {
 			_, err = n.ReadCheckpoint()
@@ -103,8 +103,8 @@ func (d *doubts) settle(o originHash) {
 	delete(d.affected, o)
 }
 
-// Doubtful reports whether the newest anchor of an origin may have been in damaged bytes of the journal. Its ledger must
-// take no events until an operator or a quorum of witnesses has confirmed its head, which is put then.
+// Doubtful reports whether the latest anchor of an origin may have been in damaged bytes of the journal. Its ledger must
+// not accept events until an operator or a quorum of witnesses has confirmed its head. Putting that head ends the doubt.
 func (f *Folder) Doubtful(o id.Origin) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -114,14 +114,14 @@ func (f *Folder) Doubtful(o id.Origin) bool {
 	return affected || f.doubts.all && !settled
 }
 
-// MarkNew notes that an origin was just made, so that no journal can have lost a note of it.
+// MarkNew notes that an origin was just created, so the journal cannot have lost a note of it.
 func (f *Folder) MarkNew(o id.Origin) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.doubts.settle(hashOrigin(o))
 }
 
-// SlugsDoubtful reports whether notes of slugs may be lost, so that a slug that seems to be free may belong to an
+// SlugsDoubtful reports whether notes of slugs may be lost. Then a slug that seems to be free may belong to an
 // organization.
 func (f *Folder) SlugsDoubtful() bool {
 	f.mu.Lock()
@@ -129,7 +129,7 @@ func (f *Folder) SlugsDoubtful() bool {
 	return f.doubts.slugs
 }
 
-// SettleSlugs notes that the slugs of all organizations that were ever founded are kept again.
+// SettleSlugs notes that the journal contains the slugs of all organizations again.
 func (f *Folder) SettleSlugs() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -140,10 +140,10 @@ func (f *Folder) SettleSlugs() {
 func (f *Folder) Problems() (all []string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	held := "no ledger is affected, because each has a newer anchor"
+	held := "no ledger is affected, because each one has a newer anchor"
 	switch {
 	case f.doubts.all:
-		held = "it is not known whose anchors they held, so every ledger without a newer anchor is read-only: adopt the " +
+		held = "it is not known whose anchors they contained, so every ledger without a newer anchor is read-only: adopt the " +
 			"latest checkpoint that was shown of each (agentledger adopt --checkpoint FILE), or all stored heads " +
 			"(agentledger adopt --all-heads --reason TEXT)"
 	case len(f.doubts.affected) > 0:
@@ -165,7 +165,7 @@ func (f *Folder) Problems() (all []string) {
 const lostNames = "the names of the organizations in the store are written again; until that is done, and as long as the store " +
 	"lacks a ledger whose name is lost, no organization can be founded (agentledger adopt --all-heads --reason TEXT ends that)"
 
-// MissingNames describes that there was no journal of slugs although there are anchors, "" if there was one.
+// MissingNames describes that the journal of slugs was missing although there are anchors. It returns "" if it was not.
 func (f *Folder) MissingNames() string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -175,15 +175,15 @@ func (f *Folder) MissingNames() string {
 	return fmt.Sprintf("%s is missing; %s", f.slugs.path, lostNames)
 }
 
-// A journal of slugs that was missing begins with this line and the time. It is no note and counts as damage, so a
-// restart knows of the loss.
+// A journal of slugs that replaces a missing one begins with this line and the date. The line is not a note, so it
+// counts as damage: the loss is still known after a restart.
 const (
 	missingText  = "this journal was missing on "
 	missingBytes = int64(len(missingText + time.DateOnly + "\n"))
 )
 
 func (j *journal) noteMissing() error {
-	if j.size > 0 { // it is there since an earlier start
+	if j.size > 0 { // an earlier start has written the line
 		return nil
 	}
 	text := []byte(missingText + time.Now().UTC().Format(time.DateOnly) + "\n")
@@ -230,7 +230,7 @@ func (f *Folder) dropSettledDamage(ctx context.Context) error {
 }
 
 // ForgetDamage removes the damaged bytes from the journals, after an operator has decided on every ledger that they may
-// concern. The damaged files stay beside the journals under other names. Run must not be at work.
+// concern. Copies of the damaged files remain next to the journals. It must not be called while Run is running.
 func (f *Folder) ForgetDamage(ctx context.Context) error {
 	f.mu.Lock()
 	f.doubts = doubts{}

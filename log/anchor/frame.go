@@ -53,7 +53,7 @@ func (n frameReader) readNextNote() (note []byte, taken int, err error) {
 	return note, taken, err
 }
 
-// errDamagedNote: the bytes are no note, or not the note that its first line announces.
+// errDamagedNote is returned for bytes that are not a note, or that do not match the note's first line.
 var errDamagedNote = errors.New("damaged note")
 
 // parseFrameLine reads the line in front of a note.

@@ -25,14 +25,14 @@ type journal struct {
 	notes int
 
 	damages []damage // between the notes, in the order of the file
-	missing bool     // there was no file when the journal was opened now, or at the start that made it
+	missing bool     // the file did not exist when the journal was opened, now or at an earlier start
 
 	torn    bool // bytes of an append that failed may lie behind size
 	renamed bool // the rename that brought file to path may not be durable
 }
 
 // openJournal opens or makes the file and calls see with its notes in order. A note is
-// valid until see returns. A note that a crash cut off is removed; damaged bytes stay.
+// valid until see returns. A note that a crash cut off is removed; damaged bytes remain.
 func openJournal(path string, see func(note []byte) error) (*journal, error) {
 	_, missing := os.Stat(path)
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
@@ -67,8 +67,8 @@ func openJournalReadOnly(path string, see func(note []byte) error) (*journal, er
 	return j, nil
 }
 
-// loadNotes reads the notes up to the end, or to the note that a crash cut off. A note that
-// is whole and that see refuses counts as damaged.
+// loadNotes reads the notes up to the end, or to the note that a crash cut off. A whole note
+// that see rejects counts as damaged.
 func (j *journal) loadNotes(see func(note []byte) error) (err error) {
 	if j.info, err = j.file.Stat(); err != nil {
 		return err

@@ -48,7 +48,7 @@ func (f *Folder) yieldNotes(slugs bool, yield func(Note) bool) (more bool, err e
 	return more, err
 }
 
-// errStopped ends a scan whose caller needs no more.
+// errStopped ends a scan whose caller needs no more notes.
 var errStopped = errors.New("stopped")
 
 // reopenJournal opens a journal once more, so that a compaction does not close it, and returns the bytes of its whole

@@ -15,9 +15,9 @@ import (
 const headJournal = "anchors.journal"
 
 // Open opens the anchors in dir, or makes the folder. An unfinished note at the very end of
-// a journal, which a crash leaves, is cut off. Other damage is no error: Problems names it, and
-// Doubtful the origins that it concerns. Open compacts nothing, so that a service starts
-// while the volume is full.
+// a journal, which a crash leaves, is cut off. Other damage is not an error: Problems describes
+// it, and Doubtful reports which origins it affects. Open compacts nothing, so that a service
+// starts while the volume is full.
 func Open(dir string) (*Folder, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("open anchors: %w", err)

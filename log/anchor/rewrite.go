@@ -15,15 +15,15 @@ import (
 // rewritePattern is the pattern of the files of unfinished rewrites.
 const rewritePattern = ".anchors-*"
 
-// rewriting is how a rewrite chooses what it copies.
+// rewriting selects what a rewrite copies.
 type rewriting struct {
-	keep   func(note []byte) bool // nil: all notes
-	retain func(d damage) bool    // whether damaged bytes are copied, as they are; nil: all
+	keep   func(note []byte) bool // reports whether a note is copied; nil: all are
+	retain func(d damage) bool    // reports whether damaged bytes are copied, unchanged; nil: all are
 }
 
-// rewriteNotes replaces the file of the journal by a new one with what r chooses. mu guards
-// the journal. It is held only to copy the notes that were appended meanwhile and to
-// exchange the files, so that appends go on while notes are copied.
+// rewriteNotes replaces the file of the journal by a new one with what r selects. mu guards
+// the journal. It is held only to copy the notes that were appended in the meantime and to
+// exchange the files, so that appends continue while notes are copied.
 //
 // A crash at any moment leaves the old file or the new one at the path, and both have all
 // notes that were appended by then. Notes are read from the open file, so that a rewrite
@@ -75,7 +75,7 @@ func (c *journalCopy) fillFrom(ctx context.Context, j *journal, mu sync.Locker, 
 	return c.flushAndSync()
 }
 
-// copyNotes copies file up to a byte. damages are its damaged regions.
+// copyNotes copies what r selects of file, up to a byte. damages are its damaged regions.
 func (c *journalCopy) copyNotes(ctx context.Context, file *os.File, upTo int64, damages []damage, r rewriting) error {
 	for _, d := range damages {
 		if d.at < c.from || d.at >= upTo {

@@ -7,14 +7,14 @@ import (
 	"io"
 )
 
-// damage is a region of a journal that is no sequence of whole notes. Its bytes stay where they are until an operator
-// has adopted the heads of the ledgers that may have lost a note there: a note after the region is newer than the
-// region, one before it may not be the newest.
+// damage is a region of a journal that does not consist of whole notes. It stays in its place until no ledger can have
+// lost its latest note there, because the place matters: a note after the region is newer than the lost ones, and a
+// note before it may be older.
 type damage struct{ at, bytes int64 }
 
 func (d damage) end() int64 { return d.at + d.bytes }
 
-// scan receives what scanNotes finds, in the order of the file.
+// scan contains the functions that receive what scanNotes finds, in the order of the file.
 type scan struct {
 	// note is called with each whole note, the offset of its frame and the frame's length. The note is valid until it
 	// returns.
@@ -25,7 +25,7 @@ type scan struct {
 }
 
 // scanNotes reads the notes of a file between two offsets. It continues after damage with the next whole note. It
-// returns the end of the last whole note or damaged region: what follows is a note that a crash cut off.
+// returns the end of the last whole note or damaged region: what follows it is a note that a crash cut off.
 func scanNotes(file io.ReaderAt, from, upTo int64, s scan) (end int64, err error) {
 	for from < upTo {
 		if from, err = scanWhole(file, from, upTo, s.note); err != nil || from >= upTo {
@@ -51,10 +51,10 @@ func scanNotes(file io.ReaderAt, from, upTo int64, s scan) (end int64, err error
 	return from, nil
 }
 
-// errSee is an error of a caller's function, which is no damage.
+// errSee is an error of the caller's function, in contrast to damage.
 type errSee struct{ error }
 
-// scanWhole reads whole notes up to the first one that is not, or to the end.
+// scanWhole reads whole notes up to the first damaged one, or to the end. It returns the offset after the last whole note.
 func scanWhole(file io.ReaderAt, from, upTo int64, see func([]byte, int64, int) error) (int64, error) {
 	r := newFrameReader(io.NewSectionReader(file, from, upTo-from))
 	for {
@@ -81,7 +81,7 @@ func (e errSee) Unwrap() error { return e.error }
 
 var framePrefix = []byte("anchor ")
 
-// findNote returns the offset of the first whole note at or after an offset; upTo if there is none.
+// findNote returns the offset of the first whole note at or after an offset, or upTo if there is none.
 func findNote(file io.ReaderAt, from, upTo int64) (at int64, found bool, err error) {
 	window := make([]byte, 4*maxNoteBytes)
 	for from < upTo {
@@ -127,7 +127,7 @@ func isWhole(file io.ReaderAt, at, upTo int64) (bool, error) {
 	return checksumNote(note) == sum, nil
 }
 
-// readFrameLine returns the line at an offset, with its line end if that is near, and the offset after it.
+// readFrameLine returns the line at an offset, of at most maxFrameLine bytes, and the offset after it.
 func readFrameLine(file io.ReaderAt, at, upTo int64) (line []byte, rest int64, err error) {
 	r := bufio.NewReaderSize(io.NewSectionReader(file, at, min(int64(maxFrameLine), upTo-at)), 64)
 	line, err = r.ReadBytes('\n')
@@ -137,9 +137,9 @@ func readFrameLine(file io.ReaderAt, at, upTo int64) (line []byte, rest int64, e
 	return line, at + int64(len(line)), err
 }
 
-// isTorn reports whether the rest of a file, in which there is no whole note, is one that a crash cut off: without the
-// zeros at its end it is empty, ends within its first line, or ends before the length that the line gives. It is not if
-// a note is there in full and only its length is wrong.
+// isTorn reports whether the rest of a file, which contains no whole note, is a note that a crash cut off: without
+// trailing zeros it is empty, ends within the first line, or is shorter than the first line says. A complete note whose
+// length alone is wrong is not torn.
 func isTorn(file io.ReaderAt, at, upTo int64) (bool, error) {
 	if upTo-at > int64(maxFrameLine+maxNoteBytes) {
 		return false, nil

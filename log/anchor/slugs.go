@@ -121,7 +121,7 @@ func (f *Folder) listSlugs(origins []id.Origin) (map[id.Origin]id.Slug, error) {
 		if err == nil && wanted[id.Origin(origin)] {
 			slugs[id.Origin(origin)] = id.Slug(slug)
 		}
-		return nil // one that can't be parsed is damaged
+		return nil // a note that can't be parsed is damaged
 	})
 	return slugs, err
 }

@@ -167,7 +167,7 @@ func (f *Folder) Compact(ctx context.Context, seen func()) error {
 			return f.isNewestNote(note, round)
 		},
 		retain: func(d damage) bool {
-			round = f.nextRound() // the newest note of an origin stays on both sides of the damage
+			round = f.nextRound() // notes before and after the damage are compacted separately
 			return f.mayHideNotes(d)
 		},
 	})
@@ -177,7 +177,7 @@ func (f *Folder) Compact(ctx context.Context, seen func()) error {
 	return nil
 }
 
-// nextRound returns the number of the next compaction, or of its next part.
+// nextRound returns the number of the next compaction, or of the next part of one.
 func (f *Folder) nextRound() uint32 {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -55,9 +55,9 @@ func (f *Folder) writeNotes(notes [][]byte) error {
 	return nil
 }
 
-// appendHeads appends notes to the journal, remembers their heads and returns them. Notes that are older than the
-// anchor of their origin are left out. So the notes of an origin are in the order of their sizes, and one after
-// damaged bytes is newer than any note in them.
+// appendHeads appends notes to the journal and returns them with their heads, which it remembers. Notes that are older
+// than the anchor of their origin are left out. So the notes of an origin are ordered by size, and a note after damaged
+// bytes is newer than any note in them.
 func (f *Folder) appendHeads(notes [][]byte) (written [][]byte, parsed []originHead, err error) {
 	if f.readOnly {
 		return nil, nil, errReadOnly
