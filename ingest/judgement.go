@@ -60,7 +60,8 @@ func (s *Server) checkNewEvent(now time.Time, e *event.Envelope) error {
 	return s.checkClock(now, e.EmittedAt)
 }
 
-// earliestEmitted refuses zero times of programming languages (year 1, 1970) and seconds that were taken for milliseconds.
+// earliestEmitted is later than the zero times of programming languages (year 1, 1970), and than times in seconds that
+// were sent as milliseconds.
 var earliestEmitted = time.Date(1971, time.January, 1, 0, 0, 0, 0, time.UTC)
 
 // checkClock applies the bounds on emitted_at.

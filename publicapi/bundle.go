@@ -113,8 +113,8 @@ func orPage(documents, page edge.Handler) edge.Handler {
 	}
 }
 
-// makeNewestBundle makes the bundle of an event that is in the log of a state, or, if origin is "", in one
-// before it. It returns the state of that log.
+// makeNewestBundle makes the bundle of an event in the log of a state or, if origin is "", in a log before it. It
+// returns the state of the log that contains the event.
 func (s *Server) makeNewestBundle(ctx context.Context, slug id.Slug, state *log.State, name string,
 	origin id.Origin) (*log.State, *verify.Bundle, error) {
 	if !event.ValidEvent(name) {

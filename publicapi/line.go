@@ -31,7 +31,7 @@ func (s *Server) findInLine(ctx context.Context, state *log.State, of func(*log.
 	return state, nil
 }
 
-// findByOrigin returns the log of the line with an origin. If origin is "", it returns state, the newest.
+// findByOrigin returns the log with an origin, which is state or a log before it. If origin is "", it returns state.
 func (s *Server) findByOrigin(ctx context.Context, state *log.State, origin id.Origin) (*log.State, error) {
 	if origin == "" {
 		return state, nil

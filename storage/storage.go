@@ -214,12 +214,12 @@ type Change struct {
 	// another store; 0: the version after the stored one.
 	Version uint64
 	Item    int // the caller's number, for ItemError
-	// Forget means that the stored value is an erased text. An embedded store reports that its files are to be
-	// rewritten, as for the erasure of an envelope.
+	// Forget means that the change erases a text. An embedded store then reports that its files have to be rewritten,
+	// as it does for the erasure of an envelope.
 	Forget bool
 }
 
-// Forgets reports whether one of the changes has Forget.
+// Forgets reports whether Forget is set in one of the changes.
 func Forgets(changes []Change) bool {
 	return slices.ContainsFunc(changes, func(c Change) bool { return c.Forget })
 }

@@ -87,8 +87,8 @@ func (b *Bundle) readDirectory(canonical []byte, members []jcs.Member) (err erro
 	return nil
 }
 
-// checkVersion returns ErrVersion for a bundle of another version, whatever its other members are. It passes one without a
-// version, which is malformed.
+// checkVersion returns ErrVersion for a bundle of another version, whatever its other members are. It accepts a bundle
+// without a version: checkMembers rejects that as malformed.
 func checkVersion(canonical []byte, members []jcs.Member) error {
 	for _, m := range members {
 		value := canonical[m.Value:m.End]

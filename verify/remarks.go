@@ -28,7 +28,7 @@ func remarkDecoders() *json.Unmarshalers {
 			if json.Unmarshal(value, &claim) != nil {
 				claim.KeyClaim = ""
 			}
-			*o = OperatorStatement{KeyClaim: claim.KeyClaim} // a warning that readers must not miss
+			*o = OperatorStatement{KeyClaim: claim.KeyClaim} // a warning that must not be lost
 			return nil
 		}),
 	)

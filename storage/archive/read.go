@@ -268,7 +268,7 @@ func (e *Engine) damaged(p place, step string, cause error) error {
 	return errDamaged(fmt.Errorf("bundle %d, %s: %w", p.number, step, storage.ErrCorrupt))
 }
 
-// damagedRetry is the Retry-After for texts whose object is damaged or missing: the operator has to bring it back.
+// damagedRetry is the Retry-After for texts whose object is damaged or missing, which the operator must restore.
 const damagedRetry = time.Minute
 
 // errDamaged returns the error for readers of texts whose object is damaged or missing.

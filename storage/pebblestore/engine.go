@@ -108,7 +108,7 @@ func lockError(dir string, err error) error {
 	return fmt.Errorf("%s is in use: %w: %w", dir, ErrInUse, err)
 }
 
-// ErrInUse: another process has the store open.
+// ErrInUse is returned by Open if another process has the store open.
 var ErrInUse = errors.New("another process has it open")
 
 // openStore inspects the files before Pebble opens them, because Pebble deletes files that it takes for unused.
@@ -167,10 +167,10 @@ func (e *Engine) openPebble(o Options, exists bool) error {
 	return openError(o.Dir, err)
 }
 
-// tableInError finds the table in an error of Pebble's check of the tables at the start.
+// tableInError matches the error of Pebble's check of the tables at the start.
 var tableInError = regexp.MustCompile(`(?m)^L\d+: (\d+): (.*)$`)
 
-// openError adds the file and what to do to an error with which Pebble refuses a store. Other errors stay as they are.
+// openError adds the file and the remedy to an error about a damaged store. It returns other errors unchanged.
 func openError(dir string, err error) error {
 	if err == nil {
 		return nil

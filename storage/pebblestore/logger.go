@@ -111,7 +111,7 @@ func (l *logger) events() *pebble.EventListener {
 	}
 }
 
-// remedy tells the operator what to do about an error of Pebble in a running store.
+// remedy returns what the operator can do about an error of Pebble in a running store.
 func remedy(err error) string {
 	switch {
 	case pebble.IsCorruptionError(err):

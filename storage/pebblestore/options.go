@@ -89,8 +89,8 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// cacheSize returns the bytes of Pebble's cache, from which it takes those of memtables. A read-only store has a memtable
-// only if its log has events that are in no table yet.
+// cacheSize returns the size of Pebble's cache in bytes, which includes the memtables. A read-only store has a memtable
+// only if its log contains events that are in no table yet.
 func (o Options) cacheSize() int64 {
 	if o.ReadOnly {
 		return o.CacheBytes

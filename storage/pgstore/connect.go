@@ -22,9 +22,10 @@ const (
 	silence     = 30 * time.Second // a peer that answers nothing for so long is taken for gone
 )
 
-// session are the settings of every connection, which are set after connecting. There is no statement_timeout because it would end
-// an append's wait for its commit, which lock_timeout does not. A transaction that a lost client
-// left open must end soon, because it holds the lock of a head, for which the next owner of its ledger waits.
+// session are the settings of every connection. They are set after connecting, because a pooler refuses most of them at
+// the start. There is no statement_timeout because it would end an append's wait for its commit, which lock_timeout does
+// not. A transaction that a lost client left open must end soon, because it holds the lock of a head, for which the next
+// owner of its ledger waits.
 var session = map[string]string{
 	"default_transaction_isolation":       "read committed",
 	"statement_timeout":                   "0",

@@ -27,7 +27,7 @@ type approvalLine struct {
 	People       []string // their account_id
 }
 
-// parseApproval reads a line in canonical form, which may have other members too.
+// parseApproval parses a line, which must be in canonical form and may have other members.
 func parseApproval(line []byte) (a approvalLine, err error) {
 	canonical, _, err := jcs.ParseObject(nil, line, jcs.MaxDepth)
 	if err != nil || !bytes.Equal(canonical, line) {
@@ -76,7 +76,7 @@ func parseApproval(line []byte) (a approvalLine, err error) {
 	return a, nil
 }
 
-// parsePeople reads the voters of an approval and returns their accounts.
+// parsePeople parses the voters of an approval and returns their account IDs.
 func parsePeople(text jsontext.Value) (accounts []string, err error) {
 	if text == nil {
 		return nil, nil
@@ -169,7 +169,7 @@ func (c *checker) checkApproval(a *approvalLine) (first uint64, err error) {
 	return first, c.checkAction(a, action)
 }
 
-// parseActionDigest reads the action_digest of a statement, the zero hash if it has none.
+// parseActionDigest parses the action_digest of a statement. It returns the zero hash if there is none.
 func parseActionDigest(text jsontext.Value) (digest id.Hash, err error) {
 	if text == nil {
 		return digest, nil

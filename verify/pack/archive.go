@@ -60,7 +60,8 @@ func newArchive(files []member) (*archive, error) {
 	return a, nil
 }
 
-// rank orders the files of a pack: the fixed names, and those of policies in between.
+// rank returns the position of a file in a pack: policies have rank 0, the files before them a lower one, the files after
+// them a higher one.
 func rank(name string) int {
 	if i := slices.Index(filesBefore, name); i >= 0 {
 		return i - len(filesBefore)

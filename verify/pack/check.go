@@ -37,17 +37,17 @@ type Report struct {
 	Erased         uint64           `json:"erased"` // shown events whose envelope was erased
 	Envelopes      uint64           `json:"envelopes"`
 	Approvals      uint64           `json:"approvals"`
-	// ActionsUnchecked counts approvals that show no payload, so that their agent and tool aren't compared.
+	// ActionsUnchecked counts approvals without a payload, whose agent and tool can't be compared.
 	ActionsUnchecked uint64 `json:"actions_unchecked"`
 	// SignaturesUnchecked counts shown events whose signature needs an envelope that is not in the pack.
 	SignaturesUnchecked uint64  `json:"signatures_unchecked"`
 	ManifestSHA256      id.Hash `json:"manifest_sha256"` // which the log names in an event of ExportKind
 	Checkpoint          string  `json:"checkpoint"`      // signed note, with its cosignatures
-	// NotCovered names what no check covers, for readers of the report.
+	// NotCovered names what no check covers, in words for people.
 	NotCovered []string `json:"not_covered"`
 }
 
-// Check checks a pack in a ZIP file of size bytes, which may have been made by any program. Errors name the step. They wrap
+// Check checks a pack in a ZIP file of size bytes, which any program may have made. Errors name the step. They wrap
 // verify.ErrMalformed, verify.ErrMismatch, verify.ErrVersion, tlog.ErrMalformed, tlog.ErrProof or tlog.ErrSignature for a
 // pack that is not proved, and ErrContainer if its files can't be read; any other error is an error of r. The report is
 // filled as far as the check went.
@@ -141,7 +141,7 @@ func (c *checker) checkDigests() error {
 	}
 	for i, said := range c.manifest.Files {
 		f := &c.files.files[i]
-		digest, err := f.digest() // a container that gives another size is found here
+		digest, err := f.digest() // fails if the container has another size than the content
 		if err != nil {
 			return fmt.Errorf("%s: %w", f.name, err)
 		}
@@ -194,7 +194,7 @@ func (c *checker) openCheckpoint() error {
 	return nil
 }
 
-// parseKeys reads keys.json. Other than in a saved list of keys, each key signs checkpoints.
+// parseKeys parses keys.json. Unlike in a saved list of keys, each key must be for signing checkpoints.
 func parseKeys(text []byte) ([]verify.LogKey, error) {
 	list, err := parseExact[Keys](text)
 	if err != nil {
@@ -238,7 +238,7 @@ func (c *checker) checkCounts() error {
 	return nil
 }
 
-// notCovered names the parts of a pack that no check covers. The verifiers in other languages have the same words in the
+// notCovered returns the parts of a pack that no check covers. The verifiers in other languages use the same words in the
 // same order.
 func notCovered(r *Report) (names []string) {
 	if r.Request.Filters() {

@@ -19,28 +19,28 @@ var ErrContainer = errors.New("the files of the pack can't be read")
 // Bounds of a container.
 const (
 	maxContainer = 1<<32 - 1 // bytes of a ZIP file, and of the files in any container together
-	maxFiles     = 4096      // including folders, and files that are passed over
+	maxFiles     = 4096      // including folders and ignored files
 	maxDirectory = 1 << 20   // bytes of the directory of a ZIP file
 )
 
-// member is a file in a container. Its content is read anew by each call of open.
+// member is a file in a container. Each call of open returns a new reader of its content.
 type member struct {
 	name string
 	size int64
 	open func() (io.Reader, error)
-	at   io.ReaderAt // of the content; nil if it can only be read from its beginning
+	at   io.ReaderAt // of the content; nil if the content can only be read sequentially
 }
 
 func unreadable(what string) error { return fmt.Errorf("%w: %s", ErrContainer, what) }
 
-// isIgnored reports whether a file isn't the pack's: operating systems and archivers add such files.
+// isIgnored reports whether a file is not part of the pack: operating systems and archivers add such files.
 func isIgnored(name string) bool {
 	last := name[strings.LastIndexByte(name, '/')+1:]
 	return strings.HasPrefix(last, ".") || last == "Thumbs.db" || last == "desktop.ini" ||
 		strings.HasPrefix(name, "__MACOSX/") || strings.Contains(name, "/__MACOSX/")
 }
 
-// isPath reports whether a name leads to a file below its folder, on every operating system.
+// isPath reports whether a name refers to a file below its folder on every operating system.
 func isPath(name string) bool {
 	for i := range len(name) {
 		if c := name[i]; c < ' ' || c == 0x7f || c == '\\' {
@@ -55,8 +55,8 @@ func isPath(name string) bool {
 	return true
 }
 
-// withoutFolder takes the folder of the manifest from all names: packs are often zipped with the folder that they lie
-// in. A file outside of that folder keeps its name.
+// withoutFolder removes the folder of the manifest from all names, because packs are often zipped together with the
+// folder that contains them. A file outside of that folder keeps its name.
 func withoutFolder(members []member) error {
 	folder, found := "", false
 	for _, m := range members {
@@ -94,7 +94,7 @@ const (
 	deflated = 8
 )
 
-// zipPart is a file's part of the directory.
+// zipPart is the entry of a file in the directory.
 type zipPart struct {
 	name                      string
 	flags, method             uint16
@@ -144,7 +144,7 @@ func readZIP(s *source, size int64) ([]member, error) {
 	return members, nil
 }
 
-// readDirectory finds the directory of a ZIP file by the part at the end.
+// readDirectory finds the directory of a ZIP file by the record at its end.
 func readDirectory(s *source, size int64) (directory []byte, offset int64, count int, err error) {
 	if size < endLen || size > maxContainer {
 		return nil, 0, 0, unreadable("size")
@@ -190,7 +190,7 @@ func readFull(s *source, b []byte, offset int64) error {
 	return err
 }
 
-// parseDirectory reads the first part of a directory and returns its length.
+// parseDirectory parses the first entry of a directory and returns its length.
 func parseDirectory(b []byte) (p zipPart, n int, err error) {
 	if len(b) < directoryLen || string(b[:4]) != directorySignature {
 		return p, 0, unreadable("directory")
@@ -208,7 +208,7 @@ func parseDirectory(b []byte) (p zipPart, n int, err error) {
 	return p, n, nil
 }
 
-// newMember finds the content of a file, which ends before the directory.
+// newMember finds the content of a file, which must end before the directory.
 func (p *zipPart) newMember(s *source, directory int64) (m member, err error) {
 	switch {
 	case p.flags&1 != 0:
@@ -247,7 +247,7 @@ func (p *zipPart) newMember(s *source, directory int64) (m member, err error) {
 	return m, nil
 }
 
-// inflater reads a compressed file, which must have exactly the size that the directory has, and no bytes after it.
+// inflater reads a compressed file. Its content must have exactly the size in the directory, and no bytes may follow it.
 type inflater struct {
 	source     *source
 	compressed *bufio.Reader
@@ -309,7 +309,7 @@ func readFolder(dir fs.FS, s *source) ([]member, error) {
 	return members, err
 }
 
-// folderFile reads a file of a folder, and closes it at its end. A file that has changed is an error.
+// folderFile reads a file of a folder and closes it at the end. It returns an error if the file has changed.
 type folderFile struct {
 	dir    fs.FS
 	source *source
@@ -339,7 +339,7 @@ func (f *folderFile) Read(b []byte) (n int, err error) {
 	return n, err
 }
 
-// readerAt returns the content of a file for reading at any place.
+// readerAt returns the content of a file for reading at any offset.
 func (m *member) readerAt() (io.ReaderAt, error) {
 	if m.at != nil {
 		return m.at, nil

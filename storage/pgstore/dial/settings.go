@@ -10,9 +10,9 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// Settings returns a function that sets settings of a session on a new connection, by one message to the server
-// (pgconn.Config.AfterConnect). A pooler such as PgBouncer refuses most of them as parameters of the start. The names are
-// constants of this program, and values must not contain quotes.
+// Settings returns a function for pgconn.Config.AfterConnect that sets session settings on a new connection, with one
+// message to the server. A pooler such as PgBouncer refuses most of them as startup parameters. Names must be constants
+// of this program, and values must not contain quotes.
 func Settings(settings map[string]string) pgconn.AfterConnectFunc {
 	var sql strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(settings)) {

@@ -9,7 +9,7 @@ import (
 	"github.com/agentledger/agentledger/internal/cluster"
 )
 
-// Members returns all rows, for a process that is not a member.
+// Members returns all nodes in the table. The caller need not be one of them.
 func (t *Table) Members(ctx context.Context) (all []cluster.Node, err error) {
 	b := &pgx.Batch{}
 	queueRows(b, scanNode, &all, readNodesSQL)

@@ -9,7 +9,7 @@ import (
 	"syscall"
 )
 
-// initialize makes a new cluster, with its write-ahead log in another folder if one is given.
+// initialize creates a cluster, with the write-ahead log in its own folder if log is not "".
 func (p programs) initialize(data, log string) error {
 	args := []string{"--pgdata", data, "--username", "postgres", "--auth", "trust", "--encoding", "UTF8",
 		"--no-locale", "--no-sync", "--no-instructions"}
@@ -19,7 +19,7 @@ func (p programs) initialize(data, log string) error {
 	return p.run("initdb", args...)
 }
 
-// copyCluster copies a new cluster, which takes a tenth of the time that initdb takes.
+// copyCluster copies an unused cluster, which takes a tenth of the time of initdb.
 func (s *Server) copyCluster() error {
 	cluster, err := s.programs.newCluster()
 	if err != nil {
@@ -31,8 +31,8 @@ func (s *Server) copyCluster() error {
 	return nil
 }
 
-// newCluster returns the directory of a cluster that no server ever ran on. The first test process of a user that asks
-// for it makes it, in the folder for temporary files; it stays there for all others.
+// newCluster returns the directory of a cluster on which no server ever ran. The first test process of a user creates
+// it in the folder for temporary files, where all later ones find it.
 func (p programs) newCluster() (data string, err error) {
 	dir := filepath.Join(os.TempDir(), fmt.Sprintf("agentledger-postgres-%s-%d", p.Version, os.Getuid()))
 	if err := os.MkdirAll(dir, 0o755); err != nil {

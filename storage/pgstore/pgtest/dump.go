@@ -14,11 +14,11 @@ func (s *Server) Dump() (statements []byte, err error) {
 	return statements, nil
 }
 
-// template is the name of the schema that NewSchema copies. Nothing else in a dump has this text.
+// template is the name of the schema that NewSchema copies. A dump contains this text only as that name.
 const template = "template_of_tests"
 
-// NewSchema makes a schema with the tables that fill makes in an empty one, and returns its URL. fill gets the URL of
-// an empty schema and is called once for a server: copying its tables takes a quarter of the time of pgstore.Open in an
+// NewSchema creates a schema with the tables that fill creates in an empty one, and returns its URL. fill is called with
+// the URL of an empty schema, once per server: copying its tables takes a quarter of the time of pgstore.Open in an
 // empty schema.
 func (s *Server) NewSchema(fill func(url string) error) (url string, err error) {
 	s.schemas.Lock()
@@ -33,7 +33,7 @@ func (s *Server) NewSchema(fill func(url string) error) (url string, err error) 
 	return s.URL("search_path=" + name), s.Exec(strings.ReplaceAll(s.schemas.text, template, name))
 }
 
-// dumpTemplate fills the template and keeps the statements that make it.
+// dumpTemplate fills the template and keeps the statements that create it.
 func (s *Server) dumpTemplate(fill func(url string) error) error {
 	if err := s.Exec("CREATE SCHEMA " + template); err != nil {
 		return err

@@ -42,13 +42,13 @@ type Server struct {
 
 	schemas struct { // of NewSchema
 		sync.Mutex
-		text string // statements that make the template
+		text string // statements that create the template
 		made int
 	}
 }
 
 // Layout says where a server has its files, as folders that need not be there. A folder that is ""
-// lies in the server's directory, which is in memory where the system has a file system for that: a measurement names
+// lies in the server's directory, which is in memory if the system has a file system for that. A measurement must name
 // a folder for the data.
 type Layout struct {
 	Data string
@@ -86,7 +86,7 @@ func StartIn(l Layout, settings ...string) (*Server, error) {
 	return s, nil
 }
 
-// dirPrefix begins the names of the directories of servers, before the process that started the server.
+// dirPrefix begins the names of the directories of servers. The ID of the process that started the server follows it.
 const dirPrefix = "agentledger-pg-"
 
 // newServer makes the directory of a server and the folders of its layout.

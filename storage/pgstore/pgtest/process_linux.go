@@ -34,7 +34,7 @@ func (s *Server) LimitFiles(bytes uint64) error {
 	return nil
 }
 
-// memory is a file system in memory, where a sync costs nothing. A server there still runs with fsync on.
+// memory is a file system in memory, where a sync costs nothing. A server there still runs with fsync=on.
 const memory = "/dev/shm"
 
 // leftFor is how old a directory must be before it is removed: its process may be in another container.
@@ -43,8 +43,8 @@ const leftFor = time.Hour
 // enoughMemory is the free space, in bytes, that serverFolder asks for.
 const enoughMemory = 2 << 30
 
-// serverFolder returns where servers have their directories: in memory if there is enough, and else in the folder for
-// temporary files. Directories that test processes left in memory when they were killed are removed.
+// serverFolder returns the folder for the directories of servers: in memory if there is enough of it, and otherwise the
+// folder for temporary files. It removes directories in memory that killed test processes left behind.
 func serverFolder() string {
 	var s syscall.Statfs_t
 	if err := syscall.Statfs(memory, &s); err != nil || s.Bavail*uint64(s.Bsize) < enoughMemory {

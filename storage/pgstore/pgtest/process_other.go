@@ -16,5 +16,5 @@ func (s *Server) LimitFiles(uint64) error {
 	return errors.New("limit the files of postgres: not on this system")
 }
 
-// serverFolder is the folder for temporary files.
+// serverFolder returns the folder for temporary files.
 func serverFolder() string { return os.TempDir() }

@@ -33,7 +33,7 @@ import (
 // again is of no use.
 var ErrRefused = errors.New("this program may not use the database")
 
-// ErrOlder: the schema is of an earlier version. Open brings it up, and Check refuses it.
+// ErrOlder is returned by Check if the schema is of an earlier version. Bring upgrades such a schema.
 var ErrOlder = errors.New("the schema has version")
 
 // Program is a program that opens a store.
