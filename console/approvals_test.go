@@ -72,7 +72,7 @@ func TestApprovals(t *testing.T) {
 	stands("in an inactive organization", "red-admin", "organization_inactive")
 	w.setActive(true)
 
-	w.refuses("who made the ingest key", w.request("POST", path+"/votes", ballot), 403, "Somebody else has to decide on what you asked for yourself")
+	w.refuses("who made the ingest key", w.request("POST", path+"/votes", ballot), 403, "You cannot decide on your own request")
 	w.refuses("another vote", w.request("POST", path+"/votes", strings.Replace(ballot, "approve", "maybe", 1), as("red-admin")), 422, "vote must be approve or deny")
 	w.refuses("a long comment", w.request("POST", path+"/votes", `{"vote":"deny","comment":"`+strings.Repeat("x", 1025)+`"}`, as("red-admin")), 422, "comment must have at most 1024 characters")
 	w.refuses("a code of words", w.request("POST", path+"/votes", `{"vote":"deny","reason_code":"no no"}`, as("red-admin")), 422, "reason_code must match [a-z][a-z0-9_]{0,63}")
@@ -122,7 +122,7 @@ func TestApprovals(t *testing.T) {
 	if revoked["status"] != "revoked" || revoked["ended_at"] == nil || revoked["comment"] != "second thoughts" || revoked["reason_code"] != "mistake" {
 		t.Errorf("revoked: got %v", revoked)
 	}
-	w.refuses("a vote afterwards", w.request("POST", path+"/votes", ballot, as("red-owner")), 403, "Somebody else has to decide on what you asked for yourself")
+	w.refuses("a vote afterwards", w.request("POST", path+"/votes", ballot, as("red-owner")), 403, "You cannot decide on your own request")
 	w.refuses("a long reason", w.request("POST", path+"/revoke", `{"reason":"`+strings.Repeat("x", 1025)+`"}`), 422, "reason must have at most 1024 characters")
 	for query, want := range map[string]string{
 		"": "1 of 1 true", "?tool=acme.*": "1 of 1 true", "?tool=acme.pay": "0 of 0 true", "?agent_id=" + string(a.Agent): "1 of 1 true", "?agent_id=agt_x": "0 of 0 true",

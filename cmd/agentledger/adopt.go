@@ -18,13 +18,13 @@ import (
 	"github.com/agentledger/agentledger/tlog"
 )
 
-// adoptCommand is the operator's decision that a checkpoint is the newest one that its log ever showed, or that the
-// stored heads of all logs without a confirmed anchor are.
+// adoptCommand is the operator's decision that a checkpoint is the latest one that its log has shown, or that this holds
+// for the stored heads of all logs without a confirmed anchor.
 type adoptCommand struct {
 	offline
 	Checkpoint string `help:"File with the signed checkpoint." type:"existingfile" placeholder:"FILE"`
 	AllHeads   bool   `help:"Adopt the stored head of every log that is read-only because its anchor is missing or may be lost."`
-	Reason     string `help:"Why the heads are known to be the latest that were shown. It is kept beside the anchors." placeholder:"TEXT"`
+	Reason     string `help:"Why the heads are known to be the latest that were shown. It is kept next to the anchors." placeholder:"TEXT"`
 }
 
 // Validate implements kong's check after parsing.
@@ -38,7 +38,7 @@ func (c adoptCommand) Validate() error {
 	return nil
 }
 
-// Run adopts, which writes the anchors alone.
+// Run adopts the checkpoint or all heads. It writes only the anchors.
 func (c adoptCommand) Run(ctx context.Context, out terminal) error {
 	if c.AllHeads {
 		return c.adoptAllHeads(ctx, out)
@@ -72,7 +72,7 @@ func (c adoptCommand) Run(ctx context.Context, out terminal) error {
 	return err
 }
 
-// openLedgers opens the ledgers of a stopped server. The engine is only read.
+// openLedgers opens the ledgers of a stopped server. The store is opened read-only.
 func (c adoptCommand) openLedgers(ctx context.Context, out terminal) (*datadir.Store, *log.Ledgers, error) {
 	s, err := c.openExistingReadOnly(ctx, out, anchor.Open)
 	if err != nil {
@@ -119,7 +119,7 @@ func (c adoptCommand) adoptAllHeads(ctx context.Context, out terminal) error {
 	return err
 }
 
-// adoptHead adopts the stored head of one ledger, if it needs that.
+// adoptHead adopts the stored head of one ledger if the ledger is read-only. It reports whether it was.
 func (c adoptCommand) adoptHead(ctx context.Context, out terminal, ledgers *log.Ledgers, t id.Tenant) (done bool, err error) {
 	state, err := ledgers.State(ctx, t)
 	if err != nil || state.Fault().Level != log.ReadOnly {
@@ -139,7 +139,7 @@ func (c adoptCommand) adoptHead(ctx context.Context, out terminal, ledgers *log.
 	return true, err
 }
 
-// adoptionsName is the file beside the anchors with one line for each checkpoint that an operator adopted.
+// adoptionsName is the file next to the anchors with one line for each checkpoint that an operator adopted.
 const adoptionsName = "adopted.jsonl"
 
 // recordAdoption adds a line about an adopted checkpoint.

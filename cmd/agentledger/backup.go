@@ -17,7 +17,7 @@ type backupCommand struct {
 	offline
 	beside
 	To     string `arg:"" help:"Folder of backups, or one tar file." type:"path" placeholder:"DIR|FILE.tar"`
-	Keep   int    `help:"How many backups stay in the folder, the new one among them, in addition to as many that were verified whole. Older ones are removed only if a newer one was verified whole (--verify). Default: all."`
+	Keep   int    `help:"How many of the latest backups stay in the folder, including the new one. As many of the latest ones that were verified whole stay too. An older one is removed only if a newer one was verified whole (--verify). Default: all."`
 	Verify bool   `help:"Re-verify every ledger of the new backup from its first event."`
 	JSON   bool   `name:"json" help:"Machine-readable output."`
 }
@@ -43,8 +43,8 @@ type madeBackup struct {
 	Faults  int    `json:"faults"`
 }
 
-// Run makes the backup. It returns errFound if a ledger can't be read or verified, if the backup before is damaged, or
-// if older backups stay beyond --keep because none was verified.
+// Run makes the backup. It returns errFound if a ledger can't be read or verified, if an earlier backup is damaged, or
+// if older backups stay beyond --keep because no newer one was verified.
 func (c backupCommand) Run(ctx context.Context, out terminal) error {
 	var made backup.Made
 	err := c.withSnapshot(ctx, out, c.beside, func(s *datadir.Store, dir string) (err error) {
@@ -90,7 +90,7 @@ func (c backupCommand) finishBackup(ctx context.Context, out terminal, made back
 	return errors.Join(err, made.WriteNote(c.Data, verified))
 }
 
-// removeOld removes backups beyond --keep. It returns errFound if more stay, because no newer one was verified.
+// removeOld removes backups beyond --keep. It returns errFound if some of them stay because no newer one was verified.
 func (c backupCommand) removeOld(ctx context.Context, out terminal, made *backup.Made) error {
 	unreplaced, err := made.RemoveOld(ctx, c.To, c.Keep, out.printProblem)
 	if err == nil && unreplaced > 0 {

@@ -111,14 +111,14 @@ func (c offline) openToWrite(ctx context.Context, out terminal) (*datadir.Store,
 	return s, nil
 }
 
-// Memory of commands that read a store from its beginning to its end. Together with the program itself it stays below
-// 400 MiB, whatever the size of the store.
+// Memory bounds of commands that read a whole store. Together with the program itself they need less than 400 MiB,
+// whatever the size of the store.
 const (
-	readCacheMiB = 128       // of the store's blocks: with 64, 200,000 events take twice the processor time
-	readMemory   = 320 << 20 // bytes of the Go runtime, in which Pebble keeps its blocks too
+	readCacheMiB = 128       // for blocks of the store: with 64, 200,000 events take twice the processor time
+	readMemory   = 320 << 20 // bytes of Go's heap, which contains Pebble's blocks too
 )
 
-// forReading bounds the memory of this process and returns the settings for a store that is read whole.
+// forReading bounds the memory of this process and returns the settings with which a whole store is read.
 func (c offline) forReading() config.Tuning {
 	heapfloor.Limit(readMemory)
 	t := c.Tuning

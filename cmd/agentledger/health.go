@@ -48,7 +48,7 @@ func (s *service) findUnreadiness(ctx context.Context) (reason string) {
 	return reason
 }
 
-// registerReadyMetric registers readiness as a metric, which asks the store at each scrape as /readyz does.
+// registerReadyMetric registers readiness as a metric. Each scrape makes the checks of /readyz.
 func (s *service) registerReadyMetric() {
 	s.watch.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "agentledger_ready", Help: "1 if /readyz is 200, else 0.",

@@ -11,7 +11,7 @@ import (
 	"github.com/agentledger/agentledger/log/anchor"
 )
 
-// openServedStore opens the store of a service, which makes it unless it is read-only.
+// openServedStore opens the store of a service. Unless the service is read-only, the first start creates the store.
 func openServedStore(ctx context.Context, c config.Serve, logger *slog.Logger,
 	fatal func(error)) (*datadir.Store, error) {
 	if c.ReadOnly {

@@ -32,7 +32,7 @@ func loadPlatformSecret(c config.Serve) (text, madeFile string, err error) {
 	return text, madeFile, nil
 }
 
-// checkPlatformSecret rejects a secret that callers could not send as the value of a header.
+// checkPlatformSecret rejects a secret that is too short, or that callers could not send as the value of a header.
 func checkPlatformSecret(text string) error {
 	if err := secret.CheckLine(text); err != nil {
 		return err
@@ -48,7 +48,7 @@ func checkPlatformSecret(text string) error {
 	return nil
 }
 
-// servedPlatformSecret is platformSecret, or knownPlatformSecret where nothing is written.
+// servedPlatformSecret is loadPlatformSecret, or knownPlatformSecret if the service is read-only.
 func servedPlatformSecret(c config.Serve) (text, madeFile string, err error) {
 	if !c.ReadOnly {
 		return loadPlatformSecret(c)
@@ -57,7 +57,7 @@ func servedPlatformSecret(c config.Serve) (text, madeFile string, err error) {
 	return text, "", err
 }
 
-// knownPlatformSecret returns the platform secret of a server that runs; it makes none.
+// knownPlatformSecret returns the platform secret of a running server. It does not generate one.
 func knownPlatformSecret(c config.Serve) (string, error) {
 	if secret.Getenv(config.PlatformSecretVariable) == "" {
 		if _, err := os.Stat(c.PlatformSecretPath()); err != nil {

@@ -42,14 +42,14 @@ func (c *evaluateCommand) Run(ctx context.Context, s *streams) error {
 	return map[id.Decision]error{id.Deny: decided(3), id.AllowWithObligation: decided(4)}[decision.Decision]
 }
 
-// warnOfUnknownAgent says so if the agent has no active key, for example because its id is misspelt: the service
-// evaluates any agent id. Nothing is printed if the service does not answer.
+// warnOfUnknownAgent prints a warning if the agent has no active key, for example because its ID is misspelled: the
+// service evaluates any agent ID. It prints nothing if the service does not answer.
 func (c *evaluateCommand) warnOfUnknownAgent(ctx context.Context, s *streams, service *client.Client, agent id.Agent) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	_, err := service.AgentDID(ctx, agent)
 	if answer, ok := errors.AsType[*client.Error](err); ok && answer.Status == http.StatusNotFound {
-		fmt.Fprintf(s.err, "aps: no agent %s with an active key is known to the service: "+
+		fmt.Fprintf(s.err, "aps: the service knows no agent %s with an active key: "+
 			"the decision is the one for an unknown agent\n", textcheck.Printable(string(agent)))
 	}
 }

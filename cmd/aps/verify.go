@@ -72,7 +72,7 @@ func (c *verifyCommand) Run(ctx context.Context, s *streams, t *people.Terminal)
 	return c.checkBundle(s, text, trusted, directory)
 }
 
-// findExport asks the service for the log's event of the export of a pack, and proves it.
+// findExport fetches and proves the log's event about the export of a pack.
 func (c *verifyCommand) findExport(ctx context.Context, t *people.Terminal, trusted auditorTrust, r *pack.Report) (
 	at id.Index, found bool, err error) {
 	manifest := r.ManifestSHA256.String()
@@ -94,7 +94,7 @@ func (c *verifyCommand) findExport(ctx context.Context, t *people.Terminal, trus
 	return 0, false, nil
 }
 
-// namesManifest reports whether a proved bundle is of an event of the service's own about the export of a manifest.
+// namesManifest reports whether a proved bundle contains the service's own event about the export of a manifest.
 func namesManifest(b *verify.Bundle, manifest string) bool {
 	record, err := event.ParseRecord([]byte(*b.Record))
 	if err != nil || record.Signer != event.SignerSystem {

@@ -5,9 +5,9 @@
 //
 //   - Guard.Now is trusted time. While the wall clock is not trusted, the time goes
 //     on from where it was trusted last, so that nothing ends because of a step.
-//   - Within Refill, all corrections of the wall clock that are followed stay in a range that is
-//     Bound wide, whether there is one step or many. So trusted time is never more than Bound
-//     behind an earlier trusted time.
+//   - The guard follows corrections of the wall clock within a range that is Bound wide, whether there
+//     is one step or many. A used part of the range becomes available again evenly within Refill, and so
+//     more slowly than time passes: trusted time is never more than Bound behind an earlier trusted time.
 //   - A suspended machine is not a step: the time of its sleep has passed.
 //   - A held clock is trusted again by itself once it is right, or when the operator
 //     says so (Guard.Accept), and by nothing else.
@@ -21,9 +21,8 @@ import (
 )
 
 const (
-	// Bound is the width of the range in which the wall clock may be corrected within Refill. For
-	// example, 4 s forward and 4 s back use 4 s of it. After that, 1 s further back is allowed, or
-	// 5 s forward.
+	// Bound is the width of the range in which the wall clock may be corrected. For example, 4 s
+	// forward and 4 s back use 4 s of it. After that, 1 s further back is allowed, or 5 s forward.
 	Bound = 5 * time.Second
 	// Refill is the time in which a used Bound becomes available again, evenly: 1 s in 12 minutes.
 	Refill = time.Hour
@@ -85,7 +84,7 @@ func New(source Source, s Start) *Guard {
 		gap = 1<<63 - 1
 	}
 	late := r.Wall.Sub(s.Newest)
-	g.above = max(0, -late) // a later step back must not be longer than the rest of Bound
+	g.above = max(0, -late) // counts towards Bound for later steps back
 	if late < -Bound || late > gap {
 		g.accepted.wall, g.above = s.Newest.Round(0), 0
 		g.hold.Store(&hold{behind: Bound, ahead: gap, reason: fmt.Sprintf(

@@ -30,7 +30,7 @@ type File struct {
 
 var byteOrderMark = []byte("\ufeff")
 
-// decodeSettings decodes the file. The standard error for a byte order mark does not name it.
+// decodeSettings decodes the file. It checks for a byte order mark, which the JSON decoder's error does not name.
 func decodeSettings(r io.Reader) (given map[string]any, err error) {
 	text, err := io.ReadAll(r)
 	switch {
@@ -135,7 +135,7 @@ func (t *Tuning) keys() (names []string) {
 	return names
 }
 
-// unknownSetting returns the error for a name that is no setting, with the one that was probably meant.
+// unknownSetting returns the error for a name that is not a setting. It suggests the setting with the closest name.
 func unknownSetting(section, name string, known []string) error {
 	if closest := textcheck.Closest(name, known); closest != "" {
 		return fmt.Errorf("%s%s is not a setting: did you mean %s%s?", section, name, section, closest)
@@ -165,7 +165,7 @@ func (f *File) Validate(app *kong.Application) error {
 	return err
 }
 
-// unknownName returns the error for a name of the file that no flag has, in the spelling of the file.
+// unknownName returns the error for a name in the file that is not a flag, in the spelling of the file.
 func (f *File) unknownName(name string, flags map[string]bool) error {
 	known := slices.Sorted(maps.Keys(flags))
 	known = append(known, tuningSection, openIDSection, acmeSection)
@@ -183,7 +183,7 @@ func (f *File) unknownName(name string, flags map[string]bool) error {
 	return unknownSetting("", written, known)
 }
 
-// unknownMember returns the name of the unknown member that a section of the file was refused for, or "".
+// unknownMember returns the name of the unknown member because of which a section of the file was rejected, or "".
 func unknownMember(err error) string {
 	semantic := (*json.SemanticError)(nil)
 	if !errors.Is(err, json.ErrUnknownName) || !errors.As(err, &semantic) {

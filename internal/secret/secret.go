@@ -23,7 +23,7 @@ import (
 // tokens have up to 4 KiB at some providers.
 const maxFile = 16 << 10
 
-// errLineEnd is the error of a secret that contains a line end after its trailing one was removed.
+// errLineEnd is the error for a secret that still contains a line end after the trailing one was removed.
 var errLineEnd = errors.New("contains a line end: a secret is one line, with at most one line end after it")
 
 // TrimLineEnd returns text without one trailing LF or CRLF.
@@ -58,7 +58,7 @@ func CheckLine(line string) error {
 	return nil
 }
 
-// ReadFile reads a small private file whole.
+// ReadFile returns the content of a small private file.
 func ReadFile(path string) (string, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -79,10 +79,10 @@ func ReadFile(path string) (string, error) {
 	return string(text), err
 }
 
-// Bits of a mode that give access to users other than the owner.
+// Mode bits that give access to users other than the owner.
 const (
 	groupRead  fs.FileMode = 0o040
-	notPrivate fs.FileMode = 0o037 // whatever the group is
+	notPrivate fs.FileMode = 0o037 // refused whatever the group is
 )
 
 // noGroup is the group of a file on systems that do not report it. No process is in it.

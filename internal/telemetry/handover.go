@@ -8,11 +8,12 @@ import (
 	"github.com/agentledger/agentledger/fault"
 )
 
-// handOver lowers lines about work that stopped because its organization moved to another node. That is everyday and
-// asks nothing of an operator: the new owner continues.
+// handOver lowers the level of lines about work that stopped because its organization moved to another node. That is
+// normal and needs no operator: the new owner continues.
 type handOver struct{ slog.Handler }
 
-// NewHandOverHandler returns a handler that writes warnings and errors whose cause is code not_owner at level info.
+// NewHandOverHandler returns a handler that logs warnings and errors at level info if they are caused by a fault with the
+// code not_owner.
 func NewHandOverHandler(h slog.Handler) slog.Handler { return handOver{h} }
 
 // Handle implements slog.Handler.

@@ -60,15 +60,15 @@ type Endpoint struct {
 	KeyID        string // of the key that signs its deliveries
 	PublicKey    string // whpk_ and base64 of 32 bytes
 	HasSecret    bool
-	Secret       string      // whsec_ and base64 of 32 bytes; "" but from the calls that generate it
-	Former       []FormerKey // that still sign, oldest first
+	Secret       string      // whsec_ and base64 of 32 bytes; set only by the calls that generate it
+	Former       []FormerKey // former keys that still sign, oldest first
 	Disabled     Reason
 	FailingSince id.Instant // the first of the tries that failed with no success since; 0: none
 	CreatedAt    id.Instant
 	CreatedBy    string
 }
 
-// FormerKey is a key of before a rotation. It signs until its time, together with the secret of before.
+// FormerKey is a key that a rotation replaced. It and the secret that was replaced with it sign until Until.
 type FormerKey struct {
 	KeyID     string     `json:"signing_key_id"`
 	PublicKey string     `json:"public_key"`

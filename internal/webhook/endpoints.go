@@ -40,7 +40,7 @@ type endpointRecord struct {
 
 func endpointContext(o id.Organization) string { return "webhook-endpoint\n" + o.String() }
 
-// SealedEndpoints is where the addresses, keys and secrets of an organization's endpoints are.
+// SealedEndpoints describes the record with the addresses, keys and secrets of an organization's endpoints.
 func SealedEndpoints() seal.Record {
 	return seal.RecordOf(kindEndpoints, "webhook endpoints", seal.ForOrganization(endpointContext),
 		func(r *endpointsRecord) (sealed []*[]byte) {
@@ -130,8 +130,8 @@ func (o *Sender) Endpoint(
 
 func errNoEndpoint() error { return fault.New(fault.NotFound, "Not found") }
 
-// CreateEndpoint makes an endpoint with a key and a secret of its own and states it (ledger_webhook_created). The
-// result has the secret, which is shown this once.
+// CreateEndpoint makes an endpoint with its own key and secret and states it (ledger_webhook_created). The result
+// contains the secret, which is shown only this once.
 // fault.Conflict when the organization has MaxEndpoints.
 func (o *Sender) CreateEndpoint(
 	ctx context.Context, t id.Tenant, principal string, p EndpointPatch,

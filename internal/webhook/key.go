@@ -88,7 +88,7 @@ func (o *Sender) callbackTarget(ctx context.Context, t id.Tenant, d *delivery) (
 		context: sealContext(d.Organization)}, nil
 }
 
-// signatureHeader signs one try of a delivery. Receivers accept it if one signature is by a key that they know.
+// signatureHeader signs one try of a delivery. A receiver accepts the delivery if it knows the key of one signature.
 func (o *Sender) signatureHeader(to target, name ID, d *delivery, now time.Time) (http.Header, error) {
 	timestamp := strconv.FormatInt(now.Unix(), 10)
 	text := fmt.Appendf(nil, "%s.%s.%s", name, timestamp, d.Body)

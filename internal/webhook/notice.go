@@ -87,7 +87,7 @@ func cutText(s string, most int) string {
 // target is where one try goes and which key signs it.
 type target struct {
 	url     string
-	keys    []signingKeys // that sign, newest first
+	keys    []signingKeys // that sign it, newest first
 	context string        // of their seals
 	keyID   string        // "" for the key of callbacks
 }

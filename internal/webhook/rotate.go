@@ -19,11 +19,11 @@ import (
 
 // Bounds of a rotation.
 const (
-	// DefaultOverlap is how long the keys of before sign next to the new ones.
+	// DefaultOverlap is how long the previous keys sign in addition to the new ones.
 	DefaultOverlap = 24 * time.Hour
-	// MaxOverlap is the longest overlap that can be asked for.
+	// MaxOverlap is the longest overlap that can be requested.
 	MaxOverlap = 7 * 24 * time.Hour
-	// maxFormer is how many former pairs of keys sign at a time. A further rotation ends the oldest pair.
+	// maxFormer is the number of former key pairs that may sign at a time. A further rotation ends the oldest pair.
 	maxFormer = 2
 )
 
@@ -32,21 +32,21 @@ const (
 	secretSize   = 32 // bytes; Standard Webhooks allows 24 to 64
 )
 
-// signingKeys are the keys that sign deliveries to an endpoint: the private key of v1a, and the secret of v1, which the
-// receiver has too. Endpoints of older programs have no secret until they are rotated.
+// signingKeys are the keys that sign deliveries to an endpoint: the private key for v1a, and the secret for v1, which the
+// receiver has too. Endpoints that older programs created have no secret until their keys are rotated.
 type signingKeys struct {
 	Public string `json:"public"`           // base64 of 32 bytes
 	Key    []byte `json:"key"`              // sealed
 	Secret []byte `json:"secret,omitempty"` // sealed
 }
 
-// formerKeys still sign deliveries until a time.
+// formerKeys are replaced keys that sign deliveries until a time.
 type formerKeys struct {
 	signingKeys
 	Until id.Instant `json:"until"`
 }
 
-// newSigningKeys returns new keys, and the secret as the receiver gets it.
+// newSigningKeys generates keys. It also returns the secret in the form for the receiver.
 func (o *Sender) newSigningKeys(organization id.Organization) (k signingKeys, secret string, err error) {
 	private := edkey.NewPrivate()
 	seed := private.Seed()
@@ -62,12 +62,12 @@ func (o *Sender) newSigningKeys(organization id.Organization) (k signingKeys, se
 	return k, secretPrefix + base64.StdEncoding.EncodeToString(raw[:]), nil
 }
 
-// RotateKeys gives an endpoint a new secret and a new key and states it (ledger_webhook_changed). The ones before sign
-// deliveries next to them for overlap, so that the receiver can change over without losing a delivery. Without an
-// overlap all former keys end at once. The result has the new secret, which is shown this once.
+// RotateKeys gives an endpoint a new secret and a new key and states it (ledger_webhook_changed). The previous ones sign
+// deliveries too for the duration of overlap, so that the receiver can switch over without losing a delivery. If overlap
+// is 0, all former keys end at once. The result contains the new secret, which is shown only this once.
 //
-// Errors: fault.Invalid for an overlap that is negative or longer than MaxOverlap, fault.NotFound if the organization
-// has no such endpoint, fault.RateLimited for changes that come too fast.
+// It returns fault.Invalid if overlap is negative or longer than MaxOverlap, fault.NotFound if the organization has no
+// such endpoint, and fault.RateLimited if changes follow each other too fast.
 func (o *Sender) RotateKeys(
 	ctx context.Context, t id.Tenant, principal string, name EndpointID, overlap time.Duration,
 ) (rotated Endpoint, err error) {
@@ -100,7 +100,7 @@ func (o *Sender) RotateKeys(
 	return rotated, err
 }
 
-// signingFormer returns the former keys that sign at a time, oldest first.
+// signingFormer returns the former keys that still sign at a time, oldest first.
 func (e *endpointRecord) signingFormer(now id.Instant) []formerKeys {
 	return slices.DeleteFunc(slices.Clone(e.Former), func(f formerKeys) bool { return now >= f.Until })
 }
@@ -114,8 +114,8 @@ func (e *endpointRecord) signers(now id.Instant) []signingKeys {
 	return all
 }
 
-// sign returns the signatures of a text by one pair of keys, as they are in the header: v1 by the secret, if there is
-// one, and v1a by the key.
+// sign returns the signatures of a text by one pair of keys in the form of the header: v1 with the secret, if there is
+// one, and v1a with the key.
 func (o *Sender) sign(k signingKeys, context string, text []byte) (signatures []string, err error) {
 	if len(k.Secret) > 0 {
 		secret, err := o.keyring.Open(context, k.Secret)

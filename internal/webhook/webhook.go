@@ -23,8 +23,8 @@
 //   - Bodies, addresses and keys are in no log line and no error.
 //
 // Messages are those of Standard Webhooks (https://www.standardwebhooks.com). Those to endpoints are signed with the
-// endpoint's secret (v1, HMAC-SHA256) and with its key (v1a, Ed25519), callbacks with the organization's key alone. For
-// a while after a rotation the secret and the key of before sign too. Each signature is of
+// endpoint's secret (v1, HMAC-SHA256) and with its key (v1a, Ed25519), callbacks only with the organization's key. For
+// a while after a rotation, the previous secret and key sign too. Each signature is of
 //
 //	webhook-id . webhook-timestamp . body
 package webhook

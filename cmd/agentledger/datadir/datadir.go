@@ -241,8 +241,8 @@ func (s *Store) TransferPlace(logger *slog.Logger) transfer.Place {
 	return transfer.Place{Store: s.Engine, Keyring: s.Keyring, Anchors: s.Anchors, Logger: logger}
 }
 
-// OpenServed opens the store of a service, and makes it unless there was one: if there are anchors but no store, it
-// returns an error and leaves everything as it was, so that a backup can be restored there.
+// OpenServed opens the store of a service, or creates it at the first start. If there are anchors but no store, it
+// returns an error and changes nothing, so that a backup can be restored.
 func OpenServed(ctx context.Context, c config.Store, t config.Tuning, logger *slog.Logger,
 	broken func(error)) (*Store, error) {
 	if missing := Require(ctx, c); errors.Is(missing, ErrNoStore) && hasAnchors(c) {
@@ -252,8 +252,8 @@ func OpenServed(ctx context.Context, c config.Store, t config.Tuning, logger *sl
 	return Open(ctx, c, t, logger, broken)
 }
 
-// hasAnchors reports whether checkpoints were shown by a service with these settings. Anchors that cannot be read are
-// left to the start, which names the reason.
+// hasAnchors reports whether a service with these settings has shown checkpoints. If the anchors can't be read, it returns
+// false, and the start fails with the reason.
 func hasAnchors(c config.Store) bool {
 	anchors, err := anchor.OpenBeside(c.AnchorsDir())
 	if err != nil {
@@ -266,8 +266,8 @@ func hasAnchors(c config.Store) bool {
 // ErrNoStore is returned by Require if there is no store.
 var ErrNoStore = errors.New("no store")
 
-// Require refuses to make a store: an empty one at a mistyped address would be found to be without a fault. It returns
-// ErrNoStore if there is none.
+// Require returns ErrNoStore if there is no store. Commands that would create one call it first, because an empty store
+// at a mistyped address has no faults.
 func Require(ctx context.Context, c config.Store) error {
 	if c.Storage == "" {
 		if _, err := os.Stat(c.DatabaseDir()); err != nil {

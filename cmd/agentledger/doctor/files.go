@@ -79,7 +79,7 @@ func judgeFile(f privateFile) (found *Finding, there bool) {
 		return problem(attend("run the command as the user of the service", "%s: %v", f.what, err)), false
 	}
 	if !info.IsDir() && info.Mode().Perm()&0o040 != 0 && secret.CheckAccess(info) == nil {
-		return nil, true // the service reads it by its group, as Kubernetes mounts secrets
+		return nil, true // readable by the group, as Kubernetes mounts secrets
 	}
 	if owner, known := ownerOf(info); known && owner != os.Geteuid() {
 		return problem(attend(fmt.Sprintf("run as the user of the service, or chown %d %s", os.Geteuid(), f.path),

@@ -21,8 +21,8 @@ import (
 // anchorTime bounds the comparison of the ledgers with their anchors.
 const anchorTime = 5 * time.Second
 
-// checkStore opens what serve opens, to read it alone: the store, its archive, the master keys and the anchors. It
-// finds why a start would be refused, and ledgers that would take no events.
+// checkStore opens read-only what serve opens: the store, its archive, the master keys and the anchors. It finds reasons
+// why serve would not start, and ledgers that would accept no events.
 func checkStore(ctx context.Context, c config.Serve) []Finding {
 	if err := datadir.Require(ctx, c.Store); err != nil {
 		return judgeNoStore(c, err)
@@ -46,7 +46,7 @@ func checkStore(ctx context.Context, c config.Serve) []Finding {
 	case err != nil:
 		found = append(found, judgeRefusedStore(err))
 	case summary != "":
-		found = append(found, attend("bring the anchors back if they were moved; else adopt the latest checkpoint that was "+
+		found = append(found, attend("restore the anchors if they were moved; otherwise adopt the latest checkpoint that was "+
 			"shown of each log, or all stored heads (docs/operations.md: Anchors)", "%s", summary))
 	}
 	if len(found) == 0 {
@@ -55,7 +55,7 @@ func checkStore(ctx context.Context, c config.Serve) []Finding {
 	return found
 }
 
-// judgeNoStore judges that there is no store, which a first start makes.
+// judgeNoStore returns the findings if there is no store, which the first start creates.
 func judgeNoStore(c config.Serve, err error) []Finding {
 	if c.Storage != "" {
 		return nil // checkDatabase connects too, and a first start makes the tables
@@ -70,38 +70,38 @@ func judgeNoStore(c config.Serve, err error) []Finding {
 	defer anchors.Close()
 	switch {
 	case anchors.HasAny():
-		return []Finding{attend("bring the store back (docs/operations.md: Backup and restore), or use another folder of "+
+		return []Finding{attend("restore the store (docs/operations.md: Backup and restore), or use another folder of "+
 			"anchors for a new store", "there are anchors in %s, and no store at %s: a start is refused", c.AnchorsDir(),
 			c.DatabaseDir())}
 	case c.ReadOnly:
-		return []Finding{attend("name the data directory of the store in --data", "there is no store at %s to be read",
+		return []Finding{attend("set --data to the data directory of the store", "there is no store at %s to read",
 			c.DatabaseDir())}
 	}
-	return []Finding{good("there is none yet: the first start makes it")}
+	return []Finding{good("there is none yet: the first start creates it")}
 }
 
-// judgeRefusedStore judges why a store could not be opened.
+// judgeRefusedStore returns the finding about a store that could not be opened.
 func judgeRefusedStore(err error) Finding {
 	switch {
 	case errors.Is(err, pebblestore.ErrInUse):
 		return good("another process has it open, such as the service itself: it is not examined")
 	case errors.Is(err, schema.ErrOlder):
-		return good("it is of an earlier version, and the next start brings it up")
+		return good("its schema is of an earlier version: the next start upgrades it")
 	case errors.Is(err, seal.ErrUnknownKey):
-		return attend("bring the master key of this store back; name a key that was replaced in --older-master-key-file",
+		return attend("restore the master key of this store; name a key that was replaced in --older-master-key-file",
 			"a start is refused: %v", err)
 	}
 	return attend("docs/operations.md: A store that is refused", "a start is refused: %v", err)
 }
 
-// judgeAnchorFiles judges the files of the anchors.
+// judgeAnchorFiles returns the findings about the files of the anchors.
 func judgeAnchorFiles(s *datadir.Store, c config.Serve) (found []Finding) {
 	const do = "docs/operations.md: Damaged anchors"
 	for _, problem := range s.Anchors.Problems() {
 		found = append(found, attend(do, "%s", problem))
 	}
 	if problem := s.Anchors.MissingNames(); problem != "" {
-		found = append(found, attend("bring the file back if it was moved; else the next start writes it again", "%s", problem))
+		found = append(found, attend("restore the file if it was moved; otherwise the next start writes it again", "%s", problem))
 	}
 	if _, err := os.Stat(c.AnchorsDir()); errors.Is(err, fs.ErrNotExist) {
 		found = append(found, attend("mount the volume of the anchors, or name their folder in --anchors",
@@ -110,8 +110,8 @@ func judgeAnchorFiles(s *datadir.Store, c config.Serve) (found []Finding) {
 	return found
 }
 
-// countUnanchored describes ledgers that would take no events because no anchor confirms their heads, "" if there is
-// none.
+// countUnanchored describes ledgers that would accept no events because no anchor confirms their heads. It returns "" if
+// there is none.
 func countUnanchored(ctx context.Context, s *datadir.Store, ledgers *log.Ledgers) (summary string, err error) {
 	looked, unanchored, end := 0, 0, time.Now().Add(anchorTime)
 	for t, err := range s.Engine.Tenants(ctx) {
@@ -138,6 +138,6 @@ func countUnanchored(ctx context.Context, s *datadir.Store, ledgers *log.Ledgers
 	if unanchored == 0 {
 		return "", nil
 	}
-	return fmt.Sprintf("%d of %d logs that were looked at have no anchor that confirms their head: they would be read-only",
+	return fmt.Sprintf("%d of %d examined logs have no anchor that confirms their head: they would be read-only",
 		unanchored, looked), nil
 }

@@ -25,7 +25,7 @@ type comparedTable struct {
 func (t *comparedTable) Beat(ctx context.Context, s cluster.Step) (cluster.View, error) {
 	before := t.now()
 	v, err := t.Table.Beat(ctx, s)
-	v.Nodes = slices.DeleteFunc(v.Nodes, servesAlone) // it ends when it notices this node (Claim)
+	v.Nodes = slices.DeleteFunc(v.Nodes, servesAlone) // such a process exits when it notices this node (Claim)
 	if err != nil || v.Time.IsZero() {
 		return v, err
 	}

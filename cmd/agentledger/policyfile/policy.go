@@ -33,8 +33,8 @@ type Command struct {
 	Replay replayCommand `cmd:"" help:"Decide an event again, and compare with what was recorded."`
 }
 
-// files are documents as they are sent to the service. The version may be left out. A document without a policy_id has
-// the name of its file without .json, also in aps policy.
+// files are documents as they are sent to the service. The version may be left out. The policy_id of a document without
+// one is the name of its file without .json, as in aps policy.
 type files struct {
 	Files []string `arg:"" name:"file" help:"Policy documents (JSON)."`
 }

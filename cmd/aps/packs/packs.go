@@ -2,7 +2,7 @@
 //
 // Invariants:
 //
-//   - A pack is a file or a folder. Nothing is fetched but the log's event of the export, if that is wanted.
+//   - A pack is a file or a folder. Only the log's event of the export is fetched, and only on request.
 //   - A pack that is not proved and one about which nothing can be told end with different errors.
 //   - Text of a pack is made printable before it reaches a terminal.
 package packs
@@ -39,12 +39,12 @@ type Wanted struct {
 	Manifest string // SHA-256 of its manifest, in hex; "": any
 	Full     bool   // with the signed texts
 
-	// FindExport returns the log index of the log's event that names a manifest, after it was proved. It returns
-	// false if the log has none. If nil, no event is looked for.
+	// FindExport finds and proves the log's event that names the manifest, and returns its log index. found is false if
+	// the log has no such event. If FindExport is nil, the event is not searched.
 	FindExport func(*pack.Report) (at id.Index, found bool, err error)
 }
 
-// IsPack reports whether a file begins as packs do, or is a folder. Standard input and addresses are no packs.
+// IsPack reports whether name is a folder, or a file that begins like a pack. Standard input and addresses are not packs.
 func IsPack(name string) bool {
 	if info, err := os.Stat(name); err == nil && info.IsDir() {
 		return true
@@ -65,7 +65,7 @@ type report struct {
 	OK           bool                 `json:"ok"`
 	Error        string               `json:"error,omitzero"`
 	QuorumOK     *bool                `json:"quorum_ok,omitzero"`
-	ManifestOK   *bool                `json:"manifest_ok,omitzero"` // has the digest that was given or is in the log
+	ManifestOK   *bool                `json:"manifest_ok,omitzero"` // the manifest has the digest that was given, or that the log names
 	ExportIndex  *id.Index            `json:"export_log_index,omitzero"`
 	Cosignatures []verify.Cosignature `json:"cosignatures"`
 	UnknownKeys  []string             `json:"unknown_keys,omitzero"` // set when they are the only fault
@@ -105,10 +105,10 @@ func Verify(name string, w Wanted, out *people.Terminal, t Trust) error {
 	return nil
 }
 
-// repacked is what is not covered while the digest of the manifest isn't known from elsewhere.
+// repacked is what is not covered if the digest of the manifest is only known from the pack.
 const repacked = "that this pack is as the service sent it: without the digest of its manifest, its carrier may have repacked it"
 
-// compareManifest compares the manifest with the digest that is known.
+// compareManifest compares the manifest with the digest that was given, and with the one in the log.
 func compareManifest(r *report, w Wanted) error {
 	known := w.Manifest != ""
 	if known {
@@ -133,7 +133,7 @@ func compareManifest(r *report, w Wanted) error {
 	return nil
 }
 
-// open returns the check of a pack, which is a file or a folder.
+// open opens a pack, which is a file or a folder, and returns a function that checks it.
 func open(name string) (check func(pack.Options) (pack.Report, error), end func(), err error) {
 	info, err := os.Stat(name)
 	if err != nil {
@@ -155,8 +155,8 @@ func open(name string) (check func(pack.Options) (pack.Report, error), end func(
 	return check, func() { f.Close() }, nil
 }
 
-// check checks a pack by the pinned keys. failed is set if it is not proved. A pack in which all is right but that other
-// keys signed is told apart.
+// check checks a pack with the pinned keys. failed is set if it is not proved. If the only fault is that other keys
+// signed the pack, the report contains these keys.
 func check(name string, t Trust) (r report, failed, err error) {
 	checkPack, end, err := open(name)
 	if err != nil {

@@ -72,7 +72,7 @@ func (c *approvalsListCommand) Run(ctx context.Context, t *Terminal) error {
 	}
 }
 
-// approvalsPath returns the path of a page of approvals. Empty parameters are left out.
+// approvalsPath returns the path of a page of approvals. It leaves out empty parameters, which the service rejects.
 func approvalsPath(status, after string) string {
 	values := make(url.Values)
 	for name, value := range map[string]string{"status": status, "after": after} {

@@ -20,11 +20,11 @@ type Export struct {
 	Envelope string         `json:"envelope"`
 }
 
-// maxExports bounds the number of events that are looked at: a manifest has one, and other texts hardly contain its digest.
+// maxExports bounds the number of events that are read. A manifest has one event; another text may contain its digest too.
 const maxExports = 10
 
-// FindExports returns the events of a kind at or after an index whose texts contain a digest. The service is asked as by
-// the other commands for people: with a token or an address in the environment, or with the session of aps login.
+// FindExports returns the events of a kind at or after an index whose texts contain a digest. Like the other commands for
+// people, it uses a token or an e-mail address from the environment, or the session of aps login.
 func FindExports(ctx context.Context, t *Terminal, address, kind, digest string, from id.Index) (found []Export, err error) {
 	f := personFlags{serviceFlags: serviceFlags{URL: address}, Email: os.Getenv("APS_EMAIL")}
 	if text := os.Getenv("APS_ORG"); text != "" {

@@ -87,11 +87,11 @@ func (c *policyShowCommand) Run(ctx context.Context, t *Terminal) error {
 	return t.PrintJSON(v)
 }
 
-// policyFiles are documents of a folder. A document without a policy_id has the name of its file without .json, also in
-// agentledger policy.
+// policyFiles are documents of a folder. The policy_id of a document without one is the name of its file without .json, as
+// in agentledger policy.
 type policyFiles struct {
 	personFlags
-	Files []string `arg:"" name:"file" help:"Policy documents (JSON). Without policy_id the file name is the id."`
+	Files []string `arg:"" name:"file" help:"Policy documents (JSON). A document without policy_id gets the name of its file as the id."`
 }
 
 // document is a policy document of a file.

@@ -8,14 +8,14 @@ import (
 	"github.com/agentledger/agentledger/internal/tenant/account"
 )
 
-// person is an account as the four-eyes checks see it.
+// person is an account in the four-eyes checks.
 type person struct {
 	account.Account
-	names []string // what a principal may call the person by
+	names []string // by which a principal may mention the account
 }
 
-// findPerson returns the person of an account. Its names are the id of the account and each address that it has or
-// had, because a question that was asked under a former address is the person's own.
+// findPerson returns the person of an account. Its names are the account's ID and each address that it has or had,
+// because a request that was made under a former address is still the person's own.
 func (a *Approvals) findPerson(ctx context.Context, who account.ID) (person, error) {
 	found, err := a.members.ByID(ctx, who)
 	if err != nil && !fault.Is(err, fault.NotFound) {
@@ -25,8 +25,8 @@ func (a *Approvals) findPerson(ctx context.Context, who account.ID) (person, err
 	return person{found, append([]string{string(who), found.Email}, found.FormerEmails...)}, nil
 }
 
-// isOneOf reports whether the person is one of others, or counts as one of them because an address that nobody has
-// proved is also that of the other account.
+// isOneOf reports whether the person is one of others, or counts as one of them because the two accounts share an
+// address that one of them has not proved.
 func (p *person) isOneOf(others []person) bool {
 	return slices.ContainsFunc(others, func(o person) bool { return p.ID == o.ID || p.SharesAddress(o.Account) })
 }

@@ -21,7 +21,7 @@ func (a *Approvals) askersOf(ctx context.Context, s *log.State, r *record) (func
 }
 
 // validVotes returns the votes that count now: those of people who may vote and did not ask. Votes of a member who
-// lost the role no longer count. Of several accounts that count as one person, the first vote counts.
+// lost the role no longer count. If several accounts count as one person, only the first vote counts.
 func (a *Approvals) validVotes(ctx context.Context, s *log.State, r *record) ([]Vote, error) {
 	asker, err := a.askersOf(ctx, s, r)
 	if err != nil {

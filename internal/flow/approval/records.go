@@ -100,8 +100,8 @@ func (r *record) toApproval(name ID, status Status) Approval {
 	}
 }
 
-// eraseTexts removes what the agent wrote, at an instant. An open approval keeps a salted hash of the principal,
-// because that account may not vote, and the address for callbacks. Both are removed when the approval ends.
+// eraseTexts removes the texts of the agent. An open approval keeps a salted hash of the principal, because that account
+// may not vote, and the callback address. Both are removed when the approval ends.
 func (r *record) eraseTexts(at id.Instant) {
 	if r.ErasedAt == 0 {
 		r.Payload, r.ErasedAt = nil, at

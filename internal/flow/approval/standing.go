@@ -108,7 +108,7 @@ func newMakers(a *Approvals) *makersOf {
 	return &makersOf{owner: a, known: make(map[id.Agent]map[string]bool), people: make(map[string]person)}
 }
 
-// findPeople returns the people of principals, each of them read once. The operator and the service are nobody.
+// findPeople returns the people of principals and reads each account once. The operator and the service have no account.
 func (m *makersOf) findPeople(ctx context.Context, principals iter.Seq[string]) (found []person, err error) {
 	for name := range principals {
 		who, known := m.people[name]

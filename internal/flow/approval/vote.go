@@ -101,7 +101,7 @@ func (a *Approvals) checkMayVote(ctx context.Context, s *log.State, r *record, b
 		return err
 	}
 	if asker(&voter) {
-		return fault.New(fault.Forbidden, "Somebody else has to decide on what you asked for yourself")
+		return fault.New(fault.Forbidden, "You cannot decide on your own request")
 	}
 	for _, v := range r.Votes {
 		other, err := a.findPerson(ctx, v.Account)
@@ -110,7 +110,7 @@ func (a *Approvals) checkMayVote(ctx context.Context, s *log.State, r *record, b
 		}
 		if voter.SharesAddress(other.Account) {
 			return &fault.Error{Kind: fault.Forbidden, Code: "address_unproved",
-				Message: "Another account of your address has voted: the address of one of both is not proved"}
+				Message: "Another account with your e-mail address has voted, and one of the two addresses is not proved"}
 		}
 	}
 	return nil

@@ -58,7 +58,7 @@ type copier struct {
 	to      target
 	files   []File
 	shared  int64  // bytes of linked files
-	damaged string // the first table of the previous backup that was not linked because it is damaged, "" for none
+	damaged string // the first damaged table of the previous backup, which was not linked; "" for none
 }
 
 // copyFile copies the file at path. A table that previous has too is linked.
@@ -81,8 +81,8 @@ func (c *copier) copyFile(ctx context.Context, path, name string, previous *Back
 	return c.putFile(ctx, name, info.Size(), f)
 }
 
-// linkFile links a table to the one of the previous backup, if both have the same content. It reads both: a manifest
-// shows only what the previous backup once had.
+// linkFile links a table to the one of the previous backup if both have the same content. It reads both, because the
+// manifest only shows what the previous backup contained when it was made.
 func (c *copier) linkFile(ctx context.Context, f *os.File, name string, size int64, previous *Backup) (bool, error) {
 	sum, err := sumContent(ctx, f)
 	if err != nil {
@@ -104,7 +104,7 @@ func (c *copier) linkFile(ctx context.Context, f *os.File, name string, size int
 	return false, err
 }
 
-// isSound reports whether a file of a backup is as its manifest describes it, and notes the first one that is not.
+// isSound reports whether a file of a backup is as its manifest describes it. It notes the first file that is not.
 func (c *copier) isSound(ctx context.Context, b *Backup, want File) bool {
 	f, err := os.Open(b.path(want.Name))
 	if err == nil {
@@ -247,10 +247,10 @@ type Made struct {
 	Path string
 	Manifest
 	Shared  int64   // bytes of tables that an earlier backup has too
-	Damaged *Damage // of an earlier backup whose files were read; nil if none was found
+	Damaged *Damage // found in an earlier backup whose files were read; nil for none
 }
 
-// Damage is what was found to be wrong with an earlier backup.
+// Damage describes an earlier backup that is damaged.
 type Damage struct {
 	Path string // of the backup
 	Err  error  // wraps ErrDamaged, and names the backup and the file

@@ -129,15 +129,14 @@ func checkRemovable(path string, origin id.Origin) error {
 	return err
 }
 
-// RemoveOld removes old backups of the store of m below dir. The newest keep backups stay, and so do the newest keep
-// that were verified whole; those that failed do not count. An older backup is removed only if a newer one was
-// verified whole and still is: unless m itself was verified, the files of the newest verified one are read again.
-// RemoveOld returns how many backups stay only because no newer one was verified whole.
+// RemoveOld removes old backups of the store of m below dir. It keeps the latest keep backups, and the latest keep
+// backups that were verified whole. Backups whose verification failed do not count. An older backup is removed only if
+// a newer one was verified whole and still is: unless m itself was verified, RemoveOld reads the files of the latest
+// verified backup again. If they are damaged, it marks that backup as failed, sets m.Damaged and continues with the
+// verified backup before it. It returns the number of backups that stay only because no newer one was verified whole.
 //
-// If that finds damage, RemoveOld marks the backup as failed, sets m.Damaged and looks for an older verified one.
-//
-// m counts as the newest, whatever its name. Folders that are no whole backup of that store stay and don't count:
-// report gets one line with their names.
+// m counts as the latest backup, whatever its name is. Folders that are not whole backups of the store stay and do not
+// count: report is called with one line that names them.
 func (m *Made) RemoveOld(ctx context.Context, dir string, keep int, report func(string)) (unreplaced int, err error) {
 	err = withLock(dir, func() error {
 		names, err := m.listRemovable(dir, report)
@@ -186,8 +185,8 @@ func (m *Made) listRemovable(dir string, report func(string)) ([]string, error) 
 	return append(names, filepath.Base(m.Path)), nil
 }
 
-// readMarks returns the marks of backups, the last of which is m. The files of the newest backup that is marked as
-// whole still are as its manifest describes them.
+// readMarks returns the marks of backups, the last of which is m. It has checked that the files of the latest backup
+// that is marked as whole are still as its manifest describes them.
 func (m *Made) readMarks(ctx context.Context, dir string, names []string) ([]Verification, error) {
 	marks := make([]Verification, len(names))
 	for i, name := range names {
@@ -219,7 +218,7 @@ func (m *Made) readMarks(ctx context.Context, dir string, names []string) ([]Ver
 // chooseOld returns the backups to remove, oldest first, and the number of those that stay only because no newer one
 // was verified whole.
 func chooseOld(names []string, marks []Verification, keep int) (old []string, unreplaced int) {
-	newer, verified := 0, 0 // of the backups that are newer than the i-th
+	newer, verified := 0, 0 // numbers of backups that are newer than the i-th
 	for i := range slices.Backward(names) {
 		switch {
 		case newer < keep || marks[i] == Whole && verified < keep:

@@ -28,7 +28,7 @@ const (
 )
 
 // MakeIn makes a backup in a new folder below dir, which is named by the time. Tables that the newest backup in dir
-// has too are shared with it, unless they are damaged there: then that backup is marked as one that failed.
+// has too are shared with it. If one of them is damaged there, that backup is marked as failed.
 func (s Source) MakeIn(ctx context.Context, dir string) (m Made, err error) {
 	if err := os.MkdirAll(dir, durable.DirMode); err != nil {
 		return m, fmt.Errorf("backup: %w", err)

@@ -23,13 +23,13 @@ type mark struct {
 	Manifest     string       `json:"manifest_sha256"` // of the manifest that was verified
 }
 
-// isMark reports whether name is that of a mark, or of a mark whose writing a crash ended.
+// isMark reports whether a file with that name is a mark, or one that a crash left unfinished.
 func isMark(name string) bool {
 	unfinished, _ := filepath.Match("."+markName+"-*"+durable.TemporarySuffix, name)
 	return unfinished || name == markName
 }
 
-// Mark records in the backup's folder how its verification ended, durably. A tar file has no mark.
+// Mark durably records the outcome of the backup's verification in its folder. A tar file has no mark.
 func (m Made) Mark(v Verification, at time.Time) error {
 	if IsArchive(m.Path) || v == NotVerified {
 		return nil
@@ -52,8 +52,8 @@ func writeMark(dir string, v Verification, at time.Time) error {
 	return nil
 }
 
-// readMark returns the outcome of the last verification of the backup in dir. A mark that can't be read, or that was
-// made for another manifest, is not one.
+// readMark returns the outcome of the last verification of the backup in dir. It ignores a mark that can't be read or
+// that is about another manifest.
 func readMark(dir string) Verification {
 	text, err := os.ReadFile(filepath.Join(dir, markName))
 	var m mark

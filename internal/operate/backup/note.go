@@ -31,8 +31,8 @@ const (
 	Failed      Verification = "failed"
 )
 
-// VerificationOf returns the outcome of a verification that ended with err. One that was interrupted says nothing about
-// the backup.
+// VerificationOf returns the outcome of a verification that ended with err. An interrupted verification proves nothing
+// about the backup.
 func VerificationOf(asked bool, err error) Verification {
 	switch {
 	case !asked || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded):
@@ -44,7 +44,7 @@ func VerificationOf(asked bool, err error) Verification {
 }
 
 // Note is about the newest backup. The command that made the backup leaves it in the data directory for the service
-// to read. Copies that were made in another way are not in it.
+// to read. Copies that were made in another way have no note.
 type Note struct {
 	Path         string       `json:"path"`
 	MadeAt       time.Time    `json:"made_at"`
@@ -76,8 +76,8 @@ func (n *Note) failure() *Failure {
 	return n.LastFailure
 }
 
-// WriteNote leaves the note about a backup in a data directory, durably. A failure that the note before it records
-// stays in the new note until a backup is verified whole.
+// WriteNote durably leaves the note about a backup in a data directory. A failure in the previous note is carried over
+// until a backup is verified whole.
 func (m Made) WriteNote(dir string, v Verification) error {
 	n := Note{Path: m.Path, MadeAt: m.MadeAt, Ledgers: m.Ledgers, Events: uint64(m.Events),
 		Bytes: m.Bytes(), Faults: m.Faults, Verification: v}
@@ -88,7 +88,7 @@ func (m Made) WriteNote(dir string, v Verification) error {
 	case m.Damaged != nil:
 		n.LastFailure = &Failure{Path: m.Damaged.Path, MadeAt: m.MadeAt}
 	default:
-		before, _ := ReadNote(dir) // one that can't be read is replaced
+		before, _ := ReadNote(dir) // a note that can't be read is replaced
 		n.LastFailure = before.failure()
 	}
 	text, err := json.Marshal(n)

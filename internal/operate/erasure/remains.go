@@ -1,13 +1,13 @@
 package erasure
 
-// Remainder is something that an erasure does not remove, because it cannot or because a proof needs it.
+// Remainder is data that an erasure does not remove, because it cannot or because a proof needs it.
 type Remainder struct {
 	Code  string // for programs
 	What  string
 	Until string
 }
 
-// Remains returns what every erasure leaves, and until when.
+// Remains returns the data that erasures leave, and until when it remains.
 func Remains() []Remainder {
 	return []Remainder{
 		{"records", "The public record, the log entry and the list entry of each event: event_id, agent_id, key_id, tool_name, action_kind, " +

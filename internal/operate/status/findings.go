@@ -238,7 +238,7 @@ func textIf(condition bool, text string) string {
 	return ""
 }
 
-// describeFailedBackup describes why the backups can't be relied on, "" if they can.
+// describeFailedBackup returns why the backups can't be relied on, or "" if they can.
 func describeFailedBackup(b *backup.Note) string {
 	switch {
 	case b == nil:

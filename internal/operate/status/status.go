@@ -52,7 +52,7 @@ type Options struct {
 	Orgs         Organizations
 	Worst        func() []id.Tenant             // ledgers with faults, the worst first
 	Waits        func() map[id.Tenant]time.Time // since when ledgers wait for witnesses
-	Behind       func(n int) []id.Tenant        // at most n whose stream exports are behind, the furthest first
+	Behind       func(n int) []id.Tenant        // at most n organizations whose stream exports are behind, the furthest first
 	AnchorSizes  AnchorSizes
 	Cosignatures Cosignatures
 	CountDue     func(ctx context.Context, limit int) (int, error)
@@ -150,7 +150,7 @@ func (s *Service) Report(ctx context.Context) (*Report, error) {
 	return r, ctx.Err()
 }
 
-// listBehind returns the names of the organizations whose exports are behind, as far as the store gives them.
+// listBehind returns the names of organizations whose exports are behind. It leaves out names that it can't read.
 func (s *Service) listBehind(ctx context.Context) []id.Slug {
 	names := []id.Slug{}
 	for _, t := range s.Behind(maxBehind) {

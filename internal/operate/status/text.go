@@ -100,7 +100,11 @@ func (w Witnesses) describe() string {
 func (e Exports) describe() string {
 	text := fmt.Sprintf("%.0f s and %d events behind", e.LagSeconds, e.LagEvents)
 	for i, name := range e.Behind {
-		text += textIf(i == 0, ": ") + textIf(i > 0, ", ") + string(name)
+		separator := ", "
+		if i == 0 {
+			separator = ": "
+		}
+		text += separator + string(name)
 	}
 	return text
 }

@@ -74,7 +74,7 @@ func (l *breaker) acquireSlot(ctx context.Context, now func() time.Time) (c call
 	return c, true
 }
 
-// mayAsk reports whether the witness may be asked. If it was failing, the caller probes it.
+// mayAsk reports whether the witness may be asked. If it was failing, the caller's request is the probe.
 func (l *breaker) mayAsk(now time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -102,7 +102,7 @@ type endedSubmission struct {
 }
 
 // releaseSlot releases the slot and notes the health of the witness. It returns the outcome
-// and the change to log. A witness that is busy although it has nothing else to do is unwell.
+// and the change to log. A witness that is busy although no other call was in flight is unwell.
 func (l *breaker) releaseSlot(c call, a endedSubmission, now time.Time) (outcome, healthChange) {
 	<-l.slots
 	if alone := l.lane.leave(c, a.result); alone && a.result == busy {

@@ -6,25 +6,25 @@ import (
 	"sync"
 )
 
-// growAfter is the number of answers in a row after which one more call may be in flight.
+// growAfter is the number of answers in a row after which the limit grows by one.
 const growAfter = 16
 
-// lane bounds the calls in flight to one witness. A witness that is busy gets half as many, down to one, and one more
-// after some good answers. Callers enter in the order in which they came. Its methods may be called concurrently.
+// lane bounds the calls in flight to one witness. If the witness is busy, the limit is halved, down to one. It grows
+// again with answers. Callers enter in the order of their calls. The methods may be called concurrently.
 type lane struct {
 	mu       sync.Mutex
 	limit    int // of calls in flight
 	most     int // the largest limit
 	inFlight int
-	begun    uint64 // calls, in all
-	lowered  uint64 // begun when the limit was lowered last
-	answered int    // since then or since the limit grew
+	begun    uint64 // number of calls so far
+	lowered  uint64 // the value of begun when the limit was last lowered
+	answered int    // answers since the limit last changed
 	waiting  []chan struct{}
 }
 
 // call is one call in a lane.
 type call struct {
-	number uint64 // begun with it
+	number uint64 // the value of begun, this call included
 	alone  bool   // no other call was in flight when it began
 }
 
@@ -59,7 +59,7 @@ func (l *lane) begin() call {
 	return call{number: l.begun, alone: l.inFlight == 1}
 }
 
-// leave ends a call and adapts the limit to its result. It reports whether no other call was in flight during the call.
+// leave ends a call and adapts the limit to its result. It reports whether no other call was in flight during this one.
 func (l *lane) leave(c call, r result) (alone bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -82,10 +82,10 @@ func (r *round) submitAndStore(ctx context.Context, a *submission) (retryTimes, 
 	return retryTimesAfter(answer.result, known, until, now), answer
 }
 
-// maxBusy is how often a busy witness is asked in one submission. Each time fewer calls are in flight.
+// maxBusy bounds the tries of one submission to a busy witness. The limit of its lane falls with each of them.
 const maxBusy = 6
 
-// submitUntilNotBusy runs a submission in a slot of its witness. It is repeated in another slot if the witness is busy.
+// submitUntilNotBusy runs a submission in a slot of its witness, and again in another slot if the witness is busy.
 func (r *round) submitUntilNotBusy(ctx context.Context, a *submission, known bool) (answer outcome) {
 	b := a.endpoint.breaker
 	for range maxBusy {

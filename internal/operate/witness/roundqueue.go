@@ -16,7 +16,7 @@ type queuedLedger struct {
 	moved    bool      // since the last round began
 	paused   bool      // the ledger did not move, and waits for the end of a pause
 	running  bool
-	alone    bool      // no witness is asked about it, as far as is known
+	alone    bool      // the ledger has no witnesses, as far as is known
 	soonest  time.Time // of the next round, if the ledger moves
 	due      time.Time // of the next round
 	position int       // in the heap, -1 when not in it

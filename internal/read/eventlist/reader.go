@@ -141,7 +141,7 @@ func (r *Reader) Find(ctx context.Context, a Asked, name string) (Detail, error)
 	if shown.Bundle, err = r.Bundles.MakeBundle(ctx, settings.Slug, state, row.Index, disclosure); err != nil {
 		return Detail{}, err
 	}
-	if shown.ErasedAt == nil && e.ErasedBy != 0 { // the erasure is newer than the row of the index
+	if shown.ErasedAt == nil && e.ErasedBy != 0 { // the erasure is newer than the row in the index
 		shown.ErasedAt = shown.Bundle.ErasedAt
 	}
 	return shown, nil

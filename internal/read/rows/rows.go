@@ -3,8 +3,8 @@
 // Invariants:
 //
 //   - A stream holds at most MaxRows rows. One page is in memory.
-//   - CSV begins with a byte order mark, because spreadsheets read it as another coding than UTF-8 without one. It is
-//     RFC 4180: lines end with CR LF, cells with a comma, a quote or a line end are quoted.
+//   - CSV begins with a byte order mark, because spreadsheets do not assume UTF-8 without one. It follows RFC 4180:
+//     lines end with CR LF, cells with a comma, a quote or a line end are quoted.
 //   - An apostrophe stands before each part of a text that a spreadsheet would take for a formula: at the
 //     begin of the cell and behind each character that a spreadsheet may take for a separator. So the
 //     cells of CSV are for reading; NDJSON has the exact texts.
@@ -154,7 +154,7 @@ func Number[N ~uint64 | ~int](n N) Cell { return Cell(strconv.FormatInt(int64(n)
 
 // Characters that make a part of a text a formula.
 const (
-	formulaBegins = "=+-@\t\r＝＋－＠" // spreadsheets read full-width signs as the others
+	formulaBegins = "=+-@\t\r＝＋－＠" // spreadsheets treat the full-width signs like the others
 	separators    = ",;|\t\r\n"
 )
 
@@ -162,9 +162,9 @@ const (
 const byteOrderMark = "\ufeff"
 
 // Text returns the cell of a text, with an apostrophe before each part that begins as a formula does.
-// Parts begin at the begin and behind separators, because a spreadsheet may split lines at another
-// character than the comma, and then takes no notice of quotes within a cell. Quotes, spaces of any kind (also U+3000)
-// and invisible characters before a formula do not hide it.
+// A part begins at the start of the text and after each separator, because a spreadsheet may split lines at
+// another character than the comma and then ignores quotes within a cell. Quotes, white space of any kind, including
+// U+3000, and invisible characters before a formula do not hide it.
 func Text[S ~string](s S) Cell {
 	text := string(s)
 	if !strings.ContainsAny(text, formulaBegins) {

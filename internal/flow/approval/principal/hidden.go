@@ -17,21 +17,21 @@ const (
 
 	accountPrefix = "acc_" // of account IDs
 
-	// maxNames bounds the names of one hidden principal. A principal of 256 characters that an agent sends in earnest
-	// has some hundred at most.
+	// maxNames bounds the names of one hidden principal. An ordinary principal of 256 characters has about a hundred at
+	// most.
 	maxNames = 2048
 )
 
-// Hidden is a principal that was erased. It contains a salted hash of each e-mail address and account ID that the
-// principal may mention, and none of its text. The zero Hidden mentions nobody.
+// Hidden replaces an erased principal. It contains a salted hash of each e-mail address and account ID that the
+// principal may mention, and none of the text. The zero Hidden mentions no account.
 type Hidden struct {
 	Salt []byte `json:"salt,omitempty"`
 	Sums []byte `json:"sums,omitempty"` // sumLen bytes for each name
 	All  bool   `json:"all,omitzero"`   // the principal may mention more than maxNames names
 }
 
-// Hide returns the hidden form of a principal. It mentions every account that the principal mentions. A principal
-// that may mention more than maxNames names mentions everybody.
+// Hide returns the hidden form of a principal. It mentions every account that the principal mentions. If the principal
+// may mention more than maxNames names, the hidden form mentions every account.
 func Hide(text string) Hidden {
 	h := Hidden{Salt: make([]byte, saltLen)}
 	_, _ = rand.Read(h.Salt) // never fails
@@ -73,7 +73,7 @@ func (h *Hidden) sum(name string) []byte {
 	return mac.Sum(nil)[:sumLen]
 }
 
-// forms returns the texts in which the name of an account is looked for.
+// forms returns the texts in which the name of an account is searched.
 func forms(principal string) (all []string) {
 	texts := []string{principal}
 	if unescaped, err := url.PathUnescape(principal); err == nil && unescaped != principal {
@@ -131,5 +131,5 @@ func yieldNames(text string, yield func(string) bool) bool {
 	return true
 }
 
-// isNoIDRune reports whether a character is in no account ID.
+// isNoIDRune reports whether account IDs cannot contain a character.
 func isNoIDRune(r rune) bool { return r != '_' && !unicode.IsLetter(r) && !unicode.IsDigit(r) }
