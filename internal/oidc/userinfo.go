@@ -4,6 +4,9 @@ import (
 	"context"
 	"crypto/subtle"
 	"errors"
+	"net/url"
+	"regexp"
+	"strings"
 
 	"github.com/coreos/go-oidc/v3/oidc"
 	"golang.org/x/oauth2"
@@ -43,8 +46,7 @@ func (p *Party) askUserInfo(ctx context.Context, e *endpoint, who *Person, token
 	}
 	info, err := e.provider.UserInfo(oidc.ClientContext(ctx, p.Client), oauth2.StaticTokenSource(token))
 	if err != nil {
-		// The library's error quotes the body of the answer, which may hold personal data.
-		who.NoEmail = errNoAddress(addressUnknown, "UserInfo: no usable answer")
+		who.NoEmail = errNoAddress(addressUnknown, "UserInfo: "+failureReason(err))
 		return
 	}
 	// An answer about another subject must not be used (section 5.3.2).
@@ -61,4 +63,19 @@ func (p *Party) askUserInfo(ctx context.Context, e *endpoint, who *Person, token
 		who.Name = c.Name
 	}
 	who.takeAddress("UserInfo", c.Email, c.isVerified())
+}
+
+// statusText matches the status at the beginning of the library's errors about answers.
+var statusText = regexp.MustCompile(`^[1-5][0-9]{2} [A-Za-z ]{0,40}`)
+
+// failureReason returns why UserInfo has no usable answer. It leaves out what the library quotes from the answer's body,
+// which may hold personal data.
+func failureReason(err error) string {
+	if failed, ok := errors.AsType[*url.Error](err); ok {
+		return "no answer: " + failed.Err.Error()
+	}
+	if status := statusText.FindString(err.Error()); status != "" {
+		return "the answer has status " + strings.TrimSpace(status)
+	}
+	return "no usable answer"
 }
