@@ -9,8 +9,10 @@ import (
 )
 
 // address matches what mail programs turn into links, in a text by foldDots: schemes, domain names, paths and
-// addresses of e-mail.
-var address = regexp.MustCompile(`[/\\@]|:\S|\p{L}\.\p{L}|\d\.\d|\p{L}\.\d|\d\.\p{L}|^\s*(?i:www|http|https|mailto)\b`)
+// addresses of e-mail. Marks and joiners count as letters, because a name may have them next to a dot.
+var address = regexp.MustCompile(`[/\\@]|:\S|` + part + `\.` + part + `|^\s*(?i:www|http|https|mailto)\b`)
+
+const part = `[\p{L}\p{M}\p{N}\p{Pc}\p{Pd}\x{200c}\x{200d}]`
 
 // foldDots writes the characters that programs read as a dot, slash, colon or at sign as that character.
 var foldDots = strings.NewReplacer("。", ".", "．", ".", "｡", ".", "․", ".", "／", "/", "⁄", "/", "∕", "/", "＼", "\\",

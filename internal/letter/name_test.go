@@ -17,6 +17,7 @@ func TestOrganizationName(t *testing.T) {
 	for _, name := range []string{
 		"Your bank: log in at http://evil.example/login now", "evil.example", "Pay at EVIL.example today", "www evil", "HTTPS evil", "a@b",
 		"evil。example", "evil．example", "evil／x", "\\\\evil", "mailto:x", "10.0.0.1", "x\u202emoc.live", "a\u2028b", "a\u200bb", "a\nb", "a\u2066b",
+		"evil.\u200dexample", "evil\u200c.example", "evie\u0301.example", "evil-.example", "evil.１",
 	} {
 		if got := letter.OrganizationName(org.Summary{Name: name, Slug: "slug"}); got != "slug" {
 			t.Errorf("%q: got %q", name, got)
