@@ -148,7 +148,8 @@ func (l AccountMail) FactorMail(
 func (l AccountMail) ConfirmMail(ctx context.Context, c account.EmailChange) ([]storage.Change, error) {
 	service := serviceURL(l.PublicURL)
 	if l.Outbox.Enabled() {
-		if err := l.Outbox.CountStranger(ctx, mail.Stranger{Address: c.Email}); err != nil {
+		err := l.Outbox.CountStranger(ctx, mail.Stranger{Address: c.Email, Organization: c.Organization})
+		if err != nil {
 			return nil, err
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/http/egress"
 	"github.com/agentledger/agentledger/internal/letter"
@@ -20,6 +21,7 @@ import (
 	"github.com/agentledger/agentledger/internal/test/ledgertest"
 	"github.com/agentledger/agentledger/internal/webhook"
 	"github.com/agentledger/agentledger/storage"
+	"github.com/agentledger/agentledger/storage/storagetest"
 )
 
 func TestMain(m *testing.M) { os.Exit(enginetest.Main(m)) }
@@ -206,4 +208,25 @@ func TestUnprovedAddressIsMailedAsAStranger(t *testing.T) {
 			}
 		}
 	})
+}
+
+// The accounts of an organization cause no more mails to new addresses than its invitations may.
+func TestConfirmMailsCountForTheOrganization(t *testing.T) {
+	engine := storagetest.NewModel()
+	w := newWorld(t, engine)
+	outbox := mail.New(mail.Options{Records: engine, Keyring: w.Keyring(), Transport: &w.sent, DailyMails: 2, Clock: w.Clock})
+	l := letter.AccountMail{Outbox: outbox, PublicURL: "https://log.example"}
+	confirm := func(t id.Tenant, address string) error {
+		_, err := l.ConfirmMail(w.t.Context(), account.EmailChange{Account: "acc_1", Organization: t, Email: address, Token: "x"})
+		return err
+	}
+	for i := range 3 {
+		err := confirm(red, fmt.Sprintf("v%d@example.com", i))
+		if limited := fault.Is(err, fault.RateLimited); limited != (i == 2) || !limited && err != nil {
+			t.Errorf("mail %d: got %v", i, err)
+		}
+	}
+	if err := confirm(blue, "v9@example.com"); err != nil {
+		t.Errorf("another organization: %v", err)
+	}
 }

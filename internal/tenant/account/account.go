@@ -73,7 +73,7 @@ type Account struct {
 
 	FormerEmails []string // each other address that the account had, lower case
 
-	Proof    Proof // of the address; "" for an account of an older program (see Accounts.Proof)
+	Proof    Proof // of the address; may be "" for an account of an older program, but not from ByID
 	Released bool  // the address leads to another account, which has proved it
 
 	ApprovalMailOff bool   // the person wants no mail about approvals

@@ -36,10 +36,11 @@ type emailChangeRecord struct {
 
 // EmailChange is another address that an account asked for. Its token is in no record.
 type EmailChange struct {
-	Account ID
-	Email   string // the new one
-	Token   string
-	Until   id.Instant
+	Account      ID
+	Organization id.Tenant // of the session
+	Email        string    // the new one
+	Token        string
+	Until        id.Instant
 }
 
 // BeginEmailChange mails a token to another address for the account of a session. An address of
@@ -47,7 +48,7 @@ type EmailChange struct {
 //
 // Errors: fault.Unauthorized with code step_up for a person who did not prove lately to be there,
 // fault.Invalid for a malformed address, fault.Conflict with code no_mail while the service sends no
-// mail, fault.RateLimited after too many of the account, to the address or from the network.
+// mail, fault.RateLimited after too many of the account or its organization, to the address or from the network.
 func (a *Accounts) BeginEmailChange(ctx context.Context, s *Session, typed string, from netip.Addr) error {
 	if err := s.CheckFactor(); err != nil {
 		return err
@@ -65,7 +66,7 @@ func (a *Accounts) BeginEmailChange(ctx context.Context, s *Session, typed strin
 	if err != nil {
 		return err
 	}
-	changes, err := a.newEmailChange(ctx, s.Account, email, r.Generation)
+	changes, err := a.newEmailChange(ctx, s, email, r.Generation)
 	if err != nil {
 		return err
 	}
@@ -76,9 +77,10 @@ func (a *Accounts) BeginEmailChange(ctx context.Context, s *Session, typed strin
 }
 
 func (a *Accounts) newEmailChange(
-	ctx context.Context, who ID, email string, generation uint64,
+	ctx context.Context, s *Session, email string, generation uint64,
 ) ([]storage.Change, error) {
-	c := EmailChange{Account: who, Email: email, Token: newToken(), Until: id.InstantOf(a.clock().Add(EmailChangeLife))}
+	c := EmailChange{Account: s.Account, Organization: s.Tenant, Email: email, Token: newToken(),
+		Until: id.InstantOf(a.clock().Add(EmailChangeLife))}
 	var mailed []storage.Change
 	if a.mail != nil {
 		var err error
@@ -95,7 +97,7 @@ func (a *Accounts) newEmailChange(
 	if err != nil {
 		return nil, fmt.Errorf("begin change of address: %w", err)
 	}
-	return append(mailed, storage.Change{Kind: kindEmailChange, Key: string(who), Value: value,
+	return append(mailed, storage.Change{Kind: kindEmailChange, Key: string(s.Account), Value: value,
 		If: storage.AnyVersion}), nil
 }
 

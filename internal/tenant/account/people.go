@@ -80,11 +80,18 @@ func (a *Accounts) Find(ctx context.Context, email string) (Account, error) {
 	return r.toAccount(who), nil
 }
 
-// ByID returns an account; fault.NotFound when there is none.
+// ByID returns an account with its Proof. For an account of an older program it stores the proof that it infers.
+// fault.NotFound if there is none.
 func (a *Accounts) ByID(ctx context.Context, who ID) (Account, error) {
-	r, _, err := a.findByID(ctx, who)
+	r, version, err := a.findByID(ctx, who)
 	if err != nil {
 		return Account{}, err
+	}
+	if r.Proof == nil {
+		if err := a.ensureProof(ctx, who, r); err != nil {
+			return Account{}, err
+		}
+		_ = a.writeAccount(ctx, who, r, version) // the next call infers it again
 	}
 	return r.toAccount(who), nil
 }
@@ -150,9 +157,12 @@ func (a *Accounts) ensure(
 	}
 	name = newID()
 	err = a.createAccount(ctx, name, r)
-	if errors.Is(err, storage.ErrStale) { // another call made it meanwhile
-		who, err = a.Find(ctx, email)
-		return who, false, err
+	if errors.Is(err, storage.ErrStale) { // another call created it in the meantime
+		name, known, version, err := a.findByEmail(ctx, email)
+		if err != nil {
+			return Account{}, false, err
+		}
+		return a.ensureKnown(ctx, name, known, version, password, c, v, names)
 	}
 	if err != nil {
 		return Account{}, false, errUnreadable("make account", err)

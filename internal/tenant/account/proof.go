@@ -109,20 +109,10 @@ func (a *Accounts) wasFoundedWith(ctx context.Context, who ID, r *accountRecord)
 		r.CreatedAt+longestFounding >= began, nil
 }
 
-// Proof returns how the address of an account was proved. For an account of an older program it stores what it finds.
+// Proof returns how the address of an account was proved.
 func (a *Accounts) Proof(ctx context.Context, who ID) (Proof, error) {
-	r, version, err := a.findByID(ctx, who)
-	if err != nil {
-		return "", err
-	}
-	known := r.Proof != nil
-	if err := a.ensureProof(ctx, who, r); err != nil {
-		return "", err
-	}
-	if !known {
-		_ = a.writeAccount(ctx, who, r, version) // the next call infers it again
-	}
-	return r.Proof.By, nil
+	found, err := a.ByID(ctx, who)
+	return found.Proof, err
 }
 
 func errUnproved() error {

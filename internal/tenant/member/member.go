@@ -103,9 +103,6 @@ func findBegin[E any](list []E, after string, name func(*E) string) (int, error)
 
 func (m *Members) withAccount(ctx context.Context, s account.Membership) (Listed, error) {
 	who, err := m.Accounts.ByID(ctx, s.Account)
-	if err == nil && who.Proof == "" { // an older program stored it
-		who.Proof, err = m.Accounts.Proof(ctx, s.Account)
-	}
 	return Listed{s, who.Email, who.Proof != account.Unproved, who.DisplayName}, err
 }
 

@@ -52,7 +52,7 @@ class Code {
 
 const fixedLengths = Uint8Array.from({ length: 288 }, (_, i) => (i < 144 ? 8 : i < 256 ? 9 : i < 280 ? 7 : 8));
 
-/** The bits of compressed bytes, which come in slices. Reading one bit past a slice needs `more`. */
+/** The bits of compressed bytes, which come in slices. Reading past the current slice requires `load` first. */
 class Bits {
   #slice = new Uint8Array();
   #at = 0;
@@ -122,17 +122,17 @@ class Bits {
     this.#count &= ~7;
   }
 
-  /** Reports whether there are no bytes behind the current one. */
+  /** Reports whether there are no bytes after the current one. */
   async ends() {
     await this.load(1);
     return this.#count < 8 && this.#at === this.#slice.length;
   }
 }
 
-/** The bytes that were written: a window, and those that were not handed out yet. */
+/** The inflated bytes: a window, and the bytes that were not yielded yet. */
 class Output {
   bytes = new Uint8Array(windowBytes + chunkBytes + 512);
-  begin = 0; // of those that were not handed out
+  begin = 0; // of the bytes that were not yielded yet
   end = 0;
   total = 0;
 
@@ -154,7 +154,7 @@ class Output {
     return this.end >= windowBytes + chunkBytes;
   }
 
-  /** Hands the new bytes out. Keeps the window. */
+  /** Returns the new bytes and keeps the window. */
   flush() {
     const part = this.bytes.slice(this.begin, this.end);
     const from = Math.max(0, this.end - windowBytes);
