@@ -59,7 +59,8 @@ type Folder struct {
 	since   time.Time // when the first of dirty was touched
 	writing time.Time // since of the flush that is under way, zero for none
 
-	lost atomic.Uint64
+	lost      atomic.Uint64
+	lastBytes atomic.Int64 // size of journal when JournalBytes last read it
 }
 
 // Source is a ledger whose newest checkpoint becomes its anchor. Its dynamic type MUST be
@@ -121,11 +122,14 @@ func (f *Folder) HasAny() bool {
 // ReadOnly reports whether the folder was opened by OpenReadOnly.
 func (f *Folder) ReadOnly() bool { return f.readOnly }
 
-// JournalBytes returns the size of the journal of checkpoints.
+// JournalBytes returns the size of the journal of checkpoints. While the journal is being written it returns an earlier
+// size, so that metrics can be read while the disk does not answer.
 func (f *Folder) JournalBytes() int64 {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.journal.size
+	if f.mu.TryLock() {
+		f.lastBytes.Store(f.journal.size)
+		f.mu.Unlock()
+	}
+	return f.lastBytes.Load()
 }
 
 // TimesLost returns how often the folder or a journal was found to be removed or replaced.

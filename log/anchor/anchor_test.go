@@ -120,3 +120,21 @@ func TestFlushWaitsForTheOneUnderWay(t *testing.T) {
 		}
 	}
 }
+
+// The size of the journal is a metric, so it is read while the disk of the anchors does not answer.
+func TestJournalBytesWhileTheDiskHangs(t *testing.T) {
+	f, err := anchor.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if err := f.Put([]byte(noteOf("log.test/o/red", 7))); err != nil {
+		t.Fatal(err)
+	}
+	before := f.JournalBytes()
+	release := anchor.HoldWrites(f)
+	defer release()
+	if got := f.JournalBytes(); got != before || got == 0 {
+		t.Errorf("got %d, want %d", got, before)
+	}
+}
