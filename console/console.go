@@ -142,6 +142,7 @@ func (s *Server) Routes(r *edge.Router) {
 	s.addCalls(&table)
 	table.Add("GET", "/v1/console/webhooks", reads, none, s.listWebhooks).TakesPage()
 	table.Add("POST", "/v1/console/webhooks", manages, some, s.createEndpoint)
+	table.Add("POST", "/v1/console/webhooks/callback-key/rotate", manages, some, s.rotateCallbackKey)
 	table.Add("GET", "/v1/console/webhooks/{webhook}", reads, none, s.answerEndpoint)
 	table.Add("PATCH", "/v1/console/webhooks/{webhook}", manages, some, s.patchEndpoint)
 	table.Add("DELETE", "/v1/console/webhooks/{webhook}", manages, none, s.deleteEndpoint)

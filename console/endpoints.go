@@ -133,23 +133,31 @@ func (s *Server) patchEndpoint(r *call.Request) (call.Answer, error) {
 	return call.JSON(http.StatusOK, describeEndpoint(changed, r.Who.Role)), nil
 }
 
-// rotateEndpoint gives an endpoint new keys. The ones before sign next to them for overlap_hours.
+// rotateEndpoint gives an endpoint new keys. The former ones sign next to them for overlap_hours.
 func (s *Server) rotateEndpoint(r *call.Request) (call.Answer, error) {
-	var body struct {
-		Overlap *int `json:"overlap_hours"`
-	}
-	if err := r.DecodeOptionalBody(&body); err != nil {
+	overlap, err := decodeOverlap(r)
+	if err != nil {
 		return call.Answer{}, err
-	}
-	overlap := webhook.DefaultOverlap
-	if body.Overlap != nil {
-		overlap = time.Duration(max(-1, min(*body.Overlap, maxOverlapHours))) * time.Hour
 	}
 	rotated, err := s.Webhooks.RotateKeys(r.Context(), r.Who.Tenant, string(r.Who.Account), endpointID(r), overlap)
 	if err != nil {
 		return call.Answer{}, err
 	}
 	return call.JSON(http.StatusOK, describeEndpoint(rotated, r.Who.Role)), nil
+}
+
+// decodeOverlap returns the overlap that the body of a rotation asks for.
+func decodeOverlap(r *call.Request) (time.Duration, error) {
+	var body struct {
+		Overlap *int `json:"overlap_hours"`
+	}
+	if err := r.DecodeOptionalBody(&body); err != nil {
+		return 0, err
+	}
+	if body.Overlap == nil {
+		return webhook.DefaultOverlap, nil
+	}
+	return time.Duration(max(-1, min(*body.Overlap, maxOverlapHours))) * time.Hour, nil
 }
 
 // maxOverlapHours keeps an overlap from overflowing before it is checked.

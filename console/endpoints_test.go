@@ -34,7 +34,7 @@ func TestEndpoints(t *testing.T) {
 	for _, role := range []string{"approver", "auditor", "policy_editor", "member"} { // the address may hold a secret
 		hidden := strings.Replace(want, `"https://hooks.example/secret"`, "null", 1)
 		equal(t, role, w.call(200, "GET", "/webhooks/"+name, "", as("red-"+role)), hidden)
-		equal(t, role, w.call(200, "GET", "/webhooks", "", as("red-"+role)), `{"public_key":null,"endpoints":[`+hidden+`],"dead_letters":[],"next":null}`)
+		equal(t, role, w.call(200, "GET", "/webhooks", "", as("red-"+role)), `{"public_key":null,"signing_key_id":null,"former_keys":[],"endpoints":[`+hidden+`],"dead_letters":[],"next":null}`)
 	}
 	equal(t, "no deliveries", w.call(200, "GET", "/webhooks/"+name+"/deliveries", ""), `{"deliveries":[],"next":null}`)
 	for _, path := range []string{"", "/test", "/deliveries"} {

@@ -80,6 +80,7 @@ func changes() map[string]func(w *world) (path, body string) {
 		"POST /webhooks":                             of("/webhooks", standardEndpoint),
 		"PATCH /webhooks/{webhookId}":                at(endpoint, "", `{"name":"another"}`),
 		"DELETE /webhooks/{webhookId}":               at(endpoint, "", ""),
+		"POST /webhooks/callback-key/rotate":         of("/webhooks/callback-key/rotate", ""),
 		"POST /webhooks/{webhookId}/rotate":          at(endpoint, "/rotate", ""),
 		"POST /webhooks/{webhookId}/test":            at(endpoint, "/test", ""),
 		"PUT /stream-export":                         of("/stream-export", standardExport),

@@ -26,7 +26,7 @@ func permissions() map[string]account.Permission {
 		account.Vote: `POST /approvals/{approval}/votes, POST /approvals/{approval}/revoke`,
 		account.Manage: `POST /ingest-keys, PATCH /ingest-keys/{key}, POST /agents, PATCH /agents/{agent}, POST /agents/{agent}/keys,
 			POST /agents/{agent}/keys/{key}/retire, POST /webhooks, PATCH /webhooks/{webhook}, DELETE /webhooks/{webhook},
-			POST /webhooks/{webhook}/rotate, POST /webhooks/{webhook}/test, POST /webhooks/{webhook}/replay, PUT /witnesses, DELETE /witnesses,
+			POST /webhooks/callback-key/rotate, POST /webhooks/{webhook}/rotate, POST /webhooks/{webhook}/test, POST /webhooks/{webhook}/replay, PUT /witnesses, DELETE /witnesses,
 			POST /witnesses/ask, PUT /stream-export, DELETE /stream-export, POST /stream-export/test, PATCH /organization`,
 		account.ReadAudit:  `GET /audit, GET /erasures, GET /erasures/{erasure}`,
 		account.Own:        `POST /events/{event}/erase, POST /erasures`,

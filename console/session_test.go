@@ -47,6 +47,7 @@ func (w *world) routes() []struct{ method, path, body string } {
 		{"GET", "/webhooks/w", ""},
 		{"PATCH", "/webhooks/w", `{}`},
 		{"DELETE", "/webhooks/w", ""},
+		{"POST", "/webhooks/callback-key/rotate", ""},
 		{"POST", "/webhooks/w/rotate", ""},
 		{"POST", "/webhooks/w/test", ""},
 		{"GET", "/webhooks/w/deliveries", ""},
@@ -131,7 +132,7 @@ func TestRoutes(t *testing.T) {
 		"/ingest-keys": "GET, POST", "/ingest-keys/k": "GET, PATCH, DELETE", "/agents": "GET, POST", "/agents/a": "GET, PATCH", "/agents/a/keys": "GET, POST",
 		"/agents/a/keys/k/retire": "POST", "/policies": "GET, POST", "/policies/p": "GET, PATCH, DELETE",
 		"/policies/p/activate": "POST", "/policies/p/simulate": "POST", "/approvals": "GET", "/approvals/a": "GET", "/approvals/a/votes": "POST",
-		"/approvals/a/revoke": "POST", "/runs": "GET", "/runs/r": "GET", "/webhooks": "GET, POST", "/webhooks/w": "GET, PATCH, DELETE", "/webhooks/w/rotate": "POST", "/webhooks/w/test": "POST", "/webhooks/w/deliveries": "GET", "/webhooks/m/replay": "POST", "/tokens": "GET, POST", "/tokens/k": "DELETE", "/events/e/erase": "POST", "/erasures": "GET, POST", "/erasures/e": "GET", "/organization": "GET, PATCH", "/organization/plan-usage": "GET", "/witnesses": "GET, PUT, DELETE", "/stream-export": "GET, PUT, DELETE", "/stream-export/test": "POST",
+		"/approvals/a/revoke": "POST", "/runs": "GET", "/runs/r": "GET", "/webhooks": "GET, POST", "/webhooks/w": "GET, PATCH, DELETE", "/webhooks/callback-key/rotate": "POST", "/webhooks/w/rotate": "POST", "/webhooks/w/test": "POST", "/webhooks/w/deliveries": "GET", "/webhooks/m/replay": "POST", "/tokens": "GET, POST", "/tokens/k": "DELETE", "/events/e/erase": "POST", "/erasures": "GET, POST", "/erasures/e": "GET", "/organization": "GET, PATCH", "/organization/plan-usage": "GET", "/witnesses": "GET, PUT, DELETE", "/stream-export": "GET, PUT, DELETE", "/stream-export/test": "POST",
 	} {
 		r := w.request("PUT", path, "")
 		if strings.Contains(allow, "PUT") {

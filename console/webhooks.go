@@ -2,6 +2,7 @@ package console
 
 import (
 	"net/http"
+	"slices"
 
 	"github.com/agentledger/agentledger/console/call"
 	"github.com/agentledger/agentledger/id"
@@ -39,7 +40,7 @@ func (s *Server) listWebhooks(r *call.Request) (call.Answer, error) {
 	if err != nil {
 		return call.Answer{}, err
 	}
-	key, err := s.Webhooks.PublicKey(r.Context(), r.Who.Tenant)
+	key, err := s.Webhooks.CallbackKey(r.Context(), r.Who.Tenant)
 	if err != nil {
 		return call.Answer{}, err
 	}
@@ -52,17 +53,41 @@ func (s *Server) listWebhooks(r *call.Request) (call.Answer, error) {
 		return call.Answer{}, err
 	}
 	var body struct {
-		PublicKey   *string          `json:"public_key"`
+		callbackKeyView
 		Endpoints   []endpointView   `json:"endpoints"`
 		DeadLetters []deadLetterView `json:"dead_letters"`
 		Next        *string          `json:"next"`
 	}
-	body.PublicKey, body.Endpoints = orNull(key), endpoints
+	body.callbackKeyView, body.Endpoints = describeCallbackKey(key), endpoints
 	body.DeadLetters, body.Next = edge.CutPage(p, found, func(d webhook.DeadLetter) string { return string(d.ID) },
 		func(d webhook.DeadLetter) deadLetterView {
 			return describeDeadLetter(d, r.Who.Role)
 		})
 	return call.JSON(http.StatusOK, body), nil
+}
+
+// callbackKeyView is the key that signs callbacks.
+type callbackKeyView struct {
+	PublicKey *string             `json:"public_key"` // null before the first callback
+	KeyID     *string             `json:"signing_key_id"`
+	Former    []webhook.FormerKey `json:"former_keys"` // that still sign
+}
+
+func describeCallbackKey(k webhook.CallbackKey) callbackKeyView {
+	return callbackKeyView{orNull(k.PublicKey), orNull(k.KeyID), slices.Concat([]webhook.FormerKey{}, k.Former)}
+}
+
+// rotateCallbackKey gives the organization a new key for callbacks. The former one signs next to it for overlap_hours.
+func (s *Server) rotateCallbackKey(r *call.Request) (call.Answer, error) {
+	overlap, err := decodeOverlap(r)
+	if err != nil {
+		return call.Answer{}, err
+	}
+	rotated, err := s.Webhooks.RotateCallbackKey(r.Context(), r.Who.Tenant, string(r.Who.Account), overlap)
+	if err != nil {
+		return call.Answer{}, err
+	}
+	return call.JSON(http.StatusOK, describeCallbackKey(rotated)), nil
 }
 
 func (s *Server) replayWebhook(r *call.Request) (call.Answer, error) {

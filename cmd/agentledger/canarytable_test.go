@@ -121,6 +121,7 @@ func canaryPosts(w *canaryWorld, o *canaryOrg) map[string]func() []canaryRequest
 			return []canaryRequest{{console + "/webhooks", fmt.Sprintf(`{"url":%q,"events":["run.*"]}`, w.receiver)}}
 		},
 		"changeWebhookEndpoint": one(console+"/webhooks/{webhook}", `{"name":"x"}`),
+		"rotateCallbackKey":     one(console+"/webhooks/callback-key/rotate", `{"overlap_hours":1}`),
 		"rotateWebhookEndpoint": one(console+"/webhooks/{webhook}/rotate", `{"overlap_hours":0}`),
 		"testWebhookEndpoint":   one(console+"/webhooks/{webhook}/test", ""),
 		"replayWebhook": func() []canaryRequest {

@@ -48,9 +48,7 @@ func SealedEndpoints() seal.Record {
 				e := &r.Endpoints[i]
 				sealed = append(sealed, &e.URL)
 				sealed = append(sealed, e.sealed()...)
-				for j := range e.Former {
-					sealed = append(sealed, e.Former[j].sealed()...)
-				}
+				sealed = append(sealed, sealedFormer(e.Former)...)
 			}
 			return sealed
 		})
@@ -61,6 +59,13 @@ func (k *signingKeys) sealed() []*[]byte {
 		return []*[]byte{&k.Key}
 	}
 	return []*[]byte{&k.Key, &k.Secret}
+}
+
+func sealedFormer(all []formerKeys) (sealed []*[]byte) {
+	for i := range all {
+		sealed = append(sealed, all[i].sealed()...)
+	}
+	return sealed
 }
 
 func (r *endpointsRecord) indexOf(name EndpointID) int {
@@ -76,7 +81,7 @@ func (o *Sender) toEndpoint(organization id.Organization, r *endpointRecord) (En
 	return Endpoint{
 		ID: r.ID, Name: r.Name, URL: string(address), Events: r.Events, Tools: r.Tools, Agents: r.Agents,
 		Format: r.Format, KeyID: keyIDOf(r.Public), PublicKey: publicPrefix + r.Public, HasSecret: len(r.Secret) > 0,
-		Former: describeFormer(r.signingFormer(o.currentTime())), Disabled: r.Disabled,
+		Former: describeFormer(stillSigning(r.Former, o.currentTime())), Disabled: r.Disabled,
 		CreatedAt: r.CreatedAt, CreatedBy: r.CreatedBy,
 	}, nil
 }

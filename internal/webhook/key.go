@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/agentledger/agentledger/edkey"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/records"
 	"github.com/agentledger/agentledger/internal/seal"
@@ -20,30 +19,46 @@ import (
 const kindKey storage.Kind = "webhook_key"
 
 type keyRecord struct {
-	Public string `json:"public"` // base64 of 32 bytes
-	Sealed []byte `json:"sealed"`
+	Public string       `json:"public"` // base64 of 32 bytes
+	Sealed []byte       `json:"sealed"`
+	Former []formerKeys `json:"former,omitempty"` // oldest first
 }
 
 func sealContext(o id.Organization) string { return "webhook-key\n" + o.String() }
 
-// SealedKey is where an organization's webhook key is.
+// SealedKey is where the keys that sign an organization's callbacks are.
 func SealedKey() seal.Record {
 	return seal.RecordOf(kindKey, "webhook key", seal.ForOrganization(sealContext),
-		func(r *keyRecord) []*[]byte { return []*[]byte{&r.Sealed} })
+		func(r *keyRecord) []*[]byte { return append([]*[]byte{&r.Sealed}, sealedFormer(r.Former)...) })
 }
 
 // publicPrefix is how Standard Webhooks writes public keys.
 const publicPrefix = "whpk_"
 
-// PublicKey returns the key that signs an organization's deliveries, whpk_ and
-// base64 of 32 bytes; "" before its first delivery.
-func (o *Sender) PublicKey(ctx context.Context, t id.Tenant) (string, error) {
+// CallbackKey is the key that signs an organization's callbacks. The zero value is none: the key is generated with the
+// first callback or by a rotation.
+type CallbackKey struct {
+	KeyID     string
+	PublicKey string      // whpk_ and base64 of 32 bytes
+	Former    []FormerKey // that still sign, oldest first
+}
+
+// CallbackKey returns the key that signs an organization's callbacks.
+func (o *Sender) CallbackKey(ctx context.Context, t id.Tenant) (CallbackKey, error) {
 	r, err := o.readKey(ctx, t)
 	if err != nil || r == nil {
-		return "", err
+		return CallbackKey{}, err
 	}
-	return publicPrefix + r.Public, nil
+	return o.describeKey(r), nil
 }
+
+func (o *Sender) describeKey(r *keyRecord) CallbackKey {
+	return CallbackKey{KeyID: keyIDOf(r.Public), PublicKey: publicPrefix + r.Public,
+		Former: describeFormer(stillSigning(r.Former, o.currentTime()))}
+}
+
+// current returns the key that signs after the former ones have ended.
+func (r *keyRecord) current() signingKeys { return signingKeys{Public: r.Public, Key: r.Sealed} }
 
 // readKey returns nil when there is none yet.
 func (o *Sender) readKey(ctx context.Context, t id.Tenant) (*keyRecord, error) {
@@ -62,16 +77,11 @@ func (o *Sender) loadOrMakeKey(
 	if r, err := o.readKey(ctx, t); err != nil || r != nil {
 		return nil, err
 	}
-	private := edkey.NewPrivate()
-	seed := private.Seed()
-	sealed, err := o.keyring.Seal(sealContext(organization), seed[:])
+	made, err := o.newSigningKey(sealContext(organization))
 	if err != nil {
-		return nil, fmt.Errorf("make webhook key: %w", err)
+		return nil, err
 	}
-	change, err := o.keys.Put(records.Versioned[keyRecord]{Value: keyRecord{
-		Public: private.Public().String(),
-		Sealed: sealed,
-	}})
+	change, err := o.keys.Put(records.Versioned[keyRecord]{Value: keyRecord{Public: made.Public, Sealed: made.Key}})
 	return []storage.Change{change}, err
 }
 
@@ -84,8 +94,8 @@ func (o *Sender) callbackTarget(ctx context.Context, t id.Tenant, d *delivery) (
 	if r == nil {
 		return target{}, errUnreadable("read webhook key", storage.ErrNotFound)
 	}
-	return target{url: d.URL, keys: []signingKeys{{Public: r.Public, Key: r.Sealed}},
-		context: sealContext(d.Organization)}, nil
+	return target{url: d.URL, keys: signersAt(r.current(), r.Former, o.currentTime()),
+		context: sealContext(d.Organization), keyID: keyIDOf(r.Public)}, nil
 }
 
 // signatureHeader signs one try of a delivery. A receiver accepts the delivery if it knows the key of one signature.
@@ -100,15 +110,12 @@ func (o *Sender) signatureHeader(to target, name ID, d *delivery, now time.Time)
 		}
 		signatures = append(signatures, signed...)
 	}
-	header := http.Header{
+	return http.Header{
 		"Content-Type":      {"application/json"},
 		"User-Agent":        {"agentledger"},
 		"Webhook-Id":        {string(name)},
 		"Webhook-Timestamp": {timestamp},
 		"Webhook-Signature": {strings.Join(signatures, " ")},
-	}
-	if to.keyID != "" {
-		header["Webhook-Key-Id"] = []string{to.keyID}
-	}
-	return header, nil
+		"Webhook-Key-Id":    {to.keyID},
+	}, nil
 }

@@ -89,7 +89,7 @@ type target struct {
 	url     string
 	keys    []signingKeys // that sign it, newest first
 	context string        // of their seals
-	keyID   string        // "" for the key of callbacks
+	keyID   string        // of the newest
 }
 
 // The faults of deliveries whose endpoint takes none.
@@ -121,5 +121,5 @@ func (o *Sender) findTarget(ctx context.Context, t id.Tenant, d *delivery) (to t
 	if err != nil {
 		return target{}, "", fmt.Errorf("open endpoint: %w", err)
 	}
-	return target{string(address), e.signers(o.currentTime()), context, keyIDOf(e.Public)}, "", nil
+	return target{string(address), signersAt(e.signingKeys, e.Former, o.currentTime()), context, keyIDOf(e.Public)}, "", nil
 }

@@ -33,7 +33,8 @@ const (
 )
 
 // signingKeys are the keys that sign deliveries to an endpoint: the private key for v1a, and the secret for v1, which the
-// receiver has too. Endpoints that older programs created have no secret until their keys are rotated.
+// receiver has too. Endpoints that older programs created have no secret until their keys are rotated. Callbacks never
+// have one: all receivers of an organization's callbacks would share it, and each could forge callbacks to the others.
 type signingKeys struct {
 	Public string `json:"public"`           // base64 of 32 bytes
 	Key    []byte `json:"key"`              // sealed
@@ -46,13 +47,21 @@ type formerKeys struct {
 	Until id.Instant `json:"until"`
 }
 
-// newSigningKeys generates keys. It also returns the secret in the form for the receiver.
-func (o *Sender) newSigningKeys(organization id.Organization) (k signingKeys, secret string, err error) {
+// newSigningKey generates a private key without a secret.
+func (o *Sender) newSigningKey(context string) (k signingKeys, err error) {
 	private := edkey.NewPrivate()
 	seed := private.Seed()
 	k.Public = private.Public().String()
-	if k.Key, err = o.keyring.Seal(endpointContext(organization), seed[:]); err != nil {
-		return k, "", fmt.Errorf("seal key of endpoint: %w", err)
+	if k.Key, err = o.keyring.Seal(context, seed[:]); err != nil {
+		return k, fmt.Errorf("seal webhook key: %w", err)
+	}
+	return k, nil
+}
+
+// newSigningKeys generates keys of an endpoint. It also returns the secret in the form for the receiver.
+func (o *Sender) newSigningKeys(organization id.Organization) (k signingKeys, secret string, err error) {
+	if k, err = o.newSigningKey(endpointContext(organization)); err != nil {
+		return k, "", err
 	}
 	var raw [secretSize]byte
 	rand.Read(raw[:]) // never fails since Go 1.24
@@ -71,24 +80,20 @@ func (o *Sender) newSigningKeys(organization id.Organization) (k signingKeys, se
 func (o *Sender) RotateKeys(
 	ctx context.Context, t id.Tenant, principal string, name EndpointID, overlap time.Duration,
 ) (rotated Endpoint, err error) {
-	if overlap < 0 || overlap > MaxOverlap {
-		return Endpoint{}, fault.New(fault.Invalid, "overlap_hours must be a whole number from 0 to 168")
+	if err := checkOverlap(overlap); err != nil {
+		return Endpoint{}, err
 	}
 	err = o.changeEndpoints(ctx, t, principal, func(s *log.State, r *endpointsRecord) (*statement, error) {
 		at := r.indexOf(name)
 		if at < 0 {
 			return nil, errNoEndpoint()
 		}
-		e, now, organization := &r.Endpoints[at], o.currentTime(), s.Identity().Organization
+		e, organization := &r.Endpoints[at], s.Identity().Organization
 		keys, secret, err := o.newSigningKeys(organization)
 		if err != nil {
 			return nil, err
 		}
-		former := append(e.signingFormer(now), formerKeys{e.signingKeys, now + id.Instant(overlap.Milliseconds())})
-		if overlap == 0 {
-			former = nil
-		}
-		e.Former, e.signingKeys = former[max(0, len(former)-maxFormer):], keys
+		e.Former, e.signingKeys = addFormer(e.Former, e.signingKeys, o.currentTime(), overlap), keys
 		if rotated, err = o.toEndpoint(organization, e); err != nil {
 			return nil, err
 		}
@@ -100,15 +105,71 @@ func (o *Sender) RotateKeys(
 	return rotated, err
 }
 
-// signingFormer returns the former keys that still sign at a time, oldest first.
-func (e *endpointRecord) signingFormer(now id.Instant) []formerKeys {
-	return slices.DeleteFunc(slices.Clone(e.Former), func(f formerKeys) bool { return now >= f.Until })
+// RotateCallbackKey generates a new key that signs an organization's callbacks and states it (ledger_webhook_changed).
+// The previous key signs in addition to it for overlap. Without an overlap all former keys end at once.
+//
+// Errors: fault.Invalid for an overlap that is negative or longer than MaxOverlap, fault.RateLimited for changes that
+// come too fast.
+func (o *Sender) RotateCallbackKey(
+	ctx context.Context, t id.Tenant, principal string, overlap time.Duration,
+) (rotated CallbackKey, err error) {
+	if err := checkOverlap(overlap); err != nil {
+		return CallbackKey{}, err
+	}
+	_, err = o.events.Append(ctx, t, principal, func(ctx context.Context, s *log.State) (sysevent.Change, error) {
+		stored, err := o.keys.Get(ctx, t, "")
+		if err != nil {
+			return sysevent.Change{}, err
+		}
+		made, err := o.newSigningKey(sealContext(s.Identity().Organization))
+		if err != nil {
+			return sysevent.Change{}, err
+		}
+		if r := &stored.Value; stored.Exists() {
+			r.Former = addFormer(r.Former, r.current(), o.currentTime(), overlap)
+		}
+		stored.Value.Public, stored.Value.Sealed = made.Public, made.Key
+		rotated = o.describeKey(&stored.Value)
+		put, err := o.keys.Put(stored)
+		if err != nil {
+			return sysevent.Change{}, err
+		}
+		paced, err := o.countStatement(ctx, t)
+		return sysevent.Change{
+			Statements: []sysevent.Statement{{Kind: sysevent.WebhookChanged, Payload: map[string]any{
+				"transition": "callback_key_rotated", "signing_key_id": rotated.KeyID,
+			}}},
+			Changes: append(paced, put),
+		}, err
+	})
+	return rotated, err
 }
 
-// signers returns the keys that sign at a time, newest first.
-func (e *endpointRecord) signers(now id.Instant) []signingKeys {
-	all := []signingKeys{e.signingKeys}
-	for _, f := range slices.Backward(e.signingFormer(now)) {
+func checkOverlap(overlap time.Duration) error {
+	if overlap < 0 || overlap > MaxOverlap {
+		return fault.New(fault.Invalid, "overlap_hours must be a whole number from 0 to 168")
+	}
+	return nil
+}
+
+// addFormer returns the former keys after a rotation that replaces the keys last.
+func addFormer(former []formerKeys, last signingKeys, now id.Instant, overlap time.Duration) []formerKeys {
+	if overlap == 0 {
+		return nil
+	}
+	all := append(stillSigning(former, now), formerKeys{last, now + id.Instant(overlap.Milliseconds())})
+	return all[max(0, len(all)-maxFormer):]
+}
+
+// stillSigning returns the former keys that sign at a time, oldest first.
+func stillSigning(former []formerKeys, now id.Instant) []formerKeys {
+	return slices.DeleteFunc(slices.Clone(former), func(f formerKeys) bool { return now >= f.Until })
+}
+
+// signersAt returns the keys that sign at a time, newest first.
+func signersAt(current signingKeys, former []formerKeys, now id.Instant) []signingKeys {
+	all := []signingKeys{current}
+	for _, f := range slices.Backward(stillSigning(former, now)) {
 		all = append(all, f.signingKeys)
 	}
 	return all

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/internal/seal"
 	"github.com/agentledger/agentledger/internal/test/ledgertest"
 	"github.com/agentledger/agentledger/internal/webhook"
@@ -130,6 +131,108 @@ func TestEndpointWithoutSecret(t *testing.T) {
 		_, _, err = webhook.SealedEndpoints().Reseal(h.Keyring(), seal.Owner{Organization: ledgertest.Organization(red)}, []byte(old))
 		if err != nil {
 			t.Errorf("reseal: %v", err)
+		}
+	})
+}
+
+// The former key signs callbacks next to the new one until the overlap ends, on every engine and after a restart. A
+// record that an older program stored has no former keys and is read as before.
+func TestCallbackKeyRotation(t *testing.T) {
+	eachHouse(t, func(t *testing.T, h *house) {
+		next := func() delivered {
+			t.Helper()
+			h.tell(red, 1, webhook.Message{URL: "https://agent.example/"})
+			h.open(h.world)
+			h.deliver()
+			h.mu.Lock()
+			defer h.mu.Unlock()
+			return h.calls[len(h.calls)-1]
+		}
+		check := func(what string, d delivered, k webhook.CallbackKey, want bool) {
+			t.Helper()
+			if accepts(t, k.PublicKey, d.header, []byte(d.body)) != want {
+				t.Errorf("%s: got %v, want %v", what, !want, want)
+			}
+		}
+		rotate := func(overlap time.Duration) webhook.CallbackKey {
+			t.Helper()
+			k, err := h.sender.RotateCallbackKey(t.Context(), red, "acc_ann", overlap)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return k
+		}
+		stored := func() storage.Record {
+			t.Helper()
+			r, err := h.Engine.Get(t.Context(), red, "webhook_key", "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			return r
+		}
+		d := next()
+		first, err := h.sender.CallbackKey(t.Context(), red)
+		if err != nil || strings.Contains(string(stored().Value), "former") { // the form that older programs store
+			t.Fatalf("got %s, %v", stored().Value, err)
+		}
+		check("before", d, first, true)
+		second := rotate(time.Hour)
+		d = next()
+		check("during, old", d, first, true)
+		check("during, new", d, second, true)
+		if got := d.header.Get("Webhook-Key-Id"); got != second.KeyID {
+			t.Errorf("got key id %s, want %s", got, second.KeyID)
+		}
+		if strings.Contains(d.header.Get("Webhook-Signature"), "v1,") {
+			t.Errorf("a callback has a signature by a shared secret: %s", d.header.Get("Webhook-Signature"))
+		}
+		owner := seal.Owner{Organization: ledgertest.Organization(red)}
+		if _, changed, err := webhook.SealedKey().Reseal(h.Keyring(), owner, stored().Value); err != nil || changed {
+			t.Errorf("reseal: got %v, %v", changed, err)
+		}
+		newer, err := seal.NewKeyring(seal.NewKey())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := webhook.SealedKey().Reseal(newer, owner, stored().Value); err == nil {
+			t.Error("opened with another master key")
+		}
+		h.world.pass(time.Hour)
+		d = next()
+		check("after, old", d, first, false)
+		check("after, new", d, second, true)
+		third, fourth, fifth := rotate(time.Hour), rotate(time.Hour), rotate(time.Hour)
+		d = next()
+		check("at most two former keys: oldest", d, second, false)
+		check("third", d, third, true)
+		check("fourth", d, fourth, true)
+		check("fifth", d, fifth, true)
+		sixth := rotate(0)
+		d = next()
+		check("without an overlap, old", d, fifth, false)
+		check("without an overlap, new", d, sixth, true)
+		if k, err := h.sender.CallbackKey(t.Context(), blue); err != nil || k.PublicKey != "" {
+			t.Errorf("the other organization: got %+v, %v", k, err)
+		}
+	})
+}
+
+// A rotation before the first callback generates the key that signs it.
+func TestCallbackKeyBeforeFirstCallback(t *testing.T) {
+	eachHouse(t, func(t *testing.T, h *house) {
+		key, err := h.sender.RotateCallbackKey(t.Context(), red, "acc_ann", time.Hour)
+		if err != nil || len(key.Former) != 0 {
+			t.Fatalf("got %+v, %v", key, err)
+		}
+		h.tell(red, 1, webhook.Message{URL: "https://agent.example/"})
+		h.deliver()
+		if d := h.calls[0]; !accepts(t, key.PublicKey, d.header, []byte(d.body)) {
+			t.Errorf("got %v", d.header)
+		}
+		for _, overlap := range []time.Duration{-1, webhook.MaxOverlap + 1} {
+			if _, err := h.sender.RotateCallbackKey(t.Context(), red, "acc_ann", overlap); !fault.Is(err, fault.Invalid) {
+				t.Errorf("overlap %v: got %v", overlap, err)
+			}
 		}
 	})
 }

@@ -146,8 +146,8 @@ func (w *world) rest(t id.Tenant, kind storage.Kind) int {
 
 func TestDelivery(t *testing.T) {
 	w := newWorld(t)
-	if key, err := w.sender.PublicKey(t.Context(), red); err != nil || key != "" {
-		t.Errorf("before the first: got %q, %v", key, err)
+	if key, err := w.sender.CallbackKey(t.Context(), red); err != nil || key.PublicKey != "" {
+		t.Errorf("before the first: got %+v, %v", key, err)
 	}
 	w.write(red, "https://a.example/hook")
 	w.deliver()
@@ -166,18 +166,18 @@ func TestDelivery(t *testing.T) {
 	if n := w.rest(red, "outbox") + w.rest(id.Service, "outbox_due"); n != 0 {
 		t.Errorf("%d records are left", n)
 	}
-	if key, err := w.sender.PublicKey(t.Context(), blue); err != nil || key != "" {
-		t.Errorf("the other organization's key: got %q, %v", key, err)
+	if key, err := w.sender.CallbackKey(t.Context(), blue); err != nil || key.PublicKey != "" {
+		t.Errorf("the other organization's key: got %+v, %v", key, err)
 	}
 }
 
 func checkSignature(w *world, c delivered) {
 	w.t.Helper()
-	key, err := w.sender.PublicKey(w.t.Context(), red)
+	key, err := w.sender.CallbackKey(w.t.Context(), red)
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	raw, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(key, "whpk_"))
+	raw, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(key.PublicKey, "whpk_"))
 	if err != nil {
 		w.t.Fatal(err)
 	}

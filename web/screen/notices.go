@@ -5,6 +5,7 @@ package screen
 func notices() map[string]string {
 	return map[string]string{
 		"approval-revoked":      "The approval is revoked.",
+		"callback-key-rotated":  "The key that signs callbacks is rotated.",
 		"clock-accepted":        "The clock of the machine is trusted.",
 		"delivery-replayed":     "The delivery is sent again.",
 		"draft-deleted":         "The draft is deleted.",

@@ -19,7 +19,7 @@ func (p *pages) webhookScreens() []screen.Screen {
 	return []screen.Screen{
 		{Pattern: webhooksPage, Query: []string{"after"},
 			Views: p.views, Name: "webhooks", Title: "Webhooks", Show: p.listWebhooks,
-			Forms: map[string]screen.Form{"create": p.createWebhook, "replay": p.replayDelivery}},
+			Forms: map[string]screen.Form{"create": p.createWebhook, "replay": p.replayDelivery, "rotate": p.rotateCallbackKey}},
 		{Pattern: webhooksPage + "/{webhook}", Views: p.views, Name: "webhook", Show: p.showWebhook,
 			Forms: map[string]screen.Form{"change": p.changeWebhook, "test": p.testWebhook,
 				"switch-on": p.switchWebhookOn, "switch-off": p.switchWebhookOff, "delete": p.deleteWebhook,
@@ -29,26 +29,29 @@ func (p *pages) webhookScreens() []screen.Screen {
 
 // endpoint is a receiver of notices as the interface shows it.
 type endpoint struct {
-	EndpointID     string   `json:"endpoint_id"`
-	Name           string   `json:"name"`
-	URL            string   `json:"url"` // "" for roles that may not change it
-	Events         []string `json:"events"`
-	Tools          []string `json:"tools"`
-	Agents         []string `json:"agents"`
-	Format         string   `json:"format"`
-	State          string   `json:"state"`
-	DisabledReason string   `json:"disabled_reason"`
-	FailingSince   string   `json:"failing_since"`
-	SigningKeyID   string   `json:"signing_key_id"`
-	PublicKey      string   `json:"public_key"`
-	HasSecret      bool     `json:"has_secret"`
-	Secret         string   `json:"secret"` // of a new endpoint or a rotation
-	FormerKeys     []struct {
-		SigningKeyID string `json:"signing_key_id"`
-		Until        string `json:"until"`
-	} `json:"former_keys"`
-	CreatedAt string `json:"created_at"`
-	CreatedBy string `json:"created_by"`
+	EndpointID     string      `json:"endpoint_id"`
+	Name           string      `json:"name"`
+	URL            string      `json:"url"` // "" for roles that may not change it
+	Events         []string    `json:"events"`
+	Tools          []string    `json:"tools"`
+	Agents         []string    `json:"agents"`
+	Format         string      `json:"format"`
+	State          string      `json:"state"`
+	DisabledReason string      `json:"disabled_reason"`
+	FailingSince   string      `json:"failing_since"`
+	SigningKeyID   string      `json:"signing_key_id"`
+	PublicKey      string      `json:"public_key"`
+	HasSecret      bool        `json:"has_secret"`
+	Secret         string      `json:"secret"` // of a new endpoint or a rotation
+	FormerKeys     []formerKey `json:"former_keys"`
+	CreatedAt      string      `json:"created_at"`
+	CreatedBy      string      `json:"created_by"`
+}
+
+// formerKey is a key that a rotation replaced and that still signs.
+type formerKey struct {
+	SigningKeyID string `json:"signing_key_id"`
+	Until        string `json:"until"`
 }
 
 // Title returns the name of the endpoint, its id when it has none.
@@ -74,6 +77,7 @@ type deadLetter struct {
 // webhooksView is the content of the list.
 type webhooksView struct {
 	PublicKey   string       `json:"public_key"`
+	FormerKeys  []formerKey  `json:"former_keys"`
 	Endpoints   []endpoint   `json:"endpoints"`
 	DeadLetters []deadLetter `json:"dead_letters"`
 	After       string       `json:"next"`
@@ -157,13 +161,19 @@ func (p *pages) createWebhook(r *screen.Request) (screen.Outcome, error) {
 	return screen.ShowOnce(p.views, "newsecret", "The new receiver", made), nil
 }
 
-// rotateWebhook gives the endpoint a new secret and a new key. Those of before sign too for a day.
+// rotateWebhook gives the endpoint a new secret and a new key. The former ones also sign for a day.
 func (p *pages) rotateWebhook(r *screen.Request) (screen.Outcome, error) {
 	var rotated endpoint
 	if err := r.Change(http.MethodPost, webhookCall(r)+"/rotate", nil, &rotated); err != nil {
 		return screen.Outcome{}, err
 	}
 	return screen.ShowOnce(p.views, "newsecret", "The new secret", rotated), nil
+}
+
+// rotateCallbackKey gives the organization a new key for callbacks. The former one also signs for a day.
+func (p *pages) rotateCallbackKey(r *screen.Request) (screen.Outcome, error) {
+	return screen.GoTo(r.Address(webhooksPage), "callback-key-rotated"),
+		r.Change(http.MethodPost, webhookCalls+"/callback-key/rotate", nil, nil)
 }
 
 func (p *pages) replayDelivery(r *screen.Request) (screen.Outcome, error) {

@@ -108,6 +108,22 @@ func TestWebhooks(t *testing.T) {
 	ann.Post(page, "do", "delete").Want(t, "delete again", http.StatusNotFound)
 }
 
+// The key that signs callbacks is rotated without JavaScript, by those who may.
+func TestCallbackKey(t *testing.T) {
+	s := allowed(t)
+	ann, bob := s.SignIn(s.Red.Owner), s.SignIn(s.Blue.Owner)
+	ann.Get("/console/webhooks").Want(t, "before", http.StatusOK, "No callback was sent yet.")
+	for _, want := range []string{"Callbacks are also signed with the old key", "also signs until"} { // the first one generates the key
+		moved := ann.Post("/console/webhooks", "do", "rotate")
+		moved.Want(t, "rotate", http.StatusSeeOther)
+		ann.Get(moved.Header.Get("Location")).Want(t, "rotated", http.StatusOK, "The key that signs callbacks is rotated.", "whpk_", want)
+	}
+	bob.Get("/console/webhooks").Want(t, "blue", http.StatusOK, "No callback was sent yet.")
+	carl := s.SignIn(s.Red.Join("carl", "auditor"))
+	carl.Get("/console/webhooks").WantNone(t, "an auditor", `value="rotate"`)
+	carl.Post("/console/webhooks", "do", "rotate").Want(t, "an auditor rotates", http.StatusForbidden)
+}
+
 // A delivery that was given up is listed, and sent again when the receiver is back.
 func TestDeadLetters(t *testing.T) {
 	s, to := allowed(t), newReceiver(t)

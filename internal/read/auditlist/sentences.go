@@ -56,8 +56,10 @@ func ofSettings() map[sysevent.Kind]sentence {
 			"[ of agent {agent_id}][ of trace {trace_id}], for reason {reason_code}",
 		sysevent.ApprovalErased: "{who} erased the payloads of approvals {approval_ids}, for reason {reason}" +
 			"[ (erasure {erasure_id})]",
-		sysevent.WebhookCreated:      "{who} created webhook {endpoint_id}",
-		sysevent.WebhookChanged:      "{who} changed webhook {endpoint_id}[: {names}]",
+		sysevent.WebhookCreated: "{who} created webhook {endpoint_id}",
+		sysevent.WebhookChanged: "{who} changed webhook {endpoint_id}[: {names}]",
+		sysevent.WebhookChanged + " callback_key_rotated": "{who} rotated the key that signs callbacks" +
+			"[, the new key is {signing_key_id}]",
 		sysevent.WebhookDeleted:      "{who} deleted webhook {endpoint_id}",
 		sysevent.WebhookDisabled:     "The service disabled webhook {endpoint_id}[, because: {reason}]",
 		sysevent.StreamExportChanged: "{who} changed the stream export[: {names}][, from log index {from} on]",
