@@ -52,6 +52,7 @@ type examiner struct {
 	before   id.Instant // received_at of the newest record that could be read
 	dated    bool       // and that is the record of prev
 	counted  map[log.Month]uint64
+	unread   uint64 // events that counted lacks, because they could not be read
 	full     []tlog.FullTile
 	names    []examinedName                  // since indices were last looked up
 	wrong    bool                            // something was reported
@@ -127,6 +128,7 @@ func (x *examiner) examineDamaged(ctx context.Context, at id.Index, cause error)
 		x.reportIndex(log.Suspect, "record", uint64(at), cause.Error())
 	}
 	x.dated = false
+	x.unread++
 	return x.placeEntry(ctx, e)
 }
 
@@ -171,6 +173,7 @@ func (x *examiner) judgeDocuments(e *storage.Event, v verdict) {
 		x.reportFinding(*f)
 	}
 	if v.record != "" {
+		x.unread++
 		return
 	}
 	if v.received < x.before {

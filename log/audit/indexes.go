@@ -138,8 +138,8 @@ func (x *examiner) isCurrent(ctx context.Context) (bool, error) {
 }
 
 // compareCounters compares the counters of all months that have events. Only an
-// examination from the first event on knows how many there are. The newest month
-// counts only while the head stands still.
+// examination from the first event on knows how many there are. Events that could not be
+// read may belong to any month. The newest month counts only while the head does not move.
 func (x *examiner) compareCounters(ctx context.Context) error {
 	if !x.whole || x.head.Size == 0 {
 		return nil
@@ -151,7 +151,7 @@ func (x *examiner) compareCounters(ctx context.Context) error {
 		if err != nil && !log.IsDamage(err) {
 			return err
 		}
-		if err == nil && got[0] == x.counted[m] {
+		if err == nil && got[0]-x.counted[m] <= x.unread { // a smaller counter wraps around
 			continue
 		}
 		current, err := x.isCurrent(ctx)

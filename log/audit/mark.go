@@ -16,6 +16,7 @@ type Mark struct {
 	Size     id.Index             `json:"size"`
 	Root     id.Hash              `json:"root"`
 	Counted  map[log.Month]uint64 `json:"counted"`            // events of each month
+	Unread   uint64               `json:"unread,omitempty"`   // events that Counted lacks, because they could not be read
 	Findings []Finding            `json:"findings,omitempty"` // in these events, 1,000 at most
 }
 
@@ -60,7 +61,7 @@ func (f *fsck) advanceInStretches(ctx context.Context, x *examiner) error {
 		if x.stopped || len(found) > maxMarkedFindings {
 			continue
 		}
-		m := Mark{x.tree.Size(), x.tree.Root(), maps.Clone(x.counted), slices.Clone(found)}
+		m := Mark{x.tree.Size(), x.tree.Root(), maps.Clone(x.counted), x.unread, slices.Clone(found)}
 		if err := f.resume.Progress.Note(x.identity.Origin, m); err != nil {
 			return fmt.Errorf("note progress: %w", err)
 		}
@@ -84,6 +85,7 @@ func (f *fsck) resumeAtMark(ctx context.Context, x *examiner) ([]Finding, error)
 	}
 	x.whole = true
 	maps.Copy(x.counted, m.Counted)
+	x.unread = m.Unread
 	for _, n := range m.Findings {
 		n.Tenant = x.identity.Tenant
 		x.reportFinding(n)
