@@ -151,6 +151,78 @@ func TestDoctorAgreesWithServe(t *testing.T) {
 	}
 }
 
+// A first start makes the folder of an archive. Once it was in use, a start without it is refused, also if no text was
+// moved yet and if the folder is there and empty, as the folder of a volume is that is not mounted. Nothing is made there.
+func TestMissingArchiveFolder(t *testing.T) {
+	data, volume := t.TempDir(), t.TempDir()
+	kept, away := filepath.Join(volume, "kept"), filepath.Join(volume, "away")
+	serve := func(more ...string) (*process, error) {
+		t.Helper()
+		cmd := exec.Command(filepath.Join(programs, "agentledger"), append([]string{"serve", "--data", data, "--public-url",
+			"http://log.test", "--listen", "127.0.0.1:0", "--id-listen", "127.0.0.1:0", "--metrics-listen", ""}, more...)...)
+		cmd.Env = append(os.Environ(), "AGENTLEDGER_PLATFORM_SECRET="+testSecret)
+		return launch(cmd)
+	}
+	starts := func(step string, more ...string) {
+		t.Helper()
+		p, err := serve(more...)
+		if err != nil {
+			t.Fatalf("%s: %v", step, err)
+		}
+		p.t = t
+		p.terminate()
+	}
+	archive := []string{"--archive", "file://" + kept}
+	doctor := func() string {
+		t.Helper()
+		out, _ := command(t, "agentledger", append([]string{"doctor", "--json", "--data", data, "--public-url", "http://log.test",
+			"--listen", "127.0.0.1:0", "--id-listen", "127.0.0.1:0", "--metrics-listen", ""}, archive...)...)
+		return out
+	}
+	const fault, way = "a start is refused: file://", "Mount the volume of the archive"
+	refused := func(step string) {
+		t.Helper()
+		before := listFolder(t, volume)
+		if p, err := serve(archive...); err == nil {
+			p.kill()
+			t.Errorf("%s: serve starts", step)
+		} else if !strings.Contains(err.Error(), kept) || !strings.Contains(err.Error(), way) {
+			t.Errorf("%s: serve names neither the folder nor the way out: %v", step, err)
+		}
+		if out := doctor(); !strings.Contains(out, fault+kept) || !strings.Contains(out, way) {
+			t.Errorf("%s: doctor does not agree: %s", step, out)
+		}
+		if after := listFolder(t, volume); !slices.Equal(before, after) {
+			t.Errorf("%s: the volume changed from %q to %q", step, before, after)
+		}
+	}
+	starts("the first start", archive...)
+	if _, err := os.Stat(filepath.Join(kept, "store")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(kept, away); err != nil {
+		t.Fatal(err)
+	}
+	refused("a missing folder")
+	if _, err := os.Stat(kept); err == nil {
+		t.Error("the folder was made again")
+	}
+	if err := os.Mkdir(kept, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	refused("an empty folder")
+	if err := errors.Join(os.Remove(kept), os.Rename(away, kept)); err != nil {
+		t.Fatal(err)
+	}
+	if out := doctor(); strings.Contains(out, fault) {
+		t.Errorf("the folder is back: doctor finds %s", out)
+	}
+	starts("the folder is back", archive...)
+	starts("no archive, because no text was moved")
+	archive[1] = "file://" + filepath.Join(volume, "new")
+	starts("another folder then", archive...)
+}
+
 // listFolder returns the files below a folder with their sizes.
 func listFolder(t *testing.T, dir string) (all []string) {
 	t.Helper()

@@ -147,6 +147,58 @@ func TestOwner(t *testing.T) {
 		if err := w.CheckOwner(t.Context()); !errors.Is(err, archive.ErrOther) {
 			t.Errorf("an empty one: got %v, want %v", err, archive.ErrOther)
 		}
+		if n := len(w.objects.names()); n != 0 {
+			t.Errorf("the refusal left %d objects in it", n)
+		}
+	})
+}
+
+// An archive that was in use is not begun again in an empty object store, whether it has bundles or not. One is begun
+// after a crash before the identity was there, and after a start without an archive.
+func TestLostOwner(t *testing.T) {
+	each(t, func(t *testing.T, open func(testing.TB) archive.Inner) {
+		w := newWorld(t, open)
+		if err := w.CheckOwner(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		first := w.objects
+		lost := func(step string, want error) {
+			t.Helper()
+			w.objects = newMemory()
+			w.restart()
+			if err := w.CheckOwner(t.Context()); !errors.Is(err, want) {
+				t.Errorf("%s: got %v, want %v", step, err, want)
+			}
+			if want == nil {
+				return
+			}
+			if n := len(w.objects.names()); n != 0 {
+				t.Errorf("%s: the refusal left %d objects", step, n)
+			}
+			w.objects = first
+			w.restart()
+			if err := w.CheckOwner(t.Context()); err != nil {
+				t.Errorf("%s: the first object store again: %v", step, err)
+			}
+		}
+		lost("no bundle yet", archive.ErrOther)
+		if err := archive.Forget(t.Context(), w.inner); err != nil {
+			t.Fatal(err)
+		}
+		lost("begun elsewhere", nil)
+		first = w.objects
+		if err := archive.WriteOwner(t.Context(), w.inner, "OLD"); err != nil {
+			t.Fatal(err)
+		}
+		lost("the form of older programs", nil)
+		first = w.objects
+		w.add(red, 2*width)
+		w.add(blue, width)
+		w.pass()
+		if err := archive.Forget(t.Context(), w.inner); err != nil {
+			t.Fatal(err)
+		}
+		lost("with bundles", archive.ErrOther)
 	})
 }
 

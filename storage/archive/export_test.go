@@ -1,10 +1,28 @@
 package archive
 
 import (
+	"context"
 	"time"
 
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/records"
+	"github.com/agentledger/agentledger/storage"
 )
+
+// WriteOwner writes the identity of a store as programs did that noted nothing else.
+func WriteOwner(ctx context.Context, r storage.RecordStore, name string) error {
+	owners := records.New[owner](r, kindOwner, "")
+	found, err := owners.Get(ctx, id.Service, "")
+	if err != nil {
+		return err
+	}
+	found.Value = owner{ID: name}
+	change, err := owners.Put(found)
+	if err != nil {
+		return err
+	}
+	return r.Write(ctx, id.Service, []storage.Change{change})
+}
 
 // WithWidth returns options with bundles of another number of events, of which the newest one is moved too, and no
 // pauses between moves.

@@ -27,9 +27,24 @@ func Begun(ctx context.Context, r storage.RecordStore) (bool, error) {
 	return found.Value.Begun, err
 }
 
-// CheckOwner compares the identity of the store with that in the object store, and makes both where there is none.
-// ErrOther when they differ. objects.ErrUnsupported when the object store can't hold an archive. With ReadOnly it
-// makes nothing.
+// Forget lets a store without archived bundles begin in another object store.
+func Forget(ctx context.Context, r storage.RecordStore) error {
+	owners := records.New[owner](r, kindOwner, "")
+	found, err := owners.Get(ctx, id.Service, "")
+	if err != nil || !found.Value.Placed || found.Value.Begun {
+		return err
+	}
+	found.Value.Placed = false
+	change, err := owners.Put(found)
+	if err == nil {
+		err = r.Write(ctx, id.Service, []storage.Change{change})
+	}
+	return err
+}
+
+// CheckOwner compares the identity of the store with that in the object store, and makes both if there is none. It
+// returns ErrOther if they differ, or if the object store has lost the identity, and leaves it as it was then. It returns
+// objects.ErrUnsupported if the object store can't hold an archive. With ReadOnly it makes nothing.
 func (e *Engine) CheckOwner(ctx context.Context) error {
 	e.mu.Lock()
 	owned := e.owned
@@ -41,21 +56,25 @@ func (e *Engine) CheckOwner(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("archive: %w", err)
 	}
-	if e.options.ReadOnly && !found.Exists() {
+	placed, err := e.compareOwner(ctx, found.Value)
+	if err != nil {
+		return err
+	}
+	if e.options.ReadOnly && !placed {
 		return nil
 	}
 	if !e.options.ReadOnly {
 		if err := objects.Probe(ctx, e.options.Objects); err != nil {
 			return fmt.Errorf("archive: %w", err)
 		}
-	}
-	if !found.Exists() {
-		if found, err = e.makeOwner(ctx); err != nil {
-			return fmt.Errorf("archive: make its identity: %w", err)
+		if !found.Exists() {
+			if found, err = e.makeOwner(ctx); err != nil {
+				return fmt.Errorf("archive: make its identity: %w", err)
+			}
 		}
-	}
-	if err := e.compareOwner(ctx, found.Value); err != nil {
-		return err
+		if err := e.placeOwner(ctx, found, placed); err != nil {
+			return err
+		}
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -75,26 +94,54 @@ func (e *Engine) makeOwner(ctx context.Context) (records.Versioned[owner], error
 	return e.owners.Get(ctx, id.Service, "")
 }
 
-// compareOwner compares the identity in the object store. It is made there as long as no bundle was archived.
-func (e *Engine) compareOwner(ctx context.Context, want owner) error {
+// compareOwner compares the identity in the object store. placed is false if there is none, which is no error before the
+// archive is in use.
+func (e *Engine) compareOwner(ctx context.Context, want owner) (placed bool, err error) {
 	name, _, err := e.options.Objects.Read(ctx, ownerName, maxOwner)
-	if errors.Is(err, objects.ErrNotFound) && !want.Begun && !e.options.ReadOnly {
-		if err = e.options.Objects.Create(ctx, ownerName, []byte(want.ID)); err == nil {
-			return nil
-		}
-		if errors.Is(err, objects.ErrExists) {
-			name, _, err = e.options.Objects.Read(ctx, ownerName, maxOwner)
-		}
-	}
 	switch {
+	case errors.Is(err, objects.ErrNotFound) && !want.inUse():
+		return false, nil
+	case errors.Is(err, objects.ErrNotFound) && want.Begun:
+		return false, fmt.Errorf("%w: it has no object %s. Mount the volume of the archive, or name the place that has it",
+			ErrOther, ownerName)
 	case errors.Is(err, objects.ErrNotFound):
-		return fmt.Errorf("%w: it has no object %s", ErrOther, ownerName)
+		return false, fmt.Errorf("%w: it has no object %s. Mount the volume of the archive, or name the place that has it. "+
+			"No text was archived yet: to begin in another place, start once without an archive", ErrOther, ownerName)
 	case err != nil:
-		return fmt.Errorf("archive: read %s: %w", ownerName, err)
+		return false, fmt.Errorf("archive: read %s: %w", ownerName, err)
 	case string(name) != want.ID:
-		return ErrOther
+		return false, ErrOther
 	}
-	return nil
+	return true, nil
+}
+
+// placeOwner makes the identity in the object store unless it is placed there, and then notes that it is.
+func (e *Engine) placeOwner(ctx context.Context, found records.Versioned[owner], placed bool) error {
+	if !placed {
+		err := e.options.Objects.Create(ctx, ownerName, []byte(found.Value.ID))
+		if errors.Is(err, objects.ErrExists) { // of another node
+			_, err = e.compareOwner(ctx, found.Value)
+		}
+		if err != nil {
+			return fmt.Errorf("archive: make %s: %w", ownerName, err)
+		}
+	}
+	if found.Value.inUse() {
+		return nil
+	}
+	found.Value.Placed = true
+	change, err := e.owners.Put(found)
+	if err == nil {
+		err = e.inner.Write(ctx, id.Service, []storage.Change{change})
+	}
+	if err == nil {
+		return nil
+	}
+	now, readErr := e.owners.Get(ctx, id.Service, "")
+	if readErr == nil && now.Value.inUse() { // another node has noted it
+		return nil
+	}
+	return fmt.Errorf("archive: note that it is in use: %w", err)
 }
 
 // beginArchive makes sure that the object store is this store's, and that the store is not opened without it from

@@ -62,9 +62,14 @@ const markValue = "{}"
 
 // owner is the identity of a store in its object store.
 type owner struct {
-	ID    string `json:"id"`
-	Begun bool   `json:"begun,omitzero"` // there may be archived bundles
+	ID     string `json:"id"`
+	Placed bool   `json:"placed,omitzero"` // the object store had it; older programs did not note that
+	Begun  bool   `json:"begun,omitzero"`  // there may be archived bundles
 }
+
+// inUse reports whether the object store must have the identity: if it does not, its volume is not mounted, or it is
+// another object store.
+func (o owner) inUse() bool { return o.Placed || o.Begun }
 
 // dropped is the bundles of a tenant whose objects are to be deleted.
 type dropped struct {

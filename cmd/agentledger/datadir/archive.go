@@ -41,8 +41,11 @@ func withArchive(ctx context.Context, engine Engine, c config.Store, t config.Tu
 	}()
 	if c.Archive == "" {
 		begun, err := archive.Begun(ctx, engine)
-		if err == nil && begun {
+		switch {
+		case err == nil && begun:
 			err = errNoArchive
+		case err == nil && !readOnly:
+			err = archive.Forget(ctx, engine)
 		}
 		return engine, err
 	}
@@ -53,7 +56,11 @@ func withArchive(ctx context.Context, engine Engine, c config.Store, t config.Tu
 	o := archive.Options{Objects: kept, Check: checkEnvelope, ReadOnly: readOnly,
 		After: time.Duration(t.ArchiveAfterDays) * 24 * time.Hour, CacheBytes: int64(t.ArchiveCacheMiB) << 20,
 		Logger: telemetry.WithoutRepeats(logger)}
-	return openArchive(ctx, engine, o)
+	archived, err := openArchive(ctx, engine, o)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", c.Archive, err)
+	}
+	return archived, nil
 }
 
 // openArchive makes the archive's engine. An object store that is away is no reason to stop: appends do not need it.
