@@ -4,8 +4,8 @@
 // Invariants:
 //
 //   - Exactly one trailing line end, LF or CRLF, is removed. Everything else belongs to the secret.
-//   - A file that other users can read, or that its group can write, is refused. Its group may read it only if it
-//     is one of the groups of this process.
+//   - A file that other users can read, or that its group can write, is refused, except on Windows. Its group may read
+//     it only if it is one of the groups of this process.
 //   - No error contains a secret.
 package secret
 
@@ -85,14 +85,13 @@ const (
 	notPrivate fs.FileMode = 0o037 // refused whatever the group is
 )
 
-// noGroup is the group of a file on systems that do not report it. No process is in it.
+// noGroup is the group of a file whose system does not report it. No process is in it.
 const noGroup = -1
 
 // CheckAccess returns an error if a file is accessible to other users. Reading by one of the process's own groups is
-// allowed: Kubernetes mounts secrets with mode 0440 and the group of the pod (fsGroup).
-func CheckAccess(info fs.FileInfo) error {
-	return checkMode(info.Mode().Perm(), groupOf(info), ownGroups())
-}
+// allowed: Kubernetes mounts secrets with mode 0440 and the group of the pod (fsGroup). On Windows it returns nil, because
+// there the mode of a file is derived from its read-only attribute alone.
+func CheckAccess(info fs.FileInfo) error { return checkAccess(info) }
 
 // checkMode returns an error if a file with this mode and group is accessible to users outside of the given groups.
 func checkMode(mode fs.FileMode, group int, own []int) error {

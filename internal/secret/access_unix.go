@@ -8,6 +8,10 @@ import (
 	"syscall"
 )
 
+func checkAccess(info fs.FileInfo) error {
+	return checkMode(info.Mode().Perm(), groupOf(info), ownGroups())
+}
+
 // groupOf returns the group of a file, or noGroup if it is unknown.
 func groupOf(info fs.FileInfo) int {
 	if s, ok := info.Sys().(*syscall.Stat_t); ok {
