@@ -23,7 +23,8 @@ const variablePrefix = "AGENTLEDGER_"
 var otherVariables = []string{"AGENTLEDGER_BIN", "AGENTLEDGER_DRILL_CLOCK", "AGENTLEDGER_RELEASE_KEY_FILE",
 	"AGENTLEDGER_TEST_PROGRAMS"}
 
-// UnknownVariable is an environment variable that looks like a setting and is none. Its value is not part of it.
+// UnknownVariable is an environment variable with the prefix of settings that is not a setting. Its value is left out,
+// because it may be a secret.
 type UnknownVariable struct {
 	Name  string
 	Meant string // the setting that was probably meant, or ""
@@ -71,8 +72,8 @@ func unknownVariables(names, known []string) (unknown []UnknownVariable) {
 	return unknown
 }
 
-// isServiceLink reports whether Kubernetes sets the variable in every container, because there is a Service with a name
-// such as agentledger. Kubernetes sets all variables of a Service, so AGENTLEDGER_PORT alone is none of them.
+// isServiceLink reports whether Kubernetes has set the variable, as it does in every container for a Service with a name
+// such as agentledger. Kubernetes sets all variables of a Service, so AGENTLEDGER_PORT alone is not one of them.
 func isServiceLink(name string, names []string) bool {
 	return slices.ContainsFunc(names, func(host string) bool {
 		service, ok := strings.CutSuffix(host, "SERVICE_HOST")
@@ -82,8 +83,8 @@ func isServiceLink(name string, names []string) bool {
 	})
 }
 
-// WarnOfVariables logs a warning for each environment variable that has no effect because it is misspelt. The warnings
-// go where the log of the command goes. Commands that read no variable are silent.
+// WarnOfVariables logs a warning for each environment variable that has no effect because it is misspelled, in the log of
+// the command. It does nothing for commands that read no variables.
 func WarnOfVariables(parsed *kong.Context) {
 	var l Logging
 	reads := false

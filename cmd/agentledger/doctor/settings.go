@@ -48,7 +48,7 @@ func checkSettings(_ context.Context, c config.Serve) (found []Finding) {
 	return found
 }
 
-// judgeVariables returns a finding for each environment variable that looks like a setting and is none.
+// judgeVariables returns a finding for each environment variable with the prefix of settings that is not a setting.
 func judgeVariables(unknown []config.UnknownVariable) (found []Finding) {
 	for _, v := range unknown {
 		f := advise("remove it", "the environment variable %s is not a setting and has no effect", v.Name)

@@ -25,7 +25,7 @@ import (
 const (
 	sighting  = 2200 * time.Millisecond // a living process beats within this time
 	aloneBeat = 500 * time.Millisecond
-	leaveTime = time.Second // bounds the deletion of the row at a stop
+	leaveTime = time.Second // bounds the deletion of the row when the process stops
 )
 
 // replaced is the first byte of the id of a process whose row was deleted while it did not beat. A smaller first byte
@@ -34,7 +34,7 @@ const replaced = 0xff
 
 func servesAlone(n cluster.Node) bool { return n.URL == "" }
 
-// Claim is the row of a process that serves alone. The nil claim is one of a node, or of an engine without a table.
+// Claim is the row of a process that serves alone. It is nil for a node, and for an engine without a table of nodes.
 type Claim struct {
 	table *nodetable.Table
 	self  cluster.Node
@@ -45,19 +45,19 @@ type Claim struct {
 // ClaimOptions configure Take. All are required.
 type ClaimOptions struct {
 	URL     string // of the internal listener; "": the process serves alone
-	File    string // in the folder of anchors, which the caller has locked: the id of the last row from this folder
+	File    string // with the id of the last row; in the folder of anchors, which the caller must have locked
 	Version string // of the program
 	Key     string // fingerprint of its master key
 	Engine  storage.Engine
 	Logger  *slog.Logger
 
-	// Conflict is called at most once, if other processes have begun to serve from the database. The process must end then.
+	// Conflict is called at most once, if other processes have started to serve from the database. The process must then exit.
 	Conflict func(error)
 }
 
 // Take refuses to serve alone while other processes serve from the database, and to serve as a node while a process
-// serves alone. The error wraps schema.ErrRefused. Take waits only if there is a row of another process, and not for the
-// last process of the same folder of anchors: it has ended, because its lock is free.
+// serves alone. The error wraps schema.ErrRefused. Take waits only if there is a row of another process. It does not
+// wait for the last process with the same folder of anchors, which has ended because the lock of the folder is free.
 func Take(ctx context.Context, o ClaimOptions) (*Claim, error) {
 	database, is := o.Engine.(nodetable.Transactor)
 	if !is {
@@ -134,8 +134,8 @@ func errBeside(living cluster.Node, alone bool) error {
 		schema.ErrRefused, living.Version, what)
 }
 
-// findLiving returns the processes that match and are alive, and all that are silent. Without any match it does not
-// wait, and returns none.
+// findLiving returns the living processes that match, and all processes that are silent. If no row matches, it returns
+// none of them without waiting.
 func findLiving(ctx context.Context, table *nodetable.Table, match func(cluster.Node) bool) (living []cluster.Node,
 	silent []cluster.Sighting, err error) {
 	before, err := table.Members(ctx)
@@ -161,7 +161,7 @@ func matching(all []cluster.Node, match func(cluster.Node) bool) (found []cluste
 	return found
 }
 
-// beatenSince returns the processes of a later view whose count of beats is another one than in an earlier view.
+// beatenSince returns the processes in a later view whose number of beats differs from the one in an earlier view.
 func beatenSince(earlier, later []cluster.Node) (alive []cluster.Node) {
 	counts := make(map[cluster.NodeID]uint64, len(earlier))
 	for _, n := range earlier {
@@ -175,17 +175,17 @@ func beatenSince(earlier, later []cluster.Node) (alive []cluster.Node) {
 	return alive
 }
 
-// conflicts reports whether this process ends because another one is alive. Of two that serve alone one ends: the one
-// that was replaced while it did not beat, or else the one with the larger id.
+// conflicts reports whether this process must exit because another one is alive. Of two that serve alone, one exits: the
+// one that was replaced while it did not beat, or otherwise the one with the larger ID.
 func (c *Claim) conflicts(n cluster.Node) bool {
 	return !servesAlone(n) || bytes.Compare(c.self.ID[:], n.ID[:]) > 0
 }
 
-// run beats until ctx ends, and then deletes the row. Other processes that are alive are a conflict: they began to serve
-// while this process started too, or while it did not beat. silent are processes that are to be forgotten.
+// run beats until ctx ends, and then deletes the row. Other living processes are a conflict: they started to serve while
+// this process was starting too, or while it did not beat. The first beat deletes the rows of the silent processes.
 func (c *Claim) run(ctx context.Context, o ClaimOptions, silent []cluster.Sighting) {
 	step := cluster.Step{Node: c.self.ID, Leaving: true, Forget: silent}
-	var before []cluster.Node // of the view that conflicts and silent processes are compared with
+	var before []cluster.Node // the earlier view, with which beats are compared
 	compared := time.Now()
 	for {
 		v, err := c.table.Beat(ctx, step)
@@ -194,7 +194,7 @@ func (c *Claim) run(ctx context.Context, o ClaimOptions, silent []cluster.Sighti
 			c.self.ID[0] = replaced
 			step = cluster.Step{Node: c.self.ID, Leaving: true}
 			before = nil
-			_ = c.join(ctx, o.File) // or the next beat is of no member either
+			_ = c.join(ctx, o.File) // after an error, the next beat returns ErrForgotten again
 		}
 		if err == nil {
 			step.Known, step.Forget = v.Epoch, nil
@@ -223,7 +223,7 @@ func (c *Claim) run(ctx context.Context, o ClaimOptions, silent []cluster.Sighti
 	}
 }
 
-// silentSince returns the processes that have not beaten between two views, as they are to be forgotten.
+// silentSince returns the processes that have not beaten between two views, so that they can be forgotten.
 func silentSince(earlier, later []cluster.Node) (silent []cluster.Sighting) {
 	counts := make(map[cluster.NodeID]uint64, len(earlier))
 	for _, n := range earlier {
