@@ -32,7 +32,9 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 			Help: "Error answers, lines of batches included, by status and code."}, []string{"status", "code"}),
 	}
 	r.MustRegister(m.inFlight, m.seconds, m.refusals)
-	m.refusals.WithLabelValues("500", "") // so that the first one is an increase
+	for _, alarming := range [][2]string{{"500", ""}, {"503", "unavailable"}, {"503", "outcome_unknown"}} {
+		m.refusals.WithLabelValues(alarming[0], alarming[1]) // so that the first one is an increase
+	}
 	return m
 }
 

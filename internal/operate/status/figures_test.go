@@ -42,6 +42,23 @@ func TestFigures(t *testing.T) {
 	}
 }
 
+// Of the refusals only those count for which something did not answer.
+func TestCountedRefusals(t *testing.T) {
+	r := prometheus.NewRegistry()
+	all := prometheus.NewCounterVec(prometheus.CounterOpts{Name: refusals}, []string{"status", "code"})
+	r.MustRegister(all)
+	for code, n := range map[string]float64{"unavailable": 2, "outcome_unknown": 3, "overloaded": 10, "clock": 20, "": 40} {
+		all.WithLabelValues("503", code).Add(n)
+	}
+	read, err := readFigures(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := countAll(read)[refusals]; got != 5 {
+		t.Errorf("got %v, want 5", got)
+	}
+}
+
 // What grew is told for the window, and not for ever.
 func TestIncreases(t *testing.T) {
 	var r recent

@@ -18,6 +18,7 @@ const (
 	anchorsLost     = "agentledger_anchors_lost_total"
 	staleAnswers    = "agentledger_stale_answers_total"
 	lateRequests    = "agentledger_http_requests_late_total"
+	refusals        = "agentledger_refusals_total"
 )
 
 // lags are gauges that are a finding only while they last.
@@ -58,8 +59,8 @@ func readLags(all figures) map[string]float64 {
 	return lags
 }
 
-// countAll returns the counters of now. Of failed appends those count that are the disk's, and of the archive's
-// failures damaged objects.
+// countAll returns the present counters. Of failed appends it counts those caused by the disk, of the archive's failures
+// damaged objects, and of refusals those for which the store or another part did not answer.
 func countAll(all figures) map[string]float64 {
 	values := make(map[string]float64)
 	for _, name := range []string{faultsFound, badProofs, contradictions, anchorsLost, staleAnswers, lateRequests} {
@@ -67,6 +68,9 @@ func countAll(all figures) map[string]float64 {
 	}
 	for _, cause := range []string{"broken", "unknown", "unavailable"} {
 		values[appendFailures] += all.valuesBy(appendFailures, "cause")[cause]
+	}
+	for _, code := range []string{"unavailable", "outcome_unknown"} {
+		values[refusals] += all.valuesBy(refusals, "code")[code]
 	}
 	values[archiveFailures] = all.valuesBy(archiveFailures, "step")["damaged"]
 	return values
