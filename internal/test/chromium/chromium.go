@@ -9,13 +9,14 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"os/exec"
 	"regexp"
 	"strings"
 	"testing"
 )
 
-// Browser is one browser with a profile of its own. It ends with its test.
+// Browser is one browser with an empty profile. Its test must not use it after the test ends.
 type Browser struct {
 	t       testing.TB
 	session string // URL
@@ -23,26 +24,76 @@ type Browser struct {
 
 var started = regexp.MustCompile(`started successfully on port ([0-9]+)`)
 
-// New starts a browser with more arguments than the usual ones.
+// New returns a browser that has nothing of an earlier test: no cookie, no stored data, no other page. With more
+// arguments than the usual ones it is always a new process; otherwise it may be one that Keep kept.
 func New(t testing.TB, more ...string) *Browser {
 	t.Helper()
-	b := &Browser{t: t}
-	address := startDriver(t, findProgram(t, "chromedriver"))
+	if len(more) > 0 {
+		p := startProcess(t, more)
+		t.Cleanup(p.end)
+		return &Browser{t, p.session}
+	}
+	p := takeKept()
+	if p == nil {
+		p = startProcess(t, nil)
+	}
+	return p.lend(t)
+}
+
+// process is a browser with its driver and its profile.
+type process struct {
+	driver  *exec.Cmd
+	session string // URL
+	profile string // folder
+}
+
+func startProcess(t testing.TB, more []string) *process {
+	t.Helper()
+	profile, err := os.MkdirTemp("", "chromium-test-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &process{profile: profile}
+	ready := false
+	defer func() {
+		if !ready {
+			p.end()
+		}
+	}()
+	var address string
+	p.driver, address = startDriver(t, findProgram(t, "chromedriver"))
 	var session struct {
 		ID string `json:"sessionId"`
 	}
+	b := &Browser{t: t}
 	b.call("POST", address+"/session", map[string]any{"capabilities": map[string]any{"alwaysMatch": map[string]any{
 		"browserName": "chrome", "goog:loggingPrefs": map[string]any{"browser": "ALL", "performance": "ALL"},
 		"goog:chromeOptions": map[string]any{
 			"binary": findProgram(t, "chromium", "chromium-browser", "google-chrome"),
 			"args": append([]string{"--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
 				"--disable-background-networking", "--disable-component-update", "--disable-sync",
-				"--user-data-dir=" + t.TempDir()}, more...),
+				"--user-data-dir=" + profile}, more...),
 		},
 	}}}, &session)
-	b.session = address + "/session/" + session.ID
-	t.Cleanup(func() { b.call("DELETE", b.session, nil, nil) })
-	return b
+	p.session = address + "/session/" + session.ID
+	ready = true
+	return p
+}
+
+// end ends the browser and its driver, and removes the profile.
+func (p *process) end() {
+	if p.session != "" {
+		if r, err := http.NewRequest("DELETE", p.session, nil); err == nil {
+			if answer, err := http.DefaultClient.Do(r); err == nil {
+				_ = answer.Body.Close()
+			}
+		}
+	}
+	if p.driver != nil {
+		_ = p.driver.Process.Kill()
+		_ = p.driver.Wait()
+	}
+	_ = os.RemoveAll(p.profile)
 }
 
 func findProgram(t testing.TB, names ...string) string {
@@ -60,27 +111,27 @@ func findProgram(t testing.TB, names ...string) string {
 // has the same port at 127.0.0.1, which is common while many tests run.
 const startTries = 20
 
-// startDriver starts chromedriver on a free port of this machine and returns its URL.
-func startDriver(t testing.TB, program string) string {
+// startDriver starts chromedriver on a free port of this machine and returns its URL. The caller ends it.
+func startDriver(t testing.TB, program string) (driver *exec.Cmd, address string) {
 	t.Helper()
 	var output string
 	for range startTries {
 		var port string
-		if port, output = tryDriver(t, program); port != "" {
-			return "http://127.0.0.1:" + port
+		if driver, port, output = tryDriver(t, program); port != "" {
+			return driver, "http://127.0.0.1:" + port
 		}
 		if !strings.Contains(output, "port not available") {
 			break
 		}
 	}
 	t.Fatalf("chromedriver does not start:\n%s", output)
-	return ""
+	return nil, ""
 }
 
 // tryDriver starts the program once. It returns the port, or "" and the program's output if the program ended.
-func tryDriver(t testing.TB, program string) (port, output string) {
+func tryDriver(t testing.TB, program string) (driver *exec.Cmd, port, output string) {
 	t.Helper()
-	driver := exec.Command(program, "--port=0")
+	driver = exec.Command(program, "--port=0")
 	var stderr bytes.Buffer
 	driver.Stderr = &stderr
 	out, err := driver.StdoutPipe()
@@ -93,17 +144,13 @@ func tryDriver(t testing.TB, program string) (port, output string) {
 	var stdout strings.Builder
 	for lines := bufio.NewScanner(out); lines.Scan(); {
 		if found := started.FindStringSubmatch(lines.Text()); found != nil {
-			t.Cleanup(func() {
-				driver.Process.Kill()
-				driver.Wait()
-			})
 			go io.Copy(io.Discard, out)
-			return found[1], ""
+			return driver, found[1], ""
 		}
 		stdout.WriteString(lines.Text() + "\n")
 	}
 	err = driver.Wait()
-	return "", fmt.Sprintf("%s%s%v", &stdout, &stderr, err)
+	return nil, "", fmt.Sprintf("%s%s%v", &stdout, &stderr, err)
 }
 
 // call makes one WebDriver call and reads its value into value.

@@ -21,7 +21,12 @@ exec cat
 	if err := os.WriteFile(program, []byte(script), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if got := startDriver(t, program); got != "http://127.0.0.1:4711" {
+	driver, got := startDriver(t, program)
+	defer func() {
+		_ = driver.Process.Kill()
+		_ = driver.Wait()
+	}()
+	if got != "http://127.0.0.1:4711" {
 		t.Errorf("got %s", got)
 	}
 }

@@ -11,6 +11,8 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+
+	"github.com/agentledger/agentledger/internal/test/chromium"
 )
 
 const module = "github.com/agentledger/agentledger/"
@@ -73,7 +75,7 @@ func linkPrograms(dir string) error {
 // Runner runs the tests of a package, as *testing.M does.
 type Runner interface{ Run() int }
 
-// Main runs the tests of a package and removes what they built.
+// Main runs the tests of a package, which share browsers, and removes what they built.
 func Main(m Runner) int {
 	var err error
 	if folder, err = os.MkdirTemp("", "agentledger-test-"); err != nil {
@@ -81,6 +83,7 @@ func Main(m Runner) int {
 		return 1
 	}
 	defer func() { _ = os.RemoveAll(folder) }()
+	defer chromium.Keep()()
 	return m.Run()
 }
 
