@@ -54,25 +54,27 @@ test-python: programs
 # The client for TypeScript: types, and tests against the real server.
 test-typescript: programs
 	./scripts/node
-	cd clients/typescript && npm ci --silent && npm run --silent types
+	./scripts/npm clients/typescript
+	cd clients/typescript && npm run --silent types
 	cd clients/typescript && AGENTLEDGER_BIN=$(CURDIR)/bin/test/agentledger APS_BIN=$(CURDIR)/bin/test/aps npm test --silent
 
 # The client for TypeScript in Deno and Bun, which npm brings, in programs and in workers. Chromium is a Go test of web.
 test-runtimes: programs
 	./scripts/node
-	cd clients/typescript/runtimes-test && npm install --silent --no-audit --no-fund --no-package-lock
+	./scripts/npm clients/typescript/runtimes-test
 	cd clients/typescript/runtimes-test && AGENTLEDGER_BIN=$(CURDIR)/bin/test/agentledger npm test --silent
 
 # The adapters of the client for TypeScript, against the real packages and the real server.
 test-adapters: programs
 	./scripts/node
-	cd clients/typescript/adapters-test && npm ci --silent --ignore-scripts
+	./scripts/npm clients/typescript/adapters-test --ignore-scripts
 	cd clients/typescript/adapters-test && AGENTLEDGER_BIN=$(CURDIR)/bin/test/agentledger npm test --silent
 
 # The n8n nodes and template, against the real server, with the n8n-workflow of n8n 1 and of n8n 2. The build takes parts of clients/typescript.
 test-n8n: programs
 	./scripts/node
-	cd clients/n8n && npm ci --ignore-scripts && AGENTLEDGER_BIN=$(CURDIR)/bin/test/agentledger npm test
+	./scripts/npm clients/n8n --ignore-scripts
+	cd clients/n8n && AGENTLEDGER_BIN=$(CURDIR)/bin/test/agentledger npm test
 
 # The pages in Chromium under axe-core, which npm brings, light on a phone and dark on a desk. `make pictures` checks all four
 # combinations and keeps pictures of them in bin/pages.
@@ -80,13 +82,13 @@ PAGES := ^Test(Accessibility.*|ReadmePictures)$$
 test-pages: programs
 	./scripts/chromium
 	./scripts/node
-	cd web && npm ci --silent
+	./scripts/npm web
 	$(PROGRAMS_BUILT) $(GO) test -vet=off -tags axe ./web ./web/screen -run '$(PAGES)' -timeout 60m
 
 pictures: programs
 	./scripts/chromium
 	./scripts/node
-	cd web && npm ci --silent
+	./scripts/npm web
 	mkdir -p bin/pages
 	$(PROGRAMS_BUILT) $(GO) test -vet=off -tags axe ./web ./web/screen -run '$(PAGES)' -timeout 60m -artifacts -outputdir $(CURDIR)/bin/pages
 
@@ -142,8 +144,8 @@ fuzz-verifiers:
 interop:
 	./scripts/node
 	./scripts/python
-	cd interop/mcp && npm ci --ignore-scripts --no-audit --no-fund
-	cd interop/openid && npm ci --ignore-scripts --no-audit --no-fund
+	./scripts/npm interop/mcp --ignore-scripts
+	./scripts/npm interop/openid --ignore-scripts
 	cd interop && $(GO) test -mod=mod ./... -count=1 $(TIMEOUT)
 	cd interop/outside && $(GO) test -mod=mod ./... -count=1 $(TIMEOUT)
 	cd interop/acme && $(GO) test -mod=mod ./... -count=1 $(TIMEOUT)
