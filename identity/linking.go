@@ -44,8 +44,8 @@ func (s *Server) holdLink(w http.ResponseWriter, person oidc.Person, who account
 	return err
 }
 
-// finishLink links the person that the browser's cookie names with an account whose factor was proved now. It returns
-// the method of the session: that of the provider if both were linked, else by.
+// finishLink links the person that the browser's cookie names with an account whose factor was just proved. It returns
+// the method of the session: the provider's if it linked them, or else by.
 func (s *Server) finishLink(
 	w http.ResponseWriter, r *request, who account.Account, by account.Method,
 ) (account.Account, account.Method, error) {
@@ -91,7 +91,7 @@ func (s *Server) findSubject(w http.ResponseWriter, r *request, person oidc.Pers
 // linkRequired is the code of a sign-in at a provider that waits for a factor of the account.
 const linkRequired = "link_required"
 
-// hasRecentSession reports whether the browser has a session of an account whose person was there lately.
+// hasRecentSession reports whether the browser has a session of the account with a recent factor.
 func (s *Server) hasRecentSession(ctx context.Context, r *request, who account.ID) bool {
 	session, err := s.Sessions.Session(ctx, s.sessionToken(r.Request))
 	return err == nil && session.Account == who && session.CheckFactor() == nil

@@ -135,7 +135,7 @@ func (s *Server) finishOpenID(w http.ResponseWriter, r *request) error {
 }
 
 // refuseBrowser leads a browser whose sign-in was refused to the page for signing in, which says why. Programs, and
-// refusals that no person can mend, get the refusal itself. returnTo is the path to go on to after a sign-in that
+// refusals that no person can mend, get the refusal itself. returnTo is the path to continue at after a sign-in that
 // connects the provider.
 func (s *Server) refuseBrowser(w http.ResponseWriter, r *request, returnTo string, refused error) error {
 	s.logRefusal("sign-in at a provider refused", r, refused)

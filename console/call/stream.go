@@ -77,8 +77,8 @@ func (w *StreamWriter) TakeTurn(ctx context.Context) (give func(), err error) {
 	return func() { w.processors.Release(w.tenant, 1) }, nil
 }
 
-// Write implements io.Writer. It fails once the reader has fallen behind the minimum rate by 15 seconds. The time in which
-// nothing waits to be sent does not count.
+// Write implements io.Writer. It fails once the reader has fallen behind the minimum rate by 15 seconds. Time outside of
+// Write does not count.
 func (w *StreamWriter) Write(p []byte) (done int, err error) {
 	w.begin()
 	for piece := range slices.Chunk(p, pieceBytes) {
@@ -102,8 +102,8 @@ func (w *StreamWriter) Write(p []byte) (done int, err error) {
 // From returns the network address of the reader.
 func (w *StreamWriter) From() netip.Addr { return w.from }
 
-// TooSlow reports whether the answer ended early and the reader had fallen behind by then. A reader that goes just before
-// its time is over is no better than one that was sent away.
+// TooSlow reports whether a write failed after the reader had fallen behind. A reader that disconnects shortly before it
+// would be cut off counts as too slow, because it may begin again at once.
 func (w *StreamWriter) TooSlow() bool { return w.failed && w.patience < patience*2/3 }
 
 // begin sends the headers once.

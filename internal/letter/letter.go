@@ -85,8 +85,8 @@ func (l AccountMail) writeOwn(
 func serviceURL(publicURL string) string { return strings.TrimRight(publicURL, "/") }
 
 // ResetMail sends the link of a reset of a password. An address without an account causes a mail
-// without a recipient. It returns fault.RateLimited if a link was asked for reset.Typed in the last 10 minutes. There
-// is no bound for a day, because strangers could use it up and lock the person out.
+// without a recipient. It returns fault.RateLimited if a link for reset.Typed was requested in the last 10 minutes.
+// There is no bound for a day, because strangers could use it up and lock the owner of the account out.
 func (l AccountMail) ResetMail(ctx context.Context, reset account.Reset) ([]storage.Change, error) {
 	service := serviceURL(l.PublicURL)
 	if l.Outbox.Enabled() && reset.Typed != "" {

@@ -173,8 +173,8 @@ func (o *Outbox) countDaily(ctx context.Context, t id.Tenant, now time.Time) ([]
 	return []storage.Change{put}, err
 }
 
-// oldStrangers returns changes that take away a few records of addresses that were not mailed for a day: so many as
-// new ones come, old ones go.
+// oldStrangers returns changes that remove a few records of addresses that were not mailed within a day, so that the
+// number of records does not grow.
 func (o *Outbox) oldStrangers(ctx context.Context, after string, now time.Time) (changes []storage.Change, err error) {
 	const looked = 8
 	strangers := records.New[strangerRecord](o.Records, kindStranger, unreadableMessage)

@@ -81,7 +81,7 @@ func TestWebhooks(t *testing.T) {
 	page := regexp.MustCompile(`/console/webhooks/whe_[^"?]+`).FindString(made.Body)
 	ann.Get("/console/webhooks").Want(t, "list", http.StatusOK, `href="`+page+`"`, "Hook &lt;1&gt;", to.URL+"/?key=k1", "event.stored", "No delivery was given up.")
 	ann.Get(page).WantNone(t, "the secret", "whsec_")
-	ann.Post(page, "do", "rotate").Want(t, "rotate", http.StatusOK, "whsec_", "sign too until")
+	ann.Post(page, "do", "rotate").Want(t, "rotate", http.StatusOK, "whsec_", "also sign until")
 	ann.Get(page).Want(t, "page", http.StatusOK, "acme.orders.*", "whpk_", "Nothing was sent yet.", "Former key", `value="decision.*" checked`, `value="event.stored"`)
 	bob.Get(page).Want(t, "blue", http.StatusNotFound)
 	for _, do := range []string{"change", "test", "switch-on", "switch-off", "rotate", "delete"} {

@@ -132,7 +132,7 @@ type Factors interface {
 	RemoveChanges(ctx context.Context, who ID) ([]storage.Change, error)
 }
 
-// UseFactors makes the accounts know their other factors. It must be called before any other method.
+// UseFactors sets where the passkeys and recovery codes of accounts are. It must be called before any other method.
 func (a *Accounts) UseFactors(f Factors) { a.factors = f }
 
 // sessionAge is how old the knowledge of a session may be.

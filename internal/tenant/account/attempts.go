@@ -64,7 +64,7 @@ type attempts struct {
 	addresses  *ratelimit.Attempts // of networks
 }
 
-// newAttempts returns attempts under the share of one of so many nodes.
+// newAttempts returns attempts under one node's share of the limits.
 func newAttempts(l Limits, nodes func() int, clock func() time.Time, message string) *attempts {
 	l = l.withDefaults()
 	limit := func(burst int, every time.Duration) *ratelimit.Attempts {

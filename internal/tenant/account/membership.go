@@ -186,8 +186,8 @@ func (a *Accounts) Places(ctx context.Context, who ID) ([]Membership, error) {
 	return found, nil
 }
 
-// scanPlaces returns all places of an account in no order. gone reports whether the account's list names others, which
-// it left or which never came to be.
+// scanPlaces returns all places of an account in no particular order. gone reports whether the account's list also names
+// places that it left or that were never created.
 func (a *Accounts) scanPlaces(ctx context.Context, who ID) (found []Membership, gone bool, err error) {
 	keys := records.Range{Begin: membershipKey(who, 0), End: string(who) + "0"} // "0" follows "/"
 	for r, err := range records.Scan(ctx, a.records, id.Service, kindPlace, keys, 0) {

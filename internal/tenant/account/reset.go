@@ -62,7 +62,7 @@ func (a *Accounts) BeginReset(
 	}
 	reset := a.newReset(who, typed, r.Email)
 	changes, err := tell(ctx, reset)
-	if fault.Is(err, fault.RateLimited) { // mailed recently: that link stays good, and the work is that of an unknown address
+	if fault.Is(err, fault.RateLimited) { // the earlier link remains valid: do the work of an unknown address
 		reset = a.newReset("", typed, "")
 		reset.Typed = ""
 		changes, err = tell(ctx, reset)
