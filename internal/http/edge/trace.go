@@ -13,15 +13,19 @@ func (e *Edge) startSpan(a *answer, r *http.Request) *http.Request {
 	if method == otherMethod {
 		method, name = "_OTHER", "HTTP"
 	}
-	if a.meter.route != "" {
-		name += " " + a.meter.route
+	route := a.meter.route
+	if route == noRoute {
+		route = ""
+	}
+	if route != "" {
+		name += " " + route
 	}
 	ctx, s := e.Tracer.StartServerSpan(r.Context(), name)
 	a.span = s
 	s.SetText("http.request.method", method)
-	if a.meter.route != "" {
-		s.SetText("http.route", a.meter.route)
-		s.SetText("url.path", a.meter.route)
+	if route != "" {
+		s.SetText("http.route", route)
+		s.SetText("url.path", route)
 	}
 	s.SetText("url.scheme", schemeOf(r))
 	s.SetText("network.protocol.version", strconv.Itoa(r.ProtoMajor)+"."+strconv.Itoa(r.ProtoMinor))

@@ -39,12 +39,13 @@ func TestServerSpans(t *testing.T) {
 			"url.path": "/things/{name}", "url.scheme": "http", "network.protocol.version": "1.1", "http.response.status_code": "204"}},
 		{"GET", "/things/broken", "GET /things/{name}", map[string]string{"http.request.method": "GET", "http.route": "/things/{name}",
 			"url.path": "/things/{name}", "url.scheme": "http", "network.protocol.version": "1.1", "http.response.status_code": "500", "error.type": "500"}},
-		{"SECRET", "/things/secret", "", map[string]string{"http.request.method": "_OTHER"}},
+		{"SECRET", "/things/secret", "HTTP", map[string]string{"http.request.method": "_OTHER"}},
+		{"GET", "/secret", "GET", map[string]string{"http.request.method": "GET", "http.response.status_code": "404"}},
 	} {
 		r.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(tt.method, tt.path, nil))
 		ended := recorder.Ended()
 		span := ended[len(ended)-1]
-		if span.SpanKind() != oteltrace.SpanKindServer || tt.name != "" && span.Name() != tt.name {
+		if span.SpanKind() != oteltrace.SpanKindServer || span.Name() != tt.name {
 			t.Errorf("%s %s: got %q of kind %v", tt.method, tt.path, span.Name(), span.SpanKind())
 		}
 		got := make(map[string]attribute.Value)
@@ -58,6 +59,9 @@ func TestServerSpans(t *testing.T) {
 			if got[name].String() != want {
 				t.Errorf("%s %s: got %s %q, want %q", tt.method, tt.path, name, got[name].String(), want)
 			}
+		}
+		if _, routed := got["http.route"]; routed != (tt.want["http.route"] != "") {
+			t.Errorf("%s %s: got http.route %v", tt.method, tt.path, got["http.route"])
 		}
 		if _, failed := got["error.type"]; failed != (tt.want["error.type"] != "") {
 			t.Errorf("%s %s: got error.type %v", tt.method, tt.path, failed)
