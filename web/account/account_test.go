@@ -116,6 +116,21 @@ func TestRecoveryCodes(t *testing.T) {
 	shows(t, "an unknown one", ann.Post("/account/factors", "do", "remove", "passkey_id", "x"), http.StatusNotFound)
 }
 
+// The page of an account whose address nobody has proved explains what to do.
+func TestUnprovedAddress(t *testing.T) {
+	const note = "Nobody has proved that this address is yours"
+	s := servicetest.New(t)
+	ann, carl := s.SignIn(s.Red.Owner), s.SignIn(s.Red.Join("carl", "auditor"))
+	shows(t, "unproved", carl.Get("/account"), http.StatusOK, note)
+	if strings.Contains(ann.Get("/account").Body, note) {
+		t.Error("the operator named the address of ann")
+	}
+	s.Prove("carl@red.example")
+	if strings.Contains(s.SignIn("carl@red.example").Get("/account").Body, note) {
+		t.Error("carl is proved")
+	}
+}
+
 // A person leaves an organization after checking a box. The last owner can't.
 func TestLeave(t *testing.T) {
 	s := servicetest.New(t)

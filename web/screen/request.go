@@ -21,6 +21,7 @@ type Person struct {
 		Email        string `json:"email"`
 		DisplayName  string `json:"display_name"`
 		ApprovalMail bool   `json:"approval_mail"`
+		EmailProved  bool   `json:"email_proved"`
 	} `json:"account"`
 	User struct {
 		MembershipID string   `json:"membership_id"`
