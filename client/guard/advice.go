@@ -21,7 +21,7 @@ func Advise(err error) string {
 	case isFullDisk(err):
 		return "Make room on the disk of the journal, then make the same call again."
 	case errors.Is(err, ErrJournalDamaged):
-		return "Look at the journal: an action in it could run again."
+		return "Restore the journal from a copy, or move its folder away: then its actions could run again, and its unsent events are lost."
 	case answered:
 		return adviseOn(answer)
 	case errors.Is(err, client.ErrNoToken):

@@ -18,8 +18,8 @@ import (
 // ErrJournalInUse is returned by OpenJournal while another process holds the journal.
 var ErrJournalInUse = errors.New("the journal is in use")
 
-// ErrJournalDamaged is returned by OpenJournal for a file that was changed. An action in it could run again, so
-// the journal is not opened.
+// ErrJournalDamaged is returned by OpenJournal if a file of the journal was changed. An action in it could run again, so
+// the journal is not opened. The error names the file and the ways out.
 var ErrJournalDamaged = errors.New("the journal is damaged")
 
 // JournalOptions bound a journal. A zero field has its default.
@@ -90,7 +90,8 @@ func OpenJournal(dir string, o JournalOptions) (*Journal, error) {
 	}
 	if err := j.readLines(); err != nil {
 		if linelog.IsDamaged(err) {
-			err = fmt.Errorf("%w: %w", ErrJournalDamaged, err)
+			err = fmt.Errorf("%w: %w; restore the file from a copy, or move the folder %s away to continue: then its actions "+
+				"could run again, and its unsent events are lost", ErrJournalDamaged, err, dir)
 		}
 		return nil, errors.Join(fmt.Errorf("open journal: %w", err), j.Close())
 	}

@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -107,7 +108,7 @@ func TestJournalFails(t *testing.T) {
 	}
 }
 
-// A damaged journal is refused, because an action in it could run again.
+// A damaged journal is refused, because an action in it could run again. The error names the file and the way out.
 func TestJournalDamaged(t *testing.T) {
 	o, d, dir := newOffice(t), &deed{}, t.TempDir()
 	g := guarded(t, o, dir)
@@ -120,12 +121,24 @@ func TestJournalDamaged(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text[len(text)/2] ^= 1
-	if err := os.WriteFile(path, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if j, err := OpenJournal(dir, JournalOptions{}); !errors.Is(err, ErrJournalDamaged) {
-		t.Errorf("got %v, %v", j, err)
+	for _, at := range []int{0, len(text) / 2, len(text) - 2, len(text) - 1} { // the last one is the end of the last line
+		damaged := bytes.Clone(text)
+		damaged[at] ^= 1
+		if err := os.WriteFile(path, damaged, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		j, err := OpenJournal(dir, JournalOptions{})
+		if !errors.Is(err, ErrJournalDamaged) {
+			t.Fatalf("byte %d: got %v, %v", at, j, err)
+		}
+		for _, want := range []string{path, "move the folder " + dir + " away", "could run again", "unsent events are lost"} {
+			if !strings.Contains(err.Error(), want) {
+				t.Errorf("byte %d: got %v, want %q", at, err, want)
+			}
+		}
+		if kept, err := os.ReadFile(path); err != nil || !bytes.Equal(kept, damaged) {
+			t.Errorf("byte %d: the damaged file was changed: %v", at, err)
+		}
 	}
 }
 

@@ -63,7 +63,7 @@ func parseMark(text []byte) int64 {
 	return n
 }
 
-// errCutOff says that a file ends in lines that were not synced when the machine or the process stopped.
+// errCutOff is returned for a file that ends in lines that were not synced when the machine or the process stopped.
 var errCutOff = errors.New("lines at the end are cut off")
 
 // readLines calls see with the text of each line of a file and the text's place. It returns the bytes of
@@ -91,10 +91,10 @@ func readLines(f io.ReaderAt, see func(text []byte, offset int64) error) (whole 
 	}
 }
 
-// checkCut tells a line that a crash cut off (errCutOff) from damage. A crash leaves the beginning of a
-// write, or pages of zeros, and none of these bytes was synced.
+// checkCut returns errCutOff if a crash can have left the line, and an error that wraps errDamaged if not. A crash
+// leaves the beginning of a write, or pages of zeros, and none of these bytes was synced.
 func checkCut(r *bufio.Reader, line []byte, offset int64) error {
-	if line[len(line)-1] == '\n' && bytes.IndexByte(line, 0) < 0 {
+	if line[len(line)-1] == '\n' && bytes.IndexByte(line, 0) < 0 || hasWrongByte(line) {
 		return errDamaged
 	}
 	for {
@@ -108,6 +108,23 @@ func checkCut(r *bufio.Reader, line []byte, offset int64) error {
 			return err
 		}
 	}
+}
+
+// hasWrongByte reports whether a line without its checksum has a byte that no crash leaves: another byte in the place of
+// the line end of a whole line, or a single zero between other bytes.
+func hasWrongByte(line []byte) bool {
+	last := len(line) - 1
+	if line[last] != '\n' && line[last] != 0 {
+		if _, whole := parseFrame(append(bytes.Clone(line[:last]), '\n')); whole {
+			return true
+		}
+	}
+	for i := 1; i < last; i++ {
+		if line[i] == 0 && line[i-1] != 0 && line[i+1] != 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // markAtEnd returns the bytes of a mark at the end of a line, where the line end before the mark may be lost;

@@ -6,8 +6,8 @@
 //   - A line whose Entry.Wait has returned nil is there after a crash of the machine, and so are all lines
 //     that were appended before it without an error.
 //   - A line whose Wait has returned an error is not read by this process. After a crash it may be there.
-//   - Opening cuts off the lines that a crash left unsynced and incomplete. Damage before them is an error,
-//     and nothing is cut.
+//   - Opening cuts off the lines that a crash left unsynced and incomplete. Any other damage, such as a flipped bit
+//     anywhere in a file, is an error that names the file, and nothing is cut.
 //   - After a sync that failed nothing more is written, because the system may have dropped the data.
 //   - No lock is held over reading or writing, except that reads and RemoveOldest exclude each other.
 //   - Files are removed in the order in which they were made. So a line is never left without the later
@@ -170,12 +170,17 @@ func (l *Log) openSegment(number int, newest bool, see func([]byte, Place) error
 		err = f.Sync()
 	}
 	if err != nil {
-		return fmt.Errorf("%s at byte %d: %w", path, whole, err)
+		return errorAt(path, whole, err)
 	}
 	if newest {
 		l.active, l.last = s, number
 	}
 	return nil
+}
+
+// errorAt adds the file and the byte of a line to an error.
+func errorAt(path string, offset int64, err error) error {
+	return fmt.Errorf("%s at byte %d: %w", path, offset, err)
 }
 
 func modifiedAt(path string) time.Time {

@@ -21,10 +21,10 @@ func (l *Log) Read(at Place) (text []byte, ok bool, err error) {
 	}
 	line := make([]byte, at.size+frameBytes)
 	if _, err := at.segment.file.ReadAt(line, at.offset-checksumDigits-1); err != nil {
-		return nil, false, fmt.Errorf("read line: %w", err)
+		return nil, false, fmt.Errorf("read line: %w", errorAt(l.segmentPath(at.segment.number), at.offset, err))
 	}
 	if text, ok = parseFrame(line); !ok {
-		return nil, false, fmt.Errorf("read line: %w", errDamaged)
+		return nil, false, fmt.Errorf("read line: %w", errorAt(l.segmentPath(at.segment.number), at.offset, errDamaged))
 	}
 	return text, true, nil
 }
@@ -82,11 +82,11 @@ func (l *Log) ReadOldest(see func(text []byte, at Place) error) error {
 	if s == nil {
 		return nil
 	}
-	_, err := readLines(s.file, func(text []byte, offset int64) error {
+	whole, err := readLines(s.file, func(text []byte, offset int64) error {
 		return see(text, Place{s, offset, len(text)})
 	})
 	if err != nil {
-		return fmt.Errorf("read oldest lines: %w", err)
+		return fmt.Errorf("read oldest lines: %w", errorAt(l.segmentPath(s.number), whole, err))
 	}
 	return nil
 }
