@@ -216,7 +216,7 @@ func (s *Server) ensureByPasskey(r *request, found *invitedTo, body acceptance) 
 	return who, err
 }
 
-// nameInvited gives an account that was made or taken over the name that its person wishes for.
+// nameInvited sets the display name of an account that was created or taken over, unless name is empty.
 func (s *Server) nameInvited(ctx context.Context, who *account.Account, name string) error {
 	if name == "" {
 		return nil

@@ -7,8 +7,7 @@
 //     none, and tells that to the caller by no changes.
 //   - A token is in the fragment of a link, so no server's log has it.
 //   - Texts of callers stand in bodies alone, on one line each. Payloads and URLs of webhooks are in
-//     no mail. The name of an organization is shown only if it can't be taken for an address or an instruction to
-//     open one (safeName).
+//     no mail. The name of an organization is shown only if it can't be taken for a link (OrganizationName).
 //   - A mail to an address that is not a member's, or that the member has not proved to own, is counted before it is
 //     written (mail.CountStranger).
 //   - A cause writes at most one mail for each person, and at most 50 in all.

@@ -26,7 +26,7 @@ const (
 )
 
 const (
-	// kindStranger has one record in the service's own partition for each address that was mailed lately, by its purpose
+	// kindStranger has one record in the service's own partition for each address that was mailed recently, by its purpose
 	// and the SHA-256 of the address.
 	kindStranger storage.Kind = "mail_stranger"
 	// kindDaily has one record there for each organization that caused such mails, by its number.

@@ -71,8 +71,8 @@ func (l *Limit) leftForOne() int {
 	return l.maxOne
 }
 
-// exceedsShare reports whether somebody that holds a weight may not get more: it may hold up to most, and no more than it
-// leaves free. The first weight is never more than the share.
+// exceedsShare reports whether a holder of some weight must not get more: it may hold up to most, and no more than it
+// leaves free. The first weight never exceeds the share.
 func exceedsShare(held, more, most, free int) bool {
 	return held > 0 && held+more > min(most, free)
 }
