@@ -32,6 +32,7 @@ import (
 	"net"
 	"net/http"
 	"runtime/debug"
+	"strings"
 	"time"
 
 	"github.com/agentledger/agentledger/fault"
@@ -141,7 +142,7 @@ func (e *Edge) currentTime() time.Time {
 // answerError answers with an error, or drops the connection when an answer has begun.
 func (e *Edge) answerError(a *answer, r *http.Request, err error) {
 	f := requestFault(r.Context(), err)
-	a.failure = f
+	a.failure, a.cause = f, err
 	if a.status != 0 {
 		a.aborted = true
 		return
@@ -198,11 +199,20 @@ func (e *Edge) logRequest(a *answer, r *http.Request, took time.Duration) {
 		slog.Duration("took", took),
 	}
 	if f := a.failure; f != nil && statusOfKind(f.Kind) >= 500 {
-		attrs = append(attrs, slog.String("err", f.Error()))
+		attrs = append(attrs, slog.String("err", describeCause(f, a.cause)))
 	} else if f != nil {
 		attrs = append(attrs, slog.String("refused", f.Message))
 	}
 	e.Logger.LogAttrs(r.Context(), level, "request", attrs...)
+}
+
+// describeCause returns the text of an error from which f was taken. f alone may lack the cause, which can be next to it in
+// the chain: fmt.Errorf("%w: %w", storage.ErrUnavailable, cause).
+func describeCause(f *fault.Error, err error) string {
+	if whole := err.Error(); strings.Contains(whole, f.Error()) {
+		return whole
+	}
+	return f.Error()
 }
 
 // logLevel is Error for faults that an operator has to look at, Warn for faults that pass.
@@ -240,6 +250,7 @@ type answer struct {
 	status  int // 0: nothing written yet
 	bytes   int64
 	failure *fault.Error
+	cause   error // from which failure was taken
 	aborted bool
 	meter   *routeMeter
 	span    trace.Span

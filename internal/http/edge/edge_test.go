@@ -109,6 +109,19 @@ func TestCauseIsLoggedAndNotShown(t *testing.T) {
 	}
 }
 
+// The cause may be next to the error that decides the answer, and not inside of it.
+func TestCauseNextToTheFaultIsLogged(t *testing.T) {
+	e, out := newEdge()
+	unavailable := fault.New(fault.Unavailable, "The store can't be reached")
+	w := get(e.Handle(failing(fmt.Errorf("step-3: %w: %w", unavailable, errors.New("cause-7")))), "GET", "/")
+	if w.Code != http.StatusServiceUnavailable || strings.Contains(w.Body.String(), "cause-7") {
+		t.Errorf("got %d %s", w.Code, w.Body)
+	}
+	if !strings.Contains(out.String(), "step-3: The store can't be reached: cause-7") {
+		t.Errorf("the log has no cause: %s", out)
+	}
+}
+
 // What clients send is in no log line, also not the cause of a refusal.
 func TestLogHoldsNothingOfTheClient(t *testing.T) {
 	e, out := newEdge()
