@@ -6,12 +6,12 @@ import (
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"io/fs"
 	"net/http"
 	"path"
 	"strings"
+	"sync"
 
 	"github.com/agentledger/agentledger/clients/typescript"
 	"github.com/agentledger/agentledger/fault"
@@ -28,10 +28,11 @@ type Assets struct {
 	files    map[string]asset
 }
 
-// asset is a file as it is and compressed.
+// asset is a file as it is and compressed, which is done when it is first asked for.
 type asset struct {
-	media       string
-	plain, gzip []byte
+	media string
+	plain []byte
+	gzip  func() []byte
 }
 
 // VerifierFolder is the folder of the verifier's files, below that of the assets.
@@ -39,7 +40,7 @@ const VerifierFolder = "verifier/"
 
 const sumsFile = "SHA256SUMS" // of the verifier's files
 
-// ReadAssets reads the pages' own files and the verifier's, and compresses each once.
+// ReadAssets reads the pages' own files and the verifier's.
 func ReadAssets() (*Assets, error) {
 	a := &Assets{files: make(map[string]asset)}
 	own, err := fs.Sub(embedded, "assets")
@@ -56,7 +57,8 @@ func ReadAssets() (*Assets, error) {
 	}
 	a.Verifier = HexSum([]byte(sums))
 	a.Folder = HexSum([]byte(ownSums + sums))[:16]
-	return a, a.addFile(VerifierFolder+sumsFile, []byte(sums))
+	a.addFile(VerifierFolder+sumsFile, []byte(sums))
+	return a, nil
 }
 
 // addFiles adds the files of a tree below a folder. It returns their hashes in the form of
@@ -71,23 +73,29 @@ func (a *Assets) addFiles(folder string, tree fs.FS) (sums string, err error) {
 			return err
 		}
 		sums += HexSum(content) + "  " + name + "\n"
-		return a.addFile(folder+name, content)
+		a.addFile(folder+name, content)
+		return nil
 	})
 	return sums, err
 }
 
-func (a *Assets) addFile(name string, content []byte) error {
+func (a *Assets) addFile(name string, content []byte) {
+	a.files[name] = asset{mediaOf(name), content, sync.OnceValue(func() []byte { return gzipped(content) })}
+}
+
+func gzipped(content []byte) []byte {
 	var out bytes.Buffer
 	w, err := gzip.NewWriterLevel(&out, gzip.BestCompression)
+	if err == nil {
+		_, err = w.Write(content)
+	}
+	if err == nil {
+		err = w.Close()
+	}
 	if err != nil {
-		return err
+		panic(err) // a wrong level; writing to memory does not fail
 	}
-	_, failed := w.Write(content)
-	if err := errors.Join(failed, w.Close()); err != nil {
-		return err
-	}
-	a.files[name] = asset{mediaOf(name), content, out.Bytes()}
-	return nil
+	return out.Bytes()
 }
 
 func mediaOf(name string) string {
@@ -141,7 +149,7 @@ func (a *Assets) Answer(r *http.Request, folder, name string) (Answer, error) {
 	}
 	found := Answer{Media: f.media, Cache: Immutable, Vary: "Accept-Encoding", Body: f.plain}
 	if accept.WantsGzip(r.Header["Accept-Encoding"]) {
-		found.Body, found.Coding = f.gzip, accept.Gzip
+		found.Body, found.Coding = f.gzip(), accept.Gzip
 	}
 	return found, nil
 }
