@@ -69,45 +69,43 @@ func advanceAll(ctx context.Context, x *index.Index, tenant id.Tenant) (steps in
 // A follower that dies before or after each of its writes goes on where it was: the index holds the
 // same bytes as without a death. So does one that is made anew, with its replacement and clean-up.
 func TestFollowerDiesAtEachWrite(t *testing.T) {
-	enginetest.Each(t, func(t *testing.T, open func(testing.TB) storage.Engine) {
-		w := newWorld(t, open(t), 2*index.ChunkEvents+100)
-		w.follow()
-		want := w.stored(red)
-		for n := range 8 {
-			for _, after := range []bool{false, true} {
-				w.drop(red)
-				what := fmt.Sprintf("write %d, after it: %v", n, after)
-				mortal := &enginetest.Mortal{Engine: w.engine}
-				mortal.DieAt(n, after)
-				x := w.open(mortal)
-				_, err := advanceAll(t.Context(), x, red)
-				if err == nil {
-					if err = x.Rebuild(t.Context(), red); err == nil {
-						_, err = advanceAll(t.Context(), x, red)
-					}
-				}
-				if mortal.Dead() != (err != nil) {
-					t.Fatalf("%s: got %v, dead %v", what, err, mortal.Dead())
-				}
-				w.index = w.open(w.engine)
-				if _, err := advanceAll(t.Context(), w.index, red); err != nil {
-					t.Fatalf("%s: %v", what, err)
-				}
-				w.checkList(red, index.Query{Limit: 50, Filter: index.Filter{Agent: w.rows[red][5].Agent}}, 3)
-				got := w.stored(red)
-				if _, rebuilt := got["derived/index_columns 02000001/0000000000"]; !rebuilt {
-					w.compareStored(what, got, want)
-				} else if len(got) != len(want) {
-					t.Errorf("%s: got %d records after a replacement, want %d", what, len(got), len(want))
+	w := newWorld(t, enginetest.Pebble(t), 2*index.ChunkEvents+100)
+	w.follow()
+	want := w.stored(red)
+	for n := range 8 {
+		for _, after := range []bool{false, true} {
+			w.drop(red)
+			what := fmt.Sprintf("write %d, after it: %v", n, after)
+			mortal := &enginetest.Mortal{Engine: w.engine}
+			mortal.DieAt(n, after)
+			x := w.open(mortal)
+			_, err := advanceAll(t.Context(), x, red)
+			if err == nil {
+				if err = x.Rebuild(t.Context(), red); err == nil {
+					_, err = advanceAll(t.Context(), x, red)
 				}
 			}
+			if mortal.Dead() != (err != nil) {
+				t.Fatalf("%s: got %v, dead %v", what, err, mortal.Dead())
+			}
+			w.index = w.open(w.engine)
+			if _, err := advanceAll(t.Context(), w.index, red); err != nil {
+				t.Fatalf("%s: %v", what, err)
+			}
+			w.checkList(red, index.Query{Limit: 50, Filter: index.Filter{Agent: w.rows[red][5].Agent}}, 3)
+			got := w.stored(red)
+			if _, rebuilt := got["derived/index_columns 02000001/0000000000"]; !rebuilt {
+				w.compareStored(what, got, want)
+			} else if len(got) != len(want) {
+				t.Errorf("%s: got %d records after a replacement, want %d", what, len(got), len(want))
+			}
 		}
-		w.compareStored("the other organization", w.stored(blue), func() map[string][]byte {
-			w.drop(blue)
-			w.follow()
-			return w.stored(blue)
-		}())
-	})
+	}
+	w.compareStored("the other organization", w.stored(blue), func() map[string][]byte {
+		w.drop(blue)
+		w.follow()
+		return w.stored(blue)
+	}())
 }
 
 // Lists go on while the index is made anew, and show the same.

@@ -11,7 +11,6 @@ import (
 	"github.com/agentledger/agentledger/internal/read/index"
 	"github.com/agentledger/agentledger/internal/test/enginetest"
 	"github.com/agentledger/agentledger/internal/test/ledgertest"
-	"github.com/agentledger/agentledger/storage"
 )
 
 // maxPage is the longest page that the console asks for.
@@ -20,36 +19,21 @@ const maxPage = 1000
 // Pages of each size are those of a naive scan of what was there before, joined to the end, while events
 // come in and the index takes them in.
 func TestPagesOfEachSize(t *testing.T) {
-	enginetest.Each(t, func(t *testing.T, open func(testing.TB) storage.Engine) {
-		w := newWorld(t, open(t), 2*index.ChunkEvents+200, func(f *filler) { f.falls = true })
-		known := id.Index(len(w.rows[red]))
+	w := newWorld(t, enginetest.Pebble(t), 2*index.ChunkEvents+200, func(f *filler) { f.falls = true })
+	known := id.Index(len(w.rows[red]))
+	agent := ledgertest.NewAgent()
+	r := rand.New(rand.NewPCG(9, 10))
+	for _, size := range append(sizes(1, 50), maxPage) {
 		var under sync.WaitGroup
-		defer under.Wait()
-		stop := make(chan struct{})
-		defer close(stop)
 		under.Go(func() {
-			agent := ledgertest.NewAgent()
-			for {
-				select {
-				case <-stop:
-					return
-				default:
-				}
-				w.sendBy(agent, red, 256)
-				for more := true; more; {
-					var err error
-					if more, err = w.index.Advance(t.Context(), red); err != nil {
-						t.Error(err)
-						return
-					}
-				}
+			w.sendBy(agent, red, 256)
+			if _, err := advanceAll(t.Context(), w.index, red); err != nil {
+				t.Error(err)
 			}
 		})
-		r := rand.New(rand.NewPCG(9, 10))
-		for _, size := range append(sizes(1, 50), maxPage) {
-			w.checkPages(r, known, size)
-		}
-	})
+		w.checkPages(r, known, size)
+		under.Wait()
+	}
 }
 
 func sizes(first, last int) (all []int) {
