@@ -82,11 +82,34 @@ func New(t testing.TB) *Provider {
 
 // RotateKey publishes a new RSA key beside the others and signs with it.
 func (p *Provider) RotateKey(name string) {
-	private, err := rsa.GenerateKey(rand.Reader, 2048)
+	private, err := keys.named(name)
 	if err != nil {
 		p.T.Fatal(err)
 	}
 	p.Use(name, jose.RS256, private, private.Public())
+}
+
+// keyring keeps RSA keys by name, because making one takes longer than most tests.
+type keyring struct {
+	mu   sync.Mutex
+	kept map[string]*rsa.PrivateKey
+}
+
+// keys are shared by the providers of a process. Keys of different names differ.
+var keys = keyring{kept: make(map[string]*rsa.PrivateKey)}
+
+func (k *keyring) named(name string) (*rsa.PrivateKey, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if private, ok := k.kept[name]; ok {
+		return private, nil
+	}
+	private, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		return nil, err
+	}
+	k.kept[name] = private
+	return private, nil
 }
 
 // Use signs with a key from now on. A public key that is nil is not published.
