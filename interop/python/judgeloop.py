@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Judges documents for the comparison of verifiers: a line of standard input is a JSON object of kind, path, key and keys. It prints the status
-of each, which is not told from 1 where other keys signed, and of a bundle the verdicts.
+"""Judges documents for the comparison of verifiers. Each line of standard input is a JSON object with kind, path, key and keys. For each of them it
+prints the status and, for a bundle, the verdicts. If other keys signed, the status is 1 too.
 """
 import json, os, struct, sys, traceback
 from pack import Unreadable, check_pack

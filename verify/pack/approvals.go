@@ -137,14 +137,14 @@ func (c *checker) checkApproval(a *approvalLine) (first uint64, err error) {
 		if err := c.checkStatement(&d, a.Events[i].Envelope, approvalKind); err != nil {
 			return 0, err
 		}
-		var said struct {
+		var statement struct {
 			ApprovalID   string         `json:"approval_id"`
 			ActionDigest jsontext.Value `json:"action_digest"`
 		}
-		if err := json.Unmarshal(d.Envelope.Payload, &said); err != nil || said.ApprovalID != a.ApprovalID {
+		if err := json.Unmarshal(d.Envelope.Payload, &statement); err != nil || statement.ApprovalID != a.ApprovalID {
 			return 0, fmt.Errorf("approval_id: %w", verify.ErrMismatch)
 		}
-		named, err := parseActionDigest(said.ActionDigest)
+		named, err := parseActionDigest(statement.ActionDigest)
 		if err == nil && i > 0 && named != action {
 			err = fmt.Errorf("action_digest of the events: %w", verify.ErrMismatch)
 		}

@@ -139,16 +139,16 @@ func (c *checker) checkDigests() error {
 	if len(c.manifest.Files) != len(c.files.files)-1 {
 		return fmt.Errorf("files and the manifest: %w", verify.ErrMismatch)
 	}
-	for i, said := range c.manifest.Files {
+	for i, listed := range c.manifest.Files {
 		f := &c.files.files[i]
 		digest, err := f.digest() // fails if the container has another size than the content
 		if err != nil {
 			return fmt.Errorf("%s: %w", f.name, err)
 		}
-		if said.Name != f.name || said.Size != uint64(f.size) {
+		if listed.Name != f.name || listed.Size != uint64(f.size) {
 			return fmt.Errorf("name and size of file %d: %w", i+1, verify.ErrMismatch)
 		}
-		if digest != said.SHA256 {
+		if digest != listed.SHA256 {
 			return fmt.Errorf("digest of %s: %w", f.name, verify.ErrMismatch)
 		}
 	}

@@ -77,11 +77,11 @@ func (c *checker) checkLogged(text []byte) (d verify.Documents, at id.Index, err
 	if r.Origin != m.Origin || r.OrganizationID != m.OrganizationID || at < m.Begin || at >= m.End {
 		return d, 0, fmt.Errorf("record and the manifest's origin, organization_id, range: %w", verify.ErrMismatch)
 	}
-	var said id.Hash
-	if n, err := c.entries.ReadAt(said[:], int64(at-m.Begin)*int64(len(said))); n < len(said) {
+	var want id.Hash
+	if n, err := c.entries.ReadAt(want[:], int64(at-m.Begin)*int64(len(want))); n < len(want) {
 		return d, 0, err
 	}
-	if event.RecordHash(text) != said {
+	if event.RecordHash(text) != want {
 		return d, 0, fmt.Errorf("record and the entry at its index: %w", verify.ErrMismatch)
 	}
 	return d, at, nil

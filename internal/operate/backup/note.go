@@ -31,11 +31,11 @@ const (
 	Failed      Verification = "failed"
 )
 
-// VerificationOf returns the outcome of a verification that ended with err. An interrupted verification proves nothing
-// about the backup.
-func VerificationOf(asked bool, err error) Verification {
+// VerificationOf returns the outcome of a verification that ended with err, or NotVerified if none was requested. An
+// interrupted verification proves nothing about the backup.
+func VerificationOf(requested bool, err error) Verification {
 	switch {
-	case !asked || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded):
+	case !requested || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded):
 		return NotVerified
 	case err == nil:
 		return Whole

@@ -1,5 +1,5 @@
-// Command judgeloop judges bundles for the comparison of verifiers: a line of standard input is a JSON object of kind, path,
-// key and keys. It prints the status of each, and the verdicts. Where other keys signed, the status is 1 as well.
+// Command judgeloop judges bundles for the comparison of verifiers. Each line of standard input is a JSON object with kind,
+// path, key and keys. For each of them it prints the status and the verdicts. If other keys signed, the status is 1 too.
 package main
 
 import (
@@ -11,32 +11,32 @@ import (
 	"github.com/agentledger/agentledger/interop/frompage"
 )
 
-type said struct {
+type judgement struct {
 	Status   int                `json:"status"`
 	Verdicts []frompage.Verdict `json:"verdicts,omitempty"`
 	Reason   string             `json:"reason,omitempty"`
 }
 
-func judge(line []byte) (said, error) {
-	var asked struct{ Path, Key, Keys string }
-	if err := json.Unmarshal(line, &asked); err != nil {
-		return said{}, err
+func judge(line []byte) (judgement, error) {
+	var query struct{ Path, Key, Keys string }
+	if err := json.Unmarshal(line, &query); err != nil {
+		return judgement{}, err
 	}
-	bundle, err := os.ReadFile(asked.Path)
+	bundle, err := os.ReadFile(query.Path)
 	if err != nil {
-		return said{}, err
+		return judgement{}, err
 	}
 	var keys []byte
-	if asked.Keys != "" {
-		if keys, err = os.ReadFile(asked.Keys); err != nil {
-			return said{}, err
+	if query.Keys != "" {
+		if keys, err = os.ReadFile(query.Keys); err != nil {
+			return judgement{}, err
 		}
 	}
-	v, err := frompage.Verify(bundle, asked.Key, keys)
+	v, err := frompage.Verify(bundle, query.Key, keys)
 	if err != nil {
-		return said{Status: 1, Reason: err.Error()}, nil
+		return judgement{Status: 1, Reason: err.Error()}, nil
 	}
-	s := said{Verdicts: []frompage.Verdict{v.Inclusion, v.Checkpoint, v.Chain, v.Record, v.Signature, v.Envelope}}
+	s := judgement{Verdicts: []frompage.Verdict{v.Inclusion, v.Checkpoint, v.Chain, v.Record, v.Signature, v.Envelope}}
 	if !v.Right() {
 		s.Status = 1
 	}
@@ -49,7 +49,7 @@ func main() {
 	for lines.Scan() {
 		s, err := judge(lines.Bytes())
 		if err != nil {
-			s = said{Status: 99, Reason: err.Error()}
+			s = judgement{Status: 99, Reason: err.Error()}
 		}
 		if err := out.Encode(s); err != nil {
 			fmt.Fprintln(os.Stderr, err)
