@@ -110,7 +110,8 @@ type Genesis struct {
 
 // Create makes an empty ledger with a new log key, and the records of g, in one durable step. The tenant handle and
 // the origin are the caller's claims. fault.Conflict: the handle has a ledger, the origin was shown before, or the
-// slug is another organization's (SlugTaken). fault.Unavailable: the anchors take no writes, and nothing was made.
+// slug is another organization's (SlugTaken). fault.Unavailable: the anchors take no writes or may have lost slugs, and
+// nothing was made.
 // When they take none after the step, the ledger is there all the same, and its first anchor is written before its
 // first event. The process need not own the ledger, whose owner has its first anchor written.
 func (l *Ledgers) Create(ctx context.Context, t id.Tenant, g Genesis) (*State, error) {
@@ -119,7 +120,7 @@ func (l *Ledgers) Create(ctx context.Context, t id.Tenant, g Genesis) (*State, e
 	}
 	if g.Slug != "" && l.SlugsDoubtful() {
 		return nil, &fault.Error{Kind: fault.Unavailable, Code: "unavailable",
-			Message: "No organization can be founded, because names.journal is damaged", Err: errSlugsDoubtful}
+			Message: "No organization can be founded at the moment: the log of the service has the reason", Err: errSlugsDoubtful}
 	}
 	if err := l.keepGenesisSlug(g); err != nil {
 		return nil, fmt.Errorf("create ledger: %w", unanchored(err))
@@ -134,7 +135,9 @@ func (l *Ledgers) Create(ctx context.Context, t id.Tenant, g Genesis) (*State, e
 	return s, nil
 }
 
-var errSlugsDoubtful = errors.New("a slug that seems to be free may belong to an organization that the store lost: " +
+// errSlugsDoubtful is for the operator: it must not reach the client.
+var errSlugsDoubtful = errors.New("names.journal of the anchors is damaged or was missing, so a slug that seems to be free " +
+	"may belong to an organization that the store lost; wait for the comparison after the start, or run " +
 	"agentledger adopt --all-heads --reason TEXT")
 
 // keepGenesisSlug keeps the slug of a genesis.

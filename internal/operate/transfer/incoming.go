@@ -75,7 +75,7 @@ func (w *incoming) isComplete(ctx context.Context) (there bool, err error) {
 		return false, err
 	}
 	if w.ledgers.SlugsDoubtful() {
-		return false, Refusedf("names.journal of the anchors is damaged, so org_slug %q may belong to an organization that was lost: "+
+		return false, Refusedf("names.journal of the anchors is damaged or was missing, so org_slug %q may belong to an organization that was lost: "+
 			"start the service once, or run agentledger adopt --all-heads --reason TEXT", w.Slug)
 	}
 	if w.ledgers.SlugTaken(w.Slug, w.Origin) {
