@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/mail"
 	"regexp"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -73,6 +74,18 @@ func (m *Mailbox) takeToken(to string) (token string) {
 	}
 	m.mails = others
 	return token
+}
+
+// Count returns the number of mails to addresses with an end that were not taken away.
+func (m *Mailbox) Count(end string) (n int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, mail := range m.mails {
+		if strings.HasSuffix(mail.to, end) {
+			n++
+		}
+	}
+	return n
 }
 
 // NewSession implements smtp.Backend.
