@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
+	"fmt"
 	"html"
 	"io/fs"
 	"maps"
@@ -15,6 +16,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -27,6 +29,7 @@ import (
 	"github.com/agentledger/agentledger/internal/http/edge"
 	"github.com/agentledger/agentledger/internal/operate/compaction"
 	"github.com/agentledger/agentledger/storage"
+	"github.com/agentledger/agentledger/storage/archive/bundle"
 )
 
 // erasedTexts lists the members in which calls of agents, and remarks on what agents ask, accept text. The key names the
@@ -108,6 +111,90 @@ func TestErasedTextsInDatabase(t *testing.T) {
 	w.compare(found)
 }
 
+// The same with the texts in an archive: they are moved before they are erased. Its objects are searched too, and so are
+// the answers and the export that are made from them.
+func TestErasedTextsInArchive(t *testing.T) {
+	folder := filepath.Join(t.TempDir(), "archive")
+	w := newPlantedWorld(t, func(c *config.Serve) { c.Store.Archive = "file://" + folder })
+	w.moveTexts()
+	moved := w.newSearcher()
+	w.searchObjects(folder, moved)
+	for _, member := range []string{"postEvent.payload", "postEvent.actor_principal", "recordSteps.payload", "postEvent.event_id"} {
+		for _, text := range w.texts[member] {
+			if len(moved.found[text]) == 0 {
+				t.Errorf("a text of %s was not moved to the archive", member)
+			}
+		}
+	}
+	for _, by := range []string{"event_id", "principal"} {
+		w.erase(by)
+	}
+	found := w.search()
+	if err := w.service.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"compact"}, {"export", "--to", filepath.Join(w.config.Store.Data, "export")}, {"fsck"}} {
+		args = append(args, "--data", w.config.Store.Data, "--archive", w.config.Store.Archive)
+		if out, exit := command(t, "agentledger", args...); exit != 0 {
+			t.Fatalf("%v: %s", args, out)
+		}
+	}
+	w.searchFiles(w.config.Store.Data, found)
+	w.searchFiles(folder, found)
+	w.searchObjects(folder, found)
+	w.compare(found)
+}
+
+// archiving is an engine with an archive.
+type archiving interface{ Pass(context.Context) error }
+
+// bundleEvents is how many events an object has.
+const bundleEvents = 256
+
+// moveTexts sends as many events as it takes to move those that were planted to the archive.
+func (w *plantedWorld) moveTexts() {
+	w.Helper()
+	var batch bytes.Buffer
+	for n := range bundleEvents + 1 {
+		batch.Write(w.sign(map[string]any{"event_id": fmt.Sprint("filler-", n), "trace_id": "filler", "action_kind": "tool_call",
+			"tool_name": "any.filler", "payload": map[string]any{}, "actor_type": "agent", "actor_principal": "filler", "salt": "filler",
+			"agent_id": w.org.Agent.AgentID, "key_id": w.org.Agent.KeyID}))
+		batch.WriteByte('\n')
+	}
+	header := w.org.ingest()
+	header.Set("Content-Type", "application/x-ndjson")
+	w.must("POST", "/v1/ingest/events/batch", batch.String(), header)
+	if err := w.service.store.Engine.(archiving).Pass(w.Context()); err != nil {
+		w.Fatal(err)
+	}
+}
+
+// searchObjects looks for the texts in the objects of the archive, under their compression.
+func (w *plantedWorld) searchObjects(folder string, found *searcher) {
+	w.Helper()
+	codec, err := bundle.NewCodec()
+	if err != nil {
+		w.Fatal(err)
+	}
+	objects := objectsIn(w.T, folder)
+	if len(objects) == 0 {
+		w.Fatal("no texts are in the archive")
+	}
+	for path, object := range objects {
+		number, err := strconv.ParseUint(filepath.Base(path), 10, 64)
+		if err != nil {
+			w.Fatal(err)
+		}
+		texts, err := codec.Decode(object, w.org.tenant, id.Index(number)*bundleEvents, bundleEvents)
+		if err != nil {
+			w.Fatal(err)
+		}
+		for _, e := range texts.Events {
+			found.search("object "+filepath.Base(path), slices.Concat(e.Record, []byte{' '}, e.Envelope))
+		}
+	}
+}
+
 // checkMembers compares the members in which the interface accepts text with those that are planted.
 func (w *plantedWorld) checkMembers() {
 	w.Helper()
@@ -153,6 +240,11 @@ func (w *plantedWorld) erase(by string) {
 	}
 	for more := true; more; {
 		var err error
+		if archive, is := w.service.store.Engine.(archiving); is { // an erasure waits until its objects are written again
+			if err := archive.Pass(w.Context()); err != nil {
+				w.Fatal(err)
+			}
+		}
 		if more, err = w.service.erasures.Sweep(w.Context()); err != nil {
 			w.Fatal(err)
 		}
@@ -232,6 +324,10 @@ type searcher struct {
 	found   map[canary][]string        // places, by text
 }
 
+func (w *plantedWorld) newSearcher() *searcher {
+	return &searcher{needles: w.needles(), seen: map[[sha256.Size]byte]bool{}, found: map[canary][]string{}}
+}
+
 // search looks for the texts in a content.
 func (s *searcher) search(place string, content []byte) {
 	sum := sha256.Sum256(content)
@@ -252,7 +348,7 @@ func (s *searcher) search(place string, content []byte) {
 // search looks for the texts in all answers and pages, in the records and events of the store, and in the log.
 func (w *plantedWorld) search() *searcher {
 	w.Helper()
-	found := &searcher{needles: w.needles(), seen: map[[sha256.Size]byte]bool{}, found: map[canary][]string{}}
+	found := w.newSearcher()
 	asked := map[string]bool{}
 	for _, handler := range []http.Handler{w.public, w.private} {
 		err := chi.Walk(handler.(*edge.Router).Mux, func(method, pattern string, _ http.Handler, _ ...func(http.Handler) http.Handler) error {

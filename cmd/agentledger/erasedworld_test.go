@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
 	"net/http"
 	"net/netip"
@@ -118,13 +119,21 @@ func (w *plantedWorld) signed(operation string) string {
 	in := func(member string) string { return operation + "." + member }
 	name := w.plant(in("event_id"))
 	w.events = append(w.events, name)
-	unsigned, err := json.Marshal(map[string]any{
-		"schema_version": 1, "event_id": name, "organization_id": w.org.OrganizationID.String(), "trace_id": w.plantTrace(in("trace_id")),
+	return string(w.sign(map[string]any{
+		"event_id": name, "trace_id": w.plantTrace(in("trace_id")),
 		"agent_id": w.known(in("agent_id"), string(w.org.Agent.AgentID)), "key_id": w.known(in("key_id"), string(w.org.Agent.KeyID)),
-		"emitted_at": time.Now().UTC().Format("2006-01-02T15:04:05.000Z"), "actor_type": w.plant(in("actor_type")),
-		"actor_principal": w.plantPrincipal(in("actor_principal")), "action_kind": w.plant(in("action_kind")), "policy_decision": "allow",
+		"actor_type":      w.plant(in("actor_type")),
+		"actor_principal": w.plantPrincipal(in("actor_principal")), "action_kind": w.plant(in("action_kind")),
 		"tool_name": "any." + w.plant(in("tool_name")), "payload": w.plantPayload(in("payload")), "salt": w.plant(in("*")), w.plant(in("*")): w.plant(in("*")),
-	})
+	}))
+}
+
+// sign adds the members that all events have, and signs.
+func (w *plantedWorld) sign(members map[string]any) []byte {
+	w.Helper()
+	maps.Copy(members, map[string]any{"schema_version": 1, "organization_id": w.org.OrganizationID.String(), "policy_decision": "allow",
+		"emitted_at": time.Now().UTC().Format("2006-01-02T15:04:05.000Z")})
+	unsigned, err := json.Marshal(members)
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -140,7 +149,7 @@ func (w *plantedWorld) signed(operation string) string {
 	if err != nil {
 		w.Fatal(err)
 	}
-	return string(signed)
+	return signed
 }
 
 func (w *plantedWorld) plantEvents() {
