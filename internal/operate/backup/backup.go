@@ -247,11 +247,11 @@ type Made struct {
 	Path string
 	Manifest
 	Shared  int64   // bytes of tables that an earlier backup has too
-	Damaged *Damage // found in an earlier backup whose files were read; nil for none
+	Damaged *Damage // found in earlier backups whose files were read; nil for none
 }
 
-// Damage describes an earlier backup that is damaged.
+// Damage describes earlier backups that are damaged.
 type Damage struct {
-	Path string // of the backup
-	Err  error  // wraps ErrDamaged, and names the backup and the file
+	Path string // of the backup that was found last
+	Err  error  // wraps ErrDamaged, and names each backup and file
 }

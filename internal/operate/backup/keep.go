@@ -132,7 +132,7 @@ func checkRemovable(path string, origin id.Origin) error {
 // RemoveOld removes old backups of the store of m below dir. It keeps the latest keep backups, and the latest keep
 // backups that were verified whole. Backups whose verification failed do not count. An older backup is removed only if
 // a newer one was verified whole and still is: unless m itself was verified, RemoveOld reads the files of the latest
-// verified backup again. If they are damaged, it marks that backup as failed, sets m.Damaged and continues with the
+// verified backup again. If they are damaged, it marks that backup as failed, adds it to m.Damaged and continues with the
 // verified backup before it. It returns the number of backups that stay only because no newer one was verified whole.
 //
 // m counts as the latest backup, whatever its name is. Folders that are not whole backups of the store stay and do not
@@ -209,6 +209,9 @@ func (m *Made) readMarks(ctx context.Context, dir string, names []string) ([]Ver
 		}
 		if err := writeMark(path, Failed, time.Now()); err != nil {
 			return nil, err
+		}
+		if m.Damaged != nil { // all of them are reported
+			err = errors.Join(m.Damaged.Err, err)
 		}
 		marks[i], m.Damaged = Failed, &Damage{Path: path, Err: err}
 	}

@@ -109,6 +109,7 @@ func TestOnlyVerifiedBackupsReplace(t *testing.T) {
 		{"ffu", 1, "ffu", 2},
 		{"uuVu", 1, "uuVu", 3}, // the damage is found before anything is removed
 		{"vvVu", 1, "vVu", 1},  // an older verified one is still whole
+		{"vVVu", 1, "vVVu", 2}, // each damaged one is named
 		{"uuuV", 1, "V", 0},    // it was verified a moment ago
 		{"v", 1, "v", 0},
 		{"u", 1, "u", 0},
@@ -133,6 +134,12 @@ func TestOnlyVerifiedBackupsReplace(t *testing.T) {
 			unreplaced, err := made.RemoveOld(t.Context(), into, tc.keep, func(string) {})
 			if err != nil || unreplaced != tc.unreplaced {
 				t.Errorf("got %d that stay, %v, want %d", unreplaced, err, tc.unreplaced)
+			}
+			for name, letter := range letters {
+				named := made.Damaged != nil && strings.Contains(made.Damaged.Err.Error(), name)
+				if want := letter == "V" && name != filepath.Base(made.Path); named != want {
+					t.Errorf("%s %s: named as damaged: %v", letter, name, named)
+				}
 			}
 			left, err := os.ReadDir(into)
 			if err != nil {
