@@ -25,7 +25,7 @@ const (
 // point into t.
 func (t *Tuning) allSettings() []setting {
 	return slices.Concat(t.memorySettings(), t.eventSettings(), t.loadSettings(), t.connectionSettings(),
-		t.anchorSettings(), t.archiveSettings(), t.witnessSettings())
+		t.anchorSettings(), t.mailSettings(), t.archiveSettings(), t.witnessSettings())
 }
 
 func (t *Tuning) memorySettings() []setting {
@@ -156,12 +156,17 @@ func (t *Tuning) anchorSettings() []setting {
 	}
 }
 
-func (t *Tuning) archiveSettings() []setting {
+func (t *Tuning) mailSettings() []setting {
 	return []setting{
 		{"stranger_mails", number{&t.StrangerMails, 100, 1, 100000},
 			"how many mails an organization can cause in a day (UTC) to addresses that are no members: " +
 				"[bounds of mails](operations.md#mail)",
 			"The operator, when organizations invite more people in a day"},
+	}
+}
+
+func (t *Tuning) archiveSettings() []setting {
+	return []setting{
 		{"archive_after_days", number{&t.ArchiveAfterDays, 30, 0, 36500},
 			"with `--archive`: how old the newest of 256 events is before their texts move to the " +
 				"[archive](storage.md#the-archive), in days",
