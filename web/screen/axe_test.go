@@ -23,23 +23,16 @@ func TestAccessibilityOfPeoplePages(t *testing.T) {
 	s := servicetest.New(t)
 	ann, b := s.SignIn(s.Red.Owner), s.Browser()
 	paths := fill(s, ann)
-	for _, d := range chromium.Displays() {
-		t.Run(d.Name(), func(*testing.T) {
-			check := func(path string) {
-				b.Visit(path)
-				b.WantAccessible(axe, d, path)
-				b.KeepPicture(path + "-" + d.Name())
-			}
-			b.SetDisplay(d)
-			b.Emulate("Network.clearBrowserCookies", map[string]any{})
-			for _, path := range []string{"/signin", "/forgot-password", "/reset-password", "/invitation", "/confirm-email"} {
-				check(path)
-			}
-			b.Become(ann)
-			for _, path := range paths {
-				check(path)
-			}
-		})
+	check := func(path string) {
+		b.Visit(path)
+		b.WantAccessible(axe, path)
+	}
+	for _, path := range []string{"/signin", "/forgot-password", "/reset-password", "/invitation", "/confirm-email"} {
+		check(path)
+	}
+	b.Become(ann)
+	for _, path := range paths {
+		check(path)
 	}
 }
 
@@ -50,23 +43,16 @@ func TestAccessibilityOfOperatorPages(t *testing.T) {
 	s.Red.Send("e1", nil)
 	operated := s.Operated()
 	b := operated.Browser()
-	for _, d := range chromium.Displays() {
-		t.Run(d.Name(), func(*testing.T) {
-			check := func(path string) {
-				b.Visit(path)
-				b.WantAccessible(axe, d, path)
-				b.KeepPicture(path + "-" + d.Name())
-			}
-			b.SetDisplay(d)
-			b.Emulate("Network.clearBrowserCookies", map[string]any{})
-			check("/operator/signin")
-			b.Fill("secret", servicetest.Secret)
-			b.Press("[value=sign-in]")
-			for _, path := range []string{"/operator", "/operator/new", "/operator/organizations/red", "/operator/accounts",
-				"/operator/accounts?email=" + url.QueryEscape(s.Red.Owner), "/operator/service"} {
-				check(path)
-			}
-		})
+	check := func(path string) {
+		b.Visit(path)
+		b.WantAccessible(axe, path)
+	}
+	check("/operator/signin")
+	b.Fill("secret", servicetest.Secret)
+	b.Press("[value=sign-in]")
+	for _, path := range []string{"/operator", "/operator/new", "/operator/organizations/red", "/operator/accounts",
+		"/operator/accounts?email=" + url.QueryEscape(s.Red.Owner), "/operator/service"} {
+		check(path)
 	}
 }
 

@@ -53,9 +53,23 @@ func Axe(t testing.TB, folder string) string {
 	return string(axe)
 }
 
-// WantAccessible unfolds all parts of the page that is open and runs axe-core in it. It fails for each fault
-// that axe-core finds, for a page wider than its window, and for a page in colors of another scheme.
-func (b *Browser) WantAccessible(axe string, d Display, what string) {
+// WantAccessible unfolds all parts of the page that is open and runs axe-core in it, once for each display. It fails for
+// each fault that axe-core finds, for a page wider than its window, and for a page in colors of another scheme. It keeps
+// a picture of each display (KeepPicture).
+func (b *Browser) WantAccessible(axe, what string) {
+	b.t.Helper()
+	for i, d := range Displays() {
+		b.SetDisplay(d)
+		script := ""
+		if i == 0 {
+			script = axe
+		}
+		b.wantAccessible(script, d, what)
+		b.KeepPicture(what + "-" + d.Name())
+	}
+}
+
+func (b *Browser) wantAccessible(axe string, d Display, what string) {
 	b.t.Helper()
 	var got struct {
 		Rules int
@@ -66,13 +80,14 @@ func (b *Browser) WantAccessible(axe string, d Display, what string) {
 	if err := b.Run(axe+`
 		const page = document.getElementById("checked");
 		while (page && page.dataset.done !== "yes") await new Promise((next) => setTimeout(next, 5));
+		while (innerWidth !== args[0]) await new Promise((next) => setTimeout(next, 5)); // until the display is set
 		for (const details of document.querySelectorAll("details")) details.open = true;
 		const found = await window.axe.run(document, {resultTypes: ["violations"]});
 		return {
 			rules: found.passes.length, wide: document.documentElement.scrollWidth > innerWidth,
 			dark: matchMedia("(prefers-color-scheme: dark)").matches,
 			wrong: found.violations.flatMap((v) => v.nodes.map((n) => v.id + " " + n.target)),
-		};`, &got); err != nil {
+		};`, &got, d.Width); err != nil {
 		b.t.Fatalf("%s: %v", what, err)
 	}
 	if len(got.Wrong) > 0 || got.Rules < 10 || got.Wide || got.Dark != (d.Scheme == "dark") {
