@@ -11,6 +11,7 @@ import (
 	"github.com/agentledger/agentledger/internal/config"
 	"github.com/agentledger/agentledger/internal/http/certificate"
 	"github.com/agentledger/agentledger/internal/http/serving"
+	"github.com/agentledger/agentledger/internal/telemetry"
 )
 
 // Names of the listeners.
@@ -43,7 +44,7 @@ func openCertificates(c config.Serve, watch *observation) (certificates, error) 
 			return found, err
 		}
 		found.source = certificate.OpenACME(c.ACME.Directory, public.Hostname(), c.ACME.Contact,
-			filepath.Join(c.Data, "acme"))
+			filepath.Join(c.Data, "acme"), telemetry.WithoutRepeats(watch.logger))
 		found.protocols = []string{certificate.ALPN}
 	default:
 		return found, nil

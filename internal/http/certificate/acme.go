@@ -2,6 +2,8 @@ package certificate
 
 import (
 	"crypto/tls"
+	"log/slog"
+	"net/http"
 	"sync"
 	"time"
 
@@ -23,10 +25,12 @@ type ACME struct {
 
 // OpenACME returns a source of certificates of one host. Directory is a URL of the server. The account key
 // and the certificates are kept in a folder, in files of mode 0600. A caller that names a server accepts its terms.
-func OpenACME(directory, host, contact, folder string) *ACME {
+// The logger gets a line for each response that says why there is no certificate.
+func OpenACME(directory, host, contact, folder string, logger *slog.Logger) *ACME {
 	a := &ACME{}
 	a.manager = autocert.Manager{Prompt: autocert.AcceptTOS, Cache: autocert.DirCache(folder), Email: contact,
-		HostPolicy: autocert.HostWhitelist(host), Client: &acme.Client{DirectoryURL: directory}}
+		HostPolicy: autocert.HostWhitelist(host), Client: &acme.Client{DirectoryURL: directory,
+			HTTPClient: &http.Client{Transport: loggedTransport{logger}}}}
 	return a
 }
 
