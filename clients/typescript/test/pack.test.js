@@ -113,12 +113,13 @@ async function contents(bytes) {
 
 test("a changed byte is found wherever it is, or the files are the same", async () => {
   const bytes = new Uint8Array(await (await openAsBlob(packs.boole)).arrayBuffer());
+  const whole = await contents(bytes);
   for (let i = 0; i < 40; i++) {
     const at = i < 30 ? Math.floor((bytes.length * i) / 30) : bytes.length - 1 - 7 * (i - 30);
     const changed = bytes.slice();
     changed[at] ^= 1;
     const { outcome } = await verify.pack(new Blob([changed]), { key: server.boole.logKey });
-    const same = (await contents(changed)) === (await contents(bytes));
+    const same = (await contents(changed)) === whole;
     assert.ok(same ? outcome === "proved" : outcome !== "proved", `byte ${at}: ${outcome}`);
   }
 });
