@@ -69,7 +69,7 @@ func (l *Ledgers) confirmHead(ctx context.Context, s *State) error {
 }
 
 // lostAnchor is the reason of a ledger that is read-only because its latest anchor may have been in damaged bytes.
-const lostAnchor = "its latest anchor may be lost, because anchors.journal is damaged: adopt its latest checkpoint"
+const lostAnchor = "its latest anchor may be lost, because anchors.journal is damaged: adopt its latest checkpoint, or all heads with adopt --all-heads"
 
 // unanchored is why a ledger can't begin: its first anchor can't be written. It is nil without an error.
 func unanchored(err error) error {

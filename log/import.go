@@ -291,7 +291,7 @@ func (i *Import) openLedger(ctx context.Context, note []byte, configVersion uint
 func (l *Ledgers) extendsShown(ctx context.Context, s *State) error {
 	shown, ok := l.anchors.Find(s.identity.Origin)
 	if l.anchors.Doubtful(s.identity.Origin) {
-		return errors.New(lostAnchor)
+		return errors.New("an anchor of this log may be lost, because anchors.journal is damaged: run adopt --all-heads here first")
 	}
 	if !ok {
 		return nil
