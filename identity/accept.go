@@ -40,7 +40,6 @@ type Joining interface {
 	EnsureInvited(ctx context.Context, email, password string, c account.Claim, v account.Visit, names ...string) (
 		who account.Account, made bool, err error)
 	TakeOverByMail(ctx context.Context, email string, v account.Visit) (account.Account, error)
-	ConfirmByMail(ctx context.Context, who account.ID, v account.Visit) error
 	CheckProved(ctx context.Context, who account.ID) error
 	Proof(ctx context.Context, who account.ID) (account.Proof, error)
 }
@@ -81,7 +80,7 @@ func (s *Server) readInvitation(ctx context.Context, text string) (found invited
 type invitedTo struct {
 	member.Invitation
 	token member.Token
-	known bool // the person signs in as the account of the address
+	known bool // the address has an account, which the token does not take over
 }
 
 // previewInvitation shows an invitation to the holder of its token.
@@ -154,16 +153,15 @@ func (s *Server) acceptInvitation(w http.ResponseWriter, r *request) error {
 	return writeSignedIn(w, answer, err)
 }
 
-// acceptSignedIn accepts for the account of the session, which goes on in the organization.
+// acceptSignedIn accepts for the account of the session, which continues in the organization. A mailed token takes an
+// unproved account over, so it needs a new password or passkey.
 func (s *Server) acceptSignedIn(w http.ResponseWriter, r *request, found *invitedTo) error {
 	session, err := s.currentSession(r)
 	if err != nil {
 		return err
 	}
-	if found.Mailed && session.Email == found.Email {
-		if err := s.Joining.ConfirmByMail(r.Context(), session.Account, s.describeVisit(r)); err != nil {
-			return err
-		}
+	if !found.known && session.Email == found.Email {
+		return account.ErrNewPassword()
 	}
 	who := account.Account{ID: session.Account, Email: session.Email}
 	if err := s.Invited.Accept(r.Context(), found.Tenant, who, found.token); err != nil {

@@ -28,20 +28,26 @@ func (s *Server) askEmail(w http.ResponseWriter, r *request) error {
 }
 
 // confirmEmail gives the account the address that the token was mailed to. It ends all sessions of
-// the account and begins a new one, whose proof of a factor is as old as it was.
+// the account and begins a new one, whose proof of a factor is as old as it was. An account that was not proved before
+// is taken over and gets a new password.
 func (s *Server) confirmEmail(w http.ResponseWriter, r *request) error {
 	session, err := s.currentSession(r)
 	if err != nil {
 		return err
 	}
 	var body struct {
-		Token string `json:"token"`
+		Token    string `json:"token"`
+		Password string `json:"password"`
 	}
 	if err := r.decodeBody(&body); err != nil {
 		return err
 	}
-	who, err := s.EmailChanges.FinishEmailChange(r.Context(), session, body.Token, s.Address(r.Request),
-		s.describeVisit(r))
+	names, err := s.organizationNames(r.Context(), session.Email)
+	if err != nil {
+		return err
+	}
+	who, err := s.EmailChanges.FinishEmailChange(r.Context(), session, body.Token, body.Password, s.Address(r.Request),
+		s.describeVisit(r), names...)
 	if err != nil {
 		return err
 	}

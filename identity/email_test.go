@@ -45,6 +45,8 @@ func TestChangeEmail(t *testing.T) {
 	token := w.changeToken(ann, "Ann@New.example")
 	answers(t, "bob's session", w.as(bob, "POST", confirmPath, tokenBody(token)), 422, changeOver)
 	answers(t, "no session", w.call("POST", confirmPath, tokenBody(token)), 401, refusal("Not signed in"))
+	answers(t, "a password of a proved account", w.as(ann, "POST", confirmPath, `{"token":"`+token+`","password":"`+newPassword+`"}`), 422,
+		refusal("The address of the account is proved: send no password"))
 	w.Pass(14 * time.Minute)
 	answer := w.as(ann, "POST", confirmPath, tokenBody(token))
 	var got signedIn

@@ -121,8 +121,8 @@ type Resets interface {
 // EmailChanges gives an account another address, which its person confirms (package account).
 type EmailChanges interface {
 	BeginEmailChange(ctx context.Context, s *account.Session, email string, from netip.Addr) error
-	FinishEmailChange(ctx context.Context, s *account.Session, token string, from netip.Addr, v account.Visit) (
-		account.Account, error)
+	FinishEmailChange(ctx context.Context, s *account.Session, token, password string, from netip.Addr,
+		v account.Visit, names ...string) (account.Account, error)
 }
 
 // Options configure New. All but OpenID, Address, Metrics and Now are required.

@@ -2,13 +2,13 @@ package identity_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/identity"
 	"github.com/agentledger/agentledger/internal/letter"
 	"github.com/agentledger/agentledger/internal/tenant/account"
@@ -186,10 +186,12 @@ func TestResetTakesOver(t *testing.T) {
 	}
 }
 
+const newPasswordNeeded = `{"error":"Nobody has proved the address of the account: choose a new password","code":"new_password"}`
+
 // An invitation that was mailed to the address alone proves it: the person takes over what somebody else had made,
-// by a password or by a passkey. A person who is signed in already keeps everything.
+// by a new password or passkey, with or without a session of the account.
 func TestMailedInvitationTakesOver(t *testing.T) {
-	for name, take := range map[string]func(b *browser, token string) *httptest.ResponseRecorder{
+	ways := map[string]func(b *browser, token string) *httptest.ResponseRecorder{
 		"password": func(b *browser, token string) *httptest.ResponseRecorder {
 			return b.ask("POST", accept, `{"token":"`+token+`","password":"chosen by the person","display_name":"Ceo"}`)
 		},
@@ -197,46 +199,55 @@ func TestMailedInvitationTakesOver(t *testing.T) {
 			made := passkeytest.New(b.t, origin).Create(b.options(passkeyCreate, `{"email":"`+ceo+`"}`))
 			return b.ask("POST", accept, `{"token":"`+token+`","display_name":"Ceo","passkey":{"name":"phone","credential":`+made+`}}`)
 		},
-		"session": nil,
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
-			_, squatter, key, _ := squat(t, w)
-			blue := w.team("blue")
-			w.withInvitationMail()
-			w.deliver()
-			code, sent := blue.as("ann", "POST", blue.path+"/invitations", `{"email":"`+ceo+`","role":"auditor"}`)
-			if code != 201 || sent["mailed"] != true || sent["url"] != nil {
-				t.Fatalf("got %d %v", code, sent)
-			}
-			_, token, _ := strings.Cut(w.deliver()[0].Text, "#token=")
-			token, _, _ = strings.Cut(token, "\n")
-			if _, shown := blue.as("", "GET", preview, "", "X-Invitation-Token", token); shown["account_exists"] != false {
-				t.Errorf("the preview tells of an account that nobody proved: %v", shown)
-			}
-			var who signedIn
-			if take == nil {
-				w.decode(squatter.ask("POST", accept, `{"token":"`+token+`"}`), 200, &who)
-				if got := squatter.kindsOfLogin(); !slices.Contains(got, "address_proved") || slices.Contains(got, "address_taken_over") {
-					t.Errorf("got %v", got)
+	}
+	for way, take := range ways {
+		for _, inSession := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, in a session %v", way, inSession), func(t *testing.T) {
+				w := newWorld(t)
+				_, before, key, _ := squat(t, w)
+				blue := w.team("blue")
+				w.withInvitationMail()
+				w.deliver()
+				token := blue.inviteByMail(ceo, "auditor")
+				if _, shown := blue.as("", "GET", preview, "", "X-Invitation-Token", token); shown["account_exists"] != false {
+					t.Errorf("the preview tells of an account that nobody proved: %v", shown)
 				}
-				w.decode(w.browser(70).use(key), 200, &signedIn{})
-			} else {
 				b := w.browser(71)
+				if inSession {
+					b, before = before, w.browser(70)
+					w.decode(before.use(key), 200, &signedIn{})
+					answers(t, "by the session alone", b.ask("POST", accept, tokenBody(token)), 422, newPasswordNeeded)
+					if a := w.summary(t, ceo); a.EmailProof != "none" || a.Passkeys != 1 {
+						t.Errorf("refused: got %+v", a)
+					}
+				}
+				var who signedIn
 				w.decode(take(b, token), 200, &who)
-				w.gone(t, name, squatter, key)
+				w.gone(t, way, before, key)
 				if got := b.kindsOfLogin(); !slices.Contains(got, "address_taken_over") {
 					t.Errorf("got %v", got)
 				}
-				if who.Account.DisplayName != "Ceo" {
-					t.Errorf("got %+v", who.Account)
+				if who.Account.DisplayName != "Ceo" || who.Organization.Slug != "blue" || !who.Account.EmailProved {
+					t.Errorf("got %+v", who)
 				}
-			}
-			if who.Organization.Slug != "blue" || !who.Account.EmailProved || w.summary(t, ceo).EmailProof != "mail" {
-				t.Errorf("got %+v", who)
-			}
-		})
+				if a := w.summary(t, ceo); a.EmailProof != "mail" || a.CodesLeft != 0 {
+					t.Errorf("got %+v", a)
+				}
+			})
+		}
 	}
+}
+
+// inviteByMail invites an address and returns the token from the mail.
+func (o *team) inviteByMail(email, role string) (token string) {
+	o.t.Helper()
+	sent := o.must(201, "ann", "POST", o.path+"/invitations", `{"email":"`+email+`","role":"`+role+`"}`)
+	if sent["mailed"] != true || sent["url"] != nil {
+		o.t.Fatalf("got %v", sent)
+	}
+	_, token, _ = strings.Cut(o.deliver()[0].Text, "#token=")
+	token, _, _ = strings.Cut(token, "\n")
+	return token
 }
 
 // withInvitationMail sends the invitations of all organizations by mail.
@@ -253,9 +264,7 @@ func TestInvitationProves(t *testing.T) {
 	red := w.team("red")
 	red.join("bob", "member")
 	w.withInvitationMail()
-	red.must(201, "ann", "POST", red.path+"/invitations", `{"email":"carl@example.com","role":"member"}`)
-	_, token, _ := strings.Cut(w.deliver()[0].Text, "#token=")
-	token, _, _ = strings.Cut(token, "\n")
+	token := red.inviteByMail("carl@example.com", "member")
 	w.decode(w.browser(72).ask("POST", accept, `{"token":"`+token+`","password":"`+password+`"}`), 200, &signedIn{})
 	if bob, carl := w.summary(t, address("bob")).EmailProof, w.summary(t, "carl@example.com").EmailProof; bob != "none" || carl != "mail" {
 		t.Errorf("got %s and %s", bob, carl)
@@ -372,29 +381,46 @@ func TestChangeTakesAddress(t *testing.T) {
 	w.decode(w.browser(93).ask("POST", login, `{"email":"`+ceo+`","password":"`+password+`"}`), 200, &signedIn{})
 }
 
-// A person whose address is not proved confirms it by a change to the same address, and keeps all ways in.
-func TestConfirmOwnAddress(t *testing.T) {
-	w := newWorld(t)
-	_, squatter, key, codes := squat(t, w)
-	w.deliver()
-	answers(t, "ask", squatter.ask("POST", "/v1/id/account/email", `{"email":"`+ceo+`"}`), 204, "")
-	sent := w.deliver()
-	if len(sent) != 1 || sent[0].To != ceo {
-		t.Fatalf("got %+v", sent)
-	}
-	_, token, _ := strings.Cut(sent[0].Text, "#token=")
-	token, _, _ = strings.Cut(token, "\n")
-	var who signedIn
-	w.decode(squatter.ask("POST", "/v1/id/account/email/confirm", `{"token":"`+token+`"}`), 200, &who)
-	if !who.Account.EmailProved || w.summary(t, ceo).CodesLeft != len(codes) {
-		t.Errorf("got %+v", who)
-	}
-	w.decode(w.browser(94).use(key), 200, &signedIn{})
-	if got := squatter.kindsOfLogin(); !slices.Contains(got, "address_proved") {
-		t.Errorf("got %v", got)
-	}
-	if sent := w.deliver(); len(sent) != 0 {
-		t.Errorf("no address changed: got %+v", sent)
+// The first address that an account confirms by mail is its first proof, so the account is taken over with a new password.
+func TestConfirmedAddressTakesOver(t *testing.T) {
+	for name, address := range map[string]string{"its own": ceo, "another one": "ceo@new.example"} {
+		t.Run(name, func(t *testing.T) {
+			const chosen = "chosen by the person"
+			confirm := func(token, password string) string { return `{"token":"` + token + `","password":"` + password + `"}` }
+			w := newWorld(t)
+			_, before, key, _ := squat(t, w)
+			b := w.browser(94)
+			w.decode(b.use(key), 200, &signedIn{})
+			w.deliver()
+			answers(t, "ask", b.ask("POST", emailPath, `{"email":"`+address+`"}`), 204, "")
+			sent := w.deliver()
+			if len(sent) != 1 || sent[0].To != address {
+				t.Fatalf("got %+v", sent)
+			}
+			token := confirmLink.FindStringSubmatch(sent[0].Text)[1]
+			answers(t, "no password", b.ask("POST", confirmPath, tokenBody(token)), 422, newPasswordNeeded)
+			answers(t, "a short password", b.ask("POST", confirmPath, confirm(token, "short")), 422,
+				refusal("The password must have at least 10 characters and at most 1024 bytes"))
+			if a := w.summary(t, ceo); a.EmailProof != "none" || a.Passkeys != 1 {
+				t.Errorf("refused: got %+v", a)
+			}
+			answers(t, "in no session", w.call("POST", confirmPath, confirm(token, chosen)), 401, refusal("Not signed in"))
+			var who signedIn
+			w.decode(b.ask("POST", confirmPath, confirm(token, chosen)), 200, &who)
+			if !who.Account.EmailProved || who.Account.Email != address || who.Account.DisplayName != "" || who.Organization.Slug != "green" {
+				t.Errorf("got %+v", who)
+			}
+			w.gone(t, "confirmed", before, key)
+			answers(t, "old password", w.signIn(address, squatted), 401, refusal("Invalid e-mail address or password"))
+			if a := w.summary(t, address); a.EmailProof != "mail" || a.Passkeys != 0 || a.CodesLeft != 0 {
+				t.Errorf("got %+v", a)
+			}
+			if got := b.kindsOfLogin(); !slices.Contains(got, "address_taken_over") {
+				t.Errorf("got %v", got)
+			}
+			answers(t, "token twice", b.ask("POST", confirmPath, confirm(token, chosen)), 422, changeOver)
+			w.decode(w.signIn(address, chosen), 200, &signedIn{})
+		})
 	}
 }
 
@@ -440,7 +466,7 @@ func TestProofOfOlderAccounts(t *testing.T) {
 	for _, m := range w.deliver() {
 		if _, token, ok := strings.Cut(m.Text, "confirm-email#token="); ok {
 			token, _, _ = strings.Cut(token, "\n")
-			w.decode(eve.ask("POST", "/v1/id/account/email/confirm", `{"token":"`+token+`"}`), 200, &signedIn{})
+			w.decode(eve.ask("POST", confirmPath, `{"token":"`+token+`","password":"chosen by the person"}`), 200, &signedIn{})
 		}
 	}
 	w.prove(address("carl"))
@@ -463,25 +489,8 @@ func TestProofOfOlderAccounts(t *testing.T) {
 // forgetProof stores the account of an address as older programs did.
 func (w *world) forgetProof(email string) {
 	w.t.Helper()
-	who, err := w.accounts.Find(w.t.Context(), email)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	stored, err := w.Store.Get(w.t.Context(), id.Service, "account", string(who.ID))
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	var members map[string]any
-	if err := json.Unmarshal(stored.Value, &members); err != nil {
-		w.t.Fatal(err)
-	}
-	delete(members, "proof")
-	delete(members, "linked")
-	value, err := json.Marshal(members)
-	if err == nil {
-		err = w.Store.Write(w.t.Context(), id.Service, []storage.Change{{Kind: "account", Key: string(who.ID), Value: value, If: stored.Version}})
-	}
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	w.changeStored(email, func(members map[string]any) {
+		delete(members, "proof")
+		delete(members, "linked")
+	})
 }

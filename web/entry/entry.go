@@ -48,7 +48,7 @@ func Screens(k *page.Kit) []screen.Screen {
 			Show: p.showInvitation, Script: "token.js", Modules: links,
 			Forms: map[string]screen.Form{"open": p.openInvitation, "accept": p.acceptInvitation}},
 		{Pattern: "/confirm-email", Views: p.views, Name: "confirmemail", Title: "A new e-mail address",
-			Show: p.showToken, Script: "token.js", Modules: links,
+			Show: p.showConfirmation, Script: "token.js", Modules: links,
 			Forms: map[string]screen.Form{"confirm": p.confirmEmail}},
 	}
 }

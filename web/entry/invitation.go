@@ -12,8 +12,12 @@ type invitationView struct {
 	Token      string
 	Invitation *invitation
 	SignedIn   string // the address of the reader's session, "" for none
-	MayAccept  bool   // the session is that of the invited address
+	IsInvited  bool   // the session is of an account of the invited address
 }
+
+// MayAccept reports whether the session alone is enough to accept. An account that the token takes over needs a new
+// password or passkey, as for a visitor.
+func (v invitationView) MayAccept() bool { return v.IsInvited && v.Invitation.AccountExists }
 
 // invitation is an invitation as its holder may see it.
 type invitation struct {
@@ -53,7 +57,7 @@ func (p *pages) previewInvitation(r *screen.Request) (invitationView, error) {
 	err := r.ReadWithHeader("/v1/id/invitations/preview", "X-Invitation-Token", v.Token, v.Invitation)
 	if r.Person != nil {
 		v.SignedIn = r.Person.Account.Email
-		v.MayAccept = strings.EqualFold(v.SignedIn, v.Invitation.Email)
+		v.IsInvited = strings.EqualFold(v.SignedIn, v.Invitation.Email)
 	}
 	return v, err
 }

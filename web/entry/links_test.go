@@ -55,6 +55,55 @@ func TestNewAddress(t *testing.T) {
 	}
 }
 
+// Accounts from before the service had mail have no proof. The first proof by mail asks for a new password, also in a
+// session of the account, and ends everything that existed before.
+func TestFirstProof(t *testing.T) {
+	const note = "Nobody has proved"
+	s := servicetest.New(t)
+	carl, dora := s.Red.Join("carl", "auditor"), s.Red.Join("dora", "auditor")
+	box := servicetest.NewMailbox(t)
+	s.Restart("--smtp", box.URL)
+	ended := func(email string, before *servicetest.Person) {
+		t.Helper()
+		leads(t, "another session", before.Get("/account"), "/signin?return=%2Faccount")
+		shows(t, "the old password", s.Stranger().Post("/signin", "do", "sign-in", "email", email, "password", servicetest.Password),
+			http.StatusUnauthorized, "Invalid e-mail address or password")
+		leads(t, "the new password", s.Stranger().Post("/signin", "do", "sign-in", "email", email, "password", newPassword), "/console")
+	}
+
+	person, before := s.SignIn(carl), s.SignIn(carl)
+	s.SignIn(s.Blue.Owner).Call(http.MethodPost, "/v1/id/orgs/"+s.Blue.ID+"/invitations", map[string]string{"email": carl, "role": "auditor"}, nil)
+	token := box.AwaitToken(carl)
+	opened := person.Post("/invitation", "do", "open", "token", token)
+	shows(t, "the invitation", opened, http.StatusOK, note, `name="password"`, "Set the password and accept")
+	if strings.Contains(opened.Body, "Accept as") || strings.Contains(opened.Body, "for another address") {
+		t.Errorf("got %s", opened.Body)
+	}
+	if got := s.Stranger().Post("/invitation", "do", "open", "token", token).Body; strings.Contains(got, note) {
+		t.Errorf("a visitor is told about the account: %s", got)
+	}
+	shows(t, "no password", person.Post("/invitation", "do", "accept", "token", token), http.StatusUnprocessableEntity,
+		"choose a new password", "Set the password and accept", `value="`+token+`"`)
+	shows(t, "nothing changed", before.Get("/account"), http.StatusOK, note)
+	leads(t, "accept", person.Post("/invitation", "do", "accept", "token", token, "display_name", "Carl", "password", newPassword), "/console?notice=joined")
+	shows(t, "inside", person.Get("/account"), http.StatusOK, `value="Carl"`, "Blue")
+	ended(carl, before)
+
+	person, before = s.SignIn(dora), s.SignIn(dora)
+	leads(t, "ask", person.Post("/account", "do", "email", "email", dora), "/account?notice=email-asked")
+	token = box.AwaitToken(dora)
+	shows(t, "the link's page", person.Get("/confirm-email"), http.StatusOK, note, `name="password"`)
+	shows(t, "no password", person.Post("/confirm-email", "do", "confirm", "token", token), http.StatusUnprocessableEntity, "choose a new password", `value="`+token+`"`)
+	leads(t, "confirm", person.Post("/confirm-email", "do", "confirm", "token", token, "password", newPassword), "/account?notice=email-changed")
+	if got := person.Get("/account").Body; strings.Contains(got, note) || strings.Contains(got, `value="dora"`) {
+		t.Errorf("got %s", got)
+	}
+	if got := person.Get("/confirm-email").Body; strings.Contains(got, `name="password"`) {
+		t.Errorf("a proved account: got %s", got)
+	}
+	ended(dora, before)
+}
+
 // invite returns the token of an invitation, for a service without mail.
 func invite(s *servicetest.Service, o *servicetest.Organization, email, role string) (token string) {
 	var invitation struct {

@@ -124,7 +124,7 @@ func TestReleasedAddressMoves(t *testing.T) {
 		err = accounts.BeginEmailChange(t.Context(), session, "bob@example.com", from)
 	}
 	if err == nil {
-		_, err = accounts.FinishEmailChange(t.Context(), session, mail.token, from, account.Visit{})
+		_, err = accounts.FinishEmailChange(t.Context(), session, mail.token, "", from, account.Visit{})
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -8,7 +8,7 @@
 //   - Only a proved address is an identity. An unproved account exists in the organization that invited it alone:
 //     it joins no other one, accepts no offer, founds nothing and is linked with no person of a provider.
 //   - The first proof of an address takes the account over: its sessions, password, passkeys and recovery codes end,
-//     and its login events record it. Only a proof within a session of the account itself leaves these as they are.
+//     and its login events record it. This also applies to a proof in a session of the account itself.
 //   - Passwords are stored as Argon2id hashes and session tokens as SHA-256
 //     hashes; neither is in an error or a log line.
 //   - A password that is chosen has 10 characters or more and is none of the 100,000

@@ -103,15 +103,18 @@ func (a *Accounts) newEmailChange(
 
 // FinishEmailChange gives the account of a session the address that its token was mailed to, mails
 // that to the address before, and ends all sessions at once. The address is proved by that, and an unproved
-// account that held it loses it with all its ways in. An account may confirm the address that it has. The token
-// is used up. The account is returned as Open takes it.
+// account that held it loses it with all its ways in. An account may confirm the address that it has. If the
+// account was unproved, it is taken over: its factors end and it gets password, which must be "" for a proved
+// account. names are the names of the person's organizations. The token is used up. The account is returned as
+// Open takes it.
 //
 // Errors: fault.Invalid with code change_over for a token that is wrong, of another account, used,
 // replaced by a later one or over, also by another password; fault.RateLimited after too many of
 // these; fault.Conflict with code address_known when the address belongs to another account, and
-// with code addresses_full after 32 changes.
+// with code addresses_full after 32 changes; fault.Invalid for a password that is missing (code new_password),
+// not needed or can't be chosen. After an error the token remains valid.
 func (a *Accounts) FinishEmailChange(
-	ctx context.Context, s *Session, token string, from netip.Addr, v Visit,
+	ctx context.Context, s *Session, token, password string, from netip.Addr, v Visit, names ...string,
 ) (Account, error) {
 	undo, err := a.resets.countAttempt("confirm "+string(s.Account), from, Browser{})
 	if err != nil {
@@ -126,11 +129,26 @@ func (a *Accounts) FinishEmailChange(
 		return Account{}, err
 	}
 	undo()
-	changes, err := a.moveAddress(ctx, s.Account, r, asked.Email, v)
+	if err := a.ensureProof(ctx, s.Account, r); err != nil {
+		return Account{}, err
+	}
+	proved := r.Proof.proved()
+	switch {
+	case !proved && password == "":
+		return Account{}, ErrNewPassword()
+	case proved && password != "":
+		return Account{}, fault.New(fault.Invalid, "The address of the account is proved: send no password")
+	}
+	changes, err := a.confirmAddress(ctx, s.Account, r, asked.Email, v)
 	if err != nil {
 		return Account{}, err
 	}
-	err = a.writeAccount(ctx, s.Account, r, version, append(changes, used)...)
+	changes = append(changes, used)
+	if proved {
+		err = a.writeAccount(ctx, s.Account, r, version, changes...)
+	} else {
+		err = a.replacePassword(ctx, s.Account, r, version, password, names, changes...)
+	}
 	if errors.Is(err, storage.ErrStale) { // by another call with the token, or by another account
 		return Account{}, a.explainStale(ctx, s.Account, asked.Email)
 	}
@@ -161,13 +179,32 @@ func errChangeOver() error {
 		Message: "The link to confirm the address is over: ask for another one"}
 }
 
-// moveAddress changes the address in r and returns the changes that go with it.
-func (a *Accounts) moveAddress(
+// confirmAddress changes r for an address that was proved by mail, and returns the changes that go with it. The first
+// proof takes the account over, and the caller must set a new password.
+func (a *Accounts) confirmAddress(
 	ctx context.Context, who ID, r *accountRecord, email string, v Visit,
 ) ([]storage.Change, error) {
-	if email == r.Email && !r.Released {
-		return a.confirmAddress(ctx, who, r, v)
+	kind := ProvedAddress
+	var moved []storage.Change
+	if email != r.Email || r.Released {
+		var err error
+		if moved, err = a.moveAddress(ctx, who, r, email); err != nil {
+			return nil, err
+		}
+		kind = ChangedEmail
 	}
+	if !r.Proof.proved() {
+		changes, err := a.takeOver(ctx, who, r, ProvedByMail, v, kind)
+		return append(changes, moved...), err
+	}
+	r.Generation++
+	r.Proof = Claim{By: ProvedByMail}.record(a.currentTime())
+	event, err := a.loginEvent(ctx, who, v, kind)
+	return append(event, moved...), err
+}
+
+// moveAddress changes the address in r and returns the changes that go with it.
+func (a *Accounts) moveAddress(ctx context.Context, who ID, r *accountRecord, email string) ([]storage.Change, error) {
 	held, err := json.Marshal(emailRecord{Account: who})
 	if err != nil {
 		return nil, fmt.Errorf("change address: %w", err)
@@ -175,10 +212,6 @@ func (a *Accounts) moveAddress(
 	if len(r.FormerEmails) == maxFormerEmails {
 		return nil, &fault.Error{Kind: fault.Conflict, Code: "addresses_full",
 			Message: "The account had 32 other addresses: it keeps this one"}
-	}
-	event, err := a.loginEvent(ctx, who, v, ChangedEmail)
-	if err != nil {
-		return nil, err
 	}
 	mailed, err := a.mailBefore(ctx, r.toAccount(who))
 	if err != nil {
@@ -188,7 +221,7 @@ func (a *Accounts) moveAddress(
 	if err != nil {
 		return nil, err
 	}
-	changes := slices.Concat(event, mailed, released)
+	changes := slices.Concat(mailed, released)
 	changes = slices.DeleteFunc(changes, func(c storage.Change) bool { return c.Kind == kindEmail && c.Key == email })
 	claim := storage.Change{Kind: kindEmail, Key: email, Value: held}
 	if len(released) > 0 {
@@ -200,16 +233,7 @@ func (a *Accounts) moveAddress(
 	}
 	r.FormerEmails = append(slices.DeleteFunc(r.FormerEmails, func(e string) bool { return e == email }), r.Email)
 	r.Email, r.Released = email, false
-	r.Generation++
-	r.Proof = Claim{By: ProvedByMail}.record(a.currentTime())
 	return changes, nil
-}
-
-// confirmAddress proves the address that an account has, in r, and returns the changes that go with it.
-func (a *Accounts) confirmAddress(ctx context.Context, who ID, r *accountRecord, v Visit) ([]storage.Change, error) {
-	r.Generation++
-	r.Proof = Claim{By: ProvedByMail}.record(a.currentTime())
-	return a.loginEvent(ctx, who, v, ProvedAddress)
 }
 
 func (a *Accounts) mailBefore(ctx context.Context, before Account) ([]storage.Change, error) {

@@ -60,7 +60,7 @@ const (
 	MadeCodes       LoginKind = "recovery_codes_made"
 	UsedCode        LoginKind = "recovery_code_used"
 	RemovedFactors  LoginKind = "second_factors_removed" // by the operator
-	ProvedAddress   LoginKind = "address_proved"         // in a session of the account
+	ProvedAddress   LoginKind = "address_proved"         // by a mailed link, in a session of the account
 	TakenOver       LoginKind = "address_taken_over"     // its first proof, which ended all ways in
 	LinkedProvider  LoginKind = "provider_linked"
 )

@@ -139,22 +139,11 @@ func (a *Accounts) CheckJoin(ctx context.Context, who ID, t id.Tenant) error {
 	return a.CheckProved(ctx, who)
 }
 
-// ConfirmByMail marks the address of an account as proved by a token that was mailed there and that a session of the
-// account has brought. The account keeps its ways in, because one person holds both.
-func (a *Accounts) ConfirmByMail(ctx context.Context, who ID, v Visit) error {
-	r, version, err := a.findByID(ctx, who)
-	if err == nil {
-		err = a.ensureProof(ctx, who, r)
-	}
-	if err != nil || r.Proof.proved() {
-		return err
-	}
-	event, err := a.loginEvent(ctx, who, v, ProvedAddress)
-	if err != nil {
-		return err
-	}
-	r.Proof = Claim{By: ProvedByMail}.record(a.currentTime())
-	return a.writeAccount(ctx, who, r, version, event...)
+// ErrNewPassword returns the fault.Invalid error, with code new_password, for a first proof of an address without the
+// new password that the take-over needs.
+func ErrNewPassword() error {
+	return &fault.Error{Kind: fault.Invalid, Code: "new_password",
+		Message: "Nobody has proved the address of the account: choose a new password"}
 }
 
 // takeOver gives an unproved account to the person who proves its address. It changes r and returns the changes that

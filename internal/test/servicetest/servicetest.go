@@ -82,8 +82,15 @@ func Empty(t testing.TB, more ...string) *Service {
 	program, address := Program(t), FreeAddress(t)
 	_, port, _ := net.SplitHostPort(address)
 	s := &Service{TB: t, URL: "http://localhost:" + port, log: new(buffer)}
-	s.command = exec.Command(program, append([]string{"serve", "--data", t.TempDir(), "--listen", address,
-		"--id-listen", "127.0.0.1:0", "--metrics-listen", "", "--public-url", s.URL}, more...)...)
+	t.Cleanup(s.end)
+	s.start(program, append([]string{"serve", "--data", t.TempDir(), "--listen", address,
+		"--id-listen", "127.0.0.1:0", "--metrics-listen", "", "--public-url", s.URL}, more...))
+	return s
+}
+
+func (s *Service) start(program string, args []string) {
+	s.Helper()
+	s.command = exec.Command(program, args...)
 	s.command.Env = append(os.Environ(), "AGENTLEDGER_PLATFORM_SECRET="+Secret)
 	s.command.Stderr = s.log
 	out, err := s.command.StdoutPipe()
@@ -91,12 +98,18 @@ func Empty(t testing.TB, more ...string) *Service {
 		err = s.command.Start()
 	}
 	if err != nil {
-		t.Fatal(err)
+		s.Fatal(err)
 	}
-	t.Cleanup(s.end)
-	lines := AwaitServing(t, "the service", out)
+	lines := AwaitServing(s.TB, "the service", out)
 	s.SetupURL, s.IdentityURL = SetupURL(lines), strings.Fields(lines[len(lines)-1])[3]
-	return s
+}
+
+// Restart kills the service and starts it again with the same data and with more arguments of serve.
+func (s *Service) Restart(more ...string) {
+	s.Helper()
+	_ = s.command.Process.Kill()
+	_ = s.command.Wait()
+	s.start(s.command.Path, append(s.command.Args[1:], more...))
 }
 
 // At returns a service that the test started by itself, with the platform secret Secret.
@@ -121,8 +134,10 @@ func FreeAddress(t testing.TB) string {
 
 // end ends the service. The log of a test that failed is shown.
 func (s *Service) end() {
-	_ = s.command.Process.Kill()
-	_ = s.command.Wait()
+	if s.command.Process != nil {
+		_ = s.command.Process.Kill()
+		_ = s.command.Wait()
+	}
 	if s.Failed() {
 		s.Logf("the log of the service:\n%s", s.log)
 	}
