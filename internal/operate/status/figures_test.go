@@ -50,12 +50,13 @@ func TestCountedRefusals(t *testing.T) {
 	for code, n := range map[string]float64{"unavailable": 2, "outcome_unknown": 3, "overloaded": 10, "clock": 20, "": 40} {
 		all.WithLabelValues("503", code).Add(n)
 	}
+	all.WithLabelValues("500", "").Add(80)
 	read, err := readFigures(r)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := countAll(read)[refusals]; got != 5 {
-		t.Errorf("got %v, want 5", got)
+	if got := countAll(read); got[refusals] != 5 || got[internalErrors] != 80 {
+		t.Errorf("got %v and %v, want 5 and 80", got[refusals], got[internalErrors])
 	}
 }
 

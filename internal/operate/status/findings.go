@@ -126,6 +126,8 @@ func storeRules() []rule {
 				"an append has been out for %.0f s")},
 		{"AgentledgerRequestsLate", Page, manual + "A store that hangs",
 			grew(lateRequests, "%g requests in 15 minutes were answered for handlers that did not come back")},
+		{"AgentledgerInternalErrors", Page, manual + "Logs, request with err",
+			grew(internalErrors, "%g requests in 15 minutes were answered with 500")},
 		{"AgentledgerUnavailable", Page, manual + "A store that hangs",
 			grew(refusals, "%g requests in 15 minutes were refused with 503, because the store or another part did not answer")},
 		{"AgentledgerStaleAnswers", Page, manual + "A store that hangs",

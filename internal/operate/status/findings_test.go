@@ -47,6 +47,7 @@ func TestFindings(t *testing.T) {
 		"AgentledgerStoreFailing":       func(r *Report) { r.increases[appendFailures] = 1 },
 		"AgentledgerAppendHangs":        func(r *Report) { r.Store.OldestAppendSeconds = 11 },
 		"AgentledgerRequestsLate":       func(r *Report) { r.increases[lateRequests] = 1 },
+		"AgentledgerInternalErrors":     func(r *Report) { r.increases[internalErrors] = 1 },
 		"AgentledgerUnavailable":        func(r *Report) { r.increases[refusals] = 1 },
 		"AgentledgerStaleAnswers":       func(r *Report) { r.increases[staleAnswers] = 1 },
 		"AgentledgerQueueFills":         func(r *Report) { r.Events.Queued = 51 },

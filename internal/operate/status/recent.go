@@ -19,6 +19,7 @@ const (
 	staleAnswers    = "agentledger_stale_answers_total"
 	lateRequests    = "agentledger_http_requests_late_total"
 	refusals        = "agentledger_refusals_total"
+	internalErrors  = refusals + " of status 500"
 )
 
 // lags are gauges that are a finding only while they last.
@@ -72,6 +73,7 @@ func countAll(all figures) map[string]float64 {
 	for _, code := range []string{"unavailable", "outcome_unknown"} {
 		values[refusals] += all.valuesBy(refusals, "code")[code]
 	}
+	values[internalErrors] = all.valuesBy(refusals, "status")["500"]
 	values[archiveFailures] = all.valuesBy(archiveFailures, "step")["damaged"]
 	return values
 }
