@@ -19,7 +19,7 @@ func TestVotes(t *testing.T) {
 	asked := s.Red.Ask(map[string]any{"actor_principal": "the desk", "payload": json.RawMessage(`{"amount":"10","to":{"iban":"DE1","list":[1,true,null,{},[]]},"n":1e3}`)})
 	path := "/console/approvals/" + asked.ID
 	page := ann.Get(path)
-	want(t, "asked", page, http.StatusOK, "waiting for votes", "59 minutes left", "0 of 2 that are needed", "acme.refund", s.Red.Agent.AgentID, "the desk", asked.ActionDigest,
+	want(t, "asked", page, http.StatusOK, "waiting for votes", "59 minutes left", "0 of 2 approvals", "acme.refund", s.Red.Agent.AgentID, "the desk", asked.ActionDigest,
 		"money leaves", "Refunds &amp; co", "the agreement of 2 people", "payload != {&#34;n&#34;: -1}", "acme.orders.read", `<bdi>iban</bdi>`, `<bdi>DE1</bdi>`, "number", "1000", "empty list", "true or false",
 		"/console/events?agent_id=", "/console/traces/trc")
 	for what, got := range map[string]servicetest.Answer{"read": bob.Get(path), "vote": bob.Post(path, "do", "approve", "action_digest", asked.ActionDigest), "revoke": bob.Post(path, "do", "revoke")} {
@@ -33,7 +33,7 @@ func TestVotes(t *testing.T) {
 	if voted.Status != http.StatusSeeOther || voted.Header.Get("Location") != path+"?notice=voted" {
 		t.Errorf("vote: got %d to %s", voted.Status, voted.Header.Get("Location"))
 	}
-	want(t, "one voted", ann.Get(path+"?notice=voted"), http.StatusOK, "Your vote is counted.", "1 of 2 that are needed", "You have voted on this.", "fine by me", "in_budget")
+	want(t, "one voted", ann.Get(path+"?notice=voted"), http.StatusOK, "Your vote is counted.", "1 of 2 approvals", "You have voted on this.", "fine by me", "in_budget")
 	want(t, "twice", ann.Post(path, "do", "approve", "action_digest", asked.ActionDigest), http.StatusConflict, "You have voted on this")
 	want(t, "the second", eve.Post(path, "do", "approve", "action_digest", asked.ActionDigest), http.StatusSeeOther)
 	want(t, "given", ann.Get(path), http.StatusOK, "It is approved, not used yet", "It is decided.", "Revoke the approval")

@@ -57,7 +57,7 @@ func TestInbox(t *testing.T) {
 	carl := s.SignIn(s.Red.Join("carl", "member"))
 	page = carl.Get("/console/approvals")
 	want(t, "a member", page, http.StatusOK, "All approvals", "3 in all")
-	wantNot(t, "a member", page, "They wait for you", "Your vote counts")
+	wantNot(t, "a member", page, `id="mine"`, "Your vote counts")
 }
 
 // Long lists are read page by page, those that wait for the reader too.

@@ -42,7 +42,8 @@ type eventsView struct {
 	Live        *page.Live // on the first page of the newest events alone
 	Events      []event
 	Next        string
-	IndexedTo   uint64
+	Indexed     bool
+	LastIndexed uint64 // index of the latest event that the list can contain, if Indexed
 	Filter      filters
 	Filtered    bool
 	Files       streams
@@ -62,10 +63,13 @@ func (p *pages) listEvents(r *screen.Request) (any, error) {
 	if err := r.ReadList(eventCalls, query, &found); err != nil {
 		return nil, err
 	}
-	v := &eventsView{Events: found.Events, Next: r.NextPage(found.Next), IndexedTo: found.IndexedTo,
+	v := &eventsView{Events: found.Events, Next: r.NextPage(found.Next),
 		Filter: readFilters(r, names...), Files: streamsOf(r, eventCalls, query), LogQuery: logQuery(r),
 		Predecessor: linkPredecessor(r, found.Predecessor)}
 	v.Filtered = len(v.Filter) > 0
+	if found.IndexedTo > 0 {
+		v.Indexed, v.LastIndexed = true, found.IndexedTo-1
+	}
 	if query.Get("after") == "" && query.Get("order") != "oldest" && query.Get("to") == "" && r.Problem == "" {
 		v.Live = followEvents(r, query, found.IndexedTo)
 	}

@@ -31,7 +31,7 @@ func TestEvents(t *testing.T) {
 	require(ann)
 	day(s)
 	page := ann.Get("/console/events?signer=agent")
-	page.Want(t, "events", http.StatusOK, "declared allow", "data-follow=", "format=csv", "desk 1", "The list reaches up to event")
+	page.Want(t, "events", http.StatusOK, "declared allow", "data-follow=", "format=csv", "desk 1", "Indexed up to event ")
 	for query, want := range map[string]string{
 		"signer=agent": "e4 e3 e2 e1 e0", "signer=agent&order=oldest": "e0 e1 e2 e3 e4", "tool=acme.orders.*": "e4 e1 e0", "tool=acme.orders.read&trace_id=day": "e4 e0",
 		"decision=deny": "e3", "declared=deny": "", "principal=desk+1": "e3 e1", "q=CANARY-2": "e2", "agent_id=" + s.Red.Agent.AgentID + "&limit=25": "e4 e3 e2 e1 e0",

@@ -130,6 +130,10 @@ func TestWrite(t *testing.T) {
 	const ann = "Ann Lee (ann@example.com)"
 	for _, c := range []struct{ kind, payload, want string }{
 		{"ledger_policy_activated", `{"policy_id":"p_1","policy_version":3}`, ann + " activated policy p_1 version 3."},
+		{"ledger_run", `{"run_id":"run_1","transition":"started","workflow":{"name":"Invoices","version":"7"},"agent_id":"a"}`,
+			ann + " started run run_1 of workflow Invoices by agent a."},
+		{"ledger_webhook_changed", `{"transition":"callback_key_rotated","signing_key_id":"whk_1"}`,
+			ann + " rotated the key that signs callbacks, the new key is whk_1."},
 		{"ledger_settings_changed", `{"names":["name","disclosure"]}`, ann + " changed settings: name, disclosure."},
 		{"ledger_key_revoked", `{"key_id":"k","agent_id":"a","compromised_from":null,"reason":""}`, ann + " revoked key k of agent a."},
 		{"ledger_key_revoked", `{"key_id":"k","agent_id":"a","compromised_from":0,"reason":"lost {who} [x]"}`,

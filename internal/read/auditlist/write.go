@@ -104,8 +104,8 @@ func (w *writer) value(ctx context.Context, member string) (string, error) {
 	return known.text(text), err
 }
 
-// scalar returns a value as text: a text without quotes, a list with commas, a list in a list as a range,
-// "" for null.
+// scalar returns a value as text: a text without quotes, a list with commas, a list in a list as a range, the name of
+// an object that has one, "" for null.
 func scalar(v jsontext.Value) string {
 	switch v.Kind() {
 	case 'n', 0:
@@ -129,6 +129,13 @@ func scalar(v jsontext.Value) string {
 			}
 		}
 		return strings.Join(texts, ", ")
+	case '{':
+		var named struct {
+			Name string `json:"name"`
+		}
+		if json.Unmarshal(v, &named) == nil && named.Name != "" {
+			return named.Name
+		}
 	}
 	return string(v)
 }

@@ -240,6 +240,7 @@ func (b *Browser) Picture(whole bool) []byte {
 	var shot struct {
 		Data []byte `json:"data"`
 	}
+	b.Emulate("Emulation.setScrollbarsHidden", map[string]any{"hidden": whole}) // the picture is as wide as the window
 	params := map[string]any{"format": "png", "captureBeyondViewport": whole}
 	b.call("POST", b.session+"/goog/cdp/execute",
 		map[string]any{"cmd": "Page.captureScreenshot", "params": params}, &shot)
