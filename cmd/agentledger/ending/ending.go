@@ -39,3 +39,11 @@ func AtOnce(logger *slog.Logger) func(error) {
 		os.Exit(Status(err))
 	}
 }
+
+// BesideOthers returns a function that ends the process because other processes have begun to serve from its database.
+func BesideOthers(logger *slog.Logger) func(error) {
+	return func(err error) {
+		logger.Error("other processes serve from the database: ending at once, so that nothing more is written", "err", err)
+		os.Exit(Status(err))
+	}
+}

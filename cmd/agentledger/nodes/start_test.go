@@ -70,6 +70,7 @@ func serveCommandIn(t *testing.T, data string, flags ...string) *exec.Cmd {
 func startAlone(t *testing.T, storage, data string) *exec.Cmd {
 	t.Helper()
 	command := serveCommandIn(t, data, "--storage", storage)
+	command.Stderr = new(bytes.Buffer)
 	out, err := command.StdoutPipe()
 	if err == nil {
 		err = command.Start()
@@ -215,6 +216,9 @@ func TestAloneEndsBesideAlone(t *testing.T) {
 	}
 	if err := first.Wait(); err == nil || first.ProcessState.ExitCode() != 3 {
 		t.Errorf("the first: got %v, want status 3", err)
+	}
+	if log := fmt.Sprint(first.Stderr); !strings.Contains(log, "other processes serve from the database") {
+		t.Errorf("the first does not log why it ended: %s", log)
 	}
 	if err := second.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
