@@ -27,9 +27,12 @@ test:
 
 .PHONY: test-go test-others programs
 
+# A tenth of the processor time of compilers and tests would go into collecting garbage. Drills and soak run with the rule of releases.
+test: export GOGC ?= 400
+
 # The Go tests. Many of them wait for processes, so more packages than processors run at a time. vet is a part of lint.
 test-go: programs
-	$(PROGRAMS_BUILT) $(GO) test $(TIMEOUT) -vet=off -p 4 ./...
+	$(PROGRAMS_BUILT) $(GO) test $(TIMEOUT) -vet=off -p 5 ./...
 
 # Everything but the Go tests, one after the other, because some of them use the same node_modules.
 test-others: programs
