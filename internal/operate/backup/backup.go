@@ -24,6 +24,7 @@ import (
 	"fmt"
 	"hash"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -53,6 +54,43 @@ type target interface {
 	linkFile(name, path string) (linked bool, err error)
 }
 
+// openRegular opens a regular file. Whoever can write to a folder of backups could put something else there: a FIFO, at
+// which a reader waits for ever, a device without an end, or a link to another folder.
+func openRegular(path string) (*os.File, fs.FileInfo, error) {
+	named, err := os.Lstat(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	if !named.Mode().IsRegular() {
+		return nil, nil, fmt.Errorf("%w: %s is not a regular file", ErrDamaged, path)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	info, err := f.Stat()
+	if err == nil && !os.SameFile(named, info) {
+		err = fmt.Errorf("%w: %s was replaced while it was opened", ErrDamaged, path)
+	}
+	if err != nil {
+		return nil, nil, errors.Join(err, f.Close())
+	}
+	return f, info, nil
+}
+
+// readRegular reads a regular file of at most limit bytes.
+func readRegular(path string, limit int64) ([]byte, error) {
+	f, info, err := openRegular(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	if info.Size() > limit {
+		return nil, fmt.Errorf("%w: %s is longer than %d bytes", ErrDamaged, path, limit)
+	}
+	return io.ReadAll(io.LimitReader(f, limit))
+}
+
 // copier copies files and notes their sizes and sums.
 type copier struct {
 	to      target
@@ -63,15 +101,11 @@ type copier struct {
 
 // copyFile copies the file at path. A table that previous has too is linked.
 func (c *copier) copyFile(ctx context.Context, path, name string, previous *Backup) error {
-	f, err := os.Open(path)
+	f, info, err := openRegular(path)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return err
-	}
 	if strings.HasSuffix(name, tableSuffix) && previous.has(name, info.Size()) {
 		linked, err := c.linkFile(ctx, f, name, info.Size(), previous)
 		if linked || err != nil {
@@ -106,7 +140,7 @@ func (c *copier) linkFile(ctx context.Context, f *os.File, name string, size int
 
 // isSound reports whether a file of a backup is as its manifest describes it. It notes the first file that is not.
 func (c *copier) isSound(ctx context.Context, b *Backup, want File) bool {
-	f, err := os.Open(b.path(want.Name))
+	f, _, err := openRegular(b.path(want.Name))
 	if err == nil {
 		var sum string
 		sum, err = sumContent(ctx, f)

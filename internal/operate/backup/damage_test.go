@@ -4,6 +4,7 @@ import (
 	"archive/tar"
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -325,6 +326,33 @@ func TestDamagedFile(t *testing.T) {
 	}
 	if _, err := backup.Extract(t.Context(), whole, filepath.Join(t.TempDir(), "x")); err != nil {
 		t.Errorf("the whole one: %v", err)
+	}
+}
+
+// An entry of a tar file can say to be longer than the tar file itself, if it is sparse. Nothing of it is written.
+func TestSparseFile(t *testing.T) {
+	const realSize = 1 << 40
+	content := make([]byte, 512)
+	copy(content, fmt.Sprintf("1\n%d\n0\n", realSize))
+	var text bytes.Buffer
+	w := tar.NewWriter(&text)
+	err := w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: "Sparse/x", Size: int64(len(content)), Format: tar.FormatPAX,
+		PAXRecords: map[string]string{"not.sparse.major": "1", "not.sparse.minor": "0", "not.sparse.name": "db/000001.sst",
+			"not.sparse.realsize": fmt.Sprint(realSize)}})
+	if err == nil {
+		_, err = w.Write(content)
+	}
+	path, to := filepath.Join(t.TempDir(), "sparse.tar"), filepath.Join(t.TempDir(), "x")
+	sparse := bytes.ReplaceAll(text.Bytes(), []byte("not.sparse"), []byte("GNU.sparse")) // which tar.Writer does not write
+	if err := errors.Join(err, w.Close(), os.WriteFile(path, sparse, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	h, err := tar.NewReader(bytes.NewReader(sparse)).Next()
+	if err != nil || h.Size != realSize || h.Name != "db/000001.sst" {
+		t.Fatalf("got %+v, %v", h, err)
+	}
+	if _, err := backup.Extract(t.Context(), path, to); !errors.Is(err, backup.ErrDamaged) || !strings.Contains(err.Error(), "longer than the rest") {
+		t.Errorf("got %v", err)
 	}
 }
 

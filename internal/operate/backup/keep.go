@@ -102,7 +102,7 @@ func nameMissing(name string, err error) error {
 
 // firstOrigin returns the origin of the first ledger in the heads, "" for a store without ledgers.
 func (b *Backup) firstOrigin() (id.Origin, error) {
-	f, err := os.Open(b.path(headsName))
+	f, _, err := openRegular(b.path(headsName))
 	if err != nil {
 		return "", err
 	}

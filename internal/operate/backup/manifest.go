@@ -3,7 +3,6 @@ package backup
 import (
 	"bytes"
 	"fmt"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -99,7 +98,7 @@ type Backup struct {
 
 // Open reads the manifest of the backup in dir.
 func Open(dir string) (*Backup, error) {
-	text, err := os.ReadFile(filepath.Join(dir, manifestName))
+	text, err := readRegular(filepath.Join(dir, manifestName), maxManifest)
 	if err != nil {
 		return nil, fmt.Errorf("open backup: %w", err)
 	}

@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"os"
 	"path/filepath"
 	"time"
 
@@ -15,6 +14,8 @@ import (
 
 // markName is the file in a backup's folder that records the outcome of its last verification.
 const markName = "verification.json"
+
+const maxMark = 1 << 12 // bytes, far more than a mark has
 
 // mark is the outcome of the last verification of a backup.
 type mark struct {
@@ -55,7 +56,7 @@ func writeMark(dir string, v Verification, at time.Time) error {
 // readMark returns the outcome of the last verification of the backup in dir. It ignores a mark that can't be read or
 // that is about another manifest.
 func readMark(dir string) Verification {
-	text, err := os.ReadFile(filepath.Join(dir, markName))
+	text, err := readRegular(filepath.Join(dir, markName), maxMark)
 	var m mark
 	if err != nil || json.Unmarshal(text, &m) != nil {
 		return NotVerified
@@ -67,7 +68,7 @@ func readMark(dir string) Verification {
 }
 
 func sumManifest(dir string) (string, error) {
-	text, err := os.ReadFile(filepath.Join(dir, manifestName))
+	text, err := readRegular(filepath.Join(dir, manifestName), maxManifest)
 	if err != nil {
 		return "", err
 	}

@@ -116,6 +116,11 @@ func extractFolder(ctx context.Context, path string, to target) (Manifest, error
 	if err != nil {
 		return Manifest{}, err
 	}
+	for _, f := range b.Files { // before anything is written
+		if err := checkFile(b.path(f.Name), f.Size); err != nil {
+			return b.Manifest, damaged(err)
+		}
+	}
 	c := copier{to: to}
 	for _, f := range b.Files {
 		if err := c.copyFile(ctx, b.path(f.Name), f.Name, nil); err != nil {
@@ -125,13 +130,28 @@ func extractFolder(ctx context.Context, path string, to target) (Manifest, error
 	return b.Manifest, b.compareFiles(c.files)
 }
 
+// checkFile checks that a regular file of that size is at path. It does not open the file.
+func checkFile(path string, size int64) error {
+	info, err := os.Lstat(path)
+	switch {
+	case err != nil:
+		return err
+	case !info.Mode().IsRegular():
+		return fmt.Errorf("%w: %s is not a regular file", ErrDamaged, path)
+	case info.Size() != size:
+		return fmt.Errorf("%w: %s has %d bytes, and should have %d", ErrDamaged, path, info.Size(), size)
+	}
+	return nil
+}
+
 func extractArchive(ctx context.Context, path string, to target) (m Manifest, err error) {
-	f, err := os.Open(path)
+	f, info, err := openRegular(path)
 	if err != nil {
 		return m, err
 	}
 	defer f.Close()
 	c := copier{to: to}
+	left := info.Size() // an entry that says to be longer is sparse
 	var manifest []byte
 	for entries := tar.NewReader(f); manifest == nil; {
 		h, err := entries.Next()
@@ -139,7 +159,9 @@ func extractArchive(ctx context.Context, path string, to target) (m Manifest, er
 			return m, damaged(err)
 		}
 		switch {
-		case h.Name == manifestName && h.Size <= maxManifest:
+		case h.Size > left:
+			err = fmt.Errorf("%w: %s is longer than the rest of the backup", ErrDamaged, h.Name)
+		case h.Name == manifestName && h.Typeflag == tar.TypeReg && h.Size <= maxManifest:
 			manifest, err = io.ReadAll(entries)
 		case h.Typeflag == tar.TypeReg && fileName.MatchString(h.Name):
 			err = c.putFile(ctx, h.Name, h.Size, entries)
@@ -149,6 +171,7 @@ func extractArchive(ctx context.Context, path string, to target) (m Manifest, er
 		if err != nil {
 			return m, damaged(err)
 		}
+		left -= h.Size
 	}
 	if m, err = parseManifest(manifest); err != nil {
 		return m, err
