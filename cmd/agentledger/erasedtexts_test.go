@@ -185,7 +185,7 @@ func (w *plantedWorld) searchObjects(folder string, found *searcher) {
 		if err != nil {
 			w.Fatal(err)
 		}
-		texts, err := codec.Decode(object, w.org.tenant, id.Index(number)*bundleEvents, bundleEvents)
+		texts, err := codec.Decode(object, w.org.tenant, id.Index(number)*bundleEvents, bundleEvents, bundle.MaxTexts)
 		if err != nil {
 			w.Fatal(err)
 		}

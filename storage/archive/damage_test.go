@@ -23,7 +23,7 @@ func TestDamage(t *testing.T) {
 	name, next, others := archive.ObjectName(red, 0), archive.ObjectName(red, 1), archive.ObjectName(blue, 0)
 	forge := func(change func(*bundle.Texts)) func(*memory) {
 		return func(m *memory) {
-			texts, err := codec.Decode(m.get(name), red, 0, width)
+			texts, err := codec.Decode(m.get(name), red, 0, width, bundle.MaxTexts)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -41,6 +41,8 @@ func TestDamage(t *testing.T) {
 		"record of another":     forge(func(b *bundle.Texts) { b.Events[1].Record = b.Events[2].Record }),
 		"envelope changed":      forge(func(b *bundle.Texts) { b.Events[2].Envelope = []byte("secret 9") }),
 		"envelope of a sibling": forge(func(b *bundle.Texts) { b.Events[2].Envelope = b.Events[3].Envelope }),
+		"envelope gone":         forge(func(b *bundle.Texts) { b.Events[2].Envelope = nil }),
+		"longer than its texts": forge(func(b *bundle.Texts) { b.Events[3].Envelope = make([]byte, 10_000) }),
 		"an event less":         forge(func(b *bundle.Texts) { b.Events = b.Events[1:] }),
 	} {
 		w := newWorld(t, openPebble(t))

@@ -23,7 +23,7 @@ func (w *world) holds(t id.Tenant, at id.Index) bool {
 	if object == nil {
 		return false
 	}
-	texts, err := codec.Decode(object, t, at/width*width, width)
+	texts, err := codec.Decode(object, t, at/width*width, width, bundle.MaxTexts)
 	if err != nil {
 		w.t.Fatal(err)
 	}

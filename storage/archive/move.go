@@ -204,7 +204,7 @@ func (e *Engine) writeObject(ctx context.Context, p place, texts *bundle.Texts) 
 		e.figures.fail("write")
 		return stored{}, fmt.Errorf("write object: %w", err)
 	}
-	found, o, err := e.readObject(ctx, p)
+	found, o, err := e.readObject(ctx, p, texts.Bytes())
 	if err != nil {
 		e.figures.fail("read back")
 		return stored{}, fmt.Errorf("read object back: %w", err)
@@ -219,12 +219,12 @@ func (e *Engine) writeObject(ctx context.Context, p place, texts *bundle.Texts) 
 // replaceOther replaces an object that is there, unless it has the same texts. It may come from an interrupted move,
 // or from a later state of a store that was restored.
 func (e *Engine) replaceOther(ctx context.Context, p place, texts *bundle.Texts, data []byte) error {
-	found, version, err := e.options.Objects.Read(ctx, objectName(p), bundle.MaxObject)
+	width := int(e.options.width)
+	found, version, err := e.options.Objects.Read(ctx, objectName(p), bundle.MaxObject(bundle.MaxTexts, width))
 	if err != nil {
 		return err
 	}
-	width := e.options.width
-	other, err := e.codec.Decode(found, p.tenant, p.number*width, int(width))
+	other, err := e.codec.Decode(found, p.tenant, id.Index(width)*p.number, width, texts.Bytes())
 	if err == nil && other.Equal(texts) {
 		return nil
 	}

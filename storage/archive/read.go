@@ -207,7 +207,7 @@ func (e *Engine) loadBundle(ctx context.Context, p place) (*bundle.Texts, object
 	case <-ctx.Done():
 		return nil, object{}, fmt.Errorf("too many bundles are being read: %w: %w", storage.ErrUnavailable, ctx.Err())
 	}
-	texts, o, err := e.readObject(ctx, p)
+	texts, o, err := e.readObject(ctx, p, kept.Value.Texts)
 	switch {
 	case errors.Is(err, objects.ErrNotFound), errors.Is(err, objects.ErrTooLarge), errors.Is(err, bundle.ErrDamaged):
 		return nil, o, e.damaged(p, "read its object", err)
@@ -225,18 +225,19 @@ func (e *Engine) loadBundle(ctx context.Context, p place) (*bundle.Texts, object
 	return texts, o, nil
 }
 
-// readObject reads an object and takes it apart.
-func (e *Engine) readObject(ctx context.Context, p place) (*bundle.Texts, object, error) {
-	data, version, err := e.options.Objects.Read(ctx, objectName(p), bundle.MaxObject)
+// readObject reads an object, whose texts have at most maxTexts bytes, and takes it apart.
+func (e *Engine) readObject(ctx context.Context, p place, maxTexts int) (*bundle.Texts, object, error) {
+	width := e.options.width
+	data, version, err := e.options.Objects.Read(ctx, objectName(p), bundle.MaxObject(maxTexts, int(width)))
 	if err != nil {
 		return nil, object{}, err
 	}
-	width := e.options.width
-	texts, err := e.codec.Decode(data, p.tenant, p.number*width, int(width))
+	texts, err := e.codec.Decode(data, p.tenant, p.number*width, int(width), maxTexts)
 	return texts, object{version, sha256.Sum256(data)}, err
 }
 
-// checkTexts compares each record with its entry, and each envelope with its record.
+// checkTexts compares each record with its entry, and each envelope that was not erased with its record. One that is absent
+// differs from what the record names.
 func (e *Engine) checkTexts(ctx context.Context, p place, texts *bundle.Texts) error {
 	next := 0
 	end := texts.First + id.Index(len(texts.Events))
@@ -248,7 +249,7 @@ func (e *Engine) checkTexts(ctx context.Context, p place, texts *bundle.Texts) e
 		if sha256.Sum256(text.Record) != stored.Entry.Record {
 			return e.damaged(p, fmt.Sprintf("compare the record of event %d", stored.Index), bundle.ErrDamaged)
 		}
-		if text.Envelope != nil {
+		if !text.Erased {
 			if err := e.options.Check(text.Record, text.Envelope); err != nil {
 				return e.damaged(p, fmt.Sprintf("compare the envelope of event %d", stored.Index), err)
 			}

@@ -43,7 +43,7 @@ func (f frontier) objects() id.Index {
 type stored struct {
 	SHA256 id.Hash `json:"sha256,omitzero"` // of the object
 	Bytes  int     `json:"bytes,omitzero"`  // of the object
-	Texts  int     `json:"texts,omitzero"`  // bytes of the texts in it
+	Texts  int     `json:"texts,omitzero"`  // bytes of the texts when they were archived; after an erasure the object has fewer
 	Local  bool    `json:"local,omitzero"`  // its texts are too large and stay in the engine
 }
 

@@ -122,7 +122,7 @@ func (e *Engine) writeErased(ctx context.Context, p place, kept stored) (stored,
 		e.figures.fail("erase")
 		return kept, fmt.Errorf("replace object: %w", err)
 	}
-	found, _, err := e.readObject(ctx, p)
+	found, _, err := e.readObject(ctx, p, kept.Texts)
 	if err == nil && !found.Equal(left) {
 		err = bundle.ErrDamaged
 	}
@@ -130,7 +130,7 @@ func (e *Engine) writeErased(ctx context.Context, p place, kept stored) (stored,
 		e.figures.fail("erase")
 		return kept, fmt.Errorf("read object back: %w", err)
 	}
-	return stored{SHA256: sha256.Sum256(data), Bytes: len(data), Texts: left.Bytes()}, nil
+	return stored{SHA256: sha256.Sum256(data), Bytes: len(data), Texts: kept.Texts}, nil
 }
 
 // RewriteAll is RewriteErased for all tenants. It returns when no object holds an envelope that was erased before

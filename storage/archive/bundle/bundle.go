@@ -4,7 +4,7 @@
 //
 //   - A form is never changed. A new form gets a number of its own.
 //   - An object that was damaged, cut off or written for other events is refused.
-//   - Reading an object takes no more memory than MaxTexts and its length.
+//   - Reading an object takes no more memory than its texts may have, which the reader knows, and its length.
 package bundle
 
 import (
@@ -22,11 +22,15 @@ import (
 // MaxTexts is the most bytes that the texts of a bundle have together. A larger bundle is not archived.
 const MaxTexts = 64 << 20
 
-// maxBody is the most bytes of a body: texts, with numbers beside them.
-const maxBody = MaxTexts + 1<<20
+// maxBody returns the most bytes of the body of so many events with so many bytes of texts.
+func maxBody(texts, events int) int { return texts + (events+1)*(1+2*binary.MaxVarintLen64) + 2*8 }
 
-// MaxObject is the most bytes of an object. Texts that do not compress grow a little.
-const MaxObject = MaxTexts + 2<<20
+// MaxObject returns the most bytes of an object of so many events with so many bytes of texts. Texts that do not compress
+// grow a little.
+func MaxObject(texts, events int) int64 {
+	body := maxBody(texts, events)
+	return int64(headerLen + body + body/1024 + 1024)
+}
 
 // ErrDamaged: the bytes are no object of the events.
 var ErrDamaged = errors.New("archive: damaged object")
@@ -81,7 +85,8 @@ func NewCodec() (*Codec, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make encoder: %w", err)
 	}
-	decoder, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(0), zstd.WithDecoderMaxMemory(maxBody))
+	decoder, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(0), zstd.WithDecodeAllCapLimit(true),
+		zstd.WithDecoderMaxMemory(MaxTexts+1<<20))
 	if err != nil {
 		return nil, fmt.Errorf("make decoder: %w", err)
 	}
@@ -136,17 +141,21 @@ func appendText(body []byte, e *Text) []byte {
 	return body
 }
 
-// Decode reads the object of events of a tenant. Errors wrap ErrDamaged. The result shares nothing with object.
-func (c *Codec) Decode(object []byte, tenant id.Tenant, first id.Index, events int) (*Texts, error) {
+// Decode reads the object of events of a tenant, whose texts have at most maxTexts bytes together. Errors wrap ErrDamaged.
+// The result shares nothing with object.
+func (c *Codec) Decode(object []byte, tenant id.Tenant, first id.Index, events, maxTexts int) (*Texts, error) {
 	if len(object) < headerLen || object[0] != form {
 		return nil, fmt.Errorf("%w: no object of form %d", ErrDamaged, form)
 	}
 	if sum := sha256.Sum256(object[headerLen:]); !bytes.Equal(sum[:], object[1:headerLen]) {
 		return nil, fmt.Errorf("%w: checksum", ErrDamaged)
 	}
-	body, err := c.decoder.DecodeAll(object[headerLen:], nil)
+	body, err := c.decoder.DecodeAll(object[headerLen:], make([]byte, 0, maxBody(maxTexts, events)))
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrDamaged, err)
+	}
+	if len(body) < cap(body)/2 { // the result is kept in memory, and it is cut out of the body
+		body = bytes.Clone(body)
 	}
 	t, ok := parseBody(body)
 	switch {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/base64"
 	"errors"
+	"runtime"
 	"slices"
 	"testing"
 
@@ -34,7 +35,7 @@ func TestCodec(t *testing.T) {
 	c := newCodec(t)
 	want := some()
 	object := c.Encode(want)
-	got, err := c.Decode(object, want.Tenant, want.First, len(want.Events))
+	got, err := c.Decode(object, want.Tenant, want.First, len(want.Events), want.Bytes())
 	if err != nil || !got.Equal(want) {
 		t.Fatalf("got %+v, %v, want %+v", got, err, want)
 	}
@@ -68,14 +69,14 @@ func TestDamaged(t *testing.T) {
 		changed := bytes.Clone(object)
 		changed[n] ^= 0x10
 		for _, damaged := range [][]byte{changed, object[:n], append(slices.Clone(object), object[n])} {
-			if _, err := c.Decode(damaged, texts.Tenant, texts.First, events); !errors.Is(err, bundle.ErrDamaged) {
+			if _, err := c.Decode(damaged, texts.Tenant, texts.First, events, texts.Bytes()); !errors.Is(err, bundle.ErrDamaged) {
 				t.Fatalf("byte %d: got %v, want %v", n, err, bundle.ErrDamaged)
 			}
 		}
 	}
-	_, tenant := c.Decode(object, texts.Tenant+1, texts.First, events)
-	_, first := c.Decode(object, texts.Tenant, texts.First+1, events)
-	_, less := c.Decode(object, texts.Tenant, texts.First, events-1)
+	_, tenant := c.Decode(object, texts.Tenant+1, texts.First, events, texts.Bytes())
+	_, first := c.Decode(object, texts.Tenant, texts.First+1, events, texts.Bytes())
+	_, less := c.Decode(object, texts.Tenant, texts.First, events-1, texts.Bytes())
 	for name, err := range map[string]error{"tenant": tenant, "first": first, "events": less} {
 		if !errors.Is(err, bundle.ErrDamaged) {
 			t.Errorf("another %s: got %v, want %v", name, err, bundle.ErrDamaged)
@@ -93,7 +94,7 @@ func TestStoredForm(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := some()
-	got, err := newCodec(t).Decode(object, want.Tenant, want.First, len(want.Events))
+	got, err := newCodec(t).Decode(object, want.Tenant, want.First, len(want.Events), want.Bytes())
 	if err != nil || !got.Equal(want) {
 		t.Errorf("got %+v, %v, want %+v", got, err, want)
 	}
@@ -105,16 +106,38 @@ func FuzzDecode(f *testing.F) {
 	f.Add(c.Encode(some())[33:])
 	f.Add([]byte("\x28\xb5\x2f\xfd\x00"))
 	f.Fuzz(func(t *testing.T, frame []byte) {
-		texts, err := c.Decode(bundle.Checked(frame), some().Tenant, some().First, len(some().Events))
+		texts, err := c.Decode(bundle.Checked(frame), some().Tenant, some().First, len(some().Events), some().Bytes())
 		if (err == nil) != (texts != nil) || err != nil && !errors.Is(err, bundle.ErrDamaged) {
 			t.Fatalf("got %+v, %v", texts, err)
 		}
 		if texts == nil {
 			return
 		}
-		again, err := c.Decode(c.Encode(texts), texts.Tenant, texts.First, len(texts.Events))
+		again, err := c.Decode(c.Encode(texts), texts.Tenant, texts.First, len(texts.Events), texts.Bytes())
 		if err != nil || !again.Equal(texts) {
 			t.Errorf("written again: got %+v, %v, want %+v", again, err, texts)
 		}
 	})
+}
+
+// An object whose body is longer than its texts may be is refused, before more than that is in memory.
+func TestLongBody(t *testing.T) {
+	c, texts := newCodec(t), some()
+	if _, err := c.Decode(c.Encode(texts), texts.Tenant, texts.First, len(texts.Events), texts.Bytes()); err != nil {
+		t.Error(err)
+	}
+	if _, err := c.Decode(c.Encode(texts), texts.Tenant, texts.First, len(texts.Events), 0); !errors.Is(err, bundle.ErrDamaged) {
+		t.Errorf("texts of more bytes than they may have: got %v", err)
+	}
+	texts.Events[0].Envelope = make([]byte, 60<<20)
+	bomb := c.Encode(texts)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	if _, err := c.Decode(bomb, texts.Tenant, texts.First, len(texts.Events), some().Bytes()); !errors.Is(err, bundle.ErrDamaged) {
+		t.Errorf("%d bytes that expand to 60 MiB: got %v", len(bomb), err)
+	}
+	runtime.ReadMemStats(&after)
+	if n := after.TotalAlloc - before.TotalAlloc; n > 4<<20 {
+		t.Errorf("%d bytes were allocated, want 4 MiB at most", n)
+	}
 }
