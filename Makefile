@@ -32,7 +32,7 @@ test: export GOGC ?= 400
 
 # The Go tests. Many of them wait for processes, so more packages than processors run at a time. vet is a part of lint.
 test-go: programs
-	$(PROGRAMS_BUILT) $(GO) test $(TIMEOUT) -vet=off -p 5 ./...
+	$(PROGRAMS_BUILT) $(GO) test $(TIMEOUT) -vet=off -p 5 -parallel 4 ./...
 
 # Everything but the Go tests, one after the other, because some of them use the same node_modules.
 test-others: programs

@@ -23,6 +23,7 @@ const refundPolicy = `{"policy_id":"refunds","name":"Refunds","rules":[{"rule_id
 // Approvals by the real server and both engines, which is killed after each step:
 // what was answered is true afterwards, and what was not can be asked again.
 func TestApprovalsThroughKills(t *testing.T) {
+	t.Parallel()
 	t.Run("pebble", func(t *testing.T) { approvalsThroughKills(t) })
 	t.Run("postgres", func(t *testing.T) {
 		s, err := pgtest.Start()

@@ -25,6 +25,7 @@ import (
 // A service archives the texts of two organizations, and is killed on the way. Bundles of proofs and exports stay the same to the byte, fsck finds
 // no fault, and an erasure is done when no object has its envelope any more.
 func TestArchive(t *testing.T) {
+	t.Parallel()
 	server, err := pgtest.Start()
 	if err != nil {
 		t.Fatal(err)

@@ -19,6 +19,7 @@ import (
 // acknowledged before its command began, with the number and the hash that it was told. After SIGKILL the store goes on
 // as if there had been no backup.
 func TestBackupUnderLoad(t *testing.T) {
+	t.Parallel()
 	dir, backups := t.TempDir(), filepath.Join(t.TempDir(), "backups")
 	p := startProcess(t, dir)
 	d := &drill{t: t, dir: dir, pace: 20 * time.Millisecond, acknowledged: map[id.Slug]map[id.Event]client.Result{}, late: map[id.Event]bool{}}

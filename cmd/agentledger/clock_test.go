@@ -208,6 +208,7 @@ func eventually(t *testing.T, what string, done func() bool) {
 // A clock that shows 400 days more for 3 s costs refusals and nothing else: no event
 // is received in the future, and cap, limit, approval and run are as before.
 func TestClockStep(t *testing.T) {
+	t.Parallel()
 	s := newTimed(t)
 	red, blue := s.found("red", monthlyCap), s.found("blue", 0)
 	counted := 0

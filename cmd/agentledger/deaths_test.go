@@ -22,6 +22,7 @@ import (
 // so, each step is in the ledger once, and each callback arrives. Where exactly a
 // process dies is package approval's TestDeathAtEachWrite.
 func TestApprovalsUnderKills(t *testing.T) {
+	t.Parallel()
 	t.Run("pebble", func(t *testing.T) { approvalsUnderKills(t) })
 	t.Run("postgres", func(t *testing.T) {
 		s, err := pgtest.Start()

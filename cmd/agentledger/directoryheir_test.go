@@ -126,6 +126,7 @@ func copyTree(t *testing.T, from, to string) {
 // proofs are under the new one and cosigned again, and who follows all logs goes on
 // from what was kept.
 func TestDirectoryIsSucceeded(t *testing.T) {
+	t.Parallel()
 	x := witnesstest.New(t, "x.example")
 	s := &listedService{T: t, dir: t.TempDir(), x: x}
 	policy := filepath.Join(t.TempDir(), "witnesses.policy")

@@ -67,6 +67,7 @@ func writtenByMembers(o documented) bool {
 // where it remains. The texts are looked for in all answers and pages, evidence packs, records, deliveries, the log of the
 // service, an export, and the files of the store after a compaction or VACUUM (FULL).
 func TestErasedTexts(t *testing.T) {
+	t.Parallel()
 	for _, by := range []string{"event_id", "agent_id", "trace_id", "principal"} {
 		t.Run(by, func(t *testing.T) {
 			w := newPlantedWorld(t, func(*config.Serve) {})
@@ -93,6 +94,7 @@ func TestErasedTexts(t *testing.T) {
 
 // The same on PostgreSQL, by all four at once.
 func TestErasedTextsInDatabase(t *testing.T) {
+	t.Parallel()
 	database := startDatabase(t)
 	w := newPlantedWorld(t, func(c *config.Serve) { c.Store.Storage = database.URL() })
 	for _, by := range []string{"event_id", "principal"} {
@@ -114,6 +116,7 @@ func TestErasedTextsInDatabase(t *testing.T) {
 // The same with the texts in an archive: they are moved before they are erased. Its objects are searched too, and so are
 // the answers and the export that are made from them.
 func TestErasedTextsInArchive(t *testing.T) {
+	t.Parallel()
 	folder := filepath.Join(t.TempDir(), "archive")
 	w := newPlantedWorld(t, func(c *config.Serve) { c.Store.Archive = "file://" + folder })
 	w.moveTexts()

@@ -48,6 +48,7 @@ func occupy(t *testing.T, dir, name string, rest uint64) {
 // and writes again when it can. Where nothing can be mounted TestVolumeComesBack stands
 // for it.
 func TestFullVolume(t *testing.T) {
+	t.Parallel()
 	dir, err := smallVolume(t, 64<<20)
 	if err != nil {
 		t.Logf("not mounted: %v", err)

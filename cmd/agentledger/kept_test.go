@@ -47,6 +47,7 @@ const dumpName = "dump.sql" // of PostgreSQL, in the folder of a kept store
 // Stores that earlier versions wrote, of both engines: today's program finds no fault in them, has every event with the
 // number and the hash that were told, extends the heads that were shown, answers retries as replays, and goes on.
 func TestKeptStores(t *testing.T) {
+	t.Parallel()
 	if name, program, asked := strings.Cut(*keepStore, "="); asked {
 		for _, engine := range []string{"pebble", "postgres"} {
 			writeKept(t, program, filepath.Join(keptStores, name+"-"+engine+".tar.gz"), engine == "postgres")

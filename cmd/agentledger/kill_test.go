@@ -21,6 +21,7 @@ import (
 // also sends again what was under way, which must be safe. Erasures of what earlier rounds sent are
 // asked for meanwhile: each acknowledged one is done in the end, and no other event is erased.
 func TestKill(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	d := &drill{t: t, dir: dir, acknowledged: map[id.Slug]map[id.Event]client.Result{},
 		asked: map[string]bool{}, erasures: map[string]begun{}, late: map[id.Event]bool{}}

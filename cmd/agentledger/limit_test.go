@@ -18,6 +18,7 @@ const limitPolicy = `{"policy_id":"caps","name":"Caps","rules":[{"rule_id":"cap"
 // 100 senders at once against a limit of 50, on the real server and both engines:
 // never one too many, also after it was killed, and each organization by itself.
 func TestWindowLimit(t *testing.T) {
+	t.Parallel()
 	t.Run("pebble", func(t *testing.T) { windowLimit(t) })
 	t.Run("postgres", func(t *testing.T) {
 		s, err := pgtest.Start()

@@ -123,6 +123,7 @@ func TestWitnessesOfBothAlgorithms(t *testing.T) {
 // where the service fails closed, none. A log that the witness does not know gets
 // nothing of it.
 func TestMonitorReadsCosigned(t *testing.T) {
+	t.Parallel()
 	for _, fail := range []string{"open", "closed"} {
 		t.Run(fail, func(t *testing.T) {
 			x := witnesstest.New(t, "x.example")
@@ -150,6 +151,7 @@ func TestMonitorReadsCosigned(t *testing.T) {
 // With a policy the monitor says how far the quorum has followed, and can't tell once
 // it has not for too long; the neighbour, which the witness does not know, never has one.
 func TestMonitorByPolicy(t *testing.T) {
+	t.Parallel()
 	x := witnesstest.New(t, "x.example")
 	dir := t.TempDir()
 	file := filepath.Join(dir, "witnesses.policy")

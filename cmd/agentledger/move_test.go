@@ -24,6 +24,7 @@ import (
 // What arrives is what was there: the stores' own exports are the same to the byte, except that
 // an imported account is unproved, and so are the bundles that their servers give.
 func TestMoveKilled(t *testing.T) {
+	t.Parallel()
 	server, err := pgtest.Start()
 	if err != nil {
 		t.Fatal(err)

@@ -16,6 +16,7 @@ import (
 // goes on. Restored to a point in time, the log that took events since is frozen and gets a successor, and the log of the
 // other organization goes on.
 func TestRestoreDatabase(t *testing.T) {
+	t.Parallel()
 	primary, err := pgtest.Start(pgtest.Archiving()...)
 	if err != nil {
 		t.Fatal(err)

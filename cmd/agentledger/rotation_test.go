@@ -221,6 +221,7 @@ func (l watchedLog) cosignedBy(key tlog.VerifierKey) {
 // SIGKILL while a step of a rotation is under way, under load: what the operator was
 // told holds, the keys fit what was shown, and the next step goes on from there.
 func TestKillInRotation(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	d := &drill{t: t, dir: dir, acknowledged: map[id.Slug]map[id.Event]client.Result{},
 		asked: map[string]bool{}, erasures: map[string]begun{}, late: map[id.Event]bool{}}

@@ -80,6 +80,7 @@ const livez = "GET /livez HTTP/1.1\r\nHost: log.test\r\n\r\n"
 // to it meanwhile: neither on new connections nor on kept ones, neither in the middle
 // of a body nor before its answer is a request cut off.
 func TestStandstill(t *testing.T) {
+	t.Parallel()
 	p := startProcess(t, t.TempDir(), shortTimes()...)
 	org := p.found(t.Context(), "red", nil)
 	w, err := newWorker(p.main, org, client.Retry{})
@@ -118,6 +119,7 @@ func TestStandstill(t *testing.T) {
 // Each request of many senders has its answer, although the server stands still again
 // and again.
 func TestStandstillUnderLoad(t *testing.T) {
+	t.Parallel()
 	p := startProcess(t, t.TempDir(), shortTimes()...)
 	org := p.found(t.Context(), "red", nil)
 	stop := make(chan struct{})

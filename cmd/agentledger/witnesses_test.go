@@ -50,6 +50,7 @@ func sendOne(t *testing.T, w *worker) id.Event {
 // the witness is well, what it cosigns is shown, and is still shown after a restart
 // without it.
 func TestWitnessHangs(t *testing.T) {
+	t.Parallel()
 	x := witnesstest.New(t, "x.example")
 	release, entered := make(chan struct{}), make(chan struct{}, 1)
 	x.AnswerWith(func(_ http.ResponseWriter, r *http.Request) {

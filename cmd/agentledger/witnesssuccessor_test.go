@@ -57,6 +57,7 @@ func mustRun(t *testing.T, args ...string) string {
 // told of the new key before the server starts, it is never asked about a log that it
 // does not know; when it is told later, the operator has it asked at once.
 func TestSuccessorIsCosigned(t *testing.T) {
+	t.Parallel()
 	for name, told := range map[string]bool{"told before the start": true, "told after it": false} {
 		t.Run(name, func(t *testing.T) {
 			x := witnesstest.New(t, "x.example")

@@ -27,6 +27,7 @@ import (
 // again: each acknowledged step is in the ledger once, as it was told, and the run
 // comes to the root that anybody computes from the public entries.
 func TestWorkflowsThroughKills(t *testing.T) {
+	t.Parallel()
 	t.Run("pebble", func(t *testing.T) { workflowsThroughKills(t) })
 	t.Run("postgres", func(t *testing.T) {
 		s, err := pgtest.Start()
