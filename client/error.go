@@ -12,6 +12,7 @@ import (
 
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/internal/http/retryafter"
+	"github.com/agentledger/agentledger/internal/textcheck"
 )
 
 // Errors that no further try would mend. The methods of this package wrap them.
@@ -108,14 +109,8 @@ func readErrorAnswer(r *http.Response, body []byte) *Error {
 	return e
 }
 
-// sanitizeLine makes a text of the service safe for a terminal and a log: no control
-// characters, at most 512 bytes.
+// sanitizeLine makes a text of the service safe for a terminal and a log: only characters that are printed, in at most 512
+// bytes.
 func sanitizeLine(s string) string {
-	s = strings.ToValidUTF8(s[:min(len(s), 512)], "?")
-	return strings.Map(func(r rune) rune {
-		if r < ' ' || r >= 0x7f && r <= 0x9f {
-			return '?'
-		}
-		return r
-	}, s)
+	return textcheck.Printable(strings.ToValidUTF8(s[:min(len(s), 512)], "?"))
 }

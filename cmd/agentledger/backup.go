@@ -137,6 +137,6 @@ func backupError(out terminal, err error) error {
 	if !errors.Is(err, backup.ErrDamaged) {
 		return err
 	}
-	fmt.Fprintln(out.stderr, "agentledger:", err)
+	out.printError(err)
 	return errFound
 }

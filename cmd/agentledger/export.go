@@ -158,7 +158,7 @@ func transferError(out terminal, err error) error {
 	if !errors.Is(err, transfer.ErrDamaged) {
 		return err
 	}
-	fmt.Fprintln(out.stderr, "agentledger:", err)
+	out.printError(err)
 	return errFound
 }
 

@@ -75,7 +75,7 @@ func (c initCommand) Run(ctx context.Context, out terminal) error {
 	if m.KeyFile = c.KeyFile; c.KeyFile != "" {
 		if err := first.WriteKeyFile(m.agent.Private); err != nil { // the key is not lost: it is printed
 			m.KeyFile, c.JSON = "", true
-			fmt.Fprintln(out.stderr, err)
+			out.printProblem(err.Error())
 		}
 	}
 	if c.JSON {

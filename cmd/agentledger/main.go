@@ -42,6 +42,7 @@ import (
 	"github.com/agentledger/agentledger/internal/config"
 	"github.com/agentledger/agentledger/internal/programversion"
 	"github.com/agentledger/agentledger/internal/tenant/passwordhash/hashprocess"
+	"github.com/agentledger/agentledger/internal/textcheck"
 )
 
 func main() {
@@ -87,8 +88,13 @@ type terminal struct {
 	stdout, stderr io.Writer
 }
 
-// printProblem prints a line that is no result.
-func (t terminal) printProblem(problem string) { fmt.Fprintln(t.stderr, problem) }
+// printError prints the error of a command.
+func (t terminal) printError(err error) { t.printProblem("agentledger: " + err.Error()) }
+
+// printProblem prints a line that is no result. Texts from elsewhere in it can't control the terminal.
+func (t terminal) printProblem(problem string) {
+	fmt.Fprintln(t.stderr, textcheck.PrintableLines(problem))
+}
 
 // errFound: the command did its work and found something wrong.
 var errFound = errors.New("found something wrong")
@@ -130,7 +136,7 @@ func runProgram(ctx context.Context, args []string, stdout, stderr io.Writer) in
 	case errors.Is(err, errFound), errors.Is(err, policyfile.ErrFound), errors.Is(err, doctor.ErrFound):
 		return exitFound
 	}
-	fmt.Fprintln(stderr, "agentledger:", err)
+	terminal{stdout, stderr}.printError(err)
 	return ending.Status(err)
 }
 

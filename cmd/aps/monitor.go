@@ -11,6 +11,7 @@ import (
 
 	"github.com/agentledger/agentledger/client"
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/textcheck"
 	"github.com/agentledger/agentledger/monitor"
 	"github.com/agentledger/agentledger/tlog"
 )
@@ -86,7 +87,7 @@ func (c *monitorCommand) Run(ctx context.Context, s *streams) error {
 	return monitor.Loop{Interval: c.Interval}.Run(ctx, func(ctx context.Context) error {
 		err := check(ctx)
 		if err != nil && ctx.Err() == nil {
-			_, _ = fmt.Fprintln(s.err, "aps:", err)
+			_, _ = fmt.Fprintln(s.err, "aps:", textcheck.PrintableLines(err.Error()))
 		}
 		return err
 	})

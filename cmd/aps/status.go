@@ -12,6 +12,7 @@ import (
 	"github.com/agentledger/agentledger/cmd/aps/commandline"
 	"github.com/agentledger/agentledger/cmd/aps/people"
 	"github.com/agentledger/agentledger/cmd/aps/release"
+	"github.com/agentledger/agentledger/internal/textcheck"
 	"github.com/agentledger/agentledger/monitor"
 )
 
@@ -51,13 +52,13 @@ func printError(w io.Writer, err error) int {
 	}
 	if end := (*acts.Exit)(nil); errors.As(err, &end) {
 		if end.Message != "" {
-			_, _ = fmt.Fprintln(w, end.Message)
+			_, _ = fmt.Fprintln(w, textcheck.PrintableLines(end.Message))
 		}
 		return end.Status
 	}
-	_, _ = fmt.Fprintln(w, "aps:", err)
+	_, _ = fmt.Fprintln(w, "aps:", textcheck.PrintableLines(err.Error()))
 	if h := errorHint(err); h != "" {
-		_, _ = fmt.Fprintln(w, "hint:", h)
+		_, _ = fmt.Fprintln(w, "hint:", textcheck.PrintableLines(h))
 	}
 	var no *negative
 	var open *unable

@@ -41,6 +41,15 @@ func Printable(s string) string {
 	}, s)
 }
 
+// PrintableLines is Printable for a text of several lines, which stay lines.
+func PrintableLines(s string) string {
+	lines := strings.Split(s, "\n")
+	for i, line := range lines {
+		lines[i] = Printable(line)
+	}
+	return strings.Join(lines, "\n")
+}
+
 // EscapeJSON returns a JSON text, in which each character that a terminal does not print is written as \u and
 // four digits. The value stays the same. White space between members stays too.
 func EscapeJSON(text []byte) []byte {

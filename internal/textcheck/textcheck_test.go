@@ -70,3 +70,11 @@ func TestName(t *testing.T) {
 		}
 	}
 }
+
+// Text from elsewhere in a message of several lines can't control the terminal, and the lines stay.
+func TestPrintableLines(t *testing.T) {
+	const given, want = "no \u202egnihton\x1b[2J\r\nnext\tline: é 株", "no ?gnihton?[2J?\nnext?line: é 株"
+	if got := textcheck.PrintableLines(given); got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}

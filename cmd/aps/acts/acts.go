@@ -21,6 +21,7 @@ import (
 	"github.com/agentledger/agentledger/client"
 	"github.com/agentledger/agentledger/client/guard"
 	"github.com/agentledger/agentledger/cmd/aps/agentflags"
+	"github.com/agentledger/agentledger/internal/textcheck"
 )
 
 // Commands are the commands about acts.
@@ -72,7 +73,9 @@ func (f *agentFlags) openGuard(s *Streams, signer *client.Signer, name string) (
 		return nil, err
 	}
 	return guard.New(guard.Config{Client: service, Signer: signer, Journal: journal, Principal: f.Principal,
-		OnTrouble: func(err error) { _, _ = fmt.Fprintln(s.Err, "aps: not sent yet:", err) },
+		OnTrouble: func(err error) {
+			_, _ = fmt.Fprintln(s.Err, "aps: not sent yet:", textcheck.PrintableLines(err.Error()))
+		},
 	})
 }
 

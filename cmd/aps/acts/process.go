@@ -14,6 +14,8 @@ import (
 	"syscall"
 
 	"golang.org/x/term"
+
+	"github.com/agentledger/agentledger/internal/textcheck"
 )
 
 // process is a program that is run once.
@@ -42,7 +44,7 @@ func (p *process) run() (map[string]any, error) {
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = p.streams.In, p.streams.Out, p.streams.Err
 	if err := cmd.Start(); err != nil {
 		p.status = notPermitted
-		_, _ = fmt.Fprintln(p.streams.Err, "aps:", err)
+		_, _ = fmt.Fprintln(p.streams.Err, "aps:", textcheck.PrintableLines(err.Error()))
 		return map[string]any{"exit_status": nil, "signal": nil}, fmt.Errorf(exitFormat, p.status)
 	}
 	ended := make(chan error, 1)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/agentledger/agentledger/client/guard"
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/textcheck"
 )
 
 // WrapCommand is aps wrap.
@@ -56,7 +57,7 @@ func (c *WrapCommand) Run(ctx context.Context, s *Streams) error {
 		return &Exit{notPermitted, "aps: " + describeRefusal("The program", err)}
 	}
 	if err := errors.Join(err, c.sweep(context.WithoutCancel(ctx), s)); err != nil {
-		_, _ = fmt.Fprintln(s.Err, "aps: the end of the program is not recorded yet:", err)
+		_, _ = fmt.Fprintln(s.Err, "aps: the end of the program is not recorded yet:", textcheck.PrintableLines(err.Error()))
 	}
 	return &Exit{Status: p.status}
 }

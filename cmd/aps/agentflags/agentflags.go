@@ -18,6 +18,7 @@ import (
 	"github.com/agentledger/agentledger/client/signerprocess"
 	"github.com/agentledger/agentledger/edkey"
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/textcheck"
 )
 
 // Service is the flags of which service to talk to.
@@ -30,7 +31,7 @@ type Service struct {
 func (f Service) NewClient(w io.Writer) (*client.Client, error) {
 	return f.NewNotifyingClient(func(err error, wait time.Duration) {
 		if wait >= time.Second {
-			_, _ = fmt.Fprintf(w, "aps: trying again in %s: %s\n", wait.Round(time.Second), err)
+			_, _ = fmt.Fprintf(w, "aps: trying again in %s: %s\n", wait.Round(time.Second), textcheck.PrintableLines(err.Error()))
 		}
 	})
 }
