@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/url"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/agentledger/agentledger/did"
@@ -20,8 +21,9 @@ func (c *Client) AgentDID(ctx context.Context, a id.Agent) (did.Document, error)
 }
 
 // ResolveDID fetches the document of a did:key or did:web that the service knows. A
-// did:key document is checked as in AgentDID. Of a did:web document only the name is
-// checked. Errors are those of AgentDID.
+// did:key document is checked as in AgentDID. A did:web document must have that name and
+// only verification methods of its own, which it controls. Which keys they hold is the
+// operator's statement. Errors are those of AgentDID.
 func (c *Client) ResolveDID(ctx context.Context, name string) (did.Document, error) {
 	return c.fetchDocument(ctx, "/v1/public/did/"+url.PathEscape(name), name)
 }
@@ -35,12 +37,33 @@ func (c *Client) fetchDocument(ctx context.Context, path, name string) (did.Docu
 	if name != "" && !did.Equal(d.ID, name) {
 		return did.Document{}, fmt.Errorf("fetch DID document: id: %w", verify.ErrMismatch)
 	}
+	check := checkOwnMethods
 	if name == "" || strings.HasPrefix(name, "did:key:") {
-		if err := checkKeyDocument(d); err != nil {
-			return did.Document{}, fmt.Errorf("fetch DID document: %w", err)
-		}
+		check = checkKeyDocument
+	}
+	if err := check(d); err != nil {
+		return did.Document{}, fmt.Errorf("fetch DID document: %w", err)
 	}
 	return d, nil
+}
+
+// checkOwnMethods checks that the document's verification methods are its own, and that its relationships name no
+// others. Who controls a method decides over the DID (DID Core 1.0, section 5.2), so a foreign controller would let
+// somebody else act as the agent.
+func checkOwnMethods(d did.Document) error {
+	own := make(map[string]bool)
+	for _, m := range d.VerificationMethod {
+		if !strings.HasPrefix(m.ID, d.ID+"#") || m.Controller != d.ID {
+			return fmt.Errorf("verification method %s of controller %s: %w", m.ID, m.Controller, verify.ErrMismatch)
+		}
+		own[m.ID] = true
+	}
+	for _, named := range slices.Concat(d.Authentication, d.AssertionMethod, d.CapabilityInvocation, d.CapabilityDelegation, d.KeyAgreement) {
+		if !own[named] {
+			return fmt.Errorf("verification method %s, which the document does not have: %w", named, verify.ErrMismatch)
+		}
+	}
+	return nil
 }
 
 // checkKeyDocument checks that d equals the expansion of its did:key.

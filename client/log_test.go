@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/agentledger/agentledger/did"
 	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/tlog"
@@ -210,6 +212,45 @@ func TestDIDMutated(t *testing.T) {
 		}
 		if d, err := c.ResolveDID(t.Context(), mine); err == nil {
 			t.Errorf("%s: got %+v", name, d)
+		}
+		bent.Close()
+	}
+}
+
+// A did:web document that gives the DID to somebody else is not believed.
+func TestForeignMethodsOfDID(t *testing.T) {
+	const name = "did:web:log.example:v1:public:agents:agt_1"
+	s := filled(t, 0)
+	honest, _ := dial(t, s, s.Organization(0))
+	real, err := honest.sendWithRetries(t.Context(), call{method: http.MethodGet, path: "/v1/public/did/" + name})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var whole did.Document
+	if err := json.Unmarshal(real, &whole); err != nil {
+		t.Fatal(err)
+	}
+	for what, change := range map[string]func(*did.Document){
+		"another controller": func(d *did.Document) { d.VerificationMethod[0].Controller = "did:web:evil.example" },
+		"no controller":      func(d *did.Document) { d.VerificationMethod[0].Controller = "" },
+		"another's method":   func(d *did.Document) { d.VerificationMethod[0].ID = "did:web:evil.example#key-1" },
+		"a relationship":     func(d *did.Document) { d.Authentication = append(d.Authentication, "did:web:evil.example#key-1") },
+		"a missing method":   func(d *did.Document) { d.CapabilityInvocation = []string{name + "#none"} },
+	} {
+		changed := whole
+		changed.VerificationMethod = slices.Clone(whole.VerificationMethod)
+		change(&changed)
+		body, err := json.Marshal(changed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		bent := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(body) }))
+		c, err := New(Config{BaseURL: bent.URL})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d, err := c.ResolveDID(t.Context(), name); !errors.Is(err, verify.ErrMismatch) {
+			t.Errorf("%s: got %+v, %v", what, d, err)
 		}
 		bent.Close()
 	}
