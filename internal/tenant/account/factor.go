@@ -146,8 +146,9 @@ func (a *Accounts) DescribeCodeUse(ctx context.Context, who Account, v Visit) ([
 	return append(event, mailed...), err
 }
 
-// CountCode counts an attempt with a recovery code on an account, as the sign-in counts passwords;
-// undo takes back one that succeeded. fault.RateLimited after too many.
-func (a *Accounts) CountCode(who Account, from netip.Addr, b Browser) (undo func(), err error) {
-	return a.codes.countAttempt(who.Email, from, b)
+// CountWrongCode counts a wrong recovery code of an account, as the sign-in counts passwords. fault.RateLimited after too
+// many.
+func (a *Accounts) CountWrongCode(who Account, from netip.Addr, b Browser) error {
+	_, err := a.codes.countAttempt(who.Email, from, b)
+	return err
 }

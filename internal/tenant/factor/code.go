@@ -1,10 +1,12 @@
 package factor
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
 	"crypto/subtle"
+	"errors"
 	"net/netip"
 	"slices"
 	"strings"
@@ -62,27 +64,25 @@ func (f *Factors) MakeCodes(
 	return changed, shown, err
 }
 
-// UseCode uses up a recovery code of an account. fault.Unauthorized with code wrong_code for one that
-// is wrong or used; fault.RateLimited after too many on the account or from the network.
+// UseCode uses up a recovery code of an account. fault.Unauthorized with code wrong_code for one that is wrong or used;
+// fault.RateLimited after too many wrong ones on the account or from the network. The right code is accepted then too, so
+// that nobody can keep the owner out: a code has 80 random bits, and guesses find none at any rate.
 func (f *Factors) UseCode(ctx context.Context, who account.Account, typed string, from netip.Addr,
 	v account.Visit) error {
-	undo, err := f.Accounts.CountCode(who, from, v.Browser)
-	if err != nil {
-		return err
-	}
 	given := hashCode(who.ID, typed)
 	for range attempts {
 		stale, err := f.useCode(ctx, who, given, v)
-		if err != nil {
-			return err
+		if errors.Is(err, errWrongCode) {
+			return cmp.Or(f.Accounts.CountWrongCode(who, from, v.Browser), err)
 		}
-		if !stale {
-			undo()
-			return nil
+		if err != nil || !stale {
+			return err
 		}
 	}
 	return errBusy()
 }
+
+var errWrongCode = &fault.Error{Kind: fault.Unauthorized, Code: "wrong_code", Message: "Wrong recovery code"}
 
 func (f *Factors) useCode(
 	ctx context.Context, who account.Account, given string, v account.Visit,
@@ -98,7 +98,7 @@ func (f *Factors) useCode(
 		}
 	}
 	if at < 0 {
-		return false, &fault.Error{Kind: fault.Unauthorized, Code: "wrong_code", Message: "Wrong recovery code"}
+		return false, errWrongCode
 	}
 	r.Value.Codes = slices.Delete(slices.Clone(r.Value.Codes), at, at+1)
 	stored, err := f.factors.Put(r)
