@@ -82,8 +82,9 @@ func Empty(t testing.TB, more ...string) *Service {
 	program, address := Program(t), FreeAddress(t)
 	_, port, _ := net.SplitHostPort(address)
 	s := &Service{TB: t, URL: "http://localhost:" + port, log: new(buffer)}
+	data := t.TempDir() // before the cleanup below: it is removed after the service has ended
 	t.Cleanup(s.end)
-	s.start(program, append([]string{"serve", "--data", t.TempDir(), "--listen", address,
+	s.start(program, append([]string{"serve", "--data", data, "--listen", address,
 		"--id-listen", "127.0.0.1:0", "--metrics-listen", "", "--public-url", s.URL}, more...))
 	return s
 }
