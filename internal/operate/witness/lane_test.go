@@ -88,6 +88,7 @@ func TestLaneWaits(t *testing.T) {
 			t.Error("the first call was alone, however many waited")
 		}
 		time.Sleep(3 * time.Second)
+		synctest.Wait()
 		if len(order) != 2 || order[0] != 0 || order[1] != 2 || l.inFlight != 0 || len(l.waiting) != 0 {
 			t.Errorf("got %v, %d in flight, %d waiting", order, l.inFlight, len(l.waiting))
 		}
