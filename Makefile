@@ -99,9 +99,9 @@ pictures: programs
 # The pages of ./web and the tests of cmd/agentledger below run the service in the process of the test.
 IN_PROCESS := ^Test(Clock|CorrectClock|Disk|Document|Half|Idle|Listeners|Metrics|Proxy|Routes|Setup|Slow|Start|Store|Successor|Traces|Unready|Witness)
 #
-# Tests that repeat one sequence of steps for each write, seed or flipped bit, and tests of other programs, take most of the time there and
+# Tests that repeat one sequence of steps for each write, seed or flipped bit, or thousands of times, and tests of other programs, take most of the time there and
 # have nothing to race that other tests leave out. make test runs them.
-UNRACED := AtEachWrite|AtEachStatement|Simulation|Oracle|AlertRules|Promtool|Chromium|WithoutScripts|Hostile|MergedPostings|OfEachSize|NaiveScans|Damaged|Flipped|RandomFaults|FailOver
+UNRACED := ManyWaiting|ThereAndBack|Resumed|AtEachWrite|AtEachStatement|Simulation|Oracle|AlertRules|Promtool|Chromium|WithoutScripts|Hostile|MergedPostings|OfEachSize|NaiveScans|Damaged|Flipped|RandomFaults|FailOver
 race: export CGO_ENABLED := 1
 race:
 	./scripts/postgres
