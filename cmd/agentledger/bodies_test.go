@@ -138,7 +138,6 @@ func (c *rawCaller) send(o operation, s stalled) (status int, err error) {
 // never comes, or comes byte by byte: GET, HEAD and OPTIONS refuse it at once, the
 // others end with body_timeout. Another organization's requests go on meanwhile.
 func TestBodiesThatNeverCome(t *testing.T) {
-	t.Parallel()
 	p := startProcess(t, t.TempDir(), "tuning.body_timeout=1s", "tuning.max_refusals=0")
 	red, blue := newRefunder(t, p, p.found(t.Context(), "red", nil)), newRefunder(t, p, p.found(t.Context(), "blue", nil))
 	red.obliged(t)

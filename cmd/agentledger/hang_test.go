@@ -206,7 +206,6 @@ func (o *hangSender) refused() int {
 // is well by itself: each acknowledged event is there, and those that were refused are
 // taken once when they come again. A stop while it stands still ends in time.
 func TestDatabaseHangs(t *testing.T) {
-	t.Parallel()
 	database, err := pgtest.Start()
 	if err != nil {
 		t.Fatal(err)

@@ -119,7 +119,6 @@ func listen(t *testing.T, h http.Handler) string {
 // is in memory is answered, /readyz says so, and when the disk goes on, what was out is
 // there, and no acknowledged event is lost.
 func TestDiskHangs(t *testing.T) {
-	t.Parallel()
 	disk := &hangingDisk{FS: vfs.Default}
 	s := newDiskServer(t, disk)
 	for _, slug := range []string{"red", "blue"} {

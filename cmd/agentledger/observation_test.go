@@ -199,7 +199,6 @@ func getText(t *testing.T, url string) string {
 
 // Who sends too slowly is cut off, and the place is free for others.
 func TestSlowSendersAreCutOff(t *testing.T) {
-	t.Parallel()
 	s := startHere(t, func(c *config.Serve) {
 		c.HeaderTimeout, c.BodyTimeout = 300*time.Millisecond, 600*time.Millisecond
 		c.MaxInFlight, c.MaxInFlightOrganization = 1, 1
