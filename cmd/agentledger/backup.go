@@ -60,7 +60,11 @@ func (c backupCommand) Run(ctx context.Context, out terminal) error {
 	if err != nil {
 		return err
 	}
-	shown := madeBackup{Path: made.Path, Name: made.Name(), MadeAt: made.MadeAt, Ledgers: made.Ledgers,
+	name, err := made.Name()
+	if err != nil {
+		return err
+	}
+	shown := madeBackup{Path: made.Path, Name: name, MadeAt: made.MadeAt, Ledgers: made.Ledgers,
 		Events: uint64(made.Events), Bytes: made.Bytes(), Shared: made.Shared, Faults: made.Faults}
 	if err := printResults(out, c.JSON, "backups", []madeBackup{shown}, func(m madeBackup) string {
 		return fmt.Sprintf("%s: %d ledgers, %d events, %d bytes, %d of them shared with the backup before\nheads: %s",

@@ -3,6 +3,7 @@ package backup_test
 import (
 	"archive/tar"
 	"bytes"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -80,10 +81,17 @@ func TestSharedTables(t *testing.T) {
 	if err != nil || len(left) != 3 || left[0].Name() == filepath.Base(one.Path) {
 		t.Errorf("kept: got %v, %v", left, err)
 	}
-	for _, path := range []string{two.Path, three.Path} {
-		x, err := backup.Extract(t.Context(), path, filepath.Join(t.TempDir(), "x"))
-		if err != nil || x.Name() != one.Name() {
-			t.Errorf("%s: got %v", path, err)
+	for _, made := range []backup.Made{two, three} {
+		x, err := backup.Extract(t.Context(), made.Path, filepath.Join(t.TempDir(), "x"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := os.ReadFile(filepath.Join(made.Path, "manifest.json"))
+		want := fmt.Sprintf("%x", sha256.Sum256(text))
+		for _, m := range []backup.Manifest{made.Manifest, x.Manifest} {
+			if name, nameErr := m.Name(); name != want || errors.Join(err, nameErr) != nil {
+				t.Errorf("%s: got %s, want %s, %v", made.Path, name, want, errors.Join(err, nameErr))
+			}
 		}
 	}
 }

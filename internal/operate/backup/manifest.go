@@ -2,6 +2,8 @@ package backup
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"path/filepath"
 	"regexp"
@@ -36,8 +38,22 @@ type File struct {
 	SHA256 string `json:"sha256"`
 }
 
-// Name returns the name of the backup's content: the SHA-256 of its heads, in hex.
-func (m Manifest) Name() string { return m.file(headsName).SHA256 }
+// Name returns the name of the backup's content: the SHA-256 of its whole manifest, in hex. So two backups have one name
+// only if each of their files is the same.
+func (m Manifest) Name() (string, error) {
+	text, err := m.text()
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:]), nil
+}
+
+// text returns the content of the manifest's file.
+func (m Manifest) text() ([]byte, error) {
+	text, err := json.Marshal(m, jsontext.WithIndent("  "))
+	return append(text, '\n'), err
+}
 
 // Bytes returns the sum of all sizes.
 func (m Manifest) Bytes() (sum int64) {
@@ -58,11 +74,10 @@ func (m Manifest) file(name string) File {
 }
 
 func (m Manifest) write(to target) error {
-	text, err := json.Marshal(m, jsontext.WithIndent("  "))
+	text, err := m.text()
 	if err != nil {
 		return err
 	}
-	text = append(text, '\n')
 	return to.putFile(manifestName, int64(len(text)), bytes.NewReader(text))
 }
 
@@ -84,7 +99,7 @@ func parseManifest(text []byte) (m Manifest, err error) {
 		}
 		last = f.Name
 	}
-	if m.Name() == "" {
+	if m.file(headsName).SHA256 == "" {
 		return m, fmt.Errorf("%w: %s names no %s", ErrDamaged, manifestName, headsName)
 	}
 	return m, nil
