@@ -27,7 +27,7 @@ test:
 
 .PHONY: test-go test-others programs
 
-# A tenth of the processor time of compilers and tests would go into collecting garbage. Drills and soak run with the rule of releases.
+# With Go's default, garbage collection takes about a tenth of the processor time of compilers and tests. Drills and soak use the default, as releases do.
 test: export GOGC ?= 400
 
 # The Go tests. Many of them wait for processes, so more packages than processors run at a time. vet is a part of lint.

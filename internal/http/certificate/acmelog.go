@@ -2,7 +2,6 @@ package certificate
 
 import (
 	"bytes"
-
 	"io"
 	"log/slog"
 	"net/http"

@@ -359,7 +359,7 @@ func TestSparseFile(t *testing.T) {
 	if err != nil || h.Size != realSize || h.Name != "db/000001.sst" {
 		t.Fatalf("got %+v, %v", h, err)
 	}
-	if _, err := backup.Extract(t.Context(), path, to); !errors.Is(err, backup.ErrDamaged) || !strings.Contains(err.Error(), "longer than the rest") {
+	if _, err := backup.Extract(t.Context(), path, to); !errors.Is(err, backup.ErrDamaged) || !strings.Contains(err.Error(), "is too long") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -150,34 +150,67 @@ func extractArchive(ctx context.Context, path string, to target) (m Manifest, er
 		return m, err
 	}
 	defer f.Close()
+	if err := checkEntries(entries{tar.NewReader(f), info.Size()}); err != nil { // before anything is written
+		return m, err
+	}
+	if _, err := f.Seek(0, io.SeekStart); err != nil {
+		return m, err
+	}
 	c := copier{to: to}
-	left := info.Size() // an entry that says to be longer is sparse
 	var manifest []byte
-	for entries := tar.NewReader(f); manifest == nil; {
-		h, err := entries.Next()
-		if err != nil {
-			return m, damaged(err)
-		}
+	for all := (entries{tar.NewReader(f), info.Size()}); manifest == nil; {
+		h, err := all.next()
 		switch {
-		case h.Size > left:
-			err = fmt.Errorf("%w: %s is longer than the rest of the backup", ErrDamaged, h.Name)
-		case h.Name == manifestName && h.Typeflag == tar.TypeReg && h.Size <= maxManifest:
-			manifest, err = io.ReadAll(entries)
-		case h.Typeflag == tar.TypeReg && fileName.MatchString(h.Name):
-			err = c.putFile(ctx, h.Name, h.Size, entries)
+		case err != nil:
+		case h.Name == manifestName:
+			manifest, err = io.ReadAll(all)
 		default:
-			err = fmt.Errorf("%w: it has the entry %q", ErrDamaged, h.Name)
+			err = c.putFile(ctx, h.Name, h.Size, all)
 		}
 		if err != nil {
 			return m, damaged(err)
 		}
-		left -= h.Size
 	}
 	if m, err = parseManifest(manifest); err != nil {
 		return m, err
 	}
 	slices.SortFunc(c.files, func(a, b File) int { return strings.Compare(a.Name, b.Name) })
 	return m, m.compareFiles(c.files)
+}
+
+// entries are the files in the tar file of a backup. left is how many bytes they may still have together: an entry that
+// says to be longer than the tar file is sparse.
+type entries struct {
+	*tar.Reader
+	left int64
+}
+
+// next returns the next entry. It returns ErrDamaged for one that no backup has.
+func (e *entries) next() (*tar.Header, error) {
+	h, err := e.Next()
+	switch {
+	case err != nil:
+		return nil, err
+	case h.Typeflag != tar.TypeReg || h.Name != manifestName && !fileName.MatchString(h.Name):
+		return nil, fmt.Errorf("%w: it has the entry %q", ErrDamaged, h.Name)
+	case h.Size > e.left || h.Name == manifestName && h.Size > maxManifest:
+		return nil, fmt.Errorf("%w: its entry %s is too long", ErrDamaged, h.Name)
+	}
+	e.left -= h.Size
+	return h, nil
+}
+
+// checkEntries checks the entries up to the manifest, which is the last one, without their content.
+func checkEntries(all entries) error {
+	for {
+		h, err := all.next()
+		if err != nil {
+			return damaged(err)
+		}
+		if h.Name == manifestName {
+			return nil
+		}
+	}
 }
 
 // damaged tells an end that comes too early, or a missing file, from other errors.
