@@ -169,9 +169,9 @@ func TestLinksInChromium(t *testing.T) {
 	}
 	b.Press("header button")
 
-	// A new person has a passkey in the place of a password.
+	// A new person has a passkey instead of a password.
 	b.Open(s.URL + invite("carl@new.example"))
-	b.AwaitText("Accept with a passkey in the place of a password")
+	b.AwaitText("Accept with a passkey instead of a password")
 	b.Fill("display_name", "Carl")
 	b.Start("button[data-passkey]")
 	b.AwaitText("You are approver")

@@ -19,7 +19,7 @@ func notices() map[string]string {
 		"joined":                "You are a member.",
 		"key-retired":           "The key is retired.",
 		"key-revoked":           "The key is revoked.",
-		"log-clock":             "The log goes on by the clock of now.",
+		"log-clock":             "The log goes on with the current time.",
 		"member-left":           "You have left the organization.",
 		"member-removed":        "The member is removed.",
 		"member-resumed":        "The suspension is ended.",
