@@ -29,7 +29,7 @@ const Module = "github.com/agentledger/agentledger/"
 func Public() []string {
 	return []string{
 		"client", "client/guard", "client/runs", "decimal", "did", "edkey", "event", "fault", "grant", "id", "monitor",
-		"policy", "tlog", "trust", "verify", "verify/pack",
+		"policy", "tlog", "trust", "verify", "verify/pack", "verify/signedvote",
 	}
 }
 

@@ -118,7 +118,8 @@ var layer = map[string]int{
 	"trust":         10,
 	"verify":        10,
 
-	"verify/pack": 11,
+	"verify/pack":       11,
+	"verify/signedvote": 11,
 
 	"log/anchor": 19, "log/commitmetrics": 19, "log/moves": 19, "log/restore": 19, "log/tiles": 19, "log/takeover": 19, "log/audit": 21, "log/standin": 21, "log": 20, "log/audit/markfile": 22,
 
