@@ -113,7 +113,11 @@ func headsOf(s *datadir.Store, out terminal) backup.Heads {
 
 // verifyBackup re-verifies a backup where it lies.
 func (c offline) verifyBackup(ctx context.Context, out terminal, path string) error {
-	x, err := backup.Inspect(ctx, path)
+	keyring, err := datadir.ReadKeyring(c.Store)
+	if err != nil {
+		return err
+	}
+	x, err := backup.Inspect(ctx, path, keyring)
 	if err == nil {
 		err = c.checkExtracted(ctx, out, x, func(s *datadir.Store) error { return fsck(ctx, out, s, audit.Resume{}) })
 		err = errors.Join(err, x.Remove())

@@ -10,8 +10,10 @@ import (
 
 	"github.com/agentledger/agentledger/cmd/agentledger/datadir"
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/config"
 	"github.com/agentledger/agentledger/internal/operate/rekey"
 	"github.com/agentledger/agentledger/internal/operate/transfer"
+	"github.com/agentledger/agentledger/internal/seal"
 	"github.com/agentledger/agentledger/log/anchor"
 )
 
@@ -79,9 +81,27 @@ type importCommand struct {
 	From         string `help:"Folder of the export." type:"existingdir" placeholder:"DIR"`
 	Organization string `help:"Slug or id of the one organization to import. Default: all." placeholder:"SLUG|ID"`
 	Reopen       bool   `help:"Open organizations again that were moved away from this very store and did not go on elsewhere."`
-	Check        bool   `help:"Only read the export and compare it with its checkpoints; no store is needed."`
-	Drop         bool   `help:"Take away what has arrived of an organization, by its id, whose import has not ended. One that has is never dropped."`
-	JSON         bool   `name:"json" help:"Machine-readable output and progress."`
+	Check        bool   `help:"Only read the export and compare it with its checkpoints; no store is needed, but the master key is."`
+	carried
+	Drop bool `help:"Take away what has arrived of an organization, by its id, whose import has not ended. One that has is never dropped."`
+	JSON bool `name:"json" help:"Machine-readable output and progress."`
+}
+
+// carried is the flag of commands that read what somebody may have changed on the way.
+type carried struct {
+	Unauthenticated bool `help:"Read it although nothing shows that it is what a service with this master key wrote, for example because a version before authenticators did. Whoever could write to it may have replaced passwords, keys of agents, policies and roles: trust it as you trust them."`
+}
+
+// keyring returns the keys that check an authenticator, or nil if none is to be checked.
+func (c carried) keyring(s config.Store) (*seal.Keyring, error) {
+	if c.Unauthenticated {
+		return nil, nil
+	}
+	keyring, err := datadir.ReadKeyring(s)
+	if err != nil {
+		return nil, fmt.Errorf("the master key shows that nobody changed it on the way: %w", err)
+	}
+	return keyring, nil
 }
 
 // Validate implements kong's check after parsing.
@@ -115,7 +135,13 @@ func (c importCommand) Run(ctx context.Context, out terminal) error {
 	}
 	progress := newProgressReport(out.stderr, c.JSON)
 	if c.Check {
-		done, err := transfer.Check(ctx, c.From, c.Organization, progress.printProgress)
+		i := transfer.Importer{Dir: c.From, Sealed: rekey.SealedRecords(), Report: progress.printProgress,
+			Unauthenticated: c.Unauthenticated}
+		var err error
+		if i.Keyring, err = c.keyring(c.Store); err != nil {
+			return err
+		}
+		done, err := i.Check(ctx, c.Organization)
 		if err != nil {
 			return transferError(out, err)
 		}
@@ -135,7 +161,7 @@ func (c importCommand) Run(ctx context.Context, out terminal) error {
 		return errors.Join(err, s.Close())
 	}
 	i := transfer.Importer{Place: s.TransferPlace(logger), Dir: c.From, Sealed: rekey.SealedRecords(), Reopen: c.Reopen,
-		Report: progress.printProgress}
+		Report: progress.printProgress, Unauthenticated: c.Unauthenticated}
 	done, err := i.Run(ctx, c.Organization)
 	if err = errors.Join(err, s.CloseEngine()); err != nil {
 		return transferError(out, err)

@@ -235,8 +235,8 @@ func comparePieces(t *testing.T, got, want string, compared func(path string, g,
 // proofMember is the member of an account's record that says how its address was proved.
 var proofMember = regexp.MustCompile(`,"proof":(\{[^{}]*\})`)
 
-// endDigest is the SHA-256 in the last line of a piece. It covers the lines before it, proofs included.
-var endDigest = regexp.MustCompile(`"sha256":"[0-9a-f]{64}",`)
+// endDigest is the SHA-256 and the authenticator in the last line of a piece. They cover the lines before, proofs included.
+var endDigest = regexp.MustCompile(`"sha256":"[0-9a-f]{64}",|,"authenticator":"[0-9a-f]{64}"`)
 
 // withoutProofs cuts the proof out of each account's line and the digest out of the last line, and leaves every other
 // byte.

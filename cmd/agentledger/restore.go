@@ -23,6 +23,7 @@ type restoreCommand struct {
 	AcceptRollback bool   `help:"Restore less than was shown: logs that lost events end, and others succeed them."`
 	Reason         string `help:"Why events were lost. Everybody will read it in the logs that succeed."`
 	AdoptHeads     bool   `help:"Say that no newer heads were ever shown, where anchors are missing."`
+	carried
 }
 
 // Validate implements kong's check after parsing.
@@ -42,6 +43,9 @@ const restoring = ".restoring"
 // Run restores the backup. It returns errFound when it is damaged, or when the anchors show more than it has.
 func (c restoreCommand) Run(ctx context.Context, out terminal) error {
 	x, err := c.readBackup(ctx)
+	if errors.Is(err, backup.ErrUnauthenticated) {
+		return fmt.Errorf("%w (--unauthenticated reads it all the same)", err)
+	}
 	if err != nil {
 		return backupError(out, err)
 	}
@@ -62,8 +66,12 @@ func (c restoreCommand) Run(ctx context.Context, out terminal) error {
 
 // readBackup extracts the backup to the place where the store arrives, or looks at it where it lies.
 func (c restoreCommand) readBackup(ctx context.Context) (*backup.Extracted, error) {
+	keyring, err := c.keyring(c.Store)
+	if err != nil {
+		return nil, err
+	}
 	if c.Check {
-		return backup.Inspect(ctx, c.From)
+		return backup.Inspect(ctx, c.From, keyring)
 	}
 	if _, err := os.Stat(c.DatabaseDir()); err == nil {
 		return nil, fmt.Errorf("there is a store at %s: move it away first", c.DatabaseDir())
@@ -72,7 +80,7 @@ func (c restoreCommand) readBackup(ctx context.Context) (*backup.Extracted, erro
 	if err := errors.Join(os.MkdirAll(c.Data, 0o700), os.RemoveAll(arriving)); err != nil {
 		return nil, fmt.Errorf("restore: %w", err)
 	}
-	return backup.Extract(ctx, c.From, arriving)
+	return backup.Extract(ctx, c.From, arriving, keyring)
 }
 
 // compareExtracted checks the arriving store and prints how it differs from the anchors.

@@ -2,7 +2,9 @@ package seal
 
 import (
 	"crypto/cipher"
+	"crypto/hmac"
 	"crypto/rand"
+	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -62,6 +64,28 @@ func NewKeyring(active Key, older ...Key) (*Keyring, error) {
 // Derive returns a secret of 32 bytes for each key of the ring, the active one first. Secrets of other labels, and the
 // keys themselves, can't be told from it.
 func (r *Keyring) Derive(label string) [][keySize]byte { return r.derive(label) }
+
+// Authenticate returns the authenticator of a text: an HMAC with SHA-256 under a key that is derived from the active master
+// key. purpose separates uses: an authenticator is valid for one purpose only.
+func (r *Keyring) Authenticate(purpose string, text []byte) [sha256.Size]byte {
+	return authenticator(r.derive(purpose)[0], text)
+}
+
+// IsAuthentic reports whether Authenticate returned mac for the text and the purpose under any key of the ring.
+func (r *Keyring) IsAuthentic(purpose string, text, mac []byte) bool {
+	for _, key := range r.derive(purpose) {
+		if want := authenticator(key, text); hmac.Equal(want[:], mac) {
+			return true
+		}
+	}
+	return false
+}
+
+func authenticator(key [keySize]byte, text []byte) [sha256.Size]byte {
+	h := hmac.New(sha256.New, key[:])
+	h.Write(text)
+	return [sha256.Size]byte(h.Sum(nil))
+}
 
 // Fingerprints names the keys of the ring, the active one first: 16 hexadecimal digits
 // each, which are in all that the key seals and say nothing of the key.

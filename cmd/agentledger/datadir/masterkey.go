@@ -78,6 +78,16 @@ func (k keySet) readingKeyring(c config.Store) (*seal.Keyring, error) {
 	return k.buildKeyring()
 }
 
+// ReadKeyring returns a keyring of the master keys that the settings name, for a command that seals nothing. It makes no
+// key.
+func ReadKeyring(c config.Store) (*seal.Keyring, error) {
+	keys, err := readMasterKeys(c)
+	if err != nil {
+		return nil, err
+	}
+	return keys.readingKeyring(c)
+}
+
 // RequireMasterKey refuses to go on where a new master key would be made, because
 // imported keys are sealed under the master key of the service that they come from.
 func RequireMasterKey(s config.Store) error {

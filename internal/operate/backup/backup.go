@@ -13,6 +13,8 @@
 //     spreads to the next one.
 //   - A backup is removed only if a newer one was verified whole.
 //   - The ledgers of a backup are those of its heads: each head was signed from the copied files.
+//   - A manifest has an authenticator under a key that is derived from the master key. Whoever only carries or keeps a
+//     backup can change nothing in it.
 //   - A restored store gets its place only after each file has the SHA-256 of the manifest.
 package backup
 
@@ -265,6 +267,9 @@ func (s Source) write(ctx context.Context, to target, previous *Backup, heads *o
 	slices.SortFunc(c.files, func(a, b File) int { return strings.Compare(a.Name, b.Name) })
 	m := Manifest{Format: manifestFormat, MadeAt: s.Clock().UTC().Truncate(time.Second), Version: s.Version,
 		Ledgers: counted.Ledgers, Events: counted.Events, Faults: counted.Faults, Files: c.files}
+	if err := m.authenticate(s.Heads.Keyring); err != nil {
+		return Made{}, err
+	}
 	if err := m.write(to); err != nil {
 		return Made{}, err
 	}

@@ -82,7 +82,7 @@ func TestSharedTables(t *testing.T) {
 		t.Errorf("kept: got %v, %v", left, err)
 	}
 	for _, made := range []backup.Made{two, three} {
-		x, err := backup.Extract(t.Context(), made.Path, filepath.Join(t.TempDir(), "x"))
+		x, err := backup.Extract(t.Context(), made.Path, filepath.Join(t.TempDir(), "x"), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -124,7 +124,7 @@ func TestDamagedTableIsNotLinked(t *testing.T) {
 				!strings.Contains(two.Damaged.Err.Error(), "db/000004.sst is not the file") {
 				t.Errorf("after the damage: %d shared bytes, damage %v", two.Shared, two.Damaged)
 			}
-			if _, err := backup.Inspect(t.Context(), two.Path); err != nil {
+			if _, err := backup.Inspect(t.Context(), two.Path, nil); err != nil {
 				t.Error(err)
 			}
 			if text, err := os.ReadFile(filepath.Join(one.Path, "verification.json")); err != nil || !strings.Contains(string(text), `"failed"`) {
@@ -134,7 +134,7 @@ func TestDamagedTableIsNotLinked(t *testing.T) {
 			if three.Shared != int64(len("a table")) || three.Damaged != nil {
 				t.Errorf("the third: %d shared bytes, damage %v", three.Shared, three.Damaged)
 			}
-			if _, err := backup.Inspect(t.Context(), three.Path); err != nil {
+			if _, err := backup.Inspect(t.Context(), three.Path, nil); err != nil {
 				t.Error(err)
 			}
 		})
@@ -201,13 +201,13 @@ func TestDamagedFolder(t *testing.T) {
 				t.Fatal(err)
 			}
 			to := filepath.Join(t.TempDir(), "x")
-			if _, err := backup.Extract(t.Context(), made.Path, to); err == nil {
+			if _, err := backup.Extract(t.Context(), made.Path, to, nil); err == nil {
 				t.Error("it is extracted")
 			}
 			if _, err := os.Stat(to); !errors.Is(err, os.ErrNotExist) {
 				t.Errorf("it left %s: %v", to, err)
 			}
-			if _, err := backup.Inspect(t.Context(), made.Path); err == nil {
+			if _, err := backup.Inspect(t.Context(), made.Path, nil); err == nil {
 				t.Error("its inspection finds nothing")
 			}
 		})
@@ -226,7 +226,7 @@ func TestInspect(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, path := range []string{file, made.Path} {
-		x, err := backup.Inspect(t.Context(), path)
+		x, err := backup.Inspect(t.Context(), path, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -240,7 +240,7 @@ func TestInspect(t *testing.T) {
 	if left, err := os.ReadDir(dir); err != nil || len(left) != 2 {
 		t.Errorf("left: %v, %v", left, err)
 	}
-	if _, err := backup.Inspect(t.Context(), made.Path); err != nil {
+	if _, err := backup.Inspect(t.Context(), made.Path, nil); err != nil {
 		t.Errorf("once more: %v", err)
 	}
 }
@@ -324,7 +324,7 @@ func TestDamagedFile(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			bent, to := filepath.Join(t.TempDir(), "bent.tar"), filepath.Join(t.TempDir(), "x")
 			rewrite(t, whole, bent, change)
-			if _, err := backup.Extract(t.Context(), bent, to); !errors.Is(err, backup.ErrDamaged) {
+			if _, err := backup.Extract(t.Context(), bent, to, nil); !errors.Is(err, backup.ErrDamaged) {
 				t.Errorf("got %v", err)
 			}
 			if _, err := os.Stat(to); !errors.Is(err, os.ErrNotExist) {
@@ -332,7 +332,7 @@ func TestDamagedFile(t *testing.T) {
 			}
 		})
 	}
-	if _, err := backup.Extract(t.Context(), whole, filepath.Join(t.TempDir(), "x")); err != nil {
+	if _, err := backup.Extract(t.Context(), whole, filepath.Join(t.TempDir(), "x"), nil); err != nil {
 		t.Errorf("the whole one: %v", err)
 	}
 }
@@ -359,7 +359,7 @@ func TestSparseFile(t *testing.T) {
 	if err != nil || h.Size != realSize || h.Name != "db/000001.sst" {
 		t.Fatalf("got %+v, %v", h, err)
 	}
-	if _, err := backup.Extract(t.Context(), path, to); !errors.Is(err, backup.ErrDamaged) || !strings.Contains(err.Error(), "is too long") {
+	if _, err := backup.Extract(t.Context(), path, to, nil); !errors.Is(err, backup.ErrDamaged) || !strings.Contains(err.Error(), "is too long") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -379,7 +379,7 @@ func TestCutFile(t *testing.T) {
 		if err := os.WriteFile(cut, text[:end], 0o600); err != nil {
 			t.Fatal(err)
 		}
-		_, err := backup.Extract(t.Context(), cut, filepath.Join(t.TempDir(), "x"))
+		_, err := backup.Extract(t.Context(), cut, filepath.Join(t.TempDir(), "x"), nil)
 		if !errors.Is(err, backup.ErrDamaged) {
 			t.Errorf("cut at %d of %d: got %v", end, len(text), err)
 		}

@@ -32,7 +32,7 @@ func TestOtherThanRegularFiles(t *testing.T) {
 					t.Fatal(err)
 				}
 				to := filepath.Join(t.TempDir(), "x")
-				_, err = backup.Extract(t.Context(), made.Path, to)
+				_, err = backup.Extract(t.Context(), made.Path, to, nil)
 				if !errors.Is(err, backup.ErrDamaged) || !strings.Contains(err.Error(), filepath.Base(file)+" is not a regular file") {
 					t.Errorf("got %v", err)
 				}

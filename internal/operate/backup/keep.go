@@ -200,7 +200,7 @@ func (m *Made) readMarks(ctx context.Context, dir string, names []string) ([]Ver
 			break // it was verified a moment ago
 		}
 		path := filepath.Join(dir, names[i])
-		_, err := Inspect(ctx, path)
+		_, err := Inspect(ctx, path, nil) // a backup of an older program, or under an older master key, is whole too
 		if err == nil {
 			break
 		}

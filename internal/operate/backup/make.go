@@ -19,6 +19,9 @@ import (
 // ErrDamaged is wrapped by errors about a backup that is not as its manifest says.
 var ErrDamaged = errors.New("the backup is damaged")
 
+// ErrUnauthenticated is wrapped by errors about a backup that no master key of this service vouches for.
+var ErrUnauthenticated = errors.New("the backup is not authenticated")
+
 const (
 	nameLayout = "20060102T150405.000Z" // of a backup's or a snapshot's folder, in UTC
 	unfinished = ".new"                 // ends the name of a backup that is not whole

@@ -15,6 +15,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/seal"
 )
 
 // manifestFormat is the form of backups that this package writes and reads.
@@ -29,6 +30,47 @@ type Manifest struct {
 	Events  id.Index  `json:"events"` // of all ledgers
 	Faults  int       `json:"faults"` // ledgers whose head could not be read
 	Files   []File    `json:"files"`  // by name; without the manifest
+
+	// Authenticator is of the rest of the manifest, in hex, under a key that is derived from the master key. Backups of
+	// older programs have none.
+	Authenticator string `json:"authenticator,omitempty"`
+}
+
+// purpose is the purpose of the authenticators of backups.
+const purpose = "agentledger/backup/v1"
+
+// authenticate sets the authenticator.
+func (m *Manifest) authenticate(keyring *seal.Keyring) error {
+	m.Authenticator = ""
+	text, err := m.text()
+	if err != nil {
+		return err
+	}
+	mac := keyring.Authenticate(purpose, text)
+	m.Authenticator = hex.EncodeToString(mac[:])
+	return nil
+}
+
+// checkAuthenticator returns an error that wraps ErrUnauthenticated if no key of the ring vouches for the manifest. A nil
+// ring checks nothing.
+func (m Manifest) checkAuthenticator(keyring *seal.Keyring) error {
+	if keyring == nil {
+		return nil
+	}
+	if m.Authenticator == "" {
+		return fmt.Errorf("%w: it has no authenticator: an older program made it, or somebody removed it", ErrUnauthenticated)
+	}
+	mac, malformed := hex.DecodeString(m.Authenticator)
+	m.Authenticator = ""
+	text, err := m.text()
+	if err != nil {
+		return err
+	}
+	if malformed != nil || !keyring.IsAuthentic(purpose, text, mac) {
+		return fmt.Errorf("%w: its authenticator is wrong: it was changed after it was made, or it is of a service with "+
+			"another master key", ErrUnauthenticated)
+	}
+	return nil
 }
 
 // File is one file of a backup.

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/agentledger/agentledger/internal/durable"
+	"github.com/agentledger/agentledger/internal/seal"
 )
 
 // maxManifest bounds a manifest in bytes: about a million files.
@@ -28,8 +29,9 @@ type Extracted struct {
 func (x *Extracted) StoreDir() string { return filepath.Join(x.dir, storeFolder) }
 
 // Extract copies the backup at path, a folder or a tar file, to dir, which must not exist, and checks each file.
-// ErrDamaged when one is not as the manifest says. It leaves nothing if it fails.
-func Extract(ctx context.Context, path, dir string) (x *Extracted, err error) {
+// ErrDamaged when one is not as the manifest says. ErrUnauthenticated when no key of the ring vouches for the manifest; with a
+// nil ring its authenticator is not checked. It leaves nothing if it fails.
+func Extract(ctx context.Context, path, dir string, keyring *seal.Keyring) (x *Extracted, err error) {
 	if _, err := os.Stat(dir); err == nil {
 		return nil, fmt.Errorf("extract backup: %s: %w", dir, os.ErrExist)
 	}
@@ -41,7 +43,7 @@ func Extract(ctx context.Context, path, dir string) (x *Extracted, err error) {
 	if IsArchive(path) {
 		extract = extractArchive
 	}
-	m, err := extract(ctx, path, to)
+	m, err := extract(ctx, path, to, keyring)
 	if err == nil {
 		err = to.syncNames()
 	}
@@ -55,14 +57,14 @@ func Extract(ctx context.Context, path, dir string) (x *Extracted, err error) {
 const checking = ".checking"
 
 // Inspect is Extract of a backup that is only read: a folder stays where it is. A tar file is extracted beside itself.
-func Inspect(ctx context.Context, path string) (*Extracted, error) {
+func Inspect(ctx context.Context, path string, keyring *seal.Keyring) (*Extracted, error) {
 	if IsArchive(path) {
 		if err := os.RemoveAll(path + checking); err != nil {
 			return nil, fmt.Errorf("check backup: %w", err)
 		}
-		return Extract(ctx, path, path+checking)
+		return Extract(ctx, path, path+checking, keyring)
 	}
-	m, err := extractFolder(ctx, path, nowhere{})
+	m, err := extractFolder(ctx, path, nowhere{}, keyring)
 	if err != nil {
 		return nil, fmt.Errorf("check backup %s: %w", path, err)
 	}
@@ -111,10 +113,13 @@ func (x *Extracted) CompareHeads(ctx context.Context, h Heads) error {
 	return nil
 }
 
-func extractFolder(ctx context.Context, path string, to target) (Manifest, error) {
+func extractFolder(ctx context.Context, path string, to target, keyring *seal.Keyring) (Manifest, error) {
 	b, err := Open(path)
 	if err != nil {
 		return Manifest{}, err
+	}
+	if err := b.checkAuthenticator(keyring); err != nil {
+		return b.Manifest, err
 	}
 	for _, f := range b.Files { // before anything is written
 		if err := checkFile(b.path(f.Name), f.Size); err != nil {
@@ -144,35 +149,35 @@ func checkFile(path string, size int64) error {
 	return nil
 }
 
-func extractArchive(ctx context.Context, path string, to target) (m Manifest, err error) {
+func extractArchive(ctx context.Context, path string, to target, keyring *seal.Keyring) (m Manifest, err error) {
 	f, info, err := openRegular(path)
 	if err != nil {
 		return m, err
 	}
 	defer f.Close()
-	if err := checkEntries(entries{tar.NewReader(f), info.Size()}); err != nil { // before anything is written
+	m, err = checkEntries(entries{tar.NewReader(f), info.Size()}) // before anything is written
+	if err == nil {
+		err = m.checkAuthenticator(keyring)
+	}
+	if err != nil {
 		return m, err
 	}
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
 		return m, err
 	}
 	c := copier{to: to}
-	var manifest []byte
-	for all := (entries{tar.NewReader(f), info.Size()}); manifest == nil; {
+	all := entries{tar.NewReader(f), info.Size()}
+	for {
 		h, err := all.next()
-		switch {
-		case err != nil:
-		case h.Name == manifestName:
-			manifest, err = io.ReadAll(all)
-		default:
+		if err == nil && h.Name == manifestName { // which was read above
+			break
+		}
+		if err == nil {
 			err = c.putFile(ctx, h.Name, h.Size, all)
 		}
 		if err != nil {
 			return m, damaged(err)
 		}
-	}
-	if m, err = parseManifest(manifest); err != nil {
-		return m, err
 	}
 	slices.SortFunc(c.files, func(a, b File) int { return strings.Compare(a.Name, b.Name) })
 	return m, m.compareFiles(c.files)
@@ -200,16 +205,22 @@ func (e *entries) next() (*tar.Header, error) {
 	return h, nil
 }
 
-// checkEntries checks the entries up to the manifest, which is the last one, without their content.
-func checkEntries(all entries) error {
+// checkEntries checks the entries up to the manifest, which is the last one, without their content, and returns the
+// manifest.
+func checkEntries(all entries) (m Manifest, err error) {
 	for {
 		h, err := all.next()
 		if err != nil {
-			return damaged(err)
+			return m, damaged(err)
 		}
-		if h.Name == manifestName {
-			return nil
+		if h.Name != manifestName {
+			continue
 		}
+		text, err := io.ReadAll(all)
+		if err != nil {
+			return m, damaged(err)
+		}
+		return parseManifest(text)
 	}
 }
 

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/agentledger/agentledger/event"
-	"github.com/agentledger/agentledger/internal/operate/transfer"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/storage/pebblestore"
 	"github.com/agentledger/agentledger/storage/storagetest"
@@ -47,7 +46,7 @@ func BenchmarkMove(b *testing.B) {
 		}{
 			{"export", func() { here.export(dir, "") }},
 			{"check", func() {
-				if _, err := transfer.Check(b.Context(), dir, "", func(transfer.Progress) {}); err != nil {
+				if _, err := there.checkExport(dir, ""); err != nil {
 					b.Fatal(err)
 				}
 			}},

@@ -50,7 +50,7 @@ func (x *Exporter) Run(ctx context.Context, only string) ([]Organization, error)
 	}
 	slices.SortStableFunc(all,
 		func(a, b listed) int { return cmp.Compare(numberOfPiece(a.Origin), numberOfPiece(b.Origin)) })
-	if err := writeExport(x.Dir, all); err != nil {
+	if err := writeExport(x.Dir, all, x.Keyring); err != nil {
 		return done, fmt.Errorf("export: manifest: %w", err)
 	}
 	return done, nil
@@ -66,10 +66,10 @@ func numberOfPiece(o id.Origin) int {
 // Retire marks the organizations of a whole export as moved: the store takes no more of their
 // events. It refuses an organization that changed after its export.
 func (x *Exporter) Retire(ctx context.Context) error {
-	all, err := readExport(x.Dir)
+	all, err := readExport(x.Dir, x.Keyring)
 	for i := 0; err == nil && i < len(all); i++ {
 		var m *manifest
-		if m, err = readManifest(x.Dir, all[i]); err != nil || m.Ended { // which takes none anyway
+		if m, err = readManifest(x.Dir, all[i], x.Keyring); err != nil || m.Ended { // which takes none anyway
 			continue
 		}
 		var head storage.Head
@@ -139,7 +139,7 @@ func (x *Exporter) prepareExports() error {
 	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
 		return x.checkOnlyExports()
 	}
-	if _, err := readExport(x.Dir); err != nil {
+	if _, err := readExport(x.Dir, x.Keyring); err != nil {
 		return err
 	}
 	return errors.Join(os.Remove(path), durable.SyncDir(x.Dir))

@@ -218,6 +218,12 @@ func (h *house) tryImport(dir, only string) ([]transfer.Arrived, error) {
 	return i.Run(h.t.Context(), only)
 }
 
+// checkExport is import --check.
+func (h *house) checkExport(dir, only string) ([]transfer.Organization, error) {
+	i := &transfer.Importer{Place: transfer.Place{Keyring: h.keyring}, Dir: dir, Sealed: rekey.SealedRecords()}
+	return i.Check(h.t.Context(), only)
+}
+
 func (h *house) imports(dir, only string) []transfer.Arrived {
 	h.t.Helper()
 	arrived, err := h.tryImport(dir, only)

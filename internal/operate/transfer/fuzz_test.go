@@ -103,7 +103,7 @@ func FuzzEventLine(f *testing.F) {
 // for one that is what a writer makes.
 func FuzzPiece(f *testing.F) {
 	h := newPieceHeader(pieceEvents, id.Organization{1}, 0)
-	w, err := createPiece(filepath.Join(f.TempDir(), "piece"), h)
+	w, err := createPiece(filepath.Join(f.TempDir(), "piece"), h, nil)
 	for _, line := range []string{"{}", `{"a":1}`, ""} {
 		err = errors.Join(err, w.writeLine([]byte(line)))
 	}
@@ -129,7 +129,7 @@ func FuzzPiece(f *testing.F) {
 			}
 			return
 		}
-		again, err := createPiece(path, h)
+		again, err := createPiece(path, h, nil)
 		for _, line := range lines {
 			err = errors.Join(err, again.writeLine(line))
 		}

@@ -19,6 +19,10 @@ type Importer struct {
 	Sealed []seal.Record  // every kind of record that holds private keys
 	Reopen bool           // an organization that was moved away from here and did not go on may be opened again
 	Report func(Progress) // called after each step; may be nil
+
+	// Unauthenticated skips the authenticators. Then whoever could write to the export may have replaced passwords, keys
+	// of agents and policies in it.
+	Unauthenticated bool
 }
 
 // Arrived is the result of one organization's import.
@@ -37,7 +41,7 @@ func (i *Importer) Run(ctx context.Context, only string) ([]Arrived, error) {
 	}
 	manifests, err := i.readManifests(only)
 	if err != nil {
-		return nil, fmt.Errorf("import: %w", err)
+		return nil, fmt.Errorf("import: %w", errors.Join(err, i.Anchors.Close()))
 	}
 	ledgers, err := log.Open(ctx, log.Options{
 		Store:     i.Store,
@@ -101,10 +105,11 @@ func importLine(ctx context.Context, line []*incoming) (done []Arrived, err erro
 	return done, nil
 }
 
-// Check reads a whole export and compares it with its checkpoints, without a store.
-// report is called after each step.
-func Check(ctx context.Context, dir, only string, report func(Progress)) ([]Organization, error) {
-	i := &Importer{Dir: dir, Report: report}
+// Check reads a whole export and compares it with its checkpoints. It needs no store.
+func (i *Importer) Check(ctx context.Context, only string) ([]Organization, error) {
+	if i.Report == nil {
+		i.Report = func(Progress) {}
+	}
 	manifests, err := i.readManifests(only)
 	if err != nil {
 		return nil, fmt.Errorf("check: %w", err)
@@ -114,7 +119,7 @@ func Check(ctx context.Context, dir, only string, report func(Progress)) ([]Orga
 		p := Progress{Step: "checking", Organization: m.Slug, Number: n + 1, Of: len(manifests), Size: m.Size}
 		_, err := m.verifyExport(ctx, 0, func(at id.Index) {
 			p.Events = at
-			report(p)
+			i.Report(p)
 		})
 		if err != nil {
 			return done, fmt.Errorf("check: %s: %w", m.Slug, err)
@@ -127,7 +132,13 @@ func Check(ctx context.Context, dir, only string, report func(Progress)) ([]Orga
 // readManifests reads the manifests of the organizations to import and checks that all their pieces
 // are there.
 func (i *Importer) readManifests(only string) (all []*manifest, err error) {
-	listed, err := readExport(i.Dir)
+	keyring := i.Keyring
+	if i.Unauthenticated {
+		keyring = nil
+	} else if keyring == nil {
+		return nil, unauthenticatedf("there is no master key to check the export with")
+	}
+	listed, err := readExport(i.Dir, keyring)
 	if err != nil {
 		return nil, err
 	}
@@ -135,7 +146,7 @@ func (i *Importer) readManifests(only string) (all []*manifest, err error) {
 		if only != "" && !l.isNamed(only) {
 			continue
 		}
-		m, err := readManifest(i.Dir, l)
+		m, err := readManifest(i.Dir, l, keyring)
 		if err != nil {
 			return nil, err
 		}

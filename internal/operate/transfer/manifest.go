@@ -11,6 +11,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/seal"
 )
 
 // Names of the pieces that every folder has.
@@ -94,8 +95,8 @@ func isOrganizationDir(name string) bool {
 	return err == nil
 }
 
-func (m *manifest) writeManifest() (sum, error) {
-	w, err := createPiece(filepath.Join(m.dir, manifestName), newPieceHeader(pieceOrganization, m.ID, 0))
+func (m *manifest) writeManifest(keyring *seal.Keyring) (sum, error) {
+	w, err := createPiece(filepath.Join(m.dir, manifestName), newPieceHeader(pieceOrganization, m.ID, 0), keyring)
 	if err != nil {
 		return sum{}, err
 	}
@@ -106,8 +107,8 @@ func (m *manifest) writeManifest() (sum, error) {
 	return w.sealLines(lines, m.Size, m.Root)
 }
 
-func writeExport(dir string, all []listed) error {
-	w, err := createPiece(filepath.Join(dir, manifestName), newPieceHeader(pieceExport, id.Organization{}, 0))
+func writeExport(dir string, all []listed, keyring *seal.Keyring) error {
+	w, err := createPiece(filepath.Join(dir, manifestName), newPieceHeader(pieceExport, id.Organization{}, 0), keyring)
 	if err != nil {
 		return err
 	}
@@ -133,9 +134,11 @@ func (w *pieceWriter) sealLines(lines []any, size id.Index, root id.Hash) (sum, 
 	return w.sealPiece(size, root)
 }
 
-// readLines decodes all lines of a piece; each is called with a function that
-// decodes the line.
-func readLines(path string, h header, each func(number int, decode func(any) error) error) (sum, error) {
+// readLines decodes all lines of a manifest; each is called with a function that decodes the line. It returns
+// ErrUnauthenticated if no key of the ring vouches for the manifest. With a nil ring the authenticator is not checked.
+func readLines(
+	path string, h header, keyring *seal.Keyring, each func(number int, decode func(any) error) error,
+) (sum, error) {
 	r, err := openPiece(path, h)
 	if err != nil {
 		return sum{}, err
@@ -144,7 +147,10 @@ func readLines(path string, h header, each func(number int, decode func(any) err
 	for {
 		line, err := r.nextLine()
 		if errors.Is(err, io.EOF) {
-			return r.end, nil
+			if keyring == nil {
+				return r.end, nil
+			}
+			return r.end, r.end.checkAuthenticator(keyring, path)
 		}
 		if err != nil {
 			return sum{}, err
@@ -162,9 +168,9 @@ func readLines(path string, h header, each func(number int, decode func(any) err
 }
 
 // readExport reads the organizations of an export.
-func readExport(dir string) (all []listed, err error) {
+func readExport(dir string, keyring *seal.Keyring) (all []listed, err error) {
 	path := filepath.Join(dir, manifestName)
-	end, err := readLines(path, newPieceHeader(pieceExport, id.Organization{}, 0),
+	end, err := readLines(path, newPieceHeader(pieceExport, id.Organization{}, 0), keyring,
 		func(_ int, decode func(any) error) error {
 			var l listed
 			err := decode(&l)
@@ -178,10 +184,10 @@ func readExport(dir string) (all []listed, err error) {
 }
 
 // readManifest reads an organization's own manifest, which has to be the listed one.
-func readManifest(dir string, l listed) (*manifest, error) {
+func readManifest(dir string, l listed, keyring *seal.Keyring) (*manifest, error) {
 	m := &manifest{dir: organizationDir(dir, l.ID, l.Origin)}
 	path := filepath.Join(m.dir, manifestName)
-	end, err := readLines(path, newPieceHeader(pieceOrganization, l.ID, 0),
+	end, err := readLines(path, newPieceHeader(pieceOrganization, l.ID, 0), keyring,
 		func(number int, decode func(any) error) error {
 			if number == 0 {
 				return decode(&m.carried)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -40,7 +41,7 @@ func (w *outgoing) exportOrganization(ctx context.Context) (listed, error) {
 			return listed{}, fmt.Errorf("%s: %w", w.manifest.Slug, err)
 		}
 	}
-	end, err := w.manifest.writeManifest()
+	end, err := w.manifest.writeManifest(w.Keyring)
 	if err != nil {
 		return listed{}, fmt.Errorf("%s: manifest: %w", w.manifest.Slug, err)
 	}
@@ -123,30 +124,24 @@ func (w *outgoing) continueExport(ctx context.Context) error {
 	return w.source.Skip(ctx, end.Size, end.Root)
 }
 
-// exportTail reads the first and the last line of a piece that was written before.
+// exportTail returns the end of a piece that was written before. It reads all of the piece, because the manifest will
+// vouch for it.
 func (w *outgoing) exportTail(p listedPiece) (sum, error) {
 	r, err := w.manifest.openPiece(p)
 	if err != nil {
 		return sum{}, err
 	}
 	defer r.close()
-	info, err := r.file.Stat()
-	if err != nil {
+	for err == nil {
+		_, err = r.nextLine()
+	}
+	if !errors.Is(err, io.EOF) {
 		return sum{}, err
 	}
-	b := make([]byte, min(info.Size(), 512))
-	if _, err := r.file.ReadAt(b, info.Size()-int64(len(b))); err != nil {
-		return sum{}, err
-	}
-	lines := strings.Split(string(b), "\n")
-	if len(lines) < 2 || lines[len(lines)-1] != "" {
+	if r.end.Size <= p.Begin {
 		return sum{}, r.damagedPiece("has no end")
 	}
-	end, err := parseFooter([]byte(lines[len(lines)-2]))
-	if err != nil || end.Size <= p.Begin {
-		return sum{}, r.damagedPiece("has no end")
-	}
-	return end, nil
+	return r.end, r.end.checkAuthenticator(w.Keyring, r.path)
 }
 
 // exportEvents writes the pieces of events.
@@ -167,7 +162,8 @@ func (w *outgoing) exportEvents(ctx context.Context) error {
 // exportEventsPiece writes one piece. Its content was found whole before it is sealed.
 func (w *outgoing) exportEventsPiece(ctx context.Context, begin id.Index) error {
 	p := listedPiece{File: eventsPieceName(begin), Piece: pieceEvents, Begin: begin}
-	piece, err := createPiece(filepath.Join(w.manifest.dir, p.File), newPieceHeader(pieceEvents, w.manifest.ID, begin))
+	piece, err := createPiece(filepath.Join(w.manifest.dir, p.File), newPieceHeader(pieceEvents, w.manifest.ID, begin),
+		w.Keyring)
 	if err != nil {
 		return err
 	}
@@ -233,12 +229,13 @@ func (w *outgoing) checkErased(ctx context.Context) error {
 
 // exportRecords writes the organization's partition, and its entries in the service's.
 func (w *outgoing) exportRecords(ctx context.Context) error {
-	own, err := createPiece(filepath.Join(w.manifest.dir, recordsName), newPieceHeader(pieceRecords, w.manifest.ID, 0))
+	own, err := createPiece(filepath.Join(w.manifest.dir, recordsName), newPieceHeader(pieceRecords, w.manifest.ID, 0),
+		w.Keyring)
 	if err != nil {
 		return err
 	}
 	service, err := createPiece(filepath.Join(w.manifest.dir, serviceName),
-		newPieceHeader(pieceService, w.manifest.ID, 0))
+		newPieceHeader(pieceService, w.manifest.ID, 0), w.Keyring)
 	if err != nil {
 		own.discardPiece()
 		return err

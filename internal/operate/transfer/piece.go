@@ -14,6 +14,7 @@ import (
 
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/durable"
+	"github.com/agentledger/agentledger/internal/seal"
 )
 
 // A piece is a file of JSON lines. The first says what it is, the last is its
@@ -56,6 +57,35 @@ type sum struct {
 	SHA256 id.Hash  `json:"sha256"`
 	Size   id.Index `json:"size"` // of the ledger behind the events
 	Root   id.Hash  `json:"root"` // there
+	// Authenticator is of the rest of the end, under a key that is derived from the master key. Exports of older programs
+	// have none.
+	Authenticator id.Hash `json:"authenticator,omitzero"`
+}
+
+// purpose is the purpose of the authenticators of an export.
+const purpose = "agentledger/export/v1"
+
+// text is the part of an end that its authenticator covers. It contains the SHA-256 of all lines before it, the first of
+// which names the piece.
+func (s sum) text() ([]byte, error) {
+	s.Authenticator = id.Hash{}
+	return json.Marshal(footer{s})
+}
+
+// checkAuthenticator returns an error that wraps ErrUnauthenticated if no key of the ring vouches for the piece.
+func (s sum) checkAuthenticator(keyring *seal.Keyring, path string) error {
+	if s.Authenticator == (id.Hash{}) {
+		return unauthenticatedf("%s: has no authenticator: an older program wrote it, or somebody removed it", path)
+	}
+	text, err := s.text()
+	if err != nil {
+		return err
+	}
+	if !keyring.IsAuthentic(purpose, text, s.Authenticator[:]) {
+		return unauthenticatedf("%s: its authenticator is wrong: it was changed after it was written, or it comes from a service "+
+			"with another master key", path)
+	}
+	return nil
 }
 
 // footerStart begins the last line and no other.
@@ -73,6 +103,8 @@ type pieceWriter struct {
 	sum   hash.Hash
 	lines int
 	bytes int64
+
+	keyring *seal.Keyring // nil: the piece gets no authenticator
 }
 
 // partSuffix is behind the name of a piece that is not whole.
@@ -80,12 +112,12 @@ const partSuffix = ".part"
 
 func partialPath(path string) string { return path + partSuffix }
 
-func createPiece(path string, h header) (*pieceWriter, error) {
+func createPiece(path string, h header, keyring *seal.Keyring) (*pieceWriter, error) {
 	f, err := os.OpenFile(partialPath(path), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	w := &pieceWriter{path: path, file: f, sum: sha256.New()}
+	w := &pieceWriter{path: path, file: f, sum: sha256.New(), keyring: keyring}
 	w.out = bufio.NewWriterSize(io.MultiWriter(f, w.sum), 1<<18)
 	first, err := json.Marshal(h)
 	if err == nil {
@@ -115,6 +147,13 @@ func (w *pieceWriter) sealPiece(size id.Index, root id.Hash) (sum, error) {
 		return sum{}, errors.Join(err, w.file.Close())
 	}
 	end := sum{Lines: w.lines, SHA256: id.Hash(w.sum.Sum(nil)), Size: size, Root: root}
+	if w.keyring != nil {
+		text, err := end.text()
+		if err != nil {
+			return sum{}, errors.Join(err, w.file.Close())
+		}
+		end.Authenticator = w.keyring.Authenticate(purpose, text)
+	}
 	last, err := json.Marshal(footer{end})
 	if err == nil {
 		err = w.writeBytes(last)

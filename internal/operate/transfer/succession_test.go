@@ -535,7 +535,7 @@ func TestLineIsRefusedWhole(t *testing.T) {
 	if tenants := collect(t, there.engine.Tenants(t.Context())); len(tenants) != 1 {
 		t.Errorf("got %d ledgers", len(tenants))
 	}
-	if done, err := transfer.Check(t.Context(), dir, "red", func(transfer.Progress) {}); err != nil || len(done) != 2 {
+	if done, err := here.checkExport(dir, "red"); err != nil || len(done) != 2 {
 		t.Errorf("check: got %v, %v", done, err)
 	}
 }

@@ -11,6 +11,8 @@
 //     by one step, after its checkpoint is the anchor.
 //   - Both can be killed at any moment and run again: an export goes on behind its last whole
 //     piece, an import at the head that the store has.
+//   - Each file of an export ends with an authenticator under a key that is derived from the master
+//     key, which both services have. Whoever only carries an export can change nothing in it.
 //   - Private keys stay sealed as they are. The key that opens them is not in the export.
 //   - An import that has not ended can be dropped, one that has ended cannot.
 //   - The logs of one organization move together, and arrive in their order.
@@ -35,6 +37,13 @@ var ErrDamaged = log.ErrDamaged
 // ErrRefused is wrapped by errors about a move that is refused without any damage. For example,
 // another organization has the name, or a newer export is needed.
 var ErrRefused = errors.New("refused")
+
+// ErrUnauthenticated is wrapped by errors about an export that no master key of this service vouches for.
+var ErrUnauthenticated = fmt.Errorf("%w: not authenticated", ErrRefused)
+
+func unauthenticatedf(format string, args ...any) error {
+	return fmt.Errorf("%w: %w (--unauthenticated reads it all the same)", ErrUnauthenticated, fmt.Errorf(format, args...))
+}
 
 // Place is a store with the anchors that confirm it and the keys that open it. The anchors stay the
 // caller's, unless a function says otherwise.
