@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"github.com/agentledger/agentledger/event"
-	"github.com/agentledger/agentledger/log/restore"
 	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/tlog"
 )
@@ -76,7 +75,7 @@ func (l *Ledgers) stateAtAnchor(ctx context.Context, s *State) (*State, error) {
 	head, tree := storage.Head{Root: tlog.EmptyRoot(), Last: event.Genesis(s.identity.Origin)}, new(tlog.Builder)
 	if shown.Size > 0 {
 		var err error
-		if head, tree, err = restore.At(ctx, l.store, s.identity.Tenant, shown.Size, shown.Root); err != nil {
+		if head, tree, err = RestoreTreeAt(ctx, l.store, s.identity.Tenant, shown.Size, shown.Root); err != nil {
 			return nil, fmt.Errorf("state at the anchor: %w", err)
 		}
 	}

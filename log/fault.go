@@ -8,7 +8,6 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/log/restore"
 	"github.com/agentledger/agentledger/storage"
 )
 
@@ -45,7 +44,7 @@ type Fault struct {
 // IsDamage reports whether a read failed because the stored values are damaged, not
 // because the store can't be reached.
 func IsDamage(err error) bool {
-	return errors.Is(err, restore.ErrInconsistent) || errors.Is(err, storage.ErrCorrupt) || errors.Is(err, storage.ErrNotFound)
+	return errors.Is(err, ErrInconsistent) || errors.Is(err, storage.ErrCorrupt) || errors.Is(err, storage.ErrNotFound)
 }
 
 // worseOf returns the worse of two faults, f when they are equal.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 
-	"github.com/agentledger/agentledger/log/commitmetrics"
 	"github.com/agentledger/agentledger/log/takeover"
 	"github.com/agentledger/agentledger/storage"
 )
@@ -33,7 +32,7 @@ func (l *Ledgers) giveUpLedger(ctx context.Context, led *ledger, failed []failed
 		g.head, g.err = l.store.Head(ctx, led.identity.Tenant)
 	}
 	for _, f := range failed {
-		l.metrics.Failures.WithLabelValues(commitmetrics.CauseOf(f.err)).Inc()
+		l.metrics.Failures.WithLabelValues(causeOf(f.err)).Inc()
 		g.answer(ctx, f)
 	}
 	for _, s := range l.queue.retireLedger(led) {

@@ -14,7 +14,6 @@ import (
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/wait"
-	"github.com/agentledger/agentledger/log/restore"
 	"github.com/agentledger/agentledger/log/takeover"
 	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/tlog"
@@ -299,7 +298,7 @@ func (l *Ledgers) readState(ctx context.Context, led *ledger) (*State, error) {
 func (l *Ledgers) readStateAt(ctx context.Context, led *ledger, head storage.Head) (*State, error) {
 	s := &State{identity: led.identity, keys: led.keys.Load(), head: head}
 	err := wait.All(func() (err error) {
-		s.tree, err = restore.Tree(ctx, l.store, led.identity.Tenant, head)
+		s.tree, err = RestoreTree(ctx, l.store, led.identity.Tenant, head)
 		return err
 	}, func() (err error) {
 		s.used, err = l.readUsage(ctx, led.identity, head)
@@ -323,7 +322,7 @@ func (l *Ledgers) recoverState(ctx context.Context, led *ledger, damage error) *
 		head:  storage.Head{Size: shown.Size, Root: shown.Root, Last: event.Genesis(led.identity.Origin)},
 		fault: Fault{Level: Frozen, Reason: damage.Error(), At: id.InstantOf(l.clock())},
 	}
-	head, tree, err := restore.At(ctx, l.store, led.identity.Tenant, shown.Size, shown.Root)
+	head, tree, err := RestoreTreeAt(ctx, l.store, led.identity.Tenant, shown.Size, shown.Root)
 	if err != nil {
 		s.anchoredView = &shown
 		return s

@@ -10,7 +10,6 @@ import (
 	"github.com/agentledger/agentledger/decimal"
 	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/slidingsum"
 	"github.com/agentledger/agentledger/storage"
 )
 
@@ -51,7 +50,7 @@ func (l *Ledgers) Counted(ctx context.Context, t id.Tenant, claims []Claim, now 
 // limitCounter is a counter in memory. The sequencer alone uses its sum, as it does with a tail.
 type limitCounter struct {
 	name    id.Hash
-	sum     slidingsum.Sum
+	sum     slidingSum
 	version uint64 // of its record when all that is out has landed; 0: none
 	dirty   bool   // the batch being built added to it
 
@@ -76,8 +75,8 @@ func (l *Ledgers) readCounter(ctx context.Context, t id.Tenant, name id.Hash) (*
 }
 
 // parseCounter reads the stored sum of a counter. It wraps storage.ErrCorrupt.
-func parseCounter(name string, value []byte) (slidingsum.Sum, error) {
-	sum, err := slidingsum.Parse(value)
+func parseCounter(name string, value []byte) (slidingSum, error) {
+	sum, err := parseSlidingSum(value)
 	if err != nil {
 		return sum, fmt.Errorf("%w: counter %s: %w", storage.ErrCorrupt, name, err)
 	}

@@ -41,10 +41,7 @@ import (
 	"github.com/agentledger/agentledger/internal/trace"
 	"github.com/agentledger/agentledger/internal/wait"
 	"github.com/agentledger/agentledger/log/anchor"
-	"github.com/agentledger/agentledger/log/commitmetrics"
-	"github.com/agentledger/agentledger/log/moves"
 	"github.com/agentledger/agentledger/log/takeover"
-	"github.com/agentledger/agentledger/log/tiles"
 	"github.com/agentledger/agentledger/storage"
 )
 
@@ -170,7 +167,7 @@ type Ledgers struct {
 	keyring  *seal.Keyring
 	anchors  *anchor.Folder
 	logger   *slog.Logger
-	metrics  *commitmetrics.Metrics
+	metrics  *commitMetrics
 	tracer   trace.Tracer
 	clock    func() time.Time
 	held     func() error
@@ -179,7 +176,7 @@ type Ledgers struct {
 	readOnly bool
 	anchored bool // see Options
 	fatal    func(error)
-	tiles    *tiles.Reader
+	tiles    *tileReader
 
 	importing    bool
 	anchorsFirst func() bool                         // Options.AnchorFirst
@@ -196,8 +193,8 @@ type Ledgers struct {
 	slots   map[id.Tenant]*cacheSlot
 	ending  map[id.Tenant]*ledger // released ones that may have work under way; nil until the first
 
-	moves    moves.Followers // of new published states
-	relisted moves.Followers // of changes of Listing
+	moves    moveFollowers // of new published states
+	relisted moveFollowers // of changes of Listing
 
 	queue   queue
 	repairs chan struct{}  // one token for each repair at work
@@ -247,8 +244,8 @@ func refuseForeignStore(ctx context.Context, o Options) error {
 func newLedgers(o Options) *Ledgers {
 	l := &Ledgers{
 		store: o.Store, keyring: o.Keyring, anchors: o.Anchors, logger: o.Logger,
-		metrics: commitmetrics.New(o.Metrics, string(Suspect), string(ReadOnly), string(Frozen)), tracer: o.Tracer, clock: o.Clock, held: o.Held, readOnly: o.ReadOnly, anchored: o.Anchored, fatal: o.Fatal,
-		tiles:        tiles.NewReader(o.Store, tiles.Options{NodeBytes: o.TileCacheBytes, LeafBytes: o.LeafCacheBytes, Metrics: o.Metrics}),
+		metrics: newCommitMetrics(o.Metrics, string(Suspect), string(ReadOnly), string(Frozen)), tracer: o.Tracer, clock: o.Clock, held: o.Held, readOnly: o.ReadOnly, anchored: o.Anchored, fatal: o.Fatal,
+		tiles:        newTileReader(o.Store, tileOptions{NodeBytes: o.TileCacheBytes, LeafBytes: o.LeafCacheBytes, Metrics: o.Metrics}),
 		importing:    o.Importing,
 		anchorsFirst: o.AnchorFirst,
 		witness:      o.Witness,

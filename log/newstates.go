@@ -1,10 +1,5 @@
 package log
 
-import "github.com/agentledger/agentledger/log/moves"
-
-// Moves collects the ledgers that changed, for one follower.
-type Moves = moves.Follower
-
 // Moves begins to collect the ledgers that get a new published state. Moves before the call are not collected.
 func (l *Ledgers) Moves() *Moves { return l.moves.New() }
 

@@ -10,8 +10,6 @@ import (
 	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/log/restore"
-	"github.com/agentledger/agentledger/log/tiles"
 	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/tlog"
 )
@@ -102,7 +100,7 @@ func (l *Ledgers) Event(ctx context.Context, s *State, at id.Index, parts storag
 	if at >= s.Size() {
 		return storage.Event{}, fault.New(fault.NotFound, "Not found")
 	}
-	e, err := restore.ReadEvent(ctx, l.store, s.identity.Tenant, at, parts)
+	e, err := ReadEvent(ctx, l.store, s.identity.Tenant, at, parts)
 	if errors.Is(err, storage.ErrNotFound) {
 		err = fmt.Errorf("%w: event %d is missing", storage.ErrCorrupt, at)
 	}
@@ -156,8 +154,8 @@ func (l *Ledgers) readEventsAt(
 }
 
 // durableTree is the tree of s for the reader of tiles.
-func (s *State) durableTree() tiles.Tree {
-	return tiles.Tree{Tenant: s.identity.Tenant, Size: s.Size(), End: s.tree}
+func (s *State) durableTree() tileTree {
+	return tileTree{Tenant: s.identity.Tenant, Size: s.Size(), End: s.tree}
 }
 
 // Tile returns the hashes of a tile, 32 bytes each, which the caller must not
@@ -165,11 +163,6 @@ func (s *State) durableTree() tiles.Tree {
 func (l *Ledgers) Tile(ctx context.Context, s *State, t tlog.Tile) ([]byte, error) {
 	b, err := l.tiles.Hashes(ctx, s.durableTree(), t)
 	return b, storeError("read tile", err)
-}
-
-// EntryOf returns the public entry of a stored event.
-func EntryOf(e storage.Event) event.Entry {
-	return restore.EntryOf(e)
 }
 
 // Root returns the root of the tree of s when it had size leaves.

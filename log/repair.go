@@ -8,8 +8,6 @@ import (
 	"time"
 
 	"github.com/agentledger/agentledger/internal/wait"
-	"github.com/agentledger/agentledger/log/commitmetrics"
-	"github.com/agentledger/agentledger/log/restore"
 	"github.com/agentledger/agentledger/storage"
 )
 
@@ -79,7 +77,7 @@ func (l *Ledgers) repairLedger(led *ledger) {
 // resolveFailed answers the submissions of a failed batch as far as possible, and returns the others.
 func (l *Ledgers) resolveFailed(ctx context.Context, led *ledger, f failedBatch) []*submission {
 	p := f.batch
-	l.metrics.Failures.WithLabelValues(commitmetrics.CauseOf(f.err)).Inc()
+	l.metrics.Failures.WithLabelValues(causeOf(f.err)).Inc()
 	if errors.Is(f.err, storage.ErrUnknown) {
 		applied, err := l.wasApplied(ctx, p)
 		if err != nil {
@@ -174,7 +172,7 @@ func (l *Ledgers) wasApplied(ctx context.Context, p *ledgerBatch) (bool, error) 
 	if at[0] != first.Index {
 		return false, nil
 	}
-	stored, err := restore.ReadEvent(ctx, l.store, p.batch.Tenant, first.Index, 0)
+	stored, err := ReadEvent(ctx, l.store, p.batch.Tenant, first.Index, 0)
 	if err != nil {
 		return false, fmt.Errorf("read the batch: %w", err)
 	}

@@ -6,7 +6,6 @@ import (
 	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/log/restore"
 	"github.com/agentledger/agentledger/storage"
 )
 
@@ -102,7 +101,7 @@ func listKeysOf(asked []Asked) (names []storage.DedupKey, of []int) {
 // asked for. It returns fault.Invalid when it is another one. An idempotency key of an
 // older store belongs to the ingest key of its event alone.
 func (l *Ledgers) isSameEvent(ctx context.Context, t id.Tenant, index id.Index, asked *Asked, name storage.DedupKey) (bool, error) {
-	e, err := restore.ReadEvent(ctx, l.store, t, index, storage.FieldRecord)
+	e, err := ReadEvent(ctx, l.store, t, index, storage.FieldRecord)
 	if err != nil {
 		return false, storeError("read known event", err)
 	}

@@ -93,7 +93,7 @@ func TestDocumentedLogLines(t *testing.T) {
 	if len(missing) < 15 {
 		t.Errorf("found %d lines", len(missing))
 	}
-	for _, folder := range []string{"../../cmd/agentledger", "../../internal", "../../log", "../../storage", "../../identity", "../../ingest"} {
+	for _, folder := range []string{".", "../../internal", "../../log", "../../storage", "../../identity", "../../ingest"} {
 		err := filepath.WalkDir(folder, func(path string, _ fs.DirEntry, err error) error {
 			if err == nil && strings.HasSuffix(path, ".go") && !strings.HasSuffix(path, "_test.go") {
 				source := readFile(t, path)

@@ -8,7 +8,6 @@ import (
 	"github.com/agentledger/agentledger/event/erasure"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/log"
-	"github.com/agentledger/agentledger/log/restore"
 	"github.com/agentledger/agentledger/storage"
 )
 
@@ -38,7 +37,7 @@ func (x *examiner) checkErasure(ctx context.Context, e *storage.Event) error {
 
 // readErasure returns the statement of the event at an index, nil where that can't be read or states no erasure.
 func (x *examiner) readErasure(ctx context.Context, at id.Index) (*erasure.Statement, error) {
-	e, err := restore.ReadEvent(ctx, x.store, x.identity.Tenant, at, storage.FieldRecord|storage.FieldEnvelope)
+	e, err := log.ReadEvent(ctx, x.store, x.identity.Tenant, at, storage.FieldRecord|storage.FieldEnvelope)
 	if log.IsDamage(err) {
 		return nil, nil
 	}

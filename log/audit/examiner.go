@@ -8,7 +8,6 @@ import (
 	"github.com/agentledger/agentledger/event/erasure"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/log"
-	"github.com/agentledger/agentledger/log/restore"
 	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/tlog"
 )
@@ -84,7 +83,7 @@ func (x *examiner) resumeBehind(ctx context.Context, position id.Index, root id.
 	if position == 0 {
 		return nil
 	}
-	head, tree, err := restore.At(ctx, x.store, x.identity.Tenant, position, root)
+	head, tree, err := log.RestoreTreeAt(ctx, x.store, x.identity.Tenant, position, root)
 	if err != nil {
 		return err
 	}
@@ -111,7 +110,7 @@ func (x *examiner) advanceTo(ctx context.Context, end id.Index) error {
 // examineDamaged finds out which part of an event can't be read.
 func (x *examiner) examineDamaged(ctx context.Context, at id.Index, cause error) error {
 	part := func(parts storage.Fields) (storage.Event, error) {
-		return restore.ReadEvent(ctx, x.store, x.identity.Tenant, at, parts)
+		return log.ReadEvent(ctx, x.store, x.identity.Tenant, at, parts)
 	}
 	e, err := part(0)
 	switch {

@@ -8,7 +8,6 @@ import (
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/wait"
 	"github.com/agentledger/agentledger/log"
-	"github.com/agentledger/agentledger/log/restore"
 	"github.com/agentledger/agentledger/storage"
 )
 
@@ -114,7 +113,7 @@ func (a *Auditor) notePositionLag(ctx context.Context, t id.Tenant, level log.Le
 		a.backlog.removeLedger(t)
 	case !a.backlog.extendLag(t, position, size):
 		since := id.InstantOf(a.clock())
-		if oldest, err := restore.ReadEvent(ctx, a.store, t, position, storage.FieldColumns); err == nil {
+		if oldest, err := log.ReadEvent(ctx, a.store, t, position, storage.FieldColumns); err == nil {
 			since = oldest.ReceivedAt
 		}
 		a.backlog.replaceLag(t, lag{position: position, size: size, since: since, noticed: time.Now()})

@@ -11,7 +11,6 @@ import (
 	"github.com/agentledger/agentledger/internal/seal"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/log/anchor"
-	"github.com/agentledger/agentledger/log/restore"
 	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/verify"
 )
@@ -273,7 +272,7 @@ func (f *fsck) compareAnchor(ctx context.Context, x *examiner, stored *log.Store
 // checkSuccession checks that the first event of a successor names the predecessor, with a
 // checkpoint that the predecessor has signed.
 func (f *fsck) checkSuccession(ctx context.Context, x *examiner) error {
-	first, err := restore.ReadEvent(ctx, x.store, x.identity.Tenant, 0, storage.FieldRecord|storage.FieldEnvelope)
+	first, err := log.ReadEvent(ctx, x.store, x.identity.Tenant, 0, storage.FieldRecord|storage.FieldEnvelope)
 	if log.IsDamage(err) {
 		return nil // which has been reported
 	}
@@ -287,7 +286,7 @@ func (f *fsck) checkSuccession(ctx context.Context, x *examiner) error {
 	}
 	before, err := f.reader.Open(ctx, x.identity.Predecessor)
 	if err == nil && before.Identity().Origin != said.Predecessor {
-		err = restore.ErrInconsistent
+		err = log.ErrInconsistent
 	}
 	if err == nil {
 		_, err = before.OpenCheckpoint([]byte(said.Checkpoint))

@@ -7,7 +7,6 @@ import (
 	"github.com/agentledger/agentledger/event/erasure"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/log"
-	"github.com/agentledger/agentledger/log/restore"
 	"github.com/agentledger/agentledger/storage"
 )
 
@@ -35,7 +34,7 @@ func (x *examiner) readAhead(ctx context.Context, begin, end id.Index) <-chan po
 		bytes := 0
 		for e, err := range x.store.Events(ctx, x.identity.Tenant, begin, end, x.parts) {
 			if err == nil && e.Archived && isFollowed(e.ActionKind) {
-				e, err = restore.ReadEvent(ctx, x.store, x.identity.Tenant, e.Index, allParts)
+				e, err = log.ReadEvent(ctx, x.store, x.identity.Tenant, e.Index, allParts)
 			}
 			if err != nil {
 				x.handOver(ctx, portions, events, err)
@@ -89,7 +88,7 @@ func (x *examiner) readPortions(ctx context.Context, end id.Index) error {
 		return err
 	}
 	if x.tree.Size() < end {
-		return fmt.Errorf("%w: event is missing", restore.ErrInconsistent)
+		return fmt.Errorf("%w: event is missing", log.ErrInconsistent)
 	}
 	return nil
 }

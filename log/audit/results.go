@@ -6,7 +6,6 @@ import (
 	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/log"
-	"github.com/agentledger/agentledger/log/restore"
 	"github.com/agentledger/agentledger/storage"
 )
 
@@ -30,7 +29,7 @@ func (x *examiner) checkResult(ctx context.Context, e *storage.Event, r *event.R
 }
 
 func (x *examiner) compareIntent(ctx context.Context, e *storage.Event, r *event.Record, at id.Index) error {
-	intent, err := restore.ReadEvent(ctx, x.store, x.identity.Tenant, at, storage.FieldRecord)
+	intent, err := log.ReadEvent(ctx, x.store, x.identity.Tenant, at, storage.FieldRecord)
 	if log.IsDamage(err) {
 		return nil
 	}

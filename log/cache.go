@@ -1,4 +1,4 @@
-package tiles
+package log
 
 import (
 	"github.com/agentledger/agentledger/id"

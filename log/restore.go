@@ -1,5 +1,4 @@
-// Package restore reads the growing end of a ledger's tree from a store, and checks it against a head.
-package restore
+package log
 
 import (
 	"context"
@@ -16,9 +15,9 @@ import (
 // ErrInconsistent is wrapped by errors of values that do not fit together in a store.
 var ErrInconsistent = errors.New("stored ledger does not fit together")
 
-// Tree builds the growing end of the tree from the tile roots and the last entries, and checks that it has the
+// RestoreTree builds the growing end of the tree from the tile roots and the last entries, and checks that it has the
 // head's root and that the last entry is the head's.
-func Tree(ctx context.Context, store storage.Ledgers, t id.Tenant, head storage.Head) (*tlog.Builder, error) {
+func RestoreTree(ctx context.Context, store storage.Ledgers, t id.Tenant, head storage.Head) (*tlog.Builder, error) {
 	partials := tlog.Partials(head.Size)
 	hashes, err := allHashes(ctx, store, t, partials)
 	if err != nil {
@@ -38,8 +37,8 @@ func Tree(ctx context.Context, store storage.Ledgers, t id.Tenant, head storage.
 	return tree, err
 }
 
-// At is Tree for a head of the past, of which size and root are known.
-func At(
+// RestoreTreeAt is Tree for a head of the past, of which size and root are known.
+func RestoreTreeAt(
 	ctx context.Context, store storage.Ledgers, t id.Tenant, size id.Index, root id.Hash,
 ) (storage.Head, *tlog.Builder, error) {
 	head := storage.Head{Size: size, Root: root}
@@ -51,7 +50,7 @@ func At(
 		return head, nil, err
 	}
 	head.Last, head.LastReceived = EntryOf(last).Hash(), last.ReceivedAt
-	tree, err := Tree(ctx, store, t, head)
+	tree, err := RestoreTree(ctx, store, t, head)
 	return head, tree, err
 }
 

@@ -1,14 +1,4 @@
-// Package slidingsum holds the sum of the amounts that were added in a window of time.
-//
-// Invariants:
-//
-//   - An amount that was added at t is part of a window that ends at now while
-//     now - window < t <= now.
-//   - A Sum keeps at most 1,024 amounts. It is exact as long as no more different
-//     times lie in the window. Beyond that an amount may count longer than it should,
-//     by 1/512 of the window at most, and never shorter.
-//   - The stored form of a Sum is read back as the same Sum.
-package slidingsum
+package log
 
 import (
 	"encoding/binary"
@@ -20,8 +10,8 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// ErrMalformed is wrapped by the errors of Parse.
-var ErrMalformed = errors.New("malformed sliding sum")
+// errMalformedSum is wrapped by the errors of Parse.
+var errMalformedSum = errors.New("malformed sliding sum")
 
 // A Sum of more than maxAmounts amounts merges the neighbours that lie in the same
 // one of stepsPerWindow steps.
@@ -30,8 +20,8 @@ const (
 	stepsPerWindow = maxAmounts / 2
 )
 
-// Sum is a sliding sum. The zero value is empty. It is used by one goroutine at a time.
-type Sum struct {
+// slidingSum is a sliding sum. The zero value is empty. It is used by one goroutine at a time.
+type slidingSum struct {
 	amounts  []amount        // by time, ascending
 	total    decimal.Decimal // of amounts
 	overflow bool            // the total is larger than decimal.Max: it is not kept up to date
@@ -44,7 +34,7 @@ type amount struct {
 
 // At returns the sum of the window that ends at now, and drops the amounts before that
 // window. A sum that is larger than decimal.Max is decimal.Max.
-func (s *Sum) At(now id.Instant, window time.Duration) decimal.Decimal {
+func (s *slidingSum) At(now id.Instant, window time.Duration) decimal.Decimal {
 	begin, n := now-id.Instant(window.Milliseconds()), 0
 	for n < len(s.amounts) && s.amounts[n].at <= begin {
 		if !s.overflow {
@@ -63,14 +53,14 @@ func (s *Sum) At(now id.Instant, window time.Duration) decimal.Decimal {
 }
 
 // computeTotal adds all amounts up.
-func (s *Sum) computeTotal() {
+func (s *slidingSum) computeTotal() {
 	s.total, s.overflow = decimal.Decimal{}, false
 	for i := range s.amounts {
 		s.raiseTotal(s.amounts[i].value)
 	}
 }
 
-func (s *Sum) raiseTotal(by decimal.Decimal) {
+func (s *slidingSum) raiseTotal(by decimal.Decimal) {
 	sum, err := s.total.Add(by)
 	if s.overflow = s.overflow || err != nil; !s.overflow {
 		s.total = sum
@@ -79,7 +69,7 @@ func (s *Sum) raiseTotal(by decimal.Decimal) {
 
 // Add adds an amount at now, which MUST NOT be before the newest amount. The value MUST
 // be more than 0.
-func (s *Sum) Add(now id.Instant, value decimal.Decimal, window time.Duration) {
+func (s *slidingSum) Add(now id.Instant, value decimal.Decimal, window time.Duration) {
 	s.raiseTotal(value)
 	if n := len(s.amounts); n > 0 && s.amounts[n-1].at == now {
 		s.amounts[n-1].value = addCapped(s.amounts[n-1].value, value)
@@ -93,7 +83,7 @@ func (s *Sum) Add(now id.Instant, value decimal.Decimal, window time.Duration) {
 
 // MoveBack moves the amounts that were added after now to now, and reports whether
 // there were any.
-func (s *Sum) MoveBack(now id.Instant) bool {
+func (s *slidingSum) MoveBack(now id.Instant) bool {
 	n := len(s.amounts)
 	for n > 0 && s.amounts[n-1].at > now {
 		n--
@@ -116,7 +106,7 @@ func (s *Sum) MoveBack(now id.Instant) bool {
 }
 
 // mergeSteps makes one amount of all that lie in the same step of the window.
-func (s *Sum) mergeSteps(window time.Duration) {
+func (s *slidingSum) mergeSteps(window time.Duration) {
 	step := max(1, id.Instant(window.Milliseconds()/stepsPerWindow))
 	kept := s.amounts[:1:1]
 	for _, a := range s.amounts[1:] {
@@ -144,7 +134,7 @@ const storedForm = 1
 
 // AppendTo appends the stored form. Each amount is stored as the milliseconds since the
 // amount before it, the length of its text, and its text.
-func (s *Sum) AppendTo(b []byte) []byte {
+func (s *slidingSum) AppendTo(b []byte) []byte {
 	b = append(b, storedForm)
 	var text []byte
 	last := id.Instant(0)
@@ -157,16 +147,16 @@ func (s *Sum) AppendTo(b []byte) []byte {
 	return b
 }
 
-// Parse reads the stored form. It wraps ErrMalformed for any other text.
-func Parse(b []byte) (s Sum, err error) {
+// parseSlidingSum reads the stored form. It wraps ErrMalformed for any other text.
+func parseSlidingSum(b []byte) (s slidingSum, err error) {
 	if len(b) == 0 || b[0] != storedForm {
-		return s, fmt.Errorf("%w: unknown form", ErrMalformed)
+		return s, fmt.Errorf("%w: unknown form", errMalformedSum)
 	}
 	last := id.Instant(0)
 	for b = b[1:]; len(b) > 0; {
 		var a amount
 		if a, b, err = parseAmount(b, last); err != nil {
-			return Sum{}, err
+			return slidingSum{}, err
 		}
 		s.amounts = append(s.amounts, a)
 		last = a.at
@@ -181,17 +171,17 @@ const maxInstant = 1 << 53
 func parseAmount(b []byte, last id.Instant) (a amount, rest []byte, err error) {
 	later, n := binary.Uvarint(b)
 	if n <= 0 || later == 0 || later > maxInstant || last+id.Instant(later) > maxInstant {
-		return a, nil, fmt.Errorf("%w: time", ErrMalformed)
+		return a, nil, fmt.Errorf("%w: time", errMalformedSum)
 	}
 	b = b[n:]
 	length, n := binary.Uvarint(b)
 	if n <= 0 || length > uint64(len(b)-n) {
-		return a, nil, fmt.Errorf("%w: length", ErrMalformed)
+		return a, nil, fmt.Errorf("%w: length", errMalformedSum)
 	}
 	b = b[n:]
 	a.at = last + id.Instant(later)
 	if a.value, err = decimal.Parse(string(b[:length])); err != nil || a.value.Sign() <= 0 {
-		return a, nil, fmt.Errorf("%w: amount", ErrMalformed)
+		return a, nil, fmt.Errorf("%w: amount", errMalformedSum)
 	}
 	return a, b[length:], nil
 }

@@ -1,4 +1,4 @@
-package tiles
+package log
 
 import (
 	"context"
@@ -27,7 +27,7 @@ func newLeafCache(limit int64) *cache.Map[tileKey, []byte] {
 const leafChance = 8
 
 // readLeafHashes returns the leaf hashes [begin, end) of one full tile of a tree.
-func (r *Reader) readLeafHashes(ctx context.Context, in Tree, index uint64, begin, end int) ([]byte, error) {
+func (r *tileReader) readLeafHashes(ctx context.Context, in tileTree, index uint64, begin, end int) ([]byte, error) {
 	const size = len(id.Hash{})
 	k := tileKey{tenant: in.Tenant, index: index}
 	if kept, found := r.leaves.Get(k); found {

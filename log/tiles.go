@@ -1,8 +1,4 @@
-// Package tiles reads the tiles of ledgers' trees for proofs, and keeps those that are read often.
-//
-// Tiles and leaf hashes never change, except that the last tile of a level gets wider. So all states of a ledger
-// share the kept tiles, also those of a ledger that left memory.
-package tiles
+package log
 
 import (
 	"context"
@@ -17,8 +13,8 @@ import (
 	"github.com/agentledger/agentledger/tlog"
 )
 
-// Reader reads tiles of one store. Its methods may be called concurrently.
-type Reader struct {
+// tileReader reads tiles of one store. Its methods may be called concurrently.
+type tileReader struct {
 	store  storage.Ledgers
 	nodes  *cache.Map[tileKey, *tlog.Nodes]
 	leaves *cache.Map[tileKey, []byte]
@@ -26,20 +22,20 @@ type Reader struct {
 	kept, read prometheus.Counter // reads of leaf hashes, by where they were
 }
 
-// Options are the bounds of a reader, in bytes.
-type Options struct {
+// tileOptions are the bounds of a reader, in bytes.
+type tileOptions struct {
 	NodeBytes int64 // of decoded tiles
 	LeafBytes int64 // of leaf hashes
 	Metrics   prometheus.Registerer
 }
 
-// NewReader returns a reader that keeps nothing yet.
-func NewReader(store storage.Ledgers, o Options) *Reader {
+// newTileReader returns a reader that keeps nothing yet.
+func newTileReader(store storage.Ledgers, o tileOptions) *tileReader {
 	reads := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "agentledger_leaf_reads_total",
 		Help: "Reads of leaf hashes for proofs: kept in memory, or read from the store.",
 	}, []string{"from"})
-	r := &Reader{
+	r := &tileReader{
 		store: store, nodes: newTileCache(o.NodeBytes), leaves: newLeafCache(o.LeafBytes),
 		kept: reads.WithLabelValues("memory"), read: reads.WithLabelValues("store"),
 	}
@@ -49,8 +45,8 @@ func NewReader(store storage.Ledgers, o Options) *Reader {
 	return r
 }
 
-// Tree is a durable tree of a ledger.
-type Tree struct {
+// tileTree is a durable tree of a ledger.
+type tileTree struct {
 	Tenant id.Tenant
 	Size   id.Index
 	End    *tlog.Builder // at Size; only read
@@ -59,7 +55,7 @@ type Tree struct {
 // Hashes returns the hashes of a tile, 32 bytes each, which the caller must not write to. It takes partial tiles from
 // the tree itself and full ones from the store. storage.ErrNotFound when the tile does not lie in the tree at that
 // width.
-func (r *Reader) Hashes(ctx context.Context, in Tree, t tlog.Tile) ([]byte, error) {
+func (r *tileReader) Hashes(ctx context.Context, in tileTree, t tlog.Tile) ([]byte, error) {
 	if !t.Within(in.Size) {
 		return nil, storage.ErrNotFound
 	}
@@ -67,7 +63,7 @@ func (r *Reader) Hashes(ctx context.Context, in Tree, t tlog.Tile) ([]byte, erro
 }
 
 // readTileFrom returns the hashes of a tile that lies in the tree, from number begin on.
-func (r *Reader) readTileFrom(ctx context.Context, in Tree, t tlog.Tile, begin int) ([]byte, error) {
+func (r *tileReader) readTileFrom(ctx context.Context, in tileTree, t tlog.Tile, begin int) ([]byte, error) {
 	end := int(t.Width)
 	if t.Index == uint64(in.Size)>>(8*uint(t.Level))/tlog.TileWidth {
 		const size = len(id.Hash{})
@@ -85,7 +81,7 @@ func (r *Reader) readTileFrom(ctx context.Context, in Tree, t tlog.Tile, begin i
 }
 
 // Prover returns a prover of proofs in a tree, for one request.
-func (r *Reader) Prover(in Tree) *tlog.Prover {
+func (r *tileReader) Prover(in tileTree) *tlog.Prover {
 	p := &treeTiles{reader: r, in: in}
 	return tlog.NewProver(p, p)
 }
@@ -93,8 +89,8 @@ func (r *Reader) Prover(in Tree) *tlog.Prover {
 // treeTiles reads the tiles of one tree, and those that were decoded for any tree of its ledger. It is a
 // tlog.TileReader and a tlog.NodeCache.
 type treeTiles struct {
-	reader *Reader
-	in     Tree
+	reader *tileReader
+	in     tileTree
 }
 
 // Tile implements tlog.TileReader.

@@ -1,4 +1,4 @@
-package slidingsum
+package log
 
 import (
 	"math/rand/v2"
@@ -39,7 +39,7 @@ func cents(n int64) decimal.Decimal {
 func TestSumIsExact(t *testing.T) {
 	const window = 20 * time.Second
 	random := rand.New(rand.NewPCG(1, 2))
-	var s Sum
+	var s slidingSum
 	var all []amount
 	now := id.Instant(1_800_000_000_000)
 	for range 2000 {
@@ -54,7 +54,7 @@ func TestSumIsExact(t *testing.T) {
 			all = all[1000:]
 		}
 		if random.IntN(50) == 0 {
-			stored, err := Parse(s.AppendTo(nil))
+			stored, err := parseSlidingSum(s.AppendTo(nil))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -71,7 +71,7 @@ func TestSumIsExact(t *testing.T) {
 func TestSumIsBounded(t *testing.T) {
 	const window = 10 * time.Minute // with about 2400 events
 	random := rand.New(rand.NewPCG(3, 4))
-	var s Sum
+	var s slidingSum
 	var all []amount
 	now := id.Instant(1_800_000_000_000)
 	late := id.Instant(window.Milliseconds() / stepsPerWindow)
@@ -96,10 +96,10 @@ func TestSumIsBounded(t *testing.T) {
 }
 
 func TestSumEdges(t *testing.T) {
-	var s Sum
+	var s slidingSum
 	s.Add(1000, decimal.FromInt(1), time.Second)
 	for now, want := range map[id.Instant]int64{1000: 1, 1999: 1, 2000: 0} {
-		c := Sum{amounts: s.amounts, total: s.total}
+		c := slidingSum{amounts: s.amounts, total: s.total}
 		if got := c.At(now, time.Second); got != decimal.FromInt(want) {
 			t.Errorf("added at 1000, at %d: got %s, want %d", now, got, want)
 		}
@@ -108,13 +108,13 @@ func TestSumEdges(t *testing.T) {
 
 // A sum without room is the largest one, until what makes it so is gone.
 func TestSumWithoutRoom(t *testing.T) {
-	var s Sum
+	var s slidingSum
 	for i := range 3 {
 		s.At(id.Instant(1000+i), time.Second)
 		s.Add(id.Instant(1000+i), decimal.Max(), time.Second)
 	}
 	for now, want := range map[id.Instant]decimal.Decimal{1002: decimal.Max(), 2001: decimal.Max(), 2002: {}} {
-		c, err := Parse(s.AppendTo(nil))
+		c, err := parseSlidingSum(s.AppendTo(nil))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -129,18 +129,18 @@ func TestSumWithoutRoom(t *testing.T) {
 }
 
 func FuzzSum(f *testing.F) {
-	var s Sum
+	var s slidingSum
 	s.Add(5, cents(7), time.Second)
 	s.Add(9, cents(70), time.Second)
 	f.Add(s.AppendTo(nil))
 	f.Add([]byte{1, 1, 1, '0'})
 	f.Add([]byte{2})
 	f.Fuzz(func(t *testing.T, b []byte) {
-		s, err := Parse(b)
+		s, err := parseSlidingSum(b)
 		if err != nil {
 			return
 		}
-		again, err := Parse(s.AppendTo(nil))
+		again, err := parseSlidingSum(s.AppendTo(nil))
 		if err != nil || !reflect.DeepEqual(again, s) {
 			t.Fatalf("got %v, %v, want %v", again, err, s)
 		}
@@ -163,7 +163,7 @@ func TestSumPull(t *testing.T) {
 		"around":     {[]id.Instant{now - 5, now, now + 1, now + 9}, true, []amount{{now - 5, cents(1)}, {now, cents(3)}}},
 		"but now":    {[]id.Instant{now - 5, now + 9}, true, []amount{{now - 5, cents(1)}, {now, cents(1)}}},
 	} {
-		var s Sum
+		var s slidingSum
 		for _, at := range c.at {
 			s.Add(at, cents(1), window)
 		}

@@ -1,4 +1,4 @@
-package tiles
+package log
 
 import (
 	"context"
@@ -17,7 +17,7 @@ type blank struct {
 }
 
 func newBlank(c *cache.Map[tileKey, *tlog.Nodes], t id.Tenant) *blank {
-	return &blank{treeTiles: treeTiles{reader: &Reader{nodes: c}, in: Tree{Tenant: t}}}
+	return &blank{treeTiles: treeTiles{reader: &tileReader{nodes: c}, in: tileTree{Tenant: t}}}
 }
 
 func (b *blank) Tile(_ context.Context, t tlog.Tile) ([]byte, error) {

@@ -1,6 +1,4 @@
-// Package commitmetrics is the metrics of appends, and of the faults of ledgers. Labels are bounded: no organization is
-// one.
-package commitmetrics
+package log
 
 import (
 	"errors"
@@ -10,8 +8,8 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// Metrics may be used concurrently.
-type Metrics struct {
+// commitMetrics may be used concurrently.
+type commitMetrics struct {
 	batchEvents prometheus.Histogram
 	batchOrgs   prometheus.Histogram
 
@@ -23,9 +21,9 @@ type Metrics struct {
 	Missing   prometheus.Gauge // ledgers that have an anchor and are not in the store
 }
 
-// New registers the metrics. levels are those of faults.
-func New(r prometheus.Registerer, levels ...string) *Metrics {
-	m := &Metrics{
+// newCommitMetrics registers the metrics. levels are those of faults.
+func newCommitMetrics(r prometheus.Registerer, levels ...string) *commitMetrics {
+	m := &commitMetrics{
 		batchEvents: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "agentledger_append_events", Help: "Events in one append.",
 			Buckets: prometheus.ExponentialBuckets(1, 2, 11)}),
@@ -61,7 +59,7 @@ func New(r prometheus.Registerer, levels ...string) *Metrics {
 }
 
 // ObserveBatches observes the sizes of an append.
-func (m *Metrics) ObserveBatches(batches []storage.Batch) {
+func (m *commitMetrics) ObserveBatches(batches []storage.Batch) {
 	events := 0
 	for i := range batches {
 		events += len(batches[i].Events)
@@ -70,8 +68,8 @@ func (m *Metrics) ObserveBatches(batches []storage.Batch) {
 	m.batchOrgs.Observe(float64(len(batches)))
 }
 
-// CauseOf returns the label of an error of an append.
-func CauseOf(err error) string {
+// causeOf returns the label of an error of an append.
+func causeOf(err error) string {
 	switch {
 	case errors.Is(err, storage.ErrDuplicate):
 		return "duplicate"
