@@ -12,7 +12,7 @@ import (
 	"github.com/agentledger/agentledger/internal/test/ledgertest"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/log/anchor"
-	"github.com/agentledger/agentledger/log/standin"
+	"github.com/agentledger/agentledger/log/replica"
 	"github.com/agentledger/agentledger/log/takeover"
 	"github.com/agentledger/agentledger/storage"
 )
@@ -63,7 +63,7 @@ type simNode struct {
 	log     *log.Stepped
 	anchors *anchor.Folder
 	news    *anchor.Follower
-	readers *standin.Ledgers
+	readers *replica.Ledgers
 	owns    map[id.Tenant]bool
 	alone   map[id.Tenant]bool // no other node owned the ledger since this one began to
 	left    map[id.Tenant]bool // it has owned the ledger, and has not released it yet
@@ -114,7 +114,7 @@ func (s *nodeSim) start(n *simNode) {
 		s.t.Fatal(err)
 	}
 	o.Anchors = n.anchors
-	n.readers = standin.New(standin.Options{Ledgers: n.log.Ledgers, Reader: log.NewReader(o), Store: o.Store,
+	n.readers = replica.New(replica.Options{Ledgers: n.log.Ledgers, Reader: log.NewReader(o), Store: o.Store,
 		Anchors: n.anchors, Elapsed: s.elapsedNow, AnchorFirst: o.AnchorFirst, Wait: s.pause})
 	if other := s.other(n); other != nil && other.log != nil {
 		var notes []anchor.Note

@@ -13,15 +13,15 @@ import (
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/test/ledgertest"
 	"github.com/agentledger/agentledger/log"
-	"github.com/agentledger/agentledger/log/standin"
+	"github.com/agentledger/agentledger/log/replica"
 	"github.com/agentledger/agentledger/log/takeover"
 	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/storage/storagetest"
 )
 
 // readers returns the ledgers as readers at a node see them. Its waits end at once, and are added to waited.
-func (n *node) readers(waited *time.Duration, anchorFirst bool) *standin.Ledgers {
-	return standin.New(standin.Options{Ledgers: n.ledgers, Store: n.store, Anchors: n.folder, Elapsed: n.timeElapsed,
+func (n *node) readers(waited *time.Duration, anchorFirst bool) *replica.Ledgers {
+	return replica.New(replica.Options{Ledgers: n.ledgers, Store: n.store, Anchors: n.folder, Elapsed: n.timeElapsed,
 		Reader:      log.NewReader(log.Options{Store: n.store, Keyring: n.keyring, Anchors: n.folder}),
 		AnchorFirst: func() bool { return anchorFirst },
 		Wait: func(ctx context.Context, d time.Duration) error {
@@ -118,7 +118,7 @@ func TestStandInRefusesAnOlderStore(t *testing.T) {
 		t.Errorf("before the anchor has come: got %v", err)
 	}
 	one.spread(two)
-	for name, readers := range map[string]*standin.Ledgers{"shown before": late, "never shown": two.readers(&waited, false)} {
+	for name, readers := range map[string]*replica.Ledgers{"shown before": late, "never shown": two.readers(&waited, false)} {
 		if _, err := readers.State(ctx, red); !isUnconfirmed(err) {
 			t.Errorf("%s: got %v", name, err)
 		}
@@ -228,7 +228,7 @@ func TestStandInReadsTogether(t *testing.T) {
 	}
 	one.spread(two)
 	began := time.Now()
-	readers := standin.New(standin.Options{Ledgers: two.ledgers, Store: store, Anchors: two.folder,
+	readers := replica.New(replica.Options{Ledgers: two.ledgers, Store: store, Anchors: two.folder,
 		Reader:      log.NewReader(log.Options{Store: store, Keyring: two.keyring, Anchors: two.folder}),
 		AnchorFirst: func() bool { return true }, Elapsed: func() time.Duration { return time.Since(began) },
 		Wait: func(context.Context, time.Duration) error { return nil }})

@@ -5,7 +5,7 @@ import (
 
 	"github.com/agentledger/agentledger/internal/read/index"
 	"github.com/agentledger/agentledger/log"
-	"github.com/agentledger/agentledger/log/standin"
+	"github.com/agentledger/agentledger/log/replica"
 	"github.com/agentledger/agentledger/publicapi"
 )
 
@@ -21,7 +21,7 @@ func (n *Node) Readers(l *log.Ledgers, anchorFirst func() bool) (publicapi.Ledge
 		return l, nil, nil
 	}
 	o := &n.options
-	readers := standin.New(standin.Options{Ledgers: l, Store: o.Engine, Anchors: o.Anchors, Elapsed: o.Elapsed,
+	readers := replica.New(replica.Options{Ledgers: l, Store: o.Engine, Anchors: o.Anchors, Elapsed: o.Elapsed,
 		AnchorFirst: anchorFirst, Reader: log.NewReader(log.Options{Store: o.Engine, Keyring: o.Keyring,
 			Anchors: o.Anchors, Logger: o.Logger, TileCacheBytes: readerCache, LeafCacheBytes: readerCache})})
 	o.Metrics.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{

@@ -1,4 +1,4 @@
-// Package standin answers readers of ledgers that other processes own, for processes that share a store.
+// Package replica answers readers of ledgers that other processes own, for processes that share a store.
 //
 // Invariants:
 //
@@ -10,7 +10,7 @@
 //   - The state is durable, extends the newest anchor that this process has of the ledger, and becomes its anchor
 //     before it is shown. A store that was rolled back is refused.
 //   - One request at a time reads the newest state of a ledger. Those that came before it began show the same one.
-package standin
+package replica
 
 import (
 	"context"
