@@ -12,7 +12,6 @@ import (
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/test/ledgertest"
 	"github.com/agentledger/agentledger/log/audit"
-	"github.com/agentledger/agentledger/log/audit/markfile"
 	"github.com/agentledger/agentledger/storage"
 )
 
@@ -55,9 +54,9 @@ func TestFsckGoesOn(t *testing.T) {
 		t.Fatalf("in one run: got %v, want two findings", want)
 	}
 	path := filepath.Join(t.TempDir(), "progress.json")
-	open := func() *markfile.File {
+	open := func() *audit.MarkFile {
 		t.Helper()
-		f, err := markfile.Open(path)
+		f, err := audit.OpenMarkFile(path)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -102,7 +101,7 @@ func (p *keptProgress) Note(id.Origin, audit.Mark) error { return nil }
 func TestMarkIsLeftAlone(t *testing.T) {
 	store := newWatchedStore()
 	w := filled(t, store, 300, 1)
-	marks, err := markfile.Open(filepath.Join(t.TempDir(), "progress.json"))
+	marks, err := audit.OpenMarkFile(filepath.Join(t.TempDir(), "progress.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,7 +127,7 @@ func TestMarkIsLeftAlone(t *testing.T) {
 func TestMarkOfAnotherStore(t *testing.T) {
 	store := newWatchedStore()
 	w := filled(t, store, 300, 300)
-	marks, err := markfile.Open(filepath.Join(t.TempDir(), "progress.json"))
+	marks, err := audit.OpenMarkFile(filepath.Join(t.TempDir(), "progress.json"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,6 @@ import (
 	"github.com/agentledger/agentledger/internal/operate/compaction"
 	"github.com/agentledger/agentledger/log/anchor"
 	"github.com/agentledger/agentledger/log/audit"
-	"github.com/agentledger/agentledger/log/audit/markfile"
 )
 
 // fsckCommand re-verifies the store of a stopped server, or a snapshot of one that runs. It writes nothing to it.
@@ -39,7 +38,7 @@ func (c fsckCommand) check(ctx context.Context, out terminal, s *datadir.Store) 
 	if c.Progress == "" {
 		return fsck(ctx, out, s, audit.Resume{})
 	}
-	marks, err := markfile.Open(c.Progress)
+	marks, err := audit.OpenMarkFile(c.Progress)
 	if err != nil {
 		return err
 	}

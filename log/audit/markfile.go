@@ -1,10 +1,4 @@
-// Package markfile keeps in a file how far an fsck came.
-//
-// Invariants:
-//
-//   - The file is replaced as a whole, so that a run that is killed leaves the marks of some seconds ago at worst.
-//   - A file that can't be read is an error, and never a file without marks.
-package markfile
+package audit
 
 import (
 	"errors"
@@ -18,24 +12,23 @@ import (
 
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/durable"
-	"github.com/agentledger/agentledger/log/audit"
 )
 
 // every is the time between two writes of the file.
 const every = 5 * time.Second
 
-// File is the marks of a run. Its methods may be called concurrently.
-type File struct {
+// MarkFile is the marks of a run. Its methods may be called concurrently.
+type MarkFile struct {
 	path string
 
 	mu      sync.Mutex
-	marks   map[id.Origin]audit.Mark
+	marks   map[id.Origin]Mark
 	written time.Time
 }
 
-// Open reads the marks of an earlier run. There are none without a file.
-func Open(path string) (*File, error) {
-	f := &File{path: path, marks: make(map[id.Origin]audit.Mark)}
+// OpenMarkFile reads the marks of an earlier run. There are none without a file.
+func OpenMarkFile(path string) (*MarkFile, error) {
+	f := &MarkFile{path: path, marks: make(map[id.Origin]Mark)}
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return f, nil
@@ -49,16 +42,16 @@ func Open(path string) (*File, error) {
 	return f, nil
 }
 
-// Find implements audit.Progress.
-func (f *File) Find(o id.Origin) (audit.Mark, bool) {
+// Find implements Progress.
+func (f *MarkFile) Find(o id.Origin) (Mark, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	m, ok := f.marks[o]
 	return m, ok
 }
 
-// Note implements audit.Progress. It writes the file from time to time.
-func (f *File) Note(o id.Origin, m audit.Mark) error {
+// Note implements Progress. It writes the file from time to time.
+func (f *MarkFile) Note(o id.Origin, m Mark) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.marks[o] = m
@@ -69,14 +62,14 @@ func (f *File) Note(o id.Origin, m audit.Mark) error {
 }
 
 // Keep writes the file for a later run.
-func (f *File) Keep() error {
+func (f *MarkFile) Keep() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.write()
 }
 
 // Remove removes the file of a run that came to its end.
-func (f *File) Remove() error {
+func (f *MarkFile) Remove() error {
 	err := os.Remove(f.path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -85,7 +78,7 @@ func (f *File) Remove() error {
 }
 
 // write MUST be called with the lock held.
-func (f *File) write() error {
+func (f *MarkFile) write() error {
 	text, err := json.Marshal(f.marks, json.Deterministic(true))
 	if err != nil {
 		return fmt.Errorf("write progress: %w", err)

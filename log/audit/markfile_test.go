@@ -1,4 +1,4 @@
-package markfile_test
+package audit_test
 
 import (
 	"os"
@@ -9,12 +9,11 @@ import (
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/log/audit"
-	"github.com/agentledger/agentledger/log/audit/markfile"
 )
 
 func TestFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "progress.json")
-	f, err := markfile.Open(path)
+	f, err := audit.OpenMarkFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,7 +28,7 @@ func TestFile(t *testing.T) {
 	if err := f.Keep(); err != nil {
 		t.Fatal(err)
 	}
-	if f, err = markfile.Open(path); err != nil {
+	if f, err = audit.OpenMarkFile(path); err != nil {
 		t.Fatal(err)
 	}
 	for origin, want := range map[id.Origin]audit.Mark{"log.test/o/red": red, "log.test/o/blue": blue} {
@@ -48,7 +47,7 @@ func TestDamagedFile(t *testing.T) {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := markfile.Open(path); err == nil {
+		if _, err := audit.OpenMarkFile(path); err == nil {
 			t.Errorf("%q was read", text)
 		}
 	}
