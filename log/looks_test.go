@@ -10,7 +10,6 @@ import (
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/storage/storagetest"
-	"github.com/agentledger/agentledger/storage/survey"
 )
 
 // surveyed is a store that answers for many ledgers at once, and counts the questions about single ones.
@@ -29,9 +28,9 @@ func (s *surveyed) Head(ctx context.Context, t id.Tenant) (storage.Head, error) 
 	return s.Store.Head(ctx, t)
 }
 
-func (s *surveyed) Survey(ctx context.Context, q survey.Question) iter.Seq2[survey.Ledger, error] {
+func (s *surveyed) Survey(ctx context.Context, q storage.SurveyQuestion) iter.Seq2[storage.SurveyedLedger, error] {
 	s.surveys.Add(1)
-	return survey.Ledgers(ctx, s.Store, q)
+	return storage.Survey(ctx, s.Store, q)
 }
 
 // Looks at all ledgers ask nothing about one that does nothing: those of the re-verification, and the comparison with

@@ -12,7 +12,6 @@ import (
 	"github.com/agentledger/agentledger/internal/wait"
 	"github.com/agentledger/agentledger/log/anchor"
 	"github.com/agentledger/agentledger/storage"
-	"github.com/agentledger/agentledger/storage/survey"
 )
 
 // missingTold is how many missing ledgers are named in the operator's log.
@@ -26,8 +25,8 @@ const missingTold = 100
 // organization's record of a kind, "" for none; value is nil where there is no such record.
 func (l *Ledgers) Census(ctx context.Context, kind storage.Kind, slugOf slugReader) error {
 	missing, began := l.anchors.CompareOrigins(), time.Now()
-	asked := survey.Question{Kinds: []storage.Kind{kindIdentity, kind}}
-	for found, err := range survey.Ledgers(ctx, l.store, asked) {
+	asked := storage.SurveyQuestion{Kinds: []storage.Kind{kindIdentity, kind}}
+	for found, err := range storage.Survey(ctx, l.store, asked) {
 		if err == nil {
 			err = l.reportUncounted(ctx, found.Tenant, l.countLedger(found, missing, slugOf, found.Values[kind]))
 		}
@@ -54,7 +53,7 @@ type slugReader = func(t id.Tenant, value []byte) (id.Slug, error)
 
 // countLedger marks a ledger as present and keeps its slug. A ledger that can't be read is
 // left to the re-verification, which reports it.
-func (l *Ledgers) countLedger(found survey.Ledger, missing *anchor.Comparison, slugOf slugReader, value []byte) error {
+func (l *Ledgers) countLedger(found storage.SurveyedLedger, missing *anchor.Comparison, slugOf slugReader, value []byte) error {
 	var stored identityRecord
 	if err := json.Unmarshal(found.Values[kindIdentity], &stored); err != nil {
 		return cmp.Or(found.Err, fmt.Errorf("%w: %s: %w", storage.ErrCorrupt, kindIdentity, err))

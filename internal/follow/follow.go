@@ -39,7 +39,6 @@ import (
 	"github.com/agentledger/agentledger/internal/schedule"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/storage"
-	"github.com/agentledger/agentledger/storage/survey"
 )
 
 // Ledgers reads ledgers and tells which moved (package log).
@@ -67,7 +66,7 @@ type Options struct {
 
 	// All makes each of these ledgers have a follower. Its work gets batches without events and reads
 	// the events behind the position by itself. Default: none.
-	All   survey.Store
+	All   storage.SurveyStore
 	Least id.Index // with All: how many events behind the position are worth a look
 
 	Places int              // looks at once; default 32

@@ -9,7 +9,7 @@ import (
 
 	"github.com/agentledger/agentledger/internal/schedule"
 	"github.com/agentledger/agentledger/internal/wait"
-	"github.com/agentledger/agentledger/storage/survey"
+	"github.com/agentledger/agentledger/storage"
 )
 
 // maxRunningOrganization bounds the looks under way of one organization.
@@ -123,7 +123,7 @@ func (f *Follower) learnLedgers(ctx context.Context, logger *slog.Logger) {
 }
 
 func (f *Follower) wakeLedgers(ctx context.Context) error {
-	for l, err := range survey.Ledgers(ctx, f.All, survey.Question{Wanted: f.share.Owned}) {
+	for l, err := range storage.Survey(ctx, f.All, storage.SurveyQuestion{Wanted: f.share.Owned}) {
 		if err = errors.Join(err, l.Err); err != nil {
 			return err
 		}

@@ -6,7 +6,6 @@ import (
 
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/storage"
-	"github.com/agentledger/agentledger/storage/survey"
 )
 
 // lookRest is for how many times as long as a look at all ledgers took the next one waits.
@@ -14,7 +13,7 @@ const lookRest = 49
 
 // surveyed is a ledger in a look at all of them.
 type surveyed struct {
-	survey.Ledger
+	storage.SurveyedLedger
 	position positionRecord // the zero value when there is none, or when it is damaged
 	level    log.Level
 	err      error // why the head can't be read
@@ -25,7 +24,7 @@ type surveyed struct {
 func (a *Auditor) survey(ctx context.Context) iter.Seq2[surveyed, error] {
 	kinds := []storage.Kind{log.KindReverified, log.KindFault}
 	return func(yield func(surveyed, error) bool) {
-		for l, err := range survey.Ledgers(ctx, a.store, survey.Question{Kinds: kinds}) {
+		for l, err := range storage.Survey(ctx, a.store, storage.SurveyQuestion{Kinds: kinds}) {
 			s := surveyed{Ledger: l, err: l.Err}
 			if value := l.Values[log.KindReverified]; err == nil && value != nil {
 				s.position, _ = parsePosition(value) // a damaged one counts as none

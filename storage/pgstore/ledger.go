@@ -11,7 +11,6 @@ import (
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/storage/pgstore/listing"
-	"github.com/agentledger/agentledger/storage/survey"
 )
 
 const headSQL = `SELECT size, root, last, last_received, epoch, config_version FROM head WHERE org = $1`
@@ -114,8 +113,8 @@ func (e *Engine) Tenants(ctx context.Context) iter.Seq2[id.Tenant, error] {
 	return listing.Tenants(ctx, e.readPage)
 }
 
-// Survey implements survey.Surveyor.
-func (e *Engine) Survey(ctx context.Context, q survey.Question) iter.Seq2[survey.Ledger, error] {
+// Survey implements storage.Surveyor.
+func (e *Engine) Survey(ctx context.Context, q storage.SurveyQuestion) iter.Seq2[storage.SurveyedLedger, error] {
 	return listing.Survey(ctx, q, e.readPage)
 }
 

@@ -21,7 +21,6 @@ import (
 	"github.com/agentledger/agentledger/storage/archive/objects"
 	"github.com/agentledger/agentledger/storage/pebblestore"
 	"github.com/agentledger/agentledger/storage/pgstore"
-	"github.com/agentledger/agentledger/storage/survey"
 )
 
 // errNoArchive: texts of the store are in an archive that the settings do not name.
@@ -163,7 +162,7 @@ func (e databaseWithArchive) Send(ctx context.Context, statements *pgx.Batch) er
 }
 
 // Survey is that of the database, because an archive moves no heads and no records.
-func (e databaseWithArchive) Survey(ctx context.Context, q survey.Question) iter.Seq2[survey.Ledger, error] {
+func (e databaseWithArchive) Survey(ctx context.Context, q storage.SurveyQuestion) iter.Seq2[storage.SurveyedLedger, error] {
 	return e.inner.Survey(ctx, q)
 }
 

@@ -13,7 +13,6 @@ import (
 
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/storage"
-	"github.com/agentledger/agentledger/storage/survey"
 )
 
 // Cluster says which organizations the node owns (package cluster).
@@ -42,9 +41,9 @@ func (s Store) Tenants(ctx context.Context) iter.Seq2[id.Tenant, error] {
 	}
 }
 
-// Survey implements survey.Surveyor for the tenants that are owned.
-func (s Store) Survey(ctx context.Context, q survey.Question) iter.Seq2[survey.Ledger, error] {
+// Survey implements storage.Surveyor for the tenants that are owned.
+func (s Store) Survey(ctx context.Context, q storage.SurveyQuestion) iter.Seq2[storage.SurveyedLedger, error] {
 	all := q
 	q.Wanted = func(t id.Tenant) bool { return s.Owned(t) && all.Wants(t) }
-	return survey.Ledgers(ctx, s.Engine, q)
+	return storage.Survey(ctx, s.Engine, q)
 }

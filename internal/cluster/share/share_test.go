@@ -11,7 +11,6 @@ import (
 	"github.com/agentledger/agentledger/internal/test/enginetest"
 	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/storage/storagetest/lifelike"
-	"github.com/agentledger/agentledger/storage/survey"
 )
 
 // odd owns the tenants with odd numbers.
@@ -71,7 +70,7 @@ func TestSurvey(t *testing.T) {
 	}
 	s := share.Store{Engine: e, Cluster: odd{}}
 	var got []id.Tenant
-	for l, err := range survey.Ledgers(t.Context(), s, survey.Question{Wanted: func(t id.Tenant) bool { return t > 1 }}) {
+	for l, err := range storage.Survey(t.Context(), s, storage.SurveyQuestion{Wanted: func(t id.Tenant) bool { return t > 1 }}) {
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -15,7 +15,6 @@ import (
 	"github.com/agentledger/agentledger/internal/sysevent"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/storage"
-	"github.com/agentledger/agentledger/storage/survey"
 	"github.com/agentledger/agentledger/verify"
 )
 
@@ -73,7 +72,7 @@ func (d *Directory) waitForMoves(ctx context.Context, failed bool) {
 
 // CatchUp finds the logs that moved before New.
 func (d *Directory) CatchUp(ctx context.Context) error {
-	for l, err := range survey.Ledgers(ctx, d.Store, survey.Question{}) {
+	for l, err := range storage.Survey(ctx, d.Store, storage.SurveyQuestion{}) {
 		if err != nil {
 			return fmt.Errorf("catch up: %w", err)
 		}

@@ -11,7 +11,6 @@ import (
 	"github.com/agentledger/agentledger/internal/tenant/org"
 	"github.com/agentledger/agentledger/internal/test/witnesstest"
 	"github.com/agentledger/agentledger/storage"
-	"github.com/agentledger/agentledger/storage/survey"
 	"github.com/agentledger/agentledger/trust"
 )
 
@@ -100,8 +99,8 @@ func BenchmarkIsDue(b *testing.B) {
 	w.eventually("cosigned", func() bool { return w.cosignedNow(red, c) })
 	b.ReportAllocs()
 	for b.Loop() {
-		asked := survey.Question{Wanted: func(t id.Tenant) bool { return t == red }, Kinds: []storage.Kind{org.Kind, kindWitnessed}}
-		for l := range survey.Ledgers(b.Context(), w.witnesses.Store, asked) {
+		asked := storage.SurveyQuestion{Wanted: func(t id.Tenant) bool { return t == red }, Kinds: []storage.Kind{org.Kind, kindWitnessed}}
+		for l := range storage.Survey(b.Context(), w.witnesses.Store, asked) {
 			if due, _, err := w.witnesses.isLedgerDue(b.Context(), l); due || err != nil {
 				b.Fatal(due, err)
 			}

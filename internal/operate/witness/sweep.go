@@ -8,7 +8,6 @@ import (
 	"github.com/agentledger/agentledger/internal/tenant/org"
 	"github.com/agentledger/agentledger/internal/wait"
 	"github.com/agentledger/agentledger/storage"
-	"github.com/agentledger/agentledger/storage/survey"
 	"github.com/agentledger/agentledger/tlog"
 )
 
@@ -29,8 +28,8 @@ func (w *Witnesses) sweepRepeatedly(ctx context.Context) {
 const sweepPause = 100 * time.Millisecond
 
 func (w *Witnesses) sweepOnce(ctx context.Context) error {
-	asked := survey.Question{Kinds: []storage.Kind{org.Kind, kindWitnessed}}
-	for l, err := range survey.Ledgers(ctx, w.Store, asked) {
+	asked := storage.SurveyQuestion{Kinds: []storage.Kind{org.Kind, kindWitnessed}}
+	for l, err := range storage.Survey(ctx, w.Store, asked) {
 		if err != nil || ctx.Err() != nil {
 			return err
 		}
@@ -58,7 +57,7 @@ func (w *Witnesses) sweepOnce(ctx context.Context) error {
 
 // isLedgerDue reports whether a witness is to be asked about a ledger, without loading the ledger. Otherwise at is
 // the end of the first pause, or zero for none.
-func (w *Witnesses) isLedgerDue(ctx context.Context, l survey.Ledger) (is bool, at time.Time, err error) {
+func (w *Witnesses) isLedgerDue(ctx context.Context, l storage.SurveyedLedger) (is bool, at time.Time, err error) {
 	f, err := w.policyOf(l)
 	if f == nil || l.Head.Size == 0 || err != nil {
 		return false, at, err
@@ -83,7 +82,7 @@ func (w *Witnesses) isLedgerDue(ctx context.Context, l survey.Ledger) (is bool, 
 }
 
 // policyOf returns the policy in force for a ledger; nil when there is no organization or no witness.
-func (w *Witnesses) policyOf(l survey.Ledger) (*activePolicy, error) {
+func (w *Witnesses) policyOf(l storage.SurveyedLedger) (*activePolicy, error) {
 	wanted, found, err := org.WitnessingIn(l.Values[org.Kind])
 	if err = errors.Join(l.Err, err); !found || err != nil {
 		return nil, err

@@ -36,7 +36,6 @@ import (
 	"github.com/agentledger/agentledger/internal/read/index/postings"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/storage"
-	"github.com/agentledger/agentledger/storage/survey"
 )
 
 // The sizes of an index. They are part of its stored form.
@@ -58,7 +57,7 @@ type Ledgers interface {
 // Store keeps the index, in the partition of each organization. Events are read by indices below a published size.
 type Store interface {
 	storage.RecordStore
-	survey.Store
+	storage.SurveyStore
 	EventsAt(ctx context.Context, t id.Tenant, at []id.Index, parts storage.Fields) ([]storage.Event, error)
 }
 

@@ -16,7 +16,6 @@ import (
 
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/storage"
-	"github.com/agentledger/agentledger/storage/survey"
 )
 
 // Querier runs statements on a connection.
@@ -61,9 +60,9 @@ func Tenants(ctx context.Context, read Read) iter.Seq2[id.Tenant, error] {
 	}, func(t id.Tenant) id.Tenant { return t })
 }
 
-// Survey implements survey.Surveyor. The tenants of a page that are not wanted are passed over with their heads.
-func Survey(ctx context.Context, question survey.Question, read Read) iter.Seq2[survey.Ledger, error] {
-	all := pages(func(begin, last int64) (page []survey.Ledger, err error) {
+// Survey implements storage.Surveyor. The tenants of a page that are not wanted are passed over with their heads.
+func Survey(ctx context.Context, question storage.SurveyQuestion, read Read) iter.Seq2[storage.SurveyedLedger, error] {
+	all := pages(func(begin, last int64) (page []storage.SurveyedLedger, err error) {
 		err = read(ctx, func(q Querier) error {
 			page, err = readHeads(ctx, q, begin, last)
 			if err != nil {
@@ -72,8 +71,8 @@ func Survey(ctx context.Context, question survey.Question, read Read) iter.Seq2[
 			return addRecords(ctx, q, question, page)
 		})
 		return page, err
-	}, func(l survey.Ledger) id.Tenant { return l.Tenant })
-	return func(yield func(survey.Ledger, error) bool) {
+	}, func(l storage.SurveyedLedger) id.Tenant { return l.Tenant })
+	return func(yield func(storage.SurveyedLedger, error) bool) {
 		for l, err := range all {
 			if err == nil && l.Values == nil {
 				continue // it is not wanted
@@ -112,12 +111,12 @@ func pages[T any](read func(begin, last int64) ([]T, error), tenant func(T) id.T
 	}
 }
 
-func readHeads(ctx context.Context, q Querier, begin, last int64) ([]survey.Ledger, error) {
+func readHeads(ctx context.Context, q Querier, begin, last int64) ([]storage.SurveyedLedger, error) {
 	rows, err := q.Query(ctx, HeadsSQL, begin, last, pageSize)
 	if err != nil {
 		return nil, err
 	}
-	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (l survey.Ledger, err error) {
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (l storage.SurveyedLedger, err error) {
 		var root, last []byte
 		var org, size, received, epoch, config int64
 		if err := row.Scan(&org, &size, &root, &last, &received, &epoch, &config); err != nil {
@@ -136,8 +135,8 @@ func readHeads(ctx context.Context, q Querier, begin, last int64) ([]survey.Ledg
 }
 
 // addRecords adds the records of the wanted ledgers. Others keep no values.
-func addRecords(ctx context.Context, q Querier, question survey.Question, page []survey.Ledger) error {
-	wanted := make(map[int64]*survey.Ledger, len(page))
+func addRecords(ctx context.Context, q Querier, question storage.SurveyQuestion, page []storage.SurveyedLedger) error {
+	wanted := make(map[int64]*storage.SurveyedLedger, len(page))
 	var orgs []int64
 	for i := range page {
 		if l := &page[i]; question.Wants(l.Tenant) {

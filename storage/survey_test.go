@@ -1,4 +1,4 @@
-package survey_test
+package storage_test
 
 import (
 	"context"
@@ -11,7 +11,6 @@ import (
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/test/enginetest"
 	"github.com/agentledger/agentledger/storage"
-	"github.com/agentledger/agentledger/storage/survey"
 )
 
 func TestMain(m *testing.M) { os.Exit(enginetest.Main(m)) }
@@ -65,15 +64,15 @@ func numbers(n int) func(func(int) bool) {
 }
 
 // slow hides that an engine answers for many ledgers at once.
-type slow struct{ survey.Store }
+type slow struct{ storage.SurveyStore }
 
 func TestLedgers(t *testing.T) {
 	enginetest.Each(t, func(t *testing.T, open func(testing.TB) storage.Engine) {
 		e := open(t)
 		fill(t, e, many)
-		for name, store := range map[string]survey.Store{"at once": e, "one by one": slow{e}} {
+		for name, store := range map[string]storage.SurveyStore{"at once": e, "one by one": slow{e}} {
 			odd := func(t id.Tenant) bool { return t%2 == 1 }
-			for _, q := range []survey.Question{
+			for _, q := range []storage.SurveyQuestion{
 				{}, {Kinds: []storage.Kind{"a", "b", "absent"}}, {Wanted: odd, Kinds: []storage.Kind{"b"}},
 				{Wanted: func(id.Tenant) bool { return false }, Kinds: []storage.Kind{"a"}},
 			} {
@@ -84,7 +83,7 @@ func TestLedgers(t *testing.T) {
 }
 
 // checkSurvey compares all answers with the batches.
-func checkSurvey(t *testing.T, what string, store survey.Store, q survey.Question) {
+func checkSurvey(t *testing.T, what string, store storage.SurveyStore, q storage.SurveyQuestion) {
 	t.Helper()
 	want := map[id.Tenant]storage.Batch{}
 	for i := range many {
@@ -93,7 +92,7 @@ func checkSurvey(t *testing.T, what string, store survey.Store, q survey.Questio
 		}
 	}
 	last, n := id.Tenant(0), 0
-	for l, err := range survey.Ledgers(t.Context(), store, q) {
+	for l, err := range storage.Survey(t.Context(), store, q) {
 		if err != nil || l.Err != nil {
 			t.Fatalf("%s: %v, %v", what, err, l.Err)
 		}
@@ -129,7 +128,7 @@ func TestSurveyEnds(t *testing.T) {
 		e := open(t)
 		fill(t, e, 3)
 		n := 0
-		for range survey.Ledgers(t.Context(), e, survey.Question{Kinds: []storage.Kind{"a"}}) {
+		for range storage.Survey(t.Context(), e, storage.SurveyQuestion{Kinds: []storage.Kind{"a"}}) {
 			n++
 			break
 		}
@@ -139,7 +138,7 @@ func TestSurveyEnds(t *testing.T) {
 		ended, cancel := context.WithCancel(t.Context())
 		cancel()
 		var failed error
-		for _, err := range survey.Ledgers(ended, e, survey.Question{}) {
+		for _, err := range storage.Survey(ended, e, storage.SurveyQuestion{}) {
 			failed = err
 		}
 		if failed == nil {
@@ -150,7 +149,7 @@ func TestSurveyEnds(t *testing.T) {
 
 // damaged is a store in which the records of one tenant can't be read.
 type damaged struct {
-	survey.Store
+	storage.SurveyStore
 	tenant id.Tenant
 }
 
@@ -165,7 +164,7 @@ func TestDamagedLedger(t *testing.T) {
 	e := enginetest.Pebble(t)
 	fill(t, e, 3)
 	store := damaged{e, tenantOf(1)}
-	for l, err := range survey.Ledgers(t.Context(), store, survey.Question{Kinds: []storage.Kind{"a"}}) {
+	for l, err := range storage.Survey(t.Context(), store, storage.SurveyQuestion{Kinds: []storage.Kind{"a"}}) {
 		if err != nil {
 			t.Fatal(err)
 		}
