@@ -8,7 +8,6 @@ import (
 
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/storage"
-	"github.com/agentledger/agentledger/storage/pebblestore/namefilter"
 )
 
 // nameKey is the key of an event id or idempotency key.
@@ -26,7 +25,7 @@ type checker struct {
 	engine  *Engine
 	known   nameSearch
 	all     *pebble.Iterator     // for sweeps of names; nil until one is due
-	seen    namefilter.View      // of the tenant
+	seen    nameView             // of the tenant
 	tenant  id.Tenant            // of the last part that makes sense by itself, if there was one
 	begun   bool                 // there was one
 	head    head                 // that the part checked last continues

@@ -36,10 +36,6 @@ import (
 	"github.com/agentledger/agentledger/internal/durable"
 	"github.com/agentledger/agentledger/internal/inflight"
 	"github.com/agentledger/agentledger/storage"
-	"github.com/agentledger/agentledger/storage/pebblestore/damagedblocks"
-	"github.com/agentledger/agentledger/storage/pebblestore/erasedbytes"
-	"github.com/agentledger/agentledger/storage/pebblestore/filesystem"
-	"github.com/agentledger/agentledger/storage/pebblestore/namefilter"
 )
 
 // Engine is a storage.Engine on a Pebble store.
@@ -62,11 +58,11 @@ type Engine struct {
 		writer     writer
 		watches    map[storage.Kind][]*atomic.Uint64 // see WatchKinds
 	}
-	erasures erasedbytes.Counter // changed under the write lock
+	erasures erasedCounter // changed under the write lock
 	unsynced unsynced
 	recent   *recentNames
-	damaged  damagedblocks.Blocks
-	names    *namefilter.Filter // written under the write lock
+	damaged  damagedBlocks
+	names    *nameFilter // written under the write lock
 }
 
 var _ storage.Engine = (*Engine)(nil)
@@ -75,7 +71,7 @@ var _ storage.Engine = (*Engine)(nil)
 func Open(o Options) (*Engine, error) {
 	o = o.withDefaults()
 	if o.ReadOnly {
-		o.FS = filesystem.ReadOnly{FS: o.FS}
+		o.FS = readOnlyFS{FS: o.FS}
 	} else if err := makeDirectory(o.FS, o.Dir); err != nil {
 		return nil, fmt.Errorf("open store: make directory: %w", err)
 	}
@@ -89,7 +85,7 @@ func Open(o Options) (*Engine, error) {
 		}
 	}
 	e := &Engine{lock: lock, file: &storeFile{fs: o.FS, dir: o.Dir}, readOnly: o.ReadOnly, onBroken: o.OnBroken, recent: new(recentNames)}
-	e.names = namefilter.New()
+	e.names = newNameFilter()
 	e.write.heads = make(map[id.Tenant]head)
 	e.unsynced.records = make(map[string]*commit)
 	if err := e.openStore(o); err != nil {

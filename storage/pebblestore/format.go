@@ -8,7 +8,6 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/storage/pebblestore/filesystem"
 )
 
 // formatNumber is the form of everything in the store: keys, values and the store file. It MUST be
@@ -73,7 +72,7 @@ func (e *Engine) keepFormat() error {
 
 // peekFormat refuses a store of another format by its key, without a change.
 func (e *Engine) peekFormat(o Options) error {
-	o.FS, o.ReadOnly = filesystem.ReadOnly{FS: o.FS}, true
+	o.FS, o.ReadOnly = readOnlyFS{FS: o.FS}, true
 	db, err := pebble.Open(o.Dir, o.pebble(e))
 	if err != nil {
 		return err

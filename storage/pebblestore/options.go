@@ -8,7 +8,6 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/agentledger/agentledger/internal/telemetry"
-	"github.com/agentledger/agentledger/storage/pebblestore/filesystem"
 )
 
 // Options are the settings of a store. Dir is required.
@@ -83,7 +82,7 @@ func (o Options) withDefaults() Options {
 	}
 	o.Logger = telemetry.WithoutRepeats(o.Logger) // Pebble tries a failed job again at once
 	if o.FS == nil {
-		o.FS = filesystem.Private{FS: vfs.Default}
+		o.FS = privateFS{FS: vfs.Default}
 	}
 	o.Dir = o.FS.PathJoin(o.Dir) // in the form that paths of its files have
 	return o

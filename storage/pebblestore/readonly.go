@@ -13,7 +13,6 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/agentledger/agentledger/internal/durable"
-	"github.com/agentledger/agentledger/storage/pebblestore/filesystem"
 )
 
 // enterWrite is beginCall for a call that writes.
@@ -23,7 +22,7 @@ func (e *Engine) enterWrite(ctx context.Context) error {
 	}
 	if e.readOnly {
 		e.endCall()
-		return filesystem.ErrReadOnly
+		return errReadOnly
 	}
 	return nil
 }
@@ -75,7 +74,7 @@ func syncFile(fsys vfs.FS, name string) error {
 
 // tightenDir restricts the directory and files of an existing store to their owner.
 func tightenDir(o Options) error {
-	if _, real := o.FS.(filesystem.Private); !real {
+	if _, real := o.FS.(privateFS); !real {
 		return nil
 	}
 	err := durable.TightenDir(o.Dir)

@@ -1,4 +1,4 @@
-package filesystem
+package pebblestore
 
 import (
 	"errors"
@@ -13,17 +13,17 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// ErrReadOnly answers every write to a store that is open read-only.
-var ErrReadOnly = fmt.Errorf("the store is open read-only: %w", storage.ErrReadOnly)
+// errReadOnly answers every write to a store that is open read-only.
+var errReadOnly = fmt.Errorf("the store is open read-only: %w", storage.ErrReadOnly)
 
-// ReadOnly is a file system that changes nothing. Pebble's read-only mode asks for no change, and
+// readOnlyFS is a file system that changes nothing. Pebble's read-only mode asks for no change, and
 // ReadOnly refuses any.
-type ReadOnly struct{ vfs.FS }
+type readOnlyFS struct{ vfs.FS }
 
 // Lock implements vfs.FS. It makes no lock file: where there is none, no process
 // has the store open. It goes on without the lock where the file system or the
 // file's permissions refuse it: a process that could write could have locked.
-func (r ReadOnly) Lock(name string) (io.Closer, error) {
+func (r readOnlyFS) Lock(name string) (io.Closer, error) {
 	if _, err := r.FS.Stat(name); errors.Is(err, os.ErrNotExist) {
 		return noLock{}, nil
 	}
@@ -48,32 +48,32 @@ type noLock struct{}
 func (noLock) Close() error { return nil }
 
 // Create implements vfs.FS.
-func (ReadOnly) Create(string, vfs.DiskWriteCategory) (vfs.File, error) { return nil, ErrReadOnly }
+func (readOnlyFS) Create(string, vfs.DiskWriteCategory) (vfs.File, error) { return nil, errReadOnly }
 
 // Link implements vfs.FS.
-func (ReadOnly) Link(string, string) error { return ErrReadOnly }
+func (readOnlyFS) Link(string, string) error { return errReadOnly }
 
 // OpenReadWrite implements vfs.FS.
-func (ReadOnly) OpenReadWrite(string, vfs.DiskWriteCategory, ...vfs.OpenOption) (vfs.File, error) {
-	return nil, ErrReadOnly
+func (readOnlyFS) OpenReadWrite(string, vfs.DiskWriteCategory, ...vfs.OpenOption) (vfs.File, error) {
+	return nil, errReadOnly
 }
 
 // Remove implements vfs.FS.
-func (ReadOnly) Remove(string) error { return ErrReadOnly }
+func (readOnlyFS) Remove(string) error { return errReadOnly }
 
 // RemoveAll implements vfs.FS.
-func (ReadOnly) RemoveAll(string) error { return ErrReadOnly }
+func (readOnlyFS) RemoveAll(string) error { return errReadOnly }
 
 // Rename implements vfs.FS.
-func (ReadOnly) Rename(string, string) error { return ErrReadOnly }
+func (readOnlyFS) Rename(string, string) error { return errReadOnly }
 
 // ReuseForWrite implements vfs.FS.
-func (ReadOnly) ReuseForWrite(string, string, vfs.DiskWriteCategory) (vfs.File, error) {
-	return nil, ErrReadOnly
+func (readOnlyFS) ReuseForWrite(string, string, vfs.DiskWriteCategory) (vfs.File, error) {
+	return nil, errReadOnly
 }
 
 // MkdirAll implements vfs.FS.
-func (ReadOnly) MkdirAll(string, os.FileMode) error { return ErrReadOnly }
+func (readOnlyFS) MkdirAll(string, os.FileMode) error { return errReadOnly }
 
 // Unwrap implements vfs.FS.
-func (r ReadOnly) Unwrap() vfs.FS { return r.FS }
+func (r readOnlyFS) Unwrap() vfs.FS { return r.FS }

@@ -1,11 +1,4 @@
-// Package damagedblocks answers repeated reads of damaged blocks of tables at once. For each read of a block with a
-// wrong checksum, Pebble tries for half a second which bit was flipped.
-//
-// Invariants:
-//
-//   - Each read asks the disk. A block that has the right checksum again is read as any other.
-//   - Only reads of the very blocks in which Pebble found a wrong checksum are answered with an error.
-package damagedblocks
+package pebblestore
 
 import (
 	"encoding/binary"
@@ -26,23 +19,23 @@ const (
 	sumBytes     = 4
 )
 
-// Blocks are the damaged blocks that are known. The zero value has none. All methods may be called concurrently.
-type Blocks struct {
+// damagedBlocks are the damaged blocks that are known. The zero value has none. All methods may be called concurrently.
+type damagedBlocks struct {
 	count atomic.Int64
 	mu    sync.Mutex
-	known map[block]error
+	known map[damagedBlock]error
 }
 
-// block is the place of a block and its trailer, in bytes.
-type block struct {
+// damagedBlock is the place of a block and its trailer, in bytes.
+type damagedBlock struct {
 	file        string
 	begin, size int64
 }
 
 // Note keeps the block that Pebble's report of damage in a file names. A report of other damage changes nothing.
-func (k *Blocks) Note(file string, report error) {
+func (k *damagedBlocks) Note(file string, report error) {
 	const before = "block "
-	b := block{file: path.Base(file)}
+	b := damagedBlock{file: path.Base(file)}
 	_, place, _ := strings.Cut(report.Error(), before)
 	if n, _ := fmt.Sscanf(place, "%d/%d: crc32c checksum mismatch", &b.begin, &b.size); n != 2 {
 		return
@@ -54,22 +47,22 @@ func (k *Blocks) Note(file string, report error) {
 		return
 	}
 	if k.known == nil {
-		k.known = make(map[block]error)
+		k.known = make(map[damagedBlock]error)
 	}
 	k.known[b] = report
 	k.count.Store(int64(len(k.known)))
 }
 
 // Count returns how many blocks are known.
-func (k *Blocks) Count() int { return int(k.count.Load()) }
+func (k *damagedBlocks) Count() int { return int(k.count.Load()) }
 
 // Guard returns a table whose reads of known blocks end with the report of the first one.
-func (k *Blocks) Guard(table vfs.File, name string) vfs.File {
+func (k *damagedBlocks) Guard(table vfs.File, name string) vfs.File {
 	return &guarded{table, k, path.Base(name)}
 }
 
 // judge returns the report of a block that is known and still damaged.
-func (k *Blocks) judge(b block, content []byte) error {
+func (k *damagedBlocks) judge(b damagedBlock, content []byte) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	report := k.known[b]
@@ -88,7 +81,7 @@ func (k *Blocks) judge(b block, content []byte) error {
 // guarded is a table that is open.
 type guarded struct {
 	vfs.File
-	blocks *Blocks
+	blocks *damagedBlocks
 	name   string
 }
 
@@ -96,7 +89,7 @@ type guarded struct {
 func (g *guarded) ReadAt(p []byte, at int64) (int, error) {
 	n, err := g.File.ReadAt(p, at)
 	if err == nil && g.blocks.Count() > 0 {
-		err = g.blocks.judge(block{g.name, at, int64(len(p))}, p)
+		err = g.blocks.judge(damagedBlock{g.name, at, int64(len(p))}, p)
 	}
 	return n, err
 }

@@ -1,4 +1,4 @@
-package namefilter
+package pebblestore
 
 import (
 	"encoding/binary"
@@ -41,24 +41,24 @@ func (c *cursor) Next() bool {
 
 func (c *cursor) Key() []byte {
 	if c.at == len(c.names) {
-		return nameKey(c.ledger+1, 0)
+		return filterKey(c.ledger+1, 0)
 	}
-	return nameKey(c.ledger, c.names[c.at])
+	return filterKey(c.ledger, c.names[c.at])
 }
 
 func (c *cursor) Error() error { return c.err }
 
 func ledgerKey(t id.Tenant) []byte { return binary.BigEndian.AppendUint64(nil, uint64(t)) }
 
-func nameKey(t id.Tenant, n uint64) []byte { return binary.BigEndian.AppendUint64(ledgerKey(t), n) }
+func filterKey(t id.Tenant, n uint64) []byte { return binary.BigEndian.AppendUint64(ledgerKey(t), n) }
 
-func (s store) sweep(f *Filter, t id.Tenant, most int) error {
+func (s store) sweep(f *nameFilter, t id.Tenant, most int) error {
 	return f.Sweep(t, &cursor{ledger: t, names: s[t]}, ledgerKey(t), ledgerKey(t+1), most)
 }
 
 // appendName does as an engine does when an event of a ledger is appended. It reports whether the name was known to
 // be absent.
-func (s store) appendName(f *Filter, t id.Tenant, n uint64) (absent bool) {
+func (s store) appendName(f *nameFilter, t id.Tenant, n uint64) (absent bool) {
 	v := f.View(t)
 	if !v.Whole() {
 		if due := f.Due(t, 1, 0); due > 0 {
@@ -66,9 +66,9 @@ func (s store) appendName(f *Filter, t id.Tenant, n uint64) (absent bool) {
 			v = f.View(t)
 		}
 	}
-	absent = v.Absent(nameKey(t, n))
+	absent = v.Absent(filterKey(t, n))
 	s.apply(t, n)
-	f.Add(nameKey(t, n))
+	f.Add(filterKey(t, n))
 	return absent
 }
 
@@ -78,14 +78,14 @@ func TestAppliedNamesAreNeverAbsent(t *testing.T) {
 	for _, layers := range []int{1, 2} {
 		t.Run(fmt.Sprint("layers=", layers), func(t *testing.T) {
 			rng := rand.New(rand.NewPCG(1, uint64(layers)))
-			f, s := New(), make(store)
+			f, s := newNameFilter(), make(store)
 			f.most = layers
 			skipped, events := 0, 3*capacity(layers)/2
 			for i := range events {
 				ledger := id.Tenant(1 + rng.IntN(2))
 				if held := s[ledger]; len(held) > 0 {
 					old := held[rng.IntN(len(held))]
-					if f.View(ledger).Absent(nameKey(ledger, old)) {
+					if f.View(ledger).Absent(filterKey(ledger, old)) {
 						t.Fatalf("event %d: name %x was applied and is taken for absent", i, old)
 					}
 				}
@@ -101,16 +101,16 @@ func TestAppliedNamesAreNeverAbsent(t *testing.T) {
 }
 
 func TestNewNamesAreAbsent(t *testing.T) {
-	f, s := New(), make(store)
+	f, s := newNameFilter(), make(store)
 	for n := range uint64(40_000) {
-		f.Add(nameKey(2, n)) // of a neighbour
+		f.Add(filterKey(2, n)) // of a neighbour
 	}
 	if err := s.sweep(f, 1, 1); err != nil {
 		t.Fatal(err)
 	}
 	taken := 0
 	for n := range uint64(40_000) {
-		if !f.View(1).Absent(nameKey(1, n)) {
+		if !f.View(1).Absent(filterKey(1, n)) {
 			taken++
 		}
 	}
@@ -121,7 +121,7 @@ func TestNewNamesAreAbsent(t *testing.T) {
 
 // A ledger has no view before a sweep has read its last name.
 func TestSweep(t *testing.T) {
-	f, s := New(), make(store)
+	f, s := newNameFilter(), make(store)
 	for n := range uint64(100) {
 		s.apply(1, n)
 		s.apply(2, n)
@@ -139,14 +139,14 @@ func TestSweep(t *testing.T) {
 		t.Fatalf("all was read: got %v, whole %t, the neighbour %t", err, f.View(1).Whole(), f.View(2).Whole())
 	}
 	for n := range uint64(100) {
-		if f.View(1).Absent(nameKey(1, n)) {
+		if f.View(1).Absent(filterKey(1, n)) {
 			t.Errorf("name %d is taken for absent", n)
 		}
 	}
 }
 
 func TestDue(t *testing.T) {
-	f, s := New(), make(store)
+	f, s := newNameFilter(), make(store)
 	for _, c := range []struct {
 		searched int
 		size     id.Index
@@ -171,7 +171,7 @@ func TestDue(t *testing.T) {
 }
 
 func TestManyLedgers(t *testing.T) {
-	f := New()
+	f := newNameFilter()
 	for i := range id.Tenant(mostLedgers + 1) {
 		f.Due(1+i, 1, 1)
 	}

@@ -1,4 +1,4 @@
-package damagedblocks_test
+package pebblestore
 
 import (
 	"bytes"
@@ -10,7 +10,6 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/agentledger/agentledger/storage/pebblestore/checksum"
-	"github.com/agentledger/agentledger/storage/pebblestore/damagedblocks"
 )
 
 // table is a table in memory.
@@ -26,7 +25,7 @@ func TestGuard(t *testing.T) {
 	one := []byte("the first block\x00")
 	one = binary.LittleEndian.AppendUint32(one, checksum.Sum(one))
 	file := &table{content: bytes.Repeat(one, 2)}
-	var known damagedblocks.Blocks
+	var known damagedBlocks
 	red, blue := known.Guard(file, "db/000004.sst"), known.Guard(&table{content: file.content}, "db/000005.sst")
 	size := len(one)
 	report := fmt.Errorf("pebble: file 000004: block %d/%d: crc32c checksum mismatch 1 != 2", size, size-5)

@@ -1,13 +1,4 @@
-// Package namefilter keeps in memory which names of events a store may have. Nearly every name that is searched is
-// new, and a search in tables costs as much as writing an event.
-//
-// Invariants:
-//
-//   - A name that was added, or that a sweep read, is never absent in a later View.
-//   - A ledger has a View once a sweep has read all its names. Names that are applied meanwhile are added, so none is
-//     left out.
-//   - About 2 bytes are kept for a name, and at most 43 MiB. A filter that is full begins anew, without any ledger.
-package namefilter
+package pebblestore
 
 import (
 	"hash/maphash"
@@ -16,9 +7,9 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// Filter holds names of all ledgers of a store. View and its result may be used concurrently with everything. The
+// nameFilter holds names of all ledgers of a store. View and its result may be used concurrently with everything. The
 // other methods MUST be called one at a time, in the order in which names are applied.
-type Filter struct {
+type nameFilter struct {
 	seed maphash.Seed // secret, so that a client can't choose names with the same bits
 	most int          // layers
 
@@ -43,35 +34,35 @@ const (
 	// few events is left alone.
 	searchesFirst = 16
 
-	// Names that are read for a part of an append with so many events.
+	// nameSource that are read for a part of an append with so many events.
 	sweptEach  = 8
 	sweptFirst = 32
 )
 
-// New returns a filter without names.
-func New() *Filter {
-	return &Filter{seed: maphash.MakeSeed(), most: mostLayers, ledgers: make(map[id.Tenant]progress)}
+// newNameFilter returns a filter without names.
+func newNameFilter() *nameFilter {
+	return &nameFilter{seed: maphash.MakeSeed(), most: mostLayers, ledgers: make(map[id.Tenant]progress)}
 }
 
-// View is the names of a ledger as they were when it was taken. The zero value knows nothing.
-type View struct {
+// nameView is the names of a ledger as they were when it was taken. The zero value knows nothing.
+type nameView struct {
 	seed   maphash.Seed
 	layers []*layer
 	whole  bool
 }
 
-// View returns the names of a ledger, the zero value while they have not all been read.
-func (f *Filter) View(t id.Tenant) View {
+// nameView returns the names of a ledger, the zero value while they have not all been read.
+func (f *nameFilter) View(t id.Tenant) nameView {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
 	if !f.ledgers[t].whole {
-		return View{}
+		return nameView{}
 	}
-	return View{seed: f.seed, layers: f.layers, whole: true}
+	return nameView{seed: f.seed, layers: f.layers, whole: true}
 }
 
 // Absent reports whether it is certain that the store did not have a name of the ledger when the view was taken.
-func (v View) Absent(name []byte) bool {
+func (v nameView) Absent(name []byte) bool {
 	if !v.whole {
 		return false
 	}
@@ -85,11 +76,11 @@ func (v View) Absent(name []byte) bool {
 }
 
 // Whole reports whether all names of the ledger are known.
-func (v View) Whole() bool { return v.whole }
+func (v nameView) Whole() bool { return v.whole }
 
 // Add adds a name of any ledger. It MUST be called after the name was applied, so that a sweep that begins later reads
 // the name even if the filter began anew meanwhile.
-func (f *Filter) Add(name []byte) {
+func (f *nameFilter) Add(name []byte) {
 	last := len(f.layers) - 1
 	if last < 0 || f.layers[last].room == 0 {
 		f.grow()
@@ -99,7 +90,7 @@ func (f *Filter) Add(name []byte) {
 }
 
 // grow adds a layer, or begins anew when there are enough.
-func (f *Filter) grow() {
+func (f *nameFilter) grow() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if len(f.layers) == f.most {
@@ -110,7 +101,7 @@ func (f *Filter) grow() {
 }
 
 // reset forgets everything. The caller holds mu.
-func (f *Filter) reset() {
+func (f *nameFilter) reset() {
 	f.layers = nil
 	clear(f.ledgers)
 	f.resets++
@@ -118,7 +109,7 @@ func (f *Filter) reset() {
 
 // Due returns how many names of a ledger are to be read by Sweep, before so many of its names are searched. It is 0
 // for a ledger that is read already, has been searched little, or has more events than fit.
-func (f *Filter) Due(t id.Tenant, searched int, size id.Index) int {
+func (f *nameFilter) Due(t id.Tenant, searched int, size id.Index) int {
 	if size > id.Index(capacity(f.most)/2) {
 		return 0
 	}

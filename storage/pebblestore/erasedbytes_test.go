@@ -1,12 +1,10 @@
-package erasedbytes_test
+package pebblestore
 
 import (
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
-
-	"github.com/agentledger/agentledger/storage/pebblestore/erasedbytes"
 )
 
 // A compaction counts only if there was no erasure since it began, and a store that is not known to be clean is not.
@@ -21,21 +19,21 @@ func TestCounter(t *testing.T) {
 		}
 	})
 	key := []byte("key")
-	start := func(erased bool) *erasedbytes.Counter {
+	start := func(erased bool) *erasedCounter {
 		t.Helper()
-		c := new(erasedbytes.Counter)
+		c := new(erasedCounter)
 		if err := c.Load(db, key, erased); err != nil {
 			t.Fatal(err)
 		}
 		return c
 	}
-	want := func(when string, c *erasedbytes.Counter, n uint64) {
+	want := func(when string, c *erasedCounter, n uint64) {
 		t.Helper()
 		if got := c.Count(); got != n {
 			t.Errorf("%s: got %d, want %d", when, got, n)
 		}
 	}
-	erase := func(c *erasedbytes.Counter) {
+	erase := func(c *erasedCounter) {
 		t.Helper()
 		b := db.NewBatch()
 		c.Add(b, key)
@@ -43,7 +41,7 @@ func TestCounter(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	forget := func(c *erasedbytes.Counter, n uint64) {
+	forget := func(c *erasedCounter, n uint64) {
 		t.Helper()
 		if err := c.Forget(db, key, n); err != nil {
 			t.Fatal(err)

@@ -1,4 +1,4 @@
-package filesystem
+package pebblestore
 
 import (
 	"errors"
@@ -10,36 +10,36 @@ import (
 	"github.com/agentledger/agentledger/internal/durable"
 )
 
-// Private is the file system of the machine, except that only its owner has rights to a file
+// privateFS is the file system of the machine, except that only its owner has rights to a file
 // that is made. Pebble makes files that every user may read, as far as the umask allows.
-type Private struct{ vfs.FS }
+type privateFS struct{ vfs.FS }
 
 // Create implements vfs.FS.
-func (p Private) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
+func (p privateFS) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
 	f, err := p.FS.Create(name, category)
 	return owned(f, name, err)
 }
 
 // OpenReadWrite implements vfs.FS.
-func (p Private) OpenReadWrite(name string, category vfs.DiskWriteCategory, opts ...vfs.OpenOption) (vfs.File, error) {
+func (p privateFS) OpenReadWrite(name string, category vfs.DiskWriteCategory, opts ...vfs.OpenOption) (vfs.File, error) {
 	f, err := p.FS.OpenReadWrite(name, category, opts...)
 	return owned(f, name, err)
 }
 
 // ReuseForWrite implements vfs.FS.
-func (p Private) ReuseForWrite(oldname, newname string, category vfs.DiskWriteCategory) (vfs.File, error) {
+func (p privateFS) ReuseForWrite(oldname, newname string, category vfs.DiskWriteCategory) (vfs.File, error) {
 	f, err := p.FS.ReuseForWrite(oldname, newname, category)
 	return owned(f, newname, err)
 }
 
 // Lock implements vfs.FS.
-func (p Private) Lock(name string) (io.Closer, error) {
+func (p privateFS) Lock(name string) (io.Closer, error) {
 	l, err := p.FS.Lock(name)
 	return owned(l, name, err)
 }
 
 // Unwrap implements vfs.FS.
-func (p Private) Unwrap() vfs.FS { return p.FS }
+func (p privateFS) Unwrap() vfs.FS { return p.FS }
 
 // owned restricts a file that was opened to its owner. A file of another owner stays as it is,
 // because the engine has logged a warning.

@@ -1,4 +1,4 @@
-package namefilter
+package pebblestore
 
 import "sync/atomic"
 
@@ -12,18 +12,18 @@ const (
 	growth        = 4
 )
 
-type block [wordsInBlock]uint64
+type filterBlock [wordsInBlock]uint64
 
 // layer is a Bloom filter of fixed size. One goroutine at a time adds; any number may ask meanwhile.
 type layer struct {
-	blocks []block
+	blocks []filterBlock
 	room   int // for names
 }
 
 // newLayer returns the layer of a number, from 0. Each has room for four times as many names as the one before.
 func newLayer(number int) *layer {
 	n := blocksOf(number)
-	return &layer{blocks: make([]block, n), room: n * namesInBlock}
+	return &layer{blocks: make([]filterBlock, n), room: n * namesInBlock}
 }
 
 func blocksOf(number int) int {
@@ -42,9 +42,9 @@ func capacity(layers int) (names int) {
 	return names
 }
 
-// block returns the block of a hash. Its upper half chooses the block, so that blocks and bits depend on each other
+// filterBlock returns the block of a hash. Its upper half chooses the block, so that blocks and bits depend on each other
 // only in the largest layers, and there by few bits.
-func (l *layer) block(h uint64) *block {
+func (l *layer) block(h uint64) *filterBlock {
 	return &l.blocks[(h>>32)*uint64(len(l.blocks))>>32]
 }
 

@@ -1,4 +1,4 @@
-package namefilter
+package pebblestore
 
 import (
 	"bytes"
@@ -7,8 +7,8 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// Names are all names of a store in the order of their keys, with those that were applied before it was made.
-type Names interface {
+// nameSource are all names of a store in the order of their keys, with those that were applied before it was made.
+type nameSource interface {
 	SeekGE(key []byte) bool
 	Next() bool
 	Key() []byte
@@ -17,7 +17,7 @@ type Names interface {
 
 // Sweep reads up to so many names of a ledger, whose keys are [from, to), on from the last one that a sweep read. It
 // returns the error of names. Any other one keeps nothing from being read again later.
-func (f *Filter) Sweep(t id.Tenant, names Names, from, to []byte, most int) error {
+func (f *nameFilter) Sweep(t id.Tenant, names nameSource, from, to []byte, most int) error {
 	p, resets := f.ledgers[t], f.resets // this goroutine alone writes them
 	if p.next != nil {
 		from = p.next
