@@ -6,7 +6,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"github.com/agentledger/agentledger/storage/pebblestore/logscan"
+	"github.com/agentledger/agentledger/storage/pebblestore/walcheck"
 )
 
 // droppedTail is the part that Pebble drops at the end of the newest log, as a crash may have left it.
@@ -36,7 +36,7 @@ func checkLogFiles(fs vfs.FS, dir string, logs []uint64, from logPosition) (drop
 		if number < from.oldest {
 			continue
 		}
-		s, err := logscan.ReadFile(fs, dir, number)
+		s, err := walcheck.ReadFile(fs, dir, number)
 		if err != nil {
 			return nil, err
 		}
@@ -47,13 +47,13 @@ func checkLogFiles(fs vfs.FS, dir string, logs []uint64, from logPosition) (drop
 		if s.Records > 0 {
 			if next != 0 && s.First != 0 && (s.First > next || exact && s.First != next) {
 				return nil, corruptValue(fmt.Sprintf("%s begins with record %d, and record %d should come next: a log before it is missing, or its end is: %s",
-					logscan.Name(number), s.First, next, bringBack))
+					walcheck.Name(number), s.First, next, bringBack))
 			}
 			next, exact = s.Next, true
 		}
 		if newest && s.Tail() > 0 {
 			dropped = append(dropped,
-				droppedTail{log: logscan.Name(number), at: s.End, bytes: s.Tail(), whole: s.Behind})
+				droppedTail{log: walcheck.Name(number), at: s.End, bytes: s.Tail(), whole: s.Behind})
 		}
 	}
 	return dropped, nil

@@ -10,7 +10,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"github.com/agentledger/agentledger/storage/pebblestore/checksum"
+	"github.com/agentledger/agentledger/storage/pebblestore/walcheck"
 )
 
 const (
@@ -70,7 +70,7 @@ func (k *damagedBlocks) judge(b damagedBlock, content []byte) error {
 		return nil
 	}
 	end := len(content) - sumBytes
-	if checksum.Sum(content[:end]) != binary.LittleEndian.Uint32(content[end:]) {
+	if walcheck.Sum(content[:end]) != binary.LittleEndian.Uint32(content[end:]) {
 		return report
 	}
 	delete(k.known, b)

@@ -9,7 +9,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"github.com/agentledger/agentledger/storage/pebblestore/checksum"
+	"github.com/agentledger/agentledger/storage/pebblestore/walcheck"
 )
 
 // table is a table in memory.
@@ -23,7 +23,7 @@ func (f *table) ReadAt(p []byte, at int64) (int, error) { return copy(p, f.conte
 // A damaged block is told at once as long as it is damaged, and no other read is changed.
 func TestGuard(t *testing.T) {
 	one := []byte("the first block\x00")
-	one = binary.LittleEndian.AppendUint32(one, checksum.Sum(one))
+	one = binary.LittleEndian.AppendUint32(one, walcheck.Sum(one))
 	file := &table{content: bytes.Repeat(one, 2)}
 	var known damagedBlocks
 	red, blue := known.Guard(file, "db/000004.sst"), known.Guard(&table{content: file.content}, "db/000005.sst")

@@ -8,7 +8,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"github.com/agentledger/agentledger/storage/pebblestore/logscan"
+	"github.com/agentledger/agentledger/storage/pebblestore/walcheck"
 )
 
 // bringBack tells the operator how to repair a missing or damaged file.
@@ -108,7 +108,7 @@ func (l listing) wantNone(fs vfs.FS, dir string, state storeState) error {
 // holding reports whether there are tables, or records in logs.
 func (l listing) holding(fs vfs.FS, dir string) (bool, error) {
 	for _, number := range l.logs {
-		s, err := logscan.ReadFile(fs, dir, number)
+		s, err := walcheck.ReadFile(fs, dir, number)
 		if err != nil || s.Records+s.Behind > 0 {
 			return err == nil, err
 		}

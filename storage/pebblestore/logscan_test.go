@@ -20,8 +20,7 @@ import (
 	"github.com/agentledger/agentledger/internal/test/crashdisk"
 	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/storage/pebblestore"
-	"github.com/agentledger/agentledger/storage/pebblestore/checksum"
-	"github.com/agentledger/agentledger/storage/pebblestore/logscan"
+	"github.com/agentledger/agentledger/storage/pebblestore/walcheck"
 )
 
 // longLog returns a file system on which a process ended that had two ledgers, some
@@ -115,12 +114,12 @@ func TestFlippedLog(t *testing.T) {
 func lastLogChunk(b []byte) (begin, end int) {
 	const header = 19
 	for at := 0; len(b)-at >= header; {
-		if left := checksum.Block - at%checksum.Block; left < header {
+		if left := walcheck.Block - at%walcheck.Block; left < header {
 			at += left
 			continue
 		}
 		next := at + header + int(binary.LittleEndian.Uint16(b[at+4:]))
-		if next > len(b) || checksum.Sum(b[at+6:next]) != binary.LittleEndian.Uint32(b[at:]) {
+		if next > len(b) || walcheck.Sum(b[at+6:next]) != binary.LittleEndian.Uint32(b[at:]) {
 			break
 		}
 		begin, end = at, next
@@ -145,7 +144,7 @@ func TestFlippedBitsAtTheEnd(t *testing.T) {
 		bit := random.IntN(8)
 		bent[i] ^= 1 << bit
 		// Of a length that is greater than before there is nothing to hold it against.
-		if longer := (i == 4 || i == 5) && bent[i] > whole[begin+i]; !logscan.FlippedBit(bent, uint32(number)) && !longer {
+		if longer := (i == 4 || i == 5) && bent[i] > whole[begin+i]; !walcheck.FlippedBit(bent, uint32(number)) && !longer {
 			t.Errorf("byte %d of %d, bit %d: not found", i, len(bent), bit)
 		}
 	}
@@ -157,7 +156,7 @@ func TestFlippedBitsAtTheEnd(t *testing.T) {
 		if bytes.Equal(torn, whole[begin:end]) {
 			continue
 		}
-		if logscan.FlippedBit(torn, uint32(number)) {
+		if walcheck.FlippedBit(torn, uint32(number)) {
 			t.Errorf("seed %d: zeros from byte %d on are taken for a flipped bit", seed, from)
 		}
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/record"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"github.com/agentledger/agentledger/storage/pebblestore/checksum"
+	"github.com/agentledger/agentledger/storage/pebblestore/walcheck"
 )
 
 // checkManifest refuses a store whose manifest is damaged, and returns the log position in the manifest. Pebble takes
@@ -122,7 +122,7 @@ const (
 // damagedChunk returns where a manifest is damaged, if it is.
 func damagedChunk(b []byte) (at int, damaged bool) {
 	for at < len(b) {
-		rest := b[at:min(len(b), (at/checksum.Block+1)*checksum.Block)] // of the block
+		rest := b[at:min(len(b), (at/walcheck.Block+1)*walcheck.Block)] // of the block
 		if len(rest) < chunkHeader && at+len(rest) < len(b) {
 			at += len(rest)
 			continue
@@ -142,7 +142,7 @@ func wholeChunk(b []byte) int {
 		return 0
 	}
 	n := chunkHeader + int(binary.LittleEndian.Uint16(b[4:]))
-	if b[6] == 0 || b[6] > lastChunkType || n > len(b) || checksum.Sum(b[6:n]) != binary.LittleEndian.Uint32(b) {
+	if b[6] == 0 || b[6] > lastChunkType || n > len(b) || walcheck.Sum(b[6:n]) != binary.LittleEndian.Uint32(b) {
 		return 0
 	}
 	return n
@@ -159,18 +159,18 @@ func unfinished(end, rest []byte, at int) bool {
 		return false
 	}
 	sum := binary.LittleEndian.Uint32(end)
-	if checksum.Sum(written[6:]) == sum || checksum.Sum(end[6:]) == sum {
+	if walcheck.Sum(written[6:]) == sum || walcheck.Sum(end[6:]) == sum {
 		return false // it is whole but for its length
 	}
 	n := chunkHeader + int(binary.LittleEndian.Uint16(end[4:]))
 	whole := n == len(end) || n <= len(rest) && n <= len(written)
-	return !whole || checksum.HasLostSector(rest[:n], at)
+	return !whole || walcheck.HasLostSector(rest[:n], at)
 }
 
 // chunkFollows reports whether there is a right chunk somewhere in b.
 func chunkFollows(b []byte) bool {
 	for i := range b {
-		if n := wholeChunk(b[i:min(len(b), i+checksum.Block)]); n > chunkHeader {
+		if n := wholeChunk(b[i:min(len(b), i+walcheck.Block)]); n > chunkHeader {
 			return true
 		}
 	}

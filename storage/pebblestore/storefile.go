@@ -12,7 +12,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/agentledger/agentledger/internal/durable"
-	"github.com/agentledger/agentledger/storage/pebblestore/checksum"
+	"github.com/agentledger/agentledger/storage/pebblestore/walcheck"
 )
 
 // storeFileName is the file in which a store keeps its format and the state of its
@@ -34,13 +34,13 @@ type storeState struct {
 // The store file is two slots of a sector each, written in turns. So a crash spoils only the
 // slot that is being written. A slot is a line of text, filled up with spaces. Its last word is
 // a checksum of the words before it, in all formats.
-const slotLen = checksum.Sector
+const slotLen = walcheck.Sector
 
 const storeFileWord = "agentledger-store/"
 
 func (s storeState) slot() []byte {
 	line := fmt.Sprintf("%s%d turn %d manifest %d length %d ", storeFileWord, s.format, s.turn, s.manifest, s.length)
-	line += fmt.Sprintf("%08x\n", checksum.Sum([]byte(line)))
+	line += fmt.Sprintf("%08x\n", walcheck.Sum([]byte(line)))
 	return []byte(line + strings.Repeat(" ", slotLen-1-len(line)) + "\n")
 }
 
@@ -49,7 +49,7 @@ func (s storeState) slot() []byte {
 func parseSlot(b []byte, index int) (s storeState, ok bool) {
 	line, _, _ := strings.Cut(string(b), "\n")
 	end := strings.LastIndexByte(line, ' ') + 1
-	if line[end:] != fmt.Sprintf("%08x", checksum.Sum([]byte(line[:end]))) {
+	if line[end:] != fmt.Sprintf("%08x", walcheck.Sum([]byte(line[:end]))) {
 		return storeState{}, false
 	}
 	if _, err := fmt.Sscanf(line, storeFileWord+"%d", &s.format); err != nil {

@@ -1,16 +1,14 @@
-package logscan
+package walcheck
 
 import (
 	"encoding/binary"
 	"hash/crc32"
 	"math/bits"
-
-	"github.com/agentledger/agentledger/storage/pebblestore/checksum"
 )
 
 // FlippedBit reports whether b begins with a chunk of a log that is whole except for one bit. Such a chunk is damage.
 // In a chunk that a crash left, some of the disk's sectors were never written, and hold zeros or an older log's
-// bytes. Zeros show that a crash left the chunk (checksum.HasLostSector). With an older log's bytes and a written
+// bytes. Zeros show that a crash left the chunk (HasLostSector). With an older log's bytes and a written
 // header, the chunk looks by chance like one with a wrong bit, in one case out of 10,000. Without a written header it
 // never does, because the header names the log. So FlippedBit does not judge the last chunk of a file that may have
 // been an older log (IsDamaged).
@@ -28,11 +26,11 @@ func FlippedBit(b []byte, number uint32) bool {
 		return false
 	}
 	content := b[6:end]
-	sum := checksum.Sum(content)
+	sum := Sum(content)
 	if named && bits.OnesCount32(sum^stored) == 1 { // the sum is wrong
 		return true
 	}
-	at, bit, ok := checksum.OneBit(len(content), checksum.Unmask(sum)^checksum.Unmask(stored))
+	at, bit, ok := OneBit(len(content), Unmask(sum)^Unmask(stored))
 	if !ok {
 		return false
 	}
@@ -53,7 +51,7 @@ func sumsUp(b []byte, stored uint32) bool {
 	table := crc32.MakeTable(crc32.Castagnoli)
 	c := crc32.Update(0, table, b[6:logHeader])
 	for i := logHeader; ; i++ {
-		if checksum.Mask(c) == stored {
+		if Mask(c) == stored {
 			return true
 		}
 		if i == len(b) {

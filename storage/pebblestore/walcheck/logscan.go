@@ -1,11 +1,4 @@
-// Package logscan reads write-ahead logs as Pebble (v2.1.7) writes them, and tells the torn end that a crash leaves
-// from damage.
-//
-// Invariants:
-//
-//   - A log is read without being changed, in two blocks of memory for any length.
-//   - Damage is said to be damage only where a sync of the damaged bytes is proved.
-package logscan
+package walcheck
 
 import (
 	"encoding/binary"
@@ -14,16 +7,14 @@ import (
 	"io"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
-
-	"github.com/agentledger/agentledger/storage/pebblestore/checksum"
 )
 
-// A log is blocks of chunks like a manifest (see checksum.Block), with a longer header: checksum (4), length (2), type
+// A log is blocks of chunks like a manifest (see Block), with a longer header: checksum (4), length (2), type
 // (1), number of the log (4), sync offset (8). A chunk of the older form has no sync offset. A log file may have been
 // another log before, and may still have chunks with that log's number. The sync offset of a chunk is a promise: when
 // the writer wrote the chunk, it had synced at least that much of this log.
 const (
-	logBlock       = checksum.Block
+	logBlock       = Block
 	logHeader      = 19
 	olderLogHeader = 11
 
@@ -57,7 +48,7 @@ func logChunk(b []byte, number uint32) (c chunk, ok bool) {
 		return chunk{}, false
 	}
 	c.length = header + int(binary.LittleEndian.Uint16(b[4:]))
-	if c.length > len(b) || checksum.Sum(b[6:c.length]) != binary.LittleEndian.Uint32(b) {
+	if c.length > len(b) || Sum(b[6:c.length]) != binary.LittleEndian.Uint32(b) {
 		return chunk{}, false
 	}
 	if header == logHeader {
@@ -148,7 +139,7 @@ func (s *Scan) ends(rest []byte, at int) {
 	s.partial = partial(rest, number)
 	if len(rest) >= logHeader {
 		end := min(len(rest), logHeader+int(binary.LittleEndian.Uint16(rest[4:])))
-		s.flipped = FlippedBit(rest, number) && !checksum.HasLostSector(rest[:end], at)
+		s.flipped = FlippedBit(rest, number) && !HasLostSector(rest[:end], at)
 		s.more = !zero(rest[end:])
 	}
 }

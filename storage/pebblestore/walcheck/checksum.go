@@ -1,10 +1,10 @@
-// Package checksum is CRC-32C as the chunks of logs and manifests of Pebble hold it, and the signs of damage in a
+// Package walcheck is CRC-32C as the chunks of logs and manifests of Pebble hold it, and the signs of damage in a
 // chunk: the bit that a wrong sum tells of, and the sector that was never written.
 //
 // Invariants:
 //
 //   - Unmask(Mask(c)) is c.
-package checksum
+package walcheck
 
 import (
 	"bytes"
