@@ -9,8 +9,6 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5"
-
-	"github.com/agentledger/agentledger/storage/pgstore/schematext"
 )
 
 // schemaSQL returns the properties of the tables $1 that the search_path leads to, and of their parts, as (name,
@@ -78,12 +76,12 @@ func readTables(ctx context.Context, conn *pgx.Conn, tables []string) (map[strin
 // compare compares the schema of the database with a text. The error names each difference. For example, without a
 // unique index an event could be stored twice.
 func compare(ctx context.Context, conn *pgx.Conn, text string) error {
-	want := schematext.Parse(text)
+	want := Parse(text)
 	found, err := readTables(ctx, conn, tablesOf(want))
 	if err != nil {
 		return err
 	}
-	if different := schematext.Differences(found, want); len(different) > 0 {
+	if different := differences(found, want); len(different) > 0 {
 		return errors.New("the schema is not the one that this program made, restore it from a backup or " +
 			"mend it by hand: " + strings.Join(different, "; "))
 	}
@@ -105,6 +103,6 @@ func (p *Program) Text() string { return p.known.text }
 
 // ReadText returns the tables of a database that have the names of those of the program.
 func (p *Program) ReadText(ctx context.Context, conn *pgx.Conn) (string, error) {
-	found, err := readTables(ctx, conn, tablesOf(schematext.Parse(p.known.text)))
-	return schematext.Format(found), err
+	found, err := readTables(ctx, conn, tablesOf(Parse(p.known.text)))
+	return formatSchema(found), err
 }

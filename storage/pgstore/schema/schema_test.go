@@ -16,7 +16,6 @@ import (
 
 	"github.com/agentledger/agentledger/storage/pgstore/pgtest"
 	"github.com/agentledger/agentledger/storage/pgstore/schema"
-	"github.com/agentledger/agentledger/storage/pgstore/schematext"
 )
 
 // shared is the server of all tests.
@@ -148,7 +147,7 @@ func TestExpandingStepsAdd(t *testing.T) {
 	read := func() map[string]string {
 		text, err := p.ReadText(t.Context(), where.conn)
 		must(t, err)
-		return schematext.Parse(text)
+		return schema.Parse(text)
 	}
 	steps := p.Steps()
 	must(t, p.BringTo(t.Context(), where.config, 7))

@@ -1,10 +1,4 @@
-// Package schematext is the schema of a database as text, and the comparison of two.
-//
-// Invariants:
-//
-//   - A schema is the properties of tables and of their parts by their names. A name is its kind and
-//     "<table>", "<table>.<column>" or "<part> of <table>".
-package schematext
+package schema
 
 import (
 	"fmt"
@@ -13,9 +7,9 @@ import (
 	"strings"
 )
 
-// Differences lists every difference from the wanted schema, in the order of the names. For a
+// differences lists every difference from the wanted schema, in the order of the names. For a
 // missing table it lists the table alone.
-func Differences(found, want map[string]string) (all []string) {
+func differences(found, want map[string]string) (all []string) {
 	names := maps.Clone(want)
 	maps.Copy(names, found)
 	for _, name := range slices.Sorted(maps.Keys(names)) {
@@ -55,8 +49,8 @@ func Parse(text string) map[string]string {
 	return schema
 }
 
-// Format writes a line for each name, in their order.
-func Format(schema map[string]string) string {
+// formatSchema writes a line for each name, in their order.
+func formatSchema(schema map[string]string) string {
 	var b strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(schema)) {
 		fmt.Fprintf(&b, "%s: %s\n", name, schema[name])
