@@ -29,7 +29,7 @@ import (
 	"github.com/agentledger/agentledger/internal/http/edge"
 	"github.com/agentledger/agentledger/internal/operate/compaction"
 	"github.com/agentledger/agentledger/storage"
-	"github.com/agentledger/agentledger/storage/archive/bundle"
+	"github.com/agentledger/agentledger/storage/archive"
 )
 
 // erasedTexts lists the members in which calls of agents, and remarks on what agents ask, accept text. The key names the
@@ -175,7 +175,7 @@ func (w *plantedWorld) moveTexts() {
 // searchObjects looks for the texts in the objects of the archive, under their compression.
 func (w *plantedWorld) searchObjects(folder string, found *searcher) {
 	w.Helper()
-	codec, err := bundle.NewCodec()
+	codec, err := archive.NewCodec()
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -188,7 +188,7 @@ func (w *plantedWorld) searchObjects(folder string, found *searcher) {
 		if err != nil {
 			w.Fatal(err)
 		}
-		texts, err := codec.Decode(object, w.org.tenant, id.Index(number)*bundleEvents, bundleEvents, bundle.MaxTexts)
+		texts, err := codec.Decode(object, w.org.tenant, id.Index(number)*bundleEvents, bundleEvents, archive.MaxTexts)
 		if err != nil {
 			w.Fatal(err)
 		}

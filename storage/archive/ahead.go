@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/storage/archive/bundle"
 )
 
 // bundlesAhead is how many bundles a sequence has read ahead.
@@ -14,14 +13,14 @@ const bundlesAhead = 4
 type lookahead struct {
 	engine *Engine
 	tenant id.Tenant
-	end    id.Index                          // of the sequence
-	last   id.Index                          // number of the last bundle that was begun
-	loads  map[id.Index]<-chan *bundle.Texts // that were begun and not used
+	end    id.Index                   // of the sequence
+	last   id.Index                   // number of the last bundle that was begun
+	loads  map[id.Index]<-chan *Texts // that were begun and not used
 }
 
 // advance begins to read what comes behind an event, and returns the bundle of the event if it was read ahead, else
 // held.
-func (l *lookahead) advance(ctx context.Context, at id.Index, held *bundle.Texts) *bundle.Texts {
+func (l *lookahead) advance(ctx context.Context, at id.Index, held *Texts) *Texts {
 	number := at / l.engine.options.width
 	l.last = max(l.last, number)
 	for l.last < number+bundlesAhead && (l.last+1)*l.engine.options.width < l.end {
@@ -41,16 +40,16 @@ func (l *lookahead) advance(ctx context.Context, at id.Index, held *bundle.Texts
 
 // begin reads a bundle in the background. It ends with ctx.
 func (l *lookahead) begin(ctx context.Context, number id.Index) {
-	load := make(chan *bundle.Texts, 1)
+	load := make(chan *Texts, 1)
 	if l.loads == nil {
-		l.loads = make(map[id.Index]<-chan *bundle.Texts)
+		l.loads = make(map[id.Index]<-chan *Texts)
 	}
 	l.loads[number] = load
 	go func() { load <- l.engine.readAhead(ctx, place{l.tenant, number}) }()
 }
 
 // readAhead returns a bundle that is needed soon, nil for one that is not archived, not small, or can't be read.
-func (e *Engine) readAhead(ctx context.Context, p place) *bundle.Texts {
+func (e *Engine) readAhead(ctx context.Context, p place) *Texts {
 	if texts, known := e.cached.Lookup(p, 0); known {
 		return texts
 	}

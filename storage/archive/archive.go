@@ -28,7 +28,6 @@ import (
 	"github.com/agentledger/agentledger/internal/cache"
 	"github.com/agentledger/agentledger/internal/records"
 	"github.com/agentledger/agentledger/storage"
-	"github.com/agentledger/agentledger/storage/archive/bundle"
 	"github.com/agentledger/agentledger/storage/archive/objects"
 )
 
@@ -115,8 +114,8 @@ type Engine struct {
 
 	inner   Inner
 	options Options
-	codec   *bundle.Codec
-	cached  *cache.Loading[place, *bundle.Texts]
+	codec   *Codec
+	cached  *cache.Loading[place, *Texts]
 	figures figures
 	small   chan struct{} // a place for each bundle of at most smallBytes that is being read
 	large   chan struct{} // and for each of the others
@@ -152,16 +151,16 @@ type place struct {
 // New returns an engine around another one. It reads and writes nothing.
 func New(o Options) (*Engine, error) {
 	o = o.withDefaults()
-	codec, err := bundle.NewCodec()
+	codec, err := NewCodec()
 	if err != nil {
 		return nil, fmt.Errorf("archive: %w", err)
 	}
 	return &Engine{
 		Engine: o.Engine, inner: o.Engine, options: o, codec: codec, figures: newFigures(),
 		small: make(chan struct{}, smallLoads), large: make(chan struct{}, largeLoads),
-		cached: cache.NewLoading(cache.LoadingOptions[place, *bundle.Texts]{
+		cached: cache.NewLoading(cache.LoadingOptions[place, *Texts]{
 			MaxAge: cache.Forever, Limit: o.CacheBytes, LoadTime: loadTime,
-			Weight: func(_ place, t *bundle.Texts) int64 { return int64(t.Bytes() + len(t.Events)*perText) },
+			Weight: func(_ place, t *Texts) int64 { return int64(t.Bytes() + len(t.Events)*perText) },
 		}),
 		frontiers: records.New[frontier](o.Engine, kindFrontier, ""),
 		bundles:   records.New[stored](o.Engine, kindBundle, ""),

@@ -10,20 +10,19 @@ import (
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/storage/archive"
-	"github.com/agentledger/agentledger/storage/archive/bundle"
 )
 
 // Objects that are not the ones that were written are damage, and never texts. Other bundles and the other
 // organization are read as before.
 func TestDamage(t *testing.T) {
-	codec, err := bundle.NewCodec()
+	codec, err := archive.NewCodec()
 	if err != nil {
 		t.Fatal(err)
 	}
 	name, next, others := archive.ObjectName(red, 0), archive.ObjectName(red, 1), archive.ObjectName(blue, 0)
-	forge := func(change func(*bundle.Texts)) func(*memory) {
+	forge := func(change func(*archive.Texts)) func(*memory) {
 		return func(m *memory) {
-			texts, err := codec.Decode(m.get(name), red, 0, width, bundle.MaxTexts)
+			texts, err := codec.Decode(m.get(name), red, 0, width, archive.MaxTexts)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -37,13 +36,13 @@ func TestDamage(t *testing.T) {
 		"another form":          func(m *memory) { m.set(name, append([]byte{2}, m.get(name)[1:]...)) },
 		"of another bundle":     func(m *memory) { m.set(name, m.get(next)) },
 		"of another tenant":     func(m *memory) { m.set(name, m.get(others)) },
-		"record changed":        forge(func(b *bundle.Texts) { b.Events[1].Record = append([]byte("x"), b.Events[1].Record...) }),
-		"record of another":     forge(func(b *bundle.Texts) { b.Events[1].Record = b.Events[2].Record }),
-		"envelope changed":      forge(func(b *bundle.Texts) { b.Events[2].Envelope = []byte("secret 9") }),
-		"envelope of a sibling": forge(func(b *bundle.Texts) { b.Events[2].Envelope = b.Events[3].Envelope }),
-		"envelope gone":         forge(func(b *bundle.Texts) { b.Events[2].Envelope = nil }),
-		"longer than its texts": forge(func(b *bundle.Texts) { b.Events[3].Envelope = make([]byte, 10_000) }),
-		"an event less":         forge(func(b *bundle.Texts) { b.Events = b.Events[1:] }),
+		"record changed":        forge(func(b *archive.Texts) { b.Events[1].Record = append([]byte("x"), b.Events[1].Record...) }),
+		"record of another":     forge(func(b *archive.Texts) { b.Events[1].Record = b.Events[2].Record }),
+		"envelope changed":      forge(func(b *archive.Texts) { b.Events[2].Envelope = []byte("secret 9") }),
+		"envelope of a sibling": forge(func(b *archive.Texts) { b.Events[2].Envelope = b.Events[3].Envelope }),
+		"envelope gone":         forge(func(b *archive.Texts) { b.Events[2].Envelope = nil }),
+		"longer than its texts": forge(func(b *archive.Texts) { b.Events[3].Envelope = make([]byte, 10_000) }),
+		"an event less":         forge(func(b *archive.Texts) { b.Events = b.Events[1:] }),
 	} {
 		w := newWorld(t, openPebble(t))
 		w.add(red, 2*width)

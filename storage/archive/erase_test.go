@@ -9,13 +9,12 @@ import (
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/storage/archive"
-	"github.com/agentledger/agentledger/storage/archive/bundle"
 )
 
 // holds reports whether an object has the envelope of an event.
 func (w *world) holds(t id.Tenant, at id.Index) bool {
 	w.t.Helper()
-	codec, err := bundle.NewCodec()
+	codec, err := archive.NewCodec()
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -23,7 +22,7 @@ func (w *world) holds(t id.Tenant, at id.Index) bool {
 	if object == nil {
 		return false
 	}
-	texts, err := codec.Decode(object, t, at/width*width, width, bundle.MaxTexts)
+	texts, err := codec.Decode(object, t, at/width*width, width, archive.MaxTexts)
 	if err != nil {
 		w.t.Fatal(err)
 	}

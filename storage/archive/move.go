@@ -10,7 +10,6 @@ import (
 	"github.com/agentledger/agentledger/internal/records"
 	"github.com/agentledger/agentledger/internal/wait"
 	"github.com/agentledger/agentledger/storage"
-	"github.com/agentledger/agentledger/storage/archive/bundle"
 	"github.com/agentledger/agentledger/storage/archive/objects"
 )
 
@@ -136,7 +135,7 @@ func (e *Engine) moveBundle(ctx context.Context, p place, reached records.Versio
 		return err
 	}
 	kept := stored{Local: true}
-	if texts.Bytes() <= bundle.MaxTexts {
+	if texts.Bytes() <= MaxTexts {
 		if reached, err = e.beginWriting(ctx, p.tenant, reached); err != nil {
 			return err
 		}
@@ -194,7 +193,7 @@ func (e *Engine) beginWriting(ctx context.Context, t id.Tenant,
 }
 
 // writeObject writes the object of a bundle, or finds it written, and reads it back.
-func (e *Engine) writeObject(ctx context.Context, p place, texts *bundle.Texts) (stored, error) {
+func (e *Engine) writeObject(ctx context.Context, p place, texts *Texts) (stored, error) {
 	data := e.codec.Encode(texts)
 	err := e.options.Objects.Create(ctx, objectName(p), data)
 	if errors.Is(err, objects.ErrExists) {
@@ -211,16 +210,16 @@ func (e *Engine) writeObject(ctx context.Context, p place, texts *bundle.Texts) 
 	}
 	if !found.Equal(texts) {
 		e.figures.fail("read back")
-		return stored{}, fmt.Errorf("read object back: it has other texts: %w", bundle.ErrDamaged)
+		return stored{}, fmt.Errorf("read object back: it has other texts: %w", ErrDamaged)
 	}
 	return stored{SHA256: o.sha256, Bytes: len(data), Texts: texts.Bytes()}, nil
 }
 
 // replaceOther replaces an object that is there, unless it has the same texts. It may come from an interrupted move,
 // or from a later state of a store that was restored.
-func (e *Engine) replaceOther(ctx context.Context, p place, texts *bundle.Texts, data []byte) error {
+func (e *Engine) replaceOther(ctx context.Context, p place, texts *Texts, data []byte) error {
 	width := int(e.options.width)
-	found, version, err := e.options.Objects.Read(ctx, objectName(p), bundle.MaxObject(bundle.MaxTexts, width))
+	found, version, err := e.options.Objects.Read(ctx, objectName(p), MaxObject(MaxTexts, width))
 	if err != nil {
 		return err
 	}

@@ -9,7 +9,6 @@ import (
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/storage/archive"
-	"github.com/agentledger/agentledger/storage/archive/bundle"
 )
 
 func TestMove(t *testing.T) {
@@ -82,7 +81,7 @@ func TestNewestStays(t *testing.T) {
 // A bundle whose texts are too large stays in the engine, and those behind it move.
 func TestTooLarge(t *testing.T) {
 	w := newWorld(t, openPebble(t))
-	w.weight = bundle.MaxTexts / width
+	w.weight = archive.MaxTexts / width
 	w.add(red, width)
 	w.weight = 0
 	w.add(red, width)

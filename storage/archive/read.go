@@ -14,7 +14,6 @@ import (
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/storage"
-	"github.com/agentledger/agentledger/storage/archive/bundle"
 	"github.com/agentledger/agentledger/storage/archive/objects"
 )
 
@@ -30,7 +29,7 @@ func (e *Engine) Events(ctx context.Context, t id.Tenant, begin, end id.Index,
 	}
 	return func(yield func(storage.Event, error) bool) {
 		ahead := lookahead{engine: e, tenant: t, end: end}
-		var held *bundle.Texts
+		var held *Texts
 		for event, err := range events {
 			if err == nil && event.Archived {
 				if parts&textFields != 0 {
@@ -59,7 +58,7 @@ func (e *Engine) EventsAt(ctx context.Context, t id.Tenant, at []id.Index,
 	if parts&textFields != 0 {
 		e.readTogether(ctx, t, found)
 	}
-	var held *bundle.Texts
+	var held *Texts
 	for i := range found {
 		if !found[i].Archived {
 			continue
@@ -74,7 +73,7 @@ func (e *Engine) EventsAt(ctx context.Context, t id.Tenant, at []id.Index,
 // fill reads the texts of an event that the inner engine has dropped. held is the bundle of the event before it, nil
 // for none; that of the event is returned.
 func (e *Engine) fill(ctx context.Context, t id.Tenant, event *storage.Event, parts storage.Fields,
-	held *bundle.Texts) (*bundle.Texts, error) {
+	held *Texts) (*Texts, error) {
 	event.Archived = false
 	wanted := parts & textFields
 	if event.ErasedBy != 0 {
@@ -104,7 +103,7 @@ func (e *Engine) fill(ctx context.Context, t id.Tenant, event *storage.Event, pa
 // bundleOf returns the bundle of an event, which may be held. One in memory that is of another event was dropped by
 // another process, and is read again.
 func (e *Engine) bundleOf(ctx context.Context, t id.Tenant, event *storage.Event,
-	held *bundle.Texts) (*bundle.Texts, error) {
+	held *Texts) (*Texts, error) {
 	p := place{t, event.Index / e.options.width}
 	for range 2 {
 		if held == nil || held.First != p.number*e.options.width {
@@ -119,7 +118,7 @@ func (e *Engine) bundleOf(ctx context.Context, t id.Tenant, event *storage.Event
 		e.cached.Drop(p)
 		held = nil
 	}
-	return nil, e.damaged(p, fmt.Sprintf("compare the record of event %d", event.Index), bundle.ErrDamaged)
+	return nil, e.damaged(p, fmt.Sprintf("compare the record of event %d", event.Index), ErrDamaged)
 }
 
 // readErasure reads the erasure of an event that was erased between the reads of event and object. An object without
@@ -172,8 +171,8 @@ func (e *Engine) readTogether(ctx context.Context, t id.Tenant, found []storage.
 }
 
 // readBundle returns the texts of a bundle, checked. They are shared: no caller may write to them.
-func (e *Engine) readBundle(ctx context.Context, p place) (*bundle.Texts, error) {
-	return e.cached.Get(ctx, p, func(ctx context.Context) (*bundle.Texts, error) {
+func (e *Engine) readBundle(ctx context.Context, p place) (*Texts, error) {
+	return e.cached.Get(ctx, p, func(ctx context.Context) (*Texts, error) {
 		texts, _, err := e.loadBundle(ctx, p)
 		if err == nil {
 			e.figures.reads.Inc()
@@ -189,7 +188,7 @@ type object struct {
 }
 
 // loadBundle reads and checks the object of an archived bundle.
-func (e *Engine) loadBundle(ctx context.Context, p place) (*bundle.Texts, object, error) {
+func (e *Engine) loadBundle(ctx context.Context, p place) (*Texts, object, error) {
 	kept, err := e.bundles.Get(ctx, p.tenant, keyOf(p.number))
 	if err != nil {
 		return nil, object{}, err
@@ -209,7 +208,7 @@ func (e *Engine) loadBundle(ctx context.Context, p place) (*bundle.Texts, object
 	}
 	texts, o, err := e.readObject(ctx, p, kept.Value.Texts)
 	switch {
-	case errors.Is(err, objects.ErrNotFound), errors.Is(err, objects.ErrTooLarge), errors.Is(err, bundle.ErrDamaged):
+	case errors.Is(err, objects.ErrNotFound), errors.Is(err, objects.ErrTooLarge), errors.Is(err, ErrDamaged):
 		return nil, o, e.damaged(p, "read its object", err)
 	case err != nil:
 		e.figures.fail("read")
@@ -226,9 +225,9 @@ func (e *Engine) loadBundle(ctx context.Context, p place) (*bundle.Texts, object
 }
 
 // readObject reads an object, whose texts have at most maxTexts bytes, and takes it apart.
-func (e *Engine) readObject(ctx context.Context, p place, maxTexts int) (*bundle.Texts, object, error) {
+func (e *Engine) readObject(ctx context.Context, p place, maxTexts int) (*Texts, object, error) {
 	width := e.options.width
-	data, version, err := e.options.Objects.Read(ctx, objectName(p), bundle.MaxObject(maxTexts, int(width)))
+	data, version, err := e.options.Objects.Read(ctx, objectName(p), MaxObject(maxTexts, int(width)))
 	if err != nil {
 		return nil, object{}, err
 	}
@@ -238,7 +237,7 @@ func (e *Engine) readObject(ctx context.Context, p place, maxTexts int) (*bundle
 
 // checkTexts compares each record with its entry, and each envelope that was not erased with its record. One that is absent
 // differs from what the record names.
-func (e *Engine) checkTexts(ctx context.Context, p place, texts *bundle.Texts) error {
+func (e *Engine) checkTexts(ctx context.Context, p place, texts *Texts) error {
 	next := 0
 	end := texts.First + id.Index(len(texts.Events))
 	for stored, err := range e.inner.Events(ctx, p.tenant, texts.First, end, 0) {
@@ -247,7 +246,7 @@ func (e *Engine) checkTexts(ctx context.Context, p place, texts *bundle.Texts) e
 		}
 		text := &texts.Events[next]
 		if sha256.Sum256(text.Record) != stored.Entry.Record {
-			return e.damaged(p, fmt.Sprintf("compare the record of event %d", stored.Index), bundle.ErrDamaged)
+			return e.damaged(p, fmt.Sprintf("compare the record of event %d", stored.Index), ErrDamaged)
 		}
 		if !text.Erased {
 			if err := e.options.Check(text.Record, text.Envelope); err != nil {
@@ -279,9 +278,9 @@ func errDamaged(cause error) error {
 }
 
 // textsOf returns the texts of a bundle as the inner engine has them.
-func (e *Engine) textsOf(ctx context.Context, p place) (*bundle.Texts, error) {
+func (e *Engine) textsOf(ctx context.Context, p place) (*Texts, error) {
 	width := e.options.width
-	texts := &bundle.Texts{Tenant: p.tenant, First: p.number * width, Events: make([]bundle.Text, 0, width)}
+	texts := &Texts{Tenant: p.tenant, First: p.number * width, Events: make([]Text, 0, width)}
 	for stored, err := range e.inner.Events(ctx, p.tenant, texts.First, texts.First+width, textFields) {
 		if err != nil {
 			return nil, err
@@ -289,7 +288,7 @@ func (e *Engine) textsOf(ctx context.Context, p place) (*bundle.Texts, error) {
 		if stored.Archived {
 			return nil, fmt.Errorf("event %d has no texts and no object: %w", stored.Index, storage.ErrCorrupt)
 		}
-		texts.Events = append(texts.Events, bundle.Text{
+		texts.Events = append(texts.Events, Text{
 			Record: stored.Record, Envelope: stored.Envelope, Erased: stored.ErasedBy != 0})
 	}
 	if len(texts.Events) != int(width) {
@@ -299,8 +298,8 @@ func (e *Engine) textsOf(ctx context.Context, p place) (*bundle.Texts, error) {
 }
 
 // eraseIn takes the envelopes away that the inner engine knows to be erased. It reports whether there were any.
-func (e *Engine) eraseIn(ctx context.Context, texts *bundle.Texts) (left *bundle.Texts, changed bool, err error) {
-	left = &bundle.Texts{Tenant: texts.Tenant, First: texts.First, Events: slices.Clone(texts.Events)}
+func (e *Engine) eraseIn(ctx context.Context, texts *Texts) (left *Texts, changed bool, err error) {
+	left = &Texts{Tenant: texts.Tenant, First: texts.First, Events: slices.Clone(texts.Events)}
 	end := texts.First + id.Index(len(texts.Events))
 	for stored, err := range e.inner.Events(ctx, texts.Tenant, texts.First, end, storage.FieldEnvelope) {
 		if err != nil {

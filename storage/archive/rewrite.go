@@ -9,7 +9,6 @@ import (
 
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/storage"
-	"github.com/agentledger/agentledger/storage/archive/bundle"
 )
 
 // marksPage is how many marks are read at a time.
@@ -124,7 +123,7 @@ func (e *Engine) writeErased(ctx context.Context, p place, kept stored) (stored,
 	}
 	found, _, err := e.readObject(ctx, p, kept.Texts)
 	if err == nil && !found.Equal(left) {
-		err = bundle.ErrDamaged
+		err = ErrDamaged
 	}
 	if err != nil {
 		e.figures.fail("erase")

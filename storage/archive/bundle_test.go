@@ -1,4 +1,4 @@
-package bundle_test
+package archive_test
 
 import (
 	"bytes"
@@ -8,12 +8,12 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/agentledger/agentledger/storage/archive/bundle"
+	"github.com/agentledger/agentledger/storage/archive"
 )
 
-func newCodec(t testing.TB) *bundle.Codec {
+func newCodec(t testing.TB) *archive.Codec {
 	t.Helper()
-	c, err := bundle.NewCodec()
+	c, err := archive.NewCodec()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -21,8 +21,8 @@ func newCodec(t testing.TB) *bundle.Codec {
 }
 
 // some are texts of all states.
-func some() *bundle.Texts {
-	return &bundle.Texts{Tenant: 0x0102030405060708, First: 512, Events: []bundle.Text{
+func some() *archive.Texts {
+	return &archive.Texts{Tenant: 0x0102030405060708, First: 512, Events: []archive.Text{
 		{Record: []byte(`{"v":1}`), Envelope: []byte(`{"payload":{}}`)},
 		{Record: []byte(`{"v":1}`), Erased: true},
 		{Record: []byte(`{"v":1}`)},
@@ -42,14 +42,14 @@ func TestCodec(t *testing.T) {
 	if n := want.Bytes(); n != 7+14+7+7+2000+8 {
 		t.Errorf("got %d bytes", n)
 	}
-	for name, change := range map[string]func(*bundle.Texts){
-		"tenant":       func(b *bundle.Texts) { b.Tenant++ },
-		"first":        func(b *bundle.Texts) { b.First++ },
-		"events":       func(b *bundle.Texts) { b.Events = b.Events[1:] },
-		"record":       func(b *bundle.Texts) { b.Events[0].Record = []byte("x") },
-		"envelope":     func(b *bundle.Texts) { b.Events[0].Envelope = []byte("x") },
-		"none for any": func(b *bundle.Texts) { b.Events[3].Envelope = nil },
-		"erasure":      func(b *bundle.Texts) { b.Events[2].Erased = true },
+	for name, change := range map[string]func(*archive.Texts){
+		"tenant":       func(b *archive.Texts) { b.Tenant++ },
+		"first":        func(b *archive.Texts) { b.First++ },
+		"events":       func(b *archive.Texts) { b.Events = b.Events[1:] },
+		"record":       func(b *archive.Texts) { b.Events[0].Record = []byte("x") },
+		"envelope":     func(b *archive.Texts) { b.Events[0].Envelope = []byte("x") },
+		"none for any": func(b *archive.Texts) { b.Events[3].Envelope = nil },
+		"erasure":      func(b *archive.Texts) { b.Events[2].Erased = true },
 	} {
 		other := some()
 		change(other)
@@ -69,8 +69,8 @@ func TestDamaged(t *testing.T) {
 		changed := bytes.Clone(object)
 		changed[n] ^= 0x10
 		for _, damaged := range [][]byte{changed, object[:n], append(slices.Clone(object), object[n])} {
-			if _, err := c.Decode(damaged, texts.Tenant, texts.First, events, texts.Bytes()); !errors.Is(err, bundle.ErrDamaged) {
-				t.Fatalf("byte %d: got %v, want %v", n, err, bundle.ErrDamaged)
+			if _, err := c.Decode(damaged, texts.Tenant, texts.First, events, texts.Bytes()); !errors.Is(err, archive.ErrDamaged) {
+				t.Fatalf("byte %d: got %v, want %v", n, err, archive.ErrDamaged)
 			}
 		}
 	}
@@ -78,8 +78,8 @@ func TestDamaged(t *testing.T) {
 	_, first := c.Decode(object, texts.Tenant, texts.First+1, events, texts.Bytes())
 	_, less := c.Decode(object, texts.Tenant, texts.First, events-1, texts.Bytes())
 	for name, err := range map[string]error{"tenant": tenant, "first": first, "events": less} {
-		if !errors.Is(err, bundle.ErrDamaged) {
-			t.Errorf("another %s: got %v, want %v", name, err, bundle.ErrDamaged)
+		if !errors.Is(err, archive.ErrDamaged) {
+			t.Errorf("another %s: got %v, want %v", name, err, archive.ErrDamaged)
 		}
 	}
 }
@@ -106,8 +106,8 @@ func FuzzDecode(f *testing.F) {
 	f.Add(c.Encode(some())[33:])
 	f.Add([]byte("\x28\xb5\x2f\xfd\x00"))
 	f.Fuzz(func(t *testing.T, frame []byte) {
-		texts, err := c.Decode(bundle.Checked(frame), some().Tenant, some().First, len(some().Events), some().Bytes())
-		if (err == nil) != (texts != nil) || err != nil && !errors.Is(err, bundle.ErrDamaged) {
+		texts, err := c.Decode(archive.Checked(frame), some().Tenant, some().First, len(some().Events), some().Bytes())
+		if (err == nil) != (texts != nil) || err != nil && !errors.Is(err, archive.ErrDamaged) {
 			t.Fatalf("got %+v, %v", texts, err)
 		}
 		if texts == nil {
@@ -126,14 +126,14 @@ func TestLongBody(t *testing.T) {
 	if _, err := c.Decode(c.Encode(texts), texts.Tenant, texts.First, len(texts.Events), texts.Bytes()); err != nil {
 		t.Error(err)
 	}
-	if _, err := c.Decode(c.Encode(texts), texts.Tenant, texts.First, len(texts.Events), 0); !errors.Is(err, bundle.ErrDamaged) {
+	if _, err := c.Decode(c.Encode(texts), texts.Tenant, texts.First, len(texts.Events), 0); !errors.Is(err, archive.ErrDamaged) {
 		t.Errorf("texts of more bytes than they may have: got %v", err)
 	}
 	texts.Events[0].Envelope = make([]byte, 60<<20)
 	bomb := c.Encode(texts)
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	if _, err := c.Decode(bomb, texts.Tenant, texts.First, len(texts.Events), some().Bytes()); !errors.Is(err, bundle.ErrDamaged) {
+	if _, err := c.Decode(bomb, texts.Tenant, texts.First, len(texts.Events), some().Bytes()); !errors.Is(err, archive.ErrDamaged) {
 		t.Errorf("%d bytes that expand to 60 MiB: got %v", len(bomb), err)
 	}
 	runtime.ReadMemStats(&after)

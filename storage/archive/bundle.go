@@ -1,11 +1,4 @@
-// Package bundle is the form of archived texts: one object for the events of a full entry bundle.
-//
-// Invariants:
-//
-//   - A form is never changed. A new form gets a number of its own.
-//   - An object that was damaged, cut off or written for other events is refused.
-//   - Reading an object takes no more memory than its texts may have, which the reader knows, and its length.
-package bundle
+package archive
 
 import (
 	"bytes"
