@@ -24,13 +24,13 @@ import (
 	"github.com/agentledger/agentledger/storage/archive/objects/objectstest"
 	"github.com/agentledger/agentledger/storage/pebblestore"
 	"github.com/agentledger/agentledger/storage/pgstore"
-	"github.com/agentledger/agentledger/storage/storagetest/lifelike"
+	"github.com/agentledger/agentledger/storage/storagetest"
 )
 
 // fillLifelike writes n events with envelopes of 1 KiB, some in each append.
 func fillLifelike(b *testing.B, e storage.Engine, n, each int) {
 	b.Helper()
-	w := lifelike.NewWriter(red)
+	w := storagetest.NewWriter(red)
 	for range n / each {
 		batch := w.Next(each)
 		for i := range batch.Events {
@@ -250,7 +250,7 @@ func BenchmarkAppend(b *testing.B) {
 			if moving {
 				worker.Go(func() { _ = a.Move(ctx, red) })
 			}
-			w := lifelike.NewWriter(blue)
+			w := storagetest.NewWriter(blue)
 			var took []time.Duration
 			for b.Loop() {
 				batch := w.Next(64)

@@ -10,13 +10,13 @@ import (
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/storage/pebblestore"
-	"github.com/agentledger/agentledger/storage/storagetest/lifelike"
+	"github.com/agentledger/agentledger/storage/storagetest"
 )
 
 // BenchmarkAppend writes to a real disk. bytes/event is the size of the tables
 // once all is flushed and compacted.
 func BenchmarkAppend(b *testing.B) {
-	lifelike.BenchmarkAppend(b, func(b *testing.B, run func(storage.Engine)) {
+	storagetest.BenchmarkAppend(b, func(b *testing.B, run func(storage.Engine)) {
 		dir := b.TempDir()
 		e := open(b, pebblestore.Options{Dir: dir, CacheBytes: 256 << 20})
 		run(e)
@@ -56,13 +56,13 @@ func tableBytes(b *testing.B, dir string) (total int64) {
 	return total
 }
 
-// writer is a lifelike.Writer with the head behind its last batch.
+// writer is a storagetest.Writer with the head behind its last batch.
 type writer struct {
-	*lifelike.Writer
+	*storagetest.Writer
 	head storage.Head
 }
 
-func newWriter(t id.Tenant) *writer { return &writer{Writer: lifelike.NewWriter(t)} }
+func newWriter(t id.Tenant) *writer { return &writer{Writer: storagetest.NewWriter(t)} }
 
 func (w *writer) next(n int) storage.Batch {
 	b := w.Next(n)

@@ -11,7 +11,7 @@ import (
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/storage/pebblestore"
-	"github.com/agentledger/agentledger/storage/storagetest/lifelike"
+	"github.com/agentledger/agentledger/storage/storagetest"
 )
 
 // holding returns the files below dir that hold a text.
@@ -39,10 +39,10 @@ func holding(t *testing.T, dir string, text []byte) (found []string) {
 func TestCompactForgets(t *testing.T) {
 	dir := t.TempDir()
 	e := open(t, pebblestore.Uncompressed(pebblestore.Options{Dir: dir}))
-	red, blue := lifelike.NewWriter(1), lifelike.NewWriter(2)
+	red, blue := storagetest.NewWriter(1), storagetest.NewWriter(2)
 	short, long, kept := []byte("a short secret"), []byte("a long secret"), []byte("another's text")
 	recorded := []byte("a secret in a record")
-	add := func(w *lifelike.Writer, change func(*storage.Batch)) {
+	add := func(w *storagetest.Writer, change func(*storage.Batch)) {
 		t.Helper()
 		b := w.Next(40)
 		change(&b)
@@ -101,8 +101,8 @@ func TestCompactForgets(t *testing.T) {
 func TestErasuresOverStarts(t *testing.T) {
 	dir := t.TempDir()
 	e := open(t, pebblestore.Options{Dir: dir})
-	red, blue := lifelike.NewWriter(1), lifelike.NewWriter(2)
-	add := func(w *lifelike.Writer, erases ...id.Range) {
+	red, blue := storagetest.NewWriter(1), storagetest.NewWriter(2)
+	add := func(w *storagetest.Writer, erases ...id.Range) {
 		t.Helper()
 		b := w.Next(40)
 		b.Events[0].Erases = erases

@@ -10,8 +10,7 @@ import (
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/storage/pebblestore"
-	"github.com/agentledger/agentledger/storage/storagetest/clone"
-	"github.com/agentledger/agentledger/storage/storagetest/lifelike"
+	"github.com/agentledger/agentledger/storage/storagetest"
 )
 
 // Lent texts are those of the event as long as it is the newest one, wherever an envelope lies: with its record, apart
@@ -21,7 +20,7 @@ func TestLentTexts(t *testing.T) {
 	const parts = storage.FieldRecord | storage.FieldEnvelope
 	e := open(t, pebblestore.Options{Dir: "data", FS: vfs.NewMem()})
 	defer e.Close()
-	red, blue := lifelike.NewWriter(1), lifelike.NewWriter(2)
+	red, blue := storagetest.NewWriter(1), storagetest.NewWriter(2)
 	first := red.Next(40)
 	first.Events[7].Envelope = bytes.Repeat([]byte("long "), 4<<10)
 	wantAll(t, e.Append([]storage.Batch{first}).Wait(), nil)
@@ -41,7 +40,7 @@ func TestLentTexts(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			lent = append(lent, clone.Event(event, parts))
+			lent = append(lent, storagetest.CloneEvent(event, parts))
 			wantAll(t, e.Append([]storage.Batch{blue.Next(1)}).Wait(), nil)
 		}
 		together, err := e.EventsAt(t.Context(), 1, at, parts|storage.FieldLent)

@@ -12,7 +12,7 @@ import (
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/storage/pebblestore"
-	"github.com/agentledger/agentledger/storage/storagetest/lifelike"
+	"github.com/agentledger/agentledger/storage/storagetest"
 )
 
 // sizesOf returns the sizes of the ledgers of tenants.
@@ -34,7 +34,7 @@ func TestSnapshot(t *testing.T) {
 	dir := t.TempDir()
 	data := filepath.Join(dir, "data")
 	e := open(t, pebblestore.Options{Dir: data + "/"})
-	writers := map[id.Tenant]*lifelike.Writer{1: lifelike.NewWriter(1), 2: lifelike.NewWriter(2)}
+	writers := map[id.Tenant]*storagetest.Writer{1: storagetest.NewWriter(1), 2: storagetest.NewWriter(2)}
 	grow := func(batches int) {
 		t.Helper()
 		for range batches {
@@ -128,7 +128,7 @@ func TestSnapshotOnAFullVolume(t *testing.T) {
 	}
 	e := open(t, pebblestore.Options{Dir: "data", FS: full{mem, "copies/one"},
 		OnBroken: func(err error) { t.Errorf("the store broke: %v", err) }})
-	w := lifelike.NewWriter(1)
+	w := storagetest.NewWriter(1)
 	wantAll(t, e.Append([]storage.Batch{w.Next(30)}).Wait(), nil)
 	if err := e.Snapshot(t.Context(), "copies/one"); err == nil {
 		t.Fatal("the snapshot is made without room")

@@ -10,7 +10,7 @@ import (
 	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/storage/pgstore"
 	"github.com/agentledger/agentledger/storage/pgstore/pgtest"
-	"github.com/agentledger/agentledger/storage/storagetest/lifelike"
+	"github.com/agentledger/agentledger/storage/storagetest"
 )
 
 // BenchmarkAppend writes to a server on this machine, whose data lies in TMPDIR,
@@ -30,7 +30,7 @@ func BenchmarkAppend(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer s.Stop()
-	lifelike.BenchmarkAppend(b, func(b *testing.B, run func(storage.Engine)) {
+	storagetest.BenchmarkAppend(b, func(b *testing.B, run func(storage.Engine)) {
 		url := fresh(b, s)
 		e := open(b, pgstore.Options{URL: url})
 		begin := number(b, url, "SELECT (pg_current_wal_lsn() - '0/0')::int8")

@@ -14,7 +14,7 @@ import (
 	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/storage/pgstore"
 	"github.com/agentledger/agentledger/storage/pgstore/pgtest"
-	"github.com/agentledger/agentledger/storage/storagetest/lifelike"
+	"github.com/agentledger/agentledger/storage/storagetest"
 )
 
 // start runs a server for one test.
@@ -115,7 +115,7 @@ func awaitNobody(s *pgtest.Server) error {
 func TestCancelledWait(t *testing.T) {
 	s, url := shared, fresh(t, shared)
 	e := open(t, pgstore.Options{URL: url})
-	one, two := lifelike.NewWriter(1), lifelike.NewWriter(2)
+	one, two := storagetest.NewWriter(1), storagetest.NewWriter(2)
 	wantAll(t, e.Append([]storage.Batch{one.Next(1), two.Next(1)}).Wait(), nil)
 	wantAll(t, []error{e.Write(t.Context(), 1, []storage.Change{{Kind: "kind", Key: "key", Value: []byte("old")}})}, nil)
 	awaitAbsent(t, s)

@@ -8,7 +8,7 @@ import (
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/storage/pgstore"
-	"github.com/agentledger/agentledger/storage/storagetest/lifelike"
+	"github.com/agentledger/agentledger/storage/storagetest"
 )
 
 // A connection that is cut before, in and after an append leaves its outcome
@@ -39,7 +39,7 @@ func cutAppend(t *testing.T, where cut, match string, changes []storage.Change, 
 	url := fresh(t, shared)
 	direct := open(t, pgstore.Options{URL: url})
 	e := open(t, pgstore.Options{URL: p.url(t, url), Writers: 2})
-	one, other := lifelike.NewWriter(1), lifelike.NewWriter(2)
+	one, other := storagetest.NewWriter(1), storagetest.NewWriter(2)
 	for range 3 {
 		wantAll(t, e.Append([]storage.Batch{one.Next(2), other.Next(2)}).Wait(), nil)
 	}
@@ -93,7 +93,7 @@ func TestUnreachable(t *testing.T) {
 	p := newProxy(t, shared)
 	url := fresh(t, shared)
 	e := open(t, pgstore.Options{URL: p.url(t, url)})
-	w := lifelike.NewWriter(1)
+	w := storagetest.NewWriter(1)
 	wantAll(t, e.Append([]storage.Batch{w.Next(1)}).Wait(), nil)
 	before := head(t, e, 1)
 	p.listener.Close()

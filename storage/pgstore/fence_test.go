@@ -10,7 +10,7 @@ import (
 	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/storage/pgstore"
 	"github.com/agentledger/agentledger/storage/pgstore/schema"
-	"github.com/agentledger/agentledger/storage/storagetest/lifelike"
+	"github.com/agentledger/agentledger/storage/storagetest"
 )
 
 // An append that waits while the lowest schema is raised is not applied, on both organizations, alone and together.
@@ -25,7 +25,7 @@ func TestOutdatedProgram(t *testing.T) {
 		}
 	}})
 	neighbour := open(t, pgstore.Options{URL: other})
-	one, two, far := lifelike.NewWriter(1), lifelike.NewWriter(2), lifelike.NewWriter(1)
+	one, two, far := storagetest.NewWriter(1), storagetest.NewWriter(2), storagetest.NewWriter(1)
 	wantAll(t, e.Append([]storage.Batch{one.Next(2), two.Next(2)}).Wait(), nil)
 	wantAll(t, neighbour.Append([]storage.Batch{far.Next(2)}).Wait(), nil)
 	must(t, e.Write(t.Context(), red, []storage.Change{{Kind: "k", Key: "a", Value: []byte("v")}}))
@@ -40,7 +40,7 @@ func TestOutdatedProgram(t *testing.T) {
 		_, err = tx.Exec(t.Context(), sql)
 		must(t, err)
 	}
-	created := lifelike.NewWriter(3)
+	created := storagetest.NewWriter(3)
 	together := e.Append([]storage.Batch{one.Next(1), two.Next(3)})
 	alone := e.Append([]storage.Batch{created.Next(1)})
 	must(t, shared.Await("SELECT count(*) >= 1 FROM pg_locks WHERE NOT granted"))

@@ -12,7 +12,7 @@ import (
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/storage/pgstore"
-	"github.com/agentledger/agentledger/storage/storagetest/lifelike"
+	"github.com/agentledger/agentledger/storage/storagetest"
 )
 
 // lockHead has another session hold the head of a tenant until the end of it.
@@ -97,7 +97,7 @@ func TestLockedOrganization(t *testing.T) {
 func TestLockedParts(t *testing.T) {
 	url := fresh(t, shared)
 	e := open(t, pgstore.Options{URL: url, Writers: 1})
-	one, two, three := lifelike.NewWriter(1), lifelike.NewWriter(2), lifelike.NewWriter(3)
+	one, two, three := storagetest.NewWriter(1), storagetest.NewWriter(2), storagetest.NewWriter(3)
 	wantAll(t, e.Append([]storage.Batch{one.Next(1), two.Next(1), three.Next(1)}).Wait(), nil)
 	end := lockHead(t, url, 2)
 	locked := two.Next(1)

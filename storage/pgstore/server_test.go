@@ -10,7 +10,7 @@ import (
 
 	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/storage/pgstore"
-	"github.com/agentledger/agentledger/storage/storagetest/lifelike"
+	"github.com/agentledger/agentledger/storage/storagetest"
 )
 
 // wantRefused checks that a store is not opened, and that the reason is named.
@@ -35,10 +35,10 @@ func TestUnsafeServers(t *testing.T) {
 			must(t, shared.Exec("ALTER SYSTEM SET "+setting+" = off", "SELECT pg_reload_conf()"))
 			must(t, shared.Await("SELECT current_setting('"+setting+"') = 'off'"))
 			wantRefused(t, url, setting)
-			wantAll(t, e.Append([]storage.Batch{lifelike.NewWriter(1).Next(1)}).Wait(), storage.ErrUnavailable)
+			wantAll(t, e.Append([]storage.Batch{storagetest.NewWriter(1).Next(1)}).Wait(), storage.ErrUnavailable)
 			must(t, shared.Exec("ALTER SYSTEM RESET "+setting, "SELECT pg_reload_conf()"))
 			must(t, shared.Await("SELECT current_setting('"+setting+"') = 'on'"))
-			wantAll(t, e.Append([]storage.Batch{lifelike.NewWriter(1).Next(1)}).Wait(), nil)
+			wantAll(t, e.Append([]storage.Batch{storagetest.NewWriter(1).Next(1)}).Wait(), nil)
 			closeEngine(t, e)
 		})
 	}
@@ -55,7 +55,7 @@ func TestUnsafeServers(t *testing.T) {
 // A configuration that is weakened later does not reach connections in use.
 func TestPinnedSession(t *testing.T) {
 	e := open(t, pgstore.Options{URL: fresh(t, shared), Writers: 1})
-	w := lifelike.NewWriter(1)
+	w := storagetest.NewWriter(1)
 	wantAll(t, e.Append([]storage.Batch{w.Next(1)}).Wait(), nil)
 	t.Cleanup(func() {
 		if err := shared.Exec("ALTER SYSTEM RESET synchronous_commit", "SELECT pg_reload_conf()"); err != nil {
@@ -146,7 +146,7 @@ func TestSchema(t *testing.T) {
 func TestIndexTaken(t *testing.T) {
 	url := fresh(t, shared)
 	e := open(t, pgstore.Options{URL: url})
-	one, two := lifelike.NewWriter(1), lifelike.NewWriter(2)
+	one, two := storagetest.NewWriter(1), storagetest.NewWriter(2)
 	wantAll(t, e.Append([]storage.Batch{one.Next(2), two.Next(2)}).Wait(), nil)
 	number(t, url, "INSERT INTO event SELECT org, 2, received_at, effective, disclosure, entry, 'another', NULL, agent, trace, tool, action_kind, documents FROM event WHERE org = 1 AND idx = 1 RETURNING 1")
 	got := e.Append([]storage.Batch{one.Next(1), two.Next(1)}).Wait()

@@ -8,26 +8,26 @@ import (
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/storage/pgstore"
-	"github.com/agentledger/agentledger/storage/storagetest/lifelike"
+	"github.com/agentledger/agentledger/storage/storagetest"
 )
 
 // shape is a kind of batch. It decides which statement writes the batch.
 type shape struct {
 	name string
-	next func(w *lifelike.Writer) storage.Batch
+	next func(w *storagetest.Writer) storage.Batch
 }
 
 func shapes() []shape {
 	return []shape{
-		{"no event", func(w *lifelike.Writer) storage.Batch { return w.Next(0) }},
-		{"one event", func(w *lifelike.Writer) storage.Batch { return w.Next(1) }},
-		{"one event without a counter", func(w *lifelike.Writer) storage.Batch {
+		{"no event", func(w *storagetest.Writer) storage.Batch { return w.Next(0) }},
+		{"one event", func(w *storagetest.Writer) storage.Batch { return w.Next(1) }},
+		{"one event without a counter", func(w *storagetest.Writer) storage.Batch {
 			b := w.Next(1)
 			b.Counters = nil
 			return b
 		}},
-		{"some events", func(w *lifelike.Writer) storage.Batch { return w.Next(3) }},
-		{"many events, and a tile", func(w *lifelike.Writer) storage.Batch { return w.Next(300) }},
+		{"some events", func(w *storagetest.Writer) storage.Batch { return w.Next(3) }},
+		{"many events, and a tile", func(w *storagetest.Writer) storage.Batch { return w.Next(300) }},
 	}
 }
 
@@ -38,7 +38,7 @@ func TestEachStatementIsGuarded(t *testing.T) {
 	write := func(b storage.Batch) error { return e.Append([]storage.Batch{b}).Wait()[0] }
 	for i, s := range shapes() {
 		red, blue := id.Tenant(2*i+10), id.Tenant(2*i+11)
-		w := lifelike.NewWriter(red)
+		w := storagetest.NewWriter(red)
 		founding := w.Next(0)
 		for _, tenant := range []id.Tenant{red, blue} {
 			founding.Tenant = tenant
@@ -89,7 +89,7 @@ func TestQuestionsAboutOneEvent(t *testing.T) {
 	const red, blue id.Tenant = 5, 6
 	written := map[id.Tenant][]storage.Event{}
 	for _, tenant := range []id.Tenant{red, blue} {
-		w := lifelike.NewWriter(tenant)
+		w := storagetest.NewWriter(tenant)
 		for _, n := range []int{1, 300} { // in rows, and in segments
 			b := w.Next(n)
 			for i := range b.Events {

@@ -14,7 +14,7 @@ import (
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/storage/pgstore"
-	"github.com/agentledger/agentledger/storage/storagetest/lifelike"
+	"github.com/agentledger/agentledger/storage/storagetest"
 )
 
 // eventually waits until something is so, as long as a busy machine may need for it.
@@ -149,7 +149,7 @@ func TestStoppedServer(t *testing.T) {
 func TestCloseBesideAStoppedServer(t *testing.T) {
 	s := start(t)
 	e := open(t, pgstore.Options{URL: s.URL()})
-	w := lifelike.NewWriter(1)
+	w := storagetest.NewWriter(1)
 	wantAll(t, e.Append([]storage.Batch{w.Next(1)}).Wait(), nil)
 	must(t, s.Hang())
 	pending := e.Append([]storage.Batch{w.Next(1)})

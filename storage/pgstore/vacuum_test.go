@@ -12,7 +12,7 @@ import (
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/storage/pgstore"
-	"github.com/agentledger/agentledger/storage/storagetest/lifelike"
+	"github.com/agentledger/agentledger/storage/storagetest"
 )
 
 // tableFilesWith returns the files of the server's tables that hold a text. The log (WAL) is not among them.
@@ -47,14 +47,14 @@ func TestVacuumForgets(t *testing.T) {
 	url := fresh(t, shared)
 	e := open(t, pgstore.Options{URL: url, Writers: 1, Readers: 1})
 	defer closeEngine(t, e)
-	random := func(w *lifelike.Writer) []byte { // bytes that no compression changes
+	random := func(w *storagetest.Writer) []byte { // bytes that no compression changes
 		b := w.Next(0)
 		return bytes.Join([][]byte{b.Head.Root[:], b.Head.Last[:]}, nil)
 	}
-	hashes := lifelike.NewWriter(99)
+	hashes := storagetest.NewWriter(99)
 	alone, together, beside, kept := random(hashes), random(hashes), random(hashes), random(hashes)
-	red, blue := lifelike.NewWriter(1), lifelike.NewWriter(2)
-	add := func(w *lifelike.Writer, n int, change func(*storage.Batch)) {
+	red, blue := storagetest.NewWriter(1), storagetest.NewWriter(2)
+	add := func(w *storagetest.Writer, n int, change func(*storage.Batch)) {
 		t.Helper()
 		b := w.Next(n)
 		change(&b)

@@ -9,7 +9,6 @@ import (
 
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/storage"
-	"github.com/agentledger/agentledger/storage/storagetest/clone"
 )
 
 // IdempotencyKeys implements storage.Ledgers.
@@ -68,7 +67,7 @@ func (m *Model) partition(ctx context.Context, t id.Tenant) (all []storage.Recor
 	defer m.mu.Unlock()
 	for name, r := range m.durable.records {
 		if name.tenant == t {
-			r.Value = clone.Bytes(r.Value)
+			r.Value = CloneBytes(r.Value)
 			all = append(all, r)
 		}
 	}

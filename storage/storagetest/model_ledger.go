@@ -8,7 +8,6 @@ import (
 
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/storage"
-	"github.com/agentledger/agentledger/storage/storagetest/clone"
 )
 
 // Head implements storage.Ledgers.
@@ -52,7 +51,7 @@ func (m *Model) readEvent(ctx context.Context, t id.Tenant, i, end id.Index, par
 	if i >= min(end, id.Index(len(l.events))) {
 		return storage.Event{}, false, nil
 	}
-	return clone.Event(l.events[i], parts), true, nil
+	return CloneEvent(l.events[i], parts), true, nil
 }
 
 // EventsAt implements storage.Ledgers.

@@ -9,7 +9,6 @@ import (
 
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/storage"
-	"github.com/agentledger/agentledger/storage/storagetest/clone"
 )
 
 const everything = storage.FieldRecord | storage.FieldEnvelope
@@ -18,7 +17,7 @@ const everything = storage.FieldRecord | storage.FieldEnvelope
 func stored(events []storage.Event, parts storage.Fields) (shown []storage.Event) {
 	for _, e := range events {
 		e.IdempotencyKey, e.KeyDigest, e.Item, e.Erases = "", storage.KeyDigest{}, 0, nil
-		shown = append(shown, clone.Event(e, parts))
+		shown = append(shown, CloneEvent(e, parts))
 	}
 	return shown
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/agentledger/agentledger/internal/schedule"
 	"github.com/agentledger/agentledger/internal/test/enginetest"
 	"github.com/agentledger/agentledger/storage"
-	"github.com/agentledger/agentledger/storage/storagetest/lifelike"
+	"github.com/agentledger/agentledger/storage/storagetest"
 )
 
 // odd owns the tenants with odd numbers.
@@ -27,7 +27,7 @@ var (
 func TestTenants(t *testing.T) {
 	e := enginetest.Pebble(t)
 	for _, tenant := range []id.Tenant{1, 2, 3, 4, 5} {
-		if err := e.Append([]storage.Batch{lifelike.NewWriter(tenant).Next(1)}).Wait()[0]; err != nil {
+		if err := e.Append([]storage.Batch{storagetest.NewWriter(tenant).Next(1)}).Wait()[0]; err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -64,7 +64,7 @@ func TestTenants(t *testing.T) {
 func TestSurvey(t *testing.T) {
 	e := enginetest.Pebble(t)
 	for _, tenant := range []id.Tenant{1, 2, 3, 4, 5} {
-		if err := e.Append([]storage.Batch{lifelike.NewWriter(tenant).Next(1)}).Wait()[0]; err != nil {
+		if err := e.Append([]storage.Batch{storagetest.NewWriter(tenant).Next(1)}).Wait()[0]; err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/storage/storagetest/lifelike"
+	"github.com/agentledger/agentledger/storage/storagetest"
 )
 
 // A statement is read as the record has it, whatever the texts hold.
@@ -58,7 +58,7 @@ func FuzzReadPrincipal(f *testing.F) {
 
 // BenchmarkRow makes the row of an event as a ledger has it.
 func BenchmarkRow(b *testing.B) {
-	e := lifelike.NewWriter(1).Next(1).Events[0]
+	e := storagetest.NewWriter(1).Next(1).Events[0]
 	for b.Loop() {
 		if _, err := newRow(&e); err != nil {
 			b.Fatal(err)

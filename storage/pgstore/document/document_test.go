@@ -9,7 +9,7 @@ import (
 
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/storage"
-	"github.com/agentledger/agentledger/storage/storagetest/lifelike"
+	"github.com/agentledger/agentledger/storage/storagetest"
 )
 
 // same checks that d is read as it was stored, and returns it so.
@@ -129,7 +129,7 @@ func FuzzStoredForms(f *testing.F) {
 
 func BenchmarkDocument(b *testing.B) {
 	c := NewCodec()
-	events := lifelike.NewWriter(1).Next(500).Events
+	events := storagetest.NewWriter(1).Next(500).Events
 	text := func(e *storage.Event) Document { return Document{ID: e.ID, Record: e.Record, Envelope: e.Envelope} }
 	var all [][]byte
 	total, plain := 0, 0

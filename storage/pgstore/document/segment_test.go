@@ -11,7 +11,7 @@ import (
 
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/storage"
-	"github.com/agentledger/agentledger/storage/storagetest/lifelike"
+	"github.com/agentledger/agentledger/storage/storagetest"
 )
 
 func membersOf(events []storage.Event) (all []Member) {
@@ -57,7 +57,7 @@ func TestSegment(t *testing.T) {
 	c := NewCodec()
 	for name, members := range map[string][]Member{
 		"one": {full}, "none of its parts": {bare}, "not JSON": {marks}, "several": {full, bare, marks, full, full},
-		"lifelike": membersOf(lifelike.NewWriter(1).Next(12).Events),
+		"lifelike": membersOf(storagetest.NewWriter(1).Next(12).Events),
 	} {
 		t.Run(name, func(t *testing.T) {
 			value := sameSegment(t, c, members)
@@ -154,14 +154,14 @@ func FuzzStoredSegments(f *testing.F) {
 	for text := range storedSegments() {
 		f.Add(stored(f, text))
 	}
-	f.Add(c.AppendSegment(nil, membersOf(lifelike.NewWriter(1).Next(3).Events), new(Scratch)))
+	f.Add(c.AppendSegment(nil, membersOf(storagetest.NewWriter(1).Next(3).Events), new(Scratch)))
 	f.Fuzz(func(_ *testing.T, value []byte) { c.ParseSegment(value, 1, 3) })
 }
 
 func BenchmarkSegment(b *testing.B) {
 	c := NewCodec()
 	for _, n := range []int{1, 4, 8, 16, 30, 64, 256} {
-		members := membersOf(lifelike.NewWriter(1).Next(n).Events)
+		members := membersOf(storagetest.NewWriter(1).Next(n).Events)
 		var s Scratch
 		value := c.AppendSegment(nil, members, &s)
 		b.Run(fmt.Sprintf("append/members=%d", n), func(b *testing.B) {

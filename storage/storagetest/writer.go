@@ -1,4 +1,4 @@
-package lifelike
+package storagetest
 
 import (
 	"encoding/base64"
