@@ -6,8 +6,6 @@ import (
 	"slices"
 
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/read/index/merging"
-	"github.com/agentledger/agentledger/internal/read/index/postings"
 	"github.com/agentledger/agentledger/internal/records"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/storage"
@@ -89,14 +87,14 @@ func (b *builder) addSingle(t term, place uint16) {
 // addRecent takes in a record of newest postings. The records of a group come in ascending order, before any rows.
 func (b *builder) addRecent(record []byte) error {
 	for len(record) > 0 {
-		section, entries, rest, err := postings.CutSection(record)
+		section, entries, rest, err := cutSection(record)
 		if err != nil {
 			return err
 		}
 		t := term{single: section&singleSection != 0, bucket: section &^ singleSection}
 		for len(entries) > 0 {
-			var e postings.Entry
-			if e, entries, err = postings.CutEntry(entries); err != nil {
+			var e postingEntry
+			if e, entries, err = cutEntry(entries); err != nil {
 				return err
 			}
 			t.fingerprint = e.Fingerprint
@@ -109,7 +107,7 @@ func (b *builder) addRecent(record []byte) error {
 	return nil
 }
 
-func (b *builder) addEntry(t term, e postings.Entry) error {
+func (b *builder) addEntry(t term, e postingEntry) error {
 	if t.single {
 		return e.VisitPlaces(func(place uint16) { b.addSingle(t, place) })
 	}
@@ -125,7 +123,7 @@ func (b *builder) visitBuckets(visit func(t term, entries []byte)) {
 			visit(of, entries)
 			entries = nil
 		}
-		of, entries = t, postings.AppendEntry(entries, t.fingerprint, places)
+		of, entries = t, appendEntry(entries, t.fingerprint, places)
 	}
 	terms := make([]*posting, 0, len(b.terms))
 	for _, p := range b.terms {
@@ -177,7 +175,7 @@ func (x *Index) buildChanges(ctx context.Context, s *log.State, g generation, en
 	for i, record := range b.columns {
 		chunk := uint64(g.Position)/chunkEvents + uint64(i)
 		changes = append(changes, storage.Change{Kind: kindColumns, If: storage.AnyVersion,
-			Key: postings.ColumnsKey(g.Number, chunk), Value: record})
+			Key: columnsKey(g.Number, chunk), Value: record})
 	}
 	if whole {
 		return b.appendBlock(changes, g), newest, nil
@@ -189,7 +187,7 @@ func (x *Index) buildChanges(ctx context.Context, s *log.State, g generation, en
 func (b *builder) appendBlock(changes []storage.Change, g generation) []storage.Change {
 	block := uint64(g.Position) / blockEvents
 	b.visitBuckets(func(t term, entries []byte) {
-		changes = append(changes, storage.Change{Kind: t.kind(), Key: postings.RecordKey(g.Number, t.bucket, block),
+		changes = append(changes, storage.Change{Kind: t.kind(), Key: recordKey(g.Number, t.bucket, block),
 			Value: entries, If: storage.AnyVersion})
 	})
 	return changes
@@ -199,12 +197,12 @@ func (b *builder) appendBlock(changes []storage.Change, g generation) []storage.
 func (b *builder) appendRecent(changes []storage.Change, g generation) []storage.Change {
 	var groups [1 << recentBits][]byte
 	b.visitBuckets(func(t term, entries []byte) {
-		groups[t.group()] = postings.AppendSection(groups[t.group()], t.section(), entries)
+		groups[t.group()] = appendSection(groups[t.group()], t.section(), entries)
 	})
 	for n, record := range groups {
 		if record != nil {
 			changes = append(changes, storage.Change{Kind: kindRecent, If: storage.AnyVersion,
-				Key: postings.RecordKey(g.Number, uint16(n), uint64(g.Position)/chunkEvents), Value: record})
+				Key: recordKey(g.Number, uint16(n), uint64(g.Position)/chunkEvents), Value: record})
 		}
 	}
 	return changes
@@ -233,8 +231,8 @@ func (x *Index) replaceRecent(ctx context.Context, t id.Tenant, g generation, b 
 func (x *Index) scanRecent(ctx context.Context, t id.Tenant, g generation, group uint16) ([]storage.Record, error) {
 	const chunks = blockEvents / chunkEvents
 	first := uint64(g.Position) / blockEvents * chunks
-	found, err := x.store.Scan(ctx, t, kindRecent, postings.RecordKey(g.Number, group, first),
-		postings.RecordKey(g.Number, group, first+chunks), chunks)
+	found, err := x.store.Scan(ctx, t, kindRecent, recordKey(g.Number, group, first),
+		recordKey(g.Number, group, first+chunks), chunks)
 	if err != nil {
 		return nil, fmt.Errorf("read newest postings: %w", err)
 	}
@@ -248,9 +246,9 @@ const dropAtOnce = 512
 // the end.
 func (x *Index) dropChanges(ctx context.Context, t id.Tenant, number uint64) ([]storage.Change, bool, error) {
 	var changes []storage.Change
-	for _, kind := range []storage.Kind{kindPostings, merging.KindSingles, merging.KindMerged, kindRecent,
+	for _, kind := range []storage.Kind{kindPostings, kindSingles, kindMerged, kindRecent,
 		kindColumns} {
-		r := records.Range{End: postings.GenerationPrefix(number)}
+		r := records.Range{End: generationPrefix(number)}
 		for found, err := range records.Scan(ctx, x.store, t, kind, r, dropAtOnce) {
 			if err != nil {
 				return nil, false, fmt.Errorf("read dropped index: %w", err)

@@ -32,16 +32,14 @@ import (
 	"github.com/agentledger/agentledger/internal/cache"
 	"github.com/agentledger/agentledger/internal/follow"
 	"github.com/agentledger/agentledger/internal/keylock"
-	"github.com/agentledger/agentledger/internal/read/index/merging"
-	"github.com/agentledger/agentledger/internal/read/index/postings"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/storage"
 )
 
 // The sizes of an index. They are part of its stored form.
 const (
-	chunkEvents = 1 << 13        // events that are taken in by one write, and rows of one column record
-	blockEvents = postings.Block // events of one posting
+	chunkEvents = 1 << 13   // events that are taken in by one write, and rows of one column record
+	blockEvents = blockSize // events of one posting
 )
 
 // maxTail is the longest tail that lists read from the ledger, in events.
@@ -81,7 +79,7 @@ type Index struct {
 	metrics  *metrics
 
 	maxCounted int // of trace.go; tests lower it
-	merger     merging.Merger
+	merger     merger
 
 	tails     *cache.Map[id.Tenant, tail]
 	extending keylock.Locks[id.Tenant] // one reader extends a tail
@@ -100,7 +98,7 @@ func New(o Options) *Index {
 		o.TailBytes = 64 << 20
 	}
 	x := &Index{ledgers: o.Ledgers, store: o.Store, clock: o.Clock, maxCounted: maxCounted,
-		merger: merging.Merger{Store: o.Store, Bits: merging.Bits},
+		merger: merger{Store: o.Store, Bits: mergeBits},
 		tails:  cache.NewMap(cache.MapOptions[id.Tenant, tail]{Limit: o.TailBytes, Weight: weighTail}),
 		times:  cache.NewMap(cache.MapOptions[timeKey, id.Instant]{Limit: maxTimes}),
 	}

@@ -8,7 +8,6 @@ import (
 
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/follow"
-	"github.com/agentledger/agentledger/internal/read/index/merging"
 	"github.com/agentledger/agentledger/internal/records"
 	"github.com/agentledger/agentledger/storage"
 )
@@ -29,20 +28,20 @@ const (
 
 // generation is a copy of the index of a ledger, with the position behind its last event.
 type generation struct {
-	Number   uint64        `json:"number"`
-	Position id.Index      `json:"position"` // a multiple of chunkEvents
-	Merges   merging.State `json:"merges,omitzero"`
+	Number   uint64     `json:"number"`
+	Position id.Index   `json:"position"` // a multiple of chunkEvents
+	Merges   mergeState `json:"merges,omitzero"`
 }
 
 func (g generation) wholeBlocks() uint64 { return uint64(g.Position) / blockEvents }
 
 // progress says which generations a ledger has. The position of the current one is that of the follower.
 type progress struct {
-	Current  generation    `json:"-"`                 // which is read
-	Number   uint64        `json:"generation"`        // of Current
-	Merges   merging.State `json:"merges,omitzero"`   // of Current
-	Next     *generation   `json:"next,omitempty"`    // which is built to replace it; nil: none
-	Dropping bool          `json:"dropping,omitzero"` // records below Current are being deleted
+	Current  generation  `json:"-"`                 // which is read
+	Number   uint64      `json:"generation"`        // of Current
+	Merges   mergeState  `json:"merges,omitzero"`   // of Current
+	Next     *generation `json:"next,omitempty"`    // which is built to replace it; nil: none
+	Dropping bool        `json:"dropping,omitzero"` // records below Current are being deleted
 }
 
 // readProgress reads the note of a position. An index of another form counts as none, and its records are

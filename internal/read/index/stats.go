@@ -9,7 +9,6 @@ import (
 
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/read/index/postings"
 	"github.com/agentledger/agentledger/log"
 )
 
@@ -82,7 +81,7 @@ func (x *Index) countSpan(ctx context.Context, v *view, s span, c *counter) erro
 	indexed := s.clip(span{0, v.position})
 	for begin := indexed.begin - indexed.begin%chunkEvents; begin < indexed.end; begin += chunkEvents {
 		record, err := x.readRecord(ctx, v.tenant, kindColumns,
-			postings.ColumnsKey(v.generation.Number, uint64(begin)/chunkEvents))
+			columnsKey(v.generation.Number, uint64(begin)/chunkEvents))
 		if err != nil {
 			return fmt.Errorf("read columns: %w", err)
 		}

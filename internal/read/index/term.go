@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/read/index/merging"
 	"github.com/agentledger/agentledger/storage"
 )
 
@@ -40,7 +39,7 @@ type term struct {
 // Each of the others has about one event, and many share a bucket.
 const (
 	termBits   = 12
-	singleBits = merging.SingleBits
+	singleBits = mergeSingleBits
 	recentBits = 4
 )
 
@@ -79,7 +78,7 @@ func (t term) section() uint16 {
 // kind is the kind of the records with the postings of whole blocks.
 func (t term) kind() storage.Kind {
 	if t.single {
-		return merging.KindSingles
+		return kindSingles
 	}
 	return kindPostings
 }

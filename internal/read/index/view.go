@@ -11,8 +11,6 @@ import (
 
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/read/index/merging"
-	"github.com/agentledger/agentledger/internal/read/index/postings"
 	"github.com/agentledger/agentledger/internal/records"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/storage"
@@ -243,7 +241,7 @@ func widestWindow(terms []term) uint64 {
 }
 
 // yieldBlock yields the events of a block that are in a set, or all for no terms, and in a span.
-func yieldBlock(found *postings.Set, block uint64, s span, all, ascending bool,
+func yieldBlock(found *placeSet, block uint64, s span, all, ascending bool,
 	yield func(candidate, error) bool) bool {
 	if found == nil && !all {
 		return true
@@ -253,7 +251,7 @@ func yieldBlock(found *postings.Set, block uint64, s span, all, ascending bool,
 	if within.begin >= within.end {
 		return true
 	}
-	var clip postings.Set
+	var clip placeSet
 	clip.AddRange(int(within.begin-base), int(within.end-base))
 	if found != nil {
 		clip.Intersect(found)
@@ -273,11 +271,11 @@ const denseBlock = blockEvents / 16
 // readWindow returns the places that have all terms, for each block of a window; nil for a block without
 // any. It reads the terms that were dense in the window before last, and notes which are dense now.
 func (x *Index) readWindow(ctx context.Context, v *view, terms []term, dense []bool,
-	window [2]uint64) ([]*postings.Set, error) {
-	sets := make([]*postings.Set, window[1]-window[0])
+	window [2]uint64) ([]*placeSet, error) {
+	sets := make([]*placeSet, window[1]-window[0])
 	known, were := false, slices.Clone(dense)
 	for _, pass := range []bool{false, true} {
-		of := make([][]*postings.Set, len(terms))
+		of := make([][]*placeSet, len(terms))
 		g, within := errgroup.WithContext(ctx)
 		for i, t := range terms {
 			if were[i] == pass {
@@ -297,31 +295,31 @@ func (x *Index) readWindow(ctx context.Context, v *view, terms []term, dense []b
 			if dense[i] = isDense(of[i]); !known {
 				sets, known = of[i], true
 			} else {
-				postings.IntersectEach(sets, of[i])
+				intersectEach(sets, of[i])
 			}
 		}
-		if known && !slices.ContainsFunc(sets, func(s *postings.Set) bool { return s != nil }) {
+		if known && !slices.ContainsFunc(sets, func(s *placeSet) bool { return s != nil }) {
 			return sets, nil
 		}
 	}
 	return sets, nil
 }
 
-func isDense(sets []*postings.Set) bool {
-	return slices.ContainsFunc(sets, func(s *postings.Set) bool { return s != nil && s.Count() >= denseBlock })
+func isDense(sets []*placeSet) bool {
+	return slices.ContainsFunc(sets, func(s *placeSet) bool { return s != nil && s.Count() >= denseBlock })
 }
 
 // readTerm returns the places of a term in the blocks of a window. The newest postings are read first: when
 // their block was made whole since the view was opened, they are with the whole blocks.
-func (x *Index) readTerm(ctx context.Context, v *view, t term, window [2]uint64) ([]*postings.Set, error) {
-	sets := make([]*postings.Set, window[1]-window[0])
+func (x *Index) readTerm(ctx context.Context, v *view, t term, window [2]uint64) ([]*placeSet, error) {
+	sets := make([]*placeSet, window[1]-window[0])
 	add := func(block uint64, entries []byte) error {
-		e, known, err := postings.FindEntry(entries, t.fingerprint)
+		e, known, err := findEntry(entries, t.fingerprint)
 		if err != nil || !known {
 			return err
 		}
 		if sets[block-window[0]] == nil {
-			sets[block-window[0]] = new(postings.Set)
+			sets[block-window[0]] = new(placeSet)
 		}
 		return e.AddTo(sets[block-window[0]])
 	}
@@ -332,7 +330,7 @@ func (x *Index) readTerm(ctx context.Context, v *view, t term, window [2]uint64)
 			return nil, err
 		}
 		for i := range found {
-			entries, err := postings.FindSection(found[i].Value, t.section())
+			entries, err := findSection(found[i].Value, t.section())
 			if err == nil {
 				err = add(newest, entries)
 			}
@@ -342,15 +340,15 @@ func (x *Index) readTerm(ctx context.Context, v *view, t term, window [2]uint64)
 		}
 	}
 	// A block is looked for where it was before it was merged first, so that it is found in one of both places.
-	found, err := x.store.Scan(ctx, v.tenant, t.kind(), postings.RecordKey(v.generation.Number, t.bucket, window[0]),
-		postings.RecordKey(v.generation.Number, t.bucket, window[1]), len(sets))
+	found, err := x.store.Scan(ctx, v.tenant, t.kind(), recordKey(v.generation.Number, t.bucket, window[0]),
+		recordKey(v.generation.Number, t.bucket, window[1]), len(sets))
 	if err != nil {
 		return nil, fmt.Errorf("read postings: %w", err)
 	}
 	for i := range found {
-		block, err := postings.PartOf(found[i].Key)
+		block, err := partOf(found[i].Key)
 		if err == nil && (block < window[0] || block >= window[1]) {
-			err = postings.ErrKey()
+			err = errKey()
 		}
 		if err == nil {
 			err = add(block, found[i].Value)
@@ -360,7 +358,7 @@ func (x *Index) readTerm(ctx context.Context, v *view, t term, window [2]uint64)
 		}
 	}
 	if t.single {
-		err = x.merger.Visit(ctx, v.tenant, merging.Term{Generation: v.generation.Number, Bucket: t.bucket,
+		err = x.merger.Visit(ctx, v.tenant, mergeTerm{Generation: v.generation.Number, Bucket: t.bucket,
 			Fingerprint: t.fingerprint, Blocks: uint64(v.position) / blockEvents}, window, add)
 	}
 	return sets, err

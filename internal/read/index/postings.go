@@ -1,10 +1,4 @@
-// Package postings has the stored form of postings: which events of a block have a term.
-//
-// Invariants:
-//
-//   - A record that can't be read is storage.ErrCorrupt, and is never read as fewer places.
-//   - Places are numbers of events in their block, below Block.
-package postings
+package index
 
 import (
 	"encoding/binary"
@@ -29,17 +23,17 @@ import (
 //
 //	section (2 bytes, big endian) | length (uvarint) | entries
 
-// Block is how many events a block has.
-const Block = 1 << 16
+// blockSize is how many events a block has.
+const blockSize = 1 << 16
 
-// Set is a set of places of one block.
-type Set [Block / 64]uint64
+// placeSet is a set of places of one block.
+type placeSet [blockSize / 64]uint64
 
 // AddPlace adds a place.
-func (s *Set) AddPlace(place uint16) { s[place/64] |= 1 << (place % 64) }
+func (s *placeSet) AddPlace(place uint16) { s[place/64] |= 1 << (place % 64) }
 
 // Count returns how many places the set has.
-func (s *Set) Count() (n int) {
+func (s *placeSet) Count() (n int) {
 	for _, word := range s {
 		n += bits.OnesCount64(word)
 	}
@@ -47,7 +41,7 @@ func (s *Set) Count() (n int) {
 }
 
 // Intersect removes all places that other does not have, and reports whether anything is left.
-func (s *Set) Intersect(other *Set) bool {
+func (s *placeSet) Intersect(other *placeSet) bool {
 	var left uint64
 	for i := range s {
 		s[i] &= other[i]
@@ -56,8 +50,8 @@ func (s *Set) Intersect(other *Set) bool {
 	return left != 0
 }
 
-// IntersectEach removes from each set all places that the other one does not have. nil is a set without places.
-func IntersectEach(sets, with []*Set) {
+// intersectEach removes from each set all places that the other one does not have. nil is a set without places.
+func intersectEach(sets, with []*placeSet) {
 	for i := range sets {
 		if sets[i] == nil || with[i] == nil || !sets[i].Intersect(with[i]) {
 			sets[i] = nil
@@ -66,7 +60,7 @@ func IntersectEach(sets, with []*Set) {
 }
 
 // AddRange adds the places [begin, end).
-func (s *Set) AddRange(begin, end int) {
+func (s *placeSet) AddRange(begin, end int) {
 	for i := begin / 64; i < (end+63)/64; i++ {
 		word := ^uint64(0)
 		if i == begin/64 {
@@ -80,7 +74,7 @@ func (s *Set) AddRange(begin, end int) {
 }
 
 // Places yields the places in ascending order, or in descending order.
-func (s *Set) Places(ascending bool) func(yield func(uint16) bool) {
+func (s *placeSet) Places(ascending bool) func(yield func(uint16) bool) {
 	return func(yield func(uint16) bool) {
 		for n := range s {
 			i := n
@@ -101,8 +95,8 @@ func (s *Set) Places(ascending bool) func(yield func(uint16) bool) {
 	}
 }
 
-// AppendEntry appends the entry of a fingerprint, with its places in ascending order.
-func AppendEntry(b []byte, fingerprint uint32, places []uint16) []byte {
+// appendEntry appends the entry of a fingerprint, with its places in ascending order.
+func appendEntry(b []byte, fingerprint uint32, places []uint16) []byte {
 	b = binary.BigEndian.AppendUint32(b, fingerprint)
 	if len(places) == 1 { // most entries, of traces and hashes
 		var room [binary.MaxVarintLen64]byte
@@ -115,7 +109,7 @@ func AppendEntry(b []byte, fingerprint uint32, places []uint16) []byte {
 		b = binary.AppendUvarint(b, uint64(place-last))
 		last = place
 		if len(b)-begin > words*8 {
-			var s Set
+			var s placeSet
 			for _, place := range places {
 				s.AddPlace(place)
 			}
@@ -136,8 +130,8 @@ func prependHeader(b []byte, begin int, form uint64) []byte {
 	return slices.Insert(b, begin, header...)
 }
 
-// Entry is one entry of a bucket's record.
-type Entry struct {
+// postingEntry is one entry of a bucket's record.
+type postingEntry struct {
 	Fingerprint uint32
 
 	bitmap bool
@@ -146,8 +140,8 @@ type Entry struct {
 
 func corrupt(step string) error { return fmt.Errorf("postings: %s: %w", step, storage.ErrCorrupt) }
 
-// CutEntry cuts the first entry off a record.
-func CutEntry(record []byte) (e Entry, rest []byte, err error) {
+// cutEntry cuts the first entry off a record.
+func cutEntry(record []byte) (e postingEntry, rest []byte, err error) {
 	if len(record) < 5 {
 		return e, nil, corrupt("short entry")
 	}
@@ -156,22 +150,22 @@ func CutEntry(record []byte) (e Entry, rest []byte, err error) {
 		return e, nil, corrupt("length")
 	}
 	end := 4 + n + int(header>>1)
-	e = Entry{Fingerprint: binary.BigEndian.Uint32(record), bitmap: header&1 == 1, places: record[4+n : end]}
+	e = postingEntry{Fingerprint: binary.BigEndian.Uint32(record), bitmap: header&1 == 1, places: record[4+n : end]}
 	return e, record[end:], nil
 }
 
-// FindEntry returns the entry of a fingerprint, false when there is none.
-func FindEntry(record []byte, fingerprint uint32) (e Entry, found bool, err error) {
+// findEntry returns the entry of a fingerprint, false when there is none.
+func findEntry(record []byte, fingerprint uint32) (e postingEntry, found bool, err error) {
 	for len(record) > 0 {
-		if e, record, err = CutEntry(record); err != nil || e.Fingerprint >= fingerprint {
+		if e, record, err = cutEntry(record); err != nil || e.Fingerprint >= fingerprint {
 			return e, err == nil && e.Fingerprint == fingerprint, err
 		}
 	}
-	return Entry{}, false, nil
+	return postingEntry{}, false, nil
 }
 
 // AddTo adds the places of an entry to s.
-func (e Entry) AddTo(s *Set) error {
+func (e postingEntry) AddTo(s *placeSet) error {
 	if !e.bitmap {
 		return e.addList(s)
 	}
@@ -185,14 +179,14 @@ func (e Entry) AddTo(s *Set) error {
 }
 
 // addList is VisitPlaces of AddPlace, in half the time.
-func (e Entry) addList(s *Set) error {
+func (e postingEntry) addList(s *placeSet) error {
 	place := uint64(0)
 	for b := e.places; len(b) > 0; {
 		step, n := uint64(b[0]), 1
 		if step >= 0x80 {
 			step, n = binary.Uvarint(b)
 		}
-		if n <= 0 || step >= Block || place+step >= Block {
+		if n <= 0 || step >= blockSize || place+step >= blockSize {
 			return corrupt("place")
 		}
 		place += step
@@ -203,9 +197,9 @@ func (e Entry) addList(s *Set) error {
 }
 
 // VisitPlaces calls visit with the places of an entry in ascending order.
-func (e Entry) VisitPlaces(visit func(uint16)) error {
+func (e postingEntry) VisitPlaces(visit func(uint16)) error {
 	if e.bitmap {
-		var s Set
+		var s placeSet
 		err := e.AddTo(&s)
 		for place := range s.Places(true) {
 			visit(place)
@@ -215,7 +209,7 @@ func (e Entry) VisitPlaces(visit func(uint16)) error {
 	place := uint64(0)
 	for b := e.places; len(b) > 0; {
 		step, n := binary.Uvarint(b)
-		if n <= 0 || step >= Block || place+step >= Block {
+		if n <= 0 || step >= blockSize || place+step >= blockSize {
 			return corrupt("place")
 		}
 		place += step
@@ -225,14 +219,14 @@ func (e Entry) VisitPlaces(visit func(uint16)) error {
 	return nil
 }
 
-// AppendSection appends a section of a record of newest postings.
-func AppendSection(b []byte, section uint16, entries []byte) []byte {
+// appendSection appends a section of a record of newest postings.
+func appendSection(b []byte, section uint16, entries []byte) []byte {
 	b = binary.BigEndian.AppendUint16(b, section)
 	return append(binary.AppendUvarint(b, uint64(len(entries))), entries...)
 }
 
-// CutSection cuts the first section off a record of newest postings.
-func CutSection(record []byte) (section uint16, entries, rest []byte, err error) {
+// cutSection cuts the first section off a record of newest postings.
+func cutSection(record []byte) (section uint16, entries, rest []byte, err error) {
 	if len(record) < 3 {
 		return 0, nil, nil, corrupt("short section")
 	}
@@ -244,10 +238,10 @@ func CutSection(record []byte) (section uint16, entries, rest []byte, err error)
 	return binary.BigEndian.Uint16(record), record[2+n : end], record[end:], nil
 }
 
-// FindSection returns the entries of a section, nil when there is none.
-func FindSection(record []byte, wanted uint16) ([]byte, error) {
+// findSection returns the entries of a section, nil when there is none.
+func findSection(record []byte, wanted uint16) ([]byte, error) {
 	for len(record) > 0 {
-		section, entries, rest, err := CutSection(record)
+		section, entries, rest, err := cutSection(record)
 		if err != nil || section >= wanted {
 			if err == nil && section == wanted {
 				return entries, nil

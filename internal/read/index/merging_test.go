@@ -1,4 +1,4 @@
-package merging_test
+package index
 
 import (
 	"cmp"
@@ -13,12 +13,10 @@ import (
 	"testing"
 
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/read/index/merging"
-	"github.com/agentledger/agentledger/internal/read/index/postings"
 	"github.com/agentledger/agentledger/storage"
 )
 
-const red, blue id.Tenant = 11, 12
+const mergeRed, mergeBlue id.Tenant = 11, 12
 
 // memory is records in memory, by tenant, kind and key.
 type memory struct {
@@ -84,13 +82,13 @@ func (m *memory) fill(r *rand.Rand, t id.Tenant, blocks uint64) (all []entry) {
 				of[0] = []uint16{1}
 			}
 			for _, f := range slices.Sorted(maps.Keys(of)) {
-				record = postings.AppendEntry(record, f, of[f])
+				record = appendEntry(record, f, of[f])
 				for _, place := range of[f] {
 					all = append(all, entry{bucket, f, block, place})
 				}
 			}
 			if record != nil {
-				m.put(name(t, merging.KindSingles, postings.RecordKey(7, bucket, block)), record)
+				m.put(name(t, kindSingles, recordKey(7, bucket, block)), record)
 			}
 		}
 	}
@@ -98,21 +96,21 @@ func (m *memory) fill(r *rand.Rand, t id.Tenant, blocks uint64) (all []entry) {
 }
 
 // find looks for a term at level 0 and in the merged records.
-func find(t *testing.T, g merging.Merger, tenant id.Tenant, blocks uint64, window [2]uint64, bucket uint16, fingerprint uint32) (found []entry) {
+func find(t *testing.T, g merger, tenant id.Tenant, blocks uint64, window [2]uint64, bucket uint16, fingerprint uint32) (found []entry) {
 	t.Helper()
 	visit := func(block uint64, entries []byte) error {
-		e, known, err := postings.FindEntry(entries, fingerprint)
+		e, known, err := findEntry(entries, fingerprint)
 		if err != nil || !known {
 			return err
 		}
 		return e.VisitPlaces(func(place uint16) { found = append(found, entry{bucket, fingerprint, block, place}) })
 	}
-	singles, err := g.Store.Scan(t.Context(), tenant, merging.KindSingles, postings.RecordKey(7, bucket, window[0]), postings.RecordKey(7, bucket, window[1]), 1<<20)
+	singles, err := g.Store.Scan(t.Context(), tenant, kindSingles, recordKey(7, bucket, window[0]), recordKey(7, bucket, window[1]), 1<<20)
 	for _, r := range singles {
-		block, partErr := postings.PartOf(r.Key)
+		block, partErr := partOf(r.Key)
 		err = errors.Join(err, partErr, visit(block, r.Value))
 	}
-	err = errors.Join(err, g.Visit(t.Context(), tenant, merging.Term{Generation: 7, Bucket: bucket, Fingerprint: fingerprint, Blocks: blocks}, window, visit))
+	err = errors.Join(err, g.Visit(t.Context(), tenant, mergeTerm{Generation: 7, Bucket: bucket, Fingerprint: fingerprint, Blocks: blocks}, window, visit))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,15 +131,15 @@ func want(all []entry, window [2]uint64, bucket uint16, fingerprint uint32) (fou
 // Each entry is found before, between and after the steps, in each window, also while blocks are added. The other
 // organization's records stay as they are.
 func TestMerging(t *testing.T) {
-	for _, bits := range []int{1, 2, merging.Bits} {
+	for _, bits := range []int{1, 2, mergeBits} {
 		t.Run(fmt.Sprint("bits=", bits), func(t *testing.T) {
 			r := rand.New(rand.NewPCG(1, uint64(bits)))
 			m := newMemory()
-			g := merging.Merger{Store: m, Bits: bits}
+			g := merger{Store: m, Bits: bits}
 			blocks := uint64(2<<(2*bits)) + 1
-			all := m.fill(r, red, blocks)
-			m.fill(r, blue, blocks)
-			others := m.of(blue)
+			all := m.fill(r, mergeRed, blocks)
+			m.fill(r, mergeBlue, blocks)
+			others := m.of(mergeBlue)
 			check := func() {
 				t.Helper()
 				e := all[r.IntN(len(all))]
@@ -150,24 +148,24 @@ func TestMerging(t *testing.T) {
 				}
 				begin := r.Uint64N(blocks)
 				window := [2]uint64{begin, begin + 1 + r.Uint64N(blocks-begin)}
-				if got, want := find(t, g, red, blocks, window, e.bucket, e.fingerprint), want(all, window, e.bucket, e.fingerprint); !slices.Equal(got, want) {
+				if got, want := find(t, g, mergeRed, blocks, window, e.bucket, e.fingerprint), want(all, window, e.bucket, e.fingerprint); !slices.Equal(got, want) {
 					t.Fatalf("%+v in %v: got %v, want %v", e, window, got, want)
 				}
 			}
-			var s merging.State
+			var s mergeState
 			for steps := 0; ; steps++ {
 				known := min(blocks, uint64(steps)) // the ledger grows meanwhile
-				changes, next, err := g.Step(t.Context(), red, 7, s, known)
+				changes, next, err := g.Step(t.Context(), mergeRed, 7, s, known)
 				if err != nil {
 					t.Fatal(err)
 				}
-				if again, _, _ := g.Step(t.Context(), red, 7, s, known); !reflect.DeepEqual(again, changes) {
+				if again, _, _ := g.Step(t.Context(), mergeRed, 7, s, known); !reflect.DeepEqual(again, changes) {
 					t.Fatalf("step %d: a repetition has other changes", steps)
 				}
 				if known == blocks && g.DueLevel(s, known) == 0 {
 					break
 				}
-				m.write(red, changes)
+				m.write(mergeRed, changes)
 				if s = next; steps%7 == 0 {
 					check()
 				}
@@ -175,10 +173,10 @@ func TestMerging(t *testing.T) {
 			for range 50 {
 				check()
 			}
-			if got := len(m.scanAll(red, merging.KindSingles)); got > 3 {
+			if got := len(m.scanAll(mergeRed, kindSingles)); got > 3 {
 				t.Errorf("%d records of level 0 are left, want those of the last block", got)
 			}
-			if !reflect.DeepEqual(m.of(blue), others) {
+			if !reflect.DeepEqual(m.of(mergeBlue), others) {
 				t.Error("records of the other organization changed")
 			}
 		})
@@ -204,20 +202,20 @@ func (m *memory) scanAll(t id.Tenant, kind storage.Kind) []storage.Record {
 func TestReaderOfBefore(t *testing.T) {
 	const bits, blocks = 2, 1 << 2
 	m := newMemory()
-	g := merging.Merger{Store: m, Bits: bits}
-	all := m.fill(rand.New(rand.NewPCG(3, 4)), red, blocks)
-	var s merging.State
+	g := merger{Store: m, Bits: bits}
+	all := m.fill(rand.New(rand.NewPCG(3, 4)), mergeRed, blocks)
+	var s mergeState
 	for g.DueLevel(s, blocks) > 0 {
-		changes, next, err := g.Step(t.Context(), red, 7, s, blocks)
+		changes, next, err := g.Step(t.Context(), mergeRed, 7, s, blocks)
 		if err != nil {
 			t.Fatal(err)
 		}
-		m.write(red, changes)
+		m.write(mergeRed, changes)
 		s = next
 	}
 	window := [2]uint64{0, blocks}
 	for _, e := range all {
-		if got, want := find(t, g, red, blocks-1, window, e.bucket, e.fingerprint), want(all, window, e.bucket, e.fingerprint); !slices.Equal(got, want) {
+		if got, want := find(t, g, mergeRed, blocks-1, window, e.bucket, e.fingerprint), want(all, window, e.bucket, e.fingerprint); !slices.Equal(got, want) {
 			t.Fatalf("%+v: got %v, want %v", e, got, want)
 		}
 	}
@@ -227,9 +225,9 @@ func TestReaderOfBefore(t *testing.T) {
 func TestDamagedRecord(t *testing.T) {
 	for _, value := range [][]byte{{1}, {0, 0, 0, 9, 4, 1}, {0, 0, 0, 9, 2, 1, 0, 0, 0, 1, 2}, {0x90, 0, 0, 0, 2, 1, 0, 0, 0, 0, 2, 1}} {
 		m := newMemory()
-		g := merging.Merger{Store: m, Bits: 1}
-		m.put(name(red, merging.KindSingles, postings.RecordKey(7, 0, 1)), value)
-		if _, _, err := g.Step(t.Context(), red, 7, merging.State{}, 2); !errors.Is(err, storage.ErrCorrupt) {
+		g := merger{Store: m, Bits: 1}
+		m.put(name(mergeRed, kindSingles, recordKey(7, 0, 1)), value)
+		if _, _, err := g.Step(t.Context(), mergeRed, 7, mergeState{}, 2); !errors.Is(err, storage.ErrCorrupt) {
 			t.Errorf("%v: got %v", value, err)
 		}
 	}
@@ -241,9 +239,9 @@ func FuzzVisit(f *testing.F) {
 	f.Add([]byte{0, 9, 0}, byte(2))
 	f.Fuzz(func(t *testing.T, value []byte, level byte) {
 		m := newMemory()
-		m.put(name(red, merging.KindMerged, "00000007/1/00000000/00000000"), value)
+		m.put(name(mergeRed, kindMerged, "00000007/1/00000000/00000000"), value)
 		visited := 0
-		err := merging.Merger{Store: m, Bits: 1 + int(level%4)}.Visit(t.Context(), red, merging.Term{Generation: 7, Blocks: 1 << 10}, [2]uint64{0, 1 << 10},
+		err := merger{Store: m, Bits: 1 + int(level%4)}.Visit(t.Context(), mergeRed, mergeTerm{Generation: 7, Blocks: 1 << 10}, [2]uint64{0, 1 << 10},
 			func(block uint64, entries []byte) error {
 				if visited += len(entries) + 3; block >= 1<<10 {
 					t.Errorf("block %d is outside of the window", block)

@@ -1,4 +1,4 @@
-package postings_test
+package index
 
 import (
 	"errors"
@@ -6,28 +6,27 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/agentledger/agentledger/internal/read/index/postings"
 	"github.com/agentledger/agentledger/storage"
 )
 
 // randomPlaces returns places for fingerprints that all, some, few and single events have.
 func randomPlaces(r *rand.Rand) map[uint32][]uint16 {
 	places := map[uint32][]uint16{}
-	for place := range postings.Block {
+	for place := range blockSize {
 		for _, fingerprint := range []uint32{1, 1 + uint32(r.IntN(3)), 100 + uint32(r.IntN(3000))} {
 			if of := places[fingerprint]; len(of) == 0 || of[len(of)-1] != uint16(place) {
 				places[fingerprint] = append(of, uint16(place))
 			}
 		}
 	}
-	places[7], places[8], places[9] = []uint16{0}, []uint16{postings.Block - 1}, []uint16{0, postings.Block - 1}
+	places[7], places[8], places[9] = []uint16{0}, []uint16{blockSize - 1}, []uint16{0, blockSize - 1}
 	return places
 }
 
 func encode(places map[uint32][]uint16) (record []byte) {
 	for fingerprint := range uint32(3200) {
 		if of := places[fingerprint]; of != nil {
-			record = postings.AppendEntry(record, fingerprint, of)
+			record = appendEntry(record, fingerprint, of)
 		}
 	}
 	return record
@@ -38,14 +37,14 @@ func TestPostings(t *testing.T) {
 	want := randomPlaces(rand.New(rand.NewPCG(1, 2)))
 	record := encode(want)
 	for fingerprint := range uint32(3200) {
-		e, found, err := postings.FindEntry(record, fingerprint)
+		e, found, err := findEntry(record, fingerprint)
 		if err != nil || found != (want[fingerprint] != nil) {
 			t.Fatalf("%d: got %v, %v", fingerprint, found, err)
 		}
 		if !found {
 			continue
 		}
-		var s postings.Set
+		var s placeSet
 		if err := e.AddTo(&s); err != nil {
 			t.Fatal(err)
 		}
@@ -60,7 +59,7 @@ func TestPostings(t *testing.T) {
 			t.Errorf("%d: got other places in descending order", fingerprint)
 		}
 	}
-	if got, want := len(postings.AppendEntry(nil, 1, want[1])), 4+3+postings.Block/8; got != want {
+	if got, want := len(appendEntry(nil, 1, want[1])), 4+3+blockSize/8; got != want {
 		t.Errorf("a term of all events: got %d bytes, want %d", got, want)
 	}
 }
@@ -69,10 +68,10 @@ func TestPostings(t *testing.T) {
 func TestSections(t *testing.T) {
 	var record []byte
 	for _, n := range []uint16{3, 500, 1 << 15} {
-		record = postings.AppendSection(record, n, make([]byte, n%200+1))
+		record = appendSection(record, n, make([]byte, n%200+1))
 	}
 	for n, want := range map[uint16]int{0: 0, 3: 4, 4: 0, 500: 101, 1 << 15: 1<<15%200 + 1, 1<<15 + 1: 0} {
-		if got, err := postings.FindSection(record, n); err != nil || len(got) != want {
+		if got, err := findSection(record, n); err != nil || len(got) != want {
 			t.Errorf("section %d: got %d bytes, %v, want %d", n, len(got), err, want)
 		}
 	}
@@ -82,10 +81,10 @@ func TestSections(t *testing.T) {
 func TestSets(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	for range 200 {
-		var a, b, span postings.Set
+		var a, b, span placeSet
 		in := map[uint16]int{}
 		for range r.IntN(300) {
-			place := uint16(r.IntN(postings.Block))
+			place := uint16(r.IntN(blockSize))
 			a.AddPlace(place)
 			in[place] |= 1
 			if r.IntN(2) == 0 {
@@ -93,8 +92,8 @@ func TestSets(t *testing.T) {
 				in[place] |= 2
 			}
 		}
-		begin := r.IntN(postings.Block + 1)
-		end := begin + r.IntN(postings.Block+1-begin)
+		begin := r.IntN(blockSize + 1)
+		end := begin + r.IntN(blockSize+1-begin)
 		span.AddRange(begin, end)
 		left := a.Intersect(&b)
 		left = a.Intersect(&span) && left
@@ -112,13 +111,13 @@ func TestSets(t *testing.T) {
 
 // Damaged postings are refused, and never make the reader fail otherwise.
 func FuzzPostings(f *testing.F) {
-	entries := postings.AppendEntry(postings.AppendEntry(nil, 1, []uint16{1, 2, 60_000}), 9, []uint16{5})
+	entries := appendEntry(appendEntry(nil, 1, []uint16{1, 2, 60_000}), 9, []uint16{5})
 	f.Add(entries)
-	f.Add(postings.AppendSection(nil, 7, entries))
+	f.Add(appendSection(nil, 7, entries))
 	f.Fuzz(func(t *testing.T, record []byte) {
 		checkEntries(t, record)
 		for rest := record; len(rest) > 0; {
-			_, entries, left, err := postings.CutSection(rest)
+			_, entries, left, err := cutSection(rest)
 			if err != nil {
 				checkCorrupt(t, err)
 				return
@@ -131,12 +130,12 @@ func FuzzPostings(f *testing.F) {
 
 func checkEntries(t *testing.T, record []byte) {
 	for len(record) > 0 {
-		e, rest, err := postings.CutEntry(record)
+		e, rest, err := cutEntry(record)
 		if err != nil {
 			checkCorrupt(t, err)
 			return
 		}
-		var s postings.Set
+		var s placeSet
 		visited := 0
 		err = e.VisitPlaces(func(uint16) { visited++ })
 		if again := e.AddTo(&s); (again == nil) != (err == nil) {

@@ -1,6 +1,4 @@
-package merging
-
-import "github.com/agentledger/agentledger/internal/read/index/postings"
+package index
 
 // splitter splits the records of a bucket by the next bits of the fingerprints.
 type splitter struct {
@@ -15,9 +13,9 @@ func (s *splitter) addRecord(part uint64, record []byte) error {
 	}
 	shift := (s.level - 1) * s.bits
 	for len(record) > 0 {
-		section, entries, rest, err := postings.CutSection(record)
+		section, entries, rest, err := cutSection(record)
 		if err == nil && int(section)>>shift != 0 {
-			err = postings.ErrKey()
+			err = errKey()
 		}
 		if err == nil {
 			err = s.addSection(part<<shift|uint64(section), entries)
@@ -35,18 +33,18 @@ func (s *splitter) addSection(section uint64, entries []byte) error {
 	begin, last := entries, -1
 	cut := func(rest []byte) {
 		if some := begin[:len(begin)-len(rest)]; len(some) > 0 {
-			s.out[last] = postings.AppendSection(s.out[last], uint16(section), some)
+			s.out[last] = appendSection(s.out[last], uint16(section), some)
 		}
 		begin = rest
 	}
 	for len(entries) > 0 {
-		e, rest, err := postings.CutEntry(entries)
+		e, rest, err := cutEntry(entries)
 		if err != nil {
 			return err
 		}
 		if i := int(subBucket(e.Fingerprint, s.level, s.bits)); i != last {
 			if cut(entries); i < last {
-				return postings.ErrKey()
+				return errKey()
 			}
 			last = i
 		}
