@@ -36,7 +36,6 @@ import (
 	"github.com/agentledger/agentledger/internal/operate/setup"
 	"github.com/agentledger/agentledger/internal/operate/simulate"
 	"github.com/agentledger/agentledger/internal/operate/status"
-	"github.com/agentledger/agentledger/internal/operate/storeprobe"
 	"github.com/agentledger/agentledger/internal/operate/witness"
 	"github.com/agentledger/agentledger/internal/programversion"
 	"github.com/agentledger/agentledger/internal/read/eventlist"
@@ -105,9 +104,9 @@ type service struct {
 	logList *loglist.List // nil without one
 
 	status *status.Service
-	index  *index.Index     // of events
-	checks []readiness      // of /readyz, in their order
-	probe  storeprobe.Probe // of the store, for a check
+	index  *index.Index // of events
+	checks []readiness  // of /readyz, in their order
+	probe  status.Probe // of the store, for a check
 }
 
 // openService opens the store and builds the service on it. fatal is called

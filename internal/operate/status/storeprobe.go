@@ -1,5 +1,4 @@
-// Package storeprobe asks whether a store answers, for health checks.
-package storeprobe
+package status
 
 import (
 	"context"
@@ -14,8 +13,8 @@ import (
 // connection is not kept for ever.
 const questionTime = 10 * time.Second
 
-// Store lists ledgers (package storage).
-type Store interface {
+// ProbedStore lists ledgers (package storage).
+type ProbedStore interface {
 	Tenants(ctx context.Context) iter.Seq2[id.Tenant, error]
 }
 
@@ -33,7 +32,7 @@ type question struct {
 
 // AskStore returns why the store can't be read, or the error of ctx when that ends before
 // the store has answered.
-func (p *Probe) AskStore(ctx context.Context, store Store) error {
+func (p *Probe) AskStore(ctx context.Context, store ProbedStore) error {
 	p.mu.Lock()
 	q := p.out
 	if q == nil {
