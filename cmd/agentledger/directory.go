@@ -6,7 +6,7 @@ import (
 
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/cluster/news"
+	"github.com/agentledger/agentledger/internal/cluster"
 	"github.com/agentledger/agentledger/internal/config"
 	"github.com/agentledger/agentledger/internal/operate/directory"
 	"github.com/agentledger/agentledger/internal/sysevent"
@@ -29,7 +29,7 @@ func (s *service) buildDirectory(ctx context.Context, c config.Serve, n *syseven
 	}
 	s.directory = directory.New(directory.Options{
 		Ledgers: s.ledgers, Store: s.store.Engine, Events: n, Tenant: t, Interval: c.DirectoryInterval,
-		Keeps: s.node.Keeps(t), Others: s.node.Exchange(news.Grown, s.ledgers.Moves),
+		Keeps: s.node.Keeps(t), Others: s.node.Exchange(cluster.Grown, s.ledgers.Moves),
 		Logger: s.watch.logger, Metrics: s.watch.registry,
 	})
 	s.directoryName = &publicapi.Directory{Slug: slug, Tenant: t, Listings: s.directory}

@@ -1,7 +1,7 @@
 package main
 
 import (
-	"github.com/agentledger/agentledger/internal/cluster/news"
+	"github.com/agentledger/agentledger/internal/cluster"
 	"github.com/agentledger/agentledger/internal/config"
 	"github.com/agentledger/agentledger/internal/operate/loglist"
 	"github.com/agentledger/agentledger/publicapi"
@@ -16,7 +16,7 @@ func (s *service) buildLogList(c config.Serve) {
 	}
 	s.logList = loglist.New(loglist.Options{
 		Ledgers: s.ledgers, Store: s.store.Engine, Contact: c.LogListContact, PerDay: c.LogListRequests(),
-		Others: s.node.Exchange(news.Relisted, s.ledgers.Relisted),
+		Others: s.node.Exchange(cluster.Relisted, s.ledgers.Relisted),
 		Logger: s.watch.logger, Metrics: s.watch.registry,
 	})
 }

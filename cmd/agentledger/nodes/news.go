@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/agentledger/agentledger/internal/cluster/news"
+	"github.com/agentledger/agentledger/internal/cluster"
 	"github.com/agentledger/agentledger/internal/wait"
 	"github.com/agentledger/agentledger/log"
 )
@@ -17,19 +17,19 @@ const newsPause = time.Second
 
 // teller is the changes of one kind on this node, for the others.
 type teller struct {
-	kind    news.Kind
+	kind    cluster.NoteKind
 	changed *log.Moves
 }
 
 // Exchange tells the other nodes of the ledgers that changed on this one, from Start on, and returns those that
 // changed there. follow begins to collect the changes here. Exchange is called before Start. A process that serves
 // alone tells no other process, and its inbox is nil.
-func (n *Node) Exchange(kind news.Kind, follow func() *log.Moves) *news.Inbox {
+func (n *Node) Exchange(kind cluster.NoteKind, follow func() *log.Moves) *cluster.Inbox {
 	if n == nil {
 		return nil
 	}
 	n.tellers = append(n.tellers, teller{kind, follow()})
-	if kind == news.Grown {
+	if kind == cluster.Grown {
 		return n.news.Grown
 	}
 	return n.news.Relisted
@@ -49,7 +49,7 @@ func (n *Node) spreadNews(ctx context.Context, t teller) {
 		changed := t.changed.Take()
 		notes := make([][]byte, len(changed))
 		for i, tenant := range changed {
-			notes[i] = news.NoteOf(t.kind, tenant)
+			notes[i] = cluster.NoteOf(t.kind, tenant)
 		}
 		n.exchange.Spread(newsName, notes)
 	}

@@ -29,9 +29,6 @@ import (
 	"github.com/agentledger/agentledger/internal/cluster"
 	"github.com/agentledger/agentledger/internal/cluster/exchange"
 	"github.com/agentledger/agentledger/internal/cluster/forward"
-	"github.com/agentledger/agentledger/internal/cluster/news"
-	"github.com/agentledger/agentledger/internal/cluster/peer"
-	"github.com/agentledger/agentledger/internal/cluster/share"
 	"github.com/agentledger/agentledger/internal/seal"
 	"github.com/agentledger/agentledger/internal/wait"
 	"github.com/agentledger/agentledger/log/anchor"
@@ -63,10 +60,10 @@ type Options struct {
 type Node struct {
 	*cluster.Cluster
 	options  Options
-	identity *peer.Identity
+	identity *cluster.Identity
 	exchange *exchange.Exchange
 	proxy    *forward.Proxy
-	news     *news.Journal
+	news     *cluster.Journal
 	tellers  []teller
 	ledgers  atomic.Pointer[Ledgers] // nil before Start
 	stop     context.CancelFunc      // nil before Start
@@ -91,11 +88,11 @@ func New(o Options) (*Node, error) {
 	if !is {
 		return nil, errEngine
 	}
-	identity, err := peer.NewIdentity(o.Keyring.Derive(peer.Label)...)
+	identity, err := cluster.NewIdentity(o.Keyring.Derive(cluster.IdentityLabel)...)
 	if err != nil {
 		return nil, err
 	}
-	n := &Node{options: o, identity: identity, news: news.NewJournal()}
+	n := &Node{options: o, identity: identity, news: cluster.NewJournal()}
 	table := &comparedTable{Table: nodetable.New(database), now: o.Now, logger: o.Logger}
 	n.Cluster = cluster.New(cluster.Options{Table: table, Holder: n, Clock: o.Elapsed,
 		Logger: o.Logger, Prepare: n.fetchAnchors,
@@ -155,7 +152,7 @@ func (n *Node) Store(e storage.Engine) storage.Engine {
 	if n == nil {
 		return e
 	}
-	return share.Store{Engine: e, Cluster: n.Cluster}
+	return cluster.SharedStore{Engine: e, Cluster: n.Cluster}
 }
 
 // startTime is how long a start waits for the first view of the nodes.

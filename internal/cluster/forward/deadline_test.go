@@ -13,7 +13,6 @@ import (
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/cluster"
 	"github.com/agentledger/agentledger/internal/cluster/forward"
-	"github.com/agentledger/agentledger/internal/cluster/peer"
 	"github.com/agentledger/agentledger/internal/http/edge"
 	"github.com/agentledger/agentledger/internal/http/serving"
 )
@@ -22,7 +21,7 @@ import (
 const shortTime = 400 * time.Millisecond
 
 // openSlow opens the listeners of a node, as the program does, on short times.
-func openSlow(t *testing.T, identity *peer.Identity, v *view) (external string) {
+func openSlow(t *testing.T, identity *cluster.Identity, v *view) (external string) {
 	t.Helper()
 	transport := forward.NewTransport(identity.Client())
 	t.Cleanup(transport.CloseUnused)
@@ -80,7 +79,7 @@ func slowRoutes() (table edge.Table[edge.Handler]) {
 
 // A long poll and a long download end no earlier on the way over another node than at the owner.
 func TestLongAnswers(t *testing.T) {
-	identity, err := peer.NewIdentity([32]byte{1})
+	identity, err := cluster.NewIdentity([32]byte{1})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,7 +17,6 @@ import (
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/cluster"
 	"github.com/agentledger/agentledger/internal/cluster/forward"
-	"github.com/agentledger/agentledger/internal/cluster/peer"
 	"github.com/agentledger/agentledger/internal/http/edge"
 )
 
@@ -109,7 +108,7 @@ type service struct {
 func newService(t testing.TB, count int, handle func(*node, http.ResponseWriter, *http.Request) error,
 	options ...forward.Options) *service {
 	t.Helper()
-	identity, err := peer.NewIdentity([32]byte{1})
+	identity, err := cluster.NewIdentity([32]byte{1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,7 +123,7 @@ func newService(t testing.TB, count int, handle func(*node, http.ResponseWriter,
 	return s
 }
 
-func (s *service) newNode(identity *peer.Identity, options ...forward.Options) *node {
+func (s *service) newNode(identity *cluster.Identity, options ...forward.Options) *node {
 	n := &node{view: newView()}
 	transport := forward.NewTransport(identity.Client())
 	s.t.Cleanup(transport.CloseUnused)

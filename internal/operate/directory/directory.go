@@ -33,7 +33,7 @@ import (
 
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/cluster/news"
+	"github.com/agentledger/agentledger/internal/cluster"
 	"github.com/agentledger/agentledger/internal/records"
 	"github.com/agentledger/agentledger/internal/sysevent"
 	"github.com/agentledger/agentledger/log"
@@ -64,8 +64,8 @@ type Options struct {
 	Events  *sysevent.Appender
 	Tenant  id.Tenant // of the organization that is the directory
 
-	Keeps  func() bool // whether this process appends to the directory now; nil: always
-	Others *news.Inbox // logs that grew on other nodes; nil: there are none
+	Keeps  func() bool    // whether this process appends to the directory now; nil: always
+	Others *cluster.Inbox // logs that grew on other nodes; nil: there are none
 
 	Interval time.Duration         // between two appends, at least; default 10 s
 	Logger   *slog.Logger          // default: discards

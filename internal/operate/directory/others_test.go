@@ -11,7 +11,7 @@ import (
 
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/cluster/news"
+	"github.com/agentledger/agentledger/internal/cluster"
 	"github.com/agentledger/agentledger/internal/operate/directory"
 	"github.com/agentledger/agentledger/internal/test/ledgertest"
 	"github.com/agentledger/agentledger/log"
@@ -42,12 +42,12 @@ func (l without) Freeze(ctx context.Context, t id.Tenant, reason string) error {
 // nodes is two nodes on one store: the first owns Blue, the second all others and keeps the directory.
 type nodes struct {
 	one, two *world
-	journal  *news.Journal // of the second
+	journal  *cluster.Journal // of the second
 }
 
 func newNodes(t *testing.T) *nodes {
 	t.Helper()
-	n := &nodes{one: newWorld(t), journal: news.NewJournal()}
+	n := &nodes{one: newWorld(t), journal: cluster.NewJournal()}
 	n.two = &world{Service: n.one.Again(t, n.one.Engine), TB: t}
 	n.two.Store = n.one.Store
 	n.two.Directory = directory.New(directory.Options{Ledgers: without{n.two.Ledgers, ledgertest.Blue}, Store: n.one.Store,
@@ -85,7 +85,7 @@ func (n *nodes) wantBlueListed() {
 // A log of another node is listed as it was at its anchor, once there is news of it and the anchor has come, whichever
 // comes first.
 func TestLogsOfAnotherNode(t *testing.T) {
-	n, grown := newNodes(t), news.NoteOf(news.Grown, ledgertest.Blue)
+	n, grown := newNodes(t), cluster.NoteOf(cluster.Grown, ledgertest.Blue)
 	n.one.say(ledgertest.Blue, 3)
 	n.two.say(ledgertest.Red, 2)
 	n.two.publish(1)
@@ -135,7 +135,7 @@ func TestContradictionOnAnotherNode(t *testing.T) {
 		t.Fatal(err)
 	}
 	n.anchorBlue()
-	n.tell(news.NoteOf(news.Grown, ledgertest.Blue))
+	n.tell(cluster.NoteOf(cluster.Grown, ledgertest.Blue))
 	n.two.publish(1)
 	n.two.newest(ledgertest.Red)
 	if got := n.one.State(t, ledgertest.Blue).Fault().Level; got == log.Frozen {

@@ -28,7 +28,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/cluster/news"
+	"github.com/agentledger/agentledger/internal/cluster"
 	"github.com/agentledger/agentledger/log"
 )
 
@@ -50,7 +50,7 @@ type Options struct {
 	Contact string // how people reach the operator: one line, not empty
 	PerDay  int    // how often a log asks a witness in a day, 1 to 2^31 - 1
 
-	Others *news.Inbox // logs that came, ended or got another key on other nodes; nil: there are none
+	Others *cluster.Inbox // logs that came, ended or got another key on other nodes; nil: there are none
 
 	Interval time.Duration         // between two lists, at least; default 1 s
 	Logger   *slog.Logger          // default: discards

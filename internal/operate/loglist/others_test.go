@@ -6,13 +6,13 @@ import (
 	"testing"
 
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/cluster/news"
+	"github.com/agentledger/agentledger/internal/cluster"
 	"github.com/agentledger/agentledger/log"
 )
 
 // A list has the logs of other nodes, as soon as there is news of them. After missed news all logs are found again.
 func TestNewsOfOtherNodes(t *testing.T) {
-	s, j := newService(t), news.NewJournal()
+	s, j := newService(t), cluster.NewJournal()
 	s.logs = map[id.Tenant]log.Listing{1: keyOf(t, "log.example/o/red", 1)}
 	l := New(Options{Ledgers: s, Store: s, Contact: "ops@log.example", PerDay: 1, Others: j.Relisted})
 	find := func() {
@@ -35,7 +35,7 @@ func TestNewsOfOtherNodes(t *testing.T) {
 		}
 	}
 	s.logs[2], s.logs[3] = keyOf(t, "log.example/o/blue", 1), keyOf(t, "log.example/o/green", 1)
-	if err := errors.Join(j.Put(news.NoteOf(news.Relisted, 2), news.NoteOf(news.Grown, 3)), l.step(t)); err != nil {
+	if err := errors.Join(j.Put(cluster.NoteOf(cluster.Relisted, 2), cluster.NoteOf(cluster.Grown, 3)), l.step(t)); err != nil {
 		t.Fatal(err)
 	}
 	want("a log that came, and one that grew", true, 1, 2)

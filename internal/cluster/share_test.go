@@ -1,11 +1,11 @@
-package share_test
+package cluster_test
 
 import (
 	"slices"
 	"testing"
 
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/cluster/share"
+	"github.com/agentledger/agentledger/internal/cluster"
 	"github.com/agentledger/agentledger/internal/follow"
 	"github.com/agentledger/agentledger/internal/schedule"
 	"github.com/agentledger/agentledger/internal/test/enginetest"
@@ -20,8 +20,8 @@ func (odd) Owned(t id.Tenant) bool { return t%2 == 1 }
 func (odd) Gains() uint64          { return 1 }
 
 var (
-	_ schedule.Share = share.Store{}
-	_ follow.Share   = share.Store{}
+	_ schedule.Share = cluster.SharedStore{}
+	_ follow.Share   = cluster.SharedStore{}
 )
 
 func TestTenants(t *testing.T) {
@@ -31,7 +31,7 @@ func TestTenants(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s := share.Store{Engine: e, Cluster: odd{}}
+	s := cluster.SharedStore{Engine: e, Cluster: odd{}}
 	var got []id.Tenant
 	for tenant, err := range s.Tenants(t.Context()) {
 		if err != nil {
@@ -68,7 +68,7 @@ func TestSurvey(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s := share.Store{Engine: e, Cluster: odd{}}
+	s := cluster.SharedStore{Engine: e, Cluster: odd{}}
 	var got []id.Tenant
 	for l, err := range storage.Survey(t.Context(), s, storage.SurveyQuestion{Wanted: func(t id.Tenant) bool { return t > 1 }}) {
 		if err != nil {

@@ -1,11 +1,4 @@
-// Package news tells a node which ledgers have changed on the other nodes.
-//
-// Invariants:
-//
-//   - News are hints. A reader looks at the ledger by itself, and may find nothing new.
-//   - A reader that may have missed news is told so, and looks at all ledgers.
-//   - Memory is bounded: a ledger waits once in an inbox, and beyond maxWaiting ledgers the news count as missed.
-package news
+package cluster
 
 import (
 	"encoding/binary"
@@ -18,13 +11,13 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// Kind is a kind of change.
-type Kind byte
+// NoteKind is a kind of change.
+type NoteKind byte
 
 // The kinds of changes.
 const (
-	Grown    Kind = 'g' // a larger tree was published
-	Relisted Kind = 'l' // the ledger came, ended or got another key
+	Grown    NoteKind = 'g' // a larger tree was published
+	Relisted NoteKind = 'l' // the ledger came, ended or got another key
 )
 
 // maxWaiting bounds the ledgers of an inbox, at about 50 bytes each.
@@ -94,7 +87,7 @@ const (
 )
 
 // NoteOf returns the note of a change of a ledger.
-func NoteOf(k Kind, t id.Tenant) []byte {
+func NoteOf(k NoteKind, t id.Tenant) []byte {
 	return binary.BigEndian.AppendUint64([]byte{byte(k)}, uint64(t))
 }
 
@@ -109,9 +102,9 @@ func (j *Journal) Put(notes ...[]byte) error {
 			j.Relisted.addChanged(0, true)
 		case len(note) != noteBytes:
 			return errNote
-		case Kind(note[0]) == Grown:
+		case NoteKind(note[0]) == Grown:
 			j.Grown.addChanged(id.Tenant(binary.BigEndian.Uint64(note[1:])), false)
-		case Kind(note[0]) == Relisted:
+		case NoteKind(note[0]) == Relisted:
 			j.Relisted.addChanged(id.Tenant(binary.BigEndian.Uint64(note[1:])), false)
 		}
 	}

@@ -1,4 +1,4 @@
-package peer_test
+package cluster_test
 
 import (
 	"crypto/ecdsa"
@@ -17,14 +17,14 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/agentledger/agentledger/internal/cluster/peer"
+	"github.com/agentledger/agentledger/internal/cluster"
 )
 
 type secret = [ed25519.SeedSize]byte
 
-func identity(t *testing.T, secrets ...secret) *peer.Identity {
+func identity(t *testing.T, secrets ...secret) *cluster.Identity {
 	t.Helper()
-	n, err := peer.NewIdentity(secrets...)
+	n, err := cluster.NewIdentity(secrets...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,7 +131,7 @@ func TestClientRefusesStrangers(t *testing.T) {
 	if err := ask(t, identity(t, secret{1}).Client(), url); err == nil || served.Load() != 0 {
 		t.Errorf("got %v, and %d requests were read", err, served.Load())
 	}
-	if _, err := peer.NewIdentity(); err == nil {
+	if _, err := cluster.NewIdentity(); err == nil {
 		t.Error("an identity without a key")
 	}
 }

@@ -1,15 +1,4 @@
-// Package peer secures the internal listeners of nodes: TLS 1.3 on both sides, with keys that the nodes derive from
-// the master key of the service.
-//
-// Invariants:
-//
-//   - A node talks with nodes of the same service alone, in each direction. The proof is the key of the certificate,
-//     which is compared with the derived ones. Names, authorities and dates of certificates mean nothing.
-//   - A node with several master keys, one new and some older, shows the key of the newest one and accepts every one.
-//     So nodes of both sides of a change of the master key reach each other, once each has both keys.
-//   - A refused peer learns nothing but that it was refused. Its request is not read.
-//   - The keys say nothing of the master key, and nothing is stored.
-package peer
+package cluster
 
 import (
 	"crypto/ed25519"
@@ -24,8 +13,8 @@ import (
 	"time"
 )
 
-// Label names the keys of nodes among all that are derived from a master key.
-const Label = "agentledger/node-tls/v1"
+// IdentityLabel names the keys of nodes among all that are derived from a master key.
+const IdentityLabel = "agentledger/node-tls/v1"
 
 // Identity is the identity of a node towards the others. It may be used concurrently.
 type Identity struct {

@@ -1,11 +1,11 @@
-package news_test
+package cluster_test
 
 import (
 	"slices"
 	"testing"
 
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/cluster/news"
+	"github.com/agentledger/agentledger/internal/cluster"
 )
 
 const (
@@ -14,7 +14,7 @@ const (
 )
 
 // take returns what is in an inbox, in order.
-func take(b *news.Inbox) ([]id.Tenant, bool) {
+func take(b *cluster.Inbox) ([]id.Tenant, bool) {
 	changed, missed := b.Take()
 	slices.Sort(changed)
 	return changed, missed
@@ -22,11 +22,11 @@ func take(b *news.Inbox) ([]id.Tenant, bool) {
 
 func TestJournal(t *testing.T) {
 	missed := slices.Collect(func(yield func([]byte) bool) {
-		for note := range news.NewJournal().Notes() {
+		for note := range cluster.NewJournal().Notes() {
 			yield(note)
 		}
 	})
-	grown, relisted := news.NoteOf(news.Grown, red), news.NoteOf(news.Relisted, red)
+	grown, relisted := cluster.NoteOf(cluster.Grown, red), cluster.NoteOf(cluster.Relisted, red)
 	for name, test := range map[string]struct {
 		notes           [][]byte
 		grown, relisted []id.Tenant
@@ -34,19 +34,19 @@ func TestJournal(t *testing.T) {
 	}{
 		"nothing":           {},
 		"one of each":       {notes: [][]byte{grown, relisted}, grown: []id.Tenant{red}, relisted: []id.Tenant{red}},
-		"twice":             {notes: [][]byte{grown, news.NoteOf(news.Grown, blue), grown}, grown: []id.Tenant{blue, red}},
+		"twice":             {notes: [][]byte{grown, cluster.NoteOf(cluster.Grown, blue), grown}, grown: []id.Tenant{blue, red}},
 		"missed":            {notes: append(missed, relisted), relisted: []id.Tenant{red}, missed: true},
-		"a kind to come":    {notes: [][]byte{news.NoteOf('x', red), grown}, grown: []id.Tenant{red}},
+		"a kind to come":    {notes: [][]byte{cluster.NoteOf('x', red), grown}, grown: []id.Tenant{red}},
 		"a short note":      {notes: [][]byte{grown[:5]}, refused: true},
 		"a long note":       {notes: [][]byte{append(slices.Clone(grown), 0)}, refused: true},
 		"an unknown letter": {notes: [][]byte{{'x'}}, refused: true},
 	} {
-		j := news.NewJournal()
+		j := cluster.NewJournal()
 		if err := j.Put(test.notes...); (err != nil) != test.refused {
 			t.Errorf("%s: got %v", name, err)
 		}
 		for kind, inbox := range map[string]struct {
-			*news.Inbox
+			*cluster.Inbox
 			want []id.Tenant
 		}{"grown": {j.Grown, test.grown}, "relisted": {j.Relisted, test.relisted}} {
 			ready := len(inbox.Ready()) > 0
@@ -62,7 +62,7 @@ func TestJournal(t *testing.T) {
 
 // A process without other nodes hears nothing.
 func TestNoInbox(t *testing.T) {
-	var none *news.Inbox
+	var none *cluster.Inbox
 	if changed, missed := none.Take(); none.Ready() != nil || changed != nil || missed {
 		t.Errorf("got %v, %v", changed, missed)
 	}
