@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/agentledger/agentledger/internal/http/openapi"
+	"github.com/agentledger/agentledger/internal/http/edge"
 	"github.com/agentledger/agentledger/internal/sysevent"
 	"github.com/agentledger/agentledger/internal/tenant/org"
 )
@@ -21,7 +21,7 @@ func writeRoutes(t *testing.T) (routes []string) {
 	var document struct {
 		Paths map[string]map[string]json.RawMessage `json:"paths"`
 	}
-	if err := json.Unmarshal([]byte(openapi.Document()), &document); err != nil {
+	if err := json.Unmarshal([]byte(edge.OpenAPI()), &document); err != nil {
 		t.Fatal(err)
 	}
 	methods := []string{"post", "put", "patch", "delete"}

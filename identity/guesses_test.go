@@ -13,7 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/agentledger/agentledger/identity"
-	"github.com/agentledger/agentledger/internal/http/openapi"
+	"github.com/agentledger/agentledger/internal/http/edge"
 )
 
 // platformRoutes are all calls of the operator, as openapi.json has them.
@@ -22,7 +22,7 @@ func platformRoutes(t *testing.T, organization string) (routes [][2]string) {
 	var document struct {
 		Paths map[string]map[string]json.RawMessage `json:"paths"`
 	}
-	if err := json.Unmarshal([]byte(openapi.Document()), &document); err != nil {
+	if err := json.Unmarshal([]byte(edge.OpenAPI()), &document); err != nil {
 		t.Fatal(err)
 	}
 	parameter := regexp.MustCompile(`\{[^}]*\}`)

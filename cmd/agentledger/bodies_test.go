@@ -15,7 +15,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
-	"github.com/agentledger/agentledger/internal/http/openapi"
+	"github.com/agentledger/agentledger/internal/http/edge"
 )
 
 // operation is a method and a path of the document.
@@ -30,7 +30,7 @@ func operations(t *testing.T) (all []operation) {
 	var document struct {
 		Paths map[string]map[string]any `json:"paths"`
 	}
-	if err := json.Unmarshal([]byte(openapi.Document()), &document); err != nil {
+	if err := json.Unmarshal([]byte(edge.OpenAPI()), &document); err != nil {
 		t.Fatal(err)
 	}
 	for path, item := range document.Paths {

@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/agentledger/agentledger/internal/http/edge"
-	"github.com/agentledger/agentledger/internal/http/openapi"
 	"github.com/agentledger/agentledger/internal/tenant/account"
 )
 
@@ -36,7 +35,7 @@ func listOperations(t *testing.T) (all []documented) {
 	var document struct {
 		Paths map[string]map[string]json.RawMessage `json:"paths"`
 	}
-	if err := json.Unmarshal([]byte(openapi.Document()), &document); err != nil {
+	if err := json.Unmarshal([]byte(edge.OpenAPI()), &document); err != nil {
 		t.Fatal(err)
 	}
 	for path, members := range document.Paths {

@@ -18,7 +18,6 @@ import (
 	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/internal/config"
 	"github.com/agentledger/agentledger/internal/http/edge"
-	"github.com/agentledger/agentledger/internal/http/openapi"
 	"github.com/agentledger/agentledger/storage"
 )
 
@@ -271,7 +270,7 @@ func (w *plantedWorld) plantDeliveries() {
 func textMembers(t *testing.T) (all []string) {
 	t.Helper()
 	var document map[string]any
-	if err := json.Unmarshal([]byte(openapi.Document()), &document); err != nil {
+	if err := json.Unmarshal([]byte(edge.OpenAPI()), &document); err != nil {
 		t.Fatal(err)
 	}
 	m := memberFinder{document: document, found: map[string]bool{}}

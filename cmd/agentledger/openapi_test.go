@@ -12,7 +12,6 @@ import (
 
 	"github.com/agentledger/agentledger/internal/config"
 	"github.com/agentledger/agentledger/internal/http/edge"
-	"github.com/agentledger/agentledger/internal/http/openapi"
 	"github.com/agentledger/agentledger/internal/test/openapitest"
 )
 
@@ -42,9 +41,9 @@ func ask(t *testing.T, method, url, etag string) (*http.Response, string) {
 // that keeps it. Who orchestrates is told that both listeners are well.
 func TestDocumentAndHealth(t *testing.T) {
 	p := startProcess(t, t.TempDir())
-	answer, body := ask(t, "GET", p.main+openapi.Path, "")
+	answer, body := ask(t, "GET", p.main+edge.OpenAPIPath, "")
 	etag := answer.Header.Get("ETag")
-	if answer.StatusCode != http.StatusOK || body != openapi.Document() || answer.Header.Get("Access-Control-Allow-Origin") != "*" {
+	if answer.StatusCode != http.StatusOK || body != edge.OpenAPI() || answer.Header.Get("Access-Control-Allow-Origin") != "*" {
 		t.Errorf("got %d, %d bytes, %v", answer.StatusCode, len(body), answer.Header)
 	}
 	for _, c := range []struct {
@@ -53,7 +52,7 @@ func TestDocumentAndHealth(t *testing.T) {
 	}{
 		{"HEAD", "", 200}, {"GET", etag, 304}, {"HEAD", etag, 304}, {"GET", `"other", W/` + etag, 304}, {"GET", "*", 304}, {"HEAD", `"other"`, 200},
 	} {
-		answer, body := ask(t, c.method, p.main+openapi.Path, c.etag)
+		answer, body := ask(t, c.method, p.main+edge.OpenAPIPath, c.etag)
 		if answer.StatusCode != c.status || body != "" || answer.Header.Get("ETag") != etag {
 			t.Errorf("%s with %q: got %d, %d bytes, ETag %s", c.method, c.etag, answer.StatusCode, len(body), answer.Header.Get("ETag"))
 		}

@@ -22,7 +22,6 @@ import (
 	"github.com/agentledger/agentledger/internal/http/admission"
 	"github.com/agentledger/agentledger/internal/http/edge"
 	"github.com/agentledger/agentledger/internal/http/egress"
-	"github.com/agentledger/agentledger/internal/http/openapi"
 	"github.com/agentledger/agentledger/internal/keytable"
 	"github.com/agentledger/agentledger/internal/letter"
 	"github.com/agentledger/agentledger/internal/mail"
@@ -298,7 +297,7 @@ func (s *service) mainHandler(c config.Serve, signIn *identity.Server, shared *e
 	people.Routes(r)
 	signIn.PeopleRoutes(r)
 	pages.Routes(r)
-	openapi.Routes(r, shared)
+	edge.OpenAPIRoutes(r, shared)
 	s.addHealthRoutes(r, shared)
 	return r, nil
 }

@@ -34,7 +34,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/agentledger/agentledger/internal/http/openapi"
+	"github.com/agentledger/agentledger/internal/http/edge"
 )
 
 // Traffic is the requests and answers of the tests of one surface. Its methods may be
@@ -56,7 +56,7 @@ type answered struct{ operation, status string }
 func Of(tags ...string) *Traffic {
 	return &Traffic{
 		tags: tags, seen: make(map[answered]bool), passed: make(map[string]bool),
-		load: sync.OnceValues(func() (*document, error) { return parseDocument([]byte(openapi.Document())) }),
+		load: sync.OnceValues(func() (*document, error) { return parseDocument([]byte(edge.OpenAPI())) }),
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/agentledger/agentledger/internal/http/openapi"
+	"github.com/agentledger/agentledger/internal/http/edge"
 )
 
 // small is a document with one of everything that is checked.
@@ -201,7 +201,7 @@ func TestWatchChangesNothing(t *testing.T) {
 
 // The document that is served can be compared with.
 func TestParse(t *testing.T) {
-	d, err := parseDocument([]byte(openapi.Document()))
+	d, err := parseDocument([]byte(edge.OpenAPI()))
 	if err != nil {
 		t.Fatal(err)
 	}

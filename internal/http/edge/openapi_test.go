@@ -1,4 +1,4 @@
-package openapi_test
+package edge_test
 
 import (
 	"os"

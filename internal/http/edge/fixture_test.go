@@ -1,4 +1,4 @@
-package openapi_test
+package edge_test
 
 import (
 	"net/url"
@@ -8,7 +8,7 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
-	"github.com/agentledger/agentledger/internal/http/openapi"
+	"github.com/agentledger/agentledger/internal/http/edge"
 )
 
 const location = "https://agentledger.invalid/openapi.json"
@@ -22,7 +22,7 @@ type document struct {
 
 func newDocument(t *testing.T) *document {
 	t.Helper()
-	root, err := jsonschema.UnmarshalJSON(strings.NewReader(openapi.Document()))
+	root, err := jsonschema.UnmarshalJSON(strings.NewReader(edge.OpenAPI()))
 	if err != nil {
 		t.Fatal(err)
 	}
