@@ -11,7 +11,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/agentledger/agentledger/fault"
-	"github.com/agentledger/agentledger/internal/http/retryafter"
+	"github.com/agentledger/agentledger/internal/http/header"
 	"github.com/agentledger/agentledger/internal/textcheck"
 )
 
@@ -105,7 +105,7 @@ func readErrorAnswer(r *http.Response, body []byte) *Error {
 	}
 	b.RequestID = cmp.Or(b.RequestID, r.Header.Get("X-Request-Id"))
 	e := b.toStatusError(r.StatusCode)
-	e.RetryAfter = retryafter.ParseHeader(r.Header, time.Now())
+	e.RetryAfter = header.RetryAfter(r.Header, time.Now())
 	return e
 }
 

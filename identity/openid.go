@@ -12,8 +12,8 @@ import (
 
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/http/accept"
 	"github.com/agentledger/agentledger/internal/http/edge"
+	"github.com/agentledger/agentledger/internal/http/header"
 	"github.com/agentledger/agentledger/internal/oidc"
 	"github.com/agentledger/agentledger/internal/ratelimit"
 	"github.com/agentledger/agentledger/internal/tenant/account"
@@ -140,7 +140,7 @@ func (s *Server) finishOpenID(w http.ResponseWriter, r *request) error {
 func (s *Server) refuseBrowser(w http.ResponseWriter, r *request, returnTo string, refused error) error {
 	s.logRefusal("sign-in at a provider refused", r, refused)
 	reason := refusalReason(refused)
-	if reason == "" || accept.PreferredMedia(r.Header["Accept"], edge.MediaJSON, mediaHTML) != mediaHTML {
+	if reason == "" || header.PreferredMedia(r.Header["Accept"], edge.MediaJSON, mediaHTML) != mediaHTML {
 		return refused
 	}
 	if kind := fault.Of(refused).Kind; kind == fault.Unavailable || kind == fault.RateLimited {

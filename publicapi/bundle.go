@@ -10,8 +10,8 @@ import (
 
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/http/accept"
 	"github.com/agentledger/agentledger/internal/http/edge"
+	"github.com/agentledger/agentledger/internal/http/header"
 	"github.com/agentledger/agentledger/internal/wait"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/storage"
@@ -90,7 +90,7 @@ func wantedFormat(r *request) (string, error) {
 	case formatProof, formatJSON:
 		return format, nil
 	case "":
-		if accept.PreferredMedia(r.Header["Accept"], edge.MediaJSON, "text/plain") == "text/plain" {
+		if header.PreferredMedia(r.Header["Accept"], edge.MediaJSON, "text/plain") == "text/plain" {
 			return formatProof, nil
 		}
 		return formatJSON, nil
@@ -105,7 +105,7 @@ func orPage(documents, page edge.Handler) edge.Handler {
 		return documents
 	}
 	return func(w http.ResponseWriter, r *http.Request) error {
-		if accept.PreferredMedia(r.Header["Accept"], edge.MediaJSON, "text/plain", "text/html") == "text/html" &&
+		if header.PreferredMedia(r.Header["Accept"], edge.MediaJSON, "text/plain", "text/html") == "text/html" &&
 			!r.URL.Query().Has("format") {
 			return page(w, r)
 		}

@@ -11,7 +11,7 @@ import (
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/cache"
-	"github.com/agentledger/agentledger/internal/http/accept"
+	"github.com/agentledger/agentledger/internal/http/header"
 )
 
 // documentForm is the subject of a document.
@@ -52,7 +52,7 @@ func newDocuments(room int64) *cache.Loading[documentName, documentBody] {
 // find, once for concurrent requests.
 func (s *Server) cachedDocument(r *request, name documentName,
 	find func(context.Context) (did.Document, error)) (response, error) {
-	media := accept.PreferredMedia(r.Header["Accept"], did.MediaJSON, did.MediaDID, did.MediaDIDJSON,
+	media := header.PreferredMedia(r.Header["Accept"], did.MediaJSON, did.MediaDID, did.MediaDIDJSON,
 		did.MediaDIDLDJSON, did.MediaResolution)
 	name.resolved = media == did.MediaResolution
 	name.agent = id.Agent(strings.Clone(string(name.agent))) // maybe a part of a whole request

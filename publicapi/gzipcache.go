@@ -11,7 +11,7 @@ import (
 
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/cache"
-	"github.com/agentledger/agentledger/internal/http/accept"
+	"github.com/agentledger/agentledger/internal/http/header"
 )
 
 // gzipLevel makes entry bundles 0.43 of their size. The next levels take two to
@@ -94,7 +94,7 @@ func (p *gzipCache) compressBundle(r response) (response, error) {
 		if err := w.Close(); err != nil {
 			return response{}, fmt.Errorf("compress: %w", err)
 		}
-		r.body, r.coding = bytes.Clone(out.Bytes()), accept.Gzip
+		r.body, r.coding = bytes.Clone(out.Bytes()), header.Gzip
 		r.tag = r.entityTag()
 		return r, nil
 	default:
@@ -105,7 +105,7 @@ func (p *gzipCache) compressBundle(r response) (response, error) {
 
 // storeBundle keeps a full bundle that is compressed.
 func (p *gzipCache) storeBundle(k bundleKey, r response) {
-	if r.coding == accept.Gzip {
+	if r.coding == header.Gzip {
 		p.bundles.Put(k, r)
 	}
 }

@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/agentledger/agentledger/fault"
-	"github.com/agentledger/agentledger/internal/http/accept"
+	"github.com/agentledger/agentledger/internal/http/header"
 	"github.com/agentledger/agentledger/internal/operate/loglist"
 )
 
@@ -30,8 +30,8 @@ func (s *Server) answerLogList(r *request) (response, error) {
 			Message: "The list is being made", RetryAfter: 5 * time.Second}
 	}
 	p := response{media: mediaText, cache: shortly, vary: "Accept-Encoding", body: made.Text, tag: made.TextTag}
-	if accept.WantsGzip(r.Header["Accept-Encoding"]) {
-		p.body, p.tag, p.coding = made.Gzip, made.GzipTag, accept.Gzip
+	if header.WantsGzip(r.Header["Accept-Encoding"]) {
+		p.body, p.tag, p.coding = made.Gzip, made.GzipTag, header.Gzip
 	}
 	return p, nil
 }

@@ -6,7 +6,7 @@ import (
 
 	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/http/accept"
+	"github.com/agentledger/agentledger/internal/http/header"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/tlog"
@@ -65,7 +65,7 @@ func (s *Server) answerEntries(r *request) (response, error) {
 
 // encodedEntries returns an entry bundle in the coding that the client wants.
 func (s *Server) encodedEntries(r *request, state *log.State, b tlog.Bundle) (response, error) {
-	compress, isFull := accept.WantsGzip(r.Header["Accept-Encoding"]), b.Width == tlog.TileWidth
+	compress, isFull := header.WantsGzip(r.Header["Accept-Encoding"]), b.Width == tlog.TileWidth
 	key := bundleKey{state.Identity().Tenant, b.Index}
 	if compress && isFull {
 		if p, ok := s.gzipCache.cachedBundle(key); ok {

@@ -12,7 +12,7 @@ import (
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/follow"
 	"github.com/agentledger/agentledger/internal/http/egress"
-	"github.com/agentledger/agentledger/internal/http/retryafter"
+	"github.com/agentledger/agentledger/internal/http/header"
 	"github.com/agentledger/agentledger/storage"
 )
 
@@ -183,7 +183,7 @@ func (s *sending) post(ctx context.Context, body []byte) (t tried, told time.Dur
 		return t, 0, nil
 	case !taken:
 		t.Trouble = fmt.Sprintf("answered %d", answer.Status)
-		told = min(retryafter.ParseHeader(answer.Header, s.Clock()), longestTold)
+		told = min(header.RetryAfter(answer.Header, s.Clock()), longestTold)
 	default:
 		t.rejected = s.codec.rejectedRecords(answer.Body)
 	}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/http/egress"
-	"github.com/agentledger/agentledger/internal/http/retryafter"
+	"github.com/agentledger/agentledger/internal/http/header"
 	"github.com/agentledger/agentledger/internal/records"
 	"github.com/agentledger/agentledger/internal/schedule"
 	"github.com/agentledger/agentledger/storage"
@@ -173,7 +173,7 @@ func (o *Sender) moveDelivery(
 		return o.endDelivery(ctx, e, append(logged, removal)...)
 	}
 	if plan := retryPauses(); !final && d.Tries <= len(plan) {
-		told := min(retryafter.ParseHeader(answer.Header, o.clock()), longestTold)
+		told := min(header.RetryAfter(answer.Header, o.clock()), longestTold)
 		return o.retryLater(ctx, e, stored, max(plan[d.Tries-1], told), logged...)
 	}
 	return o.moveToDeadLetters(ctx, e, stored, logged...)

@@ -15,7 +15,7 @@ import (
 
 	"github.com/agentledger/agentledger/clients/typescript"
 	"github.com/agentledger/agentledger/fault"
-	"github.com/agentledger/agentledger/internal/http/accept"
+	"github.com/agentledger/agentledger/internal/http/header"
 )
 
 //go:embed assets
@@ -148,8 +148,8 @@ func (a *Assets) Answer(r *http.Request, folder, name string) (Answer, error) {
 		return Answer{}, fault.New(fault.NotFound, "Not found")
 	}
 	found := Answer{Media: f.media, Cache: Immutable, Vary: "Accept-Encoding", Body: f.plain}
-	if accept.WantsGzip(r.Header["Accept-Encoding"]) {
-		found.Body, found.Coding = f.gzip(), accept.Gzip
+	if header.WantsGzip(r.Header["Accept-Encoding"]) {
+		found.Body, found.Coding = f.gzip(), header.Gzip
 	}
 	return found, nil
 }

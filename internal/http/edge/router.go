@@ -8,7 +8,7 @@ import (
 	"github.com/go-chi/chi/v5"
 
 	"github.com/agentledger/agentledger/fault"
-	"github.com/agentledger/agentledger/internal/http/accept"
+	"github.com/agentledger/agentledger/internal/http/header"
 )
 
 // listMethods returns the methods that a route may have, in the order of the Allow header.
@@ -47,7 +47,7 @@ func (r *Router) AnswerUnknown(e *Edge, media string, h Handler) {
 	r.NotFound(quiet.wrapHandler(func(w http.ResponseWriter, q *http.Request) error {
 		w.Header().Set("Vary", "Accept")
 		reads := q.Method == http.MethodGet || q.Method == http.MethodHead
-		if !reads || accept.PreferredMedia(q.Header.Values("Accept"), "application/json", media) != media {
+		if !reads || header.PreferredMedia(q.Header.Values("Accept"), "application/json", media) != media {
 			return refuseUnknown(w, q)
 		}
 		return h(w, q)

@@ -7,7 +7,7 @@ import (
 
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/http/egress"
-	"github.com/agentledger/agentledger/internal/http/retryafter"
+	"github.com/agentledger/agentledger/internal/http/header"
 )
 
 // classifyAnswer returns the outcome of an answer, and whether it is final.
@@ -15,7 +15,7 @@ import (
 // A 5xx is about this log and not about the witness, because some witnesses answer 500
 // to an unknown log. It is not retried within the submission.
 func (a *submission) classifyAnswer(ctx context.Context, answer egress.Answer) (outcome, bool) {
-	wait := retryafter.ParseHeader(answer.Header, a.w.Clock())
+	wait := header.RetryAfter(answer.Header, a.w.Clock())
 	told := failureCause{status: answer.Status}
 	switch answer.Status {
 	case http.StatusOK:

@@ -13,7 +13,7 @@ import (
 	spans "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/agentledger/agentledger/internal/http/retryafter"
+	"github.com/agentledger/agentledger/internal/http/header"
 	"github.com/agentledger/agentledger/internal/otlp"
 	"github.com/agentledger/agentledger/internal/wait"
 )
@@ -128,7 +128,7 @@ func (c *client) post(ctx context.Context, body []byte) (answer, error) {
 		return answer{}, err
 	}
 	defer w.Body.Close()
-	a := answer{status: w.StatusCode, told: retryafter.ParseHeader(w.Header, time.Now())}
+	a := answer{status: w.StatusCode, told: header.RetryAfter(w.Header, time.Now())}
 	// An answer that ends early changes nothing: the status counts.
 	a.body, _ = io.ReadAll(io.LimitReader(w.Body, maxAnswer))
 	return a, nil

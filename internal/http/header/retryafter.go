@@ -1,5 +1,4 @@
-// Package retryafter reads the header Retry-After (RFC 9110, section 10.2.3).
-package retryafter
+package header
 
 import (
 	"net/http"
@@ -7,10 +6,10 @@ import (
 	"time"
 )
 
-// ParseHeader returns for how long the sender of an answer asks for no further request, by seconds
+// RetryAfter returns for how long the sender of an answer asks for no further request, by seconds
 // or by a date. It is 0 without the header, for a malformed header, and when its time is
 // over at now. It is not bounded: a caller that does not trust the sender MUST bound it.
-func ParseHeader(h http.Header, now time.Time) time.Duration {
+func RetryAfter(h http.Header, now time.Time) time.Duration {
 	value := h.Get("Retry-After")
 	if seconds, err := strconv.ParseUint(value, 10, 32); err == nil {
 		return time.Duration(seconds) * time.Second

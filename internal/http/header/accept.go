@@ -1,11 +1,11 @@
-// Package accept reads the headers by which a client chooses the form of an answer: Accept and
+// Package header reads the headers by which a client chooses the form of an answer: Accept and
 // Accept-Encoding (RFC 9110, section 12.5).
 //
 // Invariants:
 //
 //   - A header that makes no sense counts as one that is absent. It refuses nothing.
 //   - Every function is pure.
-package accept
+package header
 
 import (
 	"mime"

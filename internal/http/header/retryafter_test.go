@@ -1,11 +1,11 @@
-package retryafter_test
+package header_test
 
 import (
 	"net/http"
 	"testing"
 	"time"
 
-	"github.com/agentledger/agentledger/internal/http/retryafter"
+	"github.com/agentledger/agentledger/internal/http/header"
 )
 
 func TestOf(t *testing.T) {
@@ -19,11 +19,11 @@ func TestOf(t *testing.T) {
 		"Fri, 20 Nov 2026 11:00:00 GMT":    0,
 		"Fri, 20 Nov 2026 12:00:30 +01:00": 0,
 	} {
-		if got := retryafter.ParseHeader(http.Header{"Retry-After": {value}}, now); got != want {
+		if got := header.RetryAfter(http.Header{"Retry-After": {value}}, now); got != want {
 			t.Errorf("%q: got %v, want %v", value, got, want)
 		}
 	}
-	if got := retryafter.ParseHeader(nil, now); got != 0 {
+	if got := header.RetryAfter(nil, now); got != 0 {
 		t.Errorf("no header: got %v", got)
 	}
 }
@@ -33,7 +33,7 @@ func FuzzOf(f *testing.F) {
 	f.Add("Fri, 20 Nov 2026 12:00:30 GMT")
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	f.Fuzz(func(t *testing.T, value string) {
-		if got := retryafter.ParseHeader(http.Header{"Retry-After": {value}}, now); got < 0 {
+		if got := header.RetryAfter(http.Header{"Retry-After": {value}}, now); got < 0 {
 			t.Errorf("%q: got %v", value, got)
 		}
 	})
