@@ -9,7 +9,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/agentledger/agentledger/internal/config"
-	"github.com/agentledger/agentledger/internal/http/certificate"
 	"github.com/agentledger/agentledger/internal/http/serving"
 	"github.com/agentledger/agentledger/internal/telemetry"
 )
@@ -24,7 +23,7 @@ const (
 
 // certificates are those of the main listener; the zero value is plain HTTP.
 type certificates struct {
-	source    certificate.Source
+	source    serving.CertificateSource
 	protocols []string
 }
 
@@ -33,7 +32,7 @@ func openCertificates(c config.Serve, watch *observation) (certificates, error) 
 	var found certificates
 	switch {
 	case c.TLSCert != "":
-		files, err := certificate.OpenFiles(c.TLSCert, c.TLSKey, watch.logger, time.Now)
+		files, err := serving.OpenCertificateFiles(c.TLSCert, c.TLSKey, watch.logger, time.Now)
 		if err != nil {
 			return found, err
 		}
@@ -43,9 +42,9 @@ func openCertificates(c config.Serve, watch *observation) (certificates, error) 
 		if err != nil {
 			return found, err
 		}
-		found.source = certificate.OpenACME(c.ACME.Directory, public.Hostname(), c.ACME.Contact,
+		found.source = serving.OpenACME(c.ACME.Directory, public.Hostname(), c.ACME.Contact,
 			filepath.Join(c.Data, "acme"), telemetry.WithoutRepeats(watch.logger))
-		found.protocols = []string{certificate.ALPN}
+		found.protocols = []string{serving.ALPN}
 	default:
 		return found, nil
 	}

@@ -21,7 +21,6 @@ import (
 	"time"
 
 	"github.com/agentledger/agentledger/internal/config"
-	"github.com/agentledger/agentledger/internal/http/certificate"
 	"github.com/agentledger/agentledger/internal/http/serving"
 )
 
@@ -187,7 +186,7 @@ func TestIdentityListenerOnASocket(t *testing.T) {
 // A browser is not told to use TLS for all services of this machine, nor by a listener that speaks plain HTTP.
 func TestStrictTransportIsForPublicHosts(t *testing.T) {
 	chain, key, _ := writeCertificate(t, t.TempDir(), 1)
-	files, err := certificate.OpenFiles(chain, key, slog.New(slog.DiscardHandler), time.Now)
+	files, err := serving.OpenCertificateFiles(chain, key, slog.New(slog.DiscardHandler), time.Now)
 	if err != nil {
 		t.Fatal(err)
 	}

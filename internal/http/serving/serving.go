@@ -23,7 +23,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/agentledger/agentledger/internal/http/certificate"
 	"github.com/agentledger/agentledger/internal/http/listener"
 	"github.com/agentledger/agentledger/internal/telemetry"
 )
@@ -44,11 +43,11 @@ type Surface struct {
 	Name        string // by which people know it
 	Address     string // HOST:PORT, or unix:PATH for a socket of mode 0660
 	Handler     http.Handler
-	Connections int                // at a time
-	Certificate certificate.Source // nil is plain HTTP
-	Protocols   []string           // of ALPN, besides HTTP/1.1
-	TLS         *tls.Config        // in place of Certificate, for a listener with its own rules
-	Header      int                // bytes of the headers of a request; 0: MaxHeader
+	Connections int               // at a time
+	Certificate CertificateSource // nil is plain HTTP
+	Protocols   []string          // of ALPN, besides HTTP/1.1
+	TLS         *tls.Config       // in place of Certificate, for a listener with its own rules
+	Header      int               // bytes of the headers of a request; 0: MaxHeader
 }
 
 // strangers is how many of the connections of a listener with its own rules may be those that have not proved by a
@@ -123,7 +122,7 @@ func listen(s Surface) (net.Listener, error) {
 	case s.Certificate == nil:
 		return l, nil
 	}
-	return tls.NewListener(l, certificate.Config(s.Certificate, s.Protocols...)), nil
+	return tls.NewListener(l, TLSConfig(s.Certificate, s.Protocols...)), nil
 }
 
 // serve serves a listener in the background.

@@ -1,4 +1,4 @@
-package certificate_test
+package serving_test
 
 import (
 	"bytes"
@@ -18,7 +18,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/agentledger/agentledger/internal/http/certificate"
+	"github.com/agentledger/agentledger/internal/http/serving"
 )
 
 // pair makes a certificate of a serial number and its key, in PEM.
@@ -69,12 +69,12 @@ func (f *files) write(chain, key []byte) {
 	}
 }
 
-func (f *files) open() (*certificate.Files, error) {
+func (f *files) open() (*serving.CertificateFiles, error) {
 	logger := slog.New(slog.NewTextHandler(&f.log, nil))
-	return certificate.OpenFiles(f.chain, f.key, logger, func() time.Time { return f.now })
+	return serving.OpenCertificateFiles(f.chain, f.key, logger, func() time.Time { return f.now })
 }
 
-func serialOf(t *testing.T, s certificate.Source) int64 {
+func serialOf(t *testing.T, s serving.CertificateSource) int64 {
 	t.Helper()
 	c, err := s.Certificate(&tls.ClientHelloInfo{ServerName: "log.test"})
 	if err != nil {
@@ -161,7 +161,7 @@ func TestHandshake(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := tls.Listen("tcp", "127.0.0.1:0", certificate.Config(s))
+	l, err := tls.Listen("tcp", "127.0.0.1:0", serving.TLSConfig(s))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package certificate_test
+package serving_test
 
 import (
 	"bytes"
@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/agentledger/agentledger/internal/http/certificate"
+	"github.com/agentledger/agentledger/internal/http/serving"
 )
 
 // The log has the reason for which an ACME server gives no certificate.
@@ -51,7 +51,7 @@ func TestACMEFailuresAreLogged(t *testing.T) {
 				status = http.StatusForbidden
 			}
 			answer("/order", status, tc.order)
-			a := certificate.OpenACME(server.URL+"/directory", "log.test", "", t.TempDir(), slog.New(slog.NewTextHandler(&logged, nil)))
+			a := serving.OpenACME(server.URL+"/directory", "log.test", "", t.TempDir(), slog.New(slog.NewTextHandler(&logged, nil)))
 			if _, err := a.Certificate(&tls.ClientHelloInfo{ServerName: "log.test"}); err == nil {
 				t.Error("there is a certificate")
 			}
@@ -67,7 +67,7 @@ func TestUnreachableACMEServerIsLogged(t *testing.T) {
 	gone := httptest.NewServer(http.NotFoundHandler())
 	gone.Close()
 	var logged bytes.Buffer
-	a := certificate.OpenACME(gone.URL, "log.test", "", t.TempDir(), slog.New(slog.NewTextHandler(&logged, nil)))
+	a := serving.OpenACME(gone.URL, "log.test", "", t.TempDir(), slog.New(slog.NewTextHandler(&logged, nil)))
 	if _, err := a.Certificate(&tls.ClientHelloInfo{ServerName: "log.test"}); err == nil || !strings.Contains(logged.String(), "connection refused") {
 		t.Errorf("got %v, %s", err, logged.String())
 	}

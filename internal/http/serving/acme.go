@@ -1,4 +1,4 @@
-package certificate
+package serving
 
 import (
 	"crypto/tls"
