@@ -11,7 +11,7 @@ import (
 	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/trace"
+	"github.com/agentledger/agentledger/internal/telemetry"
 	"github.com/agentledger/agentledger/internal/wait"
 	"github.com/agentledger/agentledger/storage"
 )
@@ -255,14 +255,14 @@ type submission struct {
 	Submission
 	ledger        *ledger // nil when it arrived
 	configVersion uint64
-	link          trace.Link  // to the request
-	taken         bool        // no longer in the queue; guarded by queue.mu
-	attempts      int         // how often it was part of an append that failed
-	arrived       bool        // from another store, where it was received
-	received      id.Instant  // then
-	done          chan answer // of its attempt: has room for this answer, so that it never blocks
-	outcome       int         // its place in appendCall.outcomes
-	receipt       [1]Receipt  // the memory of its receipts, as long as one is enough
+	link          telemetry.Link // to the request
+	taken         bool           // no longer in the queue; guarded by queue.mu
+	attempts      int            // how often it was part of an append that failed
+	arrived       bool           // from another store, where it was received
+	received      id.Instant     // then
+	done          chan answer    // of its attempt: has room for this answer, so that it never blocks
+	outcome       int            // its place in appendCall.outcomes
+	receipt       [1]Receipt     // the memory of its receipts, as long as one is enough
 }
 
 // answer is the sequencer's answer to a submission.

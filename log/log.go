@@ -38,7 +38,6 @@ import (
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/seal"
 	"github.com/agentledger/agentledger/internal/telemetry"
-	"github.com/agentledger/agentledger/internal/trace"
 	"github.com/agentledger/agentledger/internal/wait"
 	"github.com/agentledger/agentledger/log/anchor"
 	"github.com/agentledger/agentledger/log/takeover"
@@ -59,7 +58,7 @@ type Options struct {
 
 	Logger  *slog.Logger          // default: discards
 	Metrics prometheus.Registerer // default: none
-	Tracer  trace.Tracer          // default: off
+	Tracer  telemetry.Tracer      // default: off
 	Clock   func() time.Time      // default: time.Now
 
 	// Held returns why no event may be given a time now, as an error for the caller of
@@ -168,7 +167,7 @@ type Ledgers struct {
 	anchors  *anchor.Folder
 	logger   *slog.Logger
 	metrics  *commitMetrics
-	tracer   trace.Tracer
+	tracer   telemetry.Tracer
 	clock    func() time.Time
 	held     func() error
 	ahead    aheadLedgers

@@ -8,7 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/trace"
+	"github.com/agentledger/agentledger/internal/telemetry"
 )
 
 // registerGauges registers the metrics whose values are computed when they are read.
@@ -96,11 +96,11 @@ func (l *Ledgers) observeAppend(f appendInFlight) {
 }
 
 // collectLinks returns the spans of the requests that wait for an append, nil when tracing is off.
-func collectLinks(t trace.Tracer, batches []*ledgerBatch) []trace.Link {
+func collectLinks(t telemetry.Tracer, batches []*ledgerBatch) []telemetry.Link {
 	if !t.Enabled() {
 		return nil
 	}
-	var all []trace.Link
+	var all []telemetry.Link
 	for _, p := range batches {
 		for _, s := range p.sent {
 			all = append(all, s.link)

@@ -8,7 +8,7 @@ import (
 	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/trace"
+	"github.com/agentledger/agentledger/internal/telemetry"
 	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/tlog"
 )
@@ -43,7 +43,7 @@ type appendInFlight struct {
 	batches []*ledgerBatch // those with a batch first, in the batches' order
 	sent    int
 	pending storage.Pending
-	span    trace.Span // of handing it to the engine until it is durable
+	span    telemetry.Span // of handing it to the engine until it is durable
 }
 
 // runSequencer is the one goroutine that gives numbers. While it builds an append, the one before it is being synced.

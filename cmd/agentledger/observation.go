@@ -14,14 +14,14 @@ import (
 	"github.com/agentledger/agentledger/internal/http/listener"
 	"github.com/agentledger/agentledger/internal/otlp/tracing"
 	"github.com/agentledger/agentledger/internal/programversion"
-	"github.com/agentledger/agentledger/internal/trace"
+	"github.com/agentledger/agentledger/internal/telemetry"
 )
 
 // observation is where everything of a process is told: log, metrics, traces.
 type observation struct {
 	logger   *slog.Logger
 	registry *prometheus.Registry
-	tracer   trace.Tracer
+	tracer   telemetry.Tracer
 	stop     func(context.Context) error // delivers the last spans
 	clocks   clock.Source                // of the service's clock
 }

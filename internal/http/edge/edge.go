@@ -37,7 +37,7 @@ import (
 
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/internal/http/listener"
-	"github.com/agentledger/agentledger/internal/trace"
+	"github.com/agentledger/agentledger/internal/telemetry"
 )
 
 // RequestIDHeader names the header of every answer that holds its request id.
@@ -53,7 +53,7 @@ type Edge struct {
 	Clock     func() time.Time // for durations; nil is time.Now
 	Challenge string           // WWW-Authenticate of 401 answers, such as "Bearer"; "" for none
 	Metrics   *Metrics         // nil counts nothing
-	Tracer    trace.Tracer     // the zero value traces nothing
+	Tracer    telemetry.Tracer // the zero value traces nothing
 
 	// Bound, when set, is the time in which each request is answered, one for all edges
 	// of a process.
@@ -253,7 +253,7 @@ type answer struct {
 	cause   error // from which failure was taken
 	aborted bool
 	meter   *routeMeter
-	span    trace.Span
+	span    telemetry.Span
 	last    func() bool
 }
 

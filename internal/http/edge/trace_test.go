@@ -13,14 +13,14 @@ import (
 	oteltrace "go.opentelemetry.io/otel/trace"
 
 	"github.com/agentledger/agentledger/internal/http/edge"
-	"github.com/agentledger/agentledger/internal/trace"
+	"github.com/agentledger/agentledger/internal/telemetry"
 )
 
 // The span of a request has the kind and the attributes that OpenTelemetry gives the server's side of HTTP, and no value
 // of the client.
 func TestServerSpans(t *testing.T) {
 	recorder := tracetest.NewSpanRecorder()
-	e := &edge.Edge{Tracer: trace.New(sdk.NewTracerProvider(sdk.WithSpanProcessor(recorder)).Tracer("test"))}
+	e := &edge.Edge{Tracer: telemetry.NewTracer(sdk.NewTracerProvider(sdk.WithSpanProcessor(recorder)).Tracer("test"))}
 	var table edge.Table[edge.Handler]
 	table.Add("GET", "/things/{name}", edge.Permission{}, edge.Body{}, func(w http.ResponseWriter, r *http.Request) error {
 		if strings.HasSuffix(r.URL.Path, "broken") {

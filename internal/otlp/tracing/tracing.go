@@ -23,7 +23,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/resource"
 	sdk "go.opentelemetry.io/otel/sdk/trace"
 
-	"github.com/agentledger/agentledger/internal/trace"
+	"github.com/agentledger/agentledger/internal/telemetry"
 )
 
 // Options configure NewTracer.
@@ -38,17 +38,17 @@ type Options struct {
 
 // NewTracer returns a tracer and a function that delivers the last spans at the end. Errors are of the endpoint and
 // the environment; the receiver is not asked.
-func NewTracer(ctx context.Context, o Options) (trace.Tracer, func(context.Context) error, error) {
+func NewTracer(ctx context.Context, o Options) (telemetry.Tracer, func(context.Context) error, error) {
 	if o.Endpoint == "" {
-		return trace.Tracer{}, func(context.Context) error { return nil }, nil
+		return telemetry.Tracer{}, func(context.Context) error { return nil }, nil
 	}
 	c, err := newClient(o)
 	if err != nil {
-		return trace.Tracer{}, nil, fmt.Errorf("export traces: %w", err)
+		return telemetry.Tracer{}, nil, fmt.Errorf("export traces: %w", err)
 	}
 	exporter, err := otlptrace.New(ctx, c)
 	if err != nil {
-		return trace.Tracer{}, nil, fmt.Errorf("export traces: %w", err)
+		return telemetry.Tracer{}, nil, fmt.Errorf("export traces: %w", err)
 	}
 	provider := sdk.NewTracerProvider(
 		sdk.WithBatcher(exporter),
@@ -56,7 +56,7 @@ func NewTracer(ctx context.Context, o Options) (trace.Tracer, func(context.Conte
 		sdk.WithResource(resource.NewSchemaless(
 			attribute.String("service.name", o.Service), attribute.String("service.version", o.Version))),
 	)
-	return trace.New(provider.Tracer(o.Service)), provider.Shutdown, nil
+	return telemetry.NewTracer(provider.Tracer(o.Service)), provider.Shutdown, nil
 }
 
 func newClient(o Options) (*client, error) {

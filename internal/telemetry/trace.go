@@ -1,13 +1,4 @@
-// Package trace makes OpenTelemetry spans that cost next to nothing while tracing is
-// off.
-//
-// Invariants:
-//
-//   - The zero Tracer is off: it makes no span, allocates nothing and leaves the
-//     context as it is.
-//   - Names and attributes are the program's own words and numbers, never a
-//     client's.
-package trace
+package telemetry
 
 import (
 	"context"
@@ -20,8 +11,8 @@ import (
 // Tracer begins spans.
 type Tracer struct{ tracer trace.Tracer }
 
-// New returns a tracer whose spans go to t.
-func New(t trace.Tracer) Tracer { return Tracer{t} }
+// NewTracer returns a tracer whose spans go to t.
+func NewTracer(t trace.Tracer) Tracer { return Tracer{t} }
 
 // Enabled reports whether spans are wanted.
 func (t Tracer) Enabled() bool { return t.tracer != nil }

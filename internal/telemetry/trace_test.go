@@ -1,4 +1,4 @@
-package trace_test
+package telemetry_test
 
 import (
 	"context"
@@ -8,25 +8,25 @@ import (
 	sdk "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
-	"github.com/agentledger/agentledger/internal/trace"
+	"github.com/agentledger/agentledger/internal/telemetry"
 )
 
 // use makes two spans, one below the other, and one linked to the first.
-func use(ctx context.Context, t trace.Tracer) {
+func use(ctx context.Context, t telemetry.Tracer) {
 	ctx, request := t.StartSpan(ctx, "request")
 	request.SetText("request_id", "r1")
 	_, parse := t.StartSpan(ctx, "parse")
 	parse.SetInt("bytes", 7)
 	parse.MarkFailed("too short")
 	parse.End()
-	t.StartLinkedSpan("commit", []trace.Link{t.SpanLink(ctx), {}}).End()
+	t.StartLinkedSpan("commit", []telemetry.Link{t.SpanLink(ctx), {}}).End()
 	request.End()
 }
 
 func TestSpans(t *testing.T) {
 	recorder := tracetest.NewSpanRecorder()
 	provider := sdk.NewTracerProvider(sdk.WithSpanProcessor(recorder))
-	use(t.Context(), trace.New(provider.Tracer("test")))
+	use(t.Context(), telemetry.NewTracer(provider.Tracer("test")))
 	ended := recorder.Ended()
 	if len(ended) != 3 {
 		t.Fatalf("got %d spans, want 3", len(ended))
@@ -45,7 +45,7 @@ func TestSpans(t *testing.T) {
 
 func TestOffCostsNothing(t *testing.T) {
 	ctx := t.Context()
-	var off trace.Tracer
+	var off telemetry.Tracer
 	if off.Enabled() {
 		t.Error("the zero tracer is on")
 	}
