@@ -14,7 +14,7 @@ import (
 
 	"github.com/agentledger/agentledger/bench/load"
 	"github.com/agentledger/agentledger/internal/cluster"
-	"github.com/agentledger/agentledger/internal/wait"
+	"github.com/agentledger/agentledger/internal/syncs"
 )
 
 // nodeGroup is equal processes of the server on one store in PostgreSQL.
@@ -141,7 +141,7 @@ func (g *nodeGroup) found(ctx context.Context, n int) (members []*member, err er
 		case time.Since(begin) > ownTime:
 			return nil, fmt.Errorf("make organizations: %w", err)
 		default: // the node has not joined yet
-			if err := wait.For(ctx, 100*time.Millisecond); err != nil {
+			if err := syncs.Sleep(ctx, 100*time.Millisecond); err != nil {
 				return nil, err
 			}
 		}
@@ -185,7 +185,7 @@ func (g *nodeGroup) awaitShares(ctx context.Context) error {
 		if time.Since(begin) > ownTime {
 			return fmt.Errorf("a node owns %.0f shards only", least)
 		}
-		if err := wait.For(ctx, 100*time.Millisecond); err != nil {
+		if err := syncs.Sleep(ctx, 100*time.Millisecond); err != nil {
 			return err
 		}
 	}

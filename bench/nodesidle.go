@@ -14,7 +14,7 @@ import (
 
 	"github.com/agentledger/agentledger/bench/load"
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/wait"
+	"github.com/agentledger/agentledger/internal/syncs"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/storage"
 )
@@ -120,7 +120,7 @@ func (g *nodeGroup) settle(ctx context.Context) (time.Duration, error) {
 	begin := time.Now()
 	for calm := 0; calm < 3 && time.Since(begin) < settleTime; calm++ {
 		meter := g.meter()
-		if err := wait.For(ctx, time.Second); err != nil {
+		if err := syncs.Sleep(ctx, time.Second); err != nil {
 			return 0, err
 		}
 		if program, database := meter.since(); program+database > 200*time.Millisecond {
@@ -139,7 +139,7 @@ func (g *nodeGroup) measureRest(ctx context.Context, name string, n int) error {
 		return err
 	}
 	meter, window := g.meter(), 60*g.Window
-	if err := wait.For(ctx, window); err != nil {
+	if err := syncs.Sleep(ctx, window); err != nil {
 		return err
 	}
 	values := meter.rate(window)
@@ -232,7 +232,7 @@ func (g *nodeGroup) awaitAppend(ctx context.Context, m *member, since time.Time)
 		case time.Since(since) > ownTime:
 			return 0, fmt.Errorf("status %d: %.300s", status, answer)
 		}
-		if err := wait.For(ctx, 20*time.Millisecond); err != nil {
+		if err := syncs.Sleep(ctx, 20*time.Millisecond); err != nil {
 			return 0, err
 		}
 	}

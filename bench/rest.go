@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/agentledger/agentledger/internal/wait"
+	"github.com/agentledger/agentledger/internal/syncs"
 )
 
 const (
@@ -26,7 +26,7 @@ func (v *service) settle(ctx context.Context, size int) (background float64, err
 	first, rested := spent(pid), false
 	for !rested && time.Since(begin) < restTime {
 		before := spent(pid)
-		if err := wait.For(ctx, time.Second); err != nil {
+		if err := syncs.Sleep(ctx, time.Second); err != nil {
 			return 0, err
 		}
 		rested = spent(pid)-before < 100*time.Millisecond
@@ -45,7 +45,7 @@ func (v *service) awaitIndex(ctx context.Context, size int) error {
 		if time.Since(begin) > limit {
 			return fmt.Errorf("the index has not come to its end within %v", limit)
 		}
-		if err := wait.For(ctx, 200*time.Millisecond); err != nil {
+		if err := syncs.Sleep(ctx, 200*time.Millisecond); err != nil {
 			return err
 		}
 		now, err := v.readMetrics(ctx, "agentledger_index_writes_total", "agentledger_index_waiting_ledgers")

@@ -10,7 +10,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/agentledger/agentledger/internal/wait"
+	"github.com/agentledger/agentledger/internal/syncs"
 )
 
 // Retry configures when a request is tried again. The pause is random, between half of
@@ -44,7 +44,7 @@ func (r Retry) withDefaults() Retry {
 		r.Notify = func(error, time.Duration) {}
 	}
 	if r.Sleep == nil {
-		r.Sleep = wait.For
+		r.Sleep = syncs.Sleep
 	}
 	return r
 }

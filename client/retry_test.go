@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/agentledger/agentledger/internal/wait"
+	"github.com/agentledger/agentledger/internal/syncs"
 )
 
 func TestWaitGrowsToItsBound(t *testing.T) {
@@ -70,10 +70,10 @@ func TestIsRefused(t *testing.T) {
 func TestPauseEndsWithTheContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := wait.For(ctx, time.Hour); !errors.Is(err, context.Canceled) {
+	if err := syncs.Sleep(ctx, time.Hour); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
-	if err := wait.For(t.Context(), 0); err != nil {
+	if err := syncs.Sleep(t.Context(), 0); err != nil {
 		t.Error(err)
 	}
 }

@@ -42,10 +42,10 @@ import (
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/identity/platform"
 	"github.com/agentledger/agentledger/internal/http/edge"
-	"github.com/agentledger/agentledger/internal/keylock"
 	"github.com/agentledger/agentledger/internal/operate/provision"
 	"github.com/agentledger/agentledger/internal/ratelimit"
 	"github.com/agentledger/agentledger/internal/seal"
+	"github.com/agentledger/agentledger/internal/syncs"
 	"github.com/agentledger/agentledger/internal/sysevent"
 	"github.com/agentledger/agentledger/internal/telemetry"
 	"github.com/agentledger/agentledger/internal/tenant/account"
@@ -175,7 +175,7 @@ type Server struct {
 	secure   bool
 	cookie   string // name of the one with the session's token
 	origin   *http.CrossOriginProtection
-	founding keylock.Locks[account.ID] // one new organization of a person at a time
+	founding syncs.KeyLocks[account.ID] // one new organization of a person at a time
 	logins   loginCounters
 
 	secretAttempts *secretAttempts

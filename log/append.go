@@ -11,8 +11,8 @@ import (
 	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/syncs"
 	"github.com/agentledger/agentledger/internal/telemetry"
-	"github.com/agentledger/agentledger/internal/wait"
 	"github.com/agentledger/agentledger/storage"
 )
 
@@ -111,7 +111,7 @@ func (l *Ledgers) AppendAll(ctx context.Context, t id.Tenant, prepares []Prepare
 	}
 	for try := range prepareTries {
 		if try >= promptTries {
-			_ = wait.For(ctx, rand.N(min(longestPause, time.Millisecond<<(try-promptTries))))
+			_ = syncs.Sleep(ctx, rand.N(min(longestPause, time.Millisecond<<(try-promptTries))))
 		}
 		if open = a.tryAppend(ctx, open); len(open) == 0 {
 			return a.outcomes

@@ -13,7 +13,7 @@ import (
 	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/wait"
+	"github.com/agentledger/agentledger/internal/syncs"
 	"github.com/agentledger/agentledger/log/takeover"
 	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/tlog"
@@ -297,7 +297,7 @@ func (l *Ledgers) readState(ctx context.Context, led *ledger) (*State, error) {
 
 func (l *Ledgers) readStateAt(ctx context.Context, led *ledger, head storage.Head) (*State, error) {
 	s := &State{identity: led.identity, keys: led.keys.Load(), head: head}
-	err := wait.All(func() (err error) {
+	err := syncs.RunAll(func() (err error) {
 		s.tree, err = RestoreTree(ctx, l.store, led.identity.Tenant, head)
 		return err
 	}, func() (err error) {

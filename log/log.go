@@ -37,8 +37,8 @@ import (
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/seal"
+	"github.com/agentledger/agentledger/internal/syncs"
 	"github.com/agentledger/agentledger/internal/telemetry"
-	"github.com/agentledger/agentledger/internal/wait"
 	"github.com/agentledger/agentledger/log/anchor"
 	"github.com/agentledger/agentledger/log/takeover"
 	"github.com/agentledger/agentledger/storage"
@@ -270,7 +270,7 @@ func (l *Ledgers) Close() error { return l.Shutdown(context.Background()) }
 func (l *Ledgers) Shutdown(ctx context.Context) error {
 	l.queue.closeQueue()
 	l.stop()
-	err := wait.Within(ctx, func() error { l.done.Wait(); return nil })
+	err := syncs.Within(ctx, func() error { l.done.Wait(); return nil })
 	if err != nil {
 		err = fmt.Errorf("close ledgers: %s: %w", l.queue.describeWork(), err)
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/wait"
+	"github.com/agentledger/agentledger/internal/syncs"
 	"github.com/agentledger/agentledger/log/anchor"
 	"github.com/agentledger/agentledger/storage"
 )
@@ -31,7 +31,7 @@ func (l *Ledgers) Census(ctx context.Context, kind storage.Kind, slugOf slugRead
 			err = l.reportUncounted(ctx, found.Tenant, l.countLedger(found, missing, slugOf, found.Values[kind]))
 		}
 		if worked := time.Since(began); worked > time.Millisecond {
-			_ = wait.For(ctx, worked)
+			_ = syncs.Sleep(ctx, worked)
 			began = time.Now()
 		}
 		if err = cmp.Or(err, ctx.Err()); err != nil {

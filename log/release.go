@@ -7,7 +7,7 @@ import (
 	"maps"
 
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/wait"
+	"github.com/agentledger/agentledger/internal/syncs"
 )
 
 // Release ends the work for all ledgers that match, which the process does not own any more (Options.Owned). Events
@@ -25,7 +25,7 @@ func (l *Ledgers) Release(ctx context.Context, match func(id.Tenant) bool) error
 		}
 	}
 	if err = l.queue.awaitReleased(ctx, busy); err == nil {
-		err = wait.Within(ctx, l.anchors.Flush)
+		err = syncs.Within(ctx, l.anchors.Flush)
 	}
 	if err != nil {
 		return fmt.Errorf("release ledgers: %s: %w", l.queue.describeWork(), err)

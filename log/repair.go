@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/agentledger/agentledger/internal/wait"
+	"github.com/agentledger/agentledger/internal/syncs"
 	"github.com/agentledger/agentledger/storage"
 )
 
@@ -39,7 +39,7 @@ func (l *Ledgers) repairLedger(led *ledger) {
 	ctx, cancel := context.WithTimeout(context.Background(), repairTime)
 	defer cancel()
 	lost := l.fences.Check(led.identity.Tenant) != nil
-	err := wait.Within(ctx, l.anchors.Flush)
+	err := syncs.Within(ctx, l.anchors.Flush)
 	if err == nil {
 		err = l.store.Barrier(ctx)
 	}

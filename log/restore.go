@@ -7,7 +7,7 @@ import (
 
 	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/wait"
+	"github.com/agentledger/agentledger/internal/syncs"
 	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/tlog"
 )
@@ -63,7 +63,7 @@ func allHashes(ctx context.Context, store storage.Ledgers, t id.Tenant, partials
 			return err
 		}
 	}
-	return hashes, wait.All(reads...)
+	return hashes, syncs.RunAll(reads...)
 }
 
 // partialHashes returns the hashes of a partial tile: leaf hashes of entries at

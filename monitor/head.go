@@ -7,7 +7,7 @@ import (
 	"sync"
 
 	"github.com/agentledger/agentledger/client"
-	"github.com/agentledger/agentledger/internal/wait"
+	"github.com/agentledger/agentledger/internal/syncs"
 	"github.com/agentledger/agentledger/tlog"
 	"github.com/agentledger/agentledger/verify"
 )
@@ -100,7 +100,7 @@ func (m *Monitor) fetchNewestHead(ctx context.Context, known []signedHead) (sign
 			return signedHead{}, &Finding{Kind: Rollback, Known: largest.asEvidence(), Shown: shown.asEvidence(),
 				What: "the log shows a smaller signed head than before"}
 		}
-		if err := wait.For(ctx, m.Pause); err != nil {
+		if err := syncs.Sleep(ctx, m.Pause); err != nil {
 			return signedHead{}, err
 		}
 	}

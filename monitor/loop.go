@@ -6,7 +6,7 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/agentledger/agentledger/internal/wait"
+	"github.com/agentledger/agentledger/internal/syncs"
 )
 
 // Loop repeats checks.
@@ -26,7 +26,7 @@ func (l Loop) Run(ctx context.Context, check func(context.Context) error) error 
 		l.Backoff = time.Second
 	}
 	if l.pause == nil {
-		l.pause = wait.For
+		l.pause = syncs.Sleep
 	}
 	for failed := 0; ; {
 		err := check(ctx)

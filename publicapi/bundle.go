@@ -12,7 +12,7 @@ import (
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/http/edge"
 	"github.com/agentledger/agentledger/internal/http/header"
-	"github.com/agentledger/agentledger/internal/wait"
+	"github.com/agentledger/agentledger/internal/syncs"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/verify"
@@ -277,7 +277,7 @@ func (s *Server) awaitErasure(ctx context.Context, state *log.State, by id.Index
 		if state = newer; by < state.Size() {
 			return state, nil
 		}
-		if err := wait.For(ctx, erasureLook); err != nil {
+		if err := syncs.Sleep(ctx, erasureLook); err != nil {
 			return nil, errErasing(err)
 		}
 	}

@@ -10,9 +10,9 @@ import (
 
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/durable"
-	"github.com/agentledger/agentledger/internal/keylock"
 	"github.com/agentledger/agentledger/internal/linelog"
 	"github.com/agentledger/agentledger/internal/lockfile"
+	"github.com/agentledger/agentledger/internal/syncs"
 )
 
 // ErrJournalInUse is returned by OpenJournal while another process holds the journal.
@@ -41,7 +41,7 @@ type Journal struct {
 	dir     string
 	options JournalOptions
 	lock    *os.File
-	keys    keylock.Locks[string] // actions under way
+	keys    syncs.KeyLocks[string] // actions under way
 	lines   *linelog.Log
 	sending flights
 	tidying sync.Mutex

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/syncs"
 	"github.com/agentledger/agentledger/internal/tenant/org"
-	"github.com/agentledger/agentledger/internal/wait"
 	"github.com/agentledger/agentledger/storage"
 )
 
@@ -23,7 +23,7 @@ func (s *service) retryUntilDone(ctx context.Context, message string, work func(
 			return
 		}
 		s.watch.logger.Error(message, "err", err)
-		if wait.For(ctx, retryPause) != nil {
+		if syncs.Sleep(ctx, retryPause) != nil {
 			return
 		}
 	}

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/wait"
+	"github.com/agentledger/agentledger/internal/syncs"
 )
 
 // Holder has the state of organizations that a node owns.
@@ -233,7 +233,7 @@ func (c *Cluster) prepare(ctx context.Context) {
 			return
 		}
 		c.options.Logger.WarnContext(ctx, "cluster: this node is not prepared yet", "error", err)
-		_ = wait.For(ctx, defaultTiming().beatEvery)
+		_ = syncs.Sleep(ctx, defaultTiming().beatEvery)
 	}
 }
 

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/agentledger/agentledger/internal/schedule"
-	"github.com/agentledger/agentledger/internal/wait"
+	"github.com/agentledger/agentledger/internal/syncs"
 	"github.com/agentledger/agentledger/storage"
 )
 
@@ -116,7 +116,7 @@ func (f *Follower) learnLedgers(ctx context.Context, logger *slog.Logger) {
 			return
 		}
 		logger.Warn("ledgers can't be listed", "kind", f.Positions, "err", err)
-		if wait.For(ctx, failurePause) != nil {
+		if syncs.Sleep(ctx, failurePause) != nil {
 			return
 		}
 	}

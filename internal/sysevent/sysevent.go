@@ -38,8 +38,8 @@ import (
 	"github.com/agentledger/agentledger/internal/cache"
 	"github.com/agentledger/agentledger/internal/http/admission"
 	"github.com/agentledger/agentledger/internal/jcs"
-	"github.com/agentledger/agentledger/internal/keylock"
 	"github.com/agentledger/agentledger/internal/seal"
+	"github.com/agentledger/agentledger/internal/syncs"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/verify"
@@ -142,7 +142,7 @@ type Appender struct {
 	Clock       func() time.Time
 	Processors  *admission.FairQueue // in which acts are prepared, shared with the other work of the server; nil: none
 
-	acting keylock.Locks[id.Tenant] // one act of an organization at a time
+	acting syncs.KeyLocks[id.Tenant] // one act of an organization at a time
 
 	keepKeys sync.Once // makes keys
 	keys     *cache.Map[id.Organization, systemKey]

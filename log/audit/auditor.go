@@ -36,8 +36,8 @@ import (
 
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/keytable"
+	"github.com/agentledger/agentledger/internal/syncs"
 	"github.com/agentledger/agentledger/internal/telemetry"
-	"github.com/agentledger/agentledger/internal/wait"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/storage"
 )
@@ -154,7 +154,7 @@ func (a *Auditor) Run(ctx context.Context, every time.Duration) {
 		for ctx.Err() == nil {
 			took, err := a.passAllLedgers(ctx)
 			a.reportStop(ctx, err)
-			_ = wait.For(ctx, max(every, lookRest*took))
+			_ = syncs.Sleep(ctx, max(every, lookRest*took))
 		}
 	})
 	a.followMoves(ctx, every)
@@ -253,7 +253,7 @@ func (a *Auditor) advanceSlowly(ctx context.Context, x *examiner, end id.Index, 
 			return err
 		}
 		a.metrics.verified.Add(float64(x.tree.Size() - before))
-		_ = wait.For(ctx, time.Duration(rest()*float64(a.clock().Sub(began))))
+		_ = syncs.Sleep(ctx, time.Duration(rest()*float64(a.clock().Sub(began))))
 	}
 	return nil
 }

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/wait"
+	"github.com/agentledger/agentledger/internal/syncs"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/storage"
 )
@@ -29,7 +29,7 @@ func (a *Auditor) followMoves(ctx context.Context, every time.Duration) {
 		}
 		a.noteMoved(ctx)
 		if !a.giveTurns(ctx, a.backlog.listDueLedgers(time.Now(), every)) {
-			_ = wait.For(ctx, min(every, lookEvery))
+			_ = syncs.Sleep(ctx, min(every, lookEvery))
 		}
 	}
 }

@@ -22,8 +22,7 @@ import (
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/cache"
-	"github.com/agentledger/agentledger/internal/keylock"
-	"github.com/agentledger/agentledger/internal/wait"
+	"github.com/agentledger/agentledger/internal/syncs"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/log/anchor"
 	"github.com/agentledger/agentledger/log/takeover"
@@ -47,7 +46,7 @@ type Options struct {
 	// AnchorFirst is as that of Ledgers: an owner may have anchored a state that it has not shown yet.
 	AnchorFirst func() bool
 
-	Wait func(ctx context.Context, d time.Duration) error // until a sighting may be shown; default: wait.For
+	Wait func(ctx context.Context, d time.Duration) error // until a sighting may be shown; default: syncs.Sleep
 }
 
 // Ledgers is the ledgers of a store for readers at any process. Its methods may be called concurrently.
@@ -55,7 +54,7 @@ type Ledgers struct {
 	*log.Ledgers
 	options Options
 	stoodIn atomic.Uint64
-	reading keylock.Locks[id.Tenant]
+	reading syncs.KeyLocks[id.Tenant]
 	sighted *cache.Map[id.Tenant, *sighting]  // the newest of each ledger
 	kept    *cache.Map[id.Tenant, *sighting]  // that were shown
 	shown   *cache.Map[id.Tenant, *log.State] // at anchors
@@ -68,7 +67,7 @@ const maxKept = 1024
 // New returns the ledgers of a store.
 func New(o Options) *Ledgers {
 	if o.Wait == nil {
-		o.Wait = wait.For
+		o.Wait = syncs.Sleep
 	}
 	return &Ledgers{Ledgers: o.Ledgers, options: o,
 		sighted: cache.NewMap(cache.MapOptions[id.Tenant, *sighting]{Limit: maxKept}),
@@ -98,7 +97,7 @@ func (l *Ledgers) State(ctx context.Context, t id.Tenant) (*log.State, error) {
 		case err != nil || !late:
 			return s, err
 		}
-		if err := wait.For(ctx, lateLook); err != nil {
+		if err := syncs.Sleep(ctx, lateLook); err != nil {
 			return nil, unavailable("An event is being written; try again", err)
 		}
 	}

@@ -19,7 +19,7 @@ import (
 
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/wait"
+	"github.com/agentledger/agentledger/internal/syncs"
 	"github.com/agentledger/agentledger/storage"
 )
 
@@ -145,7 +145,7 @@ func Raise(h storage.Head) storage.Head {
 // Await returns the outcome of an append of one batch. The outcome is unknown when ctx ends before; the append goes
 // on.
 func Await(ctx context.Context, p storage.Pending) error {
-	err := wait.Within(ctx, func() error { return p.Wait()[0] })
+	err := syncs.Within(ctx, func() error { return p.Wait()[0] })
 	if ended := ctx.Err(); ended != nil && errors.Is(err, ended) {
 		return fmt.Errorf("%w: %w", storage.ErrUnknown, err)
 	}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/records"
-	"github.com/agentledger/agentledger/internal/wait"
+	"github.com/agentledger/agentledger/internal/syncs"
 	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/storage/archive/objects"
 )
@@ -50,7 +50,7 @@ func (e *Engine) rest(ctx context.Context, worked time.Duration) error {
 	if e.options.unpaced {
 		return nil
 	}
-	return wait.For(ctx, min(worked, time.Second))
+	return syncs.Sleep(ctx, min(worked, time.Second))
 }
 
 // finishNewest drops the texts of the newest archived bundle again, once in a process: a crash may have come between

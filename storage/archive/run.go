@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/wait"
+	"github.com/agentledger/agentledger/internal/syncs"
 )
 
 const (
@@ -35,7 +35,7 @@ func (e *Engine) Run(ctx context.Context) {
 				noted = now
 				e.noteDue(ctx)
 			}
-			_ = wait.For(ctx, retryPause)
+			_ = syncs.Sleep(ctx, retryPause)
 			continue
 		}
 		if !now.Before(next) {

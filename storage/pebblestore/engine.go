@@ -34,7 +34,7 @@ import (
 
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/durable"
-	"github.com/agentledger/agentledger/internal/inflight"
+	"github.com/agentledger/agentledger/internal/syncs"
 	"github.com/agentledger/agentledger/storage"
 )
 
@@ -43,7 +43,7 @@ type Engine struct {
 	db   *pebble.DB
 	file *storeFile
 	lock *pebble.Lock
-	door inflight.Group
+	door syncs.InFlight
 
 	readOnly bool
 	opened   atomic.Bool // before that a failed flush breaks the engine

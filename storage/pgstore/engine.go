@@ -40,7 +40,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/agentledger/agentledger/internal/inflight"
+	"github.com/agentledger/agentledger/internal/syncs"
 	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/storage/pgstore/document"
 	"github.com/agentledger/agentledger/storage/pgstore/lookup"
@@ -60,7 +60,7 @@ type Engine struct {
 	connect  *connector
 	doubts   doubts
 	names    *lookup.Finder
-	door     inflight.Group
+	door     syncs.InFlight
 	fence    *fence
 
 	lost, split atomic.Uint64 // see Collector

@@ -13,7 +13,7 @@ import (
 	"sync"
 
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/wait"
+	"github.com/agentledger/agentledger/internal/syncs"
 	"github.com/agentledger/agentledger/storage"
 )
 
@@ -83,7 +83,7 @@ func useAppends(ctx context.Context, e storage.Engine) {
 		seen[s] = true
 		for _, batch := range []storage.Batch{raising(t), oneEvent(t)} {
 			p := e.Append([]storage.Batch{batch})
-			_ = wait.Within(ctx, func() error { p.Wait(); return nil })
+			_ = syncs.Within(ctx, func() error { p.Wait(); return nil })
 		}
 	}
 }

@@ -13,7 +13,7 @@ import (
 
 	"github.com/agentledger/agentledger/internal/cluster"
 	"github.com/agentledger/agentledger/internal/durable"
-	"github.com/agentledger/agentledger/internal/wait"
+	"github.com/agentledger/agentledger/internal/syncs"
 	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/storage/pgstore/nodetable"
 	"github.com/agentledger/agentledger/storage/pgstore/schema"
@@ -145,7 +145,7 @@ func findLiving(ctx context.Context, table *nodetable.Table, match func(cluster.
 	if len(matching(before, match)) == 0 {
 		return nil, nil, nil
 	}
-	if err := wait.For(ctx, sighting); err != nil {
+	if err := syncs.Sleep(ctx, sighting); err != nil {
 		return nil, nil, err
 	}
 	after, err := table.Members(ctx)
@@ -211,7 +211,7 @@ func (c *Claim) run(ctx context.Context, o ClaimOptions, silent []cluster.Sighti
 			step.Forget = silentSince(before, v.Nodes)
 			before, compared = v.Nodes, time.Now()
 		}
-		if wait.For(ctx, aloneBeat) != nil {
+		if syncs.Sleep(ctx, aloneBeat) != nil {
 			break
 		}
 	}

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/agentledger/agentledger/internal/cluster"
-	"github.com/agentledger/agentledger/internal/wait"
+	"github.com/agentledger/agentledger/internal/syncs"
 	"github.com/agentledger/agentledger/log"
 )
 
@@ -43,7 +43,7 @@ func (n *Node) spreadNews(ctx context.Context, t teller) {
 		case <-ctx.Done():
 			return
 		}
-		if wait.For(ctx, newsPause) != nil {
+		if syncs.Sleep(ctx, newsPause) != nil {
 			return
 		}
 		changed := t.changed.Take()

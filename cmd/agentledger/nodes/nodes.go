@@ -30,7 +30,7 @@ import (
 	"github.com/agentledger/agentledger/internal/cluster/exchange"
 	"github.com/agentledger/agentledger/internal/cluster/forward"
 	"github.com/agentledger/agentledger/internal/seal"
-	"github.com/agentledger/agentledger/internal/wait"
+	"github.com/agentledger/agentledger/internal/syncs"
 	"github.com/agentledger/agentledger/log/anchor"
 	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/storage/pgstore/nodetable"
@@ -257,7 +257,7 @@ func (n *Node) spreadAnchors(ctx context.Context) {
 		if n.exchange.Spread(anchorsName, encoded); missed {
 			n.exchange.SpreadAll()
 		}
-		_ = wait.For(ctx, spreadPause)
+		_ = syncs.Sleep(ctx, spreadPause)
 	}
 }
 

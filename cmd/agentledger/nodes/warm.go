@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/agentledger/agentledger/internal/wait"
+	"github.com/agentledger/agentledger/internal/syncs"
 	"github.com/agentledger/agentledger/storage/warm"
 )
 
@@ -30,7 +30,7 @@ func (n *Node) Warm(ctx context.Context) {
 
 // keepWarm uses the connections to the database now and then, until ctx ends.
 func (n *Node) keepWarm(ctx context.Context) {
-	for wait.For(ctx, warmEvery) == nil {
+	for syncs.Sleep(ctx, warmEvery) == nil {
 		warm.Use(ctx, n.options.Engine)
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/agentledger/agentledger/internal/wait"
+	"github.com/agentledger/agentledger/internal/syncs"
 	"github.com/agentledger/agentledger/storage/pgstore/pgprograms"
 )
 
@@ -92,7 +92,7 @@ func (d *database) run(ctx context.Context) error {
 		if d.command(ctx, "pg_isready", "--quiet", "--host", d.dir).Run() == nil {
 			return nil
 		}
-		if err := wait.For(ctx, 50*time.Millisecond); err != nil {
+		if err := syncs.Sleep(ctx, 50*time.Millisecond); err != nil {
 			return err
 		}
 	}

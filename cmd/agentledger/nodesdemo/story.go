@@ -10,7 +10,7 @@ import (
 
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/cluster"
-	"github.com/agentledger/agentledger/internal/wait"
+	"github.com/agentledger/agentledger/internal/syncs"
 	"github.com/agentledger/agentledger/storage/pgstore/pgprograms"
 )
 
@@ -70,7 +70,7 @@ func (s *stage) await(ctx context.Context, look func() bool) bool {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	for !look() {
-		if wait.For(ctx, 20*time.Millisecond) != nil {
+		if syncs.Sleep(ctx, 20*time.Millisecond) != nil {
 			return false
 		}
 	}

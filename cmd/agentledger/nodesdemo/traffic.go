@@ -8,7 +8,7 @@ import (
 
 	"github.com/agentledger/agentledger/client"
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/wait"
+	"github.com/agentledger/agentledger/internal/syncs"
 	"github.com/agentledger/agentledger/tlog"
 )
 
@@ -94,7 +94,7 @@ func (o *organization) send(ctx, working context.Context, prefix string, pause t
 		if told != nil {
 			told(e, took)
 		}
-		_ = wait.For(working, pause)
+		_ = syncs.Sleep(working, pause)
 	}
 	return nil
 }
@@ -133,7 +133,7 @@ func (o *organization) read(ctx context.Context, all []reader) {
 			o.noteHead(from.node, head, largest)
 			largest = max(largest, head.Size)
 		}
-		_ = wait.For(ctx, readPause)
+		_ = syncs.Sleep(ctx, readPause)
 	}
 }
 

@@ -12,8 +12,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/syncs"
 	"github.com/agentledger/agentledger/internal/textcheck"
-	"github.com/agentledger/agentledger/internal/wait"
 )
 
 // EraseCommand is aps erase.
@@ -78,7 +78,7 @@ func (s *session) awaitErasure(ctx context.Context, t *Terminal, name string) er
 		if e.State == "done" || e.State == "held" {
 			return printErasure(t, found)
 		}
-		if err := wait.For(ctx, erasurePause); err != nil {
+		if err := syncs.Sleep(ctx, erasurePause); err != nil {
 			return err
 		}
 	}

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/agentledger/agentledger/internal/cluster"
-	"github.com/agentledger/agentledger/internal/wait"
+	"github.com/agentledger/agentledger/internal/syncs"
 )
 
 // sendTo sends a node all that waits for it. After a failure the notes that it has not acknowledged wait again.
@@ -124,7 +124,7 @@ func (x *Exchange) Deliver(ctx context.Context, journal string, notes ...[]byte)
 		if err == nil {
 			return nil
 		}
-		if wait.For(ctx, retryTime/10) != nil {
+		if syncs.Sleep(ctx, retryTime/10) != nil {
 			return fmt.Errorf("deliver notes of %s: %w", journal, err)
 		}
 	}

@@ -41,10 +41,10 @@ import (
 	"github.com/agentledger/agentledger/internal/cache"
 	"github.com/agentledger/agentledger/internal/flow/approval/grantkey"
 	"github.com/agentledger/agentledger/internal/flow/approval/principal"
-	"github.com/agentledger/agentledger/internal/flow/approval/waiters"
 	"github.com/agentledger/agentledger/internal/records"
 	"github.com/agentledger/agentledger/internal/schedule"
 	"github.com/agentledger/agentledger/internal/seal"
+	"github.com/agentledger/agentledger/internal/syncs"
 	"github.com/agentledger/agentledger/internal/sysevent"
 	"github.com/agentledger/agentledger/internal/tenant/account"
 	"github.com/agentledger/agentledger/internal/tenant/agent"
@@ -217,7 +217,7 @@ type Approvals struct {
 	held     func() error
 
 	due      schedule.Index
-	hub      waiters.Hub[ID]
+	hub      syncs.Hub[ID]
 	doubts   doubts
 	verdicts *cache.Map[verdictKey, bool]
 

@@ -37,9 +37,9 @@ import (
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/cache"
 	"github.com/agentledger/agentledger/internal/http/admission"
-	"github.com/agentledger/agentledger/internal/keylock"
 	"github.com/agentledger/agentledger/internal/records"
 	"github.com/agentledger/agentledger/internal/schedule"
+	"github.com/agentledger/agentledger/internal/syncs"
 	"github.com/agentledger/agentledger/internal/sysevent"
 	"github.com/agentledger/agentledger/internal/tenant/agent"
 	"github.com/agentledger/agentledger/internal/tenant/org"
@@ -197,7 +197,7 @@ type Workflows struct {
 	held       func() error
 
 	due     schedule.Index
-	lanes   keylock.Locks[place]
+	lanes   syncs.KeyLocks[place]
 	known   *cache.Map[place, records.Versioned[record]] // runs as they were last written here
 	metrics *metrics
 }

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/wait"
+	"github.com/agentledger/agentledger/internal/syncs"
 )
 
 // RefusalPacer delays floods of refusals: refusals of a tenant beyond a number in a second
@@ -35,7 +35,7 @@ func (p *RefusalPacer) DelayRefusal(ctx context.Context, t id.Tenant) {
 	if p.free == 0 || !p.exceedsRate(t, time.Now().Unix()) {
 		return
 	}
-	_ = wait.For(ctx, p.delay)
+	_ = syncs.Sleep(ctx, p.delay)
 }
 
 // exceedsRate counts a refusal and reports whether it has to wait.

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/agentledger/agentledger/client/guard"
-	"github.com/agentledger/agentledger/internal/wait"
+	"github.com/agentledger/agentledger/internal/syncs"
 )
 
 // flushPause is the pause after results could not be sent.
@@ -20,7 +20,7 @@ func (g *Gateway) SendResults(ctx context.Context) {
 			g.OnTrouble(err)
 			pause = flushPause
 		}
-		if wait.For(ctx, pause) != nil {
+		if syncs.Sleep(ctx, pause) != nil {
 			return
 		}
 		if pause > 0 {

@@ -13,7 +13,7 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/agentledger/agentledger/internal/wait"
+	"github.com/agentledger/agentledger/internal/syncs"
 )
 
 // Every is the time between two compactions after erasures.
@@ -46,7 +46,7 @@ func Run(ctx context.Context, engine any, every time.Duration, logger *slog.Logg
 		return
 	}
 	var forgotten uint64
-	for ; ctx.Err() == nil; _ = wait.For(ctx, every) {
+	for ; ctx.Err() == nil; _ = syncs.Sleep(ctx, every) {
 		erased := s.Erasures()
 		if erased == forgotten {
 			continue

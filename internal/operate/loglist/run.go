@@ -8,7 +8,7 @@ import (
 
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/wait"
+	"github.com/agentledger/agentledger/internal/syncs"
 )
 
 // Run finds all logs, and then follows changes, until ctx ends. A log that can't be
@@ -70,7 +70,7 @@ func (l *List) findAllLogs(ctx context.Context) error {
 			return err
 		}
 		l.changed = l.changed || news
-		if err := wait.For(ctx, time.Since(began)); err != nil {
+		if err := syncs.Sleep(ctx, time.Since(began)); err != nil {
 			return err
 		}
 	}

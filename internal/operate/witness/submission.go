@@ -7,7 +7,7 @@ import (
 
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/http/egress"
-	"github.com/agentledger/agentledger/internal/wait"
+	"github.com/agentledger/agentledger/internal/syncs"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/tlog"
 )
@@ -64,7 +64,7 @@ type submission struct {
 func (a *submission) submitWithRetries(ctx context.Context) outcome {
 	var last outcome
 	for n := range maxTries {
-		if n > 0 && last.result != "" && wait.For(ctx, withJitter(250*time.Millisecond<<n)) != nil {
+		if n > 0 && last.result != "" && syncs.Sleep(ctx, withJitter(250*time.Millisecond<<n)) != nil {
 			return outcome{result: gone}
 		}
 		answer, ended := a.submitOnce(ctx)

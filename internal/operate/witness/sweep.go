@@ -5,8 +5,8 @@ import (
 	"errors"
 	"time"
 
+	"github.com/agentledger/agentledger/internal/syncs"
 	"github.com/agentledger/agentledger/internal/tenant/org"
-	"github.com/agentledger/agentledger/internal/wait"
 	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/tlog"
 )
@@ -18,7 +18,7 @@ func (w *Witnesses) sweepRepeatedly(ctx context.Context) {
 		if err := w.sweepOnce(ctx); err != nil && ctx.Err() == nil {
 			w.Logger.Error("ledgers not looked at for witnesses", "err", err)
 		}
-		if wait.For(ctx, w.Sweep) != nil {
+		if syncs.Sleep(ctx, w.Sweep) != nil {
 			return
 		}
 	}
@@ -46,7 +46,7 @@ func (w *Witnesses) sweepOnce(ctx context.Context) error {
 			continue
 		}
 		for !w.queue.hasRoomForSweep() {
-			if wait.For(ctx, sweepPause) != nil {
+			if syncs.Sleep(ctx, sweepPause) != nil {
 				return nil
 			}
 		}

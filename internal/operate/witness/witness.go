@@ -42,7 +42,7 @@ import (
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/cache"
 	"github.com/agentledger/agentledger/internal/http/egress"
-	"github.com/agentledger/agentledger/internal/keylock"
+	"github.com/agentledger/agentledger/internal/syncs"
 	"github.com/agentledger/agentledger/internal/telemetry"
 	"github.com/agentledger/agentledger/internal/tenant/org"
 	"github.com/agentledger/agentledger/log"
@@ -127,8 +127,8 @@ type Witnesses struct {
 
 	queue   *roundQueue
 	views   *cache.Loading[id.Tenant, *view]
-	asking  keylock.Locks[id.Tenant] // one round, or Confirm, of a ledger at a time
-	writing keylock.Locks[id.Tenant] // of one ledger's record at a time
+	asking  syncs.KeyLocks[id.Tenant] // one round, or Confirm, of a ledger at a time
+	writing syncs.KeyLocks[id.Tenant] // of one ledger's record at a time
 }
 
 // New returns the witnesses of a store. It sends no request before Run.

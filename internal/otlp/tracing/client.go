@@ -15,7 +15,7 @@ import (
 
 	"github.com/agentledger/agentledger/internal/http/header"
 	"github.com/agentledger/agentledger/internal/otlp"
-	"github.com/agentledger/agentledger/internal/wait"
+	"github.com/agentledger/agentledger/internal/syncs"
 )
 
 const (
@@ -98,7 +98,7 @@ func waitForNext(ctx context.Context, try int, told time.Duration) error {
 	if end, ok := ctx.Deadline(); ok && time.Until(end) < pause {
 		return fmt.Errorf("no time is left for a pause of %v", pause.Round(time.Millisecond))
 	}
-	return wait.For(ctx, pause)
+	return syncs.Sleep(ctx, pause)
 }
 
 // answer is the answer to a request.

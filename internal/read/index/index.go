@@ -31,7 +31,7 @@ import (
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/cache"
 	"github.com/agentledger/agentledger/internal/follow"
-	"github.com/agentledger/agentledger/internal/keylock"
+	"github.com/agentledger/agentledger/internal/syncs"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/storage"
 )
@@ -82,7 +82,7 @@ type Index struct {
 	merger     merger
 
 	tails     *cache.Map[id.Tenant, tail]
-	extending keylock.Locks[id.Tenant] // one reader extends a tail
+	extending syncs.KeyLocks[id.Tenant] // one reader extends a tail
 	times     *cache.Map[timeKey, id.Instant]
 }
 

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/wait"
+	"github.com/agentledger/agentledger/internal/syncs"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/storage"
 )
@@ -220,7 +220,7 @@ const tailPause = 200 * time.Millisecond
 // Await returns when a ledger has more than size events, after tailPause at the earliest, or after a while.
 func (x *Index) Await(ctx context.Context, t id.Tenant, size id.Index, longest time.Duration) error {
 	for left := longest; left > 0; left -= tailPause {
-		if err := wait.For(ctx, min(left, tailPause)); err != nil {
+		if err := syncs.Sleep(ctx, min(left, tailPause)); err != nil {
 			return err
 		}
 		if s, err := x.ledgers.State(ctx, t); err != nil || s.Size() > size {

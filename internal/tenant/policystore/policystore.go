@@ -31,8 +31,8 @@ import (
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/cache"
 	"github.com/agentledger/agentledger/internal/http/admission"
-	"github.com/agentledger/agentledger/internal/keylock"
 	"github.com/agentledger/agentledger/internal/records"
+	"github.com/agentledger/agentledger/internal/syncs"
 	"github.com/agentledger/agentledger/internal/sysevent"
 	"github.com/agentledger/agentledger/internal/tenant/quota"
 	"github.com/agentledger/agentledger/policy"
@@ -62,7 +62,7 @@ type Policies struct {
 	clock      func() time.Time
 	quota      *quota.Quota
 	processors *admission.FairQueue                        // of compiling documents
-	lanes      keylock.Locks[id.Tenant]                    // drafts of an organization are written one after the other
+	lanes      syncs.KeyLocks[id.Tenant]                   // drafts of an organization are written one after the other
 	active     *cache.Loading[id.Tenant, *policy.Compiled] // of a config version each
 }
 

@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/agentledger/agentledger/internal/durable"
-	"github.com/agentledger/agentledger/internal/keylock"
 	"github.com/agentledger/agentledger/internal/lockfile"
+	"github.com/agentledger/agentledger/internal/syncs"
 )
 
 // Names in the store's folder. They begin with ".", which names of objects don't.
@@ -29,7 +29,7 @@ const lockPoll = 5 * time.Millisecond
 // Folder keeps each object in a file. The version of an object is the SHA-256 of its content.
 type Folder struct {
 	dir      string
-	writers  keylock.Locks[struct{}]
+	writers  syncs.KeyLocks[struct{}]
 	prepared bool // the folder is ready for writes; of the holder of writers
 }
 

@@ -7,7 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/agentledger/agentledger/internal/wait"
+	"github.com/agentledger/agentledger/internal/syncs"
 )
 
 // row is a row of table node.
@@ -56,7 +56,7 @@ func (p *Program) findLiving(ctx context.Context, conn *pgx.Conn, number int64,
 	if err != nil || !slices.ContainsFunc(before, match) {
 		return nil, nil, err
 	}
-	if err := wait.For(ctx, p.pauses.sighting); err != nil {
+	if err := syncs.Sleep(ctx, p.pauses.sighting); err != nil {
 		return nil, nil, err
 	}
 	after, err := readNodes(ctx, conn, number)

@@ -9,7 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/agentledger/agentledger/internal/wait"
+	"github.com/agentledger/agentledger/internal/syncs"
 )
 
 const (
@@ -42,7 +42,7 @@ func (p *Program) raiseLowest(ctx context.Context, conn *pgx.Conn, step Step, gr
 		}
 	}
 	p.Logger.InfoContext(ctx, "the database takes newer programs only from now on", "lowest_schema", step.Lowest)
-	return wait.For(ctx, grace)
+	return syncs.Sleep(ctx, grace)
 }
 
 func refuseStep(step Step, alive []row) error {

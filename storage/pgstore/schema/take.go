@@ -13,7 +13,7 @@ import (
 	"github.com/pressly/goose/v3"
 	"github.com/pressly/goose/v3/lock"
 
-	"github.com/agentledger/agentledger/internal/wait"
+	"github.com/agentledger/agentledger/internal/syncs"
 	"github.com/agentledger/agentledger/storage/pgstore/dial"
 )
 
@@ -46,7 +46,7 @@ func (p *Program) untilFree(ctx context.Context, work func() error) error {
 		if !isLocked(err) {
 			return err
 		}
-		if wait.For(ctx, p.pauses.locked) != nil {
+		if syncs.Sleep(ctx, p.pauses.locked) != nil {
 			return fmt.Errorf("other sessions hold the tables: %w", err)
 		}
 	}

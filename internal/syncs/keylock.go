@@ -1,14 +1,4 @@
-// Package keylock is a mutex for each key, with a wait that a context ends.
-//
-// Invariants:
-//
-//   - One caller at a time holds the lock of a key. The others wait as long as their
-//     contexts allow.
-//   - A key without a holder and waiters takes no memory.
-//   - The locks are for speed: a change of a record is then prepared once, and not again
-//     for each faster caller. Correctness MUST come from the condition of the write,
-//     because another process has locks of its own.
-package keylock
+package syncs
 
 import (
 	"context"
@@ -17,9 +7,9 @@ import (
 	"github.com/agentledger/agentledger/fault"
 )
 
-// Locks is a lock for each key. The zero value is ready; its methods may be called
+// KeyLocks is a lock for each key. The zero value is ready; its methods may be called
 // concurrently.
-type Locks[K comparable] struct {
+type KeyLocks[K comparable] struct {
 	mu    sync.Mutex
 	lanes map[K]*keyed
 }
@@ -31,7 +21,7 @@ type keyed struct {
 
 // Lock waits for the lock and returns the function that releases it, to be called once.
 // fault.Unavailable when ctx ends before.
-func (s *Locks[K]) Lock(ctx context.Context, key K) (leave func(), err error) {
+func (s *KeyLocks[K]) Lock(ctx context.Context, key K) (leave func(), err error) {
 	mine := s.joinWaiters(key)
 	select {
 	case mine.turn <- struct{}{}:
@@ -50,7 +40,7 @@ func (s *Locks[K]) Lock(ctx context.Context, key K) (leave func(), err error) {
 	}
 }
 
-func (s *Locks[K]) joinWaiters(key K) *keyed {
+func (s *KeyLocks[K]) joinWaiters(key K) *keyed {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.lanes == nil {
@@ -65,7 +55,7 @@ func (s *Locks[K]) joinWaiters(key K) *keyed {
 	return mine
 }
 
-func (s *Locks[K]) leaveWaiters(key K, mine *keyed) {
+func (s *KeyLocks[K]) leaveWaiters(key K, mine *keyed) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if mine.users--; mine.users == 0 {
@@ -74,7 +64,7 @@ func (s *Locks[K]) leaveWaiters(key K, mine *keyed) {
 }
 
 // Len returns how many keys are in use.
-func (s *Locks[K]) Len() int {
+func (s *KeyLocks[K]) Len() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.lanes)

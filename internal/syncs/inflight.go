@@ -1,17 +1,16 @@
-// Package inflight counts the calls that are under way, so that a close can wait for them.
-package inflight
+package syncs
 
 import "sync"
 
-// Group is open from the beginning. All methods may be called concurrently.
-type Group struct {
+// InFlight is open from the beginning. All methods may be called concurrently.
+type InFlight struct {
 	mu     sync.RWMutex // makes closed and the first Add of inside one step
 	closed bool
 	inside sync.WaitGroup
 }
 
 // Begin counts a call, which MUST call End afterwards; false: the group is closed.
-func (d *Group) Begin() bool {
+func (d *InFlight) Begin() bool {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
 	if d.closed {
@@ -22,11 +21,11 @@ func (d *Group) Begin() bool {
 }
 
 // End counts a call that Begin has counted as over.
-func (d *Group) End() { d.inside.Done() }
+func (d *InFlight) End() { d.inside.Done() }
 
 // Close refuses new calls and returns when those under way have ended; false: it was
 // closed before.
-func (d *Group) Close() bool {
+func (d *InFlight) Close() bool {
 	d.mu.Lock()
 	if d.closed {
 		d.mu.Unlock()

@@ -1,9 +1,9 @@
-package waiters_test
+package syncs_test
 
 import (
 	"testing"
 
-	"github.com/agentledger/agentledger/internal/flow/approval/waiters"
+	"github.com/agentledger/agentledger/internal/syncs"
 )
 
 func told(news <-chan struct{}) bool {
@@ -17,7 +17,7 @@ func told(news <-chan struct{}) bool {
 
 // A change tells those who waited before it, and for this object alone.
 func TestNotify(t *testing.T) {
-	var h waiters.Hub[string]
+	var h syncs.Hub[string]
 	first, firstDone := h.Subscribe("a")
 	second, secondDone := h.Subscribe("a")
 	other, otherDone := h.Subscribe("b")

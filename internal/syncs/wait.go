@@ -1,5 +1,5 @@
-// Package wait waits for a time that a context may cut short.
-package wait
+// Package syncs waits for a time that a context may cut short.
+package syncs
 
 import (
 	"context"
@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// For returns nil after d, or the error of ctx if that ends before.
-func For(ctx context.Context, d time.Duration) error {
+// Sleep returns nil after d, or the error of ctx if that ends before.
+func Sleep(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
@@ -20,9 +20,9 @@ func For(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// All does work side by side, and returns when all has ended. The errors are joined in the order of the work, because
+// RunAll does work side by side, and returns when all has ended. The errors are joined in the order of the work, because
 // callers look for certain ones: an errgroup would return the first one in time.
-func All(work ...func() error) error {
+func RunAll(work ...func() error) error {
 	var group sync.WaitGroup
 	errs := make([]error, len(work))
 	for i, do := range work {

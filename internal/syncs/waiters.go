@@ -1,11 +1,4 @@
-// Package waiters tells callers that wait for a change of a named object.
-//
-// Invariants:
-//
-//   - A waiting caller costs no goroutine of this package.
-//   - An object without a waiting caller costs nothing.
-//   - A change after Subscribe is never missed.
-package waiters
+package syncs
 
 import "sync"
 

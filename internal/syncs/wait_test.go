@@ -1,4 +1,4 @@
-package wait_test
+package syncs_test
 
 import (
 	"context"
@@ -7,19 +7,19 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/agentledger/agentledger/internal/wait"
+	"github.com/agentledger/agentledger/internal/syncs"
 )
 
 func TestFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
-		if err := wait.For(t.Context(), time.Hour); err != nil || time.Since(began) != time.Hour {
+		if err := syncs.Sleep(t.Context(), time.Hour); err != nil || time.Since(began) != time.Hour {
 			t.Errorf("got %v after %v", err, time.Since(began))
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		began = time.Now()
-		if err := wait.For(ctx, time.Hour); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != time.Second {
+		if err := syncs.Sleep(ctx, time.Hour); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != time.Second {
 			t.Errorf("got %v after %v", err, time.Since(began))
 		}
 	})
@@ -29,7 +29,7 @@ func TestAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		one, two := errors.New("one"), errors.New("two")
 		began := time.Now()
-		err := wait.All(func() error { time.Sleep(2 * time.Second); return one },
+		err := syncs.RunAll(func() error { time.Sleep(2 * time.Second); return one },
 			func() error { time.Sleep(time.Second); return two }, func() error { return nil })
 		if !errors.Is(err, one) || !errors.Is(err, two) || err.Error() != "one\ntwo" {
 			t.Errorf("got %v, want both errors in their order", err)
@@ -37,7 +37,7 @@ func TestAll(t *testing.T) {
 		if took := time.Since(began); took != 2*time.Second {
 			t.Errorf("took %v, want as long as the longest", took)
 		}
-		if err := wait.All(); err != nil {
+		if err := syncs.RunAll(); err != nil {
 			t.Errorf("got %v of no work", err)
 		}
 	})
@@ -46,13 +46,13 @@ func TestAll(t *testing.T) {
 func TestWithin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		failed := errors.New("failed")
-		if err := wait.Within(t.Context(), func() error { time.Sleep(time.Second); return failed }); !errors.Is(err, failed) {
+		if err := syncs.Within(t.Context(), func() error { time.Sleep(time.Second); return failed }); !errors.Is(err, failed) {
 			t.Errorf("got %v, want the error of the work", err)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		done, began := false, time.Now()
-		err := wait.Within(ctx, func() error { time.Sleep(time.Minute); done = true; return nil })
+		err := syncs.Within(ctx, func() error { time.Sleep(time.Minute); done = true; return nil })
 		if !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != time.Second {
 			t.Errorf("got %v after %v", err, time.Since(began))
 		}

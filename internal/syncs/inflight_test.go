@@ -1,16 +1,16 @@
-package inflight_test
+package syncs_test
 
 import (
 	"sync"
 	"sync/atomic"
 	"testing"
 
-	"github.com/agentledger/agentledger/internal/inflight"
+	"github.com/agentledger/agentledger/internal/syncs"
 )
 
 // Close returns when nobody is inside, and nobody comes in afterwards.
 func TestDoor(t *testing.T) {
-	var d inflight.Group
+	var d syncs.InFlight
 	var inside atomic.Int64
 	var all sync.WaitGroup
 	begun := make(chan struct{}, 8)

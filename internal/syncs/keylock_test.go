@@ -1,4 +1,4 @@
-package keylock_test
+package syncs_test
 
 import (
 	"context"
@@ -7,11 +7,11 @@ import (
 	"testing"
 
 	"github.com/agentledger/agentledger/fault"
-	"github.com/agentledger/agentledger/internal/keylock"
+	"github.com/agentledger/agentledger/internal/syncs"
 )
 
 func TestOneAtATimeOfEachKey(t *testing.T) {
-	var set keylock.Locks[string]
+	var set syncs.KeyLocks[string]
 	var group sync.WaitGroup
 	inside := map[string]*atomic.Int32{"a": {}, "b": {}}
 	count := map[string]int{} // guarded by the lanes, but for its own map
@@ -43,7 +43,7 @@ func TestOneAtATimeOfEachKey(t *testing.T) {
 
 // Another key's lane is free, and who gives up leaves nothing.
 func TestGivesUp(t *testing.T) {
-	var set keylock.Locks[int]
+	var set syncs.KeyLocks[int]
 	leave, err := set.Lock(t.Context(), 1)
 	if err != nil {
 		t.Fatal(err)
