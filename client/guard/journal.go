@@ -11,7 +11,6 @@ import (
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/durable"
 	"github.com/agentledger/agentledger/internal/linelog"
-	"github.com/agentledger/agentledger/internal/lockfile"
 	"github.com/agentledger/agentledger/internal/syncs"
 )
 
@@ -82,7 +81,7 @@ func OpenJournal(dir string, o JournalOptions) (*Journal, error) {
 		return nil, fmt.Errorf("open journal: %w", err)
 	}
 	var err error
-	if j.lock, err = lockfile.Acquire(filepath.Join(dir, "lock")); errors.Is(err, lockfile.ErrHeld) {
+	if j.lock, err = durable.AcquireLock(filepath.Join(dir, "lock")); errors.Is(err, durable.ErrLocked) {
 		err = ErrJournalInUse
 	}
 	if err != nil {

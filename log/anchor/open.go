@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 
 	"github.com/agentledger/agentledger/internal/durable"
-	"github.com/agentledger/agentledger/internal/lockfile"
 )
 
 const headJournal = "anchors.journal"
@@ -26,7 +25,7 @@ func Open(dir string) (*Folder, error) {
 	if err := durable.TightenDir(dir); err != nil && !errors.Is(err, fs.ErrPermission) {
 		return nil, fmt.Errorf("open anchors: %w", err)
 	}
-	lock, err := lockfile.Acquire(filepath.Join(dir, "lock"))
+	lock, err := durable.AcquireLock(filepath.Join(dir, "lock"))
 	if err != nil {
 		return nil, wrapOpenError(dir, err)
 	}
@@ -42,8 +41,8 @@ func Open(dir string) (*Folder, error) {
 // such a folder take no events. OpenReadOnly fails while another process uses the anchors,
 // if the lock file can be opened.
 func OpenReadOnly(dir string) (*Folder, error) {
-	lock, err := lockfile.AcquireExisting(filepath.Join(dir, "lock"))
-	if errors.Is(err, lockfile.ErrHeld) {
+	lock, err := durable.AcquireExistingLock(filepath.Join(dir, "lock"))
+	if errors.Is(err, durable.ErrLocked) {
 		return nil, wrapOpenError(dir, err)
 	}
 	return openReadOnly(dir, lock)
@@ -148,7 +147,7 @@ func guessOrigins(path string) int {
 }
 
 func wrapOpenError(dir string, err error) error {
-	if errors.Is(err, lockfile.ErrHeld) {
+	if errors.Is(err, durable.ErrLocked) {
 		err = errors.New("another process uses them: stop the server")
 	}
 	return fmt.Errorf("open anchors in %s: %w", dir, err)

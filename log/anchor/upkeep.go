@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/agentledger/agentledger/internal/lockfile"
+	"github.com/agentledger/agentledger/internal/durable"
 )
 
 const (
@@ -224,8 +224,8 @@ func (f *Folder) takeLock() error {
 	if held, err := f.holdsLock(); held || err != nil {
 		return err
 	}
-	lock, err := lockfile.Acquire(f.journalPath("lock"))
-	if errors.Is(err, lockfile.ErrHeld) {
+	lock, err := durable.AcquireLock(f.journalPath("lock"))
+	if errors.Is(err, durable.ErrLocked) {
 		return errors.New("another process uses the folder by now")
 	}
 	if err != nil {

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/agentledger/agentledger/internal/durable"
-	"github.com/agentledger/agentledger/internal/lockfile"
 )
 
 // ErrDamaged is wrapped by errors about a backup that is not as its manifest says.
@@ -58,8 +57,8 @@ func (s Source) MakeIn(ctx context.Context, dir string) (m Made, err error) {
 
 // withLock lets one process at a time change the backups below dir.
 func withLock(dir string, change func() error) error {
-	lock, err := lockfile.Acquire(filepath.Join(dir, "lock"))
-	if errors.Is(err, lockfile.ErrHeld) {
+	lock, err := durable.AcquireLock(filepath.Join(dir, "lock"))
+	if errors.Is(err, durable.ErrLocked) {
 		return fmt.Errorf("another backup into %s is under way", dir)
 	}
 	if err != nil {

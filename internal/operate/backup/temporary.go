@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/agentledger/agentledger/internal/durable"
-	"github.com/agentledger/agentledger/internal/lockfile"
 )
 
 // leftAge is how old a temporary file is at least that no process has locked and that is removed.
@@ -25,7 +24,7 @@ func newTemporary(path, pattern string) (*temporary, error) {
 	if err != nil {
 		return nil, err
 	}
-	lock, _ := lockfile.Acquire(t.Name()) // without one, nothing is ever removed
+	lock, _ := durable.AcquireLock(t.Name()) // without one, nothing is ever removed
 	return &temporary{t, lock}, nil
 }
 
@@ -43,7 +42,7 @@ func (t *temporary) unlock() error {
 
 // removeLeft removes the temporary files in dir that killed backups to one file left.
 func removeLeft(dir string, now time.Time) error {
-	if !lockfile.Enforced {
+	if !durable.LocksEnforced {
 		return nil
 	}
 	entries, err := os.ReadDir(dir)
@@ -63,7 +62,7 @@ func removeLeft(dir string, now time.Time) error {
 
 // removeUnlocked removes a file unless a process has locked it.
 func removeUnlocked(path string) error {
-	lock, err := lockfile.AcquireExisting(path)
+	lock, err := durable.AcquireExistingLock(path)
 	if err != nil {
 		return nil // it is in use, gone, or of another user
 	}

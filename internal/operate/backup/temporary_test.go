@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/agentledger/agentledger/internal/lockfile"
+	"github.com/agentledger/agentledger/internal/durable"
 )
 
 // A backup to one file removes what killed ones left beside it, and nothing that is in use, fresh or of others.
@@ -25,7 +25,7 @@ func TestLeftFiles(t *testing.T) {
 	for _, name := range []string{".backup-1.new", ".heads-1", ".backup-2.tar", "backup-3.new", "heads-2"} {
 		made(name, time.Hour)
 	}
-	used, err := lockfile.Acquire(made(".backup-4.new", time.Hour))
+	used, err := durable.AcquireLock(made(".backup-4.new", time.Hour))
 	if err != nil {
 		t.Fatal(err)
 	}

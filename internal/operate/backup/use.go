@@ -6,7 +6,7 @@ import (
 	"os"
 	"time"
 
-	"github.com/agentledger/agentledger/internal/lockfile"
+	"github.com/agentledger/agentledger/internal/durable"
 )
 
 // inUse ends the name of the file beside a snapshot that its reader keeps locked. The system ends the lock with the
@@ -26,8 +26,8 @@ type Use struct {
 // that is read-only here, the snapshot stays as one of an unknown reader.
 func UseSnapshot(dir string) *Use {
 	u := &Use{dir: dir}
-	if lockfile.Enforced {
-		u.lock, _ = lockfile.Acquire(dir + inUse)
+	if durable.LocksEnforced {
+		u.lock, _ = durable.AcquireLock(dir + inUse)
 	}
 	return u
 }
@@ -47,12 +47,12 @@ func (u *Use) End() error {
 // isAbandoned reports whether the reader of a snapshot of that age has ended without removing the snapshot. A reader
 // without a lock is another program than the commands of this one: nothing tells whether that runs.
 func isAbandoned(dir string, age time.Duration) bool {
-	lock, err := lockfile.AcquireExisting(dir + inUse)
+	lock, err := durable.AcquireExistingLock(dir + inUse)
 	switch {
 	case err == nil:
 		_ = lock.Close() // nothing was written
 		return age >= useTime
-	case errors.Is(err, lockfile.ErrHeld):
+	case errors.Is(err, durable.ErrLocked):
 		return false
 	}
 	return age >= snapshotLife

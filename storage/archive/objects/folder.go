@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/agentledger/agentledger/internal/durable"
-	"github.com/agentledger/agentledger/internal/lockfile"
 	"github.com/agentledger/agentledger/internal/syncs"
 )
 
@@ -165,8 +164,8 @@ func (f *Folder) prepare() error {
 // acquireLock waits for the lock between processes.
 func acquireLock(ctx context.Context, path string) (io.Closer, error) {
 	for {
-		held, err := lockfile.Acquire(path)
-		if !errors.Is(err, lockfile.ErrHeld) {
+		held, err := durable.AcquireLock(path)
+		if !errors.Is(err, durable.ErrLocked) {
 			return held, err
 		}
 		select {

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/agentledger/agentledger/internal/lockfile"
+	"github.com/agentledger/agentledger/internal/durable"
 	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/storage/archive/objects"
 	"github.com/agentledger/agentledger/storage/archive/objects/objectstest"
@@ -111,7 +111,7 @@ func TestFolderHeld(t *testing.T) {
 	if err := s.Create(t.Context(), "red/1", []byte("x")); err != nil {
 		t.Fatal(err)
 	}
-	held, err := lockfile.Acquire(filepath.Join(dir, ".lock"))
+	held, err := durable.AcquireLock(filepath.Join(dir, ".lock"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,6 @@
 //go:build unix
 
-package lockfile
+package durable
 
 import (
 	"errors"
@@ -8,12 +8,12 @@ import (
 	"syscall"
 )
 
-// Enforced reports whether the system has file locks.
-const Enforced = true
+// LocksEnforced reports whether the system has file locks.
+const LocksEnforced = true
 
-// Acquire makes the file at path and locks it until the result is closed. ErrHeld when it
+// AcquireLock makes the file at path and locks it until the result is closed. ErrHeld when it
 // is locked already.
-func Acquire(path string) (*os.File, error) {
+func AcquireLock(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, err
@@ -21,10 +21,10 @@ func Acquire(path string) (*os.File, error) {
 	return lockOpened(f)
 }
 
-// AcquireExisting holds the file at path without writing to it or making it, so it also works on a
+// AcquireExistingLock holds the file at path without writing to it or making it, so it also works on a
 // read-only volume. The error is ErrHeld when another process or call holds the file; it is another
 // error when the file can't be opened.
-func AcquireExisting(path string) (*os.File, error) {
+func AcquireExistingLock(path string) (*os.File, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
@@ -35,7 +35,7 @@ func AcquireExisting(path string) (*os.File, error) {
 func lockOpened(f *os.File) (*os.File, error) {
 	err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 	if errors.Is(err, syscall.EWOULDBLOCK) {
-		err = ErrHeld
+		err = ErrLocked
 	}
 	if err != nil {
 		return nil, errors.Join(err, f.Close())

@@ -1,4 +1,4 @@
-package lockfile_test
+package durable_test
 
 import (
 	"errors"
@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/agentledger/agentledger/internal/lockfile"
+	"github.com/agentledger/agentledger/internal/durable"
 )
 
 // holds is the variable that makes this test's program hold a file of that name until it is
@@ -19,7 +19,7 @@ const holds = "LOCKFILE_TEST_HOLDS"
 
 func TestMain(m *testing.M) {
 	if path := os.Getenv(holds); path != "" {
-		f, err := lockfile.Acquire(path)
+		f, err := durable.AcquireLock(path)
 		if err != nil {
 			os.Exit(1)
 		}
@@ -33,38 +33,38 @@ func TestMain(m *testing.M) {
 
 func TestHold(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lock")
-	f, err := lockfile.Acquire(path)
+	f, err := durable.AcquireLock(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := lockfile.Acquire(path); !errors.Is(err, lockfile.ErrHeld) {
+	if _, err := durable.AcquireLock(path); !errors.Is(err, durable.ErrLocked) {
 		t.Errorf("a file that is held: got %v", err)
 	}
-	if _, err := lockfile.AcquireExisting(path); !errors.Is(err, lockfile.ErrHeld) {
+	if _, err := durable.AcquireExistingLock(path); !errors.Is(err, durable.ErrLocked) {
 		t.Errorf("a file that is held, opened for reading: got %v", err)
 	}
 	if err := f.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if f, err = lockfile.AcquireExisting(path); err != nil {
+	if f, err = durable.AcquireExistingLock(path); err != nil {
 		t.Fatalf("a file that was let go of, opened for reading: %v", err)
 	}
-	if _, err := lockfile.Acquire(path); !errors.Is(err, lockfile.ErrHeld) {
+	if _, err := durable.AcquireLock(path); !errors.Is(err, durable.ErrLocked) {
 		t.Errorf("a file that is held by a reader: got %v", err)
 	}
 	if err := f.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := lockfile.AcquireExisting(path + "-absent"); !errors.Is(err, os.ErrNotExist) {
+	if _, err := durable.AcquireExistingLock(path + "-absent"); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("no file: got %v", err)
 	}
-	if f, err = lockfile.Acquire(path); err != nil {
+	if f, err = durable.AcquireLock(path); err != nil {
 		t.Fatalf("a file that was let go of: %v", err)
 	}
 	if err := f.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := lockfile.Acquire(filepath.Join(path, "below")); err == nil || errors.Is(err, lockfile.ErrHeld) {
+	if _, err := durable.AcquireLock(filepath.Join(path, "below")); err == nil || errors.Is(err, durable.ErrLocked) {
 		t.Errorf("below a file: got %v", err)
 	}
 }
@@ -87,11 +87,11 @@ func TestNotOpened(t *testing.T) {
 		"no folder":             {filepath.Join(dir, "absent", "lock"), syscall.ENOENT},
 		"no permission":         {filepath.Join(dir, "file"), syscall.EACCES},
 	} {
-		f, err := lockfile.Acquire(c.path)
+		f, err := durable.AcquireLock(c.path)
 		if err == nil && errors.Is(c.why, syscall.EACCES) { // root may open everything
 			err = errors.Join(c.why, f.Close())
 		}
-		if !errors.Is(err, c.why) || errors.Is(err, lockfile.ErrHeld) {
+		if !errors.Is(err, c.why) || errors.Is(err, durable.ErrLocked) {
 			t.Errorf("%s: got %v, want %v", name, err, c.why)
 		}
 	}
@@ -117,14 +117,14 @@ func TestKilled(t *testing.T) {
 	if _, err := io.ReadFull(out, make([]byte, len("held\n"))); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := lockfile.Acquire(path); !errors.Is(err, lockfile.ErrHeld) {
+	if _, err := durable.AcquireLock(path); !errors.Is(err, durable.ErrLocked) {
 		t.Errorf("while the other one runs: got %v", err)
 	}
 	if err := other.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	_ = other.Wait() // it was killed
-	f, err := lockfile.Acquire(path)
+	f, err := durable.AcquireLock(path)
 	if err != nil {
 		t.Fatal(err)
 	}
