@@ -6,7 +6,6 @@ import (
 
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/textcheck"
-	"github.com/agentledger/agentledger/internal/toolglob"
 	"github.com/agentledger/agentledger/policy/internal/condition"
 )
 
@@ -59,7 +58,7 @@ func (r *Rule) checkMembers(i int) error {
 	case !isValidID(r.ID) || isReservedID(r.ID):
 		return invalidMember(ruleMemberPath(i, "rule_id"),
 			"must be 1 to 128 of A-Z a-z 0-9 . _ : - and not a reserved word")
-	case !toolglob.Valid(r.Tool):
+	case !textcheck.ValidToolGlob(r.Tool):
 		return invalidMember(ruleMemberPath(i, "tool"),
 			"must be a dotted tool name in which a segment may be * and the last one **")
 	case r.Decision.String() == "":

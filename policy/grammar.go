@@ -3,13 +3,13 @@ package policy
 import (
 	"strings"
 
-	"github.com/agentledger/agentledger/internal/toolglob"
+	"github.com/agentledger/agentledger/internal/textcheck"
 )
 
 // isValidToolName is the grammar of tool names.
 func isValidToolName(s string) bool {
 	for _, segment := range strings.Split(s, ".") {
-		if !toolglob.ValidSegment(segment) {
+		if !textcheck.ValidToolSegment(segment) {
 			return false
 		}
 	}

@@ -3,7 +3,7 @@ package policy
 import (
 	"strings"
 
-	"github.com/agentledger/agentledger/internal/toolglob"
+	"github.com/agentledger/agentledger/internal/textcheck"
 )
 
 // index finds the rules whose glob matches a tool name without trying the others. It is a tree over
@@ -21,7 +21,7 @@ func (x *index) insertGlob(glob string, rule int32) {
 	for more := true; more; {
 		var segment string
 		segment, glob, more = strings.Cut(glob, ".")
-		if segment == toolglob.Many {
+		if segment == textcheck.Many {
 			x.beyond = append(x.beyond, rule)
 			return
 		}
@@ -31,7 +31,7 @@ func (x *index) insertGlob(glob string, rule int32) {
 }
 
 func (x *index) childSegment(segment string) *index {
-	if segment == toolglob.One {
+	if segment == textcheck.One {
 		if x.star == nil {
 			x.star = new(index)
 		}

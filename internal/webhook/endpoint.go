@@ -11,7 +11,6 @@ import (
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/textcheck"
-	"github.com/agentledger/agentledger/internal/toolglob"
 )
 
 // MaxEndpoints is the number of endpoints that an organization may have.
@@ -119,7 +118,7 @@ func (r *endpointRecord) matches(m *Message) bool {
 	if len(r.Agents) > 0 && !slices.Contains(r.Agents, m.Agent) {
 		return false
 	}
-	fits := func(glob string) bool { return toolglob.Matches(glob, string(m.Tool)) }
+	fits := func(glob string) bool { return textcheck.MatchTool(glob, string(m.Tool)) }
 	return len(r.Tools) == 0 || slices.ContainsFunc(r.Tools, fits)
 }
 
@@ -152,7 +151,7 @@ func (p EndpointPatch) checkFilters() error {
 		if len(*p.Tools) > maxEndpointTools {
 			return fault.New(fault.Invalid, "tools must have at most 20 elements")
 		}
-		if err := checkEach("tools", *p.Tools, toolglob.Valid, "is not a pattern of tool names"); err != nil {
+		if err := checkEach("tools", *p.Tools, textcheck.ValidToolGlob, "is not a pattern of tool names"); err != nil {
 			return err
 		}
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/jcs"
-	"github.com/agentledger/agentledger/internal/toolglob"
+	"github.com/agentledger/agentledger/internal/textcheck"
 	"github.com/agentledger/agentledger/verify"
 )
 
@@ -58,7 +58,7 @@ func (r *Request) check() error {
 		}
 	}
 	valid = valid && (r.AgentID == nil || event.ValidAgent(string(*r.AgentID))) &&
-		(r.Tool == nil || toolglob.Valid(*r.Tool)) && (r.TraceID == nil || event.ValidEvent(string(*r.TraceID)))
+		(r.Tool == nil || textcheck.ValidToolGlob(*r.Tool)) && (r.TraceID == nil || event.ValidEvent(string(*r.TraceID)))
 	if !valid {
 		return fmt.Errorf("manifest: request: %w", verify.ErrMalformed)
 	}
@@ -99,5 +99,5 @@ func (m *Manifest) checkRange() error {
 // envelope, tool "" for none.
 func (r *Request) Matches(agent id.Agent, trace id.Trace, tool id.Tool) bool {
 	return (r.AgentID == nil || *r.AgentID == agent) && (r.TraceID == nil || *r.TraceID == trace) &&
-		(r.Tool == nil || toolglob.Matches(*r.Tool, string(tool)))
+		(r.Tool == nil || textcheck.MatchTool(*r.Tool, string(tool)))
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/records"
 	"github.com/agentledger/agentledger/internal/tenant/account"
-	"github.com/agentledger/agentledger/internal/toolglob"
+	"github.com/agentledger/agentledger/internal/textcheck"
 )
 
 // Find returns an approval of an organization; fault.NotFound when it has none
@@ -68,7 +68,7 @@ type listing struct {
 // "" for none, the newest first. New approvals don't move those of later pages. fault.Invalid for a
 // malformed glob.
 func (a *Approvals) List(ctx context.Context, t id.Tenant, f Filter, before ID, limit int) (Page, error) {
-	if f.Tool != "" && !toolglob.Valid(f.Tool) {
+	if f.Tool != "" && !textcheck.ValidToolGlob(f.Tool) {
 		return Page{}, fault.New(fault.Invalid,
 			"tool must be segments of [A-Za-z0-9_:/-]+ or * with dots between them, and may end in **")
 	}
@@ -162,7 +162,7 @@ func (l *listing) matchesFilter(ctx context.Context, name ID, entry *listRecord)
 	if l.filter.Agent != "" && l.filter.Agent != entry.Agent {
 		return false, nil
 	}
-	if l.filter.Tool != "" && !toolglob.Matches(l.filter.Tool, string(entry.Tool)) {
+	if l.filter.Tool != "" && !textcheck.MatchTool(l.filter.Tool, string(entry.Tool)) {
 		return false, nil
 	}
 	if l.filter.Status == "" {

@@ -10,7 +10,7 @@ import (
 
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/jcs"
-	"github.com/agentledger/agentledger/internal/toolglob"
+	"github.com/agentledger/agentledger/internal/textcheck"
 )
 
 // Rule says how the calls of tools are recorded.
@@ -30,7 +30,7 @@ func (r Rule) check() error {
 
 func (g *Gateway) ruleFor(tool id.Tool) Rule {
 	for _, r := range g.Rules {
-		if toolglob.Matches(r.Tools, string(tool)) {
+		if textcheck.MatchTool(r.Tools, string(tool)) {
 			return r
 		}
 	}

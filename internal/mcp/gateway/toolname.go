@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/toolglob"
+	"github.com/agentledger/agentledger/internal/textcheck"
 )
 
 // separator joins the names of server and tool in the list that a client sees of several servers.
@@ -14,7 +14,7 @@ const separator = "__"
 
 // ValidServerName reports whether s can name a server: 1 to 64 letters, digits and "-".
 func ValidServerName(s string) bool {
-	return len(s) <= 64 && toolglob.ValidSegment(s) && !strings.ContainsAny(s, "_:/")
+	return len(s) <= 64 && textcheck.ValidToolSegment(s) && !strings.ContainsAny(s, "_:/")
 }
 
 var errLongName = errors.New("the tool's name is empty or too long to be recorded")
@@ -29,7 +29,7 @@ func ToolName(server, tool string) (id.Tool, error) {
 	for i := range len(tool) {
 		c := tool[i]
 		dot := c == '.' && previous != '.' && i < len(tool)-1
-		if dot || c != ':' && toolglob.ValidSegment(string(c)) {
+		if dot || c != ':' && textcheck.ValidToolSegment(string(c)) {
 			b.WriteByte(c)
 			previous = c
 			continue
@@ -37,14 +37,14 @@ func ToolName(server, tool string) (id.Tool, error) {
 		fmt.Fprintf(&b, ":%02X", c)
 		previous = ':'
 	}
-	if tool == "" || b.Len() > toolglob.MaxBytes {
+	if tool == "" || b.Len() > textcheck.MaxToolGlob {
 		return "", errLongName
 	}
 	return id.Tool(b.String()), nil
 }
 
 func checkPattern(pattern string) error {
-	if !toolglob.Valid(pattern) {
+	if !textcheck.ValidToolGlob(pattern) {
 		return fmt.Errorf("%.256q is no pattern of tool names", pattern)
 	}
 	return nil
@@ -52,7 +52,7 @@ func checkPattern(pattern string) error {
 
 func matchesAny(patterns []string, tool id.Tool) bool {
 	for _, p := range patterns {
-		if toolglob.Matches(p, string(tool)) {
+		if textcheck.MatchTool(p, string(tool)) {
 			return true
 		}
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/toolglob"
+	"github.com/agentledger/agentledger/internal/textcheck"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/storage"
 )
@@ -37,7 +37,7 @@ type Bound struct {
 
 // Check refuses a filter that no list can be made of: fault.Invalid.
 func (f *Filter) Check() error {
-	if f.Tool != "" && !toolglob.Valid(f.Tool) {
+	if f.Tool != "" && !textcheck.ValidToolGlob(f.Tool) {
 		return fault.New(fault.Invalid, "tool must be a tool name or a pattern of a policy")
 	}
 	switch f.Signer {
@@ -53,7 +53,7 @@ func (f *Filter) matches(r *Row) bool {
 		(f.Declared == 0 || f.Declared == r.Declared) && (f.Effective == 0 || f.Effective == r.Effective) &&
 		(f.Trace == "" || f.Trace == r.Trace) && (f.Principal == "" || f.Principal == r.Principal) &&
 		(f.Signer == "" || f.Signer == r.Signer) && (f.Actor == "" || f.Actor == r.actor()) &&
-		(f.Tool == "" || toolglob.Matches(f.Tool, string(r.Tool)))
+		(f.Tool == "" || textcheck.MatchTool(f.Tool, string(r.Tool)))
 }
 
 // wanted is the filter as a call looks for it.

@@ -15,7 +15,7 @@ import (
 	"github.com/agentledger/agentledger/internal/read/index"
 	"github.com/agentledger/agentledger/internal/test/enginetest"
 	"github.com/agentledger/agentledger/internal/test/ledgertest"
-	"github.com/agentledger/agentledger/internal/toolglob"
+	"github.com/agentledger/agentledger/internal/textcheck"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/tlog"
@@ -240,7 +240,7 @@ func (w *world) wants(tenant id.Tenant, q *index.Query, r *index.Row) bool {
 		(q.Effective == 0 || r.Effective == q.Effective) && (q.Trace == "" || r.Trace == q.Trace) &&
 		(q.Principal == "" || r.Principal == q.Principal) && (q.Signer == "" || r.Signer == q.Signer) &&
 		(q.Actor == "" || r.Signer == event.SignerSystem && strings.Split(r.Principal, "/")[0] == q.Actor) &&
-		(q.Tool == "" || toolglob.Matches(q.Tool, string(r.Tool))) && (q.Text == "" || strings.Contains(text, q.Text)) &&
+		(q.Tool == "" || textcheck.MatchTool(q.Tool, string(r.Tool))) && (q.Text == "" || strings.Contains(text, q.Text)) &&
 		(!q.From.Given || w.reached(tenant, q.From, r)) && (!q.To.Given || !w.reached(tenant, q.To, r))
 }
 

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 
-	"github.com/agentledger/agentledger/internal/toolglob"
+	"github.com/agentledger/agentledger/internal/textcheck"
 )
 
 // Costs of a policy. All of these numbers are part of a policy's meaning: an auditor who evaluates
@@ -22,8 +22,8 @@ const (
 
 // Bounds of the names in conditions.
 const (
-	MaxTool   = toolglob.MaxBytes // bytes of a tool name
-	MaxSource = 2048              // bytes of a condition
+	MaxTool   = textcheck.MaxToolGlob // bytes of a tool name
+	MaxSource = 2048                  // bytes of a condition
 )
 
 // Costs of saving a policy. Parse refuses a policy beyond them. Compile does not, because a policy

@@ -1,11 +1,4 @@
-// Package toolglob has the patterns of tool names that policies and filters use.
-//
-// Invariants:
-//
-//   - A segment of a pattern is a segment of a tool name, * for exactly one segment, or ** for one
-//     or more segments; ** comes last.
-//   - A match is decided in one pass over the pattern and the name.
-package toolglob
+package textcheck
 
 import "strings"
 
@@ -15,12 +8,12 @@ const (
 	Many = "**" // one or more segments, at the end only
 )
 
-// MaxBytes is the length of the longest tool name and of the longest pattern.
-const MaxBytes = 256
+// MaxToolGlob is the length of the longest tool name and of the longest pattern.
+const MaxToolGlob = 256
 
-// Valid reports whether s is a well-formed pattern.
-func Valid(s string) bool {
-	if len(s) > MaxBytes {
+// ValidToolGlob reports whether s is a well-formed pattern.
+func ValidToolGlob(s string) bool {
+	if len(s) > MaxToolGlob {
 		return false
 	}
 	for more := true; more; {
@@ -29,15 +22,15 @@ func Valid(s string) bool {
 		switch {
 		case segment == Many && more:
 			return false
-		case segment != One && segment != Many && !ValidSegment(segment):
+		case segment != One && segment != Many && !ValidToolSegment(segment):
 			return false
 		}
 	}
 	return true
 }
 
-// ValidSegment reports whether s is a well-formed segment of a tool name.
-func ValidSegment(s string) bool {
+// ValidToolSegment reports whether s is a well-formed segment of a tool name.
+func ValidToolSegment(s string) bool {
 	for i := range len(s) {
 		c := s[i]
 		alphanumeric := 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'
@@ -45,11 +38,11 @@ func ValidSegment(s string) bool {
 			return false
 		}
 	}
-	return 0 < len(s) && len(s) <= MaxBytes
+	return 0 < len(s) && len(s) <= MaxToolGlob
 }
 
-// Matches reports whether a tool name fits a pattern that is Valid.
-func Matches(glob, tool string) bool {
+// MatchTool reports whether a tool name fits a pattern that is Valid.
+func MatchTool(glob, tool string) bool {
 	for {
 		want, restWanted, moreWanted := strings.Cut(glob, ".")
 		got, rest, more := strings.Cut(tool, ".")

@@ -1,11 +1,11 @@
-package toolglob_test
+package textcheck_test
 
 import (
 	"regexp"
 	"strings"
 	"testing"
 
-	"github.com/agentledger/agentledger/internal/toolglob"
+	"github.com/agentledger/agentledger/internal/textcheck"
 )
 
 // matchesRegexp is the oracle: the pattern as a regular expression.
@@ -28,11 +28,11 @@ func TestMatches(t *testing.T) {
 	globs := []string{"a", "a.b", "a.b.c", "*", "**", "a.*", "a.**", "*.b", "*.b.*", "*.*.**", "a.*.c", "b.**", "*.c.**"}
 	tools := []string{"", "a", "b", "a.b", "a.c", "b.b", "a.b.c", "b.b.c", "a.b.c.d", "A.b", "ab"}
 	for _, glob := range globs {
-		if !toolglob.Valid(glob) {
+		if !textcheck.ValidToolGlob(glob) {
 			t.Errorf("%s: not valid", glob)
 		}
 		for _, tool := range tools {
-			if got, want := toolglob.Matches(glob, tool), matchesRegexp(glob, tool); got != want {
+			if got, want := textcheck.MatchTool(glob, tool), matchesRegexp(glob, tool); got != want {
 				t.Errorf("%s of %q: got %v, want %v", glob, tool, got, want)
 			}
 		}
@@ -44,7 +44,7 @@ func TestValid(t *testing.T) {
 		"a:b/c-d_1.x": true, "*.*": true, "": false, "a.": false, ".a": false, "a..b": false, "**.a": false, "a*": false, "***": false,
 		"a b": false, "é": false, strings.Repeat("a", 256): true, strings.Repeat("a", 257): false,
 	} {
-		if got := toolglob.Valid(glob); got != want {
+		if got := textcheck.ValidToolGlob(glob); got != want {
 			t.Errorf("%q: got %v, want %v", glob, got, want)
 		}
 	}
