@@ -21,7 +21,7 @@ func (x *index) insertGlob(glob string, rule int32) {
 	for more := true; more; {
 		var segment string
 		segment, glob, more = strings.Cut(glob, ".")
-		if segment == textcheck.Many {
+		if segment == textcheck.ManyToolSegments {
 			x.beyond = append(x.beyond, rule)
 			return
 		}
@@ -31,7 +31,7 @@ func (x *index) insertGlob(glob string, rule int32) {
 }
 
 func (x *index) childSegment(segment string) *index {
-	if segment == textcheck.One {
+	if segment == textcheck.OneToolSegment {
 		if x.star == nil {
 			x.star = new(index)
 		}

@@ -4,8 +4,8 @@ import "strings"
 
 // The segments with a meaning of their own.
 const (
-	One  = "*"  // exactly one segment
-	Many = "**" // one or more segments, at the end only
+	OneToolSegment   = "*"  // exactly one segment
+	ManyToolSegments = "**" // one or more segments, at the end only
 )
 
 // MaxToolGlob is the length of the longest tool name and of the longest pattern.
@@ -20,9 +20,9 @@ func ValidToolGlob(s string) bool {
 		var segment string
 		segment, s, more = strings.Cut(s, ".")
 		switch {
-		case segment == Many && more:
+		case segment == ManyToolSegments && more:
 			return false
-		case segment != One && segment != Many && !ValidToolSegment(segment):
+		case segment != OneToolSegment && segment != ManyToolSegments && !ValidToolSegment(segment):
 			return false
 		}
 	}
@@ -49,9 +49,9 @@ func MatchTool(glob, tool string) bool {
 		switch {
 		case got == "" && !more:
 			return false
-		case want == Many:
+		case want == ManyToolSegments:
 			return true
-		case want != One && want != got, moreWanted != more:
+		case want != OneToolSegment && want != got, moreWanted != more:
 			return false
 		case !more:
 			return true
