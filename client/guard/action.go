@@ -9,8 +9,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/agentledger/agentledger/client"
+	"github.com/agentledger/agentledger/client/guard/internal/linelog"
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/linelog"
 )
 
 // Stages of an action. The function runs between started and done.

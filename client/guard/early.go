@@ -8,8 +8,8 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/agentledger/agentledger/client"
+	"github.com/agentledger/agentledger/client/guard/internal/linelog"
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/linelog"
 )
 
 // The line that says that an action begins is written while its intent is sent, because both take a sync. So the

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/agentledger/agentledger/client"
-	"github.com/agentledger/agentledger/internal/linelog"
+	"github.com/agentledger/agentledger/client/guard/internal/linelog"
 )
 
 // withoutPermission is what may come in the place of a permission, and what the error says is to do.

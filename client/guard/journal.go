@@ -8,9 +8,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/agentledger/agentledger/client/guard/internal/linelog"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/durable"
-	"github.com/agentledger/agentledger/internal/linelog"
 	"github.com/agentledger/agentledger/internal/syncs"
 )
 

@@ -8,8 +8,8 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/agentledger/agentledger/client/guard/internal/linelog"
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/linelog"
 )
 
 // ErrQueueFull is returned when the journal's queue holds JournalOptions.MaxQueued events,

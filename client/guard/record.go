@@ -7,8 +7,8 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/agentledger/agentledger/client/guard/internal/linelog"
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/linelog"
 )
 
 // record is a line of the journal: the new state of an action, an event for the queue, or both; or events

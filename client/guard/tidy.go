@@ -6,8 +6,8 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/agentledger/agentledger/client/guard/internal/linelog"
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/linelog"
 )
 
 // tidy forgets actions that ended long ago, and removes files that nothing needs. Where most of the journal
