@@ -19,10 +19,6 @@ import (
 	"github.com/agentledger/agentledger/tools/release/archive"
 	"github.com/agentledger/agentledger/tools/release/chart"
 	"github.com/agentledger/agentledger/tools/release/image"
-	"github.com/agentledger/agentledger/tools/release/inventory"
-	"github.com/agentledger/agentledger/tools/release/linuxpkg"
-	"github.com/agentledger/agentledger/tools/release/program"
-	"github.com/agentledger/agentledger/tools/release/sums"
 	"github.com/agentledger/agentledger/web"
 )
 
@@ -35,7 +31,7 @@ type options struct {
 // release is a release that is being made.
 type release struct {
 	options
-	source program.Source
+	source programSource
 	time   time.Time       // of the commit
 	served []image.Program // the service for Linux, by architecture
 	out    io.Writer
@@ -66,7 +62,7 @@ func buildRelease(ctx context.Context, o options, out io.Writer) (err error) {
 	if err := os.Mkdir(o.out, 0o755); err != nil {
 		return fmt.Errorf("make release folder: %w", err)
 	}
-	for _, t := range program.Targets(o.platform) {
+	for _, t := range programTargets(o.platform) {
 		if err := r.addTarget(ctx, t, filepath.Join(work, "programs")); err != nil {
 			return err
 		}
@@ -102,7 +98,7 @@ func (r *release) exportSource(ctx context.Context, dir string) error {
 		return fmt.Errorf("read time of commit: %w", err)
 	}
 	r.time = time.Unix(unix, 0).UTC()
-	r.source = program.Source{Dir: dir, Version: r.version, Commit: commit, Cache: r.cache}
+	r.source = programSource{Dir: dir, Version: r.version, Commit: commit, Cache: r.cache}
 	files, err := r.runGit(ctx, "archive", "--format=tar", "HEAD")
 	if err != nil {
 		return err
@@ -147,7 +143,7 @@ func extractTar(content []byte, dir string) error {
 }
 
 // addTarget adds the archive, the list of modules and the packages of one program.
-func (r *release) addTarget(ctx context.Context, t program.Target, work string) error {
+func (r *release) addTarget(ctx context.Context, t programTarget, work string) error {
 	file, err := r.source.Build(ctx, t, work)
 	if err != nil {
 		return err
@@ -155,7 +151,7 @@ func (r *release) addTarget(ctx context.Context, t program.Target, work string) 
 	if err := r.checkSize(t, file); err != nil {
 		return err
 	}
-	modules, err := inventory.Describe(file, t.Name, r.version)
+	modules, err := describeInventory(file, t.Name, r.version)
 	if err != nil {
 		return err
 	}
@@ -176,7 +172,7 @@ func (r *release) addTarget(ctx context.Context, t program.Target, work string) 
 	if t.Name == "agentledger" {
 		r.served = append(r.served, image.Program{Arch: t.Arch, File: file})
 	}
-	_, err = linuxpkg.Package{Name: t.Name, Arch: t.Arch, Version: r.version, Program: file, Source: r.source.Dir,
+	_, err = linuxPackage{Name: t.Name, Arch: t.Arch, Version: r.version, Program: file, Source: r.source.Dir,
 		Time: r.time}.WriteAll(r.options.out)
 	return err
 }
@@ -197,7 +193,7 @@ func (r *release) addImage() error {
 // keeps the programs above them.
 var sizeBounds = map[string]int64{"aps": 10_920_000, "agentledger": 55_000_000}
 
-func (r *release) checkSize(t program.Target, file string) error {
+func (r *release) checkSize(t programTarget, file string) error {
 	info, err := os.Stat(file)
 	if err != nil {
 		return fmt.Errorf("measure program: %w", err)
@@ -223,7 +219,7 @@ func (r *release) addVerifier() error {
 
 // addSums adds the list of files, and signs it when there is a key.
 func (r *release) addSums(ctx context.Context) error {
-	list, err := sums.Compute(ctx, r.options.out)
+	list, err := computeSums(ctx, r.options.out)
 	if err != nil {
 		return err
 	}
@@ -234,7 +230,7 @@ func (r *release) addSums(ctx context.Context) error {
 		_, err := fmt.Fprintln(r.out, "UNSIGNED: AGENTLEDGER_RELEASE_KEY_FILE names no key")
 		return err
 	}
-	key, err := sums.ReadKey(r.keyFile)
+	key, err := readSumsKey(r.keyFile)
 	if err != nil {
 		return err
 	}

@@ -7,10 +7,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-
-	"github.com/agentledger/agentledger/tools/release/contents"
-	"github.com/agentledger/agentledger/tools/release/program"
-	"github.com/agentledger/agentledger/tools/release/sums"
 )
 
 // checkReproducible builds the release twice from two folders, compares every file and checks the archives. The second build of a whole
@@ -34,10 +30,10 @@ func checkReproducible(ctx context.Context, o options, out io.Writer) (err error
 		if err := buildRelease(ctx, o, out); err != nil {
 			return err
 		}
-		if err := contents.Check(o.out, o.version, program.Targets(o.platform)); err != nil {
+		if err := checkContents(o.out, o.version, programTargets(o.platform)); err != nil {
 			return fmt.Errorf("check archives: %w", err)
 		}
-		if lists[i], err = sums.Compute(ctx, o.out); err != nil {
+		if lists[i], err = computeSums(ctx, o.out); err != nil {
 			return err
 		}
 	}

@@ -1,4 +1,4 @@
-package contents_test
+package main
 
 import (
 	"os"
@@ -8,8 +8,6 @@ import (
 	"time"
 
 	"github.com/agentledger/agentledger/tools/release/archive"
-	"github.com/agentledger/agentledger/tools/release/contents"
-	"github.com/agentledger/agentledger/tools/release/program"
 )
 
 // headOf returns the head of a program for another platform, which has no code.
@@ -33,13 +31,13 @@ func TestCheckProgram(t *testing.T) {
 	for platform := range programs {
 		for other, content := range programs {
 			goos, arch, _ := strings.Cut(platform, "/")
-			err := contents.CheckProgram(content, program.Target{Name: "aps", OS: goos, Arch: arch})
+			err := checkProgram(content, programTarget{Name: "aps", OS: goos, Arch: arch})
 			if (err == nil) != (platform == other) {
 				t.Errorf("%s for %s: got %v", other, platform, err)
 			}
 		}
 	}
-	if err := contents.CheckProgram([]byte("#!/bin/sh\n"), program.Target{Name: "aps", OS: "linux", Arch: "amd64"}); err == nil {
+	if err := checkProgram([]byte("#!/bin/sh\n"), programTarget{Name: "aps", OS: "linux", Arch: "amd64"}); err == nil {
 		t.Error("a script: got no error")
 	}
 }
@@ -49,7 +47,7 @@ func TestCheck(t *testing.T) {
 	if err := os.WriteFile(self, elfOf(62), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	target := program.Target{Name: "aps", OS: "linux", Arch: "amd64"}
+	target := programTarget{Name: "aps", OS: "linux", Arch: "amd64"}
 	name := "aps_1.2.3_linux_amd64"
 	files := []archive.File{{Name: name + "/aps", Source: self, Mode: 0o755}}
 	for _, d := range target.Documents() {
@@ -66,7 +64,7 @@ func TestCheck(t *testing.T) {
 		if err := archive.WriteTarGz(filepath.Join(dir, name+".tar.gz"), c.files, time.Unix(1, 0)); err != nil {
 			t.Fatal(err)
 		}
-		if err := contents.Check(dir, "1.2.3", []program.Target{target}); (err == nil) != c.good {
+		if err := checkContents(dir, "1.2.3", []programTarget{target}); (err == nil) != c.good {
 			t.Errorf("%s: got %v", label, err)
 		}
 	}

@@ -1,4 +1,4 @@
-package sums_test
+package main
 
 import (
 	"encoding/base64"
@@ -8,7 +8,6 @@ import (
 
 	"github.com/agentledger/agentledger/edkey"
 	"github.com/agentledger/agentledger/internal/releasefiles"
-	"github.com/agentledger/agentledger/tools/release/sums"
 )
 
 func writeFile(t *testing.T, dir, name, text string) {
@@ -23,14 +22,14 @@ func TestCompute(t *testing.T) {
 	for name, text := range map[string]string{"b": "second", "a": "first", releasefiles.ListName: "", releasefiles.NoteName: ""} {
 		writeFile(t, dir, name, text)
 	}
-	got, err := sums.Compute(t.Context(), dir)
+	got, err := computeSums(t.Context(), dir)
 	want := "a7937b64b8caa58f03721bb6bacf5c78cb235febe0e70b1b84cd99541461a08e  a\n" +
 		"16367aacb67a4a017c8da8ab95682ccb390863780f7114dda0a0e0c55644c7c4  b\n"
 	if err != nil || got != want {
 		t.Errorf("got %q, %v", got, err)
 	}
 	writeFile(t, dir, "with space", "third")
-	if got, err := sums.Compute(t.Context(), dir); err == nil {
+	if got, err := computeSums(t.Context(), dir); err == nil {
 		t.Errorf("a name that nobody could check: got %q", got)
 	}
 }
@@ -43,11 +42,11 @@ func TestSignedList(t *testing.T) {
 	if err := os.WriteFile(keyFile, []byte(base64.StdEncoding.EncodeToString(seed[:])+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	key, err := sums.ReadKey(keyFile)
+	key, err := readSumsKey(keyFile)
 	if err != nil {
 		t.Fatal(err)
 	}
-	list, err := sums.Compute(t.Context(), dir)
+	list, err := computeSums(t.Context(), dir)
 	if err != nil {
 		t.Fatal(err)
 	}

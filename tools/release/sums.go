@@ -1,8 +1,4 @@
-// Package sums writes the list of a release's files, and reads the key that signs it. aps verify-release checks both by
-// package releasefiles, which has the rules of the list.
-//
-// Invariant: the list has each file of the folder once, in the order of the names, except for itself and its note.
-package sums
+package main
 
 import (
 	"context"
@@ -15,8 +11,8 @@ import (
 	"github.com/agentledger/agentledger/tlog"
 )
 
-// Compute returns the list of a folder. A name that releasefiles would refuse is an error.
-func Compute(ctx context.Context, folder string) (string, error) {
+// computeSums returns the list of a folder. A name that releasefiles would refuse is an error.
+func computeSums(ctx context.Context, folder string) (string, error) {
 	dir, err := os.OpenRoot(folder)
 	if err != nil {
 		return "", fmt.Errorf("sum files: %w", err)
@@ -40,8 +36,8 @@ func Compute(ctx context.Context, folder string) (string, error) {
 	return list.String(), nil
 }
 
-// ReadKey reads a private key as aps keygen --out writes it.
-func ReadKey(file string) (tlog.SignerKey, error) {
+// readSumsKey reads a private key as aps keygen --out writes it.
+func readSumsKey(file string) (tlog.SignerKey, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
 		return tlog.SignerKey{}, fmt.Errorf("read release key: %w", err)

@@ -1,4 +1,4 @@
-package linuxpkg_test
+package main
 
 import (
 	"bytes"
@@ -7,8 +7,6 @@ import (
 	"slices"
 	"testing"
 	"time"
-
-	"github.com/agentledger/agentledger/tools/release/linuxpkg"
 )
 
 // writePackages writes both forms of a package around a small program and returns them by name.
@@ -19,8 +17,8 @@ func writePackages(t *testing.T, name, arch string) map[string][]byte {
 	if err := os.WriteFile(program, []byte("program"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	names, err := linuxpkg.Package{Name: name, Arch: arch, Version: "1.2.3-rc.1", Program: program,
-		Source: "../../..", Time: time.Unix(1_700_000_000, 0).UTC()}.WriteAll(dir)
+	names, err := linuxPackage{Name: name, Arch: arch, Version: "1.2.3-rc.1", Program: program,
+		Source: "../..", Time: time.Unix(1_700_000_000, 0).UTC()}.WriteAll(dir)
 	if err != nil {
 		t.Fatal(err)
 	}

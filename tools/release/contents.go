@@ -1,9 +1,4 @@
-// Package contents checks the archives of a made release: their files, and for which platform the programs are.
-//
-// Invariants:
-//   - An archive has exactly the files that it should, each a regular one below one folder.
-//   - A program is of its archive's platform, and on Linux it needs no other file to run.
-package contents
+package main
 
 import (
 	"archive/tar"
@@ -21,12 +16,10 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-
-	"github.com/agentledger/agentledger/tools/release/program"
 )
 
-// Check checks the archive of each target in the folder of a release.
-func Check(dir, version string, targets []program.Target) error {
+// checkContents checks the archive of each target in the folder of a release.
+func checkContents(dir, version string, targets []programTarget) error {
 	for _, t := range targets {
 		name := t.Name + "_" + version + "_" + t.OS + "_" + t.Arch
 		read, file := readTarGz, name+".tar.gz"
@@ -44,7 +37,7 @@ func Check(dir, version string, targets []program.Target) error {
 	return nil
 }
 
-func checkFiles(files map[string][]byte, folder string, t program.Target) error {
+func checkFiles(files map[string][]byte, folder string, t programTarget) error {
 	want := []string{folder + "/" + t.Executable()}
 	for _, d := range t.Documents() {
 		want = append(want, folder+"/"+filepath.Base(d))
@@ -58,11 +51,11 @@ func checkFiles(files map[string][]byte, folder string, t program.Target) error 
 			return fmt.Errorf("%s is empty", name)
 		}
 	}
-	return CheckProgram(files[folder+"/"+t.Executable()], t)
+	return checkProgram(files[folder+"/"+t.Executable()], t)
 }
 
-// CheckProgram checks the platform of a program by the format of its file.
-func CheckProgram(content []byte, t program.Target) error {
+// checkProgram checks the platform of a program by the format of its file.
+func checkProgram(content []byte, t programTarget) error {
 	amd64 := t.Arch == "amd64"
 	in := bytes.NewReader(content)
 	switch t.OS {

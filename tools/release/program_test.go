@@ -1,18 +1,16 @@
-package program_test
+package main
 
 import (
 	"testing"
-
-	"github.com/agentledger/agentledger/tools/release/program"
 )
 
 func TestTargets(t *testing.T) {
 	for platform, want := range map[string]int{"": 10, "linux/amd64": 2, "darwin/arm64": 2, "windows/arm64": 1, "plan9/amd64": 0} {
-		if got := program.Targets(platform); len(got) != want {
+		if got := programTargets(platform); len(got) != want {
 			t.Errorf("%q: got %v, want %d", platform, got, want)
 		}
 	}
-	if got := (program.Target{Name: "aps", OS: "windows", Arch: "amd64"}).Executable(); got != "aps.exe" {
+	if got := (programTarget{Name: "aps", OS: "windows", Arch: "amd64"}).Executable(); got != "aps.exe" {
 		t.Errorf("got %s", got)
 	}
 }

@@ -1,9 +1,4 @@
-// Package linuxpkg writes the packages of Debian and of RPM.
-//
-// Invariants:
-//   - A package has the program, its units and documents. It has no settings, no key and no secret.
-//   - The bytes depend on the files and the time that the caller gives alone.
-package linuxpkg
+package main
 
 import (
 	"errors"
@@ -18,8 +13,8 @@ import (
 	"github.com/goreleaser/nfpm/v2/rpm"
 )
 
-// Package describes one package.
-type Package struct {
+// linuxPackage describes one package.
+type linuxPackage struct {
 	Name    string // agentledger or aps
 	Arch    string // of GOARCH
 	Version string
@@ -29,7 +24,7 @@ type Package struct {
 }
 
 // WriteAll writes the package in both forms into dir and returns the names of the files.
-func (p Package) WriteAll(dir string) ([]string, error) {
+func (p linuxPackage) WriteAll(dir string) ([]string, error) {
 	var names []string
 	for _, form := range []struct {
 		name     string
@@ -52,7 +47,7 @@ func (p Package) WriteAll(dir string) ([]string, error) {
 	return names, nil
 }
 
-func (p Package) describe() *nfpm.Info {
+func (p linuxPackage) describe() *nfpm.Info {
 	scripts := func(name string) string { return filepath.Join(p.Source, "deploy/packages", p.Name+"."+name) }
 	description := "Transparency log service for AI agents\nThe service and its operator's commands."
 	if p.Name == "aps" {
@@ -74,7 +69,7 @@ func (p Package) describe() *nfpm.Info {
 }
 
 // contents are the files of the package.
-func (p Package) contents() files.Contents {
+func (p linuxPackage) contents() files.Contents {
 	file := func(source, target string, mode os.FileMode) *files.Content {
 		return &files.Content{Source: source, Destination: target, FileInfo: &files.ContentFileInfo{
 			Owner: "root", Group: "root", Mode: mode, MTime: p.Time}}

@@ -1,10 +1,4 @@
-// Package program builds the programs of a release.
-//
-// Invariants:
-//   - A build depends on the sources, the version, the commit and the Go release alone: not on the folder, the time or
-//     the machine.
-//   - No C code is linked.
-package program
+package main
 
 import (
 	"context"
@@ -15,24 +9,24 @@ import (
 	"slices"
 )
 
-// Target is one program for one platform.
-type Target struct {
+// programTarget is one program for one platform.
+type programTarget struct {
 	Name string // aps or agentledger
 	OS   string // of GOOS: linux, darwin, windows
 	Arch string // of GOARCH: amd64, arm64
 }
 
-// Targets returns the targets of a release, only those of one platform such as linux/amd64 when it is not "".
-func Targets(platform string) []Target {
-	var targets []Target
+// programTargets returns the targets of a release, only those of one platform such as linux/amd64 when it is not "".
+func programTargets(platform string) []programTarget {
+	var targets []programTarget
 	for _, goos := range []string{"linux", "darwin", "windows"} {
 		for _, arch := range []string{"amd64", "arm64"} {
 			if platform != "" && platform != goos+"/"+arch {
 				continue
 			}
-			targets = append(targets, Target{"aps", goos, arch})
+			targets = append(targets, programTarget{"aps", goos, arch})
 			if goos != "windows" { // the service needs locks and signals that Windows does not have
-				targets = append(targets, Target{"agentledger", goos, arch})
+				targets = append(targets, programTarget{"agentledger", goos, arch})
 			}
 		}
 	}
@@ -40,10 +34,10 @@ func Targets(platform string) []Target {
 }
 
 // String is a name for files: aps_linux_amd64.
-func (t Target) String() string { return t.Name + "_" + t.OS + "_" + t.Arch }
+func (t programTarget) String() string { return t.Name + "_" + t.OS + "_" + t.Arch }
 
 // Executable is the name of the program's file.
-func (t Target) Executable() string {
+func (t programTarget) Executable() string {
 	if t.OS == "windows" {
 		return t.Name + ".exe"
 	}
@@ -51,7 +45,7 @@ func (t Target) Executable() string {
 }
 
 // Documents are the files of the repository that go into the archive with the program.
-func (t Target) Documents() []string {
+func (t programTarget) Documents() []string {
 	documents := []string{"LICENSE", "README.md", "CHANGELOG.md"}
 	if t.Name == "agentledger" {
 		documents = append(documents, "deploy/agentledger.json", "deploy/agentledger.service")
@@ -59,8 +53,8 @@ func (t Target) Documents() []string {
 	return documents
 }
 
-// Source is the tree that is built.
-type Source struct {
+// programSource is the tree that is built.
+type programSource struct {
 	Dir     string
 	Version string // 1.2.3
 	Commit  string // 40 hex digits
@@ -70,7 +64,7 @@ type Source struct {
 const versionPackage = "github.com/agentledger/agentledger/internal/programversion"
 
 // Build writes the program into a folder of its own below dir and returns its path.
-func (s Source) Build(ctx context.Context, t Target, dir string) (string, error) {
+func (s programSource) Build(ctx context.Context, t programTarget, dir string) (string, error) {
 	file := filepath.Join(dir, t.String(), t.Executable())
 	linked := "-s -w -buildid= -X " + versionPackage + ".release=v" + s.Version +
 		" -X " + versionPackage + ".commit=" + s.Commit

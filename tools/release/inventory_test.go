@@ -1,4 +1,4 @@
-package inventory_test
+package main
 
 import (
 	"bytes"
@@ -7,8 +7,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"testing"
-
-	"github.com/agentledger/agentledger/tools/release/inventory"
 )
 
 func TestDescribe(t *testing.T) {
@@ -16,11 +14,11 @@ func TestDescribe(t *testing.T) {
 	if said, err := exec.Command("go", "build", "-o", program, "..").CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v: %s", err, said)
 	}
-	first, err := inventory.Describe(program, "aps", "1.2.3")
+	first, err := describeInventory(program, "aps", "1.2.3")
 	if err != nil {
 		t.Fatal(err)
 	}
-	second, err := inventory.Describe(program, "aps", "1.2.3")
+	second, err := describeInventory(program, "aps", "1.2.3")
 	if err != nil || !bytes.Equal(first, second) {
 		t.Errorf("two documents of one program differ: %v", err)
 	}
@@ -38,7 +36,7 @@ func TestDescribe(t *testing.T) {
 	if versions["std"] != runtime.Version() || versions["github.com/CycloneDX/cyclonedx-go"] == "" {
 		t.Errorf("got %v", versions)
 	}
-	if _, err := inventory.Describe("inventory_test.go", "aps", "1.2.3"); err == nil {
+	if _, err := describeInventory("inventory_test.go", "aps", "1.2.3"); err == nil {
 		t.Error("a text is described as a program")
 	}
 }

@@ -1,9 +1,4 @@
-// Package inventory writes the modules of a program as a CycloneDX document.
-//
-// Invariants:
-//   - The modules, their versions and sums are those that the linker wrote into the program.
-//   - The document has no time and no random number.
-package inventory
+package main
 
 import (
 	"bytes"
@@ -14,8 +9,8 @@ import (
 	cyclonedx "github.com/CycloneDX/cyclonedx-go"
 )
 
-// Describe returns the document of a program, which is named with its version.
-func Describe(file, name, version string) ([]byte, error) {
+// describeInventory returns the document of a program, which is named with its version.
+func describeInventory(file, name, version string) ([]byte, error) {
 	info, err := buildinfo.ReadFile(file)
 	if err != nil {
 		return nil, fmt.Errorf("describe modules: %w", err)
