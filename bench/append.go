@@ -9,8 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/agentledger/agentledger/bench/load"
-	"github.com/agentledger/agentledger/bench/peer"
 	"github.com/agentledger/agentledger/id"
 )
 
@@ -30,20 +28,20 @@ func senders() []int { return []int{1, 16, 64, 256, 1024, 4096} }
 // settings are those that the peer is tried with when n events wait at most. Its best one counts. Batches of all that
 // wait, a half, a quarter or an eighth of them are combined with each age. The interval between checkpoints is the
 // default, and for the oldest and the largest batches two shorter ones as well.
-func settings(n int) []peer.Settings {
-	defaults := peer.Defaults()
-	all := []peer.Settings{defaults}
+func settings(n int) []peerSettings {
+	defaults := peerDefaults()
+	all := []peerSettings{defaults}
 	for _, batch := range batches(n) {
 		for _, age := range []time.Duration{2 * time.Millisecond, 10 * time.Millisecond, 50 * time.Millisecond, defaults.Age} {
-			all = append(all, peer.Settings{Batch: batch, Age: age, Checkpoint: defaults.Checkpoint})
+			all = append(all, peerSettings{Batch: batch, Age: age, Checkpoint: defaults.Checkpoint})
 		}
 	}
 	for _, age := range []time.Duration{10 * time.Millisecond, defaults.Age} {
 		for _, interval := range []time.Duration{100 * time.Millisecond, time.Second} {
-			all = append(all, peer.Settings{Batch: uint(n), Age: age, Checkpoint: interval})
+			all = append(all, peerSettings{Batch: uint(n), Age: age, Checkpoint: interval})
 		}
 	}
-	slices.SortFunc(all, func(a, b peer.Settings) int { return strings.Compare(a.String(), b.String()) })
+	slices.SortFunc(all, func(a, b peerSettings) int { return strings.Compare(a.String(), b.String()) })
 	return slices.Compact(all)
 }
 
@@ -82,12 +80,12 @@ type opener struct {
 	open func(dir string) (contender, error)
 }
 
-func (s *suite) contenders(ctx context.Context, all []peer.Settings) []opener {
+func (s *suite) contenders(ctx context.Context, all []peerSettings) []opener {
 	payload := text(rand.New(rand.NewPCG(1, 1)), entrySize)
 	openers := []opener{{"ours", func(dir string) (contender, error) { return openOurs(ctx, dir, s.key, payload) }}}
 	for _, settings := range all {
 		openers = append(openers, opener{"tessera/" + settings.String(), func(dir string) (contender, error) {
-			t, err := peer.OpenTessera(ctx, dir, settings)
+			t, err := openTessera(ctx, dir, settings)
 			return &theirs{t, payload}, err
 		}})
 	}
@@ -109,8 +107,8 @@ func (s *suite) with(ctx context.Context, o opener, f func(contender) error) err
 }
 
 // append is the load; acknowledged is told of every event.
-func (s *suite) append(ctx context.Context, log contender, senders int, acknowledged func(n int, index uint64, since time.Time)) (load.Result, error) {
-	return load.Closed(senders, s.limit(), func(int) (load.Step, error) {
+func (s *suite) append(ctx context.Context, log contender, senders int, acknowledged func(n int, index uint64, since time.Time)) (loopResult, error) {
+	return closedLoop(senders, s.limit(), func(int) (step, error) {
 		return func(n int) error {
 			since := time.Now()
 			index, err := log.add(ctx, n)
@@ -157,7 +155,7 @@ func (o *ours) close(context.Context) error { return o.Close() }
 
 // theirs is a Tessera log.
 type theirs struct {
-	log     *peer.Tessera
+	log     *tesseraPeer
 	payload string
 }
 

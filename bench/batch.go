@@ -3,8 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-
-	"github.com/agentledger/agentledger/bench/load"
 )
 
 const (
@@ -50,11 +48,11 @@ func (s *suite) batch(name string, v *service, m *member, connections int, event
 
 // sendLines is send that looks at each event of an answer. It takes twice the
 // window, as full batches are few.
-func (s *suite) sendLines(url string, connections int, requests [][]byte, events lines) (load.Result, error) {
+func (s *suite) sendLines(url string, connections int, requests [][]byte, events lines) (loopResult, error) {
 	l := s.limit()
 	l.Time, l.Count = 2*l.Time, len(requests)
-	return load.Closed(connections, l, func(int) (load.Step, error) {
-		c, err := load.Dial(url)
+	return closedLoop(connections, l, func(int) (step, error) {
+		c, err := dialConn(url)
 		return func(n int) error { return events.send(c, requests[n]) }, err
 	})
 }

@@ -8,8 +8,6 @@ import (
 	"io"
 	"strconv"
 	"time"
-
-	"github.com/agentledger/agentledger/bench/peer"
 )
 
 // child is this program as a process of its own:
@@ -23,21 +21,21 @@ func child(ctx context.Context, args []string, in io.Reader, out io.Writer) erro
 	case len(args) == 5 && args[0] == "tessera":
 		return serveTessera(ctx, args[1], args[2:], out)
 	case len(args) == 1 && args[0] == "floor":
-		var m peer.Member
+		var m peerMember
 		if err := json.NewDecoder(in).Decode(&m); err != nil {
 			return fmt.Errorf("floor: %w", err)
 		}
-		h, err := peer.Floor(m)
+		h, err := peerFloor(m)
 		if err != nil {
 			return err
 		}
-		return peer.Serve(ctx, out, h)
+		return servePeer(ctx, out, h)
 	case len(args) == 1 && args[0] == "static":
 		body, err := io.ReadAll(in)
 		if err != nil {
 			return err
 		}
-		return peer.Serve(ctx, out, peer.Static(body))
+		return servePeer(ctx, out, staticPeer(body))
 	case len(args) == 3 && args[0] == "idle":
 		n, err := strconv.Atoi(args[2])
 		if err != nil {
@@ -56,11 +54,11 @@ func serveTessera(ctx context.Context, dir string, settings []string, out io.Wri
 	if err := errors.Join(err, wrongAge, wrongInterval); err != nil {
 		return err
 	}
-	s := peer.Settings{Batch: uint(size), Age: age, Checkpoint: interval}
-	t, err := peer.OpenTessera(context.WithoutCancel(ctx), dir, s)
+	s := peerSettings{Batch: uint(size), Age: age, Checkpoint: interval}
+	t, err := openTessera(context.WithoutCancel(ctx), dir, s)
 	if err != nil {
 		return err
 	}
 	defer t.Abandon()
-	return peer.Serve(ctx, out, t.Handler())
+	return servePeer(ctx, out, t.Handler())
 }

@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/agentledger/agentledger/bench/load"
 	"github.com/agentledger/agentledger/tlog"
 )
 
@@ -45,9 +44,9 @@ func (s *suite) restart(ctx context.Context) (err error) {
 func (s *suite) cold(name string, request func(tile int) []byte) error {
 	const connections = 16
 	order := rand.New(rand.NewPCG(8, 0)).Perm(max(1, s.library.size/tlog.TileWidth))
-	limit := load.Limit{Time: 10 * time.Minute, Count: len(order)}
-	took, err := load.Closed(connections, limit, func(int) (load.Step, error) {
-		c, err := load.Dial(s.library.service.url())
+	limit := loopLimit{Time: 10 * time.Minute, Count: len(order)}
+	took, err := closedLoop(connections, limit, func(int) (step, error) {
+		c, err := dialConn(s.library.service.url())
 		return func(n int) error {
 			_, err := c.Expect(http.StatusOK, request(order[n]))
 			return err

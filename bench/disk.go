@@ -11,7 +11,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/agentledger/agentledger/bench/peer"
 	"github.com/agentledger/agentledger/id"
 )
 
@@ -64,7 +63,7 @@ func (s *suite) diskTessera(ctx context.Context) (bytes int64, err error) {
 		return 0, err
 	}
 	defer remove()
-	t, err := peer.OpenTessera(ctx, dir, peer.Settings{Batch: bundle, Age: time.Minute, Checkpoint: peer.Defaults().Checkpoint})
+	t, err := openTessera(ctx, dir, peerSettings{Batch: bundle, Age: time.Minute, Checkpoint: peerDefaults().Checkpoint})
 	if err != nil {
 		return 0, err
 	}

@@ -11,8 +11,6 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/jackc/pgx/v5"
-
-	"github.com/agentledger/agentledger/bench/load"
 )
 
 // What an event comes to in the stores, as measured of what the engines measure
@@ -46,9 +44,9 @@ func (s *suite) floors(ctx context.Context, w crew) error {
 }
 
 // floor runs a load each step of which writes so many events.
-func (s *suite) floor(name string, w crew, workers, events int, start func(worker int) (load.Step, error)) error {
+func (s *suite) floor(name string, w crew, workers, events int, start func(worker int) (step, error)) error {
 	meter := s.meter(os.Getpid())
-	r, err := load.Closed(workers, s.limit(), start)
+	r, err := closedLoop(workers, s.limit(), start)
 	if err != nil {
 		return fmt.Errorf("floor of %s: %w", name, err)
 	}
@@ -71,7 +69,7 @@ func (s *suite) floorOfPebble(w crew) error {
 	const out = 2
 	sh := w.shape()
 	sh.organizations *= sh.connections // one commit has what all connections have there
-	err = s.floor("pebble", w, out, sh.events(), func(worker int) (load.Step, error) {
+	err = s.floor("pebble", w, out, sh.events(), func(worker int) (step, error) {
 		value := random(entrySize)
 		return func(n int) error {
 			b := db.NewBatch()
@@ -142,13 +140,13 @@ func (s *suite) floorOfPostgres(ctx context.Context, w crew) error {
 		return err
 	}
 	sh := w.shape()
-	err = s.floor("postgres", w, sh.connections, sh.events(), func(worker int) (load.Step, error) {
+	err = s.floor("postgres", w, sh.connections, sh.events(), func(worker int) (step, error) {
 		return floorStep(ctx, st.url, sh, worker)
 	})
 	return errors.Join(err, st.drop())
 }
 
-func floorStep(ctx context.Context, url string, sh shape, worker int) (load.Step, error) {
+func floorStep(ctx context.Context, url string, sh shape, worker int) (step, error) {
 	conn, err := pgx.Connect(ctx, url)
 	if err != nil {
 		return nil, err

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 
-	"github.com/agentledger/agentledger/bench/load"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/storage"
 )
@@ -32,7 +31,7 @@ func (s *suite) engineReads(ctx context.Context, c contestant) error {
 		return err
 	}
 	for _, r := range readings() {
-		took, err := load.Closed(8, s.limit(), func(worker int) (load.Step, error) {
+		took, err := closedLoop(8, s.limit(), func(worker int) (step, error) {
 			random := rand.New(rand.NewPCG(7, uint64(worker)))
 			return func(int) error { return r.read(ctx, store, random.IntN(s.Stored), s.Stored) }, nil
 		})

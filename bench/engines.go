@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/agentledger/agentledger/bench/load"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/storage"
@@ -135,7 +134,7 @@ func (s *suite) engineAppends(ctx context.Context, c contestant, w crew) error {
 	}
 	payload := newProse()
 	meter := s.meter(os.Getpid())
-	r, err := load.Closed(w.senders, s.limit(), func(int) (load.Step, error) {
+	r, err := closedLoop(w.senders, s.limit(), func(int) (step, error) {
 		return func(n int) error {
 			return l.addAll(ctx, id.Tenant(1+n%w.organizations), n*w.together, w.together, payload)
 		}, nil

@@ -6,9 +6,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
-
-	"github.com/agentledger/agentledger/bench/load"
-	"github.com/agentledger/agentledger/bench/peer"
 )
 
 // connections are the numbers of connections that each wait for their answer.
@@ -72,13 +69,13 @@ func (s *suite) ingest(name, url string, connections int, requests [][]byte, rep
 }
 
 // send is the load of connections that send prepared requests.
-func (s *suite) send(url string, connections, status int, requests [][]byte, repeat bool) (load.Result, error) {
+func (s *suite) send(url string, connections, status int, requests [][]byte, repeat bool) (loopResult, error) {
 	l := s.limit()
 	if !repeat {
 		l.Count = len(requests)
 	}
-	return load.Closed(connections, l, func(int) (load.Step, error) {
-		c, err := load.Dial(url)
+	return closedLoop(connections, l, func(int) (step, error) {
+		c, err := dialConn(url)
 		return func(n int) error {
 			_, err := c.Expect(status, requests[n%len(requests)])
 			return err
@@ -100,7 +97,7 @@ func (s *suite) ingestTessera(connections int) error {
 }
 
 // servingTessera runs f with the peer on a new log.
-func (s *suite) servingTessera(settings peer.Settings, f func(*process) error) error {
+func (s *suite) servingTessera(settings peerSettings, f func(*process) error) error {
 	dir, remove, err := s.folder()
 	if err != nil {
 		return err

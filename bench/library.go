@@ -12,7 +12,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/agentledger/agentledger/bench/load"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/storage"
@@ -76,9 +75,9 @@ func (s *suite) serveLibrary(ctx context.Context, dir string, size int) (*servic
 // warm asks for a proof below every tile once.
 func (l *library) warm() error {
 	const connections = 16
-	limit := load.Limit{Time: 10 * time.Minute, Count: (l.size + tlog.TileWidth - 1) / tlog.TileWidth}
-	_, err := load.Closed(connections, limit, func(int) (load.Step, error) {
-		c, err := load.Dial(l.service.url())
+	limit := loopLimit{Time: 10 * time.Minute, Count: (l.size + tlog.TileWidth - 1) / tlog.TileWidth}
+	_, err := closedLoop(connections, limit, func(int) (step, error) {
+		c, err := dialConn(l.service.url())
 		return func(n int) error {
 			_, err := c.Expect(http.StatusOK, l.proof(n*tlog.TileWidth))
 			return err

@@ -7,7 +7,6 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/agentledger/agentledger/bench/load"
 	"github.com/agentledger/agentledger/id"
 )
 
@@ -48,7 +47,7 @@ func (s *suite) fillMany(ctx context.Context, c contestant) (name string, l *led
 	}
 	s.emit(name+"/found", s.Many, value{float64(s.Many) / time.Since(began).Seconds(), "organizations/s"})
 	payload := newProse()
-	r, err := load.Closed(senders, load.Limit{Time: 4 * time.Hour, Count: s.Many}, func(int) (load.Step, error) {
+	r, err := closedLoop(senders, loopLimit{Time: 4 * time.Hour, Count: s.Many}, func(int) (step, error) {
 		return func(n int) error { return l.addAll(ctx, id.Tenant(1+n), n*each, each, payload) }, nil
 	})
 	if err != nil {
@@ -73,7 +72,7 @@ func (s *suite) readMany(ctx context.Context, name string, c contestant) error {
 		{"head", func(t id.Tenant) error { _, err := l.store.Head(ctx, t); return err }},
 		{"state", func(t id.Tenant) error { _, err := l.State(ctx, t); return err }}, // head, key, tree's edge, anchor
 	} {
-		r, err := load.Closed(8, s.limit(), func(worker int) (load.Step, error) {
+		r, err := closedLoop(8, s.limit(), func(worker int) (step, error) {
 			random := rand.New(rand.NewPCG(8, uint64(worker)))
 			return func(int) error { return reading.read(id.Tenant(1 + random.IntN(s.Many))) }, nil
 		})

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/agentledger/agentledger/bench/load"
 	"github.com/agentledger/agentledger/client"
 	"github.com/agentledger/agentledger/did"
 	"github.com/agentledger/agentledger/edkey"
@@ -58,7 +57,7 @@ func (s *suite) fillSigned(ctx context.Context, l *ledgers, name string) error {
 	if _, err := rand.Read(seed[:]); err != nil {
 		return err
 	}
-	r, err := load.Closed(256, load.Limit{Time: 4 * time.Hour, Count: s.Many}, func(int) (load.Step, error) {
+	r, err := closedLoop(256, loopLimit{Time: 4 * time.Hour, Count: s.Many}, func(int) (step, error) {
 		return func(n int) error { return l.addSigned(ctx, id.Tenant(1+n), seed[:]) }, nil
 	})
 	if err != nil {

@@ -12,7 +12,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/agentledger/agentledger/bench/load"
 	"github.com/agentledger/agentledger/internal/cluster"
 	"github.com/agentledger/agentledger/internal/syncs"
 )
@@ -115,9 +114,9 @@ func (g *nodeGroup) pids() (all []int) {
 }
 
 // dial connects to each node.
-func (g *nodeGroup) dial() (conns []*load.Conn, err error) {
+func (g *nodeGroup) dial() (conns []*conn, err error) {
 	for _, v := range g.services {
-		c, err := load.Dial(v.url())
+		c, err := dialConn(v.url())
 		if err != nil {
 			return nil, err
 		}

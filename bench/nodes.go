@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"time"
-
-	"github.com/agentledger/agentledger/bench/load"
 )
 
 // fleet is how many processes serve from one database. 0 nodes are one process that is no node.
@@ -57,7 +55,7 @@ type offeredWay struct {
 	name    string
 	members []*member
 	costs   []nodesCost // of counted turns
-	total   load.Result
+	total   loopResult
 }
 
 // nodes measures what several nodes cost beside one, and beside a process that is none, at the same offered load.
@@ -130,7 +128,7 @@ func (o *offeredWay) offer(ctx context.Context, turn int) error {
 		return err
 	}
 	meter := o.meter()
-	r, err := load.Open(o.rate(), connections, o.limit(), func(int) (load.Timed, error) {
+	r, err := openLoop(o.rate(), connections, o.limit(), func(int) (timedStep, error) {
 		conns, err := o.dial()
 		return func(n int, _ time.Time) error {
 			return events.send(conns[o.node(n, len(conns))], requests[n])
@@ -148,7 +146,7 @@ func (o *offeredWay) offer(ctx context.Context, turn int) error {
 	cost.appends, cost.passes = (after[0]-before[0])/float64(stored), (after[1]-before[1])/float64(stored)
 	if turn > 0 {
 		o.costs = append(o.costs, cost)
-		o.total = load.Result{Elapsed: o.total.Elapsed + r.Elapsed, Took: append(o.total.Took, r.Took...), Done: o.total.Done + r.Done}
+		o.total = loopResult{Elapsed: o.total.Elapsed + r.Elapsed, Took: append(o.total.Took, r.Took...), Done: o.total.Done + r.Done}
 	}
 	return nil
 }

@@ -12,7 +12,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/agentledger/agentledger/bench/load"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/syncs"
 	"github.com/agentledger/agentledger/log"
@@ -189,7 +188,7 @@ func (g *nodeGroup) measureTakeover(ctx context.Context, name string, probes []*
 	if err := g.kill(); err != nil {
 		return err
 	}
-	meter, gaps := g.meter(), make(load.Latencies, len(orphans))
+	meter, gaps := g.meter(), make(latencies, len(orphans))
 	var group errgroup.Group
 	for i, m := range orphans {
 		group.Go(func() (err error) {
@@ -217,7 +216,7 @@ func (g *nodeGroup) awaitAppend(ctx context.Context, m *member, since time.Time)
 	if err != nil {
 		return 0, err
 	}
-	c, err := load.Dial(g.services[0].url())
+	c, err := dialConn(g.services[0].url())
 	if err != nil {
 		return 0, err
 	}

@@ -9,8 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/agentledger/agentledger/bench/load"
-	"github.com/agentledger/agentledger/bench/peer"
 	"github.com/agentledger/agentledger/tlog"
 )
 
@@ -47,17 +45,17 @@ func (s *suite) offers(ctx context.Context) error {
 
 // offeredSettings are those of the peer: each age with the shortest interval between checkpoints, and the default age
 // with a longer one. With the default interval of 10 s no load here would see its checkpoints.
-func offeredSettings() (all []peer.Settings) {
-	defaults := peer.Defaults()
+func offeredSettings() (all []peerSettings) {
+	defaults := peerDefaults()
 	for _, age := range []time.Duration{2 * time.Millisecond, 10 * time.Millisecond, 50 * time.Millisecond, defaults.Age} {
-		all = append(all, peer.Settings{Batch: defaults.Batch, Age: age, Checkpoint: 100 * time.Millisecond})
+		all = append(all, peerSettings{Batch: defaults.Batch, Age: age, Checkpoint: 100 * time.Millisecond})
 	}
-	return append(all, peer.Settings{Batch: defaults.Batch, Age: defaults.Age, Checkpoint: time.Second})
+	return append(all, peerSettings{Batch: defaults.Batch, Age: defaults.Age, Checkpoint: time.Second})
 }
 
 // offeredLimit is longer than that of other loads: it is slow, so that it takes
 // longer to see a p99.
-func (s *suite) offeredLimit() load.Limit {
+func (s *suite) offeredLimit() loopLimit {
 	l := s.limit()
 	l.Time *= 3
 	return l
@@ -80,18 +78,18 @@ func index(body []byte) (uint64, error) { return strconv.ParseUint(string(body),
 // fetches the checkpoint at once; a watcher waits for those that are not under
 // it yet.
 func (s *suite) offer(name, url string, checkpoint []byte, requests [][]byte, indexOf func([]byte) (uint64, error)) error {
-	watcher, err := load.Dial(url)
+	watcher, err := dialConn(url)
 	if err != nil {
 		return err
 	}
 	defer watcher.Close()
 	p := watch(sizeOf(watcher, checkpoint))
 	var mu sync.Mutex
-	var acknowledged load.Latencies
+	var acknowledged latencies
 	const connections = 256
 	l := s.offeredLimit()
-	_, err = load.Open(offeredRate, connections, l, func(int) (load.Timed, error) {
-		c, err := load.Dial(url)
+	_, err = openLoop(offeredRate, connections, l, func(int) (timedStep, error) {
+		c, err := dialConn(url)
 		return func(n int, since time.Time) error {
 			body, err := c.Expect(http.StatusCreated, requests[n%len(requests)])
 			if err != nil {
@@ -122,7 +120,7 @@ func (s *suite) offer(name, url string, checkpoint []byte, requests [][]byte, in
 }
 
 // sizeOf fetches the size of a checkpoint over a connection.
-func sizeOf(c *load.Conn, request []byte) func() (uint64, error) {
+func sizeOf(c *conn, request []byte) func() (uint64, error) {
 	return func() (uint64, error) {
 		body, err := c.Expect(http.StatusOK, request)
 		if err != nil {

@@ -8,8 +8,6 @@ import (
 	"sync"
 	"syscall"
 	"time"
-
-	"github.com/agentledger/agentledger/bench/load"
 )
 
 // walBytes is about what one event of entrySize adds to the write-ahead log.
@@ -32,10 +30,10 @@ func (s *suite) offerDisk() error {
 	d := &disk{file: f, record: []byte(text(rand.New(rand.NewPCG(5, 5)), walBytes))}
 	d.turn.L = &d.mu
 	var mu sync.Mutex
-	var took load.Latencies
+	var took latencies
 	const connections = 256
 	l := s.offeredLimit()
-	_, err = load.Open(offeredRate, connections, l, func(int) (load.Timed, error) {
+	_, err = openLoop(offeredRate, connections, l, func(int) (timedStep, error) {
 		return func(n int, since time.Time) error {
 			if err := d.add(); err != nil {
 				return err

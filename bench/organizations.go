@@ -7,7 +7,6 @@ import (
 	"math/rand/v2"
 	"net/http"
 
-	"github.com/agentledger/agentledger/bench/load"
 	"github.com/agentledger/agentledger/id"
 )
 
@@ -88,7 +87,7 @@ func (s *suite) organizationsInProcess(ctx context.Context) (err error) {
 	payload := text(rand.New(rand.NewPCG(1, 1)), entrySize)
 	for _, spread := range spreads() {
 		picks := spread.picks()
-		r, err := load.Closed(senders, s.limit(), func(int) (load.Step, error) {
+		r, err := closedLoop(senders, s.limit(), func(int) (step, error) {
 			return func(n int) error {
 				t := id.Tenant(1 + picks[n%len(picks)])
 				_, err := l.add(ctx, t, fmt.Sprint(spread, n), payload)

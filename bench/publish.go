@@ -6,9 +6,6 @@ import (
 	"fmt"
 	"sync"
 	"time"
-
-	"github.com/agentledger/agentledger/bench/load"
-	"github.com/agentledger/agentledger/bench/peer"
 )
 
 // sampled is the share of events whose publication is waited for: one of these.
@@ -18,7 +15,7 @@ const sampled = 16
 // a checkpoint covers it, under a moderate load in process.
 func (s *suite) publishes(ctx context.Context) error {
 	const senders = 64
-	for _, c := range s.contenders(ctx, []peer.Settings{{Batch: senders / 2, Age: 2 * time.Millisecond, Checkpoint: 100 * time.Millisecond}}) {
+	for _, c := range s.contenders(ctx, []peerSettings{{Batch: senders / 2, Age: 2 * time.Millisecond, Checkpoint: 100 * time.Millisecond}}) {
 		err := s.with(ctx, c, func(log contender) error {
 			size := func() (uint64, error) { return log.published(ctx) }
 			p := watch(size)
@@ -41,7 +38,7 @@ func (s *suite) publishes(ctx context.Context) error {
 	return nil
 }
 
-func (s *suite) emitPublished(name string, acknowledged, published load.Latencies) {
+func (s *suite) emitPublished(name string, acknowledged, published latencies) {
 	s.emit(name, len(acknowledged),
 		micros(acknowledged, 0.5, "ack-p50-µs"), micros(acknowledged, 0.99, "ack-p99-µs"),
 		micros(published, 0.5, "published-p50-µs"), micros(published, 0.99, "published-p99-µs"))
@@ -51,7 +48,7 @@ func (s *suite) emitPublished(name string, acknowledged, published load.Latencie
 type publications struct {
 	mu      sync.Mutex
 	waiting []publication
-	took    load.Latencies
+	took    latencies
 	err     error
 
 	stop chan struct{}
@@ -131,7 +128,7 @@ func (p *publications) look(size func() (uint64, error)) bool {
 }
 
 // finish waits for what is not covered yet and ends the watcher.
-func (p *publications) finish() (load.Latencies, error) {
+func (p *publications) finish() (latencies, error) {
 	for end := time.Now().Add(watchAtLeast); time.Now().Before(end) && p.left() > 0; {
 		time.Sleep(watchEvery)
 	}

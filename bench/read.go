@@ -6,7 +6,6 @@ import (
 	"math/rand/v2"
 	"net/http"
 
-	"github.com/agentledger/agentledger/bench/load"
 	"github.com/agentledger/agentledger/tlog"
 )
 
@@ -86,7 +85,7 @@ func (s *suite) read(url string, r resource) error {
 }
 
 func (s *suite) ask(url string, r resource) ([]byte, error) {
-	c, err := load.Dial(url)
+	c, err := dialConn(url)
 	if err != nil {
 		return nil, err
 	}
@@ -104,10 +103,10 @@ func (s *suite) readFrom(name, url string, r resource) error {
 }
 
 // askRandomly is the load of connections that ask for random resources.
-func (s *suite) askRandomly(url string, r resource, connections int) (load.Result, error) {
-	return load.Closed(connections, s.limit(), func(worker int) (load.Step, error) {
+func (s *suite) askRandomly(url string, r resource, connections int) (loopResult, error) {
+	return closedLoop(connections, s.limit(), func(worker int) (step, error) {
 		random := rand.New(rand.NewPCG(6, uint64(worker)))
-		c, err := load.Dial(url)
+		c, err := dialConn(url)
 		return func(int) error {
 			_, err := c.Expect(http.StatusOK, r.request(random))
 			return err

@@ -10,7 +10,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/agentledger/agentledger/bench/load"
 	"github.com/agentledger/agentledger/client"
 	"github.com/agentledger/agentledger/id"
 )
@@ -100,7 +99,7 @@ func (l lines) posts(prefix string, n int, of func(i int) *member) ([][]byte, er
 }
 
 // send sends a request. Each event of it has to be new.
-func (l lines) send(c *load.Conn, request []byte) error {
+func (l lines) send(c *conn, request []byte) error {
 	status := http.StatusCreated
 	if l > 1 {
 		status = http.StatusOK

@@ -9,7 +9,6 @@ import (
 	"net/url"
 	"time"
 
-	"github.com/agentledger/agentledger/bench/load"
 	"github.com/agentledger/agentledger/client"
 	"github.com/agentledger/agentledger/id"
 )
@@ -160,9 +159,9 @@ func trace(n int) id.Trace { return id.Trace(fmt.Sprint("trc_", n-n%scaleLines))
 // sendAll sends batches on a few connections.
 func (x *scale) sendAll(ctx context.Context, requests [][]byte) error {
 	const connections = 8
-	limit := load.Limit{Time: 10 * time.Minute, Count: len(requests)}
-	_, err := load.Closed(connections, limit, func(int) (load.Step, error) {
-		c, err := load.Dial(x.service.url())
+	limit := loopLimit{Time: 10 * time.Minute, Count: len(requests)}
+	_, err := closedLoop(connections, limit, func(int) (step, error) {
+		c, err := dialConn(x.service.url())
 		return func(n int) error {
 			_, err := c.Expect(http.StatusOK, requests[n])
 			return errors.Join(err, ctx.Err())

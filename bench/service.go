@@ -15,7 +15,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/agentledger/agentledger/bench/peer"
 	"github.com/agentledger/agentledger/client"
 	"github.com/agentledger/agentledger/id"
 )
@@ -77,7 +76,7 @@ func (v *service) identity() string { return v.said[2] }
 
 // member is an organization with its agent.
 type member struct {
-	peer.Member
+	peerMember
 	slug   id.Slug
 	signer *client.Signer
 }
@@ -107,7 +106,7 @@ func (v *service) found(ctx context.Context, slug string) (*member, error) {
 		return nil, err
 	}
 	signer, err := client.NewSigner(client.Identity{Organization: f.Organization, Agent: f.Agent.Agent, Key: f.Agent.Key}, seed)
-	return &member{slug: f.Slug, signer: signer, Member: peer.Member{
+	return &member{slug: f.Slug, signer: signer, Member: peerMember{
 		Organization: f.Organization, Origin: f.Origin, Token: f.IngestKey.Secret,
 		Agent: f.Agent.Agent, Key: f.Agent.Key, PublicB64: f.Agent.Public, Policy: policyDocument,
 	}}, err

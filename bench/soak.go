@@ -9,8 +9,6 @@ import (
 	"path/filepath"
 	"sync/atomic"
 	"time"
-
-	"github.com/agentledger/agentledger/bench/load"
 )
 
 // soak is a long load of mixed work on two organizations, at half of the rate that the machine carries. It shows what
@@ -24,7 +22,7 @@ type soak struct {
 	names   [2]atomic.Int64
 	events  atomic.Int64 // that were acknowledged for the first time
 	refused atomic.Int64 // steps that the server had no room for
-	conns   []*load.Conn // of the slice under way
+	conns   []*conn      // of the slice under way
 	samples []sample
 }
 
@@ -84,8 +82,8 @@ func (x *soak) begin(ctx context.Context) (err error) {
 
 // halfOfCapacity sends as much as it can for two slices.
 func (x *soak) halfOfCapacity() (int, error) {
-	limit := load.Limit{Warm: x.slice(), Time: x.slice()}
-	took, err := load.Closed(soakWorkers, limit, func(worker int) (load.Step, error) {
+	limit := loopLimit{Warm: x.slice(), Time: x.slice()}
+	took, err := closedLoop(soakWorkers, limit, func(worker int) (step, error) {
 		w, err := x.worker(worker)
 		return func(n int) error { return w.step(n) }, err
 	})
@@ -103,7 +101,7 @@ func (x *soak) slice() time.Duration { return max(x.Soak/soakSlices, minSlice) }
 func (x *soak) runSlice(ctx context.Context, n int) error {
 	pid := x.service.cmd.Process.Pid
 	before, refused := spent(pid), x.refused.Load()
-	took, err := load.Open(x.rate, soakWorkers, load.Limit{Time: x.slice()}, func(worker int) (load.Timed, error) {
+	took, err := openLoop(x.rate, soakWorkers, loopLimit{Time: x.slice()}, func(worker int) (timedStep, error) {
 		w, err := x.worker((n+1)*soakWorkers + worker) // none draws the numbers of another one, or of the search for the rate
 		return func(n int, _ time.Time) error { return errors.Join(w.step(n), ctx.Err()) }, err
 	})
@@ -157,7 +155,7 @@ func (x *soak) finish(ctx context.Context) error {
 
 // findAcknowledged compares the sizes of the logs with the number of events that were acknowledged.
 func (x *soak) findAcknowledged() error {
-	c, err := load.Dial(x.service.url())
+	c, err := dialConn(x.service.url())
 	if err != nil {
 		return err
 	}

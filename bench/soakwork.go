@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/agentledger/agentledger/bench/load"
 	"github.com/agentledger/agentledger/client"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/tlog"
@@ -17,7 +16,7 @@ import (
 // soakWorker is one connection of the load.
 type soakWorker struct {
 	*soak
-	conn    *load.Conn
+	conn    *conn
 	random  *rand.Rand
 	client  *client.Client // of the organization with a policy
 	last    []byte         // the newest single event that was acknowledged, as a request
@@ -26,7 +25,7 @@ type soakWorker struct {
 
 // worker connects. Workers of a slice are made one after the other.
 func (x *soak) worker(seed int) (*soakWorker, error) {
-	conn, err := load.Dial(x.service.url())
+	conn, err := dialConn(x.service.url())
 	if err != nil {
 		return nil, err
 	}

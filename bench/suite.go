@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/agentledger/agentledger/bench/load"
 	"github.com/agentledger/agentledger/internal/seal"
 )
 
@@ -124,7 +123,7 @@ func (s *suite) folder() (dir string, remove func(), err error) {
 }
 
 // limit is that of one load: a warm-up of a quarter, then the window.
-func (s *suite) limit() load.Limit { return load.Limit{Warm: s.Window / 4, Time: s.Window} }
+func (s *suite) limit() loopLimit { return loopLimit{Warm: s.Window / 4, Time: s.Window} }
 
 // value is one result with its unit.
 type value struct {
@@ -144,11 +143,11 @@ func (s *suite) emit(name string, n int, values ...value) {
 
 // emitLoad prints what a load did, each step being some operations, and what else
 // is known of it.
-func (s *suite) emitLoad(name string, r load.Result, each int, unit string, more ...value) {
+func (s *suite) emitLoad(name string, r loopResult, each int, unit string, more ...value) {
 	values := []value{{r.Rate() * float64(each), unit}, micros(r.Took, 0.5, "p50-µs"), micros(r.Took, 0.99, "p99-µs")}
 	s.emit(name, r.Steps()*each, append(values, more...)...)
 }
 
-func micros(l load.Latencies, q float64, unit string) value {
+func micros(l latencies, q float64, unit string) value {
 	return value{float64(l.Quantile(q).Nanoseconds()) / 1000, unit}
 }

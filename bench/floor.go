@@ -1,4 +1,4 @@
-package peer
+package main
 
 import (
 	"crypto/sha256"
@@ -19,9 +19,9 @@ import (
 	"github.com/agentledger/agentledger/policy"
 )
 
-// Member is what the floor knows of its one organization. It is JSON, as the
+// peerMember is what the floor knows of its one organization. It is JSON, as the
 // floor runs in a process of its own.
-type Member struct {
+type peerMember struct {
 	Organization id.Organization `json:"organization"`
 	Origin       id.Origin       `json:"origin"`
 	Token        string          `json:"token"`
@@ -51,11 +51,11 @@ type floor struct {
 	policy   *policy.Compiled
 }
 
-// Floor returns a server of POST /v1/ingest/events that does what the service
+// peerFloor returns a server of POST /v1/ingest/events that does what the service
 // does, by the same packages, up to the record: ingest key by its hash, strict
 // JSON, key, signature, policy, record. It stores nothing and does no other
 // bookkeeping, and its router is that of net/http.
-func Floor(m Member) (http.Handler, error) {
+func peerFloor(m peerMember) (http.Handler, error) {
 	raw, err := base64.StdEncoding.DecodeString(m.PublicB64)
 	if err != nil {
 		return nil, fmt.Errorf("floor: public key: %w", err)

@@ -1,4 +1,4 @@
-package peer
+package main
 
 import (
 	"context"
@@ -10,9 +10,9 @@ import (
 	"strconv"
 )
 
-// Serve serves h on a free port of the loopback until ctx ends. The line
+// servePeer serves h on a free port of the loopback until ctx ends. The line
 // "serving URL" on out says that it listens.
-func Serve(ctx context.Context, out io.Writer, h http.Handler) error {
+func servePeer(ctx context.Context, out io.Writer, h http.Handler) error {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return fmt.Errorf("listen: %w", err)
@@ -47,9 +47,9 @@ func write(w http.ResponseWriter, status int, media string, body []byte) {
 	_, _ = w.Write(body) // a client that is gone reads nothing
 }
 
-// Static answers every request with the same body, after reading that of the
+// staticPeer answers every request with the same body, after reading that of the
 // request.
-func Static(body []byte) http.Handler {
+func staticPeer(body []byte) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if _, err := readBody(r); err != nil {
 			http.Error(w, "unreadable body", http.StatusBadRequest)
@@ -61,7 +61,7 @@ func Static(body []byte) http.Handler {
 
 // Handler serves POST /add, which answers 201 with the entry's index once the
 // entry is durable and integrated, and GET /checkpoint.
-func (t *Tessera) Handler() http.Handler {
+func (t *tesseraPeer) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /add", func(w http.ResponseWriter, r *http.Request) {
 		body, err := readBody(r)

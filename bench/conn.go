@@ -1,14 +1,4 @@
-// Package load sends requests at next to no cost of its own and says how long
-// they took.
-//
-// Invariants:
-//
-//   - A Conn sends bytes that were made beforehand and allocates nothing for an
-//     answer.
-//   - Times are taken around the whole step: from its begin, or from when it was
-//     due while nobody was free to begin it, until its answer was read.
-//   - Every run is bounded in time and in steps, and ends at the first error.
-package load
+package main
 
 import (
 	"bufio"
@@ -23,8 +13,8 @@ import (
 	"time"
 )
 
-// Conn is one HTTP/1.1 connection that is kept. It is for one goroutine.
-type Conn struct {
+// conn is one HTTP/1.1 connection that is kept. It is for one goroutine.
+type conn struct {
 	conn net.Conn
 	r    *bufio.Reader
 	body []byte
@@ -33,20 +23,20 @@ type Conn struct {
 // exchangeTimeout bounds one request with its answer.
 const exchangeTimeout = 60 * time.Second
 
-// Dial connects to the host of a URL.
-func Dial(url string) (*Conn, error) {
+// dialConn connects to the host of a URL.
+func dialConn(url string) (*conn, error) {
 	c, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
 	if err != nil {
 		return nil, fmt.Errorf("dial: %w", err)
 	}
-	return &Conn{conn: c, r: bufio.NewReaderSize(c, 16<<10)}, nil
+	return &conn{conn: c, r: bufio.NewReaderSize(c, 16<<10)}, nil
 }
 
 // Close closes the connection.
-func (c *Conn) Close() error { return c.conn.Close() }
+func (c *conn) Close() error { return c.conn.Close() }
 
 // Do sends a request and returns the answer. body is valid until the next call.
-func (c *Conn) Do(request []byte) (status int, body []byte, err error) {
+func (c *conn) Do(request []byte) (status int, body []byte, err error) {
 	if err := c.conn.SetDeadline(time.Now().Add(exchangeTimeout)); err != nil {
 		return 0, nil, err
 	}
@@ -60,7 +50,7 @@ func (c *Conn) Do(request []byte) (status int, body []byte, err error) {
 }
 
 // Expect is Do for one status; another one is an error that shows the answer.
-func (c *Conn) Expect(want int, request []byte) (body []byte, err error) {
+func (c *conn) Expect(want int, request []byte) (body []byte, err error) {
 	status, body, err := c.Do(request)
 	if err == nil && status != want {
 		err = fmt.Errorf("status %d, want %d: %.300s", status, want, body)
@@ -70,7 +60,7 @@ func (c *Conn) Expect(want int, request []byte) (body []byte, err error) {
 
 var errAnswer = errors.New("malformed answer")
 
-func (c *Conn) read() (status int, err error) {
+func (c *conn) read() (status int, err error) {
 	line, err := c.line()
 	if err != nil {
 		return 0, err
@@ -96,7 +86,7 @@ func (c *Conn) read() (status int, err error) {
 const chunked = -1
 
 // header reads up to the empty line and returns the length of the body.
-func (c *Conn) header() (length int, err error) {
+func (c *conn) header() (length int, err error) {
 	for {
 		line, err := c.line()
 		if err != nil || len(line) == 0 {
@@ -114,7 +104,7 @@ func (c *Conn) header() (length int, err error) {
 }
 
 // line returns the next line without its end.
-func (c *Conn) line() ([]byte, error) {
+func (c *conn) line() ([]byte, error) {
 	line, err := c.r.ReadSlice('\n')
 	if err != nil {
 		return nil, err
@@ -123,14 +113,14 @@ func (c *Conn) line() ([]byte, error) {
 }
 
 // take appends the next n bytes to the body.
-func (c *Conn) take(n int) error {
+func (c *conn) take(n int) error {
 	have := len(c.body)
 	c.body = slices.Grow(c.body, n)[:have+n]
 	_, err := io.ReadFull(c.r, c.body[have:])
 	return err
 }
 
-func (c *Conn) chunks() error {
+func (c *conn) chunks() error {
 	for {
 		line, err := c.line()
 		if err != nil {

@@ -1,4 +1,4 @@
-package load
+package main
 
 import (
 	"errors"
@@ -8,33 +8,33 @@ import (
 	"time"
 )
 
-// Limit bounds a run. Steps that end in the first Warm are not counted; steps are
+// loopLimit bounds a run. Steps that end in the first Warm are not counted; steps are
 // begun for Time after that, or until there were Count (0: no bound).
-type Limit struct {
+type loopLimit struct {
 	Warm, Time time.Duration
 	Count      int
 }
 
-func (l Limit) count() int64 {
+func (l loopLimit) count() int64 {
 	if l.Count == 0 {
 		return 1 << 62
 	}
 	return int64(l.Count)
 }
 
-// Step does step n of a run and returns when it is done. Numbers count from 0
+// step does step n of a run and returns when it is done. Numbers count from 0
 // over all workers.
-type Step func(n int) error
+type step func(n int) error
 
-// Timed is a Step that is told since when it counts.
-type Timed func(n int, since time.Time) error
+// timedStep is a Step that is told since when it counts.
+type timedStep func(n int, since time.Time) error
 
-// Latencies are durations in no order.
-type Latencies []time.Duration
+// latencies are durations in no order.
+type latencies []time.Duration
 
 // Quantile returns the smallest duration that a share of q of all does not
 // exceed by count; 0 of none. It sorts.
-func (l Latencies) Quantile(q float64) time.Duration {
+func (l latencies) Quantile(q float64) time.Duration {
 	if len(l) == 0 {
 		return 0
 	}
@@ -42,24 +42,24 @@ func (l Latencies) Quantile(q float64) time.Duration {
 	return l[min(int(q*float64(len(l))), len(l)-1)]
 }
 
-// Result is what a run did after its warm-up.
-type Result struct {
+// loopResult is what a run did after its warm-up.
+type loopResult struct {
 	Elapsed time.Duration
-	Took    Latencies
+	Took    latencies
 	Done    int // steps, those of the warm-up too
 }
 
 // Steps returns how many steps were counted.
-func (r Result) Steps() int { return len(r.Took) }
+func (r loopResult) Steps() int { return len(r.Took) }
 
 // Rate returns counted steps a second.
-func (r Result) Rate() float64 { return float64(len(r.Took)) / r.Elapsed.Seconds() }
+func (r loopResult) Rate() float64 { return float64(len(r.Took)) / r.Elapsed.Seconds() }
 
-// Closed runs workers that each do one step after the other. start is called
+// closedLoop runs workers that each do one step after the other. start is called
 // once for each, before the clock begins.
-func Closed(workers int, l Limit, start func(worker int) (Step, error)) (Result, error) {
+func closedLoop(workers int, l loopLimit, start func(worker int) (step, error)) (loopResult, error) {
 	var next atomic.Int64
-	return run(workers, l, start, func(step Step, w *worker, counted time.Time) {
+	return runWorkers(workers, l, start, func(step step, w *worker, counted time.Time) {
 		end := counted.Add(l.Time)
 		for n := next.Add(1) - 1; n < l.count(); n = next.Add(1) - 1 {
 			since := time.Now()
@@ -70,13 +70,13 @@ func Closed(workers int, l Limit, start func(worker int) (Step, error)) (Result,
 	})
 }
 
-// Open begins rate steps a second, whatever the server does, with at most so
+// openLoop begins rate steps a second, whatever the server does, with at most so
 // many under way as there are workers. A step that found no free worker counts
 // from when it was due.
-func Open(rate, workers int, l Limit, start func(worker int) (Timed, error)) (Result, error) {
+func openLoop(rate, workers int, l loopLimit, start func(worker int) (timedStep, error)) (loopResult, error) {
 	var next atomic.Int64
 	every := time.Second / time.Duration(rate)
-	return run(workers, l, start, func(step Timed, w *worker, counted time.Time) {
+	return runWorkers(workers, l, start, func(step timedStep, w *worker, counted time.Time) {
 		begin, end := counted.Add(-l.Warm), counted.Add(l.Time)
 		for n := next.Add(1) - 1; n < l.count(); n = next.Add(1) - 1 {
 			since := begin.Add(time.Duration(n) * every)
@@ -119,14 +119,14 @@ func (w *worker) do(err error, since, counted time.Time) bool {
 	return !w.failed.Load()
 }
 
-// run starts the workers together and puts together what they found out.
+// runWorkers starts the workers together and puts together what they found out.
 // Elapsed is from the end of the warm-up to the end of the last counted step.
-func run[S any](workers int, l Limit, start func(int) (S, error), loop func(S, *worker, time.Time)) (Result, error) {
+func runWorkers[S any](workers int, l loopLimit, start func(int) (S, error), loop func(S, *worker, time.Time)) (loopResult, error) {
 	steps := make([]S, workers)
 	for i := range steps {
 		var err error
 		if steps[i], err = start(i); err != nil {
-			return Result{}, err
+			return loopResult{}, err
 		}
 	}
 	var failed atomic.Bool
@@ -143,8 +143,8 @@ func run[S any](workers int, l Limit, start func(int) (S, error), loop func(S, *
 
 var errNothing = errors.New("no step ended after the warm-up")
 
-func collect(all []worker, counted time.Time) (Result, error) {
-	var r Result
+func collect(all []worker, counted time.Time) (loopResult, error) {
+	var r loopResult
 	var errs []error
 	last := counted
 	for _, w := range all {

@@ -1,4 +1,4 @@
-package peer_test
+package main
 
 import (
 	"encoding/base64"
@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/agentledger/agentledger/bench/peer"
 	"github.com/agentledger/agentledger/client"
 	"github.com/agentledger/agentledger/edkey"
 	"github.com/agentledger/agentledger/id"
@@ -23,7 +22,7 @@ func post(h http.Handler, path, token, body string) *httptest.ResponseRecorder {
 }
 
 func TestTessera(t *testing.T) {
-	log, err := peer.OpenTessera(t.Context(), t.TempDir(), peer.Settings{Batch: 1, Age: time.Millisecond, Checkpoint: 100 * time.Millisecond})
+	log, err := openTessera(t.Context(), t.TempDir(), peerSettings{Batch: 1, Age: time.Millisecond, Checkpoint: 100 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,11 +44,11 @@ func TestTessera(t *testing.T) {
 func TestFloor(t *testing.T) {
 	key := edkey.NewPrivate()
 	seed, public := key.Seed(), key.Public().Bytes()
-	m := peer.Member{
+	m := peerMember{
 		Organization: id.NewOrganization(), Origin: "bench.example/o/1", Token: "secret", Agent: "agt_1", Key: "key_1",
 		PublicB64: base64.StdEncoding.EncodeToString(public[:]), Policy: `{"policy_id":"p","name":"P","rules":[]}`,
 	}
-	h, err := peer.Floor(m)
+	h, err := peerFloor(m)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +85,7 @@ func TestFloor(t *testing.T) {
 }
 
 func TestStatic(t *testing.T) {
-	w := post(peer.Static([]byte("body")), "/any/path", "", "question")
+	w := post(staticPeer([]byte("body")), "/any/path", "", "question")
 	if w.Code != http.StatusOK || w.Body.String() != "body" {
 		t.Errorf("got %d %q", w.Code, w.Body)
 	}

@@ -1,11 +1,4 @@
-// Package peer holds the servers that the service is measured against, each the
-// least that still does its job:
-//
-//   - Tessera: the POSIX appender of github.com/transparency-dev/tessera, alone
-//     and behind net/http. It checks no signature, parses no JSON, asks no policy.
-//   - Floor: does what the service does with an event, but stores nothing.
-//   - Static: answers from memory.
-package peer
+package main
 
 import (
 	"context"
@@ -24,36 +17,36 @@ import (
 	"github.com/agentledger/agentledger/tlog"
 )
 
-// Settings are those of the appender that its speed depends on. A batch is written when it is full or when its first
+// peerSettings are those of the appender that its speed depends on. A batch is written when it is full or when its first
 // entry is this old. A checkpoint is published once in each interval, at least 100 ms with the POSIX driver.
-type Settings struct {
+type peerSettings struct {
 	Batch      uint
 	Age        time.Duration
 	Checkpoint time.Duration
 }
 
-// Defaults are the library's own settings.
-func Defaults() Settings {
-	return Settings{Batch: tessera.DefaultBatchMaxSize, Age: tessera.DefaultBatchMaxAge, Checkpoint: tessera.DefaultCheckpointInterval}
+// peerDefaults are the library's own settings.
+func peerDefaults() peerSettings {
+	return peerSettings{Batch: tessera.DefaultBatchMaxSize, Age: tessera.DefaultBatchMaxAge, Checkpoint: tessera.DefaultCheckpointInterval}
 }
 
 // String returns the settings as part of a benchmark's name.
-func (s Settings) String() string {
+func (s peerSettings) String() string {
 	return fmt.Sprintf("batch=%d/age=%v/checkpoint=%v", s.Batch, s.Age, s.Checkpoint)
 }
 
-// Tessera is one log. It has no antispam, as the service's event ids are not
+// tesseraPeer is one log. It has no antispam, as the service's event ids are not
 // counted for it either, and no garbage collection of partial tiles, which
 // would only cost it time.
-type Tessera struct {
+type tesseraPeer struct {
 	appender *tessera.Appender
 	reader   tessera.LogReader
 	shutdown func(context.Context) error
 	cancel   context.CancelFunc
 }
 
-// OpenTessera opens or makes a log in dir.
-func OpenTessera(ctx context.Context, dir string, s Settings) (*Tessera, error) {
+// openTessera opens or makes a log in dir.
+func openTessera(ctx context.Context, dir string, s peerSettings) (*tesseraPeer, error) {
 	klog.LogToStderr(false)
 	klog.SetOutput(io.Discard)
 	secret, _, err := note.GenerateKey(rand.Reader, "bench.example/tessera")
@@ -69,7 +62,7 @@ func OpenTessera(ctx context.Context, dir string, s Settings) (*Tessera, error) 
 		return nil, fmt.Errorf("open tessera: %w", err)
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	t := &Tessera{cancel: cancel}
+	t := &tesseraPeer{cancel: cancel}
 	t.appender, t.shutdown, t.reader, err = tessera.NewAppender(ctx, driver, tessera.NewAppendOptions().
 		WithCheckpointSigner(signer).
 		WithBatching(s.Batch, s.Age).
@@ -83,28 +76,28 @@ func OpenTessera(ctx context.Context, dir string, s Settings) (*Tessera, error) 
 }
 
 // Close waits until what was added is published, and stops.
-func (t *Tessera) Close(ctx context.Context) error {
+func (t *tesseraPeer) Close(ctx context.Context) error {
 	defer t.cancel()
 	return t.shutdown(ctx)
 }
 
 // Abandon stops without waiting for a checkpoint, for which the library's own interval may take 10 s. The log is of no
 // use afterwards.
-func (t *Tessera) Abandon() { t.cancel() }
+func (t *tesseraPeer) Abandon() { t.cancel() }
 
 // Add returns when an entry is durable and integrated, with its index.
-func (t *Tessera) Add(ctx context.Context, entry []byte) (uint64, error) {
+func (t *tesseraPeer) Add(ctx context.Context, entry []byte) (uint64, error) {
 	at, err := t.appender.Add(ctx, tessera.NewEntry(entry))()
 	return at.Index, err
 }
 
 // Checkpoint returns the published checkpoint.
-func (t *Tessera) Checkpoint(ctx context.Context) ([]byte, error) {
+func (t *tesseraPeer) Checkpoint(ctx context.Context) ([]byte, error) {
 	return t.reader.ReadCheckpoint(ctx)
 }
 
 // Published returns the size of the published checkpoint.
-func (t *Tessera) Published(ctx context.Context) (uint64, error) {
+func (t *tesseraPeer) Published(ctx context.Context) (uint64, error) {
 	text, err := t.Checkpoint(ctx)
 	if errors.Is(err, os.ErrNotExist) {
 		return 0, nil

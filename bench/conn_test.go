@@ -1,4 +1,4 @@
-package load_test
+package main
 
 import (
 	"bytes"
@@ -9,8 +9,6 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
-
-	"github.com/agentledger/agentledger/bench/load"
 )
 
 func TestConn(t *testing.T) {
@@ -21,7 +19,7 @@ func TestConn(t *testing.T) {
 	mux.HandleFunc("/chunked", func(w http.ResponseWriter, _ *http.Request) { w.Write(long) })
 	server := httptest.NewServer(mux)
 	defer server.Close()
-	c, err := load.Dial(server.URL)
+	c, err := dialConn(server.URL)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,15 +44,15 @@ func TestConn(t *testing.T) {
 
 func TestClosedCountsAndEnds(t *testing.T) {
 	var steps atomic.Int64
-	start := func(int) (load.Step, error) {
+	start := func(int) (step, error) {
 		return func(int) error { steps.Add(1); return nil }, nil
 	}
-	r, err := load.Closed(4, load.Limit{Time: time.Minute, Count: 1000}, start)
+	r, err := closedLoop(4, loopLimit{Time: time.Minute, Count: 1000}, start)
 	if err != nil || r.Steps() != 1000 || steps.Load() != 1000 {
 		t.Errorf("got %d counted of %d, %v", r.Steps(), steps.Load(), err)
 	}
 	failed := errors.New("failed")
-	_, err = load.Closed(4, load.Limit{Time: time.Minute, Count: 1000}, func(worker int) (load.Step, error) {
+	_, err = closedLoop(4, loopLimit{Time: time.Minute, Count: 1000}, func(worker int) (step, error) {
 		return func(n int) error {
 			if n == 500 {
 				return failed
@@ -69,7 +67,7 @@ func TestClosedCountsAndEnds(t *testing.T) {
 
 func TestOpenTakesEachSlotOnce(t *testing.T) {
 	seen := make([]atomic.Int64, 200)
-	r, err := load.Open(10_000, 3, load.Limit{Time: 20 * time.Millisecond}, func(int) (load.Timed, error) {
+	r, err := openLoop(10_000, 3, loopLimit{Time: 20 * time.Millisecond}, func(int) (timedStep, error) {
 		return func(n int, _ time.Time) error { seen[n].Add(1); return nil }, nil
 	})
 	if err != nil || r.Steps() != 200 {
@@ -83,7 +81,7 @@ func TestOpenTakesEachSlotOnce(t *testing.T) {
 }
 
 func TestQuantile(t *testing.T) {
-	var took load.Latencies
+	var took latencies
 	if got := took.Quantile(0.5); got != 0 {
 		t.Errorf("of none: got %v", got)
 	}
