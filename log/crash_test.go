@@ -16,7 +16,7 @@ import (
 	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/event/erasure"
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/test/crashdisk"
+	"github.com/agentledger/agentledger/internal/test/enginetest"
 	"github.com/agentledger/agentledger/internal/test/ledgertest"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/storage"
@@ -50,7 +50,7 @@ func TestCrashOfALargeLedger(t *testing.T) {
 }
 
 func crashRound(t *testing.T, seed uint64, base, most int) {
-	c := &camera{mem: crashdisk.New(), random: rand.New(rand.NewPCG(seed, 9)), every: 1 + base/4096}
+	c := &camera{mem: enginetest.NewCrashDisk(), random: rand.New(rand.NewPCG(seed, 9)), every: 1 + base/4096}
 	w := newWorld(t, openPebble(t, c.fs(), nil))
 	c.anchors = w.journal()
 	w.fill(red, base)
@@ -106,7 +106,7 @@ func (w *world) fill(tenant id.Tenant, n int) {
 
 // camera takes images of a disk as a loss of power at that moment could leave it.
 type camera struct {
-	mem     *crashdisk.Disk
+	mem     *enginetest.CrashDisk
 	anchors string // the journal, on the file system of the machine
 	random  *rand.Rand
 	every   int // takes one image of so many: those of large ledgers fill the memory

@@ -19,7 +19,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/test/crashdisk"
+	"github.com/agentledger/agentledger/internal/test/enginetest"
 	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/storage/pebblestore"
 )
@@ -29,13 +29,13 @@ var errDisk = errors.New("disk: no")
 // disk is a file system in memory whose log syncs can be held back or fail.
 type disk struct {
 	*errorfs.FS
-	mem  *crashdisk.Disk
+	mem  *enginetest.CrashDisk
 	fail atomic.Bool
 	hold atomic.Pointer[chan struct{}]
 }
 
 func newDisk() *disk {
-	d := &disk{mem: crashdisk.New()}
+	d := &disk{mem: enginetest.NewCrashDisk()}
 	d.FS = errorfs.Wrap(d.mem, errorfs.InjectorFunc(d.maybe))
 	return d
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/test/crashdisk"
+	"github.com/agentledger/agentledger/internal/test/enginetest"
 	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/storage/pebblestore"
 	"github.com/agentledger/agentledger/storage/storagetest"
@@ -29,7 +29,7 @@ func TestCrash(t *testing.T) {
 
 func crash(t *testing.T, seed uint64) {
 	random := rand.New(rand.NewPCG(seed, 4))
-	fs := crashdisk.New()
+	fs := enginetest.NewCrashDisk()
 	e := open(t, pebblestore.Options{Dir: "a/b", FS: fs})
 	writers := []*writer{newWriter(1), newWriter(2)}
 	var history [][]storage.Batch

@@ -11,7 +11,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
-	"github.com/agentledger/agentledger/internal/test/crashdisk"
+	"github.com/agentledger/agentledger/internal/test/enginetest"
 	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/storage/pebblestore"
 )
@@ -19,7 +19,7 @@ import (
 // TestMarkers loses the power behind each marker, on a file system that keeps
 // any of the names that were not synced.
 func TestMarkers(t *testing.T) {
-	mem := crashdisk.New()
+	mem := enginetest.NewCrashDisk()
 	var mu sync.Mutex // Pebble writes in several goroutines
 	var images []*vfs.MemFS
 	marked := false

@@ -16,7 +16,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
-	"github.com/agentledger/agentledger/internal/test/crashdisk"
+	"github.com/agentledger/agentledger/internal/test/enginetest"
 	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/storage/pebblestore"
 )
@@ -229,7 +229,7 @@ func TestMalformedStoreFile(t *testing.T) {
 // A store of another format is refused before anything is read or written, by its
 // file or, where that is lost, by its key.
 func TestOtherFormat(t *testing.T) {
-	fs := crashdisk.New()
+	fs := enginetest.NewCrashDisk()
 	e := open(t, pebblestore.Options{Dir: "data", FS: fs})
 	red, blue := newWriter(1), newWriter(2)
 	wantAll(t, e.Append([]storage.Batch{red.next(2), blue.next(2)}).Wait(), nil)
@@ -263,7 +263,7 @@ func TestOtherFormat(t *testing.T) {
 // flushed, compacted, closed, opened again. No step leaves a store that is refused,
 // and what was waited for is there.
 func TestCrashAtEveryStep(t *testing.T) {
-	mem := crashdisk.New()
+	mem := enginetest.NewCrashDisk()
 	type image struct {
 		fs     *vfs.MemFS
 		op     errorfs.Op

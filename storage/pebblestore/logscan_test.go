@@ -17,7 +17,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
-	"github.com/agentledger/agentledger/internal/test/crashdisk"
+	"github.com/agentledger/agentledger/internal/test/enginetest"
 	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/storage/pebblestore"
 	"github.com/agentledger/agentledger/storage/pebblestore/walcheck"
@@ -28,7 +28,7 @@ import (
 // were awaited so many together. The process was killed or stopped.
 func longLog(t *testing.T, together int, stopped bool) (image *vfs.MemFS, log string, appends int) {
 	t.Helper()
-	fs := crashdisk.New()
+	fs := enginetest.NewCrashDisk()
 	e := open(t, pebblestore.Options{Dir: "data", FS: fs})
 	red, blue := newWriter(1), newWriter(2)
 	var out []storage.Pending
@@ -185,7 +185,7 @@ func TestDamageInTheLogOfAStoppedStore(t *testing.T) {
 // A power cut leaves holes in what was not synced of the newest log, and whole
 // chunks behind them. None of these logs is refused.
 func TestHolesInTheLog(t *testing.T) {
-	mem := crashdisk.New()
+	mem := enginetest.NewCrashDisk()
 	var mu sync.Mutex
 	var images []*vfs.MemFS
 	syncs := uint64(0)

@@ -14,7 +14,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/test/crashdisk"
+	"github.com/agentledger/agentledger/internal/test/enginetest"
 	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/storage/pebblestore"
 )
@@ -24,7 +24,7 @@ import (
 // hold.
 func killed(t *testing.T) (image *vfs.MemFS, want map[id.Tenant][]any) {
 	t.Helper()
-	fs := crashdisk.New()
+	fs := enginetest.NewCrashDisk()
 	e := open(t, pebblestore.Options{Dir: "data", FS: fs})
 	red, blue := newWriter(1), newWriter(2)
 	for round := range 6 {

@@ -1,10 +1,4 @@
-// Package crashdisk is a file system in memory that can lose unsynced data.
-//
-// Invariants:
-//
-//   - An image may be taken at any moment, beside any other call.
-//   - An image holds the synced data, and as much of the rest as its maker asks for.
-package crashdisk
+package enginetest
 
 import (
 	"io"
@@ -13,33 +7,33 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// Disk is vfs.MemFS, except that its calls never wait for themselves. MemFS locks the same
+// CrashDisk is vfs.MemFS, except that its calls never wait for themselves. MemFS locks the same
 // read lock twice in ReuseForWrite and in Lock. An image that is asked for between the two
 // waits for the first, and the second waits for the image.
-type Disk struct {
+type CrashDisk struct {
 	*vfs.MemFS
 	images sync.RWMutex // held for reading by the two calls, for writing while an image is taken
 }
 
-// New returns an empty disk.
-func New() *Disk { return &Disk{MemFS: vfs.NewCrashableMem()} }
+// NewCrashDisk returns an empty disk.
+func NewCrashDisk() *CrashDisk { return &CrashDisk{MemFS: vfs.NewCrashableMem()} }
 
 // CrashClone returns an image of the disk, as a crash at this moment leaves it.
-func (d *Disk) CrashClone(config vfs.CrashCloneCfg) *vfs.MemFS {
+func (d *CrashDisk) CrashClone(config vfs.CrashCloneCfg) *vfs.MemFS {
 	d.images.Lock()
 	defer d.images.Unlock()
 	return d.MemFS.CrashClone(config)
 }
 
 // ReuseForWrite implements vfs.FS.
-func (d *Disk) ReuseForWrite(oldName, newName string, category vfs.DiskWriteCategory) (vfs.File, error) {
+func (d *CrashDisk) ReuseForWrite(oldName, newName string, category vfs.DiskWriteCategory) (vfs.File, error) {
 	d.images.RLock()
 	defer d.images.RUnlock()
 	return d.MemFS.ReuseForWrite(oldName, newName, category)
 }
 
 // Lock implements vfs.FS.
-func (d *Disk) Lock(name string) (io.Closer, error) {
+func (d *CrashDisk) Lock(name string) (io.Closer, error) {
 	d.images.RLock()
 	defer d.images.RUnlock()
 	return d.MemFS.Lock(name)

@@ -1,4 +1,4 @@
-package crashdisk_test
+package enginetest_test
 
 import (
 	"sync"
@@ -6,12 +6,12 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"github.com/agentledger/agentledger/internal/test/crashdisk"
+	"github.com/agentledger/agentledger/internal/test/enginetest"
 )
 
 // TestImagesBesideReuse takes images while files are used again. With vfs.MemFS alone, both wait for ever.
 func TestImagesBesideReuse(t *testing.T) {
-	disk := crashdisk.New()
+	disk := enginetest.NewCrashDisk()
 	names := []string{"one", "two"}
 	f, err := disk.Create(names[0], vfs.WriteCategoryUnspecified)
 	if err != nil {
@@ -44,7 +44,7 @@ func TestImagesBesideReuse(t *testing.T) {
 
 // TestImage: a crash keeps synced data and loses the rest.
 func TestImage(t *testing.T) {
-	disk := crashdisk.New()
+	disk := enginetest.NewCrashDisk()
 	f, err := disk.Create("file", vfs.WriteCategoryUnspecified)
 	if err != nil {
 		t.Fatal(err)
