@@ -12,13 +12,13 @@ import (
 
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/cluster"
-	"github.com/agentledger/agentledger/internal/cluster/clustertest"
+	"github.com/agentledger/agentledger/internal/test/nodestest"
 )
 
 // group is some nodes on one table.
 type group struct {
 	t     *testing.T
-	table *clustertest.Memory
+	table *nodestest.MemoryTable
 	began time.Time
 	nodes []*node
 
@@ -371,7 +371,7 @@ func TestNodeThatHasLeftTellsIt(t *testing.T) {
 }
 
 func newGroup(t *testing.T) *group {
-	return &group{t: t, table: clustertest.NewMemory(cluster.Shards), began: time.Now()}
+	return &group{t: t, table: nodestest.NewMemoryTable(cluster.Shards), began: time.Now()}
 }
 
 func (g *group) end() {

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/agentledger/agentledger/internal/cluster"
-	"github.com/agentledger/agentledger/internal/cluster/clustertest"
+	"github.com/agentledger/agentledger/internal/test/nodestest"
 )
 
 var (
@@ -87,7 +87,7 @@ func TestTimes(t *testing.T) {
 // sim is one run.
 type sim struct {
 	random            *rand.Rand
-	table             *clustertest.Memory
+	table             *nodestest.MemoryTable
 	now               time.Duration
 	events            events
 	nodes             []*simNode
@@ -112,7 +112,7 @@ type simNode struct {
 }
 
 func newSim(seed uint64, own, dead time.Duration) *sim {
-	s := &sim{random: rand.New(rand.NewPCG(seed, 21)), table: clustertest.NewMemory(simShards),
+	s := &sim{random: rand.New(rand.NewPCG(seed, 21)), table: nodestest.NewMemoryTable(simShards),
 		ownFor: own, deadAfter: dead,
 		calm: 4 << rand.New(rand.NewPCG(seed, 22)).IntN(5), tell: func(string, ...any) {}}
 	for i := range 2 + s.random.IntN(3) {

@@ -11,7 +11,7 @@ import (
 
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/cluster"
-	"github.com/agentledger/agentledger/internal/cluster/clustertest"
+	"github.com/agentledger/agentledger/internal/test/nodestest"
 	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/storage/pgstore"
 	"github.com/agentledger/agentledger/storage/pgstore/nodetable"
@@ -21,7 +21,7 @@ func TestNodesAnswerAsInMemory(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(4) {
 		e := open(t, pgstore.Options{URL: fresh(t, shared)})
-		clustertest.Compare(t, patient{nodetable.New(e)}, seed, 150)
+		nodestest.CompareTables(t, patient{nodetable.New(e)}, seed, 150)
 		closeEngine(t, e)
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/agentledger/agentledger/internal/test/history"
+	"github.com/agentledger/agentledger/internal/test/nodestest"
 	"github.com/agentledger/agentledger/internal/test/servicetest"
 )
 
@@ -68,7 +68,7 @@ type drill struct {
 	database      *database
 	organizations []*organization
 	receiver      *servicetest.Callbacks
-	calls         history.History
+	calls         nodestest.History
 	turn          atomic.Uint64 // of the next request, for the round robin
 	second        *node         // that is killed while the fault of this round lasts, nil for none
 

@@ -8,7 +8,7 @@ import (
 
 	"github.com/agentledger/agentledger/client"
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/test/history"
+	"github.com/agentledger/agentledger/internal/test/nodestest"
 )
 
 // errand is one approval, from the question to its use.
@@ -64,7 +64,7 @@ func (d *drill) consume(ctx context.Context, o *organization, e *errand) bool {
 	return d.insist(o, "consume", func(_ *node, c *client.Client) error {
 		call := d.calls.Begin(o.Slug, e.asked.ID)
 		grant, err := c.ConsumeApproval(ctx, o.signer, e.asked)
-		outcome := history.Granted(grant)
+		outcome := nodestest.Granted(grant)
 		if err != nil {
 			outcome = outcomeOf(client.Result{}, err)
 		}

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/agentledger/agentledger/internal/test/faultproxy"
+	"github.com/agentledger/agentledger/internal/test/nodestest"
 )
 
 // faultKind is one way in which something breaks, and is whole again afterwards.
@@ -26,13 +26,13 @@ func faultKinds(part string) []faultKind {
 		{name: stopped, strike: (*drill).stopNode},
 		{name: "a node is not heard by the others", strike: isolation(severity{speaks: true}), lasts: true},
 		{name: "a node's clock moves forward", strike: clockStep(1), lasts: true, clock: true},
-		{name: "a node hears nothing of the database", strike: databaseFault(faultproxy.Fault{HoldAnswers: true}), lasts: true},
+		{name: "a node hears nothing of the database", strike: databaseFault(nodestest.Fault{HoldAnswers: true}), lasts: true},
 		{name: "a node is added, and taken away", strike: (*drill).addNode},
 		{name: "a node stands still for 5 s", strike: (*drill).pauseNode},
 		{name: "a node hears nothing of the others", strike: isolation(severity{listens: true}), lasts: true},
 		{name: "a node is cut off from the others", strike: isolation(severity{cut: true}), lasts: true},
-		{name: "a node is cut off from the database", strike: databaseFault(faultproxy.Fault{Cut: true}), lasts: true},
-		{name: "the database hears nothing of a node", strike: databaseFault(faultproxy.Fault{HoldCalls: true}), lasts: true},
+		{name: "a node is cut off from the database", strike: databaseFault(nodestest.Fault{Cut: true}), lasts: true},
+		{name: "the database hears nothing of a node", strike: databaseFault(nodestest.Fault{HoldCalls: true}), lasts: true},
 		{name: "a node's clock moves back", strike: clockStep(-1), lasts: true, clock: true},
 		{name: "a node starts with a clock that is ahead", strike: (*drill).startAhead, clock: true},
 	}, func(k faultKind) bool { return !strings.Contains(k.name, part) })
@@ -79,14 +79,14 @@ func isolation(s severity) func(d *drill, n *node) {
 }
 
 // databaseFault returns the fault of a node that is cut off from the database for a while.
-func databaseFault(f faultproxy.Fault) func(d *drill, n *node) {
+func databaseFault(f nodestest.Fault) func(d *drill, n *node) {
 	return func(d *drill, n *node) {
 		n.database.Set(0, f)
 		d.meanwhile()
 		if rand.IntN(2) == 0 {
 			n.database.Reset(0)
 		}
-		n.database.Set(0, faultproxy.Fault{})
+		n.database.Set(0, nodestest.Fault{})
 	}
 }
 

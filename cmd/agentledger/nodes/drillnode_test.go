@@ -5,15 +5,15 @@ import (
 	"runtime"
 	"testing"
 
-	"github.com/agentledger/agentledger/internal/test/faultproxy"
+	"github.com/agentledger/agentledger/internal/test/nodestest"
 )
 
 // node is one node of the drill, with proxies before the database and before its internal listener.
 type node struct {
 	*process
 	number   int // names the node in the links of proxies, from 1
-	database *faultproxy.Proxy
-	calls    *faultproxy.Proxy // from the other nodes
+	database *nodestest.Proxy
+	calls    *nodestest.Proxy // from the other nodes
 	clock    wallClock
 }
 
@@ -21,9 +21,9 @@ type node struct {
 func (d *drill) newNode(t *testing.T) *node {
 	t.Helper()
 	n := &node{clock: newWallClock(t)}
-	n.database = faultproxy.New(t, faultproxy.Options{Dial: d.database.dial})
+	n.database = nodestest.NewProxy(t, nodestest.ProxyOptions{Dial: d.database.dial})
 	n.process = newProcess(t, "postgres://postgres@"+n.database.Address()+"/postgres?sslmode=disable", d.program)
-	n.calls = faultproxy.New(t, faultproxy.Options{Caller: d.callerOf,
+	n.calls = nodestest.NewProxy(t, nodestest.ProxyOptions{Caller: d.callerOf,
 		Dial: func() (net.Conn, error) { return net.Dial("tcp", n.node) }})
 	n.url = "https://" + n.calls.Address()
 	n.variables = []string{clockVariable + "=" + n.clock.path}
@@ -45,7 +45,7 @@ func (d *drill) callerOf(c net.Conn) int {
 		}
 	}
 	d.mu.Unlock()
-	return numbers[faultproxy.CallerOf(c, pids)]
+	return numbers[nodestest.CallerOf(c, pids)]
 }
 
 // running returns the nodes that requests are sent to.
@@ -68,13 +68,13 @@ func (d *drill) isolate(n *node, s severity) {
 		if other == n {
 			continue
 		}
-		other.setCaller(n, faultproxy.Fault{Cut: s.cut, HoldCalls: s.speaks, HoldAnswers: s.listens})
-		n.setCaller(other, faultproxy.Fault{Cut: s.cut, HoldCalls: s.listens, HoldAnswers: s.speaks})
+		other.setCaller(n, nodestest.Fault{Cut: s.cut, HoldCalls: s.speaks, HoldAnswers: s.listens})
+		n.setCaller(other, nodestest.Fault{Cut: s.cut, HoldCalls: s.listens, HoldAnswers: s.speaks})
 	}
 }
 
 // setCaller breaks the link of a caller to this node: where the system does not tell callers, that of all.
-func (n *node) setCaller(caller *node, f faultproxy.Fault) {
+func (n *node) setCaller(caller *node, f nodestest.Fault) {
 	n.calls.Set(caller.number, f)
 	if runtime.GOOS != "linux" {
 		n.calls.Set(0, f)

@@ -12,7 +12,7 @@ import (
 
 	"github.com/agentledger/agentledger/client"
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/test/history"
+	"github.com/agentledger/agentledger/internal/test/nodestest"
 )
 
 const (
@@ -111,17 +111,17 @@ func (d *drill) sendOne(ctx context.Context, o *organization, name id.Event, env
 }
 
 // outcomeOf says what an answer to an event tells. Some refusals promise that nothing was done.
-func outcomeOf(r client.Result, err error) history.Outcome {
+func outcomeOf(r client.Result, err error) nodestest.Outcome {
 	switch answer, _ := errors.AsType[*client.Error](err); {
 	case err == nil && r.Status == client.Created:
-		return history.Created(int64(r.Sequence) - 1)
+		return nodestest.Created(int64(r.Sequence) - 1)
 	case err == nil:
-		return history.Replayed()
+		return nodestest.Replayed()
 	case answer != nil && (answer.Status < http.StatusInternalServerError ||
 		slices.Contains([]string{"overloaded", "not_owner", "clock", "read_only_mode"}, answer.Code)):
-		return history.Refused()
+		return nodestest.Refused()
 	}
-	return history.Unknown()
+	return nodestest.Unknown()
 }
 
 // keep notes the first acknowledgement of an event, unless it is of a replay and a later one says more.
@@ -149,7 +149,7 @@ func (d *drill) poll(ctx context.Context, o *organization) {
 		if err != nil {
 			continue
 		}
-		call.Read(history.Shown(int64(c.Size)))
+		call.Read(nodestest.Shown(int64(c.Size)))
 		if c.Size < newest {
 			d.t.Errorf("%s: node %d shows the head at %d after one at %d was seen", o.Slug, n.number, c.Size, newest)
 		}

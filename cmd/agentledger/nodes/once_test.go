@@ -11,7 +11,7 @@ import (
 	"github.com/agentledger/agentledger/cmd/agentledger/nodes"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/cluster"
-	"github.com/agentledger/agentledger/internal/cluster/clustertest"
+	"github.com/agentledger/agentledger/internal/test/nodestest"
 )
 
 // idle holds no organizations.
@@ -20,7 +20,7 @@ type idle struct{}
 func (idle) Release(context.Context, []cluster.Shard) {}
 
 // joinMemory starts a node of a table in memory. stop makes it leave.
-func joinMemory(t *testing.T, table *clustertest.Memory) (n *nodes.Node, stop func()) {
+func joinMemory(t *testing.T, table *nodestest.MemoryTable) (n *nodes.Node, stop func()) {
 	t.Helper()
 	began := time.Now()
 	c := cluster.New(cluster.Options{Table: table, Holder: idle{}, Logger: slog.New(slog.DiscardHandler),
@@ -40,7 +40,7 @@ func joinMemory(t *testing.T, table *clustertest.Memory) (n *nodes.Node, stop fu
 // Work of the whole service is done by the owner of the service's shard alone, and goes on at the next owner.
 func TestRunOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		table := clustertest.NewMemory(cluster.Shards)
+		table := nodestest.NewMemoryTable(cluster.Shards)
 		var members []*nodes.Node
 		var stops []func()
 		for range 2 {

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/agentledger/agentledger/client"
-	"github.com/agentledger/agentledger/internal/test/faultproxy"
+	"github.com/agentledger/agentledger/internal/test/nodestest"
 	"github.com/agentledger/agentledger/internal/test/servicetest"
 	"github.com/agentledger/agentledger/storage/pgstore/pgtest"
 )
@@ -25,13 +25,13 @@ func TestNewLogsMoveToAThirdNode(t *testing.T) {
 	t.Cleanup(func() { _ = server.Stop() })
 	one, two := servicetest.StartNode(t, server.URL(), nil), servicetest.StartNode(t, server.URL(), nil)
 	internal := servicetest.FreeAddress(t)
-	calls := faultproxy.New(t, faultproxy.Options{Dial: func() (net.Conn, error) { return net.Dial("tcp", internal) }})
+	calls := nodestest.NewProxy(t, nodestest.ProxyOptions{Dial: func() (net.Conn, error) { return net.Dial("tcp", internal) }})
 	third := servicetest.StartNode(t, server.URL(), nil, "--node-listen", internal,
 		"--node-url", "https://"+calls.Address())
 	for _, n := range []*servicetest.Node{one, two, third} {
 		n.AwaitShards(3)
 	}
-	calls.Set(0, faultproxy.Fault{HoldCalls: true})
+	calls.Set(0, nodestest.Fault{HoldCalls: true})
 	var organizations []*servicetest.Organization
 	for i := range foundings {
 		slug := fmt.Sprint("org-", i)

@@ -1,4 +1,4 @@
-package history
+package nodestest
 
 import "github.com/anishathalye/porcupine"
 

@@ -1,5 +1,4 @@
-// Package clustertest has a table of nodes in memory, and the suite that every table passes.
-package clustertest
+package nodestest
 
 import (
 	"context"
@@ -9,19 +8,19 @@ import (
 	"github.com/agentledger/agentledger/internal/cluster"
 )
 
-// Memory is a cluster.Table in memory, for tests. It may be called concurrently.
-type Memory struct {
+// MemoryTable is a cluster.Table in memory, for tests. It may be called concurrently.
+type MemoryTable struct {
 	mu     sync.Mutex
 	nodes  map[cluster.NodeID]cluster.Node
 	leases []cluster.Lease
 	epoch  cluster.Epoch
 }
 
-var _ cluster.Table = (*Memory)(nil)
+var _ cluster.Table = (*MemoryTable)(nil)
 
-// NewMemory returns a table without nodes.
-func NewMemory(shards int) *Memory {
-	m := &Memory{nodes: map[cluster.NodeID]cluster.Node{}, leases: make([]cluster.Lease, shards)}
+// NewMemoryTable returns a table without nodes.
+func NewMemoryTable(shards int) *MemoryTable {
+	m := &MemoryTable{nodes: map[cluster.NodeID]cluster.Node{}, leases: make([]cluster.Lease, shards)}
 	for i := range m.leases {
 		m.leases[i].Shard = cluster.Shard(i)
 	}
@@ -29,7 +28,7 @@ func NewMemory(shards int) *Memory {
 }
 
 // Join implements cluster.Table.
-func (m *Memory) Join(_ context.Context, n cluster.Node) error {
+func (m *MemoryTable) Join(_ context.Context, n cluster.Node) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if _, taken := m.nodes[n.ID]; taken {
@@ -41,7 +40,7 @@ func (m *Memory) Join(_ context.Context, n cluster.Node) error {
 }
 
 // Beat implements cluster.Table.
-func (m *Memory) Beat(_ context.Context, s cluster.Step) (cluster.View, error) {
+func (m *MemoryTable) Beat(_ context.Context, s cluster.Step) (cluster.View, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	n, found := m.nodes[s.Node]
@@ -55,7 +54,7 @@ func (m *Memory) Beat(_ context.Context, s cluster.Step) (cluster.View, error) {
 	return m.view(s.Known), nil
 }
 
-func (m *Memory) applyChanges(s cluster.Step) {
+func (m *MemoryTable) applyChanges(s cluster.Step) {
 	if s.ChangesLeases() {
 		m.epoch++
 	}
@@ -80,11 +79,11 @@ func (m *Memory) applyChanges(s cluster.Step) {
 	}
 }
 
-func (m *Memory) setOwner(shard cluster.Shard, n cluster.NodeID) {
+func (m *MemoryTable) setOwner(shard cluster.Shard, n cluster.NodeID) {
 	m.leases[shard] = cluster.Lease{Shard: shard, Owner: n, Epoch: m.epoch}
 }
 
-func (m *Memory) view(known cluster.Epoch) cluster.View {
+func (m *MemoryTable) view(known cluster.Epoch) cluster.View {
 	v := cluster.View{Epoch: m.epoch}
 	for _, n := range m.nodes {
 		v.Nodes = append(v.Nodes, n)
@@ -98,14 +97,14 @@ func (m *Memory) view(known cluster.Epoch) cluster.View {
 }
 
 // Lease returns the lease of a shard.
-func (m *Memory) Lease(shard cluster.Shard) cluster.Lease {
+func (m *MemoryTable) Lease(shard cluster.Shard) cluster.Lease {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.leases[shard]
 }
 
 // Beats returns the count of a node, 0 for one that is no member.
-func (m *Memory) Beats(n cluster.NodeID) uint64 {
+func (m *MemoryTable) Beats(n cluster.NodeID) uint64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.nodes[n].Beats

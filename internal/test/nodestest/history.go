@@ -1,16 +1,4 @@
-// Package history keeps the calls of a service's clients, and checks whether the service could have done them one at a
-// time, each between its call and its return (linearizability).
-//
-// Three models are checked, each as far as clients can tell:
-//
-//   - An event is stored once. The call that stored it is told so, and later ones are told that it was there.
-//   - A log only grows: numbers and sizes of heads rise in the order of calls that do not overlap. Numbers may be
-//     left out, because other events are stored as well.
-//   - An approval is consumed once, and every use gets the same grant.
-//
-// A call whose outcome is unknown may have had its effect, or may have it at any later time. A call that is told that
-// nothing was done had none.
-package history
+package nodestest
 
 import (
 	"math"

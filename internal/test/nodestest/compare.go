@@ -1,4 +1,4 @@
-package clustertest
+package nodestest
 
 import (
 	"cmp"
@@ -12,11 +12,11 @@ import (
 	"github.com/agentledger/agentledger/internal/cluster"
 )
 
-// Compare takes random steps of random nodes on a new table and on one in memory, and fails when their
+// CompareTables takes random steps of random nodes on a new table and on one in memory, and fails when their
 // answers differ. The table MUST have cluster.Shards leases.
-func Compare(t *testing.T, table cluster.Table, seed uint64, steps int) {
+func CompareTables(t *testing.T, table cluster.Table, seed uint64, steps int) {
 	t.Helper()
-	c := &comparison{t: t, random: rand.New(rand.NewPCG(seed, 5)), table: table, memory: NewMemory(cluster.Shards)}
+	c := &comparison{t: t, random: rand.New(rand.NewPCG(seed, 5)), table: table, memory: NewMemoryTable(cluster.Shards)}
 	for range 4 {
 		c.join()
 	}
@@ -35,7 +35,7 @@ type comparison struct {
 	t      *testing.T
 	random *rand.Rand
 	table  cluster.Table
-	memory *Memory
+	memory *MemoryTable
 	nodes  []cluster.NodeID // also those that are gone
 }
 

@@ -1,4 +1,4 @@
-package faultproxy
+package nodestest
 
 import (
 	"encoding/binary"

@@ -1,4 +1,4 @@
-// Package faultproxy has TCP proxies that break the network between programs of a test.
+// Package nodestest has TCP proxies that break the network between programs of a test.
 //
 // Invariants:
 //
@@ -9,7 +9,7 @@
 //     connections.
 //   - Connections are accepted also while a direction is held. A lost packet of the handshake is therefore seen by the
 //     caller as a program that does not answer.
-package faultproxy
+package nodestest
 
 import (
 	"errors"
@@ -28,15 +28,15 @@ type Fault struct {
 // holds reports whether a direction is held.
 func (f Fault) holds(answers bool) bool { return answers && f.HoldAnswers || !answers && f.HoldCalls }
 
-// Options configure New. Dial is required.
-type Options struct {
+// ProxyOptions configure New. Dial is required.
+type ProxyOptions struct {
 	Dial   func() (net.Conn, error)      // opens a connection to the program behind the proxy
 	Caller func(connection net.Conn) int // number of the program that opened a connection; nil: 0 for all
 }
 
 // Proxy passes connections to one program. Its methods may be called concurrently.
 type Proxy struct {
-	options  Options
+	options  ProxyOptions
 	listener net.Listener
 	running  sync.WaitGroup
 
@@ -53,8 +53,8 @@ type link struct {
 	over           bool
 }
 
-// New starts a proxy on loopback, which ends with the test.
-func New(t testing.TB, o Options) *Proxy {
+// NewProxy starts a proxy on loopback, which ends with the test.
+func NewProxy(t testing.TB, o ProxyOptions) *Proxy {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -1,4 +1,4 @@
-package faultproxy_test
+package nodestest_test
 
 import (
 	"io"
@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/agentledger/agentledger/internal/test/faultproxy"
+	"github.com/agentledger/agentledger/internal/test/nodestest"
 )
 
 // echo starts a server that sends back each byte, and counts those that came.
@@ -52,7 +52,7 @@ type client struct {
 	answers chan byte // closed with the connection
 }
 
-func dial(t *testing.T, p *faultproxy.Proxy) *client {
+func dial(t *testing.T, p *nodestest.Proxy) *client {
 	t.Helper()
 	c, err := net.Dial("tcp", p.Address())
 	if err != nil {
@@ -108,7 +108,7 @@ func (c *client) wantSilence() {
 func TestFaults(t *testing.T) {
 	address, came := echo(t)
 	var caller atomic.Int64
-	p := faultproxy.New(t, faultproxy.Options{Dial: func() (net.Conn, error) { return net.Dial("tcp", address) },
+	p := nodestest.NewProxy(t, nodestest.ProxyOptions{Dial: func() (net.Conn, error) { return net.Dial("tcp", address) },
 		Caller: func(net.Conn) int { return int(caller.Load()) }})
 	red := dial(t, p)
 	red.send('a')
@@ -118,7 +118,7 @@ func TestFaults(t *testing.T) {
 	blue.send('b')
 	blue.want('b')
 
-	p.Set(0, faultproxy.Fault{HoldCalls: true})
+	p.Set(0, nodestest.Fault{HoldCalls: true})
 	red.send('c')
 	red.wantSilence()
 	if got := came.Load(); got != 2 {
@@ -126,10 +126,10 @@ func TestFaults(t *testing.T) {
 	}
 	blue.send('d')
 	blue.want('d')
-	p.Set(0, faultproxy.Fault{})
+	p.Set(0, nodestest.Fault{})
 	red.want('c')
 
-	p.Set(0, faultproxy.Fault{HoldAnswers: true})
+	p.Set(0, nodestest.Fault{HoldAnswers: true})
 	red.send('e')
 	for came.Load() != 5 { // the server got it
 		time.Sleep(time.Millisecond)
@@ -137,12 +137,12 @@ func TestFaults(t *testing.T) {
 	red.wantSilence()
 	p.Reset(0)
 	red.wantEnd()
-	p.Set(0, faultproxy.Fault{Cut: true})
+	p.Set(0, nodestest.Fault{Cut: true})
 	caller.Store(0)
 	dial(t, p).wantEnd()
 	blue.send('f')
 	blue.want('f')
-	p.Set(0, faultproxy.Fault{})
+	p.Set(0, nodestest.Fault{})
 	again := dial(t, p)
 	again.send('g')
 	again.want('g')
@@ -152,9 +152,9 @@ func TestFaults(t *testing.T) {
 func TestCallerOf(t *testing.T) {
 	address, _ := echo(t)
 	found := make(chan int, 1)
-	p := faultproxy.New(t, faultproxy.Options{Dial: func() (net.Conn, error) { return net.Dial("tcp", address) },
+	p := nodestest.NewProxy(t, nodestest.ProxyOptions{Dial: func() (net.Conn, error) { return net.Dial("tcp", address) },
 		Caller: func(c net.Conn) int {
-			found <- faultproxy.CallerOf(c, []int{1, os.Getpid()})
+			found <- nodestest.CallerOf(c, []int{1, os.Getpid()})
 			return 0
 		}})
 	dial(t, p)
