@@ -12,7 +12,6 @@ import (
 	"github.com/agentledger/agentledger/internal/config"
 	"github.com/agentledger/agentledger/internal/http/edge"
 	"github.com/agentledger/agentledger/internal/http/listener"
-	"github.com/agentledger/agentledger/internal/otlp/tracing"
 	"github.com/agentledger/agentledger/internal/programversion"
 	"github.com/agentledger/agentledger/internal/telemetry"
 )
@@ -27,7 +26,7 @@ type observation struct {
 }
 
 func newObservation(ctx context.Context, c config.Serve, logger *slog.Logger) (*observation, error) {
-	tracer, stop, err := tracing.NewTracer(ctx, tracing.Options{Endpoint: c.TraceEndpoint, Ratio: c.TraceRatio,
+	tracer, stop, err := newTracer(ctx, tracerOptions{Endpoint: c.TraceEndpoint, Ratio: c.TraceRatio,
 		Service: "agentledger", Version: programversion.Read().Short(), Getenv: os.Getenv, Logger: logger})
 	if err != nil {
 		return nil, err

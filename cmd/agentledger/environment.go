@@ -1,4 +1,4 @@
-package tracing
+package main
 
 import (
 	"crypto/tls"

@@ -1,4 +1,4 @@
-package tracing
+package main
 
 import (
 	"bytes"
@@ -79,7 +79,7 @@ func TestSpansArrive(t *testing.T) {
 			"OTEL_EXPORTER_OTLP_TRACES_HEADERS": " x-key = a%2Cb ,",
 			"OTEL_EXPORTER_OTLP_ENDPOINT":       "http://192.0.2.1",
 		}
-		tracer, stop, err := NewTracer(t.Context(), Options{Endpoint: receiver.URL + "/base/", Ratio: 1, Service: "red", Version: "7",
+		tracer, stop, err := newTracer(t.Context(), tracerOptions{Endpoint: receiver.URL + "/base/", Ratio: 1, Service: "red", Version: "7",
 			Getenv: func(name string) string { return environment[name] }, Logger: slog.New(slog.NewTextHandler(t.Output(), nil))})
 		if err != nil {
 			t.Fatal(err)
@@ -100,7 +100,7 @@ func TestSpansArrive(t *testing.T) {
 }
 
 func TestOffWithoutAnEndpoint(t *testing.T) {
-	tracer, stop, err := NewTracer(t.Context(), Options{})
+	tracer, stop, err := newTracer(t.Context(), tracerOptions{})
 	if err != nil || tracer.Enabled() {
 		t.Errorf("got on %v, %v", tracer.Enabled(), err)
 	}
@@ -147,7 +147,7 @@ func TestAnswers(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			var out bytes.Buffer
 			tries := 0
-			c, err := newClient(Options{Endpoint: "http://red.example", Getenv: none, Logger: slog.New(slog.NewTextHandler(&out, nil))})
+			c, err := newClient(tracerOptions{Endpoint: "http://red.example", Getenv: none, Logger: slog.New(slog.NewTextHandler(&out, nil))})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -183,7 +183,7 @@ func TestAnswers(t *testing.T) {
 func TestSilentReceiver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
-		c, err := newClient(Options{Endpoint: "https://red.example", Logger: slog.New(slog.NewTextHandler(&out, nil)),
+		c, err := newClient(tracerOptions{Endpoint: "https://red.example", Logger: slog.New(slog.NewTextHandler(&out, nil)),
 			Getenv: func(name string) string { return map[string]string{"OTEL_EXPORTER_OTLP_TIMEOUT": "2500"}[name] }})
 		if err != nil {
 			t.Fatal(err)
@@ -223,7 +223,7 @@ func TestWrongSettings(t *testing.T) {
 		{"http://red.example", "CLIENT_CERTIFICATE", file, "CLIENT_CERTIFICATE and its key"},
 		{"http://red.example", "CLIENT_KEY", file, "CLIENT_CERTIFICATE and its key"},
 	} {
-		_, _, err := NewTracer(t.Context(), Options{Endpoint: row.endpoint, Getenv: func(name string) string {
+		_, _, err := newTracer(t.Context(), tracerOptions{Endpoint: row.endpoint, Getenv: func(name string) string {
 			return map[string]string{"OTEL_EXPORTER_OTLP_" + row.variable: row.value}[name]
 		}})
 		if err == nil || !strings.Contains(err.Error(), row.want) || strings.Contains(err.Error(), "secret") {
@@ -253,7 +253,7 @@ func TestPrivateAuthority(t *testing.T) {
 		want string
 	}{{"", "certificate"}, {authority, ""}} {
 		var out bytes.Buffer
-		c, err := newClient(Options{Endpoint: receiver.URL, Logger: slog.New(slog.NewTextHandler(&out, nil)),
+		c, err := newClient(tracerOptions{Endpoint: receiver.URL, Logger: slog.New(slog.NewTextHandler(&out, nil)),
 			Getenv: func(name string) string { return map[string]string{"OTEL_EXPORTER_OTLP_CERTIFICATE": row.file}[name] }})
 		if err != nil {
 			t.Fatal(err)

@@ -1,4 +1,4 @@
-package tracing
+package main
 
 import (
 	"bytes"
@@ -19,13 +19,13 @@ import (
 )
 
 const (
-	maxTries   = 5
-	firstPause = time.Second // doubled by each further try
-	maxAnswer  = 64 << 10    // bytes that are read of an answer
+	maxTries       = 5
+	firstPause     = time.Second // doubled by each further try
+	maxTraceAnswer = 64 << 10    // bytes that are read of an answer
 )
 
-// client sends spans (otlptrace.Client). Its methods may be called concurrently.
-type client struct {
+// traceClient sends spans (otlptrace.Client). Its methods may be called concurrently.
+type traceClient struct {
 	address string // of the receiver for traces
 	header  http.Header
 	timeout time.Duration // of one try
@@ -35,17 +35,17 @@ type client struct {
 }
 
 // Start does nothing.
-func (*client) Start(context.Context) error { return nil }
+func (*traceClient) Start(context.Context) error { return nil }
 
 // Stop closes connections that are idle. A request under way goes on to its end.
-func (c *client) Stop(context.Context) error {
+func (c *traceClient) Stop(context.Context) error {
 	c.http.CloseIdleConnections()
 	return nil
 }
 
 // UploadTraces sends spans. A busy receiver gets them again, up to the end of ctx. Spans that it did not take are
 // told in the log and not by the result, because the SDK writes errors beside the log.
-func (c *client) UploadTraces(ctx context.Context, all []*spans.ResourceSpans) error {
+func (c *traceClient) UploadTraces(ctx context.Context, all []*spans.ResourceSpans) error {
 	rejected, err := c.deliver(ctx, all)
 	switch {
 	case err != nil:
@@ -57,7 +57,7 @@ func (c *client) UploadTraces(ctx context.Context, all []*spans.ResourceSpans) e
 	return nil
 }
 
-func (c *client) deliver(ctx context.Context, all []*spans.ResourceSpans) (otlp.Rejection, error) {
+func (c *traceClient) deliver(ctx context.Context, all []*spans.ResourceSpans) (otlp.Rejection, error) {
 	body, err := proto.Marshal(&spans.TracesData{ResourceSpans: all}) // the bytes of ExportTraceServiceRequest
 	if err != nil {
 		return otlp.Rejection{}, fmt.Errorf("write request: %w", err)
@@ -109,7 +109,7 @@ type answer struct {
 }
 
 // post makes one try.
-func (c *client) post(ctx context.Context, body []byte) (answer, error) {
+func (c *traceClient) post(ctx context.Context, body []byte) (answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, c.address, bytes.NewReader(body))
@@ -130,6 +130,6 @@ func (c *client) post(ctx context.Context, body []byte) (answer, error) {
 	defer w.Body.Close()
 	a := answer{status: w.StatusCode, told: header.RetryAfter(w.Header, time.Now())}
 	// An answer that ends early changes nothing: the status counts.
-	a.body, _ = io.ReadAll(io.LimitReader(w.Body, maxAnswer))
+	a.body, _ = io.ReadAll(io.LimitReader(w.Body, maxTraceAnswer))
 	return a, nil
 }

@@ -1,13 +1,4 @@
-// Package tracing delivers the service's own spans to a receiver by OTLP/HTTP in protobuf.
-//
-// Invariants:
-//
-//   - Without an endpoint the tracer is off: there is no exporter, no goroutine and no network.
-//   - Spans wait in memory, at most 2,048. Spans that can't be delivered are dropped, and the log tells it.
-//   - No redirect is followed, because requests may carry the operator's credentials.
-//   - OpenTelemetry's variables OTEL_EXPORTER_OTLP_… say of a request the headers, timeout, compression and
-//     certificates. The endpoint is the operator's setting alone, and the protocol is always http/protobuf.
-package tracing
+package main
 
 import (
 	"context"
@@ -26,8 +17,8 @@ import (
 	"github.com/agentledger/agentledger/internal/telemetry"
 )
 
-// Options configure NewTracer.
-type Options struct {
+// tracerOptions configure NewTracer.
+type tracerOptions struct {
 	Endpoint string                   // base URL of a receiver, http://127.0.0.1:4318; "" for no traces
 	Ratio    float64                  // of requests that are traced, 0 to 1
 	Service  string                   // name of the process in traces
@@ -36,9 +27,9 @@ type Options struct {
 	Logger   *slog.Logger             // is told which spans were not delivered
 }
 
-// NewTracer returns a tracer and a function that delivers the last spans at the end. Errors are of the endpoint and
+// newTracer returns a tracer and a function that delivers the last spans at the end. Errors are of the endpoint and
 // the environment; the receiver is not asked.
-func NewTracer(ctx context.Context, o Options) (telemetry.Tracer, func(context.Context) error, error) {
+func newTracer(ctx context.Context, o tracerOptions) (telemetry.Tracer, func(context.Context) error, error) {
 	if o.Endpoint == "" {
 		return telemetry.Tracer{}, func(context.Context) error { return nil }, nil
 	}
@@ -59,7 +50,7 @@ func NewTracer(ctx context.Context, o Options) (telemetry.Tracer, func(context.C
 	return telemetry.NewTracer(provider.Tracer(o.Service)), provider.Shutdown, nil
 }
 
-func newClient(o Options) (*client, error) {
+func newClient(o tracerOptions) (*traceClient, error) {
 	base, err := url.Parse(o.Endpoint)
 	if err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Host == "" {
 		return nil, errors.New("the endpoint is no http or https URL")
@@ -71,7 +62,7 @@ func newClient(o Options) (*client, error) {
 	if s.header.Get("User-Agent") == "" {
 		s.header.Set("User-Agent", o.Service+"/"+o.Version)
 	}
-	return &client{
+	return &traceClient{
 		address: base.JoinPath("v1/traces").String(), // where OTLP/HTTP has them
 		header:  s.header, timeout: s.timeout, plain: s.plain, logger: o.Logger,
 		http: newHTTPClient(s),
