@@ -25,7 +25,7 @@ func (s *suite) requests(perSecond int) int {
 // same requests, and the peer.
 func (s *suite) ingests(ctx context.Context) error {
 	return s.serving(ctx, func(v *service, m *member) error {
-		known, err := json.Marshal(m.Member)
+		known, err := json.Marshal(m.peerMember)
 		if err != nil {
 			return err
 		}

@@ -106,7 +106,7 @@ func (v *service) found(ctx context.Context, slug string) (*member, error) {
 		return nil, err
 	}
 	signer, err := client.NewSigner(client.Identity{Organization: f.Organization, Agent: f.Agent.Agent, Key: f.Agent.Key}, seed)
-	return &member{slug: f.Slug, signer: signer, Member: peerMember{
+	return &member{slug: f.Slug, signer: signer, peerMember: peerMember{
 		Organization: f.Organization, Origin: f.Origin, Token: f.IngestKey.Secret,
 		Agent: f.Agent.Agent, Key: f.Agent.Key, PublicB64: f.Agent.Public, Policy: policyDocument,
 	}}, err

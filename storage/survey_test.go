@@ -157,7 +157,7 @@ func (d damaged) Get(ctx context.Context, t id.Tenant, kind storage.Kind, key st
 	if t == d.tenant {
 		return storage.Record{}, storage.ErrCorrupt
 	}
-	return d.Store.Get(ctx, t, kind, key)
+	return d.SurveyStore.Get(ctx, t, kind, key)
 }
 
 func TestDamagedLedger(t *testing.T) {

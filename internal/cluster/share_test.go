@@ -31,7 +31,7 @@ func TestTenants(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s := cluster.SharedStore{Engine: e, Cluster: odd{}}
+	s := cluster.SharedStore{Engine: e, Ownership: odd{}}
 	var got []id.Tenant
 	for tenant, err := range s.Tenants(t.Context()) {
 		if err != nil {
@@ -68,7 +68,7 @@ func TestSurvey(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s := cluster.SharedStore{Engine: e, Cluster: odd{}}
+	s := cluster.SharedStore{Engine: e, Ownership: odd{}}
 	var got []id.Tenant
 	for l, err := range storage.Survey(t.Context(), s, storage.SurveyQuestion{Wanted: func(t id.Tenant) bool { return t > 1 }}) {
 		if err != nil {

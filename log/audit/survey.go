@@ -25,7 +25,7 @@ func (a *Auditor) survey(ctx context.Context) iter.Seq2[surveyed, error] {
 	kinds := []storage.Kind{log.KindReverified, log.KindFault}
 	return func(yield func(surveyed, error) bool) {
 		for l, err := range storage.Survey(ctx, a.store, storage.SurveyQuestion{Kinds: kinds}) {
-			s := surveyed{Ledger: l, err: l.Err}
+			s := surveyed{SurveyedLedger: l, err: l.Err}
 			if value := l.Values[log.KindReverified]; err == nil && value != nil {
 				s.position, _ = parsePosition(value) // a damaged one counts as none
 			}

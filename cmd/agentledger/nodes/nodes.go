@@ -152,7 +152,7 @@ func (n *Node) Store(e storage.Engine) storage.Engine {
 	if n == nil {
 		return e
 	}
-	return cluster.SharedStore{Engine: e, Cluster: n.Cluster}
+	return cluster.SharedStore{Engine: e, Ownership: n.Cluster}
 }
 
 // startTime is how long a start waits for the first view of the nodes.
