@@ -5,7 +5,6 @@ import (
 
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/storage"
-	"github.com/agentledger/agentledger/storage/pgstore/document"
 )
 
 // heads are the columns of the guard and of the heads behind it.
@@ -42,7 +41,7 @@ func (h *heads) values() [][]byte {
 
 // events are the columns of table event for events that lie in rows of their own.
 type events struct {
-	codec                                              *document.Codec
+	codec                                              *documentCodec
 	scratch                                            []byte
 	org, index, received, effective, disclosure        array
 	entry, name, idempotency, agent, trace, tool, kind array
@@ -50,7 +49,7 @@ type events struct {
 }
 
 // newEvents returns columns with room for so many rows and so many bytes of documents.
-func newEvents(c *document.Codec, rows, documents int) *events {
+func newEvents(c *documentCodec, rows, documents int) *events {
 	const hash, digest, short = len(id.Hash{}), len(storage.KeyDigest{}), 40
 	return &events{
 		codec: c,
@@ -74,7 +73,7 @@ func (c *events) addEvent(t id.Tenant, e *storage.Event) {
 	c.tool.text(string(e.Tool))
 	c.kind.text(e.ActionKind)
 	begin := c.documents.open()
-	c.documents.wire, c.scratch = c.codec.Append(c.documents.wire, document.Of(e), c.scratch)
+	c.documents.wire, c.scratch = c.codec.Append(c.documents.wire, documentOf(e), c.scratch)
 	c.documents.close(begin)
 }
 

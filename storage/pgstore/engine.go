@@ -42,8 +42,6 @@ import (
 
 	"github.com/agentledger/agentledger/internal/syncs"
 	"github.com/agentledger/agentledger/storage"
-	"github.com/agentledger/agentledger/storage/pgstore/document"
-	"github.com/agentledger/agentledger/storage/pgstore/lookup"
 	"github.com/agentledger/agentledger/storage/pgstore/schema"
 )
 
@@ -56,10 +54,10 @@ type Engine struct {
 	side     *connectionQueue // of tenants that are aside; it connects when there is one
 	aside    aside
 	out      atomic.Int64 // shares that queues have
-	codec    *document.Codec
+	codec    *documentCodec
 	connect  *connector
 	doubts   doubts
-	names    *lookup.Finder
+	names    *finder
 	door     syncs.InFlight
 	fence    *fence
 
@@ -76,7 +74,7 @@ func Open(ctx context.Context, o Options) (*Engine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open store: %w", err)
 	}
-	e := &Engine{logger: o.Logger, readOnly: o.ReadOnly, codec: document.NewCodec(), connect: c}
+	e := &Engine{logger: o.Logger, readOnly: o.ReadOnly, codec: newDocumentCodec(), connect: c}
 	if err := e.openPools(ctx, o, c); err != nil {
 		return nil, fmt.Errorf("open store: %w", err)
 	}
@@ -103,7 +101,7 @@ func (e *Engine) openPools(ctx context.Context, o Options, c *connector) error {
 	if e.pool, err = c.openPool(ctx, o.Readers, e.doubts.raiseDoubt); err != nil {
 		return err
 	}
-	e.names = lookup.New(e.pool)
+	e.names = newFinder(e.pool)
 	e.fence = newFence(program, e.pool, o.OnOutdated)
 	if o.ReadOnly {
 		return nil

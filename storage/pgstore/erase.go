@@ -9,13 +9,11 @@ import (
 
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/storage"
-	"github.com/agentledger/agentledger/storage/pgstore/document"
-	"github.com/agentledger/agentledger/storage/pgstore/rewrite"
 )
 
 // eraseEnvelopes writes the rows of events anew that a batch erases. The transaction holds the head.
-func eraseEnvelopes(ctx context.Context, tx pgx.Tx, codec *document.Codec, b *storage.Batch) error {
-	t := rewrite.Texts{SQL: eventsSQL(storage.FieldEnvelope, eventsAt, segmentsAt), Org: int64(b.Tenant)}
+func eraseEnvelopes(ctx context.Context, tx pgx.Tx, codec *documentCodec, b *storage.Batch) error {
+	t := textRewriter{SQL: eventsSQL(storage.FieldEnvelope, eventsAt, segmentsAt), Org: int64(b.Tenant)}
 	return t.EraseEnvelopes(ctx, tx, codec, b.ErasedBy())
 }
 
@@ -52,7 +50,7 @@ func (e *Engine) dropTexts(ctx context.Context, t id.Tenant, begin, end id.Index
 }
 
 // dropTextsIn holds the head, so that no append writes the same rows.
-func dropTextsIn(ctx context.Context, tx pgx.Tx, codec *document.Codec, t id.Tenant, begin, end id.Index) error {
+func dropTextsIn(ctx context.Context, tx pgx.Tx, codec *documentCodec, t id.Tenant, begin, end id.Index) error {
 	var size int64
 	if err := tx.QueryRow(ctx, lockHeadSQL, int64(t)).Scan(&size); err != nil {
 		return readError(err)
@@ -60,6 +58,6 @@ func dropTextsIn(ctx context.Context, tx pgx.Tx, codec *document.Codec, t id.Ten
 	if begin > end || end > id.Index(size) || end-begin > storage.MaxErased {
 		return fmt.Errorf("events [%d, %d) of %d", begin, end, size)
 	}
-	texts := rewrite.Texts{SQL: eventsSQL(storage.FieldEnvelope, eventsAt, segmentsAt), Org: int64(t)}
+	texts := textRewriter{SQL: eventsSQL(storage.FieldEnvelope, eventsAt, segmentsAt), Org: int64(t)}
 	return texts.Drop(ctx, tx, codec, begin, end)
 }

@@ -9,7 +9,6 @@ import (
 
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/storage"
-	"github.com/agentledger/agentledger/storage/pgstore/document"
 )
 
 // readEvents reads the events that rows of eventsSQL hold.
@@ -35,7 +34,7 @@ func (r *eventRow) readEvents(results pgx.BatchResults) ([]storage.Event, error)
 type eventRow struct {
 	begin, end               id.Index   // of the events that are asked for
 	at                       []id.Index // of those alone, in ascending order; nil: all
-	codec                    *document.Codec
+	codec                    *documentCodec
 	parts                    storage.Fields
 	index                    int64
 	count                    int16
@@ -46,7 +45,7 @@ type eventRow struct {
 	into                     []any
 }
 
-func newEventRow(c *document.Codec, parts storage.Fields) *eventRow {
+func newEventRow(c *documentCodec, parts storage.Fields) *eventRow {
 	r := &eventRow{codec: c, parts: parts}
 	r.into = []any{&r.index, &r.count, &r.entries}
 	if r.withTexts() {
@@ -85,7 +84,7 @@ func (r *eventRow) appendEvents(page []storage.Event) ([]storage.Event, error) {
 	if len(r.entries) != int(r.count)*entryLen || from >= to {
 		return nil, fmt.Errorf("event %d: %w", first, corruptValue("segment"))
 	}
-	members := make([]document.Member, to-from)
+	members := make([]documentMember, to-from)
 	if r.withTexts() {
 		var ok bool
 		if members, ok = r.codec.ParseSegment(r.texts, int(from), int(to)); !ok {
@@ -106,7 +105,7 @@ func (r *eventRow) appendEvents(page []storage.Event) ([]storage.Event, error) {
 }
 
 // alone reads the event of a row that holds no other.
-func (r *eventRow) alone() (m document.Member, err error) {
+func (r *eventRow) alone() (m documentMember, err error) {
 	if !r.withTexts() {
 		return m, nil
 	}
@@ -122,7 +121,7 @@ func (r *eventRow) alone() (m document.Member, err error) {
 }
 
 // appendEvent appends an event with the parts that are asked for.
-func (r *eventRow) appendEvent(page []storage.Event, index id.Index, entry []byte, m *document.Member) ([]storage.Event, error) {
+func (r *eventRow) appendEvent(page []storage.Event, index id.Index, entry []byte, m *documentMember) ([]storage.Event, error) {
 	e := storage.Event{Index: index}
 	if !parseEntry(&e.Entry, entry) {
 		return nil, fmt.Errorf("event %d: %w", index, corruptValue("entry"))

@@ -2,7 +2,6 @@ package pgstore
 
 import (
 	"github.com/agentledger/agentledger/storage"
-	"github.com/agentledger/agentledger/storage/pgstore/document"
 )
 
 // columns are all columns of an append.
@@ -16,7 +15,7 @@ type columns struct {
 }
 
 // newColumns returns columns with room for parts.
-func newColumns(codec *document.Codec, parts []part) *columns {
+func newColumns(codec *documentCodec, parts []part) *columns {
 	var n layout
 	for _, p := range parts {
 		n.appendBatch(p.Batch)

@@ -10,7 +10,6 @@ import (
 
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/storage"
-	"github.com/agentledger/agentledger/storage/pgstore/listing"
 )
 
 const headSQL = `SELECT size, root, last, last_received, epoch, config_version FROM head WHERE org = $1`
@@ -110,15 +109,15 @@ func (e *Engine) Counters(ctx context.Context, t id.Tenant, names []string) ([]u
 
 // Tenants implements storage.Ledgers.
 func (e *Engine) Tenants(ctx context.Context) iter.Seq2[id.Tenant, error] {
-	return listing.Tenants(ctx, e.readPage)
+	return tenantPages(ctx, e.readPage)
 }
 
 // Survey implements storage.Surveyor.
 func (e *Engine) Survey(ctx context.Context, q storage.SurveyQuestion) iter.Seq2[storage.SurveyedLedger, error] {
-	return listing.Survey(ctx, q, e.readPage)
+	return surveyPages(ctx, q, e.readPage)
 }
 
-func (e *Engine) readPage(ctx context.Context, page func(listing.Querier) error) error {
+func (e *Engine) readPage(ctx context.Context, page func(querier) error) error {
 	if err := e.beginCall(ctx); err != nil {
 		return err
 	}

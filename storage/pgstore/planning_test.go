@@ -8,8 +8,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/agentledger/agentledger/storage"
-	"github.com/agentledger/agentledger/storage/pgstore/listing"
-	"github.com/agentledger/agentledger/storage/pgstore/lookup"
 )
 
 // PlansOf returns how each statement is done on the connections of an engine, by
@@ -24,8 +22,8 @@ func (e *Engine) PlansOf(t *testing.T) map[string]string {
 	plans := make(map[string]string)
 	for i, sql := range []string{
 		appendSQL, appendEventsSQL, appendOneSQL, freeSQL, barrierSQL, lockSQL, putSQL, replaceSQL, removeSQL, keysSQL,
-		partitionSQL, sizeSQL, entriesSQL, entryOneSQL, headSQL, lookup.SQL, lookup.OneSQL,
-		countersSQL, listing.TenantsSQL, listing.HeadsSQL, listing.RecordsSQL, scanSQL, scanToEndSQL, tileHashesSQL, tileRootsSQL, zeroHeadSQL,
+		partitionSQL, sizeSQL, entriesSQL, entryOneSQL, headSQL, findSQL, findOneSQL,
+		countersSQL, tenantsSQL, headsSQL, recordsSQL, scanSQL, scanToEndSQL, tileHashesSQL, tileRootsSQL, zeroHeadSQL,
 		eventsSQL(0, eventsWithin, segmentsWithin), eventsSQL(storage.FieldRecord, eventsWithin, segmentsWithin),
 		eventsSQL(storage.FieldEnvelope, eventsWithin, segmentsWithin), eventsSQL(storage.FieldRecord, eventsAt, segmentsAt),
 	} {

@@ -3,7 +3,6 @@ package pgstore
 import (
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/storage"
-	"github.com/agentledger/agentledger/storage/pgstore/document"
 )
 
 // Events that come together lie together: a segment is one row with several consecutive events of one append.
@@ -81,17 +80,17 @@ func (c *names) values() [][]byte { return values(&c.org, &c.index, &c.name, &c.
 
 // segments are the columns of table segment.
 type segments struct {
-	codec                             *document.Codec
-	scratch                           document.Scratch
-	members                           []document.Member
+	codec                             *documentCodec
+	scratch                           documentScratch
+	members                           []documentMember
 	org, index, count, entries, texts array
 }
 
 // newSegments returns columns with room for so many rows and events, and their
 // texts, which come to about so many bytes.
-func newSegments(c *document.Codec, rows, events, texts int) *segments {
+func newSegments(c *documentCodec, rows, events, texts int) *segments {
 	return &segments{
-		codec: c, members: make([]document.Member, 0, min(events, segmentEvents)),
+		codec: c, members: make([]documentMember, 0, min(events, segmentEvents)),
 		org: int8s(rows), index: int8s(rows), count: int2s(rows),
 		entries: byteas(rows, 4+events*entryLen/max(rows, 1)), texts: byteas(1, texts),
 	}
@@ -106,7 +105,7 @@ func (c *segments) addSegment(t id.Tenant, events []storage.Event) {
 	for i := range events {
 		e := &events[i]
 		c.entries.wire = append(append(c.entries.wire, e.Entry.Prev[:]...), e.Entry.Record[:]...)
-		c.members = append(c.members, document.Member{Columns: e.Columns, Document: document.Of(e)})
+		c.members = append(c.members, documentMember{Columns: e.Columns, Document: documentOf(e)})
 	}
 	c.entries.close(begin)
 	begin = c.texts.open()

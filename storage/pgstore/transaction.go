@@ -9,8 +9,6 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/agentledger/agentledger/storage"
-	"github.com/agentledger/agentledger/storage/pgstore/document"
-	"github.com/agentledger/agentledger/storage/pgstore/lookup"
 )
 
 // retries is how often a transaction that met another one's new record is done again. Each time, the
@@ -122,7 +120,7 @@ func outcome(conn *pgx.Conn, err error) error {
 }
 
 // applyAlone does the work of a transaction, in the contract's order.
-func applyAlone(ctx context.Context, tx pgx.Tx, codec *document.Codec, p part, args arguments) error {
+func applyAlone(ctx context.Context, tx pgx.Tx, codec *documentCodec, p part, args arguments) error {
 	if p.creates() {
 		var zero storage.Head
 		if _, err := tx.Exec(ctx, zeroHeadSQL, int64(p.Tenant), zero.Root[:]); err != nil {
@@ -189,7 +187,7 @@ func duplicate(ctx context.Context, q querier, b *storage.Batch) error {
 			names, items = append(names, n), append(items, e.Item)
 		}
 	}
-	found, err := lookup.FindIn(ctx, q, b.Tenant, names)
+	found, err := findIn(ctx, q, b.Tenant, names)
 	if err != nil {
 		return readError(err)
 	}

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/agentledger/agentledger/internal/syncs"
-	"github.com/agentledger/agentledger/storage/warm"
+	"github.com/agentledger/agentledger/storage/pgstore"
 )
 
 const (
@@ -25,12 +25,12 @@ func (n *Node) Warm(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, warmTime)
 	defer cancel()
-	warm.Use(ctx, n.options.Engine)
+	pgstore.Warm(ctx, n.options.Engine)
 }
 
 // keepWarm uses the connections to the database now and then, until ctx ends.
 func (n *Node) keepWarm(ctx context.Context) {
 	for syncs.Sleep(ctx, warmEvery) == nil {
-		warm.Use(ctx, n.options.Engine)
+		pgstore.Warm(ctx, n.options.Engine)
 	}
 }

@@ -1,4 +1,4 @@
-package document
+package pgstore
 
 import (
 	"bytes"
@@ -13,7 +13,7 @@ import (
 )
 
 // same checks that d is read as it was stored, and returns it so.
-func same(t testing.TB, c *Codec, d Document) []byte {
+func same(t testing.TB, c *documentCodec, d document) []byte {
 	t.Helper()
 	prefix := []byte("before")
 	value, _ := c.Append(bytes.Clone(prefix), d, nil)
@@ -31,7 +31,7 @@ func same(t testing.TB, c *Codec, d Document) []byte {
 func TestDocument(t *testing.T) {
 	hash := strings.Repeat("0123456789abcdef", 4)
 	signature := strings.Repeat("Ab+/09Zz", 11)
-	tests := map[string]Document{
+	tests := map[string]document{
 		"empty":                   {},
 		"no envelope":             {ID: "e1", Record: []byte(`{"v":1}`)},
 		"empty envelope":          {ID: "e1", Record: []byte(`{"v":1}`), Envelope: []byte{}},
@@ -45,7 +45,7 @@ func TestDocument(t *testing.T) {
 		"archived and erased":     {ID: "\x01", Archived: true, ErasedBy: 7},
 		"more than a block":       {ID: "e1", Record: []byte(hash), Envelope: bytes.Repeat([]byte(signature+" and words "), 4096)},
 	}
-	c := NewCodec()
+	c := newDocumentCodec()
 	for name, d := range tests {
 		t.Run(name, func(t *testing.T) {
 			value := same(t, c, d)
@@ -59,9 +59,9 @@ func TestDocument(t *testing.T) {
 }
 
 // storedForms are values that programs have written: they are read for ever.
-func storedForms() map[string]Document {
+func storedForms() map[string]document {
 	const signature = "q83vASNFZ4mrze8BI0VniavN7wEjRWeJq83vASNFZ4mrze8BI0VniavN7wEjRWeJq83vASNFZ4mrze8BI0VniQ=="
-	return map[string]Document{
+	return map[string]document{
 		"AUmdAqoDVGV2dF8BEAARIjNEVWZ3iJmqu8zd7v9CDwIIb25ljhIChAEgn4bQgYhMfWWaL+qgxVrQFaO/TxsrC4Is0V1sFbDwCghGNAJGfgBKwgAkAhWrze8BI0VnidoIAAxpUT09jlgEOtECUp0AffREdGV4dCI6InR3byB3b3JkcyJ9EbwVAEQQUT09In0=": {
 			ID:       "evt_00112233445566778899aabbccddeeff",
 			Record:   []byte(`{"agent_id":"agt_one","custody":"agent","event_digest":"9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08","event_id":"evt_00112233445566778899aabbccddeeff","sig_value_b64":"` + signature + `","v":1}`),
@@ -83,7 +83,7 @@ func stored(t testing.TB, text string) []byte {
 }
 
 func TestStoredForms(t *testing.T) {
-	c := NewCodec()
+	c := newDocumentCodec()
 	for text, want := range storedForms() {
 		got, ok := c.Parse(stored(t, text))
 		if !ok || got.ID != want.ID || !bytes.Equal(got.Record, want.Record) || !bytes.Equal(got.Envelope, want.Envelope) || (got.Envelope == nil) != (want.Envelope == nil) ||
@@ -102,14 +102,14 @@ func TestStoredForms(t *testing.T) {
 }
 
 func FuzzDocument(f *testing.F) {
-	c := NewCodec()
+	c := newDocumentCodec()
 	f.Add("e1", []byte(`{"v":1}`), []byte(strings.Repeat("0123456789abcdef", 4)))
 	f.Add("", []byte{1, 2}, []byte(nil))
 	f.Fuzz(func(t *testing.T, name string, record, envelope []byte) {
 		if len(envelope) == 0 {
 			envelope = nil
 		}
-		d := Document{ID: id.Event(name), Record: record, Envelope: envelope}
+		d := document{ID: id.Event(name), Record: record, Envelope: envelope}
 		if envelope == nil {
 			d.ErasedBy = id.Index(len(record))
 		}
@@ -120,7 +120,7 @@ func FuzzDocument(f *testing.F) {
 // Stored bytes that were damaged are found to be, or read as something; nothing
 // worse.
 func FuzzStoredForms(f *testing.F) {
-	c := NewCodec()
+	c := newDocumentCodec()
 	for text := range storedForms() {
 		f.Add(stored(f, text))
 	}
@@ -128,9 +128,9 @@ func FuzzStoredForms(f *testing.F) {
 }
 
 func BenchmarkDocument(b *testing.B) {
-	c := NewCodec()
+	c := newDocumentCodec()
 	events := storagetest.NewWriter(1).Next(500).Events
-	text := func(e *storage.Event) Document { return Document{ID: e.ID, Record: e.Record, Envelope: e.Envelope} }
+	text := func(e *storage.Event) document { return document{ID: e.ID, Record: e.Record, Envelope: e.Envelope} }
 	var all [][]byte
 	total, plain := 0, 0
 	for i := range events {

@@ -1,4 +1,4 @@
-package warm_test
+package pgstore_test
 
 import (
 	"errors"
@@ -8,17 +8,16 @@ import (
 	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/storage/pgstore"
 	"github.com/agentledger/agentledger/storage/pgstore/pgtest"
-	"github.com/agentledger/agentledger/storage/warm"
 )
 
-// outcomes is an engine that notes how appends ended, by their streams.
-type outcomes struct {
+// warmOutcomes is an engine that notes how appends ended, by their streams.
+type warmOutcomes struct {
 	storage.Engine
 	ended map[int]chan error
 }
 
 // Append implements storage.Engine.
-func (o *outcomes) Append(batches []storage.Batch) storage.Pending {
+func (o *warmOutcomes) Append(batches []storage.Batch) storage.Pending {
 	return waiting{o.Engine.Append(batches), o.ended[o.Stream(batches[0].Tenant)]}
 }
 
@@ -53,12 +52,12 @@ func TestUseChangesNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	o := &outcomes{Engine: engine, ended: map[int]chan error{}}
+	o := &warmOutcomes{Engine: engine, ended: map[int]chan error{}}
 	const streams = 4
 	for s := range streams + 1 {
 		o.ended[s] = make(chan error, 2*streams)
 	}
-	warm.Use(t.Context(), o)
+	pgstore.Warm(t.Context(), o)
 	for s := range streams {
 		const each = 2
 		if n := len(o.ended[s]); n != each {

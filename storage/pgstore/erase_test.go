@@ -1,4 +1,4 @@
-package document
+package pgstore
 
 import (
 	"bytes"
@@ -9,8 +9,8 @@ import (
 )
 
 func TestEraseDocument(t *testing.T) {
-	c := NewCodec()
-	for name, d := range map[string]Document{
+	c := newDocumentCodec()
+	for name, d := range map[string]document{
 		"packed":      {ID: "e", Record: []byte(`{"v":1}`), Envelope: []byte(`{"text":"secret words"}`)},
 		"plain":       {ID: "e", Record: []byte("\x01"), Envelope: []byte("secret words")},
 		"no envelope": {ID: "e", Record: []byte(`{"v":1}`)},
@@ -34,11 +34,11 @@ func TestEraseDocument(t *testing.T) {
 }
 
 func TestEraseMembers(t *testing.T) {
-	c := NewCodec()
-	member := func(name string) Member {
-		return Member{storage.Columns{Agent: "a"}, Document{ID: id.Event(name), Record: []byte("r"), Envelope: []byte("secret" + name)}}
+	c := newDocumentCodec()
+	member := func(name string) documentMember {
+		return documentMember{storage.Columns{Agent: "a"}, document{ID: id.Event(name), Record: []byte("r"), Envelope: []byte("secret" + name)}}
 	}
-	value := c.AppendSegment(nil, []Member{member("0"), member("1"), member("2")}, new(Scratch))
+	value := c.AppendSegment(nil, []documentMember{member("0"), member("1"), member("2")}, new(documentScratch))
 	steps := []struct {
 		by   [3]id.Index
 		want [3]id.Index
@@ -72,8 +72,8 @@ func TestEraseMembers(t *testing.T) {
 }
 
 func TestDropTexts(t *testing.T) {
-	c := NewCodec()
-	d := Document{ID: "e", Record: []byte(`{"v":1}`), Envelope: []byte(`{"text":"secret words"}`)}
+	c := newDocumentCodec()
+	d := document{ID: "e", Record: []byte(`{"v":1}`), Envelope: []byte(`{"text":"secret words"}`)}
 	for name, by := range map[string]id.Index{"with its envelope": 0, "erased": 7} {
 		value, _ := c.Append(nil, d, nil)
 		if by != 0 {
@@ -98,8 +98,8 @@ func TestDropTexts(t *testing.T) {
 			t.Errorf("%s, erased afterwards: got %+v", name, got)
 		}
 	}
-	all := []Member{{Document: d}, {Document: d}, {Document: d}}
-	value := c.AppendSegment(nil, all, new(Scratch))
+	all := []documentMember{{Document: d}, {Document: d}, {Document: d}}
+	value := c.AppendSegment(nil, all, new(documentScratch))
 	second := func(i int) bool { return i == 1 }
 	value, ok := c.DropMembers(value, 3, second)
 	if same, again := c.DropMembers(value, 3, second); !ok || !again || same != nil {

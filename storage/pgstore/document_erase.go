@@ -1,10 +1,10 @@
-package document
+package pgstore
 
 import "github.com/agentledger/agentledger/id"
 
 // EraseDocument returns the stored form v without its envelope, erased by an event; nil when it was
 // erased before. False means that v is none.
-func (c *Codec) EraseDocument(v []byte, by id.Index) (stored []byte, ok bool) {
+func (c *documentCodec) EraseDocument(v []byte, by id.Index) (stored []byte, ok bool) {
 	d, ok := c.Parse(v)
 	if !ok || d.ErasedBy != 0 {
 		return nil, ok
@@ -16,7 +16,7 @@ func (c *Codec) EraseDocument(v []byte, by id.Index) (stored []byte, ok bool) {
 
 // EraseMembers returns a stored segment of count members without the envelopes of those of which by
 // returns the erasing event, and not 0; nil when these were erased before. False means that v is none.
-func (c *Codec) EraseMembers(v []byte, count int, by func(member int) id.Index) (stored []byte, ok bool) {
+func (c *documentCodec) EraseMembers(v []byte, count int, by func(member int) id.Index) (stored []byte, ok bool) {
 	members, ok := c.ParseSegment(v, 0, count)
 	if !ok {
 		return nil, false
@@ -30,12 +30,12 @@ func (c *Codec) EraseMembers(v []byte, count int, by func(member int) id.Index) 
 	if !changed {
 		return nil, true
 	}
-	return c.AppendSegment(nil, members, new(Scratch)), true
+	return c.AppendSegment(nil, members, new(documentScratch)), true
 }
 
 // DropDocument returns the stored form v without record and envelope; nil when they were dropped before.
 // False means that v is none.
-func (c *Codec) DropDocument(v []byte) (stored []byte, ok bool) {
+func (c *documentCodec) DropDocument(v []byte) (stored []byte, ok bool) {
 	d, ok := c.Parse(v)
 	if !ok || d.Archived {
 		return nil, ok
@@ -47,7 +47,7 @@ func (c *Codec) DropDocument(v []byte) (stored []byte, ok bool) {
 
 // DropMembers returns a stored segment of count members without record and envelope of those that drop
 // reports; nil when these were dropped before. False means that v is none.
-func (c *Codec) DropMembers(v []byte, count int, drop func(member int) bool) (stored []byte, ok bool) {
+func (c *documentCodec) DropMembers(v []byte, count int, drop func(member int) bool) (stored []byte, ok bool) {
 	members, ok := c.ParseSegment(v, 0, count)
 	if !ok {
 		return nil, false
@@ -62,7 +62,7 @@ func (c *Codec) DropMembers(v []byte, count int, drop func(member int) bool) (st
 	if !changed {
 		return nil, true
 	}
-	return c.AppendSegment(nil, members, new(Scratch)), true
+	return c.AppendSegment(nil, members, new(documentScratch)), true
 }
 
-func (d *Document) drop() { d.Record, d.Envelope, d.Archived = nil, nil, true }
+func (d *document) drop() { d.Record, d.Envelope, d.Archived = nil, nil, true }

@@ -1,4 +1,4 @@
-package lookup
+package pgstore
 
 import (
 	"context"
@@ -23,7 +23,7 @@ type slow struct {
 
 func (s slow) Query(_ context.Context, sql string, args ...any) (pgx.Rows, error) {
 	n := 1
-	if sql == SQL {
+	if sql == findSQL {
 		n = len(args[0].([]int64))
 	}
 	s.tenants <- n
@@ -35,7 +35,7 @@ func (s slow) Query(_ context.Context, sql string, args ...any) (pgx.Rows, error
 func TestWaitingLookupsShareAStatement(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		database := slow{goOn: make(chan struct{}), tenants: make(chan int, 10)}
-		f, ended := New(database), make(chan error, 10)
+		f, ended := newFinder(database), make(chan error, 10)
 		leaving, leave := context.WithCancel(t.Context())
 		find := func(ctx context.Context, tenant id.Tenant) {
 			go func() {

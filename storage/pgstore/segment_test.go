@@ -1,4 +1,4 @@
-package document
+package pgstore
 
 import (
 	"bytes"
@@ -14,20 +14,20 @@ import (
 	"github.com/agentledger/agentledger/storage/storagetest"
 )
 
-func membersOf(events []storage.Event) (all []Member) {
+func membersOf(events []storage.Event) (all []documentMember) {
 	for i := range events {
 		e := &events[i]
-		all = append(all, Member{e.Columns, Document{ID: e.ID, Record: e.Record, Envelope: e.Envelope, ErasedBy: e.ErasedBy}})
+		all = append(all, documentMember{e.Columns, document{ID: e.ID, Record: e.Record, Envelope: e.Envelope, ErasedBy: e.ErasedBy}})
 	}
 	return all
 }
 
 // sameSegment checks that members are read as they were stored, in every range,
 // and returns them so.
-func sameSegment(t testing.TB, c *Codec, members []Member) []byte {
+func sameSegment(t testing.TB, c *documentCodec, members []documentMember) []byte {
 	t.Helper()
 	prefix := []byte("before")
-	value := c.AppendSegment(bytes.Clone(prefix), members, new(Scratch))
+	value := c.AppendSegment(bytes.Clone(prefix), members, new(documentScratch))
 	if !bytes.HasPrefix(value, prefix) {
 		t.Fatal("what was there before is gone")
 	}
@@ -48,14 +48,14 @@ func sameSegment(t testing.TB, c *Codec, members []Member) []byte {
 
 func TestSegment(t *testing.T) {
 	hash := strings.Repeat("0123456789abcdef", 4)
-	full := Member{
+	full := documentMember{
 		storage.Columns{ReceivedAt: 1_780_000_000_000, Agent: "agt_one", Trace: id.Trace(hash), Tool: "mail.send", ActionKind: "tool_call", Effective: id.Allow, Disclosure: id.DiscloseRecord},
-		Document{ID: id.Event(hash), Record: []byte(`{"a":"` + hash + `"}`), Envelope: []byte(`{"b":"` + hash + `"}`)},
+		document{ID: id.Event(hash), Record: []byte(`{"a":"` + hash + `"}`), Envelope: []byte(`{"b":"` + hash + `"}`)},
 	}
-	bare := Member{Document: Document{ID: "e1", Record: []byte{}}}
-	marks := Member{Columns: storage.Columns{ReceivedAt: -5}, Document: Document{ID: "\x01", Record: []byte("\x02\x01" + hash), Envelope: []byte{}}}
-	c := NewCodec()
-	for name, members := range map[string][]Member{
+	bare := documentMember{Document: document{ID: "e1", Record: []byte{}}}
+	marks := documentMember{Columns: storage.Columns{ReceivedAt: -5}, Document: document{ID: "\x01", Record: []byte("\x02\x01" + hash), Envelope: []byte{}}}
+	c := newDocumentCodec()
+	for name, members := range map[string][]documentMember{
 		"one": {full}, "none of its parts": {bare}, "not JSON": {marks}, "several": {full, bare, marks, full, full},
 		"lifelike": membersOf(storagetest.NewWriter(1).Next(12).Events),
 	} {
@@ -73,7 +73,7 @@ func TestSegment(t *testing.T) {
 // Values of damaged parts are none; whatever is claimed, no more is read than
 // there is.
 func TestDamagedSegments(t *testing.T) {
-	c := NewCodec()
+	c := newDocumentCodec()
 	good := []byte("\x0d\x00\x01\x01\x02\x00\x00\x00\x00\x05\x01e1r")
 	good[0] = byte(len(good) - 1)
 	block := func(body string) []byte { return append([]byte{segmentForm}, s2.Encode(nil, []byte(body))...) }
@@ -115,7 +115,7 @@ func storedSegments() map[string][]string {
 }
 
 func TestStoredSegments(t *testing.T) {
-	c := NewCodec()
+	c := newDocumentCodec()
 	for text, want := range storedSegments() {
 		got, ok := c.ParseSegment(stored(t, text), 0, len(want))
 		if !ok {
@@ -129,40 +129,40 @@ func TestStoredSegments(t *testing.T) {
 	}
 }
 
-func lineOf(m Member) string {
+func lineOf(m documentMember) string {
 	return fmt.Sprintf("%d %d %d %s %s %s %s %s %s %s", m.ReceivedAt, m.Effective, m.Disclosure, m.Agent, m.Trace, m.Tool, m.ActionKind, m.ID, m.Record, m.Envelope)
 }
 
 func FuzzSegment(f *testing.F) {
-	c := NewCodec()
+	c := newDocumentCodec()
 	f.Add(int64(5), "agent", "trace", "e1", []byte(`{"v":1}`), []byte(strings.Repeat("0123456789abcdef", 4)))
 	f.Fuzz(func(t *testing.T, at int64, agent, trace, name string, record, envelope []byte) {
-		one := Member{storage.Columns{ReceivedAt: id.Instant(at), Agent: id.Agent(agent), Trace: id.Trace(trace)}, Document{ID: id.Event(name), Record: append([]byte{}, record...), Envelope: append([]byte{}, envelope...)}}
+		one := documentMember{storage.Columns{ReceivedAt: id.Instant(at), Agent: id.Agent(agent), Trace: id.Trace(trace)}, document{ID: id.Event(name), Record: append([]byte{}, record...), Envelope: append([]byte{}, envelope...)}}
 		erased := one
 		erased.Envelope, erased.ErasedBy = nil, id.Index(at)&(1<<62-1)
 		archived, both := one, erased
 		archived.drop()
 		both.drop()
-		sameSegment(t, c, []Member{one, erased, archived, one, both})
+		sameSegment(t, c, []documentMember{one, erased, archived, one, both})
 	})
 }
 
 // Stored bytes that were damaged are found to be, or read as something; nothing
 // worse.
 func FuzzStoredSegments(f *testing.F) {
-	c := NewCodec()
+	c := newDocumentCodec()
 	for text := range storedSegments() {
 		f.Add(stored(f, text))
 	}
-	f.Add(c.AppendSegment(nil, membersOf(storagetest.NewWriter(1).Next(3).Events), new(Scratch)))
+	f.Add(c.AppendSegment(nil, membersOf(storagetest.NewWriter(1).Next(3).Events), new(documentScratch)))
 	f.Fuzz(func(_ *testing.T, value []byte) { c.ParseSegment(value, 1, 3) })
 }
 
 func BenchmarkSegment(b *testing.B) {
-	c := NewCodec()
+	c := newDocumentCodec()
 	for _, n := range []int{1, 4, 8, 16, 30, 64, 256} {
 		members := membersOf(storagetest.NewWriter(1).Next(n).Events)
-		var s Scratch
+		var s documentScratch
 		value := c.AppendSegment(nil, members, &s)
 		b.Run(fmt.Sprintf("append/members=%d", n), func(b *testing.B) {
 			b.ReportAllocs()

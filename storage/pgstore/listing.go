@@ -1,10 +1,4 @@
-// Package listing lists the ledgers of a PostgreSQL database in pages.
-//
-// Invariants:
-//
-//   - A page is one statement, and with records two, for up to a thousand ledgers.
-//   - Pages are read one after another, when the consumer wants the next one. No connection is held between two pages.
-package listing
+package pgstore
 
 import (
 	"context"
@@ -18,13 +12,8 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// Querier runs statements on a connection.
-type Querier interface {
-	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
-}
-
-// Read gives a connection to the reader of one page. Its errors are those of the engine.
-type Read func(ctx context.Context, page func(Querier) error) error
+// readPage gives a connection to the reader of one page. Its errors are those of the engine.
+type readPage func(ctx context.Context, page func(querier) error) error
 
 // pageSize is how many ledgers are read at a time.
 const pageSize = 1000
@@ -32,20 +21,20 @@ const pageSize = 1000
 // Statements of pages. Their parameters are the first and the last tenant, and the number of ledgers; those of
 // RecordsSQL are tenants and kinds.
 const (
-	TenantsSQL = `SELECT org FROM head WHERE org >= $1 AND org <= $2 ORDER BY org LIMIT $3`
-	HeadsSQL   = `SELECT org, size, root, last, last_received, epoch, config_version FROM head
+	tenantsSQL = `SELECT org FROM head WHERE org >= $1 AND org <= $2 ORDER BY org LIMIT $3`
+	headsSQL   = `SELECT org, size, root, last, last_received, epoch, config_version FROM head
 WHERE org >= $1 AND org <= $2 ORDER BY org LIMIT $3`
-	RecordsSQL = `SELECT asked.org, asked.kind, r.value
+	recordsSQL = `SELECT asked.org, asked.kind, r.value
 FROM (SELECT org, kind FROM unnest($1::int8[]) AS org CROSS JOIN unnest($2::bytea[]) AS kind) AS asked
 CROSS JOIN LATERAL (SELECT value FROM record
 	WHERE record.org = asked.org AND record.kind = asked.kind AND record.key = '' LIMIT 1) AS r`
 )
 
-// Tenants yields all tenants that have a ledger, in ascending order.
-func Tenants(ctx context.Context, read Read) iter.Seq2[id.Tenant, error] {
+// tenantPages yields all tenants that have a ledger, in ascending order.
+func tenantPages(ctx context.Context, read readPage) iter.Seq2[id.Tenant, error] {
 	return pages(func(begin, last int64) (page []id.Tenant, err error) {
-		err = read(ctx, func(q Querier) error {
-			rows, err := q.Query(ctx, TenantsSQL, begin, last, pageSize)
+		err = read(ctx, func(q querier) error {
+			rows, err := q.Query(ctx, tenantsSQL, begin, last, pageSize)
 			if err != nil {
 				return err
 			}
@@ -60,10 +49,10 @@ func Tenants(ctx context.Context, read Read) iter.Seq2[id.Tenant, error] {
 	}, func(t id.Tenant) id.Tenant { return t })
 }
 
-// Survey implements storage.Surveyor. The tenants of a page that are not wanted are passed over with their heads.
-func Survey(ctx context.Context, question storage.SurveyQuestion, read Read) iter.Seq2[storage.SurveyedLedger, error] {
+// surveyPages implements storage.Surveyor. The tenants of a page that are not wanted are passed over with their heads.
+func surveyPages(ctx context.Context, question storage.SurveyQuestion, read readPage) iter.Seq2[storage.SurveyedLedger, error] {
 	all := pages(func(begin, last int64) (page []storage.SurveyedLedger, err error) {
-		err = read(ctx, func(q Querier) error {
+		err = read(ctx, func(q querier) error {
 			page, err = readHeads(ctx, q, begin, last)
 			if err != nil {
 				return err
@@ -111,8 +100,8 @@ func pages[T any](read func(begin, last int64) ([]T, error), tenant func(T) id.T
 	}
 }
 
-func readHeads(ctx context.Context, q Querier, begin, last int64) ([]storage.SurveyedLedger, error) {
-	rows, err := q.Query(ctx, HeadsSQL, begin, last, pageSize)
+func readHeads(ctx context.Context, q querier, begin, last int64) ([]storage.SurveyedLedger, error) {
+	rows, err := q.Query(ctx, headsSQL, begin, last, pageSize)
 	if err != nil {
 		return nil, err
 	}
@@ -135,7 +124,7 @@ func readHeads(ctx context.Context, q Querier, begin, last int64) ([]storage.Sur
 }
 
 // addRecords adds the records of the wanted ledgers. Others keep no values.
-func addRecords(ctx context.Context, q Querier, question storage.SurveyQuestion, page []storage.SurveyedLedger) error {
+func addRecords(ctx context.Context, q querier, question storage.SurveyQuestion, page []storage.SurveyedLedger) error {
 	wanted := make(map[int64]*storage.SurveyedLedger, len(page))
 	var orgs []int64
 	for i := range page {
@@ -152,7 +141,7 @@ func addRecords(ctx context.Context, q Querier, question storage.SurveyQuestion,
 	for i, kind := range question.Kinds {
 		kinds[i] = []byte(kind)
 	}
-	rows, err := q.Query(ctx, RecordsSQL, orgs, kinds)
+	rows, err := q.Query(ctx, recordsSQL, orgs, kinds)
 	if err != nil {
 		return err
 	}

@@ -1,12 +1,4 @@
-// Package warm makes the first use of a store as fast as later ones. An engine with a server opens connections when
-// they are first needed, and each connection prepares a statement when that is first used. Together this takes a
-// busy machine longer than all else of a take-over.
-//
-// Invariants:
-//
-//   - Nothing is written, and nothing of any organization is read: all calls are for a handle without a ledger.
-//   - Errors tell nothing, because a store that does not answer is told by those who use it.
-package warm
+package pgstore
 
 import (
 	"context"
@@ -22,10 +14,10 @@ const (
 	streamTries = 64 // handles that are looked at for appends of all streams
 )
 
-// Use makes the calls of a take-over and of the first event behind it, and returns when they have ended or ctx ends.
+// Warm makes the calls of a take-over and of the first event behind it, and returns when they have ended or ctx ends.
 // Appends are not ended by ctx. Connections are opened one after another, because other programs of the machine, such
 // as the database, have work to do meanwhile.
-func Use(ctx context.Context, e storage.Engine) {
+func Warm(ctx context.Context, e storage.Engine) {
 	t := id.NewTenant()
 	useAppends(ctx, e)
 	calls := reads(e, t)

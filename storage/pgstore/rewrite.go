@@ -1,10 +1,4 @@
-// Package rewrite writes stored texts of events anew, row by row.
-//
-// Invariants:
-//
-//   - Only the column of the texts changes. Rows without an event that is asked for stay as they are.
-//   - Each event that is asked for is found in a row, or nothing is written.
-package rewrite
+package pgstore
 
 import (
 	"context"
@@ -16,7 +10,6 @@ import (
 
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/storage"
-	"github.com/agentledger/agentledger/storage/pgstore/document"
 )
 
 const (
@@ -27,8 +20,8 @@ const (
 // page is how many events are read at a time.
 const page = 128
 
-// Texts are rows of one organization, whose texts change.
-type Texts struct {
+// textRewriter are rows of one organization, whose texts change.
+type textRewriter struct {
 	// SQL selects index, count, entries and texts of the rows that hold the events of organization $1 at
 	// indices $2, in their order. Count is 0 for an event in a row of its own.
 	SQL string
@@ -47,7 +40,7 @@ type Texts struct {
 // EraseEnvelopes takes away the envelopes of events. by are the indices of the events and of those that erase them.
 // The transaction MUST hold the head, so that no other one writes these rows. Damage and a missing event are
 // storage.ErrCorrupt.
-func (t *Texts) EraseEnvelopes(ctx context.Context, tx pgx.Tx, codec *document.Codec, by map[id.Index]id.Index) error {
+func (t *textRewriter) EraseEnvelopes(ctx context.Context, tx pgx.Tx, codec *documentCodec, by map[id.Index]id.Index) error {
 	t.changeEvent = func(texts []byte, at id.Index) ([]byte, bool) { return codec.EraseDocument(texts, by[at]) }
 	t.changeMembers = func(texts []byte, first id.Index, count int) ([]byte, bool) {
 		return codec.EraseMembers(texts, count, func(n int) id.Index { return by[first+id.Index(n)] })
@@ -56,7 +49,7 @@ func (t *Texts) EraseEnvelopes(ctx context.Context, tx pgx.Tx, codec *document.C
 }
 
 // Drop takes away record and envelope of the events [begin, end). All else is as for EraseEnvelopes.
-func (t *Texts) Drop(ctx context.Context, tx pgx.Tx, codec *document.Codec, begin, end id.Index) error {
+func (t *textRewriter) Drop(ctx context.Context, tx pgx.Tx, codec *documentCodec, begin, end id.Index) error {
 	t.changeEvent = func(texts []byte, _ id.Index) ([]byte, bool) { return codec.DropDocument(texts) }
 	t.changeMembers = func(texts []byte, first id.Index, count int) ([]byte, bool) {
 		return codec.DropMembers(texts, count, func(n int) bool {
@@ -72,7 +65,7 @@ func (t *Texts) Drop(ctx context.Context, tx pgx.Tx, codec *document.Codec, begi
 }
 
 // rewrite changes the rows of the events at ascending indices.
-func (t *Texts) rewrite(ctx context.Context, tx pgx.Tx, at []id.Index) error {
+func (t *textRewriter) rewrite(ctx context.Context, tx pgx.Tx, at []id.Index) error {
 	t.last = -1
 	for some := range slices.Chunk(at, page) {
 		rows, err := tx.Query(ctx, t.SQL, t.Org, some)
@@ -96,7 +89,7 @@ func (t *Texts) rewrite(ctx context.Context, tx pgx.Tx, at []id.Index) error {
 
 // changeRow queues the update of a row, if it has events that are asked for. Rows come in their order, and a row
 // may come again in the next chunk of indices.
-func (t *Texts) changeRow(row int64, count int, texts []byte, at []id.Index) error {
+func (t *textRewriter) changeRow(row int64, count int, texts []byte, at []id.Index) error {
 	if row <= t.last {
 		return nil
 	}

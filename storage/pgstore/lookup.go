@@ -1,11 +1,4 @@
-// Package lookup finds events by their names in a PostgreSQL database.
-//
-// Invariants:
-//
-//   - Look-ups that wait for each other share a statement: each new event is looked up once, and a statement of its own
-//     would cost more than storing it.
-//   - A caller that leaves ends no statement, because others may share it.
-package lookup
+package pgstore
 
 import (
 	"context"
@@ -18,15 +11,10 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// Querier runs statements: a pool, a connection or a transaction.
-type Querier interface {
-	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
-}
-
-// SQL finds any number of names of any tenants. It has a LIMIT in the subquery for each name, so that the planner can
+// findSQL finds any number of names of any tenants. It has a LIMIT in the subquery for each name, so that the planner can
 // choose nothing but a lookup for each name. Without it, the planner would read all keys of a table that has few
 // idempotency keys.
-const SQL = `SELECT false, asked.n, e.idx
+const findSQL = `SELECT false, asked.n, e.idx
 FROM unnest($1::int8[], $2::bytea[]) WITH ORDINALITY AS asked (org, name, n)
 CROSS JOIN LATERAL (SELECT idx FROM event WHERE event.org = asked.org
 	AND event.name = asked.name LIMIT 1) AS e
@@ -35,8 +23,8 @@ FROM unnest($3::int8[], $4::bytea[]) WITH ORDINALITY AS asked (org, name, n)
 CROSS JOIN LATERAL (SELECT idx FROM event WHERE event.org = asked.org
 	AND event.idempotency = asked.name LIMIT 1) AS e`
 
-// OneSQL is SQL for one event of a tenant: its id, and its idempotency key or NULL.
-const OneSQL = `(SELECT false, 1::int8, idx FROM event WHERE org = $1::int8 AND name = $2::bytea LIMIT 1)
+// findOneSQL is SQL for one event of a tenant: its id, and its idempotency key or NULL.
+const findOneSQL = `(SELECT false, 1::int8, idx FROM event WHERE org = $1::int8 AND name = $2::bytea LIMIT 1)
 UNION ALL (SELECT true, 1::int8, idx FROM event WHERE org = $1::int8 AND idempotency = $3::bytea LIMIT 1)`
 
 const (
@@ -44,17 +32,17 @@ const (
 	mostTogether   = 512 // look-ups in one statement
 )
 
-// Finder makes the look-ups of an engine. It has no goroutine while there are none. Find may be called concurrently.
-type Finder struct {
-	database Querier
+// finder makes the look-ups of an engine. It has no goroutine while there are none. Find may be called concurrently.
+type finder struct {
+	database querier
 
 	mu         sync.Mutex
 	waiting    []*lookup
 	statements int
 }
 
-// New returns the finder of a database.
-func New(database Querier) *Finder { return &Finder{database: database} }
+// newFinder returns the finder of a database.
+func newFinder(database querier) *finder { return &finder{database: database} }
 
 // lookup is one call of Find.
 type lookup struct {
@@ -67,7 +55,7 @@ type lookup struct {
 
 // Find returns the index of the event of each name, storage.NoIndex for none. Errors are those of the database or of
 // ctx.
-func (f *Finder) Find(ctx context.Context, t id.Tenant, names []storage.DedupKey) ([]id.Index, error) {
+func (f *finder) Find(ctx context.Context, t id.Tenant, names []storage.DedupKey) ([]id.Index, error) {
 	l := &lookup{tenant: t, names: names, done: make(chan struct{})}
 	if f.addLookup(l) {
 		go f.findWaiting()
@@ -82,7 +70,7 @@ func (f *Finder) Find(ctx context.Context, t id.Tenant, names []storage.DedupKey
 }
 
 // findWaiting looks up the waiting names until no call waits.
-func (f *Finder) findWaiting() {
+func (f *finder) findWaiting() {
 	for together := f.takeLookups(); together != nil; together = f.takeLookups() {
 		err := findNames(context.Background(), f.database, together) // of no caller alone
 		for _, l := range together {
@@ -93,7 +81,7 @@ func (f *Finder) findWaiting() {
 }
 
 // addLookup queues a call. begin tells the caller to start findWaiting.
-func (f *Finder) addLookup(l *lookup) (begin bool) {
+func (f *finder) addLookup(l *lookup) (begin bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.waiting = append(f.waiting, l)
@@ -105,7 +93,7 @@ func (f *Finder) addLookup(l *lookup) (begin bool) {
 }
 
 // leave takes back a call that waits for a statement.
-func (f *Finder) leave(l *lookup) {
+func (f *finder) leave(l *lookup) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if i := slices.Index(f.waiting, l); i >= 0 {
@@ -115,7 +103,7 @@ func (f *Finder) leave(l *lookup) {
 
 // takeLookups returns the calls that share the next statement. It returns nil when no call waits,
 // and findWaiting then ends.
-func (f *Finder) takeLookups() []*lookup {
+func (f *finder) takeLookups() []*lookup {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if len(f.waiting) == 0 {
@@ -128,8 +116,8 @@ func (f *Finder) takeLookups() []*lookup {
 	return together
 }
 
-// FindIn is Finder.Find by a statement of its own, for example in a transaction.
-func FindIn(ctx context.Context, q Querier, t id.Tenant, names []storage.DedupKey) ([]id.Index, error) {
+// findIn is Finder.Find by a statement of its own, for example in a transaction.
+func findIn(ctx context.Context, q querier, t id.Tenant, names []storage.DedupKey) ([]id.Index, error) {
 	l := &lookup{tenant: t, names: names}
 	err := findNames(ctx, q, []*lookup{l})
 	return l.found, err
@@ -155,7 +143,7 @@ func (a *asked) appendQuestion(l *lookup, name int, digest storage.KeyDigest) {
 }
 
 // findNames sets the result of each lookup.
-func findNames(ctx context.Context, q Querier, all []*lookup) error {
+func findNames(ctx context.Context, q querier, all []*lookup) error {
 	var ids, keys asked
 	for _, l := range all {
 		l.found = make([]id.Index, len(l.names))
@@ -168,9 +156,9 @@ func findNames(ctx context.Context, q Querier, all []*lookup) error {
 			}
 		}
 	}
-	sql, args := SQL, []any{ids.orgs, ids.stored, keys.orgs, keys.stored}
+	sql, args := findSQL, []any{ids.orgs, ids.stored, keys.orgs, keys.stored}
 	if len(all) == 1 && len(ids.orgs) == 1 && len(keys.orgs) < 2 {
-		sql, args = OneSQL, []any{ids.orgs[0], ids.stored[0], slices.Concat(keys.stored...)}
+		sql, args = findOneSQL, []any{ids.orgs[0], ids.stored[0], slices.Concat(keys.stored...)}
 	}
 	rows, err := q.Query(ctx, sql, args...)
 	if err != nil {

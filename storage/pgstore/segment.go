@@ -1,4 +1,4 @@
-package document
+package pgstore
 
 import (
 	"encoding/binary"
@@ -27,26 +27,26 @@ import (
 //   - all these texts, the envelope last.
 const segmentForm = 1
 
-// Member is an event of a segment.
-type Member struct {
+// documentMember is an event of a segment.
+type documentMember struct {
 	storage.Columns
-	Document
+	document
 }
 
 // columnTexts is the number of texts before the id.
 const columnTexts = 4
 
-func (m *Member) texts() [columnTexts]string {
+func (m *documentMember) texts() [columnTexts]string {
 	return [columnTexts]string{string(m.Agent), string(m.Trace), string(m.Tool), m.ActionKind}
 }
 
-// Scratch is memory that calls of AppendSegment share, one after another.
-type Scratch struct {
+// documentScratch is memory that calls of AppendSegment share, one after another.
+type documentScratch struct {
 	body, text []byte
 }
 
 // AppendSegment appends the stored form of a segment to dst.
-func (c *Codec) AppendSegment(dst []byte, members []Member, s *Scratch) []byte {
+func (c *documentCodec) AppendSegment(dst []byte, members []documentMember, s *documentScratch) []byte {
 	s.body = s.body[:0]
 	for i := range members {
 		s.body = c.appendMember(s.body, &members[i], s)
@@ -56,7 +56,7 @@ func (c *Codec) AppendSegment(dst []byte, members []Member, s *Scratch) []byte {
 	return dst[:len(dst)+len(s2.Encode(dst[len(dst):cap(dst)], s.body))]
 }
 
-func (c *Codec) appendMember(body []byte, m *Member, s *Scratch) []byte {
+func (c *documentCodec) appendMember(body []byte, m *documentMember, s *documentScratch) []byte {
 	texts := m.texts()
 	s.text = s.text[:0]
 	for _, t := range texts {
@@ -88,7 +88,7 @@ func (c *Codec) appendMember(body []byte, m *Member, s *Scratch) []byte {
 
 // ParseSegment reads the members [begin, end) of a stored segment; false means that
 // it is none, or has fewer. The result shares nothing with v.
-func (c *Codec) ParseSegment(v []byte, begin, end int) (members []Member, ok bool) {
+func (c *documentCodec) ParseSegment(v []byte, begin, end int) (members []documentMember, ok bool) {
 	if len(v) == 0 || v[0] != segmentForm {
 		return nil, false
 	}
@@ -118,7 +118,7 @@ func (c *Codec) ParseSegment(v []byte, begin, end int) (members []Member, ok boo
 	return members, true
 }
 
-func (c *Codec) parseMember(v []byte) (m Member, ok bool) {
+func (c *documentCodec) parseMember(v []byte) (m documentMember, ok bool) {
 	received, n := binary.Varint(v)
 	if n <= 0 || len(v) < n+3 {
 		return m, false
@@ -161,7 +161,7 @@ func (c *Codec) parseMember(v []byte) (m Member, ok bool) {
 }
 
 // unpacked returns the plain texts of a form, in memory of their own.
-func (c *Codec) unpacked(form byte, text []byte) ([]byte, bool) {
+func (c *documentCodec) unpacked(form byte, text []byte) ([]byte, bool) {
 	switch form {
 	case packedForm:
 		return c.alphabet.unpack(make([]byte, 0, len(text)+len(text)/3), text)

@@ -1,19 +1,4 @@
-// Package document is the form that package pgstore stores an event's texts in.
-//
-// PostgreSQL only compresses rows of more than about 2,000 bytes, and the row of an event is
-// shorter. So the program compresses the texts. That halves the bytes that are sent, logged and
-// stored, and the server saves more work than the program spends. Id, record and envelope are
-// compressed together, because ids and signature occur in each. That takes a third less space than
-// one by one.
-//
-// Invariants:
-//
-//   - Stored data is readable for ever: a form is never changed, and a new form gets a number of
-//     its own.
-//   - Any bytes come back as they were, canonical JSON or not.
-//   - Damaged bytes are refused or read as another text, which the layer above detects because it
-//     knows the hash. Reading them takes no more memory than a large event.
-package document
+package pgstore
 
 import (
 	_ "embed"
@@ -26,7 +11,7 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// Document is the texts of an event.
+// document is the texts of an event.
 //
 // Its stored form is one byte for the form; the length of the id, twice, plus one
 // if there is an envelope; the length of the record; and an S2 block of id, record and
@@ -36,7 +21,7 @@ import (
 // and 4, with 0 for an event that was not erased, and no record. The block is made with the dictionary of these forms
 // (https://github.com/klauspost/compress/tree/master/s2#dictionaries). Lengths are
 // as in encoding/binary's AppendUvarint.
-type Document struct {
+type document struct {
 	ID       id.Event
 	Record   []byte
 	Envelope []byte   // nil when erased
@@ -44,9 +29,9 @@ type Document struct {
 	Archived bool     // there are no Record and Envelope any more
 }
 
-// Of returns the texts of an event.
-func Of(e *storage.Event) Document {
-	return Document{ID: e.ID, Record: e.Record, Envelope: e.Envelope, ErasedBy: e.ErasedBy}
+// documentOf returns the texts of an event.
+func documentOf(e *storage.Event) document {
+	return document{ID: e.ID, Record: e.Record, Envelope: e.Envelope, ErasedBy: e.ErasedBy}
 }
 
 const (
@@ -68,7 +53,7 @@ func plainOf(form byte) (plain byte, isErased, isArchived bool) {
 }
 
 // form returns the form of texts, of the erasure and of the archive.
-func (d *Document) form(plain byte) byte {
+func (d *document) form(plain byte) byte {
 	switch {
 	case d.Archived:
 		return plain + archivedForm
@@ -79,7 +64,7 @@ func (d *Document) form(plain byte) byte {
 }
 
 // appendErasure appends the index of the erasing event, if there is one.
-func (d *Document) appendErasure(dst []byte) []byte {
+func (d *document) appendErasure(dst []byte) []byte {
 	if d.ErasedBy == 0 && !d.Archived {
 		return dst
 	}
@@ -87,7 +72,7 @@ func (d *Document) appendErasure(dst []byte) []byte {
 }
 
 // parseErasure reads the output of appendErasure and returns the rest of v.
-func (d *Document) parseErasure(v []byte, isErased bool) (rest []byte, ok bool) {
+func (d *document) parseErasure(v []byte, isErased bool) (rest []byte, ok bool) {
 	if !isErased {
 		return v, true
 	}
@@ -109,20 +94,20 @@ var dictionary []byte
 // bound is well above the largest event that a service can be configured to accept.
 const longest = 64 << 20
 
-// Codec reads and writes the stored form. It may be used concurrently.
-type Codec struct {
+// documentCodec reads and writes the stored form. It may be used concurrently.
+type documentCodec struct {
 	alphabet *alphabet
 	dict     *s2.Dict
 }
 
-// NewCodec returns a codec, which holds a few kilobytes of tables.
-func NewCodec() *Codec {
-	return &Codec{alphabet: newAlphabet(), dict: s2.MakeDictManual(dictionary, 0)}
+// newDocumentCodec returns a codec, which holds a few kilobytes of tables.
+func newDocumentCodec() *documentCodec {
+	return &documentCodec{alphabet: newAlphabet(), dict: s2.MakeDictManual(dictionary, 0)}
 }
 
 // Append appends the stored form of d to dst. scratch is overwritten and returned for the
 // next call.
-func (c *Codec) Append(dst []byte, d Document, scratch []byte) (stored, _ []byte) {
+func (c *documentCodec) Append(dst []byte, d document, scratch []byte) (stored, _ []byte) {
 	present := uint64(0)
 	if d.Envelope != nil {
 		present = 1
@@ -145,7 +130,7 @@ func (c *Codec) Append(dst []byte, d Document, scratch []byte) (stored, _ []byte
 
 // Parse reads the stored form; false means that it is none. The result shares
 // nothing with v.
-func (c *Codec) Parse(v []byte) (d Document, ok bool) {
+func (c *documentCodec) Parse(v []byte) (d document, ok bool) {
 	if len(v) == 0 {
 		return d, false
 	}
@@ -162,14 +147,14 @@ func (c *Codec) Parse(v []byte) (d Document, ok bool) {
 	form, isErased, isArchived := plainOf(form)
 	d.Archived = isArchived
 	if v, ok = d.parseErasure(v[n:], isErased); !ok {
-		return Document{}, false
+		return document{}, false
 	}
 	text, ok := c.texts(form, v)
 	size, envelope := uint64(len(text)), idLength&1 == 1
 	idLength >>= 1
 	if !ok || idLength > size || recordLength > size-idLength || !envelope && size != idLength+recordLength ||
 		envelope && isErased || recordLength > 0 && isArchived {
-		return Document{}, false
+		return document{}, false
 	}
 	end := idLength + recordLength
 	d.ID = id.Event(text[:idLength])
@@ -183,7 +168,7 @@ func (c *Codec) Parse(v []byte) (d Document, ok bool) {
 }
 
 // texts returns the texts in a block of a form.
-func (c *Codec) texts(form byte, block []byte) ([]byte, bool) {
+func (c *documentCodec) texts(form byte, block []byte) ([]byte, bool) {
 	if claimed, err := s2.DecodedLen(block); err != nil || claimed > longest {
 		return nil, false
 	}
