@@ -20,8 +20,7 @@ import (
 	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/jcs"
-	"github.com/agentledger/agentledger/interop/canonical"
-	"github.com/agentledger/agentledger/interop/service"
+	"github.com/agentledger/agentledger/interop"
 	"github.com/agentledger/agentledger/tlog"
 )
 
@@ -46,7 +45,7 @@ type agent struct {
 }
 
 func TestAgentsAgree(t *testing.T) {
-	s := service.Start(t)
+	s := interop.Start(t)
 	agents := []agent{goAgent(t, s), program(s, "typescript", "node", "agent.mjs"),
 		program(s, "python", "../../clients/python/interpreter", "agent.py")}
 	const batch = 40
@@ -85,9 +84,9 @@ func TestAgentsAgree(t *testing.T) {
 }
 
 // writeEvents returns complete events without signatures, and their ids.
-func writeEvents(s *service.Service, n int) (events, names []string) {
+func writeEvents(s *interop.Service, n int) (events, names []string) {
 	payloads := append([]string(nil), hostile...)
-	for g := canonical.NewGenerator(2); len(payloads) < n; {
+	for g := interop.NewGenerator(2); len(payloads) < n; {
 		text := `{"value":` + g.Text() + `}`
 		if _, err := jcs.Canonicalize([]byte(text), jcs.MaxDepth-1); err == nil {
 			payloads = append(payloads, text)
@@ -105,7 +104,7 @@ func writeEvents(s *service.Service, n int) (events, names []string) {
 }
 
 // program is an agent in another process.
-func program(s *service.Service, name string, command ...string) agent {
+func program(s *interop.Service, name string, command ...string) agent {
 	return agent{name, func(t *testing.T, request string, lines []string) []string {
 		t.Helper()
 		p := exec.CommandContext(t.Context(), command[0], append(command[1:], request)...)
@@ -122,7 +121,7 @@ func program(s *service.Service, name string, command ...string) agent {
 }
 
 // goAgent is the agent of the Go client.
-func goAgent(t *testing.T, s *service.Service) agent {
+func goAgent(t *testing.T, s *interop.Service) agent {
 	t.Helper()
 	c, err := client.New(client.Config{BaseURL: "http://" + s.Address, Token: s.IngestKey.Secret})
 	must(t, err)

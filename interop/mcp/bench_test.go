@@ -16,7 +16,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/agentledger/agentledger/client"
-	"github.com/agentledger/agentledger/interop/service"
+	"github.com/agentledger/agentledger/interop"
 )
 
 // times are the durations of one kind of work.
@@ -47,7 +47,7 @@ func (t *times) report(b *testing.B, name string) {
 }
 
 // callEcho returns a call of a tool that does nothing, through a command line.
-func callEcho(b *testing.B, s *service.Service, line []string) func() error {
+func callEcho(b *testing.B, s *interop.Service, line []string) func() error {
 	command := exec.Command(line[0], line[1:]...)
 	command.Env = s.Environment()
 	command.Stderr = os.Stderr
@@ -65,7 +65,7 @@ func callEcho(b *testing.B, s *service.Service, line []string) func() error {
 }
 
 // sendEvent returns the work of sending one signed event.
-func sendEvent(b *testing.B, s *service.Service) func() error {
+func sendEvent(b *testing.B, s *interop.Service) func() error {
 	c, err := client.New(client.Config{BaseURL: "http://" + s.Address, Token: s.IngestKey.Secret})
 	must(b, err)
 	who := client.Identity{Organization: s.Organization, Agent: s.Agent.AgentID, Key: s.Agent.KeyID}
@@ -100,7 +100,7 @@ var before = flag.String("before", "", "program aps of another commit, for Bench
 // BenchmarkCall measures in turns: a durable append to a file, one event, and one call of a tool that does
 // nothing, without the gateway and with it.
 func BenchmarkCall(b *testing.B) {
-	s := service.Start(b)
+	s := interop.Start(b)
 	server := serverPath("mcp-server-everything")
 	names := []string{"sync", "event", "direct", "gateway"}
 	works := []func() error{appendSynced(b), sendEvent(b, s), callEcho(b, s, []string{server}), callEcho(b, s, gateway(s, b.TempDir(), server))}
@@ -122,7 +122,7 @@ func BenchmarkCall(b *testing.B) {
 
 // BenchmarkCallsAtOnce measures callers that call one after the other, without the gateway and with it.
 func BenchmarkCallsAtOnce(b *testing.B) {
-	s := service.Start(b)
+	s := interop.Start(b)
 	server := serverPath("mcp-server-everything")
 	for _, callers := range []int{1, 8, 64} {
 		for _, name := range []string{"direct", "gateway"} {

@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/agentledger/agentledger/interop/service"
+	"github.com/agentledger/agentledger/interop"
 )
 
 func must(t testing.TB, err error) {
@@ -18,7 +18,7 @@ func must(t testing.TB, err error) {
 }
 
 // gateway returns the command line that puts the gateway of a service before a server.
-func gateway(s *service.Service, state string, server ...string) []string {
+func gateway(s *interop.Service, state string, server ...string) []string {
 	return append([]string{filepath.Join(s.Programs, "aps"), "mcp", "--state", state, "under-test", "--"}, server...)
 }
 

@@ -14,7 +14,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/agentledger/agentledger/interop/service"
+	"github.com/agentledger/agentledger/interop"
 )
 
 // listen starts the gateway of a deployment with a listener, and returns its address.
@@ -24,7 +24,7 @@ func (d *deployment) listen(t *testing.T) string {
 }
 
 // listenHTTP starts a gateway with a listener and a token. It ends with the test.
-func listenHTTP(t *testing.T, s *service.Service, arguments ...string) string {
+func listenHTTP(t *testing.T, s *interop.Service, arguments ...string) string {
 	t.Helper()
 	command := exec.Command(filepath.Join(s.Programs, "aps"), append([]string{"mcp", "--listen", "127.0.0.1:0"}, arguments...)...)
 	command.Env = append(s.Environment(), "APS_MCP_TOKEN=a token of the gateway")

@@ -19,7 +19,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/agentledger/agentledger/interop/service"
+	"github.com/agentledger/agentledger/interop"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
@@ -32,7 +32,7 @@ type ledger struct {
 }
 
 // watchLedger returns the address of a proxy before the service, which notes accepted events.
-func watchLedger(t *testing.T, s *service.Service) (*ledger, string) {
+func watchLedger(t *testing.T, s *interop.Service) (*ledger, string) {
 	l := &ledger{intents: map[string]int{}, results: map[string][]string{}, known: map[string]bool{}}
 	target, err := url.Parse("http://" + s.Address)
 	must(t, err)
@@ -149,7 +149,7 @@ func (k *killed) callUntil(t *testing.T, life time.Duration) {
 // Gateway and service are killed at any moment: no call reaches the server twice, and each call that reached it
 // has its intent and one result in the ledger.
 func TestCallsThroughKills(t *testing.T) {
-	s := service.Start(t)
+	s := interop.Start(t)
 	ledger, address := watchLedger(t, s)
 	dir := t.TempDir()
 	counter, err := filepath.Abs("counter.mjs")
@@ -175,7 +175,7 @@ func TestCallsThroughKills(t *testing.T) {
 	checkCounted(t, ledger, counted)
 }
 
-func waitForService(t *testing.T, s *service.Service) {
+func waitForService(t *testing.T, s *interop.Service) {
 	t.Helper()
 	for range 100 {
 		r, err := http.Get("http://" + s.Address + "/v1/public/orgs/acme/transparency/head")

@@ -18,7 +18,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/agentledger/agentledger/interop/service"
+	"github.com/agentledger/agentledger/interop"
 )
 
 // shopVariable makes this test's program an MCP server, whose calls are lines of the file that it names.
@@ -91,7 +91,7 @@ func newShop(file string) *mcp.Server {
 
 // deployment is a service with a policy, and a gateway's configuration with two shops.
 type deployment struct {
-	*service.Service
+	*interop.Service
 	dir    string
 	config string
 }
@@ -102,7 +102,7 @@ const policyText = `{"policy_id": "shops", "name": "Shops", "default": "allow", 
 
 func deploy(t *testing.T, settings map[string]any) *deployment {
 	t.Helper()
-	d := &deployment{Service: service.Start(t), dir: t.TempDir()}
+	d := &deployment{Service: interop.Start(t), dir: t.TempDir()}
 	policy := filepath.Join(d.dir, "shops.json")
 	must(t, os.WriteFile(policy, []byte(policyText), 0o600))
 	push := exec.Command(filepath.Join(d.Programs, "aps"), "policy", "push", "--activate", policy)

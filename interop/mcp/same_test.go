@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/agentledger/agentledger/interop/service"
+	"github.com/agentledger/agentledger/interop"
 )
 
 // runCaller runs the client's script with a server and returns its lines.
@@ -26,7 +26,7 @@ func runCaller(t *testing.T, environment []string, kind string, server ...string
 
 // Each server answers the same with the gateway as without it, and each call is recorded.
 func TestSameAnswers(t *testing.T) {
-	s := service.Start(t)
+	s := interop.Start(t)
 	for kind, tc := range map[string]struct {
 		server []string
 		calls  int

@@ -14,7 +14,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/agentledger/agentledger/interop/service"
+	"github.com/agentledger/agentledger/interop"
 )
 
 const (
@@ -58,7 +58,7 @@ type browser struct {
 	service string
 }
 
-func newBrowser(t *testing.T, s *service.Service) *browser {
+func newBrowser(t *testing.T, s *interop.Service) *browser {
 	jar, err := cookiejar.New(nil)
 	if err != nil {
 		t.Fatal(err)
@@ -118,7 +118,7 @@ func TestSignInAtOIDCProvider(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s := service.StartWith(t, "--config", file)
+	s := interop.StartWith(t, "--config", file)
 
 	// The owner's account has a password: the first sign-in asks for it, and the later ones do not.
 	ops := newBrowser(t, s)

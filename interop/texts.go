@@ -1,11 +1,4 @@
-// Package canonical compares canonical JSON (RFC 8785 with the number rule of the service) of three programs: the
-// service's own, and those of the clients for TypeScript and Python.
-//
-// Invariants:
-//
-//   - Texts follow from the seed alone, so a difference can be made again.
-//   - A third of the texts breaks a rule, mostly by one change of a good one.
-package canonical
+package interop
 
 import (
 	"fmt"

@@ -1,9 +1,4 @@
-// Package service starts the real programs for tests of this module.
-//
-// Invariants:
-//
-//   - A service has a data folder of its own, listens on loopback and ends with its test.
-package service
+package interop
 
 import (
 	"bufio"
@@ -40,7 +35,7 @@ type Service struct {
 	} `json:"ingest_key"`
 }
 
-func must(t testing.TB, err error) {
+func mustServe(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
@@ -64,9 +59,9 @@ func StartWith(t testing.TB, more ...string) *Service {
 		"--name", "Acme", "--slug", "acme", "--admin-email", "ops@acme.example", "--disclosure", "full", "--json")
 	create.Env = append(os.Environ(), "AGENTLEDGER_ADMIN_PASSWORD=a password for tests")
 	made, err := create.Output()
-	must(t, err)
-	must(t, json.Unmarshal(made, s))
-	must(t, os.WriteFile(filepath.Join(dir, "key"), []byte(s.Agent.Private), 0o600))
+	mustServe(t, err)
+	mustServe(t, json.Unmarshal(made, s))
+	mustServe(t, os.WriteFile(filepath.Join(dir, "key"), []byte(s.Agent.Private), 0o600))
 	s.Serve(t)
 	t.Cleanup(s.Kill)
 	return s
@@ -81,8 +76,8 @@ func (s *Service) Serve(t testing.TB) {
 	s.process = exec.Command(filepath.Join(s.Programs, "agentledger"), arguments...)
 	s.process.Stderr = os.Stderr
 	output, err := s.process.StdoutPipe()
-	must(t, err)
-	must(t, s.process.Start())
+	mustServe(t, err)
+	mustServe(t, s.process.Start())
 	lines := bufio.NewScanner(output)
 	for lines.Scan() {
 		if fields := strings.Fields(lines.Text()); len(fields) >= 4 && fields[0] == "serving" {
@@ -111,12 +106,12 @@ func (s *Service) Environment() []string {
 func (s *Service) Size(t testing.TB) (n int) {
 	t.Helper()
 	r, err := http.Get("http://" + s.Address + "/v1/public/orgs/acme/transparency/head")
-	must(t, err)
+	mustServe(t, err)
 	defer r.Body.Close()
 	text, err := io.ReadAll(r.Body)
-	must(t, err)
+	mustServe(t, err)
 	var head map[string]any
-	must(t, json.Unmarshal(text, &head))
+	mustServe(t, json.Unmarshal(text, &head))
 	size, ok := head["tree_size"].(float64)
 	if !ok {
 		t.Fatalf("head: %s", text)

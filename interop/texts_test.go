@@ -1,4 +1,4 @@
-package canonical
+package interop
 
 import (
 	"bytes"
@@ -29,10 +29,10 @@ func TestLanguagesAgree(t *testing.T) {
 		t.Fatalf("got %d of %d texts refused, want between a tenth and two thirds", refused, *count)
 	}
 	for name, program := range map[string][]string{
-		"typescript": {"node", "../../clients/typescript/test/canon_lines.js"},
-		"python":     {"../../clients/python/interpreter", "../../clients/python/tests/canon_lines.py"},
+		"typescript": {"node", "../clients/typescript/test/canon_lines.js"},
+		"python":     {"../clients/python/interpreter", "../clients/python/tests/canon_lines.py"},
 	} {
-		got := run(t, program, texts)
+		got := runCanonical(t, program, texts)
 		if len(got) != len(want) {
 			t.Fatalf("%s: got %d lines, want %d", name, len(got), len(want))
 		}
@@ -57,7 +57,7 @@ func digest(text string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-func run(t *testing.T, program, texts []string) []string {
+func runCanonical(t *testing.T, program, texts []string) []string {
 	t.Helper()
 	command := exec.CommandContext(t.Context(), program[0], program[1:]...)
 	command.Stdin = strings.NewReader(strings.Join(texts, "\n") + "\n")
