@@ -98,7 +98,7 @@ func TestDropTexts(t *testing.T) {
 			t.Errorf("%s, erased afterwards: got %+v", name, got)
 		}
 	}
-	all := []documentMember{{Document: d}, {Document: d}, {Document: d}}
+	all := []documentMember{{document: d}, {document: d}, {document: d}}
 	value := c.AppendSegment(nil, all, new(documentScratch))
 	second := func(i int) bool { return i == 1 }
 	value, ok := c.DropMembers(value, 3, second)

@@ -110,7 +110,7 @@ func (r *eventRow) alone() (m documentMember, err error) {
 		return m, nil
 	}
 	var ok bool
-	if m.Document, ok = r.codec.Parse(r.texts); !ok {
+	if m.document, ok = r.codec.Parse(r.texts); !ok {
 		return m, corruptValue("documents")
 	}
 	m.Columns = storage.Columns{

@@ -52,8 +52,8 @@ func TestSegment(t *testing.T) {
 		storage.Columns{ReceivedAt: 1_780_000_000_000, Agent: "agt_one", Trace: id.Trace(hash), Tool: "mail.send", ActionKind: "tool_call", Effective: id.Allow, Disclosure: id.DiscloseRecord},
 		document{ID: id.Event(hash), Record: []byte(`{"a":"` + hash + `"}`), Envelope: []byte(`{"b":"` + hash + `"}`)},
 	}
-	bare := documentMember{Document: document{ID: "e1", Record: []byte{}}}
-	marks := documentMember{Columns: storage.Columns{ReceivedAt: -5}, Document: document{ID: "\x01", Record: []byte("\x02\x01" + hash), Envelope: []byte{}}}
+	bare := documentMember{document: document{ID: "e1", Record: []byte{}}}
+	marks := documentMember{Columns: storage.Columns{ReceivedAt: -5}, document: document{ID: "\x01", Record: []byte("\x02\x01" + hash), Envelope: []byte{}}}
 	c := newDocumentCodec()
 	for name, members := range map[string][]documentMember{
 		"one": {full}, "none of its parts": {bare}, "not JSON": {marks}, "several": {full, bare, marks, full, full},

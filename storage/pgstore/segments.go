@@ -105,7 +105,7 @@ func (c *segments) addSegment(t id.Tenant, events []storage.Event) {
 	for i := range events {
 		e := &events[i]
 		c.entries.wire = append(append(c.entries.wire, e.Entry.Prev[:]...), e.Entry.Record[:]...)
-		c.members = append(c.members, documentMember{Columns: e.Columns, Document: documentOf(e)})
+		c.members = append(c.members, documentMember{Columns: e.Columns, document: documentOf(e)})
 	}
 	c.entries.close(begin)
 	begin = c.texts.open()
