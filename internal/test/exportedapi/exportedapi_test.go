@@ -88,7 +88,7 @@ func TestForeignIsFound(t *testing.T) {
 // translated before they leave.
 func TestPublicPackagesLeakNoInternalErrors(t *testing.T) {
 	translated := map[string]string{
-		"internal/lockfile.ErrHeld":                 "guard.OpenJournal returns guard.ErrJournalInUse instead",
+		"internal/durable.ErrLocked":                "guard.OpenJournal returns guard.ErrJournalInUse instead",
 		"policy/internal/condition.ErrTooExpensive": "policy.Compiled gives its text as the reason of a denial",
 	}
 	arguments := []string{"list", "-f", `{{if ne .Dir ""}}{{.ImportPath}} {{.Dir}}{{end}}`, "-deps"}
