@@ -66,7 +66,7 @@ func serviceOf(all []*common.KeyValue) string {
 	return ""
 }
 
-func TestSpansArrive(t *testing.T) {
+func TestTracesArrive(t *testing.T) {
 	for _, compression := range []string{"", "none"} {
 		got := make(chan string, 8)
 		receiver := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -99,7 +99,7 @@ func TestSpansArrive(t *testing.T) {
 	}
 }
 
-func TestOffWithoutAnEndpoint(t *testing.T) {
+func TestTracesOffWithoutAnEndpoint(t *testing.T) {
 	tracer, stop, err := newTracer(t.Context(), tracerOptions{})
 	if err != nil || tracer.Enabled() {
 		t.Errorf("got on %v, %v", tracer.Enabled(), err)
@@ -123,7 +123,7 @@ func answerOf(status int, body string, told string) *http.Response {
 }
 
 // The answers of a receiver, how often it is asked, for how long, and the lines of the log.
-func TestAnswers(t *testing.T) {
+func TestTracesReceiverAnswers(t *testing.T) {
 	for name, row := range map[string]struct {
 		answers  []*http.Response
 		tries    int
@@ -180,7 +180,7 @@ func TestAnswers(t *testing.T) {
 }
 
 // A receiver that never answers holds a request for as long as the environment says.
-func TestSilentReceiver(t *testing.T) {
+func TestTracesSilentReceiver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
 		c, err := newClient(tracerOptions{Endpoint: "https://red.example", Logger: slog.New(slog.NewTextHandler(&out, nil)),
@@ -202,7 +202,7 @@ func TestSilentReceiver(t *testing.T) {
 	})
 }
 
-func TestWrongSettings(t *testing.T) {
+func TestTracesWrongSettings(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "empty.pem")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
@@ -233,7 +233,7 @@ func TestWrongSettings(t *testing.T) {
 }
 
 // A receiver with a private authority is trusted by the environment alone. Without a certificate in the environment none is shown.
-func TestPrivateAuthority(t *testing.T) {
+func TestTracesPrivateAuthority(t *testing.T) {
 	asked := make(chan int, 1)
 	receiver := httptest.NewUnstartedServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		asked <- len(r.TLS.PeerCertificates)
