@@ -12,7 +12,7 @@ import (
 	"github.com/agentledger/agentledger/internal/tenant/account"
 	"github.com/agentledger/agentledger/internal/tenant/agent"
 	"github.com/agentledger/agentledger/internal/tenant/factor"
-	"github.com/agentledger/agentledger/internal/tenant/passwordrule"
+	"github.com/agentledger/agentledger/internal/tenant/password"
 )
 
 // Setup makes the first organization (package setup).
@@ -84,7 +84,7 @@ func (s *Server) setUp(w http.ResponseWriter, r *request) error {
 // for one with a password.
 func (s *Server) checkWayIn(r *request, wish setupWish) (*factor.Created, error) {
 	if wish.Passkey == nil {
-		return nil, passwordrule.Check(wish.Password, wish.Email, wish.Organization.Name)
+		return nil, password.Check(wish.Password, wish.Email, wish.Organization.Name)
 	}
 	if wish.Password != "" {
 		return nil, errTwoWays()

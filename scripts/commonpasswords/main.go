@@ -12,7 +12,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/agentledger/agentledger/internal/tenant/commonpassword"
+	"github.com/agentledger/agentledger/internal/tenant/password"
 )
 
 func main() {
@@ -27,9 +27,9 @@ func writeDigests(list io.Reader, data io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if len(digests) < commonpassword.Size {
-		return fmt.Errorf("the list has %d passwords of %d characters, not %d", len(digests), commonpassword.MinLength,
-			commonpassword.Size)
+	if len(digests) < password.CommonSize {
+		return fmt.Errorf("the list has %d passwords of %d characters, not %d", len(digests), password.CommonMinLength,
+			password.CommonSize)
 	}
 	slices.Sort(digests)
 	_, err = io.WriteString(data, strings.Join(digests, ""))
@@ -41,10 +41,10 @@ func writeDigests(list io.Reader, data io.Writer) error {
 func readDigests(list io.Reader) (digests []string, err error) {
 	seen := make(map[string]bool)
 	lines := bufio.NewScanner(list)
-	for lines.Scan() && len(digests) < commonpassword.Size {
-		password := lines.Text()
-		d := commonpassword.Digest(password)
-		if utf8.RuneCountInString(password) < commonpassword.MinLength || seen[d] {
+	for lines.Scan() && len(digests) < password.CommonSize {
+		text := lines.Text()
+		d := password.CommonDigest(text)
+		if utf8.RuneCountInString(text) < password.CommonMinLength || seen[d] {
 			continue
 		}
 		seen[d] = true

@@ -6,12 +6,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/agentledger/agentledger/internal/tenant/commonpassword"
+	"github.com/agentledger/agentledger/internal/tenant/password"
 )
 
 func TestReadDigests(t *testing.T) {
 	got, err := readDigests(strings.NewReader("123456\nPassword123\n123456789\npassword123\nqwertyuiop\n"))
-	want := []string{commonpassword.Digest("password123"), commonpassword.Digest("qwertyuiop")}
+	want := []string{password.CommonDigest("password123"), password.CommonDigest("qwertyuiop")}
 	if err != nil || !slices.Equal(got, want) {
 		t.Errorf("got %q, %v, want %q", got, err, want)
 	}

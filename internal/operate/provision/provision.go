@@ -25,7 +25,7 @@ import (
 	"github.com/agentledger/agentledger/internal/tenant/account"
 	"github.com/agentledger/agentledger/internal/tenant/agent"
 	"github.com/agentledger/agentledger/internal/tenant/org"
-	"github.com/agentledger/agentledger/internal/tenant/passwordrule"
+	"github.com/agentledger/agentledger/internal/tenant/password"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/storage"
 )
@@ -190,7 +190,7 @@ func (p *Provisioner) checkRequest(r Request, f org.Founding) error {
 	if r.AdminPassword == "" {
 		return nil
 	}
-	return passwordrule.Check(r.AdminPassword, r.AdminEmail, r.Name)
+	return password.Check(r.AdminPassword, r.AdminEmail, r.Name)
 }
 
 // step makes some of the first records of an organization, and puts the members for the caller into

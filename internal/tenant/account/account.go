@@ -53,12 +53,12 @@ import (
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/cache"
 	"github.com/agentledger/agentledger/internal/records"
-	"github.com/agentledger/agentledger/internal/tenant/passwordhash"
+	"github.com/agentledger/agentledger/internal/tenant/password"
 	"github.com/agentledger/agentledger/storage"
 )
 
 // Hashing is the cost of the hashes of passwords.
-type Hashing = passwordhash.Cost
+type Hashing = password.Cost
 
 // ID names an account; it is the principal of the account's acts.
 type ID string
@@ -86,7 +86,7 @@ type Options struct {
 
 	SessionLife time.Duration    // of a session without a request; default: 12 hours
 	LongestLife time.Duration    // of a session that is used all the time; default: 7 days
-	Hashing     Hashing          // of passwords; default: see passwordhash.Cost
+	Hashing     Hashing          // of passwords; default: see password.Cost
 	Limits      Limits           // default: see Limits
 	Resets      Limits           // of resets of passwords; default: 3 and one in 10 minutes, 30 and one in 30 s
 	Nodes       func() int       // of the service, which share Limits and Resets; default: one
@@ -116,7 +116,7 @@ type Accounts struct {
 	longest  time.Duration
 	mail     Mail // may be nil
 	clock    func() time.Time
-	hasher   *passwordhash.Hasher
+	hasher   *password.Hasher
 	attempts *attempts
 	resets   *attempts                      // to ask for one, and wrong tokens
 	codes    *attempts                      // recovery codes
@@ -158,7 +158,7 @@ func New(o Options) *Accounts {
 	}
 	return &Accounts{
 		records: o.Records, life: o.SessionLife, longest: o.LongestLife, mail: o.Mail, clock: o.Clock,
-		hasher:   passwordhash.New(o.Hashing),
+		hasher:   password.NewHasher(o.Hashing),
 		attempts: newAttempts(o.Limits, o.Nodes, o.Clock, "Too many sign-in attempts, try again later"),
 		resets:   newAttempts(o.Resets, o.Nodes, o.Clock, "Too many resets of passwords, try again later"),
 		codes:    newAttempts(o.Limits, o.Nodes, o.Clock, "Too many recovery codes, try again later"),

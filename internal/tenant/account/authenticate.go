@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/agentledger/agentledger/fault"
-	"github.com/agentledger/agentledger/internal/tenant/passwordhash"
+	"github.com/agentledger/agentledger/internal/tenant/password"
 )
 
 // Authenticate checks a password. Every failure is
@@ -61,9 +61,9 @@ func (a *Accounts) findCandidate(ctx context.Context, typed string) (ID, *accoun
 
 // matchesHash reports whether stored is the hash of password. With no stored hash the answer is no,
 // after the same work. An account whose hash is damaged can't be read.
-func (a *Accounts) matchesHash(ctx context.Context, stored, password string) (bool, error) {
-	ok, err := a.hasher.MatchesHash(ctx, stored, password)
-	if errors.Is(err, passwordhash.ErrMalformed) {
+func (a *Accounts) matchesHash(ctx context.Context, stored, text string) (bool, error) {
+	ok, err := a.hasher.MatchesHash(ctx, stored, text)
+	if errors.Is(err, password.ErrMalformed) {
 		err = errUnreadable("check password", err)
 	}
 	return ok, err

@@ -10,7 +10,7 @@ import (
 
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/tenant/passwordrule"
+	"github.com/agentledger/agentledger/internal/tenant/password"
 	"github.com/agentledger/agentledger/internal/textcheck"
 	"github.com/agentledger/agentledger/storage"
 )
@@ -134,13 +134,13 @@ func (a *Accounts) ChangePassword(
 }
 
 // replacePassword gives an account a password, ends its sessions and mails that, with other changes.
-func (a *Accounts) replacePassword(ctx context.Context, who ID, r *accountRecord, version uint64, password string,
+func (a *Accounts) replacePassword(ctx context.Context, who ID, r *accountRecord, version uint64, text string,
 	names []string, more ...storage.Change) error {
-	if err := passwordrule.Check(password, r.Email, names...); err != nil {
+	if err := password.Check(text, r.Email, names...); err != nil {
 		return err
 	}
 	var err error
-	if r.PasswordHash, err = a.hasher.HashPassword(ctx, password); err != nil {
+	if r.PasswordHash, err = a.hasher.HashPassword(ctx, text); err != nil {
 		return err
 	}
 	r.Generation++

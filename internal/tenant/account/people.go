@@ -9,7 +9,7 @@ import (
 
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/tenant/passwordrule"
+	"github.com/agentledger/agentledger/internal/tenant/password"
 	"github.com/agentledger/agentledger/storage"
 )
 
@@ -114,7 +114,7 @@ func (a *Accounts) findByID(ctx context.Context, who ID) (*accountRecord, uint64
 // Ensure returns the account of an address that the operator names, and creates it if there is none,
 // with password, or without any if that is "". An unproved account is taken over, as if there had been
 // none. The password of a proved account stays as it is, even if it has none. names are the names of the
-// person's organizations (see passwordrule.Check). made reports whether the account was created or taken over.
+// person's organizations (see password.Check). made reports whether the account was created or taken over.
 //
 // fault.Invalid for a malformed address or, for a new account, password.
 func (a *Accounts) Ensure(
@@ -132,7 +132,7 @@ func (a *Accounts) EnsureInvited(
 }
 
 func (a *Accounts) ensure(
-	ctx context.Context, email, password string, c Claim, v Visit, names []string,
+	ctx context.Context, email, text string, c Claim, v Visit, names []string,
 ) (who Account, made bool, err error) {
 	email, err = ParseEmail(email)
 	if err != nil {
@@ -140,18 +140,18 @@ func (a *Accounts) ensure(
 	}
 	name, known, version, err := a.findByEmail(ctx, email)
 	if err == nil {
-		return a.ensureKnown(ctx, name, known, version, password, c, v, names)
+		return a.ensureKnown(ctx, name, known, version, text, c, v, names)
 	}
 	if !fault.Is(err, fault.NotFound) {
 		return Account{}, false, err
 	}
 	now := a.currentTime()
 	r := accountRecord{Email: email, CreatedAt: now, Proof: c.record(now)}
-	if password != "" {
-		if err := passwordrule.Check(password, email, names...); err != nil {
+	if text != "" {
+		if err := password.Check(text, email, names...); err != nil {
 			return Account{}, false, err
 		}
-		if r.PasswordHash, err = a.hasher.HashPassword(ctx, password); err != nil {
+		if r.PasswordHash, err = a.hasher.HashPassword(ctx, text); err != nil {
 			return Account{}, false, err
 		}
 	}
@@ -162,7 +162,7 @@ func (a *Accounts) ensure(
 		if err != nil {
 			return Account{}, false, err
 		}
-		return a.ensureKnown(ctx, name, known, version, password, c, v, names)
+		return a.ensureKnown(ctx, name, known, version, text, c, v, names)
 	}
 	if err != nil {
 		return Account{}, false, errUnreadable("make account", err)
@@ -212,7 +212,7 @@ func (a *Accounts) createAccount(ctx context.Context, who ID, r accountRecord, m
 // SetPassword gives an account the password that the operator chose, in place of any, and ends all its
 // sessions at once, on every node. An unproved account is taken over, so its other factors end too.
 // names are the names of the person's organizations.
-// fault.Invalid for a password that can't be chosen (see passwordrule.Check),
+// fault.Invalid for a password that can't be chosen (see password.Check),
 // fault.NotFound for an unknown address, fault.Conflict when another change came
 // between.
 func (a *Accounts) SetPassword(ctx context.Context, email, password string, names ...string) error {

@@ -1,4 +1,4 @@
-package passwordrule_test
+package password_test
 
 import (
 	"errors"
@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/agentledger/agentledger/fault"
-	"github.com/agentledger/agentledger/internal/tenant/passwordrule"
+	"github.com/agentledger/agentledger/internal/tenant/password"
 )
 
 func TestCheck(t *testing.T) {
@@ -25,7 +25,7 @@ func TestCheck(t *testing.T) {
 		{strings.Repeat("e\u0301", 9), length}, {strings.Repeat("e\u0301", 10), ""},
 		{"x7K-q2m_9!", ""}, {"ééééééééæœ", ""}, {"Blue Harbour Ltd.", ""}, {"annabel.lee2", ""}, {strings.Repeat("a ", 512), ""},
 	} {
-		err := passwordrule.Check(tc.password, who, "Blue Harbour Ltd", "Red Harbour")
+		err := password.Check(tc.password, who, "Blue Harbour Ltd", "Red Harbour")
 		var refused *fault.Error
 		if got := errors.As(err, &refused); got != (tc.want != "") {
 			t.Errorf("%q: %v", tc.password, err)

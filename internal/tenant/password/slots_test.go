@@ -1,15 +1,15 @@
-package passwordhash_test
+package password_test
 
 import (
 	"sync"
 	"testing"
 
-	"github.com/agentledger/agentledger/internal/tenant/passwordhash"
+	"github.com/agentledger/agentledger/internal/tenant/password"
 )
 
 // Slots that rest are given back: all callers of a small hasher get their turn.
 func TestSlotsAreGivenBack(t *testing.T) {
-	h := passwordhash.New(passwordhash.Cost{MemoryKiB: 64, Passes: 1, AtOnce: 2})
+	h := password.NewHasher(password.Cost{MemoryKiB: 64, Passes: 1, AtOnce: 2})
 	var group sync.WaitGroup
 	for range 60 {
 		group.Go(func() {

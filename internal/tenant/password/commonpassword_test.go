@@ -1,4 +1,4 @@
-package commonpassword
+package password
 
 import (
 	"fmt"
@@ -12,19 +12,19 @@ func TestContains(t *testing.T) {
 		"password": false, // too short to be looked for
 		"":         false, "correct horse battery": false, "a password for tests": false, "1q2w3e4r5u7i9o": false,
 	} {
-		if got := Contains(password); got != want {
+		if got := IsCommon(password); got != want {
 			t.Errorf("%q: got %v", password, got)
 		}
 	}
 }
 
 func TestDataIsOrderedAndWhole(t *testing.T) {
-	if len(passwords) != Size*DigestSize {
-		t.Fatalf("got %d bytes, want %d", len(passwords), Size*DigestSize)
+	if len(passwords) != CommonSize*CommonDigestSize {
+		t.Fatalf("got %d bytes, want %d", len(passwords), CommonSize*CommonDigestSize)
 	}
-	for i := DigestSize; i < len(passwords); i += DigestSize {
-		if passwords[i-DigestSize:i] >= passwords[i:i+DigestSize] {
-			t.Fatalf("digest %d is not greater than the one before it", i/DigestSize)
+	for i := CommonDigestSize; i < len(passwords); i += CommonDigestSize {
+		if passwords[i-CommonDigestSize:i] >= passwords[i:i+CommonDigestSize] {
+			t.Fatalf("digest %d is not greater than the one before it", i/CommonDigestSize)
 		}
 	}
 }
@@ -33,7 +33,7 @@ func TestDataIsOrderedAndWhole(t *testing.T) {
 func TestOtherPasswordsAreNotFound(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 100_000 {
-		if p := fmt.Sprintf("%016x", random.Uint64()); Contains(p) {
+		if p := fmt.Sprintf("%016x", random.Uint64()); IsCommon(p) {
 			t.Errorf("%s is taken for a common password", p)
 		}
 	}
@@ -42,6 +42,6 @@ func TestOtherPasswordsAreNotFound(t *testing.T) {
 func BenchmarkContains(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
-		Contains("correct horse battery")
+		IsCommon("correct horse battery")
 	}
 }

@@ -1,4 +1,4 @@
-package passwordhash
+package password
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 	"github.com/agentledger/agentledger/internal/tenant/passwordhash/hashprocess"
 )
 
-func cheap() *Hasher { return New(Cost{MemoryKiB: 64, Passes: 1}) }
+func cheap() *Hasher { return NewHasher(Cost{MemoryKiB: 64, Passes: 1}) }
 
 func TestHashIsWrittenInThePHCForm(t *testing.T) {
 	h := cheap()
@@ -36,7 +36,7 @@ func TestHashIsWrittenInThePHCForm(t *testing.T) {
 
 // Hashes made at another cost still open.
 func TestCostOfAStoredHash(t *testing.T) {
-	old, err := New(Cost{MemoryKiB: 128, Passes: 2}).HashPassword(t.Context(), "correct horse")
+	old, err := NewHasher(Cost{MemoryKiB: 128, Passes: 2}).HashPassword(t.Context(), "correct horse")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,7 +78,7 @@ func TestUnicodeForms(t *testing.T) {
 // Checking a password costs the same with and without a stored hash, in every form.
 func TestFormsCostTheSame(t *testing.T) {
 	computed := 0
-	h := New(Cost{MemoryKiB: 64, Passes: 1, Compute: func(p hashprocess.Parameters) []byte {
+	h := NewHasher(Cost{MemoryKiB: 64, Passes: 1, Compute: func(p hashprocess.Parameters) []byte {
 		computed++
 		return p.Compute()
 	}})
@@ -128,7 +128,7 @@ func TestDecodeHashRefuses(t *testing.T) {
 
 func TestCostIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := New(Cost{MemoryKiB: 64, Passes: 1, AtOnce: 2, Waiting: 1})
+		h := NewHasher(Cost{MemoryKiB: 64, Passes: 1, AtOnce: 2, Waiting: 1})
 		var leave [2]func()
 		for i := range leave {
 			leave[i], _ = h.acquireSlot(t.Context())
@@ -177,7 +177,7 @@ func FuzzDecodeHash(f *testing.F) {
 }
 
 func BenchmarkHash(b *testing.B) {
-	h := New(Cost{})
+	h := NewHasher(Cost{})
 	b.ReportAllocs()
 	for b.Loop() {
 		if _, err := h.MatchesHash(b.Context(), "", "correct horse"); err != nil {

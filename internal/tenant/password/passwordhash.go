@@ -1,4 +1,4 @@
-// Package passwordhash computes and checks the Argon2id hashes of passwords.
+// Package password computes and checks the Argon2id hashes of passwords.
 //
 // Invariants:
 //
@@ -7,7 +7,7 @@
 //   - A hash of another cost still opens, because it holds its cost.
 //   - A password is hashed in Unicode's normal form C, so that every keyboard and system can type it again. A
 //     hash of the text as it was typed, which older programs made, still matches.
-package passwordhash
+package password
 
 import (
 	"context"
@@ -57,8 +57,8 @@ type Hasher struct {
 	dummy   string // of no password, to be compared with when there is none
 }
 
-// New returns a hasher of a cost.
-func New(h Cost) *Hasher {
+// NewHasher returns a hasher of a cost.
+func NewHasher(h Cost) *Hasher {
 	if h.MemoryKiB == 0 {
 		h.MemoryKiB = 19_456
 	}

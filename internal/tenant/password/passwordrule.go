@@ -1,12 +1,4 @@
-// Package passwordrule says which passwords may be chosen.
-//
-// Invariants:
-//
-//   - The rule holds for new passwords only: a password that was chosen under another rule goes on to
-//     work, because sign-in does not ask for this one.
-//   - Letter case, white space around a password and its Unicode form make no difference to the names that it
-//     must not be.
-package passwordrule
+package password
 
 import (
 	"slices"
@@ -14,14 +6,12 @@ import (
 	"unicode/utf8"
 
 	"github.com/agentledger/agentledger/fault"
-	"github.com/agentledger/agentledger/internal/tenant/commonpassword"
-	"github.com/agentledger/agentledger/internal/tenant/passwordhash"
 )
 
 // Bounds of passwords: code points at least, bytes at most.
 const (
-	minPassword = commonpassword.MinLength
-	maxPassword = passwordhash.MaxLength
+	minPassword = CommonMinLength
+	maxPassword = MaxLength
 )
 
 // Check returns fault.Invalid for a password that can't be chosen: one of
@@ -30,16 +20,16 @@ const (
 // white space around the password make no difference. The bounds apply to the normal form of the password,
 // because that is hashed.
 func Check(password, email string, names ...string) error {
-	password = passwordhash.Normalize(password)
+	password = Normalize(password)
 	if utf8.RuneCountInString(password) < minPassword || len(password) > maxPassword || !utf8.ValidString(password) {
 		return fault.New(fault.Invalid, "The password must have at least 10 characters and at most 1024 bytes")
 	}
 	is := func(other string) bool {
-		return strings.EqualFold(strings.TrimSpace(password), strings.TrimSpace(passwordhash.Normalize(other)))
+		return strings.EqualFold(strings.TrimSpace(password), strings.TrimSpace(Normalize(other)))
 	}
 	local, _, _ := strings.Cut(email, "@")
 	switch {
-	case commonpassword.Contains(password) || commonpassword.Contains(strings.TrimSpace(password)):
+	case IsCommon(password) || IsCommon(strings.TrimSpace(password)):
 		return fault.New(fault.Invalid, "The password is one of the 100,000 commonest")
 	case is(email) || is(local):
 		return fault.New(fault.Invalid, "The password must not be the e-mail address or the part before its @")
