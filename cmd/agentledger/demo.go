@@ -9,8 +9,7 @@ import (
 	"time"
 
 	"github.com/agentledger/agentledger/cmd/agentledger/datadir"
-	"github.com/agentledger/agentledger/cmd/agentledger/nodesdemo"
-	"github.com/agentledger/agentledger/cmd/agentledger/scenes"
+	"github.com/agentledger/agentledger/cmd/agentledger/demo"
 	"github.com/agentledger/agentledger/internal/config"
 	"github.com/agentledger/agentledger/log/anchor"
 	"github.com/agentledger/agentledger/log/audit"
@@ -43,7 +42,7 @@ func (c demoCommand) Run(ctx context.Context, out terminal) (err error) {
 	if err != nil {
 		return err
 	}
-	s := &stage{Printer: scenes.Printer{Out: out.stdout}, dir: dir}
+	s := &stage{Printer: demo.Printer{Out: out.stdout}, dir: dir}
 	w, err := playStory(ctx, s, running)
 	if err == nil && !c.Once {
 		err = s.playOn(ctx, running, w)
@@ -59,15 +58,15 @@ func (c demoCommand) Run(ctx context.Context, out terminal) (err error) {
 
 // playNodes is the demo of several nodes.
 func (c demoCommand) playNodes(ctx context.Context, out terminal) error {
-	p := &scenes.Printer{Out: out.stdout}
-	err := nodesdemo.Play(ctx, nodesdemo.Options{Nodes: c.Nodes, Once: c.Once, Printer: p, Errors: out.stderr})
+	p := &demo.Printer{Out: out.stdout}
+	err := demo.PlayNodes(ctx, demo.NodesOptions{Nodes: c.Nodes, Once: c.Once, Printer: p, Errors: out.stderr})
 	if err != nil {
 		return err
 	}
 	return verdictOf(p)
 }
 
-func verdictOf(p *scenes.Printer) error {
+func verdictOf(p *demo.Printer) error {
 	if !p.PrintVerdict() {
 		return errFound
 	}
@@ -106,7 +105,7 @@ func (c demoCommand) demoSettings(dir string) config.Serve {
 
 // stage is the demo on its way.
 type stage struct {
-	scenes.Printer
+	demo.Printer
 	dir  string
 	acme foundedOrganization
 }

@@ -1,4 +1,4 @@
-// Package nodesdemo plays the demo of several nodes: processes of this program on one PostgreSQL server. One is killed
+// Package demo plays the demo of several nodes: processes of this program on one PostgreSQL server. One is killed
 // while agents send events.
 //
 // Invariants:
@@ -7,7 +7,7 @@
 //   - The agents and the outsider use HTTP alone, as strangers do. They choose any node for each request.
 //   - The outsider trusts the keys of the logs that the operator was told, and nothing else.
 //   - No check depends on how long a thing takes.
-package nodesdemo
+package demo
 
 import (
 	"context"
@@ -16,7 +16,6 @@ import (
 	"io"
 	"os"
 
-	"github.com/agentledger/agentledger/cmd/agentledger/scenes"
 	"github.com/agentledger/agentledger/storage/pgstore/pgprograms"
 )
 
@@ -26,17 +25,17 @@ const (
 	maxNodes = 9
 )
 
-// Options configure Play. All are required.
-type Options struct {
+// NodesOptions configure Play. All are required.
+type NodesOptions struct {
 	Nodes   int  // 2 to 9
 	Once    bool // end after the checks
-	Printer *scenes.Printer
+	Printer *Printer
 	Errors  io.Writer // gets the logs of the nodes when the demo can't go on
 }
 
-// Play plays the demo. The printer has the checks. An error means that the demo could not go on. It wraps
+// PlayNodes plays the demo. The printer has the checks. An error means that the demo could not go on. It wraps
 // ErrNoPostgreSQL where that is not installed, and the error of ctx when that ends before the checks.
-func Play(ctx context.Context, o Options) (err error) {
+func PlayNodes(ctx context.Context, o NodesOptions) (err error) {
 	if o.Nodes < minNodes || o.Nodes > maxNodes {
 		return fmt.Errorf("--nodes: %d, want %d to %d, or 1 for a service of one process", o.Nodes, minNodes, maxNodes)
 	}
@@ -61,8 +60,8 @@ func Play(ctx context.Context, o Options) (err error) {
 
 // stage is the demo on its way.
 type stage struct {
-	*scenes.Printer
-	options  Options
+	*Printer
+	options  NodesOptions
 	dir      string
 	database *database // nil before its start
 	nodes    []*node

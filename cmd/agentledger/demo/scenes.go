@@ -1,10 +1,4 @@
-// Package scenes prints a demo: its scenes, notes and conclusions, and the checks, which it counts.
-//
-// Invariants:
-//
-//   - Each check is one line that begins with ok or FAIL.
-//   - A demo without a check has not passed.
-package scenes
+package demo
 
 import (
 	"fmt"

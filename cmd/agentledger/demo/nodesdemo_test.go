@@ -1,4 +1,4 @@
-package nodesdemo_test
+package demo_test
 
 import (
 	"bufio"
@@ -19,8 +19,8 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(servicetest.Main(m)) }
 
-// demo is a run of the real program, whose temporary files are in a folder of the test.
-type demo struct {
+// nodesDemo is a run of the real program, whose temporary files are in a folder of the test.
+type nodesDemo struct {
 	*testing.T
 	command *exec.Cmd
 	lines   *bufio.Scanner
@@ -28,7 +28,7 @@ type demo struct {
 	files   string
 }
 
-func startDemo(t *testing.T, args ...string) *demo {
+func startDemo(t *testing.T, args ...string) *nodesDemo {
 	t.Helper()
 	files, err := os.MkdirTemp("", "demo") // short, because the path of a socket is bounded
 	if err == nil {
@@ -37,7 +37,7 @@ func startDemo(t *testing.T, args ...string) *demo {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := &demo{T: t, files: files, command: exec.Command(servicetest.Program(t), append([]string{"demo"}, args...)...)}
+	d := &nodesDemo{T: t, files: files, command: exec.Command(servicetest.Program(t), append([]string{"demo"}, args...)...)}
 	d.command.Env = append(os.Environ(), "TMPDIR="+files, "AGENTLEDGER_STORAGE=postgres://elsewhere/", "PGHOST=elsewhere")
 	d.command.Stderr = &d.errors
 	out, err := d.command.StdoutPipe()
@@ -57,7 +57,7 @@ func startDemo(t *testing.T, args ...string) *demo {
 }
 
 // readUntil returns the lines up to one that matches, and its parts.
-func (d *demo) readUntil(pattern string) (read string, parts []string) {
+func (d *nodesDemo) readUntil(pattern string) (read string, parts []string) {
 	d.Helper()
 	wanted := regexp.MustCompile(pattern)
 	for d.lines.Scan() {
@@ -71,7 +71,7 @@ func (d *demo) readUntil(pattern string) (read string, parts []string) {
 }
 
 // wantGone wants that the demo has ended with a status, and left neither files nor processes.
-func (d *demo) wantGone(status int) {
+func (d *nodesDemo) wantGone(status int) {
 	d.Helper()
 	_ = d.command.Wait()
 	if got := d.command.ProcessState.ExitCode(); got != status {

@@ -1,4 +1,4 @@
-package nodesdemo
+package demo
 
 import (
 	"context"

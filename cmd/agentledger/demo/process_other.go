@@ -1,6 +1,6 @@
 //go:build !linux
 
-package nodesdemo
+package demo
 
 import "syscall"
 
