@@ -20,7 +20,6 @@ import (
 	"github.com/agentledger/agentledger/internal/letter"
 	"github.com/agentledger/agentledger/internal/mail"
 	"github.com/agentledger/agentledger/internal/operate/provision"
-	"github.com/agentledger/agentledger/internal/operate/setup"
 	"github.com/agentledger/agentledger/internal/tenant/account"
 	"github.com/agentledger/agentledger/internal/tenant/agent"
 	"github.com/agentledger/agentledger/internal/tenant/factor"
@@ -53,7 +52,7 @@ type world struct {
 	options  identity.Options
 	members  *member.Members
 	quota    *quota.Quota // the pace of changes of members
-	setup    *setup.Setup
+	setup    *provision.Setup
 	mail     *mail.Outbox
 	sent     postbox
 	handler  http.Handler
@@ -105,7 +104,7 @@ func newWorldOf(t testing.TB, s *ledgertest.Service, change ...func(*identity.Op
 		Ledgers: s.Ledgers, Organizations: orgs, Accounts: w.accounts, Keyring: s.SystemEvents.Keyring, Host: host,
 		Agents: agent.New(agent.Options{Records: s.Store, Events: s.SystemEvents, Clock: s.Clock}),
 	}
-	w.setup = &setup.Setup{Store: s.Store, Provisioner: founder, Clock: s.Clock}
+	w.setup = &provision.Setup{Store: s.Store, Provisioner: founder, Clock: s.Clock}
 	o := identity.Options{
 		Edge:        &edge.Edge{Passer: traffic.Passer(), Logger: slog.New(slog.NewJSONHandler(&w.log, &slog.HandlerOptions{Level: slog.LevelDebug}))},
 		Provisioner: founder, Setup: w.setup,

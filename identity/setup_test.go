@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/agentledger/agentledger/internal/operate/setup"
+	"github.com/agentledger/agentledger/internal/operate/provision"
 )
 
 const setupPath = "/v1/id/setup"
@@ -96,7 +96,7 @@ func TestSetupRefuses(t *testing.T) {
 	answers(t, "unknown member", w.call("POST", setupPath, `{"tokens":""}`), 422, refusal(`Member \"tokens\" is not known`))
 	answers(t, "another site", w.call("POST", setupPath, `{}`, "Origin", "https://evil.example", "Sec-Fetch-Site", "cross-site"), 403,
 		refusal("Request of another origin"))
-	w.Pass(setup.Life)
+	w.Pass(provision.SetupLife)
 	answers(t, "late", w.setUp(token, "red", email, password), 401, refusal(invalid))
 	token = w.beginSetup()
 	if answer := w.setUp(token, "red", email, password); answer.Code != 201 { // refusals left nothing behind

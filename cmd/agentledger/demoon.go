@@ -12,7 +12,7 @@ import (
 	"github.com/agentledger/agentledger/client"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/durable"
-	"github.com/agentledger/agentledger/internal/operate/handover"
+	"github.com/agentledger/agentledger/internal/operate/provision"
 )
 
 // The agent works on with so many events at most, one after each pause.
@@ -91,7 +91,7 @@ func (w *worker) workOnRefunds(ctx context.Context, s *stage) error {
 func (s *stage) printInvitation(running *server) error {
 	main, acme := running.mainURL(), s.acme
 	pages := running.settings.PublicURL
-	agent := handover.Agent{URL: main, Organization: acme.OrganizationID, Agent: acme.Agent.AgentID,
+	agent := provision.FirstAgent{URL: main, Organization: acme.OrganizationID, Agent: acme.Agent.AgentID,
 		Key: acme.Agent.KeyID, IngestKey: acme.IngestKey.Secret, KeyFile: filepath.Join(s.dir, "agent.key")}
 	if err := durable.CreateFile(agent.KeyFile, []byte(acme.Agent.PrivateB64+"\n")); err != nil {
 		return err

@@ -10,7 +10,6 @@ import (
 
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/config"
-	"github.com/agentledger/agentledger/internal/operate/handover"
 	"github.com/agentledger/agentledger/internal/operate/provision"
 	"github.com/agentledger/agentledger/internal/secret"
 	"github.com/agentledger/agentledger/internal/tenant/agent"
@@ -64,7 +63,7 @@ func (c initCommand) Run(ctx context.Context, out terminal) error {
 	if c.KeyFile == "" && !c.JSON {
 		c.KeyFile = c.Slug + "-agent.key"
 	}
-	first := handover.Agent{URL: c.PublicURL, KeyFile: c.KeyFile}
+	first := provision.FirstAgent{URL: c.PublicURL, KeyFile: c.KeyFile}
 	if err := first.CheckKeyFile(); err != nil {
 		return err
 	}

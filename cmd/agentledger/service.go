@@ -32,7 +32,6 @@ import (
 	"github.com/agentledger/agentledger/internal/operate/loglist"
 	"github.com/agentledger/agentledger/internal/operate/provision"
 	"github.com/agentledger/agentledger/internal/operate/rekey"
-	"github.com/agentledger/agentledger/internal/operate/setup"
 	"github.com/agentledger/agentledger/internal/operate/simulate"
 	"github.com/agentledger/agentledger/internal/operate/status"
 	"github.com/agentledger/agentledger/internal/operate/witness"
@@ -95,7 +94,7 @@ type service struct {
 	workflows *workflow.Workflows
 	witnesses *witness.Witnesses
 	founder   *provision.Provisioner
-	setup     *setup.Setup
+	setup     *provision.Setup
 
 	directory     *directory.Directory // nil without one
 	directoryName *publicapi.Directory // the same, as the public surface sees it
@@ -232,7 +231,7 @@ func (s *service) buildComponents(ctx context.Context, c config.Serve) error {
 	s.buildWitnesses(c, rules, client)
 	s.founder = &provision.Provisioner{Ledgers: s.ledgers, Organizations: s.orgs, Agents: s.agents,
 		Accounts: s.accounts, Keyring: s.store.Keyring, Host: host, NewTenant: s.node.NewTenant}
-	s.setup = &setup.Setup{Store: s.store.Engine, Provisioner: s.founder, Clock: s.clock.Now,
+	s.setup = &provision.Setup{Store: s.store.Engine, Provisioner: s.founder, Clock: s.clock.Now,
 		Process: c.NodeURL, ReadOnly: s.store.ReadOnly}
 	s.buildLogList(c)
 	return s.buildDirectory(ctx, c, n)

@@ -1,4 +1,4 @@
-package handover_test
+package provision_test
 
 import (
 	"encoding/base64"
@@ -9,12 +9,12 @@ import (
 	"testing"
 
 	"github.com/agentledger/agentledger/edkey"
-	"github.com/agentledger/agentledger/internal/operate/handover"
+	"github.com/agentledger/agentledger/internal/operate/provision"
 	"github.com/agentledger/agentledger/internal/test/ledgertest"
 )
 
 func TestKeyFile(t *testing.T) {
-	a := handover.Agent{KeyFile: filepath.Join(t.TempDir(), "agent.key")}
+	a := provision.FirstAgent{KeyFile: filepath.Join(t.TempDir(), "agent.key")}
 	private := edkey.NewPrivate()
 	if err := a.CheckKeyFile(); err != nil {
 		t.Fatal(err)
@@ -37,14 +37,14 @@ func TestKeyFile(t *testing.T) {
 	if again, err := os.ReadFile(a.KeyFile); err != nil || string(again) != string(text) {
 		t.Errorf("got %q, %v", again, err)
 	}
-	if err := (handover.Agent{KeyFile: filepath.Join(a.KeyFile, "below")}).CheckKeyFile(); err == nil {
+	if err := (provision.FirstAgent{KeyFile: filepath.Join(a.KeyFile, "below")}).CheckKeyFile(); err == nil {
 		t.Error("a path below a file was accepted")
 	}
 }
 
 // A shell gets each value as it is, whatever is in it.
 func TestExports(t *testing.T) {
-	a := handover.Agent{URL: "https://log.example/$(false)", Organization: ledgertest.Organization(ledgertest.Red),
+	a := provision.FirstAgent{URL: "https://log.example/$(false)", Organization: ledgertest.Organization(ledgertest.Red),
 		Agent: "agt_1", Key: "key_1", IngestKey: "apl_live_x_y", KeyFile: "/tmp/it's `here` $HOME.key"}
 	command := exec.CommandContext(t.Context(), "sh", "-c",
 		a.Exports()+`printf '%s\n' "$APS_URL" "$APS_ORG" "$APS_AGENT" "$APS_KEY_ID" "$APS_KEY_FILE" "$APS_TOKEN"`)

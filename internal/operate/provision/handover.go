@@ -1,11 +1,4 @@
-// Package handover writes the things that the operator gives to the first agent of a new
-// organization: the file of its private key and the settings of the program aps.
-//
-// Invariants:
-//
-//   - The key file is readable by its owner alone, and never replaces another file.
-//   - The exports have no private key. They have the ingest key, which is shown this once.
-package handover
+package provision
 
 import (
 	"encoding/base64"
@@ -21,8 +14,8 @@ import (
 	"github.com/agentledger/agentledger/internal/durable"
 )
 
-// Agent is a new organization's first agent.
-type Agent struct {
+// FirstAgent is a new organization's first agent.
+type FirstAgent struct {
 	URL          string // by which the agent reaches the service
 	Organization id.Organization
 	Agent        id.Agent
@@ -33,7 +26,7 @@ type Agent struct {
 
 // CheckKeyFile returns an error when there is something at the key file's path already. No path is
 // no file.
-func (a Agent) CheckKeyFile() error {
+func (a FirstAgent) CheckKeyFile() error {
 	if a.KeyFile == "" {
 		return nil
 	}
@@ -48,7 +41,7 @@ func (a Agent) CheckKeyFile() error {
 }
 
 // WriteKeyFile makes the key file in the form that aps reads.
-func (a Agent) WriteKeyFile(private edkey.Private) error {
+func (a FirstAgent) WriteKeyFile(private edkey.Private) error {
 	seed := private.Seed()
 	text := base64.StdEncoding.EncodeToString(seed[:]) + "\n"
 	if err := durable.CreateFile(a.KeyFile, []byte(text)); err != nil {
@@ -58,7 +51,7 @@ func (a Agent) WriteKeyFile(private edkey.Private) error {
 }
 
 // Exports returns the settings of aps as lines for a shell.
-func (a Agent) Exports() string {
+func (a FirstAgent) Exports() string {
 	if absolute, err := filepath.Abs(a.KeyFile); err == nil {
 		a.KeyFile = absolute
 	}

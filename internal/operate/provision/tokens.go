@@ -1,4 +1,4 @@
-package setup
+package provision
 
 import (
 	"context"
@@ -66,7 +66,7 @@ func (s *Setup) keepToken(ctx context.Context, token string) (err error) {
 		}
 		record.Value.Tokens = append(slices.DeleteFunc(record.Value.Tokens, func(t stored) bool {
 			return t.Process == s.Process || !now.Before(t.Until.Time())
-		}), stored{s.Process, sha256.Sum256([]byte(token)), id.InstantOf(now.Add(Life))})
+		}), stored{s.Process, sha256.Sum256([]byte(token)), id.InstantOf(now.Add(SetupLife))})
 		record.Value.Tokens = record.Value.Tokens[max(0, len(record.Value.Tokens)-maxTokens):]
 		if err = s.write(ctx, record); !errors.Is(err, storage.ErrStale) {
 			return err

@@ -1,4 +1,4 @@
-package setup_test
+package provision_test
 
 import (
 	"context"
@@ -11,7 +11,6 @@ import (
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/operate/provision"
-	"github.com/agentledger/agentledger/internal/operate/setup"
 	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/storage/storagetest"
 	"github.com/agentledger/agentledger/tlog"
@@ -31,11 +30,11 @@ func newService(t *testing.T) *service {
 	return &service{t: t, store: storagetest.NewModel(), now: time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)}
 }
 
-func (s *service) process(name string) *setup.Setup {
-	return &setup.Setup{Store: s.store, Provisioner: s, Process: name, Clock: func() time.Time { return s.now }}
+func (s *service) process(name string) *provision.Setup {
+	return &provision.Setup{Store: s.store, Provisioner: s, Process: name, Clock: func() time.Time { return s.now }}
 }
 
-// CreateOrganization implements setup.Provisioner.
+// CreateOrganization implements provision.OrganizationCreator.
 func (s *service) CreateOrganization(ctx context.Context, r provision.Request) (*provision.Result, error) {
 	if _, bounded := ctx.Deadline(); !bounded {
 		s.t.Error("the founding has no bound")
@@ -54,7 +53,7 @@ func (s *service) CreateOrganization(ctx context.Context, r provision.Request) (
 }
 
 // found sets up with a token and checks the status of the refusal, 0 for none.
-func (s *service) found(name string, p *setup.Setup, token, slug string, want fault.Kind) {
+func (s *service) found(name string, p *provision.Setup, token, slug string, want fault.Kind) {
 	s.t.Helper()
 	_, err := p.FoundOrganization(s.t.Context(), token, provision.Request{Slug: id.Slug(slug)})
 	if (err == nil) != (want == 0) || err != nil && !fault.Is(err, want) {
@@ -62,7 +61,7 @@ func (s *service) found(name string, p *setup.Setup, token, slug string, want fa
 	}
 }
 
-func (s *service) token(p *setup.Setup) string {
+func (s *service) token(p *provision.Setup) string {
 	s.t.Helper()
 	token, err := p.NewToken(s.t.Context())
 	if err != nil {
@@ -83,7 +82,7 @@ func TestTokensOfSeveralProcesses(t *testing.T) {
 	s.found("another", two, strings.Repeat("a", 43), "red", fault.Unauthorized)
 	s.fails = fault.New(fault.Invalid, "a common password")
 	s.found("refused", one, kept, "red", fault.Invalid)
-	s.now = s.now.Add(setup.Life - time.Millisecond)
+	s.now = s.now.Add(provision.SetupLife - time.Millisecond)
 	s.found("at another process", one, kept, "red", 0)
 	for _, token := range []string{kept, other, again} {
 		s.found("again", three, token, "blue", fault.Conflict)
@@ -97,7 +96,7 @@ func TestTokenEnds(t *testing.T) {
 	s := newService(t)
 	one := s.process("one")
 	token := s.token(one)
-	s.now = s.now.Add(setup.Life)
+	s.now = s.now.Add(provision.SetupLife)
 	s.found("late", s.process("two"), token, "red", fault.Unauthorized)
 	for range 65 { // processes that start anew under other names don't fill the record
 		token = s.token(s.process(token))

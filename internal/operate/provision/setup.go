@@ -1,16 +1,4 @@
-// Package setup makes the first organization of an empty service and its owner, for the
-// person who holds a token that only the operator has seen.
-//
-// Invariants:
-//
-//   - There is a token only while no organization exists. Strangers can't set the service up,
-//     however early they come.
-//   - A token lives for 30 minutes. A newer one of the same process, its restart and a setup that
-//     succeeded end the token. The store has the hash, so that each process of the service accepts the token.
-//   - Of several calls, at several processes and with several tokens, at most one makes an organization.
-//     A process that stands still for a minute in the middle of a call is the exception.
-//   - A refused request, for example one with a common password, leaves the token as it is.
-package setup
+package provision
 
 import (
 	"context"
@@ -27,32 +15,31 @@ import (
 
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/operate/provision"
 	"github.com/agentledger/agentledger/storage"
 )
 
-// Life is how long a token is good.
-const Life = 30 * time.Minute
+// SetupLife is how long a token is good.
+const SetupLife = 30 * time.Minute
 
 // tokenSize is the number of random bytes of a token.
 const tokenSize = 32
 
-// Store tells the ledgers that exist, and has the record of tokens (package storage).
-type Store interface {
+// SetupStore tells the ledgers that exist, and has the record of tokens (package storage).
+type SetupStore interface {
 	Tenants(ctx context.Context) iter.Seq2[id.Tenant, error]
 	storage.RecordStore
 }
 
-// Provisioner makes organizations (package provision).
-type Provisioner interface {
-	CreateOrganization(ctx context.Context, r provision.Request) (*provision.Result, error)
+// OrganizationCreator makes organizations (package provision).
+type OrganizationCreator interface {
+	CreateOrganization(ctx context.Context, r Request) (*Result, error)
 }
 
 // Setup is the first run of a service. Store and Provisioner are required; its methods may
 // be called concurrently.
 type Setup struct {
-	Store       Store
-	Provisioner Provisioner
+	Store       SetupStore
+	Provisioner OrganizationCreator
 	Process     string           // a name among the processes of the service; "": it serves alone
 	Clock       func() time.Time // default: time.Now
 	ReadOnly    bool             // nothing can be written: there is no token
@@ -88,7 +75,7 @@ func (s *Setup) PrintURL(ctx context.Context, out io.Writer, logger *slog.Logger
 	if token == "" {
 		return
 	}
-	fmt.Fprintf(out, "set up the service within %.0f minutes, once: %s/setup#token=%s\n", Life.Minutes(),
+	fmt.Fprintf(out, "set up the service within %.0f minutes, once: %s/setup#token=%s\n", SetupLife.Minutes(),
 		strings.TrimRight(publicURL, "/"), token)
 }
 
@@ -100,8 +87,8 @@ const foundingTime = 30 * time.Second
 // token, fault.Overloaded while another process makes the organization, and the errors of
 // provision.CreateOrganization.
 func (s *Setup) FoundOrganization(
-	ctx context.Context, token string, r provision.Request,
-) (*provision.Result, error) {
+	ctx context.Context, token string, r Request,
+) (*Result, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	begun, err := s.begin(ctx, token)
