@@ -15,7 +15,7 @@ import (
 	"github.com/agentledger/agentledger/internal/tenant/password"
 )
 
-// Setup makes the first organization (package setup).
+// Setup makes the first organization (provision.Setup).
 type Setup interface {
 	FoundOrganization(ctx context.Context, token string, r provision.Request) (*provision.Result, error)
 }

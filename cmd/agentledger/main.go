@@ -41,7 +41,7 @@ import (
 	"github.com/agentledger/agentledger/cmd/agentledger/policyfile"
 	"github.com/agentledger/agentledger/internal/config"
 	"github.com/agentledger/agentledger/internal/programversion"
-	"github.com/agentledger/agentledger/internal/tenant/passwordhash/hashprocess"
+	"github.com/agentledger/agentledger/internal/tenant/password/hashprocess"
 	"github.com/agentledger/agentledger/internal/textcheck"
 )
 

@@ -1,6 +1,6 @@
 // Commonpasswords reads a list of passwords, the commonest first and one a line, on
-// standard input and writes the data of package commonpassword to standard output.
-// internal/commonpassword/NOTICE names the list.
+// standard input and writes the data of package password to standard output.
+// internal/tenant/password/NOTICE names the list.
 package main
 
 import (

@@ -14,7 +14,9 @@ import (
 	"github.com/agentledger/agentledger/internal/durable"
 )
 
-// FirstAgent is a new organization's first agent.
+// FirstAgent is what the operator gives to a new organization's first agent: the file of its private key, which only
+// its owner can read and which never replaces another file, and the settings of aps, which contain the ingest key, shown
+// this once, and no private key.
 type FirstAgent struct {
 	URL          string // by which the agent reaches the service
 	Organization id.Organization

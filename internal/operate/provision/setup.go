@@ -18,7 +18,7 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// SetupLife is how long a token is good.
+// SetupLife is how long a token is valid.
 const SetupLife = 30 * time.Minute
 
 // tokenSize is the number of random bytes of a token.
@@ -30,13 +30,20 @@ type SetupStore interface {
 	storage.RecordStore
 }
 
-// OrganizationCreator makes organizations (package provision).
+// OrganizationCreator makes organizations.
 type OrganizationCreator interface {
 	CreateOrganization(ctx context.Context, r Request) (*Result, error)
 }
 
-// Setup is the first run of a service. Store and Provisioner are required; its methods may
-// be called concurrently.
+// Setup makes the first organization of an empty service and its owner, for a person who holds a token that only the
+// operator has seen. So no stranger can set the service up, however early they come. Store and Provisioner are required;
+// the methods may be called concurrently.
+//
+//   - There is a token only while no organization exists. It ends after SetupLife, with a newer token of the same
+//     process, with a restart of that process, and when a setup succeeds. The store has its hash, so every process of
+//     the service accepts it. A refused request, for example one with a common password, leaves it valid.
+//   - Of several calls, in several processes and with several tokens, at most one makes an organization. The exception
+//     is a process that stands still for a minute in the middle of a call.
 type Setup struct {
 	Store       SetupStore
 	Provisioner OrganizationCreator

@@ -13,7 +13,7 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// What passwordrule.Check says holds for both ways to a password.
+// What password.Check says holds for both ways to a password.
 func TestPasswordsThatCanNotBeChosen(t *testing.T) {
 	w := newWorld(t)
 	w.ensure("bob@example.com", password)

@@ -1,4 +1,4 @@
-// Package password computes and checks the Argon2id hashes of passwords.
+// Package password says which passwords may be chosen, and computes and checks their Argon2id hashes.
 //
 // Invariants:
 //
@@ -25,7 +25,7 @@ import (
 	"golang.org/x/text/unicode/norm"
 
 	"github.com/agentledger/agentledger/fault"
-	"github.com/agentledger/agentledger/internal/tenant/passwordhash/hashprocess"
+	"github.com/agentledger/agentledger/internal/tenant/password/hashprocess"
 )
 
 // Cost is the cost of Argon2id (RFC 9106) and the number of hashes at once. The zero value means

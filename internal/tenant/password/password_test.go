@@ -10,7 +10,7 @@ import (
 	"golang.org/x/crypto/argon2"
 
 	"github.com/agentledger/agentledger/fault"
-	"github.com/agentledger/agentledger/internal/tenant/passwordhash/hashprocess"
+	"github.com/agentledger/agentledger/internal/tenant/password/hashprocess"
 )
 
 func cheap() *Hasher { return NewHasher(Cost{MemoryKiB: 64, Passes: 1}) }

@@ -5,7 +5,9 @@ import (
 	"io"
 )
 
-// Printer prints the steps of a demo. The calls of its methods MUST come one after the other.
+// Printer prints a demo: its scenes, notes and conclusions, and its checks, which it counts. Each check is one line that
+// begins with ok or FAIL, and a demo without a check has not passed. The calls of its methods must come one after the
+// other.
 type Printer struct {
 	Out io.Writer
 

@@ -18,7 +18,7 @@ const (
 // another length, one of the commonest, the e-mail address or the part before its @,
 // or one of names, which are those of the person's organizations. Letter case and
 // white space around the password make no difference. The bounds apply to the normal form of the password,
-// because that is hashed.
+// because that is hashed. Only new passwords are checked: one that was chosen under an older rule goes on to work.
 func Check(password, email string, names ...string) error {
 	password = Normalize(password)
 	if utf8.RuneCountInString(password) < minPassword || len(password) > maxPassword || !utf8.ValidString(password) {

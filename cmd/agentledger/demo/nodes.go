@@ -19,13 +19,13 @@ import (
 	"github.com/agentledger/agentledger/storage/pgstore/pgprograms"
 )
 
-// Bounds of Options.Nodes.
+// Bounds of NodesOptions.Nodes.
 const (
 	minNodes = 2
 	maxNodes = 9
 )
 
-// NodesOptions configure Play. All are required.
+// NodesOptions configure PlayNodes. All are required.
 type NodesOptions struct {
 	Nodes   int  // 2 to 9
 	Once    bool // end after the checks
