@@ -170,6 +170,18 @@ func (l *Ledgers) Root(ctx context.Context, s *State, size id.Index) (id.Hash, e
 	return readRootAt(ctx, l.tiles.Prover(s.durableTree()), s, size)
 }
 
+// CheckpointAt returns the checkpoint of the tree of s when it had size leaves, size <= s.Size(), and its note: the
+// lines of the log keys that sign trees of that size. The state must be provable.
+func (l *Ledgers) CheckpointAt(ctx context.Context, s *State, size id.Index) (tlog.Checkpoint, []byte, error) {
+	root, err := l.Root(ctx, s, size)
+	if err != nil {
+		return tlog.Checkpoint{}, nil, err
+	}
+	c := tlog.Checkpoint{Origin: s.identity.Origin, Size: size, Root: root}
+	note, err := s.keys.signCheckpoint(c)
+	return c, note, err
+}
+
 func readRootAt(ctx context.Context, p *tlog.Prover, s *State, size id.Index) (id.Hash, error) {
 	if size == s.Size() {
 		return s.Root(), nil

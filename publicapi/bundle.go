@@ -15,6 +15,7 @@ import (
 	"github.com/agentledger/agentledger/internal/syncs"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/storage"
+	"github.com/agentledger/agentledger/tlog"
 	"github.com/agentledger/agentledger/verify"
 )
 
@@ -207,16 +208,22 @@ func (s *Server) readKeyClaim(ctx context.Context, state *log.State, b *verify.B
 }
 
 // readBundleParts reads the parts of a bundle.
-func (s *Server) readBundleParts(ctx context.Context, state *log.State, at id.Index) (p verify.Parts, err error) {
+func (s *Server) readBundleParts(ctx context.Context, state *log.State, at id.Index) (verify.Parts, error) {
+	checkpoint, note, err := s.witnesses.Covering(ctx, state, at)
+	if err != nil {
+		return verify.Parts{}, err
+	}
+	return s.readPartsUnder(ctx, state, at, checkpoint, note)
+}
+
+// readPartsUnder reads the parts of a bundle under a checkpoint of the log that covers the event.
+func (s *Server) readPartsUnder(ctx context.Context, state *log.State, at id.Index, checkpoint tlog.Checkpoint,
+	note []byte) (p verify.Parts, err error) {
 	e, err := s.ledgers.Event(ctx, state, at, storage.FieldRecord|storage.FieldEnvelope)
 	if err != nil {
 		return p, err
 	}
 	erasedAt, err := s.readErasedAt(ctx, state, e)
-	if err != nil {
-		return p, err
-	}
-	checkpoint, note, err := s.witnesses.Covering(ctx, state, at)
 	if err != nil {
 		return p, err
 	}

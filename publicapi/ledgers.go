@@ -44,6 +44,7 @@ type Proofs interface {
 	Tile(ctx context.Context, s *log.State, t tlog.Tile) ([]byte, error)
 	Inclusion(ctx context.Context, s *log.State, at, size id.Index) (leaf, root id.Hash, proof []id.Hash, err error)
 	InclusionOf(ctx context.Context, s *log.State, e storage.Event, size id.Index) ([]id.Hash, error)
+	CheckpointAt(ctx context.Context, s *log.State, size id.Index) (tlog.Checkpoint, []byte, error)
 	Consistency(ctx context.Context, s *log.State, from, to id.Index) (fromRoot, toRoot id.Hash, proof []id.Hash,
 		err error)
 }

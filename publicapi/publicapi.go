@@ -171,6 +171,7 @@ func (s *Server) Routes(r *edge.Router, eventPage edge.Handler) {
 		Takes("origin", "log_index", "event_id", "tree_size")
 	list(slug+"/transparency/consistency", s.answerConsistency, edge.Fast).Takes("origin", "from", "to")
 	list(slug+"/transparency/keys", s.answerKeys).Takes("origin")
+	list(slug+"/transparency/keys/{key}", s.answerKeyStatement).Takes("origin")
 	list(slug+"/transparency/policy", s.answerPolicy).Takes("origin")
 	list(bundlePattern, s.answerBundle).Takes("origin", "verify", "directory", "format")
 	list(slug+"/policies/{digest}", s.answerPolicyDocument).Takes("origin")

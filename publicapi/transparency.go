@@ -2,6 +2,7 @@ package publicapi
 
 import (
 	"context"
+	"slices"
 
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
@@ -68,6 +69,36 @@ func (s *Server) answerKeys(r *request) (response, error) {
 		all = append(all, publicKey{VerifierKey: grants.String(), Use: "grant", FromSize: from})
 	}
 	return newJSONResponse(keyList{all}, revalidate)
+}
+
+// answerKeyStatement serves transparency/keys/:key: the bundle of the event that states a log key, under the first
+// checkpoint that this key signed. The key before it signed that checkpoint too, so a reader who knows the older key
+// can check the newer one. key is the key ID in hex. No event states the first key of a log.
+func (s *Server) answerKeyStatement(r *request) (response, error) {
+	state, err := s.provableBySlug(r)
+	if err != nil {
+		return response{}, err
+	}
+	keys, name := state.LogKeys(), pathParameter(r.Request, "key")
+	i := slices.IndexFunc(keys, func(k log.LogKey) bool { return k.Verifier.Hash().String() == name })
+	if i < 1 || keys[i].From > state.Size() {
+		return response{}, errNotFound()
+	}
+	size := keys[i].From // the tree whose last entry states the key
+	checkpoint, note, err := s.ledgers.CheckpointAt(r.Context(), state, size)
+	if err != nil {
+		return response{}, err
+	}
+	parts, err := s.readPartsUnder(r.Context(), state, size-1, checkpoint, note)
+	if err != nil {
+		return response{}, err
+	}
+	parts.Slug = r.slug
+	b, err := s.makeBundleOf(r.Context(), state, parts)
+	if err != nil {
+		return response{}, err
+	}
+	return newJSONResponse(b, never)
 }
 
 // answerPolicy serves transparency/policy, a C2SP tlog-policy: the log's keys and where

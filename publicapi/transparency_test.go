@@ -1,10 +1,15 @@
 package publicapi_test
 
 import (
+	"context"
+	"fmt"
 	"net/http"
 	"testing"
 
+	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/sysevent"
+	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/tlog"
 	"github.com/agentledger/agentledger/verify"
 )
@@ -114,5 +119,50 @@ func TestRevalidation(t *testing.T) {
 	w.append(&w.red, id.DiscloseRecord, "two")
 	if got := w.do(http.MethodGet, target, "If-None-Match: "+before).Code; got != http.StatusOK {
 		t.Errorf("head after an append: got %d, want 200", got)
+	}
+}
+
+// The statement of a log key is a bundle that the key before it proves, even after that key was retired.
+func TestKeyStatement(t *testing.T) {
+	w := newWorld(t)
+	w.append(&w.red, id.DiscloseRecord, "one")
+	keys := "/v1/public/orgs/red/transparency/keys/"
+	first := w.state(&w.red).VerifierKey()
+	before := []tlog.VerifierKey{first}
+	for range 2 { // each rotation is proved by the key before it
+		for _, step := range []func(context.Context, id.Tenant, string) (log.LogKey, error){w.orgs.RotateLogKey, w.orgs.RetireLogKey} {
+			if _, err := step(t.Context(), w.red.tenant, sysevent.Operator); err != nil {
+				t.Fatal(err)
+			}
+			w.append(&w.red, id.DiscloseRecord, fmt.Sprint("after-", w.state(&w.red).Size()))
+		}
+		before = append(before, w.state(&w.red).VerifierKey())
+	}
+	for i, key := range before[1:] {
+		b := read[verify.Bundle](w, keys+key.Hash().String())
+		report := verify.Check(&b, verify.Options{Key: &before[i]})
+		if !report.OK || report.EnvelopeOK == nil || !*report.EnvelopeOK || *report.SignatureOK != true {
+			t.Fatalf("key %d: got %+v", i+1, report)
+		}
+		c, err := tlog.OpenCheckpoint([]byte(b.Checkpoint), before[i])
+		if err != nil || c.Size != b.LogIndex+1 {
+			t.Errorf("key %d: got a checkpoint of size %d for index %d, %v", i+1, c.Size, b.LogIndex, err)
+		}
+		e, err := event.Parse([]byte(*b.Envelope), event.Options{MaxBytes: len(*b.Envelope), Server: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := `{"transition":"log_key_created","vkey":"` + key.String() + `"}`
+		if e.ActionKind != verify.LogKeyKind || string(e.Payload) != want {
+			t.Errorf("key %d: got %s %s, want %s", i+1, e.ActionKind, e.Payload, want)
+		}
+	}
+	for _, unstated := range []string{first.Hash().String(), "00000000", w.state(&w.blue).VerifierKey().Hash().String()} {
+		if got := w.do(http.MethodGet, keys+unstated); got.Code != http.StatusNotFound {
+			t.Errorf("%s: got %d", unstated, got.Code)
+		}
+	}
+	if got := w.do(http.MethodGet, "/v1/public/orgs/blue/transparency/keys/"+before[1].Hash().String()); got.Code != http.StatusNotFound {
+		t.Errorf("the other organization: got %d", got.Code)
 	}
 }

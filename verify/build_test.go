@@ -57,8 +57,8 @@ func TestNewBundleRefusesRecordThatItCantRead(t *testing.T) {
 	}
 }
 
-// The service's own events are shown as records at most, but for those of a
-// directory, which are nothing without their payload.
+// The service's own events are shown as records at most, except for kinds that readers
+// check by their payload.
 func TestDisclosed(t *testing.T) {
 	for _, setting := range []id.Disclosure{id.DiscloseCommitment, id.DiscloseRecord, id.DiscloseFull} {
 		for signer, want := range map[event.Signer]id.Disclosure{
@@ -68,8 +68,10 @@ func TestDisclosed(t *testing.T) {
 				t.Errorf("%v of %s: got %v, want %v", setting, signer, got, want)
 			}
 		}
-		if got := Disclosed(setting, event.SignerSystem, DirectoryKind); got != id.DiscloseFull {
-			t.Errorf("%v of a directory: got %v", setting, got)
+		for _, kind := range []string{DirectoryKind, SuccessorKind, LogKeyKind} {
+			if got := Disclosed(setting, event.SignerSystem, kind); got != id.DiscloseFull {
+				t.Errorf("%v of %s: got %v", setting, kind, got)
+			}
 		}
 		if got := Disclosed(setting, event.SignerAgent, DirectoryKind); got != setting {
 			t.Errorf("%v of an agent that says it is a directory: got %v", setting, got)

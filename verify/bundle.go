@@ -24,6 +24,9 @@ const (
 	// payload is a Succession. The whole event is public, because an auditor needs it to tell
 	// a successor from a second history.
 	SuccessorKind = "ledger_successor"
+	// LogKeyKind is the kind of the events that state a new or a retired log key. Readers check
+	// them under the key that signed before, so the whole event is public.
+	LogKeyKind = "ledger_log_key"
 )
 
 // Bundle holds all data that the check of one event needs, so that it works without the

@@ -69,14 +69,14 @@ func ParseListing(e *event.Envelope) (Listing, error) {
 }
 
 // Disclosed returns how much of an event is shown under a setting. The service's own
-// events name people and rules, so they are never shown in full. Events of a directory
-// and the first event of a successor are the exception, because their check needs the
-// payload, and every log shows its content anyway.
+// events name people and rules, so they are never shown in full. Events of a directory,
+// the first event of a successor and changes of a log key are exceptions, because readers
+// need the payload to check them, and every log shows its content anyway.
 func Disclosed(setting id.Disclosure, signer event.Signer, kind string) id.Disclosure {
 	switch {
 	case signer != event.SignerSystem:
 		return setting
-	case kind == DirectoryKind, kind == SuccessorKind:
+	case kind == DirectoryKind, kind == SuccessorKind, kind == LogKeyKind:
 		return id.DiscloseFull
 	}
 	return min(setting, id.DiscloseRecord)

@@ -207,10 +207,10 @@ func listLogChecks() []page.Check {
 	return []page.Check{
 		{Name: "checkpoint", Title: "Checkpoint",
 			Proves: "The log's key signed the size and root of this tree. The head agrees with it.",
-			Limits: "Whose key it is. Compare the key with one that you got in another way."},
+			Limits: "Whose key it is. Compare the key with one that you got from another source."},
 		{Name: "witnesses", Title: "Witnesses",
 			Proves: "Enough witnesses of the log's policy have cosigned the checkpoint.",
-			Limits: "That the witnesses are independent. This page takes the policy from the service."},
+			Limits: "That the witnesses are independent. This browser took the policy from the service at its first visit."},
 		{Name: "consistency", Title: "Consistency", Proves: "The tree extends the one that this browser saw last.",
 			Limits: "Anything about trees that this browser has not seen. A monitor compares each head."},
 	}

@@ -60,7 +60,7 @@ func scriptModules(script string, a *page.Assets) []string {
 		}
 		return all
 	}
-	return append([]string{script, "consistency.js", "live.js", "marks.js", "memory.js", "times.js",
+	return append([]string{script, "consistency.js", "knownkeys.js", "live.js", "marks.js", "memory.js", "times.js",
 		"trust.js"}, a.VerifierModules()...)
 }
 

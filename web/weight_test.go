@@ -14,7 +14,7 @@ import (
 )
 
 // maxWeight is how many bytes a browser loads for the page of an event at most.
-const maxWeight = 60 << 10
+const maxWeight = 64 << 10
 
 // The page of an event, its assets and the documents that it reads are light, and the page
 // names every module that its script loads.

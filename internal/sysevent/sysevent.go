@@ -62,7 +62,7 @@ const (
 	IngestKeyChanged Kind = "ledger_ingest_key_changed"
 	IngestKeyRevoked Kind = "ledger_ingest_key_revoked"
 	Approval         Kind = "ledger_approval"
-	LogKey           Kind = "ledger_log_key"
+	LogKey           Kind = verify.LogKeyKind
 	Clock            Kind = log.ClockKind
 	Run              Kind = "ledger_run"
 	WebhookCreated   Kind = "ledger_webhook_created"

@@ -133,7 +133,7 @@ func (a *Assets) VerifierModules() []string {
 
 // EventModules returns the modules by which a page checks an event, those of the verifier among them.
 func (a *Assets) EventModules() []string {
-	return append([]string{"eventcheck.js", "consistency.js", "marks.js", "memory.js", "path.js", "times.js",
+	return append([]string{"eventcheck.js", "consistency.js", "knownkeys.js", "marks.js", "memory.js", "path.js", "times.js",
 		"trust.js", "verdicts.js"}, a.VerifierModules()...)
 }
 

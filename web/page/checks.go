@@ -22,9 +22,9 @@ func EventChecks() []Check {
 		{"inclusion", "Inclusion", "The entry is in the tree that the checkpoint signs, at its index.",
 			"That other readers see the same tree. Witnesses and monitors compare trees."},
 		{"checkpoint", "Checkpoint", "The log's key signed the size and root of this tree.",
-			"Whose key it is. Compare the key with one that you got in another way."},
+			"Whose key it is. Compare the key with one that you got from another source."},
 		{"witnesses", "Witnesses", "Enough witnesses of the log's policy have cosigned the checkpoint.",
-			"That the witnesses are independent. This page takes the policy from the service."},
+			"That the witnesses are independent. This browser took the policy from the service at its first visit."},
 		{"consistency", "Consistency", "The tree extends the one that this browser saw last.",
 			"Anything about trees that this browser has not seen."},
 	}

@@ -5,18 +5,16 @@ import { verifyBundle } from "./verifier/verify/index.js";
 import { LedgerError } from "./verifier/errors.js";
 import { checkConsistency } from "./consistency.js";
 import { showOutcome, showVerdict } from "./marks.js";
-import { fetchText, readTrust, rememberKey } from "./trust.js";
+import { fetchText, readTrust } from "./trust.js";
 import { bundleVerdicts } from "./verdicts.js";
 
-/** Checks a bundle. A list of keys without the remembered key is left out, so that the key is found wrong. */
-async function checkBundle(text, trust) {
-  const given = { ...trust, event: undefined };
+/** Returns the checkpoint of a bundle, undefined for a text that is no bundle. */
+function checkpointOf(text) {
   try {
-    return [await verifyBundle(text, given), given];
+    return parseBundle(text).checkpoint;
   } catch (why) {
     if (!(why instanceof LedgerError)) throw why;
-    const { keys: _keys, ...rest } = given;
-    return [await verifyBundle(text, rest), rest];
+    return undefined;
   }
 }
 
@@ -26,26 +24,26 @@ async function checkBundle(text, trust) {
  */
 export async function checkEvent({ url, transparency, origin, event }) {
   showOutcome("waiting", "Checking …");
-  const [text, trust] = await Promise.all([fetchText(url), readTrust(origin, transparency)]);
-  const [result, given] = await checkBundle(text, trust);
-  if (!result.report) return showOutcome("fail", result.reason);
+  const text = await fetchText(url);
+  const checkpoint = checkpointOf(text);
+  if (checkpoint === undefined) return showOutcome("fail", (await verifyBundle(text)).reason);
+  const trust = await readTrust(origin, transparency, checkpoint);
+  const result = await verifyBundle(text, trust.given);
   const bundle = parseBundle(text);
-  for (const [name, verdict] of bundleVerdicts(bundle, result)) showVerdict(name, verdict);
+  for (const [name, verdict] of bundleVerdicts(bundle, result, trust)) showVerdict(name, verdict);
   if (bundle.event_id !== event || bundle.origin !== origin) {
     return showOutcome("fail", "The service sent the bundle of another event.");
   }
+  const wrong = trust.explain(result);
   if (result.report.unknown_keys || !result.report.ok) {
     showVerdict("consistency", { state: "none", words: "not compared, because the checkpoint is not proved" });
-    return showOutcome("fail", `Not proved: ${result.reason}`);
+    return showOutcome("fail", `Not proved: ${wrong}`);
   }
-  const verdict = await checkConsistency(origin, bundle.checkpoint, given, (path) => fetchText(`${transparency}/${path}`));
+  const read = (path) => fetchText(`${transparency}/${path}`);
+  const verdict = await checkConsistency(origin, checkpoint, read, false);
   showVerdict("consistency", verdict);
-  conclude(origin, result, verdict, bundle);
-}
-
-function conclude(origin, result, consistency, bundle) {
-  if (consistency.state === "fail") return showOutcome("fail", `Not proved: ${consistency.words}`);
-  if (result.outcome !== "proved") return showOutcome("fail", `Not proved: ${result.reason}`);
-  const whose = rememberKey(origin, bundle.log_key);
-  showOutcome("ok", `Proved, as far as the marks below say, under ${whose}.`);
+  if (verdict.state === "fail") return showOutcome("fail", `Not proved: ${verdict.words}`);
+  if (result.outcome !== "proved") return showOutcome("fail", `Not proved: ${wrong}`);
+  showOutcome("ok", `Proved, as far as the marks below say, under ${trust.words}.`);
+  trust.keep();
 }

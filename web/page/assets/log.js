@@ -1,56 +1,61 @@
 // The home of a log: reads its head and checks it here, and again after each change of the page.
 
 import { hex } from "./verifier/bytes.js";
-import { LedgerError } from "./verifier/errors.js";
 import { parseNote } from "./verifier/log/note.js";
 import { Policy } from "./verifier/log/policy.js";
 import { verifyHead } from "./verifier/verify/index.js";
-import { checkConsistency } from "./consistency.js";
+import { checkConsistency, seenSize } from "./consistency.js";
 import { keepLive } from "./live.js";
 import { showOutcome, showVerdict } from "./marks.js";
 import { addLocalTimes } from "./times.js";
-import { fetchText, readTrust, rememberKey, runChecks } from "./trust.js";
+import { fetchText, readTrust, runChecks } from "./trust.js";
 
 const page = document.getElementById("checked");
 const { transparency, origin } = page.dataset;
 
-/** Checks a head without the quorum, which has a mark of its own. */
-async function checkHead(text, { policy, ...pinned }, key) {
-  try {
-    return await verifyHead(text, { key, ...pinned });
-  } catch (why) {
-    if (!(why instanceof LedgerError)) throw why;
-    return verifyHead(text, { key: pinned.key }); // the list of keys lacks the remembered key
+const looks = 3; // at a head that is smaller than the tree that was seen: nodes and caches may be a moment apart
+const pause = 2000; // milliseconds between two looks
+
+/** Resolves to the head that the service shows, as text and parsed. */
+async function fetchHead() {
+  for (let look = 1; ; look += 1) {
+    const text = await fetchText(transparency + "/head");
+    const head = JSON.parse(text);
+    if (!(head.tree_size < seenSize(origin)) || look === looks) return [text, head];
+    showOutcome("waiting", `The service shows ${head.tree_size} entries, fewer than before. Asking again …`);
+    await new Promise((next) => setTimeout(next, pause));
   }
 }
 
 async function check() {
   showOutcome("waiting", "Checking …");
-  const [text, trust] = await Promise.all([fetchText(transparency + "/head"), readTrust(origin, transparency)]);
-  const policy = new Policy(trust.policy);
-  const head = JSON.parse(text);
-  const key = trust.key ?? policy.logs.find((k) => parseNote(head.checkpoint).lines.some((l) => k.owns(l)))?.text;
-  const result = await checkHead(text, trust, key);
+  const [text, head] = await fetchHead();
+  const trust = await readTrust(origin, transparency, head.checkpoint);
+  const { key, keys } = trust.given; // without the policy, because the quorum has a mark of its own
+  const result = await verifyHead(text, { key, keys });
   if (result.outcome !== "proved" || head.origin !== origin) {
-    showVerdict("checkpoint", { state: "fail", words: result.reason || "the head of another log" });
+    const words = trust.explain(result) || "the head of another log";
+    showVerdict("checkpoint", { state: "fail", words });
     showVerdict("consistency", { state: "none", words: "not compared, because the checkpoint is not proved" });
-    return showOutcome("fail", `Not proved: ${result.reason || "the head of another log"}`);
+    return showOutcome("fail", `Not proved: ${words}`);
   }
-  showVerdict("checkpoint", { state: "ok", words: "proved", numbers: describe(head, key, result.report.checkpoint) });
-  const seen = await policy.cosignatures(parseNote(head.checkpoint));
-  const quorum = judgeQuorum(policy, seen);
+  showVerdict("checkpoint", { state: "ok", words: "proved", numbers: describe(head, trust, result.report.checkpoint) });
+  const policy = new Policy(trust.policy);
+  const quorum = judgeQuorum(policy, await policy.cosignatures(parseNote(head.checkpoint)));
   showVerdict("witnesses", quorum);
   const read = (path) => fetchText(`${transparency}/${path}`);
-  const verdict = await checkConsistency(origin, head.checkpoint, { ...trust, key }, read);
+  const verdict = await checkConsistency(origin, head.checkpoint, read, true);
   showVerdict("consistency", verdict);
   const wrong = [quorum, verdict].find((v) => v.state === "fail");
   if (wrong) return showOutcome("fail", `Not proved: ${wrong.words}`);
-  showOutcome("ok", `Proved, as far as the marks below say, under ${rememberKey(origin, key)}.`);
+  showOutcome("ok", `Proved, as far as the marks below say, under ${trust.words}.`);
+  trust.keep();
 }
 
-function describe(head, key, tree) {
+function describe(head, { signer, words }, tree) {
   return [
-    ["Key", key],
+    ["Key", signer.vkey],
+    ["Signed by", words],
     ["Size", String(tree.size)],
     ["Root", hex(tree.root)],
     ["Checkpoint", head.checkpoint],
@@ -60,7 +65,7 @@ function describe(head, key, tree) {
 function judgeQuorum(policy, seen) {
   const numbers = seen.map((c) => [c.witness, new Date(Number(c.time) * 1000).toISOString()]);
   if (!policy.isReached(seen)) {
-    return { state: "fail", words: "too few witnesses of the policy have cosigned the checkpoint", numbers };
+    return { state: "fail", words: "too few witnesses of the policy that this browser remembers have cosigned the checkpoint", numbers };
   }
   if (seen.length === 0) return { state: "none", words: "the log's policy asks for none", numbers };
   return { state: "ok", words: `${seen.length} cosigned`, numbers };

@@ -1,9 +1,12 @@
-// The keys that a reader trusts: remembered or entered ones before the service's own word.
+// The keys and the policy by which this browser checks a log: those of the first visit, those that the reader entered,
+// and those that the log itself states under a known key. What the service shows later replaces none of them.
 
 import { LedgerError } from "./verifier/errors.js";
-import { parseLogKey } from "./verifier/log/note.js";
+import { parseLogKey, parseNote, readCheckpoint } from "./verifier/log/note.js";
+import { Policy } from "./verifier/log/policy.js";
+import { acceptSigner, findSigner, keyID, trustIn } from "./knownkeys.js";
 import { canCheck, showOutcome } from "./marks.js";
-import { forget, recall, remember } from "./memory.js";
+import { forget, newKey, recall, remember } from "./memory.js";
 
 /** Resolves to the text at an address of this service. */
 export async function fetchText(address) {
@@ -12,11 +15,77 @@ export async function fetchText(address) {
   return answer.text();
 }
 
-/** Resolves to the trust in the log of an origin, as the verifier takes it. */
-export async function readTrust(origin, transparency) {
-  const [policy, keys] = await Promise.all([fetchText(transparency + "/policy"), fetchText(transparency + "/keys")]);
-  const { key } = recall(origin);
-  return key === undefined ? { policy } : { policy, key, keys };
+/** What this browser trusts of a log when it checks one checkpoint. */
+class Trust {
+  constructor(origin, keys, policy, note, refusal) {
+    Object.assign(this, { origin, keys, policy, note, refusal });
+    this.signer = keys[findSigner(keys, note)];
+    this.isFirst = recall(origin).keys.length === 0;
+  }
+
+  /** The options of the verifier. */
+  get given() {
+    return this.keys.length === 0 ? { policy: this.policy } : { policy: this.policy, ...trustIn(this.keys) };
+  }
+
+  /** Words that name the key that signed. */
+  get words() {
+    if (!this.signer) return "no key that this browser knows";
+    const { vkey, source, by } = this.signer;
+    const from = {
+      shown: this.isFirst ? "that this service shows; this browser remembers it from now on" : "that this browser remembers",
+      entered: "that you entered",
+      stated: `that an entry of the log states; the key ${by} signed that entry's tree`,
+    };
+    return `the key ${keyID(vkey)} ${from[source]}`;
+  }
+
+  /** Returns why a result of the verifier is no proof, with the reason why the key that signed was not accepted. */
+  explain({ reason }) {
+    return this.refusal === undefined ? reason : `${reason}; ${this.refusal}`;
+  }
+
+  /** Remembers keys and policy after the checkpoint was proved. A key that no longer signs gets an end. */
+  keep() {
+    const { size } = readCheckpoint(this.note);
+    const at = findSigner(this.keys, this.note);
+    const signs = (k) => this.note.lines.some((l) => parseLogKey(k.vkey).owns(l));
+    const keys = this.keys.map((k, i) => (i < at && k.to_size === null && !signs(k) ? { ...k, to_size: Number(size) } : k));
+    remember(this.origin, { keys, policy: this.policy });
+  }
+}
+
+/** Resolves to the trust in the log of an origin, for a checkpoint that the service shows. */
+export async function readTrust(origin, transparency, checkpoint) {
+  const read = (path) => fetchText(`${transparency}/${path}`);
+  const shown = await read(`policy?origin=${encodeURIComponent(origin)}`);
+  const note = parseNote(checkpoint);
+  const seen = recall(origin);
+  showOtherPolicy(seen.policy, shown);
+  const policy = seen.policy ?? witnessLines(shown);
+  if (seen.keys.length === 0) {
+    const key = new Policy(shown).logs.find((k) => k.name === origin && note.lines.some((l) => k.owns(l)));
+    return new Trust(origin, key ? [newKey(key.text, "shown")] : [], policy, note);
+  }
+  try {
+    return new Trust(origin, await acceptSigner(origin, seen.keys, note, read), policy, note);
+  } catch (why) {
+    if (!(why instanceof LedgerError)) throw why;
+    return new Trust(origin, seen.keys, policy, note, why.message);
+  }
+}
+
+/** Returns the lines of a policy about witnesses. Its log lines change with the key of the log. */
+function witnessLines(policy) {
+  const lines = policy.split("\n").filter((line) => line !== "" && !/^(#|log[ \t])/.test(line));
+  return lines.map((line) => line + "\n").join("");
+}
+
+/** Shows whether the service has another witness policy than the remembered one. */
+function showOtherPolicy(remembered, shown) {
+  const notice = document.getElementById("otherpolicy");
+  notice.hidden = remembered === undefined || remembered === witnessLines(shown);
+  notice.dataset.policy = witnessLines(shown);
 }
 
 /**
@@ -29,11 +98,12 @@ export async function runChecks(origin, check) {
   await run();
   const form = document.getElementById("pin");
   form.hidden = false;
-  form.elements.key.value = recall(origin).key ?? "";
+  form.elements.key.value = recall(origin).keys.at(-1)?.vkey ?? "";
   form.addEventListener("submit", (submitted) => {
     submitted.preventDefault();
     try {
-      remember(origin, { key: parseLogKey(form.elements.key.value.trim()).text });
+      const { text } = parseLogKey(form.elements.key.value.trim());
+      remember(origin, { keys: [newKey(text, "entered")] });
       run();
     } catch (why) {
       showOutcome("fail", `The key can't be read: ${why.message}`);
@@ -44,12 +114,9 @@ export async function runChecks(origin, check) {
     form.elements.key.value = "";
     run();
   });
+  document.getElementById("usepolicy").addEventListener("click", () => {
+    remember(origin, { policy: document.getElementById("otherpolicy").dataset.policy });
+    run();
+  });
   return run;
-}
-
-/** Remembers the key of a log that was proved for the first time. Returns words about the key. */
-export function rememberKey(origin, key) {
-  if (recall(origin).key !== undefined) return "the key that this browser knows";
-  remember(origin, { key });
-  return "the key that this service shows; it is remembered from now on";
 }

@@ -6,11 +6,11 @@ import { drawPath, pathSteps } from "./path.js";
 
 const steps = ["envelope", "signature", "record", "chain", "inclusion", "checkpoint"];
 
-/** Returns the verdicts on a bundle by name. `bundle` was parsed, `result` is the verifier's. */
-export function bundleVerdicts(bundle, result) {
+/** Returns the verdicts on a bundle by name. `bundle` was parsed, `result` is the verifier's under `trust`. */
+export function bundleVerdicts(bundle, result, trust) {
   const verdicts = new Map();
   for (const step of steps) {
-    verdicts.set(step, { ...judge(step, bundle, result), numbers: read(() => numbers[step](bundle, result)) ?? [] });
+    verdicts.set(step, { ...judge(step, bundle, result), numbers: read(() => numbers[step](bundle, trust)) ?? [] });
   }
   const inclusion = verdicts.get("inclusion");
   if (inclusion.state === "ok") inclusion.picture = picture(bundle);
@@ -57,9 +57,9 @@ const numbers = {
     ...b.inclusion.hashes.map((h, i) => [`Hash ${i + 1}`, h]),
     ["Root", b.inclusion.root_hash],
   ],
-  checkpoint: (b, { report }) => [
-    ["Key", b.log_key],
-    ["Key known from", report.log_key_source === "argument" ? "this browser or the log's policy" : "the bundle alone"],
+  checkpoint: (b, { signer, words }) => [
+    ["Key", signer?.vkey ?? b.log_key],
+    ["Signed by", words],
     ["Checkpoint", b.checkpoint],
   ],
 };
