@@ -23,6 +23,7 @@ type FleetOptions struct {
 
 	Witnesses []tlog.WitnessKey // of the directory
 	MaxLag    time.Duration
+	MaxAge    time.Duration // of the directory's view
 	Policy    *trust.Policy // of the directory, in place of Witnesses
 
 	Logs    int // logs checked at a time; default 4
@@ -134,7 +135,7 @@ func (f *Fleet) checkDirectory(ctx context.Context, each func(Report, error)) (*
 		return nil, err
 	}
 	o := f.monitorOptions(tiles, f.directoryKeys(f.origin), f.logFileName(f.origin))
-	o.Witnesses, o.MaxLag, o.Policy = f.Witnesses, f.MaxLag, f.Policy
+	o.Witnesses, o.MaxLag, o.MaxAge, o.Policy = f.Witnesses, f.MaxLag, f.MaxAge, f.Policy
 	m, err := New(o)
 	if err != nil {
 		return nil, err

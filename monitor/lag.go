@@ -4,13 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/tlog"
+	"github.com/agentledger/agentledger/trust"
 	"github.com/agentledger/agentledger/verify"
 )
 
-// ErrLag is wrapped when the newest cosignature is too old, or when there is none.
+// ErrLag is wrapped when the view is older than MaxAge or MaxLag allow, or when its age is
+// unknown because no witness, or no quorum of the policy, has cosigned.
 var ErrLag = errors.New("no recent cosignature of a witness")
 
 // askCosigned adds the log's newest head with cosignatures, when there are witnesses. The
@@ -31,35 +34,81 @@ func (m *Monitor) askCosigned(ctx context.Context, heads []signedHead) ([]signed
 	return append(heads, h), nil
 }
 
-// checkCosignatures reports the newest cosignature of each witness on heads of one
-// history. It checks that the newest of all is not too old.
-func (m *Monitor) checkCosignatures(r *Report, heads []signedHead) error {
-	newest := id.Instant(0)
+// DefaultMaxAge is the default of Options.MaxAge. A service asks the witnesses of a log
+// that does not grow once an hour.
+const DefaultMaxAge = 3 * time.Hour
+
+// checkAge reports the newest cosignature of each witness on heads of one history, and
+// the time since which the witnesses have confirmed this view. It checks that this was not
+// too long ago.
+func (m *Monitor) checkAge(s *state, r *Report, heads []signedHead) error {
+	var usable []trust.Cosignature
 	for _, w := range m.Witnesses {
-		at, ok := newestCosignature(w, heads)
-		if ok {
-			r.Cosignatures = append(r.Cosignatures, verify.Cosignature{Name: w.Name(), Time: at})
-			newest = max(newest, at)
+		newest, future := newestCosignatures(w, heads, r.CheckedAt)
+		if newest != 0 {
+			r.Cosignatures = append(r.Cosignatures, verify.Cosignature{Name: w.Name(), Time: newest})
+			usable = append(usable, trust.Cosignature{Witness: trust.Witness{Key: w}, Time: newest})
+		}
+		if future != 0 {
+			r.Cosignatures = append(r.Cosignatures, verify.Cosignature{Name: w.Name(), Time: future, InFuture: true})
 		}
 	}
-	if age := r.CheckedAt.Time().Sub(newest.Time()); m.Policy == nil && m.MaxLag > 0 && age > m.MaxLag {
-		if len(r.Cosignatures) == 0 {
-			return fmt.Errorf("%s: %w", m.origin, ErrLag)
-		}
-		return fmt.Errorf("%s: %w: the newest is of %s", m.origin, ErrLag, newest)
+	if since := m.confirmedSince(usable, r.CheckedAt); since != 0 {
+		r.AsOf = &since
 	}
-	return nil
+	if m.Policy != nil && s.proven.note == nil {
+		return nil // checkQuorum bounds how long entries may wait for their first quorum
+	}
+	if limit := m.maxAge(); limit <= 0 || r.AsOf != nil && r.CheckedAt.Time().Sub(r.AsOf.Time()) <= limit {
+		return nil
+	}
+	err := fmt.Errorf("%s: %w", m.origin, ErrLag)
+	if r.AsOf != nil {
+		err = fmt.Errorf("%w: the view is of %s, and may have been held back since", err, r.AsOf)
+	}
+	for _, c := range r.Cosignatures {
+		if c.InFuture {
+			err = fmt.Errorf("%w; %s states %s, which is in the future and does not count", err, c.Name, c.Time)
+		}
+	}
+	return err
 }
 
-func newestCosignature(w tlog.WitnessKey, heads []signedHead) (newest id.Instant, ok bool) {
+// confirmedSince returns the time since which the witnesses have confirmed the view, or 0.
+func (m *Monitor) confirmedSince(newest []trust.Cosignature, now id.Instant) (since id.Instant) {
+	if m.Policy != nil {
+		return m.Policy.Times(newest, now).Since
+	}
+	for _, c := range newest {
+		since = max(since, c.Time)
+	}
+	return since
+}
+
+// maxAge returns the bound of the view's age; without one it is not positive.
+func (m *Monitor) maxAge() time.Duration {
+	if m.Policy == nil && m.MaxLag > 0 && (m.MaxAge <= 0 || m.MaxLag < m.MaxAge) {
+		return m.MaxLag
+	}
+	return m.MaxAge
+}
+
+// newestCosignatures returns the time of a witness's newest cosignature that is not from
+// the future, and of the newest one that is; each is 0 if there is none.
+func newestCosignatures(w tlog.WitnessKey, heads []signedHead, now id.Instant) (newest, future id.Instant) {
 	for _, h := range heads {
 		note, err := tlog.ParseNote(h.note)
 		if err != nil {
-			continue // cannot happen: the head's note was opened before
+			continue // there is no proven head yet; all other notes were opened before
 		}
-		if at, err := w.Cosigned(note); err == nil && (!ok || at > newest) {
-			newest, ok = at, true
+		at, err := w.Cosigned(note)
+		switch {
+		case err != nil:
+		case trust.IsAhead(at, now):
+			future = max(future, at)
+		default:
+			newest = max(newest, at)
 		}
 	}
-	return newest, ok
+	return newest, future
 }

@@ -54,7 +54,10 @@ func TestMetrics(t *testing.T) {
 	}}
 	m.Observe(red, nil)
 	red.CheckedAt += 1000
-	red.Cosignatures = []verify.Cosignature{{Name: "w1.example", Time: 1_795_176_000_000}}
+	red.Cosignatures = []verify.Cosignature{{Name: "w1.example", Time: 1_795_176_000_000},
+		{Name: "w1.example", Time: 4_102_444_800_000, InFuture: true}}
+	asOf := id.Instant(1_795_175_000_000)
+	red.AsOf = &asOf
 	hidden := id.Index(2)
 	red.HiddenEntries = &hidden
 	since := red.CheckedAt - 4500
@@ -75,6 +78,8 @@ func TestMetrics(t *testing.T) {
 		`agentledger_monitor_checks_total{origin="strange\"\\\norigin",result="fork"} 1`,
 		`agentledger_monitor_source_up{origin="log.example/o/red",source="http://witness"} 0`,
 		`agentledger_monitor_hidden_entries{origin="log.example/o/red"} 2`,
+		`agentledger_monitor_view_timestamp_seconds{origin="log.example/o/red"} 1795175000`,
+		`agentledger_monitor_future_cosignatures{origin="log.example/o/red"} 1`,
 		`agentledger_monitor_quorum_tree_size{origin="log.example/o/red"} 5`,
 		`agentledger_monitor_quorum_waiting_seconds{origin="log.example/o/red"} 4.5`,
 		`agentledger_monitor_source_tree_size{origin="log.example/o/red",source="http://mirror"} 6`,

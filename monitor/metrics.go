@@ -44,10 +44,21 @@ func (m *Metrics) Observe(r Report, err error) {
 		m.setGauge("last_consistent_timestamp_seconds",
 			"When the last check began that found all to be consistent.", at, origin...)
 	}
+	if r.AsOf != nil {
+		m.setGauge("view_timestamp_seconds", "Since when witnesses have confirmed the view: the time to now is its age.",
+			float64(*r.AsOf)/1000, origin...)
+	}
+	future := 0.0
 	for _, c := range r.Cosignatures {
+		if c.InFuture {
+			future++
+			continue
+		}
 		m.setGauge("cosignature_timestamp_seconds", "When a witness made the newest cosignature seen.",
 			float64(c.Time)/1000, append(slices.Clone(origin), "witness", c.Name)...)
 	}
+	m.setGauge("future_cosignatures", "Witnesses whose newest cosignature is from the future: their clocks or ours are wrong.",
+		future, origin...)
 	if q := r.Quorum; q != nil {
 		waiting := 0.0
 		if q.WaitingSince != nil {

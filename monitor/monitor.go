@@ -11,6 +11,9 @@
 //     log's own signed tree. Content that is unreadable or malformed is an ordinary error
 //     and proves nothing.
 //   - A Finding leaves the state file unchanged, and its evidence is kept.
+//   - A view has an age only if there are witnesses. It is then part of the check: a view
+//     that no witnesses have confirmed lately is an error, so nobody can freeze a monitor
+//     unnoticed.
 //   - With a trust policy a head counts as proved only with the policy's quorum.
 //     Report.Quorum names the entries that still wait, with their time.
 //   - Files are replaced whole: a crash leaves the old state or the new one.
@@ -54,6 +57,13 @@ type Options struct {
 	// newest cosignature; 0 allows any age and no cosignature.
 	Witnesses []tlog.WitnessKey
 	MaxLag    time.Duration
+	// MaxAge bounds the age of the view. Without it, whoever stands between the monitor and
+	// the log can answer with one old state permanently. With a Policy the age is counted
+	// from the time since which a quorum has cosigned; default 3 hours unless the quorum is
+	// trust.None, and a negative value allows any age. Without a Policy, MaxLag and MaxAge
+	// both bound the age of the newest cosignature. Cosignatures from the future
+	// (trust.IsAhead) do not count.
+	MaxAge time.Duration
 	// Policy replaces Witnesses: each head must reach its quorum. MaxLag then bounds how
 	// long a verified head may wait for the quorum; default 10 minutes. The policy's log
 	// lines are ignored.
@@ -83,6 +93,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Policy != nil && o.MaxLag <= 0 {
 		o.MaxLag = defaultQuorumLag
+	}
+	if o.Policy != nil && o.MaxAge == 0 && o.Policy.Quorum != trust.None {
+		o.MaxAge = DefaultMaxAge
 	}
 	if o.Readers <= 0 {
 		o.Readers = 8
@@ -162,6 +175,7 @@ func (m *Monitor) checkOnce(ctx context.Context) (Report, error) {
 	r.OtherSigners = m.otherSigners(s.head)
 	heads := append(others, s.head)
 	unproved := m.checkQuorum(s, &r, heads, lost)
+	old := m.checkAge(s, &r, append(heads, s.proven))
 	if m.Policy != nil {
 		lost = nil // part of unproved, after MaxLag
 	}
@@ -173,7 +187,7 @@ func (m *Monitor) checkOnce(ctx context.Context) (Report, error) {
 	if err := m.saveState(s); err != nil {
 		return r, fmt.Errorf("write state: %w", err)
 	}
-	return r, errors.Join(unread, lost, succession, m.checkCosignatures(&r, heads), unproved)
+	return r, errors.Join(unread, lost, succession, old, unproved)
 }
 
 // advanceState advances the state to the log's newest head, which must extend every known

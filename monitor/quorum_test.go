@@ -49,7 +49,7 @@ func TestQuorum(t *testing.T) {
 	s := serve(t, one)
 	m := follow(t, s)
 	o := m.Options
-	o.Policy, o.Witnesses = two(t, a, b), nil
+	o.Policy, o.Witnesses, o.MaxAge = two(t, a, b), nil, -1
 	clock := now
 	o.Clock = func() time.Time { return clock.Time() }
 	look := func(step string, proved, waiting id.Index, since time.Duration, lagging bool) {

@@ -26,8 +26,13 @@ type Report struct {
 	Successor *SuccessorReport `json:"successor,omitzero"`
 
 	// Cosignatures are the newest cosignature of each given witness that this check has
-	// seen. At that time the witness saw the log with at most this tree.
+	// seen. At that time the witness saw the log with at most this tree. A cosignature from
+	// the future is listed in addition, and marked.
 	Cosignatures []verify.Cosignature `json:"cosignatures"`
+	// AsOf is the time since which a quorum of the policy has confirmed this view; without
+	// a policy, the newest cosignature. It is nil if unknown: then the view may be of any
+	// age, because nobody but the log, or whoever answers in its name, has confirmed it.
+	AsOf *id.Instant `json:"as_of"`
 	// Quorum says how far the policy's quorum has followed; nil without a policy.
 	Quorum *QuorumReport `json:"quorum,omitzero"`
 

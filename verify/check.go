@@ -10,6 +10,7 @@ import (
 
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/tlog"
+	"github.com/agentledger/agentledger/trust"
 )
 
 // errUndisclosed says that a verdict can't be told.
@@ -92,7 +93,8 @@ func (c *checker) cosignatures() []Cosignature {
 	}
 	for _, w := range c.options.Witnesses {
 		if at, err := w.Cosigned(c.note); err == nil {
-			all = append(all, Cosignature{Name: w.Name(), Time: at})
+			ahead := c.options.CheckedAt != 0 && trust.IsAhead(at, c.options.CheckedAt)
+			all = append(all, Cosignature{Name: w.Name(), Time: at, InFuture: ahead})
 			c.vouched = append(c.vouched, w)
 		}
 	}

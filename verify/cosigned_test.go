@@ -37,10 +37,10 @@ func TestCosignatures(t *testing.T) {
 		{"none", func(string) []tlog.Signature { return nil }, []tlog.WitnessKey{a.Key()}, []Cosignature{}, nil},
 		{"both, in the order of the caller", func(text string) []tlog.Signature {
 			return []tlog.Signature{a.Cosign(text, at), b.Cosign(text, at+1000)}
-		}, []tlog.WitnessKey{b.Key(), a.Key()}, []Cosignature{{"b.example", at + 1000}, {"a.example", at}}, nil},
+		}, []tlog.WitnessKey{b.Key(), a.Key()}, []Cosignature{{Name: "b.example", Time: at + 1000}, {Name: "a.example", Time: at}}, nil},
 		{"one that nobody knows", func(text string) []tlog.Signature {
 			return []tlog.Signature{a.Cosign(text, at), b.Cosign(text, at)}
-		}, []tlog.WitnessKey{a.Key()}, []Cosignature{{"a.example", at}}, []string{"checkpoint: b.example"}},
+		}, []tlog.WitnessKey{a.Key()}, []Cosignature{{Name: "a.example", Time: at}}, []string{"checkpoint: b.example"}},
 		{"nobody is known", func(text string) []tlog.Signature { return []tlog.Signature{a.Cosign(text, at)} },
 			nil, []Cosignature{}, []string{"checkpoint: a.example"}},
 		{"of another checkpoint", func(string) []tlog.Signature { return []tlog.Signature{a.Cosign(other, at)} },
@@ -49,7 +49,7 @@ func TestCosignatures(t *testing.T) {
 			[]tlog.WitnessKey{a.Key()}, []Cosignature{}, []string{"checkpoint: a.example"}},
 		{"both keys of the name", func(text string) []tlog.Signature {
 			return []tlog.Signature{impostor.Cosign(text, at), a.Cosign(text, at)}
-		}, []tlog.WitnessKey{a.Key()}, []Cosignature{{"a.example", at}}, []string{"checkpoint: a.example"}},
+		}, []tlog.WitnessKey{a.Key()}, []Cosignature{{Name: "a.example", Time: at}}, []string{"checkpoint: a.example"}},
 	} {
 		bundle := l.bundle(1, 3, id.DiscloseRecord)
 		n, err := tlog.ParseNote([]byte(bundle.Checkpoint))

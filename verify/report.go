@@ -21,7 +21,8 @@ type Options struct {
 	// Witnesses are those whose cosignatures the report names. Whether they are
 	// enough is the caller's policy (package trust).
 	Witnesses []tlog.WitnessKey
-	// CheckedAt is written into the report.
+	// CheckedAt is written into the report. Cosignatures from a later time are marked,
+	// unless it is zero.
 	CheckedAt id.Instant
 }
 
@@ -72,4 +73,7 @@ type Report struct {
 type Cosignature struct {
 	Name string     `json:"name"`
 	Time id.Instant `json:"time"`
+	// InFuture reports that the time is later than that of the check by more than
+	// trust.MaxAhead, so it does not prove when the witness saw the checkpoint.
+	InFuture bool `json:"in_future,omitzero"`
 }

@@ -183,7 +183,7 @@ func TestMonitorByPolicy(t *testing.T) {
 		}
 		return said
 	}
-	if said := look(red, 0, "--max-lag", "1ns"); !strings.Contains(said, `"quorum":{"tree_size":1,`) || !strings.Contains(said, `"waiting_entries":0,"waiting_since":null`) {
+	if said := look(red, 0, "--max-lag", "1ns", "--max-age", "3h"); !strings.Contains(said, `"quorum":{"tree_size":1,`) || !strings.Contains(said, `"waiting_entries":0,"waiting_since":null`) {
 		t.Errorf("cosigned: got %s", said)
 	}
 	x.AnswerWith(unwell)
@@ -197,7 +197,7 @@ func TestMonitorByPolicy(t *testing.T) {
 	x.AnswerWith(nil)
 	sendOne(t, red.worker)
 	red.cosigned(3)
-	if said := look(red, 0, "--max-lag", "1ns"); !strings.Contains(said, `"quorum":{"tree_size":3,`) {
+	if said := look(red, 0, "--max-lag", "1ns", "--max-age", "3h"); !strings.Contains(said, `"quorum":{"tree_size":3,`) {
 		t.Errorf("the witness is back: got %s", said)
 	}
 	if said := look(blue, 0); !strings.Contains(said, `"quorum":{"tree_size":0,`) {

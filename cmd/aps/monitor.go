@@ -28,7 +28,8 @@ type monitorCommand struct {
 
 	Compare  []string      `placeholder:"URL" sep:"none" help:"Prefix under which another source shows the checkpoint of the same log: a mirror, a witness. Repeatable."`
 	Witness  []string      `placeholder:"VKEY" sep:"none" help:"Key of a witness that cosigns the log. Repeatable."`
-	MaxLag   time.Duration `help:"How old the newest cosignature of these may be. 0: any age. With --policy: for how long entries may wait for their quorum; 0: 10m."`
+	MaxLag   time.Duration `help:"With --policy: for how long entries may wait for their quorum; 0: 10m. With --witness: like --max-age."`
+	MaxAge   string        `placeholder:"3h" help:"How old the view may be: the time since a quorum of the policy, or one of the witnesses, cosigned. A log, or whoever answers in its name, can otherwise show one old state permanently. 0: any age. Default: --max-lag if given, otherwise 3h, with --policy and --witness; without them the age is unknown."`
 	Evidence string        `type:"path" placeholder:"DIR" help:"Folder for what a finding rests on. Default: FILE.evidence."`
 	Once     bool          `help:"Check once and end: for cron and timers."`
 	Interval time.Duration `default:"1m" help:"Time between two checks, without --once."`
@@ -41,6 +42,7 @@ type monitorCommand struct {
 
 // CheckFlags is called after parsing (package commandline).
 func (c *monitorCommand) CheckFlags() error {
+	age, badAge := time.ParseDuration(c.MaxAge)
 	switch {
 	case c.Interval <= 0 || c.Timeout <= 0 || c.Tries <= 0 || c.Readers <= 0:
 		return errors.New("--interval, --timeout, --tries and --readers must be positive")
@@ -50,6 +52,10 @@ func (c *monitorCommand) CheckFlags() error {
 		return errors.New("--policy names the witnesses: not with --witness")
 	case c.MaxLag < 0 || c.MaxLag > 0 && len(c.Witness) == 0 && c.Policy == "":
 		return errors.New("--max-lag must not be negative, and needs --witness or --policy")
+	case c.MaxAge != "" && (badAge != nil || age < 0):
+		return errors.New("--max-age must be a duration like 3h, and not negative")
+	case age > 0 && len(c.Witness) == 0 && c.Policy == "":
+		return errors.New("--max-age needs --witness or --policy: only witnesses can confirm the age of a view")
 	case c.All && (len(c.Compare) > 0 || c.Evidence != ""):
 		return errors.New("--compare and --evidence are for one log: not with --all")
 	case (c.Predecessor == "") != (len(c.PredecessorKey) == 0) || c.PredecessorURL != "" && c.Predecessor == "":
@@ -60,6 +66,21 @@ func (c *monitorCommand) CheckFlags() error {
 		return errors.New("--metrics-listen is for a monitor that stays: not with --once")
 	}
 	return nil
+}
+
+// maxAge returns the bound of the view's age for package monitor: negative for any age.
+func (c *monitorCommand) maxAge() time.Duration {
+	switch age, err := time.ParseDuration(c.MaxAge); {
+	case err == nil && age == 0:
+		return -1
+	case err == nil:
+		return age
+	case c.MaxLag > 0:
+		return c.MaxLag
+	case len(c.Witness) > 0:
+		return monitor.DefaultMaxAge
+	}
+	return 0 // the default of package monitor
 }
 
 // Run ends with status 1 after a finding, with 2 when a check could not tell.
@@ -122,7 +143,7 @@ func (c *monitorCommand) newFleetCheck(relied monitorTrust, tell reportFunc) (fu
 		return nil, fmt.Errorf("--url: %w", err)
 	}
 	fleet, err := monitor.NewFleet(monitor.FleetOptions{
-		Service: service, Keys: relied.keys, Folder: c.State, Witnesses: relied.witnesses, MaxLag: c.MaxLag,
+		Service: service, Keys: relied.keys, Folder: c.State, Witnesses: relied.witnesses, MaxLag: c.MaxLag, MaxAge: c.maxAge(),
 		Policy: relied.policy, Readers: c.Readers,
 	})
 	if err != nil {
@@ -154,7 +175,7 @@ func (c *monitorCommand) newMonitor(s *streams, relied monitorTrust) (*monitor.M
 	}
 	o := monitor.Options{
 		Log: log, Keys: relied.keys, State: c.State, Evidence: c.Evidence, Witnesses: relied.witnesses,
-		MaxLag: c.MaxLag, Policy: relied.policy,
+		MaxLag: c.MaxLag, MaxAge: c.maxAge(), Policy: relied.policy,
 		Readers: c.Readers, Progress: newReadingBar(s), AskSuccessor: true,
 	}
 	if o.Predecessor, err = c.openPredecessor(); err != nil {

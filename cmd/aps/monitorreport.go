@@ -57,6 +57,9 @@ func monitoredLines(r monitor.Report, err error) (lines []string) {
 	if q := r.Quorum; q != nil && err == nil {
 		lines = append(lines, describeQuorum(q))
 	}
+	if err == nil {
+		lines = append(lines, describeAge(r)...)
+	}
 	if len(r.OtherSigners) > 0 && err == nil {
 		lines = append(lines, fmt.Sprintf("also signed by: %s; the log is getting another key: "+
 			"take it from a source that you trust, and give it as a further --key",
@@ -72,6 +75,21 @@ func monitoredLines(r monitor.Report, err error) (lines []string) {
 	if next := r.Successor; next != nil {
 		lines = append(lines, fmt.Sprintf("ended: %s; in its place goes on %s, whose key is said to be %s", name,
 			textcheck.Printable(string(next.Origin)), textcheck.Printable(next.LogKey)))
+	}
+	return lines
+}
+
+// describeAge describes the age of the view, and names cosignatures from the future.
+func describeAge(r monitor.Report) []string {
+	lines := []string{"as of: unknown; without cosignatures an old view cannot be told from a log that does not grow"}
+	if r.AsOf != nil {
+		lines[0] = fmt.Sprintf("as of: %s, confirmed by witnesses", r.AsOf)
+	}
+	for _, c := range r.Cosignatures {
+		if c.InFuture {
+			lines = append(lines, fmt.Sprintf("in the future: %s, by %s; it does not count for the age of the view",
+				c.Time, textcheck.Printable(c.Name)))
+		}
 	}
 	return lines
 }

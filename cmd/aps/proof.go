@@ -18,6 +18,7 @@ type proofReport struct {
 	CheckpointOK bool                 `json:"checkpoint_ok"` // strict, and signed by a key that is trusted
 	InclusionOK  bool                 `json:"inclusion_ok"`  // the entry is at its index in that checkpoint's tree
 	QuorumOK     *bool                `json:"quorum_ok,omitzero"`
+	QuorumTime   *id.Instant          `json:"quorum_time,omitzero"` // by then a quorum had cosigned
 	OK           bool                 `json:"ok"`
 	Origin       id.Origin            `json:"origin"` // of the checkpoint, "" when it is not signed
 	LogIndex     id.Index             `json:"log_index"`
@@ -89,6 +90,7 @@ func newProofReport(p tlog.Proof, entry []byte, trusted auditorTrust) proofRepor
 	}
 	r.CheckpointOK, r.Origin, r.TreeSize = true, checkpoint.Origin, checkpoint.Size
 	r.Cosignatures, r.QuorumOK = trusted.validCosignatures(p.Checkpoint), trusted.checkQuorum(true, p.Checkpoint)
+	r.QuorumTime = trusted.quorumTime(true, p.Checkpoint)
 	if err := checkIncluded(p, entry, checkpoint); err != nil {
 		r.Errors = append(r.Errors, "inclusion: "+err.Error())
 		return r

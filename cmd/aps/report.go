@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/agentledger/agentledger/cmd/aps/packs"
 	"github.com/agentledger/agentledger/event"
+	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/textcheck"
 	"github.com/agentledger/agentledger/verify"
 )
@@ -13,8 +15,12 @@ import (
 type bundleReport struct {
 	verify.Report
 	QuorumOK *bool `json:"quorum_ok,omitzero"` // enough witnesses of the policy have cosigned; absent without one
-	// DirectoryQuorumOK is the same of the directory's policy and checkpoint.
-	DirectoryQuorumOK *bool `json:"directory_quorum_ok,omitzero"`
+	// QuorumTime is when a quorum had cosigned; absent if the cosignatures prove no time.
+	QuorumTime *id.Instant `json:"quorum_time,omitzero"`
+	// DirectoryQuorumOK and DirectoryQuorumTime are the same of the directory's policy
+	// and checkpoint.
+	DirectoryQuorumOK   *bool       `json:"directory_quorum_ok,omitzero"`
+	DirectoryQuorumTime *id.Instant `json:"directory_quorum_time,omitzero"`
 	// UnknownKeys are those that signed, by name and key id, when all that is wrong is that they are not known.
 	UnknownKeys []string `json:"unknown_keys,omitzero"`
 }
@@ -38,8 +44,8 @@ func printReport(s *streams, b *verify.Bundle, r bundleReport) error {
 	if said, ok := verify.SuccessionOf(b); ok && r.OK {
 		lines = append(lines, successionLine(said))
 	}
-	lines = append(lines, quorumLines(r.QuorumOK, r.Cosignatures, "")...)
-	lines = append(lines, quorumLines(r.DirectoryQuorumOK, r.DirectoryCosignatures, "the directory, ")...)
+	lines = append(lines, quorumLines(r.QuorumOK, r.QuorumTime, r.Cosignatures, "")...)
+	lines = append(lines, quorumLines(r.DirectoryQuorumOK, r.DirectoryQuorumTime, r.DirectoryCosignatures, "the directory, ")...)
 	if len(r.Unchecked) > 0 {
 		lines = append(lines, "not covered: "+strings.Join(r.Unchecked, ", "))
 	}
@@ -71,18 +77,21 @@ func isFalse(verdict *bool) bool { return verdict != nil && !*verdict }
 
 // quorumLines describes the quorum of a policy and the cosignatures. of names the
 // signer of the checkpoint, if it is not the log.
-func quorumLines(quorum *bool, by []verify.Cosignature, of string) (lines []string) {
+func quorumLines(quorum *bool, at *id.Instant, by []verify.Cosignature, of string) (lines []string) {
 	switch {
 	case quorum == nil:
 	case *quorum:
-		lines = append(lines, verdictLine(quorum, "quorum",
-			of+"enough witnesses of the policy have cosigned the checkpoint"))
+		words := of + "enough witnesses of the policy have cosigned the checkpoint"
+		if at != nil {
+			words += ", by " + at.String()
+		}
+		lines = append(lines, verdictLine(quorum, "quorum", words))
 	default:
 		lines = append(lines,
 			"--    quorum      "+of+"not reached: too few witnesses of the policy have cosigned the checkpoint")
 	}
 	for _, c := range by {
-		lines = append(lines, fmt.Sprintf("cosigned    %s%s, by %s", of, c.Time, textcheck.Printable(c.Name)))
+		lines = append(lines, fmt.Sprintf("cosigned    %s%s, by %s", of, packs.DescribeTime(c), textcheck.Printable(c.Name)))
 	}
 	return lines
 }
@@ -101,7 +110,7 @@ func printProof(s *streams, r proofReport) error {
 		lines = append(lines, verdictLine(&r.InclusionOK, "inclusion",
 			"the entry is in the tree that the checkpoint signs, at its index"))
 	}
-	lines = append(lines, quorumLines(r.QuorumOK, r.Cosignatures, "")...)
+	lines = append(lines, quorumLines(r.QuorumOK, r.QuorumTime, r.Cosignatures, "")...)
 	if r.OK && (r.QuorumOK == nil || *r.QuorumOK) {
 		lines = append(lines, fmt.Sprintf("proved: entry %d of %d. "+
 			"A tlog-proof says nothing about the chain and the event; a bundle does",

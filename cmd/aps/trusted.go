@@ -33,10 +33,12 @@ type auditorTrust struct {
 	keys   []tlog.VerifierKey // one has to have signed
 	others []verify.LogKey    // of the same logs
 	policy *trust.Policy      // whose quorum is required; nil for none
+	now    id.Instant         // when the check began
 }
 
 // readTrust reads the keys and the policy that the flags name. prefix begins the names of the flags in errors.
 func (f trustFlags) readTrust(s *streams, prefix string) (t auditorTrust, err error) {
+	t.now = id.InstantOf(time.Now())
 	if f.Policy != "" {
 		text, err := s.readInput(f.Policy, trust.MaxText)
 		if err != nil {
@@ -88,7 +90,7 @@ func (t auditorTrust) readOtherKeys(s *streams, file string) ([]verify.LogKey, e
 
 // bundleOptions are those for a bundle: of the keys that are trusted, one that it names, or else one of its log.
 func (t auditorTrust) bundleOptions(b *verify.Bundle) verify.Options {
-	o := verify.Options{CheckedAt: id.InstantOf(time.Now()), Retired: t.others, Witnesses: t.witnessKeys()}
+	o := verify.Options{CheckedAt: t.now, Retired: t.others, Witnesses: t.witnessKeys()}
 	for _, k := range t.keys {
 		switch {
 		case k.String() == b.LogKey || slices.Contains(b.LogKeys, k.String()):
@@ -175,7 +177,22 @@ func (t auditorTrust) validCosignatures(note []byte) []verify.Cosignature {
 		return all
 	}
 	for _, c := range t.policy.Cosignatures(n) {
-		all = append(all, verify.Cosignature{Name: c.Witness.Key.Name(), Time: c.Time})
+		all = append(all, verify.Cosignature{Name: c.Witness.Key.Name(), Time: c.Time,
+			InFuture: trust.IsAhead(c.Time, t.now)})
 	}
 	return all
+}
+
+// quorumTime returns the time by which a quorum of the policy had cosigned a checkpoint,
+// or nil if the cosignatures prove none.
+func (t auditorTrust) quorumTime(signed bool, note []byte) *id.Instant {
+	n, err := tlog.ParseNote(note)
+	if t.policy == nil || !signed || err != nil {
+		return nil
+	}
+	times := t.policy.Times(t.policy.Cosignatures(n), t.now)
+	if !times.Known {
+		return nil
+	}
+	return &times.By
 }

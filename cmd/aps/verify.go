@@ -55,7 +55,7 @@ func (c *verifyCommand) Run(ctx context.Context, s *streams, t *people.Terminal)
 			wanted.FindExport = func(r *pack.Report) (id.Index, bool, error) { return c.findExport(ctx, t, trusted, r) }
 		}
 		return packs.Verify(c.Bundle, wanted, t, packs.Trust{Known: trusted.knownKeys(), Open: trusted.openCheckpoint,
-			Quorum: trusted.checkQuorum, Cosignatures: trusted.validCosignatures, ErrQuorum: errQuorum,
+			Quorum: trusted.checkQuorum, QuorumTime: trusted.quorumTime, Cosignatures: trusted.validCosignatures, ErrQuorum: errQuorum,
 			Wrong: func(err error) error { return &negative{err} }, Unknown: unknownKeysError})
 	}
 	directory, err := trustFlags(c.Directory).readTrust(s, "--directory-")
@@ -183,8 +183,10 @@ func (c *verifyCommand) checkBundle(s *streams, text []byte, trusted, directory 
 		r.UnknownKeys = append(r.UnknownKeys, verify.Signer(k.Name(), k.Hash()))
 	}
 	r.QuorumOK = trusted.checkQuorum(r.CheckpointOK, []byte(bundle.Checkpoint))
+	r.QuorumTime = trusted.quorumTime(r.CheckpointOK, []byte(bundle.Checkpoint))
 	if second := bundle.Directory; second != nil {
 		r.DirectoryQuorumOK = directory.checkQuorum(*r.DirectoryOK, []byte(second.Bundle.Checkpoint))
+		r.DirectoryQuorumTime = directory.quorumTime(*r.DirectoryOK, []byte(second.Bundle.Checkpoint))
 	}
 	if s.json {
 		err = s.printJSON(r)

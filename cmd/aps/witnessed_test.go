@@ -152,3 +152,55 @@ func TestVerifyByPolicy(t *testing.T) {
 		}
 	}
 }
+
+// A cosignature from the future is named, and the time is the one by which the others were a quorum.
+func TestVerifyFutureCosignature(t *testing.T) {
+	dir, key, _ := logs(t)
+	file := filepath.Join(dir, "full.json")
+	later := id.Instant(4_102_444_800_000)
+	const future = "cosigned    2100-01-01T00:00:00.000Z (in the future: it proves no time), by w1.example\n"
+	for name, tc := range map[string]struct {
+		others []byte
+		time   string // "": none
+	}{
+		"enough others": {[]byte{2, 3}, "2026-11-20T20:00:00.000Z"},
+		"too few":       {[]byte{2}, ""},
+	} {
+		text, _ := cosigned(t, file, tc.others...)
+		b, err := verify.ParseBundle([]byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		note, err := tlog.ParseNote([]byte(b.Checkpoint))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if note, err = note.Add(witness(t, 1).Cosign(note.Text, later)); err != nil {
+			t.Fatal(err)
+		}
+		b.Checkpoint = string(note.Bytes())
+		bundle, err := json.Marshal(b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		quorum, member := "have cosigned the checkpoint\n", ""
+		if tc.time != "" {
+			quorum, member = "have cosigned the checkpoint, by "+tc.time+"\n", `"quorum_time":"`+tc.time+`"`
+		}
+		for kind, args := range map[string][]string{"bundle": {"verify", "-"}, "proof": {"verify", "-", "--entry", file + ".entry"}} {
+			input := string(bundle)
+			if kind == "proof" {
+				input = string(b.TlogProof())
+			}
+			got := aps(t, input, append(args, "--policy", policyFile(t, key))...)
+			if got.status != 0 || !strings.Contains(got.out, future) || !strings.Contains(got.out, quorum) {
+				t.Errorf("%s, %s: got %+v", name, kind, got)
+			}
+			got = aps(t, input, append(args, "--json", "--policy", policyFile(t, key))...)
+			if !strings.Contains(got.out, `"time":"2100-01-01T00:00:00.000Z","in_future":true`) ||
+				!strings.Contains(got.out, member) || member == "" && strings.Contains(got.out, "quorum_time") {
+				t.Errorf("%s, %s, as JSON: got %+v", name, kind, got)
+			}
+		}
+	}
+}

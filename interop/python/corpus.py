@@ -21,6 +21,20 @@ def witnessed(raw, text):                           # who cosigned, if a log sig
     need(enough, "quorum")
     return by
 
+def quorum_time(raw, text, now):                    # what the times of the cosignatures prove
+    _, witnesses, groups, quorum = policy(raw)
+    at = {name: attempt(cosigned, text, key) for name, key in witnesses.items()}
+    at = {name: t for name, t in at.items() if t is not False}
+    future = [name for name, t in at.items() if t > now + 300]
+    def enough(names):
+        reached = lambda name: sum(map(reached, groups[name][1])) >= groups[name][0] if name in groups else name in names
+        return quorum != "none" and reached(quorum)
+    times = [t for name, t in at.items() if name not in future]
+    by = [t for t in times if enough([n for n in at if at[n] <= t and n not in future])]
+    since = [t for t in times if enough([n for n in at if at[n] >= t and n not in future])]
+    need(by and since, "no time")
+    return dict(by=str(min(by)), since=str(max(since)), in_future=future)
+
 def unhex(text):                                    # of a hash: 64 lower-case digits
     need(re.fullmatch("[0-9a-f]{64}", text, re.A), "hash")
     return bytes.fromhex(text)
@@ -56,6 +70,7 @@ def judge(kind, given):
         return dict(index=str(index), size=str(size))
     elif kind == "policy": policy(raw("policy"))
     elif kind == "quorum": return dict(witnessed_by=witnessed(raw("policy"), text("note")))
+    elif kind == "quorum-time": return quorum_time(raw("policy"), text("note"), int(text("now")))
     elif kind == "keys": return dict(log_keys=[k["vkey"] for k in log_keys(text("keys"))])
     elif kind == "canonical-json": return dict(canonical=canonical(ijson(text("json"))))
     elif kind == "entry": return dict(seq=str(entry(text("entry"))[2]), event_hash=leaf_hash(text("entry")).hex())

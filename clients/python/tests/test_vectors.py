@@ -107,6 +107,13 @@ def judge_quorum(i: Input) -> dict[str, Any]:
     return {"witnessed_by": [c.name for c in by]}
 
 
+def judge_quorum_time(i: Input) -> dict[str, Any]:
+    policy = parse_policy(i.raw("policy"))
+    times = policy.times(policy.cosignatures(parse_note(i.raw("note"))), int(i.text("now")))
+    need(times.by is not None, "no time")
+    return {"by": str(times.by), "since": str(times.since), "in_future": [c.name for c in times.ahead]}
+
+
 def judge_entry(i: Input) -> dict[str, str]:
     entry = parse_entry(i.text("entry"))
     return {"seq": str(entry.seq), "event_hash": entry.hash.hex()}
@@ -160,6 +167,7 @@ JUDGES: dict[str, Callable[[Input], Any]] = {
     "tlog-proof": judge_proof,
     "policy": lambda i: parse_policy(i.raw("policy")) and None,
     "quorum": judge_quorum,
+    "quorum-time": judge_quorum_time,
     "keys": lambda i: {"log_keys": [str(k.key) for k in parse_log_keys(i.raw("keys"))]},
     "canonical-json": lambda i: {"canonical": canonical_text(parse(i.raw("json")))},
     "entry": judge_entry,

@@ -5,6 +5,8 @@ export interface Trust {
   key?: string;
   policy?: string | Uint8Array;
   keys?: string | Uint8Array;
+  /** The time of the check in milliseconds, for cosignatures from the future; default is the clock. */
+  now?: number;
 }
 
 /** Options for bundles. */

@@ -66,6 +66,12 @@ const kinds = {
     if (!policy.isReached(by)) throw new LedgerError("quorum");
     return { witnessed_by: by.map((c) => c.witness) };
   },
+  "quorum-time": async ({ raw, text }) => {
+    const policy = new Policy(raw("policy"));
+    const { by, since, ahead } = policy.times(await policy.cosignatures(parseNote(text("note"))), Number(text("now")) * 1000);
+    if (by === undefined) throw new LedgerError("no time");
+    return { by: String(by), since: String(since), in_future: ahead.map((c) => c.witness) };
+  },
   keys: ({ raw }) => ({ log_keys: parseKeys(raw("keys")).map((k) => k.key.text) }),
   "canonical-json": ({ raw }) => ({ canonical: canonicalizeText(raw("json")) }),
   entry: ({ text }) => ({ seq: String(parseEntry(text("entry")).seq), event_hash: hex(leafHash(text("entry"))) }),

@@ -26,6 +26,7 @@ type Trust struct {
 	Known        []tlog.VerifierKey // keys that are pinned; none: the pack is checked by its own
 	Open         func(note []byte) (tlog.Checkpoint, error)
 	Quorum       func(signed bool, note []byte) *bool
+	QuorumTime   func(signed bool, note []byte) *id.Instant
 	Cosignatures func(note []byte) []verify.Cosignature
 
 	// The errors of the program.
@@ -65,6 +66,7 @@ type report struct {
 	OK           bool                 `json:"ok"`
 	Error        string               `json:"error,omitzero"`
 	QuorumOK     *bool                `json:"quorum_ok,omitzero"`
+	QuorumTime   *id.Instant          `json:"quorum_time,omitzero"` // by then a quorum had cosigned
 	ManifestOK   *bool                `json:"manifest_ok,omitzero"` // the manifest has the digest that was given, or that the log names
 	ExportIndex  *id.Index            `json:"export_log_index,omitzero"`
 	Cosignatures []verify.Cosignature `json:"cosignatures"`
@@ -176,6 +178,7 @@ func check(name string, t Trust) (r report, failed, err error) {
 	}
 	note := []byte(r.Checkpoint)
 	r.Cosignatures, r.QuorumOK, r.OK = t.Cosignatures(note), t.Quorum(failed == nil, note), failed == nil
+	r.QuorumTime = t.QuorumTime(failed == nil, note)
 	if failed == nil {
 		return r, nil, nil
 	}
@@ -186,6 +189,14 @@ func check(name string, t Trust) (r report, failed, err error) {
 		}
 	}
 	return r, failed, nil
+}
+
+// DescribeTime returns the time of a cosignature, with a remark if it proves none.
+func DescribeTime(c verify.Cosignature) string {
+	if c.InFuture {
+		return c.Time.String() + " (in the future: it proves no time)"
+	}
+	return c.Time.String()
 }
 
 // isWrong reports whether a pack is not proved. All else is a file that can't be read.
@@ -228,7 +239,10 @@ func print(out *people.Terminal, name string, r *report, failed error, t Trust) 
 		lines = append(lines, "ok          the manifest has the digest that was given")
 	}
 	for _, c := range r.Cosignatures {
-		lines = append(lines, fmt.Sprintf("cosigned    by %s at %s", textcheck.Printable(c.Name), c.Time))
+		lines = append(lines, fmt.Sprintf("cosigned    by %s at %s", textcheck.Printable(c.Name), DescribeTime(c)))
+	}
+	if r.QuorumTime != nil {
+		lines = append(lines, fmt.Sprintf("cosigned    by a quorum of the policy, by %s", r.QuorumTime))
 	}
 	if r.SignaturesUnchecked > 0 {
 		lines = append(lines, fmt.Sprintf("--          %d signatures need envelopes that are not in the pack",

@@ -56,6 +56,7 @@ func kinds(t testing.TB) []File {
 	add("tlog-proof", "C2SP tlog-proof texts for an entry, with the log's key.", tlogProofs)
 	add("policy", "C2SP tlog-policy files.", policies)
 	add("quorum", "Checkpoints under a C2SP tlog-policy: signed by a log of it, cosigned by its quorum.", quorums)
+	add("quorum-time", "The times that the cosignatures of a checkpoint prove under a C2SP tlog-policy.", quorumTimes)
 	add("keys", "Saved answers of transparency/keys.", keyLists)
 	add("canonical-json", "Texts that are I-JSON by the number rule of the service, and their RFC 8785 form.", canonicalJSON)
 	add("entry", "Entries, the leaves of the tree.", entries)

@@ -167,6 +167,44 @@ func quorums(m *maker) {
 	m.refuse("one has signed as a log does", noteIn("X1", "Y1").with("note", noteIn("X1", "Y1")["note"].(string)+m.line("X2.example", text)))
 }
 
+// quorumTimes are checkpoints with cosignatures of various times, in minutes from now.
+func quorumTimes(m *maker) {
+	const text, now = logName + "\n257\n" + aRoot + "\n", 1_795_204_800
+	const century = 60 * 24 * 365 * 100
+	witnesses := m.logLine(logName) + m.witnessLine("A") + m.witnessLine("B") + m.witnessLine("C")
+	made := func(quorum string, minutes ...int) in {
+		note := m.signText(logName, text)
+		for i, after := range minutes {
+			at := id.Instant(now+60*after) * 1000
+			note += lineOfSignature(m.witness(string(rune('A'+i))+".example").Cosign(text, at))
+		}
+		return in{"policy": witnesses + quorum + "\n", "note": note, "now": fmt.Sprint(now)}
+	}
+	said := func(by, since int, ahead ...any) map[string]any {
+		return map[string]any{"by": fmt.Sprint(now + 60*by), "since": fmt.Sprint(now + 60*since), "in_future": append([]any{}, ahead...)}
+	}
+	const all, any, two = "group g all A B C\nquorum g", "group g any A B C\nquorum g", "group g 2 A B C\nquorum g"
+	m.accept("one witness", made("quorum A", -3), said(-3, -3))
+	m.accept("one witness, and another that is not asked for", made("quorum A", -3, -1), said(-3, -3))
+	m.accept("any of three", made(any, -7, -5, -6), said(-7, -5))
+	m.accept("two of three", made(two, -7, -5, -6), said(-6, -6))
+	m.accept("all of three", made(all, -7, -5, -6), said(-5, -7))
+	m.accept("two of three, one of whom is not there", made(two, -300, -1), said(-1, -300))
+	m.accept("one clock in the past", made(two, -50*60*24*365, -2, -1), said(-2, -2))
+	m.accept("one clock in the future", made(two, century, -120, -121), said(-120, -121, "A"))
+	m.accept("any of three, one clock in the future", made(any, -120, century), said(-120, -120, "B"))
+	m.accept("five minutes ahead", made("quorum A", 5), said(5, 5))
+	m.accept("of one minute", made(all, -1, -1, -1), said(-1, -1))
+	m.accept("groups in a group", made("group h 2 A B\ngroup g any h C\nquorum g", -9, -2, -5), said(-5, -5))
+	m.refuse("six minutes ahead", made("quorum A", 6))
+	m.refuse("a clock in the future that the quorum needs", made(two, century, -1))
+	m.refuse("all in the future", made(all, century, century, century))
+	m.refuse("too few", made(two, -1))
+	m.refuse("nobody", made(two))
+	m.refuse("no quorum asked for", made("quorum none", -1, -1, -1))
+	m.refuse("a wrong cosignature", made("quorum A", -1).with("note", strings.Replace(made("quorum A", -1)["note"].(string), "\n257\n", "\n258\n", 1)))
+}
+
 func keyLists(m *maker) {
 	one, two := m.signer(logName).Verifier().String(), vkeyOf(m, logName, "rotated")
 	good := `{"keys":[{"from_size":0,"to_size":1000,"use":"log","vkey":"` + one + `"},{"from_size":0,"to_size":null,"use":"grant","vkey":"x"},{"from_size":990,"to_size":null,"use":"log","vkey":"` + two + `"}]}`

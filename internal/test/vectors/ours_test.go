@@ -135,6 +135,8 @@ func (r *reader) check(kind string) (map[string]any, error) {
 			err = tlog.CheckConsistency(n[0], n[1], h[0], h[1], proof)
 		}
 		return nil, err
+	case "quorum-time":
+		return r.quorumTime()
 	case "policy", "quorum":
 		return r.trusted(kind)
 	case "keys":
@@ -232,6 +234,27 @@ func (r *reader) trusted(kind string) (map[string]any, error) {
 		by = append(by, c.Witness.Name)
 	}
 	return map[string]any{"witnessed_by": by}, err
+}
+
+// quorumTime is check for the times of cosignatures.
+func (r *reader) quorumTime() (map[string]any, error) {
+	p, err := trust.Parse([]byte(r.text("policy")))
+	r.err = errors.Join(r.err, err)
+	n, err := tlog.ParseNote([]byte(r.text("note")))
+	r.err = errors.Join(r.err, err)
+	now, err := strconv.ParseInt(r.text("now"), 10, 64)
+	if r.err = errors.Join(r.err, err); r.err != nil {
+		return nil, nil
+	}
+	times := p.Times(p.Cosignatures(n), id.Instant(now*1000))
+	if !times.Known {
+		return nil, errRefused
+	}
+	ahead := []any{}
+	for _, c := range times.Ahead {
+		ahead = append(ahead, c.Witness.Name)
+	}
+	return map[string]any{"by": fmt.Sprint(int64(times.By) / 1000), "since": fmt.Sprint(int64(times.Since) / 1000), "in_future": ahead}, nil
 }
 
 // bundle is check for bundles: what the report says, and whether all of it holds.

@@ -2,12 +2,13 @@
 
 import { hex } from "./verifier/bytes.js";
 import { parseNote } from "./verifier/log/note.js";
-import { Policy } from "./verifier/log/policy.js";
+import { Policy, named } from "./verifier/log/policy.js";
 import { verifyHead } from "./verifier/verify/index.js";
+import { timeWords } from "./verifier/verify/words.js";
 import { checkConsistency, seenSize } from "./consistency.js";
 import { keepLive } from "./live.js";
 import { showOutcome, showVerdict } from "./marks.js";
-import { addLocalTimes } from "./times.js";
+import { addLocalTimes, describeAge } from "./times.js";
 import { fetchText, readTrust, runChecks } from "./trust.js";
 
 const page = document.getElementById("checked");
@@ -62,13 +63,29 @@ function describe(head, { signer, words }, tree) {
   ];
 }
 
+/** Judges the quorum of the policy, and how old the head is by the clocks of a quorum. */
 function judgeQuorum(policy, seen) {
-  const numbers = seen.map((c) => [c.witness, new Date(Number(c.time) * 1000).toISOString()]);
+  const { since, ahead } = policy.times(seen, Date.now());
+  const numbers = seen.map((c) => [c.witness, timeWords(named(c.witness, c.time, Date.now()))]);
   if (!policy.isReached(seen)) {
     return { state: "fail", words: "too few witnesses of the policy that this browser remembers have cosigned the checkpoint", numbers };
   }
   if (seen.length === 0) return { state: "none", words: "the log's policy asks for none", numbers };
-  return { state: "ok", words: `${seen.length} cosigned`, numbers };
+  if (policy.quorum === "none") return { state: "ok", words: `${seen.length} cosigned`, numbers };
+  const age = ageOf(since, ahead);
+  return { state: age.old ? "none" : "ok", words: `${seen.length} cosigned, ${age.words}`, numbers };
+}
+
+const maxAge = 3 * 3600; // seconds; a service asks the witnesses of a log that does not grow once an hour
+
+/** Describes the age of a head. */
+function ageOf(since, ahead) {
+  const future = ahead.length > 0 ? `; of ${ahead.map((c) => c.witness).join(", ")} in the future, which proves no time` : "";
+  if (since === undefined) return { old: true, words: `but that proves no time, so this view may be out of date${future}` };
+  const at = new Date(Number(since) * 1000);
+  const old = (Date.now() - at.getTime()) / 1000 > maxAge;
+  const words = `a quorum of them ${describeAge(at)} or later${old ? ", so this view may be out of date" : ""}`;
+  return { old, words: words + future };
 }
 
 addLocalTimes(page);

@@ -14,7 +14,7 @@ export function addLocalTimes(root) {
 }
 
 /** Returns how long ago a time was, by the reader's clock. */
-function describeAge(at) {
+export function describeAge(at) {
   const words = new Intl.RelativeTimeFormat("en", { numeric: "auto" });
   let value = (at.getTime() - Date.now()) / 1000;
   for (const [unit, size] of [["second", 60], ["minute", 60], ["hour", 24], ["day", Infinity]]) {

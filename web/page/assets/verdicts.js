@@ -2,6 +2,7 @@
 
 import { unhex } from "./verifier/bytes.js";
 import { parseEntry, parseRecord } from "./verifier/verify/documents.js";
+import { timeWords } from "./verifier/verify/words.js";
 import { drawPath, pathSteps } from "./path.js";
 
 const steps = ["envelope", "signature", "record", "chain", "inclusion", "checkpoint"];
@@ -33,13 +34,14 @@ function judge(step, bundle, { report, reason }) {
 }
 
 function witnesses({ report }) {
-  const by = report.cosignatures.map((c) => [c.name, c.time]);
+  const by = report.cosignatures.map((c) => [c.name, timeWords(c)]);
   if (report.quorum_ok === undefined) return { state: "none", words: "no policy to count them by", numbers: by };
   if (report.quorum_ok === false) {
     return { state: "fail", words: "too few witnesses of the policy have cosigned the checkpoint", numbers: by };
   }
   if (by.length === 0) return { state: "none", words: "the log's policy asks for none" };
-  return { state: "ok", words: `${by.length} cosigned`, numbers: by };
+  const time = report.quorum_time ? `a quorum of them by ${report.quorum_time}` : "but that proves no time";
+  return { state: "ok", words: `${by.length} cosigned, ${time}`, numbers: by };
 }
 
 const numbers = {

@@ -7,6 +7,26 @@ import { hex, utf8 } from "../bytes.js";
 const maxText = 128 << 10; // bytes
 const maxItems = 100; // logs, witnesses, groups, each
 
+/** How far a cosignature's time may be ahead of the reader's clock, in seconds. A later time proves nothing about when. */
+const maxAhead = 300n;
+
+/** Reports whether a cosignature's time (seconds, bigint) is too far ahead of `now` (milliseconds) to be used. */
+export function isAhead(time, now) {
+  return time * 1000n > BigInt(Math.floor(now)) + maxAhead * 1000n;
+}
+
+/** Returns a time in seconds as reports have it. */
+export function instant(seconds) {
+  return new Date(Number(seconds) * 1000).toISOString();
+}
+
+/** Returns a cosignature as reports have it. `in_future` is there only if it is true; without `now` it is not judged. */
+export function named(name, time, now) {
+  const cosignature = { name, time: instant(time) };
+  if (now !== undefined && isAhead(time, now)) cosignature.in_future = true;
+  return cosignature;
+}
+
 /** A policy of a reader. `logs` and `witnesses` are keys, witnesses by name. */
 export class Policy {
   logs = [];
@@ -96,6 +116,24 @@ export class Policy {
       return group ? group.members.filter(reached).length >= group.k : by.has(name);
     };
     return this.quorum === "none" || reached(this.quorum);
+  }
+
+  /**
+   * Returns the times, in seconds, that cosignatures prove at the time `now` (milliseconds), whichever minority of witnesses
+   * has a wrong clock: `by`, the earliest time by which a quorum had cosigned, and `since`, the latest time since which a
+   * quorum has. Both are undefined if there is none without the cosignatures from the future, which are `ahead`.
+   */
+  times(cosignatures, now) {
+    const ahead = cosignatures.filter((c) => isAhead(c.time, now));
+    const usable = cosignatures.filter((c) => !isAhead(c.time, now)).sort((a, b) => (a.time < b.time ? -1 : 1));
+    if (this.quorum === "none" || !this.isReached(usable)) return { by: undefined, since: undefined, ahead };
+    const by = this.#completing(usable);
+    return { by, since: this.#completing(usable.reverse()), ahead };
+  }
+
+  /** The time of the cosignature that completes the quorum. */
+  #completing(ordered) {
+    return ordered.find((_, i) => this.isReached(ordered.slice(0, i + 1))).time;
   }
 }
 

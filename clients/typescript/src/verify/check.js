@@ -4,6 +4,7 @@ import { hex, unhex } from "../bytes.js";
 import { sha256hex } from "../crypto/sha256.js";
 import { LedgerError, Malformed, Mismatch, printable } from "../errors.js";
 import { checkCosigned, openCheckpoint, parseLogKey, parseNote, readCheckpoint } from "../log/note.js";
+import { named } from "../log/policy.js";
 import { checkInclusion, leafHash, parseHashes } from "../log/tree.js";
 import { parseListing, signedSize, unknownMembers } from "./bundle.js";
 import { checkEnvelopeOf, checkSignatureOf, genesis, parseEntry, parseEnvelope, parseRecord } from "./documents.js";
@@ -76,7 +77,7 @@ class Checker {
     for (const key of this.options.witnesses) {
       try {
         const time = await checkCosigned(this.note.value, key);
-        this.cosignatures.push({ name: key.name, time: new Date(Number(time) * 1000).toISOString() });
+        this.cosignatures.push(named(key.name, time, this.options.now));
         this.vouched.push(key);
       } catch {
         // Lines that don't verify are as good as absent.
@@ -182,7 +183,7 @@ class Checker {
   async #directory() {
     const second = this.bundle.directory ?? null;
     if (second === null) throw undisclosed;
-    this.inner = await check(second.bundle, this.options.directory ?? { witnesses: this.options.witnesses });
+    this.inner = await check(second.bundle, this.options.directory ?? { witnesses: this.options.witnesses, now: this.options.now });
     const r = this.inner.report;
     if (!r.ok) throw new Mismatch(`bundle: ${r.errors[0]}`);
     const { record, envelope } = this.inner;

@@ -4,6 +4,7 @@ import { LedgerError, Malformed, Mismatch, UnknownVersion, printable } from "../
 import { hex, unhex } from "../bytes.js";
 import { openCheckpoint, parseLogKey, parseNote } from "../log/note.js";
 import { checkConsistency, checkTlogProof, parseHashes, parseTlogProof } from "../log/tree.js";
+import { named } from "../log/policy.js";
 import { parse } from "../canonical/parse.js";
 import { parseBundle } from "./bundle.js";
 import { check } from "./check.js";
@@ -23,12 +24,12 @@ export function result(outcome, reason, more = {}) {
 }
 
 /**
- * Verifies a bundle (text or bytes). `given`: key, policy, keys; directory with the same three; require
+ * Verifies a bundle (text or bytes). `given`: key, policy, keys, now; directory with the same; require
  * (commitment, record, full); event, the event_id that was asked for. Only unusable options throw.
  */
 export async function verifyBundle(source, given = {}) {
   const trust = new Trust(given);
-  const directory = new Trust(given.directory);
+  const directory = new Trust({ now: trust.now, ...given.directory });
   let b;
   try {
     b = parseBundle(source);
@@ -41,13 +42,20 @@ export async function verifyBundle(source, given = {}) {
   const options = withDirectory(trust.options(b), directory, b.directory);
   const { report: r } = await check(b, options);
   const unknown = r.ok ? [] : await unknownKeys(b, options);
-  if (r.checkpoint_ok && trust.policy) r.quorum_ok = await trust.quorum(parseNote(b.checkpoint));
+  if (r.checkpoint_ok && trust.policy) await addQuorum(r, "", trust, parseNote(b.checkpoint));
   if (r.directory_ok && directory.policy) {
-    r.directory_quorum_ok = await directory.quorum(parseNote(b.directory.bundle.checkpoint));
+    await addQuorum(r, "directory_", directory, parseNote(b.directory.bundle.checkpoint));
   }
   if (unknown.length > 0) r.unknown_keys = unknown;
   const [outcome, reason] = judge(r, b, trust, directory, given.require ?? "commitment");
   return result(outcome, reason, { report: r, lines: reportLines(b, r) });
+}
+
+/** Adds to a report whether the policy's quorum is reached, and the time by which it was. */
+async function addQuorum(r, prefix, trust, note) {
+  r[prefix + "quorum_ok"] = await trust.quorum(note);
+  const time = await trust.quorumTime(note);
+  if (time !== undefined) r[prefix + "quorum_time"] = time;
 }
 
 function withDirectory(options, directory, second) {
@@ -116,7 +124,12 @@ export async function verifyTlogProof(text, entry, given = {}) {
       throw why;
     }
     const report = { ok: true, log_index: proof.index, tree_size: size };
-    if ((await trust.quorum(proof.note)) === false) {
+    if (trust.policy) {
+      const seen = await trust.policy.cosignatures(proof.note);
+      report.cosignatures = seen.map((c) => named(c.key.name, c.time, trust.now));
+      await addQuorum(report, "", trust, proof.note);
+    }
+    if (report.quorum_ok === false) {
       return result(cantTell, "can't tell: too few witnesses of the policy have cosigned the checkpoint", { report });
     }
     return result(proved, "", { report });
@@ -169,7 +182,8 @@ export async function proveUnder(given, ask) {
   if (trust.keys.length === 0) return result(cantTell, "can't tell whose log this is: neither key nor policy names it");
   try {
     const { note, report } = await ask(trust);
-    if (note && (await trust.quorum(note)) === false) {
+    if (note && trust.policy) await addQuorum(report, "", trust, note);
+    if (report.quorum_ok === false) {
       return result(cantTell, "can't tell: too few witnesses of the policy have cosigned the checkpoint", { report });
     }
     return result(proved, "", { report });

@@ -4,7 +4,7 @@ import { fromUTF8, hex } from "../bytes.js";
 import { LedgerError, Mismatch, Unproved, Unreadable, printable } from "../errors.js";
 import { openCheckpoint, parseNote, readCheckpoint } from "../log/note.js";
 import { unknownSigners } from "../log/tree.js";
-import { Policy } from "../log/policy.js";
+import { Policy, named } from "../log/policy.js";
 import { Archive } from "./archive.js";
 import { signedSize } from "./bundle.js";
 import { EntryHashes, checkEntries } from "./entries.js";
@@ -13,6 +13,7 @@ import { cantTell, proved, provedWrong, result, unknownReason } from "./index.js
 import { readAgents, readManifest, readPackKeys } from "./manifest.js";
 import { readApprovals, readShown } from "./packlines.js";
 import { Trust } from "./trust.js";
+import { timeWords } from "./words.js";
 
 /**
  * Verifies an evidence pack: a ZIP file as bytes, or as a Blob or File, which is read by slices; or the files of a folder, as
@@ -34,6 +35,8 @@ export async function verifyPack(pack, given = {}) {
   const note = parseNote(report.checkpoint);
   const quorum = await trust.quorum(note);
   if (quorum !== undefined) report.quorum_ok = quorum;
+  const time = await trust.quorumTime(note);
+  if (time !== undefined) report.quorum_time = time;
   report.cosignatures = await namedCosignatures(trust, note);
   const [outcome, reason] = judge(report, trust, given);
   return result(outcome, reason, { report, lines: packLines(report) });
@@ -68,7 +71,7 @@ function judge(r, trust, given) {
 
 async function namedCosignatures(trust, note) {
   const all = trust.policy ? await trust.policy.cosignatures(note) : [];
-  return all.map((c) => ({ name: c.key.name, time: new Date(Number(c.time) * 1000).toISOString() }));
+  return all.map((c) => named(c.key.name, c.time, trust.now));
 }
 
 /** Resolves to the report of a pack in which all is right. */
@@ -167,7 +170,8 @@ function packLines(r) {
       `${r.approvals - r.actions_unchecked} of them with the payload that was decided on`,
     `manifest    ${r.manifest_sha256}`,
     ...(r.manifest_ok ? ["ok          the manifest has the digest that was given"] : []),
-    ...r.cosignatures.map((c) => `cosigned    by ${printable(c.name)} at ${c.time}`),
+    ...r.cosignatures.map((c) => `cosigned    by ${printable(c.name)} at ${timeWords(c)}`),
+    ...(r.quorum_time ? [`cosigned    by a quorum of the policy, by ${r.quorum_time}`] : []),
   ];
   if (r.signatures_unchecked > 0) {
     lines.push(`--          ${r.signatures_unchecked} signatures need envelopes that are not in the pack`);

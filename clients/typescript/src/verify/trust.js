@@ -2,14 +2,15 @@
 
 import { Malformed } from "../errors.js";
 import { openCheckpoint, parseLogKey } from "../log/note.js";
-import { Policy } from "../log/policy.js";
+import { Policy, instant } from "../log/policy.js";
 import { unknownSigners } from "../log/tree.js";
 import { parseKeys, signedSize } from "./bundle.js";
 import { namesKey } from "./check.js";
 
-/** The keys and the policy of a reader. `given` has key (vkey), policy (text or bytes), keys (text or bytes). */
+/** The keys and the policy of a reader. `given` has key (vkey), policy (text or bytes), keys (text or bytes), now (ms). */
 export class Trust {
   constructor(given = {}) {
+    this.now = given.now ?? Date.now();
     this.asked = given.key !== undefined || given.policy !== undefined || given.keys !== undefined;
     this.policy = given.policy === undefined ? undefined : new Policy(given.policy);
     this.keys = this.policy ? this.policy.logs : [];
@@ -35,7 +36,7 @@ export class Trust {
 
   /** Options of check: of the keys that are trusted, one that the bundle names, or else one of its log. */
   options(bundle) {
-    const options = { retired: this.others, witnesses: this.witnesses, key: undefined };
+    const options = { retired: this.others, witnesses: this.witnesses, now: this.now, key: undefined };
     for (const key of this.keys) {
       if (namesKey(bundle, key)) return { ...options, key };
       if (!options.key || options.key.name !== bundle.origin) options.key = key;
@@ -67,5 +68,11 @@ export class Trust {
   /** Resolves to whether enough witnesses cosigned; undefined without a policy. */
   async quorum(note) {
     return this.policy && this.policy.isReached(await this.policy.cosignatures(note));
+  }
+
+  /** Resolves to the time by which a quorum had cosigned; undefined if the cosignatures prove none. */
+  async quorumTime(note) {
+    const by = this.policy && this.policy.times(await this.policy.cosignatures(note), this.now).by;
+    return by === undefined ? undefined : instant(by);
   }
 }

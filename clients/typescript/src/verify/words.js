@@ -34,8 +34,9 @@ export function reportLines(b, r) {
   ];
   if (b.directory) lines.push(line(r.directory_ok, "directory", yes.directory));
   if (r.ok) lines.push(...successionLines(b));
-  lines.push(...quorumLines(r.quorum_ok, r.cosignatures, ""));
-  lines.push(...quorumLines(r.directory_quorum_ok, r.directory_cosignatures ?? [], "the directory, "));
+  lines.push(...quorumLines(r.quorum_ok, r.quorum_time, r.cosignatures, ""));
+  const second = r.directory_cosignatures ?? [];
+  lines.push(...quorumLines(r.directory_quorum_ok, r.directory_quorum_time, second, "the directory, "));
   if (r.unchecked.length > 0) lines.push("not covered: " + r.unchecked.join(", "));
   for (const e of r.errors) lines.push("wrong: " + printable(e));
   const soft = r.unknown_keys ? lines.map(soften) : lines;
@@ -59,14 +60,22 @@ function soften(text) {
   return text.startsWith("wrong: ") ? "can't tell: " + text.slice(7) : text;
 }
 
-function quorumLines(quorum, by, of) {
+function quorumLines(quorum, at, by, of) {
   const lines = [];
-  if (quorum === true) lines.push(line(true, "quorum", of + "enough witnesses of the policy have cosigned the checkpoint"));
+  const until = at ? `, by ${at}` : "";
+  if (quorum === true) {
+    lines.push(line(true, "quorum", `${of}enough witnesses of the policy have cosigned the checkpoint${until}`));
+  }
   if (quorum === false) {
     lines.push(`--    quorum      ${of}not reached: too few witnesses of the policy have cosigned the checkpoint`);
   }
-  for (const c of by) lines.push(`cosigned    ${of}${c.time}, by ${printable(c.name)}`);
+  for (const c of by) lines.push(`cosigned    ${of}${timeWords(c)}, by ${printable(c.name)}`);
   return lines;
+}
+
+/** Returns the time of a cosignature, with a remark if it proves none. */
+export function timeWords(c) {
+  return c.in_future ? `${c.time} (in the future: it proves no time)` : c.time;
 }
 
 function checkpointWords(source) {

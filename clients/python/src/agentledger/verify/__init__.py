@@ -1,6 +1,7 @@
 """Checks what a log says, offline: bundles, heads, consistency, tlog-proofs and evidence packs.
 
-- A check depends on its arguments alone: no network, no clock, no state.
+- A check depends on its arguments alone: no network, no state. The clock is read only for the default of now, which
+  tells cosignatures from the future.
 - A report asserts recomputed facts, and names the parts that no check covers.
 - There are three outcomes: proved, proved wrong, can't tell. They are those of `aps verify`, in its words.
 """

@@ -27,20 +27,28 @@ def bundle(
     keys: Text | None = None,
     directory: Trust | None = None,
     require: str = "commitment",
+    now: float | None = None,
 ) -> BundleResult:
     """Check a bundle under a pinned vkey, or a tlog-policy, or both, with a saved list of further keys.
 
     directory (of read_trust) asks for a second proof by the service's directory. require is commitment, record or
-    full: less is CANT_TELL. Errors are NotAsked for keys that can't be read; a wrong bundle is a result.
+    full: less is CANT_TELL. now is the time of the check in seconds since 1970, by default the clock's; cosignatures from
+    after it are named and prove no time. Errors are NotAsked for keys that can't be read; a wrong bundle is a result.
     """
-    return verify_bundle(text, read_trust(key, policy, keys), directory, require)
+    return verify_bundle(text, read_trust(key, policy, keys, now), directory, require)
 
 
 def tlog_proof(
-    text: Text, entry: Text, *, key: str | None = None, policy: Text | None = None, keys: Text | None = None
+    text: Text,
+    entry: Text,
+    *,
+    key: str | None = None,
+    policy: Text | None = None,
+    keys: Text | None = None,
+    now: float | None = None,
 ) -> ProofResult:
-    """Check a C2SP tlog-proof for an entry's text. Errors are NotAsked; a wrong proof is a result."""
-    return verify_proof(text, entry, read_trust(key, policy, keys))
+    """Check a C2SP tlog-proof for an entry's text. now is as for bundle. Errors are NotAsked; a wrong proof is a result."""
+    return verify_proof(text, entry, read_trust(key, policy, keys, now))
 
 
 def pack(
@@ -51,15 +59,16 @@ def pack(
     keys: Text | None = None,
     manifest: str | None = None,
     full: bool = False,
+    now: float | None = None,
 ) -> PackResult:
     """Check an evidence pack: its bytes, the path of a file or of a folder, or a binary file that can seek, which stays open.
 
     A file is read in portions, so the memory does not follow the pack's size. If the files of a ZIP or of a folder can't be
     read, the result is CANT_TELL, and a symbolic link in a folder is never followed. manifest is the digest that the log's
-    event of the export names, in hex. full makes a pack without envelopes CANT_TELL. Errors are NotAsked, and OSError
+    event of the export names, in hex. full makes a pack without envelopes CANT_TELL. now is as for bundle. Errors are NotAsked, and OSError
     for a file that can't be read; a wrong pack is a result.
     """
-    return verify_pack(raw, read_trust(key, policy, keys), manifest, full)
+    return verify_pack(raw, read_trust(key, policy, keys, now), manifest, full)
 
 
 def head(text: Text, key: str) -> Checkpoint:

@@ -93,7 +93,7 @@ class Checker:
                 seconds = cosigned_at(self.note, key)
             except Flaw:  # as good as absent
                 continue
-            self.report.cosignatures.append(witnessed(key, seconds))
+            self.report.cosignatures.append(witnessed(key, seconds, self.options.now))
             self.vouched.append(key)
 
     def _check_inclusion(self) -> None:
@@ -204,7 +204,7 @@ class Checker:
         second = self.bundle.directory
         if second is None:
             raise _Undisclosed
-        options = self.options.directory or Options(witnesses=self.options.witnesses)
+        options = self.options.directory or Options(witnesses=self.options.witnesses, now=self.options.now)
         self.inner = Checker(second.bundle, options)
         r = self.inner.check()
         self.report.directory_cosignatures = r.cosignatures

@@ -43,7 +43,9 @@ class BundleResult:
     bundle: Bundle | None = None
     report: Report | None = None
     quorum_ok: bool | None = None
+    quorum_time: str | None = None
     directory_quorum_ok: bool | None = None
+    directory_quorum_time: str | None = None
     unknown_keys: list[str] = field(default_factory=list)
 
     @property
@@ -54,10 +56,9 @@ class BundleResult:
     def members(self) -> dict[str, Any]:
         """Return the report as `aps verify --json` has it, without checked_at."""
         said = self.report.members() if self.report else {}
-        if self.quorum_ok is not None:
-            said["quorum_ok"] = self.quorum_ok
-        if self.directory_quorum_ok is not None:
-            said["directory_quorum_ok"] = self.directory_quorum_ok
+        for name in ("quorum_ok", "quorum_time", "directory_quorum_ok", "directory_quorum_time"):
+            if getattr(self, name) is not None:
+                said[name] = getattr(self, name)
         if self.unknown_keys:
             said["unknown_keys"] = self.unknown_keys
         return said
@@ -65,7 +66,7 @@ class BundleResult:
     def __str__(self) -> str:
         if self.bundle is None or self.report is None:
             return self.reason
-        quorums = (self.quorum_ok, self.directory_quorum_ok)
+        quorums = (self.quorum_ok, self.quorum_time), (self.directory_quorum_ok, self.directory_quorum_time)
         return "\n".join(bundle_lines(self.bundle, self.report, quorums, self.unknown_keys))
 
 
@@ -82,9 +83,11 @@ def verify_bundle(
     report = check_bundle(bundle, options)
     result = BundleResult(Outcome.PROVED, "", bundle, report, unknown_keys=unknown_keys(bundle, options, report))
     result.quorum_ok = trust.quorum(report.checkpoint_ok, bundle.text("checkpoint"))
+    result.quorum_time = trust.quorum_time(report.checkpoint_ok, bundle.text("checkpoint"))
     if bundle.directory is not None:
         second = bundle.directory.bundle.text("checkpoint")
         result.directory_quorum_ok = inner.quorum(report.directory_ok is True, second)
+        result.directory_quorum_time = inner.quorum_time(report.directory_ok is True, second)
     result.outcome, result.reason = _judge(result, bundle, report, trust, directory, require)
     return result
 
@@ -142,7 +145,7 @@ def unknown_keys(bundle: Bundle, options: Options, report: Report) -> list[str]:
     believed = _believe(bundle, options, unknown)
     if options.directory is not None and bundle.directory is not None:
         inner = _believe(bundle.directory.bundle, options.directory, unknown)
-        believed = Options(believed.key, believed.retired, inner, believed.witnesses)
+        believed = Options(believed.key, believed.retired, inner, believed.witnesses, believed.now)
     if not unknown or not check_bundle(bundle, believed).ok:
         return []
     return [key.signer for key in unknown]
@@ -156,4 +159,4 @@ def _believe(bundle: Bundle, options: Options, unknown: list[VerifierKey]) -> Op
     if options.key is None or bundle.names_key(str(options.key)) or any(k.key == named for k in options.retired):
         return options
     unknown.append(named)
-    return Options(named, options.retired, options.directory, options.witnesses)
+    return Options(named, options.retired, options.directory, options.witnesses, options.now)

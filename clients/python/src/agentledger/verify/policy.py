@@ -17,6 +17,8 @@ MAX_TEXT = 128 << 10
 """Bytes of the longest policy."""
 MAX_ITEMS = 100
 """Logs, witnesses and groups, each."""
+MAX_AHEAD = 300
+"""Seconds that a cosignature may be ahead of the reader's clock. A later one does not prove when."""
 BAD_POLICY = "malformed policy"
 
 _THRESHOLD = re.compile(r"[1-9][0-9]{0,3}", re.ASCII)
@@ -29,6 +31,24 @@ class Cosignature:
     name: str
     key: VerifierKey
     time: int
+
+
+def is_ahead(cosigned: int, now: float) -> bool:
+    """Tell whether a cosignature's time is too far in the future to be used. Both are in seconds."""
+    return cosigned > now + MAX_AHEAD
+
+
+@dataclass(frozen=True)
+class Times:
+    """The times in seconds that cosignatures prove, whichever minority of witnesses has a wrong clock.
+
+    by is the earliest time by which a quorum had cosigned, since the latest time since which a quorum has. Both are None
+    if there is no quorum without the cosignatures from the future, which are ahead.
+    """
+
+    by: int | None
+    since: int | None
+    ahead: list[Cosignature]
 
 
 @dataclass
@@ -54,6 +74,18 @@ class Policy:
         """Tell whether those who cosigned are enough."""
         names = {c.name for c in cosignatures}
         return self.quorum == "none" or self._holds(self.quorum, names)
+
+    def times(self, cosignatures: list[Cosignature], now: float) -> Times:
+        """Return the times that cosignatures prove at the time now, in seconds since 1970."""
+        ahead = [c for c in cosignatures if is_ahead(c.time, now)]
+        usable = sorted((c for c in cosignatures if not is_ahead(c.time, now)), key=lambda c: c.time)
+        if self.quorum == "none" or not self.reached(usable):
+            return Times(None, None, ahead)
+        return Times(self._completing(usable), self._completing(usable[::-1]), ahead)
+
+    def _completing(self, ordered: list[Cosignature]) -> int:
+        """Return the time of the cosignature that completes the quorum."""
+        return next(c.time for n, c in enumerate(ordered, 1) if self.reached(ordered[:n]))
 
     def _holds(self, name: str, names: set[str]) -> bool:
         if name not in self.groups:

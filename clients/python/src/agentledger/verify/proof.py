@@ -37,6 +37,7 @@ class ProofResult:
     checkpoint: Checkpoint | None = None
     inclusion_ok: bool = False
     quorum_ok: bool | None = None
+    quorum_time: str | None = None
     cosignatures: list[Witnessed] = field(default_factory=list)
     unknown_keys: list[str] = field(default_factory=list)
 
@@ -46,7 +47,7 @@ class ProofResult:
         lines.append(verdict_line(signed, "checkpoint", checkpoint_words(FROM_ARGUMENT)))
         if signed:
             lines.append(verdict_line(self.inclusion_ok, "inclusion", INCLUSION))
-        lines += quorum_lines(self.quorum_ok, self.cosignatures, "")
+        lines += quorum_lines(self.quorum_ok, self.quorum_time, self.cosignatures, "")
         if self.outcome is Outcome.PROVED and self.checkpoint:
             lines.append(
                 f"proved: entry {self.index + 1} of {self.checkpoint.size}. "
@@ -110,6 +111,7 @@ def _judge(proof: Proof, entry: bytes, trust: Trust) -> ProofResult:
         return result
     result.cosignatures = trust.cosignatures(proof.checkpoint)
     result.quorum_ok = trust.quorum(True, proof.checkpoint)
+    result.quorum_time = trust.quorum_time(True, proof.checkpoint)
     why = _is_included(proof, entry, result.checkpoint)
     if why is not None:
         result.reason = f"not proved: inclusion: {why}"

@@ -8,6 +8,7 @@ from typing import Any
 from .keys import VerifierKey
 from .logkeys import LogKey
 from .note import instant
+from .policy import is_ahead
 
 FROM_BUNDLE = "bundle"
 FROM_ARGUMENT = "argument"
@@ -21,6 +22,8 @@ class Options:
     retired: tuple[LogKey, ...] = ()
     directory: Options | None = None
     witnesses: tuple[VerifierKey, ...] = ()
+    now: float | None = None
+    """When the check began, in seconds since 1970. Without it no cosignature is called one from the future."""
 
     def is_given(self, vkey: str) -> bool:
         """Tell whether a key that a bundle names is one that the caller gave."""
@@ -29,10 +32,24 @@ class Options:
 
 @dataclass(frozen=True)
 class Witnessed:
-    """A cosignature of a known witness: its name, and the time that it states."""
+    """A cosignature of a known witness: its name, and the time that it states.
+
+    in_future says that the time is later than the check, so it does not prove when the witness cosigned.
+    """
 
     name: str
     time: str
+    in_future: bool = False
+
+    def members(self) -> dict[str, Any]:
+        """Return the cosignature as `aps verify --json` has it."""
+        said: dict[str, Any] = {"name": self.name, "time": self.time}
+        return {**said, "in_future": True} if self.in_future else said
+
+    @property
+    def time_words(self) -> str:
+        """The time, with a remark if it proves none."""
+        return f"{self.time} (in the future: it proves no time)" if self.in_future else self.time
 
 
 @dataclass
@@ -61,16 +78,16 @@ class Report:
         if self.directory_ok is not None:
             said["directory_ok"] = self.directory_ok
         said["ok"], said["log_key_source"], said["unchecked"] = self.ok, self.log_key_source, self.unchecked
-        said["cosignatures"] = [vars(c) for c in self.cosignatures]
+        said["cosignatures"] = [c.members() for c in self.cosignatures]
         if self.directory_cosignatures:
-            said["directory_cosignatures"] = [vars(c) for c in self.directory_cosignatures]
+            said["directory_cosignatures"] = [c.members() for c in self.directory_cosignatures]
         said["tree_size"], said["errors"] = self.tree_size, self.errors
         return said
 
 
-def witnessed(key: VerifierKey, seconds: int) -> Witnessed:
-    """Return the cosignature of a witness at a time in seconds since 1970."""
-    return Witnessed(key.name, instant(seconds))
+def witnessed(key: VerifierKey, seconds: int, now: float | None) -> Witnessed:
+    """Return the cosignature of a witness at a time in seconds since 1970, as a check at the time now sees it."""
+    return Witnessed(key.name, instant(seconds), now is not None and is_ahead(seconds, now))
 
 
 def printable_name(name: str) -> str:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import time
+from dataclasses import dataclass, field
 
 from ..errors import NotAsked
 from .bundles import Bundle, SecondProof
 from .flaw import SIGNATURE, Flaw
 from .keys import VerifierKey, parse_log_key
 from .logkeys import LogKey, parse_log_keys
-from .note import Checkpoint, Note, open_checkpoint, parse_note, read_checkpoint
+from .note import Checkpoint, Note, instant, open_checkpoint, parse_note, read_checkpoint
 from .policy import Policy, parse_policy
 from .report import Options, Witnessed, witnessed
 
@@ -21,6 +22,8 @@ class Trust:
     keys: tuple[VerifierKey, ...] = ()
     others: tuple[LogKey, ...] = ()
     policy: Policy | None = None
+    now: float = field(default_factory=time.time, compare=False)
+    """When the check began, in seconds since 1970. It tells cosignatures from the future."""
 
     @property
     def given(self) -> bool:
@@ -36,7 +39,7 @@ class Trust:
                 break
             if key is None or key.name != bundle.text("origin"):
                 key = k
-        return Options(key=key, retired=self.others, witnesses=self.witnesses)
+        return Options(key=key, retired=self.others, witnesses=self.witnesses, now=self.now)
 
     @property
     def witnesses(self) -> tuple[VerifierKey, ...]:
@@ -69,7 +72,15 @@ class Trust:
         note = _note(raw)
         if self.policy is None or note is None:
             return []
-        return [witnessed(c.key, c.time) for c in self.policy.cosignatures(note)]
+        return [witnessed(c.key, c.time, self.now) for c in self.policy.cosignatures(note)]
+
+    def quorum_time(self, signed: bool, raw: str | bytes) -> str | None:
+        """Return the time by which a quorum had cosigned a checkpoint, None if the cosignatures prove none."""
+        note = _note(raw)
+        if self.policy is None or not signed or note is None:
+            return None
+        by = self.policy.times(self.policy.cosignatures(note), self.now).by
+        return None if by is None else instant(by)
 
     def unknown_signers(self, raw: str | bytes) -> list[str]:
         """Return who signed a checkpoint in its log's name, if none of the keys did. The lines are not verified."""
@@ -83,8 +94,16 @@ class Trust:
         return [f"{x.name}+{x.key_id.hex()}" for x in note.lines if x.name == origin]
 
 
-def read_trust(key: str | None = None, policy: bytes | str | None = None, keys: bytes | str | None = None) -> Trust:
-    """Return what a pinned vkey, a tlog-policy and a saved list of keys say. Errors are NotAsked."""
+def read_trust(
+    key: str | None = None,
+    policy: bytes | str | None = None,
+    keys: bytes | str | None = None,
+    now: float | None = None,
+) -> Trust:
+    """Return the trust in a pinned vkey, a tlog-policy and a saved list of keys. now defaults to the clock.
+
+    Errors are NotAsked.
+    """
     try:
         parsed = None if policy is None else parse_policy(policy.encode() if isinstance(policy, str) else policy)
         pinned = tuple(parsed.logs) if parsed else ()
@@ -95,7 +114,7 @@ def read_trust(key: str | None = None, policy: bytes | str | None = None, keys: 
         raise NotAsked(f"no check without good keys: {flaw}") from None
     if keys is not None:
         _check_list(pinned, others)
-    return Trust(pinned, others, parsed)
+    return Trust(pinned, others, parsed, time.time() if now is None else now)
 
 
 def _check_list(pinned: tuple[VerifierKey, ...], others: tuple[LogKey, ...]) -> None:
@@ -112,13 +131,13 @@ def options_with_directory(trust: Trust, directory: Trust, bundle: Bundle) -> Op
     if second is None or not directory.given:
         return options
     inner = _inner_options(options, directory, second)
-    return Options(options.key, options.retired, inner, options.witnesses)
+    return Options(options.key, options.retired, inner, options.witnesses, options.now)
 
 
 def _inner_options(options: Options, directory: Trust, second: SecondProof) -> Options:
     inner = directory.options(second.bundle)
     more = tuple(w for w in options.witnesses if w not in inner.witnesses)
-    return Options(inner.key, inner.retired, None, inner.witnesses + more)
+    return Options(inner.key, inner.retired, None, inner.witnesses + more, options.now)
 
 
 def _note(raw: str | bytes) -> Note | None:

@@ -8,6 +8,9 @@ from .documents import parse_record
 from .flaw import Flaw
 from .report import FROM_ARGUMENT, Report, Witnessed
 
+Quorums = tuple[tuple[bool | None, str | None], tuple[bool | None, str | None]]
+"""Of the log's policy and of the directory's: whether the quorum is reached, and the time by which it was."""
+
 INCLUSION = "the entry is in the tree that the checkpoint signs, at its index"
 _CHAIN = "the entry names the one before it, which is in the same tree"
 _RECORD = "the entry commits to this record of this event"
@@ -43,7 +46,7 @@ def checkpoint_words(source: str) -> str:
     return "the checkpoint is signed by the key that the bundle names itself"
 
 
-def bundle_lines(b: Bundle, r: Report, quorums: tuple[bool | None, bool | None], unknown_keys: list[str]) -> list[str]:
+def bundle_lines(b: Bundle, r: Report, quorums: Quorums, unknown_keys: list[str]) -> list[str]:
     """Return the report of a bundle for people."""
     lines = [f"event       {printable(b.text('event_id'))}", f"log         {printable(b.text('origin'))}"]
     lines += _verdict_lines(b, r)
@@ -52,8 +55,8 @@ def bundle_lines(b: Bundle, r: Report, quorums: tuple[bool | None, bool | None],
         lines.append(
             f"succeeds    {printable(said.predecessor)}, last known with {said.size} entries: {printable(said.reason)}"
         )
-    lines += quorum_lines(quorums[0], r.cosignatures, "")
-    lines += quorum_lines(quorums[1], r.directory_cosignatures, "the directory, ")
+    lines += quorum_lines(*quorums[0], r.cosignatures, "")
+    lines += quorum_lines(*quorums[1], r.directory_cosignatures, "the directory, ")
     if r.unchecked:
         lines.append("not covered: " + ", ".join(r.unchecked))
     lines += ["wrong: " + printable(e) for e in r.errors]
@@ -79,8 +82,8 @@ def _verdict_lines(b: Bundle, r: Report) -> list[str]:
     return lines
 
 
-def _conclusion(r: Report, quorums: tuple[bool | None, bool | None]) -> list[str]:
-    if not r.ok or False in quorums:
+def _conclusion(r: Report, quorums: Quorums) -> list[str]:
+    if not r.ok or any(reached is False for reached, _ in quorums):
         return []
     if r.log_key_source == FROM_ARGUMENT:
         return ["proved, as far as checked above"]
@@ -101,14 +104,15 @@ def _signature_words(b: Bundle) -> str:
     return words
 
 
-def quorum_lines(quorum: bool | None, by: list[Witnessed], of: str) -> list[str]:
-    """Return what is said of a policy's quorum. of names who signed the checkpoint, if it is not the log."""
+def quorum_lines(quorum: bool | None, at: str | None, by: list[Witnessed], of: str) -> list[str]:
+    """Describe a policy's quorum, reached by the time at. of names the signer of the checkpoint, if it is not the log."""
     lines = []
     if quorum is True:
-        lines.append(verdict_line(True, "quorum", of + "enough witnesses of the policy have cosigned the checkpoint"))
+        words = of + "enough witnesses of the policy have cosigned the checkpoint" + (f", by {at}" if at else "")
+        lines.append(verdict_line(True, "quorum", words))
     elif quorum is False:
         lines.append(f"--    quorum      {of}not reached: too few witnesses of the policy have cosigned the checkpoint")
-    return lines + [f"cosigned    {of}{c.time}, by {printable(c.name)}" for c in by]
+    return lines + [f"cosigned    {of}{c.time_words}, by {printable(c.name)}" for c in by]
 
 
 def soften(lines: list[str], unknown_keys: list[str]) -> list[str]:

@@ -23,6 +23,7 @@ class PackResult:
     facts: Facts
     pinned: bool
     quorum_ok: bool | None = None
+    quorum_time: str | None = None
     cosignatures: list[Witnessed] = field(default_factory=list)
     unknown_keys: list[str] = field(default_factory=list)
     manifest_ok: bool | None = None
@@ -48,7 +49,9 @@ class PackResult:
         ]
         if self.manifest_ok:
             lines.append("ok          the manifest has the digest that was given")
-        lines += [f"cosigned    by {printable(c.name)} at {c.time}" for c in self.cosignatures]
+        lines += [f"cosigned    by {printable(c.name)} at {c.time_words}" for c in self.cosignatures]
+        if self.quorum_time:
+            lines.append(f"cosigned    by a quorum of the policy, by {self.quorum_time}")
         if f.signatures_unchecked:
             lines.append(f"--          {f.signatures_unchecked} signatures need envelopes that are not in the pack")
         lines += [f"not covered: {what}" for what in f.not_covered]
@@ -90,6 +93,7 @@ def _verify(pack: Source | str | os.PathLike[str], trust: Trust, manifest: str |
         result.manifest_ok = manifest == facts.manifest_sha256
     result.cosignatures = trust.cosignatures(facts.checkpoint)
     result.quorum_ok = trust.quorum(failed is None, facts.checkpoint)
+    result.quorum_time = trust.quorum_time(failed is None, facts.checkpoint)
     if failed is not None and failed.kind == SIGNATURE and trust.keys and _is_whole(pack):
         result.unknown_keys = trust.unknown_signers(facts.checkpoint)
     result.outcome, result.reason = _judge(result, failed, trust, manifest, full)
