@@ -137,16 +137,16 @@ func (c *checker) checkApproval(a *approvalLine) (first uint64, err error) {
 		if err := c.checkStatement(&d, a.Events[i].Envelope, approvalKind); err != nil {
 			return 0, err
 		}
-		var statement struct {
-			ApprovalID   string         `json:"approval_id"`
-			ActionDigest jsontext.Value `json:"action_digest"`
-		}
+		var statement approvalPayload
 		if err := json.Unmarshal(d.Envelope.Payload, &statement); err != nil || statement.ApprovalID != a.ApprovalID {
 			return 0, fmt.Errorf("approval_id: %w", verify.ErrMismatch)
 		}
 		named, err := parseActionDigest(statement.ActionDigest)
 		if err == nil && i > 0 && named != action {
 			err = fmt.Errorf("action_digest of the events: %w", verify.ErrMismatch)
+		}
+		if err == nil {
+			err = c.checkVote(&d, &statement, named)
 		}
 		if err != nil {
 			return 0, err

@@ -71,6 +71,10 @@ func rank(name string) int {
 
 // hasNames reports whether the files are those of a pack.
 func (a *archive) hasNames() bool {
+	filesAfter := filesAfter
+	if a.byName[FileVoters] == nil {
+		filesAfter = slices.DeleteFunc(slices.Clone(filesAfter), func(name string) bool { return name == FileVoters })
+	}
 	policies := len(a.files) - len(filesBefore) - len(filesAfter)
 	if policies < 0 || policies > MaxPolicies {
 		return false

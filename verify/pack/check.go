@@ -39,6 +39,11 @@ type Report struct {
 	Approvals      uint64           `json:"approvals"`
 	// ActionsUnchecked counts approvals without a payload, whose agent and tool can't be compared.
 	ActionsUnchecked uint64 `json:"actions_unchecked"`
+	// VotesSigned counts the votes that passkeys of the voters signed, VotesUnsigned the others.
+	VotesSigned   uint64 `json:"votes_signed"`
+	VotesUnsigned uint64 `json:"votes_unsigned"`
+	// Votes are the first MaxVotes votes, in the order of approvals.ndjson.
+	Votes []Vote `json:"votes"`
 	// SignaturesUnchecked counts shown events whose signature needs an envelope that is not in the pack.
 	SignaturesUnchecked uint64  `json:"signatures_unchecked"`
 	ManifestSHA256      id.Hash `json:"manifest_sha256"` // which the log names in an event of ExportKind
@@ -63,7 +68,7 @@ func CheckFolder(dir fs.FS, o Options) (Report, error) {
 }
 
 func check(s *source, o Options, read func() ([]member, error)) (Report, error) {
-	c := &checker{options: o}
+	c := &checker{options: o, report: Report{Votes: []Vote{}}}
 	members, err := read()
 	if err == nil {
 		err = c.check(members)
@@ -79,15 +84,17 @@ type checker struct {
 	options Options
 	report  Report
 
-	files      *archive
-	entries    io.ReaderAt // the hashes of the records in the range
-	manifest   Manifest
-	checkpoint tlog.Checkpoint
-	agents     map[id.Agent]*knownAgent
-	policies   map[id.Hash]bool // whether a shown record names it
-	keys       map[string]edkey.Public
-	coverage   coverage
-	found      Counts
+	files       *archive
+	entries     io.ReaderAt // the hashes of the records in the range
+	manifest    Manifest
+	checkpoint  tlog.Checkpoint
+	agents      map[id.Agent]*knownAgent
+	policies    map[id.Hash]bool // whether a shown record names it
+	keys        map[string]edkey.Public
+	coverage    coverage
+	voters      map[id.Hash]*voter // by voterName
+	voterEvents []*voterEvent      // lines of voters.ndjson
+	found       Counts
 }
 
 func (c *checker) check(members []member) (err error) {
@@ -107,8 +114,10 @@ func (c *checker) check(members []member) (err error) {
 		{"agents", c.readAgents},
 		{"policies", c.readPolicies},
 		{"erasures", c.readErasures},
+		{"voters", c.readVoters},
 		{"records", c.checkRecords},
 		{"approvals", c.checkApprovals},
+		{"voters", c.checkVotersUsed},
 		{"counts", c.checkCounts},
 	} {
 		if err := step.check(); err != nil {
@@ -234,13 +243,13 @@ func (c *checker) checkCounts() error {
 	r := &c.report
 	r.Shown, r.Withheld, r.Erased = c.found.Records, c.found.Entries-c.found.Records, c.found.Erased
 	r.Envelopes, r.Approvals = c.found.Envelopes, c.found.Approvals
-	r.NotCovered = notCovered(r)
+	r.NotCovered = c.notCovered(r)
 	return nil
 }
 
 // notCovered returns the parts of a pack that no check covers. The verifiers in other languages use the same words in the
 // same order.
-func notCovered(r *Report) (names []string) {
+func (c *checker) notCovered(r *Report) (names []string) {
 	if r.Request.Filters() {
 		names = append(names, "that no withheld event fits the request (docs/evidence.md)")
 	}
@@ -253,6 +262,9 @@ func notCovered(r *Report) (names []string) {
 	if r.ActionsUnchecked > 0 {
 		names = append(names, fmt.Sprintf("%s: agent_id and tool_name of the %d approvals without payload", FileApprovals,
 			r.ActionsUnchecked))
+	}
+	if len(c.voterEvents) > 0 && (r.Request.Filters() || !r.Request.Envelopes || c.voterEvents[0].at < r.Begin) {
+		names = append(names, FileVoters+": that no retirement of a voter key before a vote is withheld")
 	}
 	return append(names, FileKeys+", "+FilePolicy+", "+FileReport)
 }

@@ -104,35 +104,40 @@ func (c *checker) readErasures() error {
 
 // checkErasure checks one statement, and returns its sequence number and the ranges that it erased.
 func (c *checker) checkErasure(line []byte) (sequence uint64, erased []id.Range, err error) {
-	e, err := parseExact[Erasure](line)
+	d, at, err := c.checkProven(line, erasure.Kind)
 	if err != nil {
-		return 0, nil, err
-	}
-	entry, err := event.ParseEntry([]byte(e.Entry))
-	if err != nil {
-		return 0, nil, fmt.Errorf("entry: %w", verify.ErrMalformed)
-	}
-	var d verify.Documents
-	r := &d.Record
-	if d.Record, err = event.ParseRecord([]byte(e.Record)); err != nil {
-		return 0, nil, fmt.Errorf("record: %w", verify.ErrMalformed)
-	}
-	if entry.Record != event.RecordHash([]byte(e.Record)) || entry.Seq != r.SequenceNum ||
-		r.Origin != c.manifest.Origin || r.OrganizationID != c.manifest.OrganizationID {
-		return 0, nil, fmt.Errorf("entry and record: %w", verify.ErrMismatch)
-	}
-	err = tlog.CheckInclusion(id.Index(entry.Seq-1), c.checkpoint.Size, entry.Hash(), e.Proof, c.checkpoint.Root)
-	if err != nil {
-		return 0, nil, err
-	}
-	if err := c.checkStatement(&d, e.Envelope, erasure.Kind); err != nil {
 		return 0, nil, err
 	}
 	erased, err = parseErased(d.Envelope)
-	if err == nil && erased[len(erased)-1].End >= id.Index(entry.Seq) {
+	if err == nil && erased[len(erased)-1].End > at {
 		err = fmt.Errorf("ranges and the statement's own index: %w", verify.ErrMismatch)
 	}
-	return entry.Seq, erased, err
+	return at.Sequence(), erased, err
+}
+
+// checkProven checks a statement of a kind that is proved under the checkpoint, and returns it with its index.
+func (c *checker) checkProven(line []byte, kind string) (d verify.Documents, at id.Index, err error) {
+	e, err := parseExact[Erasure](line)
+	if err != nil {
+		return d, 0, err
+	}
+	entry, err := event.ParseEntry([]byte(e.Entry))
+	if err != nil {
+		return d, 0, fmt.Errorf("entry: %w", verify.ErrMalformed)
+	}
+	r := &d.Record
+	if d.Record, err = event.ParseRecord([]byte(e.Record)); err != nil {
+		return d, 0, fmt.Errorf("record: %w", verify.ErrMalformed)
+	}
+	if entry.Record != event.RecordHash([]byte(e.Record)) || entry.Seq != r.SequenceNum ||
+		r.Origin != c.manifest.Origin || r.OrganizationID != c.manifest.OrganizationID {
+		return d, 0, fmt.Errorf("entry and record: %w", verify.ErrMismatch)
+	}
+	at = id.Index(entry.Seq - 1)
+	if err := tlog.CheckInclusion(at, c.checkpoint.Size, entry.Hash(), e.Proof, c.checkpoint.Root); err != nil {
+		return d, 0, err
+	}
+	return d, at, c.checkStatement(&d, e.Envelope, kind)
 }
 
 // parseErased reads the ranges that a statement erased.

@@ -26,13 +26,15 @@ const Version = 1
 
 // Bounds of a pack.
 const (
-	MaxEvents   = 1_000_000 // in the range
-	MaxPolicies = 1000
-	MaxAgents   = 10_000
-	MaxLines    = 20_000  // of approvals and of erasures, each
-	MaxRanges   = 1 << 20 // of all erasures
-	MaxLine     = 4 << 20 // bytes
-	MaxDocument = 1 << 20 // bytes of the manifest, of the keys, and of a policy document
+	MaxEvents    = 1_000_000 // in the range
+	MaxPolicies  = 1000
+	MaxAgents    = 10_000
+	MaxLines     = 20_000  // of approvals and of erasures, each
+	MaxVoterKeys = 10_000  // lines of events about voter keys
+	MaxVotes     = 1000    // that a report lists
+	MaxRanges    = 1 << 20 // of all erasures
+	MaxLine      = 4 << 20 // bytes
+	MaxDocument  = 1 << 20 // bytes of the manifest, of the keys, and of a policy document
 
 	maxNote       = 128 << 10
 	MaxAgentsFile = 16 << 20 // bytes
@@ -49,6 +51,7 @@ const (
 	FileEnvelopes  = "envelopes.ndjson"
 	FileApprovals  = "approvals.ndjson"
 	FileErasures   = "erasures.ndjson"
+	FileVoters     = "voters.ndjson" // only in packs with signed votes
 	FileReport     = "report.html"
 	FileManifest   = "manifest.json"
 )
@@ -59,7 +62,8 @@ func PolicyFile(digest id.Hash) string { return "policies/" + digest.String() + 
 // The files before and after those of policies.
 var (
 	filesBefore = []string{FileCheckpoint, FileKeys, FilePolicy, FileAgents}
-	filesAfter  = []string{FileEntries, FileRecords, FileEnvelopes, FileApprovals, FileErasures, FileReport, FileManifest}
+	filesAfter  = []string{FileEntries, FileRecords, FileEnvelopes, FileApprovals, FileErasures, FileVoters, FileReport,
+		FileManifest}
 )
 
 // The kinds of the service's events that speak of packs and of approvals.
@@ -104,8 +108,9 @@ type Counts struct {
 	Records   uint64 `json:"records"`
 	Envelopes uint64 `json:"envelopes"`
 	Approvals uint64 `json:"approvals"`
-	Erasures  uint64 `json:"erasures"` // statements about erased envelopes
-	Erased    uint64 `json:"erased"`   // shown events without their envelope, because of those
+	Erasures  uint64 `json:"erasures"`            // statements about erased envelopes
+	VoterKeys uint64 `json:"voter_keys,omitzero"` // events about voter keys; absent without signed votes
+	Erased    uint64 `json:"erased"`              // shown events without their envelope, because of those
 	Agents    uint64 `json:"agents"`
 	Policies  uint64 `json:"policies"`
 }
@@ -147,7 +152,8 @@ type Statement struct {
 	Record   string `json:"record"`
 }
 
-// Erasure is a line of erasures.ndjson: a statement that envelopes were erased, with its proof.
+// Erasure is a line of erasures.ndjson or voters.ndjson: a statement that envelopes were erased, or about a voter key,
+// with its proof.
 type Erasure struct {
 	Entry    string    `json:"entry"`
 	Envelope string    `json:"envelope"`

@@ -66,6 +66,9 @@ func (c *checker) checkShown(d *verify.Documents, at id.Index, next func() ([]by
 		if err == nil {
 			err = c.checkEnvelope(d, line)
 		}
+		if err == nil && r.Signer == event.SignerSystem {
+			err = c.checkListed(d.Envelope, at)
+		}
 		if err != nil {
 			return err
 		}

@@ -238,6 +238,7 @@ func print(out *people.Terminal, name string, r *report, failed error, t Trust) 
 	case r.ManifestOK != nil && *r.ManifestOK:
 		lines = append(lines, "ok          the manifest has the digest that was given")
 	}
+	lines = append(lines, r.VoteLines()...)
 	for _, c := range r.Cosignatures {
 		lines = append(lines, fmt.Sprintf("cosigned    by %s at %s", textcheck.Printable(c.Name), DescribeTime(c)))
 	}

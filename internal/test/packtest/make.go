@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/go-json-experiment/json"
+
 	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/jcs"
@@ -61,7 +63,11 @@ func (l *Log) Pack(a Asked) *Parts {
 	approvals, erasures := l.approvals(a, counts), l.erasures(a, counts)
 	p.Files = append(p.Files, File{pack.FileEntries, entries.String()}, File{pack.FileRecords, records.String()},
 		File{pack.FileEnvelopes, envelopes.String()}, File{pack.FileApprovals, approvals},
-		File{pack.FileErasures, erasures}, File{pack.FileReport, "<!doctype html><title>Evidence</title>\n"})
+		File{pack.FileErasures, erasures})
+	if voters := l.voters(a, counts); voters != "" {
+		p.Files = append(p.Files, File{pack.FileVoters, voters})
+	}
+	p.Files = append(p.Files, File{pack.FileReport, "<!doctype html><title>Evidence</title>\n"})
 	return p
 }
 
@@ -126,6 +132,21 @@ func (l *Log) namedFiles(a Asked, agents map[id.Agent]pack.Agent) []File {
 		{pack.FilePolicy, "log " + l.Key().String() + "\nquorum none\n"}, {pack.FileAgents, l.text(list)}}
 }
 
+// read reads a JSON text.
+func (l *Log) read(text []byte, to any) {
+	l.t.Helper()
+	if err := json.Unmarshal(text, to); err != nil {
+		l.t.Fatal(err)
+	}
+}
+
+// object returns a value as an object of JSON.
+func (l *Log) object(v any) (object map[string]any) {
+	l.t.Helper()
+	l.read([]byte(l.text(v)), &object)
+	return object
+}
+
 func (l *Log) text(v any) string {
 	l.t.Helper()
 	text, err := jcs.Marshal(v)
@@ -166,14 +187,8 @@ func (l *Log) approvals(a Asked, counts *pack.Counts) string {
 func (l *Log) erasures(a Asked, counts *pack.Counts) (lines string) {
 	l.t.Helper()
 	for _, at := range a.Erasing {
-		proof, err := tlog.Inclusion(context.Background(), l, at, a.Size)
-		if err != nil {
-			l.t.Fatal(err)
-		}
-		e := &l.Events[at]
 		counts.Erasures++
-		lines += l.text(pack.Erasure{Entry: string(e.Entry.Text()), Envelope: string(e.Envelope.Canonical),
-			Proof: proof, Record: e.Text}) + "\n"
+		lines += l.proven(at, a.Size)
 	}
 	return lines
 }

@@ -60,6 +60,11 @@ func (p *Parts) CountLines() {
 		pack.FileApprovals: &c.Approvals, pack.FileErasures: &c.Erasures} {
 		*count = uint64(strings.Count(*p.File(name), "\n"))
 	}
+	for _, f := range p.Files {
+		if f.Name == pack.FileVoters {
+			c.VoterKeys = uint64(strings.Count(f.Content, "\n"))
+		}
+	}
 }
 
 func replace(name, old, text string) func(*Parts) {

@@ -1,0 +1,283 @@
+package packtest
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/agentledger/agentledger/grant"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/test/passkeytest"
+	"github.com/agentledger/agentledger/tlog"
+	"github.com/agentledger/agentledger/verify/pack"
+	"github.com/agentledger/agentledger/verify/signedvote"
+)
+
+// Bucket is the time bucket of all signatures in a log of votes.
+const Bucket = "2026-11-18T11:05:00Z"
+
+// voteLog is a log with signed votes: acc_1 has a phone, which consented to a security key, and acc_2 has a laptop.
+type voteLog struct {
+	*Log
+	Phone, Key, Laptop *passkeytest.Voter
+	action             string // digest
+	asked              Asked
+
+	// Changes of the vote of acc_1, which the security key signs. All may be nil.
+	before   func()                         // before the approval is requested
+	register func(*signedvote.Registration) // of the security key
+	sign     func(*signedvote.Vote)         // that is signed
+	stored   func(map[string]any)           // payload of the event
+	signer   *passkeytest.Voter
+	account  string
+	unsigned bool // no vote is signed
+	bend     func(*Parts)
+}
+
+// Register logs a registration, with the consent of another passkey unless it is nil.
+func (l *voteLog) Register(account string, v, by *passkeytest.Voter, change func(*signedvote.Registration)) {
+	l.t.Helper()
+	text, err := signedvote.KeyText(origin, account, v.ID, v.Credential.Key, Bucket)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	r := &signedvote.Registration{AccountID: account, CredentialID: v.ID, Possession: v.Sign(text, Bucket),
+		PublicKey: v.Credential.Key, RPID: v.Credential.RPID, Transition: signedvote.Registered, WebOrigin: v.WebOrigin}
+	if by != nil {
+		consent := by.Sign(text, Bucket)
+		r.Consent = &consent
+	}
+	if change != nil {
+		change(r)
+	}
+	l.state(account+"/session", r)
+}
+
+// Retire logs that a passkey is no longer a voter key.
+func (l *voteLog) Retire(account string, v *passkeytest.Voter) {
+	l.t.Helper()
+	l.state("operator", signedvote.Retirement{AccountID: account, CredentialID: v.ID, Transition: signedvote.Retired})
+}
+
+func (l *voteLog) state(principal string, v any) {
+	l.t.Helper()
+	l.Append(Wanted{Kind: signedvote.KeyKind, Principal: principal, Payload: l.object(v)})
+}
+
+// Vote logs a vote that a passkey signs. signed changes what it signs, stored the payload of the event.
+func (l *voteLog) Vote(account string, v *passkeytest.Voter, payload map[string]any, signed func(*signedvote.Vote),
+	stored func(map[string]any)) {
+	l.t.Helper()
+	payload["approval_id"], payload["action_digest"] = Approval, l.action
+	if v != nil && !l.unsigned {
+		digest, err := id.ParseHash(l.action)
+		if err != nil {
+			l.t.Fatal(err)
+		}
+		vote := signedvote.Vote{Origin: origin, ApprovalID: Approval, ActionDigest: digest, Vote: payload["vote"].(string)}
+		vote.Reason, _ = payload["reason"].(string)
+		vote.ReasonCode, _ = payload["reason_code"].(string)
+		if signed != nil {
+			signed(&vote)
+		}
+		text, err := vote.Text(Bucket)
+		if err != nil {
+			l.t.Fatal(err)
+		}
+		payload["signed"] = l.object(v.Sign(text, Bucket))
+	}
+	if stored != nil {
+		stored(payload)
+	}
+	l.Append(Wanted{Kind: "ledger_approval", Principal: account + "/session", Payload: payload})
+}
+
+// newVoteLog logs 11 events, or more. change sets the changes of the vote.
+func newVoteLog(t testing.TB, change func(*voteLog)) *voteLog {
+	t.Helper()
+	l := &voteLog{Log: NewLog(t), account: "acc_1", Phone: passkeytest.NewVoter(t, "phone", "ES256"),
+		Key: passkeytest.NewVoter(t, "key", "EdDSA"), Laptop: passkeytest.NewVoter(t, "laptop", "RS256")}
+	l.Phone.Flags |= passkeytest.BackupEligible | passkeytest.BackedUp
+	l.Key.Counter = 41
+	l.signer = l.Key
+	organizationID, err := id.ParseOrganization(organization)
+	if err != nil {
+		t.Fatal(err)
+	}
+	action, err := grant.NewAction(organizationID, "agt_1", "acme.payments.refund", []byte(`{"amount_usd":20000}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.action = action.Digest().String()
+	change(l)
+
+	l.Append(Wanted{Tool: "acme.payments.refund", Judged: true})
+	l.Register("acc_1", l.Phone, nil, nil)
+	l.Register("acc_1", l.Key, l.Phone, l.register)
+	l.Register("acc_2", l.Laptop, nil, nil)
+	if l.before != nil {
+		l.before()
+	}
+	l.Append(Wanted{Kind: "ledger_approval", Principal: "ik_1", Payload: map[string]any{
+		"approval_id": Approval, "transition": "requested", "step": 1, "action_digest": l.action}})
+	l.Vote(l.account, l.signer, map[string]any{"transition": "voted", "step": 2, "vote": "approve",
+		"reason": "seen the \u00e9 \"invoice\""}, l.sign, l.stored)
+	l.Vote("acc_3", nil, map[string]any{"transition": "voted", "step": 3, "vote": "approve"}, nil, nil)
+	l.Vote("acc_2", l.Laptop, map[string]any{"transition": "approved", "step": 4, "vote": "approve", "reason_code": "checked"}, nil, nil)
+	l.Retire("acc_1", l.Key)
+	l.Append(Wanted{Tool: "acme.payments.refund", Judged: true, Approval: Approval})
+	l.Append(Wanted{Kind: "ledger_evidence_exported", Payload: map[string]any{"manifest_sha256": l.action}})
+	l.approval = map[string]any{"action_digest": l.action, "agent_id": "agt_1", "tool_name": "acme.payments.refund",
+		"payload": string(action.Payload), "people": []any{map[string]any{"account_id": l.account, "email": "ann@example.com"}}}
+	size := id.Index(len(l.Events))
+	l.asked = Asked{Size: size, End: size, Request: pack.Request{Envelopes: true}}
+	return l
+}
+
+// VotePack returns a pack with signed votes, in which nothing is wrong.
+func VotePack(t testing.TB) *Parts {
+	t.Helper()
+	l := newVoteLog(t, func(*voteLog) {})
+	return l.Pack(l.asked)
+}
+
+// voterName is an account with a credential.
+type voterName struct{ account, credential string }
+
+// keyEvent reads an event about a voter key.
+func (l *Log) keyEvent(i id.Index) (name voterName, consent string, retired, is bool) {
+	e := l.Events[i].Envelope
+	if e.ActionKind != signedvote.KeyKind {
+		return name, "", false, false
+	}
+	var p struct {
+		Account    string `json:"account_id"`
+		Credential string `json:"credential_id"`
+		Transition string `json:"transition"`
+		Consent    *struct {
+			Credential string `json:"credential_id"`
+		} `json:"consent"`
+	}
+	l.read(e.Payload, &p)
+	if p.Consent != nil {
+		consent = p.Consent.Credential
+	}
+	return voterName{p.Account, p.Credential}, consent, p.Transition == signedvote.Retired, true
+}
+
+// VoterEvents returns the indices of the events about voter keys that the signed votes of a range need.
+func (l *Log) VoterEvents(a Asked) (needed []id.Index) {
+	used := map[voterName]id.Index{}
+	for i := a.Begin; i < a.End; i++ {
+		e := l.Events[i].Envelope
+		var p struct {
+			Signed any `json:"signed"`
+		}
+		if e.ActionKind != "ledger_approval" {
+			continue
+		}
+		l.read(e.Payload, &p)
+		if signed, is := p.Signed.(map[string]any); is {
+			account, _, _ := strings.Cut(e.ActorPrincipal, "/")
+			credential, _ := signed["credential_id"].(string)
+			used[voterName{account, credential}] = i
+		}
+	}
+	for i := a.Size; i > 0; i-- {
+		name, consent, retired, is := l.keyEvent(i - 1)
+		if until, isUsed := used[name]; !is || retired || !isUsed || until <= i-1 {
+			continue
+		}
+		if needed = append(needed, i-1); consent != "" {
+			by := voterName{name.account, consent}
+			used[by] = max(used[by], i-1)
+		}
+	}
+	for i := range a.Size {
+		if name, _, retired, _ := l.keyEvent(i); retired && used[name] > 0 {
+			needed = append(needed, i)
+		}
+	}
+	slices.Sort(needed)
+	return needed
+}
+
+// voters has a line for each event about a voter key that is needed.
+func (l *Log) voters(a Asked, counts *pack.Counts) (lines string) {
+	l.t.Helper()
+	for _, at := range l.VoterEvents(a) {
+		counts.VoterKeys++
+		lines += l.proven(at, a.Size)
+	}
+	return lines
+}
+
+// proven is a line with an event and its proof.
+func (l *Log) proven(at, size id.Index) string {
+	l.t.Helper()
+	proof, err := tlog.Inclusion(context.Background(), l, at, size)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	e := &l.Events[at]
+	return l.text(pack.Erasure{Entry: string(e.Entry.Text()), Envelope: string(e.Envelope.Canonical), Proof: proof,
+		Record: e.Text}) + "\n"
+}
+
+// VoteSamples returns right packs with signed votes.
+func VoteSamples(t testing.TB) (all []Sample) {
+	t.Helper()
+	add := func(name string, change func(*voteLog), ask func(*Asked)) {
+		l := newVoteLog(t, change)
+		if ask != nil {
+			ask(&l.asked)
+		}
+		shown, a := uint64(0), l.asked
+		for i := a.Begin; i < a.End; i++ {
+			if e := l.Events[i].Envelope; a.Request.Matches(e.AgentID, e.TraceID, e.Tool) {
+				shown++
+			}
+		}
+		all = append(all, Sample{name, l.Pack(a), a.Begin, a.End, shown, uint64(a.End-a.Begin) - shown, 0})
+	}
+	text := func(s string) *string { return &s }
+	agent := id.Agent("agt_1")
+	same := func(*voteLog) {}
+	add("signed votes", same, nil)
+	add("signed votes without envelopes", same, func(a *Asked) { a.Request.Envelopes = false })
+	add("signed votes of a range after the registrations", same, func(a *Asked) {
+		a.Begin, a.End, a.Request.From, a.Request.To = 4, 8, text("4"), text("8")
+	})
+	add("signed votes among the events of an agent", same, func(a *Asked) { a.Request.AgentID = &agent })
+	add("a signed vote by a passkey that was retired and registered again", func(l *voteLog) {
+		l.before = func() { l.Retire("acc_1", l.Key); l.Register("acc_1", l.Key, l.Phone, nil) }
+	}, nil)
+	add("a signed vote by a passkey that was registered twice", func(l *voteLog) {
+		l.before = func() { l.Register("acc_1", l.Key, nil, nil) }
+	}, nil)
+	add("a signed vote after the key that consented was retired", func(l *voteLog) {
+		l.before = func() { l.Retire("acc_1", l.Phone) }
+	}, nil)
+	add("a signed vote, with events about other keys", func(l *voteLog) {
+		l.before = func() {
+			other := passkeytest.NewVoter(t, "other", "ES256")
+			l.Register("acc_1", other, l.Key, nil)
+			l.Register("acc_4", l.Laptop, nil, nil)
+			l.Retire("acc_4", l.Laptop)
+			l.Retire("acc_1", other)
+		}
+	}, nil)
+	add("a signed denial", func(l *voteLog) {
+		l.sign = func(v *signedvote.Vote) { v.Vote = "deny" }
+		l.stored = func(p map[string]any) { p["vote"] = "deny" }
+	}, nil)
+	add("a signed vote with an empty reason", func(l *voteLog) {
+		l.sign = func(v *signedvote.Vote) { v.Reason = "" }
+		l.stored = func(p map[string]any) { p["reason"], p["reason_code"] = "", nil }
+	}, nil)
+	add("a signed vote with the client data of another browser", func(l *voteLog) {
+		l.Key.Client = map[string]any{"crossOrigin": nil, "other_keys_can_be_added_here": "true", "x": []any{1.5, nil}}
+	}, nil)
+	return all
+}
