@@ -128,7 +128,7 @@ func newWorldOf(t testing.TB, service *ledgertest.Service, change ...func(*conso
 		Erasures: w.erasures,
 		Events:   &eventlist.Reader{Index: events, Ledgers: w.Ledgers, Organizations: w.orgs, Bundles: public},
 		Evidence: &evidence.Exporter{Ledgers: w.Ledgers, Proofs: w.Ledgers, Witnesses: w.witnesses, Transparency: public, Agents: w.agents,
-			Policies: w.policies, Approvals: w.approvals, Organizations: w.orgs, Events: w.SystemEvents, Logger: edge.Logger},
+			Policies: w.policies, Approvals: w.approvals, Organizations: w.orgs, Events: w.SystemEvents, Index: events, Logger: edge.Logger},
 		People: people{}, Sources: sysevent.Sources{Records: w.Engine},
 		Edge: edge, Sessions: sessions{}, Orgs: w.orgs, Agents: w.agents, PublicURL: "https://ledger.example",
 		Policies: w.policies, Approvals: w.approvals, Workflows: w.workflows, Webhooks: w.webhooks, Witnesses: w.witnesses, Tokens: w.tokens, StreamExports: w.exporter,

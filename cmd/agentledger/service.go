@@ -240,7 +240,7 @@ func (s *service) buildComponents(ctx context.Context, c config.Serve) error {
 // buildErasures builds evidence packs, and the erasures of envelopes and payloads.
 func (s *service) buildErasures(n *sysevent.Appender, bounds *quota.Quota) {
 	s.evidence = &evidence.Exporter{Ledgers: s.ledgers, Proofs: s.ledgers, Agents: s.agents,
-		Policies: s.policies, Approvals: s.approvals, Organizations: s.orgs, Events: n, Logger: s.watch.logger}
+		Policies: s.policies, Approvals: s.approvals, Organizations: s.orgs, Events: n, Index: s.index, Logger: s.watch.logger}
 	s.erasures = erasure.New(erasure.Options{Records: s.records, Events: n, Ledgers: s.ledgers, Index: s.index,
 		Eraser: &erase.Eraser{Appender: n, Ledgers: s.ledgers}, Approvals: s.approvals, Lists: s.approvals,
 		Deliveries: s.webhooks, Archive: s.store, Settings: s.orgs, Pace: bounds,

@@ -65,7 +65,7 @@ func TestTablesAreBounded(t *testing.T) {
 	}
 	var r report
 	for i := range maxRows + 10 {
-		r.addDecision(approval.ID(id.Hash{byte(i)}.String()), &event.Envelope{Payload: []byte(`{}`)})
+		r.addDecision(approval.ID(id.Hash{byte(i)}.String()), &event.Envelope{Payload: []byte(`{}`)}, nil)
 	}
 	if len(r.approvals) != maxRows {
 		t.Errorf("%d approvals in the report", len(r.approvals))

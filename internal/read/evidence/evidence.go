@@ -22,6 +22,7 @@ import (
 
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/flow/approval"
+	"github.com/agentledger/agentledger/internal/read/index"
 	"github.com/agentledger/agentledger/internal/sysevent"
 	"github.com/agentledger/agentledger/internal/tenant/agent"
 	"github.com/agentledger/agentledger/internal/tenant/org"
@@ -103,6 +104,7 @@ type Exporter struct {
 	Approvals     Approvals
 	Organizations Organizations
 	Events        Events
+	Index         *index.Index
 	Logger        *slog.Logger
 }
 

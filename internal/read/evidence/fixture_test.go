@@ -17,6 +17,7 @@ import (
 	"github.com/agentledger/agentledger/internal/flow/approval"
 	"github.com/agentledger/agentledger/internal/jcs"
 	"github.com/agentledger/agentledger/internal/read/evidence"
+	"github.com/agentledger/agentledger/internal/read/index"
 	"github.com/agentledger/agentledger/internal/sysevent"
 	"github.com/agentledger/agentledger/internal/tenant/agent"
 	"github.com/agentledger/agentledger/internal/tenant/org"
@@ -60,6 +61,7 @@ func newWorldOn(t testing.TB, s *ledgertest.Service) *world {
 	w.Found(t, blue)
 	w.exporter = &evidence.Exporter{Ledgers: s.Ledgers, Proofs: s.Ledgers, Witnesses: unwitnessed{}, Transparency: unwitnessed{},
 		Agents: w, Policies: w, Approvals: noApprovals{}, Organizations: named{}, Events: s.SystemEvents,
+		Index:  index.New(index.Options{Ledgers: s.Ledgers, Store: s.Engine, Clock: s.Clock}),
 		Logger: slog.New(slog.NewTextHandler(t.Output(), nil))}
 	return w
 }

@@ -50,6 +50,7 @@ type plan struct {
 	approvals []*approvalPlan   // in the order of their first statements
 	byName    map[approval.ID]*approvalPlan
 	tables    tables
+	voters    voters
 
 	agentsFile []byte
 	policyFile string
@@ -65,6 +66,7 @@ type policyVersion struct {
 type approvalPlan struct {
 	name   approval.ID
 	events []id.Index
+	signed map[id.Index]voterName // who signed the votes in them
 }
 
 // plan finds all that can refuse the request, and all counts.
@@ -82,6 +84,9 @@ func (x *Exporter) plan(ctx context.Context, a Asked, out Output) (*plan, error)
 			continue
 		}
 		if err := x.describe(ctx, p); err != nil {
+			return nil, err
+		}
+		if err := x.findVoters(ctx, p); err != nil {
 			return nil, err
 		}
 		now, err := x.Ledgers.State(ctx, a.Tenant)
@@ -238,6 +243,16 @@ func (p *plan) addApproval(e *storage.Event) error {
 		p.approvals = append(p.approvals, a)
 	}
 	a.events = append(a.events, e.Index)
+	by, err := signedBy(envelope)
+	if err != nil {
+		return fmt.Errorf("statement at %d: %w", e.Index, err)
+	}
+	if by != (voterName{}) {
+		if a.signed == nil {
+			a.signed = make(map[id.Index]voterName)
+		}
+		a.signed[e.Index] = by
+	}
 	return p.checkBounds()
 }
 

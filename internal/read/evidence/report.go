@@ -62,8 +62,8 @@ type erasureRow struct {
 	Ranges string
 }
 
-// addDecision adds a statement about an approval.
-func (r *report) addDecision(name approval.ID, e *event.Envelope) {
+// addDecision adds a statement about an approval. key is the passkey that signed it, nil for none.
+func (r *report) addDecision(name approval.ID, e *event.Envelope, key *pack.VoterKey) {
 	if r.byName == nil {
 		r.byName = make(map[approval.ID]*approvalRow)
 	}
@@ -85,6 +85,9 @@ func (r *report) addDecision(name approval.ID, e *event.Envelope) {
 	}
 	if said.Vote != "" {
 		said.Transition += ": " + said.Vote
+	}
+	if key != nil {
+		said.Transition += ", signed by the approver's passkey " + key.String()
 	}
 	row.Steps = append(row.Steps, stepRow{At: id.InstantOf(e.EmittedAt).String(), What: shorten(said.Transition),
 		By: shorten(e.ActorPrincipal), Comment: shorten(said.Reason)})

@@ -89,7 +89,7 @@ func (w *packWriter) writeApprovals(ctx context.Context) error {
 			name, _, _ := strings.Cut(e.ActorPrincipal, "/")
 			acting[name] = true
 			line.Events = append(line.Events, s)
-			w.report.addDecision(a.name, e)
+			w.report.addDecision(a.name, e, w.plan.voters.key(a.signed[at], at))
 		}
 		if err := w.describeApproval(ctx, a.name, acting, &line); err != nil {
 			return err
@@ -147,11 +147,7 @@ func (w *packWriter) readStatement(ctx context.Context, at id.Index) (s pack.Sta
 // writeErasures writes the statements that erased envelopes of shown events.
 func (w *packWriter) writeErasures(ctx context.Context) error {
 	for _, at := range slices.Sorted(maps.Keys(w.plan.erasing)) {
-		stored, err := w.exporter.Ledgers.Event(ctx, w.plan.state, at, storage.FieldRecord|storage.FieldEnvelope)
-		if err != nil {
-			return err
-		}
-		envelope, err := parseStored(&stored)
+		stored, envelope, err := w.writeProven(ctx, at)
 		if err != nil {
 			return err
 		}
@@ -159,22 +155,30 @@ func (w *packWriter) writeErasures(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("erasure at %d: %w", at, err)
 		}
-		proof, err := w.exporter.Proofs.InclusionOf(ctx, w.plan.state, stored, w.plan.checkpoint.Size)
-		if err != nil {
-			return err
-		}
 		w.report.addErasure(&stored, envelope, &said)
-		text, err := jcs.Marshal(pack.Erasure{Entry: string(log.EntryOf(stored).Text()),
-			Envelope: string(stored.Envelope), Proof: proof, Record: string(stored.Record)})
-		if err != nil {
-			return err
-		}
-		if _, err := w.writeLine(text); err != nil {
-			return err
-		}
-		if err := w.out.flush(ctx); err != nil {
-			return err
-		}
 	}
 	return nil
+}
+
+// writeProven writes a line with a statement of the service and its proof.
+func (w *packWriter) writeProven(ctx context.Context, at id.Index) (stored storage.Event, e *event.Envelope, err error) {
+	if stored, err = w.exporter.Ledgers.Event(ctx, w.plan.state, at, storage.FieldRecord|storage.FieldEnvelope); err != nil {
+		return stored, nil, err
+	}
+	if e, err = parseStored(&stored); err != nil {
+		return stored, nil, err
+	}
+	proof, err := w.exporter.Proofs.InclusionOf(ctx, w.plan.state, stored, w.plan.checkpoint.Size)
+	if err != nil {
+		return stored, nil, err
+	}
+	text, err := jcs.Marshal(pack.Erasure{Entry: string(log.EntryOf(stored).Text()), Envelope: string(stored.Envelope),
+		Proof: proof, Record: string(stored.Record)})
+	if err != nil {
+		return stored, nil, err
+	}
+	if _, err := w.writeLine(text); err != nil {
+		return stored, nil, err
+	}
+	return stored, e, w.out.flush(ctx)
 }

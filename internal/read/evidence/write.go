@@ -133,6 +133,11 @@ func (w *packWriter) writePack(ctx context.Context) error {
 	if err := w.writeFile(pack.FileErasures, func() error { return w.writeErasures(ctx) }); err != nil {
 		return err
 	}
+	if len(w.plan.voters.events) > 0 {
+		if err := w.writeFile(pack.FileVoters, func() error { return w.writeVoters(ctx) }); err != nil {
+			return err
+		}
+	}
 	if err := w.writeFile(pack.FileReport, func() error { return w.writeReport(ctx) }); err != nil {
 		return err
 	}
