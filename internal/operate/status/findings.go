@@ -139,6 +139,9 @@ func storeRules() []rule {
 // longestWait is for how many seconds a log may wait for its witnesses.
 const longestWait = 900
 
+// oldestQuorum is how many seconds ago a quorum may have cosigned a log last.
+const oldestQuorum = 10800
+
 func lagRules() []rule {
 	return []rule{
 		{"AgentledgerQueueFills", Ticket, manual + "Overload", func(r *Report, _ time.Time) string {
@@ -148,6 +151,10 @@ func lagRules() []rule {
 		{"AgentledgerWitnessesBehind", Ticket, "docs/witnesses.md",
 			lasts(longestWait, witnessWait, func(r *Report) float64 { return r.Witnesses.WaitSeconds },
 				"a log has been waiting for its witnesses for %.0f s")},
+		{"AgentledgerCosignaturesOld", Ticket, "docs/witnesses.md: Quiet logs", func(r *Report, _ time.Time) string {
+			return textIf(r.Witnesses.OldestQuorumSeconds > oldestQuorum,
+				fmt.Sprintf("no quorum has cosigned a log for %.0f s", r.Witnesses.OldestQuorumSeconds))
+		}},
 		{"AgentledgerReverificationLags", Ticket, "give the service more processor time, or look at the disk",
 			lasts(1800, reverifyLag, func(r *Report) float64 { return r.Events.ReverifyLagSecond },
 				"the oldest event that is not re-verified is %.0f s old")},

@@ -20,7 +20,7 @@ func well() *Report {
 	ends := id.InstantOf(now.Add(15 * 24 * time.Hour))
 	return &Report{Ready: true, Ledgers: Ledgered{Faulty: map[string]uint64{"frozen": 0, "succeeded": 9}},
 		Store: Store{OldestAppendSeconds: 10}, Anchors: Anchors{LagSeconds: 30},
-		Events: Events{Queued: 50, QueueLimit: 100, ReverifyLagSecond: 1800}, Witnesses: Witnesses{WaitSeconds: 900},
+		Events: Events{Queued: 50, QueueLimit: 100, ReverifyLagSecond: 1800}, Witnesses: Witnesses{WaitSeconds: 900, OldestQuorumSeconds: 10800},
 		Archive: &Archive{WaitSeconds: 86400, ErasureSeconds: 3600},
 		Exports: Exports{LagSeconds: 3600}, CertificateEndsAt: &ends, increases: make(map[string]float64),
 		least:   map[string]float64{reverifyLag: 1800, witnessWait: 900, exportLag: 3600},
@@ -52,6 +52,7 @@ func TestFindings(t *testing.T) {
 		"AgentledgerStaleAnswers":       func(r *Report) { r.increases[staleAnswers] = 1 },
 		"AgentledgerQueueFills":         func(r *Report) { r.Events.Queued = 51 },
 		"AgentledgerWitnessesBehind":    func(r *Report) { r.least[witnessWait] = 901 },
+		"AgentledgerCosignaturesOld":    func(r *Report) { r.Witnesses.OldestQuorumSeconds = 10801 },
 		"AgentledgerReverificationLags": func(r *Report) { r.least[reverifyLag] = 1801 },
 		"AgentledgerStreamExportBehind": func(r *Report) { r.least[exportLag] = 3601 },
 		"AgentledgerVolumeFull":         func(r *Report) { r.Volumes[0].FreeBytes = 1 },

@@ -94,10 +94,12 @@ type Anchors struct {
 
 // Witnesses is how far the cosignatures are.
 type Witnesses struct {
-	WaitingLedgers uint64   `json:"waiting_ledgers"`
-	WaitSeconds    float64  `json:"wait_seconds"`   // of the ledger that waits longest
-	Contradictions uint64   `json:"contradictions"` // since the start
-	Resting        []string `json:"resting"`        // names of witnesses that are left alone
+	WaitingLedgers uint64  `json:"waiting_ledgers"`
+	WaitSeconds    float64 `json:"wait_seconds"`   // of the ledger that waits longest
+	Contradictions uint64  `json:"contradictions"` // since the start
+	// OldestQuorumSeconds is how long ago a quorum cosigned the log for which that is longest ago.
+	OldestQuorumSeconds float64  `json:"oldest_quorum_seconds"`
+	Resting             []string `json:"resting"` // names of witnesses that are left alone
 }
 
 // Webhooks counts the deliveries that are due.
@@ -172,8 +174,8 @@ func (r *Report) setFigures(all figures, engine string, increases map[string]flo
 	r.Anchors = Anchors{LagSeconds: all.sumOf("agentledger_anchor_lag_seconds"), Lost: count(anchorsLost),
 		JournalBytes: count("agentledger_anchor_journal_bytes")}
 	r.Witnesses = Witnesses{WaitingLedgers: count("agentledger_witness_ledgers"), Contradictions: count(contradictions),
-		WaitSeconds: all.sumOf(witnessWait),
-		Resting:     all.namesAboveZero("agentledger_witness_resting", "witness")}
+		WaitSeconds: all.sumOf(witnessWait), OldestQuorumSeconds: all.sumOf("agentledger_witness_oldest_quorum_seconds"),
+		Resting: all.namesAboveZero("agentledger_witness_resting", "witness")}
 	r.Exports = Exports{LagSeconds: all.sumOf(exportLag),
 		LagEvents: count("agentledger_stream_export_lag_events")}
 	if all[archiveBundles] != nil {

@@ -19,6 +19,7 @@ type round struct {
 	record      *ledgerRecord
 	submissions []*submission
 	retry       retryTimes // because some witnesses are in a pause
+	refreshes   bool       // nothing is missing: cosignatures are renewed
 	confirms    bool       // the head has no anchor: see anchor.go
 	foreign     bool       // the round belongs to the queue of own witnesses
 }
@@ -77,8 +78,15 @@ func (r *round) chooseEndpoints() {
 	shown := r.state.Shown()
 	r.record.applyPolicy(r.active)
 	now := r.w.Clock()
+	r.refreshes = true
 	for _, e := range r.active.endpoints {
 		due, at := r.record.submissionDue(e, shown, now)
+		switch {
+		case due:
+			r.refreshes = false
+		case at.IsZero(): // no cosignature is missing
+			due, at = r.record.refreshDue(e, r.w.Refresh/2, now)
+		}
 		if due {
 			r.submissions = append(r.submissions, r.newSubmission(e))
 		}

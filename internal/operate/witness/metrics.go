@@ -6,6 +6,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/cache"
 	"github.com/agentledger/agentledger/internal/http/egress"
 )
@@ -64,6 +65,16 @@ func (m *metrics) registerGauges(r prometheus.Registerer, w *Witnesses) {
 				return 0
 			}
 			return w.Clock().Sub(since).Seconds()
+		}),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "agentledger_witness_oldest_quorum_seconds",
+			Help: "How long ago a quorum of the service's policy last cosigned the ledger for which that is longest ago. Hourly sweeps find it; 0 if there is none.",
+		}, func() float64 {
+			oldest := id.Instant(w.oldest.Load())
+			if oldest == 0 {
+				return 0
+			}
+			return w.Clock().Sub(oldest.Time()).Seconds()
 		}),
 		prometheus.NewCounterFunc(prometheus.CounterOpts{
 			Name: "agentledger_witness_overflow_total",

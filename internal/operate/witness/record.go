@@ -12,6 +12,7 @@ import (
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/tlog"
+	"github.com/agentledger/agentledger/trust"
 )
 
 // kindWitnessed is the record of the cosigned checkpoints of a ledger, in its partition
@@ -132,8 +133,9 @@ func (p *ledgerRecord) marshalRecord() ([]byte, error) {
 
 // addCosignature adds a cosignature of the newest checkpoint, of a newer one, or of the
 // one with a quorum. Other cosignatures are dropped, because the stored state only
-// grows. signed is the checkpoint's note with the log's signature.
-func (p *ledgerRecord) addCosignature(signed []byte, s tlog.Signature, f *activePolicy) error {
+// grows; a newer one of the same key replaces the older one. signed is the checkpoint's
+// note with the log's signature.
+func (p *ledgerRecord) addCosignature(signed []byte, s tlog.Signature, f *activePolicy, now id.Instant) error {
 	fresh, err := parseCosigned(signed)
 	if err != nil {
 		return err
@@ -147,7 +149,7 @@ func (p *ledgerRecord) addCosignature(signed []byte, s tlog.Signature, f *active
 	case c.Size <= p.newest.treeSize():
 		return nil // older than the stored ones
 	}
-	note, err := on.note.Add(s)
+	note, err := on.withoutOlder(s, now).Add(s)
 	if err != nil {
 		return nil // the note has a line of that key already
 	}
@@ -159,6 +161,17 @@ func (p *ledgerRecord) addCosignature(signed []byte, s tlog.Signature, f *active
 		p.quorum = more
 	}
 	return nil
+}
+
+// withoutOlder returns the note without an older cosignature of the key that made s. One
+// from the future counts as older, because its time proves nothing.
+func (v *cosignedCheckpoint) withoutOlder(s tlog.Signature, now id.Instant) tlog.Note {
+	n := v.note
+	n.Signatures = slices.DeleteFunc(slices.Clone(n.Signatures), func(known tlog.Signature) bool {
+		at := cosignatureTime(known)
+		return known.Name == s.Name && known.KeyHash == s.KeyHash && (at < cosignatureTime(s) || trust.IsAhead(at, now))
+	})
+	return n
 }
 
 // maxRewrites bounds the repetitions of a change after concurrent writes.

@@ -39,6 +39,9 @@ func (w *Witnesses) runRound(ctx context.Context, e *queuedLedger) retryTimes {
 		return r.confirmHead(ctx)
 	}
 	next, _ := r.submitToAll(ctx)
+	if r.refreshes { // the ledger does not wait for its witnesses, and takes no capacity from those that do
+		return retryTimes{paused: earlierTime(next.behind, next.paused)}
+	}
 	return next
 }
 

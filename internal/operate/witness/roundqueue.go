@@ -69,7 +69,12 @@ func (a *roundQueue) enqueueMoved(t id.Tenant, now time.Time) bool {
 func (a *roundQueue) enqueuePaused(t id.Tenant, at time.Time) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.entries[t] != nil { // its round finds the pause
+	if e := a.entries[t]; e != nil { // its round finds the pause
+		if e.paused && e.position >= 0 && at.Before(e.due) {
+			e.due = at
+			heap.Fix(&a.waiting, e.position)
+			a.signalChange()
+		}
 		return true
 	}
 	if !a.hasSpareRoom() {

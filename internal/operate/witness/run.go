@@ -15,6 +15,7 @@ func (w *Witnesses) Run(ctx context.Context) {
 	defer under.Wait()
 	moves := w.Ledgers.Moves()
 	under.Go(func() { w.sweepRepeatedly(ctx) })
+	under.Go(func() { w.refreshRepeatedly(ctx) })
 	alarm := time.NewTimer(0)
 	defer alarm.Stop()
 	for {

@@ -40,7 +40,7 @@ func (r *round) storeKeyOutcome(
 	now := r.w.Clock()
 	if line, ok := answer.lines[t.Key.Identity()]; ok {
 		*p.mutableHint(t.Key) = hint{Size: a.shown.Size, Last: cosigned, At: id.InstantOf(now)}
-		return time.Time{}, p.addCosignature(r.state.Checkpoint(), line, r.active)
+		return time.Time{}, p.addCosignature(r.state.Checkpoint(), line, r.active, id.InstantOf(now))
 	}
 	how := answer.resultForKey(t)
 	h := p.mutableHint(t.Key)

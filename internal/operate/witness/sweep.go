@@ -12,7 +12,8 @@ import (
 )
 
 // sweepRepeatedly sweeps over all ledgers, again and again. A sweep finds ledgers whose newest checkpoint lacks
-// cosignatures and that are not queued: after a start, after an overflow of the queue, and at the end of a pause.
+// cosignatures and that are not queued: after a start, after an overflow of the queue, and at the end of a pause. It also
+// schedules the quiet ledgers.
 func (w *Witnesses) sweepRepeatedly(ctx context.Context) {
 	for ctx.Err() == nil {
 		if err := w.sweepOnce(ctx); err != nil && ctx.Err() == nil {
@@ -28,6 +29,7 @@ func (w *Witnesses) sweepRepeatedly(ctx context.Context) {
 const sweepPause = 100 * time.Millisecond
 
 func (w *Witnesses) sweepOnce(ctx context.Context) error {
+	var found sweepFindings
 	asked := storage.SurveyQuestion{Kinds: []storage.Kind{org.Kind, kindWitnessed}}
 	for l, err := range storage.Survey(ctx, w.Store, asked) {
 		if err != nil || ctx.Err() != nil {
@@ -42,6 +44,7 @@ func (w *Witnesses) sweepOnce(ctx context.Context) error {
 		if !at.IsZero() {
 			w.queue.enqueuePaused(t, at)
 		}
+		found.note(w, l, w.Clock())
 		if !due {
 			continue
 		}
@@ -52,6 +55,8 @@ func (w *Witnesses) sweepOnce(ctx context.Context) error {
 		}
 		w.queue.enqueueMoved(t, w.Clock())
 	}
+	w.oldest.Store(int64(w.oldestConfirmed(ctx, found)))
+	w.scheduleQuiet(found.quiet)
 	return nil
 }
 

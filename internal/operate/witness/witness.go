@@ -10,7 +10,10 @@
 //   - Only a line that verifies under the configured key and key hash, over exactly the
 //     submitted checkpoint, is stored. All other lines are dropped.
 //   - The stored state of a ledger only grows: a larger checkpoint, or the same one
-//     with more cosignatures. It is durable before it is shown.
+//     with more or newer cosignatures. It is durable before it is shown.
+//   - The witnesses of a ledger that does not move are asked again once an hour, so
+//     that cosignatures show how old a view is. These rounds are spread over the hour,
+//     and they yield to those of ledgers that move.
 //   - A ledger has one round at a time. So a ledger has one request at a time to an
 //     address, with any number of keys, and all its witnesses get the same checkpoint.
 //   - An answer about one ledger does not delay other ledgers. A witness as a whole
@@ -35,6 +38,7 @@ import (
 	"iter"
 	"log/slog"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -82,6 +86,7 @@ type Options struct {
 
 	Interval time.Duration // between two rounds about a ledger; default 2 s
 	Sweep    time.Duration // between two sweeps over all ledgers; default 1 h
+	Refresh  time.Duration // age at which cosignatures of a ledger that does not move are renewed, at the latest; default 1 h
 	Rounds   int           // concurrent rounds; default 256
 	Pending  int           // ledgers in memory, waiting or in a round; default 65,536
 
@@ -101,6 +106,7 @@ func (o Options) withDefaults() Options {
 	}
 	o.Interval = cmp.Or(o.Interval, 2*time.Second)
 	o.Sweep = cmp.Or(o.Sweep, time.Hour)
+	o.Refresh = cmp.Or(o.Refresh, time.Hour)
 	o.Rounds = cmp.Or(o.Rounds, 256)
 	o.Pending = cmp.Or(o.Pending, 1<<16)
 	return o
@@ -126,6 +132,8 @@ type Witnesses struct {
 	ownSlots    chan struct{} // shared, so that they can't crowd out the service's witnesses
 
 	queue   *roundQueue
+	quiet   chan []datedLedger // from each sweep to refreshRepeatedly
+	oldest  atomic.Int64       // since when a quorum has cosigned, of the ledger for which that is longest ago; 0: none
 	views   *cache.Loading[id.Tenant, *view]
 	asking  syncs.KeyLocks[id.Tenant] // one round, or Confirm, of a ledger at a time
 	writing syncs.KeyLocks[id.Tenant] // of one ledger's record at a time
@@ -137,7 +145,7 @@ func New(o Options) *Witnesses {
 	w := &Witnesses{
 		Options: o, metrics: newMetrics(o.Metrics), rare: telemetry.WithoutRepeats(o.Logger),
 		ownPolicies: newOwnPolicies(), ownSlots: make(chan struct{}, ownAsks),
-		queue: newRoundQueue(o.Pending, o.Rounds),
+		queue: newRoundQueue(o.Pending, o.Rounds), quiet: make(chan []datedLedger, 1),
 		views: cache.NewLoading(cache.LoadingOptions[id.Tenant, *view]{
 			MaxAge: viewAge, Stale: staleView, Limit: 1 << 16, Clock: o.Clock}),
 	}

@@ -37,6 +37,7 @@ type Witness struct {
 	under   map[id.Origin]int
 	most    int
 	refused []string
+	clock   func() time.Time
 }
 
 // watched is a known log and its latest cosigned checkpoint.
@@ -67,7 +68,7 @@ func NewMLDSA(t testing.TB, name string) *Witness {
 }
 
 func startWitness(t testing.TB, signer tlog.WitnessSigner) *Witness {
-	w := &Witness{Signer: signer, logs: make(map[id.Origin]*watched), under: make(map[id.Origin]int)}
+	w := &Witness{Signer: signer, logs: make(map[id.Origin]*watched), under: make(map[id.Origin]int), clock: time.Now}
 	s := httptest.NewServer(w)
 	t.Cleanup(s.Close)
 	w.URL = s.URL
@@ -136,6 +137,13 @@ func (w *Witness) WrapHandler(h func(http.Handler) http.Handler) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.around = h
+}
+
+// SetClock replaces the clock of the witness.
+func (w *Witness) SetClock(clock func() time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.clock = clock
 }
 
 // CosignAnything makes the witness cosign every checkpoint, also of unknown logs. It is
@@ -245,7 +253,7 @@ func (w *Witness) addCheckpoint(rw http.ResponseWriter, r Request) {
 
 // writeCosignatures answers with one line for each key. The caller holds mu.
 func (w *Witness) writeCosignatures(rw http.ResponseWriter, c tlog.Checkpoint) {
-	now := id.InstantOf(time.Now())
+	now := id.InstantOf(w.clock())
 	lines := []tlog.Signature{w.Signer.Cosign(c.Text(), now)}
 	for _, s := range w.more {
 		lines = append(lines, s.Cosign(c.Text(), now))

@@ -1,0 +1,208 @@
+package witness
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/test/witnesstest"
+	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/tlog"
+)
+
+// cosignedAt returns when a witness cosigned the newest checkpoint of a ledger, as it is shown; 0 for never.
+func (w *world) cosignedAt(tenant id.Tenant, x *witnesstest.Witness) id.Instant {
+	w.t.Helper()
+	note, err := w.witnesses.Checkpoint(w.t.Context(), w.State(w.t, tenant))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	parsed, err := tlog.ParseNote(note)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	at, err := x.Signer.Key().Cosigned(parsed)
+	if err != nil {
+		return 0
+	}
+	return at
+}
+
+// age returns the metric of the oldest quorum.
+func (w *world) age() time.Duration {
+	w.t.Helper()
+	families, err := w.registry.Gather()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for _, f := range families {
+		if f.GetName() == "agentledger_witness_oldest_quorum_seconds" {
+			return time.Duration(f.GetMetric()[0].GetGauge().GetValue() * float64(time.Second))
+		}
+	}
+	w.t.Fatal("no metric")
+	return 0
+}
+
+// A ledger that does not move gets new cosignatures of the same checkpoint within an hour, and not before half of one.
+func TestQuietLedgersAreCosignedAgain(t *testing.T) {
+	w := newWorld(t)
+	x, y := w.witness("x.example"), w.witness("y.example")
+	x.SetClock(w.now)
+	y.SetClock(w.now)
+	w.append(red)
+	w.append(blue)
+	w.start(x.PolicyLine("x") + y.PolicyLine("y") + "group both all x y\nquorum both\n")
+	w.eventually("both are cosigned", func() bool { return w.by(red, x, y) == 2 && w.by(blue, x, y) == 2 && w.idle() })
+	first, size := w.cosignedAt(red, x), w.State(t, red).Size()
+	calls, _ := x.CountCalls()
+	for range 3 { // whoever looks early asks nobody
+		w.pass(9 * time.Minute)
+	}
+	w.eventually("idle", w.idle)
+	if again, _ := x.CountCalls(); again != calls {
+		t.Errorf("%d calls within half an hour", again-calls)
+	}
+	for round := range 3 {
+		began := id.InstantOf(w.now())
+		w.pass(61 * time.Minute)
+		w.eventually("cosigned again", func() bool {
+			for _, tenant := range []id.Tenant{red, blue} {
+				if w.cosignedAt(tenant, x) <= began || w.cosignedAt(tenant, y) <= began {
+					return false
+				}
+			}
+			return true
+		})
+		w.eventually("idle", w.idle)
+		w.pass(0)
+		if age := w.age(); age > 2*time.Minute {
+			t.Errorf("round %d: the oldest quorum is of %s ago", round, age)
+		}
+	}
+	if w.cosignedAt(red, x) <= first || w.State(t, red).Size() != size {
+		t.Error("the checkpoint is not the same, or its cosignature not newer")
+	}
+	if waits := w.witnesses.Waits(); len(waits) != 0 {
+		t.Errorf("%v wait for their witnesses", waits)
+	}
+}
+
+// A witness that does not answer leaves the old cosignature, is asked again after its pause, and counts for no ledger
+// that waits.
+func TestRefreshFails(t *testing.T) {
+	w := newWorld(t)
+	x := w.witness("x.example")
+	x.SetClock(w.now)
+	w.append(red)
+	w.start(x.PolicyLine("x") + "quorum x\n")
+	w.eventually("cosigned", func() bool { return w.by(red, x) == 1 && w.idle() })
+	first := w.cosignedAt(red, x)
+	for name, answer := range map[string]http.HandlerFunc{
+		"refused": func(rw http.ResponseWriter, _ *http.Request) { rw.WriteHeader(http.StatusForbidden) },
+		"failed":  func(rw http.ResponseWriter, _ *http.Request) { rw.WriteHeader(http.StatusInternalServerError) },
+		"unwell": func(rw http.ResponseWriter, _ *http.Request) {
+			rw.Header().Set("Retry-After", "60")
+			rw.WriteHeader(http.StatusServiceUnavailable)
+		},
+	} {
+		x.AnswerWith(answer)
+		before, _ := x.CountCalls()
+		w.pass(61 * time.Minute)
+		w.eventually(name, func() bool { calls, _ := x.CountCalls(); return calls > before && w.ended() })
+		if waits := w.witnesses.Waits(); len(waits) != 0 {
+			t.Errorf("%s: %v wait for their witnesses", name, waits)
+		}
+		if at := w.cosignedAt(red, x); at < first {
+			t.Errorf("%s: the cosignature is lost", name)
+		}
+		x.AnswerWith(nil)
+		began := id.InstantOf(w.now())
+		w.later(61 * time.Minute) // the end of the pause, without a sweep
+		w.eventually(name+": asked again", func() bool { return w.cosignedAt(red, x) > began })
+		w.eventually("idle", w.idle)
+	}
+}
+
+// The age of a ledger that nobody is asked about any more is no age of the witnesses.
+func TestAgeOfQuorum(t *testing.T) {
+	w := newWorld(t)
+	x := w.witness("x.example")
+	x.SetClock(w.now)
+	w.append(red)
+	w.append(blue)
+	w.start(x.PolicyLine("x") + "quorum x\n")
+	w.eventually("cosigned", func() bool { return w.by(red, x) == 1 && w.by(blue, x) == 1 && w.idle() })
+	x.AnswerWith(func(rw http.ResponseWriter, _ *http.Request) { rw.WriteHeader(http.StatusForbidden) })
+	w.pass(5 * time.Hour)
+	if age := w.age(); age < 5*time.Hour || age > 5*time.Hour+5*time.Minute {
+		t.Errorf("the oldest quorum is of %s ago, want 5h", age)
+	}
+	w.eventually("refused", w.ended)
+	for _, tenant := range []id.Tenant{red, blue} {
+		if err := w.Ledgers.Freeze(t.Context(), tenant, "a test"); err != nil {
+			t.Fatal(err)
+		}
+		if level := w.State(t, tenant).Fault().Level; level != log.Frozen {
+			t.Fatalf("got %v", level)
+		}
+	}
+	w.pass(time.Hour)
+	if age := w.age(); age != 0 {
+		t.Errorf("frozen ledgers: the oldest quorum is of %s ago", age)
+	}
+}
+
+// Ledgers that were cosigned together are asked about at different times of the second half of an hour.
+func TestRefreshesSpread(t *testing.T) {
+	w := &Witnesses{Options: Options{}.withDefaults()}
+	signer := testSigner(t, "x.example")
+	now := id.Instant(testTime)
+	policy := newCounter(t).policy()
+	policy.Witnesses[0].Key = signer.Key()
+	f := &activePolicy{policy: policy}
+	f.addTarget(&target{Witness: policy.Witnesses[0]}, func(string) *breaker { return nil })
+	c := &cosignedCheckpoint{note: tlog.Note{Signatures: []tlog.Signature{signer.Cosign("text\n", now)}}}
+	p := &ledgerRecord{newest: c, hints: map[string]*hint{signer.Key().Identity(): {Last: cosigned, At: now}}}
+	const n = 6000
+	var minutes [60]int
+	for range n {
+		after := w.refreshTime(p, f).Time().Sub(now.Time())
+		if after < 30*time.Minute || after > time.Hour {
+			t.Fatalf("asked again after %s", after)
+		}
+		minutes[min(int(after/time.Minute), 59)]++
+	}
+	for m, asked := range minutes[30:] {
+		if asked > 2*n/30 {
+			t.Errorf("minute %d: %d of %d ledgers", 30+m, asked, n)
+		}
+	}
+}
+
+// A newer cosignature takes the place of an older one of its key, and of one from the future; an older one does not.
+func TestNewerCosignatureReplaces(t *testing.T) {
+	x, y := testSigner(t, "x.example"), testSigner(t, "y.example")
+	const text = "log.example/o/red\n1\nAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\n"
+	note := tlog.Note{Text: text, Signatures: []tlog.Signature{
+		x.Cosign(text, testTime), y.Cosign(text, testTime+7_200_000)}}
+	c := &cosignedCheckpoint{note: note}
+	for name, tc := range map[string]struct {
+		line tlog.Signature
+		left int
+	}{
+		"newer":                    {x.Cosign(text, testTime+1000), 1},
+		"older":                    {x.Cosign(text, testTime-1000), 2},
+		"the same":                 {x.Cosign(text, testTime), 2},
+		"in place of a future one": {y.Cosign(text, testTime+1000), 1},
+		"another witness":          {testSigner(t, "z.example").Cosign(text, testTime+1000), 2},
+	} {
+		if left := c.withoutOlder(tc.line, testTime+1000); len(left.Signatures) != tc.left {
+			t.Errorf("%s: %d lines are left, want %d", name, len(left.Signatures), tc.left)
+		}
+	}
+	if len(note.Signatures) != 2 || note.Signatures[0].Name != "x.example" {
+		t.Error("the stored note was changed")
+	}
+}
