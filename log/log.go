@@ -192,7 +192,7 @@ type Ledgers struct {
 	slots   map[id.Tenant]*cacheSlot
 	ending  map[id.Tenant]*ledger // released ones that may have work under way; nil until the first
 
-	moves    moveFollowers // of new published states
+	moves    moveFollowers // of newly published states
 	relisted moveFollowers // of changes of Listing
 
 	queue   queue

@@ -9,18 +9,18 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// Moves collects the ledgers that changed. It may be slow: a ledger that changed a thousand times is collected once.
-// Its methods may be called concurrently.
+// Moves collects the ledgers that have changed. A follower may be slow: a ledger that changes a thousand times between
+// two calls of Take is collected once. Its methods may be called concurrently.
 type Moves struct {
 	mu    sync.Mutex
 	moved map[id.Tenant]struct{}
 	ready chan struct{} // holds a token while moved is not empty
 }
 
-// Ready receives when there is something to take.
+// Ready returns a channel that receives when Take has something to return.
 func (m *Moves) Ready() <-chan struct{} { return m.ready }
 
-// Take returns the ledgers that moved since the last call, each once and in no order.
+// Take returns the ledgers that have changed since the last call, each once and in no particular order.
 func (m *Moves) Take() []id.Tenant {
 	m.mu.Lock()
 	moved := m.moved
@@ -39,13 +39,14 @@ func (m *Moves) addMoved(t id.Tenant) {
 	}
 }
 
-// moveFollowers are the followers of one kind of change.
+// moveFollowers are the followers of one kind of change: new heads or repaired ledgers, for example. The sequencer and
+// the finisher notify them, so Tell must never wait for a follower.
 type moveFollowers struct {
 	mu  sync.Mutex
 	all atomic.Pointer[[]*Moves] // replaced, never changed
 }
 
-// New begins to collect for a new follower, which lasts as long as the ledgers are open.
+// New adds a follower, which collects changes until the ledgers are closed.
 func (f *moveFollowers) New() *Moves {
 	m := &Moves{moved: make(map[id.Tenant]struct{}), ready: make(chan struct{}, 1)}
 	f.mu.Lock()
@@ -59,7 +60,7 @@ func (f *moveFollowers) New() *Moves {
 	return m
 }
 
-// Tell notes a ledger for all followers. It costs a map entry each and never waits.
+// Tell notes a changed ledger for every follower. It costs one map entry per follower and never blocks.
 func (f *moveFollowers) Tell(t id.Tenant) {
 	if followed := f.all.Load(); followed != nil {
 		for _, m := range *followed {

@@ -20,8 +20,8 @@ func (l *Ledgers) State(ctx context.Context, t id.Tenant) (*State, error) {
 	return s, err
 }
 
-// Newest is State. late says that an append has been out for so long that other processes may have shown it to
-// readers (package standin).
+// Newest is like State. late reports whether an append has been pending for so long that other processes may have shown
+// its result to readers (package log/replica).
 func (l *Ledgers) Newest(ctx context.Context, t id.Tenant) (s *State, late bool, err error) {
 	led, err := l.residentLedger(ctx, t)
 	if err != nil {

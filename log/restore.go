@@ -12,11 +12,12 @@ import (
 	"github.com/agentledger/agentledger/tlog"
 )
 
-// ErrInconsistent is wrapped by errors of values that do not fit together in a store.
+// ErrInconsistent is wrapped by the errors of reading a ledger whose stored parts contradict each other.
 var ErrInconsistent = errors.New("stored ledger does not fit together")
 
-// RestoreTree builds the growing end of the tree from the tile roots and the last entries, and checks that it has the
-// head's root and that the last entry is the head's.
+// RestoreTree rebuilds the growing end of a ledger's tree from the tile roots and the last entries in the store. It
+// returns an error that wraps ErrInconsistent if the tree does not have the head's root, or if the last entry is not the
+// head's: a restored tree is never used unchecked.
 func RestoreTree(ctx context.Context, store storage.Ledgers, t id.Tenant, head storage.Head) (*tlog.Builder, error) {
 	partials := tlog.Partials(head.Size)
 	hashes, err := allHashes(ctx, store, t, partials)
@@ -37,7 +38,8 @@ func RestoreTree(ctx context.Context, store storage.Ledgers, t id.Tenant, head s
 	return tree, err
 }
 
-// RestoreTreeAt is Tree for a head of the past, of which size and root are known.
+// RestoreTreeAt is RestoreTree for an earlier head of which only the size and the root are known. It returns the whole
+// head as well.
 func RestoreTreeAt(
 	ctx context.Context, store storage.Ledgers, t id.Tenant, size id.Index, root id.Hash,
 ) (storage.Head, *tlog.Builder, error) {
@@ -54,7 +56,8 @@ func RestoreTreeAt(
 	return head, tree, err
 }
 
-// allHashes returns the hashes of partial tiles, which are read side by side: each read is a way to the store.
+// allHashes returns the hashes of partial tiles. It reads them concurrently, because each read is a round trip to the
+// store.
 func allHashes(ctx context.Context, store storage.Ledgers, t id.Tenant, partials []tlog.Tile) ([][]id.Hash, error) {
 	hashes, reads := make([][]id.Hash, len(partials)), make([]func() error, len(partials))
 	for i, p := range partials {
@@ -87,8 +90,8 @@ func partialHashes(ctx context.Context, store storage.Ledgers, t id.Tenant, p tl
 	return hashes, nil
 }
 
-// lastEntry returns the leaf hash of the last entry, that of no entry for an empty ledger. A partial tile of level 0
-// that was read ends with it.
+// lastEntry returns the leaf hash of the last entry, or the zero hash for an empty ledger. If a partial tile of level 0
+// was read, it ends with this hash.
 func lastEntry(ctx context.Context, store storage.Ledgers, t id.Tenant, head storage.Head, partials []tlog.Tile,
 	hashes [][]id.Hash) (id.Hash, error) {
 	if len(partials) > 0 && partials[0].Level == 0 {
@@ -101,7 +104,7 @@ func lastEntry(ctx context.Context, store storage.Ledgers, t id.Tenant, head sto
 	return EntryOf(last).Hash(), err
 }
 
-// ReadEvent reads one event from a store; storage.ErrNotFound when it is not there.
+// ReadEvent reads one event from a store. It returns storage.ErrNotFound if the store does not have the event.
 func ReadEvent(
 	ctx context.Context, store storage.Ledgers, t id.Tenant, at id.Index, parts storage.Fields,
 ) (storage.Event, error) {

@@ -10,17 +10,24 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// errMalformedSum is wrapped by the errors of Parse.
+// errMalformedSum is wrapped by the errors of parseSlidingSum.
 var errMalformedSum = errors.New("malformed sliding sum")
 
-// A Sum of more than maxAmounts amounts merges the neighbours that lie in the same
-// one of stepsPerWindow steps.
+// A slidingSum of more than maxAmounts amounts merges neighbours that fall into the same one of stepsPerWindow steps of
+// its window.
 const (
 	maxAmounts     = 1024
 	stepsPerWindow = maxAmounts / 2
 )
 
-// slidingSum is a sliding sum. The zero value is empty. It is used by one goroutine at a time.
+// slidingSum is the sum of the amounts that were added within a window of time, for the limits of an agent per hour or
+// day. The zero value is empty. It must be used by one goroutine at a time.
+//
+//   - An amount that was added at t counts in the window that ends at now if now - window < t <= now.
+//   - It stores at most maxAmounts amounts. It is exact unless the window has more different times than that. Beyond
+//     that an amount may count longer than it should, by at most 1/stepsPerWindow of the window, and never shorter: a
+//     limit may hold too long, but is never exceeded.
+//   - parseSlidingSum returns the sum that AppendTo stored.
 type slidingSum struct {
 	amounts  []amount        // by time, ascending
 	total    decimal.Decimal // of amounts
@@ -32,8 +39,8 @@ type amount struct {
 	value decimal.Decimal // never negative
 }
 
-// At returns the sum of the window that ends at now, and drops the amounts before that
-// window. A sum that is larger than decimal.Max is decimal.Max.
+// At returns the sum of the window that ends at now, and drops earlier amounts. A sum larger than decimal.Max is
+// returned as decimal.Max.
 func (s *slidingSum) At(now id.Instant, window time.Duration) decimal.Decimal {
 	begin, n := now-id.Instant(window.Milliseconds()), 0
 	for n < len(s.amounts) && s.amounts[n].at <= begin {
@@ -67,8 +74,7 @@ func (s *slidingSum) raiseTotal(by decimal.Decimal) {
 	}
 }
 
-// Add adds an amount at now, which MUST NOT be before the newest amount. The value MUST
-// be more than 0.
+// Add adds an amount at now, which must not be before the latest amount. The value must be positive.
 func (s *slidingSum) Add(now id.Instant, value decimal.Decimal, window time.Duration) {
 	s.raiseTotal(value)
 	if n := len(s.amounts); n > 0 && s.amounts[n-1].at == now {
@@ -81,8 +87,7 @@ func (s *slidingSum) Add(now id.Instant, value decimal.Decimal, window time.Dura
 	s.amounts = append(s.amounts, amount{now, value})
 }
 
-// MoveBack moves the amounts that were added after now to now, and reports whether
-// there were any.
+// MoveBack moves amounts that were added after now to now, and reports whether there were any.
 func (s *slidingSum) MoveBack(now id.Instant) bool {
 	n := len(s.amounts)
 	for n > 0 && s.amounts[n-1].at > now {
@@ -105,7 +110,7 @@ func (s *slidingSum) MoveBack(now id.Instant) bool {
 	return true
 }
 
-// mergeSteps makes one amount of all that lie in the same step of the window.
+// mergeSteps merges the amounts that fall into the same step of the window.
 func (s *slidingSum) mergeSteps(window time.Duration) {
 	step := max(1, id.Instant(window.Milliseconds()/stepsPerWindow))
 	kept := s.amounts[:1:1]
@@ -129,11 +134,11 @@ func addCapped(a, b decimal.Decimal) decimal.Decimal {
 	return sum
 }
 
-// storedForm is the first byte of a stored Sum.
+// storedForm is the first byte of a stored slidingSum.
 const storedForm = 1
 
-// AppendTo appends the stored form. Each amount is stored as the milliseconds since the
-// amount before it, the length of its text, and its text.
+// AppendTo appends the stored form. Each amount is stored as the milliseconds since the previous amount, the length of
+// its text, and its text.
 func (s *slidingSum) AppendTo(b []byte) []byte {
 	b = append(b, storedForm)
 	var text []byte
@@ -147,7 +152,7 @@ func (s *slidingSum) AppendTo(b []byte) []byte {
 	return b
 }
 
-// parseSlidingSum reads the stored form. It wraps ErrMalformed for any other text.
+// parseSlidingSum parses the stored form. Its errors wrap errMalformedSum.
 func parseSlidingSum(b []byte) (s slidingSum, err error) {
 	if len(b) == 0 || b[0] != storedForm {
 		return s, fmt.Errorf("%w: unknown form", errMalformedSum)
@@ -165,7 +170,7 @@ func parseSlidingSum(b []byte) (s slidingSum, err error) {
 	return s, nil
 }
 
-// maxInstant is far beyond every time that is written.
+// maxInstant is far later than any time that is stored.
 const maxInstant = 1 << 53
 
 func parseAmount(b []byte, last id.Instant) (a amount, rest []byte, err error) {

@@ -13,7 +13,9 @@ import (
 	"github.com/agentledger/agentledger/tlog"
 )
 
-// tileReader reads tiles of one store. Its methods may be called concurrently.
+// tileReader reads the tiles of ledgers' trees for proofs, and caches those that are read often. Tiles and leaf hashes
+// never change, except that the last tile of a level gets wider. So all states of a ledger share the cached tiles, and
+// so does a ledger that left memory and was read back. Its methods may be called concurrently.
 type tileReader struct {
 	store  storage.Ledgers
 	nodes  *cache.Map[tileKey, *tlog.Nodes]
@@ -22,14 +24,14 @@ type tileReader struct {
 	kept, read prometheus.Counter // reads of leaf hashes, by where they were
 }
 
-// tileOptions are the bounds of a reader, in bytes.
+// tileOptions bound the caches of a reader, in bytes.
 type tileOptions struct {
 	NodeBytes int64 // of decoded tiles
 	LeafBytes int64 // of leaf hashes
 	Metrics   prometheus.Registerer
 }
 
-// newTileReader returns a reader that keeps nothing yet.
+// newTileReader returns a reader with empty caches.
 func newTileReader(store storage.Ledgers, o tileOptions) *tileReader {
 	reads := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "agentledger_leaf_reads_total",
@@ -52,9 +54,8 @@ type tileTree struct {
 	End    *tlog.Builder // at Size; only read
 }
 
-// Hashes returns the hashes of a tile, 32 bytes each, which the caller must not write to. It takes partial tiles from
-// the tree itself and full ones from the store. storage.ErrNotFound when the tile does not lie in the tree at that
-// width.
+// Hashes returns the hashes of a tile, 32 bytes each, which the caller must not modify. It takes partial tiles from the
+// tree itself and full ones from the store. It returns storage.ErrNotFound if the tree has no such tile of that width.
 func (r *tileReader) Hashes(ctx context.Context, in tileTree, t tlog.Tile) ([]byte, error) {
 	if !t.Within(in.Size) {
 		return nil, storage.ErrNotFound
@@ -62,7 +63,7 @@ func (r *tileReader) Hashes(ctx context.Context, in tileTree, t tlog.Tile) ([]by
 	return r.readTileFrom(ctx, in, t, 0)
 }
 
-// readTileFrom returns the hashes of a tile that lies in the tree, from number begin on.
+// readTileFrom returns the hashes of a tile of the tree, starting with hash number begin.
 func (r *tileReader) readTileFrom(ctx context.Context, in tileTree, t tlog.Tile, begin int) ([]byte, error) {
 	end := int(t.Width)
 	if t.Index == uint64(in.Size)>>(8*uint(t.Level))/tlog.TileWidth {
@@ -80,13 +81,13 @@ func (r *tileReader) readTileFrom(ctx context.Context, in tileTree, t tlog.Tile,
 	return hashes, err
 }
 
-// Prover returns a prover of proofs in a tree, for one request.
+// Prover returns a prover for one request that proves in a tree.
 func (r *tileReader) Prover(in tileTree) *tlog.Prover {
 	p := &treeTiles{reader: r, in: in}
 	return tlog.NewProver(p, p)
 }
 
-// treeTiles reads the tiles of one tree, and those that were decoded for any tree of its ledger. It is a
+// treeTiles reads the tiles of one tree, and shares decoded tiles with the other trees of its ledger. It is a
 // tlog.TileReader and a tlog.NodeCache.
 type treeTiles struct {
 	reader *tileReader

@@ -8,29 +8,30 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// SurveyQuestion says which ledgers are asked about, and which of their records are read.
+// SurveyQuestion selects the ledgers of a survey and the records that are read of each.
 type SurveyQuestion struct {
-	// Wanted reports whether a ledger is asked about; nil for all. It MUST be fast.
+	// Wanted reports whether a ledger is included. If nil, all are. It must be fast.
 	Wanted func(id.Tenant) bool
 
-	// Kinds are the kinds of the records that are read. Of each kind that is the one with key "".
+	// Kinds are the kinds of the records that are read: of each kind, the record with key "".
 	Kinds []Kind
 }
 
-// Wants reports whether a ledger is asked about.
+// Wants reports whether a ledger is included.
 func (q SurveyQuestion) Wants(t id.Tenant) bool { return q.Wanted == nil || q.Wanted(t) }
 
-// SurveyedLedger is the answer for one ledger.
+// SurveyedLedger is the result for one ledger.
 type SurveyedLedger struct {
 	Tenant id.Tenant
 	Head   Head
-	Values map[Kind][]byte // of the records that exist; not to be changed
-	Err    error           // why head or records could not be read; nil when they could
+	Values map[Kind][]byte // of the records that exist; must not be modified
+	Err    error           // why the head or a record could not be read, or nil
 }
 
-// Surveyor is an engine that answers for many ledgers at once.
+// Surveyor is implemented by engines that read facts about many ledgers at once, so that the number of queries grows
+// with pages of a thousand ledgers instead of with the ledgers.
 type Surveyor interface {
-	// Survey yields the wanted ledgers in ascending order. The sequence stops at the first error.
+	// Survey yields the wanted ledgers in ascending order. The sequence ends at the first error.
 	Survey(ctx context.Context, q SurveyQuestion) iter.Seq2[SurveyedLedger, error]
 }
 
@@ -41,7 +42,11 @@ type SurveyStore interface {
 	Get(ctx context.Context, t id.Tenant, kind Kind, key string) (Record, error)
 }
 
-// Survey is Surveyor.Survey of a store. One that is no Surveyor is asked about each ledger by itself.
+// Survey reads a few facts about each of many ledgers. It uses Surveyor.Survey if the store has it, and otherwise reads
+// the ledgers one by one.
+//
+// A survey is a hint: it may show a record that is not durable yet, so callers must read a record again before they act
+// on it. A ledger that cannot be read is reported in its own result and does not affect the others.
 func Survey(ctx context.Context, s SurveyStore, q SurveyQuestion) iter.Seq2[SurveyedLedger, error] {
 	if many, is := s.(Surveyor); is {
 		return many.Survey(ctx, q)

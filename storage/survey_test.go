@@ -21,7 +21,8 @@ const many = 2100
 // tenantOf spreads tenants over both halves of the numbers.
 func tenantOf(i int) id.Tenant { return id.Tenant(uint64(i+1) * 0x9e3779b97f4a7c15) }
 
-// batchOf makes a ledger whose head and records tell its number. Each third one has no record of kind "b".
+// batchOf returns the first batch of a ledger whose head and records contain its number. Every third ledger has no record
+// of kind "b".
 func batchOf(i int) storage.Batch {
 	b := storage.Batch{Tenant: tenantOf(i), Head: storage.Head{Root: id.Hash{1, byte(i)}, Last: id.Hash{1}, Epoch: 1,
 		ConfigVersion: uint64(i + 1)}}

@@ -14,10 +14,14 @@ import (
 	"github.com/agentledger/agentledger/internal/durable"
 )
 
-// every is the time between two writes of the file.
-const every = 5 * time.Second
+// markInterval is the minimum time between two writes of the file.
+const markInterval = 5 * time.Second
 
-// MarkFile is the marks of a run. Its methods may be called concurrently.
+// MarkFile stores the progress of an fsck in a file, so that a run that was interrupted can be resumed. Its methods may
+// be called concurrently.
+//
+// The file is always replaced as a whole: a run that is killed leaves marks that are at most some seconds old. A file
+// that cannot be read is an error; it is never treated as a run without marks.
 type MarkFile struct {
 	path string
 
@@ -26,7 +30,7 @@ type MarkFile struct {
 	written time.Time
 }
 
-// OpenMarkFile reads the marks of an earlier run. There are none without a file.
+// OpenMarkFile reads the marks of an earlier run. If path does not exist, there are none.
 func OpenMarkFile(path string) (*MarkFile, error) {
 	f := &MarkFile{path: path, marks: make(map[id.Origin]Mark)}
 	text, err := os.ReadFile(path)
@@ -50,12 +54,12 @@ func (f *MarkFile) Find(o id.Origin) (Mark, bool) {
 	return m, ok
 }
 
-// Note implements Progress. It writes the file from time to time.
+// Note implements Progress. It writes the file at most once per markInterval.
 func (f *MarkFile) Note(o id.Origin, m Mark) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.marks[o] = m
-	if time.Since(f.written) < every {
+	if time.Since(f.written) < markInterval {
 		return nil
 	}
 	return f.write()
@@ -68,7 +72,7 @@ func (f *MarkFile) Keep() error {
 	return f.write()
 }
 
-// Remove removes the file of a run that came to its end.
+// Remove removes the file after a complete run.
 func (f *MarkFile) Remove() error {
 	err := os.Remove(f.path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -77,7 +81,7 @@ func (f *MarkFile) Remove() error {
 	return err
 }
 
-// write MUST be called with the lock held.
+// write writes the file. The caller must hold f.mu.
 func (f *MarkFile) write() error {
 	text, err := json.Marshal(f.marks, json.Deterministic(true))
 	if err != nil {

@@ -1,15 +1,19 @@
-// Package replica answers readers of ledgers that other processes own, for processes that share a store.
+// Package replica serves reads of ledgers from a store that several processes share, also of ledgers that another
+// process owns or whose owner cannot be reached. It hides from its callers (the HTTP surfaces, the directory) whether
+// the answer comes from this process's own ledger or from the store.
 //
 // Invariants:
 //
-//   - A stand-in takes no ledger over, appends nothing and moves no epoch, so that the owner is not disturbed.
-//   - The state that it shows is not smaller than any that any process has shown before the request. Each state is in
-//     the store before it is shown, and the stand-in reads the store after the request came.
-//   - No process shows a smaller state afterwards. An owner that has not published the stored head yet has had an
-//     append out for takeover.Sight, and waits for its outcome before it shows the ledger (State).
-//   - The state is durable, extends the newest anchor that this process has of the ledger, and becomes its anchor
-//     before it is shown. A store that was rolled back is refused.
-//   - One request at a time reads the newest state of a ledger. Those that came before it began show the same one.
+//   - A read replica never appends, never takes over a ledger and never bumps its epoch, so it does not disturb the
+//     owner.
+//   - Reads never go back. A state that is shown is at least as large as any state that any process showed before the
+//     request: each state is stored before it is shown, and the replica reads the store after the request arrived.
+//   - No process shows a smaller state afterwards. If the owner has not published the stored head yet, its append has
+//     been pending for takeover.Sight, and State waits for the outcome before it shows the owner's ledger.
+//   - A state is durable, extends the latest anchor that this process has of the ledger, and becomes the anchor before
+//     it is shown. A store that was rolled back is therefore rejected.
+//   - Only one request at a time reads the latest state of a ledger. Requests that arrived before that read began share
+//     its result.
 package replica
 
 import (
@@ -29,7 +33,7 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// Store has the heads of ledgers.
+// Store reads the heads of ledgers and confirms that they are durable.
 type Store interface {
 	Head(ctx context.Context, t id.Tenant) (storage.Head, error)
 	Barrier(ctx context.Context) error
@@ -61,10 +65,10 @@ type Ledgers struct {
 	looks   chan struct{}                     // holds one for each look of Shown into the store
 }
 
-// maxKept is of how many ledgers the newest states are kept, of about 2 KiB each.
+// maxKept bounds the number of cached states, about 2 KiB each.
 const maxKept = 1024
 
-// New returns the ledgers of a store.
+// New returns the ledgers of a shared store.
 func New(o Options) *Ledgers {
 	if o.Wait == nil {
 		o.Wait = syncs.Sleep
@@ -77,14 +81,14 @@ func New(o Options) *Ledgers {
 	}
 }
 
-// lateLook is how often State looks for the outcome of an append.
+// lateLook is the interval at which State polls for the outcome of a pending append.
 const lateLook = 20 * time.Millisecond
 
-// State returns the newest state of a ledger that may be shown. With takeover.WithStandIn this process need not own
-// it. An owner waits while an append is late, because a stand-in may have shown the result of that.
+// State returns the latest state of a ledger that may be shown. With takeover.WithStandIn this process need not own
+// the ledger. An owner waits while an append is late, because a replica may already have shown its result.
 //
-// Errors: log.ErrNotOwner; fault.Unavailable when an append is late until ctx ends, or when the stored state can't be
-// confirmed; those of the store.
+// It returns log.ErrNotOwner if another process owns the ledger, fault.Unavailable if an append is still late when ctx
+// ends or if the stored state cannot be confirmed, or an error of the store.
 func (l *Ledgers) State(ctx context.Context, t id.Tenant) (*log.State, error) {
 	for {
 		s, late, err := l.Newest(ctx, t)
@@ -103,7 +107,7 @@ func (l *Ledgers) State(ctx context.Context, t id.Tenant) (*log.State, error) {
 	}
 }
 
-// StoodIn returns how many states of other processes' ledgers were shown.
+// StoodIn returns how many states of ledgers of other processes were shown.
 func (l *Ledgers) StoodIn() uint64 { return l.stoodIn.Load() }
 
 // Successor is that of log.Ledgers. Another process may own the successor.
