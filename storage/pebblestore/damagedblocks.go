@@ -15,24 +15,29 @@ import (
 
 const (
 	maxKnown     = 1024 // blocks
-	trailerBytes = 5    // the kind of compression and the checksum behind a block
+	trailerBytes = 5    // compression type and checksum after a block
 	sumBytes     = 4
 )
 
-// damagedBlocks are the damaged blocks that are known. The zero value has none. All methods may be called concurrently.
+// damagedBlocks answers repeated reads of damaged blocks of tables at once. Otherwise each read of a block with a wrong
+// checksum would take half a second of processor time, in which Pebble searches for the bit that was flipped. The zero
+// value knows no damaged blocks. All methods may be called concurrently.
+//
+// Each read still reads the disk: a block whose checksum is right again is read normally. Only reads of exactly the
+// blocks in which Pebble found a wrong checksum are answered with an error.
 type damagedBlocks struct {
 	count atomic.Int64
 	mu    sync.Mutex
 	known map[damagedBlock]error
 }
 
-// damagedBlock is the place of a block and its trailer, in bytes.
+// damagedBlock is the position of a block and its trailer, in bytes.
 type damagedBlock struct {
 	file        string
 	begin, size int64
 }
 
-// Note keeps the block that Pebble's report of damage in a file names. A report of other damage changes nothing.
+// Note records the block that Pebble's report of damage in a file names. It ignores reports of other damage.
 func (k *damagedBlocks) Note(file string, report error) {
 	const before = "block "
 	b := damagedBlock{file: path.Base(file)}
@@ -56,12 +61,12 @@ func (k *damagedBlocks) Note(file string, report error) {
 // Count returns how many blocks are known.
 func (k *damagedBlocks) Count() int { return int(k.count.Load()) }
 
-// Guard returns a table whose reads of known blocks end with the report of the first one.
+// Guard returns a table whose reads of a known block return the report that Note recorded for it.
 func (k *damagedBlocks) Guard(table vfs.File, name string) vfs.File {
 	return &guarded{table, k, path.Base(name)}
 }
 
-// judge returns the report of a block that is known and still damaged.
+// judge returns the report of a block if it is known and still damaged.
 func (k *damagedBlocks) judge(b damagedBlock, content []byte) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -78,7 +83,7 @@ func (k *damagedBlocks) judge(b damagedBlock, content []byte) error {
 	return nil
 }
 
-// guarded is a table that is open.
+// guarded is an open table.
 type guarded struct {
 	vfs.File
 	blocks *damagedBlocks

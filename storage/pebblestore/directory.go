@@ -10,6 +10,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/agentledger/agentledger/internal/durable"
+	"github.com/agentledger/agentledger/storage/pebblestore/walcheck"
 )
 
 // directoryFS syncs directories where Pebble does not.
@@ -35,7 +36,6 @@ const (
 	markerPrefix         = "marker."
 	manifestMarkerPrefix = "marker.manifest."
 	formatMarkerPrefix   = "marker.format-version."
-	manifestPrefix       = "MANIFEST-"
 	tableSuffix          = ".sst"
 )
 
@@ -70,7 +70,7 @@ func (d directoryFS) Create(name string, category vfs.DiskWriteCategory) (vfs.Fi
 
 // manifestNumber returns the number in the name of a manifest.
 func manifestNumber(name string) (number uint64, ok bool) {
-	digits, ok := strings.CutPrefix(name, manifestPrefix)
+	digits, ok := strings.CutPrefix(name, walcheck.ManifestPrefix)
 	if !ok {
 		return 0, false
 	}

@@ -12,12 +12,12 @@
 //   - A failed sync or manifest write breaks the engine: every waiting call and every later call
 //     gets storage.ErrBroken. Nothing is retried.
 //   - One process at a time has a directory open.
-//   - A store is refused before a file is changed if a part is missing, or if data that
-//     acknowledged writes rest on is damaged. This holds as far as loss and damage differ from the
-//     traces of a crash (inspectDirectory). A store of another format is refused too.
-//   - A store that is open read-only stays as it is, byte for byte, and answers every write with
-//     storage.ErrReadOnly.
-//   - Every value read is checked against its form before it is used. A value that does not fit is
+//   - A store is rejected before any file is changed if a part is missing, or if data that acknowledged writes depend
+//     on is damaged. This holds as far as loss and damage differ from what a crash leaves (inspectDirectory, package
+//     walcheck). A store of another format is rejected too.
+//   - A store that is open read-only stays as it is, byte for byte, and answers every write with storage.ErrReadOnly.
+//   - Files are created with access for their owner only.
+//   - Every value read is checked against its format before it is used. If it does not match, the error is
 //     storage.ErrCorrupt.
 package pebblestore
 
@@ -36,6 +36,7 @@ import (
 	"github.com/agentledger/agentledger/internal/durable"
 	"github.com/agentledger/agentledger/internal/syncs"
 	"github.com/agentledger/agentledger/storage"
+	"github.com/agentledger/agentledger/storage/pebblestore/walcheck"
 )
 
 // Engine is a storage.Engine on a Pebble store.
@@ -118,7 +119,7 @@ func (e *Engine) openStore(o Options) error {
 		return err
 	}
 	for _, d := range dropped {
-		d.logWarning(o.Logger)
+		d.LogWarning(o.Logger)
 	}
 	if o.ReadOnly {
 		e.file.state.format = max(state.format, formatNumber)
@@ -172,10 +173,10 @@ func openError(dir string, err error) error {
 		return nil
 	}
 	if table := tableInError.FindStringSubmatch(err.Error()); table != nil {
-		return corruptValue(fmt.Sprintf("the table %s.sst in %s is missing or damaged (%s): %s", table[1], dir, table[2], bringBack))
+		return corruptValue(fmt.Sprintf("the table %s.sst in %s is missing or damaged (%s): %s", table[1], dir, table[2], walcheck.Remedy))
 	}
 	if pebble.IsCorruptionError(err) {
-		return fmt.Errorf("a file in %s is damaged: %w: %s", dir, readError(err), bringBack)
+		return fmt.Errorf("a file in %s is damaged: %w: %s", dir, readError(err), walcheck.Remedy)
 	}
 	return err
 }

@@ -14,20 +14,6 @@ func Uncompressed(o Options) Options {
 	return o
 }
 
-// DamagedChunk is the check of manifests.
-var DamagedChunk = damagedChunk
-
-// LastChunk returns where the last chunk of a whole manifest of one block begins.
-func LastChunk(b []byte) (at int) {
-	for {
-		n := wholeChunk(b[at:])
-		if n == 0 || at+n >= len(b) {
-			return at
-		}
-		at += n
-	}
-}
-
 // Flush writes what is in memory to tables, and returns when that is done.
 func (e *Engine) Flush() error { return e.db.Flush() }
 
@@ -40,7 +26,7 @@ func Inspect(fs vfs.FS, dir string) (holes int, err error) {
 	}
 	_, dropped, err := inspectDirectory(fs, dir, state)
 	for _, d := range dropped {
-		holes += d.whole
+		holes += d.Whole
 	}
 	return holes, err
 }

@@ -11,9 +11,6 @@ import (
 	"github.com/agentledger/agentledger/storage/pebblestore/walcheck"
 )
 
-// bringBack tells the operator how to repair a missing or damaged file.
-const bringBack = "nothing was changed; bring the file back from a copy of this store, or bring back the whole store"
-
 // listing holds the files of a store's directory, grouped by their role for Pebble.
 type listing struct {
 	manifests    []uint64 // in ascending order
@@ -62,7 +59,7 @@ func listDirectory(fs vfs.FS, dir string) (l listing, err error) {
 // inspectDirectory refuses a store with a missing part. It also refuses a store with a damaged
 // part that Pebble would pass over, and whose rest Pebble would then delete. It changes nothing.
 // A state that a crash of the process or of the machine can leave is never refused.
-func inspectDirectory(fs vfs.FS, dir string, state storeState) (exists bool, dropped []droppedTail, err error) {
+func inspectDirectory(fs vfs.FS, dir string, state storeState) (exists bool, dropped []walcheck.DroppedTail, err error) {
 	l, err := listDirectory(fs, dir)
 	if err != nil {
 		return false, nil, err
@@ -71,23 +68,27 @@ func inspectDirectory(fs vfs.FS, dir string, state storeState) (exists bool, dro
 		return false, nil, l.wantNone(fs, dir, state)
 	}
 	if l.current < state.manifest {
-		return true, nil, corruptValue(fmt.Sprintf("the marker names %s%06d, and the newest manifest was %s%06d: the newer marker.manifest.* is missing: %s",
-			manifestPrefix, l.current, manifestPrefix, state.manifest, bringBack))
+		return true, nil, corruptValue(fmt.Sprintf("the marker names %s, and the newest manifest was %s: the newer marker.manifest.* is missing: %s",
+			walcheck.ManifestName(l.current), walcheck.ManifestName(state.manifest), walcheck.Remedy))
 	}
-	position, err := checkManifest(fs, dir, l.current, state)
+	synced := int64(0)
+	if l.current == state.manifest {
+		synced = state.length
+	}
+	position, err := walcheck.CheckManifest(fs, dir, l.current, synced)
 	if err != nil {
 		return true, nil, err
 	}
 	if !l.formatMarker {
 		holding, err := l.holding(fs, dir)
 		if err == nil && holding {
-			err = corruptValue("marker.format-version.* is missing: " + bringBack)
+			err = corruptValue("marker.format-version.* is missing: " + walcheck.Remedy)
 		}
 		if err != nil {
 			return true, nil, err
 		}
 	}
-	dropped, err = checkLogFiles(fs, dir, l.logs, position)
+	dropped, err = walcheck.CheckLogs(fs, dir, l.logs, position)
 	return true, dropped, err
 }
 
@@ -102,14 +103,14 @@ func (l listing) wantNone(fs vfs.FS, dir string, state storeState) error {
 	if state.manifest == 0 && first && !holding && l.options == 0 && !l.formatMarker {
 		return nil
 	}
-	return corruptValue("marker.manifest.*, the file that names the store's manifest, is missing (it is empty, and some programs don't copy empty files): " + bringBack)
+	return corruptValue("marker.manifest.*, the file that names the store's manifest, is missing (it is empty, and some programs don't copy empty files): " + walcheck.Remedy)
 }
 
 // holding reports whether there are tables, or records in logs.
 func (l listing) holding(fs vfs.FS, dir string) (bool, error) {
 	for _, number := range l.logs {
-		s, err := walcheck.ReadFile(fs, dir, number)
-		if err != nil || s.Records+s.Behind > 0 {
+		holds, err := walcheck.HasRecords(fs, dir, number)
+		if err != nil || holds {
 			return err == nil, err
 		}
 	}

@@ -122,7 +122,7 @@ func TestManifestCutAtARecord(t *testing.T) {
 	image, _ := killed(t)
 	name := fileOf(t, image, "MANIFEST-", "")
 	whole := readFile(t, image, name)
-	for end := pebblestore.LastChunk(whole); end > 0; end = pebblestore.LastChunk(whole[:end]) {
+	for end := lastManifestChunk(t, whole); end > 0; end = lastManifestChunk(t, whole[:end]) {
 		writeFile(t, image, name, whole[:end])
 		if _, err := pebblestore.Inspect(image, "data"); !errors.Is(err, storage.ErrCorrupt) {
 			t.Errorf("cut at %d of %d: got %v", end, len(whole), err)

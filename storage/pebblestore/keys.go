@@ -22,11 +22,11 @@ import (
 //	counter      name                              value (8), unless it is in the head
 //	stored       kind 0x00 key                     see appendStored
 //	format       –, of the service's partition     see formatNumber (8)
-//	erasures     –, of the service's partition     see package erasedbytes
+//	erasures     –, of the service's partition     see erasedCounter
 //
 // Entries are stored apart from records and envelopes, so that chain checks and entry bundles read
 // no payloads. Each key of an append is searched for in the memtable, so values that can share a key
-// do share one. The family numbers are written to disk and MUST never change.
+// do. The family numbers are stored and must never change.
 type family byte
 
 const (

@@ -1,10 +1,12 @@
 package pebblestore_test
 
 import (
+	"encoding/binary"
 	"errors"
 	"io"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -12,6 +14,7 @@ import (
 
 	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/storage/pebblestore"
+	"github.com/agentledger/agentledger/storage/pebblestore/walcheck"
 )
 
 // manifestOf makes a store of two ledgers with some tables and returns its
@@ -72,35 +75,64 @@ func writeFile(t *testing.T, fs vfs.FS, name string, b []byte) {
 	}
 }
 
-// Any flipped bit of a manifest is found before Pebble deletes what it then
-// takes for unused.
+// checkManifest checks a manifest of which so many bytes are known to be synced.
+func checkManifest(t *testing.T, fs vfs.FS, name string, synced int64) error {
+	t.Helper()
+	number, err := strconv.ParseUint(strings.TrimPrefix(path.Base(name), walcheck.ManifestPrefix), 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = walcheck.CheckManifest(fs, path.Dir(name), number, synced)
+	return err
+}
+
+// lastManifestChunk returns where the last chunk of a whole manifest of one block begins.
+func lastManifestChunk(t *testing.T, b []byte) (at int) {
+	t.Helper()
+	const header = 7
+	for {
+		next := at + header + int(binary.LittleEndian.Uint16(b[at+4:]))
+		if next > len(b) || walcheck.Sum(b[at+6:next]) != binary.LittleEndian.Uint32(b[at:]) {
+			t.Fatalf("no whole chunk at byte %d of %d", at, len(b))
+		}
+		if next == len(b) {
+			return at
+		}
+		at = next
+	}
+}
+
+// Any flipped bit of a manifest is detected before Pebble deletes the tables that it would take for unused.
 func TestFlippedBitsOfTheManifest(t *testing.T) {
-	_, _, whole := manifestOf(t)
-	if at, damaged := pebblestore.DamagedChunk(whole); damaged || at != len(whole) {
-		t.Fatalf("a whole manifest of %d bytes is damaged at %d", len(whole), at)
+	fs, name, whole := manifestOf(t)
+	if err := checkManifest(t, fs, name, int64(len(whole))); err != nil {
+		t.Fatalf("a whole manifest of %d bytes: %v", len(whole), err)
 	}
 	for i := range whole {
 		for bit := range 8 {
 			bent := slices.Clone(whole)
 			bent[i] ^= 1 << bit
-			if _, damaged := pebblestore.DamagedChunk(bent); !damaged {
-				t.Errorf("byte %d of %d, bit %d: not found", i, len(whole), bit)
+			writeFile(t, fs, name, bent)
+			if err := checkManifest(t, fs, name, 0); !errors.Is(err, storage.ErrCorrupt) {
+				t.Errorf("byte %d of %d, bit %d: got %v, want ErrCorrupt", i, len(whole), bit, err)
 			}
 		}
 	}
 }
 
-// A manifest whose last record a crash left unfinished is an honest one.
+// A manifest whose last record a crash left unfinished is not damaged.
 func TestUnfinishedManifest(t *testing.T) {
-	_, _, whole := manifestOf(t)
-	last := pebblestore.LastChunk(whole)
+	fs, name, whole := manifestOf(t)
+	last := lastManifestChunk(t, whole)
 	for end := last; end < len(whole); end++ {
-		if at, damaged := pebblestore.DamagedChunk(whole[:end]); damaged {
-			t.Errorf("cut off at %d of %d: damaged at %d", end, len(whole), at)
+		writeFile(t, fs, name, whole[:end])
+		if err := checkManifest(t, fs, name, 0); err != nil {
+			t.Errorf("cut off at %d of %d: %v", end, len(whole), err)
 		}
 		zeros := append(slices.Clone(whole[:end]), make([]byte, len(whole)-end+4096)...)
-		if at, damaged := pebblestore.DamagedChunk(zeros); damaged {
-			t.Errorf("zeros from %d of %d on: damaged at %d", end, len(whole), at)
+		writeFile(t, fs, name, zeros)
+		if err := checkManifest(t, fs, name, 0); err != nil {
+			t.Errorf("zeros from %d of %d on: %v", end, len(whole), err)
 		}
 	}
 }

@@ -7,8 +7,16 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// nameFilter holds names of all ledgers of a store. View and its result may be used concurrently with everything. The
-// other methods MUST be called one at a time, in the order in which names are applied.
+// nameFilter remembers in memory which names of events a store may have, in Bloom filters. Nearly every name that is
+// looked up is new, and looking it up in tables would cost as much as writing an event.
+//
+//   - A name that was added, or that a sweep read, is never absent in a later View.
+//   - A ledger has a View after a sweep has read all its names. Names that are applied during the sweep are added, so
+//     none is missed.
+//   - The filter takes about 2 bytes per name and at most 43 MiB. When it is full it starts again, without any ledger.
+//
+// View and its result may be used concurrently with everything. The other methods must be called one at a time, in the
+// order in which names are applied.
 type nameFilter struct {
 	seed maphash.Seed // secret, so that a client can't choose names with the same bits
 	most int          // layers
@@ -19,22 +27,22 @@ type nameFilter struct {
 	resets  int
 }
 
-// progress says how far the names of a ledger were read.
+// progress is how far the names of a ledger have been read.
 type progress struct {
-	searched int    // names, before the sweep began
-	next     []byte // key of the next name to be read, nil before the first
-	whole    bool   // all were read
+	searched int    // names looked up before the sweep began
+	next     []byte // key of the next name to read, or nil before the first
+	whole    bool   // all have been read
 }
 
 const (
 	mostLayers  = 6       // for 22 million names
 	mostLedgers = 1 << 16 // about 5 MB
 
-	// searchesFirst is how many names of a ledger are searched in tables before its names are read: a ledger with
-	// few events is left alone.
+	// searchesFirst is how many names of a ledger are looked up in tables before its names are read. Ledgers with few
+	// events never get that far.
 	searchesFirst = 16
 
-	// nameSource that are read for a part of an append with so many events.
+	// Names that are read with an append: sweptFirst, and sweptEach for each name that it looks up.
 	sweptEach  = 8
 	sweptFirst = 32
 )
@@ -44,14 +52,14 @@ func newNameFilter() *nameFilter {
 	return &nameFilter{seed: maphash.MakeSeed(), most: mostLayers, ledgers: make(map[id.Tenant]progress)}
 }
 
-// nameView is the names of a ledger as they were when it was taken. The zero value knows nothing.
+// nameView is a snapshot of the names of a ledger. The zero value knows no names.
 type nameView struct {
 	seed   maphash.Seed
 	layers []*layer
 	whole  bool
 }
 
-// nameView returns the names of a ledger, the zero value while they have not all been read.
+// View returns the names of a ledger, or the zero value if they have not all been read.
 func (f *nameFilter) View(t id.Tenant) nameView {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
@@ -61,7 +69,7 @@ func (f *nameFilter) View(t id.Tenant) nameView {
 	return nameView{seed: f.seed, layers: f.layers, whole: true}
 }
 
-// Absent reports whether it is certain that the store did not have a name of the ledger when the view was taken.
+// Absent reports whether the store certainly did not have a name of the ledger when the view was taken.
 func (v nameView) Absent(name []byte) bool {
 	if !v.whole {
 		return false
@@ -78,8 +86,8 @@ func (v nameView) Absent(name []byte) bool {
 // Whole reports whether all names of the ledger are known.
 func (v nameView) Whole() bool { return v.whole }
 
-// Add adds a name of any ledger. It MUST be called after the name was applied, so that a sweep that begins later reads
-// the name even if the filter began anew meanwhile.
+// Add adds a name of any ledger. It must be called after the name was applied, so that a later sweep reads the name even
+// if the filter was reset in the meantime.
 func (f *nameFilter) Add(name []byte) {
 	last := len(f.layers) - 1
 	if last < 0 || f.layers[last].room == 0 {
@@ -89,26 +97,26 @@ func (f *nameFilter) Add(name []byte) {
 	f.layers[last].addHash(maphash.Bytes(f.seed, name))
 }
 
-// grow adds a layer, or begins anew when there are enough.
+// grow adds a layer. If the filter is full, it is reset first.
 func (f *nameFilter) grow() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if len(f.layers) == f.most {
 		f.reset()
 	}
-	layers := append(make([]*layer, 0, len(f.layers)+1), f.layers...) // views keep the old ones
+	layers := append(make([]*layer, 0, len(f.layers)+1), f.layers...) // existing views keep the old layers
 	f.layers = append(layers, newLayer(len(f.layers)))
 }
 
-// reset forgets everything. The caller holds mu.
+// reset removes all names. The caller must hold mu.
 func (f *nameFilter) reset() {
 	f.layers = nil
 	clear(f.ledgers)
 	f.resets++
 }
 
-// Due returns how many names of a ledger are to be read by Sweep, before so many of its names are searched. It is 0
-// for a ledger that is read already, has been searched little, or has more events than fit.
+// Due returns how many names of a ledger Sweep should read before the given number of its names is looked up. It returns
+// 0 if the ledger has been read, if few of its names have been looked up, or if it has more events than fit.
 func (f *nameFilter) Due(t id.Tenant, searched int, size id.Index) int {
 	if size > id.Index(capacity(f.most)/2) {
 		return 0

@@ -15,7 +15,7 @@ import (
 	"github.com/agentledger/agentledger/internal/durable"
 )
 
-// enterWrite is beginCall for a call that writes.
+// enterWrite is beginCall for calls that write.
 func (e *Engine) enterWrite(ctx context.Context) error {
 	if err := e.beginCall(ctx); err != nil {
 		return err
@@ -27,7 +27,7 @@ func (e *Engine) enterWrite(ctx context.Context) error {
 	return nil
 }
 
-// openReadOnly opens a store that is there. Pebble replays the logs into memory and leaves every file as it is.
+// openReadOnly opens an existing store. Pebble replays the logs into memory and leaves every file as it is.
 func (e *Engine) openReadOnly(o Options, exists bool) (err error) {
 	if !exists {
 		return fmt.Errorf("no store in %s: %w", o.Dir, os.ErrNotExist)

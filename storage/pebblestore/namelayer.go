@@ -3,10 +3,10 @@ package pebblestore
 import "sync/atomic"
 
 const (
-	// A name has one bit in each word of one block, which is a line of the processor's cache. With 32 names in a
-	// block one new name in a thousand is taken for one that may be there.
+	// A name sets one bit in each word of one block, which is a cache line. With 32 names in a block, the filter takes
+	// one new name in a thousand for one that may exist.
 	wordsInBlock  = 8
-	bitsOfWord    = 6 // of the hash, which choose a bit of a word
+	bitsOfWord    = 6 // bits of the hash that select a bit of a word
 	namesInBlock  = 32
 	blocksOfFirst = 512 // 16,384 names
 	growth        = 4
@@ -14,13 +14,13 @@ const (
 
 type filterBlock [wordsInBlock]uint64
 
-// layer is a Bloom filter of fixed size. One goroutine at a time adds; any number may ask meanwhile.
+// layer is a Bloom filter of fixed size. One goroutine may add at a time, while any number look up.
 type layer struct {
 	blocks []filterBlock
-	room   int // for names
+	room   int // names that can still be added
 }
 
-// newLayer returns the layer of a number, from 0. Each has room for four times as many names as the one before.
+// newLayer returns layer n, counted from 0. Each layer has four times the capacity of the layer before.
 func newLayer(number int) *layer {
 	n := blocksOf(number)
 	return &layer{blocks: make([]filterBlock, n), room: n * namesInBlock}
@@ -34,7 +34,7 @@ func blocksOf(number int) int {
 	return n
 }
 
-// capacity returns for how many names so many layers have room.
+// capacity returns the number of names that n layers can hold.
 func capacity(layers int) (names int) {
 	for i := range layers {
 		names += blocksOf(i) * namesInBlock
@@ -42,8 +42,8 @@ func capacity(layers int) (names int) {
 	return names
 }
 
-// filterBlock returns the block of a hash. Its upper half chooses the block, so that blocks and bits depend on each other
-// only in the largest layers, and there by few bits.
+// block returns the block of a hash. The upper half of the hash selects the block, so that block and bits share bits of
+// the hash only in the largest layers, and there only few.
 func (l *layer) block(h uint64) *filterBlock {
 	return &l.blocks[(h>>32)*uint64(len(l.blocks))>>32]
 }

@@ -13,16 +13,16 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// errReadOnly answers every write to a store that is open read-only.
+// errReadOnly is returned by every write to a store that is open read-only.
 var errReadOnly = fmt.Errorf("the store is open read-only: %w", storage.ErrReadOnly)
 
-// readOnlyFS is a file system that changes nothing. Pebble's read-only mode asks for no change, and
-// ReadOnly refuses any.
+// readOnlyFS rejects every change with errReadOnly, so that a store that is open read-only stays as it is, byte for byte.
+// Pebble's read-only mode should not attempt any; readOnlyFS enforces it.
 type readOnlyFS struct{ vfs.FS }
 
-// Lock implements vfs.FS. It makes no lock file: where there is none, no process
-// has the store open. It goes on without the lock where the file system or the
-// file's permissions refuse it: a process that could write could have locked.
+// Lock implements vfs.FS. It never creates a lock file: if there is none, no process has the store open. It continues
+// without the lock if the file system or the permissions of the file do not allow it: a process that could write could
+// have locked the file.
 func (r readOnlyFS) Lock(name string) (io.Closer, error) {
 	if _, err := r.FS.Stat(name); errors.Is(err, os.ErrNotExist) {
 		return noLock{}, nil
@@ -34,8 +34,8 @@ func (r readOnlyFS) Lock(name string) (io.Closer, error) {
 	return l, err
 }
 
-// refusesWrites reports whether a lock file could not be opened for writing. That
-// another process holds the lock is no *fs.PathError.
+// refusesWrites reports whether a lock file could not be opened for writing. If another process holds the lock, the
+// error is not a *fs.PathError.
 func refusesWrites(err error) bool {
 	var path *fs.PathError
 	return errors.Is(err, syscall.EROFS) || errors.As(err, &path) &&

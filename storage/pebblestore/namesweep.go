@@ -7,7 +7,8 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// nameSource are all names of a store in the order of their keys, with those that were applied before it was made.
+// nameSource iterates over the names of a store in the order of their keys, including all that were applied before it was
+// created.
 type nameSource interface {
 	SeekGE(key []byte) bool
 	Next() bool
@@ -15,8 +16,8 @@ type nameSource interface {
 	Error() error
 }
 
-// Sweep reads up to so many names of a ledger, whose keys are [from, to), on from the last one that a sweep read. It
-// returns the error of names. Any other one keeps nothing from being read again later.
+// Sweep reads up to most names of a ledger, whose keys are in [from, to), and continues where the last sweep of the ledger
+// ended. It returns the error of names; a later sweep then reads the same names again.
 func (f *nameFilter) Sweep(t id.Tenant, names nameSource, from, to []byte, most int) error {
 	p, resets := f.ledgers[t], f.resets // this goroutine alone writes them
 	if p.next != nil {
@@ -31,7 +32,7 @@ func (f *nameFilter) Sweep(t id.Tenant, names nameSource, from, to []byte, most 
 		return err
 	}
 	if f.resets != resets {
-		return nil // names that were read before are not in the filter any more
+		return nil // the names that were read before are no longer in the filter
 	}
 	if more && bytes.Compare(names.Key(), to) < 0 {
 		p.next = slices.Clone(names.Key())
