@@ -12,14 +12,15 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// readPage gives a connection to the reader of one page. Its errors are those of the engine.
+// readPage calls page with a connection to read one page. It returns errors of the engine. No connection is held between
+// two pages.
 type readPage func(ctx context.Context, page func(querier) error) error
 
-// pageSize is how many ledgers are read at a time.
+// pageSize is the number of ledgers that are read at a time.
 const pageSize = 1000
 
-// Statements of pages. Their parameters are the first and the last tenant, and the number of ledgers; those of
-// RecordsSQL are tenants and kinds.
+// A page of up to pageSize ledgers takes one statement, and a second one if records are read. The parameters are the
+// first tenant, the last tenant and the number of ledgers; for recordsSQL, the tenants and kinds.
 const (
 	tenantsSQL = `SELECT org FROM head WHERE org >= $1 AND org <= $2 ORDER BY org LIMIT $3`
 	headsSQL   = `SELECT org, size, root, last, last_received, epoch, config_version FROM head
@@ -30,7 +31,8 @@ CROSS JOIN LATERAL (SELECT value FROM record
 	WHERE record.org = asked.org AND record.kind = asked.kind AND record.key = '' LIMIT 1) AS r`
 )
 
-// tenantPages yields all tenants that have a ledger, in ascending order.
+// tenantPages yields all tenants that have a ledger, in ascending order. It reads the next page only when the consumer
+// needs it.
 func tenantPages(ctx context.Context, read readPage) iter.Seq2[id.Tenant, error] {
 	return pages(func(begin, last int64) (page []id.Tenant, err error) {
 		err = read(ctx, func(q querier) error {
@@ -49,7 +51,7 @@ func tenantPages(ctx context.Context, read readPage) iter.Seq2[id.Tenant, error]
 	}, func(t id.Tenant) id.Tenant { return t })
 }
 
-// surveyPages implements storage.Surveyor. The tenants of a page that are not wanted are passed over with their heads.
+// surveyPages implements storage.Surveyor. It reads the heads of tenants that are not wanted too, and skips them.
 func surveyPages(ctx context.Context, question storage.SurveyQuestion, read readPage) iter.Seq2[storage.SurveyedLedger, error] {
 	all := pages(func(begin, last int64) (page []storage.SurveyedLedger, err error) {
 		err = read(ctx, func(q querier) error {
@@ -64,7 +66,7 @@ func surveyPages(ctx context.Context, question storage.SurveyQuestion, read read
 	return func(yield func(storage.SurveyedLedger, error) bool) {
 		for l, err := range all {
 			if err == nil && l.Values == nil {
-				continue // it is not wanted
+				continue // not wanted
 			}
 			if !yield(l, err) {
 				return
@@ -73,11 +75,11 @@ func surveyPages(ctx context.Context, question storage.SurveyQuestion, read read
 	}
 }
 
-// pages yields the elements of all pages. read returns at most pageSize elements of the tenants [begin, last] in
-// ascending order.
+// pages yields the elements of all pages. read returns at most pageSize elements, in ascending order, of the tenants
+// [begin, last].
 func pages[T any](read func(begin, last int64) ([]T, error), tenant func(T) id.Tenant) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
-		// As int8, numbers from 2^63 on are negative.
+		// Tenants from 2^63 on are negative as int8.
 		for _, half := range [][2]int64{{0, math.MaxInt64}, {math.MinInt64, -1}} {
 			for begin, last, more := half[0], half[1], true; more; {
 				page, err := read(begin, last)
@@ -123,7 +125,7 @@ func readHeads(ctx context.Context, q querier, begin, last int64) ([]storage.Sur
 	})
 }
 
-// addRecords adds the records of the wanted ledgers. Others keep no values.
+// addRecords adds the records of the wanted ledgers. Values stays nil for the others.
 func addRecords(ctx context.Context, q querier, question storage.SurveyQuestion, page []storage.SurveyedLedger) error {
 	wanted := make(map[int64]*storage.SurveyedLedger, len(page))
 	var orgs []int64

@@ -11,9 +11,8 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// findSQL finds any number of names of any tenants. It has a LIMIT in the subquery for each name, so that the planner can
-// choose nothing but a lookup for each name. Without it, the planner would read all keys of a table that has few
-// idempotency keys.
+// findSQL finds any number of names of any tenants. The LIMIT in the subquery for each name forces the planner to look up
+// each name in the index. Without it, the planner would read all keys of a table that has few idempotency keys.
 const findSQL = `SELECT false, asked.n, e.idx
 FROM unnest($1::int8[], $2::bytea[]) WITH ORDINALITY AS asked (org, name, n)
 CROSS JOIN LATERAL (SELECT idx FROM event WHERE event.org = asked.org
@@ -23,16 +22,18 @@ FROM unnest($3::int8[], $4::bytea[]) WITH ORDINALITY AS asked (org, name, n)
 CROSS JOIN LATERAL (SELECT idx FROM event WHERE event.org = asked.org
 	AND event.idempotency = asked.name LIMIT 1) AS e`
 
-// findOneSQL is SQL for one event of a tenant: its id, and its idempotency key or NULL.
+// findOneSQL is findSQL for one event of a tenant: its id, and its idempotency key or NULL.
 const findOneSQL = `(SELECT false, 1::int8, idx FROM event WHERE org = $1::int8 AND name = $2::bytea LIMIT 1)
 UNION ALL (SELECT true, 1::int8, idx FROM event WHERE org = $1::int8 AND idempotency = $3::bytea LIMIT 1)`
 
 const (
-	mostStatements = 2   // under way at a time
+	mostStatements = 2   // in flight at a time
 	mostTogether   = 512 // look-ups in one statement
 )
 
-// finder makes the look-ups of an engine. It has no goroutine while there are none. Find may be called concurrently.
+// finder looks up events of an engine by their names. Calls that wait at the same time share a statement: each new event
+// is looked up once, and a statement for each would cost more than storing the event. There is no goroutine while no call
+// waits. Find may be called concurrently.
 type finder struct {
 	database querier
 
@@ -53,8 +54,8 @@ type lookup struct {
 	done   chan struct{}
 }
 
-// Find returns the index of the event of each name, storage.NoIndex for none. Errors are those of the database or of
-// ctx.
+// Find returns the index of the event of each name, or storage.NoIndex if there is none. If ctx ends, Find returns its
+// error; the statement continues, because other calls may share it.
 func (f *finder) Find(ctx context.Context, t id.Tenant, names []storage.DedupKey) ([]id.Index, error) {
 	l := &lookup{tenant: t, names: names, done: make(chan struct{})}
 	if f.addLookup(l) {
@@ -72,7 +73,7 @@ func (f *finder) Find(ctx context.Context, t id.Tenant, names []storage.DedupKey
 // findWaiting looks up the waiting names until no call waits.
 func (f *finder) findWaiting() {
 	for together := f.takeLookups(); together != nil; together = f.takeLookups() {
-		err := findNames(context.Background(), f.database, together) // of no caller alone
+		err := findNames(context.Background(), f.database, together) // shared by several callers
 		for _, l := range together {
 			l.err = err
 			close(l.done)
@@ -80,7 +81,7 @@ func (f *finder) findWaiting() {
 	}
 }
 
-// addLookup queues a call. begin tells the caller to start findWaiting.
+// addLookup queues a call. begin reports whether the caller must start findWaiting.
 func (f *finder) addLookup(l *lookup) (begin bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -92,7 +93,7 @@ func (f *finder) addLookup(l *lookup) (begin bool) {
 	return true
 }
 
-// leave takes back a call that waits for a statement.
+// leave removes a call that waits for a statement.
 func (f *finder) leave(l *lookup) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -101,8 +102,7 @@ func (f *finder) leave(l *lookup) {
 	}
 }
 
-// takeLookups returns the calls that share the next statement. It returns nil when no call waits,
-// and findWaiting then ends.
+// takeLookups returns the calls that share the next statement. If no call waits, it returns nil, and findWaiting ends.
 func (f *finder) takeLookups() []*lookup {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -116,7 +116,7 @@ func (f *finder) takeLookups() []*lookup {
 	return together
 }
 
-// findIn is Finder.Find by a statement of its own, for example in a transaction.
+// findIn is finder.Find with a separate statement, for example in a transaction.
 func findIn(ctx context.Context, q querier, t id.Tenant, names []storage.DedupKey) ([]id.Index, error) {
 	l := &lookup{tenant: t, names: names}
 	err := findNames(ctx, q, []*lookup{l})
@@ -129,7 +129,7 @@ type place struct {
 	name   int
 }
 
-// asked are the columns of one kind of names, and where their answers go.
+// asked holds the columns of one kind of names, and where their results go.
 type asked struct {
 	orgs   []int64
 	stored [][]byte

@@ -17,29 +17,30 @@ const (
 	segmentSQL = `UPDATE segment SET texts = $3 WHERE org = $1 AND idx = $2`
 )
 
-// page is how many events are read at a time.
-const page = 128
+// rewritePage is the number of events that are read at a time.
+const rewritePage = 128
 
-// textRewriter are rows of one organization, whose texts change.
+// textRewriter rewrites the stored texts of events of one organization, row by row. It changes the column of the texts
+// alone, and only in rows with a requested event. Either every requested event is found in a row, or nothing is written.
 type textRewriter struct {
-	// SQL selects index, count, entries and texts of the rows that hold the events of organization $1 at
-	// indices $2, in their order. Count is 0 for an event in a row of its own.
+	// SQL selects index, count, entries and texts of the rows that contain the events of organization $1 at indices $2,
+	// in this order. Count is 0 for an event in a separate row.
 	SQL string
 	Org int64
 
-	// changeEvent changes the texts of an event in a row of its own, and changeMembers those of a segment.
-	// nil keeps the row. False means that the texts are damaged.
+	// changeEvent changes the texts of an event in a separate row, and changeMembers the texts of a segment. If stored
+	// is nil, the row is kept. ok reports whether the texts are valid.
 	changeEvent   func(texts []byte, at id.Index) (stored []byte, ok bool)
 	changeMembers func(texts []byte, first id.Index, count int) (stored []byte, ok bool)
 
-	last    int64 // row that was read last
-	found   int   // events that are asked for
+	last    int64 // last row that was read
+	found   int   // requested events
 	updates pgx.Batch
 }
 
-// EraseEnvelopes takes away the envelopes of events. by are the indices of the events and of those that erase them.
-// The transaction MUST hold the head, so that no other one writes these rows. Damage and a missing event are
-// storage.ErrCorrupt.
+// EraseEnvelopes removes the envelopes of events. by maps their indices to the indices of the erasing events. The
+// transaction must hold the head, so that no other transaction writes these rows. If an event is damaged or missing, the
+// error is storage.ErrCorrupt.
 func (t *textRewriter) EraseEnvelopes(ctx context.Context, tx pgx.Tx, codec *documentCodec, by map[id.Index]id.Index) error {
 	t.changeEvent = func(texts []byte, at id.Index) ([]byte, bool) { return codec.EraseDocument(texts, by[at]) }
 	t.changeMembers = func(texts []byte, first id.Index, count int) ([]byte, bool) {
@@ -48,7 +49,7 @@ func (t *textRewriter) EraseEnvelopes(ctx context.Context, tx pgx.Tx, codec *doc
 	return t.rewrite(ctx, tx, slices.Sorted(maps.Keys(by)))
 }
 
-// Drop takes away record and envelope of the events [begin, end). All else is as for EraseEnvelopes.
+// Drop removes record and envelope of the events [begin, end), under the conditions of EraseEnvelopes.
 func (t *textRewriter) Drop(ctx context.Context, tx pgx.Tx, codec *documentCodec, begin, end id.Index) error {
 	t.changeEvent = func(texts []byte, _ id.Index) ([]byte, bool) { return codec.DropDocument(texts) }
 	t.changeMembers = func(texts []byte, first id.Index, count int) ([]byte, bool) {
@@ -67,7 +68,7 @@ func (t *textRewriter) Drop(ctx context.Context, tx pgx.Tx, codec *documentCodec
 // rewrite changes the rows of the events at ascending indices.
 func (t *textRewriter) rewrite(ctx context.Context, tx pgx.Tx, at []id.Index) error {
 	t.last = -1
-	for some := range slices.Chunk(at, page) {
+	for some := range slices.Chunk(at, rewritePage) {
 		rows, err := tx.Query(ctx, t.SQL, t.Org, some)
 		if err != nil {
 			return err
@@ -87,8 +88,8 @@ func (t *textRewriter) rewrite(ctx context.Context, tx pgx.Tx, at []id.Index) er
 	return tx.SendBatch(ctx, &t.updates).Close()
 }
 
-// changeRow queues the update of a row, if it has events that are asked for. Rows come in their order, and a row
-// may come again in the next chunk of indices.
+// changeRow queues the update of a row if it contains requested events. Rows arrive in ascending order, and a row may
+// occur again with the next chunk of indices.
 func (t *textRewriter) changeRow(row int64, count int, texts []byte, at []id.Index) error {
 	if row <= t.last {
 		return nil

@@ -10,20 +10,20 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// Events that follow each other are alike for the most part. A segment is therefore compressed as a
-// whole, and takes two thirds of the space of its events one by one.
+// Consecutive events are mostly alike. A segment is therefore compressed as a whole, and takes two thirds of the space
+// that its events would take separately.
 //
-// Its stored form is one byte for the form and an S2 block of the members' parts, one behind the
-// other. A part begins with the length of its rest (uvarint). The rest is, in this order:
+// Its stored form is one byte for the form and an S2 block of the members' parts. A part begins with the length of its
+// rest (uvarint). The rest is, in this order:
 //
 //   - received_at (varint);
 //   - effective decision and disclosure (a byte each);
-//   - 1 if the texts behind the lengths are packed (see pack), else 2, and 2 more if the event was
-//     erased, or 4 more if it is archived (a byte);
+//   - 1 if the texts after the lengths are packed (see pack), else 2, plus 2 if the event was erased, or plus 4 if it is
+//     archived (a byte);
 //   - the lengths of agent, trace, tool and action kind (uvarint each);
-//   - the length of the id, twice, plus one if there is an envelope (uvarint);
+//   - the length of the id times two, plus one if there is an envelope (uvarint);
 //   - the length of the record (uvarint);
-//   - the index of the erasing event, if the event was erased or is archived, 0 for none (uvarint);
+//   - if the event was erased or is archived, the index of the erasing event, or 0 if there is none (uvarint);
 //   - all these texts, the envelope last.
 const segmentForm = 1
 

@@ -10,26 +10,31 @@ import (
 )
 
 const (
-	connections = 8  // that a call is made on at once, as far as an engine has them
-	streamTries = 64 // handles that are looked at for appends of all streams
+	warmConnections = 8  // concurrent calls, as far as an engine has connections
+	warmTenants     = 64 // random tenants that are tried to reach all streams
 )
 
-// Warm makes the calls of a take-over and of the first event behind it, and returns when they have ended or ctx ends.
-// Appends are not ended by ctx. Connections are opened one after another, because other programs of the machine, such
-// as the database, have work to do meanwhile.
+// Warm makes the first use of a store as fast as later ones. A server engine opens a connection when it first needs it,
+// and each connection prepares a statement when it first uses it. On a busy machine this takes longer than everything
+// else in a take-over. So Warm makes the calls of a take-over and of the first event after it, and returns when they have
+// returned or ctx ends; an append is not cancelled by ctx. It opens connections one after another, to leave processor
+// time to the database and other programs in the meantime.
+//
+// Warm writes nothing and reads nothing of any organization: all calls are for a random tenant without a ledger. It
+// ignores errors, because the callers that really use the store report them.
 func Warm(ctx context.Context, e storage.Engine) {
 	t := id.NewTenant()
 	useAppends(ctx, e)
 	calls := reads(e, t)
-	for open := range connections {
-		callAtOnce(ctx, open+1, calls[0]) // this needs one connection more than are open
+	for open := range warmConnections {
+		callAtOnce(ctx, open+1, calls[0]) // needs one connection more than are open
 	}
 	for _, call := range calls[1:] {
-		callAtOnce(ctx, connections, call)
+		callAtOnce(ctx, warmConnections, call)
 	}
 }
 
-// callAtOnce makes a call n times at once, each on a connection of its own as far as the engine has them.
+// callAtOnce makes n concurrent calls, each on a separate connection as far as the engine has them.
 func callAtOnce(ctx context.Context, n int, call func(context.Context)) {
 	var group sync.WaitGroup
 	for range n {
@@ -38,7 +43,7 @@ func callAtOnce(ctx context.Context, n int, call func(context.Context)) {
 	group.Wait()
 }
 
-// reads are the calls that read, one statement each.
+// reads returns the calls that read, one per statement.
 func reads(e storage.Engine, t id.Tenant) []func(context.Context) {
 	const kind = storage.Kind("warm")
 	return []func(context.Context){
@@ -63,10 +68,10 @@ func useEvents(ctx context.Context, e storage.Engine, t id.Tenant, parts storage
 	}
 }
 
-// useAppends makes appends of each stream, which meet no ledger.
+// useAppends makes appends to each stream. They are not applied, because they expect a head that does not exist.
 func useAppends(ctx context.Context, e storage.Engine) {
 	seen := make(map[int]bool)
-	for range streamTries {
+	for range warmTenants {
 		t := id.NewTenant()
 		s := e.Stream(t)
 		if seen[s] {
@@ -80,13 +85,13 @@ func useAppends(ctx context.Context, e storage.Engine) {
 	}
 }
 
-// raising is the batch of a take-over.
+// raising returns the batch of a take-over.
 func raising(t id.Tenant) storage.Batch {
 	absent := storage.Head{Size: 1, Root: id.Hash{1}, Epoch: 1}
 	return storage.Batch{Tenant: t, Expect: absent, Head: absent}
 }
 
-// oneEvent is the batch of an event that is alone.
+// oneEvent returns a batch of a single event.
 func oneEvent(t id.Tenant) storage.Batch {
 	b := raising(t)
 	b.Head.Size = 2

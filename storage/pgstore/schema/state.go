@@ -18,7 +18,7 @@ type state struct {
 	lowest    int64  // oldest schema that a program may know to write; 0 before writerStep
 	version   string // of the program that brought the schema up last
 	described int64  // schema that tables is of
-	tables    string // in the form of schematext.go
+	tables    string // formatted by formatSchema
 }
 
 const (

@@ -11,7 +11,7 @@ import (
 // source is the steps that a program knows, and the tables that they make.
 type source struct {
 	files fs.FS  // the steps, as goose reads them
-	text  string // of the tables (schematext.go)
+	text  string // of the tables, formatted by formatSchema
 }
 
 // Step is one change of the schema.

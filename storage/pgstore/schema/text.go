@@ -7,8 +7,11 @@ import (
 	"strings"
 )
 
-// differences lists every difference from the wanted schema, in the order of the names. For a
-// missing table it lists the table alone.
+// A schema as text is the properties of tables and of their parts by name. A name is a kind and "<table>",
+// "<table>.<column>" or "<part> of <table>".
+
+// differences lists every difference from the wanted schema, in the order of the names. If a table is missing, it lists
+// only the table.
 func differences(found, want map[string]string) (all []string) {
 	names := maps.Clone(want)
 	maps.Copy(names, found)
@@ -28,7 +31,7 @@ func differences(found, want map[string]string) (all []string) {
 	return all
 }
 
-// tableOf returns the table that a name is about.
+// tableOf returns the table that a name belongs to.
 func tableOf(name string) string {
 	kind, rest, _ := strings.Cut(name, " ")
 	if kind == "column" {
@@ -39,7 +42,7 @@ func tableOf(name string) string {
 	return rest
 }
 
-// Parse reads lines as Format writes them.
+// Parse parses the output of formatSchema.
 func Parse(text string) map[string]string {
 	schema := make(map[string]string)
 	for line := range strings.Lines(text) {
@@ -49,7 +52,7 @@ func Parse(text string) map[string]string {
 	return schema
 }
 
-// formatSchema writes a line for each name, in their order.
+// formatSchema returns a line for each name, sorted by name.
 func formatSchema(schema map[string]string) string {
 	var b strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(schema)) {
