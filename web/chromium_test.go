@@ -168,7 +168,7 @@ func TestForkInChromium(t *testing.T) {
 		changed, _ := json.Marshal(answer)
 		return changed
 	}
-	wantMarks(t, "wrong proof", visit(t, b, page+"four"), map[string]string{"inclusion": "ok: proved", "consistency": "fail: fork: not proved: ", "outcome": "fail: Not proved: fork: "})
+	wantMarks(t, "wrong proof", visit(t, b, page+"four"), map[string]string{"inclusion": "ok: proved", "consistency": "fail: no valid proof between sizes 3 and 4: ", "outcome": "fail: Not proved: no valid proof "})
 	service.change = nil
 	forge := `
 		const name = "agentledger:log:` + string(ledgertest.Origin(ledgertest.Red)) + `";

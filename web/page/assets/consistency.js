@@ -72,10 +72,12 @@ async function findFault(origin, from, to, read) {
   try {
     const proof = parse(answer);
     checkForm(proof, forms, { closed: false });
+    const other = [[from, proof.from_root], [to, proof.to_root]].find(([tree, root]) => hex(tree.root) !== root);
+    if (other) return `fork: the service has another tree of ${other[0].size} entries than the one that the log's key signed`;
     checkConsistencyAnswer(proof, from, to);
     return undefined;
   } catch (why) {
     if (!(why instanceof LedgerError)) throw why;
-    return `fork: not proved: ${why.message}`;
+    return `no valid proof between sizes ${from.size} and ${to.size}: ${why.message}`;
   }
 }

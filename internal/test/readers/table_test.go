@@ -1,0 +1,240 @@
+// Package readers runs each reader of a log in this repository against servers that lie. The table of what readers
+// answer is also in docs/monitoring.md.
+package readers
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/agentledger/agentledger/edkey"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/test/ledgertest"
+	"github.com/agentledger/agentledger/internal/test/servicetest"
+	"github.com/agentledger/agentledger/tlog"
+)
+
+var update = flag.Bool("update", false, "write the table of docs/monitoring.md anew")
+
+func TestMain(m *testing.M) { os.Exit(servicetest.Main(m)) }
+
+// verdict is what a reader answers.
+type verdict struct {
+	words   string // in the document
+	accepts bool
+	says    string // a part of the answer
+}
+
+func refuses(words, says string) verdict { return verdict{words, false, says} }
+
+// accepts returns the verdict of a reader that accepts the log. mark is that of the note that explains why it accepts a
+// dishonest server.
+func accepts(mark, says string) verdict {
+	return verdict{strings.TrimSpace("accepts " + mark), true, says}
+}
+
+var yes = accepts("", "")
+
+// notes explain why a reader accepts a dishonest server, by their marks.
+var notes = []struct{ mark, text string }{
+	{"¹", "It keeps nothing between two runs. It checks each bundle under the pinned key, and this bundle is right. A monitor compares trees, as does the second proof by the [directory](directory.md#the-second-proof)."},
+	{"²", "It has a key and no policy, so it looks at no cosignatures. `verify.Check` takes the policy's witnesses."},
+	{"³", "It names the time by which a quorum had cosigned. A bundle shows what the log contained by then, and does not claim to be recent."},
+	{"⁴", "It states that the cosignature is in the future or proves no time. What the witness saw still counts."},
+	{"⁵", "It shows the age of the view, and that it may be out of date."},
+}
+
+// row is one server, and the verdicts at the second visit in the order of readers.
+type row struct {
+	name, does string
+	witnessed  bool // the log has a witness, whose quorum readers with a policy require
+	verdicts   []verdict
+}
+
+func verdicts(all ...verdict) []verdict { return all }
+
+var (
+	rightKey = refuses("unknown key", "signature")
+	noProof  = refuses("no proof", "mismatch")
+	badProof = refuses("no proof", "another root")
+	unstated = refuses("unknown key", "not among those that you trust; no entry of the log under a known key states this key")
+)
+
+var rows = []row{
+	{"honest", "shows a larger tree of the same history", false,
+		verdicts(yes, yes, yes, yes, yes, yes, yes)},
+	{"honest, another key", "the log's key was rotated, and only the new key signs", false,
+		verdicts(refuses("unknown key", "status 2: aps: can't tell"), refuses("unknown key", "status 2: aps: can't tell"),
+			rightKey, rightKey, rightKey, yes, yes)},
+	{"fork", "shows a larger tree of another history, signed by the log's key", false,
+		verdicts(refuses("fork", "status 1: aps: fork: "), accepts("¹", ""), noProof, noProof, noProof,
+			refuses("fork", "Not proved: fork: "), refuses("fork", "Not proved: fork: "))},
+	{"two roots at one size", "shows another tree of the same size, signed by the log's key", false,
+		verdicts(refuses("fork", "status 1: aps: fork: two signed heads of one size"), accepts("¹", ""), noProof, noProof, noProof,
+			refuses("fork", "fork: two trees of one size"), refuses("fork", "fork: two trees of one size"))},
+	{"rollback", "shows an older tree, and claims that it extends the newer one", false,
+		verdicts(refuses("rollback", "status 1: aps: rollback: "), accepts("¹", ""), refuses("no proof", "sizes out of range"),
+			refuses("no proof", "sizes out of range"), refuses("no proof", "sizes out of range"),
+			refuses("rollback", "Not proved: rollback: the service shows a tree of 3 entries"), refuses("no proof", "Not proved: can't tell: the service gives no proof"))},
+	{"freeze", "shows the same tree and the same cosignature for hours", true,
+		verdicts(refuses("old view", "status 2: aps: can't tell: log.example/o/00000000-0000-0000-0000-00000000000b: no recent cosignature"),
+			accepts("³", "by 20"), accepts("²", ""), accepts("³", "by 20"), accepts("³", "by 20"),
+			accepts("⁵", "so this view may be out of date"), accepts("³", "a quorum of them by 20"))},
+	{"future time", "shows a cosignature of a time that has not come", true,
+		verdicts(refuses("no time", "status 2: aps: can't tell: log.example/o/00000000-0000-0000-0000-00000000000b: no recent cosignature"),
+			accepts("⁴", "in the future"), accepts("²", ""), accepts("⁴", "in the future"), accepts("⁴", "in the future"),
+			accepts("⁴", "in the future, which proves no time"), accepts("⁴", "but that proves no time"))},
+	{"foreign key", "signs the log's tree with another key, and lists this key alone", false,
+		verdicts(refuses("unknown key", "status 2: aps: can't tell"), refuses("unknown key", "status 2: aps: can't tell"),
+			rightKey, rightKey, rightKey, unstated, unstated)},
+	{"key rotated by an attacker", "adds an event that states its own key, and forges the signature of the log's key under it", false,
+		verdicts(refuses("unknown key", "status 2: aps: can't tell"), refuses("unknown key", "status 2: aps: can't tell"),
+			rightKey, rightKey, rightKey, refuses("unknown key", "the statement of the key"), refuses("unknown key", "the statement of the key"))},
+	{"fork with another key", "rotates the log's key in another history, so that the log's key signed the event", false,
+		verdicts(refuses("unknown key", "status 2: aps: can't tell"), refuses("unknown key", "status 2: aps: can't tell"),
+			rightKey, rightKey, rightKey, refuses("fork", ": fork: the service has another tree of 6 entries"), refuses("fork", ": fork: the service has another tree of 6 entries"))},
+	{"forged consistency", "shows an honest tree with wrong proofs and tiles", false,
+		verdicts(refuses("tampering", "status 1: aps: tampering: "), accepts("¹", ""), badProof, badProof, badProof,
+			refuses("no proof", "no valid proof between sizes 6 and 9"), refuses("no proof", "no valid proof between sizes 6 and 9"))},
+}
+
+// servers are the views of the first and the second visit.
+type servers struct {
+	first, firstWitnessed view
+	second                map[string]view
+	key                   tlog.VerifierKey
+	policy                string // file
+}
+
+func newServers(t *testing.T) *servers {
+	base := newWorld(t).grow(t, 3, "one")
+	key, foreign := base.key(t), newSigner(t, ledgertest.Origin(ledgertest.Red))
+	witness, err := tlog.NewWitnessSigner("witness.example", edkey.NewPrivate())
+	if err != nil {
+		t.Fatal(err)
+	}
+	older := base.copy(t)
+	fork, equal := base.copy(t).grow(t, 9, "two"), base.copy(t).grow(t, 6, "two")
+	forkedKey := base.copy(t).grow(t, 6, "two").rotate(t).grow(t, 12, "two")
+	grown := base.copy(t).grow(t, 6, "one")
+	seen, honest, rotated := grown.copy(t), grown.copy(t).grow(t, 9, "one"), grown.copy(t).rotate(t).grow(t, 12, "one")
+	roots := map[id.Index]id.Hash{3: older.root(t), 6: seen.root(t)}
+	policy := filepath.Join(t.TempDir(), "policy")
+	if err := os.WriteFile(policy, []byte("log "+key.String()+"\n"+witnessLines(witness)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	now := time.Now()
+	hoursAgo := view{world: seen}.witnessed(t, witness, now.Add(-3*time.Hour))
+	return &servers{
+		key: key, policy: policy, first: view{world: seen}, firstWitnessed: hoursAgo,
+		second: map[string]view{
+			"honest":                     {world: honest},
+			"honest, another key":        {world: rotated},
+			"fork":                       {world: fork},
+			"two roots at one size":      {world: equal},
+			"rollback":                   {world: older, answer: claimExtension(roots)},
+			"freeze":                     hoursAgo,
+			"future time":                view{world: honest}.witnessed(t, witness, now.Add(time.Hour)),
+			"foreign key":                {world: honest, note: resign(t, foreign), text: strings.NewReplacer(key.String(), foreign.Verifier().String())},
+			"key rotated by an attacker": {world: rotated, note: forge(key)},
+			"fork with another key":      {world: forkedKey},
+			"forged consistency":         {world: honest, answer: forgeProofs},
+		},
+	}
+}
+
+// Each reader visits each server twice. At the first visit the server is honest.
+func TestDishonestServers(t *testing.T) {
+	s := newServers(t)
+	for _, row := range rows {
+		for i, reader := range readers {
+			t.Run(row.name+"/"+strings.Trim(reader.name, "`"), func(t *testing.T) {
+				server, want := newServer(t), row.verdicts[i]
+				v := visit{url: server.url, key: s.key, folder: t.TempDir()}
+				first := s.first
+				if row.witnessed {
+					first, v.policy = s.firstWitnessed, s.policy
+				}
+				server.show(first)
+				read := reader.start(t)
+				v.anyAge = row.witnessed // the clock does not move between the visits
+				if got := read(v); !strings.HasPrefix(got, accepted) {
+					t.Fatalf("first visit: %s", got)
+				}
+				v.anyAge = false
+				server.show(s.second[row.name])
+				if got := read(v); strings.HasPrefix(got, accepted) != want.accepts || !strings.Contains(got, want.says) {
+					t.Errorf("got %s, want %+v", got, want)
+				}
+			})
+		}
+	}
+}
+
+// A row has a verdict of each reader, and a reader that accepts a dishonest server says why.
+func TestRows(t *testing.T) {
+	for _, r := range rows {
+		if len(r.verdicts) != len(readers) {
+			t.Errorf("%s: got %d verdicts of %d readers", r.name, len(r.verdicts), len(readers))
+		}
+		for i, v := range r.verdicts {
+			if v.accepts && v.words == yes.words && !strings.HasPrefix(r.name, "honest") {
+				t.Errorf("%s: %s accepts it without a note", r.name, readers[i].name)
+			}
+		}
+	}
+}
+
+const (
+	document = "../../../docs/monitoring.md"
+	begin    = "<!-- the table of internal/test/readers -->\n"
+	end      = "<!-- end of the table -->"
+)
+
+// table renders the rows and the notes.
+func table() string {
+	var b strings.Builder
+	b.WriteString("| Server |")
+	for _, r := range readers {
+		fmt.Fprintf(&b, " %s |", r.name)
+	}
+	b.WriteString("\n|---|" + strings.Repeat("---|", len(readers)) + "\n")
+	for _, r := range rows {
+		fmt.Fprintf(&b, "| **%s**: %s |", r.name, r.does)
+		for _, v := range r.verdicts {
+			fmt.Fprintf(&b, " %s |", v.words)
+		}
+		b.WriteString("\n")
+	}
+	b.WriteString("\n")
+	for _, n := range notes {
+		fmt.Fprintf(&b, "%s %s\n\n", n.mark, n.text)
+	}
+	return b.String()
+}
+
+// The table in the documents is the table of the tests.
+func TestDocument(t *testing.T) {
+	text, err := os.ReadFile(document)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, found := strings.Cut(string(text), begin)
+	shown, after, closed := strings.Cut(rest, end)
+	if !found || !closed {
+		t.Fatalf("%s has no table of servers and readers", document)
+	}
+	if *update {
+		if err := os.WriteFile(document, []byte(before+begin+table()+end+after), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if shown != table() {
+		t.Errorf("%s shows another table: run go test ./internal/test/readers -run Document -update", document)
+	}
+}
