@@ -206,3 +206,22 @@ func (l *Ledgers) Predecessor(ctx context.Context, s *State) (*State, error) {
 func (s *State) OpenCheckpoint(note []byte) (tlog.Checkpoint, error) {
 	return s.keys.openCheckpoint(note)
 }
+
+// RecordChecks returns, by kind, what reports whether a record of a ledger can be read. An import asks it before it writes.
+func RecordChecks() map[storage.Kind]func(storage.Record) error {
+	return map[storage.Kind]func(storage.Record) error{
+		kindIdentity: checkJSON[identityRecord], kindSuccessor: checkJSON[successorRecord],
+		kindCounter: func(r storage.Record) error {
+			_, err := parseCounter(r.Key, r.Value)
+			return err
+		},
+	}
+}
+
+func checkJSON[T any](r storage.Record) error {
+	var v T
+	if err := json.Unmarshal(r.Value, &v); err != nil {
+		return fmt.Errorf("%s: %w: %w", r.Kind, storage.ErrCorrupt, err)
+	}
+	return nil
+}

@@ -224,6 +224,25 @@ func Forgets(changes []Change) bool {
 	return slices.ContainsFunc(changes, func(c Change) bool { return c.Forget })
 }
 
+// MaxVersion bounds the versions of records. No record comes near it by changes.
+const MaxVersion = 1 << 62
+
+// NextVersion returns the version of a record after the change, 0 if it is deleted. stored is the version before. It returns
+// ErrCorrupt if the version would be beyond MaxVersion: a version that wraps to 0 could not be read again.
+func (c *Change) NextVersion(stored uint64) (uint64, error) {
+	if c.Value == nil {
+		return 0, nil
+	}
+	next := stored + 1
+	if c.Version != 0 {
+		next = c.Version
+	}
+	if stored > MaxVersion || next > MaxVersion {
+		return 0, fmt.Errorf("%w: %s %q: version %d can't be followed", ErrCorrupt, c.Kind, c.Key, max(stored, next))
+	}
+	return next, nil
+}
+
 // Batch is one tenant's part of an append. The guard is checked first, then
 // Events, then Changes, both in their order: two events of one name, and a
 // change that rests on a version an earlier one moved, stand in each other's way.

@@ -241,3 +241,11 @@ func ServiceRecords(t id.Tenant, r storage.Record) ([]storage.Record, error) {
 	}
 	return []storage.Record{schedule.Entry{At: v.Value.NextAt, Tenant: t, Name: r.Key}.Record(kindDue)}, nil
 }
+
+// RecordChecks returns, by kind, what reports whether a record of this package can be read. An import asks it before it writes.
+func RecordChecks() map[storage.Kind]func(storage.Record) error {
+	return map[storage.Kind]func(storage.Record) error{
+		kindMail: records.Check[storedMessage],
+		kindDue:  records.Check[struct{}],
+	}
+}

@@ -98,3 +98,9 @@ func Decode[T any](r storage.Record) (v Versioned[T], err error) {
 	v.Key, v.Version = r.Key, r.Version
 	return v, nil
 }
+
+// Check returns storage.ErrCorrupt (wrapped) if the value of a record is no JSON text of a T.
+func Check[T any](r storage.Record) error {
+	_, err := Decode[T](r)
+	return err
+}

@@ -3,6 +3,7 @@ package streamexport
 import (
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/follow"
+	"github.com/agentledger/agentledger/internal/records"
 	"github.com/agentledger/agentledger/internal/seal"
 	"github.com/agentledger/agentledger/storage"
 )
@@ -69,4 +70,15 @@ func SealedExport() seal.Record {
 // organization's records, for code that copies an organization: when its export is due.
 func ServiceRecords(t id.Tenant, r storage.Record) ([]storage.Record, error) {
 	return follow.ServiceRecords(t, r, kindPosition, kindDue)
+}
+
+// RecordChecks returns, by kind, what reports whether a record of this package can be read. An import asks it before it writes.
+func RecordChecks() map[storage.Kind]func(storage.Record) error {
+	return map[storage.Kind]func(storage.Record) error{
+		kindExport:   records.Check[exportRecord],
+		kindStatus:   records.Check[statusRecord],
+		kindTest:     records.Check[testRecord],
+		kindPosition: records.Check[follow.Position],
+		kindDue:      records.Check[struct{}],
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/agentledger/agentledger/internal/records"
 	"net/netip"
 
 	"github.com/go-json-experiment/json"
@@ -82,4 +83,12 @@ func (n Sources) Source(ctx context.Context, t id.Tenant, e id.Event) (*Source, 
 		return nil, fmt.Errorf("read source: %w", err)
 	}
 	return &o, nil
+}
+
+// RecordChecks returns, by kind, what reports whether a record of this package can be read. An import asks it before it writes.
+func RecordChecks() map[storage.Kind]func(storage.Record) error {
+	return map[storage.Kind]func(storage.Record) error{
+		kindSource:    records.Check[Source],
+		kindSystemKey: records.Check[systemKeyRecord],
+	}
 }

@@ -2,6 +2,7 @@ package webhook
 
 import (
 	"context"
+	"github.com/agentledger/agentledger/internal/follow"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -77,4 +78,20 @@ func (o *Sender) noteDue(ctx context.Context, entries ...schedule.Entry) error {
 		return errUnreadable("note when a delivery is due", err)
 	}
 	return nil
+}
+
+// RecordChecks returns, by kind, what reports whether a record of this package can be read. An import asks it before it writes.
+func RecordChecks() map[storage.Kind]func(storage.Record) error {
+	return map[storage.Kind]func(storage.Record) error{
+		kindDelivery:    records.Check[delivery],
+		kindDead:        records.Check[delivery],
+		kindKey:         records.Check[keyRecord],
+		kindEndpoints:   records.Check[endpointsRecord],
+		kindAttempt:     records.Check[Attempt],
+		kindHealth:      records.Check[healthRecord],
+		kindTold:        records.Check[toldRecord],
+		kindPosition:    records.Check[follow.Position],
+		kindDue:         records.Check[struct{}],
+		kindPositionDue: records.Check[struct{}],
+	}
 }

@@ -164,11 +164,11 @@ func (e *Engine) stage(t id.Tenant, changes []storage.Change) ([]stagedChange, e
 		if c.If != storage.AnyVersion && c.If != version {
 			return nil, &storage.ItemError{Item: c.Item, Err: storage.ErrStale}
 		}
+		var err error
+		if s.version, err = c.NextVersion(version); err != nil {
+			return nil, err
+		}
 		if c.Value != nil {
-			s.version = version + 1
-			if c.Version != 0 {
-				s.version = c.Version
-			}
 			s.value = appendStored(nil, s.version, c.Value)
 		}
 		versions[s.key] = s.version

@@ -106,13 +106,11 @@ func stage(changes []storage.Change, stored map[recordName]uint64) ([]staged, er
 		if c.If != storage.AnyVersion && c.If != s.version {
 			return nil, &storage.ItemError{Item: c.Item, Err: storage.ErrStale}
 		}
-		s.value, s.version = c.Value, s.version+1
-		switch {
-		case c.Value == nil:
-			s.version = 0
-		case c.Version != 0:
-			s.version = c.Version
+		next, err := c.NextVersion(s.version)
+		if err != nil {
+			return nil, err
 		}
+		s.value, s.version = c.Value, next
 	}
 	return all, nil
 }

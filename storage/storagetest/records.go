@@ -47,6 +47,22 @@ func recordVersions(s *store) {
 	s.wantRecord("agent", "a", "", 0)
 	s.mustWrite(alpha, putChange("agent", "a", "again", 0))
 	s.wantRecord("agent", "a", "again", 1)
+
+	// A version never wraps, so that the record could not be read again.
+	far := putChange("agent", "far", "x", 0)
+	far.Version = storage.MaxVersion
+	s.mustWrite(alpha, far)
+	for _, c := range []storage.Change{
+		putChange("agent", "far", "y", storage.MaxVersion), putChange("agent", "far", "y", storage.AnyVersion),
+		{Kind: "agent", Key: "farther", Value: []byte("x"), Version: storage.MaxVersion + 1},
+		{Kind: "agent", Key: "farther", Value: []byte("x"), Version: storage.AnyVersion},
+	} {
+		if err := s.Write(s.Context(), alpha, []storage.Change{c}); !errors.Is(err, storage.ErrCorrupt) {
+			s.Errorf("%q from version %d with %d: got %v", c.Key, c.If, c.Version, err)
+		}
+	}
+	s.wantRecord("agent", "far", "x", storage.MaxVersion)
+	s.wantRecord("agent", "farther", "", 0)
 }
 
 func recordConditions(s *store) {

@@ -93,7 +93,11 @@ func (s *state) checkChanges(t id.Tenant, changes []storage.Change) error {
 		if c.If != storage.AnyVersion && c.If != version {
 			return &storage.ItemError{Item: c.Item, Err: storage.ErrStale}
 		}
-		versions[name] = nextVersion(&c, version)
+		next, err := c.NextVersion(version)
+		if err != nil {
+			return err
+		}
+		versions[name] = next
 	}
 	return nil
 }
@@ -159,15 +163,10 @@ func (s *state) applyChange(t id.Tenant, changes []storage.Change) {
 	}
 }
 
-// nextVersion is the version that a change leaves, 0 for none.
+// nextVersion is the version that a change leaves that passed checkChanges, 0 for none.
 func nextVersion(c *storage.Change, version uint64) uint64 {
-	switch {
-	case c.Value == nil:
-		return 0
-	case c.Version != 0:
-		return c.Version
-	}
-	return version + 1
+	next, _ := c.NextVersion(version)
+	return next
 }
 
 func namesOf(e *storage.Event) []storage.DedupKey {

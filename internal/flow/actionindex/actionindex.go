@@ -12,6 +12,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/agentledger/agentledger/internal/records"
 	"iter"
 	"strings"
 
@@ -91,4 +92,11 @@ func Ensure(
 		}
 	}
 	return store.Write(ctx, t, []storage.Change{Complete()})
+}
+
+// RecordChecks returns, by kind, what reports whether a record of this package can be read. An import asks it before it writes.
+func RecordChecks() map[storage.Kind]func(storage.Record) error {
+	return map[storage.Kind]func(storage.Record) error{
+		kindAction: records.Check[struct{}],
+	}
 }

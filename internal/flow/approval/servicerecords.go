@@ -20,3 +20,23 @@ func ServiceRecords(t id.Tenant, r storage.Record) ([]storage.Record, error) {
 	}
 	return []storage.Record{schedule.Entry{At: v.Value.ExpiresAt, Tenant: t, Name: r.Key}.Record(kindDue)}, nil
 }
+
+// RecordChecks returns, by kind, what reports whether a record of this package can be read. An import asks it before it writes.
+func RecordChecks() map[storage.Kind]func(storage.Record) error {
+	return map[storage.Kind]func(storage.Record) error{
+		kindApproval: records.Check[record],
+		kindOpen:     records.Check[openRecord],
+		kindIntent:   records.Check[openRecord],
+		kindTally:    checkTally,
+		kindNewest:   records.Check[listRecord],
+		kindDue:      records.Check[struct{}],
+	}
+}
+
+// checkTally is the check of both records of kindTally.
+func checkTally(r storage.Record) error {
+	if r.Key == "" {
+		return records.Check[tallyRecord](r)
+	}
+	return records.Check[shareRecord](r)
+}

@@ -121,3 +121,12 @@ func ServiceRecords(t id.Tenant, r storage.Record) ([]storage.Record, error) {
 	}
 	return []storage.Record{dueEntry(t, q.Value.NextAt).Record(kindDue)}, nil
 }
+
+// RecordChecks returns, by kind, what reports whether a record of this package can be read. An import asks it before it writes.
+func RecordChecks() map[storage.Kind]func(storage.Record) error {
+	return map[storage.Kind]func(storage.Record) error{
+		kindQuestions: records.Check[questionsRecord],
+		kindTold:      records.Check[toldRecord],
+		kindDue:       records.Check[struct{}],
+	}
+}

@@ -30,3 +30,25 @@ func OfLog(kind storage.Kind) bool {
 	}
 	return false
 }
+
+// RecordChecks returns, by kind, what reports whether a record of this package can be read. An import asks it before it writes.
+func RecordChecks() map[storage.Kind]func(storage.Record) error {
+	return map[storage.Kind]func(storage.Record) error{
+		kindRun:      records.Check[record],
+		kindStep:     records.Check[stepRecord],
+		kindList:     records.Check[listRecord],
+		kindLate:     records.Check[lateRecord],
+		kindExternal: records.Check[externalRecord],
+		kindNewest:   records.Check[newestRecord],
+		kindTally:    checkTally,
+		kindDue:      records.Check[struct{}],
+	}
+}
+
+// checkTally is the check of both records of kindTally.
+func checkTally(r storage.Record) error {
+	if r.Key == "" {
+		return records.Check[tallyRecord](r)
+	}
+	return records.Check[shareRecord](r)
+}

@@ -179,3 +179,10 @@ func (d *Directory) readListing(ctx context.Context, origin id.Origin) (e Entry,
 	}
 	return e, r.Version, nil
 }
+
+// RecordChecks returns, by kind, what reports whether a record of this package can be read. An import asks it before it writes.
+func RecordChecks() map[storage.Kind]func(storage.Record) error {
+	return map[storage.Kind]func(storage.Record) error{
+		kindListed: records.Check[Entry],
+	}
+}

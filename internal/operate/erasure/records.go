@@ -116,3 +116,13 @@ func ServiceRecords(t id.Tenant, r storage.Record) ([]storage.Record, error) {
 	}
 	return nil, nil
 }
+
+// RecordChecks returns, by kind, what reports whether a record of this package can be read. An import asks it before it writes.
+func RecordChecks() map[storage.Kind]func(storage.Record) error {
+	return map[storage.Kind]func(storage.Record) error{
+		kindErasure:   records.Check[record],
+		kindTally:     records.Check[tallyRecord],
+		kindRetention: records.Check[retentionRecord],
+		kindDue:       records.Check[struct{}],
+	}
+}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/operate/recordcheck"
 	"github.com/agentledger/agentledger/internal/operate/serviceindex"
 	"github.com/agentledger/agentledger/internal/tenant/org"
 	"github.com/agentledger/agentledger/log"
@@ -31,6 +32,9 @@ func (m *manifest) verifyExport(ctx context.Context, at id.Index, report func(id
 	c := &checked{at: at}
 	if err := m.checkSignedHead(); err != nil {
 		return nil, err
+	}
+	if m.ConfigVersion > recordcheck.MaxNumber {
+		return nil, Damagedf("%s: config_version %d is too large", m.dir, m.ConfigVersion)
 	}
 	if err := m.checkEvents(ctx, c, report); err != nil {
 		return nil, err
@@ -169,8 +173,8 @@ func (m *manifest) checkRecords(ctx context.Context, c *checked) error {
 		case org.IsFounding(r):
 			c.founding = r
 		}
-		return nil
-	}, func(storage.Record) error { return nil })
+		return recordcheck.Decode(r)
+	}, recordcheck.Decode)
 	if err != nil {
 		return err
 	}
@@ -204,7 +208,7 @@ func (m *manifest) forEachRecord(ctx context.Context, own, service func(storage.
 		}
 		before = record
 		if err := own(record); err != nil {
-			return err
+			return damagedUnlessKnown(r, err)
 		}
 		if m.Ended {
 			return nil

@@ -20,6 +20,7 @@ import (
 	"github.com/agentledger/agentledger/internal/flow/workflow"
 	"github.com/agentledger/agentledger/internal/operate/directory"
 	"github.com/agentledger/agentledger/internal/operate/erasure"
+	"github.com/agentledger/agentledger/internal/operate/recordcheck"
 	"github.com/agentledger/agentledger/internal/operate/rekey"
 	"github.com/agentledger/agentledger/internal/operate/witness"
 	"github.com/agentledger/agentledger/internal/sysevent"
@@ -234,6 +235,10 @@ func TestEveryKindIsNamed(t *testing.T) {
 		left := kind.Derived() || log.OfLedger(kind) || witness.OfLog(kind) || grantkey.OfLog(kind) || workflow.OfLog(kind) || directory.OfLog(kind) || erasure.OfLog(kind) || sysevent.OfLog(kind)
 		if left != (named.fate == ofLog || named.fate == ofLocal) {
 			t.Errorf("%s: left out of successions: got %v, and the table says %s", kind, left, named.fate)
+		}
+		travels := named.fate == moves || named.fate == ofLog || named.fate == repeated || named.fate == entry
+		if got := recordcheck.Knows(kind); got != travels {
+			t.Errorf("%s: an import can decode it: got %v, and the table says %s", kind, got, named.fate)
 		}
 		if (named.fate == ofLog || named.fate == ofLocal || named.fate == stays) && named.reason == "" {
 			t.Errorf("%s: there is no reason", kind)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/operate/recordcheck"
 	"github.com/agentledger/agentledger/internal/operate/serviceindex"
 	"github.com/agentledger/agentledger/internal/tenant/org"
 	"github.com/agentledger/agentledger/log"
@@ -264,7 +265,12 @@ func (w *outgoing) exportPartition(ctx context.Context, own, service *pieceWrite
 	find := func(want serviceindex.Entry) (storage.Record, bool, error) {
 		return serviceindex.FindStored(ctx, w.Store, want)
 	}
-	see := func(r storage.Record) error { return putRecord(service, &r) }
+	seen := func(r storage.Record) error {
+		if err := recordcheck.Decode(r); err != nil {
+			return Damagedf("records: %w", err)
+		}
+		return putRecord(service, &r)
+	}
 	known := []bool{false, false}
 	for r, err := range storage.PartitionOf(ctx, w.Store, w.tenant) {
 		if errors.Is(err, storage.ErrCorrupt) {
@@ -276,6 +282,9 @@ func (w *outgoing) exportPartition(ctx context.Context, own, service *pieceWrite
 		if log.Local(r.Kind) {
 			continue
 		}
+		if err := recordcheck.Decode(r); err != nil {
+			return Damagedf("records: %w", err)
+		}
 		known[0] = known[0] || log.IsIdentity(r)
 		known[1] = known[1] || org.IsFounding(r)
 		if err := putRecord(own, &r); err != nil {
@@ -284,7 +293,7 @@ func (w *outgoing) exportPartition(ctx context.Context, own, service *pieceWrite
 		if w.manifest.Ended { // its entries there belong to the ledger that goes on
 			continue
 		}
-		if err := serviceindex.Follow(w.tenant, r, find, see); err != nil {
+		if err := serviceindex.Follow(w.tenant, r, find, seen); err != nil {
 			return err
 		}
 	}

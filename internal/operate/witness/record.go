@@ -209,3 +209,17 @@ func (w *Witnesses) changeRecord(ctx context.Context, t id.Tenant, update func(*
 // OfLog reports whether records of a kind are about one log. Such records are not
 // copied to a successor.
 func OfLog(kind storage.Kind) bool { return kind == kindWitnessed }
+
+// RecordChecks returns, by kind, what reports whether a record of this package can be read. An import asks it before it writes.
+func RecordChecks() map[storage.Kind]func(storage.Record) error {
+	return map[storage.Kind]func(storage.Record) error{
+		kindWitnessed: checkWitnessed,
+	}
+}
+
+func checkWitnessed(r storage.Record) error {
+	if _, err := parseRecord(r.Value); err != nil {
+		return fmt.Errorf("cosignatures: %w: %w", storage.ErrCorrupt, err)
+	}
+	return nil
+}

@@ -2,6 +2,7 @@ package account
 
 import (
 	"fmt"
+	"github.com/agentledger/agentledger/internal/records"
 
 	"github.com/go-json-experiment/json"
 
@@ -39,3 +40,29 @@ func AddressRecord(r storage.Record) (address storage.Record, owned bool, err er
 
 // IsAddress reports whether r names an account by an address.
 func IsAddress(r storage.Record) bool { return r.Kind == kindEmail }
+
+// RecordChecks returns, by kind, what reports whether a record of this package can be read. An import asks it before it writes.
+func RecordChecks() map[storage.Kind]func(storage.Record) error {
+	return map[storage.Kind]func(storage.Record) error{
+		kindMembership: checkMembership,
+		kindPlace:      records.Check[struct{}],
+		kindAccount:    checkAccount,
+		kindEmail:      records.Check[emailRecord],
+	}
+}
+
+func checkMembership(r storage.Record) error {
+	v, err := records.Decode[membershipRecord](r)
+	if err == nil && !v.Value.Role.Valid() {
+		err = fmt.Errorf("membership: %w: role is not known", storage.ErrCorrupt)
+	}
+	return err
+}
+
+func checkAccount(r storage.Record) error {
+	v, err := records.Decode[accountRecord](r)
+	if err == nil && v.Value.Email == "" {
+		err = fmt.Errorf("account: %w: it has no address", storage.ErrCorrupt)
+	}
+	return err
+}

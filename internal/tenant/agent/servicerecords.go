@@ -3,6 +3,8 @@ package agent
 import (
 	"encoding/hex"
 	"fmt"
+	"github.com/agentledger/agentledger/edkey"
+	"github.com/agentledger/agentledger/internal/records"
 	"strings"
 
 	"github.com/go-json-experiment/json"
@@ -33,4 +35,34 @@ func ServiceRecords(t id.Tenant, r storage.Record) ([]storage.Record, error) {
 		return []storage.Record{{Kind: kindPublicClaim, Key: publicClaimName([32]byte(b), t), Value: value}}, nil
 	}
 	return nil, nil
+}
+
+// RecordChecks returns, by kind, what reports whether a record of this package can be read. An import asks it before it writes.
+func RecordChecks() map[storage.Kind]func(storage.Record) error {
+	return map[storage.Kind]func(storage.Record) error{
+		kindAgent:       records.Check[agentRecord],
+		kindKey:         checkKey,
+		kindUsed:        records.Check[struct{}],
+		kindBridge:      records.Check[bridgeRecord],
+		kindAgentClaim:  records.Check[claimRecord],
+		kindPublicClaim: records.Check[claimRecord],
+	}
+}
+
+func checkKey(r storage.Record) error {
+	of, name, _ := strings.Cut(r.Key, "/")
+	k, err := decodeKeyRecord(id.Agent(of), r)
+	switch {
+	case err != nil:
+		return fmt.Errorf("%w: %w", storage.ErrCorrupt, err)
+	case string(k.ID) != name:
+		return fmt.Errorf("key: %w: it has another key_id", storage.ErrCorrupt)
+	case k.Status != Active && k.Status != Retired && k.Status != Revoked:
+		return fmt.Errorf("key: %w: status is not known", storage.ErrCorrupt)
+	}
+	public := k.Public.Bytes()
+	if _, err := edkey.ParsePublic(public[:]); err != nil {
+		return fmt.Errorf("key: %w: %w", storage.ErrCorrupt, err)
+	}
+	return nil
 }

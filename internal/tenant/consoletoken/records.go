@@ -65,3 +65,11 @@ func ServiceRecords(t id.Tenant, r storage.Record) (claims []storage.Record, err
 	}
 	return claims, nil
 }
+
+// RecordChecks returns, by kind, what reports whether a record of this package can be read. An import asks it before it writes.
+func RecordChecks() map[storage.Kind]func(storage.Record) error {
+	return map[storage.Kind]func(storage.Record) error{
+		kindTokens: records.Check[memberRecord],
+		kindClaim:  records.Check[claimRecord],
+	}
+}

@@ -192,3 +192,10 @@ func (m *Members) FindInvitation(ctx context.Context, t id.Tenant, token Token) 
 	}
 	return toInvitation(t, v), known, err
 }
+
+// RecordChecks returns, by kind, what reports whether a record of this package can be read. An import asks it before it writes.
+func RecordChecks() map[storage.Kind]func(storage.Record) error {
+	return map[storage.Kind]func(storage.Record) error{
+		kindInvitation: records.Check[invitationRecord],
+	}
+}

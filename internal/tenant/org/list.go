@@ -24,8 +24,8 @@ type Listed struct {
 }
 
 // ListOrganizations returns at most limit organizations of the service with a slug after the given
-// one, in ascending order of slug. An organization whose usage can't be read is listed too, because
-// the operator looks for it here.
+// one, in ascending order of slug. An organization whose usage or record can't be read is listed too,
+// because the operator looks for it here.
 func (o *Orgs) ListOrganizations(ctx context.Context, after id.Slug, limit int) ([]Listed, error) {
 	all := []Listed{}
 	for r, err := range records.Scan(ctx, o.records, id.Service, kindSlugClaim, records.After(string(after)), limit) {
@@ -40,6 +40,8 @@ func (o *Orgs) ListOrganizations(ctx context.Context, after id.Slug, limit int) 
 		switch {
 		case errors.Is(err, storage.ErrNotFound): // claimed for an organization that did not come to be
 			continue
+		case errors.Is(err, storage.ErrCorrupt): // the operator has to see that it is there
+			listed = Listed{Summary: Summary{Slug: id.Slug(r.Key)}, Unread: "The organization's record is damaged"}
 		case err != nil:
 			return nil, errUnreadable("list organizations", err)
 		}

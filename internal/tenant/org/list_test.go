@@ -7,6 +7,7 @@ import (
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/sysevent"
 	"github.com/agentledger/agentledger/internal/tenant/org"
+	"github.com/agentledger/agentledger/storage"
 )
 
 // An organization that another node owns is listed with its usage as it was shown.
@@ -52,5 +53,39 @@ func TestListOrganizationsWithoutTheirPlan(t *testing.T) {
 				t.Errorf("%s: got %+v", name, l)
 			}
 		}
+	}
+}
+
+// A record that can't be read, or whose version can't be followed, keeps no other organization out of the operator's list.
+func TestListOrganizationsWithDamagedRecord(t *testing.T) {
+	w := newWorld(t)
+	r, err := w.Store.Get(t.Context(), red, org.Kind, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	change := storage.Change{Kind: org.Kind, Value: r.Value, If: r.Version, Version: storage.MaxVersion}
+	if err := w.Store.Write(t.Context(), red, []storage.Change{change}); err != nil {
+		t.Fatal(err)
+	}
+	name := "Another name"
+	if _, err := w.orgs.Change(t.Context(), red, sysevent.Operator, org.Patch{Name: &name}); err == nil {
+		t.Error("a version beyond the greatest was written")
+	}
+	check := func(unread bool) {
+		t.Helper()
+		all, err := w.orgs.ListOrganizations(t.Context(), "", 10)
+		if err != nil || len(all) != 2 || all[0].Unread != "" || (all[1].Unread != "") != unread || all[1].Slug != "red" {
+			t.Errorf("got %+v, %v", all, err)
+		}
+	}
+	check(false)
+	if err := w.Store.Write(t.Context(), red, []storage.Change{
+		{Kind: org.Kind, If: storage.AnyVersion}, {Kind: org.Kind, Value: []byte("[]")},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	check(true)
+	if _, err := w.orgs.Change(t.Context(), blue, sysevent.Operator, org.Patch{Name: &name}); err != nil {
+		t.Errorf("the other organization: %v", err)
 	}
 }

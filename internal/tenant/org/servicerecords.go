@@ -2,6 +2,7 @@ package org
 
 import (
 	"fmt"
+	"github.com/agentledger/agentledger/internal/records"
 
 	"github.com/go-json-experiment/json"
 
@@ -53,4 +54,31 @@ func ServiceRecords(t id.Tenant, r storage.Record) ([]storage.Record, error) {
 		return []storage.Record{{Kind: kindIngestKeyClaim, Key: r.Key, Value: value}}, nil
 	}
 	return nil, nil
+}
+
+// RecordChecks returns, by kind, what reports whether a record of this package can be read. An import asks it before it writes.
+func RecordChecks() map[storage.Kind]func(storage.Record) error {
+	return map[storage.Kind]func(storage.Record) error{
+		kindOrg:            checkOrg,
+		kindIngestKey:      checkIngestKey,
+		kindIngestKeyUse:   records.Check[ingestKeyUseRecord],
+		kindIngestKeyClaim: records.Check[claimRecord],
+		kindIDClaim:        records.Check[claimRecord],
+		kindSlugClaim:      records.Check[claimRecord],
+	}
+}
+
+func checkOrg(r storage.Record) error {
+	v, err := records.Decode[orgRecord](r)
+	if err == nil && (!IsFounding(r) || v.Value.Slug == "" || v.Value.Plan == "") {
+		err = fmt.Errorf("organization's record: %w", storage.ErrCorrupt)
+	}
+	return err
+}
+
+func checkIngestKey(r storage.Record) error {
+	if _, _, err := decodeIngestKey(r); err != nil {
+		return fmt.Errorf("ingest key: %w: %w", storage.ErrCorrupt, err)
+	}
+	return nil
 }

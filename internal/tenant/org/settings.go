@@ -89,8 +89,10 @@ func (o *Orgs) readRecord(ctx context.Context, t id.Tenant) (orgRecord, uint64, 
 		return orgRecord{}, r.Version, fmt.Errorf("handle is void: %w", storage.ErrNotFound)
 	}
 	var stored orgRecord
-	err = json.Unmarshal(r.Value, &stored)
-	return stored, r.Version, err
+	if err := json.Unmarshal(r.Value, &stored); err != nil {
+		return orgRecord{}, r.Version, fmt.Errorf("organization's record: %w: %w", storage.ErrCorrupt, err)
+	}
+	return stored, r.Version, nil
 }
 
 // Settings returns the settings under a ledger state: those of its config

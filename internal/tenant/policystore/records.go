@@ -132,3 +132,32 @@ func buildVersion(policyID string, version uint64, p *policyRecord, v *versionRe
 		ArchivedAt:  v.ArchivedAt,
 	}, nil
 }
+
+// RecordChecks returns, by kind, what reports whether a record of this package can be read. An import asks it before it writes.
+func RecordChecks() map[storage.Kind]func(storage.Record) error {
+	return map[storage.Kind]func(storage.Record) error{
+		kindPolicy:  checkPolicy,
+		kindVersion: checkVersion,
+		kindActive:  records.Check[activeRecord],
+		kindDigest:  records.Check[digestRecord],
+	}
+}
+
+func checkPolicy(r storage.Record) error {
+	v, err := records.Decode[policyRecord](r)
+	if p := v.Value; err == nil && (p.Newest == 0 || p.Newest > maxVersion || p.Active > p.Newest) {
+		err = fmt.Errorf("policy: %w: it has no versions of such numbers", storage.ErrCorrupt)
+	}
+	return err
+}
+
+// maxVersion is the greatest number of a version that encodeVersionKey keeps in order.
+const maxVersion = 1<<56 - 1
+
+func checkVersion(r storage.Record) error {
+	v, err := records.Decode[versionRecord](r)
+	if err == nil {
+		_, err = v.Value.parseDocument()
+	}
+	return err
+}

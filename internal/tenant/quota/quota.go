@@ -15,6 +15,7 @@ package quota
 
 import (
 	"context"
+	"github.com/agentledger/agentledger/internal/ratelimit"
 	"time"
 
 	"github.com/agentledger/agentledger/fault"
@@ -181,4 +182,12 @@ func (c *Count) addRecord(r Resource, record storage.Record) error {
 // errPlanLimit is the error for a thing that a plan has no room for.
 func errPlanLimit(message string) error {
 	return &fault.Error{Kind: fault.Conflict, Code: "plan_limit", Message: message}
+}
+
+// RecordChecks returns, by kind, what reports whether a record of this package can be read. An import asks it before it writes.
+func RecordChecks() map[storage.Kind]func(storage.Record) error {
+	return map[storage.Kind]func(storage.Record) error{
+		kindCount: records.Check[Count],
+		kindPace:  records.Check[ratelimit.GCRA],
+	}
 }

@@ -140,6 +140,7 @@ var layer = map[string]int{
 	"internal/operate/witness":    30,
 
 	"internal/operate/serviceindex": 30,
+	"internal/operate/recordcheck":  30,
 	"internal/operate/succession":   32,
 	"internal/operate/transfer":     31,
 

@@ -121,3 +121,10 @@ func (k Keys) makeSigner(s *log.State, act *sysevent.Change) (tlog.SignerKey, er
 // OfLog reports whether records of a kind are about one log: they don't go over to
 // the one that succeeds it, whose grants are signed under another name.
 func OfLog(kind storage.Kind) bool { return kind == kindGrantKey }
+
+// RecordChecks returns, by kind, what reports whether a record of this package can be read. An import asks it before it writes.
+func RecordChecks() map[storage.Kind]func(storage.Record) error {
+	return map[storage.Kind]func(storage.Record) error{
+		kindGrantKey: records.Check[grantKeyRecord],
+	}
+}
