@@ -2,6 +2,7 @@ package console
 
 import (
 	"net/http"
+	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -81,7 +82,12 @@ func (s *Server) answerWithApproval(r *call.Request, a approval.Approval) (call.
 	if err != nil {
 		return call.Answer{}, err
 	}
-	return call.JSON(http.StatusOK, views[0]), nil
+	body := struct {
+		approvalView `json:",inline"`
+		SignIns      []signInChangedView `json:"sign_in_changes"`
+	}{approvalView: views[0]}
+	body.SignIns, err = s.signInsChanged(r)
+	return call.JSON(http.StatusOK, body), err
 }
 
 func describeApproval(a approval.Approval, role account.Role) approvalView {
@@ -97,6 +103,28 @@ func describeApproval(a approval.Approval, role account.Role) approvalView {
 		CreatedAt: a.CreatedAt, ExpiresAt: a.ExpiresAt, EndedAt: orNull(a.EndedAt), ErasedAt: orNull(a.ErasedAt),
 		Comment: orNull(a.Remark.Comment), ReasonCode: orNull(a.Remark.Code),
 	}
+}
+
+// signInChangedView is a member who may vote and whose way to sign in was changed lately without one of the member's own
+// factors.
+type signInChangedView struct {
+	AccountID account.ID         `json:"account_id"`
+	Email     string             `json:"email"`
+	Change    account.SignInKind `json:"change"`
+	By        account.SignInBy   `json:"by"`
+	ChangedAt id.Instant         `json:"changed_at"`
+}
+
+// signInsShown is for how long such a change is shown with approvals.
+const signInsShown = 30 * 24 * time.Hour
+
+func (s *Server) signInsChanged(r *call.Request) ([]signInChangedView, error) {
+	found, err := s.Members.SignInsChanged(r.Context(), r.Who.Tenant, signInsShown)
+	views := make([]signInChangedView, len(found))
+	for i, f := range found {
+		views[i] = signInChangedView{f.Account, f.Email, f.Kind, f.By, f.At}
+	}
+	return views, err
 }
 
 // countView is how many items match on all pages of a list; more may, if it is not complete.
@@ -145,12 +173,16 @@ func (s *Server) listApprovals(r *call.Request) (call.Answer, error) {
 		}
 	}
 	body := struct {
-		Approvals []approvalView `json:"approvals"`
-		Next      *approval.ID   `json:"next"`
-		Count     *countView     `json:"count"` // null but on the first page of a list without may_vote
+		Approvals []approvalView      `json:"approvals"`
+		Next      *approval.ID        `json:"next"`
+		SignIns   []signInChangedView `json:"sign_in_changes"`
+		Count     *countView          `json:"count"` // null but on the first page of a list without may_vote
 	}{Next: orNull(found.Next)}
 	if found.Count >= 0 {
 		body.Count = &countView{found.Count, found.Complete}
+	}
+	if body.SignIns, err = s.signInsChanged(r); err != nil {
+		return call.Answer{}, err
 	}
 	body.Approvals, err = s.describeApprovals(r, found.Approvals...)
 	return call.JSON(http.StatusOK, body), err

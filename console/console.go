@@ -44,6 +44,7 @@ import (
 	"github.com/agentledger/agentledger/internal/tenant/account"
 	"github.com/agentledger/agentledger/internal/tenant/agent"
 	"github.com/agentledger/agentledger/internal/tenant/consoletoken"
+	"github.com/agentledger/agentledger/internal/tenant/member"
 	"github.com/agentledger/agentledger/internal/tenant/org"
 	"github.com/agentledger/agentledger/internal/tenant/policystore"
 	"github.com/agentledger/agentledger/internal/webhook"
@@ -68,6 +69,7 @@ type Options struct {
 	Erasures      *erasure.Erasures
 	Evidence      evidence.Exporter
 	People        auditlist.People
+	Members       *member.Members
 	Sources       auditlist.Sources
 	PublicURL     string // pages of its origin may call, also through a proxy that changes Host
 

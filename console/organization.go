@@ -25,6 +25,8 @@ type organizationView struct {
 	SignIn         signInView      `json:"sign_in"`
 	RetentionDays  int             `json:"retention_days"` // 0: for ever
 	LegalHold      bool            `json:"legal_hold"`
+	VoteHoldHours  int             `json:"vote_hold_hours"`
+	SignedVotes    string          `json:"signed_votes"` // optional or required
 	CreatedAt      id.Instant      `json:"created_at"`
 	Fault          log.Level       `json:"fault,omitzero"` // of the ledger; with a fault the lists may be wrong
 }
@@ -42,8 +44,53 @@ func describeOrganization(s *org.Settings) organizationView {
 		OrganizationID: s.ID, Slug: s.Slug, Name: s.Name, Origin: s.Origin, Plan: s.Plan, Active: s.Active,
 		Disclosure: s.Disclosure, SelfReview: s.SelfReview, TwoPerson: s.TwoPerson, Published: s.Published,
 		SignIn: describeSignIn(s.SignIn), RetentionDays: s.RetentionDays,
-		LegalHold: s.LegalHold, CreatedAt: s.CreatedAt,
+		LegalHold: s.LegalHold, VoteHoldHours: s.VoteHoldHours, SignedVotes: nameSignedVotes(s.SignedVotes),
+		CreatedAt: s.CreatedAt,
 	}
+}
+
+const (
+	signedOptional = "optional"
+	signedRequired = "required"
+)
+
+func nameSignedVotes(required bool) string {
+	if required {
+		return signedRequired
+	}
+	return signedOptional
+}
+
+// parseSignedVotes returns whether signed votes are required; nil for no change.
+func parseSignedVotes(value *string) (*bool, error) {
+	if value == nil {
+		return nil, nil
+	}
+	required := *value == signedRequired
+	if !required && *value != signedOptional {
+		return nil, fault.New(fault.Invalid, "signed_votes must be optional or required")
+	}
+	return &required, nil
+}
+
+// checkVoteRules refuses a caller who may not change the rules of votes. An owner whose votes are refused after a change
+// of sign-in does not loosen the rule that refuses them.
+func (s *Server) checkVoteRules(r *call.Request, hold *int, signed *bool) error {
+	if hold == nil && signed == nil {
+		return nil
+	}
+	if err := checkOwner(r); err != nil {
+		return err
+	}
+	settings, err := s.Orgs.CurrentSettings(r.Context(), r.Who.Tenant)
+	if err != nil {
+		return err
+	}
+	looser := hold != nil && *hold < settings.VoteHoldHours || signed != nil && !*signed && settings.SignedVotes
+	if !looser {
+		return nil
+	}
+	return s.Approvals.CheckHold(r.Context(), r.Who.Tenant, r.Who.Account)
 }
 
 // signInView is the way to sign in that the organization requires; null: none.
@@ -78,6 +125,8 @@ func (s *Server) patchOrganization(r *call.Request) (call.Answer, error) {
 		SignIn     *signInView    `json:"sign_in"`
 		Retention  *int           `json:"retention_days"`
 		LegalHold  *bool          `json:"legal_hold"`
+		VoteHold   *int           `json:"vote_hold_hours"`
+		Signed     *string        `json:"signed_votes"`
 	}
 	if err := r.DecodeBody(&body); err != nil {
 		return call.Answer{}, err
@@ -90,13 +139,21 @@ func (s *Server) patchOrganization(r *call.Request) (call.Answer, error) {
 			return call.Answer{}, err
 		}
 	}
+	signed, err := parseSignedVotes(body.Signed)
+	if err == nil {
+		err = s.checkVoteRules(r, body.VoteHold, signed)
+	}
+	if err != nil {
+		return call.Answer{}, err
+	}
 	required, err := s.checkSignIn(r, body.SignIn)
 	if err != nil {
 		return call.Answer{}, err
 	}
 	patch := org.Patch{Disclosure: body.Disclosure, Name: body.Name, SelfReview: body.SelfReview,
 		TwoPerson: body.TwoPerson, Published: body.Published, SignIn: required, NoneOpen: s.Approvals.NoneOpen,
-		RetentionDays: body.Retention, LegalHold: body.LegalHold, BeginRetention: s.Erasures.BeginRetention}
+		RetentionDays: body.Retention, LegalHold: body.LegalHold, VoteHoldHours: body.VoteHold,
+		SignedVotes: signed, BeginRetention: s.Erasures.BeginRetention}
 	settings, err := s.Orgs.Change(r.Context(), r.Who.Tenant, string(r.Who.Account), patch)
 	if err != nil {
 		return call.Answer{}, err

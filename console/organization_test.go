@@ -84,7 +84,7 @@ func TestOrganization(t *testing.T) {
 	view := func(slug, number, name, disclosure string, selfReview bool) string {
 		organization := "00000000-0000-0000-0000-00000000000" + number
 		return fmt.Sprintf(`{"organization_id":"%s","slug":"%s","name":"%s","origin":"log.example/o/%s","plan":"free","active":true,
-			"disclosure":"%s","self_review":%v,"two_person_policy":false,"publish_policies":false,"sign_in":{"require":null},"retention_days":0,"legal_hold":false,"created_at":"2026-11-20T12:00:00.000Z"}`, organization, slug, name, organization, disclosure, selfReview)
+			"disclosure":"%s","self_review":%v,"two_person_policy":false,"publish_policies":false,"sign_in":{"require":null},"retention_days":0,"legal_hold":false,"vote_hold_hours":0,"signed_votes":"optional","created_at":"2026-11-20T12:00:00.000Z"}`, organization, slug, name, organization, disclosure, selfReview)
 	}
 	equal(t, "changed", w.call(200, "PATCH", "/organization", `{"disclosure":"full","name":"Red Inc.","self_review":true}`, as("red-admin")),
 		view("red", "b", "Red Inc.", "full", true))

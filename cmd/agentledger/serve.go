@@ -110,7 +110,7 @@ func (s *server) startWriters(background context.Context) {
 	s.background.Go(func() { service.witnesses.Run(background) })
 	sweeps := telemetry.WithoutRepeats(watch.logger) // each second, also while the store is gone
 	for _, run := range []func(context.Context, *slog.Logger){service.approvals.Run, service.webhooks.Run,
-		service.exporter.Run, service.mail.Run, service.workflows.Run, service.erasures.Run, service.orgs.RunLastUses,
+		service.exporter.Run, service.mail.Run, service.workflows.Run, service.erasures.Run, service.orgs.RunLastUses, service.members.Run,
 		service.index.Run} {
 		s.background.Go(func() { run(background, sweeps) })
 	}

@@ -216,7 +216,8 @@ func (s *service) buildComponents(ctx context.Context, c config.Serve) error {
 		Metrics: s.watch.registry})
 	s.approvals = approval.New(approval.Options{
 		Records: records, Events: n, Ledgers: s.ledgers, Policies: s.policies, Agents: s.agents,
-		Organizations: s.orgs, Members: s.accounts, Keyring: s.store.Keyring, Clock: s.clock.Now, Held: s.clock.Check,
+		Organizations: s.orgs, Members: s.accounts, SignIns: s.members, Keyring: s.store.Keyring, Clock: s.clock.Now,
+		Held: s.clock.Check,
 		Webhooks: &votermail.Counter{Deliveries: s.webhooks, Records: records, Clock: s.clock.Now,
 			Enabled: s.mail.Enabled()},
 	})
@@ -256,7 +257,7 @@ func (s *service) buildPeople(c config.Serve, n *sysevent.Appender, bounds *quot
 	letters := letter.OrganizationMail{Outbox: s.mail, Organizations: s.orgs, Accounts: s.accounts,
 		PublicURL: c.PublicURL}
 	s.members = member.New(member.Options{Records: records, Events: n, Accounts: s.accounts, Quota: bounds,
-		Clock: s.clock.Now, Mail: letters})
+		Clock: s.clock.Now, Mail: letters, Held: s.clock.Check})
 	s.tokens = consoletoken.New(consoletoken.Options{Records: records, Events: n, Members: s.accounts, Pace: bounds,
 		Clock: s.clock.Now})
 	return letters
@@ -287,7 +288,7 @@ func (s *service) mainHandler(c config.Serve, signIn *identity.Server, shared *e
 		Approvals: s.approvals, Workflows: s.workflows, Webhooks: s.webhooks, Witnesses: s.witnesses,
 		Events:        &eventlist.Reader{Index: s.index, Ledgers: s.ledgers, Bundles: public, Organizations: s.orgs},
 		StreamExports: s.exporter, Tokens: s.tokens, PublicURL: c.PublicURL, Control: s.control, Erasures: s.erasures,
-		Evidence: s.evidence, People: s.accounts, Sources: sysevent.Sources{Records: s.store.Engine},
+		Evidence: s.evidence, People: s.accounts, Members: s.members, Sources: sysevent.Sources{Records: s.store.Engine},
 		Address: identity.AddressOf(c.ClientAddressHeader), Simulator: simulate.New(simulate.Options{
 			Ledgers: s.ledgers, Processors: s.control.Processors, Clock: s.clock.Now})})
 	if err != nil {

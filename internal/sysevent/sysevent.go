@@ -76,6 +76,9 @@ const (
 	MemberAdded      Kind = "ledger_member_added"
 	MemberChanged    Kind = "ledger_member_changed"
 	MemberRemoved    Kind = "ledger_member_removed"
+	// MemberSignIn is a change of how a member signs in (account.SignInChange).
+	MemberSignIn Kind = "ledger_member_sign_in_changed"
+
 	EvidenceExported Kind = "ledger_evidence_exported"
 
 	StreamExportChanged Kind = "ledger_stream_export_changed"

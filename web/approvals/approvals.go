@@ -63,6 +63,8 @@ type approval struct {
 	MayVote      bool           `json:"may_vote"`
 	WhyNot       string         `json:"why_not"`
 
+	SignIns []signInChange `json:"sign_in_changes"`
+
 	Left string `json:"-"` // the time until it ends, in words; "" when it is over
 }
 

@@ -20,6 +20,7 @@ type inboxView struct {
 	Others   []approval
 	Next     string // address of the next page
 	Count    *count
+	SignIns  []signInChange
 
 	Status, Agent, Tool string // the filters
 	Statuses            []page.Option
@@ -33,9 +34,10 @@ type count struct {
 
 // found is a page of the interface's list.
 type found struct {
-	Approvals []approval `json:"approvals"`
-	Next      string     `json:"next"`
-	Count     *count     `json:"count"`
+	Approvals []approval     `json:"approvals"`
+	Next      string         `json:"next"`
+	Count     *count         `json:"count"`
+	SignIns   []signInChange `json:"sign_in_changes"`
 }
 
 // maxMine is how many approvals that wait for the reader stand before the others.
@@ -59,6 +61,7 @@ func (p *pages) showInbox(r *screen.Request) (any, error) {
 	if err := r.ReadList(approvalCalls, r.ListQuery("status", "agent_id", "tool"), &others); err != nil {
 		return nil, err
 	}
+	v.SignIns = others.SignIns
 	v.Next, v.Count = r.NextPage(others.Next), others.Count
 	v.Others = slices.DeleteFunc(others.Approvals, v.isMine)
 	tellLeft(v.Others)
@@ -77,7 +80,7 @@ func (v *inboxView) readMine(r *screen.Request, first bool) error {
 	if err := r.ReadList(approvalCalls, query, &mine); err != nil {
 		return err
 	}
-	v.Mine = mine.Approvals
+	v.Mine, v.SignIns = mine.Approvals, mine.SignIns
 	tellLeft(v.Mine)
 	if v.Live != nil {
 		v.Live.News = countWords(len(v.Mine), mine.Next != "")

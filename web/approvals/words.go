@@ -48,6 +48,9 @@ func obstacleWords(whyNot string) string {
 	case "own_request":
 		return "You count as having asked for this: you made the agent, its key or the ingest key, or the agent acts " +
 			"for you. Somebody else has to decide."
+	case "sign_in_changed":
+		return "How you sign in was changed lately without one of your own factors. The organization refuses your votes for " +
+			"a time after that."
 	case "already_voted":
 		return "You have voted on this."
 	case "organization_inactive":
@@ -56,6 +59,34 @@ func obstacleWords(whyNot string) string {
 		return ""
 	}
 	return "It is " + statusWords(whyNot) + "."
+}
+
+// signInChange is a change of how a member signs in that the member did not prove.
+type signInChange struct {
+	Email     string `json:"email"`
+	Change    string `json:"change"`
+	By        string `json:"by"`
+	ChangedAt string `json:"changed_at"`
+}
+
+// Words describes the change.
+func (c signInChange) Words() string {
+	by := "An identity provider"
+	switch c.By {
+	case "operator":
+		by = "The operator of this service"
+	case "mail":
+		by = "Somebody with a mailed link"
+	}
+	switch c.Change {
+	case "password_set":
+		return by + " set a new password"
+	case "second_factors_removed":
+		return by + " removed all passkeys and recovery codes"
+	case "account_taken_over":
+		return by + " proved the address, which ended all earlier ways to sign in"
+	}
+	return by + " was connected"
 }
 
 // leftWords says how long it is until a time, "" when it is over or can't be read.

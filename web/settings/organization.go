@@ -19,7 +19,8 @@ func (p *pages) organizationScreens() []screen.Screen {
 	return []screen.Screen{
 		{Pattern: settingsPage, Views: p.views, Name: "organization", Title: "Settings", Show: p.showOrganization,
 			Forms: map[string]screen.Form{"change": p.changeOrganization, "two-people": p.requireTwoPeople,
-				"sign-in": p.requireSignIn, "retain": p.changeRetention}},
+				"sign-in": p.requireSignIn, "retain": p.changeRetention,
+				"votes": p.changeVoteRules}},
 	}
 }
 
@@ -39,6 +40,8 @@ type organization struct {
 	} `json:"sign_in"`
 	RetentionDays int    `json:"retention_days"`
 	LegalHold     bool   `json:"legal_hold"`
+	VoteHoldHours int    `json:"vote_hold_hours"`
+	SignedVotes   string `json:"signed_votes"`
 	CreatedAt     string `json:"created_at"`
 	Fault         string `json:"fault"`
 }
@@ -177,6 +180,18 @@ func (p *pages) requireSignIn(r *screen.Request) (screen.Outcome, error) {
 		required = way
 	}
 	return p.patch(r, map[string]any{"sign_in": map[string]any{"require": required}})
+}
+
+func (p *pages) changeVoteRules(r *screen.Request) (screen.Outcome, error) {
+	hours, err := strconv.Atoi(r.Value("vote_hold_hours"))
+	if err != nil {
+		return screen.Outcome{}, fault.Wrap(fault.Invalid, "vote_hold_hours must be a whole number from 0 to 2160", err)
+	}
+	signed := "optional"
+	if r.Checked("signed_votes") {
+		signed = "required"
+	}
+	return p.patch(r, map[string]any{"vote_hold_hours": hours, "signed_votes": signed})
 }
 
 func (p *pages) changeRetention(r *screen.Request) (screen.Outcome, error) {

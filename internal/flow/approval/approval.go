@@ -23,6 +23,8 @@
 //     in any state.
 //   - A vote counts while its voter may vote. A person votes once, and not on an own request
 //     unless the organization allows self-review.
+//   - How a voter signs in is in the log as of the vote: a change that the voter did not prove is stated before the
+//     vote, and an organization may refuse the votes of such a member for a time.
 //   - Roles, keys and policy are those of the ledger state that guards the append, or are read in
 //     the same preparation.
 //   - A callback reports each change of state. Its delivery is written in the same append.
@@ -177,6 +179,11 @@ type Members interface {
 	ByID(ctx context.Context, who account.ID) (account.Account, error)
 }
 
+// SignIns states changes of how members sign in (package member).
+type SignIns interface {
+	StateSignIn(ctx context.Context, t id.Tenant, who account.ID) error
+}
+
 // Deliveries writes the deliveries of webhooks (package webhook).
 type Deliveries interface {
 	// CheckAddress reports whether an address could be told something: fault.Invalid.
@@ -187,7 +194,7 @@ type Deliveries interface {
 	) ([]storage.Change, error)
 }
 
-// Options configure New. All but Clock and Held are required.
+// Options configure New. All but SignIns, Clock and Held are required.
 type Options struct {
 	Records       storage.RecordStore
 	Events        *sysevent.Appender
@@ -196,6 +203,7 @@ type Options struct {
 	Agents        Agents
 	Organizations Organizations
 	Members       Members
+	SignIns       SignIns // default: no change of a sign-in is stated
 	Webhooks      Deliveries
 	Keyring       *seal.Keyring    // seals grant keys
 	Clock         func() time.Time // default: time.Now
@@ -212,6 +220,7 @@ type Approvals struct {
 	agents   Agents
 	orgs     Organizations
 	members  Members
+	signIns  SignIns
 	webhooks Deliveries
 	clock    func() time.Time
 	held     func() error
@@ -234,7 +243,7 @@ func New(o Options) *Approvals {
 	}
 	return &Approvals{
 		stores: storesOf(o.Records), events: o.Events, ledgers: o.Ledgers, policies: o.Policies, agents: o.Agents,
-		orgs: o.Organizations, members: o.Members, webhooks: o.Webhooks, clock: o.Clock,
+		orgs: o.Organizations, members: o.Members, signIns: o.SignIns, webhooks: o.Webhooks, clock: o.Clock,
 		held:     o.Held,
 		due:      schedule.Index{Records: o.Records, Kind: kindDue},
 		doubts:   newDoubts(),

@@ -18,10 +18,11 @@ type Obstacle string
 
 // The obstacles in the order in which they are looked for.
 const (
-	ObstacleDecided Obstacle = "decided"       // approved, denied or consumed
-	ObstacleRole    Obstacle = "role"          // the role does not vote
-	ObstacleOwn     Obstacle = "own_request"   // the person counts as having asked
-	ObstacleVoted   Obstacle = "already_voted" // one vote each
+	ObstacleDecided Obstacle = "decided"         // approved, denied or consumed
+	ObstacleRole    Obstacle = "role"            // the role does not vote
+	ObstacleSignIn  Obstacle = "sign_in_changed" // the organization refuses votes for a time after such a change
+	ObstacleOwn     Obstacle = "own_request"     // the person counts as having asked
+	ObstacleVoted   Obstacle = "already_voted"   // one vote each
 )
 
 // Obstacles returns for each approval of a list the reason why a person may not vote on it now. Vote
@@ -52,6 +53,7 @@ type voter struct {
 	who    account.ID
 	person person
 	may    bool // by the role
+	held   bool // since the sign-in was changed
 	makers *makersOf
 }
 
@@ -60,14 +62,24 @@ func (a *Approvals) newVoter(ctx context.Context, s *log.State, who account.ID) 
 	if v.may, err = a.isVoter(ctx, s.Identity().Tenant, who); err != nil {
 		return nil, err
 	}
-	v.person, err = a.findPerson(ctx, who)
-	return v, err
+	if v.person, err = a.findPerson(ctx, who); err != nil {
+		return nil, err
+	}
+	settings, err := a.orgs.Settings(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	v.held = holdUntil(settings, &v.person) > a.currentTime()
+	return v, nil
 }
 
 // findObstacle returns the reason why the person may not vote on an approval as it is, "" for none.
 func (v *voter) findObstacle(ctx context.Context, a *Approval) (Obstacle, error) {
 	if found := a.obstacleFor(v.who, v.may); found != "" {
 		return found, nil
+	}
+	if v.held {
+		return ObstacleSignIn, nil
 	}
 	own, err := v.makers.findAskers(ctx, v.state, a)
 	if err != nil {

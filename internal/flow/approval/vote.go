@@ -9,6 +9,7 @@ import (
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/records"
 	"github.com/agentledger/agentledger/internal/tenant/account"
+	"github.com/agentledger/agentledger/internal/tenant/org"
 	"github.com/agentledger/agentledger/internal/textcheck"
 	"github.com/agentledger/agentledger/log"
 )
@@ -58,6 +59,11 @@ func (a *Approvals) Vote(ctx context.Context, t id.Tenant, name ID, b Ballot) (A
 	if err := checkRemark("comment", b.Remark); err != nil {
 		return Approval{}, err
 	}
+	if a.signIns != nil {
+		if err := a.signIns.StateSignIn(ctx, t, b.Account); err != nil {
+			return Approval{}, fmt.Errorf("vote: %w", err)
+		}
+	}
 	var after Approval
 	may := func(ctx context.Context, s *log.State, r *record) error { return a.checkMayVote(ctx, s, r, b) }
 	err := a.changeApproval(ctx, t, string(b.Account), name, may,
@@ -100,6 +106,9 @@ func (a *Approvals) checkMayVote(ctx context.Context, s *log.State, r *record, b
 	if err != nil {
 		return err
 	}
+	if err := a.checkHold(ctx, s, &voter); err != nil {
+		return err
+	}
 	if asker(&voter) {
 		return fault.New(fault.Forbidden, "You cannot decide on your own request")
 	}
@@ -114,6 +123,41 @@ func (a *Approvals) checkMayVote(ctx context.Context, s *log.State, r *record, b
 		}
 	}
 	return nil
+}
+
+// CheckHold returns fault.Forbidden with code sign_in_changed while the organization refuses the votes of a person after a
+// change of how the person signs in.
+func (a *Approvals) CheckHold(ctx context.Context, t id.Tenant, who account.ID) error {
+	s, err := a.ledgers.State(ctx, t)
+	if err != nil {
+		return err
+	}
+	voter, err := a.findPerson(ctx, who)
+	if err != nil {
+		return err
+	}
+	return a.checkHold(ctx, s, &voter)
+}
+
+func (a *Approvals) checkHold(ctx context.Context, s *log.State, p *person) error {
+	settings, err := a.orgs.Settings(ctx, s)
+	if err != nil {
+		return err
+	}
+	until := holdUntil(settings, p)
+	if until <= a.currentTime() {
+		return nil
+	}
+	return &fault.Error{Kind: fault.Forbidden, Code: string(ObstacleSignIn), Message: "How you sign in was changed at " +
+		p.SignInChange.At.String() + " without one of your own factors: your votes are refused until " + until.String()}
+}
+
+// holdUntil returns when the votes of a person count again after a change of how the person signs in; 0: they count.
+func holdUntil(s *org.Settings, p *person) id.Instant {
+	if s.VoteHoldHours == 0 || p.SignInChange.Number == 0 {
+		return 0
+	}
+	return p.SignInChange.At + id.Instant(s.VoteHoldHours)*3_600_000
 }
 
 func (a *Approvals) isVoter(ctx context.Context, t id.Tenant, who account.ID) (bool, error) {

@@ -74,6 +74,7 @@ func ofPeople() map[sysevent.Kind]sentence {
 			"[ of {invited_by}]",
 		sysevent.MemberChanged: "{who} changed the membership of {account_id}: role {role_before} to {role}, " +
 			"suspended {suspended_before} to {suspended}",
+		sysevent.MemberSignIn:      "How {account_id} signs in was changed by {by}: {change}",
 		sysevent.MemberRemoved:     "{who} ended the membership of {account_id}, who had role {role}",
 		sysevent.InvitationCreated: "{who} invited a person with role {role} (invitation {invitation_id})",
 		sysevent.InvitationRenewed: "{who} renewed invitation {invitation_id} for role {role}",

@@ -76,6 +76,9 @@ type Account struct {
 	Proof    Proof // of the address; may be "" for an account of an older program, but not from ByID
 	Released bool  // the address leads to another account, which has proved it
 
+	// SignInChange is the latest change; its Number is 0 if there was none.
+	SignInChange SignInChange
+
 	ApprovalMailOff bool   // the person wants no mail about approvals
 	generation      uint64 // of its password and other factors
 }

@@ -74,6 +74,11 @@ func (a *Accounts) ChangeFactors(ctx context.Context, seen Account, kind LoginKi
 		return Account{}, err
 	}
 	r.Generation++
+	if kind == RemovedFactors {
+		if err := a.noteSignIn(ctx, who, r, SignInByOperator, FactorsRemoved); err != nil {
+			return Account{}, err
+		}
+	}
 	if err := a.writeAccount(ctx, who, r, version, slices.Concat(changes, event, mailed)...); err != nil {
 		return Account{}, err
 	}

@@ -37,6 +37,9 @@ type accountRecord struct {
 	// Released means that the address leads to another account, which has proved it.
 	Released bool `json:"released,omitzero"`
 
+	// SignInChanges are the latest changes, at most maxSignInChanges, oldest first.
+	SignInChanges []SignInChange `json:"sign_in_changes,omitempty"`
+
 	Linked bool `json:"linked,omitzero"` // a person of an identity provider signs in as the account
 }
 
@@ -49,7 +52,13 @@ func (r *accountRecord) toAccount(a ID) Account {
 	if r.Proof != nil {
 		proof = r.Proof.By
 	}
+	var changed SignInChange
+	if last := len(r.SignInChanges) - 1; last >= 0 {
+		changed = r.SignInChanges[last]
+	}
 	return Account{
+		SignInChange: changed,
+
 		Proof:       proof,
 		Released:    r.Released,
 		ID:          a,
@@ -215,7 +224,7 @@ func (a *Accounts) createAccount(ctx context.Context, who ID, r accountRecord, m
 // fault.Invalid for a password that can't be chosen (see password.Check),
 // fault.NotFound for an unknown address, fault.Conflict when another change came
 // between.
-func (a *Accounts) SetPassword(ctx context.Context, email, password string, names ...string) error {
+func (a *Accounts) SetPassword(ctx context.Context, email, text string, names ...string) error {
 	email, err := ParseEmail(email)
 	if err != nil {
 		return err
@@ -227,11 +236,17 @@ func (a *Accounts) SetPassword(ctx context.Context, email, password string, name
 	if err := a.ensureProof(ctx, who, r); err != nil {
 		return err
 	}
+	if err := password.Check(text, email, names...); err != nil {
+		return err
+	}
 	var taken []storage.Change
 	if !r.Proof.proved() {
 		if taken, err = a.takeOver(ctx, who, r, ProvedByOperator, Visit{}); err != nil {
 			return err
 		}
 	}
-	return a.replacePassword(ctx, who, r, version, password, names, taken...)
+	if err := a.noteSignIn(ctx, who, r, SignInByOperator, PasswordSet); err != nil {
+		return err
+	}
+	return a.replacePassword(ctx, who, r, version, text, names, taken...)
 }

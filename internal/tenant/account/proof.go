@@ -156,6 +156,9 @@ func (a *Accounts) takeOver(
 	if err != nil {
 		return nil, err
 	}
+	if err := a.noteSignIn(ctx, who, r, signInBy(by), AccountTaken); err != nil {
+		return nil, err
+	}
 	removed, err := a.endWaysIn(ctx, who, r)
 	r.Proof = Claim{By: by}.record(a.currentTime())
 	r.DisplayName, r.ApprovalMailOff = "", false

@@ -16,6 +16,7 @@ import (
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/ratelimit"
+	"github.com/agentledger/agentledger/internal/tenant/password"
 	"github.com/agentledger/agentledger/storage"
 )
 
@@ -156,10 +157,13 @@ func asNoReset(err error) error {
 // other factors end too. The token is used up. names are those of the person's organizations.
 // Errors are those of FindReset and SetPassword: a password that can't be chosen leaves the token good.
 func (a *Accounts) ResetPassword(
-	ctx context.Context, token, password string, from netip.Addr, v Visit, names ...string,
+	ctx context.Context, token, text string, from netip.Addr, v Visit, names ...string,
 ) error {
 	r, who, version, reset, err := a.readReset(ctx, token, from)
 	if err != nil {
+		return err
+	}
+	if err := password.Check(text, r.Email, names...); err != nil {
 		return err
 	}
 	if err := a.ensureProof(ctx, who, r); err != nil {
@@ -174,8 +178,11 @@ func (a *Accounts) ResetPassword(
 	if err != nil {
 		return err
 	}
+	if err := a.noteSignIn(ctx, who, r, SignInByMail, PasswordSet); err != nil {
+		return err
+	}
 	changes = append(changes, storage.Change{Kind: kindReset, Key: string(who), If: reset})
-	err = a.replacePassword(ctx, who, r, version, password, names, changes...)
+	err = a.replacePassword(ctx, who, r, version, text, names, changes...)
 	if errors.Is(err, storage.ErrStale) { // by another call with the token
 		return errNoReset()
 	}

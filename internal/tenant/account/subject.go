@@ -84,6 +84,9 @@ func (a *Accounts) AuthenticateSubject(ctx context.Context, s Subject, v Visit) 
 			Message: "The account has another way to sign in: use it once, in this browser, to connect the provider",
 			Err:     errors.New("the account is proved and is not linked with this person")}
 	}
+	if err := a.noteSignIn(ctx, name, r, SignInByProvider, PersonLinked); err != nil {
+		return Account{}, err
+	}
 	return a.linkSubject(ctx, s, name, r, version, v)
 }
 

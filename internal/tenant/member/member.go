@@ -12,6 +12,8 @@
 //   - The token of an invitation is stored as a hash, compared in constant time and shown once. It
 //     is good for one acceptance, by an account of the invited address, for seven days.
 //   - An invitation is of no use when the member who sent it could not send it any more.
+//   - A change of how a member signs in that the member did not prove (account.SignInChange) is stated in each
+//     organization of the member, also after a crash, and before a vote of the member is counted.
 //   - An organization has at most 1,000 members and open invitations together.
 package member
 
@@ -24,6 +26,7 @@ import (
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/records"
+	"github.com/agentledger/agentledger/internal/schedule"
 	"github.com/agentledger/agentledger/internal/sysevent"
 	"github.com/agentledger/agentledger/internal/tenant/account"
 	"github.com/agentledger/agentledger/internal/tenant/quota"
@@ -34,7 +37,7 @@ import (
 // maxMembers is how many members and open invitations an organization has at most.
 const maxMembers = 1000
 
-// Options configure New. All but Mail are required.
+// Options configure New. All but Mail and Held are required.
 type Options struct {
 	Records  storage.RecordStore
 	Events   *sysevent.Appender
@@ -42,17 +45,20 @@ type Options struct {
 	Quota    *quota.Quota // the pace of changes
 	Clock    func() time.Time
 	Mail     Mail // nil: the inviter hands the link on
+
+	Held func() error // why Run states nothing now, nil when it does; default: always nil
 }
 
 // Members is the members of all organizations. Its methods may be called concurrently.
 type Members struct {
 	Options
 	invitations records.Store[invitationRecord]
+	signInDue   schedule.Index
 }
 
 // New returns the members of a store.
 func New(o Options) *Members {
-	return &Members{Options: o,
+	return &Members{Options: o, signInDue: schedule.Index{Records: o.Records, Kind: account.KindSignInDue},
 		invitations: records.New[invitationRecord](o.Records, kindInvitation, "Invitations can't be read")}
 }
 

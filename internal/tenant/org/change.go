@@ -16,6 +16,9 @@ import (
 // MaxRetentionDays is the longest retention.
 const MaxRetentionDays = 36_500
 
+// MaxVoteHoldHours is the longest time for which votes are refused after a change of sign-in: 90 days.
+const MaxVoteHoldHours = 2160
+
 // Patch is a change of settings; nil members stay as they are.
 type Patch struct {
 	Name           *string
@@ -30,6 +33,8 @@ type Patch struct {
 	SignIn         *string // "" takes the requirement away
 	RetentionDays  *int    // 0: envelopes are kept for ever
 	LegalHold      *bool
+	VoteHoldHours  *int
+	SignedVotes    *bool
 
 	// NoneOpen is asked before self-review is switched on, and required for that: it
 	// returns an error while approvals are open, and else changes by which the append
@@ -73,6 +78,9 @@ func (o *Orgs) checkPatch(p Patch) error {
 	if p.RetentionDays != nil && (*p.RetentionDays < 0 || *p.RetentionDays > MaxRetentionDays) {
 		return fault.New(fault.Invalid, "retention_days must be a whole number from 0 to 36500")
 	}
+	if p.VoteHoldHours != nil && (*p.VoteHoldHours < 0 || *p.VoteHoldHours > MaxVoteHoldHours) {
+		return fault.New(fault.Invalid, "vote_hold_hours must be a whole number from 0 to 2160")
+	}
 	if p.Witnessing != nil {
 		return o.checkWitnessing(*p.Witnessing)
 	}
@@ -97,7 +105,9 @@ func (p Patch) applyTo(s settingsRecord) (after settingsRecord, names []string) 
 	setIfGiven(&names, "retention_days", &after.RetentionDays, p.RetentionDays)
 	setIfGiven(&names, "self_review", &after.SelfReview, p.SelfReview)
 	setIfGiven(&names, "sign_in", &after.SignIn, p.SignIn)
+	setIfGiven(&names, "signed_votes", &after.SignedVotes, p.SignedVotes)
 	setIfGiven(&names, "two_person_policy", &after.TwoPerson, p.TwoPerson)
+	setIfGiven(&names, "vote_hold_hours", &after.VoteHoldHours, p.VoteHoldHours)
 	setIfGiven(&names, "witnesses", &after.Witnessing, p.Witnessing)
 	return after, names
 }

@@ -33,6 +33,8 @@ type Settings struct {
 	SignIn         string // the required way to sign in: passkey or oidc:NAME; "": any
 	RetentionDays  int    // envelopes that are older are erased; 0: none are
 	LegalHold      bool   // nothing is erased
+	VoteHoldHours  int    // votes are refused for so long after a change of sign-in (account.SignInChange); 0: they are not
+	SignedVotes    bool   // each approving vote is signed by a passkey
 	Witnessing     Witnessing
 	CreatedAt      id.Instant
 }
@@ -62,6 +64,8 @@ type settingsRecord struct {
 	RetentionDays  int           `json:"retention_days,omitzero"`
 	LegalHold      bool          `json:"legal_hold,omitzero"`
 	Witnessing     Witnessing    `json:"witnesses,omitzero"`
+	VoteHoldHours  int           `json:"vote_hold_hours,omitzero"`
+	SignedVotes    bool          `json:"signed_votes,omitzero"`
 
 	Limits map[Limit]uint64 `json:"limits,omitempty"` // its own, but for that of events
 }
@@ -149,6 +153,7 @@ func makeSettings(identity *log.Identity, r orgRecord) *Settings {
 		EventsPerMonth: r.EventsPerMonth, Own: r.Limits, Disclosure: r.Disclosure, SelfReview: r.SelfReview,
 		TwoPerson: r.TwoPerson, Published: r.Published, SignIn: r.SignIn, Witnessing: r.Witnessing,
 		RetentionDays: r.RetentionDays, LegalHold: r.LegalHold,
+		VoteHoldHours: r.VoteHoldHours, SignedVotes: r.SignedVotes,
 	}
 }
 

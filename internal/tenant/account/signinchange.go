@@ -1,0 +1,122 @@
+package account
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/records"
+	"github.com/agentledger/agentledger/internal/schedule"
+	"github.com/agentledger/agentledger/storage"
+)
+
+// SignInChange is a change of how a member signs in that was not proved by a factor which the account had before. The
+// holder of the platform secret, a mailed link or an identity provider made it, so it may let another person in.
+type SignInChange struct {
+	Number uint64     `json:"number"` // 1 for the first change of the account
+	Kind   SignInKind `json:"change"`
+	By     SignInBy   `json:"by"`
+	At     id.Instant `json:"at"`
+}
+
+// SignInKind is what changed.
+type SignInKind string
+
+// The kinds of changes.
+const (
+	PasswordSet    SignInKind = "password_set"
+	FactorsRemoved SignInKind = "second_factors_removed"
+	AccountTaken   SignInKind = "account_taken_over" // all ways in ended with the first proof of the address
+	PersonLinked   SignInKind = "provider_linked"
+)
+
+// SignInBy is who made a change.
+type SignInBy string
+
+// The makers of changes.
+const (
+	SignInByOperator SignInBy = "operator"
+	SignInByMail     SignInBy = "mail"     // a link that was mailed to the address
+	SignInByProvider SignInBy = "provider" // an identity provider
+)
+
+// signInBy returns who makes a change by a proof of an address.
+func signInBy(p Proof) SignInBy {
+	switch p {
+	case ProvedByMail:
+		return SignInByMail
+	case ProvedByProvider:
+		return SignInByProvider
+	}
+	return SignInByOperator
+}
+
+const (
+	// KindSignInDue has an entry (package schedule) for each change and organization of the account, by account. It is
+	// written before the change.
+	KindSignInDue storage.Kind = "sign_in_change_due"
+	// maxSignInChanges bounds the changes that an account keeps until its organizations have stated them.
+	maxSignInChanges = 32
+	// dueAtOnce is how many entries are written together.
+	dueAtOnce = 500
+)
+
+// noteSignIn adds a change to r, which the caller must write. Before that it notes in each organization of the account
+// that the change is to be stated, so that a crash in between loses nothing: an entry without a change does no harm.
+func (a *Accounts) noteSignIn(ctx context.Context, who ID, r *accountRecord, by SignInBy, kinds ...SignInKind) error {
+	now := a.currentTime()
+	for _, kind := range kinds {
+		next := SignInChange{Number: 1, Kind: kind, By: by, At: now}
+		if last := len(r.SignInChanges) - 1; last >= 0 {
+			next.Number = r.SignInChanges[last].Number + 1
+		}
+		r.SignInChanges = append(slices.Clone(r.SignInChanges), next)
+	}
+	r.SignInChanges = r.SignInChanges[max(0, len(r.SignInChanges)-maxSignInChanges):]
+
+	due := schedule.Index{Records: a.records, Kind: KindSignInDue}
+	var entries []schedule.Entry
+	keys := records.Range{Begin: membershipKey(who, 0), End: string(who) + "0"} // "0" follows "/"
+	for place, err := range records.Scan(ctx, a.records, id.Service, kindPlace, keys, 0) {
+		if err != nil {
+			return errUnreadable("list memberships", err)
+		}
+		t, err := strconv.ParseUint(strings.TrimPrefix(place.Key, string(who)+"/"), 16, 64)
+		if err != nil {
+			return errUnreadable("list memberships", err)
+		}
+		entries = append(entries, schedule.Entry{At: now, Tenant: id.Tenant(t), Name: string(who)})
+	}
+	for some := range slices.Chunk(entries, dueAtOnce) {
+		if err := due.NoteEntries(ctx, some...); err != nil {
+			return errUnreadable("note change of sign-in", err)
+		}
+	}
+	return nil
+}
+
+// SignInChanges returns the latest changes of an account, oldest first; none for an unknown account.
+func (a *Accounts) SignInChanges(ctx context.Context, who ID) ([]SignInChange, error) {
+	found, err := a.records.Get(ctx, id.Service, kindAccount, string(who))
+	if errors.Is(err, storage.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, errUnreadable("read account", err)
+	}
+	r, err := records.Decode[accountRecord](found)
+	if err != nil {
+		return nil, errUnreadable("read account", fmt.Errorf("decode: %w", err))
+	}
+	return r.Value.SignInChanges, nil
+}
+
+// StoredMembership returns the membership of an account, also a suspended or offered one; fault.NotFound for none.
+func (a *Accounts) StoredMembership(ctx context.Context, t id.Tenant, who ID) (Membership, error) {
+	m, err := a.readMembership(ctx, t, who)
+	return m.Membership, err
+}
