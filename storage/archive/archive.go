@@ -1,8 +1,8 @@
 // Package archive moves the texts of old events to an object store, and reads them back.
 //
-// Engine is a storage engine around another one. The texts of the 256 events of a full entry bundle are one object,
-// and the inner engine keeps all else: entries, ids, columns, tiles, erasures. Engine passes the promises of package
-// storage, so that no caller sees where a text is.
+// Engine is a storage engine around another one. The texts of the 256 events of a full entry bundle are one object
+// (Texts, Codec), and the inner engine keeps everything else: entries, ids, columns, tiles and erasures. Engine keeps the
+// promises of package storage, so no caller notices where a text is stored.
 //
 // Invariants:
 //

@@ -12,37 +12,37 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// MaxTexts is the most bytes that the texts of a bundle have together. A larger bundle is not archived.
+// MaxTexts is the maximum total length of the texts of a bundle in bytes. A larger bundle is not archived.
 const MaxTexts = 64 << 20
 
-// maxBody returns the most bytes of the body of so many events with so many bytes of texts.
+// maxBody returns the maximum length of a body of the given number of events, whose texts have the given total length.
 func maxBody(texts, events int) int { return texts + (events+1)*(1+2*binary.MaxVarintLen64) + 2*8 }
 
-// MaxObject returns the most bytes of an object of so many events with so many bytes of texts. Texts that do not compress
-// grow a little.
-func MaxObject(texts, events int) int64 {
+// maxObject returns the maximum length of an object of the given number of events, whose texts have the given total
+// length. Texts that do not compress grow a little.
+func maxObject(texts, events int) int64 {
 	body := maxBody(texts, events)
 	return int64(headerLen + body + body/1024 + 1024)
 }
 
-// ErrDamaged: the bytes are no object of the events.
+// ErrDamaged is wrapped by the errors of objects that are damaged, truncated or contain other events.
 var ErrDamaged = errors.New("archive: damaged object")
 
 // Text is the texts of one event.
 type Text struct {
 	Record   []byte
-	Envelope []byte // nil: there is none
-	Erased   bool   // the envelope was taken away by a later event
+	Envelope []byte // nil if there is none
+	Erased   bool   // the envelope was erased by a later event
 }
 
-// Texts are those of consecutive events of a tenant.
+// Texts are the texts of consecutive events of a tenant: of the events of a full entry bundle, which are one object.
 type Texts struct {
 	Tenant id.Tenant
 	First  id.Index
 	Events []Text
 }
 
-// Bytes returns the length of all texts together.
+// Bytes returns the total length of the texts.
 func (t *Texts) Bytes() (n int) {
 	for i := range t.Events {
 		n += len(t.Events[i].Record) + len(t.Events[i].Envelope)
@@ -65,7 +65,7 @@ func (t *Texts) Equal(other *Texts) bool {
 	return true
 }
 
-// Codec writes and reads objects. It may be used concurrently.
+// Codec encodes and decodes objects. It may be used concurrently.
 type Codec struct {
 	encoder *zstd.Encoder
 	decoder *zstd.Decoder
@@ -86,10 +86,10 @@ func NewCodec() (*Codec, error) {
 	return &Codec{encoder: encoder, decoder: decoder}, nil
 }
 
-// An object is the form (1 byte), the SHA-256 of all bytes behind it (32 bytes), and a zstd frame of the body. The
-// body is tenant and first index (8 bytes each, big-endian), the number of events (uvarint), and of each event its
-// state (1 byte), the length of the record (uvarint), the record, and with a state of stateWhole the length of the
-// envelope (uvarint) and the envelope.
+// An object is the form (1 byte), the SHA-256 of all following bytes (32 bytes), and a zstd frame of the body. The body is
+// tenant and first index (8 bytes each, big-endian), the number of events (uvarint), and for each event its state
+// (1 byte), the length of the record (uvarint), the record and, if the state is stateWhole, the length of the envelope
+// (uvarint) and the envelope. A form is never changed: a new form gets a new number.
 const (
 	form      = 1
 	headerLen = 1 + sha256.Size
@@ -134,11 +134,11 @@ func appendText(body []byte, e *Text) []byte {
 	return body
 }
 
-// Decode reads the object of events of a tenant, whose texts have at most maxTexts bytes together. Errors wrap ErrDamaged.
-// The result shares nothing with object.
+// Decode decodes the object of events of a tenant, whose texts have a total length of at most maxTexts. It takes no more
+// memory than such texts and the object. Its errors wrap ErrDamaged. The result shares no memory with object.
 func (c *Codec) Decode(object []byte, tenant id.Tenant, first id.Index, events, maxTexts int) (*Texts, error) {
 	if len(object) < headerLen || object[0] != form {
-		return nil, fmt.Errorf("%w: no object of form %d", ErrDamaged, form)
+		return nil, fmt.Errorf("%w: not an object of form %d", ErrDamaged, form)
 	}
 	if sum := sha256.Sum256(object[headerLen:]); !bytes.Equal(sum[:], object[1:headerLen]) {
 		return nil, fmt.Errorf("%w: checksum", ErrDamaged)
@@ -147,7 +147,7 @@ func (c *Codec) Decode(object []byte, tenant id.Tenant, first id.Index, events, 
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrDamaged, err)
 	}
-	if len(body) < cap(body)/2 { // the result is kept in memory, and it is cut out of the body
+	if len(body) < cap(body)/2 { // the result is cached, and it is a slice of the body
 		body = bytes.Clone(body)
 	}
 	t, ok := parseBody(body)
@@ -155,7 +155,7 @@ func (c *Codec) Decode(object []byte, tenant id.Tenant, first id.Index, events, 
 	case !ok:
 		return nil, fmt.Errorf("%w: body", ErrDamaged)
 	case t.Tenant != tenant || t.First != first || len(t.Events) != events:
-		return nil, fmt.Errorf("%w: of other events", ErrDamaged)
+		return nil, fmt.Errorf("%w: object of other events", ErrDamaged)
 	}
 	return t, nil
 }
@@ -192,7 +192,7 @@ func parseText(v []byte) (e Text, rest []byte, ok bool) {
 	return e, rest, ok
 }
 
-// cut returns the bytes behind their length, and the rest.
+// cut returns the bytes after their length, and the rest.
 func cut(v []byte) (part, rest []byte, ok bool) {
 	length, n := binary.Uvarint(v)
 	if n <= 0 || length > uint64(len(v)-n) {

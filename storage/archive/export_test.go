@@ -2,6 +2,7 @@ package archive
 
 import (
 	"context"
+	"crypto/sha256"
 	"time"
 
 	"github.com/agentledger/agentledger/id"
@@ -39,3 +40,9 @@ func (o Options) KeepNewest() Options {
 
 // ObjectName names the object of a bundle.
 func ObjectName(t id.Tenant, number id.Index) string { return objectName(place{t, number}) }
+
+// Checked returns an object with the given bytes after a valid checksum.
+func Checked(frame []byte) []byte {
+	sum := sha256.Sum256(frame)
+	return append(append([]byte{form}, sum[:]...), frame...)
+}

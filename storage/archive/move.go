@@ -219,7 +219,7 @@ func (e *Engine) writeObject(ctx context.Context, p place, texts *Texts) (stored
 // or from a later state of a store that was restored.
 func (e *Engine) replaceOther(ctx context.Context, p place, texts *Texts, data []byte) error {
 	width := int(e.options.width)
-	found, version, err := e.options.Objects.Read(ctx, objectName(p), MaxObject(MaxTexts, width))
+	found, version, err := e.options.Objects.Read(ctx, objectName(p), maxObject(MaxTexts, width))
 	if err != nil {
 		return err
 	}

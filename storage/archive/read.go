@@ -227,7 +227,7 @@ func (e *Engine) loadBundle(ctx context.Context, p place) (*Texts, object, error
 // readObject reads an object, whose texts have at most maxTexts bytes, and takes it apart.
 func (e *Engine) readObject(ctx context.Context, p place, maxTexts int) (*Texts, object, error) {
 	width := e.options.width
-	data, version, err := e.options.Objects.Read(ctx, objectName(p), MaxObject(maxTexts, int(width)))
+	data, version, err := e.options.Objects.Read(ctx, objectName(p), maxObject(maxTexts, int(width)))
 	if err != nil {
 		return nil, object{}, err
 	}

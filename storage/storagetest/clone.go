@@ -6,8 +6,9 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// CloneBatch returns a copy of b.
-func CloneBatch(b storage.Batch) storage.Batch {
+// cloneBatch returns a copy of b. Like all copies in this file, it shares no memory with the original that a caller may
+// write to.
+func cloneBatch(b storage.Batch) storage.Batch {
 	b.Events = slices.Clone(b.Events)
 	for i := range b.Events {
 		b.Events[i] = CloneEvent(b.Events[i], storage.FieldRecord|storage.FieldEnvelope)
@@ -17,20 +18,20 @@ func CloneBatch(b storage.Batch) storage.Batch {
 		b.Tiles[i].Hashes = slices.Clone(b.Tiles[i].Hashes)
 	}
 	b.Counters = slices.Clone(b.Counters)
-	b.Changes = CloneChanges(b.Changes)
+	b.Changes = cloneChanges(b.Changes)
 	return b
 }
 
-// CloneChanges returns a copy of changes.
-func CloneChanges(changes []storage.Change) []storage.Change {
+// cloneChanges returns a copy of changes.
+func cloneChanges(changes []storage.Change) []storage.Change {
 	changes = slices.Clone(changes)
 	for i := range changes {
-		changes[i].Value = CloneBytes(changes[i].Value)
+		changes[i].Value = cloneBytes(changes[i].Value)
 	}
 	return changes
 }
 
-// CloneEvent returns the parts of e, and nothing that e shares.
+// CloneEvent returns a copy of the given parts of e.
 func CloneEvent(e storage.Event, parts storage.Fields) storage.Event {
 	if parts&(storage.FieldRecord|storage.FieldColumns) == 0 {
 		e.ID, e.Columns = "", storage.Columns{}
@@ -41,12 +42,12 @@ func CloneEvent(e storage.Event, parts storage.Fields) storage.Event {
 	if parts&storage.FieldEnvelope == 0 {
 		e.Envelope, e.ErasedBy = nil, 0
 	}
-	e.Record, e.Envelope, e.Erases = CloneBytes(e.Record), CloneBytes(e.Envelope), slices.Clone(e.Erases)
+	e.Record, e.Envelope, e.Erases = cloneBytes(e.Record), cloneBytes(e.Envelope), slices.Clone(e.Erases)
 	return e
 }
 
-// CloneBytes keeps nil nil and empty empty.
-func CloneBytes(b []byte) []byte {
+// cloneBytes returns a copy of b. A nil slice stays nil, and an empty one stays empty.
+func cloneBytes(b []byte) []byte {
 	if b == nil {
 		return nil
 	}

@@ -113,7 +113,7 @@ func (m *Model) Append(batches []storage.Batch) storage.Pending {
 			continue
 		}
 		seen[b.Tenant] = true
-		p.results[i] = m.appendOne(CloneBatch(b))
+		p.results[i] = m.appendOne(cloneBatch(b))
 	}
 	p.last = m.counted
 	return p
@@ -180,7 +180,7 @@ func (m *Model) Get(ctx context.Context, t id.Tenant, kind storage.Kind, key str
 	if !ok {
 		return storage.Record{}, fmt.Errorf("get record: %w", storage.ErrNotFound)
 	}
-	r.Value = CloneBytes(r.Value)
+	r.Value = cloneBytes(r.Value)
 	return r, nil
 }
 
@@ -193,7 +193,7 @@ func (m *Model) Scan(ctx context.Context, t id.Tenant, kind storage.Kind, begin,
 	var found []storage.Record
 	for name, r := range m.durable.records {
 		if name.tenant == t && name.kind == kind && name.key >= begin && (end == "" || name.key < end) {
-			r.Value = CloneBytes(r.Value)
+			r.Value = cloneBytes(r.Value)
 			found = append(found, r)
 		}
 	}
@@ -207,7 +207,7 @@ func (m *Model) Write(ctx context.Context, t id.Tenant, changes []storage.Change
 		return err
 	}
 	defer m.mu.Unlock()
-	changes = CloneChanges(changes)
+	changes = cloneChanges(changes)
 	if err := m.applied.checkChanges(t, changes); err != nil {
 		if unsettled := m.await(m.counted); unsettled != nil {
 			return unsettled

@@ -67,7 +67,7 @@ func (m *Model) partition(ctx context.Context, t id.Tenant) (all []storage.Recor
 	defer m.mu.Unlock()
 	for name, r := range m.durable.records {
 		if name.tenant == t {
-			r.Value = CloneBytes(r.Value)
+			r.Value = cloneBytes(r.Value)
 			all = append(all, r)
 		}
 	}

@@ -10,8 +10,9 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// Writer makes batches of lifelike events, with envelopes of 1 KiB, for
-// benchmarks and for tests that need weight. Each follows the one before.
+// Writer generates consecutive batches of realistic events, with envelopes of 1 KiB, for benchmarks and for tests that
+// need data of realistic size and compressibility. The texts depend only on the tenant, so every run writes the same
+// bytes.
 type Writer struct {
 	tenant id.Tenant
 	head   storage.Head
@@ -20,7 +21,7 @@ type Writer struct {
 	hashes []byte
 }
 
-// NewWriter returns the writer of a ledger that is not there yet.
+// NewWriter returns a writer for a ledger that does not exist yet.
 func NewWriter(t id.Tenant) *Writer {
 	w := &Writer{tenant: t, random: rand.NewChaCha8([32]byte{byte(t)})}
 	w.words = rand.New(w.random)
@@ -44,7 +45,7 @@ func (w *Writer) hex(n int) string {
 	return hex.EncodeToString(raw)
 }
 
-// Next returns a batch of n events. The first one makes the ledger.
+// Next returns a batch of n events. The first batch creates the ledger.
 func (w *Writer) Next(n int) storage.Batch {
 	b := storage.Batch{Tenant: w.tenant, Expect: w.head, Head: w.head}
 	for i := range n {

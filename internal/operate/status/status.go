@@ -1,13 +1,14 @@
-// Package status says whether a service is well: totals, the worst few ledgers, and findings that need a person.
+// Package status reports the health of a service: totals, the worst few ledgers, and findings that need an operator. It
+// also has the health check of the store (Probe).
 //
 // Invariants:
 //
 //   - The time of a report does not grow with the number of organizations: it reads metrics, at most twenty ledgers and
 //     the names of ten organizations, counts at most 1,000 deliveries, and sorts the ledgers that wait for witnesses,
 //     which the queue bounds, and the stream exports that are behind.
-//   - A store that does not answer makes a report poorer, never an error: the parts that need it are left out.
-//   - A report has no secret and no content of an event.
-//   - Findings have the limits of the rules in deploy/alerts.yaml, and their names.
+//   - If the store does not answer, the parts of a report that need it are left out. That is never an error.
+//   - A report contains no secret and no content of an event.
+//   - Findings have the names and limits of the rules in deploy/alerts.yaml.
 package status
 
 import (

@@ -14,10 +14,10 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// Filter says which events are wanted. The zero value of a member is no condition.
+// Filter selects events. The zero value of a field is no condition.
 type Filter struct {
 	Agent     id.Agent
-	Tool      string // a pattern of package toolglob
+	Tool      string // a pattern of tool names (textcheck.ValidToolGlob)
 	Kind      string
 	Declared  id.Decision
 	Effective id.Decision

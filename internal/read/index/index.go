@@ -1,12 +1,12 @@
 // Package index finds the events of a ledger by agent, tool, kind, decision, trace, principal,
-// signer, time and hash. It follows each ledger (package follow) from a stored position.
+// signer, time and hash. It follows each ledger (package follow) from a stored position. The lists and searches of the
+// console and the API use it; it hides from them where postings are stored and how they are merged.
 //
-// A generation is one copy of the index of one ledger. It has postings (which events have a term, package
-// postings) and columns (the values by which events are counted, see columns.go). Postings of the newest
-// events are in few records, which are replaced when their block is whole. The position of a generation
-// is in the same write as its postings. Events behind the position are the tail: lists read them from the
-// ledger and keep them in memory. So lists reach the newest event as long as the tail is not longer than
-// maxTail.
+// A generation is one copy of the index of one ledger. It has postings (which events have a term, see postings.go) and
+// columns (the values by which events are counted, see columns.go). The postings of the latest events are in few
+// records, which are replaced when their block is complete, and later merged (merger). The position of a generation is
+// in the same write as its postings. Events after the position are the tail: lists read them from the ledger and cache
+// them. So lists reach the latest event unless the tail is longer than maxTail.
 //
 // Invariants:
 //
@@ -15,10 +15,10 @@
 //     postings are written together, under the version of the position that was read.
 //   - Postings are hints: two terms may share a fingerprint. Each event of a list is read from the
 //     ledger and compared with the filter.
-//   - A list that meets a damaged record fails, and has the index made anew.
-//   - A list is of one generation. When that was replaced meanwhile, the list is made again.
+//   - A list that encounters a damaged record fails, and has the index rebuilt.
+//   - A list uses one generation. If that was replaced in the meantime, the list is computed again.
 //   - The order of a list is the order of the ledger, and a cursor is a log index. So pages are stable
-//     while events come in.
+//     while events are added.
 //   - The work of one call is bounded, except for counts, which end with their context.
 package index
 

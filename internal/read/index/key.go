@@ -12,7 +12,7 @@ func recordKey(generation uint64, bucket uint16, part uint64) string {
 	return fmt.Sprintf("%08x/%03x/%08x", generation, bucket, part)
 }
 
-// errKey returns the error of a key that is none of a record.
+// errKey returns the error for a malformed key.
 func errKey() error { return fmt.Errorf("postings: key: %w", storage.ErrCorrupt) }
 
 // partOf reads the block, chunk or part at the end of a key.

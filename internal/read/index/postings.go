@@ -9,21 +9,23 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// The postings of a whole block are in records by bucket. A record is a sequence of entries in ascending
+// Postings are which events of a block have a term. A record that cannot be parsed is storage.ErrCorrupt; it is never read
+// as fewer places.
+//
+// The postings of a complete block are stored in one record per bucket. A record is a sequence of entries in ascending
 // order of their fingerprints:
 //
 //	fingerprint (4 bytes, big endian) | length*2 + form (uvarint) | places (length bytes)
 //
-// A place is the number of an event in its block. In form 0 places are differences as uvarints, the
-// first one to 0. In form 1 they are a bitmap without the zero words at its end. The shorter form is
-// used.
+// A place is the number of an event in its block, below blockSize. In form 0, places are differences as uvarints, the
+// first one from 0. In form 1, they are a bitmap without trailing zero words. The shorter form is used.
 //
-// The postings of the newest events, whose block is not whole yet, are in few records for all buckets. A
-// record is a sequence of sections in ascending order, each with the entries of one bucket:
+// The postings of the latest events, whose block is not complete yet, are stored in few records for all buckets. A record
+// is a sequence of sections in ascending order, each with the entries of one bucket:
 //
 //	section (2 bytes, big endian) | length (uvarint) | entries
 
-// blockSize is how many events a block has.
+// blockSize is the number of events of a block.
 const blockSize = 1 << 16
 
 // placeSet is a set of places of one block.
@@ -32,7 +34,7 @@ type placeSet [blockSize / 64]uint64
 // AddPlace adds a place.
 func (s *placeSet) AddPlace(place uint16) { s[place/64] |= 1 << (place % 64) }
 
-// Count returns how many places the set has.
+// Count returns the number of places in the set.
 func (s *placeSet) Count() (n int) {
 	for _, word := range s {
 		n += bits.OnesCount64(word)
@@ -40,7 +42,7 @@ func (s *placeSet) Count() (n int) {
 	return n
 }
 
-// Intersect removes all places that other does not have, and reports whether anything is left.
+// Intersect removes all places that other does not contain, and reports whether any is left.
 func (s *placeSet) Intersect(other *placeSet) bool {
 	var left uint64
 	for i := range s {
@@ -50,7 +52,7 @@ func (s *placeSet) Intersect(other *placeSet) bool {
 	return left != 0
 }
 
-// intersectEach removes from each set all places that the other one does not have. nil is a set without places.
+// intersectEach intersects each set with its counterpart. nil is the empty set.
 func intersectEach(sets, with []*placeSet) {
 	for i := range sets {
 		if sets[i] == nil || with[i] == nil || !sets[i].Intersect(with[i]) {
@@ -73,7 +75,7 @@ func (s *placeSet) AddRange(begin, end int) {
 	}
 }
 
-// Places yields the places in ascending order, or in descending order.
+// Places yields the places in ascending or descending order.
 func (s *placeSet) Places(ascending bool) func(yield func(uint16) bool) {
 	return func(yield func(uint16) bool) {
 		for n := range s {
@@ -123,7 +125,7 @@ func appendEntry(b []byte, fingerprint uint32, places []uint16) []byte {
 	return prependHeader(b, begin, 0)
 }
 
-// prependHeader puts length and form before the places b[begin:].
+// prependHeader inserts length and form before the places b[begin:].
 func prependHeader(b []byte, begin int, form uint64) []byte {
 	var room [binary.MaxVarintLen64]byte
 	header := binary.AppendUvarint(room[:0], uint64(len(b)-begin)<<1|form)
@@ -154,7 +156,7 @@ func cutEntry(record []byte) (e postingEntry, rest []byte, err error) {
 	return e, record[end:], nil
 }
 
-// findEntry returns the entry of a fingerprint, false when there is none.
+// findEntry returns the entry of a fingerprint. found reports whether there is one.
 func findEntry(record []byte, fingerprint uint32) (e postingEntry, found bool, err error) {
 	for len(record) > 0 {
 		if e, record, err = cutEntry(record); err != nil || e.Fingerprint >= fingerprint {
@@ -178,7 +180,7 @@ func (e postingEntry) AddTo(s *placeSet) error {
 	return nil
 }
 
-// addList is VisitPlaces of AddPlace, in half the time.
+// addList is like VisitPlaces with AddPlace, but takes half the time.
 func (e postingEntry) addList(s *placeSet) error {
 	place := uint64(0)
 	for b := e.places; len(b) > 0; {
@@ -219,13 +221,13 @@ func (e postingEntry) VisitPlaces(visit func(uint16)) error {
 	return nil
 }
 
-// appendSection appends a section of a record of newest postings.
+// appendSection appends a section to a record of several sections.
 func appendSection(b []byte, section uint16, entries []byte) []byte {
 	b = binary.BigEndian.AppendUint16(b, section)
 	return append(binary.AppendUvarint(b, uint64(len(entries))), entries...)
 }
 
-// cutSection cuts the first section off a record of newest postings.
+// cutSection cuts the first section off a record.
 func cutSection(record []byte) (section uint16, entries, rest []byte, err error) {
 	if len(record) < 3 {
 		return 0, nil, nil, corrupt("short section")
@@ -238,7 +240,7 @@ func cutSection(record []byte) (section uint16, entries, rest []byte, err error)
 	return binary.BigEndian.Uint16(record), record[2+n : end], record[end:], nil
 }
 
-// findSection returns the entries of a section, nil when there is none.
+// findSection returns the entries of a section, or nil if there is none.
 func findSection(record []byte, wanted uint16) ([]byte, error) {
 	for len(record) > 0 {
 		section, entries, rest, err := cutSection(record)

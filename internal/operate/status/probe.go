@@ -9,8 +9,7 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// questionTime is after how long a question to the store is given up, so that its
-// connection is not kept for ever.
+// questionTime is the timeout of a query to the store, so that its connection is not held permanently.
 const questionTime = 10 * time.Second
 
 // ProbedStore lists ledgers (package storage).
@@ -18,11 +17,11 @@ type ProbedStore interface {
 	Tenants(ctx context.Context) iter.Seq2[id.Tenant, error]
 }
 
-// Probe asks the store for its first ledger. All callers share one question at a
-// time, because a store that hangs must not be asked more and more.
+// Probe checks for health checks whether a store answers, by asking it for its first ledger. Concurrent callers share one
+// query, so a store that hangs does not receive more and more of them.
 type Probe struct {
 	mu  sync.Mutex
-	out *question // nil when none is
+	out *question // in flight, or nil
 }
 
 type question struct {
@@ -30,8 +29,8 @@ type question struct {
 	err      error
 }
 
-// AskStore returns why the store can't be read, or the error of ctx when that ends before
-// the store has answered.
+// AskStore returns why the store cannot be read, or nil. If ctx ends before the store has answered, it returns the error
+// of ctx.
 func (p *Probe) AskStore(ctx context.Context, store ProbedStore) error {
 	p.mu.Lock()
 	q := p.out

@@ -8,33 +8,33 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// The kinds of the records. They are derived (storage.Kind.Derived).
+// Kinds of the merged records, and of the records that are merged. They are derived (storage.Kind.Derived).
 const (
 	kindSingles storage.Kind = "derived/index_singles" // level 0: generation/bucket/block
 	kindMerged  storage.Kind = "derived/index_merged"  // generation/level/bucket/part
 )
 
-// The usual numbers of bits.
+// Parameters of merging, as numbers of bits except for bucketsAtOnce.
 const (
-	mergeBits       = 4  // of the number of parts that become one
-	mergeSingleBits = 10 // of the number of buckets at level 0
-	sectionBits     = 16 // of the number of blocks that a part has at most: 4,294,967,296 events
-	bucketsAtOnce   = 32 // that one step merges, about 1,000 records
+	mergeBits       = 4  // number of parts that are merged into one
+	mergeSingleBits = 10 // number of buckets at level 0
+	sectionBits     = 16 // maximum number of blocks of a part: 4,294,967,296 events
+	bucketsAtOnce   = 32 // buckets that one step merges, about 1,000 records
 )
 
-// mergeStore has the records.
+// mergeStore reads records.
 type mergeStore interface {
 	Scan(ctx context.Context, t id.Tenant, kind storage.Kind, begin, end string, limit int) ([]storage.Record, error)
 }
 
-// mergeState says how far a generation of an index is merged. The zero value is nothing.
+// mergeState is how far a generation of an index has been merged. If zero, nothing has been merged.
 type mergeState struct {
-	Parts  []uint64 `json:"parts,omitempty"` // that are merged, by level from 1 on
-	Level  int      `json:"level,omitzero"`  // of the part that is being merged; 0: none is
-	Bucket uint64   `json:"bucket,omitzero"` // the first one of the level below that is not merged yet
+	Parts  []uint64 `json:"parts,omitempty"` // number of merged parts of each level, from level 1
+	Level  int      `json:"level,omitzero"`  // of the part that is being merged, or 0
+	Bucket uint64   `json:"bucket,omitzero"` // first bucket of the level below that is not merged yet
 }
 
-// partsOf returns how many parts of a level are there.
+// partsOf returns the number of merged parts of a level.
 func (s *mergeState) partsOf(level int) uint64 {
 	if level > len(s.Parts) {
 		return 0
@@ -42,23 +42,34 @@ func (s *mergeState) partsOf(level int) uint64 {
 	return s.Parts[level-1]
 }
 
-// endPart notes that a part is merged.
+// endPart records that a part has been merged.
 func (s *mergeState) endPart(level int) {
-	parts := make([]uint64, max(level, len(s.Parts))) // a copy of s keeps its own
+	parts := make([]uint64, max(level, len(s.Parts))) // copies of s must not change
 	copy(parts, s.Parts)
 	parts[level-1]++
 	s.Parts = parts
 	s.Level, s.Bucket = 0, 0
 }
 
-// merger merges postings and reads merged ones. Its methods may be called concurrently, but Step of one generation by
-// one goroutine at a time.
+// merger merges the postings of traces and hashes, and reads merged ones. Without it, finding one event would require
+// reading a record of the event's bucket for every block of the ledger.
+//
+// Sixteen parts of a level are merged into one part of the next level, and each bucket is split into sixteen, so records
+// keep their size. The parts of level 0 are blocks. A term is looked up in fewer than sixteen records of each level, and
+// the number of levels grows with the logarithm of the ledger. A record above level 0 has one section for each block of
+// its part, numbered within the part.
+//
+//   - A bucket is merged by one write, which deletes its records and writes the records that replace them.
+//   - An entry is at one level only, and moves only to higher levels. So a reader that starts at the lowest level cannot
+//     miss it.
+//
+// The methods may be called concurrently, but Step for one generation must be called by one goroutine at a time.
 type merger struct {
 	Store mergeStore
-	Bits  int // Bits; tests lower it
+	Bits  int // mergeBits; less in tests
 }
 
-// DueLevel returns the level whose next part can be merged when so many blocks are whole and stored, 0 for none.
+// DueLevel returns the level whose next part can be merged if the given number of blocks is complete and stored, or 0.
 func (m merger) DueLevel(s mergeState, blocks uint64) int {
 	if s.Level > 0 {
 		return s.Level
@@ -74,8 +85,8 @@ func (m merger) DueLevel(s mergeState, blocks uint64) int {
 	return 0
 }
 
-// Step merges some buckets of the part that is due, and returns the changes and the state that they lead to. There are
-// no changes when nothing is due. Errors are those of the store, and storage.ErrCorrupt.
+// Step merges some buckets of the part that is due. It returns the changes to write and the state after them. If nothing
+// is due, there are no changes. It returns errors of the store and storage.ErrCorrupt.
 func (m merger) Step(ctx context.Context, t id.Tenant, generation uint64, s mergeState, blocks uint64) (
 	changes []storage.Change, next mergeState, err error) {
 	level := m.DueLevel(s, blocks)
@@ -97,7 +108,7 @@ func (m merger) Step(ctx context.Context, t id.Tenant, generation uint64, s merg
 	return changes, s, nil
 }
 
-// keys are the keys of a bucket's records of one level.
+// keys identifies the records of a bucket at one level.
 type keys struct {
 	generation uint64
 	level      int
@@ -123,8 +134,8 @@ func (m merger) scanParts(ctx context.Context, t id.Tenant, k keys, begin, end u
 	return m.Store.Scan(ctx, t, k.kind(), k.key(begin), k.key(end), int(end-begin))
 }
 
-// mergeBucket returns the changes that merge a bucket for a part of the next level: its records go, and those of the
-// buckets that it becomes there come.
+// mergeBucket returns the changes that merge a bucket into a part of the next level: they delete the bucket's records and
+// write the records of the buckets that it is split into.
 func (m merger) mergeBucket(ctx context.Context, t id.Tenant, from keys, part uint64) ([]storage.Change, error) {
 	var changes []storage.Change
 	first := part << m.Bits
@@ -152,17 +163,17 @@ func (m merger) mergeBucket(ctx context.Context, t id.Tenant, from keys, part ui
 	return changes, nil
 }
 
-// mergeTerm is a trace or a hash in one generation of an index that has so many whole blocks.
+// mergeTerm is a trace or a hash in one generation of an index.
 type mergeTerm struct {
 	Generation  uint64
 	Bucket      uint16 // at level 0
 	Fingerprint uint32
-	Blocks      uint64
+	Blocks      uint64 // complete blocks of the generation
 }
 
-// Visit calls visit with the entries of a term's bucket for each block of a window [begin, end) that is merged. It
-// looks at one level more than Blocks can have, because a part may be merged while the caller reads: with 15 blocks,
-// level 1 may have a part once the next block is whole.
+// Visit calls visit with the entries of a term's bucket for each merged block of a window [begin, end). It reads one level
+// more than Blocks can have, because a part may be merged while the caller reads: with 15 blocks, level 1 may have a part
+// as soon as the next block is complete.
 func (m merger) Visit(ctx context.Context, tenant id.Tenant, t mergeTerm, window [2]uint64,
 	visit func(block uint64, entries []byte) error) error {
 	for level := 1; level*m.Bits <= sectionBits && t.Blocks>>((level-1)*m.Bits) > 0; level++ {
@@ -181,7 +192,7 @@ func (m merger) Visit(ctx context.Context, tenant id.Tenant, t mergeTerm, window
 	return nil
 }
 
-// visitBlocks calls visit with the sections of a merged record that are of blocks of a window.
+// visitBlocks calls visit with the sections of a merged record for the blocks of a window.
 func visitBlocks(r storage.Record, shift int, window [2]uint64,
 	visit func(block uint64, entries []byte) error) error {
 	part, err := partOf(r.Key)
