@@ -1,5 +1,7 @@
-// Package cluster divides the organizations among the nodes of a service: the processes that serve from one database.
-// It says which nodes there are, and which one owns an organization.
+// Package cluster divides the organizations among the nodes of a service: the processes that serve from one database. It
+// tracks which nodes are alive and which node owns an organization. It also has what nodes need to work together: their
+// TLS identity (Identity), the inboxes for changes on other nodes (Inbox, Journal), and the view of the store that limits
+// background work to a node's own organizations (SharedStore).
 //
 // Invariants:
 //

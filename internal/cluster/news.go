@@ -1,14 +1,14 @@
 package cluster
 
-// News are changes of leases that one node tells the others at once, so that these need not ask the table first. They
-// are hints: a node that gets none learns the same by its next beat.
+// News are changes of leases that one node sends to the others at once, so that they need not read the table first. News
+// are hints: a node that misses them learns the same from its next beat.
 type News struct {
 	From    NodeID // the node that made the changes
-	Leaving bool   // it gets no shards (Node.Leaving)
+	Leaving bool   // it takes no more shards (Node.Leaving)
 
-	Since  Epoch   // the changes are all those behind this epoch
-	Epoch  Epoch   // of the newest change; 0 for news of members alone
-	Leases []Lease // as a View has them
+	Since  Epoch   // News has all changes after this epoch
+	Epoch  Epoch   // of the latest change; 0 if only members changed
+	Leases []Lease // as in View
 }
 
 // newsOf returns the news of a step that was answered with a view.

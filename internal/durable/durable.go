@@ -1,5 +1,5 @@
-// Package durable writes files that survive a crash of the machine, and keeps files and folders
-// private to their owner.
+// Package durable writes files that survive a crash of the machine, keeps files and folders
+// private to their owner, and locks a folder for one process (AcquireLock).
 //
 // Invariants:
 //

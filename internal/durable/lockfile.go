@@ -2,5 +2,6 @@ package durable
 
 import "errors"
 
-// ErrHeld: another process, or another call of this one, holds the file.
+// ErrLocked is returned by AcquireLock and AcquireExistingLock if another process, or another call in this process, holds
+// the lock.
 var ErrLocked = errors.New("held by another process")

@@ -4,14 +4,14 @@ package durable
 
 import "os"
 
-// LocksEnforced reports whether the system has file locks.
+// LocksEnforced reports whether the operating system has file locks.
 const LocksEnforced = false
 
-// AcquireLock makes the file at path. Without file locks here, that one process has it is
-// the caller's promise.
+// AcquireLock creates the file at path. This system has no file locks: the caller must make sure that only one process
+// uses the folder.
 func AcquireLock(path string) (*os.File, error) {
 	return os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 }
 
-// AcquireExistingLock opens the file at path, as Acquire does, without making it.
+// AcquireExistingLock is like AcquireLock, but does not create the file.
 func AcquireExistingLock(path string) (*os.File, error) { return os.Open(path) }

@@ -8,11 +8,12 @@ import (
 	"syscall"
 )
 
-// LocksEnforced reports whether the system has file locks.
+// LocksEnforced reports whether the operating system has file locks.
 const LocksEnforced = true
 
-// AcquireLock makes the file at path and locks it until the result is closed. ErrHeld when it
-// is locked already.
+// AcquireLock creates the file at path, if necessary, and locks it until the result is closed or the process ends. It
+// returns ErrLocked if the file is already locked, by this process or by another. A file that a dead process left behind
+// is not locked.
 func AcquireLock(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -21,9 +22,8 @@ func AcquireLock(path string) (*os.File, error) {
 	return lockOpened(f)
 }
 
-// AcquireExistingLock holds the file at path without writing to it or making it, so it also works on a
-// read-only volume. The error is ErrHeld when another process or call holds the file; it is another
-// error when the file can't be opened.
+// AcquireExistingLock is like AcquireLock, but neither creates the file nor writes to it, so it also works on a read-only
+// volume. It returns ErrLocked if the file is already locked, and another error if it cannot be opened.
 func AcquireExistingLock(path string) (*os.File, error) {
 	f, err := os.Open(path)
 	if err != nil {

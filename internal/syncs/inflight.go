@@ -2,14 +2,16 @@ package syncs
 
 import "sync"
 
-// InFlight is open from the beginning. All methods may be called concurrently.
+// InFlight counts the calls that are in flight, so that a close can wait for them. The zero value is open. Its methods may
+// be called concurrently.
 type InFlight struct {
-	mu     sync.RWMutex // makes closed and the first Add of inside one step
+	mu     sync.RWMutex // makes reading closed and adding to inside atomic
 	closed bool
 	inside sync.WaitGroup
 }
 
-// Begin counts a call, which MUST call End afterwards; false: the group is closed.
+// Begin counts a call, which must call End when it returns. It reports false if d is closed; the call must not continue
+// then.
 func (d *InFlight) Begin() bool {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
@@ -20,11 +22,11 @@ func (d *InFlight) Begin() bool {
 	return true
 }
 
-// End counts a call that Begin has counted as over.
+// End ends a call that Begin has counted.
 func (d *InFlight) End() { d.inside.Done() }
 
-// Close refuses new calls and returns when those under way have ended; false: it was
-// closed before.
+// Close rejects new calls and returns when those in flight have ended. It reports whether this call closed d; if d was
+// already closed, it returns false at once.
 func (d *InFlight) Close() bool {
 	d.mu.Lock()
 	if d.closed {

@@ -7,8 +7,11 @@ import (
 	"github.com/agentledger/agentledger/fault"
 )
 
-// KeyLocks is a lock for each key. The zero value is ready; its methods may be called
-// concurrently.
+// KeyLocks is a mutex for each key, whose Lock a context can end. The zero value is ready to use. Its methods may be
+// called concurrently. A key without a holder and waiters takes no memory.
+//
+// The locks are for speed: a change of a record is prepared once, instead of again for every caller that was faster.
+// Correctness must come from the condition of the write, because another process has separate locks.
 type KeyLocks[K comparable] struct {
 	mu    sync.Mutex
 	lanes map[K]*keyed
@@ -16,11 +19,11 @@ type KeyLocks[K comparable] struct {
 
 type keyed struct {
 	turn  chan struct{} // holds one value while the lock is held
-	users int           // holder and waiters
+	users int           // the holder and the waiters
 }
 
-// Lock waits for the lock and returns the function that releases it, to be called once.
-// fault.Unavailable when ctx ends before.
+// Lock waits for the lock of a key and returns the function that releases it, which must be called once. It returns
+// fault.Unavailable if ctx ends first.
 func (s *KeyLocks[K]) Lock(ctx context.Context, key K) (leave func(), err error) {
 	mine := s.joinWaiters(key)
 	select {
@@ -63,7 +66,7 @@ func (s *KeyLocks[K]) leaveWaiters(key K, mine *keyed) {
 	}
 }
 
-// Len returns how many keys are in use.
+// Len returns the number of keys in use.
 func (s *KeyLocks[K]) Len() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -6,20 +6,20 @@ import (
 	"strings"
 )
 
-// connectionLog takes the log lines of http.Server, which are everyday and written at debug level. Two
-// kinds are not. A panic outside of the handlers of edge.Edge has cost a client its answer: it is an
-// error. A connection that can't be accepted, for example because no file can be opened, is a warning.
+// connectionLog receives the log lines of http.Server. Most are routine and are written at debug level, with two
+// exceptions. A panic outside of the handlers of edge.Edge cost a client its response: it is an error. A connection that
+// cannot be accepted, for example because no file can be opened, is a warning.
 type connectionLog struct{ slog.Handler }
 
-// NewConnectionHandler returns the handler of a connectionLog that writes to h, and leaves repetitions out.
+// NewConnectionHandler returns the handler for the log of an http.Server. It writes to h and suppresses repetitions.
 func NewConnectionHandler(h slog.Handler) slog.Handler {
-	return connectionLog{NewRepeatHandler(h, func(r slog.Record) string {
+	return connectionLog{newRepeatHandler(h, func(r slog.Record) string {
 		subject, _, _ := strings.Cut(strings.TrimPrefix(r.Message, "http: "), " ") // "panic", "Accept"
 		return subject
 	})}
 }
 
-// Enabled implements slog.Handler. Handle finds the level of a line by its text.
+// Enabled implements slog.Handler. Handle determines the level of a line from its text.
 func (connectionLog) Enabled(context.Context, slog.Level) bool { return true }
 
 // Handle implements slog.Handler.

@@ -12,8 +12,8 @@ import (
 // normal and needs no operator: the new owner continues.
 type handOver struct{ slog.Handler }
 
-// NewHandOverHandler returns a handler that logs warnings and errors at level info if they are caused by a fault with the
-// code not_owner.
+// NewHandOverHandler returns a handler that logs warnings and errors at level info if they were caused by a fault with
+// the code not_owner.
 func NewHandOverHandler(h slog.Handler) slog.Handler { return handOver{h} }
 
 // Handle implements slog.Handler.

@@ -1,11 +1,3 @@
-// Package telemetry keeps repeated lines from filling a log.
-//
-// Invariants:
-//
-//   - Of lines with the same level and subject one passes in each interval. The next
-//     one that passes says how many were left out, as the attribute left_out.
-//   - A line of another subject, and lines at debug level, pass at once.
-//   - Memory is bounded: beyond 256 subjects in an interval, lines pass.
 package telemetry
 
 import (
@@ -15,22 +7,24 @@ import (
 	"time"
 )
 
-// RepeatInterval is the interval of WithoutRepeats and NewRepeatHandler.
-const RepeatInterval = 10 * time.Second
+// repeatInterval is the interval in which a repeated line passes once.
+const repeatInterval = 10 * time.Second
 
-// maxSubjects bounds the subjects that are remembered.
+// maxSubjects bounds the number of remembered subjects, and so the memory. Lines of further subjects pass.
 const maxSubjects = 256
 
-// WithoutRepeats returns a logger that writes to l and leaves repetitions of a message out,
-// also with other attributes. The message of a line is its subject.
+// WithoutRepeats returns a logger that writes to l and suppresses repetitions of a message, also with other attributes.
+//
+// Of several lines with the same level and message, one passes in each interval of ten seconds. The next one that passes
+// contains the number of suppressed lines as the attribute left_out. Lines at debug level always pass.
 func WithoutRepeats(l *slog.Logger) *slog.Logger {
-	return slog.New(NewRepeatHandler(l.Handler(), func(r slog.Record) string { return r.Message }))
+	return slog.New(newRepeatHandler(l.Handler(), func(r slog.Record) string { return r.Message }))
 }
 
-// NewRepeatHandler returns a handler that leaves repetitions of a subject out. subject is
-// called by many goroutines.
-func NewRepeatHandler(next slog.Handler, subject func(slog.Record) string) slog.Handler {
-	return &handler{Handler: next, subject: subject, lines: &lines{told: make(map[line]*telling)}}
+// newRepeatHandler returns a handler that suppresses repetitions of a subject, like WithoutRepeats. subject may be called
+// concurrently.
+func newRepeatHandler(next slog.Handler, subject func(slog.Record) string) slog.Handler {
+	return &handler{Handler: next, subject: subject, lines: &lines{passed: make(map[line]*passage)}}
 }
 
 type handler struct {
@@ -39,21 +33,21 @@ type handler struct {
 	lines   *lines
 }
 
-// line identifies repetitions: they have the same level and subject.
+// line identifies repetitions, which have the same level and subject.
 type line struct {
 	level   slog.Level
 	subject string
 }
 
-// telling is the last time that a line passed, and how many were left out since.
-type telling struct {
+// passage is the last time that a line passed, and the number of lines suppressed since.
+type passage struct {
 	at      time.Time
 	leftOut int
 }
 
 type lines struct {
-	mu   sync.Mutex
-	told map[line]*telling
+	mu     sync.Mutex
+	passed map[line]*passage
 }
 
 // Handle implements slog.Handler.
@@ -82,33 +76,33 @@ func (h *handler) WithGroup(name string) slog.Handler {
 	return &handler{h.Handler.WithGroup(name), h.subject, h.lines}
 }
 
-// admitLine reports whether a line passes, and how many were left out before it.
+// admitLine reports whether a line passes, and how many were suppressed before it.
 func (l *lines) admitLine(of line, now time.Time) (leftOut int, passes bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	t := l.told[of]
+	t := l.passed[of]
 	if t == nil {
-		if l.forgetOldLines(now); len(l.told) < maxSubjects {
-			l.told[of] = &telling{at: now}
+		if l.forgetOldLines(now); len(l.passed) < maxSubjects {
+			l.passed[of] = &passage{at: now}
 		}
 		return 0, true
 	}
-	if now.Sub(t.at) < RepeatInterval {
+	if now.Sub(t.at) < repeatInterval {
 		t.leftOut++
 		return 0, false
 	}
-	leftOut, *t = t.leftOut, telling{at: now}
+	leftOut, *t = t.leftOut, passage{at: now}
 	return leftOut, true
 }
 
-// forgetOldLines makes room when there is none. It forgets lines that did not pass lately.
+// forgetOldLines forgets lines that have not passed recently, if there are too many.
 func (l *lines) forgetOldLines(now time.Time) {
-	if len(l.told) < maxSubjects {
+	if len(l.passed) < maxSubjects {
 		return
 	}
-	for of, t := range l.told {
-		if now.Sub(t.at) >= RepeatInterval {
-			delete(l.told, of)
+	for of, t := range l.passed {
+		if now.Sub(t.at) >= repeatInterval {
+			delete(l.passed, of)
 		}
 	}
 }

@@ -1,6 +1,8 @@
-// Package textcheck checks texts that people and programs write: names, reasons and comments.
+// Package textcheck checks texts that people and programs write: names, reasons, comments, tool names and patterns of tool
+// names.
 //
-// Invariant: a text that passes is UTF-8, and its length is counted in code points.
+// Invariant: a text that passes is UTF-8. Its length is counted in code points, and the length of tool names and their
+// patterns, which are ASCII, in bytes.
 package textcheck
 
 import (

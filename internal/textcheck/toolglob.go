@@ -2,16 +2,18 @@ package textcheck
 
 import "strings"
 
-// The segments with a meaning of their own.
+// Wildcard segments of a pattern.
 const (
 	OneToolSegment   = "*"  // exactly one segment
 	ManyToolSegments = "**" // one or more segments, at the end only
 )
 
-// MaxToolGlob is the length of the longest tool name and of the longest pattern.
+// MaxToolGlob is the maximum length of a tool name and of a pattern.
 const MaxToolGlob = 256
 
-// ValidToolGlob reports whether s is a well-formed pattern.
+// ValidToolGlob reports whether s is a well-formed pattern of tool names, as policies and filters use them. A pattern is a
+// sequence of segments separated by dots. A segment is a segment of a tool name, * for exactly one segment, or ** for one
+// or more segments, which must be the last one. For example, "mail.*" matches mail.send but not mail.draft.send.
 func ValidToolGlob(s string) bool {
 	if len(s) > MaxToolGlob {
 		return false
@@ -41,7 +43,7 @@ func ValidToolSegment(s string) bool {
 	return 0 < len(s) && len(s) <= MaxToolGlob
 }
 
-// MatchTool reports whether a tool name fits a pattern that is Valid.
+// MatchTool reports whether a tool name matches a pattern for which ValidToolGlob is true, in one pass over both.
 func MatchTool(glob, tool string) bool {
 	for {
 		want, restWanted, moreWanted := strings.Cut(glob, ".")

@@ -5,7 +5,7 @@
 //   - A node owns an organization only after it has the anchors of another node, or found itself alone.
 //   - It gives the organizations away when it is stopped, before its listeners close, and while its clock is not
 //     trusted or is apart from the database's.
-//   - Its internal listener answers nodes of the same service alone (package peer).
+//   - Its internal listener serves only nodes of the same service (cluster.Identity).
 //   - Work of the whole service is done by the node that owns the service's own shard.
 //   - Nodes of two versions may serve beside each other. A note of a kind that a node does not know is passed over.
 //   - The nil node is a process that serves alone: it owns all organizations, and its methods change nothing.

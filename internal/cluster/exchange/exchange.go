@@ -13,7 +13,7 @@
 //   - Spread does not wait for any node. A node that does not answer holds a call for a bounded time, and delays no
 //     other node.
 //
-// The handler trusts its callers. It MUST be reached by other nodes alone (package peer).
+// The handler trusts its callers. It must be reachable by other nodes only (cluster.Identity).
 package exchange
 
 import (

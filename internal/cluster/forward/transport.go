@@ -31,7 +31,7 @@ type Transport struct {
 	nodes map[string]*pool // by address; one for each that was ever asked
 }
 
-// NewTransport returns a transport. config is that of package peer.
+// NewTransport returns a transport. config is from cluster.Identity.Client.
 func NewTransport(config *tls.Config) *Transport {
 	return &Transport{dialer: newDialer(config), nodes: make(map[string]*pool)}
 }

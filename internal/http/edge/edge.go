@@ -1,6 +1,6 @@
 // Package edge is shared by all HTTP surfaces. It has the table of their routes and the
-// router, turns errors into statuses, gives each request its id and its log line, and
-// reads and checks bodies.
+// router, turns errors into statuses, gives each request its id and its log line,
+// reads and checks bodies, and serves the OpenAPI document of the surfaces (OpenAPI).
 //
 // A surface lists its routes in one Table and mounts it on the Router of its listener.
 // For each route it gives a Handler that checks the permission of the route.

@@ -1,10 +1,11 @@
-// Package header reads the headers by which a client chooses the form of an answer: Accept and
-// Accept-Encoding (RFC 9110, section 12.5).
+// Package header parses the HTTP headers that both surfaces and clients of the service must interpret in the same way:
+// Accept and Accept-Encoding (RFC 9110, section 12.5) to select the form of a response, and Retry-After (section 10.2.3)
+// to time the next request. Callers get a decision and never see the syntax of a header.
 //
 // Invariants:
 //
-//   - A header that makes no sense counts as one that is absent. It refuses nothing.
-//   - Every function is pure.
+//   - A malformed header is treated as absent. It never rejects a request.
+//   - Every function is pure: the result depends only on the arguments.
 package header
 
 import (
@@ -13,9 +14,8 @@ import (
 	"strings"
 )
 
-// PreferredMedia returns the one of offers that the Accept header values want most;
-// among equals the first. When none is wanted it is the first too: an answer in
-// a form that was not asked for is of more use than none.
+// PreferredMedia returns the offer that the Accept header values prefer, and the first of several that are equally
+// preferred. If no offer is acceptable, it returns the first: a response in another form is more useful than none.
 func PreferredMedia(accept []string, offers ...string) string {
 	best, most := offers[0], 0.0
 	for _, offer := range offers {
@@ -26,8 +26,8 @@ func PreferredMedia(accept []string, offers ...string) string {
 	return best
 }
 
-// mediaQuality returns the weight of the most specific media range that covers offer
-// (RFC 9110 section 12.5.1), 0 when none does.
+// mediaQuality returns the weight of the most specific media range that covers offer (RFC 9110 section 12.5.1), or 0 if
+// none does.
 func mediaQuality(accept []string, offer string) float64 {
 	closest, weight := uncovered, 0.0
 	for _, value := range accept {
@@ -44,7 +44,7 @@ func mediaQuality(accept []string, offer string) float64 {
 	return weight
 }
 
-// coverage says how closely a media range names a type.
+// coverage is how specifically a media range matches a type.
 type coverage uint8
 
 const (
@@ -67,7 +67,7 @@ func coverageOf(media, offer string) coverage {
 	return uncovered
 }
 
-// parseQuality reads the q parameter, 1 when it is absent or makes no sense.
+// parseQuality returns the q parameter, or 1 if it is absent or malformed.
 func parseQuality(parameters map[string]string) float64 {
 	q, err := strconv.ParseFloat(parameters["q"], 64)
 	if err != nil || !(q >= 0 && q <= 1) {

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// RetryAfter returns for how long the sender of an answer asks for no further request, by seconds
-// or by a date. It is 0 without the header, for a malformed header, and when its time is
-// over at now. It is not bounded: a caller that does not trust the sender MUST bound it.
+// RetryAfter returns how long the header Retry-After of a response asks the client to wait, given in seconds or as a date.
+// It returns 0 if the header is absent or malformed, or if the date is not after now. The result has no upper bound: a
+// caller that does not trust the server must limit it.
 func RetryAfter(h http.Header, now time.Time) time.Duration {
 	value := h.Get("Retry-After")
 	if seconds, err := strconv.ParseUint(value, 10, 32); err == nil {

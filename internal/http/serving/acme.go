@@ -11,11 +11,11 @@ import (
 	"golang.org/x/crypto/acme/autocert"
 )
 
-// ALPN is the protocol by which an ACME server proves that the host is ours (RFC 8737). A listener with ACME offers it.
+// ALPN is the protocol of the tls-alpn-01 challenge (RFC 8737). A listener with ACME must offer it.
 const ALPN = acme.ALPNProto
 
-// ACME gets certificates from an ACME server, and new ones 30 days before their end. The host is proved on the TLS
-// listener itself, so the server must reach that listener at port 443.
+// ACME obtains certificates from an ACME server, and renews them 30 days before they expire. Control of the host is proved
+// on the TLS listener itself, so the server must be able to reach that listener at port 443.
 type ACME struct {
 	manager autocert.Manager
 
@@ -23,9 +23,9 @@ type ACME struct {
 	expiry time.Time
 }
 
-// OpenACME returns a source of certificates of one host. Directory is a URL of the server. The account key
-// and the certificates are kept in a folder, in files of mode 0600. A caller that names a server accepts its terms.
-// The logger gets a line for each response that says why there is no certificate.
+// OpenACME returns a source of certificates for one host. directory is the directory URL of the server. The account key
+// and the certificates are stored in folder, in files with mode 0600. The caller accepts the terms of the server. The
+// logger gets a line for each response that explains why there is no certificate.
 func OpenACME(directory, host, contact, folder string, logger *slog.Logger) *ACME {
 	a := &ACME{}
 	a.manager = autocert.Manager{Prompt: autocert.AcceptTOS, Cache: autocert.DirCache(folder), Email: contact,
@@ -34,7 +34,7 @@ func OpenACME(directory, host, contact, folder string, logger *slog.Logger) *ACM
 	return a
 }
 
-// Certificate implements Source.
+// Certificate implements CertificateSource.
 func (a *ACME) Certificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 	c, err := a.manager.GetCertificate(hello)
 	if err == nil && c.Leaf != nil && len(hello.SupportedProtos) != 1 {
@@ -45,7 +45,7 @@ func (a *ACME) Certificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error)
 	return c, err
 }
 
-// Expiry implements Source.
+// Expiry implements CertificateSource.
 func (a *ACME) Expiry() time.Time {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -1,12 +1,14 @@
-// Package serving runs the listeners of the service: it opens them, serves their handlers with the bounds of the
-// settings, tells where they are, and drains them.
+// Package serving runs the listeners of the service: it opens them, serves their handlers within the configured bounds,
+// reports their addresses, and drains them. It gets TLS certificates from files or from an ACME server (RFC 8555).
 //
 // Invariants:
 //
-//   - Each listener has a bounded number of connections, and cuts slow senders and slow readers off.
-//   - With certificates a listener speaks TLS alone. Bounds and deadlines hold for the texts inside.
+//   - Each listener has a bounded number of connections, and closes those of slow senders and slow readers.
+//   - With certificates a listener accepts TLS only, in version 1.2 or later. Bounds and deadlines apply to the
+//     decrypted data.
+//   - Private keys are in memory and in the files of the operator, and never in the log.
 //   - HTTP/1.1 is the only protocol, because connections are bounded by the requests that they carry.
-//   - A drained listener has answered each request that it accepted, or was told to give up.
+//   - A drained listener has answered each request that it accepted, unless the drain was aborted.
 package serving
 
 import (

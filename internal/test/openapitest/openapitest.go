@@ -1,5 +1,5 @@
-// Package openapitest holds the traffic of a surface's tests against the OpenAPI
-// document (package openapi), in both directions.
+// Package openapitest checks the traffic of a surface's tests against the OpenAPI
+// document (edge.OpenAPI), in both directions.
 //
 // Invariants:
 //

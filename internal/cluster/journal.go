@@ -11,22 +11,24 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// NoteKind is a kind of change.
+// NoteKind is a kind of change of a ledger.
 type NoteKind byte
 
-// The kinds of changes.
 const (
 	Grown    NoteKind = 'g' // a larger tree was published
-	Relisted NoteKind = 'l' // the ledger came, ended or got another key
+	Relisted NoteKind = 'l' // the ledger was created, ended, or got another key
 )
 
-// maxWaiting bounds the ledgers of an inbox, at about 50 bytes each.
+// maxWaiting bounds the ledgers in an inbox, about 50 bytes each. Further changes count as missed.
 const maxWaiting = 1 << 20
 
-// Inbox collects the changes of one kind for one reader. Its methods may be called concurrently. The nil Inbox is that
-// of a process without other nodes.
+// Inbox collects the ledgers that have changed on other nodes, for one kind of change and one reader. Changes are hints:
+// the reader looks at the ledger itself, and may find nothing new. A ledger is in an inbox at most once. A reader that may
+// have missed changes is notified of that, and must look at all ledgers.
+//
+// The methods may be called concurrently. The nil Inbox is valid for a process without other nodes: it never has changes.
 type Inbox struct {
-	ready chan struct{} // holds a token while there is something to take
+	ready chan struct{} // holds a token while the inbox is not empty
 
 	mu      sync.Mutex
 	changed map[id.Tenant]struct{}
@@ -37,7 +39,7 @@ func newInbox() *Inbox {
 	return &Inbox{ready: make(chan struct{}, 1), changed: map[id.Tenant]struct{}{}}
 }
 
-// Ready receives when there is something to take.
+// Ready returns a channel that receives when Take has something to return.
 func (b *Inbox) Ready() <-chan struct{} {
 	if b == nil {
 		return nil
@@ -45,8 +47,8 @@ func (b *Inbox) Ready() <-chan struct{} {
 	return b.ready
 }
 
-// Take returns the ledgers that changed since the last call, each once and in no order. missed says that any other one
-// may have changed as well.
+// Take returns the ledgers that have changed since the last call, each once and in no particular order. missed reports
+// whether any other ledger may have changed as well.
 func (b *Inbox) Take() (changed []id.Tenant, missed bool) {
 	if b == nil {
 		return nil, false
@@ -58,7 +60,7 @@ func (b *Inbox) Take() (changed []id.Tenant, missed bool) {
 	return changed, missed
 }
 
-// addChanged collects a ledger, or that news were missed.
+// addChanged adds a ledger, or records that changes were missed.
 func (b *Inbox) addChanged(t id.Tenant, missed bool) {
 	b.mu.Lock()
 	if missed || len(b.changed) >= maxWaiting {
@@ -73,27 +75,27 @@ func (b *Inbox) addChanged(t id.Tenant, missed bool) {
 	}
 }
 
-// Journal takes the notes of the other nodes (exchange.Journal). It keeps nothing, and its own notes say that a node
-// may have missed some.
+// Journal receives notes of changes from the other nodes (exchange.Journal). It stores nothing, so a node that fell behind
+// gets one note that it may have missed changes.
 type Journal struct{ Grown, Relisted *Inbox }
 
 // NewJournal returns a journal with empty inboxes.
 func NewJournal() *Journal { return &Journal{Grown: newInbox(), Relisted: newInbox()} }
 
-// A note is the byte of its kind and the tenant in eight bytes, big-endian, or the byte missedNote alone.
+// A note is the byte of its kind and the tenant in eight bytes, big-endian, or only the byte missedNote.
 const (
 	missedNote = 'm'
 	noteBytes  = 9
 )
 
-// NoteOf returns the note of a change of a ledger.
+// NoteOf returns the note for a change of a ledger.
 func NoteOf(k NoteKind, t id.Tenant) []byte {
 	return binary.BigEndian.AppendUint64([]byte{byte(k)}, uint64(t))
 }
 
-var errNote = errors.New("a note of an unknown form")
+var errNote = errors.New("malformed note")
 
-// Put gives notes to the inboxes. Notes of kinds that this program does not know are left out.
+// Put adds notes to the inboxes. It ignores notes of unknown kinds.
 func (j *Journal) Put(notes ...[]byte) error {
 	for _, note := range notes {
 		switch {
@@ -111,7 +113,7 @@ func (j *Journal) Put(notes ...[]byte) error {
 	return nil
 }
 
-// Notes yields the note for a node that may have missed news.
+// Notes yields the note for a node that may have missed changes.
 func (j *Journal) Notes() iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) { yield([]byte{missedNote}, nil) }
 }

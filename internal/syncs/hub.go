@@ -2,21 +2,23 @@ package syncs
 
 import "sync"
 
-// Hub is the callers that wait for changes of objects by their names. The zero value has none. Its methods may be
-// called concurrently.
+// Hub notifies callers that wait for changes of objects, which are identified by name. A waiting caller costs no goroutine
+// of the Hub, and an object without one costs nothing. The zero value is ready to use. Its methods may be called
+// concurrently.
 type Hub[K comparable] struct {
 	mu     sync.Mutex
 	topics map[K]*topic
 	closed bool
 }
 
-// topic is one object with waiting callers.
+// topic is an object with waiting callers.
 type topic struct {
-	news    chan struct{} // closed when there is some
+	news    chan struct{} // closed at the next change
 	waiting int
 }
 
-// Subscribe returns a channel that is closed at the next change of an object. The caller calls done once.
+// Subscribe returns a channel that is closed at the next change of an object. No change after Subscribe is missed, so the
+// caller should subscribe first and then read the object. The caller must call done once.
 func (h *Hub[K]) Subscribe(name K) (news <-chan struct{}, done func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -40,7 +42,7 @@ func (h *Hub[K]) unsubscribe(name K, t *topic) {
 	}
 }
 
-// Notify tells all who wait for a change of an object.
+// Notify notifies all callers that wait for a change of an object.
 func (h *Hub[K]) Notify(name K) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -50,7 +52,7 @@ func (h *Hub[K]) Notify(name K) {
 	}
 }
 
-// Close tells all who wait, once. From then on Closed is true, and callers do not wait.
+// Close notifies all waiting callers. Afterwards Closed returns true, and callers must not wait.
 func (h *Hub[K]) Close() {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -1,3 +1,11 @@
+// Package telemetry has the parts of logging and tracing that all packages of the service share: log handlers that suppress
+// repeated lines and adjust levels, and a tracer that costs next to nothing while tracing is off. Callers depend on it
+// instead of on OpenTelemetry.
+//
+// Invariants:
+//
+//   - Memory does not grow with the number of lines or spans.
+//   - Names and attributes of spans are the program's own words and numbers, never values from a client.
 package telemetry
 
 import (
@@ -8,17 +16,17 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// Tracer begins spans.
+// Tracer starts OpenTelemetry spans. The zero Tracer is off: it starts no span, allocates nothing and returns contexts
+// unchanged.
 type Tracer struct{ tracer trace.Tracer }
 
 // NewTracer returns a tracer whose spans go to t.
 func NewTracer(t trace.Tracer) Tracer { return Tracer{t} }
 
-// Enabled reports whether spans are wanted.
+// Enabled reports whether tracing is on.
 func (t Tracer) Enabled() bool { return t.tracer != nil }
 
-// StartSpan begins a span below the one in ctx and returns a context that holds it.
-// The caller ends it.
+// StartSpan starts a child of the span in ctx and returns a context that contains it. The caller must end it.
 func (t Tracer) StartSpan(ctx context.Context, name string) (context.Context, Span) {
 	if t.tracer == nil {
 		return ctx, Span{}
@@ -27,7 +35,7 @@ func (t Tracer) StartSpan(ctx context.Context, name string) (context.Context, Sp
 	return ctx, Span{s}
 }
 
-// StartServerSpan is StartSpan for the span of a request that a client sent.
+// StartServerSpan is like StartSpan, for a request that a client sent.
 func (t Tracer) StartServerSpan(ctx context.Context, name string) (context.Context, Span) {
 	if t.tracer == nil {
 		return ctx, Span{}
@@ -36,10 +44,10 @@ func (t Tracer) StartServerSpan(ctx context.Context, name string) (context.Conte
 	return ctx, Span{s}
 }
 
-// Link names a span that another one has to do with.
+// Link is a reference from one span to another.
 type Link struct{ context trace.SpanContext }
 
-// SpanLink returns a link to the span in ctx; the zero Link when there is none.
+// SpanLink returns a link to the span in ctx, or the zero Link if there is none.
 func (t Tracer) SpanLink(ctx context.Context) Link {
 	if t.tracer == nil {
 		return Link{}
@@ -47,7 +55,7 @@ func (t Tracer) SpanLink(ctx context.Context) Link {
 	return Link{trace.SpanContextFromContext(ctx)}
 }
 
-// StartLinkedSpan begins a span that stands for work of several others.
+// StartLinkedSpan starts a root span for work that several others share.
 func (t Tracer) StartLinkedSpan(name string, links []Link) Span {
 	if t.tracer == nil {
 		return Span{}
@@ -62,7 +70,7 @@ func (t Tracer) StartLinkedSpan(name string, links []Link) Span {
 	return Span{s}
 }
 
-// Span is a span under way; the zero value is none.
+// Span is a started span. The methods of the zero Span do nothing.
 type Span struct{ span trace.Span }
 
 // End ends the span.
@@ -72,21 +80,21 @@ func (s Span) End() {
 	}
 }
 
-// SetInt adds a number.
+// SetInt sets an attribute.
 func (s Span) SetInt(name string, v int) {
 	if s.span != nil {
 		s.span.SetAttributes(attribute.Int(name, v))
 	}
 }
 
-// SetText adds a text.
+// SetText sets an attribute.
 func (s Span) SetText(name, v string) {
 	if s.span != nil {
 		s.span.SetAttributes(attribute.String(name, v))
 	}
 }
 
-// MarkFailed marks the span as failed, for a reason that may be shown.
+// MarkFailed marks the span as failed. reason must not contain values from a client.
 func (s Span) MarkFailed(reason string) {
 	if s.span != nil {
 		s.span.SetStatus(codes.Error, reason)

@@ -5,12 +5,11 @@ import (
 	"strings"
 )
 
-// Gzip is the one content coding that is offered.
+// Gzip is the only content coding that the service offers.
 const Gzip = "gzip"
 
-// WantsGzip reports whether a client that sent these values of Accept-Encoding
-// would rather have gzip than the bytes as they are (RFC 9110 section 12.5.3).
-// A client that names no coding, or refuses all, gets the bytes as they are.
+// WantsGzip reports whether a client that sent these Accept-Encoding values prefers gzip to the unencoded bytes (RFC 9110
+// section 12.5.3). A client that names no coding, or refuses all, does not.
 func WantsGzip(values []string) bool {
 	gzip, identity, others := -1.0, -1.0, -1.0 // not named
 	for _, value := range values {

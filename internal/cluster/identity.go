@@ -13,17 +13,25 @@ import (
 	"time"
 )
 
-// IdentityLabel names the keys of nodes among all that are derived from a master key.
+// IdentityLabel is the derivation label of node keys, among all keys that are derived from a master key.
 const IdentityLabel = "agentledger/node-tls/v1"
 
-// Identity is the identity of a node towards the others. It may be used concurrently.
+// Identity is the TLS identity of a node towards the other nodes of the service, for the internal listeners: TLS 1.3 with
+// mutual authentication by keys that every node derives from the master key. It may be used concurrently.
+//
+//   - A node accepts only nodes of the same service, in each direction. The proof is the key of the certificate, which
+//     is compared with the derived keys. Names, authorities and dates of certificates are ignored.
+//   - A node with several master keys, a new one and older ones, presents the key of the latest one and accepts the keys
+//     of all. So nodes on both sides of a change of the master key can reach each other, once each has both.
+//   - A rejected peer learns only that it was rejected. Its request is not read.
+//   - The keys reveal nothing about the master key, and nothing is stored.
 type Identity struct {
 	certificate tls.Certificate
 	accepted    []ed25519.PublicKey
 }
 
-// NewIdentity returns the identity that belongs to derived secrets of 32 bytes, of the newest master key first. It
-// keeps the keys and drops the secrets.
+// NewIdentity returns the identity for secrets that were derived from the master keys, the latest first. It does not retain
+// the secrets.
 func NewIdentity(secrets ...[ed25519.SeedSize]byte) (*Identity, error) {
 	if len(secrets) == 0 {
 		return nil, errors.New("make the identity of the node: no key")
@@ -41,17 +49,17 @@ func NewIdentity(secrets ...[ed25519.SeedSize]byte) (*Identity, error) {
 	return n, nil
 }
 
-// template has the fields that a certificate needs, and no statement.
+// template returns the fields that a certificate requires. They have no meaning.
 func template() *x509.Certificate {
 	return &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "agentledger node"},
 		NotBefore: time.Unix(0, 0), NotAfter: time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC)}
 }
 
-// errForeign is the answer to a peer that does not show one of the keys.
-var errForeign = errors.New("the other side is no node of this service")
+// errForeign is returned for a peer that does not present one of the keys.
+var errForeign = errors.New("the peer is not a node of this service")
 
-// verify compares the key of the other side's certificate. That the other side has the private key is proved
-// by the handshake, or by the session that it resumes.
+// verify compares the key of the peer's certificate. The handshake, or the session that it resumes, proves that the peer
+// has the private key.
 func (n *Identity) verify(c tls.ConnectionState) error {
 	if len(c.PeerCertificates) == 0 {
 		return errForeign
@@ -63,14 +71,14 @@ func (n *Identity) verify(c tls.ConnectionState) error {
 	return nil
 }
 
-// Server returns the settings of an internal listener.
+// Server returns the TLS configuration of an internal listener.
 func (n *Identity) Server() *tls.Config {
 	return &tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{n.certificate},
 		ClientAuth: tls.RequireAnyClientCert, VerifyConnection: n.verify, NextProtos: []string{"h2", "http/1.1"}}
 }
 
-// Client returns the settings of connections to internal listeners. InsecureSkipVerify leaves out names and
-// authorities only; the key is compared all the same.
+// Client returns the TLS configuration of connections to internal listeners. InsecureSkipVerify disables the checks of
+// names and authorities only; the key is still compared.
 func (n *Identity) Client() *tls.Config {
 	return &tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{n.certificate},
 		InsecureSkipVerify: true, VerifyConnection: n.verify, ClientSessionCache: tls.NewLRUClientSessionCache(64)}

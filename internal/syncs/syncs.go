@@ -1,0 +1,55 @@
+// Package syncs has the small tools for goroutines that several packages share: waits that a context can end (Sleep,
+// Within), work in parallel (RunAll), a lock for each key (KeyLocks), notification of waiting callers (Hub), and calls in
+// flight that a close waits for (InFlight).
+//
+// Invariants:
+//
+//   - Every wait on behalf of a caller ends when the caller's context ends. Only RunAll and InFlight.Close wait for work
+//     itself.
+//   - Nothing here outlives its callers, except for work that Within was told to stop waiting for: no goroutine, and no
+//     memory for keys or names that nobody uses.
+//   - Nothing here coordinates processes. What must hold among several nodes needs a conditional write to the store.
+package syncs
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+)
+
+// Sleep returns nil after d, or the error of ctx if it ends first.
+func Sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// RunAll runs functions concurrently, and returns when all have returned. It joins their errors in the order of the
+// functions, because callers look for certain errors; an errgroup would return only the one that occurred first.
+func RunAll(work ...func() error) error {
+	var group sync.WaitGroup
+	errs := make([]error, len(work))
+	for i, do := range work {
+		group.Go(func() { errs[i] = do() })
+	}
+	group.Wait()
+	return errors.Join(errs...)
+}
+
+// Within returns the result of work, or the error of ctx if it ends first. In that case, work continues.
+func Within(ctx context.Context, work func() error) error {
+	done := make(chan error, 1)
+	go func() { done <- work() }()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
