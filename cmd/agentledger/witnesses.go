@@ -3,13 +3,13 @@ package main
 import (
 	"context"
 	"fmt"
-	"os"
 	"time"
 
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/config"
 	"github.com/agentledger/agentledger/internal/http/egress"
 	"github.com/agentledger/agentledger/internal/operate/witness"
+	"github.com/agentledger/agentledger/internal/secret"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/trust"
 )
@@ -24,7 +24,7 @@ func witnessRules(c config.Serve) (witness.Rules, *egress.Client, error) {
 	if c.WitnessPolicyFile == "" {
 		return rules, client, nil
 	}
-	text, err := os.ReadFile(c.WitnessPolicyFile)
+	text, err := secret.ReadSettings(c.WitnessPolicyFile)
 	if err != nil {
 		return rules, client, fmt.Errorf("--witness-policy-file: %w", err)
 	}

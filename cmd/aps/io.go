@@ -12,6 +12,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/agentledger/agentledger/cmd/aps/people"
+	"github.com/agentledger/agentledger/internal/secret"
 )
 
 // stdin is the file name that means standard input.
@@ -25,12 +26,29 @@ func (s *streams) openInput(file string) (io.ReadCloser, error) {
 	return os.Open(file)
 }
 
+// readSettings is readInput for a file that decides what is trusted. It refuses one that every user can change.
+func (s *streams) readSettings(file string, max int64) ([]byte, error) {
+	if file == stdin {
+		return s.readInput(file, max)
+	}
+	f, err := secret.OpenSettings(file)
+	if err != nil {
+		return nil, err
+	}
+	return readAtMost(f, file, max)
+}
+
 // readInput returns all of a file of at most max bytes.
 func (s *streams) readInput(file string, max int64) ([]byte, error) {
 	f, err := s.openInput(file)
 	if err != nil {
 		return nil, err
 	}
+	return readAtMost(f, file, max)
+}
+
+// readAtMost returns all of f, of at most max bytes, and closes it.
+func readAtMost(f io.ReadCloser, file string, max int64) ([]byte, error) {
 	defer f.Close()
 	text, err := io.ReadAll(io.LimitReader(f, max+1))
 	if err == nil && int64(len(text)) > max {

@@ -16,9 +16,12 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+
+	"github.com/agentledger/agentledger/internal/secret"
 )
 
 func main() {
+	secret.ProtectProcess() // programs that are started must not read the ingest key from /proc
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends the program at once

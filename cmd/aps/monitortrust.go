@@ -26,7 +26,7 @@ func (c *monitorCommand) readTrust(s *streams) (r monitorTrust, err error) {
 	if r.witnesses, err = parseFlagValues("--witness", c.Witness, tlog.ParseWitnessKey); err != nil || c.Policy == "" {
 		return r, err
 	}
-	text, err := s.readInput(c.Policy, trust.MaxText)
+	text, err := s.readSettings(c.Policy, trust.MaxText)
 	if err == nil {
 		r.policy, err = trust.Parse(text)
 	}

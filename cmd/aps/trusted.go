@@ -40,7 +40,7 @@ type auditorTrust struct {
 func (f trustFlags) readTrust(s *streams, prefix string) (t auditorTrust, err error) {
 	t.now = id.InstantOf(time.Now())
 	if f.Policy != "" {
-		text, err := s.readInput(f.Policy, trust.MaxText)
+		text, err := s.readSettings(f.Policy, trust.MaxText)
 		if err != nil {
 			return t, fmt.Errorf("%spolicy: %w", prefix, err)
 		}
@@ -69,7 +69,7 @@ func (f trustFlags) readTrust(s *streams, prefix string) (t auditorTrust, err er
 // readOtherKeys reads further keys of a log. The list MUST hold a key that is trusted
 // already, because names alone do not prove that the list is of that log.
 func (t auditorTrust) readOtherKeys(s *streams, file string) ([]verify.LogKey, error) {
-	text, err := s.readInput(file, maxProven)
+	text, err := s.readSettings(file, maxProven)
 	if err != nil {
 		return nil, err
 	}

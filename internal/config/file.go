@@ -14,6 +14,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/agentledger/agentledger/internal/oidc"
+	"github.com/agentledger/agentledger/internal/secret"
 	"github.com/agentledger/agentledger/internal/textcheck"
 )
 
@@ -26,7 +27,11 @@ type File struct {
 	tuning  Tuning
 	openID  []oidc.Provider
 	acme    ACME
+	path    string // of the file; "" for none
 }
+
+// Path returns the path of the file, or "" if there is none.
+func (f *File) Path() string { return f.path }
 
 var byteOrderMark = []byte("\ufeff")
 
@@ -55,6 +60,12 @@ func ParserOptions() []kong.Option {
 
 // loadFile implements kong.ConfigurationLoader.
 func (f *File) loadFile(r io.Reader) (kong.Resolver, error) {
+	if file, ok := r.(*os.File); ok {
+		f.path = file.Name()
+		if err := secret.CheckOpenSettings(file); err != nil {
+			return nil, fmt.Errorf("settings file: %w", err)
+		}
+	}
 	given, err := decodeSettings(r)
 	if err != nil {
 		return nil, fmt.Errorf("settings file: %w", err)

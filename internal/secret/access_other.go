@@ -4,4 +4,7 @@ package secret
 
 import "io/fs"
 
+// ModesAreReal reports whether the mode of a file tells who can change it.
+const ModesAreReal = false
+
 func checkAccess(fs.FileInfo) error { return nil }

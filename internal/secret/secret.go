@@ -1,11 +1,12 @@
 // Package secret reads secrets from files and from the environment, in the forms in which editors, password
-// managers and Kubernetes write them.
+// managers and Kubernetes write them. It also reads files of settings, and protects the environment of the process.
 //
 // Invariants:
 //
 //   - Exactly one trailing line end, LF or CRLF, is removed. Everything else belongs to the secret.
 //   - A file that other users can read, or that its group can write, is refused, except on Windows. Its group may read
 //     it only if it is one of the groups of this process.
+//   - A file of settings that every user can change is refused, except on Windows.
 //   - No error contains a secret.
 package secret
 
@@ -72,11 +73,17 @@ func ReadFile(path string) (string, error) {
 	if err := CheckAccess(info); err != nil {
 		return "", fmt.Errorf("%s: %w", path, err)
 	}
-	text, err := io.ReadAll(io.LimitReader(f, maxFile+1))
-	if err == nil && len(text) > maxFile {
-		err = &fs.PathError{Op: "read", Path: path, Err: fmt.Errorf("larger than %d bytes", maxFile)}
-	}
+	text, err := readAtMost(f, path, maxFile)
 	return string(text), err
+}
+
+// readAtMost returns all of r, which has at most limit bytes.
+func readAtMost(r io.Reader, path string, limit int64) ([]byte, error) {
+	text, err := io.ReadAll(io.LimitReader(r, limit+1))
+	if err == nil && int64(len(text)) > limit {
+		err = &fs.PathError{Op: "read", Path: path, Err: fmt.Errorf("larger than %d bytes", limit)}
+	}
+	return text, err
 }
 
 // Mode bits that give access to users other than the owner.

@@ -80,8 +80,9 @@ func checks() []check {
 }
 
 // Run prints all findings. It returns ErrFound when one needs attention.
-func (c Command) Run(ctx context.Context, out io.Writer, parsed *kong.Context) error {
-	all := append(judgeVariables(config.UnknownVariables(parsed.Model)), examine(ctx, c.Serve, checks())...)
+func (c Command) Run(ctx context.Context, out io.Writer, parsed *kong.Context, settings *config.File) error {
+	all := append(judgeVariables(config.UnknownVariables(parsed.Model)), checkSettingsFiles(c.Serve, settings.Path())...)
+	all = append(all, examine(ctx, c.Serve, checks())...)
 	if err := c.printFindings(out, all); err != nil {
 		return err
 	}

@@ -104,6 +104,51 @@ func judgeMode(f privateFile, mode fs.FileMode, user int) *Finding {
 	return &finding
 }
 
+// checkSettingsFiles finds files of settings that somebody other than this user and root can change. Commands refuse
+// those that everybody can change; this also looks at groups, owners and folders.
+func checkSettingsFiles(c config.Serve, settings string) (found []Finding) {
+	for _, f := range []struct{ what, path string }{{"settings file", settings},
+		{"file of the witnesses", c.WitnessPolicyFile}, {"certificate", c.TLSCert}} {
+		if f.path == "" {
+			continue
+		}
+		info, err := os.Stat(f.path)
+		if err != nil {
+			continue // other checks read it
+		}
+		folder, err := os.Stat(filepath.Dir(f.path))
+		if err != nil {
+			continue
+		}
+		if finding := judgeSettingsFile(f.what, f.path, info, folder); finding != nil {
+			finding.Check = "files"
+			found = append(found, *finding)
+		}
+	}
+	return found
+}
+
+// judgeSettingsFile returns a finding about a file of settings and its folder, or nil.
+func judgeSettingsFile(what, path string, info, folder fs.FileInfo) *Finding {
+	owner, known := ownerOf(info)
+	finding := Finding{}
+	switch mode := info.Mode().Perm(); {
+	case secret.CheckSettings(info) != nil:
+		finding = attend("chmod o-w "+path, "%s: %s: %v", what, path, secret.CheckSettings(info))
+	case known && owner != 0 && owner != os.Geteuid() && os.Geteuid() != 0:
+		finding = attend(fmt.Sprintf("chown root %s, or run as its owner", path),
+			"%s: %s belongs to the user %d, who can change it", what, path, owner)
+	case folder.Mode()&0o002 != 0 && folder.Mode()&fs.ModeSticky == 0 && secret.ModesAreReal:
+		finding = attend("chmod o-w "+filepath.Dir(path), "%s: every user can replace %s, because its folder has mode %04o",
+			what, path, folder.Mode().Perm())
+	case mode&0o020 != 0 && secret.ModesAreReal:
+		finding = advise("chmod g-w "+path, "%s: the group of %s can change it (mode %04o)", what, path, mode)
+	default:
+		return nil
+	}
+	return &finding
+}
+
 // checkMasterKey finds a store whose key is away: the start is refused then, and without the key all is lost.
 func checkMasterKey(c config.Serve) []Finding {
 	if secret.Getenv(config.MasterKeyVariable) != "" || len(c.OlderMasterKeyFile) > 0 {

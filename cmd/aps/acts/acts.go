@@ -7,7 +7,8 @@
 //     refuses it, with an exit status that the caller takes for a refusal.
 //   - Each call has a journal of its own, so a call that waits for people keeps no other one waiting.
 //   - A result that can't be sent stays on disk, and a later command sends it.
-//   - A process that is run gets no variable with the prefix APS_, so it has no credential of the agent.
+//   - A process that is run gets no variable with the prefix APS_, and can't read the ingest key from this one: it
+//     is refused as a flag, and the environment is protected (secret.ProtectProcess).
 package acts
 
 import (

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/agentledger/agentledger/client/guard"
+	"github.com/agentledger/agentledger/cmd/aps/agentflags"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/textcheck"
 )
@@ -32,6 +33,9 @@ const (
 
 // Run implements the command.
 func (c *WrapCommand) Run(ctx context.Context, s *Streams) error {
+	if err := agentflags.CheckHidden(c.Token); err != nil {
+		return err
+	}
 	if c.Command[0] == "--" {
 		c.Command = c.Command[1:]
 	}

@@ -18,13 +18,14 @@ import (
 	"github.com/agentledger/agentledger/client/signerprocess"
 	"github.com/agentledger/agentledger/edkey"
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/secret"
 	"github.com/agentledger/agentledger/internal/textcheck"
 )
 
 // Service is the flags of which service to talk to.
 type Service struct {
 	URL   string `name:"url" env:"APS_URL" placeholder:"URL" help:"Base URL of the service."`
-	Token string `env:"APS_TOKEN" placeholder:"KEY" help:"Ingest key. Other users see flags: set APS_TOKEN."`
+	Token string `env:"APS_TOKEN" placeholder:"KEY" help:"Ingest key. Other users see flags: set APS_TOKEN. aps wrap and mcp refuse the flag."`
 }
 
 // NewClient returns a client that says on w when a try has failed and it waits for a second or more.
@@ -120,12 +121,21 @@ func startSigner(who client.Identity, program []string) (*client.Signer, func(),
 	return signer, closeSigner, nil
 }
 
+// CheckHidden returns an error if an ingest key was given as a flag. Commands that start other programs call it, because
+// every program can read the command line of every other.
+func CheckHidden(token string) error {
+	if token != "" && token != os.Getenv("APS_TOKEN") {
+		return errors.New("--token is refused here, because the programs that are started can read it: set APS_TOKEN")
+	}
+	return nil
+}
+
 // maxKeyFile is the size in bytes of the largest key file that is read.
 const maxKeyFile = 4 << 10
 
 // ReadSeed reads the base64 of a 32-byte seed from a file.
 func ReadSeed(file string) ([]byte, error) {
-	f, err := os.Open(file)
+	f, err := secret.OpenSettings(file) // who can write it decides whose key signs
 	if err != nil {
 		return nil, fmt.Errorf("key file: %w", err)
 	}

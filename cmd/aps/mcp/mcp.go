@@ -3,7 +3,8 @@
 // Invariants:
 //
 //   - Standard output has MCP messages only; everything else goes to standard error.
-//   - The agent's key and the ingest key reach no server and no message.
+//   - The agent's key and the ingest key reach no server and no message. A server can't read the ingest key from
+//     this process either (secret.ProtectProcess).
 //   - Without a decision of the service no tool runs.
 package mcp
 
@@ -40,7 +41,7 @@ type Command struct {
 // agentFlags name the service, the agent and its key. The service is not --url, because that is an MCP server's.
 type agentFlags struct {
 	Service string `name:"service" env:"APS_URL" placeholder:"URL" help:"Address of the service."`
-	Token   string `env:"APS_TOKEN" placeholder:"KEY" help:"Ingest key. Other users see flags: set APS_TOKEN."`
+	Token   string `env:"APS_TOKEN" placeholder:"KEY" help:"Ingest key. Refused as a flag, which the servers could read: set APS_TOKEN."`
 	agentflags.Signer
 }
 
@@ -59,6 +60,9 @@ type serveCommand struct {
 
 // Run implements the command.
 func (c *serveCommand) Run(ctx context.Context, t *people.Terminal) error {
+	if err := agentflags.CheckHidden(c.Token); err != nil {
+		return err
+	}
 	settings, err := c.loadSettings()
 	if err != nil {
 		return err

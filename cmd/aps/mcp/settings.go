@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"net/url"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -14,6 +13,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/agentledger/agentledger/internal/mcp/gateway"
+	"github.com/agentledger/agentledger/internal/secret"
 )
 
 // Settings are the configuration file. Members that it does not define are an error.
@@ -61,7 +61,7 @@ type PrincipalSettings struct {
 
 // LoadSettings reads and checks a configuration file.
 func LoadSettings(path string) (Settings, error) {
-	text, err := os.ReadFile(path)
+	text, err := secret.ReadSettings(path)
 	if err != nil {
 		return Settings{}, err
 	}
