@@ -36,8 +36,16 @@ func TestPackVectors(t *testing.T) {
 		if err := json.Unmarshal([]byte(got.out), &said); err != nil {
 			t.Fatalf("%s: %v", v.Name, err)
 		}
+		if lines, _ := v.Expect["vote_lines"].([]any); lines != nil {
+			people := aps(t, "", "verify", written(t, text), "--key", member(t, v, "key")).out
+			for _, line := range lines {
+				if !strings.Contains(people, "\n"+line.(string)+"\n") {
+					t.Errorf("%s: no line %s in\n%s", v.Name, line, people)
+				}
+			}
+		}
 		for name, value := range v.Expect {
-			if fmt.Sprint(said[name]) != value {
+			if name != "vote_lines" && fmt.Sprint(said[name]) != value {
 				t.Errorf("%s: %s: got %v, want %v", v.Name, name, said[name], value)
 			}
 		}

@@ -87,9 +87,11 @@ def judge(kind, given):
             said["ok"] = said["ok"] and enough
         return told_unknown(said, b, text("key"), listed("keys"), given.get("directory_key"), listed("directory_keys"))
     elif kind == "evidence-pack":
-        try: return {name: str(n) for name, n in check_pack(raw("pack"), text("key"))[0].items()}
+        try: facts, _, votes = check_pack(raw("pack"), text("key"))
         except Unreadable: return dict(cant_tell=True, ok=False)
         except struct.error as why: raise Refused(why)
+        signed = any("signed by the passkey" in line for line in votes)
+        return {name: str(n) for name, n in facts.items()} | ({"vote_lines": votes} if signed else {})
     else: raise SystemExit("unknown kind: " + kind)
 
 def corpus(folder):

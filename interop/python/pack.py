@@ -10,6 +10,7 @@ from policy import policy
 from strict import ERRORS, Refused, canonical, ijson, need, signed, unbase64
 from verify import (HASH, ID, LIST, LOG, MOMENT, NATURAL, OBJECT, SOME, SOME_HASH, TEXT, UUID, consistency, entry, envelope, has_form, inclusion, leaf_hash,
     multikey, node, open_checkpoint, or_null, real_day, record, sha, verifier)
+from votes import KIND, Voters
 
 FLAG, HASHES = "true|false", r"\[(%s(,%s)*)?\]" % (HASH, HASH)
 AGENT, GLOB = '"[A-Za-z0-9._-]{1,128}"', r'"(?=.{1,256}"$)([A-Za-z0-9_:/-]+|\*)(\.([A-Za-z0-9_:/-]+|\*))*(\.\*\*)?"|"\*\*"'
@@ -18,6 +19,7 @@ MANIFEST = dict(v="1", origin=TEXT, organization_id=UUID, request=OBJECT, begin=
     prev=or_null(HASH), consistency=HASHES, counts=OBJECT, files=LIST)
 REQUEST = dict(agent_id=or_null(AGENT), tool=or_null(GLOB), trace_id=or_null(ID), envelopes=FLAG, **{"from": or_null(BOUND), "to": or_null(BOUND)})
 COUNTS = dict.fromkeys(("entries", "records", "envelopes", "approvals", "erasures", "erased", "agents", "policies"), NATURAL)
+VOTERS = "voters.ndjson"
 FILE = dict(name=TEXT, sha256=HASH, size=NATURAL)
 LOG_KEY = dict(vkey=TEXT, use='"log"', from_size=NATURAL, to_size=or_null(NATURAL))
 LISTED_AGENT = dict(agent_id=TEXT, display_name=or_null(TEXT), keys=LIST)
@@ -94,7 +96,7 @@ def named(found):                                   # the files in order, and th
     contents = {name.removeprefix(folder).decode("latin-1"): content for name, content in found.items()}
     policies = sorted(name for name in contents if re.fullmatch(POLICY_FILE, name))
     names = ["checkpoint", "keys.json", "policy", "agents.json", *policies, "entries.bin", "records.ndjson", "envelopes.ndjson", "approvals.ndjson",
-        "erasures.ndjson", "report.html", "manifest.json"]
+        "erasures.ndjson", *[VOTERS] * (VOTERS in contents), "report.html", "manifest.json"]
     need(len(contents) == len(found) and sorted(contents) == sorted(names), "pack: files")
     return {name: contents[name] for name in names}, policies
 
@@ -116,7 +118,7 @@ def naturals(*values): need(all(v < 2**53 for v in values if v is not None), "nu
 def manifest(files):
     need(len(files["manifest.json"]) <= 1 << 20, "manifest: size")
     m = canonical_object(files["manifest.json"], MANIFEST)
-    has_form(m["request"], REQUEST), has_form(m["counts"], COUNTS)
+    has_form(m["request"], REQUEST), has_form(m["counts"], COUNTS | {"voter_keys": "[1-9][0-9]*"} if VOTERS in files else COUNTS)
     naturals(m["begin"], m["end"], m["tree_size"], *m["counts"].values())
     need(m["begin"] <= m["end"] <= m["tree_size"] and m["end"] - m["begin"] <= 1_000_000, "manifest: range")
     need((m["prev"] is None) == (m["begin"] == m["end"]), "manifest: prev")
@@ -214,16 +216,29 @@ def records(m, files, hashes, known):               # the shown records
     need(known.keys() == {r["agent_id"] for r in shown if r["signer"] != "system"}, "agents: others than those of the records")
     return shown
 
+def proven(m, line, kind):                          # a statement with its proof; returns its record and its envelope's members
+    x = canonical_object(line, ERASURE)
+    r, (_, digest, seq) = record(x["record"]), entry(x["entry"])
+    need(sha(x["record"].encode()) == digest and seq == r["sequence_num"], "statement: entry")
+    inclusion(seq - 1, m["tree_size"], leaf_hash(x["entry"]), bytes.fromhex(m["root_hash"]), [bytes.fromhex(h) for h in x["proof"]])
+    check_system(r, m)
+    e = belongs(x["envelope"], r)
+    need(e["action_kind"] == kind, "statement: kind")
+    return r, e
+
+def voters(m, files):                               # the passkeys that sign votes
+    v = Voters(m["origin"])
+    for line in lines(files.get(VOTERS, b""), 10_000):
+        r, e = proven(m, line, KIND)
+        v.add(r["sequence_num"] - 1, e["payload"], r["received_at"])
+    return v
+
 def erasures(m, raw, shown):                        # which shown events have no envelope
     erased, last, number, spans = set(), 0, 0, 0
     for number, line in enumerate(lines(raw, 20_000), 1):
-        x = canonical_object(line, ERASURE)
-        r, (_, digest, seq) = record(x["record"]), entry(x["entry"])
-        need(sha(x["record"].encode()) == digest and seq == r["sequence_num"] > last, "erasure: entry, or order")
-        inclusion(seq - 1, m["tree_size"], leaf_hash(x["entry"]), bytes.fromhex(m["root_hash"]), [bytes.fromhex(h) for h in x["proof"]])
-        check_system(r, m)
-        e = belongs(x["envelope"], r)
-        need(e["action_kind"] == "ledger_envelope_erased", "erasure: kind")
+        r, e = proven(m, line, "ledger_envelope_erased")
+        seq = r["sequence_num"]
+        need(seq > last, "erasure: order")
         has_form(e["payload"], dict(ranges=LIST, reason='"[a-z0-9_]{1,32}"'))
         ranges, end = e["payload"]["ranges"], 0
         spans += len(ranges)
@@ -237,7 +252,7 @@ def erasures(m, raw, shown):                        # which shown events have no
         last = seq
     return erased, number
 
-def envelopes(m, raw, shown, erased):
+def envelopes(m, raw, shown, erased, about_keys):
     found, request = lines(raw), m["request"]
     if not request["envelopes"]:
         need(not found, "envelopes: not asked for")
@@ -248,9 +263,10 @@ def envelopes(m, raw, shown, erased):
         e = belongs(text, r)
         need(request["trace_id"] in (None, e["trace_id"]), "envelope: trace")
         need(request["tool"] is None or fits_tool(request["tool"], e.get("tool_name")), "envelope: tool")
+        if r["signer"] == "system" and e["action_kind"] == KIND: about_keys.append((r["sequence_num"] - 1, e["payload"]))
     return len(found)
 
-def approvals(m, raw, hashes):
+def approvals(m, raw, hashes, voters):
     names, first_before, number = set(), 0, 0
     for number, line in enumerate(lines(raw, 20_000), 1):
         a = ijson(line)
@@ -269,6 +285,7 @@ def approvals(m, raw, hashes):
             if not last: need(at + 1 > first_before, "approvals: order")
             first_before, last = at + 1 if not last else first_before, at + 1
             if "action_digest" in e["payload"]: need(re.fullmatch(SOME_HASH, canonical(e["payload"]["action_digest"])), "approval: action_digest")
+            voters.vote(at, e, r["received_at"])
             actions.add(e["payload"].get("action_digest"))
             actors.add(e["actor_principal"].split("/")[0])
         action(m, a, actions)
@@ -292,7 +309,7 @@ def action(m, a, actions):                          # what a line shows of it, a
     need({sha(text.encode()).hex()} == actions, "approval: payload and action_digest")
 
 def check_pack(raw, vkey):
-    """Returns what is proved: begin, end, shown, withheld, erased, and how many signatures were not checked."""
+    """Returns what is proved: begin, end, shown, withheld, erased; how many signatures were not checked; and a line for each vote."""
     files, policies = named(unfold(raw) if isinstance(raw, str) else unzip(raw))
     m = manifest(files)
     need(len(files["checkpoint"]) <= 128 << 10 and len(files["policy"]) <= 128 << 10 and len(files["keys.json"]) <= 1 << 20, "size of a file")
@@ -309,19 +326,20 @@ def check_pack(raw, vkey):
     digests = {r["policy"]["policy_digest"] for r in shown} - {None}
     need({"policies/%s.json" % d for d in digests} == set(policies) and len(policies) <= 1000, "policies")
     need(all(sha(files[n]).hex() == n[9:-5] and len(files[n]) <= 1 << 20 for n in policies), "policies: digest")
-    erased, statements = erasures(m, files["erasures.ndjson"], shown)
-    counts = dict(entries=len(hashes), records=len(shown), envelopes=envelopes(m, files["envelopes.ndjson"], shown, erased),
-        approvals=approvals(m, files["approvals.ndjson"], hashes), erasures=statements, erased=len(erased), agents=len(known), policies=len(policies))
-    need(counts == m["counts"], "counts")
+    (erased, statements), keys, about_keys = erasures(m, files["erasures.ndjson"], shown), voters(m, files), []
+    counts = dict(entries=len(hashes), records=len(shown), envelopes=envelopes(m, files["envelopes.ndjson"], shown, erased, about_keys),
+        approvals=approvals(m, files["approvals.ndjson"], hashes, keys), erasures=statements, erased=len(erased), agents=len(known), policies=len(policies))
+    keys.done(about_keys)
+    need(counts | ({"voter_keys": len(keys.log)} if VOTERS in files else {}) == m["counts"], "counts")
     unchecked = sum(r["sig_form"] == "canonical" and (not m["request"]["envelopes"] or r["sequence_num"] in erased) for r in shown)
-    return dict(begin=m["begin"], end=m["end"], shown=len(shown), withheld=len(hashes) - len(shown), erased=len(erased)), unchecked
+    return dict(begin=m["begin"], end=m["end"], shown=len(shown), withheld=len(hashes) - len(shown), erased=len(erased)), unchecked, keys.report
 
 def main():
     if len(sys.argv) != 3: sys.exit(__doc__)
     raw = sys.argv[1]
     if not os.path.isdir(raw):
         with open(raw, "rb") as f: raw = f.read()
-    try: said, unchecked = check_pack(raw, sys.argv[2])
+    try: said, unchecked, votes = check_pack(raw, sys.argv[2])
     except Unreadable as why:
         print("can't tell: the files of the pack can't be read:", why)
         return 2
@@ -329,6 +347,7 @@ def main():
         print("refused:", why)
         return 1
     print("complete for [%(begin)d, %(end)d), %(shown)d events shown, %(withheld)d withheld, %(erased)d erased" % said)
+    for line in votes: print(line)
     if unchecked: print("%d signatures are of envelopes that are not in the pack, and were not checked" % unchecked)
     return 0
 

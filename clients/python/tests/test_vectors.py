@@ -215,6 +215,9 @@ class Packs(unittest.TestCase):
                 want = Outcome.PROVED if v["verdict"] == "accept" else Outcome.CANT_TELL if other else Outcome.WRONG
                 self.assertEqual(want, result.outcome, result.reason)
                 if result.proved:
+                    lines = v["expect"].pop("vote_lines", None)
+                    if lines is not None:
+                        self.assertEqual(lines, [line for line in str(result).split("\n") if line.startswith("vote of ")])
                     for name, value in v["expect"].items():
                         self.assertEqual(value, str(getattr(result.facts, name)), name)
 

@@ -78,11 +78,12 @@ const kinds = {
   bundle: judgeBundle,
   "second-proof": judgeBundle,
   "evidence-pack": async ({ raw, text }) => {
-    const { outcome, reason, report } = await verifyPack(raw("pack"), { key: text("key") });
+    const { outcome, reason, report, lines } = await verifyPack(raw("pack"), { key: text("key") });
     if (reason.startsWith("can't tell: the files")) return { ok: false, cant_tell: true };
     if (outcome !== "proved") throw new LedgerError(reason);
     const { begin, end, shown, withheld, erased } = report;
-    return Object.fromEntries(Object.entries({ begin, end, shown, withheld, erased }).map(([n, v]) => [n, String(v)]));
+    const votes = report.votes_signed > 0 ? { vote_lines: lines.filter((l) => l.startsWith("vote of ")) } : {};
+    return Object.assign(votes, Object.fromEntries(Object.entries({ begin, end, shown, withheld, erased }).map(([n, v]) => [n, String(v)])));
   },
 };
 kinds["mldsa-cosignature"] = kinds.cosignature;

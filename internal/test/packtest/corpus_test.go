@@ -13,6 +13,7 @@ import (
 
 	"github.com/agentledger/agentledger/internal/test/packtest"
 	"github.com/agentledger/agentledger/internal/test/vectors"
+	"github.com/agentledger/agentledger/verify/pack"
 )
 
 var update = flag.Bool("update", false, "write testdata/packs")
@@ -30,8 +31,17 @@ func corpus(t *testing.T) vectors.File {
 	samples := packtest.Samples(t, l)
 	facts := func(s packtest.Sample) map[string]any {
 		count := func(n uint64) string { return strconv.FormatUint(n, 10) }
-		return map[string]any{"begin": count(uint64(s.Begin)), "end": count(uint64(s.End)), "shown": count(s.Shown),
+		expect := map[string]any{"begin": count(uint64(s.Begin)), "end": count(uint64(s.End)), "shown": count(s.Shown),
 			"withheld": count(s.Withheld), "erased": count(s.Erased)}
+		b := s.Parts.Bytes(t)
+		r, err := pack.Check(bytes.NewReader(b), int64(len(b)), pack.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.VotesSigned > 0 {
+			expect["vote_lines"] = r.VoteLines()
+		}
+		return expect
 	}
 	refuse := func(prefix string, all []packtest.Wrong) {
 		for _, w := range all {
@@ -56,6 +66,10 @@ func corpus(t *testing.T) vectors.File {
 		add(w.Name, w.Bytes, vectors.Accept, facts(samples[7]))
 	}
 	refuse("", wrong)
+	for _, s := range packtest.VoteSamples(t) {
+		add(s.Name, s.Parts.Bytes(t), vectors.Accept, facts(s))
+	}
+	refuse("", packtest.WrongVotes(t))
 	add("another log's key", packtest.Samples(t, l)[5].Parts.Bytes(t), vectors.Refuse, nil)
 	f.Vectors[len(f.Vectors)-1].Input["key"] = packtest.OtherKey(t).String()
 	return f

@@ -228,10 +228,10 @@ func (l *Log) proven(at, size id.Index) string {
 // VoteSamples returns right packs with signed votes.
 func VoteSamples(t testing.TB) (all []Sample) {
 	t.Helper()
-	add := func(name string, change func(*voteLog), ask func(*Asked)) {
+	add := func(name string, change, ask func(*voteLog)) {
 		l := newVoteLog(t, change)
 		if ask != nil {
-			ask(&l.asked)
+			ask(l)
 		}
 		shown, a := uint64(0), l.asked
 		for i := a.Begin; i < a.End; i++ {
@@ -245,11 +245,13 @@ func VoteSamples(t testing.TB) (all []Sample) {
 	agent := id.Agent("agt_1")
 	same := func(*voteLog) {}
 	add("signed votes", same, nil)
-	add("signed votes without envelopes", same, func(a *Asked) { a.Request.Envelopes = false })
-	add("signed votes of a range after the registrations", same, func(a *Asked) {
+	add("signed votes without envelopes", same, func(l *voteLog) { l.asked.Request.Envelopes = false })
+	add("signed votes of a range after the registrations", same, func(l *voteLog) {
+		a := &l.asked
 		a.Begin, a.End, a.Request.From, a.Request.To = 4, 8, text("4"), text("8")
 	})
-	add("signed votes among the events of an agent", same, func(a *Asked) { a.Request.AgentID = &agent })
+	add("signed votes among the events of an agent", same, func(l *voteLog) { l.asked.Request.AgentID = &agent })
+	add("one signed vote", same, (*voteLog).askForVote)
 	add("a signed vote by a passkey that was retired and registered again", func(l *voteLog) {
 		l.before = func() { l.Retire("acc_1", l.Key); l.Register("acc_1", l.Key, l.Phone, nil) }
 	}, nil)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/base64"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -17,15 +18,28 @@ import (
 // the approver did not cast, then packs that a carrier changed.
 func WrongVotes(t testing.TB) (all []Wrong) {
 	t.Helper()
-	for _, c := range append(append(voteAttacks(t), keyAttacks(t)...), voterFileChanges(t)...) {
+	for _, c := range append(voteAttacks(t), keyAttacks(t)...) {
+		l := newVoteLog(t, c.change)
+		l.askForVote()
+		all = append(all, Wrong{Name: "signed votes: " + c.name, Bytes: l.Pack(l.asked).Bytes(t)})
+	}
+	for _, c := range voterFileChanges(t) {
 		l := newVoteLog(t, c.change)
 		p := l.Pack(l.asked)
-		if l.bend != nil {
-			l.bend(p)
-		}
+		l.bend(p)
 		all = append(all, Wrong{Name: "signed votes: " + c.name, Bytes: p.Bytes(t)})
 	}
 	return all
+}
+
+// askForVote asks for the vote of acc_1 alone, which makes a small pack.
+func (l *voteLog) askForVote() {
+	at := id.Index(slices.IndexFunc(l.Events, func(e Logged) bool {
+		return strings.HasPrefix(e.Envelope.ActorPrincipal, l.account+"/") &&
+			e.Envelope.ActionKind == "ledger_approval"
+	}))
+	from, to := strconv.Itoa(int(at)), strconv.Itoa(int(at)+1)
+	l.asked.Begin, l.asked.End, l.asked.Request = at, at+1, pack.Request{From: &from, To: &to}
 }
 
 type voteAttack struct {

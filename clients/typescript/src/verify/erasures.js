@@ -1,30 +1,21 @@
 // The erasures of an evidence pack (step 10).
 
-import { unhex } from "../bytes.js";
 import { parse } from "../canonical/parse.js";
-import { sha256hex } from "../crypto/sha256.js";
 import { Malformed, Mismatch } from "../errors.js";
-import { checkInclusion, leafHash, parseHashes } from "../log/tree.js";
 import { Coverage } from "./coverage.js";
-import { parseEntry, parseRecord } from "./documents.js";
-import { checkForm, is, listOf } from "./forms.js";
-import { canonicalObject } from "./manifest.js";
-import { checkStatement } from "./packlines.js";
-
-const erasureForms = { entry: is.text, envelope: is.text, proof: listOf(is.hash), record: is.text };
+import { checkForm, is } from "./forms.js";
+import { readProven } from "./voters.js";
 
 /** Resolves to the coverage of the statements, undefined where there are none, and to their number. */
 export async function readErasures({ m, archive }) {
   let coverage;
   let [last, ranges, statements] = [0, 0, 0];
   for await (const line of archive.lines("erasures.ndjson", 20_000)) {
-    const x = canonicalObject(line, erasureForms);
-    const r = parseRecord(x.record);
-    const { record, seq } = parseEntry(x.entry);
-    if (sha256hex(x.record) !== record || seq !== r.sequence_num || seq <= last) throw new Mismatch("erasures.ndjson: entry or order");
+    const { r, e } = await readProven(m, line, "ledger_envelope_erased");
+    const { payload } = e;
+    const seq = r.sequence_num;
+    if (seq <= last) throw new Mismatch("erasures.ndjson: order");
     last = seq;
-    checkInclusion(BigInt(seq - 1), BigInt(m.tree_size), leafHash(x.entry), unhex(m.root_hash, 32), parseHashes(x.proof));
-    const { payload } = await checkStatement(m, r, x.envelope, "ledger_envelope_erased");
     checkRanges(payload, seq);
     ranges += payload.ranges.length;
     if (ranges > 1 << 20) throw new Malformed("erasures.ndjson: number of ranges");

@@ -56,7 +56,8 @@ export async function readManifest(archive) {
   const raw = await archive.content("manifest.json", 1 << 20);
   const m = canonicalObject(raw, manifestForms);
   checkForm(m.request, requestForms);
-  checkForm(m.counts, countForms);
+  checkForm(m.counts, { ...countForms, voter_keys: is.positive }, { optional: ["voter_keys"] });
+  if (Object.hasOwn(m.counts, "voter_keys") !== archive.files.has("voters.ndjson")) throw new Mismatch("counts: voter_keys");
   if (m.begin > m.end || m.end > m.tree_size || m.end - m.begin > 1e6) throw new Malformed("manifest.json: range");
   if ((m.prev === null) !== (m.begin === m.end)) throw new Malformed("manifest.json: prev");
   await checkFiles(m, archive);

@@ -13,6 +13,7 @@ import { cantTell, proved, provedWrong, result, unknownReason } from "./index.js
 import { readAgents, readManifest, readPackKeys } from "./manifest.js";
 import { readApprovals, readShown } from "./packlines.js";
 import { Trust } from "./trust.js";
+import { Voters, voteLines } from "./voters.js";
 import { timeWords } from "./words.js";
 
 /**
@@ -90,17 +91,19 @@ async function checkPack(source, trust) {
   const pack = { m, archive, hashes: new EntryHashes(m, archive), known };
   checkPolicies(pack);
   const { coverage, statements } = await readErasures(pack);
+  pack.voters = await Voters.read(pack);
   const { unchecked, ...found } = await readShown(pack, coverage);
   await checkErasuresUsed(pack, coverage);
   const { approvals, actionsUnchecked } = await readApprovals(pack);
-  const counts = { ...found, entries: m.end - m.begin, erasures: statements, approvals };
+  pack.voters.checkUsed();
+  const counts = { ...found, entries: m.end - m.begin, erasures: statements, approvals, voter_keys: pack.voters.lines };
   for (const [name, n] of Object.entries(m.counts)) {
     if (counts[name] !== n) throw new Mismatch("counts of the manifest");
   }
-  return reportOf(m, trust, { counts, unchecked, actionsUnchecked, digest, checkpoint });
+  return reportOf(m, trust, { counts, unchecked, actionsUnchecked, digest, checkpoint, voters: pack.voters });
 }
 
-function reportOf(m, trust, { counts, unchecked, actionsUnchecked, digest, checkpoint }) {
+function reportOf(m, trust, { counts, unchecked, actionsUnchecked, digest, checkpoint, voters }) {
   return {
     log_key_source: trust.keys.length > 0 ? "argument" : "bundle",
     origin: m.origin,
@@ -116,18 +119,21 @@ function reportOf(m, trust, { counts, unchecked, actionsUnchecked, digest, check
     envelopes: counts.envelopes,
     approvals: counts.approvals,
     actions_unchecked: actionsUnchecked,
+    ...voters.report(),
     signatures_unchecked: unchecked,
     manifest_sha256: digest,
     checkpoint,
-    not_covered: notCovered(m.request, counts.approvals, actionsUnchecked),
+    not_covered: notCovered(m, counts.approvals, actionsUnchecked, voters),
     ok: true,
   };
 }
 
 /** Names what no check covers, in the words of `aps verify`. */
-function notCovered({ agent_id: agent, tool, trace_id: trace }, approvals, actionsUnchecked) {
+function notCovered({ begin, request }, approvals, actionsUnchecked, voters) {
+  const { agent_id: agent, tool, trace_id: trace, envelopes } = request;
+  const filtered = agent !== null || tool !== null || trace !== null;
   const names = [];
-  if (agent !== null || tool !== null || trace !== null) names.push("that no withheld event fits the request (docs/evidence.md)");
+  if (filtered) names.push("that no withheld event fits the request (docs/evidence.md)");
   names.push("records.ndjson: received_at, custody, policy, and whose key public_key is");
   names.push("agents.json: display_name, custody, status, registered_at, ended_at, compromised_from");
   if (approvals > 0) {
@@ -138,6 +144,9 @@ function notCovered({ agent_id: agent, tool, trace_id: trace }, approvals, actio
   }
   if (actionsUnchecked > 0) {
     names.push(`approvals.ndjson: agent_id and tool_name of the ${actionsUnchecked} approvals without payload`);
+  }
+  if (voters.lines > 0 && (filtered || !envelopes || voters.begin < begin)) {
+    names.push("voters.ndjson: that no retirement of a voter key before a vote is withheld");
   }
   return [...names, "keys.json, policy, report.html"];
 }
@@ -170,6 +179,7 @@ function packLines(r) {
       `${r.approvals - r.actions_unchecked} of them with the payload that was decided on`,
     `manifest    ${r.manifest_sha256}`,
     ...(r.manifest_ok ? ["ok          the manifest has the digest that was given"] : []),
+    ...voteLines(r),
     ...r.cosignatures.map((c) => `cosigned    by ${printable(c.name)} at ${timeWords(c)}`),
     ...(r.quorum_time ? [`cosigned    by a quorum of the policy, by ${r.quorum_time}`] : []),
   ];

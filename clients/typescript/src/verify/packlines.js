@@ -29,7 +29,8 @@ export async function readShown(pack, coverage) {
     const erased = canBeErased && coverage !== undefined && coverage.covers(last - 1);
     if (erased) counts.erased++;
     if (asked && !erased) {
-      await checkEnvelope(m, r, await envelopes.next());
+      const e = await checkEnvelope(m, r, await envelopes.next());
+      if (r.signer === "system") pack.voters.checkListed(e, last - 1);
       counts.envelopes++;
     } else if (r.sig_form === "canonical") {
       counts.unchecked++;
@@ -98,6 +99,7 @@ async function checkEnvelope(m, r, { done, value: text }) {
   const e = await belonging(text, r);
   if (trace !== null && e.trace_id !== trace) throw new Mismatch("envelopes.ndjson: trace");
   if (tool !== null && !fitsTool(tool, e.tool_name)) throw new Mismatch("envelopes.ndjson: tool");
+  return e;
 }
 
 /** Checks a statement of the service: its record and its envelope. Resolves to the envelope's members. */
@@ -156,7 +158,7 @@ function checkAction(m, a, { action, actors }) {
 }
 
 /** Resolves to the sequence_num of an approval's first event. */
-async function readApproval({ m, hashes }, a) {
+async function readApproval({ m, hashes, voters }, a) {
   const numbers = [];
   const said = { action: undefined, actors: new Set() };
   for (const x of a.events) {
@@ -170,6 +172,7 @@ async function readApproval({ m, hashes }, a) {
     const { action_digest: action } = e.payload;
     if (action !== undefined && !is.someHash(action)) throw new Malformed("approvals.ndjson: action_digest of an event");
     if (numbers.length > 1 && action !== said.action) throw new Mismatch("approvals.ndjson: action_digest of the events");
+    await voters.checkVote(r, e);
     said.action = action;
     said.actors.add(e.actor_principal.split("/", 1)[0]);
   }

@@ -16,6 +16,8 @@ from .source import Source
 POLICY_FILE = re.compile(r"policies/[0-9a-f]{64}\.json", re.ASCII)
 MAX_LINE = 4 << 20
 """Bytes of the longest line."""
+VOTERS = "voters.ndjson"
+"""The file that only packs with signed votes have."""
 _BEFORE = ("checkpoint", "keys.json", "policy", "agents.json")
 _AFTER = (
     "entries.bin",
@@ -23,6 +25,7 @@ _AFTER = (
     "envelopes.ndjson",
     "approvals.ndjson",
     "erasures.ndjson",
+    VOTERS,
     "report.html",
     "manifest.json",
 )
@@ -82,7 +85,7 @@ def open_archive(pack: Source | str | os.PathLike[str]) -> dict[str, Member]:
     """
     files = without_folder(read_zip(pack) if isinstance(pack, Source) else read_folder(pack))
     policies = sorted(name for name in files if POLICY_FILE.fullmatch(name))
-    names = [*_BEFORE, *policies, *_AFTER]
+    names = [*_BEFORE, *policies, *(name for name in _AFTER if name != VOTERS or name in files)]
     need(len(names) == len(files) and files.keys() == set(names), "names of the files", MALFORMED)
     return {name: Member(files[name]) for name in names}
 

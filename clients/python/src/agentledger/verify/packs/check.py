@@ -15,11 +15,12 @@ from ..note import Checkpoint, open_checkpoint, parse_note, read_checkpoint
 from ..policy import parse_policy
 from ..tree import Tree, check_consistency, leaf_hash
 from .agents import read_agents
-from .archive import POLICY_FILE, Member, open_archive, reader
+from .archive import POLICY_FILE, VOTERS, Member, open_archive, reader
 from .events import Events
 from .manifest import COUNTS, MAX_DOCUMENT, fits_tool, read_canonical, read_manifest
 from .source import Source
 from .statements import read_approvals, read_envelope, read_erasures
+from .voters import Vote, Voters
 
 MAX_POLICIES = 1000
 _MAX_NOTE = 128 << 10
@@ -41,6 +42,9 @@ class Facts:
     envelopes: int = 0
     approvals: int = 0
     actions_unchecked: int = 0
+    votes_signed: int = 0
+    votes_unsigned: int = 0
+    votes: list[Vote] = field(default_factory=list)
     signatures_unchecked: int = 0
     manifest_sha256: str = ""
     checkpoint: str = ""
@@ -75,13 +79,20 @@ def check_pack(pack: Source | str | os.PathLike[str], open_note: Open | None, fa
     found["erasures"] = read_erasures(m, files["erasures.ndjson"], events)
     found.update(entries=len(events), records=events.shown, agents=len(known))
     found.update(erased=events.erased, policies=len(policies))
-    found["envelopes"] = _check_envelopes(m, files, events)
-    found["approvals"], facts.actions_unchecked = read_approvals(m, files["approvals.ndjson"], events)
+    voters = Voters(m)
+    if VOTERS in files:
+        voters.read(files[VOTERS])
+        found["voter_keys"] = len(voters)
+    found["envelopes"] = _check_envelopes(m, files, events, voters)
+    found["approvals"], facts.actions_unchecked = read_approvals(m, files["approvals.ndjson"], events, voters)
+    voters.check_used()
     need(found == m["counts"], "counts: counts and what was found")
     facts.tree_size, facts.shown, facts.withheld = m["tree_size"], events.shown, len(events) - events.shown
     facts.erased, facts.envelopes, facts.approvals = events.erased, found["envelopes"], found["approvals"]
     facts.signatures_unchecked = events.unchecked(request["envelopes"])
-    facts.not_covered = _not_covered(facts)
+    facts.votes, facts.votes_signed, facts.votes_unsigned = voters.votes, voters.signed, voters.unsigned
+    complete = not facts.filtered and facts.has_envelopes and (len(voters) == 0 or voters.begin >= facts.begin)
+    facts.not_covered = _not_covered(facts, len(voters) > 0 and not complete)
 
 
 def _check_checkpoint(m: dict[str, Any], files: dict[str, Member], open_note: Open | None, facts: Facts) -> None:
@@ -131,7 +142,7 @@ def _open_by_any(text: str, keys: list[_Key]) -> Checkpoint:
     raise last
 
 
-def _not_covered(f: Facts) -> list[str]:
+def _not_covered(f: Facts, may_hide_retirements: bool) -> list[str]:
     """Name what no check covers, in the words of `aps verify`."""
     names = ["that no withheld event fits the request (docs/evidence.md)"] if f.filtered else []
     names.append("records.ndjson: received_at, custody, policy, and whose key public_key is")
@@ -145,6 +156,8 @@ def _not_covered(f: Facts) -> list[str]:
         names.append(
             f"approvals.ndjson: agent_id and tool_name of the {f.actions_unchecked} approvals without payload"
         )
+    if may_hide_retirements:
+        names.append("voters.ndjson: that no retirement of a voter key before a vote is withheld")
     return [*names, "keys.json, policy, report.html"]
 
 
@@ -233,7 +246,7 @@ def _check_policies(files: dict[str, Member], policies: set[str], used: set[str]
         need(file.sha256 == digest, "policies: digest")
 
 
-def _check_envelopes(m: dict[str, Any], files: dict[str, Member], events: Events) -> int:
+def _check_envelopes(m: dict[str, Any], files: dict[str, Member], events: Events, voters: Voters) -> int:
     """Check the envelopes of shown events, and return their number. The records are read once more."""
     request, lines = m["request"], files["envelopes.ndjson"].lines("envelopes")
     if not request["envelopes"]:
@@ -250,6 +263,8 @@ def _check_envelopes(m: dict[str, Any], files: dict[str, Member], events: Events
         e = read_envelope(text, r).members
         need(request["trace_id"] in (None, e["trace_id"]), "envelopes: trace and request")
         need(request["tool"] is None or fits_tool(request["tool"], e.get("tool_name")), "envelopes: tool and request")
+        if r["signer"] == "system":
+            voters.check_listed(e, r["sequence_num"] - 1)
         count += 1
     need(next(lines, None) is None, "envelopes: number")
     return count

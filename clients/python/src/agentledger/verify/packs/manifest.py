@@ -12,7 +12,7 @@ from ...strictjson import parse_object
 from ..documents import is_hash, is_natural
 from ..encoding import MAX_NATURAL, decimal
 from ..flaw import MALFORMED, need
-from .archive import Member
+from .archive import VOTERS, Member
 
 MAX_EVENTS = 1_000_000
 MAX_DOCUMENT = 1 << 20
@@ -54,6 +54,7 @@ def read_manifest(files: dict[str, Member]) -> dict[str, Any]:
     need(m["begin"] <= m["end"] <= m["tree_size"], "manifest: range", MALFORMED)
     need(m["end"] - m["begin"] <= MAX_EVENTS, "manifest: number of events", MALFORMED)
     need((m["prev"] is None) == (m["begin"] == m["end"]), "manifest: prev", MALFORMED)
+    need(("voter_keys" in m["counts"]) == (VOTERS in files), "counts: voter_keys")
     _check_files(m["files"], files)
     _check_range(m)
     return m
@@ -73,8 +74,9 @@ def _is_manifest(m: dict[str, Any]) -> bool:
         and (m["prev"] is None or is_hash(m["prev"]))
         and all(isinstance(m[n], list) and all(is_hash(h) for h in m[n]) for n in ("edge", "consistency"))
         and isinstance(counts, dict)
-        and counts.keys() == set(COUNTS)
+        and counts.keys() - {"voter_keys"} == set(COUNTS)
         and all(is_natural(n) for n in counts.values())
+        and counts.get("voter_keys") != 0
         and isinstance(m["files"], list)
     )
 

@@ -49,6 +49,12 @@ class PackResult:
         ]
         if self.manifest_ok:
             lines.append("ok          the manifest has the digest that was given")
+        lines += [str(vote) for vote in f.votes]
+        more = f.votes_signed + f.votes_unsigned - len(f.votes)
+        if more > 0:
+            lines.append(
+                f"and {more} more votes; of all votes, {f.votes_signed} are signed and {f.votes_unsigned} are not"
+            )
         lines += [f"cosigned    by {printable(c.name)} at {c.time_words}" for c in self.cosignatures]
         if self.quorum_time:
             lines.append(f"cosigned    by a quorum of the policy, by {self.quorum_time}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...canonical import canonical_text
 from ..documents import (
@@ -23,10 +23,13 @@ from .archive import Member
 from .events import Events
 from .manifest import read_any_canonical, read_canonical
 
+if TYPE_CHECKING:
+    from .voters import Voters
+
 _MAX_LINES = 20_000
 _MAX_RANGES = 1024
 _REASON = re.compile(r"[a-z0-9_]{1,32}", re.ASCII)
-_ERASURE = frozenset(("entry", "envelope", "proof", "record"))
+_PROVEN = frozenset(("entry", "envelope", "proof", "record"))
 
 
 def read_envelope(text: str, record: dict[str, Any]) -> Envelope:
@@ -47,31 +50,37 @@ def check_system(record: dict[str, Any], m: dict[str, Any]) -> None:
         check_signature(record, None)
 
 
+def read_proven(m: dict[str, Any], line: str, kind: str, what: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Read a statement of a kind with its proof. Return its record and the members of its envelope. Errors are Flaw."""
+    x = read_canonical(line, _PROVEN, what)
+    texts = all(isinstance(x[n], str) for n in ("entry", "envelope", "record")) and isinstance(x["proof"], list)
+    need(texts and all(is_hash(h) for h in x["proof"]), f"{what}: a member", MALFORMED)
+    record, entry = parse_record(x["record"]), parse_entry(x["entry"])
+    same = sha(x["record"].encode()) == entry.record and entry.seq == record["sequence_num"]
+    need(same, f"{what}: record and entry")
+    proof = [bytes.fromhex(h) for h in x["proof"]]
+    check_inclusion(entry.seq - 1, m["tree_size"], entry.hash, proof, bytes.fromhex(m["root_hash"]))
+    check_system(record, m)
+    members = read_envelope(x["envelope"], record).members
+    need(members["action_kind"] == kind, f"{what}: kind")
+    return record, members
+
+
 def read_erasures(m: dict[str, Any], file: Member, events: Events) -> int:
     """Read the statements that erased envelopes of shown events, and return their number. Errors are Flaw."""
     count = last = 0
     for line in file.lines("erasures", _MAX_LINES):
-        x = read_canonical(line, _ERASURE, "erasures")
-        texts = all(isinstance(x[n], str) for n in ("entry", "envelope", "record")) and isinstance(x["proof"], list)
-        need(texts and all(is_hash(h) for h in x["proof"]), "erasures: a member", MALFORMED)
-        ranges, last = _read_erasure(m, x, last)
+        ranges, last = _read_erasure(m, line, last)
         found = [events.erase(begin, end) for begin, end in ranges]
         need(any(found), "erasures: a statement about no shown event")
         count += 1
     return count
 
 
-def _read_erasure(m: dict[str, Any], x: dict[str, Any], last: int) -> tuple[list[Any], int]:
-    record, entry = parse_record(x["record"]), parse_entry(x["entry"])
-    seq = entry.seq
-    need(sha(x["record"].encode()) == entry.record and seq == record["sequence_num"], "erasures: record and entry")
+def _read_erasure(m: dict[str, Any], line: str, last: int) -> tuple[list[Any], int]:
+    record, members = read_proven(m, line, "ledger_envelope_erased", "erasures")
+    seq, payload = record["sequence_num"], members["payload"]
     need(seq > last, "erasures: order", MALFORMED)
-    proof = [bytes.fromhex(h) for h in x["proof"]]
-    check_inclusion(seq - 1, m["tree_size"], entry.hash, proof, bytes.fromhex(m["root_hash"]))
-    check_system(record, m)
-    e = read_envelope(x["envelope"], record).members
-    need(e["action_kind"] == "ledger_envelope_erased", "erasures: kind")
-    payload = e["payload"]
     reason = payload.get("reason")
     form = payload.keys() == {"ranges", "reason"} and isinstance(reason, str) and _REASON.fullmatch(reason) is not None
     need(form and isinstance(payload["ranges"], list), "erasures: payload", MALFORMED)
@@ -88,7 +97,7 @@ def _check_ranges(ranges: list[Any], index: int) -> None:
         end = pair[1]
 
 
-def read_approvals(m: dict[str, Any], file: Member, events: Events) -> tuple[int, int]:
+def read_approvals(m: dict[str, Any], file: Member, events: Events, voters: Voters) -> tuple[int, int]:
     """Check the service's statements about approvals.
 
     Return the number of approvals, and how many of them show no payload. Errors are Flaw.
@@ -103,7 +112,7 @@ def read_approvals(m: dict[str, Any], file: Member, events: Events) -> tuple[int
         need(bool(form) and digest not in names, "approvals: approval_id or events", MALFORMED)
         names.add(digest)
         actors: set[str] = set()
-        first, action = _check_events(m, str(name), own or [], events, actors)
+        first, action = _check_events(m, str(name), own or [], events, voters, actors)
         need(first > first_before, "approvals: order", MALFORMED)
         first_before = first
         _check_people(a.get("people", []), actors)
@@ -140,7 +149,7 @@ def _check_action(m: dict[str, Any], a: dict[str, Any], proved: str | None) -> b
 
 
 def _check_events(
-    m: dict[str, Any], name: str, own: list[Any], events: Events, actors: set[str]
+    m: dict[str, Any], name: str, own: list[Any], events: Events, voters: Voters, actors: set[str]
 ) -> tuple[int, str | None]:
     """Check the events of an approval, and add who acts in them. Return the first one's number and the action_digest."""
     last = first = 0
@@ -160,6 +169,7 @@ def _check_events(
         form = "action_digest" not in e["payload"] or is_hash(digest) and digest != "0" * 64
         need(form, "approvals: action_digest of an event", MALFORMED)
         need(not first or digest == action, "approvals: action_digest of the events")
+        voters.check_vote(record, e)
         action = digest
         actors.add(e["actor_principal"].split("/")[0])
         last, first = seq, first or seq
