@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// The demo passes in a few seconds, and the transcript in the README is what it
+// The demo passes in a few seconds, and the transcript in docs/demo.md is what it
 // prints but for ids, keys and hashes.
 func TestDemo(t *testing.T) {
 	began := time.Now()
@@ -99,17 +99,17 @@ func TestDemoWorksOn(t *testing.T) {
 	}
 }
 
-// transcript returns what the README shows below the command.
+// transcript returns what docs/demo.md shows below the command.
 func transcript(t *testing.T) string {
 	t.Helper()
-	readme, err := os.ReadFile("../../README.md")
+	readme, err := os.ReadFile("../../docs/demo.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, after, found := strings.Cut(string(readme), "\n```\n$ go run ./cmd/agentledger demo --once\n")
 	block, _, closed := strings.Cut(after, "\n```\n")
 	if !found || !closed {
-		t.Fatal("README.md has no block that begins with: $ go run ./cmd/agentledger demo --once")
+		t.Fatal("docs/demo.md has no block that begins with: $ go run ./cmd/agentledger demo --once")
 	}
 	return block + "\n"
 }
