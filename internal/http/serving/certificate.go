@@ -88,7 +88,7 @@ func (f *CertificateFiles) reload() {
 		err = f.load(seen)
 	}
 	if err != nil {
-		f.logger.Warn("the changed certificate cannot be used; still serving the previous one", "err", err)
+		f.logger.Warn("the changed certificate can't be used; the previous one is still served", "err", err)
 		return
 	}
 	f.logger.Info("certificate read", "expires", f.served.Leaf.NotAfter)
