@@ -25,6 +25,7 @@ type Identity struct {
 type Signer struct {
 	who    Identity
 	key    edkey.Holder
+	events EventHolder     // nil if the key's holder signs digests that it cannot read
 	secret func() [32]byte // from which Secret derives; a function, because fmt prints fields
 }
 
@@ -42,6 +43,14 @@ func NewSigner(who Identity, seed []byte) (*Signer, error) {
 	return &Signer{who: who, key: private.Holder(), secret: private.Seed}, nil
 }
 
+// EventHolder is an edkey.Holder that is shown whole events and computes their digests itself, so that it knows what it
+// signs. NewKeySigner prefers SignEvent to Sign for events.
+type EventHolder interface {
+	edkey.Holder
+	// SignEvent returns the signature of an event without its signature members, in the given form.
+	SignEvent(unsigned []byte, form event.Form) ([edkey.SignatureSize]byte, error)
+}
+
 // secretMessage is signed for Signer.Secret, and for nothing else.
 const secretMessage = "APS1-SECRET\n"
 
@@ -57,7 +66,8 @@ func NewKeySigner(who Identity, holder edkey.Holder) (*Signer, error) {
 		return nil, fmt.Errorf("new signer: %w", err)
 	}
 	secret := sha256.Sum256(signature[:])
-	return &Signer{who: who, key: checked, secret: func() [32]byte { return secret }}, nil
+	events, _ := holder.(EventHolder)
+	return &Signer{who: who, key: checked, events: events, secret: func() [32]byte { return secret }}, nil
 }
 
 // check refuses names that no event can have.
@@ -100,33 +110,55 @@ func (s Signer) Format(f fmt.State, _ rune) {
 // event_id is signed too, because events that were stored before the rule can be sent
 // again. Errors are those of event.Sign and of the key.
 func (s *Signer) Sign(complete []byte, form event.Form) ([]byte, error) {
-	switch form {
-	case event.FormDigest:
-		e, err := event.SignBy(complete, s.key.Sign)
-		if err != nil {
-			return nil, err
-		}
-		return e.Canonical, nil
-	case event.FormCanonical:
-		return s.signCanonical(complete)
+	switch {
+	case form != event.FormDigest && form != event.FormCanonical:
+		return nil, fmt.Errorf("sign envelope: form: %w", id.ErrMalformed)
+	case form == event.FormCanonical || s.events != nil:
+		return s.signWhole(complete, form)
 	}
-	return nil, fmt.Errorf("sign envelope: form: %w", id.ErrMalformed)
+	e, err := event.SignBy(complete, s.key.Sign)
+	if err != nil {
+		return nil, err
+	}
+	return e.Canonical, nil
 }
 
-// signCanonical lets event.SignBy check the event, and replaces the signature.
-func (s *Signer) signCanonical(complete []byte) ([]byte, error) {
+// signWhole lets event.SignBy check the event, and replaces the signature by one that is made over more than the
+// digest.
+func (s *Signer) signWhole(complete []byte, form event.Form) ([]byte, error) {
 	none := func([]byte) (signature [edkey.SignatureSize]byte, err error) { return signature, nil }
 	e, err := event.SignBy(complete, none)
 	if err != nil {
 		return nil, err
 	}
-	signature, err := s.key.Sign(e.Signed())
+	signature, err := s.signParsed(e, form)
 	if err != nil {
 		return nil, fmt.Errorf("sign envelope: %w", err)
 	}
 	value := base64.StdEncoding.EncodeToString(signature[:])
 	return []byte(strings.Replace(string(e.Canonical), `"sig_value_b64":"`+e.SignatureB64+`"`,
 		`"sig_value_b64":"`+value+`"`, 1)), nil
+}
+
+// signParsed returns the signature of a parsed event, and checks it if the key is held elsewhere.
+func (s *Signer) signParsed(e *event.Envelope, form event.Form) ([edkey.SignatureSize]byte, error) {
+	unsigned := e.Signed()
+	if s.events == nil {
+		return s.key.Sign(unsigned)
+	}
+	signature, err := s.events.SignEvent(unsigned, form)
+	if err != nil {
+		return signature, err
+	}
+	message := unsigned
+	if form == event.FormDigest {
+		message = e.Digest[:]
+	}
+	encoded := s.key.Public()
+	if public, err := edkey.ParsePublic(encoded[:]); err != nil || !public.Verify(message, signature[:]) {
+		return signature, edkey.ErrWrongSignature
+	}
+	return signature, nil
 }
 
 // Proof returns proof_b64, with which the key is registered for the signer's

@@ -29,9 +29,11 @@ func (e *RefusedError) Error() string {
 // question is a line to the program.
 type question struct {
 	ID      uint64 `json:"id"`
-	Method  string `json:"method"` // public_key or sign
+	Method  string `json:"method"` // public_key, sign or sign_event
 	Key     id.Key `json:"key_id,omitzero"`
-	Message []byte `json:"message_b64,omitempty"` // in base64
+	Message []byte `json:"message_b64,omitempty"` // of sign, in base64
+	Event   []byte `json:"event_b64,omitempty"`   // of sign_event, in base64: JSON without the members of the signature
+	Form    string `json:"form,omitzero"`         // of sign_event: digest or canonical
 }
 
 // answer is a line of the program. Members beyond these are ignored.
@@ -63,8 +65,9 @@ func (c *conversation) askPublicKey() (public [edkey.PublicSize]byte, err error)
 	return public, decodeInto(public[:], a.PublicKey, "public_key_b64")
 }
 
-func (c *conversation) askSignature(message []byte) (signature [edkey.SignatureSize]byte, err error) {
-	a, err := c.ask(question{Method: "sign", Message: message})
+// askSignature asks for a signature.
+func (c *conversation) askSignature(q question) (signature [edkey.SignatureSize]byte, err error) {
+	a, err := c.ask(q)
 	if err != nil {
 		return signature, fmt.Errorf("sign: %w", err)
 	}

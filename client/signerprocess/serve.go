@@ -2,25 +2,32 @@ package signerprocess
 
 import (
 	"bufio"
-	"bytes"
-	"crypto/sha256"
 	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 
 	"github.com/go-json-experiment/json"
 
 	"github.com/agentledger/agentledger/edkey"
+	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/id"
 )
 
 // maxQuestion is the size in bytes of the longest question: an event of 256 KiB in base64, and its frame.
 const maxQuestion = 512 << 10
 
-// Serve answers questions for one key until the input ends. It signs nothing but the messages that an agent's key has
-// to sign: an event's digest, an event, and the three texts that begin with APS1-. A question that it refuses
-// gets an answer; a line that can't be read ends it with an error.
+// The methods of the protocol besides public_key.
+const (
+	methodSign      = "sign"
+	methodSignEvent = "sign_event"
+)
+
+// Serve answers questions for one key until the input ends. It signs what an agent's key has to sign, and nothing that
+// it cannot read: an event that is valid and names this key, whose digest it computes itself (method sign_event), and
+// the three texts of messageForms (method sign). It does not sign digests. A question that it refuses gets an answer;
+// a line that can't be read ends it with an error.
 func Serve(in io.Reader, out io.Writer, name id.Key, key edkey.Holder) error {
 	lines := bufio.NewReaderSize(in, maxQuestion)
 	for {
@@ -47,34 +54,72 @@ func Serve(in io.Reader, out io.Writer, name id.Key, key edkey.Holder) error {
 
 func answerTo(q question, name id.Key, key edkey.Holder) answer {
 	a := answer{ID: q.ID}
+	public := key.Public()
+	encoded := base64.StdEncoding.EncodeToString(public[:])
+	var message []byte
+	var err error
 	switch {
 	case q.Key != name:
-		a.Error = "this program does not hold the key " + string(q.Key)
+		err = fmt.Errorf("this program does not hold the key %.256s", q.Key)
 	case q.Method == "public_key":
-		public := key.Public()
-		a.PublicKey = base64.StdEncoding.EncodeToString(public[:])
-	case q.Method != "sign":
-		a.Error = "the method must be public_key or sign"
-	case !isSignable(q.Message):
-		a.Error = "the message is none that an agent's key signs"
+		a.PublicKey = encoded
+		return a
+	case q.Method == methodSign:
+		message, err = q.Message, checkMessage(q.Message, name, encoded)
+	case q.Method == methodSignEvent:
+		message, err = eventMessage(q, name)
 	default:
-		signature, err := key.Sign(q.Message)
-		if err != nil {
-			a.Error = err.Error()
-			break
-		}
+		err = errors.New("the method must be public_key, sign or sign_event")
+	}
+	if err == nil {
+		var signature [edkey.SignatureSize]byte
+		signature, err = key.Sign(message)
 		a.Signature = base64.StdEncoding.EncodeToString(signature[:])
+	}
+	if err != nil {
+		a.Signature, a.Error = "", err.Error()
 	}
 	return a
 }
 
-// isSignable reports whether a message has the form of one that an agent's key signs, so that the key can't be used
-// for another protocol.
-func isSignable(message []byte) bool {
-	for _, begin := range []string{"APS1-SECRET\n", "APS1-KEY\n", "APS1-CONSUME\n", `{"`} {
-		if bytes.HasPrefix(message, []byte(begin)) {
-			return true
-		}
+// eventMessage returns what is signed of an event: its digest, or its canonical text. The event is checked like one that
+// is sent, and must name the key.
+func eventMessage(q question, name id.Key) ([]byte, error) {
+	none := func([]byte) (signature [edkey.SignatureSize]byte, err error) { return signature, nil }
+	e, err := event.SignBy(q.Event, none)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("not an event that can be sent: %w", err)
+	case e.KeyID != name:
+		return nil, fmt.Errorf("the event is to be signed by the key %s", e.KeyID)
+	case q.Form == event.FormDigest.String():
+		return e.Digest[:], nil
+	case q.Form == event.FormCanonical.String():
+		return e.Signed(), nil
 	}
-	return len(message) == sha256.Size
+	return nil, errors.New("the form must be digest or canonical")
+}
+
+// messageForms are the texts besides events that an agent's key signs. They are matched whole.
+var messageForms = []*regexp.Regexp{
+	regexp.MustCompile(`\AAPS1-SECRET\n\z`),
+	regexp.MustCompile(`\AAPS1-CONSUME\n[A-Za-z0-9_-]{1,128}\n[0-9a-f]{64}\n\z`),
+	regexp.MustCompile(`\AAPS1-KEY\n[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\n[A-Za-z0-9._-]{1,128}\n([A-Za-z0-9._:#-]{0,256})\n([A-Za-z0-9+/]{43}=)\n\z`),
+}
+
+var errMessage = errors.New("the message is none of the texts that an agent's key signs; events are signed by sign_event")
+
+// checkMessage returns an error unless a message is one of messageForms, and a registration is that of this key.
+func checkMessage(message []byte, name id.Key, public string) error {
+	for _, form := range messageForms {
+		parts := form.FindSubmatch(message)
+		if parts == nil {
+			continue
+		}
+		if len(parts) == 3 && (string(parts[2]) != public || len(parts[1]) > 0 && string(parts[1]) != string(name)) {
+			return errors.New("the message registers another key")
+		}
+		return nil
+	}
+	return errMessage
 }

@@ -8,6 +8,7 @@
 //   - A program that ends, hangs or answers nonsense is ended. The question is asked once more of a new one, because
 //     equal messages have equal signatures.
 //   - A program that comes back with another public key signs nothing.
+//   - Serve signs no digest: it is shown the whole event and computes the digest itself.
 package signerprocess
 
 import (
@@ -18,6 +19,7 @@ import (
 	"time"
 
 	"github.com/agentledger/agentledger/edkey"
+	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/childprocess"
 )
@@ -64,10 +66,33 @@ func (h *Holder) Public() [edkey.PublicSize]byte { return h.public }
 
 // Sign implements edkey.Holder. A *RefusedError holds the program's own words.
 func (h *Holder) Sign(message []byte) (signature [edkey.SignatureSize]byte, err error) {
+	return h.askSignature(question{Method: methodSign, Message: message})
+}
+
+// SignEvent implements client.EventHolder. A program that refuses the method sign_event is asked to sign the digest or
+// the text by the method sign, as programs of the first version of the protocol do.
+func (h *Holder) SignEvent(unsigned []byte, form event.Form) (signature [edkey.SignatureSize]byte, err error) {
+	signature, err = h.askSignature(question{Method: methodSignEvent, Event: unsigned, Form: form.String()})
+	if _, refused := errors.AsType[*RefusedError](err); !refused {
+		return signature, err
+	}
+	message := unsigned
+	if form == event.FormDigest {
+		digest := event.Digest(h.options.Key, unsigned)
+		message = digest[:]
+	}
+	if older, failed := h.Sign(message); failed == nil {
+		return older, nil
+	}
+	return signature, err // of the newer method, because it names what is wrong with the event
+}
+
+// askSignature asks the program, and once more a new one unless it refuses.
+func (h *Holder) askSignature(q question) (signature [edkey.SignatureSize]byte, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for range 2 {
-		if signature, err = h.ask(message); err == nil {
+		if signature, err = h.ask(q); err == nil {
 			return signature, nil
 		}
 		if _, refused := errors.AsType[*RefusedError](err); refused || h.closed {
@@ -84,7 +109,7 @@ var (
 )
 
 // ask asks the running program, or a new one. The caller holds h.mu.
-func (h *Holder) ask(message []byte) (signature [edkey.SignatureSize]byte, err error) {
+func (h *Holder) ask(q question) (signature [edkey.SignatureSize]byte, err error) {
 	if h.closed {
 		return signature, errClosed
 	}
@@ -99,7 +124,7 @@ func (h *Holder) ask(message []byte) (signature [edkey.SignatureSize]byte, err e
 		}
 		h.talk = talk
 	}
-	return h.talk.askSignature(message)
+	return h.talk.askSignature(q)
 }
 
 // end ends the program, so that the next question starts a new one. The caller holds h.mu.

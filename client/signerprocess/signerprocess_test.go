@@ -3,6 +3,7 @@ package signerprocess
 import (
 	"bufio"
 	"bytes"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"math"
@@ -12,6 +13,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/go-json-experiment/json"
 
 	"github.com/agentledger/agentledger/client"
 	"github.com/agentledger/agentledger/edkey"
@@ -54,6 +57,10 @@ func misbehave(what string) {
 		_ = Serve(os.Stdin, os.Stdout, "key_1", keyOf(1))
 		return
 	}
+	if name == "older" {
+		older()
+		return
+	}
 	in := bufio.NewReader(os.Stdin)
 	line, _ := in.ReadString('\n')
 	_ = Serve(strings.NewReader(line), os.Stdout, "key_1", keyOf(1))
@@ -86,6 +93,36 @@ func misbehave(what string) {
 		case "refuses":
 			fmt.Println(strings.Replace(`{"id":ID,"error":"not now\u001b[2J"}`, "ID", idOf(line), 1))
 		}
+	}
+}
+
+// older is a program of the first version of the protocol: it knows no sign_event, and signs digests and texts of events
+// as they come.
+func older() {
+	key := keyOf(1)
+	in := bufio.NewReaderSize(os.Stdin, maxQuestion)
+	for {
+		line, err := in.ReadBytes('\n')
+		if err != nil {
+			return
+		}
+		var q question
+		if err := json.Unmarshal(line, &q); err != nil {
+			return
+		}
+		a := answer{ID: q.ID}
+		switch q.Method {
+		case "public_key":
+			public := key.Public()
+			a.PublicKey = base64.StdEncoding.EncodeToString(public[:])
+		case "sign":
+			signature, _ := key.Sign(q.Message)
+			a.Signature = base64.StdEncoding.EncodeToString(signature[:])
+		default:
+			a.Error = "the method must be public_key or sign"
+		}
+		text, _ := json.Marshal(a)
+		fmt.Println(string(text))
 	}
 }
 
@@ -123,7 +160,13 @@ const unsigned = `{"action_kind":"message","organization_id":"01000000-0000-0000
 
 // A key in another process gives the same bytes as the key itself, in both forms.
 func TestSameSignatures(t *testing.T) {
-	h, err := start(t, "honest")
+	for _, program := range []string{"honest", "older"} {
+		t.Run(program, func(t *testing.T) { checkSameSignatures(t, program) })
+	}
+}
+
+func checkSameSignatures(t *testing.T, program string) {
+	h, err := start(t, program)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -168,7 +211,7 @@ func TestManyAtOnce(t *testing.T) {
 	var all sync.WaitGroup
 	for i := range 16 {
 		all.Go(func() {
-			message := fmt.Appendf(nil, "APS1-KEY\n%d", i)
+			message := fmt.Appendf(nil, "APS1-CONSUME\napr_1\n%064x\n", i)
 			got, err := h.Sign(message)
 			if want, _ := keyOf(1).Sign(message); err != nil || got != want {
 				t.Errorf("%d: got %x, %v, want %x", i, got, err, want)
@@ -245,19 +288,120 @@ func TestStartRefuses(t *testing.T) {
 	}
 }
 
-// The served key signs for agentledger alone.
-func TestServeRefuses(t *testing.T) {
-	for name, tc := range map[string]struct{ question, want string }{
-		"other key":      {`{"id":1,"method":"public_key","key_id":"key_2"}`, `{"id":1,"error":"this program does not hold the key key_2"}`},
-		"other method":   {`{"id":2,"method":"export","key_id":"key_1"}`, `{"id":2,"error":"the method must be public_key or sign"}`},
-		"other protocol": {`{"id":3,"method":"sign","key_id":"key_1","message_b64":"U1NIIHNpZ25hdHVyZQ=="}`, `{"id":3,"error":"the message is none that an agent's key signs"}`},
+// serveOne returns the answer of Serve to one question.
+func serveOne(t *testing.T, q question) answer {
+	t.Helper()
+	q.ID = 1
+	line, err := json.Marshal(q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	if err := Serve(bytes.NewReader(append(line, '\n')), &out, who.Key, keyOf(1)); err != nil {
+		t.Fatal(err)
+	}
+	var a answer
+	if err := json.Unmarshal(out.Bytes(), &a); err != nil || a.ID != 1 {
+		t.Fatalf("got %s, %v", &out, err)
+	}
+	return a
+}
+
+// What the served key signs is what docs/signer.md lists, and all else is refused.
+func TestServeSigns(t *testing.T) {
+	public := keyOf(1).Public()
+	own := base64.StdEncoding.EncodeToString(public[:])
+	const organization = "01000000-0000-0000-0000-000000000000"
+	digest := strings.Repeat("0a", 32)
+	for name, message := range map[string]string{
+		"secret":                   "APS1-SECRET\n",
+		"use of an approval":       "APS1-CONSUME\napr_0123\n" + digest + "\n",
+		"registration":             "APS1-KEY\n" + organization + "\nagt_1\nkey_1\n" + own + "\n",
+		"registration without key": "APS1-KEY\n" + organization + "\nagt_1\n\n" + own + "\n",
 	} {
-		var out bytes.Buffer
-		if err := Serve(strings.NewReader(tc.question+"\n"), &out, "key_1", keyOf(1)); err != nil {
-			t.Errorf("%s: %v", name, err)
+		a := serveOne(t, question{Method: "sign", Key: who.Key, Message: []byte(message)})
+		want, _ := keyOf(1).Sign([]byte(message))
+		if a.Error != "" || a.Signature != base64.StdEncoding.EncodeToString(want[:]) {
+			t.Errorf("%s: got %+v", name, a)
 		}
-		if got := strings.TrimSpace(out.String()); got != tc.want {
-			t.Errorf("%s: got %s, want %s", name, got, tc.want)
+	}
+	for form, message := range map[string][]byte{"digest": signedBytes(t, event.FormDigest), "canonical": signedBytes(t, event.FormCanonical)} {
+		a := serveOne(t, question{Method: "sign_event", Key: who.Key, Event: []byte(unsigned), Form: form})
+		want, _ := keyOf(1).Sign(message)
+		if a.Error != "" || a.Signature != base64.StdEncoding.EncodeToString(want[:]) {
+			t.Errorf("%s: got %+v", form, a)
+		}
+	}
+}
+
+// signedBytes returns what is signed of the test's event.
+func signedBytes(t *testing.T, form event.Form) []byte {
+	t.Helper()
+	e, err := event.SignBy([]byte(unsigned), keyOf(1).Sign)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if form == event.FormDigest {
+		return e.Digest[:]
+	}
+	return e.Signed()
+}
+
+func TestServeRefuses(t *testing.T) {
+	public, otherPublic := keyOf(1).Public(), keyOf(2).Public()
+	own, other := base64.StdEncoding.EncodeToString(public[:]), base64.StdEncoding.EncodeToString(otherPublic[:])
+	const organization = "01000000-0000-0000-0000-000000000000"
+	digest := strings.Repeat("0a", 32)
+	changed := func(old, new string) []byte {
+		if !strings.Contains(unsigned, old) {
+			t.Fatalf("no %s in the event", old)
+		}
+		return []byte(strings.Replace(unsigned, old, new, 1))
+	}
+	sign := func(message string) question {
+		return question{Method: "sign", Key: who.Key, Message: []byte(message)}
+	}
+	ofEvent := func(text []byte, form string) question {
+		return question{Method: "sign_event", Key: who.Key, Event: text, Form: form}
+	}
+	const none, another = "the message is none of the texts", "the message registers another key"
+	for name, tc := range map[string]struct {
+		q    question
+		want string
+	}{
+		"other key":                       {question{Method: "public_key", Key: "key_2"}, "this program does not hold the key key_2"},
+		"other method":                    {question{Method: "export", Key: who.Key}, "the method must be"},
+		"digest of an event":              {sign(string(signedBytes(t, event.FormDigest))), none},
+		"any 32 bytes":                    {sign(strings.Repeat("x", 32)), none},
+		"text of an event":                {sign(string(signedBytes(t, event.FormCanonical))), none},
+		"another JSON text":               {sign(`{"type":"transfer"}`), none},
+		"nothing":                         {sign(""), none},
+		"another protocol":                {sign("SSH signature"), none},
+		"secret and more":                 {sign("APS1-SECRET\nx"), none},
+		"secret without its line end":     {sign("APS1-SECRET"), none},
+		"text before it":                  {sign("x\nAPS1-SECRET\n"), none},
+		"approval without a digest":       {sign("APS1-CONSUME\napr_0123\n\n"), none},
+		"approval with more":              {sign("APS1-CONSUME\napr_0123\n" + digest + "\nmore\n"), none},
+		"approval with a line end inside": {sign("APS1-CONSUME\napr_\n0123\n" + digest + "\n"), none},
+		"digest in upper case":            {sign("APS1-CONSUME\napr_0123\n" + strings.ToUpper(digest) + "\n"), none},
+		"registration cut":                {sign("APS1-KEY\n" + organization + "\nagt_1\n"), none},
+		"registration of another key":     {sign("APS1-KEY\n" + organization + "\nagt_1\nkey_1\n" + other + "\n"), another},
+		"registration under another name": {sign("APS1-KEY\n" + organization + "\nagt_1\nkey_2\n" + own + "\n"), another},
+		"a later version of a text":       {sign("APS2-SECRET\n"), none},
+		"an envelope's digest text":       {sign("APS1\nkey_1\n" + string(signedBytes(t, event.FormCanonical))), none},
+		"no event":                        {ofEvent(nil, "digest"), "not an event that can be sent"},
+		"another JSON object":             {ofEvent([]byte(`{"type":"transfer"}`), "digest"), "not an event that can be sent"},
+		"a member missing":                {ofEvent(changed(`"action_kind":"message",`, ``), "digest"), "not an event that can be sent"},
+		"a member twice":                  {ofEvent(changed(`"payload":{}`, `"payload":{},"payload":{}`), "digest"), "not an event that can be sent"},
+		"a number that is not kept":       {ofEvent(changed(`"payload":{}`, `"payload":{"n":1e400}`), "digest"), "not an event that can be sent"},
+		"signed already":                  {ofEvent(changed(`"payload":{}`, `"payload":{},"sig_alg":"ed25519"`), "digest"), "not an event that can be sent"},
+		"text behind the event":           {ofEvent([]byte(unsigned+"{}"), "canonical"), "not an event that can be sent"},
+		"event of another key":            {ofEvent(changed(`"key_id":"key_1"`, `"key_id":"key_2"`), "digest"), "the event is to be signed by the key key_2"},
+		"no form":                         {ofEvent([]byte(unsigned), ""), "the form must be digest or canonical"},
+		"another form":                    {ofEvent([]byte(unsigned), "sha512"), "the form must be digest or canonical"},
+	} {
+		if a := serveOne(t, tc.q); a.Signature != "" || !strings.HasPrefix(a.Error, tc.want) {
+			t.Errorf("%s: got %+v, want %q", name, a, tc.want)
 		}
 	}
 	for name, line := range map[string]string{
@@ -269,7 +413,23 @@ func TestServeRefuses(t *testing.T) {
 	}
 }
 
+// Digests of which the program is not shown the event are not signed for the holder either.
+func TestHolderSignsNoDigest(t *testing.T) {
+	h, err := start(t, "honest")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.Sign(signedBytes(t, event.FormDigest)); err == nil {
+		t.Error("a digest was signed")
+	}
+	_, err = h.SignEvent([]byte(strings.Replace(unsigned, "key_1", "key_2", 1)), event.FormDigest)
+	if refused := (*RefusedError)(nil); !errors.As(err, &refused) || !strings.Contains(refused.Words, "key_2") {
+		t.Errorf("the refusal does not name what is wrong with the event: %v", err)
+	}
+}
+
 func FuzzServe(f *testing.F) {
+	f.Add([]byte(`{"id":1,"method":"sign_event","key_id":"key_1","form":"digest","event_b64":"` + base64.StdEncoding.EncodeToString([]byte(unsigned)) + `"}` + "\n"))
 	f.Add([]byte(`{"id":1,"method":"sign","key_id":"key_1","message_b64":"QVBTMS1LRVkK"}` + "\n"))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		var out bytes.Buffer
@@ -293,7 +453,7 @@ func BenchmarkSign(b *testing.B) {
 	}
 	defer h.Close()
 	for b.Loop() {
-		if _, err := h.Sign([]byte("APS1-KEY\n")); err != nil {
+		if _, err := h.SignEvent([]byte(unsigned), event.FormDigest); err != nil {
 			b.Fatal(err)
 		}
 	}
