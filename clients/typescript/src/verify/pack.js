@@ -1,4 +1,4 @@
-// Offline verification of evidence packs: the eleven steps of docs/evidence.md.
+// Offline verification of evidence packs: the steps of docs/evidence.md.
 
 import { fromUTF8, hex } from "../bytes.js";
 import { LedgerError, Mismatch, Unproved, Unreadable, printable } from "../errors.js";

@@ -1,4 +1,4 @@
-// Signed votes in evidence packs (step 11): the passkeys that are registered as voter keys, and the votes that they signed.
+// Signed votes in evidence packs (docs/signed-votes.md): the passkeys that are registered as voter keys, and the votes that they signed.
 
 import { unhex } from "../bytes.js";
 import { PasskeyKey, checkAssertion, keyText, readAssertion, unbase64url, voteText } from "../crypto/passkey.js";
