@@ -19,8 +19,7 @@ import (
 	"github.com/agentledger/agentledger/policy"
 )
 
-// peerMember is what the floor knows of its one organization. It is JSON, as the
-// floor runs in a process of its own.
+// peerMember is the one organization of the floor. It is passed as JSON, because the floor runs in a separate process.
 type peerMember struct {
 	Organization id.Organization `json:"organization"`
 	Origin       id.Origin       `json:"origin"`
@@ -37,13 +36,13 @@ type agentKey struct {
 	key   id.Key
 }
 
-// signingKey is a public key in the two forms that an event takes.
+// signingKey is a public key in the two forms that are needed for an event.
 type signingKey struct {
 	verifier event.Verifier // the same as in the service
 	multikey string
 }
 
-// floor is the handler.
+// floor is the handler of peerFloor.
 type floor struct {
 	identity log.Identity
 	tokens   map[[32]byte]struct{}
@@ -51,10 +50,9 @@ type floor struct {
 	policy   *policy.Compiled
 }
 
-// peerFloor returns a server of POST /v1/ingest/events that does what the service
-// does, by the same packages, up to the record: ingest key by its hash, strict
-// JSON, key, signature, policy, record. It stores nothing and does no other
-// bookkeeping, and its router is that of net/http.
+// peerFloor returns a server of POST /v1/ingest/events that does what the service does up to the record, with the same
+// packages: ingest key by hash, strict JSON, key, signature, policy, record. It stores nothing, does no other bookkeeping,
+// and uses the router of net/http. So it shows the time that the service must at least take.
 func peerFloor(m peerMember) (http.Handler, error) {
 	raw, err := base64.StdEncoding.DecodeString(m.PublicB64)
 	if err != nil {
@@ -109,7 +107,7 @@ func (f *floor) post(w http.ResponseWriter, r *http.Request) {
 
 var errSignature = errors.New("unknown key or bad signature")
 
-// take is the way of one event up to where it would be stored.
+// take processes one event up to the point where it would be stored.
 func (f *floor) take(body []byte) (answer []byte, err error) {
 	e, err := event.Parse(body, event.Options{Organization: f.identity.Organization})
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// loopLimit bounds a run. Steps that end in the first Warm are not counted; steps are
-// begun for Time after that, or until there were Count (0: no bound).
+// loopLimit bounds a run, which also ends at the first error. Steps that end within Warm are not counted. Further steps are
+// started for Time after that, or until Count steps were started; if Count is 0, there is no such limit.
 type loopLimit struct {
 	Warm, Time time.Duration
 	Count      int
@@ -22,18 +22,16 @@ func (l loopLimit) count() int64 {
 	return int64(l.Count)
 }
 
-// step does step n of a run and returns when it is done. Numbers count from 0
-// over all workers.
+// step performs step n of a run and returns when it is done. Steps are numbered from 0 over all workers.
 type step func(n int) error
 
-// timedStep is a Step that is told since when it counts.
+// timedStep is a step that gets the time from which its latency counts.
 type timedStep func(n int, since time.Time) error
 
 // latencies are durations in no order.
 type latencies []time.Duration
 
-// Quantile returns the smallest duration that a share of q of all does not
-// exceed by count; 0 of none. It sorts.
+// Quantile returns the duration that a fraction q of l does not exceed, or 0 if l is empty. It sorts l.
 func (l latencies) Quantile(q float64) time.Duration {
 	if len(l) == 0 {
 		return 0
@@ -42,21 +40,21 @@ func (l latencies) Quantile(q float64) time.Duration {
 	return l[min(int(q*float64(len(l))), len(l)-1)]
 }
 
-// loopResult is what a run did after its warm-up.
+// loopResult is the result of a run after its warm-up.
 type loopResult struct {
 	Elapsed time.Duration
 	Took    latencies
-	Done    int // steps, those of the warm-up too
+	Done    int // steps, including the warm-up
 }
 
-// Steps returns how many steps were counted.
+// Steps returns the number of counted steps.
 func (r loopResult) Steps() int { return len(r.Took) }
 
-// Rate returns counted steps a second.
+// Rate returns the counted steps per second.
 func (r loopResult) Rate() float64 { return float64(len(r.Took)) / r.Elapsed.Seconds() }
 
-// closedLoop runs workers that each do one step after the other. start is called
-// once for each, before the clock begins.
+// closedLoop runs workers that each perform one step after another. A step counts from its start. start is called once per
+// worker, before the run begins.
 func closedLoop(workers int, l loopLimit, start func(worker int) (step, error)) (loopResult, error) {
 	var next atomic.Int64
 	return runWorkers(workers, l, start, func(step step, w *worker, counted time.Time) {
@@ -70,9 +68,8 @@ func closedLoop(workers int, l loopLimit, start func(worker int) (step, error)) 
 	})
 }
 
-// openLoop begins rate steps a second, whatever the server does, with at most so
-// many under way as there are workers. A step that found no free worker counts
-// from when it was due.
+// openLoop starts rate steps per second, independently of the server, with at most one in flight per worker. If no worker
+// was free when a step was due, the step counts from the time when it was due.
 func openLoop(rate, workers int, l loopLimit, start func(worker int) (timedStep, error)) (loopResult, error) {
 	var next atomic.Int64
 	every := time.Second / time.Duration(rate)
@@ -85,7 +82,7 @@ func openLoop(rate, workers int, l loopLimit, start func(worker int) (timedStep,
 			}
 			if wait := time.Until(since); wait > 0 {
 				time.Sleep(wait)
-				since = time.Now() // how late the timer is, is not the server's doing
+				since = time.Now() // the server is not to blame for a late timer
 			}
 			if !w.do(step(int(n), since), since, counted) {
 				return
@@ -94,7 +91,7 @@ func openLoop(rate, workers int, l loopLimit, start func(worker int) (timedStep,
 	})
 }
 
-// worker is what one goroutine of a run found out.
+// worker is the result of one goroutine of a run.
 type worker struct {
 	took   []time.Duration
 	done   int
@@ -103,7 +100,7 @@ type worker struct {
 	err    error
 }
 
-// do notes a step that has just ended with err, and says whether to go on.
+// do records a step that has just ended with err, and reports whether to continue.
 func (w *worker) do(err error, since, counted time.Time) bool {
 	now := time.Now()
 	if err != nil {
@@ -119,8 +116,8 @@ func (w *worker) do(err error, since, counted time.Time) bool {
 	return !w.failed.Load()
 }
 
-// runWorkers starts the workers together and puts together what they found out.
-// Elapsed is from the end of the warm-up to the end of the last counted step.
+// runWorkers starts the workers together and collects their results. Elapsed is from the end of the warm-up to the end of
+// the last counted step.
 func runWorkers[S any](workers int, l loopLimit, start func(int) (S, error), loop func(S, *worker, time.Time)) (loopResult, error) {
 	steps := make([]S, workers)
 	for i := range steps {

@@ -8,11 +8,15 @@
 //
 // Invariants:
 //
-//   - Servers, ours and the others, are processes of their own; the load comes
-//     from this process, over the loopback, and runs on the same cores.
+//   - Servers, ours and the others, are separate processes. The load comes
+//     from this process, over loopback, and runs on the same cores.
+//   - The servers that ours is compared with do the least that their job requires.
 //   - What is compared is measured in turns, in the same round.
-//   - Everything is bounded in time and number; every process started here is
-//     ended here, and nothing is written outside of a directory of its own.
+//   - Latencies cover the whole step: from its start, or from when it was due if
+//     no worker was free, until its response was read.
+//   - Everything is bounded in time and number, and a run ends at the first error.
+//     Every process started here is ended here, and nothing is written outside of
+//     one directory.
 package main
 
 import (

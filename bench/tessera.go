@@ -17,15 +17,15 @@ import (
 	"github.com/agentledger/agentledger/tlog"
 )
 
-// peerSettings are those of the appender that its speed depends on. A batch is written when it is full or when its first
-// entry is this old. A checkpoint is published once in each interval, at least 100 ms with the POSIX driver.
+// peerSettings are the settings of the appender that affect its speed. A batch is written when it is full, or when its
+// first entry is of age Age. A checkpoint is published once per interval, which is at least 100 ms with the POSIX driver.
 type peerSettings struct {
 	Batch      uint
 	Age        time.Duration
 	Checkpoint time.Duration
 }
 
-// peerDefaults are the library's own settings.
+// peerDefaults returns the defaults of the library.
 func peerDefaults() peerSettings {
 	return peerSettings{Batch: tessera.DefaultBatchMaxSize, Age: tessera.DefaultBatchMaxAge, Checkpoint: tessera.DefaultCheckpointInterval}
 }
@@ -35,9 +35,9 @@ func (s peerSettings) String() string {
 	return fmt.Sprintf("batch=%d/age=%v/checkpoint=%v", s.Batch, s.Age, s.Checkpoint)
 }
 
-// tesseraPeer is one log. It has no antispam, as the service's event ids are not
-// counted for it either, and no garbage collection of partial tiles, which
-// would only cost it time.
+// tesseraPeer is a log of the POSIX appender of github.com/transparency-dev/tessera, which the service is compared with.
+// It verifies no signature, parses no JSON and evaluates no policy. It has no antispam, because event ids are not counted
+// for it, and no garbage collection of partial tiles, which would only slow it down.
 type tesseraPeer struct {
 	appender *tessera.Appender
 	reader   tessera.LogReader
@@ -45,7 +45,7 @@ type tesseraPeer struct {
 	cancel   context.CancelFunc
 }
 
-// openTessera opens or makes a log in dir.
+// openTessera opens or creates a log in dir.
 func openTessera(ctx context.Context, dir string, s peerSettings) (*tesseraPeer, error) {
 	klog.LogToStderr(false)
 	klog.SetOutput(io.Discard)
@@ -75,17 +75,17 @@ func openTessera(ctx context.Context, dir string, s peerSettings) (*tesseraPeer,
 	return t, nil
 }
 
-// Close waits until what was added is published, and stops.
+// Close waits until all added entries are published, and stops.
 func (t *tesseraPeer) Close(ctx context.Context) error {
 	defer t.cancel()
 	return t.shutdown(ctx)
 }
 
-// Abandon stops without waiting for a checkpoint, for which the library's own interval may take 10 s. The log is of no
-// use afterwards.
+// Abandon stops without waiting for a checkpoint, which may take 10 s with the default interval. The log is not usable
+// afterwards.
 func (t *tesseraPeer) Abandon() { t.cancel() }
 
-// Add returns when an entry is durable and integrated, with its index.
+// Add waits until an entry is durable and integrated, and returns its index.
 func (t *tesseraPeer) Add(ctx context.Context, entry []byte) (uint64, error) {
 	at, err := t.appender.Add(ctx, tessera.NewEntry(entry))()
 	return at.Index, err

@@ -14,7 +14,8 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// Service is a running server with one organization, acme.
+// Service is the real server, running with one organization, acme. It has a separate data folder, listens on loopback and
+// ends with the test. The tests of the packages below interop use it.
 type Service struct {
 	Programs string // folder of agentledger and aps
 	data     string
@@ -42,10 +43,10 @@ func mustServe(t testing.TB, err error) {
 	}
 }
 
-// Start builds the programs and starts the server, which ends with the test.
+// Start builds the programs and starts the server. It must be called from a test of a package directly below interop.
 func Start(t testing.TB) *Service { return StartWith(t) }
 
-// StartWith is Start for a server with more arguments.
+// StartWith is like Start, with additional arguments of serve.
 func StartWith(t testing.TB, more ...string) *Service {
 	t.Helper()
 	dir := t.TempDir()
@@ -67,7 +68,7 @@ func StartWith(t testing.TB, more ...string) *Service {
 	return s
 }
 
-// Serve starts the server, at the same address as before.
+// Serve starts the server again at the same address.
 func (s *Service) Serve(t testing.TB) {
 	t.Helper()
 	arguments := append([]string{"serve", "--public-url", "http://log.test",
@@ -86,16 +87,16 @@ func (s *Service) Serve(t testing.TB) {
 			return
 		}
 	}
-	t.Fatal("the server does not serve")
+	t.Fatal("the server did not start serving")
 }
 
-// Kill ends the server by SIGKILL.
+// Kill kills the server with SIGKILL.
 func (s *Service) Kill() {
 	s.process.Process.Kill()
 	s.process.Wait()
 }
 
-// Environment returns the environment of a program of the organization's agent.
+// Environment returns the environment for a program of the organization's agent.
 func (s *Service) Environment() []string {
 	return append(os.Environ(), "APS_URL=http://"+s.Address, "APS_TOKEN="+s.IngestKey.Secret,
 		"APS_ORG="+s.Organization.String(), "APS_AGENT="+string(s.Agent.AgentID), "APS_KEY_ID="+string(s.Agent.KeyID),

@@ -14,7 +14,7 @@ import (
 
 var count = flag.Int("texts", 20_000, "number of texts that are compared; 1,000,000 take about a minute")
 
-// Each text has one canonical form in three languages, or is refused by all of them.
+// Every text has the same canonical form in three languages, or is rejected by all of them.
 func TestLanguagesAgree(t *testing.T) {
 	texts, want, refused := make([]string, *count), make([]string, *count), 0
 	g := NewGenerator(1)

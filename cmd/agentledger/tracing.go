@@ -17,18 +17,25 @@ import (
 	"github.com/agentledger/agentledger/internal/telemetry"
 )
 
-// tracerOptions configure NewTracer.
+// tracerOptions configure newTracer.
 type tracerOptions struct {
-	Endpoint string                   // base URL of a receiver, http://127.0.0.1:4318; "" for no traces
-	Ratio    float64                  // of requests that are traced, 0 to 1
+	Endpoint string                   // base URL of a receiver, such as http://127.0.0.1:4318; if empty, tracing is off
+	Ratio    float64                  // fraction of requests that are traced, 0 to 1
 	Service  string                   // name of the process in traces
 	Version  string                   // of the program
-	Getenv   func(name string) string // reads an environment variable, "" for one that is not set
-	Logger   *slog.Logger             // is told which spans were not delivered
+	Getenv   func(name string) string // returns an environment variable, or ""
+	Logger   *slog.Logger             // logs spans that were not delivered
 }
 
-// newTracer returns a tracer and a function that delivers the last spans at the end. Errors are of the endpoint and
-// the environment; the receiver is not asked.
+// newTracer returns a tracer that sends the program's spans to a receiver by OTLP/HTTP in protobuf, and a function that
+// delivers the last spans on exit. It returns an error if the endpoint or the environment is invalid; it does not contact
+// the receiver.
+//
+//   - Without an endpoint, the tracer is off: there is no exporter, no goroutine and no network.
+//   - At most 2,048 spans wait in memory. Spans that cannot be delivered are dropped, which is logged.
+//   - No redirect is followed, because requests may carry the operator's credentials.
+//   - OpenTelemetry's variables OTEL_EXPORTER_OTLP_… set the headers, timeout, compression and certificates of requests.
+//     The endpoint is set by the operator's settings alone, and the protocol is always http/protobuf.
 func newTracer(ctx context.Context, o tracerOptions) (telemetry.Tracer, func(context.Context) error, error) {
 	if o.Endpoint == "" {
 		return telemetry.Tracer{}, func(context.Context) error { return nil }, nil

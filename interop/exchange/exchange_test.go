@@ -24,7 +24,7 @@ import (
 	"github.com/agentledger/agentledger/tlog"
 )
 
-// hostile are payloads at the edges of the canonical form. The generator of package canonical adds random ones.
+// hostile are payloads at the edges of the canonical form. interop.Generator adds random ones.
 var hostile = []string{
 	`{}`,
 	`{"n":[0,-0,-0.0,1,10.0,1e0,1E+2,0.1,5e-324,1.7976931348623157e308,1e21,1e-7,123456789012345680000]}`,

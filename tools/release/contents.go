@@ -18,7 +18,8 @@ import (
 	"strings"
 )
 
-// checkContents checks the archive of each target in the folder of a release.
+// checkContents checks the archive of each target in the folder of a release: it has exactly the expected files, each a
+// regular file below one folder, and its program is for the platform of the archive. A Linux program must be static.
 func checkContents(dir, version string, targets []programTarget) error {
 	for _, t := range targets {
 		name := t.Name + "_" + version + "_" + t.OS + "_" + t.Arch
@@ -54,7 +55,7 @@ func checkFiles(files map[string][]byte, folder string, t programTarget) error {
 	return checkProgram(files[folder+"/"+t.Executable()], t)
 }
 
-// checkProgram checks the platform of a program by the format of its file.
+// checkProgram checks the platform of a program by its file format.
 func checkProgram(content []byte, t programTarget) error {
 	amd64 := t.Arch == "amd64"
 	in := bytes.NewReader(content)

@@ -9,7 +9,9 @@ import (
 	cyclonedx "github.com/CycloneDX/cyclonedx-go"
 )
 
-// describeInventory returns the document of a program, which is named with its version.
+// describeInventory returns the list of a program's modules as a CycloneDX document, for the given name and version of the
+// program. The modules, their versions and checksums are those that the linker wrote into the program. The document
+// contains no time and no random number, so it is reproducible.
 func describeInventory(file, name, version string) ([]byte, error) {
 	info, err := buildinfo.ReadFile(file)
 	if err != nil {

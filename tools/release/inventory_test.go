@@ -11,7 +11,7 @@ import (
 
 func TestDescribe(t *testing.T) {
 	program := filepath.Join(t.TempDir(), "release")
-	if said, err := exec.Command("go", "build", "-o", program, "..").CombinedOutput(); err != nil {
+	if said, err := exec.Command("go", "build", "-o", program, ".").CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v: %s", err, said)
 	}
 	first, err := describeInventory(program, "aps", "1.2.3")

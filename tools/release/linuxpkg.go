@@ -13,17 +13,18 @@ import (
 	"github.com/goreleaser/nfpm/v2/rpm"
 )
 
-// linuxPackage describes one package.
+// linuxPackage describes the Debian and RPM packages of one program. A package contains the program, its units and
+// documents, and no settings, keys or secrets. Its bytes depend only on the files and the time.
 type linuxPackage struct {
 	Name    string // agentledger or aps
 	Arch    string // of GOARCH
 	Version string
 	Program string // path of the program
-	Source  string // the tree, for units and scripts
+	Source  string // source tree, for units and scripts
 	Time    time.Time
 }
 
-// WriteAll writes the package in both forms into dir and returns the names of the files.
+// WriteAll writes the package in both formats into dir and returns the names of the files.
 func (p linuxPackage) WriteAll(dir string) ([]string, error) {
 	var names []string
 	for _, form := range []struct {

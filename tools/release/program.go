@@ -16,7 +16,8 @@ type programTarget struct {
 	Arch string // of GOARCH: amd64, arm64
 }
 
-// programTargets returns the targets of a release, only those of one platform such as linux/amd64 when it is not "".
+// programTargets returns the targets of a release. If platform is not empty, only those of one platform, such as
+// linux/amd64.
 func programTargets(platform string) []programTarget {
 	var targets []programTarget
 	for _, goos := range []string{"linux", "darwin", "windows"} {
@@ -33,10 +34,10 @@ func programTargets(platform string) []programTarget {
 	return targets
 }
 
-// String is a name for files: aps_linux_amd64.
+// String returns a name for files, such as aps_linux_amd64.
 func (t programTarget) String() string { return t.Name + "_" + t.OS + "_" + t.Arch }
 
-// Executable is the name of the program's file.
+// Executable returns the file name of the program.
 func (t programTarget) Executable() string {
 	if t.OS == "windows" {
 		return t.Name + ".exe"
@@ -44,7 +45,7 @@ func (t programTarget) Executable() string {
 	return t.Name
 }
 
-// Documents are the files of the repository that go into the archive with the program.
+// Documents returns the files of the repository that are archived with the program.
 func (t programTarget) Documents() []string {
 	documents := []string{"LICENSE", "README.md", "CHANGELOG.md"}
 	if t.Name == "agentledger" {
@@ -53,17 +54,18 @@ func (t programTarget) Documents() []string {
 	return documents
 }
 
-// programSource is the tree that is built.
+// programSource is a source tree. What Build makes of it depends only on the sources, the version, the commit and the Go
+// release, not on the folder, the time or the machine. No C code is linked.
 type programSource struct {
 	Dir     string
 	Version string // 1.2.3
 	Commit  string // 40 hex digits
-	Cache   string // folder of Go's build cache, "" for the usual one
+	Cache   string // folder of Go's build cache; if empty, the default
 }
 
 const versionPackage = "github.com/agentledger/agentledger/internal/programversion"
 
-// Build writes the program into a folder of its own below dir and returns its path.
+// Build writes the program into a separate folder below dir and returns its path.
 func (s programSource) Build(ctx context.Context, t programTarget, dir string) (string, error) {
 	file := filepath.Join(dir, t.String(), t.Executable())
 	linked := "-s -w -buildid= -X " + versionPackage + ".release=v" + s.Version +

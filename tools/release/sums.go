@@ -11,7 +11,9 @@ import (
 	"github.com/agentledger/agentledger/tlog"
 )
 
-// computeSums returns the list of a folder. A name that releasefiles would refuse is an error.
+// computeSums returns the list of a release's files, which aps verify-release checks by the rules of package releasefiles.
+// It has each file of the folder once, sorted by name, except for the list itself and its signed note. A name that
+// releasefiles would reject is an error.
 func computeSums(ctx context.Context, folder string) (string, error) {
 	dir, err := os.OpenRoot(folder)
 	if err != nil {
@@ -36,7 +38,7 @@ func computeSums(ctx context.Context, folder string) (string, error) {
 	return list.String(), nil
 }
 
-// readSumsKey reads a private key as aps keygen --out writes it.
+// readSumsKey reads the private key that signs the list, in the format that aps keygen --out writes.
 func readSumsKey(file string) (tlog.SignerKey, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {

@@ -30,7 +30,7 @@ func TestMain(m *testing.M) { os.Exit(servicetest.Main(m)) }
 //   - No reader sees a log go back or fork, on whatever node, and the heads extend each other.
 //   - Sums of a policy and the cap of a plan are exact. Each approval is consumed once, the steps of each run are in
 //     their order, and each callback arrives.
-//   - The calls of all clients are possible one at a time (package history).
+//   - The calls of all clients are possible one at a time (nodestest.History).
 //   - fsck finds no fault beside the anchors of each node.
 func TestDrill(t *testing.T) {
 	kinds := faultKinds(*drillFault)

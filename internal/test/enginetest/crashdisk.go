@@ -7,18 +7,20 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// CrashDisk is vfs.MemFS, except that its calls never wait for themselves. MemFS locks the same
-// read lock twice in ReuseForWrite and in Lock. An image that is asked for between the two
-// waits for the first, and the second waits for the image.
+// CrashDisk is a file system in memory that can lose unsynced data. CrashClone may be called at any time, concurrently with
+// all other methods. An image contains all synced data, and as much of the rest as the caller asks for.
+//
+// It is a vfs.MemFS without its deadlock: MemFS acquires the same read lock twice in ReuseForWrite and in Lock. An image
+// that is requested between the two waits for the first, and the second waits for the image.
 type CrashDisk struct {
 	*vfs.MemFS
-	images sync.RWMutex // held for reading by the two calls, for writing while an image is taken
+	images sync.RWMutex // held for reading by these two methods, for writing while an image is taken
 }
 
 // NewCrashDisk returns an empty disk.
 func NewCrashDisk() *CrashDisk { return &CrashDisk{MemFS: vfs.NewCrashableMem()} }
 
-// CrashClone returns an image of the disk, as a crash at this moment leaves it.
+// CrashClone returns an image of the disk as a crash at this moment would leave it.
 func (d *CrashDisk) CrashClone(config vfs.CrashCloneCfg) *vfs.MemFS {
 	d.images.Lock()
 	defer d.images.Unlock()

@@ -9,7 +9,7 @@ import (
 	"github.com/agentledger/agentledger/internal/test/enginetest"
 )
 
-// TestImagesBesideReuse takes images while files are used again. With vfs.MemFS alone, both wait for ever.
+// TestImagesBesideReuse takes images while files are reused. With vfs.MemFS alone, both deadlock.
 func TestImagesBesideReuse(t *testing.T) {
 	disk := enginetest.NewCrashDisk()
 	names := []string{"one", "two"}

@@ -1,5 +1,6 @@
-// Package enginetest opens the engines of the service for tests that have to hold on every engine.
-// It also lets a process die at a write to its store.
+// Package enginetest opens the storage engines of the service for tests that must hold on every engine. It also simulates
+// faults: a process that dies at a write (Mortal), a store that is unavailable for a while (Away), and a disk that loses
+// unsynced data (CrashDisk).
 //
 // A package's tests call Main from TestMain:
 //
@@ -21,8 +22,7 @@ import (
 	"github.com/agentledger/agentledger/storage/pgstore/pgtest"
 )
 
-// server is the PostgreSQL server of all tests of a program, started for the first that
-// needs it.
+// server is the PostgreSQL server of all tests of a program. The first test that needs it starts it.
 var server struct {
 	once sync.Once
 	*pgtest.Server

@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// CallerOf returns the process that opened a connection on this machine. It is 0 for a process that is not in pids,
-// or where the system does not tell.
+// CallerOf returns the id of the process on this machine that opened a connection. It returns 0 if the process is not in
+// pids or cannot be determined.
 func CallerOf(c net.Conn, pids []int) int {
 	remote, is := c.RemoteAddr().(*net.TCPAddr)
 	local, also := c.LocalAddr().(*net.TCPAddr)
@@ -34,7 +34,7 @@ func CallerOf(c net.Conn, pids []int) int {
 	return 0
 }
 
-// Places in the request and the answer of askSocket, behind the header of 16 bytes.
+// Offsets in the request and the response of askSocket. The header has 16 bytes.
 const (
 	diagFamily, diagProtocol, diagStates = 16, 17, 20
 	diagPorts, diagFrom, diagTo          = 24, 28, 44
@@ -43,8 +43,8 @@ const (
 	answerInode, answerEnd = 84, 88
 )
 
-// askSocket asks the system for the number of the IPv4 socket between two addresses (sock_diag(7)). That takes a
-// hundredth of the time of searchSocket, which a machine with few processors would feel in each connection.
+// askSocket asks the kernel for the inode of the IPv4 socket between two addresses (sock_diag(7)). That takes a hundredth of
+// the time of searchSocket, which would slow down each connection on a machine with few processors.
 func askSocket(from, to *net.TCPAddr) (inode string, err error) {
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, unix.NETLINK_INET_DIAG)
 	if err != nil {
@@ -77,7 +77,7 @@ func askSocket(from, to *net.TCPAddr) (inode string, err error) {
 	return fmt.Sprint(order.Uint32(answer[answerInode:])), nil
 }
 
-// searchSocket looks the IPv4 socket with a local address up in /proc/net/tcp (proc(5)). It returns "" for none.
+// searchSocket looks up the IPv4 socket with a local address in /proc/net/tcp (proc(5)). If there is none, it returns "".
 func searchSocket(local *net.TCPAddr) (inode string) {
 	table, err := os.ReadFile("/proc/net/tcp")
 	if err != nil {

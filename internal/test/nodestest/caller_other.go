@@ -4,5 +4,5 @@ package nodestest
 
 import "net"
 
-// CallerOf returns 0: this system does not tell which process opened a connection.
+// CallerOf returns 0: this system cannot determine which process opened a connection.
 func CallerOf(net.Conn, []int) int { return 0 }

@@ -14,10 +14,10 @@ import (
 // checkTime bounds the check of one part of a history.
 const checkTime = time.Minute
 
-// windowCalls is how many calls of a log are checked at a time. The checker's memory grows with its square.
+// windowCalls is the number of calls of a log that are checked at a time. The memory of the checker grows with its square.
 const windowCalls = 400
 
-// maxReported bounds the faults that are told.
+// maxReported bounds the reported faults.
 const maxReported = 10
 
 // Check returns an error for each part of the history that is not possible one call at a time, up to ten.
@@ -45,7 +45,7 @@ func (h *History) Check() error {
 	return errors.Join(faults...)
 }
 
-// Calls returns how many calls were noted.
+// Calls returns the number of recorded calls.
 func (h *History) Calls() (n int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -65,9 +65,9 @@ func (h *History) Calls() (n int) {
 	return n
 }
 
-// windows divides the calls of a log into parts that are checked one by one, and finds the same faults as all together.
-// A part has, besides its own calls, the earlier ones that overlap it and the earlier one with the highest number.
-// Others say nothing more about it, because numbers may be left out.
+// windows divides the calls of a log into parts. Checking them one by one finds the same faults as checking all calls
+// together. In addition to its own calls, a part has the earlier calls that overlap it and the earlier call with the
+// highest number. Other calls do not matter, because numbers may be missing.
 func windows(calls []porcupine.Operation) (parts [][]porcupine.Operation) {
 	slices.SortStableFunc(calls, func(a, b porcupine.Operation) int { return cmp.Compare(a.Call, b.Call) })
 	var earlier []porcupine.Operation
@@ -78,7 +78,7 @@ func windows(calls []porcupine.Operation) (parts [][]porcupine.Operation) {
 	return parts
 }
 
-// relevant returns the calls of an earlier part that matter to calls that begin at a time or later.
+// relevant returns the calls of an earlier part that matter for calls that begin at begin or later.
 func relevant(earlier []porcupine.Operation, begin int64) (kept []porcupine.Operation) {
 	var highest *porcupine.Operation
 	for i, c := range earlier {
@@ -95,13 +95,13 @@ func relevant(earlier []porcupine.Operation, begin int64) (kept []porcupine.Oper
 	return kept
 }
 
-// sizeAfter is the smallest size of a log after a call.
+// sizeAfter returns the minimum size of a log after a call.
 func sizeAfter(c porcupine.Operation) int64 {
 	_, after := logModel().Step(int64(0), nil, c.Output)
 	return after.(int64)
 }
 
-// maxDescribed bounds the calls of a fault that are shown.
+// maxDescribed bounds the calls that are printed for a fault.
 const maxDescribed = 12
 
 func describe(calls []porcupine.Operation) (text string) {

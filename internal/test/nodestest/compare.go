@@ -12,8 +12,8 @@ import (
 	"github.com/agentledger/agentledger/internal/cluster"
 )
 
-// CompareTables takes random steps of random nodes on a new table and on one in memory, and fails when their
-// answers differ. The table MUST have cluster.Shards leases.
+// CompareTables takes random steps of random nodes on a new table and on a MemoryTable, and fails the test if their
+// results differ. The table must have cluster.Shards leases.
 func CompareTables(t *testing.T, table cluster.Table, seed uint64, steps int) {
 	t.Helper()
 	c := &comparison{t: t, random: rand.New(rand.NewPCG(seed, 5)), table: table, memory: NewMemoryTable(cluster.Shards)}
@@ -30,13 +30,13 @@ func CompareTables(t *testing.T, table cluster.Table, seed uint64, steps int) {
 	}
 }
 
-// comparison is one run. Few nodes and few shards meet often.
+// comparison is one run. It has few nodes and few shards, so that they often affect each other.
 type comparison struct {
 	t      *testing.T
 	random *rand.Rand
 	table  cluster.Table
 	memory *MemoryTable
-	nodes  []cluster.NodeID // also those that are gone
+	nodes  []cluster.NodeID // including those that have left
 }
 
 func (c *comparison) join() {

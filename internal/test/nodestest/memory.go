@@ -8,7 +8,7 @@ import (
 	"github.com/agentledger/agentledger/internal/cluster"
 )
 
-// MemoryTable is a cluster.Table in memory, for tests. It may be called concurrently.
+// MemoryTable is a cluster.Table in memory. Its methods may be called concurrently.
 type MemoryTable struct {
 	mu     sync.Mutex
 	nodes  map[cluster.NodeID]cluster.Node
@@ -103,7 +103,7 @@ func (m *MemoryTable) Lease(shard cluster.Shard) cluster.Lease {
 	return m.leases[shard]
 }
 
-// Beats returns the count of a node, 0 for one that is no member.
+// Beats returns the number of beats of a node, or 0 if it is not a member.
 func (m *MemoryTable) Beats(n cluster.NodeID) uint64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -2,7 +2,7 @@ package nodestest
 
 import "github.com/anishathalye/porcupine"
 
-// eventModel is that of one event. Its state says whether it is stored.
+// eventModel is the model of one event. Its state is whether the event is stored.
 func eventModel() porcupine.Model {
 	return (&porcupine.NondeterministicModel{
 		Init: func() []any { return []any{false} },
@@ -21,7 +21,7 @@ func eventModel() porcupine.Model {
 	}).ToModel()
 }
 
-// logModel is that of a log. Its state is the smallest size that it may have.
+// logModel is the model of a log. Its state is the minimum size of the log.
 func logModel() porcupine.Model {
 	return porcupine.Model{
 		Init: func() any { return int64(0) },
@@ -38,7 +38,7 @@ func logModel() porcupine.Model {
 // someGrant is the state of an approval that was consumed by a call whose answer was lost.
 const someGrant = "?"
 
-// approvalModel is that of one approval. Its state is the grant, "" before it is consumed.
+// approvalModel is the model of one approval. Its state is the grant, or empty before it is consumed.
 func approvalModel() porcupine.Model {
 	return (&porcupine.NondeterministicModel{
 		Init: func() []any { return []any{""} },

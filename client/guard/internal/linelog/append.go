@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// group is lines that are written and synced together.
+// group is a set of lines that are written and synced together.
 type group struct {
-	text []byte        // begins with room for a mark
+	text []byte        // begins with space for a mark
 	done chan struct{} // closed when err and base are set
 
 	err     error
@@ -18,7 +18,7 @@ type group struct {
 
 func newGroup() *group { return &group{text: make([]byte, markBytes), done: make(chan struct{})} }
 
-// Entry is a line that was appended.
+// Entry is an appended line.
 type Entry struct {
 	log    *Log
 	group  *group
@@ -26,8 +26,8 @@ type Entry struct {
 	size   int
 }
 
-// Append adds a line. text is a JSON object without line ends. Nothing is written before Wait of this or a
-// later line, or before Close.
+// Append adds a line. text must be a JSON object without line ends. The line is not written until Wait is called for this
+// or a later line, or until Close.
 func (l *Log) Append(text []byte) Entry {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -37,14 +37,14 @@ func (l *Log) Append(text []byte) Entry {
 	return e
 }
 
-// Gathered returns the bytes that were appended and are not written.
+// Gathered returns the number of bytes that were appended and not written yet.
 func (l *Log) Gathered() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return len(l.gathered.text) - markBytes
 }
 
-// Wait returns when the line is durable, and where it is. Errors are those of the file system.
+// Wait waits until the line is durable, and returns its place. It returns errors of the file system.
 func (e Entry) Wait() (Place, error) {
 	if err := e.log.wait(e.group); err != nil {
 		return Place{}, fmt.Errorf("append line: %w", err)
@@ -52,8 +52,8 @@ func (e Entry) Wait() (Place, error) {
 	return Place{e.group.segment, e.group.base + e.offset, e.size}, nil
 }
 
-// wait writes the group, unless another caller does. A group that is not done while the caller has the turn
-// is the gathered one, because groups are written in order.
+// wait writes the group unless another caller does. If the caller has the turn and the group is not done, it is the
+// gathered one, because groups are written in order.
 func (l *Log) wait(g *group) error {
 	select {
 	case <-g.done:
@@ -74,7 +74,7 @@ func (l *Log) wait(g *group) error {
 	return g.err
 }
 
-// writeGroup writes and syncs a group. The caller has the turn.
+// writeGroup writes and syncs a group. The caller must have the turn.
 func (l *Log) writeGroup(g *group) error {
 	if l.failed != nil {
 		return l.failed
@@ -83,7 +83,7 @@ func (l *Log) writeGroup(g *group) error {
 		return err
 	}
 	s := l.active
-	appendMark(g.text[:0], s.size) // all before it is synced
+	appendMark(g.text[:0], s.size) // everything before it is synced
 	if _, err := s.file.WriteAt(g.text, s.size); err != nil {
 		if cutErr := s.file.Truncate(s.size); cutErr != nil {
 			l.failed = fmt.Errorf("the file could not be cut back after a failed write: %w", cutErr)
@@ -103,7 +103,7 @@ func (l *Log) writeGroup(g *group) error {
 	return nil
 }
 
-// beginSegment makes another file when there is none, or when the active one has its size.
+// beginSegment starts the next file if there is none or if the active one is full.
 func (l *Log) beginSegment() error {
 	if l.active != nil && l.active.size < l.segmentBytes {
 		return nil

@@ -13,9 +13,9 @@ import (
 	"strconv"
 )
 
-// A line of a file is the CRC-32C of a text in eight hexadecimal digits, a space, the text and LF. The text
-// is the caller's, which begins with "{", or a mark "synced <bytes>": so many bytes of the file were synced
-// before the mark was written. A crash can't have lost those.
+// A line of a file is the CRC-32C of a text in eight hexadecimal digits, a space, the text and LF. The text is from the
+// caller and begins with "{", or it is a mark "synced <bytes>": that many bytes of the file had been synced before the
+// mark was written, so a crash cannot have lost them.
 const (
 	checksumDigits = 8
 	frameBytes     = checksumDigits + 2 // around a text
@@ -41,7 +41,7 @@ func appendMark(dst []byte, synced int64) []byte {
 	return appendFrame(dst, fmt.Appendf(nil, "%s%0*d", markPrefix, markDigits, synced))
 }
 
-// parseFrame returns the text of a line, or false for one without its checksum.
+// parseFrame returns the text of a line. ok reports whether its checksum matches.
 func parseFrame(line []byte) (text []byte, ok bool) {
 	if len(line) < frameBytes || line[checksumDigits] != ' ' || line[len(line)-1] != '\n' {
 		return nil, false
@@ -50,7 +50,7 @@ func parseFrame(line []byte) (text []byte, ok bool) {
 	return text, bytes.Equal(appendChecksum(nil, text), line[:checksumDigits])
 }
 
-// parseMark returns the bytes of a mark, 0 for another text.
+// parseMark returns the number of bytes in a mark, or 0 for any other text.
 func parseMark(text []byte) int64 {
 	digits, ok := bytes.CutPrefix(text, []byte(markPrefix))
 	if !ok {
@@ -66,7 +66,7 @@ func parseMark(text []byte) int64 {
 // errCutOff is returned for a file that ends in lines that were not synced when the machine or the process stopped.
 var errCutOff = errors.New("lines at the end are cut off")
 
-// readLines calls see with the text of each line of a file and the text's place. It returns the bytes of
+// readLines calls see with the text of each line of a file and the offset of the text. It returns the total length of the
 // whole lines.
 func readLines(f io.ReaderAt, see func(text []byte, offset int64) error) (whole int64, err error) {
 	r := bufio.NewReaderSize(io.NewSectionReader(f, 0, math.MaxInt64), 64<<10)
@@ -91,8 +91,8 @@ func readLines(f io.ReaderAt, see func(text []byte, offset int64) error) (whole 
 	}
 }
 
-// checkCut returns errCutOff if a crash can have left the line, and an error that wraps errDamaged if not. A crash
-// leaves the beginning of a write, or pages of zeros, and none of these bytes was synced.
+// checkCut returns errCutOff if a crash can have left the line, and an error that wraps errDamaged otherwise. A crash
+// leaves the beginning of a write, or pages of zeros, and none of these bytes had been synced.
 func checkCut(r *bufio.Reader, line []byte, offset int64) error {
 	if line[len(line)-1] == '\n' && bytes.IndexByte(line, 0) < 0 || hasWrongByte(line) {
 		return errDamaged
@@ -110,8 +110,8 @@ func checkCut(r *bufio.Reader, line []byte, offset int64) error {
 	}
 }
 
-// hasWrongByte reports whether a line without its checksum has a byte that no crash leaves: another byte in the place of
-// the line end of a whole line, or a single zero between other bytes.
+// hasWrongByte reports whether a line whose checksum does not match has a byte that no crash leaves: another byte in place
+// of the LF of a whole line, or a single zero between other bytes.
 func hasWrongByte(line []byte) bool {
 	last := len(line) - 1
 	if line[last] != '\n' && line[last] != 0 {
@@ -127,8 +127,8 @@ func hasWrongByte(line []byte) bool {
 	return false
 }
 
-// markAtEnd returns the bytes of a mark at the end of a line, where the line end before the mark may be lost;
-// 0 for none.
+// markAtEnd returns the number of bytes in a mark at the end of a line, or 0 if there is none. The LF before the mark may
+// be lost.
 func markAtEnd(line []byte) int64 {
 	begin := bytes.LastIndex(line, []byte(markPrefix)) - checksumDigits - 1
 	if begin < 0 {

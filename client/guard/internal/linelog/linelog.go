@@ -1,17 +1,16 @@
-// Package linelog keeps lines in append-only files of one folder. Callers that write at the same time share
-// one write and one sync.
+// Package linelog stores lines durably in append-only files of one folder. The journal and the queue of package guard use
+// it. It hides from them the files, checksums and syncs: concurrent callers share one write and one sync.
 //
 // Invariants:
 //
-//   - A line whose Entry.Wait has returned nil is there after a crash of the machine, and so are all lines
-//     that were appended before it without an error.
-//   - A line whose Wait has returned an error is not read by this process. After a crash it may be there.
-//   - Opening cuts off the lines that a crash left unsynced and incomplete. Any other damage, such as a flipped bit
-//     anywhere in a file, is an error that names the file, and nothing is cut.
-//   - After a sync that failed nothing more is written, because the system may have dropped the data.
-//   - No lock is held over reading or writing, except that reads and RemoveOldest exclude each other.
-//   - Files are removed in the order in which they were made. So a line is never left without the later
-//     line that takes it back.
+//   - If Entry.Wait returned nil, the line survives a crash of the machine, and so do all lines that were appended before
+//     it without an error.
+//   - If Wait returned an error, this process does not read the line. It may exist after a crash.
+//   - Open truncates incomplete lines at the end of the latest file if a crash can have left them there unsynced. Any
+//     other damage, such as a flipped bit anywhere in a file, is an error that names the file, and nothing is truncated.
+//   - After a failed sync nothing more is written, because the operating system may have dropped the data.
+//   - No lock is held while reading or writing, except that reads and RemoveOldest exclude each other.
+//   - Files are removed in the order in which they were created. So a line never outlives a later line that revokes it.
 package linelog
 
 import (
@@ -28,30 +27,30 @@ import (
 	"github.com/agentledger/agentledger/internal/durable"
 )
 
-// DefaultSegmentBytes is the size from which on another file is begun.
+// DefaultSegmentBytes is the default size at which the next file is started.
 const DefaultSegmentBytes = 4 << 20
 
 var errDamaged = errors.New("damaged line")
 
-// IsDamaged reports whether an error of Open or Read is about a line without its checksum.
+// IsDamaged reports whether an error of Open or Read is about a line whose checksum does not match.
 func IsDamaged(err error) bool { return errors.Is(err, errDamaged) }
 
-// Log is a folder of lines. It is made by Open, for one process. Its methods may be called concurrently.
+// Log is a folder of lines, opened by one process. Its methods may be called concurrently.
 type Log struct {
 	dir          string
 	files        Files
 	segmentBytes int64
 
 	turn   chan struct{} // holds one value while a caller writes; guards active, synced and failed
-	failed error         // the reason why nothing more is written, nil for none
-	active *segment      // the file that is written, nil for none yet
-	last   int           // number of the newest file
+	failed error         // why nothing more can be written, or nil
+	active *segment      // the file that is being written, or nil before the first
+	last   int           // number of the latest file
 
 	mu       sync.Mutex
 	segments []*segment // oldest first
-	gathered *group     // takes the appended lines
+	gathered *group     // collects appended lines
 
-	reading sync.RWMutex // held by reads, and to remove a file
+	reading sync.RWMutex // held for reading by Read, for writing to remove a file
 }
 
 // segment is one file.
@@ -59,8 +58,8 @@ type segment struct {
 	number   int
 	file     File
 	size     int64
-	live     atomic.Int64 // bytes of lines that Keep counts
-	sealedAt time.Time    // of the last write before this process, or of the last one at all
+	live     atomic.Int64 // bytes of lines counted by Keep
+	sealedAt time.Time    // time of the last write; for a file of an earlier process, its modification time
 	removed  bool
 }
 
@@ -74,15 +73,15 @@ type File interface {
 
 // Files is the part of a file system that a Log uses.
 type Files interface {
-	Create(path string) (File, error) // the name is durable
+	Create(path string) (File, error) // the name must be durable when it returns
 	Open(path string) (File, error)
 	Remove(path string) error // durably
 }
 
-// SystemFiles is the file system of the machine.
+// SystemFiles is the file system of the operating system.
 type SystemFiles struct{}
 
-// Create makes a file, durably.
+// Create creates a file durably.
 func (SystemFiles) Create(path string) (File, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, durable.FileMode)
 	if err != nil {
@@ -99,7 +98,7 @@ func (SystemFiles) Open(path string) (File, error) {
 	return os.OpenFile(path, os.O_RDWR, durable.FileMode)
 }
 
-// Remove removes a file, durably.
+// Remove removes a file durably.
 func (SystemFiles) Remove(path string) error {
 	if err := os.Remove(path); err != nil {
 		return err
@@ -107,9 +106,9 @@ func (SystemFiles) Remove(path string) error {
 	return durable.SyncDir(filepath.Dir(path))
 }
 
-// Open reads a folder of fs, which must exist, and calls see with each line in order. text is valid until see
-// returns. segmentBytes is the size from which on another file is begun; 0 means DefaultSegmentBytes. Errors
-// are those of see and of the file system; see IsDamaged.
+// Open opens a folder, which must exist, and calls see with each line in order. text is valid until see returns. The next
+// file is started when one reaches segmentBytes; if 0, DefaultSegmentBytes. It returns errors of see and of the file
+// system, and errors for which IsDamaged is true.
 func Open(fs Files, dir string, segmentBytes int64, see func(text []byte, at Place) error) (*Log, error) {
 	if segmentBytes == 0 {
 		segmentBytes = DefaultSegmentBytes
@@ -127,7 +126,7 @@ func Open(fs Files, dir string, segmentBytes int64, see func(text []byte, at Pla
 	return l, nil
 }
 
-// segmentNumbers returns the numbers of the files in the folder, in order.
+// segmentNumbers returns the numbers of the files in the folder, in ascending order.
 func segmentNumbers(dir string) (numbers []int, err error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -150,7 +149,7 @@ func (l *Log) segmentPath(number int) string {
 	return filepath.Join(l.dir, fmt.Sprintf(segmentName, number))
 }
 
-// openSegment reads a file. Only the newest one may end in lines that a crash cut off.
+// openSegment reads a file. Only the latest may end in lines that a crash cut off.
 func (l *Log) openSegment(number int, newest bool, see func([]byte, Place) error) error {
 	path := l.segmentPath(number)
 	f, err := l.files.Open(path)
@@ -166,7 +165,7 @@ func (l *Log) openSegment(number int, newest bool, see func([]byte, Place) error
 	if errors.Is(err, errCutOff) && newest {
 		err = f.Truncate(whole)
 	}
-	if err == nil && newest { // lines of a process that was killed before its sync
+	if err == nil && newest { // a killed process may not have synced its last lines
 		err = f.Sync()
 	}
 	if err != nil {
@@ -193,7 +192,7 @@ func modifiedAt(path string) time.Time {
 
 var errClosed = errors.New("closed")
 
-// Close writes the appended lines, and closes the files. Later appends fail.
+// Close writes the appended lines and closes the files. Later appends fail.
 func (l *Log) Close() error {
 	l.mu.Lock()
 	g := l.gathered

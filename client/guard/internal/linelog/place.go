@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// Place is where a line is. The zero value is none.
+// Place is the position of a line. The zero value is no position.
 type Place struct {
 	segment *segment
 	offset  int64
 	size    int
 }
 
-// Read returns the text of a line. ok is false when its file was removed.
+// Read returns the text of a line. ok is false if its file was removed.
 func (l *Log) Read(at Place) (text []byte, ok bool, err error) {
 	l.reading.RLock()
 	defer l.reading.RUnlock()
@@ -29,10 +29,10 @@ func (l *Log) Read(at Place) (text []byte, ok bool, err error) {
 	return text, true, nil
 }
 
-// Keep counts the line as needed, until Drop. A zero place is no line.
+// Keep counts the line as needed until Drop is called. It does nothing for the zero Place.
 func (p Place) Keep() { p.addLive(int64(p.size)) }
 
-// Drop takes one Keep back.
+// Drop undoes one call of Keep.
 func (p Place) Drop() { p.addLive(-int64(p.size)) }
 
 func (p Place) addLive(bytes int64) {
@@ -41,7 +41,7 @@ func (p Place) addLive(bytes int64) {
 	}
 }
 
-// Usage describes the files.
+// Usage is the disk usage of a Log.
 type Usage struct {
 	Files      int
 	Bytes      int64     // of all files
@@ -50,7 +50,7 @@ type Usage struct {
 	OldestAt   time.Time // when the oldest file was last written
 }
 
-// Usage returns the bytes of the files and of needed lines.
+// Usage returns the disk usage of the files and of the needed lines.
 func (l *Log) Usage() (u Usage) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -66,7 +66,7 @@ func (l *Log) Usage() (u Usage) {
 	return u
 }
 
-// oldest returns the oldest file, nil when that is the one that is written.
+// oldest returns the oldest file, or nil if that is the one being written.
 func (l *Log) oldest() *segment {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -76,7 +76,7 @@ func (l *Log) oldest() *segment {
 	return l.segments[0]
 }
 
-// ReadOldest calls see with each line of the oldest file, unless that is the one that is written.
+// ReadOldest calls see with each line of the oldest file, unless that is the one being written.
 func (l *Log) ReadOldest(see func(text []byte, at Place) error) error {
 	s := l.oldest()
 	if s == nil {
@@ -91,8 +91,8 @@ func (l *Log) ReadOldest(see func(text []byte, at Place) error) error {
 	return nil
 }
 
-// RemoveOldest removes the oldest file, unless that is the one that is written. One caller at a time may use
-// it together with ReadOldest.
+// RemoveOldest removes the oldest file, unless that is the one being written. Only one caller at a time may use it and
+// ReadOldest.
 func (l *Log) RemoveOldest() error {
 	s := l.oldest()
 	if s == nil {

@@ -1,14 +1,13 @@
-// Package nodestest has TCP proxies that break the network between programs of a test.
+// Package nodestest has the tools for tests of several nodes: TCP proxies that break the network between programs
+// (Proxy), a record of clients' calls that is checked for linearizability (History), and a node table in memory
+// (MemoryTable) with a test that any other table behaves in the same way (CompareTables). The drill of the program
+// agentledger and the tests of package cluster use them.
 //
 // Invariants:
 //
-//   - A link is all connections of one caller through one proxy. Each link has its own fault, which later connections
-//     get as well.
-//   - A held direction loses nothing: its bytes, and the end of its stream, wait as they do in TCP while packets are
-//     lost. The other direction goes on. Set with the zero Fault lets the bytes through late, and Reset ends the
-//     connections.
-//   - Connections are accepted also while a direction is held. A lost packet of the handshake is therefore seen by the
-//     caller as a program that does not answer.
+//   - Everything ends with the test: proxies, connections and goroutines.
+//   - A check never fails for a service that is correct. A call whose outcome is unknown may have had its effect, or may
+//     have it at any later time.
 package nodestest
 
 import (
@@ -18,7 +17,11 @@ import (
 	"testing"
 )
 
-// Fault is a way in which a link is broken. The zero value is a link that works.
+// Fault is a fault of a link. The zero value is a link that works.
+//
+// A held direction loses nothing: its bytes, and the end of its stream, wait as they do in TCP while packets are lost. The
+// other direction continues. Connections are accepted while a direction is held, so the caller sees a program that does
+// not answer, as if a packet of the handshake were lost.
 type Fault struct {
 	Cut         bool // connections end, and new ones are closed at once
 	HoldCalls   bool // bytes from the caller wait
@@ -28,13 +31,14 @@ type Fault struct {
 // holds reports whether a direction is held.
 func (f Fault) holds(answers bool) bool { return answers && f.HoldAnswers || !answers && f.HoldCalls }
 
-// ProxyOptions configure New. Dial is required.
+// ProxyOptions configure NewProxy. Dial is required.
 type ProxyOptions struct {
 	Dial   func() (net.Conn, error)      // opens a connection to the program behind the proxy
-	Caller func(connection net.Conn) int // number of the program that opened a connection; nil: 0 for all
+	Caller func(connection net.Conn) int // number of the program that opened a connection; if nil, 0 for all
 }
 
-// Proxy passes connections to one program. Its methods may be called concurrently.
+// Proxy forwards connections to one program. All connections of one caller are a link, and each link has its own fault,
+// which also applies to later connections. The methods may be called concurrently.
 type Proxy struct {
 	options  ProxyOptions
 	listener net.Listener
@@ -53,7 +57,7 @@ type link struct {
 	over           bool
 }
 
-// NewProxy starts a proxy on loopback, which ends with the test.
+// NewProxy starts a proxy on loopback that ends with the test.
 func NewProxy(t testing.TB, o ProxyOptions) *Proxy {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -71,10 +75,10 @@ func NewProxy(t testing.TB, o ProxyOptions) *Proxy {
 	return p
 }
 
-// Address is where the proxy listens, as host:port.
+// Address returns the address of the proxy as host:port.
 func (p *Proxy) Address() string { return p.listener.Addr().String() }
 
-// Set gives a link a fault, and the zero Fault heals it.
+// Set sets the fault of a link. The zero Fault heals the link, and held bytes are delivered late.
 func (p *Proxy) Set(caller int, f Fault) {
 	p.mu.Lock()
 	p.faults[caller] = f
@@ -85,7 +89,7 @@ func (p *Proxy) Set(caller int, f Fault) {
 	}
 }
 
-// Reset ends the running connections of a link. Held bytes are lost.
+// Reset closes the open connections of a link. Held bytes are lost.
 func (p *Proxy) Reset(caller int) { p.end(func(l *link) bool { return l.caller == caller }) }
 
 func (p *Proxy) end(match func(*link) bool) {
@@ -110,7 +114,7 @@ func (p *Proxy) accept() {
 	}
 }
 
-// serve passes one connection on.
+// serve forwards one connection.
 func (p *Proxy) serve(client net.Conn) {
 	defer client.Close()
 	l := &link{client: client}
@@ -129,7 +133,7 @@ func (p *Proxy) serve(client net.Conn) {
 	p.links[l] = struct{}{}
 	p.mu.Unlock()
 	defer p.forget(l)
-	if p.faultOf(l).Cut { // meanwhile
+	if p.faultOf(l).Cut { // set in the meantime
 		return
 	}
 	var both sync.WaitGroup
@@ -150,7 +154,7 @@ func (p *Proxy) faultOf(l *link) Fault {
 	return p.faults[l.caller]
 }
 
-// awaitPassage waits while a direction is held. It reports whether the link still lives.
+// awaitPassage waits while a direction is held. It reports whether the connection is still open.
 func (p *Proxy) awaitPassage(l *link, answers bool) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -160,7 +164,7 @@ func (p *Proxy) awaitPassage(l *link, answers bool) bool {
 	return !l.over
 }
 
-// copyBytes passes the bytes of one direction on, and the end of its stream.
+// copyBytes forwards the bytes of one direction and the end of its stream.
 func (p *Proxy) copyBytes(l *link, to, from net.Conn, answers bool) {
 	buffer := make([]byte, 64<<10)
 	for {
