@@ -9,6 +9,8 @@ import (
 	"github.com/agentledger/agentledger/internal/config"
 	"github.com/agentledger/agentledger/internal/heapfloor"
 	"github.com/agentledger/agentledger/internal/operate/compaction"
+	"github.com/agentledger/agentledger/internal/operate/recordcheck"
+	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/log/anchor"
 	"github.com/agentledger/agentledger/log/audit"
 )
@@ -59,6 +61,11 @@ func fsck(ctx context.Context, out terminal, s *datadir.Store, resume audit.Resu
 	if err != nil {
 		return err
 	}
+	contradictions, err := compareRecords(ctx, out, s)
+	if err != nil {
+		return err
+	}
+	result.Findings += contradictions
 	if result.Importing > 0 {
 		fmt.Fprintf(out.stdout,
 			"%d of the ledgers have not arrived: run their import again, or give it up (import --drop)\n",
@@ -75,6 +82,45 @@ func fsck(ctx context.Context, out terminal, s *datadir.Store, resume audit.Resu
 		return errFound
 	}
 	return nil
+}
+
+// compareRecords compares the records of each organization with what its log states, and returns the number of contradictions.
+// Ledgers that have not arrived, moved away or are frozen are left out, because their records are not in force.
+func compareRecords(ctx context.Context, out terminal, s *datadir.Store) (n int, err error) {
+	ledgers := log.NewReader(log.Options{Store: s.Engine, Keyring: s.Keyring})
+	for t, err := range s.Engine.Tenants(ctx) {
+		if err != nil {
+			return n, err
+		}
+		stored, err := ledgers.Open(ctx, t)
+		var known log.Fault
+		if err == nil {
+			known, err = stored.RecordedFault(ctx)
+		}
+		if log.IsDamage(err) {
+			continue // which is reported
+		}
+		if err != nil {
+			return n, err
+		}
+		if known.Level == log.Frozen || known.Level == log.Importing || known.Level == log.Moved {
+			continue
+		}
+		var stated recordcheck.Statements
+		found, err := stated.CompareStore(ctx, s.Engine, t)
+		if err != nil && !log.IsDamage(err) {
+			return n, err
+		}
+		if err != nil {
+			fmt.Fprintf(out.stdout, "%s: records: %v\n", stored.Identity().Origin, err)
+			n++
+		}
+		for _, c := range found {
+			fmt.Fprintf(out.stdout, "%s: record %v\n", stored.Identity().Origin, c)
+			n++
+		}
+	}
+	return n, nil
 }
 
 // compactCommand rewrites the files of a stopped server's store.

@@ -91,6 +91,8 @@ const (
 	InvitationCreated Kind = "ledger_invitation_created"
 	InvitationRenewed Kind = "ledger_invitation_renewed"
 	InvitationRevoked Kind = "ledger_invitation_revoked"
+
+	RecordsAccepted Kind = "ledger_records_accepted"
 )
 
 // Operator is the principal of acts with the platform secret.

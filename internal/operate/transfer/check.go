@@ -23,6 +23,7 @@ type checked struct {
 	at       id.Index       // the size that was asked for
 	root     id.Hash        // there
 	last     id.Hash
+	stated   recordcheck.Statements // by all events
 }
 
 // verifyExport reads all of an organization and compares it with its checkpoint: sums,
@@ -79,6 +80,9 @@ func (m *manifest) checkEvents(ctx context.Context, c *checked, report func(id.I
 			return r.damagedPiece("line %d: record %d is not the one that the entry commits to", r.read+1, e.Index)
 		}
 		if err := erased.noteEvent(&e); err != nil {
+			return r.damagedPiece("line %d: %w", r.read+1, err)
+		}
+		if err := c.stated.Note(&e); err != nil {
 			return r.damagedPiece("line %d: %w", r.read+1, err)
 		}
 		last = log.EntryOf(e).Hash()
@@ -166,6 +170,7 @@ func (m *manifest) forEachLine(
 // organization's stand, in the other piece, those that it has in the service's own
 // partition, and no others.
 func (m *manifest) checkRecords(ctx context.Context, c *checked) error {
+	compared := c.stated.Compare()
 	err := m.forEachRecord(ctx, func(r storage.Record) error {
 		switch {
 		case log.IsIdentity(r):
@@ -173,10 +178,17 @@ func (m *manifest) checkRecords(ctx context.Context, c *checked) error {
 		case org.IsFounding(r):
 			c.founding = r
 		}
-		return recordcheck.Decode(r)
+		if err := recordcheck.Decode(r); err != nil {
+			return err
+		}
+		return compared.See(r)
 	}, recordcheck.Decode)
 	if err != nil {
 		return err
+	}
+	if found := compared.End(); len(found) > 0 && !m.Ended { // the log that goes on has other records
+		return Damagedf("%s: the records contradict the log in %d places, first %s",
+			m.pieceNamed(pieceRecords).pathIn(m), len(found), found[0])
 	}
 	names, err := org.NamesOf(c.founding)
 	if err != nil || c.identity.Value == nil || names.ID != m.ID || names.Slug != m.Slug {

@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -12,8 +13,15 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/agentledger/agentledger/did"
+	"github.com/agentledger/agentledger/edkey"
+	"github.com/agentledger/agentledger/internal/operate/recordcheck"
 	"github.com/agentledger/agentledger/internal/operate/rekey"
 	"github.com/agentledger/agentledger/internal/operate/transfer"
+	"github.com/agentledger/agentledger/internal/tenant/account"
+	"github.com/agentledger/agentledger/internal/tenant/agent"
+	"github.com/agentledger/agentledger/internal/tenant/member"
+	"github.com/agentledger/agentledger/internal/tenant/org"
 	"github.com/agentledger/agentledger/storage"
 )
 
@@ -173,5 +181,168 @@ func TestCourierEditsExport(t *testing.T) {
 	}
 	if edited < 30 {
 		t.Errorf("only %d kinds were in the export: furnish it", edited)
+	}
+}
+
+// editAll changes the JSON values of all records of a kind in the organization's partition; one whose edit returns false is
+// removed.
+func editAll(t *testing.T, path string, kind storage.Kind, edit func(value map[string]any) bool) {
+	t.Helper()
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimSuffix(string(content), "\n"), "\n")
+	var made []string
+	changed := false
+	for _, line := range lines {
+		var r recordText
+		d := json.NewDecoder(strings.NewReader(line))
+		d.UseNumber()
+		if err := d.Decode(&r); err != nil {
+			t.Fatal(err)
+		}
+		if r.Kind != kind {
+			made = append(made, line)
+			continue
+		}
+		var value map[string]any
+		d = json.NewDecoder(bytes.NewReader(r.Value))
+		d.UseNumber()
+		if err := d.Decode(&value); err != nil {
+			t.Fatal(err)
+		}
+		if changed = true; !edit(value) {
+			continue
+		}
+		r.Value = mustJSON(value)
+		made = append(made, string(mustJSON(r)))
+	}
+	if !changed {
+		t.Fatalf("there is no %s", kind)
+	}
+	if err := os.WriteFile(path, []byte(strings.Join(made, "\n")+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Records that contradict the log are named by an import that skips the authenticators, before anything is written, and by a
+// comparison of a store.
+func TestRecordsThatContradictTheLog(t *testing.T) {
+	here := newHouse(t, model(t), newKeyring(t))
+	here.start()
+	red := here.found("red", "ann@example.com", 1)
+	red.send(3)
+	ann := &account.Session{Account: red.Membership.Account}
+	sent, err := here.members().Invite(t.Context(), red.Tenant, ann, "bob@example.com", account.Approver)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bob := here.join(red.Tenant, "bob@example.com", sent)
+	suspended, inactive, name := true, false, "Another name"
+	key, _, err := here.orgs.CreateIngestKey(t.Context(), red.Tenant, "acc_x", org.WantedKey{Name: "ci"})
+	steps := []func() error{
+		func() error { return err },
+		red.activate, red.revoke,
+		func() error {
+			_, err := here.members().Change(t.Context(), red.Tenant, ann, bob.ID, member.Change{Suspended: &suspended})
+			return err
+		},
+		func() error {
+			_, err := here.orgs.Change(t.Context(), red.Tenant, "acc_x", org.Patch{Name: &name})
+			return err
+		},
+		func() error {
+			_, made, err := here.agents.CreateAgent(t.Context(), red.Tenant, "acc_x", agent.Wanted{DisplayName: "worker"})
+			if err == nil {
+				_, err = here.agents.Change(t.Context(), red.Tenant, "acc_x", made.Agent, agent.Patch{Active: &inactive})
+			}
+			return err
+		},
+		func() error { return here.orgs.RevokeIngestKey(t.Context(), red.Tenant, "acc_x", key.ID) },
+	}
+	for _, step := range steps {
+		if err := step(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	here.stop()
+	dir := filepath.Join(t.TempDir(), "export")
+	here.export(dir, "")
+	pristine := files(t, dir)
+	set := func(name string, to any) func(map[string]any) bool {
+		return func(v map[string]any) bool { v[name] = to; return true }
+	}
+	gone := func(map[string]any) bool { return false }
+	thief := did.Multikey(edkey.NewPrivate().Public().Bytes())
+	for name, tt := range map[string]struct {
+		kind storage.Kind
+		edit func(map[string]any) bool
+		says string
+	}{
+		"public key of the agent, which only its events state": {"agent_key", set("public_key", thief), "agent_key/" + string(red.Agent.Agent) + "/" + string(red.Agent.Key) + ": is not as event"},
+		"a revoked key is active":                              {"agent_key", set("status", "active"), "/status: is not as event"},
+		"a compromise begins later":                            {"agent_key", set("compromised_from", 1000), "/compromised_from: is not as event"},
+		"a key is gone":                                        {"agent_key", gone, "is not there"},
+		"an inactive agent is active":                          {"agent", set("inactive", false), "/inactive: is not as event"},
+		"the name of an agent":                                 {"agent", set("display_name", "other"), "/name: is not as event"},
+		"no policy is active":                                  {"policy_active", gone, "policy: is not there"},
+		"another version is active":                            {"policy_active", set("version", 7), "policy: is not as event"},
+		"the text of a policy": {"policy_version", func(v map[string]any) bool {
+			v["document"].(map[string]any)["rules"] = []any{}
+			return true
+		}, "is not as event"},
+		"the role of a member":    {"membership", set("role", "owner"), "member/" + string(bob.Account) + "/role: is not as event"},
+		"a suspended member acts": {"membership", set("suspended", false), "/suspended: is not as event"},
+		"a setting":               {"org", set("self_review", true), "settings: is not as event"},
+		"a revoked ingest key":    {"ingest_key", set("revoked_at", nil), "/revoked: is not as event"},
+		"the scopes of a key":     {"ingest_key", set("scopes", []any{"evaluate"}), "/scopes: is not as event"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			broken := filepath.Join(t.TempDir(), "export")
+			restore(t, broken, pristine)
+			editAll(t, filepath.Join(broken, red.State.Identity().Organization.String(), "records.ndjson"), tt.kind, tt.edit)
+			resum(t, broken)
+			there := newHouse(t, model(t), here.keyring)
+			i := &transfer.Importer{Place: there.place(there.openAnchors()), Dir: broken, Sealed: rekey.SealedRecords(), Unauthenticated: true}
+			_, err := i.Run(t.Context(), "")
+			if !errors.Is(err, transfer.ErrDamaged) || !strings.Contains(err.Error(), "contradict the log") {
+				t.Errorf("got %v", err)
+			}
+			if tenants := collect(t, there.engine.Tenants(t.Context())); len(tenants) > 0 {
+				t.Errorf("something was written: %v", tenants)
+			}
+			// The same in a store: the subjects are named.
+			there = newHouse(t, model(t), here.keyring)
+			there.imports(dir, "")
+			for r, err := range storage.PartitionOf(t.Context(), there.engine, red.Tenant) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				if r.Kind != tt.kind {
+					continue
+				}
+				var value map[string]any
+				if err := json.Unmarshal(r.Value, &value); err != nil {
+					t.Fatal(err)
+				}
+				change := storage.Change{Kind: r.Kind, Key: r.Key, If: r.Version}
+				if tt.edit(value) {
+					change.Value = mustJSON(value)
+				}
+				if err := there.engine.Write(t.Context(), red.Tenant, []storage.Change{change}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			var stated recordcheck.Statements
+			found, err := stated.CompareStore(t.Context(), there.engine, red.Tenant)
+			if said := fmt.Sprint(found); err != nil || !strings.Contains(said, tt.says) {
+				t.Errorf("got %v, %v, want %s", said, err, tt.says)
+			}
+		})
+	}
+	var stated recordcheck.Statements
+	if found, err := stated.CompareStore(t.Context(), here.engine, red.Tenant); err != nil || len(found) > 0 {
+		t.Errorf("as they are: got %v, %v", found, err)
 	}
 }

@@ -47,8 +47,9 @@ func ofSettings() map[sysevent.Kind]sentence {
 		sysevent.LogKey + " grant_key_created": "The service made the key {vkey} that signs grants",
 		sysevent.Clock: "{who} let the log go on at {received_at}, although its newest event was received at " +
 			"{newest_received_at}[, because: {reason}]",
-		sysevent.Successor: "{who} began this log as the successor of {predecessor}[, because: {reason}]",
-		sysevent.Directory: "The service listed newest checkpoints of logs in the directory",
+		sysevent.RecordsAccepted: "{who} accepted records that contradicted the log: {subjects}[, because: {reason}]",
+		sysevent.Successor:       "{who} began this log as the successor of {predecessor}[, because: {reason}]",
+		sysevent.Directory:       "The service listed newest checkpoints of logs in the directory",
 		sysevent.EvidenceExported: "{who} exported an evidence pack of log indices {begin} to below {end}" +
 			"[, manifest {manifest_sha256}]",
 		sysevent.EnvelopeErased: "{who} erased the envelopes at log indices {ranges}, for reason {reason}",

@@ -66,3 +66,19 @@ func checkAccount(r storage.Record) error {
 	}
 	return err
 }
+
+// FactKinds are the kinds of records that have facts.
+var FactKinds = []storage.Kind{kindMembership}
+
+// Facts returns what a record says that events of the log say too (package recordcheck).
+func Facts(r storage.Record) (map[string]string, error) {
+	if r.Kind != kindMembership {
+		return nil, nil
+	}
+	v, err := records.Decode[membershipRecord](r)
+	m := v.Value
+	return map[string]string{
+		"member/" + r.Key: m.MembershipID, "member/" + r.Key + "/role": string(m.Role),
+		"member/" + r.Key + "/suspended": fmt.Sprint(m.Suspended),
+	}, err
+}

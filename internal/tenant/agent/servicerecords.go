@@ -66,3 +66,31 @@ func checkKey(r storage.Record) error {
 	}
 	return nil
 }
+
+// FactKinds are the kinds of records that have facts.
+var FactKinds = []storage.Kind{kindAgent, kindKey}
+
+// Facts returns what a record says that events of the log say too (package recordcheck).
+func Facts(r storage.Record) (map[string]string, error) {
+	switch r.Kind {
+	case kindAgent:
+		a, err := decodeAgentRecord(r)
+		return map[string]string{
+			"agent/" + r.Key:               "exists",
+			"agent/" + r.Key + "/name":     a.DisplayName,
+			"agent/" + r.Key + "/inactive": fmt.Sprint(a.Inactive),
+		}, err
+	case kindKey:
+		of, _, _ := strings.Cut(r.Key, "/")
+		k, err := decodeKeyRecord(id.Agent(of), r)
+		facts := map[string]string{
+			"agent_key/" + r.Key: k.Multikey, "agent_key/" + r.Key + "/status": string(k.Status),
+			"agent_key/" + r.Key + "/custody": string(k.Custody),
+		}
+		if k.CompromisedFrom != nil {
+			facts["agent_key/"+r.Key+"/compromised_from"] = fmt.Sprint(*k.CompromisedFrom)
+		}
+		return facts, err
+	}
+	return nil, nil
+}

@@ -3,6 +3,7 @@ package org
 import (
 	"fmt"
 	"github.com/agentledger/agentledger/internal/records"
+	"strings"
 
 	"github.com/go-json-experiment/json"
 
@@ -81,4 +82,31 @@ func checkIngestKey(r storage.Record) error {
 		return fmt.Errorf("ingest key: %w: %w", storage.ErrCorrupt, err)
 	}
 	return nil
+}
+
+// FactKinds are the kinds of records that have facts.
+var FactKinds = []storage.Kind{kindOrg, kindIngestKey}
+
+// Facts returns what a record says that events of the log say too (package recordcheck).
+func Facts(r storage.Record) (map[string]string, error) {
+	switch r.Kind {
+	case kindOrg:
+		if string(r.Value) == voidValue {
+			return nil, nil
+		}
+		v, err := records.Decode[orgRecord](r)
+		if err != nil {
+			return nil, err
+		}
+		digest, err := v.Value.digestSettings()
+		return map[string]string{"settings": digest.String()}, err
+	case kindIngestKey:
+		key, _, err := decodeIngestKey(r)
+		at := "ingest_key/" + r.Key
+		return map[string]string{
+			at: "exists", at + "/name": key.Name, at + "/scopes": strings.Join(key.Scopes.Names(), " "),
+			at + "/asks": fmt.Sprint(key.Asks), at + "/revoked": fmt.Sprint(key.RevokedAt != 0),
+		}, err
+	}
+	return nil, nil
 }

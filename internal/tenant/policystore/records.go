@@ -161,3 +161,32 @@ func checkVersion(r storage.Record) error {
 	}
 	return err
 }
+
+// FactKinds are the kinds of records that have facts.
+var FactKinds = []storage.Kind{kindActive, kindVersion}
+
+// Facts returns what a record says that events of the log say too (package recordcheck).
+func Facts(r storage.Record) (map[string]string, error) {
+	switch r.Kind {
+	case kindActive:
+		v, err := records.Decode[activeRecord](r)
+		a := v.Value
+		return map[string]string{"policy": fmt.Sprintf("%s/%d %v", a.PolicyID, a.Version, a.Digest)}, err
+	case kindVersion:
+		v, err := records.Decode[versionRecord](r)
+		if err != nil {
+			return nil, err
+		}
+		p, err := v.Value.parseDocument()
+		if err != nil {
+			return nil, err
+		}
+		return map[string]string{"policy/" + r.Key: fmt.Sprintf("%s/%d %v", p.ID, p.Version, p.Digest())}, nil
+	}
+	return nil, nil
+}
+
+// VersionFact is the name of the fact about the document of a version.
+func VersionFact(policyID string, version uint64) string {
+	return "policy/" + encodeVersionKey(policyID, version)
+}
