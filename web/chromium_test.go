@@ -142,8 +142,8 @@ func TestMarksInChromium(t *testing.T) {
 	other := newWorld(t)
 	other.append(ledgertest.Red, id.DiscloseFull, "two", nil)
 	service.change, service.next = nil, other.handler
-	wantMarks(t, "wrong key", visit(t, b, page+"two"), map[string]string{"checkpoint": "fail: can't tell: signed by the key ",
-		"consistency": "none: not compared", "outcome": "fail: Not proved: can't tell: signed by the key "})
+	wantMarks(t, "wrong key", visit(t, b, page+"two"), map[string]string{"checkpoint": "fail: signed by the key ",
+		"consistency": "none: not compared", "outcome": "fail: Not proved: signed by the key "})
 }
 
 // A tree that does not extend the one that this browser saw is a fork, although the log's key

@@ -61,7 +61,7 @@ var (
 	rightKey = refuses("unknown key", "signature")
 	noProof  = refuses("no proof", "mismatch")
 	badProof = refuses("no proof", "another root")
-	unstated = refuses("unknown key", "not among those that you trust; no entry of the log under a known key states this key")
+	unstated = refuses("unknown key", ", which this browser does not know: no entry of the log under a known key states this key")
 )
 
 var rows = []row{
@@ -236,5 +236,27 @@ func TestDocument(t *testing.T) {
 	}
 	if shown != table() {
 		t.Errorf("%s shows another table: run go test ./internal/test/readers -run Document -update", document)
+	}
+}
+
+// A page that has seen a tree signed by a newer key alone no longer accepts the older key.
+func TestRetiredKey(t *testing.T) {
+	s := newServers(t)
+	later := s.second["honest, another key"]
+	stale := s.second["honest"].copy(t).grow(t, 15, "one")
+	for _, reader := range readers[5:] {
+		server := newServer(t)
+		v := visit{url: server.url, key: s.key}
+		read := reader.start(t)
+		for _, view := range []view{s.first, later} {
+			server.show(view)
+			if got := read(v); !strings.HasPrefix(got, accepted) {
+				t.Fatalf("%s: %s", reader.name, got)
+			}
+		}
+		server.show(view{world: stale})
+		if got := read(v); !strings.HasPrefix(got, "Not proved: signed by the key "+s.key.Hash().String()+" alone, which no longer signs") {
+			t.Errorf("%s: a larger tree under the retired key: %s", reader.name, got)
+		}
 	}
 }

@@ -4,7 +4,7 @@ import { parseBundle } from "./verifier/verify/bundle.js";
 import { verifyBundle } from "./verifier/verify/index.js";
 import { LedgerError } from "./verifier/errors.js";
 import { checkConsistency } from "./consistency.js";
-import { showOutcome, showVerdict } from "./marks.js";
+import { showOutcome, showUnproved, showVerdict } from "./marks.js";
 import { fetchText, readTrust } from "./trust.js";
 import { bundleVerdicts } from "./verdicts.js";
 
@@ -37,13 +37,13 @@ export async function checkEvent({ url, transparency, origin, event }) {
   const wrong = trust.explain(result);
   if (result.report.unknown_keys || !result.report.ok) {
     showVerdict("consistency", { state: "none", words: "not compared, because the checkpoint is not proved" });
-    return showOutcome("fail", `Not proved: ${wrong}`);
+    return showUnproved(wrong);
   }
   const read = (path) => fetchText(`${transparency}/${path}`);
   const verdict = await checkConsistency(origin, checkpoint, read, false);
   showVerdict("consistency", verdict);
-  if (verdict.state === "fail") return showOutcome("fail", `Not proved: ${verdict.words}`);
-  if (result.outcome !== "proved") return showOutcome("fail", `Not proved: ${wrong}`);
+  if (verdict.state === "fail") return showUnproved(verdict.words);
+  if (result.outcome !== "proved") return showUnproved(wrong);
   showOutcome("ok", `Proved, as far as the marks below say, under ${trust.words}.`);
   trust.keep();
 }

@@ -16,6 +16,12 @@ export function keyID(vkey) {
   return hex(parseLogKey(vkey).id);
 }
 
+/** Reports whether a note has a line of a key. */
+export function signs({ vkey }, note) {
+  const key = parseLogKey(vkey);
+  return note.lines.some((l) => key.owns(l));
+}
+
 /** Returns the index of the known key that counts for the size of a note and has a line in it, -1 for none. */
 export function findSigner(keys, note) {
   const { size } = readCheckpoint(note);
@@ -23,14 +29,8 @@ export function findSigner(keys, note) {
     (k) =>
       BigInt(k.from_size) <= size &&
       (k.to_size === null || size < BigInt(k.to_size)) &&
-      note.lines.some((l) => parseLogKey(k.vkey).owns(l)),
+      signs(k, note),
   );
-}
-
-/** Returns the key and the list of keys by which the verifier checks documents of the log. */
-export function trustIn(keys) {
-  const list = keys.map(({ vkey, from_size, to_size }) => ({ vkey, use: "log", from_size, to_size }));
-  return { key: keys.findLast((k) => k.to_size === null).vkey, keys: JSON.stringify({ keys: list }) };
 }
 
 /**

@@ -7,7 +7,7 @@ import { verifyHead } from "./verifier/verify/index.js";
 import { timeWords } from "./verifier/verify/words.js";
 import { checkConsistency, seenSize } from "./consistency.js";
 import { keepLive } from "./live.js";
-import { showOutcome, showVerdict } from "./marks.js";
+import { showOutcome, showUnproved, showVerdict } from "./marks.js";
 import { addLocalTimes, describeAge } from "./times.js";
 import { fetchText, readTrust, runChecks } from "./trust.js";
 
@@ -32,13 +32,13 @@ async function check() {
   showOutcome("waiting", "Checking …");
   const [text, head] = await fetchHead();
   const trust = await readTrust(origin, transparency, head.checkpoint);
-  const { key, keys } = trust.given; // without the policy, because the quorum has a mark of its own
-  const result = await verifyHead(text, { key, keys });
+  const result = await verifyHead(text, { key: trust.given.key }); // the quorum has a mark of its own
   if (result.outcome !== "proved" || head.origin !== origin) {
     const words = trust.explain(result) || "the head of another log";
     showVerdict("checkpoint", { state: "fail", words });
+    showVerdict("witnesses", { state: "none", words: "not counted, because the checkpoint is not proved" });
     showVerdict("consistency", { state: "none", words: "not compared, because the checkpoint is not proved" });
-    return showOutcome("fail", `Not proved: ${words}`);
+    return showUnproved(words);
   }
   showVerdict("checkpoint", { state: "ok", words: "proved", numbers: describe(head, trust, result.report.checkpoint) });
   const policy = new Policy(trust.policy);
@@ -48,7 +48,7 @@ async function check() {
   const verdict = await checkConsistency(origin, head.checkpoint, read, true);
   showVerdict("consistency", verdict);
   const wrong = [quorum, verdict].find((v) => v.state === "fail");
-  if (wrong) return showOutcome("fail", `Not proved: ${wrong.words}`);
+  if (wrong) return showUnproved(wrong.words);
   showOutcome("ok", `Proved, as far as the marks below say, under ${trust.words}.`);
   trust.keep();
 }

@@ -23,6 +23,11 @@ export function showOutcome(state, words) {
   line.textContent = words;
 }
 
+/** Shows that the checks are no proof, and why. */
+export function showUnproved(why) {
+  showOutcome("fail", `Not proved: ${why.replace(/^not proved: /, "")}`);
+}
+
 /**
  * Reports whether this page can make checks, and shows why it cannot. Browsers provide cryptography only to pages over
  * https and to pages of this machine.

@@ -4,7 +4,7 @@
 import { LedgerError } from "./verifier/errors.js";
 import { parseLogKey, parseNote, readCheckpoint } from "./verifier/log/note.js";
 import { Policy } from "./verifier/log/policy.js";
-import { acceptSigner, findSigner, keyID, trustIn } from "./knownkeys.js";
+import { acceptSigner, findSigner, keyID, signs } from "./knownkeys.js";
 import { canCheck, showOutcome } from "./marks.js";
 import { forget, newKey, recall, remember } from "./memory.js";
 
@@ -23,9 +23,9 @@ class Trust {
     this.isFirst = recall(origin).keys.length === 0;
   }
 
-  /** The options of the verifier. */
+  /** The options of the verifier: the key that has to have signed, which is the one that `words` name, and the policy. */
   get given() {
-    return this.keys.length === 0 ? { policy: this.policy } : { policy: this.policy, ...trustIn(this.keys) };
+    return { policy: this.policy, key: (this.signer ?? this.keys.at(-1))?.vkey };
   }
 
   /** Words that name the key that signed. */
@@ -40,17 +40,22 @@ class Trust {
     return `the key ${keyID(vkey)} ${from[source]}`;
   }
 
-  /** Returns why a result of the verifier is no proof, with the reason why the key that signed was not accepted. */
-  explain({ reason }) {
-    return this.refusal === undefined ? reason : `${reason}; ${this.refusal}`;
+  /** Returns why a result of the verifier is no proof. */
+  explain({ reason, report }) {
+    const ended = this.signer ? undefined : this.keys.find((k) => signs(k, this.note));
+    if (ended) {
+      return `signed by the key ${keyID(ended.vkey)} alone, which no longer signs trees of this size: another key has replaced it`;
+    }
+    if (this.refusal === undefined || !report?.unknown_keys) return reason;
+    const ids = report.unknown_keys.map((signer) => signer.slice(signer.lastIndexOf("+") + 1));
+    return `signed by the key ${ids.join(" and ")}, which this browser does not know: ${this.refusal}`;
   }
 
   /** Remembers keys and policy after the checkpoint was proved. A key that no longer signs gets an end. */
   keep() {
     const { size } = readCheckpoint(this.note);
     const at = findSigner(this.keys, this.note);
-    const signs = (k) => this.note.lines.some((l) => parseLogKey(k.vkey).owns(l));
-    const keys = this.keys.map((k, i) => (i < at && k.to_size === null && !signs(k) ? { ...k, to_size: Number(size) } : k));
+    const keys = this.keys.map((k, i) => (i < at && k.to_size === null && !signs(k, this.note) ? { ...k, to_size: Number(size) } : k));
     remember(this.origin, { keys, policy: this.policy });
   }
 }

@@ -11,7 +11,7 @@ const steps = ["envelope", "signature", "record", "chain", "inclusion", "checkpo
 export function bundleVerdicts(bundle, result, trust) {
   const verdicts = new Map();
   for (const step of steps) {
-    verdicts.set(step, { ...judge(step, bundle, result), numbers: read(() => numbers[step](bundle, trust)) ?? [] });
+    verdicts.set(step, { ...judge(step, bundle, result, trust), numbers: read(() => numbers[step](bundle, trust)) ?? [] });
   }
   const inclusion = verdicts.get("inclusion");
   if (inclusion.state === "ok") inclusion.picture = picture(bundle);
@@ -19,12 +19,13 @@ export function bundleVerdicts(bundle, result, trust) {
   return verdicts;
 }
 
-function judge(step, bundle, { report, reason }) {
+function judge(step, bundle, result, trust) {
+  const { report, reason } = result;
   const ok = report[step + "_ok"];
   if (ok === true) return { state: "ok", words: "proved" };
   if (ok === false) {
     const error = report.errors.find((e) => e.startsWith(step + ": "));
-    const unknown = step === "checkpoint" && report.unknown_keys ? reason : undefined;
+    const unknown = step === "checkpoint" && report.unknown_keys ? trust.explain(result) : undefined;
     return { state: "fail", words: unknown ?? `wrong: ${error ?? reason}` };
   }
   if ((bundle.erased_at ?? null) !== null && step !== "record") {
