@@ -149,6 +149,7 @@ interop:
 	./scripts/python
 	./scripts/npm interop/mcp --ignore-scripts
 	./scripts/npm interop/openid --ignore-scripts
+	./scripts/npm interop/passkeys --ignore-scripts
 	cd interop && $(GO) test -mod=mod ./... -count=1 $(TIMEOUT)
 	cd interop/outside && $(GO) test -mod=mod ./... -count=1 $(TIMEOUT)
 	cd interop/acme && $(GO) test -mod=mod ./... -count=1 $(TIMEOUT)

@@ -228,7 +228,7 @@ func newMutator(t *testing.T, seed uint64) *mutator {
 	}
 	l := packtest.NewSampleLog(t)
 	m.key = l.Key().String()
-	for _, s := range packtest.Samples(t, l) {
+	for _, s := range append(packtest.Samples(t, l), packtest.VoteSamples(t)...) {
 		m.packs = append(m.packs, s.Parts)
 	}
 	return m
@@ -297,6 +297,16 @@ func (m *mutator) nextBundle(t *testing.T) document {
 // nextPack changes files of a pack or its container.
 func (m *mutator) nextPack(t *testing.T, i int) document {
 	t.Helper()
+	if m.IntN(3) == 0 {
+		d := document{Kind: "pack", Key: m.key, what: "the payload of a voter key"}
+		vote := m.IntN(2) == 0
+		if vote {
+			d.what = "the payload of a signed vote"
+		}
+		p := packtest.BentVotePack(t, vote, func(payload []byte) []byte { return m.changeJSON(payload, canonical) })
+		d.Path = m.write(t, "pack.zip", packtest.WriteZIP(t, p.Contents(t)))
+		return d
+	}
 	source := m.packs[m.IntN(len(m.packs))]
 	p := &packtest.Parts{Files: slices.Clone(source.Files), Manifest: source.Manifest}
 	d := document{Kind: "pack", Key: m.key}

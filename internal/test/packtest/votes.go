@@ -2,12 +2,14 @@ package packtest
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/agentledger/agentledger/grant"
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/jcs"
 	"github.com/agentledger/agentledger/internal/test/passkeytest"
 	"github.com/agentledger/agentledger/tlog"
 	"github.com/agentledger/agentledger/verify/pack"
@@ -142,6 +144,33 @@ func VotePack(t testing.TB) *Parts {
 	return l.Pack(l.asked)
 }
 
+// BentVotePack returns a pack with one signed vote, of a service that changed the payload of the vote, or else of the
+// registration of its passkey. bend returns the changed payload.
+func BentVotePack(t testing.TB, vote bool, bend func(payload []byte) []byte) *Parts {
+	t.Helper()
+	l := newVoteLog(t, func(l *voteLog) {
+		bent := func(payload []byte) (object map[string]any) {
+			after, _, err := jcs.ParseObject(nil, bend(payload), jcs.MaxDepth-1)
+			if err != nil {
+				after = payload
+			}
+			l.read(after, &object)
+			return object
+		}
+		if vote {
+			l.stored = func(p map[string]any) {
+				changed := bent([]byte(l.text(p)))
+				clear(p)
+				maps.Copy(p, changed)
+			}
+			return
+		}
+		l.before = func() { l.Append(Wanted{Kind: signedvote.KeyKind, Payload: bent(l.Events[2].Envelope.Payload)}) }
+	})
+	l.askForVote()
+	return l.Pack(l.asked)
+}
+
 // voterName is an account with a credential.
 type voterName struct{ account, credential string }
 
@@ -151,19 +180,15 @@ func (l *Log) keyEvent(i id.Index) (name voterName, consent string, retired, is 
 	if e.ActionKind != signedvote.KeyKind {
 		return name, "", false, false
 	}
-	var p struct {
-		Account    string `json:"account_id"`
-		Credential string `json:"credential_id"`
-		Transition string `json:"transition"`
-		Consent    *struct {
-			Credential string `json:"credential_id"`
-		} `json:"consent"`
-	}
+	var p map[string]any // of a service that may be dishonest, so of any types
 	l.read(e.Payload, &p)
-	if p.Consent != nil {
-		consent = p.Consent.Credential
+	text := func(object any, name string) string {
+		members, _ := object.(map[string]any)
+		value, _ := members[name].(string)
+		return value
 	}
-	return voterName{p.Account, p.Credential}, consent, p.Transition == signedvote.Retired, true
+	return voterName{text(p, "account_id"), text(p, "credential_id")}, text(p["consent"], "credential_id"),
+		text(p, "transition") == signedvote.Retired, true
 }
 
 // VoterEvents returns the indices of the events about voter keys that the signed votes of a range need.
