@@ -107,7 +107,7 @@ func crews() []crew {
 	return []crew{{1, 1, 1}, {64, 1, 1}, {256, 1, 1}, {256, 200, 1}, {8, 1, 64}, {16, 200, 64}}
 }
 
-// with opens ledgers with n organizations on a contestant's store.
+// withLedgers opens ledgers with n organizations on the store of a contestant.
 func (s *suite) withLedgers(ctx context.Context, c contestant, n int) (*ledgers, error) {
 	dir, _, err := s.folder() // removed with the suite's
 	if err != nil {

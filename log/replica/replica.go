@@ -59,10 +59,10 @@ type Ledgers struct {
 	options Options
 	stoodIn atomic.Uint64
 	reading syncs.KeyLocks[id.Tenant]
-	sighted *cache.Map[id.Tenant, *sighting]  // the newest of each ledger
-	kept    *cache.Map[id.Tenant, *sighting]  // that were shown
+	sighted *cache.Map[id.Tenant, *sighting]  // latest of each ledger, by this process
+	kept    *cache.Map[id.Tenant, *sighting]  // last that was shown
 	shown   *cache.Map[id.Tenant, *log.State] // at anchors
-	looks   chan struct{}                     // holds one for each look of Shown into the store
+	looks   chan struct{}                     // one token for each read by Shown
 }
 
 // maxKept bounds the number of cached states, about 2 KiB each.
@@ -110,7 +110,7 @@ func (l *Ledgers) State(ctx context.Context, t id.Tenant) (*log.State, error) {
 // StoodIn returns how many states of ledgers of other processes were shown.
 func (l *Ledgers) StoodIn() uint64 { return l.stoodIn.Load() }
 
-// Successor is that of log.Ledgers. Another process may own the successor.
+// Successor is like log.Ledgers.Successor, but another process may own the successor.
 func (l *Ledgers) Successor(ctx context.Context, s *log.State) (*log.State, error) {
 	t, err := l.SuccessorOf(ctx, s)
 	if err != nil || t == 0 {
@@ -123,7 +123,7 @@ func (l *Ledgers) Successor(ctx context.Context, s *log.State) (*log.State, erro
 	return heir, err
 }
 
-// standIn returns the newest state of a ledger that another process owns.
+// standIn returns the latest state of a ledger that another process owns.
 func (l *Ledgers) standIn(ctx context.Context, t id.Tenant) (*log.State, error) {
 	asked := l.options.Elapsed()
 	found, err := l.findKept(ctx, t)
@@ -140,15 +140,15 @@ func (l *Ledgers) standIn(ctx context.Context, t id.Tenant) (*log.State, error) 
 	return l.show(seen)
 }
 
-// sighting is a state as it was found in the store.
+// sighting is a state that was read from the store.
 type sighting struct {
 	stored *log.Stored
 	state  *log.State
-	began  time.Duration // before the head was read, by Options.Elapsed
+	began  time.Duration // time before the head was read, by Options.Elapsed
 	until  time.Duration // when it may be shown
 }
 
-// sightAfter returns a state that was read after a request asked, by this or another request.
+// sightAfter returns a state that this or another request read after the time asked.
 func (l *Ledgers) sightAfter(ctx context.Context, t id.Tenant, asked time.Duration) (*sighting, error) {
 	leave, err := l.reading.Lock(ctx, t)
 	if err != nil {
@@ -165,7 +165,7 @@ func (l *Ledgers) sightAfter(ctx context.Context, t id.Tenant, asked time.Durati
 	return seen, err
 }
 
-// findKept returns the state that this process has shown last, if it is still the newest; else nil.
+// findKept returns the state that this process showed last if it is still the latest, or nil.
 func (l *Ledgers) findKept(ctx context.Context, t id.Tenant) (*log.State, error) {
 	kept, found := l.kept.Get(t)
 	if !found {
@@ -185,8 +185,8 @@ func (l *Ledgers) findKept(ctx context.Context, t id.Tenant) (*log.State, error)
 	return kept.state, nil
 }
 
-// sight reads the stored state, and finds out whether it may be shown. The head is read before the barrier: it is
-// durable if the ledger extends it behind that.
+// sight reads the stored state and determines when it may be shown. The head is read before the barrier: it is durable if
+// the ledger extends it after the barrier.
 func (l *Ledgers) sight(ctx context.Context, t id.Tenant) (*sighting, error) {
 	began := l.options.Elapsed()
 	stored, err := l.options.Reader.Open(ctx, t)
@@ -215,12 +215,12 @@ func (l *Ledgers) sight(ctx context.Context, t id.Tenant) (*sighting, error) {
 	case !durable || s.Size() < shown.Size || s.Detached() || s.Fault().Level == log.ReadOnly:
 		return nil, errUnconfirmed(nil)
 	case s.Size() == shown.Size && !l.options.AnchorFirst():
-		until = 0 // the owner, or another stand-in, has shown it
+		until = 0 // the owner or another replica has already shown it
 	}
 	return &sighting{stored: stored, state: s, began: began, until: until}, nil
 }
 
-// show makes a state the anchor of its ledger, and returns it.
+// show makes a state the anchor of its ledger and returns it.
 func (l *Ledgers) show(seen *sighting) (*log.State, error) {
 	identity := seen.state.Identity()
 	if shown, _ := l.options.Anchors.Find(identity.Origin); shown.Size < seen.state.Size() {
@@ -237,7 +237,8 @@ func unavailable(message string, err error) error {
 		Message: message}
 }
 
-// unread is why a ledger was not read. The owner finds out about damage, and says so.
+// unread returns the error for a ledger that could not be read. Damage is not reported here: the owner detects and reports
+// it.
 func unread(err error) error {
 	if log.IsDamage(err) {
 		return errUnconfirmed(err)
@@ -245,7 +246,7 @@ func unread(err error) error {
 	return fmt.Errorf("stand in: %w", err)
 }
 
-// errUnconfirmed is the answer where the store has not the tree that was shown, or may lose it.
+// errUnconfirmed is returned if the store does not have the tree that was shown, or may lose it.
 func errUnconfirmed(err error) error {
 	return unavailable("The newest state of the log can't be confirmed; try again", err)
 }

@@ -7,13 +7,13 @@ import (
 	"github.com/agentledger/agentledger/log"
 )
 
-// maxLooks bounds how many ledgers Shown reads from the store at a time. Strangers ask for tiles before their requests
-// are admitted, and the tiles of a hundred thousand logs are in no cache.
+// maxLooks bounds the ledgers that Shown reads from the store at a time. Unauthenticated clients request tiles before
+// admission control, and the tiles of a hundred thousand logs do not fit in a cache.
 const maxLooks = 8
 
-// Shown returns a state of a ledger that was shown, and that within accepts by its size; nil if this process knows of
-// none, or if too many are being read. Another process may own the ledger. The state is for parts of the tree that
-// never change: other answers from it would be old.
+// Shown returns a state of a ledger that was shown and whose size within accepts, or nil if this process knows none or if
+// too many ledgers are being read. Another process may own the ledger. The state must only be used for parts of the tree
+// that never change, because it may be out of date.
 func (l *Ledgers) Shown(ctx context.Context, t id.Tenant, within func(id.Index) bool) (*log.State, error) {
 	s, found := l.shown.Get(t)
 	if found {
@@ -31,7 +31,7 @@ func (l *Ledgers) Shown(ctx context.Context, t id.Tenant, within func(id.Index) 
 	return s, nil
 }
 
-// lookForShown reads a ledger as it was at its anchor; nil if too many are being read.
+// lookForShown reads a ledger as of its anchor. It returns nil if too many are being read.
 func (l *Ledgers) lookForShown(ctx context.Context, t id.Tenant) (*log.State, error) {
 	select {
 	case l.looks <- struct{}{}:
