@@ -115,7 +115,7 @@ func (c adoptCommand) adoptAllHeads(ctx context.Context, out terminal) error {
 	if err := errors.Join(anchors.ForgetDamage(ctx), anchors.Close()); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(out.stdout, "%d ledgers adopted; all others have an anchor already, or another fault\n", adopted)
+	_, err = fmt.Fprintf(out.stdout, "%s adopted; all others have an anchor already, or another fault\n", countOf(adopted, "ledger"))
 	return err
 }
 

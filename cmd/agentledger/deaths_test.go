@@ -88,7 +88,7 @@ func approvalsUnderKills(t *testing.T, flags ...string) {
 	p.terminate()
 	arguments := append([]string{"fsck", "--data", dir}, flags[:len(flags)-2]...)
 	// Activation, grant key, and of each: requested, approved, consumed.
-	want := fmt.Sprintf("1 ledgers, %d events, 0 faults", 2+3*total)
+	want := fmt.Sprintf("1 ledger, %d events, 0 faults", 2+3*total)
 	if out, exit := command(t, "agentledger", arguments...); exit != 0 || !strings.Contains(out, want) {
 		t.Errorf("fsck: status %d, %s, want %s", exit, out, want)
 	}

@@ -77,7 +77,8 @@ func fsck(ctx context.Context, out terminal, s *datadir.Store, resume audit.Resu
 	if result.Succeeded > 0 {
 		fmt.Fprintf(out.stdout, "%d of the ledgers are frozen, and another goes on in their place\n", result.Succeeded)
 	}
-	fmt.Fprintf(out.stdout, "%d ledgers, %d events, %d faults\n", result.Ledgers, result.Events, result.Findings)
+	fmt.Fprintf(out.stdout, "%s, %s, %s\n", countOf(result.Ledgers, "ledger"), countOf(result.Events, "event"),
+		countOf(result.Findings, "fault"))
 	if result.Findings > 0 {
 		return errFound
 	}
@@ -180,4 +181,12 @@ func (c offline) openExistingReadOnly(ctx context.Context, out terminal,
 		return nil, err
 	}
 	return datadir.OpenReadOnly(ctx, c.Store, c.forReading(), c.Logging.NewLogger(out.stderr), openAnchors)
+}
+
+// countOf returns a number with its noun: 1 ledger, 2 ledgers.
+func countOf[N ~int | ~uint64 | ~int64](n N, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
 }

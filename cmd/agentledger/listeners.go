@@ -30,6 +30,7 @@ type certificates struct {
 // openCertificates opens the source of certificates that the settings name.
 func openCertificates(c config.Serve, watch *observation) (certificates, error) {
 	var found certificates
+	failures := func() uint64 { return 0 }
 	switch {
 	case c.TLSCert != "":
 		files, err := serving.OpenCertificateFiles(c.TLSCert, c.TLSKey, watch.logger, time.Now)
@@ -42,8 +43,9 @@ func openCertificates(c config.Serve, watch *observation) (certificates, error) 
 		if err != nil {
 			return found, err
 		}
-		found.source = serving.OpenACME(c.ACME.Directory, public.Hostname(), c.ACME.Contact,
+		source := serving.OpenACME(c.ACME.Directory, public.Hostname(), c.ACME.Contact,
 			filepath.Join(c.Data, "acme"), telemetry.WithoutRepeats(watch.logger))
+		found.source, failures = source, source.Failures
 		found.protocols = []string{serving.ALPN}
 	default:
 		return found, nil
@@ -51,7 +53,11 @@ func openCertificates(c config.Serve, watch *observation) (certificates, error) 
 	watch.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "agentledger_certificate_expires_seconds",
 		Help: "When the certificate of the main listener is over, in Unix seconds; 0 before the first one.",
-	}, func() float64 { return float64(max(0, found.source.Expiry().Unix())) }))
+	}, func() float64 { return float64(max(0, found.source.Expiry().Unix())) }),
+		prometheus.NewCounterFunc(prometheus.CounterOpts{
+			Name: "agentledger_certificate_failures_total",
+			Help: "Connections to the public host that got no certificate, because the ACME server gave none.",
+		}, func() float64 { return float64(failures()) }))
 	return found, nil
 }
 

@@ -4,7 +4,9 @@ import (
 	"crypto/tls"
 	"log/slog"
 	"net/http"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/crypto/acme"
@@ -17,7 +19,9 @@ const ALPN = acme.ALPNProto
 // ACME obtains certificates from an ACME server, and renews them 30 days before they expire. Control of the host is proved
 // on the TLS listener itself, so the server must be able to reach that listener at port 443.
 type ACME struct {
-	manager autocert.Manager
+	manager  autocert.Manager
+	host     string
+	failures atomic.Uint64
 
 	mu     sync.Mutex
 	expiry time.Time
@@ -27,7 +31,7 @@ type ACME struct {
 // and the certificates are stored in folder, in files with mode 0600. The caller accepts the terms of the server. The
 // logger gets a line for each response that explains why there is no certificate.
 func OpenACME(directory, host, contact, folder string, logger *slog.Logger) *ACME {
-	a := &ACME{}
+	a := &ACME{host: host}
 	a.manager = autocert.Manager{Prompt: autocert.AcceptTOS, Cache: autocert.DirCache(folder), Email: contact,
 		HostPolicy: autocert.HostWhitelist(host), Client: &acme.Client{DirectoryURL: directory,
 			HTTPClient: &http.Client{Transport: loggedTransport{logger}}}}
@@ -37,6 +41,9 @@ func OpenACME(directory, host, contact, folder string, logger *slog.Logger) *ACM
 // Certificate implements CertificateSource.
 func (a *ACME) Certificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 	c, err := a.manager.GetCertificate(hello)
+	if err != nil && strings.EqualFold(hello.ServerName, a.host) {
+		a.failures.Add(1)
+	}
 	if err == nil && c.Leaf != nil && len(hello.SupportedProtos) != 1 {
 		a.mu.Lock()
 		a.expiry = c.Leaf.NotAfter
@@ -44,6 +51,9 @@ func (a *ACME) Certificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error)
 	}
 	return c, err
 }
+
+// Failures returns the number of connections to the host that got no certificate.
+func (a *ACME) Failures() uint64 { return a.failures.Load() }
 
 // Expiry implements CertificateSource.
 func (a *ACME) Expiry() time.Time {

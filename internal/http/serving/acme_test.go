@@ -55,6 +55,9 @@ func TestACMEFailuresAreLogged(t *testing.T) {
 			if _, err := a.Certificate(&tls.ClientHelloInfo{ServerName: "log.test"}); err == nil {
 				t.Error("there is a certificate")
 			}
+			if n := a.Failures(); n != 1 {
+				t.Errorf("%d failures are counted", n)
+			}
 			if !strings.Contains(logged.String(), `msg="no certificate from the ACME server" server=127.0.0.1`) ||
 				!strings.Contains(logged.String(), tc.want) {
 				t.Errorf("got %s, want %s", logged.String(), tc.want)
@@ -72,7 +75,7 @@ func TestUnreachableACMEServerIsLogged(t *testing.T) {
 		t.Errorf("got %v, %s", err, logged.String())
 	}
 	logged.Reset()
-	if _, err := a.Certificate(&tls.ClientHelloInfo{ServerName: "stranger.test"}); err == nil || logged.Len() > 0 {
+	if _, err := a.Certificate(&tls.ClientHelloInfo{ServerName: "stranger.test"}); err == nil || logged.Len() > 0 || a.Failures() != 1 {
 		t.Errorf("a host that is not ours: got %v, %s", err, logged.String())
 	}
 }

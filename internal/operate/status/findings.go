@@ -207,6 +207,11 @@ func upkeepRules() []rule {
 			}
 			return fmt.Sprintf("the certificate ends at %s", r.CertificateEndsAt)
 		}},
+		{"AgentledgerCertificateMissing", Page, manual + "TLS", func(r *Report, _ time.Time) string {
+			n := r.increases[noCertificate]
+			return textIf(r.CertificateEndsAt == nil && n > 0,
+				fmt.Sprintf("%g connections in 15 minutes got no certificate: the ACME server has given none", n))
+		}},
 		{"AgentledgerBackupOld", Ticket, manual + "Backup and restore", func(r *Report, now time.Time) string {
 			if r.Backup == nil || now.Sub(r.Backup.MadeAt) <= backupOld {
 				return textIf(r.BackupUnread, "the note of the newest backup can't be read")

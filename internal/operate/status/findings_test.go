@@ -58,6 +58,7 @@ func TestFindings(t *testing.T) {
 		"AgentledgerVolumeFull":         func(r *Report) { r.Volumes[0].FreeBytes = 1 },
 		"AgentledgerVolumeFills":        func(r *Report) { r.Volumes[0].HoursLeft = hours(23) },
 		"AgentledgerCertificateEnds":    func(r *Report) { r.CertificateEndsAt = &ends },
+		"AgentledgerCertificateMissing": func(r *Report) { r.CertificateEndsAt, r.increases[noCertificate] = nil, 1 },
 		"AgentledgerBackupOld":          func(r *Report) { r.Backup.MadeAt = now.Add(-49 * time.Hour) },
 		"AgentledgerArchiveDamaged":     func(r *Report) { r.increases[archiveFailures] = 1 },
 		"AgentledgerArchiveBehind":      func(r *Report) { r.Archive.ErasureSeconds = 3601 },

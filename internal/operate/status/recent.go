@@ -19,6 +19,7 @@ const (
 	staleAnswers    = "agentledger_stale_answers_total"
 	lateRequests    = "agentledger_http_requests_late_total"
 	refusals        = "agentledger_refusals_total"
+	noCertificate   = "agentledger_certificate_failures_total"
 	internalErrors  = refusals + " of status 500"
 )
 
@@ -64,7 +65,7 @@ func readLags(all figures) map[string]float64 {
 // damaged objects, and of refusals those for which the store or another part did not answer.
 func countAll(all figures) map[string]float64 {
 	values := make(map[string]float64)
-	for _, name := range []string{faultsFound, badProofs, contradictions, anchorsLost, staleAnswers, lateRequests} {
+	for _, name := range []string{faultsFound, badProofs, contradictions, anchorsLost, staleAnswers, lateRequests, noCertificate} {
 		values[name] = all.sumOf(name)
 	}
 	for _, cause := range []string{"broken", "unknown", "unavailable"} {
