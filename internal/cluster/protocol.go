@@ -5,22 +5,22 @@ import (
 	"strconv"
 )
 
-// Protocol is the newest protocol of the calls among nodes that this program knows, and OldestProtocol the oldest.
+// Protocol is the latest protocol of calls between nodes that this program supports, and oldestProtocol the oldest.
 //
-// Two nodes speak the newest one that both know. A new header, a new journal or a new kind of note needs no new
-// protocol, because each node passes over those that it does not know. A change that an older node would misread does.
-// The oldest rises a version later, so that nodes of two versions reach each other.
+// Two nodes use the latest protocol that both support. A new header, a new journal or a new kind of note does not need a
+// new protocol, because nodes ignore those that they do not know. A change that an older node would misread does.
+// oldestProtocol is raised one version later, so that nodes of two consecutive versions can reach each other.
 const (
 	Protocol       = 1
-	OldestProtocol = 1
+	oldestProtocol = 1
 )
 
 // Speaks returns the protocol of calls to a node. The error says that its program is too old for calls of this one.
 func (n Node) Speaks() (int, error) {
 	protocol := min(max(n.Protocol, 1), Protocol)
-	if protocol < OldestProtocol {
+	if protocol < oldestProtocol {
 		return 0, fmt.Errorf("node %s at %s has version %s and speaks protocol %d, this one speaks %d to %d: "+
-			"bring that node to a newer version", n.ID, n.URL, n.Version, n.Protocol, OldestProtocol, Protocol)
+			"bring that node to a newer version", n.ID, n.URL, n.Version, n.Protocol, oldestProtocol, Protocol)
 	}
 	return protocol, nil
 }
@@ -33,9 +33,9 @@ func ParseProtocol(text string) (protocol int, err error) {
 			return 0, fmt.Errorf("the protocol of a call is no number")
 		}
 	}
-	if protocol < OldestProtocol || protocol > Protocol {
+	if protocol < oldestProtocol || protocol > Protocol {
 		return protocol, fmt.Errorf("this node speaks protocol %d to %d, and not %d: bring the older one of both "+
-			"nodes to a newer version", OldestProtocol, Protocol, protocol)
+			"nodes to a newer version", oldestProtocol, Protocol, protocol)
 	}
 	return protocol, nil
 }
