@@ -1,12 +1,16 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"os"
 	"strings"
 
 	"github.com/go-json-experiment/json"
+	"golang.org/x/term"
 
 	"github.com/agentledger/agentledger/cmd/agentledger/datadir"
 	"github.com/agentledger/agentledger/id"
@@ -83,6 +87,7 @@ type importCommand struct {
 	Reopen       bool   `help:"Open organizations again that were moved away from this very store and did not go on elsewhere."`
 	Check        bool   `help:"Only read the export and compare it with its checkpoints; no store is needed, but the master key is."`
 	carried
+	Yes  bool `short:"y" help:"Import without asking. Required where no terminal can answer."`
 	Drop bool `help:"Take away what has arrived of an organization, by its id, whose import has not ended. One that has is never dropped."`
 	JSON bool `name:"json" help:"Machine-readable output and progress."`
 }
@@ -162,6 +167,9 @@ func (c importCommand) Run(ctx context.Context, out terminal) error {
 	}
 	i := transfer.Importer{Place: s.TransferPlace(logger), Dir: c.From, Sealed: rekey.SealedRecords(), Reopen: c.Reopen,
 		Report: progress.printProgress, Unauthenticated: c.Unauthenticated}
+	if err := c.askFirst(ctx, out, &i); err != nil {
+		return transferError(out, errors.Join(err, s.Close()))
+	}
 	done, err := i.Run(ctx, c.Organization)
 	if err = errors.Join(err, s.CloseEngine()); err != nil {
 		return transferError(out, err)
@@ -176,6 +184,38 @@ func (c importCommand) Run(ctx context.Context, out terminal) error {
 		}
 		return fmt.Sprintf("%s (%s): %d events, root %s%s", a.Slug, a.ID, a.Size, a.Root, was)
 	})
+}
+
+// askFirst prints the accounts and the plan of each organization, and asks the operator whether to import them.
+func (c importCommand) askFirst(ctx context.Context, out terminal, i *transfer.Importer) error {
+	all, err := i.Preview(ctx, c.Organization)
+	if err != nil {
+		return err
+	}
+	for _, p := range all {
+		out.printProblem(fmt.Sprintf("%s (%s): plan %s, %d accounts", p.Slug, p.ID, p.Plan, len(p.People)))
+		for _, who := range p.People {
+			out.printProblem(fmt.Sprintf("  %s (%s)", who.Email, who.Role))
+		}
+	}
+	out.printProblem("Nobody has proved these addresses to this service. New accounts are valid in their organization only, until " +
+		"each person proves the address here.")
+	if c.Yes {
+		return nil
+	}
+	if !term.IsTerminal(int(os.Stdin.Fd())) {
+		return errors.New("import: nothing is imported, because there is no terminal to ask at: look at the accounts and plans above, " +
+			"then add --yes")
+	}
+	fmt.Fprint(out.stderr, "Import them? [y/N] ")
+	answer, err := bufio.NewReader(os.Stdin).ReadString('\n')
+	if err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	if answer = strings.ToLower(strings.TrimSpace(answer)); answer != "y" && answer != "yes" {
+		return errors.New("import: nothing is imported")
+	}
+	return nil
 }
 
 // transferError prints that an export is damaged and returns errFound (exit status 1).

@@ -55,7 +55,11 @@ func TestMoveKilled(t *testing.T) {
 		if storage != "" {
 			to = append(to, "--storage", storage)
 		}
-		m.killed(append([]string{"import", "--from", export}, to...)...)
+		if out, exit := command(t, "agentledger", append([]string{"import", "--from", export}, to...)...); exit != 2 ||
+			!strings.Contains(out, "(owner)") || !strings.Contains(out, "plan enterprise") || !strings.Contains(out, "--yes") {
+			t.Errorf("an import without a terminal that can answer: status %d, %s", exit, out)
+		}
+		m.killed(append([]string{"import", "--yes", "--from", export}, to...)...)
 		again := filepath.Join(t.TempDir(), "again")
 		m.once(append([]string{"export", "--to", again}, to...)...)
 		wantMovedPieces(t, again, reference)

@@ -8,7 +8,10 @@ import (
 
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/seal"
+	"github.com/agentledger/agentledger/internal/tenant/account"
+	"github.com/agentledger/agentledger/internal/tenant/org"
 	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/storage"
 )
 
 // Importer brings the organizations of an export into a store. Nothing else may
@@ -127,6 +130,59 @@ func (i *Importer) Check(ctx context.Context, only string) ([]Organization, erro
 		done = append(done, m.Organization)
 	}
 	return done, nil
+}
+
+// Person is an account that an import brings.
+type Person struct {
+	Email string
+	Role  account.Role
+}
+
+// Preview is what an organization brings with its import.
+type Preview struct {
+	Organization
+	Plan   string
+	People []Person
+}
+
+// Preview returns what the organizations of the export bring, so that the operator can decide before anything is written. Frozen
+// logs that another one succeeds bring nothing.
+func (i *Importer) Preview(ctx context.Context, only string) (all []Preview, err error) {
+	manifests, err := i.readManifests(only)
+	if err != nil {
+		return nil, fmt.Errorf("import: %w", err)
+	}
+	for _, m := range manifests {
+		if m.Ended {
+			continue
+		}
+		p := Preview{Organization: m.Organization}
+		roles := map[string]account.Role{}
+		err := m.forEachRecord(ctx, func(r storage.Record) error {
+			if org.IsFounding(r) {
+				names, err := org.NamesOf(r)
+				p.Plan = names.Plan
+				return err
+			}
+			role, member, err := account.RoleIn(r)
+			if member {
+				roles[r.Key] = role
+			}
+			return err
+		}, func(r storage.Record) error {
+			if !account.IsAccount(r) {
+				return nil
+			}
+			address, _, err := account.AddressRecord(r)
+			p.People = append(p.People, Person{address.Key, roles[r.Key]})
+			return err
+		})
+		if err != nil {
+			return nil, fmt.Errorf("import: %s: %w", m.Slug, err)
+		}
+		all = append(all, p)
+	}
+	return all, nil
 }
 
 // readManifests reads the manifests of the organizations to import and checks that all their pieces

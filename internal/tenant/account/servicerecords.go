@@ -23,6 +23,15 @@ func ServiceRecords(t id.Tenant, r storage.Record) ([]storage.Record, error) {
 	}, nil
 }
 
+// RoleIn returns the role that a membership gives its account, whose id is the key. member is false for other records.
+func RoleIn(r storage.Record) (role Role, member bool, err error) {
+	if r.Kind != kindMembership {
+		return "", false, nil
+	}
+	v, err := records.Decode[membershipRecord](r)
+	return v.Value.Role, true, err
+}
+
 // IsAccount reports whether r is the record of an account, which knows its own
 // password: where there is one of the same name and address already, it counts.
 func IsAccount(r storage.Record) bool { return r.Kind == kindAccount }

@@ -15,6 +15,7 @@ import (
 type Names struct {
 	ID   id.Organization
 	Slug id.Slug
+	Plan string
 }
 
 // IsFounding reports whether r is the record by which an organization exists:
@@ -34,7 +35,7 @@ func NamesOf(r storage.Record) (Names, error) {
 	if err := json.Unmarshal(r.Value, &stored); err != nil || !IsFounding(r) {
 		return Names{}, fmt.Errorf("organization's record: %w", storage.ErrCorrupt)
 	}
-	return Names{ID: stored.OrganizationID, Slug: stored.Slug}, nil
+	return Names{ID: stored.OrganizationID, Slug: stored.Slug, Plan: stored.Plan}, nil
 }
 
 // ServiceRecords returns the records of the service's own partition that stand
