@@ -90,8 +90,8 @@ def judge(kind, given):
         try: facts, _, votes = check_pack(raw("pack"), text("key"))
         except Unreadable: return dict(cant_tell=True, ok=False)
         except struct.error as why: raise Refused(why)
-        signed = any("signed by the passkey" in line for line in votes)
-        return {name: str(n) for name, n in facts.items()} | ({"vote_lines": votes} if signed else {})
+        voted = any("signed by the passkey" in line for line in votes)
+        return {name: str(n) for name, n in facts.items()} | ({"vote_lines": votes} if voted else {})
     else: raise SystemExit("unknown kind: " + kind)
 
 def corpus(folder):
