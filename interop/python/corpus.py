@@ -7,6 +7,7 @@ from pack import Unreadable, check_pack
 from policy import policy
 from strict import *
 from verify import *
+from votes import Voters, thumbprint
 
 def quorum_of(raw, text):                           # who cosigned, and if it is enough
     _, witnesses, groups, quorum = policy(raw)
@@ -72,6 +73,12 @@ def judge(kind, given):
     elif kind == "quorum": return dict(witnessed_by=witnessed(raw("policy"), text("note")))
     elif kind == "quorum-time": return quorum_time(raw("policy"), text("note"), int(text("now")))
     elif kind == "keys": return dict(log_keys=[k["vkey"] for k in log_keys(text("keys"))])
+    elif kind == "signed-vote":
+        voters, registration = Voters(text("origin")), ijson(text("registration"))
+        voters.add(0, registration, text("registered_at"))
+        voters.vote(1, dict(payload=ijson(text("vote")), actor_principal=registration["account_id"]), text("voted_at"))
+        need(voters.report and "signed by" in voters.report[0], "not signed")
+        return dict(thumbprint=thumbprint(registration["public_key"]))
     elif kind == "canonical-json": return dict(canonical=canonical(ijson(text("json"))))
     elif kind == "entry": return dict(seq=str(entry(text("entry"))[2]), event_hash=leaf_hash(text("entry")).hex())
     elif kind == "bundle":

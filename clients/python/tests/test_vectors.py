@@ -16,7 +16,7 @@ from agentledger import ed25519
 from agentledger.canonical import canonical_text
 from agentledger.errors import LedgerError
 from agentledger.signer import Signer
-from agentledger.strictjson import parse
+from agentledger.strictjson import parse, parse_object
 from agentledger.verify import Outcome, bundle, pack, read_trust, tlog_proof
 from agentledger.verify.documents import event_digest, parse_entry, signed_content
 from agentledger.verify.encoding import decimal, hash_bytes
@@ -24,6 +24,7 @@ from agentledger.verify.flaw import Flaw, need
 from agentledger.verify.keys import VerifierKey, parse_log_key, parse_witness_key
 from agentledger.verify.logkeys import parse_log_keys
 from agentledger.verify.note import check_signed, cosigned_at, open_checkpoint, parse_note
+from agentledger.verify.packs.voters import Voters
 from agentledger.verify.policy import parse_policy
 from agentledger.verify.tree import check_consistency, check_inclusion
 
@@ -152,6 +153,16 @@ def said_of(result: Any, more: tuple[str, ...]) -> dict[str, Any]:
     return {**said, "unknown_keys": result.unknown_keys} if result.unknown_keys else said
 
 
+def judge_signed_vote(i: Input) -> dict[str, Any]:
+    voters = Voters({"origin": i.text("origin")})
+    registration = parse_object(i.text("registration"))
+    voters.add(registration, i.text("registered_at"), 0)
+    members = {"payload": parse_object(i.text("vote")), "actor_principal": registration["account_id"]}
+    voters.check_vote({"sequence_num": 2, "received_at": i.text("voted_at")}, members)
+    signed = voters.votes[0].signed
+    return {"thumbprint": signed.thumbprint if signed else None}
+
+
 JUDGES: dict[str, Callable[[Input], Any]] = {
     "public-key": lambda i: ed25519.public_key(bytes.fromhex(i.text("public_key"))) and None,
     "signature": judge_signature,
@@ -169,6 +180,7 @@ JUDGES: dict[str, Callable[[Input], Any]] = {
     "quorum": judge_quorum,
     "quorum-time": judge_quorum_time,
     "keys": lambda i: {"log_keys": [str(k.key) for k in parse_log_keys(i.raw("keys"))]},
+    "signed-vote": judge_signed_vote,
     "canonical-json": lambda i: {"canonical": canonical_text(parse(i.raw("json")))},
     "entry": judge_entry,
     "bundle": judge_bundle,

@@ -12,6 +12,8 @@ import { parseBundle, parseKeys } from "../src/verify/bundle.js";
 import { parseEntry } from "../src/verify/documents.js";
 import { verifyBundle } from "../src/verify/index.js";
 import { verifyPack } from "../src/verify/pack.js";
+import { Voters } from "../src/verify/voters.js";
+import { parse } from "../src/canonical/parse.js";
 
 function inputs(given) {
   const has = (name) => name in given || name + "_b64" in given;
@@ -73,6 +75,14 @@ const kinds = {
     return { by: String(by), since: String(since), in_future: ahead.map((c) => c.witness) };
   },
   keys: ({ raw }) => ({ log_keys: parseKeys(raw("keys")).map((k) => k.key.text) }),
+  "signed-vote": async ({ text }) => {
+    const voters = new Voters({ origin: text("origin") });
+    const registration = parse(text("registration"));
+    await voters.add(registration, text("registered_at"), 0);
+    const record = { sequence_num: 2, received_at: text("voted_at") };
+    await voters.checkVote(record, { payload: parse(text("vote")), actor_principal: registration.account_id });
+    return { thumbprint: voters.votes[0].signed.thumbprint };
+  },
   "canonical-json": ({ raw }) => ({ canonical: canonicalizeText(raw("json")) }),
   entry: ({ text }) => ({ seq: String(parseEntry(text("entry")).seq), event_hash: hex(leafHash(text("entry"))) }),
   bundle: judgeBundle,

@@ -9,6 +9,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
 	"github.com/agentledger/agentledger/edkey"
 	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/id"
@@ -16,6 +19,7 @@ import (
 	"github.com/agentledger/agentledger/tlog"
 	"github.com/agentledger/agentledger/trust"
 	"github.com/agentledger/agentledger/verify"
+	"github.com/agentledger/agentledger/verify/signedvote"
 )
 
 // Our own verifiers say of the published files what is written there.
@@ -146,6 +150,8 @@ func (r *reader) check(kind string) (map[string]any, error) {
 			said = append(said, k.Key.String())
 		}
 		return map[string]any{"log_keys": said}, err
+	case "signed-vote":
+		return r.signedVote()
 	case "canonical-json":
 		canonical, err := jcs.Canonicalize([]byte(r.text("json")), jcs.MaxDepth)
 		return map[string]any{"canonical": string(canonical)}, err
@@ -328,4 +334,51 @@ func (r *reader) directoryQuorum(b *verify.Bundle, said map[string]any, err erro
 		err = errors.Join(err, errRefused)
 	}
 	return said, err
+}
+
+// signedVote checks a vote under the registration of its passkey.
+func (r *reader) signedVote() (map[string]any, error) {
+	at := func(name string) id.Instant {
+		i, err := id.ParseInstant(r.text(name))
+		r.err = errors.Join(r.err, err)
+		return i
+	}
+	origin := id.Origin(r.text("origin"))
+	registered, retired, err := signedvote.ParseKeyEvent([]byte(r.text("registration")))
+	if err == nil && retired != nil {
+		err = verify.ErrMismatch
+	}
+	if err == nil {
+		err = registered.CheckPossession(origin, at("registered_at"))
+	}
+	if err != nil {
+		return nil, err
+	}
+	var p struct {
+		Approval string         `json:"approval_id"`
+		Action   id.Hash        `json:"action_digest"`
+		Vote     string         `json:"vote"`
+		Reason   *string        `json:"reason"`
+		Code     *string        `json:"reason_code"`
+		Signed   jsontext.Value `json:"signed"`
+	}
+	if err := json.Unmarshal([]byte(r.text("vote")), &p); err != nil {
+		return nil, err
+	}
+	v := signedvote.Vote{Origin: origin, ApprovalID: p.Approval, ActionDigest: p.Action, Vote: p.Vote}
+	if p.Reason != nil {
+		v.Reason = *p.Reason
+	}
+	if p.Code != nil {
+		v.ReasonCode = *p.Code
+	}
+	a, err := signedvote.ParseAssertion(p.Signed)
+	if err != nil {
+		return nil, err
+	}
+	text, err := v.Text(a.Time)
+	if err != nil {
+		return nil, err
+	}
+	return map[string]any{"thumbprint": registered.PublicKey.Thumbprint()}, registered.Credential().Check(text, &a, at("voted_at"))
 }

@@ -56,12 +56,17 @@ export class Voters {
   static async read({ m, archive }) {
     const voters = new Voters(m);
     if (!archive.files.has(file)) return voters;
-    for await (const line of archive.lines(file, maxLines)) await voters.#add(await voters.#readEvent(line));
+    for await (const line of archive.lines(file, maxLines)) {
+      const { r, e } = await readProven(m, line, kind);
+      await voters.add(e.payload, r.received_at, r.sequence_num - 1);
+    }
     if (voters.lines === 0) throw new Mismatch(file + ": no line");
     return voters;
   }
 
-  #add(event) {
+  /** Checks and adds the event at an index, which is above those before. */
+  async add(payload, receivedAt, at) {
+    const event = await this.#readEvent(payload, receivedAt, at);
     if (event.at <= (this.#events.at(-1)?.at ?? -1)) throw new Mismatch(file + ": order");
     this.#events.push(event);
     const key = this.#keys.get(event.of);
@@ -69,10 +74,7 @@ export class Voters {
     else this.#keys.set(event.of, { events: [event], usedUntil: 0, unlisted: undefined });
   }
 
-  async #readEvent(line) {
-    const { r, e } = await readProven(this.#m, line, kind);
-    const at = r.sequence_num - 1;
-    const { payload } = e;
+  async #readEvent(payload, receivedAt, at) {
     if (!is.id(payload.account_id)) throw new Malformed(file + ": account_id");
     const size = unbase64url(payload.credential_id).length;
     if (size === 0 || size > 1023) throw new Malformed(file + ": credential_id");
@@ -81,7 +83,7 @@ export class Voters {
       checkForm(payload, { transition: is.text, account_id: is.id, credential_id: is.text });
       return { at, of };
     }
-    return { at, of, ...(await this.#readRegistration(payload, r.received_at, at)) };
+    return { at, of, ...(await this.#readRegistration(payload, receivedAt, at)) };
   }
 
   async #readRegistration(payload, receivedAt, at) {

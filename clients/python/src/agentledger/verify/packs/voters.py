@@ -104,23 +104,26 @@ class Voters:
     def read(self, file: Member) -> None:
         """Read voters.ndjson. Errors are Flaw."""
         for line in file.lines("voters", _MAX_LINES):
-            event = self._read_event(line)
-            need(not self._events or event.at > self._events[-1].at, "voters: order", MALFORMED)
-            self._events.append(event)
-            self._keys.setdefault(event.of, _Key()).events.append(event)
+            record, members = read_proven(self._m, line, KIND, "voters")
+            self.add(members["payload"], record["received_at"], record["sequence_num"] - 1)
         need(bool(self._events), "voters: no line")
 
-    def _read_event(self, line: str) -> _Event:
-        record, members = read_proven(self._m, line, KIND, "voters")
-        payload = members["payload"]
+    def add(self, payload: dict[str, Any], received_at: str, at: int) -> None:
+        """Check and add the event at an index, which is above those before. Errors are Flaw."""
+        event = self._read_event(payload, received_at, at)
+        need(not self._events or event.at > self._events[-1].at, "voters: order", MALFORMED)
+        self._events.append(event)
+        self._keys.setdefault(event.of, _Key()).events.append(event)
+
+    def _read_event(self, payload: dict[str, Any], received_at: str, at: int) -> _Event:
         account, credential = payload.get("account_id"), payload.get("credential_id")
         need(isinstance(account, str) and ID.fullmatch(account) is not None, "voters: account_id", MALFORMED)
         need(1 <= len(unbase64url(credential)) <= 1023, "voters: credential_id", MALFORMED)
-        event = _Event(record["sequence_num"] - 1, _name(account, credential))
+        event = _Event(at, _name(str(account), str(credential)))
         if payload.get("transition") == "retired":
             need(payload.keys() == _RETIRED, "voters: payload", MALFORMED)
         else:
-            self._read_registration(event, payload, record["received_at"])
+            self._read_registration(event, payload, received_at)
         return event
 
     def _read_registration(self, event: _Event, payload: dict[str, Any], received_at: str) -> None:
