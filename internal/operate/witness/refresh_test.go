@@ -1,7 +1,11 @@
 package witness
 
 import (
+	"bytes"
+	"log/slog"
 	"net/http"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -205,4 +209,45 @@ func TestNewerCosignatureReplaces(t *testing.T) {
 	if len(note.Signatures) != 2 || note.Signatures[0].Name != "x.example" {
 		t.Error("the stored note was changed")
 	}
+}
+
+// A witness whose clock is ahead is named in the log. Its cosignature gives way to one with a time that has come.
+func TestWitnessAheadIsNamed(t *testing.T) {
+	w := newWorld(t)
+	x := w.witness("x.example")
+	x.SetClock(func() time.Time { return w.now().Add(time.Hour) })
+	var logged lockedBuffer
+	w.append(red)
+	w.start(x.PolicyLine("x")+"quorum x\n", func(o *Options) { o.Logger = slog.New(slog.NewTextHandler(&logged, nil)) })
+	w.eventually("cosigned", func() bool { return w.by(red, x) == 1 && w.idle() })
+	if text := logged.String(); !strings.Contains(text, "a witness cosigns with a time in the future") || !strings.Contains(text, "witness=x.example") {
+		t.Errorf("got %s", text)
+	}
+	x.SetClock(w.now)
+	first := w.cosignedAt(red, x)
+	w.pass(0)
+	if age := w.age(); age != 0 {
+		t.Errorf("the cosignature from the future counts: it is of %s ago", age)
+	}
+	w.pass(31 * time.Minute) // the cosignature is still half an hour ahead
+	w.pass(30 * time.Minute)
+	w.eventually("cosigned again", func() bool { return w.cosignedAt(red, x) != first })
+}
+
+// lockedBuffer is a buffer for a logger of several goroutines.
+type lockedBuffer struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/trust"
 )
 
 // storeOutcome stores an outcome for all keys of the endpoint. It returns the earliest
@@ -39,6 +40,10 @@ func (r *round) storeKeyOutcome(
 ) (until time.Time, err error) {
 	now := r.w.Clock()
 	if line, ok := answer.lines[t.Key.Identity()]; ok {
+		if at := cosignatureTime(line); trust.IsAhead(at, id.InstantOf(now)) {
+			r.w.rare.Warn("a witness cosigns with a time in the future, so its cosignatures prove no time",
+				"origin", a.shown.Origin, "witness", t.Key.Name(), "time", at)
+		}
 		*p.mutableHint(t.Key) = hint{Size: a.shown.Size, Last: cosigned, At: id.InstantOf(now)}
 		return time.Time{}, p.addCosignature(r.state.Checkpoint(), line, r.active, id.InstantOf(now))
 	}
