@@ -14,7 +14,6 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"github.com/agentledger/agentledger/event"
-	"github.com/agentledger/agentledger/event/erasure"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/test/enginetest"
 	"github.com/agentledger/agentledger/internal/test/ledgertest"
@@ -256,8 +255,8 @@ func (w *world) trafficOne(c *camera, tenant id.Tenant, name string, change bool
 	receipts, err := w.ledgers.Append(w.t.Context(), tenant, func(_ context.Context, s *log.State) (log.Submission, error) {
 		d := w.draft(s, e, 0)
 		if len(erases) > 0 {
-			said := erasure.Statement{Ranges: erases, Reason: "retention"}
-			d = statementOf(w.t, s, erasure.Kind, name, said.Payload())
+			said := event.Erasure{Ranges: erases, Reason: "retention"}
+			d = statementOf(w.t, s, event.KindErasure, name, said.Payload())
 			d.Erases = erases
 		}
 		return log.Submission{Drafts: []log.Draft{d}, Reconfigures: change}, nil

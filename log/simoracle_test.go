@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"github.com/agentledger/agentledger/event"
-	"github.com/agentledger/agentledger/event/erasure"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/test/ledgertest"
 	"github.com/agentledger/agentledger/log"
@@ -91,7 +90,7 @@ func (o *oracle) event(t id.Tenant, l *oracleLedger, e *storage.Event) {
 	var version, ticket, limit int
 	var kind string
 	corrects := e.ActionKind == log.ClockKind
-	erases := e.ActionKind == erasure.Kind
+	erases := e.ActionKind == event.KindErasure
 	switch {
 	case erases:
 		_, err = fmt.Sscanf(string(e.Envelope[bytes.Index(e.Envelope, []byte(`"reason":"`))+10:]), erasureFormat, &version, &ticket)

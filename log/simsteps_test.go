@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/agentledger/agentledger/event/erasure"
+	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/log/audit"
@@ -94,7 +94,7 @@ const erasureFormat = "v%d_t%d"
 func (s *sim) erasure(t *ticket, state *log.State) (sub log.Submission) {
 	s.applied.replay(s.store.applied)
 	events := s.applied.ledger(t.tenant).events[:state.Size()]
-	said := erasure.Statement{Reason: fmt.Sprintf(erasureFormat, state.ConfigVersion(), t.number)}
+	said := event.Erasure{Reason: fmt.Sprintf(erasureFormat, state.ConfigVersion(), t.number)}
 	begin := s.random.IntN(len(events))
 	for i := begin; i < min(begin+s.many(20), len(events)); i++ {
 		if !events[i].system {
@@ -104,7 +104,7 @@ func (s *sim) erasure(t *ticket, state *log.State) (sub log.Submission) {
 	if len(said.Ranges) == 0 {
 		return sub
 	}
-	d := statementOf(s.t, state, erasure.Kind, t.names[0], said.Payload())
+	d := statementOf(s.t, state, event.KindErasure, t.names[0], said.Payload())
 	d.IdempotencyKey, d.Erases = keyOf(t.names[0]), said.Ranges
 	sub.Drafts = []log.Draft{d}
 	return sub

@@ -20,7 +20,6 @@ import (
 	"slices"
 
 	"github.com/agentledger/agentledger/event"
-	"github.com/agentledger/agentledger/event/erasure"
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/sysevent"
@@ -31,7 +30,7 @@ import (
 // The bounds of one erasure. A caller with more makes several, each in an append of its own.
 const (
 	MaxEvents = storage.MaxErased
-	MaxRanges = erasure.MaxRanges
+	MaxRanges = event.MaxErasedRanges
 )
 
 // Erasure is the envelopes that one append takes away.
@@ -39,7 +38,7 @@ type Erasure struct {
 	// Ranges are indices of the state, at most MaxRanges ranges of at most MaxEvents indices together.
 	// They may lie in any order and overlap.
 	Ranges []id.Range
-	Reason string   // see erasure.Statement
+	Reason string   // see event.Erasure
 	Trace  id.Trace // of the statement; "": ledger
 
 	// Changes are written in the same append, if there is one. For example, they take the payload out
@@ -105,7 +104,7 @@ func (e *Eraser) Erase(
 
 // plan is one erasure as it is stated and done.
 type plan struct {
-	said   erasure.Statement
+	said   event.Erasure
 	erases []id.Range // the indices of said that lose their envelope
 	count  int        // of these indices
 }
@@ -133,7 +132,7 @@ func (e *Eraser) planErasure(ctx context.Context, s *log.State, asked Erasure) (
 	if err != nil {
 		return plan{}, err
 	}
-	p := plan{said: erasure.Statement{Reason: asked.Reason}}
+	p := plan{said: event.Erasure{Reason: asked.Reason}}
 	for _, r := range ranges {
 		before := len(p.erases)
 		for found, err := range e.Ledgers.Events(ctx, s, r.Begin, r.End, storage.FieldRecord|storage.FieldEnvelope) {

@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/agentledger/agentledger/event"
-	"github.com/agentledger/agentledger/event/erasure"
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/erase"
@@ -106,8 +105,8 @@ func TestErase(t *testing.T) {
 	s.wantMarkers(t, blue, -1, -1, -1, -1)
 	said := s.Audit(t, red)
 	want := []ledgertest.Said{
-		{Kind: erasure.Kind, Principal: "acc_1", Payload: `{"ranges":[[1,2]],"reason":"person_request"}`},
-		{Kind: erasure.Kind, Principal: "acc_1", Payload: `{"ranges":[[0,4]],"reason":"person_request"}`},
+		{Kind: event.KindErasure, Principal: "acc_1", Payload: `{"ranges":[[1,2]],"reason":"person_request"}`},
+		{Kind: event.KindErasure, Principal: "acc_1", Payload: `{"ranges":[[0,4]],"reason":"person_request"}`},
 	}
 	if !reflect.DeepEqual(said, want) {
 		t.Errorf("statements: got %v, want %v", said, want)

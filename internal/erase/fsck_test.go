@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/agentledger/agentledger/event/erasure"
+	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/erase"
 	"github.com/agentledger/agentledger/log/audit"
@@ -110,7 +110,7 @@ func TestFsck(t *testing.T) {
 }
 
 func TestBoundsAgree(t *testing.T) {
-	if erasure.MaxEvents != erase.MaxEvents {
-		t.Errorf("a statement names %d events, an append erases %d", erasure.MaxEvents, erase.MaxEvents)
+	if event.MaxErasedEvents != erase.MaxEvents {
+		t.Errorf("a statement names %d events, an append erases %d", event.MaxErasedEvents, erase.MaxEvents)
 	}
 }

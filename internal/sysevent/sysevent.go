@@ -30,7 +30,6 @@ import (
 
 	"github.com/agentledger/agentledger/did"
 	"github.com/agentledger/agentledger/event"
-	"github.com/agentledger/agentledger/event/erasure"
 
 	"github.com/agentledger/agentledger/edkey"
 	"github.com/agentledger/agentledger/fault"
@@ -84,7 +83,7 @@ const (
 	StreamExportChanged Kind = "ledger_stream_export_changed"
 	StreamExportDeleted Kind = "ledger_stream_export_deleted"
 
-	EnvelopeErased   Kind = erasure.Kind
+	EnvelopeErased   Kind = event.KindErasure
 	ErasureRequested Kind = "ledger_erasure_requested"
 	ApprovalErased   Kind = "ledger_approval_erased"
 

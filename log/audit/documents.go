@@ -5,7 +5,6 @@ import (
 
 	"github.com/agentledger/agentledger/edkey"
 	"github.com/agentledger/agentledger/event"
-	"github.com/agentledger/agentledger/event/erasure"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/keytable"
 	"github.com/agentledger/agentledger/log"
@@ -21,8 +20,8 @@ type verdict struct {
 	counted  bool       // the event counts against the plan
 	newest   id.Instant // newest_received_at of a ledger_clock event, 0 for all others
 
-	erasure *erasure.Statement // of a ledger_envelope_erased event, nil for all others
-	result  *event.Record      // the record of a result, which follows from its intent's; nil for all others
+	erasure *event.Erasure // of a ledger_envelope_erased event, nil for all others
+	result  *event.Record  // the record of a result, which follows from its intent's; nil for all others
 }
 
 // toFinding returns the fault of the documents of an event, nil for none.
@@ -89,10 +88,10 @@ func judgeArchived(e *storage.Event) verdict {
 // readStatement reads the statements of the service that an examination follows.
 func (v *verdict) readStatement(envelope *event.Envelope, r *event.Record) {
 	v.newest = log.ReadClockChange(envelope, r.ReceivedAt)
-	if envelope.ActionKind != erasure.Kind {
+	if envelope.ActionKind != event.KindErasure {
 		return
 	}
-	said, err := erasure.Parse(envelope)
+	said, err := event.ParseErasure(envelope)
 	if err != nil {
 		v.envelope = "states no erasure"
 		return

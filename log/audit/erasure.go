@@ -5,14 +5,13 @@ import (
 	"fmt"
 
 	"github.com/agentledger/agentledger/event"
-	"github.com/agentledger/agentledger/event/erasure"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/storage"
 )
 
 // keptErasures is how many statements an examiner keeps, because neighbours are mostly erased together.
-// Each has at most erasure.MaxRanges ranges.
+// Each has at most event.MaxErasedRanges ranges.
 const keptErasures = 16
 
 // checkErasure checks that the event which took an envelope away says so.
@@ -24,7 +23,7 @@ func (x *examiner) checkErasure(ctx context.Context, e *storage.Event) error {
 			return err
 		}
 		if x.erasures == nil || len(x.erasures) >= keptErasures {
-			x.erasures = make(map[id.Index]*erasure.Statement)
+			x.erasures = make(map[id.Index]*event.Erasure)
 		}
 		x.erasures[e.ErasedBy] = said
 	}
@@ -36,7 +35,7 @@ func (x *examiner) checkErasure(ctx context.Context, e *storage.Event) error {
 }
 
 // readErasure returns the statement of the event at an index, nil where that can't be read or states no erasure.
-func (x *examiner) readErasure(ctx context.Context, at id.Index) (*erasure.Statement, error) {
+func (x *examiner) readErasure(ctx context.Context, at id.Index) (*event.Erasure, error) {
 	e, err := log.ReadEvent(ctx, x.store, x.identity.Tenant, at, storage.FieldRecord|storage.FieldEnvelope)
 	if log.IsDamage(err) {
 		return nil, nil
@@ -49,7 +48,7 @@ func (x *examiner) readErasure(ctx context.Context, at id.Index) (*erasure.State
 
 // checkErased checks that the events are erased which a statement names, now that it is reached. An event
 // without an envelope that no event has erased was reported at its own place.
-func (x *examiner) checkErased(ctx context.Context, at id.Index, said *erasure.Statement) error {
+func (x *examiner) checkErased(ctx context.Context, at id.Index, said *event.Erasure) error {
 	for _, r := range said.Ranges {
 		if r.End > at {
 			x.reportIndex(log.Suspect, "record", uint64(at), "erases events that are not before it")

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/agentledger/agentledger/event"
-	"github.com/agentledger/agentledger/event/erasure"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/storage"
@@ -53,10 +52,10 @@ type examiner struct {
 	counted  map[log.Month]uint64
 	unread   uint64 // events that counted lacks, because they could not be read
 	full     []tlog.FullTile
-	names    []examinedName                  // since indices were last looked up
-	wrong    bool                            // something was reported
-	erasures map[id.Index]*erasure.Statement // of erasing events that were read; nil where there is none
-	stopped  bool                            // at an entry that can't be read: the examination can't go further
+	names    []examinedName              // since indices were last looked up
+	wrong    bool                        // something was reported
+	erasures map[id.Index]*event.Erasure // of erasing events that were read; nil where there is none
+	stopped  bool                        // at an entry that can't be read: the examination can't go further
 }
 
 type examinedName struct {

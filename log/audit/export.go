@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"runtime"
 
-	"github.com/agentledger/agentledger/event/erasure"
+	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/storage"
@@ -208,7 +208,7 @@ func (e *Export) examineEvents(ctx context.Context, events []storage.Event) erro
 }
 
 // noteErasure keeps the ranges of a statement that lie in the events that were skipped.
-func (e *Export) noteErasure(said *erasure.Statement) {
+func (e *Export) noteErasure(said *event.Erasure) {
 	if said == nil {
 		return
 	}

@@ -6,7 +6,6 @@ import (
 	"runtime"
 
 	"github.com/agentledger/agentledger/event"
-	"github.com/agentledger/agentledger/event/erasure"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/storage"
@@ -50,7 +49,7 @@ func (i *Import) Append(ctx context.Context, events []storage.Event) (wait func(
 }
 
 // checkErased looks for events that were here before and that a statement has erased elsewhere.
-func (i *Import) checkErased(ctx context.Context, said *erasure.Statement) error {
+func (i *Import) checkErased(ctx context.Context, said *event.Erasure) error {
 	for _, r := range said.Ranges {
 		for e, err := range i.store.Events(ctx, i.Identity().Tenant, r.Begin, min(r.End, i.began),
 			storage.FieldRecord|storage.FieldEnvelope) {

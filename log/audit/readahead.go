@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/agentledger/agentledger/event/erasure"
+	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/storage"
@@ -58,7 +58,7 @@ func (x *examiner) readAhead(ctx context.Context, begin, end id.Index) <-chan po
 const allParts = storage.FieldRecord | storage.FieldEnvelope
 
 // isFollowed reports whether an examination follows the statements of a kind.
-func isFollowed(kind string) bool { return kind == erasure.Kind || kind == log.ClockKind }
+func isFollowed(kind string) bool { return kind == event.KindErasure || kind == log.ClockKind }
 
 // handOver begins the inspection of events and hands them on; false when ctx has ended.
 func (x *examiner) handOver(ctx context.Context, portions chan<- portion, events []storage.Event, err error) bool {

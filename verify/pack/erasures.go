@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"github.com/agentledger/agentledger/event"
-	"github.com/agentledger/agentledger/event/erasure"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/tlog"
 	"github.com/agentledger/agentledger/verify"
@@ -104,7 +103,7 @@ func (c *checker) readErasures() error {
 
 // checkErasure checks one statement, and returns its sequence number and the ranges that it erased.
 func (c *checker) checkErasure(line []byte) (sequence uint64, erased []id.Range, err error) {
-	d, at, err := c.checkProven(line, erasure.Kind)
+	d, at, err := c.checkProven(line, event.KindErasure)
 	if err != nil {
 		return 0, nil, err
 	}
@@ -142,7 +141,7 @@ func (c *checker) checkProven(line []byte, kind string) (d verify.Documents, at 
 
 // parseErased reads the ranges that a statement erased.
 func parseErased(e *event.Envelope) ([]id.Range, error) {
-	said, err := erasure.Parse(e)
+	said, err := event.ParseErasure(e)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", verify.ErrMalformed, err)
 	}

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/agentledger/agentledger/event"
-	wire "github.com/agentledger/agentledger/event/erasure"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/flow/approval"
 	"github.com/agentledger/agentledger/internal/operate/erasure"
@@ -125,12 +124,12 @@ func (w *world) checkWhole(what string) {
 	all := w.events(red)
 	for _, e := range all {
 		switch e.ActionKind {
-		case wire.Kind:
+		case event.KindErasure:
 			envelope, err := event.Parse(e.Envelope, event.Options{Server: true})
 			if err != nil {
 				w.t.Fatal(err)
 			}
-			statement, err := wire.Parse(envelope)
+			statement, err := event.ParseErasure(envelope)
 			if err != nil {
 				w.t.Fatal(err)
 			}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"github.com/agentledger/agentledger/event"
-	"github.com/agentledger/agentledger/event/erasure"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/storage"
 )
@@ -50,13 +49,13 @@ func (w erasures) end() error {
 }
 
 // readErasure reads the statement of an event of the service's own.
-func readErasure(e *storage.Event) (erasure.Statement, error) {
+func readErasure(e *storage.Event) (event.Erasure, error) {
 	envelope, err := event.Parse(e.Envelope, event.Options{Server: true, MaxBytes: len(e.Envelope) + 1})
 	if err != nil {
-		return erasure.Statement{}, err
+		return event.Erasure{}, err
 	}
 	if !event.ReservedAgent(string(e.Agent)) || envelope.AgentID != e.Agent {
-		return erasure.Statement{}, fmt.Errorf("agent %s erases nothing", e.Agent)
+		return event.Erasure{}, fmt.Errorf("agent %s erases nothing", e.Agent)
 	}
-	return erasure.Parse(envelope)
+	return event.ParseErasure(envelope)
 }

@@ -13,7 +13,6 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/agentledger/agentledger/event"
-	"github.com/agentledger/agentledger/event/erasure"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/flow/approval"
 	"github.com/agentledger/agentledger/storage"
@@ -112,7 +111,7 @@ func (r *report) describeApproval(a *approval.Approval, people []person) {
 }
 
 // addErasure adds a statement about erased envelopes.
-func (r *report) addErasure(stored *storage.Event, e *event.Envelope, said *erasure.Statement) {
+func (r *report) addErasure(stored *storage.Event, e *event.Envelope, said *event.Erasure) {
 	if len(r.erasures) >= maxRows {
 		return
 	}

@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/agentledger/agentledger/event"
-	"github.com/agentledger/agentledger/event/erasure"
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/flow/approval"
@@ -151,7 +150,7 @@ func (w *packWriter) writeErasures(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		said, err := erasure.Parse(envelope)
+		said, err := event.ParseErasure(envelope)
 		if err != nil {
 			return fmt.Errorf("erasure at %d: %w", at, err)
 		}

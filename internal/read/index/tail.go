@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/agentledger/agentledger/event/erasure"
+	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/storage"
@@ -47,7 +47,7 @@ func (x *Index) readTail(ctx context.Context, s *log.State, begin id.Index) (tai
 		if kept, err = x.extendTail(ctx, s, kept); err != nil {
 			return tail{}, err
 		}
-		erases := func(r Row) bool { return r.Kind == erasure.Kind } // rows that were read before still show the texts
+		erases := func(r Row) bool { return r.Kind == event.KindErasure } // rows that were read before still show the texts
 		if known > 0 && slices.ContainsFunc(kept.rows[known:], erases) {
 			if kept, err = x.extendTail(ctx, s, tail{begin: kept.begin}); err != nil {
 				return tail{}, err

@@ -1,4 +1,4 @@
-package erasure_test
+package event_test
 
 import (
 	"errors"
@@ -10,17 +10,16 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/agentledger/agentledger/event"
-	"github.com/agentledger/agentledger/event/erasure"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/jcs"
 )
 
-func parse(payload string) (erasure.Statement, error) {
-	return erasure.Parse(&event.Envelope{ActionKind: erasure.Kind, Payload: []byte(payload)})
+func parse(payload string) (event.Erasure, error) {
+	return event.ParseErasure(&event.Envelope{ActionKind: event.KindErasure, Payload: []byte(payload)})
 }
 
 func TestThereAndBack(t *testing.T) {
-	want := erasure.Statement{Ranges: []id.Range{{Begin: 0, End: 2}, {Begin: 2, End: 3}, {Begin: 9, End: 4105 - 3}}, Reason: "person_request"}
+	want := event.Erasure{Ranges: []id.Range{{Begin: 0, End: 2}, {Begin: 2, End: 3}, {Begin: 9, End: 4105 - 3}}, Reason: "person_request"}
 	payload, err := jcs.Marshal(want.Payload())
 	if err != nil {
 		t.Fatal(err)
@@ -36,7 +35,7 @@ func TestThereAndBack(t *testing.T) {
 }
 
 func TestMalformed(t *testing.T) {
-	many := make([]string, erasure.MaxRanges+1)
+	many := make([]string, event.MaxErasedRanges+1)
 	for i := range many {
 		many[i] = fmt.Sprintf("[%d,%d]", 2*i, 2*i+1)
 	}
@@ -58,12 +57,12 @@ func TestMalformed(t *testing.T) {
 		"another member":   `{"ranges":[[1,2]],"reason":"x","text":"y"}`,
 		"no object":        `[]`,
 	} {
-		if got, err := parse(payload); !errors.Is(err, erasure.ErrMalformed) {
-			t.Errorf("%s: got %+v, %v, want %v", name, got, err, erasure.ErrMalformed)
+		if got, err := parse(payload); !errors.Is(err, event.ErrErasure) {
+			t.Errorf("%s: got %+v, %v, want %v", name, got, err, event.ErrErasure)
 		}
 	}
-	if _, err := erasure.Parse(&event.Envelope{ActionKind: "ledger_clock", Payload: []byte(`{"ranges":[[1,2]],"reason":"x"}`)}); !errors.Is(err, erasure.ErrMalformed) {
-		t.Errorf("another kind: got %v, want %v", err, erasure.ErrMalformed)
+	if _, err := event.ParseErasure(&event.Envelope{ActionKind: "ledger_clock", Payload: []byte(`{"ranges":[[1,2]],"reason":"x"}`)}); !errors.Is(err, event.ErrErasure) {
+		t.Errorf("another kind: got %v, want %v", err, event.ErrErasure)
 	}
 }
 
