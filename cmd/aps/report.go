@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/agentledger/agentledger/cmd/aps/packs"
 	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/textcheck"
@@ -91,7 +90,7 @@ func quorumLines(quorum *bool, at *id.Instant, by []verify.Cosignature, of strin
 			"--    quorum      "+of+"not reached: too few witnesses of the policy have cosigned the checkpoint")
 	}
 	for _, c := range by {
-		lines = append(lines, fmt.Sprintf("cosigned    %s%s, by %s", of, packs.DescribeTime(c), textcheck.Printable(c.Name)))
+		lines = append(lines, fmt.Sprintf("cosigned    %s%s, by %s", of, DescribeTime(c), textcheck.Printable(c.Name)))
 	}
 	return lines
 }

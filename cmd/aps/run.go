@@ -11,7 +11,6 @@ import (
 	"github.com/agentledger/agentledger/cmd/aps/commandline"
 	"github.com/agentledger/agentledger/cmd/aps/mcp"
 	"github.com/agentledger/agentledger/cmd/aps/people"
-	"github.com/agentledger/agentledger/cmd/aps/release"
 )
 
 // program is the command line.
@@ -27,11 +26,11 @@ type program struct {
 	Verify   verifyCommand   `cmd:"" help:"Verify a bundle or a tlog-proof offline."`
 	Monitor  monitorCommand  `cmd:"" help:"Follow a public log and find out when it shows two histories."`
 	people.Commands
-	Acts    acts.Commands    `embed:""`
-	MCP     mcp.Command      `cmd:"" name:"mcp" help:"Gateway in front of MCP servers: each tool call is decided and recorded."`
-	Grant   grantCommand     `cmd:"" help:"Permissions of people, for tools that check them."`
-	Did     didCommand       `cmd:"" help:"Print DID documents."`
-	Release release.Commands `embed:""`
+	Acts    acts.Commands   `embed:""`
+	MCP     mcp.Command     `cmd:"" name:"mcp" help:"Gateway in front of MCP servers: each tool call is decided and recorded."`
+	Grant   grantCommand    `cmd:"" help:"Permissions of people, for tools that check them."`
+	Did     didCommand      `cmd:"" help:"Print DID documents."`
+	Release releaseCommands `embed:""`
 }
 
 // streams are the input and the outputs of a command.

@@ -11,7 +11,6 @@ import (
 	"github.com/agentledger/agentledger/cmd/aps/acts"
 	"github.com/agentledger/agentledger/cmd/aps/commandline"
 	"github.com/agentledger/agentledger/cmd/aps/people"
-	"github.com/agentledger/agentledger/cmd/aps/release"
 	"github.com/agentledger/agentledger/internal/textcheck"
 	"github.com/agentledger/agentledger/monitor"
 )
@@ -73,7 +72,7 @@ func isRefusal(err error) bool {
 	var answer *client.Error
 	var refused *people.Refusal
 	return errors.As(err, &answer) && answer.Status/100 == 4 ||
-		errors.As(err, &refused) && refused.Status/100 == 4 || errors.Is(err, people.ErrFound) || errors.Is(err, release.ErrWrong)
+		errors.As(err, &refused) && refused.Status/100 == 4 || errors.Is(err, people.ErrFound) || errors.Is(err, errWrongRelease)
 }
 
 // errorHint returns a hint for the user about an error, "" for none.

@@ -12,7 +12,6 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/agentledger/agentledger/cmd/aps/agentflags"
-	"github.com/agentledger/agentledger/cmd/aps/packs"
 	"github.com/agentledger/agentledger/cmd/aps/people"
 	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/id"
@@ -49,12 +48,12 @@ func (c *verifyCommand) Run(ctx context.Context, s *streams, t *people.Terminal)
 	if err != nil {
 		return err
 	}
-	if c.Slug == "" && packs.IsPack(c.Bundle) {
-		wanted := packs.Wanted{Manifest: c.Manifest, Full: c.Require == "full"}
+	if c.Slug == "" && isPack(c.Bundle) {
+		wanted := packWanted{Manifest: c.Manifest, Full: c.Require == "full"}
 		if c.URL != "" {
 			wanted.FindExport = func(r *pack.Report) (id.Index, bool, error) { return c.findExport(ctx, t, trusted, r) }
 		}
-		return packs.Verify(c.Bundle, wanted, t, packs.Trust{Known: trusted.knownKeys(), Open: trusted.openCheckpoint,
+		return verifyPack(c.Bundle, wanted, t, packTrust{Known: trusted.knownKeys(), Open: trusted.openCheckpoint,
 			Quorum: trusted.checkQuorum, QuorumTime: trusted.quorumTime, Cosignatures: trusted.validCosignatures, ErrQuorum: errQuorum,
 			Wrong: func(err error) error { return &negative{err} }, Unknown: unknownKeysError})
 	}

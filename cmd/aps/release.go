@@ -1,11 +1,4 @@
-// Package release is the commands of aps about releases of agentledger: the version of this program, and the check of
-// downloaded files.
-//
-// Invariants:
-//   - Nothing is fetched, and nothing is read but the files that the list names.
-//   - Files that differ and files about which nothing can be told end with different errors.
-//   - Text of a list or a folder is made printable before it reaches a terminal.
-package release
+package main
 
 import (
 	"cmp"
@@ -23,23 +16,23 @@ import (
 	"github.com/agentledger/agentledger/verify"
 )
 
-// ErrWrong says that a file, the list or its signature is not as the release has it.
-var ErrWrong = errors.New("not the release")
+// errWrongRelease says that a file, the list or its signature is not as the release has it.
+var errWrongRelease = errors.New("not the release")
 
-// Commands are the commands about releases.
-type Commands struct {
-	Verify  VerifyCommand  `cmd:"" name:"verify-release" help:"Verify files of a release offline."`
-	Version VersionCommand `cmd:"" help:"Print the version of this program."`
+// releaseCommands are the commands about releases.
+type releaseCommands struct {
+	Verify  releaseVerifyCommand  `cmd:"" name:"verify-release" help:"Verify files of a release offline."`
+	Version releaseVersionCommand `cmd:"" help:"Print the version of this program."`
 }
 
-// VerifyCommand is verify-release.
-type VerifyCommand struct {
+// releaseVerifyCommand is verify-release.
+type releaseVerifyCommand struct {
 	Path string `arg:"" help:"Folder of a release, or a file of it with SHA256SUMS.note beside it."`
 	Key  string `env:"APS_RELEASE_KEY" placeholder:"VKEY" help:"The release key, from a source that you trust."`
 }
 
 // Help implements kong.HelpProvider.
-func (*VerifyCommand) Help() string {
+func (*releaseVerifyCommand) Help() string {
 	return `Status 0: the files are those that the key signed. 1: one differs, is missing or is not on the list. ` +
 		`2: can't tell: no key, not signed, signed by another key, or a file that can't be read. ` +
 		`Without a key files can be whole, but nothing says whose they are.
@@ -48,8 +41,8 @@ Of a folder each file has to be on the list and each file of the list there. Not
 		`An old release is as well signed as the newest one: the names of the files have its version.`
 }
 
-// report is the JSON output of verify-release.
-type report struct {
+// releaseReport is the JSON output of verify-release.
+type releaseReport struct {
 	OK       bool         `json:"ok"`
 	SignedBy string       `json:"signed_by,omitzero"` // name and key hash of the key given; "" when it has not signed
 	Files    []fileReport `json:"files"`
@@ -63,7 +56,7 @@ type fileReport struct {
 }
 
 // Run prints the result of each file. The error wraps ErrWrong when one is wrong.
-func (c *VerifyCommand) Run(ctx context.Context, out *people.Terminal) error {
+func (c *releaseVerifyCommand) Run(ctx context.Context, out *people.Terminal) error {
 	key, err := c.parseKey()
 	if err != nil {
 		return err
@@ -77,7 +70,7 @@ func (c *VerifyCommand) Run(ctx context.Context, out *people.Terminal) error {
 	if err != nil {
 		return tellWrong(err)
 	}
-	var r report
+	var r releaseReport
 	signed := r.checkSignature(list, key)
 	differs, err := r.checkFiles(ctx, dir, list, name)
 	if err != nil {
@@ -94,7 +87,7 @@ func (c *VerifyCommand) Run(ctx context.Context, out *people.Terminal) error {
 }
 
 // openFolder opens the folder of the list. The name is that of the one file to check, "" for all.
-func (c *VerifyCommand) openFolder() (dir *os.Root, name string, err error) {
+func (c *releaseVerifyCommand) openFolder() (dir *os.Root, name string, err error) {
 	folder := c.Path
 	if info, err := os.Stat(c.Path); err != nil || !info.IsDir() { // a file that is missing may be on the list
 		folder, name = filepath.Split(filepath.Clean(c.Path))
@@ -103,7 +96,7 @@ func (c *VerifyCommand) openFolder() (dir *os.Root, name string, err error) {
 	return dir, name, err
 }
 
-func (c *VerifyCommand) parseKey() (key tlog.VerifierKey, err error) {
+func (c *releaseVerifyCommand) parseKey() (key tlog.VerifierKey, err error) {
 	if c.Key == "" {
 		return key, nil
 	}
@@ -118,7 +111,7 @@ func (c *VerifyCommand) parseKey() (key tlog.VerifierKey, err error) {
 }
 
 // checkSignature checks the list under the key, which may be the zero one.
-func (r *report) checkSignature(list releasefiles.List, key tlog.VerifierKey) error {
+func (r *releaseReport) checkSignature(list releasefiles.List, key tlog.VerifierKey) error {
 	err := list.CheckSignature(key)
 	switch {
 	case err == nil:
@@ -132,7 +125,7 @@ func (r *report) checkSignature(list releasefiles.List, key tlog.VerifierKey) er
 }
 
 // checkFiles adds the one file that is named, or all of the list and the folder. It returns the first difference.
-func (r *report) checkFiles(ctx context.Context, dir *os.Root, list releasefiles.List,
+func (r *releaseReport) checkFiles(ctx context.Context, dir *os.Root, list releasefiles.List,
 	name string) (differs, err error) {
 	wanted := list.Files
 	var unlisted []string
@@ -160,7 +153,7 @@ func (r *report) checkFiles(ctx context.Context, dir *os.Root, list releasefiles
 }
 
 // addFile adds the result of a file, and returns it with the name.
-func (r *report) addFile(name string, found error) error {
+func (r *releaseReport) addFile(name string, found error) error {
 	if found == nil {
 		r.Files = append(r.Files, fileReport{Name: name, OK: true})
 		return nil
@@ -169,7 +162,7 @@ func (r *report) addFile(name string, found error) error {
 	return fmt.Errorf("%s: %w", name, found)
 }
 
-func (r *report) print(out *people.Terminal) error {
+func (r *releaseReport) print(out *people.Terminal) error {
 	if out.JSON {
 		return out.PrintJSON(r)
 	}
@@ -195,7 +188,7 @@ func tellWrong(err error) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, releasefiles.ErrWrong):
-		return fmt.Errorf("%w: %s", ErrWrong, textcheck.Printable(err.Error()))
+		return fmt.Errorf("%w: %s", errWrongRelease, textcheck.Printable(err.Error()))
 	}
 	return fmt.Errorf("can't tell: %s", textcheck.Printable(err.Error()))
 }

@@ -1,11 +1,4 @@
-// Package packs is aps verify for evidence packs.
-//
-// Invariants:
-//
-//   - A pack is a file or a folder. Only the log's event of the export is fetched, and only on request.
-//   - A pack that is not proved and one about which nothing can be told end with different errors.
-//   - Text of a pack is made printable before it reaches a terminal.
-package packs
+package main
 
 import (
 	"errors"
@@ -21,8 +14,8 @@ import (
 	"github.com/agentledger/agentledger/verify/pack"
 )
 
-// Trust holds the auditor's keys and witnesses. All members but the first one are required.
-type Trust struct {
+// packTrust holds the auditor's keys and witnesses. All members but the first one are required.
+type packTrust struct {
 	Known        []tlog.VerifierKey // keys that are pinned; none: the pack is checked by its own
 	Open         func(note []byte) (tlog.Checkpoint, error)
 	Quorum       func(signed bool, note []byte) *bool
@@ -35,8 +28,8 @@ type Trust struct {
 	Unknown   func(signers []string, slug id.Slug) error
 }
 
-// Wanted says how much a pack has to show.
-type Wanted struct {
+// packWanted says how much a pack has to show.
+type packWanted struct {
 	Manifest string // SHA-256 of its manifest, in hex; "": any
 	Full     bool   // with the signed texts
 
@@ -45,8 +38,8 @@ type Wanted struct {
 	FindExport func(*pack.Report) (at id.Index, found bool, err error)
 }
 
-// IsPack reports whether name is a folder, or a file that begins like a pack. Standard input and addresses are not packs.
-func IsPack(name string) bool {
+// isPack reports whether name is a folder, or a file that begins like a pack. Standard input and addresses are not packs.
+func isPack(name string) bool {
 	if info, err := os.Stat(name); err == nil && info.IsDir() {
 		return true
 	}
@@ -73,9 +66,9 @@ type report struct {
 	UnknownKeys  []string             `json:"unknown_keys,omitzero"` // set when they are the only fault
 }
 
-// Verify checks a pack, prints the facts that it proves, and returns an error unless these are all that were
+// verifyPack checks a pack, prints the facts that it proves, and returns an error unless these are all that were
 // wanted.
-func Verify(name string, w Wanted, out *people.Terminal, t Trust) error {
+func verifyPack(name string, w packWanted, out *people.Terminal, t packTrust) error {
 	r, failed, err := check(name, t)
 	if err != nil {
 		return err
@@ -111,7 +104,7 @@ func Verify(name string, w Wanted, out *people.Terminal, t Trust) error {
 const repacked = "that this pack is as the service sent it: without the digest of its manifest, its carrier may have repacked it"
 
 // compareManifest compares the manifest with the digest that was given, and with the one in the log.
-func compareManifest(r *report, w Wanted) error {
+func compareManifest(r *report, w packWanted) error {
 	known := w.Manifest != ""
 	if known {
 		ok := w.Manifest == r.ManifestSHA256.String()
@@ -159,7 +152,7 @@ func open(name string) (check func(pack.Options) (pack.Report, error), end func(
 
 // check checks a pack with the pinned keys. failed is set if it is not proved. If the only fault is that other keys
 // signed the pack, the report contains these keys.
-func check(name string, t Trust) (r report, failed, err error) {
+func check(name string, t packTrust) (r report, failed, err error) {
 	checkPack, end, err := open(name)
 	if err != nil {
 		return r, nil, err
@@ -211,7 +204,7 @@ func isWrong(err error) bool {
 }
 
 // print prints the outcome.
-func print(out *people.Terminal, name string, r *report, failed error, t Trust) error {
+func print(out *people.Terminal, name string, r *report, failed error, t packTrust) error {
 	if out.JSON {
 		return out.PrintJSON(r)
 	}

@@ -1,4 +1,4 @@
-package release
+package main
 
 import (
 	"github.com/agentledger/agentledger/client"
@@ -6,8 +6,8 @@ import (
 	"github.com/agentledger/agentledger/internal/programversion"
 )
 
-// VersionCommand is version.
-type VersionCommand struct{}
+// releaseVersionCommand is version.
+type releaseVersionCommand struct{}
 
 // versionOutput is the JSON output of version.
 type versionOutput struct {
@@ -18,7 +18,7 @@ type versionOutput struct {
 }
 
 // Run prints the version of this program.
-func (VersionCommand) Run(out *people.Terminal) error {
+func (releaseVersionCommand) Run(out *people.Terminal) error {
 	v := programversion.Read()
 	if out.JSON {
 		return out.PrintJSON(versionOutput{Version: v.Release, Commit: v.Commit, Go: v.Go,
