@@ -11,7 +11,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/agentledger/agentledger/client"
-	"github.com/agentledger/agentledger/cmd/aps/agentflags"
+	"github.com/agentledger/agentledger/cmd/aps/flags"
 	"github.com/agentledger/agentledger/did"
 	"github.com/agentledger/agentledger/edkey"
 	"github.com/agentledger/agentledger/id"
@@ -29,7 +29,7 @@ type didGetCommand struct {
 }
 
 func (c *didGetCommand) Run(ctx context.Context, s *streams) error {
-	service, err := agentflags.Service{URL: c.URL}.NewClient(s.err)
+	service, err := flags.Service{URL: c.URL}.NewClient(s.err)
 	if err != nil {
 		return err
 	}

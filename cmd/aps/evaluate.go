@@ -10,7 +10,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/agentledger/agentledger/client"
-	"github.com/agentledger/agentledger/cmd/aps/agentflags"
+	"github.com/agentledger/agentledger/cmd/aps/flags"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/textcheck"
 )
@@ -18,8 +18,8 @@ import (
 type evaluateCommand struct {
 	Tool    string `required:"" placeholder:"NAME" help:"Dotted name of the tool."`
 	Payload string `placeholder:"JSON" help:"The call's payload, a JSON object."`
-	agentflags.Names
-	agentflags.Service
+	flags.Names
+	flags.Service
 }
 
 func (c *evaluateCommand) Run(ctx context.Context, s *streams) error {

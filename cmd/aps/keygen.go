@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/agentledger/agentledger/client"
-	"github.com/agentledger/agentledger/cmd/aps/agentflags"
+	"github.com/agentledger/agentledger/cmd/aps/flags"
 	"github.com/agentledger/agentledger/did"
 	"github.com/agentledger/agentledger/edkey"
 	"github.com/agentledger/agentledger/internal/durable"
@@ -15,7 +15,7 @@ type keygenCommand struct {
 	Out   string `xor:"source" placeholder:"FILE" help:"Write the private key to a new file of mode 0600 instead of printing it."`
 	From  string `xor:"source" placeholder:"FILE" help:"Make no key, read this private key."`
 	Proof bool   `help:"Make the proof with which the public key is registered for --org and --agent, with --key-id or with an id that the service gives."`
-	agentflags.Names
+	flags.Names
 }
 
 // keyOutput is the output of keygen.
@@ -54,7 +54,7 @@ func (c *keygenCommand) Run(s *streams) error {
 // makeOrReadSeed returns the seed of the key given, of a new one when none is.
 func (c *keygenCommand) makeOrReadSeed() ([]byte, error) {
 	if c.From != "" {
-		return agentflags.ReadSeed(c.From)
+		return flags.ReadSeed(c.From)
 	}
 	seed := edkey.NewPrivate().Seed()
 	return seed[:], nil

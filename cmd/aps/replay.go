@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/agentledger/agentledger/client"
-	"github.com/agentledger/agentledger/cmd/aps/agentflags"
+	"github.com/agentledger/agentledger/cmd/aps/flags"
 )
 
 type replayCommand struct {
@@ -23,8 +23,8 @@ type replayCommand struct {
 	Limit       uint64    `help:"Send at most so many lines; 0 for all."`
 	DryRun      bool      `help:"Print the envelopes and send nothing."`
 	batchFlags
-	agentflags.Service
-	agentflags.Signer
+	flags.Service
+	flags.Signer
 }
 
 func (c *replayCommand) Run(ctx context.Context, s *streams) error {

@@ -19,7 +19,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/agentledger/agentledger/client"
-	"github.com/agentledger/agentledger/cmd/aps/agentflags"
+	"github.com/agentledger/agentledger/cmd/aps/flags"
 	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/test/fakeservice"
@@ -360,8 +360,8 @@ func FuzzPlayback(f *testing.F) {
 	f.Add(`{"trace":"","step":-1}`)
 	f.Add(`{"trace":"../x","step":1,"action_kind":"result","payload":{"salt":1}}`)
 	o := fakeservice.Start(f, 1).Organization(0)
-	flags := as(f, o)
-	signer, _, err := agentflags.Signer{Names: agentflags.Names{Org: o.ID, Agent: string(o.Agent), KeyID: string(o.Key)}, KeyFile: flags[7]}.OpenSigner()
+	given := as(f, o)
+	signer, _, err := flags.Signer{Names: flags.Names{Org: o.ID, Agent: string(o.Agent), KeyID: string(o.Key)}, KeyFile: given[7]}.OpenSigner()
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -382,7 +382,7 @@ func FuzzPlayback(f *testing.F) {
 
 func BenchmarkPlayback(b *testing.B) {
 	o := fakeservice.Start(b, 1).Organization(0)
-	signer, _, err := agentflags.Signer{Names: agentflags.Names{Org: o.ID, Agent: string(o.Agent), KeyID: string(o.Key)}, KeyFile: as(b, o)[7]}.OpenSigner()
+	signer, _, err := flags.Signer{Names: flags.Names{Org: o.ID, Agent: string(o.Agent), KeyID: string(o.Key)}, KeyFile: as(b, o)[7]}.OpenSigner()
 	if err != nil {
 		b.Fatal(err)
 	}

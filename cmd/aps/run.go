@@ -8,7 +8,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/agentledger/agentledger/cmd/aps/acts"
-	"github.com/agentledger/agentledger/cmd/aps/commandline"
+	"github.com/agentledger/agentledger/cmd/aps/flags"
 	"github.com/agentledger/agentledger/cmd/aps/mcp"
 	"github.com/agentledger/agentledger/cmd/aps/people"
 )
@@ -53,7 +53,7 @@ func runProgram(ctx context.Context, args []string, stdin io.Reader, stdout, std
 	if err != nil {
 		return err
 	}
-	command, err := commandline.Parse(parser, args)
+	command, err := flags.Parse(parser, args)
 	if command == nil || err != nil {
 		return err
 	}

@@ -8,7 +8,7 @@ import (
 	"net/http"
 
 	"github.com/agentledger/agentledger/client"
-	"github.com/agentledger/agentledger/cmd/aps/agentflags"
+	"github.com/agentledger/agentledger/cmd/aps/flags"
 	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
@@ -18,8 +18,8 @@ import (
 type sendCommand struct {
 	File string `arg:"" optional:"" default:"-" help:"File with events, - for standard input. What may have to be sent again after a crash is signed first: aps sign."`
 	batchFlags
-	agentflags.Service
-	agentflags.Signer
+	flags.Service
+	flags.Signer
 }
 
 func (c *sendCommand) Run(ctx context.Context, s *streams) error {
@@ -44,7 +44,7 @@ func (c *sendCommand) Run(ctx context.Context, s *streams) error {
 type delivery struct {
 	*streams
 	service *client.Client
-	flags   agentflags.Signer
+	flags   flags.Signer
 	signer  *client.Signer // nil until an unsigned event comes
 
 	closeSigner func()

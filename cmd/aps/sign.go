@@ -4,7 +4,7 @@ import (
 	"errors"
 
 	"github.com/agentledger/agentledger/client"
-	"github.com/agentledger/agentledger/cmd/aps/agentflags"
+	"github.com/agentledger/agentledger/cmd/aps/flags"
 	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/internal/jcs"
 )
@@ -12,7 +12,7 @@ import (
 type signCommand struct {
 	File string `arg:"" optional:"" default:"-" help:"File with unsigned events, - for standard input."`
 	Form string `enum:"digest,canonical" default:"digest" help:"What is signed: ${enum}."`
-	agentflags.Signer
+	flags.Signer
 }
 
 func (c *signCommand) Run(s *streams) error {

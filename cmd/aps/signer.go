@@ -4,7 +4,7 @@ import (
 	"errors"
 
 	"github.com/agentledger/agentledger/client/signerprocess"
-	"github.com/agentledger/agentledger/cmd/aps/agentflags"
+	"github.com/agentledger/agentledger/cmd/aps/flags"
 	"github.com/agentledger/agentledger/edkey"
 	"github.com/agentledger/agentledger/id"
 )
@@ -19,7 +19,7 @@ func (c *signerCommand) Run(s *streams) error {
 	if c.KeyID == "" || c.KeyFile == "" {
 		return errors.New("give --key-id and --key-file")
 	}
-	seed, err := agentflags.ReadSeed(c.KeyFile)
+	seed, err := flags.ReadSeed(c.KeyFile)
 	if err != nil {
 		return err
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/agentledger/agentledger/cmd/aps/agentflags"
+	"github.com/agentledger/agentledger/cmd/aps/flags"
 	"github.com/agentledger/agentledger/cmd/aps/people"
 	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/id"
@@ -124,7 +124,7 @@ func (c *verifyCommand) fetchEvent(ctx context.Context, s *streams) ([]byte, err
 	if c.Slug == "" {
 		return nil, errors.New("no organization: set --slug")
 	}
-	service, err := agentflags.Service{URL: c.URL}.NewClient(s.err)
+	service, err := flags.Service{URL: c.URL}.NewClient(s.err)
 	if err != nil {
 		return nil, err
 	}
@@ -141,7 +141,7 @@ func (c *verifyCommand) fetchAddress(ctx context.Context, s *streams) ([]byte, e
 	if err != nil {
 		return nil, errors.New("not an address of a bundle or a tlog-proof")
 	}
-	service, err := agentflags.Service{URL: address.Scheme + "://" + address.Host}.NewClient(s.err)
+	service, err := flags.Service{URL: address.Scheme + "://" + address.Host}.NewClient(s.err)
 	if err != nil {
 		return nil, err
 	}

@@ -21,7 +21,7 @@ import (
 
 	"github.com/agentledger/agentledger/client"
 	"github.com/agentledger/agentledger/client/guard"
-	"github.com/agentledger/agentledger/cmd/aps/agentflags"
+	"github.com/agentledger/agentledger/cmd/aps/flags"
 	"github.com/agentledger/agentledger/internal/textcheck"
 )
 
@@ -48,8 +48,8 @@ func (e *Exit) Error() string { return e.Message }
 
 // agentFlags are the flags that all commands about acts have.
 type agentFlags struct {
-	agentflags.Service
-	agentflags.Signer
+	flags.Service
+	flags.Signer
 	Principal  string   `env:"APS_PRINCIPAL" placeholder:"NAME" help:"For whom the agent acts. Default: the agent."`
 	Journal    string   `env:"APS_JOURNAL" placeholder:"DIR" type:"path" help:"Folder of the journals."`
 	DigestOnly bool     `help:"Keep the arguments out of the ledger, but for their digest and --see."`

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/agentledger/agentledger/client/guard"
-	"github.com/agentledger/agentledger/cmd/aps/agentflags"
+	"github.com/agentledger/agentledger/cmd/aps/flags"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/textcheck"
 )
@@ -33,7 +33,7 @@ const (
 
 // Run implements the command.
 func (c *WrapCommand) Run(ctx context.Context, s *Streams) error {
-	if err := agentflags.CheckHidden(c.Token); err != nil {
+	if err := flags.CheckHidden(c.Token); err != nil {
 		return err
 	}
 	if c.Command[0] == "--" {

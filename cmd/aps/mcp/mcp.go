@@ -22,7 +22,7 @@ import (
 
 	"github.com/agentledger/agentledger/client"
 	"github.com/agentledger/agentledger/client/guard"
-	"github.com/agentledger/agentledger/cmd/aps/agentflags"
+	"github.com/agentledger/agentledger/cmd/aps/flags"
 	"github.com/agentledger/agentledger/cmd/aps/people"
 	"github.com/agentledger/agentledger/internal/childprocess"
 	"github.com/agentledger/agentledger/internal/mcp/gateway"
@@ -42,7 +42,7 @@ type Command struct {
 type agentFlags struct {
 	Service string `name:"service" env:"APS_URL" placeholder:"URL" help:"Address of the service."`
 	Token   string `env:"APS_TOKEN" placeholder:"KEY" help:"Ingest key. Refused as a flag, which the servers could read: set APS_TOKEN."`
-	agentflags.Signer
+	flags.Signer
 }
 
 type serveCommand struct {
@@ -60,7 +60,7 @@ type serveCommand struct {
 
 // Run implements the command.
 func (c *serveCommand) Run(ctx context.Context, t *people.Terminal) error {
-	if err := agentflags.CheckHidden(c.Token); err != nil {
+	if err := flags.CheckHidden(c.Token); err != nil {
 		return err
 	}
 	settings, err := c.loadSettings()
@@ -151,7 +151,7 @@ func (f agentFlags) newClient() (*client.Client, error) {
 	if f.Service == "" {
 		return nil, errors.New("no service: set --service or APS_URL")
 	}
-	return agentflags.Service{URL: f.Service, Token: f.Token}.NewRetryingClient(client.Retry{})
+	return flags.Service{URL: f.Service, Token: f.Token}.NewRetryingClient(client.Retry{})
 }
 
 func (c *serveCommand) stateFolder(s Settings) string {

@@ -1,4 +1,4 @@
-package commandline_test
+package flags_test
 
 import (
 	"bytes"
@@ -11,7 +11,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"github.com/agentledger/agentledger/cmd/aps/commandline"
+	"github.com/agentledger/agentledger/cmd/aps/flags"
 )
 
 // grammar has each kind of flag and argument that aps has.
@@ -144,7 +144,7 @@ func TestAsKong(t *testing.T) {
 		} {
 			args := strings.Fields(line)
 			want := parse(t, args, byKong(args))
-			got := parse(t, args, func(k *kong.Kong) (any, error) { return commandline.Parse(k, args) })
+			got := parse(t, args, func(k *kong.Kong) (any, error) { return flags.Parse(k, args) })
 			if !reflect.DeepEqual(got, want) {
 				t.Errorf("%v: %s:\ngot  %+v\nwant %+v", environment, line, got, want)
 			}
@@ -156,8 +156,8 @@ func TestErrorsAreOfUsage(t *testing.T) {
 	for _, line := range []string{"nothing", "watch --tries 0", "watch --tries x", "vote id", "keys"} {
 		args := strings.Fields(line)
 		parse(t, args, func(k *kong.Kong) (any, error) {
-			_, err := commandline.Parse(k, args)
-			if usage, is := errors.AsType[*commandline.Error](err); !is || usage.Unwrap() == nil {
+			_, err := flags.Parse(k, args)
+			if usage, is := errors.AsType[*flags.Error](err); !is || usage.Unwrap() == nil {
 				t.Errorf("%s: got %T", line, err)
 			}
 			return nil, err

@@ -1,10 +1,10 @@
-// Package agentflags is the flags of commands that act for an agent: which service, which agent, which key.
+// Package flags is the flags of commands that act for an agent: which service, which agent, which key.
 //
 // Invariants:
 //
 //   - Flags have the names and environment twins that all commands share.
 //   - Private keys are read from files, or held by another program, and no error holds one.
-package agentflags
+package flags
 
 import (
 	"errors"

@@ -1,14 +1,4 @@
-// Package commandline parses the command line of aps by the parts of kong that call no method by its name.
-//
-// kong's own Parse, Validate and Run look methods up by names that the linker does not know. Then the linker keeps
-// every exported method of every type in use, which is a seventh of the program.
-//
-// Invariants:
-//
-//   - A command line is taken or refused as kong's Parse does, with the same words (TestAsKong).
-//   - Hooks of kong, such as AfterApply and Validate, are not called. A command's method CheckFlags() error is called
-//     in the place of Validate.
-package commandline
+package flags
 
 import (
 	"github.com/alecthomas/kong"
