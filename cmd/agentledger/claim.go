@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 
 	"github.com/agentledger/agentledger/cmd/agentledger/datadir"
-	"github.com/agentledger/agentledger/cmd/agentledger/ending"
 	"github.com/agentledger/agentledger/cmd/agentledger/nodes"
 	"github.com/agentledger/agentledger/internal/config"
 	"github.com/agentledger/agentledger/internal/programversion"
@@ -20,7 +19,7 @@ func claimDatabase(ctx context.Context, c config.Store, url string, s *datadir.S
 	}
 	claim, err := nodes.Take(ctx, nodes.ClaimOptions{URL: url, File: filepath.Join(c.AnchorsDir(), "process"),
 		Version: programversion.Read().Short(), Key: s.Keyring.Fingerprints()[0], Engine: s.Engine, Logger: logger,
-		Conflict: ending.BesideOthers(logger)})
+		Conflict: BesideOthers(logger)})
 	s.Release = claim.Release
 	return err
 }

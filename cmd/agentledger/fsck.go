@@ -7,7 +7,6 @@ import (
 
 	"github.com/agentledger/agentledger/cmd/agentledger/datadir"
 	"github.com/agentledger/agentledger/internal/config"
-	"github.com/agentledger/agentledger/internal/heapfloor"
 	"github.com/agentledger/agentledger/internal/operate/compaction"
 	"github.com/agentledger/agentledger/internal/operate/recordcheck"
 	"github.com/agentledger/agentledger/log"
@@ -166,7 +165,7 @@ const (
 
 // forReading bounds the memory of this process and returns the settings with which a whole store is read.
 func (c offline) forReading() config.Tuning {
-	heapfloor.Limit(readMemory)
+	Limit(readMemory)
 	t := c.Tuning
 	if t.CacheMiB == 0 || t.CacheMiB > readCacheMiB {
 		t.CacheMiB = readCacheMiB

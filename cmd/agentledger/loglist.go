@@ -5,7 +5,6 @@ import (
 	"github.com/agentledger/agentledger/internal/config"
 	"github.com/agentledger/agentledger/internal/operate/loglist"
 	"github.com/agentledger/agentledger/publicapi"
-	"github.com/agentledger/agentledger/web/publiclogs"
 )
 
 // buildLogList makes the service list its logs for witnesses, if the settings have a contact. The list
@@ -30,8 +29,8 @@ func (s *service) publicLogList() publicapi.LogList {
 }
 
 // publicLogs is what the pages list of the logs.
-func (s *service) publicLogs() publiclogs.List {
-	l := publiclogs.List{Listings: s.directory, Witnessed: s.logList}
+func (s *service) publicLogs() publicLogList {
+	l := publicLogList{Listings: s.directory, Witnessed: s.logList}
 	if s.directoryName != nil {
 		l.Slug = s.directoryName.Slug
 	}

@@ -37,8 +37,6 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/agentledger/agentledger/cmd/agentledger/doctor"
-	"github.com/agentledger/agentledger/cmd/agentledger/ending"
-	"github.com/agentledger/agentledger/cmd/agentledger/policyfile"
 	"github.com/agentledger/agentledger/internal/config"
 	"github.com/agentledger/agentledger/internal/programversion"
 	"github.com/agentledger/agentledger/internal/tenant/password/hashprocess"
@@ -79,7 +77,7 @@ type commands struct {
 	Succeed      succeedCommand      `cmd:"" help:"Let an organization whose log is frozen go on with another log. The server must be stopped."`
 	Export       exportCommand       `cmd:"" help:"Write one or all organizations into a folder, to move them to another store: of a snapshot of the server that runs (--server), or of a stopped one's store."`
 	Import       importCommand       `cmd:"" help:"Bring organizations of an export into a store. Its server must be stopped."`
-	Policy       policyfile.Command  `cmd:"" help:"Check, test and replay policy documents, without a server."`
+	Policy       policyCommand       `cmd:"" help:"Check, test and replay policy documents, without a server."`
 	Version      versionCommand      `cmd:"" help:"Say what this is."`
 }
 
@@ -101,7 +99,7 @@ var errFound = errors.New("found something wrong")
 
 const (
 	exitFound = 1
-	exitError = ending.Failed
+	exitError = exitFailed
 )
 
 // runProgram is the program as a value, so that tests run it too.
@@ -133,11 +131,11 @@ func runProgram(ctx context.Context, args []string, stdout, stderr io.Writer) in
 	switch {
 	case err == nil:
 		return 0
-	case errors.Is(err, errFound), errors.Is(err, policyfile.ErrFound), errors.Is(err, doctor.ErrFound):
+	case errors.Is(err, errFound), errors.Is(err, errPolicyFound), errors.Is(err, doctor.ErrFound):
 		return exitFound
 	}
 	terminal{stdout, stderr}.printError(err)
-	return ending.Status(err)
+	return exitStatus(err)
 }
 
 type versionCommand struct{}

@@ -12,8 +12,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/agentledger/agentledger/cmd/agentledger/ending"
 )
 
 // hashes returns the digest of each file below a folder.
@@ -153,7 +151,7 @@ func TestRefusedStores(t *testing.T) {
 			}
 			before, want := hashes(t, other), exitError
 			if name == "newer format" {
-				want = ending.Refused
+				want = exitRefused
 			}
 			for _, args := range offlineCommands(other, checkpoint, filepath.Join(t.TempDir(), "export")) {
 				out, exit := command(t, "agentledger", args...)

@@ -13,15 +13,12 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
-	"github.com/agentledger/agentledger/cmd/agentledger/ending"
 	"github.com/agentledger/agentledger/identity"
 	"github.com/agentledger/agentledger/internal/config"
-	"github.com/agentledger/agentledger/internal/heapfloor"
 	"github.com/agentledger/agentledger/internal/http/edge"
 	"github.com/agentledger/agentledger/internal/http/listener"
 	"github.com/agentledger/agentledger/internal/http/serving"
 	"github.com/agentledger/agentledger/internal/operate/compaction"
-	"github.com/agentledger/agentledger/internal/processors"
 	"github.com/agentledger/agentledger/internal/telemetry"
 )
 
@@ -32,7 +29,7 @@ type serveCommand struct {
 
 // Run serves until ctx ends or the store breaks.
 func (c serveCommand) Run(ctx context.Context, out terminal) error {
-	processors.SetLeast()
+	setLeastThreads()
 	return thisMachine().serveUntilDone(ctx, c.Serve, out)
 }
 
@@ -69,7 +66,7 @@ func (m machine) startServer(ctx context.Context, c config.Serve, logger *slog.L
 		return nil, err
 	}
 	watch.clocks = m.clocks
-	service, err := openService(ctx, c, watch, ending.AtOnce(logger))
+	service, err := openService(ctx, c, watch, exitAtOnce(logger))
 	if err != nil {
 		return nil, errors.Join(err, watch.stop(ctx))
 	}
@@ -83,7 +80,7 @@ func (m machine) startServer(ctx context.Context, c config.Serve, logger *slog.L
 	}
 	background, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	s.cancel = cancel
-	s.background.Go(func() { heapfloor.Hold(background, int64(c.HeapFloorMiB)<<20) })
+	s.background.Go(func() { holdHeapFloor(background, int64(c.HeapFloorMiB)<<20) })
 	s.background.Go(func() { service.compareWithAnchors(background) })
 	s.background.Go(func() { service.status.Run(background) })
 	if service.logList != nil {

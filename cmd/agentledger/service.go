@@ -57,7 +57,6 @@ import (
 	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/web"
 	operatorpages "github.com/agentledger/agentledger/web/operator"
-	"github.com/agentledger/agentledger/web/publiclogs"
 )
 
 // service is everything between the store and the listeners:
@@ -279,7 +278,7 @@ func (s *service) mainHandler(c config.Serve, signIn *identity.Server, shared *e
 		PublicURL: c.PublicURL, Directory: s.directoryName, LogList: s.publicLogList(), Clock: s.clock.Now,
 		MaxInFlight: c.MaxPublicReads, Control: s.control, Metrics: s.watch.registry})
 	pages := web.New(web.Options{Edge: shared, Organizations: s.orgs, Log: public.Reader(), PublicURL: c.PublicURL,
-		Logs: s.publicLogs(), Hashes: publiclogs.Hashes{Index: s.index, StandIn: standIn},
+		Logs: s.publicLogs(), Hashes: publicHashes{Index: s.index, StandIn: standIn},
 		Health: s.findUnreadiness, MaxInFlight: c.MaxPublicReads, Control: s.control})
 	public.Routes(r, pages.EventPage)
 	s.evidence.Witnesses, s.evidence.Transparency = s.witnesses, public

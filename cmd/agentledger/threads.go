@@ -1,10 +1,4 @@
-// Package processors sets how many threads of a process run Go code at once.
-//
-// Invariants:
-//
-//   - These are at least two, but where the environment names a number.
-//   - The number is set once, at the start, and only if it would be one.
-package processors
+package main
 
 import (
 	"os"
@@ -16,9 +10,9 @@ import (
 // operating system divides the processor among two threads in shorter turns.
 const least = 2
 
-// SetLeast lets at least two threads run Go code. GOMAXPROCS of the environment wins. It MUST be called before
+// setLeastThreads lets at least two threads run Go code. GOMAXPROCS of the environment wins. It MUST be called before
 // others read runtime.GOMAXPROCS. Where it changes the number, later limits of a container have no effect.
-func SetLeast() {
+func setLeastThreads() {
 	if os.Getenv("GOMAXPROCS") == "" && runtime.GOMAXPROCS(0) < least {
 		runtime.GOMAXPROCS(least)
 	}

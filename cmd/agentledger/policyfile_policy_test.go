@@ -1,4 +1,4 @@
-package policyfile
+package main
 
 import (
 	"bytes"
@@ -29,7 +29,7 @@ func TestIDOfFile(t *testing.T) {
 		t.Errorf("got %q", p.ID)
 	}
 	var out bytes.Buffer
-	if err := (checkCommand{files{[]string{write("not an id.json", document)}}}).Run(&out); err != ErrFound || !strings.Contains(out.String(), "policy_id") {
+	if err := (checkCommand{files{[]string{write("not an id.json", document)}}}).Run(&out); err != errPolicyFound || !strings.Contains(out.String(), "policy_id") {
 		t.Errorf("got %v, %s", err, &out)
 	}
 }

@@ -1,4 +1,4 @@
-package heapfloor
+package main
 
 import (
 	"context"
@@ -32,7 +32,7 @@ func TestHold(t *testing.T) {
 	runtime.GC()
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
-	go func() { Hold(ctx, 64<<20); close(done) }()
+	go func() { holdHeapFloor(ctx, 64<<20); close(done) }()
 	for deadline := time.Now().Add(time.Minute); percent() == 100; {
 		if time.Now().After(deadline) {
 			t.Fatal("the floor is not held")
@@ -53,7 +53,7 @@ func TestLeftAlone(t *testing.T) {
 		floor int64
 	}{{"70", 64 << 20}, {"off", 64 << 20}, {"", 0}} {
 		t.Setenv("GOGC", c.gogc)
-		Hold(t.Context(), c.floor) // returns
+		holdHeapFloor(t.Context(), c.floor) // returns
 		if got := percent(); got != 100 {
 			t.Errorf("GOGC=%s, floor %d: got %d, want 100", c.gogc, c.floor, got)
 		}

@@ -1,10 +1,4 @@
-// Package policyfile is the commands for policy documents: check, test and replay. They need no server.
-//
-// Invariants:
-//
-//   - A document is judged by the rules of the service, by the same code.
-//   - A file is only read.
-package policyfile
+package main
 
 import (
 	"cmp"
@@ -24,10 +18,10 @@ import (
 )
 
 // ErrFound: the command did its work and found something wrong.
-var ErrFound = errors.New("a document is wrong")
+var errPolicyFound = errors.New("a document is wrong")
 
-// Command groups the commands for policy documents, which need no server.
-type Command struct {
+// policyCommand groups the commands for policy documents, which need no server.
+type policyCommand struct {
 	Check  checkCommand  `cmd:"" help:"Check policy documents as the service does."`
 	Test   testCommand   `cmd:"" help:"Run the tests that policy documents hold."`
 	Replay replayCommand `cmd:"" help:"Decide an event again, and compare with what was recorded."`
@@ -136,7 +130,7 @@ func (c files) checkEachFile(out io.Writer, look func(policy.Policy) (said strin
 		fmt.Fprintf(out, "%s: %s\n", file, said)
 	}
 	if found {
-		return ErrFound
+		return errPolicyFound
 	}
 	return nil
 }

@@ -1,10 +1,4 @@
-// Package ending ends the program when its store does not take it any more.
-//
-// Invariants:
-//
-//   - A status of Refused says that the same program with the same settings is of no use for this store until
-//     its operator changes something. A service manager that knows it does not start the program again.
-package ending
+package main
 
 import (
 	"log/slog"
@@ -15,20 +9,20 @@ import (
 
 // Exit statuses of a program that failed.
 const (
-	Failed  = 2
-	Refused = 3 // the store does not take this program
+	exitFailed  = 2
+	exitRefused = 3 // the store does not take this program
 )
 
-// Status returns the exit status of a program that failed with an error.
-func Status(err error) int {
+// exitStatus returns the exit status of a program that failed with an error.
+func exitStatus(err error) int {
 	if datadir.IsRefusal(err) {
-		return Refused
+		return exitRefused
 	}
-	return Failed
+	return exitFailed
 }
 
-// AtOnce returns a function that ends the process because its store can't go on.
-func AtOnce(logger *slog.Logger) func(error) {
+// exitAtOnce returns a function that ends the process because its store can't go on.
+func exitAtOnce(logger *slog.Logger) func(error) {
 	return func(err error) {
 		reason := "the store is broken: ending at once, so that nothing is acknowledged that may be lost"
 		if datadir.IsRefusal(err) {
@@ -36,7 +30,7 @@ func AtOnce(logger *slog.Logger) func(error) {
 				"they can't read"
 		}
 		logger.Error(reason, "err", err)
-		os.Exit(Status(err))
+		os.Exit(exitStatus(err))
 	}
 }
 
@@ -44,6 +38,6 @@ func AtOnce(logger *slog.Logger) func(error) {
 func BesideOthers(logger *slog.Logger) func(error) {
 	return func(err error) {
 		logger.Error("other processes serve from the database: ending at once, so that nothing more is written", "err", err)
-		os.Exit(Status(err))
+		os.Exit(exitStatus(err))
 	}
 }

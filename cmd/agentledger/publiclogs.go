@@ -1,11 +1,4 @@
-// Package publiclogs gives the public pages the logs that the operator lists for all to see, and the indices of events
-// by their hashes.
-//
-// Invariants:
-//
-//   - A log is listed only if the directory or the list for witnesses has it. Without both there is no list.
-//   - The directory comes first, because its own log proves the list.
-package publiclogs
+package main
 
 import (
 	"context"
@@ -20,18 +13,18 @@ import (
 	"github.com/agentledger/agentledger/web"
 )
 
-// List is the list of logs for pages. It is safe for concurrent use.
-type List struct {
+// publicLogList is the list of logs for pages. It is safe for concurrent use.
+type publicLogList struct {
 	Slug      id.Slug              // of the directory's organization, "" without one
 	Listings  *directory.Directory // nil: none is kept
 	Witnessed *loglist.List        // list for witnesses; nil: none is made
 }
 
 // Directory implements web.Logs.
-func (l List) Directory() id.Slug { return l.Slug }
+func (l publicLogList) Directory() id.Slug { return l.Slug }
 
 // ListLogs implements web.Logs.
-func (l List) ListLogs(ctx context.Context, after string, limit int) ([]web.ListedLog, string, error) {
+func (l publicLogList) ListLogs(ctx context.Context, after string, limit int) ([]web.ListedLog, string, error) {
 	switch {
 	case l.Listings != nil:
 		return l.listDirectory(ctx, after, limit)
@@ -42,7 +35,7 @@ func (l List) ListLogs(ctx context.Context, after string, limit int) ([]web.List
 	return nil, "", fault.New(fault.NotFound, "Not found")
 }
 
-func (l List) listDirectory(ctx context.Context, after string, limit int) ([]web.ListedLog, string, error) {
+func (l publicLogList) listDirectory(ctx context.Context, after string, limit int) ([]web.ListedLog, string, error) {
 	found, err := l.Listings.List(ctx, after, limit+1)
 	if err != nil {
 		return nil, "", err
@@ -77,8 +70,8 @@ func listKeys(keys []string, after string, limit int) (logs []web.ListedLog, nex
 	return logs, next
 }
 
-// Hashes finds events by their hashes for pages. It is safe for concurrent use.
-type Hashes struct {
+// publicHashes finds events by their hashes for pages. It is safe for concurrent use.
+type publicHashes struct {
 	Index   *index.Index
 	StandIn *index.Index // finds events of logs that other nodes own, in reads in their place; nil: there is none
 }
@@ -87,7 +80,7 @@ type Hashes struct {
 const notOwner = "not_owner"
 
 // IndexOf implements web.Hashes.
-func (h Hashes) IndexOf(ctx context.Context, t id.Tenant, hash id.Hash) (id.Index, error) {
+func (h publicHashes) IndexOf(ctx context.Context, t id.Tenant, hash id.Hash) (id.Index, error) {
 	row, err := h.Index.Find(ctx, t, hash.String())
 	if h.StandIn != nil && fault.Of(err).Code == notOwner {
 		row, err = h.StandIn.Find(ctx, t, hash.String())

@@ -1,10 +1,8 @@
-package processors_test
+package main
 
 import (
 	"runtime"
 	"testing"
-
-	"github.com/agentledger/agentledger/internal/processors"
 )
 
 func TestSetLeast(t *testing.T) {
@@ -23,7 +21,7 @@ func TestSetLeast(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv("GOMAXPROCS", c.environment)
 			runtime.GOMAXPROCS(c.have)
-			processors.SetLeast()
+			setLeastThreads()
 			if got := runtime.GOMAXPROCS(0); got != c.want {
 				t.Errorf("got %d, want %d", got, c.want)
 			}

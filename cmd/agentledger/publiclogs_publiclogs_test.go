@@ -1,4 +1,4 @@
-package publiclogs
+package main
 
 import (
 	"fmt"

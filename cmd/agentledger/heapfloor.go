@@ -1,13 +1,4 @@
-// Package heapfloor sets how often the garbage collector runs. Hold lets the collector of a small heap run seldom. A service with 30 MiB of live objects is
-// collected each time that 30 MiB more were allocated, many times a second under load; with a floor of 128 MiB four
-// times less often.
-//
-// Invariants:
-//
-//   - Between two collections the heap grows by the floor, or by its live objects where those are more. It grows by
-//     ten times the live objects at most.
-//   - A setting of GOGC is left as it is. A memory limit (GOMEMLIMIT) comes before the floor.
-package heapfloor
+package main
 
 import (
 	"context"
@@ -24,9 +15,9 @@ const (
 	liveHeap = "/gc/heap/live:bytes" // at the end of the newest collection
 )
 
-// Hold keeps the floor in bytes until ctx ends, and then the usual growth again. It is for one caller in a process.
+// holdHeapFloor keeps the floor in bytes until ctx ends, and then the usual growth again. It is for one caller in a process.
 // With a floor of 0, or with GOGC in the environment, it returns at once.
-func Hold(ctx context.Context, floor int64) {
+func holdHeapFloor(ctx context.Context, floor int64) {
 	if floor <= 0 || os.Getenv("GOGC") != "" {
 		return
 	}

@@ -1,4 +1,4 @@
-package policyfile
+package main
 
 import (
 	"fmt"
@@ -37,7 +37,7 @@ func (c replayCommand) Run(out io.Writer) error {
 		return err
 	}
 	if len(replayed.Differences) > 0 {
-		return ErrFound
+		return errPolicyFound
 	}
 	return nil
 }
