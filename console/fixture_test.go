@@ -17,7 +17,6 @@ import (
 	"github.com/agentledger/agentledger/console"
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/erase"
 	"github.com/agentledger/agentledger/internal/flow/approval"
 	"github.com/agentledger/agentledger/internal/flow/workflow"
 	"github.com/agentledger/agentledger/internal/http/edge"
@@ -121,7 +120,7 @@ func newWorldOf(t testing.TB, service *ledgertest.Service, change ...func(*conso
 	w.tokens = consoletoken.New(consoletoken.Options{Records: w.Engine, Events: w.SystemEvents, Members: w.roles, Pace: bounds, Clock: w.Clock})
 	events := index.New(index.Options{Ledgers: w.Ledgers, Store: w.Engine, Clock: w.Clock})
 	w.erasures = erasure.New(erasure.Options{Records: w.Engine, Events: w.SystemEvents, Ledgers: w.Ledgers, Index: events,
-		Eraser: &erase.Eraser{Appender: w.SystemEvents, Ledgers: w.Ledgers}, Approvals: w.approvals, Lists: w.approvals,
+		Eraser: &erasure.EnvelopeEraser{Appender: w.SystemEvents, Ledgers: w.Ledgers}, Approvals: w.approvals, Lists: w.approvals,
 		Deliveries: w.webhooks, Settings: w.orgs, Pace: bounds, Clock: w.Clock})
 	public := publicapi.New(publicapi.Options{Edge: edge, Ledgers: w.Ledgers, Organizations: w.orgs, Agents: w.agents,
 		Witnesses: w.witnesses, PublicURL: "https://ledger.example", Clock: w.Clock})

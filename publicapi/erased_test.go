@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/erase"
+	"github.com/agentledger/agentledger/internal/operate/erasure"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/verify"
 )
@@ -19,9 +19,9 @@ func TestErasedBundle(t *testing.T) {
 	w.append(&w.red, id.DiscloseFull, "one", "two")
 	w.append(&w.blue, id.DiscloseFull, "one", "two")
 	w.now = w.now.Add(time.Hour)
-	eraser := erase.Eraser{Appender: w.events, Ledgers: w.ledgers}
-	_, err := eraser.Erase(t.Context(), w.red.tenant, "acc_1", func(context.Context, *log.State) (erase.Erasure, error) {
-		return erase.Erasure{Ranges: []id.Range{{End: 1}}, Reason: "person_request"}, nil
+	eraser := erasure.EnvelopeEraser{Appender: w.events, Ledgers: w.ledgers}
+	_, err := eraser.Erase(t.Context(), w.red.tenant, "acc_1", func(context.Context, *log.State) (erasure.Selection, error) {
+		return erasure.Selection{Ranges: []id.Range{{End: 1}}, Reason: "person_request"}, nil
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -62,9 +62,9 @@ func TestBundleOfAnOlderState(t *testing.T) {
 	w.append(&w.red, id.DiscloseFull, "one")
 	older := w.state(&w.red)
 	w.now = w.now.Add(time.Hour)
-	eraser := erase.Eraser{Appender: w.events, Ledgers: w.ledgers}
-	_, err := eraser.Erase(t.Context(), w.red.tenant, "acc_1", func(context.Context, *log.State) (erase.Erasure, error) {
-		return erase.Erasure{Ranges: []id.Range{{End: 1}}, Reason: "person_request"}, nil
+	eraser := erasure.EnvelopeEraser{Appender: w.events, Ledgers: w.ledgers}
+	_, err := eraser.Erase(t.Context(), w.red.tenant, "acc_1", func(context.Context, *log.State) (erasure.Selection, error) {
+		return erasure.Selection{Ranges: []id.Range{{End: 1}}, Reason: "person_request"}, nil
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -15,8 +15,8 @@ import (
 	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/erase"
 	"github.com/agentledger/agentledger/internal/http/edge"
+	"github.com/agentledger/agentledger/internal/operate/erasure"
 	"github.com/agentledger/agentledger/internal/test/ledgertest"
 	"github.com/agentledger/agentledger/internal/test/openapitest"
 	"github.com/agentledger/agentledger/internal/test/servicetest"
@@ -175,9 +175,9 @@ func (w *world) append(tenant id.Tenant, disclosure id.Disclosure, name string, 
 // erase takes the envelopes below an index from a log.
 func (w *world) erase(tenant id.Tenant, end id.Index) {
 	w.Helper()
-	eraser := erase.Eraser{Appender: w.SystemEvents, Ledgers: w.Ledgers}
-	_, err := eraser.Erase(w.Context(), tenant, "acc_1", func(context.Context, *log.State) (erase.Erasure, error) {
-		return erase.Erasure{Ranges: []id.Range{{End: end}}, Reason: "person_request"}, nil
+	eraser := erasure.EnvelopeEraser{Appender: w.SystemEvents, Ledgers: w.Ledgers}
+	_, err := eraser.Erase(w.Context(), tenant, "acc_1", func(context.Context, *log.State) (erasure.Selection, error) {
+		return erasure.Selection{Ranges: []id.Range{{End: end}}, Reason: "person_request"}, nil
 	})
 	if err != nil {
 		w.Fatal(err)

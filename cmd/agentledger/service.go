@@ -15,7 +15,6 @@ import (
 	"github.com/agentledger/agentledger/ingest"
 	"github.com/agentledger/agentledger/internal/clock"
 	"github.com/agentledger/agentledger/internal/config"
-	"github.com/agentledger/agentledger/internal/erase"
 	"github.com/agentledger/agentledger/internal/flow/approval"
 	"github.com/agentledger/agentledger/internal/flow/votermail"
 	"github.com/agentledger/agentledger/internal/flow/workflow"
@@ -242,7 +241,7 @@ func (s *service) buildErasures(n *sysevent.Appender, bounds *quota.Quota) {
 	s.evidence = &evidence.Exporter{Ledgers: s.ledgers, Proofs: s.ledgers, Agents: s.agents,
 		Policies: s.policies, Approvals: s.approvals, Organizations: s.orgs, Events: n, Index: s.index, Logger: s.watch.logger}
 	s.erasures = erasure.New(erasure.Options{Records: s.records, Events: n, Ledgers: s.ledgers, Index: s.index,
-		Eraser: &erase.Eraser{Appender: n, Ledgers: s.ledgers}, Approvals: s.approvals, Lists: s.approvals,
+		Eraser: &erasure.EnvelopeEraser{Appender: n, Ledgers: s.ledgers}, Approvals: s.approvals, Lists: s.approvals,
 		Deliveries: s.webhooks, Archive: s.store, Settings: s.orgs, Pace: bounds,
 		Clock: s.clock.Now, Held: s.clock.Check})
 }

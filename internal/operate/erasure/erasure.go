@@ -23,7 +23,6 @@ import (
 
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/erase"
 	"github.com/agentledger/agentledger/internal/flow/approval"
 	"github.com/agentledger/agentledger/internal/read/index"
 	"github.com/agentledger/agentledger/internal/records"
@@ -66,7 +65,7 @@ type ApprovalList interface {
 // Eraser takes envelopes away (package erase).
 type Eraser interface {
 	Erase(ctx context.Context, t id.Tenant, principal string,
-		prepare func(context.Context, *log.State) (erase.Erasure, error)) (erase.Result, error)
+		prepare func(context.Context, *log.State) (Selection, error)) (Result, error)
 }
 
 // Deliveries takes erased texts out of deliveries (package webhook).

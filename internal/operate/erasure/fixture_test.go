@@ -16,7 +16,6 @@ import (
 	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/erase"
 	"github.com/agentledger/agentledger/internal/flow/approval"
 	"github.com/agentledger/agentledger/internal/http/egress"
 	"github.com/agentledger/agentledger/internal/operate/erasure"
@@ -118,7 +117,7 @@ func (w *world) open() {
 		Agents: w.agents, Organizations: keys{w.orgs}, Members: people{}, Keyring: w.Keyring(), Clock: w.Clock, Webhooks: w.webhooks})
 	w.index = index.New(index.Options{Ledgers: w.Ledgers, Store: w.Engine, Clock: w.Clock})
 	w.erasures = erasure.New(erasure.Options{Records: w.Engine, Events: w.SystemEvents, Ledgers: w.Ledgers, Index: w.index,
-		Eraser: &erase.Eraser{Appender: w.SystemEvents, Ledgers: w.Ledgers}, Approvals: w.approvals, Lists: w.approvals,
+		Eraser: &erasure.EnvelopeEraser{Appender: w.SystemEvents, Ledgers: w.Ledgers}, Approvals: w.approvals, Lists: w.approvals,
 		Deliveries: w.webhooks, Archive: w.archive, Settings: w.orgs, Clock: w.Clock})
 }
 

@@ -6,7 +6,6 @@ import (
 
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/erase"
 	"github.com/agentledger/agentledger/internal/flow/approval"
 	"github.com/agentledger/agentledger/internal/read/index"
 	"github.com/agentledger/agentledger/internal/records"
@@ -53,13 +52,13 @@ type progress func(envelopes, payloads int) (storage.Change, error)
 // land appends a portion with its progress. A portion that takes nothing away moves the progress alone.
 func (e *Erasures) land(ctx context.Context, t id.Tenant, principal string, p *portion, move progress) error {
 	var quiet []storage.Change // of a portion that takes nothing away
-	prepare := func(ctx context.Context, s *log.State) (erase.Erasure, error) {
+	prepare := func(ctx context.Context, s *log.State) (Selection, error) {
 		if err := e.checkHold(ctx, s); err != nil {
-			return erase.Erasure{}, err
+			return Selection{}, err
 		}
 		changes, payloads, err := e.erasePayloads(ctx, t, p.approvals)
 		if err != nil {
-			return erase.Erasure{}, err
+			return Selection{}, err
 		}
 		beside := func(envelopes int) (sysevent.Change, error) {
 			moved, err := move(envelopes, len(payloads))
@@ -69,7 +68,7 @@ func (e *Erasures) land(ctx context.Context, t id.Tenant, principal string, p *p
 			}
 			return act, err
 		}
-		return erase.Erasure{Ranges: p.ranges, Reason: string(p.reason), Beside: beside}, nil
+		return Selection{Ranges: p.ranges, Reason: string(p.reason), Beside: beside}, nil
 	}
 	if _, err := e.Eraser.Erase(ctx, t, principal, prepare); err != nil {
 		return fmt.Errorf("append erasure: %w", err)
@@ -266,7 +265,7 @@ func (c *collection) addRow(row *index.Row) (full bool) {
 	if row.Tool != "" {
 		c.tools = append(c.tools, row.Index)
 	}
-	return c.portion.count() >= erase.MaxEvents || len(c.portion.ranges) == erase.MaxRanges
+	return c.portion.count() >= MaxEvents || len(c.portion.ranges) == MaxRanges
 }
 
 // gone tells which texts were erased (webhook.Gone).

@@ -5,7 +5,6 @@ import (
 
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/erase"
 	"github.com/agentledger/agentledger/internal/flow/approval"
 	"github.com/agentledger/agentledger/internal/records"
 	"github.com/agentledger/agentledger/internal/schedule"
@@ -134,7 +133,7 @@ func (e *Erasures) retain(
 // findOld returns the index behind the last event from begin on that was received before an instant, at most
 // as many as one append takes.
 func (e *Erasures) findOld(ctx context.Context, s *log.State, begin id.Index, before id.Instant) (id.Index, error) {
-	next, end := begin, min(begin+erase.MaxEvents, s.Size())
+	next, end := begin, min(begin+MaxEvents, s.Size())
 	for stored, err := range e.Ledgers.Events(ctx, s, begin, end, storage.FieldColumns) {
 		if err != nil {
 			return begin, err

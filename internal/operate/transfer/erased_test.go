@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/erase"
+	"github.com/agentledger/agentledger/internal/operate/erasure"
 	"github.com/agentledger/agentledger/internal/operate/transfer"
 	"github.com/agentledger/agentledger/log"
 )
@@ -20,9 +20,9 @@ import (
 func (r *resident) eraseAll() {
 	r.t.Helper()
 	size := r.state(r.Tenant).Size()
-	eraser := erase.Eraser{Appender: r.systemEvents, Ledgers: r.ledgers}
-	_, err := eraser.Erase(r.t.Context(), r.Tenant, "acc_x", func(context.Context, *log.State) (erase.Erasure, error) {
-		return erase.Erasure{Ranges: []id.Range{{End: size}}, Reason: "person_request"}, nil
+	eraser := erasure.EnvelopeEraser{Appender: r.systemEvents, Ledgers: r.ledgers}
+	_, err := eraser.Erase(r.t.Context(), r.Tenant, "acc_x", func(context.Context, *log.State) (erasure.Selection, error) {
+		return erasure.Selection{Ranges: []id.Range{{End: size}}, Reason: "person_request"}, nil
 	})
 	if err != nil {
 		r.t.Fatal(err)

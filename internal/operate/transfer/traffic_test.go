@@ -16,7 +16,7 @@ import (
 
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/erase"
+	"github.com/agentledger/agentledger/internal/operate/erasure"
 	"github.com/agentledger/agentledger/internal/operate/provision"
 	"github.com/agentledger/agentledger/internal/sysevent"
 	"github.com/agentledger/agentledger/internal/tenant/org"
@@ -124,12 +124,12 @@ func (r *resident) activate() error {
 
 // erase erases a range of events, and the newest.
 func (r *resident) erase() error {
-	eraser := erase.Eraser{Appender: r.systemEvents, Ledgers: r.ledgers}
+	eraser := erasure.EnvelopeEraser{Appender: r.systemEvents, Ledgers: r.ledgers}
 	size := r.state(r.Tenant).Size()
 	begin := id.Index(uint64(r.made) * 7919 % uint64(size))
 	end := min(size, begin+50)
-	_, err := eraser.Erase(r.t.Context(), r.Tenant, "acc_x", func(context.Context, *log.State) (erase.Erasure, error) {
-		return erase.Erasure{Ranges: []id.Range{{Begin: begin, End: end}, {Begin: size - 1, End: size}}, Reason: "retention"}, nil
+	_, err := eraser.Erase(r.t.Context(), r.Tenant, "acc_x", func(context.Context, *log.State) (erasure.Selection, error) {
+		return erasure.Selection{Ranges: []id.Range{{Begin: begin, End: end}, {Begin: size - 1, End: size}}, Reason: "retention"}, nil
 	})
 	return err
 }

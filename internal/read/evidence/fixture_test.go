@@ -13,9 +13,9 @@ import (
 	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/erase"
 	"github.com/agentledger/agentledger/internal/flow/approval"
 	"github.com/agentledger/agentledger/internal/jcs"
+	"github.com/agentledger/agentledger/internal/operate/erasure"
 	"github.com/agentledger/agentledger/internal/read/evidence"
 	"github.com/agentledger/agentledger/internal/read/index"
 	"github.com/agentledger/agentledger/internal/sysevent"
@@ -184,9 +184,9 @@ func (w *world) appendEvent(t testing.TB, tenant id.Tenant, members map[string]a
 // erase erases a range.
 func (w *world) erase(t testing.TB, tenant id.Tenant, r id.Range) {
 	t.Helper()
-	eraser := &erase.Eraser{Appender: w.SystemEvents, Ledgers: w.Ledgers}
-	_, err := eraser.Erase(t.Context(), tenant, "acc_1", func(context.Context, *log.State) (erase.Erasure, error) {
-		return erase.Erasure{Ranges: []id.Range{r}, Reason: "person_request"}, nil
+	eraser := &erasure.EnvelopeEraser{Appender: w.SystemEvents, Ledgers: w.Ledgers}
+	_, err := eraser.Erase(t.Context(), tenant, "acc_1", func(context.Context, *log.State) (erasure.Selection, error) {
+		return erasure.Selection{Ranges: []id.Range{r}, Reason: "person_request"}, nil
 	})
 	if err != nil {
 		t.Fatal(err)

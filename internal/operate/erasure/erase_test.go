@@ -1,4 +1,4 @@
-package erase_test
+package erasure_test
 
 import (
 	"context"
@@ -11,7 +11,7 @@ import (
 	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/erase"
+	"github.com/agentledger/agentledger/internal/operate/erasure"
 	"github.com/agentledger/agentledger/internal/sysevent"
 	"github.com/agentledger/agentledger/internal/test/ledgertest"
 	"github.com/agentledger/agentledger/log"
@@ -20,20 +20,20 @@ import (
 )
 
 const (
-	red  = ledgertest.Red
-	blue = ledgertest.Blue
+	envelopeRed  = ledgertest.Red
+	envelopeBlue = ledgertest.Blue
 )
 
 // service is two organizations with n events each.
 type service struct {
 	*ledgertest.Service
-	eraser *erase.Eraser
+	eraser *erasure.EnvelopeEraser
 }
 
 func newService(t *testing.T, n int) service {
 	s := ledgertest.New(t)
 	agent := ledgertest.NewAgent()
-	for _, tenant := range []id.Tenant{red, blue} {
+	for _, tenant := range []id.Tenant{envelopeRed, envelopeBlue} {
 		s.Found(t, tenant)
 		for i := range n {
 			e := agent.Envelope(t, tenant, fmt.Sprintf("event-%d", i), nil)
@@ -45,14 +45,14 @@ func newService(t *testing.T, n int) service {
 			}
 		}
 	}
-	return service{s, &erase.Eraser{Appender: s.SystemEvents, Ledgers: s.Ledgers}}
+	return service{s, &erasure.EnvelopeEraser{Appender: s.SystemEvents, Ledgers: s.Ledgers}}
 }
 
 // erase erases ranges of an organization.
-func (s service) erase(t *testing.T, tenant id.Tenant, ranges ...id.Range) (erase.Result, error) {
+func (s service) erase(t *testing.T, tenant id.Tenant, ranges ...id.Range) (erasure.Result, error) {
 	t.Helper()
-	return s.eraser.Erase(t.Context(), tenant, "acc_1", func(context.Context, *log.State) (erase.Erasure, error) {
-		return erase.Erasure{Ranges: ranges, Reason: "person_request"}, nil
+	return s.eraser.Erase(t.Context(), tenant, "acc_1", func(context.Context, *log.State) (erasure.Selection, error) {
+		return erasure.Selection{Ranges: ranges, Reason: "person_request"}, nil
 	})
 }
 
@@ -82,7 +82,7 @@ func (s service) wantMarkers(t *testing.T, tenant id.Tenant, want ...int) {
 	}
 }
 
-func TestErase(t *testing.T) {
+func TestEraseEnvelopes(t *testing.T) {
 	s := newService(t, 4)
 	for _, step := range []struct {
 		name   string
@@ -96,14 +96,14 @@ func TestErase(t *testing.T) {
 		{"around both", []id.Range{{Begin: 2, End: 5}, {Begin: 0, End: 3}}, 3, []int{5, 4, 5, 5, -1, -1}},
 		{"nothing left", []id.Range{{Begin: 0, End: 6}}, 0, []int{5, 4, 5, 5, -1, -1}},
 	} {
-		got, err := s.erase(t, red, step.ranges...)
+		got, err := s.erase(t, envelopeRed, step.ranges...)
 		if err != nil || got.Erased != step.erased {
 			t.Errorf("%s: got %d erased, %v, want %d", step.name, got.Erased, err, step.erased)
 		}
-		s.wantMarkers(t, red, step.want...)
+		s.wantMarkers(t, envelopeRed, step.want...)
 	}
-	s.wantMarkers(t, blue, -1, -1, -1, -1)
-	said := s.Audit(t, red)
+	s.wantMarkers(t, envelopeBlue, -1, -1, -1, -1)
+	said := s.Audit(t, envelopeRed)
 	want := []ledgertest.Said{
 		{Kind: event.KindErasure, Principal: "acc_1", Payload: `{"ranges":[[1,2]],"reason":"person_request"}`},
 		{Kind: event.KindErasure, Principal: "acc_1", Payload: `{"ranges":[[0,4]],"reason":"person_request"}`},
@@ -111,7 +111,7 @@ func TestErase(t *testing.T) {
 	if !reflect.DeepEqual(said, want) {
 		t.Errorf("statements: got %v, want %v", said, want)
 	}
-	if got := s.Audit(t, blue); len(got) != 0 {
+	if got := s.Audit(t, envelopeBlue); len(got) != 0 {
 		t.Errorf("statements of the other organization: got %v", got)
 	}
 }
@@ -119,11 +119,11 @@ func TestErase(t *testing.T) {
 // A replay finds the first event, and another content is the conflict that it was.
 func TestReplayOfErased(t *testing.T) {
 	s := newService(t, 2)
-	if _, err := s.erase(t, red, id.Range{End: 2}); err != nil {
+	if _, err := s.erase(t, envelopeRed, id.Range{End: 2}); err != nil {
 		t.Fatal(err)
 	}
 	var record event.Record
-	for e, err := range s.Ledgers.Events(t.Context(), s.State(t, red), 1, 2, storage.FieldRecord) {
+	for e, err := range s.Ledgers.Events(t.Context(), s.State(t, envelopeRed), 1, 2, storage.FieldRecord) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -135,7 +135,7 @@ func TestReplayOfErased(t *testing.T) {
 		{Event: record.EventID, Digest: record.EventDigest, IngestKey: "ik_test", Key: "idem-event-1"},
 		{Event: record.EventID, Digest: id.Hash{1}},
 	}
-	got := s.Ledgers.Replays(t.Context(), red, asked)
+	got := s.Ledgers.Replays(t.Context(), envelopeRed, asked)
 	if !got[0].Known || got[0].Err != nil {
 		t.Errorf("the same event: got %+v", got[0])
 	}
@@ -146,7 +146,7 @@ func TestReplayOfErased(t *testing.T) {
 
 func TestBounds(t *testing.T) {
 	s := newService(t, 3)
-	many := make([]id.Range, erase.MaxRanges+1)
+	many := make([]id.Range, erasure.MaxRanges+1)
 	for i := range many {
 		many[i] = id.Range{Begin: id.Index(2 * i), End: id.Index(2*i + 1)}
 	}
@@ -156,12 +156,12 @@ func TestBounds(t *testing.T) {
 		"beyond the ledger": {{Begin: 2, End: 4}},
 		"too many ranges":   many,
 	} {
-		if _, err := s.erase(t, red, ranges...); fault.Of(err).Kind != fault.Invalid {
+		if _, err := s.erase(t, envelopeRed, ranges...); fault.Of(err).Kind != fault.Invalid {
 			t.Errorf("%s: got %v, want %v", name, err, fault.Invalid)
 		}
 	}
-	s.wantMarkers(t, red, -1, -1, -1)
-	if got, err := s.erase(t, red); err != nil || got.Erased != 0 {
+	s.wantMarkers(t, envelopeRed, -1, -1, -1)
+	if got, err := s.erase(t, envelopeRed); err != nil || got.Erased != 0 {
 		t.Errorf("no ranges: got %+v, %v", got, err)
 	}
 }
@@ -179,20 +179,20 @@ func TestHoldAgainstErasure(t *testing.T) {
 	other := &sysevent.Appender{Ledgers: s.Ledgers, Records: s.Engine, Keyring: s.SystemEvents.Keyring,
 		Disclosures: s.SystemEvents.Disclosures, Clock: s.Clock} // another process would not share the lock
 	calls := 0
-	_, err := s.eraser.Erase(t.Context(), red, "acc_1", func(ctx context.Context, _ *log.State) (erase.Erasure, error) {
+	_, err := s.eraser.Erase(t.Context(), envelopeRed, "acc_1", func(ctx context.Context, _ *log.State) (erasure.Selection, error) {
 		calls++
-		if _, err := s.Engine.Get(ctx, red, "hold", ""); err == nil {
-			return erase.Erasure{}, held
+		if _, err := s.Engine.Get(ctx, envelopeRed, "hold", ""); err == nil {
+			return erasure.Selection{}, held
 		}
-		if _, err := other.Append(ctx, red, "acc_2", hold); err != nil {
-			return erase.Erasure{}, err
+		if _, err := other.Append(ctx, envelopeRed, "acc_2", hold); err != nil {
+			return erasure.Selection{}, err
 		}
-		return erase.Erasure{Ranges: []id.Range{{End: 1}}, Reason: "retention"}, nil
+		return erasure.Selection{Ranges: []id.Range{{End: 1}}, Reason: "retention"}, nil
 	})
 	if !errors.Is(err, held) || calls != 2 {
 		t.Errorf("got %v after %d calls, want %v after 2", err, calls, held)
 	}
-	s.wantMarkers(t, red, -1, -1)
+	s.wantMarkers(t, envelopeRed, -1, -1)
 }
 
 // The envelopes go with the statement or not at all, whatever the store answers.
@@ -209,22 +209,22 @@ func TestFailures(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newService(t, 2)
 			s.Store.Fail(func(b storage.Batch) storagetest.Failure {
-				if b.Tenant == red && len(b.Events) > 0 && (test.failure != storagetest.AnswerLost || b.Expect.Size == 2) {
+				if b.Tenant == envelopeRed && len(b.Events) > 0 && (test.failure != storagetest.AnswerLost || b.Expect.Size == 2) {
 					return test.failure
 				}
 				return storagetest.NoFailure
 			})
-			_, err := s.erase(t, red, id.Range{End: 2})
+			_, err := s.erase(t, envelopeRed, id.Range{End: 2})
 			s.Store.Fail(nil)
 			if (err == nil) != test.ok {
 				t.Errorf("got %v", err)
 			}
-			s.wantMarkers(t, red, test.want...)
-			if _, err := s.erase(t, red, id.Range{End: 2}); err != nil {
+			s.wantMarkers(t, envelopeRed, test.want...)
+			if _, err := s.erase(t, envelopeRed, id.Range{End: 2}); err != nil {
 				t.Fatal(err)
 			}
-			s.wantMarkers(t, red, 2, 2, -1)
-			s.wantMarkers(t, blue, -1, -1)
+			s.wantMarkers(t, envelopeRed, 2, 2, -1)
+			s.wantMarkers(t, envelopeBlue, -1, -1)
 		})
 	}
 }
@@ -238,7 +238,7 @@ func TestErasuresAtOnce(t *testing.T) {
 	erased := 0
 	for n := range erasers {
 		group.Go(func() {
-			got, err := s.erase(t, red, id.Range{Begin: id.Index(n), End: id.Index(events - n)})
+			got, err := s.erase(t, envelopeRed, id.Range{Begin: id.Index(n), End: id.Index(events - n)})
 			if err != nil {
 				t.Error(err)
 			}
@@ -251,10 +251,10 @@ func TestErasuresAtOnce(t *testing.T) {
 	if erased != events {
 		t.Errorf("got %d erased in all, want %d", erased, events)
 	}
-	for i, by := range s.markers(t, red)[:events] {
+	for i, by := range s.markers(t, envelopeRed)[:events] {
 		if by < events {
 			t.Errorf("event %d: erased by %d", i, by)
 		}
 	}
-	s.Audit(t, red)
+	s.Audit(t, envelopeRed)
 }

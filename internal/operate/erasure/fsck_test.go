@@ -1,4 +1,4 @@
-package erase_test
+package erasure_test
 
 import (
 	"context"
@@ -8,7 +8,7 @@ import (
 
 	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/erase"
+	"github.com/agentledger/agentledger/internal/operate/erasure"
 	"github.com/agentledger/agentledger/log/audit"
 	"github.com/agentledger/agentledger/storage"
 )
@@ -38,7 +38,7 @@ func (b bent) Events(
 func (s service) findings(t *testing.T, store storage.Engine) (found []string) {
 	t.Helper()
 	_, err := audit.Fsck(t.Context(), store, s.SystemEvents.Keyring, nil, func(f audit.Finding) {
-		if f.Tenant != red {
+		if f.Tenant != envelopeRed {
 			t.Errorf("another organization: %v", f)
 		}
 		found = append(found, f.Place+" "+f.Problem)
@@ -53,17 +53,17 @@ func (s service) findings(t *testing.T, store storage.Engine) (found []string) {
 func TestFsck(t *testing.T) {
 	s := newService(t, 6)
 	var envelope []byte
-	for e, err := range s.Engine.Events(t.Context(), red, 1, 2, storage.FieldEnvelope) {
+	for e, err := range s.Engine.Events(t.Context(), envelopeRed, 1, 2, storage.FieldEnvelope) {
 		if envelope = e.Envelope; err != nil {
 			t.Fatal(err)
 		}
 	}
 	for _, r := range []id.Range{{Begin: 1, End: 3}, {Begin: 4, End: 7}} {
-		if _, err := s.erase(t, red, r); err != nil {
+		if _, err := s.erase(t, envelopeRed, r); err != nil {
 			t.Fatal(err)
 		}
 	}
-	s.wantMarkers(t, red, -1, 6, 6, -1, 7, 7, -1, -1)
+	s.wantMarkers(t, envelopeRed, -1, 6, 6, -1, 7, 7, -1, -1)
 	at := func(index id.Index, change func(*storage.Event)) func(*storage.Event) {
 		return func(e *storage.Event) {
 			if e.Index == index {
@@ -99,7 +99,7 @@ func TestFsck(t *testing.T) {
 			"envelope 6 is the service's own, which is never erased"}},
 	} {
 		got := s.findings(t, bent{s.Engine, func(tenant id.Tenant, e *storage.Event) {
-			if tenant == red {
+			if tenant == envelopeRed {
 				test.bend(e)
 			}
 		}})
@@ -110,7 +110,7 @@ func TestFsck(t *testing.T) {
 }
 
 func TestBoundsAgree(t *testing.T) {
-	if event.MaxErasedEvents != erase.MaxEvents {
-		t.Errorf("a statement names %d events, an append erases %d", event.MaxErasedEvents, erase.MaxEvents)
+	if event.MaxErasedEvents != erasure.MaxEvents {
+		t.Errorf("a statement names %d events, an append erases %d", event.MaxErasedEvents, erasure.MaxEvents)
 	}
 }

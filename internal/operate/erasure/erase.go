@@ -1,16 +1,4 @@
-// Package erase takes envelopes of stored events away, with the statement that says so.
-//
-// Invariants:
-//
-//   - The envelopes go in the same append as the ledger_envelope_erased event that names them.
-//   - The service's own events are never erased. Ranges may span them.
-//   - An erasure that is acknowledged is durable.
-//   - An event that was erased before keeps the marker of its first erasure. An erasure that would
-//     take nothing away appends nothing.
-//   - An erasure lands only under the config version that it was prepared under. So a setting that
-//     forbids erasure, such as a legal hold, is in time if its change raises the config version:
-//     the prepare function reads the setting, and is called again after each such change.
-package erase
+package erasure
 
 import (
 	"cmp"
@@ -33,8 +21,8 @@ const (
 	MaxRanges = event.MaxErasedRanges
 )
 
-// Erasure is the envelopes that one append takes away.
-type Erasure struct {
+// Selection is the envelopes that one append takes away.
+type Selection struct {
 	// Ranges are indices of the state, at most MaxRanges ranges of at most MaxEvents indices together.
 	// They may lie in any order and overlap.
 	Ranges []id.Range
@@ -55,8 +43,8 @@ type Result struct {
 	Erased  int         // events that lost their envelope by it, 0 when nothing was appended
 }
 
-// Ledgers reads the events of ledgers (package log).
-type Ledgers interface {
+// EventReader reads the events of ledgers (package log).
+type EventReader interface {
 	Events(ctx context.Context, s *log.State, begin, end id.Index, parts storage.Fields) iter.Seq2[storage.Event, error]
 }
 
@@ -68,10 +56,10 @@ type Appender interface {
 	) ([]log.Receipt, error)
 }
 
-// Eraser erases. Its methods may be called concurrently.
-type Eraser struct {
+// EnvelopeEraser erases. Its methods may be called concurrently.
+type EnvelopeEraser struct {
 	Appender Appender
-	Ledgers  Ledgers
+	Ledgers  EventReader
 }
 
 // Erase takes the envelopes away that prepare names, and returns when that is durable. prepare is
@@ -80,9 +68,9 @@ type Eraser struct {
 //
 // Errors are those of prepare and of sysevent.Appender.Append, and fault.Invalid for an erasure out
 // of bounds. After fault.OutcomeUnknown call Erase again: no event is erased twice.
-func (e *Eraser) Erase(
+func (e *EnvelopeEraser) Erase(
 	ctx context.Context, t id.Tenant, principal string,
-	prepare func(context.Context, *log.State) (Erasure, error),
+	prepare func(context.Context, *log.State) (Selection, error),
 ) (Result, error) {
 	var p plan
 	receipts, err := e.Appender.Append(ctx, t, principal,
@@ -110,7 +98,7 @@ type plan struct {
 }
 
 // buildChange returns the whole change, without statements when there is nothing to do.
-func (p *plan) buildChange(asked Erasure) (sysevent.Change, error) {
+func (p *plan) buildChange(asked Selection) (sysevent.Change, error) {
 	act := sysevent.Change{Changes: asked.Changes, KeepConfigVersion: true}
 	if p.count > 0 {
 		act.Statements = []sysevent.Statement{{
@@ -127,7 +115,7 @@ func (p *plan) buildChange(asked Erasure) (sysevent.Change, error) {
 }
 
 // planErasure finds the events of the state that have an envelope to lose.
-func (e *Eraser) planErasure(ctx context.Context, s *log.State, asked Erasure) (plan, error) {
+func (e *EnvelopeEraser) planErasure(ctx context.Context, s *log.State, asked Selection) (plan, error) {
 	ranges, err := joinRanges(asked.Ranges, s.Size())
 	if err != nil {
 		return plan{}, err
