@@ -70,8 +70,6 @@ var layer = map[string]int{
 	"internal/ratelimit":                   0,
 	"internal/keytable":                    11,
 	"internal/textcheck":                   0,
-	"internal/heapfloor":                   0,
-	"internal/processors":                  0,
 	"internal/records":                     0,
 	"internal/seal":                        0,
 	"internal/storedzip":                   0,
@@ -89,14 +87,13 @@ var layer = map[string]int{
 
 	"policy/internal/condition": 9,
 
-	"did":           10,
-	"event":         10,
-	"event/erasure": 10,
-	"grant":         10,
-	"policy":        10,
-	"tlog":          10,
-	"trust":         10,
-	"verify":        10,
+	"did":    10,
+	"event":  10,
+	"grant":  10,
+	"policy": 10,
+	"tlog":   10,
+	"trust":  10,
+	"verify": 10,
 
 	"verify/pack":       11,
 	"verify/signedvote": 11,
@@ -111,7 +108,6 @@ var layer = map[string]int{
 	"internal/sysevent":     21,
 	"internal/webhook":      21,
 
-	"internal/erase":               22,
 	"internal/read/auditlist":      22,
 	"internal/read/rows":           0,
 	"internal/read/eventlist":      22,
@@ -170,7 +166,6 @@ var layer = map[string]int{
 	"web/overview":      41,
 	"web/page":          40,
 	"web/policies":      41,
-	"web/publiclogs":    42, // joins the operator's lists to the pages, which know neither
 	"web/reading":       41,
 	"web/screen":        41,
 	"web/settings":      41,
@@ -188,25 +183,19 @@ var layer = map[string]int{
 	"examples/agent":  45,
 	"internal/config": 45,
 
-	"cmd/agentledger":            50,
-	"cmd/agentledger/datadir":    50,
-	"cmd/agentledger/doctor":     50, // it reads the settings and asks the database, as no other package may
-	"cmd/agentledger/ending":     50,
-	"cmd/agentledger/nodes":      50,
-	"cmd/agentledger/policyfile": 50,
-	"cmd/aps":                    50,
-	"cmd/aps/mcp":                50,
-	"cmd/aps/acts":               50,
-	"cmd/aps/agentflags":         50,
-	"cmd/aps/commandline":        50,
-	"cmd/aps/packs":              50,
-	"cmd/aps/people":             50,
-	"cmd/aps/release":            50,
-	"examples/httptool":          50,
-	"examples/importer":          50,
-	"examples/toolloop":          50,
-	"scripts/benchreport":        50,
-	"scripts/commonpasswords":    50,
+	"cmd/agentledger":         50,
+	"cmd/agentledger/datadir": 50,
+	"cmd/agentledger/doctor":  50, // it reads the settings and asks the database, as no other package may
+	"cmd/agentledger/nodes":   50,
+	"cmd/aps":                 50,
+	"cmd/aps/mcp":             50,
+	"cmd/aps/acts":            50,
+	"cmd/aps/people":          50,
+	"examples/httptool":       50,
+	"examples/importer":       50,
+	"examples/toolloop":       50,
+	"scripts/benchreport":     50,
+	"scripts/commonpasswords": 50,
 
 	"deploy/proxy":                    60,
 	"internal/clock/clocktest":        60,
@@ -247,6 +236,7 @@ var layer = map[string]int{
 	"tools/release":                 0,
 	"cmd/agentledger/demo":          50,
 	"internal/tenant/password":      2,
+	"cmd/aps/flags":                 50,
 }
 
 func TestLayersPointDown(t *testing.T) {
