@@ -17,7 +17,7 @@ const (
 	MaxErasedEvents = 4096
 )
 
-// Erasure is the statement of an event of Kind: the service took the envelopes of these events
+// Erasure is the statement of an event of KindErasure: the service took the envelopes of these events
 // away, in the append of this one. The service's own events in the ranges keep their envelopes, and
 // events that were erased before were erased by the earlier statement.
 type Erasure struct {
@@ -75,7 +75,8 @@ func (s *Erasure) Covers(i id.Index) bool {
 // ErrErasure is wrapped for an erasure that no server states.
 var ErrErasure = fmt.Errorf("erasure: %w", id.ErrMalformed)
 
-// ParseErasure reads the statement of an event of Kind. The caller checks who signed the
+// ParseErasure reads the statement of an event of KindErasure. It accepts what a
+// server states, and nothing else. The caller checks who signed the
 // event, and that the ranges end at its index or before.
 func ParseErasure(e *Envelope) (Erasure, error) {
 	var said struct {

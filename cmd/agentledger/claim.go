@@ -19,7 +19,7 @@ func claimDatabase(ctx context.Context, c config.Store, url string, s *datadir.S
 	}
 	claim, err := nodes.Take(ctx, nodes.ClaimOptions{URL: url, File: filepath.Join(c.AnchorsDir(), "process"),
 		Version: programversion.Read().Short(), Key: s.Keyring.Fingerprints()[0], Engine: s.Engine, Logger: logger,
-		Conflict: BesideOthers(logger)})
+		Conflict: exitBesideOthers(logger)})
 	s.Release = claim.Release
 	return err
 }

@@ -9,8 +9,10 @@ import (
 
 // Exit statuses of a program that failed.
 const (
-	exitFailed  = 2
-	exitRefused = 3 // the store does not take this program
+	exitFailed = 2
+	// exitRefused says that this program with these settings is of no use for the store until its operator changes
+	// something. A service manager that knows the status does not start the program again.
+	exitRefused = 3
 )
 
 // exitStatus returns the exit status of a program that failed with an error.
@@ -34,8 +36,8 @@ func exitAtOnce(logger *slog.Logger) func(error) {
 	}
 }
 
-// BesideOthers returns a function that ends the process because other processes have begun to serve from its database.
-func BesideOthers(logger *slog.Logger) func(error) {
+// exitBesideOthers returns a function that ends the process because other processes have begun to serve from its database.
+func exitBesideOthers(logger *slog.Logger) func(error) {
 	return func(err error) {
 		logger.Error("other processes serve from the database: ending at once, so that nothing more is written", "err", err)
 		os.Exit(exitStatus(err))

@@ -165,7 +165,7 @@ const (
 
 // forReading bounds the memory of this process and returns the settings with which a whole store is read.
 func (c offline) forReading() config.Tuning {
-	Limit(readMemory)
+	setMemoryLimit(readMemory)
 	t := c.Tuning
 	if t.CacheMiB == 0 || t.CacheMiB > readCacheMiB {
 		t.CacheMiB = readCacheMiB

@@ -8,13 +8,13 @@ import (
 	"time"
 )
 
-func TestGrowth(t *testing.T) {
+func TestHeapGrowth(t *testing.T) {
 	const mib = 1 << 20
 	for _, c := range []struct {
 		live uint64
 		want int
 	}{{0, 1000}, {mib, 1000}, {16 * mib, 800}, {32 * mib, 400}, {128 * mib, 100}, {4 << 30, 100}} {
-		if got := growth(c.live, 128*mib); got != c.want {
+		if got := heapGrowth(c.live, 128*mib); got != c.want {
 			t.Errorf("%d bytes: got %d, want %d", c.live, got, c.want)
 		}
 	}
@@ -27,7 +27,7 @@ func percent() int {
 	return now
 }
 
-func TestHold(t *testing.T) {
+func TestHeapFloor(t *testing.T) {
 	t.Setenv("GOGC", "")
 	runtime.GC()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -47,7 +47,7 @@ func TestHold(t *testing.T) {
 }
 
 // The operator's own settings stay.
-func TestLeftAlone(t *testing.T) {
+func TestHeapFloorLeftAlone(t *testing.T) {
 	for _, c := range []struct {
 		gogc  string
 		floor int64
@@ -60,16 +60,16 @@ func TestLeftAlone(t *testing.T) {
 	}
 }
 
-func TestLimit(t *testing.T) {
+func TestHeapMemoryLimit(t *testing.T) {
 	before := debug.SetMemoryLimit(-1)
 	t.Cleanup(func() { debug.SetMemoryLimit(before) })
 	t.Setenv("GOMEMLIMIT", "1GiB")
-	Limit(123 << 20)
+	setMemoryLimit(123 << 20)
 	if got := debug.SetMemoryLimit(-1); got != before {
 		t.Errorf("with GOMEMLIMIT in the environment: got %d, want %d", got, before)
 	}
 	t.Setenv("GOMEMLIMIT", "")
-	Limit(123 << 20)
+	setMemoryLimit(123 << 20)
 	if got := debug.SetMemoryLimit(-1); got != 123<<20 {
 		t.Errorf("got %d, want %d", got, 123<<20)
 	}

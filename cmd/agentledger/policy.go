@@ -17,10 +17,11 @@ import (
 	"github.com/agentledger/agentledger/policy"
 )
 
-// ErrFound: the command did its work and found something wrong.
+// errPolicyFound says that the command did its work and found something wrong.
 var errPolicyFound = errors.New("a document is wrong")
 
-// policyCommand groups the commands for policy documents, which need no server.
+// policyCommand groups the commands for policy documents. They need no server, only read files, and judge documents by the
+// code of the service.
 type policyCommand struct {
 	Check  checkCommand  `cmd:"" help:"Check policy documents as the service does."`
 	Test   testCommand   `cmd:"" help:"Run the tests that policy documents hold."`
@@ -43,7 +44,7 @@ func readPolicy(file string) (p policy.Policy, wrong string, err error) {
 		return p, wrong, err
 	}
 	p.ID = strings.TrimSuffix(filepath.Base(file), ".json")
-	if _, err = compileFile(p); fault.Is(err, fault.Invalid) {
+	if _, err = compilePolicy(p); fault.Is(err, fault.Invalid) {
 		return p, fault.Of(err).Message, nil
 	}
 	return p, "", err
@@ -74,8 +75,8 @@ func stripVersionMembers(text []byte) []byte {
 	return document
 }
 
-// compileFile compiles a document that may have neither id nor version.
-func compileFile(p policy.Policy) (*policy.Compiled, error) {
+// compilePolicy compiles a document that may have neither id nor version.
+func compilePolicy(p policy.Policy) (*policy.Compiled, error) {
 	p.ID, p.Version = cmp.Or(p.ID, "file"), max(p.Version, 1)
 	return policy.Compile(p)
 }
@@ -98,7 +99,7 @@ type testCommand struct{ files }
 // Run prints a line for each document and each failure.
 func (c testCommand) Run(out io.Writer) error {
 	return c.checkEachFile(out, func(p policy.Policy) (string, bool, error) {
-		compiled, err := compileFile(p)
+		compiled, err := compilePolicy(p)
 		if err != nil {
 			return "", false, err
 		}

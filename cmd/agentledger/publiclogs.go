@@ -13,7 +13,9 @@ import (
 	"github.com/agentledger/agentledger/web"
 )
 
-// publicLogList is the list of logs for pages. It is safe for concurrent use.
+// publicLogList gives the public pages the logs that the operator lists for all to see. A log is listed only if the
+// directory or the list for witnesses has it. The directory comes first, because its own log proves the list. It is safe
+// for concurrent use.
 type publicLogList struct {
 	Slug      id.Slug              // of the directory's organization, "" without one
 	Listings  *directory.Directory // nil: none is kept

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestSetLeast(t *testing.T) {
+func TestLeastThreads(t *testing.T) {
 	before := runtime.GOMAXPROCS(0)
 	t.Cleanup(func() { runtime.GOMAXPROCS(before) })
 	for name, c := range map[string]struct {

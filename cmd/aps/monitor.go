@@ -40,7 +40,7 @@ type monitorCommand struct {
 	MetricsListen string `placeholder:"ADDRESS" help:"Serve Prometheus metrics under /metrics at this address, without --once."`
 }
 
-// CheckFlags is called after parsing (package commandline).
+// CheckFlags is called after parsing (flags.Parse).
 func (c *monitorCommand) CheckFlags() error {
 	age, badAge := time.ParseDuration(c.MaxAge)
 	switch {

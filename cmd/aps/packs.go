@@ -53,8 +53,8 @@ func isPack(name string) bool {
 	return err == nil && string(begin[:]) == "PK\x03\x04"
 }
 
-// report is the JSON output.
-type report struct {
+// packReport is the JSON output.
+type packReport struct {
 	pack.Report
 	OK           bool                 `json:"ok"`
 	Error        string               `json:"error,omitzero"`
@@ -104,7 +104,7 @@ func verifyPack(name string, w packWanted, out *people.Terminal, t packTrust) er
 const repacked = "that this pack is as the service sent it: without the digest of its manifest, its carrier may have repacked it"
 
 // compareManifest compares the manifest with the digest that was given, and with the one in the log.
-func compareManifest(r *report, w packWanted) error {
+func compareManifest(r *packReport, w packWanted) error {
 	known := w.Manifest != ""
 	if known {
 		ok := w.Manifest == r.ManifestSHA256.String()
@@ -152,7 +152,7 @@ func open(name string) (check func(pack.Options) (pack.Report, error), end func(
 
 // check checks a pack with the pinned keys. failed is set if it is not proved. If the only fault is that other keys
 // signed the pack, the report contains these keys.
-func check(name string, t packTrust) (r report, failed, err error) {
+func check(name string, t packTrust) (r packReport, failed, err error) {
 	checkPack, end, err := open(name)
 	if err != nil {
 		return r, nil, err
@@ -184,8 +184,8 @@ func check(name string, t packTrust) (r report, failed, err error) {
 	return r, failed, nil
 }
 
-// DescribeTime returns the time of a cosignature, with a remark if it proves none.
-func DescribeTime(c verify.Cosignature) string {
+// describeTime returns the time of a cosignature, with a remark if it proves none.
+func describeTime(c verify.Cosignature) string {
 	if c.InFuture {
 		return c.Time.String() + " (in the future: it proves no time)"
 	}
@@ -204,7 +204,7 @@ func isWrong(err error) bool {
 }
 
 // print prints the outcome.
-func print(out *people.Terminal, name string, r *report, failed error, t packTrust) error {
+func print(out *people.Terminal, name string, r *packReport, failed error, t packTrust) error {
 	if out.JSON {
 		return out.PrintJSON(r)
 	}
@@ -233,7 +233,7 @@ func print(out *people.Terminal, name string, r *report, failed error, t packTru
 	}
 	lines = append(lines, r.VoteLines()...)
 	for _, c := range r.Cosignatures {
-		lines = append(lines, fmt.Sprintf("cosigned    by %s at %s", textcheck.Printable(c.Name), DescribeTime(c)))
+		lines = append(lines, fmt.Sprintf("cosigned    by %s at %s", textcheck.Printable(c.Name), describeTime(c)))
 	}
 	if r.QuorumTime != nil {
 		lines = append(lines, fmt.Sprintf("cosigned    by a quorum of the policy, by %s", r.QuorumTime))

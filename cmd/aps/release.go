@@ -55,7 +55,7 @@ type fileReport struct {
 	Error string `json:"error,omitzero"`
 }
 
-// Run prints the result of each file. The error wraps ErrWrong when one is wrong.
+// Run prints the result of each file. The error wraps errWrongRelease when one is wrong.
 func (c *releaseVerifyCommand) Run(ctx context.Context, out *people.Terminal) error {
 	key, err := c.parseKey()
 	if err != nil {

@@ -90,7 +90,7 @@ func quorumLines(quorum *bool, at *id.Instant, by []verify.Cosignature, of strin
 			"--    quorum      "+of+"not reached: too few witnesses of the policy have cosigned the checkpoint")
 	}
 	for _, c := range by {
-		lines = append(lines, fmt.Sprintf("cosigned    %s%s, by %s", of, DescribeTime(c), textcheck.Printable(c.Name)))
+		lines = append(lines, fmt.Sprintf("cosigned    %s%s, by %s", of, describeTime(c), textcheck.Printable(c.Name)))
 	}
 	return lines
 }

@@ -110,7 +110,7 @@ type Statement struct {
 	// agent asks anew, and its older request has expired, which the service states itself.
 	Principal string
 
-	// Erases are the ranges whose envelopes the statement takes away (log.Draft). Package erase alone sets
+	// Erases are the ranges whose envelopes the statement takes away (log.Draft). Package erasure alone sets
 	// it, because it makes the payload that says so.
 	Erases []id.Range
 }

@@ -13,6 +13,11 @@ func (e *Error) Error() string { return e.err.Error() }
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.err }
 
+// Parse does the work of kong's own Parse by the parts of kong that call no method by its name. kong's Parse, Validate and
+// Run look methods up by names that the linker doesn't know, so the linker would keep every exported method of every type
+// in use, a seventh of the program. A command line is accepted or refused as kong's Parse does, with the same words. Hooks
+// such as AfterApply and Validate are not called; a command's method CheckFlags() error is called in place of Validate.
+//
 // Parse sets the fields of the parser's commands. It returns a pointer to the selected command, or nil after the help
 // was written, which --help asks for. The error is an *Error.
 func Parse(k *kong.Kong, args []string) (any, error) {

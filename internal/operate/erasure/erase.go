@@ -43,7 +43,7 @@ type Result struct {
 	Erased  int         // events that lost their envelope by it, 0 when nothing was appended
 }
 
-// EventReader reads the events of ledgers (package log).
+// EventReader reads the events of ledgers (log.Log).
 type EventReader interface {
 	Events(ctx context.Context, s *log.State, begin, end id.Index, parts storage.Fields) iter.Seq2[storage.Event, error]
 }
@@ -56,7 +56,16 @@ type Appender interface {
 	) ([]log.Receipt, error)
 }
 
-// EnvelopeEraser erases. Its methods may be called concurrently.
+// EnvelopeEraser takes envelopes of stored events away, in the same append as the ledger_envelope_erased event that names
+// them. An erasure that is acknowledged is durable. The service's own events are never erased, although ranges may span
+// them. An event that was erased before keeps the marker of its first erasure, and an erasure that would take nothing away
+// appends nothing.
+//
+// An erasure lands only under the config version that it was prepared under. So a setting that forbids erasure, such as a
+// legal hold, is in time if its change raises the config version: the prepare function reads the setting, and is called
+// again after each such change.
+//
+// Its methods may be called concurrently.
 type EnvelopeEraser struct {
 	Appender Appender
 	Ledgers  EventReader

@@ -62,7 +62,7 @@ type ApprovalList interface {
 	Find(ctx context.Context, t id.Tenant, name approval.ID) (approval.Approval, error)
 }
 
-// Eraser takes envelopes away (package erase).
+// Eraser takes envelopes away (EnvelopeEraser).
 type Eraser interface {
 	Erase(ctx context.Context, t id.Tenant, principal string,
 		prepare func(context.Context, *log.State) (Selection, error)) (Result, error)

@@ -9,7 +9,7 @@ import (
 )
 
 // A document without policy_id has the name of its file as its id, as in aps policy.
-func TestIDOfFile(t *testing.T) {
+func TestPolicyIDOfFile(t *testing.T) {
 	folder := t.TempDir()
 	write := func(name, text string) string {
 		file := filepath.Join(folder, name)

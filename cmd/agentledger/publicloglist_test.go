@@ -7,7 +7,7 @@ import (
 )
 
 // Parts of the list of keys are those that a walk through all of it gives.
-func TestPartsOfKeys(t *testing.T) {
+func TestPartsOfLogList(t *testing.T) {
 	var keys []string
 	for i := range 25 {
 		keys = append(keys, fmt.Sprintf("log.example/o/org_%02d+0000+key", i))
