@@ -97,7 +97,7 @@ pictures: programs
 
 # The Go tests under the race detector (needs a C compiler), of the packages that have anything to race (scripts/racepackages).
 # The pages of ./web and the tests of cmd/agentledger below run the service in the process of the test.
-IN_PROCESS := ^Test(Clock|CorrectClock|Disk|Document|Half|Idle|Listeners|Metrics|Proxy|Routes|Setup|Slow|Start|Store|Successor|Traces|Unready|Witness)
+IN_PROCESS := ^Test(Clock|CorrectClock|Disk|Document|Half|Heap|Idle|Least|Listeners|Metrics|Proxy|Routes|Setup|Slow|Start|Store|Successor|Traces|Unready|Witness)
 #
 # Tests that repeat one sequence of steps for each write, seed or flipped bit, or thousands of times, and tests of other programs, take most of the time there and
 # have nothing to race that other tests leave out. make test runs them.
