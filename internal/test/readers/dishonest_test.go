@@ -337,12 +337,19 @@ func forgeProofs(r *http.Request, body []byte) []byte {
 	return nil
 }
 
-// claimExtension answers a question for consistency from a larger tree to a smaller one as if there were such a proof.
-func claimExtension(roots map[id.Index]id.Hash) func(*http.Request, []byte) []byte {
+// rollBack shows head, checkpoint and bundles of an older tree of the same log, and answers a question for consistency from
+// a larger tree to a smaller one as if there were such a proof.
+func rollBack(older *world, roots map[id.Index]id.Hash) func(*http.Request, []byte) []byte {
 	return func(r *http.Request, _ []byte) []byte {
+		path, page := r.URL.Path, strings.Contains(r.Header.Get("Accept"), "text/html")
+		if strings.HasSuffix(path, "/head") || strings.HasSuffix(path, "/checkpoint") || strings.Contains(path, "/verify/") && !page {
+			made := httptest.NewRecorder()
+			older.handler.ServeHTTP(made, r)
+			return made.Body.Bytes()
+		}
 		from, _ := strconv.ParseUint(r.URL.Query().Get("from"), 10, 62)
 		to, _ := strconv.ParseUint(r.URL.Query().Get("to"), 10, 62)
-		if !strings.HasSuffix(r.URL.Path, "/consistency") || from <= to {
+		if !strings.HasSuffix(path, "/consistency") || from <= to {
 			return nil
 		}
 		answer, _ := json.Marshal(map[string]any{"from": from, "to": to, "from_root": roots[id.Index(from)],

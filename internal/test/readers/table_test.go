@@ -46,6 +46,7 @@ var notes = []struct{ mark, text string }{
 	{"³", "It names the time by which a quorum had cosigned. A bundle shows what the log contained by then, and does not claim to be recent."},
 	{"⁴", "It states that the cosignature is in the future or proves no time. What the witness saw still counts."},
 	{"⁵", "It shows the age of the view, and that it may be out of date."},
+	{"⁶", "A bundle may rest on an older checkpoint. The page states that this one is in the history of the larger tree that it saw, after it proved that."},
 }
 
 // row is one server, and the verdicts at the second visit in the order of readers.
@@ -76,10 +77,10 @@ var rows = []row{
 	{"two roots at one size", "shows another tree of the same size, signed by the log's key", false,
 		verdicts(refuses("fork", "status 1: aps: fork: two signed heads of one size"), accepts("¹", ""), noProof, noProof, noProof,
 			refuses("fork", "fork: two trees of one size"), refuses("fork", "fork: two trees of one size"))},
-	{"rollback", "shows an older tree, and claims that it extends the newer one", false,
+	{"rollback", "shows an older tree of the same history, and claims that it extends the newer one", false,
 		verdicts(refuses("rollback", "status 1: aps: rollback: "), accepts("¹", ""), refuses("no proof", "sizes out of range"),
 			refuses("no proof", "sizes out of range"), refuses("no proof", "sizes out of range"),
-			refuses("rollback", "Not proved: rollback: the service shows a tree of 3 entries"), refuses("no proof", "Not proved: can't tell: the service gives no proof"))},
+			refuses("rollback", "Not proved: rollback: the service shows a tree of 3 entries"), accepts("⁶", "in the history of the larger tree that this browser saw"))},
 	{"freeze", "shows the same tree and the same cosignature for hours", true,
 		verdicts(refuses("old view", "status 2: aps: can't tell: log.example/o/00000000-0000-0000-0000-00000000000b: no recent cosignature"),
 			accepts("³", "by 20"), accepts("²", ""), accepts("³", "by 20"), accepts("³", "by 20"),
@@ -136,7 +137,7 @@ func newServers(t *testing.T) *servers {
 			"honest, another key":        {world: rotated},
 			"fork":                       {world: fork},
 			"two roots at one size":      {world: equal},
-			"rollback":                   {world: older, answer: claimExtension(roots)},
+			"rollback":                   {world: seen, answer: rollBack(older, roots)},
 			"freeze":                     hoursAgo,
 			"future time":                view{world: honest}.witnessed(t, witness, now.Add(time.Hour)),
 			"foreign key":                {world: honest, note: resign(t, foreign), text: strings.NewReplacer(key.String(), foreign.Verifier().String())},
