@@ -40,6 +40,7 @@ type Decision struct {
 type Obligation struct {
 	Type       string `json:"type"`
 	Approvals  int    `json:"approvals,omitzero"`
+	Signed     bool   `json:"signed,omitzero"` // approvers sign by a passkey
 	TTLSeconds int    `json:"ttl_seconds,omitzero"`
 }
 

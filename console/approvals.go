@@ -11,6 +11,7 @@ import (
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/flow/approval"
 	"github.com/agentledger/agentledger/internal/tenant/account"
+	"github.com/agentledger/agentledger/verify/signedvote"
 )
 
 // approvalView is an approval with all that people decide on. Payload is absent for roles that
@@ -27,6 +28,7 @@ type approvalView struct {
 	IngestKeyID    string             `json:"ingest_key_id"`
 	Policy         approvalPolicyView `json:"policy"`
 	Quorum         int                `json:"quorum"`
+	Signed         bool               `json:"signed"` // approving votes have to be signed
 	Votes          []approval.Vote    `json:"votes"`
 	CreatedAt      id.Instant         `json:"created_at"`
 	ExpiresAt      id.Instant         `json:"expires_at"`
@@ -99,7 +101,7 @@ func describeApproval(a approval.Approval, role account.Role) approvalView {
 		ActionDigest: a.ActionDigest,
 		TraceID:      orNull(a.Trace), ActorPrincipal: orNull(a.Principal), IngestKeyID: a.IngestKeyID,
 		Policy: approvalPolicyView{a.PolicyID, a.PolicyVersion, a.PolicyDigest, a.RuleID, a.Reason},
-		Quorum: a.Quorum, Votes: append([]approval.Vote{}, a.Votes...),
+		Signed: a.Signed, Quorum: a.Quorum, Votes: append([]approval.Vote{}, a.Votes...),
 		CreatedAt: a.CreatedAt, ExpiresAt: a.ExpiresAt, EndedAt: orNull(a.EndedAt), ErasedAt: orNull(a.ErasedAt),
 		Comment: orNull(a.Remark.Comment), ReasonCode: orNull(a.Remark.Code),
 	}
@@ -196,20 +198,37 @@ func (s *Server) answerApproval(r *call.Request) (call.Answer, error) {
 	return s.answerWithApproval(r, found)
 }
 
-func (s *Server) voteOnApproval(r *call.Request) (call.Answer, error) {
-	var ballot struct {
-		Vote         string  `json:"vote"`
-		Comment      string  `json:"comment"`
-		ReasonCode   string  `json:"reason_code"`
-		ActionDigest id.Hash `json:"action_digest"`
+// ballotBody is a vote as it is sent.
+type ballotBody struct {
+	Vote         string                `json:"vote"`
+	Comment      string                `json:"comment"`
+	ReasonCode   string                `json:"reason_code"`
+	ActionDigest id.Hash               `json:"action_digest"`
+	Assertion    *signedvote.Assertion `json:"assertion"`
+}
+
+func (s *Server) readBallot(r *call.Request) (approval.Ballot, error) {
+	var body ballotBody
+	if err := r.DecodeBody(&body); err != nil {
+		return approval.Ballot{}, err
 	}
-	if err := r.DecodeBody(&ballot); err != nil {
+	b := approval.Ballot{Account: r.Who.Account, Email: r.Who.Email, Vote: body.Vote, Action: body.ActionDigest,
+		Remark: approval.Remark{Comment: body.Comment, Code: body.ReasonCode}, Assertion: body.Assertion,
+		Visit: account.Visit{Program: r.UserAgent()}}
+	return b, nil
+}
+
+// voteOnApproval counts a vote. A signed vote proves by itself that the person is there.
+func (s *Server) voteOnApproval(r *call.Request) (call.Answer, error) {
+	ballot, err := s.readBallot(r)
+	if err == nil && ballot.Assertion == nil {
+		err = r.Who.CheckFactor()
+	}
+	if err != nil {
 		return call.Answer{}, err
 	}
-	after, err := s.Approvals.Vote(r.Context(), r.Who.Tenant, approval.ID(r.PathParameter("approval")), approval.Ballot{
-		Account: r.Who.Account, Email: r.Who.Email, Vote: ballot.Vote, Action: ballot.ActionDigest,
-		Remark: approval.Remark{Comment: ballot.Comment, Code: ballot.ReasonCode},
-	})
+	name := approval.ID(r.PathParameter("approval"))
+	after, err := s.Approvals.Vote(r.Context(), r.Who.Tenant, name, ballot)
 	if err != nil {
 		return call.Answer{}, err
 	}

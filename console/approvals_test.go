@@ -52,7 +52,7 @@ func TestApprovals(t *testing.T) {
 		"approval_id":"`+string(a.ID)+`","status":"pending","agent_id":"`+string(a.Agent)+`","tool_name":"acme.refund","payload":{"amount":7},
 		"action_digest":"`+a.ActionDigest.String()+`","trace_id":"trc-1","actor_principal":null,"ingest_key_id":"`+a.IngestKeyID+`",
 		"policy":{"policy_id":"p","policy_version":1,"policy_digest":"`+a.PolicyDigest.String()+`","rule_id":"r","reason":"money leaves"},
-		"quorum":2,"votes":[],"created_at":"`+now.String()+`","expires_at":"`+(now+3_600_000).String()+`","ended_at":null,"comment":null,"reason_code":null,
+		"quorum":2,"signed":false,"votes":[],"created_at":"`+now.String()+`","expires_at":"`+(now+3_600_000).String()+`","ended_at":null,"comment":null,"reason_code":null,
 		"may_vote":false,"why_not":"role","sign_in_changes":[]}`)
 	stands := func(when, who string, want any) {
 		t.Helper()

@@ -7,7 +7,7 @@
 //     objects of another organization are 404, like objects that do not exist.
 //   - A route names a permission of package account, and the role of the caller must have
 //     it. The session is checked before the body is read.
-//   - A vote asks for a factor that the person proved within the last 15 minutes.
+//   - A vote asks for a factor that the person proved within the last 15 minutes, or for a signature by a passkey.
 //   - Payloads are in the answers to roles that may read them, and the member is absent in
 //     the answers to others.
 //   - Of an inactive organization everything can be read and nothing changed, but
@@ -47,6 +47,7 @@ import (
 	"github.com/agentledger/agentledger/internal/tenant/member"
 	"github.com/agentledger/agentledger/internal/tenant/org"
 	"github.com/agentledger/agentledger/internal/tenant/policystore"
+	"github.com/agentledger/agentledger/internal/tenant/voterkey"
 	"github.com/agentledger/agentledger/internal/webhook"
 	"github.com/agentledger/agentledger/policy"
 )
@@ -70,6 +71,7 @@ type Options struct {
 	Evidence      evidence.Exporter
 	People        auditlist.People
 	Members       *member.Members
+	VoterKeys     *voterkey.Keys
 	Sources       auditlist.Sources
 	PublicURL     string // pages of its origin may call, also through a proxy that changes Host
 
@@ -137,7 +139,13 @@ func (s *Server) Routes(r *edge.Router) {
 	table.Add("GET", "/v1/console/approvals", reads, none, s.listApprovals).
 		Takes("status", "agent_id", "tool", "may_vote", "after", "limit")
 	table.Add("GET", "/v1/console/approvals/{approval}", reads, none, s.answerApproval)
-	table.Add("POST", "/v1/console/approvals/{approval}/votes", votes, some, s.voteOnApproval)
+	signs := call.Permit(account.SignedVote)
+	table.Add("POST", "/v1/console/approvals/{approval}/votes", signs, some, s.voteOnApproval)
+	table.Add("POST", "/v1/console/approvals/{approval}/votes/options", signs, some, s.beginVote)
+	table.Add("GET", "/v1/console/voter-keys", reads, none, s.listVoterKeys).TakesPage()
+	table.Add("POST", "/v1/console/voter-keys", votes, some, s.registerVoterKey)
+	table.Add("POST", "/v1/console/voter-keys/options", votes, some, s.beginVoterKey)
+	table.Add("DELETE", "/v1/console/voter-keys/{credential}", votes, none, s.retireVoterKey)
 	table.Add("POST", "/v1/console/approvals/{approval}/revoke", votes, some, s.revokeApproval)
 	table.Add("GET", "/v1/console/runs", reads, none, s.listWorkflowRuns).Takes("status", "agent_id", "after", "limit")
 	table.Add("GET", "/v1/console/runs/{run}", reads, none, s.answerRun).TakesPage()

@@ -32,10 +32,12 @@ import (
 	"github.com/agentledger/agentledger/internal/tenant/account"
 	"github.com/agentledger/agentledger/internal/tenant/agent"
 	"github.com/agentledger/agentledger/internal/tenant/consoletoken"
+	"github.com/agentledger/agentledger/internal/tenant/factor"
 	"github.com/agentledger/agentledger/internal/tenant/member"
 	"github.com/agentledger/agentledger/internal/tenant/org"
 	"github.com/agentledger/agentledger/internal/tenant/policystore"
 	"github.com/agentledger/agentledger/internal/tenant/quota"
+	"github.com/agentledger/agentledger/internal/tenant/voterkey"
 	"github.com/agentledger/agentledger/internal/test/enginetest"
 	"github.com/agentledger/agentledger/internal/test/ledgertest"
 	"github.com/agentledger/agentledger/internal/test/openapitest"
@@ -68,6 +70,8 @@ type world struct {
 	handler http.Handler
 	routed  []edge.Listed // the routes of the surface
 
+	factors   *factor.Factors
+	accounts  *account.Accounts
 	policies  *policystore.Policies
 	approvals *approval.Approvals
 	workflows *workflow.Workflows
@@ -124,13 +128,20 @@ func newWorldOf(t testing.TB, service *ledgertest.Service, change ...func(*conso
 		Deliveries: w.webhooks, Settings: w.orgs, Pace: bounds, Clock: w.Clock})
 	public := publicapi.New(publicapi.Options{Edge: edge, Ledgers: w.Ledgers, Organizations: w.orgs, Agents: w.agents,
 		Witnesses: w.witnesses, PublicURL: "https://ledger.example", Clock: w.Clock})
+	accounts := account.New(account.Options{Records: w.Engine, Clock: w.Clock})
+	factors, err := factor.New(factor.Options{Records: w.Engine, Accounts: accounts, Sealer: w.Keyring(), PublicURL: "https://ledger.example", Clock: w.Clock})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.factors, w.accounts = factors, accounts
 	options := console.Options{
-		Erasures: w.erasures,
-		Events:   &eventlist.Reader{Index: events, Ledgers: w.Ledgers, Organizations: w.orgs, Bundles: public},
+		VoterKeys: voterkey.New(voterkey.Options{Records: w.Engine, Events: w.SystemEvents, Ledgers: w.Ledgers, Accounts: accounts, Factors: factors, Clock: w.Clock}),
+		Erasures:  w.erasures,
+		Events:    &eventlist.Reader{Index: events, Ledgers: w.Ledgers, Organizations: w.orgs, Bundles: public},
 		Evidence: &evidence.Exporter{Ledgers: w.Ledgers, Proofs: w.Ledgers, Witnesses: w.witnesses, Transparency: public, Agents: w.agents,
 			Policies: w.policies, Approvals: w.approvals, Organizations: w.orgs, Events: w.SystemEvents, Index: events, Logger: edge.Logger},
 		People: people{}, Members: member.New(member.Options{Records: w.Engine, Events: w.SystemEvents, Clock: w.Clock,
-			Accounts: account.New(account.Options{Records: w.Engine, Clock: w.Clock})}), Sources: sysevent.Sources{Records: w.Engine},
+			Accounts: accounts}), Sources: sysevent.Sources{Records: w.Engine},
 		Edge: edge, Sessions: sessions{}, Orgs: w.orgs, Agents: w.agents, PublicURL: "https://ledger.example",
 		Policies: w.policies, Approvals: w.approvals, Workflows: w.workflows, Webhooks: w.webhooks, Witnesses: w.witnesses, Tokens: w.tokens, StreamExports: w.exporter,
 		Simulator: simulate.New(simulate.Options{Ledgers: w.Ledgers, Clock: w.Clock}),

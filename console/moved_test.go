@@ -77,14 +77,31 @@ func changes() map[string]func(w *world) (path, body string) {
 		"POST /policies/{policyId}/simulate":         at(draft, "/simulate", `{"last":10}`),
 		"POST /approvals/{approvalId}/revoke":        func(w *world) (string, string) { path, _ := ballot(w); return path + "/revoke", `{}` },
 		"POST /approvals/{approvalId}/votes":         func(w *world) (string, string) { path, body := ballot(w); return path + "/votes", body },
-		"POST /webhooks":                             of("/webhooks", standardEndpoint),
-		"PATCH /webhooks/{webhookId}":                at(endpoint, "", `{"name":"another"}`),
-		"DELETE /webhooks/{webhookId}":               at(endpoint, "", ""),
-		"POST /webhooks/callback-key/rotate":         of("/webhooks/callback-key/rotate", ""),
-		"POST /webhooks/{webhookId}/rotate":          at(endpoint, "/rotate", ""),
-		"POST /webhooks/{webhookId}/test":            at(endpoint, "/test", ""),
-		"PUT /stream-export":                         of("/stream-export", standardExport),
-		"PUT /witnesses":                             func(w *world) (string, string) { return "/witnesses", witnesses(w) },
+		"POST /approvals/{approvalId}/votes/options": func(w *world) (string, string) {
+			for _, who := range []string{"red-owner", "red-admin"} {
+				w.registerVoter(who)
+			}
+			path, body := ballot(w)
+			return path + "/votes/options", body
+		},
+		"POST /voter-keys/options": func(w *world) (string, string) {
+			key := w.passkey("red-owner")
+			return "/voter-keys/options", `{"credential_id":"` + base64URL(key.Credential) + `"}`
+		},
+		"POST /voter-keys": func(w *world) (string, string) {
+			return "/voter-keys", w.voterKeyBody("red-owner", w.passkey("red-owner"))
+		},
+		"DELETE /voter-keys/{credentialId}": func(w *world) (string, string) {
+			return "/voter-keys/" + base64URL(w.registerVoter("red-owner").Credential), ""
+		},
+		"POST /webhooks":                     of("/webhooks", standardEndpoint),
+		"PATCH /webhooks/{webhookId}":        at(endpoint, "", `{"name":"another"}`),
+		"DELETE /webhooks/{webhookId}":       at(endpoint, "", ""),
+		"POST /webhooks/callback-key/rotate": of("/webhooks/callback-key/rotate", ""),
+		"POST /webhooks/{webhookId}/rotate":  at(endpoint, "/rotate", ""),
+		"POST /webhooks/{webhookId}/test":    at(endpoint, "/test", ""),
+		"PUT /stream-export":                 of("/stream-export", standardExport),
+		"PUT /witnesses":                     func(w *world) (string, string) { return "/witnesses", witnesses(w) },
 		"DELETE /witnesses": func(w *world) (string, string) {
 			w.call(200, "PUT", "/witnesses", witnesses(w))
 			return "/witnesses", ""

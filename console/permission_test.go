@@ -16,14 +16,15 @@ func permissions() map[string]account.Permission {
 	of := map[string]account.Permission{}
 	for permission, routes := range map[account.Permission]string{
 		account.Read: `GET /ingest-keys, GET /ingest-keys/{key}, GET /agents, GET /agents/{agent}, GET /agents/{agent}/keys,
-			GET /policies, GET /policies/{policy}, GET /policies/{policy}/versions, GET /approvals, GET /approvals/{approval}, GET /runs, GET /runs/{run},
+			GET /policies, GET /policies/{policy}, GET /policies/{policy}/versions, GET /approvals, GET /approvals/{approval}, GET /voter-keys, GET /runs, GET /runs/{run},
 			GET /events, GET /events/{event}, GET /traces, GET /traces/{trace}, GET /stats,
 			GET /webhooks, GET /webhooks/{webhook}, GET /webhooks/{webhook}/deliveries, GET /witnesses, GET /stream-export, GET /organization, GET /organization/plan-usage`,
 		account.ReadPayloads: `GET /evidence.zip`,
 		account.TryPolicies:  `POST /policies/check, POST /policies/{policy}/simulate`,
 		account.EditPolicies: `POST /policies, PATCH /policies/{policy}, DELETE /policies/{policy},
 			POST /policies/{policy}/activate, POST /policies/{policy}/deactivate`,
-		account.Vote: `POST /approvals/{approval}/votes, POST /approvals/{approval}/revoke`,
+		account.Vote:       `POST /approvals/{approval}/revoke, POST /voter-keys, POST /voter-keys/options, DELETE /voter-keys/{credential}`,
+		account.SignedVote: `POST /approvals/{approval}/votes, POST /approvals/{approval}/votes/options`,
 		account.Manage: `POST /ingest-keys, PATCH /ingest-keys/{key}, POST /agents, PATCH /agents/{agent}, POST /agents/{agent}/keys,
 			POST /agents/{agent}/keys/{key}/retire, POST /webhooks, PATCH /webhooks/{webhook}, DELETE /webhooks/{webhook},
 			POST /webhooks/callback-key/rotate, POST /webhooks/{webhook}/rotate, POST /webhooks/{webhook}/test, POST /webhooks/{webhook}/replay, PUT /witnesses, DELETE /witnesses,
@@ -50,7 +51,7 @@ func TestEveryRouteWithEveryRole(t *testing.T) {
 		name := route.Method + " " + strings.TrimPrefix(route.Pattern, "/v1/console")
 		permission, known := wanted[name]
 		want := edge.Permission{Credential: edge.Session, Right: string(permission)}
-		if !slices.Contains([]account.Permission{account.Vote, account.UseTokens, account.Own}, permission) {
+		if !slices.Contains([]account.Permission{account.Vote, account.SignedVote, account.UseTokens, account.Own}, permission) {
 			want.Or = edge.ConsoleToken
 		}
 		if !known || route.Permission != want {
@@ -161,7 +162,7 @@ func TestEveryRouteWithoutALateFactor(t *testing.T) {
 			body = "{}"
 		}
 		g := w.do(w.request(route.Method, path, body, as("red-owner-late")))
-		if needs := permission == account.Vote || permission == account.Own; (g.status == 401) != needs {
+		if needs := permission == account.Vote || strings.HasSuffix(path, "/votes") || permission == account.Own; (g.status == 401) != needs {
 			t.Errorf("%s %s: got %d %s", route.Method, path, g.status, g.text)
 		}
 		if permission == account.Vote {

@@ -1,6 +1,7 @@
 package identity
 
 import (
+	"encoding/base64"
 	"errors"
 	"net/http"
 
@@ -179,15 +180,16 @@ func (s *Server) useRecoveryCode(w http.ResponseWriter, r *request) error {
 }
 
 type shownPasskey struct {
-	PasskeyID string      `json:"passkey_id"`
-	Name      string      `json:"name"`
-	CreatedAt id.Instant  `json:"created_at"`
-	UsedAt    *id.Instant `json:"used_at"` // null: not yet
-	BackedUp  bool        `json:"backed_up"`
+	PasskeyID    string      `json:"passkey_id"`
+	CredentialID string      `json:"credential_id"` // base64url
+	Name         string      `json:"name"`
+	CreatedAt    id.Instant  `json:"created_at"`
+	UsedAt       *id.Instant `json:"used_at"` // null: not yet
+	BackedUp     bool        `json:"backed_up"`
 }
 
 func describePasskey(k factor.Passkey) shownPasskey {
-	shown := shownPasskey{PasskeyID: k.ID, Name: k.Name, CreatedAt: k.CreatedAt, BackedUp: k.BackedUp}
+	shown := shownPasskey{PasskeyID: k.ID, CredentialID: base64.RawURLEncoding.EncodeToString(k.CredentialID), Name: k.Name, CreatedAt: k.CreatedAt, BackedUp: k.BackedUp}
 	if k.UsedAt != 0 {
 		shown.UsedAt = &k.UsedAt
 	}

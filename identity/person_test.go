@@ -98,11 +98,12 @@ func (b *browser) use(key *passkeytest.Authenticator) *httptest.ResponseRecorder
 }
 
 type onePasskey struct {
-	ID        string  `json:"passkey_id"`
-	Name      string  `json:"name"`
-	CreatedAt string  `json:"created_at"`
-	UsedAt    *string `json:"used_at"`
-	BackedUp  bool    `json:"backed_up"`
+	ID         string  `json:"passkey_id"`
+	Credential string  `json:"credential_id"`
+	Name       string  `json:"name"`
+	CreatedAt  string  `json:"created_at"`
+	UsedAt     *string `json:"used_at"`
+	BackedUp   bool    `json:"backed_up"`
 }
 
 type passkeyList struct {

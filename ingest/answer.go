@@ -141,6 +141,9 @@ func appendObligations(b []byte, obligations []policy.Obligation) []byte {
 		b = jcs.AppendString(append(b, `{"type":`...), o.Type)
 		b = append(b, `,"approvals":`...)
 		b = strconv.AppendInt(b, int64(o.Approvals), 10)
+		if o.Signed {
+			b = append(b, `,"signed":true`...)
+		}
 		b = append(b, `,"ttl_seconds":`...)
 		b = append(strconv.AppendInt(b, int64(o.TTLSeconds), 10), '}')
 	}

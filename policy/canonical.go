@@ -73,6 +73,9 @@ func appendTexts[T ~string](b []byte, texts []T) []byte {
 
 func (o Obligation) appendCanonical(b []byte) []byte {
 	b = strconv.AppendInt(append(b, `{"approvals":`...), int64(o.Approvals), 10)
+	if o.Signed { // absent otherwise, so that digests of older documents stay
+		b = append(b, `,"signed":true`...)
+	}
 	b = strconv.AppendInt(append(b, `,"ttl_seconds":`...), int64(o.TTLSeconds), 10)
 	b = jcs.AppendString(append(b, `,"type":`...), o.Type)
 	return append(b, '}')

@@ -53,6 +53,7 @@ type limitDocument struct {
 type obligationDocument struct {
 	Type       string `json:"type"`
 	Approvals  *int   `json:"approvals"`
+	Signed     *bool  `json:"signed"`
 	TTLSeconds *int   `json:"ttl_seconds"`
 }
 
@@ -237,6 +238,9 @@ func (d *obligationDocument) toObligation() Obligation {
 	o := Obligation{Type: d.Type, Approvals: DefaultApprovals, TTLSeconds: DefaultTTLSeconds}
 	if d.Approvals != nil {
 		o.Approvals = *d.Approvals
+	}
+	if d.Signed != nil {
+		o.Signed = *d.Signed
 	}
 	if d.TTLSeconds != nil {
 		o.TTLSeconds = *d.TTLSeconds

@@ -151,6 +151,7 @@ const (
 // may go ahead. Callers receive it in this form.
 type Obligation struct {
 	Type       string `json:"type"`
-	Approvals  int    `json:"approvals"`   // people who have to say yes, 1 to MaxApprovals
-	TTLSeconds int    `json:"ttl_seconds"` // life of the request, 1 to MaxTTLSeconds
+	Approvals  int    `json:"approvals"`       // people who have to say yes, 1 to MaxApprovals
+	Signed     bool   `json:"signed,omitzero"` // each of them signs the vote by a passkey
+	TTLSeconds int    `json:"ttl_seconds"`     // life of the request, 1 to MaxTTLSeconds
 }

@@ -49,6 +49,7 @@ import (
 	"github.com/agentledger/agentledger/internal/tenant/password/hashprocess"
 	"github.com/agentledger/agentledger/internal/tenant/policystore"
 	"github.com/agentledger/agentledger/internal/tenant/quota"
+	"github.com/agentledger/agentledger/internal/tenant/voterkey"
 	"github.com/agentledger/agentledger/internal/webhook"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/log/audit"
@@ -64,22 +65,24 @@ import (
 //
 // It is built from left to right and closed from right to left.
 type service struct {
-	watch    *observation
-	control  *admission.Control // of all surfaces of the main listener
-	store    *datadir.Store
-	node     *nodes.Node    // nil: this process serves alone
-	records  storage.Engine // as background work sees it
-	clock    *clock.Guard   // of everything below
-	ledgers  *log.Ledgers
-	auditor  *audit.Auditor
-	verified *keytable.Verified // of the events that came of late
-	orgs     *org.Orgs
-	agents   *agent.Agents
-	policies *policystore.Policies
-	accounts *account.Accounts
-	hashes   *hashprocess.Pool
-	members  *member.Members
-	tokens   *consoletoken.Tokens
+	watch     *observation
+	control   *admission.Control // of all surfaces of the main listener
+	store     *datadir.Store
+	node      *nodes.Node    // nil: this process serves alone
+	records   storage.Engine // as background work sees it
+	clock     *clock.Guard   // of everything below
+	ledgers   *log.Ledgers
+	auditor   *audit.Auditor
+	verified  *keytable.Verified // of the events that came of late
+	orgs      *org.Orgs
+	agents    *agent.Agents
+	policies  *policystore.Policies
+	accounts  *account.Accounts
+	hashes    *hashprocess.Pool
+	members   *member.Members
+	factors   *factor.Factors
+	voterKeys *voterkey.Keys
+	tokens    *consoletoken.Tokens
 
 	approvals *approval.Approvals
 	voterMail *votermail.Mailer
@@ -202,7 +205,10 @@ func (s *service) buildComponents(ctx context.Context, c config.Serve) error {
 		return err
 	}
 	n.Disclosures = s.orgs // each needs the other: settings are stated, statements have a disclosure
-	letters := s.buildPeople(c, n, bounds)
+	letters, err := s.buildPeople(c, n, bounds)
+	if err != nil {
+		return err
+	}
 	s.policies = policystore.New(policystore.Options{Records: records, Events: n, Quota: bounds,
 		Processors: s.control.Processors, Clock: s.clock.Now, Settings: s.orgs, Voters: s.accounts})
 	s.webhooks = webhook.New(webhook.Options{
@@ -214,7 +220,7 @@ func (s *service) buildComponents(ctx context.Context, c config.Serve) error {
 		Metrics: s.watch.registry})
 	s.approvals = approval.New(approval.Options{
 		Records: records, Events: n, Ledgers: s.ledgers, Policies: s.policies, Agents: s.agents,
-		Organizations: s.orgs, Members: s.accounts, SignIns: s.members, Keyring: s.store.Keyring, Clock: s.clock.Now,
+		Organizations: s.orgs, Members: s.accounts, SignIns: s.members, VoterKeys: s.voterKeys, Keyring: s.store.Keyring, Clock: s.clock.Now,
 		Held: s.clock.Check,
 		Webhooks: &votermail.Counter{Deliveries: s.webhooks, Records: records, Clock: s.clock.Now,
 			Enabled: s.mail.Enabled()},
@@ -247,18 +253,27 @@ func (s *service) buildErasures(n *sysevent.Appender, bounds *quota.Quota) {
 }
 
 // buildPeople builds accounts, members and their tokens, and returns the mails of organizations.
-func (s *service) buildPeople(c config.Serve, n *sysevent.Appender, bounds *quota.Quota) letter.OrganizationMail {
+func (s *service) buildPeople(c config.Serve, n *sysevent.Appender, bounds *quota.Quota) (
+	letter.OrganizationMail, error) {
 	records := s.records
 	s.letters = letter.AccountMail{Outbox: s.mail, PublicURL: c.PublicURL}
 	s.accounts = account.New(account.Options{Records: records, Clock: s.clock.Now, Mail: s.letters, Nodes: s.node.Count,
 		Hashing: account.Hashing{Compute: s.hashes.Key}})
 	letters := letter.OrganizationMail{Outbox: s.mail, Organizations: s.orgs, Accounts: s.accounts,
 		PublicURL: c.PublicURL}
+	var err error
+	s.factors, err = factor.New(factor.Options{Records: s.store.Engine, Accounts: s.accounts, Sealer: s.store.Keyring,
+		PublicURL: c.PublicURL, Clock: s.clock.Now})
+	if err != nil {
+		return letters, err
+	}
+	s.voterKeys = voterkey.New(voterkey.Options{Records: records, Events: n, Ledgers: s.ledgers, Accounts: s.accounts,
+		Factors: s.factors, Clock: s.clock.Now, Mail: letters})
 	s.members = member.New(member.Options{Records: records, Events: n, Accounts: s.accounts, Quota: bounds,
-		Clock: s.clock.Now, Mail: letters, Held: s.clock.Check})
+		Clock: s.clock.Now, Mail: letters, VoterKeys: s.voterKeys, Held: s.clock.Check})
 	s.tokens = consoletoken.New(consoletoken.Options{Records: records, Events: n, Members: s.accounts, Pace: bounds,
 		Clock: s.clock.Now})
-	return letters
+	return letters, nil
 }
 
 // mainHandler returns the handler of the main listener.
@@ -286,7 +301,7 @@ func (s *service) mainHandler(c config.Serve, signIn *identity.Server, shared *e
 		Approvals: s.approvals, Workflows: s.workflows, Webhooks: s.webhooks, Witnesses: s.witnesses,
 		Events:        &eventlist.Reader{Index: s.index, Ledgers: s.ledgers, Bundles: public, Organizations: s.orgs},
 		StreamExports: s.exporter, Tokens: s.tokens, PublicURL: c.PublicURL, Control: s.control, Erasures: s.erasures,
-		Evidence: s.evidence, People: s.accounts, Members: s.members, Sources: sysevent.Sources{Records: s.store.Engine},
+		Evidence: s.evidence, People: s.accounts, Members: s.members, VoterKeys: s.voterKeys, Sources: sysevent.Sources{Records: s.store.Engine},
 		Address: identity.AddressOf(c.ClientAddressHeader), Simulator: simulate.New(simulate.Options{
 			Ledgers: s.ledgers, Processors: s.control.Processors, Clock: s.clock.Now})})
 	if err != nil {
@@ -304,17 +319,15 @@ func (s *service) mainHandler(c config.Serve, signIn *identity.Server, shared *e
 func (s *service) identitySurface(c config.Serve, secret string, shared *edge.Edge) (*identity.Server, error) {
 	openID, err := oidc.New(oidc.Options{Providers: c.OpenID, Sealer: s.store.Keyring, Clock: s.clock.Now,
 		Callback: identity.CallbackOf(c.PublicURL)})
-	factors, unfit := factor.New(factor.Options{Records: s.store.Engine, Accounts: s.accounts, Sealer: s.store.Keyring,
-		PublicURL: c.PublicURL, Clock: s.clock.Now})
-	if err = errors.Join(err, unfit); err != nil {
+	if err != nil {
 		return nil, err
 	}
 	calls := &platform.Calls{Provisioner: s.founder, Organizations: s.orgs, LogKeys: s.orgs, Clock: s.clock,
-		Witnesses: s.askWitnesses, Reindex: s.index.Rebuild, Accounts: s.accounts, Factors: factors,
+		Witnesses: s.askWitnesses, Reindex: s.index.Rebuild, Accounts: s.accounts, Factors: s.factors,
 		Snapshots: &backup.Snapshots{Store: s.store.Engine, Dir: c.SnapshotsDir(), Clock: time.Now}, Status: s.status}
 	return identity.New(identity.Options{OpenID: openID, Subjects: s.accounts, Edge: shared, Operator: calls,
 		Provisioner: s.founder, Setup: s.setup, Organizations: s.orgs, People: s.accounts, Members: s.accounts,
-		Sessions: s.accounts, Credentials: s.accounts, Factors: factors, Visits: s.accounts, Resets: s.accounts,
+		Sessions: s.accounts, Credentials: s.accounts, Factors: s.factors, Visits: s.accounts, Resets: s.accounts,
 		EmailChanges: s.accounts, Mail: s.letters, Roster: s.members, Invitations: s.members, Invited: s.members,
 		Browsers: s.store.Keyring, Joining: s.accounts, PlatformSecret: secret, PublicURL: c.PublicURL,
 		Signup: c.Signup == "members", Address: identity.AddressOf(c.ClientAddressHeader), Nodes: s.node.Count, Metrics: s.watch.registry})

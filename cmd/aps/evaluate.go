@@ -83,8 +83,12 @@ func printDecision(s *streams, d client.Decision) error {
 		return err
 	}
 	for _, o := range d.Obligations {
-		if err := s.printLine("obligation  %s: approvals %d, within %d s", textcheck.Printable(o.Type), o.Approvals,
-			o.TTLSeconds); err != nil {
+		signed := ""
+		if o.Signed {
+			signed = ", signed by passkeys"
+		}
+		if err := s.printLine("obligation  %s: approvals %d, within %d s%s", textcheck.Printable(o.Type), o.Approvals,
+			o.TTLSeconds, signed); err != nil {
 			return err
 		}
 	}

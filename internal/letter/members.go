@@ -67,6 +67,31 @@ func InvitationURL(publicURL, token string) string {
 	return serviceURL(publicURL) + "/invitation#token=" + token
 }
 
+// VoterKeyMail implements voterkey.Mail.
+func (l OrganizationMail) VoterKeyMail(
+	ctx context.Context, t id.Tenant, who account.Account, registered bool, thumbprint string,
+) ([]storage.Change, error) {
+	if !l.Outbox.Enabled() || who.Email == "" {
+		return nil, nil
+	}
+	summary, err := l.Organizations.Summary(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	name := "voter-key-retired"
+	subject, change := "A passkey no longer signs your votes", "A passkey of yours no longer signs votes"
+	if registered {
+		name = "voter-key-registered"
+		subject, change = "A passkey signs your votes now", "A passkey was registered to sign your votes"
+	}
+	return l.Outbox.WriteMessages(ctx, t, mail.Named{Name: name + "-" + thumbprint, Message: mail.Message{
+		To: who.Email, Subject: subject,
+		Text: fmt.Sprintf("%s.\n\nOrganization: %s (%s)\nService: %s\nPasskey (thumbprint): %s\n\n"+
+			"If it was not you, tell the owners of the organization at once.\n",
+			change, OrganizationName(summary), summary.Slug, serviceURL(l.PublicURL), thumbprint),
+	}})
+}
+
 // EndpointMail implements webhook.Mail: the members who may change endpoints are told.
 func (l OrganizationMail) EndpointMail(
 	ctx context.Context, t id.Tenant, e webhook.DisabledEndpoint,

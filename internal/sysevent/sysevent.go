@@ -42,6 +42,7 @@ import (
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/verify"
+	"github.com/agentledger/agentledger/verify/signedvote"
 )
 
 // Kind is the action_kind of a server's own event.
@@ -75,6 +76,9 @@ const (
 	MemberAdded      Kind = "ledger_member_added"
 	MemberChanged    Kind = "ledger_member_changed"
 	MemberRemoved    Kind = "ledger_member_removed"
+	// VoterKey registers or retires a passkey by which a member signs votes (package signedvote).
+	VoterKey Kind = signedvote.KeyKind
+
 	// MemberSignIn is a change of how a member signs in (account.SignInChange).
 	MemberSignIn Kind = "ledger_member_sign_in_changed"
 

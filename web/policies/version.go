@@ -54,6 +54,7 @@ type rule struct {
 type obligation struct {
 	Type       string `json:"type"`
 	Approvals  int    `json:"approvals"`
+	Signed     bool   `json:"signed"`
 	TTLSeconds int64  `json:"ttl_seconds"`
 }
 

@@ -25,6 +25,8 @@
 //     unless the organization allows self-review.
 //   - How a voter signs in is in the log as of the vote: a change that the voter did not prove is stated before the
 //     vote, and an organization may refuse the votes of such a member for a time.
+//   - An approval for which signed votes are required gets no approving vote without a signature by the voter's passkey over
+//     its own action. Whether they are required is pinned when the approval is asked for. A denial needs no signature.
 //   - Roles, keys and policy are those of the ledger state that guards the append, or are read in
 //     the same preparation.
 //   - A callback reports each change of state. Its delivery is written in the same append.
@@ -56,6 +58,7 @@ import (
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/tlog"
+	"github.com/agentledger/agentledger/verify/signedvote"
 )
 
 // Bounds of an organization's approvals.
@@ -111,6 +114,15 @@ type Vote struct {
 	Comment string     `json:"comment"`
 	Code    string     `json:"reason_code,omitzero"`
 	At      id.Instant `json:"at"`
+	// Signature is by the voter's passkey; nil for a vote that is an unverified operator claim.
+	Signature *VoteSignature `json:"signature,omitempty"`
+}
+
+// VoteSignature names the voter key that signed a vote. The signature itself is in the event.
+type VoteSignature struct {
+	CredentialID    signedvote.Bytes `json:"credential_id"`
+	Thumbprint      string           `json:"thumbprint"`
+	KeyRegisteredAt id.Instant       `json:"key_registered_at"`
 }
 
 // Remark is a person's comment on a decision. The agent gets it with the decision, without a name.
@@ -137,6 +149,7 @@ type Approval struct {
 	RuleID        string
 	Reason        string // of the rule
 	Quorum        int
+	Signed        bool // approving votes have to be signed by a passkey
 	Votes         []Vote
 	Remark        Remark // of the vote that decided, or of the revocation; empty for all others
 	CreatedAt     id.Instant
@@ -184,6 +197,14 @@ type SignIns interface {
 	StateSignIn(ctx context.Context, t id.Tenant, who account.ID) error
 }
 
+// VoterKeys checks signatures of votes (package voterkey).
+type VoterKeys interface {
+	CheckVote(ctx context.Context, t id.Tenant, who account.ID, vote signedvote.Vote, a *signedvote.Assertion,
+		v account.Visit) error
+	UseChange(ctx context.Context, s *log.State, who account.ID, a *signedvote.Assertion) (
+		change storage.Change, thumbprint string, registeredAt id.Instant, err error)
+}
+
 // Deliveries writes the deliveries of webhooks (package webhook).
 type Deliveries interface {
 	// CheckAddress reports whether an address could be told something: fault.Invalid.
@@ -194,7 +215,7 @@ type Deliveries interface {
 	) ([]storage.Change, error)
 }
 
-// Options configure New. All but SignIns, Clock and Held are required.
+// Options configure New. All but SignIns, VoterKeys, Clock and Held are required.
 type Options struct {
 	Records       storage.RecordStore
 	Events        *sysevent.Appender
@@ -203,7 +224,8 @@ type Options struct {
 	Agents        Agents
 	Organizations Organizations
 	Members       Members
-	SignIns       SignIns // default: no change of a sign-in is stated
+	SignIns       SignIns   // default: no change of a sign-in is stated
+	VoterKeys     VoterKeys // default: no vote is signed
 	Webhooks      Deliveries
 	Keyring       *seal.Keyring    // seals grant keys
 	Clock         func() time.Time // default: time.Now
@@ -221,6 +243,7 @@ type Approvals struct {
 	orgs     Organizations
 	members  Members
 	signIns  SignIns
+	voters   VoterKeys
 	webhooks Deliveries
 	clock    func() time.Time
 	held     func() error
@@ -243,7 +266,7 @@ func New(o Options) *Approvals {
 	}
 	return &Approvals{
 		stores: storesOf(o.Records), events: o.Events, ledgers: o.Ledgers, policies: o.Policies, agents: o.Agents,
-		orgs: o.Organizations, members: o.Members, signIns: o.SignIns, webhooks: o.Webhooks, clock: o.Clock,
+		orgs: o.Organizations, members: o.Members, signIns: o.SignIns, voters: o.VoterKeys, webhooks: o.Webhooks, clock: o.Clock,
 		held:     o.Held,
 		due:      schedule.Index{Records: o.Records, Kind: kindDue},
 		doubts:   newDoubts(),

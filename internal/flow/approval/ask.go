@@ -3,6 +3,7 @@ package approval
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -111,6 +112,10 @@ func (a *Approvals) buildQuestion(ctx context.Context, s *log.State, q Question)
 		return nil, err
 	}
 	quorum, life := strictestDemands(out.Obligations)
+	settings, err := a.orgs.Settings(ctx, s)
+	if err != nil {
+		return nil, err
+	}
 	action := grant.Action{Organization: identity.Organization, Agent: q.Agent, Tool: q.Tool, Payload: q.Payload}
 	return &record{
 		Status: Pending, Agent: q.Agent, AgentMaker: made.CreatedBy, Tool: q.Tool, Payload: jsontext.Value(q.Payload),
@@ -120,8 +125,13 @@ func (a *Approvals) buildQuestion(ctx context.Context, s *log.State, q Question)
 		CallbackURL: q.CallbackURL,
 		PolicyID:    out.PolicyID, PolicyVersion: out.PolicyVersion,
 		PolicyDigest: out.PolicyDigest, RuleID: out.RuleID, Reason: out.Reason,
-		Quorum: quorum, CreatedAt: now, ExpiresAt: now + id.Instant(life/time.Millisecond),
+		Signed: settings.SignedVotes || demandsSignature(out.Obligations), Quorum: quorum, CreatedAt: now, ExpiresAt: now + id.Instant(life/time.Millisecond),
 	}, nil
+}
+
+// demandsSignature reports whether approving votes have to be signed.
+func demandsSignature(obligations []policy.Obligation) bool {
+	return slices.ContainsFunc(obligations, func(o policy.Obligation) bool { return o.Signed })
 }
 
 // strictestDemands returns how many people have to agree and for how long they are asked:

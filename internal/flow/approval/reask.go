@@ -92,7 +92,7 @@ func policyInput(a id.Agent, tool id.Tool, payload []byte, now id.Instant) polic
 }
 
 // isWeaker reports whether an evaluation asks for the approval of r or for a weaker one, by the same
-// rule. Fewer people and more time are weaker. Counters do not matter: a limit counts as exceeded if
+// rule. Fewer people, more time and votes without signatures are weaker. Counters do not matter: a limit counts as exceeded if
 // its rule is the one that r was asked under.
 func isWeaker(e *policy.Evaluation, r *record) bool {
 	out := e.Settle(func(c *policy.Claim) bool { return c.RuleID == r.RuleID })
@@ -100,5 +100,5 @@ func isWeaker(e *policy.Evaluation, r *record) bool {
 		return false
 	}
 	quorum, life := strictestDemands(out.Obligations)
-	return quorum <= r.Quorum && life.Milliseconds() >= int64(r.ExpiresAt-r.CreatedAt)
+	return (r.Signed || !demandsSignature(out.Obligations)) && quorum <= r.Quorum && life.Milliseconds() >= int64(r.ExpiresAt-r.CreatedAt)
 }

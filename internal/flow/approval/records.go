@@ -62,6 +62,7 @@ type record struct {
 	RuleID        string           `json:"rule_id"`
 	Reason        string           `json:"reason"`
 	Quorum        int              `json:"quorum"`
+	Signed        bool             `json:"signed,omitzero"` // approving votes have to be signed
 	Votes         []Vote           `json:"votes,omitempty"`
 	Revocation    Remark           `json:"revocation,omitzero"`
 	Steps         int              `json:"steps"` // transitions stated so far
@@ -94,7 +95,7 @@ func (r *record) toApproval(name ID, status Status) Approval {
 		Trace: r.Trace, Principal: shown, IngestKeyID: r.IngestKeyID, CallbackURL: r.CallbackURL,
 		PolicyID: r.PolicyID, PolicyVersion: r.PolicyVersion,
 		PolicyDigest: r.PolicyDigest, RuleID: r.RuleID, Reason: r.Reason,
-		Quorum: r.Quorum, Votes: r.Votes, Remark: r.remarkAt(status),
+		Signed: r.Signed, Quorum: r.Quorum, Votes: r.Votes, Remark: r.remarkAt(status),
 		CreatedAt: r.CreatedAt, ExpiresAt: r.ExpiresAt, EndedAt: r.EndedAt, ErasedAt: r.ErasedAt,
 		keyMaker: r.KeyMaker, agentMaker: r.AgentMaker, principal: r.Principal, hidden: r.Hidden,
 	}

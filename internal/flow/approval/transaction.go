@@ -13,15 +13,17 @@ import (
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/tlog"
+	"github.com/agentledger/agentledger/verify/signedvote"
 )
 
 // transition is one arrow, as it is stated.
 type transition struct {
-	name   string   // a Status, or requested or voted
-	vote   string   // approve or deny, "" when it is no vote
-	remark Remark   // of a person, may be empty
-	step   id.Event // that consumed the approval, "" for none
-	own    bool     // the service found the reason by itself; no person or key asked
+	name   string                // a Status, or requested or voted
+	vote   string                // approve or deny, "" when it is no vote
+	signed *signedvote.Assertion // of a vote; nil for none
+	remark Remark                // of a person, may be empty
+	step   id.Event              // that consumed the approval, "" for none
+	own    bool                  // the service found the reason by itself; no person or key asked
 }
 
 // transaction gathers one change of an organization's approvals.
@@ -50,6 +52,9 @@ func (c *transaction) appendStatement(name ID, r *record, t transition) {
 	}
 	if t.vote != "" {
 		payload["vote"] = t.vote
+	}
+	if t.signed != nil {
+		payload["signed"] = *t.signed
 	}
 	if t.remark.Comment != "" {
 		payload["reason"] = t.remark.Comment

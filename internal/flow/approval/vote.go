@@ -12,6 +12,7 @@ import (
 	"github.com/agentledger/agentledger/internal/tenant/org"
 	"github.com/agentledger/agentledger/internal/textcheck"
 	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/verify/signedvote"
 )
 
 // Votes.
@@ -41,6 +42,23 @@ type Ballot struct {
 	Vote    string // Approve or Deny
 	Remark  Remark
 	Action  id.Hash
+
+	Assertion *signedvote.Assertion // nil for a vote without a signature
+	Visit     account.Visit         // of the signature
+}
+
+// SignedVote returns what the voter signs, but for the origin of the log.
+func (b *Ballot) SignedVote(name ID) signedvote.Vote {
+	return signedvote.Vote{ApprovalID: string(name), ActionDigest: b.Action, Vote: b.Vote, Reason: b.Remark.Comment,
+		ReasonCode: b.Remark.Code}
+}
+
+// CheckBallot returns fault.Invalid for a malformed ballot.
+func CheckBallot(b *Ballot) error {
+	if b.Vote != Approve && b.Vote != Deny {
+		return fault.New(fault.Invalid, "vote must be approve or deny")
+	}
+	return checkRemark("comment", b.Remark)
 }
 
 // MayVote reports whether a role votes.
@@ -53,14 +71,19 @@ func MayVote(r account.Role) bool { return r.May(account.Vote) }
 // this approval; fault.Conflict when it is not pending, when its action is another one, and for a
 // second vote.
 func (a *Approvals) Vote(ctx context.Context, t id.Tenant, name ID, b Ballot) (Approval, error) {
-	if b.Vote != Approve && b.Vote != Deny {
-		return Approval{}, fault.New(fault.Invalid, "vote must be approve or deny")
-	}
-	if err := checkRemark("comment", b.Remark); err != nil {
+	if err := CheckBallot(&b); err != nil {
 		return Approval{}, err
 	}
 	if a.signIns != nil {
 		if err := a.signIns.StateSignIn(ctx, t, b.Account); err != nil {
+			return Approval{}, fmt.Errorf("vote: %w", err)
+		}
+	}
+	if b.Assertion != nil {
+		if a.voters == nil {
+			return Approval{}, fault.New(fault.Invalid, "No vote is signed here")
+		}
+		if err := a.voters.CheckVote(ctx, t, b.Account, b.SignedVote(name), b.Assertion, b.Visit); err != nil {
 			return Approval{}, fmt.Errorf("vote: %w", err)
 		}
 	}
@@ -76,6 +99,10 @@ func (a *Approvals) Vote(ctx context.Context, t id.Tenant, name ID, b Ballot) (A
 			}
 			if before := r.Value.toApproval(name, status); before.voteOf(b.Account) != "" {
 				return refusal{errConflict("You have voted on this")}
+			}
+			if r.Value.Signed && b.Vote == Approve && b.Assertion == nil {
+				return refusal{&fault.Error{Kind: fault.Invalid, Code: "signature_required",
+					Message: "Sign the vote by your passkey: an approving vote on this needs it"}}
 			}
 			if err := a.castVote(ctx, s, c, name, r, b); err != nil {
 				return err
@@ -172,15 +199,25 @@ func (a *Approvals) isVoter(ctx context.Context, t id.Tenant, who account.ID) (b
 func (a *Approvals) castVote(
 	ctx context.Context, s *log.State, c *transaction, name ID, r *records.Versioned[record], b Ballot,
 ) error {
+	var signature *VoteSignature
+	if b.Assertion != nil {
+		used, thumbprint, registeredAt, err := a.voters.UseChange(ctx, s, b.Account, b.Assertion)
+		if err != nil {
+			return err
+		}
+		c.Changes = append(c.Changes, used)
+		signature = &VoteSignature{b.Assertion.CredentialID, thumbprint, registeredAt}
+	}
 	r.Value.Votes = append(r.Value.Votes, Vote{
-		Account: b.Account,
-		Email:   b.Email,
-		Vote:    b.Vote,
-		Comment: b.Remark.Comment,
-		Code:    b.Remark.Code,
-		At:      a.currentTime(),
+		Signature: signature,
+		Account:   b.Account,
+		Email:     b.Email,
+		Vote:      b.Vote,
+		Comment:   b.Remark.Comment,
+		Code:      b.Remark.Code,
+		At:        a.currentTime(),
 	})
-	said := transition{name: "voted", vote: b.Vote, remark: b.Remark}
+	said := transition{name: "voted", vote: b.Vote, remark: b.Remark, signed: b.Assertion}
 	if b.Vote == Deny {
 		return c.endApproval(ctx, name, r, Denied, said)
 	}

@@ -75,6 +75,7 @@ func ofPeople() map[sysevent.Kind]sentence {
 			"[ of {invited_by}]",
 		sysevent.MemberChanged: "{who} changed the membership of {account_id}: role {role_before} to {role}, " +
 			"suspended {suspended_before} to {suspended}",
+		sysevent.VoterKey:          "{who} changed the voter key {credential_id} of {account_id}: {transition}",
 		sysevent.MemberSignIn:      "How {account_id} signs in was changed by {by}: {change}",
 		sysevent.MemberRemoved:     "{who} ended the membership of {account_id}, who had role {role}",
 		sysevent.InvitationCreated: "{who} invited a person with role {role} (invitation {invitation_id})",

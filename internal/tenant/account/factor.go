@@ -74,6 +74,11 @@ func (a *Accounts) ChangeFactors(ctx context.Context, seen Account, kind LoginKi
 		return Account{}, err
 	}
 	r.Generation++
+	if kind == RemovedPasskey {
+		if err := a.noteDue(ctx, who); err != nil {
+			return Account{}, err
+		}
+	}
 	if kind == RemovedFactors {
 		if err := a.noteSignIn(ctx, who, r, SignInByOperator, FactorsRemoved); err != nil {
 			return Account{}, err

@@ -58,6 +58,9 @@ const (
 	// Own is for erasure, retention, legal hold, sign-in rules, two people for policies, and the
 	// memberships of owners.
 	Own Permission = "own"
+
+	// SignedVote is Vote for a call that may bring its own proof that the person is there, which its handler checks.
+	SignedVote Permission = "vote with a signature"
 )
 
 // roles returns the roles that have a permission. It is the only such table.
@@ -71,7 +74,7 @@ func (p Permission) roles() []Role {
 		return []Role{Owner, Admin, Auditor}
 	case TryPolicies, EditPolicies:
 		return []Role{Owner, Admin, PolicyEditor}
-	case Vote:
+	case Vote, SignedVote:
 		return []Role{Owner, Admin, Approver}
 	case Manage, RevokeKeys, Invite, ChangeMembers:
 		return []Role{Owner, Admin}
@@ -93,7 +96,7 @@ func (r Role) Permissions() []Permission {
 // the organization inactive.
 func (p Permission) NeedsActive() bool {
 	switch p {
-	case EditPolicies, Vote, Manage, Invite, Own:
+	case EditPolicies, Vote, SignedVote, Manage, Invite, Own:
 		return true
 	}
 	return false

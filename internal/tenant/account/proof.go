@@ -167,6 +167,9 @@ func (a *Accounts) takeOver(
 
 // endWaysIn takes all ways in from an account. It changes r and returns the changes that must be written with it.
 func (a *Accounts) endWaysIn(ctx context.Context, who ID, r *accountRecord) ([]storage.Change, error) {
+	if err := a.noteDue(ctx, who); err != nil {
+		return nil, err
+	}
 	r.PasswordHash = ""
 	r.Generation++
 	r.TakenOverAt = a.currentTime()

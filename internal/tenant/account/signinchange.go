@@ -77,7 +77,12 @@ func (a *Accounts) noteSignIn(ctx context.Context, who ID, r *accountRecord, by 
 		r.SignInChanges = append(slices.Clone(r.SignInChanges), next)
 	}
 	r.SignInChanges = r.SignInChanges[max(0, len(r.SignInChanges)-maxSignInChanges):]
+	return a.noteDue(ctx, who)
+}
 
+// noteDue notes in each organization of an account that it has to look at the account's ways to sign in.
+func (a *Accounts) noteDue(ctx context.Context, who ID) error {
+	now := a.currentTime()
 	due := schedule.Index{Records: a.records, Kind: KindSignInDue}
 	var entries []schedule.Entry
 	keys := records.Range{Begin: membershipKey(who, 0), End: string(who) + "0"} // "0" follows "/"

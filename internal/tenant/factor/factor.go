@@ -143,11 +143,12 @@ type ownerRecord struct {
 
 // Passkey is a passkey as its account lists it.
 type Passkey struct {
-	ID        string
-	Name      string
-	CreatedAt id.Instant
-	UsedAt    id.Instant // 0: not yet
-	BackedUp  bool       // the authenticator keeps a copy elsewhere
+	ID           string
+	Name         string
+	CredentialID []byte
+	CreatedAt    id.Instant
+	UsedAt       id.Instant // 0: not yet
+	BackedUp     bool       // the authenticator keeps a copy elsewhere
 }
 
 // Summary is all factors of an account but its password.
@@ -187,7 +188,7 @@ func (f *Factors) Summary(ctx context.Context, who account.ID) (Summary, error) 
 }
 
 func (p *passkey) toPasskey() Passkey {
-	return Passkey{ID: p.ID, Name: p.Name, CreatedAt: p.CreatedAt, UsedAt: p.UsedAt, BackedUp: p.BackedUp}
+	return Passkey{ID: p.ID, CredentialID: p.Credential, Name: p.Name, CreatedAt: p.CreatedAt, UsedAt: p.UsedAt, BackedUp: p.BackedUp}
 }
 
 func (f *Factors) readFactors(ctx context.Context, who account.ID) (records.Versioned[factorsRecord], error) {

@@ -30,6 +30,7 @@ import (
 	"github.com/agentledger/agentledger/internal/sysevent"
 	"github.com/agentledger/agentledger/internal/tenant/account"
 	"github.com/agentledger/agentledger/internal/tenant/quota"
+	"github.com/agentledger/agentledger/internal/tenant/voterkey"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/storage"
 )
@@ -37,7 +38,7 @@ import (
 // maxMembers is how many members and open invitations an organization has at most.
 const maxMembers = 1000
 
-// Options configure New. All but Mail and Held are required.
+// Options configure New. All but Mail, VoterKeys and Held are required.
 type Options struct {
 	Records  storage.RecordStore
 	Events   *sysevent.Appender
@@ -45,6 +46,8 @@ type Options struct {
 	Quota    *quota.Quota // the pace of changes
 	Clock    func() time.Time
 	Mail     Mail // nil: the inviter hands the link on
+
+	VoterKeys *voterkey.Keys // default: members have none
 
 	Held func() error // why Run states nothing now, nil when it does; default: always nil
 }
@@ -244,7 +247,7 @@ func (m *Members) stateChange(ctx context.Context, before, after account.StoredM
 // Remove takes a membership away and states it (ledger_member_removed). A member may remove its own,
 // which is leaving. Errors are those of Change.
 func (m *Members) Remove(ctx context.Context, t id.Tenant, by *account.Session, membership string) error {
-	return m.appendChange(ctx, t, by.Account, func(_ context.Context, r roster) (sysevent.Change, error) {
+	return m.appendChange(ctx, t, by.Account, func(ctx context.Context, r roster) (sysevent.Change, error) {
 		before, there := r.find(func(s account.Membership) bool { return s.ID == membership })
 		if !there {
 			return sysevent.Change{}, fault.New(fault.NotFound, "Not found")
@@ -259,10 +262,17 @@ func (m *Members) Remove(ctx context.Context, t id.Tenant, by *account.Session, 
 		if err := r.checkOwnerLeft(before.Membership, nil); err != nil {
 			return sysevent.Change{}, err
 		}
-		return sysevent.Change{Changes: []storage.Change{before.Remove()}, Statements: []sysevent.Statement{{
+		change := sysevent.Change{Changes: []storage.Change{before.Remove()}, Statements: []sysevent.Statement{{
 			Kind: sysevent.MemberRemoved, Payload: map[string]any{
 				"membership_id": before.ID, "account_id": before.Account, "role": before.Role,
-			}}}}, nil
+			}}}}
+		if m.VoterKeys == nil {
+			return change, nil
+		}
+		ended, err := m.VoterKeys.EndMembership(ctx, t, before.Account)
+		change.Statements = append(change.Statements, ended.Statements...)
+		change.Changes = append(change.Changes, ended.Changes...)
+		return change, err
 	})
 }
 

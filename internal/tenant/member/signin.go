@@ -33,8 +33,13 @@ func (m *Members) signIns() records.Store[signInRecord] {
 }
 
 // StateSignIn states the changes of how a member signs in that the organization's log does not have yet
-// (ledger_member_sign_in_changed). A vote must not be counted before that.
+// (ledger_member_sign_in_changed), and retires the voter keys whose passkeys the member has no more. A vote must not be counted before that.
 func (m *Members) StateSignIn(ctx context.Context, t id.Tenant, who account.ID) error {
+	if m.VoterKeys != nil {
+		if err := m.VoterKeys.RetireLost(ctx, t, who); err != nil {
+			return err
+		}
+	}
 	open, _, err := m.openSignIns(ctx, t, who)
 	if err != nil || len(open) == 0 {
 		return err

@@ -113,14 +113,15 @@ var layer = map[string]int{
 	"internal/read/eventlist":      22,
 	"internal/tenant/account":      22,
 	"internal/tenant/agent":        22,
+	"internal/tenant/voterkey":     24,
 	"internal/tenant/consoletoken": 22,
 	"internal/tenant/org":          22,
 	"internal/tenant/policystore":  22,
 
 	"internal/flow/actionindex": 28, "internal/flow/approval": 29, "internal/flow/approval/grantkey": 28, "internal/flow/approval/principal": 0,
-	"internal/letter":        24,
+	"internal/letter":        26,
 	"internal/tenant/factor": 23,
-	"internal/tenant/member": 23,
+	"internal/tenant/member": 25,
 
 	"internal/flow/votermail":     30,
 	"internal/flow/workflow":      30,

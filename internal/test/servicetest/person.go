@@ -1,6 +1,8 @@
 package servicetest
 
 import (
+	"bytes"
+	"encoding/json"
 	"io"
 	"maps"
 	"net/http"
@@ -94,6 +96,26 @@ func (p *Person) Call(method, path string, body, into any) {
 	p.service.call(p.client, method, p.service.URL+path, body, into)
 }
 
+// Try makes a call of the JSON interface and returns its answer. A nil body is none.
+func (p *Person) Try(method, path string, body any) Answer {
+	s := p.service
+	s.Helper()
+	var content bytes.Buffer
+	if body != nil {
+		if err := json.NewEncoder(&content).Encode(body); err != nil {
+			s.Fatal(err)
+		}
+	}
+	r, err := http.NewRequestWithContext(s.Context(), method, s.URL+path, &content)
+	if err != nil {
+		s.Fatal(err)
+	}
+	if body != nil {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	return p.do(r)
+}
+
 func (p *Person) ask(method, path string, form url.Values, header http.Header) Answer {
 	s := p.service
 	s.Helper()
@@ -106,6 +128,12 @@ func (p *Person) ask(method, path string, form url.Values, header http.Header) A
 	if form != nil {
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	}
+	return p.do(r)
+}
+
+func (p *Person) do(r *http.Request) Answer {
+	s := p.service
+	s.Helper()
 	answer, err := p.client.Do(r)
 	if err != nil {
 		s.Fatal(err)
@@ -116,6 +144,18 @@ func (p *Person) ask(method, path string, form url.Values, header http.Header) A
 		s.Fatal(err)
 	}
 	return Answer{answer.StatusCode, answer.Header, string(text)}
+}
+
+// RemoveFactors removes all passkeys and recovery codes of an account in the operator's name.
+func (s *Service) RemoveFactors(email string) {
+	s.Helper()
+	var found struct {
+		Accounts []struct {
+			ID string `json:"account_id"`
+		} `json:"accounts"`
+	}
+	s.platform(http.MethodGet, "/accounts?email="+url.QueryEscape(email), nil, &found)
+	s.platform(http.MethodDelete, "/accounts/"+found.Accounts[0].ID+"/second-factors", nil, nil)
 }
 
 // Prove proves the address of an account in the operator's name, which takes the account over: it has Password and no

@@ -1,0 +1,184 @@
+package console
+
+import (
+	"net/http"
+
+	"github.com/agentledger/agentledger/console/call"
+	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/flow/approval"
+	"github.com/agentledger/agentledger/internal/tenant/account"
+	"github.com/agentledger/agentledger/internal/tenant/voterkey"
+	"github.com/agentledger/agentledger/verify/signedvote"
+)
+
+// requestOptions is PublicKeyCredentialRequestOptionsJSON (Web Authentication, section 5.5).
+type requestOptions struct {
+	Challenge        signedvote.Bytes    `json:"challenge"`
+	RPID             string              `json:"rpId"`
+	AllowCredentials []allowedCredential `json:"allowCredentials"`
+	UserVerification string              `json:"userVerification"`
+	Timeout          int                 `json:"timeout"` // in milliseconds
+}
+
+type allowedCredential struct {
+	Type string           `json:"type"`
+	ID   signedvote.Bytes `json:"id"`
+}
+
+// signatureTimeout is how long a browser waits for a signature, in milliseconds. The time in the text is good for longer.
+const signatureTimeout = 300_000
+
+func newRequestOptions(text []byte, rpID string, credentials ...signedvote.Bytes) *requestOptions {
+	challenge := signedvote.Challenge(text)
+	o := &requestOptions{Challenge: challenge[:], RPID: rpID, UserVerification: "required", Timeout: signatureTimeout,
+		AllowCredentials: make([]allowedCredential, len(credentials))}
+	for i, c := range credentials {
+		o.AllowCredentials[i] = allowedCredential{"public-key", c}
+	}
+	return o
+}
+
+// beginVote returns what the caller signs to cast a vote.
+func (s *Server) beginVote(r *call.Request) (call.Answer, error) {
+	ballot, err := s.readBallot(r)
+	if err == nil {
+		err = approval.CheckBallot(&ballot)
+	}
+	if err != nil {
+		return call.Answer{}, err
+	}
+	if ballot.Assertion != nil {
+		return call.Answer{}, fault.New(fault.Invalid, "assertion must be absent: it follows from the answer")
+	}
+	name := approval.ID(r.PathParameter("approval"))
+	if _, err := s.Approvals.Find(r.Context(), r.Who.Tenant, name); err != nil {
+		return call.Answer{}, err
+	}
+	keys, err := s.VoterKeys.Active(r.Context(), r.Who.Tenant, r.Who.Account)
+	if err != nil {
+		return call.Answer{}, err
+	}
+	if len(keys) == 0 {
+		return call.Answer{}, &fault.Error{Kind: fault.Conflict, Code: "no_voter_key",
+			Message: "No passkey of yours signs votes here: register one first"}
+	}
+	credentials := make([]signedvote.Bytes, len(keys))
+	for i := range keys {
+		credentials[i] = keys[i].CredentialID
+	}
+	now := id.InstantOf(s.VoterKeys.Clock())
+	vote := ballot.SignedVote(name)
+	vote.Origin = keys[0].Log
+	text, err := vote.Text(signedvote.Bucket(now))
+	if err != nil {
+		return call.Answer{}, err
+	}
+	return call.JSON(http.StatusOK, struct {
+		Time      string          `json:"time"`
+		Text      string          `json:"text"`
+		PublicKey *requestOptions `json:"public_key"`
+	}{signedvote.Bucket(now), string(text), newRequestOptions(text, keys[0].RPID, credentials...)}), nil
+}
+
+type voterKeyView struct {
+	AccountID    account.ID       `json:"account_id"`
+	Email        string           `json:"email"`
+	CredentialID signedvote.Bytes `json:"credential_id"`
+	Thumbprint   string           `json:"thumbprint"`
+	PublicKey    signedvote.Key   `json:"public_key"`
+	RegisteredAt id.Instant       `json:"registered_at"`
+	ConsentBy    *string          `json:"consent_by"` // thumbprint; null: without the consent of another passkey
+	UsedAt       *id.Instant      `json:"used_at"`
+}
+
+func (s *Server) describeVoterKey(r *call.Request, k voterkey.Key) (voterKeyView, error) {
+	who, err := s.VoterKeys.Accounts.ByID(r.Context(), k.Account)
+	if err != nil && !fault.Is(err, fault.NotFound) {
+		return voterKeyView{}, err
+	}
+	return voterKeyView{k.Account, who.Email, k.CredentialID, k.PublicKey.Thumbprint(), k.PublicKey, k.RegisteredAt,
+		orNull(k.ConsentBy), orNull(k.UsedAt)}, nil
+}
+
+func (s *Server) listVoterKeys(r *call.Request) (call.Answer, error) {
+	p, err := r.ParsePage()
+	if err != nil {
+		return call.Answer{}, err
+	}
+	keys, next, err := s.VoterKeys.List(r.Context(), r.Who.Tenant, p.After, p.Limit)
+	if err != nil {
+		return call.Answer{}, err
+	}
+	views := make([]voterKeyView, len(keys))
+	for i := range keys {
+		if views[i], err = s.describeVoterKey(r, keys[i]); err != nil {
+			return call.Answer{}, err
+		}
+	}
+	return call.JSON(http.StatusOK, struct {
+		Keys []voterKeyView `json:"voter_keys"`
+		Next *string        `json:"next"`
+	}{views, orNull(next)}), nil
+}
+
+func (s *Server) beginVoterKey(r *call.Request) (call.Answer, error) {
+	var body struct {
+		CredentialID signedvote.Bytes `json:"credential_id"`
+	}
+	if err := r.DecodeBody(&body); err != nil {
+		return call.Answer{}, err
+	}
+	b, err := s.VoterKeys.Begin(r.Context(), r.Who.Tenant, r.Who.Account, body.CredentialID)
+	if err != nil {
+		return call.Answer{}, err
+	}
+	answer := struct {
+		Time       string          `json:"time"`
+		Text       string          `json:"text"`
+		Possession *requestOptions `json:"possession"`
+		Consent    *requestOptions `json:"consent"` // null: the account has no voter key
+	}{b.Time, string(b.Text), newRequestOptions(b.Text, b.RPID, body.CredentialID), nil}
+	if len(b.Consents) > 0 {
+		answer.Consent = newRequestOptions(b.Text, b.RPID, b.Consents...)
+	}
+	return call.JSON(http.StatusOK, answer), nil
+}
+
+func (s *Server) registerVoterKey(r *call.Request) (call.Answer, error) {
+	var body struct {
+		CredentialID signedvote.Bytes      `json:"credential_id"`
+		Possession   signedvote.Assertion  `json:"possession"`
+		Consent      *signedvote.Assertion `json:"consent"`
+	}
+	if err := r.DecodeBody(&body); err != nil {
+		return call.Answer{}, err
+	}
+	who, err := s.VoterKeys.Accounts.ByID(r.Context(), r.Who.Account)
+	if err != nil {
+		return call.Answer{}, err
+	}
+	made, err := s.VoterKeys.Register(r.Context(), r.Who.Tenant, who, body.CredentialID, body.Possession, body.Consent,
+		account.Visit{Program: r.UserAgent()})
+	if err != nil {
+		return call.Answer{}, err
+	}
+	view, err := s.describeVoterKey(r, made)
+	return call.JSON(http.StatusCreated, view), err
+}
+
+// retireVoterKey retires a voter key of the caller, and of another member if the caller is an owner.
+func (s *Server) retireVoterKey(r *call.Request) (call.Answer, error) {
+	var credential signedvote.Bytes
+	if credential.UnmarshalText([]byte(r.PathParameter("credential"))) != nil {
+		return call.Answer{}, fault.New(fault.NotFound, "Not found")
+	}
+	who := r.Who.Account
+	err := s.VoterKeys.Retire(r.Context(), r.Who.Tenant, who, who, credential)
+	if fault.Is(err, fault.NotFound) && r.Who.Role.May(account.Own) {
+		if who, err = s.VoterKeys.FindAccount(r.Context(), r.Who.Tenant, credential); err == nil {
+			err = s.VoterKeys.Retire(r.Context(), r.Who.Tenant, r.Who.Account, who, credential)
+		}
+	}
+	return call.NoContent(err)
+}

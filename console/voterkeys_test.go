@@ -1,0 +1,113 @@
+package console_test
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"testing"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/tenant/account"
+	"github.com/agentledger/agentledger/internal/test/passkeytest"
+	"github.com/agentledger/agentledger/storage"
+)
+
+func base64URL(b []byte) string { return base64.RawURLEncoding.EncodeToString(b) }
+
+// passkey gives the account of a session a passkey without a counter.
+func (w *world) passkey(session string) *passkeytest.Authenticator {
+	w.t.Helper()
+	name := "acc_" + session
+	err := w.Engine.Write(w.t.Context(), id.Service, []storage.Change{{Kind: "account", Key: name, If: storage.AnyVersion,
+		Value: []byte(`{"email":"` + session + `@example.com","generation":0,"created_at":"2026-11-20T12:00:00.000Z","proof":{"by":"mail"}}`)}})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	who, err := w.accounts.ByID(w.t.Context(), account.ID(name))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	begun, err := w.factors.BeginCreation(w.t.Context(), who)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	options, err := json.Marshal(begun.Options)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	key := passkeytest.New(w.t, "https://ledger.example")
+	made, err := w.factors.CheckCreation(begun.Cookie, "phone", []byte(key.Create(options)))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if _, _, err = w.factors.Add(w.t.Context(), who, made, account.Visit{}); err != nil {
+		w.t.Fatal(err)
+	}
+	return key
+}
+
+// assertion answers options without raising the counter.
+func (w *world) assertion(key *passkeytest.Authenticator, options any, time any) string {
+	w.t.Helper()
+	text, err := json.Marshal(map[string]any{"publicKey": options})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	key.Counter = ^uint32(0)
+	var made struct {
+		Response struct{ ClientDataJSON, AuthenticatorData, Signature string }
+	}
+	if err := json.Unmarshal([]byte(key.Use(text)), &made); err != nil {
+		w.t.Fatal(err)
+	}
+	return fmt.Sprintf(`{"credential_id":"%s","time":"%s","authenticator_data":"%s","client_data_json":"%s","signature":"%s"}`,
+		base64URL(key.Credential), time, made.Response.AuthenticatorData, made.Response.ClientDataJSON, made.Response.Signature)
+}
+
+func (w *world) voterKeyBody(session string, key *passkeytest.Authenticator) string {
+	w.t.Helper()
+	o := w.call(200, "POST", "/voter-keys/options", `{"credential_id":"`+base64URL(key.Credential)+`"}`, as(session))
+	return `{"credential_id":"` + base64URL(key.Credential) + `","possession":` + w.assertion(key, o["possession"], o["time"]) + `}`
+}
+
+// registerVoter gives the account of a session a passkey that signs votes.
+func (w *world) registerVoter(session string) *passkeytest.Authenticator {
+	w.t.Helper()
+	key := w.passkey(session)
+	w.call(201, "POST", "/voter-keys", w.voterKeyBody(session, key), as(session))
+	return key
+}
+
+// Voter keys have pages, each member retires the own ones, and an owner those of all.
+func TestVoterKeys(t *testing.T) {
+	w := newWorld(t)
+	admin, approver := w.registerVoter("red-admin"), w.registerVoter("red-approver")
+	first := w.call(200, "GET", "/voter-keys?limit=1", "")
+	second := w.call(200, "GET", "/voter-keys?limit=1&after="+first["next"].(string), "")
+	if len(first["voter_keys"].([]any)) != 1 || len(second["voter_keys"].([]any)) != 1 || second["next"] != nil {
+		t.Errorf("pages: got %v, %v", first, second)
+	}
+	if blue := w.call(200, "GET", "/voter-keys", "", as("blue-owner"))["voter_keys"].([]any); len(blue) != 0 {
+		t.Errorf("blue: got %v", blue)
+	}
+	w.refuses("registered", w.request("POST", "/voter-keys/options", `{"credential_id":"`+base64URL(admin.Credential)+`"}`, as("red-admin")), 409, "The passkey signs votes already")
+	w.refuses("registered", w.request("POST", "/voter-keys", `{"credential_id":"`+base64URL(admin.Credential)+`","possession":{"credential_id":"AA","time":"2026-11-20T12:00:00Z","authenticator_data":"AA","client_data_json":"AA","signature":"AA"}}`, as("red-admin")), 409, "The passkey signs votes already")
+	w.refuses("another's passkey", w.request("POST", "/voter-keys/options", `{"credential_id":"`+base64URL(admin.Credential)+`"}`, as("red-approver")), 404, "Not found")
+	a := w.ask(red)
+	ballot := `{"vote":"approve","action_digest":"` + a.ActionDigest.String() + `"}`
+	path := "/approvals/" + string(a.ID) + "/votes/options"
+	w.refuses("no key", w.request("POST", path, ballot, as("red-owner")), 409, "No passkey of yours signs votes here: register one first")
+	w.refuses("no approval", w.request("POST", "/approvals/apr_none/votes/options", ballot, as("red-admin")), 404, "Not found")
+	w.refuses("of blue", w.request("POST", path, ballot, as("blue-owner")), 404, "Not found")
+	w.call(200, "POST", path, ballot, as("red-admin"))
+	w.refuses("an admin for another", w.request("DELETE", "/voter-keys/"+base64URL(approver.Credential), "", as("red-admin")), 404, "Not found")
+	w.refuses("blue's owner", w.request("DELETE", "/voter-keys/"+base64URL(approver.Credential), "", as("blue-owner")), 404, "Not found")
+	for _, key := range []*passkeytest.Authenticator{approver, admin} {
+		if g := w.do(w.request("DELETE", "/voter-keys/"+base64URL(key.Credential), "", as("red-owner"))); g.status != 204 {
+			t.Errorf("the owner: got %d %s", g.status, g.text)
+		}
+	}
+	if left := w.call(200, "GET", "/voter-keys", "")["voter_keys"].([]any); len(left) != 0 {
+		t.Errorf("left: got %v", left)
+	}
+}
