@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/agentledger/agentledger/internal/test/packtest"
+	"github.com/agentledger/agentledger/verify/pack"
 )
 
 func TestSignedVotes(t *testing.T) {
@@ -47,5 +48,20 @@ func TestWrongVotes(t *testing.T) {
 		if r, err := check(w.Bytes, key); !isWrong(err) {
 			t.Errorf("%s: %v, %v", w.Name, r.Votes, err)
 		}
+	}
+}
+
+// A report lists MaxVotes votes and counts the others, and a line of the file has a bound.
+func TestVotesAreBounded(t *testing.T) {
+	r := pack.Report{Votes: make([]pack.Vote, pack.MaxVotes), VotesSigned: 2, VotesUnsigned: pack.MaxVotes + 5}
+	lines := r.VoteLines()
+	if want := "and 7 more votes; of all votes, 2 are signed and 1005 are not"; len(lines) != pack.MaxVotes+1 || lines[pack.MaxVotes] != want {
+		t.Errorf("%d lines, the last one %q", len(lines), lines[len(lines)-1])
+	}
+	p := packtest.VotePack(t)
+	*p.File(pack.FileVoters) = strings.Repeat("a", pack.MaxLine+1) + "\n"
+	p.CountLines()
+	if _, err := check(p.Bytes(t), packtest.NewLog(t).Key()); !isWrong(err) || !strings.Contains(err.Error(), "voters: length of a line") {
+		t.Errorf("got %v", err)
 	}
 }
