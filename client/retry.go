@@ -86,7 +86,7 @@ func isRetryable(err error) bool {
 	var answered *Error
 	if errors.As(err, &answered) {
 		switch answered.Code {
-		case "frozen", "read_only", "importing", "moved":
+		case "frozen", "read_only", "held", "importing", "moved":
 			return false // until an operator has done something
 		}
 		switch answered.Status {

@@ -18,6 +18,7 @@ const (
 	Healthy  Level = ""          // no fault is known
 	Suspect  Level = "suspect"   // an envelope or record is damaged: chain_valid is false
 	ReadOnly Level = "read_only" // no anchor confirms the head: read-only until adopted
+	Held     Level = "held"      // the records of the organization contradict the log: no events until an operator decides
 	// No faults, but reasons to take no events: an import that has not ended, and
 	// a ledger that goes on in another store.
 	Importing Level = "importing"
@@ -30,7 +31,7 @@ const (
 
 // isWorseThan reports whether v has more consequences for a ledger than other.
 func (v Level) isWorseThan(other Level) bool {
-	rank := map[Level]int{Healthy: 0, Suspect: 1, ReadOnly: 2, Importing: 3, Moved: 4, Frozen: 5}
+	rank := map[Level]int{Healthy: 0, Suspect: 1, ReadOnly: 2, Held: 3, Importing: 4, Moved: 5, Frozen: 6}
 	return rank[v] > rank[other]
 }
 

@@ -133,7 +133,7 @@ func frozenError() error {
 }
 
 // Trusted returns nil when the stored records of the organization are in force, and otherwise why the ledger takes no
-// events: fault.Unavailable with code frozen, read_only, importing or moved.
+// events: fault.Unavailable with code frozen, read_only, held, importing or moved.
 //
 // Callers MUST ask before they judge by records of the organization (policy, keys, approvals) or show that these are
 // in force. For example, a store was rolled back to before a key was revoked. Its records say that the key is active,
@@ -146,6 +146,8 @@ func (s *State) Trusted() error {
 		return &fault.Error{Kind: fault.Unavailable, Code: "importing", Message: "The organization has not arrived here yet"}
 	case Moved:
 		return &fault.Error{Kind: fault.Unavailable, Code: "moved", Message: "The organization was moved to another place"}
+	case Held:
+		return &fault.Error{Kind: fault.Unavailable, Code: "held", Message: "The organization is held, because its records contradict its log"}
 	case ReadOnly:
 		return &fault.Error{Kind: fault.Unavailable, Code: "read_only", Message: "The organization's ledger is read-only until its checkpoint is adopted"}
 	}

@@ -60,7 +60,7 @@ func adviseOn(answer *client.Error) string {
 	switch answer.Code {
 	case "plan_limit":
 		return "The organization has to raise its plan's limit, or to wait for the next month."
-	case "frozen", "read_only", "moved", "importing":
+	case "frozen", "read_only", "held", "moved", "importing":
 		return "The operator of the service has to look after the organization's ledger."
 	case "agent_inactive":
 		return "The organization has to switch the agent on."

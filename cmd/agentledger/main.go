@@ -59,26 +59,27 @@ func main() {
 type commands struct {
 	Config kong.ConfigFlag `help:"JSON file with settings; flags and the environment win over it." placeholder:"FILE"`
 
-	Serve        serveCommand        `cmd:"" help:"Run the service."`
-	Demo         demoCommand         `cmd:"" help:"See the main job: a server, an agent's day, and an outsider who checks it."`
-	Init         initCommand         `cmd:"" help:"Make an organization, its first agent and keys, without a running server."`
-	Status       statusCommand       `cmd:"" help:"Say whether the server that runs is well: totals, the worst ledgers, room, backups, and what to do."`
-	Doctor       doctor.Command      `cmd:"" help:"Look at the machine and the settings of serve, before it or beside it, and say what to change."`
-	Backup       backupCommand       `cmd:"" help:"Copy the embedded store: of the server that runs (--server), or of a stopped one."`
-	Restore      restoreCommand      `cmd:"" help:"Bring a backup back into a data directory without a store."`
-	Fsck         fsckCommand         `cmd:"" help:"Re-verify every ledger from its first event: of a snapshot of the server that runs (--server), or of a stopped one's store."`
-	Compact      compactCommand      `cmd:"" help:"Rewrite a stopped server's store without erased texts."`
-	Adopt        adoptCommand        `cmd:"" help:"Make a checkpoint the anchor of its ledger, so that it takes events again. The server must be stopped."`
-	RotateLogKey rotateLogKeyCommand `cmd:"" help:"Give a log another key under the same origin: through the server that runs (--server), or in the store of a stopped one."`
-	AskWitnesses askWitnessesCommand `cmd:"" help:"Have the server that runs ask the witnesses of a log at once, also those that refused it."`
-	Reindex      reindexCommand      `cmd:"" help:"Make the index of a log's events anew, in the server that runs."`
-	Clock        clockCommand        `cmd:"" help:"Show the clock of the server that runs, or accept it (--accept)."`
-	CorrectClock correctClockCommand `cmd:"" help:"Let a log go on that took events while a clock was ahead: through the server that runs (--server), or in the store of a stopped one."`
-	Succeed      succeedCommand      `cmd:"" help:"Let an organization whose log is frozen go on with another log. The server must be stopped."`
-	Export       exportCommand       `cmd:"" help:"Write one or all organizations into a folder, to move them to another store: of a snapshot of the server that runs (--server), or of a stopped one's store."`
-	Import       importCommand       `cmd:"" help:"Bring organizations of an export into a store. Its server must be stopped."`
-	Policy       policyCommand       `cmd:"" help:"Check, test and replay policy documents, without a server."`
-	Version      versionCommand      `cmd:"" help:"Say what this is."`
+	Serve         serveCommand         `cmd:"" help:"Run the service."`
+	Demo          demoCommand          `cmd:"" help:"See the main job: a server, an agent's day, and an outsider who checks it."`
+	Init          initCommand          `cmd:"" help:"Make an organization, its first agent and keys, without a running server."`
+	Status        statusCommand        `cmd:"" help:"Say whether the server that runs is well: totals, the worst ledgers, room, backups, and what to do."`
+	Doctor        doctor.Command       `cmd:"" help:"Look at the machine and the settings of serve, before it or beside it, and say what to change."`
+	Backup        backupCommand        `cmd:"" help:"Copy the embedded store: of the server that runs (--server), or of a stopped one."`
+	Restore       restoreCommand       `cmd:"" help:"Bring a backup back into a data directory without a store."`
+	Fsck          fsckCommand          `cmd:"" help:"Re-verify every ledger from its first event: of a snapshot of the server that runs (--server), or of a stopped one's store."`
+	Compact       compactCommand       `cmd:"" help:"Rewrite a stopped server's store without erased texts."`
+	Adopt         adoptCommand         `cmd:"" help:"Make a checkpoint the anchor of its ledger, so that it takes events again. The server must be stopped."`
+	RotateLogKey  rotateLogKeyCommand  `cmd:"" help:"Give a log another key under the same origin: through the server that runs (--server), or in the store of a stopped one."`
+	AskWitnesses  askWitnessesCommand  `cmd:"" help:"Have the server that runs ask the witnesses of a log at once, also those that refused it."`
+	Reindex       reindexCommand       `cmd:"" help:"Make the index of a log's events anew, in the server that runs."`
+	Clock         clockCommand         `cmd:"" help:"Show the clock of the server that runs, or accept it (--accept)."`
+	CorrectClock  correctClockCommand  `cmd:"" help:"Let a log go on that took events while a clock was ahead: through the server that runs (--server), or in the store of a stopped one."`
+	AcceptRecords acceptRecordsCommand `cmd:"" help:"Let an organization go on that is held because its records contradict its log (server stopped). Contradictions that are left are accepted by an event of the log."`
+	Succeed       succeedCommand       `cmd:"" help:"Let an organization whose log is frozen go on with another log. The server must be stopped."`
+	Export        exportCommand        `cmd:"" help:"Write one or all organizations into a folder, to move them to another store: of a snapshot of the server that runs (--server), or of a stopped one's store."`
+	Import        importCommand        `cmd:"" help:"Bring organizations of an export into a store. Its server must be stopped."`
+	Policy        policyCommand        `cmd:"" help:"Check, test and replay policy documents, without a server."`
+	Version       versionCommand       `cmd:"" help:"Say what this is."`
 }
 
 // terminal is where a command writes.

@@ -19,6 +19,7 @@ import (
 	"github.com/agentledger/agentledger/internal/http/listener"
 	"github.com/agentledger/agentledger/internal/http/serving"
 	"github.com/agentledger/agentledger/internal/operate/compaction"
+	"github.com/agentledger/agentledger/internal/operate/recordcheck"
 	"github.com/agentledger/agentledger/internal/telemetry"
 )
 
@@ -98,6 +99,8 @@ func (s *server) startWriters(background context.Context) {
 	service, watch, c := s.service, s.service.watch, s.settings
 	s.background.Go(func() { service.clock.Watch(background, watch.logger, clockMarkFile(c.Store)) })
 	s.background.Go(func() { service.auditor.Run(background, c.ReverifyPause) })
+	watcher := recordcheck.Watcher{Ledgers: service.ledgers, Store: service.records, Keyring: service.store.Keyring, Logger: watch.logger}
+	s.background.Go(func() { watcher.Run(background) })
 	if len(c.OlderMasterKeyFile) > 0 {
 		s.background.Go(func() { service.resealKeys(background) })
 	}

@@ -72,7 +72,7 @@ type round struct {
 const maxWorst = 10
 
 func newRound() *round {
-	return &round{levels: map[log.Level]int{log.Suspect: 0, log.ReadOnly: 0, log.Importing: 0, log.Moved: 0,
+	return &round{levels: map[log.Level]int{log.Suspect: 0, log.ReadOnly: 0, log.Held: 0, log.Importing: 0, log.Moved: 0,
 		log.Frozen: 0, log.Succeeded: 0}, worst: make(map[log.Level][]id.Tenant)}
 }
 
@@ -96,7 +96,7 @@ func (a *Auditor) WorstLedgers() (worst []id.Tenant) {
 	if last == nil {
 		return nil
 	}
-	for _, level := range []log.Level{log.Frozen, log.ReadOnly, log.Suspect} {
+	for _, level := range []log.Level{log.Frozen, log.Held, log.ReadOnly, log.Suspect} {
 		worst = append(worst, last.worst[level]...)
 	}
 	return worst[:min(len(worst), maxWorst)]

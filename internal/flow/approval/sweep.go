@@ -134,7 +134,7 @@ func (a *Approvals) settleDue(ctx context.Context, e schedule.Entry) (schedule.O
 		return schedule.Absent(e, a.currentTime()), nil
 	}
 	switch fault.Of(err).Code {
-	case "frozen", "moved", "read_only", clock.Code: // until an operator acts
+	case "frozen", "moved", "read_only", "held", clock.Code: // until an operator acts
 		return schedule.Until(a.currentTime() + closedPause), nil
 	}
 	return schedule.Keep(), err

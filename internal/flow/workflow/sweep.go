@@ -87,7 +87,7 @@ func isLedgerClosed(err error) bool {
 		return false
 	}
 	switch fault.Of(err).Code {
-	case "frozen", "moved", "read_only", clock.Code:
+	case "frozen", "moved", "read_only", "held", clock.Code:
 		return true
 	}
 	return false

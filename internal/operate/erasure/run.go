@@ -101,7 +101,7 @@ func (w *sweep) lookAt(ctx context.Context, entry schedule.Entry) (schedule.Outc
 // putOff returns when to look again after an error.
 func (w *sweep) putOff(err error) (schedule.Outcome, error) {
 	switch fault.Of(err).Code {
-	case "frozen", "moved", "read_only", clock.Code: // until an operator acts
+	case "frozen", "moved", "read_only", "held", clock.Code: // until an operator acts
 		return schedule.Until(w.currentTime() + closedPause), nil
 	}
 	// ErrStale: a record moved, such as that of a new erasure.

@@ -3,6 +3,8 @@
 // Invariants:
 //
 //   - Decode knows each kind of record that an export may contain, and asks the package that owns the kind.
+//   - Statements is only what the log itself states. What was never changed since the organization was founded is not in it.
+//   - An organization is held for a contradiction that was found with events and records of one moment.
 //   - A number that could overflow when it is counted up is refused, wherever it is in a record.
 package recordcheck
 

@@ -196,7 +196,7 @@ func TestText(t *testing.T) {
 		"service       ready, up for 0s\n",
 		"store         3.0 MiB, since the start 0 appends failed, ",
 		"events        0, 0 of them not re-verified, as of 2026-11-24T12:00:00.000Z; 50 wait for an append\n",
-		"ledgers       1 frozen, 0 read_only, 0 suspect, as of 2026-11-24T12:00:00.000Z; 0 missing, 0 ahead of the clock\n",
+		"ledgers       1 frozen, 0 read_only, 0 held, 0 suspect, as of 2026-11-24T12:00:00.000Z; 0 missing, 0 ahead of the clock\n",
 		"witnesses     no log waits, left alone: a.example\n",
 		"archive       since the start 0 bundles moved, 0 reads of damaged objects; 86400 s behind, erasures 3600 s\n",
 		"webhooks      unknown, because the store does not answer\n",

@@ -76,8 +76,8 @@ func (r *Report) ledgerLines() [][2]string {
 	return [][2]string{
 		{"events", fmt.Sprintf("%d, %d of them not re-verified%s; %d wait for an append", r.Events.Total,
 			r.Events.NotReverified, counted, r.Events.Queued)},
-		{"ledgers", fmt.Sprintf("%d frozen, %d read_only, %d suspect%s; %d missing, %d ahead of the clock",
-			r.Ledgers.Faulty["frozen"], r.Ledgers.Faulty["read_only"], r.Ledgers.Faulty["suspect"], counted,
+		{"ledgers", fmt.Sprintf("%d frozen, %d read_only, %d held, %d suspect%s; %d missing, %d ahead of the clock",
+			r.Ledgers.Faulty["frozen"], r.Ledgers.Faulty["read_only"], r.Ledgers.Faulty["held"], r.Ledgers.Faulty["suspect"], counted,
 			r.Ledgers.Missing, r.Ledgers.AheadOfClock)},
 		{"anchors", fmt.Sprintf("%.1f s behind, journal of %s", r.Anchors.LagSeconds,
 			formatBytes(float64(r.Anchors.JournalBytes)))},

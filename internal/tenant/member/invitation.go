@@ -197,5 +197,6 @@ func (m *Members) FindInvitation(ctx context.Context, t id.Tenant, token Token) 
 func RecordChecks() map[storage.Kind]func(storage.Record) error {
 	return map[storage.Kind]func(storage.Record) error{
 		kindInvitation: records.Check[invitationRecord],
+		kindSignIn:     records.Check[signInRecord],
 	}
 }

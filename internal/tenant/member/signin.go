@@ -167,7 +167,7 @@ func (m *Members) Sweep(ctx context.Context) error {
 		err := m.StateSignIn(ctx, e.Tenant, who)
 		if err != nil {
 			switch fault.Of(err).Code {
-			case "frozen", "moved", "read_only", clock.Code: // until an operator acts
+			case "frozen", "moved", "read_only", "held", clock.Code: // until an operator acts
 				return schedule.Until(now() + closedPause), nil
 			}
 			if errors.Is(err, log.ErrNotOwner) { // the owner's sweep states it

@@ -14,7 +14,7 @@ from .wire.effects import Answer, Operation, Pause, Request
 
 JSON = "application/json"
 NDJSON = "application/x-ndjson"
-_STANDING = ("frozen", "read_only", "importing", "moved")
+_STANDING = ("frozen", "read_only", "held", "importing", "moved")
 MAX_RETRY_AFTER = 3600.0
 """Seconds: a longer Retry-After is cut to this."""
 

@@ -3,7 +3,7 @@
 
 import { LedgerError, Refused, Unreachable, WrongAnswer } from "../errors.js";
 
-const stopped = ["frozen", "read_only", "importing", "moved"]; // until an operator has done something
+const stopped = ["frozen", "read_only", "held", "importing", "moved"]; // until an operator has done something
 const maxAnswer = 64 << 20; // bytes
 
 /** The API version that this package is written for. */

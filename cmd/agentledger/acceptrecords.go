@@ -1,0 +1,116 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/agentledger/agentledger/cmd/agentledger/datadir"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/operate/recordcheck"
+	"github.com/agentledger/agentledger/internal/sysevent"
+	"github.com/agentledger/agentledger/internal/tenant/org"
+	"github.com/agentledger/agentledger/log"
+)
+
+// acceptRecordsCommand lets an organization go on that is held because its records contradict its log.
+type acceptRecordsCommand struct {
+	offline
+	Slug   string `help:"The organization's slug." required:""`
+	Reason string `help:"Why the records are right, or how they were corrected. Everybody with access to the log can read it." required:""`
+}
+
+// Validate implements kong's check after parsing.
+func (c acceptRecordsCommand) Validate() error {
+	if strings.TrimSpace(c.Reason) == "" || len(c.Reason) > 1024 {
+		return errors.New("--reason needs 1 to 1024 bytes")
+	}
+	return nil
+}
+
+// Run ends the hold. Contradictions that are left are accepted by an event of the log.
+func (c acceptRecordsCommand) Run(ctx context.Context, out terminal) error {
+	s, err := c.openExisting(ctx, out)
+	if err != nil {
+		return err
+	}
+	found, t, err := c.findContradictions(ctx, s)
+	if err == nil {
+		err = log.Release(ctx, s.Engine, t)
+	}
+	if err != nil || len(found) == 0 {
+		if err = errors.Join(err, s.Close()); err == nil {
+			_, err = fmt.Fprintf(out.stdout, "%s: the records are as the log states\n", c.Slug)
+		}
+		return err
+	}
+	ledgers, err := log.Open(ctx, log.Options{Store: s.Engine, Keyring: s.Keyring, Anchors: s.Anchors,
+		Logger: c.Logging.NewLogger(out.stderr)})
+	if err != nil {
+		return errors.Join(err, s.Close())
+	}
+	err = c.stateAcceptance(ctx, s, ledgers, t, found)
+	if err = errors.Join(err, ledgers.Close(), s.CloseEngine()); err != nil {
+		return err
+	}
+	for _, f := range found {
+		fmt.Fprintf(out.stdout, "accepted: %v\n", f)
+	}
+	return nil
+}
+
+// findContradictions finds the organization and compares its records with its log.
+func (c acceptRecordsCommand) findContradictions(ctx context.Context, s *datadir.Store) (
+	[]recordcheck.Contradiction, id.Tenant, error) {
+	for t, err := range s.Engine.Tenants(ctx) {
+		if err != nil {
+			return nil, 0, err
+		}
+		held, err := log.IsHeld(ctx, s.Engine, t)
+		if err != nil {
+			return nil, 0, err
+		}
+		r, err := s.Engine.Get(ctx, t, org.Kind, "")
+		if err != nil || !held {
+			continue
+		}
+		if names, err := org.NamesOf(r); err != nil || names.Slug != id.Slug(c.Slug) {
+			continue
+		}
+		var stated recordcheck.Statements
+		found, err := stated.CompareStore(ctx, s.Engine, t)
+		return found, t, err
+	}
+	return nil, 0, fmt.Errorf("no organization %s is held here", c.Slug)
+}
+
+// subjectsAtOnce is how many subjects one event names.
+const subjectsAtOnce = 100
+
+// stateAcceptance appends the events. Later comparisons do not hold what the log stated before about these subjects against the
+// records.
+func (c acceptRecordsCommand) stateAcceptance(ctx context.Context, s *datadir.Store, ledgers *log.Ledgers, t id.Tenant,
+	found []recordcheck.Contradiction) error {
+	n := &sysevent.Appender{Ledgers: ledgers, Records: s.Engine, Keyring: s.Keyring, Clock: time.Now}
+	orgs, err := org.New(org.Options{Records: s.Engine, Events: n, Ledgers: ledgers})
+	if err != nil {
+		return err
+	}
+	n.Disclosures = orgs
+	var statements []sysevent.Statement
+	for some := range slices.Chunk(found, subjectsAtOnce) {
+		subjects := make([]string, len(some))
+		for i, f := range some {
+			subjects[i] = f.Subject
+		}
+		statements = append(statements, sysevent.Statement{Kind: sysevent.RecordsAccepted,
+			Payload: map[string]any{"subjects": subjects, "reason": c.Reason}})
+	}
+	_, err = n.Append(ctx, t, sysevent.Operator, func(context.Context, *log.State) (sysevent.Change, error) {
+		return sysevent.Change{Statements: statements}, nil
+	})
+	return err
+}
