@@ -3,7 +3,7 @@ package main
 import (
 	"errors"
 
-	"github.com/agentledger/agentledger/client/signerprocess"
+	"github.com/agentledger/agentledger/client/signer"
 	"github.com/agentledger/agentledger/cmd/aps/flags"
 	"github.com/agentledger/agentledger/edkey"
 	"github.com/agentledger/agentledger/id"
@@ -27,5 +27,5 @@ func (c *signerCommand) Run(s *streams) error {
 	if err != nil {
 		return err
 	}
-	return signerprocess.Serve(s.in, s.out, c.KeyID, private.Holder())
+	return signer.Serve(s.in, s.out, c.KeyID, private.Holder())
 }

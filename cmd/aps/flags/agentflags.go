@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/agentledger/agentledger/client"
-	"github.com/agentledger/agentledger/client/signerprocess"
+	"github.com/agentledger/agentledger/client/signer"
 	"github.com/agentledger/agentledger/edkey"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/secret"
@@ -108,7 +108,7 @@ func (f Signer) OpenSigner() (signer *client.Signer, closeSigner func(), err err
 }
 
 func startSigner(who client.Identity, program []string) (*client.Signer, func(), error) {
-	holder, err := signerprocess.Start(signerprocess.Options{Args: program, Key: who.Key, Stderr: os.Stderr})
+	holder, err := signer.Start(signer.Options{Args: program, Key: who.Key, Stderr: os.Stderr})
 	if err != nil {
 		return nil, nil, err
 	}

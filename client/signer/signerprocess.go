@@ -1,4 +1,4 @@
-// Package signerprocess signs with a key that another program holds: an agent, a model or a tool that can read this
+// Package signer signs with a key that another program holds: an agent, a model or a tool that can read this
 // process can't take the key away. The program answers lines of JSON on its standard output; docs/signer.md is
 // the protocol.
 //
@@ -9,7 +9,7 @@
 //     equal messages have equal signatures.
 //   - A program that comes back with another public key signs nothing.
 //   - Serve signs no digest: it is shown the whole event and computes the digest itself.
-package signerprocess
+package signer
 
 import (
 	"errors"

@@ -1,4 +1,4 @@
-package signerprocess
+package signer
 
 import (
 	"bufio"
