@@ -172,7 +172,6 @@ var layer = map[string]int{
 	"web/settings":      41,
 
 	"client/guard":            42,
-	"client/signerprocess":    42,
 	"client/runs":             42,
 	"internal/mcp/message":    0,
 	"internal/mcp/upstream":   1,
@@ -238,6 +237,7 @@ var layer = map[string]int{
 	"cmd/agentledger/demo":          50,
 	"internal/tenant/password":      2,
 	"cmd/aps/flags":                 50,
+	"client/signer":                 42,
 }
 
 func TestLayersPointDown(t *testing.T) {
