@@ -28,8 +28,9 @@ func Screens(k *page.Kit) []screen.Screen {
 			Forms: map[string]screen.Form{"profile": p.changeProfile, "email": p.askEmail, "password": p.changePassword,
 				"switch": p.switchOrganization, "found": p.foundOrganization, "leave": p.leaveOrganization}},
 		{Pattern: "/account/factors", Views: p.views, Name: "factors", Title: "Passkeys and recovery codes",
+			Script: "voterkeys.js", Modules: []string{"voterkeys.js", "passkey.js", "signing.js", "times.js"},
 			Show: p.showFactors, Forms: map[string]screen.Form{"prepare": p.preparePasskey, "add": p.addPasskey,
-				"remove": p.removePasskey, "codes": p.makeCodes}},
+				"remove": p.removePasskey, "retire-voter": p.retireVoter, "codes": p.makeCodes}},
 		{Pattern: "/account/sessions", Views: p.views, Name: "sessions", Title: "Your sessions", Show: p.showSessions,
 			Forms: map[string]screen.Form{"end": p.endSession, "end-others": p.endOtherSessions}},
 	}

@@ -13,27 +13,58 @@ import (
 const (
 	passkeyCalls = "/v1/id/account/passkeys"
 	factorsPath  = "/account/factors"
+
+	voterKeyCalls = "/v1/console/voter-keys"
 )
 
 // factorsView is the content of the page of passkeys and recovery codes.
 type factorsView struct {
 	Passkeys  []passkey `json:"passkeys"`
 	CodesLeft int       `json:"recovery_codes_left"`
+	MayVote   bool      `json:"-"`
 }
 
 // passkey is a passkey of the account.
 type passkey struct {
-	ID        string `json:"passkey_id"`
-	Name      string `json:"name"`
-	CreatedAt string `json:"created_at"`
-	UsedAt    string `json:"used_at"`
-	BackedUp  bool   `json:"backed_up"`
+	ID         string `json:"passkey_id"`
+	Name       string `json:"name"`
+	CreatedAt  string `json:"created_at"`
+	UsedAt     string `json:"used_at"`
+	BackedUp   bool   `json:"backed_up"`
+	Credential string `json:"credential_id"`
+
+	VotesSince string `json:"-"` // when it was registered to sign votes in the organization; "": it signs none
 }
 
 func (p *pages) showFactors(r *screen.Request) (any, error) {
 	var v factorsView
-	err := r.Read(passkeyCalls, nil, &v)
-	return v, err
+	if err := r.Read(passkeyCalls, nil, &v); err != nil || !r.Person.May("vote") {
+		return v, err
+	}
+	v.MayVote = true
+	var list struct {
+		Keys []struct {
+			Credential   string `json:"credential_id"`
+			RegisteredAt string `json:"registered_at"`
+		} `json:"voter_keys"`
+	}
+	if err := r.Read(voterKeyCalls, url.Values{"limit": {"1000"}}, &list); err != nil {
+		return nil, err
+	}
+	for _, k := range list.Keys {
+		for i := range v.Passkeys {
+			if v.Passkeys[i].Credential == k.Credential {
+				v.Passkeys[i].VotesSince = k.RegisteredAt
+			}
+		}
+	}
+	return v, nil
+}
+
+// retireVoter lets a passkey sign no more votes in the organization.
+func (p *pages) retireVoter(r *screen.Request) (screen.Outcome, error) {
+	err := r.Change(http.MethodDelete, voterKeyCalls+"/"+url.PathEscape(r.Value("credential_id")), nil, nil)
+	return screen.GoTo(r.Address(factorsPath), "saved"), err
 }
 
 // newPasskeyView is the content of the page on which the browser makes a passkey.

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"github.com/agentledger/agentledger/web/page"
 	"github.com/agentledger/agentledger/web/screen"
 )
@@ -128,6 +130,9 @@ func readEvents(r *screen.Request, name, value string) ([]event, error) {
 func (p *pages) vote(r *screen.Request) (screen.Outcome, error) {
 	body := map[string]any{"vote": r.Value("do"), "action_digest": r.Value("action_digest"),
 		"comment": r.Value("comment"), "reason_code": r.Value("reason_code")}
+	if signed := r.Value("assertion"); signed != "" {
+		body["assertion"] = jsontext.Value(signed)
+	}
 	err := r.Change(http.MethodPost, approvalCall(r)+"/votes", body, nil)
 	return screen.GoTo(r.Address("/console/approvals", r.PathParameter("approval")), "voted"), err
 }

@@ -30,7 +30,7 @@ func Screens(k *page.Kit) []screen.Screen {
 			Views: p.views, Name: "inbox", Title: "Approvals", Show: p.showInbox,
 			Script: page.LiveScript, Modules: page.LiveModules()},
 		{Pattern: "/console/approvals/{approval}", Views: p.views, Name: "approval", Show: p.showApproval,
-			Script: page.LiveScript, Modules: page.LiveModules(), Forms: map[string]screen.Form{
+			Script: "approvalpage.js", Modules: []string{"approvalpage.js", "live.js", "passkey.js", "signing.js", "times.js"}, Forms: map[string]screen.Form{
 				"approve": p.vote, "deny": p.vote, "revoke": p.revoke}},
 	}
 }
@@ -53,6 +53,7 @@ type approval struct {
 	IngestKey    string         `json:"ingest_key_id"`
 	Policy       policy         `json:"policy"`
 	Quorum       int            `json:"quorum"`
+	Signed       bool           `json:"signed"` // approving votes have to be signed
 	Votes        []vote         `json:"votes"`
 	CreatedAt    string         `json:"created_at"`
 	ExpiresAt    string         `json:"expires_at"`
@@ -81,6 +82,11 @@ type vote struct {
 	Comment string `json:"comment"`
 	Code    string `json:"reason_code"`
 	At      string `json:"at"`
+
+	Signature *struct {
+		Thumbprint   string `json:"thumbprint"`
+		RegisteredAt string `json:"key_registered_at"`
+	} `json:"signature"`
 }
 
 // Open reports whether the approval waits, or was given and not used yet.
