@@ -18,7 +18,7 @@ func TestEvaluate(t *testing.T) {
 	got, err := c.Evaluate(t.Context(), Question{Organization: o.ID, Agent: o.Agent, Tool: "bank.refund.send", Payload: map[string]any{"amount_usd": 12}})
 	want := Decision{
 		Decision: id.AllowWithObligation, PolicyID: "pol_1", RuleID: "rule_bank.refund.send", Reason: "rule for bank.refund.send, 1 members",
-		Engine: "rules", PolicyVersion: 3, PolicyDigest: id.Hash{1}, InputDigest: id.Hash{2}, Obligations: []Obligation{{"human_approval", 2, 3600}},
+		Engine: "rules", PolicyVersion: 3, PolicyDigest: id.Hash{1}, InputDigest: id.Hash{2}, Obligations: []Obligation{{Type: "human_approval", Approvals: 2, TTLSeconds: 3600}},
 	}
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, %v", got, err)
