@@ -35,9 +35,12 @@ type consoleApproval struct {
 		Reason string `json:"reason"`
 	} `json:"policy"`
 	Votes []struct {
-		Email   string `json:"email"`
-		Vote    string `json:"vote"`
-		Comment string `json:"comment"`
+		Email     string `json:"email"`
+		Vote      string `json:"vote"`
+		Comment   string `json:"comment"`
+		Signature *struct {
+			RegisteredAt string `json:"key_registered_at"`
+		} `json:"signature"`
 	} `json:"votes"`
 }
 
@@ -130,6 +133,11 @@ func (a *consoleApproval) printDetails(t *Terminal) error {
 		err = errors.Join(err, t.PrintLine("vote      %s by %s %s", textcheck.Printable(v.Vote),
 			textcheck.Printable(v.Email),
 			textcheck.Printable(v.Comment)))
+		signature := "none: an unverified operator claim"
+		if v.Signature != nil {
+			signature = "by the approver's passkey, registered on " + textcheck.Printable(v.Signature.RegisteredAt)
+		}
+		err = errors.Join(err, t.PrintLine("signature %s", signature))
 	}
 	return err
 }
