@@ -27,7 +27,7 @@ import (
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/config"
 	"github.com/agentledger/agentledger/internal/http/edge"
-	"github.com/agentledger/agentledger/internal/operate/compaction"
+	"github.com/agentledger/agentledger/internal/operate/backup"
 	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/storage/archive"
 )
@@ -75,7 +75,7 @@ func TestErasedTexts(t *testing.T) {
 			w.erase(by)
 			found := w.search()
 			engine := w.service.store.Engine
-			if engine.(compaction.Store).Erasures() == 0 {
+			if engine.(backup.CompactionStore).Erasures() == 0 {
 				t.Error("the store is not compacted after the erasures")
 			}
 			if err := w.service.Close(); err != nil {

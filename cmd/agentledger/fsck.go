@@ -7,7 +7,7 @@ import (
 
 	"github.com/agentledger/agentledger/cmd/agentledger/datadir"
 	"github.com/agentledger/agentledger/internal/config"
-	"github.com/agentledger/agentledger/internal/operate/compaction"
+	"github.com/agentledger/agentledger/internal/operate/backup"
 	"github.com/agentledger/agentledger/internal/operate/recordcheck"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/log/anchor"
@@ -132,7 +132,7 @@ func (c compactCommand) Run(ctx context.Context, out terminal) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(compaction.Compact(ctx, s.Engine), s.Close())
+	return errors.Join(backup.Compact(ctx, s.Engine), s.Close())
 }
 
 // openExisting opens a store that is there already, to write to it.

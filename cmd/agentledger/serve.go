@@ -18,7 +18,7 @@ import (
 	"github.com/agentledger/agentledger/internal/http/edge"
 	"github.com/agentledger/agentledger/internal/http/listener"
 	"github.com/agentledger/agentledger/internal/http/serving"
-	"github.com/agentledger/agentledger/internal/operate/compaction"
+	"github.com/agentledger/agentledger/internal/operate/backup"
 	"github.com/agentledger/agentledger/internal/operate/recordcheck"
 	"github.com/agentledger/agentledger/internal/telemetry"
 )
@@ -118,7 +118,7 @@ func (s *server) startWriters(background context.Context) {
 		s.background.Go(func() { service.voterMail.Run(background, sweeps) })
 	}
 	s.background.Go(func() { service.node.RunOnce(background, service.store.RunArchive) })
-	s.background.Go(func() { compaction.Run(background, service.store.Engine, compaction.Every, watch.logger) })
+	s.background.Go(func() { backup.RunCompaction(background, service.store.Engine, backup.CompactEvery, watch.logger) })
 }
 
 // openListeners opens the listeners. bounds are the connections that each may have open.

@@ -8,7 +8,7 @@ import (
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/flow/approval"
-	"github.com/agentledger/agentledger/internal/operate/compaction"
+	"github.com/agentledger/agentledger/internal/operate/backup"
 	"github.com/agentledger/agentledger/internal/operate/erasure"
 	"github.com/agentledger/agentledger/internal/read/index"
 	"github.com/agentledger/agentledger/internal/test/enginetest"
@@ -138,7 +138,7 @@ func TestPrincipalOfOlderErasures(t *testing.T) {
 // The files of an embedded store are rewritten after an erasure of an approval alone, too, and after the principal of an
 // erasure is forgotten.
 func TestErasuresOfRecordsAreCompacted(t *testing.T) {
-	engine := enginetest.Pebble(t).(compaction.Store)
+	engine := enginetest.Pebble(t).(backup.CompactionStore)
 	w := newWorld(t, ledgertest.On(t, engine.(storage.Engine)))
 	w.furnish(red)
 	question := w.question(red, some()[3])

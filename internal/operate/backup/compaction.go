@@ -1,11 +1,4 @@
-// Package compaction lets a store forget the bytes of erased envelopes.
-//
-// Invariants:
-//
-//   - A store that runs is compacted at the start if events were erased since it was compacted last, and once an
-//     hour after that if there was an erasure since.
-//   - A failed compaction is logged and made again an hour later. It changes nothing that a reader sees.
-package compaction
+package backup
 
 import (
 	"context"
@@ -16,32 +9,32 @@ import (
 	"github.com/agentledger/agentledger/internal/syncs"
 )
 
-// Every is the time between two compactions after erasures.
-const Every = time.Hour
+// CompactEvery is the time between two compactions after erasures.
+const CompactEvery = time.Hour
 
-// Store is an engine whose files hold erased bytes until they are rewritten.
-type Store interface {
+// CompactionStore is an engine whose files hold erased bytes until they are rewritten.
+type CompactionStore interface {
 	Compact(ctx context.Context) error
 	Erasures() uint64 // a number that each append with an erasure changes; 0: none since the store was compacted
 }
 
 // ErrOther: the engine has no files of its own.
-var ErrOther = errors.New("only the embedded store is compacted here: " +
+var ErrNotCompactable = errors.New("only the embedded store is compacted here: " +
 	"in PostgreSQL, the owner of the tables runs VACUUM (FULL) event, segment, record")
 
 // Compact rewrites the files of an engine; ErrOther for one that is no Store.
 func Compact(ctx context.Context, engine any) error {
-	s, ok := engine.(Store)
+	s, ok := engine.(CompactionStore)
 	if !ok {
-		return ErrOther
+		return ErrNotCompactable
 	}
 	return s.Compact(ctx)
 }
 
-// Run compacts an engine after erasures, every so often, until ctx ends. It returns at once for an engine
+// RunCompaction compacts an engine after erasures, every so often, until ctx ends. It returns at once for an engine
 // that is no Store.
-func Run(ctx context.Context, engine any, every time.Duration, logger *slog.Logger) {
-	s, ok := engine.(Store)
+func RunCompaction(ctx context.Context, engine any, every time.Duration, logger *slog.Logger) {
+	s, ok := engine.(CompactionStore)
 	if !ok {
 		return
 	}

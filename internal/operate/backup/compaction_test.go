@@ -1,4 +1,4 @@
-package compaction_test
+package backup_test
 
 import (
 	"context"
@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/agentledger/agentledger/internal/operate/compaction"
+	"github.com/agentledger/agentledger/internal/operate/backup"
 )
 
 // store counts compactions and ends the run after the last step.
@@ -49,7 +49,7 @@ func TestRun(t *testing.T) {
 	} {
 		ctx, cancel := context.WithCancel(t.Context())
 		s := &store{erasures: test.erasures, failures: test.failures, end: cancel}
-		compaction.Run(ctx, s, time.Microsecond, slog.New(slog.DiscardHandler))
+		backup.RunCompaction(ctx, s, time.Microsecond, slog.New(slog.DiscardHandler))
 		if len(s.compacted) != len(test.want) {
 			t.Errorf("%s: got rounds %v, want %v", name, s.compacted, test.want)
 			continue
@@ -64,12 +64,12 @@ func TestRun(t *testing.T) {
 }
 
 func TestOtherEngines(t *testing.T) {
-	compaction.Run(t.Context(), 7, time.Hour, slog.New(slog.DiscardHandler))
-	if err := compaction.Compact(t.Context(), 7); !errors.Is(err, compaction.ErrOther) {
-		t.Errorf("got %v, want %v", err, compaction.ErrOther)
+	backup.RunCompaction(t.Context(), 7, time.Hour, slog.New(slog.DiscardHandler))
+	if err := backup.Compact(t.Context(), 7); !errors.Is(err, backup.ErrNotCompactable) {
+		t.Errorf("got %v, want %v", err, backup.ErrNotCompactable)
 	}
 	s := &store{}
-	if err := compaction.Compact(t.Context(), s); err != nil || len(s.compacted) != 1 {
+	if err := backup.Compact(t.Context(), s); err != nil || len(s.compacted) != 1 {
 		t.Errorf("got %v, %d compactions", err, len(s.compacted))
 	}
 }
