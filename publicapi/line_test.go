@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/operate/succession"
 	"github.com/agentledger/agentledger/internal/operate/transfer"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/log/anchor"
@@ -24,7 +23,7 @@ func (w *world) succeed() {
 	if err != nil {
 		w.Fatal(err)
 	}
-	s := succession.Succession{
+	s := transfer.Succession{
 		Place:        transfer.Place{Store: w.store, Keyring: w.keyring, Anchors: anchors},
 		Organization: "red", Reason: "a test", Clock: w.clock,
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/agentledger/agentledger/cmd/agentledger/datadir"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/operate/backup"
-	"github.com/agentledger/agentledger/internal/operate/succession"
+	"github.com/agentledger/agentledger/internal/operate/transfer"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/log/anchor"
 	"github.com/agentledger/agentledger/log/audit"
@@ -153,7 +153,7 @@ func (c restoreCommand) succeedLoss(ctx context.Context, out terminal, l backup.
 	if err != nil {
 		return err
 	}
-	run := succession.Succession{Place: s.TransferPlace(c.Logging.NewLogger(out.stderr)),
+	run := transfer.Succession{Place: s.TransferPlace(c.Logging.NewLogger(out.stderr)),
 		Organization: l.Organization.String(), Reason: c.Reason}
 	successor, err := run.Run(ctx)
 	if err = errors.Join(err, s.CloseEngine()); err != nil {

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/agentledger/agentledger/internal/operate/succession"
+	"github.com/agentledger/agentledger/internal/operate/transfer"
 )
 
 // succeedCommand lets an organization whose ledger is frozen go on with another one.
@@ -31,7 +31,7 @@ func (c succeedCommand) Run(ctx context.Context, out terminal) error {
 	if err != nil {
 		return err
 	}
-	run := succession.Succession{
+	run := transfer.Succession{
 		Place: s.TransferPlace(c.Logging.NewLogger(out.stderr)), Organization: c.Organization, Reason: c.Reason,
 		Checkpoint: note,
 	}
@@ -39,10 +39,10 @@ func (c succeedCommand) Run(ctx context.Context, out terminal) error {
 	if err = errors.Join(err, s.CloseEngine()); err != nil {
 		return transferError(out, err)
 	}
-	return printResults(out, c.JSON, "logs", []succession.Successor{successor}, successorText)
+	return printResults(out, c.JSON, "logs", []transfer.Successor{successor}, successorText)
 }
 
-func successorText(s succession.Successor) string {
+func successorText(s transfer.Successor) string {
 	return fmt.Sprintf("%s ended, last known with %d events. In its place:\n%s\nkey: %s\n"+
 		"Give it to the witnesses before the server starts.", s.Predecessor, s.LastSize, s.Origin, s.LogKey)
 }

@@ -9,7 +9,6 @@ import (
 	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/operate/recordcheck"
-	"github.com/agentledger/agentledger/internal/operate/serviceindex"
 	"github.com/agentledger/agentledger/internal/tenant/org"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/storage"
@@ -225,7 +224,7 @@ func (m *manifest) forEachRecord(ctx context.Context, own, service func(storage.
 		if m.Ended {
 			return nil
 		}
-		if err := serviceindex.Follow(m.parsedTenant(), record, peeked.findEntry, service); err != nil {
+		if err := followEntry(m.parsedTenant(), record, peeked.findEntry, service); err != nil {
 			return damagedUnlessKnown(r, err)
 		}
 		return nil

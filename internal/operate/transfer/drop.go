@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/operate/serviceindex"
 	"github.com/agentledger/agentledger/internal/records"
 	"github.com/agentledger/agentledger/internal/tenant/org"
 	"github.com/agentledger/agentledger/log"
@@ -105,7 +104,7 @@ func dropLog(ctx context.Context, place Place, u *log.Unfinished) error {
 func dropEntries(
 	ctx context.Context, store storage.RecordStore, w *records.Writer, t id.Tenant, r storage.Record,
 ) error {
-	all, err := serviceindex.EntriesOf(t, r)
+	all, err := indexEntries(t, r)
 	if err != nil {
 		return err
 	}
@@ -113,8 +112,8 @@ func dropEntries(
 		if want.Value == nil {
 			continue
 		}
-		want.Presence = serviceindex.Optional
-		_, there, err := serviceindex.FindStored(ctx, store, want)
+		want.Presence = Optional
+		_, there, err := findStored(ctx, store, want)
 		switch {
 		case errors.Is(err, ErrDamaged): // another's
 			continue

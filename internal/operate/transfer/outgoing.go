@@ -13,7 +13,6 @@ import (
 	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/operate/recordcheck"
-	"github.com/agentledger/agentledger/internal/operate/serviceindex"
 	"github.com/agentledger/agentledger/internal/tenant/org"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/log/audit"
@@ -262,8 +261,8 @@ func (w *outgoing) exportRecords(ctx context.Context) error {
 }
 
 func (w *outgoing) exportPartition(ctx context.Context, own, service *pieceWriter) error {
-	find := func(want serviceindex.Entry) (storage.Record, bool, error) {
-		return serviceindex.FindStored(ctx, w.Store, want)
+	find := func(want indexEntry) (storage.Record, bool, error) {
+		return findStored(ctx, w.Store, want)
 	}
 	seen := func(r storage.Record) error {
 		if err := recordcheck.Decode(r); err != nil {
@@ -293,7 +292,7 @@ func (w *outgoing) exportPartition(ctx context.Context, own, service *pieceWrite
 		if w.manifest.Ended { // its entries there belong to the ledger that goes on
 			continue
 		}
-		if err := serviceindex.Follow(w.tenant, r, find, seen); err != nil {
+		if err := followEntry(w.tenant, r, find, seen); err != nil {
 			return err
 		}
 	}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io"
 
-	"github.com/agentledger/agentledger/internal/operate/serviceindex"
 	"github.com/agentledger/agentledger/storage"
 )
 
@@ -39,7 +38,7 @@ func (p *bufferedReader) peekRecord() (storage.Record, error) {
 }
 
 // findEntry takes the next record if it is the wanted one.
-func (p *bufferedReader) findEntry(want serviceindex.Entry) (storage.Record, bool, error) {
+func (p *bufferedReader) findEntry(want indexEntry) (storage.Record, bool, error) {
 	got, err := p.peekRecord()
 	if err != nil && !errors.Is(err, io.EOF) {
 		return got, false, err
@@ -51,7 +50,7 @@ func (p *bufferedReader) findEntry(want serviceindex.Entry) (storage.Record, boo
 		p.held = false
 		return got, true, nil
 	}
-	if want.Presence == serviceindex.Optional || want.Presence == serviceindex.Supplied {
+	if want.Presence == Optional || want.Presence == Supplied {
 		return got, false, nil
 	}
 	return got, false, p.r.damagedPiece("line %d: %s %q is missing", p.r.read+1, want.Kind, want.Key)

@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/operate/serviceindex"
 	"github.com/agentledger/agentledger/internal/tenant/account"
 	"github.com/agentledger/agentledger/internal/tenant/org"
 	"github.com/agentledger/agentledger/log"
@@ -111,7 +110,7 @@ func (d *difference) writeChanges() error {
 // claimEntries checks that the organization's entries in the service's own partition can be written
 // in this store. Its names are claimed at once; with all, the other entries too.
 func (w *incoming) claimEntries(ctx context.Context, all bool) error {
-	names, err := serviceindex.EntriesOf(w.parsedTenant(), w.checked.founding)
+	names, err := indexEntries(w.parsedTenant(), w.checked.founding)
 	if err != nil {
 		return err
 	}
@@ -124,7 +123,7 @@ func (w *incoming) claimEntries(ctx context.Context, all bool) error {
 	err = w.forEachRecord(ctx, func(storage.Record) error { return nil }, func(r storage.Record) error {
 		free, err := w.isFree(ctx, r)
 		isName := slices.ContainsFunc(names,
-			func(n serviceindex.Entry) bool { return compareRecords(n.Record, r) == 0 })
+			func(n indexEntry) bool { return compareRecords(n.Record, r) == 0 })
 		if err != nil || !free || !all && !isName {
 			return err
 		}

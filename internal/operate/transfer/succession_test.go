@@ -15,7 +15,6 @@ import (
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/flow/approval"
-	"github.com/agentledger/agentledger/internal/operate/succession"
 	"github.com/agentledger/agentledger/internal/operate/transfer"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/storage"
@@ -24,9 +23,9 @@ import (
 )
 
 // succession is the succeed command.
-func (h *house) succession(name, reason string, note []byte) (succession.Successor, error) {
+func (h *house) succession(name, reason string, note []byte) (transfer.Successor, error) {
 	h.t.Helper()
-	s := succession.Succession{Place: h.place(h.openAnchors()), Organization: name, Reason: reason, Checkpoint: note, Clock: h.clock}
+	s := transfer.Succession{Place: h.place(h.openAnchors()), Organization: name, Reason: reason, Checkpoint: note, Clock: h.clock}
 	return s.Run(h.t.Context())
 }
 

@@ -1,12 +1,4 @@
-// Package serviceindex knows the entries that an organization's records have in the service's own
-// partition: slugs, agent ids, addresses and key ids that are unique in the whole service.
-//
-// Invariants:
-//
-//   - The entries of a record follow from the record and its tenant alone, but for accounts, which
-//     belong to no organization.
-//   - Each package that writes entries names them here by its ServiceRecords.
-package serviceindex
+package transfer
 
 import (
 	"bytes"
@@ -30,9 +22,9 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// Entry is a record of the service's own partition that one of an organization's
+// indexEntry is a record of the service's own partition that one of an organization's
 // records has there. Its value is known, but for accounts.
-type Entry struct {
+type indexEntry struct {
 	storage.Record
 	Presence
 }
@@ -48,9 +40,9 @@ const (
 	Supplied                 // derived in a store, optional in a copy: older copies may lack it
 )
 
-// EntriesOf returns the entries of an organization's record in the service's own partition. It asks
+// indexEntries returns the entries of an organization's record in the service's own partition. It asks
 // each package that keeps records there.
-func EntriesOf(t id.Tenant, r storage.Record) (all []Entry, err error) {
+func indexEntries(t id.Tenant, r storage.Record) (all []indexEntry, err error) {
 	owners := []struct {
 		records func(id.Tenant, storage.Record) ([]storage.Record, error)
 		Presence
@@ -67,18 +59,18 @@ func EntriesOf(t id.Tenant, r storage.Record) (all []Entry, err error) {
 			return nil, fmt.Errorf("%s %q: %w", r.Kind, r.Key, err)
 		}
 		for i := range records {
-			all = append(all, Entry{records[i], o.Presence})
+			all = append(all, indexEntry{records[i], o.Presence})
 		}
 	}
 	return all, nil
 }
 
-// Follow calls see with each record of the service's own partition that stands
+// followEntry calls see with each record of the service's own partition that stands
 // for r, as find has it. The addresses of accounts follow the accounts.
-func Follow(
-	t id.Tenant, r storage.Record, find func(Entry) (storage.Record, bool, error), see func(storage.Record) error,
+func followEntry(
+	t id.Tenant, r storage.Record, find func(indexEntry) (storage.Record, bool, error), see func(storage.Record) error,
 ) error {
-	open, err := EntriesOf(t, r)
+	open, err := indexEntries(t, r)
 	for ; err == nil && len(open) > 0; open = open[1:] {
 		var found storage.Record
 		var there bool
@@ -89,7 +81,7 @@ func Follow(
 			var address storage.Record
 			var owned bool
 			if address, owned, err = account.AddressRecord(found); owned {
-				open = append(open, Entry{Record: address})
+				open = append(open, indexEntry{Record: address})
 			}
 		}
 		if err == nil {
@@ -99,8 +91,8 @@ func Follow(
 	return err
 }
 
-// FindStored finds a stand-in in a store.
-func FindStored(ctx context.Context, store reader, want Entry) (storage.Record, bool, error) {
+// findStored finds a stand-in in a store.
+func findStored(ctx context.Context, store reader, want indexEntry) (storage.Record, bool, error) {
 	r, err := store.Get(ctx, id.Service, want.Kind, want.Key)
 	switch {
 	case errors.Is(err, storage.ErrNotFound) && want.Presence == Optional:

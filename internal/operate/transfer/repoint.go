@@ -1,10 +1,9 @@
-package succession
+package transfer
 
 import (
 	"context"
 
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/operate/serviceindex"
 	"github.com/agentledger/agentledger/internal/records"
 	"github.com/agentledger/agentledger/internal/tenant/org"
 	"github.com/agentledger/agentledger/storage"
@@ -55,11 +54,11 @@ func (s *transition) repointEntries(ctx context.Context) error {
 // name the handle in their key. Such a record must not stay behind, because it would count twice.
 // The entries of a record that does not move are deleted.
 func repointRecord(r storage.Record, from, to id.Tenant) (changes []storage.Change, found bool, err error) {
-	before, err := serviceindex.EntriesOf(from, r)
+	before, err := indexEntries(from, r)
 	if err != nil {
 		return nil, false, err
 	}
-	after, err := serviceindex.EntriesOf(to, r)
+	after, err := indexEntries(to, r)
 	if err != nil {
 		return nil, false, err
 	}

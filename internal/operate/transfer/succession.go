@@ -1,15 +1,4 @@
-// Package succession lets an organization whose ledger is frozen go on with another one, inside one
-// store.
-//
-// Invariants:
-//
-//   - A succession can be killed at any moment and run again. Until it has ended, the organization
-//     is found with its frozen ledger, which takes no event.
-//   - The frozen ledger keeps its handle, so tiles, anchors, cosignatures and re-verification go
-//     on for both logs.
-//   - The checkpoint that the first event names is the frozen ledger's anchor before that event is
-//     written: the old log never shows less than its successor says.
-package succession
+package transfer
 
 import (
 	"context"
@@ -25,7 +14,6 @@ import (
 	"github.com/agentledger/agentledger/internal/flow/workflow"
 	"github.com/agentledger/agentledger/internal/operate/directory"
 	"github.com/agentledger/agentledger/internal/operate/erasure"
-	"github.com/agentledger/agentledger/internal/operate/transfer"
 	"github.com/agentledger/agentledger/internal/operate/witness"
 	"github.com/agentledger/agentledger/internal/records"
 	"github.com/agentledger/agentledger/internal/sysevent"
@@ -44,11 +32,11 @@ import (
 // partition. Last its entries in the service's own partition are repointed, its names at the end.
 // The package comment says what holds in between.
 type Succession struct {
-	transfer.Place // the anchors are closed with Run
-	Reason         string
-	Checkpoint     []byte // a checkpoint newer than the one that the frozen ledger shows; nil for none
-	Organization   string // slug or id
-	Clock          func() time.Time
+	Place        // the anchors are closed with Run
+	Reason       string
+	Checkpoint   []byte // a checkpoint newer than the one that the frozen ledger shows; nil for none
+	Organization string // slug or id
+	Clock        func() time.Time
 }
 
 // Successor is the result of a succession.
@@ -88,11 +76,11 @@ const maxReason = 1024
 
 func checkReason(reason string) error {
 	if reason == "" || len(reason) > maxReason || !utf8.ValidString(reason) {
-		return transfer.Refusedf("a reason of 1 to %d bytes is needed: everybody will read it", maxReason)
+		return Refusedf("a reason of 1 to %d bytes is needed: everybody will read it", maxReason)
 	}
 	for _, c := range reason {
 		if unicode.IsControl(c) {
-			return transfer.Refusedf("the reason must not have control characters")
+			return Refusedf("the reason must not have control characters")
 		}
 	}
 	return nil
@@ -113,7 +101,7 @@ func (s *transition) runSteps(ctx context.Context) (heir Successor, err error) {
 	}
 	for _, step := range []func(context.Context) error{s.findLastCheckpoint, s.createLedger, s.repointEntries} {
 		if err := step(ctx); err != nil {
-			return heir, fmt.Errorf("succeed: %s: %w", s.old.Identity().Origin, transfer.AsRefusal(err))
+			return heir, fmt.Errorf("succeed: %s: %w", s.old.Identity().Origin, AsRefusal(err))
 		}
 	}
 	identity := s.new.Identity()
@@ -136,7 +124,7 @@ func (s *transition) findFrozenLedger(ctx context.Context) (*log.State, error) {
 		t, err = orgs.BySlug(ctx, id.Slug(s.Organization))
 	}
 	if fault.Is(err, fault.NotFound) {
-		return nil, transfer.Refusedf("there is no organization %s here", s.Organization)
+		return nil, Refusedf("there is no organization %s here", s.Organization)
 	}
 	if err != nil {
 		return nil, err
@@ -153,10 +141,10 @@ func (s *transition) findLastCheckpoint(context.Context) error {
 	}
 	c, err := s.old.OpenCheckpoint(s.Checkpoint)
 	if err != nil {
-		return transfer.Refusedf("the checkpoint is not of this log: %w", err)
+		return Refusedf("the checkpoint is not of this log: %w", err)
 	}
 	if c.Size < s.last.Size {
-		return transfer.Refusedf("the checkpoint has size %d, and the log shows one of size %d: leave it out", c.Size,
+		return Refusedf("the checkpoint has size %d, and the log shows one of size %d: leave it out", c.Size,
 			s.last.Size)
 	}
 	s.last, s.note = c, s.Checkpoint
@@ -236,7 +224,7 @@ func (s *transition) copyRecords(ctx context.Context) (founding []storage.Change
 		}
 	}
 	if founding == nil {
-		return nil, transfer.Damagedf("records: the organization's own one is missing")
+		return nil, Damagedf("records: the organization's own one is missing")
 	}
 	return founding, w.Flush(ctx)
 }
