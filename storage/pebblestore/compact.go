@@ -45,7 +45,7 @@ func (e *Engine) rewriteFiles(ctx context.Context) error {
 	return e.db.Compact(ctx, []byte{0}, bytes.Repeat([]byte{0xff}, prefixLen), false)
 }
 
-// Erasures implements compaction.Store, durably: a store that was compacted since its last erasure has 0 after a start.
+// Erasures implements backup.CompactionStore, durably: a store that was compacted since its last erasure has 0 after a start.
 func (e *Engine) Erasures() uint64 { return e.erasures.Count() }
 
 func (s *storeFile) storeFormat() uint64 {

@@ -117,7 +117,7 @@ func (e embeddedWithArchive) Collector() prometheus.Collector {
 	return collectors(append(e.Metrics(), e.inner.Collector()))
 }
 
-// Compact implements compaction.Store. No object has an envelope that was erased before, either.
+// Compact implements backup.CompactionStore. No object has an envelope that was erased before, either.
 func (e embeddedWithArchive) Compact(ctx context.Context) error {
 	return errors.Join(e.RewriteAll(ctx), e.inner.Compact(ctx))
 }
@@ -127,7 +127,7 @@ func (e embeddedWithArchive) WatchKinds(kinds ...storage.Kind) func() uint64 {
 	return e.inner.WatchKinds(kinds...)
 }
 
-// Erasures implements compaction.Store.
+// Erasures implements backup.CompactionStore.
 func (e embeddedWithArchive) Erasures() uint64 { return e.inner.Erasures() }
 
 // Snapshot makes a snapshot, which has no objects.

@@ -18,11 +18,11 @@ type CompactionStore interface {
 	Erasures() uint64 // a number that each append with an erasure changes; 0: none since the store was compacted
 }
 
-// ErrOther: the engine has no files of its own.
+// ErrNotCompactable says that the engine has no files of its own.
 var ErrNotCompactable = errors.New("only the embedded store is compacted here: " +
 	"in PostgreSQL, the owner of the tables runs VACUUM (FULL) event, segment, record")
 
-// Compact rewrites the files of an engine; ErrOther for one that is no Store.
+// Compact rewrites the files of an engine; ErrNotCompactable for one that is no CompactionStore.
 func Compact(ctx context.Context, engine any) error {
 	s, ok := engine.(CompactionStore)
 	if !ok {
@@ -31,8 +31,10 @@ func Compact(ctx context.Context, engine any) error {
 	return s.Compact(ctx)
 }
 
-// RunCompaction compacts an engine after erasures, every so often, until ctx ends. It returns at once for an engine
-// that is no Store.
+// RunCompaction compacts an engine at once if events were erased since it was last compacted, and then after each interval
+// in which there was an erasure, until ctx ends. A failed compaction is logged and tried again after the next interval; it
+// changes nothing that a reader sees. RunCompaction returns at once for an engine
+// that is no CompactionStore.
 func RunCompaction(ctx context.Context, engine any, every time.Duration, logger *slog.Logger) {
 	s, ok := engine.(CompactionStore)
 	if !ok {

@@ -41,7 +41,8 @@ const (
 )
 
 // indexEntries returns the entries of an organization's record in the service's own partition. It asks
-// each package that keeps records there.
+// each package that keeps records there (its ServiceRecords). The entries follow from the record and its tenant alone, but
+// for accounts, which belong to no organization.
 func indexEntries(t id.Tenant, r storage.Record) (all []indexEntry, err error) {
 	owners := []struct {
 		records func(id.Tenant, storage.Record) ([]storage.Record, error)

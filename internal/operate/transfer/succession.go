@@ -30,7 +30,12 @@ import (
 // The organization moves to the new ledger's handle in three steps. First its records are copied.
 // Then the first event names the predecessor, and with it the organization exists in the new
 // partition. Last its entries in the service's own partition are repointed, its names at the end.
-// The package comment says what holds in between.
+//
+//   - A succession can be killed at any moment and run again. Until it has ended, the organization is found with its
+//     frozen ledger, which takes no event.
+//   - The frozen ledger keeps its handle, so tiles, anchors, cosignatures and re-verification go on for both logs.
+//   - The checkpoint that the first event names is the frozen ledger's anchor before that event is written: the old log
+//     never shows less than its successor says.
 type Succession struct {
 	Place        // the anchors are closed with Run
 	Reason       string
