@@ -37,6 +37,7 @@ import (
 	"github.com/agentledger/agentledger/internal/tenant/org"
 	"github.com/agentledger/agentledger/internal/tenant/policystore"
 	"github.com/agentledger/agentledger/internal/tenant/quota"
+	"github.com/agentledger/agentledger/internal/tenant/voterkey"
 	"github.com/agentledger/agentledger/internal/webhook"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/storage"
@@ -52,7 +53,7 @@ var checks = sync.OnceValue(func() map[storage.Kind]Check {
 		actionindex.RecordChecks, approval.RecordChecks, grantkey.RecordChecks, votermail.RecordChecks, workflow.RecordChecks,
 		mail.RecordChecks, directory.RecordChecks, erasure.RecordChecks, witness.RecordChecks, streamexport.RecordChecks,
 		sysevent.RecordChecks, account.RecordChecks, agent.RecordChecks, consoletoken.RecordChecks, member.RecordChecks,
-		org.RecordChecks, policystore.RecordChecks, quota.RecordChecks, webhook.RecordChecks, log.RecordChecks,
+		org.RecordChecks, policystore.RecordChecks, quota.RecordChecks, voterkey.RecordChecks, webhook.RecordChecks, log.RecordChecks,
 	} {
 		maps.Copy(all, owned())
 	}

@@ -88,6 +88,25 @@ func New(o Options) *Keys {
 	return &Keys{Options: o, keys: records.New[Key](o.Records, kindKey, "Voter keys can't be read")}
 }
 
+// RecordChecks returns, by kind, what reports whether a record of this package can be read. An import asks it before it writes.
+func RecordChecks() map[storage.Kind]func(storage.Record) error {
+	return map[storage.Kind]func(storage.Record) error{kindKey: checkKey}
+}
+
+func checkKey(r storage.Record) error {
+	if err := records.Check[Key](r); err != nil {
+		return err
+	}
+	var k Key
+	if err := json.Unmarshal(r.Value, &k); err != nil {
+		return fmt.Errorf("voter key: %w: %w", storage.ErrCorrupt, err)
+	}
+	if r.Key != recordKey(k.Account, k.CredentialID) {
+		return fmt.Errorf("voter key: %w: it has another account or credential", storage.ErrCorrupt)
+	}
+	return nil
+}
+
 func (k *Keys) now() id.Instant { return id.InstantOf(k.Clock()) }
 
 func recordKey(who account.ID, credential []byte) string {
