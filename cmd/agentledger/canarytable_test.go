@@ -50,6 +50,7 @@ func canaryGets() map[string][]canaryRequest {
 		"listPolicies": paths(console + "/policies"), "getPolicy": paths(console + "/policies/refunds"),
 		"listPolicyVersions": paths(console + "/policies/refunds/versions"),
 		"listApprovals":      paths(console+"/approvals", console+"/approvals?status=pending", console+"/approvals?may_vote=true"), "getApproval": paths(console + "/approvals/{approval}"),
+		"listVoterKeys":       paths(console + "/voter-keys"),
 		"listEventsInConsole": paths(streamed(console+"/events", "q=canary")...), "getEventInConsole": paths(console+"/events/{event}", console+"/events/{step}"),
 		"listErasures": paths(console + "/erasures"), "getErasure": paths(console + "/erasures/{erasure}"),
 		"listTraces": paths(streamed(console+"/traces", "q=canary")...), "getTrace": paths(console + "/traces/{trace}"),
@@ -113,6 +114,11 @@ func canaryPosts(w *canaryWorld, o *canaryOrg) map[string]func() []canaryRequest
 		},
 		"changePolicy":   one(console+"/policies/number", `{"name":"n"}`),
 		"voteOnApproval": asked(console+"/approvals/votes", `{"vote":"approve","action_digest":"{digest}"}`),
+		"beginVote": func() []canaryRequest {
+			name, digest := w.ask(o, fmt.Sprint("trc-", w.calls))
+			return []canaryRequest{{console + "/approvals/" + name + "/votes/options", fmt.Sprintf(`{"vote":"approve","action_digest":%q}`, digest)}}
+		},
+		"retireVoterKey": one(console+"/voter-keys/{voterkey}", ""),
 		"revokeApproval": asked(console+"/approvals/revoke", `{}`),
 		"eraseEvent":     one(console+"/events/{step}/erase", `{"reason":"test_data"}`),
 		"eraseMany":      one(console+"/erasures", `{"trace_id":"trc-none","reason":"test_data"}`),
@@ -183,6 +189,7 @@ const (
 	managers  readers = "owner admin"
 	editors   readers = "owner admin policy_editor"
 	voters    readers = "owner admin approver, by session"
+	voter     readers = "approver, by session" // the one with the voter key
 )
 
 // callers returns the credentials by which these roles see it: tokens too, but where the operation takes none.
@@ -207,11 +214,16 @@ func canaryRows() map[string]map[canary]readers {
 		"listTraces":            {inTrace: members},
 		"getTrace":              {inTrace: members, inDecision: members},
 		"countEvents":           {inDecision: members},
-		"downloadEvidence":      {inPayload: payloads, inStep: payloads, inApproval: payloads, inTrace: payloads, inDecision: payloads, inRule: payloads},
+		"downloadEvidence":      {inPayload: payloads, inStep: payloads, inApproval: payloads, inTrace: payloads, inDecision: payloads, inRule: payloads, inVoterKey: payloads},
 		"listApprovals":         {inApproval: approvals},
 		"getApproval":           {inApproval: approvals},
 		"voteOnApproval":        {inApproval: voters},
 		"revokeApproval":        {inApproval: voters},
+		"listVoterKeys":         {inVoterKey: members},
+		"listAudit":             {inVoterKey: payloads},
+		"listPasskeys":          {inVoterKey: voter},
+		"beginOwnPasskey":       {inVoterKey: voter},
+		"beginVote":             {inVoterKey: voter},
 		"getPolicy":             {inRule: members, inDecision: members},
 		"simulatePolicy":        {inDecision: editors},
 		"listWebhooks":          {inAddress: managers},
@@ -237,15 +249,15 @@ const showsNothing = `
 findAccounts finishOpenID getAgent getAskedApproval getAsset getCheckPage getDocument getErasure getEventAddress getHealth getHomePage
 getIngestKey getLivez getLogPage getLogsPage getAgentPage getOfflineCheckPage getVerifierFile getVerifierModule
 getOrganization getPlanUsage getReadyz getRun getRunByShortPath getRunInConsole getWitnesses listAgentKeys listAgents
-listAudit listErasures listIngestKeys listInvitations listLoginEvents listMembers listOrganizations listPasskeys
+listErasures listIngestKeys listInvitations listLoginEvents listMembers listOrganizations
 getOrganizationOfService listPolicies listProviders listRunsInConsole listSessions listTokens listWebhookDeliveries me previewInvitation
 showClock showOrganizationStatus showStatus startOpenID acceptClock acceptInvitation activatePolicy addPasskey askForApproval askWitnesses
-askWitnessesOf beginFirstPasskey beginOwnPasskey beginPasskey cancelApproval changeEmail changePassword checkPolicy
+askWitnessesOf beginFirstPasskey beginPasskey beginVoterKey cancelApproval changeEmail changePassword checkPolicy
 completeRun completeRunByShortPath confirmEmail consumeApproval correctClock createAgent createIngestKey
 createOrganization createPolicy listPolicyVersions createToken createWebhookEndpoint deactivatePolicy eraseEvent eraseMany evaluatePolicy
 finishPasskey forgotPassword foundOrganization invite login logout makeRecoveryCodes makeSnapshot removeSnapshot postBatch postEvent recordSteps
-recordStepsByShortPath registerAgentKey reindexOrganization replayWebhook resendInvitation resetPassword
-retireAgentKey retireLogKey revokeAgentKey rotateCallbackKey rotateLogKey setPassword setup startRun startRunByShortPath stepUp
+recordStepsByShortPath registerAgentKey registerVoterKey reindexOrganization replayWebhook resendInvitation resetPassword
+retireAgentKey retireLogKey retireVoterKey revokeAgentKey rotateCallbackKey rotateLogKey setPassword setup startRun startRunByShortPath stepUp
 switchOrganization testWebhookEndpoint useRecoveryCode putStreamExport putWitnesses changeAgent
 changeIngestKey changeMember changeOrganization changePolicy operateOrganization patchAccount deletePolicyDraft
 deleteStreamExport deleteToken deleteWebhookEndpoint deleteWitnesses endOtherSessions endSession removeMember
@@ -254,7 +266,7 @@ removePasskey removeSecondFactors revokeIngestKey revokeInvitation
 
 // isUnanswered are the operations that nobody gets an answer from here.
 const isUnanswered = `
-acceptClock acceptInvitation activatePolicy addPasskey askWitnessesOf beginFirstPasskey changeEmail changeMember
+acceptClock acceptInvitation activatePolicy addPasskey askWitnessesOf beginFirstPasskey beginVoterKey changeEmail changeMember
 changePassword confirmEmail correctClock createIngestKey createOrganization createToken
 deactivatePolicy deletePolicyDraft deleteToken deleteWebhookEndpoint endSession findAccounts finishOpenID
 finishPasskey forgotPassword foundOrganization getAsset getOrganizationOfService getDirectory getDirectoryEvents getEntryBundleOfSuccessor
@@ -262,7 +274,7 @@ getEventAddress getVerifierFile getVerifierModule headAsset headEventAddress hea
 getLogCheckpointOfSuccessor getLogKeyStatement headLogKeyStatement getLogList getLogsPage headLogsPage getSuccessor getSuccessorOfSuccessor getTileOfSuccessor headDirectory
 headDirectoryEvents headEntryBundleOfSuccessor headLogCheckpointOfSuccessor headLogList headSuccessor
 headSuccessorOfSuccessor headTileOfSuccessor invite login operateOrganization previewInvitation putWitnesses
-registerAgentKey reindexOrganization removeMember removePasskey removeSecondFactors removeSnapshot resendInvitation resetPassword
+registerAgentKey registerVoterKey reindexOrganization removeMember removePasskey removeSecondFactors removeSnapshot resendInvitation resetPassword
 retireAgentKey retireLogKey revokeAgentKey revokeIngestKey revokeInvitation rotateLogKey setPassword setup showOrganizationStatus startOpenID
 stepUp switchOrganization useRecoveryCode
 `

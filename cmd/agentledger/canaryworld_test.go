@@ -21,6 +21,7 @@ import (
 	"github.com/agentledger/agentledger/internal/config"
 	"github.com/agentledger/agentledger/internal/http/edge"
 	"github.com/agentledger/agentledger/internal/tenant/account"
+	"github.com/agentledger/agentledger/internal/test/passkeytest"
 	"github.com/agentledger/agentledger/internal/webhook"
 	"github.com/agentledger/agentledger/storage"
 )
@@ -38,10 +39,11 @@ const (
 	inAddress  canary = "canary-address-7f3a"  // of a webhook
 	inHeader   canary = "canary-header-7f3a"   // of the stream export
 	inReply    canary = "canary-reply-7f3a"    // what the receiver of webhooks answers
+	inVoterKey canary = "canary-voterkey-7f3a" // the credential ID of the passkey that signs an approver's votes
 )
 
 func canaries() []canary {
-	return []canary{inPayload, inApproval, inStep, inTrace, inDecision, inRule, inAddress, inHeader, inReply}
+	return []canary{inPayload, inApproval, inStep, inTrace, inDecision, inRule, inAddress, inHeader, inReply, inVoterKey}
 }
 
 // forms returns the text as it is, and in base64 wherever it begins in a group of three bytes.
@@ -113,6 +115,7 @@ func newCanaryWorld(t *testing.T) *canaryWorld {
 	for _, role := range account.Roles() {
 		w.join("red", role)
 	}
+	w.registerVoter("red", "approver@red.example", []byte(inVoterKey))
 	return w
 }
 
@@ -143,6 +146,16 @@ func (w *canaryWorld) send(method, path, body string, header http.Header) (int, 
 	handler.ServeHTTP(answer, r)
 	w.last = answer.Header()
 	return answer.Code, answer.Body.Bytes()
+}
+
+// call is must with a body that is encoded as JSON.
+func (w *canaryWorld) call(method, path string, body any, header http.Header) map[string]any {
+	w.Helper()
+	text, err := json.Marshal(body)
+	if err != nil {
+		w.Fatal(err)
+	}
+	return w.must(method, path, string(text), header)
 }
 
 // must makes a request that has to succeed and returns members of the answer.
@@ -204,6 +217,60 @@ func (w *canaryWorld) join(slug string, role account.Role) {
 	if err != nil {
 		w.Fatal(err)
 	}
+}
+
+// registerVoter gives a member a passkey that signs votes. Credential IDs are unique in the service.
+func (w *canaryWorld) registerVoter(slug, email string, credential []byte) *passkeytest.Authenticator {
+	w.Helper()
+	who, err := w.service.accounts.Find(w.Context(), email)
+	if err != nil {
+		w.Fatal(err)
+	}
+	begun, err := w.service.factors.BeginCreation(w.Context(), who)
+	if err != nil {
+		w.Fatal(err)
+	}
+	options, err := json.Marshal(begun.Options)
+	if err != nil {
+		w.Fatal(err)
+	}
+	key := passkeytest.New(w.T, w.config.PublicURL)
+	key.Credential = credential
+	made, err := w.service.factors.CheckCreation(begun.Cookie, "phone", []byte(key.Create(options)))
+	if err == nil {
+		_, _, err = w.service.factors.Add(w.Context(), who, made, account.Visit{})
+	}
+	if err != nil {
+		w.Fatal(err)
+	}
+	const path = "/v1/console/voter-keys"
+	choice := map[string]any{"credential_id": base64.RawURLEncoding.EncodeToString(credential)}
+	asked := w.call("POST", path+"/options", choice, w.session(slug, email))
+	choice["possession"] = w.signOptions(key, asked["possession"], asked["time"])
+	w.call("POST", path, choice, w.session(slug, email))
+	return key
+}
+
+// signOptions returns the assertion by which a passkey answers options of the service.
+func (w *canaryWorld) signOptions(key *passkeytest.Authenticator, options, time any) map[string]any {
+	w.Helper()
+	text, err := json.Marshal(map[string]any{"publicKey": options})
+	if err != nil {
+		w.Fatal(err)
+	}
+	var made struct {
+		RawID    string `json:"rawId"`
+		Response struct {
+			ClientData string `json:"clientDataJSON"`
+			Data       string `json:"authenticatorData"`
+			Signature  string `json:"signature"`
+		} `json:"response"`
+	}
+	if err := json.Unmarshal([]byte(key.Use(text)), &made); err != nil {
+		w.Fatal(err)
+	}
+	return map[string]any{"credential_id": made.RawID, "time": time, "authenticator_data": made.Response.Data,
+		"client_data_json": made.Response.ClientData, "signature": made.Response.Signature}
 }
 
 // token makes a console token of a member.
@@ -296,7 +363,8 @@ func (w *canaryWorld) fill(slug string) {
 	o.consumed = w.consume(o, owner)
 	o.names = strings.NewReplacer("{slug}", slug, "{organization}", o.OrganizationID.String(), "{event}", "evt-canary", "{step}", step.Event.ID,
 		"{approval}", asked, "{run}", run, "{ended}", ended, "{policy}", digest, "{agent}", string(o.Agent.AgentID), "{key}", o.IngestKey.KeyID,
-		"{webhook}", o.webhook, "{erasure}", erasure, "{trace}", string(inTrace), "{did}", "did:key:"+w.multikey(o))
+		"{webhook}", o.webhook, "{erasure}", erasure, "{trace}", string(inTrace), "{voterkey}",
+		base64.RawURLEncoding.EncodeToString([]byte(inVoterKey)), "{did}", "did:key:"+w.multikey(o))
 }
 
 const canaryStep = `{"step_key":"s","tool_name":"acme.orders.read","payload":{"text":"` + string(inStep) + `"},"status":"succeeded"}`

@@ -45,7 +45,9 @@ func erasedTexts() map[string][]string {
 			recordSteps.kind recordSteps.tool_name startRun.agent_id startRun.trace_id`,
 		"approvals": `askForApproval.agent_id askForApproval.tool_name askForApproval.trace_id`,
 		"callbacks": `askForApproval.callback_url`,
-		"service_events": `voteOnApproval.comment voteOnApproval.reason_code revokeApproval.reason revokeApproval.reason_code
+		"service_events": `voteOnApproval.comment voteOnApproval.reason_code voteOnApproval.assertion.authenticator_data
+			voteOnApproval.assertion.client_data_json voteOnApproval.assertion.credential_id voteOnApproval.assertion.signature
+			voteOnApproval.assertion.time revokeApproval.reason revokeApproval.reason_code
 			startRun.workflow.name startRun.workflow.version startRun.workflow.tool startRun.external_run_id completeRun.error`,
 		"runs": `recordSteps.step_key recordSteps.status`,
 	}

@@ -79,7 +79,7 @@ func (w *plantedWorld) plant(member string) string {
 	return string(text)
 }
 
-// known records a member whose value is one of the organization.
+// known records a member whose value the test does not choose, such as the ID of an agent.
 func (w *plantedWorld) known(member, value string) string {
 	w.texts[member] = append(w.texts[member], canary(value))
 	return value
@@ -170,15 +170,6 @@ func (w *plantedWorld) plantQuestion(operation string) map[string]any {
 	}
 }
 
-func (w *plantedWorld) call(method, path string, body any, header http.Header) map[string]any {
-	w.Helper()
-	text, err := json.Marshal(body)
-	if err != nil {
-		w.Fatal(err)
-	}
-	return w.must(method, path, string(text), header)
-}
-
 // plantApprovals asks for approvals: one stays open, one is denied, one is given and revoked, one is cancelled.
 func (w *plantedWorld) plantApprovals() {
 	ask := func(operation string) (name, digest string) {
@@ -195,9 +186,18 @@ func (w *plantedWorld) plantApprovals() {
 		w.approvals = append(w.approvals, name)
 		return name, digest
 	}
+	passkey := w.registerVoter("red", "ops@red.example", []byte("a credential of red's owner"))
 	vote := func(name, digest, vote string) {
-		w.call("POST", "/v1/console/approvals/"+name+"/votes", map[string]any{"vote": vote, "action_digest": digest,
-			"comment": w.plant("voteOnApproval.comment"), "reason_code": w.plant("voteOnApproval.reason_code")}, w.owner())
+		path := "/v1/console/approvals/" + name + "/votes"
+		ballot := map[string]any{"vote": vote, "action_digest": digest,
+			"comment": w.plant("voteOnApproval.comment"), "reason_code": w.plant("voteOnApproval.reason_code")}
+		asked := w.call("POST", path+"/options", ballot, w.owner())
+		assertion := w.signOptions(passkey, asked["public_key"], asked["time"])
+		for member, value := range assertion {
+			w.known("voteOnApproval.assertion."+member, value.(string))
+		}
+		ballot["assertion"] = assertion
+		w.call("POST", path, ballot, w.owner())
 	}
 	ask("askForApproval")
 	ask("evaluatePolicy")
