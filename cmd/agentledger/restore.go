@@ -44,7 +44,7 @@ const restoring = ".restoring"
 func (c restoreCommand) Run(ctx context.Context, out terminal) error {
 	x, err := c.readBackup(ctx)
 	if errors.Is(err, backup.ErrUnauthenticated) {
-		return fmt.Errorf("%w (--unauthenticated reads it all the same)", err)
+		return fmt.Errorf("%w (--older-master-key-file names another key; --unauthenticated reads it without this check)", err)
 	}
 	if err != nil {
 		return backupError(out, err)

@@ -42,7 +42,7 @@ var ErrRefused = errors.New("refused")
 var ErrUnauthenticated = fmt.Errorf("%w: not authenticated", ErrRefused)
 
 func unauthenticatedf(format string, args ...any) error {
-	return fmt.Errorf("%w: %w (--unauthenticated reads it all the same)", ErrUnauthenticated, fmt.Errorf(format, args...))
+	return fmt.Errorf("%w: %w (--older-master-key-file names another key; --unauthenticated reads it without this check)", ErrUnauthenticated, fmt.Errorf(format, args...))
 }
 
 // Place is a store with the anchors that confirm it and the keys that open it. The anchors stay the
