@@ -35,7 +35,7 @@ var moduleImport = regexp.MustCompile(`(from |import\()"(\.\.?/[^"]+)"`)
 // name another one by a relative path, so each import gets the name that the map has.
 func offlineModules(files *page.Assets) (string, error) {
 	imports := make(map[string]string)
-	for _, name := range scriptModules(checkScript, files) {
+	for _, name := range files.Modules(checkScript) {
 		source := moduleImport.ReplaceAllStringFunc(string(files.Content(name)), func(found string) string {
 			parts := moduleImport.FindStringSubmatch(found)
 			return parts[1] + `"` + moduleName(path.Join(path.Dir(name), parts[2])) + `"`

@@ -3,7 +3,6 @@ package web
 import (
 	"embed"
 	"net/http"
-	"strings"
 
 	"github.com/agentledger/agentledger/web/page"
 )
@@ -41,27 +40,9 @@ func parseViews(k *page.Kit) *page.Views {
 func (s *Server) render(name, title, script string, content any) ([]byte, error) {
 	f := page.Frame{Name: name, Title: title, Script: script, Page: content}
 	if script != "" {
-		f.Modules = scriptModules(script, s.kit.Assets)
+		f.Modules = s.kit.Assets.Modules(script)
 	}
 	return s.views.Render(f)
-}
-
-// scriptModules returns the modules of a page's script.
-func scriptModules(script string, a *page.Assets) []string {
-	switch script {
-	case agentScript:
-		return []string{script, "times.js"}
-	case eventScript:
-		return append([]string{script}, a.EventModules()...)
-	case checkScript:
-		all := append([]string{script, "marks.js"}, a.VerifierModules()...)
-		for name := range strings.FieldsSeq("archive container coverage entries erasures inflate manifest pack packlines source") {
-			all = append(all, page.VerifierFolder+"verify/"+name+".js")
-		}
-		return all
-	}
-	return append([]string{script, "consistency.js", "knownkeys.js", "live.js", "marks.js", "memory.js", "times.js",
-		"trust.js"}, a.VerifierModules()...)
 }
 
 // showRefusal makes the page of a refused request. It repeats nothing of the request.

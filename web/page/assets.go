@@ -10,6 +10,8 @@ import (
 	"io/fs"
 	"net/http"
 	"path"
+	"regexp"
+	"slices"
 	"strings"
 	"sync"
 
@@ -116,25 +118,21 @@ func HexSum(content []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// VerifierModules returns the verifier's files that every check needs. A page names them, so that the
-// browser loads them at once and not one import after the other.
-func (a *Assets) VerifierModules() []string {
-	names := []string{
-		"bytes.js", "errors.js", "canonical/number.js", "canonical/parse.js", "canonical/write.js", "crypto/ed25519.js",
-		"crypto/mldsa.js", "crypto/sha256.js", "crypto/shake.js", "log/note.js", "log/policy.js", "log/tree.js",
-		"verify/bundle.js", "verify/check.js", "verify/documents.js", "verify/forms.js", "verify/index.js",
-		"verify/trust.js", "verify/unknown.js", "verify/words.js",
-	}
-	for i := range names {
-		names[i] = VerifierFolder + names[i]
-	}
-	return names
-}
+// staticImport finds the relative imports of a module that run before it does.
+var staticImport = regexp.MustCompile(`(?m)^(?:import|export)\s[^;"]*"(\.\.?/[^"]+)"`)
 
-// EventModules returns the modules by which a page checks an event, those of the verifier among them.
-func (a *Assets) EventModules() []string {
-	return append([]string{"eventcheck.js", "consistency.js", "knownkeys.js", "marks.js", "memory.js", "path.js", "times.js",
-		"trust.js", "verdicts.js"}, a.VerifierModules()...)
+// Modules returns a script and the modules that it imports, also through others. A page names them, so that the
+// browser asks for all of them at once.
+func (a *Assets) Modules(script string) []string {
+	all := []string{script}
+	for i := 0; i < len(all); i++ {
+		for _, found := range staticImport.FindAllSubmatch(a.Content(all[i]), -1) {
+			if name := path.Join(path.Dir(all[i]), string(found[1])); !slices.Contains(all, name) {
+				all = append(all, name)
+			}
+		}
+	}
+	return all
 }
 
 // Content returns the bytes of a file, nil when there is none of that name.
