@@ -12,7 +12,7 @@ func Remains() []Remainder {
 	return []Remainder{
 		{"records", "The public record, the log entry and the list entry of each event: event_id, agent_id, key_id, tool_name, action_kind, " +
 			"trace_id, policy decision, and digests of the erased texts", "permanently: the log is append-only, and anyone may have copied what is public"},
-		{"service_events", "The service's own signed events: comments and reason codes of approvers, workflow, external_run_id and error of runs, " +
+		{"service_events", "The service's own signed events: comments, reason codes and passkey signatures of approvers, workflow, external_run_id and error of runs, " +
 			"and the agent_id or trace_id that was erased", "permanently, for members who may read the log"},
 		{"approvals", "Approvals: agent_id, tool_name, trace_id, action_digest, and votes with their comments", "permanently, for members"},
 		{"runs", "Runs: workflow, external_run_id, trace_id, error, and step_key, kind, status and tool_name of each step",
