@@ -134,21 +134,48 @@ func TestSignedVote(t *testing.T) {
 	ann.Get("/v1/console/voter-keys").Want(t, "listed", http.StatusOK, g.credential(), "eve@red.example")
 	s.Red.Consume(asked)
 
+	verifyEverywhere(t, ann)
+}
+
+// verifyEverywhere exports the organization's evidence pack and lets each verifier check it, from the pack and the pinned
+// key alone. All have to say that a passkey signed the vote.
+func verifyEverywhere(t *testing.T, owner *servicetest.Person) {
+	t.Helper()
 	pack := filepath.Join(t.TempDir(), "pack.zip")
-	answer := ann.Get("/v1/console/evidence.zip?envelopes=1")
+	answer := owner.Get("/v1/console/evidence.zip?envelopes=1")
 	if err := os.WriteFile(pack, []byte(answer.Body), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	var keys struct {
 		Keys []struct {
 			VKey string `json:"vkey"`
-			Use  string `json:"use"`
 		} `json:"keys"`
 	}
-	ann.Call(http.MethodGet, "/v1/public/orgs/red/transparency/keys", nil, &keys)
-	out, err := exec.CommandContext(t.Context(), filepath.Join(filepath.Dir(servicetest.Program(t)), "aps"), "verify", pack, "--key", keys.Keys[0].VKey).CombinedOutput()
-	if err != nil || !strings.Contains(string(out), "approve, signed by the passkey") {
-		t.Errorf("aps verify: %v\n%s", err, out)
+	owner.Call(http.MethodGet, "/v1/public/orgs/red/transparency/keys", nil, &keys)
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, command := range map[string][]string{
+		"aps": {filepath.Join(filepath.Dir(servicetest.Program(t)), "aps"), "verify", pack, "--key", keys.Keys[0].VKey},
+		"TypeScript": {"node", "--no-warnings", "--input-type=module", "-e", `
+			import { openAsBlob } from "node:fs";
+			import { verifyPack } from "` + root + `/clients/typescript/src/verify/pack.js";
+			const [, pack, key] = process.argv;
+			const { outcome, lines } = await verifyPack(await openAsBlob(pack), { key });
+			console.log(lines.join("\n"));
+			process.exit(outcome === "proved" ? 0 : 1);`, pack, keys.Keys[0].VKey},
+		"Python": {filepath.Join(root, "clients/python/interpreter"), "-B", "-c",
+			"import sys; from agentledger import verify; r = verify.pack(sys.argv[1], key=sys.argv[2]); print(r); sys.exit(not r.proved)", pack, keys.Keys[0].VKey},
+		"independent": {"python3", "-B", filepath.Join(root, "interop/python/pack.py"), pack, keys.Keys[0].VKey},
+	} {
+		c := exec.CommandContext(t.Context(), command[0], command[1:]...)
+		c.Dir = filepath.Join(root, "clients/python")
+		c.Env = append(os.Environ(), "PYTHONPATH="+filepath.Join(root, "clients/python/src"))
+		out, err := c.CombinedOutput()
+		if err != nil || !strings.Contains(string(out), "approve, signed by the passkey") {
+			t.Errorf("%s: %v\n%s", name, err, out)
+		}
 	}
 }
 

@@ -29,4 +29,6 @@ func TestSignedVoteInChromium(t *testing.T) {
 	b.Start(`button[data-sign]`)
 	b.AwaitText("by the approver's passkey, registered on")
 	ann.Get("/console/approvals/"+asked.ID).Want(t, "approved", http.StatusOK, "It is approved, not used yet", "registered on")
+	s.Red.Consume(asked)
+	verifyEverywhere(t, ann)
 }
