@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -133,8 +134,16 @@ func TestSignedVote(t *testing.T) {
 	g.send(other, ballot(other, "deny")).Want(t, "a denial needs no signature", http.StatusOK, `"status":"denied"`)
 	ann.Get("/v1/console/voter-keys").Want(t, "listed", http.StatusOK, g.credential(), "eve@red.example")
 	s.Red.Consume(asked)
-
 	verifyEverywhere(t, ann)
+
+	list := ann.Get("/console/members").Body
+	found := regexp.MustCompile(`<a href="(/console/members/mem_[^"]+)">[^\n]*\n<td><bdi>eve@red`).FindStringSubmatch(list)
+	if found == nil {
+		t.Fatalf("eve is no member: %s", list)
+	}
+	ann.Get(found[1]).Want(t, "eve's page", http.StatusOK, "Passkeys that sign votes", "no other passkey", g.credential())
+	ann.Post(found[1], "do", "retire-voter", "credential_id", g.credential()).Want(t, "retire", http.StatusSeeOther)
+	ann.Get(found[1]).WantNone(t, "retired", "Passkeys that sign votes")
 }
 
 // verifyEverywhere exports the organization's evidence pack and lets each verifier check it, from the pack and the pinned

@@ -30,7 +30,7 @@ func Screens(k *page.Kit) []screen.Screen {
 				"revoke": p.revokeInvitation}},
 		{Pattern: membersPage + "/{membership}", Views: p.views, Name: "member", Show: p.showMember,
 			Forms: map[string]screen.Form{"role": p.changeRole, "suspend": p.suspend, "resume": p.resume,
-				"remove": p.remove, "leave": p.leave}},
+				"remove": p.remove, "leave": p.leave, "retire-voter": p.retireVoter}},
 	}
 }
 
@@ -117,7 +117,21 @@ type memberView struct {
 	Roles     []page.Option // that the person may give
 	Self      bool          // the member is the person
 	MayChange bool
+	VoterKeys []voterKey
+	MayRetire bool // voter keys of the member
 }
+
+// voterKey is a passkey that signs the member's votes, as the interface shows it.
+type voterKey struct {
+	AccountID    string `json:"account_id"`
+	CredentialID string `json:"credential_id"`
+	Thumbprint   string `json:"thumbprint"`
+	RegisteredAt string `json:"registered_at"`
+	ConsentBy    string `json:"consent_by"` // "": without the consent of another passkey
+	UsedAt       string `json:"used_at"`
+}
+
+const voterKeyCalls = "/v1/console/voter-keys"
 
 // mostMembers is how many members an organization may have. A page of the interface holds as many.
 const mostMembers = "1000"
@@ -138,7 +152,19 @@ func (p *pages) showMember(r *screen.Request) (any, error) {
 	v := memberView{member: found.Members[at], Roles: rolesFor(r), Self: name == r.Person.User.MembershipID}
 	v.MayChange = r.Person.May("change members") && (v.Role != "owner" || r.Person.May("own"))
 	r.Title = "Member " + v.Name()
-	return v, nil
+	v.MayRetire = v.Self || r.Person.May("own")
+	var voters struct {
+		Keys []voterKey `json:"voter_keys"`
+	}
+	err := r.Read(voterKeyCalls, url.Values{"limit": {mostMembers}}, &voters)
+	v.VoterKeys = slices.DeleteFunc(voters.Keys, func(k voterKey) bool { return k.AccountID != v.AccountID })
+	return v, err
+}
+
+// retireVoter lets a passkey of the member sign no more votes in the organization.
+func (p *pages) retireVoter(r *screen.Request) (screen.Outcome, error) {
+	err := r.Change(http.MethodDelete, voterKeyCalls+"/"+url.PathEscape(r.Value("credential_id")), nil, nil)
+	return screen.GoTo(r.Address(membersPage, r.PathParameter("membership")), "saved"), err
 }
 
 // change changes the member of the page.
