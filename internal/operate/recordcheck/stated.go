@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"iter"
-	"maps"
 	"slices"
 	"strings"
 
@@ -254,9 +253,6 @@ func factRecords(ctx context.Context, store storage.RecordStore, t id.Tenant) it
 		}
 	}
 }
-
-// clone returns a copy that later events do not change.
-func (s *Statements) clone() Statements { return Statements{s.Size, maps.Clone(s.Facts)} }
 
 // Store is what CompareStore reads.
 type Store interface {

@@ -68,7 +68,10 @@ func parseCOSE(cose []byte) (signedvote.Key, error) {
 	var public crypto.PublicKey
 	switch k := parsed.(type) {
 	case webauthncose.EC2PublicKeyData:
-		public = &ecdsa.PublicKey{Curve: elliptic.P256(), X: new(big.Int).SetBytes(k.XCoord), Y: new(big.Int).SetBytes(k.YCoord)}
+		public, err = ecdsa.ParseUncompressedPublicKey(elliptic.P256(), slices.Concat([]byte{4}, k.XCoord, k.YCoord))
+		if err != nil {
+			return signedvote.Key{}, fmt.Errorf("public key: %w", err)
+		}
 	case webauthncose.OKPPublicKeyData:
 		public = ed25519.PublicKey(k.XCoord)
 	case webauthncose.RSAPublicKeyData:
