@@ -20,8 +20,9 @@ type group struct {
 	t     *testing.T
 	table *nodestest.MemoryTable
 	began time.Time
-	nodes []*node
+	nodes []*node // written by the test alone, under adding
 
+	adding  sync.Mutex
 	unready error // of nodes that are added
 }
 
@@ -121,7 +122,10 @@ func (g *group) add(url string) *node {
 		Clock:   func() time.Duration { return time.Since(g.began) },
 		Prepare: n.prepare, Fit: n.isFit,
 		Tell: func(others []cluster.Node, news cluster.News) {
-			for _, m := range g.nodes {
+			g.adding.Lock()
+			nodes := g.nodes
+			g.adding.Unlock()
+			for _, m := range nodes {
 				if slices.ContainsFunc(others, func(o cluster.Node) bool { return o.ID == m.Self().ID }) {
 					m.Hear(news)
 				}
@@ -129,7 +133,9 @@ func (g *group) add(url string) *node {
 		}})
 	ctx, stop := context.WithCancel(g.t.Context())
 	n.stop = stop
+	g.adding.Lock()
 	g.nodes = append(g.nodes, n)
+	g.adding.Unlock()
 	go func() {
 		n.done <- n.Run(ctx)
 		close(n.done)
