@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -21,7 +22,10 @@ import (
 )
 
 // hooked is a receiver of webhooks that keeps the newest delivery to each address.
-type hooked struct{ got map[string]signedBody }
+type hooked struct {
+	mu  sync.Mutex // deliveries are made at once
+	got map[string]signedBody
+}
 
 type signedBody struct {
 	header http.Header
@@ -31,6 +35,8 @@ type signedBody struct {
 func (*hooked) CheckURL(string) error { return nil }
 
 func (h *hooked) Post(_ context.Context, address string, header http.Header, body []byte) (egress.Answer, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	h.got[address] = signedBody{header, body}
 	return egress.Answer{Status: 200}, nil
 }
