@@ -67,7 +67,7 @@ func TestMalformed(t *testing.T) {
 }
 
 // A payload that is accepted comes back from its statement with the same members.
-func FuzzParse(f *testing.F) {
+func FuzzParseErasure(f *testing.F) {
 	f.Add(`{"ranges":[[0,2],[2,3]],"reason":"person_request"}`)
 	f.Add(`{"reason":"x","ranges":[[4,5],[1,3]]}`)
 	f.Fuzz(func(t *testing.T, payload string) {
