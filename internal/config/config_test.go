@@ -3,7 +3,6 @@ package config_test
 import (
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -151,26 +150,6 @@ func TestPolls(t *testing.T) {
 	} {
 		if total, organization := tt.set.Polls(tt.connections); total != tt.total || organization != tt.organization {
 			t.Errorf("%+v with %d connections: got %d and %d, want %d and %d", tt.set, tt.connections, total, organization, tt.total, tt.organization)
-		}
-	}
-}
-
-// Whoever can change the settings decides where the service listens and whom it trusts.
-func TestOpenSettingsFileIsRefused(t *testing.T) {
-	if runtime.GOOS == "windows" {
-		t.Skip("no modes")
-	}
-	file := filepath.Join(t.TempDir(), "config.json")
-	if err := os.WriteFile(file, []byte(`{"public-url": "http://log.example"}`), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	for mode, refused := range map[os.FileMode]bool{0o644: false, 0o664: false, 0o666: true, 0o602: true} {
-		if err := os.Chmod(file, mode); err != nil {
-			t.Fatal(err)
-		}
-		_, err := parse(t, "--config", file)
-		if refused != (err != nil) || refused && !strings.Contains(err.Error(), "every user can change it") {
-			t.Errorf("%o: got %v", mode, err)
 		}
 	}
 }

@@ -1,17 +1,15 @@
+//go:build unix
+
 package secret
 
 import (
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 )
 
 func TestReadSettings(t *testing.T) {
-	if runtime.GOOS == "windows" {
-		t.Skip("no modes")
-	}
 	file := filepath.Join(t.TempDir(), "settings")
 	if err := os.WriteFile(file, []byte("text"), 0o600); err != nil {
 		t.Fatal(err)

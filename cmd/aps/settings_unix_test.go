@@ -1,18 +1,16 @@
+//go:build unix
+
 package main
 
 import (
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 )
 
 // Files that decide what is trusted are refused if every user can change them.
 func TestOpenSettingsAreRefused(t *testing.T) {
-	if runtime.GOOS == "windows" {
-		t.Skip("no modes")
-	}
 	dir, key, _ := logs(t)
 	bundle := filepath.Join(dir, "full.json")
 	policy, keys := written(t, "log "+key+"\nquorum none\n"), savedKeys(t, key)
