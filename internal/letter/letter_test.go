@@ -206,6 +206,11 @@ func TestUnprovedAddressIsMailedAsAStranger(t *testing.T) {
 			if got, err := mails.PasswordMail(t.Context(), tc.who); err != nil || len(got) > 0 != (tc.more > 0) {
 				t.Errorf("%s, password: got %d changes, %v", tc.who.Email, len(got), err)
 			}
+			ofOrganization := letter.OrganizationMail{Outbox: w.outbox, Organizations: named{}, Accounts: w.accounts, PublicURL: "https://log.example"}
+			got, err := ofOrganization.VoterKeyMail(t.Context(), red, tc.who, true, "thumbprint")
+			if err != nil || len(got) > 0 != (tc.more > 0) {
+				t.Errorf("%s, voter key: got %d changes, %v", tc.who.Email, len(got), err)
+			}
 		}
 	})
 }

@@ -67,12 +67,15 @@ func InvitationURL(publicURL, token string) string {
 	return serviceURL(publicURL) + "/invitation#token=" + token
 }
 
-// VoterKeyMail implements voterkey.Mail.
+// VoterKeyMail implements voterkey.Mail. To an address that was never proved only a few mails go (MayMail).
 func (l OrganizationMail) VoterKeyMail(
 	ctx context.Context, t id.Tenant, who account.Account, registered bool, thumbprint string,
 ) ([]storage.Change, error) {
 	if !l.Outbox.Enabled() || who.Email == "" {
 		return nil, nil
+	}
+	if may, err := MayMail(ctx, l.Outbox, who, t); err != nil || !may {
+		return nil, err
 	}
 	summary, err := l.Organizations.Summary(ctx, t)
 	if err != nil {
