@@ -3,7 +3,6 @@ package console
 import (
 	"net/http"
 
-	"github.com/agentledger/agentledger/console/call"
 	"github.com/agentledger/agentledger/did"
 	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/id"
@@ -55,36 +54,36 @@ func orNull[T comparable](v T) *T {
 	return &v
 }
 
-func (s *Server) listAgents(r *call.Request) (call.Answer, error) {
+func (s *Server) listAgents(r *request) (answer, error) {
 	p, err := r.ParsePage()
 	if err != nil {
-		return call.Answer{}, err
+		return answer{}, err
 	}
 	found, err := s.Agents.ListAgents(r.Context(), r.Who.Tenant, id.Agent(p.After), p.Limit+1)
 	if err != nil {
-		return call.Answer{}, err
+		return answer{}, err
 	}
 	var body struct {
 		Agents []agentView `json:"agents"`
 		Next   *string     `json:"next"`
 	}
 	body.Agents, body.Next = edge.CutPage(p, found, func(a agent.Agent) string { return string(a.ID) }, describeAgent)
-	return call.JSON(http.StatusOK, body), nil
+	return jsonAnswer(http.StatusOK, body), nil
 }
 
-func (s *Server) answerAgent(r *call.Request) (call.Answer, error) {
+func (s *Server) answerAgent(r *request) (answer, error) {
 	found, err := s.Agents.Agent(r.Context(), r.Who.Tenant, agentOfPath(r))
-	return call.JSON(http.StatusOK, describeAgent(found)), err
+	return jsonAnswer(http.StatusOK, describeAgent(found)), err
 }
 
-func (s *Server) createAgent(r *call.Request) (call.Answer, error) {
+func (s *Server) createAgent(r *request) (answer, error) {
 	var wanted struct {
 		AgentID     id.Agent `json:"agent_id"`
 		DisplayName string   `json:"display_name"`
 		keyBody     `json:",inline"`
 	}
 	if err := r.DecodeBody(&wanted); err != nil {
-		return call.Answer{}, err
+		return answer{}, err
 	}
 	if wanted.keyBody != (keyBody{}) {
 		return s.createAgentWithKey(r, agent.Wanted{ID: wanted.AgentID, DisplayName: wanted.DisplayName},
@@ -93,9 +92,9 @@ func (s *Server) createAgent(r *call.Request) (call.Answer, error) {
 	made, credentials, err := s.Agents.CreateAgent(r.Context(), r.Who.Tenant, string(r.Who.Account),
 		agent.Wanted{ID: wanted.AgentID, DisplayName: wanted.DisplayName})
 	if err != nil {
-		return call.Answer{}, err
+		return answer{}, err
 	}
-	return call.JSON(http.StatusCreated, struct {
+	return jsonAnswer(http.StatusCreated, struct {
 		Agent       agentView         `json:"agent"`
 		Credentials agent.Credentials `json:"credentials"`
 	}{describeAgent(made), credentials}), nil
@@ -113,80 +112,80 @@ func (b keyBody) toRegistration() agent.Registration {
 }
 
 // createAgentWithKey makes an agent whose private key the service never has.
-func (s *Server) createAgentWithKey(r *call.Request, wanted agent.Wanted, body keyBody) (call.Answer, error) {
+func (s *Server) createAgentWithKey(r *request, wanted agent.Wanted, body keyBody) (answer, error) {
 	made, key, err := s.Agents.CreateAgentWithKey(r.Context(), r.Who.Tenant, string(r.Who.Account), wanted,
 		body.toRegistration())
 	if err != nil {
-		return call.Answer{}, err
+		return answer{}, err
 	}
-	return call.JSON(http.StatusCreated, struct {
+	return jsonAnswer(http.StatusCreated, struct {
 		Agent agentView `json:"agent"`
 		Key   keyView   `json:"key"`
 	}{describeAgent(made), describeAgentKey(key)}), nil
 }
 
-func (s *Server) patchAgent(r *call.Request) (call.Answer, error) {
+func (s *Server) patchAgent(r *request) (answer, error) {
 	var patch struct {
 		DisplayName *string `json:"display_name"`
 		Bridge      *bool   `json:"bridge"`
 		Active      *bool   `json:"active"`
 	}
 	if err := r.DecodeBody(&patch); err != nil {
-		return call.Answer{}, err
+		return answer{}, err
 	}
 	changed, err := s.Agents.Change(r.Context(), r.Who.Tenant, string(r.Who.Account), agentOfPath(r),
 		agent.Patch{DisplayName: patch.DisplayName, Bridge: patch.Bridge, Active: patch.Active})
-	return call.JSON(http.StatusOK, describeAgent(changed)), err
+	return jsonAnswer(http.StatusOK, describeAgent(changed)), err
 }
 
-func (s *Server) listAgentKeys(r *call.Request) (call.Answer, error) {
+func (s *Server) listAgentKeys(r *request) (answer, error) {
 	p, err := r.ParsePage()
 	if err != nil {
-		return call.Answer{}, err
+		return answer{}, err
 	}
 	found, err := s.Agents.ListKeys(r.Context(), r.Who.Tenant, agentOfPath(r), id.Key(p.After), p.Limit+1)
 	if err != nil {
-		return call.Answer{}, err
+		return answer{}, err
 	}
 	var body struct {
 		Keys []keyView `json:"keys"`
 		Next *string   `json:"next"`
 	}
 	body.Keys, body.Next = edge.CutPage(p, found, func(k agent.Key) string { return string(k.ID) }, describeAgentKey)
-	return call.JSON(http.StatusOK, body), nil
+	return jsonAnswer(http.StatusOK, body), nil
 }
 
-func (s *Server) registerKey(r *call.Request) (call.Answer, error) {
+func (s *Server) registerKey(r *request) (answer, error) {
 	var body keyBody
 	if err := r.DecodeBody(&body); err != nil {
-		return call.Answer{}, err
+		return answer{}, err
 	}
 	k, err := s.Agents.RegisterKey(r.Context(), r.Who.Tenant, string(r.Who.Account), agentOfPath(r),
 		body.toRegistration())
-	return call.JSON(http.StatusCreated, describeAgentKey(k)), err
+	return jsonAnswer(http.StatusCreated, describeAgentKey(k)), err
 }
 
-func (s *Server) retireAgentKey(r *call.Request) (call.Answer, error) {
+func (s *Server) retireAgentKey(r *request) (answer, error) {
 	if err := r.DecodeOptionalBody(&struct{}{}); err != nil {
-		return call.Answer{}, err
+		return answer{}, err
 	}
 	k, err := s.Agents.RetireKey(r.Context(), r.Who.Tenant, string(r.Who.Account), agentOfPath(r),
 		id.Key(r.PathParameter("key")))
-	return call.JSON(http.StatusOK, describeAgentKey(k)), err
+	return jsonAnswer(http.StatusOK, describeAgentKey(k)), err
 }
 
-func (s *Server) revokeAgentKey(r *call.Request) (call.Answer, error) {
+func (s *Server) revokeAgentKey(r *request) (answer, error) {
 	var body struct {
 		CompromisedFrom *id.Index `json:"compromised_from"`
 		Reason          string    `json:"reason"`
 	}
 	if err := r.DecodeOptionalBody(&body); err != nil {
-		return call.Answer{}, err
+		return answer{}, err
 	}
 	revocation := agent.Revocation{CompromisedFrom: body.CompromisedFrom, Reason: body.Reason}
 	k, err := s.Agents.RevokeKey(r.Context(), r.Who.Tenant, string(r.Who.Account), agentOfPath(r),
 		id.Key(r.PathParameter("key")), revocation)
-	return call.JSON(http.StatusOK, describeAgentKey(k)), err
+	return jsonAnswer(http.StatusOK, describeAgentKey(k)), err
 }
 
-func agentOfPath(r *call.Request) id.Agent { return id.Agent(r.PathParameter("agent")) }
+func agentOfPath(r *request) id.Agent { return id.Agent(r.PathParameter("agent")) }

@@ -6,7 +6,6 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/agentledger/agentledger/console/call"
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/flow/approval"
@@ -56,7 +55,7 @@ const obstacleInactive approval.Obstacle = "organization_inactive"
 const obstacleToken approval.Obstacle = "token"
 
 // describeApprovals tells about approvals, and whether the caller may vote on them.
-func (s *Server) describeApprovals(r *call.Request, list ...approval.Approval) ([]approvalView, error) {
+func (s *Server) describeApprovals(r *request, list ...approval.Approval) ([]approvalView, error) {
 	active, err := s.Orgs.Active(r.Context(), r.Who.Tenant)
 	if err != nil {
 		return nil, err
@@ -79,17 +78,17 @@ func (s *Server) describeApprovals(r *call.Request, list ...approval.Approval) (
 	return views, nil
 }
 
-func (s *Server) answerWithApproval(r *call.Request, a approval.Approval) (call.Answer, error) {
+func (s *Server) answerWithApproval(r *request, a approval.Approval) (answer, error) {
 	views, err := s.describeApprovals(r, a)
 	if err != nil {
-		return call.Answer{}, err
+		return answer{}, err
 	}
 	body := struct {
 		approvalView `json:",inline"`
 		SignIns      []signInChangedView `json:"sign_in_changes"`
 	}{approvalView: views[0]}
 	body.SignIns, err = s.signInsChanged(r)
-	return call.JSON(http.StatusOK, body), err
+	return jsonAnswer(http.StatusOK, body), err
 }
 
 func describeApproval(a approval.Approval, role account.Role) approvalView {
@@ -120,7 +119,7 @@ type signInChangedView struct {
 // signInsShown is for how long such a change is shown with approvals.
 const signInsShown = 30 * 24 * time.Hour
 
-func (s *Server) signInsChanged(r *call.Request) ([]signInChangedView, error) {
+func (s *Server) signInsChanged(r *request) ([]signInChangedView, error) {
 	found, err := s.Members.SignInsChanged(r.Context(), r.Who.Tenant, signInsShown)
 	views := make([]signInChangedView, len(found))
 	for i, f := range found {
@@ -136,7 +135,7 @@ type countView struct {
 }
 
 // parseApprovalFilter reads which approvals are wanted. none says that the caller votes on nothing.
-func (s *Server) parseApprovalFilter(r *call.Request) (wanted approval.Filter, none bool, err error) {
+func (s *Server) parseApprovalFilter(r *request) (wanted approval.Filter, none bool, err error) {
 	query := r.URL.Query()
 	wanted = approval.Filter{Status: approval.Status(query.Get("status")), Agent: id.Agent(query.Get("agent_id")),
 		Tool: query.Get("tool")}
@@ -158,20 +157,20 @@ func (s *Server) parseApprovalFilter(r *call.Request) (wanted approval.Filter, n
 	return wanted, r.ByToken || !active, err
 }
 
-func (s *Server) listApprovals(r *call.Request) (call.Answer, error) {
+func (s *Server) listApprovals(r *request) (answer, error) {
 	p, err := r.ParsePage()
 	if err != nil {
-		return call.Answer{}, err
+		return answer{}, err
 	}
 	wanted, none, err := s.parseApprovalFilter(r)
 	if err != nil {
-		return call.Answer{}, err
+		return answer{}, err
 	}
 	found := approval.Page{Count: -1, Complete: true}
 	if !none {
 		found, err = s.Approvals.List(r.Context(), r.Who.Tenant, wanted, approval.ID(p.After), p.Limit)
 		if err != nil {
-			return call.Answer{}, err
+			return answer{}, err
 		}
 	}
 	body := struct {
@@ -184,16 +183,16 @@ func (s *Server) listApprovals(r *call.Request) (call.Answer, error) {
 		body.Count = &countView{found.Count, found.Complete}
 	}
 	if body.SignIns, err = s.signInsChanged(r); err != nil {
-		return call.Answer{}, err
+		return answer{}, err
 	}
 	body.Approvals, err = s.describeApprovals(r, found.Approvals...)
-	return call.JSON(http.StatusOK, body), err
+	return jsonAnswer(http.StatusOK, body), err
 }
 
-func (s *Server) answerApproval(r *call.Request) (call.Answer, error) {
+func (s *Server) answerApproval(r *request) (answer, error) {
 	found, err := s.Approvals.Find(r.Context(), r.Who.Tenant, approval.ID(r.PathParameter("approval")))
 	if err != nil {
-		return call.Answer{}, err
+		return answer{}, err
 	}
 	return s.answerWithApproval(r, found)
 }
@@ -207,7 +206,7 @@ type ballotBody struct {
 	Assertion    *signedvote.Assertion `json:"assertion"`
 }
 
-func (s *Server) readBallot(r *call.Request) (approval.Ballot, error) {
+func (s *Server) readBallot(r *request) (approval.Ballot, error) {
 	var body ballotBody
 	if err := r.DecodeBody(&body); err != nil {
 		return approval.Ballot{}, err
@@ -219,34 +218,34 @@ func (s *Server) readBallot(r *call.Request) (approval.Ballot, error) {
 }
 
 // voteOnApproval counts a vote. A signed vote proves by itself that the person is there.
-func (s *Server) voteOnApproval(r *call.Request) (call.Answer, error) {
+func (s *Server) voteOnApproval(r *request) (answer, error) {
 	ballot, err := s.readBallot(r)
 	if err == nil && ballot.Assertion == nil {
 		err = r.Who.CheckFactor()
 	}
 	if err != nil {
-		return call.Answer{}, err
+		return answer{}, err
 	}
 	name := approval.ID(r.PathParameter("approval"))
 	after, err := s.Approvals.Vote(r.Context(), r.Who.Tenant, name, ballot)
 	if err != nil {
-		return call.Answer{}, err
+		return answer{}, err
 	}
 	return s.answerWithApproval(r, after)
 }
 
-func (s *Server) revokeApproval(r *call.Request) (call.Answer, error) {
+func (s *Server) revokeApproval(r *request) (answer, error) {
 	var why struct {
 		Reason     string `json:"reason"`
 		ReasonCode string `json:"reason_code"`
 	}
 	if err := r.DecodeOptionalBody(&why); err != nil {
-		return call.Answer{}, err
+		return answer{}, err
 	}
 	name := approval.ID(r.PathParameter("approval"))
 	said := approval.Remark{Comment: why.Reason, Code: why.ReasonCode}
 	if err := s.Approvals.Revoke(r.Context(), r.Who.Tenant, string(r.Who.Account), name, said); err != nil {
-		return call.Answer{}, err
+		return answer{}, err
 	}
 	return s.answerApproval(r)
 }

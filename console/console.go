@@ -1,25 +1,30 @@
-// Package console is the HTTP surface by which people run their organization:
-// ingest keys, agents and their keys, policies, approvals, runs, events, settings.
+// Package console is the HTTP surface by which people run their organization, and by which their programs do with a
+// console token: ingest keys, agents, policies, approvals, runs, events, erasures, evidence packs, settings.
 //
-// Invariants:
+// It hides who the caller is, what they may do, and how a call is admitted; a handler sees a caller with the right to
+// the call. What always holds:
 //
-//   - Each call acts on the organization of the caller's session and on no other;
-//     objects of another organization are 404, like objects that do not exist.
-//   - A route names a permission of package account, and the role of the caller must have
-//     it. The session is checked before the body is read.
+//   - Each call acts on the organization of the caller's session and on no other. Objects of another organization are
+//     404, like objects that do not exist.
+//   - The caller is known before the body is read, by a session, or by a token where tokens have the right. A route
+//     names a permission of package account, and the role of the caller must have it.
 //   - A vote asks for a factor that the person proved within the last 15 minutes, or for a signature by a passkey.
-//   - Payloads are in the answers to roles that may read them, and the member is absent in
-//     the answers to others.
-//   - Of an inactive organization everything can be read and nothing changed, but
-//     that keys can be revoked.
+//     Only an owner erases, in a session whose factor was proved lately; an erasure begins in the call and goes on in
+//     the background (package operate/erasure). Programs with tokens do neither, and change no members and no tokens.
+//   - Payloads are in the answers to roles that may read them, and the member is absent in the answers to others.
+//     Only such roles get evidence packs.
+//   - Of an inactive organization everything can be read and nothing changed, except that keys can be revoked.
 //   - A request that a browser makes for another site changes nothing.
-//   - A console token acts for its maker, with a role that the maker's covers. It votes on nothing and
-//     changes no members, no tokens and nothing that is the owner's. Events name it and its maker.
-//   - In the load control, its requests and those of the organization's senders are one
-//     tenant. A request beyond the limit is refused before its body is read.
-//   - Lists have pages. A secret is in the answer to the call that made it, and in
-//     no other.
-//   - No answer is ever cached.
+//   - A console token acts for its maker, with a role that the maker's covers. Events name it and its maker.
+//   - In the load control, these calls and those of the organization's senders are one tenant. A request beyond the
+//     limit is refused before its body is read.
+//   - A list has pages, or is a stream of at most MaxRows rows of events that are durable. A stream that fails after
+//     its first byte ends with its connection, and waits for a slow reader for a bounded time. CSV follows RFC 4180
+//     with a byte order mark; an apostrophe stands before what a spreadsheet would take for a formula, so NDJSON is
+//     the one with exact texts.
+//   - An organization makes one evidence pack at a time, a network two, the service four, because a pack reads its
+//     range several times. A reader that takes less than 64 KiB a second is cut off.
+//   - A secret is in the answer to the call that made it, and in no other. No answer is ever cached.
 package console
 
 import (
@@ -28,10 +33,6 @@ import (
 	"net/netip"
 	"runtime"
 
-	"github.com/agentledger/agentledger/console/call"
-	"github.com/agentledger/agentledger/console/erasing"
-	"github.com/agentledger/agentledger/console/evidence"
-	"github.com/agentledger/agentledger/console/reading"
 	"github.com/agentledger/agentledger/internal/flow/approval"
 	"github.com/agentledger/agentledger/internal/flow/workflow"
 	"github.com/agentledger/agentledger/internal/http/admission"
@@ -55,7 +56,7 @@ import (
 // Options configure New. All but the last three are required.
 type Options struct {
 	Edge          *edge.Edge
-	Sessions      call.Sessions
+	Sessions      Sessions
 	Orgs          *org.Orgs
 	Agents        *agent.Agents
 	Policies      *policystore.Policies
@@ -68,7 +69,7 @@ type Options struct {
 	Tokens        *consoletoken.Tokens
 	Events        *eventlist.Reader
 	Erasures      *erasure.Erasures
-	Evidence      evidence.Exporter
+	Evidence      packExporter
 	People        auditlist.People
 	Members       *member.Members
 	VoterKeys     *voterkey.Keys
@@ -89,7 +90,7 @@ type Options struct {
 // Server serves the surface. It keeps nothing of a call.
 type Server struct {
 	Options
-	surface *call.Surface
+	surface *surface
 }
 
 // New returns a server.
@@ -97,7 +98,7 @@ func New(o Options) (*Server, error) {
 	if o.Control == nil {
 		o.Control = admission.New(runtime.GOMAXPROCS(0))
 	}
-	surface, err := call.New(call.Options{
+	surface, err := newSurface(surfaceOptions{
 		Edge: o.Edge, Sessions: o.Sessions, Tokens: o.Tokens, Organizations: o.Orgs, PublicURL: o.PublicURL,
 		Control: o.Control, Address: o.Address, MaxInFlight: cmp.Or(o.MaxInFlight, 1024),
 		MaxInFlightOrganization: cmp.Or(o.MaxInFlightOrganization, 256),
@@ -108,11 +109,11 @@ func New(o Options) (*Server, error) {
 
 // Routes adds the routes of the surface to r.
 func (s *Server) Routes(r *edge.Router) {
-	reads, manages, revokes := call.Permit(account.Read), call.Permit(account.Manage), call.Permit(account.RevokeKeys)
-	tries, edits := call.Permit(account.TryPolicies), call.Permit(account.EditPolicies)
-	votes, tokens := call.Permit(account.Vote), call.Permit(account.UseTokens)
-	none, some, document := edge.Body{}, edge.JSONBody(call.MaxBody), edge.JSONBody(policy.MaxBytes)
-	var table call.Table
+	reads, manages, revokes := permit(account.Read), permit(account.Manage), permit(account.RevokeKeys)
+	tries, edits := permit(account.TryPolicies), permit(account.EditPolicies)
+	votes, tokens := permit(account.Vote), permit(account.UseTokens)
+	none, some, document := edge.Body{}, edge.JSONBody(maxBody), edge.JSONBody(policy.MaxBytes)
+	var table routes
 	table.Add("GET", "/v1/console/ingest-keys", reads, none, s.listIngestKeys).TakesPage()
 	table.Add("POST", "/v1/console/ingest-keys", manages, some, s.createIngestKey)
 	table.Add("GET", "/v1/console/ingest-keys/{key}", reads, none, s.answerIngestKey)
@@ -139,7 +140,7 @@ func (s *Server) Routes(r *edge.Router) {
 	table.Add("GET", "/v1/console/approvals", reads, none, s.listApprovals).
 		Takes("status", "agent_id", "tool", "may_vote", "after", "limit")
 	table.Add("GET", "/v1/console/approvals/{approval}", reads, none, s.answerApproval)
-	signs := call.Permit(account.SignedVote)
+	signs := permit(account.SignedVote)
 	table.Add("POST", "/v1/console/approvals/{approval}/votes", signs, some, s.voteOnApproval)
 	table.Add("POST", "/v1/console/approvals/{approval}/votes/options", signs, some, s.beginVote)
 	table.Add("GET", "/v1/console/voter-keys", reads, none, s.listVoterKeys).TakesPage()
@@ -178,10 +179,10 @@ func (s *Server) Routes(r *edge.Router) {
 }
 
 // addCalls adds the routes of the packages below this one.
-func (s *Server) addCalls(table *call.Table) {
+func (s *Server) addCalls(table *routes) {
 	audit := &auditlist.Reader{Index: s.Events.Index, Ledgers: s.Events.Ledgers, Sources: s.Sources, People: s.People,
 		Organizations: s.Orgs}
-	(&reading.Calls{Events: s.Events, Traces: s.Events, Audit: audit}).AddRoutes(table)
-	(&erasing.Calls{Erasures: s.Erasures}).AddRoutes(table)
-	evidence.New(s.Evidence).AddRoutes(table)
+	(&readingCalls{Events: s.Events, Traces: s.Events, Audit: audit}).AddRoutes(table)
+	(&erasureCalls{Erasures: s.Erasures}).AddRoutes(table)
+	newEvidenceCalls(s.Evidence).AddRoutes(table)
 }

@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/agentledger/agentledger/console/call"
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/http/edge"
@@ -53,7 +52,7 @@ func describeEndpoint(e webhook.Endpoint, role account.Role) endpointView {
 }
 
 // organizationOf returns the id of the caller's organization.
-func (s *Server) organizationOf(r *call.Request) (id.Organization, error) {
+func (s *Server) organizationOf(r *request) (id.Organization, error) {
 	settings, err := s.Orgs.CurrentSettings(r.Context(), r.Who.Tenant)
 	if err != nil {
 		return id.Organization{}, err
@@ -61,7 +60,7 @@ func (s *Server) organizationOf(r *call.Request) (id.Organization, error) {
 	return settings.ID, nil
 }
 
-func (s *Server) endpointViews(r *call.Request) ([]endpointView, error) {
+func (s *Server) endpointViews(r *request) ([]endpointView, error) {
 	organization, err := s.organizationOf(r)
 	if err != nil {
 		return nil, err
@@ -74,19 +73,19 @@ func (s *Server) endpointViews(r *call.Request) ([]endpointView, error) {
 	return views, err
 }
 
-func (s *Server) answerEndpoint(r *call.Request) (call.Answer, error) {
+func (s *Server) answerEndpoint(r *request) (answer, error) {
 	organization, err := s.organizationOf(r)
 	if err != nil {
-		return call.Answer{}, err
+		return answer{}, err
 	}
 	e, err := s.Webhooks.Endpoint(r.Context(), r.Who.Tenant, organization, endpointID(r))
 	if err != nil {
-		return call.Answer{}, err
+		return answer{}, err
 	}
-	return call.JSON(http.StatusOK, describeEndpoint(e, r.Who.Role)), nil
+	return jsonAnswer(http.StatusOK, describeEndpoint(e, r.Who.Role)), nil
 }
 
-func endpointID(r *call.Request) webhook.EndpointID {
+func endpointID(r *request) webhook.EndpointID {
 	return webhook.EndpointID(r.PathParameter("webhook"))
 }
 
@@ -105,49 +104,49 @@ func (b endpointBody) toPatch(active *bool) webhook.EndpointPatch {
 		Format: b.Format, Active: active}
 }
 
-func (s *Server) createEndpoint(r *call.Request) (call.Answer, error) {
+func (s *Server) createEndpoint(r *request) (answer, error) {
 	var body endpointBody
 	if err := r.DecodeBody(&body); err != nil {
-		return call.Answer{}, err
+		return answer{}, err
 	}
 	made, err := s.Webhooks.CreateEndpoint(r.Context(), r.Who.Tenant, string(r.Who.Account), body.toPatch(nil))
 	if err != nil {
-		return call.Answer{}, err
+		return answer{}, err
 	}
-	return call.JSON(http.StatusCreated, describeEndpoint(made, r.Who.Role)), nil
+	return jsonAnswer(http.StatusCreated, describeEndpoint(made, r.Who.Role)), nil
 }
 
-func (s *Server) patchEndpoint(r *call.Request) (call.Answer, error) {
+func (s *Server) patchEndpoint(r *request) (answer, error) {
 	var body struct {
 		endpointBody
 		Active *bool `json:"active"`
 	}
 	if err := r.DecodeBody(&body); err != nil {
-		return call.Answer{}, err
+		return answer{}, err
 	}
 	changed, err := s.Webhooks.ChangeEndpoint(r.Context(), r.Who.Tenant, string(r.Who.Account), endpointID(r),
 		body.toPatch(body.Active))
 	if err != nil {
-		return call.Answer{}, err
+		return answer{}, err
 	}
-	return call.JSON(http.StatusOK, describeEndpoint(changed, r.Who.Role)), nil
+	return jsonAnswer(http.StatusOK, describeEndpoint(changed, r.Who.Role)), nil
 }
 
 // rotateEndpoint gives an endpoint new keys. The former ones sign next to them for overlap_hours.
-func (s *Server) rotateEndpoint(r *call.Request) (call.Answer, error) {
+func (s *Server) rotateEndpoint(r *request) (answer, error) {
 	overlap, err := decodeOverlap(r)
 	if err != nil {
-		return call.Answer{}, err
+		return answer{}, err
 	}
 	rotated, err := s.Webhooks.RotateKeys(r.Context(), r.Who.Tenant, string(r.Who.Account), endpointID(r), overlap)
 	if err != nil {
-		return call.Answer{}, err
+		return answer{}, err
 	}
-	return call.JSON(http.StatusOK, describeEndpoint(rotated, r.Who.Role)), nil
+	return jsonAnswer(http.StatusOK, describeEndpoint(rotated, r.Who.Role)), nil
 }
 
 // decodeOverlap returns the overlap that the body of a rotation asks for.
-func decodeOverlap(r *call.Request) (time.Duration, error) {
+func decodeOverlap(r *request) (time.Duration, error) {
 	var body struct {
 		Overlap *int `json:"overlap_hours"`
 	}
@@ -163,24 +162,24 @@ func decodeOverlap(r *call.Request) (time.Duration, error) {
 // maxOverlapHours keeps an overlap from overflowing before it is checked.
 const maxOverlapHours = 1 << 20
 
-func (s *Server) deleteEndpoint(r *call.Request) (call.Answer, error) {
-	return call.NoContent(s.Webhooks.DeleteEndpoint(r.Context(), r.Who.Tenant, string(r.Who.Account), endpointID(r)))
+func (s *Server) deleteEndpoint(r *request) (answer, error) {
+	return noContent(s.Webhooks.DeleteEndpoint(r.Context(), r.Who.Tenant, string(r.Who.Account), endpointID(r)))
 }
 
 // testEndpoint makes a test delivery, which is tried once. Its result is in the list of deliveries.
-func (s *Server) testEndpoint(r *call.Request) (call.Answer, error) {
+func (s *Server) testEndpoint(r *request) (answer, error) {
 	if err := r.DecodeOptionalBody(&struct{}{}); err != nil {
-		return call.Answer{}, err
+		return answer{}, err
 	}
 	organization, err := s.organizationOf(r)
 	if err != nil {
-		return call.Answer{}, err
+		return answer{}, err
 	}
 	name, err := s.Webhooks.TestEndpoint(r.Context(), r.Who.Tenant, organization, endpointID(r))
 	if err != nil {
-		return call.Answer{}, err
+		return answer{}, err
 	}
-	return call.JSON(http.StatusAccepted, struct {
+	return jsonAnswer(http.StatusAccepted, struct {
 		Delivery webhook.ID `json:"delivery_id"`
 	}{name}), nil
 }
@@ -208,26 +207,26 @@ func describeAttempt(a webhook.Attempt) attemptView {
 func attemptCursor(a webhook.Attempt) string { return strconv.FormatUint(a.Number, 10) }
 
 // listAttempts lists the newest tries of an endpoint, newest first.
-func (s *Server) listAttempts(r *call.Request) (call.Answer, error) {
+func (s *Server) listAttempts(r *request) (answer, error) {
 	p, err := r.ParsePage()
 	if err != nil {
-		return call.Answer{}, err
+		return answer{}, err
 	}
 	if _, err := s.answerEndpoint(r); err != nil {
-		return call.Answer{}, err
+		return answer{}, err
 	}
 	all, err := s.Webhooks.Attempts(r.Context(), r.Who.Tenant, endpointID(r))
 	if err != nil {
-		return call.Answer{}, err
+		return answer{}, err
 	}
 	begin := 1 + slices.IndexFunc(all, func(a webhook.Attempt) bool { return attemptCursor(a) == p.After })
 	if begin == 0 && p.After != "" {
-		return call.Answer{}, fault.New(fault.Invalid, "after is not a delivery in the list")
+		return answer{}, fault.New(fault.Invalid, "after is not a delivery in the list")
 	}
 	var body struct {
 		Deliveries []attemptView `json:"deliveries"`
 		Next       *string       `json:"next"`
 	}
 	body.Deliveries, body.Next = edge.CutPage(p, all[begin:], attemptCursor, describeAttempt)
-	return call.JSON(http.StatusOK, body), nil
+	return jsonAnswer(http.StatusOK, body), nil
 }

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/agentledger/agentledger/console/call"
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/http/edge"
@@ -37,33 +36,33 @@ func describeIngestKey(k org.IngestKey) ingestKeyView {
 }
 
 // listIngestKeys lists them oldest first.
-func (s *Server) listIngestKeys(r *call.Request) (call.Answer, error) {
+func (s *Server) listIngestKeys(r *request) (answer, error) {
 	p, err := r.ParsePage()
 	if err != nil {
-		return call.Answer{}, err
+		return answer{}, err
 	}
 	all, err := s.Orgs.ListIngestKeys(r.Context(), r.Who.Tenant)
 	if err != nil {
-		return call.Answer{}, err
+		return answer{}, err
 	}
 	begin := 1 + slices.IndexFunc(all, func(k org.IngestKey) bool { return k.ID == p.After })
 	if begin == 0 && p.After != "" {
-		return call.Answer{}, fault.New(fault.Invalid, "after is not an ingest key of the organization")
+		return answer{}, fault.New(fault.Invalid, "after is not an ingest key of the organization")
 	}
 	var body struct {
 		Keys []ingestKeyView `json:"keys"`
 		Next *string         `json:"next"`
 	}
 	body.Keys, body.Next = edge.CutPage(p, all[begin:], func(k org.IngestKey) string { return k.ID }, describeIngestKey)
-	return call.JSON(http.StatusOK, body), nil
+	return jsonAnswer(http.StatusOK, body), nil
 }
 
-func (s *Server) answerIngestKey(r *call.Request) (call.Answer, error) {
+func (s *Server) answerIngestKey(r *request) (answer, error) {
 	key, err := s.Orgs.ShowIngestKey(r.Context(), r.Who.Tenant, r.PathParameter("key"))
-	return call.JSON(http.StatusOK, describeIngestKey(key)), err
+	return jsonAnswer(http.StatusOK, describeIngestKey(key)), err
 }
 
-func (s *Server) createIngestKey(r *call.Request) (call.Answer, error) {
+func (s *Server) createIngestKey(r *request) (answer, error) {
 	var body struct {
 		Name      string     `json:"name"`
 		Scopes    []string   `json:"scopes"`
@@ -72,40 +71,40 @@ func (s *Server) createIngestKey(r *call.Request) (call.Answer, error) {
 		Asks      bool       `json:"asks"`
 	}
 	if err := r.DecodeBody(&body); err != nil {
-		return call.Answer{}, err
+		return answer{}, err
 	}
 	wanted := org.WantedKey{Name: body.Name, Agents: body.Agents, Asks: body.Asks}
 	var err error
 	if wanted.Scopes, err = org.ParseScopes(body.Scopes); err != nil {
-		return call.Answer{}, err
+		return answer{}, err
 	}
 	if body.ExpiresAt != nil {
 		wanted.ExpiresAt = max(1, id.InstantOf(*body.ExpiresAt)) // 0 would mean never
 	}
 	key, token, err := s.Orgs.CreateIngestKey(r.Context(), r.Who.Tenant, string(r.Who.Account), wanted)
 	if err != nil {
-		return call.Answer{}, err
+		return answer{}, err
 	}
-	return call.JSON(http.StatusCreated, struct {
+	return jsonAnswer(http.StatusCreated, struct {
 		Key    ingestKeyView `json:"key"`
 		Secret string        `json:"secret"`
 	}{describeIngestKey(key), token.Reveal()}), nil
 }
 
-func (s *Server) patchIngestKey(r *call.Request) (call.Answer, error) {
+func (s *Server) patchIngestKey(r *request) (answer, error) {
 	var body struct {
 		Name *string `json:"name"`
 		Asks *bool   `json:"asks"`
 	}
 	if err := r.DecodeBody(&body); err != nil {
-		return call.Answer{}, err
+		return answer{}, err
 	}
 	key, err := s.Orgs.ChangeIngestKey(r.Context(), r.Who.Tenant, string(r.Who.Account), r.PathParameter("key"),
 		org.KeyPatch{Name: body.Name, Asks: body.Asks})
-	return call.JSON(http.StatusOK, describeIngestKey(key)), err
+	return jsonAnswer(http.StatusOK, describeIngestKey(key)), err
 }
 
-func (s *Server) revokeIngestKey(r *call.Request) (call.Answer, error) {
+func (s *Server) revokeIngestKey(r *request) (answer, error) {
 	name := r.PathParameter("key")
-	return call.NoContent(s.Orgs.RevokeIngestKey(r.Context(), r.Who.Tenant, string(r.Who.Account), name))
+	return noContent(s.Orgs.RevokeIngestKey(r.Context(), r.Who.Tenant, string(r.Who.Account), name))
 }

@@ -3,7 +3,6 @@ package console
 import (
 	"net/http"
 
-	"github.com/agentledger/agentledger/console/call"
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/tenant/account"
@@ -32,11 +31,11 @@ type organizationView struct {
 }
 
 // answerOrganization shows settings beside the fault of their ledger.
-func (s *Server) answerOrganization(r *call.Request, settings *org.Settings) (call.Answer, error) {
+func (s *Server) answerOrganization(r *request, settings *org.Settings) (answer, error) {
 	view := describeOrganization(settings)
 	var err error
 	view.Fault, err = s.Orgs.Fault(r.Context(), settings.Tenant)
-	return call.JSON(http.StatusOK, view), err
+	return jsonAnswer(http.StatusOK, view), err
 }
 
 func describeOrganization(s *org.Settings) organizationView {
@@ -75,7 +74,7 @@ func parseSignedVotes(value *string) (*bool, error) {
 
 // checkVoteRules refuses a caller who may not change the rules of votes. An owner whose votes are refused after a change
 // of sign-in does not loosen the rule that refuses them.
-func (s *Server) checkVoteRules(r *call.Request, hold *int, signed *bool) error {
+func (s *Server) checkVoteRules(r *request, hold *int, signed *bool) error {
 	if hold == nil && signed == nil {
 		return nil
 	}
@@ -105,17 +104,17 @@ func describeSignIn(required string) signInView {
 	return signInView{&required}
 }
 
-func (s *Server) getOrganization(r *call.Request) (call.Answer, error) {
+func (s *Server) getOrganization(r *request) (answer, error) {
 	settings, err := s.Orgs.CurrentSettings(r.Context(), r.Who.Tenant)
 	if err != nil {
-		return call.Answer{}, err
+		return answer{}, err
 	}
 	return s.answerOrganization(r, settings)
 }
 
 // patchOrganization changes the settings that belong to the organization. Plan, limits
 // and activity belong to the operator.
-func (s *Server) patchOrganization(r *call.Request) (call.Answer, error) {
+func (s *Server) patchOrganization(r *request) (answer, error) {
 	var body struct {
 		Disclosure *id.Disclosure `json:"disclosure"`
 		Name       *string        `json:"name"`
@@ -129,14 +128,14 @@ func (s *Server) patchOrganization(r *call.Request) (call.Answer, error) {
 		Signed     *string        `json:"signed_votes"`
 	}
 	if err := r.DecodeBody(&body); err != nil {
-		return call.Answer{}, err
+		return answer{}, err
 	}
 	if body.TwoPerson != nil && !r.Who.Role.May(account.Own) {
-		return call.Answer{}, fault.New(fault.Forbidden, "Your role does not allow this")
+		return answer{}, fault.New(fault.Forbidden, "Your role does not allow this")
 	}
 	if body.Retention != nil || body.LegalHold != nil {
 		if err := checkOwner(r); err != nil {
-			return call.Answer{}, err
+			return answer{}, err
 		}
 	}
 	signed, err := parseSignedVotes(body.Signed)
@@ -144,11 +143,11 @@ func (s *Server) patchOrganization(r *call.Request) (call.Answer, error) {
 		err = s.checkVoteRules(r, body.VoteHold, signed)
 	}
 	if err != nil {
-		return call.Answer{}, err
+		return answer{}, err
 	}
 	required, err := s.checkSignIn(r, body.SignIn)
 	if err != nil {
-		return call.Answer{}, err
+		return answer{}, err
 	}
 	patch := org.Patch{Disclosure: body.Disclosure, Name: body.Name, SelfReview: body.SelfReview,
 		TwoPerson: body.TwoPerson, Published: body.Published, SignIn: required, NoneOpen: s.Approvals.NoneOpen,
@@ -156,13 +155,13 @@ func (s *Server) patchOrganization(r *call.Request) (call.Answer, error) {
 		SignedVotes: signed, BeginRetention: s.Erasures.BeginRetention}
 	settings, err := s.Orgs.Change(r.Context(), r.Who.Tenant, string(r.Who.Account), patch)
 	if err != nil {
-		return call.Answer{}, err
+		return answer{}, err
 	}
 	return s.answerOrganization(r, settings)
 }
 
 // checkOwner refuses a caller who is no owner with a factor that was proved lately.
-func checkOwner(r *call.Request) error {
+func checkOwner(r *request) error {
 	switch {
 	case r.ByToken:
 		return fault.New(fault.Forbidden, "Tokens can't do this: sign in")
@@ -174,7 +173,7 @@ func checkOwner(r *call.Request) error {
 
 // checkSignIn returns the way to sign in that an owner wants to require, nil for no change. It refuses
 // one by which the owner is not signed in, because the owner could take it away no more.
-func (s *Server) checkSignIn(r *call.Request, wished *signInView) (*string, error) {
+func (s *Server) checkSignIn(r *request, wished *signInView) (*string, error) {
 	if wished == nil {
 		return nil, nil
 	}

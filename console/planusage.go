@@ -3,7 +3,6 @@ package console
 import (
 	"net/http"
 
-	"github.com/agentledger/agentledger/console/call"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/tenant/agent"
 	"github.com/agentledger/agentledger/internal/tenant/org"
@@ -41,17 +40,17 @@ func limitInUse(n, limit uint64) usedView { return usedView{&n, orNull(limit)} }
 // limitForEach is a bound of each thing of a kind.
 func limitForEach(limit uint64) usedView { return usedView{nil, orNull(limit)} }
 
-func (s *Server) answerPlanUsage(r *call.Request) (call.Answer, error) {
+func (s *Server) answerPlanUsage(r *request) (answer, error) {
 	u, err := s.Orgs.PlanUsage(r.Context(), r.Who.Tenant)
 	if err != nil {
-		return call.Answer{}, err
+		return answer{}, err
 	}
 	agents, err := s.Agents.Count(r.Context(), r.Who.Tenant)
 	if err != nil {
-		return call.Answer{}, err
+		return answer{}, err
 	}
 	policies, err := s.Policies.Count(r.Context(), r.Who.Tenant)
-	return call.JSON(http.StatusOK, describePlanUsage(u, agents, policies)), err
+	return jsonAnswer(http.StatusOK, describePlanUsage(u, agents, policies)), err
 }
 
 func describePlanUsage(u org.Usage, agents, policies uint64) planUsageView {

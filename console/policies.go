@@ -7,7 +7,6 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/agentledger/agentledger/console/call"
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/http/edge"
@@ -32,16 +31,16 @@ type policyView struct {
 }
 
 // policyAnswer shows a version, if there was no error.
-func policyAnswer(status int, v policystore.Version, err error) (call.Answer, error) {
+func policyAnswer(status int, v policystore.Version, err error) (answer, error) {
 	if err != nil {
-		return call.Answer{}, err
+		return answer{}, err
 	}
 	view := policyView{
 		State: v.State, PolicyDigest: v.Digest, WrittenAt: v.WrittenAt, WrittenBy: v.WrittenBy,
 		ActivatedAt: orNull(v.ActivatedAt), ArchivedAt: orNull(v.ArchivedAt),
 	}
 	err = json.Unmarshal(v.Document, &view)
-	return call.JSON(status, view), err
+	return jsonAnswer(status, view), err
 }
 
 type listedPolicyView struct {
@@ -63,14 +62,14 @@ func describeListedPolicy(l policystore.Listed) listedPolicyView {
 	return view
 }
 
-func (s *Server) listPolicies(r *call.Request) (call.Answer, error) {
+func (s *Server) listPolicies(r *request) (answer, error) {
 	p, err := r.ParsePage()
 	if err != nil {
-		return call.Answer{}, err
+		return answer{}, err
 	}
 	found, err := s.Policies.List(r.Context(), r.Who.Tenant, p.After, p.Limit+1)
 	if err != nil {
-		return call.Answer{}, err
+		return answer{}, err
 	}
 	var body struct {
 		Policies []listedPolicyView `json:"policies"`
@@ -78,7 +77,7 @@ func (s *Server) listPolicies(r *call.Request) (call.Answer, error) {
 	}
 	body.Policies, body.Next = edge.CutPage(p, found, func(l policystore.Listed) string { return l.PolicyID },
 		describeListedPolicy)
-	return call.JSON(http.StatusOK, body), nil
+	return jsonAnswer(http.StatusOK, body), nil
 }
 
 // listedVersionView is a version in the list of a policy's versions.
@@ -94,20 +93,20 @@ type listedVersionView struct {
 }
 
 // listPolicyVersions lists the versions of a policy, the newest first. A page of large documents is short.
-func (s *Server) listPolicyVersions(r *call.Request) (call.Answer, error) {
+func (s *Server) listPolicyVersions(r *request) (answer, error) {
 	p, err := r.ParsePage()
 	if err != nil {
-		return call.Answer{}, err
+		return answer{}, err
 	}
 	below := uint64(0)
 	if p.After != "" {
 		if below, err = parseVersion("after", p.After); err != nil {
-			return call.Answer{}, err
+			return answer{}, err
 		}
 	}
 	found, err := s.Policies.Versions(r.Context(), r.Who.Tenant, r.PathParameter("policy"), below, p.Limit)
 	if err != nil {
-		return call.Answer{}, err
+		return answer{}, err
 	}
 	body := struct {
 		Versions []listedVersionView `json:"versions"`
@@ -118,14 +117,14 @@ func (s *Server) listPolicyVersions(r *call.Request) (call.Answer, error) {
 			WrittenAt: v.WrittenAt, WrittenBy: v.WrittenBy, ActivatedAt: orNull(v.ActivatedAt),
 			ArchivedAt: orNull(v.ArchivedAt)}
 		if err := json.Unmarshal(v.Document, &body.Versions[i]); err != nil {
-			return call.Answer{}, err
+			return answer{}, err
 		}
 		if i == len(found)-1 && v.Version > 1 {
 			next := strconv.FormatUint(v.Version, 10)
 			body.Next = &next
 		}
 	}
-	return call.JSON(http.StatusOK, body), nil
+	return jsonAnswer(http.StatusOK, body), nil
 }
 
 // parseVersion reads the number of a version that a parameter names.
@@ -138,22 +137,22 @@ func parseVersion(parameter, value string) (uint64, error) {
 }
 
 // answerPolicy shows the newest version, or the one that ?version= names.
-func (s *Server) answerPolicy(r *call.Request) (call.Answer, error) {
+func (s *Server) answerPolicy(r *request) (answer, error) {
 	var version uint64
 	if query := r.URL.Query(); query.Has("version") {
 		var err error
 		if version, err = parseVersion("version", query.Get("version")); err != nil {
-			return call.Answer{}, err
+			return answer{}, err
 		}
 	}
 	v, err := s.Policies.Get(r.Context(), r.Who.Tenant, r.PathParameter("policy"), version)
 	return policyAnswer(http.StatusOK, v, err)
 }
 
-func (s *Server) createPolicy(r *call.Request) (call.Answer, error) {
+func (s *Server) createPolicy(r *request) (answer, error) {
 	document, err := r.ReadBody()
 	if err != nil {
-		return call.Answer{}, err
+		return answer{}, err
 	}
 	v, err := s.Policies.Create(r.Context(), r.Who.Tenant, string(r.Who.Account), document)
 	return policyAnswer(http.StatusCreated, v, err)
@@ -175,45 +174,45 @@ type failureView struct {
 }
 
 // checkPolicy tries a document and writes nothing, so it goes on in an inactive organization.
-func (s *Server) checkPolicy(r *call.Request) (call.Answer, error) {
+func (s *Server) checkPolicy(r *request) (answer, error) {
 	document, err := r.ReadBody()
 	if err != nil {
-		return call.Answer{}, err
+		return answer{}, err
 	}
 	c, err := s.Policies.Check(r.Context(), r.Who.Tenant, document)
 	if err != nil {
-		return call.Answer{}, err
+		return answer{}, err
 	}
 	view := checkedView{Rules: len(c.Policy.Rules), Tests: len(c.Policy.Tests), Failures: []failureView{},
 		PolicyID: orNull(c.Policy.ID), Quorum: orNull(c.Quorum)}
 	for _, f := range c.Failures {
 		view.Failures = append(view.Failures, failureView(f))
 	}
-	return call.JSON(http.StatusOK, view), nil
+	return jsonAnswer(http.StatusOK, view), nil
 }
 
-func (s *Server) draftPolicy(r *call.Request) (call.Answer, error) {
+func (s *Server) draftPolicy(r *request) (answer, error) {
 	patch, err := r.ReadBody()
 	if err != nil {
-		return call.Answer{}, err
+		return answer{}, err
 	}
 	v, err := s.Policies.Draft(r.Context(), r.Who.Tenant, string(r.Who.Account), r.PathParameter("policy"), patch)
 	return policyAnswer(http.StatusOK, v, err)
 }
 
 // activatePolicy activates the draft, or the version that the body names.
-func (s *Server) activatePolicy(r *call.Request) (call.Answer, error) {
+func (s *Server) activatePolicy(r *request) (answer, error) {
 	var body struct {
 		Version *uint64 `json:"version"`
 		Digest  id.Hash `json:"policy_digest"`
 	}
 	if err := r.DecodeOptionalBody(&body); err != nil {
-		return call.Answer{}, err
+		return answer{}, err
 	}
 	wanted := policystore.Activation{PolicyID: r.PathParameter("policy"), Digest: body.Digest}
 	if body.Version != nil {
 		if wanted.Version = *body.Version; wanted.Version == 0 {
-			return call.Answer{}, fault.New(fault.Invalid, "version must be a whole number from 1")
+			return answer{}, fault.New(fault.Invalid, "version must be a whole number from 1")
 		}
 	}
 	v, err := s.Policies.ActivateVersion(r.Context(), r.Who.Tenant, string(r.Who.Account), wanted)
@@ -221,15 +220,15 @@ func (s *Server) activatePolicy(r *call.Request) (call.Answer, error) {
 	return policyAnswer(http.StatusOK, v, err)
 }
 
-func (s *Server) deactivatePolicy(r *call.Request) (call.Answer, error) {
+func (s *Server) deactivatePolicy(r *request) (answer, error) {
 	if err := r.DecodeOptionalBody(&struct{}{}); err != nil {
-		return call.Answer{}, err
+		return answer{}, err
 	}
 	v, err := s.Policies.Deactivate(r.Context(), r.Who.Tenant, string(r.Who.Account), r.PathParameter("policy"))
 	s.Approvals.PolicyChanged(r.Who.Tenant) // also on an error: it may have been done
 	return policyAnswer(http.StatusOK, v, err)
 }
 
-func (s *Server) deletePolicy(r *call.Request) (call.Answer, error) {
-	return call.NoContent(s.Policies.Delete(r.Context(), r.Who.Tenant, r.PathParameter("policy")))
+func (s *Server) deletePolicy(r *request) (answer, error) {
+	return noContent(s.Policies.Delete(r.Context(), r.Who.Tenant, r.PathParameter("policy")))
 }

@@ -4,7 +4,6 @@ import (
 	"net/http"
 	"strconv"
 
-	"github.com/agentledger/agentledger/console/call"
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/flow/workflow"
@@ -78,19 +77,19 @@ func describeRunEvent(e workflow.Event) runEventView {
 	return v
 }
 
-func (s *Server) listWorkflowRuns(r *call.Request) (call.Answer, error) {
+func (s *Server) listWorkflowRuns(r *request) (answer, error) {
 	p, err := r.ParsePage()
 	if err != nil {
-		return call.Answer{}, err
+		return answer{}, err
 	}
 	query := r.URL.Query()
 	wanted := workflow.Filter{Status: workflow.Status(query.Get("status")), Agent: id.Agent(query.Get("agent_id"))}
 	if wanted.Status != "" && !wanted.Status.Valid() {
-		return call.Answer{}, fault.New(fault.Invalid, "status must be one of a run's")
+		return answer{}, fault.New(fault.Invalid, "status must be one of a run's")
 	}
 	found, next, err := s.Workflows.List(r.Context(), r.Who.Tenant, wanted, workflow.ID(p.After), p.Limit)
 	if err != nil {
-		return call.Answer{}, err
+		return answer{}, err
 	}
 	body := struct {
 		Runs []runView    `json:"runs"`
@@ -99,24 +98,24 @@ func (s *Server) listWorkflowRuns(r *call.Request) (call.Answer, error) {
 	for i := range found {
 		body.Runs[i] = describeRun(&found[i])
 	}
-	return call.JSON(http.StatusOK, body), nil
+	return jsonAnswer(http.StatusOK, body), nil
 }
 
-func (s *Server) answerRun(r *call.Request) (call.Answer, error) {
+func (s *Server) answerRun(r *request) (answer, error) {
 	p, err := r.ParsePage()
 	if err != nil {
-		return call.Answer{}, err
+		return answer{}, err
 	}
 	after := 0
 	if p.After != "" {
 		if after, err = strconv.Atoi(p.After); err != nil || after < 0 || after > 1<<31-1 {
-			return call.Answer{}, fault.New(fault.Invalid, "after must be a whole number from 0 to 2147483647")
+			return answer{}, fault.New(fault.Invalid, "after must be a whole number from 0 to 2147483647")
 		}
 	}
 	run, events, next, err := s.Workflows.Find(r.Context(), r.Who.Tenant, workflow.ID(r.PathParameter("run")),
 		after, p.Limit)
 	if err != nil {
-		return call.Answer{}, err
+		return answer{}, err
 	}
 	body := struct {
 		runView
@@ -126,5 +125,5 @@ func (s *Server) answerRun(r *call.Request) (call.Answer, error) {
 	for i := range events {
 		body.Events[i] = describeRunEvent(events[i])
 	}
-	return call.JSON(http.StatusOK, body), nil
+	return jsonAnswer(http.StatusOK, body), nil
 }

@@ -7,7 +7,6 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/agentledger/agentledger/console/call"
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/http/edge"
@@ -35,17 +34,17 @@ type simulation struct {
 
 // simulatePolicy tries a version of a policy, by default the newest. It changes
 // nothing, so it goes on in an inactive organization.
-func (s *Server) simulatePolicy(r *call.Request) (call.Answer, error) {
+func (s *Server) simulatePolicy(r *request) (answer, error) {
 	body, err := r.ReadBody()
 	if err != nil {
-		return call.Answer{}, err
+		return answer{}, err
 	}
 	var q simulation
 	if err := edge.DecodeStrict(body, &q); err != nil {
-		return call.Answer{}, err
+		return answer{}, err
 	}
 	if err := q.checkMembers(); err != nil {
-		return call.Answer{}, err
+		return answer{}, err
 	}
 	version := uint64(0)
 	if q.Version != nil {
@@ -53,11 +52,11 @@ func (s *Server) simulatePolicy(r *call.Request) (call.Answer, error) {
 	}
 	v, err := s.Policies.Get(r.Context(), r.Who.Tenant, r.PathParameter("policy"), version)
 	if err != nil {
-		return call.Answer{}, err
+		return answer{}, err
 	}
 	p, err := policy.ParseStored(v.Document)
 	if err != nil {
-		return call.Answer{}, err
+		return answer{}, err
 	}
 	if q.Last != nil {
 		of := simulate.Range{Last: *q.Last}
@@ -89,7 +88,7 @@ func (q *simulation) checkMembers() error {
 
 // explainInput explains the decision of the policy on the input.
 func (s *Server) explainInput(ctx context.Context, who *account.Session, v policystore.Version, p policy.Policy,
-	q *simulation) (call.Answer, error) {
+	q *simulation) (answer, error) {
 	members := map[string]jsontext.Value{"input": q.Input}
 	if q.Now != nil {
 		members["now"] = q.Now
@@ -99,25 +98,25 @@ func (s *Server) explainInput(ctx context.Context, who *account.Session, v polic
 	}
 	document, err := jcs.Marshal(members)
 	if err != nil {
-		return call.Answer{}, err
+		return answer{}, err
 	}
 	trial, err := p.ParseTrial(document)
 	if err != nil {
-		return call.Answer{}, err
+		return answer{}, err
 	}
 	x, err := s.Simulator.EvaluateTrial(ctx, who.Tenant, p, &trial)
 	if err != nil {
-		return call.Answer{}, err
+		return answer{}, err
 	}
-	return call.JSON(http.StatusOK, describeTrial(v, &x, &trial)), nil
+	return jsonAnswer(http.StatusOK, describeTrial(v, &x, &trial)), nil
 }
 
 // simulateEvents decides stored events again by the policy.
 func (s *Server) simulateEvents(ctx context.Context, who *account.Session, v policystore.Version, p policy.Policy,
-	of simulate.Range) (call.Answer, error) {
+	of simulate.Range) (answer, error) {
 	report, err := s.Simulator.SimulateEvents(ctx, who.Tenant, p, of)
 	if err != nil {
-		return call.Answer{}, err
+		return answer{}, err
 	}
-	return call.JSON(http.StatusOK, describeSimulation(v, &report)), nil
+	return jsonAnswer(http.StatusOK, describeSimulation(v, &report)), nil
 }

@@ -7,7 +7,6 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/agentledger/agentledger/console/call"
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/streamexport"
@@ -100,16 +99,16 @@ func stateOfExport(e *streamexport.Export) string {
 	return "current"
 }
 
-func (s *Server) answerStreamExport(r *call.Request) (call.Answer, error) {
+func (s *Server) answerStreamExport(r *request) (answer, error) {
 	organization, err := s.organizationOf(r)
 	if err != nil {
-		return call.Answer{}, err
+		return answer{}, err
 	}
 	e, err := s.StreamExports.Export(r.Context(), r.Who.Tenant, organization)
 	if err != nil {
-		return call.Answer{}, err
+		return answer{}, err
 	}
-	return call.JSON(http.StatusOK, s.describeStreamExport(e, r.Who.Role)), nil
+	return jsonAnswer(http.StatusOK, s.describeStreamExport(e, r.Who.Role)), nil
 }
 
 // streamExportBody is the whole export as it is to be.
@@ -123,24 +122,24 @@ type streamExportBody struct {
 	From     jsontext.Value        `json:"from"`
 }
 
-func (s *Server) putStreamExport(r *call.Request) (call.Answer, error) {
+func (s *Server) putStreamExport(r *request) (answer, error) {
 	var body streamExportBody
 	if err := r.DecodeBody(&body); err != nil {
-		return call.Answer{}, err
+		return answer{}, err
 	}
 	from, err := parseFrom(body.From)
 	if err != nil {
-		return call.Answer{}, err
+		return answer{}, err
 	}
 	if body.Payloads && !r.Who.Role.May(account.ReadPayloads) {
-		return call.Answer{}, fault.New(fault.Forbidden, "Your role does not read payloads")
+		return answer{}, fault.New(fault.Forbidden, "Your role does not read payloads")
 	}
 	err = s.StreamExports.Put(r.Context(), r.Who.Tenant, string(r.Who.Account), streamexport.Request{
 		URL: body.URL, Format: body.Format, Encoding: body.Encoding, Headers: body.Headers, Payloads: body.Payloads,
 		Paused: body.Active != nil && !*body.Active, From: from,
 	})
 	if err != nil {
-		return call.Answer{}, err
+		return answer{}, err
 	}
 	return s.answerStreamExport(r)
 }
@@ -163,17 +162,17 @@ func parseFrom(v jsontext.Value) (streamexport.From, error) {
 	return streamexport.From{}, fault.New(fault.Invalid, `from must be "now" or the index of an event`)
 }
 
-func (s *Server) deleteStreamExport(r *call.Request) (call.Answer, error) {
-	return call.NoContent(s.StreamExports.Delete(r.Context(), r.Who.Tenant, string(r.Who.Account)))
+func (s *Server) deleteStreamExport(r *request) (answer, error) {
+	return noContent(s.StreamExports.Delete(r.Context(), r.Who.Tenant, string(r.Who.Account)))
 }
 
 // testStreamExport asks for a test delivery. Its result is in the export.
-func (s *Server) testStreamExport(r *call.Request) (call.Answer, error) {
+func (s *Server) testStreamExport(r *request) (answer, error) {
 	if err := r.DecodeOptionalBody(&struct{}{}); err != nil {
-		return call.Answer{}, err
+		return answer{}, err
 	}
 	if err := s.StreamExports.Test(r.Context(), r.Who.Tenant); err != nil {
-		return call.Answer{}, err
+		return answer{}, err
 	}
 	a, err := s.answerStreamExport(r)
 	a.Status = http.StatusAccepted

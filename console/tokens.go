@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/agentledger/agentledger/console/call"
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/http/edge"
@@ -24,18 +23,18 @@ type tokenView struct {
 func describeToken(k consoletoken.Token) tokenView { return tokenView(k) }
 
 // listTokens lists the caller's own, oldest first.
-func (s *Server) listTokens(r *call.Request) (call.Answer, error) {
+func (s *Server) listTokens(r *request) (answer, error) {
 	p, err := r.ParsePage()
 	if err != nil {
-		return call.Answer{}, err
+		return answer{}, err
 	}
 	all, err := s.Tokens.List(r.Context(), r.Who.Tenant, r.Who.Account)
 	if err != nil {
-		return call.Answer{}, err
+		return answer{}, err
 	}
 	begin := 1 + slices.IndexFunc(all, func(k consoletoken.Token) bool { return string(k.ID) == p.After })
 	if begin == 0 && p.After != "" {
-		return call.Answer{}, fault.New(fault.Invalid, "after is not a token of yours")
+		return answer{}, fault.New(fault.Invalid, "after is not a token of yours")
 	}
 	var body struct {
 		Tokens []tokenView `json:"tokens"`
@@ -43,30 +42,30 @@ func (s *Server) listTokens(r *call.Request) (call.Answer, error) {
 	}
 	body.Tokens, body.Next = edge.CutPage(p, all[begin:], func(k consoletoken.Token) string { return string(k.ID) },
 		describeToken)
-	return call.JSON(http.StatusOK, body), nil
+	return jsonAnswer(http.StatusOK, body), nil
 }
 
-func (s *Server) createToken(r *call.Request) (call.Answer, error) {
+func (s *Server) createToken(r *request) (answer, error) {
 	var body struct {
 		Name      string       `json:"name"`
 		Role      account.Role `json:"role"`
 		ExpiresAt time.Time    `json:"expires_at"`
 	}
 	if err := r.DecodeBody(&body); err != nil {
-		return call.Answer{}, err
+		return answer{}, err
 	}
 	wanted := consoletoken.Wanted{Name: body.Name, Role: body.Role, ExpiresAt: id.InstantOf(body.ExpiresAt)}
 	made, secret, err := s.Tokens.Create(r.Context(), r.Who.Tenant, r.Who.Account, wanted)
 	if err != nil {
-		return call.Answer{}, err
+		return answer{}, err
 	}
-	return call.JSON(http.StatusCreated, struct {
+	return jsonAnswer(http.StatusCreated, struct {
 		tokenView
 		Token string `json:"token"`
 	}{describeToken(made), secret}), nil
 }
 
-func (s *Server) deleteToken(r *call.Request) (call.Answer, error) {
+func (s *Server) deleteToken(r *request) (answer, error) {
 	name := consoletoken.ID(r.PathParameter("token"))
-	return call.NoContent(s.Tokens.Delete(r.Context(), r.Who.Tenant, r.Who.Account, name))
+	return noContent(s.Tokens.Delete(r.Context(), r.Who.Tenant, r.Who.Account, name))
 }

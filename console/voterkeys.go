@@ -3,7 +3,6 @@ package console
 import (
 	"net/http"
 
-	"github.com/agentledger/agentledger/console/call"
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/flow/approval"
@@ -40,27 +39,27 @@ func newRequestOptions(text []byte, rpID string, credentials ...signedvote.Bytes
 }
 
 // beginVote returns what the caller signs to cast a vote.
-func (s *Server) beginVote(r *call.Request) (call.Answer, error) {
+func (s *Server) beginVote(r *request) (answer, error) {
 	ballot, err := s.readBallot(r)
 	if err == nil {
 		err = approval.CheckBallot(&ballot)
 	}
 	if err != nil {
-		return call.Answer{}, err
+		return answer{}, err
 	}
 	if ballot.Assertion != nil {
-		return call.Answer{}, fault.New(fault.Invalid, "assertion must be absent: it follows from the answer")
+		return answer{}, fault.New(fault.Invalid, "assertion must be absent: it follows from the answer")
 	}
 	name := approval.ID(r.PathParameter("approval"))
 	if _, err := s.Approvals.Find(r.Context(), r.Who.Tenant, name); err != nil {
-		return call.Answer{}, err
+		return answer{}, err
 	}
 	keys, err := s.VoterKeys.Active(r.Context(), r.Who.Tenant, r.Who.Account)
 	if err != nil {
-		return call.Answer{}, err
+		return answer{}, err
 	}
 	if len(keys) == 0 {
-		return call.Answer{}, &fault.Error{Kind: fault.Conflict, Code: "no_voter_key",
+		return answer{}, &fault.Error{Kind: fault.Conflict, Code: "no_voter_key",
 			Message: "No passkey of yours signs votes here: register one first"}
 	}
 	credentials := make([]signedvote.Bytes, len(keys))
@@ -72,9 +71,9 @@ func (s *Server) beginVote(r *call.Request) (call.Answer, error) {
 	vote.Origin = keys[0].Log
 	text, err := vote.Text(signedvote.Bucket(now))
 	if err != nil {
-		return call.Answer{}, err
+		return answer{}, err
 	}
-	return call.JSON(http.StatusOK, struct {
+	return jsonAnswer(http.StatusOK, struct {
 		Time      string          `json:"time"`
 		Text      string          `json:"text"`
 		PublicKey *requestOptions `json:"public_key"`
@@ -92,7 +91,7 @@ type voterKeyView struct {
 	UsedAt       *id.Instant      `json:"used_at"`
 }
 
-func (s *Server) describeVoterKey(r *call.Request, k voterkey.Key) (voterKeyView, error) {
+func (s *Server) describeVoterKey(r *request, k voterkey.Key) (voterKeyView, error) {
 	who, err := s.VoterKeys.Accounts.ByID(r.Context(), k.Account)
 	if err != nil && !fault.Is(err, fault.NotFound) {
 		return voterKeyView{}, err
@@ -101,37 +100,37 @@ func (s *Server) describeVoterKey(r *call.Request, k voterkey.Key) (voterKeyView
 		orNull(k.ConsentBy), orNull(k.UsedAt)}, nil
 }
 
-func (s *Server) listVoterKeys(r *call.Request) (call.Answer, error) {
+func (s *Server) listVoterKeys(r *request) (answer, error) {
 	p, err := r.ParsePage()
 	if err != nil {
-		return call.Answer{}, err
+		return answer{}, err
 	}
 	keys, next, err := s.VoterKeys.List(r.Context(), r.Who.Tenant, p.After, p.Limit)
 	if err != nil {
-		return call.Answer{}, err
+		return answer{}, err
 	}
 	views := make([]voterKeyView, len(keys))
 	for i := range keys {
 		if views[i], err = s.describeVoterKey(r, keys[i]); err != nil {
-			return call.Answer{}, err
+			return answer{}, err
 		}
 	}
-	return call.JSON(http.StatusOK, struct {
+	return jsonAnswer(http.StatusOK, struct {
 		Keys []voterKeyView `json:"voter_keys"`
 		Next *string        `json:"next"`
 	}{views, orNull(next)}), nil
 }
 
-func (s *Server) beginVoterKey(r *call.Request) (call.Answer, error) {
+func (s *Server) beginVoterKey(r *request) (answer, error) {
 	var body struct {
 		CredentialID signedvote.Bytes `json:"credential_id"`
 	}
 	if err := r.DecodeBody(&body); err != nil {
-		return call.Answer{}, err
+		return answer{}, err
 	}
 	b, err := s.VoterKeys.Begin(r.Context(), r.Who.Tenant, r.Who.Account, body.CredentialID)
 	if err != nil {
-		return call.Answer{}, err
+		return answer{}, err
 	}
 	answer := struct {
 		Time       string          `json:"time"`
@@ -142,36 +141,36 @@ func (s *Server) beginVoterKey(r *call.Request) (call.Answer, error) {
 	if len(b.Consents) > 0 {
 		answer.Consent = newRequestOptions(b.Text, b.RPID, b.Consents...)
 	}
-	return call.JSON(http.StatusOK, answer), nil
+	return jsonAnswer(http.StatusOK, answer), nil
 }
 
-func (s *Server) registerVoterKey(r *call.Request) (call.Answer, error) {
+func (s *Server) registerVoterKey(r *request) (answer, error) {
 	var body struct {
 		CredentialID signedvote.Bytes      `json:"credential_id"`
 		Possession   signedvote.Assertion  `json:"possession"`
 		Consent      *signedvote.Assertion `json:"consent"`
 	}
 	if err := r.DecodeBody(&body); err != nil {
-		return call.Answer{}, err
+		return answer{}, err
 	}
 	who, err := s.VoterKeys.Accounts.ByID(r.Context(), r.Who.Account)
 	if err != nil {
-		return call.Answer{}, err
+		return answer{}, err
 	}
 	made, err := s.VoterKeys.Register(r.Context(), r.Who.Tenant, who, body.CredentialID, body.Possession, body.Consent,
 		account.Visit{Program: r.UserAgent()})
 	if err != nil {
-		return call.Answer{}, err
+		return answer{}, err
 	}
 	view, err := s.describeVoterKey(r, made)
-	return call.JSON(http.StatusCreated, view), err
+	return jsonAnswer(http.StatusCreated, view), err
 }
 
 // retireVoterKey retires a voter key of the caller, and of another member if the caller is an owner.
-func (s *Server) retireVoterKey(r *call.Request) (call.Answer, error) {
+func (s *Server) retireVoterKey(r *request) (answer, error) {
 	var credential signedvote.Bytes
 	if credential.UnmarshalText([]byte(r.PathParameter("credential"))) != nil {
-		return call.Answer{}, fault.New(fault.NotFound, "Not found")
+		return answer{}, fault.New(fault.NotFound, "Not found")
 	}
 	who := r.Who.Account
 	err := s.VoterKeys.Retire(r.Context(), r.Who.Tenant, who, who, credential)
@@ -180,5 +179,5 @@ func (s *Server) retireVoterKey(r *call.Request) (call.Answer, error) {
 			err = s.VoterKeys.Retire(r.Context(), r.Who.Tenant, r.Who.Account, who, credential)
 		}
 	}
-	return call.NoContent(err)
+	return noContent(err)
 }

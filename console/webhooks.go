@@ -4,7 +4,6 @@ import (
 	"net/http"
 	"slices"
 
-	"github.com/agentledger/agentledger/console/call"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/http/edge"
 	"github.com/agentledger/agentledger/internal/tenant/account"
@@ -35,22 +34,22 @@ func describeDeadLetter(d webhook.DeadLetter, role account.Role) deadLetterView 
 
 // listWebhooks shows the endpoints, the key with which receivers of callbacks check deliveries, and
 // the dead letters.
-func (s *Server) listWebhooks(r *call.Request) (call.Answer, error) {
+func (s *Server) listWebhooks(r *request) (answer, error) {
 	p, err := r.ParsePage()
 	if err != nil {
-		return call.Answer{}, err
+		return answer{}, err
 	}
 	key, err := s.Webhooks.CallbackKey(r.Context(), r.Who.Tenant)
 	if err != nil {
-		return call.Answer{}, err
+		return answer{}, err
 	}
 	found, err := s.Webhooks.DeadLetters(r.Context(), r.Who.Tenant, webhook.ID(p.After), p.Limit+1)
 	if err != nil {
-		return call.Answer{}, err
+		return answer{}, err
 	}
 	endpoints, err := s.endpointViews(r)
 	if err != nil {
-		return call.Answer{}, err
+		return answer{}, err
 	}
 	var body struct {
 		callbackKeyView
@@ -63,7 +62,7 @@ func (s *Server) listWebhooks(r *call.Request) (call.Answer, error) {
 		func(d webhook.DeadLetter) deadLetterView {
 			return describeDeadLetter(d, r.Who.Role)
 		})
-	return call.JSON(http.StatusOK, body), nil
+	return jsonAnswer(http.StatusOK, body), nil
 }
 
 // callbackKeyView is the key that signs callbacks.
@@ -78,21 +77,21 @@ func describeCallbackKey(k webhook.CallbackKey) callbackKeyView {
 }
 
 // rotateCallbackKey gives the organization a new key for callbacks. The former one signs next to it for overlap_hours.
-func (s *Server) rotateCallbackKey(r *call.Request) (call.Answer, error) {
+func (s *Server) rotateCallbackKey(r *request) (answer, error) {
 	overlap, err := decodeOverlap(r)
 	if err != nil {
-		return call.Answer{}, err
+		return answer{}, err
 	}
 	rotated, err := s.Webhooks.RotateCallbackKey(r.Context(), r.Who.Tenant, string(r.Who.Account), overlap)
 	if err != nil {
-		return call.Answer{}, err
+		return answer{}, err
 	}
-	return call.JSON(http.StatusOK, describeCallbackKey(rotated)), nil
+	return jsonAnswer(http.StatusOK, describeCallbackKey(rotated)), nil
 }
 
-func (s *Server) replayWebhook(r *call.Request) (call.Answer, error) {
+func (s *Server) replayWebhook(r *request) (answer, error) {
 	if err := r.DecodeOptionalBody(&struct{}{}); err != nil {
-		return call.Answer{}, err
+		return answer{}, err
 	}
-	return call.NoContent(s.Webhooks.Replay(r.Context(), r.Who.Tenant, webhook.ID(r.PathParameter("webhook"))))
+	return noContent(s.Webhooks.Replay(r.Context(), r.Who.Tenant, webhook.ID(r.PathParameter("webhook"))))
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http"
 
-	"github.com/agentledger/agentledger/console/call"
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/operate/witness"
@@ -63,14 +62,14 @@ func failureModeName(closed bool) string {
 
 // answerWitnesses shows the witnesses of the organization's log and their newest
 // cosignatures.
-func (s *Server) answerWitnesses(r *call.Request) (call.Answer, error) {
+func (s *Server) answerWitnesses(r *request) (answer, error) {
 	own, err := s.Orgs.Witnessing(r.Context(), r.Who.Tenant)
 	if err != nil {
-		return call.Answer{}, err
+		return answer{}, err
 	}
 	standing, err := s.Witnesses.Status(r.Context(), r.Who.Tenant)
 	if err != nil {
-		return call.Answer{}, err
+		return answer{}, err
 	}
 	v := witnessesView{
 		Fail: failureModeName(standing.FailClosed), InForce: withoutURLs(standing.Policy).Text(),
@@ -78,7 +77,7 @@ func (s *Server) answerWitnesses(r *call.Request) (call.Answer, error) {
 		Witnesses: []witnessViewOne{},
 	}
 	if v.Policy, err = shownPolicy(own.Policy, r.Who.Role); err != nil {
-		return call.Answer{}, err
+		return answer{}, err
 	}
 	for _, w := range standing.Witnesses {
 		v.Witnesses = append(v.Witnesses, witnessViewOne{
@@ -86,7 +85,7 @@ func (s *Server) answerWitnesses(r *call.Request) (call.Answer, error) {
 			NotBefore: orNull(w.NotBefore), Last: orNull(w.Last), At: orNull(w.At),
 		})
 	}
-	return call.JSON(http.StatusOK, v), nil
+	return jsonAnswer(http.StatusOK, v), nil
 }
 
 // shownPolicy returns the organization's own policy, nil for none. Roles that may not
@@ -127,42 +126,42 @@ func describeCosigned(c *witness.Checkpoint) *cosignedView {
 }
 
 // putWitnesses gives the organization witnesses and a quorum of its own.
-func (s *Server) putWitnesses(r *call.Request) (call.Answer, error) {
+func (s *Server) putWitnesses(r *request) (answer, error) {
 	var body struct {
 		Policy string  `json:"policy"`
 		Fail   *string `json:"fail"`
 	}
 	if err := r.DecodeBody(&body); err != nil {
-		return call.Answer{}, err
+		return answer{}, err
 	}
 	if body.Policy == "" {
-		return call.Answer{}, fault.New(fault.Invalid, "policy is required")
+		return answer{}, fault.New(fault.Invalid, "policy is required")
 	}
 	wanted := org.Witnessing{Policy: body.Policy}
 	if body.Fail != nil {
 		if *body.Fail != failOpen && *body.Fail != failClosed {
-			return call.Answer{}, fault.New(fault.Invalid, "fail must be open or closed")
+			return answer{}, fault.New(fault.Invalid, "fail must be open or closed")
 		}
 		wanted.FailClosed = *body.Fail == failClosed
 	}
 	if _, err := s.Orgs.Change(r.Context(), r.Who.Tenant, string(r.Who.Account),
 		org.Patch{Witnessing: &wanted}); err != nil {
-		return call.Answer{}, err
+		return answer{}, err
 	}
 	return s.answerWitnesses(r)
 }
 
 // deleteWitnesses goes back to the service's witnesses and quorum.
-func (s *Server) deleteWitnesses(r *call.Request) (call.Answer, error) {
+func (s *Server) deleteWitnesses(r *request) (answer, error) {
 	_, err := s.Orgs.Change(r.Context(), r.Who.Tenant, string(r.Who.Account), org.Patch{Witnessing: &org.Witnessing{}})
-	return call.NoContent(err)
+	return noContent(err)
 }
 
 // askWitnesses asks the witnesses at once, also those that refused the log. GET shows
 // their answers after a moment. The request has no body.
-func (s *Server) askWitnesses(r *call.Request) (call.Answer, error) {
+func (s *Server) askWitnesses(r *request) (answer, error) {
 	if _, err := s.Witnesses.AskNow(r.Context(), r.Who.Tenant, witness.Owner); err != nil {
-		return call.Answer{}, err
+		return answer{}, err
 	}
 	a, err := s.answerWitnesses(r)
 	a.Status = http.StatusAccepted

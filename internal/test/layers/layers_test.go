@@ -109,7 +109,6 @@ var layer = map[string]int{
 	"internal/webhook":      21,
 
 	"internal/read/auditlist":      22,
-	"internal/read/rows":           0,
 	"internal/read/eventlist":      22,
 	"internal/tenant/account":      22,
 	"internal/tenant/agent":        22,
@@ -145,10 +144,6 @@ var layer = map[string]int{
 
 	"client":            41,
 	"console":           41,
-	"console/erasing":   41,
-	"console/call":      41,
-	"console/reading":   41,
-	"console/evidence":  41,
 	"identity":          41,
 	"identity/platform": 41,
 	"ingest":            41,

@@ -1,4 +1,4 @@
-package call
+package console
 
 import (
 	"cmp"
@@ -18,7 +18,7 @@ import (
 // admitCaller returns for whom a request is made, and the public name of its token, if the role has a
 // permission. A request with a token needs no look at the site that it comes from, because no browser
 // adds a token by itself.
-func (s *Surface) admitCaller(r *http.Request, right account.Permission) (*account.Session, consoletoken.ID, error) {
+func (s *surface) admitCaller(r *http.Request, right account.Permission) (*account.Session, consoletoken.ID, error) {
 	if token := bearerToken(r); token != "" {
 		return s.admitToken(r, token, right)
 	}
@@ -27,7 +27,7 @@ func (s *Surface) admitCaller(r *http.Request, right account.Permission) (*accou
 }
 
 // admitPerson returns the session of a request if its role has a permission.
-func (s *Surface) admitPerson(r *http.Request, right account.Permission) (*account.Session, error) {
+func (s *surface) admitPerson(r *http.Request, right account.Permission) (*account.Session, error) {
 	if err := s.crossOrigin.Check(r); err != nil {
 		return nil, fault.Wrap(fault.Forbidden, "Requests from other sites are not accepted", err)
 	}
@@ -51,7 +51,7 @@ func (s *Surface) admitPerson(r *http.Request, right account.Permission) (*accou
 }
 
 // findSession returns the session of a request. Every wrong cookie has the same answer.
-func (s *Surface) findSession(r *http.Request) (*account.Session, error) {
+func (s *surface) findSession(r *http.Request) (*account.Session, error) {
 	cookie, err := r.Cookie(s.cookie)
 	if err != nil {
 		return nil, errNoSession(err)
@@ -65,7 +65,7 @@ func (s *Surface) findSession(r *http.Request) (*account.Session, error) {
 
 // checkSignedIn returns fault.Forbidden for a session that was not signed in as its organization
 // requires.
-func (s *Surface) checkSignedIn(r *http.Request, who *account.Session) error {
+func (s *surface) checkSignedIn(r *http.Request, who *account.Session) error {
 	required, err := s.Organizations.SignIn(r.Context(), who.Tenant)
 	if err != nil {
 		return err
@@ -87,7 +87,7 @@ func bearerToken(r *http.Request) string {
 }
 
 // admitToken returns for whom a token acts if its role and its kind have a permission.
-func (s *Surface) admitToken(
+func (s *surface) admitToken(
 	r *http.Request, token string, right account.Permission,
 ) (*account.Session, consoletoken.ID, error) {
 	who, name, err := s.Tokens.Authenticate(r.Context(), token)
@@ -105,18 +105,18 @@ func (s *Surface) admitToken(
 
 // exchange is one request of a person and its answer.
 type exchange struct {
-	Request
-	surface *Surface
+	request
+	surface *surface
 	right   account.Permission
 	token   consoletoken.ID // "" for a session
-	handle  Handler
+	handle  handler
 	w       http.ResponseWriter
-	answer  Answer
+	answer  answer
 }
 
 // Identify implements admission.Call.
 func (e *exchange) Identify() (t admission.Tenant, err error) {
-	if e.Who, e.token, err = e.surface.admitCaller(e.Request.Request, e.right); err != nil {
+	if e.Who, e.token, err = e.surface.admitCaller(e.request.Request, e.right); err != nil {
 		return t, err
 	}
 	e.ByToken = e.token != ""
@@ -126,7 +126,7 @@ func (e *exchange) Identify() (t admission.Tenant, err error) {
 // sourceContext returns the context of a call. The events of its changes name the token, and where the
 // call comes from is kept beside them.
 func (e *exchange) sourceContext() context.Context {
-	from := sysevent.Source{Credential: sysevent.BySession, ID: e.Who.ID, Address: e.surface.Address(e.Request.Request)}
+	from := sysevent.Source{Credential: sysevent.BySession, ID: e.Who.ID, Address: e.surface.Address(e.request.Request)}
 	ctx := e.Context()
 	if e.ByToken {
 		from.Credential, from.ID = sysevent.ByToken, string(e.token)
@@ -139,9 +139,9 @@ func (e *exchange) sourceContext() context.Context {
 // has replaced its body meanwhile.
 func (e *exchange) Handle() (err error) {
 	ctx, check := sysevent.WithOutcome(e.sourceContext())
-	e.Request.Request = e.WithContext(ctx)
-	kept := e.surface.Edge.KeepBody(e.Request.Request)
-	e.answer, err = e.handle(&e.Request)
+	e.request.Request = e.WithContext(ctx)
+	kept := e.surface.Edge.KeepBody(e.request.Request)
+	e.answer, err = e.handle(&e.request)
 	err = e.surface.Edge.CheckLost(check(err), e.Who.Tenant, nil)
 	if lost, ok := errors.AsType[*admission.Elsewhere](err); ok {
 		lost.Body, err = e.wholeBody(kept(), err)

@@ -1,14 +1,4 @@
-// Package rows writes lists that have pages as one stream of CSV or NDJSON.
-//
-// Invariants:
-//
-//   - A stream holds at most MaxRows rows. One page is in memory.
-//   - CSV begins with a byte order mark, because spreadsheets do not assume UTF-8 without one. It follows RFC 4180:
-//     lines end with CR LF, cells with a comma, a quote or a line end are quoted.
-//   - An apostrophe stands before each part of a text that a spreadsheet would take for a formula: at the
-//     begin of the cell and behind each character that a spreadsheet may take for a separator. So the
-//     cells of CSV are for reading; NDJSON has the exact texts.
-package rows
+package console
 
 import (
 	"context"
@@ -35,14 +25,14 @@ type Format string
 
 // The formats. JSON is a page and no stream.
 const (
-	JSON   Format = "json"
-	CSV    Format = "csv"
-	NDJSON Format = "ndjson"
+	formatJSON   Format = "json"
+	FormatCSV    Format = "csv"
+	FormatNDJSON Format = "ndjson"
 )
 
 // Media returns the media type.
 func (f Format) Media() string {
-	if f == CSV {
+	if f == FormatCSV {
 		return "text/csv; charset=utf-8"
 	}
 	return "application/x-ndjson"
@@ -52,8 +42,8 @@ func (f Format) Media() string {
 func ParseFormat(values url.Values) (Format, error) {
 	switch f := Format(values.Get("format")); f {
 	case "":
-		return JSON, nil
-	case JSON, CSV, NDJSON:
+		return formatJSON, nil
+	case formatJSON, FormatCSV, FormatNDJSON:
 		return f, nil
 	}
 	return "", fault.New(fault.Invalid, "format must be json, csv or ndjson")
@@ -83,7 +73,7 @@ type List[T any] struct {
 	Page func(ctx context.Context, after string, limit int) (rows []T, next *string, err error)
 }
 
-// Writer writes a stream (package call).
+// Writer writes a stream.
 type Writer interface {
 	io.Writer
 	TakeTurn(ctx context.Context) (give func(), err error)
@@ -122,7 +112,7 @@ func (l *List[T]) encodePage(ctx context.Context, w Writer, after string, limit 
 	if err != nil {
 		return nil, 0, nil, err
 	}
-	if begin && l.Format == CSV {
+	if begin && l.Format == FormatCSV {
 		text = appendLine(append(text, byteOrderMark...), l.Columns)
 	}
 	for _, row := range found {
@@ -134,7 +124,7 @@ func (l *List[T]) encodePage(ctx context.Context, w Writer, after string, limit 
 }
 
 func (l *List[T]) appendRow(text []byte, row T) ([]byte, error) {
-	if l.Format == CSV {
+	if l.Format == FormatCSV {
 		cells := l.Cells(row)
 		line := make([]string, len(cells))
 		for i, c := range cells {
@@ -149,8 +139,8 @@ func (l *List[T]) appendRow(text []byte, row T) ([]byte, error) {
 // Cell is a cell of CSV.
 type Cell string
 
-// Number returns the cell of a number.
-func Number[N ~uint64 | ~int](n N) Cell { return Cell(strconv.FormatInt(int64(n), 10)) }
+// NumberCell returns the cell of a number.
+func NumberCell[N ~uint64 | ~int](n N) Cell { return Cell(strconv.FormatInt(int64(n), 10)) }
 
 // Characters that make a part of a text a formula.
 const (
@@ -161,11 +151,11 @@ const (
 // byteOrderMark begins CSV, so that spreadsheets read it as UTF-8.
 const byteOrderMark = "\ufeff"
 
-// Text returns the cell of a text, with an apostrophe before each part that begins as a formula does.
+// TextCell returns the cell of a text, with an apostrophe before each part that begins as a formula does.
 // A part begins at the start of the text and after each separator, because a spreadsheet may split lines at
 // another character than the comma and then ignores quotes within a cell. Quotes, white space of any kind, including
 // U+3000, and invisible characters before a formula do not hide it.
-func Text[S ~string](s S) Cell {
+func TextCell[S ~string](s S) Cell {
 	text := string(s)
 	if !strings.ContainsAny(text, formulaBegins) {
 		return Cell(text)
@@ -185,15 +175,15 @@ func Text[S ~string](s S) Cell {
 	return Cell(cell.String())
 }
 
-// OrEmpty is Text of a text that may be missing.
-func OrEmpty[S ~string](s *S) Cell {
+// cellOrEmpty returns the cell of a text that may be missing.
+func cellOrEmpty[S ~string](s *S) Cell {
 	if s == nil {
 		return ""
 	}
-	return Text(*s)
+	return TextCell(*s)
 }
 
-// appendLine appends a line of CSV.
+// appendLine appends a line of CSV with its line end.
 func appendLine(text []byte, cells []string) []byte {
 	for i, c := range cells {
 		if i > 0 {

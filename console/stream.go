@@ -1,4 +1,4 @@
-package call
+package console
 
 import (
 	"context"
@@ -23,20 +23,20 @@ const (
 
 var errSlowReader = errors.New("stream: the reader takes less than 64 KiB a second")
 
-// Stream is an answer with status 200 that is sent while it is made.
-type Stream struct {
+// stream is an answer with status 200 that is sent while it is made.
+type stream struct {
 	Media    string // Content-Type
 	FileName string // by which browsers keep it; "" for none
 
 	// Write writes the answer. An error before the first byte is answered as every error is. After it
 	// the connection ends, so that no reader takes a part for the whole. ctx ends with the client, and
 	// 30 minutes after the begin.
-	Write func(ctx context.Context, w *StreamWriter) error
+	Write func(ctx context.Context, w *streamWriter) error
 }
 
-// StreamWriter writes a streamed answer. One goroutine uses it at a time.
-type StreamWriter struct {
-	stream     *Stream
+// streamWriter writes a streamed answer. One goroutine uses it at a time.
+type streamWriter struct {
+	stream     *stream
 	w          http.ResponseWriter
 	controller *http.ResponseController
 	begun      bool
@@ -49,7 +49,7 @@ type StreamWriter struct {
 
 // stream sends a streamed answer.
 func (e *exchange) stream() error {
-	tenant, from := e.Who.Tenant, e.surface.Address(e.Request.Request)
+	tenant, from := e.Who.Tenant, e.surface.Address(e.request.Request)
 	release, err := e.surface.streams.Acquire(tenant, from)
 	if err != nil {
 		return err
@@ -58,7 +58,7 @@ func (e *exchange) stream() error {
 	if c := listener.ContextOf(ctx); c != nil {
 		c.Extend(streamTime)
 	}
-	w := &StreamWriter{stream: e.answer.Stream, w: e.w, controller: http.NewResponseController(e.w), from: from,
+	w := &streamWriter{stream: e.answer.Stream, w: e.w, controller: http.NewResponseController(e.w), from: from,
 		tenant: admission.TenantOf(tenant), processors: e.surface.Control.Processors, patience: patience}
 	defer func() { release(w.TooSlow()) }()
 	if err = w.stream.Write(ctx, w); err != nil {
@@ -70,7 +70,7 @@ func (e *exchange) stream() error {
 
 // TakeTurn waits for a processor. Call give after at most about 20 ms of work, and before Write,
 // because Write may wait for the reader.
-func (w *StreamWriter) TakeTurn(ctx context.Context) (give func(), err error) {
+func (w *streamWriter) TakeTurn(ctx context.Context) (give func(), err error) {
 	if err := w.processors.AcquireQuietly(ctx, w.tenant, 1); err != nil {
 		return nil, err
 	}
@@ -79,7 +79,7 @@ func (w *StreamWriter) TakeTurn(ctx context.Context) (give func(), err error) {
 
 // Write implements io.Writer. It fails once the reader has fallen behind the minimum rate by 15 seconds. Time outside of
 // Write does not count.
-func (w *StreamWriter) Write(p []byte) (done int, err error) {
+func (w *streamWriter) Write(p []byte) (done int, err error) {
 	w.begin()
 	for piece := range slices.Chunk(p, pieceBytes) {
 		began := time.Now()
@@ -100,14 +100,14 @@ func (w *StreamWriter) Write(p []byte) (done int, err error) {
 }
 
 // From returns the network address of the reader.
-func (w *StreamWriter) From() netip.Addr { return w.from }
+func (w *streamWriter) From() netip.Addr { return w.from }
 
 // TooSlow reports whether a write failed after the reader had fallen behind. A reader that disconnects shortly before it
 // would be cut off counts as too slow, because it may begin again at once.
-func (w *StreamWriter) TooSlow() bool { return w.failed && w.patience < patience*2/3 }
+func (w *streamWriter) TooSlow() bool { return w.failed && w.patience < patience*2/3 }
 
 // begin sends the headers once.
-func (w *StreamWriter) begin() {
+func (w *streamWriter) begin() {
 	if w.begun {
 		return
 	}

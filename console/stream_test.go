@@ -1,4 +1,4 @@
-package call_test
+package console
 
 import (
 	"context"
@@ -12,7 +12,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/agentledger/agentledger/console/call"
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/http/admission"
@@ -21,36 +20,36 @@ import (
 	"github.com/agentledger/agentledger/internal/tenant/consoletoken"
 )
 
-// people have sessions "1" and "2", auditors of tenants 1 and 2.
-type people struct{}
+// streamPeople have sessions "1" and "2", auditors of tenants 1 and 2.
+type streamPeople struct{}
 
-func (people) Session(_ context.Context, token string) (*account.Session, error) {
+func (streamPeople) Session(_ context.Context, token string) (*account.Session, error) {
 	if token != "1" && token != "2" {
 		return nil, fault.New(fault.Unauthorized, "no")
 	}
 	return &account.Session{Account: "acc_" + account.ID(token), Tenant: id.Tenant(token[0] - '0'), Role: account.Auditor}, nil
 }
 
-func (people) Authenticate(context.Context, string) (*account.Session, consoletoken.ID, error) {
+func (streamPeople) Authenticate(context.Context, string) (*account.Session, consoletoken.ID, error) {
 	return nil, "", fault.New(fault.Unauthorized, "no")
 }
 
-func (people) Active(context.Context, id.Tenant) (bool, error)   { return true, nil }
-func (people) SignIn(context.Context, id.Tenant) (string, error) { return "", nil }
+func (streamPeople) Active(context.Context, id.Tenant) (bool, error)   { return true, nil }
+func (streamPeople) SignIn(context.Context, id.Tenant) (string, error) { return "", nil }
 
 // route returns a router of one route that streams what write writes.
-func route(t *testing.T, timeout time.Duration, write func(context.Context, *call.StreamWriter) error) http.Handler {
+func route(t *testing.T, timeout time.Duration, write func(context.Context, *streamWriter) error) http.Handler {
 	t.Helper()
 	e := &edge.Edge{Bound: edge.NewBound(timeout)}
-	surface, err := call.New(call.Options{Edge: e, Sessions: people{}, Tokens: people{}, Organizations: people{},
+	surface, err := newSurface(surfaceOptions{Edge: e, Sessions: streamPeople{}, Tokens: streamPeople{}, Organizations: streamPeople{},
 		PublicURL: "http://ledger.example", Control: admission.New(2), MaxInFlight: 100, MaxInFlightOrganization: 100,
 		MaxPolls: 1, MaxPollsOrganization: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
-	var table call.Table
-	table.Add("GET", "/stream", call.Permit(account.Read), edge.Body{}, func(*call.Request) (call.Answer, error) {
-		return call.Answer{Stream: &call.Stream{Media: "text/csv", FileName: "a.csv", Write: write}}, nil
+	var table routes
+	table.Add("GET", "/stream", permit(account.Read), edge.Body{}, func(*request) (answer, error) {
+		return answer{Stream: &stream{Media: "text/csv", FileName: "a.csv", Write: write}}, nil
 	})
 	r := e.Router()
 	surface.Mount(r, table)
@@ -58,7 +57,7 @@ func route(t *testing.T, timeout time.Duration, write func(context.Context, *cal
 }
 
 // serve serves one route that streams what write writes.
-func serve(t *testing.T, timeout time.Duration, write func(context.Context, *call.StreamWriter) error) *httptest.Server {
+func serve(t *testing.T, timeout time.Duration, write func(context.Context, *streamWriter) error) *httptest.Server {
 	t.Helper()
 	server := httptest.NewServer(route(t, timeout, write))
 	t.Cleanup(server.Close)
@@ -85,12 +84,12 @@ func get(t *testing.T, server *httptest.Server, session string) (*http.Response,
 func TestStream(t *testing.T) {
 	large := strings.Repeat("x", 1<<20)
 	for name, c := range map[string]struct {
-		write  func(context.Context, *call.StreamWriter) error
+		write  func(context.Context, *streamWriter) error
 		status int
 		text   string
 		cut    bool // the connection ends before the answer does
 	}{
-		"rows": {func(ctx context.Context, w *call.StreamWriter) error {
+		"rows": {func(ctx context.Context, w *streamWriter) error {
 			give, err := w.TakeTurn(ctx)
 			if err == nil {
 				give()
@@ -98,9 +97,9 @@ func TestStream(t *testing.T) {
 			}
 			return err
 		}, 200, "a,b\r\n", false},
-		"nothing": {func(context.Context, *call.StreamWriter) error { return nil }, 200, "", false},
-		"refused": {func(context.Context, *call.StreamWriter) error { return fault.New(fault.Invalid, "no") }, 422, `{"error":"no"}`, false},
-		"fails midway": {func(_ context.Context, w *call.StreamWriter) error {
+		"nothing": {func(context.Context, *streamWriter) error { return nil }, 200, "", false},
+		"refused": {func(context.Context, *streamWriter) error { return fault.New(fault.Invalid, "no") }, 422, `{"error":"no"}`, false},
+		"fails midway": {func(_ context.Context, w *streamWriter) error {
 			_, _ = io.WriteString(w, large)
 			return errors.New("no")
 		}, 200, large, true},
@@ -124,7 +123,7 @@ func TestStream(t *testing.T) {
 
 // The time-out of usual requests does not hold for streams.
 func TestStreamMayTakeLonger(t *testing.T) {
-	server := serve(t, time.Minute, func(ctx context.Context, w *call.StreamWriter) error {
+	server := serve(t, time.Minute, func(ctx context.Context, w *streamWriter) error {
 		if at, _ := ctx.Deadline(); time.Until(at) < 10*time.Minute {
 			return fault.New(fault.Invalid, at.String())
 		}
@@ -139,7 +138,7 @@ func TestStreamMayTakeLonger(t *testing.T) {
 // An organization has room for four streams, and leaves room for the other one.
 func TestStreamsAreBounded(t *testing.T) {
 	begun, end := make(chan bool, 16), make(chan bool)
-	server := serve(t, time.Minute, func(context.Context, *call.StreamWriter) error {
+	server := serve(t, time.Minute, func(context.Context, *streamWriter) error {
 		begun <- true
 		<-end
 		return nil
@@ -209,7 +208,7 @@ func TestStreamOfASlowReader(t *testing.T) {
 		"a gigabit network": {1 << 27, true, time.Second},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			h := route(t, time.Hour, func(_ context.Context, w *call.StreamWriter) error {
+			h := route(t, time.Hour, func(_ context.Context, w *streamWriter) error {
 				_, err := w.Write(make([]byte, size))
 				return err
 			})

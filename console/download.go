@@ -1,37 +1,35 @@
-package reading
+package console
 
 import (
 	"context"
 	"strconv"
 	"strings"
 
-	"github.com/agentledger/agentledger/console/call"
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/read/auditlist"
 	"github.com/agentledger/agentledger/internal/read/eventlist"
-	"github.com/agentledger/agentledger/internal/read/rows"
 )
 
 // asStream reports whether a request asks for a stream, and reads the question for it.
-func asStream(r *call.Request) (asked eventlist.Asked, f rows.Format, stream bool, err error) {
+func asStream(r *request) (asked eventlist.Asked, f Format, stream bool, err error) {
 	values := r.URL.Query()
-	if f, err = rows.ParseFormat(values); err != nil || f == rows.JSON {
+	if f, err = ParseFormat(values); err != nil || f == formatJSON {
 		return asked, f, false, err
 	}
 	if values.Has("wait") {
 		return asked, f, false, fault.New(fault.Invalid, "wait is for format=json")
 	}
 	asked = eventlist.Asked{Tenant: r.Who.Tenant, Role: r.Who.Role, Values: values, After: values.Get("after")}
-	asked.Limit, err = rows.ParseLimit(values)
+	asked.Limit, err = ParseLimit(values)
 	return asked, f, err == nil, err
 }
 
 // streamOf answers with a list as a stream. name begins the name of the file.
-func streamOf[T any](name string, asked eventlist.Asked, f rows.Format, l rows.List[T]) call.Answer {
+func streamOf[T any](name string, asked eventlist.Asked, f Format, l List[T]) answer {
 	l.Format, l.After, l.Limit = f, asked.After, asked.Limit
-	return call.Answer{Stream: &call.Stream{Media: f.Media(), FileName: name + "." + string(f),
-		Write: func(ctx context.Context, w *call.StreamWriter) error { return l.Write(ctx, w) }}}
+	return answer{Stream: &stream{Media: f.Media(), FileName: name + "." + string(f),
+		Write: func(ctx context.Context, w *streamWriter) error { return l.Write(ctx, w) }}}
 }
 
 // pageOf returns a question for one page of a stream.
@@ -40,15 +38,15 @@ func pageOf(asked eventlist.Asked, after string, limit int) eventlist.Asked {
 	return asked
 }
 
-func (c *Calls) streamEvents(asked eventlist.Asked, f rows.Format) call.Answer {
-	return streamOf("events", asked, f, rows.List[eventlist.Event]{
+func (c *readingCalls) streamEvents(asked eventlist.Asked, f Format) answer {
+	return streamOf("events", asked, f, List[eventlist.Event]{
 		Columns: []string{"log_index", "event_id", "event_hash", "received_at", "agent_id", "tool_name", "action_kind",
 			"declared", "effective", "rule_id", "signer", "trace_id", "actor_principal"},
-		Cells: func(e eventlist.Event) []rows.Cell {
-			return []rows.Cell{rows.Number(e.LogIndex), rows.Text(e.EventID), rows.Text(e.EventHash.String()),
-				rows.Text(e.ReceivedAt.String()), rows.Text(e.AgentID), rows.OrEmpty(e.ToolName),
-				rows.Text(e.ActionKind), rows.Text(e.Declared.String()), rows.Text(e.Effective.String()),
-				rows.OrEmpty(e.RuleID), rows.Text(e.Signer), rows.Text(e.TraceID), rows.OrEmpty(e.Principal)}
+		Cells: func(e eventlist.Event) []Cell {
+			return []Cell{NumberCell(e.LogIndex), TextCell(e.EventID), TextCell(e.EventHash.String()),
+				TextCell(e.ReceivedAt.String()), TextCell(e.AgentID), cellOrEmpty(e.ToolName),
+				TextCell(e.ActionKind), TextCell(e.Declared.String()), TextCell(e.Effective.String()),
+				cellOrEmpty(e.RuleID), TextCell(e.Signer), TextCell(e.TraceID), cellOrEmpty(e.Principal)}
 		},
 		Page: func(ctx context.Context, after string, limit int) ([]eventlist.Event, *string, error) {
 			page, err := c.Events.List(ctx, pageOf(asked, after, limit))
@@ -57,21 +55,21 @@ func (c *Calls) streamEvents(asked eventlist.Asked, f rows.Format) call.Answer {
 	})
 }
 
-func (c *Calls) streamTraces(asked eventlist.Asked, f rows.Format) call.Answer {
-	return streamOf("traces", asked, f, rows.List[eventlist.Trace]{
+func (c *readingCalls) streamTraces(asked eventlist.Asked, f Format) answer {
+	return streamOf("traces", asked, f, List[eventlist.Trace]{
 		Columns: []string{"log_index", "trace_id", "first_at", "last_at", "last_log_index", "events", "at_least",
 			"complete", "allow", "deny", "allow_with_obligation", "agents"},
-		Cells: func(t eventlist.Trace) []rows.Cell {
+		Cells: func(t eventlist.Trace) []Cell {
 			agents := make([]string, len(t.Agents))
 			for i := range t.Agents {
 				agents[i] = string(t.Agents[i])
 			}
-			return []rows.Cell{rows.Number(t.LogIndex), rows.Text(t.TraceID), rows.Text(t.FirstAt.String()),
-				rows.Text(t.LastAt.String()), rows.Number(t.LastIndex), rows.Number(t.Events),
-				rows.Text(strconv.FormatBool(t.AtLeast)), rows.Text(strconv.FormatBool(t.Complete)),
-				rows.Number(t.Decisions[id.Allow]), rows.Number(t.Decisions[id.Deny]),
-				rows.Number(t.Decisions[id.AllowWithObligation]),
-				rows.Text(strings.Join(agents, " "))}
+			return []Cell{NumberCell(t.LogIndex), TextCell(t.TraceID), TextCell(t.FirstAt.String()),
+				TextCell(t.LastAt.String()), NumberCell(t.LastIndex), NumberCell(t.Events),
+				TextCell(strconv.FormatBool(t.AtLeast)), TextCell(strconv.FormatBool(t.Complete)),
+				NumberCell(t.Decisions[id.Allow]), NumberCell(t.Decisions[id.Deny]),
+				NumberCell(t.Decisions[id.AllowWithObligation]),
+				TextCell(strings.Join(agents, " "))}
 		},
 		Page: func(ctx context.Context, after string, limit int) ([]eventlist.Trace, *string, error) {
 			page, err := c.Traces.ListTraces(ctx, pageOf(asked, after, limit))
@@ -80,8 +78,8 @@ func (c *Calls) streamTraces(asked eventlist.Asked, f rows.Format) call.Answer {
 	})
 }
 
-func (c *Calls) streamAudit(asked eventlist.Asked, f rows.Format) call.Answer {
-	return streamOf("audit", asked, f, rows.List[auditlist.Act]{
+func (c *readingCalls) streamAudit(asked eventlist.Asked, f Format) answer {
+	return streamOf("audit", asked, f, List[auditlist.Act]{
 		Columns: []string{"log_index", "event_id", "event_hash", "received_at", "kind", "sentence", "actor_type",
 			"actor_id", "actor_name", "actor_email", "actor_token", "credential", "credential_id", "address",
 			"payload", "proof"},
@@ -93,7 +91,7 @@ func (c *Calls) streamAudit(asked eventlist.Asked, f rows.Format) call.Answer {
 	})
 }
 
-func auditCells(a auditlist.Act) []rows.Cell {
+func auditCells(a auditlist.Act) []Cell {
 	var credential, name, address string
 	if o := a.Source; o != nil {
 		credential, name = string(o.Credential), o.ID
@@ -101,8 +99,8 @@ func auditCells(a auditlist.Act) []rows.Cell {
 			address = o.Address.String()
 		}
 	}
-	return []rows.Cell{rows.Number(a.LogIndex), rows.Text(a.EventID), rows.Text(a.EventHash.String()),
-		rows.Text(a.ReceivedAt.String()), rows.Text(a.Kind), rows.Text(a.Sentence), rows.Text(a.Actor.Type),
-		rows.Text(a.Actor.ID), rows.Text(a.Actor.Name), rows.Text(a.Actor.Email), rows.Text(a.Actor.Token),
-		rows.Text(credential), rows.Text(name), rows.Text(address), rows.Text(string(a.Payload)), rows.Text(a.Proof)}
+	return []Cell{NumberCell(a.LogIndex), TextCell(a.EventID), TextCell(a.EventHash.String()),
+		TextCell(a.ReceivedAt.String()), TextCell(a.Kind), TextCell(a.Sentence), TextCell(a.Actor.Type),
+		TextCell(a.Actor.ID), TextCell(a.Actor.Name), TextCell(a.Actor.Email), TextCell(a.Actor.Token),
+		TextCell(credential), TextCell(name), TextCell(address), TextCell(string(a.Payload)), TextCell(a.Proof)}
 }

@@ -1,17 +1,4 @@
-// Package call serves the calls of people and of their programs: it finds the caller, checks the
-// permission, admits the request and sends the answer. The packages of the console have handlers.
-//
-// Invariants:
-//
-//   - The caller is known before the body is read: by a session, or by a token where tokens have the right.
-//   - A route names a permission of package account, and the role of the caller must have it.
-//   - A call acts on the organization of its session and on no other.
-//   - A call whose permission needs an active organization is refused in an inactive one.
-//   - A request that a browser makes for another site changes nothing.
-//   - A request beyond the limit is refused before its body is read.
-//   - An answer that is streamed ends with its connection if it fails after its first byte. Its writer
-//     waits for a slow reader for a bounded time.
-package call
+package console
 
 import (
 	"context"
@@ -36,23 +23,23 @@ type Sessions interface {
 	Session(ctx context.Context, token string) (*account.Session, error)
 }
 
-// Tokens finds for whom a console token acts (package consoletoken).
-type Tokens interface {
+// tokenFinder finds for whom a console token acts (package consoletoken).
+type tokenFinder interface {
 	Authenticate(ctx context.Context, token string) (*account.Session, consoletoken.ID, error)
 }
 
-// Organizations tells what an organization allows (package org).
-type Organizations interface {
+// organizations tells what an organization allows (package org).
+type organizations interface {
 	Active(ctx context.Context, t id.Tenant) (bool, error)
 	SignIn(ctx context.Context, t id.Tenant) (string, error)
 }
 
-// Options configure New. All but Address are required.
-type Options struct {
+// surfaceOptions configure newSurface. All but Address are required.
+type surfaceOptions struct {
 	Edge          *edge.Edge
 	Sessions      Sessions
-	Tokens        Tokens
-	Organizations Organizations
+	Tokens        tokenFinder
+	Organizations organizations
 	PublicURL     string // pages of its origin may call, also through a proxy that changes Host
 	Control       *admission.Control
 
@@ -74,9 +61,9 @@ const (
 // retryAfter is when to retry a poll for which there was no slot.
 const retryAfter = 5 * time.Second
 
-// Surface serves tables of routes. It keeps nothing of a call.
-type Surface struct {
-	Options
+// surface serves tables of routes. It keeps nothing of a call.
+type surface struct {
+	surfaceOptions
 	crossOrigin *http.CrossOriginProtection
 	cookie      string // name of the one with the session's token
 
@@ -85,13 +72,13 @@ type Surface struct {
 	streams *admission.Downloads
 }
 
-// New returns a surface.
-func New(o Options) (*Surface, error) {
+// newSurface returns a surface.
+func newSurface(o surfaceOptions) (*surface, error) {
 	if o.Address == nil {
 		o.Address = peerAddress
 	}
-	s := &Surface{
-		Options: o, crossOrigin: http.NewCrossOriginProtection(), cookie: account.CookieName(o.PublicURL),
+	s := &surface{
+		surfaceOptions: o, crossOrigin: http.NewCrossOriginProtection(), cookie: account.CookieName(o.PublicURL),
 		limit: admission.NewLimit(o.MaxInFlight, o.MaxInFlightOrganization),
 		polls: admission.NewSharedLimit(o.MaxPolls, o.MaxPollsOrganization,
 			"Too many polls wait; ask again later, or without wait", retryAfter),
@@ -113,14 +100,14 @@ func peerAddress(r *http.Request) netip.Addr {
 	return p.Addr()
 }
 
-// Handler answers the call of a person with the permission for it.
-type Handler func(r *Request) (Answer, error)
+// handler answers the call of a person with the permission for it.
+type handler func(r *request) (answer, error)
 
-// Table is the routes of people.
-type Table = edge.Table[Handler]
+// routes is the routes of people.
+type routes = edge.Table[handler]
 
-// Permit returns the permission of a call of a member: by session, or by token where tokens may have the right.
-func Permit(p account.Permission) edge.Permission {
+// permit returns the permission of a call of a member: by session, or by token where tokens may have the right.
+func permit(p account.Permission) edge.Permission {
 	needed := edge.Permission{Credential: edge.Session, Right: string(p)}
 	if p.ForTokens() {
 		needed.Or = edge.ConsoleToken
@@ -129,20 +116,20 @@ func Permit(p account.Permission) edge.Permission {
 }
 
 // Mount adds the routes of a table to r.
-func (s *Surface) Mount(r *edge.Router, table Table) {
-	edge.Mount(r, edge.Surface[Handler]{Edge: s.Edge, Serve: s.serveRoute, Wait: edge.LongestWait}, table)
+func (s *surface) Mount(r *edge.Router, table routes) {
+	edge.Mount(r, edge.Surface[handler]{Edge: s.Edge, Serve: s.serveRoute, Wait: edge.LongestWait}, table)
 }
 
 // WhileActive refuses a call, before its body is looked at, in an organization that
 // the operator has made inactive.
-func (s *Surface) WhileActive(h Handler) Handler {
-	return func(r *Request) (Answer, error) {
+func (s *surface) WhileActive(h handler) handler {
+	return func(r *request) (answer, error) {
 		active, err := s.Organizations.Active(r.Context(), r.Who.Tenant)
 		if err != nil {
-			return Answer{}, err
+			return answer{}, err
 		}
 		if !active {
-			return Answer{}, fault.New(fault.Forbidden,
+			return answer{}, fault.New(fault.Forbidden,
 				"The organization is inactive: its console is read-only, but for revoking keys")
 		}
 		return h(r)
@@ -150,7 +137,7 @@ func (s *Surface) WhileActive(h Handler) Handler {
 }
 
 // serveRoute takes the requests of a route through the load control.
-func (s *Surface) serveRoute(route *edge.Route[Handler]) edge.Handler {
+func (s *surface) serveRoute(route *edge.Route[handler]) edge.Handler {
 	right, handle, usual := account.Permission(route.Permission.Right), route.Handler, s.classOf(route)
 	polls := &admission.Class{Control: s.Control, Limit: s.polls, Waits: true}
 	if right.NeedsActive() {
@@ -162,13 +149,13 @@ func (s *Surface) serveRoute(route *edge.Route[Handler]) edge.Handler {
 			class = polls
 			edge.ExtendDeadlines(w, wait)
 		}
-		return class.Serve(r, &exchange{Request: Request{Request: r, body: route.Body}, surface: s, right: right,
+		return class.Serve(r, &exchange{request: request{Request: r, body: route.Body}, surface: s, right: right,
 			handle: handle, w: w})
 	}
 }
 
 // classOf returns how the requests of a route are admitted.
-func (s *Surface) classOf(route *edge.Route[Handler]) *admission.Class {
+func (s *surface) classOf(route *edge.Route[handler]) *admission.Class {
 	class := &admission.Class{Control: s.Control, Limit: s.limit, MaxBody: route.Body.Max, Yields: true}
 	if route.Method == http.MethodGet {
 		class.Queue = s.Control.Reads

@@ -1,4 +1,4 @@
-package rows_test
+package console_test
 
 import (
 	"bytes"
@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/agentledger/agentledger/internal/read/rows"
+	"github.com/agentledger/agentledger/console"
 )
 
 // row is a row of the tests' list.
@@ -41,9 +41,9 @@ func (s *sink) Write(p []byte) (int, error) {
 }
 
 // list is one of n rows.
-func list(n int, f rows.Format, limit int, text string) *rows.List[row] {
-	return &rows.List[row]{Format: f, Limit: limit, Columns: []string{"n", "text"},
-		Cells: func(r row) []rows.Cell { return []rows.Cell{rows.Number(r.N), rows.Text(r.Text)} },
+func list(n int, f console.Format, limit int, text string) *console.List[row] {
+	return &console.List[row]{Format: f, Limit: limit, Columns: []string{"n", "text"},
+		Cells: func(r row) []console.Cell { return []console.Cell{console.NumberCell(r.N), console.TextCell(r.Text)} },
 		Page: func(_ context.Context, after string, limit int) (found []row, next *string, err error) {
 			begin, _ := strconv.Atoi(after)
 			for i := begin; i < min(n, begin+limit); i++ {
@@ -59,7 +59,7 @@ func list(n int, f rows.Format, limit int, text string) *rows.List[row] {
 
 // A stream in parts, each behind the last row of the one before, is the stream in one.
 func TestStreamsGoOn(t *testing.T) {
-	for _, f := range []rows.Format{rows.CSV, rows.NDJSON} {
+	for _, f := range []console.Format{console.FormatCSV, console.FormatNDJSON} {
 		for _, part := range []int{1, 199, 200, 201, 500, 1000} {
 			got, after := 0, ""
 			for range 1100 {
@@ -70,7 +70,7 @@ func TestStreamsGoOn(t *testing.T) {
 					t.Fatal(err)
 				}
 				lines := strings.Count(s.String(), "\n")
-				if f == rows.CSV {
+				if f == console.FormatCSV {
 					lines--
 				}
 				if got += lines; lines < part {
@@ -93,10 +93,10 @@ func FuzzCells(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		s := &sink{t: t}
-		if err := list(1, rows.CSV, 5, text).Write(t.Context(), s); err != nil {
+		if err := list(1, console.FormatCSV, 5, text).Write(t.Context(), s); err != nil {
 			t.Fatal(err)
 		}
-		want := string(rows.Text(text))
+		want := string(console.TextCell(text))
 		if !strings.HasSuffix(s.String(), "\r\n") || strings.ReplaceAll(want, "'", "") != strings.ReplaceAll(text, "'", "") {
 			t.Errorf("got %q", s.String())
 		}
@@ -110,7 +110,7 @@ func FuzzCells(f *testing.F) {
 			t.Errorf("got %q, %v, want %q", got, err, want)
 		}
 		s.Reset()
-		if err := list(1, rows.NDJSON, 5, text).Write(t.Context(), s); err == nil {
+		if err := list(1, console.FormatNDJSON, 5, text).Write(t.Context(), s); err == nil {
 			var r row
 			if err := json.Unmarshal(s.Bytes(), &r); err != nil || r.Text != text {
 				t.Errorf("NDJSON: got %q, %v, want %q", r.Text, err, text)
@@ -139,7 +139,7 @@ func TestFormulas(t *testing.T) {
 		`a;"=1"`: `a;"'=1"`, "a; =1": "a; '=1", " =1": " '=1", "=1;=2": "'=1;'=2", "did:key:z6": "did:key:z6",
 		"2026-11-20T12:00:00.000Z": "2026-11-20T12:00:00.000Z", "a;\t=1": "a;'\t'=1", "＝1": "'＝1", "＠x": "'＠x", "\u3000=1": "\u3000'=1", "\u00a0＋1": "\u00a0'＋1", "\u200b-1": "\u200b'-1", "a;\u3000－1": "a;\u3000'－1", "\xff=1": "\xff=1", "日＝本": "日＝本",
 	} {
-		if got := rows.Text(text); string(got) != want {
+		if got := console.TextCell(text); string(got) != want {
 			t.Errorf("%q: got %q, want %q", text, got, want)
 		}
 	}
@@ -155,8 +155,8 @@ func TestFormats(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		f, err := rows.ParseFormat(values)
-		limit, bad := rows.ParseLimit(values)
+		f, err := console.ParseFormat(values)
+		limit, bad := console.ParseLimit(values)
 		got := fmt.Sprint(f, " ", limit)
 		if err = errors.Join(err, bad); err != nil {
 			got = err.Error()

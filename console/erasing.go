@@ -1,18 +1,10 @@
-// Package erasing answers the calls by which owners erase payloads, and those that tell what was erased.
-//
-// Invariants:
-//
-//   - Only an owner erases, in a session with a factor that was proved lately. Programs with tokens don't.
-//   - A call begins an erasure and returns. The work is done in the background (package operate/erasure).
-//   - Answers hold no erased text.
-package erasing
+package console
 
 import (
 	"context"
 	"net/http"
 	"strconv"
 
-	"github.com/agentledger/agentledger/console/call"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/flow/approval"
 	"github.com/agentledger/agentledger/internal/http/edge"
@@ -22,39 +14,39 @@ import (
 	"github.com/agentledger/agentledger/internal/tenant/account"
 )
 
-// Erasures begins erasures and tells about them (package operate/erasure).
-type Erasures interface {
+// eraser begins erasures and tells about them (package operate/erasure).
+type eraser interface {
 	Ask(ctx context.Context, t id.Tenant, asker string, w erasure.Wanted) (erasure.Erasure, error)
 	AskForEvent(ctx context.Context, t id.Tenant, asker, name string, why erasure.Reason) (erasure.Erasure, error)
 	Find(ctx context.Context, t id.Tenant, name erasure.ID) (erasure.Erasure, error)
 	List(ctx context.Context, t id.Tenant, before erasure.ID, limit int) ([]erasure.Erasure, error)
 }
 
-// Calls are the calls about erasures. The field is required.
-type Calls struct{ Erasures Erasures }
+// erasureCalls are the calls about erasures. The field is required.
+type erasureCalls struct{ Erasures eraser }
 
 // AddRoutes adds the routes of the calls.
-func (c *Calls) AddRoutes(table *call.Table) {
-	owns, reads := call.Permit(account.Own), call.Permit(account.ReadAudit)
-	none, some := edge.Body{}, edge.JSONBody(call.MaxBody)
+func (c *erasureCalls) AddRoutes(table *routes) {
+	owns, reads := permit(account.Own), permit(account.ReadAudit)
+	none, some := edge.Body{}, edge.JSONBody(maxBody)
 	table.Add("POST", "/v1/console/events/{event}/erase", owns, some, c.eraseEvent)
 	table.Add("POST", "/v1/console/erasures", owns, some, c.eraseMany)
 	table.Add("GET", "/v1/console/erasures", reads, none, c.listErasures).TakesPage()
 	table.Add("GET", "/v1/console/erasures/{erasure}", reads, none, c.answerErasure)
 }
 
-func (c *Calls) eraseEvent(r *call.Request) (call.Answer, error) {
+func (c *erasureCalls) eraseEvent(r *request) (answer, error) {
 	var body struct {
 		Reason erasure.Reason `json:"reason"`
 	}
 	if err := r.DecodeBody(&body); err != nil {
-		return call.Answer{}, err
+		return answer{}, err
 	}
 	return accepted(c.Erasures.AskForEvent(r.Context(), r.Who.Tenant, string(r.Who.Account),
 		r.PathParameter("event"), body.Reason))
 }
 
-func (c *Calls) eraseMany(r *call.Request) (call.Answer, error) {
+func (c *erasureCalls) eraseMany(r *request) (answer, error) {
 	var body struct {
 		Agent     id.Agent       `json:"agent_id"`
 		Trace     id.Trace       `json:"trace_id"`
@@ -64,25 +56,25 @@ func (c *Calls) eraseMany(r *call.Request) (call.Answer, error) {
 		Reason    erasure.Reason `json:"reason"`
 	}
 	if err := r.DecodeBody(&body); err != nil {
-		return call.Answer{}, err
+		return answer{}, err
 	}
 	wanted := erasure.Wanted{Agent: body.Agent, Trace: body.Trace, Principal: body.Principal, Reason: body.Reason}
 	var err error
 	if wanted.From, err = eventlist.ParseBound("from", body.From); err != nil {
-		return call.Answer{}, err
+		return answer{}, err
 	}
 	if wanted.To, err = eventlist.ParseBound("to", body.To); err != nil {
-		return call.Answer{}, err
+		return answer{}, err
 	}
 	return accepted(c.Erasures.Ask(r.Context(), r.Who.Tenant, string(r.Who.Account), wanted))
 }
 
 // accepted answers that an erasure has begun.
-func accepted(made erasure.Erasure, err error) (call.Answer, error) {
+func accepted(made erasure.Erasure, err error) (answer, error) {
 	if err != nil {
-		return call.Answer{}, err
+		return answer{}, err
 	}
-	return call.JSON(http.StatusAccepted, struct {
+	return jsonAnswer(http.StatusAccepted, struct {
 		ID erasure.ID `json:"erasure_id"`
 	}{made.ID}), nil
 }
@@ -156,34 +148,26 @@ func describeBound(b index.Bound) *string {
 	return &text
 }
 
-func orNull[T comparable](v T) *T {
-	var zero T
-	if v == zero {
-		return nil
-	}
-	return &v
-}
-
-func (c *Calls) listErasures(r *call.Request) (call.Answer, error) {
+func (c *erasureCalls) listErasures(r *request) (answer, error) {
 	p, err := r.ParsePage()
 	if err != nil {
-		return call.Answer{}, err
+		return answer{}, err
 	}
 	found, err := c.Erasures.List(r.Context(), r.Who.Tenant, erasure.ID(p.After), p.Limit+1)
 	if err != nil {
-		return call.Answer{}, err
+		return answer{}, err
 	}
 	var body struct {
 		Erasures []view  `json:"erasures"`
 		Next     *string `json:"next"`
 	}
 	body.Erasures, body.Next = edge.CutPage(p, found, func(e erasure.Erasure) string { return string(e.ID) }, describe)
-	return call.JSON(http.StatusOK, body), nil
+	return jsonAnswer(http.StatusOK, body), nil
 }
 
-func (c *Calls) answerErasure(r *call.Request) (call.Answer, error) {
+func (c *erasureCalls) answerErasure(r *request) (answer, error) {
 	found, err := c.Erasures.Find(r.Context(), r.Who.Tenant, erasure.ID(r.PathParameter("erasure")))
 	one := describe(found)
 	one.Remains = describeRemains()
-	return call.OK(one, err)
+	return okAnswer(one, err)
 }

@@ -1,0 +1,89 @@
+package console
+
+import (
+	"net/http"
+	"net/url"
+
+	"github.com/go-chi/chi/v5"
+
+	"github.com/agentledger/agentledger/internal/http/edge"
+	"github.com/agentledger/agentledger/internal/tenant/account"
+)
+
+// maxBody is the largest body, in bytes, of all calls but those with a policy.
+const maxBody = 64 << 10
+
+// request is a call of a person with the right to it.
+type request struct {
+	*http.Request
+	Who     *account.Session
+	ByToken bool // a program asks, with a console token
+
+	body edge.Body // bounds of the body
+}
+
+// ReadBody reads the body within the bounds of the route.
+func (r *request) ReadBody() ([]byte, error) { return edge.ReadBody(r.Request, r.body) }
+
+// DecodeBody reads a body of strict JSON into v.
+func (r *request) DecodeBody(v any) error {
+	body, err := r.ReadBody()
+	if err != nil {
+		return err
+	}
+	return edge.DecodeStrict(body, v)
+}
+
+// DecodeOptionalBody is DecodeBody for a body that may be left out.
+func (r *request) DecodeOptionalBody(v any) error {
+	body, err := r.ReadBody()
+	if err != nil || len(body) == 0 {
+		return err
+	}
+	return edge.DecodeStrict(body, v)
+}
+
+// PathParameter returns a part of the path as the client meant it.
+func (r *request) PathParameter(name string) string {
+	value := chi.URLParam(r.Request, name)
+	if r.URL.RawPath == "" {
+		return value // of the decoded path
+	}
+	decoded, err := url.PathUnescape(value)
+	if err != nil {
+		return value
+	}
+	return decoded
+}
+
+// ParsePage reads ?after= and ?limit=.
+func (r *request) ParsePage() (edge.Page, error) { return edge.ParsePage(r.Request) }
+
+// answer is the result of a call: a value that is sent as JSON, nothing, or a stream.
+type answer struct {
+	Status int
+	Body   any // nil: no content
+	Stream *stream
+}
+
+// jsonAnswer returns an answer with body as JSON; with no content if body is nil.
+func jsonAnswer(status int, body any) answer { return answer{Status: status, Body: body} }
+
+// okAnswer answers with 200 and body, unless there is an error.
+func okAnswer(body any, err error) (answer, error) {
+	if err != nil {
+		return answer{}, err
+	}
+	return jsonAnswer(http.StatusOK, body), nil
+}
+
+// noContent answers with 204, unless there is an error.
+func noContent(err error) (answer, error) { return answer{Status: http.StatusNoContent}, err }
+
+func (a answer) write(w http.ResponseWriter) error {
+	if a.Body == nil {
+		edge.WriteNoContent(w)
+		return nil
+	}
+	return edge.WriteJSON(w, a.Status, a.Body)
+}
