@@ -30,6 +30,13 @@
 //   - Roles, keys and policy are those of the ledger state that guards the append, or are read in
 //     the same preparation.
 //   - A callback reports each change of state. Its delivery is written in the same append.
+//   - The key that signs an organization's grants is made with the first grant, in the append that states it. It is stored
+//     sealed, opened only to sign, and belongs to one log: the log that succeeds it gets another one.
+//   - A principal is the sender's free text: it is compared with the names of people and never changed. The comparison
+//     errs on the strict side, so a text that contains a name anywhere mentions the account. It works on an erased
+//     principal too, whose text cannot be read back.
+//   - An approval with a payload is found by the digest of its action, so that the erasure of an event takes the payloads
+//     of its approvals with it. The entry is written in the append that asks and removed in the one that erases.
 //   - A waiting caller costs no goroutine of this package, and an idle organization costs nothing.
 //   - Nothing of one organization is visible under another's handle.
 package approval
@@ -43,8 +50,6 @@ import (
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/cache"
-	"github.com/agentledger/agentledger/internal/flow/approval/grantkey"
-	"github.com/agentledger/agentledger/internal/flow/approval/principal"
 	"github.com/agentledger/agentledger/internal/records"
 	"github.com/agentledger/agentledger/internal/schedule"
 	"github.com/agentledger/agentledger/internal/seal"
@@ -159,12 +164,12 @@ type Approval struct {
 
 	keyMaker, agentMaker string // principals that made the ingest key and the agent
 	principal            string // as sent, "" if erased
-	hidden               principal.Hidden
+	hidden               Hidden
 }
 
 // mentions reports whether the agent acts for an account of this name.
 func (a *Approval) mentions(name string) bool {
-	return principal.Mentions(a.principal, name) || a.hidden.Mentions(name)
+	return mentions(a.principal, name) || a.hidden.Mentions(name)
 }
 
 // Ledgers tells the published state of a ledger (package log).
@@ -253,7 +258,7 @@ type Approvals struct {
 	doubts   doubts
 	verdicts *cache.Map[verdictKey, bool]
 
-	grantKeys grantkey.Keys
+	grantKeys grantKeys
 }
 
 // New returns the approvals of a store.
@@ -272,11 +277,11 @@ func New(o Options) *Approvals {
 		doubts:   newDoubts(),
 		verdicts: newVerdicts(),
 
-		grantKeys: grantkey.New(o.Records, o.Keyring, unreadableMessage),
+		grantKeys: newGrantKeys(o.Records, o.Keyring, unreadableMessage),
 	}
 }
 
-// GrantKey is grantkey.Keys.Find.
+// GrantKey is grantKeys.Find.
 func (a *Approvals) GrantKey(
 	ctx context.Context, t id.Tenant,
 ) (key tlog.VerifierKey, from id.Index, ok bool, err error) {

@@ -11,7 +11,6 @@ import (
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/grant"
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/flow/actionindex"
 	"github.com/agentledger/agentledger/internal/records"
 	"github.com/agentledger/agentledger/internal/schedule"
 	"github.com/agentledger/agentledger/internal/sysevent"
@@ -204,9 +203,9 @@ func (a *Approvals) beginApproval(
 		return sysevent.Change{}, err
 	}
 	if c.tally.Version == 0 { // the first of all
-		c.Changes = append(c.Changes, listedChange(), actionindex.Complete())
+		c.Changes = append(c.Changes, listedChange(), actionIndexComplete())
 	}
-	c.Changes = append(c.Changes, actionindex.Add(r.ActionDigest, string(name)))
+	c.Changes = append(c.Changes, IndexAction(r.ActionDigest, string(name)))
 	if err := c.putApproval(records.Versioned[record]{Key: string(name), Value: *r}); err != nil {
 		return sysevent.Change{}, err
 	}

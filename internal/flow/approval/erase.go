@@ -5,7 +5,6 @@ import (
 	"iter"
 
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/flow/actionindex"
 	"github.com/agentledger/agentledger/internal/records"
 	"github.com/agentledger/agentledger/storage"
 )
@@ -33,5 +32,5 @@ func (a *Approvals) Erase(ctx context.Context, t id.Tenant, name ID, at id.Insta
 	r.Value.eraseTexts(at)
 	change, err := a.stores.approvals.Put(r)
 	change.Forget = true
-	return []storage.Change{change, actionindex.Remove(r.Value.ActionDigest, r.Key)}, err
+	return []storage.Change{change, unindexAction(r.Value.ActionDigest, r.Key)}, err
 }

@@ -10,7 +10,6 @@ import (
 
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/clock"
-	"github.com/agentledger/agentledger/internal/flow/approval/principal"
 	"github.com/agentledger/agentledger/internal/ratelimit"
 	"github.com/agentledger/agentledger/internal/records"
 	"github.com/agentledger/agentledger/internal/tenant/account"
@@ -52,27 +51,27 @@ type record struct {
 	Trace        id.Trace       `json:"trace_id,omitzero"`
 	Principal    string         `json:"actor_principal,omitzero"`
 	// Hidden replaces Principal when an open approval is erased. Older programs kept Principal until the approval ended.
-	Hidden        principal.Hidden `json:"hidden_principal,omitzero"`
-	IngestKeyID   string           `json:"ingest_key_id"`
-	KeyMaker      string           `json:"key_maker"` // principal that made the ingest key
-	CallbackURL   string           `json:"callback_url,omitzero"`
-	PolicyID      string           `json:"policy_id"`
-	PolicyVersion uint64           `json:"policy_version"`
-	PolicyDigest  id.Hash          `json:"policy_digest"`
-	RuleID        string           `json:"rule_id"`
-	Reason        string           `json:"reason"`
-	Quorum        int              `json:"quorum"`
-	Signed        bool             `json:"signed,omitzero"` // approving votes have to be signed
-	Votes         []Vote           `json:"votes,omitempty"`
-	Revocation    Remark           `json:"revocation,omitzero"`
-	Steps         int              `json:"steps"` // transitions stated so far
-	CreatedAt     id.Instant       `json:"created_at"`
-	ExpiresAt     id.Instant       `json:"expires_at"`
-	EndedAt       id.Instant       `json:"ended_at,omitzero"`
-	ErasedAt      id.Instant       `json:"erased_at,omitzero"` // of the payload, which is absent then
-	Grant         string           `json:"grant,omitzero"`     // the signed note
-	GrantEnds     id.Instant       `json:"grant_ends,omitzero"`
-	Shared        bool             `json:"shared,omitzero"` // counted for its ingest key; false in older records
+	Hidden        Hidden     `json:"hidden_principal,omitzero"`
+	IngestKeyID   string     `json:"ingest_key_id"`
+	KeyMaker      string     `json:"key_maker"` // principal that made the ingest key
+	CallbackURL   string     `json:"callback_url,omitzero"`
+	PolicyID      string     `json:"policy_id"`
+	PolicyVersion uint64     `json:"policy_version"`
+	PolicyDigest  id.Hash    `json:"policy_digest"`
+	RuleID        string     `json:"rule_id"`
+	Reason        string     `json:"reason"`
+	Quorum        int        `json:"quorum"`
+	Signed        bool       `json:"signed,omitzero"` // approving votes have to be signed
+	Votes         []Vote     `json:"votes,omitempty"`
+	Revocation    Remark     `json:"revocation,omitzero"`
+	Steps         int        `json:"steps"` // transitions stated so far
+	CreatedAt     id.Instant `json:"created_at"`
+	ExpiresAt     id.Instant `json:"expires_at"`
+	EndedAt       id.Instant `json:"ended_at,omitzero"`
+	ErasedAt      id.Instant `json:"erased_at,omitzero"` // of the payload, which is absent then
+	Grant         string     `json:"grant,omitzero"`     // the signed note
+	GrantEnds     id.Instant `json:"grant_ends,omitzero"`
+	Shared        bool       `json:"shared,omitzero"` // counted for its ingest key; false in older records
 }
 
 // statusByTime returns the status that holds now but for the policy: judge.findStatus has both. An
@@ -108,10 +107,10 @@ func (r *record) eraseTexts(at id.Instant) {
 		r.Payload, r.ErasedAt = nil, at
 	}
 	if r.Principal != "" {
-		r.Hidden, r.Principal = principal.Hide(r.Principal), ""
+		r.Hidden, r.Principal = Hide(r.Principal), ""
 	}
 	if !r.Status.Open() {
-		r.Hidden, r.CallbackURL = principal.Hidden{}, ""
+		r.Hidden, r.CallbackURL = Hidden{}, ""
 	}
 }
 

@@ -30,6 +30,8 @@ func RecordChecks() map[storage.Kind]func(storage.Record) error {
 		kindTally:    checkTally,
 		kindNewest:   records.Check[listRecord],
 		kindDue:      records.Check[struct{}],
+		kindAction:   records.Check[struct{}],
+		kindGrantKey: records.Check[grantKeyRecord],
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 
 	"github.com/agentledger/agentledger/grant"
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/flow/actionindex"
 	"github.com/agentledger/agentledger/internal/flow/approval"
 	"github.com/agentledger/agentledger/internal/follow"
 	"github.com/agentledger/agentledger/storage"
@@ -14,13 +13,13 @@ import (
 
 // payloadsOfTools returns the approvals with a payload for the same actions as the collected events.
 func (c *collection) payloadsOfTools(ctx context.Context) (names []approval.ID, err error) {
-	if err := actionindex.Ensure(ctx, c.Records, c.tenant, c.actionsBefore(ctx)); err != nil {
+	if err := approval.EnsureActionIndex(ctx, c.Records, c.tenant, c.actionsBefore(ctx)); err != nil {
 		return nil, errUnreadable("complete the index of actions", err)
 	}
-	if empty, err := actionindex.Empty(ctx, c.Records, c.tenant); err != nil || empty {
+	if empty, err := approval.ActionIndexEmpty(ctx, c.Records, c.tenant); err != nil || empty {
 		return nil, err
 	}
-	found, err := actionindex.Find(ctx, c.Records, c.tenant, c.actions(ctx))
+	found, err := approval.FindByAction(ctx, c.Records, c.tenant, c.actions(ctx))
 	for _, name := range found {
 		names = append(names, approval.ID(name))
 	}
@@ -34,7 +33,7 @@ func (c *collection) actionsBefore(ctx context.Context) iter.Seq2[storage.Change
 			if err == nil && a.ErasedAt != 0 {
 				continue
 			}
-			if !yield(actionindex.Add(a.ActionDigest, string(a.ID)), err) || err != nil {
+			if !yield(approval.IndexAction(a.ActionDigest, string(a.ID)), err) || err != nil {
 				return
 			}
 		}

@@ -19,9 +19,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/agentledger/agentledger/internal/flow/actionindex"
 	"github.com/agentledger/agentledger/internal/flow/approval"
-	"github.com/agentledger/agentledger/internal/flow/approval/grantkey"
 	"github.com/agentledger/agentledger/internal/flow/votermail"
 	"github.com/agentledger/agentledger/internal/flow/workflow"
 	"github.com/agentledger/agentledger/internal/mail"
@@ -50,7 +48,7 @@ type Check = func(storage.Record) error
 var checks = sync.OnceValue(func() map[storage.Kind]Check {
 	all := map[storage.Kind]Check{}
 	for _, owned := range []func() map[storage.Kind]Check{
-		actionindex.RecordChecks, approval.RecordChecks, grantkey.RecordChecks, votermail.RecordChecks, workflow.RecordChecks,
+		approval.RecordChecks, votermail.RecordChecks, workflow.RecordChecks,
 		mail.RecordChecks, directory.RecordChecks, erasure.RecordChecks, witness.RecordChecks, streamexport.RecordChecks,
 		sysevent.RecordChecks, account.RecordChecks, agent.RecordChecks, consoletoken.RecordChecks, member.RecordChecks,
 		org.RecordChecks, policystore.RecordChecks, quota.RecordChecks, voterkey.RecordChecks, webhook.RecordChecks, log.RecordChecks,

@@ -1,7 +1,7 @@
 package rekey
 
 import (
-	"github.com/agentledger/agentledger/internal/flow/approval/grantkey"
+	"github.com/agentledger/agentledger/internal/flow/approval"
 	"github.com/agentledger/agentledger/internal/mail"
 	"github.com/agentledger/agentledger/internal/seal"
 	"github.com/agentledger/agentledger/internal/streamexport"
@@ -17,6 +17,6 @@ func SealedTexts() []seal.Texts { return []seal.Texts{mail.SealedMessages()} }
 // SealedRecords returns every kind of record that holds private keys or other sealed texts.
 func SealedRecords() []seal.Record {
 	return []seal.Record{log.SealedLogKeys(), sysevent.SealedSystemKey(), agent.SealedBridgeKey(),
-		grantkey.Sealed(), webhook.SealedKey(), webhook.SealedEndpoints(),
+		approval.SealedGrantKey(), webhook.SealedKey(), webhook.SealedEndpoints(),
 		streamexport.SealedExport()}
 }

@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/flow/approval/grantkey"
+	"github.com/agentledger/agentledger/internal/flow/approval"
 	"github.com/agentledger/agentledger/internal/flow/workflow"
 	"github.com/agentledger/agentledger/internal/operate/directory"
 	"github.com/agentledger/agentledger/internal/operate/erasure"
@@ -236,7 +236,7 @@ func TestEveryKindIsNamed(t *testing.T) {
 		if got := log.Local(kind); got != (named.fate == ofLocal) {
 			t.Errorf("%s: left out of exports: got %v, and the table says %s", kind, got, named.fate)
 		}
-		left := kind.Derived() || log.OfLedger(kind) || witness.OfLog(kind) || grantkey.OfLog(kind) || workflow.OfLog(kind) || directory.OfLog(kind) || erasure.OfLog(kind) || sysevent.OfLog(kind)
+		left := kind.Derived() || log.OfLedger(kind) || witness.OfLog(kind) || approval.BelongsToLog(kind) || workflow.OfLog(kind) || directory.OfLog(kind) || erasure.OfLog(kind) || sysevent.OfLog(kind)
 		if left != (named.fate == ofLog || named.fate == ofLocal) {
 			t.Errorf("%s: left out of successions: got %v, and the table says %s", kind, left, named.fate)
 		}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/flow/approval/grantkey"
+	"github.com/agentledger/agentledger/internal/flow/approval"
 	"github.com/agentledger/agentledger/internal/flow/workflow"
 	"github.com/agentledger/agentledger/internal/operate/directory"
 	"github.com/agentledger/agentledger/internal/operate/erasure"
@@ -194,7 +194,7 @@ func (s *transition) readFirstEvent(ctx context.Context) error {
 // belongsToOrganization reports whether records of a kind are the organization's, and not about
 // one of its logs.
 func belongsToOrganization(kind storage.Kind) bool {
-	return !kind.Derived() && !log.OfLedger(kind) && !witness.OfLog(kind) && !grantkey.OfLog(kind) &&
+	return !kind.Derived() && !log.OfLedger(kind) && !witness.OfLog(kind) && !approval.BelongsToLog(kind) &&
 		!workflow.OfLog(kind) && !directory.OfLog(kind) && !erasure.OfLog(kind) && !sysevent.OfLog(kind)
 }
 

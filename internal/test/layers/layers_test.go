@@ -117,7 +117,6 @@ var layer = map[string]int{
 	"internal/tenant/org":          22,
 	"internal/tenant/policystore":  22,
 
-	"internal/flow/actionindex": 28, "internal/flow/approval": 29, "internal/flow/approval/grantkey": 28, "internal/flow/approval/principal": 0,
 	"internal/letter":        26,
 	"internal/tenant/factor": 23,
 	"internal/tenant/member": 25,
@@ -230,6 +229,7 @@ var layer = map[string]int{
 	"internal/tenant/password":      2,
 	"cmd/aps/flags":                 50,
 	"client/signer":                 42,
+	"internal/flow/approval":        28,
 }
 
 func TestLayersPointDown(t *testing.T) {

@@ -1,11 +1,4 @@
-// Package grantkey keeps the key that signs an organization's grants.
-//
-// Invariants:
-//
-//   - The key is made with the first grant, in the append that states it.
-//   - The private key is stored sealed, and is only opened to sign.
-//   - The key belongs to one log: its successor gets another one.
-package grantkey
+package approval
 
 import (
 	"context"
@@ -34,26 +27,26 @@ type grantKeyRecord struct {
 
 func sealContext(o id.Organization) string { return "grant-key\n" + o.String() }
 
-// Keys is the grant keys of all organizations. Its methods may be called concurrently.
-type Keys struct {
+// grantKeys is the grant keys of all organizations. Its methods may be called concurrently.
+type grantKeys struct {
 	store   records.Store[grantKeyRecord]
 	keyring *seal.Keyring
 }
 
-// New returns the grant keys of a store. unreadable is the message for clients when one can't be read.
-func New(r storage.RecordStore, keyring *seal.Keyring, unreadable string) Keys {
-	return Keys{records.New[grantKeyRecord](r, kindGrantKey, unreadable), keyring}
+// newGrantKeys returns the grant keys of a store. unreadable is the message for clients when one can't be read.
+func newGrantKeys(r storage.RecordStore, keyring *seal.Keyring, unreadable string) grantKeys {
+	return grantKeys{records.New[grantKeyRecord](r, kindGrantKey, unreadable), keyring}
 }
 
-// Sealed is where an organization's grant key is.
-func Sealed() seal.Record {
+// SealedGrantKey is where an organization's grant key is.
+func SealedGrantKey() seal.Record {
 	return seal.RecordOf(kindGrantKey, "grant key", seal.ForOrganization(sealContext),
 		func(r *grantKeyRecord) []*[]byte { return []*[]byte{&r.Sealed} })
 }
 
 // Find returns the key that signs an organization's grants and the size of
 // its log when that was made; ok is false before the first grant.
-func (k Keys) Find(ctx context.Context, t id.Tenant) (key tlog.VerifierKey, from id.Index, ok bool, err error) {
+func (k grantKeys) Find(ctx context.Context, t id.Tenant) (key tlog.VerifierKey, from id.Index, ok bool, err error) {
 	r, err := k.store.Get(ctx, t, "")
 	if err != nil || r.Version == 0 {
 		return key, 0, false, err
@@ -67,7 +60,7 @@ func (k Keys) Find(ctx context.Context, t id.Tenant) (key tlog.VerifierKey, from
 
 // Signer returns the key that signs grants. With the first grant it is made: then act gets its record and
 // statement.
-func (k Keys) Signer(ctx context.Context, s *log.State, act *sysevent.Change) (tlog.SignerKey, error) {
+func (k grantKeys) Signer(ctx context.Context, s *log.State, act *sysevent.Change) (tlog.SignerKey, error) {
 	identity := s.Identity()
 	r, err := k.store.Get(ctx, identity.Tenant, "")
 	if err != nil {
@@ -87,7 +80,7 @@ func (k Keys) Signer(ctx context.Context, s *log.State, act *sysevent.Change) (t
 	return tlog.NewSignerKey(grant.KeyName(identity.Origin), private)
 }
 
-func (k Keys) makeSigner(s *log.State, act *sysevent.Change) (tlog.SignerKey, error) {
+func (k grantKeys) makeSigner(s *log.State, act *sysevent.Change) (tlog.SignerKey, error) {
 	identity := s.Identity()
 	private := edkey.NewPrivate()
 	signer, err := tlog.NewSignerKey(grant.KeyName(identity.Origin), private)
@@ -118,13 +111,6 @@ func (k Keys) makeSigner(s *log.State, act *sysevent.Change) (tlog.SignerKey, er
 	return signer, nil
 }
 
-// OfLog reports whether records of a kind are about one log: they don't go over to
+// BelongsToLog reports whether records of a kind are about one log: they don't go over to
 // the one that succeeds it, whose grants are signed under another name.
-func OfLog(kind storage.Kind) bool { return kind == kindGrantKey }
-
-// RecordChecks returns, by kind, what reports whether a record of this package can be read. An import asks it before it writes.
-func RecordChecks() map[storage.Kind]func(storage.Record) error {
-	return map[storage.Kind]func(storage.Record) error{
-		kindGrantKey: records.Check[grantKeyRecord],
-	}
-}
+func BelongsToLog(kind storage.Kind) bool { return kind == kindGrantKey }

@@ -1,4 +1,4 @@
-package principal
+package approval
 
 import (
 	"bytes"
@@ -52,7 +52,7 @@ func Hide(text string) Hidden {
 	return h
 }
 
-// Mentions reports whether the principal mentioned a name of an account (see [Mentions]).
+// mentions reports whether the principal mentioned a name of an account (see [mentions]).
 func (h *Hidden) Mentions(name string) bool {
 	name = foldText(name)
 	if name == "" || h.All {

@@ -1,18 +1,9 @@
-// Package actionindex finds the approvals with a payload for an action, by its digest. An event that is
-// erased takes the payloads of its approvals with it.
-//
-// Invariants:
-//
-//   - Each approval with a payload has an entry once the index of its organization is complete.
-//   - An entry is written in the append that asks for the approval, and removed in the one that erases it.
-//   - Entries hold a digest and an id, and no text.
-package actionindex
+package approval
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/agentledger/agentledger/internal/records"
 	"iter"
 	"strings"
 
@@ -33,22 +24,24 @@ func putEntry(key string) storage.Change {
 	return storage.Change{Kind: kindAction, Key: key, Value: []byte("{}"), If: storage.AnyVersion}
 }
 
-// Add returns the change that adds an approval.
-func Add(action id.Hash, approval string) storage.Change { return putEntry(entryKey(action, approval)) }
+// IndexAction returns the change that adds an approval.
+func IndexAction(action id.Hash, approval string) storage.Change {
+	return putEntry(entryKey(action, approval))
+}
 
-// Remove returns the change that removes an approval.
-func Remove(action id.Hash, approval string) storage.Change {
+// unindexAction returns the change that removes an approval.
+func unindexAction(action id.Hash, approval string) storage.Change {
 	return storage.Change{Kind: kindAction, Key: entryKey(action, approval), If: storage.AnyVersion}
 }
 
-// Complete returns the change that says that no approval is missing.
-func Complete() storage.Change { return putEntry(completeKey) }
+// actionIndexComplete returns the change that says that no approval is missing.
+func actionIndexComplete() storage.Change { return putEntry(completeKey) }
 
-// maxFound bounds the approvals of one action that Find returns at once.
+// maxFound bounds the approvals of one action that FindByAction returns at once.
 const maxFound = 1000
 
-// Find returns the approvals of some actions, at most 1,000 of each.
-func Find(
+// FindByAction returns the approvals of some actions, at most 1,000 of each.
+func FindByAction(
 	ctx context.Context, store storage.RecordStore, t id.Tenant, actions iter.Seq2[id.Hash, error],
 ) (approvals []string, err error) {
 	for action, err := range actions {
@@ -68,15 +61,15 @@ func Find(
 	return approvals, nil
 }
 
-// Empty reports whether a complete index has no approval.
-func Empty(ctx context.Context, store storage.RecordStore, t id.Tenant) (bool, error) {
+// ActionIndexEmpty reports whether a complete index has no approval.
+func ActionIndexEmpty(ctx context.Context, store storage.RecordStore, t id.Tenant) (bool, error) {
 	found, err := store.Scan(ctx, t, kindAction, "", "", 2) // the mark of completeness is one
 	return len(found) < 2, err
 }
 
-// Ensure completes the index of an organization with the approvals that were there before it. Approvals
+// EnsureActionIndex completes the index of an organization with the approvals that were there before it. Approvals
 // that are asked for meanwhile have their entry.
-func Ensure(
+func EnsureActionIndex(
 	ctx context.Context, store storage.RecordStore, t id.Tenant, before iter.Seq2[storage.Change, error],
 ) error {
 	_, err := store.Get(ctx, t, kindAction, completeKey)
@@ -91,12 +84,5 @@ func Ensure(
 			return fmt.Errorf("note actions of approvals: %w", err)
 		}
 	}
-	return store.Write(ctx, t, []storage.Change{Complete()})
-}
-
-// RecordChecks returns, by kind, what reports whether a record of this package can be read. An import asks it before it writes.
-func RecordChecks() map[storage.Kind]func(storage.Record) error {
-	return map[storage.Kind]func(storage.Record) error{
-		kindAction: records.Check[struct{}],
-	}
+	return store.Write(ctx, t, []storage.Change{actionIndexComplete()})
 }

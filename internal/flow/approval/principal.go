@@ -1,11 +1,4 @@
-// Package principal compares the principal that an agent names in an event with the names of people.
-//
-// Invariants:
-//
-//   - A principal is the sender's free text, and it is never changed: only compared.
-//   - The comparison errs on the strict side: a text that contains a name anywhere mentions the account.
-//   - An erased principal mentions the same accounts as before, and its text cannot be read back.
-package principal
+package approval
 
 import (
 	"slices"
@@ -17,12 +10,12 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// Mentions reports whether a principal, which is the sender's free text, contains a name of an
+// mentions reports whether a principal, which is the sender's free text, contains a name of an
 // account: its ID or its e-mail address. It finds the name anywhere in the text, in every
 // spelling. Examples for ann@example.com: "Ann@Example.com ",
 // "mailto:ann%40example.com", "Ann <ann@example.com>". Text that only looks like the name,
 // such as letters of another script, is not found.
-func Mentions(principal, name string) bool {
+func mentions(principal, name string) bool {
 	name = foldText(name)
 	if name == "" {
 		return false

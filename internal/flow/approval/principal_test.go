@@ -1,4 +1,4 @@
-package principal
+package approval
 
 import (
 	"encoding/json"
@@ -25,10 +25,10 @@ func TestMentions(t *testing.T) {
 	for text, want := range map[string]bool{"acc_ann": true, " ACC_ANN": true, "user acc_ann": true, "acc_anna": false, "xacc_ann": false} {
 		checkMentions(t, text, "acc_ann", want)
 	}
-	if Mentions("", "") || Mentions("anybody", "") {
+	if mentions("", "") || mentions("anybody", "") {
 		t.Error("nobody is named by no name")
 	}
-	if !Mentions("stra\u00dfe@example.com", "STRASSE@example.com") || !Mentions("e\u0301va@example.com", "\u00e9va@example.com") {
+	if !mentions("stra\u00dfe@example.com", "STRASSE@example.com") || !mentions("e\u0301va@example.com", "\u00e9va@example.com") {
 		t.Error("a folded or decomposed address is not found")
 	}
 }
@@ -36,7 +36,7 @@ func TestMentions(t *testing.T) {
 // checkMentions checks a principal and its hidden form, also after it was stored.
 func checkMentions(t *testing.T, text, name string, want bool) {
 	t.Helper()
-	if got := Mentions(text, name); got != want {
+	if got := mentions(text, name); got != want {
 		t.Errorf("%q: got %v, want %v", text, got, want)
 	}
 	stored, err := json.Marshal(Hide(text))
@@ -68,7 +68,7 @@ func TestHiddenMentionsTheSame(t *testing.T) {
 		}
 		hidden := Hide(text.String())
 		for _, name := range []string{"ann@example.com", "bob@example.com", "acc_ann", "eve@example.com"} {
-			want := Mentions(text.String(), name)
+			want := mentions(text.String(), name)
 			if got := hidden.Mentions(name); got != want {
 				t.Fatalf("%q, %s: got %v, want %v", text.String(), name, got, want)
 			}
