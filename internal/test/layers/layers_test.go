@@ -148,19 +148,9 @@ var layer = map[string]int{
 	"ingest":            41,
 	"publicapi":         41,
 	"web":               41,
-	"web/agents":        41,
-	"web/approvals":     41,
-	"web/entry":         41,
-	"web/members":       41,
-	"web/account":       41,
-	"web/guide":         41,
 	"web/operator":      41,
-	"web/overview":      41,
 	"web/page":          40,
-	"web/policies":      41,
-	"web/reading":       41,
 	"web/screen":        41,
-	"web/settings":      41,
 
 	"client/guard":            42,
 	"client/runs":             42,
@@ -230,6 +220,7 @@ var layer = map[string]int{
 	"cmd/aps/flags":                 50,
 	"client/signer":                 42,
 	"internal/flow/approval":        28,
+	"web/console":                   41,
 }
 
 func TestLayersPointDown(t *testing.T) {

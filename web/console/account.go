@@ -1,0 +1,27 @@
+// Package console has the pages of a person's own account: name, address and password, passkeys and recovery codes,
+// sessions, and the organizations that the person is in.
+//
+// Invariants:
+//
+//   - Every call is one of the account of the session. No page names another account.
+//   - Recovery codes are in the answer to the form that made them, and never again.
+//   - A change of a way in asks for a fresh proof where the interface does, and the form goes on afterwards.
+package console
+
+import (
+	"github.com/agentledger/agentledger/web/screen"
+)
+
+func (p *pages) accountScreens() []screen.Screen {
+	return []screen.Screen{
+		{Pattern: "/account", Views: p.views, Name: "account", Title: "Your account", Show: p.showAccount,
+			Forms: map[string]screen.Form{"profile": p.changeProfile, "email": p.askEmail, "password": p.changePassword,
+				"switch": p.switchOrganization, "found": p.foundOrganization, "leave": p.leaveOrganization}},
+		{Pattern: "/account/factors", Views: p.views, Name: "factors", Title: "Passkeys and recovery codes",
+			Script: "voterkeys.js", Modules: []string{"voterkeys.js", "passkey.js", "signing.js", "times.js"},
+			Show: p.showFactors, Forms: map[string]screen.Form{"prepare": p.preparePasskey, "add": p.addPasskey,
+				"remove": p.removePasskey, "retire-voter": p.retireVoter, "codes": p.makeCodes}},
+		{Pattern: "/account/sessions", Views: p.views, Name: "sessions", Title: "Your sessions", Show: p.showSessions,
+			Forms: map[string]screen.Form{"end": p.endSession, "end-others": p.endOtherSessions}},
+	}
+}

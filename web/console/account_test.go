@@ -1,0 +1,202 @@
+package console_test
+
+import (
+	"net/http"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/agentledger/agentledger/internal/test/servicetest"
+)
+
+func TestMain(m *testing.M) { os.Exit(servicetest.Main(m)) }
+
+// shows fails unless a page has a status and texts.
+func shows(t *testing.T, what string, got servicetest.Answer, status int, texts ...string) {
+	t.Helper()
+	if got.Status != status {
+		t.Errorf("%s: got %d %s, want %d", what, got.Status, got.Body, status)
+	}
+	for _, text := range texts {
+		if !strings.Contains(got.Body, text) {
+			t.Errorf("%s: %q is not in %s", what, text, got.Body)
+		}
+	}
+}
+
+// leads fails unless an answer leads to an address.
+func leads(t *testing.T, what string, got servicetest.Answer, address string) {
+	t.Helper()
+	if to := got.Header.Get("Location"); got.Status != http.StatusSeeOther || to != address {
+		t.Errorf("%s: got %d to %q, want %q: %s", what, got.Status, to, address, got.Body)
+	}
+}
+
+const newPassword = "another password for tests"
+
+// A person changes name, mails and password without JavaScript. A refused form leaves the others as they are.
+func TestProfile(t *testing.T) {
+	t.Parallel()
+	s := servicetest.New(t)
+	ann, other := s.SignIn(s.Red.Owner), s.SignIn(s.Red.Owner)
+	leads(t, "a stranger", s.Stranger().Get("/account"), "/signin?return=%2Faccount")
+	hostile := `<script>alert(1)</script>" onclick="x`
+	leads(t, "name", ann.Post("/account", "do", "profile", "display_name", hostile), "/account?notice=saved")
+	page := ann.Get("/account?notice=saved")
+	shows(t, "name", page, http.StatusOK, "The changes are saved.", "&lt;script&gt;alert(1)&lt;/script&gt;&#34; onclick=&#34;x")
+	if strings.Contains(page.Body, "<script>alert") || strings.Contains(page.Body, `value="yes" checked`) {
+		t.Errorf("got %s", page.Body)
+	}
+	leads(t, "mails", ann.Post("/account", "do", "profile", "display_name", "Ann", "approval_mail", "yes"), "/account?notice=saved")
+	shows(t, "mails", ann.Get("/account"), http.StatusOK, `value="yes" checked`)
+	shows(t, "a long name", ann.Post("/account", "do", "profile", "display_name", strings.Repeat("a", 101)), http.StatusUnprocessableEntity, strings.Repeat("a", 101))
+
+	wrong := ann.Post("/account", "do", "password", "current_password", "not the one <>", "new_password", newPassword)
+	shows(t, "wrong password", wrong, http.StatusUnauthorized, "Wrong password", `value="Ann"`, `value="yes" checked`)
+	if strings.Contains(wrong.Body, "not the one") || strings.Contains(wrong.Body, newPassword) {
+		t.Errorf("a password is shown: %s", wrong.Body)
+	}
+	shows(t, "weak password", ann.Post("/account", "do", "password", "current_password", servicetest.Password, "new_password", "password123"),
+		http.StatusUnprocessableEntity, "commonest")
+	leads(t, "password", ann.Post("/account", "do", "password", "current_password", servicetest.Password, "new_password", newPassword), "/account?notice=saved")
+	shows(t, "this session goes on", ann.Get("/account"), http.StatusOK)
+	leads(t, "the others end", other.Get("/account"), "/signin?return=%2Faccount")
+	if got := s.SignIn(s.Blue.Owner).Get("/account").Body; strings.Contains(got, "red.example") || strings.Contains(got, `"Ann"`) {
+		t.Errorf("the other organization: got %s", got)
+	}
+}
+
+var (
+	sessionID = regexp.MustCompile(`name="session_id" value="([^"]+)"`)
+	code      = regexp.MustCompile(`<code class="secret">([^<]+)</code>`)
+)
+
+// A person sees the sessions and login events of the account, and ends sessions.
+func TestSessions(t *testing.T) {
+	t.Parallel()
+	s := servicetest.New(t)
+	ann, second, third, bob := s.SignIn(s.Red.Owner), s.SignIn(s.Red.Owner), s.SignIn(s.Red.Owner), s.SignIn(s.Blue.Owner)
+	page := ann.Get("/account/sessions")
+	found := sessionID.FindAllStringSubmatch(page.Body, -1)
+	shows(t, "sessions", page, http.StatusOK, "this one", "signed in", "127.0.0.1", "Go-http-client")
+	if len(found) != 2 {
+		t.Fatalf("got %d sessions of others: %s", len(found), page.Body)
+	}
+	shows(t, "another account", bob.Post("/account/sessions", "do", "end", "session_id", found[0][1]), http.StatusNotFound)
+	leads(t, "end one", ann.Post("/account/sessions", "do", "end", "session_id", found[0][1]), "/account/sessions?notice=session-ended")
+	shows(t, "once more", ann.Post("/account/sessions", "do", "end", "session_id", found[0][1]), http.StatusNotFound)
+	leads(t, "the newest", third.Get("/account"), "/signin?return=%2Faccount")
+	shows(t, "the other", second.Get("/account"), http.StatusOK)
+	leads(t, "end all", ann.Post("/account/sessions", "do", "end-others"), "/account/sessions?notice=sessions-ended")
+	leads(t, "the other", second.Get("/account"), "/signin?return=%2Faccount")
+	shows(t, "this one", ann.Get("/account/sessions"), http.StatusOK, "sessions ended")
+	shows(t, "another account", bob.Get("/account"), http.StatusOK)
+}
+
+// Recovery codes are shown once, and a stale session proves first that its person is there.
+func TestRecoveryCodes(t *testing.T) {
+	t.Parallel()
+	s := servicetest.New(t)
+	ann := s.SignIn(s.Red.Owner)
+	shows(t, "none yet", ann.Get("/account/factors"), http.StatusOK, "has no recovery code", "has no passkey")
+	made := ann.Post("/account/factors", "do", "codes")
+	codes := code.FindAllStringSubmatch(made.Body, -1)
+	if len(codes) != 10 || made.Header.Get("Cache-Control") != "no-store" {
+		t.Fatalf("got %d codes, %v", len(codes), made.Header)
+	}
+	page := ann.Get("/account/factors")
+	shows(t, "left", page, http.StatusOK, "10 codes are left")
+	if strings.Contains(page.Body, codes[0][1]) {
+		t.Error("a code is shown again")
+	}
+	shows(t, "a passkey without a name", ann.Post("/account/factors", "do", "prepare"), http.StatusUnprocessableEntity, "Give the passkey a name")
+	prepared := ann.Post("/account/factors", "do", "prepare", "passkey_name", `Phone "1"`)
+	shows(t, "prepared", prepared, http.StatusOK, "data-options=", "Phone &#34;1&#34;", "does not run here")
+	shows(t, "none made", ann.Post("/account/factors", "do", "add", "passkey_name", "Phone"), http.StatusUnprocessableEntity, "has made no passkey")
+	shows(t, "no JSON", ann.Post("/account/factors", "do", "add", "passkey_name", "Phone", "passkey", "{"), http.StatusUnprocessableEntity, "can&#39;t be read")
+	shows(t, "no passkey", ann.Post("/account/factors", "do", "add", "passkey_name", "Phone", "passkey", `{"id":"x"}`), http.StatusUnprocessableEntity, "was refused")
+	shows(t, "an unknown one", ann.Post("/account/factors", "do", "remove", "passkey_id", "x"), http.StatusNotFound)
+}
+
+// The page of an account whose address nobody has proved explains what to do.
+func TestUnprovedAddress(t *testing.T) {
+	t.Parallel()
+	const note = "Nobody has proved that this address is yours"
+	s := servicetest.New(t)
+	ann, carl := s.SignIn(s.Red.Owner), s.SignIn(s.Red.Join("carl", "auditor"))
+	shows(t, "unproved", carl.Get("/account"), http.StatusOK, note)
+	if strings.Contains(ann.Get("/account").Body, note) {
+		t.Error("the operator named the address of ann")
+	}
+	s.Prove("carl@red.example")
+	if strings.Contains(s.SignIn("carl@red.example").Get("/account").Body, note) {
+		t.Error("carl is proved")
+	}
+}
+
+// A person leaves an organization after checking a box. The last owner can't.
+func TestLeave(t *testing.T) {
+	t.Parallel()
+	s := servicetest.New(t)
+	ann, carl := s.SignIn(s.Red.Owner), s.SignIn(s.Red.Join("carl", "auditor"))
+	shows(t, "the last owner", ann.Post("/account", "do", "leave", "sure", "yes"), http.StatusConflict, "needs an owner")
+	shows(t, "without the box", carl.Post("/account", "do", "leave"), http.StatusUnprocessableEntity, "Check the box")
+	leads(t, "leave", carl.Post("/account", "do", "leave", "sure", "yes"), "/signin?notice=member-left")
+	leads(t, "outside", carl.Get("/account"), "/signin?return=%2Faccount")
+	shows(t, "no member", carl.Post("/signin", "do", "sign-in", "email", "carl@red.example", "password", servicetest.Password),
+		http.StatusForbidden, "Not a member of the organization")
+}
+
+// People make organizations of their own where the operator lets them, and see no form for it elsewhere.
+func TestFoundOrganization(t *testing.T) {
+	t.Parallel()
+	closed := servicetest.New(t)
+	bob := closed.SignIn(closed.Blue.Owner)
+	if page := bob.Get("/account").Body; strings.Contains(page, "An organization of your own") {
+		t.Errorf("got %s", page)
+	}
+	shows(t, "closed", bob.Post("/account", "do", "found", "name", "Own", "slug", "own"), http.StatusForbidden, "Only the operator makes organizations here")
+
+	s := servicetest.New(t, "--signup", "members")
+	ann := s.SignIn(s.Red.Owner)
+	shows(t, "a taken name", ann.Post("/account", "do", "found", "name", "Own <b>", "slug", "blue"), http.StatusConflict, "slug is taken", "Own &lt;b&gt;")
+	made := ann.Post("/account", "do", "found", "name", "Own <b>", "slug", "own")
+	shows(t, "made", made, http.StatusOK, "<bdi>Own &lt;b&gt;</bdi> is founded", "apl_live_", "agent.key", "APS_SLUG='own'")
+	if made.Header.Get("Cache-Control") != "no-store" || !strings.Contains(made.Body, "ann@red.example · Own &lt;b&gt;") {
+		t.Errorf("got %v %s", made.Header, made.Body)
+	}
+	shows(t, "inside", ann.Get("/account"), http.StatusOK, "ann@red.example · Own &lt;b&gt;")
+}
+
+// Forms of another site change nothing.
+func TestForeignForms(t *testing.T) {
+	t.Parallel()
+	s := servicetest.New(t, "--signup", "members")
+	ann, other := s.SignIn(s.Red.Owner), s.SignIn(s.Red.Owner)
+	found := sessionID.FindStringSubmatch(ann.Get("/account/sessions").Body)
+	before := ann.Get("/account").Body + ann.Get("/account/factors").Body
+	for _, form := range [][]string{
+		{"/account", "do", "profile", "display_name", "Eve"},
+		{"/account", "do", "email", "email", "eve@evil.example"},
+		{"/account", "do", "password", "current_password", servicetest.Password, "new_password", newPassword},
+		{"/account", "do", "switch", "organization_id", s.Red.ID},
+		{"/account", "do", "found", "name", "Eve", "slug", "eve"},
+		{"/account", "do", "leave", "sure", "yes"},
+		{"/account/factors", "do", "prepare", "passkey_name", "Eve"},
+		{"/account/factors", "do", "add", "passkey_name", "Eve", "passkey", "{}"},
+		{"/account/factors", "do", "remove", "passkey_id", "x"},
+		{"/account/factors", "do", "codes"},
+		{"/account/sessions", "do", "end", "session_id", found[1]},
+		{"/account/sessions", "do", "end-others"},
+	} {
+		if got := ann.PostFromAnotherSite(form[0], form[1:]...); got.Status != http.StatusForbidden || !strings.Contains(got.Body, "Request of another origin") {
+			t.Errorf("%v: got %d %s", form, got.Status, got.Body)
+		}
+	}
+	if after := ann.Get("/account").Body + ann.Get("/account/factors").Body; after != before {
+		t.Errorf("got %s, want %s", after, before)
+	}
+	shows(t, "the other session", other.Get("/account"), http.StatusOK)
+	shows(t, "the password", s.SignIn(s.Red.Owner).Get("/account"), http.StatusOK)
+}

@@ -1,0 +1,173 @@
+package console
+
+import (
+	"net/http"
+	"net/url"
+
+	"github.com/agentledger/agentledger/web/screen"
+)
+
+// Script of the pages on which keys are made, and the modules that it imports.
+const keyScript = "newkey.js"
+
+func keyModules() []string { return []string{keyScript, "edkey.js", "passkey.js", "times.js"} }
+
+func (p *pages) agentScreens() []screen.Screen {
+	return []screen.Screen{
+		{Pattern: agentsPage, Query: []string{"after"}, Views: p.views, Name: "agents", Title: "Agents", Script: keyScript,
+			Modules: keyModules(), Show: p.listAgents, Forms: map[string]screen.Form{
+				"create": p.createAgent, "create-with-key": p.createAgentWithKey}},
+		{Pattern: agentsPage + "/{agent}", Query: []string{"after"}, Views: p.views, Name: "agent", Script: keyScript,
+			Modules: keyModules(), Show: p.showAgent, Forms: map[string]screen.Form{
+				"change": p.changeAgent, "register": p.registerKey}},
+		{Pattern: agentsPage + "/{agent}/keys/{key}", Views: p.views, Name: "key", Show: p.showKey,
+			Forms: map[string]screen.Form{"retire": p.retireKey, "revoke": p.revokeKey}},
+	}
+}
+
+const (
+	agentsPage = "/console/agents"
+	agentCalls = "/v1/console/agents"
+)
+
+// agent is an agent as the interface shows it.
+type agent struct {
+	AgentID     string `json:"agent_id"`
+	DisplayName string `json:"display_name"`
+	CreatedAt   string `json:"created_at"`
+	CreatedBy   string `json:"created_by"`
+	Bridge      bool   `json:"bridge"`
+	Active      bool   `json:"active"`
+}
+
+// agentsView is the content of the list.
+type agentsView struct {
+	Agents       []agent
+	Next         string // address of the next page
+	Organization string // id
+	MayManage    bool
+}
+
+func (p *pages) listAgents(r *screen.Request) (any, error) {
+	var found struct {
+		Agents []agent `json:"agents"`
+		Next   string  `json:"next"`
+	}
+	if err := r.Read(agentCalls, r.PageQuery(), &found); err != nil {
+		return nil, err
+	}
+	return agentsView{Agents: found.Agents, Next: r.NextPage(found.Next), Organization: r.Person.Organization.ID,
+		MayManage: r.Person.May("manage")}, nil
+}
+
+// environment has the settings of an agent's program: those of aps, which our clients read too.
+type environment struct {
+	URL, Organization, Agent, Key string
+}
+
+func newEnvironment(r *screen.Request, agent, key string) environment {
+	return environment{URL: r.Kit.Public, Organization: r.Person.Organization.ID, Agent: agent, Key: key}
+}
+
+// newAgentView is the content of the page after a new agent.
+type newAgentView struct {
+	Agent   agent
+	Private string // that the service made, "" for an agent that brought its own key
+	Program environment
+}
+
+// createAgent makes an agent whose first key the service makes.
+func (p *pages) createAgent(r *screen.Request) (screen.Outcome, error) {
+	var made struct {
+		Agent       agent `json:"agent"`
+		Credentials struct {
+			KeyID   string `json:"key_id"`
+			Private string `json:"private_key_b64"`
+		} `json:"credentials"`
+	}
+	if err := r.Change(http.MethodPost, agentCalls, newAgentBody(r), &made); err != nil {
+		return screen.Outcome{}, err
+	}
+	return screen.ShowOnce(p.views, "newagent", "The new agent", newAgentView{made.Agent, made.Credentials.Private,
+		newEnvironment(r, made.Agent.AgentID, made.Credentials.KeyID)}), nil
+}
+
+// newAgentBody returns the fields of a new agent that are filled in.
+func newAgentBody(r *screen.Request) map[string]any {
+	body := map[string]any{}
+	addFilled(r, body, "agent_id", "display_name")
+	return body
+}
+
+func addFilled(r *screen.Request, body map[string]any, names ...string) {
+	for _, name := range names {
+		if value := r.Value(name); value != "" {
+			body[name] = value
+		}
+	}
+}
+
+// createAgentWithKey makes an agent that brings its own key.
+func (p *pages) createAgentWithKey(r *screen.Request) (screen.Outcome, error) {
+	body := newAgentBody(r)
+	body["public_key_b64"], body["proof_b64"] = r.Value("public_key_b64"), r.Value("proof_b64")
+	addFilled(r, body, "key_id")
+	var made struct {
+		Agent agent `json:"agent"`
+		Key   key   `json:"key"`
+	}
+	if err := r.Change(http.MethodPost, agentCalls, body, &made); err != nil {
+		return screen.Outcome{}, err
+	}
+	return screen.ShowOnce(p.views, "newagent", "The new agent",
+		newAgentView{made.Agent, "", newEnvironment(r, made.Agent.AgentID, made.Key.KeyID)}), nil
+}
+
+// agentView is the content of the page of an agent.
+type agentView struct {
+	agent
+	Keys         []key
+	Next         string // address of the next page of keys
+	Organization string // id
+	PublicPage   string
+	DID          string // address of the document
+	MayManage    bool
+}
+
+func (p *pages) showAgent(r *screen.Request) (any, error) {
+	v := agentView{Organization: r.Person.Organization.ID, MayManage: r.Person.May("manage")}
+	if err := r.Read(agentCall(r), nil, &v.agent); err != nil {
+		return nil, err
+	}
+	var found struct {
+		Keys []key  `json:"keys"`
+		Next string `json:"next"`
+	}
+	if err := r.Read(agentCall(r)+"/keys", r.PageQuery(), &found); err != nil {
+		return nil, err
+	}
+	v.Keys, v.Next = found.Keys, r.NextPage(found.Next)
+	v.PublicPage = r.Address("/log", r.Person.Organization.Slug, "agent", v.AgentID)
+	v.DID = r.Address("/v1/public/agents", v.AgentID, "did.json")
+	r.Title = "Agent " + v.Name()
+	return v, nil
+}
+
+// Name returns the name that people use for the agent.
+func (a agent) Name() string {
+	if a.DisplayName != "" {
+		return a.DisplayName
+	}
+	return a.AgentID
+}
+
+func agentCall(r *screen.Request) string {
+	return agentCalls + "/" + url.PathEscape(r.PathParameter("agent"))
+}
+
+func (p *pages) changeAgent(r *screen.Request) (screen.Outcome, error) {
+	body := map[string]any{"display_name": r.Value("display_name"), "bridge": r.Checked("bridge"),
+		"active": r.Checked("active")}
+	err := r.Change(http.MethodPatch, agentCall(r), body, nil)
+	return screen.GoTo(r.Address(agentsPage, r.PathParameter("agent")), "saved"), err
+}

@@ -1,0 +1,144 @@
+package console
+
+import (
+	"errors"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/agentledger/agentledger/web/page"
+	"github.com/agentledger/agentledger/web/screen"
+)
+
+// approvalView is the content of the page of an approval.
+type approvalView struct {
+	approval
+	Live      *page.Live
+	Rule      *appliedRule  // as the policy has it; nil when the policy is gone
+	Asked     *page.Payload // nil when it is erased, or not for the reader
+	HidesIt   bool          // the reader's role sees no payloads
+	MayRevoke bool
+
+	AgentEvents, TraceEvents []historyEvent // the newest ones
+	AgentURL, TraceURL       string         // of the whole lists
+	OwnURL                   string         // of the events about this approval
+}
+
+// appliedRule is a rule of a policy.
+type appliedRule struct {
+	ID          string   `json:"rule_id"`
+	Tool        string   `json:"tool"`
+	Agents      []string `json:"agents"`
+	When        string   `json:"when"`
+	Obligations []struct {
+		Approvals  int `json:"approvals"`
+		TTLSeconds int `json:"ttl_seconds"`
+	} `json:"obligations"`
+	PolicyName string `json:"-"`
+}
+
+// historyEvent is an event of the agent or the trace.
+type historyEvent struct {
+	Index      uint64 `json:"log_index"`
+	ID         string `json:"event_id"`
+	ReceivedAt string `json:"received_at"`
+	Agent      string `json:"agent_id"`
+	Tool       string `json:"tool_name"`
+	Kind       string `json:"action_kind"`
+	Effective  string `json:"effective"`
+}
+
+// maxHistory is how many events of the agent and of the trace are shown.
+const maxHistory = "8"
+
+func (p *pages) showApproval(r *screen.Request) (any, error) {
+	v := &approvalView{}
+	var err error
+	if v.Live, err = follow(r); err != nil {
+		return nil, err
+	}
+	if err := r.Read(approvalCall(r), nil, &v.approval); err != nil {
+		return nil, err
+	}
+	r.Title = "Approval of " + v.Tool
+	if v.Open() {
+		v.Left = leftWords(v.ExpiresAt, time.Now())
+		v.MayRevoke = r.Person.May("vote")
+	} else {
+		v.Live.Every = 0
+	}
+	v.Live.News = "The approval is " + v.Words() + "."
+	v.Asked = page.NewPayload(v.Payload)
+	v.HidesIt = v.Asked == nil && v.ErasedAt == "" && !r.Person.May("read approvals' payloads")
+	if v.Rule, err = readRule(r, v.Policy); err != nil {
+		return nil, err
+	}
+	return v, v.readHistory(r)
+}
+
+func approvalCall(r *screen.Request) string {
+	return approvalCalls + "/" + url.PathEscape(r.PathParameter("approval"))
+}
+
+// readRule returns the rule of the policy's version that asks for the approval, nil when it is gone.
+func readRule(r *screen.Request, p appliedPolicy) (*appliedRule, error) {
+	var document struct {
+		Name  string        `json:"name"`
+		Rules []appliedRule `json:"rules"`
+	}
+	query := url.Values{"version": {strconv.FormatUint(p.Version, 10)}}
+	err := r.Read("/v1/console/policies/"+url.PathEscape(p.ID), query, &document)
+	var refused *screen.Refusal
+	if errors.As(err, &refused) && refused.Status == http.StatusNotFound {
+		return nil, nil
+	}
+	for i := range document.Rules {
+		if document.Rules[i].ID == p.Rule {
+			document.Rules[i].PolicyName = document.Name
+			return &document.Rules[i], err
+		}
+	}
+	return nil, err
+}
+
+// readHistory reads the newest events of the agent and of the trace.
+func (v *approvalView) readHistory(r *screen.Request) (err error) {
+	own := url.Values{"q": {v.ID}, "action_kind": {"ledger_approval"}, "from": {v.CreatedAt}}
+	v.OwnURL = r.Address("/console/events") + "?" + own.Encode()
+	v.AgentURL = eventsOf(r, "agent_id", v.Agent)
+	if v.AgentEvents, err = readEvents(r, "agent_id", v.Agent); err != nil || v.Trace == "" {
+		return err
+	}
+	if v.TraceEvents, err = readEvents(r, "trace_id", v.Trace); len(v.TraceEvents) > 0 {
+		v.TraceURL = r.Address("/console/traces", v.Trace) // a trace without events has no page
+	}
+	return err
+}
+
+func readEvents(r *screen.Request, name, value string) ([]historyEvent, error) {
+	var list struct {
+		Events []historyEvent `json:"events"`
+	}
+	err := r.Read("/v1/console/events", url.Values{name: {value}, "limit": {maxHistory}}, &list)
+	return list.Events, err
+}
+
+// vote sends a vote. The name of the button is the vote.
+func (p *pages) vote(r *screen.Request) (screen.Outcome, error) {
+	body := map[string]any{"vote": r.Value("do"), "action_digest": r.Value("action_digest"),
+		"comment": r.Value("comment"), "reason_code": r.Value("reason_code")}
+	if signed := r.Value("assertion"); signed != "" {
+		body["assertion"] = jsontext.Value(signed)
+	}
+	err := r.Change(http.MethodPost, approvalCall(r)+"/votes", body, nil)
+	return screen.GoTo(r.Address("/console/approvals", r.PathParameter("approval")), "voted"), err
+}
+
+func (p *pages) revoke(r *screen.Request) (screen.Outcome, error) {
+	body := map[string]any{"reason": r.Value("reason"), "reason_code": r.Value("revoke_code")}
+	err := r.Change(http.MethodPost, approvalCall(r)+"/revoke", body, nil)
+	return screen.GoTo(r.Address("/console/approvals", r.PathParameter("approval")), "approval-revoked"), err
+}

@@ -1,0 +1,123 @@
+package console_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/agentledger/agentledger/internal/test/servicetest"
+)
+
+// await waits until the text of a part of the page has a text.
+func await(t *testing.T, b *servicetest.Browser, selector, text string) {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
+		got := b.Text(selector)
+		if strings.Contains(got, text) {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("%s never says %q: %s", selector, text, got)
+		}
+	}
+}
+
+// An agent asks, and the inbox that is open shows it. The approver reads, types, proves to be there, and votes. The agent
+// uses the approval, and the page that is open shows that.
+func TestApprovalsInChromium(t *testing.T) {
+	t.Parallel()
+	s := servicetest.NewWithProvider(t)
+	ann := s.SignIn(s.Red.Owner)
+	requireApproval(ann, 1, "money leaves")
+	s.Red.Send("before", nil)
+	eve := s.Red.Join("eve", "approver")
+	s.Prove(eve)
+	b := s.Browser()
+	b.Become(s.SignInByProvider(eve)) // with no proof of when: a vote needs a step-up
+	b.Visit("/console/approvals")
+	await(t, b, "#lists", "No approval waits for your vote.")
+	b.Must(`document.querySelector("details").open = true; document.querySelector("[name=tool]").value = "acme.typed";`, nil)
+	asked := s.Red.Ask(nil)
+	await(t, b, "#lists", "Your vote counts.")
+	await(t, b, "#news", "1 approval waits for you.")
+	var typed string
+	if b.Must(`return document.querySelector("[name=tool]").value`, &typed); typed != "acme.typed" {
+		t.Errorf("the update took what was typed: %q", typed)
+	}
+	if got := b.Text("#lists time + .local"); !strings.Contains(got, "202") {
+		t.Errorf("no local time after the update: %q", got)
+	}
+	b.Press(`#mine + table a`)
+	await(t, b, "h1", "Approval of acme.refund")
+	if got := b.Text(".members"); !strings.Contains(got, "A-1001") || !strings.Contains(got, "84.5") {
+		t.Errorf("payload: got %s", got)
+	}
+
+	// Another event about an approval changes the page, but not the form that is being filled in.
+	b.Fill("comment", "looks right to me")
+	s.Red.Send("during", map[string]any{"tool_name": "acme.during"})
+	other := s.Red.Ask(map[string]any{"trace_id": "other"})
+	await(t, b, "#events", "acme.during")
+	b.Press(`button[value="approve"]`)
+	await(t, b, "h1", "Prove that it is you")
+	b.Must(`document.getElementById("step-up-password").value = args[0];`, nil, servicetest.Password)
+	b.Press(`#stepup button`)
+	await(t, b, ".notice", "Your vote is counted.")
+	for _, said := range b.Messages() {
+		if !strings.Contains(said, "the server responded with a status of 401") { // the page that asks for the proof
+			t.Errorf("the console says %q", said)
+		}
+	}
+	await(t, b, "#standing", "It is approved, not used yet")
+	if got := b.Text("#standing"); !strings.Contains(got, "looks right to me") {
+		t.Errorf("the comment is lost: %s", got)
+	}
+	s.Red.Consume(asked)
+	await(t, b, "#standing", "It is approved and used")
+	await(t, b, "#news", "The approval is approved and used.")
+
+	// Another person decides. The comment that was begun stays, and the page says that it has changed.
+	b.Visit("/console/approvals/" + other.ID)
+	b.Fill("comment", "half a thought")
+	ann.Call(http.MethodPost, "/v1/console/approvals/"+other.ID+"/revoke", nil, nil)
+	await(t, b, "#standing", "It is revoked by a person")
+	await(t, b, "#news", "This page has changed.")
+	if b.Must(`return document.querySelector("[name=comment]").value`, &typed); typed != "half a thought" {
+		t.Errorf("the update took the comment: %q", typed)
+	}
+	b.WantQuiet()
+}
+
+// Texts of agents and people are text: no script runs, no markup is made, and no character changes the order of others.
+func TestHostileApprovalsInChromium(t *testing.T) {
+	t.Parallel()
+	s := servicetest.New(t)
+	ann := s.SignIn(s.Red.Owner)
+	requireApproval(ann, 2-1, "\u2069\u202e<script>window.pwned=1</script>reason")
+	texts := servicetest.Hostile()
+	payload := map[string]any{}
+	for _, text := range texts {
+		payload[text] = []any{text, map[string]any{text: text}}
+	}
+	b := s.Browser()
+	b.Become(ann)
+	for i, text := range texts {
+		asked := s.Red.Ask(map[string]any{"payload": payload, "actor_principal": text, "trace_id": "t" + string(rune('a'+i))})
+		if i%8 > 0 {
+			continue // a browser is dear: the others are in the list
+		}
+		path := "/console/approvals/" + asked.ID
+		want(t, text, ann.Post(path, "do", "deny", "action_digest", asked.ActionDigest, "comment", text), http.StatusSeeOther)
+		b.Visit(path)
+		b.WantHarmless(text)
+		if facts := b.Text(".facts"); strings.ContainsAny(facts, "\u202e\u2066\u2069\u2028") {
+			t.Errorf("%q: got %q", text, facts)
+		}
+	}
+	b.Visit("/console/approvals")
+	for _, text := range texts {
+		b.WantHarmless(text)
+	}
+	b.WantQuiet()
+}

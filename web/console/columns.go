@@ -1,0 +1,119 @@
+package console
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// columns is a picture of counts over time. Columns are of equal times, those without events too.
+type columns struct {
+	Unit     string // how long a column is, in words
+	Columns  []column
+	Width    int // of the picture, in its own units; the height is 100
+	Max      uint64
+	MaxAt    string // when the highest column begins
+	From, To string // the begin of the first and of the last column
+}
+
+// column is the events of one time.
+type column struct {
+	At     string
+	Events uint64
+	X      int
+	Y      string // of its upper end
+	Height string
+}
+
+// maxColumns is the most columns of a picture.
+const maxColumns = 240
+
+// columnWidth is the width of a column with the space after it.
+const columnWidth = 4
+
+// fillRange adds empty hours at the ends of the range that was asked for, so that the picture shows the whole range.
+// Ranges that are longer than a picture of days, and log indices, have the times of their events alone.
+func fillRange(counts []groupCount, from, to string, now time.Time) []groupCount {
+	if len(counts) == 0 {
+		return nil
+	}
+	begin, err := time.Parse(time.RFC3339Nano, from)
+	if err != nil {
+		return counts
+	}
+	end, err := time.Parse(time.RFC3339Nano, to)
+	if err != nil || end.After(now) {
+		end = now
+	}
+	if !begin.Before(end) || end.Sub(begin) > (maxColumns-2)*24*time.Hour {
+		return counts
+	}
+	last := end.Add(-time.Nanosecond)
+	return append(slices.Clone(counts), groupCount{Hour: begin.Format(time.RFC3339Nano)},
+		groupCount{Hour: last.Format(time.RFC3339Nano)})
+}
+
+// newColumns draws counts by the hour. It is nil for no events. Hours that can't be read do not count.
+func newColumns(counts []groupCount) *columns {
+	hours, first, last := make(map[int64]uint64), int64(0), int64(0)
+	for _, c := range counts {
+		at, err := time.Parse(time.RFC3339Nano, c.Hour)
+		if err != nil {
+			continue
+		}
+		hour := at.Unix() / 3600
+		if len(hours) == 0 || hour < first {
+			first = hour
+		}
+		if len(hours) == 0 || hour > last {
+			last = hour
+		}
+		hours[hour] += c.Events
+	}
+	if len(hours) == 0 {
+		return nil
+	}
+	unit := columnHours(last - first + 1)
+	first -= first % unit
+	drawn := &columns{Unit: unitWords(unit), From: hourText(first), To: hourText(last - last%unit)}
+	sums := make([]uint64, (last-first)/unit+1)
+	for hour, events := range hours {
+		sums[(hour-first)/unit] += events
+	}
+	for i, events := range sums {
+		if events > drawn.Max {
+			drawn.Max, drawn.MaxAt = events, hourText(first+int64(i)*unit)
+		}
+	}
+	for i, events := range sums {
+		height := 100 * float64(events) / float64(drawn.Max)
+		drawn.Columns = append(drawn.Columns, column{At: hourText(first + int64(i)*unit), Events: events,
+			X: i * columnWidth, Y: fmt.Sprintf("%.1f", 100-height), Height: fmt.Sprintf("%.1f", height)})
+	}
+	drawn.Width = len(sums) * columnWidth
+	return drawn
+}
+
+// columnHours returns how many hours a column has, so that there are at most maxColumns.
+func columnHours(hours int64) int64 {
+	for _, unit := range []int64{1, 24, 24 * 7} {
+		if hours/unit+2 <= maxColumns {
+			return unit
+		}
+	}
+	return hours/(maxColumns-2) + 1
+}
+
+func unitWords(hours int64) string {
+	switch hours {
+	case 1:
+		return "hour"
+	case 24:
+		return "day"
+	case 24 * 7:
+		return "week"
+	}
+	return fmt.Sprintf("%d hours", hours)
+}
+
+func hourText(hour int64) string { return time.Unix(hour*3600, 0).UTC().Format("2006-01-02T15:04Z") }

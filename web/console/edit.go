@@ -1,0 +1,232 @@
+package console
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/web/screen"
+)
+
+// editView is the content of the editor.
+type editView struct {
+	version  // the newest
+	Names    names
+	Document string // the text to change
+	Line     int    // where a refused text is wrong, 0 for an unknown line
+	Base     base   // the version that the text was made from
+	Changed  bool   // the newest version is another one than Base was
+	Checked  *checked
+	CheckURL string
+	MayEvent bool // the reader may read the payloads of events
+}
+
+// base names the version that a text was made from, with the time of its last change: the digest leaves out tests.
+type base struct{ Version, Digest, WrittenAt string }
+
+func (v *version) base() base { return base{strconv.FormatUint(v.Version, 10), v.Digest, v.WrittenAt} }
+
+// baseOf returns the base that a form names.
+func baseOf(r *screen.Request) base {
+	return base{r.Value("base_version"), r.Value("base_digest"), r.Value("base_written_at")}
+}
+
+func (p *pages) showEditor(r *screen.Request) (any, error) { return p.readEditor(r) }
+
+// readEditor returns the editor with the newest version, or with the text of the form.
+func (p *pages) readEditor(r *screen.Request) (*editView, error) {
+	v := &editView{CheckURL: r.Kit.Base + policyCalls + "/check", MayEvent: r.Person.May("read payloads")}
+	var err error
+	if v.version, err = readVersion(r, ""); err != nil {
+		return nil, err
+	}
+	if v.Names, err = readNames(r); err != nil {
+		return nil, err
+	}
+	v.Base = v.version.base()
+	if r.Form.Has("document") {
+		v.Document, v.Line = r.Form.Get("document"), findPlace(r.Form.Get("document"), r.Problem)
+		if sent := baseOf(r); sent != v.Base {
+			v.Base, v.Changed = sent, true
+		}
+	} else if v.Document, err = editable(v.Text); err != nil {
+		return nil, err
+	}
+	r.Title = "Edit policy " + v.Name
+	return v, nil
+}
+
+// saveDraft makes the text the newest version of the policy, if that is still the version that the text was made from.
+func (p *pages) saveDraft(r *screen.Request) (screen.Outcome, error) {
+	document, err := parseObject("The policy", r.Form.Get("document"))
+	if err != nil {
+		return screen.Outcome{}, err
+	}
+	draft, err := draftOf(document)
+	if err != nil {
+		return screen.Outcome{}, err
+	}
+	newest, err := readVersion(r, "")
+	if err != nil {
+		return screen.Outcome{}, err
+	}
+	if newest.base() != baseOf(r) && !r.Checked("overwrite") {
+		return screen.Outcome{}, refuseConflict("The policy was changed meanwhile: your text is not saved")
+	}
+	for name, value := range map[string]any{"version": newest.Version, "policy_digest": newest.Digest} {
+		if draft[name], err = json.Marshal(value); err != nil {
+			return screen.Outcome{}, err
+		}
+	}
+	if err := r.Change(http.MethodPatch, policyCall(r, ""), draft, nil); err != nil {
+		return screen.Outcome{}, err
+	}
+	return screen.GoTo(policyAddress(r, ""), "draft-saved"), nil
+}
+
+// checked is the answer of the interface to a document that is a policy.
+type checked struct {
+	Rules    int       `json:"rules"`
+	Tests    int       `json:"tests"`
+	Failures []failure `json:"failures"`
+	Quorum   string    `json:"quorum_unreachable"`
+	Results  []result  `json:"-"` // of all tests
+}
+
+type failure struct {
+	Test int    `json:"test"` // its place, from 0
+	Why  string `json:"why"`
+}
+
+// result is a test with its result.
+type result struct {
+	test
+	Number int
+	Why    string // the test does not pass; "": it does
+}
+
+// checkDocument asks the interface about a document.
+func checkDocument(r *screen.Request, document jsontext.Value) (*checked, error) {
+	var found checked
+	if err := r.Change(http.MethodPost, policyCalls+"/check", document, &found); err != nil {
+		return nil, err
+	}
+	var read struct {
+		Tests []test `json:"tests"`
+	}
+	if err := json.Unmarshal(document, &read); err != nil {
+		return nil, fmt.Errorf("read tests: %w", err)
+	}
+	for i, t := range read.Tests {
+		found.Results = append(found.Results, result{test: t, Number: i + 1})
+	}
+	for _, f := range found.Failures {
+		if f.Test >= 0 && f.Test < len(found.Results) {
+			found.Results[f.Test].Why = f.Why
+		}
+	}
+	return &found, nil
+}
+
+// checkText shows the editor with the answer of the interface to the text.
+func (p *pages) checkText(r *screen.Request) (screen.Outcome, error) {
+	document, err := parseObject("The policy", r.Form.Get("document"))
+	if err != nil {
+		return screen.Outcome{}, err
+	}
+	found, err := checkDocument(r, document)
+	if err != nil {
+		return screen.Outcome{}, err
+	}
+	v, err := p.readEditor(r)
+	if err != nil {
+		return screen.Outcome{}, err
+	}
+	v.Checked = found
+	return screen.ShowAgain(v), nil
+}
+
+// addTest adds a test to the text that wants the decision of a stored event again.
+func (p *pages) addTest(r *screen.Request) (screen.Outcome, error) {
+	document, err := parseObject("The policy", r.Form.Get("document"))
+	if err != nil {
+		return screen.Outcome{}, err
+	}
+	e, err := readEvent(r, r.Value("event"))
+	if err != nil {
+		return screen.Outcome{}, err
+	}
+	text, err := withTest(document, map[string]any{"name": "event " + e.Envelope.EventID, "input": e.input(),
+		"now": e.At, "expect": map[string]string{"decision": e.Effective}})
+	if err != nil {
+		return screen.Outcome{}, err
+	}
+	r.Form.Set("document", text)
+	r.Form.Del("event")
+	v, err := p.readEditor(r)
+	return screen.ShowAgain(v), err
+}
+
+// storedEvent is a stored event with its payload.
+type storedEvent struct {
+	Effective string
+	At        string // by which it was decided
+	Envelope  envelope
+}
+
+type envelope struct {
+	EventID    string         `json:"event_id"`
+	Tool       string         `json:"tool_name"`
+	Agent      string         `json:"agent_id"`
+	ActorType  string         `json:"actor_type"`
+	ActionKind string         `json:"action_kind"`
+	Payload    jsontext.Value `json:"payload"`
+}
+
+// readEvent reads an event with its payload.
+func readEvent(r *screen.Request, name string) (e storedEvent, err error) {
+	var found struct {
+		Effective  string `json:"effective"`
+		ReceivedAt string `json:"received_at"`
+		Record     string `json:"record"`
+		Envelope   string `json:"envelope"` // "" when it is erased or for other roles
+	}
+	if name == "" {
+		return e, fault.New(fault.Invalid, "Name an event by its id")
+	}
+	err = r.Read("/v1/console/events/"+url.PathEscape(name), nil, &found)
+	var refused *screen.Refusal
+	switch {
+	case errors.As(err, &refused) && refused.Status == http.StatusNotFound:
+		return e, fault.New(fault.Invalid, "The organization has no such event")
+	case err != nil:
+		return e, err
+	case found.Envelope == "":
+		return e, fault.New(fault.Invalid, "The payload of the event is erased, or your role may not read it")
+	}
+	var record struct {
+		Policy struct {
+			EvaluatedAt string `json:"evaluated_at"`
+		} `json:"policy"`
+	}
+	err = errors.Join(json.Unmarshal([]byte(found.Record), &record),
+		json.Unmarshal([]byte(found.Envelope), &e.Envelope))
+	if err == nil && e.Envelope.Tool == "" {
+		err = fault.New(fault.Invalid, "The event names no tool, so no policy decides on it")
+	}
+	e.Effective, e.At = found.Effective, cmp.Or(record.Policy.EvaluatedAt, found.ReceivedAt)
+	return e, err
+}
+
+// input returns the event as the input of a policy.
+func (e *storedEvent) input() map[string]any {
+	return map[string]any{"tool_name": e.Envelope.Tool, "agent_id": e.Envelope.Agent,
+		"actor_type": e.Envelope.ActorType, "action_kind": e.Envelope.ActionKind, "payload": e.Envelope.Payload}
+}

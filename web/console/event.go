@@ -1,0 +1,164 @@
+package console
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/agentledger/agentledger/web/page"
+	"github.com/agentledger/agentledger/web/screen"
+)
+
+// eventView is the content of the page of an event.
+type eventView struct {
+	event
+	Record, Envelope *page.Payload // an envelope is nil where it is erased or not for the reader
+	HidesIt          bool          // the reader's role sees no envelopes
+	Bundle           *bundle       // nil while the ledger can prove nothing
+	Before, After    *event        // in the trace
+	Approval, Run    string        // that the event names, "" for none
+	PublicURL        string        // of the page on which the browser checks
+	DataURL          string        // of all this as JSON
+	LogQuery         string
+	MayErase         bool
+	Reasons          []page.Option
+}
+
+// bundle is the proof of an event, with the report of the service's verifier.
+type bundle struct {
+	Origin     string `json:"origin"`
+	Disclosure string `json:"disclosure"`
+	LogKey     string `json:"log_key"`
+	Checkpoint string `json:"checkpoint"`
+	Entry      string `json:"entry"`
+	Inclusion  struct {
+		Size   uint64   `json:"tree_size"`
+		Root   string   `json:"root_hash"`
+		Hashes []string `json:"hashes"`
+	} `json:"inclusion"`
+	Report *report `json:"verification"`
+}
+
+type report struct {
+	OK           bool     `json:"ok"`
+	Envelope     *bool    `json:"envelope_ok"`
+	Signature    *bool    `json:"signature_ok"`
+	Record       *bool    `json:"record_ok"`
+	Chain        *bool    `json:"chain_ok"`
+	Inclusion    *bool    `json:"inclusion_ok"`
+	Checkpoint   *bool    `json:"checkpoint_ok"`
+	Errors       []string `json:"errors"`
+	Cosignatures []struct {
+		Name string `json:"name"`
+		Time string `json:"time"`
+	} `json:"cosignatures"`
+}
+
+// verdict is a line of a report.
+type verdict struct{ Title, State, Words string }
+
+// Verdicts returns the lines of the report.
+func (r *report) Verdicts() []verdict {
+	line := func(title string, ok *bool) verdict {
+		switch {
+		case ok == nil:
+			return verdict{title, "none", "not checked"}
+		case *ok:
+			return verdict{title, "ok", "holds"}
+		}
+		return verdict{title, "fail", "does not hold"}
+	}
+	return []verdict{line("Envelope and its digest", r.Envelope), line("Signature of the agent's key", r.Signature),
+		line("Record and the entry", r.Record), line("Entry before", r.Chain), line("Entry in the tree", r.Inclusion),
+		line("Checkpoint of the log's key", r.Checkpoint)}
+}
+
+func (p *pages) showEvent(r *screen.Request) (any, error) {
+	var found struct {
+		event
+		Record   string  `json:"record"`
+		Envelope *string `json:"envelope"`
+		Bundle   *bundle `json:"bundle"`
+		Before   *event  `json:"before_in_trace"`
+		After    *event  `json:"after_in_trace"`
+	}
+	if err := r.Read(eventCall(r), r.ListQuery("log"), &found); err != nil {
+		return nil, err
+	}
+	r.Title = "Event " + found.ID
+	v := &eventView{event: found.event, Record: newDocument("record", found.Record), Bundle: found.Bundle,
+		Before: found.Before, After: found.After, LogQuery: logQuery(r), Reasons: reasons()}
+	own := strings.HasPrefix(v.Kind, "ledger_")
+	v.HidesIt = found.Envelope == nil && v.ErasedAt == ""
+	if found.Envelope != nil {
+		v.Envelope = newDocument("envelope", *found.Envelope)
+	}
+	v.readNames(found.Record, found.Envelope)
+	v.MayErase = r.Person.May("own") && v.LogQuery == "" && v.ErasedAt == "" && (!own || v.Kind == "ledger_approval")
+	v.PublicURL = r.Address("/v1/public/orgs", r.Person.Organization.Slug, "verify", v.ID)
+	if v.LogQuery != "" {
+		v.PublicURL += "?" + url.Values{"origin": {r.Query("log")}}.Encode()
+	}
+	v.DataURL = r.Address(eventCalls, v.ID) + v.LogQuery
+	return v, nil
+}
+
+// newDocument returns a document of the event.
+func newDocument(of, text string) *page.Payload {
+	p := page.NewPayload([]byte(text))
+	if p != nil {
+		p.Of = of
+	}
+	return p
+}
+
+func eventCall(r *screen.Request) string {
+	return eventCalls + "/" + url.PathEscape(r.PathParameter("event"))
+}
+
+// readNames finds the approval and the run that the documents of the event name. Documents that can't be read name
+// none.
+func (v *eventView) readNames(record string, envelope *string) {
+	var recorded struct {
+		Policy struct {
+			Approval string `json:"approval_id"`
+		} `json:"policy"`
+	}
+	_ = json.Unmarshal([]byte(record), &recorded) // shown as it is
+	v.Approval = recorded.Policy.Approval
+	if envelope == nil || v.Signer == "agent" {
+		return // names in an agent's payload are the agent's word
+	}
+	var said struct {
+		Run     string `json:"run_id"`
+		Payload struct {
+			Approval string `json:"approval_id"`
+			Run      string `json:"run_id"`
+		} `json:"payload"`
+	}
+	_ = json.Unmarshal([]byte(*envelope), &said)
+	if v.Approval == "" && v.Kind == "ledger_approval" {
+		v.Approval = said.Payload.Approval
+	}
+	if v.Run = said.Run; v.Kind == "ledger_run" {
+		v.Run = said.Payload.Run
+	}
+}
+
+func (p *pages) eraseEvent(r *screen.Request) (screen.Outcome, error) {
+	return beginErasure(r, eventCall(r)+"/erase", map[string]string{"reason": r.Value("reason")})
+}
+
+// beginErasure begins an erasure and leads to its page.
+func beginErasure(r *screen.Request, call string, body map[string]string) (screen.Outcome, error) {
+	if err := checkSure(r); err != nil {
+		return screen.Outcome{}, err
+	}
+	var begun struct {
+		ID string `json:"erasure_id"`
+	}
+	err := r.Change(http.MethodPost, call, body, &begun)
+	return screen.GoTo(r.Address("/console/erasures", begun.ID), "erasure-begun"), err
+}

@@ -1,0 +1,100 @@
+package console
+
+import (
+	"net/url"
+	"strconv"
+
+	"github.com/agentledger/agentledger/web/page"
+	"github.com/agentledger/agentledger/web/screen"
+)
+
+const eventCalls = "/v1/console/events"
+
+// event is an event in a list.
+type event struct {
+	Index      uint64 `json:"log_index"`
+	ID         string `json:"event_id"`
+	Hash       string `json:"event_hash"`
+	ReceivedAt string `json:"received_at"`
+	Agent      string `json:"agent_id"`
+	Tool       string `json:"tool_name"`
+	Kind       string `json:"action_kind"`
+	Declared   string `json:"declared"`
+	Effective  string `json:"effective"`
+	Rule       string `json:"rule_id"`
+	Signer     string `json:"signer"`
+	Trace      string `json:"trace_id"`
+	Principal  string `json:"actor_principal"`
+	ErasedAt   string `json:"erased_at"`
+}
+
+// Tightened reports whether the decision in force is another one than the declared.
+func (e event) Tightened() bool { return e.Declared != e.Effective }
+
+// eventFilters returns the names of the parameters of lists of events.
+func eventFilters() []string {
+	return []string{"agent_id", "tool", "action_kind", "decision", "declared", "trace_id", "principal", "signer",
+		"from", "to", "log"}
+}
+
+// eventsView is the content of the list of events.
+type eventsView struct {
+	Live        *page.Live // on the first page of the newest events alone
+	Events      []event
+	Next        string
+	Indexed     bool
+	LastIndexed uint64 // index of the latest event that the list can contain, if Indexed
+	Filter      filters
+	Filtered    bool
+	Files       streams
+	Predecessor *predecessor
+	LogQuery    string // of links to events of a former log
+}
+
+func (p *pages) listEvents(r *screen.Request) (any, error) {
+	names := append(eventFilters(), "q", "order", "limit")
+	var found struct {
+		Events      []event      `json:"events"`
+		Next        string       `json:"next"`
+		IndexedTo   uint64       `json:"indexed_to"`
+		Predecessor *predecessor `json:"predecessor"`
+	}
+	query := listQuery(r, names...)
+	if err := r.ReadList(eventCalls, query, &found); err != nil {
+		return nil, err
+	}
+	v := &eventsView{Events: found.Events, Next: r.NextPage(found.Next),
+		Filter: readFilters(r, names...), Files: streamsOf(r, eventCalls, query), LogQuery: logQuery(r),
+		Predecessor: linkPredecessor(r, found.Predecessor)}
+	v.Filtered = len(v.Filter) > 0
+	if found.IndexedTo > 0 {
+		v.Indexed, v.LastIndexed = true, found.IndexedTo-1
+	}
+	if query.Get("after") == "" && query.Get("order") != "oldest" && query.Get("to") == "" && r.Problem == "" {
+		v.Live = followEvents(r, query, found.IndexedTo)
+	}
+	return v, nil
+}
+
+// followEvents returns the rules by which a list that reaches up to an index follows its events.
+func followEvents(r *screen.Request, query url.Values, indexedTo uint64) *page.Live {
+	wanted := url.Values{}
+	for name, values := range query {
+		if name != "order" && name != "limit" {
+			wanted[name] = values
+		}
+	}
+	live := &page.Live{Follow: r.Address(eventCalls) + "?" + wanted.Encode()}
+	if indexedTo > 0 {
+		live.After = strconv.FormatUint(indexedTo-1, 10)
+	}
+	return live
+}
+
+// logQuery returns the query of addresses about the log that the address names, "" for the one that is written now.
+func logQuery(r *screen.Request) string {
+	if log := r.Query("log"); log != "" {
+		return "?" + url.Values{"log": {log}}.Encode()
+	}
+	return ""
+}

@@ -1,0 +1,48 @@
+package console
+
+import (
+	"net/url"
+
+	"github.com/agentledger/agentledger/web/screen"
+)
+
+// evidenceView is the content of the page of evidence packs.
+type evidenceView struct {
+	MayMake  bool
+	Filter   filters // values by which another page fills in the form
+	CheckURL string
+	VKeyURL  string // of the log's key
+}
+
+func (p *pages) showEvidence(r *screen.Request) (any, error) {
+	return &evidenceView{MayMake: r.Person.May("read payloads"), CheckURL: r.Address("/check"),
+		VKeyURL: r.Address("/log", r.Person.Organization.Slug),
+		Filter:  readFilters(r, "from", "to", "agent_id", "tool", "trace_id")}, nil
+}
+
+// makePack leads to the pack. The parameters are tried by a list of events first, because the interface refuses a pack
+// with a text for programs.
+func (p *pages) makePack(r *screen.Request) (screen.Outcome, error) {
+	query := url.Values{}
+	for _, name := range []string{"from", "to", "agent_id", "tool", "trace_id"} {
+		if text := r.Value(name); text != "" {
+			query.Set(name, text)
+		}
+	}
+	for _, name := range []string{"from", "to"} {
+		if query.Has(name) {
+			query.Set(name, completeTime(query.Get(name)))
+		}
+	}
+	tried := url.Values{"limit": {"1"}}
+	for name, values := range query {
+		tried[name] = values
+	}
+	if err := r.Read(eventCalls, tried, nil); err != nil {
+		return screen.Outcome{}, err
+	}
+	if r.Checked("envelopes") {
+		query.Set("envelopes", "1")
+	}
+	return screen.GoTo(r.Address("/v1/console/evidence.zip")+"?"+query.Encode(), ""), nil
+}

@@ -1,0 +1,132 @@
+package console
+
+import (
+	"fmt"
+	"net/url"
+	"slices"
+	"time"
+
+	"github.com/agentledger/agentledger/web/page"
+	"github.com/agentledger/agentledger/web/screen"
+)
+
+// inboxView is the content of the list: those that wait for the reader, then the others.
+type inboxView struct {
+	Live     *page.Live // on the first page alone
+	Mine     []approval
+	MoreMine string // address of the following ones, "" for none
+	OnlyMine bool
+	Voter    bool // the role votes
+	Others   []approval
+	Next     string // address of the next page
+	Count    *count
+	SignIns  []signInChange
+
+	Status, Agent, Tool string // the filters
+	Statuses            []page.Option
+	Filtered            bool
+}
+
+type count struct {
+	Matching int  `json:"matching"`
+	Complete bool `json:"complete"`
+}
+
+// found is a page of the interface's list.
+type found struct {
+	Approvals []approval     `json:"approvals"`
+	Next      string         `json:"next"`
+	Count     *count         `json:"count"`
+	SignIns   []signInChange `json:"sign_in_changes"`
+}
+
+// maxMine is how many approvals that wait for the reader stand before the others.
+const maxMine = "100"
+
+func (p *pages) showInbox(r *screen.Request) (any, error) {
+	v := &inboxView{Voter: r.Person.May("vote"), OnlyMine: r.Query("mine") != "", Status: r.Query("status"),
+		Agent: r.Query("agent_id"), Tool: r.Query("tool"), Statuses: statuses()}
+	v.Filtered = v.Status+v.Agent+v.Tool != ""
+	first := r.Query("after") == ""
+	if first {
+		var err error
+		if v.Live, err = follow(r); err != nil {
+			return nil, err
+		}
+	}
+	if err := v.readMine(r, first); err != nil || v.OnlyMine {
+		return v, err
+	}
+	var others found
+	if err := r.ReadList(approvalCalls, r.ListQuery("status", "agent_id", "tool"), &others); err != nil {
+		return nil, err
+	}
+	v.SignIns = others.SignIns
+	v.Next, v.Count = r.NextPage(others.Next), others.Count
+	v.Others = slices.DeleteFunc(others.Approvals, v.isMine)
+	tellLeft(v.Others)
+	return v, nil
+}
+
+// readMine reads the approvals on which the reader may vote: before the first page of all, or as a list of their own.
+func (v *inboxView) readMine(r *screen.Request, first bool) error {
+	if !v.Voter || v.Status != "" && v.Status != "pending" || !v.OnlyMine && !first {
+		return nil
+	}
+	query := r.ListQuery("agent_id", "tool")
+	query.Set("may_vote", "true")
+	query.Set("limit", maxMine)
+	var mine found
+	if err := r.ReadList(approvalCalls, query, &mine); err != nil {
+		return err
+	}
+	v.Mine, v.SignIns = mine.Approvals, mine.SignIns
+	tellLeft(v.Mine)
+	if v.Live != nil {
+		v.Live.News = countWords(len(v.Mine), mine.Next != "")
+	}
+	if mine.Next != "" {
+		next := r.ListQuery("status", "agent_id", "tool")
+		next.Set("mine", "yes")
+		next.Set("after", mine.Next)
+		v.MoreMine = r.Address("/console/approvals") + "?" + next.Encode()
+	}
+	return nil
+}
+
+func countWords(n int, more bool) string {
+	switch {
+	case more:
+		return fmt.Sprintf("More than %d approvals wait for you.", n)
+	case n == 1:
+		return "1 approval waits for you."
+	case n == 0:
+		return "No approval waits for you."
+	}
+	return fmt.Sprintf("%d approvals wait for you.", n)
+}
+
+// isMine reports whether an approval stands among those that wait for the reader.
+func (v *inboxView) isMine(a approval) bool {
+	return slices.ContainsFunc(v.Mine, func(m approval) bool { return m.ID == a.ID })
+}
+
+func tellLeft(list []approval) {
+	now := time.Now()
+	for i := range list {
+		if list[i].Open() {
+			list[i].Left = leftWords(list[i].ExpiresAt, now)
+		}
+	}
+}
+
+// Words says where the approval stands.
+func (a *approval) Words() string { return statusWords(a.Status) }
+
+// Refusal says why the reader may not vote.
+func (a *approval) Refusal() string { return obstacleWords(a.WhyNot) }
+
+// eventsOf returns the address of the page of an agent's or a trace's events.
+func eventsOf(r *screen.Request, name, value string) string {
+	return r.Address("/console/events") + "?" + url.Values{name: {value}}.Encode()
+}

@@ -1,0 +1,78 @@
+package console_test
+
+import (
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/agentledger/agentledger/internal/test/servicetest"
+)
+
+// A key is made, shown once, changed and revoked without JavaScript. Another organization does not see it.
+func TestIngestKeys(t *testing.T) {
+	t.Parallel()
+	s := servicetest.New(t)
+	ann, bob := s.SignIn(s.Red.Owner), s.SignIn(s.Blue.Owner)
+	made := ann.Post("/console/ingest-keys", "do", "create", "name", "prod", "scopes", "events", "expires_at", "2099-01-01T00:00")
+	secret := regexp.MustCompile(`apl_live_[a-z2-7]+_[a-z0-9]+`).FindString(made.Body)
+	if made.Status != http.StatusOK || secret == "" || made.Header.Get("Cache-Control") != "no-store" {
+		t.Fatalf("got %d %s", made.Status, made.Body)
+	}
+	list := ann.Get("/console/ingest-keys").Body
+	found := regexp.MustCompile(`<a href="(/console/ingest-keys/[^"]+)"><bdi>prod</bdi>`).FindStringSubmatch(list)
+	if found == nil || strings.Contains(list, secret) {
+		t.Fatalf("the list has no key, or its secret: %s", list)
+	}
+	if got := bob.Get(found[1]); got.Status != http.StatusNotFound || strings.Contains(got.Body, "prod") {
+		t.Errorf("the other organization: got %d %s", got.Status, got.Body)
+	}
+	if got := bob.Post(found[1], "do", "revoke"); got.Status != http.StatusNotFound {
+		t.Errorf("the other organization revokes: got %d", got.Status)
+	}
+	refused := ann.Post(found[1], "do", "change", "name", "", "asks", "yes")
+	if refused.Status != http.StatusUnprocessableEntity || !strings.Contains(refused.Body, "name must have") {
+		t.Errorf("without a name: got %d %s", refused.Status, refused.Body)
+	}
+	if got := ann.Post(found[1], "do", "change", "name", "prod <2>"); got.Status != http.StatusSeeOther {
+		t.Errorf("change: got %d %s", got.Status, got.Body)
+	}
+	if got := ann.Get(found[1] + "?notice=saved").Body; !strings.Contains(got, "prod &lt;2&gt;") || !strings.Contains(got, "The changes are saved.") {
+		t.Errorf("got %s", got)
+	}
+	if got := ann.Post(found[1], "do", "revoke"); got.Status != http.StatusSeeOther {
+		t.Errorf("revoke: got %d %s", got.Status, got.Body)
+	}
+	if got := ann.Get(found[1]).Body; strings.Contains(got, "Revoke the key") {
+		t.Errorf("a revoked key can be revoked: %s", got)
+	}
+}
+
+// A role that may not manage sees the keys and no form.
+func TestIngestKeysOfARole(t *testing.T) {
+	t.Parallel()
+	s := servicetest.New(t)
+	carl := s.SignIn(s.Red.Join("carl", "auditor"))
+	if got := carl.Get("/console/ingest-keys"); got.Status != http.StatusOK || strings.Contains(got.Body, "Make the key") {
+		t.Errorf("got %d %s", got.Status, got.Body)
+	}
+	if got := carl.Post("/console/ingest-keys", "do", "create", "name", "x"); got.Status != http.StatusForbidden ||
+		!strings.Contains(got.Body, "Your role does not allow this") {
+		t.Errorf("got %d %s", got.Status, got.Body)
+	}
+}
+
+// The list in a real browser, from the sign-in on.
+func TestIngestKeysInChromium(t *testing.T) {
+	t.Parallel()
+	s := servicetest.New(t)
+	b := s.Browser()
+	b.SignIn(s.Red.Owner)
+	b.Visit("/console/ingest-keys")
+	b.Fill("name", "prod")
+	b.Press(`button[value="create"]`)
+	if got := b.Text(".secret"); !strings.HasPrefix(got, "apl_live_") {
+		t.Errorf("got %q", got)
+	}
+	b.WantQuiet()
+}

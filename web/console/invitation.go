@@ -1,0 +1,79 @@
+package console
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/agentledger/agentledger/web/screen"
+)
+
+// invitationView is the content of the page of an invitation. Without a preview it asks for the token.
+type invitationView struct {
+	Token      string
+	Invitation *heldInvitation
+	SignedIn   string // the address of the reader's session, "" for none
+	IsInvited  bool   // the session is of an account of the invited address
+}
+
+// MayAccept reports whether the session alone is enough to accept. An account that the token takes over needs a new
+// password or passkey, as for a visitor.
+func (v invitationView) MayAccept() bool { return v.IsInvited && v.Invitation.AccountExists }
+
+// heldInvitation is an invitation as its holder may see it.
+type heldInvitation struct {
+	Name          string `json:"name"`
+	Slug          string `json:"slug"`
+	Role          string `json:"role"`
+	Email         string `json:"email"`
+	AccountExists bool   `json:"account_exists"`
+	ExpiresAt     string `json:"expires_at"`
+}
+
+// showInvitation shows the invitation of a refused form again, and asks strangers for a token.
+func (p *pages) showInvitation(r *screen.Request) (any, error) {
+	v := invitationView{Token: r.Value("token")}
+	if r.Form.Get("do") != "accept" {
+		return v, nil
+	}
+	shown, err := p.previewInvitation(r)
+	if err != nil {
+		return v, nil // the token is of no use, and the refusal of the form says so
+	}
+	return shown, nil
+}
+
+// openInvitation shows the invitation of a token. It changes nothing.
+func (p *pages) openInvitation(r *screen.Request) (screen.Outcome, error) {
+	v, err := p.previewInvitation(r)
+	if err != nil {
+		return screen.Outcome{}, err
+	}
+	return screen.ShowOnce(p.views, "invitation", "Invitation", v).
+		WithScript("token.js", "passkeyform.js", "passkey.js", "times.js"), nil
+}
+
+func (p *pages) previewInvitation(r *screen.Request) (invitationView, error) {
+	v := invitationView{Token: r.Value("token"), Invitation: new(heldInvitation)}
+	err := r.ReadWithHeader("/v1/id/invitations/preview", "X-Invitation-Token", v.Token, v.Invitation)
+	if r.Person != nil {
+		v.SignedIn = r.Person.Account.Email
+		v.IsInvited = strings.EqualFold(v.SignedIn, v.Invitation.Email)
+	}
+	return v, err
+}
+
+// acceptInvitation makes the holder of a token a member: by the session, a password or a passkey.
+func (p *pages) acceptInvitation(r *screen.Request) (screen.Outcome, error) {
+	passkey, err := r.Passkey("First passkey")
+	if err != nil {
+		return screen.Outcome{}, err
+	}
+	body := struct {
+		Token       string          `json:"token"`
+		DisplayName string          `json:"display_name,omitzero"`
+		Password    string          `json:"password,omitzero"`
+		Passkey     *screen.Passkey `json:"passkey,omitzero"`
+	}{r.Value("token"), r.Value("display_name"), r.Form.Get("password"), passkey}
+	err = r.Change(http.MethodPost, "/v1/id/invitations/accept", body, nil)
+	return screen.GoTo(r.Address("/console"), "joined"), err
+}

@@ -1,0 +1,102 @@
+package console
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+
+	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/web/screen"
+)
+
+// key is a key of an agent as the interface shows it.
+type key struct {
+	KeyID           string  `json:"key_id"`
+	PublicKeyB64    string  `json:"public_key_b64"`
+	DID             string  `json:"did"`
+	Custody         string  `json:"custody"`
+	Status          string  `json:"status"`
+	RegisteredAt    string  `json:"registered_at"`
+	EndedAt         string  `json:"ended_at"`
+	CompromisedFrom *uint64 `json:"compromised_from"`
+	Reason          string  `json:"reason"`
+}
+
+// newKeyView is the content of the page after a new key.
+type newKeyView struct {
+	Key     key
+	Agent   string // id
+	Program environment
+}
+
+// registerKey registers a key whose private part the service never has.
+func (p *pages) registerKey(r *screen.Request) (screen.Outcome, error) {
+	body := map[string]any{"public_key_b64": r.Value("public_key_b64"), "proof_b64": r.Value("proof_b64")}
+	addFilled(r, body, "key_id")
+	var made key
+	if err := r.Change(http.MethodPost, agentCall(r)+"/keys", body, &made); err != nil {
+		return screen.Outcome{}, err
+	}
+	name := r.PathParameter("agent")
+	return screen.ShowOnce(p.views, "newkey", "The new key",
+		newKeyView{made, name, newEnvironment(r, name, made.KeyID)}), nil
+}
+
+// keyView is the content of the page of a key.
+type keyView struct {
+	key
+	Agent                string // id
+	MayRetire, MayRevoke bool
+}
+
+// maxKeys is how many keys an agent may ever have. A page of the interface holds as many.
+const maxKeys = "1000"
+
+// showKey shows a key. The interface has no call for one key, so it is looked for in the list.
+func (p *pages) showKey(r *screen.Request) (any, error) {
+	var found struct {
+		Keys []key `json:"keys"`
+	}
+	if err := r.Read(agentCall(r)+"/keys", url.Values{"limit": {maxKeys}}, &found); err != nil {
+		return nil, err
+	}
+	name := r.PathParameter("key")
+	at := slices.IndexFunc(found.Keys, func(k key) bool { return k.KeyID == name })
+	if at < 0 {
+		return nil, fault.New(fault.NotFound, "Not found")
+	}
+	v := keyView{key: found.Keys[at], Agent: r.PathParameter("agent")}
+	v.MayRetire = v.Status == "active" && r.Person.May("manage")
+	v.MayRevoke = v.Status != "revoked" && r.Person.May("revoke keys")
+	r.Title = "Key " + name
+	return v, nil
+}
+
+func keyCall(r *screen.Request, change string) string {
+	return agentCall(r) + "/keys/" + url.PathEscape(r.PathParameter("key")) + "/" + change
+}
+
+func keyPage(r *screen.Request) string {
+	return r.Address(agentsPage, r.PathParameter("agent"), "keys", r.PathParameter("key"))
+}
+
+func (p *pages) retireKey(r *screen.Request) (screen.Outcome, error) {
+	err := r.Change(http.MethodPost, keyCall(r, "retire"), nil, nil)
+	return screen.GoTo(keyPage(r), "key-retired"), err
+}
+
+func (p *pages) revokeKey(r *screen.Request) (screen.Outcome, error) {
+	body := map[string]any{}
+	addFilled(r, body, "reason")
+	if from := r.Value("compromised_from"); from != "" {
+		at, err := strconv.ParseUint(from, 10, 63)
+		if err != nil {
+			return screen.Outcome{}, fault.Wrap(fault.Invalid,
+				"The first event that may be forged must be a log index: a whole number from 0", err)
+		}
+		body["compromised_from"] = at
+	}
+	err := r.Change(http.MethodPost, keyCall(r, "revoke"), body, nil)
+	return screen.GoTo(keyPage(r), "key-revoked"), err
+}

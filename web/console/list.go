@@ -1,0 +1,94 @@
+package console
+
+import (
+	"embed"
+	"net/http"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/web/page"
+	"github.com/agentledger/agentledger/web/screen"
+)
+
+// starts are documents to begin with. They are those of docs/policies, which a test compares.
+//
+//go:embed starts
+var starts embed.FS
+
+// startOptions returns the choice of documents to begin with.
+func startOptions() []page.Option {
+	return []page.Option{
+		{Value: "", Title: "Nothing: everything is allowed until a rule says otherwise"},
+		{Value: "refund-approvals", Title: "Allow reads, ask a person for refunds above an amount, deny the rest"},
+		{Value: "tool-allow-list", Title: "Allow the listed tools alone"},
+		{Value: "spending-caps", Title: "Bound each payment"},
+		{Value: "spending-limits", Title: "Bound sums and counts over time"},
+		{Value: "two-person-rule", Title: "Ask two people for each use of a tool"},
+		{Value: "data-classes", Title: "Decide by the class of data and the purpose"},
+		{Value: "business-hours", Title: "Decide by the time of day, with a freeze"},
+	}
+}
+
+// listed is a policy in the list.
+type listed struct {
+	PolicyID      string `json:"policy_id"`
+	Name          string `json:"name"`
+	Version       uint64 `json:"version"`
+	State         string `json:"state"`
+	ActiveVersion uint64 `json:"active_version"` // 0: none
+	UpdatedAt     string `json:"updated_at"`
+	UpdatedBy     string `json:"updated_by"`
+}
+
+// listView is the content of the list.
+type listView struct {
+	Policies []listed
+	Names    names
+	Next     string // address of the next page
+	MayEdit  bool
+	Starts   []page.Option
+}
+
+func (p *pages) showList(r *screen.Request) (any, error) {
+	var found struct {
+		Policies []listed `json:"policies"`
+		Next     string   `json:"next"`
+	}
+	if err := r.Read(policyCalls, r.PageQuery(), &found); err != nil {
+		return nil, err
+	}
+	people, err := readNames(r)
+	return listView{Policies: found.Policies, Names: people, Next: r.NextPage(found.Next),
+		MayEdit: r.Person.May("edit policies"), Starts: startOptions()}, err
+}
+
+// createPolicy makes a policy from the document that was chosen.
+func (p *pages) createPolicy(r *screen.Request) (screen.Outcome, error) {
+	document := members{"rules": jsontext.Value("[]")}
+	if start := r.Value("start"); start != "" {
+		text, err := starts.ReadFile("starts/" + start + ".json")
+		if err != nil {
+			return screen.Outcome{}, fault.Wrap(fault.Invalid, "There is no such policy to begin with", err)
+		}
+		if err := json.Unmarshal(text, &document); err != nil {
+			return screen.Outcome{}, err
+		}
+	}
+	for name, value := range map[string]string{"name": r.Value("name"), "policy_id": r.Value("policy_id")} {
+		if value == "" && name == "policy_id" {
+			continue
+		}
+		text, err := json.Marshal(value)
+		if err != nil {
+			return screen.Outcome{}, err
+		}
+		document[name] = text
+	}
+	var made version
+	if err := r.Change(http.MethodPost, policyCalls, document, &made); err != nil {
+		return screen.Outcome{}, err
+	}
+	return screen.GoTo(r.Address("/console/policies", made.PolicyID)+"/edit", "policy-made"), nil
+}

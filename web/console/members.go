@@ -1,0 +1,187 @@
+package console
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+
+	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/web/page"
+	"github.com/agentledger/agentledger/web/screen"
+)
+
+func (p *pages) memberScreens() []screen.Screen {
+	return []screen.Screen{
+		{Pattern: membersPage, Query: []string{"after"},
+			Views: p.views, Name: "members", Title: "Members", Show: p.listMembers,
+			Forms: map[string]screen.Form{"invite": p.invite, "resend": p.resendInvitation,
+				"revoke": p.revokeInvitation}},
+		{Pattern: membersPage + "/{membership}", Views: p.views, Name: "member", Show: p.showMember,
+			Forms: map[string]screen.Form{"role": p.changeRole, "suspend": p.suspend, "resume": p.resume,
+				"remove": p.remove, "leave": p.leave, "retire-voter": p.retireVoterOfMember}},
+	}
+}
+
+const membersPage = "/console/members"
+
+// memberCalls returns the path of the calls about the organization of the session.
+func memberCalls(r *screen.Request) string {
+	return "/v1/id/orgs/" + url.PathEscape(r.Person.Organization.ID)
+}
+
+// member is a member as the interface shows it.
+type member struct {
+	MembershipID string `json:"membership_id"`
+	AccountID    string `json:"account_id"`
+	Email        string `json:"email"`
+	EmailProved  bool   `json:"email_proved"`
+	DisplayName  string `json:"display_name"`
+	Role         string `json:"role"`
+	MemberSince  string `json:"member_since"`
+	Suspended    bool   `json:"suspended"`
+	Offered      bool   `json:"offered"`
+}
+
+// Name returns the name that people use for the member.
+func (m member) Name() string {
+	if m.DisplayName != "" {
+		return m.DisplayName
+	}
+	return m.Email
+}
+
+// State returns whether the member can act.
+func (m member) State() string {
+	switch {
+	case m.Offered:
+		return "not accepted yet"
+	case m.Suspended:
+		return "suspended"
+	}
+	return "active"
+}
+
+// membersView is the content of the list.
+type membersView struct {
+	Members     []member
+	Next        string // address of the next page
+	Invitations []invitation
+	Roles       []page.Option // that the person may give
+	MaySee      bool          // invitations
+	MayInvite   bool
+}
+
+func (p *pages) listMembers(r *screen.Request) (any, error) {
+	v := membersView{Roles: rolesFor(r), MaySee: r.Person.May("change members"), MayInvite: r.Person.May("invite")}
+	var found struct {
+		Members []member `json:"members"`
+		Next    string   `json:"next"`
+	}
+	err := r.Read(memberCalls(r)+"/members", r.PageQuery(), &found)
+	v.Members, v.Next = found.Members, r.NextPage(found.Next)
+	if err == nil && v.MaySee {
+		v.Invitations, err = readInvitations(r)
+	}
+	return v, err
+}
+
+// rolesFor returns the roles that the person may give. Only owners make owners.
+func rolesFor(r *screen.Request) []page.Option {
+	all := []page.Option{{Value: "member", Title: "member"}, {Value: "auditor", Title: "auditor"},
+		{Value: "approver", Title: "approver"}, {Value: "policy_editor", Title: "policy editor"},
+		{Value: "admin", Title: "admin"}}
+	if r.Person.May("own") {
+		all = append(all, page.Option{Value: "owner", Title: "owner"})
+	}
+	return all
+}
+
+// memberView is the content of the page of a member.
+type memberView struct {
+	member
+	Roles     []page.Option // that the person may give
+	Self      bool          // the member is the person
+	MayChange bool
+	VoterKeys []voterKey
+	MayRetire bool // voter keys of the member
+}
+
+// voterKey is a passkey that signs the member's votes, as the interface shows it.
+type voterKey struct {
+	AccountID    string `json:"account_id"`
+	CredentialID string `json:"credential_id"`
+	Thumbprint   string `json:"thumbprint"`
+	RegisteredAt string `json:"registered_at"`
+	ConsentBy    string `json:"consent_by"` // "": without the consent of another passkey
+	UsedAt       string `json:"used_at"`
+}
+
+// mostMembers is how many members an organization may have. A page of the interface holds as many.
+const mostMembers = "1000"
+
+// showMember shows a member. The interface has no call for one member, so it is looked for in the list.
+func (p *pages) showMember(r *screen.Request) (any, error) {
+	var found struct {
+		Members []member `json:"members"`
+	}
+	if err := r.Read(memberCalls(r)+"/members", url.Values{"limit": {mostMembers}}, &found); err != nil {
+		return nil, err
+	}
+	name := r.PathParameter("membership")
+	at := slices.IndexFunc(found.Members, func(m member) bool { return m.MembershipID == name })
+	if at < 0 {
+		return nil, fault.New(fault.NotFound, "Not found")
+	}
+	v := memberView{member: found.Members[at], Roles: rolesFor(r), Self: name == r.Person.User.MembershipID}
+	v.MayChange = r.Person.May("change members") && (v.Role != "owner" || r.Person.May("own"))
+	r.Title = "Member " + v.Name()
+	v.MayRetire = v.Self || r.Person.May("own")
+	var voters struct {
+		Keys []voterKey `json:"voter_keys"`
+	}
+	err := r.Read(voterKeyCalls, url.Values{"limit": {mostMembers}}, &voters)
+	v.VoterKeys = slices.DeleteFunc(voters.Keys, func(k voterKey) bool { return k.AccountID != v.AccountID })
+	return v, err
+}
+
+// retireVoterOfMember lets a passkey of the member sign no more votes in the organization.
+func (p *pages) retireVoterOfMember(r *screen.Request) (screen.Outcome, error) {
+	err := r.Change(http.MethodDelete, voterKeyCalls+"/"+url.PathEscape(r.Value("credential_id")), nil, nil)
+	return screen.GoTo(r.Address(membersPage, r.PathParameter("membership")), "saved"), err
+}
+
+// change changes the member of the page.
+func (p *pages) change(r *screen.Request, notice string, body map[string]any) (screen.Outcome, error) {
+	name := r.PathParameter("membership")
+	err := r.Change(http.MethodPatch, memberCalls(r)+"/members/"+url.PathEscape(name), body, nil)
+	return screen.GoTo(r.Address(membersPage, name), notice), err
+}
+
+func (p *pages) changeRole(r *screen.Request) (screen.Outcome, error) {
+	return p.change(r, "saved", map[string]any{"role": r.Value("role")})
+}
+
+func (p *pages) suspend(r *screen.Request) (screen.Outcome, error) {
+	return p.change(r, "member-suspended", map[string]any{"suspended": true})
+}
+
+func (p *pages) resume(r *screen.Request) (screen.Outcome, error) {
+	return p.change(r, "member-resumed", map[string]any{"suspended": false})
+}
+
+func (p *pages) remove(r *screen.Request) (screen.Outcome, error) {
+	return screen.GoTo(r.Address(membersPage), "member-removed"), removeMembership(r)
+}
+
+// leave ends the person's own membership, and with it the session.
+func (p *pages) leave(r *screen.Request) (screen.Outcome, error) {
+	if r.PathParameter("membership") != r.Person.User.MembershipID {
+		return screen.Outcome{}, fault.New(fault.Invalid, "Only a member's own membership can be left")
+	}
+	return screen.GoTo(r.Address("/signin"), "member-left"), removeMembership(r)
+}
+
+func removeMembership(r *screen.Request) error {
+	path := memberCalls(r) + "/members/" + url.PathEscape(r.PathParameter("membership"))
+	return r.Change(http.MethodDelete, path, nil, nil)
+}

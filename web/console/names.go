@@ -1,0 +1,49 @@
+package console
+
+import (
+	"net/url"
+	"strings"
+
+	"github.com/agentledger/agentledger/web/screen"
+)
+
+// names are the names of accounts for people.
+type names map[string]string
+
+// maxMembers is how many members are read for their names. Others are shown by the ids of their accounts.
+const maxMembers = "1000"
+
+// readNames reads the names of the organization's members.
+func readNames(r *screen.Request) (names, error) {
+	var found struct {
+		Members []struct {
+			AccountID   string `json:"account_id"`
+			Email       string `json:"email"`
+			DisplayName string `json:"display_name"`
+		} `json:"members"`
+	}
+	path := "/v1/id/orgs/" + url.PathEscape(r.Person.Organization.ID) + "/members"
+	if err := r.Read(path, url.Values{"limit": {maxMembers}}, &found); err != nil {
+		return nil, err
+	}
+	of := make(names, len(found.Members))
+	for _, m := range found.Members {
+		if of[m.AccountID] = m.Email; m.DisplayName != "" {
+			of[m.AccountID] = m.DisplayName + " (" + m.Email + ")"
+		}
+	}
+	return of, nil
+}
+
+// Of returns the name of a principal: an account, or an account with its token behind a slash.
+func (n names) Of(principal string) string {
+	account, token, found := strings.Cut(principal, "/")
+	name, known := n[account]
+	switch {
+	case !known:
+		return principal
+	case found:
+		return name + ", token " + token
+	}
+	return name
+}

@@ -1,0 +1,148 @@
+package console
+
+import (
+	"errors"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/agentledger/agentledger/web/screen"
+)
+
+// policyView is the content of the page of a policy: one of its versions in words, and the list of all.
+type policyView struct {
+	version
+	Document   string // of canonical JSON, indented; "" when it is too long
+	Names      names
+	Newest     uint64 // the newest version
+	Active     listed // the policy that decides now; without an id: none
+	Former     uint64 // another version of this policy that was active last, 0: none
+	Versions   []head
+	Next       string // address of the next page of versions
+	TwoPersons bool   // another person than its writer activates a version
+	OwnWork    bool   // the reader changed this version last
+	MayEdit    bool
+	MayTry     bool
+}
+
+func (p *pages) showPolicy(r *screen.Request) (any, error) {
+	v := policyView{MayEdit: r.Person.May("edit policies"), MayTry: r.Person.May("try policies")}
+	var err error
+	if v.version, err = readVersion(r, r.Query("version")); err != nil {
+		return nil, err
+	}
+	if err := v.readVersions(r); err != nil {
+		return nil, err
+	}
+	if err := v.findActive(r); err != nil {
+		return nil, err
+	}
+	var organization struct {
+		TwoPersons bool `json:"two_person_policy"`
+	}
+	if err := r.Read("/v1/console/organization", nil, &organization); err != nil {
+		return nil, err
+	}
+	author, _, _ := strings.Cut(v.WrittenBy, "/")
+	v.TwoPersons, v.OwnWork = organization.TwoPersons, author == r.Person.Account.ID
+	if v.Names, err = readNames(r); err != nil {
+		return nil, err
+	}
+	r.Title = "Policy " + v.Name
+	text, err := canonicalLines(v.Text)
+	v.Document = string(text)
+	return v, err
+}
+
+// readVersions reads the list of versions, and finds the active one.
+func (v *policyView) readVersions(r *screen.Request) error {
+	var found struct {
+		Versions []head `json:"versions"`
+		Next     string `json:"next"`
+	}
+	if err := r.Read(policyCall(r, "/versions"), r.PageQuery(), &found); err != nil {
+		return err
+	}
+	v.Versions, v.Next = found.Versions, r.NextPage(found.Next)
+	if r.Query("after") != "" {
+		return nil
+	}
+	var archived string
+	for _, one := range found.Versions {
+		if one.ArchivedAt > archived && one.Version != v.Version {
+			v.Former, archived = one.Version, one.ArchivedAt
+		}
+	}
+	return nil
+}
+
+// maxPolicies is how many policies an organization can have.
+const maxPolicies = "1000"
+
+// findActive finds the one active version of the organization, which may be of another policy.
+func (v *policyView) findActive(r *screen.Request) error {
+	var found struct {
+		Policies []listed `json:"policies"`
+	}
+	if err := r.Read(policyCalls, url.Values{"limit": {maxPolicies}}, &found); err != nil {
+		return err
+	}
+	for _, one := range found.Policies {
+		if one.PolicyID == v.PolicyID {
+			v.Newest = one.Version
+		}
+		if one.ActiveVersion != 0 {
+			v.Active = one
+		}
+	}
+	return nil
+}
+
+// activateVersion activates the version that was shown.
+func (p *pages) activateVersion(r *screen.Request) (screen.Outcome, error) {
+	number, err := parseNumber("version", r.Value("version"))
+	if err != nil {
+		return screen.Outcome{}, err
+	}
+	body := map[string]any{"version": number, "policy_digest": r.Value("policy_digest")}
+	if err := r.Change(http.MethodPost, policyCall(r, "/activate"), body, nil); err != nil {
+		return screen.Outcome{}, explainActivation(r, err)
+	}
+	return screen.GoTo(policyAddress(r, "?version="+strconv.FormatUint(number, 10)), "policy-activated"), nil
+}
+
+// explainActivation says more of a refused activation than the interface does, where the page can help.
+func explainActivation(r *screen.Request, err error) error {
+	var refused *screen.Refusal
+	if !errors.As(err, &refused) || refused.Status != http.StatusConflict {
+		return err
+	}
+	now, unread := readVersion(r, r.Value("version"))
+	if unread == nil && now.Digest != r.Value("policy_digest") {
+		return refuseConflict("The version was changed meanwhile, and is shown as it is now. " +
+			"Look at it again before you activate it.")
+	}
+	switch refused.Code {
+	case "second_person":
+		return refuseConflict(refused.Message + ". Ask a colleague who may edit policies to open this page.")
+	case "quorum_unreachable":
+		return refuseConflict(refused.Message + ". Ask for fewer approvals, or give more members a role that votes.")
+	}
+	return err
+}
+
+func (p *pages) deactivatePolicy(r *screen.Request) (screen.Outcome, error) {
+	err := r.Change(http.MethodPost, policyCall(r, "/deactivate"), nil, nil)
+	return screen.GoTo(policyAddress(r, ""), "policy-deactivated"), err
+}
+
+func (p *pages) deleteDraft(r *screen.Request) (screen.Outcome, error) {
+	if err := r.Change(http.MethodDelete, policyCall(r, ""), nil, nil); err != nil {
+		return screen.Outcome{}, err
+	}
+	if r.Value("version") == "1" {
+		return screen.GoTo(r.Address("/console/policies"), "draft-deleted"), nil
+	}
+	return screen.GoTo(policyAddress(r, ""), "draft-deleted"), nil
+}

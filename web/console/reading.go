@@ -1,0 +1,126 @@
+package console
+
+import (
+	"net/url"
+	"slices"
+	"time"
+
+	"github.com/agentledger/agentledger/web/page"
+	"github.com/agentledger/agentledger/web/screen"
+)
+
+func (p *pages) readingScreens() []screen.Screen {
+	return slices.Concat(p.eventScreens(), p.traceScreens(), p.otherScreens())
+}
+
+func (p *pages) eventScreens() []screen.Screen {
+	return []screen.Screen{
+		{Pattern: "/console/events", Query: append(eventFilters(),
+			"q", "order", "limit", "after"), Views: p.views, Name: "events", Title: "Events", Show: p.listEvents,
+			Script: page.LiveScript, Modules: page.LiveModules()},
+		{Pattern: "/console/events/{event}", Query: []string{"log"}, Views: p.views, Name: "event", Show: p.showEvent,
+			Forms: map[string]screen.Form{"erase": p.eraseEvent}},
+		{Pattern: "/console/erasures", Query: []string{"by", "name", "after"},
+			Views: p.views, Name: "erasures", Title: "Erasures", Show: p.listErasures,
+			Forms: map[string]screen.Form{"erase": p.eraseMany}},
+		{Pattern: "/console/erasures/{erasure}", Views: p.views, Name: "erasure", Title: "Erasure",
+			Show: p.showErasure, Script: page.LiveScript, Modules: page.LiveModules()},
+	}
+}
+
+func (p *pages) traceScreens() []screen.Screen {
+	return []screen.Screen{
+		{Pattern: "/console/traces", Query: append(eventFilters(),
+			"limit", "after"), Views: p.views, Name: "traces", Title: "Traces", Show: p.listTraces},
+		{Pattern: "/console/traces/{trace}", Query: []string{"after", "log"},
+			Views: p.views, Name: "trace", Show: p.showTrace},
+		{Pattern: "/console/runs", Query: []string{"status", "agent_id", "after"},
+			Views: p.views, Name: "runs", Title: "Runs", Show: p.listRuns},
+		{Pattern: "/console/runs/{run}", Query: []string{"after"}, Views: p.views, Name: "run", Show: p.showRun},
+	}
+}
+
+func (p *pages) otherScreens() []screen.Screen {
+	return []screen.Screen{
+		{Pattern: "/console/stats", Query: []string{"from", "to", "log"},
+			Views: p.views, Name: "stats", Title: "Statistics", Show: p.showStats},
+		{Pattern: "/console/audit", Query: []string{"actor", "kind", "from", "to", "order", "after"},
+			Views: p.views, Name: "audit", Title: "Audit", Show: p.listActs},
+		{Pattern: "/console/evidence", Query: []string{"from", "to", "agent_id", "tool", "trace_id"},
+			Views: p.views, Name: "evidence", Title: "Evidence", Show: p.showEvidence,
+			Forms: map[string]screen.Form{"make": p.makePack}},
+	}
+}
+
+// completeTime completes a time that a person typed, of UTC: a day, or a day with hours and minutes. Any other text is
+// left for the interface, which takes whole times and log indices.
+func completeTime(text string) string {
+	for _, form := range []string{"2006-01-02", "2006-01-02 15:04", "2006-01-02T15:04", "2006-01-02 15:04:05"} {
+		if at, err := time.Parse(form, text); err == nil {
+			return at.Format("2006-01-02T15:04:05Z")
+		}
+	}
+	return text
+}
+
+// listQuery returns the parameters of a list, with whole times.
+func listQuery(r *screen.Request, names ...string) url.Values {
+	query := r.ListQuery(names...)
+	for _, name := range []string{"from", "to"} {
+		if text := query.Get(name); text != "" {
+			query.Set(name, completeTime(text))
+		}
+	}
+	return query
+}
+
+// filters are the parameters of a list as the person chose them, by their names.
+type filters map[string]string
+
+func readFilters(r *screen.Request, names ...string) filters {
+	f := filters{}
+	for _, name := range names {
+		if value := r.Query(name); value != "" {
+			f[name] = value
+		}
+	}
+	return f
+}
+
+// streams are the addresses of a list as one file. The interface sends them.
+type streams struct{ CSV, NDJSON string }
+
+// streamsOf returns the files of a list of the interface, with the parameters of the list that is shown.
+func streamsOf(r *screen.Request, call string, query url.Values) streams {
+	all := url.Values{}
+	for name, values := range query {
+		if name != "after" && name != "limit" {
+			all[name] = values
+		}
+	}
+	address := func(format string) string {
+		all.Set("format", format)
+		return r.Address(call) + "?" + all.Encode()
+	}
+	return streams{address("csv"), address("ndjson")}
+}
+
+// predecessor is the frozen log before the one that is shown.
+type predecessor struct {
+	Log    string `json:"log"`
+	Events uint64 `json:"events"`
+	URL    string `json:"-"` // of the same page about that log
+}
+
+// linkPredecessor adds the address of the page that is shown, about the log before.
+func linkPredecessor(r *screen.Request, p *predecessor) *predecessor {
+	if p == nil {
+		return nil
+	}
+	query := r.URL.Query()
+	query.Del("after")
+	query.Del("notice")
+	query.Set("log", p.Log)
+	p.URL = r.Kit.Base + r.URL.EscapedPath() + "?" + query.Encode()
+	return p
+}

@@ -1,0 +1,28 @@
+package console
+
+import (
+	"net/http"
+
+	"github.com/agentledger/agentledger/web/screen"
+)
+
+// setUp makes the first organization, and shows its secrets this once. Its owner is signed in.
+func (p *pages) setUp(r *screen.Request) (screen.Outcome, error) {
+	passkey, err := r.Passkey("First passkey")
+	if err != nil {
+		return screen.Outcome{}, err
+	}
+	body := struct {
+		Token        string            `json:"token"`
+		Organization map[string]string `json:"organization"`
+		Email        string            `json:"email"`
+		Password     string            `json:"password,omitzero"`
+		Passkey      *screen.Passkey   `json:"passkey,omitzero"`
+	}{r.Value("token"), map[string]string{"name": r.Value("name"), "slug": r.Value("slug")}, r.Value("email"),
+		r.Form.Get("password"), passkey}
+	var made Answer
+	if err := r.Change(http.MethodPost, "/v1/id/setup", body, &made); err != nil {
+		return screen.Outcome{}, err
+	}
+	return p.showFounded(made), nil
+}

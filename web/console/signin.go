@@ -1,0 +1,67 @@
+package console
+
+import (
+	"net/http"
+	"net/url"
+
+	"github.com/agentledger/agentledger/web/screen"
+)
+
+// signInView is the content of the page for signing in.
+type signInView struct {
+	Return    string
+	Providers []screen.Provider
+}
+
+// refusals returns the texts of the reasons for which a sign-in at a provider was refused, by their names in addresses.
+func refusals() map[string]string {
+	return map[string]string{
+		"failed":     "The sign-in failed: begin again.",
+		"no-account": "No account of a member belongs to this sign-in: ask for an invitation.",
+		"link": "Your account has another way to sign in. Use it once, in this browser, to connect the provider " +
+			"to your account.",
+		"no-address": "The provider did not give this service a verified e-mail address of yours: ask the operator of the " +
+			"service or of the provider.",
+		"too-many":    "Too many attempts, try again later.",
+		"unavailable": "The provider of the sign-in can't be reached: try again later.",
+	}
+}
+
+func (p *pages) showSignIn(r *screen.Request) (any, error) {
+	providers, err := r.Providers()
+	if r.Problem == "" {
+		r.Problem = refusals()[r.Query("refused")]
+	}
+	return signInView{Return: r.ReturnPath(), Providers: providers}, err
+}
+
+// signIn signs a person in by a password. An account with a second factor goes on to that page.
+func (p *pages) signIn(r *screen.Request) (screen.Outcome, error) {
+	var answer struct {
+		SecondFactor []string `json:"second_factor"`
+	}
+	body := map[string]string{"email": r.Value("email"), "password": r.Form.Get("password")}
+	if err := r.Change(http.MethodPost, "/v1/id/auth/login", body, &answer); err != nil {
+		return screen.Outcome{}, err
+	}
+	if len(answer.SecondFactor) > 0 {
+		return screen.GoTo(r.Address("/signin/second")+"?return="+url.QueryEscape(r.ReturnPath()), ""), nil
+	}
+	return screen.GoTo(r.ReturnPath(), ""), nil
+}
+
+func (p *pages) showSecondFactor(r *screen.Request) (any, error) {
+	return signInView{Return: r.ReturnPath()}, nil
+}
+
+func (p *pages) useRecoveryCode(r *screen.Request) (screen.Outcome, error) {
+	err := r.Change(http.MethodPost, "/v1/id/auth/recovery-code", map[string]string{"code": r.Value("code")}, nil)
+	return screen.GoTo(r.ReturnPath(), ""), err
+}
+
+func (p *pages) showSignOut(*screen.Request) (any, error) { return nil, nil }
+
+func (p *pages) signOut(r *screen.Request) (screen.Outcome, error) {
+	err := r.Change(http.MethodPost, "/v1/id/auth/logout", nil, nil)
+	return screen.GoTo(r.Address("/signin"), "signed-out"), err
+}

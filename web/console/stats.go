@@ -1,0 +1,191 @@
+package console
+
+import (
+	"cmp"
+	"net/url"
+	"slices"
+	"time"
+
+	"github.com/agentledger/agentledger/web/screen"
+)
+
+const statCalls = "/v1/console/stats"
+
+// counted is the answer of the interface to one question for counts.
+type counted struct {
+	Events      uint64       `json:"events"`
+	Counts      []groupCount `json:"counts"`
+	Waits       waits        `json:"approval_waits"`
+	IndexedTo   uint64       `json:"indexed_to"`
+	Predecessor *predecessor `json:"predecessor"`
+}
+
+// groupCount is the events of one group. Only the member of the question's dimension is there.
+type groupCount struct {
+	Agent    string `json:"agent_id"`
+	Tool     string `json:"tool_name"`
+	Decision string `json:"decision"`
+	Rule     string `json:"rule_id"`
+	Hour     string `json:"hour"`
+	Events   uint64 `json:"events"`
+}
+
+type waits struct {
+	Decided  int    `json:"decided"`
+	P50      *int64 `json:"p50_ms"`
+	P99      *int64 `json:"p99_ms"`
+	Complete bool   `json:"complete"`
+}
+
+// Half returns the wait that half of the approvals did not exceed, in words.
+func (w waits) Half() string { return waitWords(w.P50) }
+
+// Most returns the wait that 99 of 100 approvals did not exceed, in words.
+func (w waits) Most() string { return waitWords(w.P99) }
+
+func waitWords(milliseconds *int64) string {
+	if milliseconds == nil {
+		return "–"
+	}
+	d := time.Duration(*milliseconds) * time.Millisecond
+	switch {
+	case d < time.Second:
+		return d.String()
+	case d < time.Hour:
+		return d.Round(100 * time.Millisecond).String()
+	}
+	return d.Round(time.Second).String()
+}
+
+// statsView is the content of the page of counts.
+type statsView struct {
+	Events      uint64
+	From, To    string // of the questions, for people
+	Filter      filters
+	Charts      []chart
+	Hours       *columns // nil for no events
+	Waits       waits
+	Ranges      []rangeLink
+	Predecessor *predecessor
+}
+
+// rangeLink leads to the counts of a usual range.
+type rangeLink struct {
+	Title, URL string
+	Current    bool
+}
+
+// usualDays is how far back the page reaches when its address names no range.
+const usualDays = 7
+
+func (p *pages) showStats(r *screen.Request) (any, error) {
+	query := listQuery(r, "from", "to", "log")
+	query.Del("after")
+	now := time.Now().UTC()
+	if !query.Has("from") && !query.Has("to") {
+		query.Set("from", daysBefore(now, usualDays))
+	}
+	v := &statsView{From: query.Get("from"), To: query.Get("to"), Ranges: usualRanges(r, now),
+		Filter: readFilters(r, "from", "to", "log")}
+	dimensions := []dimension{
+		{"agent", "Agents", func(c groupCount) string { return c.Agent }, "agent_id"},
+		{"tool", "Tools", func(c groupCount) string { return c.Tool }, "tool"},
+		{"decision", "Decisions in force", func(c groupCount) string { return c.Decision }, "decision"},
+		{"rule", "Rules that decided", func(c groupCount) string { return c.Rule }, ""},
+	}
+	for _, d := range dimensions {
+		found, err := countBy(r, query, d.name)
+		if err != nil {
+			return nil, err
+		}
+		if d.name == "agent" {
+			v.Events, v.Waits, v.Predecessor = found.Events, found.Waits, linkPredecessor(r, found.Predecessor)
+		}
+		v.Charts = append(v.Charts, newChart(r, d, query, found))
+	}
+	hours, err := countBy(r, query, "hour")
+	v.Hours = newColumns(fillRange(hours.Counts, v.From, v.To, now))
+	return v, err
+}
+
+func countBy(r *screen.Request, query url.Values, name string) (found counted, err error) {
+	asked := url.Values{"by": {name}}
+	for parameter, values := range query {
+		asked[parameter] = values
+	}
+	return found, r.ReadList(statCalls, asked, &found)
+}
+
+func daysBefore(now time.Time, days int) string {
+	return now.AddDate(0, 0, -days).Truncate(time.Hour).Format("2006-01-02T15:04:05Z")
+}
+
+// usualRanges returns links to ranges that people ask for most.
+func usualRanges(r *screen.Request, now time.Time) (links []rangeLink) {
+	add := func(title, from string) {
+		query := url.Values{"from": {from}}
+		if log := r.Query("log"); log != "" {
+			query.Set("log", log)
+		}
+		current := r.Query("from") == from && r.Query("to") == ""
+		links = append(links, rangeLink{title, r.Address("/console/stats") + "?" + query.Encode(), current})
+	}
+	add("A day", daysBefore(now, 1))
+	add("A week", daysBefore(now, usualDays))
+	add("30 days", daysBefore(now, 30))
+	add("All events", "0")
+	return links
+}
+
+// dimension is a value by which events are counted.
+type dimension struct {
+	name, title string
+	label       func(groupCount) string
+	filter      string // of lists of events, "" for none
+}
+
+// chart is a list of bars.
+type chart struct {
+	Name, Title string
+	Bars        []bar
+	Others      int    // groups that have no bar
+	OtherEvents uint64 // in them
+}
+
+// bar is one group: its events and their share of the largest group.
+type bar struct {
+	Label  string // "" for events that have no such value
+	Events uint64
+	Share  string // in percent
+	URL    string // of the events, "" for none
+}
+
+// maxBars is how many groups of a dimension have bars.
+const maxBars = 15
+
+func newChart(r *screen.Request, d dimension, query url.Values, found counted) chart {
+	c := chart{Name: d.name, Title: d.title}
+	groups := slices.Clone(found.Counts)
+	slices.SortStableFunc(groups, func(a, b groupCount) int { return cmp.Compare(b.Events, a.Events) })
+	shown := uint64(0)
+	for i, g := range groups {
+		if i == maxBars {
+			c.Others, c.OtherEvents = len(groups)-maxBars, found.Events-shown
+			break
+		}
+		one := bar{Label: d.label(g), Events: g.Events,
+			Share: percent(100 * float64(g.Events) / float64(max(1, groups[0].Events)))}
+		if d.filter != "" && one.Label != "" {
+			link := url.Values{d.filter: {one.Label}}
+			for _, name := range []string{"from", "to", "log"} {
+				if query.Has(name) {
+					link.Set(name, query.Get(name))
+				}
+			}
+			one.URL = r.Address("/console/events") + "?" + link.Encode()
+		}
+		c.Bars = append(c.Bars, one)
+		shown += g.Events
+	}
+	return c
+}

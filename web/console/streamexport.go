@@ -1,0 +1,147 @@
+package console
+
+import (
+	"errors"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/web/page"
+	"github.com/agentledger/agentledger/web/screen"
+)
+
+const (
+	streamExportPage = settingsPage + "/stream-export"
+	streamExportCall = "/v1/console/stream-export"
+)
+
+func (p *pages) streamExportScreens() []screen.Screen {
+	return []screen.Screen{
+		{Pattern: streamExportPage, Views: p.views, Name: "streamexport", Title: "Stream export",
+			Show: p.showStreamExport, Forms: map[string]screen.Form{"save": p.putStreamExport,
+				"test": p.testStreamExport, "delete": p.deleteStreamExport}},
+	}
+}
+
+// streamExport is the export of events as the interface shows it.
+type streamExport struct {
+	URL         string   `json:"url"` // "" for roles that may not change it
+	HeaderNames []string `json:"header_names"`
+	Format      string   `json:"format"`
+	Encoding    string   `json:"encoding"`
+	Payloads    bool     `json:"payloads"`
+	Active      bool     `json:"active"`
+	State       string   `json:"state"`
+	Position    uint64   `json:"position"`
+	Lag         struct {
+		Events  uint64  `json:"events"`
+		Seconds float64 `json:"seconds"`
+	} `json:"lag"`
+	Sent         uint64  `json:"sent"`
+	Rejected     uint64  `json:"rejected"`
+	SuccessAt    string  `json:"success_at"`
+	FailingSince string  `json:"failing_since"`
+	NextTryAt    string  `json:"next_try_at"`
+	LastTry      *sendTo `json:"last_try"`
+	Test         *struct {
+		AskedAt string  `json:"asked_at"`
+		Try     *sendTo `json:"try"` // nil: it waits
+	} `json:"test"`
+	ChangedAt string `json:"changed_at"`
+	ChangedBy string `json:"changed_by"`
+}
+
+// sendTo is one request to the receiver.
+type sendTo struct {
+	At      string `json:"at"`
+	Status  *int   `json:"status"`  // nil: no answer
+	Trouble string `json:"trouble"` // "": taken
+}
+
+// streamExportView is the content of the page of the export.
+type streamExportView struct {
+	Export    streamExport
+	Exists    bool
+	Formats   []page.Option
+	Encodings []page.Option
+	MayManage bool
+}
+
+func (p *pages) showStreamExport(r *screen.Request) (any, error) {
+	v := streamExportView{Export: streamExport{Active: true, Format: "ocsf", Encoding: "protobuf"},
+		MayManage: r.Person.May("manage"),
+		Formats: []page.Option{{Value: "ocsf", Title: "OCSF API Activity"},
+			{Value: "cloudevents", Title: "CloudEvents"}},
+		Encodings: []page.Option{{Value: "protobuf", Title: "protobuf"}, {Value: "json", Title: "JSON"}}}
+	err := r.Read(streamExportCall, nil, &v.Export)
+	var refused *screen.Refusal
+	if errors.As(err, &refused) && refused.Status == http.StatusNotFound {
+		return v, nil
+	}
+	v.Exists = true
+	return v, err
+}
+
+// putStreamExport replaces the export. The values of headers are never shown, so a form without any keeps those of
+// before.
+func (p *pages) putStreamExport(r *screen.Request) (screen.Outcome, error) {
+	body := map[string]any{"url": r.Value("url"), "format": r.Value("format"), "encoding": r.Value("encoding"),
+		"payloads": r.Checked("payloads"), "active": r.Checked("active")}
+	headers, err := parseHeaders(r.Form.Get("header_secrets"))
+	if err != nil {
+		return screen.Outcome{}, err
+	}
+	if len(headers) > 0 || r.Checked("no_headers") {
+		body["headers"] = headers
+	}
+	if err := addPosition(r, body); err != nil {
+		return screen.Outcome{}, err
+	}
+	err = r.Change(http.MethodPut, streamExportCall, body, nil)
+	return screen.GoTo(r.Address(streamExportPage), "saved"), err
+}
+
+// addPosition adds where the export goes on: behind the newest event, at an index, or where it is.
+func addPosition(r *screen.Request, body map[string]any) error {
+	switch from := r.Value("from"); from {
+	case "":
+	case "now":
+		body["from"] = from
+	default:
+		at, err := strconv.ParseUint(from, 10, 53)
+		if err != nil {
+			return fault.Wrap(fault.Invalid, "The next event must be now or a log index: a whole number from 0", err)
+		}
+		body["from"] = at
+	}
+	return nil
+}
+
+// parseHeaders reads lines of the form "Name: value".
+func parseHeaders(text string) (map[string]string, error) {
+	headers := map[string]string{}
+	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(line)
+		if line == "" {
+			continue
+		}
+		name, value, found := strings.Cut(line, ":")
+		name = strings.TrimSpace(name)
+		if _, again := headers[name]; !found || name == "" || again {
+			return nil, fault.New(fault.Invalid, "Write each header once, on a line of its own, as Name: value")
+		}
+		headers[name] = strings.TrimSpace(value)
+	}
+	return headers, nil
+}
+
+func (p *pages) testStreamExport(r *screen.Request) (screen.Outcome, error) {
+	err := r.Change(http.MethodPost, streamExportCall+"/test", nil, nil)
+	return screen.GoTo(r.Address(streamExportPage), "stream-test-sent"), err
+}
+
+func (p *pages) deleteStreamExport(r *screen.Request) (screen.Outcome, error) {
+	err := r.Change(http.MethodDelete, streamExportCall, nil, nil)
+	return screen.GoTo(r.Address(streamExportPage), "stream-export-deleted"), err
+}

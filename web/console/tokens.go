@@ -1,0 +1,86 @@
+package console
+
+import (
+	"net/http"
+	"net/url"
+
+	"github.com/agentledger/agentledger/web/page"
+	"github.com/agentledger/agentledger/web/screen"
+)
+
+const (
+	tokensPage = settingsPage + "/tokens"
+	tokenCalls = "/v1/console/tokens"
+)
+
+func (p *pages) tokenScreens() []screen.Screen {
+	return []screen.Screen{
+		{Pattern: tokensPage, Query: []string{"after"},
+			Views: p.views, Name: "tokens", Title: "Your tokens", Show: p.listTokens,
+			Forms: map[string]screen.Form{"create": p.createToken, "delete": p.deleteToken}},
+	}
+}
+
+// token is a token of the person as the interface shows it.
+type token struct {
+	TokenID   string `json:"token_id"`
+	Name      string `json:"name"`
+	Role      string `json:"role"`
+	CreatedAt string `json:"created_at"`
+	ExpiresAt string `json:"expires_at"`
+}
+
+// tokensView is the content of the list.
+type tokensView struct {
+	Tokens []token
+	Next   string // address of the next page
+	Roles  []page.Option
+}
+
+func (p *pages) listTokens(r *screen.Request) (any, error) {
+	var found struct {
+		Tokens []token `json:"tokens"`
+		Next   string  `json:"next"`
+	}
+	err := r.Read(tokenCalls, r.PageQuery(), &found)
+	return tokensView{found.Tokens, r.NextPage(found.Next), tokenRoles(r.Person.User.Role)}, err
+}
+
+// tokenRoles returns the roles that a person of a role can give to a token, the one with the fewest permissions first.
+func tokenRoles(own string) []page.Option {
+	roles := []page.Option{{Value: "member", Title: "member"}, {Value: "auditor", Title: "auditor"},
+		{Value: "approver", Title: "approver"}, {Value: "policy_editor", Title: "policy editor"},
+		{Value: "admin", Title: "admin"}}
+	if own == "owner" || own == "admin" {
+		return roles
+	}
+	may := roles[:1:1]
+	for _, role := range roles[1:] {
+		if role.Value == own {
+			may = append(may, role)
+		}
+	}
+	return may
+}
+
+// madeToken is the content of the page after a new token.
+type madeToken struct {
+	token
+	Token     string `json:"token"`
+	PublicURL string
+}
+
+func (p *pages) createToken(r *screen.Request) (screen.Outcome, error) {
+	body := map[string]string{"name": r.Value("name"), "role": r.Value("role"),
+		"expires_at": r.Value("expires_at") + ":00Z"}
+	made := madeToken{PublicURL: r.Kit.Public}
+	if err := r.Change(http.MethodPost, tokenCalls, body, &made); err != nil {
+		return screen.Outcome{}, err
+	}
+	return screen.ShowOnce(p.views, "newtoken", "The new token", made), nil
+}
+
+func (p *pages) deleteToken(r *screen.Request) (screen.Outcome, error) {
+	path := tokenCalls + "/" + url.PathEscape(r.Value("token_id"))
+	return screen.GoTo(r.Address(tokensPage), "token-deleted"), r.Change(http.MethodDelete, path, nil, nil)
+}

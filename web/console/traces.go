@@ -1,0 +1,102 @@
+package console
+
+import (
+	"net/url"
+
+	"github.com/agentledger/agentledger/web/screen"
+)
+
+const traceCalls = "/v1/console/traces"
+
+// trace is a trace in a list.
+type trace struct {
+	ID        string         `json:"trace_id"`
+	FirstAt   string         `json:"first_at"`
+	LastAt    string         `json:"last_at"`
+	Events    int            `json:"events"`
+	AtLeast   bool           `json:"at_least"`
+	Complete  bool           `json:"complete"`
+	Decisions map[string]int `json:"decisions"`
+	Agents    []string       `json:"agents"`
+}
+
+// maxAgents is how many agents of a trace a list names.
+const maxAgents = 5
+
+// SomeAgents returns the first agents.
+func (t trace) SomeAgents() []string { return t.Agents[:min(maxAgents, len(t.Agents))] }
+
+// OtherAgents returns how many agents SomeAgents leaves out.
+func (t trace) OtherAgents() int { return len(t.Agents) - len(t.SomeAgents()) }
+
+// tracesView is the content of the list of traces.
+type tracesView struct {
+	Traces      []trace
+	Next        string
+	Filter      filters
+	Filtered    bool
+	Files       streams
+	Predecessor *predecessor
+	LogQuery    string
+}
+
+func (p *pages) listTraces(r *screen.Request) (any, error) {
+	names := append(eventFilters(), "limit")
+	var found struct {
+		Traces      []trace      `json:"traces"`
+		Next        string       `json:"next"`
+		Predecessor *predecessor `json:"predecessor"`
+	}
+	query := listQuery(r, names...)
+	if err := r.ReadList(traceCalls, query, &found); err != nil {
+		return nil, err
+	}
+	v := &tracesView{Traces: found.Traces, Next: r.NextPage(found.Next), Filter: readFilters(r, names...),
+		Files: streamsOf(r, traceCalls, query), LogQuery: logQuery(r),
+		Predecessor: linkPredecessor(r, found.Predecessor)}
+	v.Filtered = len(v.Filter) > 0
+	return v, nil
+}
+
+// traceView is the content of the page of a trace.
+type traceView struct {
+	ID          string
+	Tree        []*node // the roots
+	Shown       int     // events on this page
+	FirstAt     string
+	LastAt      string
+	Next        string
+	IsFirst     bool
+	EventsURL   string
+	Predecessor *predecessor
+	MayErase    bool
+}
+
+// maxSteps is how many events of a trace stand on one page.
+const maxSteps = "300"
+
+func (p *pages) showTrace(r *screen.Request) (any, error) {
+	name := r.PathParameter("trace")
+	r.Title = "Trace " + name
+	query := r.ListQuery("log")
+	query.Set("limit", maxSteps)
+	var found struct {
+		Events      []step       `json:"events"`
+		Next        string       `json:"next"`
+		Predecessor *predecessor `json:"predecessor"`
+	}
+	if err := r.Read(traceCalls+"/"+url.PathEscape(name), query, &found); err != nil {
+		return nil, err
+	}
+	for i := range found.Events {
+		found.Events[i].URL = r.Address("/console/events", found.Events[i].ID) + logQuery(r)
+	}
+	v := &traceView{ID: name, Tree: growTree(found.Events), Shown: len(found.Events), Next: r.NextPage(found.Next),
+		IsFirst: r.Query("after") == "", Predecessor: linkPredecessor(r, found.Predecessor),
+		EventsURL: r.Address("/console/events") + "?" + url.Values{"trace_id": {name}}.Encode(),
+		MayErase:  r.Person.May("own")}
+	if n := len(found.Events); n > 0 {
+		v.FirstAt, v.LastAt = found.Events[0].ReceivedAt, found.Events[n-1].ReceivedAt
+	}
+	return v, nil
+}

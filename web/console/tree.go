@@ -1,0 +1,125 @@
+package console
+
+import (
+	"fmt"
+	"time"
+)
+
+// step is an event of a trace with the event that it names as its parent.
+type step struct {
+	event
+	Parent string `json:"parent_event_id"`
+	URL    string `json:"-"` // of its page
+}
+
+// node is an event in the tree of a trace.
+type node struct {
+	step
+	Children []*node // on the page
+	After    string  // the time since the first event of the page, in words
+	Deeper   bool    // the parent stands higher than the list shows, because lists within lists end at maxDepth
+	Loop     bool    // the parents of the event lead back to it
+	Dot      string  // where its time is in the picture, in percent from the left, between margins of 2
+	Bar      string  // how long its descendants went on, in percent
+
+	begin, end time.Time
+	parent     *node // by which end is found
+	holder     *node // in whose list it stands
+	depth      int
+}
+
+// maxDepth is how deep lists stand within lists. Deeper events stand in the deepest list, because browsers and people
+// lose their way in deeper ones, and agents choose the parents.
+const maxDepth = 12
+
+// growTree makes the tree of a page of a trace. An event whose parent is not on the page is a root. So is the first
+// event of a loop of parents. The order among siblings is that of the log.
+func growTree(steps []step) (roots []*node) {
+	nodes, children := make([]*node, len(steps)), make(map[string][]*node)
+	byName := make(map[string]*node, len(steps))
+	for i := range steps {
+		nodes[i] = &node{step: steps[i], depth: -1}
+		nodes[i].begin, _ = time.Parse(time.RFC3339Nano, steps[i].ReceivedAt)
+		nodes[i].end = nodes[i].begin
+		byName[steps[i].ID] = nodes[i]
+	}
+	var tops []*node
+	for _, n := range nodes {
+		if byName[n.Parent] == nil {
+			tops = append(tops, n)
+		} else {
+			children[n.Parent] = append(children[n.Parent], n)
+		}
+	}
+	g := &grower{children: children}
+	for _, n := range tops {
+		g.growFrom(n)
+	}
+	for _, n := range nodes { // those in loops, and their descendants
+		if n.depth < 0 {
+			n.Loop = true
+			tops = append(tops, n)
+			g.growFrom(n)
+		}
+	}
+	g.measure()
+	return tops
+}
+
+// grower places nodes, each once.
+type grower struct {
+	children map[string][]*node
+	placed   []*node // parents before their children
+}
+
+// growFrom places a root and its descendants that have no place yet. It needs no stack of calls, because chains of
+// parents are as long as agents make them.
+func (g *grower) growFrom(root *node) {
+	root.depth = 0
+	for rest := []*node{root}; len(rest) > 0; {
+		n := rest[len(rest)-1]
+		rest = rest[:len(rest)-1]
+		g.placed = append(g.placed, n)
+		list := g.children[n.ID]
+		for i := len(list) - 1; i >= 0; i-- {
+			if child := list[i]; child.depth < 0 {
+				child.depth, child.parent, child.holder = n.depth+1, n, n
+				if n.depth >= maxDepth {
+					child.Deeper, child.holder = true, n.holder
+				}
+				rest = append(rest, child)
+			}
+		}
+	}
+}
+
+// measure puts nodes into the lists of their parents and finds their bars.
+func (g *grower) measure() {
+	if len(g.placed) == 0 {
+		return
+	}
+	first, last := g.placed[0].begin, g.placed[0].end
+	for i := len(g.placed) - 1; i >= 0; i-- {
+		n := g.placed[i]
+		if n.parent != nil && n.end.After(n.parent.end) {
+			n.parent.end = n.end
+		}
+		if n.begin.Before(first) {
+			first = n.begin
+		}
+		if n.end.After(last) {
+			last = n.end
+		}
+	}
+	whole := max(last.Sub(first), time.Millisecond)
+	for _, n := range g.placed {
+		n.After = fmt.Sprintf("+%.3f s", n.begin.Sub(first).Seconds())
+		n.Dot = percent(2 + 96*n.begin.Sub(first).Seconds()/whole.Seconds())
+		n.Bar = percent(96 * n.end.Sub(n.begin).Seconds() / whole.Seconds())
+		if n.holder != nil {
+			n.holder.Children = append(n.holder.Children, n)
+		}
+	}
+}
+
+func percent(value float64) string { return fmt.Sprintf("%.2f%%", value) }

@@ -1,0 +1,158 @@
+package console
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/web/screen"
+)
+
+// version is a version of a policy as the interface shows it.
+type version struct {
+	head
+	PolicyID string         `json:"policy_id"`
+	Default  string         `json:"default"`
+	Rules    []rule         `json:"rules"`
+	Tests    []test         `json:"tests"`
+	Text     jsontext.Value `json:"-"` // the whole answer
+}
+
+// head is a version as a list of versions shows it.
+type head struct {
+	Version     uint64 `json:"version"`
+	Name        string `json:"name"`
+	State       string `json:"state"` // draft, active or archived
+	Digest      string `json:"policy_digest"`
+	WrittenAt   string `json:"written_at"`
+	WrittenBy   string `json:"written_by"`
+	ActivatedAt string `json:"activated_at"`
+	ArchivedAt  string `json:"archived_at"`
+}
+
+// rule is a rule of a policy with its members written out.
+type rule struct {
+	RuleID      string       `json:"rule_id"`
+	Tool        string       `json:"tool"`
+	Agents      []string     `json:"agents"`
+	When        string       `json:"when"`
+	Requires    []string     `json:"requires"`
+	Decision    string       `json:"decision"`
+	Reason      string       `json:"reason"`
+	Priority    int          `json:"priority"`
+	Obligations []obligation `json:"obligations"`
+	Mode        string       `json:"mode"`
+	OnError     string       `json:"on_error"`
+	Limit       *ruleLimit   `json:"limit"`
+}
+
+type obligation struct {
+	Type       string `json:"type"`
+	Approvals  int    `json:"approvals"`
+	Signed     bool   `json:"signed"`
+	TTLSeconds int64  `json:"ttl_seconds"`
+}
+
+type ruleLimit struct {
+	LimitID       string         `json:"limit_id"`
+	Sum           string         `json:"sum"`
+	Count         bool           `json:"count"`
+	By            string         `json:"by"`
+	WindowSeconds int64          `json:"window_seconds"`
+	Max           jsontext.Value `json:"max"`
+	Currency      string         `json:"currency"`
+}
+
+// test is a test of a policy.
+type test struct {
+	Name  string `json:"name"`
+	Input struct {
+		Tool  string `json:"tool_name"`
+		Agent string `json:"agent_id"`
+	} `json:"input"`
+	Expect struct {
+		Decision string `json:"decision"`
+		RuleID   string `json:"rule_id"`
+	} `json:"expect"`
+}
+
+// readVersion reads the version that a parameter of the address names, the newest for "".
+func readVersion(r *screen.Request, number string) (v version, err error) {
+	query := url.Values{}
+	if number != "" {
+		query.Set("version", number)
+	}
+	if err := r.Read(policyCall(r, ""), query, &v.Text); err != nil {
+		return v, err
+	}
+	return v, decode(v.Text, &v)
+}
+
+// AddressOf returns the part of an address that names the version.
+func (h head) AddressOf() string { return "?version=" + strconv.FormatUint(h.Version, 10) }
+
+// Following returns the number of the version after this one.
+func (h head) Following() uint64 { return h.Version + 1 }
+
+// IsDraft reports whether the version may still change.
+func (h head) IsDraft() bool { return h.State == "draft" }
+
+// IsActive reports whether the version decides now.
+func (h head) IsActive() bool { return h.State == "active" }
+
+// IsShadow reports whether the rule is watched and decides nothing.
+func (r rule) IsShadow() bool { return r.Mode == "shadow" }
+
+// AnyTool reports whether the rule is for every tool.
+func (r rule) AnyTool() bool { return r.Tool == "**" }
+
+// Matches reports whether the rule matches where its condition can't be evaluated.
+func (r rule) Matches() bool { return r.OnError == "match" }
+
+// Within returns the time in which people have to agree.
+func (o obligation) Within() string { return durationWords(o.TTLSeconds) }
+
+// Within returns the window of the limit.
+func (l ruleLimit) Within() string { return durationWords(l.WindowSeconds) }
+
+// MaxText returns the bound without quotes.
+func (l ruleLimit) MaxText() string { return strings.Trim(string(l.Max), `"`) }
+
+// durationWords returns a number of seconds in the largest unit that divides it.
+func durationWords(seconds int64) string {
+	for _, unit := range []struct {
+		seconds int64
+		name    string
+	}{{86400, "day"}, {3600, "hour"}, {60, "minute"}} {
+		if seconds >= unit.seconds && seconds%unit.seconds == 0 {
+			return plural(int(seconds/unit.seconds), unit.name)
+		}
+	}
+	return plural(int(seconds), "second")
+}
+
+func plural(n int, name string) string {
+	if n == 1 {
+		return "1 " + name
+	}
+	return fmt.Sprintf("%d %ss", n, name)
+}
+
+// refuseConflict returns a refusal of a form that was sent for something that has changed since.
+func refuseConflict(message string) error {
+	return &screen.Refusal{Status: http.StatusConflict, Message: message}
+}
+
+// parseNumber reads a whole number from 1 of a field.
+func parseNumber(name, text string) (uint64, error) {
+	n, err := strconv.ParseUint(text, 10, 53)
+	if err != nil || n == 0 {
+		return 0, fault.New(fault.Invalid, name+" must be a whole number from 1")
+	}
+	return n, nil
+}

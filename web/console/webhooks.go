@@ -1,0 +1,245 @@
+package console
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/agentledger/agentledger/web/page"
+	"github.com/agentledger/agentledger/web/screen"
+)
+
+const (
+	webhooksPage = "/console/webhooks"
+	webhookCalls = "/v1/console/webhooks"
+)
+
+func (p *pages) webhookScreens() []screen.Screen {
+	return []screen.Screen{
+		{Pattern: webhooksPage, Query: []string{"after"},
+			Views: p.views, Name: "webhooks", Title: "Webhooks", Show: p.listWebhooks,
+			Forms: map[string]screen.Form{"create": p.createWebhook, "replay": p.replayDelivery, "rotate": p.rotateCallbackKey}},
+		{Pattern: webhooksPage + "/{webhook}", Views: p.views, Name: "webhook", Show: p.showWebhook,
+			Forms: map[string]screen.Form{"change": p.changeWebhook, "test": p.testWebhook,
+				"switch-on": p.switchWebhookOn, "switch-off": p.switchWebhookOff, "delete": p.deleteWebhook,
+				"rotate": p.rotateWebhook}},
+	}
+}
+
+// endpoint is a receiver of notices as the interface shows it.
+type endpoint struct {
+	EndpointID     string      `json:"endpoint_id"`
+	Name           string      `json:"name"`
+	URL            string      `json:"url"` // "" for roles that may not change it
+	Events         []string    `json:"events"`
+	Tools          []string    `json:"tools"`
+	Agents         []string    `json:"agents"`
+	Format         string      `json:"format"`
+	State          string      `json:"state"`
+	DisabledReason string      `json:"disabled_reason"`
+	FailingSince   string      `json:"failing_since"`
+	SigningKeyID   string      `json:"signing_key_id"`
+	PublicKey      string      `json:"public_key"`
+	HasSecret      bool        `json:"has_secret"`
+	Secret         string      `json:"secret"` // of a new endpoint or a rotation
+	FormerKeys     []formerKey `json:"former_keys"`
+	CreatedAt      string      `json:"created_at"`
+	CreatedBy      string      `json:"created_by"`
+}
+
+// formerKey is a key that a rotation replaced and that still signs.
+type formerKey struct {
+	SigningKeyID string `json:"signing_key_id"`
+	Until        string `json:"until"`
+}
+
+// Title returns the name of the endpoint, its id when it has none.
+func (e endpoint) Title() string {
+	if e.Name != "" {
+		return e.Name
+	}
+	return e.EndpointID
+}
+
+// deadLetter is a delivery that was given up.
+type deadLetter struct {
+	WebhookID  string `json:"webhook_id"`
+	URL        string `json:"url"`
+	EndpointID string `json:"endpoint_id"`
+	Type       string `json:"type"`
+	CreatedAt  string `json:"created_at"`
+	GivenUpAt  string `json:"given_up_at"`
+	Tries      int    `json:"tries"`
+	Trouble    string `json:"trouble"`
+}
+
+// webhooksView is the content of the list.
+type webhooksView struct {
+	PublicKey   string       `json:"public_key"`
+	FormerKeys  []formerKey  `json:"former_keys"`
+	Endpoints   []endpoint   `json:"endpoints"`
+	DeadLetters []deadLetter `json:"dead_letters"`
+	After       string       `json:"next"`
+
+	Next      string // address of the next page
+	Form      endpointForm
+	MayManage bool
+}
+
+func (p *pages) listWebhooks(r *screen.Request) (any, error) {
+	var v webhooksView
+	err := r.Read(webhookCalls, r.PageQuery(), &v)
+	v.Next, v.MayManage = r.NextPage(v.After), r.Person.May("manage")
+	v.Form = newEndpointForm(r, "create", endpoint{Format: "standard", Events: []string{"approval.*"}})
+	return v, err
+}
+
+// endpointForm has the choices of the form of an endpoint.
+type endpointForm struct {
+	endpoint
+	Do       string // the value of the button of the form
+	Families []noticeChoice
+	Others   string // types that are no family, with spaces between them
+	Formats  []page.Option
+}
+
+// noticeChoice is a family of notices.
+type noticeChoice struct {
+	Value, Title string
+	Checked      bool
+}
+
+// newEndpointForm returns the form for an endpoint. A refused form of a name shows its own choices again.
+func newEndpointForm(r *screen.Request, name string, e endpoint) endpointForm {
+	wanted := e.Events
+	if r.Form.Get("do") == name {
+		wanted = slices.Concat(r.Form["events"], strings.Fields(r.Form.Get("types")))
+	}
+	f := endpointForm{endpoint: e, Do: name, Families: []noticeChoice{
+		{Value: "approval.*", Title: "Approvals: asked for, decided, used, over"},
+		{Value: "run.*", Title: "Runs of workflows: begun, ended"},
+		{Value: "event.*", Title: "Events: each one that is stored"},
+		{Value: "decision.*", Title: "Decisions: denied, and stricter than declared"},
+		{Value: "plan.*", Title: "Plan: 80 and 100 % of the month's events"},
+		{Value: "ledger.*", Title: "Ledger: a fault"},
+	}, Formats: []page.Option{{Value: "standard", Title: "standard (Standard Webhooks, signed)"},
+		{Value: "slack", Title: "slack (a text; it shows payloads to the readers of the channel)"}}}
+	var others []string
+	for _, kind := range wanted {
+		at := slices.IndexFunc(f.Families, func(c noticeChoice) bool { return c.Value == kind })
+		if at >= 0 {
+			f.Families[at].Checked = true
+		} else {
+			others = append(others, kind)
+		}
+	}
+	f.Others = strings.Join(others, " ")
+	return f
+}
+
+// ToolLines returns the patterns of tools, one a line.
+func (f endpointForm) ToolLines() string { return strings.Join(f.Tools, "\n") }
+
+// AgentList returns the ids of agents with spaces between them.
+func (f endpointForm) AgentList() string { return strings.Join(f.Agents, " ") }
+
+func endpointBody(r *screen.Request) map[string]any {
+	return map[string]any{
+		"name": r.Value("name"), "url": r.Value("url"), "format": r.Value("format"),
+		"events": slices.Concat([]string{}, r.Form["events"], strings.Fields(r.Value("types"))),
+		"tools":  slices.Concat([]string{}, strings.Fields(r.Value("tools"))),
+		"agents": slices.Concat([]string{}, strings.Fields(r.Value("agents"))),
+	}
+}
+
+func (p *pages) createWebhook(r *screen.Request) (screen.Outcome, error) {
+	var made endpoint
+	if err := r.Change(http.MethodPost, webhookCalls, endpointBody(r), &made); err != nil {
+		return screen.Outcome{}, err
+	}
+	return screen.ShowOnce(p.views, "newsecret", "The new receiver", made), nil
+}
+
+// rotateWebhook gives the endpoint a new secret and a new key. The former ones also sign for a day.
+func (p *pages) rotateWebhook(r *screen.Request) (screen.Outcome, error) {
+	var rotated endpoint
+	if err := r.Change(http.MethodPost, webhookCall(r)+"/rotate", nil, &rotated); err != nil {
+		return screen.Outcome{}, err
+	}
+	return screen.ShowOnce(p.views, "newsecret", "The new secret", rotated), nil
+}
+
+// rotateCallbackKey gives the organization a new key for callbacks. The former one also signs for a day.
+func (p *pages) rotateCallbackKey(r *screen.Request) (screen.Outcome, error) {
+	return screen.GoTo(r.Address(webhooksPage), "callback-key-rotated"),
+		r.Change(http.MethodPost, webhookCalls+"/callback-key/rotate", nil, nil)
+}
+
+func (p *pages) replayDelivery(r *screen.Request) (screen.Outcome, error) {
+	path := webhookCalls + "/" + url.PathEscape(r.Value("delivery")) + "/replay"
+	return screen.GoTo(r.Address(webhooksPage), "delivery-replayed"), r.Change(http.MethodPost, path, nil, nil)
+}
+
+// attempt is one try to deliver to an endpoint.
+type attempt struct {
+	DeliveryID string `json:"delivery_id"`
+	Type       string `json:"type"`
+	At         string `json:"at"`
+	Try        int    `json:"try"`
+	Status     *int   `json:"status"` // nil: no answer
+	DurationMS *int64 `json:"duration_ms"`
+	Trouble    string `json:"trouble"` // "": delivered
+}
+
+// webhookView is the content of the page of an endpoint.
+type webhookView struct {
+	Form      endpointForm
+	Attempts  []attempt
+	MayManage bool
+}
+
+// showWebhook shows an endpoint with its tries, of which the interface keeps 50.
+func (p *pages) showWebhook(r *screen.Request) (any, error) {
+	var e endpoint
+	if err := r.Read(webhookCall(r), nil, &e); err != nil {
+		return nil, err
+	}
+	var found struct {
+		Deliveries []attempt `json:"deliveries"`
+	}
+	err := r.Read(webhookCall(r)+"/deliveries", nil, &found)
+	r.Title = "Webhook " + e.Title()
+	return webhookView{newEndpointForm(r, "change", e), found.Deliveries, r.Person.May("manage")}, err
+}
+
+func webhookCall(r *screen.Request) string {
+	return webhookCalls + "/" + url.PathEscape(r.PathParameter("webhook"))
+}
+
+func webhookPage(r *screen.Request, notice string) screen.Outcome {
+	return screen.GoTo(r.Address(webhooksPage, r.PathParameter("webhook")), notice)
+}
+
+func (p *pages) changeWebhook(r *screen.Request) (screen.Outcome, error) {
+	return webhookPage(r, "saved"), r.Change(http.MethodPatch, webhookCall(r), endpointBody(r), nil)
+}
+
+func (p *pages) switchWebhookOn(r *screen.Request) (screen.Outcome, error) {
+	body := map[string]bool{"active": true}
+	return webhookPage(r, "webhook-on"), r.Change(http.MethodPatch, webhookCall(r), body, nil)
+}
+
+func (p *pages) switchWebhookOff(r *screen.Request) (screen.Outcome, error) {
+	body := map[string]bool{"active": false}
+	return webhookPage(r, "webhook-off"), r.Change(http.MethodPatch, webhookCall(r), body, nil)
+}
+
+func (p *pages) testWebhook(r *screen.Request) (screen.Outcome, error) {
+	return webhookPage(r, "test-sent"), r.Change(http.MethodPost, webhookCall(r)+"/test", nil, nil)
+}
+
+func (p *pages) deleteWebhook(r *screen.Request) (screen.Outcome, error) {
+	err := r.Change(http.MethodDelete, webhookCall(r), nil, nil)
+	return screen.GoTo(r.Address(webhooksPage), "webhook-deleted"), err
+}

@@ -1,0 +1,77 @@
+package console
+
+import (
+	"net/http"
+
+	"github.com/agentledger/agentledger/web/page"
+	"github.com/agentledger/agentledger/web/screen"
+)
+
+const (
+	witnessesPage = settingsPage + "/witnesses"
+	witnessCalls  = "/v1/console/witnesses"
+)
+
+func (p *pages) witnessScreens() []screen.Screen {
+	return []screen.Screen{
+		{Pattern: witnessesPage, Views: p.views, Name: "witnesses", Title: "Witnesses", Show: p.showWitnesses,
+			Forms: map[string]screen.Form{"ask": p.askWitnesses, "save": p.putWitnesses, "reset": p.deleteWitnesses}},
+	}
+}
+
+// witnessesView is the content of the page of the log's witnesses.
+type witnessesView struct {
+	Policy    string    `json:"policy"` // the organization's own; "": that of the service
+	Fail      string    `json:"fail"`
+	InForce   string    `json:"in_force"`
+	Newest    *cosigned `json:"newest"`
+	Quorum    *cosigned `json:"quorum"`
+	Witnesses []witness `json:"witnesses"`
+
+	Fails     []page.Option
+	MayManage bool
+}
+
+// cosigned is a checkpoint with its cosignatures.
+type cosigned struct {
+	TreeSize     uint64 `json:"tree_size"`
+	Cosignatures []struct {
+		Name string `json:"name"`
+		Time string `json:"time"`
+	} `json:"cosignatures"`
+}
+
+// witness is a witness that is asked.
+type witness struct {
+	Name             string `json:"name"`
+	VKey             string `json:"vkey"`
+	AcknowledgedSize uint64 `json:"acknowledged_size"`
+	NotAskedBefore   string `json:"not_asked_before"`
+	LastResult       string `json:"last_result"`
+	LastAskedAt      string `json:"last_asked_at"`
+}
+
+func (p *pages) showWitnesses(r *screen.Request) (any, error) {
+	v := witnessesView{MayManage: r.Person.May("manage"), Fails: []page.Option{
+		{Value: "open", Title: "open: the newest checkpoint with its quorum is shown, however old it is"},
+		{Value: "closed", Title: "closed: no cosigned checkpoint is shown while the quorum is late"}}}
+	err := r.Read(witnessCalls, nil, &v)
+	return v, err
+}
+
+func (p *pages) askWitnesses(r *screen.Request) (screen.Outcome, error) {
+	return witnessOutcome(r, "witnesses-asked"), r.Change(http.MethodPost, witnessCalls+"/ask", nil, nil)
+}
+
+func (p *pages) putWitnesses(r *screen.Request) (screen.Outcome, error) {
+	body := map[string]string{"policy": r.Form.Get("policy"), "fail": r.Value("fail")}
+	return witnessOutcome(r, "saved"), r.Change(http.MethodPut, witnessCalls, body, nil)
+}
+
+func (p *pages) deleteWitnesses(r *screen.Request) (screen.Outcome, error) {
+	return witnessOutcome(r, "witnesses-reset"), r.Change(http.MethodDelete, witnessCalls, nil, nil)
+}
+
+func witnessOutcome(r *screen.Request, notice string) screen.Outcome {
+	return screen.GoTo(r.Address(witnessesPage), notice)
+}

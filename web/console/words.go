@@ -1,0 +1,108 @@
+package console
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/agentledger/agentledger/web/page"
+)
+
+// statusWords says where an approval stands.
+func statusWords(status string) string {
+	switch status {
+	case "pending":
+		return "waiting for votes"
+	case "approved":
+		return "approved, not used yet"
+	case "consumed":
+		return "approved and used"
+	case "expired":
+		return "over: its time ran out"
+	case "cancelled":
+		return "taken back by the agent"
+	case "revoked":
+		return "revoked by a person"
+	case "invalidated":
+		return "not valid any more: the active policy does not ask for it"
+	}
+	return status
+}
+
+// statuses returns the values of the filter.
+func statuses() []page.Option {
+	options := []page.Option{{Value: "", Title: "any"}}
+	for _, s := range []string{"pending", "approved", "consumed", "denied", "expired", "cancelled", "revoked",
+		"invalidated"} {
+		options = append(options, page.Option{Value: s, Title: statusWords(s)})
+	}
+	return options
+}
+
+// obstacleWords says why a person may not vote.
+func obstacleWords(whyNot string) string {
+	switch whyNot {
+	case "decided":
+		return "It is decided."
+	case "role":
+		return "Your role does not vote. Owners, admins and approvers do."
+	case "own_request":
+		return "You count as having asked for this: you made the agent, its key or the ingest key, or the agent acts " +
+			"for you. Somebody else has to decide."
+	case "sign_in_changed":
+		return "How you sign in was changed lately without one of your own factors. The organization refuses your votes for " +
+			"a time after that."
+	case "already_voted":
+		return "You have voted on this."
+	case "organization_inactive":
+		return "The operator has made the organization inactive, and nobody votes meanwhile."
+	case "":
+		return ""
+	}
+	return "It is " + statusWords(whyNot) + "."
+}
+
+// signInChange is a change of how a member signs in that the member did not prove.
+type signInChange struct {
+	Email     string `json:"email"`
+	Change    string `json:"change"`
+	By        string `json:"by"`
+	ChangedAt string `json:"changed_at"`
+}
+
+// Words describes the change.
+func (c signInChange) Words() string {
+	by := "An identity provider"
+	switch c.By {
+	case "operator":
+		by = "The operator of this service"
+	case "mail":
+		by = "Somebody with a mailed link"
+	}
+	switch c.Change {
+	case "password_set":
+		return by + " set a new password"
+	case "second_factors_removed":
+		return by + " removed all passkeys and recovery codes"
+	case "account_taken_over":
+		return by + " proved the address, which ended all earlier ways to sign in"
+	}
+	return by + " was connected"
+}
+
+// leftWords says how long it is until a time, "" when it is over or can't be read.
+func leftWords(until string, now time.Time) string {
+	end, err := time.Parse(time.RFC3339Nano, until)
+	if err != nil || !now.Before(end) {
+		return ""
+	}
+	left := end.Sub(now)
+	switch {
+	case left < time.Minute:
+		return "less than a minute"
+	case left < 2*time.Hour:
+		return fmt.Sprintf("%d minutes", int(left.Minutes()))
+	case left < 48*time.Hour:
+		return fmt.Sprintf("%d hours", int(left.Hours()))
+	}
+	return fmt.Sprintf("%d days", int(left.Hours()/24))
+}
