@@ -143,7 +143,7 @@ func (s *Server) Routes(r *edge.Router) {
 	signs := permit(account.SignedVote)
 	table.Add("POST", "/v1/console/approvals/{approval}/votes", signs, some, s.voteOnApproval)
 	table.Add("POST", "/v1/console/approvals/{approval}/votes/options", signs, some, s.beginVote)
-	table.Add("GET", "/v1/console/voter-keys", reads, none, s.listVoterKeys).TakesPage()
+	table.Add("GET", "/v1/console/voter-keys", reads, none, s.listVoterKeys).Takes("account_id", "after", "limit")
 	table.Add("POST", "/v1/console/voter-keys", votes, some, s.registerVoterKey)
 	table.Add("POST", "/v1/console/voter-keys/options", votes, some, s.beginVoterKey)
 	table.Add("DELETE", "/v1/console/voter-keys/{credential}", votes, none, s.retireVoterKey)

@@ -105,7 +105,8 @@ func (s *Server) listVoterKeys(r *request) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	keys, next, err := s.VoterKeys.List(r.Context(), r.Who.Tenant, p.After, p.Limit)
+	who := account.ID(r.URL.Query().Get("account_id"))
+	keys, next, err := s.VoterKeys.List(r.Context(), r.Who.Tenant, who, p.After, p.Limit)
 	if err != nil {
 		return answer{}, err
 	}

@@ -87,6 +87,21 @@ func TestVoterKeys(t *testing.T) {
 	if len(first["voter_keys"].([]any)) != 1 || len(second["voter_keys"].([]any)) != 1 || second["next"] != nil {
 		t.Errorf("pages: got %v, %v", first, second)
 	}
+	for _, name := range []string{"acc_red-admin", "acc_red-approver", "acc_red-owner", "acc_red"} {
+		want := 0
+		for _, k := range append(first["voter_keys"].([]any), second["voter_keys"].([]any)...) {
+			if k.(map[string]any)["account_id"] == name {
+				want++
+			}
+		}
+		own := w.call(200, "GET", "/voter-keys?account_id="+name, "")["voter_keys"].([]any)
+		if len(own) != want || want > 0 && own[0].(map[string]any)["account_id"] != name {
+			t.Errorf("%s: got %v", name, own)
+		}
+		for _, after := range []any{first["next"], "acc_z"} {
+			w.call(200, "GET", fmt.Sprintf("/voter-keys?limit=1&account_id=%s&after=%s", name, after), "")
+		}
+	}
 	if blue := w.call(200, "GET", "/voter-keys", "", as("blue-owner"))["voter_keys"].([]any); len(blue) != 0 {
 		t.Errorf("blue: got %v", blue)
 	}

@@ -113,11 +113,23 @@ func recordKey(who account.ID, credential []byte) string {
 	return string(who) + "/" + id.Hash(sha256.Sum256(credential)).String()
 }
 
-// List returns voter keys of an organization, those after a name, and the name of the next page, "" at the end.
-func (k *Keys) List(ctx context.Context, t id.Tenant, after string, limit int) (found []Key, next string, err error) {
+// accountRange returns the record keys of an account.
+func accountRange(who account.ID) records.Range {
+	return records.Range{Begin: string(who) + "/", End: string(who) + "0"} // "0" follows "/"
+}
+
+// List returns voter keys of an organization, or of one account if who is not "", that follow a name, and the name of the
+// next page, "" at the end.
+func (k *Keys) List(ctx context.Context, t id.Tenant, who account.ID, after string, limit int) (found []Key, next string, err error) {
 	var keys records.Range
+	if who != "" {
+		keys = accountRange(who)
+	}
 	if after != "" {
-		keys.Begin = after + "\x00"
+		keys.Begin = max(keys.Begin, after+"\x00")
+	}
+	if who != "" && keys.Begin >= keys.End {
+		return nil, "", nil
 	}
 	s, err := k.Ledgers.State(ctx, t)
 	if err != nil {
@@ -141,8 +153,7 @@ func (k *Keys) List(ctx context.Context, t id.Tenant, after string, limit int) (
 
 // stored returns the voter keys of an account in a log.
 func (k *Keys) stored(ctx context.Context, s *log.State, who account.ID) (found []records.Versioned[Key], err error) {
-	keys := records.Range{Begin: string(who) + "/", End: string(who) + "0"} // "0" follows "/"
-	for r, err := range k.keys.Scan(ctx, s.Identity().Tenant, keys, 0) {
+	for r, err := range k.keys.Scan(ctx, s.Identity().Tenant, accountRange(who), 0) {
 		if err != nil {
 			return nil, err
 		}
