@@ -14,10 +14,10 @@ import (
 	"github.com/agentledger/agentledger/tlog"
 )
 
-// The page of a log tells how old its head is by the clocks of a quorum, and names cosignatures from the future.
-func TestAgeOfHeadInChromium(t *testing.T) {
-	w := newWorld(t)
-	w.append(ledgertest.Red, id.DiscloseFull, "one", nil)
+// cosignedBy returns a change of answers about red's log that adds witnesses a, b and c with a quorum of two. The first
+// ones cosigned the head, each as long ago as its age.
+func cosignedBy(t *testing.T, w *world, ages *[]time.Duration) func(string, []byte) []byte {
+	t.Helper()
 	policy := "log " + w.State(t, ledgertest.Red).VerifierKey().String() + "\n"
 	var signers []tlog.WitnessSigner
 	for _, name := range []string{"a", "b", "c"} {
@@ -29,9 +29,7 @@ func TestAgeOfHeadInChromium(t *testing.T) {
 		policy += "witness " + name + " " + s.Key().String() + "\n"
 	}
 	policy += "group two 2 a b c\nquorum two\n"
-	var ages []time.Duration
-	service := &tamper{next: w.handler}
-	service.change = func(path string, body []byte) []byte {
+	return func(path string, body []byte) []byte {
 		switch {
 		case strings.HasSuffix(path, "/red/transparency/policy"):
 			return []byte(policy)
@@ -42,7 +40,7 @@ func TestAgeOfHeadInChromium(t *testing.T) {
 				return body
 			}
 			note := []byte(head["checkpoint"].(string))
-			for i, age := range ages {
+			for i, age := range *ages {
 				note = cosign(note, signers[i], id.InstantOf(time.Now().Add(-age)))
 			}
 			head["checkpoint"] = string(note)
@@ -50,6 +48,14 @@ func TestAgeOfHeadInChromium(t *testing.T) {
 		}
 		return body
 	}
+}
+
+// The page of a log tells how old its head is by the clocks of a quorum, and names cosignatures from the future.
+func TestAgeOfHeadInChromium(t *testing.T) {
+	w := newWorld(t)
+	w.append(ledgertest.Red, id.DiscloseFull, "one", nil)
+	var ages []time.Duration
+	service := &tamper{next: w.handler, change: cosignedBy(t, w, &ages)}
 	server := httptest.NewServer(service)
 	defer server.Close()
 	b, home := chromium.New(t), server.URL+"/log/red"
@@ -60,9 +66,9 @@ func TestAgeOfHeadInChromium(t *testing.T) {
 	}{
 		"recent":                     {[]time.Duration{time.Minute, time.Minute}, "ok: 2 cosigned, a quorum of them "},
 		"old":                        {[]time.Duration{5 * time.Hour, 5 * time.Hour, 5 * time.Hour}, "none: 3 cosigned, a quorum of them 5 hours ago or later, so this view may be out of date"},
-		"one clock in the future":    {[]time.Duration{-century, 5 * time.Hour, 5 * time.Hour}, "none: 3 cosigned, a quorum of them 5 hours ago or later, so this view may be out of date; of a in the future"},
+		"one clock in the future":    {[]time.Duration{-century, 5 * time.Hour, 5 * time.Hour}, "none: 3 cosigned, a quorum of them 5 hours ago or later, so this view may be out of date; the cosignature of a is in the future"},
 		"one that alone is recent":   {[]time.Duration{time.Minute, 5 * time.Hour}, "none: 2 cosigned, a quorum of them 5 hours ago or later"},
-		"nothing but such clocks":    {[]time.Duration{-century, time.Minute}, "none: 2 cosigned, but that proves no time, so this view may be out of date; of a in the future"},
+		"nothing but such clocks":    {[]time.Duration{-century, time.Minute}, "none: 2 cosigned, but that proves no time, so this view may be out of date; the cosignature of a is in the future"},
 		"too few, one in the future": {[]time.Duration{-century}, "fail: too few witnesses"},
 	} {
 		ages = tc.ages

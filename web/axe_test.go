@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/test/chromium"
@@ -38,6 +39,44 @@ func TestAccessibility(t *testing.T) {
 		b.Open(server.URL + path)
 		b.WantAccessible(axe, path)
 	}
+}
+
+// The same for what the page of a log shows when its head is old, was rolled back, or has a key that the browser does not
+// know, and when the service shows another witness policy.
+func TestAccessibilityOfWarnings(t *testing.T) {
+	axe := chromium.Axe(t, ".")
+	w := newWorld(t)
+	for _, name := range []string{"one", "two"} {
+		w.append(ledgertest.Red, id.DiscloseFull, name, nil)
+	}
+	head := w.ask("GET", "/v1/public/orgs/red/transparency/head").Body.Bytes()
+	w.append(ledgertest.Red, id.DiscloseFull, "three", nil)
+	var ages []time.Duration
+	cosigned := cosignedBy(t, w, &ages)
+	service := &tamper{next: w.handler, change: cosigned}
+	server := httptest.NewServer(service)
+	defer server.Close()
+	b := chromium.New(t)
+	check := func(name, outcome string) {
+		t.Helper()
+		if marks := visit(t, b, server.URL+"/log/red"); !strings.HasPrefix(marks["outcome"], outcome) {
+			t.Errorf("%s: got %v", name, marks)
+		}
+		b.WantAccessible(axe, "log-"+name)
+	}
+	ages = []time.Duration{time.Minute, time.Minute}
+	check("fresh", "ok: Proved")
+	ages = []time.Duration{-24 * time.Hour, 5 * time.Hour, 5 * time.Hour}
+	check("old", "ok: Proved under the key "+w.State(t, ledgertest.Red).VerifierKey().Hash().String()+" that this browser remembers, but this view may be out of date")
+	service.change = func(path string, body []byte) []byte {
+		if strings.HasSuffix(path, "/head") {
+			body = head
+		}
+		return cosigned(path, body)
+	}
+	check("rollback", "fail: Not proved: rollback: ")
+	service.change, service.next = nil, newWorld(t).handler
+	check("unknown-key", "fail: Not proved: ")
 }
 
 // The pictures of README.md show an honest log, as the window of a reader shows it.

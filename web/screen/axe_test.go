@@ -34,6 +34,84 @@ func TestAccessibilityOfPeoplePages(t *testing.T) {
 	for _, path := range paths {
 		check(path)
 	}
+	for _, look := range fillVotes(s, ann) {
+		b.Become(look.reader)
+		b.Visit(look.path)
+		b.WantAccessible(axe, "votes/"+look.name)
+	}
+}
+
+// look is a page as a reader sees it.
+type look struct {
+	name   string
+	reader *servicetest.Person
+	path   string
+}
+
+// fillVotes gives an organization signed and unsigned votes, voter keys and changed sign-ins, and returns the pages that
+// show them.
+func fillVotes(s *servicetest.Service, ann *servicetest.Person) []look {
+	obligation := func(approvals int, signed bool) []any {
+		return []any{map[string]any{"type": "human_approval", "approvals": approvals, "signed": signed}}
+	}
+	ann.Call(http.MethodPost, "/v1/console/policies", map[string]any{"policy_id": "payments", "name": "Payments", "rules": []any{
+		map[string]any{"rule_id": "wire", "tool": "acme.wire", "decision": "allow_with_obligation", "reason": "Two people look at wires", "obligations": obligation(2, false)},
+		map[string]any{"rule_id": "payout", "tool": "acme.payout", "decision": "allow_with_obligation", "reason": "A payout needs a signature", "obligations": obligation(1, true)},
+	}}, nil)
+	ann.Call(http.MethodPost, "/v1/console/policies/payments/activate", nil, nil)
+	carl, dora := s.SignIn("carl@red.example"), s.SignIn(s.Red.Join("dora", "approver"))
+	eve := s.SignIn(s.Red.Join("eve-with-a-rather-long-name", "approver"))
+	phone := eve.AddPasskey("phone")
+	phone.Register(nil)
+	one := s.SignIn(s.Red.Join("fred", "approver")).AddPasskey("phone")
+	one.Register(nil)
+	laptop := eve.AddPasskey("the laptop in the office, which has a fingerprint reader")
+	laptop.Register(phone)
+	eve.AddPasskey("a security key that signs no votes")
+	payload := map[string]any{"amount_usd": 640, "order": "A-1009", "reason": "Charged twice, order returned", "customer": "Zoë O'Hara",
+		"items": []any{map[string]any{"sku": "B-12", "count": 2, "price_usd": 320}}, "account": "DE89 3704 0044 0532 0130 00", "ticket": "T-20441",
+		"country": "DE", "note": "The parcel came back on 26 November, and the carrier confirmed it."}
+	ask := func(tool, trace string) servicetest.Asked {
+		return s.Red.Ask(map[string]any{"tool_name": tool, "trace_id": trace, "payload": payload, "actor_principal": "support@red.example"})
+	}
+	both, open, done := ask("acme.wire", "wire"), ask("acme.payout", "payout"), ask("acme.payout", "paid")
+	phone.Vote(both, "approve", "in budget")
+	carl.Call(http.MethodPost, "/v1/console/approvals/"+both.ID+"/votes", map[string]any{"vote": "approve", "action_digest": both.ActionDigest}, nil)
+	laptop.Vote(done, "approve", "The carrier confirmed it, see the ticket. The customer was told.")
+	events := func(kind string) string {
+		var found struct {
+			Events []struct {
+				ID string `json:"event_id"`
+			} `json:"events"`
+		}
+		for len(found.Events) == 0 { // the index follows the log
+			ann.Call(http.MethodGet, "/v1/console/events?action_kind="+kind, nil, &found)
+		}
+		return "/console/events/" + found.Events[0].ID
+	}
+	var members struct {
+		Members []struct {
+			ID    string `json:"membership_id"`
+			Email string `json:"email"`
+		} `json:"members"`
+	}
+	ann.Call(http.MethodGet, "/v1/id/orgs/"+s.Red.ID+"/members", nil, &members)
+	member := map[string]string{}
+	for _, m := range members.Members {
+		member[m.Email[:3]] = "/console/members/" + m.ID
+	}
+	looks := []look{
+		{"event-vote", ann, events("ledger_approval")}, {"event-key", ann, events("ledger_voter_key")},
+		{"factors-none", dora, "/account/factors"}, {"factors-one", one.Person, "/account/factors"}, {"factors-many", eve, "/account/factors"},
+		{"member-none", ann, member["dor"]}, {"member-many", ann, member["eve"]},
+	}
+	s.Prove("carl@red.example")
+	ann.Call(http.MethodPatch, "/v1/console/organization", map[string]any{"vote_hold_hours": 48, "signed_votes": "required"}, nil)
+	approval := "/console/approvals/"
+	return append(looks, look{"open-without-key", dora, approval + open.ID}, look{"open-with-key", eve, approval + open.ID},
+		look{"open-held", s.SignIn("carl@red.example"), approval + open.ID},
+		look{"signed", ann, approval + done.ID}, look{"signed-and-unsigned", ann, approval + both.ID},
+		look{"inbox", eve, "/console/approvals"}, look{"settings", ann, "/console/settings"})
 }
 
 // The same for the pages of the operator.

@@ -4,7 +4,7 @@ import { parseBundle } from "./verifier/verify/bundle.js";
 import { verifyBundle } from "./verifier/verify/index.js";
 import { LedgerError } from "./verifier/errors.js";
 import { checkConsistency } from "./consistency.js";
-import { showOutcome, showUnproved, showVerdict } from "./marks.js";
+import { showOutcome, showProved, showUnproved, showVerdict } from "./marks.js";
 import { fetchText, readTrust } from "./trust.js";
 import { bundleVerdicts } from "./verdicts.js";
 
@@ -44,6 +44,6 @@ export async function checkEvent({ url, transparency, origin, event }) {
   showVerdict("consistency", verdict);
   if (verdict.state === "fail") return showUnproved(verdict.words);
   if (result.outcome !== "proved") return showUnproved(wrong);
-  showOutcome("ok", `Proved, as far as the marks below say, under ${trust.words}.`);
+  showProved(trust);
   trust.keep();
 }

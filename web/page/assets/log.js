@@ -7,7 +7,7 @@ import { verifyHead } from "./verifier/verify/index.js";
 import { timeWords } from "./verifier/verify/words.js";
 import { checkConsistency, seenSize } from "./consistency.js";
 import { keepLive } from "./live.js";
-import { showOutcome, showUnproved, showVerdict } from "./marks.js";
+import { showOutcome, showProved, showUnproved, showVerdict } from "./marks.js";
 import { addLocalTimes, describeAge } from "./times.js";
 import { fetchText, readTrust, runChecks } from "./trust.js";
 
@@ -49,7 +49,7 @@ async function check() {
   showVerdict("consistency", verdict);
   const wrong = [quorum, verdict].find((v) => v.state === "fail");
   if (wrong) return showUnproved(wrong.words);
-  showOutcome("ok", `Proved, as far as the marks below say, under ${trust.words}.`);
+  showProved(trust, quorum.old ? ", but this view may be out of date: see Witnesses" : "");
   trust.keep();
 }
 
@@ -73,14 +73,14 @@ function judgeQuorum(policy, seen) {
   if (seen.length === 0) return { state: "none", words: "the log's policy asks for none", numbers };
   if (policy.quorum === "none") return { state: "ok", words: `${seen.length} cosigned`, numbers };
   const age = ageOf(since, ahead);
-  return { state: age.old ? "none" : "ok", words: `${seen.length} cosigned, ${age.words}`, numbers };
+  return { state: age.old ? "none" : "ok", words: `${seen.length} cosigned, ${age.words}`, numbers, old: age.old };
 }
 
 const maxAge = 3 * 3600; // seconds; a service asks the witnesses of a log that does not grow once an hour
 
 /** Describes the age of a head. */
 function ageOf(since, ahead) {
-  const future = ahead.length > 0 ? `; of ${ahead.map((c) => c.witness).join(", ")} in the future, which proves no time` : "";
+  const future = ahead.length > 0 ? `; the cosignature of ${ahead.map((c) => c.witness).join(", ")} is in the future, which proves no time` : "";
   if (since === undefined) return { old: true, words: `but that proves no time, so this view may be out of date${future}` };
   const at = new Date(Number(since) * 1000);
   const old = (Date.now() - at.getTime()) / 1000 > maxAge;

@@ -20,7 +20,14 @@ export function showVerdict(name, { state, words, numbers = [], picture }) {
 export function showOutcome(state, words) {
   const line = document.getElementById("outcome");
   line.dataset.state = state;
+  line.removeAttribute("data-limited");
   line.textContent = words;
+}
+
+/** Shows that all checks hold under the trusted key. `limit` is what a reader should know in addition, "" for nothing. */
+export function showProved(trust, limit = "") {
+  showOutcome("ok", `Proved under ${trust.words}${limit}. Each check below states what it does not prove.`);
+  document.getElementById("outcome").toggleAttribute("data-limited", limit !== "");
 }
 
 /** Shows that the checks are no proof, and why. */

@@ -18,11 +18,30 @@ export function hasPasskeys() {
   return typeof globalThis.PublicKeyCredential?.parseRequestOptionsFromJSON === "function";
 }
 
+const refusals = {
+  InvalidStateError: "This device already has a passkey of your account.",
+  NotAllowedError: "No passkey was used: you cancelled, it took too long, or this device has no matching passkey.",
+  SecurityError: "Passkeys of this service cannot be used at this address.",
+};
+
+/** Resolves to what the browser's passkeys answer, in JSON. It rejects with plain words instead of the browser's. */
+async function ask(method, publicKey) {
+  try {
+    return (await navigator.credentials[method]({ publicKey })).toJSON();
+  } catch (why) {
+    throw why instanceof DOMException ? new Error(refusals[why.name] ?? why.message) : why;
+  }
+}
+
+/** Resolves to the answer of a passkey to options that the service gave. */
+export function usePasskey(options) {
+  return ask("get", PublicKeyCredential.parseRequestOptionsFromJSON(options));
+}
+
 /** Resolves to the answer of one of the person's passkeys to a fresh challenge. */
 export async function askPasskey(base) {
   const { publicKey } = await call(base + "/v1/id/auth/passkey/begin");
-  const options = PublicKeyCredential.parseRequestOptionsFromJSON(publicKey);
-  return (await navigator.credentials.get({ publicKey: options })).toJSON();
+  return usePasskey(publicKey);
 }
 
 /** Resolves to a new passkey. `begin` is the call that gives its options. */
@@ -32,8 +51,7 @@ export async function makePasskey(begin, body) {
 
 /** Resolves to a new passkey with options that the service gave before. */
 export async function makePrepared({ publicKey }) {
-  const options = PublicKeyCredential.parseCreationOptionsFromJSON(publicKey);
-  return (await navigator.credentials.create({ publicKey: options })).toJSON();
+  return ask("create", PublicKeyCredential.parseCreationOptionsFromJSON(publicKey));
 }
 
 /** The path before every path of the service, from the address of this script. */

@@ -1,11 +1,10 @@
 // Signatures of votes by passkeys. The service says what is signed, and the passkey signs its digest.
 
-import { base, call } from "./passkey.js";
+import { base, call, usePasskey } from "./passkey.js";
 
 /** Resolves to an assertion, as the service takes it, over options that it gave. */
 async function sign(options, time) {
-  const publicKey = PublicKeyCredential.parseRequestOptionsFromJSON(options);
-  const { rawId, response } = (await navigator.credentials.get({ publicKey })).toJSON();
+  const { rawId, response } = await usePasskey(options);
   return {
     credential_id: rawId,
     time,
