@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/agentledger/agentledger/id"
@@ -14,18 +15,22 @@ import (
 
 // Log reads one organization's public log under a key that the caller trusts. Its methods
 // return only data that package verify has checked. A failed check is an error that wraps
-// an error of verify or tlog; it is no *Error.
+// an error of verify or tlog; it is no *Error. If the log gets another key, only Follow
+// accepts it. The methods may be called concurrently.
 type Log struct {
 	client  *Client
 	slug    id.Slug
 	key     tlog.VerifierKey
 	retired []verify.LogKey
+
+	mu    sync.Mutex
+	known []verify.LogKey // key, and those that Follow has accepted
 }
 
 // Log returns the log of the organization called slug. key is the log's key. retired are
 // earlier keys, which count for bundles only (verify.Options).
 func (c *Client) Log(slug id.Slug, key tlog.VerifierKey, retired ...verify.LogKey) *Log {
-	return &Log{client: c, slug: slug, key: key, retired: slices.Clone(retired)}
+	return &Log{client: c, slug: slug, key: key, retired: slices.Clone(retired), known: []verify.LogKey{verify.Always(key)}}
 }
 
 // Head fetches the head and checks it as verify.CheckHead does. A head with a Fault may
@@ -35,7 +40,7 @@ func (l *Log) Head(ctx context.Context) (verify.Head, tlog.Checkpoint, error) {
 	if err := l.client.fetchPublicJSON(ctx, publicPath(l.slug, "transparency/head"), &head); err != nil {
 		return verify.Head{}, tlog.Checkpoint{}, fmt.Errorf("fetch head: %w", err)
 	}
-	checkpoint, err := verify.CheckHead(head, l.key)
+	checkpoint, err := verify.CheckHead(head, signerAmong(l.knownKeys(), head.Checkpoint))
 	if err != nil {
 		return verify.Head{}, tlog.Checkpoint{}, fmt.Errorf("fetch head: %w", err)
 	}
@@ -50,7 +55,7 @@ func (l *Log) Checkpoint(ctx context.Context) (tlog.Checkpoint, []byte, error) {
 	if err != nil {
 		return tlog.Checkpoint{}, nil, fmt.Errorf("fetch checkpoint: %w", err)
 	}
-	checkpoint, err := tlog.OpenCheckpoint(note, l.key)
+	checkpoint, err := tlog.OpenCheckpoint(note, signerAmong(l.knownKeys(), string(note)))
 	if err != nil {
 		return tlog.Checkpoint{}, nil, fmt.Errorf("fetch checkpoint: %w", err)
 	}
@@ -101,6 +106,9 @@ func (l *Log) Bundle(ctx context.Context, e id.Event) (*verify.Bundle, verify.Re
 	if bundle.EventID != e {
 		return nil, verify.Report{}, fmt.Errorf("fetch bundle: event_id: %w", verify.ErrMismatch)
 	}
-	options := verify.Options{Key: &l.key, Retired: l.retired, CheckedAt: id.InstantOf(time.Now())}
+	known := l.knownKeys()
+	key := signerAmong(known, bundle.Checkpoint)
+	options := verify.Options{Key: &key, Retired: slices.Concat(known[:len(known)-1], l.retired),
+		CheckedAt: id.InstantOf(time.Now())}
 	return bundle, verify.Check(bundle, options), nil
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/tlog"
+	"github.com/agentledger/agentledger/verify"
 )
 
 // Tiles reads a log in the layout of C2SP tlog-tiles below one URL: the service, a mirror
@@ -149,6 +150,24 @@ func (t *tree) Leaves(ctx context.Context, begin, end id.Index) ([]byte, error) 
 		return nil, err
 	}
 	return hashes[hashSize*int(begin-first) : hashSize*int(end-first)], nil
+}
+
+// KeyStatement fetches the bundle of the event that states a log key. The error is an *Error with status 404 when no
+// event states the key. verify.CheckKeyStatement checks the bundle.
+func (t *Tiles) KeyStatement(ctx context.Context, key tlog.KeyHash) (*verify.Bundle, error) {
+	text, err := t.fetchResource(ctx, "keys/"+key.String(), maxStatement)
+	if err != nil {
+		return nil, fmt.Errorf("fetch key statement: %w", err)
+	}
+	return parseKeyStatement(text)
+}
+
+func parseKeyStatement(text []byte) (*verify.Bundle, error) {
+	b, err := verify.ParseBundle(text)
+	if err != nil {
+		return nil, fmt.Errorf("fetch key statement: %w", err)
+	}
+	return b, nil
 }
 
 // Successor is the log that continues a frozen log, as the service names it. Key and

@@ -166,6 +166,15 @@ func (d directory) ByID(_ context.Context, organization id.Organization) (id.Ten
 	return 0, fault.New(fault.NotFound, "Not found")
 }
 
+func (d directory) Slug(_ context.Context, t id.Tenant) (id.Slug, error) {
+	for slug, o := range d {
+		if o.tenant == t {
+			return slug, nil
+		}
+	}
+	return "", fault.New(fault.NotFound, "Not found")
+}
+
 // nobody has keys here.
 type nobody struct{}
 

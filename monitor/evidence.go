@@ -57,8 +57,8 @@ func (m *Monitor) keepEvidence(ctx context.Context, err error) error {
 func (m *Monitor) evidenceFiles(f *Finding) (map[string][]byte, error) {
 	a := findingSummary{Kind: f.Kind, What: f.What, Origin: m.origin, FoundAt: id.InstantOf(m.Clock()),
 		Known: f.Known, Shown: f.Shown}
-	for _, k := range m.Keys {
-		a.Keys = append(a.Keys, k.String())
+	for _, k := range m.knownKeys() {
+		a.Keys = append(a.Keys, k.Key.String())
 	}
 	if m.Predecessor != nil {
 		for _, k := range m.Predecessor.Keys {

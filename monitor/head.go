@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/agentledger/agentledger/client"
@@ -19,11 +20,15 @@ type signedHead struct {
 	from string // name of the source, for people
 }
 
-// openCheckpoint checks the signature of a checkpoint under the given keys.
+// openCheckpoint checks the signature of a checkpoint under the known keys.
 func (m *Monitor) openCheckpoint(note []byte, from string) (signedHead, error) {
 	var first error
-	for _, key := range m.Keys {
-		c, err := tlog.OpenCheckpoint(note, key)
+	for _, k := range m.knownKeys() {
+		c, err := tlog.OpenCheckpoint(note, k.Key)
+		if err == nil && !k.Signed(c.Size) {
+			err = fmt.Errorf("the key %s signs no tree of size %d, because the log has another key for it: %w",
+				verify.Signer(k.Key.Name(), k.Key.Hash()), c.Size, tlog.ErrSignature)
+		}
 		if err == nil {
 			return signedHead{Checkpoint: c, note: note, from: from}, nil
 		}
@@ -34,9 +39,16 @@ func (m *Monitor) openCheckpoint(note []byte, from string) (signedHead, error) {
 	return signedHead{}, m.explainUnopened(note, from, first)
 }
 
-// openShownCheckpoint is openCheckpoint with an error that names the source.
-func (m *Monitor) openShownCheckpoint(note []byte, from, what string) (signedHead, error) {
+// openShownCheckpoint is openCheckpoint after the log's rotations were followed, with an error that names the source.
+func (m *Monitor) openShownCheckpoint(ctx context.Context, s *state, note []byte, from, what string) (signedHead, error) {
+	unstated := m.followKeys(ctx, s, note)
+	if err := findingIn(unstated); err != nil {
+		return signedHead{}, err
+	}
 	h, err := m.openCheckpoint(note, from)
+	if unknown := (*UnknownKeyError)(nil); errors.As(err, &unknown) {
+		unknown.Unstated = unstated
+	}
 	switch {
 	case err == nil:
 		return h, nil
@@ -47,24 +59,30 @@ func (m *Monitor) openShownCheckpoint(note []byte, from, what string) (signedHea
 }
 
 // fetchHead reads the newest checkpoint of a source.
-func (m *Monitor) fetchHead(ctx context.Context, source *client.Tiles) (signedHead, error) {
+func (m *Monitor) fetchHead(ctx context.Context, s *state, source *client.Tiles) (signedHead, error) {
 	note, err := source.Checkpoint(ctx)
 	if err != nil {
 		return signedHead{}, fmt.Errorf("%s: %w", source.Prefix(), err)
 	}
-	return m.openShownCheckpoint(note, source.Prefix(), "")
+	return m.openShownCheckpoint(ctx, s, note, source.Prefix(), "")
 }
 
 // fetchOtherHeads reads the heads of all other sources at once. That happens before the
 // log's own head is read, so the log must know every other head by then.
-func (m *Monitor) fetchOtherHeads(ctx context.Context, r *Report) (heads []signedHead, unread error) {
-	answers, errs := make([]signedHead, len(m.Others)), make([]error, len(m.Others))
+func (m *Monitor) fetchOtherHeads(ctx context.Context, s *state, r *Report) (heads []signedHead, unread error) {
+	notes, errs := make([][]byte, len(m.Others)), make([]error, len(m.Others))
 	var asked sync.WaitGroup
 	for i, other := range m.Others {
-		asked.Go(func() { answers[i], errs[i] = m.fetchHead(ctx, other) })
+		asked.Go(func() { notes[i], errs[i] = other.Checkpoint(ctx) })
 	}
 	asked.Wait()
+	answers := make([]signedHead, len(m.Others))
 	for i, other := range m.Others {
+		if errs[i] != nil {
+			errs[i] = fmt.Errorf("%s: %w", other.Prefix(), errs[i])
+		} else {
+			answers[i], errs[i] = m.openShownCheckpoint(ctx, s, notes[i], other.Prefix(), "")
+		}
 		report := SourceReport{URL: other.Prefix(), TreeSize: answers[i].Size}
 		if errs[i] != nil {
 			report.Error = errs[i].Error()
@@ -82,15 +100,15 @@ func (m *Monitor) fetchOtherHeads(ctx context.Context, r *Report) (heads []signe
 // fetchNewestHead reads the log's head. One that is smaller than a head that is known is
 // looked at again a few times: the nodes of a service, or a cache, may be a moment
 // apart. Then it is a finding, since a log never becomes smaller.
-func (m *Monitor) fetchNewestHead(ctx context.Context, known []signedHead) (signedHead, error) {
-	var largest signedHead
-	for _, k := range known {
-		if k.Size > largest.Size {
-			largest = k
-		}
-	}
+func (m *Monitor) fetchNewestHead(ctx context.Context, s *state, known []signedHead) (signedHead, error) {
 	for look := 1; ; look++ {
-		shown, err := m.fetchHead(ctx, m.Log)
+		shown, err := m.fetchHead(ctx, s, m.Log)
+		var largest signedHead
+		for _, k := range slices.Concat(known, s.stated) {
+			if k.Size > largest.Size {
+				largest = k
+			}
+		}
 		switch {
 		case err != nil:
 			return signedHead{}, err

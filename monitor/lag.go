@@ -18,7 +18,7 @@ var ErrLag = errors.New("no recent cosignature of a witness")
 
 // askCosigned adds the log's newest head with cosignatures, when there are witnesses. The
 // newest head of all may have no cosignature yet.
-func (m *Monitor) askCosigned(ctx context.Context, heads []signedHead) ([]signedHead, error) {
+func (m *Monitor) askCosigned(ctx context.Context, s *state, heads []signedHead) ([]signedHead, error) {
 	if len(m.Witnesses) == 0 {
 		return heads, nil
 	}
@@ -27,7 +27,7 @@ func (m *Monitor) askCosigned(ctx context.Context, heads []signedHead) ([]signed
 	if err != nil {
 		return heads, fmt.Errorf("%s: %w", from, err)
 	}
-	h, err := m.openShownCheckpoint(note, from, "cosigned checkpoint: ")
+	h, err := m.openShownCheckpoint(ctx, s, note, from, "cosigned checkpoint: ")
 	if err != nil {
 		return heads, err
 	}

@@ -5,8 +5,12 @@
 // Invariants:
 //
 //   - A head is kept only after complete verification. One of the caller's keys signed
-//     it. It extends the kept head and each head of other sources. Every new entry was
-//     read, hash chain and numbers are unbroken, and the entries lead to the signed root.
+//     it, or a key that the log stated under one of them. It extends the kept head and each
+//     head of other sources. Every new entry was read, hash chain and numbers are unbroken,
+//     and the entries lead to the signed root.
+//   - The log's next key is accepted if a known key signed the tree with the event that
+//     states it, and that tree is in the history of all other trees. The key before it then
+//     signs no tree of that size or larger, and states no other key.
 //   - A Finding rests on signatures of the log's key, or on content that contradicts the
 //     log's own signed tree. Content that is unreadable or malformed is an ordinary error
 //     and proves nothing.
@@ -26,6 +30,7 @@
 package monitor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -119,7 +124,8 @@ func (o Options) withDefaults() Options {
 // time works on a state file.
 type Monitor struct {
 	Options
-	origin id.Origin
+	origin   id.Origin
+	accepted []verify.AcceptedKey // stated by the log under a known key, oldest first
 
 	// Additions of a Fleet; each may be nil.
 	listed []signedHead // the log's trees in the directory, ascending; without notes
@@ -162,10 +168,17 @@ func (m *Monitor) checkOnce(ctx context.Context) (Report, error) {
 		return r, fmt.Errorf("read state: %w", err)
 	}
 	r.KeptSize, r.TreeSize, r.RootHash = s.tree.Size(), s.tree.Size(), s.tree.Root()
-	others, unread := m.fetchOtherHeads(ctx, &r)
-	others, lost := m.askCosigned(ctx, others)
+	known := len(m.accepted)
+	others, unread := m.fetchOtherHeads(ctx, s, &r)
+	others, lost := m.askCosigned(ctx, s, others)
+	if err := cmp.Or(findingIn(unread), findingIn(lost)); err != nil {
+		return r, m.keepEvidence(ctx, err)
+	}
 	if err := m.advanceState(ctx, s, others); err != nil {
 		return r, m.keepEvidence(ctx, err)
+	}
+	if len(m.accepted) > known {
+		r.AcceptedKeys = m.accepted[known:]
 	}
 	succession := m.checkSuccession(ctx, s, &r)
 	if f := (*Finding)(nil); errors.As(succession, &f) {
@@ -198,11 +211,11 @@ func (m *Monitor) advanceState(ctx context.Context, s *state, others []signedHea
 		known = append([]signedHead{s.head}, others...)
 	}
 	below, above := m.listedBeside(s.tree.Size())
-	shown, err := m.fetchNewestHead(ctx, slices.Concat(known, m.listed))
+	shown, err := m.fetchNewestHead(ctx, s, slices.Concat(known, m.listed))
 	if err != nil {
 		return err
 	}
-	known = append(known, below...)
+	known = slices.Concat(known, s.stated, below)
 	for _, k := range known {
 		if err := m.checkExtends(ctx, k, shown); err != nil {
 			return err

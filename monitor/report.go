@@ -36,8 +36,11 @@ type Report struct {
 	// Quorum says how far the policy's quorum has followed; nil without a policy.
 	Quorum *QuorumReport `json:"quorum,omitzero"`
 
-	// OtherSigners name unknown keys that sign beside a given key, as name and key id. So
-	// it is during a key rotation. These keys are unverified.
+	// AcceptedKeys are the keys of the log that this check has accepted, because the log
+	// stated them under a known key. The state file keeps them.
+	AcceptedKeys []verify.AcceptedKey `json:"accepted_keys,omitzero"`
+	// OtherSigners name unknown keys that sign in addition to a known key, as name and key
+	// ID, and that no event states. These keys are unverified.
 	OtherSigners []string `json:"other_signers,omitzero"`
 }
 

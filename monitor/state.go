@@ -16,6 +16,7 @@ import (
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/durable"
 	"github.com/agentledger/agentledger/tlog"
+	"github.com/agentledger/agentledger/verify"
 )
 
 // ErrState is wrapped when the state file is malformed, damaged, or of another log.
@@ -32,6 +33,10 @@ type state struct {
 	// verified heads, ascending.
 	proven  signedHead // no note for none
 	waiting []sighting
+
+	// Of this check, not stored: trees whose last entry states a key that it has accepted, and fetched statements.
+	stated     []signedHead
+	statements map[tlog.KeyHash]statementAnswer
 }
 
 // document is a stored state: one line of JSON, and a line with the SHA-256 of the first
@@ -45,6 +50,8 @@ type document struct {
 
 	Proven  string     `json:"cosigned_checkpoint,omitzero"` // signed note with its cosignatures
 	Waiting []sighting `json:"waiting,omitzero"`
+
+	Keys []verify.AcceptedKey `json:"accepted_keys,omitzero"`
 }
 
 const (
@@ -54,6 +61,7 @@ const (
 
 // loadState reads the state. Without a file it is the state of an empty log.
 func (m *Monitor) loadState() (*state, error) {
+	m.accepted = nil // a key that an earlier check accepted counts if its state was written
 	text, err := readBounded(m.State, maxState)
 	if errors.Is(err, fs.ErrNotExist) {
 		return &state{tree: new(tlog.Builder), last: event.Genesis(m.origin)}, nil
@@ -85,6 +93,10 @@ func (m *Monitor) parseState(text []byte) (*state, error) {
 	}
 	if d.Version != stateVersion {
 		return nil, fmt.Errorf("version %d is not known", d.Version)
+	}
+	m.accepted = d.Keys
+	if _, err := m.addAccepted(); err != nil {
+		return nil, err
 	}
 	head, err := m.openCheckpoint([]byte(d.Checkpoint), m.State)
 	if err != nil {
@@ -122,16 +134,16 @@ func restoreTree(size id.Index, tiles [][]byte) (*tlog.Builder, error) {
 
 // saveState replaces the state file.
 func (m *Monitor) saveState(s *state) error {
-	text, err := formatState(s)
+	text, err := formatState(s, m.accepted)
 	if err != nil {
 		return err
 	}
 	return durable.ReplaceFile(m.State, text)
 }
 
-func formatState(s *state) ([]byte, error) {
+func formatState(s *state, accepted []verify.AcceptedKey) ([]byte, error) {
 	d := document{Version: stateVersion, Checkpoint: string(s.head.note), LastLeaf: s.last, Tiles: [][]byte{},
-		Proven: string(s.proven.note), Waiting: s.waiting}
+		Proven: string(s.proven.note), Waiting: s.waiting, Keys: accepted}
 	for _, t := range tlog.Partials(s.tree.Size()) {
 		d.Tiles = append(d.Tiles, s.tree.Partial(t.Level))
 	}

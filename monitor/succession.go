@@ -59,13 +59,17 @@ func (m *Monitor) compareSuccession(ctx context.Context, s *state, r *Report) er
 	if err != nil {
 		return err
 	}
-	last, err := before.openCheckpoint([]byte(said.Checkpoint), "the first event of "+string(m.origin))
-	if err != nil {
-		return fmt.Errorf("the last checkpoint that it names of %s: %w", before.origin, err)
-	}
 	kept, err := before.loadKeptState()
 	if err != nil {
 		return err
+	}
+	note := []byte(said.Checkpoint)
+	if err := findingIn(before.followKeys(ctx, kept, note)); err != nil {
+		return err
+	}
+	last, err := before.openCheckpoint(note, "the first event of "+string(m.origin))
+	if err != nil {
+		return fmt.Errorf("the last checkpoint that it names of %s: %w", before.origin, err)
 	}
 	r.Succession = &SuccessionReport{Predecessor: before.origin, LastSize: last.Size, KeptSize: kept.head.Size,
 		Reason: said.Reason}

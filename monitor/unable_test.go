@@ -171,7 +171,7 @@ func TestStateContradictsItself(t *testing.T) {
 			t.Fatal(err)
 		}
 		change(s)
-		text, err := formatState(s)
+		text, err := formatState(s, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -220,7 +220,7 @@ func FuzzParseState(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if again, err := formatState(s); err != nil || s.tree.Root() != s.head.Root || len(again) == 0 {
+		if again, err := formatState(s, nil); err != nil || s.tree.Root() != s.head.Root || len(again) == 0 {
 			t.Fatalf("what was read is not a state: %v", err)
 		}
 	})

@@ -75,6 +75,8 @@ func TestTilesOfOtherNodes(t *testing.T) {
 		red + "/1/tile/0/000":                   false,
 		red + "/checkpoint":                     false,
 		red + "/successor":                      false,
+		red + "/keys/00000000":                  false,
+		red + "/2/keys/00000000":                false,
 		blue + "/tile/0/000":                    false,
 		"/v1/public/orgs/red/transparency/head": false,
 		"/v1/public/orgs/red/transparency/inclusion?log_index=1&tree_size=300": false,

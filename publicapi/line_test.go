@@ -7,6 +7,7 @@ import (
 
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/operate/transfer"
+	"github.com/agentledger/agentledger/internal/sysevent"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/log/anchor"
 	"github.com/agentledger/agentledger/tlog"
@@ -105,6 +106,15 @@ func TestSuccessor(t *testing.T) {
 	if err != nil || said.Predecessor != w.red.origin() || last.Size != 2 || said.Reason != "a test" {
 		t.Errorf("got %+v, %+v, %v", said, last, err)
 	}
+	stated, err := w.orgs.RotateLogKey(t.Context(), w.red.tenant, sysevent.Operator)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := first + "/2/keys/" + stated.Verifier.Hash().String()
+	if b := read[verify.Bundle](w, key); b.Origin != got.Origin || w.do(http.MethodHead, key).Code != http.StatusOK {
+		t.Errorf("the statement of a key: got %+v", b)
+	}
+	w.missing(first + "/keys/" + stated.Verifier.Hash().String())
 	w.missing(first + "/2/successor")
 	w.missing("/o/" + w.blue.id.String() + "/successor")
 	// The second one ends as well.

@@ -49,6 +49,8 @@ import (
 type Organizations interface {
 	BySlug(ctx context.Context, slug id.Slug) (id.Tenant, error)
 	ByID(ctx context.Context, organization id.Organization) (id.Tenant, error)
+	// Slug returns the slug of an organization.
+	Slug(ctx context.Context, t id.Tenant) (id.Slug, error)
 }
 
 // Agents tells the public side of agents' keys.
@@ -184,6 +186,7 @@ func (s *Server) Routes(r *edge.Router, eventPage edge.Handler) {
 	listLog := func(log string, mode edge.Mode) {
 		list(log+"/checkpoint", s.answerLogCheckpoint, mode).Takes("cosigned")
 		list(log+"/successor", s.answerSuccessor)
+		list(log+"/keys/{key}", s.answerKeyStatementByID)
 		list(log+"/tile/entries/*", s.answerEntries, mode).TakesAnyQuery() // 404 with a query
 		list(log+"/tile/*", s.answerTile, mode).TakesAnyQuery()
 	}

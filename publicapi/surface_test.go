@@ -47,7 +47,8 @@ func TestHeadRequests(t *testing.T) {
 
 func TestPreflight(t *testing.T) {
 	w := newWorld(t)
-	for _, target := range append(w.resources(), "/v1/public/orgs/red/transparency/keys/00000000", "/v1/public/did/x", "/o/x/y") {
+	for _, target := range append(w.resources(), "/v1/public/orgs/red/transparency/keys/00000000", "/v1/public/did/x", "/o/x/y",
+		"/o/x/keys/00000000", "/o/x/2/keys/00000000") {
 		answer := w.do(http.MethodOptions, target, "Origin: https://page.example", "Access-Control-Request-Method: GET", "Access-Control-Request-Headers: if-none-match")
 		h := answer.Header()
 		if answer.Code != http.StatusNoContent || h.Get("Access-Control-Allow-Methods") != "GET, HEAD, OPTIONS" || h.Get("Access-Control-Allow-Headers") != "Accept, If-None-Match" {

@@ -79,6 +79,22 @@ func (s *Server) answerKeyStatement(r *request) (response, error) {
 	if err != nil {
 		return response{}, err
 	}
+	return s.keyStatement(r, state)
+}
+
+// answerKeyStatementByID is answerKeyStatement below a log's prefix, for readers that know no slug.
+func (s *Server) answerKeyStatementByID(r *request) (response, error) {
+	state, err := s.provableByID(r)
+	if err != nil {
+		return response{}, err
+	}
+	if r.slug, err = s.orgs.Slug(r.Context(), r.tenant); err != nil {
+		return response{}, err
+	}
+	return s.keyStatement(r, state)
+}
+
+func (s *Server) keyStatement(r *request, state *log.State) (response, error) {
 	keys, name := state.LogKeys(), pathParameter(r.Request, "key")
 	i := slices.IndexFunc(keys, func(k log.LogKey) bool { return k.Verifier.Hash().String() == name })
 	if i < 1 || keys[i].From > state.Size() {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"reflect"
 	"testing"
 
 	"github.com/agentledger/agentledger/event"
@@ -140,6 +141,14 @@ func TestKeyStatement(t *testing.T) {
 	}
 	for i, key := range before[1:] {
 		b := read[verify.Bundle](w, keys+key.Hash().String())
+		byID := read[verify.Bundle](w, "/o/"+w.red.id.String()+"/keys/"+key.Hash().String())
+		if !reflect.DeepEqual(byID, b) {
+			t.Errorf("key %d: below the log's prefix is another bundle: %+v", i+1, byID)
+		}
+		s, err := verify.CheckKeyStatement(&b, []verify.LogKey{verify.Always(before[i])})
+		if err != nil || s.Key != key.String() || s.By != before[i].String() || s.From != b.LogIndex+1 {
+			t.Errorf("key %d: got %+v, %v", i+1, s, err)
+		}
 		report := verify.Check(&b, verify.Options{Key: &before[i]})
 		if !report.OK || report.EnvelopeOK == nil || !*report.EnvelopeOK || *report.SignatureOK != true {
 			t.Fatalf("key %d: got %+v", i+1, report)
@@ -162,7 +171,9 @@ func TestKeyStatement(t *testing.T) {
 			t.Errorf("%s: got %d", unstated, got.Code)
 		}
 	}
-	if got := w.do(http.MethodGet, "/v1/public/orgs/blue/transparency/keys/"+before[1].Hash().String()); got.Code != http.StatusNotFound {
-		t.Errorf("the other organization: got %d", got.Code)
+	for _, other := range []string{"/v1/public/orgs/blue/transparency/keys/", "/o/" + w.blue.id.String() + "/keys/", "/o/" + w.red.id.String() + "/2/keys/"} {
+		if got := w.do(http.MethodGet, other+before[1].Hash().String()); got.Code != http.StatusNotFound {
+			t.Errorf("%s: got %d", other, got.Code)
+		}
 	}
 }

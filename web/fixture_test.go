@@ -56,6 +56,10 @@ func (slugs) ByID(context.Context, id.Organization) (id.Tenant, error) {
 	return 0, fault.New(fault.NotFound, "Not found")
 }
 
+func (slugs) Slug(context.Context, id.Tenant) (id.Slug, error) {
+	return "", fault.New(fault.NotFound, "Not found")
+}
+
 // keys are the public sides of agents: nobody has claimed anything.
 type keys struct{ publicapi.Agents }
 

@@ -88,7 +88,7 @@ func (c *monitorCommand) Run(ctx context.Context, s *streams) error {
 	metrics, told := new(monitor.Metrics), map[id.Origin]bool{}
 	check, err := c.newCheck(s, func(r monitor.Report, err error) error {
 		metrics.Observe(r, err)
-		if told[r.Origin] && err == nil && r.NewEntries == 0 {
+		if told[r.Origin] && err == nil && r.NewEntries == 0 && len(r.AcceptedKeys) == 0 {
 			return nil // a monitor that stays prints news only
 		}
 		told[r.Origin] = true

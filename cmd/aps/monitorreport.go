@@ -60,9 +60,12 @@ func monitoredLines(r monitor.Report, err error) (lines []string) {
 	if err == nil {
 		lines = append(lines, describeAge(r)...)
 	}
+	for _, k := range r.AcceptedKeys {
+		lines = append(lines, "new key: "+textcheck.Printable(k.String()))
+	}
 	if len(r.OtherSigners) > 0 && err == nil {
-		lines = append(lines, fmt.Sprintf("also signed by: %s; the log is getting another key: "+
-			"take it from a source that you trust, and give it as a further --key",
+		lines = append(lines, fmt.Sprintf("also signed by: %s; if the log is getting another key, no entry of it states "+
+			"this key under a known key yet: take it from a source that you trust, and give it as a further --key",
 			textcheck.Printable(strings.Join(r.OtherSigners, " and "))))
 	}
 	if r.HiddenEntries != nil && *r.HiddenEntries > 0 && err == nil {

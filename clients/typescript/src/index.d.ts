@@ -332,8 +332,30 @@ export interface Checkpoint {
   readonly note: string;
 }
 
+/** A log key that the log stated under a key that was known before. */
+export interface AcceptedKey {
+  readonly vkey: string;
+  /** The vkey of the key that signed the statement. It signs trees below `from_size` only. */
+  readonly by: string;
+  readonly from_size: number;
+}
+
+/** What a reader of a log remembers between two visits. It is plain JSON: store it where nobody else can write. */
+export interface LogMemory {
+  /** The signed note of the largest tree that was checked. */
+  readonly checkpoint?: string;
+  readonly accepted_keys?: readonly AcceptedKey[];
+}
+
 /** A reader of one public log. What a method resolves to was checked under the reader's key. */
 export interface Log {
+  /**
+   * Resolves to the head and the new memory if the head extends the tree of `memory`; without one it is a first visit.
+   * If a key that is not known signed the head, it is accepted if an entry of the log states it under a known key, in a
+   * tree of the same history. `newKeys` has a sentence for each. The other methods accept these keys from then on, and
+   * the key before each for smaller trees only. After a rejection keep the old memory.
+   */
+  follow(memory?: LogMemory): Promise<{ memory: LogMemory; checkpoint: Checkpoint; newKeys: readonly string[] }>;
   checkpoint(): Promise<Checkpoint>;
   head(): Promise<{ head: JsonObject; checkpoint: Checkpoint }>;
   /** Rejects unless the leaf (hex) is at the index (from 0) of the checkpoint's tree. */

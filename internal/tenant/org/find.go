@@ -48,6 +48,12 @@ func (o *Orgs) findClaimed(ctx context.Context, kind storage.Kind, name string) 
 	return held.tenant, stored, nil
 }
 
+// Slug returns the slug of an organization; fault.NotFound when there is none.
+func (o *Orgs) Slug(ctx context.Context, t id.Tenant) (id.Slug, error) {
+	s, err := o.Summary(ctx, t)
+	return s.Slug, err
+}
+
 // Summary is the part of an organization that members see before they enter.
 type Summary struct {
 	ID   id.Organization

@@ -53,6 +53,8 @@ func (organizations) ByID(_ context.Context, o id.Organization) (id.Tenant, erro
 	return 0, fault.New(fault.NotFound, "Not found")
 }
 
+func (organizations) Slug(context.Context, id.Tenant) (id.Slug, error) { return slug, nil }
+
 // agents has claims about no key.
 type agents struct{ publicapi.Agents }
 
@@ -146,20 +148,32 @@ func (w *world) grow(t *testing.T, size id.Index, salt string) *world {
 	return w
 }
 
-// rotate gives the log another key, and the key before it signs no more.
-func (w *world) rotate(t *testing.T) *world {
+// addKey gives the log another key, which signs in addition to the key before it.
+func (w *world) addKey(t *testing.T) *world {
 	t.Helper()
-	orgs, err := org.New(org.Options{Records: w.Engine, Events: w.SystemEvents, Ledgers: w.Ledgers, Clock: w.Clock})
-	if err == nil {
-		_, err = orgs.RotateLogKey(t.Context(), ledgertest.Red, sysevent.Operator)
-	}
-	if err == nil {
-		_, err = orgs.RetireLogKey(t.Context(), ledgertest.Red, sysevent.Operator)
-	}
-	if err != nil {
+	if _, err := w.organizations(t).RotateLogKey(t.Context(), ledgertest.Red, sysevent.Operator); err != nil {
 		t.Fatal(err)
 	}
 	return w
+}
+
+// rotate gives the log another key, and the key before it signs no more.
+func (w *world) rotate(t *testing.T) *world {
+	t.Helper()
+	w.addKey(t)
+	if _, err := w.organizations(t).RetireLogKey(t.Context(), ledgertest.Red, sysevent.Operator); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+func (w *world) organizations(t *testing.T) *org.Orgs {
+	t.Helper()
+	orgs, err := org.New(org.Options{Records: w.Engine, Events: w.SystemEvents, Ledgers: w.Ledgers, Clock: w.Clock})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return orgs
 }
 
 func (w *world) root(t *testing.T) id.Hash { return w.State(t, ledgertest.Red).Root() }

@@ -103,9 +103,9 @@ func verifyEvent(t *testing.T, v visit) string {
 	return aps(t, append([]string{"verify", event, "--url", v.url, "--slug", slug}, v.trustFlags()...)...)
 }
 
-// goClient keeps the checkpoint of the last visit and proves that the next head extends it.
+// goClient follows the log with the memory of the last visit.
 func goClient(t *testing.T) func(visit) string {
-	var kept *tlog.Checkpoint
+	var memory client.Memory
 	return func(v visit) string {
 		c, err := client.New(client.Config{BaseURL: v.url, Retry: client.Retry{Attempts: 1}})
 		if err != nil {
@@ -113,10 +113,7 @@ func goClient(t *testing.T) func(visit) string {
 		}
 		defer c.CloseIdle()
 		log := c.Log(slug, v.key)
-		_, head, err := log.Head(t.Context())
-		if err == nil && kept != nil {
-			_, err = log.Consistency(t.Context(), *kept, head)
-		}
+		followed, err := log.Follow(t.Context(), memory)
 		if err != nil {
 			return err.Error()
 		}
@@ -124,8 +121,8 @@ func goClient(t *testing.T) func(visit) string {
 		if err != nil || !report.OK {
 			return fmt.Sprint(err, report.Errors)
 		}
-		kept = &head
-		return accepted
+		memory = followed.Memory
+		return accepted + fmt.Sprint(followed.NewKeys)
 	}
 }
 

@@ -7,7 +7,8 @@ const prefix = "agentledger:log:";
  * Returns {keys, policy, checkpoint} of the log of an origin. `keys` is empty for a log that this browser has not seen;
  * the other members may be missing. A key is {vkey, from_size, to_size, source, by}: it counts for trees of the sizes
  * [from_size, to_size), `to_size` is null while it has no end. `source` is "shown" (by the service, at the first visit),
- * "entered" (by the reader) or "stated" (by an entry of the log, under a checkpoint that the key `by` signed).
+ * "entered" (by the reader) or "stated" (by an entry of the log, under a checkpoint that the key `by` signed; `by` counts
+ * for trees below from_size only).
  */
 export function recall(origin) {
   const { key, ...stored } = read(origin);

@@ -2,7 +2,7 @@
 // and those that the log itself states under a known key. What the service shows later replaces none of them.
 
 import { LedgerError } from "./verifier/errors.js";
-import { parseLogKey, parseNote, readCheckpoint } from "./verifier/log/note.js";
+import { parseLogKey, parseNote } from "./verifier/log/note.js";
 import { Policy } from "./verifier/log/policy.js";
 import { acceptSigner, findSigner, keyID, signs } from "./knownkeys.js";
 import { canCheck, showOutcome } from "./marks.js";
@@ -51,12 +51,9 @@ class Trust {
     return `signed by the key ${ids.join(" and ")}, which this browser does not know: ${this.refusal}`;
   }
 
-  /** Remembers keys and policy after the checkpoint was proved. A key that no longer signs gets an end. */
+  /** Remembers keys and policy after the checkpoint was proved. */
   keep() {
-    const { size } = readCheckpoint(this.note);
-    const at = findSigner(this.keys, this.note);
-    const keys = this.keys.map((k, i) => (i < at && k.to_size === null && !signs(k, this.note) ? { ...k, to_size: Number(size) } : k));
-    remember(this.origin, { keys, policy: this.policy });
+    remember(this.origin, { keys: this.keys, policy: this.policy });
   }
 }
 

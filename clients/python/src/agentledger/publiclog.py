@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import itertools
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import quote
 
 from .answers import BadAnswer, read_object
-from .errors import Unproved
+from .errors import LedgerError, Unproved
 from .exchange import fetch, public_request
 from .settings import Settings
 from .verify.documents import is_hash, is_natural
 from .verify.flaw import Flaw
 from .verify.heads import check_consistency_answer, check_head, open_pinned
 from .verify.keys import VerifierKey
-from .verify.note import Checkpoint
+from .verify.keystatement import AcceptedKey, Found, find_key_statements, find_signer, open_known, parse_accepted
+from .verify.logkeys import LogKey
+from .verify.note import Checkpoint, Note, parse_note
 from .verify.outcome import BundleResult, verify_bundle
 from .verify.trust import Trust
 from .verify.tree import check_inclusion
@@ -32,10 +36,24 @@ class Head:
 
 @dataclass(frozen=True)
 class Log:
-    """Names one log: the organization's slug, and the pinned key."""
+    """Names one log: the organization's slug, and the known keys: the pinned one, and those that follow accepted."""
 
     slug: str
-    key: VerifierKey
+    known: tuple[LogKey, ...]
+
+    @property
+    def trust(self) -> Trust:
+        """The trust in the known keys."""
+        keys = tuple(k.key for k in self.known if k.to_size is None)
+        return Trust(keys, tuple(k for k in self.known if k.to_size is not None))
+
+    def signer(self, note: object) -> VerifierKey:
+        """Return the known key that counts for a checkpoint, or the newest one."""
+        try:
+            key = find_signer(self.known, parse_note(note)) if isinstance(note, (str, bytes)) else None
+        except Flaw:
+            key = None
+        return key or self.known[-1].key
 
     def path(self, rest: str) -> str:
         """Return the path of a document of the log."""
@@ -47,7 +65,7 @@ def head(s: Settings, log: Log) -> Operation[Head]:
     answer = yield from fetch(public_request(s, log.path("transparency/head")), s.retry)
     members = read_object(answer.body)
     try:
-        checkpoint = check_head(members, log.key)
+        checkpoint = check_head(members, log.signer(members.get("checkpoint")))
     except Flaw as flaw:
         raise Unproved(f"head: {flaw}") from None
     return Head(checkpoint, members["checkpoint"], members)
@@ -57,10 +75,89 @@ def checkpoint(s: Settings, log: Log) -> Operation[Head]:
     """Fetch the newest checkpoint. Errors are Unproved, and those of fetch."""
     answer = yield from fetch(public_request(s, log.path("transparency/checkpoint")), s.retry)
     try:
-        opened = open_pinned(answer.body, log.key)
+        opened = open_pinned(answer.body, log.signer(answer.body))
     except Flaw as flaw:
         raise Unproved(f"checkpoint: {flaw}") from None
     return Head(opened, answer.body.decode(), {})
+
+
+@dataclass(frozen=True)
+class Followed:
+    """What follow has found. memory is plain JSON for the next visit, and new_keys the keys that this visit accepted."""
+
+    memory: dict[str, Any]
+    head: Head
+    new_keys: tuple[AcceptedKey, ...]
+
+
+def follow(s: Settings, log: Log, memory: Mapping[str, Any]) -> Operation[tuple[Followed, Log]]:
+    """Fetch the head and check that it extends the tree of a memory, under keys that the log stated under known ones.
+
+    log has the pinned keys alone; the result has all. Errors are Unproved, and those of fetch.
+    """
+    try:
+        kept, accepted, known = _recall(log, memory)
+        answer = yield from fetch(public_request(s, log.path("transparency/head")), s.retry)
+        members = read_object(answer.body)
+        note = members.get("checkpoint")
+        shown = parse_note(note if isinstance(note, str) else "")
+        found, why = yield from _find_statements(s, log, shown, known)
+        for statement in found:
+            known = statement.accepted.add_to(known)
+        next_log = replace(log, known=known)
+        try:
+            open_known(known, note)
+            newest = check_head(members, next_log.signer(note))
+        except Flaw as flaw:
+            raise Unproved(f"follow: {flaw}" + (f" ({'; '.join(why)})" if why else "")) from None
+    except Flaw as flaw:
+        raise Unproved(f"follow: {flaw}") from None
+    yield from _check_one_history(s, next_log, [*kept, *(f.checkpoint for f in found), newest])
+    new_keys = tuple(f.accepted for f in found)
+    stored = {"checkpoint": note, "accepted_keys": [k.members() for k in (*accepted, *new_keys)]}
+    return Followed(stored, Head(newest, note, members), new_keys), next_log
+
+
+def _recall(log: Log, memory: Mapping[str, Any]) -> tuple[list[Checkpoint], list[AcceptedKey], tuple[LogKey, ...]]:
+    accepted = [parse_accepted(k) for k in memory.get("accepted_keys") or []]
+    known = log.known
+    for key in accepted:
+        known = key.add_to(known)
+    kept = memory.get("checkpoint")
+    return ([] if kept is None else [open_known(known, kept)]), accepted, known
+
+
+def _find_statements(s: Settings, log: Log, note: Note, known: tuple[LogKey, ...]) -> Operation[Found]:
+    finder = find_key_statements(note, known)
+    text: bytes | None = None
+    try:
+        key_id = next(finder)
+        while True:
+            try:
+                path = log.path(f"transparency/keys/{key_id}")
+                text = (yield from fetch(public_request(s, path), s.retry)).body
+            except LedgerError:
+                text = None  # nothing states this key
+            key_id = finder.send(text)
+    except StopIteration as done:
+        found: Found = done.value
+        return found
+
+
+def _check_one_history(s: Settings, log: Log, trees: list[Checkpoint]) -> Operation[None]:
+    """Check that each of several trees extends all smaller ones, and that the last one is the largest."""
+    newest, ordered = trees[-1], sorted(trees, key=lambda tree: tree.size)
+    if ordered[-1].size > newest.size:
+        larger = ordered[-1].size
+        raise Unproved(
+            f"follow: rollback: the head has size {newest.size}, and the log's key signed a tree of size {larger}"
+        )
+    for old, new in itertools.pairwise(ordered):
+        if old.size == new.size:
+            if (old.origin, old.root) != (new.origin, new.root):
+                raise Unproved(f"follow: fork: two trees of size {new.size} have different roots")
+        elif old.size > 0:
+            yield from consistency(s, log, old, new)
 
 
 def inclusion(s: Settings, log: Log, index: int, leaf: bytes, at: Checkpoint) -> Operation[list[bytes]]:

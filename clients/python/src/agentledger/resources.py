@@ -9,9 +9,10 @@ from typing import Any, Protocol, TypeVar
 from . import calls, publiclog, runs
 from .answers import Approval
 from .canonical import Convert
-from .publiclog import Head
+from .publiclog import Followed, Head
 from .runs import Run, Step
 from .settings import Settings
+from .verify.logkeys import LogKey
 from .verify.note import Checkpoint
 from .verify.outcome import BundleResult
 from .verify.trust import read_trust
@@ -95,8 +96,20 @@ class Log:
 
     def __init__(self, client: Caller, slug: str, key: str) -> None:
         self._client = client
-        self._trust = read_trust(key)
-        self._log = publiclog.Log(slug, self._trust.keys[0])
+        self._pinned = publiclog.Log(slug, (LogKey(read_trust(key).keys[0], 0, None),))
+        self._log = self._pinned
+
+    def follow(self, memory: Mapping[str, Any] | None = None) -> Followed:
+        """Return the newest head, which must extend the tree of a memory, and the memory for the next visit.
+
+        Without a memory it is a first visit. If a key that is not known signed the head, it is accepted if an entry of
+        the log states it under a known key, in a tree of the same history; str of an element of new_keys names both
+        keys. The other methods accept it from then on, and the key before it for smaller trees only. After an error keep
+        the old memory, and store it where nobody else can write.
+        """
+        operation = publiclog.follow(self._client.settings, self._pinned, memory or {})
+        followed, self._log = self._client.run(operation)
+        return followed
 
     def head(self) -> Head:
         """Return the newest head. Errors are Unproved, Refused and Unreachable, as of all methods here."""
@@ -118,5 +131,5 @@ class Log:
 
     def bundle(self, event_id: str) -> BundleResult:
         """Fetch and check the bundle of an event. Look at the result's outcome."""
-        operation = publiclog.bundle(self._client.settings, self._log, event_id, self._trust)
+        operation = publiclog.bundle(self._client.settings, self._log, event_id, self._log.trust)
         return self._client.run(operation)

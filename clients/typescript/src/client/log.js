@@ -7,9 +7,16 @@ import { parseNote, readCheckpoint } from "../log/note.js";
 import { checkInclusion, parseHashes } from "../log/tree.js";
 import { checkConsistencyAnswer, checkHead, verifyBundle } from "../verify/index.js";
 import { checkForm, is, listOf } from "../verify/forms.js";
+import { describeAccepted, findKeyStatements } from "../verify/keystatement.js";
 import { Trust } from "../verify/trust.js";
 
 const inclusionForms = { log_index: is.natural, tree_size: is.natural, leaf_hash: is.hash, root_hash: is.hash, hashes: listOf(is.hash) };
+
+/** Opens a note by a known key that signs trees of its size. */
+function openKnown(trust, text) {
+  const note = parseNote(text);
+  return trust.open(note, readCheckpoint(note).size);
+}
 
 /** A reader of one log. */
 export class Log {
@@ -60,6 +67,58 @@ export class Log {
     const answer = parse(await this.#get(`transparency/consistency?from=${from.size}&to=${to.size}`));
     checkConsistencyAnswer(answer, from, to);
     return answer;
+  }
+
+  /**
+   * Fetches the head and resolves when it is proved to extend the tree of `memory`, to {memory, checkpoint, newKeys}. It
+   * follows the log to another key that the log states under a known one: see index.d.ts.
+   */
+  async follow(memory = {}) {
+    const { checkpoint: kept, accepted_keys: accepted = [] } = memory;
+    let given = { ...this.given, accepted };
+    let trust = new Trust(given);
+    const trees = [];
+    if (kept !== undefined) trees.push(await openKnown(trust, kept));
+    const head = parse(await this.#get("transparency/head"));
+    const note = parseNote(head.checkpoint);
+    const { origin } = readCheckpoint(note);
+    const { found, errors } = await findKeyStatements(note, trust.keysOf(origin), (id) => this.#get(`transparency/keys/${id}`));
+    const newKeys = found.map(({ vkey, by, from_size }) => ({ vkey, by, from_size }));
+    given = { ...given, accepted: [...accepted, ...newKeys] };
+    trust = new Trust(given);
+    for (const statement of found) trees.push({ ...readCheckpoint(parseNote(statement.checkpoint)) });
+    let opened;
+    try {
+      opened = await openKnown(trust, head.checkpoint);
+      await checkHead(head, trust.known.find((k) => k.name === opened.origin && note.lines.some((l) => k.owns(l))));
+    } catch (why) {
+      if (why instanceof LedgerError && errors.length > 0) why.message += ` (${errors.map((e) => e.message).join("; ")})`;
+      throw why;
+    }
+    await this.#checkOneHistory([...trees, opened]);
+    [this.given, this.trust] = [given, trust];
+    return {
+      memory: { checkpoint: head.checkpoint, accepted_keys: given.accepted },
+      checkpoint: { ...opened, note: head.checkpoint },
+      newKeys: newKeys.map(describeAccepted),
+    };
+  }
+
+  /** Resolves when each of several trees is proved to extend all smaller ones, and the last one is the largest. */
+  async #checkOneHistory(trees) {
+    const newest = trees.at(-1);
+    const sorted = [...trees].sort((a, b) => (a.size < b.size ? -1 : Number(a.size > b.size)));
+    const largest = sorted.at(-1).size;
+    if (largest > newest.size) {
+      throw new Mismatch(`rollback: the head has size ${newest.size}, and the log's key signed a tree of size ${largest}`);
+    }
+    for (const [i, to] of sorted.slice(1).entries()) {
+      const from = sorted[i];
+      if (from.origin !== to.origin) throw new Mismatch("origins of the checkpoints");
+      if (from.size === to.size) {
+        if (hex(from.root) !== hex(to.root)) throw new Mismatch(`fork: two trees of size ${to.size} have different roots`);
+      } else if (from.size > 0n) await this.consistency(from, to);
+    }
   }
 
   /** Resolves to the bundle of an event as text, and its verification. */

@@ -6,8 +6,12 @@ import { Policy, instant } from "../log/policy.js";
 import { unknownSigners } from "../log/tree.js";
 import { parseKeys, signedSize } from "./bundle.js";
 import { namesKey } from "./check.js";
+import { addAccepted } from "./keystatement.js";
 
-/** The keys and the policy of a reader. `given` has key (vkey), policy (text or bytes), keys (text or bytes), now (ms). */
+/**
+ * The keys and the policy of a reader. `given` has key (vkey), policy (text or bytes), keys (text or bytes), now (ms), and
+ * accepted: the keys that a log stated under a known key (keystatement.js).
+ */
 export class Trust {
   constructor(given = {}) {
     this.now = given.now ?? Date.now();
@@ -15,7 +19,27 @@ export class Trust {
     this.policy = given.policy === undefined ? undefined : new Policy(given.policy);
     this.keys = this.policy ? this.policy.logs : [];
     if (given.key !== undefined) this.keys = [parseLogKey(given.key.trim())];
+    this.starts = new Map(); // sizes from which accepted keys sign, by vkey
     this.others = given.keys === undefined ? [] : this.#others(parseKeys(given.keys));
+    for (const accepted of given.accepted ?? []) this.#accept(accepted);
+  }
+
+  /** Adds an accepted key. The key that vouched for it counts for smaller trees only from then on. */
+  #accept(accepted) {
+    const all = addAccepted(this.#pinned, accepted);
+    const current = all.filter((k) => k.to === undefined);
+    this.others = [...this.others, ...all.filter((k) => k.to !== undefined)];
+    this.keys = current.map((k) => k.key);
+    this.starts = new Map(current.map((k) => [k.key.text, k.from]));
+  }
+
+  get #pinned() {
+    return this.keys.map((key) => ({ key, from: this.starts.get(key.text) ?? 0n, to: undefined }));
+  }
+
+  /** The keys of a log with the sizes of the trees that each signs, as keystatement.js has them. */
+  keysOf(origin) {
+    return [...this.#pinned, ...this.others].filter((k) => k.key.name === origin);
   }
 
   #others(listed) {
