@@ -73,6 +73,9 @@ def judge(kind, given):
     elif kind == "quorum": return dict(witnessed_by=witnessed(raw("policy"), text("note")))
     elif kind == "quorum-time": return quorum_time(raw("policy"), text("note"), int(text("now")))
     elif kind == "keys": return dict(log_keys=[k["vkey"] for k in log_keys(text("keys"))])
+    elif kind == "key-statement":
+        vkey, by, size = key_statement(parse_bundle(text("bundle")), log_keys(text("keys")))
+        return dict(vkey=vkey, by=by, from_size=str(size))
     elif kind == "signed-vote":
         voters, registration = Voters(text("origin")), ijson(text("registration"))
         voters.add(0, registration, text("registered_at"))

@@ -290,6 +290,20 @@ def unknown_keys(b, vkey, keys=(), directory_key=None, directory_keys=()):
     if inner and directory_key: directory_key = believed(inner, directory_key, directory_keys)
     return unknown if unknown and False not in check_bundle(b, vkey, keys, directory_key, directory_keys).values() else []
 
+def key_statement(b, known):
+    """Returns the key that a bundle states, the known one that vouches for it, and the size from which it signs. known is as log_keys returns it."""
+    size = checkpoint(note(b["checkpoint"])[0])[1]
+    signs = lambda vkey: attempt(open_checkpoint, b["checkpoint"], verifier(vkey, LOG))
+    by = [k["vkey"] for k in known if k["to_size"] is None and k["from_size"] <= size and signs(k["vkey"])]
+    need(by and size == b["log_index"] + 1, "no known key that still signs, or not the last entry")
+    said = check_bundle(b, by[0])
+    need(all(said[n] for n in said if n != "directory_ok") and said["directory_ok"] is not False, "the bundle")
+    event = envelope(b["envelope"])[0]
+    need(record(b["record"])["signer"] == "system" and event["action_kind"] == "ledger_log_key", "another event")
+    stated = event["payload"]["vkey"]
+    need(event["payload"]["transition"] == "log_key_created" and stated not in [k["vkey"] for k in known] and signs(stated), "the stated key")
+    return stated, by[0], size
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, usage=argparse.SUPPRESS)
     commands = parser.add_subparsers(dest="command", required=True)

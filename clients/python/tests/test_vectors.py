@@ -22,6 +22,7 @@ from agentledger.verify.documents import event_digest, parse_entry, signed_conte
 from agentledger.verify.encoding import decimal, hash_bytes
 from agentledger.verify.flaw import Flaw, need
 from agentledger.verify.keys import VerifierKey, parse_log_key, parse_witness_key
+from agentledger.verify.keystatement import check_key_statement
 from agentledger.verify.logkeys import parse_log_keys
 from agentledger.verify.note import check_signed, cosigned_at, open_checkpoint, parse_note
 from agentledger.verify.packs.voters import Voters
@@ -153,6 +154,11 @@ def said_of(result: Any, more: tuple[str, ...]) -> dict[str, Any]:
     return {**said, "unknown_keys": result.unknown_keys} if result.unknown_keys else said
 
 
+def judge_key_statement(i: Input) -> dict[str, Any]:
+    accepted = check_key_statement(i.raw("bundle"), parse_log_keys(i.raw("keys"))).accepted
+    return {**accepted.members(), "from_size": str(accepted.from_size)}
+
+
 def judge_signed_vote(i: Input) -> dict[str, Any]:
     voters = Voters({"origin": i.text("origin")})
     registration = parse_object(i.text("registration"))
@@ -180,6 +186,7 @@ JUDGES: dict[str, Callable[[Input], Any]] = {
     "quorum": judge_quorum,
     "quorum-time": judge_quorum_time,
     "keys": lambda i: {"log_keys": [str(k.key) for k in parse_log_keys(i.raw("keys"))]},
+    "key-statement": judge_key_statement,
     "signed-vote": judge_signed_vote,
     "canonical-json": lambda i: {"canonical": canonical_text(parse(i.raw("json")))},
     "entry": judge_entry,

@@ -11,6 +11,7 @@ import { checkConsistency, checkInclusion, checkTlogProof, leafHash, parseHashes
 import { parseBundle, parseKeys } from "../src/verify/bundle.js";
 import { parseEntry } from "../src/verify/documents.js";
 import { verifyBundle } from "../src/verify/index.js";
+import { checkKeyStatement } from "../src/verify/keystatement.js";
 import { verifyPack } from "../src/verify/pack.js";
 import { Voters } from "../src/verify/voters.js";
 import { parse } from "../src/canonical/parse.js";
@@ -75,6 +76,10 @@ const kinds = {
     return { by: String(by), since: String(since), in_future: ahead.map((c) => c.witness) };
   },
   keys: ({ raw }) => ({ log_keys: parseKeys(raw("keys")).map((k) => k.key.text) }),
+  "key-statement": async ({ raw }) => {
+    const { vkey, by, from_size } = await checkKeyStatement(raw("bundle"), parseKeys(raw("keys")));
+    return { vkey, by, from_size: String(from_size) };
+  },
   "signed-vote": async ({ text }) => {
     const voters = new Voters({ origin: text("origin") });
     const registration = parse(text("registration"));

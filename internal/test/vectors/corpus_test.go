@@ -62,6 +62,7 @@ func kinds(t testing.TB) []File {
 	add("entry", "Entries, the leaves of the tree.", entries)
 	add("bundle", "Verification bundles with the log's pinned key, and other keys of the log.", bundles)
 	add("second-proof", "Bundles with a second proof through the service's directory, whose key is pinned too.", secondProofs)
+	add("key-statement", "Bundles of events by which a log states its next key, with the known keys of the log.", keyStatements)
 	add("signed-vote", "Votes that a passkey signed, with the registration of the passkey (docs/signed-votes.md).", signedVotes)
 	return all
 }

@@ -150,6 +150,15 @@ func (r *reader) check(kind string) (map[string]any, error) {
 			said = append(said, k.Key.String())
 		}
 		return map[string]any{"log_keys": said}, err
+	case "key-statement":
+		known, err := verify.ParseKeys([]byte(r.text("keys")))
+		r.err = errors.Join(r.err, err)
+		b, err := verify.ParseBundle([]byte(r.text("bundle")))
+		if err != nil {
+			return nil, err
+		}
+		s, err := verify.CheckKeyStatement(b, known)
+		return map[string]any{"vkey": s.Key, "by": s.By, "from_size": fmt.Sprint(s.From)}, err
 	case "signed-vote":
 		return r.signedVote()
 	case "canonical-json":

@@ -13,7 +13,7 @@ from .errors import LedgerError, Unproved
 from .exchange import fetch, public_request
 from .settings import Settings
 from .verify.documents import is_hash, is_natural
-from .verify.flaw import Flaw
+from .verify.flaw import MALFORMED, Flaw
 from .verify.heads import check_consistency_answer, check_head, open_pinned
 from .verify.keys import VerifierKey
 from .verify.keystatement import AcceptedKey, Found, find_key_statements, find_signer, open_known, parse_accepted
@@ -100,7 +100,9 @@ def follow(s: Settings, log: Log, memory: Mapping[str, Any]) -> Operation[tuple[
         answer = yield from fetch(public_request(s, log.path("transparency/head")), s.retry)
         members = read_object(answer.body)
         note = members.get("checkpoint")
-        shown = parse_note(note if isinstance(note, str) else "")
+        if not isinstance(note, str):
+            raise Flaw("checkpoint", MALFORMED)
+        shown = parse_note(note)
         found, why = yield from _find_statements(s, log, shown, known)
         for statement in found:
             known = statement.accepted.add_to(known)
