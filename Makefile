@@ -174,7 +174,7 @@ drill: drill-signatures
 	$(GO) test ./cmd/agentledger/nodes -run '^TestDrill$$' -count=1 -v -timeout 60m -node-rounds $(ROUNDS)
 	$(GO) test ./cmd/agentledger -run '^TestMoveKilled$$' -count=1 -timeout 60m -move-kills $(MOVE_KILLS)
 	$(GO) test ./internal/flow/approval -run '^TestActivationOracle$$' -count=1 -timeout 60m -activation-rounds $(ACTIVATIONS)
-	$(GO) test ./internal/webhook -run '^TestManyWaiting$$' -count=1 -timeout 60m -many-waiting 100000
+	$(GO) test ./internal/deliver/webhook -run '^TestManyWaiting$$' -count=1 -timeout 60m -many-waiting 100000
 
 drill-signatures:
 	$(GO) test ./edkey -run '^TestTableAnswersAsTheLibrary' -count=1 -timeout 0 -signatures $(SIGNATURES) -signatures-seed $(SIGNATURES_SEED)

@@ -33,6 +33,8 @@ import (
 	"net/netip"
 	"runtime"
 
+	"github.com/agentledger/agentledger/internal/deliver/streamexport"
+	"github.com/agentledger/agentledger/internal/deliver/webhook"
 	"github.com/agentledger/agentledger/internal/flow/approval"
 	"github.com/agentledger/agentledger/internal/flow/workflow"
 	"github.com/agentledger/agentledger/internal/http/admission"
@@ -41,7 +43,6 @@ import (
 	"github.com/agentledger/agentledger/internal/operate/simulate"
 	"github.com/agentledger/agentledger/internal/read/auditlist"
 	"github.com/agentledger/agentledger/internal/read/eventlist"
-	"github.com/agentledger/agentledger/internal/streamexport"
 	"github.com/agentledger/agentledger/internal/tenant/account"
 	"github.com/agentledger/agentledger/internal/tenant/agent"
 	"github.com/agentledger/agentledger/internal/tenant/consoletoken"
@@ -49,7 +50,6 @@ import (
 	"github.com/agentledger/agentledger/internal/tenant/org"
 	"github.com/agentledger/agentledger/internal/tenant/policystore"
 	"github.com/agentledger/agentledger/internal/tenant/voterkey"
-	"github.com/agentledger/agentledger/internal/webhook"
 	"github.com/agentledger/agentledger/policy"
 )
 

@@ -8,9 +8,9 @@ import (
 
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/deliver/webhook"
 	"github.com/agentledger/agentledger/internal/http/edge"
 	"github.com/agentledger/agentledger/internal/tenant/account"
-	"github.com/agentledger/agentledger/internal/webhook"
 )
 
 // endpointView is an endpoint of the organization.

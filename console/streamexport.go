@@ -9,7 +9,7 @@ import (
 
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/streamexport"
+	"github.com/agentledger/agentledger/internal/deliver/streamexport"
 	"github.com/agentledger/agentledger/internal/tenant/account"
 )
 

@@ -5,9 +5,9 @@ import (
 	"slices"
 
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/deliver/webhook"
 	"github.com/agentledger/agentledger/internal/http/edge"
 	"github.com/agentledger/agentledger/internal/tenant/account"
-	"github.com/agentledger/agentledger/internal/webhook"
 )
 
 // deadLetterView is a delivery that was given up. Its body is not shown, because the

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/agentledger/agentledger/internal/letter"
+	"github.com/agentledger/agentledger/internal/deliver/notify"
 )
 
 const (
@@ -227,7 +227,7 @@ func TestAccountWithoutMail(t *testing.T) {
 // the token. Without a mail server the inviter has the link.
 func TestInvitationsAreMailed(t *testing.T) {
 	w := newWorld(t)
-	w.members.Mail = letter.OrganizationMail{Outbox: w.mail, Organizations: w.orgs, Accounts: w.accounts, PublicURL: publicURL}
+	w.members.Mail = notify.OrganizationMail{Outbox: w.mail, Organizations: w.orgs, Accounts: w.accounts, PublicURL: publicURL}
 	red, blue := &team{world: w, made: w.organization("red"), people: map[string]*person{}}, &team{world: w, made: w.organization("blue"), people: map[string]*person{}}
 	for _, o := range []*team{red, blue} {
 		o.path = "/v1/id/orgs/" + o.OrganizationID

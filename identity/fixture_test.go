@@ -16,9 +16,9 @@ import (
 	"github.com/agentledger/agentledger/identity/platform"
 	"github.com/agentledger/agentledger/internal/clock"
 	"github.com/agentledger/agentledger/internal/clock/clocktest"
+	"github.com/agentledger/agentledger/internal/deliver/mail"
+	"github.com/agentledger/agentledger/internal/deliver/notify"
 	"github.com/agentledger/agentledger/internal/http/edge"
-	"github.com/agentledger/agentledger/internal/letter"
-	"github.com/agentledger/agentledger/internal/mail"
 	"github.com/agentledger/agentledger/internal/operate/provision"
 	"github.com/agentledger/agentledger/internal/tenant/account"
 	"github.com/agentledger/agentledger/internal/tenant/agent"
@@ -87,7 +87,7 @@ func newWorldOf(t testing.TB, s *ledgertest.Service, change ...func(*identity.Op
 	s.SystemEvents.Disclosures = orgs
 	w := &world{Service: s, t: t, orgs: orgs}
 	w.mail = mail.New(mail.Options{Records: s.Store, Keyring: s.SystemEvents.Keyring, Transport: &w.sent, Clock: s.Clock})
-	letters := letter.AccountMail{Outbox: w.mail, PublicURL: publicURL}
+	letters := notify.AccountMail{Outbox: w.mail, PublicURL: publicURL}
 	w.accounts = account.New(account.Options{
 		Records: s.Store, Clock: s.Clock, Hashing: account.Hashing{MemoryKiB: 64, Passes: 1}, Mail: letters,
 	})

@@ -8,7 +8,6 @@ import (
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/http/edge"
-	"github.com/agentledger/agentledger/internal/letter"
 	"github.com/agentledger/agentledger/internal/tenant/account"
 	"github.com/agentledger/agentledger/internal/tenant/member"
 )
@@ -191,7 +190,7 @@ type sentInvitation struct {
 func (s *Server) describeSent(i member.Sent) sentInvitation {
 	sent := sentInvitation{InvitationID: i.ID, ExpiresAt: i.ExpiresAt, Mailed: i.Mailed}
 	if i.Token != "" {
-		link := letter.InvitationURL(s.PublicURL, i.Token)
+		link := member.InvitationURL(s.PublicURL, i.Token)
 		sent.URL = &link
 	}
 	return sent

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/agentledger/agentledger/identity"
-	"github.com/agentledger/agentledger/internal/letter"
+	"github.com/agentledger/agentledger/internal/deliver/notify"
 	"github.com/agentledger/agentledger/internal/tenant/account"
 	"github.com/agentledger/agentledger/internal/tenant/member"
 	"github.com/agentledger/agentledger/internal/test/passkeytest"
@@ -253,7 +253,7 @@ func (o *team) inviteByMail(email, role string) (token string) {
 // withInvitationMail sends the invitations of all organizations by mail.
 func (w *world) withInvitationMail() {
 	o := w.members.Options
-	o.Mail = letter.OrganizationMail{Outbox: w.mail, Organizations: w.orgs, Accounts: w.accounts, PublicURL: publicURL}
+	o.Mail = notify.OrganizationMail{Outbox: w.mail, Organizations: w.orgs, Accounts: w.accounts, PublicURL: publicURL}
 	w.members = member.New(o)
 	w.serveWith(func(o *identity.Options) { o.Roster, o.Invitations, o.Invited = w.members, w.members, w.members })
 }

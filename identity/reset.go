@@ -9,7 +9,7 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// Mail writes to the people of accounts (package letter).
+// Mail writes to the people of accounts (package notify).
 type Mail interface {
 	Enabled() bool
 	ResetMail(ctx context.Context, reset account.Reset) ([]storage.Change, error)

@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/agentledger/agentledger/identity"
-	"github.com/agentledger/agentledger/internal/letter"
-	"github.com/agentledger/agentledger/internal/mail"
+	"github.com/agentledger/agentledger/internal/deliver/mail"
+	"github.com/agentledger/agentledger/internal/deliver/notify"
 	"github.com/agentledger/agentledger/internal/test/ledgertest"
 )
 
@@ -251,7 +251,7 @@ func median(d []time.Duration) time.Duration {
 
 // Without a mail server the answer is the same, and nothing is written.
 func TestForgotPasswordWithoutMail(t *testing.T) {
-	w := newWorld(t, func(o *identity.Options) { o.Mail = letter.AccountMail{Outbox: mail.New(mail.Options{})} })
+	w := newWorld(t, func(o *identity.Options) { o.Mail = notify.AccountMail{Outbox: mail.New(mail.Options{})} })
 	w.organization("red")
 	for _, address := range []string{email, "nobody@example.com"} {
 		answers(t, address, w.forgot(address), 204, "")

@@ -15,15 +15,16 @@ import (
 	"github.com/agentledger/agentledger/ingest"
 	"github.com/agentledger/agentledger/internal/clock"
 	"github.com/agentledger/agentledger/internal/config"
+	"github.com/agentledger/agentledger/internal/deliver/mail"
+	"github.com/agentledger/agentledger/internal/deliver/notify"
+	"github.com/agentledger/agentledger/internal/deliver/streamexport"
+	"github.com/agentledger/agentledger/internal/deliver/webhook"
 	"github.com/agentledger/agentledger/internal/flow/approval"
-	"github.com/agentledger/agentledger/internal/flow/votermail"
 	"github.com/agentledger/agentledger/internal/flow/workflow"
 	"github.com/agentledger/agentledger/internal/http/admission"
 	"github.com/agentledger/agentledger/internal/http/edge"
 	"github.com/agentledger/agentledger/internal/http/egress"
 	"github.com/agentledger/agentledger/internal/keytable"
-	"github.com/agentledger/agentledger/internal/letter"
-	"github.com/agentledger/agentledger/internal/mail"
 	"github.com/agentledger/agentledger/internal/oidc"
 	"github.com/agentledger/agentledger/internal/operate/backup"
 	"github.com/agentledger/agentledger/internal/operate/directory"
@@ -38,7 +39,6 @@ import (
 	"github.com/agentledger/agentledger/internal/read/eventlist"
 	"github.com/agentledger/agentledger/internal/read/evidence"
 	"github.com/agentledger/agentledger/internal/read/index"
-	"github.com/agentledger/agentledger/internal/streamexport"
 	"github.com/agentledger/agentledger/internal/sysevent"
 	"github.com/agentledger/agentledger/internal/tenant/account"
 	"github.com/agentledger/agentledger/internal/tenant/agent"
@@ -50,7 +50,6 @@ import (
 	"github.com/agentledger/agentledger/internal/tenant/policystore"
 	"github.com/agentledger/agentledger/internal/tenant/quota"
 	"github.com/agentledger/agentledger/internal/tenant/voterkey"
-	"github.com/agentledger/agentledger/internal/webhook"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/log/audit"
 	"github.com/agentledger/agentledger/publicapi"
@@ -85,13 +84,13 @@ type service struct {
 	tokens    *consoletoken.Tokens
 
 	approvals *approval.Approvals
-	voterMail *votermail.Mailer
+	voterMail *notify.Voters
 	webhooks  *webhook.Sender
 	erasures  *erasure.Erasures
 	exporter  *streamexport.Exporter
 	evidence  *evidence.Exporter
 	mail      *mail.Outbox
-	letters   letter.AccountMail
+	letters   notify.AccountMail
 	workflows *workflow.Workflows
 	witnesses *witness.Witnesses
 	founder   *provision.Provisioner
@@ -222,10 +221,10 @@ func (s *service) buildComponents(ctx context.Context, c config.Serve) error {
 		Records: records, Events: n, Ledgers: s.ledgers, Policies: s.policies, Agents: s.agents,
 		Organizations: s.orgs, Members: s.accounts, SignIns: s.members, VoterKeys: s.voterKeys, Keyring: s.store.Keyring, Clock: s.clock.Now,
 		Held: s.clock.Check,
-		Webhooks: &votermail.Counter{Deliveries: s.webhooks, Records: records, Clock: s.clock.Now,
+		Webhooks: &notify.Counter{Deliveries: s.webhooks, Records: records, Clock: s.clock.Now,
 			Enabled: s.mail.Enabled()},
 	})
-	s.voterMail = votermail.New(votermail.Options{Records: records, Approvals: s.approvals, Accounts: s.accounts,
+	s.voterMail = notify.NewVoters(notify.VotersOptions{Records: records, Approvals: s.approvals, Accounts: s.accounts,
 		Organizations: s.orgs, Outbox: s.mail, PublicURL: c.PublicURL, Clock: s.clock.Now, Held: s.clock.Check})
 	s.workflows = workflow.New(workflow.Options{
 		Records: records, Events: n, Ledgers: s.ledgers, Policies: s.policies, Agents: s.agents, Organizations: s.orgs,
@@ -254,12 +253,12 @@ func (s *service) buildErasures(n *sysevent.Appender, bounds *quota.Quota) {
 
 // buildPeople builds accounts, members and their tokens, and returns the mails of organizations.
 func (s *service) buildPeople(c config.Serve, n *sysevent.Appender, bounds *quota.Quota) (
-	letter.OrganizationMail, error) {
+	notify.OrganizationMail, error) {
 	records := s.records
-	s.letters = letter.AccountMail{Outbox: s.mail, PublicURL: c.PublicURL}
+	s.letters = notify.AccountMail{Outbox: s.mail, PublicURL: c.PublicURL}
 	s.accounts = account.New(account.Options{Records: records, Clock: s.clock.Now, Mail: s.letters, Nodes: s.node.Count,
 		Hashing: account.Hashing{Compute: s.hashes.Key}})
-	letters := letter.OrganizationMail{Outbox: s.mail, Organizations: s.orgs, Accounts: s.accounts,
+	letters := notify.OrganizationMail{Outbox: s.mail, Organizations: s.orgs, Accounts: s.accounts,
 		PublicURL: c.PublicURL}
 	var err error
 	s.factors, err = factor.New(factor.Options{Records: s.store.Engine, Accounts: s.accounts, Sealer: s.store.Keyring,

@@ -6,8 +6,8 @@ import (
 
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/cluster"
-	"github.com/agentledger/agentledger/internal/follow"
-	"github.com/agentledger/agentledger/internal/schedule"
+	"github.com/agentledger/agentledger/internal/deliver/follow"
+	"github.com/agentledger/agentledger/internal/deliver/schedule"
 	"github.com/agentledger/agentledger/internal/test/enginetest"
 	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/storage/storagetest"

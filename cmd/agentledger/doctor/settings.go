@@ -10,8 +10,8 @@ import (
 	"strings"
 
 	"github.com/agentledger/agentledger/internal/config"
+	"github.com/agentledger/agentledger/internal/deliver/mail"
 	"github.com/agentledger/agentledger/internal/http/listener"
-	"github.com/agentledger/agentledger/internal/mail"
 	"github.com/agentledger/agentledger/internal/operate/provision"
 	"github.com/agentledger/agentledger/trust"
 )

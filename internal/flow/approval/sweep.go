@@ -11,7 +11,7 @@ import (
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/clock"
-	"github.com/agentledger/agentledger/internal/schedule"
+	"github.com/agentledger/agentledger/internal/deliver/schedule"
 )
 
 // doubts are the approvals and organizations that Sweep examines beside the due ones.

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/agentledger/agentledger/event"
-	"github.com/agentledger/agentledger/internal/schedule"
+	"github.com/agentledger/agentledger/internal/deliver/schedule"
 	"github.com/agentledger/agentledger/internal/tenant/agent"
 
 	"github.com/agentledger/agentledger/fault"

@@ -6,8 +6,8 @@ import (
 
 	"github.com/agentledger/agentledger/grant"
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/deliver/follow"
 	"github.com/agentledger/agentledger/internal/flow/approval"
-	"github.com/agentledger/agentledger/internal/follow"
 	"github.com/agentledger/agentledger/storage"
 )
 

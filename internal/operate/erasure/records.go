@@ -2,10 +2,10 @@ package erasure
 
 import (
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/deliver/schedule"
 	"github.com/agentledger/agentledger/internal/flow/approval"
 	"github.com/agentledger/agentledger/internal/read/index"
 	"github.com/agentledger/agentledger/internal/records"
-	"github.com/agentledger/agentledger/internal/schedule"
 	"github.com/agentledger/agentledger/storage"
 )
 

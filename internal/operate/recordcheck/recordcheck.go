@@ -19,14 +19,15 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/agentledger/agentledger/internal/deliver/mail"
+	"github.com/agentledger/agentledger/internal/deliver/notify"
+	"github.com/agentledger/agentledger/internal/deliver/streamexport"
+	"github.com/agentledger/agentledger/internal/deliver/webhook"
 	"github.com/agentledger/agentledger/internal/flow/approval"
-	"github.com/agentledger/agentledger/internal/flow/votermail"
 	"github.com/agentledger/agentledger/internal/flow/workflow"
-	"github.com/agentledger/agentledger/internal/mail"
 	"github.com/agentledger/agentledger/internal/operate/directory"
 	"github.com/agentledger/agentledger/internal/operate/erasure"
 	"github.com/agentledger/agentledger/internal/operate/witness"
-	"github.com/agentledger/agentledger/internal/streamexport"
 	"github.com/agentledger/agentledger/internal/sysevent"
 	"github.com/agentledger/agentledger/internal/tenant/account"
 	"github.com/agentledger/agentledger/internal/tenant/agent"
@@ -36,7 +37,6 @@ import (
 	"github.com/agentledger/agentledger/internal/tenant/policystore"
 	"github.com/agentledger/agentledger/internal/tenant/quota"
 	"github.com/agentledger/agentledger/internal/tenant/voterkey"
-	"github.com/agentledger/agentledger/internal/webhook"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/storage"
 )
@@ -48,7 +48,7 @@ type Check = func(storage.Record) error
 var checks = sync.OnceValue(func() map[storage.Kind]Check {
 	all := map[storage.Kind]Check{}
 	for _, owned := range []func() map[storage.Kind]Check{
-		approval.RecordChecks, votermail.RecordChecks, workflow.RecordChecks,
+		approval.RecordChecks, notify.RecordChecks, workflow.RecordChecks,
 		mail.RecordChecks, directory.RecordChecks, erasure.RecordChecks, witness.RecordChecks, streamexport.RecordChecks,
 		sysevent.RecordChecks, account.RecordChecks, agent.RecordChecks, consoletoken.RecordChecks, member.RecordChecks,
 		org.RecordChecks, policystore.RecordChecks, quota.RecordChecks, voterkey.RecordChecks, webhook.RecordChecks, log.RecordChecks,

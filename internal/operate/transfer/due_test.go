@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/deliver/schedule"
+	"github.com/agentledger/agentledger/internal/deliver/webhook"
 	"github.com/agentledger/agentledger/internal/http/egress"
-	"github.com/agentledger/agentledger/internal/schedule"
-	"github.com/agentledger/agentledger/internal/webhook"
 )
 
 // receiver notes where it was called.

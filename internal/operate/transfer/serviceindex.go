@@ -7,17 +7,17 @@ import (
 	"fmt"
 
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/deliver/mail"
+	"github.com/agentledger/agentledger/internal/deliver/notify"
+	"github.com/agentledger/agentledger/internal/deliver/streamexport"
+	"github.com/agentledger/agentledger/internal/deliver/webhook"
 	"github.com/agentledger/agentledger/internal/flow/approval"
-	"github.com/agentledger/agentledger/internal/flow/votermail"
 	"github.com/agentledger/agentledger/internal/flow/workflow"
-	"github.com/agentledger/agentledger/internal/mail"
 	"github.com/agentledger/agentledger/internal/operate/erasure"
-	"github.com/agentledger/agentledger/internal/streamexport"
 	"github.com/agentledger/agentledger/internal/tenant/account"
 	"github.com/agentledger/agentledger/internal/tenant/agent"
 	"github.com/agentledger/agentledger/internal/tenant/consoletoken"
 	"github.com/agentledger/agentledger/internal/tenant/org"
-	"github.com/agentledger/agentledger/internal/webhook"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/storage"
 )
@@ -51,7 +51,7 @@ func indexEntries(t id.Tenant, r storage.Record) (all []indexEntry, err error) {
 		{org.ServiceRecords, Required}, {agent.ServiceRecords, Required}, {account.ServiceRecords, Required},
 		{consoletoken.ServiceRecords, Required},
 		{approval.ServiceRecords, Supplied}, {webhook.ServiceRecords, Supplied}, {workflow.ServiceRecords, Derived},
-		{mail.ServiceRecords, Supplied}, {votermail.ServiceRecords, Supplied},
+		{mail.ServiceRecords, Supplied}, {notify.ServiceRecords, Supplied},
 		{streamexport.ServiceRecords, Supplied}, {erasure.ServiceRecords, Supplied},
 	}
 	for _, o := range owners {

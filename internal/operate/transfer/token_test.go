@@ -7,10 +7,10 @@ import (
 
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/deliver/webhook"
 	"github.com/agentledger/agentledger/internal/tenant/account"
 	"github.com/agentledger/agentledger/internal/tenant/consoletoken"
 	"github.com/agentledger/agentledger/internal/tenant/quota"
-	"github.com/agentledger/agentledger/internal/webhook"
 )
 
 func (h *house) tokens() *consoletoken.Tokens {

@@ -16,8 +16,8 @@ import (
 	"time"
 
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/deliver/webhook"
 	"github.com/agentledger/agentledger/internal/http/egress"
-	"github.com/agentledger/agentledger/internal/webhook"
 	"github.com/agentledger/agentledger/storage/storagetest"
 )
 

@@ -7,7 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/follow"
+	"github.com/agentledger/agentledger/internal/deliver/follow"
 	"github.com/agentledger/agentledger/log"
 )
 

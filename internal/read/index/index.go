@@ -30,7 +30,7 @@ import (
 
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/cache"
-	"github.com/agentledger/agentledger/internal/follow"
+	"github.com/agentledger/agentledger/internal/deliver/follow"
 	"github.com/agentledger/agentledger/internal/syncs"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/storage"

@@ -7,7 +7,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/follow"
+	"github.com/agentledger/agentledger/internal/deliver/follow"
 	"github.com/agentledger/agentledger/internal/records"
 	"github.com/agentledger/agentledger/storage"
 )

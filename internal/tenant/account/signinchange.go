@@ -9,8 +9,8 @@ import (
 	"strings"
 
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/deliver/schedule"
 	"github.com/agentledger/agentledger/internal/records"
-	"github.com/agentledger/agentledger/internal/schedule"
 	"github.com/agentledger/agentledger/storage"
 )
 

@@ -193,6 +193,12 @@ func (m *Members) FindInvitation(ctx context.Context, t id.Tenant, token Token) 
 	return toInvitation(t, v), known, err
 }
 
+// InvitationURL returns the address of the page that accepts an invitation. The token is in its fragment, which browsers
+// send nowhere.
+func InvitationURL(publicURL, token string) string {
+	return strings.TrimRight(publicURL, "/") + "/invitation#token=" + token
+}
+
 // RecordChecks returns, by kind, what reports whether a record of this package can be read. An import asks it before it writes.
 func RecordChecks() map[storage.Kind]func(storage.Record) error {
 	return map[storage.Kind]func(storage.Record) error{

@@ -25,8 +25,8 @@ import (
 
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/deliver/schedule"
 	"github.com/agentledger/agentledger/internal/records"
-	"github.com/agentledger/agentledger/internal/schedule"
 	"github.com/agentledger/agentledger/internal/sysevent"
 	"github.com/agentledger/agentledger/internal/tenant/account"
 	"github.com/agentledger/agentledger/internal/tenant/quota"

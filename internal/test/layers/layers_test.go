@@ -100,13 +100,8 @@ var layer = map[string]int{
 
 	"log/anchor": 19, "log/takeover": 19, "log/audit": 21, "log": 20,
 
-	"internal/follow":       21,
-	"internal/mail":         21,
-	"internal/read/index":   21,
-	"internal/streamexport": 21,
-	"internal/schedule":     21,
-	"internal/sysevent":     21,
-	"internal/webhook":      21,
+	"internal/read/index": 21,
+	"internal/sysevent":   21,
 
 	"internal/read/auditlist":      22,
 	"internal/read/eventlist":      22,
@@ -117,11 +112,9 @@ var layer = map[string]int{
 	"internal/tenant/org":          22,
 	"internal/tenant/policystore":  22,
 
-	"internal/letter":        26,
 	"internal/tenant/factor": 23,
 	"internal/tenant/member": 25,
 
-	"internal/flow/votermail":    30,
 	"internal/flow/workflow":     30,
 	"internal/operate/backup":    30,
 	"internal/operate/directory": 30,
@@ -221,6 +214,12 @@ var layer = map[string]int{
 	"client/signer":                 42,
 	"internal/flow/approval":        28,
 	"web/console":                   41,
+	"internal/deliver/follow":       21,
+	"internal/deliver/mail":         21,
+	"internal/deliver/notify":       30,
+	"internal/deliver/schedule":     21,
+	"internal/deliver/streamexport": 21,
+	"internal/deliver/webhook":      21,
 }
 
 func TestLayersPointDown(t *testing.T) {

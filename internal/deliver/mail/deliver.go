@@ -1,0 +1,190 @@
+package mail
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"math/rand/v2"
+	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/deliver/schedule"
+	"github.com/agentledger/agentledger/internal/records"
+	"github.com/agentledger/agentledger/storage"
+)
+
+// maxUnderway is how many messages are sent at one time.
+const maxUnderway = 4
+
+// retryPauses is how long the tries are apart.
+func retryPauses() []time.Duration {
+	return []time.Duration{
+		10 * time.Second, time.Minute, 5 * time.Minute, 15 * time.Minute, time.Hour, 4 * time.Hour, 12 * time.Hour,
+	}
+}
+
+// Run sends due messages, each second and when there is room again, until ctx ends. It returns
+// when no message is under way any more.
+func (o *Outbox) Run(ctx context.Context, logger *slog.Logger) {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	defer o.group.Wait()
+	for {
+		if err := o.Sweep(ctx, logger); err != nil && ctx.Err() == nil {
+			logger.Warn("mail: what is due can't be read", "err", err)
+		}
+		select {
+		case <-tick.C:
+		case <-o.room:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// Sweep begins to send the messages that are due, as far as there is room.
+func (o *Outbox) Sweep(ctx context.Context, logger *slog.Logger) error {
+	now := func() id.Instant { return id.InstantOf(o.Clock()) }
+	return o.due.Sweep(ctx, now, func(ctx context.Context, e schedule.Entry) (schedule.Outcome, error) {
+		return o.beginMessage(ctx, e, logger), nil
+	})
+}
+
+// beginMessage sends a message in a goroutine of its own, if there is a slot for it.
+func (o *Outbox) beginMessage(ctx context.Context, e schedule.Entry, logger *slog.Logger) schedule.Outcome {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	place := slot{e.Tenant, e.Name}
+	if o.underway[place] {
+		return schedule.Keep()
+	}
+	if len(o.underway) >= maxUnderway {
+		o.left = true
+		return schedule.AllFull()
+	}
+	o.underway[place] = true
+	o.group.Go(func() {
+		defer o.releaseSlot(place)
+		outcome, err := o.attemptMessage(ctx, e, logger)
+		if err == nil {
+			err = o.due.Settle(ctx, e, outcome)
+		}
+		if err != nil && ctx.Err() == nil {
+			logger.Warn("mail: a message could not be moved on", "err", err)
+			_ = o.due.Settle(ctx, e, schedule.Failed(id.InstantOf(o.Clock()))) // else the next sweep comes sooner
+		}
+	})
+	return schedule.Keep()
+}
+
+func (o *Outbox) releaseSlot(place slot) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	delete(o.underway, place)
+	if !o.left {
+		return
+	}
+	o.left = false
+	select {
+	case o.room <- struct{}{}:
+	default:
+	}
+}
+
+// attemptMessage tries a message once, writes the result and returns the outcome of its entry.
+func (o *Outbox) attemptMessage(ctx context.Context, e schedule.Entry, logger *slog.Logger) (schedule.Outcome, error) {
+	stored, err := o.stored.Get(ctx, e.Tenant, e.Name)
+	if err != nil {
+		return schedule.Outcome{}, err
+	}
+	now := id.InstantOf(o.Clock())
+	if !stored.Exists() {
+		return schedule.Absent(e, now), nil
+	}
+	if stored.Value.NextAt > e.At { // it has another entry
+		return schedule.Done(), nil
+	}
+	trouble := o.sendStored(ctx, stored, now)
+	if ctx.Err() != nil {
+		return schedule.Outcome{}, ctx.Err() // the process stops: it counts as no try
+	}
+	pauses := retryPauses()
+	again := trouble != nil && !errors.Is(trouble, ErrRefused) && stored.Value.Tries < len(pauses)
+	if !again {
+		o.reportEnd(trouble, logger)
+		return schedule.Done(), o.removeMessage(ctx, e.Tenant, stored)
+	}
+	o.results.WithLabelValues("failed").Inc()
+	logger.Warn("mail: a message will be tried again", "err", trouble)
+	pause := pauses[stored.Value.Tries]
+	pause += time.Duration(rand.Int64N(int64(pause)/5 + 1))
+	return o.retryLater(ctx, e, stored, now+id.Instant(pause/time.Millisecond))
+}
+
+// sendStored opens a message and sends it. A message without a recipient is done.
+func (o *Outbox) sendStored(ctx context.Context, stored records.Versioned[storedMessage], now id.Instant) error {
+	if now >= stored.Value.Until {
+		return errLate
+	}
+	text, err := o.Keyring.Open(sealContext(stored.Key), stored.Value.Sealed)
+	var m Message
+	if err == nil {
+		err = json.Unmarshal(text, &m)
+	}
+	if err != nil {
+		return errors.Join(ErrRefused, err)
+	}
+	if m.To == "" {
+		return nil
+	}
+	if o.Transport == nil {
+		return errNoServer
+	}
+	return o.Transport.Send(ctx, m)
+}
+
+func (o *Outbox) reportEnd(trouble error, logger *slog.Logger) {
+	if trouble == nil {
+		o.results.WithLabelValues("sent").Inc()
+		return
+	}
+	o.results.WithLabelValues("dead").Inc()
+	logger.Warn("mail: a message is given up", "err", trouble)
+}
+
+// removeMessage deletes a message, unless another one of its name came meanwhile. A message that
+// was only sealed anew is the same one.
+func (o *Outbox) removeMessage(ctx context.Context, t id.Tenant, m records.Versioned[storedMessage]) error {
+	for {
+		err := o.Records.Write(ctx, t, []storage.Change{{Kind: kindMail, Key: m.Key, If: m.Version}})
+		if !errors.Is(err, storage.ErrStale) {
+			return err
+		}
+		now, err := o.stored.Get(ctx, t, m.Key)
+		same := now.Value.NextAt == m.Value.NextAt && now.Value.Tries == m.Value.Tries
+		if err != nil || !now.Exists() || !same {
+			return err
+		}
+		m = now
+	}
+}
+
+// retryLater plans another try: first its entry, then the message.
+func (o *Outbox) retryLater(ctx context.Context, e schedule.Entry, m records.Versioned[storedMessage],
+	at id.Instant) (schedule.Outcome, error) {
+	m.Value.Tries++
+	m.Value.NextAt = at
+	change, err := o.stored.Put(m)
+	if err == nil {
+		err = o.due.NoteEntries(ctx, schedule.Entry{At: at, Tenant: e.Tenant, Name: e.Name})
+	}
+	if err == nil {
+		err = o.Records.Write(ctx, e.Tenant, []storage.Change{change})
+	}
+	if errors.Is(err, storage.ErrStale) { // another message of the name came
+		err = nil
+	}
+	return schedule.Done(), err
+}

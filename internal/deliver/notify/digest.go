@@ -1,0 +1,229 @@
+package notify
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/deliver/mail"
+	"github.com/agentledger/agentledger/internal/deliver/schedule"
+	"github.com/agentledger/agentledger/internal/flow/approval"
+	"github.com/agentledger/agentledger/internal/records"
+	"github.com/agentledger/agentledger/internal/tenant/account"
+	"github.com/agentledger/agentledger/storage"
+)
+
+// maxMails is how many mails one look at an organization writes.
+const maxMails = 50
+
+// Approvals lists questions, and tells why a person may not vote on them (package approval).
+type Approvals interface {
+	List(ctx context.Context, t id.Tenant, f approval.Filter, before approval.ID, limit int) (approval.Page, error)
+	Obstacles(ctx context.Context, t id.Tenant, who account.ID, list []approval.Approval) (
+		[]approval.Obstacle, error)
+}
+
+// VotersOptions configure NewVoters. All but Held are required.
+type VotersOptions struct {
+	Records       storage.RecordStore
+	Approvals     Approvals
+	Accounts      Accounts
+	Organizations Organizations
+	Outbox        Outbox
+	PublicURL     string
+	Clock         func() time.Time
+	Held          func() error // why Run writes nothing now, nil when it does; default: always nil
+}
+
+// Voters writes the mails of all organizations. One Sweep runs at a time.
+type Voters struct {
+	VotersOptions
+	questions records.Store[questionsRecord]
+	told      records.Store[toldRecord]
+	due       schedule.Index
+}
+
+// NewVoters returns the mailer of a store.
+func NewVoters(o VotersOptions) *Voters {
+	if o.Held == nil {
+		o.Held = func() error { return nil }
+	}
+	return &Voters{VotersOptions: o, questions: questionsOf(o.Records),
+		told: records.New[toldRecord](o.Records, kindTold, unreadableMessage),
+		due:  schedule.Index{Records: o.Records, Kind: kindDue}}
+}
+
+func (m *Voters) currentTime() id.Instant { return id.InstantOf(m.Clock()) }
+
+// Run writes the mails that are due, each second, until ctx ends.
+func (m *Voters) Run(ctx context.Context, logger *slog.Logger) {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		if m.Held() == nil {
+			if err := m.Sweep(ctx, logger); err != nil && ctx.Err() == nil {
+				logger.Warn("mails to voters: what is due can't be read", "err", err)
+			}
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// Sweep writes the mails that are due.
+func (m *Voters) Sweep(ctx context.Context, logger *slog.Logger) error {
+	return m.due.Sweep(ctx, m.currentTime, func(ctx context.Context, e schedule.Entry) (schedule.Outcome, error) {
+		outcome, err := m.lookAt(ctx, e)
+		if err != nil {
+			if ctx.Err() == nil {
+				logger.Warn("mails to voters: an organization's could not be written", "tenant", e.Tenant, "err", err)
+			}
+			return schedule.Failed(m.currentTime()), ctx.Err()
+		}
+		return outcome, nil
+	})
+}
+
+// lookAt writes mails of one organization. The mails come first: each is written with the note that
+// its person was told, so a repetition writes no second one.
+func (m *Voters) lookAt(ctx context.Context, e schedule.Entry) (schedule.Outcome, error) {
+	q, err := m.questions.Get(ctx, e.Tenant, "")
+	switch {
+	case err != nil:
+		return schedule.Outcome{}, err
+	case q.Value.NextAt == 0: // all is told, or the append of a question is under way
+		return schedule.Absent(e, m.currentTime()), nil
+	case q.Value.NextAt > e.At: // it has another entry
+		return schedule.Done(), nil
+	}
+	d := &digest{Voters: m, tenant: e.Tenant, asked: q.Value.Asked}
+	if err := d.writeMails(ctx); err != nil {
+		return schedule.Outcome{}, err
+	}
+	if d.full {
+		return schedule.Until(m.currentTime()), nil
+	}
+	q.Value.NextAt = d.later
+	change, err := m.questions.Put(q)
+	if err == nil && d.later > 0 {
+		err = m.due.NoteEntries(ctx, dueEntry(e.Tenant, d.later))
+	}
+	if err == nil {
+		err = m.Records.Write(ctx, e.Tenant, []storage.Change{change})
+	}
+	if errors.Is(err, storage.ErrStale) { // another question came meanwhile
+		return schedule.Until(m.currentTime() + gatherTime), nil
+	}
+	return schedule.Done(), err
+}
+
+// digest is the mails of an organization at one time.
+type digest struct {
+	*Voters
+	tenant  id.Tenant
+	asked   uint64
+	page    approval.Page
+	name    string // of the organization
+	mails   []mail.Named
+	changes []storage.Change
+	later   id.Instant // when the next person is to be told, 0 for none
+	full    bool       // some people are left for another look
+}
+
+func (d *digest) writeMails(ctx context.Context) (err error) {
+	pending := approval.Filter{Status: approval.Pending}
+	if d.page, err = d.Approvals.List(ctx, d.tenant, pending, "", maxLooked); err != nil {
+		return err
+	}
+	if len(d.page.Approvals) == 0 {
+		return nil
+	}
+	summary, err := d.Organizations.Summary(ctx, d.tenant)
+	if err != nil {
+		return err
+	}
+	d.name = fmt.Sprintf("%s (%s)", OrganizationName(summary), summary.Slug)
+	members, err := d.Accounts.Members(ctx, d.tenant)
+	if err != nil {
+		return err
+	}
+	for i := range members {
+		if p := &members[i]; p.IsEffective() && p.Role.May(account.Vote) && !d.full {
+			if err := d.addPerson(ctx, p.Account); err != nil {
+				return err
+			}
+		}
+	}
+	if len(d.changes) == 0 {
+		return nil
+	}
+	written, err := d.Outbox.WriteMessages(ctx, d.tenant, d.mails...)
+	if err != nil {
+		return err
+	}
+	return d.Records.Write(ctx, d.tenant, append(d.changes, written...))
+}
+
+// addPerson adds the mail to a person who has not been told of all questions and may be told now.
+func (d *digest) addPerson(ctx context.Context, who account.ID) error {
+	told, err := d.told.Get(ctx, d.tenant, string(who))
+	if err != nil || told.Value.Asked >= d.asked {
+		return err
+	}
+	person, err := d.Accounts.ByID(ctx, who)
+	if fault.Is(err, fault.NotFound) {
+		return nil
+	}
+	if err != nil || person.ApprovalMailOff {
+		return err
+	}
+	now := d.currentTime()
+	if next := told.Value.At + mailPause; told.Exists() && now < next {
+		if d.later == 0 || next < d.later {
+			d.later = next
+		}
+		return nil
+	}
+	open, err := d.findOpen(ctx, person)
+	if err != nil || len(open) == 0 {
+		return err
+	}
+	if len(d.mails) == maxMails {
+		d.full = true
+		return nil
+	}
+	may, err := MayMail(ctx, d.Outbox, person, d.tenant)
+	if err != nil {
+		return err
+	}
+	told.Value = toldRecord{Asked: d.asked, At: now}
+	change, err := d.told.Put(told)
+	d.changes = append(d.changes, change)
+	if !may {
+		return err
+	}
+	d.mails = append(d.mails, mail.Named{Name: "approvals-" + string(who), Message: d.message(person.Email, open)})
+	return err
+}
+
+// findOpen returns the questions that a person may vote on, newest first.
+func (d *digest) findOpen(ctx context.Context, person account.Account) ([]approval.Approval, error) {
+	obstacles, err := d.Approvals.Obstacles(ctx, d.tenant, person.ID, d.page.Approvals)
+	if err != nil {
+		return nil, err
+	}
+	var open []approval.Approval
+	for i, o := range obstacles {
+		if o == "" {
+			open = append(open, d.page.Approvals[i])
+		}
+	}
+	return open, nil
+}

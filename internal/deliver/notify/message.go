@@ -1,0 +1,43 @@
+package notify
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/deliver/mail"
+	"github.com/agentledger/agentledger/internal/flow/approval"
+)
+
+const (
+	maxLooked = 50 // newest questions that a person is asked about
+	maxListed = 10 // questions in a mail
+)
+
+// message is the mail to a person about questions, newest first.
+func (d *digest) message(to string, open []approval.Approval) mail.Message {
+	console := strings.TrimRight(d.PublicURL, "/") + "/console/approvals"
+	m := mail.Message{To: to, Subject: "Approvals wait for your vote"}
+	var b strings.Builder
+	fmt.Fprintf(&b, "Agents of %s wait for your vote:\n\n", d.name)
+	for i := range open[:min(len(open), maxListed)] {
+		a := &open[i]
+		fmt.Fprintf(&b, "%s, asked by %s, until %s\n%s/%s\n\n", a.Tool, a.Agent, a.ExpiresAt, console, a.ID)
+	}
+	most := id.Instant(0)
+	for i := range open {
+		most = max(most, open[i].ExpiresAt)
+	}
+	m.Until = most
+	if d.page.Count > 1 {
+		more := ""
+		if !d.page.Complete {
+			more = "at least "
+		}
+		fmt.Fprintf(&b, "%s%d are pending in all: %s\n\n", more, d.page.Count, console)
+	}
+	b.WriteString("You get at most one such mail in ten minutes. " +
+		"To get none, turn off \"approval_mail\" of your account.\n")
+	m.Text = b.String()
+	return m
+}

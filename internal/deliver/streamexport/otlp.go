@@ -1,0 +1,139 @@
+package streamexport
+
+import (
+	"fmt"
+	"time"
+
+	common "go.opentelemetry.io/proto/otlp/common/v1"
+	logs "go.opentelemetry.io/proto/otlp/logs/v1"
+	resource "go.opentelemetry.io/proto/otlp/resource/v1"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/deliver/follow"
+	"github.com/agentledger/agentledger/internal/otlp"
+	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/storage"
+)
+
+// codec writes OTLP requests and reads their answers.
+type codec struct {
+	format   Format
+	encoding Encoding
+	payloads bool
+	now      time.Time
+}
+
+func (e Encoding) contentType() string {
+	if e == EncodingJSON {
+		return "application/json"
+	}
+	return "application/x-protobuf"
+}
+
+// The names of log records.
+const (
+	eventName = "agentledger.event"
+	testName  = "agentledger.test"
+)
+
+// encodeEvents returns the compressed body of a request with events.
+func (c *codec) encodeEvents(identity *log.Identity, events []storage.Event) ([]byte, error) {
+	all := make([]*logs.LogRecord, len(events))
+	for i := range events {
+		read, err := follow.ReadEvent(events[i])
+		if err != nil {
+			return nil, err
+		}
+		all[i] = c.logRecord(&read)
+	}
+	return c.encode(identity, all)
+}
+
+// encodeTest returns the compressed body of a test delivery.
+func (c *codec) encodeTest(identity *log.Identity) ([]byte, error) {
+	now := uint64(c.now.UnixNano())
+	return c.encode(identity, []*logs.LogRecord{{
+		TimeUnixNano: now, ObservedTimeUnixNano: now, EventName: testName,
+		SeverityNumber: logs.SeverityNumber_SEVERITY_NUMBER_INFO, SeverityText: "INFO",
+		Body: &common.AnyValue{Value: &common.AnyValue_StringValue{StringValue: "Test delivery of a stream export"}},
+	}})
+}
+
+func (c *codec) encode(identity *log.Identity, all []*logs.LogRecord) ([]byte, error) {
+	request := &logs.LogsData{ResourceLogs: []*logs.ResourceLogs{{
+		Resource: &resource.Resource{Attributes: members{}.
+			text("service.name", "agentledger").
+			text("agentledger.organization_id", identity.Organization.String()).
+			text("agentledger.origin", string(identity.Origin))},
+		ScopeLogs: []*logs.ScopeLogs{{Scope: &common.InstrumentationScope{Name: "agentledger"}, LogRecords: all}},
+	}}}
+	text, err := c.marshal(request)
+	if err != nil {
+		return nil, fmt.Errorf("write request: %w", err)
+	}
+	return otlp.Compress(text)
+}
+
+func (c *codec) marshal(request proto.Message) ([]byte, error) {
+	if c.encoding == EncodingJSON {
+		return protojson.MarshalOptions{UseEnumNumbers: true}.Marshal(request)
+	}
+	return proto.Marshal(request)
+}
+
+// rejectedRecords returns how many log records the receiver rejects in an answer of success. An answer
+// that is none of OTLP rejects none, because the status says that the request was taken.
+func (c *codec) rejectedRecords(body []byte) int64 {
+	read := otlp.ReadProtobuf
+	if c.encoding == EncodingJSON {
+		read = otlp.ReadLogsJSON
+	}
+	rejected, _ := read(body)
+	return rejected.Count
+}
+
+// logRecord returns the log record of an event.
+func (c *codec) logRecord(e *follow.Event) *logs.LogRecord {
+	r := &logs.LogRecord{
+		TimeUnixNano:         uint64(e.Record.ReceivedAt.Time().UnixNano()),
+		ObservedTimeUnixNano: uint64(c.now.UnixNano()),
+		EventName:            eventName,
+		SeverityNumber:       logs.SeverityNumber_SEVERITY_NUMBER_INFO, SeverityText: "INFO",
+	}
+	if e.Record.Policy.Effective == id.Deny {
+		r.SeverityNumber, r.SeverityText = logs.SeverityNumber_SEVERITY_NUMBER_WARN, "WARN"
+	}
+	body := c.ocsfEvent(e)
+	if c.format == FormatCloudEvents {
+		body, r.Attributes = c.cloudEvent(e), cloudAttributes(e)
+	}
+	r.Body = body.value()
+	return r
+}
+
+// members are the members of an object, in the order in which they were added.
+type members []*common.KeyValue
+
+func (m members) addMember(name string, v *common.AnyValue) members {
+	return append(m, &common.KeyValue{Key: name, Value: v})
+}
+
+// text adds a text, unless it is empty.
+func (m members) text(name, s string) members {
+	if s == "" {
+		return m
+	}
+	return m.addMember(name, &common.AnyValue{Value: &common.AnyValue_StringValue{StringValue: s}})
+}
+
+func (m members) number(name string, n int64) members {
+	return m.addMember(name, &common.AnyValue{Value: &common.AnyValue_IntValue{IntValue: n}})
+}
+
+func (m members) object(name string, o members) members { return m.addMember(name, o.value()) }
+
+func (m members) value() *common.AnyValue {
+	return &common.AnyValue{Value: &common.AnyValue_KvlistValue{KvlistValue: &common.KeyValueList{Values: m}}}
+}

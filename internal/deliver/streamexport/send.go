@@ -1,0 +1,211 @@
+package streamexport
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/deliver/follow"
+	"github.com/agentledger/agentledger/internal/http/egress"
+	"github.com/agentledger/agentledger/internal/http/header"
+	"github.com/agentledger/agentledger/storage"
+)
+
+// longestTold bounds for how long a receiver may put a try off by Retry-After.
+const longestTold = 24 * time.Hour
+
+// pausedLook is how long a paused export is left alone.
+const pausedLook = 10 * time.Minute
+
+// sendBatch sends the events behind a position (follow.Work).
+func (x *Exporter) sendBatch(ctx context.Context, b follow.Batch) (follow.Result, error) {
+	stored, err := x.exports.Get(ctx, b.Tenant, "")
+	if err != nil || !stored.Exists() {
+		x.metrics.forget(b.Tenant)
+		return follow.Result{End: true}, err
+	}
+	status, err := x.statuses.Get(ctx, b.Tenant, "")
+	if err != nil {
+		return follow.Result{}, err
+	}
+	before := status.Value
+	s, err := x.openSending(b, &stored.Value, &status.Value)
+	if err != nil {
+		return follow.Result{}, err
+	}
+	if err := s.sendTest(ctx); err != nil {
+		return follow.Result{}, err
+	}
+	result := follow.Result{Next: b.Position.Cursor, Pause: pausedLook}
+	if stored.Value.Active {
+		if result, err = s.sendEvents(ctx); err != nil {
+			return follow.Result{}, err
+		}
+		x.metrics.note(&b, result)
+	} else {
+		x.metrics.forget(b.Tenant) // a pause is wanted, and no lag
+	}
+	if status.Value == before {
+		return result, nil
+	}
+	put, err := x.statuses.Put(status)
+	if err == nil {
+		put.If = storage.AnyVersion // the follower is the only writer, and a deletion ends it
+		result.Changes = append(result.Changes, put)
+	}
+	return result, err
+}
+
+// sending is the requests for one batch.
+type sending struct {
+	*Exporter
+	batch  follow.Batch
+	to     *exportRecord
+	status *statusRecord
+	url    string
+	header http.Header
+	codec  codec
+}
+
+// openSending opens the address and the headers of an export.
+func (x *Exporter) openSending(b follow.Batch, r *exportRecord, status *statusRecord) (*sending, error) {
+	sealed := sealContext(b.State.Identity().Organization)
+	address, err := x.Keyring.Open(sealed, r.URL)
+	if err != nil {
+		return nil, fmt.Errorf("open address: %w", err)
+	}
+	text, err := x.Keyring.Open(sealed, r.Headers)
+	if err != nil {
+		return nil, fmt.Errorf("open headers: %w", err)
+	}
+	s := &sending{
+		Exporter: x, batch: b, to: r, status: status, url: string(address), header: http.Header{},
+		codec: codec{format: r.Format, encoding: r.Encoding, payloads: r.Payloads, now: x.Clock()},
+	}
+	var own map[string]string
+	if err := json.Unmarshal(text, &own); err != nil {
+		return nil, fmt.Errorf("read headers: %w", err)
+	}
+	for name, value := range own {
+		s.header.Set(name, value)
+	}
+	s.header.Set("Content-Type", r.Encoding.contentType())
+	s.header.Set("Content-Encoding", "gzip")
+	return s, nil
+}
+
+// sendTest sends the test delivery that was asked for, if there is one.
+func (s *sending) sendTest(ctx context.Context) error {
+	asked, err := s.tests.Get(ctx, s.batch.Tenant, "")
+	if err != nil || asked.Value.AskedAt == 0 || asked.Value.AskedAt <= s.status.Test.At {
+		return err
+	}
+	body, err := s.codec.encodeTest(s.batch.State.Identity())
+	if err != nil {
+		return err
+	}
+	try, _, err := s.post(ctx, body)
+	if err != nil {
+		return err
+	}
+	s.status.Test = try.Try
+	s.status.Test.At = max(try.At, asked.Value.AskedAt)
+	return nil
+}
+
+// sendEvents sends the events of the batch, or the first ones if the receiver takes no larger request.
+func (s *sending) sendEvents(ctx context.Context) (follow.Result, error) {
+	b := &s.batch
+	if len(b.Events) == 0 {
+		return follow.Result{Next: b.After}, nil
+	}
+	for events := b.Events; ; events = events[:(len(events)+1)/2] {
+		body, err := s.codec.encodeEvents(b.State.Identity(), events)
+		if err != nil {
+			return follow.Result{}, err
+		}
+		try, told, err := s.post(ctx, body)
+		if err != nil {
+			return follow.Result{}, err
+		}
+		if try.Status == http.StatusRequestEntityTooLarge && len(events) > 1 {
+			continue
+		}
+		s.status.Last = try.Try
+		if try.Trouble != "" {
+			s.metrics.requests.WithLabelValues("failed").Inc()
+			return follow.Result{Next: b.Position.Cursor, Failed: true, Pause: told}, nil
+		}
+		s.noteTaken(len(events), try)
+		next := b.After
+		next.Next = events[len(events)-1].Index + 1
+		return follow.Result{Next: next}, nil
+	}
+}
+
+// noteTaken notes events that the receiver took or rejected for good.
+func (s *sending) noteTaken(n int, try tried) {
+	rejected := min(max(try.rejected, 0), int64(n))
+	s.status.SuccessAt = try.At
+	s.status.Rejected += uint64(rejected)
+	s.status.Sent += uint64(int64(n) - rejected)
+	s.metrics.requests.WithLabelValues("delivered").Inc()
+	s.metrics.events.WithLabelValues("rejected").Add(float64(rejected))
+	s.metrics.events.WithLabelValues("sent").Add(float64(int64(n) - rejected))
+}
+
+// tried is the result of one request.
+type tried struct {
+	Try
+	rejected int64 // log records, of a request that was taken
+}
+
+// noAnswer is the message for every receiver that gave no answer, for any reason: the author of
+// an address must not learn which names and addresses the operator's own network has.
+const noAnswer = "no answer"
+
+// post makes one request. The error is that of a context that ended: it counts as no try.
+func (s *sending) post(ctx context.Context, body []byte) (t tried, told time.Duration, err error) {
+	t.At = s.currentTime()
+	answer, err := s.Caller.Post(ctx, s.url, s.header, body)
+	if ctx.Err() != nil {
+		return t, 0, ctx.Err()
+	}
+	taken := answer.Status/100 == 2
+	switch {
+	case err != nil && !(taken && errors.Is(err, egress.ErrTooLarge)):
+		t.Trouble = noAnswer
+		return t, 0, nil
+	case !taken:
+		t.Trouble = fmt.Sprintf("answered %d", answer.Status)
+		told = min(header.RetryAfter(answer.Header, s.Clock()), longestTold)
+	default:
+		t.rejected = s.codec.rejectedRecords(answer.Body)
+	}
+	t.Status = answer.Status
+	return t, told, nil
+}
+
+// lagOf returns how far an export is behind after a batch.
+func lagOf(b *follow.Batch, r follow.Result) follow.Lag {
+	lag := follow.Lag{}
+	if size := b.State.Size(); b.State.Identity().Origin == r.Next.Origin && size > r.Next.Next {
+		lag.Events = size - r.Next.Next
+	}
+	for i := range b.Events {
+		if b.Events[i].Index >= r.Next.Next || r.Failed {
+			lag.Received = b.Events[i].ReceivedAt
+			lag.Events = max(lag.Events, id.Index(len(b.Events)-i))
+			return lag
+		}
+	}
+	if b.More && len(b.Events) > 0 { // the next one was received at that time or later
+		lag.Received, lag.Events = b.Events[len(b.Events)-1].ReceivedAt, max(lag.Events, 1)
+	}
+	return lag
+}
