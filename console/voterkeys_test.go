@@ -3,7 +3,6 @@ package console_test
 import (
 	"encoding/base64"
 	"encoding/json"
-	"fmt"
 	"testing"
 
 	"github.com/agentledger/agentledger/id"
@@ -27,41 +26,20 @@ func (w *world) passkey(session string) *passkeytest.Authenticator {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	begun, err := w.factors.BeginCreation(w.t.Context(), who)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	options, err := json.Marshal(begun.Options)
-	if err != nil {
-		w.t.Fatal(err)
-	}
 	key := passkeytest.New(w.t, "https://ledger.example")
-	made, err := w.factors.CheckCreation(begun.Cookie, "phone", []byte(key.Create(options)))
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	if _, _, err = w.factors.Add(w.t.Context(), who, made, account.Visit{}); err != nil {
-		w.t.Fatal(err)
-	}
+	key.AddTo(w.factors, who)
 	return key
 }
 
 // assertion answers options without raising the counter.
 func (w *world) assertion(key *passkeytest.Authenticator, options any, time any) string {
 	w.t.Helper()
-	text, err := json.Marshal(map[string]any{"publicKey": options})
+	key.Counter = ^uint32(0)
+	text, err := json.Marshal(key.Assert(options, time.(string)))
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	key.Counter = ^uint32(0)
-	var made struct {
-		Response struct{ ClientDataJSON, AuthenticatorData, Signature string }
-	}
-	if err := json.Unmarshal([]byte(key.Use(text)), &made); err != nil {
-		w.t.Fatal(err)
-	}
-	return fmt.Sprintf(`{"credential_id":"%s","time":"%s","authenticator_data":"%s","client_data_json":"%s","signature":"%s"}`,
-		base64URL(key.Credential), time, made.Response.AuthenticatorData, made.Response.ClientDataJSON, made.Response.Signature)
+	return string(text)
 }
 
 func (w *world) voterKeyBody(session string, key *passkeytest.Authenticator) string {
@@ -108,6 +86,10 @@ func TestVoterKeys(t *testing.T) {
 	w.refuses("registered", w.request("POST", "/voter-keys/options", `{"credential_id":"`+base64URL(admin.Credential)+`"}`, as("red-admin")), 409, "The passkey signs votes already")
 	w.refuses("registered", w.request("POST", "/voter-keys", `{"credential_id":"`+base64URL(admin.Credential)+`","possession":{"credential_id":"AA","time":"2026-11-20T12:00:00Z","authenticator_data":"AA","client_data_json":"AA","signature":"AA"}}`, as("red-admin")), 409, "The passkey signs votes already")
 	w.refuses("another's passkey", w.request("POST", "/voter-keys/options", `{"credential_id":"`+base64URL(admin.Credential)+`"}`, as("red-approver")), 404, "Not found")
+	for _, body := range []string{`{}`, `{"credential_id":""}`} {
+		w.refuses("without a passkey", w.request("POST", "/voter-keys/options", body, as("red-admin")), 422, "credential_id is required")
+		w.refuses("without a passkey", w.request("POST", "/voter-keys", body, as("red-admin")), 422, "credential_id is required")
+	}
 	a := w.ask(red)
 	ballot := `{"vote":"approve","action_digest":"` + a.ActionDigest.String() + `"}`
 	path := "/approvals/" + string(a.ID) + "/votes/options"

@@ -226,51 +226,15 @@ func (w *canaryWorld) registerVoter(slug, email string, credential []byte) *pass
 	if err != nil {
 		w.Fatal(err)
 	}
-	begun, err := w.service.factors.BeginCreation(w.Context(), who)
-	if err != nil {
-		w.Fatal(err)
-	}
-	options, err := json.Marshal(begun.Options)
-	if err != nil {
-		w.Fatal(err)
-	}
 	key := passkeytest.New(w.T, w.config.PublicURL)
 	key.Credential = credential
-	made, err := w.service.factors.CheckCreation(begun.Cookie, "phone", []byte(key.Create(options)))
-	if err == nil {
-		_, _, err = w.service.factors.Add(w.Context(), who, made, account.Visit{})
-	}
-	if err != nil {
-		w.Fatal(err)
-	}
+	key.AddTo(w.service.factors, who)
 	const path = "/v1/console/voter-keys"
 	choice := map[string]any{"credential_id": base64.RawURLEncoding.EncodeToString(credential)}
 	asked := w.call("POST", path+"/options", choice, w.session(slug, email))
-	choice["possession"] = w.signOptions(key, asked["possession"], asked["time"])
+	choice["possession"] = key.Assert(asked["possession"], asked["time"].(string))
 	w.call("POST", path, choice, w.session(slug, email))
 	return key
-}
-
-// signOptions returns the assertion by which a passkey answers options of the service.
-func (w *canaryWorld) signOptions(key *passkeytest.Authenticator, options, time any) map[string]any {
-	w.Helper()
-	text, err := json.Marshal(map[string]any{"publicKey": options})
-	if err != nil {
-		w.Fatal(err)
-	}
-	var made struct {
-		RawID    string `json:"rawId"`
-		Response struct {
-			ClientData string `json:"clientDataJSON"`
-			Data       string `json:"authenticatorData"`
-			Signature  string `json:"signature"`
-		} `json:"response"`
-	}
-	if err := json.Unmarshal([]byte(key.Use(text)), &made); err != nil {
-		w.Fatal(err)
-	}
-	return map[string]any{"credential_id": made.RawID, "time": time, "authenticator_data": made.Response.Data,
-		"client_data_json": made.Response.ClientData, "signature": made.Response.Signature}
 }
 
 // token makes a console token of a member.

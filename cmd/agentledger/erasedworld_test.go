@@ -192,11 +192,13 @@ func (w *plantedWorld) plantApprovals() {
 		ballot := map[string]any{"vote": vote, "action_digest": digest,
 			"comment": w.plant("voteOnApproval.comment"), "reason_code": w.plant("voteOnApproval.reason_code")}
 		asked := w.call("POST", path+"/options", ballot, w.owner())
-		assertion := w.signOptions(passkey, asked["public_key"], asked["time"])
-		for member, value := range assertion {
-			w.known("voteOnApproval.assertion."+member, value.(string))
+		signed := passkey.Assert(asked["public_key"], asked["time"].(string))
+		for member, value := range map[string]string{"time": signed.Time, "credential_id": signed.CredentialID.String(),
+			"authenticator_data": signed.AuthenticatorData.String(), "client_data_json": signed.ClientDataJSON.String(),
+			"signature": signed.Signature.String()} {
+			w.known("voteOnApproval.assertion."+member, value)
 		}
-		ballot["assertion"] = assertion
+		ballot["assertion"] = signed
 		w.call("POST", path, ballot, w.owner())
 	}
 	ask("askForApproval")

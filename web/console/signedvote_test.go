@@ -13,6 +13,7 @@ import (
 
 	"github.com/agentledger/agentledger/internal/test/passkeytest"
 	"github.com/agentledger/agentledger/internal/test/servicetest"
+	"github.com/agentledger/agentledger/verify/signedvote"
 )
 
 // signer is a member with a passkey.
@@ -36,24 +37,6 @@ func addPasskey(t *testing.T, s *servicetest.Service, p *servicetest.Person, nam
 
 func (g *signer) credential() string { return base64.RawURLEncoding.EncodeToString(g.key.Credential) }
 
-// sign answers options of the service by a passkey.
-func sign(t *testing.T, key *passkeytest.Authenticator, options json.RawMessage, time string) map[string]any {
-	t.Helper()
-	var made struct {
-		RawID    string `json:"rawId"`
-		Response struct {
-			ClientData string `json:"clientDataJSON"`
-			Data       string `json:"authenticatorData"`
-			Signature  string `json:"signature"`
-		} `json:"response"`
-	}
-	if err := json.Unmarshal([]byte(key.Use([]byte(`{"publicKey":`+string(options)+`}`))), &made); err != nil {
-		t.Fatal(err)
-	}
-	return map[string]any{"credential_id": made.RawID, "time": time, "authenticator_data": made.Response.Data,
-		"client_data_json": made.Response.ClientData, "signature": made.Response.Signature}
-}
-
 type keyOptions struct {
 	Time       string          `json:"time"`
 	Possession json.RawMessage `json:"possession"`
@@ -68,9 +51,9 @@ func (g *signer) keyOptions() (o keyOptions) {
 
 func (g *signer) registration(o keyOptions, by *passkeytest.Authenticator) map[string]any {
 	g.t.Helper()
-	body := map[string]any{"credential_id": g.credential(), "possession": sign(g.t, g.key, o.Possession, o.Time)}
+	body := map[string]any{"credential_id": g.credential(), "possession": g.key.Assert(o.Possession, o.Time)}
 	if by != nil {
-		body["consent"] = sign(g.t, by, o.Consent, o.Time)
+		body["consent"] = by.Assert(o.Consent, o.Time)
 	}
 	return body
 }
@@ -96,7 +79,7 @@ func (g *signer) signed(a servicetest.Asked, vote string) map[string]any {
 	g.t.Helper()
 	o := g.voteOptions(a, vote)
 	b := ballot(a, vote)
-	b["assertion"] = sign(g.t, g.key, o.PublicKey, o.Time)
+	b["assertion"] = g.key.Assert(o.PublicKey, o.Time)
 	return b
 }
 
@@ -208,7 +191,9 @@ func TestSignedVoteAttacks(t *testing.T) {
 	changed["action_digest"] = two.ActionDigest
 	g.send(one, changed).Want(t, "another action", http.StatusUnprocessableEntity, refused)
 	changed = g.signed(one, "approve")
-	changed["assertion"].(map[string]any)["time"] = "2026-01-01T00:00:00Z"
+	old := changed["assertion"].(signedvote.Assertion)
+	old.Time = "2026-01-01T00:00:00Z"
+	changed["assertion"] = old
 	g.send(one, changed).Want(t, "another time", http.StatusUnprocessableEntity, refused)
 
 	keep := *g.key
@@ -253,7 +238,7 @@ func TestSignedVoteAttacks(t *testing.T) {
 	g.Try(http.MethodDelete, "/v1/console/voter-keys/"+g.credential(), nil).Want(t, "retire", http.StatusNoContent)
 	body = ballot(two, "approve")
 	o := second.voteOptions(two, "approve")
-	body["assertion"] = sign(t, g.key, o.PublicKey, o.Time)
+	body["assertion"] = g.key.Assert(o.PublicKey, o.Time)
 	g.send(two, body).Want(t, "a retired key", http.StatusUnprocessableEntity, refused)
 
 	// The operator takes the factors away and signs in as eve: no key is left, and the log has it.

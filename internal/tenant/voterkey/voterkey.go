@@ -12,6 +12,7 @@ package voterkey
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"fmt"
@@ -105,6 +106,43 @@ func checkKey(r storage.Record) error {
 		return fmt.Errorf("voter key: %w: it has another account or credential", storage.ErrCorrupt)
 	}
 	return nil
+}
+
+// FactKinds are the kinds of records that have facts.
+var FactKinds = []storage.Kind{kindKey}
+
+// NoConsent is the fact about the consent to a key that was registered without one.
+const NoConsent = "none"
+
+const factPrefix = "voter_key/"
+
+// FactName returns the name of the fact that a credential is a voter key of an account. Its value is the thumbprint of the
+// public key. The names of further facts about the key follow a "/".
+func FactName(who account.ID, credential []byte) string {
+	return factPrefix + recordKey(who, credential)
+}
+
+// IsFactName reports whether a name is one of FactName.
+func IsFactName(name string) bool {
+	return strings.HasPrefix(name, factPrefix) && strings.Count(name, "/") == 2
+}
+
+// Facts returns the facts in a record that the events of its log state too (package recordcheck). A key of another log has
+// none, because it signs nothing in this one.
+func Facts(r storage.Record, origin id.Origin) (map[string]string, error) {
+	if r.Kind != kindKey {
+		return nil, nil
+	}
+	v, err := records.Decode[Key](r)
+	k := v.Value
+	if err != nil || k.Log != origin {
+		return nil, err
+	}
+	name := factPrefix + r.Key
+	return map[string]string{
+		name: k.PublicKey.Thumbprint(), name + "/rp_id": k.RPID, name + "/web_origin": k.WebOrigin,
+		name + "/registered_at": fmt.Sprint(int64(k.RegisteredAt)), name + "/consent_by": cmp.Or(k.ConsentBy, NoConsent),
+	}, nil
 }
 
 func (k *Keys) now() id.Instant { return id.InstantOf(k.Clock()) }
@@ -224,6 +262,9 @@ func (k *Keys) Begin(ctx context.Context, t id.Tenant, who account.ID, credentia
 // prepare returns the passkey that is to be registered and the active keys of the account.
 func (k *Keys) prepare(ctx context.Context, s *log.State, who account.ID, credential []byte) (
 	factor.Signer, []records.Versioned[Key], error) {
+	if len(credential) == 0 {
+		return factor.Signer{}, nil, fault.New(fault.Invalid, "credential_id is required")
+	}
 	signer, err := k.Factors.Signer(ctx, who, credential)
 	if err != nil {
 		return signer, nil, err

@@ -11,6 +11,10 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"testing"
+
+	"github.com/agentledger/agentledger/internal/tenant/account"
+	"github.com/agentledger/agentledger/internal/tenant/factor"
+	"github.com/agentledger/agentledger/verify/signedvote"
 )
 
 // Flags of authenticator data (WebAuthn, section 6.1).
@@ -163,4 +167,46 @@ func (a *Authenticator) Use(answer []byte) string {
 			"userHandle": text(a.Handle),
 		},
 	})
+}
+
+// Assert answers the options of a vote or of a voter key, whose text has a time bucket.
+func (a *Authenticator) Assert(options any, bucket string) signedvote.Assertion {
+	a.t.Helper()
+	var answer struct {
+		ID       signedvote.Bytes `json:"rawId"`
+		Response struct {
+			AuthenticatorData signedvote.Bytes `json:"authenticatorData"`
+			ClientData        signedvote.Bytes `json:"clientDataJSON"`
+			Signature         signedvote.Bytes `json:"signature"`
+		} `json:"response"`
+	}
+	used := a.Use([]byte(a.encode(map[string]any{"publicKey": options})))
+	if err := json.Unmarshal([]byte(used), &answer); err != nil {
+		a.t.Fatal(err)
+	}
+	return signedvote.Assertion{AuthenticatorData: answer.Response.AuthenticatorData, ClientDataJSON: answer.Response.ClientData,
+		CredentialID: answer.ID, Signature: answer.Response.Signature, Time: bucket}
+}
+
+// SignText signs a text of package signedvote, in which bucket is the time.
+func (a *Authenticator) SignText(text []byte, rpID, bucket string) signedvote.Assertion {
+	a.t.Helper()
+	challenge := signedvote.Challenge(text)
+	return a.Assert(map[string]any{"challenge": signedvote.Bytes(challenge[:]), "rpId": rpID}, bucket)
+}
+
+// AddTo makes the passkey one of an account.
+func (a *Authenticator) AddTo(f *factor.Factors, who account.Account) {
+	a.t.Helper()
+	begun, err := f.BeginCreation(a.t.Context(), who)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	made, err := f.CheckCreation(begun.Cookie, "phone", []byte(a.Create([]byte(a.encode(begun.Options)))))
+	if err == nil {
+		_, _, err = f.Add(a.t.Context(), who, made, account.Visit{})
+	}
+	if err != nil {
+		a.t.Fatal(err)
+	}
 }
