@@ -50,6 +50,9 @@ const tokenHeader = "X-Invitation-Token"
 // findInvitation returns the invitation of a token and its organization. Wrong tokens are counted by
 // network.
 func (s *Server) findInvitation(r *request, text string) (invitedTo, error) {
+	if text == "" {
+		return invitedTo{}, errRequired("token")
+	}
 	undo, err := s.tokenAttempts.countAttempt(s.Address(r.Request), s.Now())
 	if err != nil {
 		return invitedTo{}, err
@@ -85,7 +88,11 @@ type invitedTo struct {
 
 // previewInvitation shows an invitation to the holder of its token.
 func (s *Server) previewInvitation(w http.ResponseWriter, r *request) error {
-	found, err := s.findInvitation(r, r.Header.Get(tokenHeader))
+	token := r.Header.Get(tokenHeader)
+	if token == "" {
+		return errRequired(tokenHeader)
+	}
+	found, err := s.findInvitation(r, token)
 	if err != nil {
 		return err
 	}
@@ -281,7 +288,7 @@ func (s *Server) switchOrganization(w http.ResponseWriter, r *request) error {
 		return err
 	}
 	if body.OrganizationID == (id.Organization{}) {
-		return fault.New(fault.Invalid, "organization_id is required")
+		return errRequired("organization_id")
 	}
 	tenant, err := s.chooseOrganization(r.Context(), session.Account, body.OrganizationID, session.SignIn)
 	if err != nil {

@@ -42,6 +42,9 @@ func (s *Server) confirmEmail(w http.ResponseWriter, r *request) error {
 	if err := r.decodeBody(&body); err != nil {
 		return err
 	}
+	if body.Token == "" {
+		return errRequired("token")
+	}
 	names, err := s.organizationNames(r.Context(), session.Email)
 	if err != nil {
 		return err

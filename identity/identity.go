@@ -352,6 +352,9 @@ func (s *Server) checkSecret(r *http.Request) error {
 	return err
 }
 
+// errRequired is the answer to a request without a member or a header by which something is looked up.
+func errRequired(name string) error { return fault.New(fault.Invalid, name+" is required") }
+
 // decodeBody reads the JSON body of a request into v.
 func (r *request) decodeBody(v any) error {
 	body, err := edge.ReadBody(r.Request, r.body)

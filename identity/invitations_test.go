@@ -111,7 +111,6 @@ func TestTokensThatAreOfNoUse(t *testing.T) {
 			return strings.Repeat("A", 4) + token[4:]
 		},
 		"short": func(_ *team, _, token string) string { return token[:84] },
-		"empty": func(*team, string, string) string { return "" },
 		"of a sender who was removed": func(t *team, _, token string) string {
 			t.must(204, "ann", "DELETE", t.member("admin"), "")
 			return token

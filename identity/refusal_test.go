@@ -83,3 +83,15 @@ func TestFailures(t *testing.T) {
 		answers(t, login, answer, c.status, strings.Replace(c.body, "$", answer.Header().Get("X-Request-Id"), 1))
 	}
 }
+
+// A call that looks something up by a member or a header names it if it is missing or empty.
+func TestRequiredNames(t *testing.T) {
+	w, ann, _ := twoPeople(t)
+	for _, body := range []string{`{}`, `{"token":""}`} {
+		for _, path := range []string{accept, "/v1/id/auth/reset-password", confirmPath} {
+			answers(t, path+" "+body, w.as(ann, "POST", path, body), 422, refusal("token is required"))
+		}
+	}
+	answers(t, "preview", w.call("GET", preview, ""), 422, refusal("X-Invitation-Token is required"))
+	answers(t, "preview, empty", w.call("GET", preview, "", "X-Invitation-Token", ""), 422, refusal("X-Invitation-Token is required"))
+}

@@ -45,6 +45,9 @@ func (s *Server) resetPassword(w http.ResponseWriter, r *request) error {
 	if err := r.decodeBody(&body); err != nil {
 		return err
 	}
+	if body.Token == "" {
+		return errRequired("token")
+	}
 	from := s.Address(r.Request)
 	email, err := s.Resets.FindReset(r.Context(), body.Token, from)
 	if err != nil {
