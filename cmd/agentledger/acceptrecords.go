@@ -80,8 +80,12 @@ func (c acceptRecordsCommand) findContradictions(ctx context.Context, s *datadir
 		if names, err := org.NamesOf(r); err != nil || names.Slug != id.Slug(c.Slug) {
 			continue
 		}
+		stored, err := log.NewReader(log.Options{Store: s.Engine, Keyring: s.Keyring}).Open(ctx, t)
+		if err != nil {
+			return nil, 0, err
+		}
 		var stated recordcheck.Statements
-		found, err := stated.CompareStore(ctx, s.Engine, t)
+		found, err := stated.CompareStore(ctx, s.Engine, stored.Identity())
 		return found, t, err
 	}
 	return nil, 0, fmt.Errorf("no organization %s is held here", c.Slug)

@@ -9,6 +9,7 @@ import (
 	"github.com/agentledger/agentledger/internal/config"
 	"github.com/agentledger/agentledger/internal/operate/backup"
 	"github.com/agentledger/agentledger/internal/operate/recordcheck"
+	"github.com/agentledger/agentledger/internal/textcheck"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/log/anchor"
 	"github.com/agentledger/agentledger/log/audit"
@@ -66,18 +67,19 @@ func fsck(ctx context.Context, out terminal, s *datadir.Store, resume audit.Resu
 	}
 	result.Findings += contradictions
 	if result.Importing > 0 {
-		fmt.Fprintf(out.stdout,
-			"%d of the ledgers have not arrived: run their import again, or give it up (import --drop)\n",
-			result.Importing)
+		fmt.Fprintf(out.stdout, "%s not arrived: run the import again, or give it up (import --drop)\n",
+			textcheck.Count(result.Importing, "of the ledgers has", "of the ledgers have"))
 	}
 	if result.Moved > 0 {
-		fmt.Fprintf(out.stdout, "%d of the ledgers were moved to another store\n", result.Moved)
+		fmt.Fprintf(out.stdout, "%s moved to another store\n",
+			textcheck.Count(result.Moved, "of the ledgers was", "of the ledgers were"))
 	}
 	if result.Succeeded > 0 {
-		fmt.Fprintf(out.stdout, "%d of the ledgers are frozen, and another goes on in their place\n", result.Succeeded)
+		fmt.Fprintf(out.stdout, "%s by another\n", textcheck.Count(result.Succeeded, "of the ledgers is frozen and succeeded",
+			"of the ledgers are frozen, each succeeded"))
 	}
-	fmt.Fprintf(out.stdout, "%s, %s, %s\n", countOf(result.Ledgers, "ledger"), countOf(result.Events, "event"),
-		countOf(result.Findings, "fault"))
+	fmt.Fprintf(out.stdout, "%s, %s, %s\n", textcheck.Count(result.Ledgers, "ledger"), textcheck.Count(result.Events, "event"),
+		textcheck.Count(result.Findings, "fault"))
 	if result.Findings > 0 {
 		return errFound
 	}
@@ -107,7 +109,7 @@ func compareRecords(ctx context.Context, out terminal, s *datadir.Store) (n int,
 			continue
 		}
 		var stated recordcheck.Statements
-		found, err := stated.CompareStore(ctx, s.Engine, t)
+		found, err := stated.CompareStore(ctx, s.Engine, stored.Identity())
 		if err != nil && !log.IsDamage(err) {
 			return n, err
 		}
@@ -180,12 +182,4 @@ func (c offline) openExistingReadOnly(ctx context.Context, out terminal,
 		return nil, err
 	}
 	return datadir.OpenReadOnly(ctx, c.Store, c.forReading(), c.Logging.NewLogger(out.stderr), openAnchors)
-}
-
-// countOf returns a number with its noun: 1 ledger, 2 ledgers.
-func countOf[N ~int | ~uint64 | ~int64](n N, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }

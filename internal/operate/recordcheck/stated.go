@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/go-json-experiment/json"
 
@@ -18,7 +20,10 @@ import (
 	"github.com/agentledger/agentledger/internal/tenant/agent"
 	"github.com/agentledger/agentledger/internal/tenant/org"
 	"github.com/agentledger/agentledger/internal/tenant/policystore"
+	"github.com/agentledger/agentledger/internal/tenant/voterkey"
+	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/storage"
+	"github.com/agentledger/agentledger/verify/signedvote"
 )
 
 // fact is the value that an event states. The value "" means that there is no such record.
@@ -27,13 +32,31 @@ type fact struct {
 	At    id.Index `json:"at"` // of the event
 	// Lenient means that a record that is absent is no contradiction.
 	Lenient bool `json:"lenient,omitzero"`
+	// Accepted means that any record, or none, is right (sysevent.RecordsAccepted).
+	Accepted bool `json:"accepted,omitzero"`
+	// Time means that the value is a time in milliseconds, from which the record may differ by at most maxApart.
+	Time bool `json:"time,omitzero"`
+}
+
+// maxApart is how far apart the time of an event and the time in its record may be. Both are read from the clock while the
+// same append is prepared.
+const maxApart = id.Instant(time.Hour / time.Millisecond)
+
+// agrees reports whether a record with a value is as the event states.
+func (f fact) agrees(value string) bool {
+	if f.Accepted || f.Value == value {
+		return true
+	}
+	stated, err := strconv.ParseInt(f.Value, 10, 64)
+	has, errHas := strconv.ParseInt(value, 10, 64)
+	return f.Time && err == nil && errHas == nil && max(stated, has)-min(stated, has) <= int64(maxApart)
 }
 
 // Statements is what the events of a log state about the records of its organization: agents and their keys, the active
-// policy with its digest, members with their roles, the digest of the settings, and ingest keys. Provisioning states
-// nothing, so what was never changed since is not compared, except public keys: the record of each event states the one
-// that it was signed with. The zero value is that of an empty log. Memory grows with the number of these things, not with
-// the number of events.
+// policy with its digest, members with their roles, the digest of the settings, ingest keys, and voter keys. Provisioning
+// states nothing, so what was never changed since is not compared, with two exceptions: the record of each event states the
+// public key that it was signed with, and a voter key never exists without an event. The zero value is that of an empty
+// log. Memory grows with the number of these things, not with the number of events.
 type Statements struct {
 	Size  id.Index        `json:"size"` // events so far
 	Facts map[string]fact `json:"facts"`
@@ -67,30 +90,71 @@ type stated struct {
 	Subjects []string `json:"subjects"`
 }
 
-// Note takes the next event of the log.
+// Note takes the next event of the log. After an error, the event has not been taken.
 func (s *Statements) Note(e *storage.Event) error {
-	s.Size = e.Index + 1
 	if s.Facts == nil {
 		s.Facts = map[string]fact{}
 	}
-	if !event.ReservedAgent(string(e.Agent)) {
-		return s.noteKey(e)
+	var err error
+	switch {
+	case !event.ReservedAgent(string(e.Agent)):
+		err = s.noteKey(e)
+	case e.Envelope != nil: // the audit of the log reports an envelope that is missing
+		err = s.noteEnvelope(e)
 	}
-	if e.Envelope == nil {
-		return nil // which the audit of the log reports
+	if err != nil {
+		return fmt.Errorf("%w: event %d: %w", storage.ErrCorrupt, e.Index, err)
 	}
+	s.Size = e.Index + 1
+	return nil
+}
+
+// noteEnvelope takes an event of the service.
+func (s *Statements) noteEnvelope(e *storage.Event) error {
 	envelope, err := event.Parse(e.Envelope, event.Options{Server: true, MaxBytes: len(e.Envelope) + 1})
 	if err != nil {
-		return fmt.Errorf("event %d: %w", e.Index, err)
+		return err
 	}
-	var p stated
-	if !isFollowed(sysevent.Kind(envelope.ActionKind)) {
+	kind := sysevent.Kind(envelope.ActionKind)
+	if kind == sysevent.VoterKey {
+		return s.noteVoterKey(e.Index, envelope)
+	}
+	if !isFollowed(kind) {
 		return nil
 	}
+	var p stated
 	if err := json.Unmarshal(envelope.Payload, &p); err != nil {
-		return fmt.Errorf("event %d: %w", e.Index, err)
+		return err
 	}
-	s.noteStatement(e.Index, sysevent.Kind(envelope.ActionKind), &p)
+	s.noteStatement(e.Index, kind, &p)
+	return nil
+}
+
+// noteVoterKey takes the registration or the retirement of a voter key.
+func (s *Statements) noteVoterKey(at id.Index, envelope *event.Envelope) error {
+	registered, retired, err := signedvote.ParseKeyEvent(envelope.Payload)
+	if err != nil {
+		return err
+	}
+	if retired != nil {
+		key := voterkey.FactName(account.ID(retired.AccountID), retired.CredentialID)
+		for _, of := range []string{"/rp_id", "/web_origin", "/registered_at", "/consent_by"} {
+			delete(s.Facts, key+of)
+		}
+		s.Facts[key] = fact{At: at}
+		return nil
+	}
+	key := voterkey.FactName(account.ID(registered.AccountID), registered.CredentialID)
+	s.Facts[key] = fact{Value: registered.PublicKey.Thumbprint(), At: at}
+	s.Facts[key+"/rp_id"] = fact{Value: registered.RPID, At: at}
+	s.Facts[key+"/web_origin"] = fact{Value: registered.WebOrigin, At: at}
+	s.Facts[key+"/registered_at"] = fact{Value: fmt.Sprint(int64(id.InstantOf(envelope.EmittedAt))), At: at, Time: true}
+	consent := fact{Value: voterkey.NoConsent, At: at}
+	if registered.Consent != nil {
+		by := s.Facts[voterkey.FactName(account.ID(registered.AccountID), registered.Consent.CredentialID)]
+		consent.Value, consent.Accepted = by.Value, by.Accepted
+	}
+	s.Facts[key+"/consent_by"] = consent
 	return nil
 }
 
@@ -98,11 +162,11 @@ func (s *Statements) Note(e *storage.Event) error {
 func (s *Statements) noteKey(e *storage.Event) error {
 	r, err := event.ParseRecord(e.Record)
 	if err != nil {
-		return fmt.Errorf("event %d: %w", e.Index, err)
+		return err
 	}
 	name := "agent_key/" + string(r.AgentID) + "/" + string(r.KeyID)
 	if _, known := s.Facts[name]; !known {
-		s.Facts[name] = fact{r.PublicKey, e.Index, true}
+		s.Facts[name] = fact{Value: r.PublicKey, At: e.Index, Lenient: true}
 	}
 	return nil
 }
@@ -172,7 +236,9 @@ func (s *Statements) noteStatement(at id.Index, kind sysevent.Kind, p *stated) {
 		}
 	case sysevent.RecordsAccepted:
 		for _, name := range p.Subjects {
-			delete(s.Facts, name)
+			if delete(s.Facts, name); voterkey.IsFactName(name) {
+				s.Facts[name] = fact{At: at, Accepted: true}
+			}
 		}
 	}
 }
@@ -182,35 +248,42 @@ type Contradiction struct {
 	Subject string   // what the event is about: "agent_key/AGENT/KEY/status"
 	Event   id.Index // that states it
 	Missing bool     // the record is not there
+	Extra   bool     // the record is there, and no event states it
 }
 
 func (c Contradiction) String() string {
-	problem := "is not as event %d states"
-	if c.Missing {
-		problem = "is not there, and event %d states it"
+	switch {
+	case c.Extra:
+		return c.Subject + ": is there, and no event states it"
+	case c.Missing:
+		return fmt.Sprintf("%s: is not there, and event %d states it", c.Subject, c.Event)
 	}
-	return c.Subject + ": " + fmt.Sprintf(problem, c.Event)
+	return fmt.Sprintf("%s: is not as event %d states", c.Subject, c.Event)
 }
 
 // Comparison compares records with Statements.
 type Comparison struct {
 	with  *Statements
+	log   id.Origin
 	seen  map[string]bool
 	found []Contradiction
 }
 
-// Compare begins a comparison, for which all records of the organization have to be seen, or those of FactKinds.
-func (s *Statements) Compare() *Comparison { return &Comparison{with: s, seen: map[string]bool{}} }
+// Compare begins a comparison with the records next to a log, which has that origin. All records of the organization have
+// to be seen, or those of FactKinds.
+func (s *Statements) Compare(origin id.Origin) *Comparison {
+	return &Comparison{with: s, log: origin, seen: map[string]bool{}}
+}
 
 // FactKinds are the kinds of records that events state.
 func FactKinds() []storage.Kind {
-	return slices.Concat(agent.FactKinds, account.FactKinds, org.FactKinds, policystore.FactKinds)
+	return slices.Concat(agent.FactKinds, account.FactKinds, org.FactKinds, policystore.FactKinds, voterkey.FactKinds)
 }
 
 // See takes a record. It returns an error that wraps storage.ErrCorrupt if the record can't be read.
 func (c *Comparison) See(r storage.Record) error {
 	for _, facts := range []func(storage.Record) (map[string]string, error){
-		agent.Facts, account.Facts, org.Facts, policystore.Facts,
+		agent.Facts, account.Facts, org.Facts, policystore.Facts, c.voterKeyFacts,
 	} {
 		has, err := facts(r)
 		if err != nil {
@@ -219,10 +292,13 @@ func (c *Comparison) See(r storage.Record) error {
 		for name, value := range has {
 			want, is := c.with.Facts[name]
 			if !is {
+				if voterkey.IsFactName(name) {
+					c.found = append(c.found, Contradiction{Subject: name, Extra: true})
+				}
 				continue
 			}
 			c.seen[name] = true
-			if want.Value != value {
+			if !want.agrees(value) {
 				c.found = append(c.found, Contradiction{Subject: name, Event: want.At})
 			}
 		}
@@ -230,11 +306,15 @@ func (c *Comparison) See(r storage.Record) error {
 	return nil
 }
 
+func (c *Comparison) voterKeyFacts(r storage.Record) (map[string]string, error) {
+	return voterkey.Facts(r, c.log)
+}
+
 // End returns the contradictions, by subject.
 func (c *Comparison) End() []Contradiction {
 	for name, want := range c.with.Facts {
 		if !c.seen[name] && want.Value != "" && !want.Lenient {
-			c.found = append(c.found, Contradiction{name, want.At, true})
+			c.found = append(c.found, Contradiction{Subject: name, Event: want.At, Missing: true})
 		}
 	}
 	slices.SortFunc(c.found, func(a, b Contradiction) int { return cmp.Compare(a.Subject, b.Subject) })
@@ -278,17 +358,13 @@ const tries = 20
 
 // CompareStore takes the new events of a log and compares what it states with the records of its organization in a store,
 // which may be written at the same time.
-func (s *Statements) CompareStore(ctx context.Context, store Store, t id.Tenant) ([]Contradiction, error) {
+func (s *Statements) CompareStore(ctx context.Context, store Store, of *log.Identity) ([]Contradiction, error) {
+	if err := s.followAll(ctx, store, of.Tenant); err != nil {
+		return nil, err
+	}
 	for range tries {
-		head, err := store.Head(ctx, t)
-		if err != nil {
-			return nil, fmt.Errorf("compare records: %w", err)
-		}
-		if err := s.follow(ctx, store, t, head.Size); err != nil {
-			return nil, err
-		}
-		c := s.Compare()
-		for r, err := range factRecords(ctx, store, t) {
+		c := s.Compare(of.Origin)
+		for r, err := range factRecords(ctx, store, of.Tenant) {
 			if err == nil {
 				err = c.See(r)
 			}
@@ -300,14 +376,26 @@ func (s *Statements) CompareStore(ctx context.Context, store Store, t id.Tenant)
 		if len(found) == 0 {
 			return nil, nil
 		}
-		// Each statement about these records raises the config version in the append that changes them.
-		after, err := store.Head(ctx, t)
-		if err != nil {
-			return nil, fmt.Errorf("compare records: %w", err)
+		// A record may have changed after the events were read. The append that changed it stated that.
+		if err := s.followAll(ctx, store, of.Tenant); err != nil {
+			return nil, err
 		}
-		if after.ConfigVersion == head.ConfigVersion {
+		found = slices.DeleteFunc(found, func(c Contradiction) bool {
+			now, is := s.Facts[c.Subject]
+			return is == c.Extra || is && now.At != c.Event
+		})
+		if len(found) > 0 {
 			return found, nil
 		}
 	}
 	return nil, nil // it is compared again later
+}
+
+// followAll takes the events that the log has now.
+func (s *Statements) followAll(ctx context.Context, store Store, t id.Tenant) error {
+	head, err := store.Head(ctx, t)
+	if err != nil {
+		return fmt.Errorf("compare records: %w", err)
+	}
+	return s.follow(ctx, store, t, head.Size)
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/seal"
 	"github.com/agentledger/agentledger/internal/syncs"
+	"github.com/agentledger/agentledger/internal/textcheck"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/storage"
 )
@@ -83,12 +84,13 @@ func (w *Watcher) check(ctx context.Context, t id.Tenant) error {
 		stated = Statements{}
 	}
 	before := stated.Size
-	found, err := stated.CompareStore(ctx, w.Store, t)
+	found, err := stated.CompareStore(ctx, w.Store, s.Identity())
 	if err != nil {
 		return err
 	}
 	if len(found) > 0 {
-		return w.Ledgers.MarkFault(ctx, t, log.Held, fmt.Sprintf("the records contradict the log in %d places, first %v", len(found), found[0]))
+		return w.Ledgers.MarkFault(ctx, t, log.Held, fmt.Sprintf("the records contradict the log in %s, first %v",
+			textcheck.Count(len(found), "place"), found[0]))
 	}
 	if stated.Size == before {
 		return nil
@@ -100,7 +102,9 @@ func (w *Watcher) check(ctx context.Context, t id.Tenant) error {
 const kindStated storage.Kind = "derived/stated"
 
 // purpose is the purpose of the authenticators of these records: whoever edits the store can't replace what the log states.
-const purpose = "agentledger/stated/v1"
+// Each kind of statement that a new version of the program follows needs a new purpose, so that all events are read again.
+// v2 is with voter keys.
+const purpose = "agentledger/stated/v2"
 
 // maxKept bounds the record in bytes. The statements of an organization with more are read anew at each look.
 const maxKept = 4 << 20

@@ -10,6 +10,7 @@ import (
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/operate/recordcheck"
 	"github.com/agentledger/agentledger/internal/tenant/org"
+	"github.com/agentledger/agentledger/internal/textcheck"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/tlog"
@@ -169,7 +170,7 @@ func (m *manifest) forEachLine(
 // organization's stand, in the other piece, those that it has in the service's own
 // partition, and no others.
 func (m *manifest) checkRecords(ctx context.Context, c *checked) error {
-	compared := c.stated.Compare()
+	compared := c.stated.Compare(m.Origin)
 	err := m.forEachRecord(ctx, func(r storage.Record) error {
 		switch {
 		case log.IsIdentity(r):
@@ -186,8 +187,8 @@ func (m *manifest) checkRecords(ctx context.Context, c *checked) error {
 		return err
 	}
 	if found := compared.End(); len(found) > 0 && !m.Ended { // the log that goes on has other records
-		return Damagedf("%s: the records contradict the log in %d places, first %s",
-			m.pieceNamed(pieceRecords).pathIn(m), len(found), found[0])
+		return Damagedf("%s: the records contradict the log in %s, first %s",
+			m.pieceNamed(pieceRecords).pathIn(m), textcheck.Count(len(found), "place"), found[0])
 	}
 	names, err := org.NamesOf(c.founding)
 	if err != nil || c.identity.Value == nil || names.ID != m.ID || names.Slug != m.Slug {

@@ -260,6 +260,10 @@ func TestRecordsThatContradictTheLog(t *testing.T) {
 			return err
 		},
 		func() error { return here.orgs.RevokeIngestKey(t.Context(), red.Tenant, "acc_x", key.ID) },
+		func() error {
+			here.registerVoter(red.Tenant, ann.Account, here.registerVoter(red.Tenant, ann.Account, nil))
+			return nil
+		},
 	}
 	for _, step := range steps {
 		if err := step(); err != nil {
@@ -296,7 +300,15 @@ func TestRecordsThatContradictTheLog(t *testing.T) {
 		"a suspended member acts": {"membership", set("suspended", false), "/suspended: is not as event"},
 		"a setting":               {"org", set("self_review", true), "settings: is not as event"},
 		"a revoked ingest key":    {"ingest_key", set("revoked_at", nil), "/revoked: is not as event"},
-		"the scopes of a key":     {"ingest_key", set("scopes", []any{"evaluate"}), "/scopes: is not as event"},
+		"the public key of a voter": {"voter_key", set("public_key", map[string]any{"crv": "Ed25519", "kty": "OKP",
+			"x": "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}), "voter_key/" + string(ann.Account)},
+		"the page of a voter key":         {"voter_key", set("web_origin", "https://evil.example"), "/web_origin: is not as event"},
+		"the relying party of a key":      {"voter_key", set("rp_id", "evil.example"), "/rp_id: is not as event"},
+		"a registration that looks older": {"voter_key", set("registered_at", "2025-10-20T12:00:00.000Z"), "/registered_at: is not as event"},
+		"nobody consented to a voter key": {"voter_key", set("consent_by", ""), "/consent_by: is not as event"},
+		"a voter key of another log":      {"voter_key", set("log", "log.example/o/another"), "is not there"},
+		"a voter key is gone":             {"voter_key", gone, "is not there"},
+		"the scopes of a key":             {"ingest_key", set("scopes", []any{"evaluate"}), "/scopes: is not as event"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			broken := filepath.Join(t.TempDir(), "export")
@@ -335,14 +347,14 @@ func TestRecordsThatContradictTheLog(t *testing.T) {
 				}
 			}
 			var stated recordcheck.Statements
-			found, err := stated.CompareStore(t.Context(), there.engine, red.Tenant)
+			found, err := stated.CompareStore(t.Context(), there.engine, red.State.Identity())
 			if said := fmt.Sprint(found); err != nil || !strings.Contains(said, tt.says) {
 				t.Errorf("got %v, %v, want %s", said, err, tt.says)
 			}
 		})
 	}
 	var stated recordcheck.Statements
-	if found, err := stated.CompareStore(t.Context(), here.engine, red.Tenant); err != nil || len(found) > 0 {
+	if found, err := stated.CompareStore(t.Context(), here.engine, red.State.Identity()); err != nil || len(found) > 0 {
 		t.Errorf("as they are: got %v, %v", found, err)
 	}
 }

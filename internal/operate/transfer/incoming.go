@@ -8,6 +8,7 @@ import (
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/seal"
+	"github.com/agentledger/agentledger/internal/textcheck"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/log/audit"
 	"github.com/agentledger/agentledger/storage"
@@ -89,7 +90,7 @@ func (w *incoming) isComplete(ctx context.Context) (there bool, err error) {
 	case s.Absent():
 		return false, nil
 	case s.Head.Size > w.Size:
-		return false, Refusedf("it is here with %d events, the export has %d", s.Head.Size, w.Size)
+		return false, Refusedf("it is here with %s, the export has %d", textcheck.Count(s.Head.Size, "event"), w.Size)
 	case s.Head.Root != w.checked.root || s.Head.Last != w.checked.last:
 		return false, Refusedf("the store holds other events of it than the export, below size %d", s.Head.Size)
 	}
@@ -129,7 +130,7 @@ func (w *incoming) mayContinue(s log.Standing) (there bool, err error) {
 		if s.Head.Size == w.Size {
 			return true, nil
 		}
-		return false, Refusedf("it is here and open, with %d events", s.Head.Size)
+		return false, Refusedf("it is here and open, with %s", textcheck.Count(s.Head.Size, "event"))
 	}
 	return false, Refusedf("it is here, and its ledger has a fault: %s", s.Level)
 }

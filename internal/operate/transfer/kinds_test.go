@@ -300,7 +300,7 @@ func TestEveryRecordMoves(t *testing.T) {
 			red.send(2)
 			red.furnish(t, c)
 			sent, entries := here.checkPartitions(red.Tenant)
-			for _, kind := range []storage.Kind{"membership", "invitation", "console_token", "webhook_endpoints", "webhook_position", "outbox", "stream_export", "stream_export_position", "stream_export_status"} {
+			for _, kind := range []storage.Kind{"membership", "invitation", "console_token", "webhook_endpoints", "webhook_position", "outbox", "stream_export", "stream_export_position", "stream_export_status", "voter_key"} {
 				if sent[kind] == 0 {
 					t.Errorf("the organization has no %s: furnish it", kind)
 				}
@@ -343,6 +343,10 @@ func TestEveryRecordMoves(t *testing.T) {
 			if left := slices.Sorted(maps.Keys(after)); slices.Contains(left, "grant_key") {
 				t.Errorf("the successor has %v", left)
 			}
+			var stated recordcheck.Statements // the voter key is of the predecessor, so the successor states nothing about it
+			if found, err := stated.CompareStore(t.Context(), there.engine, moved.succeeded().State.Identity()); err != nil || len(found) > 0 {
+				t.Errorf("the successor's records: %v, %v", found, err)
+			}
 		})
 	}
 }
@@ -373,4 +377,5 @@ func (r *resident) furnish(t *testing.T, c *collected) {
 	hooks.Run(ended, slog.New(slog.DiscardHandler))
 	putStream(t, r.streams(c), r)
 	sendStreams(t, r.streams(c))
+	r.registerVoter(r.Tenant, owner, nil)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/operate/recordcheck"
 	"github.com/agentledger/agentledger/internal/tenant/org"
+	"github.com/agentledger/agentledger/internal/textcheck"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/log/audit"
 	"github.com/agentledger/agentledger/storage"
@@ -119,7 +120,7 @@ func (w *outgoing) continueExport(ctx context.Context) error {
 		return nil
 	}
 	if end.Size > w.source.Head().Size {
-		return Damagedf("%s: holds %d events, the store has %d", w.manifest.dir, end.Size, w.source.Head().Size)
+		return Damagedf("%s: holds %s, the store has %d", w.manifest.dir, textcheck.Count(end.Size, "event"), w.source.Head().Size)
 	}
 	return w.source.Skip(ctx, end.Size, end.Root)
 }
