@@ -44,9 +44,9 @@ func TestNumbersOfAPlan(t *testing.T) {
 	w.call(200, "POST", "/policies/p/activate", ``)
 	for what, tc := range map[string]struct{ method, path, body, message string }{
 		"agent":          {"POST", "/agents", `{}`, "The organization has 2 agents, as many as its plan allows"},
-		"ingest key":     {"POST", "/ingest-keys", `{"name":"k"}`, "The organization has 1 ingest keys, as many as its plan allows: revoke one first"},
-		"policy":         {"POST", "/policies", `{"name":"n"}`, "The organization has 1 policies, as many as its plan allows"},
-		"policy version": {"PATCH", "/policies/p", `{"name":"m"}`, "The policy has 1 versions, as many as the plan allows: make another policy"},
+		"ingest key":     {"POST", "/ingest-keys", `{"name":"k"}`, "The organization has 1 ingest key, as many as its plan allows: revoke one first"},
+		"policy":         {"POST", "/policies", `{"name":"n"}`, "The organization has 1 policy, as many as its plan allows"},
+		"policy version": {"PATCH", "/policies/p", `{"name":"m"}`, "The policy has 1 version, as many as the plan allows: make another policy"},
 	} {
 		w.bounded(what, w.request(tc.method, tc.path, tc.body), 409, "plan_limit", tc.message)
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/textcheck"
 	"github.com/agentledger/agentledger/tlog"
 )
 
@@ -61,8 +62,8 @@ func (m *Monitor) checkQuorum(s *state, r *Report, heads []signedHead, unread er
 	if q.WaitingSince = &since; r.CheckedAt.Time().Sub(since.Time()) <= m.MaxLag {
 		return nil
 	}
-	err := fmt.Errorf("%s: %w: %d of %d entries have it, the others wait since %s", m.origin, ErrQuorum, q.TreeSize,
-		s.head.Size, since)
+	err := fmt.Errorf("%s: %w: %d of %s it, the others wait since %s", m.origin, ErrQuorum, q.TreeSize,
+		textcheck.Count(s.head.Size, "entry has", "entries have"), since)
 	if unread != nil {
 		err = fmt.Errorf("%w: %w", err, unread)
 	}

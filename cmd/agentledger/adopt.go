@@ -13,6 +13,7 @@ import (
 
 	"github.com/agentledger/agentledger/cmd/agentledger/datadir"
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/textcheck"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/log/anchor"
 	"github.com/agentledger/agentledger/tlog"
@@ -115,7 +116,7 @@ func (c adoptCommand) adoptAllHeads(ctx context.Context, out terminal) error {
 	if err := errors.Join(anchors.ForgetDamage(ctx), anchors.Close()); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(out.stdout, "%s adopted; all others have an anchor already, or another fault\n", countOf(adopted, "ledger"))
+	_, err = fmt.Fprintf(out.stdout, "%s adopted; all others have an anchor already, or another fault\n", textcheck.Count(adopted, "ledger"))
 	return err
 }
 

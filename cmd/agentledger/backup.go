@@ -9,6 +9,7 @@ import (
 	"github.com/agentledger/agentledger/cmd/agentledger/datadir"
 	"github.com/agentledger/agentledger/internal/operate/backup"
 	"github.com/agentledger/agentledger/internal/programversion"
+	"github.com/agentledger/agentledger/internal/textcheck"
 	"github.com/agentledger/agentledger/log/audit"
 )
 
@@ -67,8 +68,8 @@ func (c backupCommand) Run(ctx context.Context, out terminal) error {
 	shown := madeBackup{Path: made.Path, Name: name, MadeAt: made.MadeAt, Ledgers: made.Ledgers,
 		Events: uint64(made.Events), Bytes: made.Bytes(), Shared: made.Shared, Faults: made.Faults}
 	if err := printResults(out, c.JSON, "backups", []madeBackup{shown}, func(m madeBackup) string {
-		return fmt.Sprintf("%s: %d ledgers, %d events, %d bytes, %d of them shared with the backup before\nheads: %s",
-			m.Path, m.Ledgers, m.Events, m.Bytes, m.Shared, m.Name)
+		return fmt.Sprintf("%s: %s, %s, %s, %d of them shared with the backup before\nheads: %s", m.Path,
+			textcheck.Count(m.Ledgers, "ledger"), textcheck.Count(m.Events, "event"), textcheck.Count(m.Bytes, "byte"), m.Shared, m.Name)
 	}); err != nil {
 		return err
 	}
@@ -98,8 +99,8 @@ func (c backupCommand) finishBackup(ctx context.Context, out terminal, made back
 func (c backupCommand) removeOld(ctx context.Context, out terminal, made *backup.Made) error {
 	unreplaced, err := made.RemoveOld(ctx, c.To, c.Keep, out.printProblem)
 	if err == nil && unreplaced > 0 {
-		out.printProblem(fmt.Sprintf("%d older backups stay in %s beyond --keep %d, because no newer one was verified "+
-			"whole: run the command with --verify", unreplaced, c.To, c.Keep))
+		out.printProblem(fmt.Sprintf("%s in %s beyond --keep %d, because no newer one was verified whole: "+
+			"run the command with --verify", textcheck.Count(unreplaced, "older backup stays", "older backups stay"), c.To, c.Keep))
 		err = errFound
 	}
 	return err

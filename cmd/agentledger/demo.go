@@ -11,6 +11,7 @@ import (
 	"github.com/agentledger/agentledger/cmd/agentledger/datadir"
 	"github.com/agentledger/agentledger/cmd/agentledger/demo"
 	"github.com/agentledger/agentledger/internal/config"
+	"github.com/agentledger/agentledger/internal/textcheck"
 	"github.com/agentledger/agentledger/log/anchor"
 	"github.com/agentledger/agentledger/log/audit"
 )
@@ -122,8 +123,8 @@ func (s *stage) checkStoppedStore(ctx context.Context, settings config.Serve) er
 	if err := errors.Join(err, st.Close()); err != nil {
 		return err
 	}
-	s.CountCheck(result.Findings == 0 && result.Events > 0, "fsck: %d ledgers, %d events, %d faults", result.Ledgers,
-		result.Events, result.Findings)
+	s.CountCheck(result.Findings == 0 && result.Events > 0, "fsck: %s, %s, %s", textcheck.Count(result.Ledgers, "ledger"),
+		textcheck.Count(result.Events, "event"), textcheck.Count(result.Findings, "fault"))
 	s.PrintConclusion("what was acknowledged is on disk: entries, records, signatures, tiles and heads fit together")
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/durable"
 	"github.com/agentledger/agentledger/internal/operate/provision"
+	"github.com/agentledger/agentledger/internal/textcheck"
 )
 
 // The agent works on with so many events at most, one after each pause.
@@ -99,7 +100,7 @@ func (s *stage) printInvitation(running *server) error {
 	public, jar := main+"/v1/public/orgs/acme", filepath.Join(s.dir, "cookies")
 	passed, failed := s.Counts()
 	fmt.Fprintf(s.Out, `
-%d checks passed, %d failed. Still serving; the files are gone when it stops.
+%s passed, %d failed. Still serving; the files are gone when it stops.
 The agent works on. Open these pages in a browser and watch:
 
    %[10]s/log/acme            the public log: it grows, and the browser checks each tree
@@ -122,7 +123,7 @@ Be its agent:
 %[9]s   aps evaluate --tool acme.payments.refund --payload '{"amount_usd":84.5}'
 
 Stop with Ctrl-C.
-`, passed, failed, public, acme.LogKey, demoEmail, demoPassword, jar, main,
+`, textcheck.Count(passed, "check"), failed, public, acme.LogKey, demoEmail, demoPassword, jar, main,
 		"   "+strings.ReplaceAll(strings.TrimSuffix(agent.Exports(), "\n"), "\n", "\n   ")+"\n", pages)
 	return nil
 }

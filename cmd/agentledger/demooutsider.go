@@ -9,6 +9,7 @@ import (
 
 	"github.com/agentledger/agentledger/client"
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/textcheck"
 	"github.com/agentledger/agentledger/tlog"
 	"github.com/agentledger/agentledger/verify"
 )
@@ -58,7 +59,7 @@ func playTrouble(ctx context.Context, s *stage, w *worker, other foundedOrganiza
 	if err != nil {
 		return err
 	}
-	s.CountCheck(before == after, "the tree did not move: %d leaves before and after", after.Size)
+	s.CountCheck(before == after, "the tree did not move: %s before and after", textcheck.Count(after.Size, "leaf", "leaves"))
 	s.PrintConclusion("retries are safe, and nothing of a refused request is stored")
 	return nil
 }
@@ -90,9 +91,11 @@ func playOutsider(ctx context.Context, s *stage, running *server, acme foundedOr
 	if err != nil {
 		return err
 	}
-	s.CountCheck(evening.Size > morning.Size, "signed head: %d leaves, root %.16s…", evening.Size, head.RootHash)
+	s.CountCheck(evening.Size > morning.Size, "signed head: %s, root %.16s…", textcheck.Count(evening.Size, "leaf", "leaves"),
+		head.RootHash)
 	_, err = l.log.Consistency(ctx, morning, evening)
-	s.CountCheck(err == nil, "the morning's head (%d leaves) is a prefix of the evening's", morning.Size)
+	s.CountCheck(err == nil, "the morning's head (%s) is a prefix of the evening's",
+		textcheck.Count(morning.Size, "leaf", "leaves"))
 	s.PrintConclusion("nothing was rewritten in between")
 	for _, name := range []id.Event{"day-05", "day-06"} {
 		raw, err := l.client.FetchBundle(ctx, acme.Slug, name)

@@ -187,7 +187,7 @@ func TestDirectoryIsSucceeded(t *testing.T) {
 	}
 	s.has("who comes new", s.monitors(0, filepath.Join(t.TempDir(), "new"), heir.LogKey), "consistent: "+string(heir.Origin), "kept: "+string(s.all.Origin)+", 0 entries")
 	s.server.terminate()
-	if out, exit := command(t, "agentledger", "fsck", "--data", s.dir); exit != 0 || !strings.Contains(out, "1 of the ledgers are frozen, and another goes on in their place") {
+	if out, exit := command(t, "agentledger", "fsck", "--data", s.dir); exit != 0 || !strings.Contains(out, "1 of the ledgers is frozen and succeeded by another") {
 		t.Errorf("fsck: status %d\n%s", exit, out)
 	}
 }

@@ -37,7 +37,7 @@ func TestErasuresInATerminal(t *testing.T) {
 		{red, []string{"erase", "--agent", agent, "--reason", "other"}, 1, "409 The organization has a legal hold"},
 		{red, []string{"retention", "--hold", "off", "--days", "400"}, 0, "envelopes are kept 400 days, legal hold: false"},
 		{blue, []string{"retention"}, 0, "envelopes are kept for ever, legal hold: false"},
-		{red, []string{"erase", "--agent", agent, "--reason", "test_data", "--wait"}, 0, "done     test_data  by agent_id  0 envelopes and 1 approvals erased"},
+		{red, []string{"erase", "--agent", agent, "--reason", "test_data", "--wait"}, 0, "done     test_data  by agent_id  0 envelopes and 1 approval erased"},
 		{red, []string{"erasures", "list"}, 0, "test_data"},
 		{blue, []string{"erasures", "list"}, 0, ""},
 		{red, []string{"approvals", "show", a.ID}, 0, "payload   \n"},

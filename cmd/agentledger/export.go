@@ -18,6 +18,7 @@ import (
 	"github.com/agentledger/agentledger/internal/operate/rekey"
 	"github.com/agentledger/agentledger/internal/operate/transfer"
 	"github.com/agentledger/agentledger/internal/seal"
+	"github.com/agentledger/agentledger/internal/textcheck"
 	"github.com/agentledger/agentledger/log/anchor"
 )
 
@@ -67,7 +68,7 @@ func (c exportCommand) export(ctx context.Context, out terminal, s *datadir.Stor
 		return transferError(out, err)
 	}
 	return printResults(out, c.JSON, "organizations", done, func(o transfer.Organization) string {
-		return fmt.Sprintf("%s (%s): %d events, root %s%s", o.Slug, o.ID, o.Size, o.Root, textIf(c.Retire, ", moved"))
+		return fmt.Sprintf("%s (%s): %s, root %s%s", o.Slug, o.ID, textcheck.Count(o.Size, "event"), o.Root, textIf(c.Retire, ", moved"))
 	})
 }
 
@@ -151,7 +152,7 @@ func (c importCommand) Run(ctx context.Context, out terminal) error {
 			return transferError(out, err)
 		}
 		return printResults(out, c.JSON, "organizations", done, func(o transfer.Organization) string {
-			return fmt.Sprintf("%s (%s): %d events, root %s", o.Slug, o.ID, o.Size, o.Root)
+			return fmt.Sprintf("%s (%s): %s, root %s", o.Slug, o.ID, textcheck.Count(o.Size, "event"), o.Root)
 		})
 	}
 	logger := c.Logging.NewLogger(out.stderr)
@@ -180,9 +181,9 @@ func (c importCommand) Run(ctx context.Context, out terminal) error {
 		case a.There:
 			was = ", was here already"
 		case a.Before > 0:
-			was = fmt.Sprintf(", %d were here already", a.Before)
+			was = fmt.Sprintf(", %s here already", textcheck.Count(a.Before, "was", "were"))
 		}
-		return fmt.Sprintf("%s (%s): %d events, root %s%s", a.Slug, a.ID, a.Size, a.Root, was)
+		return fmt.Sprintf("%s (%s): %s, root %s%s", a.Slug, a.ID, textcheck.Count(a.Size, "event"), a.Root, was)
 	})
 }
 
@@ -193,7 +194,7 @@ func (c importCommand) askFirst(ctx context.Context, out terminal, i *transfer.I
 		return err
 	}
 	for _, p := range all {
-		out.printProblem(fmt.Sprintf("%s (%s): plan %s, %d accounts", p.Slug, p.ID, p.Plan, len(p.People)))
+		out.printProblem(fmt.Sprintf("%s (%s): plan %s, %s", p.Slug, p.ID, p.Plan, textcheck.Count(len(p.People), "account")))
 		for _, who := range p.People {
 			out.printProblem(fmt.Sprintf("  %s (%s)", who.Email, who.Role))
 		}

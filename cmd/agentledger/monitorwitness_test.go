@@ -203,7 +203,7 @@ func TestMonitorByPolicy(t *testing.T) {
 	if said := look(blue, 0); !strings.Contains(said, `"quorum":{"tree_size":0,`) {
 		t.Errorf("blue: got %s", said)
 	}
-	if said := look(blue, 2, "--max-lag", "1ns"); !strings.Contains(said, "no quorum of the policy's witnesses: 0 of 1 entries have it") {
+	if said := look(blue, 2, "--max-lag", "1ns"); !strings.Contains(said, "no quorum of the policy's witnesses: 0 of 1 entry has it") {
 		t.Errorf("blue: got %s", said)
 	}
 }

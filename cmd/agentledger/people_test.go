@@ -39,10 +39,10 @@ func TestPoliciesFromAFolder(t *testing.T) {
 	}{
 		{"", "policy push " + refunds, 2, "not signed in: run aps login"},
 		{"ops@red.example", "login", 0, "signed in; the session is kept in " + kept},
-		{"", "policy check " + refunds, 0, "refunds.json: ok, 1 rules, 1 tests"},
+		{"", "policy check " + refunds, 0, "refunds.json: ok, 1 rule, 1 test"},
 		{"", "policy check " + refunds + " " + wrong, 1, "wrong.json: rules[0].decision"},
-		{"", "policy test " + refunds + " " + misspelt, 1, "refunds.json: 1 of 1 tests pass\n" + misspelt + ": 0 of 1 tests pass\n    tests[0] \"large\": "},
-		{"", "policy check " + misspelt, 1, "1 of 1 tests do not pass"},
+		{"", "policy test " + refunds + " " + misspelt, 1, "refunds.json: 1 of 1 test passes\n" + misspelt + ": 0 of 1 test passes\n    tests[0] \"large\": "},
+		{"", "policy check " + misspelt, 1, "1 of 1 test does not pass"},
 		{"", "policy check " + quorum, 1, "asks for 2 approvals, and the number of members who may vote is 1"},
 		{"", "policy diff " + refunds, 1, "refunds  policy  added"},
 		{"", "policy push " + refunds, 0, "refunds  version 1  draft"},

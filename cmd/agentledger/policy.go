@@ -14,6 +14,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/internal/textcheck"
 	"github.com/agentledger/agentledger/policy"
 )
 
@@ -86,7 +87,7 @@ type checkCommand struct{ files }
 // Run prints a line for each document.
 func (c checkCommand) Run(out io.Writer) error {
 	return c.checkEachFile(out, func(p policy.Policy) (string, bool, error) {
-		said := fmt.Sprintf("ok, %d rules, %d tests", len(p.Rules), len(p.Tests))
+		said := fmt.Sprintf("ok, %s, %s", textcheck.Count(len(p.Rules), "rule"), textcheck.Count(len(p.Tests), "test"))
 		if p.ID != "" && p.Version > 0 {
 			said += ", policy_digest " + p.Digest().String()
 		}
@@ -107,7 +108,7 @@ func (c testCommand) Run(out io.Writer) error {
 		if err != nil {
 			return "", false, err
 		}
-		said := fmt.Sprintf("%d of %d tests pass", len(p.Tests)-len(failures), len(p.Tests))
+		said := fmt.Sprintf("%d of %s", len(p.Tests)-len(failures), textcheck.Count(len(p.Tests), "test passes", "tests pass"))
 		for _, f := range failures {
 			said += "\n    " + f.String()
 		}

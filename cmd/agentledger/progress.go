@@ -9,6 +9,7 @@ import (
 
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/operate/transfer"
+	"github.com/agentledger/agentledger/internal/textcheck"
 )
 
 // progressEvery is the time between two lines of progress.
@@ -65,6 +66,6 @@ func (p *progress) printProgress(now transfer.Progress) {
 		}
 		return
 	}
-	fmt.Fprintf(p.out, "%s %s (%d of %d): %d of %d events, %d/s\n", line.Step, line.Organization, line.Number, line.Of,
-		line.Events, line.Size, line.PerSecond)
+	fmt.Fprintf(p.out, "%s %s (%d of %d): %d of %s, %d/s\n", line.Step, line.Organization, line.Number, line.Of,
+		line.Events, textcheck.Count(line.Size, "event"), line.PerSecond)
 }

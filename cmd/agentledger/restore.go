@@ -10,6 +10,7 @@ import (
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/operate/backup"
 	"github.com/agentledger/agentledger/internal/operate/transfer"
+	"github.com/agentledger/agentledger/internal/textcheck"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/log/anchor"
 	"github.com/agentledger/agentledger/log/audit"
@@ -107,8 +108,8 @@ func (c restoreCommand) compareExtracted(ctx context.Context, out terminal,
 		fmt.Fprintln(out.stdout, l)
 	}
 	if n := len(found.Unanchored); n > 0 {
-		fmt.Fprintf(out.stdout, "%d ledgers have no anchor here%s\n", n, textIf(!c.AdoptHeads,
-			": they take no events until their newest checkpoints are adopted (--adopt-heads, agentledger adopt)"))
+		fmt.Fprintf(out.stdout, "%s no anchor here%s\n", textcheck.Count(n, "ledger has", "ledgers have"), textIf(!c.AdoptHeads,
+			": each takes no events until its newest checkpoint is adopted (--adopt-heads, agentledger adopt)"))
 	}
 	return found, err
 }
@@ -119,7 +120,7 @@ func (c restoreCommand) finishRestore(ctx context.Context, out terminal, x *back
 	if err := x.MoveStore(c.DatabaseDir()); err != nil {
 		return err
 	}
-	fmt.Fprintf(out.stdout, "restored %d ledgers, %d events, as they were at %s\n", x.Ledgers, x.Events,
+	fmt.Fprintf(out.stdout, "restored %s, %s, as they were at %s\n", textcheck.Count(x.Ledgers, "ledger"), textcheck.Count(x.Events, "event"),
 		x.MadeAt.Format("2006-01-02 15:04:05 MST"))
 	if c.AdoptHeads {
 		if err := c.adoptHeads(ctx, out, found.Unanchored); err != nil {

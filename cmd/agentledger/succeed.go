@@ -7,6 +7,7 @@ import (
 	"os"
 
 	"github.com/agentledger/agentledger/internal/operate/transfer"
+	"github.com/agentledger/agentledger/internal/textcheck"
 )
 
 // succeedCommand lets an organization whose ledger is frozen go on with another one.
@@ -43,6 +44,7 @@ func (c succeedCommand) Run(ctx context.Context, out terminal) error {
 }
 
 func successorText(s transfer.Successor) string {
-	return fmt.Sprintf("%s ended, last known with %d events. In its place:\n%s\nkey: %s\n"+
-		"Give it to the witnesses before the server starts.", s.Predecessor, s.LastSize, s.Origin, s.LogKey)
+	return fmt.Sprintf("%s ended, last known with %s. In its place:\n%s\nkey: %s\n"+
+		"Give it to the witnesses before the server starts.", s.Predecessor, textcheck.Count(s.LastSize, "event"), s.Origin,
+		s.LogKey)
 }

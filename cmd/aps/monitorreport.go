@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/textcheck"
 	"github.com/agentledger/agentledger/monitor"
 )
@@ -48,10 +49,10 @@ func monitoredLines(r monitor.Report, err error) (lines []string) {
 	switch next := r.Successor; {
 	case err != nil:
 	case next != nil && next.Unread != "":
-		lines = append(lines, fmt.Sprintf("kept: %s, %d entries; nothing more can be checked: %s", name, r.KeptSize,
+		lines = append(lines, fmt.Sprintf("kept: %s, %s; nothing more can be checked: %s", name, entries(r.KeptSize),
 			textcheck.Printable(next.Unread)))
 	default:
-		lines = append(lines, fmt.Sprintf("consistent: %s, %d entries (%d new), root %s", name, r.TreeSize,
+		lines = append(lines, fmt.Sprintf("consistent: %s, %s (%d new), root %s", name, entries(r.TreeSize),
 			r.NewEntries, r.RootHash))
 	}
 	if q := r.Quorum; q != nil && err == nil {
@@ -69,8 +70,7 @@ func monitoredLines(r monitor.Report, err error) (lines []string) {
 			textcheck.Printable(strings.Join(r.OtherSigners, " and "))))
 	}
 	if r.HiddenEntries != nil && *r.HiddenEntries > 0 && err == nil {
-		lines = append(lines, fmt.Sprintf("not shown: what %d entries of %s list, if they list anything",
-			*r.HiddenEntries, name))
+		lines = append(lines, fmt.Sprintf("not shown: what %s of %s list, if anything", entries(*r.HiddenEntries), name))
 	}
 	if p := r.Succession; p != nil && err == nil {
 		lines = append(lines, describeSuccession(p))
@@ -99,16 +99,16 @@ func describeAge(r monitor.Report) []string {
 
 // describeQuorum tells how far the quorum of the policy has followed.
 func describeQuorum(q *monitor.QuorumReport) string {
-	line := fmt.Sprintf("cosigned: %d entries have the quorum", q.TreeSize)
+	line := fmt.Sprintf("cosigned: %s the quorum", textcheck.Count(q.TreeSize, "entry has", "entries have"))
 	if q.WaitingSince != nil {
-		line += fmt.Sprintf(", %d wait for it since %s", q.Waiting, q.WaitingSince)
+		line += fmt.Sprintf(", %s for it since %s", textcheck.Count(q.Waiting, "waits", "wait"), q.WaitingSince)
 	}
 	return line
 }
 
 // describeSuccession tells how a log goes on from the one before it.
 func describeSuccession(p *monitor.SuccessionReport) string {
-	compared := fmt.Sprintf("which agrees with the %d entries kept of it", p.KeptSize)
+	compared := fmt.Sprintf("which agrees with the %s kept of it", entries(p.KeptSize))
 	switch {
 	case p.KeptSize == 0:
 		compared = "of which nothing was kept"
@@ -116,6 +116,9 @@ func describeSuccession(p *monitor.SuccessionReport) string {
 		compared += ": the service gives up the last " + strconv.FormatUint(uint64(p.KeptSize-p.LastSize),
 			10) + " of them"
 	}
-	return fmt.Sprintf("succeeds: %s, last known with %d entries, %s; the reason given: %s",
-		textcheck.Printable(string(p.Predecessor)), p.LastSize, compared, textcheck.Printable(p.Reason))
+	return fmt.Sprintf("succeeds: %s, last known with %s, %s; the reason given: %s",
+		textcheck.Printable(string(p.Predecessor)), entries(p.LastSize), compared, textcheck.Printable(p.Reason))
 }
+
+// entries returns a number of entries in words.
+func entries(n id.Index) string { return textcheck.Count(n, "entry", "entries") }

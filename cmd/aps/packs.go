@@ -218,11 +218,11 @@ func print(out *people.Terminal, name string, r *packReport, failed error, t pac
 	lines := []string{
 		fmt.Sprintf("pack        %s", textcheck.Printable(name)),
 		fmt.Sprintf("log         %s", textcheck.Printable(string(r.Origin))),
-		fmt.Sprintf("ok          complete for [%d, %d): %d events shown, %d withheld, %d erased",
-			r.Begin, r.End, r.Shown, r.Withheld, r.Erased),
-		fmt.Sprintf("ok          under the checkpoint of %d events, signed by %s", r.TreeSize, key),
-		fmt.Sprintf("ok          %d envelopes, %d approvals, %d of them with the payload that was decided on",
-			r.Envelopes, r.Approvals, r.Approvals-r.ActionsUnchecked),
+		fmt.Sprintf("ok          complete for [%d, %d): %s shown, %d withheld, %d erased",
+			r.Begin, r.End, textcheck.Count(r.Shown, "event"), r.Withheld, r.Erased),
+		fmt.Sprintf("ok          under the checkpoint of %s, signed by %s", textcheck.Count(r.TreeSize, "event"), key),
+		fmt.Sprintf("ok          %s, %s, %d of them with the payload that was decided on",
+			textcheck.Count(r.Envelopes, "envelope"), textcheck.Count(r.Approvals, "approval"), r.Approvals-r.ActionsUnchecked),
 		fmt.Sprintf("manifest    %s", r.ManifestSHA256),
 	}
 	switch {
@@ -239,8 +239,8 @@ func print(out *people.Terminal, name string, r *packReport, failed error, t pac
 		lines = append(lines, fmt.Sprintf("cosigned    by a quorum of the policy, by %s", r.QuorumTime))
 	}
 	if r.SignaturesUnchecked > 0 {
-		lines = append(lines, fmt.Sprintf("--          %d signatures need envelopes that are not in the pack",
-			r.SignaturesUnchecked))
+		lines = append(lines, fmt.Sprintf("--          %s envelopes that are not in the pack",
+			textcheck.Count(r.SignaturesUnchecked, "signature needs", "signatures need")))
 	}
 	for _, what := range r.NotCovered {
 		lines = append(lines, "not covered: "+what)

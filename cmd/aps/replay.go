@@ -13,6 +13,7 @@ import (
 
 	"github.com/agentledger/agentledger/client"
 	"github.com/agentledger/agentledger/cmd/aps/flags"
+	"github.com/agentledger/agentledger/internal/textcheck"
 )
 
 type replayCommand struct {
@@ -90,9 +91,9 @@ func (c *replayCommand) sendRecording(ctx context.Context, s *streams, in io.Rea
 	}
 	switch {
 	case failed != nil:
-		return fmt.Errorf("stopped after %d lines (run again to go on): %w", out.Lines, failed)
+		return fmt.Errorf("stopped after %s (run again to continue): %w", textcheck.Count(out.Lines, "line"), failed)
 	case out.Refused > 0:
-		return &negative{fmt.Errorf("%d of %d lines refused", out.Refused, out.Lines)}
+		return &negative{fmt.Errorf("%d of %s refused", out.Refused, textcheck.Count(out.Lines, "line"))}
 	}
 	return nil
 }

@@ -68,8 +68,8 @@ func printReport(s *streams, b *verify.Bundle, r bundleReport) error {
 // successionLine describes the predecessor that the first event of a log names.
 func successionLine(s verify.Succession) string {
 	last, _ := s.Last() // it was parsed
-	return fmt.Sprintf("succeeds    %s, last known with %d entries: %s", textcheck.Printable(string(s.Predecessor)),
-		last.Size, textcheck.Printable(s.Reason))
+	return fmt.Sprintf("succeeds    %s, last known with %s: %s", textcheck.Printable(string(s.Predecessor)),
+		entries(last.Size), textcheck.Printable(s.Reason))
 }
 
 func isFalse(verdict *bool) bool { return verdict != nil && !*verdict }

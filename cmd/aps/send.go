@@ -68,7 +68,7 @@ func (d *delivery) sendAllEvents(ctx context.Context, in io.Reader, batch int) e
 	case d.sent == 0:
 		return errors.New("no event to send")
 	case d.refused > 0:
-		return &negative{fmt.Errorf("%d of %d events refused, the first: %w", d.refused, d.sent, d.first)}
+		return &negative{fmt.Errorf("%d of %s refused, the first: %w", d.refused, textcheck.Count(d.sent, "event"), d.first)}
 	}
 	return nil
 }

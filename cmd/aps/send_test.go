@@ -211,7 +211,7 @@ func TestSendStops(t *testing.T) {
 		"unknown flag":        {t.Context(), "", []string{"send", "--tokn", "t"}, 2, "hint: aps --help"},
 		"malformed org":       {t.Context(), "", []string{"send", "--org", "mine"}, 2, "--org"},
 		"no command":          {t.Context(), "", nil, 2, "hint: aps --help"},
-		"malformed signature": {t.Context(), `{"sig_alg":"ed25519"}`, with("send", at(s, mine)), 1, "1 of 1 events refused"},
+		"malformed signature": {t.Context(), `{"sig_alg":"ed25519"}`, with("send", at(s, mine)), 1, "1 of 1 event refused"},
 	} {
 		got := apsContext(tc.ctx, tc.stdin, tc.args...)
 		if got.status != tc.status || !strings.Contains(got.report, tc.want) || strings.Contains(got.report, mine.Token) || strings.Contains(got.report, mine.Seed) {

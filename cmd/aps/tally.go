@@ -180,7 +180,7 @@ func (s summary) printSummary(out *streams) error {
 		}
 	}
 	for _, r := range s.Retries {
-		if err := out.printLine("sent again %d times: %s", r.Requests, textcheck.Printable(r.Reason)); err != nil {
+		if err := out.printLine("sent again %s: %s", textcheck.Count(r.Requests, "time"), textcheck.Printable(r.Reason)); err != nil {
 			return err
 		}
 	}

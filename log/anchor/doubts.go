@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/textcheck"
 	"github.com/agentledger/agentledger/tlog"
 )
 
@@ -147,16 +148,16 @@ func (f *Folder) Problems() (all []string) {
 			"latest checkpoint that was shown of each (agentledger adopt --checkpoint FILE), or all stored heads " +
 			"(agentledger adopt --all-heads --reason TEXT)"
 	case len(f.doubts.affected) > 0:
-		held = fmt.Sprintf("%d ledgers that lost their latest anchor are read-only: adopt the latest checkpoint that was shown of "+
-			"each (agentledger adopt --checkpoint FILE), or the stored heads (agentledger adopt --all-heads --reason TEXT)",
-			len(f.doubts.affected))
+		held = fmt.Sprintf("%s read-only: adopt the latest checkpoint that was shown of each (agentledger adopt --checkpoint FILE), "+
+			"or the stored heads (agentledger adopt --all-heads --reason TEXT)", textcheck.Count(len(f.doubts.affected),
+			"ledger that lost its latest anchor is", "ledgers that lost their latest anchor are"))
 	}
 	for _, d := range f.journal.damages {
-		all = append(all, fmt.Sprintf("%s is damaged: %d bytes at byte %d; %s", f.journal.path, d.bytes, d.at, held))
+		all = append(all, fmt.Sprintf("%s is damaged: %s at byte %d; %s", f.journal.path, textcheck.Count(d.bytes, "byte"), d.at, held))
 	}
 	for _, d := range f.slugs.damages {
 		if d.bytes != missingBytes || !f.slugs.missing {
-			all = append(all, fmt.Sprintf("%s is damaged: %d bytes at byte %d; %s", f.slugs.path, d.bytes, d.at, lostNames))
+			all = append(all, fmt.Sprintf("%s is damaged: %s at byte %d; %s", f.slugs.path, textcheck.Count(d.bytes, "byte"), d.at, lostNames))
 		}
 	}
 	return all

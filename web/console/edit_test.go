@@ -51,7 +51,7 @@ func TestEditor(t *testing.T) {
 		send(do, `{"name":"n`+strings.Repeat(" ", 1<<20)+`"}`).Want(t, "beyond a MiB: "+do, http.StatusRequestEntityTooLarge, "too large", "Save as draft")
 	}
 	checked := send("check", document("900"))
-	checked.Want(t, "check", http.StatusOK, "1 rule", "1 of its 1 tests fails", "fails: <bdi>got allow by default")
+	checked.Want(t, "check", http.StatusOK, "1 rule", "1 of its 1 test fails", "fails: <bdi>got allow by default")
 	if got := text(t, checked.Body); got != document("900") {
 		t.Errorf("a check changes the text to %q", got)
 	}

@@ -1,7 +1,6 @@
 package console
 
 import (
-	"fmt"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -10,6 +9,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/internal/textcheck"
 	"github.com/agentledger/agentledger/web/screen"
 )
 
@@ -130,17 +130,10 @@ func durationWords(seconds int64) string {
 		name    string
 	}{{86400, "day"}, {3600, "hour"}, {60, "minute"}} {
 		if seconds >= unit.seconds && seconds%unit.seconds == 0 {
-			return plural(int(seconds/unit.seconds), unit.name)
+			return textcheck.Count(int(seconds/unit.seconds), unit.name)
 		}
 	}
-	return plural(int(seconds), "second")
-}
-
-func plural(n int, name string) string {
-	if n == 1 {
-		return "1 " + name
-	}
-	return fmt.Sprintf("%d %ss", n, name)
+	return textcheck.Count(int(seconds), "second")
 }
 
 // refuseConflict returns a refusal of a form that was sent for something that has changed since.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/agentledger/agentledger/client"
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/textcheck"
 	"github.com/agentledger/agentledger/tlog"
 	"github.com/agentledger/agentledger/verify"
 )
@@ -64,7 +65,7 @@ func checkReceipt(r client.Result, b *verify.Bundle, report verify.Report, size 
 	case report.SignatureOK == nil || !*report.SignatureOK:
 		return errors.New("it does not show the agent's signature")
 	case b.Inclusion.TreeSize != size:
-		return fmt.Errorf("it is proved for a tree of %d leaves, not %d", b.Inclusion.TreeSize, size)
+		return fmt.Errorf("it is proved for a tree of %s, not %d", textcheck.Count(b.Inclusion.TreeSize, "leaf", "leaves"), size)
 	case r.Status == client.Created && (b.SequenceNum != r.Sequence || b.EventHash != r.EventHash):
 		return fmt.Errorf("it was acknowledged as #%d, and is #%d", r.Sequence, b.SequenceNum)
 	}
@@ -80,7 +81,7 @@ func (o *organization) findForks(ctx context.Context, newest tlog.Checkpoint) (f
 			return forks, err
 		}
 		if err != nil {
-			forks = append(forks, fmt.Sprintf("the tree of %d leaves: %v", size, err))
+			forks = append(forks, fmt.Sprintf("the tree of %s: %v", textcheck.Count(size, "leaf", "leaves"), err))
 		}
 	}
 	return forks, nil

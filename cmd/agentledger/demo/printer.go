@@ -3,6 +3,8 @@ package demo
 import (
 	"fmt"
 	"io"
+
+	"github.com/agentledger/agentledger/internal/textcheck"
 )
 
 // Printer prints a demo: its scenes, notes and conclusions, and its checks, which it counts. Each check is one line that
@@ -47,6 +49,6 @@ func (p *Printer) Counts() (passed, failed int) { return p.passed, p.failed }
 
 // PrintVerdict prints the result of the demo, and reports whether every check has passed.
 func (p *Printer) PrintVerdict() (good bool) {
-	fmt.Fprintf(p.Out, "\n%d checks passed, %d failed\n", p.passed, p.failed)
+	fmt.Fprintf(p.Out, "\n%s passed, %d failed\n", textcheck.Count(p.passed, "check"), p.failed)
 	return p.failed == 0 && p.passed > 0
 }

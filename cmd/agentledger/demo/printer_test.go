@@ -20,11 +20,11 @@ func TestPrinter(t *testing.T) {
 			p.CountCheck(true, "%d of %d", 2, 2)
 			p.PrintConclusion("it holds")
 			p.BeginScene("Second")
-		}, "\n1. First\n   node 1\n   ok   2 of 2\n   => it holds\n\n2. Second\n\n1 checks passed, 0 failed\n", true},
+		}, "\n1. First\n   node 1\n   ok   2 of 2\n   => it holds\n\n2. Second\n\n1 check passed, 0 failed\n", true},
 		"one fails": {func(p *demo.Printer) {
 			p.CountCheck(true, "a")
 			p.CountCheck(false, "b")
-		}, "   ok   a\n   FAIL b\n\n1 checks passed, 1 failed\n", false},
+		}, "   ok   a\n   FAIL b\n\n1 check passed, 1 failed\n", false},
 	} {
 		var out strings.Builder
 		p := &demo.Printer{Out: &out}

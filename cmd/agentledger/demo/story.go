@@ -11,6 +11,7 @@ import (
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/cluster"
 	"github.com/agentledger/agentledger/internal/syncs"
+	"github.com/agentledger/agentledger/internal/textcheck"
 	"github.com/agentledger/agentledger/storage/pgstore/pgprograms"
 )
 
@@ -22,7 +23,7 @@ const patience = time.Minute
 
 // playStart starts the database and the nodes.
 func (s *stage) playStart(ctx context.Context, installed pgprograms.Installation) (err error) {
-	s.BeginScene(fmt.Sprintf("PostgreSQL and %d nodes start", s.options.Nodes))
+	s.BeginScene(fmt.Sprintf("PostgreSQL and %s", textcheck.Count(s.options.Nodes, "node starts", "nodes start")))
 	if s.database, err = startDatabase(ctx, installed); err != nil {
 		return err
 	}
@@ -62,7 +63,8 @@ func (s *stage) checkViews(ctx context.Context) {
 		}
 		return owned == cluster.Shards
 	})
-	s.CountCheck(good, "each node sees %d nodes, and each of the %d shards has one owner", len(s.nodes), cluster.Shards)
+	s.CountCheck(good, "each node sees %s, and each of the %d shards has one owner",
+		textcheck.Count(len(s.nodes), "node"), cluster.Shards)
 }
 
 // await returns true once look does, and false after the patience.
@@ -161,13 +163,14 @@ func (s *stage) playOutsider(ctx context.Context, o *organization) error {
 	if err != nil {
 		return err
 	}
-	s.CountCheck(len(missing) == 0, "%-6s each of %d acknowledged events is in the newest tree of %d leaves, "+
-		"under its number and signature", o.name, len(o.receipts), newest.Size)
+	s.CountCheck(len(missing) == 0, "%-6s each of %s is in the newest tree of %s, under its number and signature",
+		o.name, textcheck.Count(len(o.receipts), "acknowledged event"), textcheck.Count(newest.Size, "leaf", "leaves"))
 	for _, what := range missing {
 		s.PrintNote("%s", what)
 	}
-	s.CountCheck(len(o.faults) == 0 && len(o.shown) == len(s.nodes), "%-6s trees of %d sizes were seen on %d nodes: "+
-		"none smaller than one before, one for each size", o.name, len(o.heads), len(o.shown))
+	s.CountCheck(len(o.faults) == 0 && len(o.shown) == len(s.nodes), "%-6s trees of %s were seen on %s: "+
+		"none smaller than one before, one for each size", o.name, textcheck.Count(len(o.heads), "size"),
+		textcheck.Count(len(o.shown), "node"))
 	for _, what := range o.faults {
 		s.PrintNote("%s", what)
 	}
@@ -202,10 +205,10 @@ func (s *stage) playOn(ctx context.Context) error {
 func (s *stage) printInvitation() {
 	passed, failed := s.Counts()
 	fmt.Fprintf(s.Out, `
-%d checks passed, %d failed. Still serving; all is gone when it stops.
+%s passed, %d failed. Still serving; all is gone when it stops.
 The agent of Initech works on, once a second, through any node. Kill a node, and look at the log through the others:
 
-`, passed, failed)
+`, textcheck.Count(passed, "check"), failed)
 	for _, n := range s.nodes {
 		s.PrintNote("%s  kill -9 %d   %s/log/initech", n.name, n.process.command.Process.Pid, n.main)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/agentledger/agentledger/client"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/syncs"
+	"github.com/agentledger/agentledger/internal/textcheck"
 	"github.com/agentledger/agentledger/tlog"
 )
 
@@ -142,11 +143,11 @@ func (o *organization) noteHead(from *node, head tlog.Checkpoint, largest id.Ind
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if head.Size < largest {
-		o.faults = append(o.faults, fmt.Sprintf("%s shows a tree of %d leaves after one of %d was seen", from.name,
-			head.Size, largest))
+		o.faults = append(o.faults, fmt.Sprintf("%s shows a tree of %s after one of %d was seen", from.name,
+			textcheck.Count(head.Size, "leaf", "leaves"), largest))
 	}
 	if root, known := o.heads[head.Size]; known && root != head.Root {
-		o.faults = append(o.faults, fmt.Sprintf("%s shows another tree of %d leaves", from.name, head.Size))
+		o.faults = append(o.faults, fmt.Sprintf("%s shows another tree of %s", from.name, textcheck.Count(head.Size, "leaf", "leaves")))
 	}
 	o.heads[head.Size] = head.Root
 	o.shown[from]++

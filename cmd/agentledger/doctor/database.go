@@ -11,6 +11,7 @@ import (
 	"github.com/agentledger/agentledger/internal/clock"
 	"github.com/agentledger/agentledger/internal/config"
 	"github.com/agentledger/agentledger/internal/secret"
+	"github.com/agentledger/agentledger/internal/textcheck"
 )
 
 const (
@@ -86,8 +87,8 @@ func (s databaseSettings) judge(now time.Time) (found []Finding) {
 	reserved, _ := strconv.Atoi(s.reserved)
 	if most-reserved < fewestConnection {
 		found = append(found, attend("set max_connections to 100",
-			"it takes %d connections, and a service has up to 20, twice while another one takes its place",
-			most-reserved))
+			"it takes %s, and a service has up to 20, twice while another one takes its place",
+			textcheck.Count(most-reserved, "connection")))
 	}
 	if len(found) == 0 {
 		found = append(found, good("PostgreSQL %d keeps what it acknowledged", s.version/10000))

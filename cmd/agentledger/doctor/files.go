@@ -11,6 +11,7 @@ import (
 
 	"github.com/agentledger/agentledger/internal/config"
 	"github.com/agentledger/agentledger/internal/secret"
+	"github.com/agentledger/agentledger/internal/textcheck"
 )
 
 // Rights of the owner.
@@ -42,7 +43,7 @@ func checkFiles(_ context.Context, c config.Serve) (found []Finding) {
 	found = append(found, checkMasterKey(c)...)
 	found = append(found, checkSocketFolders(c)...)
 	if len(found) == 0 {
-		found = append(found, good("%d files and folders are private to the user of the service", looked))
+		found = append(found, good("%s private to the user of the service", textcheck.Count(looked, "file or folder is", "files and folders are")))
 	}
 	return found
 }

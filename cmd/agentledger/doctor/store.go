@@ -12,6 +12,7 @@ import (
 	"github.com/agentledger/agentledger/cmd/agentledger/datadir"
 	"github.com/agentledger/agentledger/internal/config"
 	"github.com/agentledger/agentledger/internal/seal"
+	"github.com/agentledger/agentledger/internal/textcheck"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/log/anchor"
 	"github.com/agentledger/agentledger/storage/pebblestore"
@@ -138,6 +139,6 @@ func countUnanchored(ctx context.Context, s *datadir.Store, ledgers *log.Ledgers
 	if unanchored == 0 {
 		return "", nil
 	}
-	return fmt.Sprintf("%d of %d examined logs have no anchor that confirms their head: they would be read-only",
-		unanchored, looked), nil
+	return fmt.Sprintf("%d of %s without an anchor that confirms the head; such a log would be read-only", unanchored,
+		textcheck.Count(looked, "examined log is", "examined logs are")), nil
 }

@@ -114,10 +114,10 @@ func printErasure(t *Terminal, text jsontext.Value) error {
 	if err := json.Unmarshal(text, &e); err != nil {
 		return err
 	}
-	return t.PrintLine("%s  %s  %-7s  %s  by %s  %d envelopes and %d approvals erased, %d gone before, "+
-		"%d events to look at",
+	return t.PrintLine("%s  %s  %-7s  %s  by %s  %s and %s erased, %d gone before, %s to look at",
 		textcheck.Printable(e.ID), e.Asked, textcheck.Printable(e.State), textcheck.Printable(e.Reason),
-		textcheck.Printable(e.By), e.Counts.Erased, e.Counts.Approvals, e.Counts.Already, e.Counts.Unexamined)
+		textcheck.Printable(e.By), textcheck.Count(e.Counts.Erased, "envelope"), textcheck.Count(e.Counts.Approvals, "approval"),
+		e.Counts.Already, textcheck.Count(e.Counts.Unexamined, "event"))
 }
 
 type erasuresListCommand struct {
@@ -202,7 +202,7 @@ func (c *RetentionCommand) Run(ctx context.Context, t *Terminal) error {
 	}
 	days := "for ever"
 	if kept.Days > 0 {
-		days = strconv.Itoa(kept.Days) + " days"
+		days = textcheck.Count(kept.Days, "day")
 	}
 	return t.PrintLine("envelopes are kept %s, legal hold: %v", days, kept.Hold)
 }

@@ -8,6 +8,7 @@ import (
 	"net/url"
 
 	"github.com/agentledger/agentledger/internal/durable"
+	"github.com/agentledger/agentledger/internal/textcheck"
 )
 
 // EvidenceCommand is aps evidence.
@@ -70,7 +71,7 @@ func (c *EvidenceCommand) Run(ctx context.Context, t *Terminal) error {
 	if t.JSON {
 		return t.PrintJSON(map[string]any{"file": c.Out, "bytes": size})
 	}
-	return t.PrintLine("%s: %d bytes; check it with aps verify", c.Out, size)
+	return t.PrintLine("%s: %s; check it with aps verify", c.Out, textcheck.Count(size, "byte"))
 }
 
 // download writes an answer of the console to w. It takes as long as the service sends.

@@ -51,9 +51,10 @@ func (c *policyCheckCommand) Run(ctx context.Context, t *Terminal) error {
 		case d.Quorum != nil:
 			return *d.Quorum, false
 		case len(d.Failures) > 0:
-			return fmt.Sprintf("%d of %d tests do not pass: aps policy test", len(d.Failures), d.Tests), false
+			return fmt.Sprintf("%d of %s: aps policy test", len(d.Failures),
+				textcheck.Count(d.Tests, "test does not pass", "tests do not pass")), false
 		}
-		return fmt.Sprintf("ok, %d rules, %d tests", d.Rules, d.Tests), true
+		return fmt.Sprintf("ok, %s, %s", textcheck.Count(d.Rules, "rule"), textcheck.Count(d.Tests, "test")), true
 	})
 }
 
@@ -65,7 +66,7 @@ func (c *policyTestCommand) Run(ctx context.Context, t *Terminal) error {
 		if d.Problem != "" {
 			return d.Problem, false
 		}
-		said = fmt.Sprintf("%d of %d tests pass", d.Tests-len(d.Failures), d.Tests)
+		said = fmt.Sprintf("%d of %s", d.Tests-len(d.Failures), textcheck.Count(d.Tests, "test passes", "tests pass"))
 		for _, f := range d.Failures {
 			said += fmt.Sprintf("\n    tests[%d] %q: %s", f.Place, f.Name, textcheck.Printable(f.Why))
 		}

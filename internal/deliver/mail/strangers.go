@@ -13,6 +13,7 @@ import (
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/records"
+	"github.com/agentledger/agentledger/internal/textcheck"
 	"github.com/agentledger/agentledger/storage"
 )
 
@@ -165,8 +166,8 @@ func (o *Outbox) countDaily(ctx context.Context, t id.Tenant, now time.Time) ([]
 	if v.Value.Count >= most {
 		midnight := now.UTC().Truncate(24 * time.Hour).Add(24 * time.Hour)
 		return nil, &fault.Error{Kind: fault.RateLimited, Code: "rate_limited", RetryAfter: midnight.Sub(now),
-			Message: fmt.Sprintf("The organization has sent %d mails to addresses that are no members today, as many as it "+
-				"may send in a day", most)}
+			Message: fmt.Sprintf("The organization has sent %s to addresses that are no members today, as many as it "+
+				"may send in a day", textcheck.Count(most, "mail"))}
 	}
 	v.Value.Count++
 	put, err := counts.Put(v)

@@ -14,6 +14,7 @@ import (
 	"github.com/agentledger/agentledger/internal/deliver/follow"
 	"github.com/agentledger/agentledger/internal/records"
 	"github.com/agentledger/agentledger/internal/sysevent"
+	"github.com/agentledger/agentledger/internal/textcheck"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/storage"
 )
@@ -213,7 +214,7 @@ func (x *Exporter) movePosition(
 	switch {
 	case from.Index != nil && *from.Index > s.Size():
 		return storage.Change{}, nil, fault.New(fault.Invalid,
-			fmt.Sprintf("from must not be larger than the ledger, which has %d events", s.Size()))
+			fmt.Sprintf("from must not be larger than the ledger, which has %s", textcheck.Count(s.Size(), "event")))
 	case from.Index != nil:
 		cursor = follow.Cursor{Origin: s.Identity().Origin, Next: *from.Index}
 	case from.Newest || !stored.Exists():

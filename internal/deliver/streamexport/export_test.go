@@ -352,7 +352,7 @@ func TestRefusals(t *testing.T) {
 		{func(r *streamexport.Request) { r.Headers = map[string]string{"x-a": "v", "X-A": "v"} }, own},
 		{func(r *streamexport.Request) { r.Headers = map[string]string{"X-A": "v\r\nX-B: w"} }, "headers must have values of HTTP header fields, at most 4096 bytes each"},
 		{func(r *streamexport.Request) { r.URL = "https://other.example/" }, "headers are required when url goes to another host"},
-		{func(r *streamexport.Request) { r.From.Index = &big }, "from must not be larger than the ledger, which has 1 events"},
+		{func(r *streamexport.Request) { r.From.Index = &big }, "from must not be larger than the ledger, which has 1 event"},
 	} {
 		wish := streamexport.Request{URL: r.URL, Format: streamexport.FormatOCSF}
 		tc.change(&wish)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/textcheck"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/log/anchor"
 )
@@ -20,12 +21,15 @@ type Loss struct {
 // String says what is lost.
 func (l Loss) String() string {
 	if (l.Organization == id.Organization{}) {
-		return fmt.Sprintf("%s: it is not in the backup, and %d events were shown", l.Origin, l.Shown)
+		return fmt.Sprintf("%s: it is not in the backup, and %s shown", l.Origin,
+			textcheck.Count(l.Shown, "event was", "events were"))
 	}
 	if l.Size >= l.Shown {
-		return fmt.Sprintf("%s: the backup has another tree than that of %d events that was shown", l.Origin, l.Shown)
+		return fmt.Sprintf("%s: the backup has another tree than the one of %s that was shown", l.Origin,
+			textcheck.Count(l.Shown, "event"))
 	}
-	return fmt.Sprintf("%s: the backup has %d events, and %d were shown", l.Origin, l.Size, l.Shown)
+	return fmt.Sprintf("%s: the backup has %s, and %s shown", l.Origin, textcheck.Count(l.Size, "event"),
+		textcheck.Count(l.Shown, "was", "were"))
 }
 
 // Difference is how the ledgers of a backup differ from the anchors.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/agentledger/agentledger/internal/durable"
 	"github.com/agentledger/agentledger/internal/seal"
+	"github.com/agentledger/agentledger/internal/textcheck"
 )
 
 // maxManifest bounds a manifest in bytes: about a million files.
@@ -108,7 +109,7 @@ func (x *Extracted) CompareHeads(ctx context.Context, h Heads) error {
 		return fmt.Errorf("compare with the heads of the backup: %w", err)
 	}
 	if n.Faults != x.Faults {
-		return fmt.Errorf("%w: %d ledgers can't be read, and before there were %d", ErrDamaged, n.Faults, x.Faults)
+		return fmt.Errorf("%w: %s can't be read, and before there were %d", ErrDamaged, textcheck.Count(n.Faults, "ledger"), x.Faults)
 	}
 	return nil
 }

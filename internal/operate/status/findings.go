@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/agentledger/agentledger/internal/operate/backup"
+	"github.com/agentledger/agentledger/internal/textcheck"
 )
 
 // Severities of findings: a page needs a person at once.
@@ -53,7 +54,7 @@ func (r *Report) judge(now time.Time) {
 }
 
 // above returns a rule's check: the summary, with the value in it, when the value is above the limit.
-func above[T int | uint64 | float64](limit T, value func(*Report) T, summary string) func(*Report, time.Time) string {
+func above(limit float64, value func(*Report) float64, summary string) func(*Report, time.Time) string {
 	return func(r *Report, _ time.Time) string {
 		if v := value(r); v > limit {
 			return fmt.Sprintf(summary, v)
@@ -62,9 +63,17 @@ func above[T int | uint64 | float64](limit T, value func(*Report) T, summary str
 	}
 }
 
+// wantZero returns the check of a number that should be 0. The summary is the number with one or many (textcheck.Count).
+func wantZero[T uint64 | float64](value func(*Report) T, one, many string) func(*Report, time.Time) string {
+	return func(r *Report, _ time.Time) string {
+		v := value(r)
+		return textIf(v > 0, textcheck.Count(v, one, many))
+	}
+}
+
 // grew returns the check of a counter that grew lately.
-func grew(counter, summary string) func(*Report, time.Time) string {
-	return above(0, func(r *Report) float64 { return r.increases[counter] }, summary)
+func grew(counter, one, many string) func(*Report, time.Time) string {
+	return wantZero(func(r *Report) float64 { return r.increases[counter] }, one, many)
 }
 
 // lasts returns the check of a lag that has been above the limit for a while. The summary has the value of now.
@@ -87,20 +96,23 @@ func integrityRules() []rule {
 	const levels = manual + "Anchors, and ledgers that are not well"
 	return []rule{
 		{"AgentledgerLedgerFrozen", Page, levels,
-			above(0, faulty("frozen"), "%d ledgers are frozen")},
+			wantZero(faulty("frozen"), "ledger is frozen", "ledgers are frozen")},
 		{"AgentledgerLedgerReadOnly", Ticket, levels,
-			above(0, faulty("read_only", "held", "suspect", "importing", "moved"),
-				"%d ledgers are read_only, held, suspect, importing or moved")},
+			wantZero(faulty("read_only", "held", "suspect", "importing", "moved"),
+				"ledger is read_only, held, suspect, importing or moved",
+				"ledgers are read_only, held, suspect, importing or moved")},
 		{"AgentledgerLedgersMissing", Page, manual + "Organizations that a rollback took away",
-			above(0, func(r *Report) uint64 { return r.Ledgers.Missing },
-				"%d ledgers were shown and are not in the store")},
-		{"AgentledgerFaultFound", Page, levels, grew(faultsFound, "%g faults were found in 15 minutes")},
+			wantZero(func(r *Report) uint64 { return r.Ledgers.Missing },
+				"ledger was shown and is not in the store", "ledgers were shown and are not in the store")},
+		{"AgentledgerFaultFound", Page, levels, grew(faultsFound, "fault was found in 15 minutes", "faults were found in 15 minutes")},
 		{"AgentledgerBadProof", Page, "look for bad memory, then run fsck",
-			grew(badProofs, "%g proofs did not hold in 15 minutes and were not served")},
+			grew(badProofs, "proof did not hold in 15 minutes and was not served",
+				"proofs did not hold in 15 minutes and were not served")},
 		{"AgentledgerContradicted", Page, "docs/witnesses.md: A contradiction",
-			grew(contradictions, "%g witnesses know of another history of a log")},
+			grew(contradictions, "witness knows of another history of a log", "witnesses know of another history of a log")},
 		{"AgentledgerAnchorsLost", Page, manual + "Logs, anchors lost",
-			grew(anchorsLost, "the anchors were removed or replaced under the process, %g times in 15 minutes")},
+			grew(anchorsLost, "time in 15 minutes, the anchors were removed or replaced under the process",
+				"times in 15 minutes, the anchors were removed or replaced under the process")},
 		{"AgentledgerAnchorsBehind", Page, "look at the volume of the anchors",
 			above(30, func(r *Report) float64 { return r.Anchors.LagSeconds }, "the anchors are %.0f s behind")},
 	}
@@ -118,21 +130,25 @@ func storeRules() []rule {
 			return textIf(r.Clock.Held, "the machine's clock is not trusted")
 		}},
 		{"AgentledgerLedgerAheadOfClock", Page, manual + "A log that was ahead of the clock",
-			above(0, func(r *Report) uint64 { return r.Ledgers.AheadOfClock }, "%d ledgers are ahead of the clock")},
+			wantZero(func(r *Report) uint64 { return r.Ledgers.AheadOfClock }, "ledger is ahead of the clock",
+				"ledgers are ahead of the clock")},
 		{"AgentledgerStoreFailing", Page, "look at the disk, then at the log",
-			grew(appendFailures, "%g appends failed in 15 minutes")},
+			grew(appendFailures, "append failed in 15 minutes", "appends failed in 15 minutes")},
 		{"AgentledgerAppendHangs", Page, manual + "A store that hangs",
 			above(10, func(r *Report) float64 { return r.Store.OldestAppendSeconds },
 				"an append has been out for %.0f s")},
 		{"AgentledgerRequestsLate", Page, manual + "A store that hangs",
-			grew(lateRequests, "%g requests in 15 minutes were answered for handlers that did not come back")},
+			grew(lateRequests, "request in 15 minutes was answered for a handler that did not return",
+				"requests in 15 minutes were answered for handlers that did not return")},
 		{"AgentledgerInternalErrors", Page, manual + "Logs, request with err",
-			grew(internalErrors, "%g requests in 15 minutes were answered with 500")},
+			grew(internalErrors, "request in 15 minutes was answered with 500",
+				"requests in 15 minutes were answered with 500")},
 		{"AgentledgerUnavailable", Page, manual + "A store that hangs",
-			grew(refusals, "%g requests in 15 minutes were refused with 503, because the store or another part did not answer")},
+			grew(refusals, "request in 15 minutes was refused with 503, because the store or another part did not answer",
+				"requests in 15 minutes were refused with 503, because the store or another part did not answer")},
 		{"AgentledgerStaleAnswers", Page, manual + "A store that hangs",
-			grew(staleAnswers,
-				"%g requests in 15 minutes were answered from memory, because the store did not answer")},
+			grew(staleAnswers, "request in 15 minutes was answered from memory, because the store did not answer",
+				"requests in 15 minutes were answered from memory, because the store did not answer")},
 	}
 }
 
@@ -146,7 +162,8 @@ func lagRules() []rule {
 	return []rule{
 		{"AgentledgerQueueFills", Ticket, manual + "Overload", func(r *Report, _ time.Time) string {
 			return textIf(2*r.Events.Queued > r.Events.QueueLimit,
-				fmt.Sprintf("%d events wait, of %d that may", r.Events.Queued, r.Events.QueueLimit))
+				fmt.Sprintf("%s, of %d that may", textcheck.Count(r.Events.Queued, "event waits", "events wait"),
+					r.Events.QueueLimit))
 		}},
 		{"AgentledgerWitnessesBehind", Ticket, "docs/witnesses.md",
 			lasts(longestWait, witnessWait, func(r *Report) float64 { return r.Witnesses.WaitSeconds },
@@ -174,7 +191,8 @@ func archiveRules() []rule {
 	const archive = "docs/storage.md: The archive"
 	return []rule{
 		{"AgentledgerArchiveDamaged", Page, archive,
-			grew(archiveFailures, "%g reads in 15 minutes found an object of the archive damaged or missing")},
+			grew(archiveFailures, "read in 15 minutes found an object of the archive damaged or missing",
+				"reads in 15 minutes found an object of the archive damaged or missing")},
 		{"AgentledgerArchiveBehind", Ticket, archive, func(r *Report, _ time.Time) string {
 			a := r.Archive
 			if a == nil || a.WaitSeconds <= longestMove && a.ErasureSeconds <= longestErasure {
@@ -210,7 +228,8 @@ func upkeepRules() []rule {
 		{"AgentledgerCertificateMissing", Page, manual + "TLS", func(r *Report, _ time.Time) string {
 			n := r.increases[noCertificate]
 			return textIf(r.CertificateEndsAt == nil && n > 0,
-				fmt.Sprintf("%g connections in 15 minutes got no certificate: the ACME server has given none", n))
+				textcheck.Count(n, "connection", "connections")+
+					" in 15 minutes got no certificate: the ACME server has given none")
 		}},
 		{"AgentledgerBackupOld", Ticket, manual + "Backup and restore", func(r *Report, now time.Time) string {
 			if r.Backup == nil || now.Sub(r.Backup.MadeAt) <= backupOld {

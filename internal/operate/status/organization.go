@@ -7,6 +7,7 @@ import (
 
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/operate/witness"
+	"github.com/agentledger/agentledger/internal/textcheck"
 )
 
 // AnchorSizes gives the newest sizes that were shown (package anchor).
@@ -57,8 +58,9 @@ func (s *Service) ReportOrganization(ctx context.Context, t id.Tenant) (*Organiz
 
 // WriteText writes the state for a person.
 func (o *Organization) WriteText(w io.Writer) error {
-	_, err := fmt.Fprintf(w, "%s\n%s\nanchored at %d events; %d witnesses, cosigned at %d events, quorum at %d\n",
-		o.State, o.describe(), o.AnchoredSize, o.Witnesses, o.CosignedSize, o.QuorumSize)
+	_, err := fmt.Fprintf(w, "%s\n%s\nanchored at %s; %s, cosigned at %s, quorum at %d\n",
+		o.State, o.describe(), textcheck.Count(o.AnchoredSize, "event"), textcheck.Count(o.Witnesses, "witness", "witnesses"),
+		textcheck.Count(o.CosignedSize, "event"), o.QuorumSize)
 	return err
 }
 

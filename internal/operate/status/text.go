@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json"
+
+	"github.com/agentledger/agentledger/internal/textcheck"
 )
 
 // Printed is a report as the command prints it.
@@ -57,9 +59,9 @@ func (r *Report) programLines() [][2]string {
 		{"service", fmt.Sprintf("%s, up for %s", ready, time.Duration(r.Program.UptimeSeconds)*time.Second)},
 		{"versions", fmt.Sprintf("program %s, %s, %s store of format %d", r.Program.Version, r.Program.Go,
 			r.Store.Engine, r.Store.Format)},
-		{"store", fmt.Sprintf("%s, since the start %d appends failed, %d answers from memory, %d requests late",
-			formatBytes(float64(r.Store.DiskBytes)), r.Store.AppendFailures, r.Store.StaleAnswers,
-			r.Store.LateRequests)},
+		{"store", fmt.Sprintf("%s, since the start %s failed, %s from memory, %s late",
+			formatBytes(float64(r.Store.DiskBytes)), textcheck.Count(r.Store.AppendFailures, "append"),
+			textcheck.Count(r.Store.StaleAnswers, "answer"), textcheck.Count(r.Store.LateRequests, "request"))},
 	}
 }
 
@@ -74,8 +76,8 @@ func (r *Report) ledgerLines() [][2]string {
 	}
 	resting := textIf(len(r.Witnesses.Resting) > 0, ", left alone: "+strings.Join(r.Witnesses.Resting, ", "))
 	return [][2]string{
-		{"events", fmt.Sprintf("%d, %d of them not re-verified%s; %d wait for an append", r.Events.Total,
-			r.Events.NotReverified, counted, r.Events.Queued)},
+		{"events", fmt.Sprintf("%d, %d of them not re-verified%s; %s for an append", r.Events.Total,
+			r.Events.NotReverified, counted, textcheck.Count(r.Events.Queued, "waits", "wait"))},
 		{"ledgers", fmt.Sprintf("%d frozen, %d read_only, %d held, %d suspect%s; %d missing, %d ahead of the clock",
 			r.Ledgers.Faulty["frozen"], r.Ledgers.Faulty["read_only"], r.Ledgers.Faulty["held"], r.Ledgers.Faulty["suspect"], counted,
 			r.Ledgers.Missing, r.Ledgers.AheadOfClock)},
@@ -98,7 +100,7 @@ func (w Witnesses) describe() string {
 }
 
 func (e Exports) describe() string {
-	text := fmt.Sprintf("%.0f s and %d events behind", e.LagSeconds, e.LagEvents)
+	text := fmt.Sprintf("%.0f s and %s behind", e.LagSeconds, textcheck.Count(e.LagEvents, "event"))
 	for i, name := range e.Behind {
 		separator := ", "
 		if i == 0 {
@@ -120,13 +122,14 @@ func (r *Report) upkeepLines() (lines [][2]string) {
 		lines = append(lines, [2]string{"certificate", "ends at " + r.CertificateEndsAt.String()})
 	}
 	if a := r.Archive; a != nil {
-		lines = append(lines, [2]string{"archive", fmt.Sprintf("since the start %d bundles moved, %d reads of damaged "+
-			"objects; %.0f s behind, erasures %.0f s", a.MovedBundles, a.Damaged, a.WaitSeconds, a.ErasureSeconds)})
+		lines = append(lines, [2]string{"archive", fmt.Sprintf("since the start %s moved, %s of damaged "+
+			"objects; %.0f s behind, erasures %.0f s", textcheck.Count(a.MovedBundles, "bundle"), textcheck.Count(a.Damaged, "read"),
+			a.WaitSeconds, a.ErasureSeconds)})
 	}
 	made := "none made by agentledger backup"
 	if b := r.Backup; b != nil {
-		made = fmt.Sprintf("%s, of %s, %d events, verified: %s", b.Path, b.MadeAt.Format(time.RFC3339), b.Events,
-			b.Verification)
+		made = fmt.Sprintf("%s, of %s, %s, verified: %s", b.Path, b.MadeAt.Format(time.RFC3339),
+			textcheck.Count(b.Events, "event"), b.Verification)
 		if b.LastFailure != nil && b.LastFailure.Path != b.Path {
 			made += "; " + b.LastFailure.Path + " failed"
 		}
@@ -147,12 +150,12 @@ func (v Volume) describeRoom() string {
 }
 
 func (n Node) describe() string {
-	return fmt.Sprintf("%s, %s, program %s, owns %d shards, newest beat %.1f s ago%s%s", n.ID, n.Host, n.Version,
-		n.Shards, n.BeatAgeSeconds, textIf(n.Leaving, ", leaves or is not ready"), textIf(n.Self, ", answers this"))
+	return fmt.Sprintf("%s, %s, program %s, owns %s, newest beat %.1f s ago%s%s", n.ID, n.Host, n.Version,
+		textcheck.Count(n.Shards, "shard"), n.BeatAgeSeconds, textIf(n.Leaving, ", leaves or is not ready"), textIf(n.Self, ", answers this"))
 }
 
 func (l Ledger) describe() string {
-	text := fmt.Sprintf("%s (%s): %d events", l.Origin, l.Slug, l.Size)
+	text := fmt.Sprintf("%s (%s): %s", l.Origin, l.Slug, textcheck.Count(l.Size, "event"))
 	if l.NewestEventAt != nil {
 		text += ", the newest of " + l.NewestEventAt.String()
 	}

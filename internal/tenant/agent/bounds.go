@@ -8,6 +8,7 @@ import (
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/tenant/quota"
+	"github.com/agentledger/agentledger/internal/textcheck"
 	"github.com/agentledger/agentledger/storage"
 )
 
@@ -25,7 +26,7 @@ func agentResource() quota.Resource {
 		Counts: func(r storage.Record) bool { return !strings.HasPrefix(r.Key, bridgePrefix) },
 		Most:   func(l quota.Limits) uint64 { return l.Agents },
 		Full: func(most uint64) string {
-			return fmt.Sprintf("The organization has %d agents, as many as its plan allows", most)
+			return fmt.Sprintf("The organization has %s, as many as its plan allows", textcheck.Count(most, "agent"))
 		},
 	}
 }

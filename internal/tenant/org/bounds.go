@@ -8,6 +8,7 @@ import (
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/sysevent"
 	"github.com/agentledger/agentledger/internal/tenant/quota"
+	"github.com/agentledger/agentledger/internal/textcheck"
 	"github.com/agentledger/agentledger/storage"
 )
 
@@ -22,12 +23,12 @@ func ingestKeyResource() quota.Resource {
 		},
 		Most: func(l quota.Limits) uint64 { return l.IngestKeys },
 		Full: func(most uint64) string {
-			return fmt.Sprintf("The organization has %d ingest keys, as many as its plan allows: revoke one first",
-				most)
+			return fmt.Sprintf("The organization has %s, as many as its plan allows: revoke one first",
+				textcheck.Count(most, "ingest key"))
 		},
 		Spent: func(made uint64) string {
-			return fmt.Sprintf("The organization has made %d ingest keys, ten times as many as its plan allows "+
-				"at a time", made)
+			return fmt.Sprintf("The organization has made %s, ten times as many as its plan allows at a time",
+				textcheck.Count(made, "ingest key"))
 		},
 	}
 }

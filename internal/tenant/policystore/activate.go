@@ -9,6 +9,7 @@ import (
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/records"
 	"github.com/agentledger/agentledger/internal/sysevent"
+	"github.com/agentledger/agentledger/internal/textcheck"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/policy"
 	"github.com/agentledger/agentledger/storage"
@@ -209,7 +210,8 @@ func runPolicyTests(ctx context.Context, v *versionRecord) error {
 		return nil
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d of the policy's %d tests do not pass", len(failures), len(document.Tests))
+	fmt.Fprintf(&b, "%d of %s", len(failures),
+		textcheck.Count(len(document.Tests), "test of the policy does not pass", "tests of the policy do not pass"))
 	for _, f := range failures[:min(len(failures), shownFailures)] {
 		b.WriteString("; " + f.String())
 	}

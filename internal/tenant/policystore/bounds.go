@@ -7,6 +7,7 @@ import (
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/tenant/quota"
+	"github.com/agentledger/agentledger/internal/textcheck"
 	"github.com/agentledger/agentledger/storage"
 )
 
@@ -17,7 +18,8 @@ func policyResource() quota.Resource {
 		Kind: kindPolicy,
 		Most: func(l quota.Limits) uint64 { return l.Policies },
 		Full: func(most uint64) string {
-			return fmt.Sprintf("The organization has %d policies, as many as its plan allows", most)
+			return fmt.Sprintf("The organization has %s, as many as its plan allows",
+				textcheck.Count(most, "policy", "policies"))
 		},
 	}
 }
@@ -57,8 +59,8 @@ func (b *Policies) checkVersionBounds(ctx context.Context, t id.Tenant, number u
 		return nil, err
 	case l.PolicyVersions > 0 && number > l.PolicyVersions:
 		return nil, &fault.Error{Kind: fault.Conflict, Code: "plan_limit",
-			Message: fmt.Sprintf("The policy has %d versions, as many as the plan allows: make another policy",
-				number-1)}
+			Message: fmt.Sprintf("The policy has %s, as many as the plan allows: make another policy",
+				textcheck.Count(number-1, "version"))}
 	case number > 1:
 		return nil, nil
 	}

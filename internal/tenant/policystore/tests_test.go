@@ -26,7 +26,7 @@ func TestTestsHaveToPass(t *testing.T) {
 	}
 	w.draft(red, "spending", `{"rules":[{"rule_id":"cap","tool":"acme.pay.*","decision":"deny","when":"payload.amount > 1000"}]}`)
 	_, err := w.book.Activate(t.Context(), red, ann, "spending")
-	refused(t, "a test fails", err, fault.Conflict, `1 of the policy's 3 tests do not pass; tests[1] "large": got allow by default, want deny. No rule matches; the policy's default is allow.`)
+	refused(t, "a test fails", err, fault.Conflict, `1 of 3 tests of the policy do not pass; tests[1] "large": got allow by default, want deny. No rule matches; the policy's default is allow.`)
 	if code := fault.Of(err).Code; code != "tests_failed" {
 		t.Errorf("got code %q", code)
 	}

@@ -72,7 +72,7 @@ function showChecked(content, checked) {
   const failed = new Map(checked.failures.map((f) => [f.test, f.why]));
   const tests = JSON.parse(content).tests ?? [];
   let message = "It is a policy. ";
-  if (failed.size > 0) message += failed.size + " of its " + checked.tests + " tests fail, so it can't be activated.";
+  if (failed.size > 0) message += failed.size + " of its " + checked.tests + (checked.tests === 1 ? " test " : " tests ") + (failed.size === 1 ? "fails" : "fail") + ", so it can't be activated.";
   else if (checked.tests > 0) message += "All of its tests pass (" + checked.tests + ").";
   else message += "It has no tests.";
   if (checked.quorum_unreachable) message += " It can't be activated now: " + checked.quorum_unreachable + ".";
