@@ -130,21 +130,21 @@ func (s *Statements) noteEnvelope(e *storage.Event) error {
 	return nil
 }
 
-// noteVoterKey takes the registration or the retirement of a voter key.
+// noteVoterKey takes the registration or the retirement of a voter key. Whether verifiers accept its signatures makes no
+// difference here.
 func (s *Statements) noteVoterKey(at id.Index, envelope *event.Envelope) error {
-	registered, retired, err := signedvote.ParseKeyEvent(envelope.Payload)
-	if err != nil {
+	var registered signedvote.Registration
+	if err := json.Unmarshal(envelope.Payload, &registered); err != nil {
 		return err
 	}
-	if retired != nil {
-		key := voterkey.FactName(account.ID(retired.AccountID), retired.CredentialID)
+	key := voterkey.FactName(account.ID(registered.AccountID), registered.CredentialID)
+	if registered.Transition == signedvote.Retired {
 		for _, of := range []string{"/rp_id", "/web_origin", "/registered_at", "/consent_by"} {
 			delete(s.Facts, key+of)
 		}
 		s.Facts[key] = fact{At: at}
 		return nil
 	}
-	key := voterkey.FactName(account.ID(registered.AccountID), registered.CredentialID)
 	s.Facts[key] = fact{Value: registered.PublicKey.Thumbprint(), At: at}
 	s.Facts[key+"/rp_id"] = fact{Value: registered.RPID, At: at}
 	s.Facts[key+"/web_origin"] = fact{Value: registered.WebOrigin, At: at}
