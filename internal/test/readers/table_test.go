@@ -273,3 +273,31 @@ func TestDocument(t *testing.T) {
 		t.Errorf("%s shows another table: run go test ./internal/test/readers -run Document -update", document)
 	}
 }
+
+// A monitor that has followed a rotation goes on under the old key and under the new one alone. What the old key vouched
+// for does not count without it.
+func TestMonitorAfterRotation(t *testing.T) {
+	s := newServers(t)
+	server := newServer(t)
+	v := visit{url: server.url, key: s.key, folder: t.TempDir()}
+	for _, visited := range []struct {
+		server view
+		says   string
+	}{{s.first, "6 entries (6 new)"}, {s.second["honest rotation"], "new key: "}, {s.second["honest rotation"], "12 entries (0 new)"}} {
+		server.show(visited.server)
+		got := monitorLog(t, v)
+		if !strings.HasPrefix(got, accepted) || !strings.Contains(got, visited.says) || visited.says != "new key: " && strings.Contains(got, "new key") {
+			t.Errorf("got %s, want %s", got, visited.says)
+		}
+	}
+	foreign := newSigner(t, ledgertest.Origin(ledgertest.Red)).Verifier()
+	for _, given := range []struct {
+		key  tlog.VerifierKey
+		says string
+	}{{foreign, "state file can't be used"}, {s.second["honest rotation"].key(t), accepted}, {s.key, accepted}} {
+		v.key = given.key
+		if got := monitorLog(t, v); !strings.Contains(got, given.says) {
+			t.Errorf("with --key %s: got %s, want %s", given.key, got, given.says)
+		}
+	}
+}
