@@ -39,14 +39,10 @@ import (
 	"github.com/agentledger/agentledger/cmd/agentledger/doctor"
 	"github.com/agentledger/agentledger/internal/config"
 	"github.com/agentledger/agentledger/internal/programversion"
-	"github.com/agentledger/agentledger/internal/tenant/password/hashprocess"
 	"github.com/agentledger/agentledger/internal/textcheck"
 )
 
 func main() {
-	if hashprocess.Serve(os.Args[1:]) {
-		return
-	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	go func() {
 		<-ctx.Done()

@@ -19,7 +19,6 @@ import (
 
 	"github.com/go-json-experiment/json"
 
-	"github.com/agentledger/agentledger/internal/tenant/password/hashprocess"
 	"github.com/agentledger/agentledger/internal/test/servicetest"
 )
 
@@ -32,9 +31,6 @@ var (
 var programs string
 
 func TestMain(m *testing.M) {
-	if hashprocess.Serve(os.Args[1:]) { // a service of a test started this process
-		return
-	}
 	flag.Parse()
 	if *neighbourFile != "" {
 		os.Exit(beNeighbour(*neighbourFile, flag.Arg(0)))

@@ -46,7 +46,6 @@ import (
 	"github.com/agentledger/agentledger/internal/tenant/factor"
 	"github.com/agentledger/agentledger/internal/tenant/member"
 	"github.com/agentledger/agentledger/internal/tenant/org"
-	"github.com/agentledger/agentledger/internal/tenant/password/hashprocess"
 	"github.com/agentledger/agentledger/internal/tenant/policystore"
 	"github.com/agentledger/agentledger/internal/tenant/quota"
 	"github.com/agentledger/agentledger/internal/tenant/voterkey"
@@ -77,7 +76,6 @@ type service struct {
 	agents    *agent.Agents
 	policies  *policystore.Policies
 	accounts  *account.Accounts
-	hashes    *hashprocess.Pool
 	members   *member.Members
 	factors   *factor.Factors
 	voterKeys *voterkey.Keys
@@ -129,7 +127,7 @@ func newService(ctx context.Context, c config.Serve, st *datadir.Store, watch *o
 	watch.registry.MustRegister(st.Engine.Collector())
 	s := &service{watch: watch, control: admission.New(runtime.GOMAXPROCS(0)), store: st,
 		verified: new(keytable.Verified)}
-	s.hashes, s.checks = hashprocess.New(watch.logger), []readiness{s.checkAppends, s.checkStore, s.checkClock}
+	s.checks = []readiness{s.checkAppends, s.checkStore, s.checkClock}
 	s.registerModeMetric()
 	err := s.buildClock(c)
 	if err != nil {
@@ -256,8 +254,7 @@ func (s *service) buildPeople(c config.Serve, n *sysevent.Appender, bounds *quot
 	notify.OrganizationMail, error) {
 	records := s.records
 	s.letters = notify.AccountMail{Outbox: s.mail, PublicURL: c.PublicURL}
-	s.accounts = account.New(account.Options{Records: records, Clock: s.clock.Now, Mail: s.letters, Nodes: s.node.Count,
-		Hashing: account.Hashing{Compute: s.hashes.Key}})
+	s.accounts = account.New(account.Options{Records: records, Clock: s.clock.Now, Mail: s.letters, Nodes: s.node.Count})
 	letters := notify.OrganizationMail{Outbox: s.mail, Organizations: s.orgs, Accounts: s.accounts,
 		PublicURL: c.PublicURL}
 	var err error
@@ -344,6 +341,5 @@ func (s *service) identityHandler(surface *identity.Server, shared *edge.Edge) h
 
 // Close waits until accepted events are durable and closes the store.
 func (s *service) Close() error {
-	err := errors.Join(s.hashes.Close(), s.ledgers.Close())
-	return errors.Join(err, s.store.CloseEngine())
+	return errors.Join(s.ledgers.Close(), s.store.CloseEngine())
 }

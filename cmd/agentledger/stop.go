@@ -38,7 +38,6 @@ func (s *server) stopServer(ctx context.Context) error {
 		do   func(context.Context) error
 	}{
 		{"background work", backgroundTime, func(context.Context) error { s.background.Wait(); return nil }},
-		{"password hashes", ledgersTime, func(context.Context) error { return s.service.hashes.Close() }},
 		{"ledgers", ledgersTime, s.service.ledgers.Shutdown},
 		{"store", storeTime, func(context.Context) error { return s.service.store.CloseEngine() }},
 		{"traces", closeTime, func(context.Context) error { return s.service.watch.stop(draining) }},

@@ -3,7 +3,8 @@
 // Invariants:
 //
 //   - A password that is checked against no hash causes the same work as any other, and never matches.
-//   - A bounded number of hashes is computed at one time, and a bounded number of callers waits.
+//   - At most two hashes are computed at one time, and a bounded number of callers waits. Each hash allocates its
+//     memory anew, so the slots also bound the memory in use.
 //   - A hash of another cost still opens, because it holds its cost.
 //   - A password is hashed in Unicode's normal form C, so that every keyboard and system can type it again. A
 //     hash of the text as it was typed, which older programs made, still matches.
@@ -25,7 +26,6 @@ import (
 	"golang.org/x/text/unicode/norm"
 
 	"github.com/agentledger/agentledger/fault"
-	"github.com/agentledger/agentledger/internal/tenant/password/hashprocess"
 )
 
 // Cost is the cost of Argon2id (RFC 9106) and the number of hashes at once. The zero value means
@@ -33,11 +33,8 @@ import (
 type Cost struct {
 	MemoryKiB uint32 // default 19,456 (19 MiB)
 	Passes    uint32 // default 2
-	AtOnce    int    // hashes computed at one time; default: half of the cores, so that the others are for agents
+	AtOnce    int    // hashes computed at one time; default: half of the cores, at least 1 and at most 2, so that the others are for agents
 	Waiting   int    // callers that may wait for their turn; default 64
-
-	// Compute computes Argon2id; default: in the calling process. hashprocess.Pool keeps it out of the way of agents.
-	Compute func(hashprocess.Parameters) []byte
 }
 
 // MaxLength is how many bytes of a password count: a longer one never matches.
@@ -55,6 +52,9 @@ type Hasher struct {
 	slots   chan struct{}
 	waiting atomic.Int64
 	dummy   string // of no password, to be compared with when there is none
+
+	// compute is argon2.IDKey, which tests replace to count the calls.
+	compute func(password, salt []byte, passes, memoryKiB uint32, lanes uint8, size uint32) []byte
 }
 
 // NewHasher returns a hasher of a cost.
@@ -66,17 +66,14 @@ func NewHasher(h Cost) *Hasher {
 		h.Passes = 2
 	}
 	if h.AtOnce == 0 {
-		h.AtOnce = max(1, runtime.GOMAXPROCS(0)/2)
+		h.AtOnce = min(max(1, runtime.GOMAXPROCS(0)/2), 2)
 	}
 	if h.Waiting == 0 {
 		h.Waiting = 64
 	}
-	if h.Compute == nil {
-		h.Compute = hashprocess.Parameters.Compute
-	}
 	var random [saltSize + hashSize]byte
 	rand.Read(random[:]) // never fails since Go 1.24
-	made := &Hasher{Cost: h, slots: make(chan struct{}, h.AtOnce)}
+	made := &Hasher{Cost: h, slots: make(chan struct{}, h.AtOnce), compute: argon2.IDKey}
 	made.dummy = made.encodeHash(random[:saltSize], random[saltSize:])
 	return made
 }
@@ -157,8 +154,7 @@ func (h *Hasher) matchesKey(password string, p phc) bool {
 }
 
 func (h *Hasher) computeKey(password string, p phc) []byte {
-	return h.Compute(hashprocess.Parameters{Password: []byte(password), Salt: p.salt, Passes: p.passes,
-		MemoryKiB: p.memory, Lanes: p.lanes, Size: hashSize})
+	return h.compute([]byte(password), p.salt, p.passes, p.memory, p.lanes, hashSize)
 }
 
 // encodeHash writes the PHC string format.

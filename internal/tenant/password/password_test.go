@@ -3,6 +3,7 @@ package password
 import (
 	"context"
 	"errors"
+	"runtime"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -10,7 +11,6 @@ import (
 	"golang.org/x/crypto/argon2"
 
 	"github.com/agentledger/agentledger/fault"
-	"github.com/agentledger/agentledger/internal/tenant/password/hashprocess"
 )
 
 func cheap() *Hasher { return NewHasher(Cost{MemoryKiB: 64, Passes: 1}) }
@@ -78,10 +78,11 @@ func TestUnicodeForms(t *testing.T) {
 // Checking a password costs the same with and without a stored hash, in every form.
 func TestFormsCostTheSame(t *testing.T) {
 	computed := 0
-	h := NewHasher(Cost{MemoryKiB: 64, Passes: 1, Compute: func(p hashprocess.Parameters) []byte {
+	h := cheap()
+	h.compute = func(password, salt []byte, passes, memoryKiB uint32, lanes uint8, size uint32) []byte {
 		computed++
-		return p.Compute()
-	}})
+		return argon2.IDKey(password, salt, passes, memoryKiB, lanes, size)
+	}
 	stored, err := h.HashPassword(t.Context(), "correct horse")
 	if err != nil {
 		t.Fatal(err)
@@ -182,6 +183,18 @@ func BenchmarkHash(b *testing.B) {
 	for b.Loop() {
 		if _, err := h.MatchesHash(b.Context(), "", "correct horse"); err != nil {
 			b.Fatal(err)
+		}
+	}
+}
+
+// By default half of the processors hash, and never more than two, because each hash in work holds 19 MiB.
+func TestDefaultSlots(t *testing.T) {
+	before := runtime.GOMAXPROCS(0)
+	defer runtime.GOMAXPROCS(before)
+	for processors, want := range map[int]int{1: 1, 2: 1, 3: 1, 4: 2, 64: 2} {
+		runtime.GOMAXPROCS(processors)
+		if h := NewHasher(Cost{}); cap(h.slots) != want || h.MemoryKiB != 19_456 || h.Passes != 2 {
+			t.Errorf("%d processors: got %d slots at %+v, want %d", processors, cap(h.slots), h.Cost, want)
 		}
 	}
 }
