@@ -34,7 +34,11 @@ func (s *Server) showHome(r *request) (page.Answer, error) {
 
 // showCheck serves the page that checks a file of the reader.
 func (s *Server) showCheck(*request) (page.Answer, error) {
-	body, err := s.render(checkPage, "Check a document", checkScript, s.offline.sha256)
+	file, err := s.offline()
+	if err != nil {
+		return page.Answer{}, err
+	}
+	body, err := s.render(checkPage, "Check a document", checkScript, file.sha256)
 	return page.Answer{Media: page.MediaHTML, Cache: page.Revalidate, Body: body}, err
 }
 

@@ -55,7 +55,7 @@ func inlineScript(kind, text string) (template.HTML, string) {
 	return template.HTML(`<script type="` + kind + `">` + text + `</script>`), allowed // texts of the program
 }
 
-// renderOffline makes the file.
+// renderOffline makes the file. It takes some milliseconds, so a service does it for the first reader who asks.
 func renderOffline(shown *page.Views, files *page.Assets) (*offline, error) {
 	modules, err := offlineModules(files)
 	if err != nil {
@@ -75,7 +75,11 @@ func renderOffline(shown *page.Views, files *page.Assets) (*offline, error) {
 // serveOffline serves the file for keeping. It is not shown at its address, where these pages' policy refuses scripts
 // inside a page.
 func (s *Server) serveOffline(*request) (page.Answer, error) {
-	return page.Answer{Media: page.MediaHTML, Cache: page.Revalidate, Body: s.offline.body,
+	file, err := s.offline()
+	if err != nil {
+		return page.Answer{}, err
+	}
+	return page.Answer{Media: page.MediaHTML, Cache: page.Revalidate, Body: file.body,
 		File: "agentledger-check.html"}, nil
 }
 

@@ -19,6 +19,7 @@ import (
 	"context"
 	"net/http"
 	"runtime"
+	"sync"
 
 	"github.com/go-chi/chi/v5"
 
@@ -125,13 +126,13 @@ type Server struct {
 	options Options
 	kit     *page.Kit
 	views   *page.Views
-	offline *offline
+	offline func() (*offline, error)
 	logs    *cache.Map[id.Tenant, *keptLog]
 	class   admission.Class
 	control *admission.Control
 }
 
-// New returns a server. It panics when the files that are built into the program can't be used.
+// New returns a server.
 func New(o Options) *Server {
 	if o.MaxInFlight == 0 {
 		o.MaxInFlight = 512
@@ -141,12 +142,9 @@ func New(o Options) *Server {
 	}
 	kit := page.NewKit(o.PublicURL)
 	shown := parseViews(kit)
-	kept, err := renderOffline(shown, kit.Assets)
-	if err != nil {
-		panic(err) // the files are constants
-	}
 	s := &Server{
-		edge: *o.Edge, orgs: o.Organizations, log: o.Log, options: o, kit: kit, views: shown, offline: kept,
+		edge: *o.Edge, orgs: o.Organizations, log: o.Log, options: o, kit: kit, views: shown,
+		offline: sync.OnceValues(func() (*offline, error) { return renderOffline(shown, kit.Assets) }),
 		logs:    cache.NewMap(cache.MapOptions[id.Tenant, *keptLog]{Limit: maxLogs}),
 		control: o.Control, class: admission.Class{Control: o.Control, Queue: o.Control.Reads, Anonymous: true,
 			Limit: admission.NewLimit(o.MaxInFlight, o.MaxInFlight)},

@@ -42,8 +42,10 @@ const VerifierFolder = "verifier/"
 
 const sumsFile = "SHA256SUMS" // of the verifier's files
 
-// ReadAssets reads the pages' own files and the verifier's.
-func ReadAssets() (*Assets, error) {
+// ReadAssets returns the pages' own files and the verifier's, which it reads and hashes once in a process.
+var ReadAssets = sync.OnceValues(readAssets)
+
+func readAssets() (*Assets, error) {
 	a := &Assets{files: make(map[string]asset)}
 	own, err := fs.Sub(embedded, "assets")
 	if err != nil {

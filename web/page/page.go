@@ -16,6 +16,7 @@ import (
 	"io/fs"
 	"net/url"
 	"strings"
+	"sync"
 )
 
 //go:embed templates
@@ -89,25 +90,36 @@ type framed struct {
 	Places   Places
 }
 
-// Views are parsed templates of pages.
+// Views are the templates of pages. Each page is parsed when it is first rendered, because a service has some 60 and most
+// processes render few of them.
 type Views struct {
 	kit   *Kit
-	pages map[string]*template.Template
+	pages map[string]func() *template.Template
 }
 
-// Parse reads the templates of pages, NAME.html each, together with the shared ones and the frame. It panics when they
-// can't be parsed, because they are built into the program.
+// Parse returns the templates of pages, NAME.html each, together with the shared ones and the frame. Rendering panics if
+// they can't be parsed, because they are built into the program (TestTemplates parses all of them).
 func (k *Kit) Parse(files fs.FS, shared []string, pages []string) *Views {
-	v := &Views{kit: k, pages: make(map[string]*template.Template)}
-	base := template.Must(template.New("").Funcs(functions()).ParseFS(frames, "templates/*.html"))
-	if len(shared) > 0 {
-		base = template.Must(base.ParseFS(files, withSuffix(shared)...))
-	}
+	v := &Views{kit: k, pages: make(map[string]func() *template.Template)}
+	base := sync.OnceValue(func() *template.Template {
+		base := template.Must(frame().Clone())
+		if len(shared) == 0 {
+			return base
+		}
+		return template.Must(base.ParseFS(files, withSuffix(shared)...))
+	})
 	for _, name := range pages {
-		v.pages[name] = template.Must(template.Must(base.Clone()).ParseFS(files, withSuffix([]string{name})...))
+		v.pages[name] = sync.OnceValue(func() *template.Template {
+			return template.Must(template.Must(base().Clone()).ParseFS(files, withSuffix([]string{name})...))
+		})
 	}
 	return v
 }
+
+// frame returns the templates that all pages share. It is never executed itself, so that it can be cloned.
+var frame = sync.OnceValue(func() *template.Template {
+	return template.Must(template.New("").Funcs(functions()).ParseFS(frames, "templates/*.html"))
+})
 
 func withSuffix(names []string) []string {
 	files := make([]string, len(names))
@@ -128,7 +140,7 @@ func (v *Views) Render(f Frame) ([]byte, error) {
 // Execute runs one template of a page with a value.
 func (v *Views) Execute(page, name string, value any) ([]byte, error) {
 	var out bytes.Buffer
-	if err := v.pages[page].ExecuteTemplate(&out, name, value); err != nil {
+	if err := v.pages[page]().ExecuteTemplate(&out, name, value); err != nil {
 		return nil, fmt.Errorf("render page %s: %w", page, err)
 	}
 	return out.Bytes(), nil

@@ -1,6 +1,7 @@
 package page
 
 import (
+	"html/template"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -33,6 +34,26 @@ func TestSplitText(t *testing.T) {
 	}
 	if got := showPlain("a\u202eb"); got != "a\ufffdb" {
 		t.Errorf("plain: got %q", got)
+	}
+}
+
+// Pages are parsed when they are first rendered, so a template that can't be parsed must fail here.
+func TestTemplates(t *testing.T) {
+	files, err := filepath.Glob("../*/templates/*.html")
+	if err != nil {
+		t.Fatal(err)
+	}
+	own, err := filepath.Glob("../templates/*.html")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if files = append(files, own...); len(files) < 60 {
+		t.Errorf("found %d templates, want 60 or more", len(files))
+	}
+	for _, file := range files {
+		if _, err := template.Must(frame().Clone()).ParseFiles(file); err != nil {
+			t.Error(err)
+		}
 	}
 }
 
