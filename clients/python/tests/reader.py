@@ -1,7 +1,8 @@
-"""Read a public log as an auditor's program does, for the tests of dishonest servers (internal/test/readers).
+"""Read public logs as an auditor's program does, for the tests of dishonest servers (internal/test/readers).
 
-reader.py URL SLUG KEY POLICY EVENT STATE: it keeps its memory of the log in the file STATE, follows the log, and verifies the
-bundle of an event. POLICY is a file or "".
+Each line of standard input is a JSON array of URL, slug, key, policy, event and state. The reader keeps its memory of the log
+in the file state, follows the log, and verifies the bundle of the event. Policy is a file or "". For each line it prints what
+it reports about the log, as a JSON string.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "src"))
 from agentledger import Client, LedgerError, verify
 
 
-def main(url: str, slug: str, key: str, policy: str, event: str, state: str) -> str:
-    """Return what the reader says of the log."""
+def read(url: str, slug: str, key: str, policy: str, event: str, state: str) -> str:
+    """Return what the reader reports about the log."""
     kept = pathlib.Path(state)
     with Client(url=url) as client:
         log = client.log(slug, key)
@@ -36,4 +37,5 @@ def main(url: str, slug: str, key: str, policy: str, event: str, state: str) -> 
 
 
 if __name__ == "__main__":
-    print(main(*sys.argv[1:]))
+    for line in sys.stdin:
+        print(json.dumps(read(*json.loads(line))), flush=True)

@@ -2,6 +2,7 @@ package readers
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -23,6 +24,7 @@ type visit struct {
 	key    tlog.VerifierKey
 	policy string // file with the log's policy, "" for a log without witnesses
 	folder string
+	again  bool // the reader has visited this service before
 	anyAge bool // a monitor accepts a view of any age
 }
 
@@ -33,23 +35,23 @@ const accepted = "accepted: "
 // reader is a program that reads a log.
 type reader struct {
 	name string
-	// start returns a function that reads the log and answers. It keeps between two calls what the reader keeps.
-	start func(t *testing.T) func(v visit) string
+	// open starts the program, which ends with the test, and returns a function that visits a service with it and returns
+	// the answer. Between two visits of a service the reader keeps what it learned.
+	open func(t *testing.T) func(t *testing.T, v visit) string
 }
 
-func stateless(read func(t *testing.T, v visit) string) func(*testing.T) func(visit) string {
-	return func(t *testing.T) func(visit) string {
-		return func(v visit) string { return read(t, v) }
-	}
+// run returns the reader of a program that is started for each visit.
+func run(read func(t *testing.T, v visit) string) func(*testing.T) func(*testing.T, visit) string {
+	return func(*testing.T) func(*testing.T, visit) string { return read }
 }
 
 // readers are all readers of this repository, in the order of the document's columns.
 var readers = []reader{
-	{"`aps monitor`", stateless(monitorLog)},
-	{"`aps verify`", stateless(verifyEvent)},
+	{"`aps monitor`", run(monitorLog)},
+	{"`aps verify`", run(verifyEvent)},
 	{"Go client", goClient},
-	{"TypeScript client", stateless(typescriptClient)},
-	{"Python client", stateless(pythonClient)},
+	{"TypeScript client", script("node", "--no-warnings", "clients/typescript/test/reader.js")},
+	{"Python client", script("clients/python/interpreter", "-B", "clients/python/tests/reader.py")},
 	{"page of a log", page("/log/" + slug)},
 	{"page of an event", page("/v1/public/orgs/" + slug + "/verify/" + event)},
 }
@@ -104,9 +106,13 @@ func verifyEvent(t *testing.T, v visit) string {
 }
 
 // goClient follows the log with the memory of the last visit.
-func goClient(t *testing.T) func(visit) string {
+func goClient(*testing.T) func(*testing.T, visit) string {
 	var memory client.Memory
-	return func(v visit) string {
+	return func(t *testing.T, v visit) string {
+		t.Helper()
+		if !v.again {
+			memory = client.Memory{}
+		}
 		c, err := client.New(client.Config{BaseURL: v.url, Retry: client.Retry{Attempts: 1}})
 		if err != nil {
 			t.Fatal(err)
@@ -126,41 +132,60 @@ func goClient(t *testing.T) func(visit) string {
 	}
 }
 
-// script runs a client's reader and returns its output.
-func script(t *testing.T, v visit, command ...string) string {
-	t.Helper()
-	root, err := filepath.Abs("../../..")
-	if err != nil {
-		t.Fatal(err)
+// script returns the reader of a client's program, which makes one visit after the other. It keeps what it learned in a
+// file of the visit's folder.
+func script(command ...string) func(*testing.T) func(*testing.T, visit) string {
+	return func(t *testing.T) func(*testing.T, visit) string {
+		t.Helper()
+		root, err := filepath.Abs("../../..")
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := exec.Command(command[0], command[1:]...)
+		if strings.Contains(command[0], "/") {
+			c.Path = filepath.Join(root, command[0])
+		}
+		c.Dir, c.Stderr = root, os.Stderr
+		to, err := c.StdinPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		from, err := c.StdoutPipe()
+		if err == nil {
+			err = c.Start()
+		}
+		if err != nil {
+			t.Fatalf("%v: %v (it needs what scripts/node and scripts/python install)", command, err)
+		}
+		t.Cleanup(func() {
+			_ = to.Close()
+			if err := c.Wait(); err != nil {
+				t.Errorf("%v: %v", command, err)
+			}
+		})
+		questions, answers := json.NewEncoder(to), json.NewDecoder(from)
+		return func(t *testing.T, v visit) (answer string) {
+			t.Helper()
+			err := questions.Encode([]string{v.url, slug, v.key.String(), v.policy, event, filepath.Join(v.folder, "state")})
+			if err == nil {
+				err = answers.Decode(&answer)
+			}
+			if err != nil {
+				t.Fatalf("%v: %v", command, err)
+			}
+			return strings.TrimSpace(answer)
+		}
 	}
-	command = append(command, v.url, slug, v.key.String(), v.policy, event, filepath.Join(v.folder, "state"))
-	c := exec.CommandContext(t.Context(), filepath.Join(root, command[0]), command[1:]...)
-	if command[0] == "node" {
-		c = exec.CommandContext(t.Context(), command[0], command[1:]...)
-	}
-	c.Dir = root
-	out, err := c.CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v: %v (it needs what scripts/node and scripts/python install)\n%s", command, err, out)
-	}
-	return strings.TrimSpace(string(out))
 }
 
-func typescriptClient(t *testing.T, v visit) string {
-	t.Helper()
-	return script(t, v, "node", "--no-warnings", "clients/typescript/test/reader.js")
-}
-
-func pythonClient(t *testing.T, v visit) string {
-	t.Helper()
-	return script(t, v, "clients/python/interpreter", "-B", "clients/python/tests/reader.py")
-}
-
-// page opens a page in a browser that remembers the visit before. The reader enters the pinned key once.
-func page(path string) func(*testing.T) func(visit) string {
-	return func(t *testing.T) func(visit) string {
-		b, entered := chromium.New(t), false
-		return func(v visit) string {
+// page opens a page in a browser that remembers the visit before. The reader enters the pinned key at the first visit of
+// a service.
+func page(path string) func(*testing.T) func(*testing.T, visit) string {
+	return func(t *testing.T) func(*testing.T, visit) string {
+		t.Helper()
+		b := chromium.New(t)
+		return func(t *testing.T, v visit) string {
+			t.Helper()
 			b.Open(v.url + path)
 			var outcome struct{ State, Text string }
 			err := b.Run(`
@@ -172,11 +197,10 @@ func page(path string) func(*testing.T) func(visit) string {
 					while (outcome.dataset.state === "waiting") await new Promise((next) => setTimeout(next, 5));
 				}
 				const marks = outcome.dataset.state === "ok" ? document.querySelector(".checks").textContent : "";
-				return {State: outcome.dataset.state, Text: outcome.textContent + marks};`, &outcome, map[bool]string{false: v.key.String()}[entered])
+				return {State: outcome.dataset.state, Text: outcome.textContent + marks};`, &outcome, map[bool]string{false: v.key.String()}[v.again])
 			if err != nil {
 				t.Fatal(err)
 			}
-			entered = true
 			if outcome.State == "ok" {
 				return accepted + outcome.Text
 			}
