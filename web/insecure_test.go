@@ -22,9 +22,9 @@ func TestPagesWithoutTLS(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := chromium.New(t, "--host-resolver-rules=MAP field.test 127.0.0.1")
+	b := chromium.New(t)
 	for _, path := range []string{redEvent + "one", "/log/red", "/check"} {
-		b.Open("http://field.test:" + u.Port() + path)
+		b.Open("http://" + chromium.PlainHost + ":" + u.Port() + path)
 		if err := b.Run(`while (!document.querySelector("[data-done]")) await new Promise((next) => setTimeout(next, 5));`, nil); err != nil {
 			t.Fatal(err)
 		}

@@ -24,18 +24,17 @@ type Browser struct {
 
 var started = regexp.MustCompile(`started successfully on port ([0-9]+)`)
 
-// New returns a browser that has nothing of an earlier test: no cookie, no stored data, no other page. With more
-// arguments than the usual ones it is always a new process; otherwise it may be one that Keep kept.
-func New(t testing.TB, more ...string) *Browser {
+// PlainHost is a name of this machine that browsers treat as another machine's: its pages over plain http have no
+// cryptography.
+const PlainHost = "field.test"
+
+// New returns a browser that has nothing of an earlier test: no cookie, no stored data, no other page. It may be a process
+// that Keep kept.
+func New(t testing.TB) *Browser {
 	t.Helper()
-	if len(more) > 0 {
-		p := startProcess(t, more)
-		t.Cleanup(p.end)
-		return &Browser{t, p.session}
-	}
 	p := takeKept()
 	if p == nil {
-		p = startProcess(t, nil)
+		p = startProcess(t)
 	}
 	return p.lend(t)
 }
@@ -47,7 +46,7 @@ type process struct {
 	profile string // folder
 }
 
-func startProcess(t testing.TB, more []string) *process {
+func startProcess(t testing.TB) *process {
 	t.Helper()
 	profile, err := os.MkdirTemp("", "chromium-test-")
 	if err != nil {
@@ -70,9 +69,11 @@ func startProcess(t testing.TB, more []string) *process {
 		"browserName": "chrome", "goog:loggingPrefs": map[string]any{"browser": "ALL", "performance": "ALL"},
 		"goog:chromeOptions": map[string]any{
 			"binary": findProgram(t, "chromium", "chromium-browser", "google-chrome"),
-			"args": append([]string{"--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+			// Without a spare renderer the browser starts processes for the pages that tests open, and no others.
+			"args": []string{"--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
 				"--disable-background-networking", "--disable-component-update", "--disable-sync",
-				"--user-data-dir=" + profile}, more...),
+				"--disable-features=SpareRendererForSitePerProcess", "--host-resolver-rules=MAP " + PlainHost + " 127.0.0.1",
+				"--user-data-dir=" + profile},
 		},
 	}}}, &session)
 	p.session = address + "/session/" + session.ID
@@ -156,32 +157,40 @@ func tryDriver(t testing.TB, program string) (driver *exec.Cmd, port, output str
 // call makes one WebDriver call and reads its value into value.
 func (b *Browser) call(method, address string, body, value any) {
 	b.t.Helper()
+	if err := send(method, address, body, value); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// send makes one WebDriver call and reads its value into value.
+func send(method, address string, body, value any) error {
 	if body == nil {
 		body = map[string]any{}
 	}
 	text, err := json.Marshal(body)
 	if err != nil {
-		b.t.Fatal(err)
+		return err
 	}
 	r, err := http.NewRequest(method, address, bytes.NewReader(text))
 	if err != nil {
-		b.t.Fatal(err)
+		return err
 	}
 	response, err := http.DefaultClient.Do(r)
 	if err != nil {
-		b.t.Fatal(err)
+		return err
 	}
 	defer response.Body.Close()
 	text, err = io.ReadAll(response.Body)
 	if err != nil || response.StatusCode != 200 {
-		b.t.Fatalf("%s %s: %d %s, %v", method, address, response.StatusCode, text, err)
+		return fmt.Errorf("%s %s: %d %s, %v", method, address, response.StatusCode, text, err)
 	}
 	if value == nil {
-		return
+		return nil
 	}
 	if err := json.Unmarshal(text, &struct{ Value any }{value}); err != nil {
-		b.t.Fatalf("%s %s: %s: %v", method, address, text, err)
+		return fmt.Errorf("%s %s: %s: %w", method, address, text, err)
 	}
+	return nil
 }
 
 // Open goes to a page.
@@ -212,6 +221,23 @@ func (b *Browser) Run(script string, value any, args ...any) error {
 		return nil
 	}
 	return json.Unmarshal(result.Value, value)
+}
+
+// Version returns a text that differs for each document and whenever the document changes, or "" while another document is
+// being loaded.
+func (b *Browser) Version() string {
+	var answer struct{ Result struct{ Value string } }
+	if err := send("POST", b.session+"/goog/cdp/execute", map[string]any{"cmd": "Runtime.evaluate", "params": map[string]any{
+		"returnByValue": true, "expression": `
+			if (globalThis.changes === undefined) {
+				globalThis.changes = 0;
+				new MutationObserver(() => globalThis.changes++)
+					.observe(document, {subtree: true, childList: true, attributes: true, characterData: true});
+			}
+			[performance.timeOrigin, document.readyState, changes].join()`}}, &answer); err != nil {
+		return ""
+	}
+	return answer.Result.Value
 }
 
 // ShownText returns the texts of the page that are shown or read aloud, one a line. It needs no script in the page.
