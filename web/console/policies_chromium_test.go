@@ -1,8 +1,6 @@
 package console_test
 
 import (
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -59,7 +57,7 @@ func TestPoliciesInChromium(t *testing.T) {
 			t.Errorf("the console says %q", message)
 		}
 	}
-	keepPicture(t, b, "editor")
+	b.KeepPictures("editor")
 	b.Press(`button[value="save"]`)
 	if got := b.Text(".rules"); !strings.Contains(got, "payload.amount_usd > 100: deny it, because “Too much”") {
 		t.Errorf("got %q", got)
@@ -73,7 +71,7 @@ func TestPoliciesInChromium(t *testing.T) {
 	if got := b.Text("#history-result"); got != "1 of 1 decisions would be others" {
 		t.Errorf("got %q", got)
 	}
-	keepPicture(t, b, "simulate")
+	b.KeepPictures("simulate")
 	decides("allow")
 	b.Visit(refunds)
 	b.Press(`button[value="activate"]`)
@@ -91,13 +89,13 @@ func TestPoliciesInChromium(t *testing.T) {
 	if got := b.Text(".diff ins"); !strings.Contains(got, `+       "when": "payload.amount_usd > 1000"`) {
 		t.Errorf("got %q", got)
 	}
-	keepPicture(t, b, "compare")
+	b.KeepPictures("compare")
 	b.Visit(refunds + "?version=1")
 	b.Press(`button[value="activate"]`)
 	decides("deny")
-	keepPicture(t, b, "policy")
+	b.KeepPictures("policy")
 	b.Visit(list)
-	keepPicture(t, b, "list")
+	b.KeepPictures("list")
 	b.WantQuiet()
 	checkPlaces(t, b)
 }
@@ -127,21 +125,6 @@ func checkPlaces(t *testing.T, b *servicetest.Browser) {
 			return at === null ? 0 : (at.wrong ? -1 : 1) * lineAt(args[1], at.begin);`, &got, module, p.text, p.message)
 		if want := console.LineOfPlace(p.text, p.message); got != want {
 			t.Errorf("%q, %q: the browser finds line %d, the server %d", p.text, p.message, got, want)
-		}
-	}
-}
-
-// keepPicture stores pictures of the page in light, dark and on a phone: go test -artifacts -outputdir keeps them.
-func keepPicture(t *testing.T, b *servicetest.Browser, name string) {
-	t.Helper()
-	for _, scheme := range []string{"light", "dark"} {
-		for width, suffix := range map[int]string{360: "phone", 1200: "wide"} {
-			b.Emulate("Emulation.setEmulatedMedia", map[string]any{"features": []map[string]string{{"name": "prefers-color-scheme", "value": scheme}}})
-			b.Emulate("Emulation.setDeviceMetricsOverride", map[string]any{"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": false})
-			file := filepath.Join(t.ArtifactDir(), name+"-"+scheme+"-"+suffix+".png")
-			if err := os.WriteFile(file, b.Picture(true), 0o600); err != nil {
-				t.Fatal(err)
-			}
 		}
 	}
 }

@@ -3,7 +3,6 @@ package operator_test
 import (
 	"net/http"
 	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -159,26 +158,26 @@ func TestJourneyInChromium(t *testing.T) {
 	b.Messages() // of the browser itself, about the answer 401
 	b.Fill("secret", servicetest.Secret)
 	b.Press(`button[value="sign-in"]`)
-	keepPicture(t, b, "organizations")
+	b.KeepPictures("organizations")
 	b.Press(`a[href="/operator/new"]`)
 	b.Fill("name", servicetest.Hostile()[0])
 	b.Fill("slug", "green")
 	b.Fill("admin_email", "eve@green.example")
-	keepPicture(t, b, "new")
+	b.KeepPictures("new")
 	b.Press(`button[value="found"]`)
 	if got := b.Text("#ingest-key"); !strings.HasPrefix(got, "apl_live_") {
 		t.Errorf("got %q", got)
 	}
-	keepPicture(t, b, "founded")
+	b.KeepPictures("founded")
 	for _, path := range []string{"/operator", "/operator/organizations/green"} {
 		b.Visit(path)
 		b.WantHarmless(servicetest.Hostile()[0])
 	}
-	keepPicture(t, b, "organization")
+	b.KeepPictures("organization")
 	b.Visit("/operator/accounts?email=eve@green.example")
-	keepPicture(t, b, "accounts")
+	b.KeepPictures("accounts")
 	b.Visit("/operator/service")
-	keepPicture(t, b, "service")
+	b.KeepPictures("service")
 	var cookies string
 	b.Must(`return document.cookie`, &cookies)
 	if cookies != "" {
@@ -189,19 +188,4 @@ func TestJourneyInChromium(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 	b.WantQuiet()
-}
-
-// keepPicture stores pictures of the page in light, dark and on a phone: go test -artifacts -outputdir keeps them.
-func keepPicture(t *testing.T, b *servicetest.Browser, name string) {
-	t.Helper()
-	for _, scheme := range []string{"light", "dark"} {
-		for width, suffix := range map[int]string{360: "phone", 1200: "wide"} {
-			b.Emulate("Emulation.setEmulatedMedia", map[string]any{"features": []map[string]string{{"name": "prefers-color-scheme", "value": scheme}}})
-			b.Emulate("Emulation.setDeviceMetricsOverride", map[string]any{"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": false})
-			file := filepath.Join(t.ArtifactDir(), name+"-"+scheme+"-"+suffix+".png")
-			if err := os.WriteFile(file, b.Picture(true), 0o600); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
 }

@@ -96,6 +96,18 @@ func (b *Browser) wantAccessible(axe string, d Display, what string) {
 	}
 }
 
+// KeepPictures stores a picture of the whole page that is open in each display, if go test -artifacts keeps them.
+func (b *Browser) KeepPictures(name string) {
+	b.t.Helper()
+	if !keepsPictures() {
+		return
+	}
+	for _, d := range Displays() {
+		b.SetDisplay(d)
+		b.KeepPicture(name + "-" + d.Name())
+	}
+}
+
 // KeepPicture stores a picture of the whole page that is open: go test -artifacts -outputdir keeps it.
 func (b *Browser) KeepPicture(name string) {
 	b.t.Helper()

@@ -70,14 +70,19 @@ func (b *Browser) Start(selector string) {
 	b.Must(`document.querySelector(args[0]).click();`, nil, selector)
 }
 
-// AwaitText waits until a page shows a text, also when scripts lead there, and until its own script is done.
+// AwaitText waits until a page shows a text, also when scripts lead there, and until its own script is done. Listing what a
+// page shows takes the browser much longer than watching the document, so it lists again only after a change.
 func (b *Browser) AwaitText(text string) {
 	b.service.Helper()
 	shown := ""
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		before := b.Version()
 		if shown = b.ShownText(); strings.Contains(shown, text) {
 			b.AwaitScript()
 			return
+		}
+		for stale := time.Now().Add(time.Second); before != "" && b.Version() == before && time.Now().Before(stale); {
+			time.Sleep(10 * time.Millisecond)
 		}
 	}
 	b.service.Fatalf("the page does not show %q: %s", text, shown)
