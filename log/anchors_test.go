@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
+	"sync"
 	"testing"
 
 	"github.com/agentledger/agentledger/fault"
@@ -286,4 +288,159 @@ func TestRollbackBehindDamage(t *testing.T) {
 			w.mustAppend(red, "other") // the operator was wrong, which is the operator's fault
 		})
 	}
+}
+
+// What a file system took and may never have written is not shown: the next start may
+// find it gone, and what was shown of it would be a fork.
+func TestAnchoredShowsNothingBeyondTheAnchor(t *testing.T) {
+	for name, early := range map[string]int{"nothing anchored": 0, "some": 3, "a tile and more": 300} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, storagetest.NewModel())
+			w.burst(early, "early")
+			w.mustAppend(blue, "last")
+			w.reopen(w.store)
+			want := map[id.Tenant]any{red: w.checkpoint(red), blue: w.checkpoint(blue)}
+			behind := copyAnchors(t, w.anchors)
+			w.mustAppend(red, "late-1", "late-2")
+			if err := w.ledgers.Close(); err != nil {
+				t.Fatal(err)
+			}
+			w.anchors = behind
+
+			w.open(log.Options{ReadOnly: true, Anchored: true})
+			for tenant, c := range want {
+				if got := w.checkpoint(tenant); got != c {
+					t.Errorf("tenant %d: got %+v, want %+v", tenant, got, c)
+				}
+			}
+			s := w.state(red)
+			if int(s.Size()) != early {
+				t.Fatalf("got size %d, want %d", s.Size(), early)
+			}
+			if _, err := w.ledgers.Find(t.Context(), s, "late-1"); !fault.Is(err, fault.NotFound) {
+				t.Errorf("an event beyond the anchor: got %v, want NotFound", err)
+			}
+			for at := range s.Size() {
+				if _, root, _, err := w.ledgers.Inclusion(t.Context(), s, at, s.Size()); err != nil || root != s.Root() {
+					t.Fatalf("inclusion of %d: got root %v, %v; want %v", at, root, err, s.Root())
+				}
+			}
+			if err := s.Trusted(); err != nil {
+				t.Errorf("trusted: got %v", err)
+			}
+			if err := w.ledgers.Close(); err != nil {
+				t.Fatal(err)
+			}
+
+			w.open(log.Options{}) // it was there after all
+			if got := w.state(red); int(got.Size()) != early+2 || got.Trusted() != nil {
+				t.Errorf("afterwards: got size %d, %v; want %d", got.Size(), got.Trusted(), early+2)
+			}
+		})
+	}
+}
+
+// copyAnchors returns a folder with the anchors as they are on disk.
+func copyAnchors(t *testing.T, dir string) string {
+	t.Helper()
+	to := t.TempDir()
+	if err := os.CopyFS(filepath.Join(to, "anchors"), os.DirFS(dir)); err != nil {
+		t.Fatal(err)
+	}
+	return filepath.Join(to, "anchors")
+}
+
+func always() bool { return true }
+
+// With AnchorFirst whatever is acknowledged has its anchor by then: a process that dies
+// at that moment, and a store that comes back older, leave no fork.
+func TestAnchorBeforeTheAnswer(t *testing.T) {
+	model := storagetest.NewModel()
+	w := newWorld(t, model)
+	w.ledgers.Close()
+	w.open(log.Options{AnchorFirst: always})
+	w.mustAppend(red, "a")
+	w.mustAppend(blue, "a")
+	older := model.Reopen()
+	for i := range 20 {
+		w.mustAppend(red, fmt.Sprint("lost-", i))
+		if !strings.Contains(w.read(), string(w.state(red).Checkpoint())) {
+			t.Fatalf("event %d is acknowledged and has no anchor", i)
+		}
+	}
+	shown := w.checkpoint(red)
+	after := w.on(t, []byte(w.read())) // the first process never wrote at its end
+	after.store = older
+	after.open(log.Options{AnchorFirst: always})
+	after.refuses(red, "frozen")
+	if got := after.checkpoint(red); got != shown {
+		t.Errorf("got checkpoint %+v, want %+v", got, shown)
+	}
+	after.mustAppend(blue, "b")
+}
+
+// Many callers of both organizations at once, and a store that loses answers.
+func TestAnchorBeforeManyAnswers(t *testing.T) {
+	model := storagetest.NewModel()
+	w := newWorld(t, model)
+	w.ledgers.Close()
+	w.open(log.Options{AnchorFirst: always})
+	lost(model, storagetest.AnswerLost)
+	var group sync.WaitGroup
+	for i := range 200 {
+		group.Go(func() {
+			tenant := red
+			if i%2 == 1 {
+				tenant = blue
+			}
+			if _, err := w.append(tenant, fmt.Sprint("e-", i)); err != nil {
+				t.Error(err)
+			}
+			checkpoint := string(w.state(tenant).Checkpoint())
+			if !strings.Contains(w.read(), checkpoint) {
+				t.Errorf("shown, and not anchored: %s", checkpoint)
+			}
+		})
+	}
+	group.Wait()
+	w.audit(nil)
+}
+
+// Without anchors nothing is acknowledged and nothing newer is shown; with them it goes
+// on, and what was stored all the time is there once.
+func TestAnchorsThatCannotBeWrittenBeforeTheAnswer(t *testing.T) {
+	model := storagetest.NewModel()
+	w := newWorld(t, model)
+	w.ledgers.Close()
+	w.open(log.Options{AnchorFirst: always})
+	w.mustAppend(red, "a")
+	w.mustAppend(blue, "a")
+	if err := errors.Join(os.RemoveAll(w.anchors), os.WriteFile(w.anchors, nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		_, err := w.append(red, "b")
+		if !fault.Is(err, fault.OutcomeUnknown) && !fault.Is(err, fault.Unavailable) {
+			t.Fatalf("got %v, want that nobody knows", err)
+		}
+	}
+	if s, err := w.ledgers.State(t.Context(), red); err == nil && s.Size() > 1 {
+		t.Errorf("a head of size %d is shown without an anchor", s.Size())
+	}
+	if got := w.state(blue).Size(); got != 1 {
+		t.Errorf("the other organization: got size %d, want 1", got)
+	}
+	if err := os.Remove(w.anchors); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "an event that is known or new", func() bool {
+		_, err := w.append(red, "b")
+		return err == nil || errors.Is(err, log.ErrDuplicate)
+	})
+	w.mustAppend(red, "c")
+	w.mustAppend(blue, "b")
+	if got := w.state(red).Size(); got != 3 {
+		t.Errorf("got size %d, want 3", got)
+	}
+	w.audit(nil)
 }

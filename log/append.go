@@ -8,12 +8,14 @@ import (
 	"slices"
 	"time"
 
+	"github.com/agentledger/agentledger/decimal"
 	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/syncs"
 	"github.com/agentledger/agentledger/internal/telemetry"
 	"github.com/agentledger/agentledger/storage"
+	"github.com/agentledger/agentledger/verify"
 )
 
 // ErrDuplicate is returned (wrapped) by Append when an event id or idempotency key of the submission is taken by an
@@ -72,6 +74,59 @@ type Receipt struct {
 	Decided *event.Policy
 }
 
+// Attestation is the statement of the server about an envelope, beside the envelope itself
+// and the fields that the sequencer adds.
+type Attestation struct {
+	Form           event.Form
+	PublicKey      string // Multikey
+	Signer         event.Signer
+	Custody        event.Custody
+	IngestKeyID    string // "" for the server's own
+	Policy         event.Policy
+	Disclosure     id.Disclosure
+	IdempotencyKey string // of the ingest key; "" for none
+	Cap            uint64 // counted events allowed in the month; 0: no cap
+
+	// With claims, the sequencer asks Decide for the policy in place of Policy, as Draft.Decide says.
+	Claims []Claim
+	Decide func(before []decimal.Decimal) event.Policy
+}
+
+// NewDraft renders the record of an envelope for the ledger of identity. Events
+// of the system's own do not count against the plan.
+func NewDraft(identity *Identity, e *event.Envelope, a Attestation) Draft {
+	record := event.Record{
+		Origin: identity.Origin, OrganizationID: identity.Organization,
+		EventID: e.EventID, AgentID: e.AgentID, KeyID: e.KeyID,
+		PublicKey: a.PublicKey, Signer: a.Signer, Custody: a.Custody,
+		EventDigest: e.Digest, SigForm: a.Form.String(), SigValueB64: e.SignatureB64,
+		IngestKeyID: a.IngestKeyID, Policy: a.Policy,
+	}
+	system := a.Signer == event.SignerSystem
+	var decide Decide
+	if len(a.Claims) > 0 {
+		decide = decideRecord(record, a.Decide)
+	}
+	return Draft{
+		ID: e.EventID, IdempotencyKey: idempotencyText(a.IngestKeyID, a.IdempotencyKey),
+		Columns: storage.Columns{
+			Agent: e.AgentID, Trace: e.TraceID, Tool: e.Tool, ActionKind: e.ActionKind,
+			Effective: a.Policy.Effective, Disclosure: verify.Disclosed(a.Disclosure, a.Signer, e.ActionKind),
+		},
+		Record: record.Frame(), Envelope: e.Canonical,
+		Counted: !system, Cap: a.Cap,
+		Claims: a.Claims, Decide: decide,
+	}
+}
+
+// decideRecord is apart from NewDraft so that only drafts with claims have their record on the heap.
+func decideRecord(record event.Record, decide func([]decimal.Decimal) event.Policy) Decide {
+	return func(before []decimal.Decimal) (event.Frame, event.Policy) {
+		record.Policy = decide(before)
+		return record.Frame(), record.Policy
+	}
+}
+
 // prepareTries bounds how often a submission is prepared anew. The first promptTries follow each other at once. The
 // others come after a pause, because a writer of the same records that needs no preparing is faster each time
 // otherwise, for example on one processor.
@@ -127,13 +182,6 @@ type appendCall struct {
 	ledger   *ledger // of the newest try
 	prepares []Prepare
 	outcomes []Outcome
-}
-
-func (a *appendCall) refuseAll(which []int, err error) []Outcome {
-	for _, i := range which {
-		a.outcomes[i] = Outcome{Err: err}
-	}
-	return a.outcomes
 }
 
 // attempt is the submissions of one try, and the places of their outcomes.
@@ -250,6 +298,13 @@ func (a *appendCall) abandonWait(at attempt, cause error) {
 	}
 }
 
+func (a *appendCall) refuseAll(which []int, err error) []Outcome {
+	for _, i := range which {
+		a.outcomes[i] = Outcome{Err: err}
+	}
+	return a.outcomes
+}
+
 // submission is a Submission on its way.
 type submission struct {
 	Submission
@@ -309,28 +364,113 @@ func (s *submission) countBytes() int {
 	return n
 }
 
-// checkWritable returns why no ledger takes an append now, nil when ledgers may.
-func (l *Ledgers) checkWritable() error {
-	if l.readOnly {
-		return storage.ErrReadOnly
+// Asked is an event to look for, and the idempotency key that came with it, "" for none.
+type Asked struct {
+	Event     id.Event
+	Key       string
+	IngestKey string // whose idempotency key it is
+	Digest    id.Hash
+}
+
+// Replay is the answer for one event: Known says that the event, or its idempotency key, is stored as the very same
+// event. Err is fault.Invalid when either is stored with another digest.
+type Replay struct {
+	Known bool
+	Err   error
+}
+
+// Replays answers for events of a ledger, in their order, with one look-up. An event that a frozen predecessor holds
+// is known as if it were in the ledger, because an acknowledged event is never recorded again.
+func (l *Ledgers) Replays(ctx context.Context, t id.Tenant, asked []Asked) []Replay {
+	replays := make([]Replay, len(asked))
+	if err := l.findReplays(ctx, t, asked, replays); err != nil {
+		for i := range replays {
+			replays[i] = Replay{Err: err}
+		}
 	}
-	return l.held()
+	return replays
 }
 
-func overloaded(message string) error {
-	return &fault.Error{Kind: fault.Overloaded, Code: "overloaded", Message: message, RetryAfter: time.Second}
-}
-
-// unavailable is the answer to a submission of which nothing was stored.
-func unavailable(cause error) error {
-	if errors.Is(cause, storage.ErrReadOnly) { // which says more
-		return fmt.Errorf("append: %w", cause)
+func (l *Ledgers) findReplays(ctx context.Context, t id.Tenant, asked []Asked, replays []Replay) (err error) {
+	if err := l.fences.Check(t); err != nil {
+		return err
 	}
-	return &fault.Error{Kind: fault.Unavailable, Code: "unavailable", Message: "The store does not take events at the moment", RetryAfter: time.Second,
-		Err: fmt.Errorf("append: %w", cause)}
+	names, of := listKeysOf(asked)
+	for t != 0 && err == nil {
+		t, err = l.findReplaysIn(ctx, t, names, of, asked, replays)
+	}
+	return err
 }
 
-func outcomeUnknown(cause error) error {
-	return &fault.Error{Kind: fault.OutcomeUnknown, Code: "outcome_unknown", RetryAfter: time.Second, Err: cause,
-		Message: "The event may be stored; retry with the same event_id"}
+// findReplaysIn answers from one ledger and returns its predecessor.
+func (l *Ledgers) findReplaysIn(ctx context.Context, t id.Tenant, names []storage.DedupKey, of []int, asked []Asked, replays []Replay) (id.Tenant, error) {
+	led, err := l.readLedger(ctx, t)
+	if err != nil {
+		return 0, err
+	}
+	at, err := l.store.Lookup(ctx, t, names)
+	if err != nil {
+		return 0, storeError("look up events", err)
+	}
+	size := led.published.Load().Size()
+	for n, index := range at {
+		r := &replays[of[n]]
+		if index >= size || r.Err != nil { // unknown, or not durable yet: then Append will wait for it
+			continue
+		}
+		known, err := l.isSameEvent(ctx, t, index, &asked[of[n]], names[n])
+		if err != nil {
+			*r = Replay{Err: err}
+		} else if known {
+			r.Known = true
+		}
+	}
+	return led.identity.Predecessor, nil
+}
+
+// listKeysOf returns the names of events, and of which event each is: its id, its idempotency
+// key, and that as stores of before have it.
+func listKeysOf(asked []Asked) (names []storage.DedupKey, of []int) {
+	names = make([]storage.DedupKey, 0, len(asked))
+	for i, a := range asked {
+		names, of = append(names, storage.DedupKey{Text: string(a.Event)}), append(of, i)
+		if a.Key != "" {
+			names = append(names, storage.DedupKey{Idempotency: true, Text: idempotencyText(a.IngestKey, a.Key)}, storage.DedupKey{Idempotency: true, Text: a.Key})
+			of = append(of, i, i)
+		}
+	}
+	return names, of
+}
+
+// idempotencyText is the stored form of an idempotency key. A key belongs to the ingest
+// key that it came with, so that two senders of an organization can't take each other's.
+// No key of a sender has a line end. Older stores have the sender's text alone.
+func idempotencyText(ingestKey, key string) string {
+	if key == "" {
+		return ""
+	}
+	return ingestKey + "\n" + key
+}
+
+// isSameEvent reports whether the event at index, which name leads to, is the one that is
+// asked for. It returns fault.Invalid when it is another one. An idempotency key of an
+// older store belongs to the ingest key of its event alone.
+func (l *Ledgers) isSameEvent(ctx context.Context, t id.Tenant, index id.Index, asked *Asked, name storage.DedupKey) (bool, error) {
+	e, err := ReadEvent(ctx, l.store, t, index, storage.FieldRecord)
+	if err != nil {
+		return false, storeError("read known event", err)
+	}
+	record, err := event.ParseRecord(e.Record)
+	if err != nil {
+		return false, storeError("read known event", err)
+	}
+	switch {
+	case name.Idempotency && name.Text == asked.Key && record.IngestKeyID != asked.IngestKey:
+		return false, nil
+	case record.EventDigest == asked.Digest && (name.Idempotency || string(record.EventID) == name.Text):
+		return true, nil
+	case name.Idempotency:
+		return false, fault.New(fault.Invalid, "Idempotency-Key was used with another event")
+	}
+	return false, fault.New(fault.Invalid, "event_id was used with another event")
 }

@@ -6,6 +6,8 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
+	"io"
+	"iter"
 	"strings"
 	"testing"
 	"time"
@@ -13,11 +15,15 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/test/ledgertest"
 	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/log/anchor"
 	"github.com/agentledger/agentledger/log/audit"
 	"github.com/agentledger/agentledger/storage"
+	"github.com/agentledger/agentledger/storage/pebblestore"
+	"github.com/agentledger/agentledger/storage/storagetest"
 	"github.com/agentledger/agentledger/tlog"
 )
 
@@ -380,5 +386,279 @@ func TestDamageBehindThePosition(t *testing.T) {
 				t.Errorf("%s, %v later: the worst ledgers are %v", name, step.pass, worst)
 			}
 		}
+	}
+}
+
+// headless can't read red's head, nor its events from one index on.
+type headless struct {
+	*storagetest.Model
+	readable id.Index
+}
+
+func (h headless) Head(ctx context.Context, t id.Tenant) (storage.Head, error) {
+	if t == red {
+		return storage.Head{}, storage.ErrCorrupt
+	}
+	return h.Model.Head(ctx, t)
+}
+
+func (h headless) Events(ctx context.Context, t id.Tenant, begin, end id.Index, parts storage.Fields) iter.Seq2[storage.Event, error] {
+	if t == red && end > h.readable {
+		return func(yield func(storage.Event, error) bool) { yield(storage.Event{}, storage.ErrCorrupt) }
+	}
+	return h.Model.Events(ctx, t, begin, end, parts)
+}
+
+// A frozen ledger shows its anchor, byte for byte, whatever is stored. It is
+// detached when the store does not hold that tree.
+func TestDetached(t *testing.T) {
+	for _, tt := range []struct {
+		name     string
+		after    func(older, newer *storagetest.Model, fork func() log.Store) log.Store // the store that comes back
+		detached bool
+	}{
+		{"older copy", func(older, _ *storagetest.Model, _ func() log.Store) log.Store { return older }, true},
+		{"fork", func(_, _ *storagetest.Model, fork func() log.Store) log.Store { return fork() }, true},
+		{"head unreadable", func(_, newer *storagetest.Model, _ func() log.Store) log.Store { return headless{newer, 3} }, false},
+		{"head and last entry unreadable", func(_, newer *storagetest.Model, _ func() log.Store) log.Store { return headless{newer, 2} }, true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			model := storagetest.NewModel()
+			w := newWorld(t, model)
+			w.mustAppend(red, "a", "b")
+			older := model.Reopen()
+			w.mustAppend(red, "c")
+			shown, note := w.checkpoint(red), bytes.Clone(w.state(red).Checkpoint())
+			w.reopen(tt.after(older, model, func() log.Store { return w.forked(older) }))
+			w.refuses(red, "frozen")
+			s := w.state(red)
+			if s.Detached() != tt.detached || s.Shown() != shown || !bytes.Equal(s.Checkpoint(), note) {
+				t.Errorf("got detached %v, %+v, want %v, %+v", s.Detached(), s.Shown(), tt.detached, shown)
+			}
+			if err := s.Provable(); (err != nil) != tt.detached || err != nil && (!fault.Is(err, fault.Unavailable) || fault.Of(err).Code != "frozen") {
+				t.Errorf("provable: got %v", err)
+			}
+			if !tt.detached {
+				w.provesShown(red)
+			}
+			w.mustAppend(blue, "a")
+			if s := w.state(blue); s.Detached() || s.Provable() != nil || s.Shown().Size != 1 {
+				t.Errorf("the other organization: detached %v, %+v", s.Detached(), s.Shown())
+			}
+		})
+	}
+}
+
+// forked returns an older copy that went on elsewhere, past what was shown here.
+func (w *world) forked(older *storagetest.Model) log.Store {
+	w.t.Helper()
+	fork := &world{t: w.t, store: older, keyring: w.keyring, anchors: w.t.TempDir(), agent: w.agent, fatal: w.fatal, Time: w.Time.Copy()}
+	fork.open(log.Options{})
+	if err := fork.ledgers.Adopt(w.t.Context(), red, fork.state(red).Checkpoint()); err != nil {
+		w.t.Fatal(err)
+	}
+	fork.mustAppend(red, "other", "history")
+	fork.ledgers.Close()
+	return older
+}
+
+// provesShown checks that each entry is proved under the checkpoint that is shown.
+func (w *world) provesShown(tenant id.Tenant) {
+	w.t.Helper()
+	s := w.state(tenant)
+	for i := range s.Shown().Size {
+		leaf, _, proof, err := w.ledgers.Inclusion(w.t.Context(), s, i, s.Size())
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		if err := tlog.CheckInclusion(i, s.Shown().Size, leaf, proof, s.Shown().Root); err != nil {
+			w.t.Error(err)
+		}
+	}
+}
+
+// A byte of each file of the store is flipped, at several places. Either the
+// store does not open, or fsck names what is wrong, or the byte is of no
+// consequence and everything is there. Nothing panics.
+func TestDamagedFiles(t *testing.T) {
+	t.Parallel()
+	var acknowledged []acked
+	w, base := installed(t, func(w *world) {
+		acknowledged = w.history()
+	})
+	kinds := map[string]int{}
+	for _, name := range files(t, base.disk) {
+		whole := readFile(t, base.disk, name)
+		kinds[kindOf(name)]++
+		for _, at := range places(len(whole)) {
+			t.Run(fmt.Sprintf("%s at %d", name, at), func(t *testing.T) {
+				disk := base.disk.CrashClone(vfs.CrashCloneCfg{})
+				bent := bytes.Clone(whole)
+				bent[at] ^= 0x20
+				writeFile(t, disk, name, bent)
+				w.diagnose(t, disk, base.anchors, acknowledged)
+			})
+		}
+	}
+	for _, kind := range []string{"sst", "log", "MANIFEST", "OPTIONS", "marker"} {
+		if kinds[kind] == 0 {
+			t.Errorf("no file of kind %s among %v", kind, kinds)
+		}
+	}
+}
+
+// history leaves events in tables and in the log.
+func (w *world) history() (acknowledged []acked) {
+	send := func(prefix string) {
+		for i := range 12 {
+			name := fmt.Sprint(prefix, i)
+			r, err := w.append(red, name)
+			if err != nil {
+				w.t.Fatal(err)
+			}
+			acknowledged = append(acknowledged, acked{red, name, r, nil})
+		}
+	}
+	send("table")
+	w.ledgers.Close()
+	if err := w.store.(*pebblestore.Engine).Close(); err != nil {
+		w.t.Fatal(err)
+	}
+	w.store = openPebble(w.t, w.disk, nil) // which writes the log out to a table
+	w.open(log.Options{})
+	send("log")
+	return acknowledged
+}
+
+// diagnose checks that damage does not pass unseen.
+func (w *world) diagnose(t *testing.T, disk *vfs.MemFS, journal []byte, acknowledged []acked) {
+	t.Helper()
+	ended := make(chan struct{})
+	broken := func(error) {
+		close(ended)
+		select {} // the process ends
+	}
+	opened := make(chan *pebblestore.Engine, 1)
+	go func() {
+		e, err := pebblestore.Open(pebblestore.Options{Dir: "data", FS: disk, CacheBytes: 1 << 20, OnBroken: broken})
+		if err != nil {
+			e = nil
+		}
+		opened <- e
+	}()
+	var engine *pebblestore.Engine
+	select {
+	case engine = <-opened:
+	case <-ended:
+	}
+	if engine == nil {
+		return // found
+	}
+	defer engine.Close()
+	after := w.on(t, journal)
+	anchors, err := anchor.Open(after.anchors)
+	if err != nil {
+		t.Fatal(err)
+	}
+	findings := 0
+	_, err = audit.Fsck(t.Context(), engine, w.keyring, anchors, func(audit.Finding) { findings++ })
+	if firstOf(err, anchors.Close()) != nil || findings > 0 {
+		return // found
+	}
+	after.store = engine
+	after.open(log.Options{})
+	after.keeps(acknowledged, nil)
+	after.ledgers.Close()
+}
+
+func files(t *testing.T, fs vfs.FS) []string {
+	t.Helper()
+	names, err := fs.List("data")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return names
+}
+
+func kindOf(name string) string {
+	for _, kind := range []string{"MANIFEST", "OPTIONS", "marker"} {
+		if strings.HasPrefix(name, kind) {
+			return kind
+		}
+	}
+	_, kind, _ := strings.Cut(name, ".")
+	return kind
+}
+
+// places are the offsets that are damaged in a file of a length.
+func places(length int) (at []int) {
+	n := 6
+	if drill() {
+		n = 200
+	}
+	for i := range min(n, length) {
+		at = append(at, i*length/n)
+	}
+	if length > 0 {
+		at = append(at, length-1)
+	}
+	return at
+}
+
+func readFile(t *testing.T, fs vfs.FS, name string) []byte {
+	t.Helper()
+	f, err := fs.Open(fs.PathJoin("data", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	b, err := io.ReadAll(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func writeFile(t *testing.T, fs vfs.FS, name string, b []byte) {
+	t.Helper()
+	f, err := fs.Create(fs.PathJoin("data", name), vfs.WriteCategoryUnspecified)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.Write(b); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// The same with the anchors' journal: no flipped byte freezes a ledger whose
+// store is whole.
+func TestDamagedAnchors(t *testing.T) {
+	t.Parallel()
+	w, base := installed(t, func(w *world) { w.mustAppend(red, "a", "b"); w.mustAppend(blue, "a") })
+	for at := range len(base.anchors) {
+		if !drill() && at%13 != 0 {
+			continue
+		}
+		bent := bytes.Clone(base.anchors)
+		bent[at] ^= 1
+		after := w.on(t, bent)
+		anchors, err := anchor.Open(after.anchors)
+		if err != nil {
+			continue // found
+		}
+		anchors.Close()
+		engine := openPebble(t, base.disk.CrashClone(vfs.CrashCloneCfg{}), nil)
+		after.store = engine
+		after.open(log.Options{})
+		for _, tenant := range []id.Tenant{red, blue} {
+			if f := after.state(tenant).Fault(); f.Level == log.Frozen {
+				t.Errorf("byte %d: tenant %d: %+v", at, tenant, f)
+			}
+		}
+		after.ledgers.Close()
+		engine.Close()
 	}
 }

@@ -36,6 +36,76 @@ func (l *Ledgers) awaitAppend(f appendInFlight) []error {
 	return l.anchorFirst(f, f.pending.Wait())
 }
 
+// readBackTime bounds the read of the entries that batches link to, because an answer must
+// not wait for its chain_valid for ever.
+const readBackTime = 5 * time.Second
+
+// readEntriesBack reads the entry before each batch back from the store, all at once and while the append is being
+// synced: they are durable, as every append of the stream before this one has ended.
+func (l *Ledgers) readEntriesBack(f appendInFlight) {
+	places := make([]storage.Position, 0, f.sent)
+	for _, p := range f.batches[:f.sent] {
+		if size := p.batch.Expect.Size; size > 0 {
+			places = append(places, storage.Position{Tenant: p.batch.Tenant, Index: size - 1})
+		}
+	}
+	if len(places) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), readBackTime)
+	defer cancel()
+	found := l.store.Entries(ctx, places)
+	for _, p := range f.batches[:f.sent] {
+		if p.batch.Expect.Size > 0 {
+			p.entryBefore, found = found[0], found[1:]
+		}
+	}
+}
+
+// A store may lose an acknowledged event, for example in a fail-over to an asynchronous
+// standby. An anchor that lags by a second does not show the loss when the process dies in
+// that second. With Options.AnchorFirst the anchor is written before an event is
+// acknowledged. It costs one more sync an append; appends that end together share the sync.
+
+// errNotAnchored: an append is durable, and the anchor that has to come first is not.
+var errNotAnchored = errors.New("the anchor could not be written")
+
+// anchorFirst writes the anchors of the durable batches of an append, if Options.AnchorFirst says so. If the anchors
+// can't be written, the outcome of the batches counts as unknown, and repairLedger resolves them.
+func (l *Ledgers) anchorFirst(f appendInFlight, results []error) []error {
+	if l.importing || !l.anchorsFirst() {
+		return results
+	}
+	notes := make([][]byte, 0, len(results))
+	for i, p := range f.batches[:f.sent] {
+		if results[i] == nil {
+			p.takeNewKeys(l)
+			notes = append(notes, p.state.Checkpoint())
+		}
+	}
+	if len(notes) == 0 {
+		return results
+	}
+	err := l.anchors.Put(notes...)
+	for i, p := range f.batches[:f.sent] {
+		switch {
+		case results[i] != nil:
+		case err != nil:
+			results[i] = fmt.Errorf("%w: %w: %w", storage.ErrUnknown, errNotAnchored, err)
+		default:
+			p.anchored = true
+		}
+	}
+	return results
+}
+
+// takeNewKeys gives the state of a durable batch the log keys that the batch brings.
+func (p *ledgerBatch) takeNewKeys(l *Ledgers) {
+	if keys := l.findNewKeys(p); keys != nil {
+		p.state.keys = keys
+	}
+}
+
 // errBehind: the batch waited for events of an append that did not land.
 var errBehind = errors.New("the append before it failed")
 
@@ -111,40 +181,6 @@ func (l *Ledgers) publishBatch(p *ledgerBatch) {
 	p.answerDuplicates()
 }
 
-// publishState makes a state the one that readers see. A known fault stays known.
-func (led *ledger) publishState(s *State) {
-	led.publishMu.Lock()
-	defer led.publishMu.Unlock()
-	s.fault = led.published.Load().fault
-	led.published.Store(s)
-}
-
-// readBackTime bounds the read of the entries that batches link to, because an answer must
-// not wait for its chain_valid for ever.
-const readBackTime = 5 * time.Second
-
-// readEntriesBack reads the entry before each batch back from the store, all at once and while the append is being
-// synced: they are durable, as every append of the stream before this one has ended.
-func (l *Ledgers) readEntriesBack(f appendInFlight) {
-	places := make([]storage.Position, 0, f.sent)
-	for _, p := range f.batches[:f.sent] {
-		if size := p.batch.Expect.Size; size > 0 {
-			places = append(places, storage.Position{Tenant: p.batch.Tenant, Index: size - 1})
-		}
-	}
-	if len(places) == 0 {
-		return
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), readBackTime)
-	defer cancel()
-	found := l.store.Entries(ctx, places)
-	for _, p := range f.batches[:f.sent] {
-		if p.batch.Expect.Size > 0 {
-			p.entryBefore, found = found[0], found[1:]
-		}
-	}
-}
-
 // verifyLink reports whether the entry that was read back is the one that the batch links to. The ledger is frozen if
 // it is another one, or none. An entry that could not be read in time proves nothing, so it counts as valid. The batch
 // must be durable, so that the entry before it is in the store.
@@ -166,6 +202,14 @@ func (l *Ledgers) verifyLink(p *ledgerBatch) bool {
 		return true
 	}
 	return false
+}
+
+// publishState makes a state the one that readers see. A known fault stays known.
+func (led *ledger) publishState(s *State) {
+	led.publishMu.Lock()
+	defer led.publishMu.Unlock()
+	s.fault = led.published.Load().fault
+	led.published.Store(s)
 }
 
 func (p *ledgerBatch) answerSent(chainValid bool) {

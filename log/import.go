@@ -239,36 +239,6 @@ func (i *Import) Open(ctx context.Context, note []byte, configVersion uint64, ch
 	return nil
 }
 
-// End ends an import of a ledger that is frozen where it comes from and in whose place
-// another one goes on (audit.Export.Ended). note is the last checkpoint that it showed, which
-// becomes the anchor whether the events lead to it or not: the ledger is frozen here.
-func (i *Import) End(ctx context.Context, note []byte, configVersion uint64, changes []storage.Change) error {
-	s := i.led.published.Load()
-	c, err := s.keys.openCheckpoint(note)
-	if err != nil {
-		return fmt.Errorf("import: end: %w: checkpoint: %w", ErrDamaged, err)
-	}
-	value, err := json.Marshal(Fault{Level: Frozen, Reason: "it was frozen where it came from, and another ledger goes on in its place", At: id.InstantOf(i.ledgers.clock())})
-	if err == nil && i.ledgers.Shown(s.identity.Origin) <= c.Size {
-		err = i.ledgers.anchors.Put(note)
-	}
-	if err == nil {
-		err = i.endImport(s, configVersion, append(changes, storage.Change{Kind: kindFault, Value: value, If: storage.AnyVersion}))
-	}
-	if err != nil {
-		return fmt.Errorf("import: end: %w", err)
-	}
-	return nil
-}
-
-// endImport writes the changes by which a ledger is no longer importing.
-func (i *Import) endImport(s *State, configVersion uint64, changes []storage.Change) error {
-	head := s.head
-	head.ConfigVersion = configVersion
-	batch := storage.Batch{Tenant: s.identity.Tenant, Expect: s.head, Head: head, Changes: changes}
-	return i.ledgers.store.Append([]storage.Batch{batch}).Wait()[0]
-}
-
 func (i *Import) openLedger(ctx context.Context, note []byte, configVersion uint64, changes []storage.Change) error {
 	s := i.led.published.Load()
 	c, err := tlog.OpenCheckpoint(note, s.VerifierKey())
@@ -307,4 +277,90 @@ func (l *Ledgers) extendsShown(ctx context.Context, s *State) error {
 func (l *Ledgers) Shown(o id.Origin) id.Index {
 	shown, _ := l.anchors.Find(o)
 	return shown.Size
+}
+
+// End ends an import of a ledger that is frozen where it comes from and in whose place
+// another one goes on (audit.Export.Ended). note is the last checkpoint that it showed, which
+// becomes the anchor whether the events lead to it or not: the ledger is frozen here.
+func (i *Import) End(ctx context.Context, note []byte, configVersion uint64, changes []storage.Change) error {
+	s := i.led.published.Load()
+	c, err := s.keys.openCheckpoint(note)
+	if err != nil {
+		return fmt.Errorf("import: end: %w: checkpoint: %w", ErrDamaged, err)
+	}
+	value, err := json.Marshal(Fault{Level: Frozen, Reason: "it was frozen where it came from, and another ledger goes on in its place", At: id.InstantOf(i.ledgers.clock())})
+	if err == nil && i.ledgers.Shown(s.identity.Origin) <= c.Size {
+		err = i.ledgers.anchors.Put(note)
+	}
+	if err == nil {
+		err = i.endImport(s, configVersion, append(changes, storage.Change{Kind: kindFault, Value: value, If: storage.AnyVersion}))
+	}
+	if err != nil {
+		return fmt.Errorf("import: end: %w", err)
+	}
+	return nil
+}
+
+// endImport writes the changes by which a ledger is no longer importing.
+func (i *Import) endImport(s *State, configVersion uint64, changes []storage.Change) error {
+	head := s.head
+	head.ConfigVersion = configVersion
+	batch := storage.Batch{Tenant: s.identity.Tenant, Expect: s.head, Head: head, Changes: changes}
+	return i.ledgers.store.Append([]storage.Batch{batch}).Wait()[0]
+}
+
+// RecordChecks returns, by kind, what reports whether a record of a ledger can be read. An import asks it before it writes.
+func RecordChecks() map[storage.Kind]func(storage.Record) error {
+	return map[storage.Kind]func(storage.Record) error{
+		kindIdentity: checkJSON[identityRecord], kindSuccessor: checkJSON[successorRecord],
+		kindCounter: func(r storage.Record) error {
+			_, err := parseCounter(r.Key, r.Value)
+			return err
+		},
+	}
+}
+
+func checkJSON[T any](r storage.Record) error {
+	var v T
+	if err := json.Unmarshal(r.Value, &v); err != nil {
+		return fmt.Errorf("%s: %w: %w", r.Kind, storage.ErrCorrupt, err)
+	}
+	return nil
+}
+
+// Unfinished is a ledger whose import has not ended.
+type Unfinished struct {
+	Identity *Identity
+	mark     storage.Record
+}
+
+// UnfinishedImport looks for an unfinished import of a ledger in a store that has no
+// writer; nil when there is none. Other damage of the ledger does not matter.
+func UnfinishedImport(ctx context.Context, store Store, t id.Tenant) (*Unfinished, error) {
+	mark, err := store.Get(ctx, t, kindFault, "")
+	if errors.Is(err, storage.ErrNotFound) {
+		return nil, nil
+	}
+	var f Fault
+	if err == nil {
+		if err := json.Unmarshal(mark.Value, &f); err != nil || f.Level != Importing {
+			return nil, nil // a mark that can't be read is not one of an import
+		}
+	}
+	var identity identityRecord
+	if err == nil {
+		err = (&Ledgers{store: store}).readOwnRecord(ctx, t, kindIdentity, &identity)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("unfinished import: %w", err)
+	}
+	return &Unfinished{Identity: identity.toIdentity(t), mark: mark}, nil
+}
+
+// Drop removes the events that have arrived. An import that ends meanwhile wins: then storage.ErrStale is wrapped.
+func (u *Unfinished) Drop(ctx context.Context, store storage.Copier) error {
+	if err := store.Drop(ctx, u.Identity.Tenant, u.mark); err != nil {
+		return fmt.Errorf("drop import: %w", err)
+	}
+	return nil
 }

@@ -160,6 +160,8 @@ func valueOrDefault[T int | int64](v, d T) T {
 	return v
 }
 
+func reportsNever() bool { return false }
+
 // Ledgers is all ledgers of one store. Its methods may be called concurrently.
 type Ledgers struct {
 	store    Store
@@ -277,27 +279,34 @@ func (l *Ledgers) Shutdown(ctx context.Context) error {
 	return errors.Join(err, l.anchors.Close())
 }
 
-// Identity is the constant part of a ledger.
-type Identity struct {
-	Tenant       id.Tenant
-	Organization id.Organization
-	Origin       id.Origin
-	CreatedAt    id.Instant
-	Predecessor  id.Tenant // handle of the frozen ledger that this one succeeds; 0: none
-
-	carried usage // counted by the predecessor in the month of the succession
-}
-
-// Carried returns how many events of a month the predecessor has counted, 0 for a ledger without one.
-func (i *Identity) Carried() (Month, uint64) { return i.carried.month, i.carried.count }
-
-// KeyOwner returns the owner of the keys that are sealed for the ledger or its organization.
-func (i *Identity) KeyOwner() seal.Owner {
-	return seal.Owner{Origin: i.Origin, Organization: i.Organization}
+// checkWritable returns why no ledger takes an append now, nil when ledgers may.
+func (l *Ledgers) checkWritable() error {
+	if l.readOnly {
+		return storage.ErrReadOnly
+	}
+	return l.held()
 }
 
 // errStopped answers submissions that come while the process stops.
 var errStopped = &fault.Error{Kind: fault.Overloaded, Code: "overloaded", Message: "The service is stopping", RetryAfter: time.Second}
+
+func overloaded(message string) error {
+	return &fault.Error{Kind: fault.Overloaded, Code: "overloaded", Message: message, RetryAfter: time.Second}
+}
+
+// unavailable is the answer to a submission of which nothing was stored.
+func unavailable(cause error) error {
+	if errors.Is(cause, storage.ErrReadOnly) { // which says more
+		return fmt.Errorf("append: %w", cause)
+	}
+	return &fault.Error{Kind: fault.Unavailable, Code: "unavailable", Message: "The store does not take events at the moment", RetryAfter: time.Second,
+		Err: fmt.Errorf("append: %w", cause)}
+}
+
+func outcomeUnknown(cause error) error {
+	return &fault.Error{Kind: fault.OutcomeUnknown, Code: "outcome_unknown", RetryAfter: time.Second, Err: cause,
+		Message: "The event may be stored; retry with the same event_id"}
+}
 
 // storeError turns an error of the engine into one for the layers above.
 func storeError(step string, err error) error {

@@ -1,6 +1,8 @@
 package log
 
 import (
+	"fmt"
+	"iter"
 	"slices"
 	"sync"
 	"time"
@@ -135,6 +137,287 @@ func (q *queue) enterRing(led *ledger) {
 	}
 }
 
+// patience is for how long an append keeps the next round waiting. After it the sequencer goes on as if the append
+// had landed, so that a stream of the engine that hangs does not block the others. Each stream still has at most
+// appendsOut appends in flight, so a stream that hangs has taken a bounded number of events.
+const patience = 250 * time.Millisecond
+
+// stream is one of the engine's streams (storage.Ledgers.Stream). Its appends end
+// one after another, so one goroutine lands them.
+type stream struct {
+	number   int
+	launched chan appendInFlight // to the finisher of the stream, in commit order; nil until the first
+
+	// Guarded by queue.mu.
+	out    int       // appends of which the outcome is not known yet
+	parked []*ledger // which may go when there are fewer than appendsOut
+}
+
+// appendRound is the submissions that the sequencer takes at a time: one append for each
+// stream that takes part. Its fields but batches are guarded by queue.mu.
+type appendRound struct {
+	batches  []*ledgerBatch
+	began    time.Time
+	streams  []*stream // that take part
+	out      int       // of its appends, those of which the outcome is not known yet
+	unlanded int       // of its appends, those that have not landed
+	overdue  bool      // it has been out for longer than patience
+}
+
+// takeRound waits until something can go, and an append may begin, and returns that in turns, up to the size of one
+// append. It returns nil when the queue is closed and empty.
+func (q *queue) takeRound() *appendRound {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for {
+		capacity, wait := q.hasCapacity()
+		if capacity {
+			if r := q.gatherRound(); r != nil {
+				return r
+			}
+			if q.closed && q.waiting == 0 && q.busy == 0 {
+				return nil
+			}
+		} else {
+			q.wakeAfter(wait)
+		}
+		q.idle = capacity
+		q.wake.Wait()
+		q.idle = false
+	}
+}
+
+// hasCapacity reports whether another round may begin. If not, it may when an append ends,
+// and after wait at the latest.
+func (q *queue) hasCapacity() (ok bool, wait time.Duration) {
+	counted, now := 0, q.now()
+	for _, r := range q.rounds {
+		age := now.Sub(r.began)
+		r.overdue = r.overdue || age >= patience
+		if r.overdue || r.out == 0 {
+			continue
+		}
+		if counted++; counted == 1 {
+			wait = patience - age
+		}
+	}
+	return counted < appendsOut, wait
+}
+
+// wakeAfter wakes the sequencer when some time has passed.
+func (q *queue) wakeAfter(d time.Duration) {
+	if q.overdue != nil {
+		q.overdue.Reset(d)
+		return
+	}
+	q.overdue = time.AfterFunc(d, func() {
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		q.wake.Signal()
+	})
+}
+
+// gatherRound takes the submissions that go together, nil for none.
+func (q *queue) gatherRound() *appendRound {
+	r, elapsed := &appendRound{began: q.now()}, q.elapsed()
+	for events, bytes := 0, 0; len(q.ring) > 0 && events < batchEvents && bytes < batchBytes; {
+		led := q.ring[0]
+		q.ring = q.ring[1:]
+		led.pending.inRing = false
+		if led.pending.blocked || len(led.pending.waiting) == 0 {
+			continue // since it entered the ring; unblock brings it back
+		}
+		p := led.pending.lastBatch
+		if p == nil || p.round != r {
+			s := q.streamFor(led)
+			if !r.addStream(s) {
+				q.parkLedger(led, s)
+				continue
+			}
+			p = &ledgerBatch{ledger: led, round: r, stream: s, began: elapsed}
+			r.batches = append(r.batches, p)
+			q.addToOrder(p)
+		}
+		e, b := q.takeTurn(led, p)
+		events, bytes = events+e, bytes+b
+		q.enterRing(led)
+	}
+	if len(r.batches) == 0 {
+		return nil
+	}
+	r.unlanded = r.out
+	q.rounds = append(q.rounds, r)
+	return r
+}
+
+// streamFor returns the stream that the next append of a ledger goes to.
+func (q *queue) streamFor(led *ledger) *stream {
+	n := q.streamOf(led.identity.Tenant)
+	for n >= len(q.streams) {
+		q.streams = append(q.streams, nil)
+	}
+	if q.streams[n] == nil {
+		q.streams[n] = &stream{number: n}
+	}
+	return q.streams[n]
+}
+
+// addStream reports whether batches of a stream may go in the round.
+func (r *appendRound) addStream(s *stream) bool {
+	if slices.Contains(r.streams, s) {
+		return true
+	}
+	if s.out >= appendsOut {
+		return false
+	}
+	s.out++
+	r.out++
+	r.streams = append(r.streams, s)
+	return true
+}
+
+// parkLedger keeps a ledger out of the ring until its stream has capacity.
+func (q *queue) parkLedger(led *ledger, s *stream) {
+	led.pending.inRing, led.pending.parked = true, true
+	q.parked += led.pending.events
+	s.parked = append(s.parked, led)
+}
+
+// addToOrder makes a batch the newest one of its ledger.
+func (q *queue) addToOrder(p *ledgerBatch) {
+	pending := &p.ledger.pending
+	if pending.lastBatch != nil && pending.lastBatch.stream != p.stream {
+		p.prior = pending.lastBatch
+	}
+	pending.lastBatch = p
+	p.ledger.outstanding.Begin(p.began)
+	pending.out++
+	q.busy++
+}
+
+// takeTurn moves one turn's worth of submissions from the pending queue of a ledger to its batch.
+func (q *queue) takeTurn(led *ledger, p *ledgerBatch) (events, bytes int) {
+	n := 0
+	for n < len(led.pending.waiting) && events < turnEvents && bytes < turnBytes && !led.pending.blocked {
+		s := led.pending.waiting[n]
+		s.taken = true
+		events += len(s.Drafts)
+		bytes += s.countBytes()
+		led.pending.blocked = s.Reconfigures
+		n++
+	}
+	waiting := led.pending.waiting
+	if led.pending.waiting = waiting[n:]; n == len(waiting) {
+		led.pending.waiting = nil
+	}
+	if p.subs == nil && n == len(waiting) {
+		p.subs = waiting
+	} else {
+		p.subs = append(p.subs, waiting[:n]...)
+		clear(waiting[:n]) // they are in the batch now
+	}
+	q.countWaiting(led, -events)
+	return events, bytes
+}
+
+// groupByStream yields the batches of each stream.
+func (r *appendRound) groupByStream() iter.Seq[[]*ledgerBatch] {
+	return func(yield func([]*ledgerBatch) bool) {
+		if len(r.streams) > 1 {
+			slices.SortStableFunc(r.batches, func(a, b *ledgerBatch) int { return a.stream.number - b.stream.number })
+		}
+		for begin := 0; begin < len(r.batches); {
+			end := begin + 1
+			for end < len(r.batches) && r.batches[end].stream == r.batches[begin].stream {
+				end++
+			}
+			if !yield(r.batches[begin:end:end]) {
+				return
+			}
+			begin = end
+		}
+	}
+}
+
+// noteOutcome notes that the outcome of an append is known.
+func (q *queue) noteOutcome(f appendInFlight) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	f.round.out--
+	f.stream.out--
+	q.unparkLedgers(f.stream)
+	q.wake.Signal()
+}
+
+// unparkLedgers lets the ledgers of a stream go.
+func (q *queue) unparkLedgers(s *stream) {
+	for _, led := range s.parked {
+		q.parked -= led.pending.events
+		led.pending.inRing, led.pending.parked = false, false
+		q.enterRing(led)
+	}
+	s.parked = nil
+}
+
+// awaitEarlierBatches returns when the batches before these, of the same ledgers, have landed. Their outcome is known
+// by then, because a ledger changes its stream only after that.
+func (q *queue) awaitEarlierBatches(batches []*ledgerBatch) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, p := range batches {
+		for p.prior != nil && !p.prior.landed {
+			q.landing.Wait()
+		}
+		p.prior = nil
+	}
+}
+
+// noteLanded notes that an append ended, and sets for each of its batches whether it was
+// the last one in flight of its ledger. A batch stays busy until noteFinished.
+func (q *queue) noteLanded(f appendInFlight) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, p := range f.batches {
+		p.ledger.pending.out--
+		p.landed = true
+		if p.last = p.ledger.pending.out == 0; p.last {
+			p.ledger.pending.lastBatch = nil
+		}
+		p.noteKnown()
+		q.enterRing(p.ledger)
+	}
+	q.landing.Broadcast()
+	if f.round.unlanded--; f.round.unlanded == 0 {
+		q.rounds = slices.DeleteFunc(q.rounds, func(r *appendRound) bool { return r == f.round })
+	}
+}
+
+// noteKnown notes that the outcome of a batch is known, if it is. The caller holds queue.mu.
+func (p *ledgerBatch) noteKnown() {
+	switch led := p.ledger; {
+	case p.err != nil: // until the repair
+	case led.pending.out == 0 && !led.pending.blocked:
+		led.outstanding.End()
+	default:
+		led.outstanding.Land(p.began)
+	}
+}
+
+// noteFinished notes that nothing is left to do for n batches.
+func (q *queue) noteFinished(n int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.busy -= n
+	q.wakeAtEnd()
+}
+
+// blockLedger keeps a ledger out of the ring until unblock.
+func (q *queue) blockLedger(led *ledger) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	led.pending.blocked = true
+}
+
 // unblockLedger lets a ledger into the ring again, with submissions that go first.
 func (q *queue) unblockLedger(led *ledger, first []*submission) {
 	q.mu.Lock()
@@ -193,20 +476,6 @@ func (q *queue) withdrawWaiting(led *ledger, subs []*submission) (back []*submis
 	return back
 }
 
-func (q *queue) closeQueue() {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.closed = true
-	q.wake.Signal()
-}
-
-// blockLedger keeps a ledger out of the ring until unblock.
-func (q *queue) blockLedger(led *ledger) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	led.pending.blocked = true
-}
-
 // evictLedger marks an idle ledger as dropped; it reports false when it is not idle.
 func (q *queue) evictLedger(led *ledger) bool {
 	q.mu.Lock()
@@ -216,4 +485,32 @@ func (q *queue) evictLedger(led *ledger) bool {
 	}
 	led.pending.evicted = true
 	return true
+}
+
+func (q *queue) closeQueue() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.closed = true
+	q.wake.Signal()
+}
+
+// oldestAppend returns for how long the oldest append has been in flight, 0 for none.
+func (q *queue) oldestAppend() time.Duration {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(q.rounds) == 0 {
+		return 0
+	}
+	return q.now().Sub(q.rounds[0].began)
+}
+
+// describeWork describes the work in flight, for the log of an operator.
+func (q *queue) describeWork() string {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	oldest := time.Duration(0)
+	if len(q.rounds) > 0 {
+		oldest = q.now().Sub(q.rounds[0].began)
+	}
+	return fmt.Sprintf("parts of appends that are out or being repaired: %d, the oldest since %v; events that wait: %d", q.busy, oldest.Round(time.Millisecond), q.waiting)
 }

@@ -203,3 +203,63 @@ func (p *ledgerBatch) refuseAll(err error) {
 		s.refuseWith(err)
 	}
 }
+
+// giveUpLedger answers all submissions of a lost ledger, and drops it. An append with an unknown outcome is looked up
+// first. cause is why the store can't be asked, if that is known.
+func (l *Ledgers) giveUpLedger(ctx context.Context, led *ledger, failed []failedBatch, cause error) {
+	g := givingUp{ledgers: l, err: cause}
+	if cause == nil || errors.Is(cause, ErrNotOwner) {
+		g.head, g.err = l.store.Head(ctx, led.identity.Tenant)
+	}
+	for _, f := range failed {
+		l.metrics.Failures.WithLabelValues(causeOf(f.err)).Inc()
+		g.answer(ctx, f)
+	}
+	for _, s := range l.queue.retireLedger(led) {
+		s.refuseWith(ErrNotOwner)
+	}
+	l.slotsMu.Lock()
+	defer l.slotsMu.Unlock()
+	if t := led.identity.Tenant; l.slots[t] != nil && l.slots[t].led == led {
+		delete(l.slots, t)
+	}
+}
+
+// givingUp is the end of a lost ledger, whose failed batches are answered in their order.
+type givingUp struct {
+	ledgers *Ledgers
+	head    storage.Head // as it is stored
+	err     error        // why it is not known
+	open    bool         // an append whose outcome is unknown may still take effect
+}
+
+var errOpen = errors.New("the append may still take effect")
+
+// answer answers the submissions of one failed batch.
+func (g *givingUp) answer(ctx context.Context, f failedBatch) {
+	p := f.batch
+	if !errors.Is(f.err, storage.ErrUnknown) && !errors.Is(f.err, storage.ErrBroken) {
+		p.refuseAll(ErrNotOwner)
+		return
+	}
+	applied, err := false, g.err
+	if err == nil {
+		applied, err = g.ledgers.wasApplied(ctx, p)
+	}
+	if err == nil && applied {
+		p.takeNewKeys(g.ledgers)
+		err = g.ledgers.anchors.Put(p.state.Checkpoint())
+	}
+	if err == nil && !applied && (g.open || g.head == p.batch.Expect) {
+		g.open, err = true, errOpen
+	}
+	switch {
+	case err != nil:
+		p.refuseAll(outcomeUnknown(err))
+	case applied:
+		p.answerSent(p.state.fault.Level == Healthy)
+		p.answerDuplicates()
+	default:
+		p.refuseAll(ErrNotOwner)
+	}
+}

@@ -3,15 +3,30 @@ package log_test
 import (
 	"context"
 	"fmt"
+	"io/fs"
+	"iter"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/log/anchor"
 	"github.com/agentledger/agentledger/log/audit"
 	"github.com/agentledger/agentledger/storage"
+	"github.com/agentledger/agentledger/storage/archive"
+	"github.com/agentledger/agentledger/storage/archive/objects"
+	"github.com/agentledger/agentledger/storage/pebblestore"
 	"github.com/agentledger/agentledger/storage/storagetest"
 )
 
@@ -168,4 +183,219 @@ func TestDamagedEndIsFoundAtStart(t *testing.T) {
 	w.reopen(store)
 	w.refuses(red, "frozen")
 	w.mustAppend(blue, "a")
+}
+
+// metric returns a number that a monitor reads.
+func metric(t *testing.T, g prometheus.Gatherer, name string) float64 {
+	t.Helper()
+	found := regexp.MustCompile(`(?m)^` + name + ` (\S+)$`).FindStringSubmatch(scrape(g))
+	if found == nil {
+		t.Fatalf("there is no metric %s", name)
+	}
+	v, err := strconv.ParseFloat(found[1], 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+// A ledger in which many events are new is followed although the pause is long; one
+// with a few waits for it, and the metrics say how many events that are, and how old.
+func TestReverificationSaysItsLag(t *testing.T) {
+	w := newWorld(t, storagetest.NewModel())
+	registry := prometheus.NewRegistry()
+	w.ledgers.Close()
+	w.open(log.Options{Metrics: registry})
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		w.auditor.Run(ctx, time.Hour)
+	}()
+	eventually(t, "the first round ends", func() bool { return metric(t, registry, "agentledger_reverify_round_timestamp_seconds") > 0 })
+	w.fill(red, 3000)
+	w.mustAppend(blue, "a", "b", "c")
+	eventually(t, "the busy ledger is followed", func() bool { return w.reverified(red).To == 3000 })
+	eventually(t, "the other one lags", func() bool { return metric(t, registry, "agentledger_reverify_lag_events") == 3 })
+	eventually(t, "the positions follow, so that with the lag they are all events",
+		func() bool { return metric(t, registry, "agentledger_reverified_position_events") == 3000 })
+	w.Pass(90 * time.Second)
+	w.mustAppend(blue, "d")
+	eventually(t, "the lag grows", func() bool { return metric(t, registry, "agentledger_reverify_lag_events") == 4 })
+	if got := metric(t, registry, "agentledger_reverify_lag_seconds"); got != 90 {
+		t.Errorf("got a lag of %v s, want that of the oldest event", got)
+	}
+	if got := w.reverified(blue).To; got != 0 {
+		t.Errorf("the quiet ledger is at %d", got)
+	}
+	cancel()
+	<-ended
+	w.reverify(func() bool { return w.reverified(blue).To == 4 })
+	eventually(t, "nothing lags", func() bool { return metric(t, registry, "agentledger_reverify_lag_events") == 0 })
+	if got := metric(t, registry, "agentledger_reverify_lag_seconds"); got != 0 {
+		t.Errorf("got a lag of %v s, want none", got)
+	}
+}
+
+// While a whole pass goes on, which takes long, what is new is followed, also in that
+// ledger: the pass keeps its own position, over a stop, and at its end counts for all.
+func TestReverificationFollowsBesideAPass(t *testing.T) {
+	store := newWatchedStore()
+	w := newWorld(t, store)
+	w.fill(red, 3000)
+	w.fill(blue, 10)
+	if err := w.auditor.RunOnce(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	w.Pass(audit.MaxPassAge + time.Minute)
+	release := make(chan struct{})
+	var held bool // of the pass: its reads begin at the first event
+	store.mu.Lock()
+	store.read = map[id.Tenant]int{}
+	store.mu.Unlock()
+	store.lookup = func(tenant id.Tenant) {
+		store.mu.Lock()
+		mine := tenant == red && !held
+		held = held || mine
+		store.mu.Unlock()
+		if mine {
+			<-release
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		w.auditor.Run(ctx, time.Millisecond)
+	}()
+	store.await(t, "the pass began", func() bool { return held })
+	for i := range 20 {
+		w.mustAppend(red, fmt.Sprint("new-", i))
+	}
+	eventually(t, "what is new is followed", func() bool { return w.reverified(red).To == 3020 })
+	if since := w.reverified(red).Since; since.Time().After(w.Clock().Add(-audit.MaxPassAge)) {
+		t.Errorf("the pass counts before its end: %v", since.Time())
+	}
+	close(release)
+	eventually(t, "the pass ends", func() bool { return w.reverified(red).Since.Time().Equal(w.Clock()) })
+	if got := w.reverified(red).To; got != 3020 {
+		t.Errorf("after the pass: at %d, want 3020", got)
+	}
+	cancel()
+	<-ended
+}
+
+// surveyed is a store that answers for many ledgers at once, and counts the questions about single ones.
+type surveyed struct {
+	log.Store
+	single, surveys atomic.Int64
+}
+
+func (s *surveyed) Get(ctx context.Context, t id.Tenant, kind storage.Kind, key string) (storage.Record, error) {
+	s.single.Add(1)
+	return s.Store.Get(ctx, t, kind, key)
+}
+
+func (s *surveyed) Head(ctx context.Context, t id.Tenant) (storage.Head, error) {
+	s.single.Add(1)
+	return s.Store.Head(ctx, t)
+}
+
+func (s *surveyed) Survey(ctx context.Context, q storage.SurveyQuestion) iter.Seq2[storage.SurveyedLedger, error] {
+	s.surveys.Add(1)
+	return storage.Survey(ctx, s.Store, q)
+}
+
+// Looks at all ledgers ask nothing about one that does nothing: those of the re-verification, and the comparison with
+// the anchors.
+func TestLooksAtAllLedgers(t *testing.T) {
+	store := &surveyed{Store: storagetest.NewModel()}
+	w := newWorld(t, store)
+	w.burst(20, "e")
+	if err := w.auditor.RunOnce(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, tenant := range []id.Tenant{red, blue} {
+		if got := w.reverified(tenant).To; got != 20 {
+			t.Fatalf("tenant %d is re-verified to %d", tenant, got)
+		}
+	}
+	store.single.Store(0)
+	store.surveys.Store(0)
+	for range 3 {
+		if err := w.auditor.RunOnce(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.ledgers.Census(t.Context(), "organization", slugs); err != nil {
+		t.Fatal(err)
+	}
+	if got := store.single.Load(); got != 0 || store.surveys.Load() == 0 {
+		t.Errorf("got %d questions about single ledgers in %d surveys", got, store.surveys.Load())
+	}
+}
+
+// archived returns an engine with an archive in a folder, and how to archive all old events.
+func archived(t *testing.T) (engine storage.Engine, folder string, move func()) {
+	t.Helper()
+	inner, err := pebblestore.Open(pebblestore.Options{Dir: "data", FS: vfs.NewMem(), CacheBytes: 8 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder = filepath.Join(t.TempDir(), "objects")
+	kept, err := objects.NewFolder(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := archive.New(archive.Options{Engine: inner, Objects: kept, Logger: slog.New(slog.DiscardHandler),
+		Clock: func() time.Time { return time.Now().Add(1000 * 24 * time.Hour) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a, folder, func() {
+		t.Helper()
+		if err := a.Pass(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// The background re-verification of archived events reads no object. fsck reads all.
+func TestReverifyArchived(t *testing.T) {
+	engine, folder, move := archived(t)
+	w := newWorld(t, engine)
+	w.burst(600, "e")
+	move()
+	lost := 0
+	err := filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() && d.Name() == "0000000000000001" {
+			lost++
+			err = os.Remove(path)
+		}
+		return err
+	})
+	if err != nil || lost != 2 {
+		t.Fatalf("removed %d objects, %v", lost, err)
+	}
+	w.reverify(func() bool { return w.reverified(red).To == 600 && w.reverified(blue).To == 600 })
+	if f := w.state(red).Fault(); f.Level != log.Healthy {
+		t.Errorf("got fault %+v", f)
+	}
+	if err := w.ledgers.Close(); err != nil {
+		t.Fatal(err)
+	}
+	anchors, err := anchor.OpenReadOnly(w.anchors)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := make(map[id.Tenant]int)
+	_, err = audit.Fsck(t.Context(), engine, w.keyring, anchors, func(f audit.Finding) {
+		found[f.Tenant]++
+		if !strings.HasPrefix(f.Place, "envelope ") && !strings.HasPrefix(f.Place, "record ") {
+			t.Errorf("a fault that is not there: %v", f)
+		}
+	})
+	if err != nil || found[red] < 256 || found[blue] < 256 {
+		t.Errorf("fsck: got %v, %v, want a fault of each event of the lost objects", found, err)
+	}
 }

@@ -77,6 +77,50 @@ func (l *Ledgers) launchRound(r *appendRound) iter.Seq[appendInFlight] {
 	}
 }
 
+// arena is the memory of one append, made in a few pieces for all batches. With hundreds
+// of organizations in an append, pieces for each would cost more than the events.
+type arena struct {
+	events   []storage.Event
+	names    []storage.DedupKey
+	counters []storage.Counter
+	sent     []*submission
+}
+
+// arenaSize is how much of an arena a batch may take.
+type arenaSize struct{ drafts, subs int }
+
+func (p *ledgerBatch) measureArena() (n arenaSize) {
+	n.subs = len(p.subs)
+	for _, s := range p.subs {
+		n.drafts += len(s.Drafts)
+	}
+	return n
+}
+
+// reserveArena gives each batch memory for all that it may become.
+func reserveArena(batches []*ledgerBatch) {
+	var all arenaSize
+	for _, p := range batches {
+		n := p.measureArena()
+		all.drafts, all.subs = all.drafts+n.drafts, all.subs+n.subs
+	}
+	const namesEach, countersEach = 2, 1
+	r := arena{
+		events: make([]storage.Event, all.drafts), names: make([]storage.DedupKey, namesEach*all.drafts),
+		counters: make([]storage.Counter, countersEach*len(batches)), sent: make([]*submission, all.subs),
+	}
+	for _, p := range batches {
+		n := p.measureArena()
+		p.batch.Events, r.events = cutFront(r.events, n.drafts)
+		p.claimedKeys, r.names = cutFront(r.names, namesEach*n.drafts)
+		p.batch.Counters, r.counters = cutFront(r.counters, countersEach)
+		p.sent, r.sent = cutFront(r.sent, n.subs)
+	}
+}
+
+// cutFront cuts n elements off the front of s, as an empty slice with that capacity.
+func cutFront[T any](s []T, n int) (first, rest []T) { return s[:0:n], s[n:] }
+
 // buildAppend builds the append of one stream and hands it to the engine.
 func (l *Ledgers) buildAppend(r *appendRound, batches []*ledgerBatch, now id.Instant) appendInFlight {
 	f := appendInFlight{round: r, stream: batches[0].stream, batches: make([]*ledgerBatch, 0, len(batches))}
@@ -199,35 +243,6 @@ func (p *ledgerBatch) addSubmission(s *submission, now id.Instant) {
 	}
 }
 
-// listChanges returns the changes of a submission whose first event is at begin.
-func (s *submission) listChanges(begin id.Index) ([]storage.Change, error) {
-	if s.Clock != nil {
-		return append(slices.Clip(s.Changes), s.Clock.limits...), nil
-	}
-	if s.Keys == nil {
-		return s.Changes, nil
-	}
-	keys, err := s.Keys.changeAt(begin + id.Index(len(s.Drafts)))
-	return append(slices.Clip(s.Changes), keys), err
-}
-
-// putMonthCounter puts the counter of a month into the batch, if the batch changed it.
-// Only events that arrive from another store can change those of several months.
-func (p *ledgerBatch) putMonthCounter(u usage) {
-	if u != p.usedBefore {
-		p.setCounter(storage.Counter{Name: u.month.CounterName(), Value: u.count})
-	}
-}
-
-// setCounter puts a counter into the batch, in place of an earlier value.
-func (p *ledgerBatch) setCounter(c storage.Counter) {
-	if i := slices.IndexFunc(p.batch.Counters, func(was storage.Counter) bool { return was.Name == c.Name }); i >= 0 {
-		p.batch.Counters[i] = c
-		return
-	}
-	p.batch.Counters = append(p.batch.Counters, c)
-}
-
 // claimKeys claims the deduplication keys of a submission, or reports that one belongs to an event in flight.
 func (p *ledgerBatch) claimKeys(s *submission) bool {
 	claimed := len(p.claimedKeys)
@@ -267,6 +282,18 @@ func (d *Draft) yieldKeys(yield func(storage.DedupKey) bool) {
 	}
 }
 
+// listChanges returns the changes of a submission whose first event is at begin.
+func (s *submission) listChanges(begin id.Index) ([]storage.Change, error) {
+	if s.Clock != nil {
+		return append(slices.Clip(s.Changes), s.Clock.limits...), nil
+	}
+	if s.Keys == nil {
+		return s.Changes, nil
+	}
+	keys, err := s.Keys.changeAt(begin + id.Index(len(s.Drafts)))
+	return append(slices.Clip(s.Changes), keys), err
+}
+
 // countDrafts counts the drafts of one submission, all or none.
 func (u *usage) countDrafts(m Month, drafts []Draft) bool {
 	next := *u
@@ -288,6 +315,23 @@ func (u *usage) countDrafts(m Month, drafts []Draft) bool {
 		*u = next
 	}
 	return true
+}
+
+// putMonthCounter puts the counter of a month into the batch, if the batch changed it.
+// Only events that arrive from another store can change those of several months.
+func (p *ledgerBatch) putMonthCounter(u usage) {
+	if u != p.usedBefore {
+		p.setCounter(storage.Counter{Name: u.month.CounterName(), Value: u.count})
+	}
+}
+
+// setCounter puts a counter into the batch, in place of an earlier value.
+func (p *ledgerBatch) setCounter(c storage.Counter) {
+	if i := slices.IndexFunc(p.batch.Counters, func(was storage.Counter) bool { return was.Name == c.Name }); i >= 0 {
+		p.batch.Counters[i] = c
+		return
+	}
+	p.batch.Counters = append(p.batch.Counters, c)
 }
 
 // appendEvent gives a draft its number and place in chain and tree.

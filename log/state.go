@@ -1,12 +1,17 @@
 package log
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
 
+	"github.com/go-json-experiment/json"
+
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/seal"
 	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/tlog"
 )
@@ -29,6 +34,25 @@ type State struct {
 type usage struct {
 	month Month
 	count uint64
+}
+
+// Identity is the constant part of a ledger.
+type Identity struct {
+	Tenant       id.Tenant
+	Organization id.Organization
+	Origin       id.Origin
+	CreatedAt    id.Instant
+	Predecessor  id.Tenant // handle of the frozen ledger that this one succeeds; 0: none
+
+	carried usage // counted by the predecessor in the month of the succession
+}
+
+// Carried returns how many events of a month the predecessor has counted, 0 for a ledger without one.
+func (i *Identity) Carried() (Month, uint64) { return i.carried.month, i.carried.count }
+
+// KeyOwner returns the owner of the keys that are sealed for the ledger or its organization.
+func (i *Identity) KeyOwner() seal.Owner {
+	return seal.Owner{Origin: i.Origin, Organization: i.Organization}
 }
 
 // Identity returns the constant part of the ledger.
@@ -114,6 +138,11 @@ func (s *State) Checkpoint() []byte {
 	return s.note
 }
 
+// OpenCheckpoint reads a checkpoint of the ledger of s that one of its keys has signed, whose sizes it is of.
+func (s *State) OpenCheckpoint(note []byte) (tlog.Checkpoint, error) {
+	return s.keys.openCheckpoint(note)
+}
+
 // copyWithFault returns the same state, marked.
 func (s *State) copyWithFault(f Fault) *State {
 	return &State{identity: s.identity, keys: s.keys, head: s.head, tree: s.tree, used: s.used, fault: f, anchoredView: s.anchoredView}
@@ -174,4 +203,172 @@ func (m Month) CounterName() string {
 	digits(10, int(m)/12)
 	digits(13, int(m)%12+1)
 	return string(name)
+}
+
+// Level is the consequence of a fault for its ledger.
+type Level string
+
+const (
+	Healthy  Level = ""          // no fault is known
+	Suspect  Level = "suspect"   // an envelope or record is damaged: chain_valid is false
+	ReadOnly Level = "read_only" // no anchor confirms the head: read-only until adopted
+	Held     Level = "held"      // the records of the organization contradict the log: no events until an operator decides
+	// No faults, but reasons to take no events: an import that has not ended, and
+	// a ledger that goes on in another store.
+	Importing Level = "importing"
+	Moved     Level = "moved"
+	Frozen    Level = "frozen" // chain, tree or head is damaged or forked: for ever
+	// Succeeded is the level of a frozen ledger that has a successor with an event. The ledger
+	// stays frozen, and no State has this level.
+	Succeeded Level = "succeeded"
+)
+
+// isWorseThan reports whether v has more consequences for a ledger than other.
+func (v Level) isWorseThan(other Level) bool {
+	rank := map[Level]int{Healthy: 0, Suspect: 1, ReadOnly: 2, Held: 3, Importing: 4, Moved: 5, Frozen: 6}
+	return rank[v] > rank[other]
+}
+
+// Fault is a known fault of a ledger.
+type Fault struct {
+	Level  Level      `json:"level"`
+	Reason string     `json:"reason"`
+	At     id.Instant `json:"at"`
+}
+
+// worseOf returns the worse of two faults, f when they are equal.
+func (f Fault) worseOf(other Fault) Fault {
+	if other.Level.isWorseThan(f.Level) {
+		return other
+	}
+	return f
+}
+
+// IsDamage reports whether a read failed because the stored values are damaged, not
+// because the store can't be reached.
+func IsDamage(err error) bool {
+	return errors.Is(err, ErrInconsistent) || errors.Is(err, storage.ErrCorrupt) || errors.Is(err, storage.ErrNotFound)
+}
+
+// Freeze stops a ledger for good, because of something outside of the store, for example a
+// checkpoint that was shown and that the head does not extend. The reason goes to the
+// operator's log and to the record of the fault, not to the public.
+func (l *Ledgers) Freeze(ctx context.Context, t id.Tenant, reason string) error {
+	return l.MarkFault(ctx, t, Frozen, reason)
+}
+
+// MarkFault records a fault of a ledger, for good, unless a worse one is on record. The reason is told as by Freeze.
+func (l *Ledgers) MarkFault(ctx context.Context, t id.Tenant, level Level, reason string) error {
+	led, err := l.residentLedger(ctx, t)
+	if err != nil {
+		return err
+	}
+	l.recordFault(context.WithoutCancel(ctx), led, level, reason)
+	return nil
+}
+
+// recordFault records a fault, for good, and publishes the marked state. A worse one that is on record stays.
+func (l *Ledgers) recordFault(ctx context.Context, led *ledger, level Level, reason string) {
+	f := Fault{Level: level, Reason: reason, At: id.InstantOf(l.clock())}
+	l.logger.Error("ledger fault found", "origin", led.identity.Origin, "level", level, "reason", reason)
+	l.metrics.Faults.WithLabelValues(string(level)).Inc()
+	led.markMu.Lock()
+	defer led.markMu.Unlock()
+	if err := l.storeFault(ctx, led.identity.Tenant, f); err != nil {
+		l.logger.Error("ledger fault not stored", "origin", led.identity.Origin, "err", err)
+	}
+	led.publishMu.Lock()
+	defer led.publishMu.Unlock()
+	if s := led.published.Load(); f.Level.isWorseThan(s.fault.Level) {
+		led.published.Store(s.copyWithFault(f))
+	}
+	l.relisted.Tell(led.identity.Tenant)
+}
+
+func (l *Ledgers) storeFault(ctx context.Context, t id.Tenant, f Fault) error {
+	stored, err := l.storedFault(ctx, t)
+	if err != nil || !f.Level.isWorseThan(stored.Level) {
+		return err
+	}
+	value, err := json.Marshal(f)
+	if err != nil {
+		return err
+	}
+	return l.store.Write(ctx, t, []storage.Change{{Kind: kindFault, Value: value, If: storage.AnyVersion}})
+}
+
+// storedFault returns the fault that is on record. A record that can't be read counts as
+// the worst fault, because a healthy ledger has no record.
+func (l *Ledgers) storedFault(ctx context.Context, t id.Tenant) (Fault, error) {
+	f, err := l.readFault(ctx, t)
+	if IsDamage(err) {
+		return Fault{Level: Frozen, Reason: "the fault record can't be read", At: id.InstantOf(l.clock())}, nil
+	}
+	return f, storeError("read fault record", err)
+}
+
+func (l *Ledgers) readFault(ctx context.Context, t id.Tenant) (f Fault, err error) {
+	err = l.readOwnRecord(ctx, t, kindFault, &f)
+	if errors.Is(err, storage.ErrNotFound) {
+		return Fault{}, nil
+	}
+	if err == nil && !f.Level.isWorseThan(Healthy) {
+		err = fmt.Errorf("%w: level %q", storage.ErrCorrupt, f.Level)
+	}
+	return f, err
+}
+
+// readOwnRecord reads a record that the ledgers keep about a ledger. One that is not JSON is storage.ErrCorrupt.
+func (l *Ledgers) readOwnRecord(ctx context.Context, t id.Tenant, kind storage.Kind, into any) error {
+	r, err := l.store.Get(ctx, t, kind, "")
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(r.Value, into); err != nil {
+		return fmt.Errorf("%w: %s: %w", storage.ErrCorrupt, kind, err)
+	}
+	return nil
+}
+
+// IsHeld reports whether a ledger takes no events because the records of its organization contradict it.
+func IsHeld(ctx context.Context, store Store, t id.Tenant) (bool, error) {
+	f, err := (&Ledgers{store: store}).readFault(ctx, t)
+	if err != nil {
+		return false, fmt.Errorf("read fault record: %w", err)
+	}
+	return f.Level == Held, nil
+}
+
+// Release ends the hold of a ledger in a store that has no writer. Another fault stays. The next comparison holds the ledger again if
+// the contradiction is still there.
+func Release(ctx context.Context, store Store, t id.Tenant) error {
+	held, err := IsHeld(ctx, store, t)
+	if err != nil || !held {
+		return err
+	}
+	return store.Write(ctx, t, []storage.Change{{Kind: kindFault, If: storage.AnyVersion}})
+}
+
+// Records of a ledger in its own partition, under key "", that package audit reads.
+const (
+	KindReverified storage.Kind = "ledger_reverified" // how far it was re-verified; package audit writes it
+	KindFault                   = kindFault           // see FaultLevel
+)
+
+// Reverified says how far a ledger was re-verified from the store itself.
+type Reverified struct {
+	To    id.Index   `json:"to"`    // the events [0, To) were found in order
+	Root  id.Hash    `json:"root"`  // of the tree at To
+	At    id.Instant `json:"at"`    // when To was reached
+	Since id.Instant `json:"since"` // when the first event was last looked at
+}
+
+// Reverified returns how far the ledger was re-verified; the zero value when it never was.
+func (l *Ledgers) Reverified(ctx context.Context, t id.Tenant) (Reverified, error) {
+	var v Reverified
+	err := l.readOwnRecord(ctx, t, KindReverified, &v)
+	if errors.Is(err, storage.ErrNotFound) {
+		return Reverified{}, nil
+	}
+	return v, storeError("read re-verification", err)
 }

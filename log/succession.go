@@ -10,7 +10,6 @@ import (
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/storage"
-	"github.com/agentledger/agentledger/tlog"
 )
 
 // A frozen ledger is never resumed. The way on is a successor: another ledger of the same organization, under a
@@ -72,6 +71,43 @@ func (l *Ledgers) Succeed(ctx context.Context, s *State) (*State, error) {
 	return l.createLedger(ctx, t, identity, l.versionBehind(ctx, s), nil)
 }
 
+// reserveSuccessor puts a ledger on record as frozen, with the handle of its successor.
+func (l *Ledgers) reserveSuccessor(ctx context.Context, s *State) (id.Tenant, error) {
+	of := s.identity.Tenant
+	known, err := l.findSuccessor(ctx, of)
+	if err != nil || known != 0 {
+		return known, err
+	}
+	if _, shown := l.anchors.Find(s.identity.Origin.Next()); shown {
+		return 0, fault.New(fault.Conflict, fmt.Sprintf("The log %s was shown before, and is not in this store: bring the store back that has it", s.identity.Origin.Next()))
+	}
+	if err := l.storeFault(ctx, of, s.fault); err != nil {
+		return 0, fmt.Errorf("succeed: %w", err)
+	}
+	t := id.NewTenant()&^sameOwner | of&sameOwner
+	value, err := json.Marshal(successorRecord{Tenant: t})
+	if err != nil {
+		return 0, fmt.Errorf("succeed: %w", err)
+	}
+	return t, storeError("succeed", l.store.Write(ctx, of, []storage.Change{{Kind: kindSuccessor, Value: value}}))
+}
+
+// sameOwner is the part of a handle that a successor has in common with its predecessor, so that processes that
+// share the store and divide the ledgers by their last bits give both to one owner.
+const sameOwner id.Tenant = 1<<16 - 1
+
+// unknownVersion is above every config version that a ledger reaches.
+const unknownVersion = 1 << 32
+
+// versionBehind is a config version that the ledger of s never had.
+func (l *Ledgers) versionBehind(ctx context.Context, s *State) uint64 {
+	head, err := l.store.Head(ctx, s.identity.Tenant)
+	if err != nil || head.ConfigVersion == 0 {
+		return unknownVersion
+	}
+	return head.ConfigVersion + 1
+}
+
 // AnchorLast makes the last known checkpoint of the frozen ledger of s its anchor,
 // durably, so that the ledger never shows a smaller tree. When the stored ledger does not
 // extend the checkpoint, it is detached from then on and shows that checkpoint alone.
@@ -94,43 +130,6 @@ func (l *Ledgers) AnchorLast(ctx context.Context, s *State, note []byte) error {
 		return err
 	}
 	return l.refreshState(ctx, led)
-}
-
-// sameOwner is the part of a handle that a successor has in common with its predecessor, so that processes that
-// share the store and divide the ledgers by their last bits give both to one owner.
-const sameOwner id.Tenant = 1<<16 - 1
-
-// reserveSuccessor puts a ledger on record as frozen, with the handle of its successor.
-func (l *Ledgers) reserveSuccessor(ctx context.Context, s *State) (id.Tenant, error) {
-	of := s.identity.Tenant
-	known, err := l.findSuccessor(ctx, of)
-	if err != nil || known != 0 {
-		return known, err
-	}
-	if _, shown := l.anchors.Find(s.identity.Origin.Next()); shown {
-		return 0, fault.New(fault.Conflict, fmt.Sprintf("The log %s was shown before, and is not in this store: bring the store back that has it", s.identity.Origin.Next()))
-	}
-	if err := l.storeFault(ctx, of, s.fault); err != nil {
-		return 0, fmt.Errorf("succeed: %w", err)
-	}
-	t := id.NewTenant()&^sameOwner | of&sameOwner
-	value, err := json.Marshal(successorRecord{Tenant: t})
-	if err != nil {
-		return 0, fmt.Errorf("succeed: %w", err)
-	}
-	return t, storeError("succeed", l.store.Write(ctx, of, []storage.Change{{Kind: kindSuccessor, Value: value}}))
-}
-
-// unknownVersion is above every config version that a ledger reaches.
-const unknownVersion = 1 << 32
-
-// versionBehind is a config version that the ledger of s never had.
-func (l *Ledgers) versionBehind(ctx context.Context, s *State) uint64 {
-	head, err := l.store.Head(ctx, s.identity.Tenant)
-	if err != nil || head.ConfigVersion == 0 {
-		return unknownVersion
-	}
-	return head.ConfigVersion + 1
 }
 
 // findSuccessor returns the handle of the ledger that goes on in place of one, or is being made to; 0 for none.
@@ -200,28 +199,4 @@ func (l *Ledgers) Predecessor(ctx context.Context, s *State) (*State, error) {
 		return nil, err
 	}
 	return led.published.Load(), nil
-}
-
-// OpenCheckpoint reads a checkpoint of the ledger of s that one of its keys has signed, whose sizes it is of.
-func (s *State) OpenCheckpoint(note []byte) (tlog.Checkpoint, error) {
-	return s.keys.openCheckpoint(note)
-}
-
-// RecordChecks returns, by kind, what reports whether a record of a ledger can be read. An import asks it before it writes.
-func RecordChecks() map[storage.Kind]func(storage.Record) error {
-	return map[storage.Kind]func(storage.Record) error{
-		kindIdentity: checkJSON[identityRecord], kindSuccessor: checkJSON[successorRecord],
-		kindCounter: func(r storage.Record) error {
-			_, err := parseCounter(r.Key, r.Value)
-			return err
-		},
-	}
-}
-
-func checkJSON[T any](r storage.Record) error {
-	var v T
-	if err := json.Unmarshal(r.Value, &v); err != nil {
-		return fmt.Errorf("%s: %w: %w", r.Kind, storage.ErrCorrupt, err)
-	}
-	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -122,4 +123,77 @@ func (p *treeTiles) Nodes(level uint8, index uint64) *tlog.Nodes {
 func (p *treeTiles) Keep(n *tlog.Nodes) {
 	t := n.Tile()
 	keepTile(p.reader.nodes, tileKey{tenant: p.in.Tenant, level: t.Level, index: t.Index}, n)
+}
+
+// tileKey names a tile of a ledger.
+type tileKey struct {
+	tenant id.Tenant
+	level  uint8
+	index  uint64
+}
+
+// hash spreads the tiles of a ledger evenly over the shards.
+func (k tileKey) hash() uint64 { return uint64(k.tenant) + k.index + uint64(k.level) }
+
+const (
+	tileShards   = 16 // so that readers on several processors do not contend
+	tileOverhead = 80 // about the bytes of a tile beside its nodes
+)
+
+// newTileCache returns the cache of decoded tiles, with a limit in bytes. A tile never
+// changes, except that the last one of a level gets wider and is replaced then.
+func newTileCache(limit int64) *cache.Map[tileKey, *tlog.Nodes] {
+	return cache.NewMap(cache.MapOptions[tileKey, *tlog.Nodes]{
+		Limit: limit, Shards: tileShards, Hash: tileKey.hash,
+		Weight: func(_ tileKey, n *tlog.Nodes) int64 { return int64(n.Bytes()) + tileOverhead },
+	})
+}
+
+// keepTile stores a tile, unless a wider version is there.
+func keepTile(tiles *cache.Map[tileKey, *tlog.Nodes], k tileKey, made *tlog.Nodes) {
+	tiles.Update(k, func(before *tlog.Nodes, found bool) (*tlog.Nodes, bool) {
+		if found && before.Tile().Width >= made.Tile().Width {
+			return before, true
+		}
+		return made, true
+	})
+}
+
+// leafTileBytes is about the size of a full tile of level 0 with its place in the cache.
+const leafTileBytes int64 = tlog.TileWidth*int64(len(id.Hash{})) + 144
+
+// newLeafCache returns the cache of the leaf hashes of full tiles of level 0, with a limit in bytes, so that a proof
+// takes them from memory and not from the engine. A tile is 32 times as large as a proof needs. When there is no
+// space, a tile is read and kept for one proof in leafChance only, so that tiles that are read often get into the
+// cache and the others cost little.
+func newLeafCache(limit int64) *cache.Map[tileKey, []byte] {
+	return cache.NewMap(cache.MapOptions[tileKey, []byte]{
+		Limit: limit, Shards: tileShards, Hash: tileKey.hash,
+		Weight: func(tileKey, []byte) int64 { return leafTileBytes },
+	})
+}
+
+// leafChance is how many tiles are read for each one that evicts another.
+const leafChance = 8
+
+// readLeafHashes returns the leaf hashes [begin, end) of one full tile of a tree.
+func (r *tileReader) readLeafHashes(ctx context.Context, in tileTree, index uint64, begin, end int) ([]byte, error) {
+	const size = len(id.Hash{})
+	k := tileKey{tenant: in.Tenant, index: index}
+	if kept, found := r.leaves.Get(k); found {
+		r.kept.Inc()
+		return kept[begin*size : end*size : end*size], nil
+	}
+	r.read.Inc()
+	full := tlog.Tile{Index: index, Width: tlog.TileWidth}
+	if !r.leaves.HasRoom(k, leafTileBytes) && rand.Uint32N(leafChance) > 0 {
+		full.Width = uint16(end)
+		return r.readTileFrom(ctx, in, full, begin)
+	}
+	hashes, err := r.readTileFrom(ctx, in, full, 0)
+	if err != nil {
+		return nil, err
+	}
+	r.leaves.Put(k, hashes)
+	return hashes[begin*size : end*size : end*size], nil
 }

@@ -227,16 +227,6 @@ func (l *Ledgers) changeKeys(ctx context.Context, s *State, key LogKey, apply fu
 	return k, nil
 }
 
-// refreshKeys reads the keys of a ledger again that has no append in flight: a batch with
-// new keys may have been applied after all.
-func (l *Ledgers) refreshKeys(ctx context.Context, led *ledger) error {
-	_, keys, err := l.readIdentity(ctx, led.identity.Tenant)
-	if err == nil {
-		led.keys.Store(keys)
-	}
-	return err
-}
-
 // findNewKeys returns the log keys that a durable batch brings, nil for none.
 func (l *Ledgers) findNewKeys(p *ledgerBatch) *logKeys {
 	i := slices.IndexFunc(p.batch.Changes, func(c storage.Change) bool { return c.Kind == kindIdentity })
@@ -253,4 +243,14 @@ func (l *Ledgers) findNewKeys(p *ledgerBatch) *logKeys {
 		return nil
 	}
 	return keys
+}
+
+// refreshKeys reads the keys of a ledger again that has no append in flight: a batch with
+// new keys may have been applied after all.
+func (l *Ledgers) refreshKeys(ctx context.Context, led *ledger) error {
+	_, keys, err := l.readIdentity(ctx, led.identity.Tenant)
+	if err == nil {
+		led.keys.Store(keys)
+	}
+	return err
 }

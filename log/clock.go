@@ -3,16 +3,95 @@ package log
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
+	"sync"
+	"time"
 
 	"github.com/go-json-experiment/json"
 
 	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/clock"
 	"github.com/agentledger/agentledger/internal/records"
 	"github.com/agentledger/agentledger/storage"
 )
+
+// A ledger whose newest event was received later than now would give its next events
+// that time, until it has come. Its counters of months and limits would stand still
+// with it. So a ledger that is early by more than earlyBound takes no events.
+
+// earlyBound is how far the newest received_at may lie ahead of the clock. Within it
+// the next event is given the same time, because a clock may be corrected by as much.
+const earlyBound = clock.Bound
+
+// aheadLedgers is the set of ledgers that are known to be ahead of the clock.
+type aheadLedgers struct {
+	mu      sync.Mutex
+	tenants map[id.Tenant]struct{} // nil until the first
+}
+
+// noteAhead reports whether the ledger was not known yet.
+func (e *aheadLedgers) noteAhead(t id.Tenant) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if _, known := e.tenants[t]; known {
+		return false
+	}
+	if e.tenants == nil {
+		e.tenants = make(map[id.Tenant]struct{})
+	}
+	e.tenants[t] = struct{}{}
+	return true
+}
+
+func (e *aheadLedgers) forgetAhead(t id.Tenant) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.tenants, t)
+}
+
+func (e *aheadLedgers) countAhead() int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return len(e.tenants)
+}
+
+// clockInstant is the clock's time.
+func (l *Ledgers) clockInstant() id.Instant { return id.InstantOf(l.clock()) }
+
+// Timely returns why nothing can be decided by the time for the ledger of s: the clock is held, or the ledger is
+// ahead of the clock. Either is fault.Unavailable with code clock. Timely returns nil for a ledger that takes events.
+func (l *Ledgers) Timely(s *State) error {
+	if err := l.held(); err != nil {
+		return err
+	}
+	return checkAhead(s.head.LastReceived, l.clockInstant())
+}
+
+func checkAhead(newest, now id.Instant) error {
+	if newest <= now+id.Instant(earlyBound.Milliseconds()) {
+		return nil
+	}
+	return clock.Refusal(fmt.Sprintf("the newest event was received at %s, which has not come", newest))
+}
+
+// noteIfAhead is checkAhead for the end of a ledger. It counts the ledgers that are ahead, and logs each once.
+func (l *Ledgers) noteIfAhead(identity *Identity, newest, now id.Instant) error {
+	if l.importing { // arriving events have their times already
+		return nil
+	}
+	err := checkAhead(newest, now)
+	switch {
+	case err == nil:
+		l.ahead.forgetAhead(identity.Tenant)
+	case l.ahead.noteAhead(identity.Tenant):
+		l.logger.Error("ledger takes no events: its newest one was received at a time that has not come; correct-clock lets it go on",
+			"origin", identity.Origin, "received_at", newest, "ahead", time.Duration(newest-now)*time.Millisecond)
+	}
+	return err
+}
 
 // A ledger that took events while a clock was ahead is early: it takes no events until
 // that time has come. The way on is one event of the server's own that says so. It is
@@ -126,6 +205,17 @@ func (p *ledgerBatch) correctClock(c *ClockChange) {
 	}
 }
 
+// takeClockChange updates the ledger in memory after a durable clock change.
+func (l *Ledgers) takeClockChange(p *ledgerBatch) {
+	if !slices.ContainsFunc(p.sent, func(s *submission) bool { return s.Clock != nil }) {
+		return
+	}
+	if err := p.ledger.limits.replaceCounters(p.batch.Changes); err != nil { // they were written here
+		l.logger.Error("counters of limits are not read", "origin", p.ledger.identity.Origin, "err", err)
+	}
+	_ = l.noteIfAhead(p.ledger.identity, p.batch.Head.LastReceived, l.clockInstant())
+}
+
 // replaceCounters gives the counters in memory the values that a clock change has written.
 // The ledger MUST have no other append in flight.
 func (ws *limitCounters) replaceCounters(changes []storage.Change) error {
@@ -146,17 +236,6 @@ func (ws *limitCounters) replaceCounters(changes []storage.Change) error {
 	return nil
 }
 
-// takeClockChange updates the ledger in memory after a durable clock change.
-func (l *Ledgers) takeClockChange(p *ledgerBatch) {
-	if !slices.ContainsFunc(p.sent, func(s *submission) bool { return s.Clock != nil }) {
-		return
-	}
-	if err := p.ledger.limits.replaceCounters(p.batch.Changes); err != nil { // they were written here
-		l.logger.Error("counters of limits are not read", "origin", p.ledger.identity.Origin, "err", err)
-	}
-	_ = l.noteIfAhead(p.ledger.identity, p.batch.Head.LastReceived, l.clockInstant())
-}
-
 // correction is the payload of a ledger_clock event.
 type correction struct {
 	Newest   id.Instant `json:"newest_received_at"`
@@ -172,4 +251,52 @@ func ReadClockChange(e *event.Envelope, received id.Instant) id.Instant {
 		return 0
 	}
 	return said.Newest
+}
+
+// countEvent counts the next event of an import by its month, as the sequencer will. It
+// returns the clock change that the event is, nil for all others.
+func (i *Import) countEvent(received id.Instant, counted bool) (change *ClockChange, err error) {
+	m := MonthOf(received)
+	if err := i.loadMonthCount(m); err != nil {
+		return nil, err
+	}
+	if received < i.head.LastReceived {
+		if change, err = i.newClockChange(received); err != nil {
+			return nil, err
+		}
+	}
+	if counted {
+		i.counted[m]++
+	}
+	return change, nil
+}
+
+// loadMonthCount reads the counter of a month before the first event of that month
+// arrives: an import that goes on finds the events that were counted before.
+func (i *Import) loadMonthCount(m Month) error {
+	if _, known := i.counted[m]; known {
+		return nil
+	}
+	stored, err := i.ledgers.readMonthCount(context.Background(), i.led.identity.Tenant, m)
+	i.counted[m] = stored.count
+	return err
+}
+
+// newClockChange is the clock change by which the ledger came back to received.
+func (i *Import) newClockChange(received id.Instant) (*ClockChange, error) {
+	m := MonthOf(received)
+	stored, err := i.ledgers.clearLater(context.Background(), i.led.identity.Tenant, m, MonthOf(i.head.LastReceived))
+	if err != nil {
+		return nil, err
+	}
+	c := &ClockChange{Before: i.head.LastReceived, At: received, used: usage{month: m, count: i.counted[m]}, later: stored}
+	for _, later := range slices.Sorted(maps.Keys(i.counted)) {
+		if name := later.CounterName(); later > m && i.counted[later] > 0 {
+			i.counted[later] = 0
+			if !slices.Contains(stored, storage.Counter{Name: name}) {
+				c.later = append(c.later, storage.Counter{Name: name})
+			}
+		}
+	}
+	return c, nil
 }

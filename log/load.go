@@ -1,0 +1,810 @@
+package log
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/agentledger/agentledger/edkey"
+	"github.com/agentledger/agentledger/event"
+	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/syncs"
+	"github.com/agentledger/agentledger/log/takeover"
+	"github.com/agentledger/agentledger/storage"
+	"github.com/agentledger/agentledger/tlog"
+)
+
+// Records of a ledger in its own partition, each with one record under key "".
+const (
+	kindIdentity storage.Kind = "ledger"
+	kindFault    storage.Kind = "ledger_fault"
+)
+
+// identityRecord is the stored form of the identity and the log keys of a ledger.
+type identityRecord struct {
+	OrganizationID id.Organization `json:"organization_id"`
+	Origin         id.Origin       `json:"origin"`
+	CreatedAt      id.Instant      `json:"created_at"`
+	SealedLogKey   []byte          `json:"sealed_log_key"`           // of the first key
+	FirstTo        *id.Index       `json:"first_to_size,omitzero"`   // nil while it signs
+	LaterKeys      []logKeyRecord  `json:"later_log_keys,omitempty"` // those that came by rotation, oldest first
+
+	Predecessor *predecessorRecord `json:"predecessor,omitempty"` // nil for an organization's first ledger
+}
+
+// toIdentity returns the identity that the record holds, for the ledger of that handle.
+func (r *identityRecord) toIdentity(t id.Tenant) *Identity {
+	i := &Identity{Tenant: t, Organization: r.OrganizationID, Origin: r.Origin, CreatedAt: r.CreatedAt}
+	if p := r.Predecessor; p != nil {
+		i.Predecessor, i.carried = p.Tenant, usage{month: p.Month, count: p.Counted}
+	}
+	return i
+}
+
+// BeganAt returns when the ledger with that handle was created. isFirst reports whether it is the first ledger of its
+// organization. BeganAt reads the store, so it works on every node, also on one that does not own the ledger.
+func BeganAt(ctx context.Context, store storage.RecordStore, t id.Tenant) (at id.Instant, isFirst bool, err error) {
+	stored, err := store.Get(ctx, t, kindIdentity, "")
+	if err != nil {
+		return 0, false, fmt.Errorf("read identity: %w", err)
+	}
+	var r identityRecord
+	if err := json.Unmarshal(stored.Value, &r); err != nil {
+		return 0, false, fmt.Errorf("read identity: %w", storage.ErrCorrupt)
+	}
+	return r.CreatedAt, r.Predecessor == nil, nil
+}
+
+// sealContext binds a sealed log key to its origin.
+func sealContext(o id.Origin) string { return "log-key\n" + string(o) }
+
+// Genesis is the beginning of a new ledger.
+type Genesis struct {
+	Organization id.Organization
+	Origin       id.Origin
+	Slug         id.Slug          // kept beside the anchors, for ever; "": none
+	Changes      []storage.Change // records that come to be with the ledger
+}
+
+// Create makes an empty ledger with a new log key, and the records of g, in one durable step. The tenant handle and
+// the origin are the caller's claims. fault.Conflict: the handle has a ledger, the origin was shown before, or the
+// slug is another organization's (SlugTaken). fault.Unavailable: the anchors take no writes or may have lost slugs, and
+// nothing was made.
+// When they take none after the step, the ledger is there all the same, and its first anchor is written before its
+// first event. The process need not own the ledger, whose owner has its first anchor written.
+func (l *Ledgers) Create(ctx context.Context, t id.Tenant, g Genesis) (*State, error) {
+	if g.Slug != "" && l.SlugTaken(g.Slug, g.Origin) {
+		return nil, fault.New(fault.Conflict, "slug is taken")
+	}
+	if g.Slug != "" && l.SlugsDoubtful() {
+		return nil, &fault.Error{Kind: fault.Unavailable, Code: "unavailable",
+			Message: "No organization can be founded at the moment: the log of the service has the reason", Err: errSlugsDoubtful}
+	}
+	if err := l.keepGenesisSlug(g); err != nil {
+		return nil, fmt.Errorf("create ledger: %w", unanchored(err))
+	}
+	s, err := l.createLedger(ctx, t, identityRecord{OrganizationID: g.Organization, Origin: g.Origin}, 1, g.Changes)
+	if err != nil {
+		return nil, err
+	}
+	if err := l.keepGenesisSlug(g); err != nil { // a founding that came to nothing had taken it meanwhile
+		l.logger.Error("slug not kept: the next start does it", "origin", g.Origin, "err", err)
+	}
+	return s, nil
+}
+
+// errSlugsDoubtful is for the operator: it must not reach the client.
+var errSlugsDoubtful = errors.New("names.journal of the anchors is damaged or was missing, so a slug that seems to be free " +
+	"may belong to an organization that the store lost; wait for the comparison after the start, or run " +
+	"agentledger adopt --all-heads --reason TEXT")
+
+// keepGenesisSlug keeps the slug of a genesis.
+func (l *Ledgers) keepGenesisSlug(g Genesis) error {
+	if g.Slug == "" {
+		return nil
+	}
+	return l.anchors.KeepSlug(g.Slug, g.Origin)
+}
+
+func (l *Ledgers) createLedger(ctx context.Context, t id.Tenant, identity identityRecord, configVersion uint64, changes []storage.Change) (*State, error) {
+	if err := l.checkWritable(); err != nil {
+		return nil, err
+	}
+	if _, known := l.anchors.Find(identity.Origin); known {
+		return nil, fault.New(fault.Conflict, "The origin was used before")
+	}
+	identity.CreatedAt = id.InstantOf(l.clock())
+	seed := edkey.NewPrivate().Seed()
+	var err error
+	if identity.SealedLogKey, err = l.keyring.Seal(sealContext(identity.Origin), seed[:]); err != nil {
+		return nil, fmt.Errorf("create ledger: seal log key: %w", err)
+	}
+	value, err := json.Marshal(identity)
+	if err != nil {
+		return nil, fmt.Errorf("create ledger: %w", err)
+	}
+	batch := storage.Batch{
+		Tenant:   t,
+		Head:     storage.Head{Root: tlog.EmptyRoot(), Last: event.Genesis(identity.Origin), ConfigVersion: configVersion},
+		Counters: identity.toIdentity(t).initialCounters(),
+		Changes:  append([]storage.Change{{Kind: kindIdentity, Value: value}}, changes...),
+	}
+	if err := takeover.Await(ctx, l.store.Append([]storage.Batch{batch})); err != nil {
+		return nil, createError(err)
+	}
+	l.fences.Note(t, batch.Head.Epoch)
+	l.anchors.MarkNew(identity.Origin)
+	led, err := l.residentLedger(ctx, t)
+	l.relisted.Tell(t)
+	if err != nil {
+		if !errors.Is(err, ErrNotOwner) {
+			l.logger.Error("a new ledger is not read yet", "origin", identity.Origin, "err", err)
+		}
+		return l.genesisState(identity.toIdentity(t), identity, batch.Head)
+	}
+	return led.published.Load(), nil
+}
+
+// genesisState returns the state of a ledger that was just made and is not published yet.
+func (l *Ledgers) genesisState(i *Identity, stored identityRecord, head storage.Head) (*State, error) {
+	keys, err := openLogKeys(l.keyring, stored)
+	if err != nil {
+		return nil, fmt.Errorf("create ledger: log key: %w", err)
+	}
+	return &State{identity: i, keys: keys, head: head, tree: new(tlog.Builder), used: i.carried}, nil
+}
+
+func createError(err error) error {
+	err = fmt.Errorf("create ledger: %w", err)
+	switch {
+	case errors.Is(err, storage.ErrConflict), errors.Is(err, storage.ErrStale):
+		return fault.Wrap(fault.Conflict, "The organization exists already", err)
+	case errors.Is(err, storage.ErrUnknown), errors.Is(err, storage.ErrBroken):
+		return outcomeUnknown(err)
+	}
+	return storeError("create ledger", err)
+}
+
+// ledger is one organization's ledger in memory.
+type ledger struct {
+	identity *Identity
+	keys     atomic.Pointer[logKeys] // replaced while no other append is in flight
+
+	markMu    sync.Mutex // held while a fault is put on record
+	publishMu sync.Mutex // held while published is moved
+	published atomic.Pointer[State]
+	witnessed atomic.Pointer[sync.Once] // of asking the witness, since the ledger was read
+
+	tail    tail         // owned by the sequencer, or by a repair while the ledger is blocked
+	pending pendingQueue // guarded by queue.mu
+
+	outstanding takeover.Outstanding // written under queue.mu
+
+	limits limitCounters // of limits
+
+	retired atomic.Bool // dropped since it could not be repaired; it is still read
+
+	failedMu sync.Mutex
+	failed   []failedBatch // waiting for repair
+
+	takenKeysMu sync.Mutex
+	takenKeys   map[storage.DedupKey]struct{} // of events that are out; nil until the first
+}
+
+// Checkpoint implements anchor.Source.
+func (led *ledger) Checkpoint() []byte { return led.published.Load().Checkpoint() }
+
+// tail is the end of the ledger as it will be when all that is out has landed.
+type tail struct {
+	head storage.Head
+	tree *tlog.Builder
+	used usage
+}
+
+// ErrNotOwner is returned (wrapped) for a ledger that the process does not own (Options.Owned). Nothing was done.
+var ErrNotOwner = takeover.ErrNotOwner
+
+// cacheSlot is the place of a ledger in memory. The first caller has the ledger read; the others wait for that.
+type cacheSlot struct {
+	ready  chan struct{} // closed when led or err is set
+	led    *ledger
+	err    error
+	recent atomic.Bool // used since the last look of the evictor
+	ended  bool        // released, also while it is being read; guarded by slotsMu
+	next   *cacheSlot  // being read, to take its place; guarded by slotsMu
+}
+
+// loadTime bounds the reading of a ledger, which goes on when its caller has left.
+const loadTime = 30 * time.Second
+
+// residentLedger returns a ledger of the store, reading it when it is not in memory. A ledger that could not be
+// repaired is returned as well, because its published state can be read.
+//
+// ErrNotOwner when the process does not own the ledger now.
+func (l *Ledgers) residentLedger(ctx context.Context, t id.Tenant) (*ledger, error) {
+	if err := l.fences.Check(t); err != nil {
+		return nil, err
+	}
+	return l.readLedger(ctx, t)
+}
+
+// readLedger is residentLedger for every process. A ledger that is not frozen is taken over.
+func (l *Ledgers) readLedger(ctx context.Context, t id.Tenant) (*ledger, error) {
+	r, first := l.findOrAddSlot(t)
+	if first {
+		go func() {
+			if l.fillSlot(ctx, t, r); r.err != nil {
+				l.forgetSlot(t, r)
+			}
+			l.openSlot(t, r)
+		}()
+	}
+	led, err := r.awaitLedger(ctx)
+	if err == nil && led.retired.Load() {
+		return l.renewLedger(ctx, t, led), nil
+	}
+	return led, err
+}
+
+func (l *Ledgers) findOrAddSlot(t id.Tenant) (r *cacheSlot, first bool) {
+	l.slotsMu.RLock()
+	r = l.slots[t]
+	l.slotsMu.RUnlock()
+	if r != nil {
+		return r, false
+	}
+	l.slotsMu.Lock()
+	defer l.slotsMu.Unlock()
+	if r := l.slots[t]; r != nil {
+		return r, false
+	}
+	l.evictIdleLedgers()
+	r = &cacheSlot{ready: make(chan struct{})}
+	l.slots[t] = r
+	return r, true
+}
+
+// fillSlot reads the ledger of a slot, for all callers that wait.
+func (l *Ledgers) fillSlot(ctx context.Context, t id.Tenant, r *cacheSlot) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), loadTime)
+	defer cancel()
+	if r.err = l.checkEnded(t); r.err == nil {
+		r.led, r.err = l.loadLedger(ctx, t)
+	}
+}
+
+// openSlot lets the waiting callers of a slot go on. A fault of the ledger may be found only by reading it.
+func (l *Ledgers) openSlot(t id.Tenant, r *cacheSlot) {
+	l.refuseEnded(r)
+	close(r.ready)
+	if r.led != nil && r.led.published.Load().fault.Level != Healthy {
+		l.relisted.Tell(t)
+	}
+}
+
+// forgetSlot drops a slot, so that the next caller reads the ledger again.
+func (l *Ledgers) forgetSlot(t id.Tenant, r *cacheSlot) {
+	l.slotsMu.Lock()
+	defer l.slotsMu.Unlock()
+	if l.slots[t] == r {
+		delete(l.slots, t)
+	}
+}
+
+func (r *cacheSlot) awaitLedger(ctx context.Context) (*ledger, error) {
+	select {
+	case <-r.ready: // mostly: then the context's timer need not start
+	default:
+		select {
+		case <-r.ready:
+		case <-ctx.Done():
+			return nil, storeError("load ledger", ctx.Err())
+		}
+	}
+	if !r.recent.Load() {
+		r.recent.Store(true)
+	}
+	return r.led, r.err
+}
+
+func (r *cacheSlot) isReady() bool {
+	select {
+	case <-r.ready:
+		return true
+	default:
+		return false
+	}
+}
+
+// renewLedger returns the ledger that replaces a dropped one. It returns the dropped one if the ledger can't be read
+// soon, because the published state of that is still acknowledged.
+func (l *Ledgers) renewLedger(ctx context.Context, t id.Tenant, old *ledger) *ledger {
+	r, first := l.addSuccessorSlot(t, old)
+	if !first {
+		return old
+	}
+	l.fillSuccessorSlot(ctx, t, r)
+	ctx, cancel := context.WithTimeout(ctx, l.renewal)
+	defer cancel()
+	if led, err := r.awaitLedger(ctx); err == nil {
+		return led
+	}
+	return old
+}
+
+// replaceLedger returns when a ledger that was dropped has been read again and has
+// replaced old. Readers see old until then.
+func (l *Ledgers) replaceLedger(ctx context.Context, t id.Tenant, old *ledger) error {
+	r, first := l.addSuccessorSlot(t, old)
+	if r == nil {
+		return nil
+	}
+	if first {
+		l.fillSuccessorSlot(ctx, t, r)
+	}
+	_, err := r.awaitLedger(ctx)
+	return err
+}
+
+// addSuccessorSlot returns the slot that is to follow that of old, nil when old has no slot any more.
+func (l *Ledgers) addSuccessorSlot(t id.Tenant, old *ledger) (r *cacheSlot, first bool) {
+	l.slotsMu.Lock()
+	defer l.slotsMu.Unlock()
+	now := l.slots[t]
+	if now == nil || now.led != old {
+		return nil, false
+	}
+	if now.next != nil {
+		return now.next, false
+	}
+	now.next = &cacheSlot{ready: make(chan struct{})}
+	return now.next, true
+}
+
+// fillSuccessorSlot begins to read the ledger of a slot that addSuccessorSlot returned.
+func (l *Ledgers) fillSuccessorSlot(ctx context.Context, t id.Tenant, r *cacheSlot) {
+	go func() {
+		l.fillSlot(ctx, t, r)
+		l.settleSuccessorSlot(t, r)
+		l.openSlot(t, r)
+	}()
+}
+
+// settleSuccessorSlot puts a slot of addSuccessorSlot into its place when its ledger was read.
+func (l *Ledgers) settleSuccessorSlot(t id.Tenant, r *cacheSlot) {
+	l.slotsMu.Lock()
+	defer l.slotsMu.Unlock()
+	now := l.slots[t]
+	if now == nil || now.next != r {
+		return // evicted meanwhile
+	}
+	if now.next = nil; r.err == nil {
+		l.slots[t] = r
+	}
+}
+
+// evictionLook is how many ledgers are looked at to find idle ones.
+const evictionLook = 16
+
+// evictIdleLedgers drops idle ledgers that were not used lately. It looks at a few
+// only: memory may pass the bound for a while, a request never waits for a sweep.
+func (l *Ledgers) evictIdleLedgers() {
+	if len(l.slots) < l.maxResident {
+		return
+	}
+	looked := 0
+	for t, r := range l.slots {
+		if looked++; looked > evictionLook {
+			return
+		}
+		select {
+		case <-r.ready:
+		default:
+			continue
+		}
+		if !r.recent.Swap(false) && r.led != nil && l.queue.evictLedger(r.led) {
+			delete(l.slots, t)
+		}
+	}
+}
+
+// loadLedger reads a ledger and checks that the stored values fit together.
+func (l *Ledgers) loadLedger(ctx context.Context, t id.Tenant) (*ledger, error) {
+	identity, keys, err := l.readIdentity(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	led := newLedger(identity, keys)
+	if err := l.refreshState(ctx, led); err != nil {
+		return nil, err
+	}
+	return led, nil
+}
+
+func newLedger(identity *Identity, keys *logKeys) *ledger {
+	led := &ledger{identity: identity}
+	led.keys.Store(keys)
+	return led
+}
+
+func (l *Ledgers) readIdentity(ctx context.Context, t id.Tenant) (*Identity, *logKeys, error) {
+	var stored identityRecord
+	if err := l.readOwnRecord(ctx, t, kindIdentity, &stored); err != nil {
+		return nil, nil, storeError("load ledger: identity", err)
+	}
+	keys, err := openLogKeys(l.keyring, stored)
+	if err != nil {
+		return nil, nil, fmt.Errorf("load ledger: log key: %w", err)
+	}
+	return stored.toIdentity(t), keys, nil
+}
+
+// refreshState reads a ledger that has no append in flight, compares the stored values
+// with each other and with the anchor, and publishes the state.
+func (l *Ledgers) refreshState(ctx context.Context, led *ledger) error {
+	known, err := l.storedFault(ctx, led.identity.Tenant)
+	if err != nil {
+		return err
+	}
+	s, err := l.takeOverAndRead(ctx, led, known)
+	// The fault is read on both sides of the head: Retire moves the head together with
+	// the mark, and an import moves it before the mark is gone.
+	later, unread := l.storedFault(ctx, led.identity.Tenant)
+	known = known.worseOf(later)
+	switch {
+	case unread != nil:
+		return unread
+	case err == nil && known.Level == Importing: // there is no anchor before it has arrived
+		if l.importing {
+			known = Fault{}
+		}
+	case err == nil:
+		if err = l.confirmHead(ctx, s); err == nil {
+			s, err = l.anchorLoaded(ctx, s, known)
+		}
+	case IsDamage(err):
+		s, err = l.recoverState(ctx, led, err), nil
+	}
+	if err == nil {
+		err = l.rereadCounters(ctx, led)
+	}
+	if err != nil {
+		return storeError("load ledger", err)
+	}
+	led.publishMu.Lock()
+	defer led.publishMu.Unlock()
+	if before := led.published.Load(); before != nil {
+		s.fault = s.fault.worseOf(before.fault)
+	}
+	if s.fault = s.fault.worseOf(known); s.fault.Level != Healthy {
+		l.logger.Error("ledger has a fault", "origin", led.identity.Origin, "level", s.fault.Level, "reason", s.fault.Reason)
+	}
+	if s.Trusted() == nil {
+		_ = l.noteIfAhead(led.identity, s.head.LastReceived, l.clockInstant()) // so that it is told and counted
+	}
+	led.forgetWitness()
+	led.tail = tail{head: s.head, tree: s.tree.Clone(), used: s.used}
+	led.published.Store(s)
+	return nil
+}
+
+// takeOverAndRead is readState of a ledger that this process alone may write from then on. A ledger that takes no
+// events by its fault on record is only read, because nobody writes to it.
+func (l *Ledgers) takeOverAndRead(ctx context.Context, led *ledger, known Fault) (*State, error) {
+	if l.fences == nil || l.readOnly || l.importing || !Importing.isWorseThan(known.Level) {
+		return l.readState(ctx, led)
+	}
+	head, err := l.fences.TakeOver(ctx, led.identity.Tenant)
+	if err != nil {
+		return nil, err
+	}
+	return l.readStateAt(ctx, led, head)
+}
+
+// readState reads head, tree and counters.
+func (l *Ledgers) readState(ctx context.Context, led *ledger) (*State, error) {
+	head, err := l.store.Head(ctx, led.identity.Tenant)
+	if err != nil {
+		return nil, fmt.Errorf("head: %w", err)
+	}
+	return l.readStateAt(ctx, led, head)
+}
+
+func (l *Ledgers) readStateAt(ctx context.Context, led *ledger, head storage.Head) (*State, error) {
+	s := &State{identity: led.identity, keys: led.keys.Load(), head: head}
+	err := syncs.RunAll(func() (err error) {
+		s.tree, err = RestoreTree(ctx, l.store, led.identity.Tenant, head)
+		return err
+	}, func() (err error) {
+		s.used, err = l.readUsage(ctx, led.identity, head)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("tree and counters: %w", err)
+	}
+	return s, nil
+}
+
+func (l *Ledgers) readUsage(ctx context.Context, identity *Identity, head storage.Head) (usage, error) {
+	if head.Size == 0 {
+		return identity.carried, nil
+	}
+	m := MonthOf(head.LastReceived)
+	values, err := l.store.Counters(ctx, identity.Tenant, []string{m.CounterName()})
+	if err != nil {
+		return usage{}, err
+	}
+	return usage{month: m, count: values[0]}, nil
+}
+
+// recoverState returns a frozen state for reading a ledger whose head can't be relied on: the state at its anchor,
+// which is the last thing known of the ledger. The state is detached when the store does not hold even that.
+func (l *Ledgers) recoverState(ctx context.Context, led *ledger, damage error) *State {
+	shown, ok := l.anchors.Find(led.identity.Origin)
+	if !ok {
+		shown.Root = tlog.EmptyRoot()
+	}
+	s := &State{
+		identity: led.identity, keys: led.keys.Load(), tree: new(tlog.Builder),
+		head:  storage.Head{Size: shown.Size, Root: shown.Root, Last: event.Genesis(led.identity.Origin)},
+		fault: Fault{Level: Frozen, Reason: damage.Error(), At: id.InstantOf(l.clock())},
+	}
+	head, tree, err := RestoreTreeAt(ctx, l.store, led.identity.Tenant, shown.Size, shown.Root)
+	if err != nil {
+		s.anchoredView = &shown
+		return s
+	}
+	s.head, s.tree = head, tree
+	return s
+}
+
+// confirmHead compares the head of s, which is not published yet, with its anchor: the head must extend the anchor.
+// If it does not, s is frozen and signs the anchor in place of its own head.
+//
+// A ledger without events gets its first anchor here. A ledger with events and no anchor
+// is read-only until an operator adopts a checkpoint, where no other process has its anchor either. The same holds for
+// a ledger whose latest anchor may have been in damaged bytes of the journal, even if the ledger has no events.
+func (l *Ledgers) confirmHead(ctx context.Context, s *State) error {
+	now := id.InstantOf(l.clock())
+	if _, shown := l.anchors.Find(s.identity.Origin.Next()); shown {
+		defer func() {
+			s.fault = s.fault.worseOf(Fault{Level: Frozen, Reason: "its successor was shown", At: now})
+		}()
+	}
+	shown, ok := l.anchors.Find(s.identity.Origin)
+	if !ok && s.Size() > 0 && l.fetchAnchors != nil {
+		if err := l.fetchAnchors(ctx); err != nil {
+			return &fault.Error{Kind: fault.Unavailable, Code: "unavailable", Message: "The anchors of other nodes can't be read", Err: err}
+		}
+		shown, ok = l.anchors.Find(s.identity.Origin)
+	}
+	if !ok && s.Size() == 0 && l.anchors.ReadOnly() {
+		return nil // no newer head will be shown
+	}
+	doubtful := l.anchors.Doubtful(s.identity.Origin)
+	if doubtful && (!ok || s.Size() == 0 && shown.Size == 0) {
+		s.fault = Fault{Level: ReadOnly, Reason: lostAnchor, At: now}
+		return nil
+	}
+	if s.Size() == 0 && shown.Size == 0 {
+		err := error(nil)
+		if !ok {
+			err = l.anchors.Put(s.Checkpoint())
+		}
+		if err == nil && l.firstAnchor != nil {
+			err = l.firstAnchor(ctx, s.Checkpoint())
+		}
+		return unanchored(err)
+	}
+	if !ok {
+		s.fault = Fault{Level: ReadOnly, Reason: "no anchor confirms the head", At: now}
+		return nil
+	}
+	extends, err := extendsTree(ctx, l, s, shown.Size, shown.Root)
+	switch {
+	case IsDamage(err):
+		s.fault = Fault{Level: Frozen, Reason: err.Error(), At: now}
+	case err != nil:
+		return err
+	case !extends:
+		s.fault = Fault{Level: Frozen, Reason: fmt.Sprintf("the head does not extend the checkpoint shown at size %d", shown.Size), At: now}
+	case doubtful:
+		s.fault = Fault{Level: ReadOnly, Reason: lostAnchor, At: now}
+		return nil
+	default:
+		return nil
+	}
+	s.anchoredView = &shown
+	return nil
+}
+
+// lostAnchor is the reason of a ledger that is read-only because its latest anchor may have been in damaged bytes.
+const lostAnchor = "its latest anchor may be lost, because anchors.journal is damaged: adopt its latest checkpoint, or all heads with adopt --all-heads"
+
+// unanchored is why a ledger can't begin: its first anchor can't be written. It is nil without an error.
+func unanchored(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &fault.Error{Kind: fault.Unavailable, Code: "unavailable", Message: "The anchors can't be written", Err: err}
+}
+
+// extendsTree reports whether the tree of s had this root at this size.
+func extendsTree(ctx context.Context, l *Ledgers, s *State, size id.Index, root id.Hash) (bool, error) {
+	if size > s.Size() {
+		return false, nil
+	}
+	was, err := l.Root(ctx, s, size)
+	return was == root, err
+}
+
+// anchorLoaded returns the state that readers may see of a head that was read from the
+// store. It writes the anchor first if Options.AnchorFirst says so. With Options.Anchored
+// it returns the state at the anchor. known is the fault on record.
+func (l *Ledgers) anchorLoaded(ctx context.Context, s *State, known Fault) (*State, error) {
+	if l.anchored {
+		return l.stateAtAnchor(ctx, s)
+	}
+	if l.importing || l.anchors.ReadOnly() || s.fault.worseOf(known).Level != Healthy || !l.anchorsFirst() {
+		return s, nil
+	}
+	if shown, ok := l.anchors.Find(s.identity.Origin); ok && shown.Size >= s.Size() {
+		return s, nil
+	}
+	if err := l.anchors.Put(s.Checkpoint()); err != nil {
+		return nil, fmt.Errorf("%w: %w: %w", storage.ErrUnavailable, errNotAnchored, err)
+	}
+	return s, nil
+}
+
+// stateAtAnchor returns the state of a sound ledger as it was at its anchor.
+func (l *Ledgers) stateAtAnchor(ctx context.Context, s *State) (*State, error) {
+	shown, ok := l.anchors.Find(s.identity.Origin)
+	if !ok || s.fault.Level != Healthy || shown.Size >= s.Size() {
+		return s, nil
+	}
+	head, tree := storage.Head{Root: tlog.EmptyRoot(), Last: event.Genesis(s.identity.Origin)}, new(tlog.Builder)
+	if shown.Size > 0 {
+		var err error
+		if head, tree, err = RestoreTreeAt(ctx, l.store, s.identity.Tenant, shown.Size, shown.Root); err != nil {
+			return nil, fmt.Errorf("state at the anchor: %w", err)
+		}
+	}
+	head.Epoch, head.ConfigVersion = s.head.Epoch, s.head.ConfigVersion
+	return &State{identity: s.identity, keys: s.keys, head: head, tree: tree, used: s.used}, nil
+}
+
+// ErrInconsistent is wrapped by the errors of reading a ledger whose stored parts contradict each other.
+var ErrInconsistent = errors.New("stored ledger does not fit together")
+
+// RestoreTree rebuilds the growing end of a ledger's tree from the tile roots and the last entries in the store. It
+// returns an error that wraps ErrInconsistent if the tree does not have the head's root, or if the last entry is not the
+// head's: a restored tree is never used unchecked.
+func RestoreTree(ctx context.Context, store storage.Ledgers, t id.Tenant, head storage.Head) (*tlog.Builder, error) {
+	partials := tlog.Partials(head.Size)
+	hashes, err := allHashes(ctx, store, t, partials)
+	if err != nil {
+		return new(tlog.Builder), err
+	}
+	tree, err := tlog.NewBuilder(head.Size, hashes...)
+	if err != nil {
+		return new(tlog.Builder), err
+	}
+	if tree.Root() != head.Root {
+		return tree, fmt.Errorf("%w: the tree's root is not the head's", ErrInconsistent)
+	}
+	last, err := lastEntry(ctx, store, t, head, partials, hashes)
+	if err == nil && last != head.Last && head.Size > 0 {
+		err = fmt.Errorf("%w: the last entry is not the head's", ErrInconsistent)
+	}
+	return tree, err
+}
+
+// RestoreTreeAt is RestoreTree for an earlier head of which only the size and the root are known. It returns the whole
+// head as well.
+func RestoreTreeAt(
+	ctx context.Context, store storage.Ledgers, t id.Tenant, size id.Index, root id.Hash,
+) (storage.Head, *tlog.Builder, error) {
+	head := storage.Head{Size: size, Root: root}
+	if size == 0 {
+		return head, nil, ErrInconsistent
+	}
+	last, err := ReadEvent(ctx, store, t, size-1, storage.FieldColumns)
+	if err != nil {
+		return head, nil, err
+	}
+	head.Last, head.LastReceived = EntryOf(last).Hash(), last.ReceivedAt
+	tree, err := RestoreTree(ctx, store, t, head)
+	return head, tree, err
+}
+
+// allHashes returns the hashes of partial tiles. It reads them concurrently, because each read is a round trip to the
+// store.
+func allHashes(ctx context.Context, store storage.Ledgers, t id.Tenant, partials []tlog.Tile) ([][]id.Hash, error) {
+	hashes, reads := make([][]id.Hash, len(partials)), make([]func() error, len(partials))
+	for i, p := range partials {
+		reads[i] = func() (err error) {
+			hashes[i], err = partialHashes(ctx, store, t, p)
+			return err
+		}
+	}
+	return hashes, syncs.RunAll(reads...)
+}
+
+// partialHashes returns the hashes of a partial tile: leaf hashes of entries at
+// level 0, roots of full tiles above it.
+func partialHashes(ctx context.Context, store storage.Ledgers, t id.Tenant, p tlog.Tile) ([]id.Hash, error) {
+	begin := p.Index * tlog.TileWidth
+	end := begin + uint64(p.Width)
+	if p.Level > 0 {
+		return store.TileRoots(ctx, t, p.Level-1, begin, end)
+	}
+	hashes := make([]id.Hash, 0, p.Width)
+	for e, err := range store.Events(ctx, t, id.Index(begin), id.Index(end), 0) {
+		if err != nil {
+			return nil, err
+		}
+		hashes = append(hashes, EntryOf(e).Hash())
+	}
+	if len(hashes) != int(p.Width) {
+		return nil, fmt.Errorf("%w: entries are missing", ErrInconsistent)
+	}
+	return hashes, nil
+}
+
+// lastEntry returns the leaf hash of the last entry, or the zero hash for an empty ledger. If a partial tile of level 0
+// was read, it ends with this hash.
+func lastEntry(ctx context.Context, store storage.Ledgers, t id.Tenant, head storage.Head, partials []tlog.Tile,
+	hashes [][]id.Hash) (id.Hash, error) {
+	if len(partials) > 0 && partials[0].Level == 0 {
+		return hashes[0][len(hashes[0])-1], nil
+	}
+	if head.Size == 0 {
+		return id.Hash{}, nil
+	}
+	last, err := ReadEvent(ctx, store, t, head.Size-1, 0)
+	return EntryOf(last).Hash(), err
+}
+
+// ReadEvent reads one event from a store. It returns storage.ErrNotFound if the store does not have the event.
+func ReadEvent(
+	ctx context.Context, store storage.Ledgers, t id.Tenant, at id.Index, parts storage.Fields,
+) (storage.Event, error) {
+	for e, err := range store.Events(ctx, t, at, at+1, parts) {
+		return e, err
+	}
+	return storage.Event{}, storage.ErrNotFound
+}
+
+// EntryOf returns the public entry of a stored event.
+func EntryOf(e storage.Event) event.Entry {
+	return event.Entry{Prev: e.Entry.Prev, Record: e.Entry.Record, Seq: e.Index.Sequence()}
+}
+
+// Witness knows the checkpoints of the ledgers that other parties were shown.
+type Witness interface {
+	// Confirm returns when other parties were asked about the head of s, or after a bound. The ledger is frozen by
+	// then if one party knows a tree that the head does not extend.
+	Confirm(ctx context.Context, s *State)
+}
+
+// confirmByWitness asks the witness before the first event that a ledger takes after it
+// was read from the store, and returns the state after that. Concurrent callers wait too.
+// So anchors that were lost, or rolled back together with the store, are found out.
+func (l *Ledgers) confirmByWitness(ctx context.Context, led *ledger) *State {
+	s := led.published.Load()
+	if l.witness == nil || s.Trusted() != nil || s.Size() == 0 {
+		return s
+	}
+	led.witnessed.Load().Do(func() { l.witness.Confirm(context.WithoutCancel(ctx), led.published.Load()) })
+	return led.published.Load()
+}
+
+// forgetWitness says that a ledger was read from the store.
+func (led *ledger) forgetWitness() { led.witnessed.Store(new(sync.Once)) }
