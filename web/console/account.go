@@ -1,11 +1,3 @@
-// Package console has the pages of a person's own account: name, address and password, passkeys and recovery codes,
-// sessions, and the organizations that the person is in.
-//
-// Invariants:
-//
-//   - Every call is one of the account of the session. No page names another account.
-//   - Recovery codes are in the answer to the form that made them, and never again.
-//   - A change of a way in asks for a fresh proof where the interface does, and the form goes on afterwards.
 package console
 
 import (

@@ -4,9 +4,11 @@ package layers
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"os/exec"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/agentledger/agentledger/internal/test/houserules"
@@ -16,32 +18,42 @@ const module = "github.com/agentledger/agentledger/"
 
 type listed struct {
 	ImportPath string
+	Doc        string // the first sentence of the package comment
 	Imports    []string
 	Deps       []string
 	Standard   bool
 }
 
-// list runs go list once and returns what it says of each package of the module.
-func list(t *testing.T) map[string]listed {
-	t.Helper()
+// listOnce runs go list, which takes most of the time of these tests.
+var listOnce = sync.OnceValues(func() (map[string]listed, error) {
 	// go list reads the sources in another process. Read here, they make go test run
 	// this test again after a change, because it keeps the results of tests.
 	if _, err := houserules.ReadTree("../../.."); err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
-	out, err := exec.Command("go", "list", "-deps", "-json=ImportPath,Imports,Deps,Standard", module+"...").Output()
+	out, err := exec.Command("go", "list", "-deps", "-json=ImportPath,Doc,Imports,Deps,Standard", module+"...").Output()
 	if err != nil {
-		t.Fatalf("go list: %v", err)
+		return nil, fmt.Errorf("go list: %w", err)
 	}
 	packages := make(map[string]listed)
 	for d := json.NewDecoder(bytes.NewReader(out)); d.More(); {
 		var p listed
 		if err := d.Decode(&p); err != nil {
-			t.Fatal(err)
+			return nil, err
 		}
 		if name, ours := strings.CutPrefix(p.ImportPath, module); ours {
 			packages[name] = p
 		}
+	}
+	return packages, nil
+})
+
+// list returns what go list says of each package of the module.
+func list(t *testing.T) map[string]listed {
+	t.Helper()
+	packages, err := listOnce()
+	if err != nil {
+		t.Fatal(err)
 	}
 	return packages
 }

@@ -3,80 +3,238 @@ package layers
 import (
 	"flag"
 	"fmt"
+	"go/doc"
 	"maps"
 	"os"
 	"slices"
 	"strings"
 	"testing"
+	"unicode"
 )
 
-var update = flag.Bool("update", false, "write the picture of docs/architecture.md anew")
+var update = flag.Bool("update", false, "write the picture and the table of folders in docs/architecture.md anew")
 
-// floors are the titles of the picture, from the top. A floor holds the layers [begin, end).
-var floors = []struct {
-	begin, end int
-	title      string
-}{
-	{50, 60, "programs"},
-	{45, 50, "settings"},
-	{41, 45, "HTTP surfaces and clients"},
-	{40, 41, "shared by the surfaces"},
-	{30, 40, "over time, and on all organizations"},
-	{22, 30, "what organizations have"},
-	{21, 22, "written in the append of their cause"},
-	{19, 21, "the ledgers"},
-	{9, 19, "pure public library"},
-	{0, 9, "contract and small parts"},
-	{60, 61, "engines and fixtures, reached by programs and tests alone"},
+// maxBoxes is what a reader takes in at a glance.
+const maxBoxes = 30
+
+// A floor of the picture holds boxes, and a box the folders that it names with everything below them. A folder that is
+// named by two boxes is in the one with the longer name. Boxes import their own floor and those below.
+type floor struct {
+	title string
+	boxes []string
 }
 
-const (
-	document = "../../../docs/architecture.md"
-	begin    = "<!-- the layers of internal/test/layers -->\n```\n"
-	end      = "```\n<!-- end of the layers -->"
-	columns  = 110
-)
+func floors() []floor {
+	return []floor{
+		{"programs", []string{"cmd/agentledger, internal/config", "cmd/aps"}},
+		{"HTTP surfaces", []string{"ingest", "publicapi", "console", "identity", "web"}},
+		{"clients", []string{"client", "monitor", "internal/mcp, internal/releasefiles"}},
+		{"what organizations have and do", []string{"internal/tenant", "internal/flow", "internal/read", "internal/operate",
+			"internal/deliver", "internal/sysevent"}},
+		{"shared by the surfaces", []string{"internal/http, internal/cluster/forward"}},
+		{"the ledgers", []string{"log"}},
+		{"on the store", []string{"internal/records, internal/seal, internal/oidc, internal/cluster"}},
+		{"pure public library", []string{"verify", "policy", "event, did, internal/keytable", "tlog", "trust, grant"}},
+		{"contract and small parts", []string{"storage", "id, fault, edkey, decimal", "internal"}},
+		{"engines, chosen by the program", []string{"storage/pebblestore", "storage/pgstore", "storage/archive"}},
+	}
+}
 
-// picture draws the table of layers, the highest first.
-func picture() string {
-	var b strings.Builder
-	names := slices.Sorted(maps.Keys(layer))
-	for _, f := range floors {
-		fmt.Fprintf(&b, "%s\n", f.title)
-		line := "   "
-		for _, name := range names {
-			if layer[name] < f.begin || layer[name] >= f.end {
-				continue
-			}
-			if len(line)+len(name)+2 > columns {
-				b.WriteString(line + "\n")
-				line = "   "
-			}
-			line += "  " + name
+// outside is what the picture leaves out: fixtures, helpers of make, and what others start from.
+func outside(name string) bool {
+	for _, prefix := range []string{"internal/test/", "examples/", "scripts/", "tools/", "deploy/", "clients/", "bench", "interop"} {
+		if strings.HasPrefix(name, prefix) {
+			return true
 		}
-		b.WriteString(line + "\n")
+	}
+	return strings.HasSuffix(name, "test") // storage/storagetest, internal/clock/clocktest
+}
+
+// boxOf returns the box and the floor of a package, counted from the top.
+func boxOf(name string) (box string, at int) {
+	longest := ""
+	for i, f := range floors() {
+		for _, b := range f.boxes {
+			for folder := range strings.SplitSeq(b, ", ") {
+				if (name == folder || strings.HasPrefix(name, folder+"/")) && len(folder) > len(longest) {
+					longest, box, at = folder, b, i
+				}
+			}
+		}
+	}
+	return box, at
+}
+
+// The picture has a box for each package, and its boxes import downwards only. The engines are at the bottom because
+// nobody but the program knows them; they themselves use what is above.
+func TestBoxes(t *testing.T) {
+	boxes, filled := 0, make(map[string]bool)
+	for _, f := range floors() {
+		boxes += len(f.boxes)
+	}
+	if boxes > maxBoxes {
+		t.Errorf("got %d boxes, want at most %d", boxes, maxBoxes)
+	}
+	engines := len(floors()) - 1
+	for name, p := range list(t) {
+		if outside(name) {
+			continue
+		}
+		box, at := boxOf(name)
+		if box == "" {
+			t.Errorf("%s is in no box", name)
+		}
+		filled[box] = true
+		for _, imported := range p.Imports {
+			below, ours := strings.CutPrefix(imported, module)
+			if to, floor := boxOf(below); ours && to != "" && at < engines && to != box && (floor < at || floor == engines && at > 0) {
+				t.Errorf("%s (%s) imports %s (%s)", name, box, below, to)
+			}
+		}
+	}
+	if len(filled) != boxes {
+		t.Errorf("got %d boxes with packages, want %d", len(filled), boxes)
+	}
+}
+
+// picture draws the floors, the highest first.
+func picture(t *testing.T) string {
+	t.Helper()
+	const column = 34
+	var b strings.Builder
+	b.WriteString("```\n")
+	for _, f := range floors() {
+		line := f.title + strings.Repeat(" ", column-len(f.title))
+		for _, box := range f.boxes {
+			next := "[" + box + "]  "
+			if len(line)+len(next) > 120 {
+				b.WriteString(strings.TrimRight(line, " ") + "\n")
+				line = strings.Repeat(" ", column)
+			}
+			line += next
+		}
+		b.WriteString(strings.TrimRight(line, " ") + "\n")
+	}
+	b.WriteString("```\n")
+	return b.String()
+}
+
+// group says what the packages of a folder have in common, where the folder itself is no package.
+func group() map[string]string {
+	return map[string]string{
+		"bench":            "A module of its own: benchmarks beside peers.",
+		"clients":          "The clients for Python, TypeScript and n8n, each with its own tests.",
+		"cmd":              "The programs: `agentledger` (the service and its operator's commands) and `aps` (agents, auditors, monitors).",
+		"deploy":           "Units, images, charts, alerts and dashboards for operators.",
+		"docs":             "The documents; [docs/README.md](README.md) lists them.",
+		"examples":         "Agents to start from.",
+		"internal":         "Mechanisms that stand once:",
+		"internal/deliver": "What is sent later, because it waits for a receiver:",
+		"internal/flow":    "What goes on over several requests:",
+		"internal/http":    "What the HTTP surfaces share:",
+		"internal/mcp":     "The gateway for the Model Context Protocol:",
+		"internal/operate": "Operations on whole organizations and logs:",
+		"internal/read":    "What people ask about stored events:",
+		"internal/tenant":  "The records of an organization:",
+		"internal/test":    "Fixtures, and the tests of the tree itself:",
+		"interop":          "A module of its own: programs of others on a served log.",
+		"scripts":          "Helpers of `make`.",
+		"testdata":         "The corpus for verifiers (`testdata/vectors`, `testdata/packs`).",
+		"tools":            "Pinned tools, and what makes and checks a release.",
+	}
+}
+
+// folders makes the table of folders from the package comments: a row for each top folder and each group of internal.
+// Below the sentence of a folder stand the names of the packages in it.
+func folders(t *testing.T) string {
+	t.Helper()
+	comments, below := make(map[string]string), make(map[string][]string)
+	rows := make(map[string]bool)
+	for name := range group() {
+		rows[name] = true
+	}
+	for name, p := range list(t) {
+		comments[name] = p.Doc
+		row := rowOf(name)
+		rows[row] = true
+		if name != row && !strings.Contains(strings.TrimPrefix(name, row), "/internal/") && (row == "internal/test" || !outside(name)) {
+			below[row] = append(below[row], strings.TrimPrefix(name, row+"/"))
+		}
+	}
+	var b strings.Builder
+	b.WriteString("| Folder | Contents |\n|---|---|\n")
+	for _, row := range slices.Sorted(maps.Keys(rows)) {
+		text, isGroup := group()[row]
+		if !isGroup {
+			text = synopsis(comments[row])
+		}
+		if names := below[row]; len(names) > 0 && (!isGroup || strings.HasSuffix(text, ":")) {
+			slices.Sort(names)
+			if !isGroup {
+				text += " With"
+			}
+			text += " `" + strings.Join(names, "`, `") + "`."
+		}
+		fmt.Fprintf(&b, "| `%s` | %s |\n", row, text)
 	}
 	return b.String()
 }
 
-// The picture in the documents is the table that the tests hold.
-func TestPicture(t *testing.T) {
+// rowOf returns the folder whose row a package is in: its top folder, or the group of internal, or internal.
+func rowOf(name string) string {
+	parts := strings.Split(name, "/")
+	if parts[0] != "internal" {
+		return parts[0]
+	}
+	if two := strings.Join(parts[:2], "/"); group()[two] != "" {
+		return two
+	}
+	return "internal"
+}
+
+// synopsis returns the first sentence of a package comment without "Package name".
+func synopsis(comment string) string {
+	text := new(doc.Package).Synopsis(comment)
+	words := strings.SplitN(text, " ", 3)
+	if len(words) == 3 && words[0] == "Package" {
+		text = words[2]
+	}
+	for _, verb := range []string{"is ", "has ", "holds "} {
+		text = strings.TrimPrefix(text, verb)
+	}
+	first := []rune(text)
+	if len(first) == 0 {
+		return ""
+	}
+	first[0] = unicode.ToUpper(first[0])
+	return strings.ReplaceAll(string(first), "|", "\\|")
+}
+
+// Picture and table of the documents are those of the tree.
+func TestArchitectureShowsTheTree(t *testing.T) {
+	const document = "../../../docs/architecture.md"
 	text, err := os.ReadFile(document)
 	if err != nil {
 		t.Fatal(err)
 	}
-	before, rest, found := strings.Cut(string(text), begin)
-	drawn, after, closed := strings.Cut(rest, end)
-	if !found || !closed {
-		t.Fatalf("%s has no picture of the layers", document)
-	}
-	if *update {
-		if err := os.WriteFile(document, []byte(before+begin+picture()+end+after), 0o644); err != nil {
-			t.Fatal(err)
+	got := string(text)
+	want := got
+	for _, part := range []struct{ name, text string }{{"picture", picture(t)}, {"folders", folders(t)}} {
+		begin, end := "<!-- "+part.name+" -->\n", "<!-- end of "+part.name+" -->"
+		before, rest, found := strings.Cut(want, begin)
+		_, after, closed := strings.Cut(rest, end)
+		if !found || !closed {
+			t.Fatalf("%s has no place for the %s", document, part.name)
 		}
+		want = before + begin + part.text + end + after
+	}
+	if got == want {
 		return
 	}
-	if drawn != picture() {
-		t.Errorf("%s shows other layers: run go test ./internal/test/layers -update", document)
+	if !*update {
+		t.Fatalf("%s shows another tree: run go test ./internal/test/layers -update", document)
+	}
+	if err := os.WriteFile(document, []byte(want), 0o644); err != nil {
+		t.Fatal(err)
 	}
 }
