@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/netip"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -248,7 +249,7 @@ func (w *world) ended() bool {
 	a := w.witnesses.queue
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.running == [2]int{} && len(a.ready[0]) == 0 && len(a.ready[1]) == 0
+	return a.running == [4]int{} && len(slices.Concat(a.ready[:]...)) == 0
 }
 
 // later moves the clock of the witnesses, as time does: nobody looks at the ledgers.

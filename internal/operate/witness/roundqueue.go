@@ -2,6 +2,7 @@ package witness
 
 import (
 	"container/heap"
+	"slices"
 	"sync"
 	"time"
 
@@ -15,6 +16,7 @@ type queuedLedger struct {
 	since    time.Time // of the first move after everything was cosigned
 	moved    bool      // since the last round began
 	paused   bool      // the ledger did not move, and waits for the end of a pause
+	quiet    bool      // the ledger did not move before the round for which it is ready or in which it is
 	running  bool
 	alone    bool      // the ledger has no witnesses, as far as is known
 	soonest  time.Time // of the next round, if the ledger moves
@@ -23,8 +25,9 @@ type queuedLedger struct {
 }
 
 // roundQueue orders the rounds. A ledger that moves gets a round at once, and the next one an interval later if it
-// moved again. Ledgers with own witnesses have a queue of their own, so that slow own witnesses do not delay other
-// ledgers.
+// moved again. Ledgers with own witnesses have a ready queue of their own, so that slow own witnesses do not delay other
+// ledgers. So have ledgers that did not move, because there may be thousands of them: only a few of their rounds run at a
+// time, and a ledger that moves waits for no more than these.
 type roundQueue struct {
 	limit, rounds int
 	alone         bool // the service has no witnesses; organizations may have their own
@@ -32,8 +35,8 @@ type roundQueue struct {
 	mu       sync.Mutex
 	entries  map[id.Tenant]*queuedLedger
 	waiting  dueHeap
-	ready    [2][]*queuedLedger // ledgers with the service's witnesses; with own ones
-	running  [2]int
+	ready    [4][]*queuedLedger // ledgers with the service's witnesses; with own ones; and both that did not move
+	running  [4]int
 	overflow uint64 // ledgers for which there was no room
 	changed  chan struct{}
 }
@@ -100,6 +103,13 @@ func (a *roundQueue) noteMovedAgain(e *queuedLedger, now time.Time) {
 	if !e.moved {
 		e.moved, e.since = true, now
 	}
+	if e.quiet && !e.running && e.position < 0 { // it is ready, behind others that did not move
+		i := readyQueueIndex(e)
+		a.ready[i] = slices.DeleteFunc(a.ready[i], func(other *queuedLedger) bool { return other == e })
+		e.quiet = false
+		a.appendReady(e)
+		a.signalChange()
+	}
 	if e.position >= 0 && e.soonest.Before(e.due) { // it waits for one witness that rests, and others may be asked
 		e.due = e.soonest
 		heap.Fix(&a.waiting, e.position)
@@ -113,11 +123,20 @@ func (a *roundQueue) appendReady(e *queuedLedger) {
 	a.ready[i] = append(a.ready[i], e)
 }
 
-func readyQueueIndex(e *queuedLedger) int {
+func readyQueueIndex(e *queuedLedger) (i int) {
 	if e.own {
-		return 1
+		i = 1
 	}
-	return 0
+	if e.quiet {
+		i += 2
+	}
+	return i
+}
+
+// roundLimits returns how many rounds of each ready queue may run at a time. A witness of the service takes serviceAsks
+// calls, so more rounds of ledgers that did not move would only make others wait in its lane.
+func (a *roundQueue) roundLimits() [4]int {
+	return [4]int{a.rounds, max(a.rounds/4, 1), min(a.rounds, serviceAsks), max(a.rounds/16, 1)}
 }
 
 // takeDueRounds returns the rounds that begin now, and the time of the next one, or zero when it is unknown.
@@ -127,12 +146,13 @@ func (a *roundQueue) takeDueRounds(now time.Time) (rounds []*queuedLedger, next 
 	for len(a.waiting) > 0 && !a.waiting[0].due.After(now) {
 		e := heap.Pop(&a.waiting).(*queuedLedger)
 		if e.moved || e.paused {
+			e.quiet = !e.moved
 			a.appendReady(e)
 		} else {
 			delete(a.entries, e.tenant)
 		}
 	}
-	for i, limit := range [2]int{a.rounds, max(a.rounds/4, 1)} {
+	for i, limit := range a.roundLimits() {
 		for a.running[i] < limit && len(a.ready[i]) > 0 {
 			e := a.ready[i][0]
 			a.ready[i] = a.ready[i][1:]
