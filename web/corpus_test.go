@@ -100,8 +100,8 @@ func TestCorpusInChromium(t *testing.T) {
 	t.Logf("%d vectors, in the page and in a worker", judged/2)
 }
 
-// readPack returns the first vector of evidence packs with a verdict, and its key.
-func readPack(t *testing.T, verdict string) (pack []byte, key string) {
+// readPack returns the first vector of evidence packs with a verdict or a name, and its key.
+func readPack(t *testing.T, wanted string) (pack []byte, key string) {
 	t.Helper()
 	text, err := os.ReadFile("../testdata/packs/evidence-pack.json")
 	if err != nil {
@@ -109,8 +109,8 @@ func readPack(t *testing.T, verdict string) (pack []byte, key string) {
 	}
 	var corpus struct {
 		Vectors []struct {
-			Verdict string
-			Input   struct {
+			Name, Verdict string
+			Input         struct {
 				Pack string `json:"pack_b64"`
 				Key  string
 			}
@@ -120,7 +120,7 @@ func readPack(t *testing.T, verdict string) (pack []byte, key string) {
 		t.Fatal(err)
 	}
 	for _, v := range corpus.Vectors {
-		if v.Verdict == verdict {
+		if v.Verdict == wanted || v.Name == wanted {
 			pack, err := base64.StdEncoding.DecodeString(v.Input.Pack)
 			if err != nil {
 				t.Fatal(err)
@@ -128,7 +128,7 @@ func readPack(t *testing.T, verdict string) (pack []byte, key string) {
 			return pack, v.Input.Key
 		}
 	}
-	t.Fatalf("no pack to %s", verdict)
+	t.Fatalf("no pack to %s", wanted)
 	return nil, ""
 }
 
@@ -247,6 +247,7 @@ func checkFiles(t *testing.T, b *chromium.Browser, bundle, key, other string) {
 	t.Helper()
 	honest, packKey := readPack(t, "accept")
 	forged, forgedKey := readPack(t, "refuse")
+	voted, votedKey := readPack(t, "signed votes")
 	for i, c := range []struct {
 		name, file, key, state, words, report string
 	}{
@@ -258,6 +259,8 @@ func checkFiles(t *testing.T, b *chromium.Browser, bundle, key, other string) {
 		{"no key", bundle, "<b>", "fail", "The check could not be made", ""},
 		{"pack", string(honest), packKey, "ok", "Proved", "complete for [0, "},
 		{"pack of another log", string(honest), key, "fail", "can't tell: signed by the key", ""},
+		{"signed vote", string(voted), votedKey, "ok", "Proved", "vote of acc_2 on apr_1: approve, signed by the passkey 1QiQ7UhoUjUGi8VJg1tMJnrGthDrDFS-ZGYz50YCM9g, registered 2026-11-18T11:06:44.000Z"},
+		{"unsigned vote", string(voted), votedKey, "ok", "Proved", "vote of acc_3 on apr_1: approve, unsigned: an unverified operator claim"},
 		{"forged pack", string(forged), forgedKey, "fail", "", ""},
 	} {
 		var got struct{ State, Words, Report string }

@@ -9,7 +9,7 @@ func (p *pages) accountScreens() []screen.Screen {
 		{Pattern: "/account", Views: p.views, Name: "account", Title: "Your account", Show: p.showAccount,
 			Forms: map[string]screen.Form{"profile": p.changeProfile, "email": p.askEmail, "password": p.changePassword,
 				"switch": p.switchOrganization, "found": p.foundOrganization, "leave": p.leaveOrganization}},
-		{Pattern: "/account/factors", Views: p.views, Name: "factors", Title: "Passkeys and recovery codes",
+		{Pattern: "/account/factors", Query: []string{"return"}, Views: p.views, Name: "factors", Title: "Passkeys and recovery codes",
 			Script: "voterkeys.js", Modules: []string{"voterkeys.js", "passkey.js", "signing.js", "times.js"},
 			Show: p.showFactors, Forms: map[string]screen.Form{"prepare": p.preparePasskey, "add": p.addPasskey,
 				"remove": p.removePasskey, "retire-voter": p.retireVoter, "codes": p.makeCodes}},

@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/web/page"
 	"github.com/agentledger/agentledger/web/screen"
 )
@@ -21,6 +22,8 @@ type approvalView struct {
 	Asked     *page.Payload // nil when it is erased, or not for the reader
 	HidesIt   bool          // the reader's role sees no payloads
 	MayRevoke bool
+	HasKey    bool   // one of the reader's passkeys signs votes here
+	KeysURL   string // of the page on which one is registered, which leads back
 
 	AgentEvents, TraceEvents []historyEvent // the newest ones
 	AgentURL, TraceURL       string         // of the whole lists
@@ -69,6 +72,15 @@ func (p *pages) showApproval(r *screen.Request) (any, error) {
 		v.MayRevoke = r.Person.May("vote")
 	} else {
 		v.Live.Every = 0
+	}
+	if v.MayVote {
+		keys, err := readVoterKeys(r, r.Person.Account.ID)
+		if err != nil {
+			return nil, err
+		}
+		v.HasKey = len(keys) > 0
+		back := url.Values{"return": {r.Address("/console/approvals", v.ID)}}
+		v.KeysURL = r.Address(factorsPath) + "?" + back.Encode()
 	}
 	v.Live.News = "The approval is " + v.Words() + "."
 	v.Asked = page.NewPayload(v.Payload)
@@ -126,13 +138,26 @@ func readEvents(r *screen.Request, name, value string) ([]historyEvent, error) {
 	return list.Events, err
 }
 
-// vote sends a vote. The name of the button is the vote.
+// vote sends an unsigned vote. The name of the button is the vote.
 func (p *pages) vote(r *screen.Request) (screen.Outcome, error) {
-	body := map[string]any{"vote": r.Value("do"), "action_digest": r.Value("action_digest"),
-		"comment": r.Value("comment"), "reason_code": r.Value("reason_code")}
-	if signed := r.Value("assertion"); signed != "" {
-		body["assertion"] = jsontext.Value(signed)
+	return sendVote(r, map[string]any{"vote": r.Value("do")})
+}
+
+// signVote sends an approving vote with the signature that the page's script put into the form.
+func (p *pages) signVote(r *screen.Request) (screen.Outcome, error) {
+	signed := jsontext.Value(r.Value("assertion"))
+	if len(signed) == 0 {
+		return screen.Outcome{}, fault.New(fault.Invalid, "Your vote was not sent, because no passkey signed it. "+
+			"That needs JavaScript and a browser with passkeys")
 	}
+	if !signed.IsValid() {
+		return screen.Outcome{}, fault.New(fault.Invalid, "The signature can't be read")
+	}
+	return sendVote(r, map[string]any{"vote": "approve", "assertion": signed})
+}
+
+func sendVote(r *screen.Request, body map[string]any) (screen.Outcome, error) {
+	body["action_digest"], body["comment"], body["reason_code"] = r.Value("action_digest"), r.Value("comment"), r.Value("reason_code")
 	err := r.Change(http.MethodPost, approvalCall(r)+"/votes", body, nil)
 	return screen.GoTo(r.Address("/console/approvals", r.PathParameter("approval")), "voted"), err
 }

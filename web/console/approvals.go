@@ -2,6 +2,7 @@ package console
 
 import (
 	"strconv"
+	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -16,7 +17,7 @@ func (p *pages) approvalScreens() []screen.Screen {
 			Script: page.LiveScript, Modules: page.LiveModules()},
 		{Pattern: "/console/approvals/{approval}", Views: p.views, Name: "approval", Show: p.showApproval,
 			Script: "approvalpage.js", Modules: []string{"approvalpage.js", "live.js", "passkey.js", "signing.js", "times.js"}, Forms: map[string]screen.Form{
-				"approve": p.vote, "deny": p.vote, "revoke": p.revoke}},
+				"approve": p.vote, "sign": p.signVote, "deny": p.vote, "revoke": p.revoke}},
 	}
 }
 
@@ -59,17 +60,40 @@ type appliedPolicy struct {
 }
 
 type vote struct {
+	Account string `json:"account"`
 	Email   string `json:"email"`
 	Vote    string `json:"vote"`
 	Comment string `json:"comment"`
 	Code    string `json:"reason_code"`
 	At      string `json:"at"`
 
-	Signature *struct {
-		Thumbprint   string `json:"thumbprint"`
-		RegisteredAt string `json:"key_registered_at"`
-	} `json:"signature"`
+	Signature *voteSignature `json:"signature"` // nil: only the operator claims that the account cast it
 }
+
+// voteSignature names the passkey that signed a vote.
+type voteSignature struct {
+	Thumbprint   string `json:"thumbprint"`
+	RegisteredAt string `json:"key_registered_at"` // "" if it is not known here
+}
+
+// Registered returns the day on which the passkey that signed the vote was registered.
+func (v vote) Registered() string {
+	day, _, _ := strings.Cut(v.Signature.RegisteredAt, "T")
+	return day
+}
+
+// SignedVotes returns the votes that the approvers' passkeys signed.
+func (a *approval) SignedVotes() (signed []vote) {
+	for _, v := range a.Votes {
+		if v.Signature != nil {
+			signed = append(signed, v)
+		}
+	}
+	return signed
+}
+
+// Unsigned returns the number of votes that only the operator claims.
+func (a *approval) Unsigned() int { return len(a.Votes) - len(a.SignedVotes()) }
 
 // Open reports whether the approval waits, or was given and not used yet.
 func (a *approval) Open() bool { return a.Status == "pending" || a.Status == "approved" }

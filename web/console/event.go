@@ -1,11 +1,13 @@
 package console
 
 import (
+	"errors"
 	"net/http"
 	"net/url"
 	"strings"
 
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/agentledger/agentledger/web/page"
 	"github.com/agentledger/agentledger/web/screen"
@@ -19,6 +21,7 @@ type eventView struct {
 	Bundle           *bundle       // nil while the ledger can prove nothing
 	Before, After    *event        // in the trace
 	Approval, Run    string        // that the event names, "" for none
+	Vote             *vote         // that the event states, nil for none
 	PublicURL        string        // of the page on which the browser checks
 	DataURL          string        // of all this as JSON
 	LogQuery         string
@@ -96,6 +99,9 @@ func (p *pages) showEvent(r *screen.Request) (any, error) {
 		v.Envelope = newDocument("envelope", *found.Envelope)
 	}
 	v.readNames(found.Record, found.Envelope)
+	if err := v.readVote(r, found.Envelope); err != nil {
+		return nil, err
+	}
 	v.MayErase = r.Person.May("own") && v.LogQuery == "" && v.ErasedAt == "" && (!own || v.Kind == "ledger_approval")
 	v.PublicURL = r.Address("/v1/public/orgs", r.Person.Organization.Slug, "verify", v.ID)
 	if v.LogQuery != "" {
@@ -145,6 +151,44 @@ func (v *eventView) readNames(record string, envelope *string) {
 	if v.Run = said.Run; v.Kind == "ledger_run" {
 		v.Run = said.Payload.Run
 	}
+}
+
+// readVote finds the vote that an event of the service states. When its passkey was registered is known from the approval.
+func (v *eventView) readVote(r *screen.Request, envelope *string) error {
+	if envelope == nil || v.Signer != "system" || v.Kind != "ledger_approval" {
+		return nil
+	}
+	var stated struct {
+		Principal string `json:"actor_principal"`
+		Payload   struct {
+			Vote   string         `json:"vote"`
+			Signed jsontext.Value `json:"signed"`
+		} `json:"payload"`
+	}
+	_ = json.Unmarshal([]byte(*envelope), &stated) // shown as it is
+	if stated.Payload.Vote == "" {
+		return nil
+	}
+	v.Vote = &vote{Vote: stated.Payload.Vote}
+	v.Vote.Account, _, _ = strings.Cut(stated.Principal, "/")
+	if stated.Payload.Signed.Kind() != '{' {
+		return nil
+	}
+	var about approval
+	err := r.Read(approvalCalls+"/"+url.PathEscape(v.Approval), nil, &about)
+	var refused *screen.Refusal
+	if errors.As(err, &refused) && refused.Status == http.StatusNotFound {
+		err = nil
+	}
+	for _, cast := range about.Votes {
+		if cast.Account == v.Vote.Account {
+			v.Vote.Email, v.Vote.Signature = cast.Email, cast.Signature
+		}
+	}
+	if v.Vote.Signature == nil {
+		v.Vote.Signature = new(voteSignature)
+	}
+	return err
 }
 
 func (p *pages) eraseEvent(r *screen.Request) (screen.Outcome, error) {

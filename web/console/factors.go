@@ -3,6 +3,7 @@ package console
 import (
 	"net/http"
 	"net/url"
+	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -13,8 +14,6 @@ import (
 const (
 	passkeyCalls = "/v1/id/account/passkeys"
 	factorsPath  = "/account/factors"
-
-	voterKeyCalls = "/v1/console/voter-keys"
 )
 
 // factorsView is the content of the page of passkeys and recovery codes.
@@ -22,6 +21,7 @@ type factorsView struct {
 	Passkeys  []passkey `json:"passkeys"`
 	CodesLeft int       `json:"recovery_codes_left"`
 	MayVote   bool      `json:"-"`
+	Back      string    `json:"-"` // the page that asked for a voter key, "" for none
 }
 
 // passkey is a passkey of the account.
@@ -42,23 +42,18 @@ func (p *pages) showFactors(r *screen.Request) (any, error) {
 		return v, err
 	}
 	v.MayVote = true
-	var list struct {
-		Keys []struct {
-			Credential   string `json:"credential_id"`
-			RegisteredAt string `json:"registered_at"`
-		} `json:"voter_keys"`
+	if back := r.ReturnPath(); strings.HasPrefix(back, r.Address("/console/approvals")+"/") {
+		v.Back = back
 	}
-	if err := r.Read(voterKeyCalls, url.Values{"limit": {"1000"}}, &list); err != nil {
-		return nil, err
-	}
-	for _, k := range list.Keys {
+	keys, err := readVoterKeys(r, r.Person.Account.ID)
+	for _, k := range keys {
 		for i := range v.Passkeys {
-			if v.Passkeys[i].Credential == k.Credential {
+			if v.Passkeys[i].Credential == k.CredentialID {
 				v.Passkeys[i].VotesSince = k.RegisteredAt
 			}
 		}
 	}
-	return v, nil
+	return v, err
 }
 
 // retireVoter lets a passkey sign no more votes in the organization.

@@ -106,16 +106,6 @@ type memberView struct {
 	MayRetire bool // voter keys of the member
 }
 
-// voterKey is a passkey that signs the member's votes, as the interface shows it.
-type voterKey struct {
-	AccountID    string `json:"account_id"`
-	CredentialID string `json:"credential_id"`
-	Thumbprint   string `json:"thumbprint"`
-	RegisteredAt string `json:"registered_at"`
-	ConsentBy    string `json:"consent_by"` // "": without the consent of another passkey
-	UsedAt       string `json:"used_at"`
-}
-
 // mostMembers is how many members an organization may have. A page of the interface holds as many.
 const mostMembers = "1000"
 
@@ -136,11 +126,8 @@ func (p *pages) showMember(r *screen.Request) (any, error) {
 	v.MayChange = r.Person.May("change members") && (v.Role != "owner" || r.Person.May("own"))
 	r.Title = "Member " + v.Name()
 	v.MayRetire = v.Self || r.Person.May("own")
-	var voters struct {
-		Keys []voterKey `json:"voter_keys"`
-	}
-	err := r.Read(voterKeyCalls, url.Values{"limit": {mostMembers}}, &voters)
-	v.VoterKeys = slices.DeleteFunc(voters.Keys, func(k voterKey) bool { return k.AccountID != v.AccountID })
+	var err error
+	v.VoterKeys, err = readVoterKeys(r, v.AccountID)
 	return v, err
 }
 

@@ -14,7 +14,7 @@ func TestOrganization(t *testing.T) {
 	s := servicetest.New(t)
 	ann, bob := s.SignIn(s.Red.Owner), s.SignIn(s.Blue.Owner)
 	const page = "/console/settings"
-	ann.Get(page).Want(t, "page", http.StatusOK, s.Red.Origin, s.Red.LogKey, s.Red.ID, "Key to pin", "Events this month", "Agents", "for ever")
+	ann.Get(page).Want(t, "page", http.StatusOK, s.Red.Origin, s.Red.LogKey, s.Red.ID, "Key to pin", "Events this month", "Agents", "permanently")
 	bob.Get(page).WantNone(t, "blue", s.Red.ID, s.Red.LogKey)
 	change := []string{"do", "change", "name", "Red <1>", "disclosure", "record", "publish_policies", "yes"}
 	ann.Post(page, change...).Want(t, "change", http.StatusSeeOther)
@@ -32,8 +32,8 @@ func TestOrganization(t *testing.T) {
 		ann.Post(page, "do", "retain", "retention_days", days).Want(t, "days "+days, http.StatusUnprocessableEntity, "retention_days must be a whole number from 0 to 36500")
 	}
 	ann.Post(page, "do", "retain", "retention_days", "30", "legal_hold", "yes").Want(t, "retain", http.StatusSeeOther)
-	ann.Get(page).Want(t, "retained", http.StatusOK, "30 days; a legal hold rests all erasure", `value="30"`)
-	bob.Get(page).Want(t, "blue", http.StatusOK, "Blue", "for ever")
+	ann.Get(page).Want(t, "retained", http.StatusOK, "30 days; a legal hold suspends all erasure", `value="30"`)
+	bob.Get(page).Want(t, "blue", http.StatusOK, "Blue", "permanently")
 }
 
 // Admins change no owner's rules, and the other roles nothing.

@@ -3,6 +3,7 @@ package console_test
 import (
 	"encoding/base64"
 	"encoding/json"
+	"html"
 	"net/http"
 	"os"
 	"os/exec"
@@ -10,6 +11,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/agentledger/agentledger/internal/test/passkeytest"
 	"github.com/agentledger/agentledger/internal/test/servicetest"
@@ -127,7 +129,7 @@ func TestSignedVote(t *testing.T) {
 	}
 	ann.Get(found[1]).Want(t, "eve's page", http.StatusOK, "Passkeys that sign votes", "no other passkey", g.credential())
 	ann.Post(found[1], "do", "retire-voter", "credential_id", g.credential()).Want(t, "retire", http.StatusSeeOther)
-	ann.Get(found[1]).WantNone(t, "retired", "Passkeys that sign votes")
+	ann.Get(found[1]).Want(t, "retired", http.StatusOK, "None: votes of this member are unverified operator claims.")
 }
 
 // verifyEverywhere exports the organization's evidence pack and lets each verifier check it, from the pack and the pinned
@@ -169,6 +171,80 @@ func verifyEverywhere(t *testing.T, owner *servicetest.Person) {
 		if err != nil || !strings.Contains(string(out), "approve, signed by the passkey") {
 			t.Errorf("%s: %v\n%s", name, err, out)
 		}
+	}
+}
+
+// Each page that shows who voted states whether the approver's passkey signed the vote, and since when it is registered.
+func TestWordsOfVotes(t *testing.T) {
+	t.Parallel()
+	s := servicetest.New(t)
+	ann := s.SignIn(s.Red.Owner)
+	eve := s.SignIn(s.Red.Join("eve", "approver")).AddPasskey("phone")
+	eve.Register(nil)
+	carl := s.SignIn(s.Red.Join("carl", "approver"))
+	requireApproval(ann, 2, "")
+	asked := s.Red.Ask(nil)
+	path := "/console/approvals/" + asked.ID
+	eve.Vote(asked, "approve", "in budget")
+	carl.Post(path, "do", "approve", "action_digest", asked.ActionDigest).Want(t, "unsigned", http.StatusSeeOther)
+	const signed, unsigned = "signed by the approver's passkey, registered on ", "unsigned: an unverified operator claim"
+	page := ann.Get(path).Want(t, "approval", http.StatusOK)
+	votes := strings.Split(section(page.Body, "standing", "ul"), "<li>")
+	if len(votes) != 3 || !strings.Contains(html.UnescapeString(votes[1]), signed+"<time datetime=") || !strings.Contains(votes[1], "eve@red.example") ||
+		!strings.Contains(votes[2], unsigned) || !strings.Contains(votes[2], "carl@red.example") {
+		t.Errorf("approval: got %q", votes)
+	}
+	ann.Get("/console/approvals").Want(t, "list", http.StatusOK, signed+"20", "1 "+unsigned)
+	var list struct {
+		Events []struct {
+			ID string `json:"event_id"`
+		} `json:"events"`
+	}
+	for end := time.Now().Add(time.Minute); len(list.Events) < 3 && time.Now().Before(end); { // the index follows the log
+		ann.Call(http.MethodGet, "/v1/console/events?action_kind=ledger_approval", nil, &list)
+	}
+	seen := map[string]int{}
+	for _, e := range list.Events {
+		text := html.UnescapeString(ann.Get("/console/events/" + e.ID).Body)
+		for _, words := range []string{"yes by <bdi>eve@red.example</bdi>, " + signed + "<time datetime=", "yes, " + unsigned} {
+			if strings.Contains(text, words) {
+				seen[words]++
+			}
+		}
+	}
+	if len(seen) != 2 {
+		t.Errorf("events: got %v", seen)
+	}
+}
+
+// The button that signs never casts an unsigned vote, also without a script.
+func TestSignedVoteWithoutSignature(t *testing.T) {
+	t.Parallel()
+	s := servicetest.New(t)
+	ann := s.SignIn(s.Red.Owner)
+	requireApproval(ann, 1, "")
+	eve := s.SignIn(s.Red.Join("eve", "approver")).AddPasskey("phone")
+	asked := s.Red.Ask(nil)
+	path := "/console/approvals/" + asked.ID
+	eve.Get(path).Want(t, "without a voter key", http.StatusOK, "Your vote will be an unverified operator claim", `value="approve"`).
+		WantNone(t, "without a voter key", "data-sign")
+	eve.Register(nil)
+	eve.Get(path).Want(t, "with a voter key", http.StatusOK, `value="sign" data-sign`, "Approve without a signature")
+	eve.Post(path, "do", "sign", "action_digest", asked.ActionDigest).
+		Want(t, "no signature", http.StatusUnprocessableEntity, "Your vote was not sent, because no passkey signed it.")
+	eve.Post(path, "do", "sign", "action_digest", asked.ActionDigest, "assertion", "{").
+		Want(t, "a broken signature", http.StatusUnprocessableEntity, "The signature can't be read")
+	eve.Get(path).Want(t, "after that", http.StatusOK, "waiting for votes", "0 of 1 approvals")
+	ann.Call(http.MethodPatch, "/v1/console/organization", map[string]any{"signed_votes": "required"}, nil)
+	other := "/console/approvals/" + s.Red.Ask(map[string]any{"trace_id": "signed"}).ID
+	eve.Get(other).Want(t, "required", http.StatusOK, `value="sign" data-sign`, "Signing needs JavaScript", "each signed by the approver's passkey").
+		WantNone(t, "required", `value="approve"`)
+	ann.Get(other).Want(t, "required, without a key", http.StatusOK, "no passkey of yours signs votes here yet", "/account/factors?return=", `value="deny"`).
+		WantNone(t, "required, without a key", `value="approve"`, "data-sign")
+	back := `<a href="` + other + `">Back to the approval</a>`
+	ann.Get("/account/factors?return="+other).Want(t, "the way back", http.StatusOK, back)
+	for _, elsewhere := range []string{"https://evil.example/console/approvals/x", "//evil.example", "/console/settings"} {
+		ann.Get("/account/factors?return="+elsewhere).Want(t, elsewhere, http.StatusOK).WantNone(t, elsewhere, "Back to the approval")
 	}
 }
 

@@ -49,12 +49,12 @@ func obstacleWords(whyNot string) string {
 		return "You count as having asked for this: you made the agent, its key or the ingest key, or the agent acts " +
 			"for you. Somebody else has to decide."
 	case "sign_in_changed":
-		return "How you sign in was changed lately without one of your own factors. The organization refuses your votes for " +
-			"a time after that."
+		return "How you sign in was changed recently without one of your own factors. The organization refuses your votes " +
+			"for a time after such a change. Ask another approver."
 	case "already_voted":
 		return "You have voted on this."
 	case "organization_inactive":
-		return "The operator has made the organization inactive, and nobody votes meanwhile."
+		return "The operator has made the organization inactive, and nobody can vote until that ends."
 	case "":
 		return ""
 	}

@@ -29,25 +29,6 @@ func (p *Person) AddPasskey(name string) *Voter {
 // Credential returns the id of the passkey in base64url.
 func (v *Voter) Credential() string { return base64.RawURLEncoding.EncodeToString(v.Key.Credential) }
 
-// Sign answers options of the service by the passkey.
-func (v *Voter) Sign(options json.RawMessage, time string) map[string]any {
-	s := v.service
-	s.Helper()
-	var made struct {
-		RawID    string `json:"rawId"`
-		Response struct {
-			ClientData string `json:"clientDataJSON"`
-			Data       string `json:"authenticatorData"`
-			Signature  string `json:"signature"`
-		} `json:"response"`
-	}
-	if err := json.Unmarshal([]byte(v.Key.Use([]byte(`{"publicKey":`+string(options)+`}`))), &made); err != nil {
-		s.Fatal(err)
-	}
-	return map[string]any{"credential_id": made.RawID, "time": time, "authenticator_data": made.Response.Data,
-		"client_data_json": made.Response.ClientData, "signature": made.Response.Signature}
-}
-
 // Register registers the passkey as a voter key with the consent of another one; nil is none.
 func (v *Voter) Register(by *Voter) {
 	v.service.Helper()
@@ -57,9 +38,9 @@ func (v *Voter) Register(by *Voter) {
 		Consent    json.RawMessage `json:"consent"`
 	}
 	v.Call(http.MethodPost, "/v1/console/voter-keys/options", map[string]any{"credential_id": v.Credential()}, &o)
-	body := map[string]any{"credential_id": v.Credential(), "possession": v.Sign(o.Possession, o.Time)}
+	body := map[string]any{"credential_id": v.Credential(), "possession": v.Key.Assert(o.Possession, o.Time)}
 	if by != nil {
-		body["consent"] = by.Sign(o.Consent, o.Time)
+		body["consent"] = by.Key.Assert(o.Consent, o.Time)
 	}
 	v.Call(http.MethodPost, "/v1/console/voter-keys", body, nil)
 }
@@ -74,6 +55,6 @@ func (v *Voter) Vote(a Asked, vote, comment string) {
 		PublicKey json.RawMessage `json:"public_key"`
 	}
 	v.Call(http.MethodPost, path+"/options", ballot, &o)
-	ballot["assertion"] = v.Sign(o.PublicKey, o.Time)
+	ballot["assertion"] = v.Key.Assert(o.PublicKey, o.Time)
 	v.Call(http.MethodPost, path, ballot, nil)
 }
