@@ -65,3 +65,17 @@ func TestVotesAreBounded(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// A pack may have MaxVoterKeys lines in voters.ndjson and not one more. The other verifiers are tested with the same packs in
+// internal/test/readers.
+func TestVotersAreBounded(t *testing.T) {
+	for _, lines := range []int{pack.MaxVoterKeys, pack.MaxVoterKeys + 1} {
+		r, err := check(packtest.VotersPack(t, lines).Bytes(t), packtest.NewLog(t).Key())
+		if lines == pack.MaxVoterKeys && (err != nil || r.VotesSigned != 2) {
+			t.Errorf("%d lines: got %v", lines, err)
+		}
+		if lines > pack.MaxVoterKeys && (!isWrong(err) || !strings.Contains(err.Error(), "voters: too many")) {
+			t.Errorf("%d lines: got %v", lines, err)
+		}
+	}
+}

@@ -408,7 +408,9 @@ func (k *Keys) state(ctx context.Context, t id.Tenant, who account.Account, regi
 		}
 		changes = append(changes, mailed...)
 	}
-	return sysevent.Change{Statements: []sysevent.Statement{statement}, Changes: changes, KeepConfigVersion: true}, nil
+	// The event ID of a retirement follows from the account, the key and the config version. A registration raises the
+	// version, so that the key can be retired again.
+	return sysevent.Change{Statements: []sysevent.Statement{statement}, Changes: changes, KeepConfigVersion: !registered}, nil
 }
 
 func statementOf(payload any) (sysevent.Statement, error) {

@@ -28,6 +28,7 @@ type Asked struct {
 // Pack makes the parts of a pack, as docs/evidence.md says.
 func (l *Log) Pack(a Asked) *Parts {
 	l.t.Helper()
+	l.tiles = newTiles(l.leaves(a.Size))
 	p := &Parts{Manifest: l.manifest(a)}
 	var records, envelopes, entries strings.Builder
 	agents, policies := map[id.Agent]pack.Agent{}, map[string]bool{}
@@ -87,7 +88,7 @@ func (l *Log) manifest(a Asked) pack.Manifest {
 		prev := l.Events[a.Begin].Entry.Prev
 		m.Prev = &prev
 	}
-	if m.Consistency, err = tlog.Consistency(context.Background(), l, a.End, a.Size); err != nil {
+	if m.Consistency, err = tlog.Consistency(context.Background(), l.tiles, a.End, a.Size); err != nil {
 		l.t.Fatal(err)
 	}
 	return m
@@ -101,14 +102,30 @@ func edgeOf(leaves []id.Hash) tlog.Edge {
 	return e
 }
 
-// Tile implements tlog.TileReader for a log of at most 256 events.
-func (l *Log) Tile(ctx context.Context, t tlog.Tile) ([]byte, error) {
-	return l.Leaves(ctx, 0, id.Index(t.Width))
+// tiles implements tlog.TileReader for a log of at most 65,536 events: the leaves, and the roots of 256 leaves each.
+type tiles [2][]id.Hash
+
+func newTiles(leaves []id.Hash) *tiles {
+	all := &tiles{leaves}
+	for begin := 0; begin+tlog.TileWidth <= len(leaves); begin += tlog.TileWidth {
+		whole := edgeOf(leaves[begin : begin+tlog.TileWidth])
+		all[1] = append(all[1], whole.Root())
+	}
+	return all
 }
 
-// Leaves implements tlog.TileReader.
-func (l *Log) Leaves(_ context.Context, begin, end id.Index) (hashes []byte, err error) {
-	for _, leaf := range l.leaves(end)[begin:] {
+// Tile returns the hashes of a tile.
+func (s *tiles) Tile(_ context.Context, t tlog.Tile) (hashes []byte, err error) {
+	first := t.Index * tlog.TileWidth
+	for _, h := range s[t.Level][first : first+uint64(t.Width)] {
+		hashes = append(hashes, h[:]...)
+	}
+	return hashes, nil
+}
+
+// Leaves returns the hashes of leaves.
+func (s *tiles) Leaves(_ context.Context, begin, end id.Index) (hashes []byte, err error) {
+	for _, leaf := range s[0][begin:end] {
 		hashes = append(hashes, leaf[:]...)
 	}
 	return hashes, nil

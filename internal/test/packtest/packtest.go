@@ -55,6 +55,7 @@ type Log struct {
 	agent, system edkey.Private
 	Events        []Logged
 	approval      map[string]any // members of the line of Approval besides approval_id and events
+	tiles         *tiles         // of the log at one size; nil: of none yet
 }
 
 func key(t testing.TB, seed byte) edkey.Private {

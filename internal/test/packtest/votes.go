@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -144,6 +145,19 @@ func VotePack(t testing.TB) *Parts {
 	return l.Pack(l.asked)
 }
 
+// VotersPack returns a pack whose voters.ndjson has that many lines, at least 4. Nothing else is wrong with it: most lines
+// are retirements of one passkey after its vote.
+func VotersPack(t testing.TB, lines int) *Parts {
+	t.Helper()
+	l := newVoteLog(t, func(*voteLog) {})
+	for range lines - 4 {
+		l.Retire("acc_1", l.Key)
+	}
+	a, to := l.asked, strconv.Itoa(int(l.asked.End))
+	a.Size, a.Request.To = id.Index(len(l.Events)), &to
+	return l.Pack(a)
+}
+
 // BentVotePack returns a pack with one signed vote, of a service that changed the payload of the vote, or else of the
 // registration of its passkey. bend returns the changed payload.
 func BentVotePack(t testing.TB, vote bool, bend func(payload []byte) []byte) *Parts {
@@ -229,19 +243,23 @@ func (l *Log) VoterEvents(a Asked) (needed []id.Index) {
 }
 
 // voters has a line for each event about a voter key that is needed.
-func (l *Log) voters(a Asked, counts *pack.Counts) (lines string) {
+func (l *Log) voters(a Asked, counts *pack.Counts) string {
 	l.t.Helper()
+	var lines strings.Builder
 	for _, at := range l.VoterEvents(a) {
 		counts.VoterKeys++
-		lines += l.proven(at, a.Size)
+		lines.WriteString(l.proven(at, a.Size))
 	}
-	return lines
+	return lines.String()
 }
 
 // proven is a line with an event and its proof.
 func (l *Log) proven(at, size id.Index) string {
 	l.t.Helper()
-	proof, err := tlog.Inclusion(context.Background(), l, at, size)
+	if l.tiles == nil || id.Index(len(l.tiles[0])) != size {
+		l.tiles = newTiles(l.leaves(size))
+	}
+	proof, err := tlog.Inclusion(context.Background(), l.tiles, at, size)
 	if err != nil {
 		l.t.Fatal(err)
 	}

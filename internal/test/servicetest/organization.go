@@ -174,3 +174,10 @@ func (s *Service) Limit(o *Organization, limits map[string]any) {
 	s.Helper()
 	s.platform(http.MethodPatch, "/organizations/"+o.ID, map[string]any{"limits": limits}, nil)
 }
+
+// At returns the same organization, whose programs call another node of the service.
+func (o *Organization) At(node *Service) *Organization {
+	same := *o
+	same.service = node
+	return &same
+}
