@@ -117,27 +117,39 @@ func (w *world) pass() {
 // check reads all events of a tenant in three ways.
 func (w *world) check(t id.Tenant, step string) {
 	w.t.Helper()
-	var all, alone []storage.Event
+	w.checkEach(t, step, 0, 1)
+}
+
+// checkEach reads all events of a tenant together and apart, and alone each n-th one from first on.
+func (w *world) checkEach(t id.Tenant, step string, first, n id.Index) {
+	w.t.Helper()
+	var all, alone, wantAlone []storage.Event
 	var at []id.Index
 	for e, err := range w.Events(w.t.Context(), t, 0, storage.NoIndex, both) {
 		if err != nil {
 			w.t.Fatalf("%s: tenant %d: %v", step, t-red, err)
 		}
 		all, at = append(all, e), append(at, e.Index)
-		for only, err := range w.Events(w.t.Context(), t, e.Index, e.Index+1, both) {
+	}
+	for i := first; i < id.Index(len(w.want[t])); i += n {
+		for only, err := range w.Events(w.t.Context(), t, i, i+1, both) {
 			if err != nil {
 				w.t.Fatalf("%s: tenant %d: %v", step, t-red, err)
 			}
 			alone = append(alone, only)
 		}
+		wantAlone = append(wantAlone, w.want[t][i])
 	}
 	apart, err := w.EventsAt(w.t.Context(), t, at, both)
 	if err != nil {
 		w.t.Fatalf("%s: tenant %d: %v", step, t-red, err)
 	}
-	for how, got := range map[string][]storage.Event{"together": all, "alone": alone, "apart": apart} {
-		if !reflect.DeepEqual(got, w.want[t]) {
-			w.t.Errorf("%s: tenant %d, read %s: got\n%+v\nwant\n%+v", step, t-red, how, got, w.want[t])
+	for _, read := range []struct {
+		how       string
+		got, want []storage.Event
+	}{{"together", all, w.want[t]}, {"alone", alone, wantAlone}, {"apart", apart, w.want[t]}} {
+		if !reflect.DeepEqual(read.got, read.want) {
+			w.t.Errorf("%s: tenant %d, read %s: got\n%+v\nwant\n%+v", step, t-red, read.how, read.got, read.want)
 		}
 	}
 }

@@ -11,7 +11,8 @@ import (
 )
 
 // Random appends, erasures, moves, rewrites, restarts, outages and lost answers of two organizations. After each step
-// all events are read as they have to be. In the end all is archived, and no object has an erased envelope.
+// all events are read as they have to be, some of them also alone. In the end all is archived, and no object has an
+// erased envelope.
 func TestRandomFaults(t *testing.T) {
 	each(t, func(t *testing.T, open func(testing.TB) archive.Inner) {
 		for seed := range uint64(3) {
@@ -23,10 +24,10 @@ func TestRandomFaults(t *testing.T) {
 			r := &randomFaults{world: w, random: rand.New(rand.NewPCG(seed, 3))}
 			w.add(red, 1)
 			w.add(blue, 1)
-			for range 60 {
+			for step := range id.Index(60) {
 				r.step()
-				r.check(red, "random")
-				r.check(blue, "random")
+				r.checkEach(red, "random", step%alone, alone)
+				r.checkEach(blue, "random", step%alone, alone)
 			}
 			r.settle()
 			if err := w.inner.Close(); err != nil {
@@ -35,6 +36,9 @@ func TestRandomFaults(t *testing.T) {
 		}
 	})
 }
+
+// alone is of how many events one is read alone after a step. The next step reads the ones after them.
+const alone = 8
 
 // freshLike returns how to open a new store of the same engine.
 func freshLike(t *testing.T, e archive.Inner) func(testing.TB) archive.Inner {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"sync"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -95,12 +96,14 @@ func (r *Registration) validate() error {
 }
 
 // webOrigin is the form of web origins, with the host.
-var webOrigin = regexp.MustCompile(`^https?://([a-z0-9._-]{1,253})(:[1-9][0-9]{0,4})?$`)
+var webOrigin = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^https?://([a-z0-9._-]{1,253})(:[1-9][0-9]{0,4})?$`)
+})
 
 // validParty reports whether pages of an origin may use passkeys of a relying party: over HTTPS or on localhost, and with
 // a host that is the party's ID or below it.
 func validParty(rpID, origin string) bool {
-	m := webOrigin.FindStringSubmatch(origin)
+	m := webOrigin().FindStringSubmatch(origin)
 	if m == nil || rpID == "" || m[1] != rpID && !strings.HasSuffix(m[1], "."+rpID) {
 		return false
 	}

@@ -3,6 +3,7 @@ package notify
 import (
 	"regexp"
 	"strings"
+	"sync"
 
 	"github.com/agentledger/agentledger/internal/tenant/org"
 	"github.com/agentledger/agentledger/internal/textcheck"
@@ -10,7 +11,9 @@ import (
 
 // address matches what mail programs turn into links, in a text by foldDots: schemes, domain names, paths and
 // addresses of e-mail. Marks and joiners count as letters, because a name may have them next to a dot.
-var address = regexp.MustCompile(`[/\\@]|:\S|` + part + `\.` + part + `|^\s*(?i:www|http|https|mailto)\b`)
+var address = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`[/\\@]|:\S|` + part + `\.` + part + `|^\s*(?i:www|http|https|mailto)\b`)
+})
 
 const part = `[\p{L}\p{M}\p{N}\p{Pc}\p{Pd}\x{200c}\x{200d}]`
 
@@ -22,7 +25,7 @@ var foldDots = strings.NewReplacer("。", ".", "．", ".", "｡", ".", "․", ".
 // characters that names must not have, it returns the slug: an owner chooses the name, and a mail to a stranger must
 // not carry the owner's words.
 func OrganizationName(o org.Summary) string {
-	if address.MatchString(foldDots.Replace(o.Name)) || !textcheck.Name(o.Name, 1, 200) {
+	if address().MatchString(foldDots.Replace(o.Name)) || !textcheck.Name(o.Name, 1, 200) {
 		return string(o.Slug)
 	}
 	return o.Name

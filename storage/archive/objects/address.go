@@ -8,6 +8,7 @@ import (
 	"path"
 	"regexp"
 	"strings"
+	"sync"
 )
 
 // address is a parsed URL s3://bucket/prefix?endpoint=…&region=…&credentials=…&versions=expire.
@@ -19,9 +20,14 @@ type address struct {
 }
 
 var (
-	bucketName = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$`)
-	regionName = regexp.MustCompile(`^[a-z0-9-]{1,64}$`)
+	bucketName = lazyRegexp(`^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$`)
+	regionName = lazyRegexp(`^[a-z0-9-]{1,64}$`)
 )
+
+// lazyRegexp compiles an expression when it is first used, because most services use no object store.
+func lazyRegexp(expression string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expression) })
+}
 
 // parseAddress checks the URL. Errors name parameters, but no values.
 func parseAddress(u *url.URL) (address, error) {
@@ -47,7 +53,7 @@ func parseAddress(u *url.URL) (address, error) {
 	if a.base, err = a.baseURL(u, query.Get("endpoint")); err != nil {
 		return address{}, err
 	}
-	if !regionName.MatchString(a.region) {
+	if !regionName().MatchString(a.region) {
 		return address{}, errors.New("objects: the parameter region is no name of a region")
 	}
 	return a, nil
@@ -60,7 +66,7 @@ func (a *address) baseURL(u *url.URL, endpoint string) (*url.URL, error) {
 	if prefix != "" && checkName(prefix) != nil || len(prefix) > maxSegment {
 		return nil, errors.New("objects: the prefix in the store's address can't be a name")
 	}
-	if !bucketName.MatchString(u.Host) {
+	if !bucketName().MatchString(u.Host) {
 		return nil, errors.New("objects: the bucket in the store's address can't be a name")
 	}
 	if endpoint == "" {

@@ -4,7 +4,6 @@ import (
 	"encoding/xml"
 	"fmt"
 	"net/http"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -71,14 +70,14 @@ func (a answer) retryAfter() time.Duration {
 	return min(time.Duration(min(seconds, 60))*time.Second, maxRetryAfter)
 }
 
-var errorCode = regexp.MustCompile(`^[A-Za-z0-9.]{1,64}$`)
+var errorCode = lazyRegexp(`^[A-Za-z0-9.]{1,64}$`)
 
 // parseCode returns the code of an error document, or "".
 func parseCode(document []byte) string {
 	var parsed struct {
 		Code string `xml:"Code"`
 	}
-	if xml.Unmarshal(document, &parsed) != nil || !errorCode.MatchString(parsed.Code) {
+	if xml.Unmarshal(document, &parsed) != nil || !errorCode().MatchString(parsed.Code) {
 		return ""
 	}
 	return parsed.Code
