@@ -20,7 +20,7 @@ import (
 
 var (
 	simSeed  = flag.Uint64("sim-seed", 0, "replay the simulation with this seed, step by step")
-	simSeeds = flag.Uint64("sim-seeds", 100, "how many seeds the simulation runs")
+	simSeeds = flag.Uint64("sim-seeds", 48, "how many seeds the simulation runs")
 )
 
 // Sequencer, finisher and repairs take their steps in an order that the seed

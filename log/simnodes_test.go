@@ -17,7 +17,7 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-var nodeSeeds = flag.Uint64("sim-node-seeds", 100, "how many seeds the simulation of two nodes runs")
+var nodeSeeds = flag.Uint64("sim-node-seeds", 48, "how many seeds the simulation of two nodes runs")
 
 // Two processes share a store. Ownership of the ledgers moves at any moment: to the other one, to both, to none, and
 // while a ledger is being read. Each has its own anchors, and the other's reach it late. Requests that were given up

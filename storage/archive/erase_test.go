@@ -22,7 +22,8 @@ func (w *world) holds(t id.Tenant, at id.Index) bool {
 	if object == nil {
 		return false
 	}
-	texts, err := codec.Decode(object, t, at/width*width, width, archive.MaxTexts)
+	const most = 1 << 16 // bytes, which are allocated for each object
+	texts, err := codec.Decode(object, t, at/width*width, width, most)
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -401,7 +401,7 @@ func TestSlackBodies(t *testing.T) {
 	}
 }
 
-var manyWaiting = flag.Int("many-waiting", 10_000, "how many deliveries wait in TestManyWaiting")
+var manyWaiting = flag.Int("many-waiting", 4_000, "how many deliveries wait in TestManyWaiting")
 
 // Of many deliveries that wait few are under way at once, and another
 // organization's is begun before most of them are filed.

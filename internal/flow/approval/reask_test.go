@@ -17,7 +17,7 @@ import (
 	"github.com/agentledger/agentledger/policy"
 )
 
-var activationRounds = flag.Int("activation-rounds", 12, "how many random policies TestActivationOracle activates on each engine")
+var activationRounds = flag.Int("activation-rounds", 8, "how many random policies TestActivationOracle activates on each engine")
 
 // install makes a policy of these rules active.
 func (w *world) install(tenant id.Tenant, name string, rules ...string) {

@@ -40,17 +40,17 @@ func (h *house) drop(name string) ([]id.Origin, error) {
 // An import that has not ended is given up without a trace, on each engine; then it can
 // be begun again, also from another export.
 func TestDropImport(t *testing.T) {
+	here := newHouse(t, model(t), newKeyring(t))
+	here.start()
+	red, blue := here.found("red", "ann@example.com", 5), here.found("blue", "bob@example.com", 6)
+	red.live(20)
+	red.send(2500) // more than is under way at a time
+	blue.live(10)
+	here.stop()
+	dir := filepath.Join(t.TempDir(), "export")
+	here.export(dir, "")
 	for name, engine := range map[string]func(testing.TB) storagetest.Engine{"pebble": pebble, "postgres": postgres} {
 		t.Run(name, func(t *testing.T) {
-			here := newHouse(t, model(t), newKeyring(t))
-			here.start()
-			red, blue := here.found("red", "ann@example.com", 5), here.found("blue", "bob@example.com", 6)
-			red.live(20)
-			red.send(2500) // more than is under way at a time
-			blue.live(10)
-			here.stop()
-			dir := filepath.Join(t.TempDir(), "export")
-			here.export(dir, "")
 			there := newHouse(t, engine(t), here.keyring)
 			there.imports(dir, "blue")
 			before := serviceRecords(t, there.engine)

@@ -152,7 +152,8 @@ type world struct {
 	filled map[id.Tenant]*filler
 }
 
-// newWorld fills the ledgers of red and blue.
+// newWorld fills the ledgers of red and blue. Blue has at most maxBlue events: the size of red's ledger is what tests are
+// about, and blue's shows that the other organization is left alone.
 func newWorld(t testing.TB, engine storage.Engine, events int, change ...func(*filler)) *world {
 	t.Helper()
 	s := ledgertest.On(t, engine)
@@ -164,6 +165,9 @@ func newWorld(t testing.TB, engine storage.Engine, events int, change ...func(*f
 		for _, c := range change {
 			c(f)
 		}
+		if tenant == blue {
+			events = min(events, maxBlue)
+		}
 		f.append(events)
 		w.rows[tenant], w.texts[tenant], w.filled[tenant] = f.rows, f.texts, f
 	}
@@ -174,6 +178,8 @@ func newWorld(t testing.TB, engine storage.Engine, events int, change ...func(*f
 	w.index = w.open(engine)
 	return w
 }
+
+const maxBlue = 3 * index.ChunkEvents
 
 // newFillerBehind goes on with a ledger that was filled, which nobody else has written since.
 func newFillerBehind(w *world, tenant id.Tenant) *filler {

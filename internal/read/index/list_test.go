@@ -77,7 +77,7 @@ func TestListsOverBlocks(t *testing.T) {
 	w.follow()
 	r := rand.New(rand.NewPCG(5, 6))
 	for range 60 {
-		tenant := pick(r, []id.Tenant{red, blue})
+		tenant := pick(r, []id.Tenant{red, red, red, blue})
 		w.checkList(tenant, w.randomQuery(r, tenant), 4)
 	}
 }
