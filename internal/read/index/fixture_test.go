@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"os"
-	"slices"
 	"strings"
 	"testing"
 
@@ -221,14 +220,15 @@ func (w *world) follow() {
 
 // want is the naive scan.
 func (w *world) want(tenant id.Tenant, q index.Query) (page []index.Row) {
-	rows := slices.Clone(w.rows[tenant])
-	if !q.Ascending {
-		slices.Reverse(rows)
-	}
-	for _, r := range rows {
+	rows := w.rows[tenant]
+	for i := range rows {
+		r := &rows[i]
+		if !q.Ascending {
+			r = &rows[len(rows)-1-i]
+		}
 		behind := q.After == nil || q.Ascending && r.Index > *q.After || !q.Ascending && r.Index < *q.After
-		if behind && w.wants(tenant, &q, &r) {
-			page = append(page, r)
+		if behind && w.wants(tenant, &q, r) {
+			page = append(page, *r)
 		}
 		if len(page) == q.Limit {
 			break
