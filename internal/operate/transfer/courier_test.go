@@ -31,7 +31,7 @@ func furnished(t *testing.T) (here *house, red *resident, dir string) {
 	here = newHouse(t, model(t), newKeyring(t))
 	here.start()
 	red = here.found("red", "ann@example.com", 3)
-	red.live(6)
+	red.live(14)
 	red.furnish(t, &collected{t: t})
 	here.stop()
 	dir = filepath.Join(t.TempDir(), "export")

@@ -79,7 +79,7 @@ func mutations() []mutation {
 // Each kind of file, damaged in each way, is refused with its place, and nothing
 // is written.
 func TestDamagedExport(t *testing.T) {
-	here, red, _ := town(t, 20)
+	here, red, _ := town(t, 60)
 	dir := filepath.Join(t.TempDir(), "export")
 	here.export(dir, "")
 	pristine := files(t, dir)
