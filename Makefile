@@ -23,25 +23,26 @@ test:
 	./scripts/curl
 	./scripts/promtool
 	./scripts/chromium
-	$(MAKE) --jobs=2 --output-sync=line test-go test-others
+	./scripts/npm web
+	$(MAKE) programs
+	$(MAKE) --jobs=3 --output-sync=line --old-file=programs test-go test-python test-node
 
-.PHONY: test-go test-others programs
+.PHONY: test-go test-node programs
 
 # With Go's default, garbage collection takes about a tenth of the processor time of compilers and tests. Drills and soak use the default, as releases do.
 test: export GOGC ?= 400
 
-# The Go tests. Many of them wait for processes, so more packages than processors run at a time. vet is a part of lint.
+# The Go tests, with those of test-pages. Many of them wait for processes, so more packages than processors run at a time. The
+# packages that take longest begin first, so that none of them runs alone in the end. vet is a part of lint.
 test-go: programs
-	$(PROGRAMS_BUILT) $(GO) test $(TIMEOUT) -vet=off -p 5 -parallel 4 ./...
+	$(PROGRAMS_BUILT) $(GO) test $(TIMEOUT) -vet=off -tags axe -p 5 -parallel 4 ./cmd/... ./web/... ./storage/... ./...
 
-# Everything but the Go tests, one after the other, because some of them use the same node_modules.
-test-others: programs
-	$(MAKE) test-python
-	$(MAKE) test-typescript
-	$(MAKE) test-runtimes
-	$(MAKE) test-adapters
-	$(MAKE) test-n8n
-	$(MAKE) test-pages
+# The tests in Node.js, one after the other, because some of them use the same node_modules.
+test-node: programs
+	$(MAKE) --old-file=programs test-typescript
+	$(MAKE) --old-file=programs test-runtimes
+	$(MAKE) --old-file=programs test-adapters
+	$(MAKE) --old-file=programs test-n8n
 
 # The programs that Go tests start, which are built once for all packages (internal/test/servicetest).
 PROGRAMS_BUILT := AGENTLEDGER_TEST_PROGRAMS=$(CURDIR)/bin/test

@@ -21,6 +21,7 @@ before(async () => {
   folder = mkdtempSync(join(tmpdir(), "agentledger-runtimes-"));
   const services = [server.acme, server.boole].map(({ slug, logKey, client }) => ({ slug, logKey, client }));
   writeFileSync(join(folder, "given.json"), JSON.stringify({ files, signing, services }));
+  writeFileSync(join(folder, "services.json"), JSON.stringify({ files: [], signing, services }));
 });
 after(async () => {
   await server?.close();
@@ -32,17 +33,18 @@ const done = {
   signatures: signing.vectors.length,
   services: ["proved", "cant_tell", "proved", "cant_tell"],
 };
-const main = new URL("main.js", import.meta.url).pathname;
+const program = new URL("main.js", import.meta.url).pathname;
 const installed = (name) => new URL(`node_modules/.bin/${name}`, import.meta.url).pathname;
 
-for (const [name, command, worker] of [
-  ["node", [process.execPath], "none here"], // Worker of Node.js is another interface
+for (const [name, command, worker, given = "given.json", main = done] of [
+  // Worker of Node.js is another interface. ../test/corpus.test.js judges the vectors in Node.js.
+  ["node", [process.execPath], "none here", "services.json", { ...done, vectors: 0 }],
   ["deno", [installed("deno"), "run", "--no-prompt", "--no-remote", "--allow-read", "--allow-net=127.0.0.1", "--allow-env"], done],
   ["bun", [installed("bun")], done],
 ]) {
   test(name, async () => {
-    const [program, ...more] = command;
-    const { stdout } = await run(program, [...more, main, join(folder, "given.json")], { timeout: 240_000, maxBuffer: 1 << 24 });
-    assert.deepEqual(JSON.parse(stdout), { runtime: name, main: done, worker });
+    const [runtime, ...more] = command;
+    const { stdout } = await run(runtime, [...more, program, join(folder, given)], { timeout: 240_000, maxBuffer: 1 << 24 });
+    assert.deepEqual(JSON.parse(stdout), { runtime: name, main, worker });
   });
 }
