@@ -90,7 +90,7 @@ func TestReadmePictures(t *testing.T) {
 	defer server.Close()
 	b := chromium.New(t)
 	b.Emulate("Emulation.setDeviceMetricsOverride", map[string]any{"width": 1000, "height": 900, "deviceScaleFactor": 1, "mobile": false})
-	b.Open(server.URL + "/log/red") // the first visit: the pictures show a later one
+	visit(t, b, server.URL+"/log/red") // the first visit: the pictures show a later one
 	for name, path := range map[string]string{"log": "/log/red", "event": redEvent + "day-04"} {
 		marks := visit(t, b, server.URL+path)
 		if !strings.HasPrefix(marks["outcome"], "ok: Proved") {
