@@ -1,0 +1,57 @@
+package readers
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/agentledger/agentledger/internal/test/packtest"
+	"github.com/agentledger/agentledger/verify/pack"
+)
+
+// verifiers are programs that check the pack that their first argument names, under the key that is the second one.
+func verifiers(root string) map[string][]string {
+	return map[string][]string{
+		"TypeScript": {"node", "--no-warnings", "--input-type=module", "-e", `
+			import { openAsBlob } from "node:fs";
+			import { verifyPack } from "` + root + `/clients/typescript/src/verify/pack.js";
+			const [, pack, key] = process.argv;
+			const { outcome, reason } = await verifyPack(await openAsBlob(pack), { key });
+			console.log(reason);
+			process.exit(outcome === "proved" ? 0 : 1);`},
+		"Python": {filepath.Join(root, "clients/python/interpreter"), "-B", "-c",
+			"import sys; from agentledger import verify; r = verify.pack(sys.argv[1], key=sys.argv[2]); print(r); sys.exit(not r.proved)"},
+		"independent": {"python3", "-B", filepath.Join(root, "interop/python/pack.py")},
+	}
+}
+
+// Each verifier accepts a pack with as many lines in voters.ndjson as a pack may have, and refuses one with a line more.
+func TestVotersAreBounded(t *testing.T) {
+	root, err := filepath.Abs("../../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	refusals := map[string]string{"TypeScript": "lines", "Python": "voters: lines", "independent": "refused: lines"}
+	key := packtest.NewLog(t).Key().String()
+	for _, lines := range []int{pack.MaxVoterKeys, pack.MaxVoterKeys + 1} {
+		file := filepath.Join(t.TempDir(), "pack.zip")
+		if err := os.WriteFile(file, packtest.VotersPack(t, lines).Bytes(t), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		for name, command := range verifiers(root) {
+			c := exec.CommandContext(t.Context(), command[0], append(command[1:], file, key)...)
+			c.Dir = filepath.Join(root, "clients/python")
+			c.Env = append(os.Environ(), "PYTHONPATH="+filepath.Join(root, "clients/python/src"))
+			out, err := c.CombinedOutput()
+			said := string(out)
+			if lines == pack.MaxVoterKeys && err != nil {
+				t.Errorf("%s, %d lines: %v\n%s", name, lines, err, said)
+			}
+			if lines > pack.MaxVoterKeys && (err == nil || !strings.Contains(said, refusals[name])) {
+				t.Errorf("%s, %d lines: %v\n%s", name, lines, err, said)
+			}
+		}
+	}
+}
