@@ -3,6 +3,7 @@ package console_test
 import (
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"testing"
 
 	"github.com/agentledger/agentledger/id"
