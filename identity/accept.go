@@ -11,39 +11,6 @@ import (
 	"github.com/agentledger/agentledger/internal/tenant/member"
 )
 
-// Roster lists and changes the members of organizations (package member).
-type Roster interface {
-	List(ctx context.Context, t id.Tenant, after string, limit int) ([]member.Listed, error)
-	Change(
-		ctx context.Context, t id.Tenant, by *account.Session, membership string, c member.Change,
-	) (member.Listed, error)
-	Remove(ctx context.Context, t id.Tenant, by *account.Session, membership string) error
-}
-
-// Invitations sends and revokes invitations (package member).
-type Invitations interface {
-	ListInvitations(ctx context.Context, t id.Tenant, after string, limit int) ([]member.Invitation, error)
-	Invite(ctx context.Context, t id.Tenant, by *account.Session, email string, role account.Role) (member.Sent, error)
-	Resend(ctx context.Context, t id.Tenant, by *account.Session, invitation string) (member.Sent, error)
-	Revoke(ctx context.Context, t id.Tenant, by *account.Session, invitation string) error
-}
-
-// Invited reads and accepts invitations for their holders (package member).
-type Invited interface {
-	FindInvitation(ctx context.Context, t id.Tenant, token member.Token) (member.Invitation, bool, error)
-	Accept(ctx context.Context, t id.Tenant, who account.Account, token member.Token) error
-}
-
-// Joining makes accounts of invited people and moves sessions (package account).
-type Joining interface {
-	SwitchSession(ctx context.Context, token string, t id.Tenant) (string, *account.Session, error)
-	EnsureInvited(ctx context.Context, email, password string, c account.Claim, v account.Visit, names ...string) (
-		who account.Account, made bool, err error)
-	TakeOverByMail(ctx context.Context, email string, v account.Visit) (account.Account, error)
-	CheckProved(ctx context.Context, who account.ID) error
-	Proof(ctx context.Context, who account.ID) (account.Proof, error)
-}
-
 // tokenHeader has the token of an invitation in a preview, because a query would be in logs.
 const tokenHeader = "X-Invitation-Token"
 
@@ -68,14 +35,14 @@ func (s *Server) readInvitation(ctx context.Context, text string) (found invited
 	if found.token, err = member.ParseToken(text); err != nil {
 		return found, err
 	}
-	tenant, err := s.Organizations.ByID(ctx, found.token.Organization)
+	tenant, err := s.Orgs.ByID(ctx, found.token.Organization)
 	if fault.Is(err, fault.NotFound) {
 		err = member.ErrNoInvitation()
 	}
 	if err != nil {
 		return found, err
 	}
-	found.Invitation, found.known, err = s.Invited.FindInvitation(ctx, tenant, found.token)
+	found.Invitation, found.known, err = s.Members.FindInvitation(ctx, tenant, found.token)
 	return found, err
 }
 
@@ -96,7 +63,7 @@ func (s *Server) previewInvitation(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	summary, err := s.Organizations.Summary(r.Context(), found.Tenant)
+	summary, err := s.Orgs.Summary(r.Context(), found.Tenant)
 	if err != nil {
 		return err
 	}
@@ -153,7 +120,7 @@ func (s *Server) acceptInvitation(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	if err := s.Invited.Accept(r.Context(), found.Tenant, who, found.token); err != nil {
+	if err := s.Members.Accept(r.Context(), found.Tenant, who, found.token); err != nil {
 		return err
 	}
 	answer, err := s.openSession(w, r, who, found.Tenant, by)
@@ -171,7 +138,7 @@ func (s *Server) acceptSignedIn(w http.ResponseWriter, r *request, found *invite
 		return account.ErrNewPassword()
 	}
 	who := account.Account{ID: session.Account, Email: session.Email}
-	if err := s.Invited.Accept(r.Context(), found.Tenant, who, found.token); err != nil {
+	if err := s.Members.Accept(r.Context(), found.Tenant, who, found.token); err != nil {
 		return err
 	}
 	return s.enterOrganization(w, r, found.Tenant)
@@ -204,7 +171,7 @@ func (s *Server) ensureByPasskey(r *request, found *invitedTo, body acceptance) 
 	}
 	ctx, visit := r.Context(), s.describeVisit(r)
 	if found.Mailed {
-		switch taken, err := s.Joining.TakeOverByMail(ctx, found.Email, visit); {
+		switch taken, err := s.Accounts.TakeOverByMail(ctx, found.Email, visit); {
 		case err == nil:
 			who, err := s.Factors.AddFirst(ctx, taken, made, visit)
 			s.logRefusal(newPasskeyRefused, r, err)
@@ -227,17 +194,17 @@ func (s *Server) nameInvited(ctx context.Context, who *account.Account, name str
 		return nil
 	}
 	who.DisplayName = name
-	return s.Credentials.SetWishes(ctx, who.ID, account.Wishes{DisplayName: &name})
+	return s.Accounts.SetWishes(ctx, who.ID, account.Wishes{DisplayName: &name})
 }
 
 func (s *Server) ensureByPassword(r *request, found *invitedTo, body acceptance) (account.Account, error) {
 	ctx := r.Context()
 	if !found.known {
-		summary, err := s.Organizations.Summary(ctx, found.Tenant)
+		summary, err := s.Orgs.Summary(ctx, found.Tenant)
 		if err != nil {
 			return account.Account{}, err
 		}
-		who, made, err := s.Joining.EnsureInvited(ctx, found.Email, body.Password, found.Claim(), s.describeVisit(r),
+		who, made, err := s.Accounts.EnsureInvited(ctx, found.Email, body.Password, found.Claim(), s.describeVisit(r),
 			summary.Name)
 		if err == nil && made {
 			err = s.nameInvited(ctx, &who, body.DisplayName)
@@ -246,7 +213,7 @@ func (s *Server) ensureByPassword(r *request, found *invitedTo, body acceptance)
 			return who, err
 		}
 	}
-	who, err := s.People.AuthenticateIn(ctx, s.findBrowser(r.Request), found.Email, body.Password, s.Address(r.Request))
+	who, err := s.Accounts.AuthenticateIn(ctx, s.findBrowser(r.Request), found.Email, body.Password, s.Address(r.Request))
 	s.logins.countAttempt(err)
 	if err != nil {
 		return account.Account{}, err
@@ -266,7 +233,7 @@ func (s *Server) checkPasswordAlone(ctx context.Context, who account.Account) er
 
 // enterOrganization moves the session of a request to another organization, under a new token.
 func (s *Server) enterOrganization(w http.ResponseWriter, r *request, t id.Tenant) error {
-	token, session, err := s.Joining.SwitchSession(r.Context(), s.sessionToken(r.Request), t)
+	token, session, err := s.Accounts.SwitchSession(r.Context(), s.sessionToken(r.Request), t)
 	if err != nil {
 		return err
 	}

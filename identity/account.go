@@ -14,7 +14,7 @@ import (
 
 // currentSession returns the session of a request.
 func (s *Server) currentSession(r *request) (*account.Session, error) {
-	return s.Sessions.Session(r.Context(), s.sessionToken(r.Request))
+	return s.Accounts.Session(r.Context(), s.sessionToken(r.Request))
 }
 
 // stepUp proves again that the person of a session is there. The session goes on under a new token.
@@ -32,7 +32,7 @@ func (s *Server) stepUp(w http.ResponseWriter, r *request) error {
 	if body.Passkey != nil {
 		token, session, err = s.stepUpByPasskey(r, body.Passkey)
 	} else {
-		token, session, err = s.Credentials.StepUp(r.Context(), s.sessionToken(r.Request), body.Password,
+		token, session, err = s.Accounts.StepUp(r.Context(), s.sessionToken(r.Request), body.Password,
 			s.Address(r.Request), s.describeVisit(r))
 	}
 	if err != nil {
@@ -59,7 +59,7 @@ func (s *Server) changePassword(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	who, err := s.Credentials.ChangePassword(r.Context(), session, body.Current, body.New, s.Address(r.Request),
+	who, err := s.Accounts.ChangePassword(r.Context(), session, body.Current, body.New, s.Address(r.Request),
 		s.describeVisit(r), names...)
 	if err != nil {
 		return err
@@ -83,7 +83,7 @@ func (s *Server) patchAccount(w http.ResponseWriter, r *request) error {
 	}
 	wishes := account.Wishes{DisplayName: body.DisplayName, ApprovalMail: body.ApprovalMail}
 	if wishes != (account.Wishes{}) {
-		if err := s.Credentials.SetWishes(r.Context(), session.Account, wishes); err != nil {
+		if err := s.Accounts.SetWishes(r.Context(), session.Account, wishes); err != nil {
 			return err
 		}
 	}
@@ -113,7 +113,7 @@ func (s *Server) listSessions(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	found, err := s.Visits.Sessions(r.Context(), session.Account)
+	found, err := s.Accounts.Sessions(r.Context(), session.Account)
 	if err != nil {
 		return err
 	}
@@ -134,13 +134,13 @@ func (s *Server) listSessions(w http.ResponseWriter, r *request) error {
 
 // nameOrganizations returns the organizations of an account by their handle.
 func (s *Server) nameOrganizations(r *request, who account.ID) (map[id.Tenant]*namedOrganization, error) {
-	places, err := s.Members.Places(r.Context(), who)
+	places, err := s.Accounts.Places(r.Context(), who)
 	if err != nil {
 		return nil, err
 	}
 	named := make(map[id.Tenant]*namedOrganization, len(places))
 	for _, m := range places {
-		summary, err := s.Organizations.Summary(r.Context(), m.Tenant)
+		summary, err := s.Orgs.Summary(r.Context(), m.Tenant)
 		if err != nil {
 			return nil, err
 		}
@@ -155,7 +155,7 @@ func (s *Server) endSession(w http.ResponseWriter, r *request) error {
 		return err
 	}
 	wished := chi.URLParam(r.Request, "session")
-	n, err := s.Visits.EndSessions(r.Context(), session.Account, s.describeVisit(r),
+	n, err := s.Accounts.EndSessions(r.Context(), session.Account, s.describeVisit(r),
 		func(l account.ListedSession) bool { return l.ID == wished })
 	if err != nil {
 		return err
@@ -172,7 +172,7 @@ func (s *Server) endOtherSessions(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	_, err = s.Visits.EndSessions(r.Context(), session.Account, s.describeVisit(r),
+	_, err = s.Accounts.EndSessions(r.Context(), session.Account, s.describeVisit(r),
 		func(l account.ListedSession) bool { return l.ID != session.ID })
 	if err != nil {
 		return err
@@ -194,7 +194,7 @@ func (s *Server) listLoginEvents(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	found, err := s.Visits.LoginEvents(r.Context(), session.Account)
+	found, err := s.Accounts.LoginEvents(r.Context(), session.Account)
 	if err != nil {
 		return err
 	}

@@ -1,16 +1,10 @@
 package identity_test
 
 import (
-	"context"
 	"net/http/httptest"
-	"net/netip"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/agentledger/agentledger/fault"
-	"github.com/agentledger/agentledger/identity"
-	"github.com/agentledger/agentledger/internal/tenant/account"
 )
 
 const (
@@ -185,22 +179,11 @@ func TestSessionsAndEvents(t *testing.T) {
 	}
 }
 
-// outrun credentials are always changed by another call meanwhile.
-type outrun struct{ identity.Credentials }
-
-func errOutrun() error { return fault.New(fault.Conflict, "The account was changed meanwhile") }
-
-func (outrun) SetWishes(context.Context, account.ID, account.Wishes) error { return errOutrun() }
-
-func (outrun) ChangePassword(context.Context, *account.Session, string, string, netip.Addr, account.Visit,
-	...string) (account.Account, error) {
-	return account.Account{}, errOutrun()
-}
-
 func TestAccountCallsAreOutrun(t *testing.T) {
-	w := newWorld(t, func(o *identity.Options) { o.Credentials = outrun{o.Credentials} })
+	w := newWorld(t)
 	w.organization("red")
 	ann := w.cookie(w.signIn(email, password))
+	w.serveAccounts(outrunStore{w.Store})
 	for _, route := range [][3]string{
 		{"PATCH", accountPath, `{"display_name":"Ann"}`}, {"POST", accountPassword, `{"current":"` + password + `","new":"` + newPassword + `"}`},
 	} {

@@ -67,7 +67,7 @@ func (s *Server) signIn(w http.ResponseWriter, r *request) error {
 		return err
 	}
 	ctx := r.Context()
-	who, err := s.People.AuthenticateIn(ctx, s.findBrowser(r.Request), body.Email, body.Password, s.Address(r.Request))
+	who, err := s.Accounts.AuthenticateIn(ctx, s.findBrowser(r.Request), body.Email, body.Password, s.Address(r.Request))
 	s.logins.countAttempt(err)
 	if err != nil {
 		return err
@@ -94,7 +94,7 @@ func (s *Server) openSession(
 func (s *Server) openSessionFrom(
 	w http.ResponseWriter, r *request, who account.Account, t id.Tenant, v account.Visit,
 ) (*signedIn, error) {
-	token, session, err := s.Sessions.OpenFrom(r.Context(), who, t, v)
+	token, session, err := s.Accounts.OpenFrom(r.Context(), who, t, v)
 	if err != nil {
 		return nil, err
 	}
@@ -122,7 +122,7 @@ func (s *Server) welcomePerson(w http.ResponseWriter, r *request, token string,
 	if err != nil {
 		return nil, err
 	}
-	http.SetCookie(w, s.sessionCookie(token, int(s.Sessions.SessionLifetime().Seconds())))
+	http.SetCookie(w, s.sessionCookie(token, int(s.Accounts.SessionLifetime().Seconds())))
 	return answer, s.rememberBrowser(w, r, session.Email)
 }
 
@@ -137,7 +137,7 @@ func (s *Server) chooseOrganization(
 		return 0, err
 	}
 	if chosen.Offered {
-		_, err = s.Members.Accept(ctx, chosen.Tenant, who)
+		_, err = s.Accounts.Accept(ctx, chosen.Tenant, who)
 	}
 	return chosen.Tenant, err
 }
@@ -159,7 +159,7 @@ func (s *Server) chooseMembership(ctx context.Context, places []account.Membersh
 	if wished == (id.Organization{}) {
 		return s.chooseFirst(ctx, places, by)
 	}
-	t, err := s.Organizations.ByID(ctx, wished)
+	t, err := s.Orgs.ByID(ctx, wished)
 	if err != nil && !fault.Is(err, fault.NotFound) {
 		return account.Membership{}, err
 	}
@@ -194,7 +194,7 @@ func errNoMember() error { return fault.New(fault.Forbidden, "Not a member of th
 
 // checkMethod returns fault.Forbidden when sessions of a method can't act in an organization.
 func (s *Server) checkMethod(ctx context.Context, t id.Tenant, by account.Method) error {
-	required, err := s.Organizations.SignIn(ctx, t)
+	required, err := s.Orgs.SignIn(ctx, t)
 	if err != nil {
 		return err
 	}
@@ -204,11 +204,11 @@ func (s *Server) checkMethod(ctx context.Context, t id.Tenant, by account.Method
 // openPlaces returns the places of an account that it may enter: no suspended ones, and for an unproved account no
 // offered ones.
 func (s *Server) openPlaces(ctx context.Context, who account.ID) ([]account.Membership, error) {
-	places, err := s.Members.Places(ctx, who)
+	places, err := s.Accounts.Places(ctx, who)
 	if err != nil {
 		return nil, err
 	}
-	proof, err := s.Joining.Proof(ctx, who)
+	proof, err := s.Accounts.Proof(ctx, who)
 	return slices.DeleteFunc(places, func(m account.Membership) bool {
 		return m.Suspended || m.Offered && proof == account.Unproved
 	}), err
@@ -219,7 +219,7 @@ func (s *Server) describeSession(ctx context.Context, session *account.Session) 
 	if err != nil {
 		return nil, err
 	}
-	proof, err := s.Joining.Proof(ctx, session.Account)
+	proof, err := s.Accounts.Proof(ctx, session.Account)
 	if err != nil {
 		return nil, err
 	}
@@ -232,7 +232,7 @@ func (s *Server) describeSession(ctx context.Context, session *account.Session) 
 		MayFound:      s.Signup,
 	}
 	for i, m := range places {
-		summary, err := s.Organizations.Summary(ctx, m.Tenant)
+		summary, err := s.Orgs.Summary(ctx, m.Tenant)
 		if err != nil {
 			return nil, err
 		}
@@ -254,7 +254,7 @@ func (s *Server) sessionCookie(token string, seconds int) *http.Cookie {
 }
 
 func (s *Server) signOut(w http.ResponseWriter, r *request) error {
-	if err := s.Sessions.Close(r.Context(), s.sessionToken(r.Request)); err != nil {
+	if err := s.Accounts.Close(r.Context(), s.sessionToken(r.Request)); err != nil {
 		return err
 	}
 	http.SetCookie(w, s.sessionCookie("", -1))
@@ -263,7 +263,7 @@ func (s *Server) signOut(w http.ResponseWriter, r *request) error {
 }
 
 func (s *Server) answerSession(w http.ResponseWriter, r *request) error {
-	session, err := s.Sessions.Session(r.Context(), s.sessionToken(r.Request))
+	session, err := s.Accounts.Session(r.Context(), s.sessionToken(r.Request))
 	if err != nil {
 		return err
 	}

@@ -238,7 +238,7 @@ func TestOperatorRemovesSecondFactors(t *testing.T) {
 	w.decode(third.finish("laptop", key.Create(third.options(passkeysPath+"/begin", ""))), 201, &onePasskey{})
 }
 
-// outrunStore is a store in which another call is always quicker with a conditional change of factors.
+// outrunStore is a store in which another call always changes an account or its factors first.
 type outrunStore struct{ storage.RecordStore }
 
 func (s outrunStore) Write(ctx context.Context, t id.Tenant, changes []storage.Change) error {

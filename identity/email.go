@@ -19,7 +19,7 @@ func (s *Server) askEmail(w http.ResponseWriter, r *request) error {
 	if err := r.decodeBody(&body); err != nil {
 		return err
 	}
-	err = s.EmailChanges.BeginEmailChange(r.Context(), session, body.Email, s.Address(r.Request))
+	err = s.Accounts.BeginEmailChange(r.Context(), session, body.Email, s.Address(r.Request))
 	if err != nil {
 		return err
 	}
@@ -49,7 +49,7 @@ func (s *Server) confirmEmail(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	who, err := s.EmailChanges.FinishEmailChange(r.Context(), session, body.Token, body.Password, s.Address(r.Request),
+	who, err := s.Accounts.FinishEmailChange(r.Context(), session, body.Token, body.Password, s.Address(r.Request),
 		s.describeVisit(r), names...)
 	if err != nil {
 		return err

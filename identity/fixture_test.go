@@ -106,12 +106,11 @@ func newWorldOf(t testing.TB, s *ledgertest.Service, change ...func(*identity.Op
 	}
 	w.setup = &provision.Setup{Store: s.Store, Provisioner: founder, Clock: s.Clock}
 	o := identity.Options{
-		Edge:        &edge.Edge{Passer: traffic.Passer(), Logger: slog.New(slog.NewJSONHandler(&w.log, &slog.HandlerOptions{Level: slog.LevelDebug}))},
-		Provisioner: founder, Setup: w.setup,
-		Organizations: orgs, Operator: &platform.Calls{Provisioner: founder, Organizations: orgs, LogKeys: orgs,
-			Clock: clock.New(clocktest.New(), clock.Start{}), Accounts: w.accounts}, People: w.accounts, Members: w.accounts, Sessions: w.accounts, Credentials: w.accounts, Visits: w.accounts, Resets: w.accounts, EmailChanges: w.accounts, Mail: letters,
-		Subjects: w.accounts, Browsers: s.SystemEvents.Keyring,
-		Roster: w.members, Invitations: w.members, Invited: w.members, Joining: w.accounts,
+		Edge:     &edge.Edge{Passer: traffic.Passer(), Logger: slog.New(slog.NewJSONHandler(&w.log, &slog.HandlerOptions{Level: slog.LevelDebug}))},
+		Accounts: w.accounts, Members: w.members, Orgs: orgs, Provisioner: founder, Setup: w.setup, Mail: letters,
+		Operator: &platform.Calls{Provisioner: founder, Orgs: orgs, Clock: clock.New(clocktest.New(), clock.Start{}),
+			Accounts: w.accounts},
+		Browsers:       s.SystemEvents.Keyring,
 		PlatformSecret: platformSecret, PublicURL: publicURL,
 	}
 	for _, f := range change {
@@ -140,6 +139,13 @@ func (w *world) serveWith(change func(*identity.Options)) {
 	server.Routes(router)
 	w.routed = router.List()
 	w.handler = traffic.Watch(w.t, router)
+}
+
+// serveAccounts serves with accounts whose records are in another store.
+func (w *world) serveAccounts(records storage.RecordStore) {
+	accounts := account.New(account.Options{Records: records, Clock: w.Clock,
+		Hashing: account.Hashing{MemoryKiB: 64, Passes: 1}})
+	w.serveWith(func(o *identity.Options) { o.Accounts = accounts })
 }
 
 // call is one request; header is name, value, name, value.

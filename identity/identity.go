@@ -23,7 +23,6 @@
 package identity
 
 import (
-	"context"
 	"crypto/sha256"
 	"crypto/subtle"
 	"errors"
@@ -42,6 +41,7 @@ import (
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/identity/platform"
 	"github.com/agentledger/agentledger/internal/http/edge"
+	"github.com/agentledger/agentledger/internal/oidc"
 	"github.com/agentledger/agentledger/internal/operate/provision"
 	"github.com/agentledger/agentledger/internal/ratelimit"
 	"github.com/agentledger/agentledger/internal/seal"
@@ -50,107 +50,30 @@ import (
 	"github.com/agentledger/agentledger/internal/telemetry"
 	"github.com/agentledger/agentledger/internal/tenant/account"
 	"github.com/agentledger/agentledger/internal/tenant/factor"
+	"github.com/agentledger/agentledger/internal/tenant/member"
 	"github.com/agentledger/agentledger/internal/tenant/org"
-	"github.com/agentledger/agentledger/storage"
 )
 
 // maxBody is how many bytes a request may have.
 const maxBody = 64 << 10
 
-// Organizations finds organizations (package org).
-type Organizations interface {
-	ByID(ctx context.Context, organization id.Organization) (id.Tenant, error)
-	Summary(ctx context.Context, t id.Tenant) (org.Summary, error)
-	Active(ctx context.Context, t id.Tenant) (bool, error)
-	SignIn(ctx context.Context, t id.Tenant) (required string, err error)
-}
-
-// Provisioner makes organizations (package provision).
-type Provisioner interface {
-	CreateOrganization(ctx context.Context, r provision.Request) (*provision.Result, error)
-}
-
-// People checks passwords (package account).
-type People interface {
-	AuthenticateIn(ctx context.Context, b account.Browser, email, password string, from netip.Addr) (
-		account.Account, error)
-	Find(ctx context.Context, email string) (account.Account, error)
-	SetPassword(ctx context.Context, email, password string, names ...string) error
-}
-
-// Members tells the organizations of an account, also those that were offered to it, and
-// accepts an offer (package account).
-type Members interface {
-	Places(ctx context.Context, who account.ID) ([]account.Membership, error)
-	Accept(ctx context.Context, t id.Tenant, who account.ID) (account.Membership, error)
-}
-
-// Sessions opens and closes sessions (package account).
-type Sessions interface {
-	OpenFrom(ctx context.Context, who account.Account, t id.Tenant, v account.Visit) (string, *account.Session, error)
-	Session(ctx context.Context, token string) (*account.Session, error)
-	Close(ctx context.Context, token string) error
-	SessionLifetime() time.Duration
-}
-
-// Credentials proves and changes the way into an account (package account).
-type Credentials interface {
-	StepUp(ctx context.Context, token, password string, from netip.Addr, v account.Visit) (
-		string, *account.Session, error)
-	StepUpBy(ctx context.Context, token string, v account.Visit) (string, *account.Session, error)
-	ChangePassword(ctx context.Context, s *account.Session, current, password string, from netip.Addr, v account.Visit,
-		names ...string) (account.Account, error)
-	SetWishes(ctx context.Context, who account.ID, w account.Wishes) error
-}
-
-// Visits tells and ends the sessions of an account (package account).
-type Visits interface {
-	Sessions(ctx context.Context, who account.ID) ([]account.ListedSession, error)
-	EndSessions(ctx context.Context, who account.ID, v account.Visit, end func(account.ListedSession) bool) (int, error)
-	LoginEvents(ctx context.Context, who account.ID) ([]account.LoginEvent, error)
-}
-
-// Resets gives a new password to a person who reads the mail of an address (package account).
-type Resets interface {
-	BeginReset(ctx context.Context, email string, from netip.Addr,
-		tell func(context.Context, account.Reset) ([]storage.Change, error)) error
-	FindReset(ctx context.Context, token string, from netip.Addr) (email string, err error)
-	ResetPassword(ctx context.Context, token, password string, from netip.Addr, v account.Visit, names ...string) error
-}
-
-// EmailChanges gives an account another address, which its person confirms (package account).
-type EmailChanges interface {
-	BeginEmailChange(ctx context.Context, s *account.Session, email string, from netip.Addr) error
-	FinishEmailChange(ctx context.Context, s *account.Session, token, password string, from netip.Addr,
-		v account.Visit, names ...string) (account.Account, error)
-}
-
-// Options configure New. All but OpenID, Address, Metrics and Now are required.
+// Options configure New. All but OpenID, Browsers, Address, Nodes, Metrics and Now are required.
 type Options struct {
-	Edge           *edge.Edge
-	Provisioner    Provisioner
-	Setup          Setup
-	Organizations  Organizations
-	Operator       *platform.Calls // its calls for the holder of the platform secret
-	People         People
-	Members        Members
-	Roster         Roster
-	Invitations    Invitations
-	Invited        Invited
-	Joining        Joining
-	Sessions       Sessions
-	Credentials    Credentials
-	Factors        *factor.Factors
-	Visits         Visits
-	Resets         Resets
-	EmailChanges   EmailChanges
-	Mail           Mail
-	OpenID         OpenID      // nil: no provider
-	Subjects       Subjects    // required with OpenID
-	Browsers       seal.Sealer // seals the cookies of known browsers and of links that wait; nil: neither exists
-	Signup         bool        // people with an account may make organizations
-	PlatformSecret string      // not empty
-	PublicURL      string      // with https the cookie is Secure
+	Edge        *edge.Edge
+	Accounts    *account.Accounts
+	Factors     *factor.Factors
+	Members     *member.Members
+	Orgs        *org.Orgs
+	Provisioner *provision.Provisioner
+	Setup       *provision.Setup
+	Operator    *platform.Calls // the calls for the holder of the platform secret
+	Mail        Mail
+	OpenID      *oidc.Party // if nil, there is no provider
+	Browsers    seal.Sealer // seals the cookies of known browsers and of pending links; if nil, neither exists
+
+	Signup         bool   // people with an account may make organizations
+	PlatformSecret string // not empty
+	PublicURL      string // with https the cookie is Secure
 
 	// Address returns the address for which attempts to sign in and wrong platform
 	// secrets are counted. Default: the peer of the connection. Behind a proxy: the

@@ -55,7 +55,7 @@ func (s *Server) finishLink(
 		p.Account != who.ID || id.InstantOf(s.Now()) >= p.Ends || p.Generation != who.Generation() {
 		return who, by, nil
 	}
-	linked, err := s.Subjects.LinkSubject(r.Context(),
+	linked, err := s.Accounts.LinkSubject(r.Context(),
 		account.Subject{Issuer: p.Issuer, Name: p.Subject, Email: p.Email}, who, s.describeVisit(r))
 	if err != nil {
 		return who, by, err
@@ -72,7 +72,7 @@ func (s *Server) finishLink(
 func (s *Server) findSubject(w http.ResponseWriter, r *request, person oidc.Person) (account.Account, error) {
 	subject := account.Subject{Issuer: person.Issuer, Name: person.Subject, Email: person.Email}
 	visit := s.describeVisit(r)
-	who, err := s.Subjects.AuthenticateSubject(r.Context(), subject, visit)
+	who, err := s.Accounts.AuthenticateSubject(r.Context(), subject, visit)
 	if fault.Is(err, fault.Forbidden) && person.NoEmail != nil {
 		return who, person.NoEmail
 	}
@@ -80,7 +80,7 @@ func (s *Server) findSubject(w http.ResponseWriter, r *request, person oidc.Pers
 		return who, err
 	}
 	if s.hasRecentSession(r.Context(), r, who.ID) {
-		return s.Subjects.LinkSubject(r.Context(), subject, who, visit)
+		return s.Accounts.LinkSubject(r.Context(), subject, who, visit)
 	}
 	if held := s.holdLink(w, person, who); held != nil {
 		return account.Account{}, held
@@ -93,6 +93,6 @@ const linkRequired = "link_required"
 
 // hasRecentSession reports whether the browser has a session of the account with a recent factor.
 func (s *Server) hasRecentSession(ctx context.Context, r *request, who account.ID) bool {
-	session, err := s.Sessions.Session(ctx, s.sessionToken(r.Request))
+	session, err := s.Accounts.Session(ctx, s.sessionToken(r.Request))
 	return err == nil && session.Account == who && session.CheckFactor() == nil
 }

@@ -43,7 +43,7 @@ func (s *Server) admitMember(r *http.Request, p account.Permission) (*account.Se
 	if err := s.origin.Check(r); err != nil {
 		return nil, fault.Wrap(fault.Forbidden, "Request of another origin", err)
 	}
-	who, err := s.Sessions.Session(r.Context(), s.sessionToken(r))
+	who, err := s.Accounts.Session(r.Context(), s.sessionToken(r))
 	if err != nil {
 		return nil, err
 	}
@@ -51,7 +51,7 @@ func (s *Server) admitMember(r *http.Request, p account.Permission) (*account.Se
 	if err != nil {
 		return nil, fault.Wrap(fault.NotFound, "Not found", err)
 	}
-	tenant, err := s.Organizations.ByID(r.Context(), organization)
+	tenant, err := s.Orgs.ByID(r.Context(), organization)
 	if err != nil {
 		return nil, err
 	}
@@ -80,7 +80,7 @@ func (s *Server) admitMember(r *http.Request, p account.Permission) (*account.Se
 
 // checkActive refuses new people in an organization that the operator made inactive.
 func (s *Server) checkActive(r *http.Request, t id.Tenant) error {
-	active, err := s.Organizations.Active(r.Context(), t)
+	active, err := s.Orgs.Active(r.Context(), t)
 	if err == nil && !active {
 		err = fault.New(fault.Forbidden, "The organization is inactive: nobody can be invited")
 	}
@@ -109,7 +109,7 @@ func (s *Server) listMembers(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	found, err := s.Roster.List(r.Context(), r.who.Tenant, p.After, p.Limit+1)
+	found, err := s.Members.List(r.Context(), r.who.Tenant, p.After, p.Limit+1)
 	if err != nil {
 		return err
 	}
@@ -129,7 +129,7 @@ func (s *Server) changeMember(w http.ResponseWriter, r *request) error {
 	if err := r.decodeBody(&body); err != nil {
 		return err
 	}
-	changed, err := s.Roster.Change(r.Context(), r.who.Tenant, r.who, chi.URLParam(r.Request, "membership"),
+	changed, err := s.Members.Change(r.Context(), r.who.Tenant, r.who, chi.URLParam(r.Request, "membership"),
 		member.Change{Role: body.Role, Suspended: body.Suspended})
 	if err != nil {
 		return err
@@ -140,7 +140,7 @@ func (s *Server) changeMember(w http.ResponseWriter, r *request) error {
 // removeMember removes a member, or lets one leave. Then its cookie is of no use any more.
 func (s *Server) removeMember(w http.ResponseWriter, r *request) error {
 	membership := chi.URLParam(r.Request, "membership")
-	if err := s.Roster.Remove(r.Context(), r.who.Tenant, r.who, membership); err != nil {
+	if err := s.Members.Remove(r.Context(), r.who.Tenant, r.who, membership); err != nil {
 		return err
 	}
 	edge.WriteNoContent(w)
@@ -166,7 +166,7 @@ func (s *Server) listInvitations(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	found, err := s.Invitations.ListInvitations(r.Context(), r.who.Tenant, p.After, p.Limit+1)
+	found, err := s.Members.ListInvitations(r.Context(), r.who.Tenant, p.After, p.Limit+1)
 	if err != nil {
 		return err
 	}
@@ -204,7 +204,7 @@ func (s *Server) invitePerson(w http.ResponseWriter, r *request) error {
 	if err := r.decodeBody(&body); err != nil {
 		return err
 	}
-	sent, err := s.Invitations.Invite(r.Context(), r.who.Tenant, r.who, body.Email, body.Role)
+	sent, err := s.Members.Invite(r.Context(), r.who.Tenant, r.who, body.Email, body.Role)
 	if err != nil {
 		return err
 	}
@@ -213,7 +213,7 @@ func (s *Server) invitePerson(w http.ResponseWriter, r *request) error {
 
 func (s *Server) resendInvitation(w http.ResponseWriter, r *request) error {
 	invitation := chi.URLParam(r.Request, "invitation")
-	sent, err := s.Invitations.Resend(r.Context(), r.who.Tenant, r.who, invitation)
+	sent, err := s.Members.Resend(r.Context(), r.who.Tenant, r.who, invitation)
 	if err != nil {
 		return err
 	}
@@ -222,7 +222,7 @@ func (s *Server) resendInvitation(w http.ResponseWriter, r *request) error {
 
 func (s *Server) revokeInvitation(w http.ResponseWriter, r *request) error {
 	invitation := chi.URLParam(r.Request, "invitation")
-	if err := s.Invitations.Revoke(r.Context(), r.who.Tenant, r.who, invitation); err != nil {
+	if err := s.Members.Revoke(r.Context(), r.who.Tenant, r.who, invitation); err != nil {
 		return err
 	}
 	edge.WriteNoContent(w)

@@ -1,7 +1,6 @@
 package identity
 
 import (
-	"context"
 	"net/http"
 	"net/netip"
 	"net/url"
@@ -18,19 +17,6 @@ import (
 	"github.com/agentledger/agentledger/internal/ratelimit"
 	"github.com/agentledger/agentledger/internal/tenant/account"
 )
-
-// OpenID signs people in at OpenID providers (package oidc).
-type OpenID interface {
-	Names() []string
-	Start(ctx context.Context, provider, returnTo string, fresh bool) (oidc.Started, error)
-	Finish(ctx context.Context, provider, cookie string, query url.Values) (oidc.Person, string, error)
-}
-
-// Subjects finds the accounts of persons of identity providers (package account).
-type Subjects interface {
-	AuthenticateSubject(ctx context.Context, s account.Subject, v account.Visit) (account.Account, error)
-	LinkSubject(ctx context.Context, s account.Subject, who account.Account, v account.Visit) (account.Account, error)
-}
 
 // Sign-ins that a network may end without success: so many at once, then one in each
 // interval, because each is a request to a provider. To begin one costs the provider nothing.

@@ -330,7 +330,7 @@ func (s *Server) stepUpByPasskey(r *request, answer jsontext.Value) (string, *ac
 	if who.ID != session.Account {
 		return "", nil, factor.Refuse(errors.New("the passkey is of another account"))
 	}
-	return s.Credentials.StepUpBy(r.Context(), s.sessionToken(r.Request), s.describeVisit(r))
+	return s.Accounts.StepUpBy(r.Context(), s.sessionToken(r.Request), s.describeVisit(r))
 }
 
 // readCookie returns the value of a cookie of flowCookie, "" when a request has none.

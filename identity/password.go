@@ -18,7 +18,7 @@ func (s *Server) setPassword(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	if err := s.People.SetPassword(r.Context(), body.Email, body.Password, names...); err != nil {
+	if err := s.Accounts.SetPassword(r.Context(), body.Email, body.Password, names...); err != nil {
 		return err
 	}
 	edge.WriteNoContent(w)
@@ -28,17 +28,17 @@ func (s *Server) setPassword(w http.ResponseWriter, r *request) error {
 // organizationNames returns the names of all organizations of an account, offered ones
 // among them, because none of these names may be its password.
 func (s *Server) organizationNames(ctx context.Context, email string) ([]string, error) {
-	who, err := s.People.Find(ctx, email)
+	who, err := s.Accounts.Find(ctx, email)
 	if err != nil {
 		return nil, err
 	}
-	places, err := s.Members.Places(ctx, who.ID)
+	places, err := s.Accounts.Places(ctx, who.ID)
 	if err != nil {
 		return nil, err
 	}
 	names := make([]string, len(places))
 	for i, m := range places {
-		summary, err := s.Organizations.Summary(ctx, m.Tenant)
+		summary, err := s.Orgs.Summary(ctx, m.Tenant)
 		if err != nil {
 			return nil, err
 		}

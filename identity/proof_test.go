@@ -255,7 +255,7 @@ func (w *world) withInvitationMail() {
 	o := w.members.Options
 	o.Mail = notify.OrganizationMail{Outbox: w.mail, Organizations: w.orgs, Accounts: w.accounts, PublicURL: publicURL}
 	w.members = member.New(o)
-	w.serveWith(func(o *identity.Options) { o.Roster, o.Invitations, o.Invited = w.members, w.members, w.members })
+	w.serveWith(func(o *identity.Options) { o.Members = w.members })
 }
 
 // A new account that accepts a mailed invitation is proved, and one that accepts a link from the inviter is not.

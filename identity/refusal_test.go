@@ -4,15 +4,14 @@ import (
 	"context"
 	"errors"
 	"net/http/httptest"
-	"net/netip"
 	"os"
 	"strings"
 	"testing"
 	"testing/iotest"
 
-	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/identity"
-	"github.com/agentledger/agentledger/internal/tenant/account"
+	"github.com/agentledger/agentledger/storage"
 )
 
 const setPassword = "/v1/id/platform/accounts/password"
@@ -45,35 +44,28 @@ func TestBodies(t *testing.T) {
 	}
 }
 
-// unlucky people fail with one error.
-type unlucky struct {
-	identity.People
-	err error
-}
+// failingStore fails to read the account of an address.
+type failingStore struct{ storage.RecordStore }
 
-func (u unlucky) SetPassword(context.Context, string, string, ...string) error { return u.err }
-func (u unlucky) Find(context.Context, string) (account.Account, error) {
-	return account.Account{}, nil
-}
-func (u unlucky) Memberships(context.Context, account.ID) ([]account.Membership, error) {
-	return nil, nil
-}
-
-func (u unlucky) AuthenticateIn(context.Context, account.Browser, string, string, netip.Addr) (account.Account, error) {
-	return account.Account{}, u.err
+func (s failingStore) Get(ctx context.Context, t id.Tenant, kind storage.Kind, key string) (storage.Record, error) {
+	if kind == "account_email" {
+		return storage.Record{}, errors.New("a cause")
+	}
+	return s.RecordStore.Get(ctx, t, kind, key)
 }
 
 func TestFailures(t *testing.T) {
+	w := newWorld(t)
+	w.organization("red")
 	for _, c := range []struct {
-		err    error
+		store  storage.RecordStore
 		status int
 		body   string // $ is the request id
 	}{
-		{fault.New(fault.Conflict, "The account was changed meanwhile"), 409, `{"error":"The account was changed meanwhile"}`},
-		{errors.New("a cause"), 500, `{"error":"Internal error","request_id":"$"}`},
-		{fault.Wrap(fault.Unavailable, "Accounts can't be read", errors.New("a cause")), 503, `{"error":"Accounts can't be read","code":"unavailable","request_id":"$"}`},
+		{outrunStore{w.Store}, 409, `{"error":"The account was changed meanwhile"}`},
+		{failingStore{w.Store}, 503, `{"error":"Accounts can't be read","code":"unavailable","request_id":"$"}`},
 	} {
-		w := newWorld(t, func(o *identity.Options) { o.People = unlucky{o.People, c.err} })
+		w.serveAccounts(c.store)
 		answer := w.platform("POST", setPassword, `{"email":"`+email+`","password":"`+password+`"}`)
 		answers(t, setPassword, answer, c.status, strings.Replace(c.body, "$", answer.Header().Get("X-Request-Id"), 1))
 		if c.status < 500 {
@@ -82,6 +74,10 @@ func TestFailures(t *testing.T) {
 		answer = w.signIn(email, password)
 		answers(t, login, answer, c.status, strings.Replace(c.body, "$", answer.Header().Get("X-Request-Id"), 1))
 	}
+	w.serveWith(func(o *identity.Options) { o.Operator.Status = brokenStatus{} })
+	answer := w.platform("GET", "/v1/id/platform/status", "")
+	answers(t, "a cause without a kind", answer, 500,
+		`{"error":"Internal error","request_id":"`+answer.Header().Get("X-Request-Id")+`"}`)
 }
 
 // A call that looks something up by a member or a header names it if it is missing or empty.

@@ -9,7 +9,8 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// Mail writes to the people of accounts (package notify).
+// Mail writes to the people of accounts. It is an interface because package notify, which
+// implements it, reaches the expression language of policies, which this surface must not link.
 type Mail interface {
 	Enabled() bool
 	ResetMail(ctx context.Context, reset account.Reset) ([]storage.Change, error)
@@ -28,7 +29,7 @@ func (s *Server) forgotPassword(w http.ResponseWriter, r *request) error {
 		return err // it is no address of any account
 	}
 	if s.Mail.Enabled() {
-		if err := s.Resets.BeginReset(r.Context(), body.Email, s.Address(r.Request), s.Mail.ResetMail); err != nil {
+		if err := s.Accounts.BeginReset(r.Context(), body.Email, s.Address(r.Request), s.Mail.ResetMail); err != nil {
 			return err
 		}
 	}
@@ -49,7 +50,7 @@ func (s *Server) resetPassword(w http.ResponseWriter, r *request) error {
 		return errRequired("token")
 	}
 	from := s.Address(r.Request)
-	email, err := s.Resets.FindReset(r.Context(), body.Token, from)
+	email, err := s.Accounts.FindReset(r.Context(), body.Token, from)
 	if err != nil {
 		return err
 	}
@@ -57,7 +58,7 @@ func (s *Server) resetPassword(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	err = s.Resets.ResetPassword(r.Context(), body.Token, body.Password, from, s.describeVisit(r), names...)
+	err = s.Accounts.ResetPassword(r.Context(), body.Token, body.Password, from, s.describeVisit(r), names...)
 	if err != nil {
 		return err
 	}

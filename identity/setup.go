@@ -1,7 +1,6 @@
 package identity
 
 import (
-	"context"
 	"net/http"
 
 	"github.com/agentledger/agentledger/fault"
@@ -14,11 +13,6 @@ import (
 	"github.com/agentledger/agentledger/internal/tenant/factor"
 	"github.com/agentledger/agentledger/internal/tenant/password"
 )
-
-// Setup makes the first organization (provision.Setup).
-type Setup interface {
-	FoundOrganization(ctx context.Context, token string, r provision.Request) (*provision.Result, error)
-}
 
 // setupWish is the first organization and its owner.
 type setupWish struct {
@@ -60,7 +54,7 @@ func (s *Server) setUp(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	who, err := s.People.Find(r.Context(), wish.Email)
+	who, err := s.Accounts.Find(r.Context(), wish.Email)
 	if err != nil {
 		return err
 	}

@@ -31,14 +31,14 @@ func (s *Server) foundOwn(w http.ResponseWriter, r *request) error {
 	if err := r.decodeBody(&body); err != nil {
 		return err
 	}
-	if err := s.Joining.CheckProved(r.Context(), session.Account); err != nil {
+	if err := s.Accounts.CheckProved(r.Context(), session.Account); err != nil {
 		return err
 	}
 	made, err := s.createOwned(r.Context(), session.Account, body.Name, body.Slug)
 	if err != nil {
 		return err
 	}
-	token, moved, err := s.Joining.SwitchSession(r.Context(), s.sessionToken(r.Request), made.Tenant)
+	token, moved, err := s.Accounts.SwitchSession(r.Context(), s.sessionToken(r.Request), made.Tenant)
 	if err != nil {
 		return err
 	}
@@ -59,7 +59,7 @@ func (s *Server) createOwned(
 		return nil, err
 	}
 	defer leave()
-	places, err := s.Members.Places(ctx, who)
+	places, err := s.Accounts.Places(ctx, who)
 	if err != nil {
 		return nil, err
 	}

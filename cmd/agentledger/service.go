@@ -318,15 +318,13 @@ func (s *service) identitySurface(c config.Serve, secret string, shared *edge.Ed
 	if err != nil {
 		return nil, err
 	}
-	calls := &platform.Calls{Provisioner: s.founder, Organizations: s.orgs, LogKeys: s.orgs, Clock: s.clock,
+	calls := &platform.Calls{Provisioner: s.founder, Orgs: s.orgs, Clock: s.clock,
 		Witnesses: s.askWitnesses, Reindex: s.index.Rebuild, Accounts: s.accounts, Factors: s.factors,
 		Snapshots: &backup.Snapshots{Store: s.store.Engine, Dir: c.SnapshotsDir(), Clock: time.Now}, Status: s.status}
-	return identity.New(identity.Options{OpenID: openID, Subjects: s.accounts, Edge: shared, Operator: calls,
-		Provisioner: s.founder, Setup: s.setup, Organizations: s.orgs, People: s.accounts, Members: s.accounts,
-		Sessions: s.accounts, Credentials: s.accounts, Factors: s.factors, Visits: s.accounts, Resets: s.accounts,
-		EmailChanges: s.accounts, Mail: s.letters, Roster: s.members, Invitations: s.members, Invited: s.members,
-		Browsers: s.store.Keyring, Joining: s.accounts, PlatformSecret: secret, PublicURL: c.PublicURL,
-		Signup: c.Signup == "members", Address: identity.AddressOf(c.ClientAddressHeader), Nodes: s.node.Count, Metrics: s.watch.registry})
+	return identity.New(identity.Options{Edge: shared, Accounts: s.accounts, Factors: s.factors, Members: s.members,
+		Orgs: s.orgs, Provisioner: s.founder, Setup: s.setup, Operator: calls, Mail: s.letters, OpenID: openID,
+		Browsers: s.store.Keyring, Signup: c.Signup == "members", PlatformSecret: secret, PublicURL: c.PublicURL,
+		Address: identity.AddressOf(c.ClientAddressHeader), Nodes: s.node.Count, Metrics: s.watch.registry})
 }
 
 // identityHandler returns the handler of the identity listener.

@@ -74,7 +74,7 @@ func (c *Calls) describeAccount(r *http.Request, who account.Account) (foundAcco
 		HasPassword: who.HasPassword, Passkeys: len(factors.Passkeys), CodesLeft: factors.CodesLeft,
 		Places: make([]foundPlace, len(places))}
 	for i, m := range places {
-		summary, err := c.Organizations.Summary(r.Context(), m.Tenant)
+		summary, err := c.Orgs.Summary(r.Context(), m.Tenant)
 		if err != nil {
 			return foundAccount{}, err
 		}

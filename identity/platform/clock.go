@@ -65,7 +65,7 @@ func (c *Calls) correctClock(w http.ResponseWriter, r *http.Request, bounds edge
 	if err := decodeBody(r, bounds, &body); err != nil {
 		return err
 	}
-	done, err := c.LogKeys.CorrectClock(context.WithoutCancel(r.Context()), tenant, sysevent.Operator, body.Reason)
+	done, err := c.Orgs.CorrectClock(context.WithoutCancel(r.Context()), tenant, sysevent.Operator, body.Reason)
 	if err != nil {
 		return err
 	}

@@ -23,11 +23,11 @@ type changedLogKey struct {
 }
 
 func (c *Calls) rotateLogKey(w http.ResponseWriter, r *http.Request, _ edge.Body) error {
-	return c.changeLogKey(w, r, http.StatusCreated, c.LogKeys.RotateLogKey)
+	return c.changeLogKey(w, r, http.StatusCreated, c.Orgs.RotateLogKey)
 }
 
 func (c *Calls) retireLogKey(w http.ResponseWriter, r *http.Request, _ edge.Body) error {
-	return c.changeLogKey(w, r, http.StatusOK, c.LogKeys.RetireLogKey)
+	return c.changeLogKey(w, r, http.StatusOK, c.Orgs.RetireLogKey)
 }
 
 // changeLogKey makes one step of a rotation. The request has no body. The step goes on
@@ -55,7 +55,7 @@ func (c *Calls) changeLogKey(w http.ResponseWriter, r *http.Request, status int,
 func (c *Calls) FindOrganization(r *http.Request) (id.Tenant, error) {
 	name := chi.URLParam(r, "organization")
 	if organization, err := id.ParseOrganization(name); err == nil {
-		return c.Organizations.ByID(r.Context(), organization)
+		return c.Orgs.ByID(r.Context(), organization)
 	}
-	return c.LogKeys.BySlug(r.Context(), id.Slug(name))
+	return c.Orgs.BySlug(r.Context(), id.Slug(name))
 }

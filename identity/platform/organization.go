@@ -157,7 +157,7 @@ func (c *Calls) changeOrganization(w http.ResponseWriter, r *http.Request, bound
 	if body.SignIn.value != nil {
 		return fault.New(fault.Invalid, "sign_in must be null: only an owner requires a way to sign in")
 	}
-	is, err := c.Organizations.Change(r.Context(), tenant, sysevent.Operator, body.patchSettings())
+	is, err := c.Orgs.Change(r.Context(), tenant, sysevent.Operator, body.patchSettings())
 	if err != nil {
 		return err
 	}

@@ -47,7 +47,7 @@ func (c *Calls) answerOrganization(w http.ResponseWriter, r *http.Request, _ edg
 	if err != nil {
 		return err
 	}
-	listed, err := c.Organizations.ListOrganization(r.Context(), tenant)
+	listed, err := c.Orgs.ListOrganization(r.Context(), tenant)
 	if err != nil {
 		return err
 	}
@@ -62,7 +62,7 @@ func (c *Calls) answerOrganization(w http.ResponseWriter, r *http.Request, _ edg
 	if listed.Usage == nil {
 		return edge.WriteJSON(w, http.StatusOK, body)
 	}
-	is, err := c.Organizations.CurrentSettings(r.Context(), tenant)
+	is, err := c.Orgs.CurrentSettings(r.Context(), tenant)
 	if err != nil {
 		return err
 	}
@@ -78,7 +78,7 @@ func (c *Calls) listOrganizations(w http.ResponseWriter, r *http.Request, _ edge
 	if err != nil {
 		return err
 	}
-	found, err := c.Organizations.ListOrganizations(r.Context(), id.Slug(p.After), p.Limit+1)
+	found, err := c.Orgs.ListOrganizations(r.Context(), id.Slug(p.After), p.Limit+1)
 	if err != nil {
 		return err
 	}

@@ -9,73 +9,28 @@
 package platform
 
 import (
-	"context"
 	"net/http"
 
-	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/clock"
 	"github.com/agentledger/agentledger/internal/http/edge"
+	"github.com/agentledger/agentledger/internal/operate/backup"
 	"github.com/agentledger/agentledger/internal/operate/provision"
 	"github.com/agentledger/agentledger/internal/tenant/account"
 	"github.com/agentledger/agentledger/internal/tenant/factor"
 	"github.com/agentledger/agentledger/internal/tenant/org"
-	"github.com/agentledger/agentledger/log"
 )
-
-// Provisioner makes organizations (package provision).
-type Provisioner interface {
-	CreateOrganization(ctx context.Context, r provision.Request) (*provision.Result, error)
-}
-
-// Organizations finds and changes organizations (package org).
-type Organizations interface {
-	ByID(ctx context.Context, organization id.Organization) (id.Tenant, error)
-	Summary(ctx context.Context, t id.Tenant) (org.Summary, error)
-	ListOrganizations(ctx context.Context, after id.Slug, limit int) ([]org.Listed, error)
-	ListOrganization(ctx context.Context, t id.Tenant) (org.Listed, error)
-	CurrentSettings(ctx context.Context, t id.Tenant) (*org.Settings, error)
-	Change(ctx context.Context, t id.Tenant, principal string, p org.Patch) (*org.Settings, error)
-}
-
-// LogKeys changes the keys and the clock of organizations' logs (package org).
-type LogKeys interface {
-	BySlug(ctx context.Context, slug id.Slug) (id.Tenant, error)
-	RotateLogKey(ctx context.Context, t id.Tenant, principal string) (log.LogKey, error)
-	RetireLogKey(ctx context.Context, t id.Tenant, principal string) (log.LogKey, error)
-	CorrectClock(ctx context.Context, t id.Tenant, principal, reason string) (org.Corrected, error)
-}
-
-// Clock is the clock of the service (package clock).
-type Clock interface {
-	Status() clock.Status
-	Accept() clock.Status
-}
-
-// Accounts finds accounts and their organizations (package account).
-type Accounts interface {
-	Find(ctx context.Context, email string) (account.Account, error)
-	Places(ctx context.Context, who account.ID) ([]account.Membership, error)
-	Proof(ctx context.Context, who account.ID) (account.Proof, error)
-}
-
-// Factors counts and removes the second factors of accounts (package factor).
-type Factors interface {
-	Summary(ctx context.Context, who account.ID) (factor.Summary, error)
-	RemoveAll(ctx context.Context, who account.ID) error
-}
 
 // Calls is the operator's calls. All fields are required.
 type Calls struct {
-	Provisioner   Provisioner
-	Organizations Organizations
-	LogKeys       LogKeys
-	Clock         Clock
-	Witnesses     Witnesses
-	Reindex       Reindex
-	Accounts      Accounts
-	Factors       Factors
-	Snapshots     Snapshots
-	Status        Status
+	Provisioner *provision.Provisioner
+	Orgs        *org.Orgs
+	Clock       *clock.Guard
+	Witnesses   Witnesses
+	Reindex     Reindex
+	Accounts    *account.Accounts
+	Factors     *factor.Factors
+	Snapshots   *backup.Snapshots
+	Status      Status
 }
 
 // Call is one call, below the path of the platform.

@@ -10,12 +10,6 @@ import (
 	"github.com/agentledger/agentledger/internal/http/edge"
 )
 
-// Snapshots makes and removes snapshots of the store, for programs of the operator on this machine (package backup).
-type Snapshots interface {
-	Make(ctx context.Context) (name string, err error)
-	Remove(ctx context.Context, name string) error
-}
-
 // madeSnapshot names a folder in the folder of snapshots, which is in the data directory.
 type madeSnapshot struct {
 	Snapshot string `json:"snapshot"`
