@@ -138,7 +138,7 @@ func newWorldOf(t testing.TB, service *ledgertest.Service, change ...func(*conso
 		VoterKeys: voterkey.New(voterkey.Options{Records: w.Engine, Events: w.SystemEvents, Ledgers: w.Ledgers, Accounts: accounts, Factors: factors, Clock: w.Clock}),
 		Erasures:  w.erasures,
 		Events:    &eventlist.Reader{Index: events, Ledgers: w.Ledgers, Organizations: w.orgs, Bundles: public},
-		Evidence: &evidence.Exporter{Ledgers: w.Ledgers, Proofs: w.Ledgers, Witnesses: w.witnesses, Transparency: public, Agents: w.agents,
+		Evidence: &evidence.Exporter{Ledgers: w.Ledgers, Witnesses: w.witnesses, Transparency: public, Agents: w.agents,
 			Policies: w.policies, Approvals: w.approvals, Organizations: w.orgs, Events: w.SystemEvents, Index: events, Logger: edge.Logger},
 		People: people{}, Members: member.New(member.Options{Records: w.Engine, Events: w.SystemEvents, Clock: w.Clock,
 			Accounts: accounts}), Sources: sysevent.Sources{Records: w.Engine},

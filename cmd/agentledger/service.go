@@ -241,7 +241,7 @@ func (s *service) buildComponents(ctx context.Context, c config.Serve) error {
 
 // buildErasures builds evidence packs, and the erasures of envelopes and payloads.
 func (s *service) buildErasures(n *sysevent.Appender, bounds *quota.Quota) {
-	s.evidence = &evidence.Exporter{Ledgers: s.ledgers, Proofs: s.ledgers, Agents: s.agents,
+	s.evidence = &evidence.Exporter{Ledgers: s.ledgers, Agents: s.agents,
 		Policies: s.policies, Approvals: s.approvals, Organizations: s.orgs, Events: n, Index: s.index, Logger: s.watch.logger}
 	s.erasures = erasure.New(erasure.Options{Records: s.records, Events: n, Ledgers: s.ledgers, Index: s.index,
 		Eraser: &erasure.EnvelopeEraser{Appender: n, Ledgers: s.ledgers}, Approvals: s.approvals, Lists: s.approvals,

@@ -17,7 +17,6 @@ package evidence
 import (
 	"context"
 	"io"
-	"iter"
 	"log/slog"
 
 	"github.com/agentledger/agentledger/id"
@@ -28,25 +27,8 @@ import (
 	"github.com/agentledger/agentledger/internal/tenant/org"
 	"github.com/agentledger/agentledger/internal/tenant/policystore"
 	"github.com/agentledger/agentledger/log"
-	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/tlog"
 )
-
-// Ledgers reads ledgers (package log).
-type Ledgers interface {
-	State(ctx context.Context, t id.Tenant) (*log.State, error)
-	Events(ctx context.Context, s *log.State, begin, end id.Index,
-		parts storage.Fields) iter.Seq2[storage.Event, error]
-	Event(ctx context.Context, s *log.State, at id.Index, parts storage.Fields) (storage.Event, error)
-}
-
-// Proofs makes proofs (package log).
-type Proofs interface {
-	Inclusion(ctx context.Context, s *log.State, at, size id.Index) (leaf, root id.Hash, proof []id.Hash, err error)
-	InclusionOf(ctx context.Context, s *log.State, e storage.Event, size id.Index) ([]id.Hash, error)
-	Consistency(ctx context.Context, s *log.State, from, to id.Index) (fromRoot, toRoot id.Hash, proof []id.Hash,
-		err error)
-}
 
 // Witnesses gives checkpoints with their cosignatures (package witness).
 type Witnesses interface {
@@ -95,8 +77,7 @@ type Output interface {
 
 // Exporter makes packs. All members are required. Its methods may be called concurrently.
 type Exporter struct {
-	Ledgers       Ledgers
-	Proofs        Proofs
+	Ledgers       *log.Ledgers
 	Witnesses     Witnesses
 	Transparency  Transparency
 	Agents        Agents

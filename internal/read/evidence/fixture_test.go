@@ -59,7 +59,7 @@ func newWorldOn(t testing.TB, s *ledgertest.Service) *world {
 	}
 	w.Found(t, red)
 	w.Found(t, blue)
-	w.exporter = &evidence.Exporter{Ledgers: s.Ledgers, Proofs: s.Ledgers, Witnesses: unwitnessed{}, Transparency: unwitnessed{},
+	w.exporter = &evidence.Exporter{Ledgers: s.Ledgers, Witnesses: unwitnessed{}, Transparency: unwitnessed{},
 		Agents: w, Policies: w, Approvals: noApprovals{}, Organizations: named{}, Events: s.SystemEvents,
 		Index:  index.New(index.Options{Ledgers: s.Ledgers, Store: s.Engine, Clock: s.Clock}),
 		Logger: slog.New(slog.NewTextHandler(t.Output(), nil))}

@@ -167,7 +167,7 @@ func (w *packWriter) writeProven(ctx context.Context, at id.Index) (stored stora
 	if e, err = parseStored(&stored); err != nil {
 		return stored, nil, err
 	}
-	proof, err := w.exporter.Proofs.InclusionOf(ctx, w.plan.state, stored, w.plan.checkpoint.Size)
+	proof, err := w.exporter.Ledgers.InclusionOf(ctx, w.plan.state, stored, w.plan.checkpoint.Size)
 	if err != nil {
 		return stored, nil, err
 	}

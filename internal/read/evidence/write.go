@@ -158,7 +158,7 @@ func (w *packWriter) beginManifest(ctx context.Context) (*pack.Manifest, error) 
 	if p.begin < p.end {
 		m.Prev = &last
 	}
-	if _, _, m.Consistency, err = x.Proofs.Consistency(ctx, p.state, p.end, p.checkpoint.Size); err != nil {
+	if _, _, m.Consistency, err = x.Ledgers.Consistency(ctx, p.state, p.end, p.checkpoint.Size); err != nil {
 		return nil, err
 	}
 	return m, nil
@@ -170,7 +170,7 @@ func (x *Exporter) edge(ctx context.Context, p *plan) (edge tlog.Edge, last id.H
 	if p.begin == 0 {
 		return edge, event.Genesis(p.state.Identity().Origin), nil
 	}
-	last, _, path, err := x.Proofs.Inclusion(ctx, p.state, p.begin-1, p.begin)
+	last, _, path, err := x.Ledgers.Inclusion(ctx, p.state, p.begin-1, p.begin)
 	if err != nil {
 		return edge, last, err
 	}
