@@ -12,7 +12,6 @@ package auditlist
 
 import (
 	"context"
-	"iter"
 	"net/url"
 	"strings"
 
@@ -31,39 +30,18 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// Index finds events (package index).
-type Index interface {
-	List(ctx context.Context, t id.Tenant, q index.Query) (index.Page, error)
-}
-
-// Ledgers reads events that lie apart (package log).
-type Ledgers interface {
-	State(ctx context.Context, t id.Tenant) (*log.State, error)
-	EventsAt(ctx context.Context, s *log.State, at []id.Index, parts storage.Fields) iter.Seq2[storage.Event, error]
-}
-
-// Sources tells where the calls came from (package sysevent).
-type Sources interface {
-	Source(ctx context.Context, t id.Tenant, e id.Event) (*sysevent.Source, error)
-}
-
 // People tells the names of accounts (package account).
 type People interface {
 	ByID(ctx context.Context, who account.ID) (account.Account, error)
 }
 
-// Organizations tells the name of an organization (package org).
-type Organizations interface {
-	CurrentSettings(ctx context.Context, t id.Tenant) (*org.Settings, error)
-}
-
 // Reader answers questions about acts. All members are required.
 type Reader struct {
-	Index         Index
-	Ledgers       Ledgers
-	Sources       Sources
+	Index         *index.Index
+	Ledgers       *log.Ledgers
+	Sources       sysevent.Sources
 	People        People
-	Organizations Organizations
+	Organizations *org.Orgs
 }
 
 // Act is one of the server's own events.

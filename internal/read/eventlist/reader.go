@@ -2,7 +2,6 @@ package eventlist
 
 import (
 	"context"
-	"iter"
 	"net/url"
 	"time"
 
@@ -17,30 +16,17 @@ import (
 	"github.com/agentledger/agentledger/verify"
 )
 
-// Ledgers reads events (package log).
-type Ledgers interface {
-	State(ctx context.Context, t id.Tenant) (*log.State, error)
-	Event(ctx context.Context, s *log.State, at id.Index, parts storage.Fields) (storage.Event, error)
-	EventsAt(ctx context.Context, s *log.State, at []id.Index, parts storage.Fields) iter.Seq2[storage.Event, error]
-	Predecessor(ctx context.Context, s *log.State) (*log.State, error)
-}
-
 // Bundles makes bundles (package publicapi).
 type Bundles interface {
 	MakeBundle(ctx context.Context, slug id.Slug, s *log.State, at id.Index, d id.Disclosure) (*verify.Bundle, error)
 }
 
-// Organizations tells the name of an organization (package org).
-type Organizations interface {
-	CurrentSettings(ctx context.Context, t id.Tenant) (*org.Settings, error)
-}
-
 // Reader answers questions about events. All members are required.
 type Reader struct {
 	Index         *index.Index
-	Ledgers       Ledgers
+	Ledgers       *log.Ledgers
 	Bundles       Bundles
-	Organizations Organizations
+	Organizations *org.Orgs
 }
 
 // Asked is a question of a member of an organization.
