@@ -45,6 +45,9 @@ import (
 	"context"
 	"time"
 
+	"github.com/agentledger/agentledger/internal/tenant/member"
+	"github.com/agentledger/agentledger/internal/tenant/voterkey"
+
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/agentledger/agentledger/fault"
@@ -172,18 +175,6 @@ func (a *Approval) mentions(name string) bool {
 	return mentions(a.principal, name) || a.hidden.Mentions(name)
 }
 
-// Ledgers tells the published state of a ledger (package log).
-type Ledgers interface {
-	State(ctx context.Context, t id.Tenant) (*log.State, error)
-	policystore.Ledgers
-}
-
-// Agents knows agents and their keys (package agent).
-type Agents interface {
-	Agent(ctx context.Context, t id.Tenant, a id.Agent) (agent.Agent, error)
-	ListKeys(ctx context.Context, t id.Tenant, a id.Agent, after id.Key, limit int) ([]agent.Key, error)
-}
-
 // Organizations knows settings and ingest keys (package org).
 type Organizations interface {
 	Settings(ctx context.Context, s *log.State) (*org.Settings, error)
@@ -195,19 +186,6 @@ type Organizations interface {
 type Members interface {
 	Membership(ctx context.Context, t id.Tenant, who account.ID) (account.Membership, error)
 	ByID(ctx context.Context, who account.ID) (account.Account, error)
-}
-
-// SignIns states changes of how members sign in (package member).
-type SignIns interface {
-	StateSignIn(ctx context.Context, t id.Tenant, who account.ID) error
-}
-
-// VoterKeys checks signatures of votes (package voterkey).
-type VoterKeys interface {
-	CheckVote(ctx context.Context, t id.Tenant, who account.ID, vote signedvote.Vote, a *signedvote.Assertion,
-		v account.Visit) error
-	UseChange(ctx context.Context, s *log.State, who account.ID, a *signedvote.Assertion) (
-		change storage.Change, thumbprint string, registeredAt id.Instant, err error)
 }
 
 // Deliveries writes the deliveries of webhooks (package webhook).
@@ -224,13 +202,13 @@ type Deliveries interface {
 type Options struct {
 	Records       storage.RecordStore
 	Events        *sysevent.Appender
-	Ledgers       Ledgers
+	Ledgers       *log.Ledgers
 	Policies      policystore.ActiveSource
-	Agents        Agents
+	Agents        *agent.Agents
 	Organizations Organizations
 	Members       Members
-	SignIns       SignIns   // default: no change of a sign-in is stated
-	VoterKeys     VoterKeys // default: no vote is signed
+	SignIns       *member.Members // default: no change of a sign-in is stated
+	VoterKeys     *voterkey.Keys  // default: no vote is signed
 	Webhooks      Deliveries
 	Keyring       *seal.Keyring    // seals grant keys
 	Clock         func() time.Time // default: time.Now
@@ -242,13 +220,13 @@ type Options struct {
 type Approvals struct {
 	stores   stores
 	events   *sysevent.Appender
-	ledgers  Ledgers
+	ledgers  *log.Ledgers
 	policies policystore.ActiveSource
-	agents   Agents
+	agents   *agent.Agents
 	orgs     Organizations
 	members  Members
-	signIns  SignIns
-	voters   VoterKeys
+	signIns  *member.Members
+	voters   *voterkey.Keys
 	webhooks Deliveries
 	clock    func() time.Time
 	held     func() error

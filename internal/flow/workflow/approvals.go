@@ -11,13 +11,6 @@ import (
 	"github.com/agentledger/agentledger/log"
 )
 
-// Approvals consumes approvals in the append of steps (package approval).
-type Approvals interface {
-	BeginUses(s *log.State, ingestKey string) *approval.Uses
-	SettleOwn(ctx context.Context, t id.Tenant, ingestKey string, name approval.ID) error
-	LiveGrant(ctx context.Context, t id.Tenant, name approval.ID) (string, error)
-}
-
 // Consumed is an approval that a step consumed.
 type Consumed struct {
 	Approval approval.ID

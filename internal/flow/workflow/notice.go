@@ -6,19 +6,11 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/deliver/webhook"
 	"github.com/agentledger/agentledger/internal/jcs"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/storage"
 )
-
-// Deliveries writes the deliveries of webhooks (package webhook).
-type Deliveries interface {
-	WriteDelivery(
-		ctx context.Context, t id.Tenant, organization id.Organization, messages ...webhook.Message,
-	) ([]storage.Change, error)
-}
 
 // noticeChanges returns the records by which the organization's endpoints are told that a run
 // started or ended. They go into the append that states it.

@@ -27,8 +27,10 @@ package workflow
 
 import (
 	"context"
-	"iter"
 	"time"
+
+	"github.com/agentledger/agentledger/internal/deliver/webhook"
+	"github.com/agentledger/agentledger/internal/flow/approval"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -136,23 +138,6 @@ type Placed struct {
 	Replayed   bool // it was there before this request
 }
 
-// Ledgers is the part of package log that runs need.
-type Ledgers interface {
-	State(ctx context.Context, t id.Tenant) (*log.State, error)
-	Append(ctx context.Context, t id.Tenant, prepare log.Prepare) ([]log.Receipt, error)
-	Locate(ctx context.Context, s *log.State, events []id.Event) ([]id.Index, error)
-	Hashes(ctx context.Context, s *log.State, at []id.Index) ([]id.Hash, error)
-	Events(ctx context.Context, s *log.State, begin, end id.Index, parts storage.Fields) iter.Seq2[storage.Event, error]
-	Event(ctx context.Context, s *log.State, at id.Index, parts storage.Fields) (storage.Event, error)
-}
-
-// Agents knows which agents the bridge may act for, and signs (package agent).
-type Agents interface {
-	Bridge(ctx context.Context, s *log.State) (*agent.Bridge, error)
-	MayUseBridge(ctx context.Context, s *log.State, a id.Agent) (bool, error)
-	MakeBridgeKey(ctx context.Context, s *log.State, principal string) (*agent.Bridge, sysevent.Change, error)
-}
-
 // Organizations knows settings and caps (package org).
 type Organizations interface {
 	Settings(ctx context.Context, s *log.State) (*org.Settings, error)
@@ -163,12 +148,12 @@ type Organizations interface {
 type Options struct {
 	Records       storage.RecordStore
 	Events        *sysevent.Appender
-	Ledgers       Ledgers
+	Ledgers       *log.Ledgers
 	Policies      policystore.ActiveSource
-	Agents        Agents
+	Agents        *agent.Agents
 	Organizations Organizations
-	Webhooks      Deliveries // of notices; default: none
-	Approvals     Approvals
+	Webhooks      *webhook.Sender // of notices; default: none
+	Approvals     *approval.Approvals
 
 	Processors *admission.FairQueue  // of signatures; default: no bound
 	Silence    time.Duration         // of runs that begin from now on; default DefaultSilence
@@ -182,14 +167,14 @@ type Options struct {
 type Workflows struct {
 	stores   stores
 	events   *sysevent.Appender
-	ledgers  Ledgers
+	ledgers  *log.Ledgers
 	policies policystore.ActiveSource
 	intents  *policystore.Intents
-	agents   Agents
+	agents   *agent.Agents
 	orgs     Organizations
-	webhooks Deliveries
+	webhooks *webhook.Sender
 
-	approvals  Approvals
+	approvals  *approval.Approvals
 	processors *admission.FairQueue
 	silence    time.Duration
 	maxBytes   int
