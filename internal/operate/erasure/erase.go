@@ -48,14 +48,6 @@ type EventReader interface {
 	Events(ctx context.Context, s *log.State, begin, end id.Index, parts storage.Fields) iter.Seq2[storage.Event, error]
 }
 
-// Appender appends statements (sysevent.Appender).
-type Appender interface {
-	Append(
-		ctx context.Context, t id.Tenant, principal string,
-		prepare func(context.Context, *log.State) (sysevent.Change, error),
-	) ([]log.Receipt, error)
-}
-
 // EnvelopeEraser takes envelopes of stored events away, in the same append as the ledger_envelope_erased event that names
 // them. An erasure that is acknowledged is durable. The service's own events are never erased, although ranges may span
 // them. An event that was erased before keeps the marker of its first erasure, and an erasure that would take nothing away
@@ -67,7 +59,7 @@ type Appender interface {
 //
 // Its methods may be called concurrently.
 type EnvelopeEraser struct {
-	Appender Appender
+	Appender *sysevent.Appender
 	Ledgers  EventReader
 }
 

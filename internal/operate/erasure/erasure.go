@@ -21,6 +21,8 @@ import (
 	"iter"
 	"time"
 
+	"github.com/agentledger/agentledger/internal/tenant/quota"
+
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/deliver/schedule"
@@ -50,53 +52,26 @@ type Index interface {
 	Find(ctx context.Context, t id.Tenant, name string) (index.Row, error)
 }
 
-// Approvals yields approvals and takes their payloads away (package approval).
-type Approvals interface {
-	Behind(ctx context.Context, t id.Tenant, after approval.ID) iter.Seq2[approval.Approval, error]
-	Erase(ctx context.Context, t id.Tenant, name approval.ID, at id.Instant) ([]storage.Change, error)
-}
-
 // ApprovalList reads approvals (package approval).
 type ApprovalList interface {
 	List(ctx context.Context, t id.Tenant, f approval.Filter, before approval.ID, limit int) (approval.Page, error)
 	Find(ctx context.Context, t id.Tenant, name approval.ID) (approval.Approval, error)
 }
 
-// Eraser takes envelopes away (EnvelopeEraser).
-type Eraser interface {
-	Erase(ctx context.Context, t id.Tenant, principal string,
-		prepare func(context.Context, *log.State) (Selection, error)) (Result, error)
-}
-
-// Deliveries takes erased texts out of deliveries (package webhook).
-type Deliveries interface {
-	EraseTexts(ctx context.Context, t id.Tenant, gone webhook.Gone) (int, error)
-}
-
-// Settings tells for how long an organization keeps envelopes (package org).
-type Settings interface {
-	Keeping(ctx context.Context, s *log.State) (org.Keeping, error)
-}
-
-// Pace bounds how often an organization's people change something (package quota).
-type Pace interface {
-	CountStatement(ctx context.Context, t id.Tenant) ([]storage.Change, error)
-}
-
 // Options configure New. All but the last three are required.
 type Options struct {
 	Records    storage.RecordStore
 	Events     *sysevent.Appender
-	Eraser     Eraser
+	Eraser     *EnvelopeEraser
 	Ledgers    Ledgers
 	Index      Index
-	Approvals  Approvals
+	Approvals  *approval.Approvals
 	Lists      ApprovalList
-	Deliveries Deliveries
-	Settings   Settings
+	Deliveries *webhook.Sender
+	Settings   *org.Orgs
 
 	Archive Archive          // default: none
-	Pace    Pace             // default: none
+	Pace    *quota.Quota     // default: none
 	Clock   func() time.Time // default: time.Now
 	Held    func() error     // why Run erases nothing now, nil when it does; default: always nil
 }

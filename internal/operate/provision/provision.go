@@ -30,50 +30,16 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// Ledgers makes ledgers (package log).
-type Ledgers interface {
-	Create(ctx context.Context, t id.Tenant, g log.Genesis) (*log.State, error)
-	State(ctx context.Context, t id.Tenant) (*log.State, error)
-	SlugTaken(slug id.Slug, o id.Origin) bool
-}
-
-// Organizations claims names and makes first records (package org).
-type Organizations interface {
-	CheckFounding(f org.Founding) error
-	FoundOrganization(ctx context.Context, f org.Founding) ([]storage.Change, error)
-	NewIngestKey(
-		ctx context.Context, t id.Tenant, principal string, w org.WantedKey,
-	) (storage.Change, org.IngestKey, org.Token, error)
-}
-
-// Agents makes the first agent (package agent).
-type Agents interface {
-	NewAgent(
-		ctx context.Context, t id.Tenant, principal string, w agent.Wanted,
-	) ([]storage.Change, agent.Credentials, error)
-}
-
-// Accounts finds or makes the owner (package account).
-type Accounts interface {
-	Owner(ctx context.Context, email, password string, names ...string) (who account.Account, known bool, err error)
-	NewOffer(
-		ctx context.Context, t id.Tenant, who account.ID, role account.Role,
-	) (storage.Change, account.Membership, error)
-	NewMembership(
-		ctx context.Context, t id.Tenant, who account.ID, role account.Role,
-	) (storage.Change, account.Membership, error)
-}
-
 // Provisioner makes organizations. All fields but NewTenant are required; its methods may be
 // called concurrently.
 type Provisioner struct {
 	// NewTenant returns a random handle, of an organization that this process will own. Default: id.NewTenant.
 	NewTenant func() (id.Tenant, error)
 
-	Ledgers       Ledgers
-	Organizations Organizations
-	Agents        Agents
-	Accounts      Accounts
+	Ledgers       *log.Ledgers
+	Organizations *org.Orgs
+	Agents        *agent.Agents
+	Accounts      *account.Accounts
 	Keyring       *seal.Keyring // seals the system key
 	Host          Host
 }

@@ -18,16 +18,10 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// Ledgers is the ledgers that a Watcher holds (package log).
-type Ledgers interface {
-	State(ctx context.Context, t id.Tenant) (*log.State, error)
-	MarkFault(ctx context.Context, t id.Tenant, level log.Level, reason string) error
-}
-
 // Watcher compares the records of each organization with its log, once at the start of the service and then from time to time,
 // and holds an organization whose records contradict its log.
 type Watcher struct {
-	Ledgers Ledgers
+	Ledgers *log.Ledgers
 	Store   Store
 	Keyring *seal.Keyring
 	Logger  *slog.Logger

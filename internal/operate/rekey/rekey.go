@@ -31,15 +31,10 @@ type Store interface {
 	Tenants(ctx context.Context) iter.Seq2[id.Tenant, error]
 }
 
-// Ledgers tells whose a ledger is (package log).
-type Ledgers interface {
-	State(ctx context.Context, t id.Tenant) (*log.State, error)
-}
-
 // Rekeyer moves all keys of a store.
 type Rekeyer struct {
 	Store   Store
-	Ledgers Ledgers
+	Ledgers *log.Ledgers
 	Keyring *seal.Keyring // active: the newest master key
 	Sealed  []seal.Record // every kind of record that holds keys
 	Texts   []seal.Texts  // every kind of record that holds other sealed texts

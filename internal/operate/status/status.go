@@ -36,11 +36,6 @@ const (
 	maxWaiting = 10
 )
 
-// Ledgers gives the published states (package log).
-type Ledgers interface {
-	State(ctx context.Context, t id.Tenant) (*log.State, error)
-}
-
 // Organizations gives the names of organizations (package org).
 type Organizations interface {
 	Summary(ctx context.Context, t id.Tenant) (org.Summary, error)
@@ -49,7 +44,7 @@ type Organizations interface {
 // Options configure New. All are required but the last ones.
 type Options struct {
 	Metrics      *prometheus.Registry // of the process; the metrics of volumes and backups are added
-	Ledgers      Ledgers
+	Ledgers      *log.Ledgers
 	Orgs         Organizations
 	Worst        func() []id.Tenant             // ledgers with faults, the worst first
 	Waits        func() map[id.Tenant]time.Time // since when ledgers wait for witnesses
