@@ -20,20 +20,13 @@ import (
 // maxMails is how many mails one look at an organization writes.
 const maxMails = 50
 
-// Approvals lists questions, and tells why a person may not vote on them (package approval).
-type Approvals interface {
-	List(ctx context.Context, t id.Tenant, f approval.Filter, before approval.ID, limit int) (approval.Page, error)
-	Obstacles(ctx context.Context, t id.Tenant, who account.ID, list []approval.Approval) (
-		[]approval.Obstacle, error)
-}
-
 // VotersOptions configure NewVoters. All but Held are required.
 type VotersOptions struct {
 	Records       storage.RecordStore
-	Approvals     Approvals
-	Accounts      Accounts
+	Approvals     *approval.Approvals
+	Accounts      *account.Accounts
 	Organizations Organizations
-	Outbox        Outbox
+	Outbox        *mail.Outbox
 	PublicURL     string
 	Clock         func() time.Time
 	Held          func() error // why Run writes nothing now, nil when it does; default: always nil

@@ -31,16 +31,9 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// Outbox writes messages (package mail).
-type Outbox interface {
-	Enabled() bool
-	WriteMessages(ctx context.Context, t id.Tenant, all ...mail.Named) ([]storage.Change, error)
-	CountStranger(ctx context.Context, s mail.Stranger) error
-}
-
 // AccountMail is the mails to the person of an account. It implements account.Mail.
 type AccountMail struct {
-	Outbox    Outbox
+	Outbox    *mail.Outbox
 	PublicURL string
 }
 
@@ -60,7 +53,7 @@ func (l AccountMail) writeOne(ctx context.Context, name string, m mail.Message) 
 // organization or by id.Service. They are counted apart from invitations, so that the holder cannot use up the mails
 // by which the owner of the address takes the account over. An account whose address leads to another account gets no
 // mail.
-func MayMail(ctx context.Context, o Outbox, who account.Account, t id.Tenant) (bool, error) {
+func MayMail(ctx context.Context, o *mail.Outbox, who account.Account, t id.Tenant) (bool, error) {
 	if who.Released {
 		return false, nil
 	}

@@ -22,18 +22,12 @@ type Organizations interface {
 	Summary(ctx context.Context, t id.Tenant) (org.Summary, error)
 }
 
-// Accounts knows members and their addresses (package account).
-type Accounts interface {
-	Members(ctx context.Context, t id.Tenant) ([]account.StoredMembership, error)
-	ByID(ctx context.Context, who account.ID) (account.Account, error)
-}
-
 // OrganizationMail is the mails of an organization to members and invited people. It implements
 // member.Mail and webhook.Mail.
 type OrganizationMail struct {
-	Outbox        Outbox
+	Outbox        *mail.Outbox
 	Organizations Organizations
-	Accounts      Accounts
+	Accounts      *account.Accounts
 	PublicURL     string
 }
 

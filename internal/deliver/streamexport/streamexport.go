@@ -24,6 +24,9 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/agentledger/agentledger/internal/tenant/quota"
+	"github.com/agentledger/agentledger/log"
+
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/agentledger/agentledger/id"
@@ -41,20 +44,15 @@ type Caller interface {
 	Post(ctx context.Context, address string, header http.Header, body []byte) (egress.Answer, error)
 }
 
-// Pace bounds how often an organization's people change something (package quota).
-type Pace interface {
-	CountStatement(ctx context.Context, t id.Tenant) ([]storage.Change, error)
-}
-
 // Options configure New. The first five are required.
 type Options struct {
 	Records storage.RecordStore
-	Ledgers follow.Ledgers
+	Ledgers *log.Ledgers
 	Keyring *seal.Keyring
 	Caller  Caller
 	Events  *sysevent.Appender // states changes
 
-	Pace    Pace                  // of changes; nil: none
+	Pace    *quota.Quota          // of changes; nil: none
 	Clock   func() time.Time      // default: time.Now
 	Metrics prometheus.Registerer // default: none
 }

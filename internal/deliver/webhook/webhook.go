@@ -37,6 +37,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/agentledger/agentledger/internal/tenant/quota"
+	"github.com/agentledger/agentledger/log"
+
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/prometheus/client_golang/prometheus"
@@ -66,19 +69,14 @@ type Options struct {
 
 	// For endpoints.
 	Events    *sysevent.Appender // states changes of endpoints
-	Pace      Pace               // of changes; nil: none
+	Pace      *quota.Quota       // of changes; nil: none
 	PublicURL string             // of the service, for links
 	Mail      Mail               // told of endpoints that were disabled; nil: none
-	Ledgers   follow.Ledgers     // whose events endpoints are told of; nil: none
+	Ledgers   *log.Ledgers       // whose events endpoints are told of; nil: none
 	Plans     Plans              // whose thresholds endpoints are told of; nil: none
 
 	Clock   func() time.Time      // default: time.Now
 	Metrics prometheus.Registerer // default: none
-}
-
-// Pace bounds how often an organization's people change something (package quota).
-type Pace interface {
-	CountStatement(ctx context.Context, t id.Tenant) ([]storage.Change, error)
 }
 
 // Mail writes to the people who look after an organization's endpoints.
@@ -103,7 +101,7 @@ type Sender struct {
 	keyring   *seal.Keyring
 	caller    Caller
 	events    *sysevent.Appender
-	pace      Pace
+	pace      *quota.Quota
 	publicURL string
 	mail      Mail             // may be nil
 	plans     Plans            // may be nil
