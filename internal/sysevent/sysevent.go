@@ -131,11 +131,6 @@ type Change struct {
 	KeepConfigVersion bool
 }
 
-// Ledgers appends to ledgers (package log).
-type Ledgers interface {
-	Append(ctx context.Context, t id.Tenant, prepare log.Prepare) ([]log.Receipt, error)
-}
-
 // Disclosures tells the organization's setting for new events.
 type Disclosures interface {
 	Disclosure(ctx context.Context, s *log.State) (id.Disclosure, error)
@@ -143,7 +138,7 @@ type Disclosures interface {
 
 // Appender states things. Its methods may be called concurrently.
 type Appender struct {
-	Ledgers     Ledgers
+	Ledgers     *log.Ledgers
 	Records     storage.RecordStore
 	Keyring     *seal.Keyring
 	Disclosures Disclosures

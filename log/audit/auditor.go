@@ -42,17 +42,9 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// Ledgers is the ledgers that an Auditor checks (package log).
-type Ledgers interface {
-	State(ctx context.Context, t id.Tenant) (*log.State, error)
-	FaultLevel(ctx context.Context, t id.Tenant, stored []byte) log.Level
-	MarkFault(ctx context.Context, t id.Tenant, level log.Level, reason string) error
-	Moves() *log.Moves
-}
-
 // Options configure New. Ledgers and Store are required.
 type Options struct {
-	Ledgers Ledgers
+	Ledgers *log.Ledgers
 	Store   log.Store // the store of the ledgers
 
 	Logger  *slog.Logger          // default: discards
@@ -67,7 +59,7 @@ type Options struct {
 // Auditor re-verifies ledgers while they take events. A fault that it finds marks the
 // ledger.
 type Auditor struct {
-	ledgers Ledgers
+	ledgers *log.Ledgers
 	store   log.Store
 	clock   func() time.Time
 	metrics *metrics

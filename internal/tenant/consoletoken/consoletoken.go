@@ -24,6 +24,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/agentledger/agentledger/internal/tenant/quota"
+
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/records"
@@ -65,17 +67,12 @@ type Members interface {
 	TakenOverAt(ctx context.Context, who account.ID) (id.Instant, error)
 }
 
-// Pace bounds how often an organization's people change something (package quota).
-type Pace interface {
-	CountStatement(ctx context.Context, t id.Tenant) ([]storage.Change, error)
-}
-
 // Options configure New. All but Clock are required.
 type Options struct {
 	Records storage.RecordStore
 	Events  *sysevent.Appender
 	Members Members
-	Pace    Pace
+	Pace    *quota.Quota
 	Clock   func() time.Time // default: time.Now
 }
 
