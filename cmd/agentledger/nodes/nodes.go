@@ -22,6 +22,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/agentledger/agentledger/log"
+
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/agentledger/agentledger/fault"
@@ -35,12 +37,6 @@ import (
 	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/storage/pgstore/nodetable"
 )
-
-// Ledgers has the state of the organizations that a node owns (package log).
-type Ledgers interface {
-	Release(ctx context.Context, match func(id.Tenant) bool) error
-	ReceiveAnchors(ctx context.Context, notes []anchor.Note) error
-}
 
 // Options configure New. All but URL are required.
 type Options struct {
@@ -65,8 +61,8 @@ type Node struct {
 	proxy    *forward.Proxy
 	news     *cluster.Journal
 	tellers  []teller
-	ledgers  atomic.Pointer[Ledgers] // nil before Start
-	stop     context.CancelFunc      // nil before Start
+	ledgers  atomic.Pointer[log.Ledgers] // nil before Start
+	stop     context.CancelFunc          // nil before Start
 	done     chan struct{}
 
 	fetching sync.Mutex
@@ -160,12 +156,12 @@ const startTime = 3 * time.Second
 
 // Start joins the other nodes. It is called once, with the ledgers that were opened with Share. It returns when the
 // node knows an owner of the service's own shard, or after startTime: a database that is away is no reason to wait.
-func (n *Node) Start(l Ledgers) {
+func (n *Node) Start(l *log.Ledgers) {
 	if n == nil {
 		return
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	n.ledgers.Store(&l)
+	n.ledgers.Store(l)
 	n.stop, n.done = stop, make(chan struct{})
 	go func() {
 		defer close(n.done)
@@ -195,7 +191,7 @@ func (n *Node) Release(ctx context.Context, shards []cluster.Shard) {
 	for _, s := range shards {
 		given[s] = true
 	}
-	err := (*n.ledgers.Load()).Release(ctx, func(t id.Tenant) bool { return given[cluster.ShardOf(t)] })
+	err := n.ledgers.Load().Release(ctx, func(t id.Tenant) bool { return given[cluster.ShardOf(t)] })
 	if err != nil {
 		n.options.Logger.WarnContext(ctx, "cluster: organizations are given away with work under way", "error", err)
 	}
@@ -311,7 +307,7 @@ func (n *Node) receiveAnchors(notes []anchor.Note) error {
 	if l := n.ledgers.Load(); l != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), receiveTime)
 		defer cancel()
-		return (*l).ReceiveAnchors(ctx, notes)
+		return l.ReceiveAnchors(ctx, notes)
 	}
 	_, err := n.options.Anchors.Receive(notes)
 	return err
