@@ -33,6 +33,10 @@ import (
 	"net/netip"
 	"runtime"
 
+	"github.com/agentledger/agentledger/internal/operate/witness"
+	"github.com/agentledger/agentledger/internal/read/evidence"
+	"github.com/agentledger/agentledger/internal/sysevent"
+
 	"github.com/agentledger/agentledger/internal/deliver/streamexport"
 	"github.com/agentledger/agentledger/internal/deliver/webhook"
 	"github.com/agentledger/agentledger/internal/flow/approval"
@@ -65,15 +69,15 @@ type Options struct {
 	Webhooks      *webhook.Sender
 	StreamExports *streamexport.Exporter
 	Simulator     *simulate.Simulator
-	Witnesses     Witnesses
+	Witnesses     *witness.Witnesses
 	Tokens        *consoletoken.Tokens
 	Events        *eventlist.Reader
 	Erasures      *erasure.Erasures
-	Evidence      packExporter
+	Evidence      *evidence.Exporter
 	People        auditlist.People
 	Members       *member.Members
 	VoterKeys     *voterkey.Keys
-	Sources       auditlist.Sources
+	Sources       sysevent.Sources
 	PublicURL     string // pages of its origin may call, also through a proxy that changes Host
 
 	// Control is the load control shared with other surfaces; default: one of its own for
@@ -182,7 +186,7 @@ func (s *Server) Routes(r *edge.Router) {
 func (s *Server) addCalls(table *routes) {
 	audit := &auditlist.Reader{Index: s.Events.Index, Ledgers: s.Events.Ledgers, Sources: s.Sources, People: s.People,
 		Organizations: s.Orgs}
-	(&readingCalls{Events: s.Events, Traces: s.Events, Audit: audit}).AddRoutes(table)
+	(&readingCalls{Events: s.Events, Audit: audit}).AddRoutes(table)
 	(&erasureCalls{Erasures: s.Erasures}).AddRoutes(table)
 	newEvidenceCalls(s.Evidence).AddRoutes(table)
 }

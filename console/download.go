@@ -72,7 +72,7 @@ func (c *readingCalls) streamTraces(asked eventlist.Asked, f Format) answer {
 				TextCell(strings.Join(agents, " "))}
 		},
 		Page: func(ctx context.Context, after string, limit int) ([]eventlist.Trace, *string, error) {
-			page, err := c.Traces.ListTraces(ctx, pageOf(asked, after, limit))
+			page, err := c.Events.ListTraces(ctx, pageOf(asked, after, limit))
 			return page.Traces, page.Next, err
 		},
 	})

@@ -1,7 +1,6 @@
 package console
 
 import (
-	"context"
 	"net/http"
 	"strconv"
 
@@ -14,16 +13,8 @@ import (
 	"github.com/agentledger/agentledger/internal/tenant/account"
 )
 
-// eraser begins erasures and tells about them (package operate/erasure).
-type eraser interface {
-	Ask(ctx context.Context, t id.Tenant, asker string, w erasure.Wanted) (erasure.Erasure, error)
-	AskForEvent(ctx context.Context, t id.Tenant, asker, name string, why erasure.Reason) (erasure.Erasure, error)
-	Find(ctx context.Context, t id.Tenant, name erasure.ID) (erasure.Erasure, error)
-	List(ctx context.Context, t id.Tenant, before erasure.ID, limit int) ([]erasure.Erasure, error)
-}
-
 // erasureCalls are the calls about erasures. The field is required.
-type erasureCalls struct{ Erasures eraser }
+type erasureCalls struct{ Erasures *erasure.Erasures }
 
 // AddRoutes adds the routes of the calls.
 func (c *erasureCalls) AddRoutes(table *routes) {

@@ -17,19 +17,14 @@ const (
 	maxExportsOrganization = 1
 )
 
-// packExporter makes packs (package internal/read/evidence).
-type packExporter interface {
-	Export(ctx context.Context, a evidence.Asked, to evidence.Output) error
-}
-
 // evidenceCalls are the calls for packs.
 type evidenceCalls struct {
-	exporter packExporter
+	exporter *evidence.Exporter
 	exports  *admission.Downloads
 }
 
 // newEvidenceCalls returns the calls.
-func newEvidenceCalls(x packExporter) *evidenceCalls {
+func newEvidenceCalls(x *evidence.Exporter) *evidenceCalls {
 	return &evidenceCalls{exporter: x, exports: admission.NewDownloads(maxExports, maxExportsOrganization)}
 }
 

@@ -1,8 +1,6 @@
 package console
 
 import (
-	"context"
-
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/http/edge"
 	"github.com/agentledger/agentledger/internal/read/auditlist"
@@ -10,29 +8,10 @@ import (
 	"github.com/agentledger/agentledger/internal/tenant/account"
 )
 
-// eventLister answers questions about events (package eventlist).
-type eventLister interface {
-	List(ctx context.Context, a eventlist.Asked) (eventlist.Events, error)
-	Find(ctx context.Context, a eventlist.Asked, name string) (eventlist.Detail, error)
-}
-
-// traceLister answers questions about many events together (package eventlist).
-type traceLister interface {
-	ListTraces(ctx context.Context, a eventlist.Asked) (eventlist.Traces, error)
-	Trace(ctx context.Context, a eventlist.Asked, trace id.Trace) (eventlist.Tree, error)
-	Count(ctx context.Context, a eventlist.Asked) (eventlist.Stats, error)
-}
-
-// auditLister answers questions about the server's own events (package auditlist).
-type auditLister interface {
-	List(ctx context.Context, a eventlist.Asked) (auditlist.Acts, error)
-}
-
 // readingCalls are the calls of readers. All fields are required.
 type readingCalls struct {
-	Events eventLister
-	Traces traceLister
-	Audit  auditLister
+	Events *eventlist.Reader
+	Audit  *auditlist.Reader
 }
 
 // AddRoutes adds the routes of the calls.
@@ -86,7 +65,7 @@ func (c *readingCalls) listTraces(r *request) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	return okAnswer(c.Traces.ListTraces(r.Context(), asked))
+	return okAnswer(c.Events.ListTraces(r.Context(), asked))
 }
 
 func (c *readingCalls) answerTrace(r *request) (answer, error) {
@@ -94,7 +73,7 @@ func (c *readingCalls) answerTrace(r *request) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	return okAnswer(c.Traces.Trace(r.Context(), asked, id.Trace(r.PathParameter("trace"))))
+	return okAnswer(c.Events.Trace(r.Context(), asked, id.Trace(r.PathParameter("trace"))))
 }
 
 func (c *readingCalls) listAudit(r *request) (answer, error) {
@@ -111,5 +90,5 @@ func (c *readingCalls) listAudit(r *request) (answer, error) {
 
 func (c *readingCalls) answerStats(r *request) (answer, error) {
 	asked := eventlist.Asked{Tenant: r.Who.Tenant, Values: r.URL.Query()}
-	return okAnswer(c.Traces.Count(r.Context(), asked))
+	return okAnswer(c.Events.Count(r.Context(), asked))
 }

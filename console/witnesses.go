@@ -1,7 +1,6 @@
 package console
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 
@@ -12,13 +11,6 @@ import (
 	"github.com/agentledger/agentledger/internal/tenant/org"
 	"github.com/agentledger/agentledger/trust"
 )
-
-// Witnesses reports and refreshes the cosignatures of an organization's witnesses
-// (package witness).
-type Witnesses interface {
-	Status(ctx context.Context, t id.Tenant) (witness.Status, error)
-	AskNow(ctx context.Context, t id.Tenant, by witness.Asker) ([]string, error)
-}
 
 type witnessesView struct {
 	Policy    *string          `json:"policy"` // the organization's own; null: the service's is in force
