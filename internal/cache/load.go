@@ -9,67 +9,67 @@ import (
 	"github.com/agentledger/agentledger/fault"
 )
 
-// load is a read under way.
+// load is a read in flight.
 type load[V any] struct {
-	asked   request       // of the first caller
-	started time.Time     // by the machine's clock, for patience
+	query   request       // of the first caller
+	started time.Time     // on the machine's clock, for Patience
 	done    chan struct{} // closed when loaded or err is set
 	loaded  *loaded[V]
 	err     error
 }
 
-// readFresh returns a value that was read late enough for a request.
+// readFresh returns a value that is fresh for the request, or a stale one if the store does not answer.
 func (c *Loading[K, V]) readFresh(
-	ctx context.Context, key K, asked request, read func(context.Context) (V, error),
+	ctx context.Context, key K, query request, read func(context.Context) (V, error),
 ) (V, error) {
 	for {
-		known, l := c.joinLoad(ctx, key, asked, read)
+		known, l := c.joinLoad(ctx, key, query, read)
 		if l == nil {
 			return known.value, nil
 		}
-		old := c.mayShowStale(key, known, asked)
+		old := c.mayShowStale(key, known, query)
 		err := c.awaitLoad(ctx, l, old)
 		switch {
-		case err == nil && (c.isFresh(l.loaded, asked) || !l.asked.at.Before(asked.at)):
+		case err == nil && (c.isFresh(l.loaded, query) || !l.query.at.Before(query.at)):
 			return l.loaded.value, nil
 		case err == nil:
-			continue // read too long ago: it began before this call
+			continue // the read started before this call and is too old for it
 		case old && IsUnanswered(err) && c.stillHolds(key, known):
 			c.stale.Add(1)
 			return known.value, nil
 		case old && err == errImpatient:
-			continue // known was dropped meanwhile
+			continue // known was dropped in the meantime
 		}
 		var none V
 		return none, err
 	}
 }
 
-// joinLoad returns a fresh value, or the read under way of a key, which it begins if
-// there is none for the version, with the value of before.
+// joinLoad returns the fresh value of a key, or else the cached value and the read in flight. It starts a read if there
+// is none for the version.
 func (c *Loading[K, V]) joinLoad(
-	ctx context.Context, key K, asked request, read func(context.Context) (V, error),
+	ctx context.Context, key K, query request, read func(context.Context) (V, error),
 ) (*loaded[V], *load[V]) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	known, _ := c.values.Get(key)
-	if c.isFresh(known, asked) {
+	if c.isFresh(known, query) {
 		return known, nil
 	}
 	l := c.loads[key]
-	if l == nil || l.asked.version < asked.version { // an older version may lack the key
-		l = &load[V]{asked: asked, started: time.Now(), done: make(chan struct{}), err: errUnfinished}
+	if l == nil || l.query.version < query.version { // an older version may lack the key
+		l = &load[V]{query: query, started: time.Now(), done: make(chan struct{}), err: errUnfinished}
 		c.loads[key] = l
 		go c.runLoad(context.WithoutCancel(ctx), key, l, read)
 	}
 	return known, l
 }
 
-// errImpatient: there is an older value, and the read takes too long.
+// errImpatient means that there is a stale value and that the read takes longer than Patience.
 var errImpatient = fmt.Errorf("the store has not answered yet: %w", context.DeadlineExceeded)
 
-// awaitLoad returns the error of a read, that of ctx, or errImpatient if old says that
-// there is something better to do than to wait.
+// awaitLoad waits for a read and returns its error, or the error of ctx. If old is true, it waits only for Patience and
+// then returns errImpatient.
 func (c *Loading[K, V]) awaitLoad(ctx context.Context, l *load[V], old bool) error {
 	var patience <-chan time.Time
 	if old {
@@ -87,25 +87,25 @@ func (c *Loading[K, V]) awaitLoad(ctx context.Context, l *load[V], old bool) err
 	}
 }
 
-// mayShowStale reports whether a value may be shown while the store does not answer.
-func (c *Loading[K, V]) mayShowStale(key K, known *loaded[V], asked request) bool {
-	if known == nil || c.options.Stale == 0 || known.version < asked.version ||
-		asked.at.Sub(known.began) >= c.options.MaxAge+c.options.Stale {
+// mayShowStale reports whether a cached value may be returned while the store does not answer.
+func (c *Loading[K, V]) mayShowStale(key K, known *loaded[V], query request) bool {
+	if known == nil || c.options.Stale == 0 || known.version < query.version ||
+		query.at.Sub(known.began) >= c.options.MaxAge+c.options.Stale {
 		return false
 	}
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	until, dropped := c.dropped[key]
-	return !dropped || asked.at.After(until)
+	return !dropped || query.at.After(until)
 }
 
-// stillHolds reports whether a value is still that of its key, or was only expired.
+// stillHolds reports whether a value is still cached for its key. An expired value is.
 func (c *Loading[K, V]) stillHolds(key K, known *loaded[V]) bool {
 	now, found := c.values.Get(key)
 	return found && now.began.Equal(known.began)
 }
 
-// runLoad reads a value, keeps it and releases all callers that wait for it.
+// runLoad reads and caches a value, and releases all callers that wait for it.
 func (c *Loading[K, V]) runLoad(ctx context.Context, key K, l *load[V], read func(context.Context) (V, error)) {
 	ctx, cancel := context.WithTimeout(ctx, c.options.LoadTime)
 	defer cancel()
@@ -131,11 +131,11 @@ func (c *Loading[K, V]) runLoad(ctx context.Context, key K, l *load[V], read fun
 	value, l.err = read(ctx)
 }
 
-// finishLoad keeps the value that was read, unless it was dropped meanwhile. An answer that is
-// an error removes the value of before: a key that another process has revoked
-// must not come back when the store falls silent.
+// finishLoad caches the value that was read, unless it was dropped in the meantime. If the read returned an error other
+// than that the store did not answer, it removes the cached value: a key that another process has revoked must not be
+// accepted again when the store becomes unavailable.
 func (c *Loading[K, V]) finishLoad(key K, l *load[V], value V) {
-	l.loaded = &loaded[V]{value: value, began: l.asked.at, version: l.asked.version, writes: l.asked.writes}
+	l.loaded = &loaded[V]{value: value, began: l.query.at, version: l.query.version, writes: l.query.writes}
 	c.mu.Lock()
 	if c.loads[key] == l {
 		delete(c.loads, key)

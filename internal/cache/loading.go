@@ -13,16 +13,16 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// Forever as MaxAge is for values that never change, or that belong to a version.
+// Forever is the MaxAge of values that never change, or that belong to a version.
 const Forever = time.Duration(math.MaxInt64)
 
 const (
 	defaultPatience = 100 * time.Millisecond
 	defaultLoadTime = 10 * time.Second
-	maxLoads        = 1024 // reads under way at a time
+	maxLoads        = 1024 // concurrent reads
 )
 
-// errUnfinished is the error of a read that did not return.
+// errUnfinished is the error of a load until its read has returned.
 var errUnfinished = errors.New("read did not end")
 
 // LoadingOptions configure NewLoading. MaxAge and Limit are required.
@@ -30,23 +30,22 @@ type LoadingOptions[K comparable, V any] struct {
 	MaxAge time.Duration
 	Clock  func() time.Time // default: time.Now
 
-	// Writes grows with each write that may change a value, before that write is acknowledged. A value stays fresh
-	// beyond MaxAge until it grows. nil: writes are not known.
+	// Writes counts the writes that may change a value. It increases before such a write is acknowledged. A value stays
+	// fresh beyond MaxAge while the count has not changed. If nil, MaxAge alone decides.
 	Writes func() uint64
 
-	// The bound, as in MapOptions.
+	// Limit, Weight, Shards and Hash are the same as in MapOptions.
 	Limit  int64
 	Weight func(K, V) int64
 	Shards int
 	Hash   func(K) uint64
 
-	// Stale is for how long beyond MaxAge a value is still returned while the store
-	// does not answer: the read has no result after Patience, or failed because the
-	// store can't be reached. Give it to values that only writes of this process
-	// change, and Drop them there. 0: never.
+	// Stale is how much longer than MaxAge a value may be returned while the store does not answer: the read has no
+	// result after Patience, or failed because the store is unavailable. Use it for values that only this process
+	// changes, and Drop them when it does. If zero, stale values are never returned.
 	Stale    time.Duration
-	Patience time.Duration // default 100 ms
-	LoadTime time.Duration // after which a read is ended; default 10 s
+	Patience time.Duration // default: 100 ms
+	LoadTime time.Duration // a read is canceled after it; default: 10 s
 }
 
 func (o LoadingOptions[K, V]) withDefaults() LoadingOptions[K, V] {
@@ -62,31 +61,30 @@ func (o LoadingOptions[K, V]) withDefaults() LoadingOptions[K, V] {
 	return o
 }
 
-// Loading is a bounded map of values that are read when they are needed. Its methods may
-// be called concurrently.
+// Loading is a bounded map whose values are read when they are needed. Its methods may be called concurrently.
 type Loading[K comparable, V any] struct {
 	options LoadingOptions[K, V]
 	values  *Map[K, *loaded[V]]
-	slots   chan struct{} // one for each read under way
-	stale   atomic.Uint64 // stale values returned
+	slots   chan struct{} // one for each read in flight
+	stale   atomic.Uint64 // number of stale values returned
 
-	mu      sync.RWMutex // values are written under it
+	mu      sync.RWMutex // also held for writes to values
 	loads   map[K]*load[V]
-	dropped map[K]time.Time // until when values are not shown as stale ones; nil without Stale
+	dropped map[K]time.Time // until when a key's values must not be returned as stale; nil without Stale
 }
 
-// loaded is a value that was read. It never changes.
+// loaded is a value that was read. It is immutable.
 type loaded[V any] struct {
 	value   V
-	began   time.Time // of its read
-	version uint64    // for which it was read
-	writes  uint64    // when its read began
+	began   time.Time // start of the read
+	version uint64    // that the caller of the read asked for
+	writes  uint64    // at the start of the read
 	expired bool
 }
 
-// request is a caller's demand: a value that is good at a time and for a version.
+// request describes the value that a caller needs: one that is fresh at a time, for a version or a later one.
 type request struct {
-	at      time.Time // zero with MaxAge Forever
+	at      time.Time // zero if MaxAge is Forever
 	version uint64
 	writes  uint64 // 0 without Writes
 }
@@ -113,27 +111,25 @@ func NewLoading[K comparable, V any](o LoadingOptions[K, V]) *Loading[K, V] {
 	return c
 }
 
-// Get returns the value of a key, reading it with read when none is fresh. read runs
-// in a goroutine of its own and does not end with ctx, because others may wait for
-// it. Errors are those of read, and that of ctx.
+// Get returns the value of a key, and calls read if it has no fresh value. read runs in its own goroutine and is not
+// canceled when ctx ends, because other callers may wait for it. It returns the error of read or of ctx.
 func (c *Loading[K, V]) Get(ctx context.Context, key K, read func(context.Context) (V, error)) (V, error) {
 	return c.GetAt(ctx, key, 0, read)
 }
 
-// GetAt is Get for a value that belongs to a version, such as the config version of an
-// organization: read MUST return the value of this version or a later one.
+// GetAt is like Get, for a value that belongs to a version, such as an organization's config version. read must return
+// the value of this version or a later one.
 func (c *Loading[K, V]) GetAt(
 	ctx context.Context, key K, version uint64, read func(context.Context) (V, error),
 ) (V, error) {
-	asked := c.requestNow(version)
-	if known, _ := c.values.Get(key); c.isFresh(known, asked) {
+	query := c.requestNow(version)
+	if known, _ := c.values.Get(key); c.isFresh(known, query) {
 		return known.value, nil
 	}
-	return c.readFresh(ctx, key, asked, read)
+	return c.readFresh(ctx, key, query, read)
 }
 
-// Lookup returns the value of a key if it is there, fresh, and of the version or a later
-// one.
+// Lookup returns the value of a key if a fresh value of the version, or a later one, is cached.
 func (c *Loading[K, V]) Lookup(key K, version uint64) (value V, found bool) {
 	known, _ := c.values.Get(key)
 	if !c.isFresh(known, c.requestNow(version)) {
@@ -142,7 +138,7 @@ func (c *Loading[K, V]) Lookup(key K, version uint64) (value V, found bool) {
 	return known.value, true
 }
 
-// LastLoaded returns the value of a key that was read last, however old it is.
+// LastLoaded returns the cached value of a key, however old it is.
 func (c *Loading[K, V]) LastLoaded(key K) (value V, found bool) {
 	known, found := c.values.Get(key)
 	if !found {
@@ -151,7 +147,7 @@ func (c *Loading[K, V]) LastLoaded(key K) (value V, found bool) {
 	return known.value, true
 }
 
-// requestNow spares values that never get too old a look at the clock.
+// requestNow reads the clock only if values expire.
 func (c *Loading[K, V]) requestNow(version uint64) request {
 	if c.options.MaxAge == Forever {
 		return request{version: version}
@@ -163,21 +159,20 @@ func (c *Loading[K, V]) requestNow(version uint64) request {
 	return r
 }
 
-func (c *Loading[K, V]) isFresh(known *loaded[V], asked request) bool {
-	if known == nil || known.expired || known.version < asked.version {
+func (c *Loading[K, V]) isFresh(known *loaded[V], query request) bool {
+	if known == nil || known.expired || known.version < query.version {
 		return false
 	}
-	return c.options.MaxAge == Forever || asked.at.Sub(known.began) < c.options.MaxAge ||
-		c.options.Writes != nil && known.writes == asked.writes
+	return c.options.MaxAge == Forever || query.at.Sub(known.began) < c.options.MaxAge ||
+		c.options.Writes != nil && known.writes == query.writes
 }
 
-// strictTime is for how long after Drop no value of a key is shown as a stale one.
-// The change that it was dropped for may have an unknown outcome: it may land later,
-// after a read that does not see it yet.
+// strictTime is how long after Drop no value of a key is returned as a stale one. The change that caused the Drop may
+// have an unknown outcome: it may be committed later, after a read that does not see it yet.
 const strictTime = time.Hour
 
-// Drop forgets a value: of a key that was revoked, for example. No value of the key
-// is shown as a stale one for an hour after it.
+// Drop removes a value, for example the value of a revoked key. For an hour, no value of the key is returned as a stale
+// one.
 func (c *Loading[K, V]) Drop(key K) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -195,8 +190,8 @@ func (c *Loading[K, V]) Drop(key K) {
 	c.dropped[key] = now.Add(strictTime)
 }
 
-// Expire makes a value one that has to be read again, and may be shown while the
-// store does not answer: it is for changes that an older value does not harm.
+// Expire makes the next caller read a value again. The old value may still be returned while the store does not answer,
+// so Expire is for changes after which an older value does no harm.
 func (c *Loading[K, V]) Expire(key K) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -208,21 +203,20 @@ func (c *Loading[K, V]) Expire(key K) {
 	}
 }
 
-// StaleAnswers returns how often a value was returned that was older than MaxAge.
+// StaleAnswers returns how many stale values were returned.
 func (c *Loading[K, V]) StaleAnswers() uint64 { return c.stale.Load() }
 
-// StaleCounter is the metric of StaleAnswers. The argument values names them, for example "sessions", a
-// plural noun.
+// StaleCounter returns the metric for StaleAnswers. values is a plural noun such as "sessions", the value of the label
+// "of".
 func StaleCounter(values string, answers func() uint64) prometheus.Collector {
 	return prometheus.NewCounterFunc(prometheus.CounterOpts{
 		Name:        "agentledger_stale_answers_total",
-		Help:        "Answers from values that were older than they may be while the store answers.",
+		Help:        "Responses based on a stale value because the store did not answer.",
 		ConstLabels: prometheus.Labels{"of": values},
 	}, func() float64 { return float64(answers()) })
 }
 
-// IsUnanswered reports whether an error says that the store did not answer, and
-// nothing about the value.
+// IsUnanswered reports whether an error means that the store did not answer, so that nothing is known about the value.
 func IsUnanswered(err error) bool {
 	return errors.Is(err, storage.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded) ||
 		errors.Is(err, context.Canceled)

@@ -6,48 +6,47 @@ import (
 	"sync/atomic"
 )
 
-// maxLook is how many entries are looked at to find one that may go.
+// maxLook bounds the number of entries that are examined to evict one.
 const maxLook = 16
 
 // MapOptions configure NewMap. Limit is required.
 type MapOptions[K comparable, V any] struct {
-	// Limit is for the weight of all entries together: bytes where Weight returns bytes,
-	// a number of entries where Weight is nil.
+	// Limit bounds the total weight of the entries: bytes if Weight returns bytes, a number of entries if Weight is
+	// nil.
 	Limit int64
 
-	// Weight returns the weight of an entry, at least 1. It is called once for each
-	// stored value. nil: each entry weighs 1.
+	// Weight returns the weight of an entry, at least 1. It is called once for each stored value. If nil, every entry
+	// weighs 1.
 	Weight func(K, V) int64
 
-	// Shards spreads the entries over so many locks, for maps that several processors
-	// read all the time. Each shard has its part of Limit. 0: one.
+	// Shards is the number of separately locked parts, for maps that several processors read all the time. Each part
+	// has an equal share of Limit. If zero, 1.
 	Shards int
 
-	// Hash chooses the shard of a key. nil: a hash over all of the key.
+	// Hash chooses the shard of a key. If nil, a hash of the whole key is used.
 	Hash func(K) uint64
 
-	// Evictable is asked about an entry that has to go to make room, and may refuse: an
-	// entry in use, for example. It is called with the shard locked, so it MUST NOT call
-	// the map. After true the entry is gone. nil: every entry may go.
+	// Evictable reports whether an entry may be evicted; it can keep an entry that is in use, for example. If it
+	// returns true, the entry is removed. It is called with the shard locked, so it must not call the map. If nil,
+	// every entry may be evicted.
 	Evictable func(K, V) bool
 }
 
-// Map is a map with a bound. Its methods may be called concurrently. Get allocates
-// nothing.
+// Map is a bounded map. Its methods may be called concurrently. Get allocates nothing.
 type Map[K comparable, V any] struct {
 	options MapOptions[K, V]
 	seed    maphash.Seed
 	shards  []shard[K, V]
 }
 
-// shard is a part of a Map. Its entries are in a ring in the order in which they came,
-// with root between the newest and the oldest one.
+// shard is a part of a Map. Its entries form a ring in the order of insertion, with root between the newest and the
+// oldest.
 type shard[K comparable, V any] struct {
 	mu      sync.RWMutex
 	entries map[K]*entry[K, V]
 	weight  int64
 	root    entry[K, V]
-	hand    *entry[K, V] // where the search for an entry that may go continues
+	hand    *entry[K, V] // where the next search for an evictable entry starts
 }
 
 type entry[K comparable, V any] struct {
@@ -55,7 +54,7 @@ type entry[K comparable, V any] struct {
 	value        V
 	weight       int64
 	older, newer *entry[K, V]
-	used         atomic.Bool // since the hand passed
+	used         atomic.Bool // since the hand last passed
 }
 
 // NewMap returns an empty map.
@@ -73,7 +72,7 @@ func NewMap[K comparable, V any](o MapOptions[K, V]) *Map[K, V] {
 	return m
 }
 
-func (m *Map[K, V]) shardOf(key K) *shard[K, V] {
+func (m *Map[K, V]) shardFor(key K) *shard[K, V] {
 	if len(m.shards) == 1 {
 		return &m.shards[0]
 	}
@@ -88,7 +87,7 @@ func (m *Map[K, V]) shardOf(key K) *shard[K, V] {
 
 // Get returns the value of a key, and counts as a use of the entry.
 func (m *Map[K, V]) Get(key K) (value V, found bool) {
-	s := m.shardOf(key)
+	s := m.shardFor(key)
 	s.mu.RLock()
 	e := s.entries[key]
 	if e == nil {
@@ -97,23 +96,22 @@ func (m *Map[K, V]) Get(key K) (value V, found bool) {
 	}
 	value = e.value
 	s.mu.RUnlock()
-	if !e.used.Load() { // mostly it is set: readers share the line of memory then
+	if !e.used.Load() { // usually already set: then readers share the cache line
 		e.used.Store(true)
 	}
 	return value, true
 }
 
-// Put stores a value, in place of the one before. A value that is heavier than the
-// limit is not stored.
+// Put stores a value, replacing any earlier one. A value heavier than the limit is not stored; the earlier one is
+// removed.
 func (m *Map[K, V]) Put(key K, value V) {
 	m.Update(key, func(V, bool) (V, bool) { return value, true })
 }
 
-// Update calls change with the value of a key, the zero value if there is none, and
-// stores the returned value, or with keep false removes the entry. No other call for the
-// key happens in between. change MUST NOT call the map.
+// Update calls change with the value of a key, or the zero value if there is none. It stores the returned value or, if
+// keep is false, removes the entry. The shard is locked during the call, so change must not call the map.
 func (m *Map[K, V]) Update(key K, change func(before V, found bool) (after V, keep bool)) {
-	s := m.shardOf(key)
+	s := m.shardFor(key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e := s.entries[key]
@@ -141,9 +139,9 @@ func (m *Map[K, V]) Update(key K, change func(before V, found bool) (after V, ke
 	}
 }
 
-// Delete removes an entry, if there is one.
+// Delete removes the entry of a key, if there is one.
 func (m *Map[K, V]) Delete(key K) {
-	s := m.shardOf(key)
+	s := m.shardFor(key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if e := s.entries[key]; e != nil {
@@ -151,10 +149,9 @@ func (m *Map[K, V]) Delete(key K) {
 	}
 }
 
-// HasRoom reports whether an entry of a weight could be added without another one
-// going.
+// HasRoom reports whether an entry of the given weight could be added without evicting another one.
 func (m *Map[K, V]) HasRoom(key K, weight int64) bool {
-	s := m.shardOf(key)
+	s := m.shardFor(key)
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return s.weight+weight <= m.options.Limit
@@ -171,7 +168,7 @@ func (m *Map[K, V]) Len() (n int) {
 	return n
 }
 
-// TotalWeight returns the weight of all entries together.
+// TotalWeight returns the total weight of all entries.
 func (m *Map[K, V]) TotalWeight() (weight int64) {
 	for i := range m.shards {
 		s := &m.shards[i]
@@ -182,7 +179,7 @@ func (m *Map[K, V]) TotalWeight() (weight int64) {
 	return weight
 }
 
-// makeRoom evicts entries until one of a weight fits, or until none may go.
+// makeRoom evicts entries until an entry of the given weight fits, or until none can be evicted.
 func (m *Map[K, V]) makeRoom(s *shard[K, V], weight int64) {
 	for s.weight+weight > m.options.Limit && len(s.entries) > 0 {
 		if !s.evictOne(m.options.Evictable) {
@@ -191,13 +188,12 @@ func (m *Map[K, V]) makeRoom(s *shard[K, V], weight int64) {
 	}
 }
 
-// evictOne removes one entry: the oldest one that was not used since the hand passed,
-// among the few that the hand meets next, or else the last of those. It reports false
-// when none may go.
+// evictOne evicts the first of the next maxLook entries that was not used since the hand last passed, or else the last
+// of them. It reports whether an entry was evicted.
 func (s *shard[K, V]) evictOne(evictable func(K, V) bool) bool {
 	for look := 1; look <= maxLook; look++ {
 		if s.hand == &s.root {
-			s.hand = s.root.newer // the oldest: root is a ring
+			s.hand = s.root.newer // the oldest: root closes the ring
 		}
 		e := s.hand
 		s.hand = e.newer
@@ -212,7 +208,7 @@ func (s *shard[K, V]) evictOne(evictable func(K, V) bool) bool {
 	return false
 }
 
-// insertNewest adds an entry as the newest one.
+// insertNewest adds an entry at the newest end.
 func (s *shard[K, V]) insertNewest(e *entry[K, V]) {
 	e.older, e.newer = s.root.older, &s.root
 	e.older.newer, s.root.older = e, e

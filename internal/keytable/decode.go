@@ -5,11 +5,11 @@ import (
 	"github.com/agentledger/agentledger/edkey"
 )
 
-// Decoder decodes Multikeys and keeps the keys, because a decoding costs as much as a verification. It is used by one
-// goroutine at a time. The zero value is ready for use.
+// Decoder decodes Multikeys and caches the keys, because decoding one costs as much as a verification. It must not be
+// used concurrently. The zero value is ready to use.
 type Decoder struct{ keys map[string]edkey.Public }
 
-// maxDecoded bounds the keys that a Decoder keeps, about 200 bytes each.
+// maxDecoded bounds the number of cached keys, about 200 bytes each.
 const maxDecoded = 4096
 
 // Decode returns the key of a Multikey. Errors are those of did.ParseMultikey and edkey.ParsePublic.

@@ -1,16 +1,17 @@
-// Package keytable verifies signatures with tables of the keys that sign most.
+// Package keytable verifies signatures with precomputed tables for the most active keys, and caches verified signatures
+// (Verified). Callers ask for a verifier and need not know whether the key has a table.
 //
 // Invariants:
 //
-//   - A verifier answers as edkey.Public.Verify, with a table or without one.
-//   - Tables weigh at most Bytes together. A table is built at the third use of its key, and not before.
-//   - A key whose table was used 4,096 times gets a wide table, which verifies in two thirds of the time. Wide tables
-//     have a quarter of Bytes. Building one takes less than a tenth of the verifications that earned it, so keys that
-//     push out each other's wide tables cost no more than that.
-//   - No caller waits for a table. Builders are at most as many as processors, and an organization gets a hundred
-//     tables a second at most. A key whose table could not be built asks again at its next use.
-//   - Tables that push out others are few: ten a second for an organization, and fifty together. So more keys than have
-//     room cost a fiftieth of a processor, and not a table for each third use.
+//   - A verifier returns the same result as edkey.Public.Verify, with or without a table.
+//   - All tables together use at most Options.Bytes. A table is built at the third use of its key.
+//   - A key whose table was used 4096 times gets a wide table, which verifies in two thirds of the time. Wide tables have a
+//     quarter of the memory. Building one takes less than a tenth of the time of those verifications, which bounds the cost
+//     of keys that evict each other's wide tables.
+//   - No caller waits for a table. There are at most as many builders as processors, and an organization gets at most a
+//     hundred tables a second. If no table could be built, the next use of the key tries again.
+//   - Tables that evict others are limited to ten a second for an organization and fifty in total. So a working set larger
+//     than the memory costs a fiftieth of a processor.
 package keytable
 
 import (
@@ -29,22 +30,24 @@ import (
 )
 
 const (
-	buildAt       = 3    // the use of a key at which its table is built
-	widenAt       = 4096 // the use of a table at which a wide one is built
-	wideShare     = 4    // a part in so many of the bytes is for wide tables
+	buildAt       = 3    // the use of a key that builds its table
+	widenAt       = 4096 // the use of a table that builds a wide one
+	wideShare     = 4    // wide tables get 1/wideShare of the memory
 	shards        = 8
-	buildInterval = 10 * time.Millisecond // between two tables of an organization, after the first hundred
+	buildInterval = 10 * time.Millisecond // between two tables of an organization, after the first buildsAtOnce
 	buildsAtOnce  = 100
 
-	// The pace where a table pushes out another one, which may be used as much.
-	replaceInterval = 100 * time.Millisecond // of an organization
-	replaceTogether = 20 * time.Millisecond  // of all
+	// The rate of tables that evict another one, which may be as active.
+	replaceInterval = 100 * time.Millisecond // for an organization
+	replaceTogether = 20 * time.Millisecond  // for all organizations
 	replacesAtOnce  = 10
-	countedKeys     = 1 << 16 // keys whose uses are counted; a key beyond them begins anew
+	countedKeys     = 1 << 16 // keys whose uses are counted; an evicted key starts again at 0
 	countedOwners   = 1 << 12
 )
 
 // Options configure New.
+// Bytes bounds the memory of all tables: about 60 KiB for a table and 480 KiB for a wide one. If it is too small for
+// one table per shard, there are no tables.
 type Options struct {
 	// Bytes is for all tables together, about 60 KiB each, and 480 KiB for a wide one. 0: there are none.
 	Bytes int64
@@ -53,51 +56,51 @@ type Options struct {
 	Clock func() time.Time
 }
 
-// Tables has verifiers of keys. Its methods may be called concurrently.
+// Tables provides verifiers for keys. Its methods may be called concurrently.
 type Tables struct {
 	options Options
-	base    func() *edkey.Base                     // computed at the first table
-	tables  *cache.Map[edkey.Public, *counted]     // nil: there are none
-	wide    *cache.Map[edkey.Public, *edkey.Table] // nil: there are none
+	base    func() *edkey.Base                     // computed when the first table is built
+	tables  *cache.Map[edkey.Public, *counted]     // nil if tables are off
+	wide    *cache.Map[edkey.Public, *edkey.Table] // nil if wide tables are off
 	uses    *cache.Map[edkey.Public, int]
 	owners  *cache.Map[id.Tenant, ratelimit.GCRA]
-	places  chan struct{} // one for each builder
+	slots   chan struct{} // one for each running builder
 	metrics metrics
 
 	mu       sync.Mutex
-	replaces ratelimit.GCRA // tables that pushed out others, of all organizations
+	replaces ratelimit.GCRA // tables that evicted others, of all organizations
 }
 
-// counted is a narrow table with its uses since the last wide one of its key was begun.
+// counted is a narrow table with the number of uses since its key's last wide table was started.
 type counted struct {
 	*edkey.Table
 	uses atomic.Int32
 }
 
-// New returns tables without any key. There are none, ever, without room for one table in each shard.
+// New returns empty tables. If Bytes has no capacity for one table in each shard, tables are off.
 func New(o Options) *Tables {
-	t := &Tables{options: o, metrics: newMetrics(), places: make(chan struct{}, runtime.GOMAXPROCS(0))}
+	t := &Tables{options: o, metrics: newMetrics(), slots: make(chan struct{}, runtime.GOMAXPROCS(0))}
 	if o.Bytes < shards*edkey.TableBytes {
 		return t
 	}
 	t.base = sync.OnceValue(edkey.NewBase)
-	ofWide := o.Bytes / wideShare
-	if ofWide < edkey.WideTableBytes {
-		ofWide = 0
+	wideBytes := o.Bytes / wideShare
+	if wideBytes < edkey.WideTableBytes {
+		wideBytes = 0
 	} else {
-		t.wide = cache.NewMap(cache.MapOptions[edkey.Public, *edkey.Table]{Limit: ofWide,
-			Shards: int(min(shards, 1+ofWide/(4*edkey.WideTableBytes))), // each has room for some
+		t.wide = cache.NewMap(cache.MapOptions[edkey.Public, *edkey.Table]{Limit: wideBytes,
+			Shards: int(min(shards, 1+wideBytes/(4*edkey.WideTableBytes))), // at least four tables fit into each
 			Weight: func(edkey.Public, *edkey.Table) int64 { return edkey.WideTableBytes }})
 	}
-	t.tables = cache.NewMap(cache.MapOptions[edkey.Public, *counted]{Limit: o.Bytes - ofWide, Shards: shards,
+	t.tables = cache.NewMap(cache.MapOptions[edkey.Public, *counted]{Limit: o.Bytes - wideBytes, Shards: shards,
 		Weight: func(edkey.Public, *counted) int64 { return edkey.TableBytes }})
 	t.uses = cache.NewMap(cache.MapOptions[edkey.Public, int]{Limit: countedKeys, Shards: shards})
 	t.owners = cache.NewMap(cache.MapOptions[id.Tenant, ratelimit.GCRA]{Limit: countedOwners})
 	return t
 }
 
-// Verifier returns the verifier of a key, whose use it counts for the organization. On behalf of a caller, keys MUST be
-// registered ones of its organization, because a stranger could fill the tables otherwise.
+// Verifier returns the verifier of a key, and counts the use for the organization. When it acts for a caller, the key
+// must be registered with the caller's organization; otherwise, unauthenticated clients could fill the tables.
 func (t *Tables) Verifier(owner id.Tenant, key edkey.Public) event.Verifier {
 	if t.tables == nil {
 		return key
@@ -120,9 +123,9 @@ func (t *Tables) Verifier(owner id.Tenant, key edkey.Public) event.Verifier {
 	return key
 }
 
-// countWide counts the use of a narrow table, and begins a wide one when it is due and a builder is free.
+// countWide counts a use of a narrow table, and starts to build a wide one if it is due and a builder is free.
 func (t *Tables) countWide(table *counted) {
-	if t.wide == nil || table.uses.Add(1) < widenAt || !t.takePlace() {
+	if t.wide == nil || table.uses.Add(1) < widenAt || !t.takeSlot() {
 		return
 	}
 	table.uses.Store(0)
@@ -137,22 +140,22 @@ func (t *Tables) countUse(key edkey.Public) (uses int) {
 	return uses
 }
 
-// startBuild builds a table if a builder is free and the organization has not had too many.
+// startBuild starts to build a table if a builder is free and the organization is within its rate.
 func (t *Tables) startBuild(owner id.Tenant, key edkey.Public) {
-	if !t.takePlace() {
+	if !t.takeSlot() {
 		return
 	}
 	if !t.takeTurn(owner, key) {
-		<-t.places
+		<-t.slots
 		return
 	}
 	go t.build(key)
 }
 
-// takePlace reports whether a builder is free, and takes it.
-func (t *Tables) takePlace() bool {
+// takeSlot reserves a builder, and reports whether one was free.
+func (t *Tables) takeSlot() bool {
 	select {
-	case t.places <- struct{}{}:
+	case t.slots <- struct{}{}:
 		return true
 	default:
 		return false
@@ -163,20 +166,20 @@ func (t *Tables) takePlace() bool {
 func (t *Tables) takeTurn(owner id.Tenant, key edkey.Public) (taken bool) {
 	now := id.InstantOf(t.options.Clock())
 	if t.tables.HasRoom(key, edkey.TableBytes) {
-		return t.takeTurnOf(owner, now, buildsAtOnce, buildInterval)
+		return t.takeOwnerTurn(owner, now, buildsAtOnce, buildInterval)
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.replaces.Wait(now, replacesAtOnce, replaceTogether) > 0 {
 		return false
 	}
-	if taken = t.takeTurnOf(owner, now, replacesAtOnce, replaceInterval); taken {
+	if taken = t.takeOwnerTurn(owner, now, replacesAtOnce, replaceInterval); taken {
 		t.replaces.Add(now, replaceTogether)
 	}
 	return taken
 }
 
-func (t *Tables) takeTurnOf(owner id.Tenant, now id.Instant, burst int, every time.Duration) (taken bool) {
+func (t *Tables) takeOwnerTurn(owner id.Tenant, now id.Instant, burst int, every time.Duration) (taken bool) {
 	t.owners.Update(owner, func(g ratelimit.GCRA, _ bool) (ratelimit.GCRA, bool) {
 		taken = g.Take(now, burst, every) == 0
 		return g, true
@@ -184,22 +187,22 @@ func (t *Tables) takeTurnOf(owner id.Tenant, now id.Instant, burst int, every ti
 	return taken
 }
 
-// build stores the table of a key, and leaves the builder's place. Two builders may do the same work once.
+// build builds and stores the table of a key, then frees the builder. Two builders may do the same work once.
 func (t *Tables) build(key edkey.Public) {
-	defer func() { <-t.places }()
+	defer func() { <-t.slots }()
 	began := time.Now()
 	table, err := t.base().NewTable(key)
 	if err != nil {
-		return // a stored key that is no point verifies nothing
+		return // a stored key that is not a point verifies nothing
 	}
 	t.tables.Put(key, &counted{Table: table})
 	t.uses.Delete(key)
 	t.metrics.builds.Observe(time.Since(began).Seconds())
 }
 
-// buildWide is build for the wide table. The narrow one, which is not used any more, is pushed out by others.
+// buildWide is like build, for a wide table. The narrow table is no longer used and is evicted eventually.
 func (t *Tables) buildWide(key edkey.Public) {
-	defer func() { <-t.places }()
+	defer func() { <-t.slots }()
 	began := time.Now()
 	if table, err := t.base().NewWideTable(key); err == nil {
 		t.wide.Put(key, table)
@@ -207,7 +210,7 @@ func (t *Tables) buildWide(key edkey.Public) {
 	}
 }
 
-// metrics of the tables.
+// metrics are the metrics of Tables.
 type metrics struct {
 	hits, misses prometheus.Counter
 	lookups      *prometheus.CounterVec
@@ -216,7 +219,7 @@ type metrics struct {
 
 func newMetrics() metrics {
 	lookups := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "agentledger_key_table_lookups_total",
-		Help: "Signatures verified with a table of their key (hit) or without one (miss)."}, []string{"result"})
+		Help: "Signatures verified with a table of the key (hit) or without one (miss)."}, []string{"result"})
 	return metrics{hits: lookups.WithLabelValues("hit"), misses: lookups.WithLabelValues("miss"), lookups: lookups,
 		builds: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "agentledger_key_table_build_seconds",
 			Help: "Time to build the table of one key.", Buckets: prometheus.ExponentialBuckets(0.0001, 2, 10)})}
@@ -225,7 +228,7 @@ func newMetrics() metrics {
 // Register adds the metrics of the tables to a registry.
 func (t *Tables) Register(r prometheus.Registerer) {
 	r.MustRegister(t.metrics.lookups, t.metrics.builds, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "agentledger_key_table_bytes", Help: "Memory for tables of keys, that of the base point included.",
+		Name: "agentledger_key_table_bytes", Help: "Memory of all key tables, including the table of the base point.",
 	}, func() float64 {
 		if t.tables == nil {
 			return 0
@@ -234,7 +237,7 @@ func (t *Tables) Register(r prometheus.Registerer) {
 	}))
 }
 
-// totalWeight returns the bytes of the tables of keys.
+// totalWeight returns the bytes of all tables except the base table.
 func (t *Tables) totalWeight() int64 {
 	if t.wide == nil {
 		return t.tables.TotalWeight()

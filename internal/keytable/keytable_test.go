@@ -43,11 +43,11 @@ func use(t *testing.T, tables *Tables, owner id.Tenant, k edkey.Private) event.V
 }
 
 func waitForBuilds(tables *Tables) {
-	for range cap(tables.places) {
-		tables.places <- struct{}{}
+	for range cap(tables.slots) {
+		tables.slots <- struct{}{}
 	}
-	for range cap(tables.places) {
-		<-tables.places
+	for range cap(tables.slots) {
+		<-tables.slots
 	}
 }
 
@@ -170,8 +170,8 @@ func builds(t *testing.T, tables *Tables) uint64 {
 // No caller waits, and no key is lost, when all builders are busy.
 func TestBusyBuilders(t *testing.T) {
 	tables := New(Options{Bytes: 64 << 20, Clock: fixedTime})
-	for range cap(tables.places) {
-		tables.places <- struct{}{}
+	for range cap(tables.slots) {
+		tables.slots <- struct{}{}
 	}
 	k := signer(t, 1)
 	for range 10 {
@@ -179,8 +179,8 @@ func TestBusyBuilders(t *testing.T) {
 			t.Fatal("got a table that was not built")
 		}
 	}
-	for range cap(tables.places) {
-		<-tables.places
+	for range cap(tables.slots) {
+		<-tables.slots
 	}
 	use(t, tables, red, k)
 	if !isTable(use(t, tables, red, k)) {

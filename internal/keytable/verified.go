@@ -8,38 +8,36 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// Verified remembers signatures over digests that were verified in this process of late. Whether a key signed a digest
-// follows from the bytes of key, digest and signature alone, and all bytes are compared. So Has gives the answer that
-// verifying would give again, in a thirtieth of the time.
+// Verified caches recently verified signatures over digests. Whether a signature is valid depends only on the bytes of
+// key, digest and signature, and all of them are compared. So Has returns what verifying again would return, in a thirtieth
+// of the time.
 //
-// Each digest has a row of four places, in which the newest pushes out the oldest. So a signature is nearly always
-// known while a third of VerifiedPlaces are noted after it. A sender who fills all places costs others the time for
-// which they would have been spared, and nothing else. The methods may be called concurrently; those of nil remember
-// nothing.
+// Each digest belongs to a row of four signatures, in which a new one evicts the oldest. A signature is nearly always
+// found until a third of VerifiedPlaces are noted after it. A sender who fills the cache takes away only the time that it
+// saves others. The methods may be called concurrently; a nil *Verified caches nothing.
 type Verified struct {
 	shards [64]struct {
 		mu   sync.Mutex
-		rows []placesRow // nil before the first
+		rows []placesRow // nil until the first signature is noted
 	}
 }
 
-// placesRow is the newest first.
+// placesRow is ordered from newest to oldest.
 type placesRow [4]verifiedSignature
 
-// verifiedSignature is a triple that was verified. The zero value is none, because no key of zeros is a Public that
-// verifies anything.
+// verifiedSignature is a verified combination. The zero value is empty: Has rejects the zero key.
 type verifiedSignature struct {
-	digest    id.Hash // first, because it is the part that differs
+	digest    id.Hash // first, because it usually differs
 	key       edkey.Public
 	signature [edkey.SignatureSize]byte
 }
 
-// VerifiedPlaces is how many signatures a Verified remembers at most, in 8 MiB.
-const VerifiedPlaces = 64 * rowsOfShard * len(placesRow{})
+// VerifiedPlaces is the capacity of a Verified in signatures. A full one uses 8 MiB.
+const VerifiedPlaces = 64 * rowsPerShard * len(placesRow{})
 
-const rowsOfShard = 256
+const rowsPerShard = 256
 
-// Note remembers a signature that the key's verifier has accepted for the digest.
+// Note caches a signature that was verified for the key and the digest.
 func (v *Verified) Note(key edkey.Public, digest id.Hash, signature [edkey.SignatureSize]byte) {
 	if v == nil {
 		return
@@ -48,14 +46,14 @@ func (v *Verified) Note(key edkey.Public, digest id.Hash, signature [edkey.Signa
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.rows == nil {
-		s.rows = make([]placesRow, rowsOfShard)
+		s.rows = make([]placesRow, rowsPerShard)
 	}
 	row := &s.rows[digest[1]]
 	copy(row[1:], row[:])
 	row[0] = verifiedSignature{digest, key, signature}
 }
 
-// Has reports whether this very signature of the digest is remembered. After false it may be good or bad.
+// Has reports whether this signature of the digest is cached. If it returns false, the signature may still be valid.
 func (v *Verified) Has(key edkey.Public, digest id.Hash, signature [edkey.SignatureSize]byte) bool {
 	if v == nil || key == (edkey.Public{}) {
 		return false

@@ -54,16 +54,16 @@ func TestWideTableWaitsForABuilder(t *testing.T) {
 	for range buildAt {
 		use(t, tables, red, k)
 	}
-	for range cap(tables.places) {
-		tables.places <- struct{}{}
+	for range cap(tables.slots) {
+		tables.slots <- struct{}{}
 	}
 	for range widenAt + 10 {
 		if v := tables.Verifier(red, k.Public()); !isTable(v) || isWide(v) {
 			t.Fatalf("got %T, want a narrow table", v)
 		}
 	}
-	for range cap(tables.places) {
-		<-tables.places
+	for range cap(tables.slots) {
+		<-tables.slots
 	}
 	use(t, tables, red, k)
 	if !isWide(use(t, tables, red, k)) {

@@ -1,15 +1,14 @@
-// Package ratelimit bounds how often something may be done, by the generic cell rate
-// algorithm: a burst at once, then one more in each interval. GCRA is the state of one
-// subject. Attempts are many subjects in memory, such as e-mail addresses and networks.
+// Package ratelimit limits how often something may be done, with the generic cell rate algorithm: a burst at once, then one
+// more in each interval. GCRA is the state of one subject. Attempts holds many subjects in memory, such as e-mail addresses
+// and networks.
 //
 // Invariants of Attempts:
 //
-//   - The attempts of one subject do not count for another one.
-//   - Memory is bounded. When there are more subjects than Tracked, the one of a few whose
-//     attempts count for the shortest time is forgotten. So a flood of new names pushes
-//     out other new names and not a subject with many attempts. For this reason the
-//     subjects are not in an internal/cache, which knows only the last use of an entry.
-//   - Subjects are kept as salted hashes, so memory shows no name.
+//   - The attempts of one subject do not count for another.
+//   - Memory is bounded. If there are more than Limit.Tracked subjects, it examines a few and forgets the one whose attempts
+//     stop counting first. So a flood of new names evicts other new names and not a subject with many attempts. For this
+//     reason it does not use internal/cache, which considers only the last use of an entry.
+//   - Subjects are stored as salted hashes, so memory contains no names.
 package ratelimit
 
 import (
@@ -21,18 +20,18 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// Limit is how many attempts a subject may make. All fields but Nodes are required.
+// Limit is the rate that a subject may not exceed. All fields except Nodes are required.
 type Limit struct {
-	Burst   int           // attempts at once
-	Every   time.Duration // after which one more is allowed
-	Tracked int           // subjects remembered
+	Burst   int           // attempts allowed at once
+	Every   time.Duration // interval after which one more is allowed
+	Tracked int           // number of remembered subjects
 
-	// Nodes returns the number of processes that each count by themselves. Each allows its share of the limit, so that
-	// all together allow no more than one alone. If nil, there is one.
+	// Nodes returns the number of processes that each count separately. Each allows its share of the limit, so that all
+	// together allow about as much as one process would. If nil, there is one process.
 	Nodes func() int
 }
 
-// share returns the burst and the interval of one process. A burst is at least one attempt.
+// share returns the burst and interval of one process. The burst is at least one attempt.
 func (l Limit) share() (burst int, every time.Duration) {
 	n := 1
 	if l.Nodes != nil {
@@ -41,9 +40,8 @@ func (l Limit) share() (burst int, every time.Duration) {
 	return (l.Burst + n - 1) / n, l.Every * time.Duration(n)
 }
 
-// Attempts counts the attempts of many subjects. Its methods must not be called
-// concurrently: callers that look at several subjects, or at several Attempts, hold one
-// lock over all of that.
+// Attempts counts the attempts of many subjects. Its methods must not be called concurrently: a caller that checks
+// several subjects or several Attempts must hold one lock around all of it.
 type Attempts struct {
 	limit    Limit
 	salt     [16]byte
@@ -52,29 +50,29 @@ type Attempts struct {
 
 type subject [16]byte
 
-// evictionLook is how many subjects are looked at to make room for one.
+// evictionLook is the number of subjects that are examined to evict one.
 const evictionLook = 16
 
-// New returns Attempts under which nothing was tried yet.
+// New returns an Attempts that has counted nothing yet.
 func New(l Limit) *Attempts {
 	a := &Attempts{limit: l, subjects: make(map[subject]GCRA)}
 	rand.Read(a.salt[:]) // never fails since Go 1.24
 	return a
 }
 
-// Wait returns how long a subject has to wait for its next attempt, 0 for not at all.
+// Wait returns how long a subject has to wait before its next attempt, or 0 if it is allowed now.
 func (a *Attempts) Wait(name string, now time.Time) time.Duration {
 	burst, every := a.limit.share()
-	return a.subjects[a.subjectOf(name)].Wait(id.InstantOf(now), burst, every)
+	return a.subjects[a.subjectFor(name)].Wait(id.InstantOf(now), burst, every)
 }
 
-// Add counts one attempt of a subject. It does not ask Wait.
+// Add counts one attempt of a subject, whether or not Wait allows it.
 func (a *Attempts) Add(name string, now time.Time) { a.changeSubject(name, now, (*GCRA).Add) }
 
-// Remove takes back one attempt that Add counted, because it succeeded.
+// Remove undoes one Add, for example because the attempt succeeded.
 func (a *Attempts) Remove(name string, now time.Time) { a.changeSubject(name, now, (*GCRA).Remove) }
 
-func (a *Attempts) subjectOf(name string) subject {
+func (a *Attempts) subjectFor(name string) subject {
 	h := sha256.New()
 	h.Write(a.salt[:])
 	h.Write([]byte(name))
@@ -82,7 +80,7 @@ func (a *Attempts) subjectOf(name string) subject {
 }
 
 func (a *Attempts) changeSubject(name string, at time.Time, count func(*GCRA, id.Instant, time.Duration)) {
-	s, now := a.subjectOf(name), id.InstantOf(at)
+	s, now := a.subjectFor(name), id.InstantOf(at)
 	g, known := a.subjects[s]
 	_, every := a.limit.share()
 	if count(&g, now, every); g.Arrival <= now {
@@ -95,8 +93,8 @@ func (a *Attempts) changeSubject(name string, at time.Time, count func(*GCRA, id
 	a.subjects[s] = g
 }
 
-// makeRoom forgets, among a few subjects, those whose attempts do not count any more, or
-// else the one whose attempts count for the shortest time.
+// makeRoom examines a few subjects and forgets those whose attempts no longer count, or else the one whose attempts
+// stop counting first.
 func (a *Attempts) makeRoom(now id.Instant) {
 	var least subject
 	looked := 0
@@ -116,9 +114,8 @@ func (a *Attempts) makeRoom(now id.Instant) {
 	}
 }
 
-// NetworkOf is the part of an address that a client can't change at will: its IPv4
-// address, or the /64 of its
-// IPv6 address.
+// NetworkOf returns the part of an address that a client cannot change at will: the IPv4 address, or the /64 prefix of
+// an IPv6 address.
 func NetworkOf(a netip.Addr) string {
 	a = a.Unmap()
 	if !a.Is6() {

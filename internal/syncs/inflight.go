@@ -2,39 +2,39 @@ package syncs
 
 import "sync"
 
-// InFlight counts the calls that are in flight, so that a close can wait for them. The zero value is open. Its methods may
-// be called concurrently.
+// InFlight counts calls in flight, so that Close can wait for them. The zero value is open. Its methods may be called
+// concurrently.
 type InFlight struct {
 	mu     sync.RWMutex // makes reading closed and adding to inside atomic
 	closed bool
 	inside sync.WaitGroup
 }
 
-// Begin counts a call, which must call End when it returns. It reports false if d is closed; the call must not continue
+// Begin counts a call, which must call End when it returns. It reports false if f is closed; the call must not continue
 // then.
-func (d *InFlight) Begin() bool {
-	d.mu.RLock()
-	defer d.mu.RUnlock()
-	if d.closed {
+func (f *InFlight) Begin() bool {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	if f.closed {
 		return false
 	}
-	d.inside.Add(1)
+	f.inside.Add(1)
 	return true
 }
 
 // End ends a call that Begin has counted.
-func (d *InFlight) End() { d.inside.Done() }
+func (f *InFlight) End() { f.inside.Done() }
 
-// Close rejects new calls and returns when those in flight have ended. It reports whether this call closed d; if d was
+// Close rejects new calls and returns when those in flight have ended. It reports whether this call closed f; if f was
 // already closed, it returns false at once.
-func (d *InFlight) Close() bool {
-	d.mu.Lock()
-	if d.closed {
-		d.mu.Unlock()
+func (f *InFlight) Close() bool {
+	f.mu.Lock()
+	if f.closed {
+		f.mu.Unlock()
 		return false
 	}
-	d.closed = true
-	d.mu.Unlock()
-	d.inside.Wait()
+	f.closed = true
+	f.mu.Unlock()
+	f.inside.Wait()
 	return true
 }

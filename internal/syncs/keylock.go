@@ -14,9 +14,10 @@ import (
 // Correctness must come from the condition of the write, because another process has separate locks.
 type KeyLocks[K comparable] struct {
 	mu    sync.Mutex
-	lanes map[K]*keyed
+	locks map[K]*keyed
 }
 
+// keyed is the lock of one key.
 type keyed struct {
 	turn  chan struct{} // holds one value while the lock is held
 	users int           // the holder and the waiters
@@ -24,51 +25,51 @@ type keyed struct {
 
 // Lock waits for the lock of a key and returns the function that releases it, which must be called once. It returns
 // fault.Unavailable if ctx ends first.
-func (s *KeyLocks[K]) Lock(ctx context.Context, key K) (leave func(), err error) {
-	mine := s.joinWaiters(key)
+func (k *KeyLocks[K]) Lock(ctx context.Context, key K) (unlock func(), err error) {
+	lock := k.joinWaiters(key)
 	select {
-	case mine.turn <- struct{}{}:
+	case lock.turn <- struct{}{}:
 		return func() {
-			<-mine.turn
-			s.leaveWaiters(key, mine)
+			<-lock.turn
+			k.leaveWaiters(key, lock)
 		}, nil
 	case <-ctx.Done():
-		s.leaveWaiters(key, mine)
+		k.leaveWaiters(key, lock)
 		return nil, &fault.Error{
 			Kind:    fault.Unavailable,
 			Code:    "unavailable",
-			Message: "The request ended before its turn",
+			Message: "Timed out waiting for another change to the same object",
 			Err:     ctx.Err(),
 		}
 	}
 }
 
-func (s *KeyLocks[K]) joinWaiters(key K) *keyed {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.lanes == nil {
-		s.lanes = make(map[K]*keyed)
+func (k *KeyLocks[K]) joinWaiters(key K) *keyed {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.locks == nil {
+		k.locks = make(map[K]*keyed)
 	}
-	mine := s.lanes[key]
-	if mine == nil {
-		mine = &keyed{turn: make(chan struct{}, 1)}
-		s.lanes[key] = mine
+	lock := k.locks[key]
+	if lock == nil {
+		lock = &keyed{turn: make(chan struct{}, 1)}
+		k.locks[key] = lock
 	}
-	mine.users++
-	return mine
+	lock.users++
+	return lock
 }
 
-func (s *KeyLocks[K]) leaveWaiters(key K, mine *keyed) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if mine.users--; mine.users == 0 {
-		delete(s.lanes, key)
+func (k *KeyLocks[K]) leaveWaiters(key K, lock *keyed) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if lock.users--; lock.users == 0 {
+		delete(k.locks, key)
 	}
 }
 
 // Len returns the number of keys in use.
-func (s *KeyLocks[K]) Len() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.lanes)
+func (k *KeyLocks[K]) Len() int {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return len(k.locks)
 }

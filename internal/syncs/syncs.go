@@ -1,13 +1,13 @@
-// Package syncs has the small tools for goroutines that several packages share: waits that a context can end (Sleep,
-// Within), work in parallel (RunAll), a lock for each key (KeyLocks), notification of waiting callers (Hub), and calls in
-// flight that a close waits for (InFlight).
+// Package syncs contains the small concurrency helpers that several packages share: waits that a context can end (Sleep,
+// Within), parallel work (RunAll), a lock for each key (KeyLocks), notification of waiting callers (Hub), and a count of
+// calls in flight that Close waits for (InFlight).
 //
 // Invariants:
 //
-//   - Every wait on behalf of a caller ends when the caller's context ends. Only RunAll and InFlight.Close wait for work
+//   - Every wait on behalf of a caller ends when the caller's context ends. Only RunAll and InFlight.Close wait for the work
 //     itself.
-//   - Nothing here outlives its callers, except for work that Within was told to stop waiting for: no goroutine, and no
-//     memory for keys or names that nobody uses.
+//   - Nothing here outlives its callers, neither a goroutine nor memory for unused keys or names. The exception is work that
+//     Within has stopped waiting for.
 //   - Nothing here coordinates processes. What must hold among several nodes needs a conditional write to the store.
 package syncs
 
