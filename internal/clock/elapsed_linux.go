@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Elapsed is the time since the machine was booted.
+// Elapsed returns the time since boot.
 func (m machine) Elapsed() time.Duration {
 	var t unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &t); err != nil { // a kernel before 2.6.39

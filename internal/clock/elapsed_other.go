@@ -4,5 +4,5 @@ package clock
 
 import "time"
 
-// Elapsed is the time since the source was made.
+// Elapsed returns the time since the source was created.
 func (m machine) Elapsed() time.Duration { return time.Since(m.began) }

@@ -1,16 +1,16 @@
-// Package clock is the one clock of the service: it compares the machine's wall
-// clock with the time that has passed, and stops trusting it when the two part.
+// Package clock provides the trusted time of the service. A Guard compares the machine's wall clock with the time that
+// has elapsed, and stops trusting the wall clock if the two differ too much.
 //
 // Invariants:
 //
-//   - Guard.Now is trusted time. While the wall clock is not trusted, the time goes
-//     on from where it was trusted last, so that nothing ends because of a step.
-//   - The guard follows corrections of the wall clock within a range that is Bound wide, whether there
-//     is one step or many. A used part of the range becomes available again evenly within Refill, and so
-//     more slowly than time passes: trusted time is never more than Bound behind an earlier trusted time.
-//   - A suspended machine is not a step: the time of its sleep has passed.
-//   - A held clock is trusted again by itself once it is right, or when the operator
-//     says so (Guard.Accept), and by nothing else.
+//   - Guard.Now returns trusted time. While the wall clock is not trusted, time continues from the last trusted reading, so
+//     nothing expires because of a step.
+//   - The guard accepts corrections of the wall clock within a range that is Bound wide, whether there is one step or many.
+//     A used part of the range becomes available again evenly within Refill, and so more slowly than time passes: trusted
+//     time is never more than Bound behind an earlier trusted time.
+//   - A suspended machine is not a step: its sleep counts as elapsed time.
+//   - A clock that is held (not trusted) is trusted again only once it is right, or when the operator accepts it
+//     (Guard.Accept).
 package clock
 
 import (
@@ -21,18 +21,18 @@ import (
 )
 
 const (
-	// Bound is the width of the range in which the wall clock may be corrected. For example, 4 s
-	// forward and 4 s back use 4 s of it. After that, 1 s further back is allowed, or 5 s forward.
+	// Bound is the width of the range in which the wall clock may be corrected. For example, 4 s forward and 4 s back
+	// use 4 s of it. After that, 1 s further back is allowed, or 5 s forward.
 	Bound = 5 * time.Second
-	// Refill is the time in which a used Bound becomes available again, evenly: 1 s in 12 minutes.
+	// Refill is the time in which a fully used Bound becomes available again, evenly: 1 s in 12 minutes.
 	Refill = time.Hour
 )
 
-// near is how far the wall clock may lie from the accepted pair without a closer
-// look. It is no room to creep in, because the pair stays where it is.
+// near is the distance between the wall clock and the expected time that needs no closer look. Small corrections cannot
+// add up, because the accepted pair does not move with them.
 const near = 100 * time.Millisecond
 
-// Guard tells trusted time. Its methods may be called concurrently.
+// Guard provides trusted time. Its methods may be called concurrently.
 type Guard struct {
 	source Source
 	offset atomic.Int64         // wall - steady of the accepted pair, in nanoseconds
@@ -45,32 +45,32 @@ type Guard struct {
 	rangeAt  time.Duration // the elapsed time at which below and above were computed
 }
 
-// pair is a wall clock that was trusted, and the elapsed time then.
+// pair is a trusted wall clock time and the elapsed time at that moment.
 type pair struct {
 	wall    time.Time
 	elapsed time.Duration
 }
 
-// hold is why the wall clock is not trusted, and how far it may lie from the time
-// that goes on by itself to be trusted again.
+// hold is the reason why the wall clock is not trusted, and the range around the continued time in which it is trusted
+// again.
 type hold struct {
 	reason        string
-	behind, ahead time.Duration // 0 for a step: then Bound alone counts
+	behind, ahead time.Duration // both 0 after a step: then only Bound counts
 }
 
 func (h *hold) coversOffset(offset time.Duration) bool {
 	return h != nil && h.ahead > 0 && -h.behind <= offset && offset <= h.ahead
 }
 
-// Start is the knowledge that a guard begins with.
+// Start is what is known about the time when a guard starts.
 type Start struct {
-	Newest time.Time     // the newest time that is known to have been trusted; zero: none is known
-	MaxGap time.Duration // how much later than that a start may be; 0: any time
-	Accept bool          // the operator says that the clock is right
+	Newest time.Time     // latest time known to have been trusted; zero if unknown
+	MaxGap time.Duration // how much later than Newest the start may be; if zero, any time
+	Accept bool          // the operator has accepted the clock
 }
 
-// New returns a guard that trusts the clock of source, unless it shows a time that
-// Start rules out: then it is held from the beginning, and time goes on from Newest.
+// New returns a guard that trusts the clock of source, unless Start rules out its time. In that case, the clock is held
+// from the beginning, and time continues from Newest.
 func New(source Source, s Start) *Guard {
 	g := &Guard{source: source}
 	r, elapsed := g.readSource()
@@ -88,7 +88,7 @@ func New(source Source, s Start) *Guard {
 	if late < -Bound || late > gap {
 		g.accepted.wall, g.above = s.Newest.Round(0), 0
 		g.hold.Store(&hold{behind: Bound, ahead: gap, reason: fmt.Sprintf(
-			"the clock shows %s, and the service has trusted %s before", formatTime(r.Wall), formatTime(s.Newest))})
+			"the clock shows %s, but the service has already trusted %s", formatTime(r.Wall), formatTime(s.Newest))})
 	}
 	return g
 }
@@ -98,24 +98,24 @@ func formatTime(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 // Now returns trusted time.
 func (g *Guard) Now() time.Time {
 	r := g.source.Read()
-	if away := r.offsetNanos() - g.offset.Load(); -int64(near) < away && away < int64(near) && g.hold.Load() == nil {
+	if distance := r.offsetNanos() - g.offset.Load(); -int64(near) < distance && distance < int64(near) && g.hold.Load() == nil {
 		return r.Wall
 	}
 	return g.compareClocks().Trusted
 }
 
-// Status is the state of a guard at one moment.
+// Status is a snapshot of a guard.
 type Status struct {
-	Trusted time.Time     // the time that the service goes by
+	Trusted time.Time     // the time that the service uses
 	Wall    time.Time     // the machine's clock
-	Offset  time.Duration // how far Wall is from where it should be
-	Held    string        // why Wall is not trusted, "" while it is
+	Offset  time.Duration // Wall minus the expected time
+	Held    string        // why Wall is not trusted; "" if it is trusted
 }
 
-// Status compares the clocks.
+// Status compares the clocks and returns the result.
 func (g *Guard) Status() Status { return g.compareClocks() }
 
-// HeldReason returns why the wall clock is not trusted, "" while it is.
+// HeldReason returns why the wall clock is not trusted, or "" if it is.
 func (g *Guard) HeldReason() string {
 	g.Now()
 	if h := g.hold.Load(); h != nil {
@@ -124,7 +124,7 @@ func (g *Guard) HeldReason() string {
 	return ""
 }
 
-// Check returns Refusal with the reason while the wall clock is not trusted.
+// Check returns a Refusal if the wall clock is not trusted.
 func (g *Guard) Check() error {
 	if reason := g.HeldReason(); reason != "" {
 		return Refusal(reason)
@@ -132,7 +132,7 @@ func (g *Guard) Check() error {
 	return nil
 }
 
-// Accept trusts the wall clock as it is, because the operator says so.
+// Accept trusts the wall clock as it is, on behalf of the operator.
 func (g *Guard) Accept() Status {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -142,16 +142,16 @@ func (g *Guard) Accept() Status {
 	return Status{Trusted: r.Wall, Wall: r.Wall}
 }
 
-// compareClocks holds the wall clock, trusts it again or lets it be corrected.
+// compareClocks compares the wall clock with the expected time, and holds it, trusts it again or accepts a correction.
 func (g *Guard) compareClocks() Status {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	r, elapsed := g.readSource()
-	should := g.accepted.wall.Add(elapsed - g.accepted.elapsed)
-	s := Status{Trusted: should, Wall: r.Wall, Offset: r.Wall.Round(0).Sub(should)}
-	h, away := g.hold.Load(), max(s.Offset, -s.Offset)
+	expected := g.accepted.wall.Add(elapsed - g.accepted.elapsed)
+	s := Status{Trusted: expected, Wall: r.Wall, Offset: r.Wall.Round(0).Sub(expected)}
+	h, distance := g.hold.Load(), max(s.Offset, -s.Offset)
 	switch {
-	case h == nil && away < near: // the pair stays, so that this never adds up
+	case h == nil && distance < near: // the accepted pair does not move, so small corrections cannot add up
 		g.offset.Store(r.offsetNanos())
 		s.Trusted = r.Wall
 	case h.coversOffset(s.Offset):
@@ -164,7 +164,7 @@ func (g *Guard) compareClocks() Status {
 		s.Trusted = r.Wall
 	case h == nil:
 		h = &hold{reason: fmt.Sprintf("the clock moved by %v to %s while %s was expected",
-			s.Offset.Round(time.Millisecond), formatTime(r.Wall), formatTime(should))}
+			s.Offset.Round(time.Millisecond), formatTime(r.Wall), formatTime(expected))}
 		g.hold.Store(h)
 		s.Held = h.reason
 	default:
@@ -187,14 +187,14 @@ func (g *Guard) acceptReading(r Reading, elapsed time.Duration) {
 	g.hold.Store(nil)
 }
 
-// pairing is how long the two clocks may take to be read, and pairTries how often
-// that is tried: a process that is stopped between them would see a step.
+// pairing bounds the time between the readings of the two clocks: if the process were stopped between them, it would
+// see a step. pairTries bounds the attempts.
 const (
 	pairing   = 20 * time.Millisecond
 	pairTries = 16
 )
 
-// readSource returns the time of both clocks at one moment.
+// readSource reads both clocks at nearly the same moment.
 func (g *Guard) readSource() (r Reading, elapsed time.Duration) {
 	for range pairTries {
 		before := g.source.Elapsed()

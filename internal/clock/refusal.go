@@ -7,14 +7,14 @@ import (
 	"github.com/agentledger/agentledger/fault"
 )
 
-// Code is the error code of a request that is refused because of the time.
+// Code is the error code of a request that is rejected because the clock is not trusted.
 const Code = "clock"
 
-// RefusalPause is the time after which a refused caller may try again.
+// RefusalPause is the time after which a client may retry.
 const RefusalPause = 5 * time.Second
 
-// Refusal is the answer to a request that needs the time while the clock is not trusted:
-// fault.Unavailable with Code. reason is for the log.
+// Refusal returns the error for a request that needs the time while the clock is not trusted: fault.Unavailable with
+// Code. reason is only logged.
 func Refusal(reason string) error {
 	return &fault.Error{
 		Kind:       fault.Unavailable,

@@ -2,31 +2,30 @@ package clock
 
 import "time"
 
-// Reading is the time of the clocks that are cheap to read, at one moment.
+// Reading is one reading of the clocks that are cheap to read.
 type Reading struct {
 	Wall   time.Time
-	Steady time.Duration // since some moment, never corrected in steps; may stand still while the machine sleeps
+	Steady time.Duration // since a fixed moment; never stepped; may stop while the machine sleeps
 }
 
-// offsetNanos changes only by a step and by the machine's sleep.
+// offsetNanos changes only if the wall clock steps or the machine sleeps.
 func (r Reading) offsetNanos() int64 { return r.Wall.UnixNano() - int64(r.Steady) }
 
-// Source is the clocks of one machine. Its methods may be called concurrently.
+// Source provides the clocks of one machine. Its methods may be called concurrently.
 type Source interface {
-	// Read returns the wall clock beside a steady one.
+	// Read returns the wall clock and a steady clock.
 	Read() Reading
-	// Elapsed returns the time since some moment, with that in which the machine slept.
+	// Elapsed returns the time since a fixed moment, including the time that the machine slept.
 	Elapsed() time.Duration
 }
 
-// Machine returns the clocks of this machine. Elapsed is CLOCK_BOOTTIME on Linux.
-// Elsewhere it is Go's monotonic clock, which stands still on some systems while the
-// machine sleeps: there the sleep is a step.
+// Machine returns the clocks of this machine. Elapsed is CLOCK_BOOTTIME on Linux. Elsewhere it is Go's monotonic clock,
+// which on some systems stops while the machine sleeps; there, a sleep looks like a step.
 func Machine() Source { return machine{began: time.Now()} }
 
 type machine struct{ began time.Time }
 
-// Read reads both clocks with one call.
+// Read reads both clocks with one system call.
 func (m machine) Read() Reading {
 	now := time.Now()
 	return Reading{Wall: now, Steady: now.Sub(m.began)}

@@ -7,15 +7,15 @@ import (
 )
 
 const (
-	lookEvery = time.Second
-	tellEvery = time.Minute // that the clock is still held, and the mark is written
+	checkInterval  = time.Second
+	reportInterval = time.Minute // between log lines about a held clock, and between writes of the mark
 )
 
-// Watch looks at the clock each second until ctx ends, so that a step is found and
-// told although no caller asks for the time. It keeps mark up while the clock is trusted.
+// Watch checks the clock every second until ctx ends, so that a step is detected and logged even if no caller asks for
+// the time. It keeps mark up to date while the clock is trusted.
 func (g *Guard) Watch(ctx context.Context, logger *slog.Logger, mark Mark) {
 	w := watch{guard: g, logger: logger, mark: mark}
-	tick := time.NewTicker(lookEvery)
+	tick := time.NewTicker(checkInterval)
 	defer tick.Stop()
 	for {
 		w.checkClock()
@@ -28,15 +28,15 @@ func (g *Guard) Watch(ctx context.Context, logger *slog.Logger, mark Mark) {
 	}
 }
 
-// watch is one Watch. Its times are elapsed ones, which no step moves.
+// watch is the state of one Watch call. Its times are elapsed times, which no step affects.
 type watch struct {
 	guard  *Guard
 	logger *slog.Logger
 	mark   Mark
 
 	held    bool
-	next    time.Duration // when to tell or write again
-	written bool          // ever
+	next    time.Duration // when to log or write again
+	written bool          // at least once
 }
 
 func (w *watch) checkClock() {
@@ -47,8 +47,8 @@ func (w *watch) checkClock() {
 	case !changed && w.written && now < w.next:
 		return
 	case w.held:
-		w.logger.Error("the clock is not trusted: nothing is appended and nothing ends by time "+
-			"until it is right or is accepted",
+		w.logger.Error("the clock is not trusted: nothing is appended and nothing expires "+
+			"until it is right or the operator accepts it",
 			"reason", s.Held, "wall", s.Wall, "trusted", s.Trusted, "offset", s.Offset)
 	case changed:
 		w.logger.Info("the clock is trusted", "now", s.Trusted)
@@ -56,16 +56,16 @@ func (w *watch) checkClock() {
 	default:
 		w.writeMark()
 	}
-	w.written, w.next = true, now+tellEvery
+	w.written, w.next = true, now+reportInterval
 }
 
-// writeMark keeps the mark, but not by a clock that is not trusted.
+// writeMark writes the mark, unless the clock is not trusted.
 func (w *watch) writeMark() {
 	s := w.guard.Status()
 	if s.Held != "" {
 		return
 	}
 	if err := w.mark.Write(s.Trusted); err != nil {
-		w.logger.Error("the newest trusted time is not kept", "err", err)
+		w.logger.Error("latest trusted time not written", "err", err)
 	}
 }

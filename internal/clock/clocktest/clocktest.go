@@ -1,5 +1,4 @@
-// Package clocktest is a machine's clocks for tests: time passes and steps as the
-// test says, and by nothing else.
+// Package clocktest provides a machine's clocks for tests. Its time passes and steps only when the test says so.
 package clocktest
 
 import (
@@ -13,24 +12,24 @@ import (
 type Machine struct {
 	mu     sync.Mutex
 	began  time.Time
-	passed time.Duration // in all
-	slept  time.Duration // total of all sleeps
-	step   time.Duration // of the wall clock
+	passed time.Duration // including sleep
+	slept  time.Duration // time spent asleep
+	step   time.Duration // total of the wall clock's steps
 }
 
-// New returns a machine on which it is noon of one day.
+// New returns a machine whose clock shows a fixed noon.
 func New() *Machine { return At(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)) }
 
 // At returns a machine whose clock shows began.
 func At(began time.Time) *Machine { return &Machine{began: began} }
 
-// Pass lets time pass.
+// Pass lets time pass while the machine is awake.
 func (m *Machine) Pass(d time.Duration) { m.moveWall(d, 0, 0) }
 
 // Sleep lets time pass while the machine sleeps.
 func (m *Machine) Sleep(d time.Duration) { m.moveWall(d, d, 0) }
 
-// Step moves the wall clock.
+// Step steps the wall clock without time passing.
 func (m *Machine) Step(d time.Duration) { m.moveWall(0, 0, d) }
 
 func (m *Machine) moveWall(pass, sleep, step time.Duration) {
@@ -41,7 +40,7 @@ func (m *Machine) moveWall(pass, sleep, step time.Duration) {
 	m.step += step
 }
 
-// TrueTime returns the time without the steps.
+// TrueTime returns the wall time without the steps.
 func (m *Machine) TrueTime() time.Time {
 	m.mu.Lock()
 	defer m.mu.Unlock()
