@@ -1,14 +1,13 @@
-// Package durable writes files that survive a crash of the machine, keeps files and folders
-// private to their owner, and locks a folder for one process (AcquireLock).
+// Package durable writes files that survive a crash of the machine, keeps files and folders private to their owner, and
+// locks a folder for one process (AcquireLock).
 //
 // Invariants:
 //
-//   - After ReplaceFile, CreateFile, Commit and Rename have returned nil, a crash of the machine
-//     leaves the new content at the path. Before that it leaves the old content or the new one,
-//     never a part.
-//   - Files are made with mode 0600 and folders with mode 0700, under any umask. Tightening
-//     removes the rights of groups and other users, and adds no rights.
-//   - Tightening follows no link but the folder that is named.
+//   - After ReplaceFile, CreateFile, Commit or Rename has returned nil, a crash leaves the new content at the path. A crash
+//     before that leaves the old content or the new one, never a mixture or a part.
+//   - Files are created with mode 0600 and folders with mode 0700, whatever the umask is. Tightening removes the access of
+//     groups and other users, and grants none.
+//   - Tightening follows no symbolic link except the named folder itself.
 package durable
 
 import (
@@ -19,7 +18,7 @@ import (
 	"path/filepath"
 )
 
-// Modes of folders and files.
+// Modes of new folders and files.
 const (
 	DirMode  fs.FileMode = 0o700
 	FileMode fs.FileMode = 0o600
@@ -31,20 +30,20 @@ type File interface {
 	Sync() error
 }
 
-// FileSystem is the part of a file system that Commit uses. Tests pass one that loses
-// unsynced writes.
+// FileSystem is the part of a file system that Commit needs. Tests pass one that loses unsynced writes.
 type FileSystem[F File] interface {
 	Rename(from, to string) error
 	OpenDir(name string) (F, error)
 }
 
-// systemFiles is the file system of the machine.
+// systemFiles is the operating system's file system.
 type systemFiles struct{}
 
 func (systemFiles) Rename(from, to string) error          { return os.Rename(from, to) }
 func (systemFiles) OpenDir(name string) (*os.File, error) { return os.Open(name) }
 
-// Commit syncs and closes f, which was written as temp, and gives it the name path.
+// Commit syncs and closes f, which was written under the name temp, and renames it to path. The new name is durable
+// when Commit returns nil.
 func Commit[F File](files FileSystem[F], f F, temp, path string) error {
 	if err := errors.Join(f.Sync(), f.Close()); err != nil {
 		return err
@@ -55,7 +54,7 @@ func Commit[F File](files FileSystem[F], f F, temp, path string) error {
 	return SyncDirOf(files, filepath.Dir(path))
 }
 
-// SyncDirOf makes the names of new, renamed and removed files in a folder durable.
+// SyncDirOf syncs a folder, which makes the names of its new, renamed and removed files durable.
 func SyncDirOf[F File](files FileSystem[F], dir string) error {
 	f, err := files.OpenDir(dir)
 	if err != nil {
@@ -64,10 +63,10 @@ func SyncDirOf[F File](files FileSystem[F], dir string) error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
-// SyncDir is SyncDirOf on the file system of the machine.
+// SyncDir is SyncDirOf on the operating system's file system.
 func SyncDir(dir string) error { return SyncDirOf(systemFiles{}, dir) }
 
-// Rename gives a synced file or folder another name, durably.
+// Rename renames a file or folder that is already synced, and makes the new name durable.
 func Rename(from, to string) error {
 	if err := os.Rename(from, to); err != nil {
 		return err
@@ -75,11 +74,10 @@ func Rename(from, to string) error {
 	return SyncDir(filepath.Dir(to))
 }
 
-// TemporarySuffix ends the names of the files that ReplaceFile writes. A crash may leave
-// one behind.
+// TemporarySuffix is the suffix of the temporary files of ReplaceFile. A crash may leave one in the folder.
 const TemporarySuffix = ".new"
 
-// ReplaceFile puts content in the place of the file at path, or makes the file.
+// ReplaceFile atomically replaces the content of the file at path, or creates it.
 func ReplaceFile(path string, content []byte) error {
 	t, err := NewTemporary(path, "."+filepath.Base(path)+"-*"+TemporarySuffix)
 	if err != nil {
@@ -95,8 +93,8 @@ func ReplaceFile(path string, content []byte) error {
 	return nil
 }
 
-// CreateFile makes the file at path with content; fs.ErrExist (wrapped) when there is
-// one. A file that can't be written to its end is removed.
+// CreateFile creates the file at path with content. It returns fs.ErrExist (wrapped) if the file exists. If the content
+// cannot be written completely, the file is removed.
 func CreateFile(path string, content []byte) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, FileMode)
 	if err != nil {
@@ -109,15 +107,14 @@ func CreateFile(path string, content []byte) error {
 	return SyncDir(filepath.Dir(path))
 }
 
-// Temporary is a file that is going to take the place of another one. Its owner may
-// keep it open after that.
+// Temporary is a file that will replace another one. It can stay open after the replacement.
 type Temporary struct {
 	*os.File
 	path string
 }
 
-// NewTemporary makes an empty file in the folder of path. Its name follows pattern, in
-// which "*" becomes random. A crash may leave the file behind.
+// NewTemporary creates an empty file in the folder of path. Its name follows pattern, in which "*" is replaced by
+// random characters (os.CreateTemp). A crash may leave the file in the folder.
 func NewTemporary(path, pattern string) (*Temporary, error) {
 	f, err := os.CreateTemp(filepath.Dir(path), pattern) // mode 0600
 	if err != nil {
@@ -126,11 +123,10 @@ func NewTemporary(path, pattern string) (*Temporary, error) {
 	return &Temporary{File: f, path: path}, nil
 }
 
-// MoveToPath renames the file, which MUST be synced, to its path. The new name is
-// durable after SyncDir.
+// MoveToPath renames the file to its path. The file must be synced first. The new name is durable after SyncDir.
 func (t *Temporary) MoveToPath() error { return os.Rename(t.Name(), t.path) }
 
-// Discard closes and removes the file. A file that is closed or was moved is no error.
+// Discard closes and removes the file. It is no error if the file is already closed or was moved.
 func (t *Temporary) Discard() error {
 	closeErr, removeErr := t.Close(), os.Remove(t.Name())
 	if errors.Is(closeErr, fs.ErrClosed) {

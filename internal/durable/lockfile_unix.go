@@ -12,8 +12,8 @@ import (
 const LocksEnforced = true
 
 // AcquireLock creates the file at path, if necessary, and locks it until the result is closed or the process ends. It
-// returns ErrLocked if the file is already locked, by this process or by another. A file that a dead process left behind
-// is not locked.
+// returns ErrLocked if the file is already locked, by this process or another one. A file left by a dead process is not
+// locked.
 func AcquireLock(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {

@@ -7,12 +7,11 @@ import (
 	"path/filepath"
 )
 
-// othersRights are the rights of all users but the owner.
+// othersRights are the permissions of all users except the owner.
 const othersRights fs.FileMode = 0o077
 
-// TightenDir tightens a folder and all files and folders in it. It ignores files that
-// are removed meanwhile. Files of another owner are reported as fs.ErrPermission
-// (wrapped), after all other files were tightened.
+// TightenDir tightens a folder and all files and folders in it. It ignores files that are removed in the meantime. If a
+// file belongs to another owner, TightenDir tightens all other files first and then returns fs.ErrPermission (wrapped).
 func TightenDir(dir string) error {
 	dir, err := filepath.EvalSymlinks(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -38,7 +37,7 @@ func TightenDir(dir string) error {
 	return errors.Join(err, refused)
 }
 
-// tightenMode removes the rights of groups and other users from a folder or file.
+// tightenMode removes the access of groups and other users to a folder or file.
 func tightenMode(path string) error {
 	info, err := os.Stat(path)
 	if err != nil || info.Mode().Perm()&othersRights == 0 {
@@ -50,7 +49,7 @@ func tightenMode(path string) error {
 	return os.Chmod(path, FileMode)
 }
 
-// TightenFile tightens one file, which may be absent; errors are those of TightenDir.
+// TightenFile tightens one file. A missing file is no error; other errors are the same as for TightenDir.
 func TightenFile(path string) error {
 	if err := tightenMode(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err

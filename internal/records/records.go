@@ -1,11 +1,10 @@
-// Package records reads and writes records whose values are JSON texts.
+// Package records reads and writes versioned records whose values are JSON. It hides the encoding, the paging of scans and
+// the error that clients see if the store cannot be read.
 //
 // Invariants:
 //
-//   - A record that is absent has version 0, and Put writes it on the condition that it
-//     still is absent.
-//   - A record that was read is written on the condition that its version is still the
-//     one that was read.
+//   - Every write is conditional on the version that was read. An absent record has version 0, so Put creates it only if it
+//     is still absent.
 package records
 
 import (
@@ -24,27 +23,27 @@ import (
 type Versioned[T any] struct {
 	Key     string
 	Value   T
-	Version uint64 // the record's version; 0: it is absent
+	Version uint64 // version of the stored record, or 0 if it is absent
 }
 
-// Exists reports whether the record is in the store.
+// Exists reports whether the record is stored.
 func (v Versioned[T]) Exists() bool { return v.Version > 0 }
 
-// Store is the records of one kind. Its methods may be called concurrently.
+// Store accesses the records of one kind. Its methods may be called concurrently.
 type Store[T any] struct {
 	Records storage.RecordStore
 	Kind    storage.Kind
-	// Message is the text for clients when a record can't be read, for example "Policies can't be
-	// read" (fault.Unavailable). With "" the error of the storage engine is returned as it is.
+	// Message is the message for clients if a record cannot be read, for example "Policies can't be read"
+	// (fault.Unavailable). If empty, the storage engine's error is returned unchanged except for the step that failed.
 	Message string
 }
 
-// New returns the records of a kind. message is Store.Message.
+// New returns a Store for the records of a kind. message is Store.Message.
 func New[T any](r storage.RecordStore, kind storage.Kind, message string) Store[T] {
 	return Store[T]{Records: r, Kind: kind, Message: message}
 }
 
-// Get returns a record, with version 0 when it is absent.
+// Get returns a record. If it is absent, the result has version 0.
 func (s Store[T]) Get(ctx context.Context, t id.Tenant, key string) (Versioned[T], error) {
 	r, err := s.Records.Get(ctx, t, s.Kind, key)
 	if errors.Is(err, storage.ErrNotFound) {
@@ -60,8 +59,7 @@ func (s Store[T]) Get(ctx context.Context, t id.Tenant, key string) (Versioned[T
 	return v, nil
 }
 
-// Put returns the change that writes v under v.Key, to be passed to
-// storage.RecordStore.Write or to an append.
+// Put returns the change that writes v under v.Key, for storage.RecordStore.Write or an append.
 func (s Store[T]) Put(v Versioned[T]) (storage.Change, error) {
 	value, err := json.Marshal(v.Value)
 	if err != nil {
@@ -70,7 +68,7 @@ func (s Store[T]) Put(v Versioned[T]) (storage.Change, error) {
 	return storage.Change{Kind: s.Kind, Key: v.Key, Value: value, If: v.Version}, nil
 }
 
-// unreadable wraps an error of the storage engine or of the decoder.
+// unreadable wraps an error of the storage engine or the decoder.
 func (s Store[T]) unreadable(err error) error {
 	if s.Message == "" {
 		return fmt.Errorf("read %s: %w", s.Kind, err)
@@ -78,9 +76,8 @@ func (s Store[T]) unreadable(err error) error {
 	return Unreadable(s.Message, "read "+string(s.Kind), err)
 }
 
-// Unreadable turns an error of the storage engine into fault.Unavailable with a message for clients
-// such as "Policies can't be read". step names the step that failed. An engine that takes no writes
-// has a message of its own, which stays (storage.ErrReadOnly).
+// Unreadable turns an error of the storage engine into fault.Unavailable with a message for clients such as "Policies
+// can't be read". step names the step that failed. It keeps storage.ErrReadOnly, which has its own message.
 func Unreadable(message, step string, err error) error {
 	err = fmt.Errorf("%s: %w", step, err)
 	if errors.Is(err, storage.ErrReadOnly) {
@@ -89,8 +86,7 @@ func Unreadable(message, step string, err error) error {
 	return &fault.Error{Kind: fault.Unavailable, Code: "unavailable", Message: message, Err: err}
 }
 
-// Decode reads the value of a record; storage.ErrCorrupt (wrapped) when it is no JSON
-// text of a T.
+// Decode decodes the value of a record. It returns storage.ErrCorrupt (wrapped) if the value is not the JSON of a T.
 func Decode[T any](r storage.Record) (v Versioned[T], err error) {
 	if err := json.Unmarshal(r.Value, &v.Value); err != nil {
 		return v, fmt.Errorf("decode %s: %w: %w", r.Kind, storage.ErrCorrupt, err)
@@ -99,7 +95,7 @@ func Decode[T any](r storage.Record) (v Versioned[T], err error) {
 	return v, nil
 }
 
-// Check returns storage.ErrCorrupt (wrapped) if the value of a record is no JSON text of a T.
+// Check returns storage.ErrCorrupt (wrapped) if the value of a record is not the JSON of a T.
 func Check[T any](r storage.Record) error {
 	_, err := Decode[T](r)
 	return err

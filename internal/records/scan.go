@@ -9,13 +9,13 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// Range is the keys of a scan: begin <= key, and key < end unless end is "".
+// Range contains the keys [Begin, End), or all keys from Begin if End is empty.
 type Range struct{ Begin, End string }
 
-// After returns the range of all keys behind key; of all keys for "".
+// After returns the range of all keys greater than key, or of all keys if key is empty.
 func After(key string) Range { return Range{Begin: nextKey(key)} }
 
-// nextKey returns the first key behind key, "" for "".
+// nextKey returns the smallest key greater than key, or "" if key is empty.
 func nextKey(key string) string {
 	if key == "" {
 		return ""
@@ -26,8 +26,8 @@ func nextKey(key string) string {
 // All is the page size that Scan uses for page 0.
 const All = 256
 
-// Scan yields the records of a kind in ascending order of their keys. It reads page records at a
-// time, and All records at a time for page 0. The sequence stops at the first error.
+// Scan yields the records of a kind in ascending order of their keys. It reads page records at a time, or All records
+// at a time if page is 0. The sequence ends at the first error.
 func Scan(ctx context.Context, store storage.RecordStore, t id.Tenant, kind storage.Kind, r Range,
 	page int) iter.Seq2[storage.Record, error] {
 	if page <= 0 {
@@ -53,7 +53,7 @@ func Scan(ctx context.Context, store storage.RecordStore, t id.Tenant, kind stor
 	}
 }
 
-// Scan yields the decoded records of a range like the function Scan.
+// Scan is like the function Scan and yields decoded records.
 func (s Store[T]) Scan(ctx context.Context, t id.Tenant, r Range, page int) iter.Seq2[Versioned[T], error] {
 	return func(yield func(Versioned[T], error) bool) {
 		for record, err := range Scan(ctx, s.Records, t, s.Kind, r, page) {
@@ -72,7 +72,7 @@ func (s Store[T]) Scan(ctx context.Context, t id.Tenant, r Range, page int) iter
 	}
 }
 
-// List returns the first limit records of a range. It reads them in one page.
+// List returns the first limit records of a range. It reads them with one call.
 func (s Store[T]) List(ctx context.Context, t id.Tenant, r Range, limit int) ([]Versioned[T], error) {
 	found, err := s.Records.Scan(ctx, t, s.Kind, r.Begin, r.End, limit)
 	if err != nil {
@@ -87,11 +87,11 @@ func (s Store[T]) List(ctx context.Context, t id.Tenant, r Range, limit int) ([]
 	return list, nil
 }
 
-// digits are those of an id that rises with the time, in their order (package id).
+// digits are the digits of time-ordered IDs, in ascending order (package id).
 const digits = "0123456789abcdefghijklmnopqrstuv"
 
-// ReverseKey turns ids that rise with the time into keys that fall, so that a list has the newest one
-// first. It is its own inverse.
+// ReverseKey turns ascending time-ordered IDs into descending keys, so that a scan returns the latest record first. It
+// is its own inverse.
 func ReverseKey(name string) string {
 	prefix, rest, _ := strings.Cut(name, "_")
 	return prefix + "_" + strings.Map(func(d rune) rune {

@@ -7,11 +7,11 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// changesAtOnce is how many changes a Writer writes in one step.
+// changesAtOnce is the number of changes that make a Writer write.
 const changesAtOnce = 512
 
-// Writer writes many changes of one partition, a few hundred in one step. It is used by
-// one goroutine. Changes that were put are written after Flush at the latest.
+// Writer collects changes of one partition and writes a few hundred at a time, to save commits. It must not be used
+// concurrently. Changes may be unwritten until Flush returns.
 type Writer struct {
 	Store  storage.RecordStore
 	Tenant id.Tenant
@@ -19,7 +19,7 @@ type Writer struct {
 	changes []storage.Change
 }
 
-// Put takes changes, and writes all it has when there are enough.
+// Put adds changes, and writes all collected changes if there are enough.
 func (w *Writer) Put(ctx context.Context, changes ...storage.Change) error {
 	if w.changes = append(w.changes, changes...); len(w.changes) < changesAtOnce {
 		return nil
@@ -27,7 +27,7 @@ func (w *Writer) Put(ctx context.Context, changes ...storage.Change) error {
 	return w.Flush(ctx)
 }
 
-// Flush writes the changes that wait.
+// Flush writes the remaining changes.
 func (w *Writer) Flush(ctx context.Context) error {
 	if len(w.changes) == 0 {
 		return nil

@@ -8,16 +8,16 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// Sealer encrypts for a context, and opens nothing that was sealed for another context. A Keyring is one.
+// Sealer encrypts values for a context, and opens them only for the same context. Keyring implements it.
 type Sealer interface {
 	Seal(context string, plaintext []byte) ([]byte, error)
 	Open(context string, sealed []byte) ([]byte, error)
 }
 
-// maxCookie bounds the text of a cookie that is opened, in bytes: browsers keep no longer one.
+// maxCookie bounds the length in bytes of a cookie that OpenCookie accepts. Browsers do not store longer ones.
 const maxCookie = 4096
 
-// Cookie returns the JSON of a value, sealed, as the text of a cookie.
+// Cookie returns a cookie value that contains the JSON of v, sealed for the context.
 func Cookie(s Sealer, context string, v any) (string, error) {
 	text, err := json.Marshal(v)
 	if err == nil {
@@ -29,8 +29,8 @@ func Cookie(s Sealer, context string, v any) (string, error) {
 	return base64.RawURLEncoding.EncodeToString(text), nil
 }
 
-// OpenCookie reads a value from the text of a cookie, which anybody may have written. It fails for a text
-// that Cookie did not make for the context.
+// OpenCookie opens a cookie value, which may come from an attacker, and decodes it into a value. It returns an error
+// unless Cookie made the cookie value for the same context.
 func OpenCookie(s Sealer, context, cookie string, into any) error {
 	if len(cookie) > maxCookie {
 		return errors.New("cookie is too long")

@@ -15,12 +15,11 @@ import (
 // fileHeader is the first line of a master key file. The second and last line is the key in base64.
 const fileHeader = "agentledger-master-key/v1"
 
-// LoadOrCreateKey reads the master key file at path or, when there is none, makes a
-// random key and writes it there, created is then true. The file's directory must
-// exist.
+// LoadOrCreateKey reads the master key file at path. If the file does not exist, it generates a random key, writes it
+// there and returns created = true. The folder of the file must exist.
 //
-// A caller that finds sealed values in its store and created true has lost its
-// master key: it must stop rather than go on with the new one.
+// If created is true but the store contains sealed values, their master key is lost: the caller must stop instead of
+// continuing with the new key.
 func LoadOrCreateKey(path string) (key Key, created bool, err error) {
 	key, err = LoadKey(path)
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -33,9 +32,9 @@ func LoadOrCreateKey(path string) (key Key, created bool, err error) {
 	return key, true, nil
 }
 
-// LoadKey reads a master key file. It must be a regular file with the two lines that LoadOrCreateKey writes, whose
-// line ends may be LF or CRLF and of which the last may lack its line end. It returns fs.ErrNotExist (wrapped) if the
-// file is missing, and an error if other users can read it (secret.CheckAccess).
+// LoadKey reads a master key file. It must be a regular file with the two lines that LoadOrCreateKey writes. Line ends
+// may be LF or CRLF, and the last one may be missing. It returns fs.ErrNotExist (wrapped) if the file does not exist,
+// and an error if other users can read it (secret.CheckAccess).
 func LoadKey(path string) (Key, error) {
 	info, err := os.Stat(path)
 	if err == nil && !info.Mode().IsRegular() {
@@ -67,9 +66,8 @@ func parseFile(content string) (Key, error) {
 	return key, nil
 }
 
-// writeKeyFile makes the file durable before anything can be sealed under its key. A
-// file that could not be written to its end is removed; one that a crash cut
-// short is refused by Load, and nothing was sealed under it.
+// writeKeyFile makes the file durable before anything can be sealed under its key. If the file cannot be written
+// completely, it is removed. If a crash truncates it, LoadKey rejects it; nothing was sealed under its key.
 func writeKeyFile(path string, key Key) error {
 	content := fileHeader + "\n" + base64.StdEncoding.EncodeToString(key.secret()[:]) + "\n"
 	return durable.CreateFile(path, []byte(content))

@@ -13,12 +13,12 @@ import (
 	"golang.org/x/crypto/chacha20poly1305"
 )
 
-// Reasons why a sealed value does not open.
+// Reasons why a sealed value cannot be opened.
 var (
-	// ErrUnknownKey: it was sealed under a master key that is not on the ring.
+	// ErrUnknownKey is returned if no key of the ring has sealed the value.
 	ErrUnknownKey = errors.New("sealed under an unknown master key")
-	// ErrDamaged: it is no sealed value, was changed, or belongs to another context.
-	ErrDamaged = errors.New("sealed value is damaged or of another context")
+	// ErrDamaged is returned if the value is not a sealed value, was changed, or was sealed for another context.
+	ErrDamaged = errors.New("sealed value is damaged or was sealed for another context")
 )
 
 const (
@@ -27,9 +27,8 @@ const (
 	nonceSize  = chacha20poly1305.NonceSizeX
 )
 
-// Keyring seals under its active key and opens secrets that any of its keys sealed. It
-// is immutable and safe for concurrent use. Its ciphers lie behind a function for
-// the reason given at Key.
+// Keyring seals values under its active key and opens values that any of its keys has sealed. It is immutable, and its
+// methods may be called concurrently. Its ciphers are hidden behind functions for the reason given at Key.
 type Keyring struct {
 	active keyID
 	ids    []keyID // of all keys, the active one first
@@ -37,8 +36,8 @@ type Keyring struct {
 	derive func(label string) [][keySize]byte
 }
 
-// NewKeyring returns a ring that seals under active and opens keys that are sealed under active or
-// an older key. A zero key and a key named twice are refused.
+// NewKeyring returns a ring that seals under active and opens values sealed under active or an older key. It rejects a
+// zero key and a key given twice.
 func NewKeyring(active Key, older ...Key) (*Keyring, error) {
 	ciphers := make(map[keyID]cipher.AEAD, 1+len(older))
 	ids := make([]keyID, 0, 1+len(older))
@@ -61,17 +60,17 @@ func NewKeyring(active Key, older ...Key) (*Keyring, error) {
 	return &Keyring{active: active.fingerprint(), ids: ids, cipher: lookup, derive: derive}, nil
 }
 
-// Derive returns a secret of 32 bytes for each key of the ring, the active one first. Secrets of other labels, and the
-// keys themselves, can't be told from it.
+// Derive returns a 32-byte secret for each key of the ring, the active one first. It reveals neither the keys nor the
+// secrets of other labels.
 func (r *Keyring) Derive(label string) [][keySize]byte { return r.derive(label) }
 
-// Authenticate returns the authenticator of a text: an HMAC with SHA-256 under a key that is derived from the active master
-// key. purpose separates uses: an authenticator is valid for one purpose only.
+// Authenticate returns an HMAC-SHA-256 of a text under a key derived from the active master key. The result is valid
+// for one purpose only.
 func (r *Keyring) Authenticate(purpose string, text []byte) [sha256.Size]byte {
 	return authenticator(r.derive(purpose)[0], text)
 }
 
-// IsAuthentic reports whether Authenticate returned mac for the text and the purpose under any key of the ring.
+// IsAuthentic reports whether mac is the result of Authenticate for the text and the purpose under any key of the ring.
 func (r *Keyring) IsAuthentic(purpose string, text, mac []byte) bool {
 	for _, key := range r.derive(purpose) {
 		if want := authenticator(key, text); hmac.Equal(want[:], mac) {
@@ -87,8 +86,8 @@ func authenticator(key [keySize]byte, text []byte) [sha256.Size]byte {
 	return [sha256.Size]byte(h.Sum(nil))
 }
 
-// Fingerprints names the keys of the ring, the active one first: 16 hexadecimal digits
-// each, which are in all that the key seals and say nothing of the key.
+// Fingerprints returns the IDs of the keys, the active one first, as 16 hexadecimal digits each. Every sealed value
+// contains the ID of its key; it reveals nothing about the key.
 func (r *Keyring) Fingerprints() []string {
 	names := make([]string, len(r.ids))
 	for i, k := range r.ids {
@@ -99,7 +98,7 @@ func (r *Keyring) Fingerprints() []string {
 
 func addKeyCipher(ciphers map[keyID]cipher.AEAD, k Key) error {
 	if k.secret == nil {
-		return errors.New("no master key")
+		return errors.New("master key is empty")
 	}
 	if _, ok := ciphers[k.fingerprint()]; ok {
 		return errors.New("master key given twice")
@@ -112,11 +111,11 @@ func addKeyCipher(ciphers map[keyID]cipher.AEAD, k Key) error {
 	return nil
 }
 
-// Seal encrypts plaintext for context, which says what the secret is and whose
-// (such as "log-key" and an origin). Open needs the same context.
+// Seal encrypts plaintext for a context, which names the secret and its owner (for example "log-key" and an origin).
+// Open needs the same context.
 func (r *Keyring) Seal(context string, plaintext []byte) ([]byte, error) {
 	if context == "" {
-		return nil, errors.New("seal: no context")
+		return nil, errors.New("seal: empty context")
 	}
 	aead, _ := r.cipher(r.active) // NewKeyring put it there
 	sealed := make([]byte, headerSize+nonceSize, headerSize+nonceSize+len(plaintext)+aead.Overhead())
@@ -127,8 +126,8 @@ func (r *Keyring) Seal(context string, plaintext []byte) ([]byte, error) {
 	return aead.Seal(sealed, nonce, plaintext, additionalData(sealed, context)), nil
 }
 
-// Open returns the plaintext of a value that Seal made for the same context, in
-// a fresh slice. Errors are ErrUnknownKey and ErrDamaged, wrapped.
+// Open returns the plaintext of a value that was sealed for the context, in a new slice. It returns ErrUnknownKey or
+// ErrDamaged (wrapped) if the value cannot be opened.
 func (r *Keyring) Open(context string, sealed []byte) ([]byte, error) {
 	if len(sealed) < headerSize+nonceSize+chacha20poly1305.Overhead || sealed[0] != version {
 		return nil, fmt.Errorf("open: %w", ErrDamaged)
@@ -145,14 +144,12 @@ func (r *Keyring) Open(context string, sealed []byte) ([]byte, error) {
 	return plaintext, nil
 }
 
-// additionalData is the authenticated data: the header has a fixed size, so the
-// context needs no delimiter.
+// additionalData returns the authenticated data: the header, which has a fixed size, and the context.
 func additionalData(sealed []byte, context string) []byte {
 	return append(sealed[:headerSize:headerSize], context...)
 }
 
-// String and LogValue say that this is a keyring and nothing of its keys; Format
-// does so for every verb.
+// String implements fmt.Stringer. Like LogValue and Format, it reveals nothing about the keys.
 func (r *Keyring) String() string { return "[keyring]" }
 
 // LogValue implements slog.LogValuer.
@@ -161,14 +158,13 @@ func (r *Keyring) LogValue() slog.Value { return slog.StringValue(r.String()) }
 // Format implements fmt.Formatter.
 func (r *Keyring) Format(f fmt.State, _ rune) { fmt.Fprint(f, r.String()) }
 
-// Reseal returns a value that Seal made for the context, sealed under the active key.
-// changed is false when it is already: then it is the same value. Errors are those of
-// Open.
-func (r *Keyring) Reseal(context string, sealed []byte) (now []byte, changed bool, err error) {
+// Reseal returns a sealed value sealed under the active key. If it is already, Reseal returns it unchanged, and changed
+// is false. Errors are the same as for Open.
+func (r *Keyring) Reseal(context string, sealed []byte) (resealed []byte, changed bool, err error) {
 	plaintext, err := r.Open(context, sealed)
 	if err != nil || keyID(sealed[1:headerSize]) == r.active {
 		return sealed, false, err
 	}
-	now, err = r.Seal(context, plaintext)
-	return now, err == nil, err
+	resealed, err = r.Seal(context, plaintext)
+	return resealed, err == nil, err
 }

@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// ModesAreReal reports whether the mode of a file tells who can change it.
+// ModesAreReal reports whether the mode of a file shows who can change it.
 const ModesAreReal = true
 
 func checkAccess(info fs.FileInfo) error {

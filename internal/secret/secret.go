@@ -1,12 +1,12 @@
-// Package secret reads secrets from files and from the environment, in the forms in which editors, password
-// managers and Kubernetes write them. It also reads files of settings, and protects the environment of the process.
+// Package secret reads secrets from files and from the environment, in the forms that editors, password managers and
+// Kubernetes write. It also reads settings files and protects the environment of the process.
 //
 // Invariants:
 //
 //   - Exactly one trailing line end, LF or CRLF, is removed. Everything else belongs to the secret.
-//   - A file that other users can read, or that its group can write, is refused, except on Windows. Its group may read
-//     it only if it is one of the groups of this process.
-//   - A file of settings that every user can change is refused, except on Windows.
+//   - A file that other users can read, or that its group can write, is rejected, except on Windows. Its group may read it
+//     only if the process is in that group.
+//   - A settings file that every user can change is rejected, except on Windows.
 //   - No error contains a secret.
 package secret
 
@@ -77,7 +77,7 @@ func ReadFile(path string) (string, error) {
 	return string(text), err
 }
 
-// readAtMost returns all of r, which has at most limit bytes.
+// readAtMost returns all of r. It returns an error if r is longer than limit bytes.
 func readAtMost(r io.Reader, path string, limit int64) ([]byte, error) {
 	text, err := io.ReadAll(io.LimitReader(r, limit+1))
 	if err == nil && int64(len(text)) > limit {
@@ -95,9 +95,9 @@ const (
 // noGroup is the group of a file whose system does not report it. No process is in it.
 const noGroup = -1
 
-// CheckAccess returns an error if a file is accessible to other users. Reading by one of the process's own groups is
-// allowed: Kubernetes mounts secrets with mode 0440 and the group of the pod (fsGroup). On Windows it returns nil, because
-// there the mode of a file is derived from its read-only attribute alone.
+// CheckAccess returns an error if a file is accessible to other users. Read access for one of the process's own groups
+// is allowed: Kubernetes mounts secrets with mode 0440 and the group of the pod (fsGroup). On Windows it returns nil,
+// because there the mode of a file is derived only from its read-only attribute.
 func CheckAccess(info fs.FileInfo) error { return checkAccess(info) }
 
 // checkMode returns an error if a file with this mode and group is accessible to users outside of the given groups.

@@ -9,9 +9,9 @@ import (
 // everybodyWrites is the mode bit that lets every user change a file.
 const everybodyWrites fs.FileMode = 0o002
 
-// CheckSettings returns an error if every user can change a file of settings: whoever writes it decides which keys,
+// CheckSettings returns an error if every user can change a settings file: whoever writes it decides which keys,
 // witnesses and servers the program trusts. Pipes and devices are not checked. On Windows it returns nil, because there
-// the mode of a file is derived from its read-only attribute alone.
+// the mode of a file is derived only from its read-only attribute.
 func CheckSettings(info fs.FileInfo) error {
 	if !ModesAreReal || !info.Mode().IsRegular() || info.Mode()&everybodyWrites == 0 {
 		return nil
@@ -20,7 +20,7 @@ func CheckSettings(info fs.FileInfo) error {
 	return fmt.Errorf("mode is %04o, so every user can change it: set it to %04o", mode, mode&^everybodyWrites)
 }
 
-// OpenSettings opens a file of settings that passes CheckSettings.
+// OpenSettings opens a settings file that passes CheckSettings.
 func OpenSettings(path string) (*os.File, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -45,10 +45,10 @@ func CheckOpenSettings(f *os.File) error {
 	return nil
 }
 
-// maxSettings bounds a file of settings, in bytes.
+// maxSettings bounds the size of a settings file, in bytes.
 const maxSettings = 16 << 20
 
-// ReadSettings returns the content of a file of settings that passes CheckSettings.
+// ReadSettings returns the content of a settings file that passes CheckSettings.
 func ReadSettings(path string) ([]byte, error) {
 	f, err := OpenSettings(path)
 	if err != nil {
