@@ -1,10 +1,9 @@
-// Package childprocess runs a program that this one talks to by standard input and output.
+// Package childprocess runs a program that this one talks to through standard input and output.
 //
 // Invariants:
 //
-//   - The environment of a process has none of this program's own variables (APS_…), because these hold
-//     credentials.
-//   - A process has a group of its own. It ends with Close, together with its children.
+//   - The child's environment contains none of this program's own variables (APS_…), because they hold credentials.
+//   - Each child has its own process group. Close ends the child and its descendants in the group.
 package childprocess
 
 import (
@@ -20,12 +19,11 @@ import (
 
 // Command is a program to start.
 type Command struct {
-	Args   []string          // program and its arguments
-	Env    map[string]string // added to the environment
+	Args   []string          // working folder; if empty, the current one
+	Env    map[string]string // receives the program's standard error
 	Dir    string            // working folder; "" is this program's
 	Stderr io.Writer         // receives the program's diagnostics
-	// Patience is the time that the process gets to end after its input was closed, and again after
-	// SIGTERM; 0 means 5 s.
+	// Patience is how long Close waits after closing the input, and again after SIGTERM. If zero, 5 s.
 	Patience time.Duration
 }
 
@@ -34,9 +32,9 @@ type Process struct {
 	Input  io.WriteCloser // the program's standard input
 	Output io.Reader      // its standard output
 
-	command  *exec.Cmd
-	patience time.Duration
-	close    sync.Once
+	command   *exec.Cmd
+	patience  time.Duration
+	closeOnce sync.Once
 }
 
 // Start starts the process. It runs until Close.
@@ -48,7 +46,7 @@ func (c Command) Start() (*Process, error) {
 	command.Dir, command.Stderr = c.Dir, c.Stderr
 	command.Env = environment(os.Environ(), c.Env)
 	separateGroup(command)
-	command.WaitDelay = time.Second // a child that is left behind can hold the outputs open
+	command.WaitDelay = time.Second // a descendant that is still running can hold the outputs open
 	input, err := command.StdinPipe()
 	if err != nil {
 		return nil, fmt.Errorf("start program: %w", err)
@@ -67,7 +65,7 @@ func (c Command) Start() (*Process, error) {
 	return p, nil
 }
 
-// environment returns the environment without this program's variables, and with the added ones.
+// environment returns the own environment without APS_ variables, plus the added variables.
 func environment(own []string, added map[string]string) []string {
 	var all []string
 	for _, v := range own {
@@ -81,24 +79,25 @@ func environment(own []string, added map[string]string) []string {
 	return all
 }
 
-// Kill ends the process and its children at once. Close still has to be called.
+// Kill kills the process and its descendants at once. The caller must still call Close.
 func (p *Process) Kill() { endGroup(p.command, true) }
 
-// Close closes the input and waits for the end. A process that stays gets SIGTERM, and then SIGKILL.
+// Close closes the input and waits until the process has ended. A process that does not end in time gets SIGTERM and
+// then SIGKILL.
 func (p *Process) Close() error {
-	p.close.Do(func() {
+	p.closeOnce.Do(func() {
 		_ = p.Input.Close() // an error means that the process has ended
-		gone := make(chan error, 1)
-		go func() { gone <- p.command.Wait() }()
-		for _, hard := range []bool{false, true} {
+		ended := make(chan error, 1)
+		go func() { ended <- p.command.Wait() }()
+		for _, kill := range []bool{false, true} {
 			select {
-			case <-gone:
+			case <-ended:
 				return
 			case <-time.After(p.patience):
-				endGroup(p.command, hard)
+				endGroup(p.command, kill)
 			}
 		}
-		<-gone
+		<-ended
 	})
 	return nil
 }

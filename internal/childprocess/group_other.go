@@ -6,5 +6,5 @@ import "os/exec"
 
 func separateGroup(*exec.Cmd) {}
 
-// endGroup kills the process, because there is no softer signal here.
+// endGroup kills the process: this system has no gentler signal.
 func endGroup(command *exec.Cmd, _ bool) { _ = command.Process.Kill() }

@@ -7,15 +7,15 @@ import (
 	"syscall"
 )
 
-// separateGroup gives the process a group of its own, because Ctrl-C in a terminal must not end one in
-// the middle of a call.
+// separateGroup starts the process in its own group, so that Ctrl-C in a terminal does not end it in the middle of a
+// call.
 func separateGroup(command *exec.Cmd) { command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }
 
-// endGroup signals the process and its children, because a starter such as npx runs the program as its child.
-// hard kills.
-func endGroup(command *exec.Cmd, hard bool) {
+// endGroup sends SIGKILL, or else SIGTERM, to the process and its descendants: a launcher such as npx runs the program
+// as its child.
+func endGroup(command *exec.Cmd, kill bool) {
 	signal := syscall.SIGTERM
-	if hard {
+	if kill {
 		signal = syscall.SIGKILL
 	}
 	_ = syscall.Kill(-command.Process.Pid, signal) // an error means that the process has ended

@@ -1,12 +1,10 @@
-// Package otlp writes request bodies of OTLP/HTTP and reads the answers to them.
+// Package otlp writes request bodies of OTLP/HTTP and reads the responses.
 //
 // Invariants:
 //
-//   - A request of an OTLP service has the bytes of the data message of its signal:
-//     ExportLogsServiceRequest those of LogsData, ExportTraceServiceRequest those of
-//     TracesData. So nothing here needs the packages of OTLP's services, which bring gRPC.
-//   - An answer is another's text. It is parsed within the memory that its bytes take, and
-//     nothing of it is trusted.
+//   - An OTLP export request has the same encoding as the data message of its signal: ExportLogsServiceRequest as LogsData,
+//     ExportTraceServiceRequest as TracesData. So this package does not need OTLP's service packages, which import gRPC.
+//   - Responses are untrusted. Parsing one takes memory in proportion to its size.
 package otlp
 
 import (
@@ -20,7 +18,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// Compress returns a body as gzip.
+// Compress returns a body compressed with gzip.
 func Compress(body []byte) ([]byte, error) {
 	var compressed bytes.Buffer
 	w := gzip.NewWriter(&compressed)
@@ -33,20 +31,21 @@ func Compress(body []byte) ([]byte, error) {
 	return compressed.Bytes(), nil
 }
 
-// Rejection is partial_success of an answer of success: a part was not taken. The zero value says that all was taken.
+// Rejection is the partial_success of a response: the receiver rejected a part of the request. The zero value means
+// that it accepted everything.
 type Rejection struct {
-	Count   int64  // log records or spans; any number that the receiver writes, also below 0
-	Message string // the receiver's own words; may be there without a count, as a warning
+	Count   int64  // log records or spans; not validated, so it can be negative
+	Message string // the receiver's text; without a count it is a warning
 }
 
-// The numbers of the fields, which the answers for all signals share.
+// Field numbers, which are the same in the responses for all signals.
 const (
-	fieldPartialSuccess = 1 // in an answer
+	fieldPartialSuccess = 1 // in the response
 	fieldRejected       = 1 // in partial_success
 	fieldErrorMessage   = 2
 )
 
-// ReadProtobuf reads the body of an answer in protobuf, of any signal.
+// ReadProtobuf parses a protobuf response for any signal.
 func ReadProtobuf(body []byte) (Rejection, error) {
 	var r Rejection
 	err := visitFields(body, func(n protowire.Number, t protowire.Type, value []byte) error {
@@ -57,12 +56,12 @@ func ReadProtobuf(body []byte) (Rejection, error) {
 		return visitFields(inner, r.setField)
 	})
 	if err != nil {
-		return Rejection{}, fmt.Errorf("read answer: %w", err)
+		return Rejection{}, fmt.Errorf("read response: %w", err)
 	}
 	return r, nil
 }
 
-// setField takes a field of partial_success.
+// setField sets r from a field of partial_success.
 func (r *Rejection) setField(n protowire.Number, t protowire.Type, value []byte) error {
 	switch {
 	case n == fieldRejected && t == protowire.VarintType:
@@ -75,7 +74,7 @@ func (r *Rejection) setField(n protowire.Number, t protowire.Type, value []byte)
 	return nil
 }
 
-// visitFields calls visit with the encoded value of each field of a message, which is whole.
+// visitFields calls visit with the encoded value of each field of a complete message.
 func visitFields(message []byte, visit func(protowire.Number, protowire.Type, []byte) error) error {
 	for len(message) > 0 {
 		number, kind, tag := protowire.ConsumeTag(message)
@@ -95,21 +94,21 @@ func visitFields(message []byte, visit func(protowire.Number, protowire.Type, []
 	return nil
 }
 
-// jsonAnswer is an answer for log records in JSON.
-type jsonAnswer struct {
+// jsonResponse is a JSON response to an export of log records.
+type jsonResponse struct {
 	Partial jsonRejection `json:"partialSuccess"`
 }
 
 type jsonRejection struct {
-	Rejected jsontext.Value `json:"rejectedLogRecords"` // a number, or a text with one
+	Rejected jsontext.Value `json:"rejectedLogRecords"` // a number, or a string that contains one
 	Message  string         `json:"errorMessage"`
 }
 
-// ReadLogsJSON reads the body of an answer for log records in JSON.
+// ReadLogsJSON parses a JSON response to an export of log records.
 func ReadLogsJSON(body []byte) (Rejection, error) {
-	var a jsonAnswer
+	var a jsonResponse
 	if err := json.Unmarshal(body, &a); err != nil {
-		return Rejection{}, fmt.Errorf("read answer: %w", err)
+		return Rejection{}, fmt.Errorf("read response: %w", err)
 	}
 	r := Rejection{Message: a.Partial.Message}
 	if len(a.Partial.Rejected) == 0 || a.Partial.Rejected.Kind() == 'n' {
@@ -117,7 +116,7 @@ func ReadLogsJSON(body []byte) (Rejection, error) {
 	}
 	count, err := strconv.ParseInt(string(bytes.Trim(a.Partial.Rejected, `"`)), 10, 64)
 	if err != nil {
-		return Rejection{}, fmt.Errorf("read answer: rejected records: %w", err)
+		return Rejection{}, fmt.Errorf("read response: rejected records: %w", err)
 	}
 	r.Count = count
 	return r, nil

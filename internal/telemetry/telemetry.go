@@ -1,11 +1,11 @@
-// Package telemetry has the parts of logging and tracing that all packages of the service share: log handlers that suppress
-// repeated lines and adjust levels, and a tracer that costs next to nothing while tracing is off. Callers depend on it
-// instead of on OpenTelemetry.
+// Package telemetry contains the parts of logging and tracing that all packages of the service share: log handlers that
+// suppress repeated lines and adjust levels, and a tracer that costs next to nothing while tracing is off. Callers do not
+// import OpenTelemetry.
 //
 // Invariants:
 //
 //   - Memory does not grow with the number of lines or spans.
-//   - Names and attributes of spans are the program's own words and numbers, never values from a client.
+//   - Names and attributes of spans are constants and numbers of the program, never values from a client.
 package telemetry
 
 import (
