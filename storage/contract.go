@@ -8,14 +8,13 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// Engine is a storage engine. Engines that can copy organizations implement Copier too.
+// Engine is a storage engine. Engines that can copy organizations also implement Copier.
 type Engine interface {
 	Ledgers
 	RecordStore
 
-	// Close waits for the calls that are under way and closes the store. An engine
-	// whose server does not answer returns an error after a while. Appends that are out
-	// then stay out.
+	// Close waits for calls in flight and closes the store. If a server does not respond, it eventually returns an
+	// error. Appends in flight then have an unknown outcome.
 	Close() error
 }
 
@@ -26,33 +25,30 @@ type Ledgers interface {
 	TileReader
 }
 
-// Appender writes ledgers.
+// Appender appends to ledgers.
 type Appender interface {
-	// Append applies batches of different tenants, each by itself as a whole or
-	// not at all, and returns when their order is fixed. It has no context: an
-	// append that is out is never cancelled. A batch that contradicts itself
-	// (Batch.Validate) and the second one of a tenant are refused with a plain
-	// error. It does not wait for an earlier append of another stream, and Wait
-	// waits for the streams of its own batches alone.
+	// Append starts to apply batches of different tenants and returns when their order is fixed. Each batch is applied
+	// completely or not at all, independently of the others. There is no context: an append cannot be canceled. A batch
+	// that contradicts itself (Batch.Validate) and a second batch of the same tenant are rejected with an ordinary
+	// error. Append does not wait for earlier appends of other streams, and Wait waits only for the streams of its own
+	// batches.
 	Append(batches []Batch) Pending
 
-	// Stream returns the number of a tenant's stream, a small one from 0 on. A caller
-	// that has batches of several streams calls Append once for each stream, so that no
-	// outcome waits for another stream. A stream may change when no append of the tenant
-	// is under way, or when those under way can't be applied any more.
+	// Stream returns the number of a tenant's stream; the numbers are small and start at 0. A caller with batches of
+	// several streams should call Append once for each stream, so that no outcome waits for another stream. A tenant's
+	// stream may change only while no append of the tenant is in flight, or while those in flight can no longer be
+	// applied.
 	Stream(t id.Tenant) int
 
-	// Barrier returns when everything that a read could have shown before the
-	// call is durable. A process that takes a ledger over MUST pass one and read again
-	// before it signs anything.
+	// Barrier returns when everything that a read could have shown before the call is durable. A process that takes
+	// over a ledger must pass a barrier and read again before it signs anything.
 	Barrier(ctx context.Context) error
 }
 
-// Pending is an append that is under way.
+// Pending is an append in flight.
 type Pending interface {
-	// Wait returns when the outcome is known: nil for each batch that is durable,
-	// else ErrConflict, an *ItemError, ErrUnknown, ErrUnavailable or ErrBroken
-	// (wrapped). len(result) is the number of batches, in their order. Wait MUST be
+	// Wait returns when the outcome is known. The result has one error for each batch, in order: nil if the batch is
+	// durable, or else ErrConflict, an *ItemError, ErrUnknown, ErrUnavailable or ErrBroken (wrapped). Wait must be
 	// called exactly once.
 	Wait() []error
 }
@@ -64,10 +60,10 @@ type LedgerReader interface {
 	// Head returns the head of a ledger, or ErrNotFound.
 	Head(ctx context.Context, t id.Tenant) (Head, error)
 
-	// Lookup returns the index of each name, NoIndex where it is unknown.
+	// Lookup returns the index of each name, or NoIndex if it is not stored.
 	Lookup(ctx context.Context, t id.Tenant, names []DedupKey) ([]id.Index, error)
 
-	// Counters returns the value of each name, 0 where it was never written.
+	// Counters returns the value of each counter, or 0 if it was never written.
 	Counters(ctx context.Context, t id.Tenant, names []string) ([]uint64, error)
 
 	// Tenants yields all tenants that have a ledger, in ascending order.
@@ -76,76 +72,69 @@ type LedgerReader interface {
 
 // eventReader reads the events of ledgers.
 type eventReader interface {
-	// Events yields the events [begin, end) in order; end beyond the stored
-	// size ends early. A hole is ErrCorrupt, no ledger ErrNotFound. The sequence
-	// stops at the first error.
+	// Events yields the events [begin, end) in order, or fewer if end is beyond the stored size. A missing event is
+	// ErrCorrupt, a missing ledger ErrNotFound. The sequence ends at the first error.
 	Events(ctx context.Context, t id.Tenant, begin, end id.Index, parts Fields) iter.Seq2[Event, error]
 
-	// EventsAt returns the events at indices in ascending order, each once, and leaves out those that
-	// are not below the stored size. A hole is ErrCorrupt, no ledger ErrNotFound. Use it for events
-	// that lie apart; the caller bounds their number.
+	// EventsAt returns the events at the given indices, which must be ascending and distinct. It omits indices that are
+	// not below the stored size. A missing event is ErrCorrupt, a missing ledger ErrNotFound. Use it for scattered
+	// events; the caller bounds their number.
 	EventsAt(ctx context.Context, t id.Tenant, at []id.Index, parts Fields) ([]Event, error)
 
-	// Entries returns the entry at each of places, which may be of many ledgers, in
-	// their order. An entry that can't be read is reported in its own result and does
-	// not affect the others. Use it for single entries of many ledgers.
+	// Entries returns the entry at each place, in order. The places may be in many ledgers. An entry that cannot be
+	// read is reported in its own result and does not affect the others. Use it for single entries of many ledgers.
 	Entries(ctx context.Context, places []Position) []EntryResult
 }
 
-// TileReader reads the Merkle trees of ledgers. A hash of an upper tree level is stored
-// twice, as the root of the tile below it and in its own tile, and each method reads
-// one of the two places.
+// TileReader reads the Merkle trees of ledgers. Each hash of an upper tree level is stored twice, as the root of the
+// tile below it and in its own tile; each method reads one of the two.
 type TileReader interface {
-	// TileHashes returns the hashes [begin, end) of one full tile, 32 bytes each,
-	// 0 <= begin <= end <= 256; a tile that was not written is ErrNotFound. It copies
-	// no other hashes of the tile.
+	// TileHashes returns the hashes [begin, end) of a full tile, 32 bytes each, with 0 <= begin <= end <= 256. It
+	// returns ErrNotFound if the tile was not written. It copies no other hashes of the tile.
 	TileHashes(ctx context.Context, t id.Tenant, level uint8, index uint64, begin, end int) ([]byte, error)
 
-	// TileRoots returns the roots of the full tiles [begin, end) of one level;
-	// one that was not written is ErrNotFound.
+	// TileRoots returns the roots of the full tiles [begin, end) of a level. It returns ErrNotFound if one of them was
+	// not written.
 	TileRoots(ctx context.Context, t id.Tenant, level uint8, begin, end uint64) ([]id.Hash, error)
 }
 
-// RecordStore is the record half of an engine. Records of an organization's
-// partition that an event stands for are written by Append, with that event.
+// RecordStore is the record half of an engine. Records of an organization's partition that an event represents must be
+// written by Append, together with that event.
 type RecordStore interface {
 	// Get returns a record or ErrNotFound.
 	Get(ctx context.Context, t id.Tenant, kind Kind, key string) (Record, error)
 
-	// Scan returns at most limit records with begin <= Key, and Key < end unless
-	// end is "", in ascending order of Key.
+	// Scan returns at most limit records with keys in [begin, end), or from begin on if end is empty, in ascending
+	// order of Key.
 	Scan(ctx context.Context, t id.Tenant, kind Kind, begin, end string, limit int) ([]Record, error)
 
-	// Write applies all changes in their order, or none, and returns when they
-	// are durable. A version that is not the expected one is an *ItemError with
-	// ErrStale. When ctx ends while the write is out, that goes on, and an engine may
-	// answer ErrUnknown.
+	// Write applies all changes in order, or none, and returns when they are durable. It returns an *ItemError with
+	// ErrStale if a record does not have the expected version. If ctx ends while the write is in flight, the write
+	// continues, and the engine may return ErrUnknown.
 	Write(ctx context.Context, t id.Tenant, changes []Change) error
 }
 
-// Copier copies whole organizations between stores. An engine may do without it: then
-// its organizations can't be exported, imported or succeeded. storagetest needs it,
-// because the suite compares whole partitions.
+// Copier copies whole organizations between stores. It is optional: without it, organizations of the engine cannot be
+// exported, imported or succeeded. storagetest requires it to compare whole partitions.
 type Copier interface {
-	// IdempotencyKeys yields the idempotency keys of the events [begin, end), in any order. It may
-	// read through all keys of the tenant.
+	// IdempotencyKeys yields the idempotency keys of the events [begin, end), in any order. It may read all keys of the
+	// tenant.
 	IdempotencyKeys(ctx context.Context, t id.Tenant, begin, end id.Index) iter.Seq2[IndexedKey, error]
 
-	// Partition yields all records of a tenant, ascending by Kind, then Key. A record
-	// that changes meanwhile may be seen as it was or as it is.
+	// Partition yields all records of a tenant, in ascending order of Kind, then Key. A record that changes during the
+	// iteration may be returned in its old or new state.
 	Partition(ctx context.Context, t id.Tenant) iter.Seq2[Record, error]
 
-	// Drop removes all that the store has of a tenant, its ledger and its records, as a
-	// whole, if its record mark.Kind, mark.Key has version mark.Version, and returns
-	// when that is durable; else ErrStale. It is for an import that has not ended:
-	// nothing else may use the tenant meanwhile.
+	// Drop atomically removes the ledger and all records of a tenant if its record (mark.Kind, mark.Key) has version
+	// mark.Version, and returns when the removal is durable. Otherwise it returns ErrStale. It is for an unfinished
+	// import: nothing else may use the tenant during the call.
 	Drop(ctx context.Context, t id.Tenant, mark Record) error
 }
 
-// errNoCopy: the engine can't copy organizations.
+// errNoCopy is returned by CopierOf for an engine that is not a Copier.
 var errNoCopy = errors.New("storage: this engine can't copy organizations")
 
-// CopierOf returns the Copier that an engine is, or an error.
+// CopierOf returns the engine as a Copier, or an error if it is not one.
 func CopierOf(engine any) (Copier, error) {
 	if c, ok := engine.(Copier); ok {
 		return c, nil
@@ -153,8 +142,7 @@ func CopierOf(engine any) (Copier, error) {
 	return nil, errNoCopy
 }
 
-// PartitionOf is Copier.Partition of an engine. The error of an engine that is no Copier
-// is the only pair of the sequence.
+// PartitionOf is Copier.Partition of an engine. If the engine is not a Copier, the sequence consists of one error.
 func PartitionOf(ctx context.Context, engine any, t id.Tenant) iter.Seq2[Record, error] {
 	copier, err := CopierOf(engine)
 	if err != nil {

@@ -6,12 +6,11 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// KeyDigest is the stored form of an idempotency key: the first 16 bytes of the
-// SHA-256 of its text. It is short because clients may send long keys. The zero value
-// is no key.
+// KeyDigest is the stored form of an idempotency key: the first 16 bytes of the SHA-256 of its text, because clients
+// may send long keys. The zero value means that there is no key.
 type KeyDigest [16]byte
 
-// DigestIdempotencyKey returns the digest of an idempotency key, zero for "".
+// DigestIdempotencyKey returns the digest of an idempotency key, or zero if text is empty.
 func DigestIdempotencyKey(text string) KeyDigest {
 	if text == "" {
 		return KeyDigest{}
@@ -20,13 +19,13 @@ func DigestIdempotencyKey(text string) KeyDigest {
 	return KeyDigest(sum[:len(KeyDigest{})])
 }
 
-// IndexedKey is an idempotency key and the event that it belongs to.
+// IndexedKey is an idempotency key and the index of its event.
 type IndexedKey struct {
 	Digest KeyDigest
 	Index  id.Index
 }
 
-// IdempotencyDigest returns the digest of the event's idempotency key, zero for none.
+// IdempotencyDigest returns the digest of the event's idempotency key, or zero if it has none.
 func (e *Event) IdempotencyDigest() KeyDigest {
 	if e.KeyDigest != (KeyDigest{}) {
 		return e.KeyDigest
@@ -34,8 +33,8 @@ func (e *Event) IdempotencyDigest() KeyDigest {
 	return DigestIdempotencyKey(e.IdempotencyKey)
 }
 
-// DedupKeys yields the keys that no other event of its ledger may have.
-// Idempotency keys have their digests.
+// DedupKeys yields the keys that must be unique in the ledger: the event ID and, if there is one, the idempotency key
+// as a digest.
 func (e *Event) DedupKeys(yield func(DedupKey) bool) {
 	if !yield(DedupKey{Text: string(e.ID)}) {
 		return
@@ -45,7 +44,7 @@ func (e *Event) DedupKeys(yield func(DedupKey) bool) {
 	}
 }
 
-// IdempotencyDigest returns the digest of the idempotency key that n is.
+// IdempotencyDigest returns the digest of an idempotency key.
 func (n DedupKey) IdempotencyDigest() KeyDigest {
 	if n.Digest != (KeyDigest{}) {
 		return n.Digest

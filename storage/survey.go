@@ -8,7 +8,7 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// SurveyQuestion selects the ledgers of a survey and the records that are read of each.
+// SurveyQuestion selects the ledgers of a survey and the records to read for each of them.
 type SurveyQuestion struct {
 	// Wanted reports whether a ledger is included. If nil, all are. It must be fast.
 	Wanted func(id.Tenant) bool

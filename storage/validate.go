@@ -9,21 +9,20 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// Validate reports how b contradicts itself: event indices that do not follow
-// Expect.Size, a Head of another size, no Head at all, a tile of another length,
-// an event without a name or without texts, a kind that is none, an erasure that can't be. Every engine refuses such
-// a batch.
+// Validate returns an error if b contradicts itself: event indices that do not continue Expect.Size, a Head with
+// another size or without a root, a tile of the wrong length, an event without an ID or texts, an invalid kind, or an
+// impossible erasure. Every engine rejects such a batch.
 func (b *Batch) Validate() error {
 	if b.Head.Root == (id.Hash{}) {
 		return fmt.Errorf("batch: head without a root")
 	}
 	if b.Head.Size != b.Expect.Size+id.Index(len(b.Events)) {
-		return fmt.Errorf("batch: %d events lead from size %d to %d", len(b.Events), b.Expect.Size, b.Head.Size)
+		return fmt.Errorf("batch: %d events cannot continue size %d to size %d", len(b.Events), b.Expect.Size, b.Head.Size)
 	}
 	for i := range b.Events {
 		e := &b.Events[i]
 		if e.Index != b.Expect.Size+id.Index(i) || e.ID == "" || e.Archived {
-			return fmt.Errorf("batch: event %d has index %d, or no id, or no texts", i, e.Index)
+			return fmt.Errorf("batch: event %d has index %d, expected %d, or has no ID or no texts", i, e.Index, b.Expect.Size+id.Index(i))
 		}
 	}
 	if err := b.validateErasures(); err != nil {
@@ -42,12 +41,12 @@ func (b *Batch) Erases() bool {
 	return slices.ContainsFunc(b.Events, func(e Event) bool { return len(e.Erases) > 0 })
 }
 
-// TouchesErased reports whether the batch erases events, or has events that were erased in another store.
+// TouchesErased reports whether the batch erases events, or contains events that were erased in another store.
 func (b *Batch) TouchesErased() bool {
 	return b.Erases() || slices.ContainsFunc(b.Events, func(e Event) bool { return e.ErasedBy != 0 })
 }
 
-// ErasedBy returns the index of the first erasing event of each index that the batch erases.
+// ErasedBy returns, for each index that the batch erases, the index of the first event that erases it.
 func (b *Batch) ErasedBy() map[id.Index]id.Index {
 	by := make(map[id.Index]id.Index)
 	for i := range b.Events {
@@ -62,8 +61,8 @@ func (b *Batch) ErasedBy() map[id.Index]id.Index {
 	return by
 }
 
-// validateErasures reports an erasure of events that are not stored yet, of more than
-// MaxErased indices, and an erased event that has an envelope or names no later event.
+// validateErasures rejects an erasure of events that are not stored yet or of more than MaxErased events, and an erased
+// event that has an envelope or an ErasedBy that is not greater than its own index.
 func (b *Batch) validateErasures() error {
 	erased := 0
 	for i := range b.Events {
@@ -84,7 +83,7 @@ func (b *Batch) validateErasures() error {
 	return nil
 }
 
-// ValidateChanges reports a change of a kind that is empty or holds a zero byte.
+// ValidateChanges returns an error if a change has an empty kind or a kind with a zero byte.
 func ValidateChanges(changes []Change) error {
 	for i := range changes {
 		if k := changes[i].Kind; k == "" || strings.IndexByte(string(k), 0) >= 0 {
@@ -94,17 +93,16 @@ func ValidateChanges(changes []Change) error {
 	return nil
 }
 
-// Continues reports whether the guard of an append that expects want lets it
-// pass on a ledger whose head is h: Size, Root, Epoch and ConfigVersion are equal.
+// Continues reports whether the guard admits an append that expects want to a ledger with head h: Size, Root, Epoch and
+// ConfigVersion are equal.
 func (h Head) Continues(want Head) bool {
 	return h.Size == want.Size && h.Root == want.Root && h.Epoch == want.Epoch && h.ConfigVersion == want.ConfigVersion
 }
 
-// ValidateDrop refuses to drop the service's own partition, and to drop a tenant without
-// a condition.
+// ValidateDrop rejects a drop of the service's own partition, and a drop without a condition.
 func ValidateDrop(t id.Tenant, mark Record) error {
 	if t == id.Service || mark.Version == 0 || mark.Version == AnyVersion {
-		return errors.New("drop: a tenant and the version of one of its records are needed")
+		return errors.New("drop: requires a tenant and the version of one of its records")
 	}
 	return ValidateChanges([]Change{{Kind: mark.Kind, Key: mark.Key}})
 }
