@@ -122,10 +122,10 @@ func TestDoctorAgreesWithServe(t *testing.T) {
 			if (len(found) > 0) != (tc.serve != starts) {
 				t.Errorf("doctor found %q, and serve %s", found, tc.serve)
 			}
-			if text := strings.Join(found, "\n"); strings.HasSuffix(name, " table") && (!strings.Contains(text, ".sst in "+dir) || !strings.Contains(text, "bring the file back")) {
+			if text := strings.Join(found, "\n"); strings.HasSuffix(name, " table") && (!strings.Contains(text, ".sst in "+dir) || !strings.Contains(text, "restore the file")) {
 				t.Errorf("doctor names neither the file nor the way out: %q", text)
 			}
-			if text := strings.Join(found, "\n"); strings.HasSuffix(name, " store file") && (!strings.Contains(text, filepath.Join(dir, "db/agentledger.store")) || !strings.Contains(text, "bring the file back")) {
+			if text := strings.Join(found, "\n"); strings.HasSuffix(name, " store file") && (!strings.Contains(text, filepath.Join(dir, "db/agentledger.store")) || !strings.Contains(text, "restore the file")) {
 				t.Errorf("doctor names neither the file nor the way out: %q", text)
 			}
 			if after := listFolder(t, dir); !slices.Equal(before, after) {

@@ -135,14 +135,14 @@ func TestRefusedStores(t *testing.T) {
 				return err
 			}
 			return os.Truncate(manifest, info.Size()/2)
-		}, "bring the file back"},
+		}, "restore the file"},
 		"manifest": {func(db string) error { return os.Remove(newest(t, db, "MANIFEST-*")) }, "is missing"},
 		"newer format": {func(db string) error {
 			line := "agentledger-store/4 of some other form "
 			c := crc32.Checksum([]byte(line), crc32.MakeTable(crc32.Castagnoli))
 			line += fmt.Sprintf("%08x\n", bits.RotateLeft32(c, 17)+0xa282ead8)
 			return os.WriteFile(filepath.Join(db, "agentledger.store"), []byte(line+strings.Repeat(" ", 1024-len(line))), 0o600)
-		}, "made by a newer agentledger"},
+		}, "created by a newer agentledger"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			other := copyData(t, dir)

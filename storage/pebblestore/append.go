@@ -12,21 +12,22 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// maxHeads bounds the cache of heads to about 15 MB.
+// maxHeads bounds the cache of heads. A full cache takes about 15 MB.
 const maxHeads = 1 << 16
 
-// pending is an append under way.
+// pending is an append in flight.
 type pending struct {
 	engine  *Engine
 	results []error
-	commit  *commit // the commit on which the accepted parts and the refusals rest
+	commit  *commit // the commit on which the accepted batches and the rejections depend
 }
 
-// Append implements storage.Ledgers. It checks and applies under the write lock and leaves the sync to Wait.
+// Append implements storage.Ledgers. It checks and applies the batches under the write lock, and leaves the sync to
+// Wait.
 func (e *Engine) Append(batches []storage.Batch) storage.Pending {
 	p := &pending{engine: e, results: make([]error, len(batches))}
 	if err := e.enterWrite(context.Background()); err != nil {
-		p.refuseBatch(fmt.Errorf("append: %w", err))
+		p.setRemaining(fmt.Errorf("append: %w", err))
 		return p
 	}
 	defer e.endCall()
@@ -34,17 +35,16 @@ func (e *Engine) Append(batches []storage.Batch) storage.Pending {
 	defer e.write.Unlock()
 	p.commit = e.write.last
 	if err := e.appendAccepted(p, batches); err != nil {
-		p.refuseBatch(fmt.Errorf("append: %w", err))
+		p.setRemaining(fmt.Errorf("append: %w", err))
 	}
 	return p
 }
 
-// Stream implements storage.Ledgers. All appends go through one log of the engine,
-// and one sync makes all earlier ones durable.
+// Stream implements storage.Ledgers. All appends go through one log, and one sync makes all earlier ones durable.
 func (e *Engine) Stream(id.Tenant) int { return 0 }
 
-// refuseBatch answers err for every part that has no answer yet.
-func (p *pending) refuseBatch(err error) {
+// setRemaining sets the result of every batch that has none yet.
+func (p *pending) setRemaining(err error) {
 	for i := range p.results {
 		if p.results[i] == nil {
 			p.results[i] = err
@@ -56,12 +56,12 @@ func (p *pending) refuseBatch(err error) {
 func (p *pending) Wait() []error {
 	if err := p.commit.waitDurable(); err != nil {
 		clear(p.results)
-		p.refuseBatch(fmt.Errorf("append: %w", err))
+		p.setRemaining(fmt.Errorf("append: %w", err))
 	}
 	return p.results
 }
 
-// appendAccepted sorts out the parts that can't go and commits the others as one.
+// appendAccepted sets the results of the batches that are rejected, and commits the others as one.
 func (e *Engine) appendAccepted(p *pending, batches []storage.Batch) error {
 	c := e.newChecker(batches)
 	b := e.newPebbleBatch(batches)
@@ -89,7 +89,7 @@ func (e *Engine) appendAccepted(p *pending, batches []storage.Batch) error {
 		return err
 	}
 	p.commit = commit
-	e.recent.addName(c.claimed)
+	e.recent.addNames(c.claimed)
 	for i := range c.claimed {
 		e.names.Add(c.claimed[i].key[:])
 	}
@@ -101,7 +101,7 @@ func (e *Engine) appendAccepted(p *pending, batches []storage.Batch) error {
 	return nil
 }
 
-// sortByTenant returns the numbers of the batches in the order of their tenants, and so of their keys.
+// sortByTenant returns the indices of the batches in the order of their tenants, and so of their keys.
 func sortByTenant(batches []storage.Batch) []int {
 	order := make([]int, len(batches))
 	for i := range order {
@@ -111,10 +111,10 @@ func sortByTenant(batches []storage.Batch) []int {
 	return order
 }
 
-// maxRetained is how large a buffer Pebble's pool of batches may keep.
+// maxRetained bounds the buffer that Pebble's pool of batches retains.
 const maxRetained = 8 << 20
 
-// newPebbleBatch makes a batch with room for all of batches.
+// newPebbleBatch returns a batch with capacity for all of batches.
 func (e *Engine) newPebbleBatch(batches []storage.Batch) *pebble.Batch {
 	n := 0
 	for i := range batches {
@@ -123,7 +123,7 @@ func (e *Engine) newPebbleBatch(batches []storage.Batch) *pebble.Batch {
 	return e.db.NewBatch(pebble.WithInitialSizeBytes(n), pebble.WithMaxRetainedSizeBytes(maxRetained))
 }
 
-// perKey is about the bytes of a key, two lengths and an operation in a batch.
+// perKey is the approximate overhead of a key in a batch, in bytes: the key, two lengths and an operation.
 const perKey = 40
 
 func estimateBatchBytes(b *storage.Batch) int {
@@ -138,8 +138,8 @@ func estimateBatchBytes(b *storage.Batch) int {
 	return n + len(b.Counters)*2*perKey
 }
 
-// cacheHead caches an applied head. The caller holds the write lock. A full cache drops some heads,
-// and a dropped head is read again when it is needed.
+// cacheHead caches an applied head. The caller must hold the write lock. If the cache is full, some heads are dropped;
+// a dropped head is read again when it is needed.
 func (e *Engine) cacheHead(t id.Tenant, h head) {
 	if len(e.write.heads) >= maxHeads {
 		for old := range e.write.heads {
@@ -152,7 +152,8 @@ func (e *Engine) cacheHead(t id.Tenant, h head) {
 	e.write.heads[t] = h
 }
 
-// appliedHead returns the head that the next append meets, zero for no ledger; the caller holds the write lock.
+// appliedHead returns the head that the next append continues, or zero if there is no ledger. The caller must hold the
+// write lock.
 func (e *Engine) appliedHead(t id.Tenant) (head, error) {
 	if h, ok := e.write.heads[t]; ok {
 		return h, nil

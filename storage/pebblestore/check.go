@@ -10,32 +10,32 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// nameKey is the key of an event id or idempotency key.
+// nameKey is the key of an event ID or idempotency key.
 type nameKey [prefixLen + nameLen]byte
 
-// claim is a name with the index of the event that is to have the name.
+// claim is a name and the index of the event that will have it.
 type claim struct {
 	key   nameKey
 	index id.Index
 }
 
-// checker decides which parts of an append can go. It lives under the write lock, so the append meets the values that
-// it reads. Parts come in the order of their tenants.
+// checker decides which batches of an append are accepted. It is used under the write lock, so the append sees the same
+// values as the checks. Batches must be checked in the order of their tenants.
 type checker struct {
 	engine  *Engine
 	known   nameSearch
-	all     *pebble.Iterator     // for sweeps of names; nil until one is due
-	seen    nameView             // of the tenant
-	tenant  id.Tenant            // of the last part that makes sense by itself, if there was one
-	begun   bool                 // there was one
-	head    head                 // that the part checked last continues
-	names   map[nameKey]struct{} // names of the part being checked, when it has several events
-	claimed []claim              // names of all parts that can go
-	part    []claim              // names of the part checked last
-	erased  []stagedErasure      // erasures of the part checked last
-	erases  bool                 // the part checked last needs formatErased
-	changes []stagedChange       // changes of the part checked last
-	written []string             // keys of the changes of all parts that can go
+	all     *pebble.Iterator     // for sweeps of names; nil until needed
+	seen    nameView             // of tenant
+	tenant  id.Tenant            // of the last valid batch
+	begun   bool                 // whether tenant is set
+	head    head                 // that the last batch continues
+	names   map[nameKey]struct{} // names of the current batch, if it has several events
+	claimed []claim              // names of all accepted batches
+	part    []claim              // names of the last batch
+	erased  []stagedErasure      // erasures of the last batch
+	erases  bool                 // the last batch needs formatErased
+	changes []stagedChange       // changes of the last batch
+	written []string             // keys of the changes of all accepted batches
 }
 
 func (e *Engine) newChecker(batches []storage.Batch) *checker {
@@ -54,7 +54,7 @@ func (c *checker) closeSearch() error {
 	return err
 }
 
-// checkBatch returns why a part can't be applied.
+// checkBatch returns nil if a batch can be applied.
 func (c *checker) checkBatch(part *storage.Batch) error {
 	begin := len(c.claimed)
 	if err := c.decideBatch(part); err != nil {
@@ -70,7 +70,7 @@ func (c *checker) decideBatch(part *storage.Batch) error {
 		return err
 	}
 	if c.begun && c.tenant == part.Tenant {
-		return errors.New("tenant twice in one append")
+		return errors.New("more than one batch of a tenant in one append")
 	}
 	c.tenant, c.begun = part.Tenant, true
 	var err error
@@ -118,7 +118,8 @@ func (c *checker) checkNames(part *storage.Batch) error {
 	return nil
 }
 
-// viewNames takes the names that the tenant may have, and reads some of them first if they are not all known.
+// viewNames sets seen to the names that the tenant may have. If they have not all been read yet, it reads some of them
+// first.
 func (c *checker) viewNames(part *storage.Batch) (err error) {
 	names, t := c.engine.names, part.Tenant
 	if c.seen = names.View(t); c.seen.Whole() {
@@ -138,12 +139,12 @@ func (c *checker) viewNames(part *storage.Batch) (err error) {
 	return readError(err)
 }
 
-// checkDedupKey returns ErrDuplicate for a name that is taken.
+// checkDedupKey claims a name, or returns ErrDuplicate if it is taken.
 func (c *checker) checkDedupKey(part *storage.Batch, at id.Index, n storage.DedupKey) error {
 	c.claimed = append(c.claimed, claim{index: at})
 	key := &c.claimed[len(c.claimed)-1].key
 	appendNameKey(key[:0], part.Tenant, n)
-	if len(part.Events) > 1 { // the names of one event differ
+	if len(part.Events) > 1 { // the names of a single event are distinct
 		if _, claimed := c.names[*key]; claimed {
 			return storage.ErrDuplicate
 		}
@@ -159,7 +160,7 @@ func (c *checker) checkDedupKey(part *storage.Batch, at id.Index, n storage.Dedu
 	return err
 }
 
-// putChanges writes the changes of the part that checkBatch accepted last.
+// putChanges writes the changes of the batch that checkBatch accepted last.
 func (c *checker) putChanges(b *pebble.Batch) {
 	putChanges(b, c.changes)
 	for i := range c.changes {

@@ -2,7 +2,7 @@ package pebblestore
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// Collector returns the engine's Metrics in the form of Prometheus. A scrape reads them once.
+// Collector returns the engine's Metrics as a Prometheus collector. A scrape reads them once.
 func (e *Engine) Collector() prometheus.Collector {
 	c := collector{engine: e}
 	add := func(name, help string, t prometheus.ValueType, value func(Metrics) float64) {
@@ -11,12 +11,12 @@ func (e *Engine) Collector() prometheus.Collector {
 	gauge, counter := prometheus.GaugeValue, prometheus.CounterValue
 	add("disk_bytes", "All files of the store.", gauge, func(m Metrics) float64 { return float64(m.DiskBytes) })
 	add("log_bytes", "Write-ahead log that a restart would have to replay.", gauge, func(m Metrics) float64 { return float64(m.LogBytes) })
-	add("memtable_bytes", "Written and not yet in tables.", gauge, func(m Metrics) float64 { return float64(m.MemTableBytes) })
-	add("compaction_debt_bytes", "What compaction has yet to work through, estimated.", gauge, func(m Metrics) float64 { return float64(m.CompactionDebt) })
-	add("read_amplification", "Tables that a read may have to look into.", gauge, func(m Metrics) float64 { return float64(m.ReadAmp) })
+	add("memtable_bytes", "Data that is not yet in tables.", gauge, func(m Metrics) float64 { return float64(m.MemTableBytes) })
+	add("compaction_debt_bytes", "Estimated bytes that compaction has yet to process.", gauge, func(m Metrics) float64 { return float64(m.CompactionDebt) })
+	add("read_amplification", "Tables that a read may have to search.", gauge, func(m Metrics) float64 { return float64(m.ReadAmp) })
 	add("format", "Format of the store's files.", gauge, func(Metrics) float64 { return float64(e.file.storeFormat()) })
-	add("cache_hits_total", "Blocks found in the cache.", counter, func(m Metrics) float64 { return float64(m.CacheHits) })
-	add("cache_misses_total", "Blocks that were not in the cache.", counter, func(m Metrics) float64 { return float64(m.CacheMisses) })
+	add("cache_hits_total", "Block reads served by the cache.", counter, func(m Metrics) float64 { return float64(m.CacheHits) })
+	add("cache_misses_total", "Block reads not served by the cache.", counter, func(m Metrics) float64 { return float64(m.CacheMisses) })
 	return c
 }
 

@@ -10,22 +10,22 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// commit is one write that is being applied, or was and may still be syncing.
+// commit is a write that is being applied, or was applied and may still be syncing.
 type commit struct {
 	engine  *Engine
 	batch   *pebble.Batch
-	records []string // keys of the stored records it writes
+	records []string // keys of the stored records that it writes
 
-	applied sync.WaitGroup // until then readers may know of c but not touch batch
+	applied sync.WaitGroup // done once c is applied; until then, readers may find c but must not touch batch
 	once    sync.Once
 	err     error
 
-	watch sync.Once     // begins to wait for ended
+	watch sync.Once     // starts the goroutine that closes ended
 	ended chan struct{} // closed when waitDurable returns, for readers whose context may end earlier
 }
 
-// waitDurable returns when c, and so every write before it, is durable; else an error that is storage.ErrBroken. Any
-// number of goroutines may call it. No commit is always durable.
+// waitDurable returns nil when c, and so every earlier write, is durable, and otherwise an error that is
+// storage.ErrBroken. It may be called concurrently. A nil commit is durable.
 func (c *commit) waitDurable() error {
 	if c == nil {
 		return nil
@@ -35,8 +35,8 @@ func (c *commit) waitDurable() error {
 	return c.err
 }
 
-// waitDurableOr is waitDurable, or the error of ctx if that ends before. One goroutine waits for
-// all waiters that may leave.
+// waitDurableOr is like waitDurable but returns the error of ctx if it ends first. One goroutine waits for all callers
+// that may give up.
 func (c *commit) waitDurableOr(ctx context.Context) error {
 	if c == nil || ctx.Done() == nil {
 		return c.waitDurable()
@@ -59,22 +59,22 @@ func (c *commit) waitDurableOr(ctx context.Context) error {
 func (c *commit) syncCommit() {
 	if err := c.batch.SyncWait(); err != nil {
 		c.err = c.engine.breakEngine(fmt.Errorf("sync: %w", err))
-		return // as in abandonCommit
+		return // keep the records unsynced, as in abandonCommit
 	}
 	c.engine.unsynced.removeCommit(c)
-	_ = c.batch.Close() // fails only when closed twice
+	_ = c.batch.Close() // fails only if it is already closed
 	c.batch = nil
 }
 
-// abandonCommit ends c without success. Its writes may be visible, so its records
-// stay unsynced: no reader may be shown them.
+// abandonCommit ends c without success. Its writes may be visible, so its records stay unsynced: no reader may return
+// them.
 func (c *commit) abandonCommit(cause error) error {
 	c.once.Do(func() { c.err = c.engine.breakEngine(cause) })
 	return c.err
 }
 
-// applyBatch makes b visible and begins to sync it. The caller holds the write lock. records are the keys of the
-// stored records in b. The checks and the building of the next write overlap the sync of this one, which raises
+// applyBatch makes b visible and starts to sync it. The caller must hold the write lock. records are the keys of the
+// stored records in b. The checks and construction of the next write overlap the sync of this one, which raises
 // throughput by half. Pebble marks ApplyNoSyncWait as experimental.
 func (e *Engine) applyBatch(b *pebble.Batch, records []string) (c *commit, err error) {
 	if err := e.brokenCause(); err != nil {
@@ -97,12 +97,12 @@ func (e *Engine) applyBatch(b *pebble.Batch, records []string) (c *commit, err e
 	return c, nil
 }
 
-// unsynced knows which stored records were written by commits that are not durable yet. A reader first reads, then
-// asks: a commit is added before it is visible and removed after it is durable.
+// unsynced tracks the stored records that were written by commits that are not durable yet. A commit is added before it
+// is visible and removed after it is durable, so a reader must read first and then call a settle method.
 type unsynced struct {
-	count   atomic.Int64 // commits with records that are on their way
+	count   atomic.Int64 // commits in records
 	mu      sync.Mutex
-	records map[string]*commit // the newest such commit by key
+	records map[string]*commit // the latest unsynced commit of each key
 }
 
 func (u *unsynced) addCommit(c *commit) {
@@ -131,8 +131,7 @@ func (u *unsynced) removeCommit(c *commit) {
 	u.count.Add(-1)
 }
 
-// settleRecord returns when nothing that a read of key can have seen is on its way
-// any more, or with the error of ctx.
+// settleRecord returns when everything that a read of key can have seen is durable, or with the error of ctx.
 func (u *unsynced) settleRecord(ctx context.Context, key []byte) error {
 	if u.count.Load() == 0 {
 		return nil
@@ -143,7 +142,7 @@ func (u *unsynced) settleRecord(ctx context.Context, key []byte) error {
 	return c.waitDurableOr(ctx)
 }
 
-// settleRange is settleRecord for the keys [lower, upper).
+// settleRange is like settleRecord, for the keys [lower, upper).
 func (u *unsynced) settleRange(ctx context.Context, lower, upper []byte) error {
 	if u.count.Load() == 0 {
 		return nil

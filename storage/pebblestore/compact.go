@@ -11,12 +11,12 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// reusedLogs is the most logs of before that Pebble keeps to write new ones over them, and the present one.
+// reusedLogs is the number of old logs that Pebble keeps in order to reuse their files, plus the current log.
 const reusedLogs = memTablesQueued + 2
 
-// Compact rewrites the store so that no file holds an envelope that was erased before the call. Reads and writes
-// go on meanwhile. Pebble deletes old files in the background, and at the latest when the store is closed. Each
-// round ends the oldest log; logs are not written over in a store that has erased events (ReuseForWrite).
+// Compact rewrites the store so that no file contains an envelope that was erased before the call. Reads and writes
+// continue in the meantime. Pebble deletes the old files in the background, at the latest when the store is closed.
+// Each flush ends the oldest log; log files are not reused in a store with erased events (ReuseForWrite).
 func (e *Engine) Compact(ctx context.Context) error {
 	if err := e.enterWrite(ctx); err != nil {
 		return fmt.Errorf("compact: %w", err)
@@ -45,7 +45,8 @@ func (e *Engine) rewriteFiles(ctx context.Context) error {
 	return e.db.Compact(ctx, []byte{0}, bytes.Repeat([]byte{0xff}, prefixLen), false)
 }
 
-// Erasures implements backup.CompactionStore, durably: a store that was compacted since its last erasure has 0 after a start.
+// Erasures implements backup.CompactionStore. It survives a restart: if a store was compacted after its last erasure,
+// it returns 0.
 func (e *Engine) Erasures() uint64 { return e.erasures.Count() }
 
 func (s *storeFile) storeFormat() uint64 {
@@ -54,8 +55,8 @@ func (s *storeFile) storeFormat() uint64 {
 	return s.state.format
 }
 
-// ReuseForWrite implements vfs.FS. In a store with erased events it makes a new file, because the end of a log
-// that is written over still has the texts of before.
+// ReuseForWrite implements vfs.FS. In a store with erased events it creates a new file, because the rest of a reused
+// log file would still contain old texts.
 func (d directoryFS) ReuseForWrite(oldname, newname string, category vfs.DiskWriteCategory) (vfs.File, error) {
 	if d.engine.file.storeFormat() < formatErased {
 		return d.FS.ReuseForWrite(oldname, newname, category)

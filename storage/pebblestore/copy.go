@@ -14,7 +14,7 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// IdempotencyKeys implements storage.Copier. Keys lie by their digests, so it reads all of the tenant's.
+// IdempotencyKeys implements storage.Copier. The keys are ordered by their digests, so it reads all keys of the tenant.
 func (e *Engine) IdempotencyKeys(ctx context.Context, t id.Tenant, begin, end id.Index) iter.Seq2[storage.IndexedKey, error] {
 	return func(yield func(storage.IndexedKey, error) bool) {
 		head, err := e.Head(ctx, t)
@@ -37,7 +37,7 @@ func (e *Engine) IdempotencyKeys(ctx context.Context, t id.Tenant, begin, end id
 	}
 }
 
-// Partition implements storage.Copier. It waits like Scan.
+// Partition implements storage.Copier. Like Scan, it waits for the sync of the records that it returns.
 func (e *Engine) Partition(ctx context.Context, t id.Tenant) iter.Seq2[storage.Record, error] {
 	return func(yield func(storage.Record, error) bool) {
 		lower := appendPrefix(nil, t, familyStored)
@@ -47,7 +47,7 @@ func (e *Engine) Partition(ctx context.Context, t id.Tenant) iter.Seq2[storage.R
 	}
 }
 
-// partitionPage is how many records are read between two waits.
+// partitionPage is the number of records that are read before each wait.
 const partitionPage = 256
 
 func (e *Engine) partition(ctx context.Context, lower, upper []byte, yield func(storage.Record, error) bool) error {
@@ -82,8 +82,8 @@ func (e *Engine) partitionPage(ctx context.Context, lower, upper []byte) ([]stor
 	return page, err
 }
 
-// each calls see with the keys of a family, without their prefix, and their values, until it wants no more.
-func (e *Engine) each(ctx context.Context, t id.Tenant, f family, see func(key, value []byte) (more bool, err error)) (err error) {
+// each calls visit with the keys (without their prefix) and values of a family until visit returns more = false.
+func (e *Engine) each(ctx context.Context, t id.Tenant, f family, visit func(key, value []byte) (more bool, err error)) (err error) {
 	if err := e.beginCall(ctx); err != nil {
 		return err
 	}
@@ -99,14 +99,14 @@ func (e *Engine) each(ctx context.Context, t id.Tenant, f family, see func(key, 
 		if err = errors.Join(readError(err), ctx.Err()); err != nil {
 			return err
 		}
-		if wanted, err := see(it.Key()[prefixLen:], value); err != nil || !wanted {
+		if wanted, err := visit(it.Key()[prefixLen:], value); err != nil || !wanted {
 			return err
 		}
 	}
 	return readError(it.Error())
 }
 
-// prefixEnd returns the key behind all of a tenant's family.
+// prefixEnd returns the smallest key after all keys of a tenant's family.
 func prefixEnd(prefix []byte) []byte {
 	return append(binary.BigEndian.AppendUint64(nil, binary.BigEndian.Uint64(prefix)), prefix[prefixLen-1]+1)
 }

@@ -19,19 +19,19 @@ const (
 	sumBytes     = 4
 )
 
-// damagedBlocks answers repeated reads of damaged blocks of tables at once. Otherwise each read of a block with a wrong
-// checksum would take half a second of processor time, in which Pebble searches for the bit that was flipped. The zero
-// value knows no damaged blocks. All methods may be called concurrently.
+// damagedBlocks makes repeated reads of damaged table blocks fail at once. Otherwise each read of a block with a wrong
+// checksum would take half a second of processor time, in which Pebble searches for a flipped bit. The zero value
+// contains no blocks. All methods may be called concurrently.
 //
 // Each read still reads the disk: a block whose checksum is right again is read normally. Only reads of exactly the
-// blocks in which Pebble found a wrong checksum are answered with an error.
+// blocks in which Pebble found a wrong checksum return an error.
 type damagedBlocks struct {
 	count atomic.Int64
 	mu    sync.Mutex
 	known map[damagedBlock]error
 }
 
-// damagedBlock is the position of a block and its trailer, in bytes.
+// damagedBlock is the position of a block including its trailer, in bytes.
 type damagedBlock struct {
 	file        string
 	begin, size int64
@@ -58,7 +58,7 @@ func (k *damagedBlocks) Note(file string, report error) {
 	k.count.Store(int64(len(k.known)))
 }
 
-// Count returns how many blocks are known.
+// Count returns the number of known damaged blocks.
 func (k *damagedBlocks) Count() int { return int(k.count.Load()) }
 
 // Guard returns a table whose reads of a known block return the report that Note recorded for it.
@@ -66,7 +66,7 @@ func (k *damagedBlocks) Guard(table vfs.File, name string) vfs.File {
 	return &guarded{table, k, path.Base(name)}
 }
 
-// judge returns the report of a block if it is known and still damaged.
+// judge returns the report of a block if it is known and its content is still damaged.
 func (k *damagedBlocks) judge(b damagedBlock, content []byte) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()

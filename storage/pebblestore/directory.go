@@ -13,20 +13,17 @@ import (
 	"github.com/agentledger/agentledger/storage/pebblestore/walcheck"
 )
 
-// directoryFS syncs directories where Pebble does not.
+// directoryFS adds to Pebble's file system what Pebble does not do:
 //
-// It makes the names in a directory durable before a marker is made in it. A marker names a file that was made just
-// before, in the same directory, and the directory is synced once, behind both: on a file system that keeps no order
-// among names, a crash between could leave a marker for a file that is not there.
+//   - It makes the names in a directory durable before it creates a marker there. A marker names a file that was created
+//     just before in the same directory, and Pebble syncs the directory only once, after both. On a file system that does
+//     not order names, a crash in between could leave a marker for a missing file.
+//   - It breaks the engine if a directory cannot be synced. After a flush, Pebble would retry, although a later sync proves
+//     nothing; after a marker, it would panic.
+//   - It delays the creation of a table after a background job has failed.
+//   - It maintains the store file along with the manifest.
 //
-// It breaks the engine when a directory can't be synced. Pebble would try
-// again behind a flush, which proves nothing, and panic behind a marker.
-//
-// It makes a table only a moment after a background job failed.
-//
-// And it keeps the store file beside the manifest.
-//
-// Files of a snapshot lie in another folder, and are written as they are.
+// Files of a snapshot are in another folder and are written unchanged.
 type directoryFS struct {
 	vfs.FS
 	engine *Engine
@@ -68,7 +65,7 @@ func (d directoryFS) Create(name string, category vfs.DiskWriteCategory) (vfs.Fi
 	return f, nil
 }
 
-// manifestNumber returns the number in the name of a manifest.
+// manifestNumber returns the number in the name of a manifest file.
 func manifestNumber(name string) (number uint64, ok bool) {
 	digits, ok := strings.CutPrefix(name, walcheck.ManifestPrefix)
 	if !ok {
@@ -78,16 +75,16 @@ func manifestNumber(name string) (number uint64, ok bool) {
 	return number, err == nil
 }
 
-// failurePause is how long a table that is made after a background job failed waits.
+// failurePause is the delay before a table is created after a background job failed.
 const failurePause = 100 * time.Millisecond
 
-// failures are those of background jobs. Pebble tries a flush that failed again at once. That would keep a processor
-// busy while, for example, no file can be opened. So the first table that is made after a failure waits.
+// failures tracks failures of background jobs. Pebble retries a failed flush at once, which would keep a processor busy
+// while, for example, no file can be opened. So the first table that is created after a failure is delayed.
 type failures struct{ pending atomic.Bool }
 
 func (f *failures) noteFailure() { f.pending.Store(true) }
 
-// waitAfterFailure waits if a job failed since the last call. Pebble holds no lock while it makes a table.
+// waitAfterFailure waits if a job failed since the last call. Pebble holds no lock while it creates a table.
 func (f *failures) waitAfterFailure() {
 	if f.pending.Swap(false) {
 		time.Sleep(failurePause)
@@ -115,6 +112,7 @@ func (d directoryFS) OpenDir(name string) (vfs.File, error) {
 // Unwrap implements vfs.FS.
 func (d directoryFS) Unwrap() vfs.FS { return d.FS }
 
+// directory is the open directory of the store.
 type directory struct {
 	vfs.File
 	engine *Engine
@@ -131,7 +129,7 @@ func (d directory) Sync() error {
 	return nil
 }
 
-// manifest is a manifest that is being written, by one goroutine at a time.
+// manifest is a manifest being written, by one goroutine at a time.
 type manifest struct {
 	vfs.File
 	engine *Engine

@@ -9,8 +9,8 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// Drop implements storage.Copier. A look-up of a name reads only the tables and the recent names. So
-// the tables MUST have the deletion before Drop returns.
+// Drop implements storage.Copier. A lookup of a name searches only the tables and the recent names, so the deletion
+// must be in the tables before Drop returns.
 func (e *Engine) Drop(ctx context.Context, t id.Tenant, mark storage.Record) error {
 	if err := e.enterWrite(ctx); err != nil {
 		return fmt.Errorf("drop: %w", err)
@@ -56,7 +56,7 @@ func (e *Engine) applyDrop(t id.Tenant, mark storage.Record) (*commit, error) {
 	return e.applyBatch(b, records)
 }
 
-// storedKeys returns the keys of all records of a tenant.
+// storedKeys returns the keys of all stored records of a tenant.
 func (e *Engine) storedKeys(t id.Tenant) (keys []string, err error) {
 	err = e.each(context.Background(), t, familyStored, func(key, _ []byte) (bool, error) {
 		keys = append(keys, string(appendPrefix(nil, t, familyStored))+string(key))
@@ -65,7 +65,7 @@ func (e *Engine) storedKeys(t id.Tenant) (keys []string, err error) {
 	return keys, err
 }
 
-// forgetTenant drops the remembered names of a tenant.
+// forgetTenant removes the recent names of a tenant.
 func (r *recentNames) forgetTenant(t id.Tenant) {
 	prefix := string(headKey(t)[:8])
 	r.mu.Lock()

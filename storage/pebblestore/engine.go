@@ -1,24 +1,22 @@
-// Package pebblestore is the storage engine for one process: a Pebble
-// (https://github.com/cockroachdb/pebble, v2) key-value store in one directory.
+// Package pebblestore is the storage engine for one process: a Pebble (https://github.com/cockroachdb/pebble, v2) key-value
+// store in one directory. It hides keys, value formats and Pebble itself behind storage.Engine.
 //
 // Invariants:
 //
-//   - One Append is at most one write to the log and one sync, for any number of tenants in it.
-//   - Writes are ordered by one mutex: checks see everything that was applied before, and a later
-//     write is never durable without the earlier ones.
-//   - The store is in Pebble's newest format, which refuses to open a write-ahead log with a
-//     damaged block in its middle. Older formats take such a block for the torn end of the log and
-//     drop acknowledged events silently.
-//   - A failed sync or manifest write breaks the engine: every waiting call and every later call
-//     gets storage.ErrBroken. Nothing is retried.
-//   - One process at a time has a directory open.
-//   - A store is rejected before any file is changed if a part is missing, or if data that acknowledged writes depend
-//     on is damaged. This holds as far as loss and damage differ from what a crash leaves (inspectDirectory, package
-//     walcheck). A store of another format is rejected too.
-//   - A store that is open read-only stays as it is, byte for byte, and answers every write with storage.ErrReadOnly.
-//   - Files are created with access for their owner only.
-//   - Every value read is checked against its format before it is used. If it does not match, the error is
-//     storage.ErrCorrupt.
+//   - One Append is at most one write to the log and one sync, for any number of tenants.
+//   - Writes are ordered by one mutex: checks see everything that was applied before, and a write is never durable without
+//     the earlier ones.
+//   - The store uses Pebble's newest format, which refuses to open a write-ahead log with a damaged block in the middle.
+//     Older formats take such a block for the torn end of the log and silently drop acknowledged events.
+//   - A failed sync or manifest write breaks the engine: every waiting call and every later call returns storage.ErrBroken.
+//     Nothing is retried.
+//   - Only one process at a time has a directory open.
+//   - A store is rejected before any file is changed if a part is missing, or if data that acknowledged writes depend on is
+//     damaged, as far as loss and damage differ from what a crash leaves (inspectDirectory, package walcheck). A store with
+//     an unknown format is rejected too.
+//   - A store that is open read-only is not changed by a single byte, and every write returns storage.ErrReadOnly.
+//   - Files are created with access only for their owner.
+//   - Every value is checked against its format before it is used. If it does not match, the error is storage.ErrCorrupt.
 package pebblestore
 
 import (
@@ -41,21 +39,21 @@ import (
 
 // Engine is a storage.Engine on a Pebble store.
 type Engine struct {
-	db   *pebble.DB
-	file *storeFile
-	lock *pebble.Lock
-	door syncs.InFlight
+	db    *pebble.DB
+	file  *storeFile
+	lock  *pebble.Lock
+	calls syncs.InFlight
 
 	readOnly bool
-	opened   atomic.Bool // before that a failed flush breaks the engine
+	opened   atomic.Bool // until it is set, a failed flush breaks the engine
 	broken   atomic.Pointer[brokenError]
 	failures failures // of background jobs
 	onBroken func(error)
 
 	write struct {
-		sync.Mutex                    // one writer at a time, from the checks to the apply
-		heads      map[id.Tenant]head // heads as applied; a cache of at most maxHeads
-		last       *commit            // the newest commit, nil before the first
+		sync.Mutex                    // held by a writer from the checks to the apply
+		heads      map[id.Tenant]head // applied heads; a cache of at most maxHeads
+		last       *commit            // the latest commit; nil before the first
 		writer     writer
 		watches    map[storage.Kind][]*atomic.Uint64 // see WatchKinds
 	}
@@ -68,13 +66,13 @@ type Engine struct {
 
 var _ storage.Engine = (*Engine)(nil)
 
-// Open opens the store in o.Dir, making it if there is none and o.ReadOnly is false.
+// Open opens the store in o.Dir. It creates the store if there is none, unless o.ReadOnly is set.
 func Open(o Options) (*Engine, error) {
 	o = o.withDefaults()
 	if o.ReadOnly {
 		o.FS = readOnlyFS{FS: o.FS}
 	} else if err := makeDirectory(o.FS, o.Dir); err != nil {
-		return nil, fmt.Errorf("open store: make directory: %w", err)
+		return nil, fmt.Errorf("open store: create directory: %w", err)
 	}
 	lock, err := pebble.LockDirectory(o.Dir, o.FS)
 	if err != nil {
@@ -95,20 +93,20 @@ func Open(o Options) (*Engine, error) {
 	return e, nil
 }
 
-// lockError says why a store could not be locked: another process has the store open, or the lock
-// file could not be opened.
+// lockError explains why a store could not be locked: another process has the store open, or the lock file could not be
+// opened.
 func lockError(dir string, err error) error {
 	var path *fs.PathError
 	if errors.As(err, &path) {
-		return fmt.Errorf("the lock file of %s can't be opened: %w", dir, err)
+		return fmt.Errorf("cannot open the lock file of %s: %w", dir, err)
 	}
 	return fmt.Errorf("%s is in use: %w: %w", dir, ErrInUse, err)
 }
 
 // ErrInUse is returned by Open if another process has the store open.
-var ErrInUse = errors.New("another process has it open")
+var ErrInUse = errors.New("another process has opened it")
 
-// openStore inspects the files before Pebble opens them, because Pebble deletes files that it takes for unused.
+// openStore inspects the files before Pebble opens them, because Pebble deletes files that it considers unused.
 func (e *Engine) openStore(o Options) error {
 	state, found, err := readStoreFile(o.FS, o.Dir)
 	if err != nil {
@@ -142,9 +140,9 @@ func (e *Engine) openStore(o Options) error {
 	return e.erasures.Load(e.db, erasuresKey(), e.file.storeFormat() >= formatErased)
 }
 
-// openPebble opens a store twice if it is new or of an older format of Pebble's. Pebble raises
-// that format only after it has begun a log. With one open, the first log of such a store would
-// still be in the old form, whose damage goes unseen.
+// openPebble opens a store twice if it is new or in an older format of Pebble. Pebble raises the format only after it
+// has started a log, so with a single open the first log would still be in the old form, in which damage goes
+// unnoticed.
 func (e *Engine) openPebble(o Options, exists bool) error {
 	found, err := pebble.Peek(o.Dir, o.FS)
 	if err != nil {
@@ -164,7 +162,7 @@ func (e *Engine) openPebble(o Options, exists bool) error {
 	return openError(o.Dir, err)
 }
 
-// tableInError matches the error of Pebble's check of the tables at the start.
+// tableInError matches the error of Pebble's check of the tables when it opens a store.
 var tableInError = regexp.MustCompile(`(?m)^L\d+: (\d+): (.*)$`)
 
 // openError adds the file and the remedy to an error about a damaged store. It returns other errors unchanged.
@@ -181,8 +179,7 @@ func openError(dir string, err error) error {
 	return err
 }
 
-// makeDirectory makes dir and the directories above it so that they survive a crash:
-// a directory's name is durable once the directory above is synced.
+// makeDirectory durably creates dir and its parents: a directory's name is durable once its parent is synced.
 func makeDirectory(fs vfs.FS, dir string) error {
 	if _, err := fs.Stat(dir); err == nil {
 		return nil
@@ -199,10 +196,10 @@ func makeDirectory(fs vfs.FS, dir string) error {
 	return durable.SyncDirOf(fs, above)
 }
 
-// Close waits for the calls under way and closes the store. A broken engine is
-// left as it is, its directory locked: its process has to end.
+// Close waits for the calls in flight and closes the store. It leaves a broken engine open, with its directory locked:
+// the process has to exit.
 func (e *Engine) Close() error {
-	if !e.door.Close() {
+	if !e.calls.Close() {
 		return errClosed
 	}
 	e.write.Lock()

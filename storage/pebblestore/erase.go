@@ -13,15 +13,15 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// stagedErasure is an event as it is stored without its envelope, or without its texts.
+// stagedErasure is a stored event without its envelope, or without its texts, as it will be written.
 type stagedErasure struct {
 	index id.Index
 	value []byte // of familyRecord
-	apart bool   // the envelope may be under its own key
+	apart bool   // the envelope may be stored under a separate key
 }
 
-// stageErasures returns the events that a part erases, as they are to be written. It leaves out those
-// that are erased already. The caller holds the write lock.
+// stageErasures returns the events that a batch erases, as they will be written. It omits events that are already
+// erased. The caller must hold the write lock.
 func (e *Engine) stageErasures(part *storage.Batch) (staged []stagedErasure, err error) {
 	by := part.ErasedBy()
 	for _, at := range slices.Sorted(maps.Keys(by)) {
@@ -36,7 +36,7 @@ func (e *Engine) stageErasures(part *storage.Batch) (staged []stagedErasure, err
 	return staged, nil
 }
 
-// stageErasure returns the event at an index without its envelope, or that it is erased already.
+// stageErasure returns the event at an index without its envelope, or reports that it is already erased.
 func (e *Engine) stageErasure(t id.Tenant, at, by id.Index) (s stagedErasure, erased bool, err error) {
 	s.index = at
 	err = e.readValue(appendIndexKey(nil, t, familyRecord, at), func(v []byte) error {
@@ -55,8 +55,8 @@ func (e *Engine) stageErasure(t id.Tenant, at, by id.Index) (s stagedErasure, er
 	return s, erased, err
 }
 
-// putErasures writes the erasures of a part that was checked, and the format of the store file, which is at least
-// the one that they need.
+// putErasures writes the staged erasures of an accepted batch, and the format of the store, which must be at least the
+// format that they require.
 func (w *writer) putErasures(b *pebble.Batch, t id.Tenant, staged []stagedErasure, format uint64) {
 	_ = b.Set(formatKey(), binary.BigEndian.AppendUint64(nil, format), nil)
 	w.b, w.t = b, t
@@ -72,8 +72,8 @@ func (w *writer) putErasures(b *pebble.Batch, t id.Tenant, staged []stagedErasur
 	w.b = nil
 }
 
-// readErasure reads the erasure of an event whose envelope is neither with its record nor apart. It
-// may have been erased between the two reads.
+// readErasure reads ErasedBy of an event that has no envelope, neither with its record nor separately. The event may
+// have been erased between the two reads.
 func (e *Engine) readErasure(t id.Tenant, event *storage.Event) error {
 	return e.readValue(appendIndexKey(nil, t, familyRecord, event.Index), func(v []byte) error {
 		_, err := parseEvent(v, storage.FieldEnvelope, event)

@@ -7,13 +7,13 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// erasedCounter reports whether files of a store may still contain the bytes of erased events, by counting the appends
-// with erasures. The zero value is for a store without any. Count may be called concurrently with all other methods,
+// erasedCounter counts the appends with erasures, and so tracks whether files of a store may still contain the bytes of
+// erased events. The zero value is for a store without any. Count may be called concurrently with all other methods,
 // which must be called one at a time.
 //
-// The store has the key (familyErasures) only if no event was erased since a compaction of the whole store began. An
-// erasure deletes the key in the same batch, so a crash leaves both or neither. A store without the key in which events
-// may have been erased is assumed to contain their bytes.
+// The store contains the key (familyErasures) only if no event was erased since a compaction of the whole store
+// started. An erasure deletes the key in the same batch, so a crash leaves both or neither. A store without the key in
+// which events may have been erased is assumed to contain their bytes.
 type erasedCounter struct {
 	n atomic.Uint64
 }
@@ -44,8 +44,8 @@ func (c *erasedCounter) Add(b *pebble.Batch, key []byte) {
 	_ = b.Delete(key, nil)
 }
 
-// Forget writes the key after a compaction of the whole store that began when the count was n, unless events have been
-// erased since. The key needs no sync: if it is lost, the store is compacted once more.
+// Forget writes the key after a compaction of the whole store that started when the count was n, unless events have
+// been erased since. The key needs no sync: if it is lost, the store is compacted once more.
 func (c *erasedCounter) Forget(db *pebble.DB, key []byte, n uint64) error {
 	if n == 0 || c.n.Load() != n {
 		return nil

@@ -15,7 +15,7 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// Events implements storage.Ledgers. It sees events whole, and the size as it is when the sequence begins.
+// Events implements storage.Ledgers. It uses the size of the ledger at the start of the sequence.
 func (e *Engine) Events(ctx context.Context, t id.Tenant, begin, end id.Index, parts storage.Fields) iter.Seq2[storage.Event, error] {
 	return func(yield func(storage.Event, error) bool) {
 		if err := e.readEvents(ctx, t, begin, end, parts, yield); err != nil {
@@ -97,10 +97,11 @@ func (e *Engine) Entries(ctx context.Context, places []storage.Position) []stora
 	return found
 }
 
-// readEventAt reads one event by its keys, which costs less than iterators. ErrNotFound without an entry.
+// readEventAt reads one event with point lookups, which cost less than iterators. It returns ErrNotFound if there is no
+// entry.
 func (e *Engine) readEventAt(t id.Tenant, i id.Index, parts storage.Fields) (event storage.Event, err error) {
 	event.Index = i
-	parts &^= storage.FieldLent // a value is good until its read ends
+	parts &^= storage.FieldLent // the memory of a point lookup is valid only during the lookup
 	key := appendIndexKey(make([]byte, 0, prefixLen+indexLen), t, familyEntry, i)
 	err = e.readValue(key, func(v []byte) (err error) {
 		event.Entry, err = parseEntry(v)
@@ -131,8 +132,8 @@ func (e *Engine) readEventAt(t id.Tenant, i id.Index, parts storage.Fields) (eve
 	return event, nil
 }
 
-// eventReader reads up to three families in step. The iterator of records is nil when the caller wants entries alone.
-// The iterator of envelopes is nil up to the first event that has no envelope with its record.
+// eventReader reads up to three families in parallel. records is nil if the caller wants only entries. envelopes is nil
+// until the first event whose envelope is not stored with its record.
 type eventReader struct {
 	parts                       storage.Fields
 	entries, records, envelopes *column
@@ -157,7 +158,7 @@ func (r *eventReader) closeColumns() error {
 	return errors.Join(r.entries.closeIterator(), r.records.closeIterator(), r.envelopes.closeIterator())
 }
 
-// readEvent returns event i; i goes up by one from call to call.
+// readEvent returns event i. i must increase by one from call to call.
 func (r *eventReader) readEvent(i id.Index) (storage.Event, error) {
 	event := storage.Event{Index: i}
 	v, found, err := r.entries.nextValue(i)
@@ -188,7 +189,7 @@ func (r *eventReader) readRecord(event *storage.Event) error {
 	return r.readApart(event)
 }
 
-// readApart reads an envelope that is under its own key, or erased.
+// readApart reads an envelope that is stored under a separate key, or the erasure if there is none.
 func (r *eventReader) readApart(event *storage.Event) (err error) {
 	if r.envelopes == nil {
 		if r.envelopes, err = r.apart(event.Index); err != nil {
@@ -204,11 +205,11 @@ func (r *eventReader) readApart(event *storage.Event) (err error) {
 	return err
 }
 
-// column reads one family by index.
+// column reads the values of one family by index.
 type column struct {
 	it   *pebble.Iterator
-	at   bool // it stands on a key
-	used bool // and that key's value was handed out
+	at   bool // whether the iterator is at a key
+	used bool // whether the value of that key was returned
 }
 
 func (e *Engine) newColumn(t id.Tenant, f family, begin, end id.Index) (*column, error) {
@@ -222,8 +223,8 @@ func (e *Engine) newColumn(t id.Tenant, f family, begin, end id.Index) (*column,
 	return &column{it: it, at: it.First()}, nil
 }
 
-// nextValue returns the value at i, valid until the next call, or false when there is none. Indices
-// MUST go up from call to call. A caller may leave out an index only if the index has no key.
+// nextValue returns the value at i, which is valid until the next call, or false if there is none. i must increase from
+// call to call, and may skip an index only if the index has no key.
 func (c *column) nextValue(i id.Index) (value []byte, found bool, err error) {
 	if c.used {
 		c.at, c.used = c.it.Next(), false

@@ -11,13 +11,13 @@ import (
 	"github.com/agentledger/agentledger/storage/pebblestore/walcheck"
 )
 
-// listing holds the files of a store's directory, grouped by their role for Pebble.
+// listing contains the files of a store's directory, by their role for Pebble.
 type listing struct {
 	manifests    []uint64 // in ascending order
 	logs         []uint64 // in ascending order
 	tables       int
 	options      int
-	current      uint64 // the manifest that the newest marker names; 0: there is no marker
+	current      uint64 // the manifest that the latest marker names; 0 if there is no marker
 	formatMarker bool
 }
 
@@ -26,7 +26,7 @@ func listDirectory(fs vfs.FS, dir string) (l listing, err error) {
 	if err != nil {
 		return listing{}, err
 	}
-	newest := uint64(0) // turn of the newest marker
+	latest := uint64(0) // generation of the latest marker
 	for _, name := range names {
 		number, isManifest := manifestNumber(name)
 		stem, kind, _ := strings.Cut(name, ".")
@@ -44,10 +44,10 @@ func listDirectory(fs vfs.FS, dir string) (l listing, err error) {
 		case strings.HasPrefix(name, formatMarkerPrefix):
 			l.formatMarker = true
 		case strings.HasPrefix(name, manifestMarkerPrefix):
-			turn, value, _ := strings.Cut(strings.TrimPrefix(name, manifestMarkerPrefix), ".")
+			generation, value, _ := strings.Cut(strings.TrimPrefix(name, manifestMarkerPrefix), ".")
 			number, ok := manifestNumber(value)
-			if n, err := strconv.ParseUint(turn, 10, 64); err == nil && ok && (l.current == 0 || n > newest) {
-				newest, l.current = n, number
+			if n, err := strconv.ParseUint(generation, 10, 64); err == nil && ok && (l.current == 0 || n > latest) {
+				latest, l.current = n, number
 			}
 		}
 	}
@@ -56,9 +56,9 @@ func listDirectory(fs vfs.FS, dir string) (l listing, err error) {
 	return l, nil
 }
 
-// inspectDirectory refuses a store with a missing part. It also refuses a store with a damaged
-// part that Pebble would pass over, and whose rest Pebble would then delete. It changes nothing.
-// A state that a crash of the process or of the machine can leave is never refused.
+// inspectDirectory rejects a store with a missing part, and a store with damage that Pebble would ignore and then
+// delete the rest of the data. It changes nothing. It never rejects a state that a crash of the process or of the
+// machine can leave.
 func inspectDirectory(fs vfs.FS, dir string, state storeState) (exists bool, dropped []walcheck.DroppedTail, err error) {
 	l, err := listDirectory(fs, dir)
 	if err != nil {
@@ -68,7 +68,7 @@ func inspectDirectory(fs vfs.FS, dir string, state storeState) (exists bool, dro
 		return false, nil, l.wantNone(fs, dir, state)
 	}
 	if l.current < state.manifest {
-		return true, nil, corruptValue(fmt.Sprintf("the marker names %s, and the newest manifest was %s: the newer marker.manifest.* is missing: %s",
+		return true, nil, corruptValue(fmt.Sprintf("the marker names %s, but the latest manifest was %s: the newer marker.manifest.* is missing: %s",
 			walcheck.ManifestName(l.current), walcheck.ManifestName(state.manifest), walcheck.Remedy))
 	}
 	synced := int64(0)
@@ -92,8 +92,8 @@ func inspectDirectory(fs vfs.FS, dir string, state storeState) (exists bool, dro
 	return true, dropped, err
 }
 
-// wantNone refuses a directory without a marker that is none of a new store. A crash
-// while a store is being made leaves at most its first manifest.
+// wantNone rejects a directory without a manifest marker unless the store is new. A crash while a store is being
+// created leaves at most its first manifest.
 func (l listing) wantNone(fs vfs.FS, dir string, state storeState) error {
 	holding, err := l.holding(fs, dir)
 	if err != nil {
@@ -103,10 +103,10 @@ func (l listing) wantNone(fs vfs.FS, dir string, state storeState) error {
 	if state.manifest == 0 && first && !holding && l.options == 0 && !l.formatMarker {
 		return nil
 	}
-	return corruptValue("marker.manifest.*, the file that names the store's manifest, is missing (it is empty, and some programs don't copy empty files): " + walcheck.Remedy)
+	return corruptValue("marker.manifest.*, the file that names the store's manifest, is missing (it is an empty file, which some programs do not copy): " + walcheck.Remedy)
 }
 
-// holding reports whether there are tables, or records in logs.
+// holding reports whether there are tables, or logs with records.
 func (l listing) holding(fs vfs.FS, dir string) (bool, error) {
 	for _, number := range l.logs {
 		holds, err := walcheck.HasRecords(fs, dir, number)

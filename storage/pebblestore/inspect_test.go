@@ -210,7 +210,7 @@ func TestMalformedStoreFile(t *testing.T) {
 				e.Close()
 			}
 			if !errors.Is(err, storage.ErrCorrupt) || !strings.Contains(err.Error(), name+" is damaged") ||
-				!strings.Contains(err.Error(), "bring the file back") {
+				!strings.Contains(err.Error(), "restore the file") {
 				t.Errorf("%s, read-only %v: got %v", what, readOnly, err)
 			}
 		}
@@ -249,7 +249,7 @@ func TestOtherFormat(t *testing.T) {
 		before := files(t, image, "data")
 		for _, readOnly := range []bool{true, false} {
 			_, err := pebblestore.Open(pebblestore.Options{Dir: "data", FS: image, ReadOnly: readOnly})
-			if err == nil || !strings.Contains(err.Error(), "format 7") || !strings.Contains(err.Error(), "made by a newer agentledger") {
+			if err == nil || !strings.Contains(err.Error(), "format 7") || !strings.Contains(err.Error(), "created by a newer agentledger") {
 				t.Errorf("file lost %v, read-only %v: got %v", lost, readOnly, err)
 			}
 		}

@@ -8,29 +8,30 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// Keys are tenant (8 bytes, big-endian), family (1 byte), and the suffix of the family. Numbers are
-// big-endian, so that keys are in the order of their numbers.
+// A family is a group of keys with one form. A key is tenant (8 bytes, big-endian), family (1 byte) and the family's suffix.
+// Numbers are big-endian, so that keys sort by number.
 //
-//	head                                           see appendHead
-//	entry        index (8)                         prev, record hash (64 bytes)
-//	record       index (8)                         see appendEvent, mostly with the envelope, or with its erasure
-//	envelope     index (8)                         the envelope, if it is not there
-//	tile         level (1) index (8)               hashes (8192 bytes)
-//	tile root    level (1) index (8)               hash (32 bytes)
-//	event id     SHA-256 of the id, 16 bytes       index (8)
-//	idempotency  SHA-256 of the key, 16 bytes      index (8)
-//	counter      name                              value (8), unless it is in the head
-//	stored       kind 0x00 key                     see appendStored
-//	format       –, of the service's partition     see formatNumber (8)
-//	erasures     –, of the service's partition     see erasedCounter
+// family       suffix                            value
+// head                                           see appendHead
+// entry        index (8)                         prev, record hash (64 bytes)
+// record       index (8)                         see appendEvent, usually with the envelope or its erasure
+// envelope     index (8)                         the envelope, if it is not with the record
+// tile         level (1) index (8)               hashes (8192 bytes)
+// tile root    level (1) index (8)               hash (32 bytes)
+// event id     SHA-256 of the id, 16 bytes       index (8)
+// idempotency  SHA-256 of the key, 16 bytes      index (8)
+// counter      name                              value (8), unless it is in the head
+// stored       kind 0x00 key                     see appendStored
+// format       –, in the service's partition     see formatNumber (8)
+// erasures     –, in the service's partition     see erasedCounter
 //
-// Entries are stored apart from records and envelopes, so that chain checks and entry bundles read
-// no payloads. Each key of an append is searched for in the memtable, so values that can share a key
-// do. The family numbers are stored and must never change.
+// Entries are separate from records and envelopes, so that chain checks and entry bundles read no payloads. Each key of an
+// append costs a search in the memtable, so values that can share a key do. The family numbers are stored and must never
+// change.
 type family byte
 
 const (
-	familyHead family = iota + 1 // the first: Tenants seeks it
+	familyHead family = iota + 1 // must be first: Tenants seeks it
 	familyEntry
 	familyRecord
 	familyEnvelope
@@ -65,8 +66,7 @@ func appendTileKey(dst []byte, t id.Tenant, f family, level uint8, index uint64)
 	return binary.BigEndian.AppendUint64(append(appendPrefix(dst, t, f), level), index)
 }
 
-// appendNameKey hashes the name, so that keys are short and of one length for every text that a
-// client sends. Equal keys come only from equal texts.
+// appendNameKey hashes the name, so that keys are short and have one length for every text that a client sends.
 func appendNameKey(dst []byte, t id.Tenant, n storage.DedupKey) []byte {
 	if n.Idempotency {
 		digest := n.IdempotencyDigest()
@@ -85,18 +85,18 @@ func appendStoredKey(dst []byte, t id.Tenant, kind storage.Kind, key string) []b
 	return append(append(dst, 0), key...)
 }
 
-// storedBounds returns the range [lower, upper) of the records of a kind with
-// begin <= key, and key < end unless end is "".
+// storedBounds returns the key range [lower, upper) of the records of a kind with keys in [begin, end), or from begin
+// on if end is empty.
 func storedBounds(t id.Tenant, kind storage.Kind, begin, end string) (lower, upper []byte) {
 	lower = appendStoredKey(nil, t, kind, begin)
 	upper = appendStoredKey(nil, t, kind, end)
 	if end == "" {
-		upper[len(upper)-1]++ // the byte behind the kind: 0x00 becomes 0x01
+		upper[len(upper)-1]++ // the byte after the kind: 0x00 becomes 0x01
 	}
 	return lower, upper
 }
 
-// keyTenant returns the tenant of any key of the store.
+// keyTenant returns the tenant and family of any key of the store.
 func keyTenant(key []byte) (t id.Tenant, f family, err error) {
 	if len(key) < prefixLen {
 		return 0, 0, corruptValue("key")

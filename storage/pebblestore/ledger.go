@@ -42,7 +42,7 @@ func (e *Engine) readHead(t id.Tenant) (h head, found bool, err error) {
 	return h, found, err
 }
 
-// readValue calls use with the value of key, which use must not keep, or returns ErrNotFound.
+// readValue calls use with the value of key, or returns ErrNotFound. The value is valid only during the call.
 func (e *Engine) readValue(key []byte, use func(value []byte) error) error {
 	v, closer, err := e.db.Get(key)
 	if errors.Is(err, pebble.ErrNotFound) {
@@ -85,7 +85,7 @@ func (e *Engine) Counters(ctx context.Context, t id.Tenant, names []string) ([]u
 		return nil, fmt.Errorf("read counters: %w", err)
 	}
 	defer e.endCall()
-	h, _, err := e.readHead(t) // first: a counter that leaves it has a key from then on
+	h, _, err := e.readHead(t) // first: a counter that is moved out of the head has its own key from then on
 	if err != nil {
 		return nil, fmt.Errorf("read counters: %w", err)
 	}
@@ -98,7 +98,7 @@ func (e *Engine) Counters(ctx context.Context, t id.Tenant, names []string) ([]u
 	return values, nil
 }
 
-// readCounter reads a counter that is in h or under its own key, 0 where it is not.
+// readCounter returns a counter from h or from its own key, or 0 if it was never written.
 func (e *Engine) readCounter(t id.Tenant, h *head, name string) (value uint64, err error) {
 	if h.holding && h.held.Name == name {
 		return h.held.Value, nil
@@ -148,10 +148,9 @@ func (e *Engine) listTenants(ctx context.Context, yield func(id.Tenant, error) b
 	return readError(it.Error())
 }
 
-// Barrier implements storage.Ledgers. Every write that a read can have shown is before the barrier's
-// record in the log. Records of an older log were synced by Open. A store that is open read-only
-// shows only records from before Open. Those are durable, because Open has synced the logs and
-// tables are synced before a manifest names them. Nothing is added to such a store.
+// Barrier implements storage.Ledgers. Every write that a read can have shown is before the barrier's record in the log.
+// Open has synced the records of older logs. A read-only store shows only records from before Open, which are durable:
+// Open has synced the logs, and tables are synced before a manifest names them. Nothing is added to such a store.
 func (e *Engine) Barrier(ctx context.Context) error {
 	if err := e.beginCall(ctx); err != nil {
 		return fmt.Errorf("barrier: %w", err)
@@ -176,7 +175,7 @@ func (e *Engine) applyBarrier() (*commit, error) {
 	return e.writeBarrier()
 }
 
-// writeBarrier writes a record that says nothing. The caller holds the write lock.
+// writeBarrier writes an empty record. The caller must hold the write lock.
 func (e *Engine) writeBarrier() (*commit, error) {
 	b := e.db.NewBatch()
 	if err := b.LogData(nil, nil); err != nil {

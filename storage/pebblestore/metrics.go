@@ -2,18 +2,18 @@ package pebblestore
 
 import "context"
 
-// Metrics says how a store is doing, for telemetry.
+// Metrics are figures about the store, for telemetry.
 type Metrics struct {
-	DiskBytes      uint64 // all files of the store but the log being written
+	DiskBytes      uint64 // all files of the store except the current log
 	LogBytes       uint64 // log that a restart would have to replay
-	MemTableBytes  uint64 // written and not flushed to tables yet
-	CompactionDebt uint64 // bytes that compaction has yet to work through, estimated
-	ReadAmp        int    // tables that a read may have to look into
-	CacheHits      int64  // blocks found in the cache since Open
-	CacheMisses    int64  // blocks that were not
+	MemTableBytes  uint64 // data that is not yet flushed to tables
+	CompactionDebt uint64 // estimated bytes that compaction has yet to process
+	ReadAmp        int    // tables that a read may have to search
+	CacheHits      int64  // block reads served by the cache since Open
+	CacheMisses    int64  // block reads not served by the cache
 }
 
-// Metrics returns figures of the moment, zero when the engine can't be used. It takes some microseconds.
+// Metrics returns the current figures, or zero if the engine cannot be used. It takes a few microseconds.
 func (e *Engine) Metrics() Metrics {
 	if err := e.beginCall(context.Background()); err != nil {
 		return Metrics{}

@@ -7,19 +7,19 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// nameFilter remembers in memory which names of events a store may have, in Bloom filters. Nearly every name that is
-// looked up is new, and looking it up in tables would cost as much as writing an event.
+// nameFilter records in memory which event names a store may contain, in Bloom filters. Nearly every name that is looked up
+// is new, and looking it up in the tables would cost as much as writing an event.
 //
-//   - A name that was added, or that a sweep read, is never absent in a later View.
-//   - A ledger has a View after a sweep has read all its names. Names that are applied during the sweep are added, so
-//     none is missed.
+//   - A name that was added or read by a sweep is never absent in a later View.
+//   - A ledger has a View once a sweep has read all its names. Names that are applied during the sweep are added, so none is
+//     missed.
 //   - The filter takes about 2 bytes per name and at most 43 MiB. When it is full it starts again, without any ledger.
 //
 // View and its result may be used concurrently with everything. The other methods must be called one at a time, in the
 // order in which names are applied.
 type nameFilter struct {
 	seed maphash.Seed // secret, so that a client can't choose names with the same bits
-	most int          // layers
+	most int          // maximum number of layers
 
 	mu      sync.RWMutex
 	layers  []*layer
@@ -27,29 +27,29 @@ type nameFilter struct {
 	resets  int
 }
 
-// progress is how far the names of a ledger have been read.
+// progress tracks how many names of a ledger have been read.
 type progress struct {
-	searched int    // names looked up before the sweep began
+	searched int    // names looked up before the sweep started
 	next     []byte // key of the next name to read, or nil before the first
-	whole    bool   // all have been read
+	whole    bool   // whether all have been read
 }
 
 const (
-	mostLayers  = 6       // for 22 million names
-	mostLedgers = 1 << 16 // about 5 MB
+	maxLayers  = 6       // for 22 million names
+	maxLedgers = 1 << 16 // about 5 MB
 
-	// searchesFirst is how many names of a ledger are looked up in tables before its names are read. Ledgers with few
-	// events never get that far.
+	// searchesFirst is the number of a ledger's names that are looked up in tables before a sweep starts. Ledgers with
+	// few events never reach it.
 	searchesFirst = 16
 
-	// Names that are read with an append: sweptFirst, and sweptEach for each name that it looks up.
+	// An append reads sweptFirst names, plus sweptEach for each name that it looks up.
 	sweptEach  = 8
 	sweptFirst = 32
 )
 
 // newNameFilter returns a filter without names.
 func newNameFilter() *nameFilter {
-	return &nameFilter{seed: maphash.MakeSeed(), most: mostLayers, ledgers: make(map[id.Tenant]progress)}
+	return &nameFilter{seed: maphash.MakeSeed(), most: maxLayers, ledgers: make(map[id.Tenant]progress)}
 }
 
 // nameView is a snapshot of the names of a ledger. The zero value knows no names.
@@ -129,7 +129,7 @@ func (f *nameFilter) Due(t id.Tenant, searched int, size id.Index) int {
 		return 0
 	case p.searched >= searchesFirst:
 		return sweptFirst + sweptEach*searched
-	case !known && len(f.ledgers) >= mostLedgers:
+	case !known && len(f.ledgers) >= maxLedgers:
 		f.reset()
 	}
 	p.searched += searched

@@ -156,7 +156,7 @@ func TestDue(t *testing.T) {
 		{1, 5, 0},
 		{1, 5, sweptFirst + sweptEach},
 		{10, 5, sweptFirst + 10*sweptEach},
-		{10, id.Index(capacity(mostLayers)), 0}, // does not fit
+		{10, id.Index(capacity(maxLayers)), 0}, // does not fit
 	} {
 		if got := f.Due(1, c.searched, c.size); got != c.want {
 			t.Errorf("%d names, %d events: got %d, want %d", c.searched, c.size, got, c.want)
@@ -172,7 +172,7 @@ func TestDue(t *testing.T) {
 
 func TestManyLedgers(t *testing.T) {
 	f := newNameFilter()
-	for i := range id.Tenant(mostLedgers + 1) {
+	for i := range id.Tenant(maxLedgers + 1) {
 		f.Due(1+i, 1, 1)
 	}
 	if len(f.ledgers) != 1 || f.resets != 1 {

@@ -3,8 +3,8 @@ package pebblestore
 import "sync/atomic"
 
 const (
-	// A name sets one bit in each word of one block, which is a cache line. With 32 names in a block, the filter takes
-	// one new name in a thousand for one that may exist.
+	// A name sets one bit in each word of one block, which is a cache line. With 32 names per block, one new name in a
+	// thousand is mistaken for an existing one.
 	wordsInBlock  = 8
 	bitsOfWord    = 6 // bits of the hash that select a bit of a word
 	namesInBlock  = 32
@@ -14,7 +14,7 @@ const (
 
 type filterBlock [wordsInBlock]uint64
 
-// layer is a Bloom filter of fixed size. One goroutine may add at a time, while any number look up.
+// layer is a Bloom filter of fixed size. Only one goroutine at a time may add hashes; any number may look them up.
 type layer struct {
 	blocks []filterBlock
 	room   int // names that can still be added

@@ -7,7 +7,7 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// nameSource iterates over the names of a store in the order of their keys, including all that were applied before it was
+// nameSource iterates over the names of a store in key order. It must include all names that were applied before it was
 // created.
 type nameSource interface {
 	SeekGE(key []byte) bool
@@ -16,10 +16,10 @@ type nameSource interface {
 	Error() error
 }
 
-// Sweep reads up to most names of a ledger, whose keys are in [from, to), and continues where the last sweep of the ledger
-// ended. It returns the error of names; a later sweep then reads the same names again.
+// Sweep reads up to most names of a ledger, whose keys are in [from, to), starting where the ledger's last sweep ended.
+// It returns the error of names; a later sweep then reads the same names again.
 func (f *nameFilter) Sweep(t id.Tenant, names nameSource, from, to []byte, most int) error {
-	p, resets := f.ledgers[t], f.resets // this goroutine alone writes them
+	p, resets := f.ledgers[t], f.resets // only this goroutine writes them
 	if p.next != nil {
 		from = p.next
 	}

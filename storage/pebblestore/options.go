@@ -12,61 +12,61 @@ import (
 
 // Options are the settings of a store. Dir is required.
 type Options struct {
-	// Dir is the directory of the store; it is made with mode 0700.
+	// Dir is the directory of the store. It is created with mode 0700.
 	Dir string
 
-	// CacheBytes bounds the cache of decompressed blocks. 0 means 256 MiB. Memtables have 128 MiB in addition, unless
-	// the store is read-only, and names of events at most 43 MiB.
+	// CacheBytes bounds the cache of decompressed blocks. If zero, 256 MiB. Memtables use another 128 MiB unless the
+	// store is read-only, and event names at most 43 MiB.
 	CacheBytes int64
 
-	// MaxTables bounds the tables that are kept open, each a file descriptor; at least 64 are. 0 means 1000.
+	// MaxTables bounds the number of open tables, each of which takes a file descriptor. If zero, 1000; at least 64 are
+	// used.
 	MaxTables int
 
-	// Logger gets the messages of Pebble: errors as errors, the rest at debug level. nil discards it.
+	// Logger receives Pebble's errors as errors and its other messages at debug level. If nil, they are discarded.
 	Logger *slog.Logger
 
-	// FS is the file system that holds Dir. nil means the operating system's.
+	// FS is the file system that contains Dir. If nil, it is the operating system's.
 	FS vfs.FS
 
-	// ReadOnly opens an existing store and changes nothing in Dir: the traces of a crash are read
-	// and not repaired, no format is raised, no file is made. It works where the file system takes
-	// no writes. There, and where Dir has no lock file, the store is opened without the lock.
+	// ReadOnly opens an existing store and changes nothing in Dir: it reads but does not repair what a crash left,
+	// raises no format and creates no file. It works on a read-only file system. There, and if Dir has no lock file,
+	// the store is opened without the lock.
 	ReadOnly bool
 
-	// OnBroken is called once, when the engine breaks, from the goroutine that found it. It must not call the engine;
-	// ending the process is its task. If it returns, or is nil, the engine goes on answering storage.ErrBroken, save
-	// that a fault in one of Pebble's background jobs panics: nothing else keeps them from building on a manifest
-	// that is half written.
+	// OnBroken is called once when the engine breaks, by the goroutine that detected it. It should end the process and
+	// must not call the engine. If it returns or is nil, the engine keeps returning storage.ErrBroken, except that a
+	// failure in one of Pebble's background jobs panics: otherwise they would build on a half-written manifest.
 	OnBroken func(error)
 
-	uncompressed bool // so that a test finds texts in the tables
+	uncompressed bool // lets a test search for texts in the tables
 }
 
 const (
 	defaultCacheBytes = 256 << 20
 	defaultTables     = 1000
-	otherFiles        = 10 // that Pebble subtracts from MaxOpenFiles for files that are not tables
+	otherFiles        = 10 // subtracted by Pebble from MaxOpenFiles for files that are not tables
 
-	// Large memtables mean few and large flushes. A queue of four lets bursts run on while one
-	// memtable is written out.
+	// Large memtables mean few and large flushes. A queue of four lets a burst continue while one memtable is flushed.
 	memTableBytes   = 64 << 20
 	memTablesQueued = 4
 
-	// Memtables that there are mostly: the one that is written, and the one that is flushed or kept for the next
-	// one. Pebble takes their bytes from the cache of blocks, and those of more memtables in a burst.
+	// The usual number of memtables: the current one, and one that is being flushed or kept for reuse. Pebble takes
+	// their memory, and that of more memtables during a burst, from the block cache.
 	memTablesUsual = 2
 
-	// Flushes that are merged into the level below together. A merge rewrites tables at the ends of its families
-	// of keys and all tables of names, about 40 MB. With two flushes of 20 MB that is most of the work.
+	// Number of flushes that are merged into the level below at once. A merge rewrites the tables at the boundaries of
+	// key families and all tables with names, about 40 MB. With only two flushes of 20 MB, that would be most of the
+	// work.
 	l0Runs = 8
 
-	// Events are about 1 KiB, so that a block holds some twenty events: enough
-	// for compression to see repetition, small enough for single reads.
+	// An event is about 1 KiB, so a block contains some thirty events: enough for compression to find repetition, and
+	// few enough for single reads.
 	blockBytes      = 32 << 10
 	indexBlockBytes = 256 << 10
 
-	// Bits of Bloom filter for each key, a false positive rate of 1 %. Every
-	// ingest asks for an event id that is not there.
+	// Bits of Bloom filter per key, for a false positive rate of 1 %. Every ingest looks up an event ID that does not
+	// exist.
 	filterBits = 10
 )
 
@@ -80,16 +80,16 @@ func (o Options) withDefaults() Options {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	o.Logger = telemetry.WithoutRepeats(o.Logger) // Pebble tries a failed job again at once
+	o.Logger = telemetry.WithoutRepeats(o.Logger) // Pebble retries a failed job at once
 	if o.FS == nil {
 		o.FS = privateFS{FS: vfs.Default}
 	}
-	o.Dir = o.FS.PathJoin(o.Dir) // in the form that paths of its files have
+	o.Dir = o.FS.PathJoin(o.Dir) // normalized, as in the paths of its files
 	return o
 }
 
 // cacheSize returns the size of Pebble's cache in bytes, which includes the memtables. A read-only store has a memtable
-// only if its log contains events that are in no table yet.
+// only if its log contains events that are not in tables yet.
 func (o Options) cacheSize() int64 {
 	if o.ReadOnly {
 		return o.CacheBytes
@@ -97,7 +97,7 @@ func (o Options) cacheSize() int64 {
 	return o.CacheBytes + memTablesUsual*memTableBytes
 }
 
-// pebble returns the options of the underlying store. e learns of its failures.
+// pebble returns the options of the underlying store, which reports its failures to e.
 func (o Options) pebble(e *Engine) *pebble.Options {
 	logger := &logger{engine: e, slog: o.Logger}
 	po := &pebble.Options{
@@ -126,8 +126,8 @@ func (o Options) pebble(e *Engine) *pebble.Options {
 		po.Levels[i].IndexBlockSize = indexBlockBytes
 		po.Levels[i].FilterPolicy = bloom.FilterPolicy(filterBits)
 	}
-	// Upper levels are compressed fast and the lowest one, which holds nearly everything, by zstd at its lowest
-	// level: an event of 1 KiB then takes 640 bytes instead of 840, for 5 µs more of background work.
+	// Upper levels use fast compression. The lowest level, which contains nearly everything, uses zstd at its lowest
+	// setting: it stores an event of 1 KiB in 640 bytes instead of 840, for 5 µs more of background work.
 	compression := pebble.DBCompressionBalanced
 	if o.uncompressed {
 		compression = pebble.DBCompressionNone

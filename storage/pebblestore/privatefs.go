@@ -10,8 +10,8 @@ import (
 	"github.com/agentledger/agentledger/internal/durable"
 )
 
-// privateFS creates files that only their owner may access. Pebble alone would create files that every user may read, as
-// far as the umask allows.
+// privateFS creates files that only their owner can access. Pebble would create files that all users can read, as far
+// as the umask allows.
 type privateFS struct{ vfs.FS }
 
 // Create implements vfs.FS.
@@ -41,8 +41,8 @@ func (p privateFS) Lock(name string) (io.Closer, error) {
 // Unwrap implements vfs.FS.
 func (p privateFS) Unwrap() vfs.FS { return p.FS }
 
-// owned restricts an opened file to its owner. A file of another owner stays as it is; the engine has logged a warning
-// about it.
+// owned restricts an opened file to its owner. A file of another owner is left unchanged; the engine has already logged
+// a warning.
 func owned[F io.Closer](f F, name string, err error) (F, error) {
 	if err != nil {
 		return f, err

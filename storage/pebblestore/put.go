@@ -9,13 +9,12 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// putBatch writes everything of a checked part but its changes; names are the keys of its events' names. Errors of a
-// Pebble batch without an index are not possible, so none is looked at.
+// putBatch writes everything of an accepted batch except its changes, and returns the new head. before is the head that
+// the batch continues, and names are the keys of its events' names. Errors are ignored: writing to a Pebble batch
+// without an index cannot fail.
 //
-// It writes family by family, so that keys mostly come in their order: the memtable finds the place of a key that
-// follows the one before it at once, and has to search for any other.
-//
-// before is the head that it continues; the one that it writes is returned.
+// It writes family by family, so that keys are mostly ascending: the memtable inserts a key after its predecessor at
+// once, and has to search for the position of any other key.
 func (w *writer) putBatch(b *pebble.Batch, part *storage.Batch, before *head, names []claim) head {
 	w.b, w.t = b, part.Tenant
 	next := before.with(part)
@@ -30,7 +29,7 @@ func (w *writer) putBatch(b *pebble.Batch, part *storage.Batch, before *head, na
 		w.setNumber(names[i].key[:], uint64(names[i].index))
 	}
 	if before.holding && before.held.Name != next.held.Name {
-		w.putCounter(before.held) // first: part may have a newer value
+		w.putCounter(before.held) // first: part may contain a newer value
 	}
 	for _, c := range part.Counters {
 		if c.Name != next.held.Name {
@@ -41,7 +40,7 @@ func (w *writer) putBatch(b *pebble.Batch, part *storage.Batch, before *head, na
 	return next
 }
 
-// with returns the head after part: it holds the last of its counters, or the one that was held before.
+// with returns the head after part. It contains the last of its counters, or else the counter of the previous head.
 func (h *head) with(part *storage.Batch) head {
 	next := head{Head: part.Head, held: h.held, holding: h.holding}
 	if n := len(part.Counters); n > 0 {
@@ -55,7 +54,7 @@ func (w *writer) putCounter(c storage.Counter) {
 	w.setNumber(w.key, c.Value)
 }
 
-// writer writes one tenant's keys through two buffers that it uses again. It belongs to the holder of the write lock.
+// writer writes one tenant's keys, reusing two buffers. It is protected by the write lock.
 type writer struct {
 	b     *pebble.Batch
 	t     id.Tenant

@@ -27,10 +27,10 @@ func (e *Engine) enterWrite(ctx context.Context) error {
 	return nil
 }
 
-// openReadOnly opens an existing store. Pebble replays the logs into memory and leaves every file as it is.
+// openReadOnly opens an existing store. Pebble replays the logs into memory and leaves all files unchanged.
 func (e *Engine) openReadOnly(o Options, exists bool) (err error) {
 	if !exists {
-		return fmt.Errorf("no store in %s: %w", o.Dir, os.ErrNotExist)
+		return fmt.Errorf("there is no store in %s: %w", o.Dir, os.ErrNotExist)
 	}
 	if err := syncLogs(o.FS, o.Dir); err != nil {
 		return fmt.Errorf("sync logs: %w", err)
@@ -44,10 +44,9 @@ func (e *Engine) openReadOnly(o Options, exists bool) (err error) {
 	return err
 }
 
-// syncLogs makes the contents of the logs durable. A process that was killed may have left records in the page cache
-// that no sync has reached, and a read shows them. A writable Open writes them into tables; this takes its place
-// here, and why Barrier has nothing to do. Where the file system takes no writes at all nothing waits to be written,
-// so its refusal is none of the store's.
+// syncLogs makes the contents of the logs durable. A killed process may have left records in the page cache that were
+// never synced, and reads show them. A writable Open would write them to tables. This sync replaces that, and is why
+// Barrier has nothing to do. A read-only file system has nothing left to write, so EROFS is ignored.
 func syncLogs(fsys vfs.FS, dir string) error {
 	names, err := fsys.List(dir)
 	if err != nil {
@@ -79,11 +78,11 @@ func tightenDir(o Options) error {
 	}
 	err := durable.TightenDir(o.Dir)
 	if errors.Is(err, os.ErrPermission) {
-		o.Logger.Warn("files of the store belong to another user, so others may have rights to them", slog.Any("err", err))
+		o.Logger.Warn("files of the store belong to another user, so other users may have access to them", slog.Any("err", err))
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("tighten directory: %w", err)
+		return fmt.Errorf("restrict access to directory: %w", err)
 	}
 	return nil
 }

@@ -10,30 +10,30 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// recentNames holds the names of events that Pebble may have in its memtables alone, each with its index. So a search
-// for a name looks into the tables only, where filters tell at once that a name is absent. A memtable has no filter.
-// A search in one costs more than all other requests of an ingest to the store.
+// recentNames contains the event names that may be only in Pebble's memtables, with their indices. So a search for a
+// name reads only the tables, where filters detect quickly that a name is absent. A memtable has no filter: searching
+// one costs more than all other store accesses of an ingest.
 //
-// Invariant: a name that was applied is here, or in a table that every iterator made from now on sees. A generation
-// has the names of one log, which was the newest log after the names were applied. So the names are in that log or in
-// an older one. Pebble is done with a log only when the whole log, and all logs before it, are in tables. Memtables
-// that Open replays are in tables when it returns. Only a store that is open read-only keeps them in memory, and a
-// search looks there too.
+// Invariant: a name that was applied is here, or in a table that every iterator created from now on sees. A generation
+// contains the names of one log, which was the latest log after the names were applied. So the names are in that log or
+// an older one. Pebble releases a log only when the log and all earlier logs are completely in tables. Memtables that
+// Open replays are in tables when it returns. Only a read-only store keeps them in memory, and there a search includes
+// the memtables.
 type recentNames struct {
-	log atomic.Uint64 // number of the newest log
+	log atomic.Uint64 // number of the latest log
 
 	mu          sync.RWMutex
 	generations []generation  // oldest first
 	drops       atomic.Uint64 // calls of drop and forgetTenant; written under mu
 }
 
-// generation is the names of one log.
+// generation contains the names of one log.
 type generation struct {
 	log   uint64
 	names map[nameKey]id.Index
 }
 
-// findName returns the index of a name that is here, else NoIndex.
+// findName returns the index of a name, or NoIndex if it is not here.
 func (r *recentNames) findName(key *nameKey) id.Index {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
@@ -45,8 +45,8 @@ func (r *recentNames) findName(key *nameKey) id.Index {
 	return storage.NoIndex
 }
 
-// addName tells the names of an append that was applied. One caller at a time.
-func (r *recentNames) addName(names []claim) {
+// addNames adds the names of an append that was applied. It must not be called concurrently.
+func (r *recentNames) addNames(names []claim) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	log := r.log.Load()
@@ -63,7 +63,7 @@ func (r *recentNames) addName(names []claim) {
 	}
 }
 
-// drop forgets the names of the logs up to a number.
+// drop removes the names of all logs up to the given one.
 func (r *recentNames) drop(log uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -73,7 +73,7 @@ func (r *recentNames) drop(log uint64) {
 	r.drops.Add(1)
 }
 
-// created notes each new log. Pebble is done with the log whose file the new one takes.
+// created records a new log. Pebble has released the log whose file the new one reuses.
 func (r *recentNames) created(info pebble.WALCreateInfo) {
 	if info.Err != nil {
 		return
@@ -84,14 +84,14 @@ func (r *recentNames) created(info pebble.WALCreateInfo) {
 	}
 }
 
-// deleted notes each log that Pebble is done with and does not use again.
+// deleted records that Pebble has released a log and does not reuse its file.
 func (r *recentNames) deleted(info pebble.WALDeleteInfo) { r.drop(uint64(info.FileNum)) }
 
-// nameSearch finds names, for one goroutine.
+// nameSearch finds names. It must not be used concurrently.
 type nameSearch struct {
 	engine *Engine
-	tables *pebble.Iterator // over the tables alone; nil until one is needed
-	drops  uint64           // of recent names before tables was made
+	tables *pebble.Iterator // over the tables only; nil until needed
+	drops  uint64           // value of recent.drops before tables was created
 }
 
 // index returns the index of a name, or NoIndex.
@@ -100,15 +100,15 @@ func (s *nameSearch) index(key *nameKey) (id.Index, error) {
 	if index := recent.findName(key); index != storage.NoIndex {
 		return index, nil
 	}
-	if s.tables != nil && s.drops != recent.drops.Load() { // names may have gone to tables that it does not see
+	if s.tables != nil && s.drops != recent.drops.Load() { // names may have moved to tables that the iterator does not see
 		if err := s.close(); err != nil {
 			return 0, err
 		}
 	}
 	if s.tables == nil {
 		s.drops = recent.drops.Load()
-		// DB.Get never reads the filters of the lowest level, where nearly all names are, but this
-		// iterator does. OnlyReadGuaranteedDurable limits an iterator to the tables.
+		// DB.Get never uses the filters of the lowest level, where nearly all names are; this iterator does.
+		// OnlyReadGuaranteedDurable limits an iterator to the tables.
 		it, err := s.engine.db.NewIter(&pebble.IterOptions{UseL6Filters: true, OnlyReadGuaranteedDurable: !s.engine.readOnly})
 		if err != nil {
 			return 0, readError(err)

@@ -13,7 +13,7 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// Get implements storage.RecordStore. It waits for the sync of an append that writes this record at the moment.
+// Get implements storage.RecordStore. If an append that writes this record is being synced, Get waits for it.
 func (e *Engine) Get(ctx context.Context, t id.Tenant, kind storage.Kind, key string) (storage.Record, error) {
 	if err := e.beginCall(ctx); err != nil {
 		return storage.Record{}, fmt.Errorf("get record: %w", err)
@@ -35,7 +35,7 @@ func (e *Engine) Get(ctx context.Context, t id.Tenant, kind storage.Kind, key st
 	return r, nil
 }
 
-// Scan implements storage.RecordStore. It waits like Get.
+// Scan implements storage.RecordStore. Like Get, it waits for the sync of the records that it returns.
 func (e *Engine) Scan(ctx context.Context, t id.Tenant, kind storage.Kind, begin, end string, limit int) ([]storage.Record, error) {
 	if err := e.beginCall(ctx); err != nil {
 		return nil, fmt.Errorf("scan records: %w", err)
@@ -75,7 +75,7 @@ func (e *Engine) scanRecords(ctx context.Context, lower, upper []byte, limit int
 	return found, readError(it.Error())
 }
 
-// storedAt reads the record under it.
+// storedAt decodes the record at the iterator's position.
 func storedAt(it *pebble.Iterator) (storage.Record, error) {
 	v, err := it.ValueAndErr()
 	if err != nil {
@@ -108,8 +108,8 @@ func (e *Engine) Write(ctx context.Context, t id.Tenant, changes []storage.Chang
 	return nil
 }
 
-// applyChanges checks and applies. The commit it returns, also with an error, is
-// the records on which the answer rests.
+// applyChanges checks and applies changes. It returns the commit on which the result depends, also if it returns an
+// error.
 func (e *Engine) applyChanges(t id.Tenant, changes []storage.Change) (*commit, error) {
 	if err := storage.ValidateChanges(changes); err != nil {
 		return nil, err
@@ -136,21 +136,21 @@ func (e *Engine) applyChanges(t id.Tenant, changes []storage.Change) (*commit, e
 	return e.applyBatch(b, keys)
 }
 
-// stagedChange is a change whose condition was checked.
+// stagedChange is a change whose condition holds.
 type stagedChange struct {
 	key     string
-	value   []byte // as stored; nil deletes
-	version uint64 // 0 when deleted
+	value   []byte // encoded; nil deletes
+	version uint64 // 0 if deleted
 }
 
-// stage checks the changes one after another and returns them as they are to be
-// written, or an *ItemError. The caller holds the write lock.
+// stage checks the changes in order and returns them as they will be written, or an *ItemError. The caller must hold
+// the write lock.
 func (e *Engine) stage(t id.Tenant, changes []storage.Change) ([]stagedChange, error) {
 	if len(changes) == 0 {
 		return nil, nil
 	}
 	staged := make([]stagedChange, 0, len(changes))
-	versions := make(map[string]uint64, len(changes)) // as the changes so far leave them
+	versions := make(map[string]uint64, len(changes)) // after the changes so far
 	for i := range changes {
 		c := &changes[i]
 		s := stagedChange{key: string(appendStoredKey(nil, t, c.Kind, c.Key))}
@@ -177,7 +177,7 @@ func (e *Engine) stage(t id.Tenant, changes []storage.Change) ([]stagedChange, e
 	return staged, nil
 }
 
-// storedVersion returns the version of a record as applied, 0 for none.
+// storedVersion returns the applied version of a record, or 0 if it is absent.
 func (e *Engine) storedVersion(key string) (version uint64, err error) {
 	err = e.readValue([]byte(key), func(v []byte) (err error) {
 		version, _, err = parseStored(v)

@@ -10,12 +10,13 @@ import (
 	"github.com/agentledger/agentledger/internal/durable"
 )
 
-// Snapshot makes a store in dir that has all that was durable before the call, and maybe more of what came during it.
-// Tables are hard links where dir is on the same volume, so they take no room until the store drops them. Reads and
-// writes go on meanwhile. The folder above dir must exist, and dir must not. What an error leaves is removed.
+// Snapshot creates a store in dir that contains everything that was durable before the call, and possibly some of what
+// was written during it. If dir is on the same volume, tables are hard links, so they take no space until the store
+// drops them. Reads and writes continue in the meantime. The parent of dir must exist, and dir must not. After an
+// error, dir is removed.
 //
-// All that the snapshot has is durable in the store too when Snapshot returns nil, so a head that was read from the
-// snapshot is never taken away from the store by a crash.
+// When Snapshot returns nil, everything in the snapshot is also durable in the store, so a crash of the store cannot
+// lose a head that was read from the snapshot.
 func (e *Engine) Snapshot(ctx context.Context, dir string) error {
 	if err := e.Barrier(ctx); err != nil {
 		return fmt.Errorf("snapshot: %w", err)
@@ -33,7 +34,7 @@ func (e *Engine) Snapshot(ctx context.Context, dir string) error {
 	}
 	err := writeSnapshotState(fs, dir, e.file.storeFormat())
 	if err == nil {
-		err = e.Barrier(ctx) // the copied logs may have records that no sync had reached
+		err = e.Barrier(ctx) // the copied logs may contain records that were not synced
 	}
 	if err != nil {
 		return errors.Join(fmt.Errorf("snapshot: %w", err), fs.RemoveAll(dir))
@@ -41,8 +42,8 @@ func (e *Engine) Snapshot(ctx context.Context, dir string) error {
 	return nil
 }
 
-// writeSnapshotState writes the store file of a new store. It knows of no manifest, because that of the snapshot is a
-// copy, which is whole once the snapshot is.
+// writeSnapshotState writes the store file of a snapshot. It records no manifest, because the snapshot's manifest is a
+// copy.
 func writeSnapshotState(fs vfs.FS, dir string, format uint64) error {
 	made := &storeFile{fs: fs, dir: dir, state: storeState{format: format}}
 	if err := made.makeFile(fs.PathJoin(dir, storeFileName)); err != nil {
@@ -51,5 +52,5 @@ func writeSnapshotState(fs vfs.FS, dir string, format uint64) error {
 	return durable.SyncDirOf(fs, fs.PathDir(dir))
 }
 
-// isOwn reports whether a file lies in the folder of the store, and not in that of a snapshot.
+// isOwn reports whether a file is in the folder of the store, rather than in a snapshot.
 func (d directoryFS) isOwn(name string) bool { return d.PathDir(name) == d.engine.file.dir }

@@ -15,25 +15,25 @@ import (
 	"github.com/agentledger/agentledger/storage/pebblestore/walcheck"
 )
 
-// storeFileName is the file in which a store keeps its format and the state of its
-// manifest. Pebble leaves files of other names alone.
+// storeFileName is the file that contains a store's format and the state of its manifest. Pebble ignores files with
+// other names than its own.
 const storeFileName = "agentledger.store"
 
 // storeState is the content of the store file.
 //
-// Invariant: before the state was written, the manifest of that number was the current one, and that
-// many of its bytes were synced. So a crash may leave a state that is older than the manifest, never
-// one that is newer. If the store has less than the state says, a file was taken away or cut off.
+// Invariant: before the state was written, the recorded manifest was the current one, and the recorded number of its
+// bytes was synced. So a crash may leave a state that is older than the manifest, but never a newer one. If the store
+// has less than the state records, a file was removed or truncated.
 type storeState struct {
 	format   uint64
-	turn     uint64 // how often the state was written; tells the newer one of two slots
-	manifest uint64 // number of the current manifest; 0: none is known
+	turn     uint64 // number of writes; identifies the newer of the two slots
+	manifest uint64 // number of the current manifest; 0 if unknown
 	length   int64  // its synced bytes
 }
 
-// The store file is two slots of a sector each, written in turns. So a crash spoils only the
-// slot that is being written. A slot is a line of text, filled up with spaces. Its last word is
-// a checksum of the words before it, in all formats.
+// The store file consists of two slots of a sector each, written alternately, so a crash damages only the slot that is
+// being written. A slot is a line of text, padded with spaces. In all formats, the last word is a checksum of the words
+// before it.
 const slotLen = walcheck.Sector
 
 const storeFileWord = "agentledger-store/"
@@ -62,7 +62,7 @@ func parseSlot(b []byte, index int) (s storeState, ok bool) {
 	return s, err == nil && bytes.Equal(b, s.slot()) && (s.turn == 0 || int(s.turn%2) == index)
 }
 
-// readStoreFile returns the latest state of a store. found is false if there is no store file: an older program made
+// readStoreFile returns the latest state of a store. found is false if there is no store file: an older program created
 // the store, or a copy has lost the file. A crash can damage one slot, but it never changes the size of the file.
 func readStoreFile(fs vfs.FS, dir string) (s storeState, found bool, err error) {
 	path := fs.PathJoin(dir, storeFileName)
@@ -95,24 +95,25 @@ func readStoreFile(fs vfs.FS, dir string) (s storeState, found bool, err error) 
 	case found:
 		return s, true, nil
 	}
-	return storeState{}, false, corruptValue(path + " is damaged" + reason + ": bring the file back from a copy of the " +
-		"stopped store. Without a copy and with all other files of the store whole, move it away: the next start makes it anew")
+	return storeState{}, false, corruptValue(path + " is damaged" + reason + ": restore the file from a copy of the " +
+		"stopped store. If there is no copy and all other files of the store are intact, move it away: the next start rebuilds it")
 }
 
-// storeFile keeps the store file beside the manifest, for directoryFS, which tells it of syncs. The manifest is
-// synced once for each flush and compaction, and so is this file.
+// storeFile maintains the store file. directoryFS notifies it of syncs of the manifest. The manifest is synced once for
+// each flush and compaction, and so is this file.
 type storeFile struct {
 	fs  vfs.FS
 	dir string
 
 	mu    sync.Mutex
-	file  vfs.File // open while the store is
+	file  vfs.File // nil while the store is closed
 	state storeState
-	next  storeState // of a manifest that no marker names yet; manifest 0: none
-	named bool       // a marker for next was made, and its name is not synced
+	next  storeState // of a manifest that no marker names yet; manifest is 0 if there is none
+	named bool       // a marker for next was created, and its name is not synced yet
 }
 
-// openFile opens the file, or makes it as a whole: with a state that knows of no manifest where found is false.
+// openFile opens the file. If found is false, it first creates the file completely, with a state that records no
+// manifest.
 func (s *storeFile) openFile(state storeState, found bool) (err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -121,7 +122,7 @@ func (s *storeFile) openFile(state storeState, found bool) (err error) {
 	if !found {
 		s.state = storeState{format: formatNumber}
 		if err := s.makeFile(path); err != nil {
-			return fmt.Errorf("make store file: %w", err)
+			return fmt.Errorf("create store file: %w", err)
 		}
 	}
 	if s.file, err = s.fs.OpenReadWrite(path, vfs.WriteCategoryUnspecified); err != nil {
@@ -141,7 +142,7 @@ func (s *storeFile) makeFile(path string) error {
 	return durable.Commit(s.fs, f, path+".tmp", path)
 }
 
-// noteSynced notes that so many bytes of a manifest are synced.
+// noteSynced records that length bytes of a manifest are synced.
 func (s *storeFile) noteSynced(manifest uint64, length int64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -153,7 +154,7 @@ func (s *storeFile) noteSynced(manifest uint64, length int64) error {
 	return s.writeState()
 }
 
-// raiseFormat writes a higher format of the store, if it has a lower one.
+// raiseFormat writes a higher format of the store, unless it already has one.
 func (s *storeFile) raiseFormat(n uint64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -164,15 +165,15 @@ func (s *storeFile) raiseFormat(n uint64) error {
 	return s.writeState()
 }
 
-// noteMarker notes that a marker for a manifest was made.
+// noteMarker records that a marker for a manifest was created.
 func (s *storeFile) noteMarker(manifest uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.named = s.next.manifest == manifest
 }
 
-// directorySynced makes the manifest that a marker was made for the current one.
-// Pebble deletes the one before only after that.
+// directorySynced makes the manifest that a marker was created for the current one. Pebble deletes the previous
+// manifest only after that.
 func (s *storeFile) directorySynced() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -184,8 +185,8 @@ func (s *storeFile) directorySynced() error {
 	return s.writeState()
 }
 
-// writeState writes the state. A Pebble whose Open has failed may still end a job when the file is closed: the bytes
-// that it adds to the manifest are not noted, which is an older state, and legal.
+// writeState writes the state. If Pebble's Open has failed, one of its jobs may still end after the file is closed. The
+// bytes that it adds to the manifest are not recorded, which leaves a valid older state.
 func (s *storeFile) writeState() error {
 	if s.file == nil {
 		return nil

@@ -9,8 +9,8 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// DropTexts takes record and envelope of the stored events [begin, end) away, at most storage.MaxErased, and returns
-// when that is durable. All else of the events stays. Events without texts are left as they are.
+// DropTexts removes the record and envelope of the stored events [begin, end), at most storage.MaxErased, and returns
+// when the removal is durable. All other fields of the events stay. Events without texts are left unchanged.
 func (e *Engine) DropTexts(ctx context.Context, t id.Tenant, begin, end id.Index) error {
 	if err := e.enterWrite(ctx); err != nil {
 		return fmt.Errorf("drop texts: %w", err)
@@ -26,7 +26,7 @@ func (e *Engine) DropTexts(ctx context.Context, t id.Tenant, begin, end id.Index
 	return nil
 }
 
-// applyTextDrop writes the events without their texts, in one commit. The format comes first, as for erasures.
+// applyTextDrop writes the events without their texts, in one commit. Like erasures, it raises the format first.
 func (e *Engine) applyTextDrop(t id.Tenant, begin, end id.Index) (*commit, error) {
 	e.write.Lock()
 	defer e.write.Unlock()
@@ -58,7 +58,7 @@ func (e *Engine) applyTextDrop(t id.Tenant, begin, end id.Index) (*commit, error
 	return e.applyBatch(b, nil)
 }
 
-// stageTextDrop returns the event at an index without its texts, or that it has none any more.
+// stageTextDrop returns the event at an index without its texts, or reports that they are already archived.
 func (e *Engine) stageTextDrop(t id.Tenant, at id.Index) (s stagedErasure, archived bool, err error) {
 	s.index = at
 	err = e.readValue(appendIndexKey(nil, t, familyRecord, at), func(v []byte) error {
@@ -77,8 +77,8 @@ func (e *Engine) stageTextDrop(t id.Tenant, at id.Index) (s stagedErasure, archi
 	return s, archived, err
 }
 
-// ReclaimTexts gives the room back that the dropped texts of the events [begin, end) take in the files. It rewrites
-// the tables that hold them, and may take as long as these are large. Reads and writes go on meanwhile.
+// ReclaimTexts frees the disk space of the dropped texts of the events [begin, end). It rewrites the tables that
+// contain them, and takes time in proportion to their size. Reads and writes continue in the meantime.
 func (e *Engine) ReclaimTexts(ctx context.Context, t id.Tenant, begin, end id.Index) error {
 	if err := e.enterWrite(ctx); err != nil {
 		return fmt.Errorf("reclaim texts: %w", err)

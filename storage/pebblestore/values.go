@@ -12,22 +12,22 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// Heads, events and stored records begin with the version of their form. Every other value has one
-// form forever, which is recognized by its length. All forms are read. The form that is written
-// depends on the value: for example, a head with a counter is written in form2. The choice has
-// changed: stores of older programs have heads and events in form1 alone.
+// The values of heads, events and stored records begin with the number of their form. Every other value has a single
+// form that never changes and is recognized by its length. All forms can be read. The form that is written depends on
+// the value: for example, a head with a counter is written in form2. Older programs wrote heads and events only in
+// form1.
 const (
 	form1 = 1
-	form2 = 2 // of heads with a counter, and of events with their envelopes
-	form3 = 3 // of events that were erased
-	form4 = 4 // of events whose texts are archived
+	form2 = 2 // heads with a counter, and events with their envelopes
+	form3 = 3 // erased events
+	form4 = 4 // events whose texts are archived
 )
 
-// corruptValue names a damaged value.
+// corruptValue returns storage.ErrCorrupt wrapped with the kind of the damaged value.
 func corruptValue(what string) error { return fmt.Errorf("%s: %w", what, storage.ErrCorrupt) }
 
-// readError translates an error of Pebble's reads, which the close of an iterator returns once more. Of damage it
-// keeps the first line: Pebble adds a stack in others.
+// readError translates an error of Pebble's reads; closing an iterator returns the same error again. It keeps only the
+// first line of an error about damage, because Pebble adds a stack trace.
 func readError(err error) error {
 	if err == nil || !pebble.IsCorruptionError(err) {
 		return err
@@ -36,16 +36,16 @@ func readError(err error) error {
 	return fmt.Errorf("%w: %s", storage.ErrCorrupt, text)
 }
 
-// head is the stored end of a ledger. The counter that was written
-// last lies in it: nearly every append moves both, and one key costs half of two.
+// head is the stored end of a ledger, together with the counter that was written last: nearly every append changes
+// both, and one key costs half of two.
 type head struct {
 	storage.Head
 	held    storage.Counter
-	holding bool // there is one
+	holding bool // whether there is a counter
 }
 
-// headLen is form, size, root, last, received, epoch and config version; form2
-// adds value (8) and name of the counter.
+// headLen is the length of form, size, root, last, received, epoch and config version. form2 adds the counter's value
+// (8) and name.
 const headLen = 1 + 8 + 32 + 32 + 8 + 8 + 8
 
 func appendHead(dst []byte, h *head) []byte {
@@ -102,31 +102,31 @@ func parseEntry(v []byte) (storage.Entry, error) {
 // eventStrings is the number of strings in an event's columns.
 const eventStrings = 5
 
-func stringsOf(e *storage.Event) [eventStrings]string {
+func eventTexts(e *storage.Event) [eventStrings]string {
 	return [eventStrings]string{string(e.ID), string(e.Agent), string(e.Trace), string(e.Tool), e.ActionKind}
 }
 
-// eventLen returns the most that appendEvent may add.
+// eventLen returns an upper bound of the bytes that appendEvent adds.
 func eventLen(e *storage.Event) int {
 	n := 1 + 2*binary.MaxVarintLen64 + 2 + binary.MaxVarintLen64 + len(e.Record) + len(e.Envelope)
-	for _, s := range stringsOf(e) {
+	for _, s := range eventTexts(e) {
 		n += binary.MaxVarintLen64 + len(s)
 	}
 	return n
 }
 
-// togetherBytes is the greatest length of an envelope that is stored with its record. The two
-// have much in common, which compression finds, and are mostly read together. A longer envelope
-// is stored apart, because a reader of the record alone would have to read both.
+// togetherBytes is the maximum length of an envelope that is stored with its record. The two have much in common, which
+// helps compression, and are usually read together. A longer envelope is stored separately, so that a reader of the
+// record does not have to read both.
 const togetherBytes = 4 << 10
 
-// together reports whether the event's envelope lies with its record, and not apart or nowhere.
+// together reports whether the event's envelope is stored with its record.
 func together(e *storage.Event) bool { return e.Envelope != nil && len(e.Envelope) <= togetherBytes }
 
 // appendEvent appends form, received_at (varint), effective decision, disclosure, the lengths of the five strings
-// (uvarint each), the strings, and the record. In form2 the length of the record (uvarint) is before the strings, and
-// the envelope behind it. In form3 the index of the erasing event (uvarint) is before the lengths. In form4 that is 0
-// for an event that was not erased, and there is no record.
+// (uvarint each), the strings, and the record. form2 has the length of the record (uvarint) before the strings, and the
+// envelope after the record. form3 has the index of the erasing event (uvarint) before the lengths. form4 has the same
+// index, or 0 if the event was not erased, and no record.
 func appendEvent(dst []byte, e *storage.Event) []byte {
 	form := byte(form1)
 	switch {
@@ -142,7 +142,7 @@ func appendEvent(dst []byte, e *storage.Event) []byte {
 	if form >= form3 {
 		dst = binary.AppendUvarint(dst, uint64(e.ErasedBy))
 	}
-	all := stringsOf(e)
+	all := eventTexts(e)
 	for _, s := range all {
 		dst = binary.AppendUvarint(dst, uint64(len(s)))
 	}
@@ -159,8 +159,8 @@ func appendEvent(dst []byte, e *storage.Event) []byte {
 	return dst
 }
 
-// parseEvent reads the parts that appendEvent wrote into e, and reports whether the envelope was there
-// or is erased or archived, and so not apart; it keeps nothing of v, but for storage.FieldLent.
+// parseEvent sets the selected fields of e from the output of appendEvent. It reports whether the envelope is not
+// stored separately: it is in v, erased or archived. It does not retain v, except with storage.FieldLent.
 func parseEvent(v []byte, parts storage.Fields, e *storage.Event) (together bool, err error) {
 	if len(v) == 0 || v[0] < form1 || v[0] > form4 {
 		return false, corruptValue("record")
@@ -185,7 +185,7 @@ func parseEvent(v []byte, parts storage.Fields, e *storage.Event) (together bool
 	return v[0] != form1, nil
 }
 
-// ownedText returns text for a caller that reads parts: a copy, unless the engine's memory is good enough.
+// ownedText returns text for a caller that selected parts: a copy, unless the engine's memory may be lent.
 func ownedText(text []byte, parts storage.Fields) []byte {
 	if parts&storage.FieldLent != 0 {
 		return slices.Clip(text)
@@ -193,7 +193,7 @@ func ownedText(text []byte, parts storage.Fields) []byte {
 	return append([]byte{}, text...)
 }
 
-// splitEvent reads the bytes behind the form. The results are parts of v.
+// splitEvent parses the bytes after the form. The results are slices of v.
 func splitEvent(v []byte, form byte, e *storage.Event) (record, envelope []byte, err error) {
 	received, n := binary.Varint(v)
 	if n <= 0 || len(v) < n+2 {
@@ -230,7 +230,7 @@ func splitEvent(v []byte, form byte, e *storage.Event) (record, envelope []byte,
 	return rest[:n], rest[n:], nil
 }
 
-// splitLengths reads lengths and returns the rest of v, which is at least as long as their sum.
+// splitLengths parses lengths and returns the rest of v, which is at least as long as their sum.
 func splitLengths(v []byte, lengths []int) (rest []byte, err error) {
 	total := 0
 	for i := range lengths {
@@ -264,7 +264,7 @@ func takeStrings(e *storage.Event, v []byte, lengths []int) (rest []byte) {
 	return v[total:]
 }
 
-// parseNumber reads a counter or an index.
+// parseNumber parses a counter or an index.
 func parseNumber(v []byte) (uint64, error) {
 	if len(v) != 8 {
 		return 0, corruptValue("number")
@@ -277,7 +277,7 @@ func appendStored(dst []byte, version uint64, value []byte) []byte {
 	return append(binary.AppendUvarint(append(dst, form1), version), value...)
 }
 
-// parseStored reads the output of appendStored; value is a part of v.
+// parseStored parses the output of appendStored. value is a slice of v.
 func parseStored(v []byte) (version uint64, value []byte, err error) {
 	if len(v) == 0 || v[0] != form1 {
 		return 0, nil, corruptValue("stored record")

@@ -87,7 +87,7 @@ func TestFlippedLog(t *testing.T) {
 				e, err := pebblestore.Open(pebblestore.Options{Dir: "data", FS: one, CacheBytes: 1 << 20, ReadOnly: readOnly})
 				if errors.Is(err, storage.ErrCorrupt) {
 					refused++
-					if !strings.Contains(err.Error(), path.Base(log)+" is damaged at byte") || !strings.Contains(err.Error(), "acknowledged events lie behind it") {
+					if !strings.Contains(err.Error(), path.Base(log)+" is damaged at byte") || !strings.Contains(err.Error(), "acknowledged events follow it") {
 						t.Errorf("byte %d: %v", at, err)
 					}
 					if after := files(t, one, "data"); !maps.Equal(before, after) {

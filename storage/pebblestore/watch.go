@@ -7,9 +7,10 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// WatchKinds returns a function whose result grows when a record of one of the kinds is written or removed, in any
-// partition, before that write is acknowledged. Who asked, read records of these kinds and then gets the same result
-// again knows that the records are as they were read. The function may be called concurrently, and after Close.
+// WatchKinds returns a function that returns a counter. The counter increases when a record of one of the kinds is
+// written or removed, in any partition, before that write is acknowledged. If a caller gets the same count before and
+// after it reads such records, the records have not changed in between. The function may be called concurrently, and
+// after Close.
 func (e *Engine) WatchKinds(kinds ...storage.Kind) func() uint64 {
 	writes := new(atomic.Uint64)
 	e.write.Lock()
@@ -23,8 +24,8 @@ func (e *Engine) WatchKinds(kinds ...storage.Kind) func() uint64 {
 	return writes.Load
 }
 
-// countWrites tells the watches of records that were applied, by the keys of the records. The caller holds the write
-// lock.
+// countWrites increases the counters of WatchKinds for the given keys of records that were applied. The caller must
+// hold the write lock.
 func (e *Engine) countWrites(records []string) {
 	if len(e.write.watches) == 0 {
 		return

@@ -202,7 +202,7 @@ func (s scan) isDamaged() bool {
 func (s scan) damage() string {
 	text := fmt.Sprintf("%s is damaged at byte %d", logName(s.number), s.end)
 	if s.behind > 0 {
-		text += fmt.Sprintf(", and acknowledged events lie behind it, up to byte %d", s.last)
+		text += fmt.Sprintf(", and acknowledged events follow it, up to byte %d", s.last)
 	}
 	return text
 }

@@ -62,7 +62,7 @@ import (
 )
 
 // Remedy tells the operator how to repair a store with a missing or damaged file. It ends the errors of this package.
-const Remedy = "nothing was changed; bring the file back from a copy of this store, or bring back the whole store"
+const Remedy = "nothing was changed; restore the file from a copy of this store, or restore the whole store"
 
 // corrupt returns an error about a missing or damaged file. It wraps storage.ErrCorrupt.
 func corrupt(what string) error { return fmt.Errorf("%s: %s: %w", what, Remedy, storage.ErrCorrupt) }
@@ -77,8 +77,8 @@ type DroppedTail struct {
 
 // LogWarning logs the dropped bytes.
 func (d DroppedTail) LogWarning(logger *slog.Logger) {
-	logger.Warn("store: the end of the newest log is not whole and is dropped: a crash can leave that, and what was acknowledged is not in it. "+
-		"If neither the process nor the machine had failed, it is damage: keep a copy of the store and compare the newest checkpoints",
+	logger.Warn("store: the torn end of the latest log is dropped: a crash can leave it, and it contains nothing that was acknowledged. "+
+		"If neither the process nor the machine has crashed, it is damage: keep a copy of the store and compare the latest checkpoints",
 		"file", d.log, "byte", d.at, "bytes", d.bytes, "whole_chunks", d.Whole)
 }
 
@@ -96,18 +96,18 @@ func CheckLogs(fs vfs.FS, dir string, logs []uint64, from LogPosition) (dropped 
 		if err != nil {
 			return nil, err
 		}
-		newest := i == len(logs)-1
-		if s.isDamaged() || !newest && s.tail() > 0 { // older logs were closed, so synced, before the next one was created
+		latest := i == len(logs)-1
+		if s.isDamaged() || !latest && s.tail() > 0 { // older logs were closed, so synced, before the next one was created
 			return nil, corrupt(s.damage())
 		}
 		if s.records > 0 {
 			if next != 0 && s.first != 0 && (s.first > next || exact && s.first != next) {
-				return nil, corrupt(fmt.Sprintf("%s begins with record %d, and record %d should come next: "+
-					"a log before it is missing, or its end is", logName(number), s.first, next))
+				return nil, corrupt(fmt.Sprintf("%s begins with record %d, but record %d should be next: "+
+					"the log before it or its end is missing", logName(number), s.first, next))
 			}
 			next, exact = s.next, true
 		}
-		if newest && s.tail() > 0 {
+		if latest && s.tail() > 0 {
 			dropped = append(dropped, DroppedTail{log: logName(number), at: s.end, bytes: s.tail(), Whole: s.behind})
 		}
 	}
