@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"context"
 	"net/http"
 
 	"github.com/agentledger/agentledger/internal/http/admission"
@@ -49,7 +50,7 @@ func (c *call) Identify() (t admission.Tenant, err error) {
 	if c.caller, err = c.server.authenticate(c.r, c.scope); c.caller.Caller == nil {
 		return t, err
 	}
-	return c.caller.admissionTenant(), c.server.edge.CheckLost(err, c.caller.Tenant, nil)
+	return c.caller.share, c.server.edge.CheckLost(err, c.caller.Tenant, nil)
 }
 
 // Handle implements admission.Call.
@@ -64,5 +65,11 @@ func (c *call) Handle() (err error) {
 	return c.server.edge.CheckLost(err, c.caller.Tenant, body)
 }
 
-// admissionTenant returns the tenant whose processors the request takes.
-func (c caller) admissionTenant() admission.Tenant { return admission.TenantOf(c.Tenant) }
+// compute runs work that keeps a processor busy, when it is the turn of the caller's organization.
+func (s *Server) compute(ctx context.Context, c caller, work func() error) error {
+	if err := s.control.Processors.Acquire(ctx, c.share, 1); err != nil {
+		return err
+	}
+	defer s.control.Processors.Release(c.share, 1)
+	return work()
+}

@@ -27,12 +27,12 @@ type stalled struct {
 	release chan struct{} // closed when they may go on
 }
 
-func (s *stalled) AppendAll(ctx context.Context, t id.Tenant, prepares []log.Prepare) []log.Outcome {
-	if t == s.tenant {
+func (s *stalled) AppendTo(ctx context.Context, of *log.State, prepares []log.Prepare) []log.Outcome {
+	if of.Identity().Tenant == s.tenant {
 		s.entered <- struct{}{}
 		<-s.release
 	}
-	return s.Ledgers.AppendAll(ctx, t, prepares)
+	return s.Ledgers.AppendTo(ctx, of, prepares)
 }
 
 const tooManyOfOne = "Too many requests of this organization are under way"

@@ -60,10 +60,10 @@ func (s *Server) takeBatch(ctx context.Context, c caller, lines [][]byte) ([]inc
 			return nil, err
 		}
 	}
-	if err := s.lines.Acquire(ctx, c.admissionTenant(), len(lines)+1); err != nil {
+	if err := s.lines.Acquire(ctx, c.share, len(lines)+1); err != nil {
 		return nil, err
 	}
-	defer s.lines.Release(c.admissionTenant(), len(lines)+1)
+	defer s.lines.Release(c.share, len(lines)+1)
 	if err := s.settleLines(ctx, c, r); err != nil {
 		return r.batch, r.refuseOpen(err)
 	}

@@ -51,8 +51,8 @@ type partly struct {
 	failures []error
 }
 
-func (p *partly) AppendAll(ctx context.Context, t id.Tenant, prepares []log.Prepare) []log.Outcome {
-	outcomes := p.Ledgers.AppendAll(ctx, t, prepares)
+func (p *partly) AppendTo(ctx context.Context, s *log.State, prepares []log.Prepare) []log.Outcome {
+	outcomes := p.Ledgers.AppendTo(ctx, s, prepares)
 	for i, err := range p.failures {
 		if err != nil {
 			outcomes[i] = log.Outcome{Err: err}

@@ -32,9 +32,9 @@ func (o *overlapping) SigningKey(ctx context.Context, s *log.State, a id.Agent, 
 	return o.Agents.SigningKey(ctx, s, a, k)
 }
 
-func (o *overlapping) AppendAll(ctx context.Context, t id.Tenant, prepares []log.Prepare) []log.Outcome {
+func (o *overlapping) AppendTo(ctx context.Context, s *log.State, prepares []log.Prepare) []log.Outcome {
 	defer o.once.Do(func() { close(o.ended) })
-	return o.Ledgers.AppendAll(ctx, t, prepares)
+	return o.Ledgers.AppendTo(ctx, s, prepares)
 }
 
 func (w *world) lines(of *member, n int) []string {

@@ -27,13 +27,13 @@ type hanging struct {
 	hangs  func() // called when one does
 }
 
-func (h *hanging) AppendAll(ctx context.Context, t id.Tenant, prepares []log.Prepare) []log.Outcome {
-	if t != h.tenant || h.calls.Add(1) < h.from {
-		return h.Ledgers.AppendAll(ctx, t, prepares)
+func (h *hanging) AppendTo(ctx context.Context, s *log.State, prepares []log.Prepare) []log.Outcome {
+	if s.Identity().Tenant != h.tenant || h.calls.Add(1) < h.from {
+		return h.Ledgers.AppendTo(ctx, s, prepares)
 	}
 	h.hangs()
 	<-ctx.Done()
-	return h.Ledgers.AppendAll(ctx, t, prepares) // what it is told with a context that has ended
+	return h.Ledgers.AppendTo(ctx, s, prepares) // what it is told with a context that has ended
 }
 
 // The lines of a batch whose request ends have an answer each: those that landed are

@@ -8,15 +8,17 @@ import (
 
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/http/admission"
 	"github.com/agentledger/agentledger/internal/tenant/org"
 	"github.com/agentledger/agentledger/log"
 )
 
-// caller is the ingest key of a request and the state of its organization's ledger when the
-// request came.
+// caller is what authentication found out about a request: its ingest key, the state of the organization's ledger at
+// that time, and the share of the load control that the request counts against. All later steps use these.
 type caller struct {
 	*org.Caller
-	state *log.State
+	share admission.Tenant
+	state *log.State // nil if the request is refused
 }
 
 // wantedScope is the scope that the ingest key of a caller must have.
@@ -40,7 +42,7 @@ func newWantedScope(name string) wantedScope {
 }
 
 // authenticate authenticates the caller and checks that its key has the scope and that its
-// organization is active. A known caller that is refused is returned without a state.
+// organization is active. If a known caller is refused, it returns the caller without a state.
 func (s *Server) authenticate(r *http.Request, wants wantedScope) (caller, error) {
 	ctx := r.Context()
 	c, err := s.orgs.Authenticate(ctx, bearerToken(r.Header))
@@ -50,20 +52,22 @@ func (s *Server) authenticate(r *http.Request, wants wantedScope) (caller, error
 	if err != nil {
 		return caller{}, err
 	}
+	known := caller{Caller: c, share: admission.TenantOf(c.Tenant)}
 	if c.Scopes&wants.scope == 0 {
-		return caller{Caller: c}, fault.New(fault.Forbidden, "The ingest key does not have the scope "+wants.name)
+		return known, fault.New(fault.Forbidden, "The ingest key does not have the scope "+wants.name)
 	}
 	if err := s.edge.CheckOwner(ctx, c.Tenant); err != nil {
-		return caller{Caller: c}, err
+		return known, err
 	}
 	state, err := s.ledgers.State(ctx, c.Tenant)
 	if err != nil {
-		return caller{Caller: c}, err
+		return known, err
 	}
 	if _, err := s.activeSettings(ctx, state); err != nil {
-		return caller{Caller: c}, err
+		return known, err
 	}
-	return caller{Caller: c, state: state}, nil
+	known.state = state
+	return known, nil
 }
 
 // activeSettings returns the settings of an organization that takes events.

@@ -27,7 +27,12 @@ func (s *Server) evaluatePolicy(w http.ResponseWriter, r *http.Request, c caller
 	if err := s.checkVersion(w, r); err != nil {
 		return err
 	}
-	a, ask, err := s.decideQuestion(r.Context(), c, body)
+	var a answer
+	var ask *approval.Question
+	err := s.compute(r.Context(), c, func() (err error) {
+		a, ask, err = s.decideQuestion(r.Context(), c, body)
+		return err
+	})
 	if err != nil {
 		return err
 	}
@@ -42,14 +47,9 @@ func (s *Server) evaluatePolicy(w http.ResponseWriter, r *http.Request, c caller
 	return nil
 }
 
-// decideQuestion answers the question in body. ask is the approval to ask for, nil for
-// none.
+// decideQuestion answers the question in body. ask is the approval to ask for, or nil.
 func (s *Server) decideQuestion(ctx context.Context, c caller, body []byte) (a answer, ask *approval.Question,
 	err error) {
-	if err := s.control.Processors.Acquire(ctx, c.admissionTenant(), 1); err != nil {
-		return answer{}, nil, err
-	}
-	defer s.control.Processors.Release(c.admissionTenant(), 1)
 	q, err := parseQuestion(body)
 	if err != nil {
 		return answer{}, nil, err

@@ -53,55 +53,47 @@ type incomingEvent struct {
 	err          error                // why it was refused
 }
 
-// readEvent takes the event's text and makes the checks that need nothing of the
-// ledger: form and signature. It keeps body.
+// readEvent parses and verifies the event in body, which it keeps. Only the agent's key is looked up: whether the event
+// is stored already and what the policy decides come later.
 func (in *incomingEvent) readEvent(ctx context.Context, body []byte) {
-	if err := in.parseAndVerify(ctx, body); err != nil {
+	if err := in.server.compute(ctx, in.caller, func() error { return in.parseAndVerify(ctx, body) }); err != nil {
 		in.refuseWith(err)
 	}
 }
 
 func (in *incomingEvent) parseAndVerify(ctx context.Context, body []byte) error {
-	if err := in.server.control.Processors.Acquire(ctx, in.caller.admissionTenant(), 1); err != nil {
-		return err
-	}
-	defer in.server.control.Processors.Release(in.caller.admissionTenant(), 1)
-	e, err := event.Parse(body, event.Options{MaxBytes: in.server.maxBytes, Organization: in.caller.Organization})
+	s, c := in.server, in.caller
+	e, err := event.Parse(body, event.Options{MaxBytes: s.maxBytes, Organization: c.Organization})
 	if err != nil {
 		return err
 	}
-	if err := in.caller.checkAgent(e.AgentID); err != nil {
+	if err := c.checkAgent(e.AgentID); err != nil {
 		return err
 	}
-	in.envelope = e
-	in.result = policystore.ResultOf(e)
-	in.form, err = in.verifySignature(ctx, body)
-	return err
-}
+	in.envelope, in.result = e, policystore.ResultOf(e)
 
-// verifySignature finds the key that the envelope names, in every state, and
-// checks the signature of the event in body.
-func (in *incomingEvent) verifySignature(ctx context.Context, body []byte) (event.Form, error) {
-	key, err := in.server.agents.SigningKey(ctx, in.caller.state, in.envelope.AgentID, in.envelope.KeyID)
+	// A key in any state verifies, because a replay is answered even if its key was revoked in the meantime.
+	key, err := s.agents.SigningKey(ctx, c.state, e.AgentID, e.KeyID)
 	if fault.Is(err, fault.NotFound) {
-		if err := in.caller.state.Trusted(); err != nil { // the registration of the key may be among the lost events
-			return 0, err
+		if err := c.state.Trusted(); err != nil { // the registration of the key may be among the lost events
+			return err
 		}
-		return 0, fault.Wrap(fault.Invalid, "Unknown signing key", err)
+		return fault.Wrap(fault.Invalid, "Unknown signing key", err)
 	}
 	if err != nil {
-		return 0, err
+		return err
 	}
 	began := time.Now()
-	form, ok := in.envelope.Verify(in.server.keyTables.Verifier(in.caller.Tenant, key.Public))
-	in.server.metrics.observeVerification(began)
+	form, ok := e.Verify(s.keyTables.Verifier(c.Tenant, key.Public))
+	s.metrics.observeVerification(began)
 	if !ok {
-		return 0, in.errInvalidSignature(body)
+		return in.errInvalidSignature(body)
 	}
 	if form == event.FormDigest {
-		in.server.verified.Note(key.Public, in.envelope.Digest, in.envelope.Signature)
+		s.verified.Note(key.Public, e.Digest, e.Signature)
 	}
-	return form, nil
+	in.form = form
+	return nil
 }
 
 // errInvalidSignature names the digest that the signature has to be of and, of a body that is not in
@@ -123,7 +115,7 @@ func (s *Server) findReplays(ctx context.Context, c caller, events ...*incomingE
 		asked[i] = log.Asked{Event: in.envelope.EventID, Key: in.idempotencyKey, IngestKey: in.caller.KeyID,
 			Digest: in.envelope.Digest}
 	}
-	for i, replay := range s.ledgers.Replays(ctx, c.Tenant, asked) {
+	for i, replay := range s.ledgers.Replays(ctx, c.state, asked) {
 		events[i].applyReplay(replay)
 	}
 }
@@ -176,7 +168,7 @@ func (s *Server) appendEvents(ctx context.Context, c caller, events []*incomingE
 		prepares[i] = in.prepareAppend
 	}
 	ctx, waiting := s.edge.Tracer.StartSpan(ctx, "append")
-	outcomes := s.ledgers.AppendAll(ctx, c.Tenant, prepares)
+	outcomes := s.ledgers.AppendTo(ctx, c.state, prepares)
 	waiting.End()
 	for i := range outcomes {
 		events[i].applyOutcome(ctx, outcomes[i])

@@ -46,8 +46,8 @@ import (
 // Ledgers reads and appends events (package log).
 type Ledgers interface {
 	State(ctx context.Context, t id.Tenant) (*log.State, error)
-	Replays(ctx context.Context, t id.Tenant, asked []log.Asked) []log.Replay
-	AppendAll(ctx context.Context, t id.Tenant, prepares []log.Prepare) []log.Outcome
+	Replays(ctx context.Context, s *log.State, asked []log.Asked) []log.Replay
+	AppendTo(ctx context.Context, s *log.State, prepares []log.Prepare) []log.Outcome
 	Timely(s *log.State) error
 	policystore.Ledgers
 	policystore.Stored

@@ -14,15 +14,19 @@ import (
 	"github.com/agentledger/agentledger/policy"
 )
 
-// prepareAppend is the log.Prepare of the event: all that depends on the ledger's
-// configuration is decided here, under the state that the append is guarded by.
-func (in *incomingEvent) prepareAppend(ctx context.Context, state *log.State) (log.Submission, error) {
+// prepareAppend is the log.Prepare of the event. Each event of a batch waits for its own turn.
+func (in *incomingEvent) prepareAppend(ctx context.Context, state *log.State) (sub log.Submission, err error) {
+	err = in.server.compute(ctx, in.caller, func() (err error) {
+		sub, err = in.decideUnder(ctx, state)
+		return err
+	})
+	return sub, err
+}
+
+// decideUnder decides everything about the event that depends on the organization's configuration. The append is
+// guarded by the same state: if the configuration changes before the event is sequenced, it is decided again.
+func (in *incomingEvent) decideUnder(ctx context.Context, state *log.State) (log.Submission, error) {
 	s, e := in.server, in.envelope
-	if err := s.control.Processors.Acquire(ctx, in.caller.admissionTenant(),
-		1); err != nil { // a batch has a thousand of these
-		return log.Submission{}, err
-	}
-	defer s.control.Processors.Release(in.caller.admissionTenant(), 1)
 	settings, err := s.activeSettings(ctx, state)
 	if err != nil {
 		return log.Submission{}, err

@@ -175,7 +175,7 @@ type meddling struct {
 	once   sync.Once
 }
 
-func (m *meddling) AppendAll(ctx context.Context, t id.Tenant, prepares []log.Prepare) []log.Outcome {
+func (m *meddling) AppendTo(ctx context.Context, s *log.State, prepares []log.Prepare) []log.Outcome {
 	if m.nth < len(prepares) {
 		prepare := prepares[m.nth]
 		prepares[m.nth] = func(ctx context.Context, s *log.State) (log.Submission, error) {
@@ -184,7 +184,7 @@ func (m *meddling) AppendAll(ctx context.Context, t id.Tenant, prepares []log.Pr
 			return sub, err
 		}
 	}
-	return m.Ledgers.AppendAll(ctx, t, prepares)
+	return m.Ledgers.AppendTo(ctx, s, prepares)
 }
 
 // What was decided under a configuration that is no more is decided again.

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/agentledger/agentledger/fault"
-	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/ingest"
 	"github.com/agentledger/agentledger/internal/tenant/agent"
 	"github.com/agentledger/agentledger/internal/tenant/org"
@@ -154,7 +153,7 @@ type elusive struct {
 	tries atomic.Int32
 }
 
-func (e *elusive) AppendAll(_ context.Context, _ id.Tenant, prepares []log.Prepare) []log.Outcome {
+func (e *elusive) AppendTo(_ context.Context, _ *log.State, prepares []log.Prepare) []log.Outcome {
 	e.tries.Add(1)
 	return slices.Repeat([]log.Outcome{{Err: log.ErrDuplicate}}, len(prepares))
 }
@@ -178,7 +177,7 @@ type failing struct {
 	err error
 }
 
-func (f *failing) AppendAll(_ context.Context, _ id.Tenant, prepares []log.Prepare) []log.Outcome {
+func (f *failing) AppendTo(_ context.Context, _ *log.State, prepares []log.Prepare) []log.Outcome {
 	return slices.Repeat([]log.Outcome{{Err: f.err}}, len(prepares))
 }
 

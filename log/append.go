@@ -156,11 +156,40 @@ type Outcome struct {
 	Err      error
 }
 
-// AppendAll is Append for several submissions, each of which stands for itself.
-// Those that land do so in their order. The outcomes are in the order of prepares.
+// AppendAll is Append for several submissions, each of which succeeds or fails alone. Those that succeed are stored in
+// their order. The outcomes are in the order of prepares.
 func (l *Ledgers) AppendAll(ctx context.Context, t id.Tenant, prepares []Prepare) []Outcome {
 	a := appendCall{ledgers: l, tenant: t, prepares: prepares, outcomes: make([]Outcome, len(prepares))}
-	open := make([]int, len(prepares))
+	return a.run(ctx)
+}
+
+// AppendTo is AppendAll for a caller that has a state of the ledger, which may be outdated.
+func (l *Ledgers) AppendTo(ctx context.Context, s *State, prepares []Prepare) []Outcome {
+	a := appendCall{ledgers: l, tenant: s.identity.Tenant, state: s, prepares: prepares, outcomes: make([]Outcome, len(prepares))}
+	return a.run(ctx)
+}
+
+// appendCall is an AppendAll that has not returned.
+type appendCall struct {
+	ledgers  *Ledgers
+	tenant   id.Tenant
+	state    *State  // nil if the caller has none
+	ledger   *ledger // of the latest attempt
+	prepares []Prepare
+	outcomes []Outcome
+}
+
+// attempt is the submissions that were prepared and queued together.
+type attempt struct {
+	subs     []*submission
+	outcomes []int       // for each of subs, its place in appendCall.outcomes
+	done     chan answer // receives one answer for each of subs
+	dropped  bool        // the ledger had left memory: nothing was queued
+}
+
+// run prepares the submissions, queues them and waits for their answers, until none has to be prepared again.
+func (a *appendCall) run(ctx context.Context) []Outcome {
+	open := make([]int, len(a.prepares)) // submissions without an outcome
 	for i := range open {
 		open[i] = i
 	}
@@ -168,48 +197,34 @@ func (l *Ledgers) AppendAll(ctx context.Context, t id.Tenant, prepares []Prepare
 		if try >= promptTries {
 			_ = syncs.Sleep(ctx, rand.N(min(longestPause, time.Millisecond<<(try-promptTries))))
 		}
-		if open = a.tryAppend(ctx, open); len(open) == 0 {
+		at, err := a.prepareAndQueue(ctx, open)
+		switch {
+		case err != nil:
+			return a.refuseAll(at.outcomes, err)
+		case at.dropped:
+			open = a.reloadLedger(ctx, at.outcomes)
+		default:
+			open = a.awaitOutcomes(ctx, at)
+		}
+		if len(open) == 0 {
 			return a.outcomes
 		}
 	}
 	return a.refuseAll(open, overloaded("The organization's configuration changes too often"))
 }
 
-// appendCall is an AppendAll under way.
-type appendCall struct {
-	ledgers  *Ledgers
-	tenant   id.Tenant
-	ledger   *ledger // of the newest try
-	prepares []Prepare
-	outcomes []Outcome
-}
-
-// attempt is the submissions of one try, and the places of their outcomes.
-type attempt struct {
-	subs     []*submission
-	outcomes []int
-	done     chan answer // of all of them
-	dropped  bool        // the ledger was dropped from memory: nothing was queued
-}
-
-// tryAppend prepares and queues the submissions of open and waits for them. It returns
-// those that have to be prepared again.
-func (a *appendCall) tryAppend(ctx context.Context, open []int) (again []int) {
-	at, err := a.prepareAndQueue(ctx, open)
-	switch {
-	case err != nil:
-		a.refuseAll(at.outcomes, err)
-		return nil
-	case at.dropped:
-		return a.reloadLedger(ctx, at.outcomes)
+// findLedger returns the ledger to append to.
+func (a *appendCall) findLedger(ctx context.Context) (*ledger, error) {
+	if a.state != nil {
+		return a.ledgers.ledgerOf(ctx, a.state)
 	}
-	return a.awaitOutcomes(ctx, at)
+	return a.ledgers.residentLedger(ctx, a.tenant)
 }
 
 // prepareAndQueue prepares the submissions of open for the published state and queues them. A submission that can't
 // be prepared gets its outcome here. An error is that of all submissions of the attempt.
 func (a *appendCall) prepareAndQueue(ctx context.Context, open []int) (attempt, error) {
-	led, err := a.ledgers.residentLedger(ctx, a.tenant)
+	led, err := a.findLedger(ctx)
 	if err != nil {
 		return attempt{outcomes: open}, err
 	}
@@ -381,9 +396,9 @@ type Replay struct {
 
 // Replays answers for events of a ledger, in their order, with one look-up. An event that a frozen predecessor holds
 // is known as if it were in the ledger, because an acknowledged event is never recorded again.
-func (l *Ledgers) Replays(ctx context.Context, t id.Tenant, asked []Asked) []Replay {
+func (l *Ledgers) Replays(ctx context.Context, s *State, asked []Asked) []Replay {
 	replays := make([]Replay, len(asked))
-	if err := l.findReplays(ctx, t, asked, replays); err != nil {
+	if err := l.findReplays(ctx, s, asked, replays); err != nil {
 		for i := range replays {
 			replays[i] = Replay{Err: err}
 		}
@@ -391,41 +406,38 @@ func (l *Ledgers) Replays(ctx context.Context, t id.Tenant, asked []Asked) []Rep
 	return replays
 }
 
-func (l *Ledgers) findReplays(ctx context.Context, t id.Tenant, asked []Asked, replays []Replay) (err error) {
-	if err := l.fences.Check(t); err != nil {
+func (l *Ledgers) findReplays(ctx context.Context, s *State, asked []Asked, replays []Replay) error {
+	led, err := l.ledgerOf(ctx, s)
+	if err != nil {
 		return err
 	}
 	names, of := listKeysOf(asked)
-	for t != 0 && err == nil {
-		t, err = l.findReplaysIn(ctx, t, names, of, asked, replays)
-	}
-	return err
-}
-
-// findReplaysIn answers from one ledger and returns its predecessor.
-func (l *Ledgers) findReplaysIn(ctx context.Context, t id.Tenant, names []storage.DedupKey, of []int, asked []Asked, replays []Replay) (id.Tenant, error) {
-	led, err := l.readLedger(ctx, t)
-	if err != nil {
-		return 0, err
-	}
-	at, err := l.store.Lookup(ctx, t, names)
-	if err != nil {
-		return 0, storeError("look up events", err)
-	}
-	size := led.published.Load().Size()
-	for n, index := range at {
-		r := &replays[of[n]]
-		if index >= size || r.Err != nil { // unknown, or not durable yet: then Append will wait for it
-			continue
-		}
-		known, err := l.isSameEvent(ctx, t, index, &asked[of[n]], names[n])
+	for {
+		t := led.identity.Tenant
+		at, err := l.store.Lookup(ctx, t, names)
 		if err != nil {
-			*r = Replay{Err: err}
-		} else if known {
-			r.Known = true
+			return storeError("look up events", err)
+		}
+		size := led.published.Load().Size()
+		for n, index := range at {
+			r := &replays[of[n]]
+			if index >= size || r.Err != nil { // unknown, or not durable yet: then Append waits for it
+				continue
+			}
+			known, err := l.isSameEvent(ctx, t, index, &asked[of[n]], names[n])
+			if err != nil {
+				*r = Replay{Err: err}
+			} else if known {
+				r.Known = true
+			}
+		}
+		if led.identity.Predecessor == 0 {
+			return nil
+		}
+		if led, err = l.readLedger(ctx, led.identity.Predecessor); err != nil { // it is frozen: every node may read it
+			return err
 		}
 	}
-	return led.identity.Predecessor, nil
 }
 
 // listKeysOf returns the names of events, and of which event each is: its id, its idempotency

@@ -127,7 +127,7 @@ func TestReplayed(t *testing.T) {
 			asked = append(asked, log.Asked{Event: tt.event, Key: tt.key, IngestKey: "ik_test", Digest: tt.digest})
 		}
 	}
-	together := w.ledgers.Replays(t.Context(), red, asked)
+	together := w.ledgers.Replays(t.Context(), w.state(red), asked)
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			got, err := w.replayed(tt.tenant, tt.event, tt.key, tt.digest)
@@ -422,6 +422,30 @@ func TestLedgersAreDroppedAndReadBack(t *testing.T) {
 	w.audit(acknowledged)
 }
 
+// A state may outlive its ledger's stay in memory. A caller that holds it appends to the ledger that was loaded since.
+func TestStateOutlivesItsLedger(t *testing.T) {
+	w := newWorld(t, storagetest.NewModel())
+	w.ledgers.Close()
+	w.open(log.Options{MaxResident: 1})
+	old := w.state(red)
+	w.state(blue)
+	if _, err := w.ledgers.Create(t.Context(), third, ledgertest.Genesis(third)); err != nil { // evicts red
+		t.Fatal(err)
+	}
+	for n, want := range []error{nil, log.ErrDuplicate} {
+		if got := w.ledgers.AppendTo(t.Context(), old, []log.Prepare{w.single(red, "e", 0)})[0]; !errors.Is(got.Err, want) {
+			t.Errorf("append %d: got %v, want %v", n, got.Err, want)
+		}
+	}
+	asked := []log.Asked{{Event: "e", Digest: w.envelope(red, "e").Digest}}
+	if got := w.ledgers.Replays(t.Context(), old, asked)[0]; !got.Known || got.Err != nil {
+		t.Errorf("replay: got %+v", got)
+	}
+	if got := w.state(red).Size(); got != 1 {
+		t.Errorf("got size %d, want 1", got)
+	}
+}
+
 func TestCancelledCallerLosesNothing(t *testing.T) {
 	model := storagetest.NewModel()
 	w := newWorld(t, model)
@@ -541,11 +565,11 @@ func TestIdempotencyKeysAreOfIngestKeys(t *testing.T) {
 		"the event of before, from another":    {"former", "ik_2", "old", former, true, 0},
 	} {
 		asked := []log.Asked{{Event: c.event, Key: c.key, IngestKey: c.ingestKey, Digest: c.digest}}
-		got := w.ledgers.Replays(t.Context(), red, asked)[0]
+		got := w.ledgers.Replays(t.Context(), w.state(red), asked)[0]
 		if got.Known != c.want && c.kind == 0 || (c.kind == 0) != (got.Err == nil) || c.kind != 0 && !fault.Is(got.Err, c.kind) {
 			t.Errorf("%s: got %+v", name, got)
 		}
-		if got := w.ledgers.Replays(t.Context(), blue, asked)[0]; got.Known || got.Err != nil {
+		if got := w.ledgers.Replays(t.Context(), w.state(blue), asked)[0]; got.Known || got.Err != nil {
 			t.Errorf("%s, in the other organization: got %+v", name, got)
 		}
 	}

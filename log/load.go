@@ -223,6 +223,15 @@ type cacheSlot struct {
 // loadTime bounds the reading of a ledger, which goes on when its caller has left.
 const loadTime = 30 * time.Second
 
+// ledgerOf returns the ledger that published s, so that a request finds its ledger once. It looks the ledger up again
+// if it has left memory in the meantime.
+func (l *Ledgers) ledgerOf(ctx context.Context, s *State) (*ledger, error) {
+	if led := s.ledger; led != nil && !led.pending.evicted.Load() {
+		return led, l.fences.Check(s.identity.Tenant)
+	}
+	return l.residentLedger(ctx, s.identity.Tenant)
+}
+
 // residentLedger returns a ledger of the store, reading it when it is not in memory. A ledger that could not be
 // repaired is returned as well, because its published state can be read.
 //
@@ -381,8 +390,11 @@ func (l *Ledgers) settleSuccessorSlot(t id.Tenant, r *cacheSlot) {
 	l.slotsMu.Lock()
 	defer l.slotsMu.Unlock()
 	now := l.slots[t]
-	if now == nil || now.next != r {
-		return // evicted meanwhile
+	if now == nil || now.next != r { // the slot was evicted while the ledger was read
+		if r.led != nil {
+			l.queue.evictLedger(r.led)
+		}
+		return
 	}
 	if now.next = nil; r.err == nil {
 		l.slots[t] = r
@@ -488,6 +500,7 @@ func (l *Ledgers) refreshState(ctx context.Context, led *ledger) error {
 	if s.Trusted() == nil {
 		_ = l.noteIfAhead(led.identity, s.head.LastReceived, l.clockInstant()) // so that it is told and counted
 	}
+	s.ledger = led
 	led.forgetWitness()
 	led.tail = tail{head: s.head, tree: s.tree.Clone(), used: s.used}
 	led.published.Store(s)

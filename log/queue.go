@@ -5,6 +5,7 @@ import (
 	"iter"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/agentledger/agentledger/id"
@@ -62,7 +63,7 @@ type pendingQueue struct {
 	inRing    bool         // or parked
 	parked    bool         // in its stream, which is full
 	blocked   bool         // a reconfiguration is out, or a failed append is being repaired
-	evicted   bool         // dropped from memory: takes nothing any more
+	evicted   atomic.Bool  // left memory, so it takes no submissions; set under queue.mu
 	out       int          // appends in flight with a batch of this ledger
 	lastBatch *ledgerBatch // the newest of those
 }
@@ -84,7 +85,7 @@ func (q *queue) enqueueAll(led *ledger, subs []*submission, maxAll, maxOne int) 
 	switch {
 	case q.closed:
 		return false, errStopped
-	case led.pending.evicted:
+	case led.pending.evicted.Load():
 		return true, nil
 	case ahead+n > maxAll && led.pending.events > 0: // a few with much don't shut the others out
 		q.refused[0] += uint64(len(subs))
@@ -446,7 +447,7 @@ func (q *queue) wakeAtEnd() {
 func (q *queue) retireLedger(led *ledger) []*submission {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	led.pending.evicted = true
+	led.pending.evicted.Store(true)
 	led.retired.Store(true)
 	subs := led.pending.waiting
 	for _, s := range subs {
@@ -480,10 +481,10 @@ func (q *queue) withdrawWaiting(led *ledger, subs []*submission) (back []*submis
 func (q *queue) evictLedger(led *ledger) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if !led.pending.evicted && (led.pending.out > 0 || len(led.pending.waiting) > 0 || led.pending.blocked) {
+	if !led.pending.evicted.Load() && (led.pending.out > 0 || len(led.pending.waiting) > 0 || led.pending.blocked) {
 		return false
 	}
-	led.pending.evicted = true
+	led.pending.evicted.Store(true)
 	return true
 }
 

@@ -97,7 +97,7 @@ func (l *Ledgers) refuseEnded(r *cacheSlot) {
 func (q *queue) endLedger(led *ledger) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	led.pending.evicted = true
+	led.pending.evicted.Store(true)
 	return led.isAtRest()
 }
 

@@ -114,10 +114,16 @@ func TestOnlyTheOwnerAnswers(t *testing.T) {
 	one.mustAppend(red, "a")
 	one.give(blue, two)
 	digest := one.envelope(red, "a").Digest
+	states := map[id.Tenant]*log.State{red: one.state(red), blue: two.state(blue)}
 	calls := map[string]func(n *node, tenant id.Tenant) error{
-		"append":  func(n *node, tenant id.Tenant) error { _, err := n.append(tenant, "new"); return err },
-		"state":   func(n *node, tenant id.Tenant) error { _, err := n.ledgers.State(t.Context(), tenant); return err },
-		"replays": func(n *node, tenant id.Tenant) error { _, err := n.replayed(tenant, "a", "", digest); return err },
+		"append": func(n *node, tenant id.Tenant) error { _, err := n.append(tenant, "new"); return err },
+		"state":  func(n *node, tenant id.Tenant) error { _, err := n.ledgers.State(t.Context(), tenant); return err },
+		"append to": func(n *node, tenant id.Tenant) error {
+			return n.ledgers.AppendTo(t.Context(), states[tenant], []log.Prepare{n.single(tenant, "newer", 0)})[0].Err
+		},
+		"replays": func(n *node, tenant id.Tenant) error {
+			return n.ledgers.Replays(t.Context(), states[tenant], []log.Asked{{Event: "a", Digest: digest}})[0].Err
+		},
 		"adopt": func(n *node, tenant id.Tenant) error {
 			err := n.ledgers.Adopt(t.Context(), tenant, []byte("no note"))
 			if !errors.Is(err, log.ErrNotOwner) {

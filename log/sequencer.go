@@ -181,7 +181,7 @@ func (p *ledgerBatch) buildBatch(now id.Instant, early error) {
 	p.putCounters()
 	p.batch.Head = tail.head
 	p.state = &State{
-		identity: led.identity, keys: led.keys.Load(), head: tail.head,
+		ledger: led, identity: led.identity, keys: led.keys.Load(), head: tail.head,
 		tree: tail.tree.Clone(), used: tail.used, fault: led.published.Load().fault,
 	}
 }

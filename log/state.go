@@ -18,6 +18,7 @@ import (
 
 // State is one published state of a ledger, all durable. It never changes and may be kept.
 type State struct {
+	ledger       *ledger // that published it; nil for a state that was read without loading the ledger
 	identity     *Identity
 	keys         *logKeys
 	head         storage.Head
@@ -145,7 +146,7 @@ func (s *State) OpenCheckpoint(note []byte) (tlog.Checkpoint, error) {
 
 // copyWithFault returns the same state, marked.
 func (s *State) copyWithFault(f Fault) *State {
-	return &State{identity: s.identity, keys: s.keys, head: s.head, tree: s.tree, used: s.used, fault: f, anchoredView: s.anchoredView}
+	return &State{ledger: s.ledger, identity: s.identity, keys: s.keys, head: s.head, tree: s.tree, used: s.used, fault: f, anchoredView: s.anchoredView}
 }
 
 // Provable returns why no entry can be shown under Checkpoint, or nil:

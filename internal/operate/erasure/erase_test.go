@@ -135,7 +135,7 @@ func TestReplayOfErased(t *testing.T) {
 		{Event: record.EventID, Digest: record.EventDigest, IngestKey: "ik_test", Key: "idem-event-1"},
 		{Event: record.EventID, Digest: id.Hash{1}},
 	}
-	got := s.Ledgers.Replays(t.Context(), envelopeRed, asked)
+	got := s.Ledgers.Replays(t.Context(), s.State(t, envelopeRed), asked)
 	if !got[0].Known || got[0].Err != nil {
 		t.Errorf("the same event: got %+v", got[0])
 	}

@@ -111,9 +111,13 @@ func TestRetireBesideAServer(t *testing.T) {
 	there.now = server.now
 	there.start()
 	moved := red.at(there)
+	state, err := there.ledgers.State(t.Context(), red.Tenant)
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, e := range red.events {
 		asked := []log.Asked{{Event: e.EventID, Digest: e.Digest}}
-		if got := there.ledgers.Replays(t.Context(), red.Tenant, asked); !got[0].Known || got[0].Err != nil {
+		if got := there.ledgers.Replays(t.Context(), state, asked); !got[0].Known || got[0].Err != nil {
 			t.Fatalf("event %s was acknowledged and is not there: %+v", e.EventID, got[0])
 		}
 	}

@@ -260,7 +260,11 @@ func (r *resident) works() {
 		if r.keys[i] != "" {
 			asked = append(asked, log.Asked{Event: "new", Key: r.keys[i], IngestKey: r.IngestKey.ID, Digest: r.events[(i+1)%len(r.events)].Digest})
 		}
-		replays := r.ledgers.Replays(ctx, r.Tenant, asked)
+		state, err := r.ledgers.State(ctx, r.Tenant)
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		replays := r.ledgers.Replays(ctx, state, asked)
 		if !replays[0].Known || replays[0].Err != nil {
 			r.t.Fatalf("event %s: got %+v, want that it is known", r.events[i].EventID, replays[0])
 		}
