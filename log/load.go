@@ -283,9 +283,7 @@ func (l *Ledgers) findOrAddSlot(t id.Tenant) (r *cacheSlot, first bool) {
 func (l *Ledgers) fillSlot(ctx context.Context, t id.Tenant, r *cacheSlot) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), loadTime)
 	defer cancel()
-	if r.err = l.checkEnded(t); r.err == nil {
-		r.led, r.err = l.loadLedger(ctx, t)
-	}
+	r.led, r.err = l.loadLedger(ctx, t)
 }
 
 // openSlot lets the waiting callers of a slot go on. A fault of the ledger may be found only by reading it.
@@ -426,14 +424,20 @@ func (l *Ledgers) evictIdleLedgers() {
 	}
 }
 
-// loadLedger reads a ledger and checks that the stored values fit together.
+// loadLedger brings a ledger into memory. The caller has checked that the process owns the ledger.
 func (l *Ledgers) loadLedger(ctx context.Context, t id.Tenant) (*ledger, error) {
+	// Is work from before its release still in flight?
+	if err := l.checkEnded(t); err != nil {
+		return nil, err
+	}
+	// Which log is it, and with which keys does it sign?
 	identity, keys, err := l.readIdentity(ctx, t)
 	if err != nil {
 		return nil, err
 	}
 	led := newLedger(identity, keys)
-	if err := l.refreshState(ctx, led); err != nil {
+	// From which state does it continue, and may it?
+	if err := l.takeOver(ctx, led); err != nil {
 		return nil, err
 	}
 	return led, nil
@@ -457,22 +461,45 @@ func (l *Ledgers) readIdentity(ctx context.Context, t id.Tenant) (*Identity, *lo
 	return stored.toIdentity(t), keys, nil
 }
 
-// refreshState reads a ledger that has no append in flight, compares the stored values
-// with each other and with the anchor, and publishes the state.
-func (l *Ledgers) refreshState(ctx context.Context, led *ledger) error {
-	known, err := l.storedFault(ctx, led.identity.Tenant)
+// takeOver makes this process the only writer of a ledger, decides from the store and the anchors which state the
+// ledger has, and publishes that state. The ledger must have no append in flight: it is being loaded, or repaired.
+//
+// The questions are asked in this order because each answer can outdate the ones before it, and never those after it.
+func (l *Ledgers) takeOver(ctx context.Context, led *ledger) error {
+	t := led.identity.Tenant
+
+	// Is a fault on record that stops the ledger?
+	known, err := l.storedFault(ctx, t)
 	if err != nil {
 		return err
 	}
-	s, err := l.takeOverAndRead(ctx, led, known)
-	// The fault is read on both sides of the head: Retire moves the head together with
-	// the mark, and an import moves it before the mark is gone.
-	later, unread := l.storedFault(ctx, led.identity.Tenant)
-	known = known.worseOf(later)
-	switch {
-	case unread != nil:
+
+	// Which head does the ledger have? If processes share the store, raise its epoch first, so that no earlier owner can
+	// append after the head is read. A ledger that is stopped by its fault is only read, because nobody writes to it.
+	var head storage.Head
+	if shared := l.fences != nil && !l.readOnly && !l.importing; shared && Importing.isWorseThan(known.Level) {
+		head, err = l.fences.TakeOver(ctx, t)
+	} else if head, err = l.store.Head(ctx, t); err != nil {
+		err = fmt.Errorf("head: %w", err)
+	}
+
+	// Do the stored tree and counters fit the head?
+	var s *State
+	if err == nil {
+		s, err = l.readStateAt(ctx, led, head)
+	}
+
+	// Was the ledger stopped in the meantime? Retire moves the head together with the fault record, and an import moves
+	// the head before it removes the record. So a head that was moved by either is never used without its fault.
+	later, unread := l.storedFault(ctx, t)
+	if unread != nil {
 		return unread
-	case err == nil && known.Level == Importing: // there is no anchor before it has arrived
+	}
+	known = known.worseOf(later)
+
+	// Which state may readers see? It must extend the anchor, which is the latest checkpoint that anyone was shown.
+	switch {
+	case err == nil && known.Level == Importing: // it has no anchor until the import ends
 		if l.importing {
 			known = Fault{}
 		}
@@ -483,41 +510,32 @@ func (l *Ledgers) refreshState(ctx context.Context, led *ledger) error {
 	case IsDamage(err):
 		s, err = l.recoverState(ctx, led, err), nil
 	}
+
+	// What do the counters of limits contain that are in memory already?
 	if err == nil {
 		err = l.rereadCounters(ctx, led)
 	}
 	if err != nil {
 		return storeError("load ledger", err)
 	}
+
 	led.publishMu.Lock()
 	defer led.publishMu.Unlock()
+	s.fault = s.fault.worseOf(known)
 	if before := led.published.Load(); before != nil {
 		s.fault = s.fault.worseOf(before.fault)
 	}
-	if s.fault = s.fault.worseOf(known); s.fault.Level != Healthy {
+	if s.fault.Level != Healthy {
 		l.logger.Error("ledger has a fault", "origin", led.identity.Origin, "level", s.fault.Level, "reason", s.fault.Reason)
 	}
 	if s.Trusted() == nil {
-		_ = l.noteIfAhead(led.identity, s.head.LastReceived, l.clockInstant()) // so that it is told and counted
+		_ = l.noteIfAhead(led.identity, s.head.LastReceived, l.clockInstant()) // logs and counts a ledger that is ahead
 	}
 	s.ledger = led
 	led.forgetWitness()
 	led.tail = tail{head: s.head, tree: s.tree.Clone(), used: s.used}
 	led.published.Store(s)
 	return nil
-}
-
-// takeOverAndRead is readState of a ledger that this process alone may write from then on. A ledger that takes no
-// events by its fault on record is only read, because nobody writes to it.
-func (l *Ledgers) takeOverAndRead(ctx context.Context, led *ledger, known Fault) (*State, error) {
-	if l.fences == nil || l.readOnly || l.importing || !Importing.isWorseThan(known.Level) {
-		return l.readState(ctx, led)
-	}
-	head, err := l.fences.TakeOver(ctx, led.identity.Tenant)
-	if err != nil {
-		return nil, err
-	}
-	return l.readStateAt(ctx, led, head)
 }
 
 // readState reads head, tree and counters.

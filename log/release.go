@@ -15,33 +15,20 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// Release ends the work for all ledgers that match, which the process does not own any more (Options.Owned). Events
-// that were queued before are appended, and answered. The ledgers leave memory. States that callers hold stay good.
-// Release returns when nothing is under way for the ledgers, and the anchors of all that was shown are written; or
-// soon after ctx ends, with an error. An append that is still out then is answered when it ends: by its receipts if
-// it landed, and else as an unknown outcome or by ErrNotOwner. It asks the store nothing about ledgers that are idle.
+// Release ends the work for all ledgers that match, which the process no longer owns (Options.Owned). Events that are
+// queued already are appended and answered. The ledgers leave memory; States that callers hold stay valid.
+//
+// Release returns when no work is in flight for the ledgers and the anchors of everything shown are written, or with an
+// error soon after ctx ends. An append that is still in flight then is answered when it ends: by receipts if it was
+// stored, and otherwise by an unknown outcome or ErrNotOwner. Release does not read the store for idle ledgers.
 func (l *Ledgers) Release(ctx context.Context, match func(id.Tenant) bool) error {
+	// From now on, loading one of the ledgers takes it over again.
 	l.fences.ForgetAll(match)
-	busy, err := l.evictMatching(match), error(nil)
-	for _, r := range busy {
-		select {
-		case <-r.ready:
-		case <-ctx.Done():
-		}
-	}
-	if err = l.queue.awaitReleased(ctx, busy); err == nil {
-		err = syncs.Within(ctx, l.anchors.Flush)
-	}
-	if err != nil {
-		return fmt.Errorf("release ledgers: %s: %w", l.queue.describeWork(), err)
-	}
-	return nil
-}
 
-// evictMatching drops the slots of ledgers that match, and returns those with work under way.
-func (l *Ledgers) evictMatching(match func(id.Tenant) bool) (busy []*cacheSlot) {
+	// No ledger takes further submissions, and none is found any more. Those with work in flight are kept in l.ending, so
+	// that they are not loaded a second time before that ends.
+	var busy []*cacheSlot
 	l.slotsMu.Lock()
-	defer l.slotsMu.Unlock()
 	maps.DeleteFunc(l.ending, func(_ id.Tenant, led *ledger) bool { return l.queue.endLedger(led) })
 	for t, r := range l.slots {
 		if !match(t) {
@@ -50,25 +37,36 @@ func (l *Ledgers) evictMatching(match func(id.Tenant) bool) (busy []*cacheSlot) 
 		delete(l.slots, t)
 		l.ahead.forgetAhead(t)
 		for ; r != nil; r = r.next {
-			r.ended = true
+			r.ended = true // refuses the ledger if it is still being loaded
 			switch {
 			case !r.isReady():
 				busy = append(busy, r)
 			case r.led != nil && !l.queue.endLedger(r.led):
 				busy = append(busy, r)
-				l.keepEnding(t, r.led)
+				if l.ending == nil {
+					l.ending = make(map[id.Tenant]*ledger)
+				}
+				l.ending[t] = r.led
 			}
 		}
 	}
-	return busy
-}
+	l.slotsMu.Unlock()
 
-// keepEnding remembers a released ledger with work under way, so that it is not read again before that ends.
-func (l *Ledgers) keepEnding(t id.Tenant, led *ledger) {
-	if l.ending == nil {
-		l.ending = make(map[id.Tenant]*ledger)
+	// Wait for ledgers that are being loaded, then for appends and repairs, then for the anchors of what those showed.
+	for _, r := range busy {
+		select {
+		case <-r.ready:
+		case <-ctx.Done():
+		}
 	}
-	l.ending[t] = led
+	err := l.queue.awaitReleased(ctx, busy)
+	if err == nil {
+		err = syncs.Within(ctx, l.anchors.Flush)
+	}
+	if err != nil {
+		return fmt.Errorf("release ledgers: %s: %w", l.queue.describeWork(), err)
+	}
+	return nil
 }
 
 var errEnding = errors.New("work of before its release is still under way")

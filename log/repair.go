@@ -50,7 +50,7 @@ func (l *Ledgers) repairLedger(led *ledger) {
 		err = l.refreshKeys(ctx, led)
 	}
 	if err == nil && !lost {
-		err = l.refreshState(ctx, led)
+		err = l.takeOver(ctx, led)
 	}
 	if lost || errors.Is(err, ErrNotOwner) {
 		l.giveUpLedger(ctx, led, failed, err)

@@ -129,7 +129,7 @@ func (l *Ledgers) AnchorLast(ctx context.Context, s *State, note []byte) error {
 	if err != nil {
 		return err
 	}
-	return l.refreshState(ctx, led)
+	return l.takeOver(ctx, led)
 }
 
 // findSuccessor returns the handle of the ledger that goes on in place of one, or is being made to; 0 for none.
