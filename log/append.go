@@ -18,82 +18,81 @@ import (
 	"github.com/agentledger/agentledger/verify"
 )
 
-// ErrDuplicate is returned (wrapped) by Append when an event id or idempotency key of the submission is taken by an
-// event that is durable by now: ask Replayed.
+// ErrDuplicate is wrapped by the error of Append if an event ID or idempotency key of the submission belongs to an event
+// that is durable by now. Replays reports whether it is the same event.
 var ErrDuplicate = errors.New("event id or idempotency key is taken")
 
-// Draft is one checked event that wants a place in the ledger.
+// Draft is a verified event to be appended.
 type Draft struct {
 	ID             id.Event
-	IdempotencyKey string          // as it is stored, "" for none
-	Columns        storage.Columns // ReceivedAt is given by the sequencer
+	IdempotencyKey string          // as stored, or ""
+	Columns        storage.Columns // ReceivedAt is set by the sequencer
 	Record         event.Frame
-	Envelope       []byte // canonical, with signature members
-	Counted        bool   // counts as an event of the Month
+	Envelope       []byte // in canonical form, with the signature members
+	Counted        bool   // counts toward the events of the Month
 	Cap            uint64 // counted events allowed in the month; 0: no cap
 
-	// With claims, Decide gives Record and Columns.Effective. The Record given here then
-	// serves as an estimate of the length alone.
+	// If there are claims, Decide returns Record and Columns.Effective, and the Record given here is only used to
+	// estimate the size.
 	Claims []Claim // of different counters
 	Decide Decide
 
-	// Erases are the ranges whose envelopes the event takes away, at most storage.MaxErased indices
-	// in a submission. All of them MUST be in the published state (storage.Event.Erases).
+	// Erases are the ranges whose envelopes the event erases, at most storage.MaxErased indices per submission. All of
+	// them must be in the published state (storage.Event.Erases).
 	Erases []id.Range
 
-	erasedBy  id.Index          // of an event from another store, as in storage.Event
-	decided   *event.Policy     // by Decide, for the place that the sequencer gave last
-	keyDigest storage.KeyDigest // in place of IdempotencyKey, of an event from another store
+	erasedBy  id.Index          // of an imported event, as in storage.Event
+	decided   *event.Policy     // by Decide, for the latest index that the sequencer gave
+	keyDigest storage.KeyDigest // of an imported event, in place of IdempotencyKey
 }
 
-// Submission lands in the ledger whole, its events next to each other, or not
-// at all. One without drafts is not submitted: it appends nothing. The caller does not touch its slices again.
+// Submission is stored whole, with consecutive events, or not at all. A submission without drafts appends nothing, not
+// even its changes. The caller must not modify its slices afterwards.
 type Submission struct {
 	Drafts  []Draft
-	Changes []storage.Change // of the organization's records; Item is not used
-	// Reconfigures says that the changes are of the configuration that events are judged by. The config version rises
-	// with them, and no later event is sequenced before they are durable and visible.
+	Changes []storage.Change // of the organization's records; Item is ignored
+	// Reconfigures indicates that the changes affect the configuration that events are judged by. They increment the
+	// config version, and no later event is sequenced before they are durable and visible.
 	Reconfigures bool
-	Keys         *KeyChange   // of the log keys, nil for none; it reconfigures
-	Clock        *ClockChange // of an early ledger, nil for none; it reconfigures, and has one draft
+	Keys         *KeyChange   // change of the log keys, or nil; implies Reconfigures
+	Clock        *ClockChange // correction of a ledger ahead of the clock, or nil; implies Reconfigures and one draft
 }
 
-// Prepare makes a submission for the state it is given, whose config version guards it. It runs in the goroutine of
-// the caller of Append, and again when the config version moved before the submission was sequenced.
+// Prepare returns a submission for a state, whose config version guards it. It runs in the goroutine of the caller of
+// Append, and runs again if the config version changed before the submission was sequenced.
 type Prepare func(ctx context.Context, s *State) (Submission, error)
 
-// Receipt says where an event landed. It is only given for durable events.
+// Receipt describes a durable event.
 type Receipt struct {
 	Index      id.Index
 	EventHash  id.Hash
 	ReceivedAt id.Instant
-	ChainValid bool // false if a fault of the ledger is known; the entry that this one links to is read back and compared
+	ChainValid bool // false if the ledger has a known fault, or the entry read back is not the one this entry links to
 
-	// Decided is the policy in the record, of a draft whose decision the sequencer made
-	// (Draft.Decide); nil for all others.
+	// Decided is the policy in the record if the sequencer decided the draft (Draft.Decide), and otherwise nil.
 	Decided *event.Policy
 }
 
-// Attestation is the statement of the server about an envelope, beside the envelope itself
-// and the fields that the sequencer adds.
+// Attestation is what the server states about an envelope in its record, in addition to the envelope itself and the fields
+// that the sequencer adds.
 type Attestation struct {
 	Form           event.Form
 	PublicKey      string // Multikey
 	Signer         event.Signer
 	Custody        event.Custody
-	IngestKeyID    string // "" for the server's own
+	IngestKeyID    string // "" for events of the server
 	Policy         event.Policy
 	Disclosure     id.Disclosure
-	IdempotencyKey string // of the ingest key; "" for none
+	IdempotencyKey string // scoped to the ingest key, or ""
 	Cap            uint64 // counted events allowed in the month; 0: no cap
 
-	// With claims, the sequencer asks Decide for the policy in place of Policy, as Draft.Decide says.
+	// If there are claims, the sequencer calls Decide for the policy in place of Policy (Draft.Decide).
 	Claims []Claim
 	Decide func(before []decimal.Decimal) event.Policy
 }
 
-// NewDraft renders the record of an envelope for the ledger of identity. Events
-// of the system's own do not count against the plan.
+// NewDraft returns the draft of an envelope for the ledger of identity. Events of the server do not count toward the
+// monthly limit.
 func NewDraft(identity *Identity, e *event.Envelope, a Attestation) Draft {
 	record := event.Record{
 		Origin: identity.Origin, OrganizationID: identity.Organization,
@@ -119,7 +118,7 @@ func NewDraft(identity *Identity, e *event.Envelope, a Attestation) Draft {
 	}
 }
 
-// decideRecord is apart from NewDraft so that only drafts with claims have their record on the heap.
+// decideRecord is separate from NewDraft so that only drafts with claims allocate their record on the heap.
 func decideRecord(record event.Record, decide func([]decimal.Decimal) event.Policy) Decide {
 	return func(before []decimal.Decimal) (event.Frame, event.Policy) {
 		record.Policy = decide(before)
@@ -127,24 +126,24 @@ func decideRecord(record event.Record, decide func([]decimal.Decimal) event.Poli
 	}
 }
 
-// prepareTries bounds how often a submission is prepared anew. The first promptTries follow each other at once. The
-// others come after a pause, because a writer of the same records that needs no preparing is faster each time
-// otherwise, for example on one processor.
+// prepareTries bounds how often a submission is prepared. The first promptTries follow one another immediately. The
+// others follow after a random pause, because otherwise a writer of the same records that prepares faster would win each
+// time, for example on one processor.
 const (
 	prepareTries = 16
 	promptTries  = 4
 	longestPause = 64 * time.Millisecond
 )
 
-// Append prepares a submission, has it sequenced, and returns when it is durable and its
-// checkpoint can be fetched: one receipt for each draft, so none when there is no draft.
+// Append prepares a submission, appends it, and returns when it is durable and its checkpoint is visible to readers. It
+// returns one receipt for each draft.
 //
-// Errors: that of prepare; ErrDuplicate; fault.PlanLimit; fault.Overloaded (nothing was done); fault.OutcomeUnknown
-// (it may be stored; also when ctx ends while the append is out); fault.Unavailable (nothing was done; also when ctx
-// ends before the submission is sequenced); fault.NotFound for an unknown tenant.
+// It returns the error of prepare; ErrDuplicate; fault.PlanLimit; fault.Overloaded (nothing was stored);
+// fault.OutcomeUnknown (it may be stored; also if ctx ends while the append is in flight); fault.Unavailable (nothing was
+// stored; also if ctx ends before the submission is sequenced); or fault.NotFound for an unknown tenant.
 //
-// The code of fault.Unavailable is frozen or read_only when the ledger takes no events, clock when no event may be
-// given a time (Options.Held, Timely), and read_only_mode while nothing is written (Options.ReadOnly).
+// The code of fault.Unavailable is that of State.Trusted if the ledger accepts no events, clock if no event may be given
+// a time (Options.Held, Timely), and read_only_mode with Options.ReadOnly.
 func (l *Ledgers) Append(ctx context.Context, t id.Tenant, prepare Prepare) ([]Receipt, error) {
 	o := l.AppendAll(ctx, t, []Prepare{prepare})[0]
 	return o.Receipts, o.Err
@@ -152,7 +151,7 @@ func (l *Ledgers) Append(ctx context.Context, t id.Tenant, prepare Prepare) ([]R
 
 // Outcome is the outcome of one submission.
 type Outcome struct {
-	Receipts []Receipt // one for each draft; nil with an Err
+	Receipts []Receipt // one for each draft; nil if Err is set
 	Err      error
 }
 
@@ -221,8 +220,8 @@ func (a *appendCall) findLedger(ctx context.Context) (*ledger, error) {
 	return a.ledgers.residentLedger(ctx, a.tenant)
 }
 
-// prepareAndQueue prepares the submissions of open for the published state and queues them. A submission that can't
-// be prepared gets its outcome here. An error is that of all submissions of the attempt.
+// prepareAndQueue prepares the submissions in open for the published state and queues them. A submission that can't be
+// prepared gets its outcome here. A returned error is the outcome of all submissions of the attempt.
 func (a *appendCall) prepareAndQueue(ctx context.Context, open []int) (attempt, error) {
 	led, err := a.findLedger(ctx)
 	if err != nil {
@@ -238,7 +237,7 @@ func (a *appendCall) prepareAndQueue(ctx context.Context, open []int) (attempt, 
 	}
 	n := len(open)
 	at := attempt{subs: make([]*submission, 0, n), outcomes: make([]int, 0, n), done: make(chan answer, n)}
-	room := make([]submission, n) // of all, in one piece of memory
+	submissions := make([]submission, n) // one allocation for all
 	for _, i := range open {
 		s, err := a.prepares[i](ctx, state)
 		if err == nil {
@@ -249,7 +248,7 @@ func (a *appendCall) prepareAndQueue(ctx context.Context, open []int) (attempt, 
 			continue
 		}
 		s.Reconfigures = s.Reconfigures || s.Keys != nil || s.Clock != nil
-		sub := &room[len(at.subs)]
+		sub := &submissions[len(at.subs)]
 		*sub = submission{
 			Submission: s, ledger: led, configVersion: state.head.ConfigVersion,
 			link: a.ledgers.tracer.SpanLink(ctx), done: at.done, outcome: i,
@@ -265,8 +264,7 @@ func (a *appendCall) prepareAndQueue(ctx context.Context, open []int) (attempt, 
 	return at, err
 }
 
-// reloadLedger has a ledger read again that was dropped from memory. It returns the
-// submissions that can be tried again then.
+// reloadLedger waits until a ledger that has left memory is loaded again, and returns the submissions to try again.
 func (a *appendCall) reloadLedger(ctx context.Context, open []int) (again []int) {
 	if err := a.ledgers.replaceLedger(ctx, a.tenant, a.ledger); err != nil {
 		a.refuseAll(open, err)
@@ -275,7 +273,7 @@ func (a *appendCall) reloadLedger(ctx context.Context, open []int) (again []int)
 	return open
 }
 
-// awaitOutcomes waits for an attempt. It returns the submissions that have to be prepared again.
+// awaitOutcomes waits for the answers to an attempt and returns the submissions that must be prepared again.
 func (a *appendCall) awaitOutcomes(ctx context.Context, at attempt) (again []int) {
 	for range at.subs {
 		select {
@@ -284,22 +282,22 @@ func (a *appendCall) awaitOutcomes(ctx context.Context, at attempt) (again []int
 				again = append(again, got.outcome)
 			}
 		case <-ctx.Done():
-			a.refuseAll(again, unavailable(ctx.Err())) // they would be prepared anew
+			a.refuseAll(again, unavailable(ctx.Err()))
 			a.abandonWait(at, ctx.Err())
 			return nil
 		}
 	}
-	slices.Sort(again) // answers come in any order, and submissions land in theirs
+	slices.Sort(again) // answers arrive in any order; submissions are queued in theirs
 	return again
 }
 
-// abandonWait ends the wait for submissions whose caller waits no longer. Those that are
-// not sequenced yet are taken back, and never land.
+// abandonWait ends an attempt whose caller no longer waits. Submissions that are not sequenced yet are withdrawn and never
+// stored. The outcome of the others is unknown unless their answer has arrived.
 func (a *appendCall) abandonWait(at attempt, cause error) {
 	for _, s := range a.ledgers.queue.withdrawWaiting(a.ledger, at.subs) {
 		s.refuseWith(unavailable(cause))
 	}
-	for len(at.done) > 0 { // nothing else receives
+	for len(at.done) > 0 { // there is no other receiver
 		if got := <-at.done; got.stale {
 			a.outcomes[got.outcome] = Outcome{Err: unavailable(cause)}
 		} else {
@@ -320,34 +318,34 @@ func (a *appendCall) refuseAll(which []int, err error) []Outcome {
 	return a.outcomes
 }
 
-// submission is a Submission on its way.
+// submission is a Submission from the queue to its answer.
 type submission struct {
 	Submission
-	ledger        *ledger // nil when it arrived
+	ledger        *ledger // nil for an imported event
 	configVersion uint64
-	link          telemetry.Link // to the request
+	link          telemetry.Link // to the span of the request
 	taken         bool           // no longer in the queue; guarded by queue.mu
-	attempts      int            // how often it was part of an append that failed
-	arrived       bool           // from another store, where it was received
-	received      id.Instant     // then
-	done          chan answer    // of its attempt: has room for this answer, so that it never blocks
+	attempts      int            // failed appends that it was part of
+	arrived       bool           // imported: it has its received_at already
+	received      id.Instant     // if arrived
+	done          chan answer    // of its attempt; has capacity for this answer, so sending never blocks
 	outcome       int            // its place in appendCall.outcomes
-	receipt       [1]Receipt     // the memory of its receipts, as long as one is enough
+	receipt       [1]Receipt     // memory for its receipts if one is enough
 }
 
 // answer is the sequencer's answer to a submission.
 type answer struct {
 	Outcome
 	outcome int  // of the submission
-	stale   bool // it has to be prepared again: the ledger was reconfigured meanwhile
+	stale   bool // it must be prepared again, because the ledger was reconfigured
 }
 
 func (s *submission) refuseWith(err error) { s.sendAnswer(answer{Outcome: Outcome{Err: err}}) }
 
-// askAgain has the submission prepared again.
+// askAgain answers that the submission must be prepared again.
 func (s *submission) askAgain() { s.sendAnswer(answer{stale: true}) }
 
-// sendAnswer answers the submission, once.
+// sendAnswer answers the submission. It must be called once.
 func (s *submission) sendAnswer(a answer) {
 	s.unpinCounters()
 	a.outcome = s.outcome
@@ -360,7 +358,7 @@ func (s *submission) unpinCounters() {
 	}
 }
 
-// countErased returns how many indices the submission erases.
+// countErased returns the number of indices that the submission erases.
 func (s *submission) countErased() (n int) {
 	for i := range s.Drafts {
 		for _, r := range s.Drafts[i].Erases {
@@ -370,7 +368,7 @@ func (s *submission) countErased() (n int) {
 	return n
 }
 
-// countBytes returns the bytes of the submission in a batch.
+// countBytes returns the size of the submission in a batch.
 func (s *submission) countBytes() int {
 	n := 0
 	for i := range s.Drafts {
@@ -379,7 +377,7 @@ func (s *submission) countBytes() int {
 	return n
 }
 
-// Asked is an event to look for, and the idempotency key that came with it, "" for none.
+// Asked is an event to look for. Key is its idempotency key, or "".
 type Asked struct {
 	Event     id.Event
 	Key       string
@@ -387,15 +385,16 @@ type Asked struct {
 	Digest    id.Hash
 }
 
-// Replay is the answer for one event: Known says that the event, or its idempotency key, is stored as the very same
-// event. Err is fault.Invalid when either is stored with another digest.
+// Replay is the answer for one event. Known reports whether the same event is stored under the event ID or idempotency
+// key. Err is fault.Invalid if another event is stored under either.
 type Replay struct {
 	Known bool
 	Err   error
 }
 
-// Replays answers for events of a ledger, in their order, with one look-up. An event that a frozen predecessor holds
-// is known as if it were in the ledger, because an acknowledged event is never recorded again.
+// Replays reports which events are stored in the ledger of s, with one look-up and in the order of asked. s may be
+// outdated: events that were stored after it are found too. Events of a frozen predecessor are known as well, because an
+// acknowledged event is never stored again.
 func (l *Ledgers) Replays(ctx context.Context, s *State, asked []Asked) []Replay {
 	replays := make([]Replay, len(asked))
 	if err := l.findReplays(ctx, s, asked, replays); err != nil {
@@ -440,8 +439,8 @@ func (l *Ledgers) findReplays(ctx context.Context, s *State, asked []Asked, repl
 	}
 }
 
-// listKeysOf returns the names of events, and of which event each is: its id, its idempotency
-// key, and that as stores of before have it.
+// listKeysOf returns the deduplication keys of events and, for each, the index of its event: the event ID, the idempotency
+// key, and the form of the idempotency key in older stores.
 func listKeysOf(asked []Asked) (names []storage.DedupKey, of []int) {
 	names = make([]storage.DedupKey, 0, len(asked))
 	for i, a := range asked {
@@ -454,9 +453,8 @@ func listKeysOf(asked []Asked) (names []storage.DedupKey, of []int) {
 	return names, of
 }
 
-// idempotencyText is the stored form of an idempotency key. A key belongs to the ingest
-// key that it came with, so that two senders of an organization can't take each other's.
-// No key of a sender has a line end. Older stores have the sender's text alone.
+// idempotencyText returns the stored form of an idempotency key. It includes the ingest key, so that two senders of an
+// organization can't collide. Keys of senders contain no newline. Older stores contain the sender's key alone.
 func idempotencyText(ingestKey, key string) string {
 	if key == "" {
 		return ""
@@ -464,9 +462,9 @@ func idempotencyText(ingestKey, key string) string {
 	return ingestKey + "\n" + key
 }
 
-// isSameEvent reports whether the event at index, which name leads to, is the one that is
-// asked for. It returns fault.Invalid when it is another one. An idempotency key of an
-// older store belongs to the ingest key of its event alone.
+// isSameEvent reports whether the event at index, which was found under name, is the event asked for. It returns
+// fault.Invalid if it is another event. An idempotency key in the form of older stores only matches events of the same
+// ingest key.
 func (l *Ledgers) isSameEvent(ctx context.Context, t id.Tenant, index id.Index, asked *Asked, name storage.DedupKey) (bool, error) {
 	e, err := ReadEvent(ctx, l.store, t, index, storage.FieldRecord)
 	if err != nil {

@@ -1,27 +1,36 @@
-// Package log is the ledgers: one append-only log for each organization, with its hash chain, its Merkle tree and its
-// signed checkpoints. It owns the log keys and is the only writer of ledger data.
+// Package log stores the events of each organization in a ledger: an append-only log with a hash chain, a Merkle tree and
+// signed checkpoints. It owns the log keys and is the only writer of ledger data. It hides from callers how ledgers share
+// appends, are cached, fail, are repaired, and move between nodes.
 //
-// One event's way: Append (in the caller's goroutine) prepares a submission and queues it; the sequencer takes the
-// waiting submissions of all organizations, gives numbers, builds records, entries, tiles and heads, and hands one
-// batch to the engine; the finisher waits until it is durable, publishes the new state of each ledger and releases
-// the waiters.
+// An append passes through these states, each in the file of that name:
+//
+//	Append -> prepared -> waiting -> sequenced -> in flight -> durable -> published -> answered
+//	          append.go   queue.go   sequencer.go     |        finish.go
+//	              ^          |           |            |
+//	              +-- stale -+-----------+            v  not applied, or outcome unknown
+//	                                               blocked -> repaired -> answered, or waiting again
+//	                                                          repair.go
+//
+// A submission is stale if the organization was reconfigured, or its ledger left memory, after it was prepared.
+//
+// Append runs in the caller's goroutine: it prepares a submission from the published state and queues it. One sequencer
+// takes the waiting submissions of all organizations, numbers the events, and hands one batch per ledger to the engine.
+// One finisher per stream of the engine waits until the batches are durable, publishes the new states and answers the
+// submissions.
 //
 // Invariants:
 //
-//   - Nothing leaves the process before the append under it is durable: readers
-//     see published states only, and those move after Wait alone.
-//   - A submission lands whole or not at all, and only under the config version
-//     that it was prepared under.
-//   - The entry at index i names the event hash of the entry at i-1, and
-//     received_at never falls.
-//   - A ledger whose head does not extend its anchor, or in which a fault was
-//     found, is frozen: it is read, marked, and never written again. Nothing is
-//     signed that is not the anchor or extends it.
-//   - An idle ledger has no goroutine, channel or timer, and its state can be
-//     dropped and read back.
-//   - With Options.Owned, a ledger is taken over before its head is read (package takeover), and nothing is
-//     appended to it after it was released.
-//   - A failed sync ends the process (Options.Fatal); it is never retried.
+//   - Nothing leaves the process before the append it depends on is durable: readers see published states only, and a
+//     state is published after its append was awaited.
+//   - A submission is stored whole or not at all, and only under the config version that it was prepared for.
+//   - The entry at index i links to the event hash of the entry at i-1, and received_at never decreases, except by an
+//     event of the server that states it (ClockKind).
+//   - A ledger whose head does not extend its anchor, or in which damage was found, is frozen: it can be read, shows its
+//     fault, and is never written again. Nothing is signed except the anchor and trees that extend it.
+//   - An idle ledger has no goroutine, channel or timer, and may be dropped from memory and loaded again.
+//   - With Options.Owned, a ledger is taken over before its head is read (package takeover), and nothing is appended to
+//     it after it was released.
+//   - A failed sync ends the process (Options.Fatal). It is never retried.
 package log
 
 import (
@@ -44,7 +53,7 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// Store is the engine of the ledgers.
+// Store is the storage engine of the ledgers.
 type Store interface {
 	storage.Ledgers
 	storage.RecordStore
@@ -53,70 +62,71 @@ type Store interface {
 // Options configure Open. Store, Keyring and Anchors are required.
 type Options struct {
 	Store   Store
-	Keyring *seal.Keyring  // opens and seals log keys
-	Anchors *anchor.Folder // owned by the caller until Open, by Ledgers after it
+	Keyring *seal.Keyring  // seals and opens log keys
+	Anchors *anchor.Folder // Open takes ownership
 
 	Logger  *slog.Logger          // default: discards
 	Metrics prometheus.Registerer // default: none
 	Tracer  telemetry.Tracer      // default: off
 	Clock   func() time.Time      // default: time.Now
 
-	// Held returns why no event may be given a time now, as an error for the caller of
-	// Append; nil when it may. Default: always nil.
+	// Held returns an error for callers of Append if no event may be given a time now. Default: always nil.
 	Held func() error
 
-	// ReadOnly says that nothing is appended; Append then wraps storage.ErrReadOnly.
-	// Configuration and events are read as ever.
+	// ReadOnly rejects all appends with an error that wraps storage.ErrReadOnly. Reads work as usual.
 	ReadOnly bool
 
-	// Anchored shows each ledger as it was at its anchor, and nothing beyond. It is for a
-	// ReadOnly store on a file system that may show writes which it never made durable.
-	// The anchor lags by up to a second behind the heads that were shown before.
+	// Anchored shows each ledger as of its anchor. It is for a ReadOnly store on a file system that may show writes
+	// that it never made durable. The anchor may be up to a second older than the heads that were shown before.
 	Anchored bool
 
-	// Fatal is called once, in a goroutine of the package, when the engine is
-	// broken; it should end the process. Default: panic.
+	// Fatal is called once, from a goroutine of the package, if the engine is broken. It should end the process.
+	// Default: panic.
 	Fatal func(error)
 
 	// AnchorFirst reports whether an event is acknowledged, and a head shown, only after its anchor is written. A
-	// store that may lose acknowledged events needs it. Else anchors lie up to a second behind. It is asked for each
-	// append, concurrently. Default: false.
+	// store that may lose acknowledged events needs this. Otherwise anchors are written within a second. AnchorFirst
+	// is called concurrently, for each append. Default: false.
 	AnchorFirst func() bool
 
-	// Witness is asked before the first event that a ledger takes after it was read from the
-	// store. A ledger without events is not asked about. Default: none.
+	// Witness is consulted before the first append to a ledger after it was loaded, unless the ledger is empty.
+	// Default: none.
 	Witness Witness
 
-	// Importing is for the command that imports ledgers: those that are on their way here take the import's events,
-	// and no anchors are written before they have arrived.
+	// Importing is set by the command that imports ledgers: ledgers that are being imported accept the import's events,
+	// and their anchors are written when the import ends.
 	Importing bool
 
-	// Owned reports whether the process may begin work for a ledger now, for processes that share the store. It is asked
-	// for each call, concurrently. All other ledgers answer ErrNotOwner. When it says no to a ledger for good, the
-	// caller MUST call Release before it says yes again. Default: the store is not shared, and all ledgers are owned.
+	// Owned reports whether the process may begin work for a ledger now. It is for processes that share the store, and
+	// is called concurrently, for each operation. Operations on other ledgers return ErrNotOwner. After a ledger is no
+	// longer owned, the caller must call Release before Owned returns true again. Default: the store is not shared.
 	Owned func(id.Tenant) bool
 
-	// Elapsed is a steady clock that goes on while the machine sleeps. Default: Go's, which may stand still then.
+	// Elapsed is a monotonic clock that continues while the machine is suspended. Default: Go's, which may stop then.
 	Elapsed func() time.Duration
 
-	// FirstAnchor is called with the checkpoint of an empty ledger before it takes its first event. It returns when
-	// another process that shares the store has it as an anchor too. An error is one of the ledger. Default: none.
+	// FirstAnchor is called with the checkpoint of an empty ledger before its first event is appended. It returns when
+	// another process that shares the store has stored it as an anchor too. If it fails, the ledger can't be loaded.
+	// Default: none.
 	FirstAnchor func(ctx context.Context, checkpoint []byte) error
 
-	// FetchAnchors is called for a ledger with events and without an anchor. It returns when all anchors of other
-	// processes that share the store are here (ReceiveAnchors). Default: there are no others.
+	// FetchAnchors is called for a ledger that has events and no anchor. It returns when the anchors of all processes
+	// that share the store have been received (ReceiveAnchors). Default: there are no other processes.
 	FetchAnchors func(context.Context) error
 
-	// Shared reports whether senders of several organizations use the server at the moment. Then an organization has
-	// one turn in an append, and one append under way. The ledgers notice by themselves when several ledgers take
-	// events. It is asked concurrently. Default: never.
+	// Shared reports whether several organizations are sending to the server at the moment. An organization then has one
+	// turn per append and one append in flight. The ledgers detect this on their own once several ledgers take events.
+	// Shared is called concurrently. Default: always false.
 	Shared func() bool
 
-	MaxWaiting       int   // events waiting in all, beyond which an organization has to wait for its own; those of streams of the store that are full are counted apart; default 16,384
-	MaxWaitingTenant int   // events waiting of one organization; default 4,096
-	MaxResident      int   // ledgers kept in memory when idle, about 2 KiB each; default 20,000
-	TileCacheBytes   int64 // decoded tiles kept for proofs, about 2 KiB for 256 events; default 128 MiB
-	LeafCacheBytes   int64 // leaf hashes kept for proofs, about 8 KiB for 256 events; default 128 MiB
+	// MaxWaiting bounds the waiting events of all organizations. Beyond it, an organization may queue events only if none
+	// of its own are waiting. Events for a stream of the store that is full are counted separately. Default: 16,384.
+	MaxWaiting int
+
+	MaxWaitingTenant int   // waiting events of one organization; default 4,096
+	MaxResident      int   // idle ledgers kept in memory, about 2 KiB each; default 20,000
+	TileCacheBytes   int64 // decoded tiles cached for proofs, about 2 KiB per 256 events; default 128 MiB
+	LeafCacheBytes   int64 // leaf hashes cached for proofs, about 8 KiB per 256 events; default 128 MiB
 }
 
 func (o Options) withDefaults() Options {
@@ -162,7 +172,7 @@ func valueOrDefault[T int | int64](v, d T) T {
 
 func reportsNever() bool { return false }
 
-// Ledgers is all ledgers of one store. Its methods may be called concurrently.
+// Ledgers are the ledgers of one store. Methods may be called concurrently.
 type Ledgers struct {
 	store    Store
 	keyring  *seal.Keyring
@@ -175,36 +185,36 @@ type Ledgers struct {
 	ahead    aheadLedgers
 	fences   *takeover.Fences // nil: the store is not shared
 	readOnly bool
-	anchored bool // see Options
+	anchored bool // Options.Anchored
 	fatal    func(error)
 	tiles    *tileReader
 
 	importing    bool
 	anchorsFirst func() bool                         // Options.AnchorFirst
 	witness      Witness                             // nil: none
-	firstAnchor  func(context.Context, []byte) error // nil: no process shares the store
-	fetchAnchors func(context.Context) error         // the same
+	firstAnchor  func(context.Context, []byte) error // nil: the store is not shared
+	fetchAnchors func(context.Context) error         // nil: the store is not shared
 	uncompared   takeover.Uncompared
 
 	maxWaiting, maxWaitingTenant, maxResident int
 
-	renewal time.Duration // for which a reader waits for a dropped ledger to be read again
+	renewal time.Duration // how long a reader waits for a retired ledger to be loaded again
 
 	slotsMu sync.RWMutex
 	slots   map[id.Tenant]*cacheSlot
-	ending  map[id.Tenant]*ledger // released ones that may have work under way; nil until the first
+	ending  map[id.Tenant]*ledger // released ledgers that may have work in flight; nil until the first
 
-	moves    moveFollowers // of newly published states
-	relisted moveFollowers // of changes of Listing
+	moves    moveFollowers // notified of newly published states
+	relisted moveFollowers // notified of changes of Listing
 
 	queue   queue
-	repairs chan struct{}  // one token for each repair at work
+	repairs chan struct{}  // a semaphore with maxRepairs slots
 	done    sync.WaitGroup // sequencer, finishers, repairs, anchor writer
 	stop    context.CancelFunc
 }
 
-// Open starts the ledgers of a store. It passes a barrier first, so that no
-// head that was merely visible is ever signed.
+// Open starts the ledgers of a store. It passes a barrier of the store first, so that no head is signed that is visible
+// but not durable.
 func Open(ctx context.Context, o Options) (*Ledgers, error) {
 	o = o.withDefaults()
 	if err := o.Store.Barrier(ctx); err != nil {
@@ -229,8 +239,8 @@ func Open(ctx context.Context, o Options) (*Ledgers, error) {
 	return l, nil
 }
 
-// refuseForeignStore stops a start with anchors and a store in which there is not one ledger: the store is lost, or
-// is another one. Every ledger has an anchor only after it is in the store.
+// refuseForeignStore returns an error if there are anchors but the store has no ledger: the store was lost or is another
+// one, because a ledger gets its anchor after it is stored.
 func refuseForeignStore(ctx context.Context, o Options) error {
 	if !o.Anchors.HasAny() {
 		return nil
@@ -238,10 +248,10 @@ func refuseForeignStore(ctx context.Context, o Options) error {
 	for _, err := range o.Store.Tenants(ctx) {
 		return err
 	}
-	return errors.New("there are anchors, and the store has no ledger: bring the store back, or use another folder of anchors for a new one")
+	return errors.New("there are anchors, but the store has no ledger: restore the store, or use another anchor folder for a new store")
 }
 
-// newLedgers returns ledgers of which nothing runs yet.
+// newLedgers returns ledgers without starting their goroutines.
 func newLedgers(o Options) *Ledgers {
 	l := &Ledgers{
 		store: o.Store, keyring: o.Keyring, anchors: o.Anchors, logger: o.Logger,
@@ -262,13 +272,12 @@ func newLedgers(o Options) *Ledgers {
 	return l
 }
 
-// Close refuses new submissions, waits until the queued ones are durable, writes the
-// anchors and returns. The store stays open.
+// Close rejects new submissions, waits until the queued ones are durable, and writes the anchors. It does not close the
+// store.
 func (l *Ledgers) Close() error { return l.Shutdown(context.Background()) }
 
-// Shutdown is Close for a store that may hang. When ctx ends it waits no longer and
-// returns an error that names the appends in flight. Appends are never cancelled; the next
-// start finds their outcome. The anchors are written in any case.
+// Shutdown is like Close, but stops waiting when ctx ends and returns an error that describes the appends in flight.
+// Appends are never cancelled: the next start finds out whether they were stored. The anchors are written in any case.
 func (l *Ledgers) Shutdown(ctx context.Context) error {
 	l.queue.closeQueue()
 	l.stop()
@@ -279,7 +288,7 @@ func (l *Ledgers) Shutdown(ctx context.Context) error {
 	return errors.Join(err, l.anchors.Close())
 }
 
-// checkWritable returns why no ledger takes an append now, nil when ledgers may.
+// checkWritable returns an error if no ledger accepts appends now.
 func (l *Ledgers) checkWritable() error {
 	if l.readOnly {
 		return storage.ErrReadOnly
@@ -287,16 +296,16 @@ func (l *Ledgers) checkWritable() error {
 	return l.held()
 }
 
-// errStopped answers submissions that come while the process stops.
+// errStopped is returned for submissions while the process stops.
 var errStopped = &fault.Error{Kind: fault.Overloaded, Code: "overloaded", Message: "The service is stopping", RetryAfter: time.Second}
 
 func overloaded(message string) error {
 	return &fault.Error{Kind: fault.Overloaded, Code: "overloaded", Message: message, RetryAfter: time.Second}
 }
 
-// unavailable is the answer to a submission of which nothing was stored.
+// unavailable is the error of a submission of which nothing was stored.
 func unavailable(cause error) error {
-	if errors.Is(cause, storage.ErrReadOnly) { // which says more
+	if errors.Is(cause, storage.ErrReadOnly) { // more specific
 		return fmt.Errorf("append: %w", cause)
 	}
 	return &fault.Error{Kind: fault.Unavailable, Code: "unavailable", Message: "The store does not take events at the moment", RetryAfter: time.Second,
@@ -308,17 +317,17 @@ func outcomeUnknown(cause error) error {
 		Message: "The event may be stored; retry with the same event_id"}
 }
 
-// storeError turns an error of the engine into one for the layers above.
+// storeError maps an error of the engine to the error for callers.
 func storeError(step string, err error) error {
 	if err == nil {
 		return nil
 	}
 	err = fmt.Errorf("%s: %w", step, err)
-	var told *fault.Error
+	var classified *fault.Error
 	switch {
 	case errors.Is(err, storage.ErrNotFound):
 		return fault.Wrap(fault.NotFound, "Not found", err)
-	case errors.As(err, &told): // the client's message is set already
+	case errors.As(err, &classified): // it has a message for the client already
 		return err
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		return &fault.Error{Kind: fault.Unavailable, Code: "unavailable", Message: "The store can't be reached", Err: err}

@@ -16,22 +16,22 @@ import (
 	"github.com/agentledger/agentledger/tlog"
 )
 
-// State is one published state of a ledger, all durable. It never changes and may be kept.
+// State is one published, durable state of a ledger. It is immutable and may be kept.
 type State struct {
 	ledger       *ledger // that published it; nil for a state that was read without loading the ledger
 	identity     *Identity
 	keys         *logKeys
 	head         storage.Head
-	tree         *tlog.Builder // only read
+	tree         *tlog.Builder // read-only
 	used         usage
 	fault        Fault
-	anchoredView *tlog.Checkpoint // the anchor, which is signed when the stored ledger does not extend it; else nil
+	anchoredView *tlog.Checkpoint // the anchor, signed in place of the head if the stored ledger does not extend it; else nil
 
 	signOnce sync.Once
 	note     []byte
 }
 
-// usage is the number of counted events in the month of the newest entry.
+// usage is the number of counted events in the month of the latest entry.
 type usage struct {
 	month Month
 	count uint64
@@ -43,12 +43,12 @@ type Identity struct {
 	Organization id.Organization
 	Origin       id.Origin
 	CreatedAt    id.Instant
-	Predecessor  id.Tenant // handle of the frozen ledger that this one succeeds; 0: none
+	Predecessor  id.Tenant // the frozen ledger that this one succeeds, or 0
 
-	carried usage // counted by the predecessor in the month of the succession
+	carried usage // what the predecessor had counted in the month of the succession
 }
 
-// Carried returns how many events of a month the predecessor has counted, 0 for a ledger without one.
+// Carried returns how many events the predecessor had counted in a month, or 0 if there is no predecessor.
 func (i *Identity) Carried() (Month, uint64) { return i.carried.month, i.carried.count }
 
 // KeyOwner returns the owner of the keys that are sealed for the ledger or its organization.
@@ -68,17 +68,17 @@ func (s *State) Head() storage.Head { return s.head }
 // Root returns the tree's root.
 func (s *State) Root() id.Hash { return s.head.Root }
 
-// Last returns the event hash of the newest entry, the genesis value when empty.
+// Last returns the event hash of the latest entry, or the genesis value if the ledger is empty.
 func (s *State) Last() id.Hash { return s.head.Last }
 
-// LastReceived returns received_at of the newest entry, 0 when empty.
+// LastReceived returns received_at of the latest entry, or 0 if the ledger is empty.
 func (s *State) LastReceived() id.Instant { return s.head.LastReceived }
 
-// ConfigVersion returns the version of the configuration that events are judged by. Caches above key by (tenant,
-// config version): values that they read for a version are never older than that version.
+// ConfigVersion returns the version of the configuration that events are judged by. Values that a caller reads after it
+// has this state are never older than the version, so caches may use (tenant, config version) as their key.
 func (s *State) ConfigVersion() uint64 { return s.head.ConfigVersion }
 
-// Used returns how many counted events the month of i has so far.
+// Used returns the number of counted events in the month of i so far.
 func (s *State) Used(i id.Instant) uint64 {
 	if s.used.month != MonthOf(i) {
 		return 0
@@ -86,14 +86,14 @@ func (s *State) Used(i id.Instant) uint64 {
 	return s.used.count
 }
 
-// Fault returns the known fault of the ledger, the zero value for none.
+// Fault returns the known fault of the ledger, or the zero value.
 func (s *State) Fault() Fault { return s.fault }
 
-// VerifierKey returns the log key; while two sign, the older one (see LogKeys).
+// VerifierKey returns the log key. While two keys sign, it returns the older one (see LogKeys).
 func (s *State) VerifierKey() tlog.VerifierKey { return s.keys.primaryKey(s.Shown().Size) }
 
-// VerifierKeyOf returns the key to name beside a checkpoint of that size: VerifierKey if
-// it signed that checkpoint too, or else the VerifierKey of that time.
+// VerifierKeyOf returns the key to name next to a checkpoint of the given size: VerifierKey if it signs that checkpoint,
+// and otherwise the VerifierKey of that time.
 func (s *State) VerifierKeyOf(size id.Index) tlog.VerifierKey {
 	now := s.VerifierKey()
 	if slices.ContainsFunc(s.keys.all, func(k heldKey) bool { return k.Verifier == now && k.Signs(size) }) {
@@ -102,7 +102,7 @@ func (s *State) VerifierKeyOf(size id.Index) tlog.VerifierKey {
 	return s.keys.primaryKey(size)
 }
 
-// SignersOf returns the keys that sign a checkpoint of that size, oldest first: two while a key is being rotated.
+// SignersOf returns the keys that sign a checkpoint of the given size, oldest first. There are two during a rotation.
 func (s *State) SignersOf(size id.Index) (signers []tlog.VerifierKey) {
 	for _, k := range s.keys.all {
 		if k.Signs(size) {
@@ -112,13 +112,13 @@ func (s *State) SignersOf(size id.Index) (signers []tlog.VerifierKey) {
 	return signers
 }
 
-// Detached reports whether the ledger is frozen and the stored tree is not the one that it shows: the head does not
-// extend the anchor, or neither the head nor the tree of the anchor can be read. The stored entries are then not
-// under Checkpoint, and nothing proves them.
+// Detached reports whether the ledger is frozen and shows another tree than the stored one, because the head does not
+// extend the anchor, or because neither the head nor the tree of the anchor can be read. The stored entries are then not
+// covered by Checkpoint and can't be proved.
 func (s *State) Detached() bool { return s.anchoredView != nil }
 
-// Shown returns the checkpoint that Checkpoint signs: size and root of the head, or those of the anchor when the
-// state is detached, because signing another head would sign a fork.
+// Shown returns the checkpoint that Checkpoint signs: size and root of the head, or of the anchor if the state is
+// detached, because signing the head would sign a fork.
 func (s *State) Shown() tlog.Checkpoint {
 	if s.Detached() {
 		return *s.anchoredView
@@ -126,8 +126,8 @@ func (s *State) Shown() tlog.Checkpoint {
 	return tlog.Checkpoint{Origin: s.identity.Origin, Size: s.head.Size, Root: s.head.Root}
 }
 
-// Checkpoint returns the signed note over Shown. It is a pure function of that
-// and the log keys, made at first use; callers don't write to it.
+// Checkpoint returns the signed note over Shown. The note depends only on Shown and the log keys, and is signed at first
+// use. Callers must not modify it.
 func (s *State) Checkpoint() []byte {
 	s.signOnce.Do(func() {
 		note, err := s.keys.signCheckpoint(s.Shown())
@@ -139,18 +139,18 @@ func (s *State) Checkpoint() []byte {
 	return s.note
 }
 
-// OpenCheckpoint reads a checkpoint of the ledger of s that one of its keys has signed, whose sizes it is of.
+// OpenCheckpoint opens a checkpoint of the ledger that is signed by the log key, or one of the keys, of its size.
 func (s *State) OpenCheckpoint(note []byte) (tlog.Checkpoint, error) {
 	return s.keys.openCheckpoint(note)
 }
 
-// copyWithFault returns the same state, marked.
+// copyWithFault returns the same state with a fault.
 func (s *State) copyWithFault(f Fault) *State {
 	return &State{ledger: s.ledger, identity: s.identity, keys: s.keys, head: s.head, tree: s.tree, used: s.used, fault: f, anchoredView: s.anchoredView}
 }
 
-// Provable returns why no entry can be shown under Checkpoint, or nil:
-// fault.Unavailable with code frozen when the state is detached.
+// Provable returns fault.Unavailable with code frozen if the state is detached, so that no entry can be proved under
+// Checkpoint.
 func (s *State) Provable() error {
 	if s.Detached() {
 		return frozenError()
@@ -162,12 +162,12 @@ func frozenError() error {
 	return &fault.Error{Kind: fault.Unavailable, Code: "frozen", Message: "The organization's ledger is frozen"}
 }
 
-// Trusted returns nil when the stored records of the organization are in force, and otherwise why the ledger takes no
-// events: fault.Unavailable with code frozen, read_only, held, importing or moved.
+// Trusted returns nil if the stored records of the organization are in force. Otherwise the ledger accepts no events, and
+// Trusted returns fault.Unavailable with code frozen, read_only, held, importing or moved.
 //
-// Callers MUST ask before they judge by records of the organization (policy, keys, approvals) or show that these are
-// in force. For example, a store was rolled back to before a key was revoked. Its records say that the key is active,
-// and the anchor of the ledger says that there was more.
+// Callers must check it before they decide anything by records of the organization (policy, keys, approvals) or show that
+// these are in force. For example, if the store was rolled back to before a key was revoked, its records contain an
+// active key, and only the anchor shows that something is missing.
 func (s *State) Trusted() error {
 	switch s.fault.Level {
 	case Frozen:
@@ -184,15 +184,16 @@ func (s *State) Trusted() error {
 	return nil
 }
 
-// Month is year*12 + month-1, UTC; 0 is none.
+// Month is year*12 + month-1 in UTC. 0 is no month.
 type Month int
 
+// MonthOf returns the month of i.
 func MonthOf(i id.Instant) Month {
 	t := i.Time()
 	return Month(t.Year()*12 + int(t.Month()) - 1)
 }
 
-// CounterName names the counter of counted events of the month.
+// CounterName returns the name of the month's counter of events.
 func (m Month) CounterName() string {
 	name := []byte("events/0000-00")
 	digits := func(end, n int) {
@@ -213,14 +214,14 @@ const (
 	Healthy  Level = ""          // no fault is known
 	Suspect  Level = "suspect"   // an envelope or record is damaged: chain_valid is false
 	ReadOnly Level = "read_only" // no anchor confirms the head: read-only until adopted
-	Held     Level = "held"      // the records of the organization contradict the log: no events until an operator decides
-	// No faults, but reasons to take no events: an import that has not ended, and
-	// a ledger that goes on in another store.
+	Held     Level = "held"      // the organization's records contradict the log: no events until an operator decides
+	// These are no faults, but reasons to accept no events: an import that has not ended, and a ledger that continues
+	// in another store.
 	Importing Level = "importing"
 	Moved     Level = "moved"
-	Frozen    Level = "frozen" // chain, tree or head is damaged or forked: for ever
-	// Succeeded is the level of a frozen ledger that has a successor with an event. The ledger
-	// stays frozen, and no State has this level.
+	Frozen    Level = "frozen" // chain, tree or head is damaged or forked, permanently
+	// Succeeded is reported for a frozen ledger whose successor has an event. The ledger stays frozen, and no State has
+	// this level.
 	Succeeded Level = "succeeded"
 )
 
@@ -245,20 +246,19 @@ func (f Fault) worseOf(other Fault) Fault {
 	return f
 }
 
-// IsDamage reports whether a read failed because the stored values are damaged, not
-// because the store can't be reached.
+// IsDamage reports whether a read failed because stored values are damaged or missing, and not because the store could
+// not be reached.
 func IsDamage(err error) bool {
 	return errors.Is(err, ErrInconsistent) || errors.Is(err, storage.ErrCorrupt) || errors.Is(err, storage.ErrNotFound)
 }
 
-// Freeze stops a ledger for good, because of something outside of the store, for example a
-// checkpoint that was shown and that the head does not extend. The reason goes to the
-// operator's log and to the record of the fault, not to the public.
+// Freeze stops a ledger permanently for a reason outside the store, for example because the head does not extend a
+// checkpoint that was shown. The reason is logged and stored with the fault; it is not public.
 func (l *Ledgers) Freeze(ctx context.Context, t id.Tenant, reason string) error {
 	return l.MarkFault(ctx, t, Frozen, reason)
 }
 
-// MarkFault records a fault of a ledger, for good, unless a worse one is on record. The reason is told as by Freeze.
+// MarkFault permanently records a fault of a ledger unless a worse one is on record. The reason is treated as in Freeze.
 func (l *Ledgers) MarkFault(ctx context.Context, t id.Tenant, level Level, reason string) error {
 	led, err := l.residentLedger(ctx, t)
 	if err != nil {
@@ -268,7 +268,7 @@ func (l *Ledgers) MarkFault(ctx context.Context, t id.Tenant, level Level, reaso
 	return nil
 }
 
-// recordFault records a fault, for good, and publishes the marked state. A worse one that is on record stays.
+// recordFault permanently records a fault and publishes the state with it. A worse fault that is on record stays.
 func (l *Ledgers) recordFault(ctx context.Context, led *ledger, level Level, reason string) {
 	f := Fault{Level: level, Reason: reason, At: id.InstantOf(l.clock())}
 	l.logger.Error("ledger fault found", "origin", led.identity.Origin, "level", level, "reason", reason)
@@ -298,8 +298,8 @@ func (l *Ledgers) storeFault(ctx context.Context, t id.Tenant, f Fault) error {
 	return l.store.Write(ctx, t, []storage.Change{{Kind: kindFault, Value: value, If: storage.AnyVersion}})
 }
 
-// storedFault returns the fault that is on record. A record that can't be read counts as
-// the worst fault, because a healthy ledger has no record.
+// storedFault returns the fault that is on record. A record that can't be read counts as the worst fault, because a
+// healthy ledger has no record.
 func (l *Ledgers) storedFault(ctx context.Context, t id.Tenant) (Fault, error) {
 	f, err := l.readFault(ctx, t)
 	if IsDamage(err) {
@@ -319,7 +319,7 @@ func (l *Ledgers) readFault(ctx context.Context, t id.Tenant) (f Fault, err erro
 	return f, err
 }
 
-// readOwnRecord reads a record that the ledgers keep about a ledger. One that is not JSON is storage.ErrCorrupt.
+// readOwnRecord reads a record that this package keeps about a ledger. It returns storage.ErrCorrupt if it is not JSON.
 func (l *Ledgers) readOwnRecord(ctx context.Context, t id.Tenant, kind storage.Kind, into any) error {
 	r, err := l.store.Get(ctx, t, kind, "")
 	if err != nil {
@@ -331,7 +331,7 @@ func (l *Ledgers) readOwnRecord(ctx context.Context, t id.Tenant, kind storage.K
 	return nil
 }
 
-// IsHeld reports whether a ledger takes no events because the records of its organization contradict it.
+// IsHeld reports whether a ledger accepts no events because the records of its organization contradict it.
 func IsHeld(ctx context.Context, store Store, t id.Tenant) (bool, error) {
 	f, err := (&Ledgers{store: store}).readFault(ctx, t)
 	if err != nil {
@@ -340,8 +340,8 @@ func IsHeld(ctx context.Context, store Store, t id.Tenant) (bool, error) {
 	return f.Level == Held, nil
 }
 
-// Release ends the hold of a ledger in a store that has no writer. Another fault stays. The next comparison holds the ledger again if
-// the contradiction is still there.
+// Release ends the hold of a ledger in a store that has no writer. Another fault stays. If the contradiction persists, the
+// next comparison holds the ledger again.
 func Release(ctx context.Context, store Store, t id.Tenant) error {
 	held, err := IsHeld(ctx, store, t)
 	if err != nil || !held {
@@ -350,21 +350,21 @@ func Release(ctx context.Context, store Store, t id.Tenant) error {
 	return store.Write(ctx, t, []storage.Change{{Kind: kindFault, If: storage.AnyVersion}})
 }
 
-// Records of a ledger in its own partition, under key "", that package audit reads.
+// Kinds of records in a ledger's partition, under key "", that package audit uses.
 const (
-	KindReverified storage.Kind = "ledger_reverified" // how far it was re-verified; package audit writes it
+	KindReverified storage.Kind = "ledger_reverified" // Reverified; written by package audit
 	KindFault                   = kindFault           // see FaultLevel
 )
 
-// Reverified says how far a ledger was re-verified from the store itself.
+// Reverified is how far a ledger was re-verified from the store.
 type Reverified struct {
-	To    id.Index   `json:"to"`    // the events [0, To) were found in order
+	To    id.Index   `json:"to"`    // the events [0, To) were verified
 	Root  id.Hash    `json:"root"`  // of the tree at To
 	At    id.Instant `json:"at"`    // when To was reached
-	Since id.Instant `json:"since"` // when the first event was last looked at
+	Since id.Instant `json:"since"` // when the first event was last verified
 }
 
-// Reverified returns how far the ledger was re-verified; the zero value when it never was.
+// Reverified returns how far the ledger was re-verified, or the zero value if it never was.
 func (l *Ledgers) Reverified(ctx context.Context, t id.Tenant) (Reverified, error) {
 	var v Reverified
 	err := l.readOwnRecord(ctx, t, KindReverified, &v)
