@@ -10,8 +10,8 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// finishAppends is the one goroutine of a stream that awaits its appends, in their order.
-// It publishes the durable batches and answers the submissions.
+// finishAppends is the finisher of one stream. It awaits the appends in their order, publishes the durable batches and
+// answers the submissions.
 func (l *Ledgers) finishAppends(appends <-chan appendInFlight) {
 	for f := range appends {
 		results := l.awaitAppend(f)
@@ -27,7 +27,8 @@ func (l *Ledgers) finishAppends(appends <-chan appendInFlight) {
 	}
 }
 
-// awaitAppend returns the outcomes of the batches of an append, and reads the entries back that the batches link to.
+// awaitAppend waits for an append and returns the outcomes of its batches. In the meantime it reads back the entries that
+// the batches link to.
 func (l *Ledgers) awaitAppend(f appendInFlight) []error {
 	if f.pending == nil {
 		return nil
@@ -36,12 +37,12 @@ func (l *Ledgers) awaitAppend(f appendInFlight) []error {
 	return l.anchorFirst(f, f.pending.Wait())
 }
 
-// readBackTime bounds the read of the entries that batches link to, because an answer must
-// not wait for its chain_valid for ever.
+// readBackTime bounds the read of the entries that batches link to, so that a slow read does not delay answers without
+// bound.
 const readBackTime = 5 * time.Second
 
-// readEntriesBack reads the entry before each batch back from the store, all at once and while the append is being
-// synced: they are durable, as every append of the stream before this one has ended.
+// readEntriesBack reads the entry before each batch from the store, with one call and while the append is being synced.
+// The entries are durable, because all earlier appends of the stream have ended.
 func (l *Ledgers) readEntriesBack(f appendInFlight) {
 	places := make([]storage.Position, 0, f.sent)
 	for _, p := range f.batches[:f.sent] {
@@ -62,16 +63,15 @@ func (l *Ledgers) readEntriesBack(f appendInFlight) {
 	}
 }
 
-// A store may lose an acknowledged event, for example in a fail-over to an asynchronous
-// standby. An anchor that lags by a second does not show the loss when the process dies in
-// that second. With Options.AnchorFirst the anchor is written before an event is
-// acknowledged. It costs one more sync an append; appends that end together share the sync.
+// A store may lose an acknowledged event, for example in a failover to an asynchronous standby. An anchor that lags by a
+// second does not reveal the loss if the process dies within that second. With Options.AnchorFirst, the anchor is written
+// before an event is acknowledged. This costs one more sync per append; appends that end together share it.
 
-// errNotAnchored: an append is durable, and the anchor that has to come first is not.
+// errNotAnchored means that an append is durable but its anchor is not.
 var errNotAnchored = errors.New("the anchor could not be written")
 
-// anchorFirst writes the anchors of the durable batches of an append, if Options.AnchorFirst says so. If the anchors
-// can't be written, the outcome of the batches counts as unknown, and repairLedger resolves them.
+// anchorFirst writes the anchors of the durable batches of an append if Options.AnchorFirst is true. If that fails, the
+// outcome of the batches counts as unknown, and a repair resolves it.
 func (l *Ledgers) anchorFirst(f appendInFlight, results []error) []error {
 	if l.importing || !l.anchorsFirst() {
 		return results
@@ -99,66 +99,62 @@ func (l *Ledgers) anchorFirst(f appendInFlight, results []error) []error {
 	return results
 }
 
-// takeNewKeys gives the state of a durable batch the log keys that the batch brings.
+// takeNewKeys sets the log keys of the state of a durable batch that changes them.
 func (p *ledgerBatch) takeNewKeys(l *Ledgers) {
 	if keys := l.findNewKeys(p); keys != nil {
 		p.state.keys = keys
 	}
 }
 
-// errBehind: the batch waited for events of an append that did not land.
+// errBehind is the error of a batch whose submissions duplicate events of an append that failed.
 var errBehind = errors.New("the append before it failed")
 
-// landAppend ends all batches of an append and returns the ledgers to be repaired now.
+// landAppend publishes the durable batches of an append and answers their submissions. It blocks the ledgers of the other
+// batches, and returns those that can be repaired now because nothing else of them is in flight.
 func (l *Ledgers) landAppend(f appendInFlight, results []error) (repairs []*ledger) {
+	// The batches of a ledger land in their order, even if it changed its stream in between.
 	l.queue.awaitEarlierBatches(f.batches)
 	for i, p := range f.batches {
 		sent := i < f.sent
 		if sent {
 			p.err = results[i]
+		} else if len(p.duplicates) > 0 && p.ledger.hasFailed() {
+			p.err = errBehind
 		}
-		l.settleBatch(p, sent)
+		if errors.Is(p.err, storage.ErrBroken) {
+			l.logger.Error("storage is broken, the process ends", "err", p.err)
+			l.fatal(fmt.Errorf("append: %w", p.err))
+		}
+		switch {
+		case p.err != nil: // nothing of the ledger is sequenced until a repair knows the outcome
+			l.queue.blockLedger(p.ledger)
+			p.ledger.keepFailed(p, p.err)
+		case sent:
+			l.publishBatch(p)
+		default:
+			p.answerDuplicates()
+		}
 	}
 	l.queue.noteLanded(f)
-	ended := 0
+	finished := 0
 	for _, p := range f.batches {
 		repair := p.last && p.ledger.hasFailed()
 		if repair {
 			repairs = append(repairs, p.ledger)
 		}
 		if p.err != nil {
-			continue // busy until the repair
+			continue // busy until it is repaired
 		}
 		if p.changesConfig() && !repair {
 			l.queue.unblockLedger(p.ledger, nil)
 		}
-		ended++
+		finished++
 	}
-	l.queue.noteFinished(ended)
+	l.queue.noteFinished(finished)
 	return repairs
 }
 
-// settleBatch ends one batch: it is durable, has to be repaired, or has no events.
-func (l *Ledgers) settleBatch(p *ledgerBatch, sent bool) {
-	if errors.Is(p.err, storage.ErrBroken) {
-		l.logger.Error("storage is broken, the process ends", "err", p.err)
-		l.fatal(fmt.Errorf("append: %w", p.err))
-	}
-	if !sent && len(p.duplicates) > 0 && p.ledger.hasFailed() {
-		p.err = errBehind
-	}
-	switch {
-	case p.err != nil:
-		l.queue.blockLedger(p.ledger)
-		p.ledger.keepFailed(p, p.err)
-	case sent:
-		l.publishBatch(p)
-	default:
-		p.answerDuplicates()
-	}
-}
-
-// publishBatch makes a durable batch visible and answers its submissions.
+// publishBatch publishes the state of a durable batch and answers its submissions.
 func (l *Ledgers) publishBatch(p *ledgerBatch) {
 	valid := l.verifyLink(p)
 	if keys := l.findNewKeys(p); keys != nil {
@@ -181,9 +177,9 @@ func (l *Ledgers) publishBatch(p *ledgerBatch) {
 	p.answerDuplicates()
 }
 
-// verifyLink reports whether the entry that was read back is the one that the batch links to. The ledger is frozen if
-// it is another one, or none. An entry that could not be read in time proves nothing, so it counts as valid. The batch
-// must be durable, so that the entry before it is in the store.
+// verifyLink reports whether the entry that was read back is the one that the batch links to, and freezes the ledger if it
+// is not or does not exist. An entry that could not be read in time proves nothing and counts as valid. The batch must be
+// durable, so that the entry before it is in the store.
 func (l *Ledgers) verifyLink(p *ledgerBatch) bool {
 	size, err := p.batch.Expect.Size, p.entryBefore.Err
 	if size == 0 {
@@ -204,7 +200,7 @@ func (l *Ledgers) verifyLink(p *ledgerBatch) bool {
 	return false
 }
 
-// publishState makes a state the one that readers see. A known fault stays known.
+// publishState makes s visible to readers. A known fault persists.
 func (led *ledger) publishState(s *State) {
 	led.publishMu.Lock()
 	defer led.publishMu.Unlock()
@@ -220,7 +216,7 @@ func (p *ledgerBatch) answerSent(chainValid bool) {
 	}
 }
 
-// answerDuplicates answers the submissions that were duplicates of events in flight, which are durable by now.
+// answerDuplicates answers the submissions that duplicate events in flight, which are durable by now.
 func (p *ledgerBatch) answerDuplicates() {
 	for _, s := range p.duplicates {
 		s.refuseWith(ErrDuplicate)

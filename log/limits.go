@@ -14,28 +14,27 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// kindCounter is the kind of the records of counters. The key is the name of the counter in hex, the value its
-// sliding sum. A record is written in the append of the events that add to it.
+// kindCounter is the kind of the records of counters. The key is the counter's name in hex, the value its sliding sum. A
+// record is written by the append whose events add to it.
 const kindCounter storage.Kind = "ledger_window"
 
-// Claim is the claim of an event on a counter: the decision may depend on the sum of the
-// counter in a window that ends with the event, and the event adds to the counter.
+// Claim is an event's use of a counter: the decision may depend on the sum of the counter in a window that ends with the
+// event, and the event adds to the counter.
 type Claim struct {
 	Counter id.Hash
 	Window  time.Duration   // whole milliseconds, more than 0
 	Added   decimal.Decimal // not negative
 }
 
-// Decide finishes a draft that has claims: it returns the record of the event and the
-// policy in that record. before has the sums of the counters before the event, in the
-// order of the claims. An event with the effective decision deny adds nothing.
+// Decide completes a draft that has claims: it returns the record of the event and the policy in it. before contains the
+// sums of the counters before the event, in the order of the claims. A denied event adds nothing.
 //
-// The sequencer calls Decide, more than once if an append fails. It MUST depend on nothing but before, and MUST NOT
-// wait or fail. The receipt of the event carries the policy of the last call.
+// The sequencer calls Decide, and calls it again if an append fails. It must depend only on before, and must not block or
+// fail. The receipt of the event contains the policy of the last call.
 type Decide func(before []decimal.Decimal) (event.Frame, event.Policy)
 
-// Counted returns the sums of counters in windows that end at now, as durable events made
-// them. The next event may find more. Counted reserves nothing.
+// Counted returns the sums of the claims' counters in windows that end at now, over durable events. It reserves nothing, so
+// the next event may find larger sums.
 func (l *Ledgers) Counted(ctx context.Context, t id.Tenant, claims []Claim, now id.Instant) ([]decimal.Decimal, error) {
 	before := make([]decimal.Decimal, len(claims))
 	for i, c := range claims {
@@ -48,17 +47,17 @@ func (l *Ledgers) Counted(ctx context.Context, t id.Tenant, claims []Claim, now 
 	return before, nil
 }
 
-// limitCounter is a counter in memory. The sequencer alone uses its sum, as it does with a tail.
+// limitCounter is a counter in memory. Like the tail, its sum is owned by the sequencer.
 type limitCounter struct {
 	name    id.Hash
 	sum     slidingSum
-	version uint64 // of its record when all that is out has landed; 0: none
+	version uint64 // of its record after all appends in flight; 0: no record
 	dirty   bool   // the batch being built added to it
 
 	pins int // submissions that claim it; guarded by limitCounters.mu
 }
 
-// readCounter reads a counter. One that was never written is empty.
+// readCounter reads a counter. A counter that was never written is empty.
 func (l *Ledgers) readCounter(ctx context.Context, t id.Tenant, name id.Hash) (*limitCounter, error) {
 	w := &limitCounter{name: name}
 	r, err := l.store.Get(ctx, t, kindCounter, name.String())
@@ -75,7 +74,7 @@ func (l *Ledgers) readCounter(ctx context.Context, t id.Tenant, name id.Hash) (*
 	return w, nil
 }
 
-// parseCounter reads the stored sum of a counter. It wraps storage.ErrCorrupt.
+// parseCounter parses the stored sum of a counter. Its errors wrap storage.ErrCorrupt.
 func parseCounter(name string, value []byte) (slidingSum, error) {
 	sum, err := parseSlidingSum(value)
 	if err != nil {
@@ -84,20 +83,20 @@ func parseCounter(name string, value []byte) (slidingSum, error) {
 	return sum, nil
 }
 
-// maxCounters bounds the counters of a ledger that are in memory and not pinned.
+// maxCounters is the number of counters beyond which a ledger evicts those that are not pinned.
 const maxCounters = 256
 
-// limitCounters are the counters of a ledger in memory. A submission pins the counters that it claims before it is
-// queued and until it is answered, so that the sequencer never reads the store. A counter that is not pinned has no
-// append in flight and may be evicted.
+// limitCounters are the counters of a ledger in memory. A submission pins the counters that it claims from before it is
+// queued until it is answered, so that the sequencer never reads the store. A counter that is not pinned has no append in
+// flight and may be evicted.
 type limitCounters struct {
 	mu     sync.Mutex
 	byName map[id.Hash]*limitCounter // nil until the first
-	drops  int                       // how often some were
+	drops  int                       // evictions
 }
 
-// pinCounters brings the counters that drafts claim into memory and keeps them there
-// until unpin. With an error nothing is pinned.
+// pinCounters loads the counters that drafts claim and keeps them in memory until unpinCounters. If it fails, nothing is
+// pinned.
 func (l *Ledgers) pinCounters(ctx context.Context, led *ledger, drafts []Draft) error {
 	for i := range drafts {
 		for j := range drafts[i].Claims {
@@ -110,8 +109,7 @@ func (l *Ledgers) pinCounters(ctx context.Context, led *ledger, drafts []Draft) 
 	return nil
 }
 
-// listClaimed returns the counters that drafts claim: all claims of those before
-// number n, and the first m of that one.
+// listClaimed returns the counters of all claims of drafts[:n] and of the first m claims of drafts[n].
 func listClaimed(drafts []Draft, n, m int) (names []id.Hash) {
 	for i := range drafts[:min(n+1, len(drafts))] {
 		for j, c := range drafts[i].Claims {
@@ -139,8 +137,8 @@ func (l *Ledgers) pinCounter(ctx context.Context, led *ledger, name id.Hash) err
 	}
 }
 
-// pinIfHeld pins a counter that is in memory, or puts w there. drops is the value of ws.drops before w was read. If
-// counters were dropped since, w is not taken, because it may be older than a dropped one.
+// pinIfHeld pins a counter that is in memory, or adds w. dropped is the value of ws.drops before w was read: if counters
+// were evicted since then, w is not added, because it may be older than an evicted one.
 func (ws *limitCounters) pinIfHeld(name id.Hash, w *limitCounter, dropped int) (held bool, now int) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
@@ -176,7 +174,7 @@ func (ws *limitCounters) unpinCounters(names []id.Hash) {
 	}
 }
 
-// findCounter returns a counter that a submission pinned.
+// findCounter returns a pinned counter.
 func (ws *limitCounters) findCounter(name id.Hash) *limitCounter {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
@@ -193,7 +191,7 @@ func (ws *limitCounters) listCounters() []*limitCounter {
 	return all
 }
 
-// rereadCounters reads the counters in memory again, of a ledger that has no append in flight.
+// rereadCounters reads the counters in memory again. The ledger must have no append in flight.
 func (l *Ledgers) rereadCounters(ctx context.Context, led *ledger) error {
 	for _, w := range led.limits.listCounters() {
 		stored, err := l.readCounter(ctx, led.identity.Tenant, w.name)
@@ -205,7 +203,7 @@ func (l *Ledgers) rereadCounters(ctx context.Context, led *ledger) error {
 	return nil
 }
 
-// decideByCounters finishes a draft that has claims, and adds its amounts to their counters.
+// decideByCounters completes a draft that has claims and adds its amounts to their counters.
 func (p *ledgerBatch) decideByCounters(d *Draft, received id.Instant, item int) {
 	before := make([]decimal.Decimal, len(d.Claims))
 	counters := make([]*limitCounter, len(d.Claims))
@@ -231,13 +229,13 @@ func (p *ledgerBatch) decideByCounters(d *Draft, received id.Instant, item int) 
 	}
 }
 
-// changedCounter is a counter that a batch changes, and the first item that does.
+// changedCounter is a counter that a batch changes, and the first item that changes it.
 type changedCounter struct {
 	counter *limitCounter
 	item    int
 }
 
-// putCounters puts the changed counters into the batch.
+// putCounters adds the changed counters to the batch.
 func (p *ledgerBatch) putCounters() {
 	for _, c := range p.counters {
 		w := c.counter

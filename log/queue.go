@@ -11,44 +11,43 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// The limits of one append over all organizations, and of one turn of an organization. While several organizations
-// share the queue, each has one turn in an append and one append in flight. So a new submission waits for no more
-// than one append of turns to be built and synced.
+// The limits of one append and of one organization's turn in it. While several organizations share the queue, each has
+// one turn per append and one append in flight, so a new submission waits for at most one append of such turns.
 const (
 	batchEvents = 1024
 	batchBytes  = 1 << 20
 	turnEvents  = 64
 	turnBytes   = 128 << 10
-	appendsOut  = 2 // of each stream: one being synced, one applied behind it
-	maxAttempts = 8 // failed appends that one submission may be part of
-	maxRefusals = 3 // of those, appends that the store could not take at the moment
+	appendsOut  = 2 // appends in flight per stream: one being synced, and the next
+	maxAttempts = 8 // failed appends that a submission may be part of
+	maxRefusals = 3 // the same, if the store was unavailable
 )
 
-// queue holds the waiting submissions by ledger, and hands them out in turns. A ledger is
-// in the ring exactly when it has waiting submissions, is not blocked, is alone or has no
-// append in flight, and is not parked. It is parked while its stream is full.
+// queue holds the waiting submissions of each ledger and hands them out in turns. A ledger is in the ring if and only if
+// it has waiting submissions, is not blocked, is not parked, and either has no append in flight or does not share the
+// queue. It is parked while its stream is full.
 type queue struct {
 	shared   func() bool // Options.Shared
 	streamOf func(id.Tenant) int
-	now      func() time.Time     // for how long an append has been out
+	now      func() time.Time     // measures how long appends are in flight
 	elapsed  func() time.Duration // Options.Elapsed
 
 	mu      sync.Mutex
-	wake    sync.Cond // of the sequencer
-	idle    bool      // the sequencer waits for work, not for capacity
+	wake    sync.Cond // the sequencer waits for it
+	idle    bool      // the sequencer waits for submissions, not for capacity
 	overdue *time.Timer
 	ring    []*ledger
-	streams []*stream      // by number; nil where there was no append
-	rounds  []*appendRound // of which something is out or has not landed, oldest first
-	landing sync.Cond      // of finishers that wait for another one, and of releases
+	streams []*stream      // by number; nil if the stream had no append yet
+	rounds  []*appendRound // rounds with an append that has not landed, oldest first
+	landing sync.Cond      // finishers wait here for one another, and releases for ledgers
 	waiting int            // events of all ledgers
-	parked  int            // those of parked ledgers
+	parked  int            // events of parked ledgers
 	busy    int            // batches in flight or being repaired
 	closed  bool
-	refused [2]uint64 // submissions, by bound: all, one organization
+	refused [2]uint64 // rejected submissions by the bound they reached: all, one organization
 
-	sender        id.Tenant // whose events came last, 0 before the first
-	senderChanged time.Time // when that was another ledger than before
+	sender        id.Tenant // of the latest submissions, 0 before the first
+	senderChanged time.Time // when sender last changed
 }
 
 func (q *queue) setUp(shared func() bool, streamOf func(id.Tenant) int, elapsed func() time.Duration) {
@@ -56,20 +55,20 @@ func (q *queue) setUp(shared func() bool, streamOf func(id.Tenant) int, elapsed 
 	q.wake.L, q.landing.L = &q.mu, &q.mu
 }
 
-// pendingQueue is the part of the queue that belongs to one ledger, guarded by queue.mu.
+// pendingQueue is one ledger's part of the queue, guarded by queue.mu.
 type pendingQueue struct {
 	waiting   []*submission
 	events    int
 	inRing    bool         // or parked
-	parked    bool         // in its stream, which is full
-	blocked   bool         // a reconfiguration is out, or a failed append is being repaired
+	parked    bool         // its stream is full
+	blocked   bool         // a reconfiguration is in flight, or a failed append is being repaired
 	evicted   atomic.Bool  // left memory, so it takes no submissions; set under queue.mu
 	out       int          // appends in flight with a batch of this ledger
-	lastBatch *ledgerBatch // the newest of those
+	lastBatch *ledgerBatch // the latest of them, nil if none is in flight
 }
 
-// enqueueAll queues submissions in their order, or returns why it refuses them. It takes
-// none for a ledger that was dropped from memory.
+// enqueueAll queues all submissions in their order or none. dropped reports that the ledger has left memory and has to be
+// found again.
 func (q *queue) enqueueAll(led *ledger, subs []*submission, maxAll, maxOne int) (dropped bool, err error) {
 	n := 0
 	for _, s := range subs {
@@ -78,7 +77,7 @@ func (q *queue) enqueueAll(led *ledger, subs []*submission, maxAll, maxOne int) 
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.noteSender(led)
-	ahead := q.waiting - q.parked // events for a full stream take no space from the others
+	ahead := q.waiting - q.parked // events for a full stream don't take space from the others
 	if led.pending.parked {
 		ahead = q.parked
 	}
@@ -87,7 +86,7 @@ func (q *queue) enqueueAll(led *ledger, subs []*submission, maxAll, maxOne int) 
 		return false, errStopped
 	case led.pending.evicted.Load():
 		return true, nil
-	case ahead+n > maxAll && led.pending.events > 0: // a few with much don't shut the others out
+	case ahead+n > maxAll && led.pending.events > 0: // a few busy ledgers don't lock out the others
 		q.refused[0] += uint64(len(subs))
 		return false, overloaded("Too many events are waiting")
 	case led.pending.events+n > maxOne:
@@ -100,10 +99,10 @@ func (q *queue) enqueueAll(led *ledger, subs []*submission, maxAll, maxOne int) 
 	return false, nil
 }
 
-// sharedFor is for how long a queue counts as shared after another ledger than the one before took events.
+// sharedFor is how long the queue counts as shared after the sender changed.
 const sharedFor = time.Second
 
-// noteSender notes the ledger whose events come.
+// noteSender records which ledger the latest submissions are for.
 func (q *queue) noteSender(led *ledger) {
 	t := led.identity.Tenant
 	if q.sender != 0 && q.sender != t {
@@ -117,7 +116,7 @@ func (q *queue) isSharedNow() bool {
 	return q.now().Sub(q.senderChanged) < sharedFor || q.shared()
 }
 
-// countWaiting adds n events, which may be negative, to the waiting events of a ledger.
+// countWaiting adds n, which may be negative, to the number of a ledger's waiting events.
 func (q *queue) countWaiting(led *ledger, n int) {
 	led.pending.events += n
 	q.waiting += n
@@ -138,35 +137,35 @@ func (q *queue) enterRing(led *ledger) {
 	}
 }
 
-// patience is for how long an append keeps the next round waiting. After it the sequencer goes on as if the append
-// had landed, so that a stream of the engine that hangs does not block the others. Each stream still has at most
-// appendsOut appends in flight, so a stream that hangs has taken a bounded number of events.
+// patience is how long an append may delay the next round. After that the sequencer continues as if the append had landed,
+// so that a stream of the engine that hangs does not block the others. Each stream still has at most appendsOut appends in
+// flight, which bounds the events that a hanging stream holds.
 const patience = 250 * time.Millisecond
 
-// stream is one of the engine's streams (storage.Ledgers.Stream). Its appends end
-// one after another, so one goroutine lands them.
+// stream is one of the engine's streams (storage.Ledgers.Stream). Its appends end in their order, so one goroutine, the
+// finisher, awaits them.
 type stream struct {
 	number   int
-	launched chan appendInFlight // to the finisher of the stream, in commit order; nil until the first
+	launched chan appendInFlight // to the finisher, in commit order; nil until the first append
 
 	// Guarded by queue.mu.
-	out    int       // appends of which the outcome is not known yet
-	parked []*ledger // which may go when there are fewer than appendsOut
+	out    int       // appends whose outcome is unknown
+	parked []*ledger // wait until out is below appendsOut
 }
 
-// appendRound is the submissions that the sequencer takes at a time: one append for each
-// stream that takes part. Its fields but batches are guarded by queue.mu.
+// appendRound is the submissions that the sequencer takes at once: one append for each stream involved. All fields except
+// batches are guarded by queue.mu.
 type appendRound struct {
 	batches  []*ledgerBatch
 	began    time.Time
-	streams  []*stream // that take part
-	out      int       // of its appends, those of which the outcome is not known yet
-	unlanded int       // of its appends, those that have not landed
-	overdue  bool      // it has been out for longer than patience
+	streams  []*stream // each with one append
+	out      int       // appends whose outcome is unknown
+	unlanded int       // appends that have not landed
+	overdue  bool      // it has been in flight for longer than patience
 }
 
-// takeRound waits until something can go, and an append may begin, and returns that in turns, up to the size of one
-// append. It returns nil when the queue is closed and empty.
+// takeRound waits until there are submissions and capacity for another append, and returns the next round. It returns nil
+// when the queue is closed and empty.
 func (q *queue) takeRound() *appendRound {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -188,8 +187,8 @@ func (q *queue) takeRound() *appendRound {
 	}
 }
 
-// hasCapacity reports whether another round may begin. If not, it may when an append ends,
-// and after wait at the latest.
+// hasCapacity reports whether another round may begin. If not, one may begin when an append ends or after wait, whichever
+// is first.
 func (q *queue) hasCapacity() (ok bool, wait time.Duration) {
 	counted, now := 0, q.now()
 	for _, r := range q.rounds {
@@ -205,7 +204,7 @@ func (q *queue) hasCapacity() (ok bool, wait time.Duration) {
 	return counted < appendsOut, wait
 }
 
-// wakeAfter wakes the sequencer when some time has passed.
+// wakeAfter wakes the sequencer after d.
 func (q *queue) wakeAfter(d time.Duration) {
 	if q.overdue != nil {
 		q.overdue.Reset(d)
@@ -218,7 +217,8 @@ func (q *queue) wakeAfter(d time.Duration) {
 	})
 }
 
-// gatherRound takes the submissions that go together, nil for none.
+// gatherRound takes submissions from the ledgers in the ring, turn by turn, up to the size of one append. It returns nil
+// if there are none.
 func (q *queue) gatherRound() *appendRound {
 	r, elapsed := &appendRound{began: q.now()}, q.elapsed()
 	for events, bytes := 0, 0; len(q.ring) > 0 && events < batchEvents && bytes < batchBytes; {
@@ -226,7 +226,7 @@ func (q *queue) gatherRound() *appendRound {
 		q.ring = q.ring[1:]
 		led.pending.inRing = false
 		if led.pending.blocked || len(led.pending.waiting) == 0 {
-			continue // since it entered the ring; unblock brings it back
+			continue // blocked since it entered the ring; unblockLedger adds it again
 		}
 		p := led.pending.lastBatch
 		if p == nil || p.round != r {
@@ -251,7 +251,7 @@ func (q *queue) gatherRound() *appendRound {
 	return r
 }
 
-// streamFor returns the stream that the next append of a ledger goes to.
+// streamFor returns the stream of a ledger's next append.
 func (q *queue) streamFor(led *ledger) *stream {
 	n := q.streamOf(led.identity.Tenant)
 	for n >= len(q.streams) {
@@ -263,7 +263,7 @@ func (q *queue) streamFor(led *ledger) *stream {
 	return q.streams[n]
 }
 
-// addStream reports whether batches of a stream may go in the round.
+// addStream reports whether the round may contain batches of a stream.
 func (r *appendRound) addStream(s *stream) bool {
 	if slices.Contains(r.streams, s) {
 		return true
@@ -277,14 +277,14 @@ func (r *appendRound) addStream(s *stream) bool {
 	return true
 }
 
-// parkLedger keeps a ledger out of the ring until its stream has capacity.
+// parkLedger removes a ledger from the ring until its stream has capacity.
 func (q *queue) parkLedger(led *ledger, s *stream) {
 	led.pending.inRing, led.pending.parked = true, true
 	q.parked += led.pending.events
 	s.parked = append(s.parked, led)
 }
 
-// addToOrder makes a batch the newest one of its ledger.
+// addToOrder makes a batch the latest of its ledger.
 func (q *queue) addToOrder(p *ledgerBatch) {
 	pending := &p.ledger.pending
 	if pending.lastBatch != nil && pending.lastBatch.stream != p.stream {
@@ -296,7 +296,7 @@ func (q *queue) addToOrder(p *ledgerBatch) {
 	q.busy++
 }
 
-// takeTurn moves one turn's worth of submissions from the pending queue of a ledger to its batch.
+// takeTurn moves up to one turn of submissions from a ledger's pending queue to its batch.
 func (q *queue) takeTurn(led *ledger, p *ledgerBatch) (events, bytes int) {
 	n := 0
 	for n < len(led.pending.waiting) && events < turnEvents && bytes < turnBytes && !led.pending.blocked {
@@ -321,7 +321,7 @@ func (q *queue) takeTurn(led *ledger, p *ledgerBatch) (events, bytes int) {
 	return events, bytes
 }
 
-// groupByStream yields the batches of each stream.
+// groupByStream yields the batches of each stream together.
 func (r *appendRound) groupByStream() iter.Seq[[]*ledgerBatch] {
 	return func(yield func([]*ledgerBatch) bool) {
 		if len(r.streams) > 1 {
@@ -340,7 +340,7 @@ func (r *appendRound) groupByStream() iter.Seq[[]*ledgerBatch] {
 	}
 }
 
-// noteOutcome notes that the outcome of an append is known.
+// noteOutcome records that the outcome of an append is known, so that its stream has capacity again.
 func (q *queue) noteOutcome(f appendInFlight) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -350,7 +350,7 @@ func (q *queue) noteOutcome(f appendInFlight) {
 	q.wake.Signal()
 }
 
-// unparkLedgers lets the ledgers of a stream go.
+// unparkLedgers returns the parked ledgers of a stream to the ring.
 func (q *queue) unparkLedgers(s *stream) {
 	for _, led := range s.parked {
 		q.parked -= led.pending.events
@@ -360,8 +360,8 @@ func (q *queue) unparkLedgers(s *stream) {
 	s.parked = nil
 }
 
-// awaitEarlierBatches returns when the batches before these, of the same ledgers, have landed. Their outcome is known
-// by then, because a ledger changes its stream only after that.
+// awaitEarlierBatches waits until the previous batches of the same ledgers have landed if they are in another stream. It
+// does not wait for the store: a ledger changes its stream only after the outcome of its previous batch is known.
 func (q *queue) awaitEarlierBatches(batches []*ledgerBatch) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -373,8 +373,8 @@ func (q *queue) awaitEarlierBatches(batches []*ledgerBatch) {
 	}
 }
 
-// noteLanded notes that an append ended, and sets for each of its batches whether it was
-// the last one in flight of its ledger. A batch stays busy until noteFinished.
+// noteLanded records that an append has landed, and sets for each batch whether it was the last in flight of its ledger. A
+// batch counts as busy until noteFinished.
 func (q *queue) noteLanded(f appendInFlight) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -393,10 +393,11 @@ func (q *queue) noteLanded(f appendInFlight) {
 	}
 }
 
-// noteKnown notes that the outcome of a batch is known, if it is. The caller holds queue.mu.
+// noteKnown records the outcome of a batch unless it failed: a repair finds out the outcome then. The caller must hold
+// queue.mu.
 func (p *ledgerBatch) noteKnown() {
 	switch led := p.ledger; {
-	case p.err != nil: // until the repair
+	case p.err != nil:
 	case led.pending.out == 0 && !led.pending.blocked:
 		led.outstanding.End()
 	default:
@@ -404,7 +405,7 @@ func (p *ledgerBatch) noteKnown() {
 	}
 }
 
-// noteFinished notes that nothing is left to do for n batches.
+// noteFinished records that n batches are done.
 func (q *queue) noteFinished(n int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -412,14 +413,14 @@ func (q *queue) noteFinished(n int) {
 	q.wakeAtEnd()
 }
 
-// blockLedger keeps a ledger out of the ring until unblock.
+// blockLedger keeps a ledger out of the ring until unblockLedger.
 func (q *queue) blockLedger(led *ledger) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	led.pending.blocked = true
 }
 
-// unblockLedger lets a ledger into the ring again, with submissions that go first.
+// unblockLedger returns a ledger to the ring, with submissions that come before those that wait.
 func (q *queue) unblockLedger(led *ledger, first []*submission) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -435,7 +436,7 @@ func (q *queue) unblockLedger(led *ledger, first []*submission) {
 	q.wakeAtEnd()
 }
 
-// wakeAtEnd wakes a sequencer that waits for the last of a closed queue, and a release that waits for a ledger.
+// wakeAtEnd wakes a sequencer that waits for a closed queue to become empty, and releases that wait for a ledger.
 func (q *queue) wakeAtEnd() {
 	q.landing.Broadcast()
 	if q.closed {
@@ -443,7 +444,7 @@ func (q *queue) wakeAtEnd() {
 	}
 }
 
-// retireLedger drops a blocked ledger and takes its waiting submissions, which the caller answers.
+// retireLedger makes a blocked ledger accept no more submissions and returns those that wait. The caller must answer them.
 func (q *queue) retireLedger(led *ledger) []*submission {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -459,7 +460,7 @@ func (q *queue) retireLedger(led *ledger) []*submission {
 	return subs
 }
 
-// withdrawWaiting takes those of subs back that wait. The others are in flight, or may be.
+// withdrawWaiting removes the submissions that still wait from the queue and returns them. The others may be in flight.
 func (q *queue) withdrawWaiting(led *ledger, subs []*submission) (back []*submission) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -470,14 +471,14 @@ func (q *queue) withdrawWaiting(led *ledger, subs []*submission) (back []*submis
 			back = append(back, s)
 		}
 	}
-	if len(back) > 0 { // nothing that waits is taken
+	if len(back) > 0 { // submissions that still wait are not taken
 		led.pending.waiting = slices.DeleteFunc(led.pending.waiting, func(s *submission) bool { return s.taken })
 	}
 	q.wakeAtEnd()
 	return back
 }
 
-// evictLedger marks an idle ledger as dropped; it reports false when it is not idle.
+// evictLedger marks a ledger as evicted if it is idle, and reports whether it is.
 func (q *queue) evictLedger(led *ledger) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -495,7 +496,7 @@ func (q *queue) closeQueue() {
 	q.wake.Signal()
 }
 
-// oldestAppend returns for how long the oldest append has been in flight, 0 for none.
+// oldestAppend returns how long the oldest append has been in flight, or 0.
 func (q *queue) oldestAppend() time.Duration {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -505,7 +506,7 @@ func (q *queue) oldestAppend() time.Duration {
 	return q.now().Sub(q.rounds[0].began)
 }
 
-// describeWork describes the work in flight, for the log of an operator.
+// describeWork describes the work in flight for an error message.
 func (q *queue) describeWork() string {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -513,5 +514,5 @@ func (q *queue) describeWork() string {
 	if len(q.rounds) > 0 {
 		oldest = q.now().Sub(q.rounds[0].began)
 	}
-	return fmt.Sprintf("parts of appends that are out or being repaired: %d, the oldest since %v; events that wait: %d", q.busy, oldest.Round(time.Millisecond), q.waiting)
+	return fmt.Sprintf("%d batches in flight or being repaired, the oldest for %v; %d events waiting", q.busy, oldest.Round(time.Millisecond), q.waiting)
 }

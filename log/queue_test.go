@@ -392,7 +392,7 @@ func TestShutdownOfAHungStore(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 		defer cancel()
 		err := w.ledgers.Shutdown(ctx)
-		if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "parts of appends that are out or being repaired: 1, the oldest since 3s") {
+		if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "1 batches in flight or being repaired, the oldest for 3s") {
 			t.Errorf("got %v, want it to name what is out", err)
 		}
 		end()

@@ -11,25 +11,25 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// failedBatch is a batch that was not applied, or whose outcome is unknown.
+// failedBatch is a batch that was not applied or whose outcome is unknown.
 type failedBatch struct {
 	batch *ledgerBatch
 	err   error
 }
 
-// Repairs read the store, which has few connections for that: some stay free for
-// others, and one that the store leaves without an answer is given up.
+// Repairs read the store, which has few connections. These bounds leave some for others, and end a repair that the store
+// does not answer.
 const (
 	maxRepairs = 8
 	repairTime = 10 * time.Second
 )
 
-// repairLedger brings a ledger back after appends that failed, when no append of the ledger is in flight any more. It
-// writes the anchors, passes a barrier and reads the ledger again. Then it finds out which batches were applied after
-// all, and queues the others anew in their old order. The anchors go first, because a store that failed may have come
-// back as an older one, and is compared with the checkpoints shown up to now.
+// repairLedger resumes a ledger after failed appends, once no append of the ledger is in flight. It writes the anchors,
+// passes a barrier and takes the ledger over again. Then it finds out which batches were applied after all, and queues the
+// others again in their old order. The anchors are written first, because a store that failed may return in an older
+// state, which must be compared with the latest checkpoints that were shown.
 //
-// A ledger that the process does not own any more is given up.
+// A ledger that the process no longer owns is given up.
 func (l *Ledgers) repairLedger(led *ledger) {
 	led.failedMu.Lock()
 	failed := led.failed
@@ -44,7 +44,7 @@ func (l *Ledgers) repairLedger(led *ledger) {
 		err = l.store.Barrier(ctx)
 	}
 	if slices.ContainsFunc(failed, func(f failedBatch) bool { return errors.Is(f.err, storage.ErrUnknown) }) {
-		l.fences.Forget(led.identity.Tenant) // so that the append can't take effect later
+		l.fences.Forget(led.identity.Tenant) // raises the epoch, so that the append can't take effect later
 	}
 	if err == nil && !lost {
 		err = l.refreshKeys(ctx, led)
@@ -60,7 +60,7 @@ func (l *Ledgers) repairLedger(led *ledger) {
 		l.abandonLedger(led, failed, err)
 		return
 	}
-	if led.published.Load().Trusted() == nil { // batches that were applied after all are shown from now on
+	if led.published.Load().Trusted() == nil { // readers now see batches that were applied after all
 		if !l.importing {
 			l.anchors.Touch(led)
 		}
@@ -74,7 +74,7 @@ func (l *Ledgers) repairLedger(led *ledger) {
 	l.queue.unblockLedger(led, again)
 }
 
-// resolveFailed answers the submissions of a failed batch as far as possible, and returns the others.
+// resolveFailed answers the submissions of a failed batch whose outcome is certain, and returns those to append again.
 func (l *Ledgers) resolveFailed(ctx context.Context, led *ledger, f failedBatch) []*submission {
 	p := f.batch
 	l.metrics.Failures.WithLabelValues(causeOf(f.err)).Inc()
@@ -118,13 +118,13 @@ func (l *Ledgers) resolveFailed(ctx context.Context, led *ledger, f failedBatch)
 	return again
 }
 
-// countAttempt counts an attempt that failed and returns how many there were.
+// countAttempt counts a failed attempt and returns the number so far.
 func (s *submission) countAttempt() int {
 	s.attempts++
 	return s.attempts
 }
 
-// hasKnownKey reports whether a name of the submission is among names.
+// hasKnownKey reports whether names contains a deduplication key of the submission.
 func (s *submission) hasKnownKey(names map[storage.DedupKey]bool) bool {
 	for i := range s.Drafts {
 		for n := range s.Drafts[i].yieldKeys {
@@ -136,7 +136,8 @@ func (s *submission) hasKnownKey(names map[storage.DedupKey]bool) bool {
 	return false
 }
 
-// knownNames returns the keys of a batch with a duplicate that are taken: the engine named only the first one.
+// knownNames returns the deduplication keys of a batch that are stored, if the batch failed because of a duplicate. The
+// engine reports only the first one.
 func (l *Ledgers) knownNames(ctx context.Context, led *ledger, p *ledgerBatch, cause error) (map[storage.DedupKey]bool, error) {
 	if !errors.Is(cause, storage.ErrDuplicate) {
 		return nil, nil
@@ -160,8 +161,7 @@ func (l *Ledgers) knownNames(ctx context.Context, led *ledger, p *ledgerBatch, c
 	return known, nil
 }
 
-// wasApplied reports whether the events of a batch are in the store, by their
-// entries: the same numbers with the same hashes.
+// wasApplied reports whether a batch is in the store: its first event is at the same index with the same hashes.
 func (l *Ledgers) wasApplied(ctx context.Context, p *ledgerBatch) (bool, error) {
 	names := []storage.DedupKey{{Text: string(p.batch.Events[0].ID)}}
 	at, err := l.store.Lookup(ctx, p.batch.Tenant, names)
@@ -179,8 +179,8 @@ func (l *Ledgers) wasApplied(ctx context.Context, p *ledgerBatch) (bool, error) 
 	return stored.Entry == first.Entry, nil
 }
 
-// abandonLedger answers all submissions of a ledger that can't be read, which takes no more events. The next
-// submission has the ledger read again. Until then readers see its published state, which is durable.
+// abandonLedger answers all submissions of a ledger that can't be read, and retires it. The next submission loads it
+// again. Until then readers see its published state, which is durable.
 func (l *Ledgers) abandonLedger(led *ledger, failed []failedBatch, cause error) {
 	l.logger.Error("ledger could not be read again", "origin", led.identity.Origin, "err", cause)
 	for _, f := range failed {
@@ -204,8 +204,8 @@ func (p *ledgerBatch) refuseAll(err error) {
 	}
 }
 
-// giveUpLedger answers all submissions of a lost ledger, and drops it. An append with an unknown outcome is looked up
-// first. cause is why the store can't be asked, if that is known.
+// giveUpLedger answers all submissions of a ledger that the process no longer owns, and drops it. It looks up appends whose
+// outcome is unknown first. cause is ErrNotOwner, nil, or the error if the store can't be read.
 func (l *Ledgers) giveUpLedger(ctx context.Context, led *ledger, failed []failedBatch, cause error) {
 	g := givingUp{ledgers: l, err: cause}
 	if cause == nil || errors.Is(cause, ErrNotOwner) {
@@ -225,12 +225,12 @@ func (l *Ledgers) giveUpLedger(ctx context.Context, led *ledger, failed []failed
 	}
 }
 
-// givingUp is the end of a lost ledger, whose failed batches are answered in their order.
+// givingUp answers the failed batches of such a ledger in their order.
 type givingUp struct {
 	ledgers *Ledgers
 	head    storage.Head // as it is stored
-	err     error        // why it is not known
-	open    bool         // an append whose outcome is unknown may still take effect
+	err     error        // why head is unknown
+	open    bool         // an earlier append may still take effect
 }
 
 var errOpen = errors.New("the append may still take effect")

@@ -13,40 +13,40 @@ import (
 	"github.com/agentledger/agentledger/tlog"
 )
 
-// ledgerBatch is the share of one ledger in an append.
+// ledgerBatch is one ledger's part of an append.
 type ledgerBatch struct {
 	ledger      *ledger
 	round       *appendRound
 	stream      *stream
-	began       time.Duration // when it was taken from the queue, by queue.elapsed
-	prior       *ledgerBatch  // of the ledger in another stream, which is to land before; guarded by queue.mu
+	began       time.Duration // by queue.elapsed, when it was taken from the queue
+	prior       *ledgerBatch  // batch of the ledger in another stream that must land before; guarded by queue.mu
 	landed      bool          // guarded by queue.mu
 	subs        []*submission // taken from the queue
-	sent        []*submission // those whose events are in the batch
-	duplicates  []*submission // duplicates of events in flight: answered when this batch lands
+	sent        []*submission // submissions whose events are in batch
+	duplicates  []*submission // submissions that duplicate events in flight; answered when this batch lands
 	batch       storage.Batch
-	state       *State // published when the batch is durable
+	state       *State // to publish when the batch is durable
 	claimedKeys []storage.DedupKey
-	counters    []changedCounter    // that the events add to
-	erased      int                 // indices that the batch erases
-	usedBefore  usage               // the ledger's counter before this batch
-	entryBefore storage.EntryResult // the entry before the batch, as it was read back
-	err         error               // why it did not land
-	anchored    bool                // the anchor of state is written
-	last        bool                // when it ended nothing else of its ledger was out
+	counters    []changedCounter    // counters of limits that the events add to
+	erased      int                 // number of indices that the batch erases
+	usedBefore  usage               // month's counter before the batch
+	entryBefore storage.EntryResult // the entry before the batch, as read back from the store
+	err         error               // why it was not applied, or errBehind
+	anchored    bool                // the anchor of state is written already
+	last        bool                // no other batch of its ledger was in flight when it landed
 }
 
-// appendInFlight is an append whose outcome is not known yet. pending is nil when it has no batch.
+// appendInFlight is an append of one stream. pending is nil if no submission was sent to the engine.
 type appendInFlight struct {
 	round   *appendRound
 	stream  *stream
-	batches []*ledgerBatch // those with a batch first, in the batches' order
-	sent    int
+	batches []*ledgerBatch
+	sent    int // batches[:sent] were sent to the engine, in this order
 	pending storage.Pending
-	span    telemetry.Span // of handing it to the engine until it is durable
+	span    telemetry.Span // from handing the append to the engine until its outcome is known
 }
 
-// runSequencer is the one goroutine that gives numbers. While it builds an append, the one before it is being synced.
+// runSequencer is the only goroutine that numbers events. While it builds an append, the previous one is being synced.
 func (l *Ledgers) runSequencer() {
 	for r := l.queue.takeRound(); r != nil; r = l.queue.takeRound() {
 		for f := range l.launchRound(r) {
@@ -54,7 +54,7 @@ func (l *Ledgers) runSequencer() {
 				f.stream.launched = make(chan appendInFlight, appendsOut)
 				l.done.Go(func() { l.finishAppends(f.stream.launched) })
 			}
-			f.stream.launched <- f // never waits: see appendRound.join
+			f.stream.launched <- f // never blocks, because addStream bounds the appends in flight
 		}
 	}
 	for _, s := range l.queue.streams {
@@ -64,7 +64,7 @@ func (l *Ledgers) runSequencer() {
 	}
 }
 
-// launchRound builds the appends of a round and hands each to the engine.
+// launchRound builds the appends of a round, one for each stream, and hands each to the engine.
 func (l *Ledgers) launchRound(r *appendRound) iter.Seq[appendInFlight] {
 	reserveArena(r.batches)
 	now := id.InstantOf(l.clock())
@@ -77,8 +77,8 @@ func (l *Ledgers) launchRound(r *appendRound) iter.Seq[appendInFlight] {
 	}
 }
 
-// arena is the memory of one append, made in a few pieces for all batches. With hundreds
-// of organizations in an append, pieces for each would cost more than the events.
+// arena is the memory of one append, allocated at once for all batches. With hundreds of organizations in an append,
+// separate allocations would cost more than the events.
 type arena struct {
 	events   []storage.Event
 	names    []storage.DedupKey
@@ -86,7 +86,7 @@ type arena struct {
 	sent     []*submission
 }
 
-// arenaSize is how much of an arena a batch may take.
+// arenaSize is the part of an arena that a batch may need.
 type arenaSize struct{ drafts, subs int }
 
 func (p *ledgerBatch) measureArena() (n arenaSize) {
@@ -97,7 +97,7 @@ func (p *ledgerBatch) measureArena() (n arenaSize) {
 	return n
 }
 
-// reserveArena gives each batch memory for all that it may become.
+// reserveArena gives each batch enough memory for all of its submissions.
 func reserveArena(batches []*ledgerBatch) {
 	var all arenaSize
 	for _, p := range batches {
@@ -118,7 +118,7 @@ func reserveArena(batches []*ledgerBatch) {
 	}
 }
 
-// cutFront cuts n elements off the front of s, as an empty slice with that capacity.
+// cutFront returns the first n elements of s as an empty slice with capacity n, and the rest.
 func cutFront[T any](s []T, n int) (first, rest []T) { return s[:0:n], s[n:] }
 
 // buildAppend builds the append of one stream and hands it to the engine.
@@ -145,8 +145,8 @@ func (l *Ledgers) buildAppend(r *appendRound, batches []*ledgerBatch, now id.Ins
 	return f
 }
 
-// buildBatch turns submissions into a batch on the tail of the ledger. It answers the submissions that can't go, but
-// for duplicates of events in flight. early is why the ledger takes no events at now, nil when it does.
+// buildBatch turns submissions into a batch at the tail of the ledger. It answers the submissions that can't be part of
+// it, except duplicates of events in flight. early is the error if the ledger is ahead of the clock at now.
 func (p *ledgerBatch) buildBatch(now id.Instant, early error) {
 	led := p.ledger
 	tail := &led.tail
@@ -168,7 +168,7 @@ func (p *ledgerBatch) buildBatch(now id.Instant, early error) {
 			p.addSubmission(s, now)
 		case early != nil:
 			s.refuseWith(early)
-		default: // it is not early any more
+		default: // a clock change that is no longer needed
 			s.askAgain()
 		}
 	}
@@ -186,7 +186,7 @@ func (p *ledgerBatch) buildBatch(now id.Instant, early error) {
 	}
 }
 
-// addSubmission puts one submission into the batch, or answers it.
+// addSubmission adds one submission to the batch or answers it.
 func (p *ledgerBatch) addSubmission(s *submission, now id.Instant) {
 	tail := &p.ledger.tail
 	if s.configVersion != tail.head.ConfigVersion || !s.Clock.isCurrent(tail.head, s.arrived) {
@@ -194,7 +194,7 @@ func (p *ledgerBatch) addSubmission(s *submission, now id.Instant) {
 		return
 	}
 	erased := s.countErased()
-	if erased > 0 && p.erased > 0 { // of another submission: together they may be too many for the store
+	if erased > 0 && p.erased > 0 { // together with another submission they may exceed storage.MaxErased
 		s.askAgain()
 		return
 	}
@@ -243,7 +243,8 @@ func (p *ledgerBatch) addSubmission(s *submission, now id.Instant) {
 	}
 }
 
-// claimKeys claims the deduplication keys of a submission, or reports that one belongs to an event in flight.
+// claimKeys claims the deduplication keys of a submission. It reports true, and claims none, if one of them belongs to an
+// event in flight.
 func (p *ledgerBatch) claimKeys(s *submission) bool {
 	claimed := len(p.claimedKeys)
 	for i := range s.Drafts {
@@ -259,7 +260,7 @@ func (p *ledgerBatch) claimKeys(s *submission) bool {
 	return false
 }
 
-// releaseSince releases the keys that were claimed since there were n.
+// releaseSince releases all claimed keys except the first n.
 func (p *ledgerBatch) releaseSince(n int) {
 	p.releaseKeys(p.claimedKeys[n:])
 	p.claimedKeys = p.claimedKeys[:n]
@@ -271,7 +272,7 @@ func (p *ledgerBatch) releaseKeys(names []storage.DedupKey) {
 	}
 }
 
-// yieldKeys yields the deduplication keys of the draft, which no other event may have.
+// yieldKeys yields the deduplication keys of the draft. No other event of the ledger may have them.
 func (d *Draft) yieldKeys(yield func(storage.DedupKey) bool) {
 	switch {
 	case !yield(storage.DedupKey{Text: string(d.ID)}):
@@ -282,7 +283,7 @@ func (d *Draft) yieldKeys(yield func(storage.DedupKey) bool) {
 	}
 }
 
-// listChanges returns the changes of a submission whose first event is at begin.
+// listChanges returns the changes of a submission if its first event is at index begin.
 func (s *submission) listChanges(begin id.Index) ([]storage.Change, error) {
 	if s.Clock != nil {
 		return append(slices.Clip(s.Changes), s.Clock.limits...), nil
@@ -294,7 +295,7 @@ func (s *submission) listChanges(begin id.Index) ([]storage.Change, error) {
 	return append(slices.Clip(s.Changes), keys), err
 }
 
-// countDrafts counts the drafts of one submission, all or none.
+// countDrafts counts the drafts of one submission. It reports false, and counts none, if a cap is reached.
 func (u *usage) countDrafts(m Month, drafts []Draft) bool {
 	next := *u
 	if next.month != m {
@@ -317,15 +318,15 @@ func (u *usage) countDrafts(m Month, drafts []Draft) bool {
 	return true
 }
 
-// putMonthCounter puts the counter of a month into the batch, if the batch changed it.
-// Only events that arrive from another store can change those of several months.
+// putMonthCounter adds the counter of a month to the batch if the batch changed it. A batch changes the counters of
+// several months only at the turn of a month or during an import.
 func (p *ledgerBatch) putMonthCounter(u usage) {
 	if u != p.usedBefore {
 		p.setCounter(storage.Counter{Name: u.month.CounterName(), Value: u.count})
 	}
 }
 
-// setCounter puts a counter into the batch, in place of an earlier value.
+// setCounter adds a counter to the batch, or replaces its value there.
 func (p *ledgerBatch) setCounter(c storage.Counter) {
 	if i := slices.IndexFunc(p.batch.Counters, func(was storage.Counter) bool { return was.Name == c.Name }); i >= 0 {
 		p.batch.Counters[i] = c
@@ -334,7 +335,7 @@ func (p *ledgerBatch) setCounter(c storage.Counter) {
 	p.batch.Counters = append(p.batch.Counters, c)
 }
 
-// appendEvent gives a draft its number and place in chain and tree.
+// appendEvent gives a draft its index and adds it to the chain, the tree and the batch.
 func (p *ledgerBatch) appendEvent(d *Draft, received id.Instant, item int) {
 	tail := &p.ledger.tail
 	head := &tail.head
@@ -359,7 +360,7 @@ func (p *ledgerBatch) appendEvent(d *Draft, received id.Instant, item int) {
 	}
 }
 
-// makeReceipts returns the receipts of a sent submission whose first event is number first of the batch.
+// makeReceipts returns the receipts of a sent submission whose first event is Events[first] of the batch.
 func (p *ledgerBatch) makeReceipts(first int, s *submission, chainValid bool) []Receipt {
 	receipts := slices.Grow(s.receipt[:0], len(s.Drafts))
 	for i := range s.Drafts {
@@ -369,7 +370,7 @@ func (p *ledgerBatch) makeReceipts(first int, s *submission, chainValid bool) []
 	return receipts
 }
 
-// eventHashAt returns the event hash of the batch's event at i, which the next event, or the head, links to.
+// eventHashAt returns the event hash of Events[i]: the next event links to it, or else the head does.
 func (p *ledgerBatch) eventHashAt(i int) id.Hash {
 	if i+1 < len(p.batch.Events) {
 		return p.batch.Events[i+1].Entry.Prev
