@@ -20,7 +20,7 @@ import (
 	"github.com/agentledger/agentledger/tlog"
 )
 
-// Records of a ledger in its own partition, each with one record under key "".
+// Kinds of records in a ledger's partition, each with one record under key "".
 const (
 	kindIdentity storage.Kind = "ledger"
 	kindFault    storage.Kind = "ledger_fault"
@@ -33,12 +33,12 @@ type identityRecord struct {
 	CreatedAt      id.Instant      `json:"created_at"`
 	SealedLogKey   []byte          `json:"sealed_log_key"`           // of the first key
 	FirstTo        *id.Index       `json:"first_to_size,omitzero"`   // nil while it signs
-	LaterKeys      []logKeyRecord  `json:"later_log_keys,omitempty"` // those that came by rotation, oldest first
+	LaterKeys      []logKeyRecord  `json:"later_log_keys,omitempty"` // from rotations, oldest first
 
 	Predecessor *predecessorRecord `json:"predecessor,omitempty"` // nil for an organization's first ledger
 }
 
-// toIdentity returns the identity that the record holds, for the ledger of that handle.
+// toIdentity returns the identity of ledger t from its record.
 func (r *identityRecord) toIdentity(t id.Tenant) *Identity {
 	i := &Identity{Tenant: t, Organization: r.OrganizationID, Origin: r.Origin, CreatedAt: r.CreatedAt}
 	if p := r.Predecessor; p != nil {
@@ -47,8 +47,8 @@ func (r *identityRecord) toIdentity(t id.Tenant) *Identity {
 	return i
 }
 
-// BeganAt returns when the ledger with that handle was created. isFirst reports whether it is the first ledger of its
-// organization. BeganAt reads the store, so it works on every node, also on one that does not own the ledger.
+// BeganAt returns when ledger t was created, and whether it is the first ledger of its organization. It reads the store, so
+// it works on nodes that do not own the ledger too.
 func BeganAt(ctx context.Context, store storage.RecordStore, t id.Tenant) (at id.Instant, isFirst bool, err error) {
 	stored, err := store.Get(ctx, t, kindIdentity, "")
 	if err != nil {
@@ -64,20 +64,20 @@ func BeganAt(ctx context.Context, store storage.RecordStore, t id.Tenant) (at id
 // sealContext binds a sealed log key to its origin.
 func sealContext(o id.Origin) string { return "log-key\n" + string(o) }
 
-// Genesis is the beginning of a new ledger.
+// Genesis describes a new ledger.
 type Genesis struct {
 	Organization id.Organization
 	Origin       id.Origin
-	Slug         id.Slug          // kept beside the anchors, for ever; "": none
-	Changes      []storage.Change // records that come to be with the ledger
+	Slug         id.Slug          // stored permanently next to the anchors; "": none
+	Changes      []storage.Change // records to write together with the ledger
 }
 
-// Create makes an empty ledger with a new log key, and the records of g, in one durable step. The tenant handle and
-// the origin are the caller's claims. fault.Conflict: the handle has a ledger, the origin was shown before, or the
-// slug is another organization's (SlugTaken). fault.Unavailable: the anchors take no writes or may have lost slugs, and
-// nothing was made.
-// When they take none after the step, the ledger is there all the same, and its first anchor is written before its
-// first event. The process need not own the ledger, whose owner has its first anchor written.
+// Create durably stores an empty ledger with a new log key and the records of g, in one step. The process need not own the
+// ledger: the owner writes its first anchor, before its first event.
+//
+// It returns fault.Conflict if the tenant has a ledger already, the origin was shown before, or the slug belongs to another
+// organization (SlugTaken). It returns fault.Unavailable, and nothing was stored, if the anchors can't be written or may
+// have lost slugs.
 func (l *Ledgers) Create(ctx context.Context, t id.Tenant, g Genesis) (*State, error) {
 	if g.Slug != "" && l.SlugTaken(g.Slug, g.Origin) {
 		return nil, fault.New(fault.Conflict, "slug is taken")
@@ -93,13 +93,13 @@ func (l *Ledgers) Create(ctx context.Context, t id.Tenant, g Genesis) (*State, e
 	if err != nil {
 		return nil, err
 	}
-	if err := l.keepGenesisSlug(g); err != nil { // a founding that came to nothing had taken it meanwhile
+	if err := l.keepGenesisSlug(g); err != nil { // a failed creation had taken it in the meantime
 		l.logger.Error("slug not kept: the next start does it", "origin", g.Origin, "err", err)
 	}
 	return s, nil
 }
 
-// errSlugsDoubtful is for the operator: it must not reach the client.
+// errSlugsDoubtful is for the log of the operator and must not reach the client.
 var errSlugsDoubtful = errors.New("names.journal of the anchors is damaged or was missing, so a slug that seems to be free " +
 	"may belong to an organization that the store lost; wait for the comparison after the start, or run " +
 	"agentledger adopt --all-heads --reason TEXT")
@@ -151,7 +151,7 @@ func (l *Ledgers) createLedger(ctx context.Context, t id.Tenant, identity identi
 	return led.published.Load(), nil
 }
 
-// genesisState returns the state of a ledger that was just made and is not published yet.
+// genesisState returns the state of a ledger that was created but is not loaded.
 func (l *Ledgers) genesisState(i *Identity, stored identityRecord, head storage.Head) (*State, error) {
 	keys, err := openLogKeys(l.keyring, stored)
 	if err != nil {
@@ -179,48 +179,48 @@ type ledger struct {
 	markMu    sync.Mutex // held while a fault is put on record
 	publishMu sync.Mutex // held while published is moved
 	published atomic.Pointer[State]
-	witnessed atomic.Pointer[sync.Once] // of asking the witness, since the ledger was read
+	witnessed atomic.Pointer[sync.Once] // consults the witness, once after each take-over
 
-	tail    tail         // owned by the sequencer, or by a repair while the ledger is blocked
+	tail    tail         // owned by the sequencer, or by the repair of a blocked ledger
 	pending pendingQueue // guarded by queue.mu
 
 	outstanding takeover.Outstanding // written under queue.mu
 
-	limits limitCounters // of limits
+	limits limitCounters
 
-	retired atomic.Bool // dropped since it could not be repaired; it is still read
+	retired atomic.Bool // could not be repaired or was given up: it accepts nothing, but is read until it is loaded again
 
 	failedMu sync.Mutex
 	failed   []failedBatch // waiting for repair
 
 	takenKeysMu sync.Mutex
-	takenKeys   map[storage.DedupKey]struct{} // of events that are out; nil until the first
+	takenKeys   map[storage.DedupKey]struct{} // of events in flight; nil until the first
 }
 
 // Checkpoint implements anchor.Source.
 func (led *ledger) Checkpoint() []byte { return led.published.Load().Checkpoint() }
 
-// tail is the end of the ledger as it will be when all that is out has landed.
+// tail is the end of the ledger after all appends in flight.
 type tail struct {
 	head storage.Head
 	tree *tlog.Builder
 	used usage
 }
 
-// ErrNotOwner is returned (wrapped) for a ledger that the process does not own (Options.Owned). Nothing was done.
+// ErrNotOwner is wrapped by the error for a ledger that the process does not own (Options.Owned). Nothing was done.
 var ErrNotOwner = takeover.ErrNotOwner
 
-// cacheSlot is the place of a ledger in memory. The first caller has the ledger read; the others wait for that.
+// cacheSlot is the slot of a ledger in memory. The first caller loads the ledger, the others wait.
 type cacheSlot struct {
 	ready  chan struct{} // closed when led or err is set
 	led    *ledger
 	err    error
-	recent atomic.Bool // used since the last look of the evictor
-	ended  bool        // released, also while it is being read; guarded by slotsMu
-	next   *cacheSlot  // being read, to take its place; guarded by slotsMu
+	recent atomic.Bool // used since evictIdleLedgers last examined it
+	ended  bool        // released, maybe while it was being loaded; guarded by slotsMu
+	next   *cacheSlot  // its replacement, while that is being loaded; guarded by slotsMu
 }
 
-// loadTime bounds the reading of a ledger, which goes on when its caller has left.
+// loadTime bounds the loading of a ledger, which continues if its caller no longer waits.
 const loadTime = 30 * time.Second
 
 // ledgerOf returns the ledger that published s, so that a request finds its ledger once. It looks the ledger up again
@@ -232,10 +232,8 @@ func (l *Ledgers) ledgerOf(ctx context.Context, s *State) (*ledger, error) {
 	return l.residentLedger(ctx, s.identity.Tenant)
 }
 
-// residentLedger returns a ledger of the store, reading it when it is not in memory. A ledger that could not be
-// repaired is returned as well, because its published state can be read.
-//
-// ErrNotOwner when the process does not own the ledger now.
+// residentLedger returns a ledger, loading it if it is not in memory. It may return a retired ledger, because readers may
+// still see its published state. It returns ErrNotOwner if the process does not own the ledger now.
 func (l *Ledgers) residentLedger(ctx context.Context, t id.Tenant) (*ledger, error) {
 	if err := l.fences.Check(t); err != nil {
 		return nil, err
@@ -243,7 +241,7 @@ func (l *Ledgers) residentLedger(ctx context.Context, t id.Tenant) (*ledger, err
 	return l.readLedger(ctx, t)
 }
 
-// readLedger is residentLedger for every process. A ledger that is not frozen is taken over.
+// readLedger is residentLedger without the check for ownership. It takes the ledger over unless it is frozen.
 func (l *Ledgers) readLedger(ctx context.Context, t id.Tenant) (*ledger, error) {
 	r, first := l.findOrAddSlot(t)
 	if first {
@@ -279,14 +277,14 @@ func (l *Ledgers) findOrAddSlot(t id.Tenant) (r *cacheSlot, first bool) {
 	return r, true
 }
 
-// fillSlot reads the ledger of a slot, for all callers that wait.
+// fillSlot loads the ledger of a slot for all callers that wait.
 func (l *Ledgers) fillSlot(ctx context.Context, t id.Tenant, r *cacheSlot) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), loadTime)
 	defer cancel()
 	r.led, r.err = l.loadLedger(ctx, t)
 }
 
-// openSlot lets the waiting callers of a slot go on. A fault of the ledger may be found only by reading it.
+// openSlot wakes the callers that wait for a slot. It notifies the followers of listings if loading found a fault.
 func (l *Ledgers) openSlot(t id.Tenant, r *cacheSlot) {
 	l.refuseEnded(r)
 	close(r.ready)
@@ -295,7 +293,7 @@ func (l *Ledgers) openSlot(t id.Tenant, r *cacheSlot) {
 	}
 }
 
-// forgetSlot drops a slot, so that the next caller reads the ledger again.
+// forgetSlot drops a slot, so that the next caller loads the ledger again.
 func (l *Ledgers) forgetSlot(t id.Tenant, r *cacheSlot) {
 	l.slotsMu.Lock()
 	defer l.slotsMu.Unlock()
@@ -306,7 +304,7 @@ func (l *Ledgers) forgetSlot(t id.Tenant, r *cacheSlot) {
 
 func (r *cacheSlot) awaitLedger(ctx context.Context) (*ledger, error) {
 	select {
-	case <-r.ready: // mostly: then the context's timer need not start
+	case <-r.ready: // the usual case does not start the context's timer
 	default:
 		select {
 		case <-r.ready:
@@ -329,8 +327,8 @@ func (r *cacheSlot) isReady() bool {
 	}
 }
 
-// renewLedger returns the ledger that replaces a dropped one. It returns the dropped one if the ledger can't be read
-// soon, because the published state of that is still acknowledged.
+// renewLedger loads a retired ledger again. If that takes too long, it returns the retired one, whose published state is
+// still durable.
 func (l *Ledgers) renewLedger(ctx context.Context, t id.Tenant, old *ledger) *ledger {
 	r, first := l.addSuccessorSlot(t, old)
 	if !first {
@@ -345,8 +343,8 @@ func (l *Ledgers) renewLedger(ctx context.Context, t id.Tenant, old *ledger) *le
 	return old
 }
 
-// replaceLedger returns when a ledger that was dropped has been read again and has
-// replaced old. Readers see old until then.
+// replaceLedger waits until a retired ledger has been loaded again. Readers see old until then. It returns at once if old
+// has no slot any more.
 func (l *Ledgers) replaceLedger(ctx context.Context, t id.Tenant, old *ledger) error {
 	r, first := l.addSuccessorSlot(t, old)
 	if r == nil {
@@ -359,7 +357,7 @@ func (l *Ledgers) replaceLedger(ctx context.Context, t id.Tenant, old *ledger) e
 	return err
 }
 
-// addSuccessorSlot returns the slot that is to follow that of old, nil when old has no slot any more.
+// addSuccessorSlot returns the slot that will replace the slot of old, or nil if old no longer has one.
 func (l *Ledgers) addSuccessorSlot(t id.Tenant, old *ledger) (r *cacheSlot, first bool) {
 	l.slotsMu.Lock()
 	defer l.slotsMu.Unlock()
@@ -374,7 +372,7 @@ func (l *Ledgers) addSuccessorSlot(t id.Tenant, old *ledger) (r *cacheSlot, firs
 	return now.next, true
 }
 
-// fillSuccessorSlot begins to read the ledger of a slot that addSuccessorSlot returned.
+// fillSuccessorSlot starts loading the ledger of a slot of addSuccessorSlot.
 func (l *Ledgers) fillSuccessorSlot(ctx context.Context, t id.Tenant, r *cacheSlot) {
 	go func() {
 		l.fillSlot(ctx, t, r)
@@ -383,7 +381,7 @@ func (l *Ledgers) fillSuccessorSlot(ctx context.Context, t id.Tenant, r *cacheSl
 	}()
 }
 
-// settleSuccessorSlot puts a slot of addSuccessorSlot into its place when its ledger was read.
+// settleSuccessorSlot replaces the slot of a retired ledger if the ledger was loaded again.
 func (l *Ledgers) settleSuccessorSlot(t id.Tenant, r *cacheSlot) {
 	l.slotsMu.Lock()
 	defer l.slotsMu.Unlock()
@@ -399,11 +397,11 @@ func (l *Ledgers) settleSuccessorSlot(t id.Tenant, r *cacheSlot) {
 	}
 }
 
-// evictionLook is how many ledgers are looked at to find idle ones.
+// evictionLook is the number of ledgers that one eviction examines.
 const evictionLook = 16
 
-// evictIdleLedgers drops idle ledgers that were not used lately. It looks at a few
-// only: memory may pass the bound for a while, a request never waits for a sweep.
+// evictIdleLedgers drops idle ledgers that were not used recently. It examines only a few, so that no request waits for a
+// sweep; the number of ledgers may exceed the bound for a while.
 func (l *Ledgers) evictIdleLedgers() {
 	if len(l.slots) < l.maxResident {
 		return
@@ -538,7 +536,7 @@ func (l *Ledgers) takeOver(ctx context.Context, led *ledger) error {
 	return nil
 }
 
-// readState reads head, tree and counters.
+// readState reads the head, the tree and the month's counter.
 func (l *Ledgers) readState(ctx context.Context, led *ledger) (*State, error) {
 	head, err := l.store.Head(ctx, led.identity.Tenant)
 	if err != nil {
@@ -574,8 +572,8 @@ func (l *Ledgers) readUsage(ctx context.Context, identity *Identity, head storag
 	return usage{month: m, count: values[0]}, nil
 }
 
-// recoverState returns a frozen state for reading a ledger whose head can't be relied on: the state at its anchor,
-// which is the last thing known of the ledger. The state is detached when the store does not hold even that.
+// recoverState returns a frozen state of a ledger whose head is damaged: the state at its anchor. The state is detached if
+// the store does not have that tree either.
 func (l *Ledgers) recoverState(ctx context.Context, led *ledger, damage error) *State {
 	shown, ok := l.anchors.Find(led.identity.Origin)
 	if !ok {
@@ -595,12 +593,12 @@ func (l *Ledgers) recoverState(ctx context.Context, led *ledger, damage error) *
 	return s
 }
 
-// confirmHead compares the head of s, which is not published yet, with its anchor: the head must extend the anchor.
-// If it does not, s is frozen and signs the anchor in place of its own head.
+// confirmHead checks that the head of s, which is not published yet, extends the anchor. If it does not, s becomes frozen
+// and signs the anchor in place of its own head.
 //
-// A ledger without events gets its first anchor here. A ledger with events and no anchor
-// is read-only until an operator adopts a checkpoint, where no other process has its anchor either. The same holds for
-// a ledger whose latest anchor may have been in damaged bytes of the journal, even if the ledger has no events.
+// An empty ledger gets its first anchor here. A ledger with events is read-only until an operator adopts a checkpoint if
+// no process has its anchor, or if its latest anchor may have been in damaged bytes of the journal. In the second case
+// the same applies to an empty ledger.
 func (l *Ledgers) confirmHead(ctx context.Context, s *State) error {
 	now := id.InstantOf(l.clock())
 	if _, shown := l.anchors.Find(s.identity.Origin.Next()); shown {
@@ -616,7 +614,7 @@ func (l *Ledgers) confirmHead(ctx context.Context, s *State) error {
 		shown, ok = l.anchors.Find(s.identity.Origin)
 	}
 	if !ok && s.Size() == 0 && l.anchors.ReadOnly() {
-		return nil // no newer head will be shown
+		return nil // the store is read-only too, so no later head will be shown
 	}
 	doubtful := l.anchors.Doubtful(s.identity.Origin)
 	if doubtful && (!ok || s.Size() == 0 && shown.Size == 0) {
@@ -658,7 +656,7 @@ func (l *Ledgers) confirmHead(ctx context.Context, s *State) error {
 // lostAnchor is the reason of a ledger that is read-only because its latest anchor may have been in damaged bytes.
 const lostAnchor = "its latest anchor may be lost, because anchors.journal is damaged: adopt its latest checkpoint, or all heads with adopt --all-heads"
 
-// unanchored is why a ledger can't begin: its first anchor can't be written. It is nil without an error.
+// unanchored wraps the error of writing an anchor for the client. It returns nil if err is nil.
 func unanchored(err error) error {
 	if err == nil {
 		return nil
@@ -666,7 +664,7 @@ func unanchored(err error) error {
 	return &fault.Error{Kind: fault.Unavailable, Code: "unavailable", Message: "The anchors can't be written", Err: err}
 }
 
-// extendsTree reports whether the tree of s had this root at this size.
+// extendsTree reports whether the tree of s had the given root at the given size.
 func extendsTree(ctx context.Context, l *Ledgers, s *State, size id.Index, root id.Hash) (bool, error) {
 	if size > s.Size() {
 		return false, nil
@@ -675,9 +673,8 @@ func extendsTree(ctx context.Context, l *Ledgers, s *State, size id.Index, root 
 	return was == root, err
 }
 
-// anchorLoaded returns the state that readers may see of a head that was read from the
-// store. It writes the anchor first if Options.AnchorFirst says so. With Options.Anchored
-// it returns the state at the anchor. known is the fault on record.
+// anchorLoaded returns the state that readers may see after s was read from the store: s, after its anchor was written if
+// Options.AnchorFirst is true, or the state at the anchor with Options.Anchored. known is the fault on record.
 func (l *Ledgers) anchorLoaded(ctx context.Context, s *State, known Fault) (*State, error) {
 	if l.anchored {
 		return l.stateAtAnchor(ctx, s)
@@ -694,7 +691,7 @@ func (l *Ledgers) anchorLoaded(ctx context.Context, s *State, known Fault) (*Sta
 	return s, nil
 }
 
-// stateAtAnchor returns the state of a sound ledger as it was at its anchor.
+// stateAtAnchor returns the state of a healthy ledger as of its anchor.
 func (l *Ledgers) stateAtAnchor(ctx context.Context, s *State) (*State, error) {
 	shown, ok := l.anchors.Find(s.identity.Origin)
 	if !ok || s.fault.Level != Healthy || shown.Size >= s.Size() {
@@ -711,12 +708,11 @@ func (l *Ledgers) stateAtAnchor(ctx context.Context, s *State) (*State, error) {
 	return &State{identity: s.identity, keys: s.keys, head: head, tree: tree, used: s.used}, nil
 }
 
-// ErrInconsistent is wrapped by the errors of reading a ledger whose stored parts contradict each other.
+// ErrInconsistent is wrapped by errors about a ledger whose stored parts contradict each other.
 var ErrInconsistent = errors.New("stored ledger does not fit together")
 
-// RestoreTree rebuilds the growing end of a ledger's tree from the tile roots and the last entries in the store. It
-// returns an error that wraps ErrInconsistent if the tree does not have the head's root, or if the last entry is not the
-// head's: a restored tree is never used unchecked.
+// RestoreTree rebuilds the right edge of a ledger's tree from the tile roots and the last entries in the store. It returns
+// an error that wraps ErrInconsistent if the tree does not have the head's root or the last entry is not the head's.
 func RestoreTree(ctx context.Context, store storage.Ledgers, t id.Tenant, head storage.Head) (*tlog.Builder, error) {
 	partials := tlog.Partials(head.Size)
 	hashes, err := allHashes(ctx, store, t, partials)
@@ -737,8 +733,8 @@ func RestoreTree(ctx context.Context, store storage.Ledgers, t id.Tenant, head s
 	return tree, err
 }
 
-// RestoreTreeAt is RestoreTree for an earlier head of which only the size and the root are known. It returns the whole
-// head as well.
+// RestoreTreeAt is like RestoreTree for an earlier head of which only size and root are known. It returns the complete head
+// too.
 func RestoreTreeAt(
 	ctx context.Context, store storage.Ledgers, t id.Tenant, size id.Index, root id.Hash,
 ) (storage.Head, *tlog.Builder, error) {
@@ -755,8 +751,7 @@ func RestoreTreeAt(
 	return head, tree, err
 }
 
-// allHashes returns the hashes of partial tiles. It reads them concurrently, because each read is a round trip to the
-// store.
+// allHashes returns the hashes of partial tiles. It reads them concurrently, because each read may be a round trip.
 func allHashes(ctx context.Context, store storage.Ledgers, t id.Tenant, partials []tlog.Tile) ([][]id.Hash, error) {
 	hashes, reads := make([][]id.Hash, len(partials)), make([]func() error, len(partials))
 	for i, p := range partials {
@@ -768,8 +763,7 @@ func allHashes(ctx context.Context, store storage.Ledgers, t id.Tenant, partials
 	return hashes, syncs.RunAll(reads...)
 }
 
-// partialHashes returns the hashes of a partial tile: leaf hashes of entries at
-// level 0, roots of full tiles above it.
+// partialHashes returns the hashes of a partial tile: leaf hashes at level 0, roots of full tiles above.
 func partialHashes(ctx context.Context, store storage.Ledgers, t id.Tenant, p tlog.Tile) ([]id.Hash, error) {
 	begin := p.Index * tlog.TileWidth
 	end := begin + uint64(p.Width)
@@ -789,8 +783,8 @@ func partialHashes(ctx context.Context, store storage.Ledgers, t id.Tenant, p tl
 	return hashes, nil
 }
 
-// lastEntry returns the leaf hash of the last entry, or the zero hash for an empty ledger. If a partial tile of level 0
-// was read, it ends with this hash.
+// lastEntry returns the leaf hash of the last entry, or the zero hash if the ledger is empty. A partial tile of level 0
+// ends with this hash.
 func lastEntry(ctx context.Context, store storage.Ledgers, t id.Tenant, head storage.Head, partials []tlog.Tile,
 	hashes [][]id.Hash) (id.Hash, error) {
 	if len(partials) > 0 && partials[0].Level == 0 {
@@ -818,16 +812,15 @@ func EntryOf(e storage.Event) event.Entry {
 	return event.Entry{Prev: e.Entry.Prev, Record: e.Entry.Record, Seq: e.Index.Sequence()}
 }
 
-// Witness knows the checkpoints of the ledgers that other parties were shown.
+// Witness knows which checkpoints other parties were shown.
 type Witness interface {
-	// Confirm returns when other parties were asked about the head of s, or after a bound. The ledger is frozen by
-	// then if one party knows a tree that the head does not extend.
+	// Confirm asks other parties about the head of s. It returns within a bounded time, and freezes the ledger first if
+	// one of them knows a tree that the head does not extend.
 	Confirm(ctx context.Context, s *State)
 }
 
-// confirmByWitness asks the witness before the first event that a ledger takes after it
-// was read from the store, and returns the state after that. Concurrent callers wait too.
-// So anchors that were lost, or rolled back together with the store, are found out.
+// confirmByWitness consults the witness before the first append to a ledger after it was loaded, and returns the state
+// after that. Concurrent callers wait too. This detects anchors that were lost, or rolled back together with the store.
 func (l *Ledgers) confirmByWitness(ctx context.Context, led *ledger) *State {
 	s := led.published.Load()
 	if l.witness == nil || s.Trusted() != nil || s.Size() == 0 {
@@ -837,5 +830,5 @@ func (l *Ledgers) confirmByWitness(ctx context.Context, led *ledger) *State {
 	return led.published.Load()
 }
 
-// forgetWitness says that a ledger was read from the store.
+// forgetWitness makes the next append consult the witness.
 func (led *ledger) forgetWitness() { led.witnessed.Store(new(sync.Once)) }

@@ -69,9 +69,10 @@ func (l *Ledgers) Release(ctx context.Context, match func(id.Tenant) bool) error
 	return nil
 }
 
-var errEnding = errors.New("work of before its release is still under way")
+var errEnding = errors.New("work from before its release is still in flight")
 
-// checkEnded returns why a ledger can't be read again yet. Two of one organization in memory would share an append.
+// checkEnded returns an error if a released ledger still has work in flight. It must not be loaded yet, because two
+// instances of a ledger could be part of one append.
 func (l *Ledgers) checkEnded(t id.Tenant) error {
 	l.slotsMu.Lock()
 	defer l.slotsMu.Unlock()
@@ -82,7 +83,7 @@ func (l *Ledgers) checkEnded(t id.Tenant) error {
 	return nil
 }
 
-// refuseEnded refuses a ledger that was released while it was being read.
+// refuseEnded makes a slot fail if it was released while its ledger was being loaded.
 func (l *Ledgers) refuseEnded(r *cacheSlot) {
 	l.slotsMu.Lock()
 	defer l.slotsMu.Unlock()
@@ -91,7 +92,7 @@ func (l *Ledgers) refuseEnded(r *cacheSlot) {
 	}
 }
 
-// endLedger makes a ledger take no more submissions. It reports whether nothing is under way for it.
+// endLedger makes a ledger accept no more submissions and reports whether it is at rest.
 func (q *queue) endLedger(led *ledger) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -99,12 +100,12 @@ func (q *queue) endLedger(led *ledger) bool {
 	return led.isAtRest()
 }
 
-// isAtRest reports whether nothing waits, is in flight or is being repaired. The caller holds queue.mu.
+// isAtRest reports whether nothing waits, is in flight or is being repaired. The caller must hold queue.mu.
 func (led *ledger) isAtRest() bool {
 	return led.pending.out == 0 && len(led.pending.waiting) == 0 && (!led.pending.blocked || led.retired.Load())
 }
 
-// awaitReleased returns when all ledgers of the slots are at rest, or the error of ctx when that ends before.
+// awaitReleased waits until the ledgers of all slots are at rest. It returns the error of ctx if ctx ends first.
 func (q *queue) awaitReleased(ctx context.Context, slots []*cacheSlot) error {
 	defer context.AfterFunc(ctx, func() {
 		q.mu.Lock()
@@ -121,8 +122,9 @@ func (q *queue) awaitReleased(ctx context.Context, slots []*cacheSlot) error {
 	return ctx.Err()
 }
 
-// Retire marks a ledger as moved for good: it takes no more events here. It fails when head is not the stored head.
-// A server that has the ledger in memory is fenced by the epoch: its next append meets a conflict, then the mark.
+// Retire permanently marks a ledger as moved, so that it accepts no more events here. It fails if head is not the stored
+// head. A server that has the ledger in memory is fenced by the epoch: its next append fails, and it finds the mark when
+// it reads the ledger again.
 func Retire(ctx context.Context, store Store, t id.Tenant, head storage.Head) error {
 	l := &Ledgers{store: store, clock: time.Now}
 	known, err := l.readFault(ctx, t)
@@ -138,7 +140,7 @@ func Retire(ctx context.Context, store Store, t id.Tenant, head storage.Head) er
 	batch := storage.Batch{Tenant: t, Expect: head, Head: takeover.Raise(head), Changes: []storage.Change{{Kind: kindFault, Value: value}}}
 	err = store.Append([]storage.Batch{batch}).Wait()[0]
 	if errors.Is(err, storage.ErrConflict) || errors.Is(err, storage.ErrStale) {
-		err = fmt.Errorf("the ledger was written meanwhile: stop the server: %w", err)
+		err = fmt.Errorf("the ledger was written in the meantime: stop the server: %w", err)
 	}
 	if err != nil {
 		return fmt.Errorf("retire: %w", err)
@@ -146,7 +148,7 @@ func Retire(ctx context.Context, store Store, t id.Tenant, head storage.Head) er
 	return nil
 }
 
-// Local reports whether records of a kind are about a store's copy of a ledger: they are not copied.
+// Local reports whether records of a kind describe one store's copy of a ledger, so that they must not be copied.
 func Local(kind storage.Kind) bool {
 	return kind == kindFault || kind == KindReverified || kind.Derived()
 }

@@ -254,7 +254,7 @@ func (e *Export) Finish(ctx context.Context) error {
 func (e *Export) checkUnchanged(ctx context.Context) error {
 	head, err := e.store.Head(ctx, e.identity.Tenant)
 	if err == nil && head != e.state.Head() {
-		err = errors.New("the ledger was written meanwhile: stop the server")
+		err = errors.New("the ledger was written in the meantime: stop the server")
 	}
 	return err
 }
