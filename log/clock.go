@@ -18,21 +18,21 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// A ledger whose newest event was received later than now would give its next events
-// that time, until it has come. Its counters of months and limits would stand still
-// with it. So a ledger that is early by more than earlyBound takes no events.
+// received_at never decreases. If the latest event is in the future, later events would repeat its received_at until the
+// clock catches up, and the counters of months and limits would not advance either. So a ledger that is ahead of the clock
+// by more than earlyBound accepts no events.
 
-// earlyBound is how far the newest received_at may lie ahead of the clock. Within it
-// the next event is given the same time, because a clock may be corrected by as much.
+// earlyBound is how far the latest received_at may be ahead of the clock. Within the bound the next event gets the same
+// received_at, because clocks are corrected by small amounts in normal operation.
 const earlyBound = clock.Bound
 
-// aheadLedgers is the set of ledgers that are known to be ahead of the clock.
+// aheadLedgers is the set of ledgers known to be ahead of the clock.
 type aheadLedgers struct {
 	mu      sync.Mutex
 	tenants map[id.Tenant]struct{} // nil until the first
 }
 
-// noteAhead reports whether the ledger was not known yet.
+// noteAhead adds a ledger and reports whether it was not in the set.
 func (e *aheadLedgers) noteAhead(t id.Tenant) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -58,11 +58,11 @@ func (e *aheadLedgers) countAhead() int {
 	return len(e.tenants)
 }
 
-// clockInstant is the clock's time.
+// clockInstant returns the time of Options.Clock.
 func (l *Ledgers) clockInstant() id.Instant { return id.InstantOf(l.clock()) }
 
-// Timely returns why nothing can be decided by the time for the ledger of s: the clock is held, or the ledger is
-// ahead of the clock. Either is fault.Unavailable with code clock. Timely returns nil for a ledger that takes events.
+// Timely returns nil if decisions for the ledger of s may depend on the time. If the clock is held or the ledger is ahead
+// of the clock, it returns fault.Unavailable with code clock.
 func (l *Ledgers) Timely(s *State) error {
 	if err := l.held(); err != nil {
 		return err
@@ -74,12 +74,12 @@ func checkAhead(newest, now id.Instant) error {
 	if newest <= now+id.Instant(earlyBound.Milliseconds()) {
 		return nil
 	}
-	return clock.Refusal(fmt.Sprintf("the newest event was received at %s, which has not come", newest))
+	return clock.Refusal(fmt.Sprintf("the latest event was received at %s, which is in the future", newest))
 }
 
-// noteIfAhead is checkAhead for the end of a ledger. It counts the ledgers that are ahead, and logs each once.
+// noteIfAhead is checkAhead for the end of a ledger. It counts the ledgers that are ahead and logs each once.
 func (l *Ledgers) noteIfAhead(identity *Identity, newest, now id.Instant) error {
-	if l.importing { // arriving events have their times already
+	if l.importing { // imported events have their received_at
 		return nil
 	}
 	err := checkAhead(newest, now)
@@ -87,42 +87,42 @@ func (l *Ledgers) noteIfAhead(identity *Identity, newest, now id.Instant) error 
 	case err == nil:
 		l.ahead.forgetAhead(identity.Tenant)
 	case l.ahead.noteAhead(identity.Tenant):
-		l.logger.Error("ledger takes no events: its newest one was received at a time that has not come; correct-clock lets it go on",
+		l.logger.Error("ledger accepts no events: its latest event was received in the future; run correct-clock to resume it",
 			"origin", identity.Origin, "received_at", newest, "ahead", time.Duration(newest-now)*time.Millisecond)
 	}
 	return err
 }
 
-// A ledger that took events while a clock was ahead is early: it takes no events until
-// that time has come. The way on is one event of the server's own that says so. It is
-// the only one that may be received earlier than the event before it.
+// A ledger that got events while a clock was ahead accepts no more events until the clock catches up, or until an operator
+// appends an event of the server that states the correction. It is the only kind of event whose received_at may be earlier
+// than that of the event before it.
 
-// ClockKind is the action_kind of that event.
+// ClockKind is the action_kind of the event that states a ClockChange.
 const ClockKind = "ledger_clock"
 
-// ClockChange makes the event of its submission received at At, which is earlier than the newest event of the ledger.
-// The month's counter goes back to the month of At, months after it begin with 0, and amounts that limits have
-// counted after At count as added at At.
+// ClockChange sets received_at of the event of its submission to At, which is earlier than the latest event of the ledger.
+// Counting continues in the month of At, later months begin with 0, and amounts that limits have counted after At count as
+// if they were added at At.
 //
-// Example: a clock showed January 2028 for 3 s in November 2026, and 20 events came
-// in. They stay as they are. The month goes on with the count of November 2026, and January 2028 will begin with 0.
+// For example, a clock showed January 2028 for 3 seconds in November 2026, and 20 events were appended. They stay as they
+// are. Counting continues with the count of November 2026, and January 2028 will begin with 0.
 type ClockChange struct {
-	Before id.Instant // received_at of the newest event
-	At     id.Instant // received_at of the event that brings the change
+	Before id.Instant // received_at of the latest event
+	At     id.Instant // received_at of the event that states the change
 
-	size   id.Index          // for which the counters below are
-	used   usage             // in the month of At
-	later  []storage.Counter // of months after that, 0
+	size   id.Index          // of the ledger when the counters below were read
+	used   usage             // of the month of At
+	later  []storage.Counter // 0 for later months that have a count
 	limits []storage.Change
 }
 
-// Payload returns the payload of the event; everybody may read reason.
+// Payload returns the payload of the event. reason is public.
 func (c *ClockChange) Payload(reason string) map[string]any {
 	return map[string]any{"newest_received_at": c.Before.String(), "received_at": c.At.String(), "reason": reason}
 }
 
-// CorrectClock returns the change by which an early ledger goes on at the time of the clock. It belongs into a
-// submission whose only event states it (ClockKind, Payload). fault.Conflict when the ledger is not early.
+// CorrectClock returns the change by which a ledger that is ahead of the clock continues at the time of the clock. The only
+// event of the submission must state it (ClockKind, Payload). It returns fault.Conflict if the ledger is not ahead.
 func (l *Ledgers) CorrectClock(ctx context.Context, s *State) (*ClockChange, error) {
 	now := l.clockInstant()
 	if checkAhead(s.head.LastReceived, now) == nil {
@@ -142,7 +142,7 @@ func (l *Ledgers) CorrectClock(ctx context.Context, s *State) (*ClockChange, err
 	return c, nil
 }
 
-// readMonthCount returns the stored usage of a month.
+// readMonthCount reads the usage of a month.
 func (l *Ledgers) readMonthCount(ctx context.Context, t id.Tenant, m Month) (usage, error) {
 	values, err := l.store.Counters(ctx, t, []string{m.CounterName()})
 	if err != nil {
@@ -151,10 +151,10 @@ func (l *Ledgers) readMonthCount(ctx context.Context, t id.Tenant, m Month) (usa
 	return usage{month: m, count: values[0]}, nil
 }
 
-// monthsAtOnce is how many counters of months are read at a time.
+// monthsAtOnce is the number of months' counters in one read.
 const monthsAtOnce = 1024
 
-// clearLater returns counters of 0 for the months after from, to to, that hold more.
+// clearLater returns zero counters for the months in (from, to] whose counters are not zero.
 func (l *Ledgers) clearLater(ctx context.Context, t id.Tenant, from, to Month) (cleared []storage.Counter, err error) {
 	for begin := from + 1; begin <= to; begin += monthsAtOnce {
 		var names []string
@@ -174,7 +174,7 @@ func (l *Ledgers) clearLater(ctx context.Context, t id.Tenant, from, to Month) (
 	return cleared, nil
 }
 
-// pullLimits returns the changes of the limit counters that hold amounts of a time after now.
+// pullLimits returns the changes that move the amounts of limit counters after now to now.
 func (l *Ledgers) pullLimits(ctx context.Context, t id.Tenant, now id.Instant) (changes []storage.Change, err error) {
 	for r, err := range records.Scan(ctx, l.store, t, kindCounter, records.Range{}, 0) {
 		if err != nil {
@@ -191,37 +191,37 @@ func (l *Ledgers) pullLimits(ctx context.Context, t id.Tenant, now id.Instant) (
 	return changes, nil
 }
 
-// isCurrent reports whether no event came since the change was prepared.
+// isCurrent reports whether no event was appended since the change was prepared. A nil change is always current.
 func (c *ClockChange) isCurrent(head storage.Head, arrived bool) bool {
 	return c == nil || c.Before == head.LastReceived && (arrived || c.size == head.Size)
 }
 
-// correctClock lets a batch go on at the time of a clock change.
+// correctClock sets the counters of a batch to those of a clock change.
 func (p *ledgerBatch) correctClock(c *ClockChange) {
 	p.putMonthCounter(p.ledger.tail.used)
-	p.ledger.tail.used, p.usedBefore = c.used, usage{} // so that the counter is written in any case
+	p.ledger.tail.used, p.usedBefore = c.used, usage{} // so that the counter is always written
 	for _, counter := range c.later {
 		p.setCounter(counter)
 	}
 }
 
-// takeClockChange updates the ledger in memory after a durable clock change.
+// takeClockChange updates a ledger in memory after a durable clock change.
 func (l *Ledgers) takeClockChange(p *ledgerBatch) {
 	if !slices.ContainsFunc(p.sent, func(s *submission) bool { return s.Clock != nil }) {
 		return
 	}
-	if err := p.ledger.limits.replaceCounters(p.batch.Changes); err != nil { // they were written here
-		l.logger.Error("counters of limits are not read", "origin", p.ledger.identity.Origin, "err", err)
+	if err := p.ledger.limits.replaceCounters(p.batch.Changes); err != nil { // this process has written them, so this is not expected
+		l.logger.Error("counters of limits can't be read", "origin", p.ledger.identity.Origin, "err", err)
 	}
 	_ = l.noteIfAhead(p.ledger.identity, p.batch.Head.LastReceived, l.clockInstant())
 }
 
-// replaceCounters gives the counters in memory the values that a clock change has written.
-// The ledger MUST have no other append in flight.
+// replaceCounters sets the counters in memory to the values that a clock change has written. The ledger must have no other
+// append in flight.
 func (ws *limitCounters) replaceCounters(changes []storage.Change) error {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
-	ws.drops++ // a counter that was read before is outdated
+	ws.drops++ // counters that are being read are outdated
 	for name, w := range ws.byName {
 		i := slices.IndexFunc(changes, func(c storage.Change) bool { return c.Kind == kindCounter && c.Key == name.String() })
 		if i < 0 {
@@ -236,25 +236,25 @@ func (ws *limitCounters) replaceCounters(changes []storage.Change) error {
 	return nil
 }
 
-// correction is the payload of a ledger_clock event.
+// correction is the payload of an event of ClockKind.
 type correction struct {
 	Newest   id.Instant `json:"newest_received_at"`
 	Received id.Instant `json:"received_at"`
 	Reason   string     `json:"reason"`
 }
 
-// ReadClockChange returns the newest received_at that a server's event of ClockKind
-// tells of, which was received at received; 0 for any other event.
+// ReadClockChange returns the latest received_at before a clock change from the server's event of ClockKind. It returns 0
+// for any other event, and if the event does not state its own received_at.
 func ReadClockChange(e *event.Envelope, received id.Instant) id.Instant {
-	var said correction
-	if e.ActionKind != ClockKind || json.Unmarshal(e.Payload, &said) != nil || said.Received != received {
+	var c correction
+	if e.ActionKind != ClockKind || json.Unmarshal(e.Payload, &c) != nil || c.Received != received {
 		return 0
 	}
-	return said.Newest
+	return c.Newest
 }
 
-// countEvent counts the next event of an import by its month, as the sequencer will. It
-// returns the clock change that the event is, nil for all others.
+// countEvent counts the next event of an import in its month, as the sequencer will. It returns the clock change that the
+// event states, or nil.
 func (i *Import) countEvent(received id.Instant, counted bool) (change *ClockChange, err error) {
 	m := MonthOf(received)
 	if err := i.loadMonthCount(m); err != nil {
@@ -271,8 +271,8 @@ func (i *Import) countEvent(received id.Instant, counted bool) (change *ClockCha
 	return change, nil
 }
 
-// loadMonthCount reads the counter of a month before the first event of that month
-// arrives: an import that goes on finds the events that were counted before.
+// loadMonthCount reads the counter of a month before the first event of that month is imported, because a resumed import
+// has counted events already.
 func (i *Import) loadMonthCount(m Month) error {
 	if _, known := i.counted[m]; known {
 		return nil
@@ -282,7 +282,7 @@ func (i *Import) loadMonthCount(m Month) error {
 	return err
 }
 
-// newClockChange is the clock change by which the ledger came back to received.
+// newClockChange returns the clock change by which the ledger continued at received.
 func (i *Import) newClockChange(received id.Instant) (*ClockChange, error) {
 	m := MonthOf(received)
 	stored, err := i.ledgers.clearLater(context.Background(), i.led.identity.Tenant, m, MonthOf(i.head.LastReceived))

@@ -16,28 +16,27 @@ import (
 	"github.com/agentledger/agentledger/tlog"
 )
 
-// LogKey is a key of a ledger: it signs the trees of the sizes [From, To).
+// LogKey is a log key of a ledger. It signs trees of the sizes [From, To).
 type LogKey struct {
 	Verifier tlog.VerifierKey
-	From, To id.Index // To is NoEnd while it signs
+	From, To id.Index // To is NoEnd until it is retired
 }
 
-// Signs reports whether trees of that size are the key's.
+// Signs reports whether the key signs trees of the given size.
 func (k LogKey) Signs(size id.Index) bool { return k.From <= size && size < k.To }
 
-// NoEnd as LogKey.To: the key signs trees of every size from From on.
+// NoEnd is the LogKey.To of a key that is not retired.
 const NoEnd = tlog.MaxSize + 1
 
-// logKeyRecord is the stored form of a log key beside the first one.
+// logKeyRecord is the stored form of a log key, except the first.
 type logKeyRecord struct {
 	Sealed []byte    `json:"sealed"`
 	From   id.Index  `json:"from_size"`
 	To     *id.Index `json:"to_size"` // nil while it signs
 }
 
-// logKeys are the keys of one ledger, oldest first. Each size has one that signs, or
-// two while a key is being rotated. They never change: a rotation makes others. Retired
-// keys stay, so that the checkpoint of any size is always the same.
+// logKeys are the keys of one ledger, oldest first. One key signs each size, or two during a rotation. A logKeys is
+// immutable. Retired keys are kept, so that the checkpoint of a size is always the same.
 type logKeys struct{ all []heldKey }
 
 type heldKey struct {
@@ -45,7 +44,7 @@ type heldKey struct {
 	signer tlog.SignerKey
 }
 
-// openLogKeys unseals the keys of a stored identity.
+// openLogKeys opens the sealed keys of a stored identity.
 func openLogKeys(keyring *seal.Keyring, stored identityRecord) (*logKeys, error) {
 	keys := new(logKeys)
 	for _, r := range stored.listLogKeys() {
@@ -62,8 +61,7 @@ func openLogKeys(keyring *seal.Keyring, stored identityRecord) (*logKeys, error)
 	return keys, nil
 }
 
-// listLogKeys returns all keys as they are stored: before the first rotation there is the
-// first key alone, which signs every size.
+// listLogKeys returns all stored keys. Before the first rotation there is only one, which signs every size.
 func (r identityRecord) listLogKeys() []logKeyRecord {
 	return append([]logKeyRecord{{Sealed: r.SealedLogKey, To: r.FirstTo}}, r.LaterKeys...)
 }
@@ -92,7 +90,7 @@ func SealedLogKeys() seal.Record {
 	})
 }
 
-// signCheckpoint returns the signed note of a checkpoint: one line of each key that signs its size, oldest first.
+// signCheckpoint returns the note of a checkpoint with a signature line of each key that signs its size, oldest first.
 func (k *logKeys) signCheckpoint(c tlog.Checkpoint) ([]byte, error) {
 	var note tlog.Note
 	for _, key := range k.all {
@@ -115,8 +113,7 @@ func (k *logKeys) signCheckpoint(c tlog.Checkpoint) ([]byte, error) {
 	return note.Bytes(), nil
 }
 
-// primaryKey returns the key to show at a size. While two keys sign, that is the older
-// one, because auditors have pinned it.
+// primaryKey returns the key to show for a size. If two keys sign, it is the older one, because auditors have pinned it.
 func (k *logKeys) primaryKey(size id.Index) tlog.VerifierKey {
 	for _, key := range k.all {
 		if key.Signs(size) {
@@ -126,7 +123,7 @@ func (k *logKeys) primaryKey(size id.Index) tlog.VerifierKey {
 	return k.all[len(k.all)-1].Verifier
 }
 
-// openCheckpoint reads a checkpoint that a key has signed whose sizes it is of.
+// openCheckpoint opens a checkpoint that is signed by a key of its size.
 func (k *logKeys) openCheckpoint(note []byte) (c tlog.Checkpoint, err error) {
 	for _, key := range k.all {
 		if c, err = tlog.OpenCheckpoint(note, key.Verifier); err == nil && key.Signs(c.Size) {
@@ -139,7 +136,7 @@ func (k *logKeys) openCheckpoint(note []byte) (c tlog.Checkpoint, err error) {
 	return tlog.Checkpoint{}, err
 }
 
-// LogKeys returns the keys of the ledger, also retired ones, oldest first.
+// LogKeys returns the keys of the ledger including retired ones, oldest first.
 func (s *State) LogKeys() []LogKey {
 	all := make([]LogKey, len(s.keys.all))
 	for i, k := range s.keys.all {
@@ -148,19 +145,19 @@ func (s *State) LogKeys() []LogKey {
 	return all
 }
 
-// KeyChange changes the log keys of one ledger when its submission lands. It says nothing of sizes: those are of the
-// tree in which the submission lands, which the sequencer alone knows while others append.
+// KeyChange is a change of a ledger's log keys that is stored with its submission. The sequencer adds the size of the tree
+// with that submission, because others may append until then.
 type KeyChange struct {
-	Verifier tlog.VerifierKey // the key that it brings or retires
-	From     id.Index         // of a key that it retires
+	Verifier tlog.VerifierKey // the key that is added or retired
+	From     id.Index         // LogKey.From of a retired key
 
 	stored  identityRecord
-	version uint64 // of the record that was read
+	version uint64 // of the stored record
 	apply   func(r *identityRecord, size id.Index)
 }
 
-// changeAt returns the change of the stored keys for a submission with which the tree has
-// that size. It may be asked again, for another size.
+// changeAt returns the change of the stored keys if the tree has the given size with the submission. It may be called
+// again with another size.
 func (k *KeyChange) changeAt(size id.Index) (storage.Change, error) {
 	r := k.stored
 	r.LaterKeys = slices.Clone(r.LaterKeys)
@@ -172,9 +169,9 @@ func (k *KeyChange) changeAt(size id.Index) (storage.Change, error) {
 	return storage.Change{Kind: kindIdentity, Value: value, If: k.version}, nil
 }
 
-// RotateLogKey returns the change by which a ledger gets a further log key: together with those that sign now it
-// signs the tree with which the change lands, and all that are larger. It belongs into a submission that says so
-// (package sysevent). fault.Conflict while two keys sign.
+// RotateLogKey returns the change that adds a log key. The new and the current key both sign the tree that includes the
+// change, and all larger ones. The submission must have an event that states the change (package sysevent). It returns
+// fault.Conflict while two keys sign.
 func (l *Ledgers) RotateLogKey(ctx context.Context, s *State) (*KeyChange, error) {
 	if signing := s.signingKeys(); len(signing) > 1 {
 		return nil, fault.New(fault.Conflict, fmt.Sprintf("Two log keys sign already, the newer one is %s: end that first", signing[1].Verifier))
@@ -193,8 +190,8 @@ func (l *Ledgers) RotateLogKey(ctx context.Context, s *State) (*KeyChange, error
 	})
 }
 
-// RetireLogKey returns the change that ends the overlap of a rotation: the older key signs neither the tree with
-// which it lands nor a larger one; see RotateLogKey. fault.Conflict when one key signs alone.
+// RetireLogKey returns the change that ends a rotation: the older key signs neither the tree that includes the change nor
+// a larger one (see RotateLogKey). It returns fault.Conflict if only one key signs.
 func (l *Ledgers) RetireLogKey(ctx context.Context, s *State) (*KeyChange, error) {
 	signing := s.signingKeys()
 	if len(signing) < 2 {
@@ -209,12 +206,12 @@ func (l *Ledgers) RetireLogKey(ctx context.Context, s *State) (*KeyChange, error
 	})
 }
 
-// signingKeys returns the keys that sign the next tree, oldest first.
+// signingKeys returns the keys that sign the next size, oldest first.
 func (s *State) signingKeys() []heldKey {
 	return slices.DeleteFunc(slices.Clone(s.keys.all), func(k heldKey) bool { return !k.Signs(s.Size() + 1) })
 }
 
-// changeKeys returns a change of the keys of the ledger of s as they are stored.
+// changeKeys returns a change that applies apply to the stored keys.
 func (l *Ledgers) changeKeys(ctx context.Context, s *State, key LogKey, apply func(*identityRecord, id.Index)) (*KeyChange, error) {
 	stored, err := l.store.Get(ctx, s.identity.Tenant, kindIdentity, "")
 	if err != nil {
@@ -227,7 +224,7 @@ func (l *Ledgers) changeKeys(ctx context.Context, s *State, key LogKey, apply fu
 	return k, nil
 }
 
-// findNewKeys returns the log keys that a durable batch brings, nil for none.
+// findNewKeys returns the log keys that a durable batch stores, or nil.
 func (l *Ledgers) findNewKeys(p *ledgerBatch) *logKeys {
 	i := slices.IndexFunc(p.batch.Changes, func(c storage.Change) bool { return c.Kind == kindIdentity })
 	if i < 0 {
@@ -238,15 +235,15 @@ func (l *Ledgers) findNewKeys(p *ledgerBatch) *logKeys {
 	if err == nil {
 		keys, err = openLogKeys(l.keyring, r)
 	}
-	if err != nil { // rekey has made it and opened it
-		l.logger.Error("log keys are not read", "origin", p.ledger.identity.Origin, "err", err)
+	if err != nil { // RotateLogKey opened the same keys, so this is not expected
+		l.logger.Error("new log keys can't be read", "origin", p.ledger.identity.Origin, "err", err)
 		return nil
 	}
 	return keys
 }
 
-// refreshKeys reads the keys of a ledger again that has no append in flight: a batch with
-// new keys may have been applied after all.
+// refreshKeys reads the keys of a ledger again, because a failed batch with new keys may have been applied after all. The
+// ledger must have no append in flight.
 func (l *Ledgers) refreshKeys(ctx context.Context, led *ledger) error {
 	_, keys, err := l.readIdentity(ctx, led.identity.Tenant)
 	if err == nil {

@@ -14,14 +14,14 @@ import (
 	"github.com/agentledger/agentledger/tlog"
 )
 
-// State returns the published state of a ledger, reading it when needed. fault.NotFound for an unknown tenant.
+// State returns the published state of a ledger, loading it if necessary. It returns fault.NotFound for an unknown tenant.
 func (l *Ledgers) State(ctx context.Context, t id.Tenant) (*State, error) {
 	s, _, err := l.Newest(ctx, t)
 	return s, err
 }
 
-// Newest is like State. late reports whether an append has been pending for so long that other processes may have shown
-// its result to readers (package log/replica).
+// Newest is like State. late reports whether an append has been in flight for so long that replicas may have shown its
+// result to readers already (package replica).
 func (l *Ledgers) Newest(ctx context.Context, t id.Tenant) (s *State, late bool, err error) {
 	led, err := l.residentLedger(ctx, t)
 	if err != nil {
@@ -31,7 +31,7 @@ func (l *Ledgers) Newest(ctx context.Context, t id.Tenant) (s *State, late bool,
 	return led.published.Load(), late, nil
 }
 
-// Find returns the index of an event, which lies in s. fault.NotFound when it does not.
+// Find returns the index of an event in s. It returns fault.NotFound if s does not contain the event.
 func (l *Ledgers) Find(ctx context.Context, s *State, event id.Event) (id.Index, error) {
 	at, err := l.store.Lookup(ctx, s.identity.Tenant, []storage.DedupKey{{Text: string(event)}})
 	if err != nil {
@@ -43,7 +43,7 @@ func (l *Ledgers) Find(ctx context.Context, s *State, event id.Event) (id.Index,
 	return at[0], nil
 }
 
-// Locate returns where events are in s, storage.NoIndex for those that are not there.
+// Locate returns the indices of events in s, with storage.NoIndex for events that s does not contain.
 func (l *Ledgers) Locate(ctx context.Context, s *State, events []id.Event) ([]id.Index, error) {
 	names := make([]storage.DedupKey, len(events))
 	for i, e := range events {
@@ -61,8 +61,8 @@ func (l *Ledgers) Locate(ctx context.Context, s *State, events []id.Event) ([]id
 	return at, nil
 }
 
-// Hashes returns the event hashes of events of s, by their indices in any order;
-// fault.NotFound when an index is not below the size of s.
+// Hashes returns the event hashes at indices of s, in any order. It returns fault.NotFound if an index is not below the
+// size of s.
 func (l *Ledgers) Hashes(ctx context.Context, s *State, at []id.Index) ([]id.Hash, error) {
 	places := make([]storage.Position, len(at))
 	for i, index := range at {
@@ -84,7 +84,7 @@ func (l *Ledgers) Hashes(ctx context.Context, s *State, at []id.Index) ([]id.Has
 	return hashes, nil
 }
 
-// Events yields the events [begin, end) of s, end being cut to its size.
+// Events yields the events [begin, end) of s. It stops at the size of s.
 func (l *Ledgers) Events(ctx context.Context, s *State, begin, end id.Index, parts storage.Fields) iter.Seq2[storage.Event, error] {
 	return func(yield func(storage.Event, error) bool) {
 		for e, err := range l.store.Events(ctx, s.identity.Tenant, begin, min(end, s.Size()), parts) {
@@ -95,7 +95,7 @@ func (l *Ledgers) Events(ctx context.Context, s *State, begin, end id.Index, par
 	}
 }
 
-// Event returns one event of s; fault.NotFound at or beyond its size.
+// Event returns one event of s. It returns fault.NotFound if the index is not below the size of s.
 func (l *Ledgers) Event(ctx context.Context, s *State, at id.Index, parts storage.Fields) (storage.Event, error) {
 	if at >= s.Size() {
 		return storage.Event{}, fault.New(fault.NotFound, "Not found")
@@ -107,11 +107,11 @@ func (l *Ledgers) Event(ctx context.Context, s *State, at id.Index, parts storag
 	return e, storeError("read event", err)
 }
 
-// eventsAtOnce bounds how many events lie in memory in one read of EventsAt.
+// eventsAtOnce bounds the events that EventsAt holds in memory.
 const eventsAtOnce = 64
 
-// EventsAt yields the events of s at indices, each once, in the order of at. It reads eventsAtOnce
-// events at a time. fault.NotFound when an index is not below the size of s.
+// EventsAt yields the events of s at distinct indices, in the order of at. It yields fault.NotFound if an index is not below
+// the size of s.
 func (l *Ledgers) EventsAt(
 	ctx context.Context, s *State, at []id.Index, parts storage.Fields,
 ) iter.Seq2[storage.Event, error] {
@@ -153,13 +153,13 @@ func (l *Ledgers) readEventsAt(
 	return found, nil
 }
 
-// durableTree is the tree of s for the reader of tiles.
+// durableTree returns the tree of s for the tile reader.
 func (s *State) durableTree() tileTree {
 	return tileTree{Tenant: s.identity.Tenant, Size: s.Size(), End: s.tree}
 }
 
-// Tile returns the hashes of a tile, 32 bytes each, which the caller must not
-// write to. fault.NotFound when the tile does not lie in s at that width.
+// Tile returns the hashes of a tile, 32 bytes each. The caller must not modify them. It returns fault.NotFound if the tree
+// of s has no such tile of that width.
 func (l *Ledgers) Tile(ctx context.Context, s *State, t tlog.Tile) ([]byte, error) {
 	b, err := l.tiles.Hashes(ctx, s.durableTree(), t)
 	return b, storeError("read tile", err)
@@ -170,8 +170,8 @@ func (l *Ledgers) Root(ctx context.Context, s *State, size id.Index) (id.Hash, e
 	return readRootAt(ctx, l.tiles.Prover(s.durableTree()), s, size)
 }
 
-// CheckpointAt returns the checkpoint of the tree of s when it had size leaves, size <= s.Size(), and its note: the
-// lines of the log keys that sign trees of that size. The state must be provable.
+// CheckpointAt returns the checkpoint of the tree of s when it had size leaves, and its note, signed by the log keys of that
+// size. size must be at most s.Size(), and the state must be provable.
 func (l *Ledgers) CheckpointAt(ctx context.Context, s *State, size id.Index) (tlog.Checkpoint, []byte, error) {
 	root, err := l.Root(ctx, s, size)
 	if err != nil {
@@ -190,8 +190,8 @@ func readRootAt(ctx context.Context, p *tlog.Prover, s *State, size id.Index) (i
 	return root, storeError("read root", err)
 }
 
-// Inclusion returns the proof that leaf at is in the tree of s when it had size leaves, and the root it leads to: at
-// < size <= s.Size(). The proof has been checked; one that does not hold never leaves.
+// Inclusion returns the leaf at an index, the root of the tree of s when it had size leaves, and the proof that the tree
+// includes the leaf, for at < size <= s.Size(). The proof is verified before it is returned.
 func (l *Ledgers) Inclusion(ctx context.Context, s *State, at, size id.Index) (leaf, root id.Hash, proof []id.Hash, err error) {
 	ctx, proving := l.tracer.StartSpan(ctx, "inclusion proof")
 	defer proving.End()
@@ -211,9 +211,8 @@ func (l *Ledgers) Inclusion(ctx context.Context, s *State, at, size id.Index) (l
 	return leaf, root, proof, nil
 }
 
-// InclusionOf returns the proof that the event e, as it was read, is in the tree
-// of s when it had size leaves: e.Index < size <= s.Size(). An entry that is not
-// the leaf in the tree is fault.Internal, as a proof is that does not hold.
+// InclusionOf returns the proof that the event e, as read from the store, is in the tree of s when it had size leaves, for
+// e.Index < size <= s.Size(). It returns fault.Internal if the entry is not the leaf in the tree or the proof is invalid.
 func (l *Ledgers) InclusionOf(ctx context.Context, s *State, e storage.Event, size id.Index) ([]id.Hash, error) {
 	leaf, _, proof, err := l.Inclusion(ctx, s, e.Index, size)
 	if err != nil {
@@ -225,8 +224,8 @@ func (l *Ledgers) InclusionOf(ctx context.Context, s *State, e storage.Event, si
 	return proof, nil
 }
 
-// Consistency returns the proof that the tree of s at size to extends the one
-// at size from, and both roots: from <= to <= s.Size(). It has been checked.
+// Consistency returns the proof that the tree of s at size to extends the tree at size from, and both roots, for from <= to
+// <= s.Size(). The proof is verified before it is returned.
 func (l *Ledgers) Consistency(ctx context.Context, s *State, from, to id.Index) (fromRoot, toRoot id.Hash, proof []id.Hash, err error) {
 	ctx, proving := l.tracer.StartSpan(ctx, "consistency proof")
 	defer proving.End()
@@ -248,27 +247,27 @@ func (l *Ledgers) Consistency(ctx context.Context, s *State, from, to id.Index) 
 
 func (l *Ledgers) refuseBadProof(s *State, kind string, err error) error {
 	l.metrics.BadProofs.Inc()
-	l.logger.Error("a proof does not hold", "origin", s.identity.Origin, "proof", kind, "err", err)
+	l.logger.Error("proof is invalid", "origin", s.identity.Origin, "proof", kind, "err", err)
 	return fault.Wrap(fault.Internal, "Internal error", fmt.Errorf("%s proof: %w", kind, err))
 }
 
-// Reader reads ledgers as they lie in a store, for audits and copies. It loads no ledger
-// and writes nothing but the first anchor of an empty ledger (Stored.ConfirmHead).
+// Reader reads ledgers directly from a store, for audits and copies. It neither loads ledgers nor takes them over, and
+// writes nothing except the first anchor of an empty ledger (Stored.ConfirmHead).
 type Reader struct{ ledgers *Ledgers }
 
-// NewReader returns a reader. It uses Store, Keyring, Anchors (may be nil), Logger and the
-// cache sizes of o, which stay the caller's.
+// NewReader returns a reader. It uses Store, Keyring, Anchors (may be nil), Logger and the cache sizes of o, and owns none
+// of them.
 func NewReader(o Options) *Reader { return &Reader{newLedgers(o.withDefaults())} }
 
-// Stored is one ledger as it lies in a store.
+// Stored is one ledger in a store.
 type Stored struct {
 	ledgers  *Ledgers
 	identity *Identity
 	keys     *logKeys
 }
 
-// Open reads the identity and the log keys of a ledger: seal.ErrUnknownKey (wrapped) if these are sealed under another
-// master key.
+// Open reads the identity and the log keys of a ledger. Its error wraps seal.ErrUnknownKey if the keys are sealed with
+// another master key.
 func (r *Reader) Open(ctx context.Context, t id.Tenant) (*Stored, error) {
 	identity, keys, err := r.ledgers.readIdentity(ctx, t)
 	if err != nil {
@@ -280,13 +279,13 @@ func (r *Reader) Open(ctx context.Context, t id.Tenant) (*Stored, error) {
 // Identity returns the constant part of the ledger.
 func (s *Stored) Identity() *Identity { return s.identity }
 
-// RecordedFault returns the fault that is on record. IsDamage tells an error of the record from one of the store.
+// RecordedFault returns the fault that is on record. IsDamage reports whether an error is about the record.
 func (s *Stored) RecordedFault(ctx context.Context) (Fault, error) {
 	return s.ledgers.readFault(ctx, s.identity.Tenant)
 }
 
-// LevelNow returns Succeeded in place of Frozen for a ledger that has a successor with an
-// event, and the same level in all other cases.
+// LevelNow returns Succeeded if the recorded level is Frozen and the ledger has a successor with an event. Otherwise it
+// returns the recorded level.
 func (s *Stored) LevelNow(ctx context.Context, recorded Level) (Level, error) {
 	return s.ledgers.levelWithSuccessor(ctx, s.identity.Tenant, recorded)
 }
@@ -296,7 +295,7 @@ func (s *Stored) State(ctx context.Context) (*State, error) {
 	return s.ledgers.readState(ctx, newLedger(s.identity, s.keys))
 }
 
-// MarkedState is State with the fault that is on record.
+// MarkedState is like State and includes the fault that is on record.
 func (s *Stored) MarkedState(ctx context.Context) (*State, error) {
 	state, err := s.State(ctx)
 	if err == nil {
@@ -305,7 +304,7 @@ func (s *Stored) MarkedState(ctx context.Context) (*State, error) {
 	return state, err
 }
 
-// Holds reports whether the stored ledger extends a checkpoint now.
+// Holds reports whether the stored ledger extends a checkpoint.
 func (s *Stored) Holds(ctx context.Context, shown tlog.Checkpoint) (bool, error) {
 	now, err := s.State(ctx)
 	if err != nil {
@@ -314,19 +313,18 @@ func (s *Stored) Holds(ctx context.Context, shown tlog.Checkpoint) (bool, error)
 	return extendsTree(ctx, s.ledgers, now, shown.Size, shown.Root)
 }
 
-// ConfirmHead compares the head of a state with its anchor, and sets the fault of the state
-// if it does not extend that.
+// ConfirmHead sets the fault of a state if its head does not extend its anchor.
 func (s *Stored) ConfirmHead(ctx context.Context, state *State) error {
 	return s.ledgers.confirmHead(ctx, state)
 }
 
-// Extends reports whether the tree of a head extends a checkpoint.
+// Extends reports whether a head and its tree extend a checkpoint.
 func (s *Stored) Extends(ctx context.Context, head storage.Head, tree *tlog.Builder, shown tlog.Checkpoint) (bool, error) {
 	state := &State{identity: s.identity, keys: s.keys, head: head, tree: tree}
 	return extendsTree(ctx, s.ledgers, state, shown.Size, shown.Root)
 }
 
-// OpenCheckpoint reads a checkpoint that a key of the ledger has signed, which signs trees of that size.
+// OpenCheckpoint opens a checkpoint of the ledger that is signed by the log key, or one of the keys, of its size.
 func (s *Stored) OpenCheckpoint(note []byte) (tlog.Checkpoint, error) {
 	return s.keys.openCheckpoint(note)
 }

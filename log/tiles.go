@@ -14,15 +14,15 @@ import (
 	"github.com/agentledger/agentledger/tlog"
 )
 
-// tileReader reads the tiles of ledgers' trees for proofs, and caches those that are read often. Tiles and leaf hashes
-// never change, except that the last tile of a level gets wider. So all states of a ledger share the cached tiles, and
-// so does a ledger that left memory and was read back. Its methods may be called concurrently.
+// tileReader reads tiles for proofs and caches those that are read often. Tiles and leaf hashes never change, except that
+// the last tile of a level grows. So all states of a ledger share the cached tiles, even after the ledger was loaded
+// again. Methods may be called concurrently.
 type tileReader struct {
 	store  storage.Ledgers
 	nodes  *cache.Map[tileKey, *tlog.Nodes]
 	leaves *cache.Map[tileKey, []byte]
 
-	kept, read prometheus.Counter // reads of leaf hashes, by where they were
+	kept, read prometheus.Counter // reads of leaf hashes from memory and from the store
 }
 
 // tileOptions bound the caches of a reader, in bytes.
@@ -36,14 +36,14 @@ type tileOptions struct {
 func newTileReader(store storage.Ledgers, o tileOptions) *tileReader {
 	reads := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "agentledger_leaf_reads_total",
-		Help: "Reads of leaf hashes for proofs: kept in memory, or read from the store.",
+		Help: "Reads of leaf hashes for proofs, from memory or from the store.",
 	}, []string{"from"})
 	r := &tileReader{
 		store: store, nodes: newTileCache(o.NodeBytes), leaves: newLeafCache(o.LeafBytes),
 		kept: reads.WithLabelValues("memory"), read: reads.WithLabelValues("store"),
 	}
 	o.Metrics.MustRegister(reads, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "agentledger_leaf_cache_bytes", Help: "Leaf hashes kept in memory for proofs.",
+		Name: "agentledger_leaf_cache_bytes", Help: "Size of the leaf hashes cached for proofs.",
 	}, func() float64 { return float64(r.leaves.TotalWeight()) }))
 	return r
 }
@@ -52,11 +52,11 @@ func newTileReader(store storage.Ledgers, o tileOptions) *tileReader {
 type tileTree struct {
 	Tenant id.Tenant
 	Size   id.Index
-	End    *tlog.Builder // at Size; only read
+	End    *tlog.Builder // at Size; read-only
 }
 
-// Hashes returns the hashes of a tile, 32 bytes each, which the caller must not modify. It takes partial tiles from the
-// tree itself and full ones from the store. It returns storage.ErrNotFound if the tree has no such tile of that width.
+// Hashes returns the hashes of a tile, 32 bytes each. The caller must not modify them. Partial tiles come from the tree
+// itself, full tiles from the store. It returns storage.ErrNotFound if the tree has no such tile of that width.
 func (r *tileReader) Hashes(ctx context.Context, in tileTree, t tlog.Tile) ([]byte, error) {
 	if !t.Within(in.Size) {
 		return nil, storage.ErrNotFound
@@ -64,7 +64,7 @@ func (r *tileReader) Hashes(ctx context.Context, in tileTree, t tlog.Tile) ([]by
 	return r.readTileFrom(ctx, in, t, 0)
 }
 
-// readTileFrom returns the hashes of a tile of the tree, starting with hash number begin.
+// readTileFrom returns the hashes of a tile from hash number begin on.
 func (r *tileReader) readTileFrom(ctx context.Context, in tileTree, t tlog.Tile, begin int) ([]byte, error) {
 	end := int(t.Width)
 	if t.Index == uint64(in.Size)>>(8*uint(t.Level))/tlog.TileWidth {
@@ -82,14 +82,14 @@ func (r *tileReader) readTileFrom(ctx context.Context, in tileTree, t tlog.Tile,
 	return hashes, err
 }
 
-// Prover returns a prover for one request that proves in a tree.
+// Prover returns a prover for one request.
 func (r *tileReader) Prover(in tileTree) *tlog.Prover {
 	p := &treeTiles{reader: r, in: in}
 	return tlog.NewProver(p, p)
 }
 
-// treeTiles reads the tiles of one tree, and shares decoded tiles with the other trees of its ledger. It is a
-// tlog.TileReader and a tlog.NodeCache.
+// treeTiles implements tlog.TileReader and tlog.NodeCache for one tree. It shares decoded tiles with other trees of the
+// ledger.
 type treeTiles struct {
 	reader *tileReader
 	in     tileTree
@@ -125,23 +125,22 @@ func (p *treeTiles) Keep(n *tlog.Nodes) {
 	keepTile(p.reader.nodes, tileKey{tenant: p.in.Tenant, level: t.Level, index: t.Index}, n)
 }
 
-// tileKey names a tile of a ledger.
+// tileKey identifies a tile of a ledger.
 type tileKey struct {
 	tenant id.Tenant
 	level  uint8
 	index  uint64
 }
 
-// hash spreads the tiles of a ledger evenly over the shards.
+// hash distributes the tiles of a ledger evenly over the shards.
 func (k tileKey) hash() uint64 { return uint64(k.tenant) + k.index + uint64(k.level) }
 
 const (
-	tileShards   = 16 // so that readers on several processors do not contend
-	tileOverhead = 80 // about the bytes of a tile beside its nodes
+	tileShards   = 16 // so that concurrent readers don't contend
+	tileOverhead = 80 // approximate bytes of a cached tile in addition to its nodes
 )
 
-// newTileCache returns the cache of decoded tiles, with a limit in bytes. A tile never
-// changes, except that the last one of a level gets wider and is replaced then.
+// newTileCache returns the cache of decoded tiles, with a limit in bytes. A tile that has grown is replaced.
 func newTileCache(limit int64) *cache.Map[tileKey, *tlog.Nodes] {
 	return cache.NewMap(cache.MapOptions[tileKey, *tlog.Nodes]{
 		Limit: limit, Shards: tileShards, Hash: tileKey.hash,
@@ -149,7 +148,7 @@ func newTileCache(limit int64) *cache.Map[tileKey, *tlog.Nodes] {
 	})
 }
 
-// keepTile stores a tile, unless a wider version is there.
+// keepTile caches a tile unless a wider version is cached.
 func keepTile(tiles *cache.Map[tileKey, *tlog.Nodes], k tileKey, made *tlog.Nodes) {
 	tiles.Update(k, func(before *tlog.Nodes, found bool) (*tlog.Nodes, bool) {
 		if found && before.Tile().Width >= made.Tile().Width {
@@ -159,13 +158,12 @@ func keepTile(tiles *cache.Map[tileKey, *tlog.Nodes], k tileKey, made *tlog.Node
 	})
 }
 
-// leafTileBytes is about the size of a full tile of level 0 with its place in the cache.
+// leafTileBytes is the approximate size of a full tile of level 0 in the cache.
 const leafTileBytes int64 = tlog.TileWidth*int64(len(id.Hash{})) + 144
 
-// newLeafCache returns the cache of the leaf hashes of full tiles of level 0, with a limit in bytes, so that a proof
-// takes them from memory and not from the engine. A tile is 32 times as large as a proof needs. When there is no
-// space, a tile is read and kept for one proof in leafChance only, so that tiles that are read often get into the
-// cache and the others cost little.
+// newLeafCache returns the cache of the leaf hashes of full tiles of level 0, with a limit in bytes. A tile is 32 times as
+// large as what a proof needs. So if the cache is full, only one read in leafChance reads and caches a whole tile: tiles
+// that are read often get into the cache, and the others cost little.
 func newLeafCache(limit int64) *cache.Map[tileKey, []byte] {
 	return cache.NewMap(cache.MapOptions[tileKey, []byte]{
 		Limit: limit, Shards: tileShards, Hash: tileKey.hash,
@@ -173,10 +171,10 @@ func newLeafCache(limit int64) *cache.Map[tileKey, []byte] {
 	})
 }
 
-// leafChance is how many tiles are read for each one that evicts another.
+// leafChance is the number of reads per read that may evict a tile.
 const leafChance = 8
 
-// readLeafHashes returns the leaf hashes [begin, end) of one full tile of a tree.
+// readLeafHashes returns the leaf hashes [begin, end) of a full tile.
 func (r *tileReader) readLeafHashes(ctx context.Context, in tileTree, index uint64, begin, end int) ([]byte, error) {
 	const size = len(id.Hash{})
 	k := tileKey{tenant: in.Tenant, index: index}
