@@ -16,9 +16,9 @@ import (
 	"github.com/agentledger/agentledger/tlog"
 )
 
-// ReceiveAnchors takes the anchors of another process that shares the store (anchor.Follower, anchor.Folder.Notes). A
-// ledger in memory that is not consistent with one of them is frozen. All others are compared when they are read. After
-// an error, a ledger that could not be compared is compared by the next call.
+// ReceiveAnchors adds the anchors of another process that shares the store (anchor.Follower, anchor.Folder.Notes). It
+// freezes ledgers in memory that are inconsistent with them. Other ledgers are compared when they are loaded. After an
+// error, the next call compares the ledgers that could not be compared.
 func (l *Ledgers) ReceiveAnchors(ctx context.Context, notes []anchor.Note) error {
 	differs, err := l.anchors.Receive(notes)
 	byOrigin := l.uncompared.Take(differs)
@@ -31,7 +31,7 @@ func (l *Ledgers) ReceiveAnchors(ctx context.Context, notes []anchor.Note) error
 	return err
 }
 
-// residentAmong returns the ledgers in memory that have one of the origins.
+// residentAmong returns the ledgers in memory with one of the origins.
 func (l *Ledgers) residentAmong(origins map[id.Origin]tlog.Checkpoint) (found []*ledger) {
 	if len(origins) == 0 {
 		return nil
@@ -46,8 +46,8 @@ func (l *Ledgers) residentAmong(origins map[id.Origin]tlog.Checkpoint) (found []
 	return found
 }
 
-// compareShown freezes a ledger that does not extend a checkpoint that another process showed. A checkpoint of a
-// larger tree is no fault as long as the store has that tree: then the other process owns the ledger, or did.
+// compareShown freezes a ledger that does not extend a checkpoint that another process has shown. A larger tree is no fault
+// if the store has it: then the other process owns the ledger now, or owned it.
 func (l *Ledgers) compareShown(ctx context.Context, led *ledger, shown tlog.Checkpoint) error {
 	s := led.published.Load()
 	if s.fault.Level == Frozen {
@@ -72,9 +72,9 @@ func (l *Ledgers) compareShown(ctx context.Context, led *ledger, shown tlog.Chec
 	return nil
 }
 
-// LastShown returns a ledger as it was at its anchor, for readers of a ledger that no process answers for at the
-// moment. The process need not own the ledger, which is neither taken over nor kept in memory. ErrNotOwner when the
-// store does not have the tree of the anchor, or when there is no anchor here.
+// LastShown returns a ledger as of its anchor, for readers of a ledger whose owner is unavailable. The process need not own
+// the ledger, which is neither taken over nor kept in memory. It returns ErrNotOwner if this process has no anchor or the
+// store does not have the anchor's tree.
 func (l *Ledgers) LastShown(ctx context.Context, t id.Tenant) (*State, error) {
 	identity, keys, err := l.readIdentity(ctx, t)
 	if err != nil {
@@ -102,9 +102,9 @@ func (l *Ledgers) LastShown(ctx context.Context, t id.Tenant) (*State, error) {
 	return s, nil
 }
 
-// Adopt makes a checkpoint the anchor of its ledger, after an operator has decided that it is the newest one ever
-// shown: it is signed by the log key and the stored head extends it. A ledger that was read-only takes events again.
-// An anchor that is newer stays the anchor.
+// Adopt makes a checkpoint the anchor of its ledger after an operator has decided that it is the latest one ever shown. The
+// log key must have signed it, and the stored head must extend it. A ledger that was read-only accepts events again. A
+// larger anchor stays the anchor.
 func (l *Ledgers) Adopt(ctx context.Context, t id.Tenant, note []byte) error {
 	s, err := l.State(ctx, t)
 	if err != nil {
@@ -129,7 +129,7 @@ func (l *Ledgers) Adopt(ctx context.Context, t id.Tenant, note []byte) error {
 	}
 	if l.anchors.Doubtful(s.identity.Origin) {
 		shown, _ := l.anchors.Find(s.identity.Origin)
-		return fmt.Errorf("adopt checkpoint: a checkpoint of size %d was shown: adopt one that is not smaller", shown.Size)
+		return fmt.Errorf("adopt checkpoint: a checkpoint of size %d was shown: adopt one of at least that size", shown.Size)
 	}
 	led, err := l.residentLedger(ctx, t)
 	if err != nil {
@@ -147,8 +147,8 @@ func (l *Ledgers) Adopt(ctx context.Context, t id.Tenant, note []byte) error {
 	return nil
 }
 
-// Anchored reports whether a ledger has an anchor that is known to be its latest. It reads the identity of the ledger
-// alone. A ledger without one takes no events (ReadOnly), unless it is empty.
+// Anchored reports whether a ledger has an anchor that is known to be its latest. Without one, a ledger with events accepts
+// no further events (ReadOnly). Anchored only reads the identity of the ledger.
 func (l *Ledgers) Anchored(ctx context.Context, t id.Tenant) (bool, error) {
 	var stored identityRecord
 	if err := l.readOwnRecord(ctx, t, kindIdentity, &stored); err != nil {
@@ -158,15 +158,14 @@ func (l *Ledgers) Anchored(ctx context.Context, t id.Tenant) (bool, error) {
 	return anchored && !l.anchors.Doubtful(stored.Origin), nil
 }
 
-// missingTold is how many missing ledgers are named in the operator's log.
-const missingTold = 100
+// maxMissingLogged bounds the missing ledgers that are logged by name.
+const maxMissingLogged = 100
 
-// Census compares the ledgers of the store with the anchors, once, and takes about half of
-// one core meanwhile. A ledger that has an anchor and is not in the store was removed by a
-// rollback: it is named in the operator's log and counted.
+// Census compares the ledgers of the store with the anchors, once, using about half of one core. A ledger that has an anchor
+// but is not in the store was removed by a rollback: it is logged and counted.
 //
-// The slugs of the ledgers in the store are kept beside the anchors. slugOf reads the slug in an
-// organization's record of a kind, "" for none; value is nil where there is no such record.
+// Census also stores the slugs of the ledgers next to the anchors. slugOf returns the slug, or "", from an organization's
+// record of the given kind. Its value is nil if there is no such record.
 func (l *Ledgers) Census(ctx context.Context, kind storage.Kind, slugOf slugReader) error {
 	missing, began := l.anchors.CompareOrigins(), time.Now()
 	asked := storage.SurveyQuestion{Kinds: []storage.Kind{kindIdentity, kind}}
@@ -187,7 +186,7 @@ func (l *Ledgers) Census(ctx context.Context, kind storage.Kind, slugOf slugRead
 		return fmt.Errorf("census: %w", err)
 	}
 	if !lost && !l.anchors.ReadOnly() {
-		l.anchors.SettleSlugs() // the census has kept all slugs again
+		l.anchors.SettleSlugs() // all slugs are stored again
 	}
 	l.metrics.Missing.Set(float64(missing.CountMissing()))
 	return nil
@@ -195,8 +194,8 @@ func (l *Ledgers) Census(ctx context.Context, kind storage.Kind, slugOf slugRead
 
 type slugReader = func(t id.Tenant, value []byte) (id.Slug, error)
 
-// countLedger marks a ledger as present and keeps its slug. A ledger that can't be read is
-// left to the re-verification, which reports it.
+// countLedger marks a ledger as present and stores its slug. A ledger that can't be read is reported by the
+// re-verification.
 func (l *Ledgers) countLedger(found storage.SurveyedLedger, missing *anchor.Comparison, slugOf slugReader, value []byte) error {
 	var stored identityRecord
 	if err := json.Unmarshal(found.Values[kindIdentity], &stored); err != nil {
@@ -204,7 +203,7 @@ func (l *Ledgers) countLedger(found storage.SurveyedLedger, missing *anchor.Comp
 	}
 	missing.MarkPresent(stored.Origin)
 	if _, shown := l.anchors.Find(stored.Origin); !shown || l.anchors.ReadOnly() {
-		return nil // it has not arrived yet
+		return nil // it may still be importing
 	}
 	slug, err := slugOf(found.Tenant, value)
 	if err != nil || slug == "" {
@@ -213,7 +212,7 @@ func (l *Ledgers) countLedger(found storage.SurveyedLedger, missing *anchor.Comp
 	return l.anchors.KeepSlug(slug, stored.Origin)
 }
 
-// reportUncounted logs a ledger that could not be read. Only a store that can't be reached ends the census.
+// reportUncounted logs a damaged ledger and returns nil, so that only an unavailable store ends the census.
 func (l *Ledgers) reportUncounted(ctx context.Context, t id.Tenant, err error) error {
 	if err == nil || ctx.Err() != nil || !IsDamage(err) {
 		return err
@@ -222,8 +221,7 @@ func (l *Ledgers) reportUncounted(ctx context.Context, t id.Tenant, err error) e
 	return nil
 }
 
-// tellMissing logs the missing ledgers. slugLost reports whether one of them is the first of its organization and has a
-// slug that is not known.
+// tellMissing logs the missing ledgers. slugLost reports whether the slug of one of them is unknown.
 func (l *Ledgers) tellMissing(missing *anchor.Comparison) (slugLost bool, err error) {
 	origins, slugs, err := missing.Missing()
 	if err != nil {
@@ -234,19 +232,18 @@ func (l *Ledgers) tellMissing(missing *anchor.Comparison) (slugLost bool, err er
 			slugLost = true
 		}
 	}
-	for _, o := range origins[:min(len(origins), missingTold)] {
+	for _, o := range origins[:min(len(origins), maxMissingLogged)] {
 		first, _ := o.Split()
 		l.logger.Error("ledger is missing: it was shown, and the store does not have it", "origin", o, "slug", slugs[first])
 	}
-	if more := len(origins) - missingTold; more > 0 {
+	if more := len(origins) - maxMissingLogged; more > 0 {
 		l.logger.Error("more ledgers are missing: fsck names them all", "ledgers", more)
 	}
 	return slugLost, nil
 }
 
-// SlugTaken reports whether a slug is known to belong to another organization than the
-// one of an origin, for example to one that the store has lost.
+// SlugTaken reports whether a slug belongs to another organization than that of an origin, which the store may have lost.
 func (l *Ledgers) SlugTaken(slug id.Slug, o id.Origin) bool { return l.anchors.SlugTaken(slug, o) }
 
-// SlugsDoubtful reports whether slugs of organizations that the store has lost may be lost too.
+// SlugsDoubtful reports whether the slugs of organizations that the store has lost may be unknown.
 func (l *Ledgers) SlugsDoubtful() bool { return l.anchors.SlugsDoubtful() }

@@ -14,18 +14,18 @@ import (
 	"github.com/agentledger/agentledger/tlog"
 )
 
-// Moves collects the ledgers that have changed. A follower may be slow: a ledger that changes a thousand times between
-// two calls of Take is collected once. Its methods may be called concurrently.
+// Moves collects ledgers that have changed, each once between two calls of Take, so that a follower may be slow. Methods may
+// be called concurrently.
 type Moves struct {
 	mu    sync.Mutex
 	moved map[id.Tenant]struct{}
-	ready chan struct{} // holds a token while moved is not empty
+	ready chan struct{} // contains a token while moved is not empty
 }
 
-// Ready returns a channel that receives when Take has something to return.
+// Ready returns a channel that receives a value when ledgers have changed.
 func (m *Moves) Ready() <-chan struct{} { return m.ready }
 
-// Take returns the ledgers that have changed since the last call, each once and in no particular order.
+// Take returns the ledgers that have changed since the last call, in no particular order.
 func (m *Moves) Take() []id.Tenant {
 	m.mu.Lock()
 	moved := m.moved
@@ -44,14 +44,13 @@ func (m *Moves) addMoved(t id.Tenant) {
 	}
 }
 
-// moveFollowers are the followers of one kind of change: new heads or repaired ledgers, for example. The sequencer and
-// the finisher notify them, so Tell must never wait for a follower.
+// moveFollowers are the followers of one kind of change. The finisher notifies them, so Tell never blocks.
 type moveFollowers struct {
 	mu  sync.Mutex
-	all atomic.Pointer[[]*Moves] // replaced, never changed
+	all atomic.Pointer[[]*Moves] // copied on write
 }
 
-// New adds a follower, which collects changes until the ledgers are closed.
+// New adds a follower. It collects changes as long as the ledgers exist.
 func (f *moveFollowers) New() *Moves {
 	m := &Moves{moved: make(map[id.Tenant]struct{}), ready: make(chan struct{}, 1)}
 	f.mu.Lock()
@@ -65,7 +64,7 @@ func (f *moveFollowers) New() *Moves {
 	return m
 }
 
-// Tell notes a changed ledger for every follower. It costs one map entry per follower and never blocks.
+// Tell adds a changed ledger to every follower.
 func (f *moveFollowers) Tell(t id.Tenant) {
 	if followed := f.all.Load(); followed != nil {
 		for _, m := range *followed {
@@ -74,21 +73,20 @@ func (f *moveFollowers) Tell(t id.Tenant) {
 	}
 }
 
-// Moves begins to collect the ledgers that get a new published state. Moves before the call are not collected.
+// Moves returns a collector of the ledgers that get a new published state from now on.
 func (l *Ledgers) Moves() *Moves { return l.moves.New() }
 
-// Relisted begins to collect the ledgers whose Listing may have changed, as Moves does. It may collect others too.
+// Relisted returns a collector of the ledgers whose Listing may change from now on. It may collect others too.
 func (l *Ledgers) Relisted() *Moves { return l.relisted.New() }
 
-// Listing is the announcement of a log to the followers of all logs of a service.
+// Listing is the entry of a log in the list of the logs of a service.
 type Listing struct {
 	Origin id.Origin
-	Key    tlog.VerifierKey // the newest one, which signs from now on
+	Key    tlog.VerifierKey // the latest one
 }
 
-// Listing returns how the log of a ledger is announced. ok is false for one that shows
-// no newer tree here: frozen, moved to another place, or not arrived yet; and for a
-// handle without a ledger. It does not bring a ledger into memory that is not there.
+// Listing returns the entry of a ledger's log. ok is false if there is no such ledger, or if it will not show a larger tree
+// here because it is frozen, moved or importing. Listing does not load the ledger.
 func (l *Ledgers) Listing(ctx context.Context, t id.Tenant) (listing Listing, ok bool, err error) {
 	identity, keys, level, err := l.readStanding(ctx, t)
 	switch {
@@ -102,8 +100,8 @@ func (l *Ledgers) Listing(ctx context.Context, t id.Tenant) (listing Listing, ok
 	return Listing{Origin: identity.Origin, Key: keys.all[len(keys.all)-1].Verifier}, true, nil
 }
 
-// readStanding returns identity, keys and fault level of a ledger without reading its
-// tree: from the published state if the ledger is in memory, or else from its records.
+// readStanding returns the identity, keys and fault level of a ledger without loading it: from the published state if the
+// ledger is in memory, and otherwise from its records.
 func (l *Ledgers) readStanding(ctx context.Context, t id.Tenant) (*Identity, *logKeys, Level, error) {
 	if s := l.findResident(t); s != nil {
 		return s.identity, s.keys, s.fault.Level, nil
@@ -116,7 +114,7 @@ func (l *Ledgers) readStanding(ctx context.Context, t id.Tenant) (*Identity, *lo
 	return identity, keys, known.Level, err
 }
 
-// findResident returns the published state of a ledger that is in memory, else nil.
+// findResident returns the published state of a ledger that is in memory, or nil.
 func (l *Ledgers) findResident(t id.Tenant) *State {
 	l.slotsMu.RLock()
 	r := l.slots[t]
@@ -124,31 +122,17 @@ func (l *Ledgers) findResident(t id.Tenant) *State {
 	if r == nil {
 		return nil
 	}
-	select {
-	case <-r.ready:
-	default:
-		return nil
-	}
-	if r.led == nil {
+	if !r.isReady() || r.led == nil {
 		return nil
 	}
 	return r.led.published.Load()
 }
 
-// FaultLevel returns the known level of a ledger without loading it. stored is the value of its record
-// of KindFault, nil for none. One that can't be read counts as the worst fault.
+// FaultLevel returns the known fault level of a ledger without loading it. stored is the value of its record of KindFault,
+// or nil. A record that can't be read counts as the worst fault.
 func (l *Ledgers) FaultLevel(ctx context.Context, t id.Tenant, stored []byte) Level {
-	l.slotsMu.RLock()
-	r := l.slots[t]
-	l.slotsMu.RUnlock()
-	if r != nil {
-		select {
-		case <-r.ready:
-			if r.led != nil {
-				return l.levelOrSucceeded(ctx, t, r.led.published.Load().fault.Level)
-			}
-		default:
-		}
+	if s := l.findResident(t); s != nil {
+		return l.levelOrSucceeded(ctx, t, s.fault.Level)
 	}
 	var f Fault
 	if stored != nil && (json.Unmarshal(stored, &f) != nil || !f.Level.isWorseThan(Healthy)) {

@@ -16,40 +16,39 @@ import (
 	"github.com/agentledger/agentledger/tlog"
 )
 
-// ErrDamaged is wrapped by the refusal to copy a ledger that is not whole. The text names the place.
+// ErrDamaged is wrapped by the error of copying a damaged ledger. The message contains the location.
 var ErrDamaged = errors.New("damaged")
 
-// Import is the arrival of one ledger from another store. Its events go through the sequencer like all others. Until
-// Open or End the store has the ledger marked as importing, and the ledger takes no other events.
+// Import is the import of one ledger from another store. Its events pass through the sequencer like all others. Until Open
+// or End, the ledger is marked as importing and accepts no other events.
 type Import struct {
 	ledgers *Ledgers
 	led     *ledger
-	head    storage.Head // as it will be when all that was handed in has landed
-	// counts with the events in flight; a month that is missing was not read yet
-	counted map[Month]uint64
+	head    storage.Head     // after all events passed to Append
+	counted map[Month]uint64 // including events in flight; a month that is missing was not read yet
 }
 
-// Standing is the state in this store of a ledger that is to be imported.
+// Standing is what this store contains of a ledger to be imported.
 type Standing struct {
 	Identity *Identity
-	Head     storage.Head // zero: it is not here
+	Head     storage.Head // zero if the ledger is absent
 	Level    Level
 
 	keys  *logKeys
-	other bool // the stored identity has other log keys, or sealed in another way
+	other bool // the stored identity has other log keys, or the same keys sealed differently
 }
 
-// KeyAt returns the key that State.VerifierKey returns at that size.
+// KeyAt returns the key that State.VerifierKey returns at the given size.
 func (s *Standing) KeyAt(size id.Index) tlog.VerifierKey { return s.keys.primaryKey(size) }
 
-// Absent reports whether nothing of the ledger is here.
+// Absent reports whether the store contains nothing of the ledger.
 func (s *Standing) Absent() bool { return s.Head == storage.Head{} }
 
-// IsIdentity reports whether a record is the identity of a ledger, with its sealed log key.
+// IsIdentity reports whether a record is the identity of a ledger, which contains its sealed log keys.
 func IsIdentity(r storage.Record) bool { return r.Kind == kindIdentity && r.Key == "" }
 
-// Standing looks for a ledger of this identity. fault.Conflict when another one
-// has the handle; seal.ErrUnknownKey when its log key does not open here.
+// Standing looks up a ledger by the identity from its export. It returns fault.Conflict if another ledger has the tenant, or
+// wraps seal.ErrUnknownKey if the log key can't be opened.
 func (l *Ledgers) Standing(ctx context.Context, t id.Tenant, identity storage.Record) (Standing, error) {
 	arriving, keys, err := l.parseArriving(t, identity)
 	if err != nil {
@@ -71,9 +70,9 @@ func (l *Ledgers) Standing(ctx context.Context, t id.Tenant, identity storage.Re
 	if err != nil {
 		return Standing{}, err
 	}
-	// A ledger has its first log key for ever. Later keys, and the way in which they are sealed, may differ.
+	// The first log key never changes. Later keys, and how keys are sealed, may differ.
 	if *here != *arriving || hereKeys.all[0].Verifier.String() != keys.all[0].Verifier.String() {
-		return Standing{}, fault.New(fault.Conflict, "Another organization has its place in this store")
+		return Standing{}, fault.New(fault.Conflict, "Another organization has its handle in this store")
 	}
 	standing.other = !bytes.Equal(stored.Value, identity.Value)
 	known, err := l.storedFault(ctx, t)
@@ -81,7 +80,7 @@ func (l *Ledgers) Standing(ctx context.Context, t id.Tenant, identity storage.Re
 	return standing, err
 }
 
-// parseArriving reads an identity that comes from another store.
+// parseArriving parses the identity record of a ledger to be imported.
 func (l *Ledgers) parseArriving(t id.Tenant, r storage.Record) (*Identity, *logKeys, error) {
 	var stored identityRecord
 	if err := json.Unmarshal(r.Value, &stored); err != nil || !IsIdentity(r) {
@@ -94,26 +93,26 @@ func (l *Ledgers) parseArriving(t id.Tenant, r storage.Record) (*Identity, *logK
 	return stored.toIdentity(t), keys, nil
 }
 
-// BeginImport makes the ledger, marked as importing, or takes up an import that
-// did not end, or one that comes back to where it was marked as moved. The
-// ledgers were opened with Options.Importing. fault.Conflict for any other ledger.
+// BeginImport creates the ledger, marked as importing. It also resumes an import that did not end, and begins the import of
+// a ledger that returns to a store where it is marked as moved. It returns fault.Conflict if the store contains the ledger
+// in any other state. The ledgers must be opened with Options.Importing.
 func (l *Ledgers) BeginImport(ctx context.Context, t id.Tenant, identity storage.Record) (*Import, error) {
 	standing, err := l.Standing(ctx, t, identity)
 	if err != nil {
 		return nil, err
 	}
-	comes := []storage.Change{{Kind: kindIdentity, Value: identity.Value, Version: identity.Version, If: storage.AnyVersion}}
+	identityChange := []storage.Change{{Kind: kindIdentity, Value: identity.Value, Version: identity.Version, If: storage.AnyVersion}}
 	switch standing.Level {
 	case Importing, Moved:
 		if standing.Level == Moved || standing.other {
-			err = l.beginImportAt(t, standing.Head, takeover.Raise(standing.Head), comes)
+			err = l.beginImportAt(t, standing.Head, takeover.Raise(standing.Head), identityChange)
 		}
 	case Healthy:
 		if !standing.Absent() {
 			return nil, fault.New(fault.Conflict, "The organization is here and open")
 		}
 		empty := storage.Head{Root: tlog.EmptyRoot(), Last: event.Genesis(standing.Identity.Origin), ConfigVersion: 1}
-		err = l.beginImportAt(t, storage.Head{}, empty, comes, standing.Identity.initialCounters()...)
+		err = l.beginImportAt(t, storage.Head{}, empty, identityChange, standing.Identity.initialCounters()...)
 	default:
 		return nil, fault.New(fault.Conflict, "The organization is here, and its ledger has a fault: "+string(standing.Level))
 	}
@@ -130,7 +129,7 @@ func (l *Ledgers) BeginImport(ctx context.Context, t id.Tenant, identity storage
 	return &Import{ledgers: l, led: led, head: led.published.Load().head, counted: make(map[Month]uint64)}, nil
 }
 
-// beginImportAt moves a ledger from expect to head and marks it.
+// beginImportAt moves a ledger from expect to head and marks it as importing.
 func (l *Ledgers) beginImportAt(t id.Tenant, expect, head storage.Head, changes []storage.Change, counters ...storage.Counter) error {
 	value, err := json.Marshal(Fault{Level: Importing, Reason: "its import has not ended", At: id.InstantOf(l.clock())})
 	if err != nil {
@@ -144,15 +143,15 @@ func (l *Ledgers) beginImportAt(t id.Tenant, expect, head storage.Head, changes 
 	return nil
 }
 
-// Head returns the head after all events that were handed in.
+// Head returns the head after all events passed to Append.
 func (i *Import) Head() storage.Head { return i.head }
 
 // Identity returns the identity of the ledger.
 func (i *Import) Identity() *Identity { return i.led.identity }
 
-// Append hands the next events to the sequencer, with the key digests of audit.Export.Next.
-// The caller MUST have checked the documents of each event (audit.Import does). wait returns
-// when they are durable; it is called once for each Append, and up to two may be under way.
+// Append queues the next events, with the key digests of audit.Export.Next. The caller must have verified the documents of
+// each event (audit.Import does). wait returns when the events are durable. It must be called once for each Append; at most
+// two Appends may be pending.
 func (i *Import) Append(events []storage.Event) (wait func(context.Context) error, err error) {
 	subs := make([]*submission, len(events))
 	for n := range events {
@@ -162,7 +161,7 @@ func (i *Import) Append(events []storage.Event) (wait func(context.Context) erro
 	}
 	dropped, err := i.ledgers.queue.enqueueAll(i.led, subs, i.ledgers.maxWaiting, i.ledgers.maxWaitingTenant)
 	if err == nil && dropped {
-		err = errors.New("the ledger was dropped from memory")
+		err = errors.New("the ledger left memory")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("import: %w", err)
@@ -170,7 +169,7 @@ func (i *Import) Append(events []storage.Event) (wait func(context.Context) erro
 	return func(ctx context.Context) error { return awaitLanded(ctx, subs, events) }, nil
 }
 
-// newSubmission returns the submission that the sequencer turns into the same event again.
+// newSubmission returns the submission from which the sequencer rebuilds the same event.
 func (i *Import) newSubmission(e *storage.Event) (*submission, error) {
 	if e.Index != i.head.Size || e.Entry.Prev != i.head.Last {
 		return nil, fmt.Errorf("%w: event %d does not follow the one before", ErrDamaged, e.Index)
@@ -197,8 +196,7 @@ func (i *Import) newSubmission(e *storage.Event) (*submission, error) {
 	}, nil
 }
 
-// changesClock reports whether an event of the server's own says that the ledger comes back
-// from the newest time to the time of the event.
+// changesClock reports whether e is an event of the server by which the ledger goes back to the time of e.
 func (i *Import) changesClock(e *storage.Event, r *event.Record) bool {
 	if r.Signer != event.SignerSystem {
 		return false
@@ -208,13 +206,13 @@ func (i *Import) changesClock(e *storage.Event, r *event.Record) bool {
 	return err == nil && ReadClockChange(envelope, r.ReceivedAt) == i.head.LastReceived
 }
 
-// awaitLanded waits for submissions and checks that they became the same events again.
+// awaitLanded waits for submissions and checks that they became the same entries.
 func awaitLanded(ctx context.Context, subs []*submission, events []storage.Event) error {
 	for n, s := range subs {
 		select {
 		case o := <-s.done:
 			if o.stale {
-				o.Err = errors.New("the ledger was reconfigured meanwhile")
+				o.Err = errors.New("the ledger was reconfigured in the meantime")
 			}
 			if o.Err != nil {
 				return fmt.Errorf("import: event %d: %w", events[n].Index, o.Err)
@@ -229,9 +227,9 @@ func awaitLanded(ctx context.Context, subs []*submission, events []storage.Event
 	return nil
 }
 
-// Open ends an import whose events have all landed. The head must be the one that note signs, and must extend the
-// checkpoint that was shown here before. Then note becomes the anchor. One step writes changes, gives the ledger its
-// config version and removes the mark.
+// Open ends an import after all events are durable. note must sign the head, and the head must extend the checkpoint that
+// this service has shown, if any. Then note becomes the anchor, and one step writes changes, sets the config version and
+// removes the mark.
 func (i *Import) Open(ctx context.Context, note []byte, configVersion uint64, changes []storage.Change) error {
 	if err := i.openLedger(ctx, note, configVersion, changes); err != nil {
 		return fmt.Errorf("import: open: %w", err)
@@ -257,7 +255,7 @@ func (i *Import) openLedger(ctx context.Context, note []byte, configVersion uint
 	return i.endImport(s, configVersion, append(changes, storage.Change{Kind: kindFault, If: storage.AnyVersion}))
 }
 
-// extendsShown refuses a state that does not extend the checkpoint that was shown of the ledger.
+// extendsShown returns an error if s does not extend the checkpoint that was shown of the ledger.
 func (l *Ledgers) extendsShown(ctx context.Context, s *State) error {
 	shown, ok := l.anchors.Find(s.identity.Origin)
 	if l.anchors.Doubtful(s.identity.Origin) {
@@ -273,22 +271,21 @@ func (l *Ledgers) extendsShown(ctx context.Context, s *State) error {
 	return err
 }
 
-// Shown returns the size of the newest checkpoint that is known to have been shown of an origin, 0 for none.
+// Shown returns the size of the latest checkpoint of an origin that is known to have been shown, or 0.
 func (l *Ledgers) Shown(o id.Origin) id.Index {
 	shown, _ := l.anchors.Find(o)
 	return shown.Size
 }
 
-// End ends an import of a ledger that is frozen where it comes from and in whose place
-// another one goes on (audit.Export.Ended). note is the last checkpoint that it showed, which
-// becomes the anchor whether the events lead to it or not: the ledger is frozen here.
+// End ends the import of a ledger that is frozen in its old store and has a successor (audit.Export.Ended). note is the last
+// checkpoint that it showed. It becomes the anchor even if the events don't lead to it, and the ledger is frozen here too.
 func (i *Import) End(ctx context.Context, note []byte, configVersion uint64, changes []storage.Change) error {
 	s := i.led.published.Load()
 	c, err := s.keys.openCheckpoint(note)
 	if err != nil {
 		return fmt.Errorf("import: end: %w: checkpoint: %w", ErrDamaged, err)
 	}
-	value, err := json.Marshal(Fault{Level: Frozen, Reason: "it was frozen where it came from, and another ledger goes on in its place", At: id.InstantOf(i.ledgers.clock())})
+	value, err := json.Marshal(Fault{Level: Frozen, Reason: "it was frozen before the import and has a successor", At: id.InstantOf(i.ledgers.clock())})
 	if err == nil && i.ledgers.Shown(s.identity.Origin) <= c.Size {
 		err = i.ledgers.anchors.Put(note)
 	}
@@ -301,7 +298,7 @@ func (i *Import) End(ctx context.Context, note []byte, configVersion uint64, cha
 	return nil
 }
 
-// endImport writes the changes by which a ledger is no longer importing.
+// endImport writes the changes that end an import.
 func (i *Import) endImport(s *State, configVersion uint64, changes []storage.Change) error {
 	head := s.head
 	head.ConfigVersion = configVersion
@@ -309,7 +306,8 @@ func (i *Import) endImport(s *State, configVersion uint64, changes []storage.Cha
 	return i.ledgers.store.Append([]storage.Batch{batch}).Wait()[0]
 }
 
-// RecordChecks returns, by kind, what reports whether a record of a ledger can be read. An import asks it before it writes.
+// RecordChecks returns functions that check, by kind, whether a record of a ledger can be decoded. An import calls them
+// before it writes anything.
 func RecordChecks() map[storage.Kind]func(storage.Record) error {
 	return map[storage.Kind]func(storage.Record) error{
 		kindIdentity: checkJSON[identityRecord], kindSuccessor: checkJSON[successorRecord],
@@ -328,14 +326,14 @@ func checkJSON[T any](r storage.Record) error {
 	return nil
 }
 
-// Unfinished is a ledger whose import has not ended.
+// Unfinished is an import that has not ended.
 type Unfinished struct {
 	Identity *Identity
 	mark     storage.Record
 }
 
-// UnfinishedImport looks for an unfinished import of a ledger in a store that has no
-// writer; nil when there is none. Other damage of the ledger does not matter.
+// UnfinishedImport returns the unfinished import of a ledger in a store that has no writer, or nil. It works even if the
+// ledger is damaged.
 func UnfinishedImport(ctx context.Context, store Store, t id.Tenant) (*Unfinished, error) {
 	mark, err := store.Get(ctx, t, kindFault, "")
 	if errors.Is(err, storage.ErrNotFound) {
@@ -344,7 +342,7 @@ func UnfinishedImport(ctx context.Context, store Store, t id.Tenant) (*Unfinishe
 	var f Fault
 	if err == nil {
 		if err := json.Unmarshal(mark.Value, &f); err != nil || f.Level != Importing {
-			return nil, nil // a mark that can't be read is not one of an import
+			return nil, nil // a fault record that can't be read is not an import's
 		}
 	}
 	var identity identityRecord
@@ -357,7 +355,8 @@ func UnfinishedImport(ctx context.Context, store Store, t id.Tenant) (*Unfinishe
 	return &Unfinished{Identity: identity.toIdentity(t), mark: mark}, nil
 }
 
-// Drop removes the events that have arrived. An import that ends meanwhile wins: then storage.ErrStale is wrapped.
+// Drop removes the imported events. If the import ends concurrently, nothing is removed and the error wraps
+// storage.ErrStale.
 func (u *Unfinished) Drop(ctx context.Context, store storage.Copier) error {
 	if err := store.Drop(ctx, u.Identity.Tenant, u.mark); err != nil {
 		return fmt.Errorf("drop import: %w", err)

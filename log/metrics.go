@@ -10,21 +10,21 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// commitMetrics are the metrics of appends and of ledger faults. Their labels have fixed values; no label is an
-// organization, because a service may have a hundred thousand. They may be used concurrently.
+// commitMetrics are the metrics of appends and of ledger faults. No label is an organization, because a service may have a
+// hundred thousand.
 type commitMetrics struct {
 	batchEvents prometheus.Histogram
 	batchOrgs   prometheus.Histogram
 
 	Commit    prometheus.Histogram // seconds
 	Published prometheus.Counter
-	Failures  *prometheus.CounterVec // batches that were not applied, by causeOf
+	Failures  *prometheus.CounterVec // failed batches, by causeOf
 	Faults    *prometheus.CounterVec // by level
 	BadProofs prometheus.Counter
-	Missing   prometheus.Gauge // ledgers that have an anchor and are not in the store
+	Missing   prometheus.Gauge // ledgers with an anchor that are not in the store
 }
 
-// newCommitMetrics registers the metrics. levels are the levels of faults.
+// newCommitMetrics registers the metrics. levels are the values of the label of faults.
 func newCommitMetrics(r prometheus.Registerer, levels ...string) *commitMetrics {
 	m := &commitMetrics{
 		batchEvents: prometheus.NewHistogram(prometheus.HistogramOpts{
@@ -35,17 +35,17 @@ func newCommitMetrics(r prometheus.Registerer, levels ...string) *commitMetrics 
 			Buckets: prometheus.ExponentialBuckets(1, 2, 11)}),
 		Commit: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name:    "agentledger_append_seconds",
-			Help:    "Time from handing an append to the engine until it is durable.",
+			Help:    "Time from passing an append to the storage engine until it is durable.",
 			Buckets: prometheus.ExponentialBuckets(0.00025, 2, 14)}),
 		Published: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "agentledger_heads_published_total", Help: "New heads shown to readers."}),
+			Name: "agentledger_heads_published_total", Help: "New heads published to readers."}),
 		Failures: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "agentledger_append_failures_total",
-			Help: "Parts of appends that failed, by cause."}, []string{"cause"}),
+			Help: "Failed ledger batches of appends, by cause."}, []string{"cause"}),
 		Faults: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "agentledger_ledger_faults_total", Help: "Faults found in ledgers."}, []string{"level"}),
+			Name: "agentledger_ledger_faults_total", Help: "Ledger faults detected, by level."}, []string{"level"}),
 		BadProofs: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "agentledger_bad_proofs_total", Help: "Proofs that failed verification and were not served."}),
+			Name: "agentledger_bad_proofs_total", Help: "Proofs that failed verification before they were served."}),
 		Missing: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "agentledger_missing_ledgers",
 			Help: "Ledgers that have an anchor but are missing from the store, as of the start."}),
@@ -61,7 +61,7 @@ func newCommitMetrics(r prometheus.Registerer, levels ...string) *commitMetrics 
 	return m
 }
 
-// ObserveBatches records the sizes of an append.
+// ObserveBatches observes the size of an append.
 func (m *commitMetrics) ObserveBatches(batches []storage.Batch) {
 	events := 0
 	for i := range batches {
@@ -71,7 +71,7 @@ func (m *commitMetrics) ObserveBatches(batches []storage.Batch) {
 	m.batchOrgs.Observe(float64(len(batches)))
 }
 
-// causeOf returns the value of the label "cause" for an append's error.
+// causeOf returns the value of the label "cause" for the error of a batch.
 func causeOf(err error) string {
 	switch {
 	case errors.Is(err, storage.ErrDuplicate):
@@ -88,17 +88,17 @@ func causeOf(err error) string {
 	return "unavailable"
 }
 
-// registerGauges registers the metrics whose values are computed when they are read.
+// registerGauges registers the metrics that are computed when they are collected.
 func (l *Ledgers) registerGauges(r prometheus.Registerer) {
 	refused := func(bound string, i int) prometheus.Collector {
 		return prometheus.NewCounterFunc(prometheus.CounterOpts{
-			Name: "agentledger_queue_overload_total", Help: "Submissions refused since too many events waited, by the bound that was reached.",
+			Name: "agentledger_queue_overload_total", Help: "Submissions rejected because too many events were waiting, by the bound that was reached.",
 			ConstLabels: prometheus.Labels{"bound": bound},
 		}, func() float64 { l.queue.mu.Lock(); defer l.queue.mu.Unlock(); return float64(l.queue.refused[i]) })
 	}
 	limit := func(bound string, n int) prometheus.Collector {
 		g := prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "agentledger_queue_limit_events", Help: "Events that may wait, in all and of one organization.",
+			Name: "agentledger_queue_limit_events", Help: "Maximum number of waiting events, in total and per organization.",
 			ConstLabels: prometheus.Labels{"bound": bound},
 		})
 		g.Set(float64(n))
@@ -107,22 +107,22 @@ func (l *Ledgers) registerGauges(r prometheus.Registerer) {
 	r.MustRegister(refused("all", 0), refused("organization", 1),
 		limit("all", l.maxWaiting), limit("organization", l.maxWaitingTenant),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "agentledger_queue_events", Help: "Events that wait to be put into an append.",
+			Name: "agentledger_queue_events", Help: "Events waiting to be appended.",
 		}, func() float64 { l.queue.mu.Lock(); defer l.queue.mu.Unlock(); return float64(l.queue.waiting) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "agentledger_append_oldest_seconds", Help: "For how long the oldest append that is out has been out, 0 when none is.",
+			Name: "agentledger_append_oldest_seconds", Help: "How long the oldest append has been in flight, or 0.",
 		}, func() float64 { return l.OldestAppend().Seconds() }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "agentledger_anchor_lag_seconds", Help: "For how long the oldest newer state has been waiting for its anchor.",
+			Name: "agentledger_anchor_lag_seconds", Help: "How long the oldest state without an anchor has been waiting for it.",
 		}, func() float64 { return l.anchors.Lag().Seconds() }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "agentledger_anchor_journal_bytes", Help: "Size of the anchors' journal.",
+			Name: "agentledger_anchor_journal_bytes", Help: "Size of the anchor journal.",
 		}, func() float64 { return float64(l.anchors.JournalBytes()) }),
 		prometheus.NewCounterFunc(prometheus.CounterOpts{
-			Name: "agentledger_anchors_lost_total", Help: "How often the anchors' folder or journal was found to be removed or replaced.",
+			Name: "agentledger_anchors_lost_total", Help: "Times the anchor folder or journal was found removed or replaced.",
 		}, func() float64 { return float64(l.anchors.TimesLost()) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "agentledger_ledgers_ahead_of_clock", Help: "Ledgers that were found to take no events, because their newest one was received at a time that has not come.",
+			Name: "agentledger_ledgers_ahead_of_clock", Help: "Ledgers that accept no events because their latest event was received in the future.",
 		}, func() float64 { return float64(l.ahead.countAhead()) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "agentledger_resident_ledgers", Help: "Ledgers in memory.",
@@ -130,11 +130,10 @@ func (l *Ledgers) registerGauges(r prometheus.Registerer) {
 	)
 }
 
-// OldestAppend returns for how long the oldest append that is out has been out, 0
-// when none is. It says whether the store takes appends.
+// OldestAppend returns how long the oldest append has been in flight, or 0. It shows whether the store completes appends.
 func (l *Ledgers) OldestAppend() time.Duration { return l.queue.oldestAppend() }
 
-// observeAppend notes how long an append took that has ended.
+// observeAppend observes the duration of an append that has ended.
 func (l *Ledgers) observeAppend(f appendInFlight) {
 	if f.pending == nil {
 		return
@@ -143,7 +142,7 @@ func (l *Ledgers) observeAppend(f appendInFlight) {
 	l.metrics.Commit.Observe(l.queue.now().Sub(f.round.began).Seconds())
 }
 
-// collectLinks returns the spans of the requests that wait for an append, nil when tracing is off.
+// collectLinks returns links to the spans of the requests in an append, or nil if tracing is off.
 func collectLinks(t telemetry.Tracer, batches []*ledgerBatch) []telemetry.Link {
 	if !t.Enabled() {
 		return nil

@@ -12,11 +12,11 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// A frozen ledger is never resumed. The way on is a successor: another ledger of the same organization, under a
-// handle, an origin and a log key of its own, whose first event names its predecessor. Both know each other: the
-// successor by its identity, the frozen ledger by a record.
+// A frozen ledger is never resumed. Instead it gets a successor: another ledger of the same organization with its own tenant
+// handle, origin and log key, whose first event names the predecessor. The successor's identity contains the predecessor,
+// and a record of the frozen ledger contains the successor.
 
-// kindSuccessor is the record, under key "" in a frozen ledger's partition, of the ledger that goes on in its place.
+// kindSuccessor is the kind of the record, under key "" in a frozen ledger's partition, that names the successor.
 const kindSuccessor storage.Kind = "ledger_successor"
 
 type successorRecord struct {
@@ -26,11 +26,11 @@ type successorRecord struct {
 // predecessorRecord is the part of a successor's identity that describes the frozen ledger.
 type predecessorRecord struct {
 	Tenant  id.Tenant `json:"tenant"`
-	Month   Month     `json:"month"`   // in which the succession was
-	Counted uint64    `json:"counted"` // events of that month that count against the plan
+	Month   Month     `json:"month"`   // of the succession
+	Counted uint64    `json:"counted"` // counted events of that month
 }
 
-// initialCounters are those that a new ledger begins with: the month's events go on counting.
+// initialCounters returns the counters of a new ledger. A successor continues the month's count of its predecessor.
 func (i *Identity) initialCounters() []storage.Counter {
 	if i.carried.count == 0 {
 		return nil
@@ -38,14 +38,14 @@ func (i *Identity) initialCounters() []storage.Counter {
 	return []storage.Counter{{Name: i.carried.month.CounterName(), Value: i.carried.count}}
 }
 
-// OfLedger reports whether records of a kind are about one ledger itself: a successor does not get them.
+// OfLedger reports whether records of a kind describe one ledger, so that they must not be copied to its successor.
 func OfLedger(kind storage.Kind) bool {
 	return kind == kindIdentity || kind == kindFault || kind == KindReverified || kind == kindSuccessor
 }
 
-// Succeed returns the successor of the frozen ledger of s, and makes it, empty, when there is none yet. The frozen
-// ledger is put on record as such, so that it stays frozen if its store changes. fault.Conflict when the ledger is
-// not frozen, or when it had a successor that this store does not know.
+// Succeed returns the successor of the frozen ledger of s, and creates an empty one if there is none. The fault is stored,
+// so that the ledger stays frozen even if its store changes. It returns fault.Conflict if the ledger is not frozen, or if
+// it had a successor that is not in this store.
 func (l *Ledgers) Succeed(ctx context.Context, s *State) (*State, error) {
 	if s.fault.Level != Frozen {
 		return nil, fault.New(fault.Conflict, "The ledger is not frozen: it goes on by itself")
@@ -54,12 +54,12 @@ func (l *Ledgers) Succeed(ctx context.Context, s *State) (*State, error) {
 	if err != nil {
 		return nil, err
 	}
-	heir, err := l.State(ctx, t)
+	successor, err := l.State(ctx, t)
 	if !fault.Is(err, fault.NotFound) {
-		return heir, err
+		return successor, err
 	}
 	used := s.used
-	if checkAhead(s.head.LastReceived, l.clockInstant()) != nil { // its counter is of a month that has not come
+	if checkAhead(s.head.LastReceived, l.clockInstant()) != nil { // its counter is of a future month
 		if used, err = l.readMonthCount(ctx, s.identity.Tenant, MonthOf(l.clockInstant())); err != nil && !IsDamage(err) {
 			return nil, storeError("succeed", err)
 		}
@@ -71,7 +71,7 @@ func (l *Ledgers) Succeed(ctx context.Context, s *State) (*State, error) {
 	return l.createLedger(ctx, t, identity, l.versionBehind(ctx, s), nil)
 }
 
-// reserveSuccessor puts a ledger on record as frozen, with the handle of its successor.
+// reserveSuccessor stores the fault of a frozen ledger and the handle of its successor, and returns the handle.
 func (l *Ledgers) reserveSuccessor(ctx context.Context, s *State) (id.Tenant, error) {
 	of := s.identity.Tenant
 	known, err := l.findSuccessor(ctx, of)
@@ -79,7 +79,7 @@ func (l *Ledgers) reserveSuccessor(ctx context.Context, s *State) (id.Tenant, er
 		return known, err
 	}
 	if _, shown := l.anchors.Find(s.identity.Origin.Next()); shown {
-		return 0, fault.New(fault.Conflict, fmt.Sprintf("The log %s was shown before, and is not in this store: bring the store back that has it", s.identity.Origin.Next()))
+		return 0, fault.New(fault.Conflict, fmt.Sprintf("The log %s was shown before, but is not in this store: restore the store that has it", s.identity.Origin.Next()))
 	}
 	if err := l.storeFault(ctx, of, s.fault); err != nil {
 		return 0, fmt.Errorf("succeed: %w", err)
@@ -92,14 +92,14 @@ func (l *Ledgers) reserveSuccessor(ctx context.Context, s *State) (id.Tenant, er
 	return t, storeError("succeed", l.store.Write(ctx, of, []storage.Change{{Kind: kindSuccessor, Value: value}}))
 }
 
-// sameOwner is the part of a handle that a successor has in common with its predecessor, so that processes that
-// share the store and divide the ledgers by their last bits give both to one owner.
+// sameOwner masks the bits of a handle that a successor shares with its predecessor. Processes that share a store divide the
+// ledgers by these bits, so both have the same owner.
 const sameOwner id.Tenant = 1<<16 - 1
 
-// unknownVersion is above every config version that a ledger reaches.
+// unknownVersion is larger than any config version that a ledger reaches.
 const unknownVersion = 1 << 32
 
-// versionBehind is a config version that the ledger of s never had.
+// versionBehind returns a config version that the ledger of s never had.
 func (l *Ledgers) versionBehind(ctx context.Context, s *State) uint64 {
 	head, err := l.store.Head(ctx, s.identity.Tenant)
 	if err != nil || head.ConfigVersion == 0 {
@@ -108,12 +108,11 @@ func (l *Ledgers) versionBehind(ctx context.Context, s *State) uint64 {
 	return head.ConfigVersion + 1
 }
 
-// AnchorLast makes the last known checkpoint of the frozen ledger of s its anchor,
-// durably, so that the ledger never shows a smaller tree. When the stored ledger does not
-// extend the checkpoint, it is detached from then on and shows that checkpoint alone.
+// AnchorLast durably makes the last known checkpoint of the frozen ledger of s its anchor, so that the ledger never shows a
+// smaller tree. If the stored ledger does not extend the checkpoint, it becomes detached and shows only the checkpoint.
 //
-// fault.Conflict when the ledger is not frozen, or shows a larger tree; the error wraps tlog.ErrSignature or
-// tlog.ErrMalformed for a checkpoint that is not the ledger's. The ledger MUST have no other append meanwhile.
+// It returns fault.Conflict if the ledger is not frozen or shows a larger tree. The error wraps tlog.ErrSignature or
+// tlog.ErrMalformed if the checkpoint is not the ledger's. There must be no concurrent append to the ledger.
 func (l *Ledgers) AnchorLast(ctx context.Context, s *State, note []byte) error {
 	c, err := s.keys.openCheckpoint(note)
 	if err != nil {
@@ -132,7 +131,7 @@ func (l *Ledgers) AnchorLast(ctx context.Context, s *State, note []byte) error {
 	return l.takeOver(ctx, led)
 }
 
-// findSuccessor returns the handle of the ledger that goes on in place of one, or is being made to; 0 for none.
+// findSuccessor returns the handle of a ledger's successor, or 0. The successor may not be created yet.
 func (l *Ledgers) findSuccessor(ctx context.Context, t id.Tenant) (id.Tenant, error) {
 	var r successorRecord
 	err := l.readOwnRecord(ctx, t, kindSuccessor, &r)
@@ -142,20 +141,20 @@ func (l *Ledgers) findSuccessor(ctx context.Context, t id.Tenant) (id.Tenant, er
 	return r.Tenant, storeError("read successor", err)
 }
 
-// hasSuccessor reports whether another ledger has gone on in place of one, without loading either.
+// hasSuccessor reports whether a ledger has a successor with an event. It loads neither.
 func (l *Ledgers) hasSuccessor(ctx context.Context, t id.Tenant) (bool, error) {
-	heir, err := l.findSuccessor(ctx, t)
-	if err != nil || heir == 0 {
+	successor, err := l.findSuccessor(ctx, t)
+	if err != nil || successor == 0 {
 		return false, err
 	}
-	head, err := l.store.Head(ctx, heir)
+	head, err := l.store.Head(ctx, successor)
 	if errors.Is(err, storage.ErrNotFound) {
 		return false, nil
 	}
 	return head.Size > 0, storeError("read successor", err)
 }
 
-// levelWithSuccessor returns Succeeded in place of Frozen for such a ledger.
+// levelWithSuccessor returns Succeeded in place of Frozen if the ledger has a successor with an event.
 func (l *Ledgers) levelWithSuccessor(ctx context.Context, t id.Tenant, level Level) (Level, error) {
 	if level != Frozen {
 		return level, nil
@@ -167,21 +166,20 @@ func (l *Ledgers) levelWithSuccessor(ctx context.Context, t id.Tenant, level Lev
 	return level, err
 }
 
-// Successor returns the published state of the ledger that has gone on in place of
-// that of s, nil when there is none with an event.
+// Successor returns the published state of the successor of s, or nil if there is none with an event.
 func (l *Ledgers) Successor(ctx context.Context, s *State) (*State, error) {
 	t, err := l.SuccessorOf(ctx, s)
 	if err != nil || t == 0 {
 		return nil, err
 	}
-	heir, err := l.State(ctx, t)
-	if fault.Is(err, fault.NotFound) || err == nil && heir.Size() == 0 {
+	successor, err := l.State(ctx, t)
+	if fault.Is(err, fault.NotFound) || err == nil && successor.Size() == 0 {
 		return nil, nil
 	}
-	return heir, err
+	return successor, err
 }
 
-// SuccessorOf returns the handle of the ledger that goes on in place of that of s, or is being made to; 0 for none.
+// SuccessorOf returns the tenant that succeeds s, or 0. The successor may still be under construction.
 func (l *Ledgers) SuccessorOf(ctx context.Context, s *State) (id.Tenant, error) {
 	if s.fault.Level != Frozen {
 		return 0, nil
@@ -189,12 +187,12 @@ func (l *Ledgers) SuccessorOf(ctx context.Context, s *State) (id.Tenant, error) 
 	return l.findSuccessor(ctx, s.identity.Tenant)
 }
 
-// Predecessor returns the published state of the frozen ledger that the one of s succeeds, nil when it succeeds none.
+// Predecessor returns the published state of the frozen ledger that s succeeds, or nil.
 func (l *Ledgers) Predecessor(ctx context.Context, s *State) (*State, error) {
 	if s.identity.Predecessor == 0 {
 		return nil, nil
 	}
-	led, err := l.readLedger(ctx, s.identity.Predecessor) // it is frozen, so that its owner does not matter
+	led, err := l.readLedger(ctx, s.identity.Predecessor) // any node may read a frozen ledger
 	if err != nil {
 		return nil, err
 	}
