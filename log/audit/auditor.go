@@ -1,25 +1,23 @@
-// Package audit reads stored ledgers again and checks that they are unchanged: in the
-// background (Auditor), in a store without a writer (Fsck), and on the way to another store
-// (Export, Import).
+// Package audit reads stored ledgers again and verifies that they are unchanged: in the background (Auditor), in a store
+// without a writer (Fsck), and while they are copied to another store (Export, Import). It hides how events are read ahead,
+// verified in parallel and accounted for in order.
 //
 // Invariants:
 //
 //   - Everything is read from the store itself, below all caches.
-//   - Each entry links to the one before, each record is the one that its entry commits to,
-//     each envelope is the one that its record is about and is signed, each event id leads
-//     to its event, and the tree that grows from the entries has the stored tiles, none
-//     beyond them, and the root of the head.
-//   - A new event's signature that this process has verified is not verified again: key, digest and signature are
-//     compared with those that were. Whole passes, Fsck, Export and Import verify each signature.
-//   - An envelope that is missing was erased by the event that the store names, that event says so, and
-//     every envelope that such an event names is gone. The trace, tool and action kind of an erased event
-//     are the operator's word.
-//   - The counters of the months are compared when an examination began at the first event.
+//   - Each entry links to the previous one, each record matches its entry, each envelope matches its record and is signed,
+//     each event ID leads to its event, and the tree over the entries has the stored tiles, none beyond them, and the root
+//     of the head.
+//   - The signature of a new event is not verified again if this process has verified the same key, digest and signature
+//     before. Whole passes, Fsck, Export and Import verify every signature.
+//   - A missing envelope was erased by the event that the store names, that event states the erasure, and every envelope
+//     that such an event names is gone. Trace, tool and action kind of an erased event are unverified operator claims.
+//   - The counters of the months are compared if an examination began at the first event.
 //   - The position of an Auditor never passes an event in which something is wrong.
-//   - Memory does not grow with a ledger.
+//   - Memory does not grow with the size of a ledger.
 //
-// Two things are the operator's word alone, because nothing else in the store repeats them:
-// the event that an idempotency key is bound to, and the disclosure of an event.
+// Two things are unverified operator claims, because nothing else in the store repeats them: which event an idempotency key
+// belongs to, and the disclosure of an event.
 package audit
 
 import (
@@ -51,29 +49,28 @@ type Options struct {
 	Metrics prometheus.Registerer // default: none
 	Clock   func() time.Time      // default: time.Now
 
-	// Verified is the signatures that were verified as their events came. New events are not verified again as long
-	// as it has theirs; whole passes verify all. Nil has none.
+	// Verified contains the signatures that were verified when the events were received. If nil, the signatures of new
+	// events are verified again.
 	Verified *keytable.Verified
 }
 
-// Auditor re-verifies ledgers while they take events. A fault that it finds marks the
-// ledger.
+// Auditor re-verifies ledgers while they accept events. It marks ledgers in which it finds a fault.
 type Auditor struct {
 	ledgers *log.Ledgers
 	store   log.Store
 	clock   func() time.Time
 	metrics *metrics
-	logger  *slog.Logger // leaves repetitions out
+	logger  *slog.Logger // suppresses repetitions
 
 	moved     *log.Moves
 	in        *inspector // of whole passes
 	inNew     *inspector // of new events
 	backlog   backlog
-	storing   sync.Mutex            // held from reading a position until it is written again
-	lastRound atomic.Pointer[round] // nil before the end of the first one
+	storing   sync.Mutex            // held from reading a position until writing it
+	lastRound atomic.Pointer[round] // nil before the first round has ended
 }
 
-// New returns an Auditor that begins with Run.
+// New returns an Auditor. Run starts it.
 func New(o Options) *Auditor {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -100,45 +97,41 @@ type positionRecord struct {
 	Pass passPosition `json:"pass,omitzero"`
 }
 
-// passPosition is the position of a pass from the first event that has not ended.
+// passPosition is the position of an unfinished pass that began at the first event.
 type passPosition struct {
 	To    id.Index   `json:"to"`
 	Root  id.Hash    `json:"root"`
 	Since id.Instant `json:"since"`
 }
 
-// MaxPassAge is how old the last whole pass over a ledger becomes before the next one
-// begins at the first event.
+// MaxPassAge is the age of the last whole pass over a ledger at which the next one begins.
 const MaxPassAge = 24 * time.Hour
 
-// How the time of an Auditor is spent. After each chunk it rests for so many times as long
-// as it worked.
+// After each chunk an Auditor rests for a multiple of the time that it worked.
 const (
 	chunkEvents = 512 // events between two rests
 	passRest    = 9   // a tenth of one core
 
-	// Between these lags, in events, new events get more of a core: from a twentieth to a
-	// tenth, which is 14,000 events a second whose signatures are known, and 5,000 of others.
-	// More would be taken from a service that has no processor to spare, because then each
-	// core is shared with requests.
+	// Between these lags, in events, the share of one core for new events grows from a twentieth to a tenth. That is
+	// 14,000 events per second with known signatures, and 5,000 others. A larger share would slow down requests on a
+	// server whose processors are busy.
 	lagLow, lagHigh = 10_000, 30_000
 	usualRest       = 19
 	shortestRest    = 9
 )
 
-// restFactor returns for how many times as long as it worked the re-verification of new
-// events rests, when so many events wait.
+// restFactor returns how many times as long as it worked the re-verification of new events rests if so many events
+// wait.
 func restFactor(lag uint64) float64 {
 	share := float64(min(max(lag, lagLow), lagHigh)-lagLow) / (lagHigh - lagLow)
 	return usualRest - share*(usualRest-shortestRest)
 }
 
-// Run goes through all ledgers of the store again and again until ctx ends. It follows new
-// events, and begins at the first event of a ledger once a day. A ledger with many new
-// events is followed at once, the others after every. Whole passes take about a tenth of one
-// core, new events a twentieth, and new events that wait up to a tenth.
+// Run re-verifies the ledgers of the store until ctx ends. It follows new events, and begins a whole pass over each
+// ledger once a day. It follows a ledger with many new events immediately, and the others after every. Whole passes
+// take about a tenth of one core, new events a twentieth, and up to a tenth if many of them wait.
 //
-// Where a look at all ledgers takes long, looks are further apart, so that they take a fiftieth of the time at most.
+// If listing all ledgers takes long, Run lists them less often, so that this takes at most a fiftieth of the time.
 func (a *Auditor) Run(ctx context.Context, every time.Duration) {
 	var passes sync.WaitGroup
 	defer passes.Wait()
@@ -152,8 +145,7 @@ func (a *Auditor) Run(ctx context.Context, every time.Duration) {
 	a.followMoves(ctx, every)
 }
 
-// RunOnce follows all new events, makes the whole passes that are due, and updates the
-// metrics of a round.
+// RunOnce follows all new events, makes the whole passes that are due, and updates the metrics.
 func (a *Auditor) RunOnce(ctx context.Context) error {
 	err := a.inspectAll(ctx)
 	for a.giveTurns(ctx, a.backlog.listDueLedgers(time.Now(), 0)) {
@@ -169,7 +161,7 @@ func (a *Auditor) reportStop(ctx context.Context, err error) {
 	}
 }
 
-// readPosition reads the position of a ledger. A record that is damaged counts as none.
+// readPosition reads the position of a ledger. A damaged record counts as none.
 func (a *Auditor) readPosition(ctx context.Context, t id.Tenant) (p positionRecord, err error) {
 	p, err = readPosition(ctx, a.store, t)
 	if log.IsDamage(err) {
@@ -216,16 +208,15 @@ func (a *Auditor) changePosition(ctx context.Context, t id.Tenant, change func(*
 	return nil
 }
 
-// newExaminer returns an examiner of a published state whose findings mark the ledger. It
-// stands at size. It stands at the first event if the stored events before size are others
-// now: then a whole pass finds the fault.
+// newExaminer returns an examiner of a published state that marks the ledger if it finds a fault. It continues at size,
+// or begins at the first event if the stored events before size have changed: then a whole pass finds the fault.
 func (a *Auditor) newExaminer(ctx context.Context, s *log.State, size id.Index, root id.Hash) (*examiner, error) {
 	x := newExaminer(a.store, a.in, s.Identity(), s.Head(), func(f Finding) {
 		if err := a.ledgers.MarkFault(ctx, f.Tenant, f.Level, f.Place+": "+f.Problem); err != nil {
 			a.logger.Error("ledger fault not marked", "origin", f.Origin, "place", f.Place, "err", err)
 		}
 	})
-	x.parts = allParts | storage.FieldLocal // a pass a day over all objects of an archive would cost more than it finds
+	x.parts = allParts | storage.FieldLocal // reading all objects of an archive once a day would cost more than it finds
 	err := x.resumeBehind(ctx, size, root)
 	if log.IsDamage(err) {
 		a.logger.Error("re-verification begins anew", "origin", s.Identity().Origin, "position", size, "err", err)
@@ -237,7 +228,7 @@ func (a *Auditor) newExaminer(ctx context.Context, s *log.State, size id.Index, 
 	return x, err
 }
 
-// advanceSlowly examines the events up to end, or as far as ctx lets it, with rests.
+// advanceSlowly examines the events up to end, with rests, unless ctx ends first.
 func (a *Auditor) advanceSlowly(ctx context.Context, x *examiner, end id.Index, rest func() float64) error {
 	for x.tree.Size() < end && !x.stopped && ctx.Err() == nil {
 		began, before := a.clock(), x.tree.Size()

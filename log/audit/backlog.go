@@ -10,29 +10,28 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// backlog is which ledgers have events that are not re-verified yet. Others are not in
-// it. Its methods may be called concurrently.
+// backlog contains the ledgers with events that are not re-verified yet. Methods may be called concurrently.
 type backlog struct {
 	mu  sync.Mutex
 	of  map[id.Tenant]lag
-	sum uint64 // of the events
+	sum uint64 // of the lags in events
 }
 
-// lag is how far a ledger's re-verification lies behind its head.
+// lag is the distance of a ledger's re-verified position from its head.
 type lag struct {
 	position, size id.Index
-	since          id.Instant // when the oldest event that is not re-verified was received
-	noticed        time.Time  // when it was first seen that there is one
-	delayed        bool       // it could not be read: it waits for a pause, however many there are
+	since          id.Instant // when the oldest event to re-verify was received
+	noticed        time.Time  // when the lag was noticed
+	delayed        bool       // it could not be read, so it waits for a pause even if it is busy
 }
 
 func (b lag) eventsBehind() uint64 { return uint64(b.size - b.position) }
 
-// busyEvents is how many events of a ledger wait for no pause.
+// busyEvents is the number of new events from which a ledger does not wait for a pause.
 const busyEvents = 2048
 
-// listDueLedgers returns the ledgers whose turn it is, those first that wait for longest: those in
-// which there is something new for at least a pause, or much.
+// listDueLedgers returns the ledgers whose new events have waited for at least pause or are many. The one that has
+// waited longest comes first.
 func (b *backlog) listDueLedgers(now time.Time, pause time.Duration) []id.Tenant {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -48,14 +47,14 @@ func (b *backlog) listDueLedgers(now time.Time, pause time.Duration) []id.Tenant
 	return due
 }
 
-// countEvents is how many events wait, of all ledgers together.
+// countEvents returns the number of waiting events of all ledgers.
 func (b *backlog) countEvents() uint64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.sum
 }
 
-// findOldest returns when the oldest event that waits was received; 0 when none does.
+// findOldest returns when the oldest waiting event was received, or 0.
 func (b *backlog) findOldest() (since id.Instant) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -74,7 +73,7 @@ func (b *backlog) findLag(t id.Tenant) (lag, bool) {
 	return l, ok
 }
 
-// findPosition returns up to where a ledger that lies lag is re-verified.
+// findPosition returns the re-verified position of a ledger in the backlog.
 func (b *backlog) findPosition(t id.Tenant) (id.Index, bool) {
 	l, ok := b.findLag(t)
 	return l.position, ok
@@ -90,8 +89,8 @@ func (b *backlog) replaceLag(t id.Tenant, l lag) {
 	b.of[t] = l
 }
 
-// extendLag notes the size of a ledger that is known to lie behind at that position; false
-// when it is not.
+// extendLag updates the size of a ledger in the backlog. It returns false if the backlog does not contain the ledger at
+// that position.
 func (b *backlog) extendLag(t id.Tenant, position, size id.Index) bool {
 	l, ok := b.findLag(t)
 	if !ok || l.position != position {
@@ -102,7 +101,7 @@ func (b *backlog) extendLag(t id.Tenant, position, size id.Index) bool {
 	return true
 }
 
-// delayLedger lets a ledger that could not be read wait.
+// delayLedger makes a ledger that could not be read wait for a pause.
 func (b *backlog) delayLedger(t id.Tenant, now time.Time) {
 	if l, ok := b.findLag(t); ok {
 		l.noticed, l.delayed = now, true
@@ -110,7 +109,7 @@ func (b *backlog) delayLedger(t id.Tenant, now time.Time) {
 	}
 }
 
-// setNoticed changes when it was noticed that a ledger lies behind.
+// setNoticed sets when the lag of a ledger was noticed.
 func (b *backlog) setNoticed(t id.Tenant, at time.Time) {
 	if l, ok := b.findLag(t); ok && !at.IsZero() {
 		l.noticed = at

@@ -11,20 +11,19 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// verdict is the result of checking the documents of one event by themselves, without the
-// events around it.
+// verdict is the result of checking the documents of one event without the events around it.
 type verdict struct {
-	record   string     // fault of the record, "" for none
-	envelope string     // fault of the envelope, of an event with a good record
+	record   string     // fault of the record, or ""
+	envelope string     // fault of the envelope if the record is valid, or ""
 	received id.Instant // received_at of the record
-	counted  bool       // the event counts against the plan
-	newest   id.Instant // newest_received_at of a ledger_clock event, 0 for all others
+	counted  bool       // the event counts toward the monthly limit
+	newest   id.Instant // newest_received_at of a ledger_clock event, or 0
 
-	erasure *event.Erasure // of a ledger_envelope_erased event, nil for all others
-	result  *event.Record  // the record of a result, which follows from its intent's; nil for all others
+	erasure *event.Erasure // of a ledger_envelope_erased event, or nil
+	result  *event.Record  // of a result, whose decision must be that of its intent; or nil
 }
 
-// toFinding returns the fault of the documents of an event, nil for none.
+// toFinding returns the fault of the documents of an event, or nil.
 func (v verdict) toFinding(i *log.Identity, at id.Index) *Finding {
 	switch {
 	case v.record != "":
@@ -35,12 +34,11 @@ func (v verdict) toFinding(i *log.Identity, at id.Index) *Finding {
 	return nil
 }
 
-// checker checks documents of events. It keeps decoded keys, and is used by one
-// goroutine at a time.
+// checker checks documents of events and caches decoded keys. It must be used by one goroutine at a time.
 type checker struct {
 	keys     keytable.Decoder
-	tables   *keytable.Tables   // of all checkers of an inspector
-	verified *keytable.Verified // of the inspector that has the checker now
+	tables   *keytable.Tables   // shared by all checkers of an inspector
+	verified *keytable.Verified // of the inspector that is using the checker
 }
 
 // checkDocuments checks the documents of an event of a ledger.
@@ -75,7 +73,7 @@ func (c *checker) checkDocuments(i *log.Identity, e *storage.Event) verdict {
 	return v
 }
 
-// judgeArchived is the verdict on an event whose texts are archived and were not read.
+// judgeArchived returns the verdict on an event whose documents are archived and were not read.
 func judgeArchived(e *storage.Event) verdict {
 	reserved := event.ReservedAgent(string(e.Agent))
 	v := verdict{received: e.ReceivedAt, counted: !reserved}
@@ -85,7 +83,7 @@ func judgeArchived(e *storage.Event) verdict {
 	return v
 }
 
-// readStatement reads the statements of the service that an examination follows.
+// readStatement parses the statements of the service that an examination uses.
 func (v *verdict) readStatement(envelope *event.Envelope, r *event.Record) {
 	v.newest = log.ReadClockChange(envelope, r.ReceivedAt)
 	if envelope.ActionKind != event.KindErasure {
@@ -99,7 +97,7 @@ func (v *verdict) readStatement(envelope *event.Envelope, r *event.Record) {
 	v.erasure = &said
 }
 
-// checkErasedPlace returns the fault of an event whose envelope was erased, "" for none.
+// checkErasedPlace returns the fault of an event whose envelope was erased, or "".
 func checkErasedPlace(e *storage.Event, r *event.Record) string {
 	switch {
 	case e.Envelope != nil:
@@ -112,15 +110,14 @@ func checkErasedPlace(e *storage.Event, r *event.Record) string {
 	return ""
 }
 
-// checkEnvelope reads the envelope of an event, and returns its fault, "" for none.
+// checkEnvelope parses the envelope of an event and returns its fault, or "".
 func (c *checker) checkEnvelope(i *log.Identity, e *storage.Event, r *event.Record) (*event.Envelope, string) {
 	envelope, err := event.Parse(e.Envelope,
 		event.Options{Server: true, MaxBytes: len(e.Envelope) + 1, Organization: i.Organization})
 	return envelope, c.compareEnvelope(i.Tenant, envelope, err, e, r)
 }
 
-// compareEnvelope compares an envelope with its record and columns; err is why it can't be
-// parsed.
+// compareEnvelope compares an envelope with its record and columns. err is the error of parsing it.
 func (c *checker) compareEnvelope(t id.Tenant, envelope *event.Envelope, err error, e *storage.Event,
 	r *event.Record) string {
 	switch {
@@ -148,7 +145,7 @@ func (c *checker) compareEnvelope(t id.Tenant, envelope *event.Envelope, err err
 	return ""
 }
 
-// verifySignature is Envelope.Verify, whose answer is known for a signature that was verified before.
+// verifySignature is Envelope.Verify, unless the signature was verified before.
 func (c *checker) verifySignature(t id.Tenant, key edkey.Public, envelope *event.Envelope) (event.Form, bool) {
 	if c.verified.Has(key, envelope.Digest, envelope.Signature) {
 		return event.FormDigest, true

@@ -10,11 +10,11 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// keptErasures is how many statements an examiner keeps, because neighbours are mostly erased together.
-// Each has at most event.MaxErasedRanges ranges.
+// keptErasures is the number of statements that an examiner caches, because neighbouring events are usually erased
+// together. Each has at most event.MaxErasedRanges ranges.
 const keptErasures = 16
 
-// checkErasure checks that the event which took an envelope away says so.
+// checkErasure checks that the event named as the eraser of an envelope states the erasure.
 func (x *examiner) checkErasure(ctx context.Context, e *storage.Event) error {
 	said, known := x.erasures[e.ErasedBy]
 	if !known {
@@ -34,7 +34,7 @@ func (x *examiner) checkErasure(ctx context.Context, e *storage.Event) error {
 	return nil
 }
 
-// readErasure returns the statement of the event at an index, nil where that can't be read or states no erasure.
+// readErasure returns the erasure that the event at an index states, or nil if it states none or can't be read.
 func (x *examiner) readErasure(ctx context.Context, at id.Index) (*event.Erasure, error) {
 	e, err := log.ReadEvent(ctx, x.store, x.identity.Tenant, at, storage.FieldRecord|storage.FieldEnvelope)
 	if log.IsDamage(err) {
@@ -46,8 +46,8 @@ func (x *examiner) readErasure(ctx context.Context, at id.Index) (*event.Erasure
 	return x.in.inspectAll(x.identity, []storage.Event{e})[0].erasure, nil
 }
 
-// checkErased checks that the events are erased which a statement names, now that it is reached. An event
-// without an envelope that no event has erased was reported at its own place.
+// checkErased checks that all events that a statement names are erased. An event without an envelope that no event has
+// erased was reported at its own index.
 func (x *examiner) checkErased(ctx context.Context, at id.Index, said *event.Erasure) error {
 	for _, r := range said.Ranges {
 		if r.End > at {
@@ -56,7 +56,7 @@ func (x *examiner) checkErased(ctx context.Context, at id.Index, said *event.Era
 		}
 		for e, err := range x.store.Events(ctx, x.identity.Tenant, r.Begin, r.End, x.parts) {
 			if log.IsDamage(err) {
-				return nil // which has been reported
+				return nil // reported already
 			}
 			if err != nil {
 				return err

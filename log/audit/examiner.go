@@ -11,10 +11,10 @@ import (
 	"github.com/agentledger/agentledger/tlog"
 )
 
-// Finding is one fault in a stored ledger.
+// Finding is a fault in a stored ledger.
 type Finding struct {
 	Tenant  id.Tenant
-	Origin  id.Origin // "" for a finding that is not about one ledger
+	Origin  id.Origin // "" if the finding is not about one ledger
 	Place   string    // the damaged object with its index: "entry 17", "tile 0/3", "head"
 	Problem string
 	Level   log.Level // the consequence for the ledger: log.Suspect or log.Frozen
@@ -27,35 +27,35 @@ func (f Finding) String() string {
 	return fmt.Sprintf("%s: %s: %s", f.Origin, f.Place, f.Problem)
 }
 
-// newFindingAt returns a finding about the object with an index.
+// newFindingAt returns a finding about an object with an index.
 func newFindingAt(i *log.Identity, level log.Level, object string, at uint64, problem string) *Finding {
 	return &Finding{Tenant: i.Tenant, Origin: i.Origin, Place: fmt.Sprintf("%s %d", object, at), Problem: problem,
 		Level: level}
 }
 
-// examiner checks one stored ledger, as the package comment says. The inspector checks the
-// documents of events ahead; the examiner checks all else in the order of the events.
-// Memory holds a few portions of events, 256 event ids and a counter for each month.
+// examiner verifies one stored ledger, as described in the package comment. An inspector checks the documents of events
+// ahead; the examiner checks everything else in the order of the events. Its memory is bounded by a few portions of
+// events, 256 event IDs, and a counter for each month.
 type examiner struct {
 	store    storage.Ledgers
 	identity *log.Identity
 	in       *inspector // of the documents
 	report   func(Finding)
-	parts    storage.Fields // of the events that are read one after another
+	parts    storage.Fields // of the events to read
 
 	head     storage.Head
 	tree     *tlog.Builder
-	whole    bool // it began at the first event
+	whole    bool // began at the first event
 	prev     id.Hash
-	before   id.Instant // received_at of the newest record that could be read
-	dated    bool       // and that is the record of prev
+	before   id.Instant // received_at of the latest readable record
+	dated    bool       // before is from the record of prev
 	counted  map[log.Month]uint64
-	unread   uint64 // events that counted lacks, because they could not be read
+	unread   uint64 // events missing from counted because they could not be read
 	full     []tlog.FullTile
-	names    []examinedName              // since indices were last looked up
-	wrong    bool                        // something was reported
-	erasures map[id.Index]*event.Erasure // of erasing events that were read; nil where there is none
-	stopped  bool                        // at an entry that can't be read: the examination can't go further
+	names    []examinedName              // to be looked up
+	wrong    bool                        // a finding was reported
+	erasures map[id.Index]*event.Erasure // cached statements by index; nil if the event states none
+	stopped  bool                        // at an unreadable entry, so that the examination can't continue
 }
 
 type examinedName struct {
@@ -76,8 +76,7 @@ func newExaminer(store storage.Ledgers, in *inspector, identity *log.Identity, h
 	return x
 }
 
-// resumeBehind continues behind the events [0, position), which were found in order
-// and had this root then.
+// resumeBehind continues after the events [0, position), which were verified before and had this root.
 func (x *examiner) resumeBehind(ctx context.Context, position id.Index, root id.Hash) error {
 	if position == 0 {
 		return nil
@@ -90,9 +89,8 @@ func (x *examiner) resumeBehind(ctx context.Context, position id.Index, root id.
 	return nil
 }
 
-// advanceTo checks the events from where the examiner stands up to end. An event
-// whose record or envelope can't be read is passed by, since its entry goes on
-// with the chain; one without an entry ends the examination.
+// advanceTo examines the events up to end. It continues after an event whose record or envelope can't be read, because
+// its entry continues the chain. An unreadable entry ends the examination.
 func (x *examiner) advanceTo(ctx context.Context, end id.Index) error {
 	for x.tree.Size() < end {
 		err := x.readPortions(ctx, end)
@@ -106,7 +104,7 @@ func (x *examiner) advanceTo(ctx context.Context, end id.Index) error {
 	return x.lookUpNames(ctx)
 }
 
-// examineDamaged finds out which part of an event can't be read.
+// examineDamaged determines which part of an event can't be read.
 func (x *examiner) examineDamaged(ctx context.Context, at id.Index, cause error) error {
 	part := func(parts storage.Fields) (storage.Event, error) {
 		return log.ReadEvent(ctx, x.store, x.identity.Tenant, at, parts)
@@ -144,7 +142,7 @@ func (x *examiner) reportFinding(f Finding) {
 	x.report(f)
 }
 
-// examineEvent checks the next event, whose documents have the verdict v.
+// examineEvent examines the next event, whose documents have the verdict v.
 func (x *examiner) examineEvent(ctx context.Context, e storage.Event, v verdict) error {
 	x.judgeDocuments(&e, v)
 	err := x.placeEvent(ctx, e)
@@ -160,8 +158,7 @@ func (x *examiner) examineEvent(ctx context.Context, e storage.Event, v verdict)
 	return err
 }
 
-// judgeDocuments takes the verdict on the documents of the next event, which may
-// contradict those before it.
+// judgeDocuments processes the verdict on the documents of the next event, and compares it with earlier events.
 func (x *examiner) judgeDocuments(e *storage.Event, v verdict) {
 	if v.record == "" && v.received < x.before && !x.mayFallBack(v) {
 		v.record = "was received before the one before it"
@@ -183,16 +180,16 @@ func (x *examiner) judgeDocuments(e *storage.Event, v verdict) {
 	}
 }
 
-// mayFallBack reports whether the next event may be received before x.before, because it
-// is the statement of the server that the ledger comes back to an earlier time.
+// mayFallBack reports whether received_at of the next event may be before x.before, because the event states a clock
+// correction.
 func (x *examiner) mayFallBack(v verdict) bool {
-	if !x.dated { // the event before it could not be read, and may be later than x.before
+	if !x.dated { // the previous event could not be read and may be later than x.before
 		return v.newest >= x.before
 	}
 	return v.newest == x.before
 }
 
-// forgetLaterMonths lets the months after m begin with 0, as a ledger_clock event does.
+// forgetLaterMonths resets the counters of months after m, as a ledger_clock event does.
 func (x *examiner) forgetLaterMonths(m log.Month) {
 	for later := range x.counted {
 		if later > m {
@@ -201,7 +198,7 @@ func (x *examiner) forgetLaterMonths(m log.Month) {
 	}
 }
 
-// placeEvent checks that an event is where it belongs, in chain, tree and index.
+// placeEvent checks that an event has its place in the chain, the tree and the index.
 func (x *examiner) placeEvent(ctx context.Context, e storage.Event) error {
 	if err := x.placeEntry(ctx, e); err != nil {
 		return err
@@ -209,7 +206,7 @@ func (x *examiner) placeEvent(ctx context.Context, e storage.Event) error {
 	return x.noteEventID(ctx, storage.DedupKey{Text: string(e.ID)}, e.Index)
 }
 
-// placeEntry takes an entry into chain and tree.
+// placeEntry adds an entry to the chain and the tree.
 func (x *examiner) placeEntry(ctx context.Context, e storage.Event) error {
 	if e.Entry.Prev != x.prev {
 		x.reportIndex(log.Frozen, "entry", uint64(e.Index), "does not link to the entry before")

@@ -12,8 +12,8 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// Export reads one ledger in order, of a store that has no writer, and re-verifies the whole
-// ledger on the way as Fsck does. The first fault ends it with log.ErrDamaged and the place.
+// Export reads one ledger in order from a store without a writer, and verifies the whole ledger as Fsck does. The first
+// fault ends it with log.ErrDamaged and the location.
 type Export struct {
 	store    log.Store
 	identity *log.Identity
@@ -26,17 +26,15 @@ type Export struct {
 	erased   []id.Range
 }
 
-// ErrNotHere is wrapped by the refusal to copy a ledger that has not arrived in this store
-// yet.
+// ErrNotHere is wrapped by the error of copying a ledger whose import has not ended.
 var ErrNotHere = errors.New("its import has not ended here")
 
-// ErrErasedSince is wrapped by the refusal to go on with a copy whose events were erased since: the
-// copy has to be made anew, or the texts would stay in it.
+// ErrErasedSince is wrapped by the error of continuing a copy if copied events were erased since. A new copy must be
+// made, because the old one still contains their envelopes.
 var ErrErasedSince = errors.New("events that were copied before were erased since: copy it anew, to an empty place")
 
-// OpenExport compares the stored values of a ledger with each other and with its anchor.
-// It uses Store, Keyring, Anchors and Logger of o, which stay the caller's. A ledger that
-// no anchor confirms is not copied.
+// OpenExport compares the stored parts of a ledger with one another and with its anchor. It uses Store, Keyring,
+// Anchors and Logger of o, and owns none of them. It rejects a ledger that no anchor confirms.
 func OpenExport(ctx context.Context, o log.Options, t id.Tenant) (*Export, error) {
 	if err := o.Store.Barrier(ctx); err != nil {
 		return nil, fmt.Errorf("export: barrier: %w", err)
@@ -73,7 +71,7 @@ func (e *Export) openLedger(ctx context.Context, o log.Options, t id.Tenant) err
 	return e.compareAnchor(ctx, o, stored)
 }
 
-// checkLevel refuses a ledger with a fault on record, unless it has a successor.
+// checkLevel rejects a ledger with a fault on record unless it has a successor.
 func (e *Export) checkLevel(ctx context.Context, stored *log.Stored) error {
 	known, err := stored.RecordedFault(ctx)
 	switch {
@@ -98,8 +96,8 @@ func (e *Export) checkLevel(ctx context.Context, stored *log.Stored) error {
 	return nil
 }
 
-// compareAnchor refuses a ledger that does not extend its anchor. A ledger that is frozen
-// and has a successor is copied as it is, beside the checkpoint that it shows.
+// compareAnchor rejects a ledger that does not extend its anchor. A frozen ledger that has a successor is copied as it
+// is, together with the checkpoint that it shows.
 func (e *Export) compareAnchor(ctx context.Context, o log.Options, stored *log.Stored) error {
 	if _, known := o.Anchors.Find(e.identity.Origin); !known && e.state.Size() == 0 {
 		return nil
@@ -119,7 +117,7 @@ func (e *Export) keepFirstFinding(f Finding) {
 	}
 }
 
-// firstFinding returns the first finding as an error, nil for none.
+// firstFinding returns the first finding as an error, or nil.
 func (e *Export) firstFinding() error {
 	if e.found == nil {
 		return nil
@@ -127,18 +125,18 @@ func (e *Export) firstFinding() error {
 	return fmt.Errorf("%w: %v", log.ErrDamaged, *e.found)
 }
 
-// State returns the state that is copied.
+// State returns the state that is being copied.
 func (e *Export) State() *log.State { return e.state }
 
-// Ended reports whether the ledger is frozen and has a successor. The checkpoint of State
-// may then be of another tree than the copied one.
+// Ended reports whether the ledger is frozen and has a successor. The checkpoint of State may then be of another tree
+// than the copied one.
 func (e *Export) Ended() bool { return e.ended }
 
-// Head returns the head that is copied.
+// Head returns the head that is being copied.
 func (e *Export) Head() storage.Head { return e.state.Head() }
 
-// Skip skips the events [0, to), which were copied before and had this root;
-// log.ErrDamaged when the store has others now.
+// Skip skips the events [0, to), which were copied before and had this root. It returns log.ErrDamaged if the store has
+// other events now.
 func (e *Export) Skip(ctx context.Context, to id.Index, root id.Hash) error {
 	err := e.x.resumeBehind(ctx, to, root)
 	if log.IsDamage(err) {
@@ -146,17 +144,17 @@ func (e *Export) Skip(ctx context.Context, to id.Index, root id.Hash) error {
 			log.ErrDamaged, to, err)
 	}
 	if err != nil {
-		return fmt.Errorf("export: pass events by: %w", err)
+		return fmt.Errorf("export: skip events: %w", err)
 	}
 	e.skipped = to
 	return nil
 }
 
-// Position returns how many events were skipped or returned, and their root.
+// Position returns the number of events that were skipped or returned, and their root.
 func (e *Export) Position() (id.Index, id.Hash) { return e.x.tree.Size(), e.x.tree.Root() }
 
-// Next returns the next events, at most most, with their envelopes and the digests of their
-// idempotency keys; none at the end.
+// Next returns up to most next events with their envelopes and the digests of their idempotency keys. It returns none
+// at the end.
 func (e *Export) Next(ctx context.Context, most int) ([]storage.Event, error) {
 	begin := e.x.tree.Size()
 	end := min(begin+id.Index(most), e.state.Size())
@@ -207,7 +205,7 @@ func (e *Export) examineEvents(ctx context.Context, events []storage.Event) erro
 	return nil
 }
 
-// noteErasure keeps the ranges of a statement that lie in the events that were skipped.
+// noteErasure records the ranges of a statement that concern skipped events.
 func (e *Export) noteErasure(said *event.Erasure) {
 	if said == nil {
 		return
@@ -219,11 +217,11 @@ func (e *Export) noteErasure(said *event.Erasure) {
 	}
 }
 
-// Erased returns those of the skipped events that a later event, which was returned, says to be erased. The
-// service's own events may be among them, and keep their envelopes.
+// Erased returns the skipped events that later returned events state to be erased. They may include events of the
+// service, which keep their envelopes.
 func (e *Export) Erased() []id.Range { return e.erased }
 
-// Check looks up the ids of all events so far. The events are good when it returns nil.
+// Check looks up the IDs of all events so far. If it returns nil, the events are verified.
 func (e *Export) Check(ctx context.Context) error {
 	if err := e.x.lookUpNames(ctx); err != nil {
 		return fmt.Errorf("export: %w", err)
@@ -231,8 +229,7 @@ func (e *Export) Check(ctx context.Context) error {
 	return e.firstFinding()
 }
 
-// Finish compares the events that were read with the head, and the head with the store once
-// more.
+// Finish compares the events with the head, and the head with the store once more.
 func (e *Export) Finish(ctx context.Context) error {
 	err := e.Check(ctx)
 	if err == nil {
@@ -250,7 +247,7 @@ func (e *Export) Finish(ctx context.Context) error {
 	return nil
 }
 
-// checkUnchanged refuses a store that has a writer.
+// checkUnchanged returns an error if the store has a writer.
 func (e *Export) checkUnchanged(ctx context.Context) error {
 	head, err := e.store.Head(ctx, e.identity.Tenant)
 	if err == nil && head != e.state.Head() {

@@ -12,12 +12,12 @@ import (
 )
 
 const (
-	lookEvery  = time.Second // the longest time between two looks at the ledgers that moved
-	turnEvents = 4096        // of one ledger, before it is another one's turn
+	lookEvery  = time.Second // maximum interval between checks for changed ledgers
+	turnEvents = 4096        // of one ledger before the next ledger's turn
 )
 
-// followMoves re-verifies new events until ctx ends. After every, or later where that takes long, it looks at all
-// ledgers of the store; those that move meanwhile are noticed at once.
+// followMoves re-verifies new events until ctx ends. It lists all ledgers of the store after every, or less often if
+// that takes long; it notices changed ledgers in between immediately.
 func (a *Auditor) followMoves(ctx context.Context, every time.Duration) {
 	var looked time.Time
 	var pause time.Duration
@@ -34,8 +34,7 @@ func (a *Auditor) followMoves(ctx context.Context, every time.Duration) {
 	}
 }
 
-// giveTurns gives each of the ledgers a turn. It reports whether there was one, and all
-// could be read.
+// giveTurns gives each of the ledgers a turn. It reports whether there was one and all of them could be read.
 func (a *Auditor) giveTurns(ctx context.Context, due []id.Tenant) bool {
 	well := len(due) > 0
 	for _, t := range due {
@@ -51,9 +50,8 @@ func (a *Auditor) giveTurns(ctx context.Context, due []id.Tenant) bool {
 	return well
 }
 
-// inspectAll is a round: it finds out how far the re-verification of each ledger lags
-// behind its head, and sets the metrics over all ledgers. A ledger with damaged records or
-// envelopes counts for no lag, because its position stays before the damage.
+// inspectAll makes one round: it determines the lag of each ledger and sets the metrics over all ledgers. A ledger with
+// damaged records or envelopes has no lag, because its position stays before the damage.
 func (a *Auditor) inspectAll(ctx context.Context) error {
 	round := newRound()
 	for s, err := range a.survey(ctx) {
@@ -70,8 +68,7 @@ func (a *Auditor) inspectAll(ctx context.Context) error {
 	return nil
 }
 
-// inspectOne compares the position of a ledger with its head. It does not load a ledger
-// that has no new events.
+// inspectOne compares the position of a ledger with its head. It does not load a ledger without new events.
 func (a *Auditor) inspectOne(ctx context.Context, s *surveyed) error {
 	err := s.err
 	if log.IsDamage(err) { // loading the ledger freezes it
@@ -80,19 +77,19 @@ func (a *Auditor) inspectOne(ctx context.Context, s *surveyed) error {
 	if err != nil {
 		return fmt.Errorf("re-verify: %w", err)
 	}
-	if s.position.To > s.Head.Size { // another store: begin anew
+	if s.position.To > s.Head.Size { // another store: begin at the first event
 		s.position.Reverified = log.Reverified{}
 	}
 	a.notePositionLag(ctx, s.Tenant, s.level, s.position.To, s.Head.Size)
 	return nil
 }
 
-// noteMoved notes the new sizes of the ledgers that moved.
+// noteMoved records the new sizes of changed ledgers.
 func (a *Auditor) noteMoved(ctx context.Context) {
 	for _, t := range a.moved.Take() {
 		s, err := a.ledgers.State(ctx, t)
 		if err != nil {
-			continue // the next round looks at it
+			continue // left to the next round
 		}
 		position, known := a.backlog.findPosition(t)
 		if !known {
@@ -106,7 +103,7 @@ func (a *Auditor) noteMoved(ctx context.Context) {
 	}
 }
 
-// notePositionLag notes that a ledger is re-verified up to position and has so many events.
+// notePositionLag records that a ledger is re-verified up to position and has the given number of events.
 func (a *Auditor) notePositionLag(ctx context.Context, t id.Tenant, level log.Level, position, size id.Index) {
 	switch {
 	case level == log.Suspect || level == log.Frozen || level == log.Succeeded || size <= position:
@@ -120,7 +117,7 @@ func (a *Auditor) notePositionLag(ctx context.Context, t id.Tenant, level log.Le
 	}
 }
 
-// takeTurn re-verifies at most so many of the next events of a ledger.
+// takeTurn re-verifies up to the given number of new events of a ledger.
 func (a *Auditor) takeTurn(ctx context.Context, t id.Tenant, most id.Index) error {
 	done, err := a.readPosition(ctx, t)
 	if err != nil {
@@ -146,7 +143,7 @@ func (a *Auditor) takeTurn(ctx context.Context, t id.Tenant, most id.Index) erro
 		done.Since = id.InstantOf(a.clock())
 	}
 	err = a.advanceSlowly(ctx, x, min(x.tree.Size()+most, s.Size()), func() float64 {
-		a.noteMoved(ctx) // a turn may take long
+		a.noteMoved(ctx) // because a turn may take long
 		return restFactor(a.backlog.countEvents())
 	})
 	if err == nil && !x.stopped && x.tree.Size() == s.Size() {
@@ -167,7 +164,7 @@ func (a *Auditor) storeTurn(ctx context.Context, x *examiner, since id.Instant) 
 	t := x.identity.Tenant
 	err := a.changePosition(ctx, t, func(done *positionRecord) {
 		fresh := done.To == 0 || x.whole                                // it began at the first event
-		a.metrics.events.Add(float64(x.tree.Size()) - float64(done.To)) // with the lag, which falls at once
+		a.metrics.events.Add(float64(x.tree.Size()) - float64(done.To)) // at the same time as the lag decreases
 		done.To, done.Root, done.At = x.tree.Size(), x.tree.Root(), id.InstantOf(a.clock())
 		if fresh {
 			done.Since, done.Pass = since, passPosition{}
@@ -183,7 +180,7 @@ func (a *Auditor) storeTurn(ctx context.Context, x *examiner, since id.Instant) 
 		return err
 	}
 	a.notePositionLag(ctx, t, s.Fault().Level, x.tree.Size(), s.Size())
-	if x.tree.Size() < x.head.Size { // it goes on at once
+	if x.tree.Size() < x.head.Size { // it continues immediately
 		a.backlog.setNoticed(t, before.noticed)
 	}
 	return nil

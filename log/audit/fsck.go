@@ -18,27 +18,26 @@ import (
 // FsckResult counts the ledgers and events that Fsck has checked, and its findings.
 type FsckResult struct {
 	Ledgers, Events, Findings int
-	Importing, Moved          int // ledgers that take no events here, without being at fault
-	Succeeded                 int // frozen ledgers that have a successor
+	Importing, Moved          int // ledgers that accept no events here and are not faulty
+	Succeeded                 int // frozen ledgers with a successor
 }
 
-// Ledgers are examined ahead of the one whose findings are being reported, so many in all.
-// One with so many findings waits for its turn.
+// Bounds of the examinations that run ahead of the ledger whose findings are being reported, and of the findings that
+// one of them may collect before its turn.
 const (
 	fsckAtOnce    = 8
 	findingsAhead = 64
 )
 
-// Fsck re-verifies every ledger of a store from its first event, and each head against its
-// anchor. It reports findings from the caller's goroutine, in the order of the store and
-// of the events. It uses all processors, for one ledger as for many. The store MUST have
-// no writer. anchors may be nil. An error means that the check could not be finished.
+// Fsck re-verifies every ledger of a store from its first event, and compares each head with its anchor. It calls
+// report from the caller's goroutine, in the order of the store and of the events. It uses all processors even for a single
+// ledger. The store must have no writer. anchors may be nil. It returns an error if the check could not be completed.
 func Fsck(ctx context.Context, store log.Store, keyring *seal.Keyring, anchors *anchor.Folder,
 	report func(Finding)) (FsckResult, error) {
 	return ResumeFsck(ctx, store, keyring, anchors, Resume{}, report)
 }
 
-// ResumeFsck is Fsck that goes on from the marks of an earlier run, and notes its own.
+// ResumeFsck is like Fsck, but continues from the marks of an earlier run and records its own.
 func ResumeFsck(ctx context.Context, store log.Store, keyring *seal.Keyring, anchors *anchor.Folder,
 	resume Resume, report func(Finding)) (FsckResult, error) {
 	examining, stop := context.WithCancel(ctx)
@@ -80,10 +79,10 @@ func ResumeFsck(ctx context.Context, store log.Store, keyring *seal.Keyring, anc
 	return result, nil
 }
 
-// readerCacheBytes bounds the tiles that are kept to compare heads with anchors.
+// readerCacheBytes bounds the tiles cached for comparing heads with anchors.
 const readerCacheBytes = 8 << 20
 
-// reportMissing reports the origins that have an anchor and no ledger.
+// reportMissing reports the origins that have an anchor but no ledger.
 func reportMissing(missing *anchor.Comparison, report func(Finding)) error {
 	origins, slugs, err := missing.Missing()
 	if err != nil {
@@ -99,7 +98,7 @@ func reportMissing(missing *anchor.Comparison, report func(Finding)) error {
 	return nil
 }
 
-// addExamination adds an examination that has ended.
+// addExamination adds the result of an examination that has ended.
 func (r *FsckResult) addExamination(e *examination, missing *anchor.Comparison) {
 	r.Events += e.size
 	if e.origin == "" {
@@ -123,25 +122,24 @@ func (r *FsckResult) addExamination(e *examination, missing *anchor.Comparison) 
 type fsck struct {
 	store   log.Store
 	reader  *log.Reader
-	anchors *anchor.Folder // nil: none
+	anchors *anchor.Folder // may be nil
 	resume  Resume
 	in      *inspector
-	begun   chan *examination // in the order of the store; closed at the end
+	begun   chan *examination // in the order of the store
 	running sync.WaitGroup
 }
 
-// examination is that of one ledger. All fields but findings are set when findings is
-// closed.
+// examination is the examination of one ledger. All fields except findings are set when findings is closed.
 type examination struct {
 	findings chan Finding
 
-	origin id.Origin // "" when its identity can't be read
-	size   int       // events that were examined
+	origin id.Origin // "" if the identity can't be read
+	size   int       // examined events
 	level  log.Level
-	err    error // the examination was not finished
+	err    error // why the examination is incomplete
 }
 
-// examineAll begins the examination of all ledgers, each when there is room, until ctx ends.
+// examineAll starts the examination of each ledger as soon as the bounds permit, until ctx ends.
 func (f *fsck) examineAll(ctx context.Context) {
 	defer close(f.begun)
 	for t, err := range f.store.Tenants(ctx) {
@@ -229,7 +227,7 @@ func (f *fsck) checkRecords(ctx context.Context, x *examiner, stored *log.Stored
 		return level, err
 	}
 	switch level {
-	case log.Healthy, log.Importing, log.Moved, log.Succeeded: // the successor says why a succeeded ledger is frozen
+	case log.Healthy, log.Importing, log.Moved, log.Succeeded: // a successor states why its predecessor is frozen
 	default:
 		x.reportProblem(level, "ledger", "has a fault on record: "+known.Reason)
 	}
@@ -269,12 +267,12 @@ func (f *fsck) compareAnchor(ctx context.Context, x *examiner, stored *log.Store
 	return nil
 }
 
-// checkSuccession checks that the first event of a successor names the predecessor, with a
-// checkpoint that the predecessor has signed.
+// checkSuccession checks that the first event of a successor names its predecessor and a checkpoint that the
+// predecessor has signed.
 func (f *fsck) checkSuccession(ctx context.Context, x *examiner) error {
 	first, err := log.ReadEvent(ctx, x.store, x.identity.Tenant, 0, storage.FieldRecord|storage.FieldEnvelope)
 	if log.IsDamage(err) {
-		return nil // which has been reported
+		return nil // reported already
 	}
 	if err != nil {
 		return err

@@ -11,16 +11,15 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// Import is a log.Import that checks the documents of each event before the sequencer takes
-// it.
+// Import is a log.Import that verifies the documents of each event before it is queued.
 type Import struct {
 	*log.Import
 	in    *inspector
 	store log.Store
-	began id.Index // events that were here before
+	began id.Index // number of events before the import
 }
 
-// BeginImport is log.Ledgers.BeginImport. store is that of l.
+// BeginImport is like log.Ledgers.BeginImport. store must be the store of l.
 func BeginImport(
 	ctx context.Context, l *log.Ledgers, store log.Store, t id.Tenant, identity storage.Record,
 ) (*Import, error) {
@@ -32,8 +31,8 @@ func BeginImport(
 	return &Import{Import: i, in: in, store: store, began: i.Head().Size}, nil
 }
 
-// Append checks the next events and hands them on, as log.Import.Append does. It refuses an erasure
-// of events that were here before the import and have their envelopes (ErrErasedSince).
+// Append verifies the next events and queues them like log.Import.Append. It rejects an erasure of events that were
+// stored before the import and still have their envelopes (ErrErasedSince).
 func (i *Import) Append(ctx context.Context, events []storage.Event) (wait func(context.Context) error, err error) {
 	for n, v := range i.in.inspectAll(i.Identity(), events) {
 		if f := v.toFinding(i.Identity(), events[n].Index); f != nil {
@@ -48,7 +47,7 @@ func (i *Import) Append(ctx context.Context, events []storage.Event) (wait func(
 	return i.Import.Append(events)
 }
 
-// checkErased looks for events that were here before and that a statement has erased elsewhere.
+// checkErased looks for events that were stored before the import and are erased by a statement in the source store.
 func (i *Import) checkErased(ctx context.Context, said *event.Erasure) error {
 	for _, r := range said.Ranges {
 		for e, err := range i.store.Events(ctx, i.Identity().Tenant, r.Begin, min(r.End, i.began),

@@ -14,10 +14,10 @@ import (
 	"github.com/agentledger/agentledger/tlog"
 )
 
-// tileHashes is how many hashes a full tile has.
+// tileHashes is the number of hashes in a full tile.
 const tileHashes = storage.TileSize / len(id.Hash{})
 
-// compareTile compares a tile that has just filled with the stored one and its root.
+// compareTile compares a tile that has just become full with the stored tile and its root.
 func (x *examiner) compareTile(ctx context.Context, t tlog.FullTile) error {
 	place := fmt.Sprintf("tile %d/%d", t.Level, t.Index)
 	stored, err := x.store.TileHashes(ctx, x.identity.Tenant, t.Level, t.Index, 0, tileHashes)
@@ -41,10 +41,10 @@ func (x *examiner) compareTile(ctx context.Context, t tlog.FullTile) error {
 	return nil
 }
 
-// lookups is how many names are looked up at once.
+// lookups is the number of names in one look-up.
 const lookups = 256
 
-// noteEventID notes a name that must lead to an index.
+// noteEventID records a name that must lead to an index.
 func (x *examiner) noteEventID(ctx context.Context, n storage.DedupKey, at id.Index) error {
 	x.names = append(x.names, examinedName{n, at})
 	if len(x.names) < lookups {
@@ -53,8 +53,7 @@ func (x *examiner) noteEventID(ctx context.Context, n storage.DedupKey, at id.In
 	return x.lookUpNames(ctx)
 }
 
-// lookUpNames looks up the event ids since the last call. It looks them up one by one if
-// that fails because of damage.
+// lookUpNames looks up the recorded event IDs. If that fails because of damage, it looks them up one by one.
 func (x *examiner) lookUpNames(ctx context.Context) error {
 	names := x.names
 	x.names = x.names[:0]
@@ -90,10 +89,10 @@ func (x *examiner) compareNames(ctx context.Context, names []examinedName) error
 	return nil
 }
 
-// tileLevels is how many levels the tiles of the largest tree have.
+// tileLevels is the number of tile levels of the largest tree.
 const tileLevels = 64 / 8
 
-// compareHead compares the examined events with the head, and looks for tiles beyond it.
+// compareHead compares the examined events with the head, and looks for tiles beyond the head.
 func (x *examiner) compareHead(ctx context.Context) error {
 	switch {
 	case x.tree.Root() != x.head.Root:
@@ -111,8 +110,8 @@ func (x *examiner) compareHead(ctx context.Context) error {
 	return x.compareCounters(ctx)
 }
 
-// checkBeyond reports a tile, or root of one, that the head does not reach: entries
-// were there once. A head that has moved may have reached it meanwhile.
+// checkBeyond reports a tile or tile root beyond the head, which shows that there were more entries. It ignores tiles
+// of a head that has moved in the meantime.
 func (x *examiner) checkBeyond(ctx context.Context, level uint8, index uint64) error {
 	_, err := x.store.TileHashes(ctx, x.identity.Tenant, level, index, 0, tileHashes)
 	_, rootErr := x.store.TileRoots(ctx, x.identity.Tenant, level, index, index+1)
@@ -131,15 +130,15 @@ func (x *examiner) checkBeyond(ctx context.Context, level uint8, index uint64) e
 	return err
 }
 
-// isCurrent reports whether the examined head is still the stored one.
+// isCurrent reports whether the examined head is still the stored head.
 func (x *examiner) isCurrent(ctx context.Context) (bool, error) {
 	head, err := x.store.Head(ctx, x.identity.Tenant)
 	return err == nil && head.Size == x.head.Size, err
 }
 
-// compareCounters compares the counters of all months that have events. Only an
-// examination from the first event on knows how many there are. Events that could not be
-// read may belong to any month. The newest month counts only while the head does not move.
+// compareCounters compares the counters of all months that have events. Only an examination from the first event on
+// knows their values. Unreadable events may belong to any month. The counter of the latest month is compared only if
+// the head does not move.
 func (x *examiner) compareCounters(ctx context.Context) error {
 	if !x.whole || x.head.Size == 0 {
 		return nil

@@ -9,17 +9,17 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// inspector checks the documents of many events at a time, because signatures are most of
-// the work of an audit. It may be used by several goroutines, for several ledgers.
+// inspector checks the documents of many events in parallel, because verifying signatures is most of the work of an
+// audit. It may be used concurrently and for several ledgers.
 type inspector struct {
-	free     chan *checker      // a check holds one, so that no more checks run at once
-	verified *keytable.Verified // signatures that need not be verified again; nil: all are
+	free     chan *checker      // bounds the checks that run at once
+	verified *keytable.Verified // signatures not to verify again; nil: none
 }
 
-// tableBytes bounds the tables of the keys that signed most of the events, which share a few keys in most ledgers.
+// tableBytes bounds the tables of the keys that signed most of the events. Most ledgers have few keys.
 const tableBytes = 16 << 20
 
-// newInspector returns an inspector that keeps so many processors busy.
+// newInspector returns an inspector that uses the given number of processors.
 func newInspector(processors int) *inspector {
 	n := &inspector{free: make(chan *checker, processors)}
 	tables := keytable.New(keytable.Options{Bytes: tableBytes, Clock: time.Now})
@@ -29,24 +29,23 @@ func newInspector(processors int) *inspector {
 	return n
 }
 
-// withVerified returns an inspector that does not verify again what was verified. Both keep the same processors busy.
+// withVerified returns an inspector that does not verify the given signatures again. Both share the same processors.
 func (n *inspector) withVerified(v *keytable.Verified) *inspector {
 	return &inspector{free: n.free, verified: v}
 }
 
-// processors is how many checks are made at once.
+// processors returns the number of checks that run at once.
 func (n *inspector) processors() int { return cap(n.free) }
 
-// inspection is events in their order whose documents are being checked. After
-// await, verdicts has one for each.
+// inspection is a sequence of events whose documents are being checked. After awaitVerdicts, verdicts has one verdict
+// for each event.
 type inspection struct {
 	events   []storage.Event
 	verdicts []verdict
 	shares   sync.WaitGroup
 }
 
-// beginInspection has the documents of events checked, in as many shares as there are
-// processors.
+// beginInspection starts checking the documents of events, divided among the processors.
 func (n *inspector) beginInspection(of *log.Identity, events []storage.Event) *inspection {
 	c := &inspection{events: events, verdicts: make([]verdict, len(events))}
 	share := max(1, (len(events)+n.processors()-1)/n.processors())
@@ -64,10 +63,10 @@ func (n *inspector) beginInspection(of *log.Identity, events []storage.Event) *i
 	return c
 }
 
-// awaitVerdicts returns when every verdict is there.
+// awaitVerdicts waits for all verdicts.
 func (c *inspection) awaitVerdicts() { c.shares.Wait() }
 
-// inspectAll returns a verdict for each of the events.
+// inspectAll returns a verdict for each event.
 func (n *inspector) inspectAll(of *log.Identity, events []storage.Event) []verdict {
 	c := n.beginInspection(of, events)
 	c.awaitVerdicts()

@@ -9,17 +9,17 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// keysAtOnce is for how many events idempotency keys are read at a time: an
-// engine may go through all keys of a ledger for that. It is 64 MiB.
+// keysAtOnce is the number of events whose idempotency keys are read at once, about 64 MiB. An engine may have to scan
+// all keys of a ledger for each read.
 const keysAtOnce = 1 << 22
 
-// keyReader brings idempotency keys to their events, which go up from call to call.
+// keyReader finds the idempotency keys of events, whose indices must increase from call to call.
 type keyReader struct {
 	store   storage.Copier
 	tenant  id.Tenant
 	size    id.Index // of the ledger
 	begin   id.Index
-	digests []storage.KeyDigest // of the events from begin on
+	digests []storage.KeyDigest // of the events from begin
 }
 
 func (w *keyReader) attachKeys(ctx context.Context, events []storage.Event) error {

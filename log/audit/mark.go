@@ -11,33 +11,32 @@ import (
 	"github.com/agentledger/agentledger/log"
 )
 
-// Mark says how far an examination of a ledger came: the events [0, Size) were examined and had this root.
+// Mark is how far an examination of a ledger has come: the events [0, Size) were examined and had this root.
 type Mark struct {
 	Size     id.Index             `json:"size"`
 	Root     id.Hash              `json:"root"`
 	Counted  map[log.Month]uint64 `json:"counted"`            // events of each month
-	Unread   uint64               `json:"unread,omitempty"`   // events that Counted lacks, because they could not be read
-	Findings []Finding            `json:"findings,omitempty"` // in these events, 1,000 at most
+	Unread   uint64               `json:"unread,omitempty"`   // events missing from Counted because they could not be read
+	Findings []Finding            `json:"findings,omitempty"` // in these events, at most 1,000
 }
 
-// Progress keeps the marks of large ledgers, so that an fsck that was ended goes on where it was. Fsck calls its
-// methods concurrently.
+// Progress stores the marks of large ledgers, so that an interrupted fsck can be resumed. Its methods are called
+// concurrently.
 type Progress interface {
 	Find(o id.Origin) (Mark, bool)
 	Note(o id.Origin, m Mark) error
 }
 
-// Resume lets an fsck go on from the marks of an earlier one. The zero value begins at the first events, and notes
-// none.
+// Resume configures from which marks an fsck continues. The zero value begins at the first events and stores no marks.
 type Resume struct {
 	Progress Progress
-	Stretch  id.Index // events between two marks; a ledger with fewer has none. Default: 100,000
+	Stretch  id.Index // events between two marks; smaller ledgers have none; default 100,000
 }
 
-// maxMarkedFindings is how many findings a ledger with marks has at most.
+// maxMarkedFindings bounds the findings in a mark.
 const maxMarkedFindings = 1_000
 
-// advanceInStretches examines all events of a ledger, and notes a mark after each stretch.
+// advanceInStretches examines all events of a ledger and stores a mark after each stretch.
 func (f *fsck) advanceInStretches(ctx context.Context, x *examiner) error {
 	end := x.head.Size
 	stretch := cmp.Or(f.resume.Stretch, 100_000)
@@ -63,14 +62,14 @@ func (f *fsck) advanceInStretches(ctx context.Context, x *examiner) error {
 		}
 		m := Mark{x.tree.Size(), x.tree.Root(), maps.Clone(x.counted), x.unread, slices.Clone(found)}
 		if err := f.resume.Progress.Note(x.identity.Origin, m); err != nil {
-			return fmt.Errorf("note progress: %w", err)
+			return fmt.Errorf("store progress: %w", err)
 		}
 	}
 	return nil
 }
 
-// resumeAtMark goes on behind the mark of a ledger, and reports what was found before it. Where the store has
-// other events there, the examination begins at the first one.
+// resumeAtMark continues at the mark of a ledger and reports the findings in it. If the store has other events before
+// the mark now, the examination begins at the first event.
 func (f *fsck) resumeAtMark(ctx context.Context, x *examiner) ([]Finding, error) {
 	m, ok := f.resume.Progress.Find(x.identity.Origin)
 	if !ok || m.Size > x.head.Size {

@@ -9,7 +9,7 @@ import (
 	"github.com/agentledger/agentledger/log"
 )
 
-// metrics of the last round that ended are of all ledgers together.
+// metrics describe all ledgers as of the last complete round.
 type metrics struct {
 	verified              prometheus.Counter
 	ended, oldest, events prometheus.Gauge
@@ -22,15 +22,15 @@ func newMetrics(r prometheus.Registerer) *metrics {
 			Name: "agentledger_reverified_events_total", Help: "Events checked by the background re-verification."}),
 		ended: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "agentledger_reverify_round_timestamp_seconds",
-			Help: "When the last round of the re-verification over all ledgers ended."}),
+			Help: "Time at which the last re-verification round over all ledgers ended."}),
 		oldest: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "agentledger_reverify_oldest_pass_timestamp_seconds",
-			Help: "When the last pass from the first event on began, of the ledger for which that is longest ago."}),
+			Help: "Start time of the latest whole pass of the ledger whose latest whole pass is the oldest."}),
 		events: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "agentledger_reverified_position_events",
-			Help: "Events up to the re-verified positions of all ledgers."}),
+			Help: "Events before the re-verified positions of all ledgers."}),
 		faulty: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "agentledger_faulty_ledgers", Help: "Ledgers with a known fault, by its level."}, []string{"level"}),
+			Name: "agentledger_faulty_ledgers", Help: "Ledgers with a known fault, by level."}, []string{"level"}),
 	}
 	r.MustRegister(m.verified, m.ended, m.oldest, m.events, m.faulty)
 	for level := range newRound().levels {
@@ -44,11 +44,11 @@ func (a *Auditor) registerLag(r prometheus.Registerer) {
 	r.MustRegister(
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "agentledger_reverify_lag_events",
-			Help: "Events that are not re-verified yet, of all ledgers together.",
+			Help: "Events of all ledgers that are not re-verified yet.",
 		}, func() float64 { return float64(a.backlog.countEvents()) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "agentledger_reverify_lag_seconds",
-			Help: "How long ago the oldest event that is not re-verified yet was received; 0 when all are.",
+			Help: "Age of the oldest event that is not re-verified yet, or 0.",
 		}, a.lagSeconds),
 	)
 }
@@ -60,15 +60,15 @@ func (a *Auditor) lagSeconds() float64 {
 	return 0
 }
 
-// round is the sum over all ledgers of one round.
+// round is the sum over all ledgers in one round.
 type round struct {
 	events id.Index   // re-verified
-	oldest id.Instant // when the oldest last pass of a ledger began, 0 for none
+	oldest id.Instant // start of the oldest latest pass, or 0
 	levels map[log.Level]int
-	worst  map[log.Level][]id.Tenant // at most maxWorst of each level that is a fault
+	worst  map[log.Level][]id.Tenant // at most maxWorst per level
 }
 
-// maxWorst bounds the ledgers that WorstLedgers names.
+// maxWorst bounds the ledgers that WorstLedgers returns.
 const maxWorst = 10
 
 func newRound() *round {
@@ -89,8 +89,8 @@ func (r *round) countLedger(t id.Tenant, v log.Reverified, level log.Level) {
 	}
 }
 
-// WorstLedgers returns at most ten ledgers with a fault, the worst level first, as the last look at all ledgers found
-// them. Ledgers that moved, that have a successor or that are being imported are not among them.
+// WorstLedgers returns at most ten ledgers with a fault as of the last round, worst level first. It leaves out ledgers
+// that were moved, have a successor, or are being imported.
 func (a *Auditor) WorstLedgers() (worst []id.Tenant) {
 	last := a.lastRound.Load()
 	if last == nil {

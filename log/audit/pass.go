@@ -10,15 +10,14 @@ import (
 	"github.com/agentledger/agentledger/tlog"
 )
 
-// stretchEvents is how many events of a whole pass are checked before its position is
-// stored, so that the pass goes on after a crash.
+// stretchEvents is the number of events of a whole pass after which its position is stored, so that the pass can be
+// resumed after a crash.
 const stretchEvents = 1 << 16
 
-// passAllLedgers begins a whole pass over each ledger whose last one is too old, or goes on with
-// one that did not end. In a ledger with damaged records or envelopes it checks all events
-// behind the position as well, because the position stays before the damage and there may
-// be worse. A ledger that can't be read does not keep the others from their turn. It returns
-// how long the look at all ledgers took.
+// passAllLedgers begins a whole pass over each ledger whose latest one is too old, and continues unfinished passes. In
+// a ledger with damaged records or envelopes it also checks all events after the position, because the position stays
+// before the damage and there may be worse damage after it. A ledger that can't be read does not delay the others. It
+// returns how long listing all ledgers took.
 func (a *Auditor) passAllLedgers(ctx context.Context) (took time.Duration, err error) {
 	begin := time.Now()
 	due, err := a.listPasses(ctx)
@@ -38,13 +37,13 @@ func (a *Auditor) passAllLedgers(ctx context.Context) (took time.Duration, err e
 	return took, err
 }
 
-// duePass is a ledger that is to be read from its first event.
+// duePass is a ledger to be read from its first event.
 type duePass struct {
 	tenant  id.Tenant
-	suspect bool // it has damaged records or envelopes
+	suspect bool // has damaged records or envelopes
 }
 
-// listPasses returns the ledgers whose whole pass is due, and those with damage.
+// listPasses returns the ledgers with a due whole pass, and those with damage.
 func (a *Auditor) listPasses(ctx context.Context) (due []duePass, err error) {
 	for s, err := range a.survey(ctx) {
 		if err != nil || ctx.Err() != nil {
@@ -58,13 +57,13 @@ func (a *Auditor) listPasses(ctx context.Context) (due []duePass, err error) {
 	return due, nil
 }
 
-// isPassDue reports whether a ledger with that position is due for a whole pass. One without a position is left to
-// takeTurn, which begins at its first event.
+// isPassDue reports whether a ledger with the given position is due for a whole pass. A ledger without a position is
+// left to takeTurn, which begins at its first event.
 func (a *Auditor) isPassDue(p positionRecord) bool {
 	return p.To > 0 && (p.Pass.Since != 0 || a.clock().Sub(p.Since.Time()) > MaxPassAge)
 }
 
-// passOneLedger re-verifies a ledger from its first event up to its published state, if that is due.
+// passOneLedger re-verifies a ledger from its first event to its published state if that is due.
 func (a *Auditor) passOneLedger(ctx context.Context, t id.Tenant) error {
 	done, err := a.readPosition(ctx, t)
 	if err != nil || !a.isPassDue(done) {
@@ -92,8 +91,7 @@ func (a *Auditor) passOneLedger(ctx context.Context, t id.Tenant) error {
 	return nil
 }
 
-// continuePass goes on with a pass that began at since, and stores its position as long as
-// nothing is wrong.
+// continuePass continues a pass that began at since, and stores its position as long as nothing is wrong.
 func (a *Auditor) continuePass(ctx context.Context, x *examiner, since id.Instant) error {
 	t, end := x.identity.Tenant, x.head.Size
 	for x.tree.Size() < end {
@@ -120,7 +118,7 @@ func (a *Auditor) continuePass(ctx context.Context, x *examiner, since id.Instan
 	return a.changePosition(ctx, t, func(done *positionRecord) { done.endWholePass(x, since, a.clock()) })
 }
 
-// endWholePass notes that a whole pass that began at since came to its end.
+// endWholePass records that a whole pass that began at since has ended.
 func (p *positionRecord) endWholePass(x *examiner, since id.Instant, now time.Time) {
 	p.Since, p.Pass = since, passPosition{}
 	if x.tree.Size() > p.To {

@@ -10,22 +10,22 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// Events are read ahead in portions of so many events, or of so many bytes of
-// documents and one event more.
+// Limits of a portion of events that are read ahead: the number of events, and the bytes of their documents. The last
+// event may exceed the bytes.
 const (
 	portionEvents = 256
 	portionBytes  = 512 << 10
 )
 
-// portion is events in their order, and the error that ended the reading behind them.
+// portion is a sequence of events, and the error that ended reading after them.
 type portion struct {
 	*inspection
 	err error
 }
 
-// readAhead reads the events [begin, end) and has their documents checked while the caller
-// places the events before. No more portions are ahead than there are processors, and two.
-// The channel is closed at the end, or soon after ctx ends.
+// readAhead reads the events [begin, end) and has their documents checked while the caller places earlier events. It
+// reads at most as many portions ahead as there are processors, plus two. The channel is closed at the end, or soon
+// after ctx ends.
 func (x *examiner) readAhead(ctx context.Context, begin, end id.Index) <-chan portion {
 	portions := make(chan portion, x.in.processors())
 	go func() {
@@ -57,10 +57,10 @@ func (x *examiner) readAhead(ctx context.Context, begin, end id.Index) <-chan po
 // allParts are all of an event, also where its texts are archived.
 const allParts = storage.FieldRecord | storage.FieldEnvelope
 
-// isFollowed reports whether an examination follows the statements of a kind.
+// isFollowed reports whether an examination uses the statements of a kind.
 func isFollowed(kind string) bool { return kind == event.KindErasure || kind == log.ClockKind }
 
-// handOver begins the inspection of events and hands them on; false when ctx has ended.
+// handOver starts the inspection of events and sends them. It returns false if ctx has ended.
 func (x *examiner) handOver(ctx context.Context, portions chan<- portion, events []storage.Event, err error) bool {
 	select {
 	case portions <- portion{x.in.beginInspection(x.identity, events), err}:
@@ -70,13 +70,13 @@ func (x *examiner) handOver(ctx context.Context, portions chan<- portion, events
 	}
 }
 
-// readPortions examines events up to end, or up to one that can't be read.
+// readPortions examines events up to end, or up to an unreadable one.
 func (x *examiner) readPortions(ctx context.Context, end id.Index) error {
 	reading, stop := context.WithCancel(ctx)
 	portions := x.readAhead(reading, x.tree.Size(), end)
 	defer func() {
 		stop()
-		for range portions { // its reader has ended when the channel is closed
+		for range portions { // wait for the reader to end
 		}
 	}()
 	for p := range portions {
@@ -93,7 +93,7 @@ func (x *examiner) readPortions(ctx context.Context, end id.Index) error {
 	return nil
 }
 
-// placePortion takes events into account, in their order.
+// placePortion examines the events of a portion in their order.
 func (x *examiner) placePortion(ctx context.Context, p portion) error {
 	p.awaitVerdicts()
 	for i := range p.events {

@@ -9,9 +9,8 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// checkResult checks that a result follows from its intent: an event before it, of the same
-// agent and tool, whose decision it has. An intent that can't be read is damage of its
-// own, and says nothing about the result.
+// checkResult checks that a result has the decision of its intent, which must be an earlier event of the same agent and
+// tool. An intent that can't be read is reported as damage on its own.
 func (x *examiner) checkResult(ctx context.Context, e *storage.Event, r *event.Record) error {
 	names := []storage.DedupKey{{Text: string(r.Policy.Intent)}}
 	at, err := x.store.Lookup(ctx, x.identity.Tenant, names)

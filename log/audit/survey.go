@@ -8,19 +8,19 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// lookRest is for how many times as long as a look at all ledgers took the next one waits.
+// lookRest is how many times as long as listing all ledgers took the next listing is delayed.
 const lookRest = 49
 
-// surveyed is a ledger in a look at all of them.
+// surveyed is a ledger found by a survey.
 type surveyed struct {
 	storage.SurveyedLedger
-	position positionRecord // the zero value when there is none, or when it is damaged
+	position positionRecord // zero if there is none or it is damaged
 	level    log.Level
-	err      error // why the head can't be read
+	err      error // of reading the head
 }
 
-// survey yields the ledgers of the store. It takes few questions for any number of ledgers, and one more for each that
-// is frozen.
+// survey yields the ledgers of the store. It needs few reads for any number of ledgers, and one more for each frozen
+// ledger.
 func (a *Auditor) survey(ctx context.Context) iter.Seq2[surveyed, error] {
 	kinds := []storage.Kind{log.KindReverified, log.KindFault}
 	return func(yield func(surveyed, error) bool) {

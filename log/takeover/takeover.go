@@ -1,12 +1,13 @@
-// Package takeover fences the other writers of ledgers, for processes that share a store.
+// Package takeover fences other writers of ledgers, for processes that share a store. It hides the epochs by which that
+// works from package log, which asks only whether a ledger may be used and from which head it continues.
 //
 // Invariants:
 //
-//   - The guard of each append is the safety: two writers never fork a ledger, with or without this package.
-//   - A ledger that was taken over has no append of a process that took it over earlier. So the head that is read
-//     afterwards has all events that another process acknowledged, or will acknowledge.
-//   - A take-over counts only if the process still owns the ledger after it. A process that slept meanwhile fences
-//     the owner, which repairs that, and appends nothing by itself.
+//   - Safety comes from the guard of each append: with or without this package, two writers never fork a ledger.
+//   - After a ledger was taken over, no append of an earlier owner takes effect. So the head that is read then contains all
+//     events that another process has acknowledged or will acknowledge.
+//   - A take-over only counts if the process still owns the ledger afterwards. A process that was suspended in the meantime
+//     fences the new owner, which repairs that, and appends nothing itself.
 package takeover
 
 import (
@@ -23,28 +24,28 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// ErrNotOwner is the answer of a process that does not own the ledger: nothing was done. Another one may own it.
+// ErrNotOwner is returned if the process does not own the ledger. Nothing was done. Another process may own it.
 var ErrNotOwner error = &fault.Error{
 	Kind: fault.Unavailable, Code: "not_owner", Message: "Another node has the organization", RetryAfter: time.Second,
 }
 
-// Store has the heads of ledgers (storage.Ledgers).
+// Store reads and appends heads of ledgers (storage.Ledgers).
 type Store interface {
 	Head(ctx context.Context, t id.Tenant) (storage.Head, error)
 	Append(batches []storage.Batch) storage.Pending
 }
 
-// Fences knows which ledgers the process has taken over. Its methods may be called concurrently.
-// A nil *Fences is that of a process that does not share its store: it owns all ledgers, and takes over none.
+// Fences records which ledgers the process has taken over. Methods may be called concurrently. A nil *Fences belongs to
+// a process that does not share its store: it owns all ledgers and takes over none.
 type Fences struct {
 	store Store
 	owned func(id.Tenant) bool
 
 	mu     sync.Mutex
-	epochs map[id.Tenant]uint64 // that this process gave; about 40 bytes a ledger
+	epochs map[id.Tenant]uint64 // raised by this process; about 40 bytes per ledger
 }
 
-// NewFences returns fences of a store, nil without owned.
+// NewFences returns the fences of a store, or nil if owned is nil.
 func NewFences(store Store, owned func(id.Tenant) bool) *Fences {
 	if owned == nil {
 		return nil
@@ -52,7 +53,7 @@ func NewFences(store Store, owned func(id.Tenant) bool) *Fences {
 	return &Fences{store: store, owned: owned, epochs: make(map[id.Tenant]uint64)}
 }
 
-// Check returns ErrNotOwner for a ledger that the process does not own now, else nil.
+// Check returns ErrNotOwner if the process does not own a ledger now.
 func (f *Fences) Check(t id.Tenant) error {
 	if f == nil || f.owned(t) {
 		return nil
@@ -60,15 +61,15 @@ func (f *Fences) Check(t id.Tenant) error {
 	return ErrNotOwner
 }
 
-// takeOverTries bounds how often the head is read again because another process moved it.
+// takeOverTries bounds how often the head is read again because another process changed it.
 const takeOverTries = 8
 
-// TakeOver makes the process the only writer of a ledger, unless it is that already, and returns the head that the
-// ledger had then. That is durable, because the epoch is raised by an append behind it. Another process may take the
-// ledger over at any time afterwards; then an append on top of this head is refused. A nil *Fences returns no head.
+// TakeOver makes the process the only writer of a ledger, unless it is already, and returns the ledger's head. The head
+// is durable, because an append on top of it raises the epoch. Another process may take the ledger over at any time
+// afterwards; an append on top of this head is then rejected. A nil *Fences returns no head.
 //
-// Errors: ErrNotOwner when the process lost the ledger meanwhile; fault.Unavailable when other writers are there all
-// the time; those of the store.
+// It returns ErrNotOwner if the process lost the ledger in the meantime, fault.Unavailable if other writers keep
+// changing the head, or an error of the store.
 func (f *Fences) TakeOver(ctx context.Context, t id.Tenant) (storage.Head, error) {
 	if f == nil {
 		return storage.Head{}, nil
@@ -97,8 +98,8 @@ func (f *Fences) TakeOver(ctx context.Context, t id.Tenant) (storage.Head, error
 	}
 }
 
-// Holds reports whether the epoch of a ledger is the one that this process gave. Two processes never give the same
-// one. A head with another epoch MUST NOT be appended to: its writer may append as well.
+// Holds reports whether this process raised a ledger to the given epoch. No two processes raise it to the same epoch. A
+// head with another epoch must not be appended to, because its writer may append as well.
 func (f *Fences) Holds(t id.Tenant, epoch uint64) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -106,7 +107,7 @@ func (f *Fences) Holds(t id.Tenant, epoch uint64) bool {
 	return found && known == epoch
 }
 
-// Note notes that an append of this process gave a ledger an epoch.
+// Note records that an append of this process raised a ledger to an epoch.
 func (f *Fences) Note(t id.Tenant, epoch uint64) {
 	if f == nil {
 		return
@@ -116,7 +117,7 @@ func (f *Fences) Note(t id.Tenant, epoch uint64) {
 	f.epochs[t] = epoch
 }
 
-// Forget makes the next use of a ledger take it over again.
+// Forget makes the next load of a ledger take it over again.
 func (f *Fences) Forget(t id.Tenant) {
 	if f == nil {
 		return
@@ -126,7 +127,7 @@ func (f *Fences) Forget(t id.Tenant) {
 	delete(f.epochs, t)
 }
 
-// ForgetAll is Forget for all ledgers that match.
+// ForgetAll calls Forget for all ledgers that match.
 func (f *Fences) ForgetAll(match func(id.Tenant) bool) {
 	if f == nil {
 		return
@@ -136,14 +137,14 @@ func (f *Fences) ForgetAll(match func(id.Tenant) bool) {
 	maps.DeleteFunc(f.epochs, func(t id.Tenant, _ uint64) bool { return match(t) })
 }
 
-// Raise returns a head to which a writer that knows the old one can't append.
+// Raise returns h with the next epoch. A writer that knows h can't append to it.
 func Raise(h storage.Head) storage.Head {
 	h.Epoch++
 	return h
 }
 
-// Await returns the outcome of an append of one batch. The outcome is unknown when ctx ends before; the append goes
-// on.
+// Await returns the outcome of an append of one batch. If ctx ends first, the outcome is unknown and the append
+// continues.
 func Await(ctx context.Context, p storage.Pending) error {
 	err := syncs.Within(ctx, func() error { return p.Wait()[0] })
 	if ended := ctx.Err(); ended != nil && errors.Is(err, ended) {

@@ -7,14 +7,14 @@ import (
 	"github.com/agentledger/agentledger/tlog"
 )
 
-// Uncompared is the checkpoints that other processes have shown, and that a ledger in memory could not be compared
-// with, because the store did not answer. The zero value is empty. Its methods may be called concurrently.
+// Uncompared contains checkpoints of other processes that could not be compared with ledgers in memory because the
+// store did not answer. The zero value is empty. Methods may be called concurrently.
 type Uncompared struct {
 	mu   sync.Mutex
-	kept map[id.Origin]tlog.Checkpoint // nil for none
+	kept map[id.Origin]tlog.Checkpoint // nil if empty
 }
 
-// Take returns new checkpoints and those that were kept, the largest of each origin. It keeps none.
+// Take removes all checkpoints, and returns them together with shown: the largest of each origin.
 func (u *Uncompared) Take(shown []tlog.Checkpoint) map[id.Origin]tlog.Checkpoint {
 	u.mu.Lock()
 	all := u.kept
@@ -29,7 +29,7 @@ func (u *Uncompared) Take(shown []tlog.Checkpoint) map[id.Origin]tlog.Checkpoint
 	return all
 }
 
-// Keep keeps a checkpoint for the next Take.
+// Keep adds a checkpoint for the next Take.
 func (u *Uncompared) Keep(c tlog.Checkpoint) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
