@@ -1,18 +1,18 @@
-// Package anchor keeps the newest checkpoints that were shown of each ledger, apart from
-// the ledgers themselves. A store that was rolled back is noticed, because its heads do not
-// extend their anchors.
+// Package anchor stores the latest checkpoint that was shown of each ledger, separately from the ledgers. This detects a
+// store that was rolled back, because its heads do not extend their anchors. It hides the journals: how notes are written
+// together, compacted, recovered after damage, and exchanged between processes.
 //
 // Invariants:
 //
-//   - A checkpoint is durable when Put returns nil, and no crash takes it away again.
-//   - The anchor of an origin is the largest checkpoint that was put, in any order.
+//   - A checkpoint is durable when Put returns nil, and no crash removes it.
+//   - The anchor of an origin is the largest checkpoint that was put, in whatever order.
 //   - A note that a crash cut off at the end of a journal is removed. Any other damage stays in the journal, and the notes
 //     before and after it are used. An origin whose latest note may have been in the damaged bytes is doubtful until
 //     another checkpoint of it is put.
-//   - One process uses a folder at a time: two would overwrite each other's notes, and
-//     could write to one database without noticing each other.
-//   - A slug is never given to another organization, also when the store was rolled back to
-//     before its organization was founded.
+//   - Only one process uses a folder at a time: two would overwrite each other's notes, and could write to one database
+//     without noticing each other.
+//   - A slug is never given to another organization, even if the store was rolled back to before its organization was
+//     created.
 package anchor
 
 import (
@@ -28,54 +28,52 @@ import (
 	"github.com/agentledger/agentledger/tlog"
 )
 
-// Folder is a folder of anchors, in production on another volume than the store. It holds
-// two append-only journals with a checksum on each note: one of checkpoints, one of slugs.
-// Its methods may be called concurrently.
+// Folder is a folder of anchors, in production on another volume than the store. It contains two append-only journals
+// with a checksum on each note: one of checkpoints, one of slugs. Methods may be called concurrently.
 //
-// Notes are written together with one sync, at most once a second and at the end. Only the
-// newest size and root of each origin stay in memory. Run compacts a journal that has many
-// more notes than origins.
+// Notes are written together with one sync, at most once per second and at the end. Only the latest size and root of
+// each origin are kept in memory. Run compacts a journal that has many more notes than origins.
 type Folder struct {
 	dir      string
 	readOnly bool
 
 	mu         sync.Mutex
-	lock       *os.File // nil: read-only, and there is no lock file that can be opened
+	lock       *os.File // nil if read-only and the lock file can't be opened
 	journal    *journal
 	heads      map[originHash]head
-	round      uint32 // number of the newest compaction
+	round      uint32 // number of the latest compaction
 	slugs      *journal
 	slugOwners map[slugHash]originHash
 	doubts     doubts
-	closed     bool // no file is open any more
+	closed     bool // all files are closed
 	followers  []*Follower
 
 	waitMu sync.Mutex
-	next   *sharedWrite // the write that follows the one under way, nil when no caller waits
+	next   *sharedWrite // the write after the current one, nil if no caller waits
 
-	flushMu sync.Mutex // held by the flush that is under way
+	flushMu sync.Mutex // held during a flush
 	dirtyMu sync.Mutex
 	dirty   map[Source]struct{}
 	since   time.Time // when the first of dirty was touched
-	writing time.Time // since of the flush that is under way, zero for none
+	writing time.Time // since of the current flush, or zero
 
 	lost      atomic.Uint64
-	lastBytes atomic.Int64 // size of journal when JournalBytes last read it
+	lastBytes atomic.Int64 // latest size that JournalBytes has read
 }
 
-// Source is a ledger whose newest checkpoint becomes its anchor. Its dynamic type MUST be
-// comparable, for example a pointer.
+// Source is a ledger whose latest checkpoint becomes its anchor. Its dynamic type must be comparable, for example a
+// pointer.
 type Source interface {
-	// Checkpoint returns the newest signed checkpoint that readers may have seen.
+	// Checkpoint returns the latest signed checkpoint that readers may have seen.
 	Checkpoint() []byte
 }
 
 type (
-	originHash [16]byte // the beginning of SHA-256(origin)
+	originHash [16]byte // first bytes of SHA-256(origin)
 	head       struct {
 		size   id.Index
 		root   id.Hash
-		copied uint32 // the compaction that has copied the note, 0 for none
+		copied uint32 // the compaction that has copied the note, or 0
 	}
 	originHead struct {
 		origin originHash
@@ -90,15 +88,15 @@ func hashOriginText(origin []byte) originHash {
 	return originHash(h[:16])
 }
 
-// rememberHead keeps the largest checkpoint of each origin, because notes of a ledger that
-// was dropped from memory and read again may come in either order.
+// rememberHead keeps the largest checkpoint of each origin. Notes of a ledger that was loaded again may come in either
+// order.
 func (f *Folder) rememberHead(origin originHash, shown head) {
 	if old, ok := f.heads[origin]; !ok || old.size <= shown.size {
 		f.heads[origin] = shown
 	}
 }
 
-// Find returns the anchor of an origin; ok is false when it has none.
+// Find returns the anchor of an origin, if there is one.
 func (f *Folder) Find(o id.Origin) (shown tlog.Checkpoint, ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -106,7 +104,7 @@ func (f *Folder) Find(o id.Origin) (shown tlog.Checkpoint, ok bool) {
 	return tlog.Checkpoint{Origin: o, Size: found.size, Root: found.root}, ok
 }
 
-// Size returns the size of the anchor of an origin; ok is false when it has none.
+// Size returns the size of the anchor of an origin, if there is one.
 func (f *Folder) Size(o id.Origin) (size id.Index, ok bool) {
 	shown, ok := f.Find(o)
 	return shown.Size, ok
@@ -123,7 +121,7 @@ func (f *Folder) HasAny() bool {
 func (f *Folder) ReadOnly() bool { return f.readOnly }
 
 // JournalBytes returns the size of the journal of checkpoints. While the journal is being written it returns an earlier
-// size, so that metrics can be read while the disk does not answer.
+// size, so that metrics can be collected while the disk hangs.
 func (f *Folder) JournalBytes() int64 {
 	if f.mu.TryLock() {
 		f.lastBytes.Store(f.journal.size)
@@ -132,7 +130,7 @@ func (f *Folder) JournalBytes() int64 {
 	return f.lastBytes.Load()
 }
 
-// TimesLost returns how often the folder or a journal was found to be removed or replaced.
+// TimesLost returns how often the folder or a journal was found removed or replaced.
 func (f *Folder) TimesLost() uint64 { return f.lost.Load() }
 
 var (
@@ -140,15 +138,13 @@ var (
 	errLost     = errors.New("the folder or its journal was removed or replaced")
 )
 
-// Comparison compares the anchors with the ledgers of a store. It is used by one goroutine
-// at a time.
+// Comparison compares the anchors with the ledgers of a store. It must be used by one goroutine at a time.
 type Comparison struct {
 	folder  *Folder
 	missing map[originHash]struct{}
 }
 
-// CompareOrigins begins with all origins that have an anchor now: one that comes later is
-// not missing.
+// CompareOrigins begins a comparison of all origins that have an anchor now. Later origins are not reported as missing.
 func (f *Folder) CompareOrigins() *Comparison {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -159,14 +155,14 @@ func (f *Folder) CompareOrigins() *Comparison {
 	return c
 }
 
-// MarkPresent notes that the store has a ledger of an origin.
+// MarkPresent records that the store has a ledger of an origin.
 func (c *Comparison) MarkPresent(o id.Origin) { delete(c.missing, hashOrigin(o)) }
 
-// CountMissing returns how many origins were not marked.
+// CountMissing returns the number of origins that are not marked.
 func (c *Comparison) CountMissing() int { return len(c.missing) }
 
-// Missing returns the origins that were not marked, in the order of their first notes, and
-// the slugs of those that are the first origin of their organization.
+// Missing returns the origins that are not marked, in the order of their first notes, and the slugs of those that are
+// the first origin of their organization.
 func (c *Comparison) Missing() (origins []id.Origin, slugs map[id.Origin]id.Slug, err error) {
 	if len(c.missing) == 0 {
 		return nil, nil, nil
@@ -178,7 +174,7 @@ func (c *Comparison) Missing() (origins []id.Origin, slugs map[id.Origin]id.Slug
 	return origins, slugs, err
 }
 
-// listOrigins returns the origins with these hashes, in the order of their first notes.
+// listOrigins returns the origins with the given hashes, in the order of their first notes.
 func (f *Folder) listOrigins(wanted map[originHash]struct{}) (origins []id.Origin, err error) {
 	left := maps.Clone(wanted)
 	f.mu.Lock()

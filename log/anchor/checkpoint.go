@@ -9,9 +9,8 @@ import (
 	"github.com/agentledger/agentledger/tlog"
 )
 
-// parseCheckpoint reads origin, size and root of a checkpoint's note. It does not check
-// signatures: the caller of Put has, and the checksum of the journal says that a note that
-// is read back is still the same.
+// parseCheckpoint parses origin, size and root of a checkpoint's note. It does not verify signatures: callers of Put
+// have done that, and the checksum of the journal detects changes since.
 func parseCheckpoint(note []byte) (origin []byte, h head, err error) {
 	origin, rest, _ := bytes.Cut(note, []byte("\n"))
 	size, rest, _ := bytes.Cut(rest, []byte("\n"))
@@ -22,7 +21,7 @@ func parseCheckpoint(note []byte) (origin []byte, h head, err error) {
 	if h.size, ok = parseSize(size); !ok {
 		return nil, h, fmt.Errorf("read anchor: size: %w", tlog.ErrMalformed)
 	}
-	var decoded [33]byte // room for all that 44 characters may hold
+	var decoded [33]byte // the maximum that 44 characters decode to
 	if len(root) != base64.StdEncoding.EncodedLen(len(h.root)) {
 		return nil, h, fmt.Errorf("read anchor: root: %w", tlog.ErrMalformed)
 	}
@@ -38,7 +37,7 @@ func parseOriginHead(note []byte) (originHead, error) {
 	return originHead{origin: hashOriginText(origin), head: shown}, err
 }
 
-// parseSize reads the size of a tree in decimal.
+// parseSize parses a decimal tree size.
 func parseSize(digits []byte) (size id.Index, ok bool) {
 	for _, d := range digits {
 		if d < '0' || d > '9' || size > tlog.MaxSize/10 {

@@ -14,20 +14,20 @@ import (
 	"github.com/agentledger/agentledger/tlog"
 )
 
-// doubts record what damaged journals may have lost. The zero value means that nothing is lost.
+// doubts describe what damaged journals may have lost. The zero value means that nothing is lost.
 type doubts struct {
-	// all is set if it is not known whose notes some damaged bytes contained. Then every origin is doubtful, except
-	// for those in settled.
+	// all is set if it is unknown whose notes some damaged bytes contained. Then every origin is doubtful, except the
+	// settled ones.
 	all      bool
 	settled  map[originHash]struct{}
 	affected map[originHash]int64 // origins that lost a note, and the offset of the damaged bytes
-	slugs    bool                 // notes of slugs may be lost
+	slugs    bool                 // slugs may be lost
 }
 
 // findDoubts compares the damage of the journals with the remaining notes. It is called once, after both are loaded.
 func (f *Folder) findDoubts() error {
 	if len(f.heads) == 0 {
-		f.slugs.missing = false // no organization was founded yet
+		f.slugs.missing = false // there is no organization yet
 	}
 	if f.slugs.missing && !f.readOnly {
 		if err := f.slugs.noteMissing(); err != nil {
@@ -115,29 +115,28 @@ func (f *Folder) Doubtful(o id.Origin) bool {
 	return affected || f.doubts.all && !settled
 }
 
-// MarkNew notes that an origin was just created, so the journal cannot have lost a note of it.
+// MarkNew records that an origin was just created, so that the journal can't have lost a note of it.
 func (f *Folder) MarkNew(o id.Origin) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.doubts.settle(hashOrigin(o))
 }
 
-// SlugsDoubtful reports whether notes of slugs may be lost. Then a slug that seems to be free may belong to an
-// organization.
+// SlugsDoubtful reports whether slugs may be lost, so that a slug that seems free may belong to an organization.
 func (f *Folder) SlugsDoubtful() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.doubts.slugs
 }
 
-// SettleSlugs notes that the journal contains the slugs of all organizations again.
+// SettleSlugs records that the journal contains the slugs of all organizations again.
 func (f *Folder) SettleSlugs() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.doubts.slugs = false
 }
 
-// Problems describes the damage of the journals, each with its file and what to do about it.
+// Problems describes the damage of the journals: for each, the file and what to do about it.
 func (f *Folder) Problems() (all []string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -166,7 +165,8 @@ func (f *Folder) Problems() (all []string) {
 const lostNames = "the names of the organizations in the store are written again; until that is done, and as long as the store " +
 	"lacks a ledger whose name is lost, no organization can be founded (agentledger adopt --all-heads --reason TEXT ends that)"
 
-// MissingNames describes that the journal of slugs was missing although there are anchors. It returns "" if it was not.
+// MissingNames returns a description of the problem if the journal of slugs was missing although there are anchors, or
+// "".
 func (f *Folder) MissingNames() string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -184,7 +184,7 @@ const (
 )
 
 func (j *journal) noteMissing() error {
-	if j.size > 0 { // an earlier start has written the line
+	if j.size > 0 { // an earlier start wrote the line
 		return nil
 	}
 	text := []byte(missingText + time.Now().UTC().Format(time.DateOnly) + "\n")
@@ -202,7 +202,7 @@ func (j *journal) wasMissing() bool {
 	return err == nil && string(text) == missingText
 }
 
-// mayHideNotes reports whether damaged bytes may have held the newest note of an origin that is doubtful now.
+// mayHideNotes reports whether damaged bytes may have contained the latest note of an origin that is still doubtful.
 func (f *Folder) mayHideNotes(d damage) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()

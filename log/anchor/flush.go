@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Touch notes that a source has a newer checkpoint than its anchor.
+// Touch records that a source has a newer checkpoint than its anchor.
 func (f *Folder) Touch(s Source) {
 	f.dirtyMu.Lock()
 	if len(f.dirty) == 0 {
@@ -15,8 +15,7 @@ func (f *Folder) Touch(s Source) {
 	f.dirtyMu.Unlock()
 }
 
-// Lag returns for how long the oldest touched source has been waiting for its anchor, 0
-// when none is.
+// Lag returns how long the oldest touched source has been waiting for its anchor, or 0.
 func (f *Folder) Lag() time.Duration {
 	f.dirtyMu.Lock()
 	defer f.dirtyMu.Unlock()
@@ -29,8 +28,8 @@ func (f *Folder) Lag() time.Duration {
 	return 0
 }
 
-// Flush writes the anchors of all touched sources. When it returns nil, those of all sources
-// touched before the call are durable, because it waits for a flush that is under way.
+// Flush writes the anchors of all touched sources. If it returns nil, the anchors of all sources touched before the
+// call are durable, including those of a concurrent flush.
 func (f *Folder) Flush() error {
 	f.flushMu.Lock()
 	defer f.flushMu.Unlock()
@@ -51,7 +50,7 @@ func (f *Folder) Flush() error {
 	return err
 }
 
-// finishFlush notes that a flush ended. Sources that could not be written wait on.
+// finishFlush ends a flush. Sources that could not be written stay touched.
 func (f *Folder) finishFlush(dirty map[Source]struct{}, err error) {
 	f.dirtyMu.Lock()
 	defer f.dirtyMu.Unlock()

@@ -8,20 +8,20 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// Note is one durable note of a folder, for the folders of other processes that share the store.
+// Note is a durable note of a folder, for the folders of other processes that share the store.
 type Note struct {
-	Slug bool   // a slug and its organization; else a signed checkpoint
-	Text []byte // callers don't write to it
+	Slug bool   // a slug and its organization, and not a signed checkpoint
+	Text []byte // must not be modified
 }
 
-// maxFollowed bounds the origins and slugs that wait for a slow follower, at about 300 bytes each.
+// maxFollowed bounds the origins and slugs that wait for a slow follower, about 300 bytes each.
 const maxFollowed = 64 << 10
 
-// Follower collects the notes that this process makes durable in a folder. It never delays a write. Of each origin
-// only the newest checkpoint waits. Its methods may be called concurrently.
+// Follower collects the notes that this process makes durable in a folder, only the latest checkpoint of each origin.
+// It never delays a write. Methods may be called concurrently.
 type Follower struct {
 	folder *Folder
-	ready  chan struct{} // holds a token while there is something to take
+	ready  chan struct{} // contains a token while there are notes to take
 	most   int
 
 	mu     sync.Mutex
@@ -35,7 +35,7 @@ type followedHead struct {
 	note []byte
 }
 
-// Follow begins to collect. The caller calls Close when it follows no longer.
+// Follow starts a follower. The caller must Close it.
 func (f *Folder) Follow() *Follower {
 	follower := &Follower{folder: f, ready: make(chan struct{}, 1), most: maxFollowed}
 	follower.clear()
@@ -45,18 +45,18 @@ func (f *Folder) Follow() *Follower {
 	return follower
 }
 
-// Close ends the collecting.
+// Close stops the follower.
 func (w *Follower) Close() {
 	w.folder.mu.Lock()
 	defer w.folder.mu.Unlock()
 	w.folder.followers = slices.DeleteFunc(w.folder.followers, func(other *Follower) bool { return other == w })
 }
 
-// Ready receives when there is something to take.
+// Ready returns a channel that receives a value when there are notes to take.
 func (w *Follower) Ready() <-chan struct{} { return w.ready }
 
-// Take returns the notes since the last call, slugs first. missed says that there were too many, and some were left
-// out: Folder.Notes has them.
+// Take returns the notes since the last call, slugs first. missed reports whether notes were dropped because there were
+// too many. Folder.Notes returns all of them.
 func (w *Follower) Take() (notes []Note, missed bool) {
 	w.mu.Lock()
 	heads, slugs, missed := w.heads, w.slugs, w.missed
@@ -72,12 +72,12 @@ func (w *Follower) Take() (notes []Note, missed bool) {
 	return notes, missed
 }
 
-// clear begins anew. The caller holds mu, or is the only one that knows the follower.
+// clear removes all collected notes. The caller must hold mu, or be the only user.
 func (w *Follower) clear() {
 	w.heads, w.slugs, w.missed = make(map[originHash]followedHead), make(map[slugHash][]byte), false
 }
 
-// addHead collects a checkpoint that is durable.
+// addHead adds a durable checkpoint.
 func (w *Follower) addHead(shown originHead, note []byte) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -91,7 +91,7 @@ func (w *Follower) addHead(shown originHead, note []byte) {
 	w.signal()
 }
 
-// addSlug collects a note of a slug that is durable.
+// addSlug adds a durable note of a slug.
 func (w *Follower) addSlug(slug slugHash, note []byte) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -18,15 +18,15 @@ const (
 	maxFrameLine   = len("anchor 65536 ") + checksumDigits + 1
 )
 
-// frameReader reads the notes of a journal one behind the other, out of one buffer.
+// frameReader reads the notes of a journal in order, through one buffer.
 type frameReader struct{ r *bufio.Reader }
 
 func newFrameReader(r io.Reader) frameReader {
 	return frameReader{bufio.NewReaderSize(r, 4*maxNoteBytes)}
 }
 
-// readNextNote reads one note, which is good until the next call, and returns the bytes it
-// took. A note that ends before its length is io.ErrUnexpectedEOF.
+// readNextNote returns the next note, which is valid until the next call, and its size in the file. It returns
+// io.ErrUnexpectedEOF if the note is shorter than its length.
 func (n frameReader) readNextNote() (note []byte, taken int, err error) {
 	line, err := n.r.ReadSlice('\n')
 	if err != nil {
@@ -56,7 +56,7 @@ func (n frameReader) readNextNote() (note []byte, taken int, err error) {
 // errDamagedNote is returned for bytes that are not a note, or that do not match the note's first line.
 var errDamagedNote = errors.New("damaged note")
 
-// parseFrameLine reads the line in front of a note.
+// parseFrameLine parses the line before a note.
 func parseFrameLine(line []byte) (length int, sum [checksumDigits]byte, ok bool) {
 	rest, ok := bytes.CutPrefix(line, []byte("anchor "))
 	if !ok || len(line) > maxFrameLine {
@@ -88,7 +88,7 @@ func appendFrame(b []byte, note []byte) []byte {
 	return append(b, note...)
 }
 
-// isMissing reports whether an error says that there is nothing at a path.
+// isMissing reports whether an error means that a path does not exist.
 func isMissing(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
 }

@@ -13,26 +13,25 @@ import (
 //
 //	anchor <length in bytes> <first 16 hex digits of SHA-256 of the note>
 //
-// which begins on a line of its own, so that a person can read the file.
+// which starts on a new line, so that the file is readable for an operator.
 //
-// A journal has one writer. Its owner guards it by a mutex; rewriteNotes alone takes that
-// mutex itself.
+// A journal has one writer. Its owner guards it with a mutex; only rewriteNotes locks that mutex itself.
 type journal struct {
 	path  string
-	file  *os.File    // nil: it is read-only, and there is no file
+	file  *os.File    // nil if read-only and there is no file
 	info  os.FileInfo // of file
-	size  int64       // of the notes that are known to be whole
+	size  int64       // of the notes known to be whole
 	notes int
 
-	damages []damage // between the notes, in the order of the file
-	missing bool     // the file did not exist when the journal was opened, now or at an earlier start
+	damages []damage // in the order of the file
+	missing bool     // the file did not exist at this start or an earlier one
 
-	torn    bool // bytes of an append that failed may lie behind size
+	torn    bool // bytes of a failed append may follow after size
 	renamed bool // the rename that brought file to path may not be durable
 }
 
-// openJournal opens or makes the file and calls see with its notes in order. A note is
-// valid until see returns. A note that a crash cut off is removed; damaged bytes remain.
+// openJournal opens or creates the file and calls see with its notes in order. A note is valid until see returns. A
+// note that a crash cut off is removed; damaged bytes remain.
 func openJournal(path string, see func(note []byte) error) (*journal, error) {
 	_, missing := os.Stat(path)
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
@@ -50,8 +49,8 @@ func openJournal(path string, see func(note []byte) error) (*journal, error) {
 	return j, nil
 }
 
-// openJournalReadOnly is openJournal without writing: no file is made or cut, and a
-// missing file has no notes.
+// openJournalReadOnly is like openJournal but does not write: it neither creates nor truncates the file. A missing file
+// has no notes.
 func openJournalReadOnly(path string, see func(note []byte) error) (*journal, error) {
 	f, err := os.Open(path)
 	if errors.Is(err, os.ErrNotExist) {
@@ -67,8 +66,8 @@ func openJournalReadOnly(path string, see func(note []byte) error) (*journal, er
 	return j, nil
 }
 
-// loadNotes reads the notes up to the end, or to the note that a crash cut off. A whole note
-// that see rejects counts as damaged.
+// loadNotes reads the notes up to the end, or up to a note that a crash cut off. A whole note that see rejects counts
+// as damaged.
 func (j *journal) loadNotes(see func(note []byte) error) (err error) {
 	if j.info, err = j.file.Stat(); err != nil {
 		return err
@@ -91,8 +90,7 @@ func (j *journal) loadNotes(see func(note []byte) error) (err error) {
 	return nil
 }
 
-// readAllNotes calls see with every whole note, in their order. A note is valid until see
-// returns.
+// readAllNotes calls see with every whole note in order. A note is valid until see returns.
 func (j *journal) readAllNotes(see func(note []byte) error) error {
 	if j.file == nil {
 		return nil
@@ -104,8 +102,8 @@ func (j *journal) readAllNotes(see func(note []byte) error) error {
 	return nil
 }
 
-// appendNotes writes notes with one sync. When it fails it cuts the file back to the whole
-// notes, so that a later append finds it in order.
+// appendNotes writes notes with one sync. If that fails, it truncates the file to the whole notes, so that a later
+// append continues there.
 func (j *journal) appendNotes(notes [][]byte) error {
 	if err := j.finishFailed(); err != nil {
 		return err
@@ -127,8 +125,7 @@ func (j *journal) appendNotes(notes [][]byte) error {
 	return nil
 }
 
-// finishFailed finishes an append or a rewrite that failed. Nothing is written before it
-// succeeds.
+// finishFailed completes a failed append or rewrite. Nothing is written before it succeeds.
 func (j *journal) finishFailed() error {
 	if j.torn {
 		if err := j.file.Truncate(j.size); err != nil {
@@ -145,9 +142,8 @@ func (j *journal) finishFailed() error {
 	return nil
 }
 
-// isInPlace reports whether the file that is written is the one at its path. It is not if
-// the file or its folder was removed or replaced. An error means that this is not known at
-// the moment.
+// isInPlace reports whether the open file is still the file at its path. It is not if the file or its folder was
+// removed or replaced. An error means that this is unknown at the moment.
 func (j *journal) isInPlace() (bool, error) {
 	there, err := os.Stat(j.path)
 	if isMissing(err) {

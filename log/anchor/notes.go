@@ -8,9 +8,9 @@ import (
 	"os"
 )
 
-// Notes yields the notes of all slugs, and then the newest checkpoint of each origin, for the folder of a process
-// that joins. It reads the journals while others write. Notes that come meanwhile may be left out: call Follow before.
-// A note may be yielded twice. The last pair has the error that ended the reading, if there was one.
+// Notes yields the notes of all slugs and then the latest checkpoint of each origin, for the folder of a process that
+// joins. It reads the journals while others write, and may miss notes that are written concurrently: call Follow first.
+// It may yield a note twice. If reading fails, the last pair contains the error.
 func (f *Folder) Notes() iter.Seq2[Note, error] {
 	return func(yield func(Note, error) bool) {
 		for _, slugs := range []bool{true, false} {
@@ -25,7 +25,7 @@ func (f *Folder) Notes() iter.Seq2[Note, error] {
 	}
 }
 
-// yieldNotes yields the notes of one journal that are in force. more is false once yield wants no more.
+// yieldNotes yields the notes of one journal that are in force. more is false after yield has returned false.
 func (f *Folder) yieldNotes(slugs bool, yield func(Note) bool) (more bool, err error) {
 	file, size, err := f.reopenJournal(slugs)
 	if err != nil || file == nil {
@@ -48,11 +48,11 @@ func (f *Folder) yieldNotes(slugs bool, yield func(Note) bool) (more bool, err e
 	return more, err
 }
 
-// errStopped ends a scan whose caller needs no more notes.
+// errStopped ends a scan if the caller needs no more notes.
 var errStopped = errors.New("stopped")
 
-// reopenJournal opens a journal once more, so that a compaction does not close it, and returns the bytes of its whole
-// notes. The file is nil when there is no journal.
+// reopenJournal opens a journal a second time, so that a compaction does not close it, and returns the size of its
+// whole notes. The file is nil if there is no journal.
 func (f *Folder) reopenJournal(slugs bool) (*os.File, int64, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -73,7 +73,7 @@ func (f *Folder) reopenJournal(slugs bool) (*os.File, int64, error) {
 	return file, j.size, nil
 }
 
-// isInForce reports whether a note is the one that its folder goes by.
+// isInForce reports whether a note is the one that its folder uses.
 func (f *Folder) isInForce(note []byte, isSlug bool) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -13,15 +13,14 @@ import (
 
 const headJournal = "anchors.journal"
 
-// Open opens the anchors in dir, or makes the folder. An unfinished note at the very end of
-// a journal, which a crash leaves, is cut off. Other damage is not an error: Problems describes
-// it, and Doubtful reports which origins it affects. Open compacts nothing, so that a service
-// starts while the volume is full.
+// Open opens the anchors in dir, and creates the folder if necessary. It removes a note at the end of a journal that a
+// crash cut off. Other damage is not an error: Problems describes it, and Doubtful reports which origins it affects.
+// Open does not compact, so that a service can start while the volume is full.
 func Open(dir string) (*Folder, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("open anchors: %w", err)
 	}
-	// The rights of a folder of another owner are not ours to change.
+	// Leave the permissions of a folder of another owner as they are.
 	if err := durable.TightenDir(dir); err != nil && !errors.Is(err, fs.ErrPermission) {
 		return nil, fmt.Errorf("open anchors: %w", err)
 	}
@@ -36,10 +35,9 @@ func Open(dir string) (*Folder, error) {
 	return f, removeRewrites(dir)
 }
 
-// OpenReadOnly opens the anchors in dir for comparing alone: nothing is written, made or
-// cut off, and a folder that does not exist has no anchors. Ledgers that are opened with
-// such a folder take no events. OpenReadOnly fails while another process uses the anchors,
-// if the lock file can be opened.
+// OpenReadOnly opens the anchors in dir for comparing. It writes nothing, and a folder that does not exist has no
+// anchors. Ledgers opened with such a folder accept no events. OpenReadOnly fails while another process uses the
+// anchors, if the lock file can be opened.
 func OpenReadOnly(dir string) (*Folder, error) {
 	lock, err := durable.AcquireExistingLock(filepath.Join(dir, "lock"))
 	if errors.Is(err, durable.ErrLocked) {
@@ -48,8 +46,8 @@ func OpenReadOnly(dir string) (*Folder, error) {
 	return openReadOnly(dir, lock)
 }
 
-// OpenBeside is OpenReadOnly while another process may use the anchors. The result has the anchors that were written
-// before the call, and maybe some that came during it, for as long as it is open.
+// OpenBeside is like OpenReadOnly, but another process may use the anchors. The result contains the anchors written
+// before the call, and possibly some written during it.
 func OpenBeside(dir string) (*Folder, error) { return openReadOnly(dir, nil) }
 
 func openReadOnly(dir string, lock *os.File) (*Folder, error) {
@@ -67,7 +65,7 @@ func newFolder(dir string, lock *os.File) *Folder {
 
 type journalOpener func(path string, see func(note []byte) error) (*journal, error)
 
-// loadJournals opens both journals at the same time. It leaves no file open if it fails.
+// loadJournals opens both journals concurrently. If it fails, it leaves no file open.
 func (f *Folder) loadJournals(open journalOpener) error {
 	slugs := make(chan error)
 	go func() { slugs <- f.loadSlugs(open) }()
@@ -81,7 +79,7 @@ func (f *Folder) loadJournals(open journalOpener) error {
 	return nil
 }
 
-// closeFiles closes all files that are open, and writes nothing.
+// closeFiles closes all files without writing.
 func (f *Folder) closeFiles() (err error) {
 	f.closed = true
 	for _, j := range []*journal{f.journal, f.slugs} {
@@ -97,8 +95,8 @@ func (f *Folder) closeFiles() (err error) {
 
 func (f *Folder) journalPath(name string) string { return filepath.Join(f.dir, name) }
 
-// loadHeads opens the journal of checkpoints. One goroutine reads and hashes the notes,
-// another one remembers them: with a million origins each takes about half of the time.
+// loadHeads opens the journal of checkpoints. One goroutine reads and hashes the notes, another stores them in memory:
+// with a million origins each takes about half of the time.
 func (f *Folder) loadHeads(open journalOpener) (err error) {
 	path := f.journalPath(headJournal)
 	f.heads = make(map[originHash]head, guessOrigins(path))
@@ -132,12 +130,12 @@ func (f *Folder) loadHeads(open journalOpener) (err error) {
 
 const (
 	loadBatch        = 1 << 10 // notes
-	usualNoteBytes   = 280     // with the line in front of the note
-	maxGuessedOrigin = 1 << 20 // origins for which memory is reserved before they are read
+	usualNoteBytes   = 280     // including the line before the note
+	maxGuessedOrigin = 1 << 20 // bounds the memory reserved before reading
 )
 
-// guessOrigins guesses how many origins a journal has that is not longer than isLong allows.
-// A wrong guess costs memory or time only.
+// guessOrigins estimates the number of origins in a journal that is not longer than isLong allows. A wrong estimate
+// only costs memory or time.
 func guessOrigins(path string) int {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -153,19 +151,19 @@ func wrapOpenError(dir string, err error) error {
 	return fmt.Errorf("open anchors in %s: %w", dir, err)
 }
 
-// removeRewrites removes the files of rewrites that a crash ended.
+// removeRewrites removes the files of rewrites that a crash interrupted.
 func removeRewrites(dir string) error {
 	left, err := filepath.Glob(filepath.Join(dir, rewritePattern))
 	if err != nil {
 		return fmt.Errorf("open anchors: %w", err)
 	}
 	for _, path := range left {
-		_ = os.Remove(path) // it takes space, and does no other harm
+		_ = os.Remove(path) // if this fails, it only wastes space
 	}
 	return nil
 }
 
-// Close writes the anchors of touched sources and closes the folder. Run MUST have ended.
+// Close writes the anchors of touched sources and closes the folder. Run must have ended.
 func (f *Folder) Close() error {
 	err := errors.Join(f.restoreLost(), f.Flush())
 	f.mu.Lock()
@@ -176,15 +174,14 @@ func (f *Folder) Close() error {
 	return err
 }
 
-// Abandon closes the folder and writes nothing, like a process that is killed. It is for
-// simulations of crashes.
+// Abandon closes the folder without writing, like a process that is killed. It is for simulations of crashes.
 func (f *Folder) Abandon() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.closeFiles()
 }
 
-// restoreLost restores the journals if they were removed since Run looked last.
+// restoreLost restores the journals if they were removed since Run last checked.
 func (f *Folder) restoreLost() error {
 	if f.readOnly {
 		return nil

@@ -9,12 +9,12 @@ import (
 	"github.com/agentledger/agentledger/tlog"
 )
 
-// Receive makes notes of another process's folder durable in this one, as Put and KeepSlug do. Notes that are known,
-// or older than known ones, are not written. Followers of this folder do not get them.
+// Receive makes notes of another process's folder durable in this one, like Put and KeepSlug. Notes that are known, or
+// older than known ones, are not written. Followers of this folder do not get them.
 //
-// The sender is trusted: signatures are not checked. A malformed note is an error that wraps tlog.ErrMalformed, and
-// then none is taken. differs has the checkpoints that are not those of this folder, newer and older ones: each
-// ledger that this process has in memory has to be consistent with them.
+// The sender is trusted: signatures are not verified. If a note is malformed, Receive stores none and returns an error
+// that wraps tlog.ErrMalformed. differs contains the checkpoints that are newer or older than those of this folder:
+// each ledger in memory must be consistent with them.
 func (f *Folder) Receive(notes []Note) (differs []tlog.Checkpoint, err error) {
 	shown := make([]tlog.Checkpoint, 0, len(notes))
 	for _, n := range notes {
@@ -36,7 +36,7 @@ func (f *Folder) Receive(notes []Note) (differs []tlog.Checkpoint, err error) {
 	return differs, nil
 }
 
-// appendReceived appends the checkpoint of a note that another process sent.
+// appendReceived appends the checkpoint of a received note.
 func appendReceived(shown []tlog.Checkpoint, text []byte) ([]tlog.Checkpoint, error) {
 	note, err := tlog.ParseNote(text)
 	if err != nil {
@@ -53,7 +53,7 @@ func appendReceived(shown []tlog.Checkpoint, text []byte) ([]tlog.Checkpoint, er
 	return append(shown, c), nil
 }
 
-// checkSlugNote refuses a note of a slug that this package would not write.
+// checkSlugNote rejects a note of a slug that this package would not write.
 func checkSlugNote(text []byte) error {
 	slug, origin, err := parseSlugNote(text)
 	if err != nil {
@@ -71,7 +71,7 @@ func (f *Folder) isAnchor(c tlog.Checkpoint) bool {
 	return found && known.size == c.Size && known.root == c.Root
 }
 
-// writeReceived writes the notes that are news. Slugs go first, as at the origin.
+// writeReceived writes the notes that are new. Slugs come first, as in the sender's folder.
 func (f *Folder) writeReceived(notes []Note) error {
 	var heads [][]byte
 	for _, n := range notes {

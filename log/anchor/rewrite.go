@@ -21,13 +21,12 @@ type rewriting struct {
 	retain func(d damage) bool    // reports whether damaged bytes are copied, unchanged; nil: all are
 }
 
-// rewriteNotes replaces the file of the journal by a new one with what r selects. mu guards
-// the journal. It is held only to copy the notes that were appended in the meantime and to
-// exchange the files, so that appends continue while notes are copied.
+// rewriteNotes replaces the file of the journal with a new one that contains what r selects. mu guards the journal. It
+// is held only to copy the notes that were appended in the meantime and to exchange the files, so that appends continue
+// while notes are copied.
 //
-// A crash at any moment leaves the old file or the new one at the path, and both have all
-// notes that were appended by then. Notes are read from the open file, so that a rewrite
-// restores a journal that was removed.
+// A crash at any moment leaves the old or the new file at the path, and both contain all notes appended by then. Notes
+// are read from the open file, so a rewrite restores a journal that was removed.
 func (j *journal) rewriteNotes(ctx context.Context, mu sync.Locker, r rewriting) error {
 	next, err := createCopy(j.path)
 	if err != nil {
@@ -47,7 +46,7 @@ func (j *journal) rewriteNotes(ctx context.Context, mu sync.Locker, r rewriting)
 type journalCopy struct {
 	file    *durable.Temporary
 	to      *bufio.Writer
-	from    int64 // of the old file: up to where it was copied
+	from    int64 // offset in the old file up to which it was copied
 	size    int64
 	notes   int
 	damages []damage
@@ -61,7 +60,7 @@ func createCopy(path string) (*journalCopy, error) {
 	return &journalCopy{file: f, to: bufio.NewWriterSize(f, maxNoteBytes)}, nil
 }
 
-// fillFrom copies the notes of a journal, then those that were appended meanwhile.
+// fillFrom copies the notes of a journal, and then those appended in the meantime.
 func (c *journalCopy) fillFrom(ctx context.Context, j *journal, mu sync.Locker, r rewriting) error {
 	for range 2 {
 		mu.Lock()
@@ -75,7 +74,7 @@ func (c *journalCopy) fillFrom(ctx context.Context, j *journal, mu sync.Locker, 
 	return c.flushAndSync()
 }
 
-// copyNotes copies what r selects of file, up to a byte. damages are its damaged regions.
+// copyNotes copies what r selects of file up to an offset. damages are its damaged regions.
 func (c *journalCopy) copyNotes(ctx context.Context, file *os.File, upTo int64, damages []damage, r rewriting) error {
 	for _, d := range damages {
 		if d.at < c.from || d.at >= upTo {
@@ -96,7 +95,7 @@ func (c *journalCopy) copyNotes(ctx context.Context, file *os.File, upTo int64, 
 	return c.copyWhole(ctx, file, upTo, r.keep)
 }
 
-// copyWhole copies whole notes up to a byte.
+// copyWhole copies whole notes up to an offset.
 func (c *journalCopy) copyWhole(ctx context.Context, file *os.File, upTo int64, keep func([]byte) bool) error {
 	end, err := scanWhole(file, c.from, upTo, func(note []byte, at int64, taken int) error {
 		if err := ctx.Err(); err != nil {
@@ -126,7 +125,7 @@ func (c *journalCopy) flushAndSync() error {
 	return c.file.Sync()
 }
 
-// replaceJournal copies the rest and exchanges the files. No append is between the two.
+// replaceJournal copies the rest and exchanges the files, without an append in between.
 func (c *journalCopy) replaceJournal(j *journal, mu sync.Locker) error {
 	mu.Lock()
 	defer mu.Unlock()
@@ -145,13 +144,13 @@ func (c *journalCopy) replaceJournal(j *journal, mu sync.Locker) error {
 	if err != nil {
 		return err
 	}
-	_ = j.file.Close() // its notes are in the new one
+	_ = j.file.Close() // the new file has its notes
 	*j = journal{path: j.path, file: c.file.File, info: info, size: c.size, notes: c.notes, damages: c.damages, missing: j.missing, renamed: true}
-	_ = j.finishFailed() // or the next append tries again, and fails as long as this does
+	_ = j.finishFailed() // if it fails, the next append tries again
 	return nil
 }
 
-// keepForeign keeps a foreign file at the journal's path under another name.
+// keepForeign renames a foreign file at the journal's path.
 func (j *journal) keepForeign() error {
 	if here, err := j.isInPlace(); err != nil || here {
 		return err

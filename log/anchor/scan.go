@@ -7,14 +7,14 @@ import (
 	"io"
 )
 
-// damage is a region of a journal that does not consist of whole notes. It stays in its place until no ledger can have
-// lost its latest note there, because the place matters: a note after the region is newer than the lost ones, and a
-// note before it may be older.
+// damage is a region of a journal that does not consist of whole notes. It stays in place until no ledger can have lost
+// its latest note in it, because the position matters: notes after the region are newer than the lost ones, and notes
+// before it may be older.
 type damage struct{ at, bytes int64 }
 
 func (d damage) end() int64 { return d.at + d.bytes }
 
-// scan contains the functions that receive what scanNotes finds, in the order of the file.
+// scan contains the functions that receive what scanNotes finds, in file order.
 type scan struct {
 	// note is called with each whole note, the offset of its frame and the frame's length. The note is valid until it
 	// returns.
@@ -51,7 +51,7 @@ func scanNotes(file io.ReaderAt, from, upTo int64, s scan) (end int64, err error
 	return from, nil
 }
 
-// errSee is an error of the caller's function, in contrast to damage.
+// errSee is an error of the caller's function, as opposed to damage.
 type errSee struct{ error }
 
 // scanWhole reads whole notes up to the first damaged one, or to the end. It returns the offset after the last whole note.

@@ -9,12 +9,12 @@ import (
 	"github.com/agentledger/agentledger/tlog"
 )
 
-// slugJournal holds notes of two lines: a slug, and the first origin of the organization
-// that has it. A note is written before its organization is founded. It counts once that
-// organization has an anchor, so that a founding that failed does not block the slug.
+// slugJournal contains notes of two lines: a slug, and the first origin of its organization. A note is written before
+// the organization is created. It counts once the organization has an anchor, so that a failed creation does not block
+// the slug.
 const slugJournal = "names.journal"
 
-type slugHash [16]byte // the beginning of SHA-256(slug)
+type slugHash [16]byte // first bytes of SHA-256(slug)
 
 func hashSlug(slug []byte) slugHash {
 	h := sha256.Sum256(slug)
@@ -50,8 +50,8 @@ func (f *Folder) rememberSlug(note []byte) error {
 	return err
 }
 
-// SlugTaken reports whether a slug belongs to another organization than the one of an
-// origin, for example to one that the store has lost.
+// SlugTaken reports whether a slug belongs to another organization than that of an origin, which the store may have
+// lost.
 func (f *Folder) SlugTaken(slug id.Slug, o id.Origin) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -59,8 +59,7 @@ func (f *Folder) SlugTaken(slug id.Slug, o id.Origin) bool {
 	return founded && owner != hashFirstOrigin(o)
 }
 
-// findSlugOwner returns the organization that a slug is kept for, and whether that
-// organization was founded.
+// findSlugOwner returns the organization that a slug is stored for, and whether that organization was created.
 func (f *Folder) findSlugOwner(slug id.Slug) (owner originHash, founded bool) {
 	owner, known := f.slugOwners[hashSlug([]byte(slug))]
 	_, shown := f.heads[owner]
@@ -72,9 +71,8 @@ func hashFirstOrigin(o id.Origin) originHash {
 	return hashOrigin(first)
 }
 
-// KeepSlug keeps the slug of the organization of an origin; it is durable when KeepSlug
-// returns nil. A slug that is kept already is not written again, and one that belongs to
-// another organization stays with that one.
+// KeepSlug durably stores the slug of the organization of an origin. It does nothing if the slug is stored already or
+// belongs to another organization.
 func (f *Folder) KeepSlug(slug id.Slug, o id.Origin) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -91,7 +89,8 @@ func (f *Folder) KeepSlug(slug id.Slug, o id.Origin) error {
 	return nil
 }
 
-// isSlugKept reports whether a slug is that of an origin already, or belongs to another organization that was founded.
+// isSlugKept reports whether a slug is stored for an origin already, or belongs to another organization that was
+// created.
 func (f *Folder) isSlugKept(slug id.Slug, origin originHash) bool {
 	owner, founded := f.findSlugOwner(slug)
 	return founded || owner == origin
@@ -107,7 +106,7 @@ func (f *Folder) writeSlugNote(note []byte) error {
 	return f.rememberSlug(note)
 }
 
-// listSlugs returns the slugs of those origins that have one.
+// listSlugs returns the slugs of the origins that have one.
 func (f *Folder) listSlugs(origins []id.Origin) (map[id.Origin]id.Slug, error) {
 	wanted := make(map[id.Origin]bool, len(origins))
 	for _, o := range origins {
@@ -121,7 +120,7 @@ func (f *Folder) listSlugs(origins []id.Origin) (map[id.Origin]id.Slug, error) {
 		if err == nil && wanted[id.Origin(origin)] {
 			slugs[id.Origin(origin)] = id.Slug(slug)
 		}
-		return nil // a note that can't be parsed is damaged
+		return nil // malformed notes are damage
 	})
 	return slugs, err
 }

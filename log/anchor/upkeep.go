@@ -13,32 +13,32 @@ import (
 )
 
 const (
-	// flushEvery is how far the anchors may lag behind the touched sources.
+	// flushEvery bounds how far the anchors lag behind the touched sources.
 	flushEvery = time.Second
 
-	// spareNotes is how many notes a journal may have beyond three for two origins: about
-	// 5 MB, which 300 organizations that are always busy write in a minute.
+	// spareNotes is the number of notes that a journal may have in addition to three for two origins: about 5 MB, which
+	// 300 busy organizations write in a minute.
 	spareNotes = 16 << 10
 
-	// retryRest is the time until a rewrite that failed is tried again.
+	// retryRest is the delay before a failed rewrite is retried.
 	retryRest = time.Minute
 )
 
-// upkeep is the background work on an open folder: it flushes, compacts a journal that has
-// become long, and restores a journal that was removed.
+// upkeep is the background work on an open folder: it flushes, compacts a long journal, and restores a journal that was
+// removed.
 type upkeep struct {
 	folder *Folder
 	logger *slog.Logger
 
 	rewrites sync.WaitGroup
-	busy     chan struct{} // holds a token while a rewrite is under way
+	busy     chan struct{} // contains a token during a rewrite
 
 	// Guarded by busy.
-	rest   time.Time // no rewrite is tried before
-	missed bool      // the journals were not in their place at the last look
+	rest   time.Time // no rewrite before this time
+	missed bool      // the journals were not in place at the last check
 }
 
-// Run flushes and looks after the journals until ctx ends.
+// Run flushes and maintains the journals until ctx ends.
 func (f *Folder) Run(ctx context.Context, logger *slog.Logger) {
 	u := &upkeep{folder: f, logger: logger, busy: make(chan struct{}, 1)}
 	defer u.rewrites.Wait()
@@ -68,7 +68,7 @@ func (u *upkeep) flushAndInspect(ctx context.Context) {
 	}
 }
 
-// inspectJournals restores or compacts the journals if they need it now.
+// inspectJournals restores or compacts the journals if necessary.
 func (u *upkeep) inspectJournals(ctx context.Context) {
 	there, err := u.folder.isInPlace()
 	switch {
@@ -87,7 +87,7 @@ func (u *upkeep) inspectJournals(ctx context.Context) {
 	}
 }
 
-// reportFailure logs a failure, and delays the next try.
+// reportFailure logs a failure and delays the next try.
 func (u *upkeep) reportFailure(message string, err error) {
 	if now := time.Now(); now.After(u.rest) {
 		u.logger.Error(message, "err", err)
@@ -95,7 +95,7 @@ func (u *upkeep) reportFailure(message string, err error) {
 	}
 }
 
-// restoreLost restores journals that were removed or replaced, and logs the loss at once.
+// restoreLost restores journals that were removed or replaced, and logs the loss immediately.
 func (u *upkeep) restoreLost(ctx context.Context) {
 	if !u.missed {
 		u.missed, u.rest = true, time.Time{}
@@ -110,8 +110,8 @@ func (u *upkeep) restoreLost(ctx context.Context) {
 	u.logger.Warn("anchors written anew, from what this process has open", "folder", u.folder.dir)
 }
 
-// isInPlace reports whether the journals and the lock that are open are still those in the
-// folder. A closed folder counts as in place.
+// isInPlace reports whether the open journals and lock are still those in the folder. A closed folder counts as in
+// place.
 func (f *Folder) isInPlace() (bool, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -139,8 +139,7 @@ func (f *Folder) holdsLock() (bool, error) {
 	return err == nil && os.SameFile(held, there), err
 }
 
-// CompactIfLong compacts the journal of checkpoints if that is worth the work, and reports
-// whether it did.
+// CompactIfLong compacts the journal of checkpoints if it is long, and reports whether it did.
 func (f *Folder) CompactIfLong(ctx context.Context) (done bool, err error) {
 	f.mu.Lock()
 	long := f.journal.notes > maxNotes(len(f.heads))
@@ -151,12 +150,11 @@ func (f *Folder) CompactIfLong(ctx context.Context) (done bool, err error) {
 	return true, f.Compact(ctx, nil)
 }
 
-// maxNotes returns how many notes a journal of so many origins may have.
+// maxNotes returns how many notes a journal of the given number of origins may have.
 func maxNotes(origins int) int { return origins + origins/2 + spareNotes }
 
-// Compact leaves one note of each origin in the journal, the newest one. Appends go on
-// meanwhile. Only one compaction may run at a time. seen, if not nil, is called before each
-// note is copied, while no lock is held.
+// Compact keeps only the latest note of each origin in the journal. Appends continue in the meantime. Only one
+// compaction may run at a time. seen, if not nil, is called before each note is copied, without a lock held.
 func (f *Folder) Compact(ctx context.Context, seen func()) error {
 	round := f.nextRound()
 	err := f.journal.rewriteNotes(ctx, &f.mu, rewriting{
@@ -177,7 +175,7 @@ func (f *Folder) Compact(ctx context.Context, seen func()) error {
 	return nil
 }
 
-// nextRound returns the number of the next compaction, or of the next part of one.
+// nextRound returns the number of the next compaction, or of its next part.
 func (f *Folder) nextRound() uint32 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -185,12 +183,11 @@ func (f *Folder) nextRound() uint32 {
 	return f.round
 }
 
-// isNewestNote reports whether a note is the newest one of its origin, the first time that the
-// compaction of that round asks.
+// isNewestNote reports whether a note is the latest of its origin. It reports true once per compaction.
 func (f *Folder) isNewestNote(note []byte, round uint32) bool {
 	h, err := parseOriginHead(note)
 	if err != nil {
-		return true // no note that was appended is malformed
+		return true // appended notes are never malformed
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -203,9 +200,8 @@ func (f *Folder) isNewestNote(note []byte, round uint32) bool {
 	return true
 }
 
-// restoreJournals takes the folder again, or makes it, and writes the journals anew. The
-// open files have all notes, also after they were removed. A foreign journal in their place
-// is kept under another name.
+// restoreJournals locks or creates the folder again and rewrites the journals from the open files, which have all notes
+// even if they were removed. A foreign journal in their place is renamed.
 func (f *Folder) restoreJournals(ctx context.Context) error {
 	if err := os.MkdirAll(f.dir, 0o700); err != nil {
 		return err
@@ -219,7 +215,7 @@ func (f *Folder) restoreJournals(ctx context.Context) error {
 	return f.Compact(ctx, nil)
 }
 
-// takeLock takes the lock in the folder, if that is another file by now.
+// takeLock locks the lock file in the folder if it has been replaced.
 func (f *Folder) takeLock() error {
 	if held, err := f.holdsLock(); held || err != nil {
 		return err

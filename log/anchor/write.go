@@ -2,16 +2,15 @@ package anchor
 
 import "fmt"
 
-// sharedWrite is the notes that several callers put with one sync.
+// sharedWrite contains the notes that several callers write with one sync.
 type sharedWrite struct {
 	notes [][]byte
-	done  chan struct{} // closed when err is set
+	done  chan struct{} // closed after err is set
 	err   error
 }
 
-// Put makes checkpoints the anchors of their origins; they are durable when it returns nil.
-// The caller MUST have made the notes or checked their signatures. Callers that come while
-// another write is under way share the next one.
+// Put durably makes checkpoints the anchors of their origins. The caller must have created the notes or verified their
+// signatures. Concurrent callers share a write.
 func (f *Folder) Put(notes ...[]byte) error {
 	w, first := f.joinWrite(notes)
 	if first {
@@ -30,7 +29,7 @@ func (f *Folder) Put(notes ...[]byte) error {
 	return nil
 }
 
-// joinWrite adds notes to the next write, and reports whether the caller does that write.
+// joinWrite adds notes to the next write and reports whether the caller must do that write.
 func (f *Folder) joinWrite(notes [][]byte) (w *sharedWrite, first bool) {
 	f.waitMu.Lock()
 	defer f.waitMu.Unlock()
@@ -41,7 +40,7 @@ func (f *Folder) joinWrite(notes [][]byte) (w *sharedWrite, first bool) {
 	return f.next, first
 }
 
-// writeNotes appends notes of this process, and gives them to the followers once they are durable.
+// writeNotes appends notes of this process and passes them to the followers once they are durable.
 func (f *Folder) writeNotes(notes [][]byte) error {
 	written, parsed, err := f.appendHeads(notes)
 	if err != nil {
@@ -55,9 +54,9 @@ func (f *Folder) writeNotes(notes [][]byte) error {
 	return nil
 }
 
-// appendHeads appends notes to the journal and returns them with their heads, which it remembers. Notes that are older
-// than the anchor of their origin are left out. So the notes of an origin are ordered by size, and a note after damaged
-// bytes is newer than any note in them.
+// appendHeads appends notes to the journal, remembers their heads and returns both. It leaves out notes that are older
+// than the anchor of their origin. So the notes of an origin are ordered by size, and a note after damaged bytes is
+// newer than any note in them.
 func (f *Folder) appendHeads(notes [][]byte) (written [][]byte, parsed []originHead, err error) {
 	if f.readOnly {
 		return nil, nil, errReadOnly
