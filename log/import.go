@@ -285,7 +285,7 @@ func (i *Import) End(ctx context.Context, note []byte, configVersion uint64, cha
 	if err != nil {
 		return fmt.Errorf("import: end: %w: checkpoint: %w", ErrDamaged, err)
 	}
-	value, err := json.Marshal(Fault{Level: Frozen, Reason: "it was frozen before the import and has a successor", At: id.InstantOf(i.ledgers.clock())})
+	value, err := json.Marshal(Fault{Level: Frozen, Reason: "it was frozen where it came from, and another ledger goes on in its place", At: id.InstantOf(i.ledgers.clock())})
 	if err == nil && i.ledgers.Shown(s.identity.Origin) <= c.Size {
 		err = i.ledgers.anchors.Put(note)
 	}
