@@ -17,7 +17,7 @@ const isFrozen = "The organization's ledger is frozen"
 var closed = map[string]string{
 	"frozen":    isFrozen,
 	"read_only": "The organization's ledger is read-only until its checkpoint is adopted",
-	"importing": "The organization has not arrived here yet",
+	"importing": "The organization is being imported",
 	"moved":     "The organization was moved to another place",
 }
 

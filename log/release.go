@@ -25,7 +25,7 @@ func (l *Ledgers) Release(ctx context.Context, match func(id.Tenant) bool) error
 	// From now on, loading one of the ledgers takes it over again.
 	l.fences.ForgetAll(match)
 
-	// No ledger takes further submissions, and none is found any more. Those with work in flight are kept in l.ending, so
+	// No ledger takes further submissions or can be found. Those with work in flight are kept in l.ending, so
 	// that they are not loaded a second time before that ends.
 	var busy []*cacheSlot
 	l.slotsMu.Lock()

@@ -173,7 +173,7 @@ func (s *State) Trusted() error {
 	case Frozen:
 		return frozenError()
 	case Importing:
-		return &fault.Error{Kind: fault.Unavailable, Code: "importing", Message: "The organization has not arrived here yet"}
+		return &fault.Error{Kind: fault.Unavailable, Code: "importing", Message: "The organization is being imported"}
 	case Moved:
 		return &fault.Error{Kind: fault.Unavailable, Code: "moved", Message: "The organization was moved to another place"}
 	case Held:

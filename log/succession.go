@@ -48,7 +48,7 @@ func OfLedger(kind storage.Kind) bool {
 // it had a successor that is not in this store.
 func (l *Ledgers) Succeed(ctx context.Context, s *State) (*State, error) {
 	if s.fault.Level != Frozen {
-		return nil, fault.New(fault.Conflict, "The ledger is not frozen: it goes on by itself")
+		return nil, fault.New(fault.Conflict, "The ledger is not frozen, so it needs no successor")
 	}
 	t, err := l.reserveSuccessor(ctx, s)
 	if err != nil {

@@ -116,7 +116,7 @@ func TestClosedLedgersHaveNoDocuments(t *testing.T) {
 	for level, message := range map[string]string{
 		"frozen":    "The organization's ledger is frozen",
 		"read_only": "The organization's ledger is read-only until its checkpoint is adopted",
-		"importing": "The organization has not arrived here yet",
+		"importing": "The organization is being imported",
 		"moved":     "The organization was moved to another place",
 	} {
 		w := newWorld(t)

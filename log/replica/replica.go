@@ -248,5 +248,5 @@ func unread(err error) error {
 
 // errUnconfirmed is returned if the store does not have the tree that was shown, or may lose it.
 func errUnconfirmed(err error) error {
-	return unavailable("The newest state of the log can't be confirmed; try again", err)
+	return unavailable("The latest state of the log can't be confirmed; try again", err)
 }
