@@ -40,7 +40,7 @@ func (s *sim) many(n int) int {
 
 func (s *sim) reverify() {
 	if s.large {
-		auditor := audit.New(audit.Options{Ledgers: s.log, Store: s.store, Clock: s.timeNow})
+		auditor := audit.New(audit.Options{Ledgers: s.log.Ledgers, Store: s.store, Clock: s.timeNow})
 		_ = auditor.RunOnce(s.t.Context()) // it fails with the store
 	}
 }
