@@ -106,7 +106,7 @@ func newWorldOf(t testing.TB, service *ledgertest.Service, change ...func(*conso
 		t.Fatal(err)
 	}
 	w.witnesses = witness.New(witness.Options{Store: w.Engine, Ledgers: w.Ledgers, Organizations: w.orgs, Client: client, Service: rules.Service, Interval: time.Millisecond})
-	w.SystemEvents.Disclosures = w.orgs
+	w.SystemEvents.Disclosure = w.orgs.Disclosure
 	edge := &edge.Edge{Passer: traffic.Passer(), Logger: slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelError}))}
 	router := edge.Router()
 	w.policies = policystore.New(policystore.Options{Records: w.Engine, Events: w.SystemEvents, Quota: bounds, Clock: w.Clock, Settings: w.orgs})

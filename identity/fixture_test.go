@@ -84,7 +84,7 @@ func newWorldOf(t testing.TB, s *ledgertest.Service, change ...func(*identity.Op
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.SystemEvents.Disclosures = orgs
+	s.SystemEvents.Disclosure = orgs.Disclosure
 	w := &world{Service: s, t: t, orgs: orgs}
 	w.mail = mail.New(mail.Options{Records: s.Store, Keyring: s.SystemEvents.Keyring, Transport: &w.sent, Clock: s.Clock})
 	letters := notify.AccountMail{Outbox: w.mail, PublicURL: publicURL}

@@ -104,7 +104,7 @@ func (w *world) open(change ...func(*ingest.Options)) {
 	if w.orgs, err = org.New(org.Options{Records: w.Engine, Events: w.SystemEvents, Ledgers: w.Ledgers, Agents: anyAgent{}, Clock: w.Clock}); err != nil {
 		t.Fatal(err)
 	}
-	w.SystemEvents.Disclosures = w.orgs
+	w.SystemEvents.Disclosure = w.orgs.Disclosure
 	w.agents = agent.New(agent.Options{Records: w.Engine, Events: w.SystemEvents, Keyring: w.Keyring(), Clock: w.Clock})
 	w.policies = policystore.New(policystore.Options{Records: w.Engine, Events: w.SystemEvents, Clock: w.Clock})
 	w.webhooks = webhook.New(webhook.Options{Records: w.Engine, Keyring: w.Keyring(), Caller: egress.New(egress.Options{}), Clock: w.Clock})

@@ -113,7 +113,7 @@ func (w *world) open(anchorDir string) {
 	if w.orgs, err = org.New(org.Options{Records: w.store, Events: w.events, Ledgers: ledgers, Clock: w.clock}); err != nil {
 		w.Fatal(err)
 	}
-	w.events.Disclosures = w.orgs
+	w.events.Disclosure = w.orgs.Disclosure
 	w.policies = policystore.New(policystore.Options{Records: w.store, Events: w.events, Settings: w.orgs, Clock: w.clock})
 	w.agents = agent.New(agent.Options{Records: w.store, Events: w.events, Clock: w.clock})
 	w.serve(w.agents)

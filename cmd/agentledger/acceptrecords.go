@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/agentledger/agentledger/cmd/agentledger/datadir"
 	"github.com/agentledger/agentledger/id"
@@ -98,12 +97,10 @@ const subjectsAtOnce = 100
 // records.
 func (c acceptRecordsCommand) stateAcceptance(ctx context.Context, s *datadir.Store, ledgers *log.Ledgers, t id.Tenant,
 	found []recordcheck.Contradiction) error {
-	n := &sysevent.Appender{Ledgers: ledgers, Records: s.Engine, Keyring: s.Keyring, Clock: time.Now}
-	orgs, err := org.New(org.Options{Records: s.Engine, Events: n, Ledgers: ledgers})
+	n, _, err := openOrganizations(s, ledgers)
 	if err != nil {
 		return err
 	}
-	n.Disclosures = orgs
 	var statements []sysevent.Statement
 	for some := range slices.Chunk(found, subjectsAtOnce) {
 		subjects := make([]string, len(some))

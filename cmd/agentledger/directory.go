@@ -9,13 +9,12 @@ import (
 	"github.com/agentledger/agentledger/internal/cluster"
 	"github.com/agentledger/agentledger/internal/config"
 	"github.com/agentledger/agentledger/internal/operate/directory"
-	"github.com/agentledger/agentledger/internal/sysevent"
 	"github.com/agentledger/agentledger/publicapi"
 )
 
 // buildDirectory makes the service keep a directory in the log of the organization that the settings
 // name. Listings are public for good, so there is no directory unless the operator asks for it.
-func (s *service) buildDirectory(ctx context.Context, c config.Serve, n *sysevent.Appender) error {
+func (s *service) buildDirectory(ctx context.Context, c config.Serve) error {
 	if c.Directory == "" {
 		return nil
 	}
@@ -28,7 +27,7 @@ func (s *service) buildDirectory(ctx context.Context, c config.Serve, n *syseven
 		return fmt.Errorf("--directory: %w", err)
 	}
 	s.directory = directory.New(directory.Options{
-		Ledgers: s.ledgers, Store: s.store.Engine, Events: n, Tenant: t, Interval: c.DirectoryInterval,
+		Ledgers: s.ledgers, Store: s.store.Engine, Events: s.events, Tenant: t, Interval: c.DirectoryInterval,
 		Keeps: s.node.Keeps(t), Others: s.node.Exchange(cluster.Grown, s.ledgers.Moves),
 		Logger: s.watch.logger, Metrics: s.watch.registry,
 	})

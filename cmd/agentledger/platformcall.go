@@ -90,14 +90,24 @@ func (c offline) changeOrganization(ctx context.Context, out terminal, slug stri
 	return errors.Join(err, ledgers.Close(), s.CloseEngine())
 }
 
+// openOrganizations returns the organizations of a store for a command, and the appender of the events
+// that state their changes.
+func openOrganizations(s *datadir.Store, ledgers *log.Ledgers) (*sysevent.Appender, *org.Orgs, error) {
+	var orgs *org.Orgs
+	events := &sysevent.Appender{Ledgers: ledgers, Records: s.Engine, Keyring: s.Keyring, Clock: time.Now,
+		Disclosure: func(ctx context.Context, state *log.State) (id.Disclosure, error) {
+			return orgs.Disclosure(ctx, state)
+		}}
+	orgs, err := org.New(org.Options{Records: s.Engine, Events: events, Ledgers: ledgers})
+	return events, orgs, err
+}
+
 func changeIn(ctx context.Context, s *datadir.Store, ledgers *log.Ledgers, slug id.Slug,
 	change func(*org.Orgs, id.Tenant) error) error {
-	n := &sysevent.Appender{Ledgers: ledgers, Records: s.Engine, Keyring: s.Keyring, Clock: time.Now}
-	orgs, err := org.New(org.Options{Records: s.Engine, Events: n, Ledgers: ledgers})
+	_, orgs, err := openOrganizations(s, ledgers)
 	if err != nil {
 		return err
 	}
-	n.Disclosures = orgs
 	t, err := orgs.BySlug(ctx, slug)
 	if err != nil {
 		return err

@@ -10,6 +10,7 @@ import (
 	"github.com/agentledger/agentledger/cmd/agentledger/datadir"
 	"github.com/agentledger/agentledger/cmd/agentledger/nodes"
 	"github.com/agentledger/agentledger/console"
+	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/identity"
 	"github.com/agentledger/agentledger/identity/platform"
 	"github.com/agentledger/agentledger/ingest"
@@ -71,6 +72,7 @@ type service struct {
 	clock     *clock.Guard   // of everything below
 	ledgers   *log.Ledgers
 	auditor   *audit.Auditor
+	events    *sysevent.Appender // of the service itself
 	verified  *keytable.Verified // of the events that came of late
 	orgs      *org.Orgs
 	agents    *agent.Agents
@@ -86,7 +88,6 @@ type service struct {
 	webhooks  *webhook.Sender
 	erasures  *erasure.Erasures
 	exporter  *streamexport.Exporter
-	evidence  *evidence.Exporter
 	mail      *mail.Outbox
 	letters   notify.AccountMail
 	workflows *workflow.Workflows
@@ -174,102 +175,95 @@ func newService(ctx context.Context, c config.Serve, st *datadir.Store, watch *o
 	return s, nil
 }
 
+// buildComponents builds what works on the ledgers, each part after those that it needs.
 func (s *service) buildComponents(ctx context.Context, c config.Serve) error {
 	host, err := provision.ParseHost(c.PublicURL)
 	if err != nil {
 		return err
 	}
-	records := s.records
-	n := &sysevent.Appender{Ledgers: s.ledgers, Records: records, Keyring: s.store.Keyring, Clock: s.clock.Now,
-		Processors: s.control.Processors}
 	rules, client, err := witnessRules(c)
 	if err != nil {
 		return err
 	}
-	offered, err := planCatalogue(c.Limits)
+	plans, err := planCatalogue(c.Limits)
 	if err != nil {
 		return err
 	}
+	records := s.records
+
+	// Agents and organizations. Settings are stated as events, and events are stated under the
+	// disclosure of the settings, so the appender asks for it at each event.
+	s.events = &sysevent.Appender{Ledgers: s.ledgers, Records: records, Keyring: s.store.Keyring, Clock: s.clock.Now,
+		Processors: s.control.Processors, Disclosure: func(ctx context.Context, state *log.State) (id.Disclosure, error) {
+			return s.orgs.Disclosure(ctx, state)
+		}}
 	bounds := &quota.Quota{Records: records, Clock: s.clock.Now}
-	s.agents = agent.New(agent.Options{Records: records, Events: n, Quota: bounds, Keyring: s.store.Keyring,
+	s.agents = agent.New(agent.Options{Records: records, Events: s.events, Quota: bounds, Keyring: s.store.Keyring,
 		Clock: s.clock.Now})
 	s.orgs, err = org.New(org.Options{
-		Records: records, Events: n, Ledgers: s.ledgers, Quota: bounds, Agents: s.agents, Plans: offered,
+		Records: records, Events: s.events, Ledgers: s.ledgers, Quota: bounds, Agents: s.agents, Plans: plans,
 		Environment: c.Environment, Witnesses: rules, Clock: s.clock.Now, Metrics: s.watch.registry,
 		Providers: c.ProviderNames(), Watch: s.store.Watch(),
 	})
 	if err != nil {
 		return err
 	}
-	n.Disclosures = s.orgs // each needs the other: settings are stated, statements have a disclosure
-	letters, err := s.buildPeople(c, n, bounds)
+
+	// People.
+	s.letters = notify.AccountMail{Outbox: s.mail, PublicURL: c.PublicURL}
+	s.accounts = account.New(account.Options{Records: records, Clock: s.clock.Now, Mail: s.letters, Nodes: s.node.Count})
+	letters := notify.OrganizationMail{Outbox: s.mail, Organizations: s.orgs, Accounts: s.accounts,
+		PublicURL: c.PublicURL}
+	s.factors, err = factor.New(factor.Options{Records: s.store.Engine, Accounts: s.accounts, Sealer: s.store.Keyring,
+		PublicURL: c.PublicURL, Clock: s.clock.Now})
 	if err != nil {
 		return err
 	}
-	s.policies = policystore.New(policystore.Options{Records: records, Events: n, Quota: bounds,
+	s.voterKeys = voterkey.New(voterkey.Options{Records: records, Events: s.events, Ledgers: s.ledgers,
+		Accounts: s.accounts, Factors: s.factors, Clock: s.clock.Now, Mail: letters})
+	s.members = member.New(member.Options{Records: records, Events: s.events, Accounts: s.accounts, Quota: bounds,
+		Clock: s.clock.Now, Mail: letters, VoterKeys: s.voterKeys, Held: s.clock.Check})
+	s.tokens = consoletoken.New(consoletoken.Options{Records: records, Events: s.events, Members: s.accounts,
+		Pace: bounds, Clock: s.clock.Now})
+
+	// Decisions, and what is sent about them.
+	s.policies = policystore.New(policystore.Options{Records: records, Events: s.events, Quota: bounds,
 		Processors: s.control.Processors, Clock: s.clock.Now, Settings: s.orgs, Voters: s.accounts})
 	s.webhooks = webhook.New(webhook.Options{
 		Records: records, Keyring: s.store.Keyring, Caller: egress.New(egress.Options{Allow: c.CalloutAllow}),
-		Events: n, Pace: bounds, PublicURL: c.PublicURL, Mail: letters, Ledgers: s.ledgers, Plans: s.orgs,
+		Events: s.events, Pace: bounds, PublicURL: c.PublicURL, Mail: letters, Ledgers: s.ledgers, Plans: s.orgs,
 		Clock: s.clock.Now, Metrics: s.watch.registry})
-	s.exporter = streamexport.New(streamexport.Options{Records: records, Ledgers: s.ledgers, Events: n, Pace: bounds,
-		Keyring: s.store.Keyring, Caller: egress.New(egress.Options{Allow: c.CalloutAllow}), Clock: s.clock.Now,
-		Metrics: s.watch.registry})
+	s.exporter = streamexport.New(streamexport.Options{Records: records, Ledgers: s.ledgers, Events: s.events,
+		Pace: bounds, Keyring: s.store.Keyring, Caller: egress.New(egress.Options{Allow: c.CalloutAllow}),
+		Clock: s.clock.Now, Metrics: s.watch.registry})
 	s.approvals = approval.New(approval.Options{
-		Records: records, Events: n, Ledgers: s.ledgers, Policies: s.policies, Agents: s.agents,
-		Organizations: s.orgs, Members: s.accounts, SignIns: s.members, VoterKeys: s.voterKeys, Keyring: s.store.Keyring, Clock: s.clock.Now,
-		Held: s.clock.Check,
+		Records: records, Events: s.events, Ledgers: s.ledgers, Policies: s.policies, Agents: s.agents,
+		Organizations: s.orgs, Members: s.accounts, SignIns: s.members, VoterKeys: s.voterKeys,
+		Keyring: s.store.Keyring, Clock: s.clock.Now, Held: s.clock.Check,
 		Webhooks: &notify.Counter{Deliveries: s.webhooks, Records: records, Clock: s.clock.Now,
 			Enabled: s.mail.Enabled()},
 	})
 	s.voterMail = notify.NewVoters(notify.VotersOptions{Records: records, Approvals: s.approvals, Accounts: s.accounts,
 		Organizations: s.orgs, Outbox: s.mail, PublicURL: c.PublicURL, Clock: s.clock.Now, Held: s.clock.Check})
 	s.workflows = workflow.New(workflow.Options{
-		Records: records, Events: n, Ledgers: s.ledgers, Policies: s.policies, Agents: s.agents, Organizations: s.orgs,
-		Processors: s.control.Processors, Silence: c.WorkflowSilence, MaxBytes: c.MaxEventKiB << 10, Clock: s.clock.Now,
-		Held: s.clock.Check, Webhooks: s.webhooks, Metrics: s.watch.registry, Approvals: s.approvals,
+		Records: records, Events: s.events, Ledgers: s.ledgers, Policies: s.policies, Agents: s.agents,
+		Organizations: s.orgs, Processors: s.control.Processors, Silence: c.WorkflowSilence,
+		MaxBytes: c.MaxEventKiB << 10, Clock: s.clock.Now, Held: s.clock.Check, Webhooks: s.webhooks,
+		Metrics: s.watch.registry, Approvals: s.approvals,
 	})
-	s.buildErasures(n, bounds)
+
+	// What works on whole organizations.
+	s.erasures = erasure.New(erasure.Options{Records: records, Events: s.events, Ledgers: s.ledgers, Index: s.index,
+		Eraser: &erasure.EnvelopeEraser{Appender: s.events, Ledgers: s.ledgers}, Approvals: s.approvals,
+		Lists: s.approvals, Deliveries: s.webhooks, Archive: s.store, Settings: s.orgs, Pace: bounds,
+		Clock: s.clock.Now, Held: s.clock.Check})
 	s.buildWitnesses(c, rules, client)
 	s.founder = &provision.Provisioner{Ledgers: s.ledgers, Organizations: s.orgs, Agents: s.agents,
 		Accounts: s.accounts, Keyring: s.store.Keyring, Host: host, NewTenant: s.node.NewTenant}
 	s.setup = &provision.Setup{Store: s.store.Engine, Provisioner: s.founder, Clock: s.clock.Now,
 		Process: c.NodeURL, ReadOnly: s.store.ReadOnly}
 	s.buildLogList(c)
-	return s.buildDirectory(ctx, c, n)
-}
-
-// buildErasures builds evidence packs, and the erasures of envelopes and payloads.
-func (s *service) buildErasures(n *sysevent.Appender, bounds *quota.Quota) {
-	s.evidence = &evidence.Exporter{Ledgers: s.ledgers, Agents: s.agents,
-		Policies: s.policies, Approvals: s.approvals, Organizations: s.orgs, Events: n, Index: s.index, Logger: s.watch.logger}
-	s.erasures = erasure.New(erasure.Options{Records: s.records, Events: n, Ledgers: s.ledgers, Index: s.index,
-		Eraser: &erasure.EnvelopeEraser{Appender: n, Ledgers: s.ledgers}, Approvals: s.approvals, Lists: s.approvals,
-		Deliveries: s.webhooks, Archive: s.store, Settings: s.orgs, Pace: bounds,
-		Clock: s.clock.Now, Held: s.clock.Check})
-}
-
-// buildPeople builds accounts, members and their tokens, and returns the mails of organizations.
-func (s *service) buildPeople(c config.Serve, n *sysevent.Appender, bounds *quota.Quota) (
-	notify.OrganizationMail, error) {
-	records := s.records
-	s.letters = notify.AccountMail{Outbox: s.mail, PublicURL: c.PublicURL}
-	s.accounts = account.New(account.Options{Records: records, Clock: s.clock.Now, Mail: s.letters, Nodes: s.node.Count})
-	letters := notify.OrganizationMail{Outbox: s.mail, Organizations: s.orgs, Accounts: s.accounts,
-		PublicURL: c.PublicURL}
-	var err error
-	s.factors, err = factor.New(factor.Options{Records: s.store.Engine, Accounts: s.accounts, Sealer: s.store.Keyring,
-		PublicURL: c.PublicURL, Clock: s.clock.Now})
-	if err != nil {
-		return letters, err
-	}
-	s.voterKeys = voterkey.New(voterkey.Options{Records: records, Events: n, Ledgers: s.ledgers, Accounts: s.accounts,
-		Factors: s.factors, Clock: s.clock.Now, Mail: letters})
-	s.members = member.New(member.Options{Records: records, Events: n, Accounts: s.accounts, Quota: bounds,
-		Clock: s.clock.Now, Mail: letters, VoterKeys: s.voterKeys, Held: s.clock.Check})
-	s.tokens = consoletoken.New(consoletoken.Options{Records: records, Events: n, Members: s.accounts, Pace: bounds,
-		Clock: s.clock.Now})
-	return letters, nil
+	return s.buildDirectory(ctx, c)
 }
 
 // mainHandler returns the handler of the main listener.
@@ -291,13 +285,16 @@ func (s *service) mainHandler(c config.Serve, signIn *identity.Server, shared *e
 		Logs: s.publicLogs(), Hashes: publicHashes{Index: s.index, StandIn: standIn},
 		Health: s.findUnreadiness, MaxInFlight: c.MaxPublicReads, Control: s.control})
 	public.Routes(r, pages.EventPage)
-	s.evidence.Witnesses, s.evidence.Transparency = s.witnesses, public
+	packs := &evidence.Exporter{Ledgers: s.ledgers, Witnesses: s.witnesses, Transparency: public, Agents: s.agents,
+		Policies: s.policies, Approvals: s.approvals, Organizations: s.orgs, Events: s.events, Index: s.index,
+		Logger: s.watch.logger}
 	people, err := console.New(console.Options{
 		Edge: shared, Sessions: s.accounts, Orgs: s.orgs, Agents: s.agents, Policies: s.policies,
 		Approvals: s.approvals, Workflows: s.workflows, Webhooks: s.webhooks, Witnesses: s.witnesses,
 		Events:        &eventlist.Reader{Index: s.index, Ledgers: s.ledgers, Bundles: public, Organizations: s.orgs},
 		StreamExports: s.exporter, Tokens: s.tokens, PublicURL: c.PublicURL, Control: s.control, Erasures: s.erasures,
-		Evidence: s.evidence, People: s.accounts, Members: s.members, VoterKeys: s.voterKeys, Sources: sysevent.Sources{Records: s.store.Engine},
+		Evidence: packs, People: s.accounts, Members: s.members, VoterKeys: s.voterKeys,
+		Sources: sysevent.Sources{Records: s.store.Engine},
 		Address: identity.AddressOf(c.ClientAddressHeader), Simulator: simulate.New(simulate.Options{
 			Ledgers: s.ledgers, Processors: s.control.Processors, Clock: s.clock.Now})})
 	if err != nil {

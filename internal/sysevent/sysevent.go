@@ -131,19 +131,18 @@ type Change struct {
 	KeepConfigVersion bool
 }
 
-// Disclosures tells the organization's setting for new events.
-type Disclosures interface {
-	Disclosure(ctx context.Context, s *log.State) (id.Disclosure, error)
-}
-
 // Appender states things. Its methods may be called concurrently.
 type Appender struct {
-	Ledgers     *log.Ledgers
-	Records     storage.RecordStore
-	Keyring     *seal.Keyring
-	Disclosures Disclosures
-	Clock       func() time.Time
-	Processors  *admission.FairQueue // in which acts are prepared, shared with the other work of the server; nil: none
+	Ledgers *log.Ledgers
+	Records storage.RecordStore
+	Keyring *seal.Keyring
+
+	// Disclosure returns the organization's setting for new events. It is called for each change,
+	// because organizations and their appender need each other.
+	Disclosure func(ctx context.Context, s *log.State) (id.Disclosure, error)
+
+	Clock      func() time.Time
+	Processors *admission.FairQueue // in which acts are prepared, shared with the other work of the server; nil: none
 
 	acting syncs.KeyLocks[id.Tenant] // one act of an organization at a time
 
@@ -275,7 +274,7 @@ func (n *Appender) signDrafts(
 	if err != nil {
 		return nil, nil, err
 	}
-	disclosure, err := n.Disclosures.Disclosure(ctx, s)
+	disclosure, err := n.Disclosure(ctx, s)
 	if err != nil {
 		return nil, nil, err
 	}

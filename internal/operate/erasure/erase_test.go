@@ -177,7 +177,7 @@ func TestHoldAgainstErasure(t *testing.T) {
 		}, nil
 	}
 	other := &sysevent.Appender{Ledgers: s.Ledgers, Records: s.Engine, Keyring: s.SystemEvents.Keyring,
-		Disclosures: s.SystemEvents.Disclosures, Clock: s.Clock} // another process would not share the lock
+		Disclosure: s.SystemEvents.Disclosure, Clock: s.Clock} // another process would not share the lock
 	calls := 0
 	_, err := s.eraser.Erase(t.Context(), envelopeRed, "acc_1", func(ctx context.Context, _ *log.State) (erasure.Selection, error) {
 		calls++

@@ -109,7 +109,7 @@ func (w *world) open() {
 	if w.orgs, err = org.New(org.Options{Records: w.Engine, Events: w.SystemEvents, Ledgers: w.Ledgers, Agents: w.agents, Clock: w.Clock}); err != nil {
 		w.t.Fatal(err)
 	}
-	w.SystemEvents.Disclosures = w.orgs
+	w.SystemEvents.Disclosure = w.orgs.Disclosure
 	w.book = policystore.New(policystore.Options{Records: w.Engine, Events: w.SystemEvents, Clock: w.Clock})
 	w.webhooks = webhook.New(webhook.Options{Records: w.Engine, Keyring: w.Keyring(), Caller: deaf{}, Events: w.SystemEvents,
 		Ledgers: w.Ledgers, PublicURL: "https://ledger.example", Clock: w.Clock})

@@ -37,7 +37,7 @@ func newWorld(t testing.TB) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.SystemEvents.Disclosures = orgs
+	s.SystemEvents.Disclosure = orgs.Disclosure
 	w := &world{
 		Service: s, t: t, orgs: orgs,
 		agents:   agent.New(agent.Options{Records: s.Store, Events: s.SystemEvents, Clock: s.Clock}),

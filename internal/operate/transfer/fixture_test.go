@@ -152,7 +152,7 @@ func (h *house) start() {
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	h.systemEvents.Disclosures = h.orgs
+	h.systemEvents.Disclosure = h.orgs.Disclosure
 	h.agents = agent.New(agent.Options{Records: h.engine, Events: h.systemEvents, Keyring: h.keyring, Clock: h.clock})
 	h.policies = policystore.New(policystore.Options{Records: h.engine, Events: h.systemEvents, Clock: h.clock})
 	h.accounts = account.New(account.Options{Records: h.engine, Clock: h.clock, Hashing: account.Hashing{MemoryKiB: 64, Passes: 1}})

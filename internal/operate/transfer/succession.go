@@ -235,9 +235,7 @@ func (s *transition) copyRecords(ctx context.Context) (founding []storage.Change
 }
 
 // alwaysRecord is the disclosure of the first event, whose own rule makes it full.
-type alwaysRecord struct{}
-
-func (alwaysRecord) Disclosure(context.Context, *log.State) (id.Disclosure, error) {
+func alwaysRecord(context.Context, *log.State) (id.Disclosure, error) {
 	return id.DiscloseRecord, nil
 }
 
@@ -245,11 +243,11 @@ func (alwaysRecord) Disclosure(context.Context, *log.State) (id.Disclosure, erro
 // partition.
 func (s *transition) appendFirstEvent(ctx context.Context, founding []storage.Change) error {
 	n := &sysevent.Appender{
-		Ledgers:     s.ledgers,
-		Records:     s.Store,
-		Keyring:     s.Keyring,
-		Disclosures: alwaysRecord{},
-		Clock:       s.Clock,
+		Ledgers:    s.ledgers,
+		Records:    s.Store,
+		Keyring:    s.Keyring,
+		Disclosure: alwaysRecord,
+		Clock:      s.Clock,
 	}
 	statement := sysevent.Statement{Kind: sysevent.Successor, Payload: map[string]any{
 		"predecessor": s.old.Identity().Origin, "checkpoint": string(s.note), "reason": s.Reason,

@@ -76,7 +76,7 @@ func (w *world) organizations(policy string) *org.Orgs {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	w.SystemEvents.Disclosures = orgs
+	w.SystemEvents.Disclosure = orgs.Disclosure
 	w.orgs = orgs
 	return orgs
 }

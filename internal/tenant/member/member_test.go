@@ -105,7 +105,7 @@ func refused(t testing.TB, name string, err error, kind fault.Kind, code, messag
 // which changes wait for one another.
 func (w *world) apart() *member.Members {
 	events := &sysevent.Appender{Ledgers: w.Ledgers, Records: w.Store, Keyring: w.Keyring(),
-		Disclosures: w.SystemEvents.Disclosures, Clock: w.Clock}
+		Disclosure: w.SystemEvents.Disclosure, Clock: w.Clock}
 	return member.New(member.Options{Records: w.Store, Events: events, Accounts: w.accounts, Clock: w.Clock,
 		Quota: &quota.Quota{Records: w.Store, Clock: w.Clock}})
 }

@@ -31,7 +31,7 @@ func newWorld(t testing.TB) *world {
 	t.Helper()
 	w := &world{Service: ledgertest.New(t), t: t, token: map[id.Tenant]org.Token{}, keyID: map[id.Tenant]string{}}
 	w.orgs = w.open()
-	w.SystemEvents.Disclosures = w.orgs
+	w.SystemEvents.Disclosure = w.orgs.Disclosure
 	w.found(red, "red")
 	w.found(blue, "blue")
 	return w
