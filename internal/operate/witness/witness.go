@@ -61,11 +61,6 @@ type Store interface {
 	Tenants(ctx context.Context) iter.Seq2[id.Tenant, error]
 }
 
-// Organizations returns the witness settings of an organization (package org).
-type Organizations interface {
-	Witnessing(ctx context.Context, t id.Tenant) (org.Witnessing, error)
-}
-
 // Client calls witnesses (package egress).
 type Client interface {
 	Post(ctx context.Context, address string, header http.Header, body []byte) (egress.Answer, error)
@@ -75,7 +70,7 @@ type Client interface {
 type Options struct {
 	Store         Store
 	Ledgers       *log.Ledgers
-	Organizations Organizations
+	Organizations *org.Orgs
 	Client        Client
 
 	Service    *trust.Policy // the service's witnesses, with URLs, without logs (Rules.CheckService); default: none

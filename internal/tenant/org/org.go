@@ -36,21 +36,12 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// Ledgers tells the published state of a ledger and changes its keys (package log).
+// Ledgers returns the published state of a ledger, and changes its keys and its clock (package log).
 type Ledgers interface {
-	ledgerStates
-	ledgerKeys
-}
-
-// ledgerStates tells the published state of a ledger.
-type ledgerStates interface {
 	State(ctx context.Context, t id.Tenant) (*log.State, error)
 	// LastShown returns a ledger that another node owns, as it was at its anchor.
 	LastShown(ctx context.Context, t id.Tenant) (*log.State, error)
-}
 
-// ledgerKeys changes the keys and the clock of a ledger.
-type ledgerKeys interface {
 	RotateLogKey(ctx context.Context, s *log.State) (*log.KeyChange, error)
 	RetireLogKey(ctx context.Context, s *log.State) (*log.KeyChange, error)
 	CorrectClock(ctx context.Context, s *log.State) (*log.ClockChange, error)
