@@ -11,21 +11,21 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// pending is an append under way.
+// pending is an append in flight.
 type pending struct {
 	results []error
-	landed  sync.WaitGroup // one for each share
-	out     *atomic.Int64  // shares of all appends
+	done    sync.WaitGroup // one for each share
+	out     *atomic.Int64  // number of shares in flight, of all appends
 }
 
-// part is one tenant's batch and where its answer goes.
+// part is one tenant's batch and the place of its result.
 type part struct {
 	*storage.Batch
 	result *error
 }
 
-// Append implements storage.Ledgers. It gives each queue its share and waits for no queue. The
-// appends of one tenant keep the order of its queue.
+// Append implements storage.Ledgers. It gives each queue its share and waits for none of them. A tenant's appends are
+// ordered by its queue.
 func (e *Engine) Append(batches []storage.Batch) storage.Pending {
 	p := &pending{results: make([]error, len(batches)), out: &e.out}
 	if err := e.enterAppend(context.Background()); err != nil {
@@ -39,51 +39,51 @@ func (e *Engine) Append(batches []storage.Batch) storage.Pending {
 	seen := make(map[id.Tenant]bool, len(batches))
 	for i := range batches {
 		b := &batches[i]
-		if err := acceptable(b, seen); err != nil {
+		if err := checkBatch(b, seen); err != nil {
 			p.results[i] = fmt.Errorf("append: %w", err)
 			continue
 		}
-		l := e.queueOf(b.Tenant)
+		l := e.queueFor(b.Tenant)
 		if shares[l] == nil {
-			shares[l] = &share{landed: p.endShare}
+			shares[l] = &share{done: p.endShare}
 		}
 		shares[l].appendPart(part{Batch: b, result: &p.results[i]})
 	}
 	for l, s := range shares {
-		p.landed.Add(1)
+		p.done.Add(1)
 		e.out.Add(1)
 		if len(s.together) > 0 {
-			s.arguments = e.argumentsOf(s.together)
+			s.arguments = e.argumentsFor(s.together)
 		}
 		l.queue.addWaiting(s)
 	}
 	return p
 }
 
-func acceptable(b *storage.Batch, seen map[id.Tenant]bool) error {
+func checkBatch(b *storage.Batch, seen map[id.Tenant]bool) error {
 	if err := b.Validate(); err != nil {
 		return err
 	}
 	if seen[b.Tenant] {
-		return errors.New("tenant twice in one append")
+		return errors.New("more than one batch of a tenant in one append")
 	}
 	seen[b.Tenant] = true
 	return nil
 }
 
-// endShare ends a share.
+// endShare records that a share has its results.
 func (p *pending) endShare() {
 	p.out.Add(-1)
-	p.landed.Done()
+	p.done.Done()
 }
 
 // Wait implements storage.Pending.
 func (p *pending) Wait() []error {
-	p.landed.Wait()
+	p.done.Wait()
 	return p.results
 }
 
-// answer sets the answers of parts.
+// answer sets the results of parts.
 func answer(parts []part, err error) {
 	for _, p := range parts {
 		p.answer(err)
@@ -97,5 +97,5 @@ func (p part) answer(err error) {
 	*p.result = err
 }
 
-// creates reports whether the batch makes its ledger.
+// creates reports whether the batch creates its ledger.
 func (p part) creates() bool { return storage.Head{}.Continues(p.Expect) }

@@ -6,20 +6,20 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-// array is a parameter of an array type in PostgreSQL's binary form (array_recv in the server's arrayfuncs.c):
-// dimensions, whether there are NULLs, the elements' type, length and lower bound of the one dimension, then each
-// element behind its length. It is written as the columns of a statement come in, so that nothing lies between a
-// batch and the bytes that are sent.
+// array is an array parameter in PostgreSQL's binary format (array_recv in the server's arrayfuncs.c): number of
+// dimensions, whether there are NULLs, the element type, the length and lower bound of the single dimension, then each
+// element after its length. Columns are appended directly in this form, so a batch is copied only once into the bytes
+// that are sent.
 type array struct {
 	wire   []byte
 	count  uint32
-	nulls  uint32 // 1 when an element is NULL
+	nulls  uint32 // 1 if an element is NULL
 	typeID uint32
 }
 
 const arrayHeader = 20
 
-// newArray returns an array with room for rows elements of size bytes.
+// newArray returns an array with capacity for rows elements of size bytes.
 func newArray(typeID uint32, rows, size int) array {
 	return array{wire: make([]byte, arrayHeader, arrayHeader+rows*(4+size)), typeID: typeID}
 }
@@ -40,7 +40,7 @@ func (a *array) int8(v uint64) {
 	a.wire = binary.BigEndian.AppendUint64(a.wire, v)
 }
 
-// bytes adds one element of several pieces.
+// bytes appends one element that consists of pieces.
 func (a *array) bytes(pieces ...[]byte) {
 	begin := a.open()
 	for _, p := range pieces {
@@ -61,7 +61,7 @@ func (a *array) null() {
 	a.wire = binary.BigEndian.AppendUint32(a.wire, 0xffffffff)
 }
 
-// open begins an element that is then appended to wire, and close ends it.
+// open starts an element whose bytes are then appended to wire. close ends it.
 func (a *array) open() (begin int) {
 	a.wire = append(a.wire, 0, 0, 0, 0)
 	return len(a.wire)
@@ -72,7 +72,7 @@ func (a *array) close(begin int) {
 	binary.BigEndian.PutUint32(a.wire[begin-4:], uint32(len(a.wire)-begin))
 }
 
-// value returns the bytes of the parameter; nothing is added afterwards.
+// value returns the bytes of the parameter. No element may be added afterwards.
 func (a *array) value() []byte {
 	header := a.wire[:arrayHeader]
 	if a.count == 0 { // an empty array has no dimension
@@ -85,7 +85,7 @@ func (a *array) value() []byte {
 	return a.wire
 }
 
-// elements returns the parameters that are the only elements of arrays, nil for NULL.
+// elements returns the only element of each array, or nil for NULL.
 func elements(arrays [][]byte) [][]byte {
 	all := make([][]byte, len(arrays))
 	for i, wire := range arrays {

@@ -8,18 +8,18 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// barriers is the number of rows that barriers spread over.
+// barriers is the number of rows that barriers are spread over.
 const barriers = 64
 
 const barrierSQL = `INSERT INTO barrier (org, slot, passed) VALUES (0, $1, 1)
 ON CONFLICT (org, slot) DO UPDATE SET passed = barrier.passed + 1`
 
-// barrierTries is how often a barrier is begun anew because another one has its row:
-// that one holds it until its own commit is done, with the wait for a standby.
+// barrierTries bounds the attempts of a barrier whose row is locked by another one, which holds it until its own commit
+// is done, including the wait for a standby.
 const barrierTries = 8
 
-// passBarrier commits something. The commit's place in the server's log is behind
-// everything that was visible before, and standbys confirm that log in its order.
+// passBarrier commits something. The commit follows everything that was visible before it in the server's log, and
+// standbys confirm the log in order.
 func passBarrier(ctx context.Context, conn *pgx.Conn) error {
 	begins(conn)
 	var err error
@@ -38,8 +38,8 @@ func passBarrier(ctx context.Context, conn *pgx.Conn) error {
 	return nil
 }
 
-// Barrier implements storage.Ledgers. A store that is open read-only can't write a barrier. It needs
-// none, because its commands compare stored data and sign nothing.
+// Barrier implements storage.Ledgers. A read-only store cannot write a barrier. It needs none, because its commands
+// compare stored data and sign nothing.
 func (e *Engine) Barrier(ctx context.Context) error {
 	if err := e.beginCall(ctx); err != nil {
 		return fmt.Errorf("barrier: %w", err)
@@ -58,7 +58,7 @@ func (e *Engine) passBarrier(ctx context.Context) error {
 	return e.onConnection(ctx, func(conn *pgx.Conn) error { return passBarrier(ctx, conn) })
 }
 
-// onConnection does work on a connection of the pool.
+// onConnection calls work with a connection of the pool.
 func (e *Engine) onConnection(ctx context.Context, work func(*pgx.Conn) error) error {
 	conn, err := e.pool.Acquire(ctx)
 	if err != nil {

@@ -9,9 +9,9 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// lockSQL reads the versions of records and keeps other transactions from changing them until the transaction ends.
-// It takes the locks in one order, so that two transactions don't wait for each other. It finds each record by its
-// whole key. A join would be planned, while there are few records, as a read of all records of the organization.
+// lockSQL reads the versions of records and keeps other transactions from changing them until the transaction ends. It
+// takes the locks in key order, so that two transactions do not deadlock. It looks up each record by its whole key;
+// while there are few records, the planner would execute a join by reading all records of the organization.
 const lockSQL = `SELECT r.kind, r.key, r.version
 FROM (SELECT * FROM unnest($2::bytea[], $3::bytea[]) AS names (kind, key) ORDER BY kind, key) AS c
 CROSS JOIN LATERAL (SELECT kind, key, version FROM record WHERE record.org = $1 AND record.kind = c.kind AND record.key = c.key FOR UPDATE) AS r`
@@ -20,29 +20,29 @@ const putSQL = `INSERT INTO record (org, kind, key, value, version)
 SELECT $1::int8, * FROM unnest($2::bytea[], $3::bytea[], $4::bytea[], $5::int8[])
 ON CONFLICT (org, kind, key) DO NOTHING`
 
-// replaceSQL is for records that are there and locked.
+// replaceSQL is for records that exist and are locked.
 const replaceSQL = `INSERT INTO record (org, kind, key, value, version)
 SELECT $1::int8, * FROM unnest($2::bytea[], $3::bytea[], $4::bytea[], $5::int8[])
 ON CONFLICT (org, kind, key) DO UPDATE SET value = excluded.value, version = excluded.version`
 
 const removeSQL = `DELETE FROM record WHERE org = $1 AND kind = $2 AND key = $3`
 
-// recordName names a record of one tenant.
+// recordName identifies a record of one tenant.
 type recordName struct {
 	kind storage.Kind
 	key  string
 }
 
-// staged is the outcome of the changes to one record.
+// staged is the combined result of the changes to one record.
 type staged struct {
 	recordName
-	stored  uint64 // its version before, 0 for none
-	version uint64 // and after
+	stored  uint64 // version before the changes; 0 if absent
+	version uint64 // version after the changes; 0 if deleted
 	value   []byte
 }
 
-// change checks the changes in their order and writes their outcome, or returns an
-// *storage.ItemError. errMet asks for the whole transaction again.
+// change checks the changes in order and writes their results, or returns an *storage.ItemError. If it returns errMet,
+// the whole transaction must be retried.
 func change(ctx context.Context, tx pgx.Tx, t id.Tenant, changes []storage.Change) error {
 	if len(changes) == 0 {
 		return nil
@@ -55,18 +55,18 @@ func change(ctx context.Context, tx pgx.Tx, t id.Tenant, changes []storage.Chang
 	if err != nil {
 		return err
 	}
-	var made, replaced, removed recordColumns
+	var created, replaced, removed recordColumns
 	for _, s := range all {
 		switch {
 		case s.stored == 0 && s.version > 0:
-			made.addRecord(s)
+			created.addRecord(s)
 		case s.version > 0:
 			replaced.addRecord(s)
 		case s.stored > 0:
 			removed.addRecord(s)
 		}
 	}
-	return write(ctx, tx, t, &made, &replaced, &removed)
+	return write(ctx, tx, t, &created, &replaced, &removed)
 }
 
 func lockVersions(ctx context.Context, tx pgx.Tx, t id.Tenant, changes []storage.Change) (map[recordName]uint64, error) {
@@ -88,8 +88,7 @@ func lockVersions(ctx context.Context, tx pgx.Tx, t id.Tenant, changes []storage
 	return versions, err
 }
 
-// stage applies the changes in their order, each to the outcome of the changes before it. It returns
-// the outcome for each record.
+// stage applies the changes in order, each to the result of the earlier ones. It returns the result for each record.
 func stage(changes []storage.Change, stored map[recordName]uint64) ([]staged, error) {
 	at := make(map[recordName]int, len(changes))
 	all := make([]staged, 0, len(changes))
@@ -115,7 +114,7 @@ func stage(changes []storage.Change, stored map[recordName]uint64) ([]staged, er
 	return all, nil
 }
 
-// recordColumns are columns of table record.
+// recordColumns contains columns of table record.
 type recordColumns struct {
 	kind, key, value [][]byte
 	version          []int64
@@ -128,14 +127,14 @@ func (c *recordColumns) addRecord(s staged) {
 	c.version = append(c.version, int64(s.version))
 }
 
-func write(ctx context.Context, tx pgx.Tx, t id.Tenant, made, replaced, removed *recordColumns) error {
+func write(ctx context.Context, tx pgx.Tx, t id.Tenant, created, replaced, removed *recordColumns) error {
 	org := int64(t)
-	if len(made.key) > 0 {
-		tag, err := tx.Exec(ctx, putSQL, org, made.kind, made.key, made.value, made.version)
+	if len(created.key) > 0 {
+		tag, err := tx.Exec(ctx, putSQL, org, created.kind, created.key, created.value, created.version)
 		if err != nil {
 			return err
 		}
-		if tag.RowsAffected() != int64(len(made.key)) {
+		if tag.RowsAffected() != int64(len(created.key)) {
 			return errMet
 		}
 	}
@@ -147,7 +146,7 @@ func write(ctx context.Context, tx pgx.Tx, t id.Tenant, made, replaced, removed 
 	if len(removed.key) == 0 {
 		return nil
 	}
-	var b pgx.Batch // one way there and back
+	var b pgx.Batch // one round trip
 	for i := range removed.key {
 		b.Queue(removeSQL, org, removed.kind[i], removed.key[i])
 	}

@@ -2,7 +2,7 @@ package pgstore
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// Collector returns figures of the connections, for telemetry.
+// Collector returns metrics about the connections.
 func (e *Engine) Collector() prometheus.Collector {
 	const prefix = "agentledger_store_"
 	gauge := func(name, help string, value func() float64) prometheus.Collector {
@@ -12,16 +12,16 @@ func (e *Engine) Collector() prometheus.Collector {
 		return prometheus.NewCounterFunc(prometheus.CounterOpts{Name: prefix + name, Help: help}, value)
 	}
 	return collectors{
-		gauge("format", "Version of the schema.", func() float64 { return float64(e.fence.known) }),
-		gauge("readers", "Connections that are open for reads, barriers and changes of records.", func() float64 { return float64(e.pool.Stat().TotalConns()) }),
-		gauge("readers_busy", "Those in use.", func() float64 { return float64(e.pool.Stat().AcquiredConns()) }),
-		counter("readers_waited_total", "Calls that had to wait for one of them.", func() float64 { return float64(e.pool.Stat().EmptyAcquireCount()) }),
-		counter("lost_connections_total", "Connections that were lost in an append: its outcome was unknown.", func() float64 { return float64(e.lost.Load()) }),
-		counter("split_appends_total", "Appends of several ledgers that were done again one by one.", func() float64 { return float64(e.split.Load()) }),
+		gauge("format", "Version of the database schema.", func() float64 { return float64(e.fence.known) }),
+		gauge("readers", "Open connections for reads, barriers and record changes.", func() float64 { return float64(e.pool.Stat().TotalConns()) }),
+		gauge("readers_busy", "Connections for reads, barriers and record changes that are in use.", func() float64 { return float64(e.pool.Stat().AcquiredConns()) }),
+		counter("readers_waited_total", "Calls that had to wait for a connection for reads, barriers or record changes.", func() float64 { return float64(e.pool.Stat().EmptyAcquireCount()) }),
+		counter("lost_connections_total", "Connections lost during an append, whose outcome was then unknown.", func() float64 { return float64(e.lost.Load()) }),
+		counter("split_appends_total", "Appends of several ledgers that were retried one ledger at a time.", func() float64 { return float64(e.split.Load()) }),
 	}
 }
 
-// collectors are several as one.
+// collectors combines several collectors.
 type collectors []prometheus.Collector
 
 // Describe implements prometheus.Collector.

@@ -7,7 +7,7 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// heads are the columns of the guard and of the heads behind it.
+// heads are the columns of the guard and of the new heads.
 type heads struct {
 	org, wasSize, wasEpoch, wasConfig, wasRoot array
 	size, received, epoch, config, root, last  array
@@ -39,7 +39,7 @@ func (h *heads) values() [][]byte {
 	return values(&h.org, &h.wasSize, &h.wasEpoch, &h.wasConfig, &h.wasRoot, &h.size, &h.received, &h.epoch, &h.config, &h.root, &h.last)
 }
 
-// events are the columns of table event for events that lie in rows of their own.
+// events are the columns of table event, for events in separate rows.
 type events struct {
 	codec                                              *documentCodec
 	scratch                                            []byte
@@ -48,7 +48,7 @@ type events struct {
 	documents                                          array
 }
 
-// newEvents returns columns with room for so many rows and so many bytes of documents.
+// newEvents returns columns with capacity for the given number of rows and bytes of documents.
 func newEvents(c *documentCodec, rows, documents int) *events {
 	const hash, digest, short = len(id.Hash{}), len(storage.KeyDigest{}), 40
 	return &events{
@@ -132,11 +132,11 @@ func values(columns ...*array) [][]byte {
 	return all
 }
 
-// sameTile and sameCounter: the later one of a batch counts, and a statement may write a row once.
+// sameTile and sameCounter identify rows that a statement may write only once. The last one of a batch applies.
 func sameTile(a, b *storage.Tile) bool       { return a.Level == b.Level && a.Index == b.Index }
 func sameCounter(a, b *storage.Counter) bool { return a.Name == b.Name }
 
-// lastOf yields those of all that no later one is the same as.
+// lastOf yields the last element of each group of equal elements.
 func lastOf[V any](all []V, same func(a, b *V) bool) func(func(*V) bool) {
 	return func(yield func(*V) bool) {
 		for i := range all {
@@ -151,7 +151,7 @@ func lastOf[V any](all []V, same func(a, b *V) bool) func(func(*V) bool) {
 	}
 }
 
-// number reads an int8 in binary form.
+// number parses an int8 in binary format.
 func number(wire []byte) (int64, bool) {
 	if len(wire) != 8 {
 		return 0, false

@@ -19,13 +19,13 @@ import (
 
 const (
 	connectTime = 10 * time.Second
-	silence     = 30 * time.Second // a peer that answers nothing for so long is taken for gone
+	silence     = 30 * time.Second // a peer that does not respond for this long is considered gone
 )
 
-// session are the settings of every connection. They are set after connecting, because a pooler refuses most of them at
-// the start. There is no statement_timeout because it would end an append's wait for its commit, which lock_timeout does
-// not. A transaction that a lost client left open must end soon, because it holds the lock of a head, for which the next
-// owner of its ledger waits.
+// session contains the settings of every connection. They are set after connecting, because a pooler rejects most of
+// them at startup. There is no statement_timeout: unlike lock_timeout, it would also end an append's wait for its
+// commit. A transaction that a lost client left open must end soon, because it locks the head of a ledger whose next
+// owner is waiting.
 var session = map[string]string{
 	"default_transaction_isolation":       "read committed",
 	"statement_timeout":                   "0",
@@ -36,17 +36,18 @@ var session = map[string]string{
 	"tcp_keepalives_count":                "4",
 }
 
-// connector opens connections that were checked.
+// connector opens and checks connections.
 type connector struct {
 	config      *pgxpool.Config
-	synchronous atomic.Bool // of the connection that was opened last: the server waits for a standby
+	synchronous atomic.Bool // whether the server of the latest connection waits for a standby
 }
 
 func newConnector(o Options) (*connector, error) {
 	config, err := pgxpool.ParseConfig(secret.TrimLineEnd(o.URL))
 	if err != nil {
-		return nil, errors.New("the address of the database can't be read") // the cause may repeat a password
+		return nil, errors.New("the database URL is malformed") // the cause may contain a password
 	}
+	// PGPASSWORD may come from a file
 	cc := config.ConnConfig
 	cc.Password = secret.TrimLineEnd(cc.Password) // PGPASSWORD may have been filled from a file
 	settings := maps.Clone(session)
@@ -71,10 +72,10 @@ func newConnector(o Options) (*connector, error) {
 	return &connector{config: config}, nil
 }
 
-// single returns the configuration of one connection, without the checks.
+// single returns the configuration of a single connection, without the checks.
 func (c *connector) single() *pgx.ConnConfig { return c.config.ConnConfig.Copy() }
 
-// inspectServer connects once and returns the server's settings. It refuses the same servers as connectAndCheck.
+// inspectServer connects once and returns the server's settings. It rejects the same servers as connectAndCheck.
 func (c *connector) inspectServer(ctx context.Context) (server, error) {
 	conn, err := pgx.ConnectConfig(ctx, c.single())
 	if err != nil {
@@ -104,7 +105,7 @@ func (c *connector) connectAndCheck(ctx context.Context) (*pgx.Conn, error) {
 	return conn, nil
 }
 
-// openPool opens the connections of everything but appends. opened is called for each new one.
+// openPool opens the connections for everything except appends. It calls opened for each new connection.
 func (c *connector) openPool(ctx context.Context, most int, opened func()) (*pgxpool.Pool, error) {
 	config := c.config.Copy()
 	config.MaxConns = int32(most)
@@ -125,37 +126,36 @@ func (c *connector) openPool(ctx context.Context, most int, opened func()) (*pgx
 	return pool, nil
 }
 
-// prepare checks the server behind a new connection and pins synchronous_commit for the session. A
-// changed configuration file has then no effect on the session.
+// prepare checks the server of a new connection and pins synchronous_commit for the session, so that a changed
+// configuration file does not affect it.
 func (c *connector) prepare(ctx context.Context, conn *pgx.Conn) error {
 	s, err := querySettings(ctx, conn)
 	if err != nil {
 		return err
 	}
 	c.synchronous.Store(s.standbys != "")
-	if _, err := conn.Exec(ctx, "SET synchronous_commit TO "+s.commit); err != nil { // on or remote_apply, as inspect saw to
+	if _, err := conn.Exec(ctx, "SET synchronous_commit TO "+s.commit); err != nil { // on or remote_apply, which querySettings checked
 		return fmt.Errorf("pin synchronous_commit: %w", unreachable(err))
 	}
 	return nil
 }
 
-// warning is the key of a connection's custom data under which the server's last warning is kept.
+// warning is the key under which a connection's custom data contains the server's last warning.
 const warning = "warning"
 
-// remember keeps a warning for confirmed. Every warning counts, because their texts are in the
-// server's language and no warning is expected during a commit.
+// remember stores a warning for confirmed. Every warning counts, because their texts are in the server's language and
+// no warning is expected during a commit.
 func remember(conn *pgconn.PgConn, n *pgconn.Notice) {
 	if n.SeverityUnlocalized == "WARNING" {
 		conn.CustomData()[warning] = n.Message
 	}
 }
 
-// begins forgets earlier warnings, for example those of a new session. Every warning that confirmed
-// finds came after this call.
+// begins removes earlier warnings, for example from the start of the session, so that confirmed finds only later ones.
 func begins(conn *pgx.Conn) { delete(conn.PgConn().CustomData(), warning) }
 
-// confirmed returns an error if the server warned since begins. A commit with a warning may be
-// missing where it has to be, for example on the standby.
+// confirmed returns an error if the server has warned since begins. A commit with a warning may be missing where it is
+// required, for example on the standby.
 func confirmed(conn *pgx.Conn) error {
 	if message, warned := conn.PgConn().CustomData()[warning]; warned {
 		return fmt.Errorf("the server warned: %v", message)

@@ -12,26 +12,26 @@ import (
 )
 
 const (
-	// idleTime is how long a connection may rest before it is asked whether it still
-	// stands: an append that goes into a dead one has an unknown outcome.
+	// idleTime is how long a connection may be idle before it is pinged: an append that is sent on a dead connection
+	// has an unknown outcome.
 	idleTime = time.Second
-	// pingTime bounds that question.
+	// pingTime bounds a ping.
 	pingTime = 5 * time.Second
-	// partTime bounds the close of a connection, which sends a message to the server.
+	// partTime bounds closing a connection, which sends a message to the server.
 	partTime = time.Second
 )
 
-// connectionQueue is one connection that appends, and the goroutine that owns it. It begins a share when the one
-// before it has its answers. A part that fails can then be done again before a later part of its tenant.
+// connectionQueue is one connection for appends, and the goroutine that owns it. It starts a share when the previous
+// share has its results. So a part that failed can be retried before a later part of the same tenant.
 type connectionQueue struct {
 	engine    *Engine
 	connector *connector
-	side      bool // of tenants that are locked by another session
+	side      bool // for tenants whose heads are locked by another session
 	queue     shares
 	ended     chan error
 
-	conn *pgx.Conn // nil when there is none
-	used time.Time // when conn answered last
+	conn *pgx.Conn // nil if not connected
+	used time.Time // when conn was last used
 }
 
 func (e *Engine) startQueue(c *connector, side bool) *connectionQueue {
@@ -46,9 +46,9 @@ func (l *connectionQueue) runQueue() {
 		all := *s
 		l.servePending(s)
 		l.engine.fence.explain(all.together, all.alone)
-		l.engine.remember(l, all.together)
-		l.engine.remember(l, all.alone)
-		all.landed()
+		l.engine.updateAside(l, all.together)
+		l.engine.updateAside(l, all.alone)
+		all.done()
 	}
 	var err error
 	if l.conn != nil {
@@ -59,13 +59,13 @@ func (l *connectionQueue) runQueue() {
 	l.ended <- err
 }
 
-// closeQueue closes a queue that has no users any more, after its waiting shares are done.
+// closeQueue closes a queue without users, after its waiting shares are done.
 func (l *connectionQueue) closeQueue() error {
 	l.queue.close()
 	return <-l.ended
 }
 
-// servePending appends the parts that go together, then the parts that need a transaction of their own.
+// servePending appends the parts that share a statement, then the parts that need separate transactions.
 func (l *connectionQueue) servePending(s *share) {
 	if l.side {
 		l.leaveLocked(s)
@@ -78,8 +78,8 @@ func (l *connectionQueue) servePending(s *share) {
 	}
 }
 
-// together appends parts as one statement, which is one commit. One that the
-// server refuses was not applied: then each part goes by itself.
+// together appends parts with one statement, which is one commit. If the server rejects it, nothing was applied, and
+// each part is retried separately.
 func (l *connectionQueue) together(parts []part, args arguments) {
 	ctx := context.Background()
 	conn, err := l.ready(ctx)
@@ -108,8 +108,8 @@ func (l *connectionQueue) together(parts []part, args arguments) {
 	}
 }
 
-// split appends parts of which a joint statement was refused. Those that another session has locked are refused
-// without another wait, so that the others wait for a lock once.
+// split retries the parts of a rejected statement. Parts whose heads another session has locked are rejected without
+// waiting again, so that the others wait for a lock only once.
 func (l *connectionQueue) split(parts []part, cause *pgconn.PgError) {
 	if cause.Code == lockNotAvailable {
 		free, err := l.refuseLocked(parts)
@@ -118,19 +118,19 @@ func (l *connectionQueue) split(parts []part, cause *pgconn.PgError) {
 			return
 		}
 		if 0 < len(free) && len(free) < len(parts) {
-			l.together(free, l.engine.argumentsOf(free))
+			l.together(free, l.engine.argumentsFor(free))
 			return
 		}
 		parts = free // empty, or the locked row is not a head
 	}
 	for i := range parts {
-		l.together(parts[i:i+1], l.engine.argumentsOf(parts[i:i+1]))
+		l.together(parts[i:i+1], l.engine.argumentsFor(parts[i:i+1]))
 	}
 }
 
-// ready returns a connection that stood a moment ago.
+// ready returns a connection that responded recently.
 func (l *connectionQueue) ready(ctx context.Context) (*pgx.Conn, error) {
-	if l.conn != nil && (l.conn.IsClosed() || time.Since(l.used) > idleTime && !l.stands(ctx)) {
+	if l.conn != nil && (l.conn.IsClosed() || time.Since(l.used) > idleTime && !l.responds(ctx)) {
 		l.drop()
 	}
 	if l.conn == nil {
@@ -144,18 +144,18 @@ func (l *connectionQueue) ready(ctx context.Context) (*pgx.Conn, error) {
 	return l.conn, nil
 }
 
-// stands asks the server for a sign of life.
-func (l *connectionQueue) stands(ctx context.Context) bool {
+// responds pings the server.
+func (l *connectionQueue) responds(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, pingTime)
 	defer cancel()
 	return l.conn.Ping(ctx) == nil
 }
 
-// lost says what an append that got no answer of the server comes to, unless err
-// says it already, and gives the connection up.
+// lost drops the connection and returns the error for an append that got no response, unless err is already such an
+// error.
 func (l *connectionQueue) lost(err error) error {
 	l.engine.lost.Add(1)
-	l.engine.logger.Warn("a connection to PostgreSQL was lost in an append", "err", err)
+	l.engine.logger.Warn("lost a connection to PostgreSQL during an append", "err", err)
 	l.drop()
 	switch {
 	case errors.Is(err, storage.ErrUnavailable), errors.Is(err, storage.ErrUnknown):
@@ -166,16 +166,16 @@ func (l *connectionQueue) lost(err error) error {
 	return unknownOutcome(err)
 }
 
-// drop gives a connection up. It resets the pool too, because the same cause has likely ended the pool's connections.
+// drop closes a connection. It also resets the pool, because the same cause has likely broken the pool's connections.
 func (l *connectionQueue) drop() {
 	ctx, cancel := context.WithTimeout(context.Background(), partTime)
 	defer cancel()
-	_ = l.conn.Close(ctx) // nothing depends on how it ends
+	_ = l.conn.Close(ctx) // nothing depends on the result
 	l.conn = nil
 	l.engine.pool.Reset()
 }
 
-// result says what became of a part that went with others.
+// result returns the result of a part that shared a statement with others.
 func (m moved) result(p part) error {
 	if !m[p.Tenant] {
 		return storage.ErrConflict

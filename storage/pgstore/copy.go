@@ -12,7 +12,7 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// How many keys and records are read at a time.
+// Numbers of keys and records that are read at a time.
 const (
 	keysPage      = 4096
 	partitionPage = 256
@@ -20,7 +20,7 @@ const (
 
 const keysSQL = `SELECT idx, idempotency FROM event WHERE org = $1 AND idempotency > $2 AND idx >= $3 AND idx < $4 ORDER BY idempotency LIMIT $5`
 
-// IdempotencyKeys implements storage.Ledgers. Keys lie by their digests, so it goes through all of the tenant's.
+// IdempotencyKeys implements storage.Copier. The keys are ordered by their digests, so it reads all keys of the tenant.
 func (e *Engine) IdempotencyKeys(ctx context.Context, t id.Tenant, begin, end id.Index) iter.Seq2[storage.IndexedKey, error] {
 	return func(yield func(storage.IndexedKey, error) bool) {
 		if err := e.readKeys(ctx, t, begin, end, yield); err != nil {
@@ -35,7 +35,7 @@ func (e *Engine) readKeys(ctx context.Context, t id.Tenant, begin, end id.Index,
 		return err
 	}
 	end = min(end, head.Size)
-	for after := []byte{}; begin < end; { // no key is empty, so this is before all
+	for after := []byte{}; begin < end; { // no key is empty, so this precedes all keys
 		page, err := e.keysPage(ctx, t, after, begin, end)
 		if err != nil {
 			return err
@@ -77,10 +77,10 @@ func (e *Engine) keysPage(ctx context.Context, t id.Tenant, after []byte, begin,
 
 const partitionSQL = `SELECT kind, key, value, version FROM record WHERE org = $1 AND (kind, key) > ($2, $3) ORDER BY kind, key LIMIT $4`
 
-// Partition implements storage.RecordStore.
+// Partition implements storage.Copier.
 func (e *Engine) Partition(ctx context.Context, t id.Tenant) iter.Seq2[storage.Record, error] {
 	return func(yield func(storage.Record, error) bool) {
-		var after storage.Record // no kind is empty, so this is before all
+		var after storage.Record // no kind is empty, so this precedes all records
 		for {
 			page, err := e.partitionPage(ctx, t, after)
 			if err != nil {

@@ -11,24 +11,24 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// document is the texts of an event in the form in which they are stored.
+// document contains the texts of an event that are compressed and stored together.
 //
 // PostgreSQL compresses only rows of more than about 2,000 bytes, and the row of an event is shorter. So the program
-// compresses the texts. That halves the bytes that are sent, logged and stored, and saves the server more work than it
-// costs the program. Id, record and envelope are compressed together, because ids and the signature occur in each. That
-// takes a third less space than compressing them separately.
+// compresses the texts. This halves the bytes that are sent, logged and stored, and saves the server more work than it
+// costs the program. ID, record and envelope are compressed together, because the IDs and the signature occur in each of
+// them. This takes a third less space than compressing them separately.
 //
-// The stored form is one byte for the form; the length of the id times two, plus one if there is an envelope; the
-// length of the record; and an S2 block of id, record and envelope. The texts in the block are packed in form 1 (see
-// pack) and plain in form 2. Forms 3 and 4 are for an event that was erased: packed and plain, with the index of the
-// erasing event before the block. Forms 5 and 6 are for an event whose texts are archived: like 3 and 4, with 0 for an
-// event that was not erased, and without record. The block uses the dictionary of these forms
+// The stored form is one byte for the form; the length of the ID times two, plus one if there is an envelope; the length
+// of the record; and an S2 block of ID, record and envelope. The texts in the block are packed in form 1 (see pack) and
+// plain in form 2. Forms 3 and 4 are for an erased event: packed and plain, with the index of the erasing event before the
+// block. Forms 5 and 6 are for an event whose texts are archived: like 3 and 4, with index 0 if the event was not erased,
+// and without a record. The block uses the dictionary of these forms
 // (https://github.com/klauspost/compress/tree/master/s2#dictionaries). Lengths are encoded by binary.AppendUvarint.
 //
 //   - Stored data stays readable permanently: a form is never changed, and a new form gets a new number.
 //   - Any bytes are returned unchanged, whether they are canonical JSON or not.
-//   - Damaged bytes are rejected or read as another text, which the layer above detects because it knows the hash.
-//     Reading them takes no more memory than a large event.
+//   - Damaged bytes are rejected or decoded to another text, which the layer above detects because it knows the hash.
+//     Decoding them takes no more memory than a large event.
 type document struct {
 	ID       id.Event
 	Record   []byte
@@ -113,8 +113,7 @@ func newDocumentCodec() *documentCodec {
 	return &documentCodec{alphabet: newAlphabet(), dict: s2.MakeDictManual(dictionary, 0)}
 }
 
-// Append appends the stored form of d to dst. scratch is overwritten and returned for the
-// next call.
+// Append appends the stored form of d to dst. It overwrites scratch and returns it for the next call.
 func (c *documentCodec) Append(dst []byte, d document, scratch []byte) (stored, _ []byte) {
 	present := uint64(0)
 	if d.Envelope != nil {

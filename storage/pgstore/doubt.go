@@ -7,21 +7,21 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// doubts knows when a record that is read may not be durable. PostgreSQL shows a transaction once
-// its commit is durable, unless the wait for the commit was cancelled. A reader may then see the
-// record before the news of the cancelled wait.
+// doubts tracks when a record that is read may not be durable. PostgreSQL shows a transaction once its commit is
+// durable, unless the wait for the commit was canceled. In that case, a reader may see the record before this process
+// learns of the cancellation.
 //
-// Invariant: while a transaction of this process that writes a tenant's records is out, there is a doubt about that
-// tenant. There is a doubt about all tenants after such a transaction had an unknown outcome. Each new connection
-// also raises a doubt about all tenants, because a server after a crash shows commits that it had not replicated. A
-// doubt about all tenants lasts until a barrier that began later was passed.
+// Invariant: there is a doubt about a tenant while a transaction of this process that writes the tenant's records is in
+// flight. There is a doubt about all tenants after such a transaction had an unknown outcome, and after each new
+// connection, because a server that recovers from a crash shows commits that it had not replicated. A doubt about all
+// tenants lasts until a barrier that started later has passed.
 type doubts struct {
 	mu             sync.Mutex
 	out            map[id.Tenant]int
 	raised, passed uint64
 }
 
-// beginDoubt notes that a transaction which writes records of t goes out.
+// beginDoubt records that a transaction that writes records of t is in flight.
 func (d *doubts) beginDoubt(t id.Tenant) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -31,7 +31,7 @@ func (d *doubts) beginDoubt(t id.Tenant) {
 	d.out[t]++
 }
 
-// endDoubt notes the end of a transaction that beginDoubt noted. known is false when its outcome is unknown.
+// endDoubt records the end of a transaction that beginDoubt recorded. known is false if its outcome is unknown.
 func (d *doubts) endDoubt(t id.Tenant, known bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -43,15 +43,15 @@ func (d *doubts) endDoubt(t id.Tenant, known bool) {
 	}
 }
 
-// raiseDoubt notes a reason to doubt all that is read.
+// raiseDoubt records a doubt about all tenants.
 func (d *doubts) raiseDoubt() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.raised++
 }
 
-// about reports whether records of t that were just read need a barrier. upTo is the newest doubt
-// that such a barrier settles.
+// about reports whether records of t that were just read need a barrier. upTo is the latest doubt that such a barrier
+// settles.
 func (d *doubts) about(t id.Tenant) (doubt bool, upTo uint64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

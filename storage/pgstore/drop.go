@@ -11,7 +11,7 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// dropSQL takes all of an organization away, table by table.
+// dropSQL deletes everything of an organization, table by table.
 var dropSQL = [...]string{
 	`DELETE FROM event WHERE org = $1`,
 	`DELETE FROM segment WHERE org = $1`,
@@ -21,7 +21,7 @@ var dropSQL = [...]string{
 	`DELETE FROM head WHERE org = $1`,
 }
 
-// Drop implements storage.Engine. Once it is out, the end of ctx does not cut it off.
+// Drop implements storage.Copier. Once the transaction has started, the end of ctx does not cancel it.
 func (e *Engine) Drop(ctx context.Context, t id.Tenant, mark storage.Record) error {
 	if err := e.enterWrite(ctx); err != nil {
 		return fmt.Errorf("drop: %w", err)
@@ -49,7 +49,7 @@ func (e *Engine) dropTenant(ctx context.Context, t id.Tenant, mark storage.Recor
 	return err
 }
 
-// dropAll holds the record that it rests on until all is gone.
+// dropAll locks the record that is the condition until everything is deleted.
 func dropAll(ctx context.Context, tx pgx.Tx, t id.Tenant, mark storage.Record) error {
 	stored, err := lockVersions(ctx, tx, t, []storage.Change{{Kind: mark.Kind, Key: mark.Key}})
 	if err != nil {

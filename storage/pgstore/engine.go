@@ -1,33 +1,27 @@
-// Package pgstore is the storage engine on PostgreSQL 15 or newer (https://www.postgresql.org), for
-// services of more than one machine.
+// Package pgstore is the storage engine on PostgreSQL 15 or newer (https://www.postgresql.org), for services with more than
+// one machine. It hides the schema, the encoding of rows and the connections behind storage.Engine.
 //
 // Invariants:
 //
-//   - The guard is in the statement: all writes of an append depend on an UPDATE of the head that
-//     compares size, root, epoch and config version, at READ COMMITTED. Several programs may work
-//     on one database; safety depends on nothing else.
-//   - The guard also compares the newest schema that the program knows with the lowest one that may
-//     write. A program that is too old sees that in a second, too, and then answers no call any more.
-//   - The appends of one tenant go through one connection, one after another, in the order of the
-//     Append calls. Waiting appends of different tenants go as one statement and one commit. When
-//     that fails, each tenant goes by itself.
-//   - A write waits for a lock of another session for lockTimeout at most. After that it was not
-//     applied, and the locked tenant gets storage.ErrUnavailable.
-//   - An append that is out is never cancelled. A lost connection and any warning of the server
-//     during the commit (such as "canceling wait for synchronous replication") are
-//     storage.ErrUnknown, never a success.
-//   - Every connection is checked before its first use. A server in recovery is refused, and so is
-//     a server whose settings could lose acknowledged data.
-//   - The tables have every column, constraint and unique index that the migrations give them, and
-//     no trigger, or the store is not opened.
-//   - Record reads pass a barrier while a write of this process, or data visible to a new
-//     connection, is not known to be durable. A commit wait that was cancelled in another process
-//     can't be seen here: its record may be read before it reaches the standby.
-//   - A store that is open read-only writes nothing to the database, its schema included, and
-//     answers every write with storage.ErrReadOnly. It passes no barrier, so callers MUST NOT sign
-//     or promise anything on its reads.
-//   - It never answers storage.ErrBroken: a server that fails a sync crashes and recovers by
-//     itself, which is a lost connection here.
+//   - The guard is in the statement: all writes of an append depend on an UPDATE of the head that compares size, root, epoch
+//     and config version, at READ COMMITTED. Several programs may use one database; safety depends on nothing else.
+//   - The guard also compares the newest schema that the program knows with the lowest one that may write. A program that
+//     is too old also detects this within a second, and then every call fails.
+//   - The appends of a tenant go through one connection, one after another, in the order of the Append calls. Waiting
+//     appends of different tenants share one statement and one commit. If that fails, each tenant is retried separately.
+//   - A write waits at most lockTimeout for a lock of another session. After that, it was not applied, and the locked tenant
+//     gets storage.ErrUnavailable.
+//   - An append in flight is never canceled. A lost connection, and any warning of the server during the commit (such as
+//     "canceling wait for synchronous replication"), is storage.ErrUnknown, never a success.
+//   - Every connection is checked before its first use. A server in recovery is rejected, and so is a server whose settings
+//     could lose acknowledged data.
+//   - The store opens only if its tables have all columns, constraints and unique indexes of the migrations, and no trigger.
+//   - Record reads pass a barrier while a write of this process, or data visible to a new connection, is not known to be
+//     durable. A canceled commit wait of another process cannot be detected: its record may be read before it reaches the
+//     standby.
+//   - A read-only store writes nothing to the database, including its schema, and every write returns storage.ErrReadOnly.
+//     It passes no barrier, so callers must not sign or promise anything based on its reads.
+//   - It never returns storage.ErrBroken: a server that fails a sync crashes and recovers, which is a lost connection here.
 package pgstore
 
 import (
@@ -49,16 +43,16 @@ import (
 type Engine struct {
 	logger   *slog.Logger
 	readOnly bool
-	pool     *pgxpool.Pool // for everything but appends
+	pool     *pgxpool.Pool // for everything except appends
 	queues   []*connectionQueue
-	side     *connectionQueue // of tenants that are aside; it connects when there is one
+	side     *connectionQueue // for the tenants in aside; connects when first needed
 	aside    aside
-	out      atomic.Int64 // shares that queues have
+	out      atomic.Int64 // shares in flight
 	codec    *documentCodec
 	connect  *connector
 	doubts   doubts
 	names    *finder
-	door     syncs.InFlight
+	calls    syncs.InFlight
 	fence    *fence
 
 	lost, split atomic.Uint64 // see Collector
@@ -66,7 +60,7 @@ type Engine struct {
 
 var _ storage.Engine = (*Engine)(nil)
 
-// Open connects, checks the server, and makes or migrates the tables unless o.ReadOnly is true. The tables lie in the
+// Open connects, checks the server, and creates or migrates the tables unless o.ReadOnly is set. The tables are in the
 // first schema of the connection's search_path.
 func Open(ctx context.Context, o Options) (*Engine, error) {
 	o = o.withDefaults()
@@ -113,17 +107,16 @@ func (e *Engine) openPools(ctx context.Context, o Options, c *connector) error {
 	return nil
 }
 
-// Synchronous reports whether the server waits for a standby before it acknowledges
-// (synchronous_standby_names is set). The answer is that of the connection that was opened last.
-// Without that wait, a fail-over may lose acknowledged data.
+// Synchronous reports whether the server waits for a standby before it acknowledges a commit (synchronous_standby_names
+// is set), according to the latest connection. Without that wait, a fail-over may lose acknowledged data.
 func (e *Engine) Synchronous() bool { return e.connect.synchronous.Load() }
 
-// closeTime bounds the wait of Close for calls and appends under way.
+// closeTime bounds how long Close waits for calls and appends in flight.
 const closeTime = 10 * time.Second
 
-// Close waits for calls and appends under way and closes the connections. When the server does not
-// answer for closeTime, Close returns an error that counts the work still out. That work is not
-// cancelled and ends with the process.
+// Close waits for calls and appends in flight and closes the connections. If the server does not respond within
+// closeTime, Close returns an error with the number of connections still in use. Their work is not canceled and ends
+// with the process.
 func (e *Engine) Close() error {
 	closed := make(chan error, 1)
 	go func() { closed <- e.closePools() }()
@@ -131,20 +124,20 @@ func (e *Engine) Close() error {
 	case err := <-closed:
 		return err
 	case <-time.After(closeTime):
-		return fmt.Errorf("close store: PostgreSQL does not answer: appends out on %d connections, other work on %d: %w",
+		return fmt.Errorf("close store: PostgreSQL does not respond: appends in flight on %d connections, other work on %d: %w",
 			e.out.Load(), e.pool.Stat().AcquiredConns(), storage.ErrUnavailable)
 	}
 }
 
 func (e *Engine) closePools() error {
-	if !e.door.Close() {
+	if !e.calls.Close() {
 		return errClosed
 	}
 	var errs []error
 	for _, l := range e.queues {
 		errs = append(errs, l.closeQueue())
 	}
-	if e.side != nil { // a store that is open read-only has no queues
+	if e.side != nil { // a read-only store has no queues
 		errs = append(errs, e.side.closeQueue())
 	}
 	e.fence.close()
@@ -152,10 +145,10 @@ func (e *Engine) closePools() error {
 	return errors.Join(errs...)
 }
 
-// errClosed answers every call after Close.
+// errClosed is returned by every call after Close.
 var errClosed = fmt.Errorf("store is closed: %w", storage.ErrUnavailable)
 
-// beginCall begins a call, which ends with leave.
+// beginCall starts a call, which must end with endCall.
 func (e *Engine) beginCall(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -163,15 +156,15 @@ func (e *Engine) beginCall(ctx context.Context) error {
 	if err := e.fence.refusal(); err != nil {
 		return err
 	}
-	if !e.door.Begin() {
+	if !e.calls.Begin() {
 		return errClosed
 	}
 	return nil
 }
 
-func (e *Engine) endCall() { e.door.End() }
+func (e *Engine) endCall() { e.calls.End() }
 
-// errReadOnly answers every write to a store that is open read-only.
+// errReadOnly is returned by every write to a read-only store.
 var errReadOnly = fmt.Errorf("the store is open read-only: %w", storage.ErrReadOnly)
 
 // enterWrite is beginCall for a call that writes.
@@ -186,7 +179,7 @@ func (e *Engine) enterWrite(ctx context.Context) error {
 	return nil
 }
 
-// enterAppend is enterWrite for a call whose statement has the fence in its guard.
+// enterAppend is enterWrite for a call whose statement includes the fence in its guard.
 func (e *Engine) enterAppend(ctx context.Context) error {
 	if err := e.beginCall(ctx); err != nil {
 		return err

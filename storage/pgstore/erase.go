@@ -11,7 +11,7 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// eraseEnvelopes writes the rows of events anew that a batch erases. The transaction holds the head.
+// eraseEnvelopes rewrites the rows of the events that a batch erases. The transaction must hold the lock of the head.
 func eraseEnvelopes(ctx context.Context, tx pgx.Tx, codec *documentCodec, b *storage.Batch) error {
 	t := textRewriter{SQL: eventsSQL(storage.FieldEnvelope, eventsAt, segmentsAt), Org: int64(b.Tenant)}
 	return t.EraseEnvelopes(ctx, tx, codec, b.ErasedBy())
@@ -19,9 +19,9 @@ func eraseEnvelopes(ctx context.Context, tx pgx.Tx, codec *documentCodec, b *sto
 
 const lockHeadSQL = `SELECT size FROM head WHERE org = $1 FOR UPDATE`
 
-// DropTexts takes record and envelope of the stored events [begin, end) away, at most storage.MaxErased, and returns
-// when that is durable. All else of the events stays. Events without texts are left as they are. The bytes stay in
-// dead rows until VACUUM. Once it is out, the end of ctx does not cut it off.
+// DropTexts removes the record and envelope of the stored events [begin, end), at most storage.MaxErased, and returns
+// when the removal is durable. All other fields of the events stay. Events without texts are left unchanged. The bytes
+// stay in dead rows until VACUUM. Once the transaction has started, the end of ctx does not cancel it.
 func (e *Engine) DropTexts(ctx context.Context, t id.Tenant, begin, end id.Index) error {
 	if err := e.enterWrite(ctx); err != nil {
 		return fmt.Errorf("drop texts: %w", err)
@@ -49,7 +49,7 @@ func (e *Engine) dropTexts(ctx context.Context, t id.Tenant, begin, end id.Index
 	return err
 }
 
-// dropTextsIn holds the head, so that no append writes the same rows.
+// dropTextsIn locks the head, so that no append writes the same rows.
 func dropTextsIn(ctx context.Context, tx pgx.Tx, codec *documentCodec, t id.Tenant, begin, end id.Index) error {
 	var size int64
 	if err := tx.QueryRow(ctx, lockHeadSQL, int64(t)).Scan(&size); err != nil {

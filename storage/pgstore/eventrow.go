@@ -11,7 +11,7 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// readEvents reads the events that rows of eventsSQL hold.
+// readEvents returns the requested events in rows of eventsSQL.
 func (r *eventRow) readEvents(results pgx.BatchResults) ([]storage.Event, error) {
 	rows, err := results.Query()
 	if err != nil {
@@ -30,10 +30,10 @@ func (r *eventRow) readEvents(results pgx.BatchResults) ([]storage.Event, error)
 	return page, rows.Err()
 }
 
-// eventRow reads rows of eventsSQL. Its driver's bytes are valid for one row.
+// eventRow scans rows of eventsSQL. The driver's bytes are valid only until the next row.
 type eventRow struct {
-	begin, end               id.Index   // of the events that are asked for
-	at                       []id.Index // of those alone, in ascending order; nil: all
+	begin, end               id.Index   // of the requested events
+	at                       []id.Index // requested indices in ascending order; if nil, all in [begin, end)
 	codec                    *documentCodec
 	parts                    storage.Fields
 	index                    int64
@@ -57,12 +57,12 @@ func newEventRow(c *documentCodec, parts storage.Fields) *eventRow {
 	return r
 }
 
-// withColumns are the fields that ID and Columns come with.
+// withColumns are the fields for which ID and Columns are read.
 const withColumns = storage.FieldRecord | storage.FieldColumns
 
 func (r *eventRow) withTexts() bool { return r.parts&(withColumns|storage.FieldEnvelope) != 0 }
 
-// appendEvents appends those of the row's events that are asked for.
+// appendEvents appends the requested events of the row.
 func (r *eventRow) appendEvents(page []storage.Event) ([]storage.Event, error) {
 	first, begin, end := id.Index(r.index), r.begin, r.end
 	if r.count == 0 {
@@ -75,7 +75,7 @@ func (r *eventRow) appendEvents(page []storage.Event) ([]storage.Event, error) {
 	if r.at != nil {
 		low, _ := slices.BinarySearch(r.at, first)
 		high, _ := slices.BinarySearch(r.at, first+id.Index(r.count))
-		if low == high { // the segment ends before the event
+		if low == high { // the segment ends before the requested event
 			return page, nil
 		}
 		begin, end = r.at[low], r.at[high-1]+1
@@ -93,7 +93,7 @@ func (r *eventRow) appendEvents(page []storage.Event) ([]storage.Event, error) {
 	}
 	for i := range members {
 		at := int(from) + i
-		if _, asked := slices.BinarySearch(r.at, first+id.Index(at)); r.at != nil && !asked {
+		if _, requested := slices.BinarySearch(r.at, first+id.Index(at)); r.at != nil && !requested {
 			continue
 		}
 		var err error
@@ -104,7 +104,7 @@ func (r *eventRow) appendEvents(page []storage.Event) ([]storage.Event, error) {
 	return page, nil
 }
 
-// alone reads the event of a row that holds no other.
+// alone decodes the event of a row that contains only one.
 func (r *eventRow) alone() (m documentMember, err error) {
 	if !r.withTexts() {
 		return m, nil
@@ -120,7 +120,7 @@ func (r *eventRow) alone() (m documentMember, err error) {
 	return m, nil
 }
 
-// appendEvent appends an event with the parts that are asked for.
+// appendEvent appends an event with the requested fields.
 func (r *eventRow) appendEvent(page []storage.Event, index id.Index, entry []byte, m *documentMember) ([]storage.Event, error) {
 	e := storage.Event{Index: index}
 	if !parseEntry(&e.Entry, entry) {
@@ -142,7 +142,7 @@ func (r *eventRow) appendEvent(page []storage.Event, index id.Index, entry []byt
 // entryLen is the length of a stored entry: its two hashes.
 const entryLen = 2 * len(id.Hash{})
 
-// parseEntry reads a stored entry and reports whether it has its length.
+// parseEntry parses a stored entry and reports whether its length is valid.
 func parseEntry(e *storage.Entry, v []byte) bool {
 	const half = len(id.Hash{})
 	return len(v) == entryLen && parseHash(&e.Prev, v[:half]) && parseHash(&e.Record, v[half:])

@@ -14,8 +14,7 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// How many events are read at a time: as many entries as fill a few hundred
-// kilobytes, and as many documents as are some megabytes when they are large.
+// Numbers of events that are read at a time: entries fill a few hundred kilobytes, and large documents a few megabytes.
 const (
 	entriesPage   = 1024
 	documentsPage = 128
@@ -23,8 +22,8 @@ const (
 
 const sizeSQL = `SELECT size FROM head WHERE org = $1`
 
-// The rows that hold the events [$2, $3), and those at the indices $2. A LIMIT leaves the planner nothing
-// but a lookup for each.
+// The rows that contain the events [$2, $3), and the rows that contain the events at the indices $2. The LIMITs force
+// the planner to look up each one in the index.
 const (
 	eventsWithin   = `event WHERE org = $1 AND idx >= $2 AND idx < $3 AND entry IS NOT NULL`
 	segmentsWithin = `segment WHERE org = $1 AND idx >= coalesce(
@@ -38,8 +37,8 @@ const (
 ) FROM unnest($2::int8[]) AS at (idx)))`
 )
 
-// eventsSQL returns the statement for parts: the rows that hold events, in their order. Count is 0 for
-// an event in a row of its own; else the row is a segment, which may hold others too.
+// eventsSQL returns the statement that reads the selected fields from the rows that contain the events, in order. Count
+// is 0 for an event in a separate row; otherwise the row is a segment, which may also contain other events.
 func eventsSQL(parts storage.Fields, events, segments string) string {
 	event, segment := `SELECT idx, 0::int2 AS count, entry`, `SELECT idx, count, entries`
 	if parts&(withColumns|storage.FieldEnvelope) != 0 {
@@ -54,8 +53,8 @@ UNION ALL ` + segment + ` FROM ` + segments + `
 ORDER BY idx`
 }
 
-// Events implements storage.Ledgers. It reads page by page, so that a slow consumer holds neither a connection
-// nor a snapshot; the size that counts is the one when the sequence begins.
+// Events implements storage.Ledgers. It reads page by page, so that a slow consumer holds neither a connection nor a
+// snapshot. It uses the size of the ledger at the start of the sequence.
 func (e *Engine) Events(ctx context.Context, t id.Tenant, begin, end id.Index, parts storage.Fields) iter.Seq2[storage.Event, error] {
 	return func(yield func(storage.Event, error) bool) {
 		if err := e.readEvents(ctx, t, begin, end, parts, yield); err != nil {
@@ -102,7 +101,7 @@ func (e *Engine) readEvents(ctx context.Context, t id.Tenant, begin, end id.Inde
 	}
 }
 
-// EventsAt implements storage.Ledgers, in one round trip.
+// EventsAt implements storage.Ledgers, with one round trip.
 func (e *Engine) EventsAt(ctx context.Context, t id.Tenant, at []id.Index, of storage.Fields) ([]storage.Event, error) {
 	r := newEventRow(e.codec, of)
 	r.at = at
@@ -118,11 +117,11 @@ func (e *Engine) EventsAt(ctx context.Context, t id.Tenant, at []id.Index, of st
 	if err != nil {
 		return nil, fmt.Errorf("read events: %w", err)
 	}
-	return found[:below], nil // others came meanwhile
+	return found[:below], nil // the others were added in the meantime
 }
 
-// eventsPage reads the size of a ledger and then the events of a statement, and others of their segments.
-// The page is never shorter than the size says, because events are only ever added.
+// eventsPage reads the size of a ledger and then the events that a statement selects. The page never has fewer events
+// than the size implies, because events are only added.
 func (e *Engine) eventsPage(
 	ctx context.Context, t id.Tenant, r *eventRow, sql string, of ...any,
 ) (page []storage.Event, size id.Index, err error) {
@@ -164,7 +163,7 @@ CROSS JOIN LATERAL (
 ) AS s
 WHERE place.idx - s.idx < s.count`
 
-// entryOneSQL is entriesSQL for one place, as most appends ask for. The server sets it up in half of the time.
+// entryOneSQL is entriesSQL for one place, the most common case of appends. It takes the server half as long to set up.
 const entryOneSQL = `SELECT 1::int8, entry FROM event WHERE org = $1 AND idx = $2 AND entry IS NOT NULL
 UNION ALL SELECT 1::int8, substring(s.entries FROM least($2 - s.idx, s.count)::int4 * 64 + 1 FOR 64)
 FROM (SELECT idx, count, entries FROM segment WHERE org = $1 AND idx <= $2 ORDER BY idx DESC LIMIT 1) AS s
@@ -182,7 +181,7 @@ func (e *Engine) Entries(ctx context.Context, places []storage.Position) []stora
 	return found
 }
 
-// readEntries sets those of found that are there.
+// readEntries sets the results of the entries that exist.
 func (e *Engine) readEntries(ctx context.Context, places []storage.Position, found []storage.EntryResult) error {
 	if err := e.beginCall(ctx); err != nil {
 		return err
@@ -201,7 +200,7 @@ func (e *Engine) readEntries(ctx context.Context, places []storage.Position, fou
 	if err != nil {
 		return readError(err)
 	}
-	var n int64 // from 1
+	var n int64 // starts at 1
 	var entry pgtype.DriverBytes
 	_, err = pgx.ForEachRow(rows, []any{&n, &entry}, func() error {
 		if found[n-1].Err = nil; !parseEntry(&found[n-1].Entry, entry) {

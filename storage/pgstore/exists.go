@@ -7,8 +7,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Exists reports whether the database holds a store, of any version, in the schema where Open would
-// look. It changes nothing and does not check whether the store can be used.
+// Exists reports whether the database contains a store, of any version, in the schema that Open would use. It changes
+// nothing and does not check whether the store can be used.
 func Exists(ctx context.Context, o Options) (bool, error) {
 	c, err := newConnector(o)
 	if err != nil {

@@ -23,8 +23,7 @@ const (
 	indexCorrupted       = "XX002"
 )
 
-// refusedError returns the server's error when it is one that ended the transaction
-// and left the connection: nothing was applied.
+// refusedError returns the server's error if it ended only the transaction and not the connection: nothing was applied.
 func refusedError(err error) (*pgconn.PgError, bool) {
 	var p *pgconn.PgError
 	if errors.As(err, &p) && p.SeverityUnlocalized == "ERROR" {
@@ -33,15 +32,15 @@ func refusedError(err error) (*pgconn.PgError, bool) {
 	return nil, false
 }
 
-// raced reports whether the server gave a transaction up in favour of another.
+// raced reports whether the server aborted a transaction in favor of another one.
 func raced(p *pgconn.PgError) bool {
 	return p.Code == serializationFailure || p.Code == deadlockDetected
 }
 
-// unreachable is for errors of a server that can't be used at the moment.
+// unreachable wraps an error of a server that cannot be used at the moment.
 func unreachable(err error) error { return fmt.Errorf("%w: %w", storage.ErrUnavailable, err) }
 
-// readError translates an error of a read, and of a write that was certainly not applied.
+// readError translates an error of a read, or of a write that was certainly not applied.
 func readError(err error) error {
 	var p *pgconn.PgError
 	switch {
@@ -62,21 +61,21 @@ func readError(err error) error {
 	return err
 }
 
-// passing reports whether errors of a class say something about the moment and not about the statement.
+// passing reports whether errors of a class are temporary, rather than caused by the statement.
 func passing(class string) bool {
 	switch class {
 	case "08", // connection
-		"25", // read-only transaction: the server is not the primary any more
-		"40", // rolled back in favour of another
+		"25", // read-only transaction: the server is no longer the primary
+		"40", // rolled back in favor of another transaction
 		"53", // out of disk, memory, connections
 		"55", // locked
 		"57", // an operator's intervention
-		"58", // the system under the server
+		"58", // system error outside of PostgreSQL
 		"XX": // errors without a class of their own, such as EFBIG
 		return true
 	}
 	return false
 }
 
-// unknownOutcome is the answer of a write whose commit was not confirmed.
+// unknownOutcome wraps the cause of a write whose commit was not confirmed.
 func unknownOutcome(cause error) error { return fmt.Errorf("%w: %w", storage.ErrUnknown, cause) }

@@ -4,7 +4,7 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// columns are all columns of an append.
+// columns contains all columns of an append.
 type columns struct {
 	heads    *heads
 	events   *events
@@ -14,7 +14,7 @@ type columns struct {
 	counters *counters
 }
 
-// newColumns returns columns with room for parts.
+// newColumns returns columns with capacity for parts.
 func newColumns(codec *documentCodec, parts []part) *columns {
 	var n layout
 	for _, p := range parts {
@@ -41,9 +41,9 @@ func (c *columns) appendBatch(b *storage.Batch) {
 	c.counters.addCounter(b)
 }
 
-// layout counts the rows that batches become, and about how many bytes their texts come to.
+// layout counts the rows that batches need, and estimates the bytes of their texts.
 type layout struct {
-	alone, documents          int // events in rows of their own
+	alone, documents          int // events in separate rows, bytes of their documents
 	segments, together, texts int // segments and the events in them
 	tiles, counters           int
 }

@@ -53,7 +53,7 @@ func readHead(ctx context.Context, q querier, t id.Tenant) (h storage.Head, foun
 	return h, err == nil, readError(err)
 }
 
-// parseHash copies a stored hash and reports whether it has its length.
+// parseHash copies a stored hash and reports whether its length is valid.
 func parseHash(dst *id.Hash, v []byte) bool { return copy(dst[:], v) == len(v) && len(v) == len(dst) }
 
 // Lookup implements storage.Ledgers.
@@ -83,12 +83,12 @@ func (e *Engine) Counters(ctx context.Context, t id.Tenant, names []string) ([]u
 	if len(names) == 0 {
 		return nil, nil
 	}
-	asked := make([][]byte, len(names))
+	queried := make([][]byte, len(names))
 	for i, n := range names {
-		asked[i] = []byte(n)
+		queried[i] = []byte(n)
 	}
 	known := make(map[string]uint64, len(names))
-	rows, err := e.pool.Query(ctx, countersSQL, int64(t), asked)
+	rows, err := e.pool.Query(ctx, countersSQL, int64(t), queried)
 	if err == nil {
 		var name []byte
 		var value int64

@@ -12,8 +12,8 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// readPage calls page with a connection to read one page. It returns errors of the engine. No connection is held between
-// two pages.
+// readPage calls page with a connection, to read one page, and translates its error. No connection is held between two
+// pages.
 type readPage func(ctx context.Context, page func(querier) error) error
 
 // pageSize is the number of ledgers that are read at a time.
@@ -51,7 +51,7 @@ func tenantPages(ctx context.Context, read readPage) iter.Seq2[id.Tenant, error]
 	}, func(t id.Tenant) id.Tenant { return t })
 }
 
-// surveyPages implements storage.Surveyor. It reads the heads of tenants that are not wanted too, and skips them.
+// surveyPages implements storage.Surveyor. It also reads the heads of tenants that are not wanted, and skips them.
 func surveyPages(ctx context.Context, question storage.SurveyQuestion, read readPage) iter.Seq2[storage.SurveyedLedger, error] {
 	all := pages(func(begin, last int64) (page []storage.SurveyedLedger, err error) {
 		err = read(ctx, func(q querier) error {

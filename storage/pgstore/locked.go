@@ -14,27 +14,27 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// lockTimeout is how long a statement waits for a lock that another session holds, in the form of
-// the setting. A statement that it ends was not applied.
+// lockTimeout is how long a statement waits for a lock of another session, as a value of the setting. A statement that
+// it ends was not applied.
 //
-// It covers the wait for locks alone, so it can't cut the wait of a commit for its standby. If its
-// signal arrives that late, the server warns, and any warning is storage.ErrUnknown. It is longer
-// than PostgreSQL's deadlock_timeout (1 s), so that a deadlock is reported as a deadlock.
+// It applies only to lock waits, so it cannot end the wait of a commit for its standby. If its signal arrives that
+// late, the server warns, and any warning is storage.ErrUnknown. It is longer than PostgreSQL's deadlock_timeout (1 s),
+// so that a deadlock is reported as a deadlock.
 const lockTimeout = "2s"
 
-// errLocked: another session holds a lock that an append needs.
+// errLocked is returned if another session holds a lock that an append needs.
 var errLocked = errors.New("locked by another session")
 
 func lockError(cause *pgconn.PgError) error {
 	return unreachable(fmt.Errorf("%w: %w", errLocked, cause))
 }
 
-// freeSQL returns which of some heads no other session holds, without waiting.
+// freeSQL returns, without waiting, the heads that no other session has locked.
 const freeSQL = `SELECT h.org FROM unnest($1::int8[]) AS asked (org)
 CROSS JOIN LATERAL (SELECT org FROM head WHERE head.org = asked.org FOR UPDATE SKIP LOCKED) AS h`
 
-// refuseLocked answers the parts whose heads another session holds, and returns the others. After an
-// error, no part is answered.
+// refuseLocked sets the results of the parts whose heads another session has locked, and returns the other parts. If it
+// returns an error, no result is set.
 func (l *connectionQueue) refuseLocked(parts []part) (free []part, err error) {
 	ctx := context.Background()
 	conn, err := l.ready(ctx)
@@ -58,7 +58,7 @@ func (l *connectionQueue) refuseLocked(parts []part) (free []part, err error) {
 	return free, nil
 }
 
-// freeHeads looks in a transaction that leaves nothing behind, so that no commit has to wait for a standby.
+// freeHeads locks the heads in a transaction that is rolled back, so that no commit has to wait for a standby.
 func freeHeads(ctx context.Context, conn *pgx.Conn, parts []part) (map[id.Tenant]bool, error) {
 	orgs := make([]int64, len(parts))
 	for i, p := range parts {
@@ -77,7 +77,7 @@ func freeHeads(ctx context.Context, conn *pgx.Conn, parts []part) (map[id.Tenant
 	return free, errors.Join(err, tx.Rollback(ctx))
 }
 
-// leaveLocked answers the parts of a share whose heads are still locked. It is for the side queue.
+// leaveLocked sets the results of the parts of a share whose heads are still locked. It is for the side queue.
 func (l *connectionQueue) leaveLocked(s *share) {
 	all := slices.Concat(s.together, s.alone)
 	free, err := l.refuseLocked(all)
@@ -93,12 +93,12 @@ func (l *connectionQueue) leaveLocked(s *share) {
 		s.appendPart(p)
 	}
 	if len(s.together) > 0 {
-		s.arguments = l.engine.argumentsOf(s.together)
+		s.arguments = l.engine.argumentsFor(s.together)
 	}
 }
 
-// remember moves tenants to the side queue and back, by the results of parts that went through a queue.
-func (e *Engine) remember(l *connectionQueue, parts []part) {
+// updateAside moves tenants to the side queue and back, depending on the results of parts that went through queue l.
+func (e *Engine) updateAside(l *connectionQueue, parts []part) {
 	for _, p := range parts {
 		isLocked := errors.Is(*p.result, errLocked)
 		switch {
@@ -110,15 +110,15 @@ func (e *Engine) remember(l *connectionQueue, parts []part) {
 	}
 }
 
-// aside are the tenants that another session had locked during an append. Their appends go through
-// the side queue until one meets no lock. The other tenants of their own queue therefore don't wait
-// for the same lock again and again.
+// aside contains the tenants whose heads another session had locked during an append. Their appends go through the side
+// queue until one finds no lock, so that the other tenants of their own queue do not wait for the same lock again and
+// again.
 //
-// The order of a tenant's appends holds when it changes its queue. It goes aside when one of its appends was refused.
-// Later appends in its old queue were built on the refused one, so the guard refuses those too, whenever they come.
-// The tenant comes back when it has no append out in the side queue.
+// The order of a tenant's appends is preserved when it changes its queue. It is set aside when one of its appends was
+// rejected. Later appends in its old queue were built on the rejected one, so the guard rejects them too, whenever they
+// are executed. The tenant returns to its own queue when it has no append in flight in the side queue.
 type aside struct {
-	some atomic.Bool // there are any
+	some atomic.Bool // whether there are any
 	mu   sync.Mutex
 	out  map[id.Tenant]int // appends in the side queue
 }
@@ -133,7 +133,7 @@ func (a *aside) isSetAside(t id.Tenant) bool {
 	return there
 }
 
-// begin reports whether an append of t goes through the side queue; then it is out until ended.
+// begin reports whether an append of t goes through the side queue. If so, ended must be called for it.
 func (a *aside) begin(t id.Tenant) bool {
 	if !a.some.Load() {
 		return false
@@ -166,8 +166,8 @@ func (a *aside) ended(t id.Tenant, isLocked bool) {
 	}
 }
 
-// Stream implements storage.Ledgers: each queue is one stream. A store that is open read-only has no
-// stream and refuses every append.
+// Stream implements storage.Ledgers. Each queue is one stream. A read-only store has no stream and rejects every
+// append.
 func (e *Engine) Stream(t id.Tenant) int {
 	if e.aside.isSetAside(t) || len(e.queues) == 0 {
 		return len(e.queues)
@@ -175,8 +175,8 @@ func (e *Engine) Stream(t id.Tenant) int {
 	return int(uint64(t) % uint64(len(e.queues)))
 }
 
-// queueOf returns the queue of an append of a tenant that begins now.
-func (e *Engine) queueOf(t id.Tenant) *connectionQueue {
+// queueFor returns the queue for a new append of a tenant.
+func (e *Engine) queueFor(t id.Tenant) *connectionQueue {
 	if e.aside.begin(t) {
 		return e.side
 	}

@@ -27,13 +27,13 @@ const findOneSQL = `(SELECT false, 1::int8, idx FROM event WHERE org = $1::int8 
 UNION ALL (SELECT true, 1::int8, idx FROM event WHERE org = $1::int8 AND idempotency = $3::bytea LIMIT 1)`
 
 const (
-	mostStatements = 2   // in flight at a time
-	mostTogether   = 512 // look-ups in one statement
+	mostStatements = 2   // concurrent statements
+	mostTogether   = 512 // calls per statement
 )
 
-// finder looks up events of an engine by their names. Calls that wait at the same time share a statement: each new event
-// is looked up once, and a statement for each would cost more than storing the event. There is no goroutine while no call
-// waits. Find may be called concurrently.
+// finder looks up events by their names. Concurrent calls share a statement: each new event is looked up once, and a
+// separate statement for each would cost more than storing the event. There is no goroutine while no call waits. Find
+// may be called concurrently.
 type finder struct {
 	database querier
 
@@ -116,43 +116,43 @@ func (f *finder) takeLookups() []*lookup {
 	return together
 }
 
-// findIn is finder.Find with a separate statement, for example in a transaction.
+// findIn is like finder.Find with a separate statement, for example in a transaction.
 func findIn(ctx context.Context, q querier, t id.Tenant, names []storage.DedupKey) ([]id.Index, error) {
 	l := &lookup{tenant: t, names: names}
 	err := findNames(ctx, q, []*lookup{l})
 	return l.found, err
 }
 
-// place is a name of a lookup.
+// place is the position of a name in a lookup.
 type place struct {
 	lookup *lookup
 	name   int
 }
 
-// asked holds the columns of one kind of names, and where their results go.
-type asked struct {
+// nameQuery contains the columns of one kind of names, and the places of their results.
+type nameQuery struct {
 	orgs   []int64
 	stored [][]byte
 	places []place
 }
 
-func (a *asked) appendQuestion(l *lookup, name int, digest storage.KeyDigest) {
-	a.orgs = append(a.orgs, int64(l.tenant))
-	a.stored = append(a.stored, digest[:])
-	a.places = append(a.places, place{l, name})
+func (q *nameQuery) add(l *lookup, name int, digest storage.KeyDigest) {
+	q.orgs = append(q.orgs, int64(l.tenant))
+	q.stored = append(q.stored, digest[:])
+	q.places = append(q.places, place{l, name})
 }
 
-// findNames sets the result of each lookup.
+// findNames sets the results of all lookups.
 func findNames(ctx context.Context, q querier, all []*lookup) error {
-	var ids, keys asked
+	var ids, keys nameQuery
 	for _, l := range all {
 		l.found = make([]id.Index, len(l.names))
 		for i, n := range l.names {
 			l.found[i] = storage.NoIndex
 			if n.Idempotency {
-				keys.appendQuestion(l, i, n.IdempotencyDigest())
+				keys.add(l, i, n.IdempotencyDigest())
 			} else {
-				ids.appendQuestion(l, i, storage.DigestIdempotencyKey(n.Text))
+				ids.add(l, i, storage.DigestIdempotencyKey(n.Text))
 			}
 		}
 	}

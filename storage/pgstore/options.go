@@ -2,35 +2,35 @@ package pgstore
 
 import "log/slog"
 
-// Options are the address of a store and the bounds on its connections. URL is required.
+// Options are the address of a store and the limits of its connections. URL is required.
 type Options struct {
-	// URL is the address of the primary, in the form of libpq (postgres://user@host/database?parameters or key=value
-	// words). Several hosts with target_session_attrs=read-write are tried in their order. It must lead to the server
-	// itself or to a pooler that keeps a session on one connection.
+	// URL is the address of the primary, as for libpq (postgres://user@host/database?parameters, or key=value words).
+	// Several hosts with target_session_attrs=read-write are tried in order. It must lead to the server itself or to a
+	// pooler in session mode.
 	URL string
 
-	// Writers is the number of connections that append. A tenant's appends all go through the same one. 0 means 4.
+	// Writers is the number of connections for appends. A tenant's appends all use the same one. If zero, 4.
 	Writers int
 
-	// Readers bounds the connections of everything else. 0 means 16.
+	// Readers bounds the number of connections for everything else. If zero, 16.
 	Readers int
 
-	// ReadOnly opens a store that is there and writes nothing to the database, not
-	// even its schema: an older one is refused.
+	// ReadOnly opens an existing store and writes nothing to the database, including its schema: an older schema is
+	// rejected.
 	ReadOnly bool
 
-	// Version is that of the program, for people.
+	// Version is the version of the program, for messages.
 	Version string
 
-	// Keys are the fingerprints of the master keys of the program. While nodes live whose keys are others, nothing is
-	// opened. nil: not compared.
+	// Keys are the fingerprints of the program's master keys. Open fails while nodes with other keys are alive. If nil,
+	// they are not compared.
 	Keys []string
 
-	// OnOutdated is called at most once, when the database takes newer programs only from now on. The process MUST end
-	// then; until it does, every call fails. nil: no call is made.
+	// OnOutdated is called at most once, when the database accepts only newer programs from now on. The process must
+	// then exit; until it does, every call fails. If nil, it is not called.
 	OnOutdated func(error)
 
-	// Logger gets warnings about the server and lost connections. nil discards them.
+	// Logger receives warnings about the server and lost connections. If nil, they are discarded.
 	Logger *slog.Logger
 }
 

@@ -6,25 +6,25 @@ import (
 	"encoding/hex"
 )
 
-// A run of hex or base64 characters is stored as a mark, the number of units, and the decoded bytes.
-// This is worth it because digests, random ids, keys and signatures are half of an event's texts,
-// and matching alone does not shorten them.
+// A run of hex or base64 characters is stored as a mark, the number of units, and the decoded bytes. This pays off
+// because digests, random IDs, keys and signatures are half of an event's texts, and match compression does not shorten
+// them.
 const (
 	hexMark    = 1 // units of two lower-case digits
 	base64Mark = 2 // units of four characters of the standard alphabet
 
 	shortestHex    = 16
-	shortestBase64 = 32 // longer than words are
+	shortestBase64 = 32 // longer than words
 	mostUnits      = 255
 )
 
-// The kinds of runs that a character may be part of.
+// Kinds of runs that a character may belong to.
 const (
 	inHex = 1 << iota
 	inBase64
 )
 
-// alphabet says what each character may be part of.
+// alphabet contains the kinds of runs that each character may belong to.
 type alphabet [256]uint8
 
 func newAlphabet() *alphabet {
@@ -38,7 +38,7 @@ func newAlphabet() *alphabet {
 	return &a
 }
 
-// run returns how many characters at the start of s may be part of a kind of run.
+// run returns the number of characters at the start of s that may belong to a kind of run.
 func (a *alphabet) run(s []byte, what uint8) int {
 	n := 0
 	for n < len(s) && a[s[n]]&what != 0 {
@@ -47,16 +47,16 @@ func (a *alphabet) run(s []byte, what uint8) int {
 	return n
 }
 
-// pack appends s with its runs packed. It returns false when s has a mark in it,
-// which canonical JSON never has: then it is to be stored as it is.
+// pack appends s with its runs packed. It returns false if s contains a mark, which canonical JSON never does; s must
+// then be stored unpacked.
 func (a *alphabet) pack(dst, s []byte) ([]byte, bool) {
 	if bytes.IndexByte(s, hexMark) >= 0 || bytes.IndexByte(s, base64Mark) >= 0 {
 		return dst, false
 	}
-	plain := 0 // s[plain:i] is to be copied
+	plain := 0 // s[plain:i] is still to be copied
 	for i := 0; i+shortestHex <= len(s); {
-		// No run that is long enough begins before the last character that is not
-		// of the alphabet, of the next few.
+		// A run that is long enough cannot start before the last of the next few characters that is not in the
+		// alphabet.
 		last := i + shortestHex - 1
 		for last >= i && a[s[last]]&inBase64 != 0 {
 			last--
@@ -72,8 +72,7 @@ func (a *alphabet) pack(dst, s []byte) ([]byte, bool) {
 	return append(dst, s[plain:]...), true
 }
 
-// packRun appends the packed form of the run s[i:end], and returns the index from which s is still
-// to be copied.
+// packRun appends the packed form of the run s[i:end]. It returns the index from which s is still to be copied.
 func (a *alphabet) packRun(dst, s []byte, i, end int) (_ []byte, plain int) {
 	for {
 		taken := 0
@@ -85,7 +84,7 @@ func (a *alphabet) packRun(dst, s []byte, i, end int) (_ []byte, plain int) {
 			dst, _ = hex.AppendDecode(append(dst, hexMark, byte(taken/2)), s[i:i+taken]) // they are digits
 		case end-i >= shortestBase64:
 			taken = min(end-i, 4*mostUnits) &^ 3
-			// they are of the alphabet
+			// they are in the alphabet
 			dst, _ = base64.StdEncoding.AppendDecode(append(dst, base64Mark, byte(taken/4)), s[i:i+taken])
 		default:
 			return dst, i
@@ -94,7 +93,7 @@ func (a *alphabet) packRun(dst, s []byte, i, end int) (_ []byte, plain int) {
 	}
 }
 
-// unpack appends the text that pack was given; false means that packed does not come from pack.
+// unpack appends the input of pack. It returns false if packed is not an output of pack.
 func (a *alphabet) unpack(dst, packed []byte) ([]byte, bool) {
 	for plain, i := 0, 0; ; {
 		for i < len(packed) && packed[i] != hexMark && packed[i] != base64Mark {

@@ -68,8 +68,8 @@ func (e *Engine) scanRecords(ctx context.Context, t id.Tenant, kind storage.Kind
 	return found, readError(err)
 }
 
-// Write implements storage.RecordStore. Once it is out, the end of ctx does not
-// cut it off: it goes on, and its outcome is unknown to the caller.
+// Write implements storage.RecordStore. If ctx ends after the write has started, the write continues, and its outcome
+// is unknown to the caller.
 func (e *Engine) Write(ctx context.Context, t id.Tenant, changes []storage.Change) error {
 	if err := e.enterWrite(ctx); err != nil {
 		return fmt.Errorf("write records: %w", err)
@@ -80,7 +80,7 @@ func (e *Engine) Write(ctx context.Context, t id.Tenant, changes []storage.Chang
 	return nil
 }
 
-// writeChanges leaves the engine when the write has ended, which may be after it returned.
+// writeChanges calls endCall when the write has ended, which may be after writeChanges has returned.
 func (e *Engine) writeChanges(ctx context.Context, t id.Tenant, changes []storage.Change) error {
 	err := storage.ValidateChanges(changes)
 	if err != nil || len(changes) == 0 {
@@ -92,7 +92,7 @@ func (e *Engine) writeChanges(ctx context.Context, t id.Tenant, changes []storag
 		e.endCall()
 		return readError(err)
 	}
-	changes = kept(changes)
+	changes = cloneChanges(changes)
 	done := make(chan error, 1)
 	go func() {
 		defer e.endCall()
@@ -107,8 +107,8 @@ func (e *Engine) writeChanges(ctx context.Context, t id.Tenant, changes []storag
 	}
 }
 
-// kept returns changes that share no memory with the caller's.
-func kept(changes []storage.Change) []storage.Change {
+// cloneChanges returns changes that share no memory with the caller's.
+func cloneChanges(changes []storage.Change) []storage.Change {
 	changes = slices.Clone(changes)
 	for i := range changes {
 		changes[i].Value = bytes.Clone(changes[i].Value)
@@ -137,7 +137,7 @@ func (e *Engine) writeOnce(ctx context.Context, conn *pgx.Conn, t id.Tenant, cha
 	case wasRefused:
 		return readError(cause)
 	case errors.As(err, &stale):
-		if err := passBarrier(ctx, conn); err != nil { // the state behind stale is durable after this
+		if err := passBarrier(ctx, conn); err != nil { // makes the state that stale depends on durable
 			return err
 		}
 		return stale

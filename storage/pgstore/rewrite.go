@@ -20,8 +20,8 @@ const (
 // rewritePage is the number of events that are read at a time.
 const rewritePage = 128
 
-// textRewriter rewrites the stored texts of events of one organization, row by row. It changes the column of the texts
-// alone, and only in rows with a requested event. Either every requested event is found in a row, or nothing is written.
+// textRewriter rewrites the stored texts of events of one organization, row by row. It changes only the column of the
+// texts, and only in rows that contain a requested event. If any requested event is missing, nothing is written.
 type textRewriter struct {
 	// SQL selects index, count, entries and texts of the rows that contain the events of organization $1 at indices $2,
 	// in this order. Count is 0 for an event in a separate row.
@@ -29,7 +29,7 @@ type textRewriter struct {
 	Org int64
 
 	// changeEvent changes the texts of an event in a separate row, and changeMembers the texts of a segment. If stored
-	// is nil, the row is kept. ok reports whether the texts are valid.
+	// is nil, the row is left unchanged. ok reports whether the texts are valid.
 	changeEvent   func(texts []byte, at id.Index) (stored []byte, ok bool)
 	changeMembers func(texts []byte, first id.Index, count int) (stored []byte, ok bool)
 
@@ -39,8 +39,8 @@ type textRewriter struct {
 }
 
 // EraseEnvelopes removes the envelopes of events. by maps their indices to the indices of the erasing events. The
-// transaction must hold the head, so that no other transaction writes these rows. If an event is damaged or missing, the
-// error is storage.ErrCorrupt.
+// transaction must hold the lock of the head, so that no other transaction writes these rows. It returns
+// storage.ErrCorrupt if an event is damaged or missing.
 func (t *textRewriter) EraseEnvelopes(ctx context.Context, tx pgx.Tx, codec *documentCodec, by map[id.Index]id.Index) error {
 	t.changeEvent = func(texts []byte, at id.Index) ([]byte, bool) { return codec.EraseDocument(texts, by[at]) }
 	t.changeMembers = func(texts []byte, first id.Index, count int) ([]byte, bool) {
@@ -49,7 +49,7 @@ func (t *textRewriter) EraseEnvelopes(ctx context.Context, tx pgx.Tx, codec *doc
 	return t.rewrite(ctx, tx, slices.Sorted(maps.Keys(by)))
 }
 
-// Drop removes record and envelope of the events [begin, end), under the conditions of EraseEnvelopes.
+// Drop removes record and envelope of the events [begin, end). The conditions of EraseEnvelopes apply.
 func (t *textRewriter) Drop(ctx context.Context, tx pgx.Tx, codec *documentCodec, begin, end id.Index) error {
 	t.changeEvent = func(texts []byte, _ id.Index) ([]byte, bool) { return codec.DropDocument(texts) }
 	t.changeMembers = func(texts []byte, first id.Index, count int) ([]byte, bool) {

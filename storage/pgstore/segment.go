@@ -10,7 +10,7 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// Consecutive events are mostly alike. A segment is therefore compressed as a whole, and takes two thirds of the space
+// Consecutive events are usually similar. A segment is therefore compressed as a whole, and takes two thirds of the space
 // that its events would take separately.
 //
 // Its stored form is one byte for the form and an S2 block of the members' parts. A part begins with the length of its
@@ -21,7 +21,7 @@ import (
 //   - 1 if the texts after the lengths are packed (see pack), else 2, plus 2 if the event was erased, or plus 4 if it is
 //     archived (a byte);
 //   - the lengths of agent, trace, tool and action kind (uvarint each);
-//   - the length of the id times two, plus one if there is an envelope (uvarint);
+//   - the length of the ID times two, plus one if there is an envelope (uvarint);
 //   - the length of the record (uvarint);
 //   - if the event was erased or is archived, the index of the erasing event, or 0 if there is none (uvarint);
 //   - all these texts, the envelope last.
@@ -33,14 +33,14 @@ type documentMember struct {
 	document
 }
 
-// columnTexts is the number of texts before the id.
+// columnTexts is the number of texts before the ID.
 const columnTexts = 4
 
 func (m *documentMember) texts() [columnTexts]string {
 	return [columnTexts]string{string(m.Agent), string(m.Trace), string(m.Tool), m.ActionKind}
 }
 
-// documentScratch is memory that calls of AppendSegment share, one after another.
+// documentScratch is memory that consecutive calls of AppendSegment reuse.
 type documentScratch struct {
 	body, text []byte
 }
@@ -86,8 +86,8 @@ func (c *documentCodec) appendMember(body []byte, m *documentMember, s *document
 	return append(append(body, head...), text...)
 }
 
-// ParseSegment reads the members [begin, end) of a stored segment; false means that
-// it is none, or has fewer. The result shares nothing with v.
+// ParseSegment parses the members [begin, end) of a stored segment. ok is false if v is not a segment or has fewer
+// members. The result shares no memory with v.
 func (c *documentCodec) ParseSegment(v []byte, begin, end int) (members []documentMember, ok bool) {
 	if len(v) == 0 || v[0] != segmentForm {
 		return nil, false
@@ -160,7 +160,7 @@ func (c *documentCodec) parseMember(v []byte) (m documentMember, ok bool) {
 	return m, envelope || len(text) == 0
 }
 
-// unpacked returns the plain texts of a form, in memory of their own.
+// unpacked returns the plain texts of a form, in new memory.
 func (c *documentCodec) unpacked(form byte, text []byte) ([]byte, bool) {
 	switch form {
 	case packedForm:

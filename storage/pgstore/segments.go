@@ -5,19 +5,19 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// Events that come together lie together: a segment is one row with several consecutive events of one append.
+// Events of one append are stored together: a segment is one row with several consecutive events.
 const (
-	// segmentEvents is the most events in one segment. A read of one event reads the texts of the
-	// whole segment. With twice as many, an event takes a twentieth less space.
+	// segmentEvents is the maximum number of events in a segment. A read of one event reads the texts of the whole
+	// segment. With twice as many, an event would take a twentieth less space.
 	segmentEvents = 16
-	// segmentLeast is how many are worth one.
+	// segmentLeast is the minimum number of events in a segment.
 	segmentLeast = 4
-	// segmentBytes bounds the texts of one, for the same reason.
+	// segmentBytes bounds the texts of a segment, for the same reason.
 	segmentBytes = 64 << 10
 )
 
-// split calls together with the events that make a segment, and alone with each of
-// the others. The segments of an append have about the same number of events.
+// split calls together with the events of each segment, and alone with each of the other events. The segments of an
+// append have about the same number of events.
 func split(events []storage.Event, together func([]storage.Event), alone func(*storage.Event)) {
 	if len(events) == 0 {
 		return
@@ -37,7 +37,7 @@ func split(events []storage.Event, together func([]storage.Event), alone func(*s
 	}
 }
 
-// fitting returns how many of events go together, at least one.
+// fitting returns the number of events that fit in a segment, at least one.
 func fitting(events []storage.Event) int {
 	total := 0
 	for i := range events {
@@ -49,7 +49,7 @@ func fitting(events []storage.Event) int {
 	return len(events)
 }
 
-// names are the columns of table event for events that lie in segments.
+// names are the columns of table event, for events in segments.
 type names struct {
 	org, index, name, idempotency array
 }
@@ -65,7 +65,7 @@ func (c *names) addName(t id.Tenant, e *storage.Event) {
 	addNames(&c.name, &c.idempotency, e)
 }
 
-// addNames adds the digests of an event's id and idempotency key, which no other event of the ledger may have.
+// addNames adds the digests of an event's ID and idempotency key, which must be unique in the ledger.
 func addNames(name, idempotency *array, e *storage.Event) {
 	digest := storage.DigestIdempotencyKey(string(e.ID))
 	name.bytes(digest[:])
@@ -86,8 +86,8 @@ type segments struct {
 	org, index, count, entries, texts array
 }
 
-// newSegments returns columns with room for so many rows and events, and their
-// texts, which come to about so many bytes.
+// newSegments returns columns with capacity for the given numbers of rows and events, and approximately the given
+// number of bytes of texts.
 func newSegments(c *documentCodec, rows, events, texts int) *segments {
 	return &segments{
 		codec: c, members: make([]documentMember, 0, min(events, segmentEvents)),

@@ -12,7 +12,7 @@ import (
 // oldest is the oldest server_version_num that is supported.
 const oldest = 150000
 
-// server has the version and the settings that decide whether a server keeps acknowledged data.
+// server contains the version of a server and the settings that decide whether it keeps acknowledged data.
 type server struct {
 	version    int // server_version_num
 	recovering bool
@@ -28,7 +28,7 @@ const serverSQL = `SELECT current_setting('server_version_num')::int4, pg_is_in_
 	current_setting('fsync'), current_setting('full_page_writes'), current_setting('synchronous_commit'),
 	current_setting('synchronous_standby_names'), current_setting('data_checksums')`
 
-// querySettings asks the server and refuses one that can't be relied on.
+// querySettings reads the settings of the server and rejects a server that is not reliable.
 func querySettings(ctx context.Context, conn *pgx.Conn) (s server, err error) {
 	row := conn.QueryRow(ctx, serverSQL)
 	if err := row.Scan(&s.version, &s.recovering, &s.encoding, &s.fsync, &s.fullPages, &s.commit, &s.standbys, &s.checksums); err != nil {
@@ -37,32 +37,32 @@ func querySettings(ctx context.Context, conn *pgx.Conn) (s server, err error) {
 	return s, s.checkSettings()
 }
 
-// checkSettings returns why nothing may be stored here.
+// checkSettings returns an error if acknowledged data could be lost on this server.
 func (s server) checkSettings() error {
 	switch {
 	case s.version < oldest:
-		return fmt.Errorf("the server is of version %d.%d, at least %d is needed", s.version/10000, s.version%10000, oldest/10000)
+		return fmt.Errorf("the server has version %d.%d, but at least %d is required", s.version/10000, s.version%10000, oldest/10000)
 	case s.recovering:
 		return errors.New("the server is a standby: the address must lead to the primary")
 	case s.encoding != "UTF8":
-		return fmt.Errorf("the database has encoding %s, UTF8 is needed", s.encoding)
+		return fmt.Errorf("the database has encoding %s, but UTF8 is required", s.encoding)
 	case s.fsync != "on":
-		return errors.New("the server runs with fsync=off: a crash would lose what was acknowledged, and the database")
+		return errors.New("the server runs with fsync=off: a crash could lose acknowledged data and destroy the database")
 	case s.fullPages != "on":
 		return errors.New("the server runs with full_page_writes=off: a crash could leave torn pages")
 	case s.commit != "on" && s.commit != "remote_apply":
-		return fmt.Errorf("synchronous_commit is %s for this user and database: only on and remote_apply keep what was acknowledged", s.commit)
+		return fmt.Errorf("synchronous_commit is %s for this user and database: only on and remote_apply keep acknowledged data", s.commit)
 	}
 	return nil
 }
 
-// warnSettings says what is allowed and yet worth a change.
+// warnSettings logs settings that are allowed but should be changed.
 func (s server) warnSettings(logger *slog.Logger) {
 	if s.standbys == "" {
-		logger.Warn("PostgreSQL has no synchronous standby: losing this one server loses events that were acknowledged, " +
+		logger.Warn("PostgreSQL has no synchronous standby: losing this server loses acknowledged events, " +
 			"and failing over to an asynchronous standby freezes the logs that lost some. Set synchronous_standby_names")
 	}
 	if s.checksums != "on" {
-		logger.Warn("PostgreSQL runs without data checksums: damaged pages are found by the re-verification only. See initdb --data-checksums")
+		logger.Warn("PostgreSQL runs without data checksums: damaged pages are found only by the re-verification. See initdb --data-checksums")
 	}
 }

@@ -4,10 +4,10 @@ import "sync"
 
 // share is the part of an append that goes through one queue.
 type share struct {
-	together  []part    // go as one statement
-	arguments arguments // for together; made while the append before is out
+	together  []part    // share one statement
+	arguments arguments // for together; built while the previous append is in flight
 	alone     []part    // need a transaction each
-	landed    func()
+	done      func()    // called when all parts have results
 }
 
 func (s *share) appendPart(p part) {
@@ -18,8 +18,8 @@ func (s *share) appendPart(p part) {
 	}
 }
 
-// shares are the shares that wait for a queue. Append never waits for a queue. The callers of Append
-// bound the number of waiting shares, because each caller waits for its own appends.
+// shares are the shares that wait for a queue. Append never waits for a queue. The callers of Append bound the number
+// of waiting shares, because each caller waits for its own appends.
 type shares struct {
 	mu      sync.Mutex
 	more    sync.Cond
@@ -34,7 +34,7 @@ func (q *shares) addWaiting(s *share) {
 	q.more.Signal()
 }
 
-// takeWaiting waits for a share; it returns nil once the queue is closed and has none.
+// takeWaiting waits for a share. It returns nil once the queue is closed and empty.
 func (q *shares) takeWaiting() *share {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -10,23 +10,24 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// appendSQL is an append of any number of tenants. A head that is not the expected one moves nothing of its tenant.
-// At READ COMMITTED an UPDATE that had to wait for another one compares again with the row that the other one left.
-// The lowest schema of programs that may write is read once a statement. It changes under a lock that this statement
-// waits for (package schema), so that no append of a program that is too old is applied afterwards.
+// appendSQL appends to any number of tenants. If a tenant's head is not the expected one, nothing of the tenant is
+// written. At READ COMMITTED, an UPDATE that had to wait for another one compares again with the row that the other one
+// left. The lowest schema of programs that may write is read once per statement. It changes under a lock that this
+// statement waits for (package schema), so no append of an outdated program is applied afterwards.
 //
-// Arrays are unnested in the SELECT list, where their elements come one by one: in FROM, each array
-// would be copied into a table first. "IS TRUE" keeps the planner from joining with moved, whose
-// size it can't know. The organizations become a hash table that each row is looked up in.
+// Arrays are unnested in the SELECT list, which yields their elements one by one: in FROM, each array would first be
+// copied into a table. "IS TRUE" keeps the planner from joining with moved, whose size it cannot know. The
+// organizations become a hash table in which each row is looked up.
 //
-// The server sets each part of a statement up for each execution, also where it writes nothing. So there are shorter ones:
-// appendOneSQL for one event of one tenant, and appendEventsSQL for several that write no other tables.
+// The server sets up each part of a statement for each execution, even if it writes nothing. So there are shorter
+// statements: appendOneSQL for one event of one tenant, and appendEventsSQL for several events that write no other
+// tables.
 const (
 	appendEventsSQL = guardedSQL + movedSQL
 	appendSQL       = guardedSQL + otherTablesSQL + movedSQL
 )
 
-// guardedSQL is the part of both that moves the heads and writes the events that have rows of their own, and the counters.
+// guardedSQL is the common part: it moves the heads and writes the events in separate rows, and the counters.
 const guardedSQL = `
 WITH part AS (
 	SELECT unnest($1::int8[]) AS org, unnest($2::int8[]) AS was_size, unnest($3::int8[]) AS was_epoch,
@@ -56,7 +57,7 @@ WITH part AS (
 	ON CONFLICT (org, name) DO UPDATE SET value = excluded.value
 )`
 
-// otherTablesSQL is the part that writes events of segments, segments and tiles.
+// otherTablesSQL writes the names of events in segments, the segments and the tiles.
 const otherTablesSQL = `, names AS (
 	INSERT INTO event (org, idx, name, idempotency)
 	SELECT * FROM (SELECT unnest($29::int8[]) AS org, unnest($30::int8[]), unnest($31::bytea[]), unnest($32::bytea[])) AS n
@@ -76,11 +77,11 @@ const otherTablesSQL = `, names AS (
 	ON CONFLICT (org, level, idx) DO UPDATE SET root = excluded.root, hashes = excluded.hashes
 )`
 
-// movedSQL is the end of both: the answer is the tenants whose heads moved.
+// movedSQL ends the statements. It returns the tenants whose heads moved.
 const movedSQL = `
 SELECT org FROM moved`
 
-// appendOneSQL has the elements of the arrays of appendEventsSQL as its parameters.
+// appendOneSQL takes the elements of the arrays of appendEventsSQL as parameters.
 const appendOneSQL = `
 WITH moved AS (
 	UPDATE head SET size = $6::int8, last_received = $7::int8, epoch = $8::int8, config_version = $9::int8, root = $10::bytea,
@@ -105,21 +106,21 @@ const (
 	appendOneName    = "append_one"
 )
 
-// appendStatements are those of each connection of a queue, by their names.
+// appendStatements returns the statements that each connection of a queue prepares, by name.
 func appendStatements() map[string]string {
 	return map[string]string{appendName: appendSQL, appendEventsName: appendEventsSQL, appendOneName: appendOneSQL}
 }
 
-// arguments are those of a statement, in its order, as they are sent.
+// arguments are the arguments of a prepared statement, in binary format.
 type arguments struct {
 	statement string // its name
 	values    [][]byte
 }
 
-// moved is the tenants whose heads moved.
+// moved contains the tenants whose heads moved.
 type moved map[id.Tenant]bool
 
-// move applies the parts whose heads are the expected ones, in the transaction that conn is in or in one of its own.
+// move applies the parts whose heads are the expected ones, in the current transaction of conn or in a separate one.
 func move(ctx context.Context, conn *pgx.Conn, args arguments) (moved, error) {
 	const binary = 1
 	result := conn.PgConn().ExecPrepared(ctx, args.statement, args.values, []int16{binary}, []int16{binary}).Read()
@@ -134,8 +135,8 @@ func move(ctx context.Context, conn *pgx.Conn, args arguments) (moved, error) {
 	return m, result.Err
 }
 
-// argumentsOf returns the arguments for parts. They share no memory with the batches.
-func (e *Engine) argumentsOf(parts []part) arguments {
+// argumentsFor returns the arguments for parts. They share no memory with the batches.
+func (e *Engine) argumentsFor(parts []part) arguments {
 	c := newColumns(e.codec, parts)
 	for _, p := range parts {
 		c.appendBatch(p.Batch)

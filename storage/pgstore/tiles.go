@@ -56,8 +56,8 @@ func (e *Engine) TileRoots(ctx context.Context, t id.Tenant, level uint8, begin,
 	return roots, nil
 }
 
-// readTileRoots reads the roots of [begin, last]. As int8, numbers from 2^63 on are
-// negative: such a range is read in two pieces.
+// readTileRoots reads the roots of [begin, last]. Numbers from 2^63 on are negative as int8, so a range that includes
+// both is read in two pieces.
 func (e *Engine) readTileRoots(ctx context.Context, t id.Tenant, level uint8, begin, last uint64) ([]id.Hash, error) {
 	if begin <= math.MaxInt64 && last > math.MaxInt64 {
 		low, err := e.readTileRoots(ctx, t, level, begin, math.MaxInt64)

@@ -11,19 +11,20 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// retries is how often a transaction that met another one's new record is done again. Each time, the
-// other transaction has made progress.
+// retries bounds the attempts of a transaction that meets a record of another transaction. Each time, the other
+// transaction has made progress.
 const retries = 16
 
-// errMet: a record came to be while the transaction ran.
-var errMet = errors.New("met a record that is being made")
+// errMet is returned if another transaction creates a record in the meantime.
+var errMet = errors.New("another transaction is creating the same record")
 
-// zeroHeadSQL lets a new ledger begin at the zero head, which the guard of its first batch expects.
-// No reader sees the zero head, because the same transaction replaces it or is rolled back.
+// zeroHeadSQL creates the zero head of a new ledger, which the guard of its first batch expects. No reader sees the
+// zero head, because the same transaction replaces it or is rolled back.
 const zeroHeadSQL = `INSERT INTO head (org, size, last_received, epoch, config_version, root, last) VALUES ($1, 0, 0, 0, 0, $2, $2)
 ON CONFLICT (org) DO NOTHING`
 
-// alone appends one part in a transaction of several statements, for batches that make a ledger or change records.
+// alone appends one part in a transaction of several statements, for a batch that creates a ledger, changes records or
+// erases.
 func (l *connectionQueue) alone(p part) error {
 	for range retries {
 		if err := l.tryAlone(p); !errors.Is(err, errMet) {
@@ -42,7 +43,7 @@ func (l *connectionQueue) tryAlone(p part) (err error) {
 	l.engine.doubts.beginDoubt(p.Tenant)
 	defer func() { l.engine.doubts.endDoubt(p.Tenant, !errors.Is(err, storage.ErrUnknown)) }()
 	err = transact(ctx, conn, func(tx pgx.Tx) error {
-		return applyAlone(ctx, tx, l.engine.codec, p, l.engine.argumentsOf([]part{p}))
+		return applyAlone(ctx, tx, l.engine.codec, p, l.engine.argumentsFor([]part{p}))
 	})
 	cause, wasRefused := refusedError(err)
 	var stale *storage.ItemError
@@ -52,7 +53,7 @@ func (l *connectionQueue) tryAlone(p part) (err error) {
 	case wasRefused:
 		return l.refusal(ctx, conn, p, cause)
 	case errors.As(err, &stale):
-		return l.rests(ctx, conn, stale)
+		return l.afterBarrier(ctx, conn, stale)
 	}
 	return l.lost(err)
 }
@@ -60,21 +61,22 @@ func (l *connectionQueue) tryAlone(p part) (err error) {
 // Schema returns the number of the newest schema that the program knows.
 func (e *Engine) Schema() int64 { return e.fence.known }
 
-// Transact is transact for tables beside the ledgers. A statement that the server refused is an error of the store.
+// Transact is like transact, for tables other than those of ledgers. A statement that the server rejected is returned
+// as a storage error.
 func (e *Engine) Transact(ctx context.Context, work func(pgx.Tx) error) error {
-	return e.writeBeside(ctx, func(conn *pgx.Conn) error { return transact(ctx, conn, work) })
+	return e.writeOther(ctx, func(conn *pgx.Conn) error { return transact(ctx, conn, work) })
 }
 
-// Send is Transact for statements that do not depend on each other. They go to the server together, which begins and
-// ends their transaction by itself. After an error of a function that takes an answer they may have been applied.
+// Send is like Transact, for statements that do not depend on each other. They are sent together, and the server runs
+// them in one transaction. If a callback of a statement returns an error, the transaction may have been applied.
 func (e *Engine) Send(ctx context.Context, statements *pgx.Batch) error {
-	return e.writeBeside(ctx, func(conn *pgx.Conn) error {
+	return e.writeOther(ctx, func(conn *pgx.Conn) error {
 		begins(conn)
 		return outcome(conn, conn.SendBatch(ctx, statements).Close())
 	})
 }
 
-func (e *Engine) writeBeside(ctx context.Context, write func(*pgx.Conn) error) error {
+func (e *Engine) writeOther(ctx context.Context, write func(*pgx.Conn) error) error {
 	if err := e.enterWrite(ctx); err != nil {
 		return err
 	}
@@ -86,8 +88,8 @@ func (e *Engine) writeBeside(ctx context.Context, write func(*pgx.Conn) error) e
 	return err
 }
 
-// transact runs work in a transaction. An error of work means that nothing was applied: it is returned as it is, or
-// as storage.ErrUnavailable when the connection is gone. From the COMMIT on, a lost connection and a warning are
+// transact runs work in a transaction. If work returns an error, nothing was applied, and transact returns that error,
+// or storage.ErrUnavailable if the connection is lost. From the COMMIT on, a lost connection and a warning are
 // storage.ErrUnknown.
 func transact(ctx context.Context, conn *pgx.Conn, work func(pgx.Tx) error) error {
 	begins(conn)
@@ -96,7 +98,7 @@ func transact(ctx context.Context, conn *pgx.Conn, work func(pgx.Tx) error) erro
 		return unreachable(err)
 	}
 	if err := work(tx); err != nil {
-		_ = tx.Rollback(ctx) // on a connection that is gone, the server does it
+		_ = tx.Rollback(ctx) // if the connection is lost, the server rolls back
 		if conn.IsClosed() {
 			return unreachable(err)
 		}
@@ -105,7 +107,7 @@ func transact(ctx context.Context, conn *pgx.Conn, work func(pgx.Tx) error) erro
 	return outcome(conn, tx.Commit(ctx))
 }
 
-// outcome returns what a commit came to, which ended with err.
+// outcome returns the result of a commit that returned err.
 func outcome(conn *pgx.Conn, err error) error {
 	if _, wasRefused := refusedError(err); wasRefused {
 		return err
@@ -119,7 +121,7 @@ func outcome(conn *pgx.Conn, err error) error {
 	return nil
 }
 
-// applyAlone does the work of a transaction, in the contract's order.
+// applyAlone does the work of a transaction, in the order of the contract.
 func applyAlone(ctx context.Context, tx pgx.Tx, codec *documentCodec, p part, args arguments) error {
 	if p.creates() {
 		var zero storage.Head
@@ -140,7 +142,7 @@ func applyAlone(ctx context.Context, tx pgx.Tx, codec *documentCodec, p part, ar
 	return change(ctx, tx, p.Tenant, p.Changes)
 }
 
-// refusal says what a part that the server refused comes to. It was not applied.
+// refusal returns the result of a part that the server rejected. It was not applied.
 func (l *connectionQueue) refusal(ctx context.Context, conn *pgx.Conn, p part, cause *pgconn.PgError) error {
 	switch {
 	case raced(cause):
@@ -150,27 +152,27 @@ func (l *connectionQueue) refusal(ctx context.Context, conn *pgx.Conn, p part, c
 	case cause.Code != uniqueViolation:
 		return readError(cause)
 	case cause.ConstraintName != "event_name" && cause.ConstraintName != "event_idempotency":
-		return fmt.Errorf("%w: %w", storage.ErrConflict, cause) // another one has the index
+		return fmt.Errorf("%w: %w", storage.ErrConflict, cause) // another event has the index
 	}
 	err := duplicate(ctx, conn, p.Batch)
 	var named *storage.ItemError
 	if errors.As(err, &named) {
-		return l.rests(ctx, conn, named)
+		return l.afterBarrier(ctx, conn, named)
 	}
 	return readError(err)
 }
 
-// rests returns a refusal once the data behind it is durable. The barrier is needed because the
-// refusal rests on a read, and a read may show a commit whose wait was cancelled.
-func (l *connectionQueue) rests(ctx context.Context, conn *pgx.Conn, refusal *storage.ItemError) error {
+// afterBarrier returns a rejection once the data that it depends on is durable. The barrier is necessary because a read may
+// show a commit whose wait was canceled.
+func (l *connectionQueue) afterBarrier(ctx context.Context, conn *pgx.Conn, refusal *storage.ItemError) error {
 	if err := passBarrier(ctx, conn); err != nil {
 		return err
 	}
 	return refusal
 }
 
-// duplicate names the first event of a batch whose name is taken, in the store or by an event before it. When there
-// is none, or the head is not the expected one any more, it is a conflict.
+// duplicate returns an ItemError for the first event of a batch whose name is taken, in the store or by an earlier
+// event. If there is none, or the head is no longer the expected one, it returns ErrConflict.
 func duplicate(ctx context.Context, q querier, b *storage.Batch) error {
 	head, _, err := readHead(ctx, q, b.Tenant)
 	if err != nil {

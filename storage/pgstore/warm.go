@@ -16,12 +16,12 @@ const (
 
 // Warm makes the first use of a store as fast as later ones. A server engine opens a connection when it first needs it,
 // and each connection prepares a statement when it first uses it. On a busy machine this takes longer than everything
-// else in a take-over. So Warm makes the calls of a take-over and of the first event after it, and returns when they have
-// returned or ctx ends; an append is not cancelled by ctx. It opens connections one after another, to leave processor
-// time to the database and other programs in the meantime.
+// else in a take-over. So Warm makes the calls of a take-over and of the first event after it, and returns when they
+// have returned or ctx ends; an append is not canceled by ctx. It opens connections one after another, to leave
+// processor time to the database and other programs in the meantime.
 //
-// Warm writes nothing and reads nothing of any organization: all calls are for a random tenant without a ledger. It
-// ignores errors, because the callers that really use the store report them.
+// Warm writes nothing and reads no organization's data: all calls are for a random tenant without a ledger. It ignores
+// errors, because the callers that really use the store report them.
 func Warm(ctx context.Context, e storage.Engine) {
 	t := id.NewTenant()
 	useAppends(ctx, e)
@@ -34,7 +34,7 @@ func Warm(ctx context.Context, e storage.Engine) {
 	}
 }
 
-// callAtOnce makes n concurrent calls, each on a separate connection as far as the engine has them.
+// callAtOnce makes n concurrent calls, each on a separate connection if the engine has enough.
 func callAtOnce(ctx context.Context, n int, call func(context.Context)) {
 	var group sync.WaitGroup
 	for range n {
@@ -43,7 +43,7 @@ func callAtOnce(ctx context.Context, n int, call func(context.Context)) {
 	group.Wait()
 }
 
-// reads returns the calls that read, one per statement.
+// reads returns the read calls, one per statement.
 func reads(e storage.Engine, t id.Tenant) []func(context.Context) {
 	const kind = storage.Kind("warm")
 	return []func(context.Context){

@@ -1,10 +1,10 @@
-// Package dial has the settings of a connection. It bounds how long a connection waits for a server whose machine
-// falls silent.
+// Package dial contains the settings of connections to PostgreSQL, and bounds how long a connection waits for a server
+// whose machine has become unreachable.
 //
 // Invariants:
 //
-//   - Only TCP connections are set. A Unix socket ends with its server.
-//   - Where the system has no such setting, it decides by itself.
+//   - Only TCP connections are bounded. A Unix socket is closed when its server ends.
+//   - On systems without such a setting, the system's default applies.
 package dial
 
 import "syscall"

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// UserTimeout bounds how long sent bytes may stay unacknowledged (TCP_USER_TIMEOUT,
-// tcp(7)). Keep-alives only notice a peer that is gone while nothing is on its way.
+// UserTimeout bounds how long sent bytes may stay unacknowledged (TCP_USER_TIMEOUT, tcp(7)). Keep-alives detect a lost
+// peer only while nothing is in transit.
 func UserTimeout(longest time.Duration) Control {
 	return func(network, _ string, raw syscall.RawConn) error {
 		if !strings.HasPrefix(network, "tcp") {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// UserTimeout leaves it to the system how long sent bytes may stay unacknowledged.
+// UserTimeout has no effect on this system, which decides how long sent bytes may stay unacknowledged.
 func UserTimeout(time.Duration) Control {
 	return func(string, string, syscall.RawConn) error { return nil }
 }

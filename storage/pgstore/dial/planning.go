@@ -1,10 +1,10 @@
 package dial
 
-// Planning returns the settings of every connection that only PostgreSQL knows. Nothing but speed depends on them.
+// Planning returns planner settings for every connection. They affect only speed.
 //
-// Each statement is planned once on a connection: planning an append takes as long as a small one. A plan that was
-// made while a table was empty is not made again when it has grown. Plans that read a whole table are therefore ruled
-// out. This is possible because each statement has an index for everything that it asks for.
+// Each statement is planned once per connection, because planning an append takes as long as executing a small one. A
+// plan that was made while a table was empty is not replaced when the table has grown, so plans that read a whole table
+// are ruled out. This works because there is an index for everything that a statement looks up.
 func Planning() map[string]string {
 	return map[string]string{
 		"plan_cache_mode":  "force_generic_plan",

@@ -14,7 +14,7 @@ func (t *Table) Members(ctx context.Context) (all []cluster.Node, err error) {
 	b := &pgx.Batch{}
 	queueRows(b, scanNode, &all, readNodesSQL)
 	if err := t.database.Send(ctx, b); err != nil {
-		return nil, fmt.Errorf("read the nodes: %w", err)
+		return nil, fmt.Errorf("read nodes: %w", err)
 	}
 	return all, nil
 }

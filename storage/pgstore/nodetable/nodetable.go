@@ -1,16 +1,16 @@
-// Package nodetable keeps the nodes of a service, and their leases, in the tables of its PostgreSQL database.
+// Package nodetable stores the nodes of a service, and their leases, in the tables of its PostgreSQL database. It implements
+// cluster.Table.
 //
 // Invariants:
 //
-//   - A beat is one transaction with one commit. It waits for the standby as an append does, so that a node whose
-//     appends can't become durable soon owns nothing.
-//   - Steps that change members or leases hold the lock of the only row of lease_epoch. So they come one after
-//     another, and the leases of an epoch are seen together.
-//   - That lock comes before every row of a node. A beat without changes locks its own row alone. So no two steps
-//     wait for each other.
-//   - A beat without changes leaves no transaction open, because its commit goes to the server with it. A node that is
-//     cut off in the middle of another one loses its locks after a second and a half. The others forget it only later,
-//     so that they never wait for it.
+//   - A beat is one transaction with one commit. Like an append, it waits for the standby, so a node whose appends cannot
+//     become durable soon owns nothing.
+//   - Steps that change members or leases lock the only row of lease_epoch. So they are serialized, and the leases of an
+//     epoch become visible together.
+//   - That lock is taken before the row of any node, and a beat without changes locks only its own row. So steps do not
+//     deadlock.
+//   - A beat without changes leaves no transaction open, because its commit is sent with it. A node that is cut off during
+//     another step loses its locks after a second and a half. The others forget it only later, so they never wait for it.
 package nodetable
 
 import (
@@ -27,9 +27,9 @@ import (
 
 // Transactor runs transactions on the database.
 type Transactor interface {
-	// Transact runs work in one transaction. An error of work means that nothing was applied.
+	// Transact runs work in one transaction. If work returns an error, nothing was applied.
 	Transact(ctx context.Context, work func(pgx.Tx) error) error
-	// Send runs statements in one transaction, with one way to the server.
+	// Send runs statements in one transaction, with one round trip.
 	Send(ctx context.Context, statements *pgx.Batch) error
 	// Schema returns the number of the newest schema that the program knows.
 	Schema() int64
@@ -48,7 +48,7 @@ const joinSQL = `INSERT INTO node (org, id, beats, leaving, url, version, key, s
 SELECT 0, $1::bytea, 0, $7::int2, $2::bytea, $3::bytea, $4::bytea, $5::int8, $6::int8 FROM writer
 WHERE writer.org = 0 AND writer.lowest <= $5::int8`
 
-var errTooOld = errors.New("the database takes newer programs only")
+var errTooOld = errors.New("the database accepts only newer programs")
 
 // Join implements cluster.Table.
 func (t *Table) Join(ctx context.Context, node cluster.Node) error {
@@ -61,7 +61,7 @@ func (t *Table) Join(ctx context.Context, node cluster.Node) error {
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("join the nodes: %w", err)
+		return fmt.Errorf("add node: %w", err)
 	}
 	return nil
 }
@@ -82,8 +82,8 @@ func (t *Table) Beat(ctx context.Context, s cluster.Step) (v cluster.View, err e
 	return v, nil
 }
 
-// beatOnly applies a step without changes, as almost all are. It goes to the server at once, with its commit: each way
-// takes long on a busy machine, and a beat that takes too long is worth nothing.
+// beatOnly applies a step without changes, as nearly all steps are. It sends all statements at once, including the
+// commit: each round trip takes long on a busy machine, and a late beat is worthless.
 func (t *Table) beatOnly(ctx context.Context, s cluster.Step) (v cluster.View, err error) {
 	b, begin := &pgx.Batch{}, beginning{}
 	begin.queueBeat(b, s)
@@ -103,11 +103,11 @@ AND $3 <= (SELECT epoch FROM lease_epoch WHERE org = 0)`
 	leasesSQL    = `SELECT shard, epoch, owner FROM lease WHERE org = 0 AND epoch > $1`
 )
 
-// endSoon makes the server end the transaction when the node sends nothing for so long.
+// endSoon makes the server end the transaction if the node sends nothing for this long.
 const endSoon = `set_config('idle_in_transaction_session_timeout', '1500ms', true)`
 
-// applyStep applies a step with changes. The lock of the epoch comes before every row of a node, so that two steps
-// can't wait for each other. All statements go to the server at once. When the node is no member, they are undone.
+// applyStep applies a step with changes. It locks the epoch before the row of any node, so that two steps cannot
+// deadlock. All statements are sent at once. If the node is not a member, they are rolled back.
 func applyStep(ctx context.Context, tx pgx.Tx, s cluster.Step) (v cluster.View, err error) {
 	b, begin := &pgx.Batch{}, beginning{}
 	b.Queue(lockEpochSQL).QueryRow(func(row pgx.Row) error { return row.Scan(nil, nil) })
@@ -120,9 +120,9 @@ func applyStep(ctx context.Context, tx pgx.Tx, s cluster.Step) (v cluster.View, 
 	return v, begin.check()
 }
 
-// beginning is the answers to the first statements of a step.
+// beginning contains the results of the first statements of a step.
 type beginning struct {
-	beaten int64 // nodes whose count was raised
+	beaten int64 // number of nodes whose count was incremented
 }
 
 func (g *beginning) queueBeat(b *pgx.Batch, s cluster.Step) {
@@ -132,7 +132,7 @@ func (g *beginning) queueBeat(b *pgx.Batch, s cluster.Step) {
 	})
 }
 
-// check returns cluster.ErrForgotten when the node is no member, or knows more than the database.
+// check returns cluster.ErrForgotten if the node is not a member, or knows a later epoch than the database.
 func (g *beginning) check() error {
 	if g.beaten == 0 {
 		return cluster.ErrForgotten
@@ -162,7 +162,7 @@ AND (owner = $1 OR NOT EXISTS (SELECT FROM node WHERE node.org = 0 AND node.id =
 	leaveSQL = `DELETE FROM node WHERE org = 0 AND id = $1`
 )
 
-// queueChanges queues the changes of a step, in a transaction with the lock of the epoch.
+// queueChanges queues the changes of a step, in a transaction that holds the lock of the epoch.
 func queueChanges(b *pgx.Batch, s cluster.Step) {
 	if len(s.Forget) > 0 {
 		ids, beats := sightings(s.Forget)

@@ -1,9 +1,9 @@
-// Package pgprograms finds the programs of PostgreSQL on this machine, and the user that may run its server.
+// Package pgprograms finds the programs of PostgreSQL on this machine, and the user that can run its server.
 //
 // Invariants:
 //
-//   - An installation has all programs that a server needs, of version Oldest or newer.
-//   - Nothing is started but the programs that tell where and of which version they are.
+//   - An installation has all programs that a server needs, in version Oldest or newer.
+//   - Nothing is run except programs that report their location and version.
 package pgprograms
 
 import (
@@ -20,22 +20,21 @@ import (
 	"syscall"
 )
 
-// ErrNone says that there is no installation. Callers tell how to get one.
-var ErrNone = errors.New("the programs of PostgreSQL 15 or newer are not here")
+// ErrNone is returned if there is no installation. Callers should explain how to install one.
+var ErrNone = errors.New("PostgreSQL 15 or newer is not installed")
 
-// Oldest is the oldest version of PostgreSQL that package pgstore takes.
+// Oldest is the oldest version of PostgreSQL that package pgstore supports.
 const Oldest = 15
 
-// Installation is the programs of PostgreSQL, and the user that they run as.
+// Installation is an installation of PostgreSQL, and the user that its programs run as.
 type Installation struct {
-	Bin     string              // their folder
-	Version string              // such as 15.13
-	User    *syscall.Credential // nil: the one of this process
+	Bin     string              // folder of the programs
+	Version string              // for example 15.13
+	User    *syscall.Credential // nil for the user of this process
 }
 
-// Command returns the command of a program, which runs as the user and is killed when ctx ends. attributes are those of
-// the process, without a credential. The working folder is the root, because that of this process may be closed to
-// the user.
+// Command returns the command of a program, which runs as the user and is killed when ctx ends. attributes must not
+// contain a credential. The working folder is the root, because the user may have no access to the current one.
 func (i Installation) Command(ctx context.Context, attributes *syscall.SysProcAttr, name string,
 	args ...string) *exec.Cmd {
 	c := exec.CommandContext(ctx, filepath.Join(i.Bin, name), args...)
@@ -60,7 +59,7 @@ func newestOf(folders []string) (Installation, error) {
 	return Installation{}, ErrNone
 }
 
-// programFolders lists where the programs may be, the best first.
+// programFolders lists the folders that may contain the programs, best first.
 func programFolders() []string {
 	folders, _ := filepath.Glob("/usr/lib/postgresql/*/bin") // Debian; the pattern is well-formed
 	slices.SortFunc(folders, func(a, b string) int { return majorOf(b) - majorOf(a) })
@@ -77,21 +76,21 @@ func programFolders() []string {
 }
 
 func majorOf(folder string) int {
-	n, _ := strconv.Atoi(filepath.Base(filepath.Dir(folder))) // 0 for another name, which is the last
+	n, _ := strconv.Atoi(filepath.Base(filepath.Dir(folder))) // 0 for any other name, which sorts last
 	return n
 }
 
 var versionPattern = regexp.MustCompile(`\(PostgreSQL\) (([0-9]+)\S*)`)
 
-// versionOf returns the version of the programs in a folder, if all are there and new enough.
+// versionOf returns the version of the programs in a folder, if all exist and are new enough.
 func versionOf(bin string) (version string, found bool) {
 	for _, name := range []string{"initdb", "postgres", "pg_isready"} {
 		if _, err := os.Stat(filepath.Join(bin, name)); err != nil {
 			return "", false
 		}
 	}
-	said, err := exec.Command(filepath.Join(bin, "postgres"), "--version").Output()
-	parts := versionPattern.FindStringSubmatch(string(said))
+	output, err := exec.Command(filepath.Join(bin, "postgres"), "--version").Output()
+	parts := versionPattern.FindStringSubmatch(string(output))
 	if err != nil || parts == nil {
 		return "", false
 	}
@@ -101,7 +100,8 @@ func versionOf(bin string) (version string, found bool) {
 	return parts[1], true
 }
 
-// unprivilegedUser returns the user that a server runs as when this process is root's, because PostgreSQL refuses root.
+// unprivilegedUser returns the user for the server if this process runs as root, because PostgreSQL does not run as
+// root.
 func unprivilegedUser() (*syscall.Credential, error) {
 	if os.Geteuid() != 0 {
 		return nil, nil

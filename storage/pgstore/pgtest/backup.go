@@ -11,12 +11,12 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Archiving are the settings of a server that archives its write-ahead log in the folder archive in its directory.
+// Archiving returns the settings of a server that archives its write-ahead log in the folder archive in its directory.
 func Archiving() []string {
 	return []string{"archive_mode=on", "archive_command=mkdir -p ../archive && cp %p ../archive/%f"}
 }
 
-// BaseBackup copies a running server as pg_basebackup does. The copy does not run.
+// BaseBackup copies a running server with pg_basebackup. The copy is not started.
 func (s *Server) BaseBackup() (*Server, error) {
 	made, err := s.programs.newServer(Layout{}, nil)
 	if err != nil {
@@ -30,8 +30,8 @@ func (s *Server) BaseBackup() (*Server, error) {
 	return made, nil
 }
 
-// Restore runs a base backup with the archive of the server that it was made of: to the end of the archive, or to the
-// point that settings name (recovery_target_name=NAME). Then it is a primary.
+// Restore starts a base backup with the archive of the server that it was taken from. It recovers to the end of the
+// archive, or to the point that settings specify (recovery_target_name=NAME), and becomes a primary.
 func (s *Server) Restore(of *Server, settings ...string) error {
 	signal := filepath.Join(s.dataDirectory(), "recovery.signal")
 	err := os.WriteFile(signal, nil, 0o600)
@@ -49,7 +49,7 @@ func (s *Server) Restore(of *Server, settings ...string) error {
 	return s.Await("SELECT NOT pg_is_in_recovery()")
 }
 
-// Archived returns when all that was written before is in the archive.
+// Archived returns when everything that was written before the call is in the archive.
 func (s *Server) Archived() error {
 	ctx, cancel := context.WithTimeout(context.Background(), startTime)
 	defer cancel()

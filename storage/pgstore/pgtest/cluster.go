@@ -9,7 +9,7 @@ import (
 	"syscall"
 )
 
-// initialize creates a cluster, with the write-ahead log in its own folder if log is not "".
+// initialize creates a cluster. If log is not empty, it is the folder of the write-ahead log.
 func (p programs) initialize(data, log string) error {
 	args := []string{"--pgdata", data, "--username", "postgres", "--auth", "trust", "--encoding", "UTF8",
 		"--no-locale", "--no-sync", "--no-instructions"}
@@ -31,8 +31,8 @@ func (s *Server) copyCluster() error {
 	return nil
 }
 
-// newCluster returns the directory of a cluster on which no server ever ran. The first test process of a user creates
-// it in the folder for temporary files, where all later ones find it.
+// newCluster returns the directory of a cluster on which no server has run. The first test process of a user creates it
+// in the folder for temporary files, and later ones reuse it.
 func (p programs) newCluster() (data string, err error) {
 	dir := filepath.Join(os.TempDir(), fmt.Sprintf("agentledger-postgres-%s-%d", p.Version, os.Getuid()))
 	if err := os.MkdirAll(dir, 0o755); err != nil {

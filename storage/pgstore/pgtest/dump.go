@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Dump returns all that is in the database as statements for Load, from pg_dump.
+// Dump returns the whole database as statements for Load, from pg_dump.
 func (s *Server) Dump() (statements []byte, err error) {
 	statements, err = s.programs.command("pg_dump", "--no-owner", "--dbname", s.connection()).Output()
 	if err != nil {
@@ -33,7 +33,7 @@ func (s *Server) NewSchema(fill func(url string) error) (url string, err error) 
 	return s.URL("search_path=" + name), s.Exec(strings.ReplaceAll(s.schemas.text, template, name))
 }
 
-// dumpTemplate fills the template and keeps the statements that create it.
+// dumpTemplate fills the template and stores the statements that create it.
 func (s *Server) dumpTemplate(fill func(url string) error) error {
 	if err := s.Exec("CREATE SCHEMA " + template); err != nil {
 		return err

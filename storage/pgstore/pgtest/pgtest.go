@@ -2,13 +2,11 @@
 //
 // Invariants:
 //
-//   - A server has a directory of its own and is reached by a Unix socket in it
-//     alone: servers of several test runs never meet.
-//   - It never runs as root: a test that does hands it to the user postgres or
-//     nobody.
-//   - It ends with the test process, and Stop leaves nothing behind.
-//   - Nothing is skipped: without the programs of PostgreSQL, Start says how to
-//     get them.
+//   - Each server has its own directory and listens only on a Unix socket in it, so servers of several test runs never
+//     conflict.
+//   - A server never runs as root: a test that does starts it as the user postgres or nobody.
+//   - A server ends with the test process, and Stop leaves nothing behind.
+//   - Tests are not skipped: without the programs of PostgreSQL, Start returns an error that explains how to install them.
 package pgtest
 
 import (
@@ -28,16 +26,16 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// startTime bounds how long a server may take until it answers.
+// startTime bounds how long a server may take to accept connections.
 const startTime = 60 * time.Second
 
-// Server is one PostgreSQL server, running or not.
+// Server is a PostgreSQL server, which may be stopped.
 type Server struct {
 	programs programs
-	dir      string // log, socket and, unless the layout says otherwise, data
+	dir      string // log, socket and, unless the layout has another folder, data
 	layout   Layout
 	settings []string
-	process  *exec.Cmd // nil when it does not run
+	process  *exec.Cmd // nil while the server is stopped
 	ended    chan struct{}
 
 	schemas struct { // of NewSchema
@@ -47,22 +45,21 @@ type Server struct {
 	}
 }
 
-// Layout says where a server has its files, as folders that need not be there. A folder that is ""
-// lies in the server's directory, which is in memory if the system has a file system for that. A measurement must name
-// a folder for the data.
+// Layout contains the folders of a server's files, which are created if necessary. A folder that is empty is in the
+// server's directory, which is in memory if the system has an in-memory file system. A benchmark must set Data.
 type Layout struct {
 	Data string
 	Log  string // write-ahead log
-	// OfThread says that the calling thread alone sees these folders. The server is started in that
-	// thread and ends with it. Without this the server ends with the process.
+	// OfThread means that only the calling thread sees these folders. The server is started by that thread and ends
+	// with it. Otherwise it ends with the process.
 	OfThread bool
 }
 
-// Start makes a new cluster and runs it. Settings, as name=value, come on top of
-// those that suit tests: no settings that a durable store is refused for.
+// Start creates a cluster and starts its server. settings (name=value) are added to the defaults for tests, which never
+// include settings that a durable store is rejected for.
 func Start(settings ...string) (*Server, error) { return StartIn(Layout{}, settings...) }
 
-// StartIn is Start with files on other volumes.
+// StartIn is like Start, with files on other volumes.
 func StartIn(l Layout, settings ...string) (*Server, error) {
 	p, err := findPrograms()
 	if err != nil {
@@ -86,10 +83,10 @@ func StartIn(l Layout, settings ...string) (*Server, error) {
 	return s, nil
 }
 
-// dirPrefix begins the names of the directories of servers. The ID of the process that started the server follows it.
+// dirPrefix is the prefix of the servers' directory names. The ID of the process that started the server follows.
 const dirPrefix = "agentledger-pg-"
 
-// newServer makes the directory of a server and the folders of its layout.
+// newServer creates the directory of a server and the folders of its layout.
 func (p programs) newServer(l Layout, settings []string) (*Server, error) {
 	dir, err := os.MkdirTemp(serverFolder(), fmt.Sprintf("%s%d-", dirPrefix, os.Getpid()))
 	if err != nil {
@@ -115,14 +112,14 @@ func (s *Server) dataDirectory() string {
 
 func (s *Server) logFile() string { return filepath.Join(s.dir, "log") }
 
-// Dir is the server's directory; it goes with Stop.
+// Dir returns the server's directory. Stop removes it.
 func (s *Server) Dir() string { return s.dir }
 
-// Socket is the path of the Unix socket that the server listens on.
+// Socket returns the path of the Unix socket that the server listens on.
 func (s *Server) Socket() string { return filepath.Join(s.dir, ".s.PGSQL.5432") }
 
-// URL is the server's address as a superuser. Parameters, as name=value, are
-// added to it, for example search_path=name.
+// URL returns the server's URL for the superuser, with additional parameters (name=value), for example
+// search_path=name.
 func (s *Server) URL(parameters ...string) string {
 	q := url.Values{"host": {s.dir}}
 	for _, p := range parameters {
@@ -132,7 +129,7 @@ func (s *Server) URL(parameters ...string) string {
 	return "postgres://postgres@/postgres?" + q.Encode()
 }
 
-// Run starts a server that was killed or stopped with its data left.
+// Run starts a server that was killed or halted.
 func (s *Server) Run() error {
 	log, err := os.OpenFile(s.logFile(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -152,9 +149,8 @@ func (s *Server) Run() error {
 	return s.awaitReady()
 }
 
-// startProcess starts the server's process in a thread that lives as long as the server, because the
-// system ends a process with the thread that started it (prctl(2), PR_SET_PDEATHSIG), and any other
-// thread may end.
+// startProcess starts the server's process from a thread that lives as long as the server, because the system ends a
+// process together with the thread that started it (prctl(2), PR_SET_PDEATHSIG), and any other thread may end.
 func (s *Server) startProcess() error {
 	s.ended = make(chan struct{})
 	started := make(chan error, 1)
@@ -167,13 +163,13 @@ func (s *Server) startProcess() error {
 			defer runtime.UnlockOSThread()
 			started <- s.process.Start()
 		}
-		_ = s.process.Wait() // how it ended is in its log
+		_ = s.process.Wait() // the log contains the reason
 		close(s.ended)
 	}()
 	return <-started
 }
 
-// awaitReady returns when the server takes connections.
+// awaitReady returns when the server accepts connections.
 func (s *Server) awaitReady() error {
 	ctx, cancel := context.WithTimeout(context.Background(), startTime)
 	defer cancel()
@@ -184,7 +180,7 @@ func (s *Server) awaitReady() error {
 		}
 		select {
 		case <-s.ended:
-			return s.failure("ended at once")
+			return s.failure("exited at startup")
 		case <-ctx.Done():
 			return s.failure(err.Error())
 		case <-time.After(20 * time.Millisecond):
@@ -192,8 +188,7 @@ func (s *Server) awaitReady() error {
 	}
 }
 
-// Recover returns when a server that crashed by itself takes connections again; it
-// starts one that gave up.
+// Recover returns when a server that has crashed accepts connections again. It restarts a server that has exited.
 func (s *Server) Recover() error {
 	err := s.awaitReady()
 	select {
@@ -209,15 +204,14 @@ func (s *Server) failure(what string) error {
 	return fmt.Errorf("run postgres: %s; its log:\n%s", what, log)
 }
 
-// Kill ends all processes of the server as a loss of power would: without a
-// word. Its data stays.
+// Kill ends all processes of the server at once, like a power failure. Its data remains.
 func (s *Server) Kill() error {
 	if err := s.process.Process.Signal(syscall.SIGSTOP); err != nil { // it starts no others now
 		return fmt.Errorf("kill postgres: %w", err)
 	}
 	children := childrenOf(s.process.Process.Pid)
 	for _, child := range children {
-		_ = syscall.Kill(child, syscall.SIGKILL) // it may have ended by itself
+		_ = syscall.Kill(child, syscall.SIGKILL) // it may already have ended
 	}
 	if err := s.process.Process.Kill(); err != nil {
 		return fmt.Errorf("kill postgres: %w", err)
@@ -232,7 +226,7 @@ func (s *Server) Kill() error {
 	return nil
 }
 
-// Halt ends a server in an orderly way. Its data stays.
+// Halt stops a server in an orderly way. Its data remains.
 func (s *Server) Halt() error {
 	if s.process == nil {
 		return nil
@@ -245,17 +239,17 @@ func (s *Server) Halt() error {
 	return nil
 }
 
-// CheckRunning returns an error with the server's log when it ended by itself.
+// CheckRunning returns an error with the server's log if the server has exited unexpectedly.
 func (s *Server) CheckRunning() error {
 	select {
 	case <-s.ended:
-		return s.failure("ended by itself")
+		return s.failure("exited unexpectedly")
 	default:
 		return nil
 	}
 }
 
-// Stop ends a server and removes its directory.
+// Stop stops a server and removes its directory.
 func (s *Server) Stop() error {
 	return errors.Join(s.Halt(), os.RemoveAll(s.dir))
 }

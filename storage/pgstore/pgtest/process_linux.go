@@ -11,12 +11,11 @@ import (
 	"time"
 )
 
-// endsWithUs makes the system end the server when the test process is gone, also
-// when it panicked or was killed.
+// endsWithUs makes the system end the server when the test process ends, including by a panic or a signal.
 func endsWithUs() *syscall.SysProcAttr { return &syscall.SysProcAttr{Pdeathsig: syscall.SIGQUIT} }
 
-// LimitFiles bounds the length of files that the server writes (RLIMIT_FSIZE,
-// setrlimit(2)): beyond it a write fails with EFBIG. 0 takes the bound away.
+// LimitFiles bounds the size of files that the server writes (RLIMIT_FSIZE, setrlimit(2)): a write beyond it fails with
+// EFBIG. 0 removes the bound.
 func (s *Server) LimitFiles(bytes uint64) error {
 	limit := "unlimited:"
 	if bytes > 0 {

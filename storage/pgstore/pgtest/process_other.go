@@ -8,10 +8,10 @@ import (
 	"syscall"
 )
 
-// endsWithUs does nothing here: a server outlives a test process that was killed.
+// endsWithUs has no effect on this system: a server outlives a test process that was killed.
 func endsWithUs() *syscall.SysProcAttr { return &syscall.SysProcAttr{} }
 
-// LimitFiles is there on Linux alone.
+// LimitFiles is supported only on Linux.
 func (s *Server) LimitFiles(uint64) error {
 	return errors.New("limit the files of postgres: not on this system")
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/agentledger/agentledger/storage/pgstore/pgprograms"
 )
 
-// errNoPrograms says what to do.
-var errNoPrograms = errors.New("the programs of PostgreSQL 15 or newer are not here: run scripts/postgres as root, " +
+// errNoPrograms explains how to install PostgreSQL.
+var errNoPrograms = errors.New("PostgreSQL 15 or newer is not installed: run scripts/postgres as root, " +
 	"or install the server package of your system (Debian: apt-get install postgresql; macOS: brew install postgresql)")
 
 // programs is an installation of PostgreSQL and the user that it runs as.
@@ -31,7 +31,7 @@ func (p programs) command(name string, args ...string) *exec.Cmd {
 	return c
 }
 
-// run runs a program to its end.
+// run runs a program and waits for it.
 func (p programs) run(name string, args ...string) error {
 	if out, err := p.command(name, args...).CombinedOutput(); err != nil {
 		return fmt.Errorf("%s: %w: %s", name, err, out)

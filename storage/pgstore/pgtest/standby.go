@@ -10,8 +10,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Standby copies the cluster of a running server and runs the copy as its
-// streaming standby, under a name for synchronous_standby_names.
+// Standby copies the cluster of a running server and starts the copy as its streaming standby. name is its name for
+// synchronous_standby_names.
 func (s *Server) Standby(name string, settings ...string) (*Server, error) {
 	standby, err := s.programs.newServer(Layout{}, settings)
 	if err != nil {
@@ -29,10 +29,10 @@ func (s *Server) Standby(name string, settings ...string) (*Server, error) {
 	return standby, nil
 }
 
-// Promote makes a standby a primary.
+// Promote makes a standby the primary.
 func (s *Server) Promote() error { return s.Exec("SELECT pg_promote()") }
 
-// Exec runs statements without arguments as a superuser.
+// Exec runs statements without arguments as the superuser.
 func (s *Server) Exec(statements ...string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), startTime)
 	defer cancel()
@@ -48,7 +48,7 @@ func (s *Server) Exec(statements ...string) error {
 	return conn.Close(ctx)
 }
 
-// Await returns when a query of one boolean answers true.
+// Await returns when a boolean query returns true.
 func (s *Server) Await(query string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), startTime)
 	defer cancel()

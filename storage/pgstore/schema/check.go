@@ -11,9 +11,9 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// schemaSQL returns the properties of the tables $1 that the search_path leads to, and of their parts, as (name,
-// properties). It needs no right on the tables. Other tables, indexes that are not unique, and settings for speed and
-// space alone are left out, because operators may add and change those.
+// schemaSQL returns the properties of the tables $1 in the search_path and of their parts, as (name, properties). It
+// needs no privileges on the tables. It omits other tables, non-unique indexes, and settings that affect only speed and
+// space, because operators may add and change those.
 const schemaSQL = `WITH ours AS (
 	SELECT c.* FROM pg_class c
 	WHERE c.relname = ANY($1) AND c.relkind IN ('r', 'p', 'v', 'm', 'f') AND pg_table_is_visible(c.oid)
@@ -73,7 +73,7 @@ func readTables(ctx context.Context, conn *pgx.Conn, tables []string) (map[strin
 	return found, nil
 }
 
-// compare compares the schema of the database with a text. The error names each difference. For example, without a
+// compare compares the schema of the database with a text. The error lists each difference. For example, without a
 // unique index an event could be stored twice.
 func compare(ctx context.Context, conn *pgx.Conn, text string) error {
 	want := Parse(text)
@@ -82,13 +82,13 @@ func compare(ctx context.Context, conn *pgx.Conn, text string) error {
 		return err
 	}
 	if different := differences(found, want); len(different) > 0 {
-		return errors.New("the schema is not the one that this program made, restore it from a backup or " +
-			"mend it by hand: " + strings.Join(different, "; "))
+		return errors.New("the schema differs from the one that this program created; restore it from a backup or " +
+			"repair it by hand: " + strings.Join(different, "; "))
 	}
 	return nil
 }
 
-// tablesOf returns the names of the tables of a schema. The tables of the steps' own are not among them.
+// tablesOf returns the names of the tables of a schema. It does not include the migration tool's own tables.
 func tablesOf(schema map[string]string) (tables []string) {
 	for _, name := range slices.Sorted(maps.Keys(schema)) {
 		if table, is := strings.CutPrefix(name, "table "); is {
@@ -98,10 +98,10 @@ func tablesOf(schema map[string]string) (tables []string) {
 	return tables
 }
 
-// Text returns the text of the tables that the program's steps make.
+// Text returns the text of the tables that the program's steps create.
 func (p *Program) Text() string { return p.known.text }
 
-// ReadText returns the tables of a database that have the names of those of the program.
+// ReadText returns the text of a database's tables that have the same names as the program's tables.
 func (p *Program) ReadText(ctx context.Context, conn *pgx.Conn) (string, error) {
 	found, err := readTables(ctx, conn, tablesOf(Parse(p.known.text)))
 	return formatSchema(found), err

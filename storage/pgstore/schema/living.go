@@ -14,7 +14,7 @@ import (
 type row struct {
 	id, url, version, key []byte
 	beats                 int64
-	schema                int64 // that its program knows
+	schema                int64 // newest schema that its program knows
 }
 
 func (r row) name() string {
@@ -24,7 +24,7 @@ func (r row) name() string {
 	return fmt.Sprintf("%s (%s)", r.url, named(string(r.version)))
 }
 
-// The schema of a node is not there before writerStep.
+// Before writerStep, the table has no column for the schema of a node.
 const (
 	nodesSQL       = `SELECT id, url, version, key, beats, coalesce(schema, 7) FROM node WHERE org = 0`
 	nodesBeforeSQL = `SELECT id, url, version, key, beats, 7::int8 FROM node WHERE org = 0`
@@ -48,8 +48,8 @@ func readNodes(ctx context.Context, conn *pgx.Conn, number int64) ([]row, error)
 	return all, nil
 }
 
-// findLiving returns the nodes that match and beat meanwhile, and those that match and are silent. Without any match
-// it does not wait.
+// findLiving returns the matching nodes that beat during a short wait, and those that do not. If no node matches, it
+// does not wait.
 func (p *Program) findLiving(ctx context.Context, conn *pgx.Conn, number int64,
 	match func(row) bool) (alive, silent []row, err error) {
 	before, err := readNodes(ctx, conn, number)
@@ -73,7 +73,7 @@ func (p *Program) findLiving(ctx context.Context, conn *pgx.Conn, number int64,
 	return alive, silent, err
 }
 
-// compareKeys refuses a program whose master keys are not those of the nodes that live. Its text names no key.
+// compareKeys rejects a program whose master keys are not those of the living nodes. The error contains no key.
 func (p *Program) compareKeys(ctx context.Context, conn *pgx.Conn, s state) error {
 	if p.Keys == nil || !s.hasNodes {
 		return nil

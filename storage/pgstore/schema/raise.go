@@ -21,8 +21,8 @@ WHERE node.org = 0 AND node.id = seen.id AND node.beats = seen.beats`
 	raiseSQL = `UPDATE writer SET lowest = greatest(lowest, $1), version = $2 WHERE org = 0`
 )
 
-// raiseLowest raises the lowest number to that of a step, once no node lives that knows less. It returns after a
-// time in which every program that knows less has seen it.
+// raiseLowest raises the lowest number to that of a step, once no living node knows only older schemas. It returns
+// after the time in which every running older program has seen the number.
 func (p *Program) raiseLowest(ctx context.Context, conn *pgx.Conn, step Step, grace time.Duration) error {
 	older := func(r row) bool { return r.schema < step.Lowest }
 	for {
@@ -41,7 +41,7 @@ func (p *Program) raiseLowest(ctx context.Context, conn *pgx.Conn, step Step, gr
 			return err
 		}
 	}
-	p.Logger.InfoContext(ctx, "the database takes newer programs only from now on", "lowest_schema", step.Lowest)
+	p.Logger.InfoContext(ctx, "the database accepts only newer programs from now on", "lowest_schema", step.Lowest)
 	return syncs.Sleep(ctx, grace)
 }
 
@@ -55,10 +55,10 @@ func refuseStep(step Step, alive []row) error {
 		strings.Join(names, ", "))
 }
 
-// errOlderNode: a node that knows less joined meanwhile.
+// errOlderNode is returned by raiseOnce if an older node has joined in the meantime.
 var errOlderNode = errors.New("an older node has joined")
 
-// raiseOnce raises the number in one transaction, in which no append is under way and no node joins.
+// raiseOnce raises the number in one transaction, during which no append is in flight and no node joins.
 func (p *Program) raiseOnce(ctx context.Context, conn *pgx.Conn, step Step, silent []row) error {
 	ids, beats := make([][]byte, len(silent)), make([]int64, len(silent))
 	for i, r := range silent {

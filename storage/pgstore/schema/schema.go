@@ -1,20 +1,21 @@
-// Package schema brings the tables of a store up to the version of a program, and says which programs may use them.
+// Package schema upgrades the tables of a store to the version of a program, and decides which programs may use them.
+// Package pgstore calls it before it opens a store, and regularly while the store is open.
 //
-// The schema has a number. Each step raises it by one and names the oldest schema that a program may know to write
-// after it. A step that leaves that number as it was expands the schema: programs before it go on. A step that raises
-// it contracts the schema: programs that know less end.
+// The schema has a number. Each step raises it by one and states the oldest schema that a program must know to write after
+// the step. A step that does not change the latter expands the schema: older programs continue to work. A step that raises
+// it contracts the schema: programs that know only older schemas stop.
 //
 // Invariants:
 //
-//   - A step is one transaction with its number, so that it is there as a whole or not at all.
-//   - A program uses no store whose lowest number is above the newest step that it knows. A newer schema with a lower
-//     number is used as it is, and its tables are compared with the text that the newer program left.
-//   - The lowest number is raised before the step that needs it, under a lock that each append and each join of a node
-//     waits for. So no append of an older program is applied afterwards. The step comes graceTime later, when every
-//     older program that runs has seen the number (Guard).
-//   - The lowest number is not raised while a node lives whose program knows less.
-//   - A step waits for a lock of another session for stepLockTimeout at a time, because appends wait behind it.
-//   - A program whose master key is not one of those of a living node changes nothing.
+//   - A step is one transaction together with its number, so it is applied completely or not at all.
+//   - A program does not use a store whose lowest number is above the newest step that it knows. A newer schema with a lower
+//     number is used unchanged, and its tables are compared with the text that the newer program stored.
+//   - The lowest number is raised before the step that needs it, under a lock that every append and every join of a node
+//     waits for. So no append of an older program is applied afterwards. The step follows after graceTime, when every
+//     running older program has seen the number (pgstore.Engine).
+//   - The lowest number is not raised while a node with an older program is alive.
+//   - A step waits at most stepLockTimeout at a time for a lock of another session, because appends queue behind it.
+//   - A program whose master key differs from those of the living nodes changes nothing.
 package schema
 
 import (
@@ -29,34 +30,34 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// ErrRefused: the program may not use the database, today or until an operator has changed something. To start it
-// again is of no use.
+// ErrRefused is returned if the program may not use the database, now or until an operator has changed something.
+// Restarting the program does not help.
 var ErrRefused = errors.New("this program may not use the database")
 
-// ErrOlder is returned by Check if the schema is of an earlier version. Bring upgrades such a schema.
+// ErrOlder is returned by Check if the schema has an earlier version. Bring upgrades such a schema.
 var ErrOlder = errors.New("the schema has version")
 
 // Program is a program that opens a store.
 type Program struct {
-	Version string       // for people
-	Keys    []string     // fingerprints of its master keys, the newest first; nil: not compared with those of nodes
-	Logger  *slog.Logger // nil discards
+	Version string       // for messages
+	Keys    []string     // fingerprints of its master keys, newest first; if nil, not compared with those of the nodes
+	Logger  *slog.Logger // if nil, messages are discarded
 
 	known  source
 	steps  []Step
 	pauses pauses
 }
 
-// pauses are how long a start waits. The default is that of every program.
+// pauses are the waiting times of a start. All programs use the defaults; tests shorten them.
 type pauses struct {
-	sighting time.Duration // until a node that lives must have beaten
-	grace    time.Duration // from the raise of the lowest number until the step that needs it
-	locked   time.Duration // until a step is tried again whose tables were in use
-	lease    time.Duration // of the turn of a program that dies
+	sighting time.Duration // within which a living node must have beaten
+	grace    time.Duration // between raising the lowest number and the step that needs it
+	locked   time.Duration // before a step whose tables were in use is retried
+	lease    time.Duration // after which the turn of a dead program expires
 }
 
-// graceTime is longer than an older program that runs takes to see that it is too old (Guard), and than its
-// calls that began before.
+// graceTime is longer than a running older program takes to detect that it is too old, plus the duration of its calls
+// that started before.
 const graceTime = 4 * time.Second
 
 // New returns a program with the steps that it was built with.
@@ -80,8 +81,8 @@ func New(version string, keys []string, logger *slog.Logger) (*Program, error) {
 // Newest returns the number of the newest schema that the program knows.
 func (p *Program) Newest() int64 { return p.steps[len(p.steps)-1].Version }
 
-// Bring brings the schema up to the program's, and compares the tables. A newer schema that takes the program stays as
-// it is. Programs may call it at the same time. Errors wrap ErrRefused if the program may not use the database.
+// Bring upgrades the schema to the program's version, and compares the tables. A newer schema that admits the program
+// is left unchanged. Programs may call it concurrently. Errors wrap ErrRefused if the program may not use the database.
 func (p *Program) Bring(ctx context.Context, config *pgx.ConnConfig) error {
 	conn, s, err := p.connect(ctx, config)
 	if err != nil {
@@ -93,7 +94,7 @@ func (p *Program) Bring(ctx context.Context, config *pgx.ConnConfig) error {
 	}
 	if s.number < p.Newest() {
 		if err := p.takeSteps(ctx, conn, config, s); err != nil {
-			return fmt.Errorf("bring the schema from version %d to %d: %w", s.number, p.Newest(), err)
+			return fmt.Errorf("upgrade the schema from version %d to %d: %w", s.number, p.Newest(), err)
 		}
 	}
 	if s.described < p.Newest() {
@@ -104,7 +105,7 @@ func (p *Program) Bring(ctx context.Context, config *pgx.ConnConfig) error {
 	return p.compareTables(ctx, conn)
 }
 
-// Check refuses a schema that does not take the program, or that is older, and changes nothing.
+// Check returns an error if the schema does not admit the program or is older, and changes nothing.
 func (p *Program) Check(ctx context.Context, config *pgx.ConnConfig) error {
 	conn, s, err := p.connect(ctx, config)
 	if err != nil {
@@ -112,13 +113,13 @@ func (p *Program) Check(ctx context.Context, config *pgx.ConnConfig) error {
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
 	if s.number < p.Newest() {
-		return fmt.Errorf("%w %d, this program needs %d: start the server once, which brings it up", ErrOlder,
+		return fmt.Errorf("%w %d, this program needs %d: start the server once, which upgrades it", ErrOlder,
 			s.number, p.Newest())
 	}
 	return p.compareTables(ctx, conn)
 }
 
-// connect connects to a database that takes the program. The caller closes the connection.
+// connect connects to a database that admits the program. The caller must close the connection.
 func (p *Program) connect(ctx context.Context, config *pgx.ConnConfig) (*pgx.Conn, state, error) {
 	conn, err := pgx.ConnectConfig(ctx, config)
 	if err != nil {
@@ -132,14 +133,14 @@ func (p *Program) connect(ctx context.Context, config *pgx.ConnConfig) (*pgx.Con
 	return conn, s, nil
 }
 
-// admit reads the state, and refuses a schema that does not take the program.
+// admit reads the state, and returns ErrRefused if the schema does not admit the program.
 func (p *Program) admit(ctx context.Context, conn *pgx.Conn) (state, error) {
 	s, err := readState(ctx, conn)
 	if err != nil {
 		return s, err
 	}
 	if s.number < writerStep {
-		return s, nil // any step after writerStep has the number
+		return s, nil // every step after writerStep is known to have the number
 	}
 	return s, p.refuseOld(s.lowest, s.version)
 }
@@ -151,7 +152,7 @@ type Querier interface {
 
 const lowestSQL = `SELECT lowest, version FROM writer WHERE org = 0`
 
-// Ask returns ErrRefused if the database takes newer programs only, and another error if it can't be asked.
+// Ask returns ErrRefused if the database accepts only newer programs, and another error if it cannot be queried.
 func (p *Program) Ask(ctx context.Context, q Querier) error {
 	var lowest int64
 	var version []byte
@@ -161,16 +162,16 @@ func (p *Program) Ask(ctx context.Context, q Querier) error {
 	return p.refuseOld(lowest, string(version))
 }
 
-// refuseOld returns ErrRefused for a database that takes newer programs only.
+// refuseOld returns ErrRefused if the database accepts only newer programs.
 func (p *Program) refuseOld(lowest int64, by string) error {
 	if lowest <= p.Newest() {
 		return nil
 	}
-	return fmt.Errorf("%w: since %s it takes programs that know schema %d or a newer one; this one is %s and knows "+
+	return fmt.Errorf("%w: since %s it accepts only programs that know schema %d or a newer one; this is %s and knows "+
 		"schema %d. Install the newer program", ErrRefused, named(by), lowest, named(p.Version), p.Newest())
 }
 
-// named returns the version of a program for people.
+// named returns the version of a program for messages.
 func named(version string) string {
 	if version == "" {
 		return "a program without a version"
@@ -178,7 +179,7 @@ func named(version string) string {
 	return "version " + version
 }
 
-// compareTables compares the tables with the text of the schema that is there.
+// compareTables compares the tables with the text of the schema that the database has.
 func (p *Program) compareTables(ctx context.Context, conn *pgx.Conn) error {
 	s, err := readState(ctx, conn)
 	if err != nil {
@@ -187,7 +188,7 @@ func (p *Program) compareTables(ctx context.Context, conn *pgx.Conn) error {
 	want := p.known.text
 	if s.number > p.Newest() {
 		if s.described != s.number {
-			return fmt.Errorf("the schema is being brought to version %d, or a program died meanwhile: "+
+			return fmt.Errorf("the schema is being upgraded to version %d, or a program died during the upgrade: "+
 				"start the newer program", s.number)
 		}
 		want = s.tables
@@ -195,15 +196,15 @@ func (p *Program) compareTables(ctx context.Context, conn *pgx.Conn) error {
 	return compare(ctx, conn, want)
 }
 
-// takeSteps takes the steps that are left, in their order.
+// takeSteps applies the remaining steps in order.
 func (p *Program) takeSteps(ctx context.Context, conn *pgx.Conn, config *pgx.ConnConfig, s state) error {
 	lowest, grace := p.steps[max(s.number, writerStep)-1].Lowest, p.pauses.grace
 	if s.number < writerStep {
-		grace = 0 // no program that runs looks at the number
+		grace = 0 // no running program checks the number
 	}
 	for _, step := range p.steps[s.number:] {
 		if step.Version <= writerStep || step.Lowest <= lowest {
-			continue // it is taken with the ones behind it
+			continue // it is applied together with the next ones
 		}
 		if err := p.stepUpTo(ctx, config, step.Version-1); err != nil {
 			return err

@@ -8,9 +8,9 @@ import (
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// schemaText is the schema that the migrations make. Each table, column, constraint and unique index
-// has a line: its name, a colon and its properties. TestSchemaText compares it with a database that
-// the migrations made, and writes it with -update.
+// schemaText is the schema that the migrations create. Each table, column, constraint and unique index has a line: its
+// name, a colon and its properties. TestSchemaText compares it with a database that the migrations created, and writes
+// it with -update.
 //
 //go:embed schema.txt
 var schemaText string

@@ -11,18 +11,18 @@ import (
 	"testing/fstest"
 )
 
-// nextStepsVariable is the environment variable that says how many steps of versions that do not exist the program has,
-// from 0 to 2. Tests of upgrades have such programs, and no program that is released has these steps.
+// nextStepsVariable is the environment variable with the number of steps, from 0 to 2, that the program has from
+// versions that do not exist. Only programs for tests of upgrades are built with such steps.
 const nextStepsVariable = "NEXT_STEPS_OF_TESTS"
 
 // nextStep is a step of a version that does not exist.
 type nextStep struct {
 	sql            string
 	added, removed string // lines of the schema
-	contracts      bool   // programs that know no step of these can't write after it
+	contracts      bool   // programs without these steps cannot write after it
 }
 
-// own returns the released steps, and the first ones of versions that do not exist.
+// own returns the released steps, followed by the first ones of versions that do not exist.
 func own() (source, error) {
 	s, err := released()
 	if err != nil {

@@ -8,16 +8,16 @@ import (
 	"github.com/pressly/goose/v3"
 )
 
-// writerStep is the step that made table writer. It also gave table node the schema of each node's program.
+// writerStep is the step that created table writer and added the schema of each node's program to table node.
 const writerStep = 8
 
-// state is the schema of a database, as the database tells it.
+// state is the schema of a database, as recorded in the database.
 type state struct {
-	number    int64  // 0: no table
-	hasNodes  bool   // table node is there
-	lowest    int64  // oldest schema that a program may know to write; 0 before writerStep
-	version   string // of the program that brought the schema up last
-	described int64  // schema that tables is of
+	number    int64  // 0 if there is no table
+	hasNodes  bool   // whether table node exists
+	lowest    int64  // oldest schema that a program must know to write; 0 before writerStep
+	version   string // of the program that last upgraded the schema
+	described int64  // schema that tables describes
 	tables    string // formatted by formatSchema
 }
 
@@ -27,7 +27,7 @@ const (
 	writerSQL = `SELECT lowest, version, described, tables FROM writer WHERE org = 0`
 )
 
-// readState changes nothing, and needs no table.
+// readState changes nothing, and works without any tables.
 func readState(ctx context.Context, conn *pgx.Conn) (s state, err error) {
 	fail := func(err error) (state, error) {
 		return state{}, fmt.Errorf("read schema version: %w", unreachable(err))
@@ -55,7 +55,7 @@ func readState(ctx context.Context, conn *pgx.Conn) (s state, err error) {
 
 const describeSQL = `UPDATE writer SET version = $1, described = $2, tables = $3 WHERE org = 0 AND described < $2`
 
-// describe leaves the text of the tables for older programs.
+// describe stores the text of the tables for older programs.
 func (p *Program) describe(ctx context.Context, conn *pgx.Conn) error {
 	_, err := conn.Exec(ctx, describeSQL, []byte(p.Version), p.Newest(), []byte(p.known.text))
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"strconv"
 )
 
-// source is the steps that a program knows, and the tables that they make.
+// source contains the steps that a program knows, and the tables that they create.
 type source struct {
 	files fs.FS  // the steps, as goose reads them
 	text  string // of the tables, formatted by formatSchema
@@ -17,13 +17,13 @@ type source struct {
 // Step is one change of the schema.
 type Step struct {
 	Version int64 // of the schema after the step
-	Lowest  int64 // oldest schema that a program may know to write after the step
+	Lowest  int64 // oldest schema that a program must know to write after the step
 }
 
-// lowestLine is the line of a step that has Lowest.
+// lowestLine matches the line of a step that contains Lowest.
 var lowestLine = regexp.MustCompile(`(?m)^-- Lowest: (\d+)$`)
 
-// steps returns all steps, in their order.
+// steps returns all steps in order.
 func (s source) steps() ([]Step, error) {
 	names, err := fs.Glob(s.files, "*.sql") // in the order of the names
 	if err != nil {

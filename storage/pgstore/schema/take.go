@@ -18,10 +18,10 @@ import (
 )
 
 const (
-	// stepLockTimeout is how long a step waits for a lock, in the form of the setting. Appends that need the same table
-	// wait behind the step meanwhile.
+	// stepLockTimeout is how long a step waits for a lock, as a value of the setting. Appends that need the same table
+	// queue behind the step in the meantime.
 	stepLockTimeout = "100ms"
-	// lockedFor bounds the tries of a step whose tables are in use.
+	// lockedFor bounds the retries of a step whose tables are in use.
 	lockedFor = 10 * time.Minute
 )
 
@@ -31,13 +31,13 @@ const (
 	deadlockDetected = "40P01"
 )
 
-// isLocked reports whether a statement was given up because of another session.
+// isLocked reports whether the server aborted a statement because of another session.
 func isLocked(err error) bool {
 	var p *pgconn.PgError
 	return errors.As(err, &p) && (p.Code == lockNotAvailable || p.Code == deadlockDetected)
 }
 
-// untilFree does work until no other session is in the way.
+// untilFree retries work until no other session is in the way.
 func (p *Program) untilFree(ctx context.Context, work func() error) error {
 	ctx, cancel := context.WithTimeout(ctx, lockedFor)
 	defer cancel()
@@ -52,7 +52,7 @@ func (p *Program) untilFree(ctx context.Context, work func() error) error {
 	}
 }
 
-// stepUpTo takes the steps up to a version that no program has taken, each in a transaction.
+// stepUpTo applies the steps up to a version that no program has applied, each in a transaction.
 func (p *Program) stepUpTo(ctx context.Context, config *pgx.ConnConfig, version int64) (err error) {
 	config = config.Copy()
 	usual := config.AfterConnect
@@ -76,16 +76,17 @@ func (p *Program) stepUpTo(ctx context.Context, config *pgx.ConnConfig, version 
 	})
 }
 
-// Times of the lock by which programs take turns. It is a row that is renewed, so that a program that dies frees it
-// soon. Steps don't rely on it: the second of two that meet fails as a whole.
+// Times of the lock by which programs take turns. The lock is a row that is renewed, so the turn of a dead program
+// expires soon. Steps do not rely on it: if two programs apply a step at the same time, the second one fails
+// completely.
 const (
-	turnRenewals = 5 // in the time of a lease
+	turnRenewals = 5 // during a lease
 	turnRetry    = 200 * time.Millisecond
 	turnTries    = 3000
 )
 
-// isTurnTaken reports whether it is another program's turn. The error of the lock wraps no other one then. The server
-// is asked once only, so that a start fails soon without one.
+// isTurnTaken reports whether it is another program's turn. In that case, the lock's error wraps no other error.
+// Without a server, the lock is tried only once, so that a start fails soon.
 func isTurnTaken(err error) bool { return errors.Unwrap(err) == nil || isLocked(err) }
 
 func (p *Program) provider(db *sql.DB) (*goose.Provider, error) {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// A schema as text is the properties of tables and of their parts by name. A name is a kind and "<table>",
+// The text of a schema contains the properties of tables and of their parts by name. A name is a kind and "<table>",
 // "<table>.<column>" or "<part> of <table>".
 
 // differences lists every difference from the wanted schema, in the order of the names. If a table is missing, it lists
