@@ -6,20 +6,20 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// bundlesAhead is how many bundles a sequence has read ahead.
+// bundlesAhead is the number of bundles that a sequence reads ahead.
 const bundlesAhead = 4
 
-// lookahead reads the bundles that a sequence of events comes to next, several at a time.
+// lookahead reads the next bundles of a sequence of events, several at a time.
 type lookahead struct {
 	engine *Engine
 	tenant id.Tenant
 	end    id.Index                   // of the sequence
-	last   id.Index                   // number of the last bundle that was begun
-	loads  map[id.Index]<-chan *Texts // that were begun and not used
+	last   id.Index                   // number of the last bundle whose read was started
+	loads  map[id.Index]<-chan *Texts // started and not used yet
 }
 
-// advance begins to read what comes behind an event, and returns the bundle of the event if it was read ahead, else
-// held.
+// advance starts to read the bundles after an event. It returns the bundle of the event if it was read ahead, and held
+// otherwise.
 func (l *lookahead) advance(ctx context.Context, at id.Index, held *Texts) *Texts {
 	number := at / l.engine.options.width
 	l.last = max(l.last, number)
@@ -32,13 +32,13 @@ func (l *lookahead) advance(ctx context.Context, at id.Index, held *Texts) *Text
 		return held
 	}
 	delete(l.loads, number)
-	if texts := <-load; texts != nil { // else the reader of the event meets the error
+	if texts := <-load; texts != nil { // on an error, the reader of the event reads again and returns it
 		return texts
 	}
 	return held
 }
 
-// begin reads a bundle in the background. It ends with ctx.
+// begin reads a bundle in the background until ctx ends.
 func (l *lookahead) begin(ctx context.Context, number id.Index) {
 	load := make(chan *Texts, 1)
 	if l.loads == nil {
@@ -48,13 +48,13 @@ func (l *lookahead) begin(ctx context.Context, number id.Index) {
 	go func() { load <- l.engine.readAhead(ctx, place{l.tenant, number}) }()
 }
 
-// readAhead returns a bundle that is needed soon, nil for one that is not archived, not small, or can't be read.
+// readAhead returns a bundle that will be needed soon, or nil if it is not archived, not small, or cannot be read.
 func (e *Engine) readAhead(ctx context.Context, p place) *Texts {
 	if texts, known := e.cached.Lookup(p, 0); known {
 		return texts
 	}
-	kept, err := e.bundles.Get(ctx, p.tenant, keyOf(p.number))
-	if err != nil || !kept.Exists() || kept.Value.Local || !kept.Value.isSmall() {
+	record, err := e.bundles.Get(ctx, p.tenant, keyOf(p.number))
+	if err != nil || !record.Exists() || record.Value.Local || !record.Value.isSmall() {
 		return nil
 	}
 	texts, err := e.readBundle(ctx, p)

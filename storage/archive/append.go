@@ -12,19 +12,19 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// Append implements storage.Appender. A batch with erasures writes a mark for each bundle that it takes an envelope
-// from, also for one that is not archived yet: its texts may be on their way.
+// Append implements storage.Appender. A batch with erasures writes a mark for each bundle that contains one of the
+// erased events, including bundles that are not archived yet: their texts may already be on their way to an object.
 func (e *Engine) Append(batches []storage.Batch) storage.Pending {
-	var erasing []id.Tenant // of the batches, 0 for one without erasures
+	var erasing []id.Tenant // of each batch with erasures; otherwise 0
 	for i := range batches {
-		if !batches[i].Erases() || batches[i].Validate() != nil { // the inner engine refuses it
+		if !batches[i].Erases() || batches[i].Validate() != nil { // the inner engine rejects invalid batches
 			continue
 		}
 		if erasing == nil {
 			erasing, batches = make([]id.Tenant, len(batches)), slices.Clone(batches)
 		}
 		erasing[i] = batches[i].Tenant
-		batches[i].Changes = slices.Concat(batches[i].Changes, e.marksOf(&batches[i]))
+		batches[i].Changes = slices.Concat(batches[i].Changes, e.marksFor(&batches[i]))
 	}
 	p := e.inner.Append(batches)
 	if erasing == nil {
@@ -33,8 +33,8 @@ func (e *Engine) Append(batches []storage.Batch) storage.Pending {
 	return &pending{Pending: p, engine: e, erasing: erasing}
 }
 
-// marksOf returns the marks of the bundles that a batch takes envelopes from.
-func (e *Engine) marksOf(b *storage.Batch) (changes []storage.Change) {
+// marksFor returns the changes that mark the bundles from which a batch erases envelopes.
+func (e *Engine) marksFor(b *storage.Batch) (changes []storage.Change) {
 	marked := make(map[id.Index]struct{})
 	for i := range b.Events {
 		for _, r := range b.Events[i].Erases {
@@ -50,7 +50,7 @@ func (e *Engine) marksOf(b *storage.Batch) (changes []storage.Change) {
 	return changes
 }
 
-// pending tells the worker of the tenants that had an erasure.
+// pending notifies the worker of tenants with erasures.
 type pending struct {
 	storage.Pending
 	engine  *Engine
@@ -68,7 +68,7 @@ func (p *pending) Wait() []error {
 	return results
 }
 
-// noteErasure lets the worker look at a tenant's marks.
+// noteErasure makes the worker check a tenant's marks.
 func (e *Engine) noteErasure(t id.Tenant) {
 	e.noteDirty(t, time.Now())
 	select {
@@ -77,8 +77,8 @@ func (e *Engine) noteErasure(t id.Tenant) {
 	}
 }
 
-// ErasuresWaiting reports whether an object may still hold an envelope of a tenant that was erased before the call. It
-// wakes the worker then, which may be in another process.
+// ErasuresWaiting reports whether an object may still contain an envelope of a tenant that was erased before the call.
+// If so, it also wakes the worker, which may be in another process.
 func (e *Engine) ErasuresWaiting(ctx context.Context, t id.Tenant) (bool, error) {
 	waiting, err := e.erasuresWaiting(ctx, t)
 	if err != nil || !waiting {
@@ -93,7 +93,7 @@ func (e *Engine) ErasuresWaiting(ctx context.Context, t id.Tenant) (bool, error)
 	return true, err
 }
 
-// takeWaiting notes the tenants whose erasures wait, as any process has found, and removes their records.
+// takeWaiting schedules the tenants for which any process has found waiting erasures, and removes their records.
 func (e *Engine) takeWaiting(ctx context.Context) error {
 	found, err := e.inner.Scan(ctx, id.Service, kindWaiting, "", "", marksPage)
 	if err != nil || len(found) == 0 {

@@ -1,19 +1,19 @@
 // Package archive moves the texts of old events to an object store, and reads them back.
 //
-// Engine is a storage engine around another one. The texts of the 256 events of a full entry bundle are one object
-// (Texts, Codec), and the inner engine keeps everything else: entries, ids, columns, tiles and erasures. Engine keeps the
-// promises of package storage, so no caller notices where a text is stored.
+// Engine is a storage.Engine that wraps another one. It stores the texts of the 256 events of a full entry bundle in one
+// object (Texts, Codec). The inner engine keeps everything else: entries, IDs, columns, tiles and erasures. Engine keeps
+// the promises of package storage, so callers do not notice where a text is stored.
 //
 // Invariants:
 //
-//   - The inner engine drops texts only after their object was written, read back and compared, and after the record
-//     of the object is durable.
-//   - A text is returned only if the record has the hash that the entry names, and the envelope is the one that the
-//     record names. All else is storage.ErrCorrupt.
-//   - The envelope of an erased event is never returned, also while the object has it. Each append with erasures writes
-//     a mark for every bundle that it touches. The mark goes when no object of the bundle holds the envelopes.
-//   - Heads, look-ups, counters, tiles, records and appends never use the object store.
-//   - One store has an archive for itself. A store with archived bundles is not opened without its archive.
+//   - The inner engine drops texts only after their object was written, read back and compared, and after the record of the
+//     object is durable.
+//   - A text is returned only if the record has the hash that the entry contains, and the envelope is the one that the
+//     record names. Otherwise the error is storage.ErrCorrupt.
+//   - The envelope of an erased event is never returned, even while the object contains it. Each append with erasures writes
+//     a mark for every affected bundle. The mark is removed once no object of the bundle contains the envelopes.
+//   - Heads, lookups, counters, tiles, records and appends never use the object store.
+//   - Each store has its own archive. A store with archived bundles is not opened without its archive.
 package archive
 
 import (
@@ -31,22 +31,22 @@ import (
 	"github.com/agentledger/agentledger/storage/archive/objects"
 )
 
-// Inner is the engine that an archive is around.
+// Inner is the engine that an archive wraps.
 type Inner interface {
 	storage.Engine
 	storage.Copier
 	TextDropper
 }
 
-// TextDropper is an engine that can do without the texts of events.
+// TextDropper is an engine that can remove the texts of events.
 type TextDropper interface {
-	// DropTexts takes Record and Envelope of the stored events [begin, end) away, at most storage.MaxErased, and
-	// returns when that is durable: of all or of none. All else of the events stays, and they may be erased
-	// later. Events without texts are left as they are. The engine reads such an event with Archived.
+	// DropTexts removes Record and Envelope of the stored events [begin, end), at most storage.MaxErased, and returns
+	// when the removal is durable: of all or of none. All other fields of the events stay, and the events may be erased
+	// later. Events without texts are left unchanged. The engine returns such an event with Archived set.
 	DropTexts(ctx context.Context, t id.Tenant, begin, end id.Index) error
 }
 
-// reclaimer is an engine whose files hold dropped texts until they are rewritten.
+// reclaimer is an engine whose files contain dropped texts until they are rewritten.
 type reclaimer interface {
 	ReclaimTexts(ctx context.Context, t id.Tenant, begin, end id.Index) error
 }
@@ -55,23 +55,23 @@ type reclaimer interface {
 type Options struct {
 	Engine  Inner
 	Objects objects.Store
-	// Check reports how an envelope differs from the one that its record names. nil: they are not compared.
+	// Check returns an error if an envelope differs from the one that its record names. If nil, they are not compared.
 	Check func(record, envelope []byte) error
 
-	After      time.Duration    // a bundle is archived when its last event is older
-	CacheBytes int64            // of texts in memory; default 64 MiB
-	Pass       time.Duration    // between two looks at all tenants; default an hour
-	Clock      func() time.Time // default time.Now
-	Logger     *slog.Logger     // default: none
-	// Owns reports whether this process works for a tenant, where several share a store. Default: always. Two
-	// that work for one tenant do no harm.
+	After      time.Duration    // a bundle is archived once its last event is older
+	CacheBytes int64            // size of the cache of texts; default: 64 MiB
+	Pass       time.Duration    // between two passes over all tenants; default: an hour
+	Clock      func() time.Time // default: time.Now
+	Logger     *slog.Logger     // default: discards
+	// Owns reports whether this process works for a tenant, if several processes share a store. If nil, always. It does
+	// no harm if two processes work for the same tenant.
 	Owns     func(t id.Tenant) bool
 	ReadOnly bool // nothing is written
 
-	look    time.Duration // between two looks at erasures of other processes; tests have a shorter one
-	width   id.Index      // events of a bundle; tests have smaller ones
-	newest  bool          // the bundle with the newest event is archived too; for tests
-	unpaced bool          // moves have no pauses between them; for tests
+	look    time.Duration // between two checks for erasures of other processes; tests shorten it
+	width   id.Index      // events per bundle; tests use fewer
+	newest  bool          // also archive the bundle with the latest event; for tests
+	unpaced bool          // no pauses between moves; for tests
 }
 
 const (
@@ -110,15 +110,15 @@ func (o Options) withDefaults() Options {
 
 // Engine is a storage.Engine with an archive. Its methods may be called concurrently.
 type Engine struct {
-	storage.Engine // the inner one, for all that needs no texts
+	storage.Engine // the inner one, for everything that needs no texts
 
 	inner   Inner
 	options Options
 	codec   *Codec
 	cached  *cache.Loading[place, *Texts]
 	figures figures
-	small   chan struct{} // a place for each bundle of at most smallBytes that is being read
-	large   chan struct{} // and for each of the others
+	small   chan struct{} // a slot for each bundle of at most smallBytes that is being read
+	large   chan struct{} // a slot for each larger one
 
 	frontiers records.Store[frontier]
 	bundles   records.Store[stored]
@@ -126,14 +126,14 @@ type Engine struct {
 	owners    records.Store[owner]
 	drops     records.Store[dropped]
 
-	moving sync.Mutex // objects are written and deleted under it, and nothing else of this struct's
+	moving sync.Mutex // held while objects are written or deleted; protects no fields
 
 	mu      sync.Mutex
-	owned   bool                    // the object store is known to be this store's
-	begun   bool                    // the owner's record says that there may be bundles
-	dirty   map[id.Tenant]time.Time // may have marks to work on, since
-	resumed map[id.Tenant]struct{}  // the texts of the newest bundle are known to be dropped
-	moved   map[id.Tenant]id.Index  // first event of those whose room was not reclaimed
+	owned   bool                    // the object store is known to belong to this store
+	begun   bool                    // the owner record states that there may be bundles
+	dirty   map[id.Tenant]time.Time // tenants that may have marks to process, since when
+	resumed map[id.Tenant]struct{}  // tenants whose latest bundle's texts are known to be dropped
+	moved   map[id.Tenant]id.Index  // first event whose disk space was not reclaimed yet
 	wake    chan struct{}
 }
 
@@ -142,13 +142,13 @@ var (
 	_ storage.Copier = (*Engine)(nil)
 )
 
-// place names a bundle.
+// place identifies a bundle.
 type place struct {
 	tenant id.Tenant
 	number id.Index
 }
 
-// New returns an engine around another one. It reads and writes nothing.
+// New returns an engine that wraps another one. It reads and writes nothing.
 func New(o Options) (*Engine, error) {
 	o = o.withDefaults()
 	codec, err := NewCodec()
@@ -175,10 +175,10 @@ func New(o Options) (*Engine, error) {
 }
 
 const (
-	perText  = 64               // bytes of a text in memory beside its own
-	loadTime = 30 * time.Second // of one bundle
+	perText  = 64               // overhead of a text in memory, in bytes
+	loadTime = 30 * time.Second // bounds the read of one bundle
 
-	// The bounds of bundles that are being read: together they take some 400 MiB at most.
+	// Limits for the bundles that are being read: together they take about 400 MiB at most.
 	smallBytes = 2 << 20 // of an object and its texts
 	smallLoads = 64
 	largeLoads = 2
@@ -190,7 +190,7 @@ func (e *Engine) IdempotencyKeys(ctx context.Context, t id.Tenant,
 	return e.inner.IdempotencyKeys(ctx, t, begin, end)
 }
 
-// Partition implements storage.Copier. It leaves out the records of the archive, which are of this store alone.
+// Partition implements storage.Copier. It omits the records of the archive, which apply only to this store.
 func (e *Engine) Partition(ctx context.Context, t id.Tenant) iter.Seq2[storage.Record, error] {
 	return func(yield func(storage.Record, error) bool) {
 		for r, err := range e.inner.Partition(ctx, t) {

@@ -25,17 +25,17 @@ func maxObject(texts, events int) int64 {
 	return int64(headerLen + body + body/1024 + 1024)
 }
 
-// ErrDamaged is wrapped by the errors of objects that are damaged, truncated or contain other events.
+// ErrDamaged is wrapped by the errors for objects that are damaged, truncated or contain other events.
 var ErrDamaged = errors.New("archive: damaged object")
 
-// Text is the texts of one event.
+// Text contains the texts of one event.
 type Text struct {
 	Record   []byte
 	Envelope []byte // nil if there is none
 	Erased   bool   // the envelope was erased by a later event
 }
 
-// Texts are the texts of consecutive events of a tenant: of the events of a full entry bundle, which are one object.
+// Texts contains the texts of consecutive events of a tenant. The texts of a full entry bundle are one object.
 type Texts struct {
 	Tenant id.Tenant
 	First  id.Index
@@ -76,12 +76,12 @@ func NewCodec() (*Codec, error) {
 	encoder, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedBetterCompression),
 		zstd.WithEncoderConcurrency(1))
 	if err != nil {
-		return nil, fmt.Errorf("make encoder: %w", err)
+		return nil, fmt.Errorf("create encoder: %w", err)
 	}
 	decoder, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(0), zstd.WithDecodeAllCapLimit(true),
 		zstd.WithDecoderMaxMemory(MaxTexts+1<<20))
 	if err != nil {
-		return nil, fmt.Errorf("make decoder: %w", err)
+		return nil, fmt.Errorf("create decoder: %w", err)
 	}
 	return &Codec{encoder: encoder, decoder: decoder}, nil
 }
@@ -134,7 +134,7 @@ func appendText(body []byte, e *Text) []byte {
 	return body
 }
 
-// Decode decodes the object of events of a tenant, whose texts have a total length of at most maxTexts. It takes no more
+// Decode decodes the object of a tenant's events, whose texts have a total length of at most maxTexts. It takes no more
 // memory than such texts and the object. Its errors wrap ErrDamaged. The result shares no memory with object.
 func (c *Codec) Decode(object []byte, tenant id.Tenant, first id.Index, events, maxTexts int) (*Texts, error) {
 	if len(object) < headerLen || object[0] != form {
@@ -192,7 +192,7 @@ func parseText(v []byte) (e Text, rest []byte, ok bool) {
 	return e, rest, ok
 }
 
-// cut returns the bytes after their length, and the rest.
+// cut returns the bytes after a length, and the rest.
 func cut(v []byte) (part, rest []byte, ok bool) {
 	length, n := binary.Uvarint(v)
 	if n <= 0 || length > uint64(len(v)-n) {

@@ -10,8 +10,8 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// Drop implements storage.Copier. The objects of the tenant are deleted after its data: a record in the service's
-// partition says which, so that another process goes on after a crash or while the object store is away.
+// Drop implements storage.Copier. The tenant's objects are deleted after its data. A record in the service's partition
+// lists them, so that another process continues after a crash or while the object store is unavailable.
 func (e *Engine) Drop(ctx context.Context, t id.Tenant, mark storage.Record) error {
 	e.moving.Lock()
 	defer e.moving.Unlock()
@@ -32,7 +32,7 @@ func (e *Engine) Drop(ctx context.Context, t id.Tenant, mark storage.Record) err
 		err = e.inner.Write(ctx, id.Service, []storage.Change{change})
 	}
 	if err != nil {
-		return fmt.Errorf("drop: note its objects: %w", err)
+		return fmt.Errorf("drop: record its objects: %w", err)
 	}
 	if err := e.inner.Drop(ctx, t, mark); err != nil {
 		return err
@@ -44,14 +44,14 @@ func (e *Engine) Drop(ctx context.Context, t id.Tenant, mark storage.Record) err
 	for n := range reached.Value.objects() {
 		e.cached.Drop(place{t, n})
 	}
-	if err := e.deleteObjects(ctx, t); err != nil { // the worker tries again
-		e.options.Logger.Warn("archive: objects of a dropped organization are there still", "err", err)
+	if err := e.deleteObjects(ctx, t); err != nil { // the worker retries
+		e.options.Logger.Warn("archive: objects of a dropped organization not deleted yet; retrying", "err", err)
 	}
 	return nil
 }
 
-// deleteObjects deletes the objects of a tenant that was dropped. The record of a tenant that is there with its
-// bundles is removed: the drop did not happen. The caller holds moving.
+// deleteObjects deletes the objects of a dropped tenant. If the tenant still exists with its bundles, the drop did not
+// happen, and only the record is removed. The caller must hold moving.
 func (e *Engine) deleteObjects(ctx context.Context, t id.Tenant) error {
 	planned, err := e.drops.Get(ctx, id.Service, tenantName(t))
 	if err != nil || !planned.Exists() {
@@ -73,8 +73,8 @@ func (e *Engine) deleteObjects(ctx context.Context, t id.Tenant) error {
 		[]storage.Change{{Kind: kindDropped, Key: planned.Key, If: planned.Version}})
 }
 
-// finishDrops deletes the objects of all tenants that were dropped. It comes before any move, so that no object of a
-// tenant that arrives again is among them.
+// finishDrops deletes the objects of all dropped tenants. It must precede any move, because a tenant that is imported
+// again writes objects with the same names.
 func (e *Engine) finishDrops(ctx context.Context) error {
 	e.moving.Lock()
 	defer e.moving.Unlock()

@@ -15,7 +15,7 @@ type figures struct {
 	oldest                           *oldest
 }
 
-// oldest is how long the bundle that is due for the longest time waits.
+// oldest tracks how long the bundle that has been due for the longest time has been waiting.
 type oldest struct {
 	mu            sync.Mutex
 	seconds, seen float64
@@ -28,8 +28,8 @@ func newFigures() figures {
 	f := figures{
 		bundles:   counter("bundles_moved_total", "Bundles of 256 events whose texts were moved to objects."),
 		bytes:     counter("moved_bytes_total", "Bytes of the objects of moved bundles."),
-		reads:     counter("reads_total", "Bundles that were read from the object store."),
-		rewritten: counter("rewrites_total", "Bundles that were looked at after an erasure."),
+		reads:     counter("reads_total", "Bundles read from the object store."),
+		rewritten: counter("rewrites_total", "Bundles processed after an erasure."),
 		failures: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "agentledger_archive_failures_total",
 			Help: "Failed steps, by step."}, []string{"step"}),
 		oldest: new(oldest),
@@ -42,14 +42,14 @@ func newFigures() figures {
 
 func (f *figures) fail(step string) { f.failures.WithLabelValues(step).Inc() }
 
-// noteWaiting notes that a bundle could not be moved, and for how many milliseconds it has been due.
+// noteWaiting records that a bundle could not be moved, and for how many milliseconds it has been due.
 func (o *oldest) noteWaiting(since id.Instant) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.seen = max(o.seen, float64(since)/1000)
 }
 
-// endPass shows what the pass has noted.
+// endPass publishes what the pass has recorded.
 func (o *oldest) endPass() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -69,9 +69,9 @@ func (e *Engine) Metrics() []prometheus.Collector {
 	}
 	return []prometheus.Collector{
 		e.figures.bundles, e.figures.bytes, e.figures.reads, e.figures.rewritten, e.figures.failures,
-		gauge("oldest_waiting_seconds", "How long the oldest bundle that could not be moved has been due.",
+		gauge("oldest_waiting_seconds", "Time since the oldest bundle that could not be moved became due.",
 			e.figures.oldest.read),
-		gauge("erasure_waiting_seconds", "How long the oldest erasure waits for objects to be written anew.",
+		gauge("erasure_waiting_seconds", "Age of the oldest erasure whose objects are not rewritten yet.",
 			func() float64 { _, longest := e.waiting(); return longest.Seconds() }),
 	}
 }

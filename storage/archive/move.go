@@ -13,15 +13,15 @@ import (
 	"github.com/agentledger/agentledger/storage/archive/objects"
 )
 
-// How many bundles of a tenant are moved before the room of their texts is given back, because that rewrites whole
-// tables: while there are others to move, and at the end.
+// Numbers of moved bundles of a tenant after which the disk space of their texts is reclaimed: while there are others
+// to move, and at the end. Reclaiming rewrites whole tables.
 const (
 	reclaimWhileMoving = 1024
 	reclaimAtEnd       = 64
 )
 
-// Move archives all bundles of a tenant that are old enough. After an error, bundles that were archived stay so, and
-// another call goes on.
+// Move archives all bundles of a tenant that are old enough. After an error, the bundles that were archived stay
+// archived, and the next call continues.
 func (e *Engine) Move(ctx context.Context, t id.Tenant) error {
 	if err := e.finishNewest(ctx, t); err != nil {
 		return fmt.Errorf("archive: drop texts: %w", err)
@@ -45,7 +45,7 @@ func (e *Engine) Move(ctx context.Context, t id.Tenant) error {
 	}
 }
 
-// rest leaves half of the time to other work.
+// rest pauses for as long as the last step took, so that half of the time is left for other work.
 func (e *Engine) rest(ctx context.Context, worked time.Duration) error {
 	if e.options.unpaced {
 		return nil
@@ -53,8 +53,8 @@ func (e *Engine) rest(ctx context.Context, worked time.Duration) error {
 	return syncs.Sleep(ctx, min(worked, time.Second))
 }
 
-// finishNewest drops the texts of the newest archived bundle again, once in a process: a crash may have come between
-// its record and the drop.
+// finishNewest drops the texts of the latest archived bundle again, once per process: a crash may have happened between
+// writing its record and dropping its texts.
 func (e *Engine) finishNewest(ctx context.Context, t id.Tenant) error {
 	e.moving.Lock()
 	defer e.moving.Unlock()
@@ -79,7 +79,7 @@ func (e *Engine) finishNewest(ctx context.Context, t id.Tenant) error {
 	return nil
 }
 
-// dropAgain drops the texts of an archived bundle, if they are there. They go as a whole.
+// dropAgain drops the texts of an archived bundle, if they are still there. They are dropped all together.
 func (e *Engine) dropAgain(ctx context.Context, p place) error {
 	first := p.number * e.options.width
 	for event, err := range e.inner.Events(ctx, p.tenant, first, first+1, storage.FieldColumns) {
@@ -87,14 +87,14 @@ func (e *Engine) dropAgain(ctx context.Context, p place) error {
 			return err
 		}
 	}
-	kept, err := e.bundles.Get(ctx, p.tenant, keyOf(p.number))
-	if err == nil && !kept.Exists() {
+	record, err := e.bundles.Get(ctx, p.tenant, keyOf(p.number))
+	if err == nil && !record.Exists() {
 		err = e.damaged(p, "find its record", storage.ErrNotFound)
 	}
 	if err != nil {
 		return err
 	}
-	return e.dropTexts(ctx, p, kept.Value)
+	return e.dropTexts(ctx, p, record.Value)
 }
 
 // moveNext archives the next bundle of a tenant, if it is old enough.
@@ -117,47 +117,47 @@ func (e *Engine) moveNext(ctx context.Context, t id.Tenant) (moved bool, err err
 	return true, nil
 }
 
-// moveBundle archives a bundle. The caller holds moving.
+// moveBundle archives a bundle. The caller must hold moving.
 func (e *Engine) moveBundle(ctx context.Context, p place, reached records.Versioned[frontier]) error {
 	if err := e.beginArchive(ctx); err != nil {
 		return err
 	}
-	// The mark is read before the texts: an erasure after that changes its version.
+	// Read the mark before the texts: a later erasure changes its version.
 	erased, err := e.marks.Get(ctx, p.tenant, keyOf(p.number))
 	if err != nil {
 		return err
 	}
-	texts, err := e.textsOf(ctx, p)
+	texts, err := e.innerTexts(ctx, p)
 	if err == nil {
 		err = e.checkTexts(ctx, p, texts)
 	}
 	if err != nil {
 		return err
 	}
-	kept := stored{Local: true}
+	record := stored{Local: true}
 	if texts.Bytes() <= MaxTexts {
 		if reached, err = e.beginWriting(ctx, p.tenant, reached); err != nil {
 			return err
 		}
-		if kept, err = e.writeObject(ctx, p, texts); err != nil {
+		if record, err = e.writeObject(ctx, p, texts); err != nil {
 			return err
 		}
 	}
-	if err := e.keep(ctx, p.tenant, reached, kept, erased); err != nil {
+	if err := e.recordBundle(ctx, p.tenant, reached, record, erased); err != nil {
 		return err
 	}
-	if err := e.dropTexts(ctx, p, kept); err != nil {
+	if err := e.dropTexts(ctx, p, record); err != nil {
 		e.mu.Lock()
 		delete(e.resumed, p.tenant)
 		e.mu.Unlock()
 		return err
 	}
-	e.noteMoved(p, kept)
+	e.noteMoved(p, record)
 	return nil
 }
 
-// isDue reports whether a bundle is full and its last event old enough, and since how many milliseconds. The bundle
-// with the newest event stays, because a ledger reads that event when it is opened.
+// isDue reports whether a bundle is full and its last event is old enough, and for how many milliseconds. The bundle
+// with the latest event is not due, because a ledger reads that event when it is opened.
 func (e *Engine) isDue(ctx context.Context, p place) (since id.Instant, due bool, err error) {
 	head, err := e.inner.Head(ctx, p.tenant)
 	if errors.Is(err, storage.ErrNotFound) {
@@ -175,7 +175,7 @@ func (e *Engine) isDue(ctx context.Context, p place) (since id.Instant, due bool
 	return 0, false, nil
 }
 
-// beginWriting notes that there may be an object of the next bundle, so that an erasure looks for it.
+// beginWriting records that there may be an object of the next bundle, so that an erasure looks for it.
 func (e *Engine) beginWriting(ctx context.Context, t id.Tenant,
 	reached records.Versioned[frontier]) (records.Versioned[frontier], error) {
 	if reached.Value.Writing {
@@ -187,12 +187,12 @@ func (e *Engine) beginWriting(ctx context.Context, t id.Tenant,
 		err = e.inner.Write(ctx, t, []storage.Change{change})
 	}
 	if err != nil {
-		return reached, fmt.Errorf("note its object: %w", err)
+		return reached, fmt.Errorf("record its object: %w", err)
 	}
 	return e.frontiers.Get(ctx, t, "")
 }
 
-// writeObject writes the object of a bundle, or finds it written, and reads it back.
+// writeObject writes the object of a bundle, unless it exists with the same texts, and reads it back.
 func (e *Engine) writeObject(ctx context.Context, p place, texts *Texts) (stored, error) {
 	data := e.codec.Encode(texts)
 	err := e.options.Objects.Create(ctx, objectName(p), data)
@@ -210,13 +210,13 @@ func (e *Engine) writeObject(ctx context.Context, p place, texts *Texts) (stored
 	}
 	if !found.Equal(texts) {
 		e.figures.fail("read back")
-		return stored{}, fmt.Errorf("read object back: it has other texts: %w", ErrDamaged)
+		return stored{}, fmt.Errorf("read object back: texts differ: %w", ErrDamaged)
 	}
 	return stored{SHA256: o.sha256, Bytes: len(data), Texts: texts.Bytes()}, nil
 }
 
-// replaceOther replaces an object that is there, unless it has the same texts. It may come from an interrupted move,
-// or from a later state of a store that was restored.
+// replaceOther replaces an existing object, unless it has the same texts. It may come from an interrupted move, or from
+// a later state of a store that was restored.
 func (e *Engine) replaceOther(ctx context.Context, p place, texts *Texts, data []byte) error {
 	width := int(e.options.width)
 	found, version, err := e.options.Objects.Read(ctx, objectName(p), maxObject(MaxTexts, width))
@@ -230,12 +230,12 @@ func (e *Engine) replaceOther(ctx context.Context, p place, texts *Texts, data [
 	return e.options.Objects.Replace(ctx, objectName(p), data, version)
 }
 
-// keep writes the record of a bundle. It fails with storage.ErrStale when envelopes of the bundle were erased since
-// its texts were read, or when another process has archived it.
-func (e *Engine) keep(ctx context.Context, t id.Tenant, reached records.Versioned[frontier], kept stored,
+// recordBundle writes the record of a bundle. It returns storage.ErrStale if envelopes of the bundle were erased since
+// its texts were read, or if another process has archived it.
+func (e *Engine) recordBundle(ctx context.Context, t id.Tenant, reached records.Versioned[frontier], record stored,
 	erased records.Versioned[mark]) error {
 	key := keyOf(reached.Value.Next)
-	made, err := e.bundles.Put(records.Versioned[stored]{Key: key, Value: kept})
+	created, err := e.bundles.Put(records.Versioned[stored]{Key: key, Value: record})
 	if err != nil {
 		return err
 	}
@@ -244,17 +244,17 @@ func (e *Engine) keep(ctx context.Context, t id.Tenant, reached records.Versione
 	if err != nil {
 		return err
 	}
-	// The texts were read after the mark, so they are without the envelopes that it is about.
+	// The texts were read after the mark, so they do not contain the envelopes that it is about.
 	unmarked := storage.Change{Kind: kindMark, Key: key, If: erased.Version}
-	if err := e.inner.Write(ctx, t, []storage.Change{made, next, unmarked}); err != nil {
+	if err := e.inner.Write(ctx, t, []storage.Change{created, next, unmarked}); err != nil {
 		return fmt.Errorf("write its record: %w", err)
 	}
 	return nil
 }
 
 // dropTexts drops the texts of a bundle whose object is recorded.
-func (e *Engine) dropTexts(ctx context.Context, p place, kept stored) error {
-	if kept.Local {
+func (e *Engine) dropTexts(ctx context.Context, p place, record stored) error {
+	if record.Local {
 		return nil
 	}
 	first := p.number * e.options.width
@@ -264,13 +264,13 @@ func (e *Engine) dropTexts(ctx context.Context, p place, kept stored) error {
 	return nil
 }
 
-// noteMoved counts a bundle that was moved.
-func (e *Engine) noteMoved(p place, kept stored) {
-	if kept.Local {
+// noteMoved counts a moved bundle.
+func (e *Engine) noteMoved(p place, record stored) {
+	if record.Local {
 		return
 	}
 	e.figures.bundles.Inc()
-	e.figures.bytes.Add(float64(kept.Bytes))
+	e.figures.bytes.Add(float64(record.Bytes))
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if _, noted := e.moved[p.tenant]; !noted {
@@ -278,7 +278,8 @@ func (e *Engine) noteMoved(p place, kept stored) {
 	}
 }
 
-// reclaim gives the room of dropped texts back, if the engine can and there are at least so many bundles.
+// reclaim reclaims the disk space of dropped texts, if the engine supports it and there are at least the given number
+// of bundles.
 func (e *Engine) reclaim(ctx context.Context, t id.Tenant, bundles id.Index) error {
 	engine, can := e.options.Engine.(reclaimer)
 	e.mu.Lock()

@@ -12,22 +12,22 @@ import (
 	"github.com/agentledger/agentledger/storage/archive/objects"
 )
 
-// ErrOther: the object store is the archive of another store, or none of this one.
+// ErrOther is returned if the object store is not the archive of this store.
 var ErrOther = errors.New("archive: the object store is not the archive of this store")
 
-// ownerName is the object that says whose archive an object store is.
+// ownerName is the name of the object with the identity of the store that an object store belongs to.
 const ownerName = "store"
 
 // maxOwner bounds the object, in bytes.
 const maxOwner = 1 << 10
 
-// Begun reports whether a store may have archived bundles, so that it can't be read without its archive.
+// Begun reports whether a store may have archived bundles, so that it cannot be read without its archive.
 func Begun(ctx context.Context, r storage.RecordStore) (bool, error) {
 	found, err := records.New[owner](r, kindOwner, "").Get(ctx, id.Service, "")
 	return found.Value.Begun, err
 }
 
-// Forget lets a store without archived bundles begin in another object store.
+// Forget lets a store without archived bundles use another object store.
 func Forget(ctx context.Context, r storage.RecordStore) error {
 	owners := records.New[owner](r, kindOwner, "")
 	found, err := owners.Get(ctx, id.Service, "")
@@ -42,9 +42,9 @@ func Forget(ctx context.Context, r storage.RecordStore) error {
 	return err
 }
 
-// CheckOwner compares the identity of the store with that in the object store, and makes both if there is none. It
-// returns ErrOther if they differ, or if the object store has lost the identity, and leaves it as it was then. It returns
-// objects.ErrUnsupported if the object store can't hold an archive. With ReadOnly it makes nothing.
+// CheckOwner compares the identity of the store with the one in the object store, and creates both if there is none. It
+// returns ErrOther if they differ, or if the object store has lost its identity; it then changes nothing. It returns
+// objects.ErrUnsupported if the object store cannot hold an archive. If ReadOnly is set, it creates nothing.
 func (e *Engine) CheckOwner(ctx context.Context) error {
 	e.mu.Lock()
 	owned := e.owned
@@ -68,8 +68,8 @@ func (e *Engine) CheckOwner(ctx context.Context) error {
 			return fmt.Errorf("archive: %w", err)
 		}
 		if !found.Exists() {
-			if found, err = e.makeOwner(ctx); err != nil {
-				return fmt.Errorf("archive: make its identity: %w", err)
+			if found, err = e.createOwner(ctx); err != nil {
+				return fmt.Errorf("archive: create its identity: %w", err)
 			}
 		}
 		if err := e.placeOwner(ctx, found, placed); err != nil {
@@ -82,8 +82,8 @@ func (e *Engine) CheckOwner(ctx context.Context) error {
 	return nil
 }
 
-// makeOwner writes the identity of the store, before anything is in the object store.
-func (e *Engine) makeOwner(ctx context.Context) (records.Versioned[owner], error) {
+// createOwner writes the identity of the store, before anything is in the object store.
+func (e *Engine) createOwner(ctx context.Context) (records.Versioned[owner], error) {
 	change, err := e.owners.Put(records.Versioned[owner]{Value: owner{ID: rand.Text()}})
 	if err == nil {
 		err = e.inner.Write(ctx, id.Service, []storage.Change{change})
@@ -94,19 +94,19 @@ func (e *Engine) makeOwner(ctx context.Context) (records.Versioned[owner], error
 	return e.owners.Get(ctx, id.Service, "")
 }
 
-// compareOwner compares the identity in the object store. placed is false if there is none, which is no error before the
-// archive is in use.
+// compareOwner compares the identity in the object store. placed is false if there is none, which is not an error
+// before the archive is in use.
 func (e *Engine) compareOwner(ctx context.Context, want owner) (placed bool, err error) {
 	name, _, err := e.options.Objects.Read(ctx, ownerName, maxOwner)
 	switch {
 	case errors.Is(err, objects.ErrNotFound) && !want.inUse():
 		return false, nil
 	case errors.Is(err, objects.ErrNotFound) && want.Begun:
-		return false, fmt.Errorf("%w: it has no object %s. Mount the volume of the archive, or name the place that has it",
+		return false, fmt.Errorf("%w: it has no object %s. Mount the volume of the archive, or configure the location that has it",
 			ErrOther, ownerName)
 	case errors.Is(err, objects.ErrNotFound):
-		return false, fmt.Errorf("%w: it has no object %s. Mount the volume of the archive, or name the place that has it. "+
-			"No text was archived yet: to begin in another place, start once without an archive", ErrOther, ownerName)
+		return false, fmt.Errorf("%w: it has no object %s. Mount the volume of the archive, or configure the location that has it. "+
+			"No text was archived yet: to use another location, start once without an archive", ErrOther, ownerName)
 	case err != nil:
 		return false, fmt.Errorf("archive: read %s: %w", ownerName, err)
 	case string(name) != want.ID:
@@ -115,15 +115,15 @@ func (e *Engine) compareOwner(ctx context.Context, want owner) (placed bool, err
 	return true, nil
 }
 
-// placeOwner makes the identity in the object store unless it is placed there, and then notes that it is.
+// placeOwner writes the identity to the object store unless it is there, and then records that it is.
 func (e *Engine) placeOwner(ctx context.Context, found records.Versioned[owner], placed bool) error {
 	if !placed {
 		err := e.options.Objects.Create(ctx, ownerName, []byte(found.Value.ID))
-		if errors.Is(err, objects.ErrExists) { // of another node
+		if errors.Is(err, objects.ErrExists) { // written by another node
 			_, err = e.compareOwner(ctx, found.Value)
 		}
 		if err != nil {
-			return fmt.Errorf("archive: make %s: %w", ownerName, err)
+			return fmt.Errorf("archive: write %s: %w", ownerName, err)
 		}
 	}
 	if found.Value.inUse() {
@@ -138,14 +138,14 @@ func (e *Engine) placeOwner(ctx context.Context, found records.Versioned[owner],
 		return nil
 	}
 	now, readErr := e.owners.Get(ctx, id.Service, "")
-	if readErr == nil && now.Value.inUse() { // another node has noted it
+	if readErr == nil && now.Value.inUse() { // another node has recorded it
 		return nil
 	}
-	return fmt.Errorf("archive: note that it is in use: %w", err)
+	return fmt.Errorf("archive: record that it is in use: %w", err)
 }
 
-// beginArchive makes sure that the object store is this store's, and that the store is not opened without it from
-// now on. It comes before the first object.
+// beginArchive ensures that the object store belongs to this store, and that the store is not opened without it from
+// now on. It must precede the first object.
 func (e *Engine) beginArchive(ctx context.Context) error {
 	if err := e.CheckOwner(ctx); err != nil {
 		return err
@@ -166,7 +166,7 @@ func (e *Engine) beginArchive(ctx context.Context) error {
 		err = e.inner.Write(ctx, id.Service, []storage.Change{change})
 	}
 	if err != nil {
-		return fmt.Errorf("note the archive: %w", err)
+		return fmt.Errorf("record the archive: %w", err)
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -20,7 +20,7 @@ import (
 // textFields are the fields that may be archived.
 const textFields = storage.FieldRecord | storage.FieldEnvelope
 
-// Events implements storage.Ledgers. It reads some bundles ahead.
+// Events implements storage.Ledgers. It reads several bundles ahead.
 func (e *Engine) Events(ctx context.Context, t id.Tenant, begin, end id.Index,
 	parts storage.Fields) iter.Seq2[storage.Event, error] {
 	events := e.inner.Events(ctx, t, begin, end, parts)
@@ -70,8 +70,8 @@ func (e *Engine) EventsAt(ctx context.Context, t id.Tenant, at []id.Index,
 	return found, nil
 }
 
-// fill reads the texts of an event that the inner engine has dropped. held is the bundle of the event before it, nil
-// for none; that of the event is returned.
+// fill sets the texts of an event whose texts the inner engine has dropped. held is the bundle of the previous event,
+// or nil. It returns the bundle of this event.
 func (e *Engine) fill(ctx context.Context, t id.Tenant, event *storage.Event, parts storage.Fields,
 	held *Texts) (*Texts, error) {
 	event.Archived = false
@@ -100,8 +100,8 @@ func (e *Engine) fill(ctx context.Context, t id.Tenant, event *storage.Event, pa
 	return held, nil
 }
 
-// bundleOf returns the bundle of an event, which may be held. One in memory that is of another event was dropped by
-// another process, and is read again.
+// bundleOf returns the bundle of an event, which may be held. If a cached bundle has another record for the event,
+// another process has dropped the tenant, and the bundle is read again.
 func (e *Engine) bundleOf(ctx context.Context, t id.Tenant, event *storage.Event,
 	held *Texts) (*Texts, error) {
 	p := place{t, event.Index / e.options.width}
@@ -121,8 +121,8 @@ func (e *Engine) bundleOf(ctx context.Context, t id.Tenant, event *storage.Event
 	return nil, e.damaged(p, fmt.Sprintf("compare the record of event %d", event.Index), ErrDamaged)
 }
 
-// readErasure reads the erasure of an event that was erased between the reads of event and object. An object without
-// the envelope, of an event that is not erased, is newer than the store.
+// readErasure reads the erasure of an event that was erased between the reads of the event and of its object. If the
+// object lacks the envelope of an event that is not erased, it is newer than the store.
 func (e *Engine) readErasure(ctx context.Context, t id.Tenant, event *storage.Event) error {
 	for now, err := range e.inner.Events(ctx, t, event.Index, event.Index+1, storage.FieldEnvelope) {
 		if err != nil {
@@ -131,7 +131,7 @@ func (e *Engine) readErasure(ctx context.Context, t id.Tenant, event *storage.Ev
 		event.ErasedBy = now.ErasedBy
 	}
 	if event.ErasedBy == 0 {
-		return errDamaged(fmt.Errorf("event %d was erased in the archive, and in a state of the store after this one: %w",
+		return errDamaged(fmt.Errorf("event %d is erased in the archive but not in this store, which is an older state: %w",
 			event.Index, storage.ErrCorrupt))
 	}
 	return nil
@@ -144,10 +144,10 @@ func cloneBytes(b []byte) []byte {
 	return append([]byte{}, b...)
 }
 
-// readsTogether is how many bundles one reader has read at a time.
+// readsTogether is the number of bundles that one reader reads at a time.
 const readsTogether = 8
 
-// readTogether reads the bundles of events that lie apart, several at a time.
+// readTogether reads the bundles of scattered events into the cache, several at a time.
 func (e *Engine) readTogether(ctx context.Context, t id.Tenant, found []storage.Event) {
 	var places []place
 	for i := range found {
@@ -170,7 +170,7 @@ func (e *Engine) readTogether(ctx context.Context, t id.Tenant, found []storage.
 	_ = group.Wait()
 }
 
-// readBundle returns the texts of a bundle, checked. They are shared: no caller may write to them.
+// readBundle returns the texts of a bundle, checked. They are shared and must not be modified.
 func (e *Engine) readBundle(ctx context.Context, p place) (*Texts, error) {
 	return e.cached.Get(ctx, p, func(ctx context.Context) (*Texts, error) {
 		texts, _, err := e.loadBundle(ctx, p)
@@ -181,7 +181,7 @@ func (e *Engine) readBundle(ctx context.Context, p place) (*Texts, error) {
 	})
 }
 
-// object is an object as it was read.
+// object describes an object that was read.
 type object struct {
 	version string // of the object store
 	sha256  id.Hash
@@ -189,15 +189,15 @@ type object struct {
 
 // loadBundle reads and checks the object of an archived bundle.
 func (e *Engine) loadBundle(ctx context.Context, p place) (*Texts, object, error) {
-	kept, err := e.bundles.Get(ctx, p.tenant, keyOf(p.number))
+	record, err := e.bundles.Get(ctx, p.tenant, keyOf(p.number))
 	if err != nil {
 		return nil, object{}, err
 	}
-	if !kept.Exists() {
+	if !record.Exists() {
 		return nil, object{}, e.damaged(p, "find its record", storage.ErrNotFound)
 	}
 	places := e.small
-	if !kept.Value.isSmall() {
+	if !record.Value.isSmall() {
 		places = e.large
 	}
 	select {
@@ -206,7 +206,7 @@ func (e *Engine) loadBundle(ctx context.Context, p place) (*Texts, object, error
 	case <-ctx.Done():
 		return nil, object{}, fmt.Errorf("too many bundles are being read: %w: %w", storage.ErrUnavailable, ctx.Err())
 	}
-	texts, o, err := e.readObject(ctx, p, kept.Value.Texts)
+	texts, o, err := e.readObject(ctx, p, record.Value.Texts)
 	switch {
 	case errors.Is(err, objects.ErrNotFound), errors.Is(err, objects.ErrTooLarge), errors.Is(err, ErrDamaged):
 		return nil, o, e.damaged(p, "read its object", err)
@@ -217,14 +217,14 @@ func (e *Engine) loadBundle(ctx context.Context, p place) (*Texts, object, error
 	if err := e.checkTexts(ctx, p, texts); err != nil {
 		return nil, o, err
 	}
-	if o.sha256 != kept.Value.SHA256 { // it is being written, or the store is an older one that was restored
-		e.options.Logger.Warn("archive: an object is another one than its record names, with the same records",
+	if o.sha256 != record.Value.SHA256 { // it is being rewritten, or the store was restored from an older state
+		e.options.Logger.Warn("archive: an object differs from the one that its record names, but has the same event records",
 			"object", objectName(p))
 	}
 	return texts, o, nil
 }
 
-// readObject reads an object, whose texts have at most maxTexts bytes, and takes it apart.
+// readObject reads and decodes an object whose texts have at most maxTexts bytes.
 func (e *Engine) readObject(ctx context.Context, p place, maxTexts int) (*Texts, object, error) {
 	width := e.options.width
 	data, version, err := e.options.Objects.Read(ctx, objectName(p), maxObject(maxTexts, int(width)))
@@ -235,8 +235,8 @@ func (e *Engine) readObject(ctx context.Context, p place, maxTexts int) (*Texts,
 	return texts, object{version, sha256.Sum256(data)}, err
 }
 
-// checkTexts compares each record with its entry, and each envelope that was not erased with its record. One that is absent
-// differs from what the record names.
+// checkTexts compares each record with its entry, and each envelope that was not erased with its record. A missing
+// envelope differs from every envelope that a record names.
 func (e *Engine) checkTexts(ctx context.Context, p place, texts *Texts) error {
 	next := 0
 	end := texts.First + id.Index(len(texts.Events))
@@ -261,10 +261,10 @@ func (e *Engine) checkTexts(ctx context.Context, p place, texts *Texts) error {
 	return nil
 }
 
-// damaged logs why a bundle can't be read, and returns the error for readers.
+// damaged logs why a bundle cannot be read, and returns the error for readers.
 func (e *Engine) damaged(p place, step string, cause error) error {
 	e.figures.fail("damaged")
-	e.options.Logger.Error("archive: a bundle can't be read", "object", objectName(p), "step", step, "err", cause)
+	e.options.Logger.Error("archive: cannot read a bundle", "object", objectName(p), "step", step, "err", cause)
 	return errDamaged(fmt.Errorf("bundle %d, %s: %w", p.number, step, storage.ErrCorrupt))
 }
 
@@ -277,8 +277,8 @@ func errDamaged(cause error) error {
 		Message: "The archived text can't be read: its object is damaged or missing", Err: cause}
 }
 
-// textsOf returns the texts of a bundle as the inner engine has them.
-func (e *Engine) textsOf(ctx context.Context, p place) (*Texts, error) {
+// innerTexts returns the texts of a bundle from the inner engine.
+func (e *Engine) innerTexts(ctx context.Context, p place) (*Texts, error) {
 	width := e.options.width
 	texts := &Texts{Tenant: p.tenant, First: p.number * width, Events: make([]Text, 0, width)}
 	for stored, err := range e.inner.Events(ctx, p.tenant, texts.First, texts.First+width, textFields) {
@@ -286,7 +286,7 @@ func (e *Engine) textsOf(ctx context.Context, p place) (*Texts, error) {
 			return nil, err
 		}
 		if stored.Archived {
-			return nil, fmt.Errorf("event %d has no texts and no object: %w", stored.Index, storage.ErrCorrupt)
+			return nil, fmt.Errorf("event %d has neither texts nor an object: %w", stored.Index, storage.ErrCorrupt)
 		}
 		texts.Events = append(texts.Events, Text{
 			Record: stored.Record, Envelope: stored.Envelope, Erased: stored.ErasedBy != 0})
@@ -297,17 +297,18 @@ func (e *Engine) textsOf(ctx context.Context, p place) (*Texts, error) {
 	return texts, nil
 }
 
-// eraseIn takes the envelopes away that the inner engine knows to be erased. It reports whether there were any.
-func (e *Engine) eraseIn(ctx context.Context, texts *Texts) (left *Texts, changed bool, err error) {
-	left = &Texts{Tenant: texts.Tenant, First: texts.First, Events: slices.Clone(texts.Events)}
+// dropErased returns the texts without the envelopes that the inner engine marks as erased, and reports whether there
+// were any.
+func (e *Engine) dropErased(ctx context.Context, texts *Texts) (remaining *Texts, changed bool, err error) {
+	remaining = &Texts{Tenant: texts.Tenant, First: texts.First, Events: slices.Clone(texts.Events)}
 	end := texts.First + id.Index(len(texts.Events))
 	for stored, err := range e.inner.Events(ctx, texts.Tenant, texts.First, end, storage.FieldEnvelope) {
 		if err != nil {
 			return nil, false, err
 		}
-		if text := &left.Events[stored.Index-texts.First]; stored.ErasedBy != 0 && !text.Erased {
+		if text := &remaining.Events[stored.Index-texts.First]; stored.ErasedBy != 0 && !text.Erased {
 			text.Envelope, text.Erased, changed = nil, true, true
 		}
 	}
-	return left, changed, nil
+	return remaining, changed, nil
 }

@@ -11,11 +11,11 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// marksPage is how many marks are read at a time.
+// marksPage is the number of marks that are read at a time.
 const marksPage = 256
 
-// RewriteErased rewrites the objects of a tenant that may hold erased envelopes. It goes on with the next object after
-// an error, and returns all errors. Marks of bundles that are not archived stay for the move.
+// RewriteErased rewrites the objects of a tenant that may contain erased envelopes. After an error, it continues with
+// the next object, and returns all errors. Marks of bundles that are not archived stay for the move.
 func (e *Engine) RewriteErased(ctx context.Context, t id.Tenant) error {
 	reached, err := e.frontiers.Get(ctx, t, "")
 	if err != nil {
@@ -45,8 +45,8 @@ func (e *Engine) RewriteErased(ctx context.Context, t id.Tenant) error {
 	}
 }
 
-// deleteUnfinished deletes the object of a move that did not come to its record, when envelopes of its bundle were
-// erased. The mark stays, because the next move rests on it.
+// deleteUnfinished deletes the object of a move that did not write its record, if envelopes of its bundle were erased.
+// The mark stays, because the next move depends on it.
 func (e *Engine) deleteUnfinished(ctx context.Context, t id.Tenant) error {
 	e.moving.Lock()
 	defer e.moving.Unlock()
@@ -70,7 +70,7 @@ func (e *Engine) deleteUnfinished(ctx context.Context, t id.Tenant) error {
 	return e.inner.Write(ctx, t, []storage.Change{change})
 }
 
-// rewrite takes the erased envelopes out of one object.
+// rewrite removes the erased envelopes from one object.
 func (e *Engine) rewrite(ctx context.Context, t id.Tenant, m storage.Record) error {
 	var number uint64
 	if _, err := fmt.Sscanf(m.Key, "%d", &number); err != nil {
@@ -79,18 +79,18 @@ func (e *Engine) rewrite(ctx context.Context, t id.Tenant, m storage.Record) err
 	e.moving.Lock()
 	defer e.moving.Unlock()
 	p := place{t, id.Index(number)}
-	kept, err := e.bundles.Get(ctx, t, m.Key)
+	record, err := e.bundles.Get(ctx, t, m.Key)
 	if err != nil {
 		return err
 	}
 	unmarked := storage.Change{Kind: kindMark, Key: m.Key, If: m.Version}
-	if kept.Value.Local {
+	if record.Value.Local {
 		return e.inner.Write(ctx, t, []storage.Change{unmarked})
 	}
-	if kept.Value, err = e.writeErased(ctx, p, kept.Value); err != nil {
+	if record.Value, err = e.writeErased(ctx, p, record.Value); err != nil {
 		return err
 	}
-	changed, err := e.bundles.Put(kept)
+	changed, err := e.bundles.Put(record)
 	if err != nil {
 		return err
 	}
@@ -101,39 +101,39 @@ func (e *Engine) rewrite(ctx context.Context, t id.Tenant, m storage.Record) err
 	return nil
 }
 
-// writeErased replaces an object that holds erased envelopes, and returns the value of its record.
-func (e *Engine) writeErased(ctx context.Context, p place, kept stored) (stored, error) {
+// writeErased replaces an object that contains erased envelopes, and returns the new value of its record.
+func (e *Engine) writeErased(ctx context.Context, p place, record stored) (stored, error) {
 	defer e.cached.Drop(p)
 	texts, o, err := e.loadBundle(ctx, p)
 	if err != nil {
-		return kept, err
+		return record, err
 	}
-	left, changed, err := e.eraseIn(ctx, texts)
+	remaining, changed, err := e.dropErased(ctx, texts)
 	if err != nil {
-		return kept, err
+		return record, err
 	}
-	if !changed { // it was rewritten before, and the answer or the record was lost
-		kept.SHA256 = o.sha256
-		return kept, nil
+	if !changed { // it was already rewritten, and the response or the record was lost
+		record.SHA256 = o.sha256
+		return record, nil
 	}
-	data := e.codec.Encode(left)
+	data := e.codec.Encode(remaining)
 	if err := e.options.Objects.Replace(ctx, objectName(p), data, o.version); err != nil {
 		e.figures.fail("erase")
-		return kept, fmt.Errorf("replace object: %w", err)
+		return record, fmt.Errorf("replace object: %w", err)
 	}
-	found, _, err := e.readObject(ctx, p, kept.Texts)
-	if err == nil && !found.Equal(left) {
+	found, _, err := e.readObject(ctx, p, record.Texts)
+	if err == nil && !found.Equal(remaining) {
 		err = ErrDamaged
 	}
 	if err != nil {
 		e.figures.fail("erase")
-		return kept, fmt.Errorf("read object back: %w", err)
+		return record, fmt.Errorf("read object back: %w", err)
 	}
-	return stored{SHA256: sha256.Sum256(data), Bytes: len(data), Texts: kept.Texts}, nil
+	return stored{SHA256: sha256.Sum256(data), Bytes: len(data), Texts: record.Texts}, nil
 }
 
-// RewriteAll is RewriteErased for all tenants. It returns when no object holds an envelope that was erased before
-// the call.
+// RewriteAll is RewriteErased for all tenants. When it returns nil, no object contains an envelope that was erased
+// before the call.
 func (e *Engine) RewriteAll(ctx context.Context) error {
 	var failed []error
 	for t, err := range e.inner.Tenants(ctx) {
@@ -145,7 +145,7 @@ func (e *Engine) RewriteAll(ctx context.Context) error {
 	return errors.Join(failed...)
 }
 
-// noteDirty keeps a tenant for another look, since the time of an erasure.
+// noteDirty schedules a tenant to be processed again. since is the time of the erasure.
 func (e *Engine) noteDirty(t id.Tenant, since time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -163,7 +163,7 @@ func (e *Engine) takeDirty() map[id.Tenant]time.Time {
 	return taken
 }
 
-// waiting returns how many tenants wait for a look at their erasures, and for how long the first one does.
+// waiting returns the number of tenants whose erasures wait to be processed, and how long the first has been waiting.
 func (e *Engine) waiting() (tenants int, longest time.Duration) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

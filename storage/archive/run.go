@@ -11,21 +11,21 @@ import (
 )
 
 const (
-	retryPause = 30 * time.Second // before another look after a failure
-	lookPause  = 5 * time.Second  // between two looks at erasures of other processes
+	retryPause = 30 * time.Second // before a retry after a failure
+	lookPause  = 5 * time.Second  // between two checks for erasures of other processes
 )
 
-// passStretch is the time for which a pass looks at tenants without a rest.
+// passStretch is how long a pass processes tenants without a pause.
 const passStretch = 10 * time.Millisecond
 
-// Run archives old bundles, and takes erased envelopes out of objects as they come, until ctx ends. One call
-// at a time.
+// Run archives old bundles, and removes erased envelopes from objects as erasures happen, until ctx ends. It must not
+// be called concurrently.
 func (e *Engine) Run(ctx context.Context) {
 	if e.options.ReadOnly {
 		return
 	}
 	next := time.Now()
-	var noted time.Time // when noteDue was called
+	var noted time.Time // when noteDue was last called
 	for ctx.Err() == nil {
 		now := time.Now()
 		if err := e.CheckOwner(ctx); err != nil {
@@ -53,11 +53,11 @@ func (e *Engine) Run(ctx context.Context) {
 	}
 }
 
-// awaitWork returns when there was an erasure, or at the time of the next look.
+// awaitWork returns after an erasure, or when the next check is due.
 func (e *Engine) awaitWork(ctx context.Context, untilPass time.Duration) {
 	wake := e.wake
 	pause := min(untilPass, e.options.look)
-	if tenants, _ := e.waiting(); tenants > 0 { // failed before
+	if tenants, _ := e.waiting(); tenants > 0 { // they failed before
 		wake, pause = nil, retryPause
 	}
 	timer := time.NewTimer(pause)
@@ -69,11 +69,11 @@ func (e *Engine) awaitWork(ctx context.Context, untilPass time.Duration) {
 	}
 }
 
-// Pass takes erased envelopes out of objects and moves bundles, for all tenants. It goes on with the next one after
-// an error, and returns all errors.
+// Pass removes erased envelopes from objects and moves bundles, for all tenants. After an error, it continues with the
+// next tenant, and returns all errors.
 func (e *Engine) Pass(ctx context.Context) error {
 	if err := e.finishDrops(ctx); err != nil {
-		return err // no tenant may be moved before
+		return err // no tenant may be moved before that
 	}
 	var failed []error
 	begun := time.Now()
@@ -100,8 +100,8 @@ func (e *Engine) Pass(ctx context.Context) error {
 	return errors.Join(failed...)
 }
 
-// noteDue notes for how long bundles have been due that can't be moved, while the object store is not known to be this
-// store's. A tenant that can't be read is left out.
+// noteDue records how long bundles have been due that cannot be moved, while the object store is not known to belong to
+// this store. It skips a tenant that cannot be read.
 func (e *Engine) noteDue(ctx context.Context) {
 	begun := time.Now()
 	for t, err := range e.inner.Tenants(ctx) {
@@ -126,7 +126,7 @@ func (e *Engine) noteDue(ctx context.Context) {
 	e.figures.oldest.endPass()
 }
 
-// rewriteWoken is rewriteDirty after an erasure, so that no erasure waits for the end of a long move.
+// rewriteWoken calls rewriteDirty after an erasure, so that no erasure waits for the end of a long move.
 func (e *Engine) rewriteWoken(ctx context.Context) {
 	select {
 	case <-e.wake:
@@ -135,7 +135,7 @@ func (e *Engine) rewriteWoken(ctx context.Context) {
 	}
 }
 
-// rewriteDirty works on the tenants that had erasures.
+// rewriteDirty processes the tenants with erasures.
 func (e *Engine) rewriteDirty(ctx context.Context) {
 	for t, since := range e.takeDirty() {
 		if err := e.rewriteOne(ctx, t, since); err != nil {
@@ -144,7 +144,7 @@ func (e *Engine) rewriteDirty(ctx context.Context) {
 	}
 }
 
-// rewriteOne is RewriteErased, and keeps the tenant for another look after an error.
+// rewriteOne is RewriteErased, and schedules the tenant again after an error.
 func (e *Engine) rewriteOne(ctx context.Context, t id.Tenant, since time.Time) error {
 	err := e.RewriteErased(ctx, t)
 	if err != nil {
@@ -155,6 +155,6 @@ func (e *Engine) rewriteOne(ctx context.Context, t id.Tenant, since time.Time) e
 
 func (e *Engine) logFailure(ctx context.Context, err error) {
 	if ctx.Err() == nil {
-		e.options.Logger.Error("archive: a step failed, and is tried again", "err", err)
+		e.options.Logger.Error("archive: a step failed and will be retried", "err", err)
 	}
 }

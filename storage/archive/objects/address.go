@@ -16,7 +16,7 @@ type address struct {
 	base        *url.URL // of the prefix, ends in "/"
 	region      string
 	credentials string // path of a file, or ""
-	expires     bool   // the operator says that replaced versions are deleted
+	expires     bool   // versions=expire: the operator deletes replaced versions
 }
 
 var (
@@ -29,18 +29,18 @@ func lazyRegexp(expression string) func() *regexp.Regexp {
 	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expression) })
 }
 
-// parseAddress checks the URL. Errors name parameters, but no values.
+// parseAddress parses and checks a URL. Errors contain names of parameters, but no values.
 func parseAddress(u *url.URL) (address, error) {
 	query, err := url.ParseQuery(u.RawQuery)
 	if err != nil {
-		return address{}, errors.New("objects: the parameters of the store's address can't be read")
+		return address{}, errors.New("objects: the parameters of the store's URL are malformed")
 	}
 	for name, values := range query {
 		switch name {
 		case "endpoint", "region", "credentials", "versions":
 		default:
-			return address{}, errors.New("objects: the store's address has a parameter that is none of" +
-				" endpoint, region, credentials and versions")
+			return address{}, errors.New("objects: the store's URL has an unknown parameter: only" +
+				" endpoint, region, credentials and versions are allowed")
 		}
 		if len(values) != 1 || values[0] == "" {
 			return address{}, fmt.Errorf("objects: the parameter %s must have one value", name)
@@ -48,30 +48,30 @@ func parseAddress(u *url.URL) (address, error) {
 	}
 	a := address{region: query.Get("region"), credentials: query.Get("credentials"), expires: query.Has("versions")}
 	if a.expires && query.Get("versions") != "expire" {
-		return address{}, errors.New("objects: the parameter versions may be \"expire\" only")
+		return address{}, errors.New("objects: the parameter versions must be \"expire\"")
 	}
 	if a.base, err = a.baseURL(u, query.Get("endpoint")); err != nil {
 		return address{}, err
 	}
 	if !regionName().MatchString(a.region) {
-		return address{}, errors.New("objects: the parameter region is no name of a region")
+		return address{}, errors.New("objects: the parameter region is not a valid region name")
 	}
 	return a, nil
 }
 
 // baseURL returns the URL of the prefix at AWS, or at an endpoint with the bucket in the path. It sets the default
-// region of endpoints.
+// region of an endpoint.
 func (a *address) baseURL(u *url.URL, endpoint string) (*url.URL, error) {
 	prefix := strings.Trim(u.Path, "/")
 	if prefix != "" && checkName(prefix) != nil || len(prefix) > maxSegment {
-		return nil, errors.New("objects: the prefix in the store's address can't be a name")
+		return nil, errors.New("objects: the prefix in the store's URL is invalid")
 	}
 	if !bucketName().MatchString(u.Host) {
-		return nil, errors.New("objects: the bucket in the store's address can't be a name")
+		return nil, errors.New("objects: the bucket in the store's URL is invalid")
 	}
 	if endpoint == "" {
 		if a.region == "" {
-			return nil, errors.New("objects: want the parameter region, or an endpoint")
+			return nil, errors.New("objects: the parameter region or endpoint is required")
 		}
 		return amazonURL(u.Host, a.region, prefix), nil
 	}
@@ -88,8 +88,8 @@ func (a *address) baseURL(u *url.URL, endpoint string) (*url.URL, error) {
 	return &url.URL{Scheme: base.Scheme, Host: base.Host, Path: folderPath(u.Host, prefix)}, nil
 }
 
-// amazonURL names the bucket in the host. A bucket with a dot is in the path, because the certificate of the
-// host does not cover it.
+// amazonURL puts the bucket into the host name. A bucket with a dot is put into the path, because the certificate of
+// the host does not cover it.
 func amazonURL(bucket, region, prefix string) *url.URL {
 	host := "s3." + region + ".amazonaws.com"
 	if strings.Contains(bucket, ".") {

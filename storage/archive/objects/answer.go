@@ -9,21 +9,21 @@ import (
 	"time"
 )
 
-// answer is a server's answer to one request.
+// answer is the response to one request.
 type answer struct {
 	status   int
 	header   http.Header
-	body     []byte // of a GET that succeeded
-	code     string // of a refusal, such as "NoSuchKey"; "" when there is none
-	repeated bool   // an earlier try of the same request may have been carried out
+	body     []byte // of a successful GET
+	code     string // of an error response, such as "NoSuchKey", or ""
+	repeated bool   // an earlier attempt of the same request may have been carried out
 }
 
-// isAbsent reports whether the server says that there is no such object. A 404 of another origin, such as a proxy
-// or a missing bucket, says nothing about the object.
+// isAbsent reports whether the response means that the object does not exist. A 404 with another cause, such as a proxy
+// or a missing bucket, means nothing about the object.
 func (a answer) isAbsent() bool { return a.status == http.StatusNotFound && a.code == "NoSuchKey" }
 
-// passes reports whether the refusal passes by itself.
-func (a answer) passes() bool {
+// isTemporary reports whether the error response is temporary.
+func (a answer) isTemporary() bool {
 	switch a.status {
 	case http.StatusRequestTimeout, http.StatusTooManyRequests, http.StatusConflict:
 		return true
@@ -33,7 +33,7 @@ func (a answer) passes() bool {
 	return a.status >= 500 && a.status != http.StatusNotImplemented
 }
 
-// failure is the error of an answer that is none of the expected ones. It holds no text of the server but the code.
+// failure returns the error for an unexpected response. Of the server's text it contains only the code.
 func (a answer) failure() error {
 	status := strings.TrimSpace(fmt.Sprintf("the server answered %d %s", a.status, a.code))
 	if a.status >= 300 && a.status < 400 {
@@ -58,10 +58,10 @@ func (a answer) version() string {
 	return version
 }
 
-// maxRetryAfter bounds the time that a server may ask for.
+// maxRetryAfter bounds the pause that a server can request.
 const maxRetryAfter = 5 * time.Second
 
-// retryAfter returns the time that the server asks for, or 0.
+// retryAfter returns the pause that the server requests, or 0.
 func (a answer) retryAfter() time.Duration {
 	seconds, err := strconv.Atoi(a.header.Get("Retry-After"))
 	if err != nil || seconds < 0 {

@@ -9,18 +9,18 @@ import (
 	"strings"
 )
 
-// Bucket keeps objects below a prefix of a bucket. The version of an object is its ETag.
+// Bucket stores objects below a prefix of a bucket. The version of an object is its ETag.
 type Bucket struct {
 	sender
-	expires bool // replaced versions are deleted by a rule of the operator
+	expires bool // a lifecycle rule of the operator deletes replaced versions
 }
 
-// Create is Store.Create. A repeated try whose first answer was lost finds its own object, which is success.
+// Create implements Store. If a retry after a lost response finds the object with the same content, it succeeds.
 func (b *Bucket) Create(ctx context.Context, name string, data []byte) error {
 	return b.writeObject(ctx, "create", ErrExists, name, data, http.Header{"If-None-Match": {"*"}})
 }
 
-// Replace is Store.Replace. A repeated try whose first answer was lost finds its own content, which is success.
+// Replace implements Store. If a retry after a lost response finds the object with the same content, it succeeds.
 func (b *Bucket) Replace(ctx context.Context, name string, data []byte, version string) error {
 	if !isVersion(version) {
 		return fmt.Errorf("replace: %w", ErrChanged)
@@ -28,7 +28,7 @@ func (b *Bucket) Replace(ctx context.Context, name string, data []byte, version 
 	return b.writeObject(ctx, "replace", ErrChanged, name, data, http.Header{"If-Match": {`"` + version + `"`}})
 }
 
-// writeObject puts data under a condition. The error refused says that the condition does not hold.
+// writeObject writes data under a condition. It returns refused (wrapped) if the condition does not hold.
 func (b *Bucket) writeObject(
 	ctx context.Context, step string, refused error, name string, data []byte, condition http.Header,
 ) error {
@@ -51,7 +51,8 @@ func (b *Bucket) writeObject(
 	return unavailable(step, a.failure())
 }
 
-// wantWritten returns nil when the object has the content that an earlier try may have written; else refused.
+// wantWritten returns nil if the object has the content that an earlier attempt may have written, and otherwise
+// refused.
 func (b *Bucket) wantWritten(ctx context.Context, step string, refused error, name string, data []byte) error {
 	stored, _, err := b.Read(ctx, name, int64(len(data)))
 	switch {
@@ -60,10 +61,10 @@ func (b *Bucket) wantWritten(ctx context.Context, step string, refused error, na
 	case err == nil, errors.Is(err, ErrNotFound), errors.Is(err, ErrTooLarge):
 		return fmt.Errorf("%s: %w", step, refused)
 	}
-	return fmt.Errorf("%s: look for the first try: %w", step, err)
+	return fmt.Errorf("%s: check for the first attempt: %w", step, err)
 }
 
-// Read is Store.Read.
+// Read implements Store.
 func (b *Bucket) Read(ctx context.Context, name string, limit int64) ([]byte, string, error) {
 	if err := checkName(name); err != nil {
 		return nil, "", err
@@ -81,12 +82,12 @@ func (b *Bucket) Read(ctx context.Context, name string, limit int64) ([]byte, st
 	}
 	version := a.version()
 	if version == "" {
-		return nil, "", unavailable("read", errors.New("the answer has no strong ETag"))
+		return nil, "", unavailable("read", errors.New("the response has no strong ETag"))
 	}
 	return a.body, version, nil
 }
 
-// Delete is Store.Delete.
+// Delete implements Store.
 func (b *Bucket) Delete(ctx context.Context, name string) error {
 	if err := checkName(name); err != nil {
 		return err

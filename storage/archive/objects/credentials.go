@@ -10,13 +10,14 @@ import (
 	"github.com/agentledger/agentledger/internal/secret"
 )
 
-// credentialSource is where the credentials of a bucket come from. A printed one does not show them.
+// credentialSource is the source of a bucket's credentials. Formatting it does not reveal them.
 type credentialSource struct {
-	path string                 // of a file; "" for the environment
-	env  func() aws.Credentials // a function, because a printed struct shows its private fields
+	path string                 // of a file; if empty, the environment is used
+	env  func() aws.Credentials // a function, because fmt prints unexported fields
 }
 
-// newCredentialSource takes the credentials of the environment when no file is named, and checks both.
+// newCredentialSource returns a source that uses the file at path or, if path is empty, the environment. It checks that
+// there are credentials.
 func newCredentialSource(path string, getenv func(string) string) (credentialSource, error) {
 	var env aws.Credentials
 	if getenv != nil {
@@ -31,13 +32,13 @@ func newCredentialSource(path string, getenv func(string) string) (credentialSou
 	return s, err
 }
 
-// Retrieve returns the credentials. The file is read each time, so that it can be replaced while the program runs.
+// Retrieve returns the credentials. It reads the file each time, so that it can be replaced while the program runs.
 func (s credentialSource) Retrieve(context.Context) (aws.Credentials, error) {
 	c, origin := s.env(), "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
 	if s.path != "" {
 		text, err := secret.ReadFile(s.path)
 		if err != nil {
-			return aws.Credentials{}, fmt.Errorf("read the credentials of the object store: %w", err)
+			return aws.Credentials{}, fmt.Errorf("read credentials of the object store: %w", err)
 		}
 		c, origin = parseCredentials(text), "aws_access_key_id and aws_secret_access_key in "+s.path
 	}
@@ -50,8 +51,7 @@ func (s credentialSource) Retrieve(context.Context) (aws.Credentials, error) {
 	return c, nil
 }
 
-// parseCredentials reads lines of "name = value", the format of the AWS tools. Sections and other names are passed
-// over.
+// parseCredentials parses lines of "name = value", the format of the AWS tools. It ignores sections and other names.
 func parseCredentials(text string) aws.Credentials {
 	var c aws.Credentials
 	for line := range strings.Lines(text) {

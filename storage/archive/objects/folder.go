@@ -16,39 +16,39 @@ import (
 	"github.com/agentledger/agentledger/internal/syncs"
 )
 
-// Names in the store's folder. They begin with ".", which names of objects don't.
+// Names in the store's folder. They begin with ".", which names of objects must not.
 const (
 	lockName    = ".lock"
-	partialName = ".partial" // files that are being written
+	partialName = ".partial" // folder of files that are being written
 )
 
-// lockPoll is the time between two tries to get the lock that another process holds.
+// lockPoll is the time between two attempts to acquire a lock that another process holds.
 const lockPoll = 5 * time.Millisecond
 
-// Folder keeps each object in a file. The version of an object is the SHA-256 of its content.
+// Folder stores each object in a file. The version of an object is the SHA-256 of its content.
 type Folder struct {
 	dir      string
 	writers  syncs.KeyLocks[struct{}]
-	prepared bool // the folder is ready for writes; of the holder of writers
+	prepared bool // the folder is ready for writes; protected by writers
 }
 
-// NewFolder returns a store in a folder. It changes nothing: the first write makes the folder, whose parent must be
-// there, and removes parts that a crash left. So a program that only reads may run as another user.
+// NewFolder returns a store in a folder. It changes nothing: the first write creates the folder, whose parent must
+// exist, and removes partial files left by a crash. So a program that only reads may run as another user.
 func NewFolder(dir string) (*Folder, error) {
 	info, err := os.Stat(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		info, err = os.Stat(filepath.Dir(dir))
 	}
 	if err == nil && !info.IsDir() {
-		err = fmt.Errorf("%s is no folder", dir)
+		err = fmt.Errorf("%s is not a folder", dir)
 	}
 	if err != nil {
-		return nil, unavailable("look at the folder", err)
+		return nil, unavailable("check the folder", err)
 	}
 	return &Folder{dir: dir}, nil
 }
 
-// makeFolder makes one folder, durably. A folder that is there is no error.
+// makeFolder durably creates one folder. It is no error if the folder exists.
 func makeFolder(dir string) error {
 	if err := os.Mkdir(dir, durable.DirMode); errors.Is(err, fs.ErrExist) {
 		return nil
@@ -58,7 +58,7 @@ func makeFolder(dir string) error {
 	return durable.SyncDir(filepath.Dir(dir))
 }
 
-// Create is Store.Create.
+// Create implements Store.
 func (f *Folder) Create(ctx context.Context, name string, data []byte) error {
 	if err := checkName(name); err != nil {
 		return err
@@ -75,7 +75,7 @@ func (f *Folder) Create(ctx context.Context, name string, data []byte) error {
 	})
 }
 
-// Read is Store.Read.
+// Read implements Store.
 func (f *Folder) Read(_ context.Context, name string, limit int64) ([]byte, string, error) {
 	if err := checkName(name); err != nil {
 		return nil, "", err
@@ -87,7 +87,7 @@ func (f *Folder) Read(_ context.Context, name string, limit int64) ([]byte, stri
 	return data, versionOf(data), nil
 }
 
-// Replace is Store.Replace.
+// Replace implements Store.
 func (f *Folder) Replace(ctx context.Context, name string, data []byte, version string) error {
 	if err := checkName(name); err != nil {
 		return err
@@ -104,7 +104,7 @@ func (f *Folder) Replace(ctx context.Context, name string, data []byte, version 
 	})
 }
 
-// Delete is Store.Delete.
+// Delete implements Store.
 func (f *Folder) Delete(ctx context.Context, name string) error {
 	if err := checkName(name); err != nil {
 		return err
@@ -119,20 +119,20 @@ func (f *Folder) Delete(ctx context.Context, name string) error {
 	})
 }
 
-// path returns the file of an object, whose name was checked.
+// path returns the file of an object, whose name must have been checked.
 func (f *Folder) path(name string) string { return filepath.Join(f.dir, filepath.FromSlash(name)) }
 
-// write runs one write while this call alone holds the folder, among all calls and processes.
+// write calls act while no other call or process writes to the folder.
 func (f *Folder) write(ctx context.Context, step string, act func() error) error {
-	leave, err := f.writers.Lock(ctx, struct{}{})
+	unlock, err := f.writers.Lock(ctx, struct{}{})
 	if err != nil {
 		return unavailable(step, err)
 	}
-	defer leave()
+	defer unlock()
 	if err := makeFolder(f.dir); err != nil {
 		return unavailable(step, err)
 	}
-	held, err := acquireLock(ctx, filepath.Join(f.dir, lockName))
+	lock, err := acquireLock(ctx, filepath.Join(f.dir, lockName))
 	if err != nil {
 		return unavailable(step, err)
 	}
@@ -140,11 +140,11 @@ func (f *Folder) write(ctx context.Context, step string, act func() error) error
 	if err == nil {
 		err = act()
 	}
-	return stepError(step, errors.Join(err, held.Close()))
+	return stepError(step, errors.Join(err, lock.Close()))
 }
 
-// prepare makes the folder for parts and empties it, at the first write. The caller holds the lock, so no part is of a
-// write that goes on.
+// prepare creates the folder for partial files and empties it before the first write. The caller must hold the lock, so
+// no partial file belongs to a running write.
 func (f *Folder) prepare() error {
 	if f.prepared {
 		return nil
@@ -164,9 +164,9 @@ func (f *Folder) prepare() error {
 // acquireLock waits for the lock between processes.
 func acquireLock(ctx context.Context, path string) (io.Closer, error) {
 	for {
-		held, err := durable.AcquireLock(path)
+		lock, err := durable.AcquireLock(path)
 		if !errors.Is(err, durable.ErrLocked) {
-			return held, err
+			return lock, err
 		}
 		select {
 		case <-ctx.Done():
@@ -176,7 +176,7 @@ func acquireLock(ctx context.Context, path string) (io.Closer, error) {
 	}
 }
 
-// putFile writes the object's file anew. The file appears as a whole.
+// putFile replaces the object's file. Readers see the old file or the complete new one.
 func (f *Folder) putFile(name string, data []byte) error {
 	path := f.path(name)
 	if err := f.makeParents(filepath.Dir(path)); err != nil {
@@ -196,7 +196,7 @@ func (f *Folder) putFile(name string, data []byte) error {
 	return nil
 }
 
-// makeParents makes the folders of a name, the upper ones first.
+// makeParents creates the folders of a name, from the top down.
 func (f *Folder) makeParents(dir string) error {
 	if _, err := os.Stat(dir); dir == f.dir || err == nil {
 		return nil
@@ -207,7 +207,7 @@ func (f *Folder) makeParents(dir string) error {
 	return makeFolder(dir)
 }
 
-// readFile reads a regular file of at most limit bytes; else ErrTooLarge.
+// readFile reads a regular file. It returns ErrTooLarge if the file is longer than limit bytes.
 func readFile(path string, limit int64) ([]byte, error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -219,12 +219,13 @@ func readFile(path string, limit int64) ([]byte, error) {
 		return nil, err
 	}
 	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("no regular file: %s", info.Mode().Type())
+		return nil, fmt.Errorf("not a regular file: %s", info.Mode().Type())
 	}
 	return readBounded(file, info.Size(), limit)
 }
 
-// readBounded reads a stream that says it has size bytes; -1 for an unknown size.
+// readBounded reads a stream with a declared size, or -1 if the size is unknown. It returns ErrTooLarge if the stream
+// is longer than limit bytes.
 func readBounded(r io.Reader, size, limit int64) ([]byte, error) {
 	if size > limit {
 		return nil, ErrTooLarge
@@ -248,13 +249,13 @@ func digestFile(path string) (string, error) {
 	return hex.EncodeToString(digest.Sum(nil)), err
 }
 
-// versionOf is the version of a content.
+// versionOf returns the version of an object with the given content.
 func versionOf(data []byte) string {
 	digest := sha256.Sum256(data)
 	return hex.EncodeToString(digest[:])
 }
 
-// stepError names the step. It leaves this package's errors as they are, and makes all others unavailable.
+// stepError adds the step to an error. It keeps this package's errors, and wraps all others in storage.ErrUnavailable.
 func stepError(step string, err error) error {
 	switch {
 	case err == nil:

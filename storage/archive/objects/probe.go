@@ -9,8 +9,9 @@ import (
 	"strings"
 )
 
-// Probe writes, replaces, reads and deletes an object of a random name, to see that the store honours conditions.
-// ErrUnsupported, with the reason, when it does not. storage.ErrUnavailable when the store can't be used now.
+// Probe writes, replaces, reads and deletes an object with a random name, to check that the store honors conditions. It
+// returns ErrUnsupported with the reason if the store does not, and storage.ErrUnavailable if the store cannot be used
+// now.
 func Probe(ctx context.Context, s Store) error {
 	p := probe{s, "probe-" + strings.ToLower(rand.Text())}
 	err := p.run(ctx)
@@ -28,7 +29,7 @@ type probe struct {
 	name string
 }
 
-// Contents of the probe's object. They differ in length too.
+// Contents of the probe's object, with different lengths.
 var first, second = []byte("first"), []byte("second, longer")
 
 func (p probe) run(ctx context.Context) error {
@@ -46,7 +47,7 @@ func (p probe) run(ctx context.Context) error {
 	if err := p.Replace(ctx, p.name, second, version); err != nil {
 		return err
 	}
-	// The version that was replaced is the wrong one now.
+	// The replaced version is now the wrong one.
 	err = p.Replace(ctx, p.name, first, version)
 	if err := p.expectRefusal(err, ErrChanged, "a stale replace (If-Match)"); err != nil {
 		return err
@@ -64,7 +65,7 @@ func (p probe) run(ctx context.Context) error {
 	return nil
 }
 
-// expectRefusal wants a write refused by that error.
+// expectRefusal returns nil if a write was rejected with the given error.
 func (p probe) expectRefusal(err, want error, write string) error {
 	if errors.Is(err, want) {
 		return nil
@@ -75,19 +76,19 @@ func (p probe) expectRefusal(err, want error, write string) error {
 	return fmt.Errorf("%w: it accepted %s", ErrUnsupported, write)
 }
 
-// expectContent wants the object read back, and returns its version.
+// expectContent reads the object back, and returns its version.
 func (p probe) expectContent(ctx context.Context, want []byte) (version string, err error) {
 	got, version, err := p.Read(ctx, p.name, 1<<10)
 	if err != nil {
 		return "", err
 	}
 	if !bytes.Equal(got, want) {
-		return "", fmt.Errorf("%w: it returned another content than was written last", ErrUnsupported)
+		return "", fmt.Errorf("%w: it returned other content than was last written", ErrUnsupported)
 	}
 	return version, nil
 }
 
-// expectAbsence deletes the object and wants it gone.
+// expectAbsence deletes the object and checks that it is gone.
 func (p probe) expectAbsence(ctx context.Context) error {
 	if err := p.Delete(ctx, p.name); err != nil {
 		return err

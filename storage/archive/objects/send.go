@@ -19,16 +19,16 @@ import (
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 )
 
-// Bounds of an answer, in bytes.
+// Bounds of a response, in bytes.
 const (
 	maxHeader   = 32 << 10
-	maxDocument = 16 << 10 // of a refusal
+	maxDocument = 16 << 10 // of an error response
 )
 
-// firstPause is the time before the second try. It doubles with each try.
+// firstPause is the pause before the second attempt. It doubles with each attempt.
 const firstPause = 100 * time.Millisecond
 
-// sender signs and sends requests. It repeats those whose failure passes by itself.
+// sender signs and sends requests. It retries temporary failures.
 type sender struct {
 	base        *url.URL
 	region      string
@@ -36,7 +36,7 @@ type sender struct {
 	client      *http.Client
 	tries       int
 	now         func() time.Time
-	versioned   *atomic.Bool // an answer named a version, so the bucket keeps replaced ones
+	versioned   *atomic.Bool // a response named a version, so the bucket keeps replaced ones
 }
 
 func newSender(a address, o Options) (sender, error) {
@@ -57,7 +57,7 @@ func newSender(a address, o Options) (sender, error) {
 	return s, nil
 }
 
-// newHTTPClient returns a client that follows no redirect and uses no proxy of the environment.
+// newHTTPClient returns a client that follows no redirects and ignores proxy settings in the environment.
 func newHTTPClient(o Options) *http.Client {
 	if o.Timeout == 0 {
 		o.Timeout = 30 * time.Second
@@ -69,7 +69,7 @@ func newHTTPClient(o Options) *http.Client {
 		MaxIdleConnsPerHost:    8,
 		IdleConnTimeout:        time.Minute,
 		MaxResponseHeaderBytes: maxHeader,
-		DisableCompression:     true, // a compressed answer has another ETag
+		DisableCompression:     true, // a compressed response has another ETag
 	}
 	return &http.Client{
 		Transport:     transport,
@@ -84,16 +84,16 @@ type request struct {
 	name   string
 	body   []byte
 	header http.Header
-	limit  int64 // bytes of the body of an answer with status 200
+	limit  int64 // bytes of the body of a response with status 200
 }
 
-// send sends a request until an answer is final, at most s.tries times. The error is that of the last try.
+// send sends a request until a response is final, at most s.tries times. It returns the error of the last attempt.
 func (s *sender) send(ctx context.Context, r request) (answer, error) {
 	repeated := false
 	for try := 1; ; try++ {
 		a, err := s.sendOnce(ctx, r)
 		a.repeated = repeated
-		if err == nil && !a.passes() || errors.Is(err, ErrTooLarge) || errors.Is(err, errNotSent) {
+		if err == nil && !a.isTemporary() || errors.Is(err, ErrTooLarge) || errors.Is(err, errNotSent) {
 			return a, err
 		}
 		if err == nil {
@@ -101,15 +101,16 @@ func (s *sender) send(ctx context.Context, r request) (answer, error) {
 		}
 		repeated = true
 		if try == s.tries || !pause(ctx, max(a.retryAfter(), jitter(firstPause<<(try-1)))) {
-			return answer{}, fmt.Errorf("after %d tries: %w", try, err)
+			return answer{}, fmt.Errorf("after %d attempts: %w", try, err)
 		}
 	}
 }
 
-// jitter returns a time in [d/2, d), so that many senders do not come back at once.
+// jitter returns a random time in [d/2, d), so that many senders do not retry at once.
 func jitter(d time.Duration) time.Duration { return d/2 + rand.N(d/2) }
 
 // pause waits, and reports whether the context has not ended.
+// pause waits, and reports whether the context is still valid.
 func pause(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -121,10 +122,10 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// errNotSent marks a failure of this machine before the request was sent.
+// errNotSent marks a local failure before the request was sent.
 var errNotSent = errors.New("not sent")
 
-// sendOnce signs and sends a request. The error is that of the connection, errNotSent or ErrTooLarge.
+// sendOnce signs and sends a request. The error is from the connection, errNotSent or ErrTooLarge.
 func (s *sender) sendOnce(ctx context.Context, r request) (answer, error) {
 	signed, err := s.sign(ctx, r)
 	if err != nil {
@@ -141,7 +142,7 @@ func (s *sender) sendOnce(ctx context.Context, r request) (answer, error) {
 	return readAnswer(got, r)
 }
 
-// sign makes the HTTP request with the signature over its header and body.
+// sign creates the HTTP request with a signature over its headers and body.
 func (s *sender) sign(ctx context.Context, r request) (*http.Request, error) {
 	credentials, err := s.credentials.Retrieve(ctx)
 	if err != nil {
@@ -158,13 +159,13 @@ func (s *sender) sign(ctx context.Context, r request) (*http.Request, error) {
 	if r.method == http.MethodPut {
 		signed.Header.Set("Content-Type", "application/octet-stream")
 	}
-	// A Signer caches the key that it derives from the secret by the access key ID alone, for a day. Each request gets its
+	// A Signer caches, for a day, the key that it derives from the secret, by access key ID only. Each request gets its
 	// own Signer, so that a corrected secret takes effect at once.
 	signer := v4.NewSigner(func(o *v4.SignerOptions) { o.DisableURIPathEscaping = true })
 	return signed, signer.SignHTTP(ctx, credentials, signed, payload, "s3", s.region, s.now())
 }
 
-// readAnswer reads the body, up to the request's limit or as far as a refusal's code needs it.
+// readAnswer reads the body, up to the request's limit, or as much of an error response as its code needs.
 func readAnswer(got *http.Response, r request) (answer, error) {
 	a := answer{status: got.StatusCode, header: got.Header}
 	if r.method == http.MethodGet && a.status == http.StatusOK {
@@ -175,7 +176,7 @@ func readAnswer(got *http.Response, r request) (answer, error) {
 	document, err := io.ReadAll(io.LimitReader(got.Body, maxDocument))
 	if a.status >= 300 {
 		a.code = parseCode(document)
-		return a, nil // the status tells enough when its document is cut
+		return a, nil // the status is enough if the document is cut off
 	}
 	return a, err
 }

@@ -11,11 +11,11 @@ import (
 	"github.com/agentledger/agentledger/storage/archive/objects"
 )
 
-// Tries is how often the stores of RunFailures send a request at most.
+// Tries is the value of Options.Tries for the stores of RunFailures.
 const Tries = 4
 
-// RunFailures runs the tests of a bucket whose server and network fail. Open returns a store at an endpoint of http
-// with Options.Tries of Tries.
+// RunFailures runs the tests of a bucket whose server and network fail. open returns a store at an http endpoint with
+// Tries as Options.Tries.
 func RunFailures(t *testing.T, endpoint string, open func(t *testing.T, endpoint string) objects.Store) {
 	p := NewProxy(t, endpoint)
 	f := failures{Proxy: p, store: open(t, p.URL), other: open(t, endpoint)}
@@ -28,10 +28,10 @@ func RunFailures(t *testing.T, endpoint string, open func(t *testing.T, endpoint
 type failures struct {
 	*Proxy
 	store objects.Store // through the proxy
-	other objects.Store // beside the proxy
+	other objects.Store // not through the proxy
 }
 
-// A write whose answer is lost succeeds when it was carried out, and never undoes another one's write.
+// A write whose response is lost succeeds if it was carried out, and never undoes another writer's write.
 func (f failures) testLostAnswers(t *testing.T) {
 	ctx := t.Context()
 	lost := func(n int64, w http.ResponseWriter, r *http.Request, forward http.Handler) {
@@ -83,7 +83,7 @@ func (f failures) testLostAnswers(t *testing.T) {
 	}
 }
 
-// A refusal that passes is tried again, another one is not. The neighbour stays as it is.
+// A temporary error response is retried; other ones are not. Other objects are not affected.
 func (f failures) testRefusals(t *testing.T) {
 	ctx := t.Context()
 	Want(t, "create blue", f.other.Create(ctx, "blue/1", []byte("blue")), nil)
@@ -104,7 +104,7 @@ func (f failures) testRefusals(t *testing.T) {
 		requests int64
 	}{
 		"slow down once":           {firstOnly(refuse(503, "SlowDown")), nil, 2},
-		"slow down for ever":       {always(refuse(503, "SlowDown")), storage.ErrUnavailable, Tries},
+		"slow down always":         {always(refuse(503, "SlowDown")), storage.ErrUnavailable, Tries},
 		"another write at a time":  {firstOnly(refuse(409, "ConditionalRequestConflict")), nil, 2},
 		"an internal error once":   {firstOnly(refuse(500, "InternalError")), nil, 2},
 		"a slow upload once":       {firstOnly(refuse(400, "RequestTimeout")), nil, 2},
@@ -137,7 +137,7 @@ func (f failures) testRefusals(t *testing.T) {
 	Want(t, "delete blue", f.other.Delete(ctx, "blue/1"), nil)
 }
 
-// A reader gets the whole object or an error. Only the server's own word says that an object is absent.
+// A reader gets the whole object or an error. Only the server itself can state that an object does not exist.
 func (f failures) testReads(t *testing.T) {
 	ctx := t.Context()
 	content := bytes.Repeat([]byte("content "), 8<<10)
@@ -166,7 +166,7 @@ func (f failures) testReads(t *testing.T) {
 		want  error
 	}{
 		"half of a body once":         {firstOnly(half), nil},
-		"half of a body for ever":     {always(half), storage.ErrUnavailable},
+		"half of a body always":       {always(half), storage.ErrUnavailable},
 		"a huge body":                 {answer(200, "ETag", `"abc"`, huge), objects.ErrTooLarge},
 		"a body that says it is huge": {answer(200, "Content-Length", "1000000000000", "x"), objects.ErrTooLarge},
 		"no ETag":                     {answer(200, "", "", "x"), storage.ErrUnavailable},
@@ -187,7 +187,7 @@ func (f failures) testReads(t *testing.T) {
 	Want(t, "delete", f.other.Delete(ctx, "red/read"), nil)
 }
 
-// A redirect to another host is refused, and that host sees no request.
+// A redirect to another host is rejected, and that host receives no request.
 func (f failures) testRedirect(t *testing.T) {
 	seen := false
 	stranger := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { seen = true }))
@@ -201,7 +201,7 @@ func (f failures) testRedirect(t *testing.T) {
 		Want(t, "read", err, storage.ErrUnavailable)
 		Want(t, "delete", f.store.Delete(t.Context(), "red/redirect"), storage.ErrUnavailable)
 		if got := f.Requests(); got != 3 || seen {
-			t.Errorf("%d: got %d requests, want 3; the other host was asked: %t", status, got, seen)
+			t.Errorf("%d: got %d requests, want 3; request to the other host: %t", status, got, seen)
 		}
 	}
 	f.Inject(nil)

@@ -1,4 +1,4 @@
-// Package objectstest is the test that every store of package objects passes.
+// Package objectstest contains the conformance tests for the stores of package objects.
 package objectstest
 
 import (
@@ -14,11 +14,11 @@ import (
 	"github.com/agentledger/agentledger/storage/archive/objects"
 )
 
-// limit is more than any object of the tests has, in bytes.
+// limit is larger than any object of the tests, in bytes.
 const limit = 1 << 20
 
-// Run runs the conformance tests. Each call of open returns another handle to the same store, which may hold objects
-// of earlier runs under other names than "red" and "blue".
+// Run runs the conformance tests. Each call of open must return another handle to the same store, which may contain
+// objects of earlier runs with names outside of "red" and "blue".
 func Run(t *testing.T, open func(t *testing.T) objects.Store) {
 	t.Run("Lifecycle", func(t *testing.T) { testLifecycle(t, open(t), open(t)) })
 	t.Run("Names", func(t *testing.T) { testNames(t, open(t)) })
@@ -34,7 +34,7 @@ func Run(t *testing.T, open func(t *testing.T) objects.Store) {
 	})
 }
 
-// Want fails the test when an error is not the wanted one; nil wants success.
+// Want reports a test failure if an error is not the wanted one. A nil want means success.
 func Want(t *testing.T, step string, got, want error) {
 	t.Helper()
 	if !errors.Is(got, want) {
@@ -42,7 +42,7 @@ func Want(t *testing.T, step string, got, want error) {
 	}
 }
 
-// WantContent fails the test when the store does not hold that content under the name. It returns the version.
+// WantContent reports a test failure if the store does not have the content under the name. It returns the version.
 func WantContent(t *testing.T, s objects.Store, name string, want []byte) string {
 	t.Helper()
 	got, version, err := s.Read(t.Context(), name, limit)
@@ -53,7 +53,7 @@ func WantContent(t *testing.T, s objects.Store, name string, want []byte) string
 	return version
 }
 
-// One handle writes, the other one reads.
+// One handle writes, and the other one reads.
 func testLifecycle(t *testing.T, s, other objects.Store) {
 	ctx, name := t.Context(), "red/0000000001"
 	_, _, err := s.Read(ctx, name, limit)
@@ -83,7 +83,7 @@ func testLifecycle(t *testing.T, s, other objects.Store) {
 	Want(t, "delete at the end", s.Delete(ctx, name), nil)
 }
 
-// A name that is none is refused by each method, and reaches no other object.
+// Each method rejects an invalid name, and affects no other object.
 func testNames(t *testing.T, s objects.Store) {
 	ctx := t.Context()
 	for _, name := range []string{
@@ -121,7 +121,7 @@ func testSizes(t *testing.T, s objects.Store) {
 	}
 }
 
-// Two organizations have objects of the same number. A write of one leaves the other as it is.
+// Two organizations have objects with the same number. Writing one does not change the other.
 func testNeighbours(t *testing.T, s objects.Store) {
 	ctx := t.Context()
 	Want(t, "create red", s.Create(ctx, "red/1", []byte("red")), nil)
@@ -134,7 +134,7 @@ func testNeighbours(t *testing.T, s objects.Store) {
 	Want(t, "delete blue", s.Delete(ctx, "blue/1"), nil)
 }
 
-// Of many creates one wins, and its content stays.
+// Exactly one of many concurrent creates succeeds, and its content stays.
 func testCreateRace(t *testing.T, handles ...objects.Store) {
 	ctx, name := t.Context(), "red/race"
 	var won atomic.Pointer[string]
@@ -159,7 +159,7 @@ func testCreateRace(t *testing.T, handles ...objects.Store) {
 	Want(t, "delete", handles[0].Delete(ctx, name), nil)
 }
 
-// Writers that add one by reading and replacing lose no addition.
+// Writers that each append a byte by reading and replacing lose no byte.
 func testReplaceRace(t *testing.T, handles ...objects.Store) {
 	ctx, name := t.Context(), "red/count"
 	Want(t, "create", handles[0].Create(ctx, name, nil), nil)
@@ -186,7 +186,7 @@ func testReplaceRace(t *testing.T, handles ...objects.Store) {
 	Want(t, "delete", handles[0].Delete(ctx, name), nil)
 }
 
-// A reader beside a writer sees one content or the next one, never a mixture.
+// A concurrent reader sees the old content or the new one, never a mixture.
 func testReadersSeeWholes(t *testing.T, writer, reader objects.Store) {
 	ctx, name := t.Context(), "red/whole"
 	content := func(i int) []byte { return bytes.Repeat([]byte{byte('a' + i)}, 1000*(i+1)) }

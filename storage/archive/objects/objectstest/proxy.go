@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// Proxy passes requests on to a server of S3 and injects faults.
+// Proxy forwards requests to an S3 server and injects faults.
 type Proxy struct {
 	URL      string
 	requests atomic.Int64
@@ -18,10 +18,10 @@ type Proxy struct {
 	next     http.Handler
 }
 
-// Fault handles the request of that number, from 1. It may call forward, which lets the server carry it out.
+// Fault handles request number n, counted from 1. It may call forward, which lets the server carry out the request.
 type Fault func(n int64, w http.ResponseWriter, r *http.Request, forward http.Handler)
 
-// NewProxy starts a proxy in front of the server at an endpoint. It ends with the test.
+// NewProxy starts a proxy in front of the server at an endpoint. It is stopped when the test ends.
 func NewProxy(t *testing.T, endpoint string) *Proxy {
 	t.Helper()
 	target, err := url.Parse(endpoint)
@@ -43,7 +43,7 @@ func NewProxy(t *testing.T, endpoint string) *Proxy {
 	return p
 }
 
-// Inject sets the fault and counts requests from 0 again; nil passes all requests on.
+// Inject sets the fault and restarts the count of requests. If f is nil, all requests are forwarded.
 func (p *Proxy) Inject(f Fault) {
 	p.requests.Store(0)
 	if f == nil {
@@ -53,10 +53,10 @@ func (p *Proxy) Inject(f Fault) {
 	p.fault.Store(&f)
 }
 
-// Requests returns how many requests have come since Inject.
+// Requests returns the number of requests since Inject.
 func (p *Proxy) Requests() int64 { return p.requests.Load() }
 
-// ServeHTTP lets the fault answer, or the server.
+// ServeHTTP lets the fault or else the server respond.
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	n := p.requests.Add(1)
 	if f := p.fault.Load(); f != nil {
@@ -66,7 +66,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.next.ServeHTTP(w, r)
 }
 
-// firstOnly injects a fault into the first request alone.
+// firstOnly injects a fault into the first request only.
 func firstOnly(f http.HandlerFunc) Fault {
 	return func(n int64, w http.ResponseWriter, r *http.Request, forward http.Handler) {
 		if n == 1 {
@@ -82,5 +82,5 @@ func always(f http.HandlerFunc) Fault {
 	return func(_ int64, w http.ResponseWriter, r *http.Request, _ http.Handler) { f(w, r) }
 }
 
-// cut ends the connection without an answer.
+// cut closes the connection without a response.
 func cut(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }

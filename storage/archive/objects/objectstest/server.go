@@ -18,8 +18,8 @@ import (
 // AccessKey is the key that Server expects.
 const AccessKey = "AKIDEXAMPLE"
 
-// Server is a small S3 server in memory, for tests. The zero value honours conditional writes. It checks the access
-// key of a signature, and the signature itself only if Secret is set.
+// Server is a small in-memory S3 server for tests. The zero value honors conditional writes. It checks the access key
+// of a signature, and the signature itself only if Secret is set.
 type Server struct {
 	Secret             string // the secret access key of AccessKey
 	IgnoresIfNoneMatch bool
@@ -31,7 +31,7 @@ type Server struct {
 	stored map[string][]byte
 }
 
-// ServeHTTP answers PUT, GET and DELETE of objects.
+// ServeHTTP handles PUT, GET and DELETE of objects.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !strings.HasPrefix(r.Header.Get("Authorization"), "AWS4-HMAC-SHA256 Credential="+AccessKey+"/") {
 		Refuse(w, http.StatusForbidden, "InvalidAccessKeyId")
@@ -92,7 +92,7 @@ func (s *Server) isSigned(r *http.Request) bool {
 	return err == nil && again.Header.Get("Authorization") == got
 }
 
-// putObject writes under the conditions of the request. The caller holds the lock.
+// putObject writes under the conditions of the request. The caller must hold the lock.
 func (s *Server) putObject(w http.ResponseWriter, r *http.Request, body, content []byte, found bool) {
 	if r.Header.Get("If-None-Match") == "*" && found && !s.IgnoresIfNoneMatch {
 		Refuse(w, http.StatusPreconditionFailed, "PreconditionFailed")
@@ -123,7 +123,7 @@ func entityTag(content []byte) string {
 	return `"` + hex.EncodeToString(digest[:]) + `"`
 }
 
-// Refuse answers with an error document of S3.
+// Refuse responds with an S3 error document.
 func Refuse(w http.ResponseWriter, status int, code string) {
 	w.Header().Set("Content-Type", "application/xml")
 	w.WriteHeader(status)
