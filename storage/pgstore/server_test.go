@@ -13,7 +13,7 @@ import (
 	"github.com/agentledger/agentledger/storage/storagetest"
 )
 
-// wantRefused checks that a store is not opened, and that the reason is named.
+// wantRefused checks that a store cannot be opened, and that the error names the reason.
 func wantRefused(t *testing.T, url, says string) {
 	t.Helper()
 	e, err := pgstore.Open(t.Context(), pgstore.Options{URL: url})
@@ -25,8 +25,7 @@ func wantRefused(t *testing.T, url, says string) {
 	}
 }
 
-// A server that could lose what it acknowledged is refused, at the start and on
-// every connection after it.
+// A server that could lose acknowledged data is rejected, at the start and on every later connection.
 func TestUnsafeServers(t *testing.T) {
 	for _, setting := range []string{"fsync", "full_page_writes"} {
 		t.Run(setting, func(t *testing.T) {
@@ -52,7 +51,7 @@ func TestUnsafeServers(t *testing.T) {
 	wantRefused(t, strings.Replace(shared.URL(), "/postgres?", "/"+latin+"?", 1), "LATIN1")
 }
 
-// A configuration that is weakened later does not reach connections in use.
+// A configuration that is weakened later does not affect connections in use.
 func TestPinnedSession(t *testing.T) {
 	e := open(t, pgstore.Options{URL: fresh(t, shared), Writers: 1})
 	w := storagetest.NewWriter(1)
@@ -82,15 +81,14 @@ func TestWarnings(t *testing.T) {
 }
 
 func TestAddresses(t *testing.T) {
-	wantRefused(t, "postgres://user:secret@host:port/", "address")
+	wantRefused(t, "postgres://user:secret@host:port/", "database URL")
 	if _, err := pgstore.Open(t.Context(), pgstore.Options{URL: "postgres://user:secret@host:port/"}); err == nil || strings.Contains(err.Error(), "secret") {
 		t.Errorf("got %v, want an error without the password", err)
 	}
 	wantRefused(t, "postgres://postgres@/postgres?host=/nowhere", "unavailable")
 }
 
-// A schema of a newer program is left alone; one that several programs make at
-// once is made once.
+// A schema of a newer program is not changed; a schema that several programs create concurrently is created once.
 func TestMigration(t *testing.T) {
 	url := fresh(t, shared)
 	engines := make([]*pgstore.Engine, 3)
@@ -141,8 +139,7 @@ func TestSchema(t *testing.T) {
 	}
 }
 
-// A row that is in the way of an index is a conflict, not a duplicate: somebody
-// else has appended.
+// A row that conflicts with an index is ErrConflict, not ErrDuplicate: another process has appended.
 func TestIndexTaken(t *testing.T) {
 	url := fresh(t, shared)
 	e := open(t, pgstore.Options{URL: url})
@@ -157,8 +154,8 @@ func TestIndexTaken(t *testing.T) {
 	closeEngine(t, e)
 }
 
-// A role that may make tables in its schema brings the schema up; one that may only
-// read and write them serves.
+// A role that may create tables in its schema upgrades the schema; a role that may only read and write tables can
+// serve.
 func TestRoles(t *testing.T) {
 	n := schemas.Add(1)
 	owner, server := fmt.Sprint("owner", n), fmt.Sprint("server", n)
@@ -181,8 +178,8 @@ func TestRoles(t *testing.T) {
 	closeEngine(t, e)
 }
 
-// No statement reads a whole table, nor all that an organization has in one to find a
-// part of it, also when it was planned while there was nothing in it.
+// No statement reads a whole table, or everything of an organization in a table in order to find a part of it, even if
+// it was planned while the table was empty.
 func TestPlans(t *testing.T) {
 	e := open(t, pgstore.Options{URL: fresh(t, shared)})
 	for statement, plan := range e.PlansOf(t) {

@@ -18,7 +18,7 @@ import (
 	"github.com/agentledger/agentledger/storage/pgstore/schema"
 )
 
-// shared is the server of all tests.
+// shared is the database server of all tests.
 var shared *pgtest.Server
 
 func TestMain(m *testing.M) {
@@ -51,7 +51,7 @@ func newPlace(t *testing.T) *place {
 	return placeAt(t, shared.URL("search_path="+name))
 }
 
-// newPlaceOf returns a place that a program has brought up. All such places of a run are of the same program.
+// newPlaceOf returns a place that a program has upgraded. All such places of a run use the same program.
 func newPlaceOf(t *testing.T, p *schema.Program) *place {
 	t.Helper()
 	url, err := shared.NewSchema(func(url string) error {
@@ -104,7 +104,7 @@ func program(t *testing.T, version string, more ...schema.Next) *schema.Program 
 	return p
 }
 
-// wantRefused checks that an error is a refusal that names some words.
+// wantRefused checks that an error is ErrRefused and contains the given words.
 func wantRefused(t *testing.T, err error, words ...string) {
 	t.Helper()
 	if !errors.Is(err, schema.ErrRefused) {
@@ -140,7 +140,7 @@ func TestSteps(t *testing.T) {
 	}
 }
 
-// A step that expands takes nothing away and changes nothing, and no table of before gets a new rule.
+// A step that expands removes and changes nothing, and adds no rule to an existing table.
 func TestExpandingStepsAdd(t *testing.T) {
 	p := program(t, "v1")
 	where := newPlace(t)
@@ -180,9 +180,9 @@ func TestExpandingStepsAdd(t *testing.T) {
 	}
 }
 
-// A schema that a newer program has expanded is used by the one before it, also for reading alone. After the
-// contraction it is not, and the refusal names both versions. The program between the two goes on. Another store of the
-// database has no part in this.
+// A schema that a newer program has expanded is used by the previous program, also read-only. After the contraction it
+// is not, and the error names both versions. The program between the two continues. Another store in the database is
+// not affected.
 func TestOneVersionBack(t *testing.T) {
 	v1, v2 := program(t, "v1"), program(t, "v2", schema.Expanding)
 	v3 := program(t, "v3", schema.Expanding, schema.Contracting)
@@ -199,7 +199,7 @@ func TestOneVersionBack(t *testing.T) {
 		_, err = tx.Exec(t.Context(), change)
 		must(t, err)
 		must(t, tx.Commit(t.Context()))
-		if err := v1.Bring(t.Context(), where.config); err == nil || !strings.Contains(err.Error(), "is not the one") {
+		if err := v1.Bring(t.Context(), where.config); err == nil || !strings.Contains(err.Error(), "differs from the one") {
 			t.Errorf("%s: got %v, want the difference", change, err)
 		}
 		where.exec("DROP INDEX IF EXISTS odd")
@@ -216,7 +216,7 @@ func TestOneVersionBack(t *testing.T) {
 	must(t, v1.Ask(t.Context(), other.conn))
 }
 
-// addNode writes the row of a node. A node that lives beats until the test ends or stop is called.
+// addNode writes the row of a node. A living node beats until the test ends or stop is called.
 func (p *place) addNode(name byte, version, key string, known *int64, lives bool) (stop func()) {
 	p.t.Helper()
 	id := make([]byte, 16)
@@ -245,8 +245,8 @@ func (p *place) addNode(name byte, version, key string, known *int64, lives bool
 	return stop
 }
 
-// While a node lives whose program would break, the contraction is refused with its name and changes nothing. Once
-// that node is silent it is forgotten. Nodes that know enough are in no way.
+// While a node is alive whose program would break, the contraction is refused with the node's name and changes nothing.
+// Once that node is silent, it is forgotten. Nodes with newer programs do not prevent it.
 func TestContractionWaitsForNodes(t *testing.T) {
 	v1, v2 := program(t, "v1"), program(t, "v2", schema.Expanding)
 	v3 := program(t, "v3", schema.Expanding, schema.Contracting)
@@ -271,8 +271,8 @@ func TestContractionWaitsForNodes(t *testing.T) {
 	}
 }
 
-// A program with another master key than a node that lives is refused before it changes anything, without a word about
-// either key. A node that is dead, and both keys of a change, are no reason.
+// A program whose master key differs from that of a living node is refused before it changes anything; the error
+// contains neither key. A dead node, and a program with both keys of a key change, are accepted.
 func TestForeignMasterKey(t *testing.T) {
 	v1, v2 := program(t, "v1"), program(t, "v2", schema.Expanding)
 	where, other := newPlace(t), newPlace(t)
