@@ -11,7 +11,7 @@ import (
 
 func appendEmpty(s *store) {
 	if got := s.appendBatch(); len(got) != 0 {
-		s.Errorf("got %v, want no answers", got)
+		s.Errorf("got %v, want no results", got)
 	}
 }
 
@@ -115,11 +115,11 @@ func appendKeepsNothing(s *store) {
 	for _, b := range [][]byte{got.Events[0].Record, got.Events[0].Envelope, got.Tiles[0].Hashes, got.Changes[0].Value} {
 		copy(b, strings.Repeat("x", len(b)))
 	}
-	probeOf(want).sameContents(s.T, s, model, alpha)
+	probeFor(want).sameContents(s.T, s, model, alpha)
 }
 
-// appendStreams: a tenant stays in its stream. The appends of each stream are waited for in their
-// order, and the streams in any order.
+// appendStreams checks that a tenant stays in its stream. It waits for the appends of each stream in order, and for the
+// streams in any order.
 func appendStreams(s *store) {
 	const tenants, rounds = 8, 5
 	authors := make([]*author, tenants)

@@ -9,10 +9,9 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// BenchmarkAppend writes events with 1 KiB envelopes, each append while the one
-// before becomes durable, as the ledgers do. An operation is an event; making the
-// events counts in ns/op and not in events/s. on opens a store, calls run with it
-// and closes it.
+// BenchmarkAppend writes events with envelopes of 1 KiB. Like the ledgers, it prepares each append while the previous
+// one becomes durable. An operation is an event; generating the events counts in ns/op but not in events/s. on must
+// open a store, call run with it and close it.
 func BenchmarkAppend(b *testing.B, on func(b *testing.B, run func(storage.Engine))) {
 	for _, c := range []struct{ size, tenants int }{
 		{1, 1}, {16, 1}, {64, 1}, {256, 1}, {1024, 1}, {64, 64}, {256, 64}, {1024, 1024},
@@ -48,7 +47,7 @@ func benchmarkAppend(b *testing.B, e storage.Engine, size, tenants int) {
 	b.ReportMetric(float64(b.N)/spent.Seconds(), "events/s")
 }
 
-// nextBatches spreads n events over the writers.
+// nextBatches distributes n events among the writers.
 func nextBatches(writers []*Writer, n int) (batches []storage.Batch) {
 	for i, w := range writers {
 		share := n / len(writers)

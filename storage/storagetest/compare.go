@@ -13,11 +13,11 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// contents is the state of one tenant as the contract shows it.
+// contents is the state of one tenant, as far as the contract shows it.
 type contents struct {
 	Head     storage.Head
 	Events   []storage.Event
-	Some     []storage.Event // that lie apart
+	Some     []storage.Event // scattered events
 	Indices  []id.Index
 	Tiles    []storage.Tile
 	Counters []uint64
@@ -26,7 +26,7 @@ type contents struct {
 	All      []storage.Record
 }
 
-// probe says what to ask for beside head and events.
+// probe contains what to read in addition to head and events.
 type probe struct {
 	names    []storage.DedupKey
 	tiles    []storage.Tile // level and index
@@ -34,8 +34,8 @@ type probe struct {
 	kinds    []storage.Kind
 }
 
-// probeOf asks for everything in the batches.
-func probeOf(batches ...storage.Batch) (p probe) {
+// probeFor returns a probe for everything in the batches.
+func probeFor(batches ...storage.Batch) (p probe) {
 	for i := range batches {
 		b := &batches[i]
 		for j := range b.Events {
@@ -54,13 +54,13 @@ func probeOf(batches ...storage.Batch) (p probe) {
 	return p
 }
 
-// mergeProbe asks for what next asks for, too.
+// mergeProbe adds everything that next contains.
 func (p *probe) mergeProbe(next probe) {
 	p.names, p.tiles = append(p.names, next.names...), append(p.tiles, next.tiles...)
 	p.counters, p.kinds = next.counters, next.kinds
 }
 
-// read returns the contents of tenant; a tile that is not there has no hashes.
+// read returns the contents of tenant. A missing tile has no hashes.
 func (p probe) read(t *testing.T, e Engine, tenant id.Tenant) (c contents) {
 	t.Helper()
 	var err error
@@ -83,7 +83,7 @@ func (p probe) read(t *testing.T, e Engine, tenant id.Tenant) (c contents) {
 	return c
 }
 
-// someEvents returns every third event.
+// someEvents reads every third event.
 func (c *contents) someEvents(t *testing.T, e Engine, tenant id.Tenant) []storage.Event {
 	t.Helper()
 	var at []id.Index
@@ -97,7 +97,7 @@ func (c *contents) someEvents(t *testing.T, e Engine, tenant id.Tenant) []storag
 	return found
 }
 
-// keys returns the idempotency keys of the events [begin, end), in their order.
+// keys returns the idempotency keys of the events [begin, end), sorted by index.
 func keys(t *testing.T, e Engine, tenant id.Tenant, begin, end id.Index) []storage.IndexedKey {
 	t.Helper()
 	all := collect(t, e.IdempotencyKeys(t.Context(), tenant, begin, end))
@@ -158,7 +158,7 @@ func scan(t *testing.T, e Engine, tenant id.Tenant, kind storage.Kind, begin, en
 	return found
 }
 
-// collect returns all of a sequence that must not fail.
+// collect returns all values of a sequence, which must not fail.
 func collect[V any](t *testing.T, seq iter.Seq2[V, error]) (all []V) {
 	t.Helper()
 	for v, err := range seq {
@@ -170,7 +170,7 @@ func collect[V any](t *testing.T, seq iter.Seq2[V, error]) (all []V) {
 	return all
 }
 
-// wantError checks one answer of an append or write.
+// wantError checks one result of an append or write.
 func wantError(t *testing.T, got, want error) {
 	t.Helper()
 	if !errors.Is(got, want) {
@@ -178,7 +178,7 @@ func wantError(t *testing.T, got, want error) {
 	}
 }
 
-// wantItem checks that an answer names item with want.
+// wantItem checks that a result is an ItemError with the given item and cause.
 func wantItem(t *testing.T, got, want error, item int) {
 	t.Helper()
 	var named *storage.ItemError
@@ -187,7 +187,7 @@ func wantItem(t *testing.T, got, want error, item int) {
 	}
 }
 
-// wantRefused checks for a plain error: none that tells the caller to go on.
+// wantRefused checks that a result is an ordinary error, none of the contract's errors.
 func wantRefused(t *testing.T, got error) {
 	t.Helper()
 	kinds := []error{

@@ -11,7 +11,7 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// keyed has n events, every third one with an idempotency key.
+// keyed returns a batch of n events, every third one with an idempotency key.
 func keyed(a *author, n int) (b storage.Batch, want []storage.IndexedKey) {
 	b = a.nextBatch(n)
 	for i := range b.Events {
@@ -47,7 +47,7 @@ func copyKeys(s *store) {
 	wantError(s.T, firstError(s.IdempotencyKeys(s.Context(), 3, 0, 1)), storage.ErrNotFound)
 }
 
-// copyDigests: an event that comes with the digest of its key has that key.
+// copyDigests checks that an event that is stored with the digest of its key has that key.
 func copyDigests(s *store) {
 	a := newAuthor(alpha)
 	b := a.nextBatch(2)

@@ -7,7 +7,7 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// marked is a ledger with 300 events, some with keys, and a few records.
+// marked creates a ledger with 300 events, some with keys, and a few records.
 func marked(s *store, t id.Tenant) storage.Batch {
 	b, _ := keyed(newAuthor(t), 300)
 	for n := range 3 {
@@ -18,7 +18,7 @@ func marked(s *store, t id.Tenant) storage.Batch {
 	return b
 }
 
-// gone wants nothing of a tenant to be there.
+// gone checks that nothing of a tenant exists.
 func gone(s *store, t id.Tenant, was storage.Batch) {
 	_, err := s.Head(s.Context(), t)
 	wantError(s.T, err, storage.ErrNotFound)
@@ -67,7 +67,7 @@ func dropAll(s *store) {
 	wantError(s.T, s.Drop(s.Context(), alpha, mark), storage.ErrStale)
 }
 
-// dropAgain: dropped data can come again, under the very same names.
+// dropAgain checks that dropped data can be stored again under the same names.
 func dropAgain(s *store) {
 	for range 3 {
 		was := marked(s, alpha)
@@ -80,7 +80,7 @@ func dropAgain(s *store) {
 	}
 }
 
-// dropConditions: without the very record nothing is taken away.
+// dropConditions checks that nothing is dropped unless the record has the given version.
 func dropConditions(s *store) {
 	was := marked(s, alpha)
 	for _, other := range []storage.Record{{Kind: "mark", Version: 6}, {Kind: "mark", Key: "x", Version: 7}, {Kind: "other", Version: 1}} {

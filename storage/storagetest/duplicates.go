@@ -2,7 +2,7 @@ package storagetest
 
 import "github.com/agentledger/agentledger/storage"
 
-// duplicateStore has one ledger of three events, the middle one with a key.
+// duplicateStore creates a ledger of three events, the middle one with a key.
 func duplicateStore(s *store) *author {
 	a := newAuthor(alpha)
 	b := a.nextBatch(3)
@@ -60,7 +60,7 @@ func duplicatePipelined(s *store) {
 	s.mustAppend(a.nextBatch(1))
 }
 
-// duplicateBeforeStale: events are looked at first, in their order, then changes.
+// duplicateBeforeStale checks that events are checked in order before changes.
 func duplicateBeforeStale(s *store) {
 	a := duplicateStore(s)
 	b := a.draft(3)
@@ -75,7 +75,7 @@ func duplicateBeforeStale(s *store) {
 	s.mustAppend(b)
 }
 
-// duplicateLookedUp: that a name was not there once says nothing about later.
+// duplicateLookedUp checks that a name may be stored after a lookup did not find it.
 func duplicateLookedUp(s *store) {
 	a := duplicateStore(s)
 	names := []storage.DedupKey{{Text: "event-3"}, {Text: "never"}, {Idempotency: true, Text: "late"}}

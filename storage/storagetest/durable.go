@@ -13,7 +13,7 @@ func durableSteps(s *store) {
 		a.head = b.Head
 		s.mustAppend(b)
 		model.Append([]storage.Batch{b}).Wait()
-		p.mergeProbe(probeOf(b))
+		p.mergeProbe(probeFor(b))
 		s.reopenStore()
 		p.sameContents(s.T, s, model, alpha, beta)
 	}

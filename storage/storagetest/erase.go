@@ -10,7 +10,7 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// erasePromises are those about Event.Erases and Event.ErasedBy.
+// erasePromises are the promises about Event.Erases and Event.ErasedBy.
 func erasePromises() []promise {
 	return []promise{
 		{"erase/events alone and together, once", eraseSome},
@@ -21,14 +21,14 @@ func erasePromises() []promise {
 	}
 }
 
-// erasing is the next batch of n events, the first of which erases ranges.
+// erasing returns the next batch of n events, the first of which erases ranges.
 func (a *author) erasing(n int, ranges ...id.Range) storage.Batch {
 	b := a.nextBatch(n)
 	b.Events[0].Erases = ranges
 	return b
 }
 
-// wantErased returns events as they are read after by has erased those at the indices.
+// wantErased returns events as they are read after the event by has erased those at the indices.
 func wantErased(events []storage.Event, by id.Index, indices ...id.Index) []storage.Event {
 	events = slices.Clone(events)
 	for _, i := range indices {
@@ -39,12 +39,12 @@ func wantErased(events []storage.Event, by id.Index, indices ...id.Index) []stor
 	return events
 }
 
-// eraseSome erases events that lie alone, together and with a long envelope, twice.
+// eraseSome erases events, twice: single ones, consecutive ones and one with a long envelope.
 func eraseSome(s *store) {
 	a, b := newAuthor(alpha), newAuthor(beta)
 	first := a.nextBatch(9)
 	first.Events[2].Envelope = slices.Repeat([]byte("apart "), 8<<10)
-	first.Events[4].Envelope, first.Events[8].Envelope = nil, nil // as in stores of before
+	first.Events[4].Envelope, first.Events[8].Envelope = nil, nil // as in older stores
 	lone := a.nextBatch(1)
 	other := b.nextBatch(9)
 	s.mustAppend(first, other)
@@ -52,7 +52,7 @@ func eraseSome(s *store) {
 	want := append(slices.Clone(first.Events), lone.Events...)
 
 	next := a.erasing(2, id.Range{Begin: 1, End: 3}, id.Range{Begin: 4, End: 5}, id.Range{Begin: 9, End: 10})
-	next.Events[1].Erases = []id.Range{{Begin: 2, End: 4}} // the first event of the batch has erased 2
+	next.Events[1].Erases = []id.Range{{Begin: 2, End: 4}} // the first event of the batch erases 2
 	s.mustAppend(next)
 	want = append(wantErased(wantErased(want, 10, 1, 2, 4, 9), 11, 3), next.Events...)
 	again := a.erasing(1, id.Range{End: 4})
@@ -70,7 +70,7 @@ func eraseSome(s *store) {
 	}
 	model := NewModel()
 	model.Append([]storage.Batch{other}).Wait()
-	probeOf(other).sameContents(s.T, s.Engine, model, beta)
+	probeFor(other).sameContents(s.T, s.Engine, model, beta)
 }
 
 // eraseArrived stores events that were erased in another store.
@@ -107,7 +107,7 @@ func eraseAtBound(s *store) {
 	s.wantEvents(0, storage.MaxErased+1, everything, append(want, next.Events...))
 }
 
-// eraseRefused refuses erasures that can't be, and applies nothing of their batches.
+// eraseRefused checks that impossible erasures are rejected, and nothing of their batches is applied.
 func eraseRefused(s *store) {
 	a := newAuthor(alpha)
 	first := a.nextBatch(3)
@@ -133,7 +133,7 @@ func eraseRefused(s *store) {
 	s.wantEvents(0, 3, everything, first.Events)
 }
 
-// eraseWhileRead reads events while they are erased: each has its envelope or its marker.
+// eraseWhileRead reads events while they are erased: each must have its envelope or its ErasedBy.
 func eraseWhileRead(s *store) {
 	const events = 64
 	a := newAuthor(alpha)

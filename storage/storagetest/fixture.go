@@ -12,20 +12,20 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// Two organizations stand wherever one could do.
+// Tests use two organizations wherever one would do.
 const (
 	alpha id.Tenant = 0x0102030405060708
 	beta  id.Tenant = alpha + 1
 )
 
-// store is the engine under test and the test that it is under.
+// store is the engine under test, together with its test.
 type store struct {
 	*testing.T
 	Engine
 	open Open
 }
 
-// reopenStore closes the engine and opens the same data.
+// reopenStore closes the engine and opens the same data again.
 func (s *store) reopenStore() {
 	s.Helper()
 	if err := s.Close(); err != nil {
@@ -34,17 +34,17 @@ func (s *store) reopenStore() {
 	s.Engine = s.open(s.T)
 }
 
-// appendBatch waits for one append and returns its answers.
+// appendBatch makes one append, waits for it and returns its results.
 func (s *store) appendBatch(batches ...storage.Batch) []error {
 	s.Helper()
 	results := s.Append(batches).Wait()
 	if got, want := len(results), len(batches); got != want {
-		s.Fatalf("append: got %d answers, want %d", got, want)
+		s.Fatalf("append: got %d results, want %d", got, want)
 	}
 	return results
 }
 
-// mustAppend is append of batches that have to succeed.
+// mustAppend is appendBatch for batches that must succeed.
 func (s *store) mustAppend(batches ...storage.Batch) {
 	s.Helper()
 	for i, err := range s.appendBatch(batches...) {
@@ -54,7 +54,8 @@ func (s *store) mustAppend(batches ...storage.Batch) {
 	}
 }
 
-// author makes the batches of one ledger, with hashes of its records, and else only with content of the right sizes.
+// author generates the batches of one ledger. Entries contain the hashes of their records; all other content only has
+// the right size.
 type author struct {
 	tenant id.Tenant
 	head   storage.Head
@@ -72,15 +73,15 @@ func (a *author) randomHash() (h id.Hash) {
 	return h
 }
 
-// nextBatch makes a batch of n events that follows the head, and moves the head. The
-// first batch of an author makes the ledger.
+// nextBatch returns a batch of n events that continues the head, and moves the head. The first batch of an author
+// creates the ledger.
 func (a *author) nextBatch(n int) storage.Batch {
 	b := a.draft(n)
 	a.head = b.Head
 	return b
 }
 
-// draft is next without moving the head.
+// draft is like nextBatch, but does not move the head.
 func (a *author) draft(n int) storage.Batch {
 	b := storage.Batch{Tenant: a.tenant, Expect: a.head, Head: a.head}
 	for i := range n {
@@ -112,7 +113,7 @@ func (a *author) makeEvent(i id.Index, item int) storage.Event {
 	}
 }
 
-// makeTile makes a full tile.
+// makeTile returns a full tile.
 func (a *author) makeTile(level uint8, index uint64) storage.Tile {
 	tile := storage.Tile{Level: level, Index: index, Root: a.randomHash()}
 	for range storage.TileSize / len(id.Hash{}) {
@@ -122,7 +123,7 @@ func (a *author) makeTile(level uint8, index uint64) storage.Tile {
 	return tile
 }
 
-// putChange is a change that has to meet version if.
+// putChange returns a change that expects the given version.
 func putChange(kind storage.Kind, key, value string, version uint64) storage.Change {
 	return storage.Change{Kind: kind, Key: key, Value: []byte(value), If: version}
 }

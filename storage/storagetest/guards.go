@@ -64,12 +64,12 @@ func guardAppliesNothing(s *store) {
 	want := NewModel()
 	want.Append([]storage.Batch{first}).Wait()
 	wantError(s.T, s.appendBatch(wrong)[0], storage.ErrConflict)
-	probeOf(first, wrong).sameContents(s.T, s, want, alpha)
+	probeFor(first, wrong).sameContents(s.T, s, want, alpha)
 	s.reopenStore()
-	probeOf(first, wrong).sameContents(s.T, s, want, alpha)
+	probeFor(first, wrong).sameContents(s.T, s, want, alpha)
 }
 
-// full makes a batch with something of everything.
+// full returns a batch with every kind of content.
 func full(a *author, n int) storage.Batch {
 	b := a.draft(n)
 	for i := range b.Events {
@@ -121,8 +121,8 @@ func guardContention(s *store) {
 	}
 }
 
-// guardLosers: many writers send whole batches for the same place of two ledgers. In the end the
-// store holds the batches of the winners, and nothing else.
+// guardLosers checks that, if many writers send whole batches for the same position of two ledgers, the store contains
+// exactly the batches of the winners.
 func guardLosers(s *store) {
 	const writers, rounds = 6, 8
 	model := NewModel()
@@ -139,7 +139,7 @@ func guardLosers(s *store) {
 					b.Events[i].ID = id.Event(b.Head.Root.String()[:8+i])
 				}
 				batches[w] = append(batches[w], b)
-				p.mergeProbe(probeOf(b))
+				p.mergeProbe(probeFor(b))
 			}
 		}
 		for w := range writers {

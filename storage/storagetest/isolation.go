@@ -8,7 +8,7 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// fillTenants gives each tenant the same names with content of its own, in the store and in a model.
+// fillTenants gives each tenant the same names with different content, in the store and in a model.
 func fillTenants(s *store, tenants ...id.Tenant) (*Model, probe) {
 	model, p := NewModel(), probe{}
 	for _, t := range tenants {
@@ -16,13 +16,13 @@ func fillTenants(s *store, tenants ...id.Tenant) (*Model, probe) {
 		b := full(a, 3)
 		s.mustAppend(b)
 		model.Append([]storage.Batch{b}).Wait()
-		p = probeOf(b)
+		p = probeFor(b)
 	}
 	return model, p
 }
 
 func isolationTenants(s *store) {
-	// Neighbours in number, and in the bytes of either order.
+	// Numerical neighbors, and neighbors in either byte order.
 	tenants := []id.Tenant{alpha, beta, 1, 2, 255, 256, 257, 1 << 56, 1<<56 + 1}
 	model, p := fillTenants(s, tenants...)
 	p.sameContents(s.T, s, model, append(tenants, 3, alpha-1, 0)...)

@@ -12,23 +12,23 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// Model is an Engine in memory. It is the reference that engines are compared with. It is also a store for the tests
-// of other packages: it can be told to fail, to hold back durability and to crash.
+// Model is an in-memory Engine. It is the reference that engines are compared with, and a store for the tests of other
+// packages, which can make it fail, delay durability and crash.
 //
 // Invariants:
 //
 //   - It passes Run like every engine.
-//   - Without Fail, Hold and Break each append is durable when Append returns.
-//   - Ledger reads show applied writes, record reads show durable writes.
+//   - Without Fail, Hold and Break, each append is durable when Append returns.
+//   - Ledger reads show applied writes; record reads show durable writes.
 type Model struct {
 	mu      sync.Mutex
-	changed sync.Cond // synced, broken or held moved
+	changed sync.Cond // signaled when synced, broken or held changes
 
 	applied *state
 	durable *state
-	waiting []func(*state) // applied, not durable yet, in order
-	counted uint64         // number of writes ever applied
-	held    int            // number of holds on durability
+	waiting []func(*state) // applied but not durable writes, in order
+	counted uint64         // number of writes applied so far
+	held    int            // number of active holds on durability
 
 	fail   func(storage.Batch) Failure
 	broken bool
@@ -69,7 +69,7 @@ func (m *Model) usable() error {
 	return nil
 }
 
-// write applies f and queues it for durability; the caller holds mu.
+// write applies f and queues it to become durable. The caller must hold mu.
 func (m *Model) write(f func(*state)) (number uint64) {
 	f(m.applied)
 	m.waiting = append(m.waiting, f)
@@ -78,7 +78,7 @@ func (m *Model) write(f func(*state)) (number uint64) {
 	return m.counted
 }
 
-// settle makes the waiting writes durable, unless there is a hold; the caller MUST hold mu.
+// settle makes the waiting writes durable, unless there is a hold. The caller must hold mu.
 func (m *Model) settle() {
 	if m.held > 0 || m.broken {
 		return
@@ -90,7 +90,7 @@ func (m *Model) settle() {
 	m.changed.Broadcast()
 }
 
-// await returns when the write of that number is durable, or ErrBroken; the caller holds mu.
+// await returns nil when the write with the given number is durable, or ErrBroken. The caller must hold mu.
 func (m *Model) await(number uint64) error {
 	for m.counted-uint64(len(m.waiting)) < number && !m.broken {
 		m.changed.Wait()
@@ -109,7 +109,7 @@ func (m *Model) Append(batches []storage.Batch) storage.Pending {
 	seen := map[id.Tenant]bool{}
 	for i, b := range batches {
 		if seen[b.Tenant] {
-			p.results[i] = fmt.Errorf("append: tenant %d twice", b.Tenant)
+			p.results[i] = fmt.Errorf("append: more than one batch of tenant %d", b.Tenant)
 			continue
 		}
 		seen[b.Tenant] = true
@@ -142,11 +142,11 @@ func (m *Model) appendOne(b storage.Batch) error {
 	return failure.err()
 }
 
-// pending is an append of a Model.
+// pending is an append to a Model.
 type pending struct {
 	model   *Model
 	results []error
-	last    uint64 // number of the newest write when the append was made
+	last    uint64 // number of the latest write when the append was made
 }
 
 // Wait implements storage.Pending.

@@ -2,20 +2,20 @@ package storagetest
 
 import "github.com/agentledger/agentledger/storage"
 
-// Failure is an outcome for one tenant's part of an append that passed all its checks.
+// Failure is the outcome of one tenant's batch in an append, if the batch passes all checks.
 type Failure uint8
 
 const (
-	// NoFailure lets it pass.
+	// NoFailure applies the batch.
 	NoFailure Failure = iota
-	// Refused answers ErrUnavailable; nothing is applied.
+	// Refused returns ErrUnavailable; nothing is applied.
 	Refused
-	// RequestLost answers ErrUnknown; nothing is applied.
+	// RequestLost returns ErrUnknown; nothing is applied.
 	RequestLost
-	// AnswerLost answers ErrUnknown, and the part is applied and durable.
+	// AnswerLost returns ErrUnknown, but the batch is applied and durable.
 	AnswerLost
-	// Broken answers ErrBroken, now and to every later call; the part and all writes that are not
-	// durable yet are lost.
+	// Broken returns ErrBroken, now and for every later call; the batch and all writes that are not durable yet are
+	// lost.
 	Broken
 )
 
@@ -31,16 +31,17 @@ func (f Failure) err() error {
 	return nil
 }
 
-// Fail has f decide what happens to each part of the appends to come; nil ends it. f is called under the model's
-// lock, must not call the model and not keep the batch.
+// Fail makes f decide the outcome of each batch of later appends. nil removes f. f is called with the model locked; it
+// must not call the model or retain the batch.
 func (m *Model) Fail(f func(b storage.Batch) Failure) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.fail = f
 }
 
-// Hold keeps everything that is written from now on from becoming durable: it is applied, ledger reads show it, and
-// Wait, Write, Barrier and Close wait. Holds count; the last release ends them. release may be called once.
+// Hold prevents everything that is written from now on from becoming durable: it is applied, ledger reads show it, but
+// Wait, Write, Barrier and Close wait. Holds are counted; the last release ends them. release must be called at most
+// once.
 func (m *Model) Hold() (release func()) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -53,8 +54,8 @@ func (m *Model) Hold() (release func()) {
 	}
 }
 
-// Sync makes durable, in spite of all holds, the writes that p waits for and everything before them.
-// p MUST be of this model.
+// Sync makes the writes that p waits for, and everything before them, durable despite all holds. p must belong to this
+// model.
 func (m *Model) Sync(p storage.Pending) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -65,7 +66,7 @@ func (m *Model) Sync(p storage.Pending) {
 	m.changed.Broadcast()
 }
 
-// Break makes the store fail like one whose sync failed: every waiting call and every later call gets ErrBroken.
+// Break makes the store behave as if a sync had failed: every waiting call and every later call returns ErrBroken.
 func (m *Model) Break() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -77,8 +78,8 @@ func (m *Model) breakLocked() {
 	m.changed.Broadcast()
 }
 
-// Reopen returns a store with the durable state of m, as after a crash and a restart. It shares
-// nothing with m, which may be used further or be closed or broken.
+// Reopen returns a store with the durable state of m, as after a crash and a restart. It shares nothing with m, which
+// may still be used, closed or broken.
 func (m *Model) Reopen() *Model {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -38,7 +38,7 @@ func (m *Model) Events(ctx context.Context, t id.Tenant, begin, end id.Index, pa
 	}
 }
 
-// readEvent returns event i, or false when i is at the end.
+// readEvent returns event i, or false if i is at the end.
 func (m *Model) readEvent(ctx context.Context, t id.Tenant, i, end id.Index, parts storage.Fields) (storage.Event, bool, error) {
 	if err := m.beginCall(ctx); err != nil {
 		return storage.Event{}, false, err

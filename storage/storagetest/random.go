@@ -9,8 +9,8 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// randomOperations does the same random things to the store and to a model, and
-// compares every answer and, after every step, all contents.
+// randomOperations performs the same random operations on the store and on a model. It compares every result and, after
+// every step, all contents.
 func randomOperations(s *store) {
 	for seed := range uint64(4) {
 		r := newRandomRun(s, seed)
@@ -59,7 +59,7 @@ func (r *randomRun) step(step int) {
 	}
 }
 
-// appendSome appends to some ledgers, most of the time with an error in one batch.
+// appendSome appends to some ledgers, usually with an error in one batch.
 func (r *randomRun) appendSome(step int) {
 	var batches []storage.Batch
 	for _, a := range r.authors {
@@ -73,8 +73,8 @@ func (r *randomRun) appendSome(step int) {
 	}
 }
 
-// appendPipelined makes several appends before it waits for the first. Each append meets the state
-// after the appends before it, including those that were refused.
+// appendPipelined makes several appends before it waits for the first. Each append sees the state after the earlier
+// ones, including those that were rejected.
 func (r *randomRun) appendPipelined(step int) {
 	var got, want []storage.Pending
 	for range 3 {
@@ -148,7 +148,7 @@ func (r *randomRun) writeSome(step int) {
 	r.sameAnswer(step, r.Write(r.Context(), t, changes), r.model.Write(r.Context(), t, changes))
 }
 
-// sameAnswer compares the kind of two answers and the item they name.
+// sameAnswer compares the kind of two results and the items that they name.
 func (r *randomRun) sameAnswer(step int, got, want error) {
 	r.Helper()
 	var gotItem, wantItem *storage.ItemError
@@ -156,11 +156,11 @@ func (r *randomRun) sameAnswer(step int, got, want error) {
 	errors.As(want, &wantItem)
 	for _, kind := range []error{nil, storage.ErrConflict, storage.ErrDuplicate, storage.ErrStale} {
 		if errors.Is(got, kind) != errors.Is(want, kind) {
-			r.Fatalf("step %d: got answer %v, want %v", step, got, want)
+			r.Fatalf("step %d: got result %v, want %v", step, got, want)
 		}
 	}
 	if wantItem != nil && (gotItem == nil || gotItem.Item != wantItem.Item) {
-		r.Fatalf("step %d: got answer %v, want %v", step, got, want)
+		r.Fatalf("step %d: got result %v, want %v", step, got, want)
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 
 const everything = storage.FieldRecord | storage.FieldEnvelope
 
-// stored returns events as a store shows them.
+// stored returns events as a store returns them.
 func stored(events []storage.Event, parts storage.Fields) (shown []storage.Event) {
 	for _, e := range events {
 		e.IdempotencyKey, e.KeyDigest, e.Item, e.Erases = "", storage.KeyDigest{}, 0, nil
@@ -28,7 +28,7 @@ func (s *store) wantEvents(begin, end id.Index, parts storage.Fields, want []sto
 	if want = stored(want, parts); !reflect.DeepEqual(got, want) {
 		s.Errorf("events [%d, %d), parts %b: got\n%+v\nwant\n%+v", begin, end, parts, got, want)
 	}
-	for _, apart := range []id.Index{1, 2, 13, 40} { // of what Events shows, every second one and so on
+	for _, apart := range []id.Index{1, 2, 13, 40} { // every event of the range, every second one, and so on
 		var at []id.Index
 		var wanted []storage.Event
 		for i := begin; i < min(end, begin+400); i += apart {
@@ -91,7 +91,7 @@ func readEntries(s *store) {
 	s.mustAppend(red)
 	s.mustAppend(blue)
 	if got := s.Entries(s.Context(), nil); len(got) != 0 {
-		s.Errorf("of no places: got %+v", got)
+		s.Errorf("no places: got %+v", got)
 	}
 	const nobody id.Tenant = 999
 	got := s.Entries(s.Context(), []storage.Position{
@@ -100,7 +100,7 @@ func readEntries(s *store) {
 	})
 	events := []*storage.Event{&blue.Events[1], nil, &red.Events[0], nil, &blue.Events[0], &red.Events[2], &blue.Events[1], nil}
 	if len(got) != len(events) {
-		s.Fatalf("got %d answers, want %d", len(got), len(events))
+		s.Fatalf("got %d results, want %d", len(got), len(events))
 	}
 	for i, e := range events {
 		switch {
@@ -134,7 +134,7 @@ func readOwnSlices(s *store) {
 	b := full(a, 3)
 	s.mustAppend(b)
 	for range 2 {
-		c := probeOf(b).read(s.T, s, alpha)
+		c := probeFor(b).read(s.T, s, alpha)
 		for i := range c.Events {
 			clear(c.Events[i].Record)
 			clear(c.Events[i].Envelope)
@@ -144,7 +144,7 @@ func readOwnSlices(s *store) {
 	}
 	want := NewModel()
 	want.Append([]storage.Batch{b}).Wait()
-	probeOf(b).sameContents(s.T, s, want, alpha)
+	probeFor(b).sameContents(s.T, s, want, alpha)
 }
 
 func readLookup(s *store) {
@@ -167,7 +167,7 @@ func readTiles(s *store) {
 	s.mustAppend(b)
 	for _, want := range b.Tiles {
 		if got := readTile(s.T, s, alpha, want.Level, want.Index); !reflect.DeepEqual(got, want) {
-			s.Errorf("tile %d/%d: got another one", want.Level, want.Index)
+			s.Errorf("tile %d/%d: content differs", want.Level, want.Index)
 		}
 	}
 	for _, r := range [][2]int{{0, 1}, {0, 8}, {248, 256}, {17, 19}, {0, 256}, {5, 5}} {

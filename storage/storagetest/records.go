@@ -17,7 +17,7 @@ func (s *store) mustWrite(t id.Tenant, changes ...storage.Change) {
 	}
 }
 
-// wantRecord checks one record of alpha; version 0 means that there is none.
+// wantRecord checks one record of alpha. Version 0 means that it must be absent.
 func (s *store) wantRecord(kind storage.Kind, key, value string, version uint64) {
 	s.Helper()
 	got, err := s.Get(s.Context(), alpha, kind, key)
@@ -48,7 +48,7 @@ func recordVersions(s *store) {
 	s.mustWrite(alpha, putChange("agent", "a", "again", 0))
 	s.wantRecord("agent", "a", "again", 1)
 
-	// A version never wraps, so that the record could not be read again.
+	// A version never wraps: the record could not be read again.
 	far := putChange("agent", "far", "x", 0)
 	far.Version = storage.MaxVersion
 	s.mustWrite(alpha, far)
@@ -210,7 +210,7 @@ func recordStaleAppend(s *store) {
 	b.Changes = []storage.Change{putChange("agent", "b", "x", 0), stale}
 	wantItem(s.T, s.appendBatch(b)[0], storage.ErrStale, 4)
 	s.reopenStore()
-	probeOf(b).sameContents(s.T, s, NewModel(), alpha)
+	probeFor(b).sameContents(s.T, s, NewModel(), alpha)
 }
 
 func recordContention(s *store) {

@@ -20,7 +20,7 @@ type tileName struct {
 	index uint64
 }
 
-// ledger holds everything of one tenant but its records.
+// ledger contains everything of one tenant except its records.
 type ledger struct {
 	head     storage.Head
 	events   []storage.Event
@@ -29,7 +29,7 @@ type ledger struct {
 	counters map[string]uint64
 }
 
-// state is the content of a store at one moment. It is as plain as can be, because engines are compared with it.
+// state is the content of a store at one moment. It is as simple as possible, because engines are compared with it.
 type state struct {
 	ledgers map[id.Tenant]*ledger
 	records map[recordName]storage.Record
@@ -39,7 +39,7 @@ func newState() *state {
 	return &state{ledgers: map[id.Tenant]*ledger{}, records: map[recordName]storage.Record{}}
 }
 
-// cloneState returns a copy that shares only data that is never written to again.
+// cloneState returns a copy that shares only data that is never modified.
 func (s *state) cloneState() *state {
 	c := &state{ledgers: make(map[id.Tenant]*ledger, len(s.ledgers)), records: maps.Clone(s.records)}
 	for t, l := range s.ledgers {
@@ -58,7 +58,7 @@ func (s *state) head(t id.Tenant) storage.Head {
 	return storage.Head{}
 }
 
-// checkBatch returns why b can't be applied, in the order of the contract: itself, guard, events, changes.
+// checkBatch returns why b cannot be applied, in the order of the contract: the batch itself, guard, events, changes.
 func (s *state) checkBatch(b *storage.Batch) error {
 	if err := b.Validate(); err != nil {
 		return err
@@ -78,7 +78,7 @@ func (s *state) checkBatch(b *storage.Batch) error {
 	return s.checkChanges(b.Tenant, b.Changes)
 }
 
-// checkChanges takes the changes in their order. Each change meets the state that the changes before it leave.
+// checkChanges checks the changes in order, each against the state after the earlier ones.
 func (s *state) checkChanges(t id.Tenant, changes []storage.Change) error {
 	if err := storage.ValidateChanges(changes); err != nil {
 		return err
@@ -114,7 +114,7 @@ func (s *state) index(t id.Tenant, n storage.DedupKey) id.Index {
 	return storage.NoIndex
 }
 
-// applyBatch writes a batch that passed checkBatch and was cloned.
+// applyBatch applies a batch that passed checkBatch and was cloned.
 func (s *state) applyBatch(b *storage.Batch) {
 	l := s.ledgers[b.Tenant]
 	if l == nil {
@@ -140,7 +140,7 @@ func (s *state) applyBatch(b *storage.Batch) {
 	s.applyChange(b.Tenant, b.Changes)
 }
 
-// eraseEnvelopes takes away the envelopes that e erases.
+// eraseEnvelopes removes the envelopes that e erases.
 func (l *ledger) eraseEnvelopes(e *storage.Event) {
 	for _, r := range e.Erases {
 		for i := r.Begin; i < r.End; i++ {
@@ -151,7 +151,7 @@ func (l *ledger) eraseEnvelopes(e *storage.Event) {
 	}
 }
 
-// applyChange writes changes that passed checkChanges.
+// applyChange applies changes that passed checkChanges.
 func (s *state) applyChange(t id.Tenant, changes []storage.Change) {
 	for _, c := range changes {
 		name := recordName{t, c.Kind, c.Key}
@@ -163,7 +163,7 @@ func (s *state) applyChange(t id.Tenant, changes []storage.Change) {
 	}
 }
 
-// nextVersion is the version that a change leaves that passed checkChanges, 0 for none.
+// nextVersion returns the version after a change that passed checkChanges, or 0 if the change deletes the record.
 func nextVersion(c *storage.Change, version uint64) uint64 {
 	next, _ := c.NextVersion(version)
 	return next

@@ -1,11 +1,10 @@
-// Package storagetest is the test suite that every storage engine has to pass, and a model engine in
-// memory that passes it too.
+// Package storagetest is the conformance test suite of storage engines, and an in-memory engine (Model) that passes it.
 //
 // Invariants:
 //
 //   - Each promise of package storage is a subtest with its name.
-//   - The suite uses nothing but the contract; engines test their own crashes.
-//   - It is deterministic: no clock, and random numbers from fixed seeds.
+//   - The suite uses only the contract; engines test their own crashes.
+//   - It is deterministic: it uses no clock, and random numbers only from fixed seeds.
 package storagetest
 
 import (
@@ -14,7 +13,7 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// Open opens the store of one test. Called again, after Close, it opens the same data.
+// Open opens the store of one test. If it is called again after Close, it opens the same data.
 type Open func(t *testing.T) Engine
 
 // Engine is an engine that keeps all promises of package storage.
@@ -23,8 +22,8 @@ type Engine interface {
 	storage.Copier
 }
 
-// Run runs the suite. fresh is called once for each subtest and returns an Open
-// for a store of its own, which is empty and gone with the test.
+// Run runs the suite. It calls fresh once for each subtest. fresh returns an Open for a separate, empty store that is
+// removed after the test.
 func Run(t *testing.T, fresh func(t *testing.T) Open) {
 	for _, test := range append(suite(), erasePromises()...) {
 		t.Run(test.promise, func(t *testing.T) {

@@ -94,7 +94,7 @@ func (w *Writer) makeRecord(i id.Index, at id.Instant, event, sig string) []byte
 		w.hex(32), event, at, w.hex(32), at, i.Sequence(), sig)
 }
 
-// makeEnvelope is filled up to 1 KiB with words.
+// makeEnvelope returns an envelope that is filled up to 1 KiB with words.
 func (w *Writer) makeEnvelope(at id.Instant, event, trace, sig string) []byte {
 	words := []string{"invoice", "customer", "the", "payment", "of", "reminder", "please", "overdue", "account",
 		"sent", "to", "by", "and", "amount", "due", "contract"}
